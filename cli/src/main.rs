@@ -1,0 +1,2 @@
+//! The `spray` command.
+fn main() {}

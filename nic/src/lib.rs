@@ -1,0 +1,1 @@
+//! Userspace NIC dataplane on AF_XDP: devices, poll loop, endpoints and connections.

@@ -1,0 +1,1 @@
+//! Emulated fabric: topology, scenario, testbed in namespaces, results and report.

@@ -1,0 +1,2 @@
+//! Set-up, build, demo and tests.
+fn main() {}
