@@ -1,0 +1,64 @@
+//! `flows.csv`, `ports.csv` and `events.csv`. An empty field means "does not apply"; times are microseconds.
+
+use std::fmt::{self, Write};
+
+use super::{EventRow, FlowResult, PortResult};
+
+pub(super) fn flows(flows: &[FlowResult]) -> String {
+    let mut out = String::from("flow,src,dst,bytes,start_us,end_us,fct_us,retransmits,reordered\n");
+    for f in flows {
+        let (end, fct) = (Time(f.end_us), Time(f.fct_us));
+        let head = format_args!("{},{},{},{},{}", f.flow, Text(&f.src), Text(&f.dst), f.bytes, Time(Some(f.start_us)));
+        line(&mut out, format_args!("{head},{end},{fct},{},{}", f.retransmits, f.reordered));
+    }
+    out
+}
+
+pub(super) fn ports(ports: &[PortResult]) -> String {
+    let mut out = String::from(
+        "port,uplink,rate_gbps,frames,bytes,control_frames,ecn_marks,trims,drops_queue,drops_link,drops_random,drops_ttl,\
+         peak_queue_bytes\n",
+    );
+    for p in ports {
+        let head = format_args!("{},{},{},{},{}", Text(&p.name), p.uplink, p.rate_gbps, p.frames, p.bytes);
+        let fates = format_args!("{},{},{},{}", p.control_frames, p.ecn_marks, p.trims, p.drops_queue);
+        let rest = format_args!("{},{},{},{}", p.drops_link, p.drops_random, p.drops_ttl, p.peak_queue_bytes);
+        line(&mut out, format_args!("{head},{fates},{rest}"));
+    }
+    out
+}
+
+pub(super) fn events(events: &[EventRow]) -> String {
+    let mut out = String::from("time_us,kind,subject,detail\n");
+    for e in events {
+        let (time, subject, detail) = (Time(Some(e.time_us)), Text(&e.subject), Text(&e.detail));
+        line(&mut out, format_args!("{time},{},{subject},{detail}", e.kind));
+    }
+    out
+}
+
+fn line(out: &mut String, line: fmt::Arguments<'_>) {
+    writeln!(out, "{line}").expect("a String takes everything");
+}
+
+/// Nanoseconds at the finest, nothing for a time that never came.
+struct Time(Option<f64>);
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |us| write!(f, "{us:.3}"))
+    }
+}
+
+/// Quoted where a comma, a quote or a line break would change the columns (RFC 4180).
+struct Text<'a>(&'a str);
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.contains([',', '"', '\n', '\r']) {
+            write!(f, "\"{}\"", self.0.replace('"', "\"\""))
+        } else {
+            f.write_str(self.0)
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The figures of a run that fit on one line: `summary.json`.
+
+use serde::{Deserialize, Serialize};
+
+use super::{RunResult, TestbedLosses};
+
+/// The contents of `summary.json`; its field names are its keys.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each key is described at the field of `RunResult` that it sums up")]
+pub struct Summary {
+    pub engine: String,
+    pub scenario: String,
+    pub condition: String,
+    pub balancer: String,
+    pub congestion_control: String,
+    pub seed: u64,
+    pub flows_total: u64,
+    pub flows_completed: u64,
+    /// Mean over the completed flows, as all `fct` figures; 0 when none completed.
+    pub fct_mean_us: f64,
+    pub fct_p50_us: f64,
+    pub fct_p99_us: f64,
+    pub fct_max_us: f64,
+    /// From the first start to the last end.
+    pub makespan_us: f64,
+    /// Payload of the completed flows over the makespan.
+    pub goodput_gbps: f64,
+    pub packets_sent: u64,
+    pub retransmits: u64,
+    pub timeouts: u64,
+    pub drops_queue: u64,
+    pub drops_link: u64,
+    pub drops_random: u64,
+    pub drops_ttl: u64,
+    pub trims: u64,
+    pub ecn_marks: u64,
+    pub reordered_packets: u64,
+    pub duplicates: u64,
+    pub invalid_frames: u64,
+    pub freeze_entries: u64,
+    pub recovery_us: Option<f64>,
+    pub wall_s: f64,
+    pub dilation: f64,
+    pub late_packets: u64,
+    pub lateness_p99_us: f64,
+    pub payload_verified: bool,
+    pub testbed_losses: TestbedLosses,
+}
+
+impl Summary {
+    /// Whether every flow completed and arrived as it was sent.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.flows_completed == self.flows_total && self.payload_verified
+    }
+}
+
+impl RunResult {
+    /// Sums the run up.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let fcts = self.sorted_fcts();
+        let makespan_us = self.makespan_us();
+        let ports = |count: fn(&super::PortResult) -> u64| self.ports.iter().map(count).sum::<u64>();
+        Summary {
+            engine: self.engine.clone(),
+            scenario: self.scenario.clone(),
+            condition: self.condition.clone(),
+            balancer: self.balancer.clone(),
+            congestion_control: self.congestion_control.clone(),
+            seed: self.seed,
+            flows_total: self.flows.len() as u64,
+            flows_completed: fcts.len() as u64,
+            fct_mean_us: round3(fcts.iter().sum::<f64>() / fcts.len().max(1) as f64),
+            fct_p50_us: round3(percentile(&fcts, 0.50)),
+            fct_p99_us: round3(percentile(&fcts, 0.99)),
+            fct_max_us: round3(percentile(&fcts, 1.0)),
+            makespan_us: round3(makespan_us),
+            goodput_gbps: round3(gbps(self.completed_bytes(), makespan_us)),
+            packets_sent: self.transport.packets_sent,
+            retransmits: self.transport.retransmits,
+            timeouts: self.transport.timeouts,
+            drops_queue: ports(|p| p.drops_queue),
+            drops_link: ports(|p| p.drops_link),
+            drops_random: ports(|p| p.drops_random),
+            drops_ttl: ports(|p| p.drops_ttl),
+            trims: ports(|p| p.trims),
+            ecn_marks: ports(|p| p.ecn_marks),
+            reordered_packets: self.transport.reordered_packets,
+            duplicates: self.transport.duplicates,
+            invalid_frames: self.transport.invalid_frames,
+            freeze_entries: self.transport.freeze_entries,
+            recovery_us: self.recovery_us.map(round3),
+            wall_s: round3(self.wall_s),
+            dilation: self.dilation,
+            late_packets: self.late_packets,
+            lateness_p99_us: round3(self.lateness_p99_us),
+            payload_verified: self.payload_verified,
+            testbed_losses: self.testbed_losses,
+        }
+    }
+
+    /// The completed flows' completion times, ascending.
+    #[must_use]
+    pub fn sorted_fcts(&self) -> Vec<f64> {
+        let mut fcts: Vec<f64> = self.flows.iter().filter_map(|f| f.fct_us).collect();
+        fcts.sort_by(f64::total_cmp);
+        fcts
+    }
+
+    /// Time from the first flow's start to the last completed flow's end; 0 when none completed.
+    #[must_use]
+    pub fn makespan_us(&self) -> f64 {
+        let start = self.flows.iter().map(|f| f.start_us).fold(f64::INFINITY, f64::min);
+        let end = self.flows.iter().filter_map(|f| f.end_us).fold(f64::NEG_INFINITY, f64::max);
+        if end > start { end - start } else { 0.0 }
+    }
+
+    fn completed_bytes(&self) -> u64 {
+        self.flows.iter().filter(|f| f.fct_us.is_some()).map(|f| f.bytes).sum()
+    }
+}
+
+/// Bytes over microseconds as Gb/s; 0 over no time.
+pub(crate) fn gbps(bytes: u64, time_us: f64) -> f64 {
+    if time_us > 0.0 { bytes as f64 * 8.0 / (time_us * 1e3) } else { 0.0 }
+}
+
+/// Nearest-rank percentile of ascending values; `share` in 0..=1, 0.0 for no values.
+pub(crate) fn percentile(ascending: &[f64], share: f64) -> f64 {
+    let rank = (share * ascending.len() as f64).ceil() as usize;
+    ascending.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
+}
+
+/// Nanoseconds are as fine as any figure here deserves.
+pub(crate) fn round3(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
