@@ -1,0 +1,108 @@
+//! The books of a device's frames: where each one is, and which are free.
+
+use super::{FrameCensus, FrameId};
+
+/// Where a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Free,
+    Fill,
+    Held,
+    Tx,
+}
+
+/// Places of all frames of one device, and the stack of free ones.
+///
+/// A stack, so that the frames used last, whose bytes are still in the cache, are used next.
+#[derive(Debug)]
+pub(super) struct Frames {
+    places: Box<[Place]>,
+    free: Vec<u32>,
+    counts: [u32; 4],
+}
+
+impl Frames {
+    pub(super) fn new(total: u32) -> Self {
+        Self {
+            places: vec![Place::Free; total as usize].into(),
+            free: (0..total).rev().collect(),
+            counts: [total, 0, 0, 0],
+        }
+    }
+
+    /// Moves the frame from one place to another.
+    ///
+    /// # Panics
+    /// When the frame is not where the caller says: a stale or foreign handle, or a descriptor that the kernel made up.
+    #[inline]
+    pub(super) fn shift(&mut self, index: u32, from: Place, to: Place) {
+        let place = &mut self.places[index as usize];
+        assert!(*place == from, "frame {index} is in {place:?}, expected in {from:?}");
+        *place = to;
+        self.counts[from as usize] -= 1;
+        self.counts[to as usize] += 1;
+        if to == Place::Free {
+            self.free.push(index);
+        }
+    }
+
+    /// Takes a free frame to another place.
+    #[inline]
+    pub(super) fn take(&mut self, to: Place) -> Option<u32> {
+        let index = self.free.pop()?;
+        self.places[index as usize] = to;
+        self.counts[Place::Free as usize] -= 1;
+        self.counts[to as usize] += 1;
+        Some(index)
+    }
+
+    /// The index of a handle, once it is certain that this device's caller holds that frame.
+    ///
+    /// # Panics
+    /// On a handle of another device.
+    #[inline]
+    pub(super) fn held(&self, id: &FrameId) -> u32 {
+        let place = self.places.get(id.index());
+        assert!(place == Some(&Place::Held), "frame {} is not held by the caller: a handle of another device?", id.0);
+        id.0
+    }
+
+    #[inline]
+    pub(super) fn count(&self, place: Place) -> u32 {
+        self.counts[place as usize]
+    }
+
+    pub(super) fn census(&self) -> FrameCensus {
+        FrameCensus {
+            total: self.places.len(),
+            free: self.count(Place::Free) as usize,
+            fill: self.count(Place::Fill) as usize,
+            held: self.count(Place::Held) as usize,
+            tx: self.count(Place::Tx) as usize,
+        }
+    }
+
+    /// Recounts every frame and checks the free stack against the places.
+    pub(super) fn audit(&self) -> Result<(), String> {
+        let mut recount = [0_u32; 4];
+        for place in &self.places {
+            recount[*place as usize] += 1;
+        }
+        if recount != self.counts {
+            return Err(format!("frames by place (free, fill, held, tx): counted {recount:?}, kept {:?}", self.counts));
+        }
+        let mut listed = vec![false; self.places.len()];
+        for &index in &self.free {
+            if self.places[index as usize] != Place::Free {
+                return Err(format!("frame {index} is on the free stack but in {:?}", self.places[index as usize]));
+            }
+            if std::mem::replace(&mut listed[index as usize], true) {
+                return Err(format!("frame {index} is on the free stack twice"));
+            }
+        }
+        if self.free.len() != self.count(Place::Free) as usize {
+            return Err(format!("{} frames on the free stack, {} free", self.free.len(), self.count(Place::Free)));
+        }
+        Ok(())
+    }
+}

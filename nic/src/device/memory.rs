@@ -1,0 +1,294 @@
+//! Devices joined in memory: no root, no kernel, virtual time, and whatever impairments a test wants.
+//!
+//! A [`MemoryNetwork`] joins any number of [`MemoryDevice`]s like a switch: a frame goes to the device with its destination MAC
+//! address, and to all others when that is a group address. Time enters only through [`MemoryNetwork::advance`], so that one seed
+//! gives one run. The handle is cheap to clone and may be shared by threads; each sender draws from a generator of its own, so that
+//! what happens to its frames does not depend on how the threads interleave.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use super::{
+    Device, DeviceStats, FrameCensus, FrameId, Received,
+    frames::{Frames, Place},
+};
+
+mod impair;
+mod network;
+
+pub use impair::Impairments;
+pub use network::NetworkStats;
+
+use network::Network;
+
+/// Ethernet header bytes, which the MTU leaves out.
+const ETHERNET_HEADER: usize = 14;
+
+/// What a [`MemoryNetwork`] is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryConfig {
+    /// Root of all randomness.
+    pub seed: u64,
+    /// Frames of each device.
+    pub frames: u32,
+    /// Bytes of each frame.
+    pub frame_size: u32,
+    /// Slots of each device's fill ring, and of its rx ring.
+    pub rx_ring: u32,
+    /// Slots of each device's tx ring.
+    pub tx_ring: u32,
+    /// Largest IP packet in bytes; longer frames are cut by no one, [`Device::transmit`] refuses them by panicking.
+    pub mtu: u32,
+    /// Most frames that the network carries at a time; more are dropped and counted as [`NetworkStats::overflow`].
+    pub in_flight: u32,
+    /// What happens to frames, until [`MemoryNetwork::set_impairments`].
+    pub impairments: Impairments,
+}
+
+impl Default for MemoryConfig {
+    /// A faultless network of devices with 1,024 frames of 4,096 bytes: 4 MiB each.
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            frames: 1024,
+            frame_size: 4096,
+            rx_ring: 512,
+            tx_ring: 512,
+            mtu: 3498,
+            in_flight: 65_536,
+            impairments: Impairments::default(),
+        }
+    }
+}
+
+/// A network in memory, shared by its devices.
+#[derive(Debug, Clone)]
+pub struct MemoryNetwork {
+    shared: Arc<Mutex<Network>>,
+    config: MemoryConfig,
+}
+
+impl MemoryNetwork {
+    /// A network without devices, at time zero.
+    #[must_use]
+    pub fn new(config: MemoryConfig) -> Self {
+        Self { shared: Arc::new(Mutex::new(Network::new(&config))), config }
+    }
+
+    /// Adds a device that receives what is sent to `mac`. Its port number is the count of those added before it.
+    #[must_use]
+    pub fn attach(&self, mac: [u8; 6]) -> MemoryDevice {
+        let port = self.lock().attach(mac);
+        let frame_size = self.config.frame_size as usize;
+        let mut device = MemoryDevice {
+            shared: Arc::clone(&self.shared),
+            port,
+            frames: Frames::new(self.config.frames),
+            memory: vec![0; frame_size * self.config.frames as usize].into(),
+            frame_size,
+            mtu: (self.config.mtu as usize).min(frame_size - ETHERNET_HEADER),
+            rx_ring: self.config.rx_ring,
+            tx_ring: self.config.tx_ring,
+            tx_reserve: self.config.frames / 4,
+            queued: Vec::with_capacity(self.config.tx_ring as usize),
+            filled: Vec::with_capacity(self.config.rx_ring as usize),
+            stats: DeviceStats::default(),
+        };
+        device.refill();
+        device
+    }
+
+    /// Moves time on to `now_ps` and delivers what is due by then. Time does not go back: an earlier `now_ps` delivers nothing new.
+    pub fn advance(&self, now_ps: u64) {
+        self.lock().advance(now_ps);
+    }
+
+    /// The network's time in picoseconds.
+    #[must_use]
+    pub fn now_ps(&self) -> u64 {
+        self.lock().now_ps()
+    }
+
+    /// When the next frame in flight is due; `None` when none is in flight.
+    #[must_use]
+    pub fn next_due_ps(&self) -> Option<u64> {
+        self.lock().next_due_ps()
+    }
+
+    /// Changes what happens to frames sent from now on, by every device.
+    pub fn set_impairments(&self, impairments: Impairments) {
+        self.lock().set_impairments(None, impairments);
+    }
+
+    /// Changes what happens to frames sent from now on by one device.
+    pub fn set_sender_impairments(&self, sender: &MemoryDevice, impairments: Impairments) {
+        self.lock().set_impairments(Some(sender.port), impairments);
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn stats(&self) -> NetworkStats {
+        self.lock().stats()
+    }
+
+    /// Checks that no frame was lost unaccounted: see [`NetworkStats`].
+    ///
+    /// # Errors
+    /// Says which counts do not add up.
+    pub fn audit(&self) -> Result<(), String> {
+        self.lock().audit()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Network> {
+        lock(&self.shared)
+    }
+}
+
+/// A thread that panicked left counts that are at worst off by one frame, which the audit then reports.
+fn lock(shared: &Mutex<Network>) -> MutexGuard<'_, Network> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A device of a [`MemoryNetwork`].
+#[derive(Debug)]
+pub struct MemoryDevice {
+    shared: Arc<Mutex<Network>>,
+    port: usize,
+    frames: Frames,
+    memory: Box<[u8]>,
+    frame_size: usize,
+    mtu: usize,
+    rx_ring: u32,
+    tx_ring: u32,
+    /// Frames that the fill ring leaves for sending, so that a device which receives much can still acknowledge it.
+    tx_reserve: u32,
+    queued: Vec<(u32, u32)>,
+    filled: Vec<u32>,
+    stats: DeviceStats,
+}
+
+impl MemoryDevice {
+    fn range(&self, index: u32) -> std::ops::Range<usize> {
+        let start = index as usize * self.frame_size;
+        start..start + self.frame_size
+    }
+
+    fn refill(&mut self) {
+        let mut posted = 0;
+        while self.frames.count(Place::Fill) < self.rx_ring && self.frames.count(Place::Free) > self.tx_reserve {
+            let Some(index) = self.frames.take(Place::Fill) else { break };
+            self.filled.push(index);
+            posted += 1;
+        }
+        lock(&self.shared).post(self.port, posted);
+    }
+}
+
+impl Device for MemoryDevice {
+    fn receive(&mut self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize> {
+        let budget = budget.min(out.capacity() - out.len());
+        let mut network = lock(&self.shared);
+        let mut received = 0;
+        while received < budget {
+            let Some(bytes) = network.pop(self.port) else { break };
+            let index = self.filled.pop().expect("a delivery took a posted frame, and posted frames are in `filled`");
+            self.frames.shift(index, Place::Fill, Place::Held);
+            let start = index as usize * self.frame_size;
+            self.memory[start..start + bytes.len()].copy_from_slice(&bytes);
+            out.push(Received { frame: FrameId(index), len: bytes.len() as u32 });
+            self.stats.rx_bytes += bytes.len() as u64;
+            received += 1;
+            network.recycle(bytes);
+        }
+        self.stats.rx += received as u64;
+        Ok(received)
+    }
+
+    fn frame(&self, id: &FrameId, len: u32) -> &[u8] {
+        &self.memory[self.range(self.frames.held(id))][..len as usize]
+    }
+
+    fn frame_mut(&mut self, id: &FrameId) -> &mut [u8] {
+        let range = self.range(self.frames.held(id));
+        &mut self.memory[range]
+    }
+
+    fn release(&mut self, id: FrameId) {
+        let index = self.frames.held(&id);
+        self.frames.shift(index, Place::Held, Place::Free);
+    }
+
+    fn allocate(&mut self) -> Option<FrameId> {
+        self.frames.take(Place::Held).map(FrameId)
+    }
+
+    fn transmit(&mut self, id: FrameId, len: u32) -> Result<(), FrameId> {
+        assert!(len as usize <= self.max_frame(), "frame of {len} bytes, the longest is {}", self.max_frame());
+        if self.queued.len() == self.tx_ring as usize {
+            self.stats.tx_ring_full += 1;
+            return Err(id);
+        }
+        let index = self.frames.held(&id);
+        self.frames.shift(index, Place::Held, Place::Tx);
+        self.queued.push((index, len));
+        self.stats.tx += 1;
+        self.stats.tx_bytes += u64::from(len);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.queued.is_empty() {
+            let mut network = lock(&self.shared);
+            for &(index, len) in &self.queued {
+                let start = index as usize * self.frame_size;
+                network.send(self.port, &self.memory[start..start + len as usize]);
+                self.frames.shift(index, Place::Tx, Place::Free);
+            }
+            network.deliver();
+            self.stats.tx_completed += self.queued.len() as u64;
+            self.stats.kicks += 1;
+            self.queued.clear();
+        }
+        self.refill();
+        Ok(())
+    }
+
+    fn mtu(&self) -> usize {
+        self.mtu
+    }
+
+    fn max_frame(&self) -> usize {
+        self.mtu + ETHERNET_HEADER
+    }
+
+    fn stats(&self) -> DeviceStats {
+        let dropped = lock(&self.shared).port_drops(self.port);
+        DeviceStats { rx_dropped: dropped, fill_empty: dropped, ..self.stats }
+    }
+
+    fn census(&self) -> FrameCensus {
+        self.frames.census()
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.frames.audit()?;
+        let fill = self.frames.count(Place::Fill) as usize;
+        if self.filled.len() != fill {
+            return Err(format!("{} frames in the fill ring, {fill} by place", self.filled.len()));
+        }
+        if self.queued.len() != self.frames.count(Place::Tx) as usize {
+            return Err(format!(
+                "{} frames in the tx ring, {} by place",
+                self.queued.len(),
+                self.frames.count(Place::Tx)
+            ));
+        }
+        let (posted, waiting) = lock(&self.shared).port_frames(self.port);
+        if posted + waiting != fill {
+            return Err(format!("{posted} frames posted and {waiting} arrived, {fill} in the fill ring"));
+        }
+        Ok(())
+    }
+}

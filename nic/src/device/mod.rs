@@ -1,0 +1,159 @@
+//! Devices: where frames enter and leave.
+//!
+//! A device owns a fixed set of equal frames (a UMEM). Every frame is always in exactly one of four places: the *free* list, the
+//! *fill* ring (handed to the kernel to receive into), *held* by the caller (as a [`FrameId`]), or in the *tx* ring awaiting its
+//! completion. [`Device::audit`] recounts them, so that a lost or doubled frame cannot go unnoticed.
+//!
+//! Nothing on the per-frame path allocates, and the kernel is told of new work once per [`Device::flush`], not once per frame.
+
+use std::{io, os::fd::RawFd};
+
+mod frames;
+pub mod memory;
+
+pub use memory::{Impairments, MemoryConfig, MemoryDevice, MemoryNetwork, NetworkStats};
+
+/// A frame of one device that the caller holds.
+///
+/// Neither `Copy` nor `Clone`: handing it back ([`Device::release`]) or sending it ([`Device::transmit`]) consumes it. Dropping one
+/// leaves the frame held for good, which [`FrameCensus::held`] shows.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a dropped handle leaves its frame held for good; release or transmit it"]
+pub struct FrameId(u32);
+
+impl FrameId {
+    /// The frame's index within its device, below [`FrameCensus::total`].
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A frame that arrived, now held by the caller.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The frame; give it back with [`Device::release`], or reuse it with [`Device::transmit`].
+    pub frame: FrameId,
+    /// Bytes of the frame, from the Ethernet header on.
+    pub len: u32,
+}
+
+/// What a device has counted since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DeviceStats {
+    /// Frames handed to the caller.
+    pub rx: u64,
+    /// Bytes handed to the caller.
+    pub rx_bytes: u64,
+    /// Frames accepted for sending.
+    pub tx: u64,
+    /// Bytes accepted for sending.
+    pub tx_bytes: u64,
+    /// Frames whose sending was completed, so that they came back.
+    pub tx_completed: u64,
+    /// Arrivals dropped because the rx ring was full: the caller receives too slowly.
+    pub rx_dropped_ring_full: u64,
+    /// Arrivals dropped for any other reason (no frame to copy into, or longer than one).
+    pub rx_dropped: u64,
+    /// Times an arrival found the fill ring empty: the caller releases too slowly.
+    pub fill_empty: u64,
+    /// Fill descriptors that the kernel refused; anything but zero is a defect of ours.
+    pub rx_invalid: u64,
+    /// Send descriptors that the kernel refused; anything but zero is a defect of ours.
+    pub tx_invalid: u64,
+    /// Calls of [`Device::transmit`] that found the tx ring full.
+    pub tx_ring_full: u64,
+    /// System calls made to start sending.
+    pub kicks: u64,
+    /// Kicks that the kernel put off (`EAGAIN`, `EBUSY`, `ENOBUFS`); their frames stay queued for the next flush.
+    pub kicks_deferred: u64,
+    /// System calls made to wake the receiving side.
+    pub wakeups: u64,
+}
+
+impl DeviceStats {
+    /// Arrivals that this device lost, for whatever reason.
+    #[must_use]
+    pub fn rx_lost(&self) -> u64 {
+        self.rx_dropped_ring_full + self.rx_dropped
+    }
+}
+
+/// How many frames are in each of the four places.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FrameCensus {
+    /// Frames of the device.
+    pub total: usize,
+    /// Ready to be allocated or put into the fill ring.
+    pub free: usize,
+    /// In the fill ring, or received by the kernel and not yet by the caller.
+    pub fill: usize,
+    /// Held by the caller.
+    pub held: usize,
+    /// In the tx ring, or sent and not yet known to be completed.
+    pub tx: usize,
+}
+
+/// Something that sends and receives Ethernet frames held in frames of its own.
+///
+/// The order of calls is free, but a loop usually goes [`receive`](Self::receive), work, [`flush`](Self::flush).
+///
+/// # Panics
+/// Every method that takes a [`FrameId`] panics on one that this device did not hand out, rather than touch memory that the kernel
+/// may be writing to.
+pub trait Device {
+    /// Pushes up to `budget` arrivals onto `out` and returns how many; never blocks.
+    ///
+    /// Pushes no more than `out` has spare capacity for, so that it does not allocate: reserve it once.
+    ///
+    /// # Errors
+    /// When the interface is gone.
+    fn receive(&mut self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize>;
+
+    /// The first `len` bytes of a held frame.
+    fn frame(&self, id: &FrameId, len: u32) -> &[u8];
+
+    /// A held frame's whole space, [`max_frame`](Self::max_frame) bytes or more.
+    fn frame_mut(&mut self, id: &FrameId) -> &mut [u8];
+
+    /// Gives a frame back, for receiving or sending something else.
+    fn release(&mut self, id: FrameId);
+
+    /// A frame to write into and send; `None` when all are in use.
+    fn allocate(&mut self) -> Option<FrameId>;
+
+    /// Queues the first `len` bytes of a frame for sending. The kernel is told at the next [`flush`](Self::flush).
+    ///
+    /// # Errors
+    /// Hands the frame back when the tx ring is full: flush, and try again.
+    fn transmit(&mut self, id: FrameId, len: u32) -> Result<(), FrameId>;
+
+    /// Starts the sending of what is queued, takes back what was sent, and refills the fill ring.
+    ///
+    /// # Errors
+    /// When the interface is down (`ENETDOWN`; what is queued stays queued) or gone. A kernel that is merely busy is not an error.
+    fn flush(&mut self) -> io::Result<()>;
+
+    /// The interface's MTU in bytes: the largest IP packet.
+    fn mtu(&self) -> usize;
+
+    /// The longest frame in bytes that can be sent: no more than the MTU and the Ethernet header, nor than a frame's space.
+    fn max_frame(&self) -> usize;
+
+    /// What was counted so far. May cost a system call.
+    fn stats(&self) -> DeviceStats;
+
+    /// How many frames are where, by the device's own books.
+    fn census(&self) -> FrameCensus;
+
+    /// Proves that every frame is in exactly one place. Visits every frame: for tests and for the end of a run.
+    ///
+    /// # Errors
+    /// Says which count is wrong.
+    fn audit(&self) -> Result<(), String>;
+
+    /// A file descriptor that becomes readable when frames arrive, for `poll` and `tokio`; `None` when there is none.
+    fn wake_fd(&self) -> Option<RawFd> {
+        None
+    }
+}
