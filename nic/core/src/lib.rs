@@ -1,2 +1,17 @@
 //! Sans-IO transport: path choice, congestion control, loss detection, sender and receiver.
+//!
+//! Time (`_ps`, picoseconds of scenario time) and randomness come in as arguments; nothing reads a clock, and nothing
+//! allocates after construction. Methods named `on_*` take feedback, `poll_*` hand out what is to be done.
 #![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod cc;
+pub mod event;
+pub mod flow;
+pub mod loss;
+pub mod path;
+pub mod rng;

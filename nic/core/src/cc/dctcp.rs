@@ -1,0 +1,90 @@
+//! The DCTCP variant of the REPS paper's simulations (REPS §4.1), as MPRDMA's: every acknowledgement moves the window.
+//! Clauses (DCTCP-n) are in `docs/specs/dctcp.md`.
+
+use super::{AckInfo, CcConfig, CongestionControl};
+use crate::path::LossCause;
+
+/// A window in bytes: up by `acked * packet / window` on unmarked bytes, down by a quarter of marked ones.
+#[derive(Clone, Debug)]
+pub struct Dctcp {
+    /// Window in units of 2^-16 bytes, so that growth of less than a byte adds up.
+    window: u64,
+    min_window: u64,
+    max_window: u64,
+    packet_bytes: u64,
+}
+
+impl Dctcp {
+    /// Starts with the configured initial window.
+    pub fn new(config: &CcConfig) -> Self {
+        let packet_bytes = u64::from(config.packet_bytes.clamp(1, 65_535));
+        let scaled = |bytes: u64| bytes.clamp(packet_bytes, MAX_WINDOW_BYTES) << FRACTION_BITS;
+        Self {
+            window: scaled(config.initial_window_bytes),
+            min_window: packet_bytes << FRACTION_BITS,
+            max_window: scaled(config.max_window_bytes),
+            packet_bytes,
+        }
+    }
+
+    fn grow(&mut self, bytes: u64) {
+        // No overflow: 32 + 16 + 16 bits. The window's fraction is left out of the divisor, at most 1 in `packet`.
+        let growth = ((bytes * self.packet_bytes) << FRACTION_BITS) / (self.window >> FRACTION_BITS);
+        self.window = self.window.saturating_add(growth);
+    }
+
+    fn shrink(&mut self, scaled: u64) {
+        self.window = self.window.saturating_sub(scaled);
+    }
+
+    fn clamp(&mut self) {
+        self.window = self.window.clamp(self.min_window, self.max_window);
+    }
+}
+
+impl CongestionControl for Dctcp {
+    fn on_ack(&mut self, _now_ps: u64, ack: &AckInfo) {
+        let bytes = ack.bytes.min(MAX_ACKED_BYTES);
+        let marked = marked_bytes(ack, bytes);
+        if marked < bytes {
+            self.grow(bytes - marked);
+        }
+        self.shrink((marked << FRACTION_BITS) / 4);
+        self.clamp();
+    }
+
+    fn on_loss(&mut self, _now_ps: u64, bytes: u32, _cause: LossCause) {
+        self.shrink(u64::from(bytes) << FRACTION_BITS);
+        self.clamp();
+    }
+
+    fn on_send(&mut self, _now_ps: u64, _bytes: u32) {}
+
+    #[inline]
+    fn window_bytes(&self) -> u64 {
+        self.window >> FRACTION_BITS
+    }
+
+    #[inline]
+    fn poll_send(&self, now_ps: u64) -> u64 {
+        now_ps
+    }
+}
+
+/// The share of `bytes` that arrived marked, by packets, rounded down (DCTCP-5).
+fn marked_bytes(ack: &AckInfo, bytes: u64) -> u64 {
+    match ack.packets {
+        0 | 1 if ack.marked || ack.marked_packets > 0 => bytes,
+        0 | 1 => 0,
+        packets => bytes * u64::from(ack.marked_packets.min(packets)) / u64::from(packets),
+    }
+}
+
+/// Bits of the window below one byte.
+const FRACTION_BITS: u32 = 16;
+
+/// A terabyte leaves room for the fraction, and for growth, in 64 bits.
+const MAX_WINDOW_BYTES: u64 = 1 << 40;
+
+/// One acknowledgement of more cannot be honest, and would overflow the growth.
+const MAX_ACKED_BYTES: u64 = u32::MAX as u64;

@@ -1,0 +1,187 @@
+//! Congestion control: how much may be in flight, and when the next packet may go. One file per algorithm.
+
+mod dctcp;
+mod fixed_rate;
+
+#[cfg(test)]
+mod tests;
+
+use core::fmt;
+use core::str::FromStr;
+
+pub use self::dctcp::Dctcp;
+pub use self::fixed_rate::FixedRate;
+use crate::path::{AckInfo, LossCause};
+
+/// Limits what one connection has in flight.
+pub trait CongestionControl {
+    /// Takes an acknowledgement.
+    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo);
+
+    /// Takes the loss of one packet of `bytes` on the wire, once per loss.
+    fn on_loss(&mut self, now_ps: u64, bytes: u32, cause: LossCause);
+
+    /// Takes note of a packet of `bytes` on the wire that is sent now.
+    fn on_send(&mut self, now_ps: u64, bytes: u32);
+
+    /// Returns the wire bytes that may be in flight; never less than one full packet.
+    fn window_bytes(&self) -> u64;
+
+    /// Returns the earliest time at which the next packet may go, `now_ps` where nothing paces.
+    fn poll_send(&self, now_ps: u64) -> u64;
+}
+
+/// Names the congestion controls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CcKind {
+    /// The DCTCP variant of the REPS paper (REPS §4.1), as MPRDMA's.
+    Dctcp,
+    /// A constant rate.
+    FixedRate,
+}
+
+impl CcKind {
+    /// Every congestion control.
+    pub const ALL: [Self; 2] = [Self::Dctcp, Self::FixedRate];
+
+    /// The names that [`FromStr`] takes.
+    pub const fn names() -> &'static [&'static str] {
+        &["dctcp", "fixed-rate"]
+    }
+
+    /// The congestion control's name.
+    pub const fn name(self) -> &'static str {
+        Self::names()[self as usize]
+    }
+}
+
+impl fmt::Display for CcKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for CcKind {
+    type Err = UnknownCc;
+
+    fn from_str(name: &str) -> Result<Self, UnknownCc> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or(UnknownCc)
+    }
+}
+
+/// A name that is no congestion control's; its message lists those that are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownCc;
+
+impl fmt::Display for UnknownCc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("unknown congestion control; allowed: dctcp, fixed-rate")
+    }
+}
+
+impl core::error::Error for UnknownCc {}
+
+/// How one connection controls congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CcConfig {
+    /// The algorithm.
+    pub kind: CcKind,
+    /// Wire bytes of a full packet, headers included: the step of growth and the least window. 1 to 65,535, clamped.
+    pub packet_bytes: u32,
+    /// Round-trip time of an empty network, in picoseconds.
+    pub base_rtt_ps: u64,
+    /// Rate of the sender's link, in bits per second.
+    pub link_bps: u64,
+    /// Window before the first feedback. It may exceed `max_window_bytes`; the first acknowledgement cuts it.
+    pub initial_window_bytes: u64,
+    /// Largest window that growth reaches, at most 2^40. For `fixed-rate` the whole window; `u64::MAX` = unbounded.
+    pub max_window_bytes: u64,
+    /// Rate of `fixed-rate`, in wire bits per second, at least 1.
+    pub fixed_rate_bps: u64,
+}
+
+impl CcConfig {
+    /// The reference settings for a path: DCTCP, window at most 1.5 bandwidth-delay products (BDP), to start with the
+    /// same rounded up to whole packets.
+    ///
+    /// At 8.337 us and 400 Gb/s with 4,150-byte packets: BDP 416,850, largest 625,275, initial 151 x 4,150 = 626,650.
+    pub const fn for_path(base_rtt_ps: u64, link_bps: u64, packet_bytes: u32) -> Self {
+        let bdp_bytes = bdp_bytes(base_rtt_ps, link_bps);
+        let max_window_bytes = bdp_bytes.saturating_add(bdp_bytes / 2);
+        let packet = if packet_bytes == 0 { 1 } else { packet_bytes as u64 };
+        Self {
+            kind: CcKind::Dctcp,
+            packet_bytes,
+            base_rtt_ps,
+            link_bps,
+            initial_window_bytes: max_window_bytes.div_ceil(packet).saturating_mul(packet),
+            max_window_bytes,
+            fixed_rate_bps: link_bps,
+        }
+    }
+}
+
+/// Bytes that a link carries in one base round-trip time (the BDP), rounded down.
+pub const fn bdp_bytes(base_rtt_ps: u64, link_bps: u64) -> u64 {
+    let bytes = base_rtt_ps as u128 * link_bps as u128 / (8 * PS_PER_SECOND as u128);
+    if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 }
+}
+
+/// Any of the congestion controls, dispatched without allocation or vtable.
+#[derive(Clone, Debug)]
+pub enum AnyCc {
+    /// See [`Dctcp`].
+    Dctcp(Dctcp),
+    /// See [`FixedRate`].
+    FixedRate(FixedRate),
+}
+
+impl AnyCc {
+    /// Makes the configured congestion control.
+    pub fn new(config: &CcConfig) -> Self {
+        match config.kind {
+            CcKind::Dctcp => Self::Dctcp(Dctcp::new(config)),
+            CcKind::FixedRate => Self::FixedRate(FixedRate::new(config)),
+        }
+    }
+}
+
+/// Calls a method of whichever congestion control it is.
+macro_rules! dispatch {
+    ($any:expr, $cc:ident => $call:expr) => {
+        match $any {
+            AnyCc::Dctcp($cc) => $call,
+            AnyCc::FixedRate($cc) => $call,
+        }
+    };
+}
+
+impl CongestionControl for AnyCc {
+    #[inline]
+    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo) {
+        dispatch!(self, cc => cc.on_ack(now_ps, ack))
+    }
+
+    #[inline]
+    fn on_loss(&mut self, now_ps: u64, bytes: u32, cause: LossCause) {
+        dispatch!(self, cc => cc.on_loss(now_ps, bytes, cause))
+    }
+
+    #[inline]
+    fn on_send(&mut self, now_ps: u64, bytes: u32) {
+        dispatch!(self, cc => cc.on_send(now_ps, bytes))
+    }
+
+    #[inline]
+    fn window_bytes(&self) -> u64 {
+        dispatch!(self, cc => cc.window_bytes())
+    }
+
+    #[inline]
+    fn poll_send(&self, now_ps: u64) -> u64 {
+        dispatch!(self, cc => cc.poll_send(now_ps))
+    }
+}
+
+/// Picoseconds in a second.
+const PS_PER_SECOND: u64 = 1_000_000_000_000;

@@ -1,0 +1,43 @@
+//! What the algorithms report: typed events instead of log lines.
+
+use alloc::vec::Vec;
+
+use crate::path::LossCause;
+
+/// Something that an algorithm did or noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A balancer took a loss for a failed path and froze on the entropy values it knows (REPS §3.2).
+    FreezeEntered,
+    /// A balancer left freezing mode and explores again (REPS §3.2).
+    FreezeExited,
+    /// A packet's retransmission timer ran out.
+    Timeout {
+        /// Packet sequence number of the oldest unacknowledged packet.
+        psn: u64,
+    },
+    /// A packet was declared lost and goes again.
+    Retransmit {
+        /// Packet sequence number that is sent again.
+        psn: u64,
+        /// What declared it lost.
+        cause: LossCause,
+    },
+}
+
+/// Where events go. `()` drops them at no cost; a `Vec<(now_ps, Event)>` keeps them.
+pub trait Publisher {
+    /// Takes one event that happened at `now_ps` (picoseconds of scenario time).
+    fn on_event(&mut self, now_ps: u64, event: Event);
+}
+
+impl Publisher for () {
+    fn on_event(&mut self, _now_ps: u64, _event: Event) {}
+}
+
+impl Publisher for Vec<(u64, Event)> {
+    fn on_event(&mut self, now_ps: u64, event: Event) {
+        self.push((now_ps, event));
+    }
+}

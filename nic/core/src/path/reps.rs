@@ -1,0 +1,433 @@
+//! REPS, recycled entropy packet spraying: EVs that came back unmarked are used again, once each; after a failure the
+//! connection freezes on those it knows (REPS §3). Clauses (REPS-n) are in `docs/specs/reps.md`.
+
+use rand_core::RngCore;
+
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, SendInfo, draw};
+use crate::event::{Event, Publisher};
+
+/// The settings that only REPS uses. [`RepsConfig::paper`] is the paper; every field says what departs from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RepsConfig {
+    /// Entropy values that the buffer holds, 1 to 8, clamped (REPS_BUFFER_SIZE, 8 in the paper).
+    pub buffer: u8,
+    /// Least time spent frozen, in picoseconds (FREEZING_TIMEOUT); leaving may come 1.05 us late. At most 37 minutes.
+    pub freezing_timeout_ps: u64,
+    /// Without trimming, a loss after an RTT of this many thousandths of the base RTT or more is congestion (REPS
+    /// appendix A, which only says "high"; the authors' artifact uses 1650). `None`: every declared loss is a failure.
+    pub congestion_rtt_permille: Option<u32>,
+    /// Which declared losses may be failures.
+    pub failure_signal: FailureSignal,
+    /// Leave freezing mode by probes instead of by time (REPS §3.2); `None` where nothing probes.
+    pub probing: Option<Probing>,
+    /// Packets that explore after freezing; `None` is the paper's bandwidth-delay product. Ultra Ethernet: 16.
+    pub explore_packets: Option<u16>,
+    /// Forget all cached entropy values on leaving freezing mode. The paper keeps them, both implementations do not.
+    pub empty_on_thaw: bool,
+    /// Which feedback lets freezing mode end.
+    pub thaw_check: ThawCheck,
+    /// Also cache the entropy values of unmarked packets trimmed on their last hop, as Ultra Ethernet's simulator does.
+    pub cache_clear_trims: bool,
+    /// The order in which entropy values are reused while frozen.
+    pub frozen_walk: FrozenWalk,
+}
+
+/// Which declared losses may be failures; a trimmed packet never is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FailureSignal {
+    /// Retransmission timeouts and gaps in selective acknowledgements.
+    AnyLoss,
+    /// Retransmission timeouts only, as both published implementations.
+    TimeoutOnly,
+}
+
+/// Which feedback lets freezing mode end once its time is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ThawCheck {
+    /// An unmarked acknowledgement: the paper's algorithm 1 returns before the check on a marked one.
+    UnmarkedAck,
+    /// Any acknowledgement or NACK, as both published implementations.
+    AnyFeedback,
+}
+
+/// The order in which entropy values are reused while frozen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FrozenWalk {
+    /// Valid ones first, oldest first; when none is left, from the head around the buffer (the paper's algorithm 2).
+    ValidFirst,
+    /// All in the order in which they are stored, valid or not, as the authors' artifact.
+    AllSlots,
+}
+
+/// How a frozen connection probes the entropy value whose packet was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probing {
+    /// Time between two probes, and before the first, in picoseconds; at least 1.
+    pub interval_ps: u64,
+    /// Let the freezing timeout end freezing mode too. In the paper probes take its place.
+    pub timed_exit: bool,
+}
+
+/// Most entropy values that a buffer may hold.
+pub const MAX_BUFFER: u8 = 8;
+
+impl RepsConfig {
+    /// The paper's algorithm, without probes.
+    pub const fn paper() -> Self {
+        Self {
+            buffer: MAX_BUFFER,
+            freezing_timeout_ps: FREEZING_TIMEOUT_PS,
+            congestion_rtt_permille: Some(1650),
+            failure_signal: FailureSignal::AnyLoss,
+            probing: None,
+            explore_packets: None,
+            empty_on_thaw: false,
+            thaw_check: ThawCheck::UnmarkedAck,
+            cache_clear_trims: false,
+            frozen_walk: FrozenWalk::ValidFirst,
+        }
+    }
+
+    /// What the authors' published simulator does.
+    pub const fn artifact() -> Self {
+        Self {
+            failure_signal: FailureSignal::TimeoutOnly,
+            empty_on_thaw: true,
+            thaw_check: ThawCheck::AnyFeedback,
+            frozen_walk: FrozenWalk::AllSlots,
+            ..Self::paper()
+        }
+    }
+
+    /// What the Ultra Ethernet simulator does; it demands a network that trims.
+    pub const fn ultra_ethernet() -> Self {
+        Self { explore_packets: Some(16), cache_clear_trims: true, ..Self::artifact() }
+    }
+}
+
+impl Default for RepsConfig {
+    fn default() -> Self {
+        Self::paper()
+    }
+}
+
+/// Recycled entropy packet spraying.
+///
+/// Of its bytes only [`Reps::STATE_BYTES`] are the paper's per-connection state (REPS table 1). The rest is a copy of
+/// settings that a NIC would hold once for all connections, and ten bytes of the probing extension.
+#[derive(Clone, Debug)]
+pub struct Reps {
+    state: State,
+    probe: Probe,
+    settings: Settings,
+}
+
+impl Reps {
+    /// Bytes of per-connection state at any depth; the paper's table 1 has 25 at depth 8.
+    pub const STATE_BYTES: usize = size_of::<State>();
+
+    /// Makes a balancer that has cached nothing.
+    pub fn new(config: &PathConfig) -> Self {
+        Self { state: State::default(), probe: Probe::default(), settings: Settings::new(config) }
+    }
+
+    /// Whether the connection is in freezing mode.
+    pub fn is_frozen(&self) -> bool {
+        self.state.is_frozen()
+    }
+
+    /// Packets that will still explore before cached entropy values are used (exploreCounter).
+    pub fn exploring(&self) -> u16 {
+        self.state.explore
+    }
+
+    /// Cached entropy values that have not been used since (numberOfValidEVs).
+    pub fn valid_evs(&self) -> u8 {
+        self.state.valid()
+    }
+
+    /// Every entropy value that the buffer holds, used or not, in storage order.
+    pub fn cached_evs(&self) -> &[Ev] {
+        &self.state.cached[..usize::from(self.state.filled())]
+    }
+
+    /// Algorithm 1 lines 9-18: feedback that vouches for `ev`.
+    ///
+    /// The paper caches before it thaws. The two commute unless thawing empties the buffer; then `ev` must survive.
+    #[inline]
+    fn on_good_path(&mut self, now_ps: u64, ev: Ev, publisher: &mut impl Publisher) {
+        self.check_thaw(now_ps, publisher);
+        if ev < self.settings.evs {
+            self.state.cache(ev, self.settings.depth);
+        }
+    }
+
+    /// Algorithm 1 lines 15-18 (REPS-12).
+    #[inline]
+    fn check_thaw(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
+        if self.state.is_frozen() && self.settings.timed_exit && self.state.freezing_is_over(now_ps) {
+            self.thaw(now_ps, publisher);
+        }
+    }
+
+    fn thaw(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
+        if self.settings.empty_on_thaw {
+            self.state = State::default();
+        }
+        self.state.set_frozen(false);
+        self.state.explore = self.settings.explore_packets;
+        publisher.on_event(now_ps, Event::FreezeExited);
+    }
+
+    /// Algorithm 1 lines 21-26 (REPS-10).
+    fn on_failure(&mut self, now_ps: u64, lost: Ev, publisher: &mut impl Publisher) {
+        if self.state.is_frozen() || self.state.explore > 0 {
+            return;
+        }
+        self.state.freeze(now_ps.saturating_add(self.settings.freezing_timeout_ps));
+        self.probe = Probe { lost, next_ps: now_ps.saturating_add(self.settings.probe_interval_ps) };
+        publisher.on_event(now_ps, Event::FreezeEntered);
+    }
+
+    /// Appendix A: whether a loss that was not trimmed is a failed path and not congestion (REPS-14 to REPS-16).
+    fn is_failure(&self, loss: &LossInfo) -> bool {
+        if loss.cause == LossCause::SackGap && self.settings.failure_signal == FailureSignal::TimeoutOnly {
+            return false;
+        }
+        loss.max_rtt_ps < self.settings.congestion_rtt_ps
+    }
+
+    fn probes(&self) -> bool {
+        self.settings.probe_interval_ps < u64::MAX && self.state.is_frozen()
+    }
+}
+
+impl Balancer for Reps {
+    /// Algorithm 2, ONSEND (REPS-5 to REPS-9).
+    #[inline]
+    fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
+        let state = &mut self.state;
+        if state.explore > 0 || state.filled() == 0 || (state.valid() == 0 && !state.is_frozen()) {
+            state.explore = state.explore.saturating_sub(1);
+            return draw(self.settings.evs, rng);
+        }
+        if state.is_frozen() && self.settings.frozen_walk == FrozenWalk::AllSlots {
+            return state.walk_all();
+        }
+        state.reuse(self.settings.depth)
+    }
+
+    /// Algorithm 1, ONACK (REPS-2 to REPS-4).
+    #[inline]
+    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher) {
+        if !ack.marked {
+            self.on_good_path(now_ps, ack.ev, publisher);
+        } else if self.settings.thaw_check == ThawCheck::AnyFeedback {
+            self.check_thaw(now_ps, publisher);
+        }
+    }
+
+    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher) {
+        if loss.cause != LossCause::Trimmed {
+            if self.is_failure(loss) {
+                self.on_failure(now_ps, loss.ev, publisher);
+            }
+        } else if self.settings.cache_clear_trims && loss.path_clear {
+            self.on_good_path(now_ps, loss.ev, publisher);
+        } else if self.settings.thaw_check == ThawCheck::AnyFeedback {
+            self.check_thaw(now_ps, publisher);
+        }
+    }
+
+    fn poll_probe(&mut self, now_ps: u64) -> Option<Ev> {
+        if !self.probes() || now_ps < self.probe.next_ps {
+            return None;
+        }
+        self.probe.next_ps = now_ps.saturating_add(self.settings.probe_interval_ps);
+        Some(self.probe.lost)
+    }
+
+    fn on_probe_ack(&mut self, now_ps: u64, ev: Ev, marked: bool, publisher: &mut impl Publisher) {
+        if self.probes() && ev == self.probe.lost && !marked {
+            self.thaw(now_ps, publisher);
+        }
+    }
+
+    #[inline]
+    fn poll_timeout(&self) -> Option<u64> {
+        self.probes().then_some(self.probe.next_ps)
+    }
+}
+
+/// The paper's variables. Validity needs no bit per entry: valid ones are always the `valid` slots before the head,
+/// since a send takes the oldest and the head walks over used slots only when none is valid.
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    /// `repsBuffer[i].cachedEV`; slots from `filled` on were never written.
+    cached: [Ev; MAX_BUFFER as usize],
+    /// `exitFreezingMode` in ticks of 2^20 ps (1.05 us), wrapping after 75 minutes.
+    exit_freezing: u32,
+    /// `exploreCounter`, 16 bits wide so that a BDP of more than 255 packets fits.
+    explore: u16,
+    /// Bits 0-2 `head`, bits 3-5 the cursor of [`FrozenWalk::AllSlots`], bit 6 `isFreezingMode`.
+    cursors: u8,
+    /// Bits 0-3 `numberOfValidEVs`, bits 4-7 slots ever written.
+    counts: u8,
+}
+
+const _: () = assert!(size_of::<State>() <= 25, "REPS table 1: 193 bits at depth 8");
+
+impl State {
+    /// Algorithm 1 lines 9-14.
+    #[inline]
+    fn cache(&mut self, ev: Ev, depth: u8) {
+        let head = self.head();
+        let filled = self.filled() + u8::from(head == self.filled());
+        let valid = (self.valid() + 1).min(depth);
+        self.cached[usize::from(head & 7)] = ev;
+        self.counts = filled << 4 | valid;
+        self.set_head(head + 1, depth);
+    }
+
+    /// Algorithm 2, GETNEXTEV. Some slot must have been written.
+    #[inline]
+    fn reuse(&mut self, depth: u8) -> Ev {
+        let (head, valid) = (self.head(), self.valid());
+        let offset = if valid > 0 {
+            self.counts -= 1;
+            if head >= valid { head - valid } else { head + depth - valid }
+        } else {
+            // The paper's buffer is full by now; ours may have slots never written, which the walk skips (REPS-9).
+            let offset = if head < self.filled() { head } else { 0 };
+            self.set_head(offset + 1, depth);
+            offset
+        };
+        self.cached[usize::from(offset & 7)]
+    }
+
+    /// The artifact's walk: every written slot in order, from a cursor of its own.
+    fn walk_all(&mut self) -> Ev {
+        let cursor = self.cursors >> 3 & 7;
+        let next = if cursor + 1 < self.filled() { cursor + 1 } else { 0 };
+        self.cursors = self.cursors & !(7 << 3) | next << 3;
+        self.cached[usize::from(cursor)]
+    }
+
+    /// Enters freezing mode until `exit_ps`.
+    fn freeze(&mut self, exit_ps: u64) {
+        self.set_frozen(true);
+        self.exit_freezing = ticks(exit_ps);
+        self.cursors &= !(7 << 3);
+    }
+
+    /// Whether `now_ps` is past the exit time: never early, and at most a tick late.
+    #[inline]
+    fn freezing_is_over(&self, now_ps: u64) -> bool {
+        (ticks(now_ps).wrapping_sub(self.exit_freezing) as i32) > 0
+    }
+
+    #[inline]
+    fn head(&self) -> u8 {
+        self.cursors & 7
+    }
+
+    #[inline]
+    fn set_head(&mut self, head: u8, depth: u8) {
+        self.cursors = self.cursors & !7 | if head == depth { 0 } else { head };
+    }
+
+    #[inline]
+    fn is_frozen(&self) -> bool {
+        self.cursors & FROZEN != 0
+    }
+
+    fn set_frozen(&mut self, frozen: bool) {
+        self.cursors = self.cursors & !FROZEN | if frozen { FROZEN } else { 0 };
+    }
+
+    #[inline]
+    fn valid(&self) -> u8 {
+        self.counts & 15
+    }
+
+    #[inline]
+    fn filled(&self) -> u8 {
+        self.counts >> 4
+    }
+}
+
+/// State of the probing extension, used while frozen only.
+#[derive(Clone, Copy, Debug, Default)]
+struct Probe {
+    /// The entropy value of the packet whose loss began the freeze.
+    lost: Ev,
+    next_ps: u64,
+}
+
+/// [`PathConfig`] brought into range, in the units that the packet path needs.
+#[derive(Clone, Debug)]
+struct Settings {
+    freezing_timeout_ps: u64,
+    /// A loss after an RTT of at least this is congestion.
+    congestion_rtt_ps: u64,
+    /// `u64::MAX`: no probes.
+    probe_interval_ps: u64,
+    explore_packets: u16,
+    evs: u16,
+    depth: u8,
+    timed_exit: bool,
+    empty_on_thaw: bool,
+    cache_clear_trims: bool,
+    failure_signal: FailureSignal,
+    thaw_check: ThawCheck,
+    frozen_walk: FrozenWalk,
+}
+
+impl Settings {
+    fn new(config: &PathConfig) -> Self {
+        let reps = &config.reps;
+        let bdp_packets = config.bdp_packets.min(u32::from(u16::MAX)) as u16;
+        Self {
+            freezing_timeout_ps: reps.freezing_timeout_ps.min(MAX_TIMEOUT_PS),
+            congestion_rtt_ps: congestion_rtt_ps(config),
+            probe_interval_ps: reps.probing.map_or(u64::MAX, |probing| probing.interval_ps.clamp(1, MAX_TIMEOUT_PS)),
+            explore_packets: reps.explore_packets.unwrap_or(bdp_packets),
+            evs: config.ev_count(),
+            depth: reps.buffer.clamp(1, MAX_BUFFER),
+            timed_exit: reps.probing.is_none_or(|probing| probing.timed_exit),
+            empty_on_thaw: reps.empty_on_thaw,
+            cache_clear_trims: reps.cache_clear_trims,
+            failure_signal: reps.failure_signal,
+            thaw_check: reps.thaw_check,
+            frozen_walk: reps.frozen_walk,
+        }
+    }
+}
+
+/// Where trimming tells congestion apart, no RTT does (REPS-14).
+fn congestion_rtt_ps(config: &PathConfig) -> u64 {
+    match config.reps.congestion_rtt_permille {
+        Some(permille) if !config.trimming => {
+            let rtt_ps = u128::from(config.base_rtt_ps) * u128::from(permille) / 1000;
+            u64::try_from(rtt_ps).unwrap_or(u64::MAX).max(1)
+        }
+        _ => u64::MAX,
+    }
+}
+
+#[inline]
+const fn ticks(ps: u64) -> u32 {
+    (ps >> TICK_SHIFT) as u32
+}
+
+/// Bit of `State::cursors`.
+const FROZEN: u8 = 1 << 6;
+
+/// 2^20 ps is fine against freezing timeouts of 100 us and more, and half of 2^32 of it outlasts any idle connection.
+const TICK_SHIFT: u32 = 20;
+
+/// Half the range of the exit time, beyond which it could not be told from the past.
+const MAX_TIMEOUT_PS: u64 = (i32::MAX as u64) << TICK_SHIFT;
+
+/// 10 ms, about as long as routing takes to exclude a dead link (REPS §3.2).
+const FREEZING_TIMEOUT_PS: u64 = 10_000_000_000;
