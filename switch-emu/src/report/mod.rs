@@ -1,15 +1,12 @@
-//! Self-contained HTML pages about runs.
+//! Self-contained HTML pages about runs: no scripts, no fonts, no references to anything outside the file.
 
-use crate::results::RunResult;
+mod chart;
+mod html;
+mod overview;
+mod run;
+mod series;
+#[cfg(test)]
+mod tests;
 
-/// The page about one run.
-#[must_use]
-pub fn run_page(run: &RunResult) -> String {
-    format!("<!doctype html><title>{}</title>", run.balancer)
-}
-
-/// The page that compares runs.
-#[must_use]
-pub fn overview_page(runs: &[RunResult]) -> String {
-    format!("<!doctype html><title>{} runs</title>", runs.len())
-}
+pub use self::overview::overview_page;
+pub use self::run::run_page;

@@ -1,0 +1,221 @@
+//! SVG plots. Ink is black here and takes the page's text colour by CSS, so that one file reads well in light and dark.
+
+use std::ops::Range;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+/// Colours of series, apart from one another on white and on black, for most colour-blind readers too.
+const PALETTE: [RGBColor; 8] = [
+    RGBColor(0x3b, 0x82, 0xc4),
+    RGBColor(0xe0, 0x7b, 0x1f),
+    RGBColor(0x2f, 0xa0, 0x6a),
+    RGBColor(0xc9, 0x4f, 0x7c),
+    RGBColor(0x8a, 0x6f, 0xd1),
+    RGBColor(0x9b, 0x8a, 0x1e),
+    RGBColor(0x2a, 0xa5, 0xb5),
+    RGBColor(0xb0, 0x5a, 0x3c),
+];
+const WIDTH: u32 = 860;
+/// Plotters divides by 1.24 when it writes the size.
+const FONT: (&str, f64) = ("sans-serif", 15.0);
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+/// One line of a [`lines`] plot.
+pub(super) struct Line {
+    pub name: String,
+    pub points: Vec<(f64, f64)>,
+}
+
+/// What stands at the axes.
+pub(super) struct Axes {
+    pub x: &'static str,
+    pub y: &'static str,
+    /// Least height of the y axis, so that a flat line does not fill the plot.
+    pub y_at_least: f64,
+}
+
+/// One group of bars, and one bar per name of the plot in it.
+pub(super) struct Group {
+    pub label: String,
+    pub values: Vec<f64>,
+}
+
+/// The colour of series number `index` for the legend.
+pub(super) fn colour(index: usize) -> String {
+    let RGBColor(r, g, b) = PALETTE[index % PALETTE.len()];
+    format!("#{r:02X}{g:02X}{b:02X}")
+}
+
+/// Lines over a common x axis, with dashed verticals at `moments`.
+pub(super) fn lines(axes: &Axes, lines: &[Line], moments: &[f64]) -> String {
+    let points = || lines.iter().flat_map(|line| line.points.iter().copied());
+    let x = span(points().map(|p| p.0).chain(moments.iter().copied()));
+    let y = 0.0..headroom(points().map(|p| p.1), axes.y_at_least);
+    svg(280, |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin(10)
+            .margin_right(24)
+            .x_label_area_size(44)
+            .y_label_area_size(72)
+            .build_cartesian_2d(x.clone(), y.clone())?;
+        let number = |v: &f64| short(*v);
+        chart
+            .configure_mesh()
+            .x_desc(axes.x)
+            .y_desc(axes.y)
+            .x_labels(9)
+            .y_labels(6)
+            .label_style(FONT)
+            .axis_style(BLACK.mix(0.6))
+            .bold_line_style(BLACK.mix(0.13))
+            .light_line_style(TRANSPARENT)
+            .x_label_formatter(&number)
+            .y_label_formatter(&number)
+            .draw()?;
+        for moment in moments {
+            let dashes = [(*moment, y.start), (*moment, y.end)];
+            chart.draw_series(DashedLineSeries::new(dashes, 5, 4, BLACK.mix(0.7).stroke_width(1)))?;
+        }
+        for (index, line) in lines.iter().enumerate() {
+            let colour = PALETTE[index % PALETTE.len()].stroke_width(2);
+            chart.draw_series(LineSeries::new(line.points.iter().copied(), colour))?;
+        }
+        Ok(())
+    })
+}
+
+/// Bars side by side in labelled groups, each with its value on top; `bars` is how many a group has.
+pub(super) fn bars(y_name: &str, bars: usize, groups: &[Group]) -> String {
+    let top = headroom(groups.iter().flat_map(|g| g.values.iter().copied()), 1.0);
+    svg(280, |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin(10)
+            .x_label_area_size(32)
+            .y_label_area_size(72)
+            .build_cartesian_2d(0.0..groups.len() as f64, 0.0..top * 1.06)?;
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .x_labels(0)
+            .y_labels(6)
+            .y_desc(y_name)
+            .label_style(FONT)
+            .axis_style(BLACK.mix(0.6))
+            .bold_line_style(BLACK.mix(0.13))
+            .light_line_style(TRANSPARENT)
+            .y_label_formatter(&|v| short(*v))
+            .draw()?;
+        for (at, group) in groups.iter().enumerate() {
+            for (index, value) in group.values.iter().enumerate() {
+                let (left, right) = bar_span(at, index, bars);
+                let colour = PALETTE[index % PALETTE.len()].filled();
+                chart.draw_series([Rectangle::new([(left, 0.0), (right, *value)], colour)])?;
+                let label = chart.backend_coord(&(f64::midpoint(left, right), *value));
+                area.draw_text(&short(*value), &centred(12.5), (label.0, label.1 - 9))?;
+            }
+            let below = chart.backend_coord(&(at as f64 + 0.5, 0.0));
+            area.draw_text(&group.label, &centred(FONT.1), (below.0, below.1 + 18))?;
+        }
+        Ok(())
+    })
+}
+
+/// A row per kind of event, a dot per event.
+pub(super) fn timeline(x: Range<f64>, rows: &[(String, Vec<f64>)]) -> String {
+    let x = span([x.start, x.end].into_iter());
+    let height = 64 + 30 * rows.len() as u32;
+    svg(height, |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin(10)
+            .margin_right(24)
+            .x_label_area_size(44)
+            .y_label_area_size(130)
+            .build_cartesian_2d(x.clone(), 0.0..rows.len() as f64)?;
+        chart
+            .configure_mesh()
+            .disable_y_mesh()
+            .x_desc("time (us)")
+            .x_labels(9)
+            .y_labels(0)
+            .label_style(FONT)
+            .axis_style(BLACK.mix(0.6))
+            .bold_line_style(BLACK.mix(0.13))
+            .light_line_style(TRANSPARENT)
+            .x_label_formatter(&|v| short(*v))
+            .draw()?;
+        for (index, (name, times)) in rows.iter().enumerate() {
+            let (colour, y) = (PALETTE[index % PALETTE.len()], rows.len() as f64 - index as f64 - 0.5);
+            let left = chart.backend_coord(&(x.start, y));
+            area.draw_text(name, &TextStyle::from(FONT).pos(right()), (left.0 - 8, left.1))?;
+            chart.draw_series(times.iter().map(|t| Circle::new((*t, y), 5, colour.mix(0.75).filled())))?;
+        }
+        Ok(())
+    })
+}
+
+/// Draws and strips what is only needed outside a page; a plot that cannot be drawn becomes a sentence.
+fn svg(height: u32, draw: impl FnOnce(&Area<'_>) -> Drawn) -> String {
+    let mut out = String::new();
+    let drawn = {
+        let area = SVGBackend::with_string(&mut out, (WIDTH, height)).into_drawing_area();
+        draw(&area).and_then(|()| Ok(area.present()?))
+    };
+    if let Err(error) = drawn {
+        return format!("<p>This plot could not be drawn: {}</p>", super::html::escape(&error.to_string()));
+    }
+    let size = format!("width=\"{WIDTH}\" height=\"{height}\" ");
+    out.replacen(&size, "", 1).replacen(" xmlns=\"http://www.w3.org/2000/svg\"", "", 1)
+}
+
+fn centred(size: f64) -> TextStyle<'static> {
+    TextStyle::from((FONT.0, size)).pos(plotters::style::text_anchor::Pos::new(
+        plotters::style::text_anchor::HPos::Center,
+        plotters::style::text_anchor::VPos::Center,
+    ))
+}
+
+fn right() -> plotters::style::text_anchor::Pos {
+    plotters::style::text_anchor::Pos::new(
+        plotters::style::text_anchor::HPos::Right,
+        plotters::style::text_anchor::VPos::Center,
+    )
+}
+
+/// Where bar `index` of `bars` stands in group `at`: groups are 1 wide and a fifth of that is air.
+fn bar_span(at: usize, index: usize, bars: usize) -> (f64, f64) {
+    let width = 0.8 / bars.max(1) as f64;
+    let left = at as f64 + 0.1 + width * index as f64;
+    (left + width * 0.06, left + width * 0.94)
+}
+
+/// From the least to the largest value; never empty, never infinite.
+fn span(values: impl Iterator<Item = f64> + Clone) -> Range<f64> {
+    let low = values.clone().filter(|v| v.is_finite()).fold(f64::INFINITY, f64::min);
+    let high = values.filter(|v| v.is_finite()).fold(f64::NEG_INFINITY, f64::max);
+    if low < high {
+        low..high
+    } else if low.is_finite() {
+        low..low + 1.0
+    } else {
+        0.0..1.0
+    }
+}
+
+fn headroom(values: impl Iterator<Item = f64>, at_least: f64) -> f64 {
+    values.filter(|v| v.is_finite()).fold(at_least, f64::max) * 1.05
+}
+
+/// A number as short as it can be read: `0`, `0.25`, `31.4`, `1,204`, `3.2M`.
+pub(super) fn short(value: f64) -> String {
+    match value.abs() {
+        v if v >= 1e7 => format!("{:.0}M", value / 1e6),
+        v if v >= 1e6 => format!("{:.1}M", value / 1e6),
+        v if v >= 1e4 => format!("{:.0}k", value / 1e3),
+        v if v >= 100.0 || v.fract() == 0.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}

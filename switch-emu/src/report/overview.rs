@@ -1,0 +1,99 @@
+//! The page that compares runs: bars by balancer and condition, and the table.
+
+use super::html::{Row, escape, figure, page, section, table};
+use super::{chart, series};
+use crate::results::{HEADER, RunResult, Summary, lateness_note, loss_note, row};
+
+/// The page that compares runs; each row of its table links to the run's own page in [`RunResult::folder`].
+#[must_use]
+pub fn overview_page(runs: &[RunResult]) -> String {
+    let summaries: Vec<Summary> = runs.iter().map(RunResult::summary).collect();
+    let conditions = distinct(summaries.iter().map(|s| &s.condition));
+    let balancers = distinct(summaries.iter().map(|s| &s.balancer));
+    let scenario = summaries.first().map_or("no runs", |s| s.scenario.as_str());
+    let mut body = format!("<h1>{}</h1>\n", escape(scenario));
+    body += &format!("<p class=\"soft\">{}</p>\n", escape(&lead(&summaries, &conditions, &balancers)));
+    body += "<div class=\"two\">\n";
+    for (title, unit, value) in MEASURES {
+        let groups = grouped(&summaries, &conditions, &balancers, value);
+        body += &figure(title, &balancers, &chart::bars(unit, balancers.len(), &groups), "");
+    }
+    body += "</div>\n";
+    body += &cdfs(runs, &conditions);
+    body += &section("All runs", &(compared(runs, &summaries) + &notes(&summaries)));
+    page(scenario, &body)
+}
+
+type Measure = fn(&Summary) -> f64;
+
+const MEASURES: [(&str, &str, Measure); 4] = [
+    ("Slowest flow's completion time (less is better)", "us", |s| s.fct_max_us),
+    ("Mean flow completion time (less is better)", "us", |s| s.fct_mean_us),
+    ("Goodput (more is better)", "Gb/s", |s| s.goodput_gbps),
+    ("Packets dropped (less is better)", "packets", |s| (s.drops_queue + s.drops_link + s.drops_random) as f64),
+];
+
+fn lead(summaries: &[Summary], conditions: &[String], balancers: &[String]) -> String {
+    let verified = summaries.iter().filter(|s| s.is_complete()).count();
+    format!(
+        "{} runs: {} under {}. Payload verified in {verified} of {}. Times are the scenario's own, not the machine's.",
+        summaries.len(),
+        balancers.join(", "),
+        conditions.join(", "),
+        summaries.len(),
+    )
+}
+
+fn distinct<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut seen: Vec<String> = Vec::new();
+    for name in names {
+        if !seen.contains(name) {
+            seen.push(name.clone());
+        }
+    }
+    seen
+}
+
+fn grouped(summaries: &[Summary], conditions: &[String], balancers: &[String], value: Measure) -> Vec<chart::Group> {
+    let of = |condition: &String, balancer: &String| {
+        let found = summaries.iter().find(|s| s.condition == *condition && s.balancer == *balancer);
+        found.map_or(0.0, value)
+    };
+    let group = |condition: &String| chart::Group {
+        label: condition.clone(),
+        values: balancers.iter().map(|balancer| of(condition, balancer)).collect(),
+    };
+    conditions.iter().map(group).collect()
+}
+
+fn cdfs(runs: &[RunResult], conditions: &[String]) -> String {
+    let figure_of = |condition: &String| {
+        let chosen = runs.iter().filter(|run| run.condition == *condition);
+        let lines: Vec<chart::Line> = chosen.map(|run| series::fct_cdf(&run.balancer, run)).collect();
+        let names: Vec<String> = lines.iter().map(|line| line.name.clone()).collect();
+        let axes = chart::Axes { x: "flow completion time (us)", y: "% of flows", y_at_least: 100.0 };
+        figure(&format!("Completion times: {condition}"), &names, &chart::lines(&axes, &lines, &[]), "")
+    };
+    format!("<div class=\"two\">\n{}</div>\n", conditions.iter().map(figure_of).collect::<String>())
+}
+
+fn compared(runs: &[RunResult], summaries: &[Summary]) -> String {
+    let mut last = None;
+    let mut rows = Vec::new();
+    for (run, s) in runs.iter().zip(summaries) {
+        let mut cells: Vec<String> = row(s).iter().map(|cell| escape(cell)).collect();
+        cells[1] = format!("<a href=\"{}/report.html\">{}</a>", run.folder(), cells[1]);
+        if let Some(cell) = cells.last_mut() {
+            *cell = format!("<span class=\"{}\">{cell}</span>", if s.is_complete() { "good" } else { "bad" });
+        }
+        rows.push(Row { cells, first: last.is_some_and(|condition| condition != &s.condition) });
+        last = Some(&s.condition);
+    }
+    table(&HEADER, 2, &rows)
+}
+
+fn notes(summaries: &[Summary]) -> String {
+    let lateness = lateness_note(summaries).map(|note| format!("<p class=\"soft\">{}</p>\n", escape(&note)));
+    let losses = summaries.iter().filter_map(loss_note).map(|note| format!("<p class=\"bad\">{}</p>\n", escape(&note)));
+    lateness.into_iter().chain(losses).collect()
+}

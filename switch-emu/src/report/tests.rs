@@ -1,0 +1,94 @@
+//! The pages stand alone, are well formed and show what they should.
+
+use super::*;
+use crate::results::tests::sample;
+use crate::results::{RunResult, write_overview, write_run};
+
+fn nine() -> Vec<RunResult> {
+    let conditions = ["healthy", "half-rate uplink", "silent drop"];
+    let balancers = [("ecmp", 1.9), ("ops", 1.2), ("reps", 1.0)];
+    let mut runs = Vec::new();
+    for (c, condition) in conditions.iter().enumerate() {
+        for (balancer, slow) in balancers {
+            let fcts: Vec<f64> = (0..8).map(|i| (180.0 + 9.0 * f64::from(i)) * slow * (1.0 + 0.3 * c as f64)).collect();
+            runs.push(sample(balancer, condition, &fcts));
+        }
+    }
+    runs
+}
+
+/// Fails unless every tag is closed in order; enough for pages that close everything.
+fn assert_well_formed(page: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    for (at, _) in page.match_indices('<') {
+        let tag = &page[at + 1..at + page[at..].find('>').expect("a tag ends")];
+        if tag.starts_with('!') || tag.ends_with('/') {
+            continue;
+        }
+        let name = tag.split_whitespace().next().unwrap();
+        match name.strip_prefix('/') {
+            Some(closed) => assert_eq!(open.pop(), Some(closed), "near {}", &page[at.saturating_sub(80)..at]),
+            None => open.push(name),
+        }
+    }
+    assert_eq!(open, [""; 0]);
+}
+
+/// Fails when a browser would have to fetch anything, or would run anything.
+fn assert_self_contained(page: &str) {
+    for outside in ["http:", "https:", "src=", "<script", "<link", "@import", "url(", "xmlns"] {
+        assert!(!page.contains(outside), "the page refers to {outside}");
+    }
+}
+
+#[test]
+fn run_page_stands_alone_with_its_five_plots() {
+    let page = run_page(&sample("reps", "silent drop", &[150.0, 120.0, 190.0]));
+    assert_well_formed(&page);
+    assert_self_contained(&page);
+    assert_eq!(page.matches("<svg").count(), 5);
+    assert!(page.contains("freeze entered") && page.contains("leaf0-&gt;spine1"));
+}
+
+#[test]
+fn overview_stands_alone_and_links_each_run() {
+    let runs = nine();
+    let page = overview_page(&runs);
+    assert_well_formed(&page);
+    assert_self_contained(&page);
+    assert_eq!(page.matches("<svg").count(), 7);
+    for run in &runs {
+        assert!(page.contains(&format!("href=\"{}/report.html\"", run.folder())));
+    }
+}
+
+#[test]
+fn pages_of_empty_and_unfinished_runs_can_be_drawn() {
+    assert_well_formed(&run_page(&RunResult::default()));
+    assert_well_formed(&overview_page(&[]));
+    assert!(!overview_page(&[RunResult::default()]).contains("could not be drawn"));
+}
+
+#[test]
+fn names_are_escaped() {
+    let page = run_page(&sample("<b>", "a & b", &[10.0]));
+    assert!(page.contains("a &amp; b · &lt;b&gt;") && !page.contains("<b>"));
+}
+
+#[test]
+fn numbers_are_short() {
+    let shown: Vec<String> =
+        [0.0, 0.25, 3.0, 31.44, 204.7, 1_204.0, 31_000.0, 3_210_000.0].iter().map(|v| chart::short(*v)).collect();
+    assert_eq!(shown, ["0", "0.25", "3", "31.4", "205", "1204", "31k", "3.2M"]);
+}
+
+/// Writes the pages to the folder named by `SPRAY_REPORT_DIR`, to be looked at.
+#[test]
+fn pages_can_be_looked_at() {
+    let Some(dir) = std::env::var_os("SPRAY_REPORT_DIR").map(std::path::PathBuf::from) else { return };
+    let runs = nine();
+    write_overview(&dir, &runs).unwrap();
+    for run in &runs {
+        write_run(&dir.join(run.folder()), run).unwrap();
+    }
+}

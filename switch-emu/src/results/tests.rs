@@ -1,0 +1,192 @@
+//! The files of a run and the table, against literal text.
+
+use super::*;
+
+/// A small run with one of everything; shared with the report's tests.
+pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult {
+    let flow = |(index, fct): (usize, &f64)| FlowResult {
+        flow: index as u32,
+        src: format!("h{index}"),
+        dst: format!("h{}", index + 4),
+        bytes: 1_000_000,
+        start_us: 0.0,
+        end_us: Some(*fct),
+        fct_us: Some(*fct),
+        retransmits: index as u64,
+        reordered: 2,
+    };
+    RunResult {
+        engine: "xdp".into(),
+        scenario: "demo".into(),
+        condition: condition.into(),
+        balancer: balancer.into(),
+        congestion_control: "dctcp".into(),
+        seed: 7,
+        dilation: 400.0,
+        wall_s: 3.25,
+        flows: fcts.iter().enumerate().map(flow).collect(),
+        ports: ports(),
+        port_samples: port_samples(fcts),
+        delivered: (0..=100)
+            .map(|i| DeliveredSample { time_us: f64::from(i) * 2.0, bytes: 40_000 * i as u64 })
+            .collect(),
+        events: events(),
+        transport: TransportTotals { packets_sent: 2_700, retransmits: 31, reordered_packets: 8, ..Default::default() },
+        payload_verified: true,
+        recovery_us: Some(41.5),
+        ..RunResult::default()
+    }
+}
+
+fn ports() -> Vec<PortResult> {
+    let port = |(index, name): (usize, &str)| PortResult {
+        name: name.into(),
+        uplink: true,
+        rate_gbps: 100.0,
+        frames: 500,
+        bytes: 2_000_000 + index as u64,
+        trims: index as u64,
+        drops_link: 3,
+        drops_queue: 1,
+        ..PortResult::default()
+    };
+    ["leaf0->spine0", "leaf0->spine1", "leaf1->spine0"].into_iter().enumerate().map(port).collect()
+}
+
+fn port_samples(fcts: &[f64]) -> Vec<PortSeries> {
+    let end = fcts.iter().copied().fold(100.0, f64::max);
+    let sample = |i: u32, scale: f64| PortSample {
+        time_us: end * f64::from(i) / 80.0,
+        queue_bytes: ((f64::from(i) / 9.0).sin().abs() * 90_000.0 * scale) as u64,
+        sent_bytes: (f64::from(i) * 12_000.0 * scale) as u64,
+    };
+    let series = |(index, name): (usize, &str)| PortSeries {
+        name: name.into(),
+        samples: (0..=80).map(|i| sample(i, 1.0 / (1.0 + index as f64))).collect(),
+    };
+    ["leaf0->spine0", "leaf0->spine1", "leaf1->spine0"].into_iter().enumerate().map(series).collect()
+}
+
+fn events() -> Vec<EventRow> {
+    let event = |time_us, kind, subject: &str, detail: &str| EventRow {
+        time_us,
+        kind,
+        subject: subject.into(),
+        detail: detail.into(),
+    };
+    vec![
+        event(50.0, EventKind::Failure, "leaf0->spine0", "silent drop"),
+        event(62.125, EventKind::FreezeEntered, "h0", "flow 0, \"first\""),
+        event(91.5, EventKind::LastDrop, "leaf0->spine0", ""),
+        event(120.0, EventKind::Recovered, "leaf0->spine0", ""),
+    ]
+}
+
+#[test]
+fn summary_adds_up_flows_and_ports() {
+    let s = sample("reps", "silent drop", &[100.0, 200.0, 160.0, 180.0]).summary();
+    assert_eq!((s.flows_total, s.flows_completed), (4, 4));
+    assert_eq!((s.fct_mean_us, s.fct_p50_us, s.fct_p99_us, s.fct_max_us), (160.0, 160.0, 200.0, 200.0));
+    assert_eq!((s.makespan_us, s.goodput_gbps), (200.0, 160.0));
+    assert_eq!((s.drops_queue, s.drops_link, s.trims), (3, 9, 3));
+    assert!(s.is_complete());
+}
+
+#[test]
+fn summary_of_an_unfinished_run_has_no_nan() {
+    let mut run = sample("ecmp", "healthy", &[100.0, 200.0]);
+    for flow in &mut run.flows {
+        (flow.end_us, flow.fct_us) = (None, None);
+    }
+    let s = run.summary();
+    assert_eq!((s.flows_completed, s.fct_mean_us, s.fct_max_us, s.goodput_gbps), (0, 0.0, 0.0, 0.0));
+    assert!(!s.is_complete());
+}
+
+#[test]
+fn summary_json_round_trips_and_holds_the_promised_keys() {
+    let summary = sample("reps", "healthy", &[100.0]).summary();
+    let text = serde_json::to_string(&summary).unwrap();
+    assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
+    let keys = "engine scenario balancer congestion_control seed flows_total flows_completed fct_mean_us fct_p50_us \
+                fct_p99_us fct_max_us makespan_us goodput_gbps packets_sent retransmits drops_queue drops_link \
+                drops_random trims ecn_marks reordered_packets freeze_entries wall_s dilation late_packets \
+                lateness_p99_us payload_verified";
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for key in keys.split_whitespace() {
+        assert!(value.get(key).is_some(), "summary.json lacks {key}");
+    }
+}
+
+#[test]
+fn whole_results_round_trip_through_json() {
+    let run = sample("reps", "healthy", &[100.0, 33.3]);
+    let text = serde_json::to_string(&run).unwrap();
+    assert_eq!(serde_json::from_str::<RunResult>(&text).unwrap(), run);
+}
+
+#[test]
+fn csv_files_are_as_documented() {
+    let mut run = sample("reps", "healthy", &[100.0, 123.4567]);
+    run.flows[1].end_us = None;
+    run.flows[1].fct_us = None;
+    let expected = "flow,src,dst,bytes,start_us,end_us,fct_us,retransmits,reordered\n\
+                    0,h0,h4,1000000,0.000,100.000,100.000,0,2\n\
+                    1,h1,h5,1000000,0.000,,,1,2\n";
+    assert_eq!(csv::flows(&run.flows), expected);
+    let expected = "time_us,kind,subject,detail\n\
+                    50.000,failure,leaf0->spine0,silent drop\n\
+                    62.125,freeze_entered,h0,\"flow 0, \"\"first\"\"\"\n\
+                    91.500,last_drop,leaf0->spine0,\n\
+                    120.000,recovered,leaf0->spine0,\n";
+    assert_eq!(csv::events(&run.events), expected);
+    let ports = csv::ports(&run.ports[..1]);
+    assert_eq!(ports.lines().nth(1), Some("leaf0->spine0,true,100,500,2000000,0,0,0,1,3,0,0,0"));
+    assert_eq!(ports.lines().next().unwrap().split(',').count(), 13);
+}
+
+#[test]
+fn table_stands_in_columns() {
+    let runs = [sample("ecmp", "healthy", &[100.0, 200.0]), sample("reps", "half-rate uplink", &[100.0, 120.0])];
+    let expected = "\
+condition         balancer   Gb/s  mean us  p99 us  max us  drops:queue  link  random  trims  retx  reordered  recovery us   payload
+----------------  --------  -----  -------  ------  ------  -----------  ----  ------  -----  ----  ---------  -----------  --------
+healthy           ecmp       80.0    150.0   200.0   200.0            3     9       0      3    31          8         41.5  verified
+half-rate uplink  reps      133.3    110.0   120.0   120.0            3     9       0      3    31          8         41.5  verified
+time dilated 400 times; late frames per run: 0; lateness p99 at most 0.000 us (half-rate uplink, reps)
+";
+    assert_eq!(table(&runs), expected);
+}
+
+#[test]
+fn table_names_what_went_wrong() {
+    let mut lossy = sample("ops", "healthy", &[100.0, 200.0]);
+    lossy.testbed_losses = TestbedLosses { veth: 3, rx_ring_full: 2, ..Default::default() };
+    lossy.payload_verified = false;
+    let mut unfinished = sample("ecmp", "healthy", &[100.0, 200.0]);
+    (unfinished.flows[0].end_us, unfinished.flows[0].fct_us) = (None, None);
+    let text = table(&[lossy, unfinished]);
+    assert!(text.contains("WRONG\n") && text.contains("1/2 flows\n"), "{text}");
+    let warning = "warning: healthy, ops: the testbed itself lost 5 frames (veth 3, rx ring 2, fill ring 0, other 0)\n";
+    assert!(text.contains(warning), "{text}");
+}
+
+#[test]
+fn write_run_leaves_the_five_files() {
+    let dir = std::env::temp_dir().join(format!("spray-results-{}", std::process::id()));
+    let run = sample("reps", "Silent drop!", &[100.0]);
+    assert_eq!(run.folder(), "silent-drop-reps");
+    write_run(&dir.join(run.folder()), &run).unwrap();
+    write_overview(&dir, &[run.clone()]).unwrap();
+    for file in ["summary.json", "flows.csv", "ports.csv", "events.csv", "report.html"] {
+        assert!(dir.join(run.folder()).join(file).is_file(), "{file}");
+    }
+    assert!(dir.join("report.html").is_file());
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn write_run_says_where_it_could_not_write() {
+    let error = write_run(std::path::Path::new("/proc/nowhere"), &sample("reps", "healthy", &[1.0])).unwrap_err();
+    assert!(error.to_string().starts_with("cannot write /proc/nowhere/summary.json"), "{error}");
+}
