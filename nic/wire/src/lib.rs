@@ -1,2 +1,67 @@
-//! Frame layouts of the spray transport: checked views and builders, no_std.
+//! Frame layouts of the spray transport: checked views and builders, `no_std`.
+//!
+//! A frame is Ethernet, IPv4 or IPv6, UDP to [`UDP_PORT`], then a header of ours that starts with the 28 bytes of
+//! [`header`] and goes on by kind ([`Body`]); only [`Data`] has a payload. `docs/specs/wire.md` states the layouts and
+//! the rules of acceptance as numbered clauses (`WIRE-n`), which the code cites.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`frame`] | whole frames: [`parse`], [`emit`], [`emit_in_place`] (feature `std`, for the CRC32C) |
+//! | [`switch_view`] | offsets and in-place edits for a switch: no CRC, no panic, no unbounded loop |
+//! | [`checksum`] | Internet checksum, whole and incremental |
+//! | the others | one header each |
 #![no_std]
+// Without the CRC nothing parses or emits whole frames, so that the headers' own codecs stand unused.
+#![cfg_attr(not(feature = "std"), expect(dead_code))]
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+extern crate std;
+
+mod ack;
+mod body;
+mod bytes;
+pub mod checksum;
+mod close;
+mod data;
+mod envelope;
+mod error;
+mod ev;
+#[cfg(feature = "std")]
+pub mod frame;
+mod handshake;
+pub mod header;
+mod nack;
+mod probe;
+pub mod switch_view;
+
+#[cfg(test)]
+mod tests;
+
+pub use ack::{Ack, BITMAP_BITS};
+pub use body::Body;
+pub use close::{Close, CloseReason, RESET_UNKNOWN_CONNECTION, Reset};
+pub use data::Data;
+pub use envelope::{Ecn, Envelope};
+pub use error::Error;
+pub use ev::{MAX_EVS, ev_port, port_ev};
+#[cfg(feature = "std")]
+pub use frame::{Frame, emit, emit_in_place, parse};
+pub use handshake::{Accept, Connect};
+pub use header::{Common, Kind, header_bytes};
+pub use nack::Nack;
+pub use probe::{Probe, ProbeAck};
+pub use switch_view::{peek_virtual_time, set_virtual_time};
+
+/// UDP destination port of every frame of ours.
+pub const UDP_PORT: u16 = 4793;
+/// Version of the layouts, first byte of every header of ours.
+pub const VERSION: u8 = 1;
+/// DSCP of data frames (AF11).
+pub const DSCP_DATA: u8 = 10;
+/// DSCP of everything but data: ACKs and the handshake go in the control class (EF).
+pub const DSCP_CONTROL: u8 = 46;
+/// DSCP that a switch gives to a data frame whose payload it cut off; control class too (VOICE-ADMIT).
+pub const DSCP_TRIMMED: u8 = 44;
+/// TTL or hop limit of a frame as sent; every switch takes one off.
+pub const INITIAL_TTL: u8 = 64;

@@ -1,0 +1,69 @@
+//! Big-endian fields of a header of known size. The array type is the length check, made once; after it every access
+//! is checked at compile time, so that no getter can panic.
+
+/// A header of `N` bytes, read by field.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a, const N: usize>(pub &'a [u8; N]);
+
+impl<const N: usize> View<'_, N> {
+    #[inline(always)]
+    pub fn array<const AT: usize, const L: usize>(self) -> [u8; L] {
+        const { assert!(AT + L <= N) }
+        let mut out = [0; L];
+        out.copy_from_slice(&self.0[AT..AT + L]);
+        out
+    }
+
+    #[inline(always)]
+    pub fn u8<const AT: usize>(self) -> u8 {
+        const { assert!(AT < N) }
+        self.0[AT]
+    }
+
+    #[inline(always)]
+    pub fn u16<const AT: usize>(self) -> u16 {
+        u16::from_be_bytes(self.array::<AT, 2>())
+    }
+
+    #[inline(always)]
+    pub fn u32<const AT: usize>(self) -> u32 {
+        u32::from_be_bytes(self.array::<AT, 4>())
+    }
+
+    #[inline(always)]
+    pub fn u64<const AT: usize>(self) -> u64 {
+        u64::from_be_bytes(self.array::<AT, 8>())
+    }
+}
+
+/// A header of `N` bytes, written by field.
+pub(crate) struct Writer<'a, const N: usize>(pub &'a mut [u8; N]);
+
+impl<const N: usize> Writer<'_, N> {
+    #[inline(always)]
+    pub fn array<const AT: usize, const L: usize>(&mut self, bytes: [u8; L]) -> &mut Self {
+        const { assert!(AT + L <= N) }
+        self.0[AT..AT + L].copy_from_slice(&bytes);
+        self
+    }
+
+    #[inline(always)]
+    pub fn u8<const AT: usize>(&mut self, value: u8) -> &mut Self {
+        self.array::<AT, 1>([value])
+    }
+
+    #[inline(always)]
+    pub fn u16<const AT: usize>(&mut self, value: u16) -> &mut Self {
+        self.array::<AT, 2>(value.to_be_bytes())
+    }
+
+    #[inline(always)]
+    pub fn u32<const AT: usize>(&mut self, value: u32) -> &mut Self {
+        self.array::<AT, 4>(value.to_be_bytes())
+    }
+
+    #[inline(always)]
+    pub fn u64<const AT: usize>(&mut self, value: u64) -> &mut Self {
+        self.array::<AT, 8>(value.to_be_bytes())
+    }
+}

@@ -1,0 +1,49 @@
+//! The Internet checksum (RFC 1071), whole and incremental (RFC 1624).
+//!
+//! Words are values of big-endian 16-bit fields. The incremental helpers and [`fold`] have no loops and cannot panic:
+//! the XDP program uses them.
+
+/// Fold a sum of 16-bit words to 16 bits with end-around carries; does not complement.
+#[inline(always)]
+pub const fn fold(sum: u64) -> u16 {
+    let sum = (sum >> 32) + (sum & 0xffff_ffff);
+    let sum = (sum >> 32) + (sum & 0xffff_ffff);
+    let sum = (sum >> 16) + (sum & 0xffff);
+    let sum = (sum >> 16) + (sum & 0xffff);
+    let sum = (sum >> 16) + (sum & 0xffff);
+    sum as u16
+}
+
+/// Add the 16-bit words of `bytes` to `sum` (an odd last byte counts as the high byte of a word).
+#[inline]
+pub fn add(sum: u64, bytes: &[u8]) -> u64 {
+    // Words of 32 bits: 2^16 == 1 modulo 2^16 - 1, so that they fold to the same value, in half the additions.
+    let (words, rest) = bytes.as_chunks::<4>();
+    let mut sum = sum;
+    for word in words {
+        sum += u32::from_be_bytes(*word) as u64;
+    }
+    let mut last = [0; 4];
+    for (to, from) in last.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    sum + u32::from_be_bytes(last) as u64
+}
+
+/// Return a checksum after one 16-bit word under it changed (RFC 1624 eqn. 3).
+#[inline(always)]
+pub const fn update_u16(checksum: u16, old: u16, new: u16) -> u16 {
+    !fold(!checksum as u64 + !old as u64 + new as u64)
+}
+
+/// Return a checksum after four words in a row changed: a `u64` at an even offset.
+#[inline(always)]
+pub const fn update_u64(checksum: u16, old: u64, new: u64) -> u16 {
+    !fold(!checksum as u64 + fold(!old) as u64 + fold(new) as u64)
+}
+
+/// Return a computed UDP checksum as it is written: 0 means "none", so that the other zero stands for it.
+#[inline(always)]
+pub const fn udp(checksum: u16) -> u16 {
+    if checksum == 0 { 0xffff } else { checksum }
+}

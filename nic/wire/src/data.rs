@@ -1,0 +1,76 @@
+//! Data: a piece of a message, placed by its offset (WIRE-7).
+
+use crate::bytes::{View, Writer};
+use crate::header::field::FLAGS;
+
+/// Bytes of the header, common part included.
+pub(crate) const BYTES: usize = 72;
+
+pub(crate) mod field {
+    pub const PSN: usize = 28;
+    pub const TIMESTAMP: usize = 36;
+    pub const MESSAGE: usize = 44;
+    pub const OFFSET: usize = 48;
+    pub const MESSAGE_BYTES: usize = 56;
+    pub const PAYLOAD_BYTES: usize = 64;
+    pub const RESERVED: usize = 66;
+    pub const PAYLOAD_CRC: usize = 68;
+}
+
+const ACK_NOW: u8 = 1;
+const RETRANSMIT: u8 = 2;
+
+/// The header of a data frame; the payload follows it, unless a switch trimmed the frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Data {
+    /// Packet sequence number in the connection, from 0; a retransmission keeps it.
+    pub psn: u64,
+    /// When the sender sent it, by its own clock, in picoseconds; echoed.
+    pub timestamp_ps: u64,
+    /// Message that the payload belongs to.
+    pub message: u32,
+    /// Where in the message the payload goes, in bytes.
+    pub offset: u64,
+    /// Length of the whole message, in bytes.
+    pub message_bytes: u64,
+    /// Length of the payload, in bytes; a trimmed frame keeps the number.
+    pub payload_bytes: u16,
+    /// The sender wants an ACK at once.
+    pub ack_now: bool,
+    /// The packet was sent before.
+    pub retransmit: bool,
+}
+
+impl Data {
+    pub(crate) fn parse(bytes: &[u8; BYTES]) -> Self {
+        let view = View(bytes);
+        let flags = view.u8::<FLAGS>();
+        Self {
+            psn: view.u64::<{ field::PSN }>(),
+            timestamp_ps: view.u64::<{ field::TIMESTAMP }>(),
+            message: view.u32::<{ field::MESSAGE }>(),
+            offset: view.u64::<{ field::OFFSET }>(),
+            message_bytes: view.u64::<{ field::MESSAGE_BYTES }>(),
+            payload_bytes: view.u16::<{ field::PAYLOAD_BYTES }>(),
+            ack_now: flags & ACK_NOW != 0,
+            retransmit: flags & RETRANSMIT != 0,
+        }
+    }
+
+    /// Write everything but the payload's CRC, which is left 0.
+    pub(crate) fn emit(&self, bytes: &mut [u8; BYTES]) {
+        Writer(bytes)
+            .u64::<{ field::PSN }>(self.psn)
+            .u64::<{ field::TIMESTAMP }>(self.timestamp_ps)
+            .u32::<{ field::MESSAGE }>(self.message)
+            .u64::<{ field::OFFSET }>(self.offset)
+            .u64::<{ field::MESSAGE_BYTES }>(self.message_bytes)
+            .u16::<{ field::PAYLOAD_BYTES }>(self.payload_bytes)
+            .u16::<{ field::RESERVED }>(0)
+            .u32::<{ field::PAYLOAD_CRC }>(0);
+    }
+
+    pub(crate) const fn flags(&self) -> u8 {
+        (if self.ack_now { ACK_NOW } else { 0 }) | (if self.retransmit { RETRANSMIT } else { 0 })
+    }
+}

@@ -1,0 +1,95 @@
+//! What a frame carries around our header: Ethernet, IP and UDP.
+
+use core::net::IpAddr;
+
+use crate::{DSCP_CONTROL, DSCP_DATA, INITIAL_TTL};
+
+/// The ECN field of an IP header (RFC 3168 §5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Ecn {
+    /// Not ECN-capable: control frames.
+    NotEct = 0,
+    /// ECN-capable, codepoint ECT(1).
+    Ect1 = 1,
+    /// ECN-capable, codepoint ECT(0): data frames.
+    Ect0 = 2,
+    /// Congestion experienced: a queue marked the frame.
+    Ce = 3,
+}
+
+impl Ecn {
+    /// Return the codepoint in the two low bits of an IPv4 TOS or IPv6 traffic class byte.
+    #[inline]
+    pub const fn from_tos(tos: u8) -> Self {
+        match tos & 3 {
+            0 => Self::NotEct,
+            1 => Self::Ect1,
+            2 => Self::Ect0,
+            _ => Self::Ce,
+        }
+    }
+}
+
+/// Addresses and IP fields of a frame; the UDP destination port is always [`UDP_PORT`](crate::UDP_PORT).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// Ethernet source.
+    pub src_mac: [u8; 6],
+    /// Ethernet destination.
+    pub dst_mac: [u8; 6],
+    /// IP source.
+    pub src: IpAddr,
+    /// IP destination, of the same version as the source.
+    pub dst: IpAddr,
+    /// UDP source port: the entropy value, see [`ev_port`](crate::ev_port).
+    pub src_port: u16,
+    /// Differentiated services codepoint, 0..=63.
+    pub dscp: u8,
+    /// ECN codepoint.
+    pub ecn: Ecn,
+    /// TTL or hop limit.
+    pub ttl: u8,
+}
+
+impl Envelope {
+    /// Return whether the frame is IPv6.
+    #[inline]
+    pub const fn is_v6(&self) -> bool {
+        self.dst.is_ipv6()
+    }
+
+    /// Return how many switches took a hop off the TTL (0 if the sender started higher than [`INITIAL_TTL`]).
+    #[inline]
+    pub const fn hops(&self) -> u8 {
+        INITIAL_TTL.saturating_sub(self.ttl)
+    }
+
+    /// Return whether a queue marked the frame.
+    #[inline]
+    pub const fn marked(&self) -> bool {
+        matches!(self.ecn, Ecn::Ce)
+    }
+
+    /// Set DSCP, ECN and TTL as a data frame leaves its sender (WIRE-5).
+    #[must_use]
+    pub const fn as_data(mut self) -> Self {
+        self.dscp = DSCP_DATA;
+        self.ecn = Ecn::Ect0;
+        self.ttl = INITIAL_TTL;
+        self
+    }
+
+    /// Set DSCP, ECN and TTL as a control frame leaves its sender (WIRE-5).
+    #[must_use]
+    pub const fn as_control(mut self) -> Self {
+        self.dscp = DSCP_CONTROL;
+        self.ecn = Ecn::NotEct;
+        self.ttl = INITIAL_TTL;
+        self
+    }
+
+    pub(crate) const fn tos(&self) -> u8 {
+        self.dscp << 2 | self.ecn as u8
+    }
+}

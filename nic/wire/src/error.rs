@@ -1,0 +1,50 @@
+//! Why a frame of ours is refused, or cannot be built.
+
+use core::fmt;
+
+/// Why a frame that is ours is dropped, or why one cannot be emitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Error {
+    /// Emitting: the buffer is too small for the frame.
+    BufferTooSmall,
+    /// Emitting: source and destination are of different IP versions.
+    Family,
+    /// The header's CRC32C does not match (corrupted, or redirected to another address or port).
+    HeaderChecksum,
+    /// The IPv4 header checksum does not match.
+    IpChecksum,
+    /// The kind is none of ours.
+    Kind,
+    /// Lengths disagree: IP against UDP, or the payload against what its header says.
+    Length,
+    /// The payload's CRC32C does not match.
+    PayloadChecksum,
+    /// The frame ends before its own lengths say, or before the end of its header.
+    Truncated,
+    /// The UDP checksum does not match, or is missing over IPv6.
+    UdpChecksum,
+    /// A field holds a value that has no meaning.
+    Value,
+    /// The version is not ours.
+    Version,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BufferTooSmall => "buffer too small for the frame",
+            Self::Family => "source and destination of different ip versions",
+            Self::HeaderChecksum => "header checksum mismatch",
+            Self::IpChecksum => "ip header checksum mismatch",
+            Self::Kind => "unknown frame kind",
+            Self::Length => "inconsistent lengths",
+            Self::PayloadChecksum => "payload checksum mismatch",
+            Self::Truncated => "truncated frame",
+            Self::UdpChecksum => "udp checksum mismatch",
+            Self::Value => "field value without meaning",
+            Self::Version => "unknown version",
+        })
+    }
+}
+
+impl core::error::Error for Error {}

@@ -1,0 +1,282 @@
+//! Whole frames: parsed with every check, and built.
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::bytes::{View, Writer};
+use crate::header::{COMMON_BYTES, field};
+use crate::switch_view::{
+    ETHERTYPE_V4, ETHERTYPE_V6, PROTOCOL_UDP, UDP_BYTES, classify, udp_checksum_offset, udp_offset, udp_payload_offset,
+    v4, v6,
+};
+use crate::{Body, Common, DSCP_TRIMMED, Ecn, Envelope, Error, Kind, UDP_PORT, checksum, data, header_bytes};
+
+const V4_HEADERS: usize = udp_payload_offset(false);
+const V6_HEADERS: usize = udp_payload_offset(true);
+/// Don't-fragment: we size our own frames.
+const DONT_FRAGMENT: u16 = 0x4000;
+
+/// A frame of ours that passed every check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// Addresses and IP fields.
+    pub envelope: Envelope,
+    /// Connection, cookie and virtual time.
+    pub common: Common,
+    /// What it says.
+    pub body: Body,
+    /// Payload of a data frame; empty for the other kinds and when trimmed.
+    pub payload: &'a [u8],
+    /// A switch cut the payload off.
+    pub trimmed: bool,
+}
+
+/// Parse a whole Ethernet frame. `Ok(None)` means that it is not ours; bytes behind the IP datagram are padding.
+///
+/// # Errors
+///
+/// `Err` means ours, but malformed or corrupt: to be counted and dropped (WIRE-9 to WIRE-12).
+#[inline]
+pub fn parse(frame: &[u8]) -> Result<Option<Frame<'_>>, Error> {
+    let Some(is_v6) = classify(frame) else { return Ok(None) };
+    let (envelope, udp) = if is_v6 { parse_v6(frame)? } else { parse_v4(frame)? };
+    let ours = udp.get(UDP_BYTES..).ok_or(Error::Truncated)?;
+    let (common, kind) = Common::parse(ours.first_chunk::<COMMON_BYTES>().ok_or(Error::Truncated)?)?;
+    let (header, payload) = ours.split_at_checked(kind.bytes()).ok_or(Error::Truncated)?;
+    if header_crc(&envelope, header)? != View(chunk::<COMMON_BYTES>(header)?).u32::<{ field::HEADER_CRC }>() {
+        return Err(Error::HeaderChecksum);
+    }
+    let body = Body::parse(kind, header)?;
+    let trimmed = check_payload(&envelope, &body, header, payload)?;
+    Ok(Some(Frame { envelope, common, body, payload, trimmed }))
+}
+
+/// Check length and CRC of the payload; return whether a switch cut it off.
+fn check_payload(envelope: &Envelope, body: &Body, header: &[u8], payload: &[u8]) -> Result<bool, Error> {
+    let Body::Data(data) = body else {
+        return if payload.is_empty() { Ok(false) } else { Err(Error::Length) };
+    };
+    if envelope.dscp == DSCP_TRIMMED && payload.is_empty() {
+        return Ok(true);
+    }
+    if payload.len() != data.payload_bytes as usize {
+        return Err(Error::Length);
+    }
+    if crc32c::crc32c(payload) != View(chunk::<{ data::BYTES }>(header)?).u32::<{ data::field::PAYLOAD_CRC }>() {
+        return Err(Error::PayloadChecksum);
+    }
+    Ok(false)
+}
+
+fn parse_v4(frame: &[u8]) -> Result<(Envelope, &[u8]), Error> {
+    let head = View(chunk::<V4_HEADERS>(frame)?);
+    let ip = frame.get(v4::VERSION_IHL..v4::UDP).ok_or(Error::Truncated)?;
+    if checksum::fold(checksum::add(0, ip)) != 0xffff {
+        return Err(Error::IpChecksum);
+    }
+    let tos = head.u8::<{ v4::TOS }>();
+    let envelope = Envelope {
+        src_mac: head.array::<6, 6>(),
+        dst_mac: head.array::<0, 6>(),
+        src: IpAddr::V4(Ipv4Addr::from(head.u32::<{ v4::SRC }>())),
+        dst: IpAddr::V4(Ipv4Addr::from(head.u32::<{ v4::DST }>())),
+        src_port: head.u16::<{ v4::UDP }>(),
+        dscp: tos >> 2,
+        ecn: Ecn::from_tos(tos),
+        ttl: head.u8::<{ v4::TTL }>(),
+    };
+    let length = (head.u16::<{ v4::TOTAL_LENGTH }>() as usize).checked_sub(ip.len()).ok_or(Error::Length)?;
+    let udp = udp(frame, v4::UDP, length)?;
+    // Ours carry none (WIRE-4); one that something on the way put in has to be right.
+    if head.u16::<{ udp_checksum_offset(false) }>() != 0 {
+        check_udp(&frame[v4::SRC..v4::UDP], udp)?;
+    }
+    Ok((envelope, udp))
+}
+
+fn parse_v6(frame: &[u8]) -> Result<(Envelope, &[u8]), Error> {
+    let head = View(chunk::<V6_HEADERS>(frame)?);
+    let tos = (head.u16::<{ v6::VERSION_CLASS }>() >> 4) as u8;
+    let envelope = Envelope {
+        src_mac: head.array::<6, 6>(),
+        dst_mac: head.array::<0, 6>(),
+        src: IpAddr::V6(Ipv6Addr::from(head.array::<{ v6::SRC }, 16>())),
+        dst: IpAddr::V6(Ipv6Addr::from(head.array::<{ v6::DST }, 16>())),
+        src_port: head.u16::<{ v6::UDP }>(),
+        dscp: tos >> 2,
+        ecn: Ecn::from_tos(tos),
+        ttl: head.u8::<{ v6::HOP_LIMIT }>(),
+    };
+    let udp = udp(frame, v6::UDP, head.u16::<{ v6::PAYLOAD_LENGTH }>() as usize)?;
+    if head.u16::<{ udp_checksum_offset(true) }>() == 0 {
+        return Err(Error::UdpChecksum);
+    }
+    check_udp(&frame[v6::SRC..v6::UDP], udp)?;
+    Ok((envelope, udp))
+}
+
+/// Return the UDP datagram, whose length the IP header gives as well.
+fn udp(frame: &[u8], at: usize, length: usize) -> Result<&[u8], Error> {
+    let udp = frame.get(at..at + length).ok_or(Error::Truncated)?;
+    let said = View(udp.first_chunk::<UDP_BYTES>().ok_or(Error::Length)?).u16::<4>();
+    if said as usize != length {
+        return Err(Error::Length);
+    }
+    Ok(udp)
+}
+
+fn check_udp(addresses: &[u8], udp: &[u8]) -> Result<(), Error> {
+    if checksum::fold(udp_sum(addresses, udp)) == 0xffff { Ok(()) } else { Err(Error::UdpChecksum) }
+}
+
+/// Sum of the pseudo header and the datagram, its checksum field included.
+fn udp_sum(addresses: &[u8], udp: &[u8]) -> u64 {
+    let pseudo = udp.len() as u64 + PROTOCOL_UDP as u64;
+    checksum::add(checksum::add(pseudo, addresses), udp)
+}
+
+/// CRC32C over both addresses (16 bytes each, IPv4 as v4-mapped), both ports, and `header` without its virtual time and
+/// the CRC itself (WIRE-10).
+fn header_crc(envelope: &Envelope, header: &[u8]) -> Result<u32, Error> {
+    let mut first = [0; 52];
+    Writer(&mut first)
+        .array::<0, 16>(mapped(envelope.src))
+        .array::<16, 16>(mapped(envelope.dst))
+        .u16::<32>(envelope.src_port)
+        .u16::<34>(UDP_PORT)
+        .array::<36, 16>(*chunk::<{ field::VIRTUAL_TIME }>(header)?);
+    let rest = header.get(COMMON_BYTES..).ok_or(Error::Truncated)?;
+    Ok(crc32c::crc32c_append(crc32c::crc32c(&first), rest))
+}
+
+fn mapped(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}
+
+/// Build a whole Ethernet frame at the start of `out` and return its length.
+///
+/// # Errors
+///
+/// [`Error::BufferTooSmall`]; [`Error::Family`] if the addresses are of two IP versions; [`Error::Length`] if the
+/// payload is not as long as its Data says, exceeds what UDP can carry, or follows another kind than Data.
+#[inline]
+pub fn emit(out: &mut [u8], e: &Envelope, c: &Common, body: &Body, payload: &[u8]) -> Result<usize, Error> {
+    let at = header_bytes(e.is_v6(), body.kind());
+    let room = out.get_mut(at..).and_then(|rest| rest.get_mut(..payload.len())).ok_or(Error::BufferTooSmall)?;
+    room.copy_from_slice(payload);
+    emit_in_place(out, e, c, body, payload.len())
+}
+
+/// Build a frame around a payload of `payload_bytes` that already lies in `out`, at [`header_bytes`].
+///
+/// # Errors
+///
+/// As [`emit`].
+#[inline]
+pub fn emit_in_place(
+    out: &mut [u8],
+    e: &Envelope,
+    c: &Common,
+    body: &Body,
+    payload_bytes: usize,
+) -> Result<usize, Error> {
+    let kind = body.kind();
+    let udp_bytes = udp_length(body, payload_bytes)?;
+    let is_v6 = e.is_v6();
+    let out = out.get_mut(..udp_offset(is_v6) + udp_bytes as usize).ok_or(Error::BufferTooSmall)?;
+    let ours = out.get_mut(udp_payload_offset(is_v6)..).ok_or(Error::BufferTooSmall)?;
+    let (header, payload) = ours.split_at_mut_checked(kind.bytes()).ok_or(Error::BufferTooSmall)?;
+    emit_header(header, e, c, body, payload)?;
+    match (e.src, e.dst) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => emit_v4(chunk_mut(out)?, e, src, dst, udp_bytes),
+        (IpAddr::V6(src), IpAddr::V6(dst)) => {
+            emit_v6(chunk_mut(out)?, e, src, dst, udp_bytes);
+            let sum = udp_sum(&out[v6::SRC..v6::UDP], &out[v6::UDP..]);
+            let checksum = checksum::udp(!checksum::fold(sum));
+            Writer(chunk_mut::<V6_HEADERS>(out)?).u16::<{ udp_checksum_offset(true) }>(checksum);
+        }
+        _ => return Err(Error::Family),
+    }
+    Ok(out.len())
+}
+
+fn udp_length(body: &Body, payload_bytes: usize) -> Result<u16, Error> {
+    let expected = if let Body::Data(data) = body { data.payload_bytes as usize } else { 0 };
+    if payload_bytes != expected {
+        return Err(Error::Length);
+    }
+    let length = UDP_BYTES + body.kind().bytes() + payload_bytes;
+    // The IPv4 total length has to hold the IP header too.
+    if length > u16::MAX as usize - 20 {
+        return Err(Error::Length);
+    }
+    Ok(length as u16)
+}
+
+/// Write our header with both CRCs.
+fn emit_header(header: &mut [u8], e: &Envelope, c: &Common, body: &Body, payload: &[u8]) -> Result<(), Error> {
+    c.emit(chunk_mut(header)?, body.kind(), body.flags());
+    body.emit(header)?;
+    if body.kind() == Kind::Data {
+        let crc = crc32c::crc32c(payload);
+        Writer(chunk_mut::<{ data::BYTES }>(header)?).u32::<{ data::field::PAYLOAD_CRC }>(crc);
+    }
+    let crc = header_crc(e, header)?;
+    Writer(chunk_mut::<COMMON_BYTES>(header)?).u32::<{ field::HEADER_CRC }>(crc);
+    Ok(())
+}
+
+fn emit_v4(head: &mut [u8; V4_HEADERS], e: &Envelope, src: Ipv4Addr, dst: Ipv4Addr, udp_bytes: u16) {
+    let mut writer = Writer(head);
+    writer
+        .array::<0, 6>(e.dst_mac)
+        .array::<6, 6>(e.src_mac)
+        .u16::<12>(ETHERTYPE_V4)
+        .u8::<{ v4::VERSION_IHL }>(v4::VERSION_IHL_PLAIN)
+        .u8::<{ v4::TOS }>(e.tos())
+        .u16::<{ v4::TOTAL_LENGTH }>(20 + udp_bytes)
+        .u16::<18>(0)
+        .u16::<{ v4::FRAGMENT }>(DONT_FRAGMENT)
+        .u8::<{ v4::TTL }>(e.ttl)
+        .u8::<{ v4::PROTOCOL }>(PROTOCOL_UDP)
+        .u16::<{ v4::CHECKSUM }>(0)
+        .array::<{ v4::SRC }, 4>(src.octets())
+        .array::<{ v4::DST }, 4>(dst.octets());
+    emit_udp::<V4_HEADERS, { v4::UDP }>(&mut writer, e.src_port, udp_bytes);
+    let checksum = !checksum::fold(checksum::add(0, &writer.0[v4::VERSION_IHL..v4::UDP]));
+    writer.u16::<{ v4::CHECKSUM }>(checksum);
+}
+
+fn emit_v6(head: &mut [u8; V6_HEADERS], e: &Envelope, src: Ipv6Addr, dst: Ipv6Addr, udp_bytes: u16) {
+    let mut writer = Writer(head);
+    writer
+        .array::<0, 6>(e.dst_mac)
+        .array::<6, 6>(e.src_mac)
+        .u16::<12>(ETHERTYPE_V6)
+        .u16::<{ v6::VERSION_CLASS }>(6 << 12 | (e.tos() as u16) << 4)
+        .u16::<16>(0)
+        .u16::<{ v6::PAYLOAD_LENGTH }>(udp_bytes)
+        .u8::<{ v6::NEXT_HEADER }>(PROTOCOL_UDP)
+        .u8::<{ v6::HOP_LIMIT }>(e.ttl)
+        .array::<{ v6::SRC }, 16>(src.octets())
+        .array::<{ v6::DST }, 16>(dst.octets());
+    emit_udp::<V6_HEADERS, { v6::UDP }>(&mut writer, e.src_port, udp_bytes);
+}
+
+/// Write the UDP header, which ends the array, with checksum 0.
+fn emit_udp<const N: usize, const AT: usize>(writer: &mut Writer<'_, N>, src_port: u16, length: u16) {
+    let [a, b] = src_port.to_be_bytes();
+    let [c, d] = UDP_PORT.to_be_bytes();
+    let [e, f] = length.to_be_bytes();
+    writer.array::<AT, UDP_BYTES>([a, b, c, d, e, f, 0, 0]);
+}
+
+fn chunk<const N: usize>(bytes: &[u8]) -> Result<&[u8; N], Error> {
+    bytes.first_chunk().ok_or(Error::Truncated)
+}
+
+fn chunk_mut<const N: usize>(bytes: &mut [u8]) -> Result<&mut [u8; N], Error> {
+    bytes.first_chunk_mut().ok_or(Error::BufferTooSmall)
+}

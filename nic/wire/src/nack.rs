@@ -1,0 +1,58 @@
+//! Nack: a trimmed frame arrived, its payload did not.
+
+use crate::bytes::{View, Writer};
+
+/// Bytes of the header, common part included.
+pub(crate) const BYTES: usize = 52;
+
+mod field {
+    pub const PSN: usize = 28;
+    pub const TIMESTAMP_ECHO: usize = 36;
+    pub const EV: usize = 44;
+    pub const HOPS: usize = 46;
+    pub const MARKED: usize = 47;
+    pub const PAYLOAD_BYTES: usize = 48;
+    pub const RESERVED: usize = 50;
+}
+
+/// The receiver's answer to a trimmed frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Nack {
+    /// Sequence number of the packet that was trimmed.
+    pub psn: u64,
+    /// Its send timestamp, in picoseconds of the sender's clock.
+    pub timestamp_echo_ps: u64,
+    /// Its UDP source port: the EV to blame.
+    pub ev: u16,
+    /// Switches that it crossed.
+    pub hops: u8,
+    /// It was marked too.
+    pub marked: bool,
+    /// Payload that was cut off, in bytes.
+    pub payload_bytes: u16,
+}
+
+impl Nack {
+    pub(crate) fn parse(bytes: &[u8; BYTES]) -> Self {
+        let view = View(bytes);
+        Self {
+            psn: view.u64::<{ field::PSN }>(),
+            timestamp_echo_ps: view.u64::<{ field::TIMESTAMP_ECHO }>(),
+            ev: view.u16::<{ field::EV }>(),
+            hops: view.u8::<{ field::HOPS }>(),
+            marked: view.u8::<{ field::MARKED }>() != 0,
+            payload_bytes: view.u16::<{ field::PAYLOAD_BYTES }>(),
+        }
+    }
+
+    pub(crate) fn emit(&self, bytes: &mut [u8; BYTES]) {
+        Writer(bytes)
+            .u64::<{ field::PSN }>(self.psn)
+            .u64::<{ field::TIMESTAMP_ECHO }>(self.timestamp_echo_ps)
+            .u16::<{ field::EV }>(self.ev)
+            .u8::<{ field::HOPS }>(self.hops)
+            .u8::<{ field::MARKED }>(u8::from(self.marked))
+            .u16::<{ field::PAYLOAD_BYTES }>(self.payload_bytes)
+            .u16::<{ field::RESERVED }>(0);
+    }
+}

@@ -1,0 +1,74 @@
+//! Probe and ProbeAck: is the path of an EV alive?
+
+use crate::bytes::{View, Writer};
+
+/// Bytes of either header, common part included.
+pub(crate) const BYTES: usize = 48;
+
+mod field {
+    pub const TOKEN: usize = 28;
+    pub const TIMESTAMP: usize = 36;
+    pub const EV: usize = 44;
+    pub const HOPS: usize = 46;
+    pub const MARKED: usize = 47;
+}
+
+/// A probe; the EV under test is the frame's UDP source port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Probe {
+    /// The sender's own number for the probe; echoed.
+    pub token: u64,
+    /// When it was sent, in picoseconds of the sender's clock; echoed.
+    pub timestamp_ps: u64,
+}
+
+impl Probe {
+    pub(crate) fn parse(bytes: &[u8; BYTES]) -> Self {
+        let view = View(bytes);
+        Self { token: view.u64::<{ field::TOKEN }>(), timestamp_ps: view.u64::<{ field::TIMESTAMP }>() }
+    }
+
+    pub(crate) fn emit(&self, bytes: &mut [u8; BYTES]) {
+        Writer(bytes)
+            .u64::<{ field::TOKEN }>(self.token)
+            .u64::<{ field::TIMESTAMP }>(self.timestamp_ps)
+            .u32::<{ field::EV }>(0);
+    }
+}
+
+/// The answer to a probe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProbeAck {
+    /// Token of the probe.
+    pub token: u64,
+    /// Timestamp of the probe, in picoseconds.
+    pub timestamp_ps: u64,
+    /// UDP source port of the probe: the EV that is alive.
+    pub ev: u16,
+    /// Switches that the probe crossed.
+    pub hops: u8,
+    /// The probe was marked.
+    pub marked: bool,
+}
+
+impl ProbeAck {
+    pub(crate) fn parse(bytes: &[u8; BYTES]) -> Self {
+        let view = View(bytes);
+        Self {
+            token: view.u64::<{ field::TOKEN }>(),
+            timestamp_ps: view.u64::<{ field::TIMESTAMP }>(),
+            ev: view.u16::<{ field::EV }>(),
+            hops: view.u8::<{ field::HOPS }>(),
+            marked: view.u8::<{ field::MARKED }>() != 0,
+        }
+    }
+
+    pub(crate) fn emit(&self, bytes: &mut [u8; BYTES]) {
+        Writer(bytes)
+            .u64::<{ field::TOKEN }>(self.token)
+            .u64::<{ field::TIMESTAMP }>(self.timestamp_ps)
+            .u16::<{ field::EV }>(self.ev)
+            .u8::<{ field::HOPS }>(self.hops)
+            .u8::<{ field::MARKED }>(u8::from(self.marked));
+    }
+}
