@@ -1,4 +1,6 @@
 //! Emulated fabric: topology, scenario, testbed in namespaces, results and report.
 
+pub mod fabric;
 pub mod report;
 pub mod results;
+pub mod topology;

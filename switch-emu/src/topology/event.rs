@@ -1,0 +1,131 @@
+//! Timed link events and what they add up to on one link.
+
+use crate::fabric::{Flap, LinkChange, LinkState};
+
+/// Something that befalls one or more directed links from `at_ps` until `until_ps`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkEvent {
+    /// The links as the scenario names them: `leaf0->spine1` (one direction) or `leaf0-spine1` (both).
+    pub name: String,
+    /// Indices into [`Network::links`](super::Network::links).
+    pub links: Vec<usize>,
+    /// When it begins, in ps of scenario time.
+    pub at_ps: u64,
+    /// When it ends; `None` is never.
+    pub until_ps: Option<u64>,
+    /// What happens.
+    pub action: LinkAction,
+}
+
+/// What befalls a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkAction {
+    /// Administratively down: frames are dropped, and `convergence_ps` later (and after the end) routing knows.
+    Down {
+        /// How long routing takes to learn of it.
+        convergence_ps: u64,
+    },
+    /// Every frame vanishes and routing is never told.
+    SilentDrop,
+    /// A share of the rate is left, in millionths.
+    Rate {
+        /// 1 to 999,999.
+        ppm: u32,
+    },
+    /// Frames vanish at random with this probability, in millionths.
+    Loss {
+        /// 1 to 1,000,000.
+        ppm: u32,
+    },
+    /// Frames vanish for the first `down_ps` of every `period_ps`; routing is never told.
+    Flap {
+        /// Length of a cycle.
+        period_ps: u64,
+        /// Part of it that is out.
+        down_ps: u64,
+    },
+}
+
+impl LinkAction {
+    /// The action's name in a scenario.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Down { .. } => "down",
+            Self::SilentDrop => "silent-drop",
+            Self::Rate { .. } => "rate",
+            Self::Loss { .. } => "loss",
+            Self::Flap { .. } => "flap",
+        }
+    }
+}
+
+impl LinkEvent {
+    /// Whether it is in force at `now_ps`, seen `delay_ps` later.
+    pub fn active(&self, now_ps: u64, delay_ps: u64) -> bool {
+        let end = self.until_ps.map_or(u64::MAX, |until| until.saturating_add(delay_ps));
+        self.at_ps.saturating_add(delay_ps) <= now_ps && now_ps < end
+    }
+}
+
+/// The state of `link` at `now_ps` under all events together: rates multiply, losses are independent, the last flap
+/// counts.
+fn state(events: &[LinkEvent], link: usize, now_ps: u64) -> LinkState {
+    let mut state = LinkState::UP;
+    for event in events.iter().filter(|event| event.links.contains(&link) && event.active(now_ps, 0)) {
+        match event.action {
+            LinkAction::Down { .. } => state.up = false,
+            LinkAction::SilentDrop => state.silent_drop = true,
+            LinkAction::Rate { ppm } => state.rate_ppm = scale(state.rate_ppm, ppm).max(1),
+            LinkAction::Loss { ppm } => {
+                let (kept, keeps) = (1_000_000 - state.loss_ppm, 1_000_000 - ppm);
+                state.loss_ppm = 1_000_000 - scale(kept, keeps);
+            }
+            LinkAction::Flap { period_ps, down_ps } => state.flap = Some(Flap { period_ps, down_ps }),
+        }
+    }
+    state
+}
+
+fn scale(a: u32, b: u32) -> u32 {
+    (u64::from(a) * u64::from(b) / 1_000_000) as u32
+}
+
+/// The changes of `link` under `events`, in order of time.
+pub(super) fn changes(events: &[LinkEvent], link: usize) -> Vec<LinkChange> {
+    let own = events.iter().filter(|event| event.links.contains(&link));
+    let mut times: Vec<u64> = own.flat_map(|event| [Some(event.at_ps), event.until_ps]).flatten().collect();
+    times.sort_unstable();
+    times.dedup();
+    let mut changes: Vec<LinkChange> = Vec::with_capacity(times.len());
+    for at_ps in times {
+        let state = state(events, link, at_ps);
+        if changes.last().map_or(LinkState::UP, |last| last.state) != state {
+            changes.push(LinkChange { at_ps, state });
+        }
+    }
+    changes
+}
+
+/// The moments at which routing learns something, in order.
+pub(super) fn reroutes(events: &[LinkEvent]) -> Vec<u64> {
+    let mut times: Vec<u64> = events
+        .iter()
+        .filter_map(|event| match event.action {
+            LinkAction::Down { convergence_ps } => Some((event, convergence_ps)),
+            _ => None,
+        })
+        .flat_map(|(event, delay)| [Some(event.at_ps), event.until_ps].map(|at| at?.checked_add(delay)))
+        .flatten()
+        .collect();
+    times.sort_unstable();
+    times.dedup();
+    times
+}
+
+/// Whether routing knows at `now_ps` that `link` is down.
+pub(super) fn known_down(events: &[LinkEvent], link: usize, now_ps: u64) -> bool {
+    events.iter().any(|event| match event.action {
+        LinkAction::Down { convergence_ps } => event.links.contains(&link) && event.active(now_ps, convergence_ps),
+        _ => false,
+    })
+}

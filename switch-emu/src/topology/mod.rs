@@ -1,0 +1,21 @@
+//! Topologies: hosts, switches and the links between them, from counts, from a graph or from a `.topo` file.
+//!
+//! A [`Network`] is what every engine starts from. [`compile`] turns it, with queues and timed link events, into the
+//! [`Fabric`](crate::fabric::Fabric) that the switch program and the simulator run.
+
+mod compile;
+mod event;
+mod leaf_spine;
+mod network;
+mod routes;
+mod topo_file;
+
+pub use compile::{CompileError, Compiled, compile};
+pub use event::{LinkAction, LinkEvent};
+pub use leaf_spine::LeafSpine;
+pub use network::{Link, Network, NetworkError, NetworkSwitch};
+pub use routes::{groups, hops};
+pub use topo_file::{TopoError, TopoFile, TopoTier};
+
+#[cfg(test)]
+mod tests;

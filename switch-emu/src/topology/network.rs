@@ -1,0 +1,204 @@
+//! The graph of hosts, switches and directed links.
+
+use std::collections::HashSet;
+
+use crate::fabric::Node;
+
+/// A switch of a [`Network`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetworkSwitch {
+    /// Its name, as in `leaf0`.
+    pub name: String,
+    /// Time from ingress to egress queue in ps, on top of the links' latencies.
+    pub latency_ps: u64,
+}
+
+/// One direction of a cable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Its name: `from->to`, and `from->to#2` for the second of parallel cables.
+    pub name: String,
+    /// Where it starts.
+    pub from: Node,
+    /// Where it ends.
+    pub to: Node,
+    /// Rate in bits a second.
+    pub rate_bps: u64,
+    /// Propagation time in ps.
+    pub latency_ps: u64,
+}
+
+/// Hosts, switches and links. Links come in pairs: `2k` and `2k + 1` are the two directions of cable `k`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Network {
+    /// Names of the hosts.
+    pub hosts: Vec<String>,
+    /// The switches.
+    pub switches: Vec<NetworkSwitch>,
+    /// The directed links.
+    pub links: Vec<Link>,
+}
+
+/// Why a graph is not a fabric.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NetworkError {
+    /// Fewer than two hosts.
+    #[error("{0} hosts; a fabric has at least two")]
+    Hosts(usize),
+    /// Two nodes share a name.
+    #[error("the name `{0}` is used twice")]
+    DuplicateName(String),
+    /// A name holds characters that link names and file names use otherwise.
+    #[error("the name `{0}` is not one to eleven letters, digits, `.` or `_`")]
+    Name(String),
+    /// A host has no link or more than one.
+    #[error("host `{host}` has {links} links; a host has exactly one, to a switch")]
+    HostLinks {
+        /// The host.
+        host: String,
+        /// How many cables end at it.
+        links: usize,
+    },
+    /// Two hosts without a path between them.
+    #[error("there is no path from host `{from}` to host `{to}`")]
+    Unreachable {
+        /// The source.
+        from: String,
+        /// The destination.
+        to: String,
+    },
+    /// A link whose two ends are hosts, or one node.
+    #[error("link `{0}` joins neither two switches nor a switch and a host")]
+    Ends(String),
+}
+
+impl Network {
+    /// Adds a host, returning its node.
+    pub fn add_host(&mut self, name: impl Into<String>) -> Node {
+        self.hosts.push(name.into());
+        Node::Host(self.hosts.len() - 1)
+    }
+
+    /// Adds a switch with `latency_ps` from ingress to egress queue, returning its node.
+    pub fn add_switch(&mut self, name: impl Into<String>, latency_ps: u64) -> Node {
+        self.switches.push(NetworkSwitch { name: name.into(), latency_ps });
+        Node::Switch(self.switches.len() - 1)
+    }
+
+    /// Adds a cable: two links of `rate_bps` and `latency_ps` each. Parallel cables are numbered from `#2` on.
+    pub fn add_cable(&mut self, a: Node, b: Node, rate_bps: u64, latency_ps: u64) {
+        let parallel = self.links.iter().filter(|link| link.from == a && link.to == b).count();
+        let suffix = if parallel == 0 { String::new() } else { format!("#{}", parallel + 1) };
+        for (from, to) in [(a, b), (b, a)] {
+            let name = format!("{}->{}{suffix}", self.node_name(from), self.node_name(to));
+            self.links.push(Link { name, from, to, rate_bps, latency_ps });
+        }
+    }
+
+    /// The name of a node.
+    pub fn node_name(&self, node: Node) -> &str {
+        match node {
+            Node::Host(host) => &self.hosts[host],
+            Node::Switch(switch) => &self.switches[switch].name,
+        }
+    }
+
+    /// The node called `name`.
+    pub fn node(&self, name: &str) -> Option<Node> {
+        let host = self.hosts.iter().position(|host| host == name).map(Node::Host);
+        host.or_else(|| self.switches.iter().position(|switch| switch.name == name).map(Node::Switch))
+    }
+
+    /// The link that leaves `host`: index into [`Network::links`].
+    pub fn uplink(&self, host: usize) -> usize {
+        // `check` made sure that there is one.
+        self.links.iter().position(|link| link.from == Node::Host(host)).expect("a checked host has one link")
+    }
+
+    /// The switch that `host` hangs on.
+    pub fn leaf_of(&self, host: usize) -> usize {
+        match self.links[self.uplink(host)].to {
+            Node::Switch(switch) => switch,
+            Node::Host(_) => unreachable!("a checked host's link ends at a switch"),
+        }
+    }
+
+    /// The hosts by the switch that they hang on, in the switches' order; switches without hosts are left out.
+    pub fn hosts_by_leaf(&self) -> Vec<Vec<usize>> {
+        let mut by_leaf = vec![Vec::new(); self.switches.len()];
+        (0..self.hosts.len()).for_each(|host| by_leaf[self.leaf_of(host)].push(host));
+        by_leaf.retain(|hosts| !hosts.is_empty());
+        by_leaf
+    }
+
+    /// The directed links that `name` means: `a->b` is one direction, `a-b` both; `#n` picks one of parallel cables,
+    /// without it the first.
+    pub fn links_named(&self, name: &str) -> Option<Vec<usize>> {
+        let find = |name: &str| self.links.iter().position(|link| link.name == name);
+        if name.contains("->") {
+            return find(name).map(|link| vec![link]);
+        }
+        let (a, rest) = name.split_once('-')?;
+        let (b, suffix) = rest.split_once('#').map_or((rest, String::new()), |(b, n)| (b, format!("#{n}")));
+        Some(vec![find(&format!("{a}->{b}{suffix}"))?, find(&format!("{b}->{a}{suffix}"))?])
+    }
+
+    /// Checks names, that every host has one link, and that every host reaches every other.
+    pub fn check(&self) -> Result<(), NetworkError> {
+        if self.hosts.len() < 2 {
+            return Err(NetworkError::Hosts(self.hosts.len()));
+        }
+        self.check_names()?;
+        for link in &self.links {
+            let hosts = [link.from, link.to].iter().filter(|node| matches!(node, Node::Host(_))).count();
+            if hosts == 2 || link.from == link.to {
+                return Err(NetworkError::Ends(link.name.clone()));
+            }
+        }
+        for (host, name) in self.hosts.iter().enumerate() {
+            let links = self.links.iter().filter(|link| link.from == Node::Host(host)).count();
+            if links != 1 {
+                return Err(NetworkError::HostLinks { host: name.clone(), links });
+            }
+        }
+        self.check_paths()
+    }
+
+    fn check_names(&self) -> Result<(), NetworkError> {
+        let mut seen = HashSet::new();
+        for name in self.hosts.iter().chain(self.switches.iter().map(|switch| &switch.name)) {
+            let fits = !name.is_empty() && name.len() <= 11;
+            if !fits || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.') {
+                return Err(NetworkError::Name(name.clone()));
+            }
+            if !seen.insert(name) {
+                return Err(NetworkError::DuplicateName(name.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_paths(&self) -> Result<(), NetworkError> {
+        let id = |node| match node {
+            Node::Host(host) => host,
+            Node::Switch(switch) => self.hosts.len() + switch,
+        };
+        let mut out = vec![Vec::new(); self.hosts.len() + self.switches.len()];
+        self.links.iter().for_each(|link| out[id(link.from)].push(id(link.to)));
+        let mut seen = vec![false; out.len()];
+        let mut stack = vec![0];
+        seen[0] = true;
+        while let Some(node) = stack.pop() {
+            for next in &out[node] {
+                if !std::mem::replace(&mut seen[*next], true) {
+                    stack.push(*next);
+                }
+            }
+        }
+        // Cables run both ways, so what host 0 reaches reaches everything else.
+        match (0..self.hosts.len()).find(|host| !seen[*host]) {
+            Some(host) => Err(NetworkError::Unreachable { from: self.hosts[0].clone(), to: self.hosts[host].clone() }),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+use super::*;
+use crate::fabric::{Node, QueueConfig};
+
+const PAIR: LeafSpine = LeafSpine {
+    leaves: 2,
+    spines: 4,
+    hosts_per_leaf: 4,
+    bundle: 1,
+    host_bps: 100_000_000_000,
+    uplink_bps: 100_000_000_000,
+    host_latency_ps: 1_000_000,
+    uplink_latency_ps: 1_000_000,
+    switch_latency_ps: 0,
+};
+
+const TREE: &str = "Nodes 16 # sixteen hosts
+Tiers 3
+Podsize 4
+
+Tier 0
+Downlink_speed_Gbps 100
+Radix_Down 2
+Radix_Up 2
+Oversubscribed 1
+Downlink_Latency_ns 500
+Switch_Latency_ns 250
+Tier 1
+Downlink_speed_Gbps 200
+Radix_Down 2
+Radix_Up 4
+Downlink_Latency_ns 600
+Tier 2
+Downlink_speed_Gbps 400
+Radix_Down 8
+Bundle 2
+Downlink_Latency_ns 700
+";
+
+fn queue(_rate_bps: u64) -> QueueConfig {
+    QueueConfig {
+        limit_bytes: 300_000,
+        mark_min_bytes: 60_000,
+        mark_max_bytes: 240_000,
+        control_limit_bytes: 300_000,
+        trim: true,
+    }
+}
+
+fn event(network: &Network, name: &str, at_ps: u64, until_ps: Option<u64>, action: LinkAction) -> LinkEvent {
+    LinkEvent { name: name.into(), links: network.links_named(name).unwrap(), at_ps, until_ps, action }
+}
+
+#[test]
+fn a_leaf_spine_has_all_spines_between_leaves_and_one_port_to_each_host() {
+    let network = PAIR.network();
+    network.check().unwrap();
+    assert_eq!((network.hosts.len(), network.switches.len(), network.links.len()), (8, 6, 32));
+    let compiled = compile(&network, 1, queue, &[]).unwrap();
+    let groups = &compiled.fabric.routes[0].groups;
+    let names = |switch: usize, host: usize| -> Vec<&str> {
+        groups[switch][host].iter().map(|port| compiled.fabric.ports[*port].name.as_str()).collect()
+    };
+    assert_eq!(names(0, 5), ["leaf0->spine0", "leaf0->spine1", "leaf0->spine2", "leaf0->spine3"]);
+    assert_eq!(names(0, 3), ["leaf0->h3"]);
+    assert_eq!(names(4, 5), ["spine2->leaf1"]);
+    assert_eq!(compiled.fabric.ports.len(), 24);
+    assert!(network.links.iter().zip(&compiled.port_of_link).all(|(link, port)| match port {
+        Some(port) => compiled.fabric.ports[*port].name == link.name,
+        None => matches!(link.from, Node::Host(_)),
+    }));
+}
+
+#[test]
+fn bundles_are_parallel_ports_with_numbered_names() {
+    let network = LeafSpine { bundle: 2, ..PAIR }.network();
+    network.check().unwrap();
+    let compiled = compile(&network, 1, queue, &[]).unwrap();
+    assert_eq!(compiled.fabric.routes[0].groups[0][7].len(), 8);
+    assert_eq!(network.links_named("leaf0->spine1#2").unwrap().len(), 1);
+    assert_eq!(network.links_named("leaf0-spine1#2").unwrap().len(), 2);
+    assert_eq!(network.links_named("leaf0-spine1#3"), None);
+}
+
+#[test]
+fn a_three_tier_file_builds_the_tree_it_describes() {
+    let file = TopoFile::parse(TREE).unwrap();
+    let network = file.network();
+    network.check().unwrap();
+    // 4 pods of 2 leaves and 2 spines; 4 up a spine in bundles of 2 make 2 planes, times 2 spines a pod: 4 cores.
+    assert_eq!(network.switches.len(), 8 + 8 + 4);
+    let compiled = compile(&network, 1, queue, &[]).unwrap();
+    let groups = &compiled.fabric.routes[0].groups;
+    assert_eq!(groups[0][15].len(), 2, "a leaf has two spines");
+    assert_eq!(groups[8][15].len(), 4, "a spine has two cores, two cables each");
+    assert_eq!(groups[0][1].len(), 1);
+    let longest = hops(&network, &super::groups(&network, |_| true), 0, 15);
+    let names: Vec<_> = longest.iter().map(|link| network.links[*link].rate_bps / 1_000_000_000).collect();
+    assert_eq!(names, [100, 200, 400, 400, 200, 100]);
+    let port = compiled.fabric.ports.iter().find(|port| port.name == "leaf0->h0").unwrap();
+    assert_eq!(port.latency_ps, 750_000, "the switch's latency is its ports'");
+}
+
+#[test]
+fn a_two_tier_file_is_a_leaf_spine() {
+    let file = TopoFile::parse(
+        "nodes 8\ntiers 2\npodsize 8\ntier 0\ndownlink_speed_gbps 100\nradix_down 4\nradix_up 4\ndownlink_latency_ns 1000\n\
+         tier 1\ndownlink_speed_gbps 100\nradix_down 2\ndownlink_latency_ns 1000\n",
+    )
+    .unwrap();
+    assert_eq!(file.network(), PAIR.network());
+}
+
+#[test]
+fn file_errors_name_the_line_and_what_is_allowed() {
+    let cases = [
+        ("nodes 16\nfoo 3\n", 2, "unknown key `foo`; allowed: nodes,"),
+        ("nodes many\n", 1, "`nodes` takes one whole number"),
+        ("nodes 16\nradix_down 2\n", 2, "before the first `Tier`"),
+        ("nodes 16\nnodes 16\n", 2, "given twice"),
+        ("tier 1\n", 1, "out of order"),
+    ];
+    for (text, line, message) in cases {
+        let error = TopoFile::parse(text).unwrap_err();
+        assert!(error.line == line && error.message.contains(message), "{text:?}: {error:?}");
+    }
+    let changed = [
+        ("Podsize 4", "Podsize 5", 5, "divisor"),
+        ("Radix_Down 8", "Radix_Down 7", 17, "this tree needs 8"),
+        ("Oversubscribed 1", "Oversubscribed 2", 5, "does not fit"),
+        ("Bundle 2", "Bundle 3", 12, "no multiple"),
+        ("Tiers 3", "Tiers 4", 1, "allowed: 2 or 3"),
+    ];
+    for (from, to, line, message) in changed {
+        let error = TopoFile::parse(&TREE.replace(from, to)).unwrap_err();
+        assert!(error.line == line && error.message.contains(message), "{to}: {error:?}");
+    }
+}
+
+#[test]
+fn a_graph_without_sense_is_refused() {
+    let mut network = Network::default();
+    let (a, b, c) = (network.add_host("a"), network.add_host("b"), network.add_host("c"));
+    let (s, t) = (network.add_switch("s", 0), network.add_switch("t", 0));
+    network.add_cable(a, s, 1_000_000_000, 0);
+    network.add_cable(b, s, 1_000_000_000, 0);
+    assert_eq!(network.check(), Err(NetworkError::HostLinks { host: "c".into(), links: 0 }));
+    network.add_cable(c, t, 1_000_000_000, 0);
+    assert_eq!(network.check(), Err(NetworkError::Unreachable { from: "a".into(), to: "c".into() }));
+    network.add_cable(s, t, 1_000_000_000, 0);
+    assert_eq!(network.check(), Ok(()));
+    network.switches[1].name = "a".into();
+    assert_eq!(network.check(), Err(NetworkError::DuplicateName("a".into())));
+    network.switches[1].name = "a-b".into();
+    assert_eq!(network.check(), Err(NetworkError::Name("a-b".into())));
+}
+
+#[test]
+fn an_admin_down_is_rerouted_after_convergence_and_back() {
+    let network = PAIR.network();
+    let down = LinkAction::Down { convergence_ps: 5 };
+    let events = [event(&network, "leaf0->spine1", 10, Some(20), down)];
+    let fabric = compile(&network, 1, queue, &events).unwrap().fabric;
+    let widths: Vec<_> = fabric.routes.iter().map(|epoch| (epoch.valid_from_ps, epoch.groups[0][7].len())).collect();
+    assert_eq!(widths, [(0, 4), (15, 3), (25, 4)]);
+    assert!(fabric.routes.iter().all(|epoch| epoch.groups[1][0].len() == 4), "one direction only");
+    let port = fabric.ports.iter().find(|port| port.name == "leaf0->spine1").unwrap();
+    assert_eq!(
+        port.changes.iter().map(|change| (change.at_ps, change.state.up)).collect::<Vec<_>>(),
+        [(10, false), (20, true)]
+    );
+}
+
+#[test]
+fn a_leaf_avoids_a_spine_that_lost_its_cable_to_the_other_leaf() {
+    let network = PAIR.network();
+    let events = [event(&network, "spine1->leaf1", 0, None, LinkAction::Down { convergence_ps: 0 })];
+    let fabric = compile(&network, 1, queue, &events).unwrap().fabric;
+    assert_eq!(fabric.routes.len(), 1, "known from the start");
+    assert_eq!(fabric.routes[0].groups[0][7].len(), 3);
+    assert_eq!(fabric.routes[0].groups[0][0].len(), 1);
+}
+
+#[test]
+fn overlapping_events_add_up() {
+    let network = PAIR.network();
+    let events = [
+        event(&network, "leaf0->spine0", 0, Some(30), LinkAction::Rate { ppm: 500_000 }),
+        event(&network, "leaf0-spine0", 10, Some(20), LinkAction::Rate { ppm: 500_000 }),
+        event(&network, "leaf0->spine0", 10, None, LinkAction::Loss { ppm: 100_000 }),
+        event(&network, "leaf0->spine0", 20, None, LinkAction::Loss { ppm: 100_000 }),
+        event(&network, "leaf0->spine0", 20, Some(30), LinkAction::SilentDrop),
+    ];
+    let fabric = compile(&network, 1, queue, &events).unwrap().fabric;
+    let port = |name: &str| fabric.ports.iter().find(|port| port.name == name).unwrap();
+    let states: Vec<_> = port("leaf0->spine0")
+        .changes
+        .iter()
+        .map(|change| (change.at_ps, change.state.rate_ppm, change.state.loss_ppm, change.state.silent_drop))
+        .collect();
+    let full = 1_000_000;
+    assert_eq!(
+        states,
+        [
+            (0, 500_000, 0, false),
+            (10, 250_000, 100_000, false),
+            (20, 500_000, 190_000, true),
+            (30, full, 190_000, false)
+        ]
+    );
+    assert_eq!(port("spine0->leaf0").changes.len(), 2);
+}
+
+#[test]
+fn too_many_changes_and_host_links_are_refused() {
+    let network = PAIR.network();
+    let many: Vec<_> =
+        (0..9).map(|n| event(&network, "leaf0->spine0", n * 20, Some(n * 20 + 10), LinkAction::SilentDrop)).collect();
+    assert!(matches!(compile(&network, 1, queue, &many), Err(CompileError::Changes { changes: 18, .. })));
+    let downs: Vec<_> = (0..9)
+        .map(|n| event(&network, "leaf0->spine0", n * 20, Some(n * 20 + 10), LinkAction::Down { convergence_ps: 1 }))
+        .collect();
+    assert!(compile(&network, 1, queue, &downs[..]).is_err());
+    let host = [event(&network, "h0->leaf0", 0, None, LinkAction::SilentDrop)];
+    assert_eq!(compile(&network, 1, queue, &host), Err(CompileError::HostLink("h0->leaf0".into())));
+}
+
+#[test]
+fn salts_differ_between_switches_and_seeds() {
+    let salts = |seed| -> Vec<u32> {
+        compile(&PAIR.network(), seed, queue, &[]).unwrap().fabric.switches.iter().map(|switch| switch.salt).collect()
+    };
+    let mut all = [salts(1), salts(2)].concat();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 12);
+    assert_eq!(salts(1), salts(1));
+}
