@@ -16,9 +16,14 @@ const PALETTE: [RGBColor; 8] = [
     RGBColor(0x2a, 0xa5, 0xb5),
     RGBColor(0xb0, 0x5a, 0x3c),
 ];
-const WIDTH: u32 = 860;
+/// Width of a plot that has the page to itself, in the unit that the font's size is in.
+pub(super) const WIDE: u32 = 1000;
+/// Width of one of two plots side by side.
+pub(super) const HALF: u32 = 540;
+/// Width of one of three plots side by side.
+pub(super) const THIRD: u32 = 360;
 /// Plotters divides by 1.24 when it writes the size.
-const FONT: (&str, f64) = ("sans-serif", 15.0);
+const FONT: (&str, f64) = ("sans-serif", 16.0);
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
@@ -31,6 +36,7 @@ pub(super) struct Line {
 
 /// What stands at the axes.
 pub(super) struct Axes {
+    pub width: u32,
     pub x: &'static str,
     pub y: &'static str,
     /// Least height of the y axis, so that a flat line does not fill the plot.
@@ -52,21 +58,21 @@ pub(super) fn colour(index: usize) -> String {
 /// Lines over a common x axis, with dashed verticals at `moments`.
 pub(super) fn lines(axes: &Axes, lines: &[Line], moments: &[f64]) -> String {
     let points = || lines.iter().flat_map(|line| line.points.iter().copied());
-    let x = span(points().map(|p| p.0).chain(moments.iter().copied()));
+    let x = span(points().map(|p| p.0).chain(moments.iter().copied()).chain([0.0]));
     let y = 0.0..headroom(points().map(|p| p.1), axes.y_at_least);
-    svg(280, |area| {
+    svg((axes.width, 280), |area| {
         let mut chart = ChartBuilder::on(area)
             .margin(10)
             .margin_right(24)
             .x_label_area_size(44)
-            .y_label_area_size(72)
+            .y_label_area_size(62)
             .build_cartesian_2d(x.clone(), y.clone())?;
         let number = |v: &f64| short(*v);
         chart
             .configure_mesh()
             .x_desc(axes.x)
             .y_desc(axes.y)
-            .x_labels(9)
+            .x_labels(axes.width as usize / 80)
             .y_labels(6)
             .label_style(FONT)
             .axis_style(BLACK.mix(0.6))
@@ -90,11 +96,11 @@ pub(super) fn lines(axes: &Axes, lines: &[Line], moments: &[f64]) -> String {
 /// Bars side by side in labelled groups, each with its value on top; `bars` is how many a group has.
 pub(super) fn bars(y_name: &str, bars: usize, groups: &[Group]) -> String {
     let top = headroom(groups.iter().flat_map(|g| g.values.iter().copied()), 1.0);
-    svg(280, |area| {
+    svg((HALF, 260), |area| {
         let mut chart = ChartBuilder::on(area)
             .margin(10)
             .x_label_area_size(32)
-            .y_label_area_size(72)
+            .y_label_area_size(62)
             .build_cartesian_2d(0.0..groups.len() as f64, 0.0..top * 1.06)?;
         chart
             .configure_mesh()
@@ -114,7 +120,7 @@ pub(super) fn bars(y_name: &str, bars: usize, groups: &[Group]) -> String {
                 let colour = PALETTE[index % PALETTE.len()].filled();
                 chart.draw_series([Rectangle::new([(left, 0.0), (right, *value)], colour)])?;
                 let label = chart.backend_coord(&(f64::midpoint(left, right), *value));
-                area.draw_text(&short(*value), &centred(12.5), (label.0, label.1 - 9))?;
+                area.draw_text(&short(*value), &centred(14.5), (label.0, label.1 - 9))?;
             }
             let below = chart.backend_coord(&(at as f64 + 0.5, 0.0));
             area.draw_text(&group.label, &centred(FONT.1), (below.0, below.1 + 18))?;
@@ -127,7 +133,7 @@ pub(super) fn bars(y_name: &str, bars: usize, groups: &[Group]) -> String {
 pub(super) fn timeline(x: Range<f64>, rows: &[(String, Vec<f64>)]) -> String {
     let x = span([x.start, x.end].into_iter());
     let height = 64 + 30 * rows.len() as u32;
-    svg(height, |area| {
+    svg((WIDE, height), |area| {
         let mut chart = ChartBuilder::on(area)
             .margin(10)
             .margin_right(24)
@@ -157,16 +163,16 @@ pub(super) fn timeline(x: Range<f64>, rows: &[(String, Vec<f64>)]) -> String {
 }
 
 /// Draws and strips what is only needed outside a page; a plot that cannot be drawn becomes a sentence.
-fn svg(height: u32, draw: impl FnOnce(&Area<'_>) -> Drawn) -> String {
+fn svg((width, height): (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -> String {
     let mut out = String::new();
     let drawn = {
-        let area = SVGBackend::with_string(&mut out, (WIDTH, height)).into_drawing_area();
+        let area = SVGBackend::with_string(&mut out, (width, height)).into_drawing_area();
         draw(&area).and_then(|()| Ok(area.present()?))
     };
     if let Err(error) = drawn {
         return format!("<p>This plot could not be drawn: {}</p>", super::html::escape(&error.to_string()));
     }
-    let size = format!("width=\"{WIDTH}\" height=\"{height}\" ");
+    let size = format!("width=\"{width}\" height=\"{height}\" ");
     out.replacen(&size, "", 1).replacen(" xmlns=\"http://www.w3.org/2000/svg\"", "", 1)
 }
 

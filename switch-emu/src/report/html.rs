@@ -10,15 +10,17 @@ body{margin:0 auto;padding:2rem 1rem 4rem;max-width:1180px;background:var(--page
 h1{font-size:1.55rem;margin:0}h2{font-size:1.08rem;margin:0 0 .4rem}p{margin:.3rem 0}a{color:inherit}
 .soft{color:var(--soft)}.good{color:var(--good)}.bad{color:var(--bad)}
 section{background:var(--card);border:1px solid var(--edge);border-radius:10px;padding:1rem 1.2rem;margin-top:1rem;overflow-x:auto}
-.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(30rem,100%),1fr));gap:1rem;margin-top:1rem}.two section{margin-top:0}
+.two,.three{display:grid;gap:1rem;margin-top:1rem}.two section,.three section{margin-top:0}
+.two{grid-template-columns:repeat(auto-fit,minmax(min(30rem,100%),1fr))}
+.three{grid-template-columns:repeat(auto-fit,minmax(min(20rem,100%),1fr))}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(9.2rem,1fr));gap:.7rem 1.2rem;margin:0}
 .figures div{display:flex;flex-direction:column-reverse}
 .figures dt{color:var(--soft);font-size:.8rem}.figures dd{margin:0;font-size:1.12rem;font-variant-numeric:tabular-nums}
 .legend{display:flex;flex-wrap:wrap;gap:.1rem 1.1rem;padding:0;margin:0 0 .3rem;list-style:none;font-size:.85rem}
 .legend i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin-right:.45em}
 svg{display:block;width:100%;height:auto}svg [fill=\"#000000\"]{fill:var(--ink)}svg [stroke=\"#000000\"]{stroke:var(--ink)}
-table{border-collapse:collapse;width:100%;font-size:.87rem;font-variant-numeric:tabular-nums}
-th,td{padding:.28rem .6rem;text-align:right;border-bottom:1px solid var(--edge);white-space:nowrap}
+table{border-collapse:collapse;width:100%;font-size:.84rem;font-variant-numeric:tabular-nums}
+th,td{padding:.28rem .5rem;text-align:right;border-bottom:1px solid var(--edge);white-space:nowrap}
 th{color:var(--soft);font-weight:600}th.w,td.w{text-align:left}
 tr.first td{border-top:2px solid var(--edge)}
 ";

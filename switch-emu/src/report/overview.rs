@@ -71,10 +71,10 @@ fn cdfs(runs: &[RunResult], conditions: &[String]) -> String {
         let chosen = runs.iter().filter(|run| run.condition == *condition);
         let lines: Vec<chart::Line> = chosen.map(|run| series::fct_cdf(&run.balancer, run)).collect();
         let names: Vec<String> = lines.iter().map(|line| line.name.clone()).collect();
-        let axes = chart::Axes { x: "flow completion time (us)", y: "% of flows", y_at_least: 100.0 };
+        let axes = chart::Axes { width: chart::THIRD, x: "FCT (us)", y: "% of flows", y_at_least: 100.0 };
         figure(&format!("Completion times: {condition}"), &names, &chart::lines(&axes, &lines, &[]), "")
     };
-    format!("<div class=\"two\">\n{}</div>\n", conditions.iter().map(figure_of).collect::<String>())
+    format!("<div class=\"three\">\n{}</div>\n", conditions.iter().map(figure_of).collect::<String>())
 }
 
 fn compared(runs: &[RunResult], summaries: &[Summary]) -> String {

@@ -72,7 +72,7 @@ fn over_time(run: &RunResult) -> String {
             return String::new();
         }
         let names: Vec<String> = lines.iter().map(|line| line.name.clone()).collect();
-        let axes = chart::Axes { x: "time (us)", y, y_at_least };
+        let axes = chart::Axes { width: chart::WIDE, x: "time (us)", y, y_at_least };
         figure(title, &names, &chart::lines(&axes, &lines, &moments), remark)
     };
     plot("Goodput over time", "Gb/s", 1.0, series::goodput(run))
@@ -82,7 +82,7 @@ fn over_time(run: &RunResult) -> String {
 
 fn completion(run: &RunResult) -> String {
     let line = series::fct_cdf("flows", run);
-    let axes = chart::Axes { x: "flow completion time (us)", y: "% of flows", y_at_least: 100.0 };
+    let axes = chart::Axes { width: chart::WIDE, x: "flow completion time (us)", y: "% of flows", y_at_least: 100.0 };
     let cdf = figure("Flow completion times", &[], &chart::lines(&axes, &[line], &[]), "");
     let rows = series::event_rows(run);
     if rows.is_empty() {

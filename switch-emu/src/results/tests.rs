@@ -177,7 +177,7 @@ fn write_run_leaves_the_five_files() {
     let run = sample("reps", "Silent drop!", &[100.0]);
     assert_eq!(run.folder(), "silent-drop-reps");
     write_run(&dir.join(run.folder()), &run).unwrap();
-    write_overview(&dir, &[run.clone()]).unwrap();
+    write_overview(&dir, std::slice::from_ref(&run)).unwrap();
     for file in ["summary.json", "flows.csv", "ports.csv", "events.csv", "report.html"] {
         assert!(dir.join(run.folder()).join(file).is_file(), "{file}");
     }
