@@ -1,0 +1,15 @@
+//! Mixing functions for path choice and repeatable random decisions.
+
+/// A 64-bit finaliser (the one of SplitMix64): every input bit changes every output bit with probability 1/2.
+#[inline(always)]
+pub const fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// Maps 32 random bits onto `0..count` without a division.
+#[inline(always)]
+pub const fn pick(bits: u32, count: u32) -> u32 {
+    ((bits as u64 * count as u64) >> 32) as u32
+}

@@ -1,0 +1,252 @@
+//! The virtual queue: how many bytes are ahead of a frame that arrives at virtual time `t`.
+//!
+//! See `docs/specs/virtual-queue.md`; the clause that a line implements is cited as `VQ-n`.
+
+use crate::config::{PS_FRACTION_BITS, UNIT_BITS};
+use crate::word::Word;
+
+/// Slots of the ring: 128 of about three packets each reach back 1.2 MB of line rate, beyond any disorder of one machine.
+pub const SLOTS: usize = 128;
+const SPAN: u64 = SLOTS as u64;
+/// This many slots (tens of milliseconds) behind the newest, time itself has restarted or the newest frame lied (VQ-9).
+const RESTART: u64 = 1 << 16;
+const LOW: u64 = 0xffff_ffff;
+
+/// One traffic class of a port, or both together.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Queue<W> {
+    /// Number of the last slot whose backlog is valid (VQ-5).
+    cursor: W,
+    /// Highest slot number seen; slots more than a ring behind it are gone (VQ-8).
+    newest: W,
+    slots: [Slot<W>; SLOTS],
+}
+
+/// What happened during one slot of time.
+#[repr(C)]
+#[derive(Debug)]
+struct Slot<W> {
+    /// Slot number's low half << 32 | bytes that arrived.
+    arrived: W,
+    /// Units of capacity wasted by idling << 32 | units of backlog at the slot's start.
+    state: W,
+}
+
+/// The two queues of a port (VQ-10).
+#[repr(C)]
+#[derive(Debug)]
+pub struct PortQueues<W> {
+    /// Both classes: what a data frame waits for.
+    pub total: Queue<W>,
+    /// The control class alone: what a control frame waits for.
+    pub control: Queue<W>,
+}
+
+/// How fast a queue drains around the time of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drain {
+    /// A slot lasts `1 << shift` picoseconds.
+    pub shift: u32,
+    /// Units per slot now.
+    pub units: u32,
+    /// Units per slot before the slot `since`.
+    pub before: u32,
+    /// First slot of the present rate.
+    pub since: u64,
+    /// Picoseconds per unit now, with fraction.
+    pub ps_per_unit: u64,
+}
+
+/// Where a frame stands in a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// Ring index of the frame's slot.
+    index: u32,
+    /// Units ahead of the frame.
+    pub backlog: u64,
+    /// The frame came too late for its own slot and was put in the oldest one.
+    pub stale: bool,
+}
+
+impl Position {
+    /// Whole bytes ahead of the frame.
+    #[inline(always)]
+    pub fn bytes(&self) -> u64 {
+        self.backlog >> UNIT_BITS
+    }
+}
+
+impl Drain {
+    /// Picoseconds until a frame of `bytes` behind `backlog` units has left.
+    #[inline(always)]
+    pub fn delay_ps(&self, backlog: u64, bytes: u32) -> u64 {
+        let units = backlog.saturating_add(u64::from(bytes) << UNIT_BITS).min(LOW);
+        units.wrapping_mul(self.ps_per_unit) >> PS_FRACTION_BITS
+    }
+
+    #[inline(always)]
+    fn during(&self, slot: u64) -> u64 {
+        u64::from(if slot < self.since { self.before } else { self.units })
+    }
+}
+
+impl<W: Word> Queue<W> {
+    /// What is ahead of a frame that arrives at `t_ps`; also moves the queue's bookkeeping to `t_ps`.
+    #[inline(always)]
+    pub fn locate(&self, t_ps: u64, drain: &Drain) -> Position {
+        let wanted = t_ps >> drain.shift;
+        let offset = t_ps & ((1 << drain.shift) - 1);
+        let newest = self.newest.load();
+        if newest.saturating_sub(wanted) >= RESTART {
+            return self.restart(wanted, offset, drain);
+        }
+        let stale = wanted.wrapping_add(SPAN) <= newest;
+        let slot = if stale { newest - (SPAN - 1) } else { wanted };
+        let offset = if stale { 0 } else { offset };
+        if slot > newest {
+            self.newest.store(slot);
+        }
+        let cursor = self.cursor.load();
+        if slot > cursor {
+            self.walk(cursor, slot, drain);
+        }
+        if slot != cursor {
+            self.cursor.store(slot);
+        }
+        let backlog = self.ahead(slot, (offset * drain.during(slot)) >> drain.shift);
+        Position { index: slot as u32 & (SLOTS as u32 - 1), backlog, stale }
+    }
+
+    /// Forgets everything and begins at `slot`.
+    #[inline(always)]
+    fn restart(&self, slot: u64, offset: u64, drain: &Drain) -> Position {
+        self.newest.store(slot);
+        self.cursor.store(slot);
+        self.slot(slot).reset(slot, 0);
+        let backlog = self.ahead(slot, (offset * drain.during(slot)) >> drain.shift);
+        Position { index: slot as u32 & (SLOTS as u32 - 1), backlog, stale: false }
+    }
+
+    /// Adds an accepted frame at its position.
+    #[inline(always)]
+    pub fn push(&self, position: &Position, bytes: u32) {
+        self.slots[position.index as usize % SLOTS].arrived.add(u64::from(bytes));
+    }
+
+    /// Backlog inside a slot after `drained` units of its capacity; records idling (VQ-7).
+    #[inline(always)]
+    fn ahead(&self, number: u64, drained: u64) -> u64 {
+        let slot = self.slot(number);
+        let arrived = slot.arrived.load();
+        if arrived >> 32 != number & LOW {
+            slot.reset(number, 0);
+            slot.state.store(drained.min(LOW) << 32);
+            return 0;
+        }
+        let state = slot.state.load();
+        let supply = (state & LOW) + (state >> 32) + units(arrived);
+        if supply < drained {
+            slot.state.store(state.wrapping_add((drained - supply) << 32));
+            return 0;
+        }
+        supply - drained
+    }
+
+    /// Carries the backlog from slot `from` to slot `to` (VQ-6).
+    #[inline(always)]
+    fn walk(&self, from: u64, to: u64, drain: &Drain) {
+        let gap = to - from;
+        let mut backlog = 0;
+        for step in 0..SPAN {
+            if step >= gap {
+                break;
+            }
+            let number = from + step;
+            backlog = self.slot(number).end(number, drain.during(number));
+            self.slot(number + 1).begin(number + 1, backlog);
+        }
+        if gap > SPAN {
+            let idle = (gap - SPAN).min(LOW);
+            self.slot(to).begin(to, backlog.saturating_sub(idle * drain.during(to)));
+        }
+    }
+
+    #[inline(always)]
+    fn slot(&self, number: u64) -> &Slot<W> {
+        &self.slots[number as usize % SLOTS]
+    }
+}
+
+impl<W: Word> Slot<W> {
+    /// Backlog at this slot's end, the start of the next.
+    #[inline(always)]
+    fn end(&self, number: u64, capacity: u64) -> u64 {
+        let arrived = self.arrived.load();
+        if arrived >> 32 != number & LOW {
+            return 0;
+        }
+        let state = self.state.load();
+        ((state & LOW) + (state >> 32) + units(arrived)).saturating_sub(capacity).min(LOW)
+    }
+
+    /// Sets the backlog at this slot's start; what it rises by is capacity no longer wasted.
+    #[inline(always)]
+    fn begin(&self, number: u64, backlog: u64) {
+        if self.arrived.load() >> 32 != number & LOW {
+            self.reset(number, backlog);
+            return;
+        }
+        let state = self.state.load();
+        let wasted = (state >> 32).saturating_sub(backlog.saturating_sub(state & LOW));
+        self.state.store(wasted << 32 | backlog);
+    }
+
+    #[inline(always)]
+    fn reset(&self, number: u64, backlog: u64) {
+        self.state.store(backlog);
+        self.arrived.store((number & LOW) << 32);
+    }
+}
+
+/// Units in the low half of an `arrived` word, saturated to 32 bits.
+#[inline(always)]
+fn units(arrived: u64) -> u64 {
+    ((arrived & LOW) << UNIT_BITS).min(LOW)
+}
+
+#[cfg(not(target_arch = "bpf"))]
+mod owned {
+    use super::{PortQueues, Queue, SLOTS, Slot};
+    use core::cell::Cell;
+
+    /// Words in a [`Queue`].
+    pub const QUEUE_WORDS: usize = 2 + 2 * SLOTS;
+
+    impl<W: Default> Default for Queue<W> {
+        fn default() -> Self {
+            let slots = core::array::from_fn(|_| Slot { arrived: W::default(), state: W::default() });
+            Self { cursor: W::default(), newest: W::default(), slots }
+        }
+    }
+
+    impl<W: Default> Default for PortQueues<W> {
+        fn default() -> Self {
+            Self { total: Queue::default(), control: Queue::default() }
+        }
+    }
+
+    impl Queue<Cell<u64>> {
+        /// A copy of a queue from its words, to be sampled without touching the original.
+        pub fn from_words(words: &[u64; QUEUE_WORDS]) -> Self {
+            let slot = |i: usize| Slot { arrived: Cell::new(words[2 + 2 * i]), state: Cell::new(words[3 + 2 * i]) };
+            Self { cursor: Cell::new(words[0]), newest: Cell::new(words[1]), slots: core::array::from_fn(slot) }
+        }
+    }
+}
+
+#[cfg(not(target_arch = "bpf"))]
+pub use owned::QUEUE_WORDS;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! Finding, opening, loading and attaching a compiled program.
+
+use super::ProgramError;
+use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, libbpf_sys};
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::Once;
+
+mod embedded {
+    include!(concat!(env!("OUT_DIR"), "/ebpf.rs"));
+}
+
+/// How a program sits on an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachMode {
+    /// In the driver.
+    Native,
+    /// In the generic path, slower: worth a warning.
+    Generic,
+}
+
+/// What the kernel says about a loaded program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgramInfo {
+    /// Bytecode instructions as compiled.
+    pub instructions: usize,
+    /// Bytes of machine code.
+    pub jited_bytes: u32,
+    /// Instructions that the verifier walked.
+    pub verified_instructions: u32,
+}
+
+/// The bytes of an object: `SPRAY_EBPF_DIR` first, then what was embedded.
+pub(super) fn bytes(name: &'static str) -> Result<Vec<u8>, ProgramError> {
+    if let Some(dir) = std::env::var_os("SPRAY_EBPF_DIR") {
+        let path = Path::new(&dir).join(name).with_extension("o");
+        return std::fs::read(&path).map_err(|source| ProgramError::Read { path, source });
+    }
+    let embedded = if name == "switch" { embedded::SWITCH } else { embedded::STEER };
+    embedded.map(<[u8]>::to_vec).ok_or(ProgramError::Missing(name))
+}
+
+thread_local! {
+    /// What libbpf printed on this thread since the last load began.
+    static LOG: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+fn keep(_: PrintLevel, text: String) {
+    LOG.with_borrow_mut(|log| log.push_str(&text));
+}
+
+fn capture_log() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        libbpf_rs::set_print(Some((PrintLevel::Warn, keep)));
+    });
+    LOG.with_borrow_mut(String::clear);
+}
+
+/// The log's end: the verifier says last what it minds.
+fn log_tail() -> String {
+    const LINES: usize = 40;
+    LOG.with_borrow(|log| {
+        let lines: Vec<_> = log.lines().collect();
+        lines[lines.len().saturating_sub(LINES)..].join("\n")
+    })
+}
+
+/// Opens, lets `prepare` size the maps, and loads.
+pub(super) fn load(name: &'static str, prepare: impl FnOnce(&mut OpenObject) -> Result<(), ProgramError>) -> Result<Object, ProgramError> {
+    let bytes = bytes(name)?;
+    capture_log();
+    let failed = |source| ProgramError::Load { program: name, source, log: log_tail() };
+    let mut open = ObjectBuilder::default().open_memory(&bytes).map_err(failed)?;
+    prepare(&mut open)?;
+    open.load().map_err(failed)
+}
+
+/// A handle on one map of a loaded object.
+pub(super) fn map(object: &Object, name: &'static str) -> Result<MapHandle, ProgramError> {
+    let map = object.maps().find(|map| map.name() == name);
+    let map = map.ok_or_else(|| ProgramError::Fabric(format!("the object has no map `{name}`")))?;
+    MapHandle::try_from(&map).map_err(ProgramError::map(name))
+}
+
+/// Attaches by a BPF link, native mode first. The link lasts as long as the returned descriptor.
+pub(super) fn attach(program: BorrowedFd<'_>, ifindex: u32) -> Result<(OwnedFd, AttachMode), ProgramError> {
+    const DRIVER: u32 = 1 << 2;
+    const GENERIC: u32 = 1 << 1;
+    match link(program, ifindex, DRIVER) {
+        Ok(fd) => Ok((fd, AttachMode::Native)),
+        Err(native) => link(program, ifindex, GENERIC)
+            .map(|fd| (fd, AttachMode::Generic))
+            .map_err(|generic| ProgramError::Attach { ifindex, native, generic }),
+    }
+}
+
+fn link(program: BorrowedFd<'_>, ifindex: u32, flags: u32) -> io::Result<OwnedFd> {
+    let options = libbpf_sys::bpf_link_create_opts {
+        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
+        flags,
+        ..Default::default()
+    };
+    // SAFETY: `options` outlives the call, its `sz` is its size, and the call only reads it.
+    let fd = unsafe {
+        libbpf_sys::bpf_link_create(program.as_raw_fd(), ifindex as i32, libbpf_sys::BPF_XDP, &options)
+    };
+    if fd < 0 {
+        return Err(io::Error::from_raw_os_error(-fd));
+    }
+    // SAFETY: the kernel has just handed out this descriptor and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Size figures of a loaded program.
+pub(super) fn info(program: &libbpf_rs::Program<'_>) -> io::Result<ProgramInfo> {
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut size = size_of_val(&info) as u32;
+    // SAFETY: `info` is a plain struct of `size` bytes that outlives the call; its pointers are null with zero lengths.
+    let code = unsafe {
+        libbpf_sys::bpf_obj_get_info_by_fd(program.as_fd().as_raw_fd(), (&raw mut info).cast(), &mut size)
+    };
+    if code < 0 {
+        return Err(io::Error::from_raw_os_error(-code));
+    }
+    Ok(ProgramInfo {
+        instructions: program.insn_cnt(),
+        jited_bytes: info.jited_prog_len,
+        verified_instructions: info.verified_insns,
+    })
+}
+
+/// Plain data, written to a map as its bytes.
+///
+/// # Safety
+/// The type must have no padding and no pointers.
+pub(super) unsafe trait Pod: Copy {}
+
+/// The bytes of a plain value.
+pub(super) fn pod_bytes<T: Pod>(value: &T) -> &[u8] {
+    // SAFETY: `Pod` has no padding, so all its bytes are initialised; the lifetime is the value's.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
+}
+
+/// The native-endian words of a map value.
+pub(super) fn words(bytes: &[u8]) -> Vec<u64> {
+    bytes.chunks_exact(8).map(|chunk| u64::from_ne_bytes(chunk.try_into().expect("chunks of 8"))).collect()
+}
