@@ -1,0 +1,39 @@
+//! From a fresh clone to a running `spray`.
+
+use std::process::Command;
+
+use crate::setup::setup;
+use crate::sh::{self, Failure, Outcome};
+
+const WHY_ROOT: &str = "needs root, for network namespaces, links, XDP programs and AF_XDP sockets. \
+    Run it as root (`sudo -E env \"PATH=$PATH\" cargo xtask ...`). Without root, `cargo xtask test` runs every test \
+    that touches no kernel object, and `cargo build --release` builds everything but the XDP programs.";
+
+/// `cargo xtask demo [ARGUMENTS OF spray demo]`
+pub fn demo(arguments: &[String]) -> Outcome {
+    spray("cargo xtask demo", &[&["demo".to_string()], arguments].concat())
+}
+
+/// `cargo xtask bench [ARGUMENTS OF spray bench veth]`: the microbenchmarks, then the figures over veth.
+pub fn bench(arguments: &[String]) -> Outcome {
+    sh::run(sh::cargo().args(["bench", "--package", "spray-benches"]))?;
+    spray("spray bench veth", &[&["bench".to_string(), "veth".to_string()], arguments].concat())
+}
+
+/// Builds everything and runs the binary with `arguments`; its own messages suffice when it fails.
+fn spray(what: &str, arguments: &[String]) -> Outcome {
+    if !sh::is_root() {
+        return Err(Failure::unable(format!("`{what}` {WHY_ROOT}")));
+    }
+    let program = build()?;
+    sh::run(Command::new(program).args(arguments))
+}
+
+/// Sets the machine up, builds the XDP programs and a release `spray` that carries them; returns its path.
+pub fn build() -> Outcome<std::path::PathBuf> {
+    setup(true)?;
+    crate::ebpf::build()?;
+    sh::run(sh::cargo().args(["build", "--release", "--package", "spray"]))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| sh::root().join("target"), Into::into);
+    Ok(target.join("release/spray"))
+}

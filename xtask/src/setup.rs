@@ -1,0 +1,168 @@
+//! What must be on the machine: checked always, installed on Debian and Ubuntu as root, otherwise spelled out.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::sh::{self, Failure, Outcome};
+
+/// Oldest compiler that builds the workspace; also in the root `Cargo.toml`.
+const RUSTC: (u32, u32) = (1, 88);
+/// Any of the alternatives does; the first one known to apt is installed.
+type Package = &'static [&'static str];
+/// For the C libraries under the AF_XDP sockets and the loader (libxdp, libbpf), and their bindings.
+const FOR_BUILDING: [Package; 9] = [
+    &["gcc"],
+    &["g++"],
+    &["make"],
+    &["pkg-config", "pkgconf"],
+    &["m4"],
+    &["clang"],
+    &["libclang-14-dev", "libclang-dev"],
+    &["libelf-dev"],
+    &["zlib1g-dev"],
+];
+/// A compiler with a ready-made `core` for BPF, and the LLVM that `bpf-linker` is built with.
+const FOR_KERNEL_PROGRAMS: [Package; 5] =
+    [&["rustc-web"], &["libstd-rust-web-dev-bpf"], &["llvm-22-dev"], &["libpolly-22-dev"], &["libzstd-dev"]];
+const BPF_LINKER_VERSION: &str = "0.13.0";
+const LLVM_PREFIX: &str = "/usr/lib/llvm-22";
+
+/// What the machine can do after [`setup`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// Whether the XDP programs can be built here.
+    pub kernel_programs: bool,
+}
+
+/// Checks everything and installs what is missing, where it may.
+///
+/// Without the means for the kernel programs it still succeeds if `programs` is false.
+pub fn setup(programs: bool) -> Outcome<Ready> {
+    check_rustc()?;
+    provide(&FOR_BUILDING)?;
+    let kernel_programs = match kernel_tools() {
+        Ok(()) => true,
+        Err(failure) if programs => return Err(failure),
+        Err(failure) => {
+            eprintln!("warning: {}", failure.message);
+            false
+        }
+    };
+    Ok(Ready { kernel_programs })
+}
+
+fn check_rustc() -> Outcome {
+    let version = sh::capture("rustc", &["--version"]).unwrap_or_default();
+    if parse_version(&version).is_some_and(|found| found >= RUSTC) {
+        return Ok(());
+    }
+    let (major, minor) = RUSTC;
+    let found = if version.is_empty() { "no rustc" } else { &version };
+    Err(Failure::unable(format!(
+        "this needs rustc {major}.{minor} or later, found {found}. Run `rustup update stable`, or install rustup: https://rustup.rs"
+    )))
+}
+
+/// `(1, 95)` of `rustc 1.95.0 (59807616e 2026-04-14)`.
+fn parse_version(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.split_whitespace().nth(1)?.split('.').map_while(|part| part.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
+}
+
+fn kernel_tools() -> Outcome {
+    if !has_nightly_source() {
+        provide(&FOR_KERNEL_PROGRAMS)?;
+    }
+    if has_bpf_linker() {
+        return Ok(());
+    }
+    if Path::new(LLVM_PREFIX).exists() {
+        let mut install = sh::cargo();
+        install.args(["install", "bpf-linker", "--locked", "--version", BPF_LINKER_VERSION]);
+        install.args(["--no-default-features", "--features", "llvm-22"]).env("LLVM_PREFIX", LLVM_PREFIX);
+        return sh::run(&mut install);
+    }
+    sh::run(sh::cargo().args(["install", "bpf-linker", "--locked", "--version", BPF_LINKER_VERSION]))
+}
+
+/// Whether a rustup nightly can build `core` itself, the way that works on any distribution.
+fn has_nightly_source() -> bool {
+    let sysroot = sh::capture("rustup", &["run", "nightly", "rustc", "--print", "sysroot"]);
+    sysroot.is_some_and(|path| Path::new(&path).join("lib/rustlib/src/rust/library/core").is_dir())
+}
+
+fn has_bpf_linker() -> bool {
+    let in_cargo_home = std::env::var_os("CARGO_HOME")
+        .map(Into::into)
+        .or_else(|| std::env::home_dir().map(|home| home.join(".cargo")))
+        .map(|home: std::path::PathBuf| home.join("bin/bpf-linker"));
+    let candidates = in_cargo_home.into_iter().chain(["bpf-linker".into()]);
+    candidates.into_iter().any(|path| sh::capture(path, &["--version"]).is_some())
+}
+
+/// Sees to it that one alternative of each package is installed.
+fn provide(packages: &[Package]) -> Outcome {
+    if sh::capture("dpkg-query", &["--version"]).is_none() {
+        return if built_elsewhere() { Ok(()) } else { Err(other_system(packages)) };
+    }
+    let missing: Vec<Package> =
+        packages.iter().copied().filter(|package| !package.iter().any(|p| installed(p))).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names = missing.iter().map(|package| package[0]).collect::<Vec<_>>().join(" ");
+    if !sh::is_root() {
+        return Err(Failure::unable(format!(
+            "packages are missing. As root: apt-get update && apt-get install {names}"
+        )));
+    }
+    apt_get(&["update"])?;
+    let chosen: Option<Vec<&str>> =
+        missing.iter().map(|package| package.iter().copied().find(|p| available(p))).collect();
+    let Some(chosen) = chosen else { return Err(not_in_apt(&missing)) };
+    apt_get(&[&["install", "-y", "--no-install-recommends"], chosen.as_slice()].concat())
+}
+
+fn apt_get(arguments: &[&str]) -> Outcome {
+    sh::run(Command::new("apt-get").args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
+}
+
+fn installed(package: &str) -> bool {
+    sh::capture("dpkg-query", &["-W", "-f", "${db:Status-Status}", package]).as_deref() == Some("installed")
+}
+
+fn available(package: &str) -> bool {
+    sh::capture("apt-cache", &["show", "--no-all-versions", package]).is_some_and(|text| !text.is_empty())
+}
+
+/// Other distributions' packages have other names: look for the programs instead.
+fn built_elsewhere() -> bool {
+    ["cc", "make", "m4", "clang"].iter().all(|program| sh::capture(program, &["--version"]).is_some())
+        && sh::capture("pkg-config", &["--exists", "libelf", "zlib"]).is_some()
+}
+
+fn other_system(packages: &[Package]) -> Failure {
+    let names = packages.iter().map(|package| package[0]).collect::<Vec<_>>().join(", ");
+    Failure::unable(format!("this system has no apt, so install by hand what Debian calls {names}. {NIGHTLY_WAY}"))
+}
+
+fn not_in_apt(missing: &[Package]) -> Failure {
+    let names = missing.iter().filter(|p| !p.iter().any(|p| available(p))).map(|p| p[0]).collect::<Vec<_>>().join(", ");
+    Failure::unable(format!("apt does not know {names}. {NIGHTLY_WAY}"))
+}
+
+const NIGHTLY_WAY: &str = "To build the XDP programs without Debian's compiler packages: \
+    `rustup toolchain install nightly --component rust-src` and `cargo install bpf-linker`.";
+
+#[cfg(test)]
+mod tests {
+    use super::parse_version;
+
+    #[test]
+    fn versions_are_read_and_compared() {
+        assert_eq!(parse_version("rustc 1.95.0 (59807616e 2026-04-14)"), Some((1, 95)));
+        assert_eq!(parse_version("rustc 1.97.0-nightly (e50aa6fba 2026-05-19)"), Some((1, 97)));
+        assert_eq!(parse_version(""), None);
+        assert!(parse_version("rustc 1.100.0").unwrap() > super::RUSTC);
+    }
+}

@@ -1,0 +1,94 @@
+//! Running other programs: every command is shown before it runs, and a failure names it.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Why a task ended: a message for people and an exit code.
+#[derive(Debug)]
+pub struct Failure {
+    /// What went wrong, where, and what to do.
+    pub message: String,
+    /// 1: something ran and failed; 2: it could not be started as asked.
+    pub code: u8,
+}
+
+/// The result of every task.
+pub type Outcome<T = ()> = Result<T, Failure>;
+
+impl Failure {
+    /// Something ran and failed.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: 1 }
+    }
+
+    /// Bad usage, a missing right or something that must be installed first.
+    pub fn unable(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: 2 }
+    }
+}
+
+/// The repository's root, wherever the command was called from.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// The cargo that runs this task.
+pub fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root());
+    cargo
+}
+
+/// Runs to the end with this terminal.
+pub fn run(command: &mut Command) -> Outcome {
+    let shown = announce(command);
+    let status = command.status().map_err(|error| not_started(&shown, &error))?;
+    if status.success() { Ok(()) } else { Err(ended(&shown, status)) }
+}
+
+/// Runs to the end, showing its output line by line and handing each line to `each`; says whether it succeeded.
+pub fn run_lines(command: &mut Command, mut each: impl FnMut(&str)) -> Outcome<bool> {
+    let shown = announce(command);
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| not_started(&shown, &error))?;
+    if let Some(out) = child.stdout.take() {
+        for line in BufReader::new(out).lines().map_while(Result::ok) {
+            println!("{line}");
+            each(&line);
+        }
+    }
+    let status = child.wait().map_err(|error| not_started(&shown, &error))?;
+    Ok(status.success())
+}
+
+/// What a quiet command printed, if it succeeded.
+pub fn capture(program: impl AsRef<OsStr>, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
+}
+
+/// Whether the effective user is root.
+pub fn is_root() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    uids.and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
+}
+
+fn announce(command: &Command) -> String {
+    let name = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    let words = std::iter::once(name).chain(command.get_args());
+    let shown = words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ");
+    eprintln!("$ {shown}");
+    shown
+}
+
+fn not_started(shown: &str, error: &std::io::Error) -> Failure {
+    Failure::unable(format!("`{shown}` could not be run: {error}"))
+}
+
+fn ended(shown: &str, status: std::process::ExitStatus) -> Failure {
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    Failure { message: format!("`{shown}` failed ({status})"), code }
+}
