@@ -8,7 +8,7 @@ use crate::path::LossCause;
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     /// Window in units of 2^-16 bytes, so that growth of less than a byte adds up.
-    window: u64,
+    pub(super) window: u64,
     min_window: u64,
     max_window: u64,
     packet_bytes: u64,
@@ -28,9 +28,10 @@ impl Dctcp {
     }
 
     fn grow(&mut self, bytes: u64) {
-        // No overflow: 32 + 16 + 16 bits. The window's fraction is left out of the divisor, at most 1 in `packet`.
-        let growth = ((bytes * self.packet_bytes) << FRACTION_BITS) / (self.window >> FRACTION_BITS);
-        self.window = self.window.saturating_add(growth);
+        // bytes * packet / (window / 2^16), times 2^16. Below 2^64 for all but jumbo sizes, where it divides fast; at
+        // most `bytes` itself, scaled, since the window is at least a packet.
+        let growth = (u128::from(bytes * self.packet_bytes) << (2 * FRACTION_BITS)) / u128::from(self.window);
+        self.window = self.window.saturating_add(growth as u64);
     }
 
     fn shrink(&mut self, scaled: u64) {

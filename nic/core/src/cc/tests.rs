@@ -1,1 +1,196 @@
-//! Tests of congestion control.
+//! Tests of congestion control; clauses are those of `docs/specs/dctcp.md`.
+
+use std::string::ToString;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const BASE_RTT_PS: u64 = 8_337_000;
+const LINK_BPS: u64 = 400_000_000_000;
+const PACKET: u32 = 4150;
+
+fn reference() -> CcConfig {
+    CcConfig::for_path(BASE_RTT_PS, LINK_BPS, PACKET)
+}
+
+fn dctcp(initial_window_bytes: u64) -> Dctcp {
+    Dctcp::new(&CcConfig { initial_window_bytes, ..reference() })
+}
+
+fn acks(bytes: u64, packets: u16, marked_packets: u16) -> AckInfo {
+    AckInfo { ev: 0, marked: marked_packets > 0, packets, marked_packets, bytes, rtt_ps: BASE_RTT_PS, hops: 3 }
+}
+
+#[test]
+fn names_are_parsed_listed_and_shown() {
+    for kind in CcKind::ALL {
+        assert_eq!(kind.to_string().parse(), Ok(kind));
+    }
+    let message = "bbr".parse::<CcKind>().unwrap_err().to_string();
+    assert!(CcKind::names().iter().all(|name| message.contains(name)), "{message}");
+}
+
+#[test]
+fn the_reference_windows_follow_from_the_path() {
+    // DCTCP-4, DCTCP-6
+    assert_eq!(bdp_bytes(BASE_RTT_PS, LINK_BPS), 416_850);
+    assert_eq!(reference().initial_window_bytes, 626_650);
+    assert_eq!(reference().max_window_bytes, 625_275);
+    let mut cc = Dctcp::new(&reference());
+    assert_eq!(cc.window_bytes(), 626_650);
+    cc.on_ack(0, &acks(4150, 1, 0));
+    assert_eq!(cc.window_bytes(), 625_275);
+}
+
+#[test]
+fn a_window_of_unmarked_bytes_adds_about_a_packet() {
+    // DCTCP-1
+    let mut cc = dctcp(100 * 4150);
+    (0..100).for_each(|_| cc.on_ack(0, &acks(4150, 1, 0)));
+    let grown = cc.window_bytes() - 100 * 4150;
+    assert!((4100..=4150).contains(&grown), "{grown}");
+}
+
+#[test]
+fn growth_below_a_byte_adds_up() {
+    // DCTCP-7
+    let config = CcConfig { packet_bytes: 64, initial_window_bytes: 600_000, ..reference() };
+    let mut cc = Dctcp::new(&config);
+    (0..1000).for_each(|_| cc.on_ack(0, &acks(64, 1, 0)));
+    assert_eq!(cc.window_bytes(), 600_006);
+}
+
+#[test]
+fn a_marked_ack_takes_a_quarter_of_its_bytes() {
+    // DCTCP-2
+    let mut cc = dctcp(400_000);
+    cc.on_ack(0, &acks(4150, 1, 1));
+    cc.on_ack(0, &acks(4150, 1, 1));
+    assert_eq!(cc.window_bytes(), 400_000 - 2075);
+}
+
+#[test]
+fn every_loss_takes_its_bytes_down_to_one_packet() {
+    // DCTCP-3, DCTCP-4
+    for cause in [LossCause::Trimmed, LossCause::SackGap, LossCause::Timeout] {
+        let mut cc = dctcp(3 * 4150);
+        cc.on_loss(0, PACKET, cause);
+        assert_eq!(cc.window_bytes(), 2 * 4150);
+        cc.on_loss(0, PACKET, cause);
+        cc.on_loss(0, PACKET, cause);
+        assert_eq!(cc.window_bytes(), 4150);
+    }
+}
+
+#[test]
+fn a_coalesced_ack_splits_by_the_marked_share() {
+    // DCTCP-5
+    let (mut one, mut apart) = (dctcp(400_000), dctcp(400_000));
+    one.on_ack(0, &acks(4 * 4150, 4, 1));
+    apart.on_ack(0, &acks(3 * 4150, 3, 0));
+    apart.on_ack(0, &acks(4150, 1, 1));
+    assert_eq!(one.window_bytes(), apart.window_bytes());
+    let mut lying = dctcp(400_000);
+    lying.on_ack(0, &acks(4 * 4150, 4, 9));
+    assert_eq!(lying.window_bytes(), 400_000 - 4150);
+}
+
+#[test]
+fn fixed_rate_paces_without_drift() {
+    let config = CcConfig { fixed_rate_bps: 30_000_000_000, max_window_bytes: u64::MAX, ..reference() };
+    let mut cc = FixedRate::new(&config);
+    assert_eq!(cc.window_bytes(), u64::MAX);
+    let mut now_ps = 1_000_000;
+    for _ in 0..30_000 {
+        cc.on_send(now_ps, 1000);
+        now_ps = cc.poll_send(now_ps);
+    }
+    // 30 MB at 30 Gb/s; the time of a byte is rounded to 2^-16 ps, 450 ps over all.
+    assert!(now_ps.abs_diff(8_000_000_000 + 1_000_000) <= 458, "{now_ps}");
+}
+
+#[test]
+fn a_late_sender_does_not_catch_up() {
+    let mut cc = FixedRate::new(&CcConfig { fixed_rate_bps: 8_000_000_000, ..reference() });
+    cc.on_send(0, 1000);
+    assert_eq!(cc.poll_send(0), 1_000_000);
+    cc.on_send(5_000_000, 1000);
+    assert_eq!(cc.poll_send(5_000_000), 6_000_000);
+    assert_eq!(cc.window_bytes(), 625_275);
+}
+
+/// The rule in floating point.
+struct Literal {
+    window: f64,
+    packet: f64,
+    max: f64,
+}
+
+impl Literal {
+    fn on_ack(&mut self, unmarked: f64, marked: f64) {
+        self.window += unmarked * self.packet / self.window; // DCTCP-1
+        self.window -= marked / 4.0; // DCTCP-2
+        self.clamp();
+    }
+
+    fn on_loss(&mut self, bytes: f64) {
+        self.window -= bytes; // DCTCP-3
+        self.clamp();
+    }
+
+    fn clamp(&mut self) {
+        self.window = self.window.clamp(self.packet, self.max); // DCTCP-4
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+
+    /// DCTCP-1 to DCTCP-5: within a tenth of a byte of the rule in floating point.
+    #[test]
+    fn dctcp_is_the_rule_in_integers(
+        packet in 64..=9000u32,
+        windows in (1..400u64, 1..400u64),
+        feedback in prop::collection::vec((1..=16u16, 0..=16u16, prop::bool::weighted(0.05)), 1..400),
+    ) {
+        let (initial, max) = (windows.0 * u64::from(packet), windows.1 * u64::from(packet));
+        let config = CcConfig { packet_bytes: packet, initial_window_bytes: initial, max_window_bytes: max, ..reference() };
+        let mut cc = Dctcp::new(&config);
+        let mut literal = Literal { window: initial as f64, packet: packet.into(), max: max as f64 };
+        for (packets, marked, lost) in feedback {
+            if lost {
+                cc.on_loss(0, packet, LossCause::Timeout);
+                literal.on_loss(packet.into());
+            } else {
+                let (marked, bytes) = (marked.min(packets), u64::from(packets) * u64::from(packet));
+                cc.on_ack(0, &acks(bytes, packets, marked));
+                let marked_bytes = f64::from(marked) * f64::from(packet);
+                literal.on_ack(bytes as f64 - marked_bytes, marked_bytes);
+            }
+            let ours = cc.window as f64 / 65_536.0;
+            prop_assert!((ours - literal.window).abs() < 0.1, "{ours} against {}", literal.window);
+        }
+    }
+
+    /// Any history and any settings: no panic, and a window of at least a packet.
+    #[test]
+    fn no_history_breaks_a_window(
+        (packet_bytes, initial_window_bytes, max_window_bytes) in any::<(u32, u64, u64)>(),
+        (fixed_rate_bps, kind) in (any::<u64>(), prop_oneof![Just(CcKind::Dctcp), Just(CcKind::FixedRate)]),
+        feedback in prop::collection::vec(any::<(u64, u64, u32, u16, u16, bool)>(), 1..100),
+    ) {
+        let config = CcConfig {
+            kind, packet_bytes, initial_window_bytes, max_window_bytes, fixed_rate_bps, ..reference()
+        };
+        let mut cc = AnyCc::new(&config);
+        for (now_ps, bytes, lost, packets, marked_packets, marked) in feedback {
+            cc.on_ack(now_ps, &AckInfo { marked, ..acks(bytes, packets, marked_packets) });
+            prop_assert!(cc.window_bytes() >= u64::from(packet_bytes.clamp(1, 65_535)));
+            cc.on_loss(now_ps, lost, LossCause::SackGap);
+            prop_assert!(cc.window_bytes() >= u64::from(packet_bytes.clamp(1, 65_535)));
+            cc.on_send(now_ps, lost);
+            prop_assert!(cc.poll_send(now_ps) >= now_ps);
+        }
+    }
+}

@@ -114,7 +114,7 @@ impl Default for RepsConfig {
 /// Recycled entropy packet spraying.
 ///
 /// Of its bytes only [`Reps::STATE_BYTES`] are the paper's per-connection state (REPS table 1). The rest is a copy of
-/// settings that a NIC would hold once for all connections, and ten bytes of the probing extension.
+/// settings that a NIC would hold once for all connections, and the sixteen bytes of the probing extension.
 #[derive(Clone, Debug)]
 pub struct Reps {
     state: State,

@@ -1,1 +1,499 @@
-//! Tests of path choice.
+//! Tests of path choice; clauses are those of `docs/specs/reps.md`.
+
+mod twin;
+
+use std::string::ToString;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::event::Event;
+use crate::rng::{self, Rng};
+use twin::PaperReps;
+
+/// The unit of the exit time: histories in whole units see no rounding.
+const TICK_PS: u64 = 1 << 20;
+const BASE_RTT_PS: u64 = 8_337_000;
+
+fn config(balancer: BalancerKind) -> PathConfig {
+    PathConfig { trimming: true, ..PathConfig::new(balancer, BASE_RTT_PS, 100) }
+}
+
+fn reps_config(change: impl FnOnce(&mut RepsConfig)) -> PathConfig {
+    let mut config = config(BalancerKind::Reps);
+    config.reps.freezing_timeout_ps = 10 * TICK_PS;
+    change(&mut config.reps);
+    config
+}
+
+fn ack(ev: Ev, marked: bool) -> AckInfo {
+    let marked_packets = u16::from(marked);
+    AckInfo { ev, marked, packets: 1, marked_packets, bytes: 4150, rtt_ps: BASE_RTT_PS, hops: 3 }
+}
+
+fn loss(ev: Ev, cause: LossCause) -> LossInfo {
+    LossInfo { ev, bytes: 4150, cause, max_rtt_ps: BASE_RTT_PS, path_clear: false }
+}
+
+const PACKET: SendInfo = SendInfo { psn: 0, bytes: 4150, retransmit: false };
+
+/// A balancer with a generator and a log, driven by short calls.
+struct Rig {
+    reps: Reps,
+    rng: Rng,
+    log: Vec<(u64, Event)>,
+}
+
+impl Rig {
+    fn new(config: &PathConfig) -> Self {
+        Self { reps: Reps::new(config), rng: rng::stream(1, 2), log: Vec::new() }
+    }
+
+    fn paper() -> Self {
+        Self::new(&reps_config(|_| ()))
+    }
+
+    fn acks(mut self, evs: &[Ev]) -> Self {
+        evs.iter().for_each(|&ev| self.ack(0, ev, false));
+        self
+    }
+
+    fn ack(&mut self, now_ps: u64, ev: Ev, marked: bool) {
+        self.reps.on_ack(now_ps, &ack(ev, marked), &mut self.log);
+    }
+
+    fn loss(&mut self, now_ps: u64, loss: LossInfo) {
+        self.reps.on_loss(now_ps, &loss, &mut self.log);
+    }
+
+    fn timeout(&mut self, now_ps: u64) {
+        self.loss(now_ps, loss(99, LossCause::Timeout));
+    }
+
+    /// The next EVs, and whether each was drawn at random.
+    fn sends(&mut self, count: usize) -> Vec<Option<Ev>> {
+        (0..count).map(|_| self.send()).collect()
+    }
+
+    fn send(&mut self) -> Option<Ev> {
+        let before = self.rng.clone();
+        let ev = self.reps.next_ev(0, &PACKET, &mut self.rng);
+        (before == self.rng).then_some(ev)
+    }
+}
+
+#[test]
+fn state_fits_the_papers_table() {
+    // REPS-1a
+    assert_eq!(Reps::STATE_BYTES, 24);
+}
+
+#[test]
+fn names_are_parsed_listed_and_shown() {
+    for kind in BalancerKind::ALL {
+        assert_eq!(kind.to_string().parse(), Ok(kind));
+    }
+    assert_eq!("arcane".parse(), Ok(BalancerKind::Reps));
+    let message = "flowcut".parse::<BalancerKind>().unwrap_err().to_string();
+    assert_eq!(message, "unknown balancer; allowed: ecmp, ops, reps, arcane (same as reps)");
+}
+
+#[test]
+fn ecmp_keeps_the_ev_it_drew() {
+    // REPS-21
+    let mut rng = rng::stream(3, 0);
+    let mut ecmp = AnyBalancer::new(&config(BalancerKind::Ecmp), &mut rng);
+    let first = ecmp.next_ev(0, &PACKET, &mut rng);
+    ecmp.on_loss(1, &loss(first, LossCause::Timeout), &mut ());
+    ecmp.on_ack(2, &ack(first, true), &mut ());
+    assert!((0..100).all(|_| ecmp.next_ev(3, &PACKET, &mut rng) == first));
+    let others = (0..8).map(|stream| Ecmp::new(&config(BalancerKind::Ecmp), &mut rng::stream(3, stream)));
+    assert!(others.map(|mut other| other.next_ev(0, &PACKET, &mut rng)).any(|ev| ev != first));
+}
+
+#[test]
+fn ops_draws_evenly() {
+    // REPS-22
+    let mut rng = rng::stream(4, 0);
+    let mut ops = Ops::new(&PathConfig { evs: 16, ..config(BalancerKind::Ops) });
+    let mut counts = [0u32; 16];
+    (0..16_000).for_each(|_| counts[usize::from(ops.next_ev(0, &PACKET, &mut rng))] += 1);
+    assert!(counts.iter().all(|&count| (850..1150).contains(&count)), "{counts:?}");
+}
+
+#[test]
+fn a_new_connection_explores_until_an_unmarked_ack() {
+    // REPS-1, REPS-2, REPS-5
+    let mut rig = Rig::paper();
+    assert_eq!(rig.sends(200), [None; 200]);
+    rig.ack(0, 5, true);
+    assert_eq!(rig.send(), None);
+    rig.ack(0, 5, false);
+    assert_eq!(rig.sends(2), [Some(5), None]);
+}
+
+#[test]
+fn valid_evs_are_used_once_oldest_first() {
+    // REPS-3, REPS-7
+    let mut rig = Rig::paper().acks(&[1, 2, 3]);
+    assert_eq!(rig.sends(2), [Some(1), Some(2)]);
+    rig.ack(0, 4, false);
+    assert_eq!(rig.sends(3), [Some(3), Some(4), None]);
+}
+
+#[test]
+fn a_full_buffer_loses_its_oldest_ev() {
+    // REPS-3
+    let mut rig = Rig::paper().acks(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    assert_eq!(rig.reps.valid_evs(), 8);
+    assert_eq!(rig.sends(9), [3, 4, 5, 6, 7, 8, 9, 10].map(Some).into_iter().chain([None]).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_ev_outside_the_set_is_not_cached() {
+    // REPS-4
+    let mut rig = Rig::new(&PathConfig { evs: 32, ..reps_config(|_| ()) }).acks(&[32, 65_535, 31]);
+    assert_eq!(rig.reps.cached_evs(), [31]);
+    assert_eq!(rig.sends(2), [Some(31), None]);
+}
+
+#[test]
+fn a_frozen_connection_walks_what_it_knows() {
+    // REPS-7, REPS-8
+    let mut rig = Rig::paper().acks(&[1, 2, 3, 4, 5, 6, 7, 8]);
+    rig.sends(6);
+    rig.timeout(0);
+    assert_eq!(rig.sends(10), [7, 8, 1, 2, 3, 4, 5, 6, 7, 8].map(Some));
+    assert_eq!(rig.log, [(0, Event::FreezeEntered)]);
+}
+
+#[test]
+fn an_ack_in_freezing_mode_replaces_the_next_in_turn() {
+    // REPS-8
+    let mut rig = Rig::paper().acks(&[1, 2, 3, 4, 5, 6, 7, 8]);
+    rig.sends(8);
+    rig.timeout(0);
+    assert_eq!(rig.sends(2), [Some(1), Some(2)]);
+    rig.ack(0, 9, false);
+    assert_eq!(rig.sends(9), [9, 4, 5, 6, 7, 8, 1, 2, 9].map(Some));
+}
+
+#[test]
+fn the_frozen_walk_skips_slots_never_written() {
+    // REPS-9
+    let mut rig = Rig::paper().acks(&[1, 2, 3]);
+    rig.timeout(0);
+    assert_eq!(rig.sends(7), [1, 2, 3, 1, 2, 3, 1].map(Some));
+    rig.sends(2);
+    rig.ack(0, 4, false);
+    assert_eq!(rig.reps.cached_evs(), [1, 2, 3, 4]);
+    assert_eq!(rig.sends(5), [4, 1, 2, 3, 4].map(Some));
+}
+
+#[test]
+fn freezing_with_nothing_cached_explores() {
+    // REPS-5
+    let mut rig = Rig::paper();
+    rig.timeout(0);
+    assert!(rig.reps.is_frozen());
+    assert_eq!(rig.send(), None);
+}
+
+#[test]
+fn thawing_needs_an_unmarked_ack_after_the_timeout_and_keeps_the_buffer() {
+    // REPS-6, REPS-11, REPS-12
+    let mut rig = Rig::paper().acks(&[1, 2]);
+    rig.timeout(0);
+    rig.timeout(5 * TICK_PS);
+    rig.ack(10 * TICK_PS, 3, false);
+    rig.ack(11 * TICK_PS, 4, true);
+    assert!(rig.reps.is_frozen());
+    rig.ack(11 * TICK_PS, 4, false);
+    assert!(!rig.reps.is_frozen());
+    assert_eq!(rig.reps.exploring(), 100);
+    rig.timeout(12 * TICK_PS);
+    assert!(!rig.reps.is_frozen(), "no freezing while exploring");
+    assert_eq!(rig.sends(100), [None; 100]);
+    assert_eq!(rig.sends(5), [Some(1), Some(2), Some(3), Some(4), None]);
+    rig.timeout(12 * TICK_PS);
+    let events = [(0, Event::FreezeEntered), (11 * TICK_PS, Event::FreezeExited), (12 * TICK_PS, Event::FreezeEntered)];
+    assert_eq!(rig.log, events);
+}
+
+#[test]
+fn the_exit_time_is_never_early_and_less_than_a_unit_late_across_its_wrap() {
+    // REPS-13
+    for start_ps in [0, 123_456_789, (1 << 52) - 3 * TICK_PS - 5, (1 << 52) - 1, u64::MAX / 2] {
+        let timeout_ps = 10 * TICK_PS + 777;
+        let mut rig = Rig::new(&reps_config(|reps| reps.freezing_timeout_ps = timeout_ps)).acks(&[1]);
+        rig.timeout(start_ps);
+        rig.ack(start_ps + timeout_ps, 1, false);
+        assert!(rig.reps.is_frozen());
+        rig.ack(start_ps + timeout_ps + TICK_PS, 1, false);
+        assert!(!rig.reps.is_frozen());
+    }
+}
+
+#[test]
+fn a_trimmed_packet_is_congestion_with_trimming_and_without() {
+    // REPS-14
+    for trimming in [true, false] {
+        let mut rig = Rig::new(&PathConfig { trimming, ..reps_config(|_| ()) });
+        rig.loss(0, loss(1, LossCause::Trimmed));
+        assert!(!rig.reps.is_frozen());
+    }
+}
+
+#[test]
+fn with_trimming_any_other_loss_is_failure_whatever_the_rtt() {
+    // REPS-14, REPS-16
+    for cause in [LossCause::Timeout, LossCause::SackGap] {
+        let mut rig = Rig::paper();
+        rig.loss(0, LossInfo { max_rtt_ps: 10 * BASE_RTT_PS, ..loss(1, cause) });
+        assert!(rig.reps.is_frozen());
+    }
+}
+
+#[test]
+fn without_trimming_a_high_rtt_before_the_loss_is_congestion() {
+    // REPS-15
+    let threshold_ps = BASE_RTT_PS * 1650 / 1000;
+    for (max_rtt_ps, frozen) in [(0, true), (threshold_ps - 1, true), (threshold_ps, false)] {
+        let mut rig = Rig::new(&PathConfig { trimming: false, ..reps_config(|_| ()) });
+        rig.loss(0, LossInfo { max_rtt_ps, ..loss(1, LossCause::Timeout) });
+        assert_eq!(rig.reps.is_frozen(), frozen);
+    }
+    let config = reps_config(|reps| reps.congestion_rtt_permille = None);
+    let mut rig = Rig::new(&PathConfig { trimming: false, ..config });
+    rig.loss(0, LossInfo { max_rtt_ps: 10 * BASE_RTT_PS, ..loss(1, LossCause::Timeout) });
+    assert!(rig.reps.is_frozen());
+}
+
+#[test]
+fn probes_of_the_lost_ev_end_freezing_in_place_of_time() {
+    // REPS-17, REPS-18
+    let probing = Some(Probing { interval_ps: 1000, timed_exit: false });
+    let mut rig = Rig::new(&reps_config(|reps| reps.probing = probing)).acks(&[1]);
+    assert_eq!(rig.reps.poll_timeout(), None);
+    rig.timeout(500);
+    assert_eq!(rig.reps.poll_timeout(), Some(1500));
+    assert_eq!(rig.reps.poll_probe(1499), None);
+    assert_eq!(rig.reps.poll_probe(1500), Some(99));
+    assert_eq!(rig.reps.poll_probe(1500), None);
+    assert_eq!(rig.reps.poll_timeout(), Some(2500));
+    rig.ack(1000 * TICK_PS, 1, false);
+    rig.reps.on_probe_ack(1600, 98, false, &mut rig.log);
+    rig.reps.on_probe_ack(1600, 99, true, &mut rig.log);
+    assert!(rig.reps.is_frozen());
+    rig.reps.on_probe_ack(1700, 99, false, &mut rig.log);
+    assert!(!rig.reps.is_frozen());
+    assert_eq!(rig.reps.exploring(), 100);
+    assert_eq!(rig.reps.poll_timeout(), None);
+    rig.reps.on_probe_ack(1800, 99, false, &mut rig.log);
+    assert_eq!(rig.log, [(500, Event::FreezeEntered), (1700, Event::FreezeExited)]);
+}
+
+#[test]
+fn with_timed_exit_the_timeout_ends_freezing_besides_probes() {
+    // REPS-18
+    let probing = Some(Probing { interval_ps: 1000, timed_exit: true });
+    let mut rig = Rig::new(&reps_config(|reps| reps.probing = probing)).acks(&[1]);
+    rig.timeout(0);
+    rig.ack(11 * TICK_PS, 1, false);
+    assert!(!rig.reps.is_frozen());
+}
+
+#[test]
+fn the_artifact_freezes_on_timeouts_only_and_empties_the_buffer_on_any_feedback() {
+    // The table of departures: REPS-8, REPS-12, REPS-16, REPS-19
+    let freezing_timeout_ps = 10 * TICK_PS;
+    let mut rig = Rig::new(&reps_config(|reps| *reps = RepsConfig { freezing_timeout_ps, ..RepsConfig::artifact() }));
+    (1..=5).for_each(|ev| rig.ack(0, ev, false));
+    rig.loss(0, loss(1, LossCause::SackGap));
+    assert!(!rig.reps.is_frozen());
+    assert_eq!(rig.sends(2), [Some(1), Some(2)]);
+    rig.timeout(0);
+    assert_eq!(rig.sends(6), [1, 2, 3, 4, 5, 1].map(Some));
+    assert_eq!(rig.reps.valid_evs(), 3);
+    rig.ack(11 * TICK_PS, 7, true);
+    assert!(!rig.reps.is_frozen());
+    assert!(rig.reps.cached_evs().is_empty());
+    assert_eq!(rig.reps.exploring(), 100);
+}
+
+#[test]
+fn emptying_on_thaw_keeps_the_ev_that_thaws() {
+    let mut rig = Rig::new(&reps_config(|reps| reps.empty_on_thaw = true)).acks(&[1, 2]);
+    rig.timeout(0);
+    rig.ack(11 * TICK_PS, 3, false);
+    assert_eq!(rig.reps.cached_evs(), [3]);
+}
+
+#[test]
+fn a_nack_thaws_and_a_clear_one_is_cached_where_asked() {
+    // The table of departures: REPS-3, REPS-12
+    let freezing_timeout_ps = 10 * TICK_PS;
+    let reps = RepsConfig { freezing_timeout_ps, ..RepsConfig::ultra_ethernet() };
+    let mut rig = Rig::new(&reps_config(|config| *config = reps));
+    rig.timeout(0);
+    rig.loss(11 * TICK_PS, loss(4, LossCause::Trimmed));
+    assert_eq!((rig.reps.is_frozen(), rig.reps.exploring()), (false, 16));
+    assert_eq!(rig.sends(17), [None; 17]);
+    rig.loss(0, LossInfo { path_clear: true, ..loss(4, LossCause::Trimmed) });
+    assert_eq!(rig.send(), Some(4));
+    let mut paper = Rig::paper();
+    paper.loss(0, LossInfo { path_clear: true, ..loss(4, LossCause::Trimmed) });
+    assert!(paper.reps.cached_evs().is_empty());
+}
+
+#[test]
+fn a_bdp_beyond_the_counter_saturates() {
+    let mut rig = Rig::new(&PathConfig { bdp_packets: 1 << 20, ..reps_config(|_| ()) });
+    rig.timeout(0);
+    rig.ack(11 * TICK_PS, 1, false);
+    assert_eq!(rig.reps.exploring(), 65_535);
+}
+
+/// One step of a history.
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Send(u8),
+    Ack { ev: Ev, marked: bool },
+    Loss { ev: Ev, cause: LossCause, max_rtt_ps: u64, path_clear: bool },
+    Probe { ev: Ev, marked: bool },
+    Wait { ps: u64 },
+}
+
+fn cause() -> impl Strategy<Value = LossCause> {
+    prop_oneof![Just(LossCause::Timeout), Just(LossCause::SackGap), Just(LossCause::Trimmed)]
+}
+
+fn op(wait_ps: impl Strategy<Value = u64>) -> impl Strategy<Value = Op> {
+    let rtt_ps = prop_oneof![Just(0), 0..3 * BASE_RTT_PS, any::<u64>()];
+    prop_oneof![
+        6 => (1..12u8).prop_map(Op::Send),
+        6 => (any::<Ev>(), prop::bool::weighted(0.3)).prop_map(|(ev, marked)| Op::Ack { ev, marked }),
+        2 => (any::<Ev>(), cause(), rtt_ps, any::<bool>())
+            .prop_map(|(ev, cause, max_rtt_ps, path_clear)| Op::Loss { ev, cause, max_rtt_ps, path_clear }),
+        1 => (0..4 as Ev, any::<bool>()).prop_map(|(ev, marked)| Op::Probe { ev, marked }),
+        2 => wait_ps.prop_map(|ps| Op::Wait { ps }),
+    ]
+}
+
+fn ev_count() -> impl Strategy<Value = u16> {
+    prop_oneof![1..=4u16, 1..=65_535u16, Just(65_535)]
+}
+
+fn any_reps_config() -> impl Strategy<Value = RepsConfig> {
+    let presets =
+        prop_oneof![Just(RepsConfig::paper()), Just(RepsConfig::artifact()), Just(RepsConfig::ultra_ethernet())];
+    let probing = prop::option::of((0..5 * TICK_PS, any::<bool>()));
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    (presets, 0..=10u8, 0..20 * TICK_PS, probing, flags).prop_map(|(preset, buffer, timeout_ps, probing, flags)| {
+        let choose = |one, a, b| if one { a } else { b };
+        RepsConfig {
+            buffer,
+            freezing_timeout_ps: timeout_ps,
+            probing: probing.map(|(interval_ps, timed_exit)| Probing { interval_ps, timed_exit }),
+            empty_on_thaw: flags.0,
+            cache_clear_trims: flags.1,
+            thaw_check: if flags.2 { ThawCheck::AnyFeedback } else { ThawCheck::UnmarkedAck },
+            frozen_walk: if flags.3 { FrozenWalk::AllSlots } else { FrozenWalk::ValidFirst },
+            congestion_rtt_permille: choose(flags.4, Some(1650), None),
+            ..preset
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+
+    /// REPS-1 to REPS-12, REPS-14: the same as the paper's pseudo-code, draw by draw.
+    #[test]
+    fn reps_is_the_papers_algorithm(
+        ops in prop::collection::vec(op((0..30u64).prop_map(|ticks| ticks * TICK_PS)), 1..300),
+        (depth, evs, bdp_packets, timeout_ticks) in (1..=8u8, ev_count(), 0..40u32, 0..25u64),
+        start_ticks in prop_oneof![Just(0u64), Just((1 << 32) - 100)],
+    ) {
+        let reps = RepsConfig { buffer: depth, freezing_timeout_ps: timeout_ticks * TICK_PS, ..RepsConfig::paper() };
+        let evs32 = u32::from(evs);
+        let mut ours = Reps::new(&PathConfig { evs: evs32, bdp_packets, reps, ..config(BalancerKind::Reps) });
+        let mut paper = PaperReps::new(depth, evs, bdp_packets.into(), timeout_ticks * TICK_PS);
+        let (mut our_rng, mut paper_rng) = (rng::stream(9, 9), rng::stream(9, 9));
+        let mut now_ps = start_ticks * TICK_PS;
+        for op in ops {
+            match op {
+                Op::Send(count) => for _ in 0..count {
+                    prop_assert_eq!(ours.next_ev(now_ps, &PACKET, &mut our_rng), paper.on_send(&mut paper_rng));
+                },
+                Op::Ack { ev, marked } => {
+                    ours.on_ack(now_ps, &ack(ev % evs, marked), &mut ());
+                    paper.on_ack(now_ps, ev % evs, marked);
+                }
+                Op::Loss { ev, cause, max_rtt_ps, path_clear } => {
+                    ours.on_loss(now_ps, &LossInfo { ev, bytes: 1, cause, max_rtt_ps, path_clear }, &mut ());
+                    if cause != LossCause::Trimmed {
+                        paper.on_failure_detection(now_ps);
+                    }
+                }
+                Op::Probe { ev, marked } => ours.on_probe_ack(now_ps, ev, marked, &mut ()),
+                Op::Wait { ps } => now_ps += ps,
+            }
+            prop_assert_eq!(ours.is_frozen(), paper.is_freezing_mode);
+            prop_assert_eq!(u64::from(ours.exploring()), paper.explore_counter);
+            prop_assert_eq!(usize::from(ours.valid_evs()), paper.number_of_valid_evs);
+            let written: Vec<_> = paper.reps_buffer.iter().filter_map(|slot| slot.cached_ev).collect();
+            prop_assert_eq!(ours.cached_evs(), written);
+            prop_assert_eq!(&our_rng, &paper_rng);
+        }
+    }
+
+    /// REPS-23, and frozen connections never explore while anything is cached (REPS-8), under every option.
+    #[test]
+    fn no_history_leaves_the_set(
+        ops in prop::collection::vec(op(prop_oneof![0..30 * TICK_PS, any::<u64>()]), 1..200),
+        (evs, reps, trimming) in (prop_oneof![0..6u32, any::<u32>()], any_reps_config(), any::<bool>()),
+        (base_rtt_ps, bdp_packets) in (prop_oneof![Just(BASE_RTT_PS), any::<u64>()], any::<u32>()),
+    ) {
+        for balancer in BalancerKind::ALL {
+            let config = PathConfig { balancer, evs, bdp_packets, base_rtt_ps, trimming, reps };
+            let mut rng = rng::stream(5, 5);
+            let mut any = AnyBalancer::new(&config, &mut rng);
+            let mut now_ps = 0u64;
+            let largest = evs.clamp(1, 65_535);
+            for &op in &ops {
+                match op {
+                    Op::Send(count) => for _ in 0..count {
+                        let cached = frozen_evs(&any);
+                        let ev = any.next_ev(now_ps, &PACKET, &mut rng);
+                        prop_assert!(u32::from(ev) < largest);
+                        prop_assert!(cached.is_empty() || cached.contains(&ev));
+                    },
+                    Op::Ack { ev, marked } => {
+                        any.on_ack(now_ps, &AckInfo { packets: ev, hops: 255, ..ack(ev, marked) }, &mut ());
+                    }
+                    Op::Loss { ev, cause, max_rtt_ps, path_clear } => {
+                        let ev = (u32::from(ev) % largest) as Ev;
+                        any.on_loss(now_ps, &LossInfo { ev, bytes: u32::MAX, cause, max_rtt_ps, path_clear }, &mut ());
+                    }
+                    Op::Probe { ev, marked } => {
+                        let probe = any.poll_probe(now_ps);
+                        prop_assert!(probe.is_none_or(|ev| u32::from(ev) < largest));
+                        prop_assert!(any.poll_probe(now_ps).is_none() || now_ps == u64::MAX);
+                        any.on_probe_ack(now_ps, probe.unwrap_or(ev), marked, &mut ());
+                    }
+                    Op::Wait { ps } => now_ps = now_ps.saturating_add(ps),
+                }
+            }
+        }
+    }
+}
+
+/// What a frozen REPS may use; empty where anything goes.
+fn frozen_evs(any: &AnyBalancer) -> Vec<Ev> {
+    match any {
+        AnyBalancer::Reps(reps) if reps.is_frozen() => reps.cached_evs().to_vec(),
+        _ => Vec::new(),
+    }
+}
