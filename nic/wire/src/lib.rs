@@ -35,7 +35,7 @@ mod nack;
 mod probe;
 pub mod switch_view;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "std"))]
 mod tests;
 
 pub use ack::{Ack, BITMAP_BITS};

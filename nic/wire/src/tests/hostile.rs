@@ -1,0 +1,224 @@
+//! Bytes from anywhere: no panic, no false acceptance (WIRE-9 to WIRE-12).
+
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::samples::*;
+use crate::checksum::{udp, update_u16};
+use crate::switch_view::{self, trimmed_len};
+use crate::*;
+
+/// Everything that takes bytes from the wire.
+fn touch(frame: &[u8]) {
+    let _ = parse(frame);
+    let _ = peek_virtual_time(frame);
+    let mut copy = frame.to_vec();
+    set_virtual_time(&mut copy, 42);
+    let _ = switch_view::trim(&mut copy);
+    let _ = parse(&copy);
+}
+
+/// What the CRCs and addresses vouch for.
+fn vouched<'a>(frame: &Frame<'a>) -> (u32, u64, Body, &'a [u8], core::net::IpAddr, core::net::IpAddr, u16) {
+    let Frame { envelope: e, common: c, body, payload, .. } = *frame;
+    (c.connection, c.cookie, body, payload, e.src, e.dst, e.src_port)
+}
+
+#[test]
+fn truncated_at_each_length() {
+    for frame in frames() {
+        for len in 0..frame.len() {
+            touch(&frame[..len]);
+            assert!(!matches!(parse(&frame[..len]), Ok(Some(_))), "{len} of {}", frame.len());
+        }
+    }
+}
+
+/// Also with lengths and IP checksum that fit the shorter frame, so that only our own checks stand.
+#[test]
+fn truncated_at_each_length_with_lengths_made_right() {
+    for (body, payload) in bodies() {
+        let frame = build(&envelope(false), &common(), &body, &payload);
+        for len in switch_view::udp_payload_offset(false)..frame.len() {
+            let mut short = frame[..len].to_vec();
+            set_v4_lengths(&mut short);
+            touch(&short);
+            assert!(parse(&short).is_err(), "{:?}: {len} of {}", body.kind(), frame.len());
+        }
+    }
+}
+
+fn set_v4_lengths(frame: &mut [u8]) {
+    let total = (frame.len() - 14) as u16;
+    let old = u16::from_be_bytes([frame[16], frame[17]]);
+    let checksum = update_u16(u16::from_be_bytes([frame[24], frame[25]]), old, total);
+    frame[16..18].copy_from_slice(&total.to_be_bytes());
+    frame[24..26].copy_from_slice(&checksum.to_be_bytes());
+    frame[38..40].copy_from_slice(&(total - 20).to_be_bytes());
+}
+
+#[test]
+fn no_flipped_bit_changes_what_the_crc_covers() {
+    for mut frame in frames() {
+        let original = frame.clone();
+        let expected = parse(&original).unwrap().unwrap();
+        for bit in 0..frame.len() * 8 {
+            frame[bit / 8] ^= 1 << (bit % 8);
+            if let Ok(Some(parsed)) = parse(&frame) {
+                assert_eq!(vouched(&parsed), vouched(&expected), "bit {bit}");
+                assert!(!parsed.trimmed);
+            }
+            frame[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+}
+
+/// Over IPv4 no UDP checksum helps: our CRCs alone find every single-bit error behind the UDP header.
+#[test]
+fn crc_finds_each_flipped_bit_outside_the_virtual_time() {
+    for (body, payload) in bodies() {
+        let mut frame = build(&envelope(false), &common(), &body, &payload);
+        for bit in 42 * 8..frame.len() * 8 {
+            let in_virtual_time = (58..66).contains(&(bit / 8));
+            frame[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(parse(&frame).is_ok(), in_virtual_time, "{:?} bit {bit}", body.kind());
+            frame[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+}
+
+#[test]
+fn a_frame_sent_to_another_address_or_port_is_refused() {
+    for (at, v6) in [(28, false), (32, false), (24, true), (50, true), (34, false), (54, true)] {
+        let mut frame = data_frame(v6);
+        let old = u16::from_be_bytes([frame[at], frame[at + 1]]);
+        let new = old ^ 0x0107;
+        frame[at..at + 2].copy_from_slice(&new.to_be_bytes());
+        // An attacker keeps the plain checksums right.
+        let checksum = if v6 { 60 } else { 24 };
+        if at != 34 {
+            let value = update_u16(u16::from_be_bytes([frame[checksum], frame[checksum + 1]]), old, new);
+            let value = if v6 { udp(value) } else { value };
+            frame[checksum..checksum + 2].copy_from_slice(&value.to_be_bytes());
+        }
+        assert_eq!(parse(&frame), Err(Error::HeaderChecksum), "offset {at}, v6 {v6}");
+    }
+}
+
+#[test]
+fn each_error_has_its_name() {
+    let broken = |v6: bool, at: usize, value: u8| {
+        let mut frame = data_frame(v6);
+        assert_ne!(frame[at], value);
+        frame[at] = value;
+        parse(&frame).map(|frame| frame.is_some())
+    };
+    assert_eq!(broken(false, 22, 63), Err(Error::IpChecksum));
+    assert_eq!(broken(false, 42, 2), Err(Error::Version));
+    assert_eq!(broken(false, 43, 0), Err(Error::Kind));
+    assert_eq!(broken(false, 43, 10), Err(Error::Kind));
+    assert_eq!(broken(false, 44, 0), Err(Error::HeaderChecksum));
+    assert_eq!(broken(false, 200, 0xaa), Err(Error::PayloadChecksum));
+    assert_eq!(broken(false, 39, 0), Err(Error::Length));
+    assert_eq!(broken(true, 19, 0), Err(Error::Length));
+    assert_eq!(broken(true, 200, 0xaa), Err(Error::UdpChecksum));
+    assert_eq!(broken(true, 18, 9), Err(Error::Truncated));
+    // A UDP checksum put in by something else on the way has to be right, or be taken out again.
+    assert_eq!(broken(false, 40, 1), Err(Error::UdpChecksum));
+}
+
+#[test]
+fn ipv6_without_udp_checksum_is_refused() {
+    let mut frame = data_frame(true);
+    frame[60..62].fill(0);
+    assert_eq!(parse(&frame), Err(Error::UdpChecksum));
+}
+
+#[test]
+fn a_close_for_no_known_reason_is_refused() {
+    let close = Body::Close(Close::default());
+    let frame = build(&envelope(false), &common(), &close, &[]);
+    // Reasons 0 and 4 differ by one bit; CRC32C is linear, so that the CRCs of two frames tell that bit's syndrome.
+    let reset = |reason| build(&envelope(false), &common(), &Body::Reset(Reset { reason }), &[]);
+    let crc = |frame: &[u8]| u32::from_be_bytes(frame[66..70].try_into().unwrap());
+    let syndrome = crc(&reset(0)) ^ crc(&reset(4));
+    let mut forged = frame.clone();
+    forged[81] = 4;
+    forged[66..70].copy_from_slice(&(crc(&frame) ^ syndrome).to_be_bytes());
+    assert_eq!(parse(&forged), Err(Error::Value));
+}
+
+#[test]
+fn strangers_are_not_ours() {
+    let with = |v6: bool, at: usize, value: u8| {
+        let mut frame = data_frame(v6);
+        frame[at] = value;
+        frame
+    };
+    let not_ours: [(&str, Vec<u8>); 9] = [
+        ("arp", with(false, 13, 6)),
+        ("vlan", with(false, 12, 0x81)),
+        ("options", with(false, 14, 0x46)),
+        ("fragment", with(false, 20, 0x20)),
+        ("tcp", with(false, 23, 6)),
+        ("other port", with(false, 36, 1)),
+        ("hop-by-hop", with(true, 20, 0)),
+        ("version 4 in ipv6", with(true, 14, 0x40)),
+        ("empty", Vec::new()),
+    ];
+    for (name, frame) in not_ours {
+        assert_eq!(parse(&frame), Ok(None), "{name}");
+        assert_eq!(peek_virtual_time(&frame), None, "{name}");
+        let mut copy = frame.clone();
+        set_virtual_time(&mut copy, 1);
+        assert_eq!((switch_view::trim(&mut copy), &copy), (None, &frame), "{name}");
+    }
+}
+
+#[test]
+fn payload_without_trimmed_dscp_is_not_taken_for_trimmed() {
+    let mut frame = data_frame(false);
+    frame.truncate(trimmed_len(false));
+    set_v4_lengths(&mut frame);
+    assert_eq!(parse(&frame), Err(Error::Length));
+}
+
+proptest! {
+    #[test]
+    fn random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        touch(&bytes);
+        prop_assert!(!matches!(parse(&bytes), Ok(Some(_))));
+    }
+
+    #[test]
+    fn random_bytes_behind_plausible_headers(
+        bytes in prop::collection::vec(any::<u8>(), 0..200), which in 0..18usize, keep in 14..70usize,
+    ) {
+        let mut frame = frames().swap_remove(which);
+        frame.truncate(keep);
+        frame.extend(bytes);
+        touch(&frame);
+        prop_assert!(!matches!(parse(&frame), Ok(Some(_))));
+    }
+
+    #[test]
+    fn mutated_frames(
+        which in 0..18usize, edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        cut in any::<prop::sample::Index>(), cut_it: bool,
+    ) {
+        let original = frames().swap_remove(which);
+        let mut frame = original.clone();
+        for (at, value) in edits {
+            let at = at.index(frame.len());
+            frame[at] = value;
+        }
+        if cut_it {
+            frame.truncate(cut.index(frame.len()));
+        }
+        touch(&frame);
+        if let Ok(Some(parsed)) = parse(&frame) {
+            prop_assert_eq!(vouched(&parsed), vouched(&parse(&original).unwrap().unwrap()));
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The layouts, byte by byte (WIRE-3 to WIRE-8).
+
+use std::vec::Vec;
+
+use super::samples::*;
+use crate::*;
+
+/// CRC32C bit by bit, as RFC 3720 appendix B.4 has it: the twin of the fast one.
+fn crc32c_bitwise(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 })
+    })
+}
+
+/// Our header and payload of a frame, out of hex digits; `HHHHHHHH` stands for the header's CRC, computed here.
+fn ours(v6: bool, hex: &str, payload: &[u8]) -> Vec<u8> {
+    let digits: Vec<u8> = hex.replace("HHHHHHHH", "00000000").bytes().filter(u8::is_ascii_hexdigit).collect();
+    let mut bytes: Vec<u8> =
+        digits.chunks(2).map(|pair| u8::from_str_radix(core::str::from_utf8(pair).unwrap(), 16).unwrap()).collect();
+    let addresses = if v6 {
+        "fd000000000000000000000000000001 fd000000000000000000000000000002"
+    } else {
+        "00000000000000000000ffff0a000001 00000000000000000000ffff0a000002"
+    };
+    let mut covered: Vec<u8> = addresses
+        .split(' ')
+        .flat_map(|a| u128::from_str_radix(a, 16).unwrap().to_be_bytes())
+        .chain([0xc3, 0x50, 0x12, 0xb9])
+        .collect();
+    covered.extend(&bytes[..16]);
+    covered.extend(&bytes[28..]);
+    bytes[24..28].copy_from_slice(&crc32c_bitwise(&covered).to_be_bytes());
+    bytes.extend(payload);
+    bytes
+}
+
+const COMMON: &str = "a1a2a3a4 b1b2b3b4b5b6b7b8 0102030405060708 HHHHHHHH";
+
+/// The body of each sample, after the common header; `PPPPPPPP` stands for the payload's CRC.
+const BODIES: [(&str, &str); 9] = [
+    ("01 01 03 00", "1112131415161718 2122232425262728 31323334 4142434445464748 5152535455565758 014d 0000 PPPPPPPP"),
+    (
+        "01 02 00 00",
+        "1112131415161718 2122232425262728 3132333435363738
+         0100000000000000 0000000000000080 0807060504030201 ffffffffffffffff
+         4142 05 04 03 01 0000 5152535455565758",
+    ),
+    ("01 03 00 00", "000000000000004d 2122232425262728 4142 03 01 0bb8 0000"),
+    ("01 04 00 00", "00000001 fffffffffffffffa 00000200 00000bb8 0000010000000000 00000004 00000000"),
+    ("01 05 00 00", "00000009 0000000000003039 00000100 00000578 0000000000100000 00000001 00000000"),
+    ("01 06 01 00", "0004000000000000 00000002"),
+    ("01 07 00 00", "00000007"),
+    ("01 08 00 00", "0000000000000063 00000000075bcd15 0000 00 00"),
+    ("01 09 00 00", "0000000000000063 00000000075bcd15 ea60 03 01"),
+];
+
+#[test]
+fn bitwise_crc_gives_the_published_check_value() {
+    assert_eq!(crc32c_bitwise(b"123456789"), 0xe306_9283);
+}
+
+#[test]
+fn every_kind_has_the_specified_bytes() {
+    for v6 in [false, true] {
+        for ((body, payload), (start, rest)) in bodies().into_iter().zip(BODIES) {
+            let crc = std::format!("{:08x}", crc32c_bitwise(&payload));
+            let hex = std::format!("{start} {COMMON} {}", rest.replace("PPPPPPPP", &crc));
+            let frame = build(&envelope(v6), &common(), &body, &payload);
+            let expected = ours(v6, &hex, &payload);
+            assert_eq!(frame[if v6 { 62 } else { 42 }..], expected, "{:?} v6={v6}", body.kind());
+        }
+    }
+}
+
+#[test]
+fn header_lengths_are_the_specified_ones() {
+    let ours = Kind::ALL.map(Kind::bytes);
+    assert_eq!(ours, [72, 100, 52, 64, 64, 40, 32, 48, 48]);
+    assert_eq!(Kind::ALL.map(|kind| header_bytes(false, kind)), ours.map(|bytes| 42 + bytes));
+    assert_eq!(Kind::ALL.map(|kind| header_bytes(true, kind)), ours.map(|bytes| 62 + bytes));
+    assert!(Kind::ALL.iter().all(|kind| Kind::from_u8(*kind as u8) == Some(*kind)));
+}
+
+/// A whole frame, down to its checksums, so that the layout cannot change unnoticed.
+#[test]
+fn a_reset_over_ipv4_is_these_bytes() {
+    let body = Body::Reset(Reset { reason: 7 });
+    let frame = build(&envelope(false).as_control(), &common(), &body, &[]);
+    let mut expected = std::vec![
+        2,
+        0,
+        0,
+        0,
+        0,
+        2,
+        2,
+        0,
+        0,
+        0,
+        0,
+        1,
+        0x08,
+        0x00, // Ethernet
+        0x45,
+        46 << 2,
+        0,
+        60,
+        0,
+        0,
+        0x40,
+        0,
+        64,
+        17,
+        0x26,
+        0x03,
+        10,
+        0,
+        0,
+        1,
+        10,
+        0,
+        0,
+        2, // IPv4
+        0xc3,
+        0x50,
+        0x12,
+        0xb9,
+        0,
+        40,
+        0,
+        0, // UDP, no checksum
+    ];
+    expected.extend(ours(false, &std::format!("01 07 00 00 {COMMON} 00000007"), &[]));
+    assert_eq!(frame, expected);
+}
+
+#[test]
+fn a_reset_over_ipv6_has_these_headers() {
+    let frame = build(&envelope(true).as_data(), &common(), &Body::Reset(Reset { reason: 7 }), &[]);
+    let mut headers = std::vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd, 0x62, 0xa0, 0, 0, 0, 40, 17, 64];
+    headers
+        .extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
+    headers.extend([0xc3, 0x50, 0x12, 0xb9, 0, 40]);
+    assert_eq!(frame[..60], headers);
+    assert_ne!(frame[60..62], [0, 0]);
+}
+
+#[test]
+fn bitmap_bit_i_stands_for_base_plus_i() {
+    let ack = Ack { sack_base: 1000, bitmap: [1, 0, 0, 1 << 63], ..Ack::default() };
+    let selected: Vec<u64> = (0..3000).filter(|psn| ack.selected(*psn)).collect();
+    assert_eq!(selected, [1000, 1255]);
+    assert!(!Ack { sack_base: u64::MAX, bitmap: [2, 0, 0, 0], ..ack }.selected(0));
+}

@@ -1,0 +1,8 @@
+//! Tests of the whole crate, by concern. Each test names the clauses of `docs/specs/wire.md` it checks.
+
+mod etherparse;
+mod hostile;
+mod literal;
+mod round_trip;
+mod samples;
+mod switch;

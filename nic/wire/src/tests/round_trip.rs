@@ -1,0 +1,118 @@
+//! What is emitted parses to itself (WIRE-3 to WIRE-8), and what cannot be emitted is refused.
+
+use std::vec;
+
+use proptest::prelude::*;
+
+use super::samples::*;
+use crate::*;
+
+fn check(e: &Envelope, c: &Common, body: &Body, payload: &[u8]) {
+    let frame = build(e, c, body, payload);
+    assert_eq!(frame.len(), header_bytes(e.is_v6(), body.kind()) + payload.len());
+    let trimmed = body.kind() == Kind::Data && e.dscp == DSCP_TRIMMED && payload.is_empty();
+    let expected = Frame { envelope: *e, common: *c, body: *body, payload, trimmed };
+    assert_eq!(parse(&frame), Ok(Some(expected)));
+    assert_eq!(peek_virtual_time(&frame), Some(c.virtual_time_ps));
+}
+
+#[test]
+fn every_kind_over_both_ip_versions() {
+    for v6 in [false, true] {
+        for (body, payload) in bodies() {
+            check(&envelope(v6), &common(), &body, &payload);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_frame(e in any_envelope(), c in any_common(), (body, payload) in any_body()) {
+        check(&e, &c, &body, &payload);
+    }
+
+    #[test]
+    fn in_place_is_the_same_frame(e in any_envelope(), c in any_common(), (body, payload) in any_body()) {
+        let expected = build(&e, &c, &body, &payload);
+        let mut out = vec![0x55; expected.len()];
+        let at = header_bytes(e.is_v6(), body.kind());
+        out[at..].copy_from_slice(&payload);
+        prop_assert_eq!(emit_in_place(&mut out, &e, &c, &body, payload.len()), Ok(expected.len()));
+        prop_assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn padding_is_ignored(pad in prop::collection::vec(any::<u8>(), 0..64), v6: bool) {
+        let frame = data_frame(v6);
+        let padded = [frame.clone(), pad].concat();
+        prop_assert_eq!(parse(&padded), parse(&frame));
+    }
+}
+
+#[test]
+fn a_small_buffer_is_refused_at_each_length() {
+    for v6 in [false, true] {
+        for (body, payload) in bodies() {
+            let needed = header_bytes(v6, body.kind()) + payload.len();
+            for len in 0..needed {
+                let result = emit(&mut vec![0; len], &envelope(v6), &common(), &body, &payload);
+                assert_eq!(result, Err(Error::BufferTooSmall), "{:?} in {len}", body.kind());
+            }
+            assert_eq!(emit(&mut vec![0; needed], &envelope(v6), &common(), &body, &payload), Ok(needed));
+        }
+    }
+}
+
+#[test]
+fn impossible_frames_are_refused() {
+    let mut out = vec![0; 80_000];
+    let mixed = Envelope { dst: envelope(true).dst, ..envelope(false) };
+    let data = |payload_bytes| Body::Data(Data { payload_bytes, ..Data::default() });
+    let reset = Body::Reset(Reset { reason: 0 });
+    let mut refused = |e: &Envelope, body: &Body, payload: &[u8]| emit(&mut out, e, &common(), body, payload);
+    assert_eq!(refused(&mixed, &reset, &[]), Err(Error::Family));
+    assert_eq!(refused(&envelope(false), &reset, &[0]), Err(Error::Length));
+    assert_eq!(refused(&envelope(false), &data(2), &[0]), Err(Error::Length));
+    assert_eq!(refused(&envelope(true), &data(65_535), &vec![0; 65_535]), Err(Error::Length));
+    assert_eq!(refused(&envelope(true), &data(65_436), &vec![0; 65_436]), Err(Error::Length));
+    assert_eq!(refused(&envelope(true), &data(65_435), &vec![0; 65_435]), Ok(134 + 65_435));
+}
+
+#[test]
+fn envelope_presets_and_getters() {
+    let e = Envelope { ttl: 61, ecn: Ecn::Ce, ..envelope(false) };
+    assert_eq!((e.hops(), e.marked(), e.is_v6()), (3, true, false));
+    assert_eq!(Envelope { ttl: 255, ..e }.hops(), 0);
+    let control = e.as_control();
+    assert_eq!((control.dscp, control.ecn, control.ttl), (DSCP_CONTROL, Ecn::NotEct, INITIAL_TTL));
+    let data = e.as_data();
+    assert_eq!((data.dscp, data.ecn, data.ttl), (DSCP_DATA, Ecn::Ect0, INITIAL_TTL));
+}
+
+/// A frame is on the stack per packet: keep it within four cache lines.
+#[test]
+fn parsed_frames_stay_small() {
+    assert!(size_of::<Body>() <= 88, "{}", size_of::<Body>());
+    assert!(size_of::<Frame<'_>>() <= 192, "{}", size_of::<Frame<'_>>());
+}
+
+proptest! {
+    #[test]
+    fn evs_and_ports_map_both_ways(evs in 1..=MAX_EVS, ev: u16, port: u16) {
+        let ev = (u32::from(ev) % evs) as u16;
+        prop_assert_ne!(ev_port(ev, evs), 0);
+        prop_assert_eq!(port_ev(ev_port(ev, evs), evs), Some(ev));
+        match port_ev(port, evs) {
+            Some(ev) => prop_assert_eq!(ev_port(ev, evs), port),
+            None => prop_assert!((0..evs).all(|ev| ev_port(ev as u16, evs) != port)),
+        }
+    }
+}
+
+#[test]
+fn ev_bases() {
+    assert_eq!((ev_port(0, 16_384), ev_port(16_383, 16_384)), (49_152, 65_535));
+    assert_eq!((ev_port(0, 16_385), ev_port(65_534, MAX_EVS)), (1, 65_535));
+    assert_eq!((port_ev(49_151, 256), port_ev(49_152, 256), port_ev(49_408, 256)), (None, Some(0), None));
+    assert_eq!((port_ev(0, MAX_EVS), port_ev(1, MAX_EVS)), (None, Some(0)));
+}

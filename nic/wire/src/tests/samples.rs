@@ -1,0 +1,200 @@
+//! Frames to test with, fixed and random.
+
+use std::vec;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use crate::*;
+
+pub const VIRTUAL_TIME: u64 = 0x0102_0304_0506_0708;
+
+pub fn envelope(v6: bool) -> Envelope {
+    Envelope {
+        src_mac: [2, 0, 0, 0, 0, 1],
+        dst_mac: [2, 0, 0, 0, 0, 2],
+        src: if v6 { "fd00::1".parse().unwrap() } else { "10.0.0.1".parse().unwrap() },
+        dst: if v6 { "fd00::2".parse().unwrap() } else { "10.0.0.2".parse().unwrap() },
+        src_port: 50_000,
+        dscp: DSCP_DATA,
+        ecn: Ecn::Ect0,
+        ttl: INITIAL_TTL,
+    }
+}
+
+pub fn common() -> Common {
+    Common { connection: 0xa1a2_a3a4, cookie: 0xb1b2_b3b4_b5b6_b7b8, virtual_time_ps: VIRTUAL_TIME }
+}
+
+/// One body of each kind, every field different from zero, and the payload that goes with it.
+pub fn bodies() -> Vec<(Body, Vec<u8>)> {
+    let payload: Vec<u8> = (0..333).map(|i| (i * 7) as u8).collect();
+    let data = Data {
+        psn: 0x1112_1314_1516_1718,
+        timestamp_ps: 0x2122_2324_2526_2728,
+        message: 0x3132_3334,
+        offset: 0x4142_4344_4546_4748,
+        message_bytes: 0x5152_5354_5556_5758,
+        payload_bytes: payload.len() as u16,
+        ack_now: true,
+        retransmit: true,
+    };
+    let ack = Ack {
+        cumulative: 0x1112_1314_1516_1718,
+        timestamp_echo_ps: 0x2122_2324_2526_2728,
+        sack_base: 0x3132_3334_3536_3738,
+        bitmap: [1, 1 << 63, 0x0102_0304_0506_0708, u64::MAX],
+        ev: 0x4142,
+        hops: 5,
+        packets: 4,
+        marked_packets: 3,
+        marked: true,
+        max_data: 0x5152_5354_5556_5758,
+    };
+    let nack = Nack {
+        psn: 77,
+        timestamp_echo_ps: 0x2122_2324_2526_2728,
+        ev: 0x4142,
+        hops: 3,
+        marked: true,
+        payload_bytes: 3000,
+    };
+    let connect = Connect {
+        connection: 1,
+        cookie: u64::MAX - 5,
+        window_packets: 512,
+        max_payload: 3000,
+        max_data: 1 << 40,
+        ack_every: 4,
+    };
+    let accept = Accept {
+        connection: 9,
+        cookie: 12_345,
+        window_packets: 256,
+        max_payload: 1400,
+        max_data: 1 << 20,
+        ack_every: 1,
+    };
+    let probe_ack = ProbeAck { token: 99, timestamp_ps: 123_456_789, ev: 60_000, hops: 3, marked: true };
+    vec![
+        (Body::Data(data), payload),
+        (Body::Ack(ack), vec![]),
+        (Body::Nack(nack), vec![]),
+        (Body::Connect(connect), vec![]),
+        (Body::Accept(accept), vec![]),
+        (Body::Close(Close { final_psn: 1 << 50, reason: CloseReason::Timeout, acknowledgement: true }), vec![]),
+        (Body::Reset(Reset { reason: 7 }), vec![]),
+        (Body::Probe(Probe { token: 99, timestamp_ps: 123_456_789 }), vec![]),
+        (Body::ProbeAck(probe_ack), vec![]),
+    ]
+}
+
+pub fn build(e: &Envelope, c: &Common, body: &Body, payload: &[u8]) -> Vec<u8> {
+    let mut out = vec![0xee; 70_000];
+    let len = emit(&mut out, e, c, body, payload).unwrap();
+    out.truncate(len);
+    out
+}
+
+/// One frame of each kind and IP version.
+pub fn frames() -> Vec<Vec<u8>> {
+    [false, true]
+        .into_iter()
+        .flat_map(|v6| {
+            bodies().into_iter().map(move |(body, payload)| build(&envelope(v6), &common(), &body, &payload))
+        })
+        .collect()
+}
+
+/// A data frame with a payload of 333 bytes.
+pub fn data_frame(v6: bool) -> Vec<u8> {
+    let (body, payload) = bodies().swap_remove(0);
+    build(&envelope(v6), &common(), &body, &payload)
+}
+
+pub fn any_envelope() -> impl Strategy<Value = Envelope> {
+    let addresses = prop_oneof![
+        any::<([u8; 4], [u8; 4])>().prop_map(|(a, b)| (a.into(), b.into())),
+        any::<([u8; 16], [u8; 16])>().prop_map(|(a, b)| (a.into(), b.into())),
+    ];
+    let tos = (0..64u8, 0..4u8, any::<u8>());
+    (any::<[u8; 6]>(), any::<[u8; 6]>(), addresses, any::<u16>(), tos).prop_map(
+        |(src_mac, dst_mac, (src, dst), src_port, (dscp, ecn, ttl))| Envelope {
+            src_mac,
+            dst_mac,
+            src,
+            dst,
+            src_port,
+            dscp,
+            ecn: Ecn::from_tos(ecn),
+            ttl,
+        },
+    )
+}
+
+pub fn any_common() -> impl Strategy<Value = Common> {
+    any::<(u32, u64, u64)>().prop_map(|(connection, cookie, virtual_time_ps)| Common {
+        connection,
+        cookie,
+        virtual_time_ps,
+    })
+}
+
+fn any_data() -> impl Strategy<Value = (Body, Vec<u8>)> {
+    let payload = prop::collection::vec(any::<u8>(), 0..4000);
+    (any::<(u64, u64, u32, u64, u64, bool, bool)>(), payload).prop_map(|(f, payload)| {
+        let data = Data {
+            psn: f.0,
+            timestamp_ps: f.1,
+            message: f.2,
+            offset: f.3,
+            message_bytes: f.4,
+            payload_bytes: payload.len() as u16,
+            ack_now: f.5,
+            retransmit: f.6,
+        };
+        (Body::Data(data), payload)
+    })
+}
+
+fn any_control() -> impl Strategy<Value = Body> {
+    let ack = any::<(u64, u64, u64, [u64; 4], u16, [u8; 3], bool, u64)>().prop_map(|f| {
+        let [hops, packets, marked_packets] = f.5;
+        Body::Ack(Ack {
+            cumulative: f.0,
+            timestamp_echo_ps: f.1,
+            sack_base: f.2,
+            bitmap: f.3,
+            ev: f.4,
+            hops,
+            packets,
+            marked_packets,
+            marked: f.6,
+            max_data: f.7,
+        })
+    });
+    let nack = any::<(u64, u64, u16, u8, bool, u16)>().prop_map(|f| {
+        Body::Nack(Nack { psn: f.0, timestamp_echo_ps: f.1, ev: f.2, hops: f.3, marked: f.4, payload_bytes: f.5 })
+    });
+    let handshake = any::<(bool, u32, u64, u32, u32, u64, u32)>().prop_map(|f| {
+        let (_, connection, cookie, window_packets, max_payload, max_data, ack_every) = f;
+        if f.0 {
+            Body::Connect(Connect { connection, cookie, window_packets, max_payload, max_data, ack_every })
+        } else {
+            Body::Accept(Accept { connection, cookie, window_packets, max_payload, max_data, ack_every })
+        }
+    });
+    let close = (any::<u64>(), 0..4u32, any::<bool>()).prop_map(|(final_psn, reason, acknowledgement)| {
+        Body::Close(Close { final_psn, reason: CloseReason::from_u32(reason).unwrap(), acknowledgement })
+    });
+    let reset = any::<u32>().prop_map(|reason| Body::Reset(Reset { reason }));
+    let probe = any::<(u64, u64)>().prop_map(|(token, timestamp_ps)| Body::Probe(Probe { token, timestamp_ps }));
+    let probe_ack = any::<(u64, u64, u16, u8, bool)>()
+        .prop_map(|f| Body::ProbeAck(ProbeAck { token: f.0, timestamp_ps: f.1, ev: f.2, hops: f.3, marked: f.4 }));
+    prop_oneof![ack, nack, handshake, close, reset, probe, probe_ack]
+}
+
+/// Any body, with its payload.
+pub fn any_body() -> impl Strategy<Value = (Body, Vec<u8>)> {
+    prop_oneof![any_data(), any_control().prop_map(|body| (body, vec![]))]
+}

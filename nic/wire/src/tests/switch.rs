@@ -1,0 +1,143 @@
+//! What a switch does to a frame (WIRE-14, WIRE-15).
+
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::samples::*;
+use crate::checksum::{add, fold, update_u16, update_u64};
+use crate::switch_view::*;
+use crate::*;
+
+fn sum(bytes: &[u8]) -> u16 {
+    !fold(add(0, bytes))
+}
+
+/// RFC 1071 as it is written: one 16-bit word at a time.
+fn sum_literal(bytes: &[u8]) -> u16 {
+    let mut sum: u32 = bytes.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0))).sum();
+    while sum >> 16 != 0 {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+proptest! {
+    #[test]
+    fn checksum_is_that_of_rfc_1071(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        prop_assert_eq!(sum(&bytes), sum_literal(&bytes));
+    }
+
+    /// The first word is never 0 in a header, which keeps both zeros of ones' complement apart (RFC 1624 §4).
+    #[test]
+    fn incremental_checksum_is_the_whole_one(
+        mut bytes in prop::collection::vec(any::<u8>(), 40..80), at in 1..16usize, word: u16, long: u64,
+    ) {
+        bytes[0] |= 0x40;
+        let before = sum(&bytes);
+        let old = u16::from_be_bytes([bytes[2 * at], bytes[2 * at + 1]]);
+        bytes[2 * at..2 * at + 2].copy_from_slice(&word.to_be_bytes());
+        prop_assert_eq!(update_u16(before, old, word), sum(&bytes));
+        let before = sum(&bytes);
+        let old = u64::from_be_bytes(bytes[2 * at..2 * at + 8].try_into().unwrap());
+        bytes[2 * at..2 * at + 8].copy_from_slice(&long.to_be_bytes());
+        prop_assert_eq!(update_u64(before, old, long), sum(&bytes));
+    }
+
+    #[test]
+    fn virtual_time_set_later_gives_the_frame_emitted_with_it(
+        e in any_envelope(), c in any_common(), (body, payload) in any_body(), time: u64,
+    ) {
+        let mut frame = build(&e, &c, &body, &payload);
+        set_virtual_time(&mut frame, time);
+        prop_assert_eq!(peek_virtual_time(&frame), Some(time));
+        let expected = build(&e, &Common { virtual_time_ps: time, ..c }, &body, &payload);
+        prop_assert_eq!(frame, expected);
+    }
+
+    #[test]
+    fn a_trimmed_frame_parses_to_its_header(e in any_envelope(), c in any_common()) {
+        let (body, payload) = bodies().swap_remove(0);
+        let mut frame = build(&e, &c, &body, &payload);
+        let len = trim(&mut frame).unwrap();
+        prop_assert_eq!(len, trimmed_len(e.is_v6()));
+        let envelope = Envelope { dscp: DSCP_TRIMMED, ..e };
+        let expected = Frame { envelope, common: c, body, payload: &[], trimmed: true };
+        prop_assert_eq!(parse(&frame[..len]), Ok(Some(expected)));
+        // Bytes that are still there count as padding, and a second switch has nothing left to trim.
+        prop_assert_eq!(parse(&frame), Ok(Some(expected)));
+        frame.truncate(len);
+        prop_assert_eq!(trim(&mut frame), None);
+    }
+
+    #[test]
+    fn trimmed_checksum_ignores_what_the_field_holds(junk: u16) {
+        let mut frame = data_frame(true);
+        trim(&mut frame).unwrap();
+        let expected = trimmed_udp_checksum_v6(frame.first_chunk().unwrap());
+        let at = udp_checksum_offset(true);
+        frame[at..at + 2].copy_from_slice(&junk.to_be_bytes());
+        prop_assert_eq!(trimmed_udp_checksum_v6(frame.first_chunk().unwrap()), expected);
+    }
+}
+
+#[test]
+fn offsets_point_at_the_fields() {
+    for v6 in [false, true] {
+        let e = Envelope { ttl: 33, ..envelope(v6) };
+        let (body, payload) = bodies().swap_remove(0);
+        let frame = build(&e, &common(), &body, &payload);
+        let u16_at = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
+        assert_eq!(u16_at(udp_src_port_offset(v6)), e.src_port);
+        assert_eq!(u16_at(udp_dst_port_offset(v6)), UDP_PORT);
+        assert_eq!(usize::from(u16_at(udp_length_offset(v6))), frame.len() - udp_offset(v6));
+        assert_eq!(u16_at(udp_checksum_offset(v6)) != 0, v6);
+        assert_eq!((frame[version_offset(v6)], frame[kind_offset(v6)]), (VERSION, Kind::Data as u8));
+        let at = virtual_time_offset(v6);
+        assert_eq!(frame[at..at + 8], VIRTUAL_TIME.to_be_bytes());
+        assert_eq!(classify(&frame), Some(v6));
+        assert_eq!(frame[if v6 { v6::HOP_LIMIT } else { v4::TTL }], 33);
+    }
+    assert_eq!((trimmed_len(false), trimmed_len(true)), (114, 134));
+    assert_eq!((TRIMMED_UDP_LENGTH, TRIMMED_V4_TOTAL_LENGTH), (80, 100));
+    assert_eq!((min_len(false), min_len(true)), (70, 90));
+}
+
+#[test]
+fn only_data_is_trimmed() {
+    for v6 in [false, true] {
+        for (body, payload) in bodies() {
+            let frame = build(&envelope(v6), &common(), &body, &payload);
+            let mut trimmed = frame.clone();
+            let result = trim(&mut trimmed);
+            assert_eq!(result.is_some(), body.kind() == Kind::Data);
+            assert_eq!(trimmed == frame, result.is_none());
+        }
+    }
+}
+
+/// A hop with a mark, done on words with their checksum, as the XDP program does it.
+#[test]
+fn hop_and_mark_keep_the_frame_valid() {
+    let mut frame = data_frame(false);
+    let word = |frame: &[u8], at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
+    let (tos, ttl) = (word(&frame, v4::VERSION_IHL), word(&frame, v4::TTL));
+    let checksum = update_u16(word(&frame, v4::CHECKSUM), tos, tos | 3);
+    let checksum = update_u16(checksum, ttl, ttl - 0x100);
+    let edits: [(usize, u16); 3] = [(v4::VERSION_IHL, tos | 3), (v4::TTL, ttl - 0x100), (v4::CHECKSUM, checksum)];
+    for (at, value) in edits {
+        frame[at..at + 2].copy_from_slice(&value.to_be_bytes());
+    }
+    let parsed = parse(&frame).unwrap().unwrap();
+    assert_eq!((parsed.envelope.hops(), parsed.envelope.marked()), (1, true));
+}
+
+#[test]
+fn peek_needs_the_common_header_only() {
+    for v6 in [false, true] {
+        let frame = data_frame(v6);
+        let peeked: Vec<bool> = (0..frame.len()).map(|len| peek_virtual_time(&frame[..len]).is_some()).collect();
+        let expected: Vec<bool> = (0..frame.len()).map(|len| len >= min_len(v6)).collect();
+        assert_eq!(peeked, expected);
+    }
+}
