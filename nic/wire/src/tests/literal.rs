@@ -86,49 +86,11 @@ fn header_lengths_are_the_specified_ones() {
 fn a_reset_over_ipv4_is_these_bytes() {
     let body = Body::Reset(Reset { reason: 7 });
     let frame = build(&envelope(false).as_control(), &common(), &body, &[]);
+    #[rustfmt::skip]
     let mut expected = std::vec![
-        2,
-        0,
-        0,
-        0,
-        0,
-        2,
-        2,
-        0,
-        0,
-        0,
-        0,
-        1,
-        0x08,
-        0x00, // Ethernet
-        0x45,
-        46 << 2,
-        0,
-        60,
-        0,
-        0,
-        0x40,
-        0,
-        64,
-        17,
-        0x26,
-        0x03,
-        10,
-        0,
-        0,
-        1,
-        10,
-        0,
-        0,
-        2, // IPv4
-        0xc3,
-        0x50,
-        0x12,
-        0xb9,
-        0,
-        40,
-        0,
-        0, // UDP, no checksum
+        2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00, // Ethernet
+        0x45, 46 << 2, 0, 60, 0, 0, 0x40, 0, 64, 17, 0x25, 0xf7, 10, 0, 0, 1, 10, 0, 0, 2, // IPv4
+        0xc3, 0x50, 0x12, 0xb9, 0, 40, 0, 0, // UDP, no checksum
     ];
     expected.extend(ours(false, &std::format!("01 07 00 00 {COMMON} 00000007"), &[]));
     assert_eq!(frame, expected);
