@@ -10,8 +10,10 @@ use std::{io, os::fd::RawFd};
 
 mod frames;
 pub mod memory;
+pub mod xsk;
 
 pub use memory::{Impairments, MemoryConfig, MemoryDevice, MemoryNetwork, NetworkStats};
+pub use xsk::{BindMode, OpenError, XskConfig, XskDevice};
 
 /// A frame of one device that the caller holds.
 ///
@@ -61,11 +63,13 @@ pub struct DeviceStats {
     pub rx_invalid: u64,
     /// Send descriptors that the kernel refused; anything but zero is a defect of ours.
     pub tx_invalid: u64,
+    /// Frames that the driver dropped instead of sending (a full veth ring, say), as far as it said so.
+    pub tx_dropped: u64,
     /// Calls of [`Device::transmit`] that found the tx ring full.
     pub tx_ring_full: u64,
     /// System calls made to start sending.
     pub kicks: u64,
-    /// Kicks that the kernel put off (`EAGAIN`, `EBUSY`, `ENOBUFS`); their frames stay queued for the next flush.
+    /// Kicks that the kernel put off (`EAGAIN`, `ENOBUFS`, or busy); their frames stay queued for the next flush.
     pub kicks_deferred: u64,
     /// System calls made to wake the receiving side.
     pub wakeups: u64,

@@ -1,0 +1,460 @@
+//! AF_XDP sockets, through `xsk-rs` and libxdp.
+//!
+//! Rings are named as the kernel does (*fill*, *completion*, *rx*, *tx*; see the kernel's `Documentation/networking/af_xdp.rst`).
+//! The XDP program that steers frames into the socket is not loaded here: put [`XskDevice::fd`] into its XSKMAP.
+//!
+//! What `xsk-rs` calls unsafe is to touch, or to hand to the kernel, a frame that somebody else owns. Here the books in `Frames` say
+//! who owns a frame; every use of a handle checks them, so that no safe code can break the rule.
+
+use std::{
+    cell::RefCell,
+    ffi::CString,
+    io,
+    num::NonZeroU32,
+    os::fd::{AsRawFd, RawFd},
+    time::Duration,
+};
+
+use xsk_rs::{
+    CompQueue, FillQueue, FrameDesc, RxQueue, Socket, TxQueue, Umem,
+    config::{BindFlags, Interface, LibxdpFlags, SocketConfig, UmemConfig},
+};
+
+use super::{
+    Device, DeviceStats, FrameCensus, FrameId, Received,
+    frames::{Frames, Place},
+};
+
+mod config;
+mod error;
+mod sys;
+
+pub use config::{BindMode, XskConfig};
+pub use error::OpenError;
+
+/// Bytes that the kernel keeps free before a packet for the XDP program: `XDP_PACKET_HEADROOM`.
+const HEADROOM: u32 = 256;
+const ETHERNET_HEADER: u32 = 14;
+/// Descriptors moved between the books and a ring at a time: 64 of 40 bytes stay in the first-level cache.
+const BATCH: usize = 64;
+/// Empty receives in a row after which the socket is asked whether its interface is still there.
+const RECEIVES_PER_CHECK: u32 = 1024;
+
+#[derive(Debug)]
+struct Rings {
+    fill: FillQueue,
+    completion: CompQueue,
+    rx: RxQueue,
+    tx: TxQueue,
+}
+
+/// One queue of an interface, by an AF_XDP socket of its own with frames of its own.
+///
+/// Opened in the network namespace of the calling thread; afterwards any one thread may use it.
+#[derive(Debug)]
+pub struct XskDevice {
+    /// In a cell because `xsk-rs` wants exclusive access even to count, which [`Device::audit`] must do behind a shared borrow.
+    rings: RefCell<Rings>,
+    umem: Umem,
+    /// Descriptors as they were last received or written; `homes` are the original ones.
+    descriptors: Box<[FrameDesc]>,
+    homes: Box<[FrameDesc]>,
+    frames: Frames,
+    /// What [`Device::transmit`] has taken and the next flush puts into the tx ring.
+    pending: Vec<FrameDesc>,
+    scratch: Box<[FrameDesc; BATCH]>,
+    fd: RawFd,
+    config: XskConfig,
+    mtu: u32,
+    zero_copy: bool,
+    tx_limit: u32,
+    tx_reserve: u32,
+    empty_receives: u32,
+    stats: DeviceStats,
+}
+
+impl XskDevice {
+    /// Opens a queue of an interface in this thread's network namespace, and fills its fill ring.
+    ///
+    /// # Errors
+    /// Each [`OpenError`] says what to do about it.
+    pub fn open(config: &XskConfig) -> Result<Self, OpenError> {
+        config.check()?;
+        let name = CString::new(config.interface.as_str()).map_err(|_| config.no_interface())?;
+        let mtu = sys::interface_mtu(&name).map_err(|error| match error.raw_os_error() {
+            Some(libc::ENODEV) => config.no_interface(),
+            _ => config.failed("asking for the MTU", error),
+        })?;
+        config.check_mtu(mtu)?;
+        match config.mode {
+            BindMode::Copy => Self::bind_patiently(config, &name, mtu, false),
+            BindMode::ZeroCopy => Self::bind_patiently(config, &name, mtu, true),
+            BindMode::Auto => match Self::bind_patiently(config, &name, mtu, true) {
+                Err(OpenError::NoZeroCopy { .. }) => Self::bind_patiently(config, &name, mtu, false),
+                other => other,
+            },
+        }
+    }
+
+    /// Opens queues `0..queues` of an interface, one device each; `config.queue` is not used.
+    ///
+    /// # Errors
+    /// As [`XskDevice::open`], for the first queue that fails.
+    pub fn open_queues(config: &XskConfig, queues: u32) -> Result<Vec<Self>, OpenError> {
+        (0..queues).map(|queue| Self::open(&XskConfig { queue, ..config.clone() })).collect()
+    }
+
+    /// The kernel releases the queue of a closed socket a little later, from a work queue: a busy one is given 200 ms to become free.
+    fn bind_patiently(config: &XskConfig, name: &CString, mtu: u32, zero_copy: bool) -> Result<Self, OpenError> {
+        for _ in 0..20 {
+            match Self::bind(config, name, mtu, zero_copy) {
+                Err(OpenError::QueueBusy { .. }) => std::thread::sleep(Duration::from_millis(10)),
+                other => return other,
+            }
+        }
+        Self::bind(config, name, mtu, zero_copy)
+    }
+
+    fn bind(config: &XskConfig, name: &CString, mtu: u32, zero_copy: bool) -> Result<Self, OpenError> {
+        let frames = NonZeroU32::new(config.frames).ok_or_else(|| OpenError::Config("no frames".into()))?;
+        let (umem, mut homes) =
+            Umem::new(umem_config(config)?, frames, false).map_err(|error| config.umem_failed(&error))?;
+        let socket_config = socket_config(config, zero_copy)?;
+        // SAFETY: the contract concerns a UMEM shared by several sockets; this one was made above and gets this one socket.
+        let opened = unsafe { Socket::new(socket_config, &umem, &Interface::new(name.clone()), config.queue) };
+        let (tx, rx, pair) = opened.map_err(|error| config.bind_failed(&error, zero_copy))?;
+        let (fill, completion) =
+            pair.expect("a UMEM that no other socket shares comes with its fill and completion rings");
+        let fd = tx.fd().as_raw_fd();
+        // Without it one kick takes 32 frames, and the flush loop pays one system call for each 32: slower, not wrong.
+        let _supported = sys::raise_kick_budget(fd, config.tx_ring);
+        let zero_copy = sys::is_zero_copy(fd).map_err(|error| config.failed("asking for the mode", error))?;
+        for home in &mut homes {
+            // SAFETY: the descriptor is of this UMEM, and the kernel has been given no frame yet.
+            let mut data = unsafe { umem.data_mut(home) };
+            data.cursor().set_pos(capacity(config) as usize);
+        }
+        let mut device = Self {
+            rings: RefCell::new(Rings { fill, completion, rx, tx }),
+            umem,
+            descriptors: homes.clone().into(),
+            homes: homes.into(),
+            frames: Frames::new(config.frames),
+            pending: Vec::with_capacity(config.tx_ring as usize),
+            scratch: Box::new([FrameDesc::default(); BATCH]),
+            fd,
+            config: config.clone(),
+            mtu,
+            zero_copy,
+            tx_limit: config.tx_ring.min(config.completion_ring),
+            tx_reserve: config.frames / 8,
+            empty_receives: 0,
+            stats: DeviceStats::default(),
+        };
+        device.refill();
+        Ok(device)
+    }
+
+    /// The socket's file descriptor, for the XSKMAP of the steering program. It closes with the device.
+    #[must_use]
+    pub fn fd(&self) -> RawFd {
+        self.fd
+    }
+
+    /// The queue of the interface.
+    #[must_use]
+    pub fn queue(&self) -> u32 {
+        self.config.queue
+    }
+
+    /// The interface's name.
+    #[must_use]
+    pub fn interface(&self) -> &str {
+        &self.config.interface
+    }
+
+    /// Whether the driver reads and writes our frames itself; otherwise the kernel copies.
+    #[must_use]
+    pub fn zero_copy(&self) -> bool {
+        self.zero_copy
+    }
+
+    /// The frame that a descriptor of the kernel's lies in.
+    fn index_of(&self, descriptor: &FrameDesc) -> u32 {
+        (descriptor.addr() / self.config.frame_size as usize) as u32
+    }
+
+    /// Puts free frames into the fill ring, except for those kept for sending.
+    fn refill(&mut self) {
+        let rings = self.rings.get_mut();
+        loop {
+            // Frames in the rx ring still count as filled, so neither ring can ever be asked to hold more than it has slots.
+            let room = self.config.fill_ring - self.frames.count(Place::Fill);
+            let spare = self.frames.count(Place::Free).saturating_sub(self.tx_reserve);
+            let batch = (room.min(spare) as usize).min(BATCH);
+            if batch == 0 {
+                return;
+            }
+            for slot in &mut self.scratch[..batch] {
+                let index = self.frames.take(Place::Fill).expect("no more than the free frames are taken");
+                *slot = self.descriptors[index as usize];
+            }
+            // SAFETY: these frames are of this UMEM and were free: nobody else has them, and nobody touches them while in the ring.
+            let produced = unsafe { rings.fill.produce(&self.scratch[..batch]) };
+            assert!(produced == batch, "the fill ring had no room for {batch} frames that the books say it has");
+        }
+    }
+
+    /// Takes back the frames that were sent.
+    fn reap(&mut self) {
+        while self.frames.count(Place::Tx) as usize > self.pending.len() {
+            // SAFETY: the completion ring holds frames of this UMEM only.
+            let count = unsafe { self.rings.get_mut().completion.consume(&mut self.scratch[..]) };
+            for at in 0..count {
+                let index = self.index_of(&self.scratch[at]);
+                self.frames.shift(index, Place::Tx, Place::Free);
+            }
+            self.stats.tx_completed += count as u64;
+            if count < BATCH {
+                return;
+            }
+        }
+    }
+
+    /// Puts what is pending into the tx ring.
+    fn submit(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        // SAFETY: these frames are of this UMEM and in place Tx: the caller gave them up, and nobody touches them until completion.
+        let produced = unsafe { self.rings.get_mut().tx.produce(&self.pending) };
+        assert!(produced == self.pending.len(), "the tx ring had no room for the frames that the books say it has");
+        self.pending.clear();
+    }
+
+    /// Frames in the tx ring that the kernel has not taken yet.
+    fn unsent(&mut self) -> u32 {
+        self.config.tx_ring - self.rings.get_mut().tx.nb_free_exact()
+    }
+
+    /// Kicks until the kernel has taken all, or takes no more for now.
+    fn kick(&mut self) -> io::Result<()> {
+        let mut unsent = self.unsent();
+        while unsent > 0 {
+            // Copy mode sends only within the call; a driver may sleep only if it says so.
+            if self.zero_copy && self.config.need_wakeup && !self.rings.get_mut().tx.needs_wakeup() {
+                return Ok(());
+            }
+            self.stats.kicks += 1;
+            let outcome = sys::kick(self.fd)?;
+            if self.zero_copy {
+                self.stats.kicks_deferred += u64::from(outcome != sys::Kick::Done);
+                return Ok(());
+            }
+            // In copy mode EBUSY is the driver's word that it dropped the frame it was given, which then counts as completed.
+            self.stats.tx_dropped += u64::from(outcome == sys::Kick::Busy);
+            self.reap();
+            let left = self.unsent();
+            if left == unsent {
+                self.stats.kicks_deferred += 1;
+                return Ok(());
+            }
+            unsent = left;
+        }
+        Ok(())
+    }
+
+    /// A removed interface leaves its mark on the socket (`ENETDOWN`), which nobody sees who only receives.
+    fn check_interface(&mut self) -> io::Result<()> {
+        self.empty_receives += 1;
+        if self.empty_receives < RECEIVES_PER_CHECK {
+            return Ok(());
+        }
+        self.empty_receives = 0;
+        sys::pending_error(self.fd)
+    }
+
+    /// Compares the rings with the books. Frames in neither are in the kernel's hands.
+    fn audit_rings(&self) -> Result<(), String> {
+        let mut rings = self.rings.borrow_mut();
+        let (rx, fill) = (rings.rx.nb_avail_exact(), self.config.fill_ring - rings.fill.nb_free_exact());
+        if rx + fill > self.frames.count(Place::Fill) {
+            return Err(format!(
+                "{fill} frames in the fill ring and {rx} in rx, {} by place",
+                self.frames.count(Place::Fill)
+            ));
+        }
+        let (completed, tx) = (rings.completion.nb_avail_exact(), self.config.tx_ring - rings.tx.nb_free_exact());
+        let pending = self.pending.len() as u32;
+        if pending + tx + completed > self.frames.count(Place::Tx) {
+            return Err(format!(
+                "{pending} frames pending, {tx} in tx and {completed} in completion, {} by place",
+                self.frames.count(Place::Tx)
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Device for XskDevice {
+    fn receive(&mut self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize> {
+        let budget = budget.min(out.capacity() - out.len());
+        let mut received = 0;
+        while received < budget {
+            let batch = (budget - received).min(BATCH);
+            // SAFETY: the rx ring holds frames of this UMEM only.
+            let count = unsafe { self.rings.get_mut().rx.consume(&mut self.scratch[..batch]) };
+            for at in 0..count {
+                let descriptor = self.scratch[at];
+                let index = self.index_of(&descriptor);
+                self.frames.shift(index, Place::Fill, Place::Held);
+                self.descriptors[index as usize] = descriptor;
+                let len = descriptor.lengths().data();
+                self.stats.rx_bytes += len as u64;
+                out.push(Received { frame: FrameId(index), len: len as u32 });
+            }
+            received += count;
+            if count < batch {
+                break;
+            }
+        }
+        self.stats.rx += received as u64;
+        if received == 0 {
+            self.check_interface()?;
+        } else {
+            self.empty_receives = 0;
+        }
+        Ok(received)
+    }
+
+    fn frame(&self, id: &FrameId, len: u32) -> &[u8] {
+        let index = self.frames.held(id);
+        // SAFETY: the descriptor is of this UMEM and the caller holds its frame, so the kernel does not touch it; a mutable view of it
+        // needs `&mut self`, so there is none now.
+        let data = unsafe { self.umem.data(&self.descriptors[index as usize]) };
+        &data.contents()[..len as usize]
+    }
+
+    fn frame_mut(&mut self, id: &FrameId) -> &mut [u8] {
+        let index = self.frames.held(id);
+        let frame_size = self.config.frame_size as usize;
+        let descriptor = &mut self.descriptors[index as usize];
+        let space = frame_size - descriptor.addr() % frame_size;
+        // SAFETY: the descriptor is of this UMEM and the caller holds its frame, so the kernel does not touch it; `&mut self` excludes
+        // every other view of it.
+        let mut data = unsafe { self.umem.data_mut(descriptor) };
+        data.cursor().set_pos(space);
+        let contents = data.contents_mut();
+        // SAFETY: the same bytes with the lifetime of `&mut self`, which `data`, a local, cannot lend: the UMEM lives as long as `self`.
+        unsafe { std::slice::from_raw_parts_mut(contents.as_mut_ptr(), contents.len()) }
+    }
+
+    fn release(&mut self, id: FrameId) {
+        let index = self.frames.held(&id);
+        self.frames.shift(index, Place::Held, Place::Free);
+    }
+
+    fn allocate(&mut self) -> Option<FrameId> {
+        let index = self.frames.take(Place::Held)?;
+        let at = index as usize;
+        // It may have been received at another place within its frame, if an XDP program moved the packet's start.
+        if self.descriptors[at].addr() != self.homes[at].addr() {
+            self.descriptors[at] = self.homes[at];
+        }
+        Some(FrameId(index))
+    }
+
+    fn transmit(&mut self, id: FrameId, len: u32) -> Result<(), FrameId> {
+        assert!(len as usize <= self.max_frame(), "frame of {len} bytes, the longest is {}", self.max_frame());
+        let index = self.frames.held(&id);
+        if self.frames.count(Place::Tx) >= self.tx_limit {
+            self.stats.tx_ring_full += 1;
+            return Err(id);
+        }
+        let descriptor = &mut self.descriptors[index as usize];
+        // SAFETY: the descriptor is of this UMEM and the caller holds its frame; `&mut self` excludes every other view of it.
+        let mut data = unsafe { self.umem.data_mut(descriptor) };
+        data.cursor().set_pos(len as usize);
+        self.frames.shift(index, Place::Held, Place::Tx);
+        self.pending.push(*descriptor);
+        self.stats.tx += 1;
+        self.stats.tx_bytes += u64::from(len);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.frames.count(Place::Tx) > 0 {
+            self.submit();
+            self.kick()?;
+            self.reap();
+        }
+        self.refill();
+        if self.config.need_wakeup && self.rings.get_mut().fill.needs_wakeup() {
+            self.stats.wakeups += 1;
+            sys::wake_receive(self.fd)?;
+        }
+        Ok(())
+    }
+
+    fn mtu(&self) -> usize {
+        self.mtu as usize
+    }
+
+    fn max_frame(&self) -> usize {
+        (self.mtu + ETHERNET_HEADER).min(capacity(&self.config)) as usize
+    }
+
+    fn stats(&self) -> DeviceStats {
+        // A socket whose interface is gone may refuse to say; what we counted ourselves still stands.
+        let Ok(kernel) = self.rings.borrow().tx.fd().xdp_statistics() else { return self.stats };
+        DeviceStats {
+            rx_dropped_ring_full: kernel.rx_ring_full(),
+            rx_dropped: kernel.rx_dropped(),
+            fill_empty: kernel.rx_fill_ring_empty_descs(),
+            rx_invalid: kernel.rx_invalid_descs(),
+            tx_invalid: kernel.tx_invalid_descs(),
+            ..self.stats
+        }
+    }
+
+    fn census(&self) -> FrameCensus {
+        self.frames.census()
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.frames.audit()?;
+        // The kernel publishes a batch in rx a moment before it gives up its fill slots: between the two, frames show up twice.
+        (0..3).find_map(|_| self.audit_rings().ok()).map_or_else(|| self.audit_rings(), Ok)
+    }
+
+    fn wake_fd(&self) -> Option<RawFd> {
+        Some(self.fd)
+    }
+}
+
+/// Bytes of a frame that a packet may take.
+fn capacity(config: &XskConfig) -> u32 {
+    config.frame_size - HEADROOM
+}
+
+fn umem_config(config: &XskConfig) -> Result<UmemConfig, OpenError> {
+    let invalid = |error: &dyn std::error::Error| OpenError::Config(error.to_string());
+    UmemConfig::builder()
+        .frame_size(config.frame_size.try_into().map_err(|error| invalid(&error))?)
+        .fill_queue_size(config.fill_ring.try_into().map_err(|error| invalid(&error))?)
+        .comp_queue_size(config.completion_ring.try_into().map_err(|error| invalid(&error))?)
+        .build()
+        .map_err(|error| invalid(&error))
+}
+
+fn socket_config(config: &XskConfig, zero_copy: bool) -> Result<SocketConfig, OpenError> {
+    let invalid = |error: &dyn std::error::Error| OpenError::Config(error.to_string());
+    let mut flags = if zero_copy { BindFlags::XDP_ZEROCOPY } else { BindFlags::XDP_COPY };
+    flags.set(BindFlags::XDP_USE_NEED_WAKEUP, config.need_wakeup);
+    Ok(SocketConfig::builder()
+        .rx_queue_size(config.rx_ring.try_into().map_err(|error| invalid(&error))?)
+        .tx_queue_size(config.tx_ring.try_into().map_err(|error| invalid(&error))?)
+        .libxdp_flags(LibxdpFlags::XSK_LIBXDP_FLAGS_INHIBIT_PROG_LOAD)
+        .bind_flags(flags)
+        .build())
+}

@@ -1,0 +1,155 @@
+//! What an AF_XDP device is made of, and the translation of refusals.
+
+use std::{error::Error, io, str::FromStr};
+
+use super::{ETHERNET_HEADER, OpenError, capacity};
+
+/// Smallest frame that the kernel takes (`XDP_UMEM_MIN_CHUNK_SIZE`), and the largest: a page.
+const FRAME_SIZES: [u32; 2] = [2048, 4096];
+
+/// How frames get between the driver and our memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BindMode {
+    /// Zero-copy if the driver has it, otherwise copy.
+    #[default]
+    Auto,
+    /// The kernel copies each frame. Works with every driver.
+    Copy,
+    /// The driver uses our frames directly, or opening fails.
+    ZeroCopy,
+}
+
+impl FromStr for BindMode {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "copy" => Ok(Self::Copy),
+            "zero-copy" => Ok(Self::ZeroCopy),
+            other => Err(format!("unknown mode `{other}`; one of auto, copy, zero-copy")),
+        }
+    }
+}
+
+/// What an [`XskDevice`](super::XskDevice) is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct XskConfig {
+    /// The interface's name, in the calling thread's network namespace.
+    pub interface: String,
+    /// The interface's queue, from 0.
+    pub queue: u32,
+    /// Frames of the device, at least one. They are pinned: `frames * frame_size` bytes count against the memlock limit.
+    pub frames: u32,
+    /// Bytes of a frame: 2,048 or 4,096. The kernel takes 256 of them.
+    pub frame_size: u32,
+    /// Slots of the fill ring; a power of two. Also the most frames that wait to be received.
+    pub fill_ring: u32,
+    /// Slots of the completion ring; a power of two. Limits, with `tx_ring`, what is being sent.
+    pub completion_ring: u32,
+    /// Slots of the rx ring; a power of two. With no fewer than `fill_ring` it cannot overflow.
+    pub rx_ring: u32,
+    /// Slots of the tx ring; a power of two.
+    pub tx_ring: u32,
+    /// How to bind.
+    pub mode: BindMode,
+    /// Let the driver sleep until it is woken, rather than poll: better wherever we share cores with it.
+    pub need_wakeup: bool,
+}
+
+impl XskConfig {
+    /// One queue of an interface, with defaults:
+    ///
+    /// - 4,096-byte frames: the smallest that hold the 3,498 bytes veth takes with XDP, and the largest the kernel takes;
+    /// - 2,048 slots per ring: 6 ms of arrivals at the 320,000 frames a second that copy mode reaches, longer than a SCHED_IDLE thread
+    ///   waits for its core;
+    /// - 4,096 frames (16 MiB): one fill ring and as many to hold back or to send.
+    #[must_use]
+    pub fn new(interface: impl Into<String>, queue: u32) -> Self {
+        Self {
+            interface: interface.into(),
+            queue,
+            frames: 4096,
+            frame_size: 4096,
+            fill_ring: 2048,
+            completion_ring: 2048,
+            rx_ring: 2048,
+            tx_ring: 2048,
+            mode: BindMode::Auto,
+            need_wakeup: true,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), OpenError> {
+        if !FRAME_SIZES.contains(&self.frame_size) {
+            return Err(OpenError::Config(format!("frame_size is {}; 2048 or 4096 are possible", self.frame_size)));
+        }
+        let rings = [
+            ("fill_ring", self.fill_ring),
+            ("completion_ring", self.completion_ring),
+            ("rx_ring", self.rx_ring),
+            ("tx_ring", self.tx_ring),
+        ];
+        for (name, slots) in rings {
+            if !slots.is_power_of_two() {
+                return Err(OpenError::Config(format!("{name} is {slots}; a power of two is needed")));
+            }
+        }
+        if self.frames < 64 {
+            return Err(OpenError::Config(format!("frames is {}; at least 64 are needed", self.frames)));
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_mtu(&self, mtu: u32) -> Result<(), OpenError> {
+        let (needed, capacity) = (mtu.saturating_add(ETHERNET_HEADER), capacity(self));
+        if needed <= capacity {
+            return Ok(());
+        }
+        let interface = self.interface.clone();
+        Err(OpenError::FrameTooSmall { interface, frame_size: self.frame_size, capacity, mtu, needed })
+    }
+
+    pub(super) fn no_interface(&self) -> OpenError {
+        OpenError::NoInterface { interface: self.interface.clone() }
+    }
+
+    pub(super) fn failed(&self, doing: &'static str, source: io::Error) -> OpenError {
+        OpenError::Io { doing, interface: self.interface.clone(), queue: self.queue, source }
+    }
+
+    pub(super) fn umem_failed(&self, error: &dyn Error) -> OpenError {
+        let source = os_error(error);
+        match source.raw_os_error() {
+            // The kernel says ENOBUFS when the memlock limit is what stands in the way.
+            Some(libc::ENOMEM | libc::ENOBUFS) => {
+                OpenError::NoMemory { bytes: u64::from(self.frames) * u64::from(self.frame_size) }
+            }
+            Some(libc::EPERM | libc::EACCES) => OpenError::NotPermitted { interface: self.interface.clone() },
+            Some(libc::EAFNOSUPPORT) => OpenError::NoAfXdp,
+            _ => self.failed("registering frames", source),
+        }
+    }
+
+    pub(super) fn bind_failed(&self, error: &dyn Error, zero_copy: bool) -> OpenError {
+        let source = os_error(error);
+        let (interface, queue) = (self.interface.clone(), self.queue);
+        match source.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => OpenError::NotPermitted { interface },
+            Some(libc::EBUSY) => OpenError::QueueBusy { interface, queue },
+            Some(libc::ENODEV | libc::ENXIO) => OpenError::NoInterface { interface },
+            Some(libc::EAFNOSUPPORT) => OpenError::NoAfXdp,
+            Some(libc::EOPNOTSUPP) if zero_copy => OpenError::NoZeroCopy { interface, queue },
+            // Rings and frames were checked beforehand: what remains invalid is the queue, or in zero-copy the driver's own limits.
+            Some(libc::EINVAL) if zero_copy => OpenError::NoZeroCopy { interface, queue },
+            Some(libc::EINVAL) => OpenError::NoQueue { interface, queue },
+            _ => self.failed("binding", source),
+        }
+    }
+}
+
+/// The system's error behind one of xsk-rs's, which keeps it as the source.
+fn os_error(error: &dyn Error) -> io::Error {
+    let code = error.source().and_then(|source| source.downcast_ref::<io::Error>()).and_then(io::Error::raw_os_error);
+    code.map_or_else(|| io::Error::other(error.to_string()), io::Error::from_raw_os_error)
+}

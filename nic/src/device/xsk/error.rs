@@ -1,0 +1,98 @@
+//! Why an AF_XDP device could not be opened, and what to do about it.
+
+use std::io;
+
+use thiserror::Error;
+
+/// Why [`XskDevice::open`](super::XskDevice::open) failed; each message ends with the remedy.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// No interface of that name in the calling thread's network namespace.
+    #[error("no interface `{interface}` in this network namespace; `ip link` lists those there are")]
+    NoInterface {
+        /// The name asked for.
+        interface: String,
+    },
+    /// The interface does not have that queue.
+    #[error(
+        "interface `{interface}` has no queue {queue}; `ethtool -l {interface}` shows how many it has, `ethtool -L` sets that"
+    )]
+    NoQueue {
+        /// The interface.
+        interface: String,
+        /// The queue asked for.
+        queue: u32,
+    },
+    /// Missing rights.
+    #[error(
+        "not permitted to open an AF_XDP socket on `{interface}`; run as root, or with CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF (CAP_SYS_ADMIN before Linux 5.8)"
+    )]
+    NotPermitted {
+        /// The interface.
+        interface: String,
+    },
+    /// Another socket has the queue.
+    #[error(
+        "queue {queue} of `{interface}` is in use by another AF_XDP socket; stop that program (`ss --xdp` names it) or choose another queue"
+    )]
+    QueueBusy {
+        /// The interface.
+        interface: String,
+        /// The queue.
+        queue: u32,
+    },
+    /// The frames could not be pinned.
+    #[error(
+        "could not pin {bytes} bytes for frames; raise the limit (`ulimit -l unlimited`, or LimitMEMLOCK=infinity in a unit) or use fewer frames"
+    )]
+    NoMemory {
+        /// Bytes of the UMEM.
+        bytes: u64,
+    },
+    /// The driver has no zero-copy, or not with this setup.
+    #[error(
+        "`{interface}` does not support zero-copy on queue {queue}; use copy mode, or `auto` to take what there is"
+    )]
+    NoZeroCopy {
+        /// The interface.
+        interface: String,
+        /// The queue.
+        queue: u32,
+    },
+    /// A frame of the interface would not fit.
+    #[error(
+        "frames of {frame_size} bytes hold {capacity} bytes, but MTU {mtu} of `{interface}` needs {needed}; use larger frames (at most a page) or `ip link set {interface} mtu {}`",
+        capacity - (needed - mtu)
+    )]
+    FrameTooSmall {
+        /// The interface.
+        interface: String,
+        /// Bytes of a frame.
+        frame_size: u32,
+        /// Bytes of it that a packet may take.
+        capacity: u32,
+        /// The interface's MTU.
+        mtu: u32,
+        /// Bytes that a packet of that size takes.
+        needed: u32,
+    },
+    /// The configuration contradicts itself or the kernel's rules.
+    #[error("AF_XDP configuration: {0}")]
+    Config(String),
+    /// The kernel has no AF_XDP.
+    #[error("this kernel has no AF_XDP sockets; use one built with CONFIG_XDP_SOCKETS=y (Debian's are)")]
+    NoAfXdp,
+    /// Anything else.
+    #[error("{doing} on queue {queue} of `{interface}`: {source}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// The interface.
+        interface: String,
+        /// The queue.
+        queue: u32,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}

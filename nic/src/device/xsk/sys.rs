@@ -1,0 +1,123 @@
+//! The few system calls that xsk-rs does not make for us, or makes while hiding an outcome that we must see.
+
+use std::{
+    ffi::CString,
+    io, mem,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+    ptr,
+};
+
+/// `XDP_MAX_TX_SKB_BUDGET` of `linux/if_xdp.h`, from Linux 6.17; libc does not have it yet.
+const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
+/// `XDP_OPTIONS` and its one flag.
+const XDP_OPTIONS: libc::c_int = 8;
+const XDP_OPTIONS_ZEROCOPY: u32 = 1;
+
+/// What the kernel made of a kick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kick {
+    /// It took all it had room for.
+    Done,
+    /// It took a batch and there is more in the ring (`EAGAIN` of copy mode), or it is out of buffers for now.
+    Again,
+    /// Another thread is in the driver's send path.
+    Busy,
+}
+
+/// Tells the kernel that the tx ring has frames: `sendto` with nothing to send.
+pub(super) fn kick(fd: RawFd) -> io::Result<Kick> {
+    // SAFETY: a null buffer of length 0 and a null address of length 0 are valid arguments of `sendto`; the kernel reads nothing.
+    let sent = unsafe { libc::sendto(fd, ptr::null(), 0, libc::MSG_DONTWAIT, ptr::null(), 0) };
+    if sent >= 0 {
+        return Ok(Kick::Done);
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EAGAIN | libc::ENOBUFS) => Ok(Kick::Again),
+        Some(libc::EBUSY | libc::EINTR) => Ok(Kick::Busy),
+        _ => Err(error),
+    }
+}
+
+/// Wakes the receiving side: `recvfrom` with no buffer, as libxdp's documentation prescribes for a fill ring that asks for it.
+pub(super) fn wake_receive(fd: RawFd) -> io::Result<()> {
+    // SAFETY: a null buffer of length 0 and null address pointers are valid arguments of `recvfrom`; the kernel writes nothing.
+    let got = unsafe { libc::recvfrom(fd, ptr::null_mut(), 0, libc::MSG_DONTWAIT, ptr::null_mut(), ptr::null_mut()) };
+    if got >= 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS | libc::EINTR) => Ok(()),
+        _ => Err(error),
+    }
+}
+
+/// Lets one kick of copy mode take `frames` frames rather than 32. Kernels before 6.17 refuse, and then more kicks are needed.
+pub(super) fn raise_kick_budget(fd: RawFd, frames: u32) -> bool {
+    // SAFETY: the pointer and length describe a live `u32`, which `setsockopt` only reads.
+    let outcome = unsafe {
+        libc::setsockopt(
+            fd,
+            libc::SOL_XDP,
+            XDP_MAX_TX_SKB_BUDGET,
+            (&raw const frames).cast(),
+            mem::size_of::<u32>() as libc::socklen_t,
+        )
+    };
+    outcome == 0
+}
+
+/// Whether the socket was bound in zero-copy mode.
+pub(super) fn is_zero_copy(fd: RawFd) -> io::Result<bool> {
+    let mut flags = 0_u32;
+    let mut length = mem::size_of::<u32>() as libc::socklen_t;
+    // SAFETY: the pointers describe a live `u32` (the whole of `struct xdp_options`) and its length, both writable.
+    let outcome = unsafe { libc::getsockopt(fd, libc::SOL_XDP, XDP_OPTIONS, (&raw mut flags).cast(), &raw mut length) };
+    if outcome == 0 { Ok(flags & XDP_OPTIONS_ZEROCOPY != 0) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The MTU of an interface of this thread's network namespace, in bytes.
+///
+/// # Errors
+/// `ENODEV` when there is no such interface.
+pub(super) fn interface_mtu(name: &CString) -> io::Result<u32> {
+    let bytes = name.as_bytes_with_nul();
+    if bytes.len() > libc::IFNAMSIZ {
+        return Err(io::Error::from_raw_os_error(libc::ENODEV));
+    }
+    // SAFETY: plain arguments; the result is checked below.
+    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call above just made this descriptor, and nothing else owns it.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: `ifreq` is a plain C structure for which all zeroes is a value.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(bytes) {
+        *to = *from as libc::c_char;
+    }
+    // SAFETY: SIOCGIFMTU reads the name, which ends in a NUL within its array, and writes the union's `int`; `request` outlives it.
+    let outcome = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) };
+    if outcome < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the ioctl above succeeded and so wrote this member.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+    u32::try_from(mtu).map_err(io::Error::other)
+}
+
+/// Takes the error that waits on the socket, if one does: `ENETDOWN` once its interface was removed.
+pub(super) fn pending_error(fd: RawFd) -> io::Result<()> {
+    let mut error: libc::c_int = 0;
+    let mut length = mem::size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the pointers describe a live `int` and its length, both writable.
+    let outcome =
+        unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, (&raw mut error).cast(), &raw mut length) };
+    match (outcome, error) {
+        (0, 0) => Ok(()),
+        (0, error) => Err(io::Error::from_raw_os_error(error)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
