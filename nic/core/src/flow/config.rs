@@ -1,0 +1,101 @@
+//! What one connection is made with.
+
+use crate::cc::CcConfig;
+use crate::loss::RtoConfig;
+use crate::path::PathConfig;
+
+/// Settings of one connection, the same type for both of its halves.
+///
+/// Values out of their range are brought into it by [`FlowConfig::sanitised`], which [`Sender::new`] and
+/// [`Receiver::new`] apply.
+///
+/// [`Sender::new`]: super::Sender::new
+/// [`Receiver::new`]: super::Receiver::new
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowConfig {
+    /// Payload of a full packet, in bytes, 1 to 65,535. Both ends may use different ones.
+    pub payload_bytes: u32,
+    /// All headers of a data frame, Ethernet's included, in bytes: a frame is payload and header.
+    pub header_bytes: u32,
+    /// How many packet sequence numbers may be open at a time; a power of two up to [`MAX_WINDOW_PACKETS`], rounded
+    /// up. The lesser of both ends' counts. It must hold the congestion window and what arrives while one packet is
+    /// sent again: four bandwidth-delay products are ample.
+    pub window_packets: u32,
+    /// Data packets for one ACK, 1 to 255. Above 8 REPS loses its edge (REPS §4.5.1).
+    pub ack_every: u32,
+    /// Longest time that a data packet waits for its ACK, in picoseconds; well below `rto.min_ps`.
+    pub ack_delay_ps: u64,
+    /// Bounds of the retransmission timeout.
+    pub rto: RtoConfig,
+    /// Later transmissions that must have arrived before a packet is declared lost without a timeout; `None` leaves
+    /// losses to timeouts and trims, as the published simulations do.
+    pub sack_gap_packets: Option<u32>,
+    /// How long a sender waits without progress before it gives the connection up, in picoseconds.
+    pub give_up_ps: u64,
+    /// How many message bytes a receiver grants beyond those consumed. The handshake carries it as the first grant.
+    /// Not less than `max_message_bytes`, or a message larger than the grant would never complete where the receiver
+    /// consumes whole messages.
+    pub max_data_bytes: u64,
+    /// The largest message a receiver takes, in bytes.
+    pub max_message_bytes: u64,
+    /// How paths are chosen.
+    pub path: PathConfig,
+    /// How congestion is controlled.
+    pub cc: CcConfig,
+}
+
+impl FlowConfig {
+    /// Settings for a path whose base round-trip time and link rate `cc` holds: an ACK per packet, a window of four
+    /// bandwidth-delay products, SACK-gap detection after [`DEFAULT_SACK_GAP_PACKETS`], messages up to 64 MiB.
+    pub fn for_path(payload_bytes: u32, header_bytes: u32, path: PathConfig, cc: CcConfig) -> Self {
+        let base_rtt_ps = cc.base_rtt_ps;
+        let packet_bytes = u64::from(payload_bytes.saturating_add(header_bytes).max(1));
+        let bdp_packets = crate::cc::bdp_bytes(base_rtt_ps, cc.link_bps).div_ceil(packet_bytes);
+        let window_packets = bdp_packets.saturating_mul(4).clamp(256, u64::from(MAX_WINDOW_PACKETS)) as u32;
+        Self {
+            payload_bytes,
+            header_bytes,
+            window_packets: window_packets.next_power_of_two(),
+            ack_every: 1,
+            ack_delay_ps: base_rtt_ps / 2,
+            rto: RtoConfig::for_path(base_rtt_ps),
+            sack_gap_packets: Some(DEFAULT_SACK_GAP_PACKETS),
+            give_up_ps: DEFAULT_GIVE_UP_PS,
+            max_data_bytes: 128 << 20,
+            max_message_bytes: 64 << 20,
+            path,
+            cc,
+        }
+    }
+
+    /// Returns the settings with every value brought into its range.
+    pub fn sanitised(mut self) -> Self {
+        self.payload_bytes = self.payload_bytes.clamp(1, u32::from(u16::MAX));
+        self.header_bytes = self.header_bytes.min(u32::from(u16::MAX));
+        self.window_packets = self.window_packets.clamp(1, MAX_WINDOW_PACKETS).next_power_of_two();
+        self.ack_every = self.ack_every.clamp(1, 255);
+        self.give_up_ps = self.give_up_ps.max(1);
+        self.sack_gap_packets = self.sack_gap_packets.map(|packets| packets.max(1));
+        self
+    }
+
+    /// Bytes of a full packet on the wire.
+    pub fn packet_bytes(&self) -> u32 {
+        self.payload_bytes.saturating_add(self.header_bytes)
+    }
+}
+
+/// Largest window: 64 Ki packets are 3 BDPs of 4 KiB packets at 800 Gb/s and 1 ms, and cost 2 MiB of records.
+pub const MAX_WINDOW_PACKETS: u32 = 1 << 16;
+
+/// Messages that a sender holds between [`Sender::send_message`] and the event of their delivery.
+///
+/// [`Sender::send_message`]: super::Sender::send_message
+pub const MESSAGE_SLOTS: usize = 256;
+
+/// Default of [`FlowConfig::sack_gap_packets`]. TCP's three would do, since the rule also waits out every round-trip
+/// time seen lately; eight keeps one coalesced ACK of up to eight packets from deciding alone.
+pub const DEFAULT_SACK_GAP_PACKETS: u32 = 8;
+
+/// Default of [`FlowConfig::give_up_ps`]: 50 ms, five freezing timeouts (REPS §3.2: 10 ms to exclude a failed link).
+pub const DEFAULT_GIVE_UP_PS: u64 = 50_000_000_000;

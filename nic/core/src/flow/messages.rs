@@ -1,0 +1,342 @@
+//! Messages: cut into packets by the sender's outbox, put together again by the receiver's inbox.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use spray_wire::Data;
+
+use super::config::MESSAGE_SLOTS;
+use super::ring::Ring;
+
+/// The next new packet's place in its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub slot: u16,
+    pub message: u32,
+    pub offset: u64,
+    pub message_bytes: u64,
+    pub payload_bytes: u16,
+}
+
+impl Segment {
+    /// Whether it ends its message.
+    #[inline]
+    pub(super) fn is_last(&self) -> bool {
+        self.offset + u64::from(self.payload_bytes) == self.message_bytes
+    }
+}
+
+/// A message on its way out.
+#[derive(Clone, Copy, Debug, Default)]
+struct Outgoing {
+    message: u32,
+    /// The delivery was reported, or the slot never used.
+    free: bool,
+    bytes: u64,
+    /// Bytes cut into packets so far.
+    cut: u64,
+    first_psn: u64,
+    /// Packets not acknowledged yet, sent or not.
+    open_packets: u64,
+    delivered_ps: u64,
+}
+
+/// The sender's messages, in the order in which they were handed over.
+#[derive(Clone, Debug)]
+pub(super) struct Outbox {
+    slots: Box<[Outgoing]>,
+    /// Running numbers of the oldest message kept, the one being cut, and the next to come; slots are their low bits.
+    oldest: u32,
+    cutting: u32,
+    newest: u32,
+    delivered: Ring<u16>,
+    payload_bytes: u16,
+}
+
+impl Outbox {
+    pub(super) fn new(payload_bytes: u16) -> Self {
+        Self {
+            slots: vec![Outgoing::default(); MESSAGE_SLOTS].into_boxed_slice(),
+            oldest: 0,
+            cutting: 0,
+            newest: 0,
+            delivered: Ring::new(MESSAGE_SLOTS),
+            payload_bytes,
+        }
+    }
+
+    /// Takes a message; `false` when there is no room.
+    pub(super) fn push(&mut self, message: u32, bytes: u64) -> bool {
+        if self.newest.wrapping_sub(self.oldest) as usize == self.slots.len() {
+            return false;
+        }
+        //= docs/specs/transport.md#TRN-1
+        let open_packets = bytes.div_ceil(u64::from(self.payload_bytes)).max(1);
+        self.slots[slot_of(self.newest)] = Outgoing { message, bytes, open_packets, ..Outgoing::default() };
+        self.newest = self.newest.wrapping_add(1);
+        true
+    }
+
+    /// The next packet to cut.
+    #[inline]
+    pub(super) fn next(&self) -> Option<Segment> {
+        if self.cutting == self.newest {
+            return None;
+        }
+        let slot = slot_of(self.cutting);
+        let outgoing = &self.slots[slot];
+        Some(Segment {
+            slot: slot as u16,
+            message: outgoing.message,
+            offset: outgoing.cut,
+            message_bytes: outgoing.bytes,
+            payload_bytes: (outgoing.bytes - outgoing.cut).min(u64::from(self.payload_bytes)) as u16,
+        })
+    }
+
+    /// Takes note that [`Outbox::next`] was sent as `psn`.
+    #[inline]
+    pub(super) fn cut(&mut self, segment: &Segment, psn: u64) {
+        let outgoing = &mut self.slots[usize::from(segment.slot)];
+        if segment.offset == 0 {
+            outgoing.first_psn = psn;
+        }
+        outgoing.cut += u64::from(segment.payload_bytes);
+        if segment.is_last() {
+            self.cutting = self.cutting.wrapping_add(1);
+        }
+    }
+
+    /// The segment that was sent before as `psn`.
+    #[inline]
+    pub(super) fn again(&self, slot: u16, psn: u64, payload_bytes: u16) -> Segment {
+        let outgoing = &self.slots[usize::from(slot)];
+        Segment {
+            slot,
+            message: outgoing.message,
+            offset: (psn - outgoing.first_psn) * u64::from(self.payload_bytes),
+            message_bytes: outgoing.bytes,
+            payload_bytes,
+        }
+    }
+
+    /// Takes note that a packet of the message in `slot` is acknowledged; `true` when it was the last of them.
+    #[inline]
+    pub(super) fn settle(&mut self, slot: u16, now_ps: u64) -> bool {
+        let outgoing = &mut self.slots[usize::from(slot)];
+        outgoing.open_packets -= 1;
+        if outgoing.open_packets > 0 {
+            return false;
+        }
+        outgoing.delivered_ps = now_ps;
+        // There is room: a slot is in the queue at most once before it is free again.
+        self.delivered.push(slot)
+    }
+
+    /// Returns a delivered message and when the last acknowledgement came, and frees its slot.
+    pub(super) fn poll_delivered(&mut self) -> Option<(u32, u64)> {
+        let slot = self.delivered.pop()?;
+        let outgoing = &mut self.slots[usize::from(slot)];
+        outgoing.free = true;
+        let delivered = (outgoing.message, outgoing.delivered_ps);
+        while self.oldest != self.cutting && self.slots[slot_of(self.oldest)].free {
+            self.oldest = self.oldest.wrapping_add(1);
+        }
+        Some(delivered)
+    }
+
+    /// Whether everything handed over was cut into packets.
+    #[inline]
+    pub(super) fn is_cut(&self) -> bool {
+        self.cutting == self.newest
+    }
+}
+
+#[inline]
+fn slot_of(running: u32) -> usize {
+    running as usize & (MESSAGE_SLOTS - 1)
+}
+
+/// What became of a packet's payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Placed {
+    /// It contradicts itself, the message so far, or a limit.
+    Rejected,
+    /// It belongs to a message that still lacks something.
+    Part,
+    /// Its message has every byte now.
+    Complete,
+}
+
+/// A message of which some packets have arrived.
+///
+/// Packets of a message are consecutive and all of one size but the last, so `psn * unit - offset` is the same for
+/// all of them: with distinct sequence numbers, equal keys mean that no byte arrives twice.
+#[derive(Clone, Copy, Debug, Default)]
+struct Incoming {
+    message: u32,
+    /// Payload of every packet but the last; 0 while only the last has arrived.
+    unit: u16,
+    used: bool,
+    bytes: u64,
+    received: u64,
+    /// `psn * unit - offset`, or the last packet's number while `unit` is 0.
+    key: u64,
+}
+
+/// The receiver's incomplete messages: a hash table with linear probing, never more than half full.
+#[derive(Clone, Debug)]
+pub(super) struct Inbox {
+    slots: Box<[Incoming]>,
+    shift: u32,
+    open: usize,
+    max_open: usize,
+    open_bytes: u64,
+    max_open_bytes: u64,
+    max_message_bytes: u64,
+}
+
+impl Inbox {
+    /// Makes room for what an honest sender can have open.
+    ///
+    /// Every incomplete message but the newest has both a packet received and one missing inside the window, so
+    /// that half a window of them and one more are the most; their bytes lie inside the window, but for the
+    /// beginning of the first and the end of the last.
+    pub(super) fn new(window_packets: u32, payload_bytes: u32, max_message_bytes: u64) -> Self {
+        let max_open = window_packets as usize / 2 + 1;
+        let slots = (2 * max_open).next_power_of_two();
+        let window_bytes = u64::from(window_packets) * u64::from(payload_bytes);
+        Self {
+            slots: vec![Incoming::default(); slots].into_boxed_slice(),
+            shift: 32 - slots.trailing_zeros(),
+            open: 0,
+            max_open,
+            open_bytes: 0,
+            max_open_bytes: max_message_bytes.saturating_mul(2).saturating_add(window_bytes),
+            max_message_bytes,
+        }
+    }
+
+    /// Takes the payload of a packet whose number has not arrived before.
+    pub(super) fn place(&mut self, data: &Data) -> Placed {
+        let payload = u64::from(data.payload_bytes);
+        let Some(end) = data.offset.checked_add(payload) else { return Placed::Rejected };
+        let empty_part = payload == 0 && data.message_bytes != 0;
+        //= docs/specs/transport.md#TRN-53
+        if end > data.message_bytes || data.message_bytes > self.max_message_bytes || empty_part {
+            return Placed::Rejected;
+        }
+        let (slot, known) = self.find(data.message);
+        if known {
+            return self.place_more(slot, data, end);
+        }
+        if payload == data.message_bytes {
+            return Placed::Complete;
+        }
+        self.place_first(slot, data, end)
+    }
+
+    fn place_first(&mut self, slot: usize, data: &Data, end: u64) -> Placed {
+        let open_bytes = self.open_bytes.saturating_add(data.message_bytes);
+        if self.open == self.max_open || open_bytes > self.max_open_bytes {
+            return Placed::Rejected;
+        }
+        let last = end == data.message_bytes;
+        self.slots[slot] = Incoming {
+            message: data.message,
+            unit: if last { 0 } else { data.payload_bytes },
+            used: true,
+            bytes: data.message_bytes,
+            received: u64::from(data.payload_bytes),
+            key: if last { data.psn } else { key(data.psn, data.payload_bytes, data.offset) },
+        };
+        self.open += 1;
+        self.open_bytes = open_bytes;
+        Placed::Part
+    }
+
+    fn place_more(&mut self, slot: usize, data: &Data, end: u64) -> Placed {
+        let incoming = &mut self.slots[slot];
+        if incoming.bytes != data.message_bytes || !incoming.fits(data, end) {
+            return Placed::Rejected;
+        }
+        incoming.received += u64::from(data.payload_bytes);
+        if incoming.received < incoming.bytes {
+            return Placed::Part;
+        }
+        self.open -= 1;
+        self.open_bytes -= data.message_bytes;
+        self.remove(slot);
+        Placed::Complete
+    }
+
+    /// The slot of `message`, or the free one where it would go; whether it is there.
+    #[inline]
+    fn find(&self, message: u32) -> (usize, bool) {
+        let mut slot = self.home(message);
+        loop {
+            let incoming = &self.slots[slot];
+            if !incoming.used {
+                return (slot, false);
+            }
+            if incoming.message == message {
+                return (slot, true);
+            }
+            slot = self.after(slot);
+        }
+    }
+
+    /// Empties `slot` and moves those that probed past it back, so that a search still ends at the first free slot.
+    fn remove(&mut self, mut slot: usize) {
+        let mut next = self.after(slot);
+        while self.slots[next].used {
+            let home = self.home(self.slots[next].message);
+            let mask = self.slots.len() - 1;
+            if next.wrapping_sub(home) & mask >= next.wrapping_sub(slot) & mask {
+                self.slots[slot] = self.slots[next];
+                slot = next;
+            }
+            next = self.after(next);
+        }
+        self.slots[slot].used = false;
+    }
+
+    /// Multiplicative hashing: consecutive message numbers spread.
+    #[inline]
+    fn home(&self, message: u32) -> usize {
+        (message.wrapping_mul(0x9e37_79b1) >> self.shift) as usize
+    }
+
+    #[inline]
+    fn after(&self, slot: usize) -> usize {
+        (slot + 1) & (self.slots.len() - 1)
+    }
+}
+
+impl Incoming {
+    /// Whether a packet that ends at `end` belongs where it says, given the others; learns the unit from the first
+    /// packet that is not the last.
+    #[inline]
+    fn fits(&mut self, data: &Data, end: u64) -> bool {
+        let last = end == self.bytes;
+        if self.unit == 0 {
+            // Only the last packet has arrived: `received` is its length, `key` its number.
+            let offset = self.bytes - self.received;
+            let key_of_last = key(self.key, data.payload_bytes, offset);
+            let fits = !last
+                && self.received <= u64::from(data.payload_bytes)
+                && key_of_last == key(data.psn, data.payload_bytes, data.offset);
+            if fits {
+                (self.unit, self.key) = (data.payload_bytes, key_of_last);
+            }
+            return fits;
+        }
+        let sized = if last { data.payload_bytes <= self.unit } else { data.payload_bytes == self.unit };
+        sized && key(data.psn, self.unit, data.offset) == self.key
+    }
+}
+
+#[inline]
+fn key(psn: u64, unit: u16, offset: u64) -> u64 {
+    psn.wrapping_mul(u64::from(unit)).wrapping_sub(offset)
+}

@@ -1,0 +1,416 @@
+//! The receiving half of a connection: what to place, what to acknowledge, what to grant.
+
+use spray_wire::{Ack, Data, Nack};
+
+use super::config::FlowConfig;
+use super::messages::{Inbox, Placed};
+use super::ring::Ring;
+use crate::loss::Bits;
+
+/// A data frame as it came off the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The header.
+    pub data: Data,
+    /// UDP source port: the entropy value to echo.
+    pub port: u16,
+    /// It carried an ECN mark.
+    pub marked: bool,
+    /// Switches that it passed.
+    pub hops: u8,
+    /// A switch cut its payload off.
+    pub trimmed: bool,
+}
+
+/// What became of a data frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accept {
+    /// First arrival. With `place`, copy the payload to `offset` of its message; without, there is none.
+    New {
+        /// Whether there is payload to place.
+        place: bool,
+    },
+    /// It arrived before. An ACK is due.
+    Duplicate,
+    /// It lost its payload. A NACK is due.
+    Trimmed,
+    /// Its number is beyond the window, or completed messages wait to be taken. Drop it; an ACK is due.
+    OutOfWindow,
+    /// It contradicts itself, its message so far, or a limit. Drop it.
+    Invalid,
+}
+
+/// Counts of one receiver since its construction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReceiverStats {
+    /// Data frames, trimmed ones included: the sum of what follows up to `invalid`.
+    pub frames: u64,
+    /// First arrivals with their payload.
+    pub packets: u64,
+    /// Frames whose packet had arrived before.
+    pub duplicates: u64,
+    /// Trimmed frames of packets that had not arrived.
+    pub trimmed: u64,
+    /// Frames beyond the window, or refused because completed messages wait to be taken.
+    pub out_of_window: u64,
+    /// Frames that contradict themselves, their message, or a limit.
+    pub invalid: u64,
+    /// First arrivals with a lower number than one seen before.
+    pub reordered: u64,
+    /// First arrivals and duplicates with an ECN mark.
+    pub marked: u64,
+    /// Payload bytes of first arrivals.
+    pub bytes: u64,
+    /// Messages completed.
+    pub messages: u64,
+    /// ACKs handed out.
+    pub acks: u64,
+    /// NACKs handed out.
+    pub nacks: u64,
+    /// NACKs not sent for want of room; the sender's timeout does their work.
+    pub nacks_dropped: u64,
+}
+
+/// The receiving half of one connection.
+///
+/// Call order: after *every* [`Receiver::on_data`], [`Receiver::poll_ack`], [`Receiver::poll_nack`] and
+/// [`Receiver::message_completed`] until each returns `None`. An ACK echoes one packet, so that several arrivals before
+/// a poll share one echo. [`Receiver::on_timeout`] when [`Receiver::poll_timeout`] is due. Nothing allocates after
+/// [`Receiver::new`], memory is bounded whatever the peer sends, and no input panics.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    /// Bits of numbers in `cumulative..highest`.
+    received: Bits,
+    /// Every number below has arrived.
+    cumulative: u64,
+    /// One more than the highest number that has arrived.
+    highest: u64,
+    window_packets: u64,
+    ack_every: u8,
+    ack_delay_ps: u64,
+    inbox: Inbox,
+    completed: Ring<(u32, u64)>,
+    nacks: Ring<Nack>,
+    pending: Pending,
+    grant: Grant,
+    stats: ReceiverStats,
+}
+
+/// What the next ACK will say.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    due: bool,
+    deadline_ps: Option<u64>,
+    packets: u8,
+    marked_packets: u8,
+    port: u16,
+    hops: u8,
+    marked: bool,
+    timestamp_ps: u64,
+    /// Numbers that arrived since the last ACK lie in `lowest..end`; nothing when equal.
+    lowest: u64,
+    end: u64,
+}
+
+/// Flow control: how many payload bytes the sender may send over the connection's life.
+#[derive(Clone, Copy, Debug)]
+struct Grant {
+    window_bytes: u64,
+    payload_bytes: u64,
+    consumed: u64,
+    /// What the last ACK said.
+    told: u64,
+}
+
+impl Receiver {
+    /// Makes a receiver.
+    pub fn new(config: &FlowConfig) -> Self {
+        let config = config.sanitised();
+        let window_packets = config.window_packets;
+        Self {
+            received: Bits::new(window_packets),
+            cumulative: 0,
+            highest: 0,
+            window_packets: u64::from(window_packets),
+            ack_every: config.ack_every as u8,
+            ack_delay_ps: config.ack_delay_ps,
+            inbox: Inbox::new(window_packets, u32::from(u16::MAX), config.max_message_bytes),
+            completed: Ring::new(COMPLETED_SLOTS),
+            nacks: Ring::new(NACK_SLOTS),
+            pending: Pending::default(),
+            grant: Grant {
+                window_bytes: config.max_data_bytes,
+                payload_bytes: u64::from(config.payload_bytes),
+                consumed: 0,
+                told: config.max_data_bytes,
+            },
+            stats: ReceiverStats::default(),
+        }
+    }
+
+    /// Takes a data frame whose checksums and cookie hold.
+    #[inline]
+    pub fn on_data(&mut self, now_ps: u64, arrival: &Arrival) -> Accept {
+        self.stats.frames += 1;
+        let accept = self.judge(&arrival.data, arrival.trimmed);
+        match accept {
+            Accept::New { .. } => self.on_new(now_ps, arrival),
+            Accept::Duplicate => {
+                self.stats.duplicates += 1;
+                self.on_duplicate(now_ps, arrival);
+            }
+            Accept::Trimmed => self.on_trimmed(arrival),
+            Accept::OutOfWindow => {
+                self.stats.out_of_window += 1;
+                self.on_arrival(now_ps, arrival, true);
+            }
+            Accept::Invalid => self.stats.invalid += 1,
+        }
+        accept
+    }
+
+    /// Returns an ACK if one is due.
+    #[inline]
+    pub fn poll_ack(&mut self, _now_ps: u64) -> Option<Ack> {
+        if !self.pending.due {
+            return None;
+        }
+        //= docs/specs/transport.md#TRN-55
+        let base = self.sack_base();
+        let pending = self.pending;
+        self.grant.told = self.grant.limit();
+        let ack = Ack {
+            cumulative: self.cumulative,
+            timestamp_echo_ps: pending.timestamp_ps,
+            sack_base: base,
+            bitmap: [0, 64, 128, 192].map(|ahead| self.received.load(base.saturating_add(ahead), self.highest)),
+            ev: pending.port,
+            hops: pending.hops,
+            packets: pending.packets,
+            marked_packets: pending.marked_packets,
+            marked: pending.marked,
+            max_data: self.grant.told,
+        };
+        self.after_ack(base);
+        self.stats.acks += 1;
+        Some(ack)
+    }
+
+    /// Returns the next NACK.
+    #[inline]
+    pub fn poll_nack(&mut self) -> Option<Nack> {
+        let nack = self.nacks.pop()?;
+        self.stats.nacks += 1;
+        Some(nack)
+    }
+
+    /// Returns the number and length of a message that has every byte; once for each.
+    #[inline]
+    pub fn message_completed(&mut self) -> Option<(u32, u64)> {
+        self.completed.pop()
+    }
+
+    /// Takes note that the application is done with `bytes` of what arrived, so that the sender may send as many more.
+    ///
+    /// More than has arrived counts as that.
+    pub fn consumed(&mut self, bytes: u64) {
+        //= docs/specs/transport.md#TRN-57
+        self.grant.consumed = self.grant.consumed.saturating_add(bytes).min(self.stats.bytes);
+        let news = self.grant.limit() - self.grant.told;
+        let blocked = self.grant.told.saturating_sub(self.stats.bytes) < self.grant.payload_bytes;
+        self.pending.due |= news >= self.grant.window_bytes.div_ceil(2).max(1) || (blocked && news > 0);
+    }
+
+    /// Returns when a delayed ACK falls due.
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<u64> {
+        self.pending.deadline_ps
+    }
+
+    /// Takes the time. Calling early does no harm.
+    #[inline]
+    pub fn on_timeout(&mut self, now_ps: u64) {
+        if self.pending.deadline_ps.is_some_and(|at_ps| at_ps <= now_ps) {
+            self.pending.due = true;
+            self.pending.deadline_ps = None;
+        }
+    }
+
+    /// Every packet with a lower number has arrived.
+    #[inline]
+    pub fn cumulative(&self) -> u64 {
+        self.cumulative
+    }
+
+    /// Payload bytes that the sender may send over the connection's life, as far as it was told or will be next.
+    #[inline]
+    pub fn max_data(&self) -> u64 {
+        self.grant.limit()
+    }
+
+    /// Counts since construction.
+    #[inline]
+    pub fn stats(&self) -> &ReceiverStats {
+        &self.stats
+    }
+
+    /// Decides what a frame is; takes its payload into its message if it is new.
+    #[inline]
+    fn judge(&mut self, data: &Data, trimmed: bool) -> Accept {
+        //= docs/specs/transport.md#TRN-51
+        if data.psn < self.cumulative {
+            return Accept::Duplicate;
+        }
+        //= docs/specs/transport.md#TRN-50
+        if data.psn - self.cumulative >= self.window_packets {
+            return Accept::OutOfWindow;
+        }
+        if self.received.contains(data.psn) {
+            return Accept::Duplicate;
+        }
+        if trimmed {
+            return Accept::Trimmed;
+        }
+        if self.completed.is_full() {
+            return Accept::OutOfWindow;
+        }
+        //= docs/specs/transport.md#TRN-57
+        let bytes = u64::from(data.payload_bytes);
+        if bytes > self.grant.limit().saturating_sub(self.stats.bytes) {
+            return Accept::Invalid;
+        }
+        match self.inbox.place(data) {
+            Placed::Rejected => return Accept::Invalid,
+            Placed::Part => {}
+            Placed::Complete => self.on_complete(data),
+        }
+        Accept::New { place: bytes > 0 }
+    }
+
+    //= docs/specs/transport.md#TRN-52
+    #[inline]
+    fn on_complete(&mut self, data: &Data) {
+        // There is room: the caller has looked.
+        self.completed.push((data.message, data.message_bytes));
+        self.stats.messages += 1;
+        self.pending.due = true;
+    }
+
+    #[inline]
+    fn on_new(&mut self, now_ps: u64, arrival: &Arrival) {
+        let psn = arrival.data.psn;
+        self.stats.packets += 1;
+        self.stats.bytes += u64::from(arrival.data.payload_bytes);
+        //= docs/specs/transport.md#TRN-58
+        self.stats.reordered += u64::from(psn < self.highest);
+        self.highest = self.highest.max(psn + 1);
+        self.received.insert(psn);
+        self.cumulative = self.received.remove_run(self.cumulative, self.highest);
+        self.pending.cover(psn);
+        self.on_arrival(now_ps, arrival, false);
+    }
+
+    //= docs/specs/transport.md#TRN-51
+    fn on_duplicate(&mut self, now_ps: u64, arrival: &Arrival) {
+        if arrival.data.psn >= self.cumulative {
+            // The sender missed the ACK that covered it, so that this one has to.
+            self.pending.cover(arrival.data.psn);
+        }
+        self.on_arrival(now_ps, arrival, true);
+    }
+
+    /// Counts a packet towards the next ACK, which echoes it.
+    //= docs/specs/transport.md#TRN-54
+    #[inline]
+    fn on_arrival(&mut self, now_ps: u64, arrival: &Arrival, at_once: bool) {
+        let pending = &mut self.pending;
+        pending.port = arrival.port;
+        pending.hops = arrival.hops;
+        pending.marked = arrival.marked;
+        pending.timestamp_ps = arrival.data.timestamp_ps;
+        self.stats.marked += u64::from(arrival.marked);
+        pending.packets = pending.packets.saturating_add(1);
+        pending.marked_packets = pending.marked_packets.saturating_add(u8::from(arrival.marked));
+        pending.due |= at_once || arrival.data.ack_now || pending.packets >= self.ack_every;
+        if pending.due {
+            pending.deadline_ps = None;
+        } else if pending.deadline_ps.is_none() {
+            pending.deadline_ps = Some(now_ps.saturating_add(self.ack_delay_ps));
+        }
+    }
+
+    //= docs/specs/transport.md#TRN-56
+    fn on_trimmed(&mut self, arrival: &Arrival) {
+        self.stats.trimmed += 1;
+        let nack = Nack {
+            psn: arrival.data.psn,
+            timestamp_echo_ps: arrival.data.timestamp_ps,
+            ev: arrival.port,
+            hops: arrival.hops,
+            marked: arrival.marked,
+            payload_bytes: arrival.data.payload_bytes,
+        };
+        if !self.nacks.push(nack) {
+            self.stats.nacks_dropped += 1;
+        }
+    }
+
+    /// Where the bitmap begins: at the cumulative number if what is pending fits, else as low as lets it cover the
+    /// latest, else at the lowest pending.
+    #[inline]
+    fn sack_base(&self) -> u64 {
+        let Pending { lowest, end, .. } = self.pending;
+        if self.pending.is_covered(self.cumulative) {
+            return self.cumulative;
+        }
+        self.cumulative.max(end.saturating_sub(BITMAP_PACKETS)).min(lowest.max(self.cumulative))
+    }
+
+    /// Starts the count anew; another ACK is due at once when this one's bitmap could not cover everything pending.
+    #[inline]
+    fn after_ack(&mut self, base: u64) {
+        let covered = base.saturating_add(BITMAP_PACKETS);
+        let pending = &mut self.pending;
+        pending.packets = 0;
+        pending.marked_packets = 0;
+        pending.marked = false;
+        pending.deadline_ps = None;
+        pending.lowest = pending.lowest.max(covered).min(pending.end);
+        pending.due = pending.lowest < pending.end;
+    }
+}
+
+impl Pending {
+    #[inline]
+    fn cover(&mut self, psn: u64) {
+        if self.lowest == self.end {
+            (self.lowest, self.end) = (psn, psn + 1);
+        } else {
+            self.lowest = self.lowest.min(psn);
+            self.end = self.end.max(psn + 1);
+        }
+    }
+
+    /// Whether a bitmap from `base` on covers everything pending.
+    #[inline]
+    fn is_covered(&self, base: u64) -> bool {
+        self.lowest == self.end || self.end.saturating_sub(base) <= BITMAP_PACKETS
+    }
+}
+
+impl Grant {
+    #[inline]
+    fn limit(&self) -> u64 {
+        self.consumed.saturating_add(self.window_bytes)
+    }
+}
+
+/// Packets that an ACK's bitmap covers.
+const BITMAP_PACKETS: u64 = spray_wire::BITMAP_BITS as u64;
+
+/// Completed messages held until they are taken; the owner takes them after every frame.
+const COMPLETED_SLOTS: usize = 64;
+
+/// NACKs held until they are taken; the owner takes them after every frame.
+const NACK_SLOTS: usize = 64;

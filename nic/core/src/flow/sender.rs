@@ -1,0 +1,388 @@
+//! The sending half of a connection: what goes next, on which path, and what the feedback means.
+
+mod feedback;
+mod stats;
+mod timers;
+
+use rand_core::RngCore;
+use spray_wire::{Data, Probe};
+
+pub use self::stats::SenderStats;
+use super::config::FlowConfig;
+use super::messages::{Outbox, Segment};
+use crate::cc::{AnyCc, CongestionControl};
+use crate::event::{Event, Publisher};
+use crate::loss::{Backoff, RtoConfig, RttEstimator, Scoreboard};
+use crate::path::{AnyBalancer, Balancer, Ev, LossCause, SendInfo};
+
+/// The message queue is full: poll the events, which frees the slots of delivered messages, and try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl core::fmt::Display for Full {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("the connection's message queue is full")
+    }
+}
+
+impl core::error::Error for Full {}
+
+/// A frame to be sent now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transmit {
+    /// A data frame with `data.payload_bytes` of message `data.message` from `data.offset` on.
+    ///
+    /// With `payload_bytes == 0` there is nothing to look up: it is an empty message, or asks for the peer's grant.
+    Data {
+        /// The header.
+        data: Data,
+        /// The path, to become the UDP source port.
+        ev: Ev,
+    },
+    /// A probe of one path.
+    Probe {
+        /// The header.
+        probe: Probe,
+        /// The path, to become the UDP source port.
+        ev: Ev,
+    },
+}
+
+/// What a sender tells its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SenderEvent {
+    /// The peer acknowledged every packet of a message; comes once for each.
+    MessageDelivered {
+        /// The message.
+        message: u32,
+        /// When the last acknowledgement came, in picoseconds.
+        at_ps: u64,
+    },
+    /// Nothing came back for `give_up_ps`. The sender is dead: it sends nothing and takes nothing more.
+    Failed,
+}
+
+/// The sending half of one connection.
+///
+/// Call order: `on_*` with whatever arrived, [`Sender::on_timeout`] when [`Sender::poll_timeout`] is due, then
+/// [`Sender::poll_transmit`] until it returns `None`, [`Sender::poll_event`] likewise, and read
+/// [`Sender::poll_timeout`] last. Time must not go back. Nothing allocates after [`Sender::new`], and no input panics.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    balancer: AnyBalancer,
+    cc: AnyCc,
+    scoreboard: Scoreboard,
+    outbox: Outbox,
+    rtt: RttEstimator,
+    rto: RtoConfig,
+    header_bytes: u32,
+    evs: u32,
+    window_packets: u64,
+    ack_every: u32,
+    sack_gap_packets: Option<u32>,
+    give_up_ps: u64,
+    /// Wire bytes of outstanding packets; lost ones have left the network.
+    in_flight_bytes: u64,
+    /// Payload bytes sent at least once, against the peer's grant `max_data`.
+    data_sent: u64,
+    max_data: u64,
+    /// Timeouts in a row without progress.
+    backoff: Backoff,
+    /// When the first packet was sent: no echo is older.
+    started_ps: Option<u64>,
+    /// When something was last newly acknowledged, or waiting began.
+    progress_ps: u64,
+    persist: Persist,
+    /// When the congestion control lets the next packet go, if it held one back.
+    paced_until_ps: Option<u64>,
+    probe_token: u64,
+    failure: Failure,
+    stats: SenderStats,
+}
+
+/// The timer of a sender that has data, nothing in flight and no grant: the peer's new grant may have been lost.
+#[derive(Clone, Copy, Debug, Default)]
+struct Persist {
+    deadline_ps: Option<u64>,
+    due: bool,
+    backoff: Backoff,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failure {
+    None,
+    Unreported,
+    Reported,
+}
+
+/// The packet that goes next, if the windows let it.
+enum Next {
+    Lost(Segment),
+    New(Segment),
+}
+
+impl Sender {
+    /// Makes a sender. `peer_window_packets` and `peer_max_data` come from the handshake.
+    pub fn new(config: &FlowConfig, peer_window_packets: u32, peer_max_data: u64, rng: &mut impl RngCore) -> Self {
+        let config = config.sanitised();
+        let window_packets = config.window_packets.min(peer_window_packets.max(1));
+        Self {
+            balancer: AnyBalancer::new(&config.path, rng),
+            cc: AnyCc::new(&config.cc),
+            scoreboard: Scoreboard::new(window_packets),
+            outbox: Outbox::new(config.payload_bytes as u16),
+            rtt: RttEstimator::default(),
+            rto: config.rto,
+            header_bytes: config.header_bytes,
+            evs: config.path.evs.clamp(1, spray_wire::MAX_EVS),
+            window_packets: u64::from(window_packets),
+            ack_every: config.ack_every,
+            sack_gap_packets: config.sack_gap_packets,
+            give_up_ps: config.give_up_ps,
+            in_flight_bytes: 0,
+            data_sent: 0,
+            max_data: peer_max_data,
+            backoff: 0,
+            started_ps: None,
+            progress_ps: 0,
+            persist: Persist::default(),
+            paced_until_ps: None,
+            probe_token: 0,
+            failure: Failure::None,
+            stats: SenderStats::default(),
+        }
+    }
+
+    /// Queues a message of `bytes` under the caller's number, which the receiver sees.
+    ///
+    /// Numbers of undelivered messages must differ. Zero bytes are allowed and go as one empty packet.
+    ///
+    /// # Errors
+    /// [`Full`] when [`MESSAGE_SLOTS`](super::MESSAGE_SLOTS) messages wait, are in flight, or are delivered without
+    /// their event having been polled.
+    pub fn send_message(&mut self, message: u32, bytes: u64) -> Result<(), Full> {
+        if self.outbox.push(message, bytes) { Ok(()) } else { Err(Full) }
+    }
+
+    /// Returns the next frame to send, or `None` when nothing may go now.
+    #[inline]
+    pub fn poll_transmit(
+        &mut self,
+        now_ps: u64,
+        rng: &mut impl RngCore,
+        publisher: &mut impl Publisher,
+    ) -> Option<Transmit> {
+        if self.failure != Failure::None {
+            return None;
+        }
+        //= docs/specs/transport.md#TRN-7
+        if let Some(ev) = self.balancer.poll_probe(now_ps) {
+            return Some(self.probe(now_ps, ev));
+        }
+        if self.persist.due {
+            return Some(self.ask_for_grant(now_ps, rng));
+        }
+        let next = self.next_packet(now_ps)?;
+        let (segment, lost) = match &next {
+            Next::Lost(segment) => (segment, true),
+            Next::New(segment) => (segment, false),
+        };
+        let bytes = self.wire_bytes(segment.payload_bytes);
+        if !self.window_admits(bytes) || !self.pace_admits(now_ps) {
+            return None;
+        }
+        let psn = if lost { self.scoreboard.first_lost()?.0 } else { self.scoreboard.next_psn() };
+        //= docs/specs/transport.md#TRN-2
+        let ev = self.balancer.next_ev(now_ps, &SendInfo { psn, bytes, retransmit: lost }, rng);
+        self.cc.on_send(now_ps, bytes);
+        self.in_flight_bytes += u64::from(bytes);
+        if lost {
+            self.send_again(now_ps, ev, publisher);
+        } else {
+            self.send_new(now_ps, ev, segment);
+        }
+        let ack_now = lost || segment.is_last() || self.stalls_after(bytes);
+        Some(Transmit::Data { data: data(now_ps, psn, segment, ack_now, lost), ev })
+    }
+
+    /// Returns the next event, or `None`.
+    pub fn poll_event(&mut self) -> Option<SenderEvent> {
+        if let Some((message, at_ps)) = self.outbox.poll_delivered() {
+            return Some(SenderEvent::MessageDelivered { message, at_ps });
+        }
+        if self.failure == Failure::Unreported {
+            self.failure = Failure::Reported;
+            return Some(SenderEvent::Failed);
+        }
+        None
+    }
+
+    /// Whether every message handed over is acknowledged.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.outbox.is_cut() && self.scoreboard.span() == 0
+    }
+
+    /// Whether the sender gave up; see [`SenderEvent::Failed`].
+    #[inline]
+    pub fn has_failed(&self) -> bool {
+        self.failure != Failure::None
+    }
+
+    /// The congestion window, in wire bytes.
+    #[inline]
+    pub fn window_bytes(&self) -> u64 {
+        self.cc.window_bytes()
+    }
+
+    /// Wire bytes sent and neither acknowledged nor declared lost.
+    #[inline]
+    pub fn in_flight_bytes(&self) -> u64 {
+        self.in_flight_bytes
+    }
+
+    /// The number that the next new packet gets; what a `Close` names as final.
+    #[inline]
+    pub fn next_psn(&self) -> u64 {
+        self.scoreboard.next_psn()
+    }
+
+    /// The round-trip times measured.
+    #[inline]
+    pub fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    /// The balancer, for its own figures.
+    #[inline]
+    pub fn balancer(&self) -> &AnyBalancer {
+        &self.balancer
+    }
+
+    /// Counts since construction.
+    #[inline]
+    pub fn stats(&self) -> &SenderStats {
+        &self.stats
+    }
+
+    /// Lost packets come before new ones, which need room among the sequence numbers and in the peer's grant.
+    #[inline]
+    fn next_packet(&mut self, now_ps: u64) -> Option<Next> {
+        if let Some((psn, record)) = self.scoreboard.first_lost() {
+            return Some(Next::Lost(self.outbox.again(record.message, psn, record.payload_bytes)));
+        }
+        let segment = self.outbox.next()?;
+        //= docs/specs/transport.md#TRN-4
+        if self.scoreboard.span() >= self.window_packets {
+            return None;
+        }
+        //= docs/specs/transport.md#TRN-5
+        if u64::from(segment.payload_bytes) > self.max_data.saturating_sub(self.data_sent) {
+            self.wait_for_grant(now_ps);
+            return None;
+        }
+        Some(Next::New(segment))
+    }
+
+    //= docs/specs/transport.md#TRN-3
+    #[inline]
+    fn window_admits(&self, bytes: u32) -> bool {
+        let after = self.in_flight_bytes + u64::from(bytes);
+        self.in_flight_bytes == 0 || after <= self.cc.window_bytes()
+    }
+
+    #[inline]
+    fn pace_admits(&mut self, now_ps: u64) -> bool {
+        let at_ps = self.cc.poll_send(now_ps);
+        self.paced_until_ps = (at_ps > now_ps).then_some(at_ps);
+        at_ps <= now_ps
+    }
+
+    #[inline]
+    fn send_new(&mut self, now_ps: u64, ev: Ev, segment: &Segment) {
+        if self.scoreboard.span() == 0 {
+            self.progress_ps = now_ps;
+            self.started_ps.get_or_insert(now_ps);
+        }
+        let psn = self.scoreboard.send_new(now_ps, ev, self.backoff, segment.slot, segment.payload_bytes);
+        self.outbox.cut(segment, psn);
+        self.data_sent += u64::from(segment.payload_bytes);
+        self.persist = Persist::default();
+        self.stats.packets_sent += 1;
+        self.stats.bytes_sent += u64::from(segment.payload_bytes);
+    }
+
+    fn send_again(&mut self, now_ps: u64, ev: Ev, publisher: &mut impl Publisher) {
+        let Some((psn, cause)) = self.scoreboard.send_lost(now_ps, ev, self.backoff) else { return };
+        self.stats.packets_sent += 1;
+        self.stats.retransmits += 1;
+        publisher.on_event(now_ps, Event::Retransmit { psn, cause });
+    }
+
+    /// Whether no other packet can follow, and those in flight may be too few to make the receiver acknowledge.
+    //= docs/specs/transport.md#TRN-8
+    #[inline]
+    fn stalls_after(&self, bytes: u32) -> bool {
+        self.scoreboard.outstanding() < self.ack_every
+            && (!self.window_admits(bytes)
+                || self.scoreboard.span() >= self.window_packets
+                || self.data_sent >= self.max_data)
+    }
+
+    fn probe(&mut self, now_ps: u64, ev: Ev) -> Transmit {
+        self.probe_token += 1;
+        self.stats.probes_sent += 1;
+        Transmit::Probe { probe: Probe { token: self.probe_token, timestamp_ps: now_ps }, ev }
+    }
+
+    /// Makes an empty data frame with the last settled number: the receiver must answer it, and nothing else happens.
+    //= docs/specs/transport.md#TRN-6
+    fn ask_for_grant(&mut self, now_ps: u64, rng: &mut impl RngCore) -> Transmit {
+        let psn = self.scoreboard.cumulative().wrapping_sub(1);
+        let bytes = self.header_bytes;
+        let ev = self.balancer.next_ev(now_ps, &SendInfo { psn, bytes, retransmit: true }, rng);
+        self.persist.due = false;
+        self.persist.deadline_ps = Some(self.after_rto(now_ps, self.persist.backoff));
+        self.started_ps.get_or_insert(now_ps);
+        self.stats.grant_requests += 1;
+        let data = Data { psn, timestamp_ps: now_ps, ack_now: true, retransmit: true, ..Data::default() };
+        Transmit::Data { data, ev }
+    }
+
+    #[inline]
+    fn wire_bytes(&self, payload_bytes: u16) -> u32 {
+        u32::from(payload_bytes) + self.header_bytes
+    }
+
+    /// Reports a loss to whoever needs to know and queues the packet to be sent again.
+    //= docs/specs/transport.md#TRN-37
+    fn lose(&mut self, now_ps: u64, psn: u64, cause: LossCause, publisher: &mut impl Publisher) {
+        let Some(&record) = self.scoreboard.record(psn) else { return };
+        //= docs/specs/transport.md#TRN-36
+        let place = if cause == LossCause::Trimmed { crate::loss::Lost::First } else { crate::loss::Lost::Last };
+        if !self.scoreboard.on_lost(psn, cause, place) {
+            return;
+        }
+        let bytes = self.wire_bytes(record.payload_bytes);
+        self.in_flight_bytes -= u64::from(bytes);
+        self.stats.on_loss(cause);
+        self.cc.on_loss(now_ps, bytes, cause);
+        let max_rtt_ps = self.rtt.recent_max_ps();
+        let loss = crate::path::LossInfo { ev: record.ev, bytes, cause, max_rtt_ps, path_clear: false };
+        self.balancer.on_loss(now_ps, &loss, publisher);
+    }
+}
+
+#[inline]
+fn data(now_ps: u64, psn: u64, segment: &Segment, ack_now: bool, retransmit: bool) -> Data {
+    Data {
+        psn,
+        timestamp_ps: now_ps,
+        message: segment.message,
+        offset: segment.offset,
+        message_bytes: segment.message_bytes,
+        payload_bytes: segment.payload_bytes,
+        ack_now,
+        retransmit,
+    }
+}

@@ -1,0 +1,55 @@
+//! What a sender counts.
+
+use crate::path::LossCause;
+
+/// Counts of one sender since its construction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SenderStats {
+    /// Data packets sent, retransmissions included.
+    pub packets_sent: u64,
+    /// Payload bytes sent, retransmissions left out.
+    pub bytes_sent: u64,
+    /// Data packets sent again.
+    pub retransmits: u64,
+    /// Packets acknowledged, each once.
+    pub packets_acked: u64,
+    /// Payload bytes acknowledged, each once.
+    pub bytes_acked: u64,
+    /// Messages delivered.
+    pub messages_delivered: u64,
+    /// Packets declared lost by timeout.
+    pub timeouts: u64,
+    /// Packets declared lost because later ones arrived.
+    pub sack_gaps: u64,
+    /// Packets declared lost because a switch trimmed them.
+    pub nacks: u64,
+    /// NACKs for packets that had arrived, or were declared lost or sent again since.
+    pub stale_nacks: u64,
+    /// Packets acknowledged after they were declared lost and before they were sent again: the loss was none.
+    pub late_acks: u64,
+    /// ACKs taken.
+    pub acks: u64,
+    /// ACKs whose triggering packet was ECN-marked.
+    pub marked_acks: u64,
+    /// ACKs refused because they claim packets never sent.
+    pub invalid_acks: u64,
+    /// ACKs and probe answers whose entropy value is outside the set.
+    pub foreign_evs: u64,
+    /// Timestamp echoes from the future or from before the first packet.
+    pub invalid_echoes: u64,
+    /// Probes sent for the balancer.
+    pub probes_sent: u64,
+    /// Empty frames sent to learn the peer's grant.
+    pub grant_requests: u64,
+}
+
+impl SenderStats {
+    pub(super) fn on_loss(&mut self, cause: LossCause) {
+        match cause {
+            LossCause::SackGap => self.sack_gaps += 1,
+            LossCause::Timeout => self.timeouts += 1,
+            LossCause::Trimmed => self.nacks += 1,
+        }
+    }
+}

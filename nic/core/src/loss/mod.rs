@@ -1,0 +1,14 @@
+//! Loss detection: round-trip time, retransmission timeout, and the scoreboard of what is in flight.
+
+mod bits;
+mod rto;
+mod rtt;
+mod scoreboard;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::bits::Bits;
+pub use self::rto::{Backoff, RtoConfig};
+pub use self::rtt::{MAX_SAMPLE_PS, RttEstimator};
+pub use self::scoreboard::{Lost, Record, Scoreboard, Settled};

@@ -1,0 +1,390 @@
+//! What is in flight: acknowledged state as bitmaps, and outstanding transmissions in the order they were made.
+//!
+//! Every packet sequence number (PSN) between the cumulative acknowledgement and the next one to send has a slot. A
+//! slot is *outstanding* (in flight), *lost* (waits to be sent again) or acknowledged. Outstanding slots form a list in
+//! order of their last transmission, lost ones a queue; both run through the records, so that everything here is O(1)
+//! per packet and nothing allocates.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use super::Backoff;
+use super::bits::{Bits, ones};
+use crate::path::{Ev, LossCause};
+
+/// The state of one packet that is sent and not acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub struct Record {
+    /// When it was last sent, in picoseconds.
+    pub sent_ps: u64,
+    /// How many transmissions the connection had made before its last one.
+    order: u64,
+    previous: u32,
+    next: u32,
+    /// The entropy value of its last transmission.
+    pub ev: Ev,
+    /// Slot of its message at the sender.
+    pub message: u16,
+    /// Payload bytes.
+    pub payload_bytes: u16,
+    /// Timeouts in a row before its last transmission.
+    pub backoff: Backoff,
+    state: State,
+}
+
+impl Record {
+    const EMPTY: Self = Self {
+        sent_ps: 0,
+        order: 0,
+        previous: NONE,
+        next: NONE,
+        ev: 0,
+        message: 0,
+        payload_bytes: 0,
+        backoff: 0,
+        state: State::Free,
+    };
+
+    /// Why it waits to be sent again, if it does.
+    #[inline]
+    pub fn lost(&self) -> Option<LossCause> {
+        match self.state {
+            State::Free | State::Outstanding => None,
+            State::Lost(cause) => Some(cause),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    Outstanding,
+    Lost(LossCause),
+}
+
+/// A packet that an acknowledgement settled for good.
+#[derive(Clone, Copy, Debug)]
+pub struct Settled {
+    /// Its sequence number.
+    pub psn: u64,
+    /// Its state before.
+    pub record: Record,
+}
+
+/// Where a lost packet joins those that wait to be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// Ahead of the others.
+    First,
+    /// Behind the others.
+    Last,
+}
+
+/// The sender's view of its packets between the cumulative acknowledgement and the next new one.
+#[derive(Clone, Debug)]
+pub struct Scoreboard {
+    records: Box<[Record]>,
+    acked: Bits,
+    cumulative: u64,
+    next_psn: u64,
+    /// Transmissions made so far.
+    transmissions: u64,
+    outstanding: List,
+    lost: List,
+}
+
+impl Scoreboard {
+    /// Makes room for `packets`, rounded up to a power of two of at least 64 (a bitmap word).
+    pub fn new(packets: u32) -> Self {
+        let slots = packets.clamp(64, 1 << 20).next_power_of_two() as usize;
+        Self {
+            records: vec![Record::EMPTY; slots].into_boxed_slice(),
+            acked: Bits::new(packets),
+            cumulative: 0,
+            next_psn: 0,
+            transmissions: 0,
+            outstanding: List::EMPTY,
+            lost: List::EMPTY,
+        }
+    }
+
+    /// Takes note of the transmission of the next new packet and returns its sequence number.
+    ///
+    /// The caller keeps [`Scoreboard::span`] below [`Scoreboard::capacity`].
+    #[inline]
+    pub fn send_new(&mut self, now_ps: u64, ev: Ev, backoff: Backoff, message: u16, payload_bytes: u16) -> u64 {
+        debug_assert!(self.span() < self.capacity());
+        let psn = self.next_psn;
+        let slot = self.slot(psn);
+        self.next_psn += 1;
+        self.records[slot as usize] = Record { message, payload_bytes, ..Record::EMPTY };
+        self.transmit(slot, now_ps, ev, backoff);
+        psn
+    }
+
+    /// Takes note that the first of the lost packets is sent again, and returns its number and why it was lost.
+    #[inline]
+    pub fn send_lost(&mut self, now_ps: u64, ev: Ev, backoff: Backoff) -> Option<(u64, LossCause)> {
+        let (psn, record) = self.first_lost()?;
+        let cause = record.lost()?;
+        let slot = self.slot(psn);
+        self.lost.remove(&mut self.records, slot);
+        self.transmit(slot, now_ps, ev, backoff);
+        Some((psn, cause))
+    }
+
+    /// Settles every packet below `cumulative`, calling `settled` for those not acknowledged before.
+    ///
+    /// Numbers beyond the next packet count as the next packet; the caller has checked.
+    pub fn on_cumulative(&mut self, cumulative: u64, mut settled: impl FnMut(Settled)) {
+        let end = cumulative.min(self.next_psn);
+        while self.cumulative < end {
+            let psn = self.cumulative;
+            let bit = psn & 63;
+            let count = (64 - bit).min(end - psn);
+            let range = ones(count) << bit;
+            // Bits of settled numbers are zero again by the time their slots are reused.
+            let fresh = self.acked.remove_word(psn - bit, range);
+            self.settle_word(psn - bit, fresh, &mut settled);
+            self.cumulative += count;
+        }
+        self.cumulative = self.acked.remove_run(self.cumulative, self.next_psn);
+    }
+
+    /// Settles the packets whose bits are set, bit `i` of word `w` being `base + 64 w + i`.
+    ///
+    /// Bits outside the numbers in flight are ignored.
+    pub fn on_selective(&mut self, base: u64, bitmap: &[u64; 4], mut settled: impl FnMut(Settled)) {
+        let mut first = base;
+        for &bits in bitmap {
+            if bits != 0 {
+                self.selective_word(first, self.in_flight_bits(first, bits), &mut settled);
+            }
+            first = first.saturating_add(64);
+        }
+        self.cumulative = self.acked.remove_run(self.cumulative, self.next_psn);
+    }
+
+    /// Whether every bit of `bitmap` is below the next packet: nothing claims what was never sent.
+    #[inline]
+    pub fn covers(&self, base: u64, bitmap: &[u64; 4]) -> bool {
+        if base.checked_add(255).is_some_and(|last| last < self.next_psn) {
+            return true;
+        }
+        let Some(word) = bitmap.iter().rposition(|&bits| bits != 0) else { return true };
+        let highest = 64 * word as u64 + 63 - u64::from(bitmap[word].leading_zeros());
+        base.checked_add(highest).is_some_and(|psn| psn < self.next_psn)
+    }
+
+    /// Declares an outstanding packet lost; `false` when it is not outstanding.
+    pub fn on_lost(&mut self, psn: u64, cause: LossCause, place: Lost) -> bool {
+        if !self.is_outstanding(psn) {
+            return false;
+        }
+        let slot = self.slot(psn);
+        self.outstanding.remove(&mut self.records, slot);
+        self.records[slot as usize].state = State::Lost(cause);
+        match place {
+            Lost::First => self.lost.push_front(&mut self.records, slot),
+            Lost::Last => self.lost.push_back(&mut self.records, slot),
+        }
+        true
+    }
+
+    /// The outstanding packet whose last transmission is the oldest.
+    #[inline]
+    pub fn oldest(&self) -> Option<(u64, &Record)> {
+        self.at(self.outstanding.head)
+    }
+
+    /// The lost packet to be sent first.
+    #[inline]
+    pub fn first_lost(&self) -> Option<(u64, &Record)> {
+        self.at(self.lost.head)
+    }
+
+    /// How many transmissions later than the oldest outstanding one have arrived; 0 with nothing outstanding.
+    ///
+    /// A later transmission that is no longer outstanding was acknowledged or, trimmed, reported by the receiver:
+    /// losses by timeout or gap always take the oldest, so they never lie behind it.
+    #[inline]
+    pub fn arrived_after_oldest(&self) -> u64 {
+        let Some((_, record)) = self.oldest() else { return 0 };
+        self.transmissions - record.order - u64::from(self.outstanding.len)
+    }
+
+    /// The record of a packet in flight, unless it is acknowledged.
+    #[inline]
+    pub fn record(&self, psn: u64) -> Option<&Record> {
+        let known = psn >= self.cumulative && psn < self.next_psn && !self.acked.contains(psn);
+        known.then(|| &self.records[self.slot(psn) as usize])
+    }
+
+    /// Whether `psn` is sent, not acknowledged and not declared lost.
+    #[inline]
+    pub fn is_outstanding(&self, psn: u64) -> bool {
+        self.record(psn).is_some_and(|record| record.state == State::Outstanding)
+    }
+
+    /// The lowest number not acknowledged.
+    #[inline]
+    pub fn cumulative(&self) -> u64 {
+        self.cumulative
+    }
+
+    /// The number that the next new packet gets.
+    #[inline]
+    pub fn next_psn(&self) -> u64 {
+        self.next_psn
+    }
+
+    /// Packets outstanding.
+    #[inline]
+    pub fn outstanding(&self) -> u32 {
+        self.outstanding.len
+    }
+
+    /// Packets that wait to be sent again.
+    #[inline]
+    pub fn lost(&self) -> u32 {
+        self.lost.len
+    }
+
+    /// Numbers from the lowest unacknowledged one to the next new one.
+    #[inline]
+    pub fn span(&self) -> u64 {
+        self.next_psn - self.cumulative
+    }
+
+    /// Largest span.
+    #[inline]
+    pub fn capacity(&self) -> u64 {
+        self.records.len() as u64
+    }
+
+    #[inline]
+    fn transmit(&mut self, slot: u32, now_ps: u64, ev: Ev, backoff: Backoff) {
+        let record = &mut self.records[slot as usize];
+        record.sent_ps = now_ps;
+        record.order = self.transmissions;
+        record.ev = ev;
+        record.backoff = backoff;
+        record.state = State::Outstanding;
+        self.transmissions += 1;
+        self.outstanding.push_back(&mut self.records, slot);
+    }
+
+    /// Marks bits that may straddle two words of the ring, since `first` need not be a multiple of 64.
+    #[inline]
+    fn selective_word(&mut self, first: u64, bits: u64, settled: &mut impl FnMut(Settled)) {
+        let shift = first & 63;
+        let aligned = first - shift;
+        self.selective_aligned(aligned, bits << shift, settled);
+        if shift != 0 {
+            self.selective_aligned(aligned.saturating_add(64), bits >> (64 - shift), settled);
+        }
+    }
+
+    #[inline]
+    fn selective_aligned(&mut self, first: u64, bits: u64, settled: &mut impl FnMut(Settled)) {
+        if bits == 0 {
+            return;
+        }
+        let fresh = self.acked.insert_word(first, bits);
+        self.settle_word(first, fresh, settled);
+    }
+
+    #[inline]
+    fn settle_word(&mut self, first: u64, mut fresh: u64, settled: &mut impl FnMut(Settled)) {
+        while fresh != 0 {
+            let psn = first + u64::from(fresh.trailing_zeros());
+            fresh &= fresh - 1;
+            let slot = self.slot(psn);
+            let record = self.records[slot as usize];
+            match record.state {
+                State::Outstanding => self.outstanding.remove(&mut self.records, slot),
+                State::Lost(_) => self.lost.remove(&mut self.records, slot),
+                State::Free => {}
+            }
+            self.records[slot as usize].state = State::Free;
+            settled(Settled { psn, record });
+        }
+    }
+
+    /// Keeps the bits of `bits` whose numbers are in flight, `first` being the number of bit 0.
+    #[inline]
+    fn in_flight_bits(&self, first: u64, bits: u64) -> u64 {
+        if first >= self.next_psn {
+            return 0;
+        }
+        let below = self.cumulative.saturating_sub(first).min(64);
+        let known = (self.next_psn - first).min(64);
+        bits & ones(known) & !ones(below)
+    }
+
+    /// The number and record in a list's slot.
+    #[inline]
+    fn at(&self, slot: u32) -> Option<(u64, &Record)> {
+        let record = self.records.get(slot as usize)?;
+        let ahead = u64::from(slot).wrapping_sub(self.cumulative) & (self.capacity() - 1);
+        Some((self.cumulative + ahead, record))
+    }
+
+    #[inline]
+    fn slot(&self, psn: u64) -> u32 {
+        (psn & (self.capacity() - 1)) as u32
+    }
+}
+
+/// A doubly linked list through the records.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    head: u32,
+    tail: u32,
+    len: u32,
+}
+
+impl List {
+    const EMPTY: Self = Self { head: NONE, tail: NONE, len: 0 };
+
+    #[inline]
+    fn push_back(&mut self, records: &mut [Record], slot: u32) {
+        records[slot as usize].previous = self.tail;
+        records[slot as usize].next = NONE;
+        match self.tail {
+            NONE => self.head = slot,
+            tail => records[tail as usize].next = slot,
+        }
+        self.tail = slot;
+        self.len += 1;
+    }
+
+    #[inline]
+    fn push_front(&mut self, records: &mut [Record], slot: u32) {
+        records[slot as usize].previous = NONE;
+        records[slot as usize].next = self.head;
+        match self.head {
+            NONE => self.tail = slot,
+            head => records[head as usize].previous = slot,
+        }
+        self.head = slot;
+        self.len += 1;
+    }
+
+    #[inline]
+    fn remove(&mut self, records: &mut [Record], slot: u32) {
+        let Record { previous, next, .. } = records[slot as usize];
+        match previous {
+            NONE => self.head = next,
+            previous => records[previous as usize].next = next,
+        }
+        match next {
+            NONE => self.tail = previous,
+            next => records[next as usize].previous = previous,
+        }
+        self.len -= 1;
+    }
+}
+
+/// No slot.
+const NONE: u32 = u32::MAX;
