@@ -1,0 +1,90 @@
+//! What an endpoint is told at construction.
+
+use std::net::IpAddr;
+
+use spray_core::flow::FlowConfig;
+
+/// How an endpoint relates to time and to its link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// A real network: frames are handled when they arrive and leave when window and pacing permit; no virtual times.
+    Real,
+    /// A host of an emulated fabric (`docs/specs/virtual-queue.md`): frames are stamped with the virtual time at which their last
+    /// bit reaches the leaf switch, and arrivals are held until their virtual time has come.
+    Emulated {
+        /// Rate of the host's own link in bits per second, on which its frames leave one after another.
+        link_bps: u64,
+        /// Propagation delay of the host's link in picoseconds, added once to every frame that leaves.
+        link_latency_ps: u64,
+    },
+}
+
+/// The other host: where frames for it go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// Its IP address, of the same family as the endpoint's own.
+    pub address: IpAddr,
+    /// The Ethernet address to send to: the peer's, or that of the next hop.
+    pub mac: [u8; 6],
+}
+
+/// Retransmission of Connect, Accept and Close frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HandshakeConfig {
+    /// Time until the first retransmission in picoseconds; doubles each time, up to eight times this.
+    pub retry_ps: u64,
+    /// Frames sent before giving up, the first included; at least 1.
+    pub attempts: u32,
+}
+
+/// Everything an endpoint is told at construction; all capacities are fixed from then on.
+#[derive(Debug, Clone)]
+pub struct EndpointConfig {
+    /// The endpoint's IP address.
+    pub address: IpAddr,
+    /// The Ethernet address that its frames carry as their source.
+    pub mac: [u8; 6],
+    /// Real or emulated time.
+    pub mode: Mode,
+    /// Parameters of the connections, unless [`Endpoint::connect`](crate::Endpoint::connect) is given others.
+    pub flow: FlowConfig,
+    /// Slots of the connection table, 1 to 65,536. A Connect that finds no slot is refused.
+    pub max_connections: u32,
+    /// Whether to accept connections of others.
+    pub accept: bool,
+    /// Root of all random choices. In [`Mode::Real`] cookies come from the operating system's entropy instead.
+    pub seed: u64,
+    /// Retransmission of Connect, Accept and Close.
+    pub handshake: HandshakeConfig,
+    /// A connection whose peer has been silent for this long, in picoseconds, fails. Probed at a third of it.
+    pub idle_timeout_ps: u64,
+    /// Messages that may wait in one connection, until [`SendError::Full`](super::SendError::Full).
+    pub max_queued_messages: usize,
+    /// How far ahead of its virtual time, in picoseconds, a frame may arrive; others are dropped, lest a forged time hold a frame
+    /// for good. Emulated mode only.
+    pub max_hold_ps: u64,
+    /// Entries of the log of [`spray_core::event::Event`]s; 0 keeps none.
+    pub event_log: usize,
+}
+
+impl EndpointConfig {
+    /// A configuration with the usual limits: 64 connections, accepting, Connect tried 12 times from the flow's initial RTO on.
+    #[must_use]
+    pub fn new(address: IpAddr, mac: [u8; 6], mode: Mode, flow: FlowConfig) -> Self {
+        let handshake = HandshakeConfig { retry_ps: flow.rto.initial_ps, attempts: 12 };
+        Self {
+            address,
+            mac,
+            mode,
+            flow,
+            max_connections: 64,
+            accept: true,
+            seed: 0,
+            handshake,
+            idle_timeout_ps: 10_000_000_000_000,
+            max_queued_messages: 1024,
+            max_hold_ps: 100_000_000_000,
+            event_log: 0,
+        }
+    }
+}

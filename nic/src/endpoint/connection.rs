@@ -1,0 +1,191 @@
+//! One connection: who the peer is, how far the handshake has come, and the two flows.
+
+use std::collections::VecDeque;
+
+use rand_core::RngCore;
+use spray_core::flow::{FlowConfig, Receiver, Sender, Transmit};
+use spray_wire::{self as wire, Body, Common};
+
+use super::{
+    ConnectionId, ConnectionStats, HandshakeConfig, Peer,
+    deadlines::NEVER,
+    log::Log,
+    messages::{Inbox, Outbox},
+    table::PeerKey,
+};
+
+/// How far a connection has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// We sent a Connect.
+    Connecting,
+    /// We sent an Accept, and nothing with our cookie has come back yet: the peer's address may be forged.
+    HalfOpen,
+    /// Data goes both ways.
+    Open,
+    /// We sent a Close.
+    Closing,
+}
+
+/// Retransmission of a handshake frame, with doubling intervals.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Retry {
+    sent: u32,
+    pub(crate) at_ps: u64,
+}
+
+impl Retry {
+    pub(crate) const OFF: Self = Self { sent: 0, at_ps: NEVER };
+
+    /// The first frame is due at `now_ps`.
+    pub(crate) fn start(now_ps: u64) -> Self {
+        Self { sent: 0, at_ps: now_ps }
+    }
+
+    /// Notes that a frame goes now, and sets the time for the next; `false` once there were enough.
+    pub(crate) fn again(&mut self, now_ps: u64, config: &HandshakeConfig) -> bool {
+        if self.sent >= config.attempts {
+            return false;
+        }
+        self.at_ps = now_ps.saturating_add(config.retry_ps.saturating_mul(1 << self.sent.min(3)).max(1));
+        self.sent += 1;
+        true
+    }
+}
+
+/// Sender and receiver, which exist once the peer's limits are known and its address is proven.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    pub(crate) inbox: Inbox,
+}
+
+/// A connection's entry in the table.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) id: ConnectionId,
+    pub(crate) peer: Peer,
+    /// What the peer must put into its frames.
+    pub(crate) cookie: u64,
+    /// The peer's number for this connection, its cookie and its limits; zeros until its Connect or Accept came.
+    pub(crate) remote: wire::Connect,
+    pub(crate) state: State,
+    pub(crate) config: FlowConfig,
+    pub(crate) flow: Option<Box<Flow>>,
+    pub(crate) outbox: Outbox,
+    /// Messages that the sender has not taken yet.
+    pub(crate) backlog: VecDeque<u32>,
+    /// In the queue of connections that may have data to send.
+    pub(crate) ready: bool,
+    /// `close` was called: Close goes when everything is delivered.
+    pub(crate) close_wanted: bool,
+    pub(crate) retry: Retry,
+    /// When the peer was last heard.
+    pub(crate) heard_ps: u64,
+    /// When to look next whether the peer has been silent for long.
+    pub(crate) idle_check_ps: u64,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        id: ConnectionId,
+        peer: Peer,
+        cookie: u64,
+        state: State,
+        config: FlowConfig,
+        now_ps: u64,
+    ) -> Self {
+        Self {
+            id,
+            peer,
+            cookie,
+            remote: wire::Connect::default(),
+            state,
+            config,
+            flow: None,
+            outbox: Outbox::default(),
+            backlog: VecDeque::new(),
+            ready: false,
+            close_wanted: false,
+            retry: Retry::start(now_ps),
+            heard_ps: now_ps,
+            idle_check_ps: NEVER,
+        }
+    }
+
+    pub(crate) fn peer_key(&self) -> PeerKey {
+        (self.peer.address, self.remote.connection, self.remote.cookie)
+    }
+
+    /// Our side of the handshake.
+    pub(crate) fn terms(&self) -> wire::Connect {
+        wire::Connect {
+            connection: self.id.0,
+            cookie: self.cookie,
+            window_packets: self.config.window_packets,
+            max_payload: self.config.payload_bytes,
+            max_data: self.config.max_data_bytes,
+            ack_every: self.config.ack_every,
+        }
+    }
+
+    pub(crate) fn connect_frame(&self) -> Body {
+        Body::Connect(self.terms())
+    }
+
+    pub(crate) fn accept_frame(&self) -> Body {
+        let wire::Connect { connection, cookie, window_packets, max_payload, max_data, ack_every } = self.terms();
+        Body::Accept(wire::Accept { connection, cookie, window_packets, max_payload, max_data, ack_every })
+    }
+
+    /// What every frame to the peer carries.
+    pub(crate) fn common(&self) -> Common {
+        Common { connection: self.remote.connection, cookie: self.remote.cookie, virtual_time_ps: 0 }
+    }
+
+    /// The connection's turn to send; it has another if anything comes out.
+    pub(crate) fn poll_transmit(&mut self, now_ps: u64, rng: &mut impl RngCore, log: &mut Log) -> Option<Transmit> {
+        log.connection = self.id;
+        let transmit = self.flow.as_mut().and_then(|flow| flow.sender.poll_transmit(now_ps, rng, log));
+        self.ready = transmit.is_some();
+        transmit
+    }
+
+    /// Nothing of ours is undelivered.
+    pub(crate) fn is_delivered(&self) -> bool {
+        self.outbox.is_empty() && self.backlog.is_empty()
+    }
+
+    /// Nothing is on its way in either direction.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.is_delivered() && self.flow.as_ref().is_none_or(|flow| flow.inbox.is_empty())
+    }
+
+    pub(crate) fn stats(&self) -> ConnectionStats {
+        self.flow.as_ref().map_or_else(ConnectionStats::default, |flow| ConnectionStats {
+            sender: *flow.sender.stats(),
+            receiver: *flow.receiver.stats(),
+            window_bytes: flow.sender.window_bytes(),
+            in_flight_bytes: flow.sender.in_flight_bytes(),
+        })
+    }
+
+    /// When something is to be done without any frame arriving.
+    ///
+    /// A sender's time that has come does not count while the connection waits for its turn to send: that is what it is due for.
+    pub(crate) fn deadline_ps(&self, now_ps: u64) -> u64 {
+        let handshake = self.retry.at_ps.min(self.idle_check_ps);
+        let Some(flow) = &self.flow else { return handshake };
+        let receiver = flow.receiver.poll_timeout().unwrap_or(NEVER);
+        let sender = match flow.sender.poll_timeout().unwrap_or(NEVER) {
+            at_ps if at_ps > now_ps => at_ps,
+            _ if self.ready => NEVER,
+            _ => now_ps + STUCK_PS,
+        };
+        handshake.min(receiver).min(sender)
+    }
+}
+
+/// A sender whose time has come but that has nothing to do or send is asked again after 1 us rather than at once, for ever.
+const STUCK_PS: u64 = 1_000_000;

@@ -1,0 +1,123 @@
+//! One deadline per connection: an indexed binary heap.
+//!
+//! Every change of a deadline moves its entry, so that there are no stale entries to wake up for: in emulation a spurious event
+//! would make frames late that are not.
+
+/// No deadline.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+const ABSENT: u32 = u32::MAX;
+
+/// A min-heap of connection indices, ordered by (deadline, index), that knows where each index is.
+#[derive(Debug)]
+pub(crate) struct Deadlines {
+    heap: Vec<u32>,
+    position: Vec<u32>,
+    deadline_ps: Vec<u64>,
+}
+
+impl Deadlines {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self {
+            heap: Vec::with_capacity(capacity),
+            position: vec![ABSENT; capacity],
+            deadline_ps: vec![NEVER; capacity],
+        }
+    }
+
+    /// The earliest deadline, [`NEVER`] without any.
+    pub(crate) fn next_ps(&self) -> u64 {
+        self.heap.first().map_or(NEVER, |&index| self.deadline_ps[index as usize])
+    }
+
+    /// Whose deadline is the earliest.
+    pub(crate) fn first(&self) -> Option<u32> {
+        self.heap.first().copied()
+    }
+
+    /// Sets a connection's deadline; [`NEVER`] removes it.
+    pub(crate) fn set(&mut self, index: u32, deadline_ps: u64) {
+        let old = std::mem::replace(&mut self.deadline_ps[index as usize], deadline_ps);
+        match (old == deadline_ps, old == NEVER, deadline_ps == NEVER) {
+            (true, ..) => {}
+            (_, true, _) => self.insert(index),
+            (_, _, true) => self.remove(index),
+            _ if deadline_ps < old => self.rise(self.position[index as usize] as usize),
+            _ => self.sink(self.position[index as usize] as usize),
+        }
+    }
+
+    fn insert(&mut self, index: u32) {
+        self.position[index as usize] = self.heap.len() as u32;
+        self.heap.push(index);
+        self.rise(self.heap.len() - 1);
+    }
+
+    fn remove(&mut self, index: u32) {
+        let at = std::mem::replace(&mut self.position[index as usize], ABSENT) as usize;
+        self.heap.swap_remove(at);
+        if let Some(&moved) = self.heap.get(at) {
+            self.position[moved as usize] = at as u32;
+            self.rise(at);
+            self.sink(self.position[moved as usize] as usize);
+        }
+    }
+
+    fn rise(&mut self, mut at: usize) {
+        while at > 0 && self.before(at, (at - 1) / 2) {
+            self.swap(at, (at - 1) / 2);
+            at = (at - 1) / 2;
+        }
+    }
+
+    fn sink(&mut self, mut at: usize) {
+        loop {
+            let (left, right) = (2 * at + 1, 2 * at + 2);
+            let mut least = at;
+            if left < self.heap.len() && self.before(left, least) {
+                least = left;
+            }
+            if right < self.heap.len() && self.before(right, least) {
+                least = right;
+            }
+            if least == at {
+                return;
+            }
+            self.swap(at, least);
+            at = least;
+        }
+    }
+
+    fn before(&self, a: usize, b: usize) -> bool {
+        let key = |at: usize| (self.deadline_ps[self.heap[at] as usize], self.heap[at]);
+        key(a) < key(b)
+    }
+
+    fn swap(&mut self, a: usize, b: usize) {
+        self.heap.swap(a, b);
+        self.position[self.heap[a] as usize] = a as u32;
+        self.position[self.heap[b] as usize] = b as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_scan(ops in prop::collection::vec((0u32..12, prop_oneof![0u64..40, Just(NEVER)]), 1..200)) {
+            let mut heap = Deadlines::new(12);
+            let mut oracle = [NEVER; 12];
+            for (index, deadline) in ops {
+                heap.set(index, deadline);
+                oracle[index as usize] = deadline;
+                let least = (0..12u32).map(|i| (oracle[i as usize], i)).min().unwrap();
+                prop_assert_eq!(heap.next_ps(), least.0);
+                prop_assert_eq!(heap.first(), (least.0 != NEVER).then_some(least.1));
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What an endpoint tells its user, and the errors of its calls.
+
+use bytes::Bytes;
+use thiserror::Error;
+
+use super::Peer;
+
+/// A connection of one endpoint; never reused for another connection until 65,536 others have had its slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionId(pub(crate) u32);
+
+impl ConnectionId {
+    /// The number that frames to this endpoint carry.
+    #[must_use]
+    pub fn raw(self) -> u32 {
+        self.0
+    }
+}
+
+/// A message of one connection and direction, numbered from 0 in the order of sending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MessageId(pub u32);
+
+/// What happened, in order. Times are virtual times in emulated mode and the caller's clock in real mode, in picoseconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EndpointEvent {
+    /// A connection made by [`Endpoint::connect`](crate::Endpoint::connect) is open.
+    Connected {
+        /// The connection.
+        connection: ConnectionId,
+        /// When its Accept arrived.
+        at_ps: u64,
+    },
+    /// A peer has connected, and proved that it receives what is sent to its address.
+    Accepted {
+        /// The new connection.
+        connection: ConnectionId,
+        /// Who connected.
+        peer: Peer,
+        /// When the proof arrived.
+        at_ps: u64,
+    },
+    /// A message is here, whole; each message is reported once.
+    Received {
+        /// The connection it came on.
+        connection: ConnectionId,
+        /// Its number among the peer's messages.
+        message: MessageId,
+        /// Its bytes.
+        data: Bytes,
+        /// The earliest send timestamp among its packets, on the *sender's* clock (one common clock in emulation).
+        started_ps: u64,
+        /// When its last packet arrived.
+        completed_ps: u64,
+    },
+    /// The peer has acknowledged a whole message.
+    Delivered {
+        /// The connection it went on.
+        connection: ConnectionId,
+        /// Its number, as `send` returned it.
+        message: MessageId,
+        /// When it was handed to the connection.
+        started_ps: u64,
+        /// When the last acknowledgement arrived.
+        at_ps: u64,
+    },
+    /// The connection was closed by either side, with nothing of ours undelivered.
+    Closed {
+        /// The connection, now gone.
+        connection: ConnectionId,
+        /// When.
+        at_ps: u64,
+    },
+    /// The connection has failed; messages that were not reported as delivered may or may not have arrived.
+    Failed {
+        /// The connection, now gone.
+        connection: ConnectionId,
+        /// Why.
+        error: ConnectionError,
+        /// When.
+        at_ps: u64,
+    },
+}
+
+/// Why a connection failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ConnectionError {
+    /// No Accept came in time.
+    #[error("the peer did not answer the connection request")]
+    ConnectTimeout,
+    /// The peer accepts no connections, or no more of them.
+    #[error("the peer refused the connection")]
+    Refused,
+    /// Data stayed unacknowledged for the give-up time.
+    #[error("the peer stopped acknowledging")]
+    PeerUnresponsive,
+    /// Nothing was heard for the idle timeout.
+    #[error("nothing was heard of the peer for the idle timeout")]
+    IdleTimeout,
+    /// The peer does not know the connection, as after a restart.
+    #[error("the peer no longer knows the connection")]
+    Reset,
+    /// The peer closed while messages of ours were undelivered.
+    #[error("the peer closed the connection before everything was delivered")]
+    PeerClosed,
+    /// The peer, or this side, gave up on the connection.
+    #[error("the connection was aborted")]
+    Aborted,
+}
+
+/// Why an endpoint cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ConfigError {
+    /// Full frames would not fit the interface.
+    #[error(
+        "frames of {needed} bytes do not fit: the device sends at most {available} (raise the MTU or lower the payload)"
+    )]
+    FrameTooLong {
+        /// Bytes of a full data frame.
+        needed: usize,
+        /// Bytes that the device can send.
+        available: usize,
+    },
+    /// The connection table's size is out of range.
+    #[error("max_connections is {0}; it must be 1 to 65536")]
+    MaxConnections(u32),
+    /// The emulated link has no rate.
+    #[error("link_bps must not be 0")]
+    LinkRate,
+    /// The path set is empty or too large.
+    #[error("{0} entropy values; 1 to 65535 are possible")]
+    Evs(u32),
+    /// The payload does not fit the frame's 16-bit length, or is zero.
+    #[error("payload_bytes is {0}; it must be 1 to 65000")]
+    Payload(u32),
+    /// The operating system gives no random numbers.
+    #[error("no entropy from the operating system: {0}")]
+    Entropy(String),
+}
+
+/// Why a connection could not be begun.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ConnectError {
+    /// All slots of the connection table are taken.
+    #[error("the connection table is full")]
+    TableFull,
+    /// The peer's address is not of the endpoint's family.
+    #[error("the peer's address is not of the endpoint's IP version")]
+    Family,
+    /// The flow parameters given do not suit the device.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// Why a message was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum SendError {
+    /// The connection does not exist (any more).
+    #[error("no such connection")]
+    Unknown,
+    /// `close` was called before.
+    #[error("the connection is closing")]
+    Closing,
+    /// Too many messages wait already; try again after a `Delivered` event.
+    #[error("too many messages are waiting")]
+    Full,
+    /// The message is longer than `max_message_bytes`.
+    #[error("a message of {bytes} bytes; the longest possible has {max}")]
+    Size {
+        /// Its length.
+        bytes: u64,
+        /// The longest possible.
+        max: u64,
+    },
+}

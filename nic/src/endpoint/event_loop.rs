@@ -1,0 +1,163 @@
+//! The two ways in which an endpoint goes through time.
+
+use super::{Endpoint, Lateness, deadlines::NEVER};
+use crate::device::{Device, FrameId};
+
+/// Arrivals taken from the device at a time.
+pub(super) const RECEIVE_BATCH: usize = 64;
+/// Batches taken in one poll, so that a flood of arrivals cannot keep timers from being looked at.
+const BATCHES_PER_POLL: u32 = 64;
+/// Events handled in one poll in emulated mode. A host that has fallen behind lets the others of its thread catch up in between.
+const EVENTS_PER_POLL: u32 = 256;
+/// Frames sent in one poll in real mode, so that acknowledgements are looked at in between.
+const FRAMES_PER_POLL: u32 = 64;
+
+/// What comes next in virtual time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Next {
+    /// A frame on hold is due. First among equals: what it brings may change what a timer would do.
+    Arrival,
+    /// A timer or a scheduled message is due.
+    Timer,
+    /// The host's link is free, and a connection waits for it.
+    Transmit,
+}
+
+impl<D: Device> Endpoint<D> {
+    /// Real mode: everything happens now.
+    pub(super) fn poll_real(&mut self, now_ps: u64) -> u64 {
+        self.machine.clock_ps = self.machine.clock_ps.max(now_ps);
+        let now_ps = self.machine.clock_ps;
+        for _ in 0..BATCHES_PER_POLL {
+            if self.receive() == 0 {
+                break;
+            }
+            let mut arrivals = std::mem::take(&mut self.arrivals);
+            for arrival in arrivals.drain(..) {
+                self.handle(now_ps, arrival.frame, arrival.len);
+            }
+            self.arrivals = arrivals;
+        }
+        while self.machine.next_timer_ps() <= now_ps {
+            self.machine.on_timer(now_ps);
+            self.send_control(now_ps);
+        }
+        for _ in 0..FRAMES_PER_POLL {
+            if self.machine.ready.is_empty() || !self.link.can_send() {
+                break;
+            }
+            self.transmit(now_ps);
+        }
+        if self.machine.ready.is_empty() { self.machine.next_timer_ps() } else { now_ps }
+    }
+
+    /// Emulated mode: every event at its own virtual time, in order, up to `now_ps`.
+    ///
+    /// So long as the hosts of an emulation lag behind the clock by less than the latency between them, no frame can arrive before
+    /// an event that was handled already, and the emulation is exact however late the events are handled.
+    pub(super) fn poll_emulated(&mut self, now_ps: u64) -> u64 {
+        self.hold_arrivals(now_ps);
+        let mut can_send = true;
+        for _ in 0..EVENTS_PER_POLL {
+            let (at_ps, next) = self.next_event(can_send);
+            if at_ps > now_ps {
+                return at_ps;
+            }
+            self.machine.clock_ps = self.machine.clock_ps.max(at_ps);
+            let at_ps = self.machine.clock_ps;
+            match next {
+                Next::Arrival => {
+                    if let Some(held) = self.held.release() {
+                        self.handle(at_ps, held.frame, held.len);
+                    }
+                }
+                Next::Timer => {
+                    self.machine.on_timer(at_ps);
+                    self.send_control(at_ps);
+                }
+                Next::Transmit if self.link.can_send() => self.transmit(at_ps),
+                Next::Transmit => can_send = false,
+            }
+        }
+        now_ps
+    }
+
+    /// Sends what the last event left in the outlet.
+    pub(super) fn send_control(&mut self, now_ps: u64) {
+        while let Some(control) = self.machine.outlet.pop() {
+            self.link.send(now_ps, &control.envelope, control.common, &control.body, &[]);
+        }
+    }
+
+    fn next_event(&self, can_send: bool) -> (u64, Next) {
+        let waits = can_send && !self.machine.ready.is_empty();
+        let transmit_ps = if waits { self.link.free_ps.max(self.machine.clock_ps) } else { NEVER };
+        let arrival = (self.held.next_due_ps().unwrap_or(NEVER), Next::Arrival);
+        arrival.min((self.machine.next_timer_ps(), Next::Timer)).min((transmit_ps, Next::Transmit))
+    }
+
+    fn receive(&mut self) -> usize {
+        self.link.device.receive(&mut self.arrivals, RECEIVE_BATCH).unwrap_or_else(|_| {
+            self.link.errors += 1;
+            0
+        })
+    }
+
+    /// Puts everything that has arrived on hold.
+    fn hold_arrivals(&mut self, now_ps: u64) {
+        for _ in 0..BATCHES_PER_POLL {
+            let received = self.receive();
+            let mut arrivals = std::mem::take(&mut self.arrivals);
+            for arrival in arrivals.drain(..) {
+                self.hold(now_ps, arrival.frame, arrival.len);
+            }
+            self.arrivals = arrivals;
+            if received < RECEIVE_BATCH {
+                return;
+            }
+        }
+    }
+
+    fn hold(&mut self, now_ps: u64, frame: FrameId, len: u32) {
+        let clock_ps = self.machine.clock_ps;
+        let due_ps = match spray_wire::peek_virtual_time(self.link.device.frame(&frame, len)) {
+            None => return self.handle(clock_ps, frame, len),
+            Some(0) => now_ps,
+            Some(due_ps) => due_ps,
+        };
+        if due_ps.saturating_sub(now_ps) > self.machine.config.max_hold_ps {
+            self.machine.stats.too_early += 1;
+            return self.link.device.release(frame);
+        }
+        self.machine.stats.overdue += u64::from(due_ps < now_ps);
+        record(&mut self.lateness, clock_ps.saturating_sub(due_ps));
+        if let Err(frame) = self.held.hold(due_ps.max(clock_ps), frame, len) {
+            self.machine.stats.hold_overflow += 1;
+            self.link.device.release(frame);
+        }
+    }
+
+    fn handle(&mut self, now_ps: u64, frame: FrameId, len: u32) {
+        match spray_wire::parse(self.link.device.frame(&frame, len)) {
+            Ok(Some(parsed)) => self.machine.on_frame(now_ps, &parsed),
+            Ok(None) => self.machine.stats.not_ours += 1,
+            Err(error) => self.machine.on_malformed(error),
+        }
+        self.link.device.release(frame);
+        self.send_control(now_ps);
+    }
+
+    fn transmit(&mut self, now_ps: u64) {
+        if let Some(data) = self.machine.poll_data(now_ps) {
+            self.link.send(now_ps, &data.envelope, data.common, &data.body, data.payload);
+        }
+        self.send_control(now_ps);
+    }
+}
+
+fn record(lateness: &mut Lateness, late_ps: u64) {
+    match late_ps {
+        0 => lateness.on_time(),
+        _ => lateness.late(late_ps),
+    }
+}

@@ -1,0 +1,248 @@
+//! Connect, Accept, Close and Reset.
+
+use spray_core::flow::{FlowConfig, Receiver, Sender};
+use spray_wire::{self as wire, Body, Close, CloseReason, Common, Frame, Probe, RESET_UNKNOWN_CONNECTION, Reset};
+
+use super::{
+    ConnectError, ConnectionError, ConnectionId, EndpointEvent, Peer,
+    connection::{Connection, Flow, Retry, State},
+    machine::Machine,
+    messages::Inbox,
+    service::KEEP_ALIVE,
+};
+
+impl Machine {
+    /// Takes a slot for a connection to `peer`; its Connect goes at `now_ps`.
+    pub(crate) fn connect(
+        &mut self,
+        now_ps: u64,
+        peer: Peer,
+        config: FlowConfig,
+    ) -> Result<ConnectionId, ConnectError> {
+        if peer.address.is_ipv4() != self.config.address.is_ipv4() {
+            return Err(ConnectError::Family);
+        }
+        self.make_room();
+        let cookie = self.cookie();
+        let make = |id| Connection::new(id, peer, cookie, State::Connecting, config, now_ps);
+        let index = self.table.insert(make).ok_or(ConnectError::TableFull)?;
+        self.deadlines.set(index, now_ps);
+        Ok(self.table.slot(index).ok_or(ConnectError::TableFull)?.id)
+    }
+
+    /// Answers a connection request. Nothing but a slot is spent on it until the peer has proved its address.
+    pub(crate) fn on_connect(&mut self, now_ps: u64, frame: &Frame<'_>, connect: wire::Connect) {
+        let peer = Peer { address: frame.envelope.src, mac: frame.envelope.src_mac };
+        if connect.window_packets == 0 || connect.max_payload == 0 {
+            self.stats.malformed += 1;
+            return;
+        }
+        if let Some(index) = self.table.find_peer(&(peer.address, connect.connection, connect.cookie)) {
+            self.answer_again(index);
+            return;
+        }
+        if self.config.accept {
+            self.make_room();
+        }
+        if !self.config.accept || self.table.is_full() {
+            self.refuse(now_ps, peer, connect);
+            return;
+        }
+        self.half_open(now_ps, peer, connect);
+    }
+
+    /// Takes the peer's limits, and answers so that the peer knows this address to be real.
+    pub(crate) fn on_accept(&mut self, now_ps: u64, index: u32, accept: wire::Accept) {
+        let port = self.any_port();
+        let Some(connection) = self.table.slot(index) else { return };
+        if connection.state == State::Connecting {
+            if accept.window_packets == 0 || accept.max_payload == 0 {
+                self.stats.malformed += 1;
+                return;
+            }
+            let wire::Accept { connection: number, cookie, window_packets, max_payload, max_data, ack_every } = accept;
+            connection.remote =
+                wire::Connect { connection: number, cookie, window_packets, max_payload, max_data, ack_every };
+            let (id, key) = (connection.id, connection.peer_key());
+            self.table.name(key, index);
+            self.open(now_ps, index);
+            self.events.push_back(EndpointEvent::Connected { connection: id, at_ps: now_ps });
+        } else if connection.remote.cookie != accept.cookie {
+            self.stats.unexpected += 1;
+            return;
+        }
+        let Some(connection) = self.table.slot(index) else { return };
+        let probe = Probe { token: KEEP_ALIVE, timestamp_ps: now_ps };
+        self.outlet.push_to(connection, port, Body::Probe(probe));
+    }
+
+    /// A frame with our cookie came back: the peer is where it says it is.
+    pub(crate) fn on_proof(&mut self, now_ps: u64, index: u32) {
+        self.open(now_ps, index);
+        if let Some(connection) = self.table.slot(index) {
+            let (connection, peer) = (connection.id, connection.peer);
+            self.events.push_back(EndpointEvent::Accepted { connection, peer, at_ps: now_ps });
+        }
+    }
+
+    /// The peer closes, or answers our Close.
+    pub(crate) fn on_close(&mut self, now_ps: u64, index: u32, close: Close, port: u16) {
+        let Some(connection) = self.table.slot(index) else { return };
+        if connection.state == State::Connecting {
+            let refused = close.reason == CloseReason::Refused;
+            let error = if refused { ConnectionError::Refused } else { ConnectionError::Aborted };
+            self.fail(now_ps, index, error);
+            return;
+        }
+        if !close.acknowledgement {
+            let answer = connection.close_frame(close.reason, true);
+            self.outlet.push_to(connection, port, answer);
+        } else if connection.state != State::Closing {
+            self.stats.unexpected += 1;
+            return;
+        }
+        match close.reason {
+            _ if connection.state == State::Closing => self.finish(now_ps, index),
+            CloseReason::Done if connection.is_delivered() => self.finish(now_ps, index),
+            CloseReason::Done => self.fail(now_ps, index, ConnectionError::PeerClosed),
+            _ => self.fail(now_ps, index, ConnectionError::Aborted),
+        }
+    }
+
+    /// The peer does not know the connection. Only who holds the peer's cookie can say so.
+    pub(crate) fn on_reset(&mut self, now_ps: u64, frame: &Frame<'_>) {
+        let key = (frame.envelope.src, frame.common.connection, frame.common.cookie);
+        let Some(index) = self.table.find_peer(&key) else {
+            self.stats.unknown_connection += 1;
+            return;
+        };
+        match self.table.slot(index).map(|connection| connection.state) {
+            Some(State::Closing) => self.finish(now_ps, index),
+            Some(State::Open) => self.fail(now_ps, index, ConnectionError::Reset),
+            _ => self.stats.unexpected += 1,
+        }
+    }
+
+    /// Tells the sender of a frame that its connection is unknown: under the frame's own cookie, and not too often.
+    pub(crate) fn send_reset(&mut self, now_ps: u64, frame: &Frame<'_>) {
+        if matches!(frame.body, Body::Close(Close { acknowledgement: true, .. })) {
+            return;
+        }
+        if !self.limit.allow(now_ps) {
+            self.stats.reset_limited += 1;
+            return;
+        }
+        let peer = Peer { address: frame.envelope.src, mac: frame.envelope.src_mac };
+        let common = Common { virtual_time_ps: 0, ..frame.common };
+        let body = Body::Reset(Reset { reason: RESET_UNKNOWN_CONNECTION });
+        self.outlet.push(&peer, common, frame.envelope.src_port, body);
+    }
+
+    /// Begins the close handshake: everything of ours is delivered.
+    pub(crate) fn start_close(&mut self, now_ps: u64, index: u32) {
+        if let Some(connection) = self.table.slot(index) {
+            connection.state = State::Closing;
+            connection.retry = Retry::start(now_ps);
+            self.retransmit_handshake(now_ps, index);
+        }
+    }
+
+    /// Sends the frame that the handshake is waiting to have answered, or gives up.
+    pub(crate) fn retransmit_handshake(&mut self, now_ps: u64, index: u32) {
+        let (port, config) = (self.any_port(), self.config.handshake);
+        let Some(connection) = self.table.slot(index) else { return };
+        let goes_on = connection.retry.again(now_ps, &config);
+        let (state, id) = (connection.state, connection.id);
+        let body = match state {
+            State::Connecting => connection.connect_frame(),
+            State::HalfOpen => connection.accept_frame(),
+            State::Closing => connection.close_frame(CloseReason::Done, false),
+            State::Open => {
+                connection.retry = Retry::OFF;
+                return;
+            }
+        };
+        if goes_on {
+            self.outlet.push_to(connection, port, body);
+            return;
+        }
+        match state {
+            State::Connecting => self.fail(now_ps, index, ConnectionError::ConnectTimeout),
+            // All our data was acknowledged; that the peer is gone meanwhile takes nothing away.
+            State::Closing => self.finish(now_ps, index),
+            State::HalfOpen | State::Open => {
+                self.stats.half_open_expired += 1;
+                self.remove(index);
+                self.half_open.retain(|&other| other != id);
+            }
+        }
+    }
+
+    /// Makes room in a full table by giving up the oldest half-open connection: a flood of requests cannot keep others out for
+    /// longer than a round trip, and never touches open ones.
+    fn make_room(&mut self) {
+        while self.table.is_full()
+            && let Some(id) = self.half_open.pop_front()
+        {
+            if let Some(index) = self.table.find(id)
+                && self.table.slot(index).is_some_and(|connection| connection.state == State::HalfOpen)
+            {
+                self.stats.half_open_evicted += 1;
+                self.remove(index);
+            }
+        }
+    }
+
+    fn half_open(&mut self, now_ps: u64, peer: Peer, connect: wire::Connect) {
+        let (cookie, config) = (self.cookie(), self.config.flow.clone());
+        let make =
+            |id| Connection { remote: connect, ..Connection::new(id, peer, cookie, State::HalfOpen, config, now_ps) };
+        let Some(index) = self.table.insert(make) else { return };
+        self.table.name((peer.address, connect.connection, connect.cookie), index);
+        if self.half_open.len() >= 2 * self.config.max_connections as usize {
+            let table = &self.table;
+            self.half_open.retain(|&id| table.get(id).is_some_and(|connection| connection.state == State::HalfOpen));
+        }
+        if let Some(connection) = self.table.slot(index) {
+            self.half_open.push_back(connection.id);
+        }
+        self.retransmit_handshake(now_ps, index);
+        self.reschedule(now_ps, index);
+    }
+
+    /// A repeated Connect gets the same answer; the timer of our own repetitions goes on as it was.
+    fn answer_again(&mut self, index: u32) {
+        let port = self.any_port();
+        if let Some(connection) = self.table.slot(index) {
+            let accept = connection.accept_frame();
+            self.outlet.push_to(connection, port, accept);
+        }
+    }
+
+    fn refuse(&mut self, now_ps: u64, peer: Peer, connect: wire::Connect) {
+        self.stats.refused += 1;
+        if !self.limit.allow(now_ps) {
+            self.stats.reset_limited += 1;
+            return;
+        }
+        let port = self.any_port();
+        let common = Common { connection: connect.connection, cookie: connect.cookie, virtual_time_ps: 0 };
+        let close = Close { final_psn: 0, reason: CloseReason::Refused, acknowledgement: false };
+        self.outlet.push(&peer, common, port, Body::Close(close));
+    }
+
+    /// Makes the flows, within the limits of both sides.
+    fn open(&mut self, now_ps: u64, index: u32) {
+        let idle_timeout_ps = self.config.idle_timeout_ps;
+        let Some(connection) = self.table.slot(index) else { return };
+        let remote = connection.remote;
+        connection.config.payload_bytes = connection.config.payload_bytes.min(remote.max_payload);
+        let config = &connection.config;
+        let sender = Sender::new(config, remote.window_packets, remote.max_data, &mut self.rng);
+        let flow = Flow { sender, receiver: Receiver::new(config), inbox: Inbox::default() };
+        connection.flow = Some(Box::new(flow));
+        connection.state = State::Open;
+        connection.retry = Retry::OFF;
+        connection.idle_check_ps = now_ps + (idle_timeout_ps / 3).max(1);
+    }
+}

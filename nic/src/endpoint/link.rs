@@ -1,0 +1,134 @@
+//! The device with the host's own link in front of it.
+
+use std::collections::VecDeque;
+
+use spray_wire::{self as wire, Body, Common, Envelope};
+
+use super::{KindCounts, Mode};
+use crate::device::{Device, FrameId};
+
+/// Frames per flush. veth's ring drops silently beyond 256, so that a burst must leave the kernel time to empty it.
+const FRAMES_PER_FLUSH: u32 = 64;
+/// Frames that may wait for room in the tx ring; data is not taken from its sender while any does.
+const MAX_WAITING: usize = 64;
+
+/// Sends frames one after another, stamped as they leave.
+#[derive(Debug)]
+pub(crate) struct Link<D> {
+    pub(crate) device: D,
+    mode: Mode,
+    /// End of the frame in progress on the emulated link.
+    pub(crate) free_ps: u64,
+    pub(crate) sent: KindCounts,
+    pub(crate) control_dropped: u64,
+    pub(crate) stalls: u64,
+    pub(crate) errors: u64,
+    /// Taken before a packet is taken from its sender, so that the packet surely finds a frame.
+    spare: Option<FrameId>,
+    /// Finished frames that found the tx ring full.
+    waiting: VecDeque<(FrameId, u32)>,
+    unflushed: u32,
+}
+
+impl<D: Device> Link<D> {
+    pub(crate) fn new(device: D, mode: Mode) -> Self {
+        Self {
+            device,
+            mode,
+            free_ps: 0,
+            sent: KindCounts::default(),
+            control_dropped: 0,
+            stalls: 0,
+            errors: 0,
+            spare: None,
+            waiting: VecDeque::with_capacity(MAX_WAITING),
+            unflushed: 0,
+        }
+    }
+
+    /// Whether a data frame would find a frame of the device and room; takes the frame.
+    pub(crate) fn can_send(&mut self) -> bool {
+        if self.waiting.is_empty() && self.reserve() {
+            return true;
+        }
+        self.flush();
+        self.send_waiting();
+        let can_send = self.waiting.is_empty() && self.reserve();
+        self.stalls += u64::from(!can_send);
+        can_send
+    }
+
+    /// Sends a frame, if the device has room for it.
+    pub(crate) fn send(&mut self, now_ps: u64, e: &Envelope, common: Common, body: &Body, payload: &[u8]) {
+        if self.waiting.len() >= MAX_WAITING || !self.reserve() {
+            self.control_dropped += 1;
+            return;
+        }
+        let Some(frame) = self.spare.take() else { return };
+        let bytes = wire::header_bytes(e.is_v6(), body.kind()) + payload.len();
+        let common = Common { virtual_time_ps: self.leave(now_ps, bytes as u64), ..common };
+        match wire::emit(self.device.frame_mut(&frame), e, &common, body, payload) {
+            Ok(bytes) => {
+                self.sent.count(body);
+                self.queue(frame, bytes as u32);
+            }
+            // Only a frame longer than the device's, which the construction of endpoint and connection rules out.
+            Err(_) => self.spare = Some(frame),
+        }
+    }
+
+    /// Tells the device of everything queued.
+    pub(crate) fn flush(&mut self) {
+        self.unflushed = 0;
+        if self.device.flush().is_err() {
+            self.errors += 1;
+        }
+    }
+
+    /// Gives the device what it had no room for, as far as it has now.
+    pub(crate) fn send_waiting(&mut self) {
+        while let Some((frame, bytes)) = self.waiting.pop_front() {
+            if let Err(frame) = self.device.transmit(frame, bytes) {
+                self.waiting.push_front((frame, bytes));
+                return;
+            }
+            self.unflushed += 1;
+        }
+    }
+
+    /// Gives every frame back that is held here, for the device to be audited or used by another.
+    pub(crate) fn into_device(mut self) -> D {
+        let waiting = self.waiting.drain(..).map(|(frame, _)| frame);
+        for frame in waiting.chain(self.spare.take()) {
+            self.device.release(frame);
+        }
+        self.device
+    }
+
+    fn queue(&mut self, frame: FrameId, bytes: u32) {
+        self.waiting.push_back((frame, bytes));
+        self.send_waiting();
+        if self.unflushed >= FRAMES_PER_FLUSH {
+            self.flush();
+        }
+    }
+
+    fn reserve(&mut self) -> bool {
+        if self.spare.is_none() {
+            self.spare = self.device.allocate();
+        }
+        self.spare.is_some()
+    }
+
+    /// Puts a frame on the host's link behind the one in progress; returns when its last bit is at the other end, 0 if not emulated.
+    fn leave(&mut self, now_ps: u64, bytes: u64) -> u64 {
+        let Mode::Emulated { link_bps, link_latency_ps } = self.mode else { return 0 };
+        self.free_ps = self.free_ps.max(now_ps) + serialisation_ps(bytes, link_bps);
+        self.free_ps + link_latency_ps
+    }
+}
+
+/// Picoseconds that a frame takes on a link, rounded up so that the link never carries more than its rate.
+pub(crate) fn serialisation_ps(bytes: u64, link_bps: u64) -> u64 {
+    (bytes * 8 * 1_000_000_000_000).div_ceil(link_bps)
+}

@@ -1,0 +1,202 @@
+//! The endpoint without its device: connections, timers, and what is to be sent, all in the time that is passed in.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+};
+
+use bytes::Bytes;
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use spray_core::flow::Transmit;
+use spray_wire::{self as wire, Body, Common, Envelope};
+
+use super::{
+    ConnectionId, EndpointConfig, EndpointEvent, EndpointStats, MessageId, Mode, SendError,
+    connection::State,
+    deadlines::{Deadlines, NEVER},
+    limit::RateLimit,
+    log::Log,
+    outlet::Outlet,
+    table::Table,
+};
+
+/// A data frame that is to be sent; its payload lies in the user's message.
+pub(crate) struct DataFrame<'a> {
+    pub(crate) envelope: Envelope,
+    pub(crate) common: Common,
+    pub(crate) body: Body,
+    pub(crate) payload: &'a [u8],
+}
+
+/// A message that becomes its connection's at a given time: (time, order of calls, connection, message).
+type Scheduled = Reverse<(u64, u64, ConnectionId, u32)>;
+
+/// Everything but the device.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    pub(crate) config: EndpointConfig,
+    pub(crate) table: Table,
+    pub(crate) deadlines: Deadlines,
+    /// Connections that may have data to send, in the order of their turns.
+    pub(crate) ready: VecDeque<u32>,
+    pub(crate) outlet: Outlet,
+    pub(crate) events: VecDeque<EndpointEvent>,
+    /// Half-open connections, oldest first; entries that are no longer half-open are skipped.
+    pub(crate) half_open: VecDeque<ConnectionId>,
+    pub(crate) rng: Xoshiro256PlusPlus,
+    pub(crate) limit: RateLimit,
+    pub(crate) stats: EndpointStats,
+    pub(crate) log: Log,
+    /// The time of the last event, which never goes back.
+    pub(crate) clock_ps: u64,
+    scheduled: BinaryHeap<Scheduled>,
+    schedules: u64,
+}
+
+impl Machine {
+    pub(crate) fn new(config: EndpointConfig) -> Self {
+        let capacity = config.max_connections as usize;
+        Self {
+            table: Table::new(config.max_connections),
+            deadlines: Deadlines::new(capacity),
+            ready: VecDeque::with_capacity(capacity),
+            outlet: Outlet::new(config.mac, config.address),
+            events: VecDeque::with_capacity(2 * capacity),
+            half_open: VecDeque::with_capacity(2 * capacity + 1),
+            rng: Xoshiro256PlusPlus::seed_from_u64(config.seed),
+            limit: RateLimit::default(),
+            stats: EndpointStats::default(),
+            log: Log::new(config.event_log),
+            clock_ps: 0,
+            scheduled: BinaryHeap::new(),
+            schedules: 0,
+            config,
+        }
+    }
+
+    /// A cookie that nobody can guess: from the operating system, or from the seed where a run must repeat.
+    pub(crate) fn cookie(&mut self) -> u64 {
+        match self.config.mode {
+            Mode::Real => getrandom::u64().unwrap_or_else(|_| self.rng.next_u64()),
+            Mode::Emulated { .. } => self.rng.next_u64(),
+        }
+    }
+
+    /// A port for frames that no path was chosen for: random, so that a retransmission takes another path.
+    pub(crate) fn any_port(&mut self) -> u16 {
+        let evs = self.config.flow.path.evs.max(1);
+        wire::ev_port((self.rng.next_u32() % evs) as u16, evs)
+    }
+
+    /// Takes a message that is to become its connection's at `at_ps`, or at the last event's time when that is later.
+    pub(crate) fn schedule(&mut self, id: ConnectionId, data: Bytes, at_ps: u64) -> Result<MessageId, SendError> {
+        let limit = self.config.max_queued_messages;
+        let index = self.table.find(id).ok_or(SendError::Unknown)?;
+        let connection = self.table.slot(index).ok_or(SendError::Unknown)?;
+        let (bytes, max) = (data.len() as u64, connection.config.max_message_bytes);
+        if connection.close_wanted || connection.state == State::Closing {
+            return Err(SendError::Closing);
+        }
+        if bytes > max {
+            return Err(SendError::Size { bytes, max });
+        }
+        if connection.outbox.len() >= limit {
+            return Err(SendError::Full);
+        }
+        let message = connection.outbox.push(data, at_ps);
+        self.scheduled.push(Reverse((at_ps, self.schedules, id, message)));
+        self.schedules += 1;
+        Ok(MessageId(message))
+    }
+
+    /// When a timer or a scheduled message is next due.
+    pub(crate) fn next_timer_ps(&self) -> u64 {
+        self.deadlines.next_ps().min(self.next_scheduled_ps())
+    }
+
+    /// Does one of the things due at `now_ps`.
+    pub(crate) fn on_timer(&mut self, now_ps: u64) {
+        if self.deadlines.next_ps() <= now_ps {
+            if let Some(index) = self.deadlines.first() {
+                self.on_deadline(now_ps, index);
+            }
+        } else if self.next_scheduled_ps() <= now_ps
+            && let Some(Reverse((at_ps, _, id, message))) = self.scheduled.pop()
+        {
+            self.start_message(now_ps, at_ps, id, message);
+        }
+    }
+
+    /// The next data frame of the connection whose turn it is; probes met on the way go to the outlet.
+    pub(crate) fn poll_data(&mut self, now_ps: u64) -> Option<DataFrame<'_>> {
+        while let Some(index) = self.ready.pop_front() {
+            let Some(connection) = self.table.slot(index) else { continue };
+            let transmit = connection.poll_transmit(now_ps, &mut self.rng, &mut self.log);
+            if transmit.is_some() {
+                self.ready.push_back(index);
+            }
+            self.deadlines.set(index, connection.deadline_ps(now_ps));
+            let evs = connection.config.path.evs;
+            match transmit {
+                None => {}
+                Some(Transmit::Probe { probe, ev }) => {
+                    self.outlet.push_to(connection, wire::ev_port(ev, evs), Body::Probe(probe));
+                }
+                Some(Transmit::Data { data, ev }) => {
+                    let envelope = self.outlet.data_envelope(&connection.peer, wire::ev_port(ev, evs));
+                    return self.data_frame(index, envelope, data);
+                }
+            }
+        }
+        None
+    }
+
+    fn data_frame(&mut self, index: u32, envelope: Envelope, data: wire::Data) -> Option<DataFrame<'_>> {
+        let connection = self.table.slot(index)?;
+        let common = connection.common();
+        let start = data.offset as usize;
+        let payload = match usize::from(data.payload_bytes) {
+            0 => &[],
+            bytes => connection.outbox.get(data.message)?.data.get(start..start + bytes)?,
+        };
+        Some(DataFrame { envelope, common, body: Body::Data(data), payload })
+    }
+
+    /// The user has taken `bytes` of what a connection received.
+    pub(crate) fn on_consumed(&mut self, id: ConnectionId, bytes: u64) {
+        let Some(index) = self.table.find(id) else { return };
+        if let Some(flow) = self.table.slot(index).and_then(|connection| connection.flow.as_mut()) {
+            flow.receiver.consumed(bytes);
+            self.nudge(index);
+        }
+    }
+
+    /// Gives a connection a turn to send.
+    pub(crate) fn make_ready(&mut self, index: u32) {
+        if let Some(connection) = self.table.slot(index)
+            && !std::mem::replace(&mut connection.ready, true)
+        {
+            self.ready.push_back(index);
+        }
+    }
+
+    /// Looks after a connection soon, at the last event's time: for what the user did, which has no time of its own.
+    pub(crate) fn nudge(&mut self, index: u32) {
+        self.deadlines.set(index, self.clock_ps);
+    }
+
+    fn next_scheduled_ps(&self) -> u64 {
+        self.scheduled.peek().map_or(NEVER, |Reverse((at_ps, ..))| *at_ps)
+    }
+
+    fn start_message(&mut self, now_ps: u64, at_ps: u64, id: ConnectionId, message: u32) {
+        let Some(index) = self.table.find(id) else { return };
+        let Some(connection) = self.table.slot(index) else { return };
+        if let Some(outgoing) = connection.outbox.get_mut(message) {
+            outgoing.started_ps = at_ps.min(now_ps);
+        }
+        connection.backlog.push_back(message);
+        self.service(now_ps, index);
+    }
+}

@@ -1,0 +1,236 @@
+//! Endpoints: many connections over one device.
+//!
+//! An endpoint is a state machine around a device: [`Endpoint::poll`] takes what arrived, does what is due, sends what may be sent,
+//! and says when it wants to be called again. Users hand it messages with [`Endpoint::send`] and take what happened with
+//! [`Endpoint::poll_event`].
+//!
+//! | file | content |
+//! |---|---|
+//! | `machine` | the endpoint without its device; `input`, `service` and `handshake` are its parts |
+//! | `link` | the device with the host's own link in front of it |
+//! | `table`, `connection` | the bounded connection table and its entries |
+//! | `deadlines` | one timer per connection |
+//! | `messages` | where payload is read from and written to |
+
+mod config;
+mod connection;
+mod deadlines;
+mod event;
+mod event_loop;
+mod handshake;
+mod input;
+mod limit;
+mod link;
+mod log;
+mod machine;
+mod messages;
+mod outlet;
+mod service;
+mod stats;
+mod table;
+
+use bytes::Bytes;
+use spray_core::flow::FlowConfig;
+use spray_wire::{self as wire, CloseReason, Kind};
+
+pub use self::{
+    config::{EndpointConfig, HandshakeConfig, Mode, Peer},
+    event::{ConfigError, ConnectError, ConnectionError, ConnectionId, EndpointEvent, MessageId, SendError},
+    log::LogEntry,
+    stats::{ConnectionStats, EndpointStats, KindCounts, Lateness},
+};
+use self::{deadlines::NEVER, link::Link, machine::Machine};
+use crate::{
+    device::{Device, Received},
+    wheel::ReleaseWheel,
+};
+
+/// Many connections over one device.
+#[derive(Debug)]
+pub struct Endpoint<D> {
+    machine: Machine,
+    link: Link<D>,
+    held: ReleaseWheel,
+    arrivals: Vec<Received>,
+    lateness: Lateness,
+    polled_ps: u64,
+}
+
+impl<D: Device> Endpoint<D> {
+    /// An endpoint on `device`, which from now on belongs to it.
+    ///
+    /// # Errors
+    /// When the configuration is out of range or its frames do not fit the device.
+    pub fn new(device: D, config: EndpointConfig) -> Result<Self, ConfigError> {
+        check(&config, &device)?;
+        let frames = device.census().total;
+        Ok(Self {
+            link: Link::new(device, config.mode),
+            machine: Machine::new(config),
+            held: ReleaseWheel::new(frames),
+            arrivals: Vec::with_capacity(event_loop::RECEIVE_BATCH),
+            lateness: Lateness::new(),
+            polled_ps: 0,
+        })
+    }
+
+    /// Begins a connection to `peer` at `now_ps`; [`EndpointEvent::Connected`] or [`EndpointEvent::Failed`] will follow.
+    ///
+    /// Messages may be sent at once; they wait. Without `flow` the endpoint's own parameters hold.
+    ///
+    /// # Errors
+    /// When no slot is free, or the parameters do not fit.
+    pub fn connect(&mut self, now_ps: u64, peer: Peer, flow: Option<FlowConfig>) -> Result<ConnectionId, ConnectError> {
+        let flow = flow.unwrap_or_else(|| self.machine.config.flow.clone());
+        check_flow(&flow, self.machine.config.address.is_ipv6(), &self.link.device)?;
+        self.machine.connect(now_ps, peer, flow)
+    }
+
+    /// Sends a message, from the time of the last poll on; [`EndpointEvent::Delivered`] will follow.
+    ///
+    /// # Errors
+    /// When the connection does not exist or is closing, when too much is waiting, or when the message is too long.
+    pub fn send(&mut self, connection: ConnectionId, data: Bytes) -> Result<MessageId, SendError> {
+        self.send_at(connection, data, self.polled_ps)
+    }
+
+    /// Sends a message from `at_ps` on, as [`send`](Self::send): for workloads whose times are known beforehand.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn send_at(&mut self, connection: ConnectionId, data: Bytes, at_ps: u64) -> Result<MessageId, SendError> {
+        self.machine.schedule(connection, data, at_ps)
+    }
+
+    /// Closes a connection once everything sent is delivered; [`EndpointEvent::Closed`] will follow. No more can be sent.
+    pub fn close(&mut self, connection: ConnectionId) {
+        let Some(index) = self.machine.table.find(connection) else { return };
+        if let Some(connection) = self.machine.table.slot(index) {
+            connection.close_wanted = true;
+        }
+        self.machine.nudge(index);
+    }
+
+    /// Ends a connection at once and tells the peer; [`EndpointEvent::Failed`] will follow on both sides.
+    pub fn abort(&mut self, connection: ConnectionId) {
+        if let Some(index) = self.machine.table.find(connection) {
+            self.machine.give_up(self.polled_ps, index, ConnectionError::Aborted, CloseReason::Aborted);
+        }
+    }
+
+    /// Takes what arrived, does what is due up to `now_ps`, sends what may be sent.
+    ///
+    /// Returns when to call again at the latest; earlier when the device has something. `None`: only an arrival or the user can
+    /// cause anything.
+    pub fn poll(&mut self, now_ps: u64) -> Option<u64> {
+        self.polled_ps = self.polled_ps.max(now_ps);
+        self.send_control(self.machine.clock_ps);
+        self.link.send_waiting();
+        let next_ps = match self.machine.config.mode {
+            Mode::Real => self.poll_real(now_ps),
+            Mode::Emulated { .. } => self.poll_emulated(now_ps),
+        };
+        self.link.flush();
+        (next_ps != NEVER).then_some(next_ps)
+    }
+
+    /// What happened, oldest first. Taking a received message lets the peer send that much more.
+    pub fn poll_event(&mut self) -> Option<EndpointEvent> {
+        let event = self.machine.events.pop_front()?;
+        if let EndpointEvent::Received { connection, data, .. } = &event {
+            self.machine.on_consumed(*connection, data.len() as u64);
+        }
+        Some(event)
+    }
+
+    /// Entries of the event log since the last call; see [`EndpointConfig::event_log`].
+    pub fn drain_log(&mut self) -> impl Iterator<Item = LogEntry> {
+        self.machine.log.drain()
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn stats(&self) -> EndpointStats {
+        EndpointStats {
+            sent: self.link.sent,
+            control_dropped: self.link.control_dropped,
+            transmit_stalls: self.link.stalls,
+            device_errors: self.link.errors,
+            log_overflow: self.machine.log.overflow,
+            late: self.lateness.late_frames(),
+            ..self.machine.stats
+        }
+    }
+
+    /// What was counted of one connection, which may have ended.
+    #[must_use]
+    pub fn connection_stats(&self, connection: ConnectionId) -> Option<ConnectionStats> {
+        self.machine.table.stats(connection)
+    }
+
+    /// How late frames were handled; emulated mode only.
+    #[must_use]
+    pub fn lateness(&self) -> &Lateness {
+        &self.lateness
+    }
+
+    /// Connections that exist, half-open ones included.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.machine.table.len()
+    }
+
+    /// Whether no connection has anything undelivered or half received, no message is scheduled and no frame is on hold.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.held.is_empty() && self.machine.table.iter().all(connection::Connection::is_idle)
+    }
+
+    /// The endpoint's own parameters.
+    #[must_use]
+    pub fn config(&self) -> &EndpointConfig {
+        &self.machine.config
+    }
+
+    /// The device, for its counters.
+    #[must_use]
+    pub fn device(&self) -> &D {
+        &self.link.device
+    }
+
+    /// Ends the endpoint without a word to its peers, and gives the device back with no frame held.
+    #[must_use]
+    pub fn into_device(mut self) -> D {
+        while let Some(held) = self.held.release() {
+            self.link.device.release(held.frame);
+        }
+        self.link.into_device()
+    }
+}
+
+fn check<D: Device>(config: &EndpointConfig, device: &D) -> Result<(), ConfigError> {
+    if !(1..=65_536).contains(&config.max_connections) {
+        return Err(ConfigError::MaxConnections(config.max_connections));
+    }
+    match config.mode {
+        Mode::Emulated { link_bps: 0, .. } => return Err(ConfigError::LinkRate),
+        Mode::Emulated { .. } => {}
+        Mode::Real => drop(getrandom::u64().map_err(|error| ConfigError::Entropy(error.to_string()))?),
+    }
+    check_flow(&config.flow, config.address.is_ipv6(), device)
+}
+
+fn check_flow<D: Device>(flow: &FlowConfig, v6: bool, device: &D) -> Result<(), ConfigError> {
+    if !(1..=wire::MAX_EVS).contains(&flow.path.evs) {
+        return Err(ConfigError::Evs(flow.path.evs));
+    }
+    if !(1..=MAX_PAYLOAD).contains(&flow.payload_bytes) {
+        return Err(ConfigError::Payload(flow.payload_bytes));
+    }
+    let needed = wire::header_bytes(v6, Kind::Data) + flow.payload_bytes as usize;
+    let available = device.max_frame();
+    if needed > available { Err(ConfigError::FrameTooLong { needed, available }) } else { Ok(()) }
+}
+
+/// Payload that fits a UDP datagram with all headers.
+const MAX_PAYLOAD: u32 = 65_000;

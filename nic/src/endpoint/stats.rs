@@ -1,0 +1,190 @@
+//! What an endpoint counts.
+
+use hdrhistogram::Histogram;
+use spray_core::flow::{ReceiverStats, SenderStats};
+use spray_wire::Body;
+
+/// Frames by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KindCounts {
+    /// Data, retransmissions and trimmed frames included.
+    pub data: u64,
+    /// Acknowledgements.
+    pub ack: u64,
+    /// Negative acknowledgements of trimmed frames.
+    pub nack: u64,
+    /// Connection requests.
+    pub connect: u64,
+    /// Answers to them.
+    pub accept: u64,
+    /// Closes and their acknowledgements.
+    pub close: u64,
+    /// Resets.
+    pub reset: u64,
+    /// Probes and keep-alives.
+    pub probe: u64,
+    /// Answers to them.
+    pub probe_ack: u64,
+}
+
+impl KindCounts {
+    /// All kinds together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        let Self { data, ack, nack, connect, accept, close, reset, probe, probe_ack } = self;
+        data + ack + nack + connect + accept + close + reset + probe + probe_ack
+    }
+
+    pub(crate) fn count(&mut self, body: &Body) {
+        let counter = match body {
+            Body::Data(_) => &mut self.data,
+            Body::Ack(_) => &mut self.ack,
+            Body::Nack(_) => &mut self.nack,
+            Body::Connect(_) => &mut self.connect,
+            Body::Accept(_) => &mut self.accept,
+            Body::Close(_) => &mut self.close,
+            Body::Reset(_) => &mut self.reset,
+            Body::Probe(_) => &mut self.probe,
+            Body::ProbeAck(_) => &mut self.probe_ack,
+        };
+        *counter += 1;
+    }
+}
+
+/// What an endpoint has counted since it was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EndpointStats {
+    /// Frames put on the link.
+    pub sent: KindCounts,
+    /// Frames that parsed, whether or not they were accepted.
+    pub received: KindCounts,
+    /// Data frames received that a switch had trimmed.
+    pub trimmed: u64,
+    /// Arrivals that are not of this protocol.
+    pub not_ours: u64,
+    /// Arrivals for another address.
+    pub wrong_address: u64,
+    /// Arrivals too short, too long or of an unknown version or kind.
+    pub malformed: u64,
+    /// Arrivals whose header or payload checksum does not match.
+    pub checksum: u64,
+    /// Arrivals for a connection that this endpoint does not have.
+    pub unknown_connection: u64,
+    /// Arrivals for a connection of ours with another cookie, or from another address than its peer's.
+    pub wrong_cookie: u64,
+    /// Arrivals of a kind that the connection's state has no use for.
+    pub unexpected: u64,
+    /// Data that had arrived before.
+    pub duplicates: u64,
+    /// Data beyond the window or the flow-control limit.
+    pub out_of_window: u64,
+    /// Data whose message, offset or length contradict each other or what arrived before.
+    pub invalid: u64,
+    /// Connection requests refused, as the table was full or accepting is off.
+    pub refused: u64,
+    /// Half-open connections given up to make room for another.
+    pub half_open_evicted: u64,
+    /// Half-open connections whose peer never proved its address.
+    pub half_open_expired: u64,
+    /// Resets and refusals not sent because of their rate limit.
+    pub reset_limited: u64,
+    /// Frames handled after their virtual time had passed for this host; see [`Lateness`].
+    pub late: u64,
+    /// Frames that arrived after their virtual time by the clock, late or not.
+    pub overdue: u64,
+    /// Frames dropped because their virtual time was too far ahead.
+    pub too_early: u64,
+    /// Arrivals dropped because no more could be held; a testbed loss.
+    pub hold_overflow: u64,
+    /// Control frames lost because the device had no frame free or no room; a testbed loss.
+    pub control_dropped: u64,
+    /// Times that data had to wait because the device had no frame free or no room.
+    pub transmit_stalls: u64,
+    /// Errors of the device on receiving or flushing; the interface is down or gone.
+    pub device_errors: u64,
+    /// Entries that the event log had no room for.
+    pub log_overflow: u64,
+}
+
+/// Counters of one connection.
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct ConnectionStats {
+    /// What its sender counted.
+    pub sender: SenderStats,
+    /// What its receiver counted.
+    pub receiver: ReceiverStats,
+    /// The sender's window in bytes.
+    pub window_bytes: u64,
+    /// Bytes on their way.
+    pub in_flight_bytes: u64,
+}
+
+/// How late the late frames were, in picoseconds of scenario time.
+#[derive(Debug, Clone)]
+pub struct Lateness {
+    histogram: Histogram<u64>,
+    frames: u64,
+}
+
+impl Lateness {
+    /// Longest lateness told apart: 10 s of scenario time; longer ones count as that.
+    const MAX_PS: u64 = 10_000_000_000_000;
+
+    pub(crate) fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, Self::MAX_PS, 2).expect("constant bounds are valid");
+        Self { histogram, frames: 0 }
+    }
+
+    pub(crate) fn on_time(&mut self) {
+        self.frames += 1;
+    }
+
+    pub(crate) fn late(&mut self, by_ps: u64) {
+        self.frames += 1;
+        self.histogram.saturating_record(by_ps.max(1));
+    }
+
+    /// Adds another endpoint's.
+    pub fn merge(&mut self, other: &Self) {
+        self.histogram.add(&other.histogram).expect("all have the same bounds");
+        self.frames += other.frames;
+    }
+
+    /// Frames that were held or late.
+    #[must_use]
+    pub fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Late frames.
+    #[must_use]
+    pub fn late_frames(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The lateness that a share `quantile` (0 to 1) of *all* frames did not exceed; 0 when so many were on time.
+    #[must_use]
+    pub fn quantile_ps(&self, quantile: f64) -> u64 {
+        let on_time = self.frames - self.histogram.len();
+        let rank = (quantile * self.frames as f64).ceil() as u64;
+        if self.histogram.is_empty() || rank <= on_time {
+            return 0;
+        }
+        self.histogram.value_at_quantile((rank - on_time) as f64 / self.histogram.len() as f64)
+    }
+
+    /// The largest lateness.
+    #[must_use]
+    pub fn max_ps(&self) -> u64 {
+        self.histogram.max()
+    }
+}
+
+impl Default for Lateness {
+    fn default() -> Self {
+        Self::new()
+    }
+}

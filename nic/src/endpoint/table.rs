@@ -1,0 +1,103 @@
+//! The connection table: a fixed number of slots, reused in the order in which they became free.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    net::IpAddr,
+};
+
+use super::{ConnectionId, ConnectionStats, connection::Connection};
+
+/// What tells connections of peers apart: the peer's address, and its own number and cookie for the connection.
+pub(crate) type PeerKey = (IpAddr, u32, u64);
+
+/// One slot: a connection, or what is remembered of the last one.
+#[derive(Debug, Default)]
+struct Slot {
+    generation: u16,
+    connection: Option<Box<Connection>>,
+    last: Option<(ConnectionId, ConnectionStats)>,
+}
+
+/// All connections of an endpoint.
+#[derive(Debug)]
+pub(crate) struct Table {
+    slots: Vec<Slot>,
+    free: VecDeque<u32>,
+    by_peer: HashMap<PeerKey, u32>,
+}
+
+impl Table {
+    pub(crate) fn new(capacity: u32) -> Self {
+        Self {
+            slots: (0..capacity).map(|_| Slot::default()).collect(),
+            free: (0..capacity).collect(),
+            by_peer: HashMap::with_capacity(capacity as usize),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.free.is_empty()
+    }
+
+    /// The connection in a slot.
+    pub(crate) fn slot(&mut self, index: u32) -> Option<&mut Connection> {
+        self.slots.get_mut(index as usize)?.connection.as_deref_mut()
+    }
+
+    /// The slot that a connection number means, if that very connection is still there.
+    pub(crate) fn find(&self, id: ConnectionId) -> Option<u32> {
+        let index = id.0 & 0xffff;
+        let connection = self.slots.get(index as usize)?.connection.as_ref()?;
+        (connection.id == id).then_some(index)
+    }
+
+    pub(crate) fn get(&self, id: ConnectionId) -> Option<&Connection> {
+        self.slots.get(self.find(id)? as usize)?.connection.as_deref()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Connection> {
+        self.slots.iter().filter_map(|slot| slot.connection.as_deref())
+    }
+
+    /// The slot of the connection that a peer calls so.
+    pub(crate) fn find_peer(&self, key: &PeerKey) -> Option<u32> {
+        self.by_peer.get(key).copied()
+    }
+
+    /// Makes a connection known under its peer's number and cookie, once they are known.
+    pub(crate) fn name(&mut self, key: PeerKey, index: u32) {
+        self.by_peer.insert(key, index);
+    }
+
+    /// Puts a connection, made for the number it will have, into a free slot.
+    pub(crate) fn insert(&mut self, make: impl FnOnce(ConnectionId) -> Connection) -> Option<u32> {
+        let index = self.free.pop_front()?;
+        let slot = &mut self.slots[index as usize];
+        let id = ConnectionId(u32::from(slot.generation) << 16 | index);
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.connection = Some(Box::new(make(id)));
+        Some(index)
+    }
+
+    /// Takes a connection out; its counters stay until the slot's next connection ends.
+    pub(crate) fn remove(&mut self, index: u32) -> Option<Box<Connection>> {
+        let slot = self.slots.get_mut(index as usize)?;
+        let connection = slot.connection.take()?;
+        slot.last = Some((connection.id, connection.stats()));
+        self.by_peer.remove(&connection.peer_key());
+        self.free.push_back(index);
+        Some(connection)
+    }
+
+    pub(crate) fn stats(&self, id: ConnectionId) -> Option<ConnectionStats> {
+        let slot = self.slots.get((id.0 & 0xffff) as usize)?;
+        match &slot.connection {
+            Some(connection) if connection.id == id => Some(connection.stats()),
+            _ => slot.last.filter(|(last, _)| *last == id).map(|(_, stats)| stats),
+        }
+    }
+}
