@@ -5,7 +5,7 @@
 use std::hint::black_box;
 use std::net::IpAddr;
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, Throughput};
 use spray_wire::{Ack, Body, Common, Data, Ecn, Envelope, Kind, emit, emit_in_place, header_bytes, parse};
 
 /// Payload of a full data frame, in bytes.
@@ -65,5 +65,8 @@ fn frames(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, frames);
-criterion_main!(benches);
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    frames(&mut criterion);
+    criterion.final_summary();
+}

@@ -17,17 +17,16 @@ pub const fn fold(sum: u64) -> u16 {
 /// Add the 16-bit words of `bytes` to `sum` (an odd last byte counts as the high byte of a word).
 #[inline]
 pub fn add(sum: u64, bytes: &[u8]) -> u64 {
-    // Words of 32 bits: 2^16 == 1 modulo 2^16 - 1, so that they fold to the same value, in half the additions.
+    // Words of 32 bits: 2^16 == 1 modulo 2^16 - 1, so that they fold to the same value in half the additions. In the
+    // machine's byte order: swapping the bytes of every word swaps those of the sum (RFC 1071 §2 (B)), once.
     let (words, rest) = bytes.as_chunks::<4>();
-    let mut sum = sum;
-    for word in words {
-        sum += u32::from_be_bytes(*word) as u64;
-    }
     let mut last = [0; 4];
     for (to, from) in last.iter_mut().zip(rest) {
         *to = *from;
     }
-    sum + u32::from_be_bytes(last) as u64
+    let swapped =
+        words.iter().fold(u32::from_ne_bytes(last) as u64, |sum, word| sum + u32::from_ne_bytes(*word) as u64);
+    sum + u16::from_be(fold(swapped)) as u64
 }
 
 /// Return a checksum after one 16-bit word under it changed (RFC 1624 eqn. 3).
