@@ -3,4 +3,6 @@
 pub mod fabric;
 pub mod report;
 pub mod results;
+pub mod scenario;
 pub mod topology;
+pub mod workload;

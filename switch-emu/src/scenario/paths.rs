@@ -1,0 +1,161 @@
+//! What paths through the fabric amount to: round-trip times, windows, how long a run may last.
+
+use std::sync::OnceLock;
+
+use spray_core::cc::CcConfig;
+use spray_core::cc::CcKind;
+use spray_core::flow::FlowConfig;
+use spray_core::loss::RtoConfig;
+use spray_core::path::{BalancerKind, PathConfig};
+use spray_wire::Kind;
+
+use super::Scenario;
+use crate::topology::{groups, hops};
+use crate::workload::Flow;
+
+/// Base round-trip times between hosts over a healthy fabric.
+#[derive(Debug, Clone)]
+pub struct Paths {
+    groups: Vec<Vec<Vec<usize>>>,
+    longest_ps: OnceLock<u64>,
+}
+
+/// Headers and checksum of an Ethernet frame do not count: rates and sizes are those of the frame as sockets see it.
+impl Scenario {
+    /// Bytes of all headers of a data frame.
+    pub fn header_bytes(&self) -> u32 {
+        spray_wire::header_bytes(self.transport.v6, Kind::Data) as u32
+    }
+
+    /// Bytes of a full data frame.
+    pub fn packet_bytes(&self) -> u32 {
+        self.header_bytes() + self.transport.payload_bytes
+    }
+
+    /// Round-trip time of a full packet and its ACK between two hosts in an empty fabric, serialisation included.
+    pub fn pair_rtt_ps(&self, paths: &Paths, from: usize, to: usize) -> u64 {
+        let ack_bytes = spray_wire::header_bytes(self.transport.v6, Kind::Ack) as u32;
+        let way = |from, to, bytes: u32| -> u64 {
+            let time = |link: usize| {
+                let link = &self.network.links[link];
+                let switch_ps = match link.from {
+                    crate::fabric::Node::Switch(switch) => self.network.switches[switch].latency_ps,
+                    crate::fabric::Node::Host(_) => 0,
+                };
+                link.latency_ps + switch_ps + serialisation_ps(bytes, link.rate_bps)
+            };
+            hops(&self.network, &paths.groups, from, to).into_iter().map(time).sum()
+        };
+        way(from, to, self.packet_bytes()) + way(to, from, ack_bytes)
+    }
+
+    /// The shortest paths of the healthy fabric.
+    pub fn paths(&self) -> Paths {
+        Paths { groups: groups(&self.network, |_| true), longest_ps: OnceLock::new() }
+    }
+
+    /// The longest base round-trip time between any two hosts.
+    pub fn base_rtt_ps(&self) -> u64 {
+        self.longest_rtt_ps(&self.paths())
+    }
+
+    /// As [`Scenario::base_rtt_ps`], computed once per `paths`.
+    pub fn longest_rtt_ps(&self, paths: &Paths) -> u64 {
+        *paths.longest_ps.get_or_init(|| {
+            // One host of each leaf and rate stands for all like it.
+            let mut like: Vec<(usize, u64, u64)> = Vec::new();
+            let mut hosts = Vec::new();
+            for host in 0..self.network.hosts.len() {
+                let link = &self.network.links[self.network.uplink(host)];
+                let key = (self.network.leaf_of(host), link.rate_bps, link.latency_ps);
+                if !like.contains(&key) {
+                    like.push(key);
+                    hosts.push(host);
+                }
+            }
+            if hosts.len() == 1 {
+                return self.pair_rtt_ps(paths, 0, 1);
+            }
+            let pairs = hosts.iter().flat_map(|from| hosts.iter().map(move |to| (*from, *to)));
+            pairs.map(|(from, to)| self.pair_rtt_ps(paths, from, to)).max().unwrap_or(0)
+        })
+    }
+
+    /// How the connection from host `from` to host `to` works under `balancer`.
+    pub fn flow_config(&self, paths: &Paths, balancer: BalancerKind, from: usize, to: usize) -> FlowConfig {
+        let transport = &self.transport;
+        let base_rtt_ps = self.pair_rtt_ps(paths, from, to);
+        let link_bps = self.network.links[self.network.uplink(from)].rate_bps;
+        let packet_bytes = self.packet_bytes();
+        let mut cc = CcConfig { kind: transport.cc, ..CcConfig::for_path(base_rtt_ps, link_bps, packet_bytes) };
+        cc.fixed_rate_bps = transport.fixed_bps.unwrap_or(link_bps);
+        if transport.cc == CcKind::FixedRate {
+            cc.max_window_bytes = u64::MAX;
+        }
+        cc.max_window_bytes = transport.max_window_bytes.unwrap_or(cc.max_window_bytes);
+        cc.initial_window_bytes = transport.initial_window_bytes.unwrap_or(cc.initial_window_bytes);
+        let bdp_bytes = spray_core::cc::bdp_bytes(base_rtt_ps, link_bps);
+        let bdp_packets = (bdp_bytes.div_ceil(u64::from(packet_bytes)) as u32).max(1);
+        let path = PathConfig {
+            evs: transport.evs,
+            trimming: self.queue.trimming,
+            reps: transport.reps,
+            ..PathConfig::new(balancer, base_rtt_ps, bdp_packets)
+        };
+        let largest = self.flows(self.seed).iter().map(|flow| flow.bytes).max().unwrap_or(0).max(1 << 20);
+        FlowConfig {
+            window_packets: transport.window_packets,
+            ack_every: transport.ack_every,
+            ack_delay_ps: transport.ack_delay_ps.unwrap_or(base_rtt_ps / 4),
+            rto: self.rto(base_rtt_ps),
+            sack_gap_packets: transport.sack_gap_packets,
+            give_up_ps: transport.give_up_ps,
+            max_data_bytes: largest.saturating_mul(2),
+            max_message_bytes: largest,
+            ..FlowConfig::for_path(transport.payload_bytes, self.header_bytes(), path, cc)
+        }
+    }
+
+    /// Bounds of the retransmission timeout: the floor is the base RTT and the drain of four full queues.
+    fn rto(&self, base_rtt_ps: u64) -> RtoConfig {
+        let rates = self.network.links.iter().map(|link| link.rate_bps);
+        let drain_ps = rates.map(|rate| serialisation_ps(self.queue_config(rate).limit_bytes, rate)).max().unwrap_or(0);
+        let min_ps = self.transport.rto_min_ps.unwrap_or(base_rtt_ps + 4 * drain_ps);
+        let max_ps = self.transport.rto_max_ps.unwrap_or(min_ps.saturating_mul(16)).max(min_ps);
+        RtoConfig { initial_ps: min_ps, min_ps, max_ps }
+    }
+
+    /// The flows of a run with root `seed`.
+    pub fn flows(&self, seed: u64) -> Vec<Flow> {
+        self.workload.flows(&self.network, seed)
+    }
+
+    /// The least time that `flows` could take: the busiest host's bytes at its link's rate, after the last start.
+    pub fn ideal_ps(&self, flows: &[Flow]) -> u64 {
+        let packets = |bytes: u64| bytes.div_ceil(u64::from(self.transport.payload_bytes));
+        let wire = |flow: &Flow| flow.bytes + packets(flow.bytes) * u64::from(self.header_bytes());
+        let mut loads = vec![(0u64, 0u64); self.network.hosts.len()];
+        for flow in flows {
+            loads[flow.src].0 += wire(flow);
+            loads[flow.dst].1 += wire(flow);
+        }
+        let time = |(host, (sent, received)): (usize, &(u64, u64))| {
+            let rate = self.network.links[self.network.uplink(host)].rate_bps;
+            (u128::from(*sent.max(received)) * 8 * PS_PER_S / u128::from(rate)) as u64
+        };
+        let busiest = loads.iter().enumerate().map(time).max().unwrap_or(0);
+        flows.iter().map(|flow| flow.start_ps).max().unwrap_or(0) + busiest + self.base_rtt_ps()
+    }
+
+    /// When a run of `flows` is stopped: as the scenario says, else after 50 times the ideal, at least 20 ms.
+    pub fn time_limit_ps(&self, flows: &[Flow]) -> u64 {
+        self.time_limit_ps.unwrap_or_else(|| self.ideal_ps(flows).saturating_mul(50).max(20_000_000_000))
+    }
+}
+
+const PS_PER_S: u128 = 1_000_000_000_000;
+
+/// How long `bytes` take at `rate_bps`.
+pub fn serialisation_ps(bytes: u32, rate_bps: u64) -> u64 {
+    (u128::from(bytes) * 8 * PS_PER_S / u128::from(rate_bps.max(1))) as u64
+}

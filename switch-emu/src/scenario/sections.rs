@@ -1,0 +1,170 @@
+//! The tables of a scenario other than the workload's and the transport's.
+
+use super::error::ScenarioError;
+use super::reader::Table;
+use super::units::QueueLength;
+use super::{Chassis, Emulation, Queue, fields};
+use crate::topology::{LeafSpine, LinkAction, LinkEvent, Network, TopoFile};
+
+/// Default rate of a cable.
+const RATE_BPS: u64 = 100_000_000_000;
+/// Default propagation time of a cable.
+const LATENCY_PS: u64 = 1_000_000;
+/// Default time until routing knows that a link is down.
+const CONVERGENCE_PS: u64 = 50_000_000;
+/// Most hosts that a scenario takes: an address for each, and tables of routes that fit into memory.
+const MAX_HOSTS: usize = 65_536;
+
+pub(super) fn network(table: &Table<'_>) -> Result<Network, ScenarioError> {
+    let kind = table.choice("kind")?.ok_or_else(|| table.missing("kind"))?;
+    table.check_kind("kind", kind)?;
+    let network = match kind {
+        "leaf-spine" => leaf_spine(table)?,
+        "graph" => graph(table)?,
+        _ => topo_file(table)?,
+    };
+    if network.hosts.len() > MAX_HOSTS {
+        return Err(table.error("kind", format!("{} hosts; allowed: at most {MAX_HOSTS}", network.hosts.len())));
+    }
+    network.check().map_err(|error| table.error("kind", error.to_string()))?;
+    Ok(network)
+}
+
+fn leaf_spine(table: &Table<'_>) -> Result<Network, ScenarioError> {
+    let count = |name: &str| Ok(table.integer(name)?.ok_or_else(|| table.missing(name))? as usize);
+    let host_bps = table.rate("host_gbps")?.unwrap_or(RATE_BPS);
+    let latency_ps = table.time("latency_us")?.unwrap_or(LATENCY_PS);
+    Ok(LeafSpine {
+        leaves: count("leaves")?,
+        spines: count("spines")?,
+        hosts_per_leaf: count("hosts_per_leaf")?,
+        bundle: table.integer("bundle")?.unwrap_or(1) as usize,
+        host_bps,
+        uplink_bps: table.rate("uplink_gbps")?.unwrap_or(host_bps),
+        host_latency_ps: table.time("host_latency_us")?.unwrap_or(latency_ps),
+        uplink_latency_ps: latency_ps,
+        switch_latency_ps: table.time("switch_latency_us")?.unwrap_or(0),
+    }
+    .network())
+}
+
+fn graph(table: &Table<'_>) -> Result<Network, ScenarioError> {
+    let mut network = Network::default();
+    for (name, _) in table.words("hosts")?.ok_or_else(|| table.missing("hosts"))? {
+        network.add_host(name);
+    }
+    for (name, _) in table.words("switches")?.ok_or_else(|| table.missing("switches"))? {
+        network.add_switch(name, 0);
+    }
+    let links = table.tables("link", &fields::GRAPH_LINK)?;
+    if links.is_empty() {
+        return Err(table.missing("link"));
+    }
+    for link in &links {
+        let end = |field: &str| {
+            let (name, _) = link.text(field)?.ok_or_else(|| link.missing(field))?;
+            let all = || network.hosts.iter().chain(network.switches.iter().map(|switch| &switch.name));
+            let unknown = || format!("there is no node `{name}`; allowed: {}", list(all().map(String::as_str)));
+            network.node(name).ok_or_else(|| link.error(field, unknown()))
+        };
+        let (a, b) = (end("a")?, end("b")?);
+        let rate_bps = link.rate("gbps")?.unwrap_or(RATE_BPS);
+        network.add_cable(a, b, rate_bps, link.time("latency_us")?.unwrap_or(LATENCY_PS));
+    }
+    Ok(network)
+}
+
+fn topo_file(table: &Table<'_>) -> Result<Network, ScenarioError> {
+    let (name, _) = table.text("file")?.ok_or_else(|| table.missing("file"))?;
+    let file = table.source.folder().join(name);
+    let text = std::fs::read_to_string(&file).map_err(|error| {
+        table.error("file", format!("`{}` cannot be read: {error}; allowed: a .topo file", file.display()))
+    })?;
+    let topo = TopoFile::parse(&text).map_err(|error| ScenarioError {
+        file,
+        line: error.line,
+        column: error.column,
+        message: error.message,
+    })?;
+    Ok(topo.network())
+}
+
+pub(super) fn queue(table: Option<&Table<'_>>) -> Result<Queue, ScenarioError> {
+    let mut queue = Queue {
+        limit: QueueLength::Bdp(1.0),
+        mark_min: QueueLength::Percent(20.0),
+        mark_max: QueueLength::Percent(80.0),
+        control_limit: QueueLength::Percent(100.0),
+        trimming: true,
+    };
+    let Some(table) = table else { return Ok(queue) };
+    queue.limit = table.queue("limit")?.unwrap_or(queue.limit);
+    if matches!(queue.limit, QueueLength::Percent(_)) {
+        return Err(table.error("limit", "`limit` is a percentage of itself; allowed: bytes, packets or bdp"));
+    }
+    queue.mark_min = table.queue("mark_min")?.unwrap_or(queue.mark_min);
+    queue.mark_max = table.queue("mark_max")?.unwrap_or(queue.mark_max);
+    queue.control_limit = table.queue("control_limit")?.unwrap_or(queue.control_limit);
+    queue.trimming = table.flag("trimming")?.unwrap_or(queue.trimming);
+    Ok(queue)
+}
+
+pub(super) fn emulation(table: Option<Table<'_>>) -> Result<Emulation, ScenarioError> {
+    let Some(table) = table else {
+        return Ok(Emulation { dilation: None, chassis: Chassis::Fabric, threads: None });
+    };
+    Ok(Emulation {
+        dilation: table.auto("dilation")?,
+        chassis: match table.choice("chassis")? {
+            Some("per-switch") => Chassis::PerSwitch,
+            _ => Chassis::Fabric,
+        },
+        threads: table.integer("threads")?.filter(|threads| *threads > 0).map(|threads| threads as usize),
+    })
+}
+
+pub(super) fn link_events(tables: &[Table<'_>], network: &Network) -> Result<Vec<LinkEvent>, ScenarioError> {
+    tables.iter().map(|table| link_event(table, network)).collect()
+}
+
+fn link_event(table: &Table<'_>, network: &Network) -> Result<LinkEvent, ScenarioError> {
+    let (name, _) = table.text("link")?.ok_or_else(|| table.missing("link"))?;
+    let links = network.links_named(name).ok_or_else(|| {
+        let leaving = network.links.iter().filter(|link| matches!(link.from, crate::fabric::Node::Switch(_)));
+        let names = list(leaving.map(|link| link.name.as_str()));
+        table.error("link", format!("there is no link `{name}`; allowed: {names}, and with `-` both directions"))
+    })?;
+    let action = action(table)?;
+    let at_ps = table.time("at_us")?.unwrap_or(0);
+    let until_ps = table.time("until_us")?;
+    if until_ps.is_some_and(|until| until <= at_ps) {
+        return Err(table.error("until_us", "`until_us` is not after `at_us`; allowed: later times"));
+    }
+    Ok(LinkEvent { name: name.to_string(), links, at_ps, until_ps, action })
+}
+
+fn action(table: &Table<'_>) -> Result<LinkAction, ScenarioError> {
+    let action = table.choice("action")?.ok_or_else(|| table.missing("action"))?;
+    table.check_kind("action", action)?;
+    Ok(match action {
+        "down" => LinkAction::Down { convergence_ps: table.time("convergence_us")?.unwrap_or(CONVERGENCE_PS) },
+        "silent-drop" => LinkAction::SilentDrop,
+        "rate" => LinkAction::Rate { ppm: table.share("factor")?.ok_or_else(|| table.missing("factor"))? },
+        "loss" => LinkAction::Loss { ppm: table.share("probability")?.ok_or_else(|| table.missing("probability"))? },
+        _ => {
+            let period_ps = table.time("period_us")?.ok_or_else(|| table.missing("period_us"))?;
+            let down_ps = table.time("down_us")?.ok_or_else(|| table.missing("down_us"))?;
+            if down_ps >= period_ps {
+                return Err(table.error("down_us", "`down_us` is not less than `period_us`; allowed: less"));
+            }
+            LinkAction::Flap { period_ps, down_ps }
+        }
+    })
+}
+
+/// The first names of a list, for an error.
+pub(crate) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<_> = names.collect();
+    let shown = names.iter().take(24).copied().collect::<Vec<_>>().join(", ");
+    if names.len() > 24 { format!("{shown} and {} more", names.len() - 24) } else { shown }
+}

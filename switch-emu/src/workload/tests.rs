@@ -1,0 +1,106 @@
+use super::*;
+use crate::topology::LeafSpine;
+
+fn network(leaves: usize, hosts_per_leaf: usize) -> Network {
+    LeafSpine {
+        leaves,
+        spines: 4,
+        hosts_per_leaf,
+        bundle: 1,
+        host_bps: 1_000_000_000,
+        uplink_bps: 1_000_000_000,
+        host_latency_ps: 0,
+        uplink_latency_ps: 0,
+        switch_latency_ps: 0,
+    }
+    .network()
+}
+
+const EACH: Each = Each { bytes: 1000, start_ps: 7 };
+
+fn flows(pattern: Pattern, network: &Network, seed: u64) -> Vec<(usize, usize)> {
+    let workload = Workload { pattern, payload: Payload::Generated };
+    workload.flows(network, seed).iter().map(|flow| (flow.src, flow.dst)).collect()
+}
+
+#[test]
+fn permutations_reach_everyone_once_and_cross_leaves_where_asked() {
+    for (leaves, hosts) in [(2, 4), (2, 1), (3, 5), (16, 8)] {
+        let network = network(leaves, hosts);
+        for seed in 0..20 {
+            for (cross, pattern) in [(true, Pattern::CrossLeafPermutation(EACH)), (false, Pattern::Permutation(EACH))] {
+                let pairs = flows(pattern, &network, seed);
+                let mut to: Vec<_> = pairs.iter().map(|(_, to)| *to).collect();
+                to.sort_unstable();
+                assert!(to.into_iter().eq(0..leaves * hosts));
+                let apart = |(a, b): &(usize, usize)| a != b && (!cross || network.leaf_of(*a) != network.leaf_of(*b));
+                assert!(pairs.iter().all(apart), "{pairs:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn permutations_follow_the_seed() {
+    let network = network(4, 8);
+    let draw = |seed| flows(Pattern::CrossLeafPermutation(EACH), &network, seed);
+    assert_eq!(draw(1), draw(1));
+    assert_ne!(draw(1), draw(2));
+}
+
+#[test]
+fn a_permutation_across_leaves_uses_all_other_leaves() {
+    let network = network(4, 8);
+    let pairs = flows(Pattern::CrossLeafPermutation(EACH), &network, 3);
+    let mut leaves: Vec<_> = pairs.iter().filter(|(src, _)| *src < 8).map(|(_, to)| network.leaf_of(*to)).collect();
+    leaves.sort_unstable();
+    leaves.dedup();
+    assert_eq!(leaves, [1, 2, 3]);
+}
+
+#[test]
+fn tornado_and_incast_take_the_far_side() {
+    let network = network(2, 4);
+    let tornado = flows(Pattern::Tornado(EACH), &network, 1);
+    assert_eq!(tornado[..5], [(0, 4), (1, 5), (2, 6), (3, 7), (4, 0)]);
+    let incast = flows(Pattern::Incast { senders: 5, receiver: 1, each: EACH }, &network, 1);
+    assert_eq!(incast, [(5, 1), (6, 1), (7, 1), (4, 1), (0, 1)]);
+}
+
+#[test]
+fn payload_is_the_seeds_or_the_files() {
+    let workload = |payload| Workload { pattern: Pattern::Flows(Vec::new()), payload };
+    let flow = |flow, bytes| Flow { flow, src: 0, dst: 1, bytes, start_ps: 0 };
+    let generated = workload(Payload::Generated);
+    assert_eq!(generated.payload(&flow(0, 99), 1), generated.payload(&flow(0, 99), 1));
+    assert_ne!(generated.payload(&flow(0, 99), 1), generated.payload(&flow(1, 99), 1));
+    assert_ne!(generated.payload(&flow(0, 99), 1), generated.payload(&flow(0, 99), 2));
+    let file = workload(Payload::File { path: PathBuf::new(), bytes: Bytes::from_static(b"abc") });
+    assert_eq!(file.payload(&flow(0, 2), 1), "ab");
+    assert_eq!(file.payload(&flow(3, 7), 1), "abcabca");
+}
+
+#[test]
+fn a_matrix_is_read_and_its_mistakes_are_named() {
+    let text = "Nodes 4\nConnections 2\n0->3 id 1 start 0 size 4096 # first\n2->1 id 2 start 5000 size 1\n";
+    let flows = parse_matrix(text, 4).unwrap();
+    assert_eq!(flows[1], Flow { flow: 1, src: 2, dst: 1, bytes: 1, start_ps: 5000 });
+    let cases = [
+        ("Nodes 5\n", 1, 1, "at most the topology's 4"),
+        ("Connections 2\n0->1 id 1 start 0 size 1\n", 2, 1, "says 2"),
+        ("0->4 id 1 start 0 size 1\n", 1, 1, "below 4"),
+        ("  1->1 id 1 start 0 size 1\n", 1, 3, "different"),
+        ("0->1 id 1 start 0\n", 1, 1, "no `size`"),
+        ("0->1 id 1 start x size 1\n", 1, 11, "whole number"),
+        ("0->1 id 1 trigger 1 size 1\n", 1, 11, "triggers"),
+        ("Triggers 3\n", 1, 1, "triggers"),
+        ("0->1 id 1 start 0 size 1 colour 3\n", 1, 26, "allowed: id"),
+        ("hello\n", 1, 1, "is no flow"),
+        ("", 1, 1, "no flows"),
+    ];
+    for (text, line, column, message) in cases {
+        let error = parse_matrix(text, 4).unwrap_err();
+        let found = (error.line, error.column) == (line, column) && error.message.contains(message);
+        assert!(found, "{text:?}: {error:?}");
+    }
+}
