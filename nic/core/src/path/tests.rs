@@ -323,6 +323,19 @@ fn the_artifact_freezes_on_timeouts_only_and_empties_the_buffer_on_any_feedback(
 }
 
 #[test]
+fn the_artifacts_walk_starts_over_with_every_freeze() {
+    // REPS-8, as the table of departures has it
+    let mut config = reps_config(|reps| reps.frozen_walk = FrozenWalk::AllSlots);
+    config.bdp_packets = 0;
+    let mut rig = Rig::new(&config).acks(&[1, 2, 3]);
+    rig.timeout(0);
+    assert_eq!(rig.sends(2), [Some(1), Some(2)]);
+    rig.ack(11 * TICK_PS, 4, false);
+    rig.timeout(11 * TICK_PS);
+    assert_eq!(rig.sends(5), [1, 2, 3, 4, 1].map(Some));
+}
+
+#[test]
 fn emptying_on_thaw_keeps_the_ev_that_thaws() {
     let mut rig = Rig::new(&reps_config(|reps| reps.empty_on_thaw = true)).acks(&[1, 2]);
     rig.timeout(0);
