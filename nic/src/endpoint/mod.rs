@@ -29,6 +29,9 @@ mod service;
 mod stats;
 mod table;
 
+#[cfg(test)]
+mod tests;
+
 use bytes::Bytes;
 use spray_core::flow::FlowConfig;
 use spray_wire::{self as wire, CloseReason, Kind};

@@ -1,0 +1,145 @@
+//! Exactly-once, byte-exact delivery, whatever the network does.
+
+use super::*;
+
+fn rough() -> Impairments {
+    Impairments {
+        delay_ps: 5 * US,
+        jitter_ps: 10 * US,
+        loss_ppm: 200_000,
+        duplicate_ppm: 50_000,
+        corrupt_ppm: 50_000,
+        mark_ppm: 100_000,
+        trim_ppm: 50_000,
+    }
+}
+
+/// Every host sends `messages` to the next one and the one after, over a connection each.
+fn all_to_next(v6: bool, mode: Mode, hosts: usize, messages: usize, bytes: usize, impairments: Impairments) -> Rig {
+    let mut rig = Rig::new(hosts, v6, mode, impairments);
+    for from in 0..hosts {
+        for to in [(from + 1) % hosts, (from + 2) % hosts] {
+            let connection = rig.connect(from, to);
+            for message in 0..messages {
+                let data = content(from * 100 + message, bytes + message);
+                rig.endpoints[from].send(connection, data).unwrap();
+            }
+        }
+    }
+    let all = |rig: &mut Rig| {
+        (0..hosts).all(|host| rig.received(host).len() == 2 * messages && rig.delivered(host) == 2 * messages)
+    };
+    assert!(rig.run(50 * US, 2_000 * MS, all), "{:?}", (0..hosts).map(|h| rig.received(h).len()).collect::<Vec<_>>());
+    for host in 0..hosts {
+        let mut expected: Vec<Bytes> = [1, 2]
+            .iter()
+            .flat_map(|back| (0..messages).map(move |message| ((host + hosts - back) % hosts) * 100 + message))
+            .map(|seed| content(seed, bytes + seed % 100))
+            .collect();
+        let mut received: Vec<Bytes> = rig.received(host).into_iter().map(|(.., data)| data).collect();
+        expected.sort();
+        received.sort();
+        assert!(expected == received, "host {host} received other bytes than were sent");
+    }
+    rig
+}
+
+#[test]
+fn faultless_v4_real() {
+    all_to_next(false, Mode::Real, 3, 5, 20_000, Impairments::delay(5 * US)).audit();
+}
+
+#[test]
+fn faultless_v6_emulated() {
+    let rig = all_to_next(true, EMULATED, 3, 5, 20_000, Impairments::default());
+    assert!(rig.endpoints.iter().all(|endpoint| endpoint.lateness().frames() > 100 && endpoint.is_idle()));
+    rig.audit();
+}
+
+#[test]
+fn rough_v4_real() {
+    let rig = all_to_next(false, Mode::Real, 4, 6, 40_000, rough());
+    let stats = rig.endpoints[0].stats();
+    assert!(stats.checksum > 0 && stats.duplicates > 0 && stats.trimmed > 0, "{stats:?}");
+    rig.audit();
+}
+
+#[test]
+fn rough_v6_real() {
+    all_to_next(true, Mode::Real, 4, 6, 40_000, rough()).audit();
+}
+
+#[test]
+fn rough_v4_emulated() {
+    all_to_next(false, EMULATED, 4, 6, 40_000, rough()).audit();
+}
+
+#[test]
+fn rough_v6_emulated() {
+    all_to_next(true, EMULATED, 4, 6, 40_000, rough()).audit();
+}
+
+#[test]
+fn both_directions_of_one_connection() {
+    for mode in [Mode::Real, EMULATED] {
+        let mut rig = Rig::new(2, false, mode, rough());
+        let ours = rig.connect(0, 1);
+        rig.endpoints[0].send(ours, content(1, 100_000)).unwrap();
+        assert!(rig.run(50 * US, 500 * MS, |rig| !rig.accepted(1).is_empty()));
+        let theirs = rig.accepted(1)[0];
+        rig.endpoints[1].send(theirs, content(2, 120_000)).unwrap();
+        assert!(rig.run(50 * US, 1000 * MS, |rig| rig.delivered(0) == 1 && rig.delivered(1) == 1));
+        assert!(rig.received(1)[0].2 == content(1, 100_000) && rig.received(0)[0].2 == content(2, 120_000));
+        rig.audit();
+    }
+}
+
+#[test]
+fn empty_and_odd_messages() {
+    let mut rig = Rig::new(2, false, Mode::Real, rough());
+    let connection = rig.connect(0, 1);
+    let sizes = [0, 1, 999, 1000, 1001, 0, 2000];
+    for (seed, &bytes) in sizes.iter().enumerate() {
+        rig.endpoints[0].send(connection, content(seed, bytes)).unwrap();
+    }
+    assert!(rig.run(50 * US, 500 * MS, |rig| rig.delivered(0) == sizes.len()));
+    let mut received = rig.received(1);
+    received.sort_by_key(|(_, message, _)| *message);
+    for (seed, (&bytes, (_, message, data))) in sizes.iter().zip(&received).enumerate() {
+        assert_eq!(message.0, seed as u32);
+        assert!(*data == content(seed, bytes));
+    }
+    rig.audit();
+}
+
+#[test]
+fn more_messages_than_the_sender_holds_and_more_bytes_than_are_granted() {
+    let mut rig = Rig::with(2, false, Mode::Real, Impairments::delay(5 * US), |_, config| {
+        config.flow.max_data_bytes = 50_000;
+        config.flow.max_message_bytes = 50_000;
+    });
+    let connection = rig.connect(0, 1);
+    for seed in 0..1024 {
+        rig.endpoints[0].send(connection, content(seed, 3000)).unwrap();
+    }
+    assert_eq!(rig.endpoints[0].send(connection, content(0, 1)), Err(SendError::Full));
+    assert!(rig.run(50 * US, 1000 * MS, |rig| rig.delivered(0) == 1024), "{}", rig.delivered(0));
+    assert_eq!(rig.received(1).len(), 1024);
+    let too_long = rig.endpoints[0].send(connection, content(0, 50_001));
+    assert_eq!(too_long, Err(SendError::Size { bytes: 50_001, max: 50_000 }));
+    rig.audit();
+}
+
+#[test]
+fn a_small_device_stalls_but_loses_nothing() {
+    let network = MemoryNetwork::new(MemoryConfig { frames: 24, rx_ring: 8, tx_ring: 4, ..MemoryConfig::default() });
+    let endpoints =
+        (0..2).map(|h| Endpoint::new(network.attach(mac(h)), config(h, false, Mode::Real)).unwrap()).collect();
+    let events = vec![Vec::new(); 2];
+    let mut rig = Rig { network, endpoints, events, now_ps: 0, v6: false, dead: vec![false; 2] };
+    let connection = rig.connect(0, 1);
+    rig.endpoints[0].send(connection, content(3, 300_000)).unwrap();
+    assert!(rig.run(10 * US, 2000 * MS, |rig| rig.delivered(0) == 1));
+    assert!(rig.received(1)[0].2 == content(3, 300_000));
+    rig.audit();
+}

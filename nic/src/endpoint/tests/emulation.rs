@@ -1,0 +1,90 @@
+//! Emulated hosts are exact: what happens does not depend on when the machine gets round to it.
+
+use super::*;
+use crate::endpoint::link::serialisation_ps;
+
+/// Lets two hosts connect, then sends `bytes` at `start_ps`; returns the events of both.
+fn transfer(bytes: usize, start_ps: u64, tick_ps: u64, physical: Impairments) -> Vec<Vec<EndpointEvent>> {
+    let mut rig = Rig::new(2, false, EMULATED, physical);
+    let connection = rig.connect(0, 1);
+    rig.endpoints[0].send_at(connection, content(1, bytes), start_ps).unwrap();
+    assert!(rig.run(tick_ps, 500 * MS, |rig| rig.delivered(0) == 1 && rig.received(1).len() == 1));
+    assert!(rig.received(1)[0].2 == content(1, bytes));
+    assert_eq!(rig.endpoints[0].stats().late + rig.endpoints[1].stats().late, 0);
+    let events = rig.events.clone();
+    rig.audit();
+    events
+}
+
+fn received_ps(events: &[EndpointEvent]) -> (u64, u64) {
+    let pick = |event: &EndpointEvent| match event {
+        EndpointEvent::Received { started_ps, completed_ps, .. } => Some((*started_ps, *completed_ps)),
+        _ => None,
+    };
+    events.iter().find_map(pick).unwrap()
+}
+
+fn delivered_ps(events: &[EndpointEvent]) -> (u64, u64) {
+    let pick = |event: &EndpointEvent| match event {
+        EndpointEvent::Delivered { started_ps, at_ps, .. } => Some((*started_ps, *at_ps)),
+        _ => None,
+    };
+    events.iter().find_map(pick).unwrap()
+}
+
+#[test]
+fn a_flow_takes_as_long_as_its_formula_says() {
+    // Within one window nothing but the link and its latency matters.
+    let (packets, start_ps) = (12, 100 * US);
+    let events = transfer(packets * PAYLOAD as usize, start_ps, US, Impairments::default());
+    let header = header_bytes(false, Kind::Data) as u64;
+    let data_ps = packets as u64 * serialisation_ps(u64::from(PAYLOAD) + header, LINK_BPS);
+    assert_eq!(received_ps(&events[1]), (start_ps, start_ps + data_ps + US));
+    let ack_ps = serialisation_ps(header_bytes(false, Kind::Ack) as u64, LINK_BPS);
+    assert_eq!(delivered_ps(&events[0]), (start_ps, start_ps + data_ps + US + ack_ps + US));
+}
+
+#[test]
+fn late_polls_and_slow_frames_change_nothing() {
+    // Polls 0.9 us apart and frames up to 0.8 us under way stay together below the emulated latency (1 us and the frame itself).
+    let exact = transfer(400_000, 50 * US, 100_000, Impairments::default());
+    let tardy = Impairments { delay_ps: 200_000, jitter_ps: 100_000, ..Impairments::default() };
+    assert_eq!(exact, transfer(400_000, 50 * US, 300_000, tardy));
+    assert_eq!(exact, transfer(400_000, 50 * US, 700_000, Impairments::default()));
+}
+
+#[test]
+fn one_seed_is_one_run() {
+    let lossy = Impairments { loss_ppm: 50_000, jitter_ps: 300_000, ..Impairments::default() };
+    assert_eq!(transfer(100_000, 0, 200_000, lossy), transfer(100_000, 0, 200_000, lossy));
+}
+
+#[test]
+fn late_frames_are_handled_at_once_and_counted() {
+    let mut rig = Rig::new(2, false, EMULATED, Impairments::delay(20 * US));
+    let connection = rig.connect(0, 1);
+    rig.endpoints[0].send(connection, content(1, 300_000)).unwrap();
+    assert!(rig.run(US, 500 * MS, |rig| rig.delivered(0) == 1));
+    let (stats, lateness) = (rig.endpoints[0].stats(), rig.endpoints[0].lateness().clone());
+    assert!(stats.overdue >= stats.late && stats.overdue > 0);
+    assert_eq!(lateness.late_frames(), stats.late);
+    rig.audit();
+}
+
+#[test]
+fn the_link_is_shared_round_robin_and_never_overrun() {
+    let mut rig = Rig::new(5, false, EMULATED, Impairments::default());
+    for to in 1..5 {
+        let connection = rig.connect(0, to);
+        rig.endpoints[0].send_at(connection, content(to, 50_000), 100 * US).unwrap();
+    }
+    assert!(rig.run(US, 100 * MS, |rig| rig.delivered(0) == 4));
+    let packet_ps = serialisation_ps(1000 + header_bytes(false, Kind::Data) as u64, LINK_BPS);
+    let mut ends: Vec<u64> = (1..5).map(|host| received_ps(&rig.events[host]).1).collect();
+    ends.sort_unstable();
+    let last = 100 * US + 200 * packet_ps + US;
+    assert!(ends[3] >= last, "faster than the link: {ends:?} < {last}");
+    assert!(ends[3] < last + 20 * US, "the link was idle: {ends:?} > {last}");
+    assert!(ends[3] - ends[0] <= 40 * packet_ps, "one flow waited for another: {ends:?}");
+    rig.audit();
+}

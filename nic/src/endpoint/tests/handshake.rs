@@ -1,0 +1,157 @@
+//! Beginnings and ends.
+
+use super::*;
+
+fn lossy(loss_ppm: u32) -> Impairments {
+    Impairments { delay_ps: 5 * US, loss_ppm, duplicate_ppm: 200_000, jitter_ps: 5 * US, ..Impairments::default() }
+}
+
+#[test]
+fn connect_and_close_under_loss() {
+    for mode in [Mode::Real, EMULATED] {
+        let mut rig = Rig::new(2, false, mode, lossy(200_000));
+        let connections: Vec<_> = (0..8).map(|_| rig.connect(0, 1)).collect();
+        for &connection in &connections {
+            rig.endpoints[0].send(connection, content(1, 5000)).unwrap();
+            rig.endpoints[0].close(connection);
+            assert_eq!(rig.endpoints[0].send(connection, content(1, 1)), Err(SendError::Closing));
+        }
+        assert!(rig.run(50 * US, 1000 * MS, |rig| rig.closed(0) == 8 && rig.closed(1) == 8));
+        assert_eq!((rig.delivered(0), rig.received(1).len()), (8, 8));
+        assert!(rig.failed(0).is_empty() && rig.failed(1).is_empty());
+        assert!(rig.endpoints.iter().all(|endpoint| endpoint.connections() == 0));
+        let stats = rig.endpoints[0].connection_stats(connections[3]).unwrap();
+        assert!(stats.sender.packets_sent >= 5, "counters outlive the connection");
+        rig.audit();
+    }
+}
+
+#[test]
+fn an_idle_connection_stays_open_while_its_peer_lives() {
+    let mut rig = Rig::new(2, false, Mode::Real, lossy(100_000));
+    rig.connect(0, 1);
+    rig.run(1000 * US, 1000 * MS, |_| false);
+    assert!(rig.failed(0).is_empty() && rig.failed(1).is_empty());
+    assert_eq!((rig.accepted(1).len(), rig.endpoints[0].connections()), (1, 1));
+    rig.dead[1] = true;
+    assert!(rig.run(1000 * US, 201 * MS, |rig| rig.failed(0) == [ConnectionError::IdleTimeout]));
+    rig.audit();
+}
+
+#[test]
+fn nobody_answers() {
+    let mut rig = Rig::new(2, false, Mode::Real, lossy(1_000_000));
+    let connection = rig.connect(0, 1);
+    rig.endpoints[0].send(connection, content(1, 10)).unwrap();
+    // 100 + 200 + 400 + 9 * 800 us.
+    assert!(rig.run(100 * US, 8 * MS, |rig| rig.failed(0) == [ConnectionError::ConnectTimeout]));
+    assert_eq!(rig.endpoints[0].stats().sent.connect, 12);
+    assert_eq!(rig.endpoints[0].send(connection, content(1, 10)), Err(SendError::Unknown));
+    rig.audit();
+}
+
+#[test]
+fn refused_when_not_accepting_or_full() {
+    let change = |host: usize, config: &mut EndpointConfig| {
+        config.accept = host != 1;
+        config.max_connections = if host == 2 { 2 } else { 16 };
+    };
+    let mut rig = Rig::with(3, false, Mode::Real, Impairments::delay(5 * US), change);
+    rig.connect(0, 1);
+    assert!(rig.run(50 * US, 10 * MS, |rig| rig.failed(0) == [ConnectionError::Refused]));
+    rig.connect(0, 2);
+    rig.connect(0, 2);
+    assert!(rig.run(50 * US, 10 * MS, |rig| rig.accepted(2).len() == 2));
+    rig.connect(0, 2);
+    assert!(rig.run(50 * US, 10 * MS, |rig| rig.failed(0).len() == 2));
+    assert_eq!((rig.endpoints[2].stats().refused, rig.failed(0)[1]), (1, ConnectionError::Refused));
+    rig.audit();
+}
+
+#[test]
+fn a_dead_receiver_ends_the_sender_in_bounded_time() {
+    for mode in [Mode::Real, EMULATED] {
+        let mut rig = Rig::new(2, false, mode, Impairments::delay(5 * US));
+        let connection = rig.connect(0, 1);
+        rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
+        assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received.data > 300));
+        rig.dead[1] = true;
+        let give_up_ps = flow(false).give_up_ps;
+        assert!(rig.run(100 * US, 2 * give_up_ps, |rig| rig.failed(0) == [ConnectionError::PeerUnresponsive]));
+        rig.dead[1] = false;
+        rig.audit();
+    }
+}
+
+#[test]
+fn a_dead_sender_ends_the_receiver_in_bounded_time() {
+    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
+    let connection = rig.connect(0, 1);
+    rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
+    assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received.data > 300));
+    rig.dead[0] = true;
+    assert!(rig.run(500 * US, 140 * MS, |rig| rig.failed(1) == [ConnectionError::IdleTimeout]));
+    assert!(rig.received(1).is_empty() && rig.endpoints[1].connections() == 0);
+    rig.dead[0] = false;
+    rig.audit();
+}
+
+#[test]
+fn a_restarted_receiver_resets_the_sender() {
+    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
+    let connection = rig.connect(0, 1);
+    rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
+    assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received.data > 300));
+    let device = rig.endpoints.remove(1).into_device();
+    rig.endpoints.push(Endpoint::new(device, config(1, false, Mode::Real)).unwrap());
+    assert!(rig.run(50 * US, 1 * MS, |rig| rig.failed(0) == [ConnectionError::Reset]));
+    let stats = rig.endpoints[1].stats();
+    assert!(stats.unknown_connection > 0 && stats.sent.reset <= 65, "{stats:?}");
+    rig.audit();
+}
+
+#[test]
+fn abort_fails_both_sides() {
+    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
+    let connection = rig.connect(0, 1);
+    rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
+    assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received.data > 300));
+    rig.endpoints[0].abort(connection);
+    assert!(rig.run(5 * US, 1 * MS, |rig| !rig.failed(0).is_empty() && !rig.failed(1).is_empty()));
+    assert_eq!((rig.failed(0), rig.failed(1)), (vec![ConnectionError::Aborted], vec![ConnectionError::Aborted]));
+    rig.audit();
+}
+
+#[test]
+fn closing_with_the_peers_messages_undelivered_is_an_error_there() {
+    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
+    let ours = rig.connect(0, 1);
+    assert!(rig.run(5 * US, 10 * MS, |rig| !rig.accepted(1).is_empty()));
+    let theirs = rig.accepted(1)[0];
+    rig.endpoints[1].send(theirs, content(1, 3_000_000)).unwrap();
+    rig.run(5 * US, 100 * US, |_| false);
+    rig.endpoints[0].close(ours);
+    assert!(rig.run(5 * US, 10 * MS, |rig| rig.closed(0) == 1 && rig.failed(1) == [ConnectionError::PeerClosed]));
+    rig.audit();
+}
+
+#[test]
+fn bad_configurations() {
+    let network = MemoryNetwork::new(MemoryConfig { frame_size: 2048, ..MemoryConfig::default() });
+    let make = |change: &dyn Fn(&mut EndpointConfig)| {
+        let mut config = config(0, false, EMULATED);
+        change(&mut config);
+        Endpoint::new(network.attach(mac(0)), config).err()
+    };
+    assert_eq!(make(&|_| {}), None);
+    assert_eq!(make(&|c| c.max_connections = 0), Some(ConfigError::MaxConnections(0)));
+    assert_eq!(make(&|c| c.flow.path.evs = 70_000), Some(ConfigError::Evs(70_000)));
+    assert_eq!(make(&|c| c.flow.payload_bytes = 0), Some(ConfigError::Payload(0)));
+    assert_eq!(make(&|c| c.mode = Mode::Emulated { link_bps: 0, link_latency_ps: 0 }), Some(ConfigError::LinkRate));
+    let error = make(&|c| c.flow.payload_bytes = 2000).unwrap();
+    assert_eq!(error, ConfigError::FrameTooLong { needed: 2114, available: 2048 });
+    assert!(error.to_string().contains("raise the MTU"));
+    let mut rig = Rig::new(1, false, Mode::Real, Impairments::default());
+    let wrong = rig.endpoints[0].connect(0, peer(1, true), None);
+    assert_eq!(wrong, Err(ConnectError::Family));
+}

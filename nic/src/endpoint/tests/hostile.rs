@@ -1,0 +1,267 @@
+//! Frames from strangers change nothing.
+
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use spray_wire::{
+    Accept, Ack, Body, Close, CloseReason, Common, Connect, Data, Ecn, Envelope, Nack, Probe, ProbeAck, Reset, emit,
+};
+
+use super::*;
+
+const STRANGER: usize = 9;
+
+/// Somebody on the network who sends whatever frames it likes.
+struct Stranger {
+    device: MemoryDevice,
+    arrivals: Vec<Received>,
+}
+
+impl Stranger {
+    fn new(rig: &Rig) -> Self {
+        Self { device: rig.network.attach(mac(STRANGER)), arrivals: Vec::with_capacity(4096) }
+    }
+
+    /// Sends a frame that claims to come from host `from`.
+    fn send(&mut self, rig: &Rig, from: usize, to: usize, connection: u32, cookie: u64, body: &Body) {
+        let envelope = Envelope {
+            src_mac: mac(STRANGER),
+            dst_mac: mac(to),
+            src: address(from, rig.v6),
+            dst: address(to, rig.v6),
+            src_port: 50_000,
+            dscp: 0,
+            ecn: Ecn::NotEct,
+            ttl: 64,
+        };
+        let common = Common { connection, cookie, virtual_time_ps: 0 };
+        let mut frame = [0; 2048];
+        let bytes = emit(&mut frame, &envelope, &common, body, &[]).unwrap();
+        self.send_raw(&frame[..bytes]);
+    }
+
+    fn send_raw(&mut self, bytes: &[u8]) {
+        self.device.flush().unwrap();
+        let frame = self.device.allocate().unwrap();
+        self.device.frame_mut(&frame)[..bytes.len()].copy_from_slice(bytes);
+        self.device.transmit(frame, bytes.len() as u32).unwrap();
+        self.device.flush().unwrap();
+    }
+
+    /// Frames that came back.
+    fn received(&mut self) -> Vec<Body> {
+        self.device.receive(&mut self.arrivals, 4096).unwrap();
+        let mut bodies = Vec::new();
+        for arrival in self.arrivals.drain(..) {
+            let frame = spray_wire::parse(self.device.frame(&arrival.frame, arrival.len)).unwrap().unwrap();
+            bodies.push(frame.body);
+            self.device.release(arrival.frame);
+        }
+        self.device.flush().unwrap();
+        bodies
+    }
+}
+
+fn one_of_each() -> Vec<Body> {
+    let terms =
+        Connect { connection: 77, cookie: 78, window_packets: 16, max_payload: 100, max_data: 10, ack_every: 1 };
+    let Connect { connection, cookie, window_packets, max_payload, max_data, ack_every } = terms;
+    vec![
+        Body::Data(Data { psn: 3, message: 0, message_bytes: 0, ..Data::default() }),
+        Body::Ack(Ack { cumulative: 10_000, max_data: u64::MAX, bitmap: [u64::MAX; 4], ..Ack::default() }),
+        Body::Nack(Nack { psn: 1, ..Nack::default() }),
+        Body::Accept(Accept { connection, cookie, window_packets, max_payload, max_data, ack_every }),
+        Body::Close(Close { final_psn: 0, reason: CloseReason::Done, acknowledgement: false }),
+        Body::Close(Close { final_psn: 0, reason: CloseReason::Aborted, acknowledgement: true }),
+        Body::Probe(Probe { token: u64::MAX, timestamp_ps: 0 }),
+        Body::ProbeAck(ProbeAck { token: u64::MAX, ..ProbeAck::default() }),
+        Body::Reset(Reset { reason: 0 }),
+    ]
+}
+
+#[test]
+fn forged_cookies_change_nothing() {
+    for v6 in [false, true] {
+        let run = |forge: bool| {
+            let mut rig = Rig::new(2, v6, EMULATED, Impairments::default());
+            let mut stranger = Stranger::new(&rig);
+            let connection = rig.connect(0, 1);
+            rig.endpoints[0].send(connection, content(1, 200_000)).unwrap();
+            rig.run(US, 40 * US, |_| false);
+            let theirs = rig.accepted(1)[0];
+            for body in one_of_each().iter().filter(|_| forge) {
+                for (from, to, id) in [(0, 1, theirs), (1, 0, connection)] {
+                    for cookie in [0, 1, u64::MAX] {
+                        stranger.send(&rig, from, to, id.raw(), cookie, body);
+                    }
+                }
+            }
+            assert!(rig.run(US, 100 * MS, |rig| rig.delivered(0) == 1));
+            if forge {
+                let wrong: u64 = rig.endpoints.iter().map(|endpoint| endpoint.stats().wrong_cookie).sum();
+                let unknown: u64 = rig.endpoints.iter().map(|endpoint| endpoint.stats().unknown_connection).sum();
+                assert_eq!((wrong, unknown), (8 * 2 * 3, 2 * 3), "resets count as unknown");
+            }
+            (rig.events.clone(), rig.endpoints[0].connection_stats(connection).map(|stats| stats.sender))
+        };
+        assert_eq!(run(true), run(false));
+    }
+}
+
+#[test]
+fn the_right_cookie_from_another_address_changes_nothing() {
+    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
+    let mut stranger = Stranger::new(&rig);
+    let connection = rig.connect(0, 1);
+    assert!(rig.run(US, MS, |rig| !rig.accepted(1).is_empty()));
+    let cookie = rig.endpoints[0].machine.table.get(connection).unwrap().cookie;
+    for body in one_of_each() {
+        stranger.send(&rig, 5, 0, connection.raw(), cookie, &body);
+    }
+    rig.run(US, MS, |_| false);
+    assert_eq!(rig.endpoints[0].stats().wrong_cookie, 8);
+    assert!(rig.failed(0).is_empty() && rig.closed(0) == 0);
+    rig.audit();
+}
+
+#[test]
+fn a_connect_flood_is_bounded_and_keeps_nobody_out() {
+    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
+    let mut stranger = Stranger::new(&rig);
+    let open = rig.connect(0, 1);
+    assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1));
+    for wave in 0..50u32 {
+        for number in 0..20 {
+            let connection = wave * 20 + number;
+            let connect =
+                Connect { connection, cookie: 5, window_packets: 16, max_payload: 100, max_data: 10, ack_every: 1 };
+            stranger.send(&rig, 3, 1, 0, 0, &Body::Connect(connect));
+        }
+        rig.run(US, 3 * US, |_| false);
+        assert!(rig.endpoints[1].connections() <= 16);
+        stranger.received();
+        if wave == 25 {
+            rig.connect(0, 1);
+        }
+    }
+    assert!(rig.endpoints[1].stats().half_open_evicted >= 900);
+    assert!(rig.run(US, 2 * MS, |rig| rig.accepted(1).len() == 2), "the other connection came through");
+    rig.endpoints[0].send(open, content(1, 100_000)).unwrap();
+    assert!(rig.run(US, 10 * MS, |rig| rig.received(1).len() == 1), "the open connection still works");
+    // What stays half-open goes away by itself.
+    assert!(rig.run(100 * US, 20 * MS, |rig| rig.endpoints[1].connections() == 2));
+    assert!(rig.endpoints[1].stats().half_open_expired > 0);
+    rig.audit();
+}
+
+#[test]
+fn a_repeated_connect_is_one_connection() {
+    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
+    let mut stranger = Stranger::new(&rig);
+    let connect =
+        Connect { connection: 4, cookie: 5, window_packets: 16, max_payload: 100, max_data: 10, ack_every: 1 };
+    for _ in 0..10 {
+        stranger.send(&rig, STRANGER, 1, 0, 0, &Body::Connect(connect));
+    }
+    rig.run(US, 10 * US, |_| false);
+    let answers = stranger.received();
+    let Body::Accept(accept) = answers[0] else { panic!("{answers:?}") };
+    assert!(answers.len() == 10 && answers.iter().all(|&answer| answer == Body::Accept(accept)));
+    assert_eq!((rig.endpoints[1].connections(), rig.accepted(1).len()), (1, 0));
+    let probe = Body::Probe(Probe { token: 1, timestamp_ps: 2 });
+    stranger.send(&rig, STRANGER, 1, accept.connection, accept.cookie, &probe);
+    rig.run(US, 10 * US, |_| false);
+    assert_eq!(rig.accepted(1).len(), 1);
+    stranger.send(&rig, STRANGER, 1, 0, 0, &Body::Connect(connect));
+    rig.run(US, 10 * US, |_| false);
+    assert_eq!((rig.endpoints[1].connections(), rig.accepted(1).len()), (1, 1));
+    rig.audit();
+}
+
+#[test]
+fn resets_are_limited_and_carry_the_offenders_own_cookie() {
+    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
+    let mut stranger = Stranger::new(&rig);
+    for number in 0..300 {
+        stranger.send(&rig, STRANGER, 1, 1000 + number, 5, &Body::Probe(Probe { token: 1, timestamp_ps: 2 }));
+    }
+    rig.run(US, 10 * US, |_| false);
+    let resets = stranger.received().len();
+    assert_eq!((resets, rig.endpoints[1].stats().reset_limited), (64, 236));
+    for _ in 0..100 {
+        stranger.send(&rig, STRANGER, 1, 1, 5, &Body::Reset(Reset { reason: 0 }));
+    }
+    rig.run(10 * US, 100 * MS, |_| false);
+    assert!(stranger.received().is_empty(), "a reset is never answered");
+    rig.audit();
+}
+
+#[test]
+fn garbage_and_truncated_frames_are_counted_and_dropped() {
+    for mode in [Mode::Real, EMULATED] {
+        let mut rig = Rig::new(2, false, mode, Impairments::delay(US));
+        let mut stranger = Stranger::new(&rig);
+        let connection = rig.connect(0, 1);
+        rig.endpoints[0].send(connection, content(1, 50_000)).unwrap();
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+        let mut whole = [0; 2048];
+        let envelope = Envelope {
+            src_mac: mac(STRANGER),
+            dst_mac: mac(1),
+            src: address(0, false),
+            dst: address(1, false),
+            src_port: 50_000,
+            dscp: 0,
+            ecn: Ecn::NotEct,
+            ttl: 64,
+        };
+        let bodies = one_of_each();
+        for round in 0..400 {
+            let body = bodies[round % bodies.len()];
+            let bytes = emit(&mut whole, &envelope, &Common::default(), &body, &[]).unwrap();
+            match round % 4 {
+                0 => rng.fill_bytes(&mut whole[12..bytes]),
+                1 => rng.fill_bytes(&mut whole[42..bytes]),
+                2 => whole[rng.next_u32() as usize % bytes] ^= 1 << (rng.next_u32() % 8),
+                _ => {}
+            }
+            whole[..6].copy_from_slice(&mac(1));
+            let cut = if round % 4 == 3 { 14 + rng.next_u32() as usize % (bytes - 14) } else { bytes };
+            stranger.send_raw(&whole[..cut]);
+            if round % 10 == 0 {
+                rig.run(US, 2 * US, |_| false);
+                stranger.received();
+            }
+        }
+        assert!(rig.run(10 * US, 300 * MS, |rig| rig.delivered(0) == 1));
+        assert!(rig.received(1).len() == 1 && rig.received(1)[0].2 == content(1, 50_000));
+        let stats = rig.endpoints[1].stats();
+        assert!(stats.malformed > 20 && stats.checksum > 20 && stats.not_ours > 20, "{stats:?}");
+        rig.audit();
+    }
+}
+
+#[test]
+fn a_time_far_ahead_does_not_hold_a_frame() {
+    let mut rig = Rig::new(2, false, EMULATED, Impairments::default());
+    let mut stranger = Stranger::new(&rig);
+    let mut frame = [0; 128];
+    let envelope = Envelope {
+        src_mac: mac(STRANGER),
+        dst_mac: mac(1),
+        src: address(0, false),
+        dst: address(1, false),
+        src_port: 1,
+        dscp: 0,
+        ecn: Ecn::NotEct,
+        ttl: 64,
+    };
+    let common = Common { connection: 1, cookie: 2, virtual_time_ps: u64::MAX };
+    let bytes = emit(&mut frame, &envelope, &common, &Body::Probe(Probe { token: 1, timestamp_ps: 1 }), &[]).unwrap();
+    for _ in 0..100 {
+        stranger.send_raw(&frame[..bytes]);
+    }
+    rig.run(US, 10 * US, |_| false);
+    assert_eq!(rig.endpoints[1].stats().too_early, 100);
+    assert!(rig.endpoints[1].is_idle());
+    rig.audit();
+}

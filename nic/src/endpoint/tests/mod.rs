@@ -1,0 +1,175 @@
+//! Endpoints joined by a network in memory.
+
+mod delivery;
+mod emulation;
+mod handshake;
+mod hostile;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use bytes::Bytes;
+use spray_core::{
+    cc::CcConfig,
+    flow::FlowConfig,
+    path::{BalancerKind, PathConfig},
+};
+use spray_wire::{Kind, header_bytes};
+
+use super::*;
+use crate::device::{Impairments, MemoryConfig, MemoryDevice, MemoryNetwork};
+
+pub(super) const US: u64 = 1_000_000;
+pub(super) const MS: u64 = 1_000_000_000;
+pub(super) const LINK_BPS: u64 = 10_000_000_000;
+pub(super) const PAYLOAD: u32 = 1000;
+
+/// Emulated hosts on 10 Gb/s links of 1 us.
+pub(super) const EMULATED: Mode = Mode::Emulated { link_bps: LINK_BPS, link_latency_ps: US };
+
+pub(super) fn address(host: usize, v6: bool) -> IpAddr {
+    let host = host as u16 + 1;
+    if v6 {
+        IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, host))
+    } else {
+        IpAddr::V4(Ipv4Addr::new(10, 0, (host >> 8) as u8, host as u8))
+    }
+}
+
+pub(super) fn mac(host: usize) -> [u8; 6] {
+    [2, 0, 0, 0, (host >> 8) as u8, host as u8]
+}
+
+pub(super) fn peer(host: usize, v6: bool) -> Peer {
+    Peer { address: address(host, v6), mac: mac(host) }
+}
+
+pub(super) fn flow(v6: bool) -> FlowConfig {
+    let base_rtt_ps = 20 * US;
+    let header = header_bytes(v6, Kind::Data) as u32;
+    let path = PathConfig { evs: 1024, ..PathConfig::new(BalancerKind::Reps, base_rtt_ps, 25) };
+    FlowConfig::for_path(PAYLOAD, header, path, CcConfig::for_path(base_rtt_ps, LINK_BPS, PAYLOAD + header))
+}
+
+pub(super) fn config(host: usize, v6: bool, mode: Mode) -> EndpointConfig {
+    EndpointConfig {
+        max_connections: 16,
+        seed: 1000 + host as u64,
+        handshake: HandshakeConfig { retry_ps: 100 * US, attempts: 12 },
+        idle_timeout_ps: 100 * MS,
+        ..EndpointConfig::new(address(host, v6), mac(host), mode, flow(v6))
+    }
+}
+
+/// Bytes that differ from message to message and from place to place.
+pub(super) fn content(seed: usize, bytes: usize) -> Bytes {
+    (0..bytes).map(|at| (at.wrapping_mul(31).wrapping_add(at >> 8).wrapping_add(seed * 7)) as u8).collect()
+}
+
+/// Endpoints, their network, and everything that they reported.
+pub(super) struct Rig {
+    pub(super) network: MemoryNetwork,
+    pub(super) endpoints: Vec<Endpoint<MemoryDevice>>,
+    pub(super) events: Vec<Vec<EndpointEvent>>,
+    pub(super) now_ps: u64,
+    pub(super) v6: bool,
+    /// Hosts that are no longer polled.
+    pub(super) dead: Vec<bool>,
+}
+
+impl Rig {
+    pub(super) fn new(hosts: usize, v6: bool, mode: Mode, impairments: Impairments) -> Self {
+        Self::with(hosts, v6, mode, impairments, |_, _| {})
+    }
+
+    pub(super) fn with(
+        hosts: usize,
+        v6: bool,
+        mode: Mode,
+        impairments: Impairments,
+        mut change: impl FnMut(usize, &mut EndpointConfig),
+    ) -> Self {
+        let network =
+            MemoryNetwork::new(MemoryConfig { seed: 7, frame_size: 2048, impairments, ..MemoryConfig::default() });
+        let endpoints: Vec<_> = (0..hosts)
+            .map(|host| {
+                let mut config = config(host, v6, mode);
+                change(host, &mut config);
+                Endpoint::new(network.attach(mac(host)), config).unwrap()
+            })
+            .collect();
+        Self { network, endpoints, events: vec![Vec::new(); hosts], now_ps: 0, v6, dead: vec![false; hosts] }
+    }
+
+    pub(super) fn connect(&mut self, from: usize, to: usize) -> ConnectionId {
+        let peer = peer(to, self.v6);
+        self.endpoints[from].connect(self.now_ps, peer, None).unwrap()
+    }
+
+    /// Moves on to `now_ps`; returns when something is next due.
+    pub(super) fn step(&mut self, now_ps: u64) -> u64 {
+        self.now_ps = now_ps;
+        self.network.advance(now_ps);
+        let mut next_ps = NEVER;
+        for (host, endpoint) in self.endpoints.iter_mut().enumerate().filter(|(host, _)| !self.dead[*host]) {
+            next_ps = next_ps.min(endpoint.poll(now_ps).unwrap_or(NEVER));
+            self.events[host].extend(std::iter::from_fn(|| endpoint.poll_event()));
+        }
+        next_ps.min(self.network.next_due_ps().unwrap_or(NEVER)).max(now_ps + 1)
+    }
+
+    /// Goes from one due time to the next, at most `tick_ps` apart and at least 100 ns, until `done` or `limit_ps`.
+    pub(super) fn run(&mut self, tick_ps: u64, limit_ps: u64, mut done: impl FnMut(&mut Self) -> bool) -> bool {
+        let end_ps = self.now_ps + limit_ps;
+        while self.now_ps < end_ps {
+            let next_ps = self.step(self.now_ps);
+            if done(self) {
+                return true;
+            }
+            self.now_ps = next_ps.clamp(self.now_ps + 100_000.min(tick_ps), self.now_ps + tick_ps);
+        }
+        false
+    }
+
+    /// Messages received by a host: connection, number, bytes.
+    pub(super) fn received(&self, host: usize) -> Vec<(ConnectionId, MessageId, Bytes)> {
+        let pick = |event: &EndpointEvent| match event {
+            EndpointEvent::Received { connection, message, data, .. } => Some((*connection, *message, data.clone())),
+            _ => None,
+        };
+        self.events[host].iter().filter_map(pick).collect()
+    }
+
+    pub(super) fn delivered(&self, host: usize) -> usize {
+        self.events[host].iter().filter(|event| matches!(event, EndpointEvent::Delivered { .. })).count()
+    }
+
+    pub(super) fn failed(&self, host: usize) -> Vec<ConnectionError> {
+        let pick = |event: &EndpointEvent| match event {
+            EndpointEvent::Failed { error, .. } => Some(*error),
+            _ => None,
+        };
+        self.events[host].iter().filter_map(pick).collect()
+    }
+
+    pub(super) fn closed(&self, host: usize) -> usize {
+        self.events[host].iter().filter(|event| matches!(event, EndpointEvent::Closed { .. })).count()
+    }
+
+    pub(super) fn accepted(&self, host: usize) -> Vec<ConnectionId> {
+        let pick = |event: &EndpointEvent| match event {
+            EndpointEvent::Accepted { connection, .. } => Some(*connection),
+            _ => None,
+        };
+        self.events[host].iter().filter_map(pick).collect()
+    }
+
+    /// Every frame is where it should be, on every device, and none is held by its endpoint.
+    pub(super) fn audit(self) {
+        for endpoint in self.endpoints {
+            let device = endpoint.into_device();
+            device.audit().unwrap();
+            assert_eq!(device.census().held, 0);
+        }
+        self.network.audit().unwrap();
+    }
+}
