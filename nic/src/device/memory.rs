@@ -292,3 +292,6 @@ impl Device for MemoryDevice {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

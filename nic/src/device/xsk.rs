@@ -11,7 +11,7 @@ use std::{
     ffi::CString,
     io,
     num::NonZeroU32,
-    os::fd::{AsRawFd, RawFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     time::Duration,
 };
 
@@ -188,10 +188,12 @@ impl XskDevice {
     fn refill(&mut self) {
         let rings = self.rings.get_mut();
         loop {
-            // Frames in the rx ring still count as filled, so neither ring can ever be asked to hold more than it has slots.
-            let room = self.config.fill_ring - self.frames.count(Place::Fill);
+            // Frames in the rx ring still count as filled, so that the rx ring, which is no smaller, cannot overflow.
+            let room = self.config.fill_ring.saturating_sub(self.frames.count(Place::Fill));
             let spare = self.frames.count(Place::Free).saturating_sub(self.tx_reserve);
-            let batch = (room.min(spare) as usize).min(BATCH);
+            let wanted = room.min(spare).min(BATCH as u32);
+            // The kernel shows a batch in rx a moment before it gives up the fill slots it came from.
+            let batch = wanted.min(rings.fill.nb_free(wanted)) as usize;
             if batch == 0 {
                 return;
             }
@@ -201,7 +203,7 @@ impl XskDevice {
             }
             // SAFETY: these frames are of this UMEM and were free: nobody else has them, and nobody touches them while in the ring.
             let produced = unsafe { rings.fill.produce(&self.scratch[..batch]) };
-            assert!(produced == batch, "the fill ring had no room for {batch} frames that the books say it has");
+            assert!(produced == batch, "the fill ring has no room for {batch} frames after saying that it has");
         }
     }
 
@@ -221,15 +223,16 @@ impl XskDevice {
         }
     }
 
-    /// Puts what is pending into the tx ring.
+    /// Puts what is pending into the tx ring, as far as it has room.
     fn submit(&mut self) {
-        if self.pending.is_empty() {
-            return;
-        }
+        let tx = &mut self.rings.get_mut().tx;
+        let pending = self.pending.len() as u32;
+        // A driver may complete frames a moment before it gives up their tx slots: what does not fit waits for the next flush.
+        let batch = pending.min(tx.nb_free(pending)) as usize;
         // SAFETY: these frames are of this UMEM and in place Tx: the caller gave them up, and nobody touches them until completion.
-        let produced = unsafe { self.rings.get_mut().tx.produce(&self.pending) };
-        assert!(produced == self.pending.len(), "the tx ring had no room for the frames that the books say it has");
-        self.pending.clear();
+        let produced = unsafe { tx.produce(&self.pending[..batch]) };
+        assert!(produced == batch, "the tx ring has no room for {batch} frames after saying that it has");
+        self.pending.drain(..batch);
     }
 
     /// Frames in the tx ring that the kernel has not taken yet.
@@ -293,6 +296,13 @@ impl XskDevice {
             ));
         }
         Ok(())
+    }
+}
+
+impl AsFd for XskDevice {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the socket in `rings` keeps the descriptor open for as long as `self` lives, which the borrow cannot outlive.
+        unsafe { BorrowedFd::borrow_raw(self.fd) }
     }
 }
 
@@ -458,3 +468,6 @@ fn socket_config(config: &XskConfig, zero_copy: bool) -> Result<SocketConfig, Op
         .bind_flags(flags)
         .build())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,361 @@
+//! Real sockets on a veth between namespaces; all but the first few need root, and say so when they skip.
+
+use std::{
+    io::ErrorKind,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+
+use super::*;
+
+mod rig;
+
+use rig::{Meeting, Steer, ip, joined, skip, up, yield_to_softirq};
+
+const MTU: u32 = 3498;
+
+/// An Ethernet header to a made-up type, then a sequence number.
+fn write(space: &mut [u8], sequence: u64) {
+    space[..12].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1]);
+    space[12..14].copy_from_slice(&[0x88, 0xb5]);
+    space[14..22].copy_from_slice(&sequence.to_be_bytes());
+}
+
+fn read(frame: &[u8]) -> u64 {
+    u64::from_be_bytes(frame[14..22].try_into().expect("8 bytes"))
+}
+
+fn open(interface: &str) -> (XskDevice, Steer) {
+    let steer = Steer::attach(interface);
+    let device = XskDevice::open(&XskConfig::new(interface, 0)).unwrap();
+    steer.register(0, device.fd());
+    (device, steer)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the kernel's side of these tests runs in real time")]
+fn clock() -> Instant {
+    Instant::now()
+}
+
+/// Polls until `done` or two seconds have passed.
+fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let start = clock();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(2), "still waiting: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn send(device: &mut XskDevice, sequence: u64, len: u32) -> bool {
+    let Some(id) = device.allocate() else { return false };
+    write(device.frame_mut(&id), sequence);
+    match device.transmit(id, len) {
+        Ok(()) => true,
+        Err(id) => {
+            device.release(id);
+            false
+        }
+    }
+}
+
+#[test]
+fn a_device_may_move_to_another_thread() {
+    fn is_send<T: Send>() {}
+    is_send::<XskDevice>();
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let config = XskConfig::new("spray-none", 0);
+    let message = XskDevice::open(&config).unwrap_err().to_string();
+    assert_eq!(message, "no interface `spray-none` in this network namespace; `ip link` lists those there are");
+    let long = XskDevice::open(&XskConfig::new("a name longer than the kernel takes", 0)).unwrap_err();
+    assert!(matches!(long, OpenError::NoInterface { .. }), "{long}");
+    let uneven = XskDevice::open(&XskConfig { tx_ring: 1000, ..config.clone() }).unwrap_err().to_string();
+    assert_eq!(uneven, "AF_XDP configuration: tx_ring is 1000; a power of two is needed");
+    let odd = XskDevice::open(&XskConfig { frame_size: 3000, ..config.clone() }).unwrap_err().to_string();
+    assert_eq!(odd, "AF_XDP configuration: frame_size is 3000; 2048 or 4096 are possible");
+    let small = XskConfig { frame_size: 2048, ..config }.check_mtu(3498).unwrap_err().to_string();
+    assert_eq!(
+        small,
+        "frames of 2048 bytes hold 1792 bytes, but MTU 3498 of `spray-none` needs 3512; use larger frames (at most a page) or `ip link set spray-none mtu 1778`"
+    );
+}
+
+#[test]
+fn refusals_of_the_kernel_are_told_apart() {
+    if skip("refusals_of_the_kernel_are_told_apart") {
+        return;
+    }
+    let attempt = |config: XskConfig| XskDevice::open(&config).err().map(|error| error.to_string());
+    joined(
+        1500,
+        |interface| {
+            let config = XskConfig::new(interface, 0);
+            let device = XskDevice::open(&config).unwrap();
+            assert!(!device.zero_copy(), "veth has no zero-copy, so auto must fall back and say so");
+            let busy = attempt(config.clone()).unwrap();
+            assert!(busy.starts_with("queue 0 of `spray-d0` is in use by another AF_XDP socket"), "{busy}");
+            drop(device);
+            assert_eq!(attempt(config.clone()), None, "a closed device frees its queue");
+            let zero_copy = attempt(XskConfig { mode: BindMode::ZeroCopy, ..config.clone() }).unwrap();
+            assert!(zero_copy.contains("does not support zero-copy"), "{zero_copy}");
+            let queue = attempt(XskConfig { queue: 77, mode: BindMode::Copy, ..config.clone() }).unwrap();
+            assert!(queue.contains("has no queue 77"), "{queue}");
+            let queues = XskDevice::open_queues(&config, 1).unwrap();
+            assert_eq!((queues.len(), queues[0].queue(), queues[0].interface()), (1, 0, "spray-d0"));
+        },
+        |interface| {
+            // This thread alone becomes nobody: the C library's own call would change all threads.
+            let nobody: libc::c_long = 65534;
+            // SAFETY: three plain numbers.
+            let outcome = unsafe { libc::syscall(libc::SYS_setresuid, nobody, nobody, nobody) };
+            assert_eq!(outcome, 0);
+            let refused = attempt(XskConfig { frames: 64, ..XskConfig::new(interface, 0) }).unwrap();
+            assert!(refused.starts_with("not permitted to open an AF_XDP socket"), "{refused}");
+        },
+    );
+}
+
+#[test]
+fn two_hundred_thousand_frames_cross_without_loss() {
+    if skip("two_hundred_thousand_frames_cross_without_loss") {
+        return;
+    }
+    const TOTAL: u64 = 200_000;
+    const LEN: u32 = 3000;
+    // Below veth's ring of 256 frames, which drops what does not fit.
+    const WINDOW: u64 = 192;
+    let (arrived, start) = (AtomicU64::new(0), Meeting::default());
+    let sender = |interface: &str| {
+        let (mut device, _steer) = open(interface);
+        yield_to_softirq();
+        start.wait();
+        let begin = clock();
+        let mut sent = 0;
+        while arrived.load(Relaxed) < TOTAL {
+            let allowed = (arrived.load(Relaxed) + WINDOW).min(TOTAL);
+            let burst = (allowed - sent).min(64);
+            for _ in 0..burst {
+                sent += u64::from(send(&mut device, sent, LEN));
+            }
+            if burst > 0 || device.census().tx > 0 {
+                device.flush().unwrap();
+            }
+            assert!(
+                begin.elapsed() < Duration::from_secs(20),
+                "stuck at {sent}: {:?} {:?}",
+                device.stats(),
+                device.census()
+            );
+        }
+        eventually("completions", || {
+            device.flush().unwrap();
+            device.census().tx == 0
+        });
+        device.audit().unwrap();
+        device.stats()
+    };
+    let receiver = |interface: &str| {
+        let (mut device, _steer) = open(interface);
+        yield_to_softirq();
+        let mut out = Vec::with_capacity(64);
+        start.wait();
+        let begin = clock();
+        let mut next = 0;
+        while next < TOTAL {
+            let count = device.receive(&mut out, 64).unwrap();
+            for Received { frame, len } in out.drain(..) {
+                assert_eq!((read(device.frame(&frame, len)), len), (next, LEN));
+                next += 1;
+                device.release(frame);
+            }
+            if count > 0 {
+                device.flush().unwrap();
+                arrived.store(next, Relaxed);
+            }
+            assert!(begin.elapsed() < Duration::from_secs(20), "stuck at {next}: {:?}", device.stats());
+        }
+        let elapsed = begin.elapsed();
+        device.audit().unwrap();
+        (device.stats(), device.census(), elapsed)
+    };
+    let (tx, (rx, census, elapsed)) = joined(MTU, sender, receiver);
+    assert_eq!((tx.tx, tx.tx_completed, tx.tx_dropped, tx.tx_invalid), (TOTAL, TOTAL, 0, 0), "{tx:?}");
+    assert_eq!((rx.rx, rx.rx_lost(), rx.fill_empty, rx.rx_invalid), (TOTAL, 0, 0, 0), "{rx:?}");
+    assert_eq!(census, FrameCensus { total: 4096, free: 2048, fill: 2048, held: 0, tx: 0 });
+    let rate = TOTAL as f64 / elapsed.as_secs_f64();
+    eprintln!(
+        "{LEN} B over veth, copy mode: {:.0} kpps, {:.2} Gb/s, {:.1} frames a kick",
+        rate / 1e3,
+        rate * f64::from(LEN) * 8e-9,
+        TOTAL as f64 / tx.kicks as f64
+    );
+}
+
+#[test]
+fn a_caller_that_holds_everything_is_told_and_recovers() {
+    if skip("a_caller_that_holds_everything_is_told_and_recovers") {
+        return;
+    }
+    let small = |interface: &str| {
+        let steer = Steer::attach(interface);
+        let config = XskConfig {
+            frames: 128,
+            fill_ring: 64,
+            rx_ring: 64,
+            tx_ring: 64,
+            completion_ring: 64,
+            ..XskConfig::new(interface, 0)
+        };
+        let device = XskDevice::open(&config).unwrap();
+        steer.register(0, device.fd());
+        (device, steer)
+    };
+    let (phase, sent) = (Meeting::default(), AtomicU64::new(0));
+    let sender = |interface: &str| {
+        let (mut device, _steer) = small(interface);
+        phase.wait();
+        for _ in 0..2 {
+            for _ in 0..10 {
+                let full = (0..64).filter(|_| !send(&mut device, 0, 100)).count();
+                sent.fetch_add(64 - full as u64, Relaxed);
+                device.flush().unwrap();
+                device.audit().unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            phase.wait();
+            phase.wait();
+        }
+        assert_eq!(device.stats().tx, sent.load(Relaxed));
+    };
+    let receiver = |interface: &str| {
+        let (mut device, _steer) = small(interface);
+        let mut held = Vec::with_capacity(128);
+        phase.wait();
+        phase.wait();
+        for _ in 0..4 {
+            device.receive(&mut held, 128).unwrap();
+            device.flush().unwrap();
+            device.audit().unwrap();
+        }
+        // One fill ring's worth had arrived; nothing can until something is released or refilled, and the rest was dropped.
+        assert_eq!(held.len(), 64);
+        let stats = device.stats();
+        assert!(stats.fill_empty > 0, "{stats:?}");
+        assert_eq!(stats.rx_dropped_ring_full, 0);
+        let reply = device.allocate().expect("receiving must not starve sending");
+        device.release(reply);
+        held.drain(..).for_each(|received| device.release(received.frame));
+        device.flush().unwrap();
+        assert_eq!(device.census().fill, 64);
+        phase.wait();
+        phase.wait();
+        assert!(device.receive(&mut held, 128).unwrap() > 0);
+        device.audit().unwrap();
+        phase.wait();
+    };
+    joined(MTU, sender, receiver);
+}
+
+#[test]
+fn received_frames_can_be_sent_back() {
+    if skip("received_frames_can_be_sent_back") {
+        return;
+    }
+    let done = Meeting::default();
+    let ping = |interface: &str| {
+        let (mut device, _steer) = open(interface);
+        let mut out = Vec::with_capacity(64);
+        done.wait();
+        for sequence in 0..500 {
+            assert!(send(&mut device, sequence, 60));
+            device.flush().unwrap();
+            eventually("the echo", || device.receive(&mut out, 64).unwrap() > 0);
+            let Received { frame, len } = out.pop().unwrap();
+            assert_eq!((read(device.frame(&frame, len)), len), (sequence + 1_000_000, 60));
+            device.release(frame);
+        }
+        device.audit().unwrap();
+        done.wait();
+    };
+    let echo = |interface: &str| {
+        let (mut device, _steer) = open(interface);
+        let mut out = Vec::with_capacity(64);
+        done.wait();
+        for _ in 0..500 {
+            eventually("the request", || device.receive(&mut out, 64).unwrap() > 0);
+            let Received { frame, len } = out.pop().unwrap();
+            let sequence = read(device.frame(&frame, len));
+            write(device.frame_mut(&frame), sequence + 1_000_000);
+            device.transmit(frame, len).unwrap();
+            device.flush().unwrap();
+        }
+        device.audit().unwrap();
+        done.wait();
+    };
+    joined(MTU, ping, echo);
+}
+
+#[test]
+fn an_interface_that_is_down_is_an_error_and_one_that_comes_back_is_not() {
+    if skip("an_interface_that_is_down_is_an_error_and_one_that_comes_back_is_not") {
+        return;
+    }
+    let (ready, over) = (Meeting::default(), Meeting::default());
+    let sender = |interface: &str| {
+        let (mut device, _steer) = open(interface);
+        ready.wait();
+        ip(&format!("link set {interface} down"));
+        assert!(send(&mut device, 5, 60));
+        let down = device.flush().unwrap_err();
+        assert_eq!(down.kind(), ErrorKind::NetworkDown);
+        assert_eq!(device.census().tx, 1, "what is queued stays queued");
+        device.audit().unwrap();
+        up(interface, MTU);
+        eventually("the frame to go", || {
+            device.flush().unwrap();
+            device.census().tx == 0
+        });
+        over.wait();
+    };
+    let receiver = |interface: &str| {
+        let (mut device, _steer) = open(interface);
+        let mut out = Vec::with_capacity(64);
+        ready.wait();
+        eventually("the frame", || device.receive(&mut out, 64).unwrap() > 0);
+        assert_eq!(read(device.frame(&out[0].frame, out[0].len)), 5);
+        over.wait();
+    };
+    joined(MTU, sender, receiver);
+}
+
+#[test]
+fn an_interface_that_is_removed_is_an_error_for_who_only_receives_too() {
+    if skip("an_interface_that_is_removed_is_an_error_for_who_only_receives_too") {
+        return;
+    }
+    let (ready, over) = (Meeting::default(), Meeting::default());
+    let remover = |interface: &str| {
+        let (mut device, _steer) = open(interface);
+        ready.wait();
+        ip(&format!("link delete {interface}"));
+        assert!(send(&mut device, 5, 60));
+        assert!(device.flush().is_err());
+        device.audit().unwrap();
+        over.wait();
+    };
+    let receiver = |interface: &str| {
+        let (mut device, _steer) = open(interface);
+        let mut out = Vec::with_capacity(64);
+        ready.wait();
+        let mut error = None;
+        eventually("the error", || {
+            error = (0..RECEIVES_PER_CHECK).find_map(|_| device.receive(&mut out, 64).err());
+            error.is_some()
+        });
+        assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::NetworkDown));
+        over.wait();
+    };
+    joined(MTU, remover, receiver);
+}
