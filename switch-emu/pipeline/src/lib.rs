@@ -1,9 +1,160 @@
 //! The emulated switch: parse, route, queue, mark, trim, fail. no_std, shared by the XDP program and the simulator.
+//!
+//! [`process`] takes one frame through all switches of a chassis. It reads no clock, allocates nothing, and has no
+//! panics, floats or unbounded loops, so that the kernel's verifier accepts it. `docs/specs/switch.md` states its rules
+//! (`SW-n`), `docs/specs/virtual-queue.md` those of the queue (`VQ-n`).
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+extern crate std;
+
 pub mod config;
 pub mod counters;
+pub mod frame;
 pub mod hash;
+mod port;
 pub mod queue;
 pub mod word;
+
+use config::{Globals, Group, MAX_HOPS, OUTSIDE, PortConfig, SwitchConfig};
+use counters::{ChassisCounters, PortCounters};
+use frame::{Frame, Packet, Parsed};
+use queue::PortQueues;
+use word::Word;
+
+/// What happens to a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Not ours: left to the kernel.
+    Pass,
+    /// Gone, and counted.
+    Drop(Cause),
+    /// Sent on.
+    Redirect {
+        /// Egress port of the fabric.
+        port: u32,
+        /// Length that the frame must be cut to, 0 = none: the caller owns the buffer and cuts it.
+        trimmed_len: u32,
+    },
+}
+
+/// Why a frame was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Its lengths do not fit.
+    Malformed,
+    /// No port leads to its destination.
+    NoRoute,
+    /// It crossed [`MAX_HOPS`] switches and was still inside.
+    HopLimit,
+    /// Its TTL ran out.
+    Ttl,
+    /// The link is administratively down.
+    Down,
+    /// The link drops silently.
+    Silent,
+    /// The link lost it at random.
+    Random,
+    /// The queue had no room.
+    Queue,
+}
+
+/// Where a chassis finds its tables: maps in the kernel, vectors in memory.
+pub trait Tables {
+    /// Words shared between CPUs, of queues.
+    type Word: Word;
+    /// Words of counters; may belong to one CPU each.
+    type Count: Word;
+    /// Constants of the chassis.
+    fn globals(&self) -> Option<&Globals>;
+    /// Number of the host with this address (IPv4 mapped into IPv6).
+    fn host(&self, address: &[u8; 16]) -> Option<u32>;
+    /// A switch.
+    fn switch(&self, switch: u32) -> Option<&SwitchConfig>;
+    /// A group, by [`Globals::group_index`].
+    fn group(&self, index: u32) -> Option<&Group>;
+    /// An entry of the member list.
+    fn member(&self, index: u32) -> Option<u32>;
+    /// A port.
+    fn port(&self, port: u32) -> Option<&PortConfig>;
+    /// A port's queues.
+    fn queues(&self, port: u32) -> Option<&PortQueues<Self::Word>>;
+    /// A port's counters.
+    fn counters(&self, port: u32) -> Option<&PortCounters<Self::Count>>;
+    /// The chassis's counters.
+    fn chassis(&self) -> Option<&ChassisCounters<Self::Count>>;
+}
+
+/// Takes a frame that enters the chassis at switch `ingress` as far as it goes (SW-1).
+///
+/// `now_ps` is the arrival time of frames whose virtual time is 0. The frame is written to only when it is redirected.
+#[inline(always)]
+pub fn process<T: Tables>(tables: &T, packet: &mut impl Packet, ingress: u32, now_ps: u64) -> Verdict {
+    let Some(chassis) = tables.chassis() else { return Verdict::Pass };
+    chassis.frames.add(1);
+    let mut frame = match frame::parse(packet, now_ps) {
+        Parsed::Ours(frame) => frame,
+        Parsed::Foreign => {
+            chassis.passed.add(1);
+            return Verdict::Pass;
+        }
+        Parsed::Malformed => {
+            chassis.malformed.add(1);
+            return Verdict::Drop(Cause::Malformed);
+        }
+    };
+    match forward(tables, &mut frame, ingress) {
+        Ok(port) => {
+            let Some(trimmed_len) = frame::write(packet, &frame) else {
+                chassis.malformed.add(1);
+                return Verdict::Drop(Cause::Malformed);
+            };
+            chassis.forwarded.add(1);
+            Verdict::Redirect { port, trimmed_len }
+        }
+        Err(cause) => {
+            match cause {
+                Cause::NoRoute => chassis.no_route.add(1),
+                Cause::HopLimit => chassis.hop_limit.add(1),
+                _ => {}
+            }
+            Verdict::Drop(cause)
+        }
+    }
+}
+
+/// Goes from switch to switch until a port leaves the chassis (SW-2).
+#[inline(always)]
+fn forward<T: Tables>(tables: &T, frame: &mut Frame, ingress: u32) -> Result<u32, Cause> {
+    let globals = tables.globals().ok_or(Cause::NoRoute)?;
+    let host = tables.host(&frame.destination).ok_or(Cause::NoRoute)?;
+    let mut switch = ingress;
+    for _ in 0..MAX_HOPS {
+        let number = route(tables, globals, frame, switch, host).ok_or(Cause::NoRoute)?;
+        let port = tables.port(number).ok_or(Cause::NoRoute)?;
+        let queues = tables.queues(number).ok_or(Cause::NoRoute)?;
+        let counters = tables.counters(number).ok_or(Cause::NoRoute)?;
+        port.cross(frame, port::random(frame, number, globals.seed), queues, counters)?;
+        switch = port.next;
+        if switch == OUTSIDE {
+            return Ok(number);
+        }
+    }
+    Err(Cause::HopLimit)
+}
+
+/// Chooses among the equal-cost ports by the five-tuple and the switch's salt (SW-4, SW-5).
+#[inline(always)]
+fn route<T: Tables>(tables: &T, globals: &Globals, frame: &Frame, switch: u32, host: u32) -> Option<u32> {
+    let salt = tables.switch(switch)?.salt;
+    let group = tables.group(globals.group_index(globals.epoch(frame.time_ps), switch, host))?;
+    if group.count == 0 {
+        return None;
+    }
+    let bits = (hash::mix(frame.flow ^ salt) >> 32) as u32;
+    tables.member(group.first.wrapping_add(hash::pick(bits, group.count)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -44,6 +44,7 @@ pub struct PortQueues<W> {
 }
 
 /// How fast a queue drains around the time of a frame.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drain {
     /// A slot lasts `1 << shift` picoseconds.
@@ -109,7 +110,7 @@ impl<W: Word> Queue<W> {
         }
         let cursor = self.cursor.load();
         if slot > cursor {
-            self.walk(cursor, slot, drain);
+            W::walk(self, cursor, slot, drain);
         }
         if slot != cursor {
             self.cursor.store(slot);
@@ -153,22 +154,23 @@ impl<W: Word> Queue<W> {
         supply - drained
     }
 
-    /// Carries the backlog from slot `from` to slot `to` (VQ-6).
+    /// Carries the backlog from slot `from` to the later slot `to` (VQ-6).
     #[inline(always)]
-    fn walk(&self, from: u64, to: u64, drain: &Drain) {
-        let gap = to - from;
+    pub fn walk(&self, from: u64, to: u64, drain: &Drain) {
+        let gap = to.wrapping_sub(from);
         let mut backlog = 0;
         for step in 0..SPAN {
             if step >= gap {
                 break;
             }
-            let number = from + step;
+            let number = from.wrapping_add(step);
             backlog = self.slot(number).end(number, drain.during(number));
-            self.slot(number + 1).begin(number + 1, backlog);
+            let next = number.wrapping_add(1);
+            self.slot(next).begin(next, backlog);
         }
         if gap > SPAN {
             let idle = (gap - SPAN).min(LOW);
-            self.slot(to).begin(to, backlog.saturating_sub(idle * drain.during(to)));
+            self.slot(to).begin(to, backlog.saturating_sub(idle.wrapping_mul(drain.during(to))));
         }
     }
 

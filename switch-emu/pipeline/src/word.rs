@@ -1,19 +1,24 @@
 //! A shared 64-bit word: an atomic in userspace, a map cell in the kernel, a `Cell` in a simulator.
 
+use crate::queue::{Drain, Queue};
 use core::cell::Cell;
 
 /// A 64-bit word that several CPUs may use at once.
 ///
 /// Orders nothing but itself: a lost update costs accuracy of one slot, never more.
-pub trait Word {
+pub trait Word: Sized {
     /// The present value.
     fn load(&self) -> u64;
     /// Replaces the value.
     fn store(&self, value: u64);
     /// Adds, wrapping, in one step.
     fn add(&self, value: u64);
-    /// Replaces `old` by `new`; false when the value was another.
-    fn exchange(&self, old: u64, new: u64) -> bool;
+
+    /// Runs [`Queue::walk`]; the kernel's host makes it a function of its own, so that the verifier follows it once.
+    #[inline(always)]
+    fn walk(queue: &Queue<Self>, from: u64, to: u64, drain: &Drain) {
+        queue.walk(from, to, drain);
+    }
 }
 
 impl Word for Cell<u64> {
@@ -28,14 +33,6 @@ impl Word for Cell<u64> {
     #[inline(always)]
     fn add(&self, value: u64) {
         self.set(self.get().wrapping_add(value));
-    }
-    #[inline(always)]
-    fn exchange(&self, old: u64, new: u64) -> bool {
-        let equal = self.get() == old;
-        if equal {
-            self.set(new);
-        }
-        equal
     }
 }
 
@@ -52,9 +49,6 @@ mod atomic {
         }
         fn add(&self, value: u64) {
             self.fetch_add(value, Relaxed);
-        }
-        fn exchange(&self, old: u64, new: u64) -> bool {
-            self.compare_exchange(old, new, Relaxed, Relaxed).is_ok()
         }
     }
 }

@@ -39,8 +39,14 @@ impl<'a> ChassisSpec<'a> {
 
     /// The chassis's ports whose cable leaves it: to a host, or to a switch of another chassis.
     pub fn outside_ports(&self) -> impl Iterator<Item = usize> + '_ {
-        let leaves = |port: &Port| matches!(port.to, Node::Switch(to) if !self.contains(to)) || matches!(port.to, Node::Host(_));
-        self.fabric.ports.iter().enumerate().filter(move |(_, port)| self.contains(port.switch) && leaves(port)).map(|(i, _)| i)
+        let leaves =
+            |port: &Port| matches!(port.to, Node::Switch(to) if !self.contains(to)) || matches!(port.to, Node::Host(_));
+        self.fabric
+            .ports
+            .iter()
+            .enumerate()
+            .filter(move |(_, port)| self.contains(port.switch) && leaves(port))
+            .map(|(i, _)| i)
     }
 }
 
@@ -113,7 +119,12 @@ fn globals(fabric: &Fabric) -> Globals {
     for (slot, epoch) in epoch_from_ps.iter_mut().zip(&fabric.routes) {
         *slot = epoch.valid_from_ps;
     }
-    Globals { seed: fabric.seed, epoch_from_ps, switches: fabric.switches.len() as u32, hosts: fabric.hosts.len() as u32 }
+    Globals {
+        seed: fabric.seed,
+        epoch_from_ps,
+        switches: fabric.switches.len() as u32,
+        hosts: fabric.hosts.len() as u32,
+    }
 }
 
 fn compile_port(spec: &ChassisSpec<'_>, port: &Port) -> PortConfig {
@@ -151,7 +162,11 @@ fn condition(change: &LinkChange) -> Condition {
 fn check(fabric: &Fabric) -> Result<(), ProgramError> {
     let fail = |text: String| Err(ProgramError::Fabric(text));
     if fabric.routes.is_empty() || fabric.routes.len() > table::MAX_EPOCHS {
-        return fail(format!("{} routing epochs, between 1 and {} are possible", fabric.routes.len(), table::MAX_EPOCHS));
+        return fail(format!(
+            "{} routing epochs, between 1 and {} are possible",
+            fabric.routes.len(),
+            table::MAX_EPOCHS
+        ));
     }
     for epoch in &fabric.routes {
         let shape = epoch.groups.len() == fabric.switches.len()

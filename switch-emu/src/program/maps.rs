@@ -1,9 +1,9 @@
 //! The switch program's maps: sizes, contents, counters.
 
+use super::ProgramError;
 use super::config::Tables;
 use super::object::{self, Pod, pod_bytes, words};
 use super::switch::{ChassisCounters, PortCounters};
-use super::ProgramError;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, OpenObject};
 use spray_pipeline::queue::QUEUE_WORDS;
 
@@ -164,7 +164,11 @@ fn fill<T: Pod>(map: &MapHandle, name: &'static str, values: &[T]) -> Result<(),
     (0u32..).zip(values).try_for_each(|(index, value)| put(map, name, &index.to_ne_bytes(), pod_bytes(value)))
 }
 
-fn read_percpu<const N: usize>(map: &MapHandle, name: &'static str, index: usize) -> Result<Vec<[u64; N]>, ProgramError> {
+fn read_percpu<const N: usize>(
+    map: &MapHandle,
+    name: &'static str,
+    index: usize,
+) -> Result<Vec<[u64; N]>, ProgramError> {
     let values = map.lookup_percpu(&(index as u32).to_ne_bytes(), MapFlags::ANY).map_err(ProgramError::map(name))?;
     let values = values.ok_or_else(|| missing(name))?;
     values.iter().map(|value| words(value).try_into().map_err(|_| missing(name))).collect()

@@ -17,3 +17,6 @@ pub use error::ProgramError;
 pub use object::{AttachMode, ProgramInfo};
 pub use steer::SteerProgram;
 pub use switch::{ChassisCounters, PortCounters, QueueSample, SwitchProgram};
+
+#[cfg(test)]
+mod tests;

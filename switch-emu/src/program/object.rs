@@ -69,7 +69,10 @@ fn log_tail() -> String {
 }
 
 /// Opens, lets `prepare` size the maps, and loads.
-pub(super) fn load(name: &'static str, prepare: impl FnOnce(&mut OpenObject) -> Result<(), ProgramError>) -> Result<Object, ProgramError> {
+pub(super) fn load(
+    name: &'static str,
+    prepare: impl FnOnce(&mut OpenObject) -> Result<(), ProgramError>,
+) -> Result<Object, ProgramError> {
     let bytes = bytes(name)?;
     capture_log();
     let failed = |source| ProgramError::Load { program: name, source, log: log_tail() };
@@ -104,9 +107,7 @@ fn link(program: BorrowedFd<'_>, ifindex: u32, flags: u32) -> io::Result<OwnedFd
         ..Default::default()
     };
     // SAFETY: `options` outlives the call, its `sz` is its size, and the call only reads it.
-    let fd = unsafe {
-        libbpf_sys::bpf_link_create(program.as_raw_fd(), ifindex as i32, libbpf_sys::BPF_XDP, &options)
-    };
+    let fd = unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), ifindex as i32, libbpf_sys::BPF_XDP, &options) };
     if fd < 0 {
         return Err(io::Error::from_raw_os_error(-fd));
     }
@@ -115,13 +116,12 @@ fn link(program: BorrowedFd<'_>, ifindex: u32, flags: u32) -> io::Result<OwnedFd
 }
 
 /// Size figures of a loaded program.
-pub(super) fn info(program: &libbpf_rs::Program<'_>) -> io::Result<ProgramInfo> {
+pub(super) fn info(program: &libbpf_rs::ProgramMut<'_>) -> io::Result<ProgramInfo> {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut size = size_of_val(&info) as u32;
     // SAFETY: `info` is a plain struct of `size` bytes that outlives the call; its pointers are null with zero lengths.
-    let code = unsafe {
-        libbpf_sys::bpf_obj_get_info_by_fd(program.as_fd().as_raw_fd(), (&raw mut info).cast(), &mut size)
-    };
+    let code =
+        unsafe { libbpf_sys::bpf_obj_get_info_by_fd(program.as_fd().as_raw_fd(), (&raw mut info).cast(), &mut size) };
     if code < 0 {
         return Err(io::Error::from_raw_os_error(-code));
     }

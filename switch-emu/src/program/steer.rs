@@ -1,7 +1,7 @@
 //! The host end: frames of the transport go to the AF_XDP socket of their queue, the rest to the kernel.
 
-use super::object::{self, AttachMode, ProgramInfo};
 use super::ProgramError;
+use super::object::{self, AttachMode, ProgramInfo};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -52,6 +52,6 @@ impl SteerProgram {
 
     /// Size figures.
     pub fn info(&self) -> Option<ProgramInfo> {
-        self.object.progs().find_map(|program| object::info(&program).ok())
+        self.object.progs_mut().find_map(|program| object::info(&program).ok())
     }
 }

@@ -223,7 +223,10 @@ impl SwitchProgram {
     pub(super) fn prepare_test(&self, ingress: usize) -> Result<(), ProgramError> {
         const LOOPBACK: u32 = 1;
         self.maps.set_ingress(LOOPBACK, ingress)?;
-        self.outside.iter().filter(|port| !self.maps.has_egress(**port)).try_for_each(|port| self.egress(*port, LOOPBACK))
+        self.outside
+            .iter()
+            .filter(|port| !self.maps.has_egress(**port))
+            .try_for_each(|port| self.egress(*port, LOOPBACK))
     }
 
     fn snapshot(&self) -> Result<testing::Snapshot, ProgramError> {

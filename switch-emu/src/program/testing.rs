@@ -1,7 +1,7 @@
 //! Reading a verdict off the counters around a test run: the kernel tells only the action.
 
-use super::switch::{ChassisCounters, PortCounters};
 use super::ProgramError;
+use super::switch::{ChassisCounters, PortCounters};
 use spray_pipeline::{Cause, Verdict};
 
 /// All counters at one moment.

@@ -1,0 +1,114 @@
+//! What the XDP programs share: bounded packet access, shared words, the panic handler that the language demands.
+#![no_std]
+#![feature(core_intrinsics)]
+#![expect(internal_features, reason = "the prebuilt core for BPF has no fetch_add on AtomicU64")]
+
+use aya_ebpf::bindings::xdp_md;
+use aya_ebpf::programs::XdpContext;
+use core::cell::UnsafeCell;
+use core::intrinsics::{AtomicOrdering, atomic_xadd};
+use spray_pipeline::frame::Packet;
+use spray_pipeline::queue::{Drain, Queue};
+use spray_pipeline::word::Word;
+
+/// The frame under an XDP program.
+#[repr(transparent)]
+pub struct XdpPacket<'a>(pub &'a XdpContext);
+
+impl Packet for XdpPacket<'_> {
+    #[inline(always)]
+    fn len(&self) -> u32 {
+        (self.0.data_end() - self.0.data()) as u32
+    }
+
+    #[inline(always)]
+    fn head<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
+        let start = self.0.data();
+        if start + N > self.0.data_end() {
+            return None;
+        }
+        // SAFETY: the N bytes lie inside the frame by the check above, which the verifier repeats; the frame is this
+        // program run's alone, and the borrow of self keeps the slice the only one.
+        Some(unsafe { &mut *(start as *mut [u8; N]) })
+    }
+}
+
+/// A word of a map that all CPUs share.
+#[repr(transparent)]
+pub struct SharedWord(UnsafeCell<u64>);
+
+/// A word of a per-CPU map.
+#[repr(transparent)]
+pub struct CpuWord(UnsafeCell<u64>);
+
+// Volatile instead of atomic loads and stores: LLVM 22 cannot select the latter for BPF. An aligned 64-bit access is
+// one instruction either way.
+impl Word for SharedWord {
+    #[inline(always)]
+    fn load(&self) -> u64 {
+        // SAFETY: an aligned word of a live map value.
+        unsafe { self.0.get().read_volatile() }
+    }
+    #[inline(always)]
+    fn store(&self, value: u64) {
+        // SAFETY: as above.
+        unsafe { self.0.get().write_volatile(value) }
+    }
+    #[inline(always)]
+    fn add(&self, value: u64) {
+        // SAFETY: as above; one atomic instruction.
+        unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::Relaxed }>(self.0.get(), value) };
+    }
+    #[inline(always)]
+    fn walk(queue: &Queue<Self>, from: u64, to: u64, drain: &Drain) {
+        // SAFETY: both are references, valid for the call.
+        unsafe { spray_walk(queue, from, to, drain) };
+    }
+}
+
+/// [`Queue::walk`] as a global function: the verifier checks it once by itself instead of at every hop and queue, whose
+/// 128 rounds each would exceed its limits.
+///
+/// # Safety
+/// The pointers are null or valid.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe extern "C" fn spray_walk(queue: *const Queue<SharedWord>, from: u64, to: u64, drain: *const Drain) -> u32 {
+    // The verifier wants the null checks: it knows the pointers only by their types.
+    // SAFETY: by this function's contract.
+    if let (Some(queue), Some(drain)) = unsafe { (queue.as_ref(), drain.as_ref()) } {
+        queue.walk(from, to, drain);
+    }
+    0
+}
+
+impl Word for CpuWord {
+    #[inline(always)]
+    fn load(&self) -> u64 {
+        // SAFETY: an aligned word of this CPU's map value; XDP programs do not interrupt each other on a CPU.
+        unsafe { self.0.get().read_volatile() }
+    }
+    #[inline(always)]
+    fn store(&self, value: u64) {
+        // SAFETY: as above.
+        unsafe { self.0.get().write_volatile(value) }
+    }
+    #[inline(always)]
+    fn add(&self, value: u64) {
+        self.store(self.load().wrapping_add(value));
+    }
+}
+
+/// Index of the interface that the frame came in by.
+#[inline(always)]
+pub fn ingress_ifindex(context: &XdpContext) -> u32 {
+    let raw: *mut xdp_md = context.ctx;
+    // SAFETY: the kernel hands a valid context to the program.
+    unsafe { (*raw).ingress_ifindex }
+}
+
+#[cfg(target_arch = "bpf")]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {}
+}

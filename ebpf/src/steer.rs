@@ -1,0 +1,29 @@
+//! The host end of a link: frames of the transport to the AF_XDP socket of their queue, the rest to the kernel.
+#![no_std]
+#![no_main]
+#![allow(missing_docs, reason = "the xdp macro emits an undocumented function")]
+
+use aya_ebpf::bindings::xdp_action::XDP_PASS;
+use aya_ebpf::btf_maps::XskMap;
+use aya_ebpf::macros::{btf_map, xdp};
+use aya_ebpf::programs::XdpContext;
+use spray_ebpf::XdpPacket;
+use spray_pipeline::frame::is_ours;
+
+/// Sockets by receive queue.
+#[btf_map(name = "sockets")]
+static SOCKETS: XskMap<64> = XskMap::new();
+
+/// Entry point on a host's interface.
+#[xdp]
+pub fn steer(context: XdpContext) -> u32 {
+    if !is_ours(&mut XdpPacket(&context)) {
+        return XDP_PASS;
+    }
+    // A queue without a socket leaves its frames to the kernel, which answers that the port is unreachable.
+    SOCKETS.redirect(context.rx_queue_index(), XDP_PASS.into()).unwrap_or(XDP_PASS)
+}
+
+#[unsafe(link_section = "license")]
+#[unsafe(no_mangle)]
+static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";

@@ -1,0 +1,130 @@
+//! The switch program: the pipeline over BPF maps, one run per frame through all switches of a chassis.
+#![no_std]
+#![no_main]
+#![allow(missing_docs, reason = "the xdp macro emits an undocumented function")]
+
+use aya_ebpf::bindings::xdp_action::{XDP_ABORTED, XDP_DROP, XDP_PASS};
+use aya_ebpf::btf_maps::{Array, DevMap, HashMap, PerCpuArray};
+use aya_ebpf::helpers::{bpf_ktime_get_ns, bpf_xdp_adjust_tail};
+use aya_ebpf::macros::{btf_map, xdp};
+use aya_ebpf::programs::XdpContext;
+use spray_ebpf::{CpuWord, SharedWord, XdpPacket, ingress_ifindex};
+use spray_pipeline::config::{Globals, Group, PortConfig, SwitchConfig};
+use spray_pipeline::counters::{ChassisCounters, PortCounters};
+use spray_pipeline::queue::PortQueues;
+use spray_pipeline::word::Word;
+use spray_pipeline::{Tables, Verdict};
+
+// Sizes below are least ones; the loader sets those of the fabric.
+#[btf_map(name = "globals")]
+static GLOBALS: Array<Globals, 1> = Array::new();
+#[btf_map(name = "hosts")]
+static HOSTS: HashMap<[u8; 16], u32, 1> = HashMap::new();
+#[btf_map(name = "switches")]
+static SWITCHES: Array<SwitchConfig, 1> = Array::new();
+#[btf_map(name = "groups")]
+static GROUPS: Array<Group, 1> = Array::new();
+#[btf_map(name = "members")]
+static MEMBERS: Array<u32, 1> = Array::new();
+#[btf_map(name = "ports")]
+static PORTS: Array<PortConfig, 1> = Array::new();
+#[btf_map(name = "queues")]
+static QUEUES: Array<PortQueues<SharedWord>, 1> = Array::new();
+#[btf_map(name = "counters")]
+static COUNTERS: PerCpuArray<PortCounters<CpuWord>, 1> = PerCpuArray::new();
+#[btf_map(name = "chassis")]
+static CHASSIS: PerCpuArray<ChassisCounters<CpuWord>, 1> = PerCpuArray::new();
+/// Switch behind each interface that frames enter by.
+#[btf_map(name = "ingress")]
+static INGRESS: HashMap<u32, u32, 4096> = HashMap::new();
+/// Interface behind each port that leaves the chassis.
+#[btf_map(name = "egress")]
+static EGRESS: DevMap<1> = DevMap::new();
+
+/// The maps as the pipeline sees them.
+struct Maps;
+
+impl Tables for Maps {
+    type Word = SharedWord;
+    type Count = CpuWord;
+
+    #[inline(always)]
+    fn globals(&self) -> Option<&Globals> {
+        GLOBALS.get(0)
+    }
+    #[inline(always)]
+    fn host(&self, address: &[u8; 16]) -> Option<u32> {
+        // SAFETY: the loader changes hosts only between runs; a stale number is a wrong route, not a wrong access.
+        unsafe { HOSTS.get(address) }.copied()
+    }
+    #[inline(always)]
+    fn switch(&self, switch: u32) -> Option<&SwitchConfig> {
+        SWITCHES.get(switch)
+    }
+    #[inline(always)]
+    fn group(&self, index: u32) -> Option<&Group> {
+        GROUPS.get(index)
+    }
+    #[inline(always)]
+    fn member(&self, index: u32) -> Option<u32> {
+        MEMBERS.get(index).copied()
+    }
+    #[inline(always)]
+    fn port(&self, port: u32) -> Option<&PortConfig> {
+        PORTS.get(port)
+    }
+    #[inline(always)]
+    fn queues(&self, port: u32) -> Option<&PortQueues<SharedWord>> {
+        QUEUES.get(port)
+    }
+    #[inline(always)]
+    fn counters(&self, port: u32) -> Option<&PortCounters<CpuWord>> {
+        COUNTERS.get(port)
+    }
+    #[inline(always)]
+    fn chassis(&self) -> Option<&ChassisCounters<CpuWord>> {
+        CHASSIS.get(0)
+    }
+}
+
+/// Entry point on every interface of the chassis.
+#[xdp]
+pub fn switch(context: XdpContext) -> u32 {
+    run(&context)
+}
+
+#[inline(always)]
+fn run(context: &XdpContext) -> u32 {
+    // SAFETY: the loader writes an interface's entry before it attaches there.
+    let Some(ingress) = unsafe { INGRESS.get(ingress_ifindex(context)) }.copied() else { return XDP_PASS };
+    // SAFETY: a helper without arguments.
+    let now_ps = unsafe { bpf_ktime_get_ns() }.wrapping_mul(1000);
+    match spray_pipeline::process(&Maps, &mut XdpPacket(context), ingress, now_ps) {
+        Verdict::Pass => XDP_PASS,
+        Verdict::Drop(_) => XDP_DROP,
+        Verdict::Redirect { port, trimmed_len } => redirect(context, port, trimmed_len),
+    }
+}
+
+#[inline(always)]
+fn redirect(context: &XdpContext, port: u32, trimmed_len: u32) -> u32 {
+    if trimmed_len != 0 {
+        // The verifier subtracts packet pointers only in 64 bits: keep the compiler from folding both subtractions.
+        let len = core::hint::black_box(context.data_end() - context.data());
+        let delta = trimmed_len as i32 - len as i32;
+        // SAFETY: the context is the kernel's; no pointer into the frame lives past this call.
+        if unsafe { bpf_xdp_adjust_tail(context.ctx, delta) } != 0 {
+            return XDP_ABORTED;
+        }
+    }
+    EGRESS.redirect(port, XDP_DROP.into()).unwrap_or_else(|action| {
+        if let Some(chassis) = CHASSIS.get(0) {
+            chassis.no_interface.add(1);
+        }
+        action
+    })
+}
+
+#[unsafe(link_section = "license")]
+#[unsafe(no_mangle)]
+static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";

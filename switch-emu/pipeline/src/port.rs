@@ -1,0 +1,180 @@
+//! One egress port: link state, queue, marking, trimming, departure.
+
+use crate::Cause;
+use crate::config::{FLAG_SILENT, FLAG_UP, PortConfig};
+use crate::counters::PortCounters;
+use crate::frame::{self, Frame};
+use crate::hash;
+use crate::queue::{Drain, PortQueues, Position};
+use crate::word::Word;
+
+/// The link's condition at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Condition {
+    drain: Drain,
+    loss: u32,
+    flags: u32,
+    flap_from_ps: u64,
+    flap_period_ps: u64,
+    flap_down_ps: u64,
+}
+
+impl PortConfig {
+    /// How the queue drains around `t_ps`, for sampling.
+    pub fn drain(&self, t_ps: u64) -> Drain {
+        self.condition(t_ps).drain
+    }
+
+    /// The last change before or at `t_ps`. Plain loads in a loop: a pointer into the table would have the kernel's
+    /// verifier follow every entry through the rest of the program.
+    #[inline(always)]
+    fn condition(&self, t_ps: u64) -> Condition {
+        let healthy = &self.states[0];
+        let (units, before, since, ps_per_unit) = (healthy.slot_units, healthy.slot_units, 0, healthy.ps_per_unit);
+        let drain = Drain { shift: self.slot_shift & 63, units, before, since, ps_per_unit };
+        let (loss, flags) = (healthy.loss, healthy.flags);
+        let mut now = Condition { drain, loss, flags, flap_from_ps: 0, flap_period_ps: 0, flap_down_ps: 0 };
+        for state in &self.states[1..] {
+            if state.at_ps > t_ps {
+                break;
+            }
+            now.drain.before = now.drain.units;
+            now.drain.units = state.slot_units;
+            now.drain.since = state.at_ps >> now.drain.shift;
+            now.drain.ps_per_unit = state.ps_per_unit;
+            now.loss = state.loss;
+            now.flags = state.flags;
+            now.flap_from_ps = state.at_ps;
+            now.flap_period_ps = state.flap_period_ps;
+            now.flap_down_ps = state.flap_down_ps;
+        }
+        now
+    }
+
+    /// Takes a frame through the port: on success its time is that of its arrival at the far end.
+    #[inline(always)]
+    pub(crate) fn cross<W: Word, C: Word>(
+        &self,
+        frame: &mut Frame,
+        random: u64,
+        queues: &PortQueues<W>,
+        counters: &PortCounters<C>,
+    ) -> Result<(), Cause> {
+        if frame.ttl <= 1 {
+            counters.drops_ttl.add(1);
+            return Err(Cause::Ttl);
+        }
+        frame.ttl -= 1;
+        let link = self.condition(frame.time_ps);
+        link.check(frame.time_ps, counters)?;
+        let delay_ps = self.enqueue(frame, random as u32, &link.drain, queues, counters)?;
+        // A lost frame has used the link all the same: hence after the queue.
+        if ((random >> 32) as u32) < link.loss {
+            counters.link_drop(&counters.drops_random, frame.time_ps);
+            return Err(Cause::Random);
+        }
+        frame.time_ps = frame.time_ps.wrapping_add(delay_ps).wrapping_add(self.latency_ps);
+        counters.frames.add(1);
+        counters.bytes.add(u64::from(frame.len));
+        Ok(())
+    }
+
+    /// Finds the frame's place, marks, trims or refuses it; returns the time until it has left.
+    #[inline(always)]
+    fn enqueue<W: Word, C: Word>(
+        &self,
+        frame: &mut Frame,
+        random: u32,
+        drain: &Drain,
+        queues: &PortQueues<W>,
+        counters: &PortCounters<C>,
+    ) -> Result<u64, Cause> {
+        let control = queues.control.locate(frame.time_ps, drain);
+        let total = queues.total.locate(frame.time_ps, drain);
+        if total.stale {
+            counters.stale.add(1);
+        }
+        if !frame.control {
+            let waiting = total.bytes().saturating_sub(control.bytes());
+            if waiting + u64::from(frame.len) > u64::from(self.limit) {
+                self.trim(frame, counters)?;
+            } else if self.marks(waiting, random) && frame::mark(frame) {
+                counters.marks.add(1);
+            }
+        }
+        if !frame.control {
+            queues.total.push(&total, frame.len);
+            return Ok(drain.delay_ps(total.backlog, frame.len));
+        }
+        self.control(frame, drain, queues, &control, &total, counters)
+    }
+
+    /// Queues a frame of the control class, a freshly trimmed one included.
+    #[inline(always)]
+    fn control<W: Word, C: Word>(
+        &self,
+        frame: &Frame,
+        drain: &Drain,
+        queues: &PortQueues<W>,
+        control: &Position,
+        total: &Position,
+        counters: &PortCounters<C>,
+    ) -> Result<u64, Cause> {
+        if control.bytes() + u64::from(frame.len) > u64::from(self.control_limit) {
+            counters.drops_queue.add(1);
+            return Err(Cause::Queue);
+        }
+        queues.control.push(control, frame.len);
+        queues.total.push(total, frame.len);
+        counters.control_frames.add(1);
+        Ok(drain.delay_ps(control.backlog, frame.len))
+    }
+
+    #[inline(always)]
+    fn trim<C: Word>(&self, frame: &mut Frame, counters: &PortCounters<C>) -> Result<(), Cause> {
+        if self.trim == 0 || !frame.trimmable {
+            counters.drops_queue.add(1);
+            return Err(Cause::Queue);
+        }
+        frame::trim(frame);
+        counters.trims.add(1);
+        Ok(())
+    }
+
+    /// RED: linear between the thresholds.
+    #[inline(always)]
+    fn marks(&self, waiting: u64, random: u32) -> bool {
+        if waiting <= u64::from(self.mark_min) {
+            return false;
+        }
+        let over = waiting - u64::from(self.mark_min);
+        waiting >= u64::from(self.mark_max) || u64::from(random) < over * u64::from(self.mark_slope)
+    }
+}
+
+impl Condition {
+    #[inline(always)]
+    fn check<C: Word>(&self, t_ps: u64, counters: &PortCounters<C>) -> Result<(), Cause> {
+        if self.flags & FLAG_UP == 0 {
+            counters.link_drop(&counters.drops_down, t_ps);
+            return Err(Cause::Down);
+        }
+        if self.flags & FLAG_SILENT != 0 || self.out(t_ps) {
+            counters.link_drop(&counters.drops_silent, t_ps);
+            return Err(Cause::Silent);
+        }
+        Ok(())
+    }
+
+    /// Whether a flapping link is in its outage.
+    #[inline(always)]
+    fn out(&self, t_ps: u64) -> bool {
+        self.flap_period_ps != 0 && (t_ps - self.flap_from_ps) % self.flap_period_ps < self.flap_down_ps
+    }
+}
+
+/// The port's share of a frame's random bits.
+#[inline(always)]
+pub(crate) fn random(frame: &Frame, port: u32, seed: u64) -> u64 {
+    hash::mix(frame.random ^ seed ^ u64::from(port).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
