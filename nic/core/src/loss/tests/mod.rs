@@ -1,1 +1,167 @@
+//! Tests of loss detection; clauses are those of `docs/specs/transport.md`.
 
+mod oracle;
+
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::path::LossCause;
+use oracle::{Op, Oracle};
+
+/// RFC 6298 §2, word for word, in floating point.
+#[derive(Default)]
+struct LiteralRtt {
+    srtt: Option<f64>,
+    rttvar: f64,
+}
+
+impl LiteralRtt {
+    fn on_sample(&mut self, r: f64) {
+        match self.srtt {
+            None => {
+                self.srtt = Some(r);
+                self.rttvar = r / 2.0;
+            }
+            Some(srtt) => {
+                self.rttvar = (1.0 - 0.25) * self.rttvar + 0.25 * (srtt - r).abs();
+                self.srtt = Some((1.0 - 0.125) * srtt + 0.125 * r);
+            }
+        }
+    }
+
+    fn rto(&self) -> f64 {
+        self.srtt.unwrap() + 4.0 * self.rttvar
+    }
+}
+
+const US: u64 = 1_000_000;
+
+#[test]
+fn a_record_is_half_a_cache_line() {
+    assert_eq!(size_of::<Record>(), 32);
+}
+
+proptest! {
+    //= docs/specs/transport.md#TRN-30
+    #[test]
+    fn rtt_follows_the_rfc(samples in prop::collection::vec(1u64..1_000_000_000, 1..200)) {
+        let (mut rtt, mut literal) = (RttEstimator::default(), LiteralRtt::default());
+        for (i, &sample) in samples.iter().enumerate() {
+            rtt.on_sample(i as u64 * US, sample);
+            literal.on_sample(sample as f64);
+            let (ours, theirs) = (rtt.timeout_ps().unwrap() as f64, literal.rto());
+            // Integer division loses under 8 ps a step in SRTT, which decays, and 4 x that in RTTVAR.
+            prop_assert!((ours - theirs).abs() <= 200.0, "{ours} against {theirs}");
+        }
+        prop_assert_eq!(rtt.min_ps(), *samples.iter().min().unwrap());
+    }
+
+    #[test]
+    fn no_sample_overflows(samples in prop::collection::vec((any::<u64>(), any::<u64>()), 1..50)) {
+        let mut rtt = RttEstimator::default();
+        let config = RtoConfig { initial_ps: 1, min_ps: 1, max_ps: u64::MAX };
+        for (now_ps, sample) in samples {
+            rtt.on_sample(now_ps, sample);
+            prop_assert!(rtt.smoothed_ps() > 0);
+            for backoff in [0, 1, 31, 64, 255] {
+                prop_assert!(config.backed_off_ps(&rtt, backoff) >= config.timeout_ps(&rtt));
+            }
+        }
+    }
+}
+
+//= docs/specs/transport.md#TRN-31
+//= docs/specs/transport.md#TRN-32
+#[test]
+fn timeout_has_floor_ceiling_and_backoff() {
+    let config = RtoConfig { initial_ps: 100 * US, min_ps: 40 * US, max_ps: 200 * US };
+    let mut rtt = RttEstimator::default();
+    assert_eq!(config.timeout_ps(&rtt), 100 * US);
+    for i in 0..100 {
+        rtt.on_sample(i * 10 * US, 10 * US);
+    }
+    let timeouts: Vec<u64> = (0..5).map(|backoff| config.backed_off_ps(&rtt, backoff)).collect();
+    assert_eq!(timeouts, [40 * US, 80 * US, 160 * US, 200 * US, 200 * US]);
+}
+
+//= docs/specs/transport.md#TRN-33
+#[test]
+fn largest_rtt_is_forgotten_after_two() {
+    let mut rtt = RttEstimator::default();
+    let mut now_ps = 0;
+    let mut sample = |rtt: &mut RttEstimator, sample_ps| {
+        now_ps += 5 * US;
+        rtt.on_sample(now_ps, sample_ps);
+    };
+    sample(&mut rtt, 30 * US);
+    sample(&mut rtt, 10 * US);
+    assert_eq!(rtt.recent_max_ps(), 30 * US);
+    (0..20).for_each(|_| sample(&mut rtt, 10 * US));
+    assert_eq!(rtt.recent_max_ps(), 10 * US);
+    sample(&mut rtt, 12 * US);
+    assert_eq!(rtt.recent_max_ps(), 12 * US);
+}
+
+#[test]
+fn reference_floor() {
+    // Base RTT and four queue drains of one base RTT each: 41.7 us; the reference's queues drain a little faster.
+    assert_eq!(RtoConfig::for_path(8_337_000).min_ps, 41_685_000);
+}
+
+fn run(packets: u32, ops: &[Op]) {
+    let (mut board, mut oracle) = (Scoreboard::new(packets), Oracle::new(board_capacity(packets)));
+    for (time, op) in ops.iter().enumerate() {
+        oracle.apply(&mut board, time as u64, *op);
+        oracle.compare(&board);
+    }
+}
+
+fn board_capacity(packets: u32) -> u64 {
+    Scoreboard::new(packets).capacity()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    //= docs/specs/transport.md#TRN-21
+    //= docs/specs/transport.md#TRN-35
+    #[test]
+    fn scoreboard_agrees_with_its_oracle(
+        packets in prop::sample::select(&[1u32, 64, 65, 128, 512][..]),
+        ops in prop::collection::vec(oracle::op(), 1..400),
+    ) {
+        run(packets, &ops);
+    }
+}
+
+#[test]
+fn claims_of_packets_never_sent_are_seen() {
+    let mut board = Scoreboard::new(64);
+    (0..10).for_each(|i| {
+        board.send_new(i, 0, 0, 0, 1);
+    });
+    assert!(board.covers(0, &[0x3ff, 0, 0, 0]));
+    assert!(!board.covers(0, &[0x400, 0, 0, 0]));
+    assert!(!board.covers(9, &[2, 0, 0, 0]));
+    assert!(!board.covers(0, &[0, 0, 0, 1]));
+    assert!(board.covers(u64::MAX, &[0; 4]));
+    assert!(!board.covers(u64::MAX, &[1, 0, 0, 0]));
+    assert!(!board.covers(u64::MAX - 70, &[0, 0, 1, 0]));
+}
+
+#[test]
+fn a_trimmed_packet_goes_ahead_of_those_timed_out() {
+    let mut board = Scoreboard::new(64);
+    (0..4).for_each(|i| {
+        board.send_new(i, 0, 0, 0, 1);
+    });
+    assert!(board.on_lost(0, LossCause::Timeout, Lost::Last));
+    assert!(board.on_lost(1, LossCause::Timeout, Lost::Last));
+    assert!(board.on_lost(3, LossCause::Trimmed, Lost::First));
+    assert!(!board.on_lost(3, LossCause::Timeout, Lost::Last), "lost already");
+    let order: Vec<_> = core::iter::from_fn(|| board.send_lost(9, 0, 0)).collect();
+    assert_eq!(order, [(3, LossCause::Trimmed), (0, LossCause::Timeout), (1, LossCause::Timeout)]);
+    assert_eq!(board.oldest().map(|(psn, _)| psn), Some(2));
+}

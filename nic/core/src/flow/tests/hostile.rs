@@ -1,0 +1,155 @@
+//! Hostile peers: any values in any order. Nothing panics, nothing grows, and what was never sent is never delivered.
+
+use std::vec::Vec;
+
+use proptest::prelude::*;
+use spray_wire::{Ack, Data, Nack, ProbeAck};
+
+use super::*;
+use crate::rng;
+
+/// Numbers near where trouble is: small, near the limits, anything.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![5 => 0u64..100, 2 => 0u64..5000, 1 => Just(u64::MAX), 1 => u64::MAX - 300.., 1 => any::<u64>()]
+}
+
+fn ack() -> impl Strategy<Value = Ack> {
+    let bitmap = prop::array::uniform4(prop_oneof![Just(0), Just(1), any::<u64>()]);
+    let rest = (any::<u16>(), any::<u8>(), any::<u8>(), any::<u8>(), any::<bool>());
+    (number(), number(), number(), bitmap, number(), rest).prop_map(
+        |(cumulative, timestamp_echo_ps, sack_base, bitmap, max_data, (ev, hops, packets, marked_packets, marked))| {
+            Ack {
+                cumulative,
+                timestamp_echo_ps,
+                sack_base,
+                bitmap,
+                ev,
+                hops,
+                packets,
+                marked_packets,
+                marked,
+                max_data,
+            }
+        },
+    )
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Send(u64),
+    Transmit,
+    Ack(Ack),
+    Nack(Nack),
+    ProbeAck(ProbeAck),
+    Timeout(u64),
+    Poll,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let nack = (number(), number(), any::<u16>());
+    let probe_ack = (number(), number(), any::<u16>());
+    prop_oneof![
+        2 => number().prop_map(Op::Send),
+        4 => Just(Op::Transmit),
+        4 => ack().prop_map(Op::Ack),
+        2 => nack.prop_map(|(psn, timestamp_echo_ps, ev)| Op::Nack(Nack { psn, timestamp_echo_ps, ev, ..Nack::default() })),
+        1 => probe_ack.prop_map(|(token, timestamp_ps, ev)| {
+            Op::ProbeAck(ProbeAck { token, timestamp_ps, ev, ..ProbeAck::default() })
+        }),
+        2 => (0u64..200_000_000).prop_map(Op::Timeout),
+        1 => Just(Op::Poll),
+    ]
+}
+
+fn data() -> impl Strategy<Value = Arrival> {
+    let place = (0u32..6, number(), number(), prop_oneof![Just(0u16), Just(1000), 0u16..10, any::<u16>()]);
+    (number(), number(), place, any::<bool>(), any::<bool>(), any::<u16>()).prop_map(
+        |(psn, timestamp_ps, (message, offset, message_bytes, payload_bytes), ack_now, trimmed, port)| {
+            let data =
+                Data { psn, timestamp_ps, message, offset, message_bytes, payload_bytes, ack_now, retransmit: false };
+            Arrival { data, port, marked: ack_now, hops: 1, trimmed: trimmed && port % 4 == 0 }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    //= docs/specs/transport.md#TRN-20
+    #[test]
+    fn no_feedback_harms_a_sender(ops in prop::collection::vec(op(), 1..300), window in 0u32..9) {
+        let config = FlowConfig { window_packets: 1 << window, give_up_ps: u64::MAX, ..config() };
+        let mut rng = rng::stream(1, 2);
+        let mut sender = Sender::new(&config, 1 << window, 1_000_000, &mut rng);
+        let mut now_ps = 0;
+        let (mut queued, mut events) = (0u32, Vec::new());
+        for op in ops {
+            match op {
+                Op::Send(bytes) => queued += u32::from(sender.send_message(queued, bytes).is_ok()),
+                Op::Transmit => {
+                    for _ in 0..20 {
+                        let _ = sender.poll_transmit(now_ps, &mut rng, &mut ());
+                    }
+                }
+                Op::Ack(ack) => sender.on_ack(now_ps, &ack, &mut ()),
+                Op::Nack(nack) => sender.on_nack(now_ps, &nack, &mut ()),
+                Op::ProbeAck(ack) => sender.on_probe_ack(now_ps, &ack, &mut ()),
+                Op::Timeout(by_ps) => {
+                    now_ps += by_ps;
+                    sender.on_timeout(now_ps, &mut ());
+                }
+                Op::Poll => events.extend(core::iter::from_fn(|| sender.poll_event())),
+            }
+            let stats = sender.stats();
+            prop_assert!(stats.packets_acked <= stats.packets_sent - stats.retransmits);
+            prop_assert!(stats.bytes_acked <= stats.bytes_sent);
+            prop_assert!(stats.messages_delivered <= u64::from(queued));
+            prop_assert!(sender.window_bytes() >= u64::from(PAYLOAD + HEADER));
+            prop_assert!(sender.poll_timeout().is_some() || sender.in_flight_bytes() == 0);
+        }
+        let mut messages: Vec<_> = events
+            .iter()
+            .filter_map(|event| match event {
+                SenderEvent::MessageDelivered { message, .. } => Some(*message),
+                _ => None,
+            })
+            .collect();
+        let count = messages.len();
+        messages.sort_unstable();
+        messages.dedup();
+        prop_assert_eq!(messages.len(), count, "delivered twice");
+    }
+
+    //= docs/specs/transport.md#TRN-53
+    #[test]
+    fn no_frame_harms_a_receiver(arrivals in prop::collection::vec(data(), 1..400), window in 0u32..9) {
+        let config = FlowConfig { window_packets: 1 << window, max_data_bytes: 100_000, ..config() };
+        let mut receiver = Receiver::new(&config);
+        let mut completed_bytes = 0;
+        for (i, arrival) in arrivals.iter().enumerate() {
+            let _ = receiver.on_data(i as u64, arrival);
+            for _ in 0..2 + 512 / 256 {
+                if let Some(ack) = receiver.poll_ack(i as u64) {
+                    prop_assert!(ack.cumulative <= receiver.cumulative());
+                    prop_assert!(ack.sack_base >= ack.cumulative);
+                    prop_assert!(ack.marked_packets <= ack.packets);
+                }
+            }
+            prop_assert_eq!(receiver.poll_ack(i as u64), None, "a bounded number of ACKs");
+            if i % 3 == 0 {
+                let _ = receiver.poll_nack();
+            }
+            if i % 2 == 0 {
+                while let Some((_, bytes)) = receiver.message_completed() {
+                    completed_bytes += bytes;
+                    receiver.consumed(bytes);
+                }
+            }
+        }
+        let stats = receiver.stats();
+        let judged = stats.packets + stats.duplicates + stats.trimmed + stats.out_of_window + stats.invalid;
+        prop_assert_eq!(stats.frames, judged);
+        prop_assert!(completed_bytes <= stats.bytes);
+        prop_assert!(stats.bytes <= receiver.max_data());
+    }
+}

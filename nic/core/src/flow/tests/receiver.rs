@@ -1,0 +1,213 @@
+use std::vec::Vec;
+
+use spray_wire::{Ack, Data};
+
+use super::*;
+
+struct Rig {
+    receiver: Receiver,
+}
+
+fn packet(psn: u64) -> Data {
+    // One message of a thousand packets, so that nothing completes.
+    Data {
+        psn,
+        timestamp_ps: psn.wrapping_add(100),
+        message: 1,
+        offset: psn.wrapping_mul(1000),
+        message_bytes: 1_000_000,
+        payload_bytes: 1000,
+        ..Data::default()
+    }
+}
+
+impl Rig {
+    fn new(config: FlowConfig) -> Self {
+        Self { receiver: Receiver::new(&config) }
+    }
+
+    fn take(&mut self, now_ps: u64, data: Data) -> Accept {
+        self.receiver.on_data(now_ps, &arrival(data))
+    }
+
+    fn acks(&mut self) -> Vec<Ack> {
+        core::iter::from_fn(|| self.receiver.poll_ack(0)).collect()
+    }
+}
+
+fn arrival(data: Data) -> Arrival {
+    Arrival { data, port: (data.psn as u16).wrapping_add(1000), marked: false, hops: 3, trimmed: false }
+}
+
+fn selected(ack: &Ack) -> Vec<u64> {
+    (ack.sack_base..ack.sack_base + 256).filter(|&psn| ack.selected(psn)).collect()
+}
+
+const NEW: Accept = Accept::New { place: true };
+
+//= docs/specs/transport.md#TRN-54
+#[test]
+fn one_ack_for_so_many_packets() {
+    let mut rig = Rig::new(FlowConfig { ack_every: 3, ..config() });
+    for psn in 0..7 {
+        assert_eq!(rig.take(0, packet(psn)), NEW);
+        let acks = rig.acks();
+        if psn % 3 == 2 {
+            assert_eq!((acks.len(), acks[0].cumulative, acks[0].packets), (1, psn + 1, 3));
+            assert_eq!((acks[0].ev, acks[0].hops, acks[0].timestamp_echo_ps), (1000 + psn as u16, 3, 100 + psn));
+        } else {
+            assert_eq!(acks, []);
+        }
+    }
+}
+
+//= docs/specs/transport.md#TRN-54
+#[test]
+fn flags_completions_and_duplicates_are_answered_at_once() {
+    let mut rig = Rig::new(FlowConfig { ack_every: 100, ..config() });
+    rig.take(0, packet(0));
+    assert_eq!(rig.acks(), []);
+    rig.take(0, Data { ack_now: true, ..packet(1) });
+    assert_eq!(rig.acks()[0].packets, 2);
+    assert_eq!(rig.take(0, packet(1)), Accept::Duplicate);
+    assert_eq!(rig.acks()[0].cumulative, 2);
+    let whole = Data { message: 2, offset: 0, message_bytes: 1000, ..packet(2) };
+    assert_eq!(rig.take(0, whole), NEW);
+    assert_eq!(rig.acks().len(), 1);
+    assert_eq!(rig.receiver.message_completed(), Some((2, 1000)));
+    assert_eq!(rig.receiver.message_completed(), None);
+}
+
+//= docs/specs/transport.md#TRN-54
+#[test]
+fn the_rest_is_acknowledged_after_the_delay() {
+    let mut rig = Rig::new(FlowConfig { ack_every: 4, ack_delay_ps: 7 * US, ..config() });
+    rig.take(US, packet(0));
+    rig.take(2 * US, packet(1));
+    assert_eq!(rig.receiver.poll_timeout(), Some(8 * US));
+    rig.receiver.on_timeout(8 * US - 1);
+    assert_eq!(rig.acks(), []);
+    rig.receiver.on_timeout(8 * US);
+    assert_eq!((rig.acks()[0].packets, rig.receiver.poll_timeout()), (2, None));
+}
+
+#[test]
+fn marks_are_counted_per_ack() {
+    let mut rig = Rig::new(FlowConfig { ack_every: 4, ..config() });
+    for (psn, marked) in [(0, true), (1, false), (2, true), (3, false)] {
+        rig.receiver.on_data(0, &Arrival { marked, ..arrival(packet(psn)) });
+    }
+    let ack = rig.acks()[0];
+    assert_eq!((ack.packets, ack.marked_packets, ack.marked), (4, 2, false));
+    rig.receiver.on_data(0, &Arrival { marked: true, ..arrival(packet(3)) });
+    let ack = rig.acks()[0];
+    assert_eq!((ack.packets, ack.marked_packets, ack.marked), (1, 1, true));
+}
+
+//= docs/specs/transport.md#TRN-50
+//= docs/specs/transport.md#TRN-51
+//= docs/specs/transport.md#TRN-58
+#[test]
+fn window_duplicates_and_order() {
+    let mut rig = Rig::new(FlowConfig { window_packets: 8, ..config() });
+    assert_eq!(rig.take(0, packet(8)), Accept::OutOfWindow);
+    assert_eq!(rig.acks().len(), 1, "a sender that asks for its grant gets it");
+    assert_eq!(rig.take(0, packet(7)), NEW);
+    assert_eq!(rig.take(0, packet(7)), Accept::Duplicate);
+    for psn in [3, 0, 1, 2] {
+        assert_eq!(rig.take(0, packet(psn)), NEW);
+    }
+    assert_eq!((rig.receiver.cumulative(), rig.receiver.stats().reordered), (4, 4));
+    assert_eq!(rig.take(0, packet(2)), Accept::Duplicate);
+    let ack = rig.acks()[0];
+    assert_eq!((ack.cumulative, selected(&ack)), (4, [7].to_vec()));
+    assert_eq!(rig.take(0, packet(11)), NEW);
+    assert_eq!(rig.take(0, packet(12)), Accept::OutOfWindow);
+    assert_eq!(rig.take(0, packet(u64::MAX)), Accept::OutOfWindow);
+}
+
+//= docs/specs/transport.md#TRN-55
+#[test]
+fn the_bitmap_reaches_the_latest_packet() {
+    let mut rig = Rig::new(FlowConfig { window_packets: 1024, ..config() });
+    rig.take(0, packet(200));
+    assert_eq!((rig.acks()[0].sack_base, rig.receiver.cumulative()), (0, 0), "both fit");
+    rig.take(0, packet(900));
+    let ack = rig.acks()[0];
+    assert_eq!((ack.sack_base, selected(&ack)), (645, [900].to_vec()));
+    rig.take(0, packet(3));
+    assert_eq!(selected(&rig.acks()[0]), [3, 200]);
+    // A duplicate is answered by a bitmap that covers it, or it would come again and again.
+    rig.take(0, packet(900));
+    assert_eq!(selected(&rig.acks()[0]), [900]);
+}
+
+//= docs/specs/transport.md#TRN-55
+#[test]
+fn pending_packets_too_far_apart_take_several_acks() {
+    let mut rig = Rig::new(FlowConfig { window_packets: 1024, ack_every: 3, ..config() });
+    [1, 400, 900].into_iter().for_each(|psn| {
+        rig.take(0, packet(psn));
+    });
+    let acks = rig.acks();
+    let all: Vec<_> = acks.iter().flat_map(selected).collect();
+    assert_eq!(all, [1, 400, 900]);
+    assert_eq!(acks.iter().map(|ack| ack.packets).collect::<Vec<_>>()[..2], [3, 0], "counted once");
+}
+
+//= docs/specs/transport.md#TRN-56
+#[test]
+fn a_trimmed_frame_is_answered_by_a_nack_and_a_known_one_by_an_ack() {
+    let mut rig = Rig::new(config());
+    let trimmed = |psn| Arrival { trimmed: true, marked: true, ..arrival(packet(psn)) };
+    assert_eq!(rig.receiver.on_data(0, &trimmed(5)), Accept::Trimmed);
+    assert_eq!(rig.acks(), []);
+    let nack = rig.receiver.poll_nack().unwrap();
+    assert_eq!((nack.psn, nack.timestamp_echo_ps, nack.ev, nack.hops), (5, 105, 1005, 3));
+    assert_eq!((nack.marked, nack.payload_bytes), (true, 1000));
+    assert_eq!(rig.receiver.poll_nack(), None);
+    assert_eq!(rig.take(0, packet(5)), NEW);
+    rig.acks();
+    assert_eq!(rig.receiver.on_data(0, &trimmed(5)), Accept::Duplicate);
+    assert_eq!((rig.acks().len(), rig.receiver.poll_nack()), (1, None));
+    for _ in 0..1000 {
+        rig.receiver.on_data(0, &trimmed(6));
+    }
+    assert_eq!(core::iter::from_fn(|| rig.receiver.poll_nack()).count(), 64);
+    assert_eq!(rig.receiver.stats().nacks_dropped, 1000 - 64);
+}
+
+//= docs/specs/transport.md#TRN-57
+#[test]
+fn the_grant_is_enforced_and_grows_with_consumption() {
+    let mut rig = Rig::new(FlowConfig { max_data_bytes: 10_000, ack_every: 100, ..config() });
+    for psn in 0..6 {
+        assert_eq!(rig.take(0, packet(psn)), NEW);
+    }
+    rig.receiver.consumed(4_999);
+    assert_eq!(rig.acks(), [], "not half yet");
+    rig.receiver.consumed(1);
+    let ack = rig.acks()[0];
+    assert_eq!((ack.max_data, ack.packets), (15_000, 6));
+    rig.receiver.consumed(5_000_000);
+    assert_eq!(rig.receiver.max_data(), 16_000, "no more than has arrived");
+    for psn in 6..16 {
+        assert_eq!(rig.take(0, packet(psn)), NEW);
+    }
+    assert_eq!(rig.take(0, packet(16)), Accept::Invalid);
+    rig.acks();
+    rig.receiver.consumed(1_000);
+    assert_eq!(rig.acks()[0].max_data, 17_000, "told at once to a sender that must be blocked");
+}
+
+#[test]
+fn completions_not_taken_hold_the_sender_back() {
+    let mut rig = Rig::new(FlowConfig { window_packets: 1024, ..config() });
+    let whole = |psn: u64| Data { message: psn as u32, offset: 0, message_bytes: 1000, ..packet(psn) };
+    for psn in 0..64 {
+        assert_eq!(rig.take(0, whole(psn)), NEW);
+    }
+    assert_eq!(rig.take(0, whole(64)), Accept::OutOfWindow);
+    assert_eq!(rig.receiver.message_completed(), Some((0, 1000)));
+    assert_eq!(rig.take(0, whole(64)), NEW);
+}
