@@ -1,6 +1,9 @@
 //! Emulated fabric: topology, scenario, testbed in namespaces, results and report.
 
+/// Baselines for `spray bench veth`.
+pub mod bench;
 pub mod fabric;
+pub mod program;
 pub mod report;
 pub mod results;
 pub mod scenario;
