@@ -1,0 +1,205 @@
+//! Bare frames over two devices: what AF_XDP and the path carry when nothing is acknowledged, checked or copied.
+//!
+//! The upper bound for a transport over the same devices. The payload is written into each UMEM frame once and sent again from
+//! there; per frame only `stamp` runs.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use spray_nic::device::{Device, FrameId, Received};
+
+use super::{Arrivals, StopOnDrop, Throughput, join, now};
+
+/// Frames per turn of either loop: what endpoints use too.
+const BATCH: usize = 64;
+/// How long the receiver waits for stragglers.
+const GRACE: Duration = Duration::from_millis(20);
+/// A full window in which nothing arrives for this long has been lost.
+const STALL: Duration = Duration::from_millis(2);
+
+/// What to send, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct BareConfig<'a> {
+    /// The whole frame from its Ethernet header on, no longer than the sender's
+    /// [`max_frame`](spray_nic::device::Device::max_frame). Over a switch it has to be one that the switch forwards.
+    pub template: &'a [u8],
+    /// How long to send.
+    pub duration: Duration,
+    /// Most frames sent and not yet received (0 counts as 1); `None` sends blindly, so that what the receiver cannot take is
+    /// dropped on the way and costs the machine time. veth's ring holds 256.
+    pub window: Option<u32>,
+    /// Run both threads under SCHED_IDLE, so that they yield to softirq where they share cores with it.
+    pub idle: bool,
+}
+
+/// Send copies of the template from `sender` to `receiver` for the configured time, and count those of its length that arrive.
+///
+/// `stamp` may change each frame before it is sent; it gets the frame and its number, counted from 0. It has to write every
+/// byte that an earlier call changed, since frames are sent again.
+///
+/// # Errors
+///
+/// When a device fails, or the template is longer than the sender takes ([`io::ErrorKind::InvalidInput`]).
+pub fn run<S, R, F>(sender: &mut S, receiver: &mut R, config: &BareConfig<'_>, stamp: F) -> io::Result<Throughput>
+where
+    S: Device + Send,
+    R: Device + Send,
+    F: FnMut(&mut [u8], u64) + Send,
+{
+    let bytes = config.template.len();
+    if bytes > sender.max_frame() {
+        let message = format!("a frame of {bytes} bytes, the device takes {}", sender.max_frame());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    let (stop, received) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (sent, arrivals) = thread::scope(|scope| {
+        let receiving = scope.spawn(|| {
+            yield_to_softirq(config.idle)?;
+            receive(receiver, bytes, &stop, &received)
+        });
+        let sending = scope.spawn(|| {
+            yield_to_softirq(config.idle)?;
+            Source::new(sender, config, stamp).run(&stop, &received)
+        });
+        (join(sending), join(receiving))
+    });
+    let ((sent, sending), arrivals) = (sent?, arrivals?);
+    Ok(Throughput { sent, received: arrivals.count, bytes, sending, receiving: arrivals.time() })
+}
+
+struct Source<'a, S, F> {
+    device: &'a mut S,
+    config: &'a BareConfig<'a>,
+    stamp: F,
+    /// By frame: the template is in it.
+    prepared: Vec<bool>,
+    arrivals: Vec<Received>,
+    sent: u64,
+    window: Window,
+}
+
+impl<'a, S: Device, F: FnMut(&mut [u8], u64)> Source<'a, S, F> {
+    fn new(device: &'a mut S, config: &'a BareConfig<'a>, stamp: F) -> Self {
+        let prepared = vec![false; device.census().total];
+        let window = Window::new(config.window);
+        Self { device, config, stamp, prepared, arrivals: Vec::with_capacity(BATCH), sent: 0, window }
+    }
+
+    fn run(mut self, stop: &AtomicBool, received: &AtomicU64) -> io::Result<(u64, Duration)> {
+        let _stop = StopOnDrop(stop);
+        let start = now();
+        loop {
+            let time = now();
+            if time - start >= self.config.duration || stop.load(Ordering::Acquire) {
+                break;
+            }
+            self.discard_arrivals()?;
+            let room = self.window.room(self.sent, received.load(Ordering::Acquire), time);
+            let sent = self.send(room.min(BATCH as u64));
+            self.device.flush()?;
+            if sent == 0 {
+                thread::yield_now();
+            }
+        }
+        Ok((self.sent, start.elapsed()))
+    }
+
+    fn send(&mut self, most: u64) -> u64 {
+        let before = self.sent;
+        while self.sent - before < most {
+            let Some(id) = self.device.allocate() else { break };
+            self.prepare(&id);
+            if let Err(id) = self.device.transmit(id, self.config.template.len() as u32) {
+                self.device.release(id);
+                break;
+            }
+            self.sent += 1;
+        }
+        self.sent - before
+    }
+
+    fn prepare(&mut self, id: &FrameId) {
+        let frame = &mut self.device.frame_mut(id)[..self.config.template.len()];
+        if !std::mem::replace(&mut self.prepared[id.index()], true) {
+            frame.copy_from_slice(self.config.template);
+        }
+        (self.stamp)(frame, self.sent);
+    }
+
+    /// What comes in here is neighbour traffic; it overwrote the frames that it came in.
+    fn discard_arrivals(&mut self) -> io::Result<()> {
+        self.device.receive(&mut self.arrivals, BATCH)?;
+        for arrival in self.arrivals.drain(..) {
+            self.prepared[arrival.frame.index()] = false;
+            self.device.release(arrival.frame);
+        }
+        Ok(())
+    }
+}
+
+/// How many frames may be on their way.
+struct Window {
+    limit: Option<u64>,
+    /// Frames given up for lost.
+    lost: u64,
+    received: u64,
+    progress_at: Option<Instant>,
+}
+
+impl Window {
+    fn new(limit: Option<u32>) -> Self {
+        Self { limit: limit.map(|limit| u64::from(limit.max(1))), lost: 0, received: 0, progress_at: None }
+    }
+
+    fn room(&mut self, sent: u64, received: u64, now: Instant) -> u64 {
+        let Some(limit) = self.limit else { return u64::MAX };
+        let progress_at = *self.progress_at.get_or_insert(now);
+        let in_flight = sent.saturating_sub(received + self.lost);
+        if received != self.received || in_flight < limit {
+            (self.received, self.progress_at) = (received, Some(now));
+        } else if now - progress_at >= STALL {
+            self.lost += in_flight;
+            self.progress_at = Some(now);
+            return limit;
+        }
+        limit.saturating_sub(in_flight)
+    }
+}
+
+fn receive<R: Device>(device: &mut R, bytes: usize, stop: &AtomicBool, received: &AtomicU64) -> io::Result<Arrivals> {
+    let _stop = StopOnDrop(stop);
+    let mut batch = Vec::with_capacity(BATCH);
+    let mut arrivals = Arrivals::default();
+    let mut idle_since = None;
+    loop {
+        if device.receive(&mut batch, BATCH)? > 0 {
+            idle_since = None;
+            arrivals.add(batch.iter().filter(|arrival| arrival.len as usize == bytes).count() as u64);
+            batch.drain(..).for_each(|arrival| device.release(arrival.frame));
+            received.store(arrivals.count, Ordering::Release);
+        } else if stop.load(Ordering::Acquire) && *idle_since.get_or_insert_with(now) + GRACE <= now() {
+            return Ok(arrivals);
+        } else {
+            thread::yield_now();
+        }
+        device.flush()?;
+    }
+}
+
+/// Put the calling thread under SCHED_IDLE if asked to.
+fn yield_to_softirq(idle: bool) -> io::Result<()> {
+    if !idle {
+        return Ok(());
+    }
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: thread 0 is the calling one, and the kernel only reads the parameters, which outlive the call.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &parameters) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+use spray_nic::device::{Impairments, MemoryConfig, MemoryDevice, MemoryNetwork};
+
+use super::*;
+
+const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const TARGET: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+fn network() -> (MemoryNetwork, MemoryDevice, MemoryDevice) {
+    let network = MemoryNetwork::new(MemoryConfig::default());
+    let (sender, receiver) = (network.attach(SOURCE), network.attach(TARGET));
+    (network, sender, receiver)
+}
+
+fn template(bytes: usize) -> Vec<u8> {
+    let mut frame = [TARGET, SOURCE].concat();
+    frame.resize(bytes, 0x5a);
+    frame
+}
+
+fn config(template: &[u8], window: Option<u32>) -> BareConfig<'_> {
+    BareConfig { template, duration: Duration::from_millis(30), window, idle: false }
+}
+
+#[test]
+fn a_window_over_a_faultless_network_loses_nothing() {
+    let (_network, mut sender, mut receiver) = network();
+    let frame = template(3000);
+    let mut stamped = 0;
+    let result = run(&mut sender, &mut receiver, &config(&frame, Some(128)), |frame, number| {
+        assert_eq!((frame.len(), &frame[..6], frame[2999], number), (3000, &TARGET[..], 0x5a, stamped));
+        stamped += 1;
+    })
+    .expect("memory devices do not fail");
+    assert!(result.sent > 128, "{result:?}");
+    assert_eq!((result.received, result.bytes), (result.sent, 3000));
+    assert!(result.received_gbps() > 0.0);
+    sender.audit().expect("no frame lost");
+    receiver.audit().expect("no frame lost");
+}
+
+#[test]
+fn without_a_window_what_does_not_fit_is_dropped_and_counted() {
+    let (_network, mut sender, mut receiver) = network();
+    let frame = template(64);
+    let result = run(&mut sender, &mut receiver, &config(&frame, None), |_, _| {}).expect("memory devices do not fail");
+    assert!(result.received > 0 && result.received <= result.sent, "{result:?}");
+    assert_eq!(result.sent - result.received, receiver.stats().rx_lost());
+}
+
+#[test]
+fn a_window_survives_the_loss_of_all_of_it() {
+    let (network, mut sender, mut receiver) = network();
+    network.set_impairments(Impairments { loss_ppm: 1_000_000, ..Impairments::default() });
+    let frame = template(64);
+    let result =
+        run(&mut sender, &mut receiver, &config(&frame, Some(8)), |_, _| {}).expect("memory devices do not fail");
+    assert_eq!(result.received, 0);
+    assert!(result.sent > 8, "stuck after the first window: {result:?}");
+}
+
+#[test]
+fn a_window_stalls_only_after_a_while() {
+    let start = now();
+    let mut window = Window::new(Some(10));
+    assert_eq!(window.room(0, 0, start), 10);
+    assert_eq!(window.room(10, 4, start), 4);
+    assert_eq!(window.room(14, 4, start + STALL / 2), 0);
+    assert_eq!(window.room(14, 4, start + STALL), 10);
+    // The ten given up count as gone: what was sent since is in flight.
+    assert_eq!(window.room(17, 4, start + STALL), 7);
+    assert_eq!(Window::new(None).room(1 << 40, 0, start), u64::MAX);
+}
+
+#[test]
+fn a_template_too_long_is_refused() {
+    let (_network, mut sender, mut receiver) = network();
+    let frame = template(sender.max_frame() + 1);
+    let error = run(&mut sender, &mut receiver, &config(&frame, None), |_, _| {}).expect_err("too long");
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+}
+
+#[test]
+fn threads_may_run_at_idle_priority() {
+    let (_network, mut sender, mut receiver) = network();
+    let frame = template(64);
+    let config = BareConfig { idle: true, ..config(&frame, Some(16)) };
+    run(&mut sender, &mut receiver, &config, |_, _| {}).expect("lowering one's own priority needs no rights");
+}
