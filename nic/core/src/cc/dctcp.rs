@@ -8,6 +8,7 @@ use crate::path::LossCause;
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     /// Window in units of 2^-16 bytes, so that growth of less than a byte adds up.
+    //= docs/specs/dctcp.md#DCTCP-7
     pub(super) window: u64,
     min_window: u64,
     max_window: u64,
@@ -27,6 +28,7 @@ impl Dctcp {
         }
     }
 
+    //= docs/specs/dctcp.md#DCTCP-1
     fn grow(&mut self, bytes: u64) {
         // bytes * packet / (window / 2^16), times 2^16. Below 2^64 for all but jumbo sizes, where it divides fast; at
         // most `bytes` itself, scaled, since the window is at least a packet.
@@ -38,12 +40,14 @@ impl Dctcp {
         self.window = self.window.saturating_sub(scaled);
     }
 
+    //= docs/specs/dctcp.md#DCTCP-4
     fn clamp(&mut self) {
         self.window = self.window.clamp(self.min_window, self.max_window);
     }
 }
 
 impl CongestionControl for Dctcp {
+    //= docs/specs/dctcp.md#DCTCP-2
     fn on_ack(&mut self, _now_ps: u64, ack: &AckInfo) {
         let bytes = ack.bytes.min(MAX_ACKED_BYTES);
         let marked = marked_bytes(ack, bytes);
@@ -54,6 +58,7 @@ impl CongestionControl for Dctcp {
         self.clamp();
     }
 
+    //= docs/specs/dctcp.md#DCTCP-3
     fn on_loss(&mut self, _now_ps: u64, bytes: u32, _cause: LossCause) {
         self.shrink(u64::from(bytes) << FRACTION_BITS);
         self.clamp();
@@ -72,7 +77,8 @@ impl CongestionControl for Dctcp {
     }
 }
 
-/// The share of `bytes` that arrived marked, by packets, rounded down (DCTCP-5).
+/// The share of `bytes` that arrived marked, by packets, rounded down.
+//= docs/specs/dctcp.md#DCTCP-5
 fn marked_bytes(ack: &AckInfo, bytes: u64) -> u64 {
     match ack.packets {
         0 | 1 if ack.marked || ack.marked_packets > 0 => bytes,

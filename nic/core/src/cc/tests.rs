@@ -33,7 +33,8 @@ fn names_are_parsed_listed_and_shown() {
 
 #[test]
 fn the_reference_windows_follow_from_the_path() {
-    // DCTCP-4, DCTCP-6
+    //= docs/specs/dctcp.md#DCTCP-4
+    //= docs/specs/dctcp.md#DCTCP-6
     assert_eq!(bdp_bytes(BASE_RTT_PS, LINK_BPS), 416_850);
     assert_eq!(reference().initial_window_bytes, 626_650);
     assert_eq!(reference().max_window_bytes, 625_275);
@@ -45,7 +46,7 @@ fn the_reference_windows_follow_from_the_path() {
 
 #[test]
 fn a_window_of_unmarked_bytes_adds_about_a_packet() {
-    // DCTCP-1
+    //= docs/specs/dctcp.md#DCTCP-1
     let mut cc = dctcp(100 * 4150);
     (0..100).for_each(|_| cc.on_ack(0, &acks(4150, 1, 0)));
     let grown = cc.window_bytes() - 100 * 4150;
@@ -54,7 +55,7 @@ fn a_window_of_unmarked_bytes_adds_about_a_packet() {
 
 #[test]
 fn growth_below_a_byte_adds_up() {
-    // DCTCP-7
+    //= docs/specs/dctcp.md#DCTCP-7
     let config = CcConfig { packet_bytes: 64, initial_window_bytes: 600_000, ..reference() };
     let mut cc = Dctcp::new(&config);
     (0..1000).for_each(|_| cc.on_ack(0, &acks(64, 1, 0)));
@@ -63,7 +64,7 @@ fn growth_below_a_byte_adds_up() {
 
 #[test]
 fn a_marked_ack_takes_a_quarter_of_its_bytes() {
-    // DCTCP-2
+    //= docs/specs/dctcp.md#DCTCP-2
     let mut cc = dctcp(400_000);
     cc.on_ack(0, &acks(4150, 1, 1));
     cc.on_ack(0, &acks(4150, 1, 1));
@@ -72,7 +73,8 @@ fn a_marked_ack_takes_a_quarter_of_its_bytes() {
 
 #[test]
 fn every_loss_takes_its_bytes_down_to_one_packet() {
-    // DCTCP-3, DCTCP-4
+    //= docs/specs/dctcp.md#DCTCP-3
+    //= docs/specs/dctcp.md#DCTCP-4
     for cause in [LossCause::Trimmed, LossCause::SackGap, LossCause::Timeout] {
         let mut cc = dctcp(3 * 4150);
         cc.on_loss(0, PACKET, cause);
@@ -85,7 +87,7 @@ fn every_loss_takes_its_bytes_down_to_one_packet() {
 
 #[test]
 fn a_coalesced_ack_splits_by_the_marked_share() {
-    // DCTCP-5
+    //= docs/specs/dctcp.md#DCTCP-5
     let (mut one, mut apart) = (dctcp(400_000), dctcp(400_000));
     one.on_ack(0, &acks(4 * 4150, 4, 1));
     apart.on_ack(0, &acks(3 * 4150, 3, 0));

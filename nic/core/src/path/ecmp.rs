@@ -19,6 +19,7 @@ impl Ecmp {
 }
 
 impl Balancer for Ecmp {
+    //= docs/specs/reps.md#REPS-21
     #[inline]
     fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, _rng: &mut impl RngCore) -> Ev {
         self.ev

@@ -19,6 +19,7 @@ impl Ops {
 }
 
 impl Balancer for Ops {
+    //= docs/specs/reps.md#REPS-22
     #[inline]
     fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
         draw(self.evs, rng)

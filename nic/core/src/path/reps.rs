@@ -60,7 +60,9 @@ impl Reps {
         }
     }
 
-    /// Algorithm 1 lines 15-18 (REPS-12).
+    /// Algorithm 1 lines 15-18.
+    //= docs/specs/reps.md#REPS-12
+    //= docs/specs/reps.md#REPS-13
     #[inline]
     fn check_thaw(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
         if self.state.is_frozen() && self.settings.timed_exit && self.state.freezing_is_over(now_ps) {
@@ -77,7 +79,9 @@ impl Reps {
         publisher.on_event(now_ps, Event::FreezeExited);
     }
 
-    /// Algorithm 1 lines 21-26 (REPS-10).
+    /// Algorithm 1 lines 21-26.
+    //= docs/specs/reps.md#REPS-10
+    //= docs/specs/reps.md#REPS-11
     fn on_failure(&mut self, now_ps: u64, lost: Ev, publisher: &mut impl Publisher) {
         if self.state.is_frozen() || self.state.explore > 0 {
             return;
@@ -87,7 +91,9 @@ impl Reps {
         publisher.on_event(now_ps, Event::FreezeEntered);
     }
 
-    /// Appendix A: whether a loss that was not trimmed is a failed path and not congestion (REPS-14 to REPS-16).
+    /// Appendix A: whether a loss that was not trimmed is a failed path and not congestion.
+    //= docs/specs/reps.md#REPS-15
+    //= docs/specs/reps.md#REPS-16
     fn is_failure(&self, loss: &LossInfo) -> bool {
         if loss.cause == LossCause::SackGap && self.settings.failure_signal == FailureSignal::TimeoutOnly {
             return false;
@@ -101,7 +107,9 @@ impl Reps {
 }
 
 impl Balancer for Reps {
-    /// Algorithm 2, ONSEND (REPS-5 to REPS-9).
+    /// Algorithm 2, ONSEND.
+    //= docs/specs/reps.md#REPS-5
+    //= docs/specs/reps.md#REPS-6
     #[inline]
     fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
         let state = &mut self.state;
@@ -115,7 +123,9 @@ impl Balancer for Reps {
         state.reuse(self.settings.depth)
     }
 
-    /// Algorithm 1, ONACK (REPS-2 to REPS-4).
+    /// Algorithm 1, ONACK.
+    //= docs/specs/reps.md#REPS-2
+    //= docs/specs/reps.md#REPS-4
     #[inline]
     fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher) {
         if !ack.marked {
@@ -137,6 +147,7 @@ impl Balancer for Reps {
         }
     }
 
+    //= docs/specs/reps.md#REPS-17
     fn poll_probe(&mut self, now_ps: u64) -> Option<Ev> {
         if !self.probes() || now_ps < self.probe.next_ps {
             return None;
@@ -145,6 +156,7 @@ impl Balancer for Reps {
         Some(self.probe.lost)
     }
 
+    //= docs/specs/reps.md#REPS-18
     fn on_probe_ack(&mut self, now_ps: u64, ev: Ev, marked: bool, publisher: &mut impl Publisher) {
         if self.probes() && ev == self.probe.lost && !marked {
             self.thaw(now_ps, publisher);
@@ -173,10 +185,12 @@ struct State {
     counts: u8,
 }
 
+//= docs/specs/reps.md#REPS-1a
 const _: () = assert!(size_of::<State>() <= 25, "REPS table 1: 193 bits at depth 8");
 
 impl State {
     /// Algorithm 1 lines 9-14.
+    //= docs/specs/reps.md#REPS-3
     #[inline]
     fn cache(&mut self, ev: Ev, depth: u8) {
         let head = self.head();
@@ -188,6 +202,8 @@ impl State {
     }
 
     /// Algorithm 2, GETNEXTEV. Some slot must have been written.
+    //= docs/specs/reps.md#REPS-7
+    //= docs/specs/reps.md#REPS-8
     #[inline]
     fn reuse(&mut self, depth: u8) -> Ev {
         let (head, valid) = (self.head(), self.valid());
@@ -195,7 +211,8 @@ impl State {
             self.counts -= 1;
             if head >= valid { head - valid } else { head + depth - valid }
         } else {
-            // The paper's buffer is full by now; ours may have slots never written, which the walk skips (REPS-9).
+            // The paper's buffer is full by now; ours may have slots never written, which the walk skips.
+            //= docs/specs/reps.md#REPS-9
             let offset = if head < self.filled() { head } else { 0 };
             self.set_head(offset + 1, depth);
             offset
@@ -204,6 +221,7 @@ impl State {
     }
 
     /// The artifact's walk: every written slot in order, from a cursor of its own.
+    //= docs/specs/reps.md#REPS-19
     fn walk_all(&mut self) -> Ev {
         let cursor = self.cursors >> 3 & 7;
         let next = if cursor + 1 < self.filled() { cursor + 1 } else { 0 };
@@ -302,7 +320,8 @@ impl Settings {
     }
 }
 
-/// Where trimming tells congestion apart, no RTT does (REPS-14).
+/// Where trimming tells congestion apart, no RTT does.
+//= docs/specs/reps.md#REPS-14
 fn congestion_rtt_ps(config: &PathConfig) -> u64 {
     match config.reps.congestion_rtt_permille {
         Some(permille) if !config.trimming => {

@@ -85,7 +85,7 @@ impl Rig {
 
 #[test]
 fn state_fits_the_papers_table() {
-    // REPS-1a
+    //= docs/specs/reps.md#REPS-1a
     assert_eq!(Reps::STATE_BYTES, 24);
 }
 
@@ -101,7 +101,7 @@ fn names_are_parsed_listed_and_shown() {
 
 #[test]
 fn ecmp_keeps_the_ev_it_drew() {
-    // REPS-21
+    //= docs/specs/reps.md#REPS-21
     let mut rng = rng::stream(3, 0);
     let mut ecmp = AnyBalancer::new(&config(BalancerKind::Ecmp), &mut rng);
     let first = ecmp.next_ev(0, &PACKET, &mut rng);
@@ -114,7 +114,7 @@ fn ecmp_keeps_the_ev_it_drew() {
 
 #[test]
 fn ops_draws_evenly() {
-    // REPS-22
+    //= docs/specs/reps.md#REPS-22
     let mut rng = rng::stream(4, 0);
     let mut ops = Ops::new(&PathConfig { evs: 16, ..config(BalancerKind::Ops) });
     let mut counts = [0u32; 16];
@@ -124,7 +124,9 @@ fn ops_draws_evenly() {
 
 #[test]
 fn a_new_connection_explores_until_an_unmarked_ack() {
-    // REPS-1, REPS-2, REPS-5
+    //= docs/specs/reps.md#REPS-1
+    //= docs/specs/reps.md#REPS-2
+    //= docs/specs/reps.md#REPS-5
     let mut rig = Rig::paper();
     assert_eq!(rig.sends(200), [None; 200]);
     rig.ack(0, 5, true);
@@ -135,7 +137,8 @@ fn a_new_connection_explores_until_an_unmarked_ack() {
 
 #[test]
 fn valid_evs_are_used_once_oldest_first() {
-    // REPS-3, REPS-7
+    //= docs/specs/reps.md#REPS-3
+    //= docs/specs/reps.md#REPS-7
     let mut rig = Rig::paper().acks(&[1, 2, 3]);
     assert_eq!(rig.sends(2), [Some(1), Some(2)]);
     rig.ack(0, 4, false);
@@ -144,7 +147,7 @@ fn valid_evs_are_used_once_oldest_first() {
 
 #[test]
 fn a_full_buffer_loses_its_oldest_ev() {
-    // REPS-3
+    //= docs/specs/reps.md#REPS-3
     let mut rig = Rig::paper().acks(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     assert_eq!(rig.reps.valid_evs(), 8);
     assert_eq!(rig.sends(9), [3, 4, 5, 6, 7, 8, 9, 10].map(Some).into_iter().chain([None]).collect::<Vec<_>>());
@@ -152,7 +155,7 @@ fn a_full_buffer_loses_its_oldest_ev() {
 
 #[test]
 fn an_ev_outside_the_set_is_not_cached() {
-    // REPS-4
+    //= docs/specs/reps.md#REPS-4
     let mut rig = Rig::new(&PathConfig { evs: 32, ..reps_config(|_| ()) }).acks(&[32, 65_535, 31]);
     assert_eq!(rig.reps.cached_evs(), [31]);
     assert_eq!(rig.sends(2), [Some(31), None]);
@@ -160,7 +163,8 @@ fn an_ev_outside_the_set_is_not_cached() {
 
 #[test]
 fn a_frozen_connection_walks_what_it_knows() {
-    // REPS-7, REPS-8
+    //= docs/specs/reps.md#REPS-7
+    //= docs/specs/reps.md#REPS-8
     let mut rig = Rig::paper().acks(&[1, 2, 3, 4, 5, 6, 7, 8]);
     rig.sends(6);
     rig.timeout(0);
@@ -170,7 +174,7 @@ fn a_frozen_connection_walks_what_it_knows() {
 
 #[test]
 fn an_ack_in_freezing_mode_replaces_the_next_in_turn() {
-    // REPS-8
+    //= docs/specs/reps.md#REPS-8
     let mut rig = Rig::paper().acks(&[1, 2, 3, 4, 5, 6, 7, 8]);
     rig.sends(8);
     rig.timeout(0);
@@ -181,7 +185,7 @@ fn an_ack_in_freezing_mode_replaces_the_next_in_turn() {
 
 #[test]
 fn the_frozen_walk_skips_slots_never_written() {
-    // REPS-9
+    //= docs/specs/reps.md#REPS-9
     let mut rig = Rig::paper().acks(&[1, 2, 3]);
     rig.timeout(0);
     assert_eq!(rig.sends(7), [1, 2, 3, 1, 2, 3, 1].map(Some));
@@ -193,7 +197,7 @@ fn the_frozen_walk_skips_slots_never_written() {
 
 #[test]
 fn freezing_with_nothing_cached_explores() {
-    // REPS-5
+    //= docs/specs/reps.md#REPS-5
     let mut rig = Rig::paper();
     rig.timeout(0);
     assert!(rig.reps.is_frozen());
@@ -202,7 +206,9 @@ fn freezing_with_nothing_cached_explores() {
 
 #[test]
 fn thawing_needs_an_unmarked_ack_after_the_timeout_and_keeps_the_buffer() {
-    // REPS-6, REPS-11, REPS-12
+    //= docs/specs/reps.md#REPS-6
+    //= docs/specs/reps.md#REPS-11
+    //= docs/specs/reps.md#REPS-12
     let mut rig = Rig::paper().acks(&[1, 2]);
     rig.timeout(0);
     rig.timeout(5 * TICK_PS);
@@ -223,7 +229,7 @@ fn thawing_needs_an_unmarked_ack_after_the_timeout_and_keeps_the_buffer() {
 
 #[test]
 fn the_exit_time_is_never_early_and_less_than_a_unit_late_across_its_wrap() {
-    // REPS-13
+    //= docs/specs/reps.md#REPS-13
     for start_ps in [0, 123_456_789, (1 << 52) - 3 * TICK_PS - 5, (1 << 52) - 1, u64::MAX / 2] {
         let timeout_ps = 10 * TICK_PS + 777;
         let mut rig = Rig::new(&reps_config(|reps| reps.freezing_timeout_ps = timeout_ps)).acks(&[1]);
@@ -237,7 +243,7 @@ fn the_exit_time_is_never_early_and_less_than_a_unit_late_across_its_wrap() {
 
 #[test]
 fn a_trimmed_packet_is_congestion_with_trimming_and_without() {
-    // REPS-14
+    //= docs/specs/reps.md#REPS-14
     for trimming in [true, false] {
         let mut rig = Rig::new(&PathConfig { trimming, ..reps_config(|_| ()) });
         rig.loss(0, loss(1, LossCause::Trimmed));
@@ -247,7 +253,8 @@ fn a_trimmed_packet_is_congestion_with_trimming_and_without() {
 
 #[test]
 fn with_trimming_any_other_loss_is_failure_whatever_the_rtt() {
-    // REPS-14, REPS-16
+    //= docs/specs/reps.md#REPS-14
+    //= docs/specs/reps.md#REPS-16
     for cause in [LossCause::Timeout, LossCause::SackGap] {
         let mut rig = Rig::paper();
         rig.loss(0, LossInfo { max_rtt_ps: 10 * BASE_RTT_PS, ..loss(1, cause) });
@@ -257,7 +264,7 @@ fn with_trimming_any_other_loss_is_failure_whatever_the_rtt() {
 
 #[test]
 fn without_trimming_a_high_rtt_before_the_loss_is_congestion() {
-    // REPS-15
+    //= docs/specs/reps.md#REPS-15
     let threshold_ps = BASE_RTT_PS * 1650 / 1000;
     for (max_rtt_ps, frozen) in [(0, true), (threshold_ps - 1, true), (threshold_ps, false)] {
         let mut rig = Rig::new(&PathConfig { trimming: false, ..reps_config(|_| ()) });
@@ -272,7 +279,8 @@ fn without_trimming_a_high_rtt_before_the_loss_is_congestion() {
 
 #[test]
 fn probes_of_the_lost_ev_end_freezing_in_place_of_time() {
-    // REPS-17, REPS-18
+    //= docs/specs/reps.md#REPS-17
+    //= docs/specs/reps.md#REPS-18
     let probing = Some(Probing { interval_ps: 1000, timed_exit: false });
     let mut rig = Rig::new(&reps_config(|reps| reps.probing = probing)).acks(&[1]);
     assert_eq!(rig.reps.poll_timeout(), None);
@@ -296,7 +304,7 @@ fn probes_of_the_lost_ev_end_freezing_in_place_of_time() {
 
 #[test]
 fn with_timed_exit_the_timeout_ends_freezing_besides_probes() {
-    // REPS-18
+    //= docs/specs/reps.md#REPS-18
     let probing = Some(Probing { interval_ps: 1000, timed_exit: true });
     let mut rig = Rig::new(&reps_config(|reps| reps.probing = probing)).acks(&[1]);
     rig.timeout(0);
@@ -306,7 +314,11 @@ fn with_timed_exit_the_timeout_ends_freezing_besides_probes() {
 
 #[test]
 fn the_artifact_freezes_on_timeouts_only_and_empties_the_buffer_on_any_feedback() {
-    // The table of departures: REPS-8, REPS-12, REPS-16, REPS-19
+    // The table of departures
+    //= docs/specs/reps.md#REPS-8
+    //= docs/specs/reps.md#REPS-12
+    //= docs/specs/reps.md#REPS-16
+    //= docs/specs/reps.md#REPS-19
     let freezing_timeout_ps = 10 * TICK_PS;
     let mut rig = Rig::new(&reps_config(|reps| *reps = RepsConfig { freezing_timeout_ps, ..RepsConfig::artifact() }));
     (1..=5).for_each(|ev| rig.ack(0, ev, false));
@@ -324,7 +336,7 @@ fn the_artifact_freezes_on_timeouts_only_and_empties_the_buffer_on_any_feedback(
 
 #[test]
 fn the_artifacts_walk_starts_over_with_every_freeze() {
-    // REPS-8, as the table of departures has it
+    //= docs/specs/reps.md#REPS-8
     let mut config = reps_config(|reps| reps.frozen_walk = FrozenWalk::AllSlots);
     config.bdp_packets = 0;
     let mut rig = Rig::new(&config).acks(&[1, 2, 3]);
@@ -345,7 +357,9 @@ fn emptying_on_thaw_keeps_the_ev_that_thaws() {
 
 #[test]
 fn a_nack_thaws_and_a_clear_one_is_cached_where_asked() {
-    // The table of departures: REPS-3, REPS-12
+    // The table of departures
+    //= docs/specs/reps.md#REPS-3
+    //= docs/specs/reps.md#REPS-12
     let freezing_timeout_ps = 10 * TICK_PS;
     let reps = RepsConfig { freezing_timeout_ps, ..RepsConfig::ultra_ethernet() };
     let mut rig = Rig::new(&reps_config(|config| *config = reps));
@@ -422,7 +436,7 @@ fn any_reps_config() -> impl Strategy<Value = RepsConfig> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
-    /// REPS-1 to REPS-12, REPS-14: the same as the paper's pseudo-code, draw by draw.
+    /// Clauses 1 to 12 and 14: the same as the paper's pseudo-code, draw by draw.
     #[test]
     fn reps_is_the_papers_algorithm(
         ops in prop::collection::vec(op((0..30u64).prop_map(|ticks| ticks * TICK_PS)), 1..300),
@@ -462,7 +476,9 @@ proptest! {
         }
     }
 
-    /// REPS-23, and frozen connections never explore while anything is cached (REPS-8), under every option.
+    //= docs/specs/reps.md#REPS-23
+    //= docs/specs/reps.md#REPS-8
+    /// A frozen connection never explores while anything is cached, under every option.
     #[test]
     fn no_history_leaves_the_set(
         ops in prop::collection::vec(op(prop_oneof![0..30 * TICK_PS, any::<u64>()]), 1..200),
