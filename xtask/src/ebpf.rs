@@ -1,7 +1,10 @@
-//! Compiles the XDP programs into `target/ebpf/`.
+//! Builds the XDP programs in `ebpf/` and puts the objects where `switch-emu`'s build script embeds them.
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 use std::process::Command;
+
+use crate::sh::{self, Failure, Outcome};
 
 const TARGET: &str = "bpfel-unknown-none";
 const PROGRAMS: [&str; 2] = ["switch", "steer"];
@@ -20,46 +23,42 @@ const LINKER_ADVICE: &str = "building the XDP programs takes bpf-linker. On Debi
 
 /// Where a compiler for BPF comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compiler {
+enum Compiler {
     /// A rustup nightly with rust-src, which compiles its own `core`.
     Nightly,
     /// Debian's `rustc-web` with `libstd-rust-web-dev-bpf`.
     Debian,
 }
 
-/// Compiles both programs and returns the folder of the objects; says what to install when something is missing.
-pub fn build(root: &Path) -> Result<PathBuf, String> {
+/// `cargo xtask build-ebpf`: release objects in `target/ebpf/`; says what to install when something is missing.
+pub fn build() -> Outcome {
     let compiler = compiler()?;
-    if !runs(Command::new("bpf-linker").arg("--version")) {
-        return Err(LINKER_ADVICE.to_owned());
+    if sh::capture("bpf-linker", &["--version"]).is_none() {
+        return Err(Failure::unable(LINKER_ADVICE));
     }
-    let mut command = compiler.cargo();
-    command.current_dir(root.join("ebpf")).args(["build", "--release", "--target", TARGET]);
-    command.env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"));
+    let workspace = sh::root().join("ebpf");
+    let mut cargo = compiler.cargo();
+    cargo.current_dir(&workspace).args(["build", "--release", "--target", TARGET]);
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"));
     // The calling cargo's own settings are for another target.
     for name in ["RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_BUILD_TARGET", "RUSTC_WRAPPER"] {
-        command.env_remove(name);
+        cargo.env_remove(name);
     }
-    let status = command.status().map_err(|error| format!("cannot run cargo for the XDP programs: {error}"))?;
-    if !status.success() {
-        return Err(format!("compiling the XDP programs failed ({status}, {compiler:?} compiler)"));
-    }
-    publish(root)
+    sh::run(&mut cargo)?;
+    PROGRAMS.iter().try_for_each(|name| install(&workspace, name))
 }
 
 /// The compiler that this machine has: a nightly with rust-src first.
-///
-/// # Errors
-/// What to install, when there is none.
-pub fn compiler() -> Result<Compiler, String> {
-    if nightly_has_source() {
+fn compiler() -> Outcome<Compiler> {
+    let source = |root: String| Path::new(&root).join("lib/rustlib/src/rust/library/core").is_dir();
+    if sh::capture("rustup", &["run", "nightly", "rustc", "--print", "sysroot"]).is_some_and(source) {
         return Ok(Compiler::Nightly);
     }
-    let version = output(Command::new(DEBIAN_RUSTC).arg("--version"));
-    let recent = version.as_deref().and_then(minor).is_some_and(|minor| minor >= DEBIAN_MINOR);
-    let core = output(Command::new(DEBIAN_RUSTC).args(["--print", "sysroot"]))
-        .is_some_and(|sysroot| Path::new(sysroot.trim()).join("lib/rustlib").join(TARGET).is_dir());
-    if recent && core { Ok(Compiler::Debian) } else { Err(ADVICE.to_owned()) }
+    let core = |root: String| Path::new(&root).join("lib/rustlib").join(TARGET).is_dir();
+    let recent = |version: String| minor(&version).is_some_and(|minor| minor >= DEBIAN_MINOR);
+    let debian = sh::capture(DEBIAN_RUSTC, &["--version"]).is_some_and(recent)
+        && sh::capture(DEBIAN_RUSTC, &["--print", "sysroot"]).is_some_and(core);
+    if debian { Ok(Compiler::Debian) } else { Err(Failure::unable(ADVICE)) }
 }
 
 impl Compiler {
@@ -67,12 +66,14 @@ impl Compiler {
         match self {
             Self::Nightly => {
                 let mut command = Command::new("rustup");
-                command.args(["run", "nightly", "cargo", "-Zbuild-std=core"]).env_remove("RUSTC").env_remove("CARGO");
-                command.env_remove("RUSTUP_TOOLCHAIN");
+                command.args(["run", "nightly", "cargo", "-Zbuild-std=core"]);
+                for name in ["RUSTC", "CARGO", "RUSTUP_TOOLCHAIN"] {
+                    command.env_remove(name);
+                }
                 command
             }
             Self::Debian => {
-                let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+                let mut command = sh::cargo();
                 // The shared words are core_intrinsics, which a release compiler keeps behind this variable.
                 command.env("RUSTC", DEBIAN_RUSTC).env("RUSTC_BOOTSTRAP", "1");
                 command
@@ -81,40 +82,25 @@ impl Compiler {
     }
 }
 
-/// Copies what changed to `target/ebpf`, which switch-emu's build script watches.
-fn publish(root: &Path) -> Result<PathBuf, String> {
-    let built = root.join("ebpf/target").join(TARGET).join("release");
-    let objects = root.join("target/ebpf");
-    let failed = |what: &Path, error: std::io::Error| format!("{}: {error}", what.display());
-    std::fs::create_dir_all(&objects).map_err(|error| failed(&objects, error))?;
-    for program in PROGRAMS {
-        let (from, to) = (built.join(program), objects.join(program).with_extension("o"));
-        let new = std::fs::read(&from).map_err(|error| failed(&from, error))?;
-        if std::fs::read(&to).is_ok_and(|old| old == new) {
-            continue;
+/// Replaces the object only when it changed, so that nothing is rebuilt for the same bytes.
+fn install(workspace: &Path, name: &str) -> Outcome {
+    let built = workspace.join("target").join(TARGET).join("release").join(name);
+    let kept = sh::root().join("target/ebpf").join(name).with_extension("o");
+    let copy = || {
+        let bytes = fs::read(&built)?;
+        if fs::read(&kept).is_ok_and(|old| old == bytes) {
+            return Ok(());
         }
-        std::fs::write(&to, new).map_err(|error| failed(&to, error))?;
-    }
-    Ok(objects)
-}
-
-fn nightly_has_source() -> bool {
-    let sysroot = output(Command::new("rustup").args(["run", "nightly", "rustc", "--print", "sysroot"]));
-    sysroot.is_some_and(|root| Path::new(root.trim()).join("lib/rustlib/src/rust/library/core").is_dir())
+        fs::create_dir_all(sh::root().join("target/ebpf"))?;
+        fs::write(&kept, bytes)
+    };
+    copy()
+        .map_err(|error: std::io::Error| Failure::failed(format!("{} -> {}: {error}", built.display(), kept.display())))
 }
 
 /// The minor version in `rustc 1.96.0 (...)`.
 fn minor(version: &str) -> Option<u32> {
     version.strip_prefix("rustc 1.")?.split('.').next()?.parse().ok()
-}
-
-fn runs(command: &mut Command) -> bool {
-    command.output().is_ok_and(|output| output.status.success())
-}
-
-fn output(command: &mut Command) -> Option<String> {
-    let output = command.output().ok().filter(|output| output.status.success())?;
-    String::from_utf8(output.stdout).ok()
 }
 
 #[cfg(test)]
