@@ -10,6 +10,7 @@ use rand_core::RngCore;
 use spray_wire::{Ack, Data, Nack, ev_port};
 
 use super::*;
+use crate::path::Ev;
 use crate::rng::{self, Rng};
 
 /// What the channel does to a frame, in shares of 1,000, and how long it takes.
@@ -186,9 +187,9 @@ impl Simulation {
         {
             self.queued += 1;
         }
-        while let Some(data) = self.poll_data() {
+        while let Some((data, ev)) = self.poll_data() {
             let payload = (0..u64::from(data.payload_bytes)).map(|i| byte(data.message, data.offset + i)).collect();
-            let port = ev_port(self.rng.next_u32() as u16, self.config.path.evs);
+            let port = ev_port(ev, self.config.path.evs);
             let marked = self.happens(self.channel.mark);
             let trimmed = self.happens(self.channel.trim);
             let arrival = Arrival { data, port, marked, hops: 3, trimmed };
@@ -209,17 +210,17 @@ impl Simulation {
     }
 
     /// Polls one data packet and checks that the windows allowed it.
-    fn poll_data(&mut self) -> Option<Data> {
+    fn poll_data(&mut self) -> Option<(Data, Ev)> {
         let before_bytes = self.sender.in_flight_bytes();
         let window_bytes = self.sender.window_bytes();
         let transmit = self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ())?;
-        let Transmit::Data { data, .. } = transmit else { panic!("no probes are configured") };
+        let Transmit::Data { data, ev } = transmit else { panic!("no probes are configured") };
         let after_bytes = self.sender.in_flight_bytes();
         //= docs/specs/transport.md#TRN-3
         assert!(after_bytes <= window_bytes || before_bytes == 0);
         assert!(self.sender.stats().bytes_sent <= self.receiver.max_data());
         assert!(data.psn == u64::MAX || data.psn < self.receiver.cumulative() + u64::from(self.config.window_packets));
-        Some(data)
+        Some((data, ev))
     }
 
     fn send(&mut self, frame: Frame, loss: u32) -> Fate {

@@ -1,0 +1,148 @@
+//! The transport per packet: sender alone (send and take the acknowledgement), receiver alone, and both.
+#![expect(missing_docs, reason = "criterion's macro makes a public function")]
+
+use std::collections::VecDeque;
+use std::hint::black_box;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use spray_core::cc::CcConfig;
+use spray_core::flow::{Arrival, FlowConfig, Receiver, Sender, Transmit};
+use spray_core::path::{BalancerKind, Ev, PathConfig};
+use spray_core::rng::{self, Rng};
+use spray_wire::{Ack, Data, ev_port};
+
+const BASE_RTT_PS: u64 = 8_337_000;
+const PACKET_PS: u64 = 83_000;
+/// About a bandwidth-delay product of 4 KiB packets at 400 Gb/s.
+const IN_FLIGHT: usize = 100;
+const EVS: u32 = 65_535;
+
+criterion_group!(benches, flow);
+criterion_main!(benches);
+
+fn flow(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("flow");
+    for kind in [BalancerKind::Ops, BalancerKind::Reps] {
+        group.bench_function(format!("{kind}: send and ack"), |bencher| {
+            let mut connection = Connection::new(kind, 1);
+            bencher.iter(|| connection.send_and_ack(black_box(false)));
+        });
+    }
+    group.bench_function("reps: send and ack, swapped pairs", |bencher| {
+        let mut connection = Connection::new(BalancerKind::Reps, 1);
+        bencher.iter(|| connection.send_and_ack(black_box(true)));
+    });
+    for ack_every in [1, 4] {
+        group.bench_function(format!("receive, an ack per {ack_every}"), |bencher| {
+            let mut source = Source::new(ack_every);
+            bencher.iter(|| source.receive());
+        });
+        group.bench_function(format!("reps: both ends, an ack per {ack_every}"), |bencher| {
+            let mut connection = Connection::new(BalancerKind::Reps, ack_every);
+            bencher.iter(|| connection.round_trip());
+        });
+    }
+    group.finish();
+}
+
+fn config(kind: BalancerKind, ack_every: u32) -> FlowConfig {
+    let path = PathConfig::new(kind, BASE_RTT_PS, IN_FLIGHT as u32);
+    let cc = CcConfig::for_path(BASE_RTT_PS, 400_000_000_000, 4150);
+    let unlimited = u64::MAX / 4;
+    let config = FlowConfig::for_path(4086, 64, path, cc);
+    FlowConfig { window_packets: 512, ack_every, max_data_bytes: unlimited, max_message_bytes: unlimited, ..config }
+}
+
+/// A connection in the steady state: every step sends one packet and takes what one 100 packets ago brought.
+struct Connection {
+    sender: Sender,
+    receiver: Receiver,
+    rng: Rng,
+    now_ps: u64,
+    flight: VecDeque<(Data, Ev)>,
+    acks: VecDeque<Ack>,
+}
+
+impl Connection {
+    fn new(kind: BalancerKind, ack_every: u32) -> Self {
+        let config = config(kind, ack_every);
+        let mut rng = rng::stream(1, 1);
+        let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
+        sender.send_message(1, u64::MAX / 8).expect("an empty queue");
+        let receiver = Receiver::new(&config);
+        let (flight, acks) = Default::default();
+        let mut connection = Self { sender, receiver, rng, now_ps: 0, flight, acks };
+        (0..IN_FLIGHT).for_each(|_| connection.send());
+        connection
+    }
+
+    #[inline]
+    fn send(&mut self) {
+        self.now_ps += PACKET_PS;
+        match self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ()) {
+            Some(Transmit::Data { data, ev }) => self.flight.push_back((data, ev)),
+            Some(Transmit::Probe { .. }) | None => {}
+        }
+    }
+
+    /// One ACK made up without a receiver, so that only the sender is measured.
+    #[inline]
+    fn send_and_ack(&mut self, swapped: bool) {
+        self.send();
+        let at = usize::from(swapped && self.sender.next_psn().is_multiple_of(2));
+        let Some((data, ev)) = self.flight.remove(at) else { return };
+        let first = self.flight.front().map_or(data.psn + 1, |(next, _)| next.psn.min(data.psn + 1));
+        let ack = Ack {
+            cumulative: first,
+            timestamp_echo_ps: data.timestamp_ps,
+            sack_base: first,
+            bitmap: [if first < data.psn { 2 } else { 0 }, 0, 0, 0],
+            ev: ev_port(ev, EVS),
+            hops: 3,
+            packets: 1,
+            max_data: u64::MAX / 4,
+            ..Ack::default()
+        };
+        self.sender.on_ack(self.now_ps, black_box(&ack), &mut ());
+        black_box(self.sender.poll_timeout());
+    }
+
+    #[inline]
+    fn round_trip(&mut self) {
+        self.send();
+        if let Some((data, ev)) = self.flight.pop_front() {
+            let arrival = Arrival { data, port: ev_port(ev, EVS), marked: false, hops: 3, trimmed: false };
+            black_box(self.receiver.on_data(self.now_ps, black_box(&arrival)));
+        }
+        while let Some(ack) = self.receiver.poll_ack(self.now_ps) {
+            self.acks.push_back(ack);
+        }
+        while let Some(ack) = self.acks.pop_front() {
+            self.sender.on_ack(self.now_ps, black_box(&ack), &mut ());
+        }
+        black_box((self.sender.poll_timeout(), self.receiver.poll_timeout()));
+    }
+}
+
+/// A receiver that gets one long message in order.
+struct Source {
+    receiver: Receiver,
+    data: Data,
+}
+
+impl Source {
+    fn new(ack_every: u32) -> Self {
+        let data = Data { message_bytes: u64::MAX / 8, payload_bytes: 4086, ..Data::default() };
+        Self { receiver: Receiver::new(&config(BalancerKind::Ops, ack_every)), data }
+    }
+
+    #[inline]
+    fn receive(&mut self) {
+        let arrival = Arrival { data: self.data, port: 77, marked: false, hops: 3, trimmed: false };
+        black_box(self.receiver.on_data(self.data.timestamp_ps, black_box(&arrival)));
+        black_box(self.receiver.poll_ack(self.data.timestamp_ps));
+        self.data.psn += 1;
+        self.data.offset += 4086;
+        self.data.timestamp_ps += PACKET_PS;
+    }
+}
