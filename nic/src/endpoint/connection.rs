@@ -76,6 +76,8 @@ pub(crate) struct Connection {
     pub(crate) outbox: Outbox,
     /// Messages that the sender has not taken yet.
     pub(crate) backlog: VecDeque<u32>,
+    /// Received messages that the user has not taken yet.
+    pub(crate) unread: u32,
     /// In the queue of connections that may have data to send.
     pub(crate) ready: bool,
     /// `close` was called: Close goes when everything is delivered.
@@ -106,6 +108,7 @@ impl Connection {
             flow: None,
             outbox: Outbox::default(),
             backlog: VecDeque::new(),
+            unread: 0,
             ready: false,
             close_wanted: false,
             retry: Retry::start(now_ps),

@@ -59,7 +59,7 @@ impl<D: Device> Endpoint<D> {
         self.hold_arrivals(now_ps);
         let mut can_send = true;
         for _ in 0..EVENTS_PER_POLL {
-            let (at_ps, next) = self.next_event(can_send);
+            let (at_ps, next) = self.what_next(can_send);
             if at_ps > now_ps {
                 return at_ps;
             }
@@ -89,7 +89,7 @@ impl<D: Device> Endpoint<D> {
         }
     }
 
-    fn next_event(&self, can_send: bool) -> (u64, Next) {
+    fn what_next(&self, can_send: bool) -> (u64, Next) {
         let waits = can_send && !self.machine.ready.is_empty();
         let transmit_ps = if waits { self.link.free_ps.max(self.machine.clock_ps) } else { NEVER };
         let arrival = (self.held.next_due_ps().unwrap_or(NEVER), Next::Arrival);
@@ -97,10 +97,10 @@ impl<D: Device> Endpoint<D> {
     }
 
     fn receive(&mut self) -> usize {
-        self.link.device.receive(&mut self.arrivals, RECEIVE_BATCH).unwrap_or_else(|_| {
-            self.link.errors += 1;
-            0
-        })
+        let received = self.link.device.receive(&mut self.arrivals, RECEIVE_BATCH);
+        self.link.errors += u64::from(received.is_err());
+        self.link.received += self.arrivals.len() as u64;
+        self.arrivals.len()
     }
 
     /// Puts everything that has arrived on hold.

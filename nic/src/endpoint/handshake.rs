@@ -194,7 +194,7 @@ impl Machine {
     }
 
     fn half_open(&mut self, now_ps: u64, peer: Peer, connect: wire::Connect) {
-        let (cookie, config) = (self.cookie(), self.config.flow.clone());
+        let (cookie, config) = (self.cookie(), self.config.flow);
         let make =
             |id| Connection { remote: connect, ..Connection::new(id, peer, cookie, State::HalfOpen, config, now_ps) };
         let Some(index) = self.table.insert(make) else { return };

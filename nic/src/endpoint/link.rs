@@ -20,6 +20,8 @@ pub(crate) struct Link<D> {
     /// End of the frame in progress on the emulated link.
     pub(crate) free_ps: u64,
     pub(crate) sent: KindCounts,
+    /// Frames that the device handed over.
+    pub(crate) received: u64,
     pub(crate) control_dropped: u64,
     pub(crate) stalls: u64,
     pub(crate) errors: u64,
@@ -37,6 +39,7 @@ impl<D: Device> Link<D> {
             mode,
             free_ps: 0,
             sent: KindCounts::default(),
+            received: 0,
             control_dropped: 0,
             stalls: 0,
             errors: 0,

@@ -166,7 +166,9 @@ impl Machine {
     /// The user has taken `bytes` of what a connection received.
     pub(crate) fn on_consumed(&mut self, id: ConnectionId, bytes: u64) {
         let Some(index) = self.table.find(id) else { return };
-        if let Some(flow) = self.table.slot(index).and_then(|connection| connection.flow.as_mut()) {
+        let Some(connection) = self.table.slot(index) else { return };
+        connection.unread = connection.unread.saturating_sub(1);
+        if let Some(flow) = connection.flow.as_mut() {
             flow.receiver.consumed(bytes);
             self.nudge(index);
         }

@@ -30,12 +30,13 @@ mod stats;
 mod table;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use bytes::Bytes;
 use spray_core::flow::FlowConfig;
 use spray_wire::{self as wire, CloseReason, Kind};
 
+pub(crate) use self::service::MAX_UNREAD;
 pub use self::{
     config::{EndpointConfig, HandshakeConfig, Mode, Peer},
     event::{ConfigError, ConnectError, ConnectionError, ConnectionId, EndpointEvent, MessageId, SendError},
@@ -84,7 +85,7 @@ impl<D: Device> Endpoint<D> {
     /// # Errors
     /// When no slot is free, or the parameters do not fit.
     pub fn connect(&mut self, now_ps: u64, peer: Peer, flow: Option<FlowConfig>) -> Result<ConnectionId, ConnectError> {
-        let flow = flow.unwrap_or_else(|| self.machine.config.flow.clone());
+        let flow = flow.unwrap_or_else(|| self.machine.config.flow);
         check_flow(&flow, self.machine.config.address.is_ipv6(), &self.link.device)?;
         self.machine.connect(now_ps, peer, flow)
     }
@@ -139,9 +140,9 @@ impl<D: Device> Endpoint<D> {
 
     /// What happened, oldest first. Taking a received message lets the peer send that much more.
     pub fn poll_event(&mut self) -> Option<EndpointEvent> {
-        let event = self.machine.events.pop_front()?;
+        let event = self.next_event()?;
         if let EndpointEvent::Received { connection, data, .. } = &event {
-            self.machine.on_consumed(*connection, data.len() as u64);
+            self.consumed(*connection, data.len() as u64);
         }
         Some(event)
     }
@@ -199,6 +200,21 @@ impl<D: Device> Endpoint<D> {
     #[must_use]
     pub fn device(&self) -> &D {
         &self.link.device
+    }
+
+    /// What happened, oldest first, for a caller that says itself when it is done with a received message.
+    pub(crate) fn next_event(&mut self) -> Option<EndpointEvent> {
+        self.machine.events.pop_front()
+    }
+
+    /// The caller is done with a received message.
+    pub(crate) fn consumed(&mut self, connection: ConnectionId, bytes: u64) {
+        self.machine.on_consumed(connection, bytes);
+    }
+
+    /// A number that changes whenever a frame comes or goes.
+    pub(crate) fn activity(&self) -> u64 {
+        self.link.received + self.link.sent.total()
     }
 
     /// Ends the endpoint without a word to its peers, and gives the device back with no frame held.

@@ -15,6 +15,10 @@ use super::{
 /// Token of the probes that only ask for a sign of life; senders count theirs up from 0.
 pub(crate) const KEEP_ALIVE: u64 = u64::MAX;
 
+/// Received messages that may wait for the user, per connection. Flow control bounds their bytes, but not the number of tiny ones;
+/// beyond this the receiver takes no more until some are taken.
+pub(crate) const MAX_UNREAD: u32 = 4096;
+
 impl Machine {
     /// Does everything that may follow from an event of a connection.
     pub(crate) fn service(&mut self, now_ps: u64, index: u32) {
@@ -148,7 +152,10 @@ impl Connection {
     /// Reports messages that have arrived whole.
     fn report_received(&mut self, now_ps: u64, events: &mut std::collections::VecDeque<EndpointEvent>) {
         let Some(flow) = self.flow.as_mut() else { return };
-        while let Some((message, _)) = flow.receiver.message_completed() {
+        while self.unread < MAX_UNREAD
+            && let Some((message, _)) = flow.receiver.message_completed()
+        {
+            self.unread += 1;
             // A message without bytes has no packet with a place.
             let whole = flow.inbox.finish(message).unwrap_or(Incoming { data: Vec::new(), started_ps: now_ps });
             events.push_back(EndpointEvent::Received {

@@ -104,7 +104,7 @@ fn a_restarted_receiver_resets_the_sender() {
     assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received.data > 300));
     let device = rig.endpoints.remove(1).into_device();
     rig.endpoints.push(Endpoint::new(device, config(1, false, Mode::Real)).unwrap());
-    assert!(rig.run(50 * US, 1 * MS, |rig| rig.failed(0) == [ConnectionError::Reset]));
+    assert!(rig.run(50 * US, MS, |rig| rig.failed(0) == [ConnectionError::Reset]));
     let stats = rig.endpoints[1].stats();
     assert!(stats.unknown_connection > 0 && stats.sent.reset <= 65, "{stats:?}");
     rig.audit();
@@ -117,7 +117,7 @@ fn abort_fails_both_sides() {
     rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
     assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received.data > 300));
     rig.endpoints[0].abort(connection);
-    assert!(rig.run(5 * US, 1 * MS, |rig| !rig.failed(0).is_empty() && !rig.failed(1).is_empty()));
+    assert!(rig.run(5 * US, MS, |rig| !rig.failed(0).is_empty() && !rig.failed(1).is_empty()));
     assert_eq!((rig.failed(0), rig.failed(1)), (vec![ConnectionError::Aborted], vec![ConnectionError::Aborted]));
     rig.audit();
 }

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use spray_core::{
     cc::CcConfig,
     flow::FlowConfig,
+    loss::RtoConfig,
     path::{BalancerKind, PathConfig},
 };
 use spray_wire::{Kind, header_bytes};
@@ -18,15 +19,15 @@ use spray_wire::{Kind, header_bytes};
 use super::*;
 use crate::device::{Impairments, MemoryConfig, MemoryDevice, MemoryNetwork};
 
-pub(super) const US: u64 = 1_000_000;
-pub(super) const MS: u64 = 1_000_000_000;
-pub(super) const LINK_BPS: u64 = 10_000_000_000;
-pub(super) const PAYLOAD: u32 = 1000;
+pub(crate) const US: u64 = 1_000_000;
+pub(crate) const MS: u64 = 1_000_000_000;
+pub(crate) const LINK_BPS: u64 = 10_000_000_000;
+pub(crate) const PAYLOAD: u32 = 1000;
 
 /// Emulated hosts on 10 Gb/s links of 1 us.
-pub(super) const EMULATED: Mode = Mode::Emulated { link_bps: LINK_BPS, link_latency_ps: US };
+pub(crate) const EMULATED: Mode = Mode::Emulated { link_bps: LINK_BPS, link_latency_ps: US };
 
-pub(super) fn address(host: usize, v6: bool) -> IpAddr {
+pub(crate) fn address(host: usize, v6: bool) -> IpAddr {
     let host = host as u16 + 1;
     if v6 {
         IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, host))
@@ -35,22 +36,28 @@ pub(super) fn address(host: usize, v6: bool) -> IpAddr {
     }
 }
 
-pub(super) fn mac(host: usize) -> [u8; 6] {
+pub(crate) fn mac(host: usize) -> [u8; 6] {
     [2, 0, 0, 0, (host >> 8) as u8, host as u8]
 }
 
-pub(super) fn peer(host: usize, v6: bool) -> Peer {
+pub(crate) fn peer(host: usize, v6: bool) -> Peer {
     Peer { address: address(host, v6), mac: mac(host) }
 }
 
-pub(super) fn flow(v6: bool) -> FlowConfig {
+pub(crate) fn flow(v6: bool) -> FlowConfig {
     let base_rtt_ps = 20 * US;
     let header = header_bytes(v6, Kind::Data) as u32;
     let path = PathConfig { evs: 1024, ..PathConfig::new(BalancerKind::Reps, base_rtt_ps, 25) };
     FlowConfig::for_path(PAYLOAD, header, path, CcConfig::for_path(base_rtt_ps, LINK_BPS, PAYLOAD + header))
 }
 
-pub(super) fn config(host: usize, v6: bool, mode: Mode) -> EndpointConfig {
+/// For tests in real time on a busy machine: round trips of milliseconds.
+pub(crate) fn slow(flow: FlowConfig) -> FlowConfig {
+    let rto = RtoConfig { initial_ps: 5 * MS, min_ps: 5 * MS, max_ps: 50 * MS };
+    FlowConfig { rto, give_up_ps: 500 * MS, ..flow }
+}
+
+pub(crate) fn config(host: usize, v6: bool, mode: Mode) -> EndpointConfig {
     EndpointConfig {
         max_connections: 16,
         seed: 1000 + host as u64,
@@ -61,27 +68,27 @@ pub(super) fn config(host: usize, v6: bool, mode: Mode) -> EndpointConfig {
 }
 
 /// Bytes that differ from message to message and from place to place.
-pub(super) fn content(seed: usize, bytes: usize) -> Bytes {
+pub(crate) fn content(seed: usize, bytes: usize) -> Bytes {
     (0..bytes).map(|at| (at.wrapping_mul(31).wrapping_add(at >> 8).wrapping_add(seed * 7)) as u8).collect()
 }
 
 /// Endpoints, their network, and everything that they reported.
-pub(super) struct Rig {
-    pub(super) network: MemoryNetwork,
-    pub(super) endpoints: Vec<Endpoint<MemoryDevice>>,
-    pub(super) events: Vec<Vec<EndpointEvent>>,
-    pub(super) now_ps: u64,
-    pub(super) v6: bool,
+pub(crate) struct Rig {
+    pub(crate) network: MemoryNetwork,
+    pub(crate) endpoints: Vec<Endpoint<MemoryDevice>>,
+    pub(crate) events: Vec<Vec<EndpointEvent>>,
+    pub(crate) now_ps: u64,
+    pub(crate) v6: bool,
     /// Hosts that are no longer polled.
-    pub(super) dead: Vec<bool>,
+    pub(crate) dead: Vec<bool>,
 }
 
 impl Rig {
-    pub(super) fn new(hosts: usize, v6: bool, mode: Mode, impairments: Impairments) -> Self {
+    pub(crate) fn new(hosts: usize, v6: bool, mode: Mode, impairments: Impairments) -> Self {
         Self::with(hosts, v6, mode, impairments, |_, _| {})
     }
 
-    pub(super) fn with(
+    pub(crate) fn with(
         hosts: usize,
         v6: bool,
         mode: Mode,
@@ -100,13 +107,13 @@ impl Rig {
         Self { network, endpoints, events: vec![Vec::new(); hosts], now_ps: 0, v6, dead: vec![false; hosts] }
     }
 
-    pub(super) fn connect(&mut self, from: usize, to: usize) -> ConnectionId {
+    pub(crate) fn connect(&mut self, from: usize, to: usize) -> ConnectionId {
         let peer = peer(to, self.v6);
         self.endpoints[from].connect(self.now_ps, peer, None).unwrap()
     }
 
     /// Moves on to `now_ps`; returns when something is next due.
-    pub(super) fn step(&mut self, now_ps: u64) -> u64 {
+    pub(crate) fn step(&mut self, now_ps: u64) -> u64 {
         self.now_ps = now_ps;
         self.network.advance(now_ps);
         let mut next_ps = NEVER;
@@ -118,7 +125,7 @@ impl Rig {
     }
 
     /// Goes from one due time to the next, at most `tick_ps` apart and at least 100 ns, until `done` or `limit_ps`.
-    pub(super) fn run(&mut self, tick_ps: u64, limit_ps: u64, mut done: impl FnMut(&mut Self) -> bool) -> bool {
+    pub(crate) fn run(&mut self, tick_ps: u64, limit_ps: u64, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end_ps = self.now_ps + limit_ps;
         while self.now_ps < end_ps {
             let next_ps = self.step(self.now_ps);
@@ -131,7 +138,7 @@ impl Rig {
     }
 
     /// Messages received by a host: connection, number, bytes.
-    pub(super) fn received(&self, host: usize) -> Vec<(ConnectionId, MessageId, Bytes)> {
+    pub(crate) fn received(&self, host: usize) -> Vec<(ConnectionId, MessageId, Bytes)> {
         let pick = |event: &EndpointEvent| match event {
             EndpointEvent::Received { connection, message, data, .. } => Some((*connection, *message, data.clone())),
             _ => None,
@@ -139,11 +146,11 @@ impl Rig {
         self.events[host].iter().filter_map(pick).collect()
     }
 
-    pub(super) fn delivered(&self, host: usize) -> usize {
+    pub(crate) fn delivered(&self, host: usize) -> usize {
         self.events[host].iter().filter(|event| matches!(event, EndpointEvent::Delivered { .. })).count()
     }
 
-    pub(super) fn failed(&self, host: usize) -> Vec<ConnectionError> {
+    pub(crate) fn failed(&self, host: usize) -> Vec<ConnectionError> {
         let pick = |event: &EndpointEvent| match event {
             EndpointEvent::Failed { error, .. } => Some(*error),
             _ => None,
@@ -151,11 +158,11 @@ impl Rig {
         self.events[host].iter().filter_map(pick).collect()
     }
 
-    pub(super) fn closed(&self, host: usize) -> usize {
+    pub(crate) fn closed(&self, host: usize) -> usize {
         self.events[host].iter().filter(|event| matches!(event, EndpointEvent::Closed { .. })).count()
     }
 
-    pub(super) fn accepted(&self, host: usize) -> Vec<ConnectionId> {
+    pub(crate) fn accepted(&self, host: usize) -> Vec<ConnectionId> {
         let pick = |event: &EndpointEvent| match event {
             EndpointEvent::Accepted { connection, .. } => Some(*connection),
             _ => None,
@@ -164,7 +171,7 @@ impl Rig {
     }
 
     /// Every frame is where it should be, on every device, and none is held by its endpoint.
-    pub(super) fn audit(self) {
+    pub(crate) fn audit(self) {
         for endpoint in self.endpoints {
             let device = endpoint.into_device();
             device.audit().unwrap();

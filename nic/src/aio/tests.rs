@@ -1,0 +1,145 @@
+//! Handles, over a network in memory that runs by itself.
+
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use super::*;
+use crate::{
+    clock::DilatedClock,
+    device::{Impairments, MemoryConfig, MemoryNetwork},
+    endpoint::{
+        HandshakeConfig, Mode,
+        tests::{MS, US, address, content, flow, mac, peer},
+    },
+};
+
+/// A network whose time is the machine's.
+struct Running {
+    network: MemoryNetwork,
+    stop: Arc<AtomicBool>,
+}
+
+impl Running {
+    fn new(impairments: Impairments) -> Self {
+        let network = MemoryNetwork::new(MemoryConfig { impairments, frame_size: 2048, ..MemoryConfig::default() });
+        let stop = Arc::new(AtomicBool::new(false));
+        let (clock, thread_network, thread_stop) = (DilatedClock::real(), network.clone(), Arc::clone(&stop));
+        std::thread::spawn(move || {
+            while !thread_stop.load(Ordering::Relaxed) {
+                thread_network.advance(clock.now_ps());
+                std::thread::sleep(Duration::from_micros(20));
+            }
+        });
+        Self { network, stop }
+    }
+
+    fn spawn(&self, host: usize, accept: bool) -> Endpoint {
+        let config = EndpointConfig {
+            accept,
+            handshake: HandshakeConfig { retry_ps: 2 * MS, attempts: 8 },
+            flow: crate::endpoint::tests::slow(flow(false)),
+            ..EndpointConfig::new(address(host, false), mac(host), Mode::Real, flow(false))
+        };
+        Endpoint::spawn(self.network.attach(mac(host)), config).unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(Duration::from_secs(30), future).await.expect("in time") })
+}
+
+#[test]
+fn many_messages_both_ways_over_a_rough_network() {
+    let rough = Impairments {
+        delay_ps: 20 * US,
+        jitter_ps: 50 * US,
+        loss_ppm: 50_000,
+        duplicate_ppm: 50_000,
+        corrupt_ppm: 20_000,
+        ..Impairments::default()
+    };
+    let network = Running::new(rough);
+    block_on(async {
+        let (client, server) = (network.spawn(0, false), network.spawn(1, true));
+        let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());
+        let (mut ours, mut theirs) = (ours.unwrap(), theirs.unwrap());
+        assert_eq!(theirs.peer().address, address(0, false));
+        let (mut up, mut down) = (Vec::new(), Vec::new());
+        for seed in 0..20 {
+            let (sent_up, sent_down, received_down, received_up) = tokio::join!(
+                ours.send(content(seed, 20_000)),
+                theirs.send(content(seed + 100, 10_000)),
+                async { Ok::<_, Error>(()) },
+                async { Ok::<_, Error>(()) },
+            );
+            (sent_up.unwrap(), sent_down.unwrap(), received_down.unwrap(), received_up.unwrap());
+            up.push(theirs.recv().await.unwrap().unwrap());
+            down.push(ours.recv().await.unwrap().unwrap());
+        }
+        assert!(up.iter().all(|message| message.data == content(message.number as usize, 20_000)));
+        assert!(down.iter().all(|message| message.data == content(message.number as usize + 100, 10_000)));
+        assert!(ours.stats().await.unwrap().unwrap().sender.retransmits > 0);
+        assert!(client.stats().await.unwrap().sent.data >= 400);
+        ours.close().await.unwrap();
+        assert_eq!(theirs.recv().await, Ok(None));
+        assert_eq!(theirs.send(content(0, 1)).await, Err(Error::Closed));
+    });
+}
+
+#[test]
+fn concurrent_sends_beyond_every_queue() {
+    let network = Running::new(Impairments::default());
+    block_on(async {
+        let (client, server) = (network.spawn(0, false), network.spawn(1, true));
+        let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());
+        let (ours, mut theirs) = (Arc::new(ours.unwrap()), theirs.unwrap());
+        let local = tokio::task::LocalSet::new();
+        for seed in 0..3000 {
+            let ours = Arc::clone(&ours);
+            local.spawn_local(async move { ours.send(content(seed, 500)).await.unwrap() });
+        }
+        let receive = async {
+            let mut numbers = Vec::new();
+            for _ in 0..3000 {
+                numbers.push(theirs.recv().await.unwrap().unwrap().number);
+            }
+            numbers.sort_unstable();
+            assert!(numbers.iter().copied().eq(0..3000));
+        };
+        tokio::join!(local, receive);
+    });
+}
+
+#[test]
+fn errors_reach_the_handles() {
+    let network = Running::new(Impairments::delay(US));
+    block_on(async {
+        let (client, server) = (network.spawn(0, true), network.spawn(1, false));
+        let refused = client.connect(peer(1, false)).await.err();
+        assert_eq!(refused, Some(Error::Connection(ConnectionError::Refused)));
+        let nobody = client.connect(peer(7, false)).await.err();
+        assert_eq!(nobody, Some(Error::Connection(ConnectionError::ConnectTimeout)));
+        let (theirs, ours) = tokio::join!(server.connect(peer(0, false)), client.accept());
+        let (theirs, mut ours) = (theirs.unwrap(), ours.unwrap());
+        let too_long = ours.send(vec![0; 65 << 20].into()).await;
+        assert!(matches!(too_long, Err(Error::Send(SendError::Size { .. }))));
+        network.network.set_impairments(Impairments { loss_ppm: 1_000_000, ..Impairments::default() });
+        let unheard = ours.send(content(1, 10)).await;
+        assert_eq!(unheard, Err(Error::Connection(ConnectionError::PeerUnresponsive)));
+        assert_eq!(ours.recv().await, Err(Error::Connection(ConnectionError::PeerUnresponsive)));
+        drop(theirs);
+    });
+}

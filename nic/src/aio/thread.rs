@@ -1,0 +1,292 @@
+//! The driver thread behind the handles.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    io::{self, PipeReader, PipeWriter, Read, Write},
+    ops::ControlFlow,
+    os::fd::AsRawFd,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Connection, Error, Handle, Message};
+use crate::{
+    clock::DilatedClock,
+    device::Device,
+    driver::{DriverOptions, Rest, run_resting},
+    endpoint::{
+        ConnectionError, ConnectionId, ConnectionStats, Endpoint, EndpointEvent, EndpointStats, MAX_UNREAD, MessageId,
+        Peer, SendError,
+    },
+};
+
+type Reply<T> = oneshot::Sender<T>;
+
+/// What handles ask of the thread.
+#[derive(Debug)]
+pub(super) enum Command {
+    Connect { peer: Peer, reply: Reply<Result<Connection, Error>> },
+    Send { connection: ConnectionId, data: Bytes, reply: Reply<Result<(), Error>> },
+    Close { connection: ConnectionId, reply: Reply<Result<(), Error>> },
+    Stats { reply: Reply<EndpointStats> },
+    ConnectionStats { connection: ConnectionId, reply: Reply<Option<ConnectionStats>> },
+}
+
+/// What handles tell the thread.
+#[derive(Debug)]
+pub(super) enum Notice {
+    Consumed { connection: ConnectionId, bytes: u64 },
+    Dropped { connection: ConnectionId },
+}
+
+/// How long connections may take to close after the last handle is gone.
+const LINGER_PS: u64 = 2_000_000_000_000;
+
+/// Wakes the thread out of its sleep.
+#[derive(Debug)]
+pub(super) struct Waker {
+    reader: PipeReader,
+    writer: PipeWriter,
+    woken: AtomicBool,
+}
+
+impl Waker {
+    pub(super) fn new() -> io::Result<Self> {
+        let (reader, writer) = io::pipe()?;
+        Ok(Self { reader, writer, woken: AtomicBool::new(false) })
+    }
+
+    pub(super) fn wake(&self) {
+        if !self.woken.swap(true, Ordering::AcqRel) {
+            // One byte at a time is in the pipe, so that this neither blocks nor fails while the reader exists, as it does here.
+            let _ = (&self.writer).write(&[1]);
+        }
+    }
+
+    /// Takes back a wake-up, before looking for what it was for.
+    fn rearm(&self) {
+        if self.woken.load(Ordering::Acquire) {
+            let _ = (&self.reader).read(&mut [0]);
+            self.woken.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// The thread's ends of the channels.
+#[derive(Debug)]
+pub(super) struct Inputs {
+    pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) notices: mpsc::UnboundedReceiver<Notice>,
+    pub(super) accepted: mpsc::Sender<Connection>,
+}
+
+/// What the thread knows of a connection's handle.
+#[derive(Debug)]
+struct Entry {
+    messages: mpsc::Sender<Message>,
+    error: Arc<OnceLock<ConnectionError>>,
+    deliveries: HashMap<MessageId, Reply<Result<(), Error>>>,
+    /// Messages that the endpoint had no room for yet.
+    waiting: VecDeque<(Bytes, Reply<Result<(), Error>>)>,
+    closing: Option<Reply<Result<(), Error>>>,
+    /// The handle is gone, or `close` was called.
+    close_wanted: bool,
+}
+
+/// The thread's state besides the endpoint. It reaches the handles' senders only weakly, so that their dropping shows.
+#[derive(Debug)]
+struct Server {
+    inputs: Inputs,
+    commands: mpsc::WeakSender<Command>,
+    notices: mpsc::WeakUnboundedSender<Notice>,
+    waker: Arc<Waker>,
+    connecting: HashMap<ConnectionId, (Peer, Reply<Result<Connection, Error>>)>,
+    entries: HashMap<ConnectionId, Entry>,
+    lingers_until_ps: Option<u64>,
+}
+
+/// Starts the thread; fails when it cannot have the priority or CPU asked for.
+pub(super) fn start<D: Device + Send + 'static>(
+    endpoint: Endpoint<D>,
+    inputs: Inputs,
+    handle: &Handle,
+    options: DriverOptions,
+) -> io::Result<()> {
+    let (commands, notices) = (handle.commands.downgrade(), handle.notices.downgrade());
+    let waker = Arc::clone(&handle.waker);
+    let (connecting, entries) = (HashMap::new(), HashMap::new());
+    let mut server = Server { inputs, commands, notices, waker, connecting, entries, lingers_until_ps: None };
+    let (started, result) = std::sync::mpsc::sync_channel(1);
+    std::thread::Builder::new().name("spray-driver".into()).spawn(move || {
+        let applied = options.apply();
+        let failed = applied.is_err();
+        if started.send(applied).is_err() || failed {
+            return;
+        }
+        let mut rest = Rest::new(options.idle, std::iter::once(endpoint.device().wake_fd()));
+        rest.also_wake_on(server.waker.reader.as_raw_fd());
+        run_resting(&mut [endpoint], &mut DilatedClock::real(), rest, |endpoints, now_ps| {
+            server.serve(&mut endpoints[0], now_ps)
+        });
+    })?;
+    result.recv().unwrap_or(Ok(()))
+}
+
+impl Server {
+    fn serve<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64) -> ControlFlow<()> {
+        while let Some(event) = endpoint.next_event() {
+            self.on_event(endpoint, event);
+        }
+        self.waker.rearm();
+        while let Ok(notice) = self.inputs.notices.try_recv() {
+            self.on_notice(endpoint, notice);
+        }
+        loop {
+            match self.inputs.commands.try_recv() {
+                Ok(command) => self.on_command(endpoint, now_ps, command),
+                Err(mpsc::error::TryRecvError::Empty) => return ControlFlow::Continue(()),
+                Err(mpsc::error::TryRecvError::Disconnected) => break,
+            }
+        }
+        let until_ps = *self.lingers_until_ps.get_or_insert(now_ps.saturating_add(LINGER_PS));
+        let done = self.entries.is_empty() || now_ps >= until_ps;
+        if done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn on_command<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64, command: Command) {
+        match command {
+            Command::Connect { peer, reply } => match endpoint.connect(now_ps, peer, None) {
+                Ok(connection) => drop(self.connecting.insert(connection, (peer, reply))),
+                Err(error) => drop(reply.send(Err(error.into()))),
+            },
+            Command::Send { connection, data, reply } => match self.entries.get_mut(&connection) {
+                Some(entry) => {
+                    entry.waiting.push_back((data, reply));
+                    entry.submit(endpoint, connection);
+                }
+                None => drop(reply.send(Err(Error::Closed))),
+            },
+            Command::Close { connection, reply } => match self.entries.get_mut(&connection) {
+                Some(entry) => {
+                    entry.closing = Some(reply);
+                    entry.close_wanted = true;
+                    entry.submit(endpoint, connection);
+                }
+                None => drop(reply.send(Ok(()))),
+            },
+            Command::Stats { reply } => drop(reply.send(endpoint.stats())),
+            Command::ConnectionStats { connection, reply } => drop(reply.send(endpoint.connection_stats(connection))),
+        }
+    }
+
+    fn on_notice<D: Device>(&mut self, endpoint: &mut Endpoint<D>, notice: Notice) {
+        match notice {
+            Notice::Consumed { connection, bytes } => endpoint.consumed(connection, bytes),
+            Notice::Dropped { connection } => {
+                if let Some(entry) = self.entries.get_mut(&connection) {
+                    entry.close_wanted = true;
+                    entry.submit(endpoint, connection);
+                }
+            }
+        }
+    }
+
+    fn on_event<D: Device>(&mut self, endpoint: &mut Endpoint<D>, event: EndpointEvent) {
+        match event {
+            EndpointEvent::Connected { connection, .. } => self.on_connected(endpoint, connection),
+            EndpointEvent::Accepted { connection, peer, .. } => {
+                let handle = self.open(connection, peer);
+                // Dropping what has no room, or nobody to take it, closes it.
+                drop(handle.map(|handle| self.inputs.accepted.try_send(handle)));
+            }
+            EndpointEvent::Received { connection, message, data, .. } => {
+                let bytes = data.len() as u64;
+                let entry = self.entries.get(&connection);
+                if entry.is_none_or(|entry| entry.messages.try_send(Message { number: message.0, data }).is_err()) {
+                    endpoint.consumed(connection, bytes);
+                }
+            }
+            EndpointEvent::Delivered { connection, message, .. } => {
+                if let Some(entry) = self.entries.get_mut(&connection) {
+                    if let Some(reply) = entry.deliveries.remove(&message) {
+                        let _ = reply.send(Ok(()));
+                    }
+                    entry.submit(endpoint, connection);
+                }
+            }
+            EndpointEvent::Closed { connection, .. } => self.on_end(connection, None),
+            EndpointEvent::Failed { connection, error, .. } => self.on_end(connection, Some(error)),
+        }
+    }
+
+    fn on_connected<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId) {
+        let Some((peer, reply)) = self.connecting.remove(&connection) else { return };
+        match self.open(connection, peer) {
+            // If nobody waits any more, dropping the handle closes the connection.
+            Some(handle) => drop(reply.send(Ok(handle))),
+            None => endpoint.abort(connection),
+        }
+    }
+
+    /// Makes the handle of an open connection; `None` when all handles are gone.
+    fn open(&mut self, id: ConnectionId, peer: Peer) -> Option<Connection> {
+        let (commands, notices) = (self.commands.upgrade()?, self.notices.upgrade()?);
+        let shared = Handle { commands, notices, waker: Arc::clone(&self.waker) };
+        let (sender, messages) = mpsc::channel(MAX_UNREAD as usize);
+        let error = Arc::new(OnceLock::new());
+        let entry = Entry {
+            messages: sender,
+            error: Arc::clone(&error),
+            deliveries: HashMap::new(),
+            waiting: VecDeque::new(),
+            closing: None,
+            close_wanted: false,
+        };
+        self.entries.insert(id, entry);
+        Some(Connection { id, peer, shared, messages, error })
+    }
+
+    fn on_end(&mut self, connection: ConnectionId, error: Option<ConnectionError>) {
+        if let Some((_, reply)) = self.connecting.remove(&connection) {
+            let _ = reply.send(Err(error.map_or(Error::Closed, Error::from)));
+        }
+        if let Some(entry) = self.entries.remove(&connection) {
+            entry.end(error);
+        }
+    }
+}
+
+impl Entry {
+    /// Hands over what waits, as far as there is room; then the wish to close.
+    fn submit<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId) {
+        while let Some((data, reply)) = self.waiting.pop_front() {
+            match endpoint.send(connection, data.clone()) {
+                Ok(message) => drop(self.deliveries.insert(message, reply)),
+                Err(SendError::Full) => return self.waiting.push_front((data, reply)),
+                Err(error) => drop(reply.send(Err(error.into()))),
+            }
+        }
+        if self.close_wanted {
+            endpoint.close(connection);
+        }
+    }
+
+    fn end(self, error: Option<ConnectionError>) {
+        if let Some(error) = error {
+            let _ = self.error.set(error);
+        }
+        let failure = || Err(error.map_or(Error::Closed, Error::from));
+        let waiting = self.waiting.into_iter().map(|(_, reply)| reply);
+        for reply in self.deliveries.into_values().chain(waiting) {
+            let _ = reply.send(failure());
+        }
+        if let Some(reply) = self.closing {
+            let _ = reply.send(error.map_or(Ok(()), |error| Err(error.into())));
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The poll loop: many endpoints on one thread.
+
+use std::{io, ops::ControlFlow, os::fd::RawFd, time::Duration};
+
+use crate::{
+    clock::Clock,
+    device::Device,
+    endpoint::Endpoint,
+    sys::{self, pin_to_cpu, set_idle_priority},
+};
+
+/// What a driver does between polls when nothing is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Idle {
+    /// Polls on: lowest latency, and what an emulation needs.
+    Spin,
+    /// Sleeps until a frame arrives, something is due, or this much time has passed.
+    Sleep(Duration),
+}
+
+/// How a driver thread runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DriverOptions {
+    /// Put the thread into SCHED_IDLE. Needed wherever it shares its CPU with the kernel's packet processing: a thread that spins at
+    /// normal priority starves ksoftirqd, and latencies go from microseconds to milliseconds.
+    pub idle_priority: bool,
+    /// Bind the thread to this CPU.
+    pub cpu: Option<usize>,
+    /// What to do when nothing is due.
+    pub idle: Idle,
+}
+
+impl Default for DriverOptions {
+    /// SCHED_IDLE, any CPU, sleeping up to 10 ms when idle.
+    fn default() -> Self {
+        Self { idle_priority: true, cpu: None, idle: Idle::Sleep(Duration::from_millis(10)) }
+    }
+}
+
+impl DriverOptions {
+    /// For hosts of an emulation: SCHED_IDLE, never sleeping.
+    #[must_use]
+    pub fn emulation() -> Self {
+        Self { idle: Idle::Spin, ..Self::default() }
+    }
+
+    /// Applies priority and CPU to the calling thread.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn apply(&self) -> io::Result<()> {
+        if self.idle_priority {
+            set_idle_priority()?;
+        }
+        self.cpu.map_or(Ok(()), pin_to_cpu)
+    }
+}
+
+/// Polls endpoints in turn until `between`, which is called after every round with the time, breaks off.
+///
+/// `between` takes the events, and sends. The thread's priority is the caller's affair: [`DriverOptions::apply`].
+///
+/// ```
+/// # use spray_nic::{clock::DilatedClock, device::MemoryDevice, driver::{Idle, run}, Endpoint};
+/// # use std::ops::ControlFlow;
+/// # let mut endpoints: Vec<Endpoint<MemoryDevice>> = Vec::new();
+/// let mut rounds = 0;
+/// run(&mut endpoints, &mut DilatedClock::real(), Idle::Spin, |_endpoints, _now_ps| {
+///     rounds += 1;
+///     if rounds == 10 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+/// });
+/// ```
+pub fn run<D: Device>(
+    endpoints: &mut [Endpoint<D>],
+    clock: &mut impl Clock,
+    idle: Idle,
+    between: impl FnMut(&mut [Endpoint<D>], u64) -> ControlFlow<()>,
+) {
+    let rest = Rest::new(idle, endpoints.iter().map(|endpoint| endpoint.device().wake_fd()));
+    run_resting(endpoints, clock, rest, between);
+}
+
+/// As [`run`], with what else may end a sleep.
+pub(crate) fn run_resting<D: Device>(
+    endpoints: &mut [Endpoint<D>],
+    clock: &mut impl Clock,
+    mut rest: Rest,
+    mut between: impl FnMut(&mut [Endpoint<D>], u64) -> ControlFlow<()>,
+) {
+    let mut now_ps = clock.tick(0);
+    loop {
+        let next_ps = poll_all(endpoints, now_ps);
+        if between(endpoints, now_ps).is_break() {
+            return;
+        }
+        let activity = endpoints.iter().map(Endpoint::activity).sum();
+        rest.pause(activity, clock.real_ns(next_ps.saturating_sub(now_ps)));
+        now_ps = clock.tick(now_ps.min(next_ps));
+    }
+}
+
+/// Polls every endpoint once; returns the earliest time at which one wants to be polled again.
+pub fn poll_all<D: Device>(endpoints: &mut [Endpoint<D>], now_ps: u64) -> u64 {
+    endpoints.iter_mut().map(|endpoint| endpoint.poll(now_ps).unwrap_or(u64::MAX)).min().unwrap_or(u64::MAX)
+}
+
+/// Decides when a driver sleeps, and does.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    idle: Idle,
+    fds: Vec<libc::pollfd>,
+    /// Longest sleep that a device allows which cannot wake us.
+    blind: Option<Duration>,
+    activity: u64,
+    quiet_rounds: u32,
+}
+
+/// Rounds without a frame before a driver sleeps: some 50 us, longer than the gaps within a transfer.
+const QUIET_ROUNDS: u32 = 100;
+/// Less than this is not worth a sleep, which the kernel may stretch by 50 us.
+const MIN_SLEEP_NS: u64 = 100_000;
+/// How long to sleep with a device that has no descriptor to wait on.
+const BLIND_SLEEP: Duration = Duration::from_micros(50);
+
+impl Rest {
+    pub(crate) fn new(idle: Idle, wakers: impl Iterator<Item = Option<RawFd>>) -> Self {
+        let wakers: Vec<Option<RawFd>> = wakers.collect();
+        let blind = wakers.contains(&None).then_some(BLIND_SLEEP);
+        let fds = wakers.into_iter().flatten().map(sys::readable).collect();
+        Self { idle, fds, blind, activity: 0, quiet_rounds: 0 }
+    }
+
+    /// Also wakes when this descriptor is readable.
+    pub(crate) fn also_wake_on(&mut self, fd: RawFd) {
+        self.fds.push(sys::readable(fd));
+    }
+
+    /// Sleeps if nothing has happened for some rounds and nothing is due for `due_ns`.
+    pub(crate) fn pause(&mut self, activity: u64, due_ns: u64) {
+        let Idle::Sleep(longest) = self.idle else { return };
+        let is_quiet = std::mem::replace(&mut self.activity, activity) == activity;
+        self.quiet_rounds = if is_quiet { self.quiet_rounds.saturating_add(1) } else { 0 };
+        if self.quiet_rounds < QUIET_ROUNDS || due_ns < MIN_SLEEP_NS {
+            return;
+        }
+        let longest = self.blind.map_or(longest, |blind| blind.min(longest));
+        sys::wait_readable(&mut self.fds, longest.min(Duration::from_nanos(due_ns)));
+    }
+}

@@ -1,0 +1,83 @@
+//! The few calls of the operating system that a driver thread needs.
+
+use std::{io, os::fd::RawFd, time::Duration};
+
+/// The kernel's monotonic clock in nanoseconds, which XDP programs read as well.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec to write to, and CLOCK_MONOTONIC exists on every Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Puts the calling thread into the SCHED_IDLE class: it runs when nothing else wants the CPU, above all not ksoftirqd.
+///
+/// # Errors
+/// When the kernel refuses, which it does to nobody by default.
+pub fn set_idle_priority() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `parameters` is a valid sched_param to read; pid 0 is the calling thread.
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) })
+}
+
+/// Sets the nice value of the calling thread, -20 to 19; higher yields to others.
+///
+/// # Errors
+/// When it is lowered without the right to.
+pub fn set_nice(nice: i32) -> io::Result<()> {
+    // SAFETY: takes no pointers; 0 is the calling thread.
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) })
+}
+
+/// Binds the calling thread to one CPU.
+///
+/// # Errors
+/// When there is no such CPU.
+pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: all zeros is an empty cpu_set_t, whose bit `cpu` exists as checked above; the size passed is its own.
+    check(unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
+    })
+}
+
+/// Sleeps until one of `fds` is readable, at most for `timeout`. An interrupted sleep counts as over.
+pub(crate) fn wait_readable(fds: &mut [libc::pollfd], timeout: Duration) {
+    let timeout = libc::timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos().into() };
+    // SAFETY: `fds` is valid for its own length, `timeout` to read, and no signal mask is given.
+    unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as _, &raw const timeout, std::ptr::null()) };
+}
+
+/// What `wait_readable` waits for.
+pub(crate) fn readable(fd: RawFd) -> libc::pollfd {
+    libc::pollfd { fd, events: libc::POLLIN, revents: 0 }
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priorities_and_clock() {
+        let before = monotonic_ns();
+        std::thread::spawn(|| {
+            set_nice(19).unwrap();
+            set_idle_priority().unwrap();
+            pin_to_cpu(0).unwrap();
+            assert!(pin_to_cpu(1 << 20).is_err());
+        })
+        .join()
+        .unwrap();
+        wait_readable(&mut [], Duration::from_millis(1));
+        assert!(monotonic_ns() - before >= 1_000_000);
+    }
+}
