@@ -1,0 +1,43 @@
+//! How a command ends badly: one message that says what, where and what to do, and an exit code.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// A command's bad end.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    code: u8,
+}
+
+/// What every command returns.
+pub type Outcome<T = ()> = Result<T, Failure>;
+
+impl Failure {
+    /// Bad input, bad usage, a missing right or feature: nothing was started. Exit code 2.
+    pub fn refused(message: impl fmt::Display) -> Self {
+        Self { message: message.to_string(), code: 2 }
+    }
+
+    /// Something was started and failed. Exit code 1.
+    pub fn failed(message: impl fmt::Display) -> Self {
+        Self { message: message.to_string(), code: 1 }
+    }
+
+    /// Ctrl-C or a termination signal; everything was cleaned up. Exit code 130.
+    pub fn interrupted() -> Self {
+        Self { message: "interrupted; nothing was left behind".into(), code: 130 }
+    }
+
+    /// Tells the user and turns into the exit code.
+    pub fn report(&self) -> ExitCode {
+        eprintln!("spray: {}", self.message);
+        ExitCode::from(self.code)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}

@@ -1,0 +1,28 @@
+//! `spray send` and `spray recv`: a file between two AF_XDP interfaces, by the endpoint that the testbed's hosts run.
+//!
+//! | file | content |
+//! |---|---|
+//! | `network` | interfaces and neighbours, as the kernel knows them |
+//! | `session` | an interface taken over: program, socket, endpoint, clock |
+//! | `format` | how a file travels in messages |
+//! | `send`, `recv` | the two ends |
+
+mod format;
+mod incoming;
+mod network;
+mod recv;
+mod send;
+mod session;
+
+pub use self::recv::recv;
+pub use self::send::send;
+
+/// `12.3 MB` and the like.
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
+/// Bytes in a time as Gb/s.
+fn gbps(bytes: u64, seconds: f64) -> f64 {
+    bytes as f64 * 8.0 / seconds.max(1e-9) / 1e9
+}

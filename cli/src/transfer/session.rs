@@ -1,0 +1,189 @@
+//! An interface taken over for the length of a command: steering program, AF_XDP socket, endpoint and clock.
+
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use spray_core::cc::CcConfig;
+use spray_core::flow::FlowConfig;
+use spray_core::loss::RtoConfig;
+use spray_core::path::{BalancerKind, PathConfig};
+use spray_nic::device::{BindMode, OpenError, XskConfig, XskDevice};
+use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Mode};
+use spray_wire::Kind;
+use switch_emu::program::{AttachMode, SteerProgram};
+
+use super::network;
+use crate::args;
+use crate::failure::{Failure, Outcome};
+use crate::progress::now;
+
+/// An endpoint on a real interface. Dropping it detaches the program and closes the socket.
+pub struct Session {
+    pub endpoint: Endpoint<XskDevice>,
+    pub interface: network::Interface,
+    pub address: IpAddr,
+    pub flow: FlowConfig,
+    _steer: SteerProgram,
+    epoch: Instant,
+    idle_polls: u32,
+}
+
+/// What a connection needs to know of the path that the kernel cannot tell.
+pub struct Path {
+    pub balancer: BalancerKind,
+    pub evs: u32,
+    pub gbps: f64,
+    pub rtt_us: f64,
+    pub trimming: bool,
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        Self { balancer: BalancerKind::Reps, evs: 65_535, gbps: 10.0, rtt_us: 100.0, trimming: false }
+    }
+}
+
+const PS_PER_S: u64 = 1_000_000_000_000;
+const PS_PER_US: f64 = 1e6;
+/// A general-purpose kernel may keep us from the CPU for so long; timing out sooner would only send things twice.
+const MIN_RTO_PS: u64 = 5_000_000_000;
+/// Polls in vain before the thread sleeps, so that a busy link is never waited for.
+const SPINS: u32 = 64;
+/// Then it sleeps this long at a time: a tenth of what 2,048 ring slots hold at a million frames a second.
+const NAP: Duration = Duration::from_micros(50);
+
+impl Session {
+    /// Takes the interface over.
+    ///
+    /// # Errors
+    /// When it is missing, down, busy, without a fitting address, or its MTU is too small; when rights are missing.
+    pub fn open(arguments: &args::Interface, peer: Option<IpAddr>, path: &Path) -> Outcome<Self> {
+        let name = &arguments.interface;
+        let interface = network::interface(name)?;
+        let address = own_address(&interface, arguments, peer)?;
+        check_ready(&interface, name)?;
+        let flow = flow(arguments, &interface, address, path)?;
+        let (device, steer) = take_over(&interface, arguments)?;
+        let mut config = EndpointConfig::new(address, interface.mac, Mode::Real, flow);
+        config.max_connections = 16;
+        config.idle_timeout_ps = arguments.timeout * PS_PER_S;
+        config.handshake.retry_ps = (arguments.timeout * PS_PER_S) / 80;
+        let endpoint = Endpoint::new(device, config).map_err(Failure::refused)?;
+        Ok(Self { endpoint, interface, address, flow, _steer: steer, epoch: now(), idle_polls: 0 })
+    }
+
+    /// The endpoint's clock.
+    pub fn now_ps(&self) -> u64 {
+        let elapsed = now().duration_since(self.epoch);
+        // From 1 us on: 0 means "no time" here and there.
+        (elapsed.as_nanos() as u64).saturating_mul(1000).saturating_add(1_000_000)
+    }
+
+    /// Polls once and sleeps a little when there has been nothing to do for a while.
+    pub fn poll(&mut self) -> Vec<EndpointEvent> {
+        let before = self.endpoint.stats().received.total();
+        let now_ps = self.now_ps();
+        let next_ps = self.endpoint.poll(now_ps).unwrap_or(u64::MAX);
+        let events: Vec<EndpointEvent> = std::iter::from_fn(|| self.endpoint.poll_event()).collect();
+        let idle = events.is_empty() && next_ps > now_ps && self.endpoint.stats().received.total() == before;
+        self.idle_polls = if idle { self.idle_polls.saturating_add(1) } else { 0 };
+        if self.idle_polls > SPINS {
+            std::thread::sleep(NAP.min(Duration::from_nanos((next_ps - now_ps) / 1000)));
+        } else if idle {
+            std::thread::yield_now();
+        }
+        events
+    }
+
+    /// Fails when the interface has gone away under the endpoint.
+    pub fn check_device(&self) -> Outcome {
+        match self.endpoint.stats().device_errors {
+            0..1000 => Ok(()),
+            _ => Err(Failure::failed("the interface is down or gone")),
+        }
+    }
+}
+
+fn own_address(interface: &network::Interface, arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<IpAddr> {
+    if let (Some(from), Some(peer)) = (arguments.from, peer)
+        && from.is_ipv4() != peer.is_ipv4()
+    {
+        return Err(Failure::refused(format!("--from {from} and --to {peer} are not of the same IP version")));
+    }
+    arguments.from.or_else(|| interface.address_like(peer)).ok_or_else(|| {
+        let version = if peer.is_some_and(|peer| peer.is_ipv6()) { "IPv6" } else { "IP" };
+        let name = &arguments.interface;
+        Failure::refused(format!(
+            "{name} has no {version} address: `ip address add ... dev {name}`, or give one with --from"
+        ))
+    })
+}
+
+fn check_ready(interface: &network::Interface, name: &str) -> Outcome {
+    if !interface.up {
+        return Err(Failure::refused(format!("interface {name} is down: `ip link set {name} up`")));
+    }
+    match interface.xdp_program {
+        None => Ok(()),
+        Some(id) => Err(Failure::refused(format!(
+            "interface {name} is busy: XDP program {id} is attached to it (`bpftool prog show id {id}` tells whose); \
+             stop its owner, or detach it with `ip link set dev {name} xdp off`"
+        ))),
+    }
+}
+
+/// Connection parameters: the MTU says how long packets may be, the user how fast and far the path is.
+fn flow(arguments: &args::Interface, interface: &network::Interface, own: IpAddr, path: &Path) -> Outcome<FlowConfig> {
+    const ETHERNET_HEADER: u32 = 14;
+    const LEAST_PAYLOAD: u32 = 64;
+    let header_bytes = spray_wire::header_bytes(own.is_ipv6(), Kind::Data) as u32;
+    let room = (interface.mtu + ETHERNET_HEADER).saturating_sub(header_bytes);
+    let payload_bytes = arguments.payload.unwrap_or(room);
+    if payload_bytes > room || room < LEAST_PAYLOAD {
+        let needed = payload_bytes.max(LEAST_PAYLOAD) + header_bytes - ETHERNET_HEADER;
+        let name = &arguments.interface;
+        return Err(Failure::refused(format!(
+            "the MTU of {name} is {}, too small for {payload_bytes} bytes of payload: needed is {needed} \
+             (`ip link set {name} mtu {needed}`), or less --payload",
+            interface.mtu
+        )));
+    }
+    let (link_bps, base_rtt_ps) = ((path.gbps * 1e9) as u64, (path.rtt_us * PS_PER_US) as u64);
+    let packet_bytes = payload_bytes + header_bytes;
+    let cc = CcConfig::for_path(base_rtt_ps, link_bps, packet_bytes);
+    let bdp_packets = (cc.max_window_bytes * 2 / 3).div_ceil(u64::from(packet_bytes)).max(1);
+    let mut paths = PathConfig::new(path.balancer, base_rtt_ps, u32::try_from(bdp_packets).unwrap_or(u32::MAX));
+    (paths.evs, paths.trimming) = (path.evs, path.trimming);
+    let mut flow = FlowConfig::for_path(payload_bytes, header_bytes, paths, cc);
+    flow.ack_every = arguments.ack_every;
+    flow.give_up_ps = arguments.timeout * PS_PER_S;
+    flow.rto = patient(flow.rto);
+    Ok(flow)
+}
+
+fn patient(rto: RtoConfig) -> RtoConfig {
+    let min_ps = rto.min_ps.max(MIN_RTO_PS);
+    RtoConfig { min_ps, initial_ps: rto.initial_ps.max(2 * min_ps), max_ps: rto.max_ps.max(16 * min_ps) }
+}
+
+/// Socket first, program last: a frame that is steered finds its socket.
+fn take_over(interface: &network::Interface, arguments: &args::Interface) -> Outcome<(XskDevice, SteerProgram)> {
+    let name = &arguments.interface;
+    let mut steer = SteerProgram::load().map_err(Failure::refused)?;
+    let mut config = XskConfig::new(name.clone(), arguments.queue);
+    config.mode = match (arguments.zero_copy, arguments.copy) {
+        (true, _) => BindMode::ZeroCopy,
+        (_, true) => BindMode::Copy,
+        _ => BindMode::Auto,
+    };
+    let device = XskDevice::open(&config).map_err(|error: OpenError| Failure::refused(error))?;
+    steer.register(arguments.queue, device.as_fd()).map_err(Failure::refused)?;
+    let mode = steer.attach(interface.index).map_err(|error| {
+        Failure::refused(format!("cannot attach to {name}: {error}. If it is busy, stop the other XDP program"))
+    })?;
+    if mode == AttachMode::Generic {
+        eprintln!("spray: warning: the driver of {name} has no native XDP; the generic way is slower");
+    }
+    Ok((device, steer))
+}
