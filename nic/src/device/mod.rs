@@ -8,10 +8,12 @@
 
 use std::{io, os::fd::RawFd};
 
+pub mod capture;
 mod frames;
 pub mod memory;
 pub mod xsk;
 
+pub use capture::{Capture, PcapWriter};
 pub use memory::{Impairments, MemoryConfig, MemoryDevice, MemoryNetwork, NetworkStats};
 pub use xsk::{BindMode, OpenError, XskConfig, XskDevice};
 

@@ -1,6 +1,11 @@
 //! What a memory network does to a frame on its way.
 
 use rand_core::RngCore;
+use spray_wire::{
+    checksum::update_u16,
+    peek_virtual_time, set_virtual_time,
+    switch_view::{ETHERTYPE, ETHERTYPE_V4, ETHERTYPE_V6, v4, v6},
+};
 
 /// Chances and times that apply to each frame sent. The default does nothing.
 ///
@@ -9,6 +14,9 @@ use rand_core::RngCore;
 pub struct Impairments {
     /// Time on the way, in picoseconds.
     pub delay_ps: u64,
+    /// Added to the virtual time of emulated frames (those of ours whose virtual time is not 0), in picoseconds: the latency of a
+    /// link without a queue.
+    pub virtual_latency_ps: u64,
     /// Most additional time on the way in picoseconds, drawn evenly per frame: frames overtake each other.
     pub jitter_ps: u64,
     /// Chance that a frame vanishes.
@@ -57,39 +65,63 @@ pub(super) fn corrupt(rng: &mut impl RngCore, frame: &mut [u8]) {
     }
 }
 
-const ETHERTYPE: usize = 12;
-const IP: usize = 14;
+/// Shortest frames that hold an IP header without options or extensions.
+const V4_LEN: usize = v4::UDP;
+const V6_LEN: usize = v6::UDP;
+/// ECN codepoint "congestion experienced" (RFC 3168 §5).
+const CE: u8 = 0b11;
 
-/// Marks an IPv4 or IPv6 packet that is ECN-capable (RFC 3168 §5); says whether it did.
+/// Marks an IPv4 or IPv6 packet that is ECN-capable and unmarked; says whether it did.
 pub(super) fn mark(frame: &mut [u8]) -> bool {
-    match frame.get(ETHERTYPE..IP) {
-        Some([0x08, 0x00]) if frame.len() >= IP + 20 => mark_v4(frame),
-        Some([0x86, 0xdd]) if frame.len() >= IP + 40 => mark_v6(frame),
+    let Some(&[high, low]) = frame.get(ETHERTYPE..ETHERTYPE + 2) else { return false };
+    match u16::from_be_bytes([high, low]) {
+        ETHERTYPE_V4 if frame.len() >= V4_LEN => mark_v4(frame),
+        ETHERTYPE_V6 if frame.len() >= V6_LEN => mark_v6(frame),
         _ => false,
     }
 }
 
+fn is_markable(ecn: u8) -> bool {
+    ecn != 0 && ecn != CE
+}
+
 fn mark_v4(frame: &mut [u8]) -> bool {
-    let before = u16::from_be_bytes([frame[IP], frame[IP + 1]]);
-    if before & 0b11 == 0 || before & 0b11 == 0b11 {
+    if !is_markable(frame[v4::TOS] & CE) {
         return false;
     }
-    let after = before | 0b11;
-    frame[IP + 1] = after as u8;
-    // RFC 1624 equation 3: HC' = ~(~HC + ~m + m').
-    let sum = u16::from_be_bytes([frame[IP + 10], frame[IP + 11]]);
-    let mut total = u32::from(!sum) + u32::from(!before) + u32::from(after);
-    total = (total & 0xffff) + (total >> 16);
-    total = (total & 0xffff) + (total >> 16);
-    frame[IP + 10..IP + 12].copy_from_slice(&(!(total as u16)).to_be_bytes());
+    let word = |frame: &[u8], at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
+    let before = word(frame, v4::VERSION_IHL);
+    frame[v4::TOS] |= CE;
+    let checksum = update_u16(word(frame, v4::CHECKSUM), before, word(frame, v4::VERSION_IHL));
+    frame[v4::CHECKSUM..v4::CHECKSUM + 2].copy_from_slice(&checksum.to_be_bytes());
     true
 }
 
 fn mark_v6(frame: &mut [u8]) -> bool {
-    let ecn = (frame[IP + 1] >> 4) & 0b11;
-    if ecn == 0 || ecn == 0b11 {
-        return false;
+    // The class straddles two bytes, and its two ECN bits are in the middle of the second.
+    let class = &mut frame[v6::VERSION_CLASS + 1];
+    let markable = is_markable(*class >> 4 & CE);
+    if markable {
+        *class |= CE << 4;
     }
-    frame[IP + 1] |= 0b11 << 4;
-    true
+    markable
+}
+
+/// Trims a data frame of ours to its headers; says whether it did.
+pub(super) fn trim(frame: &mut Vec<u8>) -> bool {
+    let trimmed = spray_wire::switch_view::trim(frame);
+    if let Some(len) = trimmed {
+        frame.truncate(len);
+    }
+    trimmed.is_some()
+}
+
+/// Adds to the virtual time of a frame of ours that is emulated.
+pub(super) fn delay_virtually(frame: &mut [u8], latency_ps: u64) {
+    if latency_ps == 0 {
+        return;
+    }
+    if let Some(time_ps) = peek_virtual_time(frame).filter(|&time_ps| time_ps != 0) {
+        set_virtual_time(frame, time_ps.saturating_add(latency_ps));
+    }
 }

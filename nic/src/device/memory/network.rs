@@ -220,6 +220,10 @@ impl Network {
         bytes.clear();
         bytes.extend_from_slice(frame);
         let Port { rng, impairments, .. } = &mut self.ports[from];
+        impair::delay_virtually(&mut bytes, impairments.virtual_latency_ps);
+        if impair::chance(rng, impairments.trim_ppm) {
+            self.stats.trimmed += u64::from(impair::trim(&mut bytes));
+        }
         if impair::chance(rng, impairments.mark_ppm) {
             self.stats.marked += u64::from(impair::mark(&mut bytes));
         }

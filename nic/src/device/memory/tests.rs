@@ -9,6 +9,7 @@ const B: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const C: [u8; 6] = [2, 0, 0, 0, 0, 3];
 const HARSH: Impairments = Impairments {
     delay_ps: 5_000,
+    virtual_latency_ps: 0,
     jitter_ps: 40_000,
     loss_ppm: 200_000,
     duplicate_ppm: 100_000,
@@ -378,6 +379,48 @@ fn marking_keeps_the_ip_checksum_and_spares_what_is_not_capable() {
     assert!(impair::mark(&mut v6));
     assert_eq!(v6[15], 0x30);
     assert!(!impair::mark(&mut [0; 20]));
+}
+
+#[test]
+fn data_frames_are_trimmed_marked_and_delayed_virtually_as_a_switch_would() {
+    use spray_wire::{Body, Common, Data, Ecn, Envelope, emit, parse};
+    let impairments =
+        Impairments { virtual_latency_ps: 500, trim_ppm: 1_000_000, mark_ppm: 1_000_000, ..Impairments::default() };
+    for (src, dst) in [("10.0.0.1", "10.0.0.2"), ("fd00::1", "fd00::2")] {
+        let (network, mut a, mut b) = pair(MemoryConfig { impairments, ..Default::default() });
+        let envelope = Envelope {
+            src_mac: A,
+            dst_mac: B,
+            src: src.parse().unwrap(),
+            dst: dst.parse().unwrap(),
+            src_port: 50_000,
+            dscp: spray_wire::DSCP_DATA,
+            ecn: Ecn::Ect0,
+            ttl: 64,
+        };
+        let common = Common { connection: 7, cookie: 8, virtual_time_ps: 1_000 };
+        let data = Data {
+            psn: 3,
+            timestamp_ps: 900,
+            message: 1,
+            offset: 0,
+            message_bytes: 100,
+            payload_bytes: 100,
+            ack_now: false,
+            retransmit: false,
+        };
+        let id = a.allocate().unwrap();
+        let len = emit(a.frame_mut(&id), &envelope, &common, &Body::Data(data), &[5; 100]).unwrap();
+        a.transmit(id, len as u32).unwrap();
+        a.flush().unwrap();
+        let mut out = Vec::with_capacity(1);
+        assert_eq!(b.receive(&mut out, 1).unwrap(), 1);
+        let frame = parse(b.frame(&out[0].frame, out[0].len)).unwrap().unwrap();
+        assert!(frame.trimmed);
+        assert_eq!((frame.body, frame.payload), (Body::Data(data), &[][..]));
+        assert_eq!((frame.envelope.ecn, frame.common.virtual_time_ps), (Ecn::Ce, 1_500));
+        assert_eq!((network.stats().trimmed, network.stats().marked), (1, 1));
+    }
 }
 
 /// RFC 1071, literally.
