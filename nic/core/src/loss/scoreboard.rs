@@ -203,14 +203,13 @@ impl Scoreboard {
         self.at(self.lost.head)
     }
 
-    /// How many transmissions later than the oldest outstanding one have arrived; 0 with nothing outstanding.
+    /// How many transmissions later than that of `oldest`, the [`Scoreboard::oldest`] one, have arrived.
     ///
     /// A later transmission that is no longer outstanding was acknowledged or, trimmed, reported by the receiver:
     /// losses by timeout or gap always take the oldest, so they never lie behind it.
     #[inline]
-    pub fn arrived_after_oldest(&self) -> u64 {
-        let Some((_, record)) = self.oldest() else { return 0 };
-        self.transmissions - record.order - u64::from(self.outstanding.len)
+    pub fn arrived_after(&self, oldest: &Record) -> u64 {
+        self.transmissions - oldest.order - u64::from(self.outstanding.len)
     }
 
     /// The record of a packet in flight, unless it is acknowledged.

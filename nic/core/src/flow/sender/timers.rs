@@ -2,28 +2,25 @@
 
 use super::{Failure, Persist, Sender};
 use crate::event::{Event, Publisher};
-use crate::loss::Backoff;
+use crate::loss::{Backoff, Record};
 use crate::path::{Balancer, LossCause};
 
 impl Sender {
     /// Returns when [`Sender::on_timeout`] and [`Sender::poll_transmit`] have something to do without other input.
     ///
     /// May lie in the past. `None` while nothing is outstanding, and after a failure.
+    #[inline]
     pub fn poll_timeout(&self) -> Option<u64> {
         if self.failure != Failure::None {
             return None;
         }
-        [
-            self.oldest_deadline(),
-            self.gap_deadline(),
-            self.paced_until_ps,
-            self.persist.deadline_ps,
-            self.give_up_deadline(),
-            self.balancer.poll_timeout(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        let mut at_ps = self.give_up_deadline().min(self.paced_until_ps.unwrap_or(NEVER));
+        at_ps = at_ps.min(self.persist.deadline_ps.unwrap_or(NEVER));
+        at_ps = at_ps.min(self.balancer.poll_timeout().unwrap_or(NEVER));
+        if let Some((_, record)) = self.scoreboard.oldest() {
+            at_ps = at_ps.min(self.expiry(record)).min(self.gap_deadline(record));
+        }
+        (at_ps != NEVER).then_some(at_ps)
     }
 
     /// Takes the time. Calling early does no harm.
@@ -32,7 +29,7 @@ impl Sender {
             return;
         }
         //= docs/specs/transport.md#TRN-9
-        if self.give_up_deadline().is_some_and(|at_ps| at_ps <= now_ps) {
+        if self.give_up_deadline() <= now_ps {
             self.failure = Failure::Unreported;
             return;
         }
@@ -53,8 +50,9 @@ impl Sender {
     //= docs/specs/transport.md#TRN-35
     #[inline]
     pub(super) fn detect_gaps(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
-        while self.gap_deadline().is_some_and(|at_ps| at_ps <= now_ps) {
-            let Some((psn, _)) = self.scoreboard.oldest() else { return };
+        while let Some((psn, record)) = self.scoreboard.oldest()
+            && self.gap_deadline(record) <= now_ps
+        {
             self.lose(now_ps, psn, LossCause::SackGap, publisher);
         }
     }
@@ -75,8 +73,9 @@ impl Sender {
     /// Declares lost every transmission that was made a timeout ago; not the packets after it.
     //= docs/specs/transport.md#TRN-34
     fn expire(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
-        while self.oldest_deadline().is_some_and(|at_ps| at_ps <= now_ps) {
-            let Some((psn, record)) = self.scoreboard.oldest() else { return };
+        while let Some((psn, record)) = self.scoreboard.oldest()
+            && self.expiry(record) <= now_ps
+        {
             //= docs/specs/transport.md#TRN-32
             if record.backoff >= self.backoff {
                 self.backoff = self.backoff.saturating_add(1);
@@ -86,28 +85,30 @@ impl Sender {
         }
     }
 
+    /// When a transmission times out.
     #[inline]
-    fn oldest_deadline(&self) -> Option<u64> {
-        let (_, record) = self.scoreboard.oldest()?;
-        Some(self.after_rto(record.sent_ps, record.backoff.min(self.backoff)))
+    fn expiry(&self, record: &Record) -> u64 {
+        self.after_rto(record.sent_ps, record.backoff.min(self.backoff))
     }
 
-    /// When the oldest transmission counts as lost for those after it that have arrived; `None` while too few have.
+    /// When the oldest transmission counts as lost for those after it that have arrived; never while too few have.
     #[inline]
-    fn gap_deadline(&self) -> Option<u64> {
-        let gap = u64::from(self.sack_gap_packets?);
-        let (_, record) = self.scoreboard.oldest()?;
+    fn gap_deadline(&self, oldest: &Record) -> u64 {
+        let Some(gap) = self.sack_gap_packets else { return NEVER };
         let smoothed_ps = self.rtt.smoothed_ps();
-        if self.scoreboard.arrived_after_oldest() < gap || smoothed_ps == 0 {
-            return None;
+        if self.scoreboard.arrived_after(oldest) < u64::from(gap) || smoothed_ps == 0 {
+            return NEVER;
         }
         let patience_ps = self.rtt.recent_max_ps().max(smoothed_ps + smoothed_ps / 8);
-        Some(record.sent_ps.saturating_add(patience_ps))
+        oldest.sent_ps.saturating_add(patience_ps)
     }
 
     #[inline]
-    fn give_up_deadline(&self) -> Option<u64> {
+    fn give_up_deadline(&self) -> u64 {
         let waiting = self.scoreboard.span() > 0 || self.persist.deadline_ps.is_some();
-        waiting.then(|| self.progress_ps.saturating_add(self.give_up_ps))
+        if waiting { self.progress_ps.saturating_add(self.give_up_ps) } else { NEVER }
     }
 }
+
+/// Later than any time.
+const NEVER: u64 = u64::MAX;
