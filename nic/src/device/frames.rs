@@ -106,3 +106,46 @@ impl Frames {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_audit_finds_what_is_wrong() {
+        let books = || {
+            let mut frames = Frames::new(4);
+            frames.take(Place::Held).unwrap();
+            frames
+        };
+        assert_eq!(books().audit(), Ok(()));
+        let mut moved = books();
+        moved.places[0] = Place::Tx;
+        assert!(moved.audit().unwrap_err().contains("by place"));
+        let mut listed_twice = books();
+        listed_twice.free[0] = listed_twice.free[1];
+        assert!(listed_twice.audit().unwrap_err().contains("twice"));
+        let mut lost = books();
+        lost.free.pop();
+        assert!(lost.audit().unwrap_err().contains("on the free stack"));
+        let mut in_use = books();
+        in_use.free.push(0);
+        assert!(in_use.audit().unwrap_err().contains("but in Held"));
+    }
+
+    #[test]
+    #[should_panic(expected = "frame 3 is in Free, expected in Tx")]
+    fn a_completion_of_a_frame_that_was_not_sent_is_refused() {
+        Frames::new(4).shift(3, Place::Tx, Place::Free);
+    }
+
+    #[test]
+    fn frames_used_last_are_used_next() {
+        let mut frames = Frames::new(4);
+        let (first, second) = (frames.take(Place::Held), frames.take(Place::Held));
+        assert_eq!((first, second), (Some(0), Some(1)));
+        frames.shift(0, Place::Held, Place::Free);
+        assert_eq!(frames.take(Place::Fill), Some(0));
+        assert_eq!(frames.census(), FrameCensus { total: 4, free: 2, fill: 1, held: 1, tx: 0 });
+    }
+}

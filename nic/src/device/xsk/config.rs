@@ -7,6 +7,9 @@ use super::{ETHERNET_HEADER, OpenError, capacity};
 /// Smallest frame that the kernel takes (`XDP_UMEM_MIN_CHUNK_SIZE`), and the largest: a page.
 const FRAME_SIZES: [u32; 2] = [2048, 4096];
 
+/// The kernel's internal "not supported", which some drivers let out.
+const ENOTSUPP: i32 = 524;
+
 /// How frames get between the driver and our memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BindMode {
@@ -139,9 +142,8 @@ impl XskConfig {
             Some(libc::EBUSY) => OpenError::QueueBusy { interface, queue },
             Some(libc::ENODEV | libc::ENXIO) => OpenError::NoInterface { interface },
             Some(libc::EAFNOSUPPORT) => OpenError::NoAfXdp,
-            Some(libc::EOPNOTSUPP) if zero_copy => OpenError::NoZeroCopy { interface, queue },
             // Rings and frames were checked beforehand: what remains invalid is the queue, or in zero-copy the driver's own limits.
-            Some(libc::EINVAL) if zero_copy => OpenError::NoZeroCopy { interface, queue },
+            Some(libc::EOPNOTSUPP | ENOTSUPP | libc::EINVAL) if zero_copy => OpenError::NoZeroCopy { interface, queue },
             Some(libc::EINVAL) => OpenError::NoQueue { interface, queue },
             _ => self.failed("binding", source),
         }

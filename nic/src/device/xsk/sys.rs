@@ -20,7 +20,7 @@ pub(super) enum Kick {
     Done,
     /// It took a batch and there is more in the ring (`EAGAIN` of copy mode), or it is out of buffers for now.
     Again,
-    /// Another thread is in the driver's send path.
+    /// Copy mode: the driver dropped a frame rather than send it. Zero-copy: the driver is busy.
     Busy,
 }
 
@@ -33,8 +33,8 @@ pub(super) fn kick(fd: RawFd) -> io::Result<Kick> {
     }
     let error = io::Error::last_os_error();
     match error.raw_os_error() {
-        Some(libc::EAGAIN | libc::ENOBUFS) => Ok(Kick::Again),
-        Some(libc::EBUSY | libc::EINTR) => Ok(Kick::Busy),
+        Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR) => Ok(Kick::Again),
+        Some(libc::EBUSY) => Ok(Kick::Busy),
         _ => Err(error),
     }
 }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::*;
+use super::{rings::RECEIVES_PER_CHECK, *};
 
 mod rig;
 
@@ -124,8 +124,7 @@ fn refusals_of_the_kernel_are_told_apart() {
             assert!(zero_copy.contains("does not support zero-copy"), "{zero_copy}");
             let queue = attempt(XskConfig { queue: 77, mode: BindMode::Copy, ..config.clone() }).unwrap();
             assert!(queue.contains("has no queue 77"), "{queue}");
-            let queues = XskDevice::open_queues(&config, 1).unwrap();
-            assert_eq!((queues.len(), queues[0].queue(), queues[0].interface()), (1, 0, "spray-d0"));
+            assert!(XskDevice::open_queues(&config, 3).is_err(), "it has two");
         },
         |interface| {
             // This thread alone becomes nobody: the C library's own call would change all threads.
@@ -207,6 +206,86 @@ fn two_hundred_thousand_frames_cross_without_loss() {
         rate * f64::from(LEN) * 8e-9,
         TOTAL as f64 / tx.kicks as f64
     );
+}
+
+#[test]
+fn a_full_tx_ring_goes_out_in_one_flush_whatever_the_kernel_takes_per_call() {
+    if skip("a_full_tx_ring_goes_out_in_one_flush_whatever_the_kernel_takes_per_call") {
+        return;
+    }
+    let done = Meeting::default();
+    let sender = |interface: &str| {
+        let (mut device, _steer) = open(interface);
+        // 32 frames a call, as every kernel before 6.17 takes; where this cannot be set, that is the kernel's number anyway.
+        let _set = sys::raise_kick_budget(device.fd(), 32);
+        done.wait();
+        let sent = (0..4096).filter(|&sequence| send(&mut device, sequence, 1000)).count();
+        assert_eq!(sent, 2048, "half the frames are in the fill ring, the other half sent");
+        assert_eq!(device.census().tx, 2048);
+        device.flush().unwrap();
+        eventually("completions", || {
+            device.flush().unwrap();
+            device.census().tx == 0
+        });
+        device.audit().unwrap();
+        let stats = device.stats();
+        assert!(stats.kicks >= 2048 / 32, "{stats:?}");
+        assert_eq!((stats.tx_completed, stats.tx_dropped), (2048, 0), "{stats:?}");
+        done.wait();
+    };
+    let receiver = |interface: &str| {
+        let (mut device, _steer) = open(interface);
+        let mut out = Vec::with_capacity(4096);
+        done.wait();
+        eventually("all frames", || {
+            device.receive(&mut out, 4096).unwrap();
+            out.len() == 2048
+        });
+        assert!(out.iter().zip(0..).all(|(got, sequence)| read(device.frame(&got.frame, got.len)) == sequence));
+        assert_eq!(device.census(), FrameCensus { total: 4096, free: 2048, fill: 0, held: 2048, tx: 0 });
+        device.audit().unwrap();
+        done.wait();
+    };
+    joined(MTU, sender, receiver);
+}
+
+#[test]
+fn each_queue_is_a_device() {
+    if skip("each_queue_is_a_device") {
+        return;
+    }
+    let open_both = |interface: &str| {
+        let steer = Steer::attach(interface);
+        let devices = XskDevice::open_queues(&XskConfig::new(interface, 0), 2).unwrap();
+        devices.iter().for_each(|device| steer.register(device.queue(), device.fd()));
+        (devices, steer)
+    };
+    let met = Meeting::default();
+    let sender = |interface: &str| {
+        let (mut devices, _steer) = open_both(interface);
+        met.wait();
+        for (device, base) in devices.iter_mut().zip([1000, 2000]) {
+            assert_eq!((device.interface(), device.queue()), ("spray-d0", (base / 1000 - 1) as u32));
+            (base..base + 100).for_each(|sequence| assert!(send(device, sequence, 100)));
+            device.flush().unwrap();
+        }
+        met.wait();
+    };
+    let receiver = |interface: &str| {
+        let (mut devices, _steer) = open_both(interface);
+        met.wait();
+        for (device, base) in devices.iter_mut().zip([1000, 2000]) {
+            let mut out = Vec::with_capacity(100);
+            eventually("the queue's frames", || {
+                device.receive(&mut out, 100).unwrap();
+                out.len() == 100
+            });
+            assert!(out.iter().zip(base..).all(|(got, sequence)| read(device.frame(&got.frame, got.len)) == sequence));
+            device.audit().unwrap();
+        }
+        met.wait();
+    };
+    joined(MTU, sender, receiver);
 }
 
 #[test]

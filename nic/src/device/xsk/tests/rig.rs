@@ -56,7 +56,7 @@ impl Drop for TogetherToTheEnd<'_> {
     }
 }
 
-/// Runs both functions at once, each in a namespace of its own with one end of a veth: `spray-d0` for `left`, `spray-d1` for `right`.
+/// Runs both functions at once, each in a namespace of its own with one end of a veth of two queues: `spray-d0` for `left`, `spray-d1` for `right`.
 pub(super) fn joined<L: Send, R: Send>(
     mtu: u32,
     left: impl FnOnce(&str) -> L + Send,
@@ -71,7 +71,8 @@ pub(super) fn joined<L: Send, R: Send>(
             let _together = TogetherToTheEnd(end);
             enter_namespace();
             let peer: i32 = told.recv().expect("the other thread lives");
-            ip(&format!("link add spray-d0 type veth peer name spray-d1 netns {peer}"));
+            let queues = "numtxqueues 2 numrxqueues 2";
+            ip(&format!("link add spray-d0 {queues} type veth peer name spray-d1 {queues} netns {peer}"));
             up("spray-d0", mtu);
             ready.send(()).expect("the other thread lives");
             left("spray-d0")
