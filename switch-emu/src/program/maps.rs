@@ -5,6 +5,7 @@ use super::config::Tables;
 use super::object::{self, Pod, pod_bytes, words};
 use super::switch::{ChassisCounters, PortCounters};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, OpenObject};
+use spray_pipeline::config as table;
 use spray_pipeline::queue::QUEUE_WORDS;
 
 /// Handles on all maps.
@@ -29,8 +30,9 @@ pub(super) fn size(open: &mut OpenObject, tables: &Tables) -> Result<(), Program
     let sizes = [
         ("hosts", tables.hosts.len()),
         ("switches", tables.switches.len()),
-        ("groups", tables.groups.len()),
-        ("members", tables.members.len()),
+        // Room for a reconfiguration with other epochs and other groups in them.
+        ("groups", table::MAX_EPOCHS * tables.switches.len() * tables.globals.hosts as usize),
+        ("members", table::MAX_EPOCHS * (tables.members.len() + tables.switches.len())),
         ("ports", ports),
         ("queues", ports),
         ("counters", ports),
@@ -86,7 +88,9 @@ impl Maps {
     }
 
     pub(super) fn set_egress(&self, port: usize, ifindex: u32) -> Result<(), ProgramError> {
-        put(&self.egress, "egress", &(port as u32).to_ne_bytes(), &ifindex.to_ne_bytes())
+        // struct bpf_devmap_val: the interface, then no program to run on it
+        let value = [ifindex.to_ne_bytes(), [0; 4]].concat();
+        put(&self.egress, "egress", &(port as u32).to_ne_bytes(), &value)
     }
 
     pub(super) fn has_egress(&self, port: usize) -> bool {

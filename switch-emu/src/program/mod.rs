@@ -7,6 +7,7 @@
 mod config;
 mod error;
 mod maps;
+mod native;
 mod object;
 mod steer;
 mod switch;
@@ -14,6 +15,7 @@ mod testing;
 
 pub use config::{ChassisSpec, DEFAULT_FRAME_BYTES, Tables};
 pub use error::ProgramError;
+pub use native::NativeSwitch;
 pub use object::{AttachMode, ProgramInfo};
 pub use steer::SteerProgram;
 pub use switch::{ChassisCounters, PortCounters, QueueSample, SwitchProgram};
