@@ -12,7 +12,7 @@ use super::config::FlowConfig;
 use super::messages::{Outbox, Segment};
 use crate::cc::{AnyCc, CongestionControl};
 use crate::event::{Event, Publisher};
-use crate::loss::{Backoff, RtoConfig, RttEstimator, Scoreboard};
+use crate::loss::{Backoff, Patience, RtoConfig, RttEstimator, Scoreboard};
 use crate::path::{AnyBalancer, Balancer, Ev, LossCause, SendInfo};
 
 /// The message queue is full: poll the events, which frees the slots of delivered messages, and try again.
@@ -80,6 +80,7 @@ pub struct Sender {
     window_packets: u64,
     ack_every: u32,
     sack_gap_packets: Option<u32>,
+    patience: Patience,
     give_up_ps: u64,
     /// Wire bytes of outstanding packets; lost ones have left the network.
     in_flight_bytes: u64,
@@ -138,6 +139,7 @@ impl Sender {
             window_packets: u64::from(window_packets),
             ack_every: config.ack_every,
             sack_gap_packets: config.sack_gap_packets,
+            patience: Patience::default(),
             give_up_ps: config.give_up_ps,
             in_flight_bytes: 0,
             data_sent: 0,

@@ -1,6 +1,8 @@
 //! Loss detection: round-trip time, retransmission timeout, and the scoreboard of what is in flight.
 
 mod bits;
+mod patience;
+mod record;
 mod rto;
 mod rtt;
 mod scoreboard;
@@ -9,6 +11,8 @@ mod scoreboard;
 mod tests;
 
 pub(crate) use self::bits::Bits;
+pub use self::patience::Patience;
+pub use self::record::Record;
 pub use self::rto::{Backoff, RtoConfig};
 pub use self::rtt::{MAX_SAMPLE_PS, RttEstimator};
-pub use self::scoreboard::{Lost, Record, Scoreboard, Settled};
+pub use self::scoreboard::{Lost, Scoreboard, Settled};

@@ -10,57 +10,8 @@ use alloc::vec;
 
 use super::Backoff;
 use super::bits::{Bits, ones};
+use super::record::{List, Record, State};
 use crate::path::{Ev, LossCause};
-
-/// The state of one packet that is sent and not acknowledged.
-#[derive(Clone, Copy, Debug)]
-pub struct Record {
-    /// When it was last sent, in picoseconds.
-    pub sent_ps: u64,
-    /// How many transmissions the connection had made before its last one.
-    order: u64,
-    previous: u32,
-    next: u32,
-    /// The entropy value of its last transmission.
-    pub ev: Ev,
-    /// Slot of its message at the sender.
-    pub message: u16,
-    /// Payload bytes.
-    pub payload_bytes: u16,
-    /// Timeouts in a row before its last transmission.
-    pub backoff: Backoff,
-    state: State,
-}
-
-impl Record {
-    const EMPTY: Self = Self {
-        sent_ps: 0,
-        order: 0,
-        previous: NONE,
-        next: NONE,
-        ev: 0,
-        message: 0,
-        payload_bytes: 0,
-        backoff: 0,
-        state: State::Free,
-    };
-
-    /// Why it waits to be sent again, if it does.
-    #[inline]
-    pub fn lost(&self) -> Option<LossCause> {
-        match self.state {
-            State::Free | State::Outstanding => None,
-            State::Lost(cause) => Some(cause),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Free,
-    Outstanding,
-    Lost(LossCause),
-}
 
 /// A packet that an acknowledgement settled for good.
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +69,7 @@ impl Scoreboard {
         let slot = self.slot(psn);
         self.next_psn += 1;
         self.records[slot as usize] = Record { message, payload_bytes, ..Record::EMPTY };
-        self.transmit(slot, now_ps, ev, backoff);
+        self.transmit(slot, now_ps, ev, backoff, State::Outstanding);
         psn
     }
 
@@ -129,7 +80,7 @@ impl Scoreboard {
         let cause = record.lost()?;
         let slot = self.slot(psn);
         self.lost.remove(&mut self.records, slot);
-        self.transmit(slot, now_ps, ev, backoff);
+        self.transmit(slot, now_ps, ev, backoff, State::resent_for(cause));
         Some((psn, cause))
     }
 
@@ -183,7 +134,7 @@ impl Scoreboard {
         }
         let slot = self.slot(psn);
         self.outstanding.remove(&mut self.records, slot);
-        self.records[slot as usize].state = State::Lost(cause);
+        self.records[slot as usize].state = State::lost_for(cause);
         match place {
             Lost::First => self.lost.push_front(&mut self.records, slot),
             Lost::Last => self.lost.push_back(&mut self.records, slot),
@@ -222,7 +173,7 @@ impl Scoreboard {
     /// Whether `psn` is sent, not acknowledged and not declared lost.
     #[inline]
     pub fn is_outstanding(&self, psn: u64) -> bool {
-        self.record(psn).is_some_and(|record| record.state == State::Outstanding)
+        self.record(psn).is_some_and(Record::is_outstanding)
     }
 
     /// The lowest number not acknowledged.
@@ -262,13 +213,13 @@ impl Scoreboard {
     }
 
     #[inline]
-    fn transmit(&mut self, slot: u32, now_ps: u64, ev: Ev, backoff: Backoff) {
+    fn transmit(&mut self, slot: u32, now_ps: u64, ev: Ev, backoff: Backoff, state: State) {
         let record = &mut self.records[slot as usize];
         record.sent_ps = now_ps;
         record.order = self.transmissions;
         record.ev = ev;
         record.backoff = backoff;
-        record.state = State::Outstanding;
+        record.state = state;
         self.transmissions += 1;
         self.outstanding.push_back(&mut self.records, slot);
     }
@@ -300,10 +251,10 @@ impl Scoreboard {
             fresh &= fresh - 1;
             let slot = self.slot(psn);
             let record = self.records[slot as usize];
-            match record.state {
-                State::Outstanding => self.outstanding.remove(&mut self.records, slot),
-                State::Lost(_) => self.lost.remove(&mut self.records, slot),
-                State::Free => {}
+            if record.is_outstanding() {
+                self.outstanding.remove(&mut self.records, slot);
+            } else if record.lost().is_some() {
+                self.lost.remove(&mut self.records, slot);
             }
             self.records[slot as usize].state = State::Free;
             settled(Settled { psn, record });
@@ -334,56 +285,3 @@ impl Scoreboard {
         (psn & (self.capacity() - 1)) as u32
     }
 }
-
-/// A doubly linked list through the records.
-#[derive(Clone, Copy, Debug)]
-struct List {
-    head: u32,
-    tail: u32,
-    len: u32,
-}
-
-impl List {
-    const EMPTY: Self = Self { head: NONE, tail: NONE, len: 0 };
-
-    #[inline]
-    fn push_back(&mut self, records: &mut [Record], slot: u32) {
-        records[slot as usize].previous = self.tail;
-        records[slot as usize].next = NONE;
-        match self.tail {
-            NONE => self.head = slot,
-            tail => records[tail as usize].next = slot,
-        }
-        self.tail = slot;
-        self.len += 1;
-    }
-
-    #[inline]
-    fn push_front(&mut self, records: &mut [Record], slot: u32) {
-        records[slot as usize].previous = NONE;
-        records[slot as usize].next = self.head;
-        match self.head {
-            NONE => self.tail = slot,
-            head => records[head as usize].previous = slot,
-        }
-        self.head = slot;
-        self.len += 1;
-    }
-
-    #[inline]
-    fn remove(&mut self, records: &mut [Record], slot: u32) {
-        let Record { previous, next, .. } = records[slot as usize];
-        match previous {
-            NONE => self.head = next,
-            previous => records[previous as usize].next = next,
-        }
-        match next {
-            NONE => self.tail = previous,
-            next => records[next as usize].previous = previous,
-        }
-        self.len -= 1;
-    }
-}
-
-/// No slot.
-const NONE: u32 = u32::MAX;

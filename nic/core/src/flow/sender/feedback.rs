@@ -5,7 +5,7 @@ use spray_wire::{Ack, Nack, ProbeAck, port_ev};
 use super::{Failure, Persist, Sender};
 use crate::cc::CongestionControl;
 use crate::event::Publisher;
-use crate::loss::Settled;
+use crate::loss::{Record, Settled};
 use crate::path::{AckInfo, Balancer, LossCause};
 
 /// What one acknowledgement settled.
@@ -17,7 +17,28 @@ struct Tally {
     /// The part of `wire_bytes` that was in flight; the rest had been declared lost.
     in_flight_bytes: u64,
     late: u64,
+    spurious: u64,
+    /// Packets declared lost for a gap that had arrived, and that had not.
+    gap_mistakes: u64,
+    gap_confirmations: u64,
     messages: u64,
+}
+
+impl Tally {
+    /// Takes note of a packet that was declared lost once: was it?
+    //= docs/specs/transport.md#TRN-38
+    #[cold]
+    fn on_repaired(&mut self, now_ps: u64, record: &Record, min_rtt_ps: u64) {
+        let late = record.lost().is_some();
+        let spurious = record.resent().is_some() && now_ps.saturating_sub(record.sent_ps) < min_rtt_ps;
+        self.late += u64::from(late);
+        self.spurious += u64::from(spurious);
+        if record.lost().or(record.resent()) == Some(LossCause::SackGap) {
+            let mistake = late || spurious;
+            self.gap_mistakes += u64::from(mistake);
+            self.gap_confirmations += u64::from(!mistake);
+        }
+    }
 }
 
 impl Sender {
@@ -70,6 +91,7 @@ impl Sender {
     #[inline]
     fn settle(&mut self, now_ps: u64, ack: &Ack) -> Tally {
         let mut tally = Tally::default();
+        let min_rtt_ps = self.rtt.min_ps();
         let Self { scoreboard, outbox, header_bytes, .. } = self;
         let mut settled = |packet: Settled| {
             let payload_bytes = u64::from(packet.record.payload_bytes);
@@ -77,9 +99,11 @@ impl Sender {
             tally.packets += 1;
             tally.payload_bytes += payload_bytes;
             tally.wire_bytes += wire_bytes;
-            match packet.record.lost() {
-                Some(_) => tally.late += 1,
-                None => tally.in_flight_bytes += wire_bytes,
+            if packet.record.lost().is_none() {
+                tally.in_flight_bytes += wire_bytes;
+            }
+            if packet.record.lost().or(packet.record.resent()).is_some() {
+                tally.on_repaired(now_ps, &packet.record, min_rtt_ps);
             }
             //= docs/specs/transport.md#TRN-24
             tally.messages += u64::from(outbox.settle(packet.record.message, now_ps));
@@ -100,8 +124,21 @@ impl Sender {
         self.backoff = 0;
         self.stats.packets_acked += tally.packets;
         self.stats.bytes_acked += tally.payload_bytes;
-        self.stats.late_acks += tally.late;
         self.stats.messages_delivered += tally.messages;
+        if tally.late + tally.spurious + tally.gap_confirmations > 0 {
+            self.on_repairs(now_ps, tally);
+        }
+    }
+
+    //= docs/specs/transport.md#TRN-38
+    #[cold]
+    fn on_repairs(&mut self, now_ps: u64, tally: &Tally) {
+        self.stats.late_acks += tally.late;
+        self.stats.spurious_retransmits += tally.spurious;
+        if tally.gap_mistakes > 0 {
+            self.patience.on_mistake(now_ps, &self.rtt);
+        }
+        (0..tally.gap_confirmations).for_each(|_| self.patience.on_confirmation());
     }
 
     /// Grants only grow: a reordered ACK brings an old one.

@@ -28,6 +28,8 @@ pub struct SenderStats {
     pub stale_nacks: u64,
     /// Packets acknowledged after they were declared lost and before they were sent again: the loss was none.
     pub late_acks: u64,
+    /// Retransmissions acknowledged sooner than a round trip takes: the transmission before had arrived.
+    pub spurious_retransmits: u64,
     /// ACKs taken.
     pub acks: u64,
     /// ACKs whose triggering packet was ECN-marked.

@@ -95,11 +95,10 @@ impl Sender {
     #[inline]
     fn gap_deadline(&self, oldest: &Record) -> u64 {
         let Some(gap) = self.sack_gap_packets else { return NEVER };
-        let smoothed_ps = self.rtt.smoothed_ps();
-        if self.scoreboard.arrived_after(oldest) < u64::from(gap) || smoothed_ps == 0 {
+        if self.scoreboard.arrived_after(oldest) < u64::from(gap) {
             return NEVER;
         }
-        let patience_ps = self.rtt.recent_max_ps().max(smoothed_ps + smoothed_ps / 8);
+        let patience_ps = self.patience.time_ps(&self.rtt).unwrap_or(NEVER);
         oldest.sent_ps.saturating_add(patience_ps)
     }
 

@@ -493,3 +493,29 @@ fn all_ev_ports_are_accepted_at_the_largest_set() {
     }
     assert_eq!(rig.sender.stats().foreign_evs, 0);
 }
+
+//= docs/specs/transport.md#TRN-38
+#[test]
+fn a_packet_mistaken_for_lost_teaches_patience() {
+    let config = FlowConfig { sack_gap_packets: Some(2), ..open_config() };
+    let mut rig = Rig::new(config);
+    let mut start_ps = 0;
+    let mut waits = vec![];
+    for round in 0..3u64 {
+        let first = 6 * round;
+        (0..6).for_each(|i| rig.sender.send_message((first + i) as u32, 1000).unwrap());
+        rig.drain(start_ps);
+        rig.ack_each(start_ps + 8 * US, start_ps, first + 1..first + 6);
+        let lost_ps = rig.sender.poll_timeout().unwrap();
+        waits.push((lost_ps - start_ps) / 1000);
+        rig.timeout(lost_ps);
+        // Even rounds: the first transmission's ACK comes just before, odd ones: just after it is sent again.
+        if round == 1 {
+            assert_eq!(rig.psns(lost_ps), [first]);
+        }
+        rig.ack(lost_ps + US, selective(first, start_ps));
+        start_ps += 1000 * US;
+    }
+    assert!(waits[1] > waits[0] + 1_900 && waits[2] > waits[1] + 1_900, "two quarters of 8 us in ns: {waits:?}");
+    assert_eq!((rig.sender.stats().late_acks, rig.sender.stats().spurious_retransmits), (2, 1));
+}

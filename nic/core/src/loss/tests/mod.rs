@@ -165,3 +165,22 @@ fn a_trimmed_packet_goes_ahead_of_those_timed_out() {
     assert_eq!(order, [(3, LossCause::Trimmed), (0, LossCause::Timeout), (1, LossCause::Timeout)]);
     assert_eq!(board.oldest().map(|(psn, _)| psn), Some(2));
 }
+
+//= docs/specs/transport.md#TRN-38
+#[test]
+fn patience_grows_once_a_round_trip_and_wears_off() {
+    let mut rtt = RttEstimator::default();
+    let mut patience = Patience::default();
+    assert_eq!(patience.time_ps(&rtt), None);
+    rtt.on_sample(0, 8 * US);
+    let time_us = |patience: &Patience, rtt: &RttEstimator| patience.time_ps(rtt).unwrap() / US;
+    assert_eq!(time_us(&patience, &rtt), 9);
+    (0..5).for_each(|_| patience.on_mistake(10 * US, &rtt));
+    assert_eq!(time_us(&patience, &rtt), 11);
+    (2..100).for_each(|i| patience.on_mistake(10 * i * US, &rtt));
+    assert_eq!(time_us(&patience, &rtt), 9 + 32);
+    (0..16).for_each(|_| patience.on_confirmation());
+    assert_eq!(time_us(&patience, &rtt), 9 + 30);
+    (0..16 * 16).for_each(|_| patience.on_confirmation());
+    assert_eq!(time_us(&patience, &rtt), 9);
+}

@@ -1,0 +1,33 @@
+//! What a receiver counts.
+
+/// Counts of one receiver since its construction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReceiverStats {
+    /// Data frames, trimmed ones included: the sum of what follows up to `invalid`.
+    pub frames: u64,
+    /// First arrivals with their payload.
+    pub packets: u64,
+    /// Frames whose packet had arrived before.
+    pub duplicates: u64,
+    /// Trimmed frames of packets that had not arrived.
+    pub trimmed: u64,
+    /// Frames beyond the window, or refused because completed messages wait to be taken.
+    pub out_of_window: u64,
+    /// Frames that contradict themselves, their message, or a limit.
+    pub invalid: u64,
+    /// First arrivals with a lower number than one seen before.
+    pub reordered: u64,
+    /// First arrivals and duplicates with an ECN mark.
+    pub marked: u64,
+    /// Payload bytes of first arrivals.
+    pub bytes: u64,
+    /// Messages completed.
+    pub messages: u64,
+    /// ACKs handed out.
+    pub acks: u64,
+    /// NACKs handed out.
+    pub nacks: u64,
+    /// NACKs not sent for want of room; the sender's timeout does their work.
+    pub nacks_dropped: u64,
+}

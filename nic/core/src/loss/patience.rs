@@ -1,0 +1,49 @@
+//! How long a gap waits before it counts as a loss: longer where reordering was mistaken for loss (as RFC 8985 §6.2).
+
+use super::RttEstimator;
+
+/// The time rule of gap detection, which learns from its mistakes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Patience {
+    /// Extra patience, in quarters of the least round-trip time.
+    quarters: u8,
+    /// Losses in a row that were none of its mistakes.
+    right: u8,
+    raised_ps: u64,
+}
+
+impl Patience {
+    /// Takes the news at `now_ps` that a packet declared lost for a gap was not; counts once a round trip.
+    pub fn on_mistake(&mut self, now_ps: u64, rtt: &RttEstimator) {
+        self.right = 0;
+        if self.quarters == 0 || now_ps.saturating_sub(self.raised_ps) >= rtt.smoothed_ps() {
+            self.quarters = (self.quarters + 1).min(MAX_QUARTERS);
+            self.raised_ps = now_ps;
+        }
+    }
+
+    /// Takes the news that a packet declared lost for a gap was.
+    pub fn on_confirmation(&mut self) {
+        self.right += 1;
+        if self.right == CONFIRMATIONS {
+            self.right = 0;
+            self.quarters = self.quarters.saturating_sub(1);
+        }
+    }
+
+    /// How long after its transmission a packet may be declared lost for a gap; `None` before any sample.
+    #[inline]
+    pub fn time_ps(&self, rtt: &RttEstimator) -> Option<u64> {
+        //= docs/specs/transport.md#TRN-35
+        let smoothed_ps = rtt.smoothed_ps();
+        let extra_ps = rtt.min_ps() / 4 * u64::from(self.quarters);
+        let seen_ps = rtt.recent_max_ps().max(smoothed_ps + smoothed_ps / 8);
+        (smoothed_ps != 0).then(|| seen_ps.saturating_add(extra_ps))
+    }
+}
+
+/// Four round trips: by then the timeout is due anyway.
+const MAX_QUARTERS: u8 = 16;
+
+/// RFC 8985's count of recoveries after which reordering counts as past.
+const CONFIRMATIONS: u8 = 16;

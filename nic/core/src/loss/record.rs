@@ -1,0 +1,151 @@
+//! The record of one packet in flight, and lists that run through records.
+
+use super::Backoff;
+use crate::path::{Ev, LossCause};
+
+/// The state of one packet that is sent and not acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub struct Record {
+    /// When it was last sent, in picoseconds.
+    pub sent_ps: u64,
+    /// How many transmissions the connection had made before its last one.
+    pub(super) order: u64,
+    pub(super) previous: u32,
+    pub(super) next: u32,
+    /// The entropy value of its last transmission.
+    pub ev: Ev,
+    /// Slot of its message at the sender.
+    pub message: u16,
+    /// Payload bytes.
+    pub payload_bytes: u16,
+    /// Timeouts in a row before its last transmission.
+    pub backoff: Backoff,
+    pub(super) state: State,
+}
+
+impl Record {
+    pub(super) const EMPTY: Self = Self {
+        sent_ps: 0,
+        order: 0,
+        previous: NONE,
+        next: NONE,
+        ev: 0,
+        message: 0,
+        payload_bytes: 0,
+        backoff: 0,
+        state: State::Free,
+    };
+
+    /// Why it waits to be sent again, if it does.
+    #[inline]
+    pub fn lost(&self) -> Option<LossCause> {
+        match self.state {
+            State::LostForGap => Some(LossCause::SackGap),
+            State::LostForTimeout => Some(LossCause::Timeout),
+            State::LostForTrim => Some(LossCause::Trimmed),
+            _ => None,
+        }
+    }
+
+    /// Why it was last sent again, if it was and is outstanding.
+    #[inline]
+    pub fn resent(&self) -> Option<LossCause> {
+        match self.state {
+            State::ResentForGap => Some(LossCause::SackGap),
+            State::ResentForTimeout => Some(LossCause::Timeout),
+            State::ResentForTrim => Some(LossCause::Trimmed),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_outstanding(&self) -> bool {
+        self.state == State::Outstanding || self.resent().is_some()
+    }
+}
+
+/// Where a packet is. Flat, so that it takes one byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Not in flight: acknowledged, or never used.
+    Free,
+    /// Sent once.
+    Outstanding,
+    ResentForGap,
+    ResentForTimeout,
+    ResentForTrim,
+    LostForGap,
+    LostForTimeout,
+    LostForTrim,
+}
+
+impl State {
+    pub(super) const fn lost_for(cause: LossCause) -> Self {
+        match cause {
+            LossCause::SackGap => Self::LostForGap,
+            LossCause::Timeout => Self::LostForTimeout,
+            LossCause::Trimmed => Self::LostForTrim,
+        }
+    }
+
+    pub(super) const fn resent_for(cause: LossCause) -> Self {
+        match cause {
+            LossCause::SackGap => Self::ResentForGap,
+            LossCause::Timeout => Self::ResentForTimeout,
+            LossCause::Trimmed => Self::ResentForTrim,
+        }
+    }
+}
+
+/// A doubly linked list through the records.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List {
+    pub(super) head: u32,
+    tail: u32,
+    pub(super) len: u32,
+}
+
+impl List {
+    pub(super) const EMPTY: Self = Self { head: NONE, tail: NONE, len: 0 };
+
+    #[inline]
+    pub(super) fn push_back(&mut self, records: &mut [Record], slot: u32) {
+        records[slot as usize].previous = self.tail;
+        records[slot as usize].next = NONE;
+        match self.tail {
+            NONE => self.head = slot,
+            tail => records[tail as usize].next = slot,
+        }
+        self.tail = slot;
+        self.len += 1;
+    }
+
+    #[inline]
+    pub(super) fn push_front(&mut self, records: &mut [Record], slot: u32) {
+        records[slot as usize].previous = NONE;
+        records[slot as usize].next = self.head;
+        match self.head {
+            NONE => self.tail = slot,
+            head => records[head as usize].previous = slot,
+        }
+        self.head = slot;
+        self.len += 1;
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, records: &mut [Record], slot: u32) {
+        let Record { previous, next, .. } = records[slot as usize];
+        match previous {
+            NONE => self.head = next,
+            previous => records[previous as usize].next = next,
+        }
+        match next {
+            NONE => self.tail = previous,
+            next => records[next as usize].previous = previous,
+        }
+        self.len -= 1;
+    }
+}
+
+/// No slot.
+const NONE: u32 = u32::MAX;
