@@ -74,16 +74,37 @@ impl<W: Write> PcapWriter<W> {
     }
 }
 
-/// A device that writes every frame it receives, and every one it accepts for sending, into a pcap file.
+/// A device that writes every frame it receives, and every one it accepts for sending, into a pcap file; or none, when it is
+/// [`off`](Self::off), so that one type serves both.
 ///
 /// What is sent appears when it is queued. A write that fails (a full disk) ends the capture, never the traffic:
 /// [`finish`](Self::finish) returns the error.
 pub struct Capture<D, W: Write = BufWriter<File>> {
     device: D,
-    writer: Result<PcapWriter<W>, io::Error>,
+    tap: Tap<W>,
     clock: Box<dyn FnMut() -> Duration + Send>,
     /// A frame on its way out: once the device has taken it, it can no longer be read.
     outgoing: Vec<u8>,
+}
+
+enum Tap<W: Write> {
+    Off,
+    On(PcapWriter<W>),
+    Failed(io::Error),
+}
+
+impl<W: Write> Tap<W> {
+    fn record(&mut self, time: Duration, frame: &[u8]) {
+        if let Self::On(pcap) = self
+            && let Err(error) = pcap.write(time, frame)
+        {
+            *self = Self::Failed(error);
+        }
+    }
+
+    fn is_on(&self) -> bool {
+        matches!(self, Self::On(_))
+    }
 }
 
 impl<D: Device> Capture<D> {
@@ -93,6 +114,12 @@ impl<D: Device> Capture<D> {
     /// When the file cannot be written.
     pub fn to_file(device: D, path: &Path) -> io::Result<Self> {
         Self::new(device, BufWriter::with_capacity(BUFFER, File::create(path)?), system_time)
+    }
+
+    /// The device as it is, capturing nothing.
+    #[must_use]
+    pub fn off(device: D) -> Self {
+        Self { device, tap: Tap::Off, clock: Box::new(|| Duration::ZERO), outgoing: Vec::new() }
     }
 }
 
@@ -111,7 +138,7 @@ impl<D: Device, W: Write> Capture<D, W> {
     /// When the file header cannot be written.
     pub fn new(device: D, output: W, clock: impl FnMut() -> Duration + Send + 'static) -> io::Result<Self> {
         let outgoing = Vec::with_capacity(device.max_frame());
-        Ok(Self { device, writer: Ok(PcapWriter::new(output)?), clock: Box::new(clock), outgoing })
+        Ok(Self { device, tap: Tap::On(PcapWriter::new(output)?), clock: Box::new(clock), outgoing })
     }
 
     /// The device within.
@@ -120,20 +147,17 @@ impl<D: Device, W: Write> Capture<D, W> {
         &self.device
     }
 
-    /// Ends the capture: the device, and the output with all frames in it.
+    /// Ends the capture: the device, and the output with all frames in it, which is `None` when the capture was off.
     ///
     /// # Errors
     /// The first error of the output, in place of the output.
-    pub fn finish(self) -> (D, io::Result<W>) {
-        (self.device, self.writer.and_then(PcapWriter::finish))
-    }
-}
-
-fn record<W: Write>(writer: &mut Result<PcapWriter<W>, io::Error>, time: Duration, frame: &[u8]) {
-    if let Ok(pcap) = writer
-        && let Err(error) = pcap.write(time, frame)
-    {
-        *writer = Err(error);
+    pub fn finish(self) -> (D, io::Result<Option<W>>) {
+        let output = match self.tap {
+            Tap::Off => Ok(None),
+            Tap::On(pcap) => pcap.finish().map(Some),
+            Tap::Failed(error) => Err(error),
+        };
+        (self.device, output)
     }
 }
 
@@ -147,20 +171,23 @@ impl<D: Device, W: Write> Device for Capture<D, W> {
     fn receive(&mut self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize> {
         let before = out.len();
         let received = self.device.receive(out, budget)?;
-        if received > 0 {
+        if received > 0 && self.tap.is_on() {
             let time = (self.clock)();
             for Received { frame, len } in &out[before..] {
-                record(&mut self.writer, time, self.device.frame(frame, *len));
+                self.tap.record(time, self.device.frame(frame, *len));
             }
         }
         Ok(received)
     }
 
     fn transmit(&mut self, id: FrameId, len: u32) -> Result<(), FrameId> {
+        if !self.tap.is_on() {
+            return self.device.transmit(id, len);
+        }
         self.outgoing.clear();
         self.outgoing.extend_from_slice(self.device.frame(&id, len));
         self.device.transmit(id, len)?;
-        record(&mut self.writer, (self.clock)(), &self.outgoing);
+        self.tap.record((self.clock)(), &self.outgoing);
         Ok(())
     }
 
@@ -233,7 +260,7 @@ mod tests {
         }
     }
 
-    fn exchange<W: Write>(output: W) -> (io::Result<W>, usize) {
+    fn exchange<W: Write>(output: W) -> (io::Result<Option<W>>, usize) {
         let network = MemoryNetwork::new(MemoryConfig { tx_ring: 2, ..Default::default() });
         let mut ticks = 0_u64;
         let clock = move || {
@@ -270,7 +297,7 @@ mod tests {
     #[test]
     fn both_directions_are_written_and_refused_frames_are_not() {
         let (output, received) = exchange(Vec::new());
-        let pcap = output.unwrap();
+        let pcap = output.unwrap().unwrap();
         assert_eq!(received, 2);
         // Magic of nanosecond pcap, version 2.4, zone and accuracy 0, snap length 65,535, Ethernet.
         let header = [0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 1, 0, 0, 0];
@@ -305,5 +332,17 @@ mod tests {
         assert_eq!(bytes.len(), 24 + 16 + 60);
         let seconds = u32::from_le_bytes(bytes[24..28].try_into().unwrap());
         assert!(seconds > 1_700_000_000, "{seconds}");
+    }
+
+    #[test]
+    fn off_is_the_device_alone() {
+        let network = MemoryNetwork::new(MemoryConfig::default());
+        let mut device = Capture::off(network.attach(A));
+        let id = device.allocate().unwrap();
+        device.frame_mut(&id)[..6].copy_from_slice(&A);
+        device.transmit(id, 60).unwrap();
+        device.flush().unwrap();
+        assert_eq!(device.receive(&mut Vec::with_capacity(1), 1).unwrap(), 1);
+        assert!(matches!(device.finish().1, Ok(None)));
     }
 }

@@ -1,0 +1,49 @@
+//! What a frame costs a device in memory, both ways: what to subtract from figures of endpoints on it. AF_XDP itself is measured by
+//! `spray bench veth`, over a real interface.
+#![expect(missing_docs, reason = "criterion's macro makes a public function")]
+
+use std::{hint::black_box, io, time::Duration};
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use spray_nic::device::{Capture, Device, MemoryConfig, MemoryNetwork, Received};
+
+const A: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const B: [u8; 6] = [2, 0, 0, 0, 0, 2];
+/// Frames per flush, as endpoints send them.
+const BATCH: usize = 64;
+
+/// Sends a batch and receives it, touching the first bytes only: what a device costs apart from its caller's work.
+fn exchange(from: &mut impl Device, to: &mut impl Device, out: &mut Vec<Received>, len: u32) {
+    for _ in 0..BATCH {
+        let id = from.allocate().expect("all came back");
+        from.frame_mut(&id)[..6].copy_from_slice(&B);
+        from.transmit(id, len).expect("the ring is empty");
+    }
+    from.flush().expect("memory does not fail");
+    assert_eq!(to.receive(out, BATCH).expect("memory does not fail"), BATCH);
+    for Received { frame, len } in out.drain(..) {
+        black_box(to.frame(&frame, len)[0]);
+        to.release(frame);
+    }
+    to.flush().expect("memory does not fail");
+}
+
+fn memory(c: &mut Criterion) {
+    let mut group = c.benchmark_group("device/memory");
+    group.throughput(Throughput::Elements(BATCH as u64));
+    for len in [64, 3072] {
+        let network = MemoryNetwork::new(MemoryConfig::default());
+        let (mut a, mut b, mut out) = (network.attach(A), network.attach(B), Vec::with_capacity(BATCH));
+        group.bench_function(BenchmarkId::new("exchange", len), |bencher| {
+            bencher.iter(|| exchange(&mut a, &mut b, &mut out, len));
+        });
+        let mut captured = Capture::new(a, io::sink(), || Duration::ZERO).expect("a sink takes all");
+        group.bench_function(BenchmarkId::new("captured", len), |bencher| {
+            bencher.iter(|| exchange(&mut captured, &mut b, &mut out, len));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, memory);
+criterion_main!(benches);
