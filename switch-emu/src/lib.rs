@@ -7,5 +7,6 @@ pub mod program;
 pub mod report;
 pub mod results;
 pub mod scenario;
+pub mod testbed;
 pub mod topology;
 pub mod workload;

@@ -18,7 +18,9 @@ use spray_core::cc::CcKind;
 use spray_core::path::{BalancerKind, RepsConfig};
 
 pub use error::ScenarioError;
+pub use paths::{Paths, serialisation_ps};
 
+pub(crate) use transport::MAX_IP_BYTES;
 pub use units::QueueLength;
 
 use crate::fabric::QueueConfig;

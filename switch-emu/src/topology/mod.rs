@@ -10,6 +10,7 @@ mod network;
 mod routes;
 mod topo_file;
 
+pub(crate) use compile::mix;
 pub use compile::{CompileError, Compiled, compile};
 pub use event::{LinkAction, LinkEvent};
 pub use leaf_spine::LeafSpine;

@@ -1,0 +1,209 @@
+//! Threads that poll the hosts, and the thread that watches them.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use spray_nic::clock::{Clock, DilatedClock, PatientClock};
+use spray_nic::driver::{DriverOptions, Idle, run};
+use spray_nic::sys::monotonic_ns;
+
+use super::hosts::Running;
+use super::{Progress, RunError};
+
+/// When a run is over.
+pub(super) struct Goal {
+    pub flows: u64,
+    pub total_bytes: u64,
+    /// Virtual time at scenario time 0.
+    pub lead_in_ps: u64,
+    /// Virtual time at which to give up.
+    pub until_ps: u64,
+}
+
+/// What all hosts have done so far.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    arrived: AtomicU64,
+    delivered: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Tally {
+    pub fn arrived(&self) {
+        self.arrived.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn delivered(&self) {
+        self.delivered.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn failed(&self) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Every sender knows how its flow ended, and every receiver has reported what its sender knows of.
+    fn is_over(&self, flows: u64) -> bool {
+        let delivered = self.delivered.load(Ordering::Relaxed);
+        delivered + self.failed.load(Ordering::Relaxed) >= flows && self.arrived.load(Ordering::Relaxed) >= delivered
+    }
+}
+
+/// How a run stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Report {
+    /// Virtual time that every thread has reached.
+    pub now_ps: u64,
+    /// Payload bytes placed at their receivers.
+    pub delivered_bytes: u64,
+    /// Messages that have arrived.
+    pub arrived: u64,
+}
+
+impl Report {
+    pub fn progress(&self, goal: &Goal) -> Progress {
+        Progress::Running {
+            time_us: self.now_ps.saturating_sub(goal.lead_in_ps) as f64 / 1e6,
+            delivered_bytes: self.delivered_bytes,
+            total_bytes: goal.total_bytes,
+            flows_completed: self.arrived,
+            flows_total: goal.flows,
+        }
+    }
+}
+
+/// What is left of a run.
+pub(super) struct Outcome {
+    /// The hosts, by number.
+    pub hosts: Vec<Running>,
+    /// Virtual time at its end.
+    pub end_ps: u64,
+    /// Real time that it took.
+    pub wall: Duration,
+}
+
+/// What a thread tells the watcher.
+#[derive(Debug, Default)]
+struct Board {
+    now_ps: AtomicU64,
+    placed_bytes: AtomicU64,
+}
+
+/// How often the watcher looks, at least.
+const LOOK: Duration = Duration::from_millis(2);
+/// Rounds of a thread between two counts of the bytes placed.
+const ROUNDS_PER_COUNT: u32 = 16;
+
+/// Runs `hosts` in emulated time, `dilation` times slower than real, until `goal` or an error of `watch`.
+pub(super) fn emulated(
+    hosts: Vec<Running>,
+    threads: usize,
+    dilation: f64,
+    step_ps: u64,
+    goal: &Goal,
+    watch: &mut dyn FnMut(&Report) -> Result<(), RunError>,
+) -> Result<Outcome, RunError> {
+    let clocks = PatientClock::new(DilatedClock::new(monotonic_ns(), dilation), step_ps, threads);
+    drive(hosts, clocks, goal, watch)
+}
+
+/// Runs `hosts` in real time.
+pub(super) fn real(
+    hosts: Vec<Running>,
+    threads: usize,
+    goal: &Goal,
+    watch: &mut dyn FnMut(&Report) -> Result<(), RunError>,
+) -> Result<Outcome, RunError> {
+    drive(hosts, vec![DilatedClock::real(); threads], goal, watch)
+}
+
+fn drive<C: Clock + Send>(
+    hosts: Vec<Running>,
+    clocks: Vec<C>,
+    goal: &Goal,
+    watch: &mut dyn FnMut(&Report) -> Result<(), RunError>,
+) -> Result<Outcome, RunError> {
+    let threads = clocks.len();
+    let mut shares: Vec<Vec<Running>> = (0..threads).map(|_| Vec::new()).collect();
+    // Neighbours on a leaf talk to others: in turn, so that no thread gets all of one leaf.
+    hosts.into_iter().enumerate().for_each(|(number, host)| shares[number % threads].push(host));
+    let (stop, tally) = (AtomicBool::new(false), Tally::default());
+    let boards: Vec<_> = (0..threads).map(|_| Board::default()).collect();
+    let begun_ns = monotonic_ns();
+    let (hosts, watched) = std::thread::scope(|scope| {
+        let spawn = |((share, clock), board)| {
+            let (stop, tally) = (&stop, &tally);
+            scope.spawn(move || poll(share, clock, board, tally, stop))
+        };
+        let handles: Vec<_> = shares.into_iter().zip(clocks).zip(&boards).map(spawn).collect();
+        // Also set when `watch` panics: the scope waits for the threads.
+        let stopping = Stop(&stop);
+        let ended = || handles.iter().any(|handle| handle.is_finished());
+        let watched = watch_until_over(goal, &tally, &boards, ended, watch);
+        drop(stopping);
+        let mut hosts = Vec::new();
+        for handle in handles {
+            hosts.extend(handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        (hosts, watched)
+    });
+    let mut hosts: Vec<Running> = hosts;
+    hosts.sort_by_key(|running| running.host);
+    let wall = Duration::from_nanos(monotonic_ns() - begun_ns);
+    watched.map(|end_ps| Outcome { hosts, end_ps, wall })
+}
+
+/// Sets a flag when dropped.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn watch_until_over(
+    goal: &Goal,
+    tally: &Tally,
+    boards: &[Board],
+    ended: impl Fn() -> bool,
+    watch: &mut dyn FnMut(&Report) -> Result<(), RunError>,
+) -> Result<u64, RunError> {
+    loop {
+        std::thread::sleep(LOOK);
+        let over = tally.is_over(goal.flows);
+        let report = Report {
+            now_ps: boards.iter().map(|board| board.now_ps.load(Ordering::Relaxed)).min().unwrap_or(0),
+            delivered_bytes: boards.iter().map(|board| board.placed_bytes.load(Ordering::Relaxed)).sum(),
+            arrived: tally.arrived.load(Ordering::Relaxed),
+        };
+        watch(&report)?;
+        // A thread ends before it is told to only by a panic, which joining it passes on.
+        if over || report.now_ps >= goal.until_ps || ended() {
+            return Ok(report.now_ps);
+        }
+    }
+}
+
+/// Polls a share of the hosts until told to stop, and hands them back.
+fn poll<C: Clock>(share: Vec<Running>, mut clock: C, board: &Board, tally: &Tally, stop: &AtomicBool) -> Vec<Running> {
+    // Without SCHED_IDLE a run is slower, but right.
+    let _ = DriverOptions::emulation().apply();
+    let numbers: Vec<_> = share.iter().map(|running| running.host).collect();
+    let (mut endpoints, mut books): (Vec<_>, Vec<_>) =
+        share.into_iter().map(|running| (running.endpoint, running.book)).unzip();
+    let mut rounds = 0u32;
+    run(&mut endpoints, &mut clock, Idle::Spin, |endpoints, now_ps| {
+        let pairs = endpoints.iter_mut().zip(&mut books);
+        pairs.for_each(|(endpoint, book)| book.take(endpoint, tally));
+        board.now_ps.store(now_ps, Ordering::Relaxed);
+        rounds = rounds.wrapping_add(1);
+        if rounds.is_multiple_of(ROUNDS_PER_COUNT) {
+            let placed = endpoints.iter().zip(&books).map(|(endpoint, book)| book.placed_bytes(endpoint)).sum();
+            board.placed_bytes.store(placed, Ordering::Relaxed);
+        }
+        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let hosts = numbers.into_iter().zip(endpoints).zip(books);
+    hosts.map(|((host, endpoint), book)| Running { host, endpoint, book }).collect()
+}

@@ -1,0 +1,94 @@
+//! veth pairs, addresses and neighbours, through netlink.
+
+use std::future::Future;
+use std::net::IpAddr;
+use std::os::fd::AsRawFd;
+
+use futures_util::TryStreamExt;
+use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkAttribute};
+use rtnetlink::packet_route::neighbour::NeighbourState;
+use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, LinkVeth, new_connection};
+
+use super::RunError;
+use super::netns::Namespace;
+
+/// MTU of every link: the largest IP packet that native XDP on veth takes in one page.
+pub(super) const MTU: u32 = crate::scenario::MAX_IP_BYTES;
+
+/// One end of a veth pair to be made.
+pub(super) struct End<'a> {
+    pub namespace: &'a Namespace,
+    pub name: String,
+    pub mac: [u8; 6],
+}
+
+/// Runs `work` with a netlink connection of the namespace.
+pub(super) fn in_namespace<T, F>(namespace: &Namespace, work: impl FnOnce(Handle) -> F) -> Result<T, RunError>
+where
+    F: Future<Output = Result<T, RunError>>,
+{
+    let inside = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+        let runtime = runtime.map_err(|error| RunError::io("starting a runtime for netlink", error))?;
+        runtime.block_on(async {
+            let (connection, handle, _) =
+                new_connection().map_err(|error| RunError::io("opening a netlink socket", error))?;
+            let task = tokio::spawn(connection);
+            let result = work(handle).await;
+            task.abort();
+            result
+        })
+    };
+    namespace.run(inside)?
+}
+
+fn failed(name: &str, doing: &'static str) -> impl Fn(rtnetlink::Error) -> RunError {
+    move |source| RunError::Link { name: name.to_string(), doing, source: Box::new(source) }
+}
+
+/// Makes a veth pair, both ends in their namespaces, down. Run inside `near`'s namespace.
+///
+/// One queue each way: the sockets bind to queue 0 and must see every frame.
+pub(super) async fn add_pair(handle: &Handle, near: &End<'_>, far: &End<'_>) -> Result<(), RunError> {
+    let peer = LinkMessageBuilder::<LinkUnspec>::new()
+        .name(far.name.clone())
+        .address(far.mac.to_vec())
+        .mtu(MTU)
+        .append_extra_attribute(LinkAttribute::NumTxQueues(1))
+        .append_extra_attribute(LinkAttribute::NumRxQueues(1))
+        .setns_by_fd(far.namespace.file().as_raw_fd())
+        .build();
+    let pair = LinkMessageBuilder::<LinkVeth>::new(&near.name, &far.name)
+        .address(near.mac.to_vec())
+        .mtu(MTU)
+        .append_extra_attribute(LinkAttribute::NumTxQueues(1))
+        .append_extra_attribute(LinkAttribute::NumRxQueues(1))
+        .set_info_data(InfoData::Veth(InfoVeth::Peer(peer)))
+        .build();
+    handle.link().add(pair).execute().await.map_err(failed(&near.name, "making a veth pair"))
+}
+
+/// The index of interface `name`.
+pub(super) async fn index(handle: &Handle, name: &str) -> Result<u32, RunError> {
+    let mut links = handle.link().get().match_name(name.to_string()).execute();
+    let link = links.try_next().await.map_err(failed(name, "looking it up"))?;
+    link.map(|link| link.header.index).ok_or_else(|| failed(name, "looking it up")(rtnetlink::Error::RequestFailed))
+}
+
+/// Brings interface `index` up; without multicast, so that the kernel itself sends nothing on it.
+pub(super) async fn up(handle: &Handle, name: &str, index: u32) -> Result<(), RunError> {
+    let link = LinkUnspec::new_with_index(index).multicast(false).up().build();
+    handle.link().set(link).execute().await.map_err(failed(name, "bringing it up"))
+}
+
+/// Gives interface `index` an address.
+pub(super) async fn add_address(handle: &Handle, index: u32, address: IpAddr) -> Result<(), RunError> {
+    let prefix = if address.is_ipv4() { 8 } else { 64 };
+    handle.address().add(index, address, prefix).execute().await.map_err(failed("eth0", "adding an address"))
+}
+
+/// Tells interface `index` another host's Ethernet address for good.
+pub(super) async fn add_neighbour(handle: &Handle, index: u32, address: IpAddr, mac: [u8; 6]) -> Result<(), RunError> {
+    let request = handle.neighbours().add(index, address).state(NeighbourState::Permanent).link_layer_address(&mac);
+    request.execute().await.map_err(failed("eth0", "adding a neighbour"))
+}

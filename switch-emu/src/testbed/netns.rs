@@ -1,0 +1,101 @@
+//! Network namespaces: made, entered and removed.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, setns, unshare};
+
+use super::RunError;
+
+/// Where named namespaces live, as for `ip netns`.
+pub(super) const FOLDER: &str = "/run/netns";
+
+/// A named network namespace; dropping it removes it with everything in it.
+#[derive(Debug)]
+pub(crate) struct Namespace {
+    name: String,
+    file: File,
+}
+
+impl Namespace {
+    /// Makes the namespace `name`.
+    pub fn create(name: String) -> Result<Self, RunError> {
+        let path = Path::new(FOLDER).join(&name);
+        let fail = |doing| {
+            let name = name.clone();
+            move |source: io::Error| match source.kind() {
+                io::ErrorKind::PermissionDenied => RunError::NotRoot,
+                _ => RunError::Namespace { name, doing, source },
+            }
+        };
+        fs::create_dir_all(FOLDER).map_err(fail("making /run/netns"))?;
+        File::create_new(&path).map_err(fail("making its file"))?;
+        let bound = bind_new(&path);
+        let opened = bound.and_then(|()| File::open(&path));
+        match opened {
+            Ok(file) => Ok(Self { name, file }),
+            Err(source) => {
+                remove(&path);
+                Err(fail("making it")(source))
+            }
+        }
+    }
+
+    /// Its descriptor, for netlink.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Runs `work` on this thread inside the namespace, and comes back out even when it panics.
+    pub fn run<T>(&self, work: impl FnOnce() -> T) -> Result<T, RunError> {
+        let fail = |source| RunError::Namespace { name: self.name.clone(), doing: "entering it", source };
+        let home = Home(File::open("/proc/thread-self/ns/net").map_err(fail)?);
+        setns(self.file.as_fd(), CloneFlags::CLONE_NEWNET).map_err(|error| fail(error.into()))?;
+        let result = work();
+        drop(home);
+        Ok(result)
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        remove(&Path::new(FOLDER).join(&self.name));
+    }
+}
+
+/// The namespace that a thread came from; dropping it leads back.
+struct Home(File);
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        // A thread lost in another namespace would do its next work there: rather stop.
+        setns(self.0.as_fd(), CloneFlags::CLONE_NEWNET)
+            .expect("a thread may return to the namespace that it came from");
+    }
+}
+
+/// Makes a namespace and binds it to `path`, from a thread of its own that then ends.
+fn bind_new(path: &Path) -> io::Result<()> {
+    let path = path.to_path_buf();
+    let work = move || -> io::Result<()> {
+        unshare(CloneFlags::CLONE_NEWNET)?;
+        Ok(mount(Some("/proc/thread-self/ns/net"), &path, None::<&str>, MsFlags::MS_BIND, None::<&str>)?)
+    };
+    std::thread::spawn(work).join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
+}
+
+/// Removes the named namespace at `path`, as far as it exists.
+pub(super) fn remove(path: &Path) {
+    // Not mounted when its creation failed half-way; either way the file goes.
+    let _ = umount2(path, MntFlags::MNT_DETACH);
+    let _ = fs::remove_file(path);
+}
+
+/// Writes a kernel setting of this thread's network namespace, where the kernel has it.
+pub(super) fn sysctl(path: &str, value: &str) {
+    // Kernels without IPv6 lack the folder, and then the need.
+    let _ = fs::write(Path::new("/proc/sys/net").join(path), value);
+}
