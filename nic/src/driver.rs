@@ -147,3 +147,6 @@ impl Rest {
         sys::wait_readable(&mut self.fds, longest.min(Duration::from_nanos(due_ns)));
     }
 }
+
+#[cfg(test)]
+mod tests;

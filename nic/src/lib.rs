@@ -1,18 +1,20 @@
 //! Userspace NIC dataplane on AF_XDP: devices, poll loop, endpoints and connections.
+//!
+//! An [`Endpoint`] turns a [`Device`](device::Device) into connections that carry messages, whole, once, and in any order, over many
+//! paths at a time. What it decides is in `spray-core`, what its frames look like in `spray-wire`. There are three ways to use it:
+//!
+//! - [`Endpoint`] itself, polled with whatever time the caller has: its page has an example;
+//! - [`driver::run`], which polls many endpoints on one thread by a clock;
+//! - [`aio`], handles for tokio with such a thread behind them.
+//!
+//! In [`Mode::Emulated`] an endpoint is a host of an emulated fabric, exact to the picosecond so long as the machine keeps up.
 
-/// Devices: AF_XDP sockets, and networks in memory.
-pub mod device;
-/// Tokio's way to endpoints: a driver thread, and handles to await.
 pub mod aio;
-/// Clocks for driver threads.
 pub mod clock;
-/// The poll loop: many endpoints on one thread.
+pub mod device;
 pub mod driver;
-/// Endpoints: connections and messages over a device.
 pub mod endpoint;
-/// Calls of the operating system for driver threads.
 pub mod sys;
-/// The release wheel of emulated hosts.
 pub mod wheel;
 
 pub use endpoint::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, MessageId, Mode, Peer};

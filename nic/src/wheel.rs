@@ -19,8 +19,9 @@ pub struct Held {
 
 /// Frames in the exact order of (virtual time, arrival); its capacity is fixed at construction.
 ///
-/// A binary heap: frames come in nearly sorted, so that a push seldom climbs, and the few dozen frames that a host holds at a time
-/// make a pop short. `benches/benches/endpoint.rs` compares it with a hashed timing wheel.
+/// A binary heap. `benches/benches/endpoint.rs` compares it with a hashed timing wheel of 1,024 slots: 31 against 17 ns per frame with
+/// 16 on hold, 46 against 14 ns with 1,024. The wheel's 20 ns are 2 % of what a frame costs, and it would need a heap besides for
+/// frames beyond its horizon of 67 us.
 #[derive(Debug)]
 pub struct ReleaseWheel {
     heap: BinaryHeap<Held>,
@@ -94,3 +95,42 @@ impl PartialEq for Held {
 }
 
 impl Eq for Held {}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::device::{Device, MemoryConfig, MemoryNetwork};
+
+    proptest! {
+        #[test]
+        fn releases_in_the_order_of_time_and_arrival(ops in prop::collection::vec(prop::option::of(0u64..20), 1..300)) {
+            let mut device = MemoryNetwork::new(MemoryConfig { frame_size: 64, ..MemoryConfig::default() }).attach([2; 6]);
+            let mut wheel = ReleaseWheel::new(40);
+            // Numbers wrap around in the middle of it.
+            wheel.arrivals = u32::MAX - 20;
+            let mut oracle: Vec<(u64, usize, usize)> = Vec::new();
+            for (number, op) in ops.into_iter().enumerate() {
+                if let Some(due_ps) = op {
+                    let frame = device.allocate().unwrap();
+                    let index = frame.index();
+                    match wheel.hold(due_ps, frame, 64) {
+                        Ok(()) => oracle.push((due_ps, number, index)),
+                        Err(frame) => {
+                            prop_assert_eq!(oracle.len(), 40);
+                            device.release(frame);
+                        }
+                    }
+                } else if let Some(held) = wheel.release() {
+                    let least = (0..oracle.len()).min_by_key(|&at| oracle[at]).unwrap();
+                    let (due_ps, _, index) = oracle.swap_remove(least);
+                    prop_assert_eq!((held.due_ps, held.frame.index()), (due_ps, index));
+                    device.release(held.frame);
+                }
+                prop_assert_eq!(wheel.len(), oracle.len());
+                prop_assert_eq!(wheel.next_due_ps(), oracle.iter().map(|entry| entry.0).min());
+            }
+        }
+    }
+}

@@ -37,6 +37,8 @@ impl<D: Device> Endpoint<D> {
                 self.handle(now_ps, arrival.frame, arrival.len);
             }
             self.arrivals = arrivals;
+            // The kernel needs the frames back before its fill ring runs empty.
+            self.link.flush();
         }
         while self.machine.next_timer_ps() <= now_ps {
             self.machine.on_timer(now_ps);
@@ -112,6 +114,9 @@ impl<D: Device> Endpoint<D> {
                 self.hold(now_ps, arrival.frame, arrival.len);
             }
             self.arrivals = arrivals;
+            if received > 0 {
+                self.link.flush();
+            }
             if received < RECEIVE_BATCH {
                 return;
             }

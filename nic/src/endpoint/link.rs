@@ -9,6 +9,8 @@ use crate::device::{Device, FrameId};
 
 /// Frames per flush. veth's ring drops silently beyond 256, so that a burst must leave the kernel time to empty it.
 const FRAMES_PER_FLUSH: u32 = 64;
+/// Polls without news between flushes, each of which may be a system call.
+const POLLS_PER_FLUSH: u32 = 16;
 /// Frames that may wait for room in the tx ring; data is not taken from its sender while any does.
 const MAX_WAITING: usize = 64;
 
@@ -30,6 +32,7 @@ pub(crate) struct Link<D> {
     /// Finished frames that found the tx ring full.
     waiting: VecDeque<(FrameId, u32)>,
     unflushed: u32,
+    quiet_polls: u32,
 }
 
 impl<D: Device> Link<D> {
@@ -46,6 +49,7 @@ impl<D: Device> Link<D> {
             spare: None,
             waiting: VecDeque::with_capacity(MAX_WAITING),
             unflushed: 0,
+            quiet_polls: 0,
         }
     }
 
@@ -83,8 +87,17 @@ impl<D: Device> Link<D> {
     /// Tells the device of everything queued.
     pub(crate) fn flush(&mut self) {
         self.unflushed = 0;
+        self.quiet_polls = 0;
         if self.device.flush().is_err() {
             self.errors += 1;
+        }
+    }
+
+    /// Ends a poll: tells the device if there is news, and now and then without, so that completed frames come back.
+    pub(crate) fn settle(&mut self) {
+        self.quiet_polls += 1;
+        if self.unflushed > 0 || self.quiet_polls >= POLLS_PER_FLUSH {
+            self.flush();
         }
     }
 

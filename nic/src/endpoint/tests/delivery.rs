@@ -11,6 +11,7 @@ fn rough() -> Impairments {
         corrupt_ppm: 50_000,
         mark_ppm: 100_000,
         trim_ppm: 50_000,
+        ..Impairments::default()
     }
 }
 

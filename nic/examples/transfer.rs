@@ -1,0 +1,63 @@
+//! A file's worth of bytes over a network in memory that loses, reorders, doubles and corrupts frames: the polled API.
+//!
+//! `cargo run --release -p spray-nic --example transfer`
+
+use std::net::IpAddr;
+
+use spray_core::{
+    cc::CcConfig,
+    flow::FlowConfig,
+    path::{BalancerKind, PathConfig},
+};
+use spray_nic::{
+    Endpoint, EndpointConfig, EndpointEvent, Mode, Peer,
+    device::{Impairments, MemoryConfig, MemoryNetwork},
+};
+use spray_wire::{Kind, header_bytes};
+
+const RTT_PS: u64 = 20_000_000;
+const LINK_BPS: u64 = 100_000_000_000;
+const PAYLOAD: u32 = 3000;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let impairments = Impairments {
+        delay_ps: RTT_PS / 2,
+        jitter_ps: RTT_PS / 2,
+        loss_ppm: 50_000,
+        duplicate_ppm: 10_000,
+        corrupt_ppm: 10_000,
+        ..Impairments::default()
+    };
+    let network = MemoryNetwork::new(MemoryConfig { impairments, ..MemoryConfig::default() });
+    let header = header_bytes(false, Kind::Data) as u32;
+    let path = PathConfig::new(BalancerKind::Reps, RTT_PS, 80);
+    let flow = FlowConfig::for_path(PAYLOAD, header, path, CcConfig::for_path(RTT_PS, LINK_BPS, PAYLOAD + header));
+    let host = |number: u8| Peer { address: IpAddr::from([10, 0, 0, number]), mac: [2, 0, 0, 0, 0, number] };
+    let endpoint = |number: u8| {
+        let Peer { address, mac } = host(number);
+        Endpoint::new(network.attach(mac), EndpointConfig::new(address, mac, Mode::Real, flow))
+    };
+    let (mut sender, mut receiver) = (endpoint(1)?, endpoint(2)?);
+
+    let connection = sender.connect(0, host(2), None)?;
+    let sent: Vec<u8> = (0..10_000_000u32).map(|at| (at >> 3) as u8).collect();
+    sender.send(connection, sent.clone().into())?;
+
+    let mut now_ps = 0;
+    let elapsed_ps = loop {
+        now_ps += 1_000_000;
+        network.advance(now_ps);
+        sender.poll(now_ps);
+        receiver.poll(now_ps);
+        if let Some(EndpointEvent::Received { data, completed_ps, .. }) = receiver.poll_event() {
+            assert!(data == sent, "every byte in its place");
+            break completed_ps;
+        }
+    };
+    let stats = sender.connection_stats(connection).unwrap_or_default().sender;
+    let gbps = sent.len() as f64 * 8.0 / (elapsed_ps as f64 / 1000.0);
+    println!("{} bytes in {} us of the network's time: {gbps:.1} Gb/s", sent.len(), elapsed_ps / 1_000_000);
+    println!("{} packets, of which {} again", stats.packets_sent, stats.retransmits);
+    println!("network: {:?}", network.stats());
+    Ok(())
+}
