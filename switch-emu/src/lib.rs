@@ -7,6 +7,7 @@ pub mod program;
 pub mod report;
 pub mod results;
 pub mod scenario;
+pub mod sim;
 pub mod testbed;
 pub mod topology;
 pub mod workload;
