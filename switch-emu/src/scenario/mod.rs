@@ -71,6 +71,8 @@ pub struct Transport {
     pub v6: bool,
     /// Payload of a full packet.
     pub payload_bytes: u32,
+    /// Sizes of headers and of control frames, in the simulator only; `None` is those of our own frames.
+    pub frames: Option<FrameSizes>,
     /// Data packets to one ACK.
     pub ack_every: u32,
     /// How long an ACK may wait.
@@ -89,6 +91,15 @@ pub struct Transport {
     pub give_up_ps: u64,
     /// Settings of REPS.
     pub reps: RepsConfig,
+}
+
+/// Sizes of frames other than our own, to follow published simulations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameSizes {
+    /// All headers of a data frame.
+    pub header_bytes: u32,
+    /// ACKs, NACKs, probes and trimmed frames.
+    pub control_bytes: u32,
 }
 
 /// The queues of every port.

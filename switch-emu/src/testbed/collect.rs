@@ -188,7 +188,7 @@ impl Collect<'_> {
         let end_us = self.us(self.outcome.end_ps);
         let mut rows = Vec::new();
         for event in &self.setup.scenario.link_events {
-            let (kind, detail) = describe(&event.action);
+            let (kind, detail) = (event.action.name(), event.action.detail());
             let row = |ps: u64, kind, detail: &str| EventRow {
                 time_us: ps as f64 / 1e6,
                 kind,
@@ -271,16 +271,4 @@ fn arrivals(running: &Running) -> Vec<(Peer, Hash, &Arrived)> {
     };
     let arrived = running.book.arrived.iter();
     arrived.filter_map(|arrived| Some((peer(arrived)?, Sha256::digest(&arrived.data).into(), arrived))).collect()
-}
-
-fn describe(action: &LinkAction) -> (&'static str, String) {
-    let detail = match action {
-        LinkAction::Rate { ppm } => format!(": {} % left", f64::from(*ppm) / 1e4),
-        LinkAction::Loss { ppm } => format!(": {} %", f64::from(*ppm) / 1e4),
-        LinkAction::Flap { period_ps, down_ps } => {
-            format!(": {} of every {} us", *down_ps as f64 / 1e6, *period_ps as f64 / 1e6)
-        }
-        LinkAction::Down { .. } | LinkAction::SilentDrop => String::new(),
-    };
-    (action.name(), detail)
 }

@@ -11,11 +11,11 @@ mod routes;
 mod topo_file;
 
 pub(crate) use compile::mix;
-pub use compile::{CompileError, Compiled, compile};
-pub use event::{LinkAction, LinkEvent};
+pub use compile::{CompileError, Compiled, compile, epoch_starts, preload};
+pub use event::{LinkAction, LinkEvent, changes, known_down};
 pub use leaf_spine::LeafSpine;
 pub use network::{Link, Network, NetworkError, NetworkSwitch};
-pub use routes::{groups, hops};
+pub use routes::{Routes, groups, hops};
 pub use topo_file::{TopoError, TopoFile, TopoTier};
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ fn a_three_tier_file_builds_the_tree_it_describes() {
     assert_eq!(groups[0][15].len(), 2, "a leaf has two spines");
     assert_eq!(groups[8][15].len(), 4, "a spine has two cores, two cables each");
     assert_eq!(groups[0][1].len(), 1);
-    let longest = hops(&network, &super::groups(&network, |_| true), 0, 15);
+    let longest = hops(&network, &Routes::new(&network, |_| true), 0, 15);
     let names: Vec<_> = longest.iter().map(|link| network.links[*link].rate_bps / 1_000_000_000).collect();
     assert_eq!(names, [100, 200, 400, 400, 200, 100]);
     let port = compiled.fabric.ports.iter().find(|port| port.name == "leaf0->h0").unwrap();
