@@ -66,6 +66,16 @@ pub struct Group {
     pub count: u32,
 }
 
+impl Group {
+    /// Index of the member that frames with the five-tuple digest `flow` use at a switch with `salt` (SW-5). There
+    /// must be one.
+    #[inline(always)]
+    pub const fn choose(&self, flow: u64, salt: u64) -> u32 {
+        let bits = (crate::hash::mix(flow ^ salt) >> 32) as u32;
+        self.first.wrapping_add(crate::hash::pick(bits, self.count))
+    }
+}
+
 /// A switch's own constants.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

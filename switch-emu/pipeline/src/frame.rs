@@ -60,6 +60,8 @@ pub struct Frame {
     pub trimmable: bool,
     /// Cut by a switch of this chassis.
     pub trimmed: bool,
+    /// Length that it has when cut.
+    pub trimmed_len: u32,
 }
 
 /// Outcome of looking at a frame.
@@ -129,7 +131,7 @@ fn parse_v4(head: &mut [u8; MIN_V4], len: u32, now_ps: impl FnOnce() -> u64) -> 
     destination[10] = 0xff;
     destination[11] = 0xff;
     copy::<4>(&mut destination, 12, head, v4::DST);
-    let addresses = u64_le(head, v4::SRC).wrapping_mul(K[0]);
+    let addresses = addresses_v4(u64_le(head, v4::SRC));
     let ttl = head[v4::TTL];
     finish(head, false, &lengths, class, ttl, destination, addresses, now_ps)
 }
@@ -152,6 +154,18 @@ fn parse_v6(head: &mut [u8; MIN_V6], len: u32, now_ps: impl FnOnce() -> u64) -> 
 /// Odd multipliers that keep the addresses and ports of a five-tuple apart (fractions of square roots).
 const K: [u64; 5] =
     [0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b, 0xa54f_f53a_5f1d_36f1, 0x510e_527f_ade6_82d1];
+
+/// Digest of a five-tuple, from that of its addresses and from both ports, the source's in the high half (SW-4).
+#[inline(always)]
+pub const fn digest(addresses: u64, ports: u32) -> u64 {
+    crate::hash::mix(addresses ^ (ports as u64).wrapping_mul(K[4]))
+}
+
+/// Digest of the IPv4 addresses of a frame, read as one little-endian number from where the source's begins.
+#[inline(always)]
+pub const fn addresses_v4(both: u64) -> u64 {
+    both.wrapping_mul(K[0])
+}
 
 /// Lengths that must agree with each other.
 struct Lengths {
@@ -188,12 +202,12 @@ fn finish<const N: usize>(
     }
     let stamp_ps = u64_at(head, view::virtual_time_offset(v6));
     let time_ps = if stamp_ps == 0 { now_ps() } else { stamp_ps };
-    let ports = u64::from(u32_at(head, view::udp_src_port_offset(v6)));
+    let ports = u32_at(head, view::udp_src_port_offset(v6));
     let dscp = class >> 2;
     Parsed::Ours(Frame {
         v6,
         destination,
-        flow: crate::hash::mix(addresses ^ ports.wrapping_mul(K[4])),
+        flow: digest(addresses, ports),
         random: u64::from(u32_at(head, ours + field::HEADER_CRC)) ^ time_ps.rotate_left(32),
         stamp_ps,
         time_ps,
@@ -203,6 +217,7 @@ fn finish<const N: usize>(
         control: dscp == DSCP_CONTROL || dscp == DSCP_TRIMMED,
         trimmable: data && udp_length > least,
         trimmed: false,
+        trimmed_len: view::trimmed_len(v6) as u32,
     })
 }
 
@@ -297,7 +312,7 @@ pub(crate) fn mark(frame: &mut Frame) -> bool {
 /// Makes a frame a trimmed header.
 #[inline(always)]
 pub(crate) fn trim(frame: &mut Frame) {
-    frame.len = view::trimmed_len(frame.v6) as u32;
+    frame.len = frame.trimmed_len;
     frame.control = true;
     frame.trimmable = false;
     frame.trimmed = true;
