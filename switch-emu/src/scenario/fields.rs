@@ -96,7 +96,7 @@ const RATE: Kind = Kind::Number(0.01, 1000.0, "Gb/s");
 const FLOW_BYTES: Kind = Kind::Bytes(1, 1 << 40);
 
 /// Kinds of topology.
-pub const TOPOLOGIES: &[&str] = &["leaf-spine", "graph", "file"];
+pub const TOPOLOGIES: &[&str] = &["leaf-spine", "fat-tree", "dragonfly", "graph", "file"];
 /// Kinds of workload.
 pub const WORKLOADS: &[&str] = &["cross-leaf-permutation", "permutation", "tornado", "incast", "flows", "matrix"];
 /// What may befall a link.
@@ -107,6 +107,10 @@ const PATTERNS: &[&str] = &["cross-leaf-permutation", "permutation", "tornado", 
 const BALANCERS: &[&str] = spray_core::path::BalancerKind::names();
 const CCS: &[&str] = spray_core::cc::CcKind::names();
 const LEAF_SPINE: &[&str] = &["leaf-spine"];
+const FAT_TREE: &[&str] = &["fat-tree"];
+const DRAGONFLY: &[&str] = &["dragonfly"];
+const TREES: &[&str] = &["leaf-spine", "fat-tree"];
+const COUNTED: &[&str] = &["leaf-spine", "fat-tree", "dragonfly"];
 
 /// The fields before the first table.
 pub static TOP: Section = Section {
@@ -141,15 +145,58 @@ pub static TOPOLOGY: Section = Section {
     header: "[topology]",
     fields: &[
         field("kind", Kind::Choice(TOPOLOGIES), "required", "How the fabric is described."),
-        only(LEAF_SPINE, "leaves", Kind::Integer(1, 64, ""), "required", "Number of leaves, `leaf0` and on."),
-        only(LEAF_SPINE, "spines", Kind::Integer(1, 64, ""), "required", "Number of spines, `spine0` and on."),
-        only(LEAF_SPINE, "hosts_per_leaf", Kind::Integer(1, 64, ""), "required", "Hosts on each leaf, `h0` and on."),
-        only(LEAF_SPINE, "bundle", Kind::Integer(1, 16, ""), "1", "Parallel cables between a leaf and a spine."),
-        only(LEAF_SPINE, "host_gbps", RATE, "100", "Rate of the hosts' cables."),
-        only(LEAF_SPINE, "uplink_gbps", RATE, "`host_gbps`", "Rate of the cables between leaves and spines."),
-        only(LEAF_SPINE, "latency_us", LATENCY, "1", "Propagation time of every cable."),
-        only(LEAF_SPINE, "host_latency_us", LATENCY, "`latency_us`", "Propagation time of the hosts' cables."),
-        only(LEAF_SPINE, "switch_latency_us", LATENCY, "0", "Time through a switch, on top of cables and queues."),
+        only(LEAF_SPINE, "leaves", Kind::Integer(1, 1024, ""), "required", "Number of leaves, `leaf0` and on."),
+        only(LEAF_SPINE, "spines", Kind::Integer(1, 1024, ""), "required", "Number of spines, `spine0` and on."),
+        only(LEAF_SPINE, "hosts_per_leaf", Kind::Integer(1, 1024, ""), "required", "Hosts on each leaf, `h0` and on."),
+        only(FAT_TREE, "pods", Kind::Integer(1, 256, ""), "required", "Number of pods."),
+        only(FAT_TREE, "tors_per_pod", Kind::Integer(1, 128, ""), "required", "ToRs of a pod, `tor0` and on."),
+        only(
+            FAT_TREE,
+            "aggs_per_pod",
+            Kind::Integer(1, 128, ""),
+            "required",
+            "Aggregation switches of a pod, `agg0` and on; every ToR of the pod has cables to each.",
+        ),
+        only(
+            FAT_TREE,
+            "cores",
+            Kind::Integer(1, 4096, ""),
+            "required",
+            "Cores, `core0` and on, a multiple of `aggs_per_pod`; the one of number c is joined to switch c modulo `aggs_per_pod` of each pod.",
+        ),
+        only(FAT_TREE, "hosts_per_tor", Kind::Integer(1, 1024, ""), "required", "Hosts on each ToR, `h0` and on."),
+        only(DRAGONFLY, "groups", Kind::Integer(2, 1024, ""), "required", "Number of groups."),
+        only(
+            DRAGONFLY,
+            "routers_per_group",
+            Kind::Integer(1, 128, ""),
+            "required",
+            "Routers of a group, all joined with all, `g0r0` and on.",
+        ),
+        only(
+            DRAGONFLY,
+            "hosts_per_router",
+            Kind::Integer(1, 128, ""),
+            "required",
+            "Hosts on each router, `h0` and on.",
+        ),
+        only(
+            DRAGONFLY,
+            "global_cables",
+            Kind::Integer(1, 128, ""),
+            "required",
+            "Cables of each router to other groups; all those of a group are a multiple of the other groups.",
+        ),
+        only(TREES, "bundle", Kind::Integer(1, 16, ""), "1", "Parallel cables between two switches."),
+        only(COUNTED, "host_gbps", RATE, "100", "Rate of the hosts' cables."),
+        only(TREES, "uplink_gbps", RATE, "`host_gbps`", "Rate of the cables between the two lower tiers of switches."),
+        only(FAT_TREE, "core_gbps", RATE, "`uplink_gbps`", "Rate of the cables to cores."),
+        only(DRAGONFLY, "local_gbps", RATE, "`host_gbps`", "Rate of the cables within a group."),
+        only(DRAGONFLY, "global_gbps", RATE, "`host_gbps`", "Rate of the cables between groups."),
+        only(COUNTED, "latency_us", LATENCY, "1", "Propagation time of every cable."),
+        only(COUNTED, "host_latency_us", LATENCY, "`latency_us`", "Propagation time of the hosts' cables."),
+        only(DRAGONFLY, "global_latency_us", LATENCY, "`latency_us`", "Propagation time of the cables between groups."),
+        only(COUNTED, "switch_latency_us", LATENCY, "0", "Time through a switch, on top of cables and queues."),
         only(&["graph"], "hosts", Kind::Names, "required", "Names of the hosts: 1 to 11 letters, digits, `.` or `_`."),
         only(&["graph"], "switches", Kind::Names, "required", "Names of the switches."),
         only(&["graph"], "link", Kind::Tables, "required", "The cables; see `[[topology.link]]`."),
@@ -195,7 +242,7 @@ pub static WORKLOAD: Section = Section {
             "file",
             Kind::Text,
             "required",
-            "A `.cm` file without triggers; a relative path starts at the scenario's folder.",
+            "A `.cm` file; a relative path starts at the scenario's folder.",
         ),
         field(
             "payload",

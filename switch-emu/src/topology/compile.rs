@@ -113,7 +113,7 @@ fn hosts(network: &Network) -> Vec<Host> {
         let [_, high, middle, low] = id.to_be_bytes();
         Host {
             name: name.clone(),
-            v4: Ipv4Addr::new(10, high, middle, low),
+            v4: v4(index),
             v6: Ipv6Addr::new(0xfd53, 0x5052, 0x4159, 0, 0, 0, (id >> 16) as u16, id as u16),
             // Locally administered, unicast.
             mac: [0x02, 0x53, 0x50, high, middle, low],
@@ -122,11 +122,23 @@ fn hosts(network: &Network) -> Vec<Host> {
     network.hosts.iter().enumerate().map(host).collect()
 }
 
+/// The IPv4 address of a host.
+pub(crate) fn v4(host: usize) -> Ipv4Addr {
+    let [_, high, middle, low] = (host as u32 + 1).to_be_bytes();
+    Ipv4Addr::new(10, high, middle, low)
+}
+
 fn switches(network: &Network, seed: u64) -> Vec<Switch> {
-    let salt = |index: usize| mix(seed ^ mix(index as u64 + 1)) as u32;
-    let switch =
-        |(index, switch): (usize, &super::NetworkSwitch)| Switch { name: switch.name.clone(), salt: salt(index) };
+    let switch = |(index, switch): (usize, &super::NetworkSwitch)| Switch {
+        name: switch.name.clone(),
+        salt: salt(seed, index),
+    };
     network.switches.iter().enumerate().map(switch).collect()
+}
+
+/// The salt of a switch's path hash.
+pub(crate) fn salt(seed: u64, switch: usize) -> u32 {
+    mix(seed ^ mix(switch as u64 + 1)) as u32
 }
 
 /// A bijection that spreads every input bit over the output (the finaliser of SplitMix64).

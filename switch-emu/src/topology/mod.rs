@@ -4,15 +4,19 @@
 //! [`Fabric`](crate::fabric::Fabric) that the switch program and the simulator run.
 
 mod compile;
+mod dragonfly;
 mod event;
+mod fat_tree;
 mod leaf_spine;
 mod network;
 mod routes;
 mod topo_file;
 
-pub(crate) use compile::mix;
+pub(crate) use compile::{mix, salt, v4};
 pub use compile::{CompileError, Compiled, compile, epoch_starts, preload};
+pub use dragonfly::Dragonfly;
 pub use event::{LinkAction, LinkEvent, changes, known_down};
+pub use fat_tree::FatTree;
 pub use leaf_spine::LeafSpine;
 pub use network::{Link, Network, NetworkError, NetworkSwitch};
 pub use routes::{Routes, groups, hops};

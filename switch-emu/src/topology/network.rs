@@ -26,6 +26,8 @@ pub struct Link {
     pub rate_bps: u64,
     /// Propagation time in ps.
     pub latency_ps: u64,
+    /// What routing counts it as; 1 makes shortest paths those with the fewest links.
+    pub cost: u32,
 }
 
 /// Hosts, switches and links. Links come in pairs: `2k` and `2k + 1` are the two directions of cable `k`.
@@ -108,7 +110,7 @@ impl Network {
                 self.host_links[host].push(self.links.len() as u32);
             }
             let name = format!("{}->{}{suffix}", self.node_name(from), self.node_name(to));
-            self.links.push(Link { name, from, to, rate_bps, latency_ps });
+            self.links.push(Link { name, from, to, rate_bps, latency_ps, cost: 1 });
         }
     }
 

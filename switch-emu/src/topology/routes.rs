@@ -1,6 +1,7 @@
 //! Equal-cost shortest paths.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use super::Network;
 use crate::fabric::Node;
@@ -42,7 +43,9 @@ impl Routes {
             for distance in &distances {
                 let nearer = |index: &&usize| match network.links[**index].to {
                     Node::Host(_) => false,
-                    Node::Switch(to) => distance[to] != FAR && distance[to] + 1 == distance[switch],
+                    Node::Switch(to) => {
+                        distance[to] != FAR && distance[to] + network.links[**index].cost == distance[switch]
+                    }
                 };
                 routes.members.extend(links.iter().filter(nearer).map(|link| *link as u32));
                 routes.first.push(routes.members.len() as u32);
@@ -71,18 +74,21 @@ impl Routes {
 
 const FAR: u32 = u32::MAX;
 
-/// Hops between switches from every one to `leaf`.
+/// Costs of the cheapest paths from every switch to `leaf`.
 fn distances(network: &Network, leaf: usize, into: &[Vec<usize>]) -> Vec<u32> {
     let mut distance = vec![FAR; network.switches.len()];
-    let mut queue = VecDeque::from([leaf]);
+    let mut queue = BinaryHeap::from([(Reverse(0), leaf)]);
     distance[leaf] = 0;
-    while let Some(switch) = queue.pop_front() {
-        for index in &into[switch] {
-            if let Node::Switch(from) = network.links[*index].from
-                && distance[from] == FAR
-            {
-                distance[from] = distance[switch] + 1;
-                queue.push_back(from);
+    while let Some((Reverse(cost), switch)) = queue.pop() {
+        if cost > distance[switch] {
+            continue;
+        }
+        for link in into[switch].iter().map(|index| &network.links[*index]) {
+            let Node::Switch(from) = link.from else { continue };
+            let over = cost.saturating_add(link.cost);
+            if over < distance[from] {
+                distance[from] = over;
+                queue.push((Reverse(over), from));
             }
         }
     }
