@@ -210,6 +210,11 @@ impl PortConfig {
         }
     }
 
+    /// Replaces the first state, for callers that apply changes when their time comes.
+    pub fn set(&mut self, rate_bps: u64, condition: &Condition) {
+        self.states[0] = self.state(rate_bps, condition);
+    }
+
     fn state(&self, line_bps: u64, condition: &Condition) -> PortState {
         let bps = (u128::from(line_bps) * u128::from(condition.rate_ppm) / 1_000_000) as u64;
         let bps = u128::from(bps.clamp(MIN_RATE_BPS, MAX_RATE_BPS));

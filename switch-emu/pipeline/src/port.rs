@@ -95,6 +95,20 @@ impl PortConfig {
         Ok(())
     }
 
+    /// Takes a frame of `len` bytes over the link alone, which whoever sends has queued by other rules: a host's own.
+    #[inline(always)]
+    pub fn carry<C: Word>(&self, t_ps: u64, len: u32, random: u64, counters: &PortCounters<C>) -> Result<(), Cause> {
+        let link = self.condition(t_ps);
+        link.check(t_ps, counters)?;
+        if ((random >> 32) as u32) < link.loss {
+            counters.link_drop(&counters.drops_random, t_ps);
+            return Err(Cause::Random);
+        }
+        counters.frames.add(1);
+        counters.bytes.add(u64::from(len));
+        Ok(())
+    }
+
     /// Finds the frame's place, marks, trims or refuses it; returns the time until it has left.
     #[inline(always)]
     fn enqueue<Q: Queues, C: Word>(
@@ -192,5 +206,11 @@ impl Condition {
 /// The port's share of a frame's random bits.
 #[inline(always)]
 pub fn random(frame: &Frame, port: u32, seed: u64) -> u64 {
-    hash::mix(frame.random ^ seed ^ u64::from(port).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    share(frame.random, port, seed)
+}
+
+/// As [`random`], of a frame's own share.
+#[inline(always)]
+pub fn share(random: u64, port: u32, seed: u64) -> u64 {
+    hash::mix(random ^ seed ^ u64::from(port).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

@@ -3,7 +3,13 @@
 //! [`simulate`] takes a [`SimSpec`] through `spray-core`'s senders and receivers and `spray-pipeline`'s ports, one
 //! event for each frame and link. The same spec gives the same outcome to the byte.
 
+mod arena;
+mod engine;
+mod hosts;
+mod sample;
 mod spec;
+mod tables;
+mod wheel;
 
 pub use spec::{
     FlowOutcome, FrameBytes, PortOutcome, PortSamples, SimError, SimFlow, SimOutcome, SimSpec, Start, Trigger,
@@ -14,6 +20,5 @@ pub use spec::{
 /// # Errors
 /// [`SimError`] when the spec contradicts itself. Flows that do not complete are no error: the outcome says so.
 pub fn simulate(spec: &SimSpec<'_>) -> Result<SimOutcome, SimError> {
-    let _ = spec;
-    Ok(SimOutcome::default())
+    Ok(engine::Engine::new(spec)?.run())
 }

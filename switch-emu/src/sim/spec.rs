@@ -118,6 +118,8 @@ pub struct SimOutcome {
     pub frames_sent: u64,
     /// Frames that hosts took from it.
     pub frames_delivered: u64,
+    /// Frames that links, switches and full queues dropped.
+    pub frames_dropped: u64,
     /// Frames under way when the run ended.
     pub frames_in_flight: u64,
 }

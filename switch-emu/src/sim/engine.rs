@@ -1,0 +1,545 @@
+//! The loop: takes events in order and lets hosts and switches act.
+
+use std::collections::VecDeque;
+
+use spray_core::flow::{Arrival, Transmit};
+use spray_core::link::HostLink;
+use spray_core::rng::stream;
+use spray_pipeline::frame::digest;
+use spray_wire::{self as wire, ProbeAck};
+
+use super::arena::{Arena, Body, Kind, Slot, Turn, key, time_ps};
+use super::hosts::{Connection, End, Ends, Host, Log, Way};
+use super::sample::Sampler;
+use super::spec::{FlowOutcome, PortOutcome, SimError, SimOutcome, SimSpec, Start, Trigger};
+use super::tables::Switches;
+use super::wheel::Wheel;
+
+/// A run under way.
+pub(super) struct Engine<'a> {
+    spec: &'a SimSpec<'a>,
+    now_ps: u64,
+    wheel: Wheel,
+    arena: Arena,
+    pub(super) switches: Switches,
+    pub(super) hosts: Vec<Host>,
+    pub(super) connections: Vec<Connection>,
+    log: Log,
+    triggers: Vec<Waiting>,
+    sampler: Sampler,
+    /// When a link changes or a sample is due.
+    next_special_ps: u64,
+    /// Flows that neither ended nor failed.
+    open: usize,
+    pub(super) frames_sent: u64,
+    pub(super) frames_delivered: u64,
+}
+
+/// A trigger, and the flows that wait for it, the next one last.
+struct Waiting {
+    kind: Trigger,
+    pulls: u32,
+    flows: Vec<u32>,
+}
+
+impl<'a> Engine<'a> {
+    pub(super) fn new(spec: &'a SimSpec<'a>) -> Result<Self, SimError> {
+        check(spec)?;
+        let switches = Switches::new(spec);
+        let hosts: Vec<_> = (0..spec.network.hosts.len()).map(|host| host_of(spec, &switches, host)).collect();
+        let connections: Vec<_> = spec.flows.iter().map(|flow| connection(flow.src, flow.dst, &switches)).collect();
+        let fastest = hosts.iter().map(|host| switches.ports[host.port as usize].rate_bps).max().unwrap_or(1);
+        let (shift, buckets) = geometry(hosts.len(), fastest);
+        let mut engine = Self {
+            spec,
+            now_ps: 0,
+            wheel: Wheel::new(shift, buckets),
+            arena: Arena::new(0),
+            next_special_ps: 0,
+            sampler: Sampler::new(spec, switches.ports.len()),
+            switches,
+            hosts,
+            connections,
+            log: Log::default(),
+            triggers: spec.triggers.iter().map(|kind| Waiting { kind: *kind, pulls: 0, flows: Vec::new() }).collect(),
+            open: spec.flows.len(),
+            frames_sent: 0,
+            frames_delivered: 0,
+        };
+        for (flow, setting) in spec.flows.iter().enumerate() {
+            match setting.start {
+                Start::At(at_ps) => engine.schedule(at_ps, Turn::Start, Kind::Start, flow as u32),
+                Start::On(trigger) => engine.triggers[trigger].flows.push(flow as u32),
+            }
+        }
+        engine.triggers.iter_mut().for_each(|waiting| waiting.flows.reverse());
+        Ok(engine)
+    }
+
+    /// Runs to the end, and says what was found.
+    pub(super) fn run(mut self) -> SimOutcome {
+        self.special(0);
+        while self.open > 0
+            && let Some((key, slot)) = self.wheel.pop(&mut self.arena.slots)
+        {
+            self.now_ps = time_ps(key);
+            if self.now_ps >= self.next_special_ps && !self.special_until(self.now_ps) {
+                self.wheel.insert(&mut self.arena.slots, slot);
+                break;
+            }
+            self.handle(slot);
+        }
+        self.outcome()
+    }
+
+    #[inline]
+    fn handle(&mut self, index: u32) {
+        let slot = &mut self.arena.slots[index as usize];
+        match slot.kind {
+            Kind::AtSwitch => match self.switches.forward(slot) {
+                Ok(()) => self.wheel.insert(&mut self.arena.slots, index),
+                Err(_) => self.arena.give_back(index),
+            },
+            Kind::AtHost => self.arrive(index),
+            Kind::Transmit => {
+                let host = slot.place;
+                self.arena.give_back(index);
+                self.hosts[host as usize].armed = false;
+                self.turn(host);
+            }
+            Kind::SenderTimer => self.sender_timer(index),
+            Kind::ReceiverTimer => self.receiver_timer(index),
+            Kind::Start => {
+                let flow = slot.connection;
+                self.arena.give_back(index);
+                self.start(flow);
+            }
+            Kind::Free => {}
+        }
+    }
+
+    /// A frame reaches its host.
+    #[inline]
+    fn arrive(&mut self, index: u32) {
+        let slot = self.arena.slots[index as usize];
+        let body = self.arena.bodies[index as usize];
+        self.arena.give_back(index);
+        self.frames_delivered += 1;
+        let connection = slot.connection;
+        let Some(ends) = self.connections[connection as usize].ends.as_deref_mut() else { return };
+        self.log.flow = connection;
+        let now_ps = self.now_ps;
+        let (hops, marked) = (wire::INITIAL_TTL - slot.ttl, slot.ecn == ECN_CE);
+        match body {
+            Body::Data(data) => {
+                let whole =
+                    ends.on_data(now_ps, &Arrival { data, port: slot.port, marked, hops, trimmed: slot.trimmed });
+                if whole {
+                    self.received(connection);
+                }
+                self.after_receiver(connection);
+            }
+            Body::Ack(ack) => {
+                ends.sender.on_ack(now_ps, &ack, &mut self.log);
+                self.after_sender(connection);
+            }
+            Body::Nack(nack) => {
+                ends.sender.on_nack(now_ps, &nack, &mut self.log);
+                self.after_sender(connection);
+            }
+            Body::Probe(probe) => {
+                let (token, timestamp_ps) = (probe.token, probe.timestamp_ps);
+                let answer = ProbeAck { token, timestamp_ps, ev: slot.port, hops, marked };
+                self.send_control(connection, 1, slot.port, self.spec.frames.probe, Body::ProbeAck(answer));
+            }
+            Body::ProbeAck(answer) => {
+                ends.sender.on_probe_ack(now_ps, &answer, &mut self.log);
+                self.after_sender(connection);
+            }
+        }
+    }
+
+    /// Everything that may follow from an event of a receiver.
+    #[inline]
+    fn after_receiver(&mut self, connection: u32) {
+        let now_ps = self.now_ps;
+        let frames = self.spec.frames;
+        while let Some(nack) = self.ends(connection).and_then(|ends| ends.receiver.poll_nack()) {
+            self.send_control(connection, 1, nack.ev, frames.nack, Body::Nack(nack));
+        }
+        while let Some(ack) = self.ends(connection).and_then(|ends| ends.receiver.poll_ack(now_ps)) {
+            self.send_control(connection, 1, ack.ev, frames.ack, Body::Ack(ack));
+        }
+        let Some(at_ps) = self.ends(connection).and_then(|ends| ends.receiver.poll_timeout()) else { return };
+        if at_ps < self.connections[connection as usize].receiver_timer_ps {
+            self.connections[connection as usize].receiver_timer_ps = at_ps;
+            self.schedule(at_ps, Turn::Timer, Kind::ReceiverTimer, connection);
+        }
+    }
+
+    /// Everything that may follow from an event of a sender.
+    #[inline]
+    fn after_sender(&mut self, connection: u32) {
+        let Some(ends) = self.ends(connection) else { return };
+        match ends.poll_end() {
+            End::None => {}
+            End::Delivered => return self.delivered(connection),
+            End::Failed => return self.failed(connection),
+        }
+        let entry = &mut self.connections[connection as usize];
+        let host = entry.src;
+        if !std::mem::replace(&mut entry.ready, true) {
+            self.hosts[host as usize].ready.push_back(connection);
+        }
+        self.arm_sender(connection);
+        if !self.hosts[host as usize].armed {
+            self.turn(host);
+        }
+    }
+
+    /// Makes sure that the sender's timer is among the events in time.
+    #[inline]
+    fn arm_sender(&mut self, connection: u32) {
+        let now_ps = self.now_ps;
+        let entry = &mut self.connections[connection as usize];
+        let Some(ends) = entry.ends.as_deref() else { return };
+        let Some(at_ps) = ends.sender.poll_timeout() else { return };
+        if at_ps >= entry.sender_timer_ps {
+            return;
+        }
+        let at_ps = match at_ps {
+            // What it is due for is a turn to send, which it waits for, or nothing that can be done yet.
+            due if due <= now_ps && entry.ready => return,
+            due if due <= now_ps => now_ps + STUCK_PS,
+            later => later,
+        };
+        if at_ps < entry.sender_timer_ps {
+            entry.sender_timer_ps = at_ps;
+            self.schedule(at_ps, Turn::Timer, Kind::SenderTimer, connection);
+        }
+    }
+
+    /// A host's link may be free: sends the next data packet, and asks for another turn.
+    fn turn(&mut self, host: u32) {
+        let now_ps = self.now_ps;
+        let free_ps = self.hosts[host as usize].link.free_ps();
+        if free_ps <= now_ps {
+            self.transmit(host);
+        }
+        let entry = &mut self.hosts[host as usize];
+        if !entry.ready.is_empty() && !entry.armed {
+            entry.armed = true;
+            let at_ps = entry.link.free_ps().max(now_ps);
+            let slot = Slot { key: key(at_ps, Turn::Transmit), kind: Kind::Transmit, place: host, ..Slot::EMPTY };
+            self.insert(slot);
+        }
+    }
+
+    /// Sends the next data packet of the connections whose turn it is.
+    #[inline]
+    fn transmit(&mut self, host: u32) {
+        let now_ps = self.now_ps;
+        while let Some(connection) = self.hosts[host as usize].ready.pop_front() {
+            let entry = &mut self.connections[connection as usize];
+            let Some(ends) = entry.ends.as_deref_mut() else {
+                entry.ready = false;
+                continue;
+            };
+            self.log.flow = connection;
+            let rng = &mut self.hosts[host as usize].rng;
+            let transmit = ends.sender.poll_transmit(now_ps, rng, &mut self.log);
+            entry.ready = transmit.is_some();
+            let evs = entry.evs;
+            if transmit.is_some() {
+                self.hosts[host as usize].ready.push_back(connection);
+            }
+            self.arm_sender(connection);
+            match transmit {
+                None => {}
+                Some(Transmit::Probe { probe, ev }) => {
+                    let port = wire::ev_port(ev, evs);
+                    self.send_control(connection, 0, port, self.spec.frames.probe, Body::Probe(probe));
+                }
+                Some(Transmit::Data { data, ev }) => {
+                    let port = wire::ev_port(ev, evs);
+                    let len = u32::from(data.payload_bytes) + self.connections[connection as usize].header_bytes;
+                    let trimmable = data.payload_bytes > 0;
+                    let slot = Slot { port, len, trimmable, ecn: ECN_ECT0, ..Slot::EMPTY };
+                    return self.send(connection, 0, slot, Body::Data(data));
+                }
+            }
+        }
+    }
+
+    /// Sends a frame of the control class.
+    #[inline]
+    fn send_control(&mut self, connection: u32, way: usize, port: u16, len: u32, body: Body) {
+        self.send(connection, way, Slot { port, len, control: true, ..Slot::EMPTY }, body);
+    }
+
+    /// Puts a frame on its host's link, behind the one in progress.
+    #[inline]
+    fn send(&mut self, connection: u32, way: usize, slot: Slot, body: Body) {
+        let now_ps = self.now_ps;
+        let entry = &self.connections[connection as usize];
+        let from = if way == 0 { entry.src } else { entry.dst };
+        let Way { addresses, last_port, leaf } = entry.ways[way];
+        let host = &mut self.hosts[from as usize];
+        let at_ps = host.link.send(now_ps, u64::from(slot.len));
+        let (port, place) = (host.port, host.switch);
+        self.frames_sent += 1;
+        let random = self.frames_sent;
+        if self.switches.leave_host(port, now_ps, slot.len, random).is_err() {
+            return;
+        }
+        let slot = Slot {
+            key: key(at_ps, Turn::Arrival),
+            flow: digest(addresses, u32::from(slot.port) << 16 | u32::from(wire::UDP_PORT)),
+            random,
+            place,
+            connection,
+            last_port,
+            leaf,
+            ttl: wire::INITIAL_TTL,
+            kind: Kind::AtSwitch,
+            ..slot
+        };
+        let index = self.insert(slot);
+        self.arena.bodies[index as usize] = body;
+    }
+
+    fn sender_timer(&mut self, index: u32) {
+        let (connection, at_ps) = self.timer(index);
+        let entry = &mut self.connections[connection as usize];
+        if entry.sender_timer_ps != at_ps {
+            return;
+        }
+        entry.sender_timer_ps = u64::MAX;
+        let Some(ends) = entry.ends.as_deref_mut() else { return };
+        self.log.flow = connection;
+        if ends.sender.poll_timeout().is_some_and(|due_ps| due_ps <= at_ps) {
+            ends.sender.on_timeout(at_ps, &mut self.log);
+            self.after_sender(connection);
+        } else {
+            self.arm_sender(connection);
+        }
+    }
+
+    fn receiver_timer(&mut self, index: u32) {
+        let (connection, at_ps) = self.timer(index);
+        let entry = &mut self.connections[connection as usize];
+        if entry.receiver_timer_ps != at_ps {
+            return;
+        }
+        entry.receiver_timer_ps = u64::MAX;
+        let Some(ends) = entry.ends.as_deref_mut() else { return };
+        ends.receiver.on_timeout(at_ps);
+        self.after_receiver(connection);
+    }
+
+    fn timer(&mut self, index: u32) -> (u32, u64) {
+        let slot = &self.arena.slots[index as usize];
+        let (connection, at_ps) = (slot.connection, time_ps(slot.key));
+        self.arena.give_back(index);
+        (connection, at_ps)
+    }
+
+    fn start(&mut self, flow: u32) {
+        let setting = &self.spec.flows[flow as usize];
+        let config = (self.spec.flow_config)(setting.src, setting.dst);
+        let ends = Ends::new(&config, setting.bytes, &mut self.hosts[setting.src].rng);
+        let entry = &mut self.connections[flow as usize];
+        entry.header_bytes = config.header_bytes;
+        entry.evs = config.path.evs;
+        entry.ends = Some(Box::new(ends));
+        entry.outcome.started_ps = Some(self.now_ps);
+        self.after_sender(flow);
+    }
+
+    /// The receiver has every byte.
+    fn received(&mut self, flow: u32) {
+        self.connections[flow as usize].outcome.received_ps = Some(self.now_ps);
+        if let Some(trigger) = self.spec.flows[flow as usize].on_received {
+            self.pull(trigger);
+        }
+    }
+
+    /// The sender has every acknowledgement, so that the receiver has every byte.
+    fn delivered(&mut self, flow: u32) {
+        self.connections[flow as usize].outcome.acked_ps = Some(self.now_ps);
+        self.end(flow);
+        if let Some(trigger) = self.spec.flows[flow as usize].on_sent {
+            self.pull(trigger);
+        }
+    }
+
+    fn failed(&mut self, flow: u32) {
+        self.connections[flow as usize].outcome.failed = true;
+        self.end(flow);
+    }
+
+    /// Takes leave of a connection; frames that are still under way find nobody.
+    fn end(&mut self, flow: u32) {
+        let entry = &mut self.connections[flow as usize];
+        if let Some(ends) = entry.ends.take() {
+            entry.outcome.sender = *ends.sender.stats();
+            entry.outcome.receiver = *ends.receiver.stats();
+            self.sampler.on_end(entry.outcome.receiver.bytes);
+        }
+        self.open -= 1;
+    }
+
+    fn pull(&mut self, trigger: usize) {
+        let waiting = &mut self.triggers[trigger];
+        waiting.pulls += 1;
+        let starts = match waiting.kind {
+            Trigger::Oneshot if waiting.pulls == 1 => waiting.flows.len(),
+            Trigger::Barrier(count) if waiting.pulls == count => waiting.flows.len(),
+            Trigger::Multishot => waiting.flows.len().min(1),
+            Trigger::Oneshot | Trigger::Barrier(_) => 0,
+        };
+        for _ in 0..starts {
+            if let Some(flow) = self.triggers[trigger].flows.pop() {
+                self.schedule(self.now_ps, Turn::Start, Kind::Start, flow);
+            }
+        }
+    }
+
+    /// Does what is due at certain times up to `now_ps`; `false` when the run's time is over.
+    #[cold]
+    fn special_until(&mut self, now_ps: u64) -> bool {
+        while self.next_special_ps <= now_ps {
+            if self.next_special_ps >= self.spec.until_ps {
+                self.now_ps = self.spec.until_ps;
+                return false;
+            }
+            self.special(self.next_special_ps);
+        }
+        true
+    }
+
+    fn special(&mut self, at_ps: u64) {
+        for (port, state) in self.switches.change(at_ps) {
+            if let Some(host) = (port as usize).checked_sub(self.switches.ports.len() - self.hosts.len()) {
+                let rate = u128::from(self.switches.ports[port as usize].rate_bps) * u128::from(state.rate_ppm);
+                self.hosts[host].link.set_rate((rate / 1_000_000) as u64);
+            }
+        }
+        self.sampler.look(at_ps, &self.switches, &self.hosts, &self.connections);
+        self.next_special_ps =
+            self.switches.next_change_ps().min(self.sampler.next_ps()).min(self.spec.until_ps.max(at_ps + 1));
+    }
+
+    #[inline]
+    fn ends(&mut self, connection: u32) -> Option<&mut Ends> {
+        self.connections[connection as usize].ends.as_deref_mut()
+    }
+
+    fn schedule(&mut self, at_ps: u64, turn: Turn, kind: Kind, connection: u32) {
+        self.insert(Slot { key: key(at_ps, turn), kind, connection, ..Slot::EMPTY });
+    }
+
+    #[inline]
+    fn insert(&mut self, slot: Slot) -> u32 {
+        let index = self.arena.take(slot);
+        self.wheel.insert(&mut self.arena.slots, index);
+        index
+    }
+
+    /// Gathers the figures, and asserts that no frame got lost in the simulator itself.
+    fn outcome(mut self) -> SimOutcome {
+        let mut frames_in_flight = 0;
+        while let Some((_, slot)) = self.wheel.pop(&mut self.arena.slots) {
+            frames_in_flight += u64::from(self.arena.slots[slot as usize].is_frame());
+        }
+        for entry in &mut self.connections {
+            if let Some(ends) = entry.ends.take() {
+                entry.outcome.sender = *ends.sender.stats();
+                entry.outcome.receiver = *ends.receiver.stats();
+            }
+        }
+        let ports = self.switches.outcome(self.spec.network, &self.sampler);
+        let crossed: u64 = ports.iter().map(|port| port.counters.frames).sum();
+        let dropped: u64 = ports.iter().map(dropped).sum::<u64>() + self.switches.no_route;
+        let ends = self.frames_delivered + dropped + frames_in_flight;
+        assert_eq!(self.frames_sent, ends, "frames sent are delivered, dropped or in flight");
+        let (samples, delivered) = self.sampler.finish();
+        SimOutcome {
+            flows: self.connections.iter().map(|entry| entry.outcome).collect(),
+            ports,
+            samples,
+            delivered,
+            events: self.log.events,
+            end_ps: self.now_ps,
+            packet_hops: crossed,
+            frames_sent: self.frames_sent,
+            frames_delivered: self.frames_delivered,
+            frames_dropped: dropped,
+            frames_in_flight,
+        }
+    }
+}
+
+fn dropped(port: &PortOutcome) -> u64 {
+    let counters = &port.counters;
+    counters.drops_queue + counters.drops_link + counters.drops_random + counters.drops_ttl
+}
+
+fn check(spec: &SimSpec<'_>) -> Result<(), SimError> {
+    let hosts = spec.network.hosts.len();
+    let triggers = spec.triggers.len();
+    for (flow, setting) in spec.flows.iter().enumerate() {
+        if setting.src == setting.dst || setting.src >= hosts || setting.dst >= hosts {
+            return Err(SimError::Hosts { flow, src: setting.src, dst: setting.dst, hosts });
+        }
+        let start = if let Start::On(trigger) = setting.start { Some(trigger) } else { None };
+        for trigger in [start, setting.on_sent, setting.on_received].into_iter().flatten() {
+            if trigger >= triggers {
+                return Err(SimError::Trigger { flow, trigger, triggers });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn host_of(spec: &SimSpec<'_>, switches: &Switches, host: usize) -> Host {
+    let uplink = spec.network.uplink(host);
+    let link = &spec.network.links[uplink];
+    Host {
+        link: HostLink::new(link.rate_bps, link.latency_ps),
+        port: switches.port_of_link[uplink],
+        switch: spec.network.leaf_of(host) as u32,
+        ready: VecDeque::new(),
+        armed: false,
+        rng: stream(spec.seed, host as u64),
+    }
+}
+
+fn connection(src: usize, dst: usize, switches: &Switches) -> Connection {
+    Connection {
+        src: src as u32,
+        dst: dst as u32,
+        ways: [Way::new(src, dst, switches.last[dst]), Way::new(dst, src, switches.last[src])],
+        header_bytes: 0,
+        evs: 1,
+        ends: None,
+        ready: false,
+        sender_timer_ps: u64::MAX,
+        receiver_timer_ps: u64::MAX,
+        outcome: FlowOutcome::default(),
+    }
+}
+
+/// The wheel's bucket width and count as powers of two: one or two events a bucket when every host is busy.
+fn geometry(hosts: usize, rate_bps: u64) -> (u32, u32) {
+    // Nine events for each full packet of 4 KiB, in keys of a quarter ps.
+    let packet_ps = 8_000_000_000_000u64 * 4096 / rate_bps.max(1);
+    let width = (4 * packet_ps / (9 * hosts as u64)).max(1);
+    (63 - width.leading_zeros(), 16)
+}
+
+const ECN_ECT0: u8 = wire::Ecn::Ect0 as u8;
+const ECN_CE: u8 = wire::Ecn::Ce as u8;
+
+/// A sender whose time has come but that has nothing to do or send is asked again after 1 us rather than at once, for ever.
+const STUCK_PS: u64 = 1_000_000;
