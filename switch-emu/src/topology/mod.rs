@@ -6,6 +6,7 @@
 mod compile;
 mod dragonfly;
 mod event;
+mod failures;
 mod fat_tree;
 mod leaf_spine;
 mod network;
@@ -16,6 +17,7 @@ pub(crate) use compile::{mix, salt, v4};
 pub use compile::{CompileError, Compiled, compile, epoch_starts, preload};
 pub use dragonfly::Dragonfly;
 pub use event::{LinkAction, LinkEvent, changes, known_down};
+pub use failures::{FailureContext, FailureError, FailureFile};
 pub use fat_tree::FatTree;
 pub use leaf_spine::LeafSpine;
 pub use network::{Link, Network, NetworkError, NetworkSwitch};
