@@ -18,19 +18,18 @@ pub fn groups(network: &Network, usable: impl Fn(usize) -> bool) -> Vec<Vec<Vec<
             out[from].push(index);
         }
     }
-    let mut groups = vec![vec![Vec::new(); network.hosts.len()]; network.switches.len()];
-    for host in 0..network.hosts.len() {
-        let distance = distances(network, host, &into, &out);
-        for (switch, links) in out.iter().enumerate() {
-            let Some(own) = distance[switch] else { continue };
-            let nearer = |index: &&usize| match network.links[**index].to {
-                Node::Host(to) => to == host && own == 0,
-                Node::Switch(to) => own > 0 && distance[to] == Some(own - 1),
-            };
-            groups[switch][host] = links.iter().filter(nearer).copied().collect();
-        }
-    }
-    groups
+    let distances: Vec<_> = (0..network.hosts.len()).map(|host| distances(network, host, &into, &out)).collect();
+    let group = |switch: usize, host: usize| -> Vec<usize> {
+        let distance = &distances[host];
+        let Some(own) = distance[switch] else { return Vec::new() };
+        let nearer = |index: &&usize| match network.links[**index].to {
+            Node::Host(to) => to == host && own == 0,
+            Node::Switch(to) => own > 0 && distance[to] == Some(own - 1),
+        };
+        out[switch].iter().filter(nearer).copied().collect()
+    };
+    let of_switch = |switch| (0..network.hosts.len()).map(|host| group(switch, host)).collect();
+    (0..network.switches.len()).map(of_switch).collect()
 }
 
 /// Switch-to-switch hops from every switch to the one that `host` hangs on.
