@@ -84,9 +84,9 @@ pub fn is_ours(packet: &mut impl Packet) -> bool {
     }
 }
 
-/// Looks at a frame; `now_ps` stands in for a virtual time of 0.
+/// Looks at a frame; `now_ps` is asked for what stands in for a virtual time of 0.
 #[inline(always)]
-pub fn parse(packet: &mut impl Packet, now_ps: u64) -> Parsed {
+pub fn parse(packet: &mut impl Packet, now_ps: impl FnOnce() -> u64) -> Parsed {
     let len = packet.len();
     let Some(head) = packet.head::<PORTS_V4>() else { return Parsed::Foreign };
     match u16_at(head, view::ETHERTYPE) {
@@ -121,7 +121,7 @@ fn ours_v6(head: &[u8; PORTS_V6]) -> bool {
 }
 
 #[inline(always)]
-fn parse_v4(head: &mut [u8; MIN_V4], len: u32, now_ps: u64) -> Parsed {
+fn parse_v4(head: &mut [u8; MIN_V4], len: u32, now_ps: impl FnOnce() -> u64) -> Parsed {
     let class = head[v4::TOS];
     let total = u32::from(u16_at(head, v4::TOTAL_LENGTH));
     let lengths = Lengths { len, datagram: total.wrapping_sub(20), end: total + view::ETHERNET_BYTES as u32 };
@@ -135,7 +135,7 @@ fn parse_v4(head: &mut [u8; MIN_V4], len: u32, now_ps: u64) -> Parsed {
 }
 
 #[inline(always)]
-fn parse_v6(head: &mut [u8; MIN_V6], len: u32, now_ps: u64) -> Parsed {
+fn parse_v6(head: &mut [u8; MIN_V6], len: u32, now_ps: impl FnOnce() -> u64) -> Parsed {
     let class = (u16_at(head, v6::VERSION_CLASS) >> 4) as u8;
     let payload = u32::from(u16_at(head, v6::PAYLOAD_LENGTH));
     let lengths = Lengths { len, datagram: payload, end: payload + v6::UDP as u32 };
@@ -173,7 +173,7 @@ fn finish<const N: usize>(
     ttl: u8,
     destination: [u8; 16],
     addresses: u64,
-    now_ps: u64,
+    now_ps: impl FnOnce() -> u64,
 ) -> Parsed {
     let ours = view::udp_payload_offset(v6);
     if head[ours] != VERSION {
@@ -187,7 +187,7 @@ fn finish<const N: usize>(
         return Parsed::Malformed;
     }
     let stamp_ps = u64_at(head, view::virtual_time_offset(v6));
-    let time_ps = if stamp_ps == 0 { now_ps } else { stamp_ps };
+    let time_ps = if stamp_ps == 0 { now_ps() } else { stamp_ps };
     let ports = u64::from(u32_at(head, view::udp_src_port_offset(v6)));
     let dscp = class >> 2;
     Parsed::Ours(Frame {

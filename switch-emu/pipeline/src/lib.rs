@@ -88,9 +88,10 @@ pub trait Tables {
 
 /// Takes a frame that enters the chassis at switch `ingress` as far as it goes (SW-1).
 ///
-/// `now_ps` is the arrival time of frames whose virtual time is 0. The frame is written to only when it is redirected.
+/// `now_ps` is asked for the arrival time of a frame whose virtual time is 0. The frame is written to only when it is
+/// redirected.
 #[inline(always)]
-pub fn process<T: Tables>(tables: &T, packet: &mut impl Packet, ingress: u32, now_ps: u64) -> Verdict {
+pub fn process<T: Tables>(tables: &T, packet: &mut impl Packet, ingress: u32, now_ps: impl FnOnce() -> u64) -> Verdict {
     let Some(chassis) = tables.chassis() else { return Verdict::Pass };
     chassis.frames.add(1);
     let mut frame = match frame::parse(packet, now_ps) {

@@ -25,15 +25,29 @@ impl PortConfig {
         self.condition(t_ps).drain
     }
 
-    /// The last change before or at `t_ps`. Plain loads in a loop: a pointer into the table would have the kernel's
-    /// verifier follow every entry through the rest of the program.
+    /// The last change before or at `t_ps`.
+    ///
+    /// Loaded values only, no pointer into the table and no constants: the kernel's verifier follows every exit of the
+    /// loop through the rest of the program unless it cannot tell them apart.
     #[inline(always)]
     fn condition(&self, t_ps: u64) -> Condition {
         let healthy = &self.states[0];
-        let (units, before, since, ps_per_unit) = (healthy.slot_units, healthy.slot_units, 0, healthy.ps_per_unit);
-        let drain = Drain { shift: self.slot_shift & 63, units, before, since, ps_per_unit };
-        let (loss, flags) = (healthy.loss, healthy.flags);
-        let mut now = Condition { drain, loss, flags, flap_from_ps: 0, flap_period_ps: 0, flap_down_ps: 0 };
+        let mut now = Condition {
+            drain: Drain {
+                shift: self.slot_shift & 63,
+                units: healthy.slot_units,
+                before: healthy.slot_units,
+                since: healthy.at_ps,
+                ps_per_unit: healthy.ps_per_unit,
+                zero: healthy.zero,
+                pad: 0,
+            },
+            loss: healthy.loss,
+            flags: healthy.flags,
+            flap_from_ps: healthy.at_ps,
+            flap_period_ps: healthy.flap_period_ps,
+            flap_down_ps: healthy.flap_down_ps,
+        };
         for state in &self.states[1..] {
             if state.at_ps > t_ps {
                 break;
@@ -91,7 +105,7 @@ impl PortConfig {
     ) -> Result<u64, Cause> {
         let control = queues.control.locate(frame.time_ps, drain);
         let total = queues.total.locate(frame.time_ps, drain);
-        if total.stale {
+        if total.is_stale() {
             counters.stale.add(1);
         }
         if !frame.control {

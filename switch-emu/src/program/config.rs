@@ -115,9 +115,9 @@ impl Tables {
 }
 
 fn globals(fabric: &Fabric) -> Globals {
-    let mut epoch_from_ps = [u64::MAX; table::MAX_EPOCHS];
+    let mut epoch_from_ps = [table::NEVER; table::MAX_EPOCHS];
     for (slot, epoch) in epoch_from_ps.iter_mut().zip(&fabric.routes) {
-        *slot = epoch.valid_from_ps;
+        *slot = epoch.valid_from_ps.min(table::NEVER);
     }
     Globals {
         seed: fabric.seed,

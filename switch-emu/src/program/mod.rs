@@ -4,6 +4,7 @@
 //! [`SwitchProgram::attach`] for every interface that enters it, both from the network namespace of those interfaces.
 //! Dropping a program detaches it everywhere.
 
+mod bench;
 mod config;
 mod error;
 mod maps;
@@ -13,6 +14,7 @@ mod steer;
 mod switch;
 mod testing;
 
+pub use bench::{PerHop, bench_per_hop};
 pub use config::{ChassisSpec, DEFAULT_FRAME_BYTES, Tables};
 pub use error::ProgramError;
 pub use native::NativeSwitch;

@@ -39,7 +39,7 @@ impl NativeSwitch {
     /// Takes a frame that enters at switch `ingress` through the chassis; a redirected frame is changed in place and
     /// must be cut to the verdict's `trimmed_len`.
     pub fn process(&self, mut frame: &mut [u8], ingress: usize, now_ps: u64) -> Verdict {
-        spray_pipeline::process(self, &mut frame, ingress as u32, now_ps)
+        spray_pipeline::process(self, &mut frame, ingress as u32, || now_ps)
     }
 
     /// A port's counters.

@@ -214,6 +214,10 @@ impl SwitchProgram {
         Ok((testing::verdict(action, len, &before, &after, &self.outside)?, out))
     }
 
+    pub(super) fn object(&self) -> &Object {
+        &self.object
+    }
+
     /// The program's entry point, by name.
     pub(super) fn program(&self, name: &'static str) -> Result<ProgramMut<'_>, ProgramError> {
         self.object.progs_mut().find(|program| program.name() == name).ok_or(ProgramError::Missing(name))

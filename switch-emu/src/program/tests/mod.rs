@@ -81,3 +81,12 @@ fn programs_load() {
     let steer = SteerProgram::load().unwrap_or_else(|error| panic!("{error}"));
     println!("steer: {:?}", steer.info());
 }
+
+#[test]
+fn cost_per_hop() {
+    if loaded().is_none() {
+        return;
+    }
+    let cost = super::bench_per_hop(100_000).unwrap_or_else(|error| panic!("{error}"));
+    println!("{cost:?}: {:.0} ns per hop, {:.0} ns per further hop", cost.per_hop_ns(), cost.further_hop_ns());
+}
