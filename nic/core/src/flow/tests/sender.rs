@@ -405,6 +405,9 @@ fn every_lost_packet_cuts_the_window_by_its_bytes() {
     assert_eq!(rig.lost().0, packets);
     assert_eq!(rig.sender.in_flight_bytes(), 0);
     assert_eq!(rig.sender.window_bytes(), (window_bytes - packets * 1100).max(1100));
+    //= docs/specs/transport.md#TRN-2
+    let again = rig.poll(100 * US).unwrap();
+    assert!(again.psn == 0 && again.ack_now && again.retransmit, "in the middle of a message too");
 }
 
 #[test]
