@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod bench;
 mod campaign;
 mod demo;
 mod doctor;
@@ -21,7 +22,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::demo(&arguments),
         Command::Run(arguments) => demo::run(&arguments),
         Command::Clean => clean(),
-        Command::Bench(_) => Err(failure::Failure::refused("x")),
+        Command::Bench(args::Bench::Veth(arguments)) => bench::veth(&arguments),
         Command::Send(arguments) => transfer::send(&arguments),
         Command::Recv(arguments) => transfer::recv(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),

@@ -17,6 +17,7 @@ mod netns;
 mod registry;
 mod rig;
 mod sample;
+mod veth;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -25,6 +26,7 @@ use spray_core::path::BalancerKind;
 
 pub use error::RunError;
 pub use registry::{clean, leftovers};
+pub use veth::VethBench;
 
 use self::drive::{Goal, Report};
 use self::rig::Rig;
