@@ -7,6 +7,7 @@ use super::{
     ConnectionId,
     connection::{Connection, State},
     machine::Machine,
+    messages::Piece,
     service::KEEP_ALIVE,
 };
 
@@ -99,7 +100,8 @@ impl Machine {
             flow::Accept::New { place: false } | flow::Accept::Trimmed => {}
             flow::Accept::New { place: true } => {
                 let wire::Data { message, message_bytes, offset, timestamp_ps, .. } = data;
-                if !flow.inbox.place(message, message_bytes, offset, payload, timestamp_ps) {
+                let piece = Piece { message, message_bytes, offset, timestamp_ps, payload };
+                if !flow.inbox.place(&piece, &mut self.pool) {
                     self.stats.invalid += 1;
                 }
             }

@@ -17,6 +17,7 @@ use super::{
     deadlines::{Deadlines, NEVER},
     limit::RateLimit,
     log::Log,
+    messages::Pool,
     outlet::Outlet,
     table::Table,
 };
@@ -48,6 +49,7 @@ pub(crate) struct Machine {
     pub(crate) limit: RateLimit,
     pub(crate) stats: EndpointStats,
     pub(crate) log: Log,
+    pub(crate) pool: Pool,
     /// The time of the last event, which never goes back.
     pub(crate) clock_ps: u64,
     scheduled: BinaryHeap<Scheduled>,
@@ -68,6 +70,7 @@ impl Machine {
             limit: RateLimit::default(),
             stats: EndpointStats::default(),
             log: Log::new(config.event_log),
+            pool: Pool::default(),
             clock_ps: 0,
             scheduled: BinaryHeap::new(),
             schedules: 0,

@@ -239,6 +239,12 @@ impl<D: Device> Endpoint<D> {
         &self.link.device
     }
 
+    /// Gives a received message's bytes back for the next message to be received into: cheaper than fresh memory where messages are
+    /// large. Does nothing if other handles to the bytes exist.
+    pub fn recycle(&mut self, data: Bytes) {
+        self.machine.pool.put(data);
+    }
+
     /// What happened, oldest first, for a caller that says itself when it is done with a received message.
     pub(crate) fn next_event(&mut self) -> Option<EndpointEvent> {
         self.machine.events.pop_front()

@@ -144,3 +144,23 @@ fn a_small_device_stalls_but_loses_nothing() {
     assert!(rig.received(1)[0].2 == content(3, 300_000));
     rig.audit();
 }
+
+#[test]
+fn recycled_buffers_carry_no_old_bytes() {
+    let mut rig = Rig::new(2, false, Mode::Real, rough());
+    let connection = rig.connect(0, 1);
+    for seed in 0..12 {
+        let sent = content(seed, 100_000 - seed * 2_000);
+        rig.endpoints[0].send(connection, sent.clone()).unwrap();
+        assert!(rig.run(50 * US, 500 * MS, |rig| rig.delivered(0) == seed + 1));
+        let events = std::mem::take(&mut rig.events[1]);
+        let data = events.into_iter().find_map(|event| match event {
+            EndpointEvent::Received { data, .. } => Some(data),
+            _ => None,
+        });
+        let data = data.unwrap();
+        assert!(data == sent);
+        rig.endpoints[1].recycle(data);
+    }
+    rig.audit();
+}
