@@ -104,7 +104,7 @@ pub struct PortState {
     pub flap_down_ps: u64,
     /// [`FLAG_UP`], [`FLAG_SILENT`].
     pub flags: u32,
-    /// 0; a value that the compiler and the kernel's verifier do not know.
+    /// Padding.
     pub zero: u32,
 }
 

@@ -106,8 +106,16 @@ fn chain(hops: usize) -> Fabric {
 fn frame() -> Vec<u8> {
     let address = |last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last));
     let (src, dst) = (address(1), address(2));
-    let envelope =
-        Envelope { src_mac: [2; 6], dst_mac: [2; 6], src, dst, src_port: 50_000, dscp: DSCP_DATA, ecn: Ecn::Ect0, ttl: 64 };
+    let envelope = Envelope {
+        src_mac: [2; 6],
+        dst_mac: [2; 6],
+        src,
+        dst,
+        src_port: 50_000,
+        dscp: DSCP_DATA,
+        ecn: Ecn::Ect0,
+        ttl: 64,
+    };
     let common = Common { connection: 1, cookie: 2, virtual_time_ps: 1 };
     let data = Data {
         psn: 0,
