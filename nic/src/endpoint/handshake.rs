@@ -23,7 +23,7 @@ impl Machine {
             return Err(ConnectError::Family);
         }
         self.make_room();
-        let cookie = self.cookie();
+        let (cookie, config) = (self.cookie(), config.sanitised());
         let make = |id| Connection::new(id, peer, cookie, State::Connecting, config, now_ps);
         let index = self.table.insert(make).ok_or(ConnectError::TableFull)?;
         self.deadlines.set(index, now_ps);
@@ -94,6 +94,10 @@ impl Machine {
             self.fail(now_ps, index, error);
             return;
         }
+        if connection.state == State::HalfOpen {
+            self.on_proof(now_ps, index);
+        }
+        let Some(connection) = self.table.slot(index) else { return };
         if !close.acknowledgement {
             let answer = connection.close_frame(close.reason, true);
             self.outlet.push_to(connection, port, answer);
@@ -119,7 +123,9 @@ impl Machine {
         match self.table.slot(index).map(|connection| connection.state) {
             Some(State::Closing) => self.finish(now_ps, index),
             Some(State::Open) => self.fail(now_ps, index, ConnectionError::Reset),
-            _ => self.stats.unexpected += 1,
+            // Our Accept answered a Connect that the network had kept for long.
+            Some(State::HalfOpen) => drop(self.remove(index)),
+            Some(State::Connecting) | None => self.stats.unexpected += 1,
         }
     }
 
@@ -194,7 +200,7 @@ impl Machine {
     }
 
     fn half_open(&mut self, now_ps: u64, peer: Peer, connect: wire::Connect) {
-        let (cookie, config) = (self.cookie(), self.config.flow);
+        let (cookie, config) = (self.cookie(), self.config.flow.sanitised());
         let make =
             |id| Connection { remote: connect, ..Connection::new(id, peer, cookie, State::HalfOpen, config, now_ps) };
         let Some(index) = self.table.insert(make) else { return };

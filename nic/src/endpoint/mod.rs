@@ -289,6 +289,10 @@ fn check_flow<D: Device>(flow: &FlowConfig, v6: bool, device: &D) -> Result<(), 
     if !(1..=MAX_PAYLOAD).contains(&flow.payload_bytes) {
         return Err(ConfigError::Payload(flow.payload_bytes));
     }
+    let FlowConfig { max_data_bytes, max_message_bytes, .. } = *flow;
+    if max_data_bytes < max_message_bytes {
+        return Err(ConfigError::Grant { max_data_bytes, max_message_bytes });
+    }
     let needed = wire::header_bytes(v6, Kind::Data) + flow.payload_bytes as usize;
     let available = device.max_frame();
     if needed > available { Err(ConfigError::FrameTooLong { needed, available }) } else { Ok(()) }

@@ -56,6 +56,7 @@ impl Machine {
         if let Some(flow) = connection.flow.as_mut() {
             if flow.sender.poll_timeout().is_some_and(|at_ps| at_ps <= now_ps) {
                 flow.sender.on_timeout(now_ps, &mut self.log);
+                connection.timed_ps = now_ps;
             }
             if flow.receiver.poll_timeout().is_some_and(|at_ps| at_ps <= now_ps) {
                 flow.receiver.on_timeout(now_ps);
@@ -77,7 +78,9 @@ impl Machine {
     /// Ends a connection with an error, telling the peer why.
     pub(crate) fn give_up(&mut self, now_ps: u64, index: u32, error: ConnectionError, reason: CloseReason) {
         let port = self.any_port();
-        if let Some(connection) = self.table.slot(index) {
+        if let Some(connection) = self.table.slot(index)
+            && connection.flow.is_some()
+        {
             let close = connection.close_frame(reason, false);
             self.outlet.push_to(connection, port, close);
         }

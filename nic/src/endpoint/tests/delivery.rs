@@ -1,5 +1,7 @@
 //! Exactly-once, byte-exact delivery, whatever the network does.
 
+use spray_core::cc::CcKind;
+
 use super::*;
 
 fn rough() -> Impairments {
@@ -162,5 +164,30 @@ fn recycled_buffers_carry_no_old_bytes() {
         assert!(data == sent);
         rig.endpoints[1].recycle(data);
     }
+    rig.audit();
+}
+
+#[test]
+fn a_sender_that_never_pauses_still_times_out() {
+    // Paced, with a window that never fills, and losses found by timeout only.
+    let mut rig = Rig::with(2, false, Mode::Real, Impairments::delay(5 * US), |_, config| {
+        config.flow.sack_gap_packets = None;
+        config.flow.window_packets = 4096;
+        config.flow.cc.kind = CcKind::FixedRate;
+        config.flow.cc.fixed_rate_bps = LINK_BPS / 2;
+    });
+    let connection = rig.connect(0, 1);
+    rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
+    rig.run(US, 200 * US, |_| false);
+    rig.network.set_impairments(Impairments { delay_ps: 5 * US, loss_ppm: 500_000, ..Impairments::default() });
+    rig.run(US, 20 * US, |_| false);
+    rig.network.set_impairments(Impairments::delay(5 * US));
+    let lost_ps = rig.now_ps;
+    let again = |rig: &mut Rig| rig.endpoints[0].connection_stats(connection).unwrap().sender.retransmits > 0;
+    assert!(rig.run(US, 10 * MS, again));
+    let waited_ps = rig.now_ps - lost_ps;
+    assert!(waited_ps < 2 * flow(false).rto.initial_ps, "{waited_ps}");
+    assert_eq!(rig.delivered(0), 0, "it was still sending");
+    assert!(rig.run(US, 100 * MS, |rig| rig.delivered(0) == 1));
     rig.audit();
 }

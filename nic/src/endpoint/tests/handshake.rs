@@ -146,6 +146,8 @@ fn bad_configurations() {
     assert_eq!(make(&|_| {}), None);
     assert_eq!(make(&|c| c.max_connections = 0), Some(ConfigError::MaxConnections(0)));
     assert_eq!(make(&|c| c.flow.path.evs = 70_000), Some(ConfigError::Evs(70_000)));
+    let grant = ConfigError::Grant { max_data_bytes: 1, max_message_bytes: 64 << 20 };
+    assert_eq!(make(&|c| c.flow.max_data_bytes = 1), Some(grant));
     assert_eq!(make(&|c| c.flow.payload_bytes = 0), Some(ConfigError::Payload(0)));
     assert_eq!(make(&|c| c.mode = Mode::Emulated { link_bps: 0, link_latency_ps: 0 }), Some(ConfigError::LinkRate));
     let error = make(&|c| c.flow.payload_bytes = 2000).unwrap();
@@ -154,4 +156,31 @@ fn bad_configurations() {
     let mut rig = Rig::new(1, false, Mode::Real, Impairments::default());
     let wrong = rig.endpoints[0].connect(0, peer(1, true), None);
     assert_eq!(wrong, Err(ConnectError::Family));
+}
+
+#[test]
+fn a_connect_kept_by_the_network_leaves_nothing_behind() {
+    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
+    let connection = rig.connect(0, 1);
+    // Two Connects are under way, and the second arrives when all is over: the server half-opens, and the client says no.
+    rig.step(0);
+    rig.network.set_impairments(Impairments::delay(5 * MS));
+    rig.endpoints[0].machine.retransmit_handshake(0, 0);
+    rig.step(1);
+    rig.network.set_impairments(Impairments::delay(5 * US));
+    rig.endpoints[0].close(connection);
+    assert!(rig.run(5 * US, MS, |rig| rig.closed(0) == 1 && rig.closed(1) == 1));
+    assert!(rig.run(5 * US, 10 * MS, |rig| rig.endpoints[1].stats().received.reset == 1));
+    assert_eq!((rig.endpoints[1].connections(), rig.accepted(1).len()), (0, 1));
+    rig.audit();
+}
+
+#[test]
+fn aborting_before_the_peer_answers_is_silent() {
+    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
+    let connection = rig.connect(0, 1);
+    rig.endpoints[0].abort(connection);
+    rig.run(US, 50 * US, |_| false);
+    assert_eq!((rig.failed(0), rig.endpoints[0].stats().sent.close), (vec![ConnectionError::Aborted], 0));
+    rig.audit();
 }
