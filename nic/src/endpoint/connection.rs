@@ -43,6 +43,7 @@ impl Retry {
     }
 
     /// Notes that a frame goes now, and sets the time for the next; `false` once there were enough.
+    //= docs/specs/endpoint.md#END-1
     pub(crate) fn again(&mut self, now_ps: u64, config: &HandshakeConfig) -> bool {
         if self.sent >= config.attempts {
             return false;

@@ -137,6 +137,7 @@ impl<D: Device> Link<D> {
     }
 
     /// Puts a frame on the host's link behind the one in progress; returns when its last bit is at the other end, 0 if not emulated.
+    //= docs/specs/endpoint.md#END-14
     fn leave(&mut self, now_ps: u64, bytes: u64) -> u64 {
         let Mode::Emulated { link_bps, link_latency_ps } = self.mode else { return 0 };
         self.free_ps = self.free_ps.max(now_ps) + serialisation_ps(bytes, link_bps);

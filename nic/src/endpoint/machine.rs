@@ -132,6 +132,7 @@ impl Machine {
     }
 
     /// The next data frame of the connection whose turn it is; probes met on the way go to the outlet.
+    //= docs/specs/endpoint.md#END-15
     pub(crate) fn poll_data(&mut self, now_ps: u64) -> Option<DataFrame<'_>> {
         while let Some(index) = self.ready.pop_front() {
             let Some(connection) = self.table.slot(index) else { continue };

@@ -17,6 +17,7 @@ pub(crate) const KEEP_ALIVE: u64 = u64::MAX;
 
 /// Received messages that may wait for the user, per connection. Flow control bounds their bytes, but not the number of tiny ones;
 /// beyond this the receiver takes no more until some are taken.
+//= docs/specs/endpoint.md#END-12
 pub(crate) const MAX_UNREAD: u32 = 4096;
 
 impl Machine {
@@ -112,6 +113,7 @@ impl Machine {
     }
 
     /// Fails a connection whose peer has been silent too long, and asks one that has been silent for a third of that.
+    //= docs/specs/endpoint.md#END-9
     fn check_idle(&mut self, now_ps: u64, index: u32) {
         let (timeout, port) = (self.config.idle_timeout_ps, self.any_port());
         let Some(connection) = self.table.slot(index) else { return };
