@@ -14,6 +14,7 @@ mod error;
 mod hosts;
 mod links;
 mod netns;
+mod pair;
 mod registry;
 mod rig;
 mod sample;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use spray_core::path::BalancerKind;
 
 pub use error::RunError;
+pub use pair::Pair;
 pub use registry::{clean, leftovers};
 pub use veth::VethBench;
 

@@ -27,6 +27,7 @@ use super::registry::Registration;
 use super::rig::Rig;
 use crate::bench::{StopOnDrop, Throughput, bare, kernel_udp};
 use crate::fabric::{Fabric, Host};
+use crate::program::SteerProgram;
 use crate::scenario::Scenario;
 
 /// Two hosts under two leaves with four spines between them, all in one chassis: three switch hops a frame.
@@ -59,7 +60,7 @@ pub struct VethBench {
     rig: Rig,
     fabric: Fabric,
     payload_bytes: u32,
-    plain: PlainPair,
+    pair: Pair,
 }
 
 impl VethBench {
@@ -73,7 +74,7 @@ impl VethBench {
         let fabric = super::compiled(&scenario, scenario.seed, 0)?.fabric;
         let mut rig = Rig::new(&scenario, &fabric)?;
         rig.configure(&fabric, payload_bytes + data_header_bytes())?;
-        Ok(Self { rig, fabric, payload_bytes, plain: PlainPair::new()? })
+        Ok(Self { rig, fabric, payload_bytes, pair: Pair::new()? })
     }
 
     /// Messages over one connection with REPS, received whole: payload only, at `ack_every` packets an ACK.
@@ -119,12 +120,16 @@ impl VethBench {
         bare::run(sender, receiver, &config, |_, _| {}).map_err(|error| RunError::io("sending bare frames", error))
     }
 
-    /// Datagrams of the same payload by `sendmmsg` and `recvmmsg` over one veth pair, without any XDP program on it.
+    /// Datagrams of the same payload by `sendmmsg` and `recvmmsg` over one veth pair.
+    ///
+    /// With `programs`, XDP programs sit on both ends as on the hosts' own links, and pass every datagram to the kernel; without,
+    /// the kernel has the pair for itself, which is faster.
     ///
     /// # Errors
-    /// When a socket fails.
-    pub fn kernel_udp(&self, duration: Duration) -> Result<Throughput, RunError> {
-        let (sender, receiver) = self.plain.sockets()?;
+    /// When a program or a socket fails.
+    pub fn kernel_udp(&self, programs: bool, duration: Duration) -> Result<Throughput, RunError> {
+        let _programs = if programs { self.pair.attach()? } else { Vec::new() };
+        let (sender, receiver) = self.pair.sockets()?;
         kernel_udp::run(&sender, &receiver, duration, self.payload_bytes as usize)
             .map_err(|error| RunError::io("sending kernel UDP", error))
     }
@@ -134,6 +139,8 @@ impl VethBench {
         let window_bytes = u64::from(WINDOW_PACKETS) * u64::from(self.payload_bytes + header_bytes);
         let cc = CcConfig {
             kind: CcKind::FixedRate,
+            // No pacing: in real time all packets of one poll have one time, and pacing would let one of them go.
+            fixed_rate_bps: u64::MAX,
             initial_window_bytes: window_bytes,
             max_window_bytes: window_bytes,
             ..CcConfig::for_path(RTT_PS, LINK_BPS, self.payload_bytes + header_bytes)
@@ -241,14 +248,15 @@ fn receive(mut endpoint: Endpoint<XskDevice>, stop: &AtomicBool) -> Ended {
     Ended { device: endpoint.into_device(), messages, first_ns, last_ns }
 }
 
-/// Two namespaces joined by a veth pair, with nothing else on it.
+/// Two namespaces joined by a veth pair.
 #[derive(Debug)]
-struct PlainPair {
+struct Pair {
     ends: [Namespace; 2],
+    indices: [u32; 2],
     _registration: Registration,
 }
 
-impl PlainPair {
+impl Pair {
     const ADDRESSES: [[u8; 4]; 2] = [[10, 77, 0, 1], [10, 77, 0, 2]];
 
     fn new() -> Result<Self, RunError> {
@@ -259,16 +267,28 @@ impl PlainPair {
             |side: usize| End { namespace: &ends[side], name: "eth0".into(), mac: [2, 0x55, 0, 0, 0, side as u8] };
         let (near, far) = (end(0), end(1));
         links::in_namespace(near.namespace, async |handle| links::add_pair(&handle, &near, &far).await)?;
+        let mut indices = [0; 2];
         for side in 0..2 {
             let address = Self::ADDRESSES[side].into();
-            links::in_namespace(&ends[side], async |handle| {
+            indices[side] = links::in_namespace(&ends[side], async |handle| {
                 let index = links::index(&handle, "eth0").await?;
                 links::up(&handle, "eth0", index).await?;
                 links::add_address(&handle, index, address).await?;
-                links::add_neighbour(&handle, index, Self::ADDRESSES[1 - side].into(), end(1 - side).mac).await
+                links::add_neighbour(&handle, index, Self::ADDRESSES[1 - side].into(), end(1 - side).mac).await?;
+                Ok(index)
             })?;
         }
-        Ok(Self { ends, _registration: registration })
+        Ok(Self { ends, indices, _registration: registration })
+    }
+
+    /// Puts the steering program on both ends; dropping it takes it off.
+    fn attach(&self) -> Result<Vec<SteerProgram>, RunError> {
+        let attach = |(end, index): (&Namespace, &u32)| {
+            let mut program = SteerProgram::load()?;
+            end.run(|| program.attach(*index))??;
+            Ok(program)
+        };
+        self.ends.iter().zip(&self.indices).map(attach).collect()
     }
 
     /// A sender and a receiver, each in its namespace.
