@@ -16,10 +16,16 @@ use crate::stop::Stop;
 enum Way {
     Transport { ack_every: u32 },
     Bare,
-    KernelUdp,
+    KernelUdp { programs: bool },
 }
 
-const WAYS: [Way; 4] = [Way::Transport { ack_every: 4 }, Way::Transport { ack_every: 1 }, Way::Bare, Way::KernelUdp];
+const WAYS: [Way; 5] = [
+    Way::Transport { ack_every: 4 },
+    Way::Transport { ack_every: 1 },
+    Way::Bare,
+    Way::KernelUdp { programs: true },
+    Way::KernelUdp { programs: false },
+];
 
 impl Way {
     fn name(self) -> String {
@@ -27,7 +33,8 @@ impl Way {
             Self::Transport { ack_every: 1 } => "REPS connection, an ACK per packet".into(),
             Self::Transport { ack_every } => format!("REPS connection, an ACK per {ack_every} packets"),
             Self::Bare => "bare AF_XDP frames, same path".into(),
-            Self::KernelUdp => "kernel UDP, sendmmsg/recvmmsg".into(),
+            Self::KernelUdp { programs: true } => "kernel UDP on such a veth, sendmmsg/recvmmsg".into(),
+            Self::KernelUdp { programs: false } => "the same on a veth without XDP programs".into(),
         }
     }
 
@@ -35,7 +42,7 @@ impl Way {
         match self {
             Self::Transport { ack_every } => bench.transport(ack_every, duration),
             Self::Bare => bench.bare(duration),
-            Self::KernelUdp => bench.kernel_udp(duration),
+            Self::KernelUdp { programs } => bench.kernel_udp(programs, duration),
         }
     }
 }
@@ -91,7 +98,7 @@ fn report(figures: &[Vec<f64>; WAYS.len()]) -> String {
     };
     let rows: Vec<Vec<String>> = WAYS.iter().zip(figures.iter().zip(medians)).map(row).collect();
     let mut out = results::align(&["", "median", "least", "most"], 1, &rows);
-    let [ack4, ack1, bare, udp] = medians;
+    let [ack4, ack1, bare, udp, _plain_udp] = medians;
     let ratios = [
         ("REPS, an ACK per 4 packets / bare frames", ack4 / bare, 0.85),
         ("REPS, an ACK per packet / bare frames", ack1 / bare, 0.6),
@@ -127,7 +134,7 @@ mod tests {
 
     #[test]
     fn report_holds_medians_and_ratios() {
-        let text = report(&[vec![6.0, 5.0, 7.0], vec![4.0], vec![8.0], vec![2.0]]);
+        let text = report(&[vec![6.0, 5.0, 7.0], vec![4.0], vec![8.0], vec![2.0], vec![3.0]]);
         assert!(text.contains("6.00   5.00  7.00"), "{text}");
         assert!(text.contains("/ bare frames    0.75  at least 0.85"), "{text}");
         assert!(text.contains("/ kernel UDP     3.00  at least 2.00"), "{text}");
