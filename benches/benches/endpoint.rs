@@ -58,7 +58,11 @@ impl Pair {
         self.now_ps += 1_000_000;
         self.sender.poll(self.now_ps);
         self.receiver.poll(self.now_ps);
-        while self.receiver.poll_event().is_some() {}
+        while let Some(event) = self.receiver.poll_event() {
+            if let EndpointEvent::Received { data, .. } = event {
+                self.receiver.recycle(data);
+            }
+        }
         self.sender.poll_event()
     }
 

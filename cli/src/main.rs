@@ -2,6 +2,9 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod bench;
+mod campaign;
+mod demo;
 mod doctor;
 mod failure;
 mod progress;
@@ -16,7 +19,10 @@ use crate::args::{Cli, Command};
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
-        Command::Demo(_) | Command::Run(_) | Command::Clean | Command::Bench(_) => Err(failure::Failure::refused("x")),
+        Command::Demo(arguments) => demo::demo(&arguments),
+        Command::Run(arguments) => demo::run(&arguments),
+        Command::Clean => clean(),
+        Command::Bench(args::Bench::Veth(arguments)) => bench::veth(&arguments),
         Command::Send(arguments) => transfer::send(&arguments),
         Command::Recv(arguments) => transfer::recv(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
@@ -24,5 +30,22 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
+    }
+}
+
+/// Removes what processes left behind that no longer live.
+fn clean() -> failure::Outcome {
+    let left = switch_emu::testbed::leftovers();
+    let removed = switch_emu::testbed::clean();
+    removed.iter().for_each(|name| println!("removed {name}"));
+    match switch_emu::testbed::leftovers() {
+        still if !still.is_empty() => {
+            Err(failure::Failure::refused(format!("cannot remove {}: run as root", still.join(", "))))
+        }
+        _ if left.is_empty() => {
+            println!("nothing was left behind");
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }

@@ -137,8 +137,13 @@ impl Rest {
 
     /// Sleeps if nothing has happened for some rounds and nothing is due for `due_ns`.
     pub(crate) fn pause(&mut self, activity: u64, due_ns: u64) {
-        let Idle::Sleep(longest) = self.idle else { return };
         let is_quiet = std::mem::replace(&mut self.activity, activity) == activity;
+        let Idle::Sleep(longest) = self.idle else {
+            if is_quiet {
+                std::thread::yield_now();
+            }
+            return;
+        };
         self.quiet_rounds = if is_quiet { self.quiet_rounds.saturating_add(1) } else { 0 };
         if self.quiet_rounds < QUIET_ROUNDS || due_ns < MIN_SLEEP_NS {
             return;

@@ -1,1 +1,97 @@
-//! Tests on real namespaces; see `tests/`.
+//! Tests on real namespaces; see `tests/`. Without root or without the XDP programs they skip, and say so.
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use spray_core::path::BalancerKind;
+use switch_emu::program::{ProgramError, SteerProgram};
+use switch_emu::results::RunResult;
+use switch_emu::scenario::Scenario;
+use switch_emu::testbed::{Progress, RunError, RunOptions, Testbed};
+
+/// One testbed at a time: two would share the cores, and their clocks would stand still in turn.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// Waits for this test's turn; `None`, with a line that says why, where namespaces or programs are not to be had.
+pub fn turn() -> Option<MutexGuard<'static, ()>> {
+    let turn = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if !nix::unistd::geteuid().is_root() {
+        skip("namespaces and XDP need root");
+        return None;
+    }
+    match SteerProgram::load() {
+        Ok(_) => Some(turn),
+        Err(error @ ProgramError::Missing(_)) => {
+            skip(&error.to_string());
+            None
+        }
+        // On a machine with root and programs everything else is a failure, not a reason to skip.
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn skip(why: &str) {
+    eprintln!("SKIPPED: {why}");
+}
+
+/// A fabric of two leaves, two spines and two hosts a leaf, on which every host sends `bytes` to the other leaf, and
+/// whatever `rest` adds.
+pub fn small(bytes: &str, rest: &str) -> Scenario {
+    let text = format!(
+        "name = \"small\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
+         [workload]\nkind = \"cross-leaf-permutation\"\nbytes = \"{bytes}\"\n{rest}"
+    );
+    parse(&text)
+}
+
+/// The scenario in `text`, whose relative paths start at `tests/scenarios`.
+pub fn parse(text: &str) -> Scenario {
+    Scenario::parse(&scenarios().join("test.toml"), text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The folder of the examples.
+pub fn scenarios() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios")
+}
+
+/// Runs `scenario` once on a testbed of its own.
+pub fn run(scenario: &Scenario) -> RunResult {
+    let mut testbed = Testbed::new(scenario).unwrap_or_else(|error| panic!("{error}"));
+    run_on(&mut testbed, scenario, scenario.transport.balancers[0]).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Runs `scenario` on `testbed`.
+pub fn run_on(testbed: &mut Testbed, scenario: &Scenario, balancer: BalancerKind) -> Result<RunResult, RunError> {
+    let stop = AtomicBool::new(false);
+    let mut progress = |_: Progress| {};
+    testbed.run(scenario, &mut RunOptions { balancer, seed: scenario.seed, progress: &mut progress, stop: &stop })
+}
+
+/// Checks what holds of every run: all flows complete and verified, nothing lost by the testbed itself.
+pub fn assert_sound(result: &RunResult) {
+    for flow in &result.flows {
+        assert!(flow.fct_us.is_some_and(|fct| fct > 0.0), "{flow:?}\n{:?}", result.events);
+    }
+    assert!(result.payload_verified);
+    assert_eq!(result.testbed_losses.total(), 0, "{:?}", result.testbed_losses);
+    assert_eq!(result.transport.invalid_frames, 0);
+}
+
+/// The network namespaces that process `pid` made.
+pub fn namespaces_of(pid: u32) -> Vec<String> {
+    let entries = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.starts_with(&format!("spray-{pid}-"))).collect()
+}
+
+/// The `spray` command, built if need be.
+pub fn spray() -> Command {
+    let built = Command::new(env!("CARGO")).args(["build", "--quiet", "--package", "spray"]).status();
+    assert!(built.is_ok_and(|status| status.success()), "the spray command does not build");
+    // Test programs are in `deps`, the command beside that folder.
+    let own = std::env::current_exe().expect("a program has a path");
+    Command::new(own.parent().and_then(Path::parent).expect("cargo's layout").join("spray"))
+}

@@ -11,8 +11,15 @@ const PROGRAMS: [&str; 2] = ["switch", "steer"];
 /// Debian's compiler and its ready-made `core` for BPF.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_MINOR: u32 = 96;
-/// Atomics need the third revision of the instruction set (kernels from 5.12).
-const FLAGS: [&str; 4] = ["-Clinker=bpf-linker", "-Clink-arg=--btf", "-Cdebuginfo=2", "-Ctarget-cpu=v3"];
+/// Atomics need the third revision of the instruction set (kernels from 5.12). Header fields are not aligned: loading
+/// them byte by byte would need more stack than the kernel grants.
+const FLAGS: [&str; 5] = [
+    "-Clinker=bpf-linker",
+    "-Clink-arg=--btf",
+    "-Clink-arg=--cpu-features=+allows-misaligned-mem-access",
+    "-Cdebuginfo=2",
+    "-Ctarget-cpu=v3",
+];
 
 const ADVICE: &str = "building the XDP programs takes a rustc that knows bpfel-unknown-none. Either\n  \
     rustup toolchain install nightly --component rust-src\nor, on Debian and Ubuntu as root,\n  \

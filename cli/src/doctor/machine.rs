@@ -60,3 +60,10 @@ pub(super) fn cpus() -> Check {
         cpus => Check::ok("cpus", cpus.to_string()),
     }
 }
+
+pub(super) fn leftovers() -> Check {
+    match switch_emu::testbed::leftovers() {
+        left if left.is_empty() => Check::ok("leftovers", "none"),
+        left => Check::warn("leftovers", left.join(", "), "`spray clean` removes them; no live run uses them"),
+    }
+}

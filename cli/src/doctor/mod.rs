@@ -88,7 +88,7 @@ fn all() -> Vec<Check> {
         machine::memlock(),
         machine::memory(),
         machine::cpus(),
-        //machine::leftovers(),
+        machine::leftovers(),
     ]
 }
 

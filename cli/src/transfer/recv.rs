@@ -1,6 +1,7 @@
 //! `spray recv`.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::path::Path as FilePath;
 
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use spray_nic::{ConnectionId, EndpointEvent, MessageId};
 
 use super::format::{encode_verdict, hex};
 use super::incoming::{Incoming, Refusal};
-use super::session::{Path, Session};
+use super::session::{Local, Path, Session, Step};
 use super::{gbps, megabytes};
 use crate::args;
 use crate::failure::{Failure, Outcome};
@@ -23,26 +24,20 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     check_out(&arguments.out)?;
     let mut session = Session::open(&arguments.interface, arguments.interface.from, &Path::default())?;
     let stop = Stop::on_signals()?;
-    let mut receiving =
-        Receiving { out: &arguments.out, keep: arguments.keep, files: HashMap::new(), begun: 0, wrong: false };
     let mut progress = Progress::new();
     progress.phase(&format!("listening on {} as {}", arguments.interface.interface, session.address));
-    let end = loop {
-        if stop.is_set() {
-            break Err(Failure::interrupted());
-        }
-        if let Err(failure) = session.check_device() {
-            break Err(failure);
-        }
-        let events = session.poll();
-        match events.into_iter().try_for_each(|event| receiving.on_event(event, &mut session, &mut progress)) {
-            Ok(()) => progress.update(|| receiving.progress()),
-            Err(end) => break end,
-        }
+    let mut receiving = Receiving {
+        out: &arguments.out,
+        keep: arguments.keep,
+        files: HashMap::new(),
+        begun: 0,
+        wrong: false,
+        progress,
     };
-    receiving.files.keys().for_each(|connection| session.endpoint.abort(*connection));
-    session.poll();
-    end
+    let outcome = session.run(&stop, |endpoint, _now_ps| receiving.step(endpoint));
+    receiving.progress.clear();
+    session.abort(receiving.files.keys().copied());
+    outcome
 }
 
 fn check_out(out: &FilePath) -> Outcome {
@@ -60,34 +55,42 @@ struct Receiving<'a> {
     begun: u32,
     /// A file arrived whole but not as it was sent.
     wrong: bool,
+    progress: Progress,
 }
 
-/// `Err` carries the command's end.
-type Step = Result<(), Outcome>;
-
 impl Receiving<'_> {
-    fn on_event(&mut self, event: EndpointEvent, session: &mut Session, progress: &mut Progress) -> Step {
+    fn step(&mut self, endpoint: &mut Local) -> Step {
+        while let Some(event) = endpoint.poll_event() {
+            self.on_event(event, endpoint)?;
+        }
+        let files = &self.files;
+        self.progress.update(|| state(files));
+        ControlFlow::Continue(())
+    }
+
+    fn on_event(&mut self, event: EndpointEvent, endpoint: &mut Local) -> Step {
         match event {
             EndpointEvent::Accepted { connection, peer, .. } => {
-                progress.phase(&format!("connected: {}", peer.address));
+                self.progress.phase(&format!("connected: {}", peer.address));
                 self.files.insert(connection, None);
             }
             EndpointEvent::Received { connection, message, data, .. } => {
-                let placed = self.on_message(connection, message, &data, session, progress);
-                return placed.or_else(|refusal| self.refuse(connection, &refusal, session, progress));
+                if let Err(refusal) = self.on_message(connection, message, &data, endpoint) {
+                    return self.refuse(connection, &refusal, endpoint);
+                }
             }
             EndpointEvent::Closed { connection, .. } if self.files.remove(&connection).is_some() => {
                 let wrong = std::mem::take(&mut self.wrong);
                 return self.end(if wrong { Err(Failure::failed("nothing was received")) } else { Ok(()) });
             }
             EndpointEvent::Failed { connection, error, .. } if self.files.remove(&connection).is_some() => {
-                progress.clear();
+                self.progress.clear();
                 eprintln!("spray: the transfer failed: {error}");
                 return self.end(Err(Failure::failed("the file is not complete and was removed")));
             }
             _ => {}
         }
-        Ok(())
+        ControlFlow::Continue(())
     }
 
     /// The first message describes the file, the others are its pieces.
@@ -96,8 +99,7 @@ impl Receiving<'_> {
         connection: ConnectionId,
         message: MessageId,
         data: &Bytes,
-        session: &mut Session,
-        progress: &mut Progress,
+        endpoint: &mut Local,
     ) -> Result<(), Refusal> {
         let Some(slot) = self.files.get_mut(&connection) else { return Ok(()) };
         let whole = match slot {
@@ -107,67 +109,47 @@ impl Receiving<'_> {
             }
             Some(incoming) => incoming.place(message.0, data)?,
         };
-        match slot {
-            Some(incoming) if whole => self.wrong |= !finish(incoming, connection, session, progress)?,
-            _ => {}
+        if let Some(incoming) = slot.as_mut().filter(|_| whole) {
+            self.progress.clear();
+            let hash = finish(incoming)?;
+            self.wrong |= hash != incoming.description.sha256;
+            // Should the connection be gone already, the sender learns that by itself.
+            let _ = endpoint.send(connection, Bytes::from(encode_verdict(&hash)));
         }
         Ok(())
     }
 
-    fn refuse(
-        &mut self,
-        connection: ConnectionId,
-        refusal: &Refusal,
-        session: &mut Session,
-        progress: &mut Progress,
-    ) -> Step {
-        progress.clear();
+    fn refuse(&mut self, connection: ConnectionId, refusal: &Refusal, endpoint: &mut Local) -> Step {
+        self.progress.clear();
         eprintln!("spray: refused: {}", refusal.0);
-        session.endpoint.abort(connection);
+        endpoint.abort(connection);
         self.files.remove(&connection);
         self.end(Err(Failure::failed("nothing was received")))
     }
 
     fn end(&self, outcome: Outcome) -> Step {
-        if self.keep { Ok(()) } else { Err(outcome) }
-    }
-
-    fn progress(&self) -> String {
-        let mut incoming = self.files.values().flatten();
-        incoming.next().map_or_else(
-            || "waiting".into(),
-            |file| {
-                let rate = gbps(file.arrived_bytes, now().duration_since(file.started).as_secs_f64());
-                let (done, total) = (megabytes(file.arrived_bytes), megabytes(file.description.bytes));
-                format!("{}: {done} of {total}, {rate:.2} Gb/s", file.description.name)
-            },
-        )
+        if self.keep { ControlFlow::Continue(()) } else { ControlFlow::Break(outcome) }
     }
 }
 
-/// Says what arrived, here and to the sender; returns whether it is what was sent.
-fn finish(
-    incoming: &mut Incoming,
-    connection: ConnectionId,
-    session: &mut Session,
-    progress: &mut Progress,
-) -> Result<bool, Refusal> {
-    let seconds = now().duration_since(incoming.started).as_secs_f64();
+fn state(files: &HashMap<ConnectionId, Option<Incoming>>) -> String {
+    let Some(file) = files.values().flatten().next() else { return "waiting".into() };
+    let rate = gbps(file.arrived_bytes, now().duration_since(file.started).as_secs_f64());
+    let (done, total) = (megabytes(file.arrived_bytes), megabytes(file.description.bytes));
+    format!("{}: {done} of {total}, {rate:.2} Gb/s", file.description.name)
+}
+
+/// Says what arrived and returns its SHA-256.
+fn finish(incoming: &mut Incoming) -> Result<[u8; 32], Refusal> {
+    let (bytes, seconds) = (incoming.description.bytes, now().duration_since(incoming.started).as_secs_f64());
     let (hash, path) = incoming.finish().map_err(|error| Refusal(format!("cannot finish the file: {error}")))?;
-    progress.clear();
-    let (bytes, right) = (incoming.description.bytes, path.is_some());
     match path {
         Some(path) => {
-            println!(
-                "received {bytes} bytes into {} in {seconds:.3} s: {:.2} Gb/s goodput",
-                path.display(),
-                gbps(bytes, seconds)
-            );
+            let rate = gbps(bytes, seconds);
+            println!("received {bytes} bytes into {} in {seconds:.3} s: {rate:.2} Gb/s goodput", path.display());
             println!("SHA-256 {}, as the sender's", hex(&hash));
         }
         None => eprintln!("spray: what arrived has SHA-256 {}, not the sender's; it was removed", hex(&hash)),
     }
-    // Should the connection be gone already, the sender learns that by itself.
-    let _ = session.endpoint.send(connection, Bytes::from(encode_verdict(&hash)));
-    Ok(right)
+    Ok(hash)
 }

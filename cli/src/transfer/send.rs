@@ -2,15 +2,17 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::Path as FilePath;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use spray_nic::endpoint::ConnectionStats;
 use spray_nic::{ConnectionId, EndpointEvent, MessageId, Peer};
 
 use super::format::{Description, PIECE_BYTES, decode_verdict, hex, sha256};
-use super::session::{Path, Session};
+use super::session::{Local, Path, Session, Step};
 use super::{gbps, megabytes, network};
 use crate::args;
 use crate::failure::{Failure, Outcome};
@@ -21,6 +23,8 @@ use crate::stop::Stop;
 const QUEUED_PIECES: u64 = 8;
 /// How long the receiver may take over its last word, on top of the timeout: it reads the whole file once more.
 const VERDICT_BYTES_PER_S: u64 = 50_000_000;
+/// The file has arrived by then, so the last goodbye is only waited for this long.
+const CLOSING: Duration = Duration::from_secs(1);
 
 /// Sends a file and waits until the receiver has confirmed its SHA-256.
 ///
@@ -38,15 +42,16 @@ pub fn send(arguments: &args::Send) -> Outcome {
     let mut session = Session::open(&arguments.interface, Some(arguments.to), &path)?;
     let peer = peer(&session, arguments)?;
     let stop = Stop::on_signals()?;
-    let now_ps = session.now_ps();
-    let connection = session.endpoint.connect(now_ps, peer, None).map_err(Failure::refused)?;
-    let mut sending = Sending::new(file, description, connection);
-    let done = sending.run(&mut session, &stop, arguments.interface.timeout);
-    if done.is_err() {
-        session.endpoint.abort(connection);
-        session.poll();
+    let mut progress = Progress::new();
+    progress.phase("connecting");
+    let patience = Duration::from_secs(arguments.interface.timeout + 1 + description.bytes / VERDICT_BYTES_PER_S);
+    let mut sending = Sending::new(file, description, peer, patience);
+    let outcome = session.run(&stop, |endpoint, now_ps| sending.step(endpoint, now_ps, &mut progress));
+    progress.clear();
+    if outcome.is_err() {
+        session.abort(sending.connection);
     }
-    done.map(|()| sending.report(&session))
+    outcome.map(|()| sending.report(&session))
 }
 
 fn describe(path: &FilePath) -> Outcome<(File, Description)> {
@@ -73,110 +78,130 @@ fn peer(session: &Session, arguments: &args::Send) -> Outcome<Peer> {
 struct Sending {
     file: File,
     description: Description,
-    connection: ConnectionId,
-    /// The message that describes the file, once sent; pieces wait for it to be delivered.
-    announced: Option<MessageId>,
+    peer: Peer,
+    /// How long the verdict may take once everything is delivered.
+    patience: Duration,
+    connection: Option<ConnectionId>,
+    /// Set once the description is sent, which comes before the pieces.
+    announced: bool,
     queued: u64,
     delivered: u64,
     delivered_bytes: u64,
-    verdict: Option<[u8; 32]>,
-    closed: bool,
-    started: std::time::Instant,
-    took: Duration,
-    counted: spray_nic::endpoint::ConnectionStats,
+    started: Instant,
+    delivered_at: Instant,
+    /// The connection's counters as of the last delivery: they are gone when it is.
+    counted: ConnectionStats,
+    /// When the right verdict came and the connection began to close.
+    closing: Option<Instant>,
 }
 
 impl Sending {
-    fn new(file: File, description: Description, connection: ConnectionId) -> Self {
+    fn new(file: File, description: Description, peer: Peer, patience: Duration) -> Self {
         Self {
             file,
             description,
-            connection,
-            announced: None,
+            peer,
+            patience,
+            connection: None,
+            announced: false,
             queued: 0,
             delivered: 0,
             delivered_bytes: 0,
-            verdict: None,
-            closed: false,
             started: now(),
-            took: Duration::ZERO,
-            counted: Default::default(),
+            delivered_at: now(),
+            counted: ConnectionStats::default(),
+            closing: None,
         }
     }
 
-    fn run(&mut self, session: &mut Session, stop: &Stop, timeout: u64) -> Outcome {
-        let mut progress = Progress::new();
-        progress.phase("connecting");
-        let mut deadline = None;
-        while self.verdict.is_none() {
-            if stop.is_set() {
-                return Err(Failure::interrupted());
-            }
-            for event in session.poll() {
-                self.on_event(event, session)?;
-            }
-            session.check_device()?;
-            self.fill(session)?;
-            progress.update(|| self.progress());
-            if self.delivered == self.description.pieces() && self.announced.is_some() {
-                let patience = Duration::from_secs(timeout + 1 + self.description.bytes / VERDICT_BYTES_PER_S);
-                let deadline = *deadline.get_or_insert_with(|| now() + patience);
-                if now() > deadline {
-                    return Err(Failure::failed(
-                        "everything was delivered, but the receiver did not confirm the SHA-256",
-                    ));
-                }
-            }
+    fn step(&mut self, endpoint: &mut Local, now_ps: u64, progress: &mut Progress) -> Step {
+        let connection = match self.connection {
+            Some(connection) => connection,
+            None => match endpoint.connect(now_ps, self.peer, None) {
+                Ok(connection) => *self.connection.insert(connection),
+                Err(error) => return ControlFlow::Break(Err(Failure::refused(error))),
+            },
+        };
+        while let Some(event) = endpoint.poll_event() {
+            self.on_event(&event, endpoint, connection)?;
         }
-        self.close(session)
+        if self.closing.is_some_and(|since| now() > since + CLOSING) {
+            return ControlFlow::Break(Ok(()));
+        }
+        if let Err(failure) = self.fill(endpoint, connection) {
+            return ControlFlow::Break(Err(failure));
+        }
+        progress.update(|| self.progress());
+        self.check_patience()
     }
 
-    fn on_event(&mut self, event: EndpointEvent, session: &mut Session) -> Outcome {
+    fn on_event(&mut self, event: &EndpointEvent, endpoint: &mut Local, connection: ConnectionId) -> Step {
         match event {
             EndpointEvent::Connected { .. } => {
                 self.started = now();
-                let description = Bytes::from(self.description.encode());
-                let sent = session.endpoint.send(self.connection, description).map_err(Failure::failed)?;
-                self.announced = Some(sent);
+                self.announced = true;
+                if let Err(error) = endpoint.send(connection, Bytes::from(self.description.encode())) {
+                    return ControlFlow::Break(Err(Failure::failed(error)));
+                }
             }
-            EndpointEvent::Delivered { message, .. } => self.on_delivered(message, session),
-            EndpointEvent::Received { data, .. } => self.verdict = self.verdict.or_else(|| decode_verdict(&data)),
-            EndpointEvent::Closed { .. } => self.closed = true,
+            EndpointEvent::Delivered { message, .. } => self.on_delivered(*message, endpoint, connection),
+            EndpointEvent::Received { data, .. } => return self.on_verdict(decode_verdict(data), endpoint, connection),
+            EndpointEvent::Closed { .. } | EndpointEvent::Failed { .. } if self.closing.is_some() => {
+                return ControlFlow::Break(Ok(()));
+            }
+            EndpointEvent::Closed { .. } => {
+                let message = "the receiver closed the connection before it had confirmed the file";
+                return ControlFlow::Break(Err(Failure::failed(message)));
+            }
             EndpointEvent::Failed { error, .. } => {
-                return Err(Failure::failed(format!("the transfer failed: {error}")));
+                return ControlFlow::Break(Err(Failure::failed(format!("the transfer failed: {error}"))));
             }
             _ => {}
         }
-        if self.closed && self.verdict.is_none() {
-            return Err(Failure::failed("the receiver closed the connection before it had confirmed the file"));
-        }
-        Ok(())
+        ControlFlow::Continue(())
     }
 
-    fn on_delivered(&mut self, message: MessageId, session: &Session) {
+    fn on_delivered(&mut self, message: MessageId, endpoint: &Local, connection: ConnectionId) {
         // Message 0 is the description, message i + 1 is piece i.
         if let Some(piece) = u64::from(message.0).checked_sub(1) {
             self.delivered += 1;
             self.delivered_bytes += self.description.piece_bytes(piece);
         }
-        self.took = now().duration_since(self.started);
-        self.counted = session.endpoint.connection_stats(self.connection).unwrap_or_default();
+        self.delivered_at = now();
+        self.counted = endpoint.connection_stats(connection).unwrap_or_default();
+    }
+
+    fn on_verdict(&mut self, verdict: Option<[u8; 32]>, endpoint: &mut Local, connection: ConnectionId) -> Step {
+        if verdict != Some(self.description.sha256) {
+            let message = "what the receiver wrote has another SHA-256 than what was sent";
+            return ControlFlow::Break(Err(Failure::failed(message)));
+        }
+        self.closing = Some(now());
+        endpoint.close(connection);
+        ControlFlow::Continue(())
     }
 
     /// Keeps a few pieces waiting in the connection.
-    fn fill(&mut self, session: &mut Session) -> Outcome {
-        while self.announced.is_some()
-            && self.queued < self.description.pieces()
-            && self.queued < self.delivered + QUEUED_PIECES
+    fn fill(&mut self, endpoint: &mut Local, connection: ConnectionId) -> Outcome {
+        while self.announced && self.queued < self.description.pieces() && self.queued < self.delivered + QUEUED_PIECES
         {
             let mut piece = vec![0; self.description.piece_bytes(self.queued) as usize];
             self.file
                 .read_exact_at(&mut piece, self.queued * PIECE_BYTES)
                 .map_err(|error| Failure::failed(format!("the file could not be read to its end: {error}")))?;
-            session.endpoint.send(self.connection, piece.into()).map_err(Failure::failed)?;
+            endpoint.send(connection, piece.into()).map_err(Failure::failed)?;
             self.queued += 1;
         }
         Ok(())
+    }
+
+    fn check_patience(&self) -> Step {
+        let is_delivered = self.announced && self.delivered == self.description.pieces();
+        if is_delivered && self.closing.is_none() && now() > self.delivered_at + self.patience {
+            let message = "everything was delivered, but the receiver did not confirm the SHA-256";
+            return ControlFlow::Break(Err(Failure::failed(message)));
+        }
+        ControlFlow::Continue(())
     }
 
     fn progress(&self) -> String {
@@ -185,24 +210,8 @@ impl Sending {
         format!("{}: {} of {}, {rate:.2} Gb/s", self.description.name, megabytes(done), megabytes(total))
     }
 
-    /// Closes, but does not insist: the file has arrived.
-    fn close(&mut self, session: &mut Session) -> Outcome {
-        session.endpoint.close(self.connection);
-        let deadline = now() + Duration::from_secs(1);
-        while !self.closed && now() < deadline {
-            self.closed = session
-                .poll()
-                .iter()
-                .any(|event| matches!(event, EndpointEvent::Closed { .. } | EndpointEvent::Failed { .. }));
-        }
-        match self.verdict {
-            Some(sha256) if sha256 == self.description.sha256 => Ok(()),
-            _ => Err(Failure::failed("what the receiver wrote has another SHA-256 than what was sent")),
-        }
-    }
-
     fn report(&self, session: &Session) {
-        let (seconds, sender) = (self.took.as_secs_f64(), &self.counted.sender);
+        let seconds = self.delivered_at.duration_since(self.started).as_secs_f64();
         println!(
             "sent {} bytes of {} in {seconds:.3} s: {:.2} Gb/s goodput, {} byte payloads",
             self.description.bytes,
@@ -210,7 +219,10 @@ impl Sending {
             gbps(self.description.bytes, seconds),
             session.flow.payload_bytes,
         );
-        println!("{} packets, {} of them sent again", sender.packets_sent, sender.retransmits);
+        println!(
+            "{} packets, {} of them sent again",
+            self.counted.sender.packets_sent, self.counted.sender.retransmits
+        );
         println!("SHA-256 {}, confirmed by the receiver", hex(&self.description.sha256));
     }
 }

@@ -1,33 +1,40 @@
 //! An interface taken over for the length of a command: steering program, AF_XDP socket, endpoint and clock.
 
 use std::net::IpAddr;
+use std::ops::ControlFlow;
 use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use spray_core::cc::CcConfig;
 use spray_core::flow::FlowConfig;
 use spray_core::loss::RtoConfig;
 use spray_core::path::{BalancerKind, PathConfig};
+use spray_nic::clock::DilatedClock;
 use spray_nic::device::{BindMode, OpenError, XskConfig, XskDevice};
-use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Mode};
+use spray_nic::driver::{self, Idle};
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, Mode};
 use spray_wire::Kind;
 use switch_emu::program::{AttachMode, SteerProgram};
 
 use super::network;
 use crate::args;
 use crate::failure::{Failure, Outcome};
-use crate::progress::now;
+use crate::stop::Stop;
 
 /// An endpoint on a real interface. Dropping it detaches the program and closes the socket.
 pub struct Session {
-    pub endpoint: Endpoint<XskDevice>,
+    endpoint: Endpoint<XskDevice>,
+    clock: DilatedClock,
     pub interface: network::Interface,
     pub address: IpAddr,
     pub flow: FlowConfig,
     _steer: SteerProgram,
-    epoch: Instant,
-    idle_polls: u32,
 }
+
+/// The endpoint of a session.
+pub type Local = Endpoint<XskDevice>;
+/// What a step of a command says: go on, or end like this.
+pub type Step = ControlFlow<Outcome>;
 
 /// What a connection needs to know of the path that the kernel cannot tell.
 pub struct Path {
@@ -48,10 +55,10 @@ const PS_PER_S: u64 = 1_000_000_000_000;
 const PS_PER_US: f64 = 1e6;
 /// A general-purpose kernel may keep us from the CPU for so long; timing out sooner would only send things twice.
 const MIN_RTO_PS: u64 = 5_000_000_000;
-/// Polls in vain before the thread sleeps, so that a busy link is never waited for.
-const SPINS: u32 = 64;
-/// Then it sleeps this long at a time: a tenth of what 2,048 ring slots hold at a million frames a second.
-const NAP: Duration = Duration::from_micros(50);
+/// Longest sleep without any news: how long Ctrl-C may take to be seen.
+const NAP: Duration = Duration::from_millis(10);
+/// The device may hiccup while an interface is reconfigured; this many errors in a row are more than that.
+const MAX_DEVICE_ERRORS: u64 = 1000;
 
 impl Session {
     /// Takes the interface over.
@@ -70,38 +77,33 @@ impl Session {
         config.idle_timeout_ps = arguments.timeout * PS_PER_S;
         config.handshake.retry_ps = (arguments.timeout * PS_PER_S) / 80;
         let endpoint = Endpoint::new(device, config).map_err(Failure::refused)?;
-        Ok(Self { endpoint, interface, address, flow, _steer: steer, epoch: now(), idle_polls: 0 })
+        Ok(Self { endpoint, clock: DilatedClock::real(), interface, address, flow, _steer: steer })
     }
 
-    /// The endpoint's clock.
-    pub fn now_ps(&self) -> u64 {
-        let elapsed = now().duration_since(self.epoch);
-        // From 1 us on: 0 means "no time" here and there.
-        (elapsed.as_nanos() as u64).saturating_mul(1000).saturating_add(1_000_000)
+    /// Runs the endpoint, with `step` after every poll, until a step says that it is over or the user wants to stop.
+    pub fn run(&mut self, stop: &Stop, mut step: impl FnMut(&mut Local, u64) -> Step) -> Outcome {
+        let mut end = Ok(());
+        driver::run(
+            std::slice::from_mut(&mut self.endpoint),
+            &mut self.clock,
+            Idle::Sleep(NAP),
+            |endpoints, now_ps| {
+                let endpoint = &mut endpoints[0];
+                let step = match endpoint.stats().device_errors {
+                    _ if stop.is_set() => ControlFlow::Break(Err(Failure::interrupted())),
+                    0..MAX_DEVICE_ERRORS => step(endpoint, now_ps),
+                    _ => ControlFlow::Break(Err(Failure::failed("the interface is down or gone"))),
+                };
+                step.map_break(|outcome| end = outcome)
+            },
+        );
+        end
     }
 
-    /// Polls once and sleeps a little when there has been nothing to do for a while.
-    pub fn poll(&mut self) -> Vec<EndpointEvent> {
-        let before = self.endpoint.stats().received.total();
-        let now_ps = self.now_ps();
-        let next_ps = self.endpoint.poll(now_ps).unwrap_or(u64::MAX);
-        let events: Vec<EndpointEvent> = std::iter::from_fn(|| self.endpoint.poll_event()).collect();
-        let idle = events.is_empty() && next_ps > now_ps && self.endpoint.stats().received.total() == before;
-        self.idle_polls = if idle { self.idle_polls.saturating_add(1) } else { 0 };
-        if self.idle_polls > SPINS {
-            std::thread::sleep(NAP.min(Duration::from_nanos((next_ps - now_ps) / 1000)));
-        } else if idle {
-            std::thread::yield_now();
-        }
-        events
-    }
-
-    /// Fails when the interface has gone away under the endpoint.
-    pub fn check_device(&self) -> Outcome {
-        match self.endpoint.stats().device_errors {
-            0..1000 => Ok(()),
-            _ => Err(Failure::failed("the interface is down or gone")),
-        }
+    /// Tells the peers of `connections` that it is over, whatever they think.
+    pub fn abort(&mut self, connections: impl IntoIterator<Item = ConnectionId>) {
+        connections.into_iter().for_each(|connection| self.endpoint.abort(connection));
+        self.endpoint.poll(self.clock.now_ps());
     }
 }
 

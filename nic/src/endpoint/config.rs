@@ -9,7 +9,7 @@ use spray_core::flow::FlowConfig;
 pub enum Mode {
     /// A real network: frames are handled when they arrive and leave when window and pacing permit; no virtual times.
     Real,
-    /// A host of an emulated fabric (`docs/specs/virtual-queue.md`): frames are stamped with the virtual time at which their last
+    /// A host of an emulated fabric (`docs/specs/endpoint.md`): frames are stamped with the virtual time at which their last
     /// bit reaches the leaf switch, and arrivals are held until their virtual time has come.
     Emulated {
         /// Rate of the host's own link in bits per second, on which its frames leave one after another.

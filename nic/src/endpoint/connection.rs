@@ -43,6 +43,7 @@ impl Retry {
     }
 
     /// Notes that a frame goes now, and sets the time for the next; `false` once there were enough.
+    //= docs/specs/endpoint.md#END-1
     pub(crate) fn again(&mut self, now_ps: u64, config: &HandshakeConfig) -> bool {
         if self.sent >= config.attempts {
             return false;
@@ -83,6 +84,8 @@ pub(crate) struct Connection {
     /// `close` was called: Close goes when everything is delivered.
     pub(crate) close_wanted: bool,
     pub(crate) retry: Retry,
+    /// When the sender was last told that its time had come.
+    pub(crate) timed_ps: u64,
     /// When the peer was last heard.
     pub(crate) heard_ps: u64,
     /// When to look next whether the peer has been silent for long.
@@ -112,6 +115,7 @@ impl Connection {
             ready: false,
             close_wanted: false,
             retry: Retry::start(now_ps),
+            timed_ps: NEVER,
             heard_ps: now_ps,
             idle_check_ps: NEVER,
         }
@@ -176,13 +180,14 @@ impl Connection {
 
     /// When something is to be done without any frame arriving.
     ///
-    /// A sender's time that has come does not count while the connection waits for its turn to send: that is what it is due for.
+    /// A sender whose time has come is told so once; if it still wants something, that is a turn to send.
     pub(crate) fn deadline_ps(&self, now_ps: u64) -> u64 {
         let handshake = self.retry.at_ps.min(self.idle_check_ps);
         let Some(flow) = &self.flow else { return handshake };
         let receiver = flow.receiver.poll_timeout().unwrap_or(NEVER);
         let sender = match flow.sender.poll_timeout().unwrap_or(NEVER) {
             at_ps if at_ps > now_ps => at_ps,
+            _ if self.timed_ps != now_ps => now_ps,
             _ if self.ready => NEVER,
             _ => now_ps + STUCK_PS,
         };

@@ -134,6 +134,14 @@ pub enum ConfigError {
     /// The payload does not fit the frame's 16-bit length, or is zero.
     #[error("payload_bytes is {0}; it must be 1 to 65000")]
     Payload(u32),
+    /// A message could be longer than what the receiver grants at a time, and would never complete.
+    #[error("max_data_bytes is {max_data_bytes}, less than max_message_bytes ({max_message_bytes})")]
+    Grant {
+        /// What is granted.
+        max_data_bytes: u64,
+        /// The longest message.
+        max_message_bytes: u64,
+    },
     /// The operating system gives no random numbers.
     #[error("no entropy from the operating system: {0}")]
     Entropy(String),

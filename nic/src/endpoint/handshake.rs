@@ -23,7 +23,7 @@ impl Machine {
             return Err(ConnectError::Family);
         }
         self.make_room();
-        let cookie = self.cookie();
+        let (cookie, config) = (self.cookie(), config.sanitised());
         let make = |id| Connection::new(id, peer, cookie, State::Connecting, config, now_ps);
         let index = self.table.insert(make).ok_or(ConnectError::TableFull)?;
         self.deadlines.set(index, now_ps);
@@ -31,6 +31,7 @@ impl Machine {
     }
 
     /// Answers a connection request. Nothing but a slot is spent on it until the peer has proved its address.
+    //= docs/specs/endpoint.md#END-2
     pub(crate) fn on_connect(&mut self, now_ps: u64, frame: &Frame<'_>, connect: wire::Connect) {
         let peer = Peer { address: frame.envelope.src, mac: frame.envelope.src_mac };
         if connect.window_packets == 0 || connect.max_payload == 0 {
@@ -72,11 +73,13 @@ impl Machine {
             return;
         }
         let Some(connection) = self.table.slot(index) else { return };
+        //= docs/specs/endpoint.md#END-3
         let probe = Probe { token: KEEP_ALIVE, timestamp_ps: now_ps };
         self.outlet.push_to(connection, port, Body::Probe(probe));
     }
 
     /// A frame with our cookie came back: the peer is where it says it is.
+    //= docs/specs/endpoint.md#END-3
     pub(crate) fn on_proof(&mut self, now_ps: u64, index: u32) {
         self.open(now_ps, index);
         if let Some(connection) = self.table.slot(index) {
@@ -86,6 +89,7 @@ impl Machine {
     }
 
     /// The peer closes, or answers our Close.
+    //= docs/specs/endpoint.md#END-10
     pub(crate) fn on_close(&mut self, now_ps: u64, index: u32, close: Close, port: u16) {
         let Some(connection) = self.table.slot(index) else { return };
         if connection.state == State::Connecting {
@@ -94,6 +98,10 @@ impl Machine {
             self.fail(now_ps, index, error);
             return;
         }
+        if connection.state == State::HalfOpen {
+            self.on_proof(now_ps, index);
+        }
+        let Some(connection) = self.table.slot(index) else { return };
         if !close.acknowledgement {
             let answer = connection.close_frame(close.reason, true);
             self.outlet.push_to(connection, port, answer);
@@ -110,6 +118,7 @@ impl Machine {
     }
 
     /// The peer does not know the connection. Only who holds the peer's cookie can say so.
+    //= docs/specs/endpoint.md#END-7
     pub(crate) fn on_reset(&mut self, now_ps: u64, frame: &Frame<'_>) {
         let key = (frame.envelope.src, frame.common.connection, frame.common.cookie);
         let Some(index) = self.table.find_peer(&key) else {
@@ -119,11 +128,14 @@ impl Machine {
         match self.table.slot(index).map(|connection| connection.state) {
             Some(State::Closing) => self.finish(now_ps, index),
             Some(State::Open) => self.fail(now_ps, index, ConnectionError::Reset),
-            _ => self.stats.unexpected += 1,
+            // Our Accept answered a Connect that the network had kept for long.
+            Some(State::HalfOpen) => drop(self.remove(index)),
+            Some(State::Connecting) | None => self.stats.unexpected += 1,
         }
     }
 
     /// Tells the sender of a frame that its connection is unknown: under the frame's own cookie, and not too often.
+    //= docs/specs/endpoint.md#END-8
     pub(crate) fn send_reset(&mut self, now_ps: u64, frame: &Frame<'_>) {
         if matches!(frame.body, Body::Close(Close { acknowledgement: true, .. })) {
             return;
@@ -139,6 +151,7 @@ impl Machine {
     }
 
     /// Begins the close handshake: everything of ours is delivered.
+    //= docs/specs/endpoint.md#END-10
     pub(crate) fn start_close(&mut self, now_ps: u64, index: u32) {
         if let Some(connection) = self.table.slot(index) {
             connection.state = State::Closing;
@@ -180,6 +193,7 @@ impl Machine {
 
     /// Makes room in a full table by giving up the oldest half-open connection: a flood of requests cannot keep others out for
     /// longer than a round trip, and never touches open ones.
+    //= docs/specs/endpoint.md#END-5
     fn make_room(&mut self) {
         while self.table.is_full()
             && let Some(id) = self.half_open.pop_front()
@@ -194,7 +208,7 @@ impl Machine {
     }
 
     fn half_open(&mut self, now_ps: u64, peer: Peer, connect: wire::Connect) {
-        let (cookie, config) = (self.cookie(), self.config.flow);
+        let (cookie, config) = (self.cookie(), self.config.flow.sanitised());
         let make =
             |id| Connection { remote: connect, ..Connection::new(id, peer, cookie, State::HalfOpen, config, now_ps) };
         let Some(index) = self.table.insert(make) else { return };
@@ -236,6 +250,7 @@ impl Machine {
         let idle_timeout_ps = self.config.idle_timeout_ps;
         let Some(connection) = self.table.slot(index) else { return };
         let remote = connection.remote;
+        //= docs/specs/endpoint.md#END-4
         connection.config.payload_bytes = connection.config.payload_bytes.min(remote.max_payload);
         let config = &connection.config;
         let sender = Sender::new(config, remote.window_packets, remote.max_data, &mut self.rng);

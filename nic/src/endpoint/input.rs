@@ -7,6 +7,7 @@ use super::{
     ConnectionId,
     connection::{Connection, State},
     machine::Machine,
+    messages::Piece,
     service::KEEP_ALIVE,
 };
 
@@ -43,6 +44,7 @@ impl Machine {
     }
 
     /// The slot of the connection that a frame belongs to, if it carries that connection's cookie and comes from its peer.
+    //= docs/specs/endpoint.md#END-6
     fn authenticate(&mut self, now_ps: u64, frame: &Frame<'_>) -> Option<u32> {
         let Some(index) = self.table.find(ConnectionId(frame.common.connection)) else {
             self.stats.unknown_connection += 1;
@@ -99,7 +101,8 @@ impl Machine {
             flow::Accept::New { place: false } | flow::Accept::Trimmed => {}
             flow::Accept::New { place: true } => {
                 let wire::Data { message, message_bytes, offset, timestamp_ps, .. } = data;
-                if !flow.inbox.place(message, message_bytes, offset, payload, timestamp_ps) {
+                let piece = Piece { message, message_bytes, offset, timestamp_ps, payload };
+                if !flow.inbox.place(&piece, &mut self.pool) {
                     self.stats.invalid += 1;
                 }
             }

@@ -144,6 +144,7 @@ impl<D: Device> Link<D> {
     }
 
     /// Puts a frame on the host's link behind the one in progress; returns when its last bit is at the other end, 0 if not emulated.
+    //= docs/specs/endpoint.md#END-14
     fn leave(&mut self, now_ps: u64, bytes: u64) -> u64 {
         self.emulated.as_mut().map_or(0, |link| link.send(now_ps, bytes))
     }

@@ -17,6 +17,7 @@ use super::{
     deadlines::{Deadlines, NEVER},
     limit::RateLimit,
     log::Log,
+    messages::Pool,
     outlet::Outlet,
     table::Table,
 };
@@ -48,6 +49,7 @@ pub(crate) struct Machine {
     pub(crate) limit: RateLimit,
     pub(crate) stats: EndpointStats,
     pub(crate) log: Log,
+    pub(crate) pool: Pool,
     /// The time of the last event, which never goes back.
     pub(crate) clock_ps: u64,
     scheduled: BinaryHeap<Scheduled>,
@@ -68,6 +70,7 @@ impl Machine {
             limit: RateLimit::default(),
             stats: EndpointStats::default(),
             log: Log::new(config.event_log),
+            pool: Pool::default(),
             clock_ps: 0,
             scheduled: BinaryHeap::new(),
             schedules: 0,
@@ -129,6 +132,7 @@ impl Machine {
     }
 
     /// The next data frame of the connection whose turn it is; probes met on the way go to the outlet.
+    //= docs/specs/endpoint.md#END-15
     pub(crate) fn poll_data(&mut self, now_ps: u64) -> Option<DataFrame<'_>> {
         while let Some(index) = self.ready.pop_front() {
             let Some(connection) = self.table.slot(index) else { continue };

@@ -239,6 +239,12 @@ impl<D: Device> Endpoint<D> {
         &self.link.device
     }
 
+    /// Gives a received message's bytes back for the next message to be received into: cheaper than fresh memory where messages are
+    /// large. Does nothing if other handles to the bytes exist.
+    pub fn recycle(&mut self, data: Bytes) {
+        self.machine.pool.put(data);
+    }
+
     /// What happened, oldest first, for a caller that says itself when it is done with a received message.
     pub(crate) fn next_event(&mut self) -> Option<EndpointEvent> {
         self.machine.events.pop_front()
@@ -282,6 +288,10 @@ fn check_flow<D: Device>(flow: &FlowConfig, v6: bool, device: &D) -> Result<(), 
     }
     if !(1..=MAX_PAYLOAD).contains(&flow.payload_bytes) {
         return Err(ConfigError::Payload(flow.payload_bytes));
+    }
+    let FlowConfig { max_data_bytes, max_message_bytes, .. } = *flow;
+    if max_data_bytes < max_message_bytes {
+        return Err(ConfigError::Grant { max_data_bytes, max_message_bytes });
     }
     let needed = wire::header_bytes(v6, Kind::Data) + flow.payload_bytes as usize;
     let available = device.max_frame();

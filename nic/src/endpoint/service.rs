@@ -17,6 +17,7 @@ pub(crate) const KEEP_ALIVE: u64 = u64::MAX;
 
 /// Received messages that may wait for the user, per connection. Flow control bounds their bytes, but not the number of tiny ones;
 /// beyond this the receiver takes no more until some are taken.
+//= docs/specs/endpoint.md#END-12
 pub(crate) const MAX_UNREAD: u32 = 4096;
 
 impl Machine {
@@ -56,6 +57,7 @@ impl Machine {
         if let Some(flow) = connection.flow.as_mut() {
             if flow.sender.poll_timeout().is_some_and(|at_ps| at_ps <= now_ps) {
                 flow.sender.on_timeout(now_ps, &mut self.log);
+                connection.timed_ps = now_ps;
             }
             if flow.receiver.poll_timeout().is_some_and(|at_ps| at_ps <= now_ps) {
                 flow.receiver.on_timeout(now_ps);
@@ -77,7 +79,9 @@ impl Machine {
     /// Ends a connection with an error, telling the peer why.
     pub(crate) fn give_up(&mut self, now_ps: u64, index: u32, error: ConnectionError, reason: CloseReason) {
         let port = self.any_port();
-        if let Some(connection) = self.table.slot(index) {
+        if let Some(connection) = self.table.slot(index)
+            && connection.flow.is_some()
+        {
             let close = connection.close_frame(reason, false);
             self.outlet.push_to(connection, port, close);
         }
@@ -109,6 +113,7 @@ impl Machine {
     }
 
     /// Fails a connection whose peer has been silent too long, and asks one that has been silent for a third of that.
+    //= docs/specs/endpoint.md#END-9
     fn check_idle(&mut self, now_ps: u64, index: u32) {
         let (timeout, port) = (self.config.idle_timeout_ps, self.any_port());
         let Some(connection) = self.table.slot(index) else { return };

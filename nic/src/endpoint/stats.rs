@@ -108,6 +108,70 @@ pub struct EndpointStats {
     pub log_overflow: u64,
 }
 
+impl EndpointStats {
+    /// Every counter with its name, for metrics and reports: `sent_data`, `received_data`, ..., then the fields' own names.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let kinds = |names: [&'static str; 9], counts: &KindCounts| {
+            let KindCounts { data, ack, nack, connect, accept, close, reset, probe, probe_ack } = *counts;
+            std::iter::zip(names, [data, ack, nack, connect, accept, close, reset, probe, probe_ack])
+        };
+        let sent = kinds(SENT_NAMES, &self.sent);
+        sent.chain(kinds(RECEIVED_NAMES, &self.received)).chain(self.causes())
+    }
+
+    fn causes(&self) -> [(&'static str, u64); 23] {
+        [
+            ("trimmed", self.trimmed),
+            ("not_ours", self.not_ours),
+            ("wrong_address", self.wrong_address),
+            ("malformed", self.malformed),
+            ("checksum", self.checksum),
+            ("unknown_connection", self.unknown_connection),
+            ("wrong_cookie", self.wrong_cookie),
+            ("unexpected", self.unexpected),
+            ("duplicates", self.duplicates),
+            ("out_of_window", self.out_of_window),
+            ("invalid", self.invalid),
+            ("refused", self.refused),
+            ("half_open_evicted", self.half_open_evicted),
+            ("half_open_expired", self.half_open_expired),
+            ("reset_limited", self.reset_limited),
+            ("late", self.late),
+            ("overdue", self.overdue),
+            ("too_early", self.too_early),
+            ("hold_overflow", self.hold_overflow),
+            ("control_dropped", self.control_dropped),
+            ("transmit_stalls", self.transmit_stalls),
+            ("device_errors", self.device_errors),
+            ("log_overflow", self.log_overflow),
+        ]
+    }
+}
+
+const SENT_NAMES: [&str; 9] = [
+    "sent_data",
+    "sent_ack",
+    "sent_nack",
+    "sent_connect",
+    "sent_accept",
+    "sent_close",
+    "sent_reset",
+    "sent_probe",
+    "sent_probe_ack",
+];
+
+const RECEIVED_NAMES: [&str; 9] = [
+    "received_data",
+    "received_ack",
+    "received_nack",
+    "received_connect",
+    "received_accept",
+    "received_close",
+    "received_reset",
+    "received_probe",
+    "received_probe_ack",
+];
+
 /// Counters of one connection.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
@@ -186,5 +250,42 @@ impl Lateness {
 impl Default for Lateness {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_has_a_name_of_its_own() {
+        let stats = EndpointStats {
+            sent: KindCounts { data: 3, ..KindCounts::default() },
+            late: 7,
+            ..EndpointStats::default()
+        };
+        let mut names: Vec<_> = stats.iter().map(|(name, _)| name).collect();
+        assert!(stats.iter().any(|counter| counter == ("sent_data", 3)));
+        assert!(stats.iter().any(|counter| counter == ("late", 7)));
+        // Two sets of kinds, and every other field.
+        assert_eq!(names.len(), size_of::<EndpointStats>() / size_of::<u64>());
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), stats.iter().count());
+    }
+
+    #[test]
+    fn lateness_counts_frames_on_time_as_zero() {
+        let mut lateness = Lateness::new();
+        assert_eq!((lateness.quantile_ps(0.99), lateness.max_ps()), (0, 0));
+        (0..985).for_each(|_| lateness.on_time());
+        (1..=15).for_each(|n| lateness.late(n * 1_000));
+        assert_eq!((lateness.frames(), lateness.late_frames(), lateness.quantile_ps(0.98)), (1000, 15, 0));
+        let p99 = lateness.quantile_ps(0.99);
+        assert!((5_000..5_100).contains(&p99), "{p99}");
+        let mut both = lateness.clone();
+        both.merge(&lateness);
+        assert_eq!((both.frames(), both.late_frames()), (2000, 30));
+        assert!((5_000..5_100).contains(&both.quantile_ps(0.99)));
     }
 }

@@ -33,13 +33,21 @@ impl Packet for &mut [u8] {
     }
 }
 
+/// An address as the key of the host table: its 16 bytes in two words, IPv4 mapped into IPv6.
+pub type Address = [u64; 2];
+
+/// The key of an address.
+pub fn address_key(address: [u8; 16]) -> Address {
+    let (words, _) = address.as_chunks::<8>();
+    [u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])]
+}
+
 /// What the switches need to know of a frame, and what they change.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// IPv6.
-    pub v6: bool,
-    /// Destination address, IPv4 mapped.
-    pub destination: [u8; 16],
+    /// Destination, see [`address_key`].
+    pub destination: Address,
     /// Digest of the five-tuple.
     pub flow: u64,
     /// The frame's share of the random decisions.
@@ -48,12 +56,18 @@ pub struct Frame {
     pub stamp_ps: u64,
     /// Virtual time now.
     pub time_ps: u64,
+    /// The switch that it is at; [`OUTSIDE`](crate::config::OUTSIDE) once it left the chassis.
+    pub switch: u32,
+    /// The port that it last left by.
+    pub port: u32,
     /// Length now.
     pub len: u32,
     /// TTL or hop limit now.
     pub ttl: u8,
     /// ECN bits now.
     pub ecn: u8,
+    /// IPv6.
+    pub v6: bool,
     /// In the control class.
     pub control: bool,
     /// A data frame with something to cut off.
@@ -124,31 +138,34 @@ fn ours_v6(head: &[u8; PORTS_V6]) -> bool {
 
 #[inline(always)]
 fn parse_v4(head: &mut [u8; MIN_V4], len: u32, now_ps: impl FnOnce() -> u64) -> Parsed {
-    let class = head[v4::TOS];
     let total = u32::from(u16_at(head, v4::TOTAL_LENGTH));
-    let lengths = Lengths { len, datagram: total.wrapping_sub(20), end: total + view::ETHERNET_BYTES as u32 };
-    let mut destination = [0; 16];
-    destination[10] = 0xff;
-    destination[11] = 0xff;
-    copy::<4>(&mut destination, 12, head, v4::DST);
-    let addresses = addresses_v4(u64_le(head, v4::SRC));
-    let ttl = head[v4::TTL];
-    finish(head, false, &lengths, class, ttl, destination, addresses, now_ps)
+    let address = u32_ne(head, v4::DST).to_ne_bytes();
+    let ip = Ip {
+        datagram: total.wrapping_sub(20),
+        end: total + view::ETHERNET_BYTES as u32,
+        class: head[v4::TOS],
+        ttl: head[v4::TTL],
+        destination: [0, u64::from_ne_bytes([0, 0, 0xff, 0xff, address[0], address[1], address[2], address[3]])],
+        addresses: addresses_v4(u64_le(head, v4::SRC)),
+    };
+    finish(head, false, len, &ip, now_ps)
 }
 
 #[inline(always)]
 fn parse_v6(head: &mut [u8; MIN_V6], len: u32, now_ps: impl FnOnce() -> u64) -> Parsed {
-    let class = (u16_at(head, v6::VERSION_CLASS) >> 4) as u8;
     let payload = u32::from(u16_at(head, v6::PAYLOAD_LENGTH));
-    let lengths = Lengths { len, datagram: payload, end: payload + v6::UDP as u32 };
-    let mut destination = [0; 16];
-    copy::<16>(&mut destination, 0, head, v6::DST);
-    let addresses = u64_le(head, v6::SRC).wrapping_mul(K[0])
-        ^ u64_le(head, v6::SRC + 8).wrapping_mul(K[1]).rotate_left(16)
-        ^ u64_le(head, v6::DST).wrapping_mul(K[2]).rotate_left(32)
-        ^ u64_le(head, v6::DST + 8).wrapping_mul(K[3]).rotate_left(48);
-    let ttl = head[v6::HOP_LIMIT];
-    finish(head, true, &lengths, class, ttl, destination, addresses, now_ps)
+    let ip = Ip {
+        datagram: payload,
+        end: payload + v6::UDP as u32,
+        class: (u16_at(head, v6::VERSION_CLASS) >> 4) as u8,
+        ttl: head[v6::HOP_LIMIT],
+        destination: [u64_ne(head, v6::DST), u64_ne(head, v6::DST + 8)],
+        addresses: u64_le(head, v6::SRC).wrapping_mul(K[0])
+            ^ u64_le(head, v6::SRC + 8).wrapping_mul(K[1]).rotate_left(16)
+            ^ u64_le(head, v6::DST).wrapping_mul(K[2]).rotate_left(32)
+            ^ u64_le(head, v6::DST + 8).wrapping_mul(K[3]).rotate_left(48),
+    };
+    finish(head, true, len, &ip, now_ps)
 }
 
 /// Odd multipliers that keep the addresses and ports of a five-tuple apart (fractions of square roots).
@@ -167,28 +184,21 @@ pub const fn addresses_v4(both: u64) -> u64 {
     both.wrapping_mul(K[0])
 }
 
-/// Lengths that must agree with each other.
-struct Lengths {
-    /// The whole frame.
-    len: u32,
-    /// UDP header and payload, by the IP header.
+/// What the IP header says.
+struct Ip {
+    /// Length of the UDP header and payload.
     datagram: u32,
     /// End of the IP packet in the frame.
     end: u32,
+    class: u8,
+    ttl: u8,
+    destination: Address,
+    /// Digest of both addresses.
+    addresses: u64,
 }
 
 #[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "one call site per IP version, inlined; a struct would be spelled twice")]
-fn finish<const N: usize>(
-    head: &[u8; N],
-    v6: bool,
-    lengths: &Lengths,
-    class: u8,
-    ttl: u8,
-    destination: [u8; 16],
-    addresses: u64,
-    now_ps: impl FnOnce() -> u64,
-) -> Parsed {
+fn finish<const N: usize>(head: &[u8; N], v6: bool, len: u32, ip: &Ip, now_ps: impl FnOnce() -> u64) -> Parsed {
     let ours = view::udp_payload_offset(v6);
     if head[ours] != VERSION {
         return Parsed::Foreign;
@@ -197,23 +207,25 @@ fn finish<const N: usize>(
     let least =
         if data { u32::from(view::TRIMMED_UDP_LENGTH) } else { (view::min_len(v6) - view::udp_offset(v6)) as u32 };
     let udp_length = u32::from(u16_at(head, view::udp_length_offset(v6)));
-    if udp_length != lengths.datagram || udp_length < least || lengths.end > lengths.len {
+    if udp_length != ip.datagram || udp_length < least || ip.end > len {
         return Parsed::Malformed;
     }
     let stamp_ps = u64_at(head, view::virtual_time_offset(v6));
     let time_ps = if stamp_ps == 0 { now_ps() } else { stamp_ps };
     let ports = u32_at(head, view::udp_src_port_offset(v6));
-    let dscp = class >> 2;
+    let dscp = ip.class >> 2;
     Parsed::Ours(Frame {
-        v6,
-        destination,
-        flow: digest(addresses, ports),
+        destination: ip.destination,
+        flow: digest(ip.addresses, ports),
         random: u64::from(u32_at(head, ours + field::HEADER_CRC)) ^ time_ps.rotate_left(32),
         stamp_ps,
         time_ps,
-        len: lengths.len,
-        ttl,
-        ecn: class & 3,
+        switch: 0,
+        port: 0,
+        len,
+        ttl: ip.ttl,
+        ecn: ip.class & 3,
+        v6,
         control: dscp == DSCP_CONTROL || dscp == DSCP_TRIMMED,
         trimmable: data && udp_length > least,
         trimmed: false,
@@ -346,11 +358,13 @@ fn put<const N: usize>(head: &mut [u8; N], at: usize, value: u16) {
     head[at + 1] = low;
 }
 
+/// A word as it lies in memory.
 #[inline(always)]
-fn copy<const N: usize>(to: &mut [u8; 16], to_at: usize, from: &[u8], from_at: usize) {
-    let mut i = 0;
-    while i < N {
-        to[to_at + i] = from[from_at + i];
-        i += 1;
-    }
+fn u32_ne<const N: usize>(head: &[u8; N], at: usize) -> u32 {
+    u32::from_ne_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
+}
+
+#[inline(always)]
+fn u64_ne<const N: usize>(head: &[u8; N], at: usize) -> u64 {
+    u64_at(head, at).to_be()
 }

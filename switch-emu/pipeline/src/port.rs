@@ -41,8 +41,6 @@ impl PortConfig {
                 before: healthy.slot_units,
                 since: healthy.at_ps,
                 ps_per_unit: healthy.ps_per_unit,
-                zero: healthy.zero,
-                pad: 0,
             },
             loss: healthy.loss,
             flags: healthy.flags,

@@ -126,10 +126,6 @@ pub struct Drain {
     pub since: u64,
     /// Picoseconds per unit now, with fraction.
     pub ps_per_unit: u64,
-    /// 0.
-    pub zero: u32,
-    /// Padding.
-    pub pad: u32,
 }
 
 /// Where a frame stands in a queue.
@@ -139,23 +135,20 @@ pub struct Position {
     pub backlog: u64,
     /// Ring index of the frame's slot.
     index: u32,
-    /// 1: the frame came too late for its own slot and was put in the oldest one.
-    stale: u32,
+    /// The frame came too late for its own slot and was put in the oldest one.
+    stale: bool,
 }
 
 impl Position {
     #[inline(always)]
-    fn new(slot: u64, backlog: u64, stale: bool, drain: &Drain) -> Self {
-        // Adding a zero that the kernel's verifier does not know makes it forget constants, so that the ways that lead
-        // here are one from here on; otherwise it would follow each of them through all later hops.
-        let (backlog, stale) = (backlog.wrapping_add(u64::from(drain.zero)), (stale as u32).wrapping_add(drain.zero));
+    fn new(slot: u64, backlog: u64, stale: bool) -> Self {
         Self { backlog, index: (slot % SPAN) as u32, stale }
     }
 
     /// Whether the frame came too late for its own slot and was put in the oldest one (VQ-8).
     #[inline(always)]
     pub fn is_stale(&self) -> bool {
-        self.stale != 0
+        self.stale
     }
 
     /// Whole bytes ahead of the frame.
@@ -203,7 +196,7 @@ impl<W: Word> Queue<W> {
             self.cursor.store(slot);
         }
         let backlog = self.ahead(slot, (offset * drain.during(slot)) >> drain.shift);
-        Position::new(slot, backlog, stale, drain)
+        Position::new(slot, backlog, stale)
     }
 
     /// Forgets everything and begins at `slot`.
@@ -213,7 +206,7 @@ impl<W: Word> Queue<W> {
         self.cursor.store(slot);
         self.slot(slot).reset(slot, 0);
         let backlog = self.ahead(slot, (offset * drain.during(slot)) >> drain.shift);
-        Position::new(slot, backlog, false, drain)
+        Position::new(slot, backlog, false)
     }
 
     /// Adds an accepted frame at its position.

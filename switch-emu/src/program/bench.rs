@@ -7,6 +7,7 @@ use crate::fabric::{Fabric, Host, Node, Port, QueueConfig, RouteEpoch, Switch};
 use libbpf_rs::{MapCore, MapFlags, ProgramInput};
 use spray_wire::{Body, Common, DSCP_DATA, Data, Ecn, Envelope, emit};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 /// Costs of one frame in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,39 +38,76 @@ impl PerHop {
 const FRAME_PAYLOAD: u16 = 3_000;
 /// 3,114 bytes at 100 Gb/s take 249 ns: a load of 90 %.
 const GAP_PS: u64 = 277_000;
+const START_PS: u64 = 1_000_000_000;
+const SWITCH: &str = "bench_switch";
+const REDIRECT: &str = "bench_redirect";
 
-/// Measures over `repeat` frames that arrive in order at a load of 90 %.
-///
-/// Every repetition is another frame: the benchmark's entry point advances the virtual time by the gap, changes the
-/// source port and restores the TTL before the switch runs, and that time counts as the switch's.
+/// Measures all three over `repeat` frames each.
 ///
 /// # Errors
 /// The programs are missing or refused.
 pub fn bench_per_hop(repeat: u32) -> Result<PerHop, ProgramError> {
-    let fabric = chain(PerHop::HOPS as usize);
-    let program = SwitchProgram::load_programs(&ChassisSpec::whole(&fabric), &["bench_switch", "bench_redirect"])?;
+    let bench = HopBench::new()?;
+    let nanoseconds = |mean: Duration| mean.as_nanos() as f64;
     Ok(PerHop {
-        redirect_ns: run(&program, "bench_redirect", 0, repeat)?,
-        switch_ns: run(&program, "bench_switch", 0, repeat)?,
-        one_hop_ns: run(&program, "bench_switch", PerHop::HOPS as usize - 1, repeat)?,
+        redirect_ns: nanoseconds(bench.redirect(repeat)?),
+        switch_ns: nanoseconds(bench.switch(PerHop::HOPS, repeat)?),
+        one_hop_ns: nanoseconds(bench.switch(1, repeat)?),
     })
 }
 
-/// Mean time of one run with frames that enter at `ingress`.
-fn run(program: &SwitchProgram, name: &'static str, ingress: usize, repeat: u32) -> Result<f64, ProgramError> {
-    program.reset()?;
-    program.prepare_test(ingress)?;
-    let clock = object::map(program.object(), "bench")?;
-    let start = [1_000_000_000, GAP_PS].map(u64::to_ne_bytes).concat();
-    clock.update(&[0; 4], &start, MapFlags::ANY).map_err(ProgramError::map("bench"))?;
-    let frame = frame();
-    let input = ProgramInput { data_in: Some(&frame), repeat, ..Default::default() };
-    let output = program.program(name)?.test_run(input).map_err(ProgramError::TestRun)?;
-    let sent = program.chassis_counters()?.forwarded;
-    if name == "bench_switch" && sent != u64::from(repeat) {
-        return Err(ProgramError::Fabric(format!("{sent} of {repeat} frames were forwarded")));
+/// The loaded programs of the measurement.
+#[derive(Debug)]
+pub struct HopBench {
+    program: SwitchProgram,
+}
+
+impl HopBench {
+    /// Loads a chain of [`PerHop::HOPS`] switches and the bare redirect.
+    ///
+    /// # Errors
+    /// The programs are missing or refused.
+    pub fn new() -> Result<Self, ProgramError> {
+        let fabric = chain(PerHop::HOPS as usize);
+        let program = SwitchProgram::load_programs(&ChassisSpec::whole(&fabric), &[SWITCH, REDIRECT])?;
+        Ok(Self { program })
     }
-    Ok(output.duration.as_nanos() as f64)
+
+    /// Mean time of a program that only redirects.
+    ///
+    /// # Errors
+    /// The kernel refuses the test run.
+    pub fn redirect(&self, repeat: u32) -> Result<Duration, ProgramError> {
+        self.run(REDIRECT, 0, repeat)
+    }
+
+    /// Mean time for a frame to cross `hops` switches (1 to [`PerHop::HOPS`]), frames in order at a load of 90 %.
+    ///
+    /// Every repetition is another frame: the benchmark's entry point advances the virtual time by the gap, changes the
+    /// source port and restores the TTL before the switch runs, and that time counts as the switch's.
+    ///
+    /// # Errors
+    /// The kernel refuses the test run, or a frame was not forwarded.
+    pub fn switch(&self, hops: u32, repeat: u32) -> Result<Duration, ProgramError> {
+        let mean = self.run(SWITCH, PerHop::HOPS.saturating_sub(hops) as usize, repeat)?;
+        let sent = self.program.chassis_counters()?.forwarded;
+        if sent != u64::from(repeat) {
+            return Err(ProgramError::Fabric(format!("{sent} of {repeat} frames were forwarded")));
+        }
+        Ok(mean)
+    }
+
+    fn run(&self, name: &'static str, ingress: usize, repeat: u32) -> Result<Duration, ProgramError> {
+        self.program.reset()?;
+        self.program.prepare_test(ingress)?;
+        let clock = object::map(self.program.object(), "bench")?;
+        let start = [START_PS, GAP_PS].map(u64::to_ne_bytes).concat();
+        clock.update(&[0; 4], &start, MapFlags::ANY).map_err(ProgramError::map("bench"))?;
+        let frame = frame();
+        let input = ProgramInput { data_in: Some(&frame), repeat, ..Default::default() };
+        let output = self.program.program(name)?.test_run(input).map_err(ProgramError::TestRun)?;
+        Ok(output.duration)
+    }
 }
 
 /// `hops` switches in a row; one host, behind the last.
@@ -106,8 +144,16 @@ fn chain(hops: usize) -> Fabric {
 fn frame() -> Vec<u8> {
     let address = |last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last));
     let (src, dst) = (address(1), address(2));
-    let envelope =
-        Envelope { src_mac: [2; 6], dst_mac: [2; 6], src, dst, src_port: 50_000, dscp: DSCP_DATA, ecn: Ecn::Ect0, ttl: 64 };
+    let envelope = Envelope {
+        src_mac: [2; 6],
+        dst_mac: [2; 6],
+        src,
+        dst,
+        src_port: 50_000,
+        dscp: DSCP_DATA,
+        ecn: Ecn::Ect0,
+        ttl: 64,
+    };
     let common = Common { connection: 1, cookie: 2, virtual_time_ps: 1 };
     let data = Data {
         psn: 0,

@@ -14,7 +14,7 @@ mod steer;
 mod switch;
 mod testing;
 
-pub use bench::{PerHop, bench_per_hop};
+pub use bench::{HopBench, PerHop, bench_per_hop};
 pub use config::{ChassisSpec, DEFAULT_FRAME_BYTES, Tables};
 pub use error::ProgramError;
 pub use native::NativeSwitch;

@@ -4,6 +4,7 @@ use super::ProgramError;
 use super::config::{ChassisSpec, Tables};
 use super::switch::{ChassisCounters, PortCounters, QueueSample};
 use spray_pipeline::config::{Globals, Group, PortConfig, SwitchConfig};
+use spray_pipeline::frame::{Address, address_key};
 use spray_pipeline::queue::PortQueues;
 use spray_pipeline::{Verdict, counters};
 use std::collections::HashMap;
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct NativeSwitch {
     tables: Tables,
-    hosts: HashMap<[u8; 16], u32>,
+    hosts: HashMap<Address, u32>,
     queues: Vec<PortQueues<AtomicU64>>,
     counters: Vec<counters::PortCounters<AtomicU64>>,
     chassis: counters::ChassisCounters<AtomicU64>,
@@ -28,7 +29,7 @@ impl NativeSwitch {
         let tables = Tables::compile(spec)?;
         let ports = tables.ports.len();
         Ok(Self {
-            hosts: tables.hosts.iter().copied().collect(),
+            hosts: tables.hosts.iter().map(|(address, number)| (address_key(*address), *number)).collect(),
             queues: (0..ports).map(|_| PortQueues::default()).collect(),
             counters: (0..ports).map(|_| counters::PortCounters::default()).collect(),
             chassis: counters::ChassisCounters::default(),
@@ -100,7 +101,7 @@ impl spray_pipeline::Tables for NativeSwitch {
     fn globals(&self) -> Option<&Globals> {
         Some(&self.tables.globals)
     }
-    fn host(&self, address: &[u8; 16]) -> Option<u32> {
+    fn host(&self, address: &Address) -> Option<u32> {
         self.hosts.get(address).copied()
     }
     fn switch(&self, switch: u32) -> Option<&SwitchConfig> {

@@ -10,8 +10,8 @@ pub fn overview_page(runs: &[RunResult]) -> String {
     let summaries: Vec<Summary> = runs.iter().map(RunResult::summary).collect();
     let conditions = distinct(summaries.iter().map(|s| &s.condition));
     let balancers = distinct(summaries.iter().map(|s| &s.balancer));
-    let scenario = summaries.first().map_or("no runs", |s| s.scenario.as_str());
-    let mut body = format!("<h1>{}</h1>\n", escape(scenario));
+    let scenario = title(&summaries);
+    let mut body = format!("<h1>{}</h1>\n", escape(&scenario));
     body += &format!("<p class=\"soft\">{}</p>\n", escape(&lead(&summaries, &conditions, &balancers)));
     body += "<div class=\"two\">\n";
     for (title, unit, value) in MEASURES {
@@ -21,7 +21,7 @@ pub fn overview_page(runs: &[RunResult]) -> String {
     body += "</div>\n";
     body += &cdfs(runs, &conditions);
     body += &section("All runs", &(compared(runs, &summaries) + &notes(&summaries)));
-    page(scenario, &body)
+    page(&scenario, &body)
 }
 
 type Measure = fn(&Summary) -> f64;
@@ -42,6 +42,17 @@ fn lead(summaries: &[Summary], conditions: &[String], balancers: &[String]) -> S
         conditions.join(", "),
         summaries.len(),
     )
+}
+
+/// What the scenarios' names begin with: `demo` for `demo-healthy` and `demo-slow-uplink`.
+fn title(summaries: &[Summary]) -> String {
+    let names = distinct(summaries.iter().map(|s| &s.scenario));
+    let [first, rest @ ..] = names.as_slice() else { return "no runs".into() };
+    let is_common = |prefix: &&str| rest.iter().all(|name| name.starts_with(*prefix));
+    let ends = first.char_indices().map(|(at, _)| &first[..at]).chain([first.as_str()]);
+    let common = ends.rev().find(is_common).unwrap_or_default();
+    let common = if rest.is_empty() { common } else { common.trim_end_matches(|c: char| !c.is_alphanumeric()) };
+    if common.is_empty() { format!("{} scenarios", names.len()) } else { common.into() }
 }
 
 fn distinct<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
@@ -72,7 +83,7 @@ fn cdfs(runs: &[RunResult], conditions: &[String]) -> String {
         let lines: Vec<chart::Line> = chosen.map(|run| series::fct_cdf(&run.balancer, run)).collect();
         let names: Vec<String> = lines.iter().map(|line| line.name.clone()).collect();
         let axes = chart::Axes { width: chart::THIRD, x: "FCT (us)", y: "% of flows", y_at_least: 100.0 };
-        figure(&format!("Completion times: {condition}"), &names, &chart::lines(&axes, &lines, &[]), "")
+        figure(&format!("FCT: {condition}"), &names, &chart::lines(&axes, &lines, &[]), "")
     };
     format!("<div class=\"three\">\n{}</div>\n", conditions.iter().map(figure_of).collect::<String>())
 }

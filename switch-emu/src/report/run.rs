@@ -4,8 +4,10 @@ use super::html::{Row, escape, figure, figures, page, section, table};
 use super::{chart, series};
 use crate::results::{RunResult, Summary, loss_note};
 
-/// Ports and uplinks per plot: as many as there are colours to tell apart.
-const LINES: usize = 8;
+/// Uplinks per plot: as many as there are colours to tell apart.
+const UPLINKS: usize = 8;
+/// Queues per plot: their lines cross all the time, more could not be followed.
+const QUEUES: usize = 4;
 /// Rows of the list of events; `events.csv` has them all.
 const LISTED_EVENTS: usize = 60;
 
@@ -57,7 +59,7 @@ fn figures_of(s: &Summary) -> Vec<(&'static str, String)> {
         ("reordered packets", s.reordered_packets.to_string()),
         ("freezes", s.freeze_entries.to_string()),
         ("recovery", s.recovery_us.map_or_else(|| "–".into(), us)),
-        ("dilation", format!("{}×", s.dilation)),
+        ("dilation", format!("{:.0}×", s.dilation)),
         ("late frames", s.late_packets.to_string()),
         ("lateness p99", format!("{:.3} us", s.lateness_p99_us)),
         ("run took", format!("{:.2} s", s.wall_s)),
@@ -76,8 +78,8 @@ fn over_time(run: &RunResult) -> String {
         figure(title, &names, &chart::lines(&axes, &lines, &moments), remark)
     };
     plot("Goodput over time", "Gb/s", 1.0, series::goodput(run))
-        + &plot("Queue depth of the busiest ports", "kB waiting", 1.0, series::queues(run, LINES))
-        + &plot("Use of the uplinks", "% of full rate", 100.0, series::uplinks(run, LINES))
+        + &plot("Queue depth of the busiest ports", "kB waiting", 1.0, series::queues(run, QUEUES))
+        + &plot("Use of the uplinks", "% of full rate", 100.0, series::uplinks(run, UPLINKS))
 }
 
 fn completion(run: &RunResult) -> String {

@@ -6,7 +6,7 @@ use super::chart::Line;
 use crate::results::{EventKind, PortResult, PortSample, RunResult};
 
 /// Points per line: more than a screen shows would only make the page heavy.
-const BINS: usize = 240;
+const BINS: usize = 160;
 
 /// Delivered payload per time, in Gb/s.
 pub(super) fn goodput(run: &RunResult) -> Vec<Line> {
@@ -20,7 +20,9 @@ pub(super) fn queues(run: &RunResult, count: usize) -> Vec<Line> {
     let mut series: Vec<_> = run.port_samples.iter().filter(|s| !s.samples.is_empty()).collect();
     series.sort_by_key(|s| std::cmp::Reverse(peak(&s.samples)));
     let line = |s: &&crate::results::PortSeries| Line { name: s.name.clone(), points: maxima(&s.samples) };
-    series.iter().take(count).map(line).collect()
+    series.truncate(count);
+    series.sort_by(|a, b| a.name.cmp(&b.name));
+    series.iter().map(line).collect()
 }
 
 /// Use of the uplinks of one switch in percent of their full rate: the switch that something failed at, if any did.

@@ -63,6 +63,17 @@ fn overview_stands_alone_and_links_each_run() {
 }
 
 #[test]
+fn overview_is_titled_by_what_the_scenarios_share() {
+    let titled = |names: &[&str]| {
+        let run = |name: &&str| RunResult { scenario: (*name).into(), ..sample("reps", "healthy", &[10.0]) };
+        let page = overview_page(&names.iter().map(run).collect::<Vec<_>>());
+        page.split("<h1>").nth(1).unwrap().split("</h1>").next().unwrap().to_string()
+    };
+    assert_eq!(titled(&["demo-healthy", "demo-slow-uplink", "demo-silent"]), "demo");
+    assert_eq!((titled(&["flap", "flap"]), titled(&["a", "b"])), ("flap".into(), "2 scenarios".into()));
+}
+
+#[test]
 fn pages_of_empty_and_unfinished_runs_can_be_drawn() {
     assert_well_formed(&run_page(&RunResult::default()));
     assert_well_formed(&overview_page(&[]));

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 pub use self::files::{WriteError, write_overview, write_run};
 pub use self::summary::Summary;
 pub(crate) use self::summary::gbps;
-pub use self::table::table;
 pub(crate) use self::table::{HEADER, lateness_note, loss_note, row};
+pub use self::table::{align, table};
 
 /// Everything that one run of one scenario with one balancer found out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

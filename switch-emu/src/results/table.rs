@@ -29,8 +29,7 @@ const FIRST_NUMBER: usize = 2;
 pub fn table(runs: &[RunResult]) -> String {
     let summaries: Vec<Summary> = runs.iter().map(RunResult::summary).collect();
     let rows: Vec<Vec<String>> = summaries.iter().map(row).collect();
-    let header: Vec<String> = HEADER.iter().map(ToString::to_string).collect();
-    let mut out = align(&header, &rows);
+    let mut out = align(&HEADER, FIRST_NUMBER, &rows);
     for note in lateness_note(&summaries).into_iter().chain(summaries.iter().filter_map(loss_note)) {
         out += &note;
         out.push('\n');
@@ -81,7 +80,8 @@ pub(crate) fn lateness_note(summaries: &[Summary]) -> Option<String> {
 fn range(values: impl Iterator<Item = f64> + Clone) -> String {
     let low = values.clone().fold(f64::INFINITY, f64::min);
     let high = values.fold(f64::NEG_INFINITY, f64::max);
-    if low < high { format!("{low}..{high}") } else { format!("{low}") }
+    let (low, high) = (format!("{low:.0}"), format!("{high:.0}"));
+    if low == high { low } else { format!("{low} to {high}") }
 }
 
 /// What the testbed itself lost in this run, where it lost anything.
@@ -94,24 +94,26 @@ pub(crate) fn loss_note(s: &Summary) -> Option<String> {
     })
 }
 
-/// Aligns cells in columns two spaces apart, a rule under the header.
-pub(crate) fn align(header: &[String], rows: &[Vec<String>]) -> String {
+/// Aligns cells in columns two spaces apart, a rule under the header; the first `words` columns to the left.
+///
+/// # Panics
+/// When a row has fewer cells than the header.
+#[must_use]
+pub fn align(header: &[&str], words: usize, rows: &[Vec<String>]) -> String {
+    let header: Vec<String> = header.iter().map(ToString::to_string).collect();
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.chain([header[column].chars().count()]).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..header.len()).map(width).collect();
     let rule: Vec<String> = widths.iter().map(|w| "-".repeat(*w)).collect();
-    [header, &rule]
-        .into_iter()
-        .chain(rows.iter().map(Vec::as_slice))
-        .map(|cells| aligned_line(cells, &widths))
-        .collect()
+    let lines = [&header, &rule].into_iter().chain(rows);
+    lines.map(|cells| aligned_line(cells, words, &widths)).collect()
 }
 
-fn aligned_line(cells: &[String], widths: &[usize]) -> String {
+fn aligned_line(cells: &[String], words: usize, widths: &[usize]) -> String {
     let pad = |(column, (cell, width)): (usize, (&String, &usize))| {
-        if column < FIRST_NUMBER { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        if column < words { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
     };
     let padded: Vec<String> = cells.iter().zip(widths).enumerate().map(pad).collect();
     padded.join("  ").trim_end().to_string() + "\n"

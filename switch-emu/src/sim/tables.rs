@@ -175,7 +175,9 @@ impl Switches {
         let port = &mut self.ports[number as usize];
         let mut frame = Frame {
             v6: false,
-            destination: [0; 16],
+            destination: [0; 2],
+            switch: 0,
+            port: 0,
             flow: slot.flow,
             random: slot.random,
             stamp_ps: 0,

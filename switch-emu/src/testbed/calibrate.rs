@@ -90,6 +90,8 @@ fn burst_config(scenario: &Scenario, pairs: &[Flow]) -> FlowConfig {
     let window_bytes = (MAX_FAN_IN_PACKETS / busiest).max(4) * u64::from(scenario.packet_bytes());
     let cc = CcConfig {
         kind: CcKind::FixedRate,
+        // No pacing: all packets of one real-time poll have one time, so that pacing would let a single one go.
+        fixed_rate_bps: u64::MAX,
         initial_window_bytes: window_bytes,
         max_window_bytes: window_bytes,
         ..CcConfig::for_path(BURST_RTT_PS, BURST_RATE_BPS, scenario.packet_bytes())

@@ -14,9 +14,11 @@ mod error;
 mod hosts;
 mod links;
 mod netns;
+mod pair;
 mod registry;
 mod rig;
 mod sample;
+mod veth;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -24,7 +26,9 @@ use std::time::Duration;
 use spray_core::path::BalancerKind;
 
 pub use error::RunError;
+pub use pair::Pair;
 pub use registry::{clean, leftovers};
+pub use veth::VethBench;
 
 use self::drive::{Goal, Report};
 use self::rig::Rig;

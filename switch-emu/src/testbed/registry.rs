@@ -3,9 +3,12 @@
 //! Namespaces are called `spray-<pid>-...`, and a process that has some holds a lock on `/run/spray/<pid>.lock`. The kernel
 //! drops the lock when the process dies, however it dies; a process id used again does not bring it back.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
 
 use super::RunError;
 use super::netns::{self, FOLDER};
@@ -14,7 +17,7 @@ const LOCKS: &str = "/run/spray";
 const PREFIX: &str = "spray-";
 
 /// This process's lock and how many testbeds share it.
-static LOCK: Mutex<(usize, Option<File>)> = Mutex::new((0, None));
+static LOCK: Mutex<(usize, Option<Flock<File>>)> = Mutex::new((0, None));
 
 /// One testbed's claim on the names that begin with [`Registration::prefix`].
 #[derive(Debug)]
@@ -33,8 +36,8 @@ impl Registration {
         if lock.1.is_none() {
             fs::create_dir_all(LOCKS).map_err(fail)?;
             let file = File::create(lock_path(std::process::id())).map_err(fail)?;
-            file.lock().map_err(fail)?;
-            lock.1 = Some(file);
+            let locked = Flock::lock(file, FlockArg::LockExclusive);
+            lock.1 = Some(locked.map_err(|(_, error)| fail(error.into()))?);
         }
         lock.0 += 1;
         Ok(Self { number: next_number() })
@@ -81,7 +84,7 @@ fn owner(name: &str) -> Option<u32> {
 /// Whether the process holds its lock.
 fn is_alive(pid: u32) -> bool {
     match File::open(lock_path(pid)) {
-        Ok(file) => matches!(file.try_lock(), Err(TryLockError::WouldBlock)),
+        Ok(file) => matches!(Flock::lock(file, FlockArg::LockSharedNonblock), Err((_, Errno::EWOULDBLOCK))),
         Err(_) => false,
     }
 }

@@ -285,7 +285,7 @@ fn switch_mac(cable: usize, end: u8) -> [u8; 6] {
 }
 
 /// Keeps the kernel from sending anything of its own on interfaces that are yet to be made in this thread's namespace.
-fn quiet(host: bool) {
+pub(super) fn quiet(host: bool) {
     for scope in ["all", "default"] {
         let set = |name: &str, value: &str| sysctl(&format!("ipv6/conf/{scope}/{name}"), value);
         if !host {

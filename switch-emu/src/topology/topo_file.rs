@@ -123,12 +123,14 @@ impl TopoFile {
     /// Checks that counts of ports and switches fit each other.
     fn check(&self) -> Result<(), (usize, String)> {
         let [leaf, spine] = [&self.tiers[0], &self.tiers[1]];
-        if self.podsize == 0 || self.nodes % self.podsize != 0 || (self.tiers.len() == 2 && self.podsize != self.nodes)
+        if self.podsize == 0
+            || !self.nodes.is_multiple_of(self.podsize)
+            || (self.tiers.len() == 2 && self.podsize != self.nodes)
         {
             let rule = "a divisor of `nodes`, and `nodes` itself with two tiers";
             return Err((0, format!("`podsize` is {}; allowed: {rule}", self.podsize)));
         }
-        if self.podsize % leaf.radix_down != 0 {
+        if !self.podsize.is_multiple_of(leaf.radix_down) {
             return Err((0, format!("`radix_down` {} does not divide the podsize {}", leaf.radix_down, self.podsize)));
         }
         if leaf.bundle != 1 {
@@ -136,7 +138,7 @@ impl TopoFile {
         }
         for index in 0..self.tiers.len() - 1 {
             let (tier, above) = (&self.tiers[index], &self.tiers[index + 1]);
-            if tier.radix_up % above.bundle != 0 {
+            if !tier.radix_up.is_multiple_of(above.bundle) {
                 let message =
                     format!("`radix_up` {} is no multiple of the next `bundle` {}", tier.radix_up, above.bundle);
                 return Err((index, message));

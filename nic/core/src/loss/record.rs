@@ -58,6 +58,12 @@ impl Record {
         }
     }
 
+    /// Whether it was declared lost, sent again since or not.
+    #[inline]
+    pub fn was_lost(&self) -> bool {
+        !matches!(self.state, State::Free | State::Outstanding)
+    }
+
     #[inline]
     pub(super) fn is_outstanding(&self) -> bool {
         self.state == State::Outstanding || self.resent().is_some()

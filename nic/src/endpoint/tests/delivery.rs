@@ -1,5 +1,7 @@
 //! Exactly-once, byte-exact delivery, whatever the network does.
 
+use spray_core::cc::CcKind;
+
 use super::*;
 
 fn rough() -> Impairments {
@@ -113,6 +115,8 @@ fn empty_and_odd_messages() {
     rig.audit();
 }
 
+//= docs/specs/endpoint.md#END-12
+//= type=test
 #[test]
 fn more_messages_than_the_sender_holds_and_more_bytes_than_are_granted() {
     let mut rig = Rig::with(2, false, Mode::Real, Impairments::delay(5 * US), |_, config| {
@@ -142,5 +146,50 @@ fn a_small_device_stalls_but_loses_nothing() {
     rig.endpoints[0].send(connection, content(3, 300_000)).unwrap();
     assert!(rig.run(10 * US, 2000 * MS, |rig| rig.delivered(0) == 1));
     assert!(rig.received(1)[0].2 == content(3, 300_000));
+    rig.audit();
+}
+
+#[test]
+fn recycled_buffers_carry_no_old_bytes() {
+    let mut rig = Rig::new(2, false, Mode::Real, rough());
+    let connection = rig.connect(0, 1);
+    for seed in 0..12 {
+        let sent = content(seed, 100_000 - seed * 2_000);
+        rig.endpoints[0].send(connection, sent.clone()).unwrap();
+        assert!(rig.run(50 * US, 500 * MS, |rig| rig.delivered(0) == seed + 1));
+        let events = std::mem::take(&mut rig.events[1]);
+        let data = events.into_iter().find_map(|event| match event {
+            EndpointEvent::Received { data, .. } => Some(data),
+            _ => None,
+        });
+        let data = data.unwrap();
+        assert!(data == sent);
+        rig.endpoints[1].recycle(data);
+    }
+    rig.audit();
+}
+
+#[test]
+fn a_sender_that_never_pauses_still_times_out() {
+    // Paced, with a window that never fills, and losses found by timeout only.
+    let mut rig = Rig::with(2, false, Mode::Real, Impairments::delay(5 * US), |_, config| {
+        config.flow.sack_gap_packets = None;
+        config.flow.window_packets = 4096;
+        config.flow.cc.kind = CcKind::FixedRate;
+        config.flow.cc.fixed_rate_bps = LINK_BPS / 2;
+    });
+    let connection = rig.connect(0, 1);
+    rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
+    rig.run(US, 200 * US, |_| false);
+    rig.network.set_impairments(Impairments { delay_ps: 5 * US, loss_ppm: 500_000, ..Impairments::default() });
+    rig.run(US, 20 * US, |_| false);
+    rig.network.set_impairments(Impairments::delay(5 * US));
+    let lost_ps = rig.now_ps;
+    let again = |rig: &mut Rig| rig.endpoints[0].connection_stats(connection).unwrap().sender.retransmits > 0;
+    assert!(rig.run(US, 10 * MS, again));
+    let waited_ps = rig.now_ps - lost_ps;
+    assert!(waited_ps < 2 * flow(false).rto.initial_ps, "{waited_ps}");
+    assert_eq!(rig.delivered(0), 0, "it was still sending");
+    assert!(rig.run(US, 100 * MS, |rig| rig.delivered(0) == 1));
     rig.audit();
 }

@@ -32,6 +32,10 @@ fn delivered_ps(events: &[EndpointEvent]) -> (u64, u64) {
     events.iter().find_map(pick).unwrap()
 }
 
+//= docs/specs/endpoint.md#END-13
+//= type=test
+//= docs/specs/endpoint.md#END-14
+//= type=test
 #[test]
 fn a_flow_takes_as_long_as_its_formula_says() {
     // Within one window nothing but the link and its latency matters.
@@ -44,13 +48,36 @@ fn a_flow_takes_as_long_as_its_formula_says() {
     assert_eq!(delivered_ps(&events[0]), (start_ps, start_ps + data_ps + US + ack_ps + US));
 }
 
+//= docs/specs/endpoint.md#END-14
+//= type=test
+#[test]
+fn a_round_trip_adds_up() {
+    let fabric = Impairments { virtual_latency_ps: 7 * US, ..Impairments::default() };
+    let delivered = transfer(500, 50 * US, US, fabric);
+    let data_ps = serialisation_ps(500 + header_bytes(false, Kind::Data) as u64, LINK_BPS);
+    let ack_ps = serialisation_ps(header_bytes(false, Kind::Ack) as u64, LINK_BPS);
+    assert_eq!(delivered_ps(&delivered[0]), (50 * US, 50 * US + data_ps + 8 * US + ack_ps + 8 * US));
+}
+
+//= docs/specs/endpoint.md#END-16
+//= type=test
 #[test]
 fn late_polls_and_slow_frames_change_nothing() {
-    // Polls 0.9 us apart and frames up to 0.8 us under way stay together below the emulated latency (1 us and the frame itself).
-    let exact = transfer(400_000, 50 * US, 100_000, Impairments::default());
-    let tardy = Impairments { delay_ps: 200_000, jitter_ps: 100_000, ..Impairments::default() };
-    assert_eq!(exact, transfer(400_000, 50 * US, 300_000, tardy));
-    assert_eq!(exact, transfer(400_000, 50 * US, 700_000, Impairments::default()));
+    // A frame has 4 us of virtual time to get from host to host: polls and real delays together stay below. Losses hit the same
+    // frames in every run, as long as the frames are the same.
+    let fabric = |delay_ps, jitter_ps| Impairments {
+        virtual_latency_ps: 3 * US,
+        loss_ppm: 30_000,
+        delay_ps,
+        jitter_ps,
+        ..Impairments::default()
+    };
+    let exact = transfer(400_000, 50 * US, 100_000, fabric(0, 0));
+    assert_eq!(exact, transfer(400_000, 50 * US, 3 * US, fabric(0, 0)));
+    assert_eq!(exact, transfer(400_000, 50 * US, US, fabric(2 * US, 0)));
+    let lossless = |jitter_ps| Impairments { loss_ppm: 0, ..fabric(US, jitter_ps) };
+    let exact = transfer(400_000, 50 * US, 100_000, lossless(0));
+    assert_eq!(exact, transfer(400_000, 50 * US, US, lossless(US)), "overtaking on the way does not show");
 }
 
 #[test]
@@ -59,6 +86,8 @@ fn one_seed_is_one_run() {
     assert_eq!(transfer(100_000, 0, 200_000, lossy), transfer(100_000, 0, 200_000, lossy));
 }
 
+//= docs/specs/endpoint.md#END-16
+//= type=test
 #[test]
 fn late_frames_are_handled_at_once_and_counted() {
     let mut rig = Rig::new(2, false, EMULATED, Impairments::delay(20 * US));
@@ -71,6 +100,8 @@ fn late_frames_are_handled_at_once_and_counted() {
     rig.audit();
 }
 
+//= docs/specs/endpoint.md#END-15
+//= type=test
 #[test]
 fn the_link_is_shared_round_robin_and_never_overrun() {
     let mut rig = Rig::new(5, false, EMULATED, Impairments::default());

@@ -6,6 +6,14 @@ fn lossy(loss_ppm: u32) -> Impairments {
     Impairments { delay_ps: 5 * US, loss_ppm, duplicate_ppm: 200_000, jitter_ps: 5 * US, ..Impairments::default() }
 }
 
+//= docs/specs/endpoint.md#END-1
+//= type=test
+//= docs/specs/endpoint.md#END-2
+//= type=test
+//= docs/specs/endpoint.md#END-3
+//= type=test
+//= docs/specs/endpoint.md#END-10
+//= type=test
 #[test]
 fn connect_and_close_under_loss() {
     for mode in [Mode::Real, EMULATED] {
@@ -26,6 +34,8 @@ fn connect_and_close_under_loss() {
     }
 }
 
+//= docs/specs/endpoint.md#END-9
+//= type=test
 #[test]
 fn an_idle_connection_stays_open_while_its_peer_lives() {
     let mut rig = Rig::new(2, false, Mode::Real, lossy(100_000));
@@ -38,6 +48,8 @@ fn an_idle_connection_stays_open_while_its_peer_lives() {
     rig.audit();
 }
 
+//= docs/specs/endpoint.md#END-1
+//= type=test
 #[test]
 fn nobody_answers() {
     let mut rig = Rig::new(2, false, Mode::Real, lossy(1_000_000));
@@ -50,6 +62,8 @@ fn nobody_answers() {
     rig.audit();
 }
 
+//= docs/specs/endpoint.md#END-5
+//= type=test
 #[test]
 fn refused_when_not_accepting_or_full() {
     let change = |host: usize, config: &mut EndpointConfig| {
@@ -68,6 +82,8 @@ fn refused_when_not_accepting_or_full() {
     rig.audit();
 }
 
+//= docs/specs/endpoint.md#END-11
+//= type=test
 #[test]
 fn a_dead_receiver_ends_the_sender_in_bounded_time() {
     for mode in [Mode::Real, EMULATED] {
@@ -83,6 +99,10 @@ fn a_dead_receiver_ends_the_sender_in_bounded_time() {
     }
 }
 
+//= docs/specs/endpoint.md#END-9
+//= type=test
+//= docs/specs/endpoint.md#END-11
+//= type=test
 #[test]
 fn a_dead_sender_ends_the_receiver_in_bounded_time() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
@@ -96,6 +116,10 @@ fn a_dead_sender_ends_the_receiver_in_bounded_time() {
     rig.audit();
 }
 
+//= docs/specs/endpoint.md#END-7
+//= type=test
+//= docs/specs/endpoint.md#END-8
+//= type=test
 #[test]
 fn a_restarted_receiver_resets_the_sender() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
@@ -122,6 +146,8 @@ fn abort_fails_both_sides() {
     rig.audit();
 }
 
+//= docs/specs/endpoint.md#END-10
+//= type=test
 #[test]
 fn closing_with_the_peers_messages_undelivered_is_an_error_there() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
@@ -146,6 +172,8 @@ fn bad_configurations() {
     assert_eq!(make(&|_| {}), None);
     assert_eq!(make(&|c| c.max_connections = 0), Some(ConfigError::MaxConnections(0)));
     assert_eq!(make(&|c| c.flow.path.evs = 70_000), Some(ConfigError::Evs(70_000)));
+    let grant = ConfigError::Grant { max_data_bytes: 1, max_message_bytes: 64 << 20 };
+    assert_eq!(make(&|c| c.flow.max_data_bytes = 1), Some(grant));
     assert_eq!(make(&|c| c.flow.payload_bytes = 0), Some(ConfigError::Payload(0)));
     assert_eq!(make(&|c| c.mode = Mode::Emulated { link_bps: 0, link_latency_ps: 0 }), Some(ConfigError::LinkRate));
     let error = make(&|c| c.flow.payload_bytes = 2000).unwrap();
@@ -154,4 +182,33 @@ fn bad_configurations() {
     let mut rig = Rig::new(1, false, Mode::Real, Impairments::default());
     let wrong = rig.endpoints[0].connect(0, peer(1, true), None);
     assert_eq!(wrong, Err(ConnectError::Family));
+}
+
+//= docs/specs/endpoint.md#END-7
+//= type=test
+#[test]
+fn a_connect_kept_by_the_network_leaves_nothing_behind() {
+    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
+    let connection = rig.connect(0, 1);
+    // Two Connects are under way, and the second arrives when all is over: the server half-opens, and the client says no.
+    rig.step(0);
+    rig.network.set_impairments(Impairments::delay(5 * MS));
+    rig.endpoints[0].machine.retransmit_handshake(0, 0);
+    rig.step(1);
+    rig.network.set_impairments(Impairments::delay(5 * US));
+    rig.endpoints[0].close(connection);
+    assert!(rig.run(5 * US, MS, |rig| rig.closed(0) == 1 && rig.closed(1) == 1));
+    assert!(rig.run(5 * US, 10 * MS, |rig| rig.endpoints[1].stats().received.reset == 1));
+    assert_eq!((rig.endpoints[1].connections(), rig.accepted(1).len()), (0, 1));
+    rig.audit();
+}
+
+#[test]
+fn aborting_before_the_peer_answers_is_silent() {
+    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
+    let connection = rig.connect(0, 1);
+    rig.endpoints[0].abort(connection);
+    rig.run(US, 50 * US, |_| false);
+    assert_eq!((rig.failed(0), rig.endpoints[0].stats().sent.close), (vec![ConnectionError::Aborted], 0));
+    rig.audit();
 }

@@ -78,6 +78,8 @@ fn one_of_each() -> Vec<Body> {
     ]
 }
 
+//= docs/specs/endpoint.md#END-6
+//= type=test
 #[test]
 fn forged_cookies_change_nothing() {
     for v6 in [false, true] {
@@ -107,6 +109,8 @@ fn forged_cookies_change_nothing() {
     }
 }
 
+//= docs/specs/endpoint.md#END-6
+//= type=test
 #[test]
 fn the_right_cookie_from_another_address_changes_nothing() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
@@ -123,6 +127,10 @@ fn the_right_cookie_from_another_address_changes_nothing() {
     rig.audit();
 }
 
+//= docs/specs/endpoint.md#END-2
+//= type=test
+//= docs/specs/endpoint.md#END-5
+//= type=test
 #[test]
 fn a_connect_flood_is_bounded_and_keeps_nobody_out() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
@@ -153,6 +161,10 @@ fn a_connect_flood_is_bounded_and_keeps_nobody_out() {
     rig.audit();
 }
 
+//= docs/specs/endpoint.md#END-2
+//= type=test
+//= docs/specs/endpoint.md#END-3
+//= type=test
 #[test]
 fn a_repeated_connect_is_one_connection() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
@@ -177,6 +189,8 @@ fn a_repeated_connect_is_one_connection() {
     rig.audit();
 }
 
+//= docs/specs/endpoint.md#END-8
+//= type=test
 #[test]
 fn resets_are_limited_and_carry_the_offenders_own_cookie() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
@@ -240,6 +254,8 @@ fn garbage_and_truncated_frames_are_counted_and_dropped() {
     }
 }
 
+//= docs/specs/endpoint.md#END-18
+//= type=test
 #[test]
 fn a_time_far_ahead_does_not_hold_a_frame() {
     let mut rig = Rig::new(2, false, EMULATED, Impairments::default());

@@ -151,7 +151,7 @@ fn a_backlog_longer_than_the_ring_survives() {
     (0..700).for_each(|_| {
         pass(&queue, &drain, start_ps, FRAME);
     });
-    let later_ps = start_ps + (SPAN * 3 / 2 << drain.shift);
+    let later_ps = start_ps + ((SPAN * 3 / 2) << drain.shift);
     let left = queue.locate(later_ps, &drain).bytes();
     let expected = u64::from(sent).saturating_sub((later_ps - start_ps) / PS_PER_BYTE);
     assert!(left.abs_diff(expected) <= 2, "{left} bytes left, {expected} expected");

@@ -1,5 +1,6 @@
 mod build;
 mod fixtures;
+mod properties;
 
 use super::{ChassisSpec, NativeSwitch, SteerProgram, SwitchProgram};
 use build::fabric;
@@ -15,9 +16,8 @@ impl Engine for NativeSwitch {
     fn run(&self, frame: &[u8]) -> (Verdict, Vec<u8>) {
         let mut frame = frame.to_vec();
         let verdict = self.process(&mut frame, 0, 12_345);
-        if let Verdict::Redirect { trimmed_len: 1.., .. } = verdict {
-            let Verdict::Redirect { trimmed_len, .. } = verdict else { unreachable!() };
-            frame.truncate(trimmed_len as usize);
+        if let Verdict::Redirect { trimmed_len: len @ 1.., .. } = verdict {
+            frame.truncate(len as usize);
         }
         (verdict, frame)
     }

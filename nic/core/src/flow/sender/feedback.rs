@@ -28,8 +28,11 @@ impl Tally {
     /// Takes note of a packet that was declared lost once: was it?
     //= docs/specs/transport.md#TRN-38
     #[cold]
-    fn on_repaired(&mut self, now_ps: u64, record: &Record, min_rtt_ps: u64) {
+    fn on_repaired(&mut self, now_ps: u64, record: &Record, min_rtt_ps: u64, wire_bytes: u64) {
         let late = record.lost().is_some();
+        if late {
+            self.in_flight_bytes -= wire_bytes;
+        }
         let spurious = record.resent().is_some() && now_ps.saturating_sub(record.sent_ps) < min_rtt_ps;
         self.late += u64::from(late);
         self.spurious += u64::from(spurious);
@@ -99,11 +102,9 @@ impl Sender {
             tally.packets += 1;
             tally.payload_bytes += payload_bytes;
             tally.wire_bytes += wire_bytes;
-            if packet.record.lost().is_none() {
-                tally.in_flight_bytes += wire_bytes;
-            }
-            if packet.record.lost().or(packet.record.resent()).is_some() {
-                tally.on_repaired(now_ps, &packet.record, min_rtt_ps);
+            tally.in_flight_bytes += wire_bytes;
+            if packet.record.was_lost() {
+                tally.on_repaired(now_ps, &packet.record, min_rtt_ps, wire_bytes);
             }
             //= docs/specs/transport.md#TRN-24
             tally.messages += u64::from(outbox.settle(packet.record.message, now_ps));

@@ -53,6 +53,8 @@ fn the_last_part_may_come_first() {
     assert_eq!(inbox.place(&part(6, 1, 0, 10, 25)), Placed::Rejected, "the last one would be one packet off");
     assert_eq!(inbox.place(&part(6, 1, 10, 10, 25)), Placed::Part);
     assert_eq!(inbox.place(&part(5, 1, 0, 10, 25)), Placed::Complete);
+    assert_eq!(inbox.place(&part(7, 2, 10, 20, 30)), Placed::Part);
+    assert_eq!(inbox.place(&part(8, 2, 15, 5, 30)), Placed::Rejected, "inside the last one");
 }
 
 //= docs/specs/transport.md#TRN-53

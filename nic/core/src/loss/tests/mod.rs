@@ -174,13 +174,13 @@ fn patience_grows_once_a_round_trip_and_wears_off() {
     assert_eq!(patience.time_ps(&rtt), None);
     rtt.on_sample(0, 8 * US);
     let time_us = |patience: &Patience, rtt: &RttEstimator| patience.time_ps(rtt).unwrap() / US;
-    assert_eq!(time_us(&patience, &rtt), 9);
+    assert_eq!(time_us(&patience, &rtt), 9 + 12);
     (0..5).for_each(|_| patience.on_mistake(10 * US, &rtt));
-    assert_eq!(time_us(&patience, &rtt), 11);
+    assert_eq!(time_us(&patience, &rtt), 9 + 14);
     (2..100).for_each(|i| patience.on_mistake(10 * i * US, &rtt));
     assert_eq!(time_us(&patience, &rtt), 9 + 32);
     (0..16).for_each(|_| patience.on_confirmation());
     assert_eq!(time_us(&patience, &rtt), 9 + 30);
     (0..16 * 16).for_each(|_| patience.on_confirmation());
-    assert_eq!(time_us(&patience, &rtt), 9);
+    assert_eq!(time_us(&patience, &rtt), 9 + 12);
 }

@@ -1,0 +1,53 @@
+//! A frame through the switch: in memory, and in the kernel by BPF test run next to a program that only redirects.
+//!
+//! Target: at most 120 ns per frame and hop over the bare redirect, frames arriving in order. The kernel's part takes
+//! root and the built programs; without them it is left out with a word.
+
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use spray_pipeline::config::{OUTSIDE, PortConfig, Thresholds};
+use spray_pipeline::queue::Queue;
+use std::cell::Cell;
+use switch_emu::program::{HopBench, PerHop};
+
+/// The queue alone: frames in order at 90 % load, a walk every other frame.
+fn queue(c: &mut Criterion) {
+    let thresholds = Thresholds { limit: 1, mark_min: 1, mark_max: 2, control_limit: 1, trim: false };
+    let drain = PortConfig::new(100_000_000_000, 0, &thresholds, OUTSIDE, 3_114).drain(0);
+    let (queue, mut t_ps) = (Queue::<Cell<u64>>::default(), 1 << 40);
+    c.bench_function("switch/queue", |bencher| {
+        bencher.iter(|| {
+            t_ps += 277_000;
+            let position = queue.locate(black_box(t_ps), &drain);
+            queue.push(&position, 3_114);
+            drain.delay_ps(position.backlog, 3_114)
+        });
+    });
+}
+
+fn kernel(c: &mut Criterion) {
+    let bench = match HopBench::new() {
+        Ok(bench) => bench,
+        Err(error) => return eprintln!("switch/kernel SKIPPED: {error}"),
+    };
+    let mut group = c.benchmark_group("switch/kernel");
+    group.throughput(Throughput::Elements(1));
+    group.bench_function("redirect", |bencher| {
+        bencher.iter_custom(|count| bench.redirect(repeat(count)).expect("a test run").mul_f64(count as f64));
+    });
+    for hops in [1, 2, PerHop::HOPS] {
+        group.bench_function(BenchmarkId::new("hops", hops), |bencher| {
+            bencher.iter_custom(|count| bench.switch(hops, repeat(count)).expect("a test run").mul_f64(count as f64));
+        });
+    }
+    group.finish();
+}
+
+/// The kernel gives the mean in whole nanoseconds, over runs long enough for it to be stable and short enough to end.
+fn repeat(count: u64) -> u32 {
+    count.clamp(10_000, 200_000) as u32
+}
+
+criterion_group!(benches, queue, kernel);
+criterion_main!(benches);

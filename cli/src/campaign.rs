@@ -1,0 +1,187 @@
+//! Several runs on one testbed: progress while they last, a results folder for each, a table at the end.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use spray_core::path::BalancerKind;
+use switch_emu::results::{self, RunResult};
+use switch_emu::scenario::Scenario;
+use switch_emu::testbed::{self, RunError, RunOptions, Testbed};
+
+use crate::args;
+use crate::failure::{Failure, Outcome};
+use crate::progress::Progress;
+use crate::stop::Stop;
+
+/// What is to be run.
+pub struct Campaign {
+    /// Names the results folder.
+    pub name: String,
+    /// Fabrics of the same shape; what happens on them may differ.
+    pub scenarios: Vec<Scenario>,
+    /// Instead of each scenario's own; none: the scenario's.
+    pub balancers: Vec<BalancerKind>,
+}
+
+/// One run of a campaign.
+struct Run<'a> {
+    scenario: &'a Scenario,
+    balancer: BalancerKind,
+    seed: u64,
+    /// `[3/9] silent uplink, reps`
+    label: String,
+}
+
+impl Campaign {
+    /// Runs everything, writes the results, prints the table.
+    ///
+    /// # Errors
+    /// 2 when the machine or the scenario does not allow it, 1 when a run failed or did not deliver what was sent, 130 after
+    /// Ctrl-C. The testbed is removed in every case.
+    pub fn run(&self, common: &args::Common) -> Outcome {
+        let runs = self.runs(common.seed);
+        let Some(first) = runs.first() else { return Err(Failure::refused("there is nothing to run")) };
+        let out = folder(common.out.as_deref(), &self.name)?;
+        let stop = Stop::on_signals()?;
+        let mut progress = Progress::new();
+        progress.phase("setting up namespaces, links and programs");
+        let mut testbed = Testbed::new(first.scenario).map_err(ended)?;
+        let mut done = Vec::with_capacity(runs.len());
+        for run in &runs {
+            progress.phase(&run.label);
+            let result = run.on(&mut testbed, &stop, &mut progress)?;
+            results::write_run(&out.join(result.folder()), &result).map_err(Failure::failed)?;
+            done.push(result);
+        }
+        drop(testbed);
+        progress.clear();
+        conclude(&out, &done)
+    }
+
+    fn runs(&self, seed: Option<u64>) -> Vec<Run<'_>> {
+        let balancers = |scenario: &Scenario| match self.balancers.as_slice() {
+            [] => scenario.transport.balancers.clone(),
+            chosen => chosen.to_vec(),
+        };
+        let pairs: Vec<(&Scenario, BalancerKind)> =
+            self.scenarios.iter().flat_map(|s| balancers(s).into_iter().map(move |balancer| (s, balancer))).collect();
+        let label = |index: usize, (scenario, balancer): (&Scenario, BalancerKind)| {
+            format!("[{}/{}] {}, {balancer}", index + 1, pairs.len(), scenario.condition)
+        };
+        let labels: Vec<String> = pairs.iter().enumerate().map(|(index, pair)| label(index, *pair)).collect();
+        let runs = pairs.into_iter().zip(labels);
+        runs.map(|((scenario, balancer), label)| Run { scenario, balancer, seed: seed.unwrap_or(scenario.seed), label })
+            .collect()
+    }
+}
+
+impl Run<'_> {
+    fn on(&self, testbed: &mut Testbed, stop: &Stop, progress: &mut Progress) -> Outcome<RunResult> {
+        let mut options = RunOptions {
+            balancer: self.balancer,
+            seed: self.seed,
+            progress: &mut |news| self.show(news, progress),
+            stop: stop.flag(),
+        };
+        testbed.run(self.scenario, &mut options).map_err(ended)
+    }
+
+    fn show(&self, news: testbed::Progress, progress: &mut Progress) {
+        use testbed::Progress as News;
+        let label = &self.label;
+        match news {
+            News::SettingUp => progress.phase("setting up namespaces, links and programs"),
+            News::Calibrating => progress.phase(&format!("{label}: measuring what this machine carries")),
+            News::Dilation { dilation, frames_per_s: Some(rate) } => {
+                let rate = rate / 1e3;
+                progress.phase(&format!(
+                    "{label}: {rate:.0} thousand frames a second, so time runs {dilation:.0} times slower"
+                ));
+            }
+            News::Running { time_us, delivered_bytes, total_bytes, flows_completed, flows_total } => {
+                let percent = delivered_bytes as f64 * 100.0 / total_bytes.max(1) as f64;
+                progress.update(|| {
+                    format!("{label}: {percent:.0} % delivered, {flows_completed}/{flows_total} flows, {time_us:.0} us")
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How a run's error ends the command.
+fn ended(error: RunError) -> Failure {
+    match error {
+        RunError::Stopped => Failure::interrupted(),
+        error if error.is_usage() => Failure::refused(error),
+        error => Failure::failed(error),
+    }
+}
+
+fn conclude(out: &Path, done: &[RunResult]) -> Outcome {
+    results::write_overview(out, done).map_err(Failure::failed)?;
+    println!("{}", results::table(done));
+    println!("results   {}", out.display());
+    println!("overview  {}", out.join("report.html").display());
+    match done.iter().filter(|run| !run.summary().is_complete()).count() {
+        0 => Ok(()),
+        bad => Err(Failure::failed(format!("in {bad} of {} runs not everything arrived as it was sent", done.len()))),
+    }
+}
+
+/// Makes the results folder before anything is run for it.
+fn folder(asked: Option<&Path>, name: &str) -> Outcome<PathBuf> {
+    let path = asked.map_or_else(|| Path::new("results").join(format!("{name}-{}", stamp())), Path::to_path_buf);
+    fs::create_dir_all(&path)
+        .map_err(|error| Failure::refused(format!("cannot make the results folder {}: {error}", path.display())))?;
+    Ok(path)
+}
+
+/// The time as `20261120-081036`, UTC.
+#[expect(clippy::disallowed_methods, reason = "a folder's name tells people when they ran it")]
+fn stamp() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (year, month, day) = civil(seconds / 86_400);
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}")
+}
+
+/// Year, month and day of a day counted from 1 January 1970.
+fn civil(days: u64) -> (u64, u64, u64) {
+    // Years that begin in March put the leap day last; 719,468 days lie between 1 March of year 0 and 1970.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (era * 400 + year + carry, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_become_dates() {
+        assert_eq!(civil(0), (1970, 1, 1));
+        assert_eq!(civil(11_016), (2000, 2, 29));
+        assert_eq!(civil(20_777), (2026, 11, 20));
+        assert_eq!(civil(47_540), (2100, 2, 28));
+        assert_eq!(civil(47_541), (2100, 3, 1));
+    }
+
+    #[test]
+    fn runs_go_condition_by_condition_with_the_scenarios_own_balancers_or_those_asked_for() {
+        let mut campaign = crate::demo::campaign().unwrap();
+        let labels: Vec<String> = campaign.runs(None).into_iter().map(|run| run.label).collect();
+        assert_eq!(labels.len(), 9);
+        assert_eq!(labels[0], "[1/9] healthy, ecmp");
+        assert!(labels[8].starts_with("[9/9] ") && labels[8].ends_with(", reps"), "{}", labels[8]);
+        campaign.balancers = vec![BalancerKind::Ops];
+        let runs = campaign.runs(Some(42));
+        assert!(runs.len() == 3 && runs.iter().all(|run| run.balancer == BalancerKind::Ops && run.seed == 42));
+    }
+}

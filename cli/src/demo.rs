@@ -1,0 +1,57 @@
+//! `spray demo` and `spray run`.
+
+use std::path::Path;
+
+use switch_emu::scenario::Scenario;
+
+use crate::args;
+use crate::campaign::Campaign;
+use crate::failure::{Failure, Outcome};
+
+/// The demo's conditions, on one and the same fabric.
+const SCENARIOS: [(&str, &str); 3] = [
+    ("demo-healthy.toml", include_str!("../../tests/scenarios/demo-healthy.toml")),
+    ("demo-slow-uplink.toml", include_str!("../../tests/scenarios/demo-slow-uplink.toml")),
+    ("demo-silent-drop.toml", include_str!("../../tests/scenarios/demo-silent-drop.toml")),
+];
+
+/// Every balancer under every condition.
+///
+/// # Errors
+/// As [`Campaign::run`]; 2 when the payload file cannot be read.
+pub fn demo(arguments: &args::Demo) -> Outcome {
+    let mut campaign = campaign()?;
+    for scenario in &mut campaign.scenarios {
+        if let Some(file) = &arguments.file {
+            scenario
+                .set_payload_file(file.clone(), true)
+                .map_err(|error| Failure::refused(format!("cannot send {}: {error}", file.display())))?;
+        }
+        if let Some(bytes) = arguments.bytes {
+            scenario.workload.resize(bytes);
+        }
+    }
+    campaign.run(&arguments.common)
+}
+
+/// The demo as it is without any option.
+///
+/// # Errors
+/// When an embedded scenario is wrong, which a test excludes.
+pub fn campaign() -> Outcome<Campaign> {
+    let parse = |(file, text): &(&str, &str)| Scenario::parse(Path::new(file), text).map_err(Failure::refused);
+    let scenarios = SCENARIOS.iter().map(parse).collect::<Outcome<_>>()?;
+    Ok(Campaign { name: "demo".into(), scenarios, balancers: Vec::new() })
+}
+
+/// One scenario file with its own balancers, or those asked for.
+///
+/// # Errors
+/// As [`Campaign::run`]; 2 for mistakes in the file, which name line, column and what is allowed there.
+pub fn run(arguments: &args::Run) -> Outcome {
+    let args::Engine::Xdp = arguments.engine;
+    let scenario = Scenario::load(&arguments.scenario).map_err(Failure::refused)?;
+    let campaign =
+        Campaign { name: scenario.name.clone(), scenarios: vec![scenario], balancers: arguments.balancers.clone() };
+    campaign.run(&arguments.common)
+}

@@ -1,0 +1,119 @@
+//! Bad input ends with exit code 2 and one message that says what, where and what to do.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn spray(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_spray")).args(arguments).output().expect("the binary runs")
+}
+
+/// Asserts exit code 2 and that standard error holds all of `parts`.
+fn refused(arguments: &[&str], parts: &[&str]) {
+    let output = spray(arguments);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+    for part in parts {
+        assert!(message.contains(part), "{arguments:?} does not say `{part}`: {message}");
+    }
+}
+
+/// A file that lives as long as the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str, content: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("spray-cli-{}-{name}", std::process::id()));
+        std::fs::write(&path, content).unwrap();
+        Self(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn no_command_and_unknown_ones_show_the_usage() {
+    refused(&[], &["Usage", "demo", "doctor"]);
+    refused(&["fly"], &["unrecognized subcommand 'fly'"]);
+    refused(&["demo", "--speed", "9"], &["unexpected argument '--speed'"]);
+}
+
+#[test]
+fn unknown_balancer_is_answered_with_those_there_are() {
+    refused(&["run", "x.toml", "--balancer", "magic"], &["'magic'", "ecmp, ops, reps"]);
+    refused(&["send", "x", "--interface", "lo", "--to", "::1", "--balancer", "MAGIC"], &["'MAGIC'", "ecmp, ops, reps"]);
+}
+
+#[test]
+fn numbers_out_of_range_are_refused() {
+    let base = ["send", "x", "--interface", "lo", "--to", "10.0.0.1"];
+    for (option, value, says) in [
+        ("--evs", "70000", "65535"),
+        ("--gbps", "0", "0.001 to 1000"),
+        ("--rtt-us", "nan", "microseconds from 1"),
+        ("--ack-every", "0", "1..=64"),
+        ("--peer-mac", "02:00:00:00:00", "six pairs"),
+        ("--to", "h4", "invalid value 'h4'"),
+    ] {
+        let arguments: Vec<&str> = base.iter().copied().take(if option == "--to" { 4 } else { 6 }).collect();
+        refused(&[arguments.as_slice(), &[option, value]].concat(), &[says]);
+    }
+    refused(&["demo", "--bytes", "0"], &["--bytes"]);
+    refused(&["demo", "--bytes", "5", "--file", "x"], &["cannot be used with"]);
+    refused(&["run", "x.toml", "--engine", "fpga"], &["possible values: xdp"]);
+    refused(&["recv", "--interface", "lo", "--copy", "--zero-copy"], &["cannot be used with"]);
+}
+
+#[test]
+fn missing_files_and_folders_are_named() {
+    refused(&["run", "/nowhere/s.toml"], &["/nowhere/s.toml"]);
+    refused(&["demo", "--file", "/nowhere/payload"], &["/nowhere/payload"]);
+    refused(&["send", "/nowhere/f", "--interface", "lo", "--to", "10.0.0.1"], &["cannot read /nowhere/f"]);
+    refused(&["recv", "--interface", "lo", "--out", "/nowhere/f"], &["the folder /nowhere does not exist"]);
+}
+
+#[test]
+fn missing_interface_is_named_with_the_way_to_find_one() {
+    let file = Scratch::new("payload", "payload");
+    let arguments = ["send", file.path(), "--interface", "spraynope0", "--to", "10.0.0.1"];
+    refused(&arguments, &["there is no interface spraynope0", "ip link"]);
+    refused(&["recv", "--interface", "spraynope0"], &["there is no interface spraynope0"]);
+}
+
+#[test]
+fn own_and_peer_address_must_be_of_one_family() {
+    let file = Scratch::new("family", "payload");
+    let arguments = ["send", file.path(), "--interface", "lo", "--to", "10.0.0.1", "--from", "::1"];
+    refused(&arguments, &["--from ::1", "--to 10.0.0.1", "same IP version"]);
+}
+
+#[test]
+fn scenario_mistakes_name_file_line_column_and_what_is_allowed() {
+    let file = Scratch::new("bad.toml", "name = \"x\"\n\n[topology]\nkind = \"ring\"\n");
+    refused(&["run", file.path()], &["bad.toml:4:8", "ring", "leaf-spine"]);
+}
+
+#[test]
+fn help_is_not_an_error() {
+    let output = spray(&["--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8_lossy(&output.stdout);
+    for command in ["demo", "run", "send", "recv", "doctor", "clean", "bench"] {
+        assert!(text.contains(command), "{command}");
+    }
+}
+
+#[test]
+fn doctor_speaks_json() {
+    let output = spray(&["doctor", "--json"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.trim_start().starts_with('[') && text.contains("\"check\": \"kernel\""), "{text}");
+    assert!(matches!(output.status.code(), Some(0 | 1)));
+}

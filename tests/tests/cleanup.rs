@@ -1,0 +1,115 @@
+//! Nothing is left behind: after a run, a panic, a signal, and a kill once `clean` has been called.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use spray_core::path::BalancerKind;
+use spray_tests::{namespaces_of, scenarios, small, spray, turn};
+use switch_emu::testbed::{Progress, RunError, RunOptions, Testbed, clean, leftovers};
+
+/// Set in the child that is to be killed.
+const CHILD: &str = "SPRAY_TESTS_CHILD";
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..600 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("waited 30 s for {what}");
+}
+
+#[test]
+fn dropping_a_testbed_removes_it() {
+    let Some(_turn) = turn() else { return };
+    let pid = std::process::id();
+    let testbed = Testbed::new(&small("64 KiB", "")).unwrap();
+    assert_eq!(namespaces_of(pid).len(), 5);
+    assert!(leftovers().iter().all(|name| !namespaces_of(pid).contains(name)), "a live run is no leftover");
+    assert!(clean().iter().all(|name| !name.starts_with(&format!("spray-{pid}-"))));
+    assert_eq!(namespaces_of(pid).len(), 5, "`clean` leaves live runs alone");
+    drop(testbed);
+    assert_eq!(namespaces_of(pid), [""; 0]);
+}
+
+#[test]
+fn a_panic_in_the_middle_of_a_run_removes_everything() {
+    let Some(_turn) = turn() else { return };
+    let scenario = small("1 MiB", "[emulation]\ndilation = 20000\n");
+    let panicking = AssertUnwindSafe(|| {
+        let mut testbed = Testbed::new(&scenario).unwrap();
+        let stop = AtomicBool::new(false);
+        let mut progress = |progress: Progress| {
+            assert!(!matches!(progress, Progress::Running { delivered_bytes: 1.., .. }), "meant to happen");
+        };
+        let balancer = BalancerKind::Reps;
+        drop(testbed.run(&scenario, &mut RunOptions { balancer, seed: 1, progress: &mut progress, stop: &stop }));
+    });
+    assert!(catch_unwind(panicking).is_err());
+    assert_eq!(namespaces_of(std::process::id()), [""; 0]);
+}
+
+#[test]
+fn the_stop_flag_ends_a_run() {
+    let Some(_turn) = turn() else { return };
+    let scenario = small("1 MiB", "[emulation]\ndilation = 20000\n");
+    let mut testbed = Testbed::new(&scenario).unwrap();
+    let stop = AtomicBool::new(true);
+    let mut options =
+        RunOptions { balancer: BalancerKind::Reps, seed: 1, progress: &mut |_: Progress| {}, stop: &stop };
+    let begun = Instant::now();
+    assert!(matches!(testbed.run(&scenario, &mut options), Err(RunError::Stopped)));
+    assert!(begun.elapsed() < Duration::from_secs(2));
+}
+
+fn running(command: &mut Command) -> Child {
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the command starts");
+    wait_until("namespaces", || namespaces_of(child.id()).len() >= 5);
+    std::thread::sleep(Duration::from_millis(300));
+    child
+}
+
+#[test]
+fn sigint_ends_the_command_and_removes_everything() {
+    let Some(_turn) = turn() else { return };
+    let out = std::env::temp_dir().join(format!("spray-tests-{}", std::process::id()));
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let mut command = spray();
+        let mut child =
+            running(command.arg("run").arg(scenarios().join("demo-silent-drop.toml")).arg("--out").arg(&out));
+        kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+        let status = child.wait().unwrap();
+        assert!(!status.success());
+        assert_eq!(namespaces_of(child.id()), [""; 0], "{signal}");
+    }
+    let _ = std::fs::remove_dir_all(out);
+}
+
+/// The child of the next test: not a test of its own.
+#[test]
+fn stands_until_killed() {
+    if std::env::var_os(CHILD).is_some() {
+        let _testbed = Testbed::new(&small("64 KiB", "")).unwrap();
+        std::thread::sleep(Duration::from_secs(60));
+    }
+}
+
+#[test]
+fn what_a_killed_process_left_is_cleaned() {
+    let Some(_turn) = turn() else { return };
+    let own = std::env::current_exe().unwrap();
+    let mut child = running(Command::new(own).args(["--exact", "stands_until_killed"]).env(CHILD, "1"));
+    assert!(leftovers().iter().all(|name| !namespaces_of(child.id()).contains(name)));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let left = namespaces_of(child.id());
+    assert_eq!(left.len(), 5);
+    let cleaned = clean();
+    assert!(left.iter().all(|name| cleaned.contains(name)));
+    assert_eq!(namespaces_of(child.id()), [""; 0]);
+}

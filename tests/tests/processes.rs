@@ -1,0 +1,111 @@
+//! `spray send` and `spray recv` as processes of their own, in two namespaces joined by a veth pair.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use spray_tests::{spray, turn};
+use switch_emu::testbed::Pair;
+
+/// A folder that goes away with its test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("spray-tests-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(path.join("in")).unwrap();
+        Self(path)
+    }
+
+    /// A file of `bytes` bytes that no two places of have in common.
+    fn file(&self, bytes: usize) -> PathBuf {
+        let path = self.0.join("payload");
+        let content: Vec<u8> = (0..bytes as u32 / 4).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_be_bytes()).collect();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A process that does not outlive its test.
+struct Running(Child);
+
+impl Running {
+    /// Waits until it ends; at most 30 s.
+    fn end(&mut self) -> ExitStatus {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(30) {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("it has not ended within 30 s");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Ended already where all is well.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn receiver(pair: &Pair, out: &Path, v6: bool) -> Running {
+    let mut command = spray();
+    let from = Pair::address(1, v6).to_string();
+    command.args(["recv", "--interface", Pair::INTERFACE, "--from", &from, "--out"]).arg(out);
+    let child = pair.run_in(1, || command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()).unwrap().unwrap();
+    // Its program and socket need a moment; the sender tries again for longer than that.
+    std::thread::sleep(Duration::from_millis(300));
+    Running(child)
+}
+
+fn sender(file: &Path, v6: bool, rest: &[&str]) -> Command {
+    let mut command = spray();
+    let to = Pair::address(1, v6).to_string();
+    command.arg("send").arg(file).args(["--interface", Pair::INTERFACE, "--to", &to]).args(rest);
+    command
+}
+
+#[test]
+fn a_file_arrives_as_it_was_sent_with_either_ip_version() {
+    let Some(_turn) = turn() else { return };
+    let pair = Pair::new().unwrap();
+    for v6 in [false, true] {
+        let folder = Folder::new(if v6 { "v6" } else { "v4" });
+        let file = folder.file(8 << 20);
+        let mut receiver = receiver(&pair, &folder.0.join("in"), v6);
+        let mut command = sender(&file, v6, &[]);
+        let sent = pair.run_in(0, || command.output()).unwrap().unwrap();
+        let received = receiver.end();
+        assert!(sent.status.success() && received.success(), "{}", String::from_utf8_lossy(&sent.stderr));
+        assert!(std::fs::read(&file).unwrap() == std::fs::read(folder.0.join("in/payload")).unwrap());
+    }
+}
+
+#[test]
+fn a_killed_receiver_ends_its_sender_with_an_error_in_bounded_time() {
+    let Some(_turn) = turn() else { return };
+    let pair = Pair::new().unwrap();
+    let folder = Folder::new("killed");
+    let file = folder.file(512 << 20);
+    let mut receiver = receiver(&pair, &folder.0.join("in"), false);
+    let mut command = sender(&file, false, &["--timeout", "2"]);
+    let sending = pair.run_in(0, || command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()).unwrap().unwrap();
+    let mut sending = Running(sending);
+    std::thread::sleep(Duration::from_millis(700));
+    assert_eq!(sending.0.try_wait().unwrap(), None, "half a gigabyte takes longer");
+    receiver.0.kill().unwrap();
+    receiver.end();
+    let killed = Instant::now();
+    let status = sending.end();
+    assert!(!status.success());
+    assert!(killed.elapsed() < Duration::from_secs(15), "{:?}", killed.elapsed());
+}

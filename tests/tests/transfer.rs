@@ -1,0 +1,166 @@
+//! Real packets through the fabric: byte-exact under every link event, in both chassis modes, with both IP versions.
+
+use spray_core::path::BalancerKind;
+use spray_tests::{assert_sound, run, run_on, scenarios, small, turn};
+use switch_emu::results::{EventKind, RunResult};
+use switch_emu::scenario::Scenario;
+use switch_emu::testbed::Testbed;
+
+const BYTES: &str = "512 KiB";
+
+fn event(link: &str, rest: &str) -> String {
+    format!("[[link_event]]\nlink = \"{link}\"\n{rest}\n")
+}
+
+fn sum(result: &RunResult, counter: impl Fn(&switch_emu::results::PortResult) -> u64) -> u64 {
+    result.ports.iter().map(counter).sum()
+}
+
+fn has(result: &RunResult, kind: EventKind) -> bool {
+    result.events.iter().any(|event| event.kind == kind)
+}
+
+#[test]
+fn a_healthy_fabric_loses_nothing_and_takes_its_time() {
+    let Some(_turn) = turn() else { return };
+    let scenario = small(BYTES, "");
+    let result = run(&scenario);
+    assert_sound(&result);
+    assert_eq!(sum(&result, |port| port.drops_link + port.drops_random + port.drops_ttl), 0);
+    // No flow can be faster than its link: 512 KiB and headers at 100 Gb/s, and half a round trip.
+    let least_us = 524_288.0 * 8.0 / 100e3 + 4.0;
+    for flow in &result.flows {
+        let fct = flow.fct_us.unwrap();
+        assert!((least_us..least_us * 3.0).contains(&fct), "{fct} us, at least {least_us}");
+    }
+    assert!(!result.delivered.is_empty() && result.port_samples.iter().any(|port| !port.samples.is_empty()));
+    assert!(result.dilation >= 1.0);
+}
+
+#[test]
+fn one_testbed_runs_all_balancers_and_fabrics_in_turn() {
+    let Some(_turn) = turn() else { return };
+    let scenario = small(BYTES, "");
+    let failing = small(BYTES, &event("leaf0->spine0", "action = \"rate\"\nfactor = 0.5"));
+    let mut testbed = Testbed::new(&scenario).unwrap();
+    for balancer in BalancerKind::ALL {
+        assert_sound(&run_on(&mut testbed, &scenario, balancer).unwrap());
+        assert_sound(&run_on(&mut testbed, &failing, balancer).unwrap());
+    }
+}
+
+#[test]
+fn a_link_down_is_dropped_on_until_routing_knows() {
+    let Some(_turn) = turn() else { return };
+    let down = event("leaf0-spine0", "at_us = 10\nuntil_us = 60\naction = \"down\"\nconvergence_us = 15");
+    let result = run(&small(BYTES, &down));
+    assert_sound(&result);
+    assert!(sum(&result, |port| port.drops_link) > 0);
+    assert_eq!(result.events.iter().filter(|event| event.kind == EventKind::Reroute).count(), 2);
+    let recovery = result.recovery_us.unwrap();
+    assert!(recovery <= 65.0 + 20.0, "the last drop came {recovery} us after the first failure");
+}
+
+#[test]
+fn a_silent_drop_is_survived_and_seen() {
+    let Some(_turn) = turn() else { return };
+    let silent = event("leaf0->spine0", "at_us = 10\nuntil_us = 200\naction = \"silent-drop\"");
+    let result = run(&small(BYTES, &silent));
+    assert_sound(&result);
+    // ACKs are among the dropped, and what they said later ones say again.
+    assert!(sum(&result, |port| port.drops_link) > 0 && result.transport.retransmits > 0, "{:?}", result.transport);
+    assert!(has(&result, EventKind::Failure) && has(&result, EventKind::LastDrop));
+    assert!(!has(&result, EventKind::Reroute));
+}
+
+#[test]
+fn a_slow_link_drops_nothing_by_itself() {
+    let Some(_turn) = turn() else { return };
+    let result = run(&small(BYTES, &event("leaf0->spine0", "action = \"rate\"\nfactor = 0.25")));
+    assert_sound(&result);
+    assert_eq!(sum(&result, |port| port.drops_link), 0);
+    assert_eq!(result.recovery_us, None);
+    let bytes = |name: &str| result.ports.iter().find(|port| port.name == name).unwrap().bytes;
+    assert!(bytes("leaf0->spine0") < bytes("leaf0->spine1"), "REPS moves to the faster uplink");
+}
+
+#[test]
+fn random_loss_is_made_up_for() {
+    let Some(_turn) = turn() else { return };
+    let result = run(&small(BYTES, &event("leaf0->spine0", "action = \"loss\"\nprobability = 0.05")));
+    assert_sound(&result);
+    assert!(sum(&result, |port| port.drops_random) > 0);
+    assert_eq!(sum(&result, |port| port.drops_link), 0);
+}
+
+#[test]
+fn a_flapping_link_drops_in_its_bad_times() {
+    let Some(_turn) = turn() else { return };
+    let flap = event("leaf0->spine0", "action = \"flap\"\nperiod_us = 20\ndown_us = 5");
+    let result = run(&small(BYTES, &flap));
+    assert_sound(&result);
+    assert!(sum(&result, |port| port.drops_link) > 0);
+}
+
+#[test]
+fn each_switch_may_have_a_namespace_of_its_own() {
+    let Some(_turn) = turn() else { return };
+    let per_switch = "[emulation]\nchassis = \"per-switch\"\n";
+    let silent = event("leaf0->spine0", "at_us = 10\nuntil_us = 200\naction = \"silent-drop\"");
+    let result = run(&small(BYTES, &format!("{silent}{per_switch}")));
+    assert_sound(&result);
+    assert!(sum(&result, |port| port.drops_link) > 0);
+    let spines: u64 = result.ports.iter().filter(|port| port.name.starts_with("spine")).map(|port| port.frames).sum();
+    assert!(spines > 0);
+}
+
+#[test]
+fn ipv6_carries_everything_too() {
+    let Some(_turn) = turn() else { return };
+    for chassis in ["fabric", "per-switch"] {
+        let rest = format!("[transport]\nip = 6\nack_every = 4\n[emulation]\nchassis = \"{chassis}\"\n");
+        assert_sound(&run(&small(BYTES, &rest)));
+    }
+}
+
+#[test]
+fn an_incast_is_trimmed_or_dropped_as_told() {
+    let Some(_turn) = turn() else { return };
+    let incast = |trimming: bool| {
+        let text = format!(
+            "name = \"incast\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
+             [workload]\nkind = \"incast\"\nbytes = \"256 KiB\"\n[queue]\nlimit = \"20 packets\"\ntrimming = {trimming}\n"
+        );
+        run(&spray_tests::parse(&text))
+    };
+    let (trimmed, dropped) = (incast(true), incast(false));
+    assert_sound(&trimmed);
+    assert_sound(&dropped);
+    assert!(sum(&trimmed, |port| port.trims) > 0 && sum(&trimmed, |port| port.drops_queue) == 0);
+    assert!(sum(&dropped, |port| port.trims) == 0 && sum(&dropped, |port| port.drops_queue) > 0);
+}
+
+#[test]
+fn a_receiver_that_falls_silent_ends_its_sender_in_bounded_time() {
+    let Some(_turn) = turn() else { return };
+    let cut = event("leaf1->h2", "at_us = 20\naction = \"silent-drop\"");
+    let scenario = small(BYTES, &format!("[transport]\ngive_up_us = 2000\n{cut}"));
+    let result = run(&scenario);
+    let lost: Vec<_> = result.flows.iter().filter(|flow| flow.fct_us.is_none()).collect();
+    // The host that h2 was to hear, and h2 itself, which hears no ACKs.
+    assert!(lost.iter().any(|flow| flow.dst == "h2") && lost.iter().all(|flow| flow.dst == "h2" || flow.src == "h2"));
+    let ended = result.events.iter().filter(|event| event.detail.contains("stopped acknowledging"));
+    assert!(ended.clone().count() >= 1, "{:?}", result.events);
+    assert!(ended.clone().all(|event| event.time_us < 5_000.0), "{:?}", ended.collect::<Vec<_>>());
+    assert!(result.payload_verified, "what did arrive is right");
+}
+
+#[test]
+fn graphs_topo_files_and_matrices_run() {
+    let Some(_turn) = turn() else { return };
+    for name in ["graph", "fat-tree", "matrix"] {
+        let mut scenario = Scenario::load(&scenarios().join(format!("{name}.toml"))).unwrap();
+        scenario.workload.resize(128 << 10);
+        assert_sound(&run(&scenario));
+    }
+}
