@@ -1,8 +1,9 @@
 //! Where events live: one cache line each, taken from and given back to a list of free ones.
 
+use std::hint::black_box;
+
 use spray_wire::{Ack, Data, Nack, Probe, ProbeAck};
 
-use super::wheel::{Linked, NONE};
 
 /// What a slot of the arena is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,9 @@ pub(super) const fn time_ps(key: u64) -> u64 {
     key >> 2
 }
 
+/// No slot.
+const NONE: u32 = u32::MAX;
+
 /// An event; most are frames, and hold what switches look at. The rest of a frame is in [`Arena::bodies`].
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
@@ -54,6 +58,7 @@ pub(super) struct Slot {
     pub flow: u64,
     /// The frame's share of random decisions: its number.
     pub random: u64,
+    /// The next free slot, of a free one.
     pub next: u32,
     pub place: u32,
     pub connection: u32,
@@ -107,21 +112,6 @@ impl Slot {
     }
 }
 
-impl Linked for Slot {
-    #[inline]
-    fn key(&self) -> u64 {
-        self.key
-    }
-    #[inline]
-    fn next(&self) -> u32 {
-        self.next
-    }
-    #[inline]
-    fn link(&mut self, next: u32) {
-        self.next = next;
-    }
-}
-
 /// All events.
 #[derive(Debug)]
 pub(super) struct Arena {
@@ -154,6 +144,20 @@ impl Arena {
         slot.kind = Kind::Free;
         slot.next = self.free;
         self.free = index;
+    }
+
+    /// Has the cache fetch a slot.
+    #[inline]
+    pub(super) fn fetch(&self, index: u32) {
+        black_box(self.slots[index as usize].key);
+    }
+
+    /// Has the cache fetch the rest of a frame that comes to its host.
+    #[inline]
+    pub(super) fn fetch_body(&self, index: u32) {
+        if self.slots[index as usize].kind == Kind::AtHost {
+            black_box(std::mem::discriminant(&self.bodies[index as usize]));
+        }
     }
 
     #[cold]

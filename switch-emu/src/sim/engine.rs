@@ -9,17 +9,17 @@ use spray_pipeline::frame::digest;
 use spray_wire::{self as wire, ProbeAck};
 
 use super::arena::{Arena, Body, Kind, Slot, Turn, key, time_ps};
+use super::calendar::Calendar;
 use super::hosts::{Connection, End, Ends, Host, Log, Way};
 use super::sample::Sampler;
 use super::spec::{FlowOutcome, PortOutcome, SimError, SimOutcome, SimSpec, Start, Trigger};
 use super::tables::Switches;
-use super::wheel::Wheel;
 
 /// A run under way.
 pub(super) struct Engine<'a> {
     spec: &'a SimSpec<'a>,
     now_ps: u64,
-    wheel: Wheel,
+    queue: Calendar,
     arena: Arena,
     pub(super) switches: Switches,
     pub(super) hosts: Vec<Host>,
@@ -49,11 +49,11 @@ impl<'a> Engine<'a> {
         let hosts: Vec<_> = (0..spec.network.hosts.len()).map(|host| host_of(spec, &switches, host)).collect();
         let connections: Vec<_> = spec.flows.iter().map(|flow| connection(flow.src, flow.dst, &switches)).collect();
         let fastest = hosts.iter().map(|host| switches.ports[host.port as usize].rate_bps).max().unwrap_or(1);
-        let (shift, buckets) = geometry(hosts.len(), fastest);
+        let (shift, cells) = geometry(hosts.len(), fastest);
         let mut engine = Self {
             spec,
             now_ps: 0,
-            wheel: Wheel::new(shift, buckets),
+            queue: Calendar::new(shift, cells),
             arena: Arena::new(0),
             next_special_ps: 0,
             sampler: Sampler::new(spec, switches.ports.len()),
@@ -80,11 +80,12 @@ impl<'a> Engine<'a> {
     pub(super) fn run(mut self) -> SimOutcome {
         self.special(0);
         while self.open > 0
-            && let Some((key, slot)) = self.wheel.pop(&mut self.arena.slots)
+            && let Some((key, slot)) = self.queue.pop()
         {
+            self.fetch();
             self.now_ps = time_ps(key);
             if self.now_ps >= self.next_special_ps && !self.special_until(self.now_ps) {
-                self.wheel.insert(&mut self.arena.slots, slot);
+                self.queue.insert(key, slot);
                 break;
             }
             self.handle(slot);
@@ -92,12 +93,23 @@ impl<'a> Engine<'a> {
         self.outcome()
     }
 
+    /// Has the cache fetch what the events after this one will touch.
+    #[inline]
+    fn fetch(&self) {
+        if let Some(slot) = self.queue.upcoming(SOON) {
+            self.arena.fetch(slot);
+        }
+        if let Some(slot) = self.queue.upcoming(VERY_SOON) {
+            self.arena.fetch_body(slot);
+        }
+    }
+
     #[inline]
     fn handle(&mut self, index: u32) {
         let slot = &mut self.arena.slots[index as usize];
         match slot.kind {
             Kind::AtSwitch => match self.switches.forward(slot) {
-                Ok(()) => self.wheel.insert(&mut self.arena.slots, index),
+                Ok(()) => self.queue.insert(slot.key, index),
                 Err(_) => self.arena.give_back(index),
             },
             Kind::AtHost => self.arrive(index),
@@ -441,15 +453,16 @@ impl<'a> Engine<'a> {
 
     #[inline]
     fn insert(&mut self, slot: Slot) -> u32 {
+        let key = slot.key;
         let index = self.arena.take(slot);
-        self.wheel.insert(&mut self.arena.slots, index);
+        self.queue.insert(key, index);
         index
     }
 
     /// Gathers the figures, and asserts that no frame got lost in the simulator itself.
     fn outcome(mut self) -> SimOutcome {
         let mut frames_in_flight = 0;
-        while let Some((_, slot)) = self.wheel.pop(&mut self.arena.slots) {
+        while let Some((_, slot)) = self.queue.pop() {
             frames_in_flight += u64::from(self.arena.slots[slot as usize].is_frame());
         }
         for entry in &mut self.connections {
@@ -530,13 +543,19 @@ fn connection(src: usize, dst: usize, switches: &Switches) -> Connection {
     }
 }
 
-/// The wheel's bucket width and count as powers of two: one or two events a bucket when every host is busy.
+/// The calendar's cell width and number as powers of two: some hundred events a cell when every host is busy.
 fn geometry(hosts: usize, rate_bps: u64) -> (u32, u32) {
     // Nine events for each full packet of 4 KiB, in keys of a quarter ps.
     let packet_ps = 8_000_000_000_000u64 * 4096 / rate_bps.max(1);
-    let width = (4 * packet_ps / (9 * hosts as u64)).max(1);
-    (63 - width.leading_zeros(), 16)
+    let width = (4 * packet_ps * EVENTS_PER_CELL / (9 * hosts as u64)).max(1);
+    (63 - width.leading_zeros(), 10)
 }
+
+/// Few enough for what is inserted into the present cell, many enough to sort fast and to look ahead.
+const EVENTS_PER_CELL: u64 = 128;
+/// How many events ahead slots are fetched, then what they lead to.
+const SOON: usize = 6;
+const VERY_SOON: usize = 3;
 
 const ECN_ECT0: u8 = wire::Ecn::Ect0 as u8;
 const ECN_CE: u8 = wire::Ecn::Ce as u8;

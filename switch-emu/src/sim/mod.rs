@@ -4,12 +4,12 @@
 //! event for each frame and link. The same spec gives the same outcome to the byte.
 
 mod arena;
+mod calendar;
 mod engine;
 mod hosts;
 mod sample;
 mod spec;
 mod tables;
-mod wheel;
 
 pub use spec::{
     FlowOutcome, FrameBytes, PortOutcome, PortSamples, SimError, SimFlow, SimOutcome, SimSpec, Start, Trigger,
