@@ -161,7 +161,7 @@ impl Scenario {
     }
 
     /// The condition that link events amount to, in a few words.
-    fn describe(events: &[LinkEvent]) -> String {
+    pub(crate) fn describe(events: &[LinkEvent]) -> String {
         let word = |event: &LinkEvent| match event.action {
             LinkAction::Rate { ppm } => format!("{} at {} % rate", event.name, f64::from(ppm) / 1e4),
             LinkAction::Loss { ppm } => format!("{} loses {} %", event.name, f64::from(ppm) / 1e4),
@@ -172,6 +172,12 @@ impl Scenario {
             [event] => word(event),
             [first, rest @ ..] => format!("{} and {} more", word(first), rest.len()),
         }
+    }
+
+    /// Takes `events` in, and names the condition after all of them.
+    pub fn add_link_events(&mut self, events: Vec<LinkEvent>) {
+        self.link_events.extend(events);
+        self.condition = Self::describe(&self.link_events);
     }
 
     /// The queue of a port of `rate_bps`.

@@ -154,6 +154,10 @@ impl Scenario {
 
     /// The least time that `flows` could take: the busiest host's bytes at its link's rate, after the last start.
     pub fn ideal_ps(&self, flows: &[Flow]) -> u64 {
+        self.ideal_over_ps(&self.paths(), flows)
+    }
+
+    fn ideal_over_ps(&self, paths: &Paths, flows: &[Flow]) -> u64 {
         let packets = |bytes: u64| bytes.div_ceil(u64::from(self.transport.payload_bytes));
         let wire = |flow: &Flow| flow.bytes + packets(flow.bytes) * u64::from(self.header_bytes());
         let mut loads = vec![(0u64, 0u64); self.network.hosts.len()];
@@ -166,13 +170,27 @@ impl Scenario {
             (u128::from(*sent.max(received)) * 8 * PS_PER_S / u128::from(rate)) as u64
         };
         let busiest = loads.iter().enumerate().map(time).max().unwrap_or(0);
-        flows.iter().map(|flow| flow.start_ps).max().unwrap_or(0) + busiest + self.base_rtt_ps()
+        flows.iter().map(|flow| flow.start_ps).max().unwrap_or(0) + busiest + self.longest_rtt_ps(paths)
     }
 
     /// When a run of `flows` is stopped: as the scenario says, else after 50 times the ideal, at least 20 ms.
     pub fn time_limit_ps(&self, flows: &[Flow]) -> u64 {
-        self.time_limit_ps.unwrap_or_else(|| self.ideal_ps(flows).saturating_mul(50).max(20_000_000_000))
+        self.time_limit_ps.unwrap_or_else(|| default_limit_ps(self.ideal_ps(flows)))
     }
+
+    /// As [`Scenario::time_limit_ps`], over known `paths` and with a round trip more for every flow that another's end
+    /// may start.
+    pub fn time_limit_over_ps(&self, paths: &Paths, flows: &[Flow]) -> u64 {
+        self.time_limit_ps.unwrap_or_else(|| {
+            let chained = if self.workload.triggers().is_some() { flows.len() as u64 } else { 0 };
+            let ideal_ps = self.ideal_over_ps(paths, flows);
+            default_limit_ps(ideal_ps.saturating_add(chained.saturating_mul(self.longest_rtt_ps(paths))))
+        })
+    }
+}
+
+fn default_limit_ps(ideal_ps: u64) -> u64 {
+    ideal_ps.saturating_mul(50).max(20_000_000_000)
 }
 
 const PS_PER_S: u128 = 1_000_000_000_000;

@@ -59,6 +59,7 @@ impl Collect<'_> {
             late_packets: lateness.late_frames(),
             lateness_p99_us: lateness.quantile_ps(0.99) as f64 / 1e6,
             payload_verified,
+            sim: None,
             recovery_us: self.recovery(&counters).map(|(_, us)| us),
             flows,
         })
