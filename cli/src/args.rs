@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use spray_core::path::BalancerKind;
 
+pub use crate::sim::args::{Seeds, Sim};
+
 /// A userspace NIC dataplane that sprays packets over many paths, and the emulated fabric to try it in.
 #[derive(Debug, Parser)]
 #[command(name = "spray", version, max_term_width = 100)]
@@ -20,6 +22,10 @@ pub enum Command {
     Demo(Demo),
     /// Runs a scenario file
     Run(Run),
+    /// Simulates a topology and a matrix with the settings of the published simulations
+    Sim(Box<Sim>),
+    /// Runs a scenario file on both engines and prints the differences side by side
+    Compare(Compare),
     /// Sends a file from an AF_XDP interface to a `spray recv`
     Send(Send),
     /// Receives files on an AF_XDP interface
@@ -57,6 +63,21 @@ pub struct Run {
     #[arg(long = "balancer", value_name = "NAME")]
     pub balancers: Vec<BalancerKind>,
     #[command(flatten)]
+    pub seeds: Seeds,
+    /// Where to write the results, otherwise ./results/ and the time
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Compare {
+    /// The scenario: see docs/scenario.md and tests/scenarios/
+    #[arg(value_name = "SCENARIO.toml")]
+    pub scenario: PathBuf,
+    /// A balancer to run, instead of the scenario's; may be repeated
+    #[arg(long = "balancer", value_name = "NAME")]
+    pub balancers: Vec<BalancerKind>,
+    #[command(flatten)]
     pub common: Common,
 }
 
@@ -75,6 +96,8 @@ pub struct Common {
 pub enum Engine {
     /// Network namespaces and the XDP switch: real packets
     Xdp,
+    /// The simulator: the same endpoints and switches under virtual time
+    Sim,
 }
 
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::table::align;
+use super::table::{align, lateness_note, loss_note};
 use super::{RunResult, Spread, Summary, WriteError, files};
 
 /// A figure of a run.
@@ -115,7 +115,7 @@ pub fn write_sweep(dir: &Path, runs: &[RunResult]) -> Result<(), WriteError> {
 }
 
 /// Two engines side by side: for each pair of runs a line per figure, with the difference of the second in per cent of
-/// the first.
+/// the first; below it what an engine says of its own accuracy.
 #[must_use]
 pub fn compare_table(pairs: &[(RunResult, RunResult)]) -> String {
     let Some((first, second)) = pairs.first() else { return String::new() };
@@ -132,7 +132,9 @@ pub fn compare_table(pairs: &[(RunResult, RunResult)]) -> String {
             rows.push([words.to_vec(), vec![number(x), number(y), difference]].concat());
         }
     }
-    align(&header, 3, &rows)
+    let summaries: Vec<Summary> = pairs.iter().flat_map(|(a, b)| [a.summary(), b.summary()]).collect();
+    let notes = lateness_note(&summaries).into_iter().chain(summaries.iter().filter_map(loss_note));
+    align(&header, 3, &rows) + &notes.map(|note| note + "\n").collect::<String>()
 }
 
 #[cfg(test)]

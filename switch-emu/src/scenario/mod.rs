@@ -21,7 +21,7 @@ pub use error::ScenarioError;
 pub use paths::{Paths, serialisation_ps};
 
 pub(crate) use transport::MAX_IP_BYTES;
-pub use units::QueueLength;
+pub use units::{QueueLength, bytes};
 
 use crate::fabric::QueueConfig;
 use crate::topology::{LinkAction, LinkEvent, Network};
