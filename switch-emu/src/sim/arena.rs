@@ -4,7 +4,6 @@ use std::hint::black_box;
 
 use spray_wire::{Ack, Data, Nack, Probe, ProbeAck};
 
-
 /// What a slot of the arena is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -46,32 +45,34 @@ pub(super) const fn time_ps(key: u64) -> u64 {
     key >> 2
 }
 
-/// No slot.
-const NONE: u32 = u32::MAX;
-
-/// An event; most are frames, and hold what switches look at. The rest of a frame is in [`Arena::bodies`].
+/// An event; most are frames, and hold what switches look at and, of data, what the receiver cannot know otherwise.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Slot {
     pub key: u64,
     /// Digest of the frame's five-tuple.
     pub flow: u64,
+    /// When a data frame was sent.
+    pub sent_ps: u64,
+    /// Sequence number of a data frame, index of a control frame's body.
+    pub psn: u64,
     /// The frame's share of random decisions: its number.
-    pub random: u64,
-    /// The next free slot, of a free one.
-    pub next: u32,
+    pub random: u32,
+    /// Switch or host that the event is at; of a free slot the next one.
     pub place: u32,
     pub connection: u32,
-    /// Port that leads to the frame's destination, and the number of that port's switch among the leaves.
-    pub last_port: u32,
-    pub leaf: u32,
+    /// Host that the frame goes to.
+    pub to: u32,
     pub len: u32,
+    pub payload_bytes: u16,
     pub port: u16,
     pub ttl: u8,
     pub ecn: u8,
     pub control: bool,
     pub trimmable: bool,
     pub trimmed: bool,
+    pub ack_now: bool,
+    pub retransmit: bool,
     pub kind: Kind,
 }
 
@@ -81,6 +82,12 @@ const _: () = assert!(size_of::<Slot>() == 64);
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Body {
     Data(Data),
+    Control(Control),
+}
+
+/// What a control frame says.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Control {
     Ack(Ack),
     Nack(Nack),
     Probe(Probe),
@@ -91,38 +98,73 @@ impl Slot {
     pub(super) const EMPTY: Self = Self {
         key: 0,
         flow: 0,
+        sent_ps: 0,
+        psn: 0,
         random: 0,
-        next: NONE,
         place: 0,
         connection: 0,
-        last_port: 0,
-        leaf: 0,
+        to: 0,
         len: 0,
+        payload_bytes: 0,
         port: 0,
         ttl: 0,
         ecn: 0,
         control: false,
         trimmable: false,
         trimmed: false,
+        ack_now: false,
+        retransmit: false,
         kind: Kind::Free,
     };
 
     pub(super) fn is_frame(&self) -> bool {
         matches!(self.kind, Kind::AtSwitch | Kind::AtHost)
     }
+
+    /// Holds what differs between the data frames of a connection, whose only message has number 0 and starts with
+    /// packet 0.
+    #[inline]
+    pub(super) fn set_data(&mut self, data: &Data) {
+        self.sent_ps = data.timestamp_ps;
+        self.psn = data.psn;
+        self.payload_bytes = data.payload_bytes;
+        self.ack_now = data.ack_now;
+        self.retransmit = data.retransmit;
+    }
+
+    /// The data frame's header again: of a connection with `message_bytes` in packets of `full_bytes`.
+    #[inline]
+    pub(super) fn data(&self, message_bytes: u64, full_bytes: u64) -> Data {
+        // A frame without payload in a connection that has some asks for a grant, and is of no message.
+        let asks = self.payload_bytes == 0 && message_bytes > 0;
+        Data {
+            psn: self.psn,
+            timestamp_ps: self.sent_ps,
+            message: 0,
+            offset: if asks { 0 } else { self.psn * full_bytes },
+            message_bytes: if asks { 0 } else { message_bytes },
+            payload_bytes: self.payload_bytes,
+            ack_now: self.ack_now,
+            retransmit: self.retransmit,
+        }
+    }
 }
 
-/// All events.
+/// All events, and the bodies of control frames.
 #[derive(Debug)]
 pub(super) struct Arena {
     pub slots: Vec<Slot>,
-    pub bodies: Vec<Body>,
     free: u32,
+    controls: Vec<Control>,
+    free_controls: Vec<u32>,
 }
 
+/// No slot.
+const NONE: u32 = u32::MAX;
+
 impl Arena {
-    pub(super) fn new(capacity: usize) -> Self {
-        Self { slots: Vec::with_capacity(capacity), bodies: Vec::with_capacity(capacity), free: NONE }
+    pub(super) fn new() -> Self {
+        Self { slots: Vec::new(), free: NONE, controls: Vec::new(), free_controls: Vec::new() }
     }
 
     /// Takes a slot; the one given back last, which the cache still knows.
@@ -133,7 +175,7 @@ impl Arena {
             return self.grow(slot);
         }
         let place = &mut self.slots[index as usize];
-        self.free = place.next;
+        self.free = place.place;
         *place = slot;
         index
     }
@@ -142,28 +184,63 @@ impl Arena {
     pub(super) fn give_back(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         slot.kind = Kind::Free;
-        slot.next = self.free;
+        slot.place = self.free;
         self.free = index;
     }
 
-    /// Has the cache fetch a slot.
+    /// Keeps what a control frame says.
     #[inline]
-    pub(super) fn fetch(&self, index: u32) {
-        black_box(self.slots[index as usize].key);
+    pub(super) fn keep(&mut self, slot: &mut Slot, control: Control) {
+        let index = match self.free_controls.pop() {
+            Some(index) => {
+                self.controls[index as usize] = control;
+                index
+            }
+            None => {
+                self.controls.push(control);
+                self.controls.len() as u32 - 1
+            }
+        };
+        slot.psn = u64::from(index);
     }
 
-    /// Has the cache fetch the rest of a frame that comes to its host.
+    /// What a control frame says, for the last time.
     #[inline]
-    pub(super) fn fetch_body(&self, index: u32) {
-        if self.slots[index as usize].kind == Kind::AtHost {
-            black_box(std::mem::discriminant(&self.bodies[index as usize]));
+    pub(super) fn drop_control(&mut self, slot: &Slot) -> &Control {
+        self.free_controls.push(slot.psn as u32);
+        &self.controls[slot.psn as usize]
+    }
+
+    /// Gives back a frame that is lost, and what it says.
+    pub(super) fn lose(&mut self, index: u32) {
+        let slot = self.slots[index as usize];
+        // A data frame stays one when it is cut.
+        if slot.control && !slot.trimmed {
+            self.drop_control(&slot);
         }
+        self.give_back(index);
+    }
+
+    /// Has the cache fetch some slots, and the bodies of control frames that reach their hosts: all at once, while one
+    /// after another would wait for each.
+    #[inline]
+    pub(super) fn fetch(&self, slots: impl Iterator<Item = u32> + Clone) {
+        let touched = slots.clone().fold(0, |sum, slot| sum ^ self.slots[slot as usize].key);
+        black_box(touched);
+        let mut touched = 0;
+        for slot in slots.map(|slot| &self.slots[slot as usize]) {
+            if slot.kind == Kind::AtHost && slot.control && !slot.trimmed
+                && let Control::Ack(ack) = &self.controls[slot.psn as usize]
+            {
+                touched ^= ack.cumulative ^ ack.max_data;
+            }
+        }
+        black_box(touched);
     }
 
     #[cold]
     fn grow(&mut self, slot: Slot) -> u32 {
         self.slots.push(slot);
-        self.bodies.push(Body::Data(Data::default()));
         self.slots.len() as u32 - 1
     }
 }

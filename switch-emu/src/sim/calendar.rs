@@ -67,10 +67,11 @@ impl Calendar {
         Some((self.now << self.shift | entry >> 32, entry as u32))
     }
 
-    /// The number that comes `ahead` entries after the one last taken, as far as is known.
+    /// The numbers of up to `count` entries that come next, as far as they are known.
     #[inline]
-    pub(super) fn upcoming(&self, ahead: usize) -> Option<u32> {
-        self.due.get(self.taken + ahead).map(|entry| *entry as u32)
+    pub(super) fn upcoming(&self, count: usize) -> impl Iterator<Item = u32> + Clone {
+        let end = self.due.len().min(self.taken + count);
+        self.due[self.taken..end].iter().map(|entry| *entry as u32)
     }
 
     #[inline]

@@ -8,9 +8,9 @@ use spray_core::rng::stream;
 use spray_pipeline::frame::digest;
 use spray_wire::{self as wire, ProbeAck};
 
-use super::arena::{Arena, Body, Kind, Slot, Turn, key, time_ps};
+use super::arena::{Arena, Body, Control, Kind, Slot, Turn, key, time_ps};
 use super::calendar::Calendar;
-use super::hosts::{Connection, End, Ends, Host, Log, Way};
+use super::hosts::{Connection, End, Ends, Host, Log, addresses};
 use super::sample::Sampler;
 use super::spec::{FlowOutcome, PortOutcome, SimError, SimOutcome, SimSpec, Start, Trigger};
 use super::tables::Switches;
@@ -47,14 +47,14 @@ impl<'a> Engine<'a> {
         check(spec)?;
         let switches = Switches::new(spec);
         let hosts: Vec<_> = (0..spec.network.hosts.len()).map(|host| host_of(spec, &switches, host)).collect();
-        let connections: Vec<_> = spec.flows.iter().map(|flow| connection(flow.src, flow.dst, &switches)).collect();
+        let connections: Vec<_> = spec.flows.iter().map(|flow| connection(flow.src, flow.dst)).collect();
         let fastest = hosts.iter().map(|host| switches.ports[host.port as usize].rate_bps).max().unwrap_or(1);
         let (shift, cells) = geometry(hosts.len(), fastest);
         let mut engine = Self {
             spec,
             now_ps: 0,
             queue: Calendar::new(shift, cells),
-            arena: Arena::new(0),
+            arena: Arena::new(),
             next_special_ps: 0,
             sampler: Sampler::new(spec, switches.ports.len()),
             switches,
@@ -79,10 +79,15 @@ impl<'a> Engine<'a> {
     /// Runs to the end, and says what was found.
     pub(super) fn run(mut self) -> SimOutcome {
         self.special(0);
+        let mut fetched = 0;
         while self.open > 0
             && let Some((key, slot)) = self.queue.pop()
         {
-            self.fetch();
+            if fetched == 0 {
+                fetched = FETCH;
+                self.arena.fetch(self.queue.upcoming(FETCH));
+            }
+            fetched -= 1;
             self.now_ps = time_ps(key);
             if self.now_ps >= self.next_special_ps && !self.special_until(self.now_ps) {
                 self.queue.insert(key, slot);
@@ -93,24 +98,13 @@ impl<'a> Engine<'a> {
         self.outcome()
     }
 
-    /// Has the cache fetch what the events after this one will touch.
-    #[inline]
-    fn fetch(&self) {
-        if let Some(slot) = self.queue.upcoming(SOON) {
-            self.arena.fetch(slot);
-        }
-        if let Some(slot) = self.queue.upcoming(VERY_SOON) {
-            self.arena.fetch_body(slot);
-        }
-    }
-
     #[inline]
     fn handle(&mut self, index: u32) {
         let slot = &mut self.arena.slots[index as usize];
         match slot.kind {
             Kind::AtSwitch => match self.switches.forward(slot) {
                 Ok(()) => self.queue.insert(slot.key, index),
-                Err(_) => self.arena.give_back(index),
+                Err(_) => self.arena.lose(index),
             },
             Kind::AtHost => self.arrive(index),
             Kind::Transmit => {
@@ -134,41 +128,47 @@ impl<'a> Engine<'a> {
     #[inline]
     fn arrive(&mut self, index: u32) {
         let slot = self.arena.slots[index as usize];
-        let body = self.arena.bodies[index as usize];
         self.arena.give_back(index);
         self.frames_delivered += 1;
+        if slot.control && !slot.trimmed {
+            self.control_arrives(&slot);
+        } else {
+            self.data_arrives(&slot);
+        }
+    }
+
+    #[inline]
+    fn data_arrives(&mut self, slot: &Slot) {
         let connection = slot.connection;
+        let entry = &mut self.connections[connection as usize];
+        let Some(ends) = entry.ends.as_deref_mut() else { return };
+        let (hops, marked) = (wire::INITIAL_TTL - slot.ttl, slot.ecn == ECN_CE);
+        let data = slot.data(entry.message_bytes, entry.payload_bytes);
+        let arrival = Arrival { data, port: slot.port, marked, hops, trimmed: slot.trimmed };
+        if ends.on_data(self.now_ps, &arrival) {
+            self.received(connection);
+        }
+        self.after_receiver(connection);
+    }
+
+    #[inline]
+    fn control_arrives(&mut self, slot: &Slot) {
+        let (now_ps, connection) = (self.now_ps, slot.connection);
+        let control = self.arena.drop_control(slot);
         let Some(ends) = self.connections[connection as usize].ends.as_deref_mut() else { return };
         self.log.flow = connection;
-        let now_ps = self.now_ps;
-        let (hops, marked) = (wire::INITIAL_TTL - slot.ttl, slot.ecn == ECN_CE);
-        match body {
-            Body::Data(data) => {
-                let whole =
-                    ends.on_data(now_ps, &Arrival { data, port: slot.port, marked, hops, trimmed: slot.trimmed });
-                if whole {
-                    self.received(connection);
-                }
-                self.after_receiver(connection);
-            }
-            Body::Ack(ack) => {
-                ends.sender.on_ack(now_ps, &ack, &mut self.log);
-                self.after_sender(connection);
-            }
-            Body::Nack(nack) => {
-                ends.sender.on_nack(now_ps, &nack, &mut self.log);
-                self.after_sender(connection);
-            }
-            Body::Probe(probe) => {
+        match control {
+            Control::Ack(ack) => ends.sender.on_ack(now_ps, ack, &mut self.log),
+            Control::Nack(nack) => ends.sender.on_nack(now_ps, nack, &mut self.log),
+            Control::ProbeAck(answer) => ends.sender.on_probe_ack(now_ps, answer, &mut self.log),
+            Control::Probe(probe) => {
+                let (hops, marked) = (wire::INITIAL_TTL - slot.ttl, slot.ecn == ECN_CE);
                 let (token, timestamp_ps) = (probe.token, probe.timestamp_ps);
                 let answer = ProbeAck { token, timestamp_ps, ev: slot.port, hops, marked };
-                self.send_control(connection, 1, slot.port, self.spec.frames.probe, Body::ProbeAck(answer));
-            }
-            Body::ProbeAck(answer) => {
-                ends.sender.on_probe_ack(now_ps, &answer, &mut self.log);
-                self.after_sender(connection);
+                return self.send_control(connection, 1, slot.port, self.spec.frames.probe, Control::ProbeAck(answer));
             }
         }
+        self.after_sender(connection);
     }
 
     /// Everything that may follow from an event of a receiver.
@@ -177,10 +177,10 @@ impl<'a> Engine<'a> {
         let now_ps = self.now_ps;
         let frames = self.spec.frames;
         while let Some(nack) = self.ends(connection).and_then(|ends| ends.receiver.poll_nack()) {
-            self.send_control(connection, 1, nack.ev, frames.nack, Body::Nack(nack));
+            self.send_control(connection, 1, nack.ev, frames.nack, Control::Nack(nack));
         }
         while let Some(ack) = self.ends(connection).and_then(|ends| ends.receiver.poll_ack(now_ps)) {
-            self.send_control(connection, 1, ack.ev, frames.ack, Body::Ack(ack));
+            self.send_control(connection, 1, ack.ev, frames.ack, Control::Ack(ack));
         }
         let Some(at_ps) = self.ends(connection).and_then(|ends| ends.receiver.poll_timeout()) else { return };
         if at_ps < self.connections[connection as usize].receiver_timer_ps {
@@ -270,14 +270,14 @@ impl<'a> Engine<'a> {
                 None => {}
                 Some(Transmit::Probe { probe, ev }) => {
                     let port = wire::ev_port(ev, evs);
-                    self.send_control(connection, 0, port, self.spec.frames.probe, Body::Probe(probe));
+                    self.send_control(connection, 0, port, self.spec.frames.probe, Control::Probe(probe));
                 }
                 Some(Transmit::Data { data, ev }) => {
                     let port = wire::ev_port(ev, evs);
                     let len = u32::from(data.payload_bytes) + self.connections[connection as usize].header_bytes;
                     let trimmable = data.payload_bytes > 0;
                     let slot = Slot { port, len, trimmable, ecn: ECN_ECT0, ..Slot::EMPTY };
-                    return self.send(connection, 0, slot, Body::Data(data));
+                    return self.send(connection, 0, slot, &Body::Data(data));
                 }
             }
         }
@@ -285,39 +285,41 @@ impl<'a> Engine<'a> {
 
     /// Sends a frame of the control class.
     #[inline]
-    fn send_control(&mut self, connection: u32, way: usize, port: u16, len: u32, body: Body) {
-        self.send(connection, way, Slot { port, len, control: true, ..Slot::EMPTY }, body);
+    fn send_control(&mut self, connection: u32, way: usize, port: u16, len: u32, control: Control) {
+        self.send(connection, way, Slot { port, len, control: true, ..Slot::EMPTY }, &Body::Control(control));
     }
 
     /// Puts a frame on its host's link, behind the one in progress.
     #[inline]
-    fn send(&mut self, connection: u32, way: usize, slot: Slot, body: Body) {
+    fn send(&mut self, connection: u32, way: usize, slot: Slot, body: &Body) {
         let now_ps = self.now_ps;
         let entry = &self.connections[connection as usize];
-        let from = if way == 0 { entry.src } else { entry.dst };
-        let Way { addresses, last_port, leaf } = entry.ways[way];
+        let (from, to) = if way == 0 { (entry.src, entry.dst) } else { (entry.dst, entry.src) };
+        let addresses = entry.addresses[way];
         let host = &mut self.hosts[from as usize];
         let at_ps = host.link.send(now_ps, u64::from(slot.len));
         let (port, place) = (host.port, host.switch);
         self.frames_sent += 1;
-        let random = self.frames_sent;
-        if self.switches.leave_host(port, now_ps, slot.len, random).is_err() {
+        let random = self.frames_sent as u32;
+        if self.switches.leave_host(port, now_ps, slot.len, u64::from(random)).is_err() {
             return;
         }
-        let slot = Slot {
+        let mut slot = Slot {
             key: key(at_ps, Turn::Arrival),
             flow: digest(addresses, u32::from(slot.port) << 16 | u32::from(wire::UDP_PORT)),
             random,
             place,
             connection,
-            last_port,
-            leaf,
+            to,
             ttl: wire::INITIAL_TTL,
             kind: Kind::AtSwitch,
             ..slot
         };
-        let index = self.insert(slot);
-        self.arena.bodies[index as usize] = body;
+        match body {
+            Body::Data(data) => slot.set_data(data),
+            Body::Control(control) => self.arena.keep(&mut slot, *control),
+        }
+        self.insert(slot);
     }
 
     fn sender_timer(&mut self, index: u32) {
@@ -362,6 +364,8 @@ impl<'a> Engine<'a> {
         let ends = Ends::new(&config, setting.bytes, &mut self.hosts[setting.src].rng);
         let entry = &mut self.connections[flow as usize];
         entry.header_bytes = config.header_bytes;
+        entry.payload_bytes = u64::from(config.sanitised().payload_bytes);
+        entry.message_bytes = setting.bytes;
         entry.evs = config.path.evs;
         entry.ends = Some(Box::new(ends));
         entry.outcome.started_ps = Some(self.now_ps);
@@ -452,11 +456,10 @@ impl<'a> Engine<'a> {
     }
 
     #[inline]
-    fn insert(&mut self, slot: Slot) -> u32 {
+    fn insert(&mut self, slot: Slot) {
         let key = slot.key;
         let index = self.arena.take(slot);
         self.queue.insert(key, index);
-        index
     }
 
     /// Gathers the figures, and asserts that no frame got lost in the simulator itself.
@@ -528,12 +531,14 @@ fn host_of(spec: &SimSpec<'_>, switches: &Switches, host: usize) -> Host {
     }
 }
 
-fn connection(src: usize, dst: usize, switches: &Switches) -> Connection {
+fn connection(src: usize, dst: usize) -> Connection {
     Connection {
         src: src as u32,
         dst: dst as u32,
-        ways: [Way::new(src, dst, switches.last[dst]), Way::new(dst, src, switches.last[src])],
+        addresses: [addresses(src, dst), addresses(dst, src)],
         header_bytes: 0,
+        payload_bytes: 0,
+        message_bytes: 0,
         evs: 1,
         ends: None,
         ready: false,
@@ -553,9 +558,9 @@ fn geometry(hosts: usize, rate_bps: u64) -> (u32, u32) {
 
 /// Few enough for what is inserted into the present cell, many enough to sort fast and to look ahead.
 const EVENTS_PER_CELL: u64 = 128;
-/// How many events ahead slots are fetched, then what they lead to.
-const SOON: usize = 6;
-const VERY_SOON: usize = 3;
+/// How many events' slots and bodies are fetched at a time: many enough for the fetches to overlap, few enough for the
+/// first-level cache to keep them.
+const FETCH: usize = 32;
 
 const ECN_ECT0: u8 = wire::Ecn::Ect0 as u8;
 const ECN_CE: u8 = wire::Ecn::Ce as u8;

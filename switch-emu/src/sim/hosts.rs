@@ -26,23 +26,12 @@ pub(super) struct Host {
     pub rng: Rng,
 }
 
-/// One way between the hosts of a connection.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Way {
-    /// Digest of the addresses.
-    pub addresses: u64,
-    /// Port that leads to the destination, and its switch's number among the leaves.
-    pub last_port: u32,
-    pub leaf: u32,
-}
-
-impl Way {
-    pub(super) fn new(from: usize, to: usize, last: (u32, u32)) -> Self {
-        let mut both = [0; 8];
-        both[..4].copy_from_slice(&v4(from).octets());
-        both[4..].copy_from_slice(&v4(to).octets());
-        Self { addresses: addresses_v4(u64::from_le_bytes(both)), last_port: last.0, leaf: last.1 }
-    }
+/// Digest of the addresses of frames between two hosts.
+pub(super) fn addresses(from: usize, to: usize) -> u64 {
+    let mut both = [0; 8];
+    both[..4].copy_from_slice(&v4(from).octets());
+    both[4..].copy_from_slice(&v4(to).octets());
+    addresses_v4(u64::from_le_bytes(both))
 }
 
 /// A flow's connection: the sender at one host, the receiver at another.
@@ -50,9 +39,12 @@ impl Way {
 pub(super) struct Connection {
     pub src: u32,
     pub dst: u32,
-    /// Of data, and of what answers it.
-    pub ways: [Way; 2],
+    /// Digest of the addresses: of data, and of what answers it.
+    pub addresses: [u64; 2],
     pub header_bytes: u32,
+    /// Payload of a full packet.
+    pub payload_bytes: u64,
+    pub message_bytes: u64,
     pub evs: u32,
     /// Both ends while the flow lasts.
     pub ends: Option<Box<Ends>>,

@@ -48,7 +48,7 @@ pub(super) struct Switches {
     members: Vec<u32>,
     leaves: usize,
     /// Per host the port that leads to it, and its leaf's number.
-    pub last: Vec<(u32, u32)>,
+    last: Vec<(u32, u32)>,
     /// Changes of links, the next one last: (time, link, state).
     changes: Vec<(u64, usize, LinkState)>,
     /// Per link of the network its port; hosts' links come after all ports.
@@ -179,7 +179,7 @@ impl Switches {
             switch: 0,
             port: 0,
             flow: slot.flow,
-            random: slot.random,
+            random: u64::from(slot.random),
             stamp_ps: 0,
             time_ps: time_ps(slot.key),
             len: slot.len,
@@ -236,9 +236,10 @@ impl Switches {
     #[inline]
     fn route(&self, slot: &Slot) -> Option<u32> {
         let switch = slot.place as usize;
-        let group = self.epochs[self.epoch].1[switch * self.leaves + slot.leaf as usize];
+        let (last_port, leaf) = self.last[slot.to as usize];
+        let group = self.epochs[self.epoch].1[switch * self.leaves + leaf as usize];
         if group == HERE {
-            return Some(slot.last_port);
+            return Some(last_port);
         }
         if group.count == 0 {
             return None;
