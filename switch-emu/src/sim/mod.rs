@@ -7,13 +7,19 @@ mod arena;
 mod calendar;
 mod engine;
 mod hosts;
+mod reference;
+mod run;
 mod sample;
 mod spec;
+mod sweep;
 mod tables;
 
+pub use reference::reference;
+pub use run::{FctEnd, SimOptions, Simulation};
 pub use spec::{
     FlowOutcome, FrameBytes, PortOutcome, PortSamples, SimError, SimFlow, SimOutcome, SimSpec, Start, Trigger,
 };
+pub use sweep::over_cores;
 
 /// Runs `spec` until its flows are through or `until_ps` has come.
 ///
