@@ -3,6 +3,7 @@
 /// Baselines for `spray bench veth`.
 pub mod bench;
 pub mod fabric;
+pub mod fidelity;
 pub mod program;
 pub mod report;
 pub mod results;

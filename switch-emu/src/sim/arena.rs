@@ -78,13 +78,6 @@ pub(super) struct Slot {
 
 const _: () = assert!(size_of::<Slot>() == 64);
 
-/// What a frame says to the host that gets it.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Body {
-    Data(Data),
-    Control(Control),
-}
-
 /// What a control frame says.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Control {
@@ -121,18 +114,8 @@ impl Slot {
         matches!(self.kind, Kind::AtSwitch | Kind::AtHost)
     }
 
-    /// Holds what differs between the data frames of a connection, whose only message has number 0 and starts with
-    /// packet 0.
-    #[inline]
-    pub(super) fn set_data(&mut self, data: &Data) {
-        self.sent_ps = data.timestamp_ps;
-        self.psn = data.psn;
-        self.payload_bytes = data.payload_bytes;
-        self.ack_now = data.ack_now;
-        self.retransmit = data.retransmit;
-    }
-
-    /// The data frame's header again: of a connection with `message_bytes` in packets of `full_bytes`.
+    /// A data frame's header. The slot holds what differs between the frames of a connection, whose only message, of
+    /// `message_bytes` in packets of `full_bytes`, has number 0 and starts with packet 0.
     #[inline]
     pub(super) fn data(&self, message_bytes: u64, full_bytes: u64) -> Data {
         // A frame without payload in a connection that has some asks for a grant, and is of no message.
@@ -188,9 +171,9 @@ impl Arena {
         self.free = index;
     }
 
-    /// Keeps what a control frame says.
+    /// Keeps what a control frame says; returns where, for [`Slot::psn`].
     #[inline]
-    pub(super) fn keep(&mut self, slot: &mut Slot, control: Control) {
+    pub(super) fn keep(&mut self, control: Control) -> u64 {
         let index = match self.free_controls.pop() {
             Some(index) => {
                 self.controls[index as usize] = control;
@@ -201,7 +184,7 @@ impl Arena {
                 self.controls.len() as u32 - 1
             }
         };
-        slot.psn = u64::from(index);
+        u64::from(index)
     }
 
     /// What a control frame says, for the last time.
@@ -229,7 +212,9 @@ impl Arena {
         black_box(touched);
         let mut touched = 0;
         for slot in slots.map(|slot| &self.slots[slot as usize]) {
-            if slot.kind == Kind::AtHost && slot.control && !slot.trimmed
+            if slot.kind == Kind::AtHost
+                && slot.control
+                && !slot.trimmed
                 && let Control::Ack(ack) = &self.controls[slot.psn as usize]
             {
                 touched ^= ack.cumulative ^ ack.max_data;

@@ -6,9 +6,9 @@ use spray_core::flow::{Arrival, Transmit};
 use spray_core::link::HostLink;
 use spray_core::rng::stream;
 use spray_pipeline::frame::digest;
-use spray_wire::{self as wire, ProbeAck};
+use spray_wire::{self as wire, Data, ProbeAck};
 
-use super::arena::{Arena, Body, Control, Kind, Slot, Turn, key, time_ps};
+use super::arena::{Arena, Control, Kind, Slot, Turn, key, time_ps};
 use super::calendar::Calendar;
 use super::hosts::{Connection, End, Ends, Host, Log, addresses};
 use super::sample::Sampler;
@@ -265,7 +265,10 @@ impl<'a> Engine<'a> {
             if transmit.is_some() {
                 self.hosts[host as usize].ready.push_back(connection);
             }
-            self.arm_sender(connection);
+            if transmit.is_none() || self.connections[connection as usize].sender_timer_ps == u64::MAX {
+                // After a packet the deadline is no earlier than before it, unless there was none.
+                self.arm_sender(connection);
+            }
             match transmit {
                 None => {}
                 Some(Transmit::Probe { probe, ev }) => {
@@ -273,53 +276,64 @@ impl<'a> Engine<'a> {
                     self.send_control(connection, 0, port, self.spec.frames.probe, Control::Probe(probe));
                 }
                 Some(Transmit::Data { data, ev }) => {
-                    let port = wire::ev_port(ev, evs);
-                    let len = u32::from(data.payload_bytes) + self.connections[connection as usize].header_bytes;
-                    let trimmable = data.payload_bytes > 0;
-                    let slot = Slot { port, len, trimmable, ecn: ECN_ECT0, ..Slot::EMPTY };
-                    return self.send(connection, 0, slot, &Body::Data(data));
+                    return self.send_data(connection, wire::ev_port(ev, evs), &data);
                 }
             }
         }
     }
 
-    /// Sends a frame of the control class.
     #[inline]
-    fn send_control(&mut self, connection: u32, way: usize, port: u16, len: u32, control: Control) {
-        self.send(connection, way, Slot { port, len, control: true, ..Slot::EMPTY }, &Body::Control(control));
+    fn send_data(&mut self, connection: u32, port: u16, data: &Data) {
+        let len = u32::from(data.payload_bytes) + self.connections[connection as usize].header_bytes;
+        let Some(start) = self.leave(connection, 0, port, len) else { return };
+        self.insert(Slot {
+            sent_ps: data.timestamp_ps,
+            psn: data.psn,
+            payload_bytes: data.payload_bytes,
+            ecn: ECN_ECT0,
+            control: false,
+            trimmable: data.payload_bytes > 0,
+            ack_now: data.ack_now,
+            retransmit: data.retransmit,
+            ..start
+        });
     }
 
-    /// Puts a frame on its host's link, behind the one in progress.
+    /// Sends a frame of the control class, with data (0) or against it (1).
     #[inline]
-    fn send(&mut self, connection: u32, way: usize, slot: Slot, body: &Body) {
-        let now_ps = self.now_ps;
+    fn send_control(&mut self, connection: u32, way: usize, port: u16, len: u32, control: Control) {
+        let Some(start) = self.leave(connection, way, port, len) else { return };
+        let psn = self.arena.keep(control);
+        self.insert(Slot { psn, ..start });
+    }
+
+    /// Puts a frame on its host's link, behind the one in progress; returns its arrival at the first switch, unless the link
+    /// loses it.
+    #[inline]
+    fn leave(&mut self, connection: u32, way: usize, port: u16, len: u32) -> Option<Slot> {
         let entry = &self.connections[connection as usize];
         let (from, to) = if way == 0 { (entry.src, entry.dst) } else { (entry.dst, entry.src) };
         let addresses = entry.addresses[way];
         let host = &mut self.hosts[from as usize];
-        let at_ps = host.link.send(now_ps, u64::from(slot.len));
-        let (port, place) = (host.port, host.switch);
+        let at_ps = host.link.send(self.now_ps, u64::from(len));
+        let (link, place) = (host.port, host.switch);
         self.frames_sent += 1;
         let random = self.frames_sent as u32;
-        if self.switches.leave_host(port, now_ps, slot.len, u64::from(random)).is_err() {
-            return;
-        }
-        let mut slot = Slot {
+        self.switches.leave_host(link, self.now_ps, len, u64::from(random)).ok()?;
+        Some(Slot {
             key: key(at_ps, Turn::Arrival),
-            flow: digest(addresses, u32::from(slot.port) << 16 | u32::from(wire::UDP_PORT)),
+            flow: digest(addresses, u32::from(port) << 16 | u32::from(wire::UDP_PORT)),
             random,
             place,
             connection,
             to,
+            len,
+            port,
             ttl: wire::INITIAL_TTL,
+            control: true,
             kind: Kind::AtSwitch,
-            ..slot
-        };
-        match body {
-            Body::Data(data) => slot.set_data(data),
-            Body::Control(control) => self.arena.keep(&mut slot, *control),
-        }
-        self.insert(slot);
+            ..Slot::EMPTY
+        })
     }
 
     fn sender_timer(&mut self, index: u32) {

@@ -8,6 +8,7 @@ use spray_pipeline::counters::PortCounters;
 use spray_pipeline::fifo::PortFifos;
 use spray_pipeline::frame::Frame;
 use spray_pipeline::port;
+use spray_pipeline::word::Word;
 
 use super::arena::{Kind, Slot, Turn, key, time_ps};
 use super::sample::Sampler;
@@ -27,6 +28,8 @@ pub(super) struct Port {
     kind: Kind,
     pub rate_bps: u64,
     periodic: Option<Periodic>,
+    /// Nothing has befallen the link.
+    unchanged: bool,
 }
 
 /// Losses counted in frames.
@@ -211,6 +214,11 @@ impl Switches {
     #[inline]
     pub(super) fn leave_host(&mut self, port: u32, now_ps: u64, len: u32, random: u64) -> Result<(), Cause> {
         let entry = &mut self.ports[port as usize];
+        if entry.unchanged {
+            entry.counters.frames.add(1);
+            entry.counters.bytes.add(u64::from(len));
+            return Ok(());
+        }
         if entry.periodic.is_some() {
             entry.lose_periodically(now_ps)?;
         }
@@ -266,11 +274,12 @@ impl Port {
         // The exact queue has no limit of its own.
         (config.limit, config.control_limit) = (queue.limit_bytes, queue.control_limit_bytes);
         let (queues, counters) = (PortFifos::default(), PortCounters::default());
-        Self { config, queues, counters, place, kind, rate_bps, periodic: None }
+        Self { config, queues, counters, place, kind, rate_bps, periodic: None, unchanged: true }
     }
 
     /// The link's state from `at_ps` on.
     fn change(&mut self, at_ps: u64, state: &LinkState) {
+        self.unchanged = false;
         let before = self.config.states[0].ps_per_unit;
         let flap = state.flap.map_or((0, 0), |flap| (flap.period_ps, flap.down_ps));
         let LinkState { up, silent_drop, rate_ppm, loss_ppm, drop_every, .. } = *state;
