@@ -50,8 +50,6 @@ pub struct Frame {
     pub destination: Address,
     /// Digest of the five-tuple.
     pub flow: u64,
-    /// The frame's share of the random decisions.
-    pub random: u64,
     /// Virtual time as it stood in the frame.
     pub stamp_ps: u64,
     /// Virtual time now.
@@ -60,6 +58,8 @@ pub struct Frame {
     pub switch: u32,
     /// The port that it last left by.
     pub port: u32,
+    /// The header's CRC: the frame's share of the random decisions.
+    pub crc: u32,
     /// Length now.
     pub len: u32,
     /// TTL or hop limit now.
@@ -203,11 +203,11 @@ fn finish<const N: usize>(head: &[u8; N], v6: bool, len: u32, ip: &Ip, now_ps: i
     Parsed::Ours(Frame {
         destination: ip.destination,
         flow: crate::hash::mix(ip.addresses ^ ports.wrapping_mul(K[4])),
-        random: u64::from(u32_at(head, ours + field::HEADER_CRC)) ^ time_ps.rotate_left(32),
         stamp_ps,
         time_ps,
         switch: 0,
         port: 0,
+        crc: u32_at(head, ours + field::HEADER_CRC),
         len,
         ttl: ip.ttl,
         ecn: ip.class & 3,

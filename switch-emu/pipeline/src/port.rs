@@ -185,8 +185,9 @@ impl Condition {
     }
 }
 
-/// The port's share of a frame's random bits.
+/// Random bits for a frame at a port (SW-8).
 #[inline(always)]
 pub(crate) fn random(frame: &Frame, port: u32, seed: u64) -> u64 {
-    hash::mix(frame.random ^ seed ^ u64::from(port).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    let frame_and_port = u64::from(frame.crc) | u64::from(port) << 32;
+    hash::mix(frame_and_port.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ frame.time_ps ^ seed)
 }
