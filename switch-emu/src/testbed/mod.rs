@@ -28,7 +28,7 @@ use spray_core::path::BalancerKind;
 pub use error::RunError;
 pub use pair::Pair;
 pub use registry::{clean, leftovers};
-pub use veth::VethBench;
+pub use veth::{VethBench, probe_veth_xdp};
 
 use self::drive::{Goal, Report};
 use self::rig::Rig;
