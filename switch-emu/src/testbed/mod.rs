@@ -18,6 +18,8 @@ mod pair;
 mod registry;
 mod rig;
 mod sample;
+#[cfg(test)]
+mod tests;
 mod veth;
 
 use std::sync::atomic::{AtomicBool, Ordering};
