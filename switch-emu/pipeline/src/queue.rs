@@ -116,12 +116,13 @@ impl<W: Word> Queue<W> {
         let stale = wanted.wrapping_add(SPAN) <= newest;
         let slot = if stale { newest - (SPAN - 1) } else { wanted };
         let offset = if stale { 0 } else { offset };
-        if slot > newest {
-            self.newest.store(slot);
-        }
         let cursor = self.cursor.load();
         if slot > cursor {
             W::walk(self, cursor, slot, drain);
+        }
+        // After the walk, which wants to know where arrivals ended before this one.
+        if slot > newest {
+            self.newest.store(slot);
         }
         if slot != cursor {
             self.cursor.store(slot);
@@ -169,6 +170,7 @@ impl<W: Word> Queue<W> {
     #[inline(always)]
     pub fn walk(&self, from: u64, to: u64, drain: &Drain) {
         let gap = to.wrapping_sub(from);
+        let newest = self.newest.load();
         let mut backlog = 0;
         for step in 0..SPAN {
             if step >= gap {
@@ -177,6 +179,10 @@ impl<W: Word> Queue<W> {
             let number = from.wrapping_add(step);
             backlog = self.slot(number).end(number, drain.during(number));
             let next = number.wrapping_add(1);
+            if backlog == 0 && next > newest {
+                // Drained, and nothing arrived since: the slots between stay as they are, and a stale slot reads as idle.
+                return self.slot(to).reset(to, 0);
+            }
             self.slot(next).begin(next, backlog);
         }
         if gap > SPAN {
