@@ -42,11 +42,11 @@ impl Campaign {
     pub fn run(&self, common: &args::Common) -> Outcome {
         let runs = self.runs(common.seed);
         let Some(first) = runs.first() else { return Err(Failure::refused("there is nothing to run")) };
-        let out = folder(common.out.as_deref(), &self.name)?;
         let stop = Stop::on_signals()?;
         let mut progress = Progress::new();
         progress.phase("setting up namespaces, links and programs");
         let mut testbed = Testbed::new(first.scenario).map_err(ended)?;
+        let out = folder(common.out.as_deref(), &self.name)?;
         let mut done = Vec::with_capacity(runs.len());
         for run in &runs {
             progress.phase(&run.label);
@@ -130,7 +130,7 @@ fn conclude(out: &Path, done: &[RunResult]) -> Outcome {
     }
 }
 
-/// Makes the results folder before anything is run for it.
+/// Makes the results folder, before anything runs that would be lost without it.
 fn folder(asked: Option<&Path>, name: &str) -> Outcome<PathBuf> {
     let path = asked.map_or_else(|| Path::new("results").join(format!("{name}-{}", stamp())), Path::to_path_buf);
     fs::create_dir_all(&path)
