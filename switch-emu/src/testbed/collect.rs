@@ -48,7 +48,7 @@ impl Collect<'_> {
             balancer: self.balancer.to_string(),
             congestion_control: scenario.transport.cc.to_string(),
             seed: self.setup.seed,
-            dilation: self.outcome.wall.as_nanos() as f64 * 1000.0 / self.outcome.end_ps.max(1) as f64,
+            dilation: self.outcome.dilation,
             wall_s: self.outcome.wall.as_secs_f64(),
             ports: self.ports(&counters, &samples),
             port_samples: samples.ports,

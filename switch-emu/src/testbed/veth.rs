@@ -156,7 +156,8 @@ impl VethBench {
         let own = &self.fabric.hosts[host];
         let device = self.rig.devices[host].take();
         let device = device.ok_or_else(|| RunError::Unsupported("an earlier measurement failed".into()))?;
-        let config = EndpointConfig::new(own.v4.into(), own.mac, Mode::Real, flow);
+        let mut config = EndpointConfig::new(own.v4.into(), own.mac, Mode::Real, flow);
+        config.coalesce_ps = std::env::var("COAL").map_or(0, |v| v.parse::<u64>().unwrap() * 1_000_000);
         Endpoint::new(device, config).map_err(|source| RunError::Endpoint { host: own.name.clone(), source })
     }
 
