@@ -40,7 +40,7 @@ impl Campaign {
     /// 2 when the machine or the scenario does not allow it, 1 when a run failed or did not deliver what was sent, 130 after
     /// Ctrl-C. The testbed is removed in every case.
     pub fn run(&self, common: &args::Common) -> Outcome {
-        let out = folder(common.out.as_deref(), &self.name)?;
+        let out = location(common.out.as_deref(), &self.name);
         let done = self.results(common.seed, &out)?;
         conclude(&out, &done)
     }
@@ -56,6 +56,7 @@ impl Campaign {
         let mut progress = Progress::new();
         progress.phase("setting up namespaces, links and programs");
         let mut testbed = Testbed::new(first.scenario).map_err(ended)?;
+        make(out)?;
         let mut done = Vec::with_capacity(runs.len());
         for run in &runs {
             progress.phase(&run.label);
@@ -151,15 +152,24 @@ pub fn verdict(done: &[RunResult]) -> Outcome {
     }
 }
 
-/// Makes the results folder before anything is run for it.
+/// Makes the results folder, before anything runs that would be lost without it.
 ///
 /// # Errors
 /// 2 when it cannot be made.
 pub fn folder(asked: Option<&Path>, name: &str) -> Outcome<PathBuf> {
-    let path = asked.map_or_else(|| Path::new("results").join(format!("{name}-{}", stamp())), Path::to_path_buf);
-    fs::create_dir_all(&path)
-        .map_err(|error| Failure::refused(format!("cannot make the results folder {}: {error}", path.display())))?;
+    let path = location(asked, name);
+    make(&path)?;
     Ok(path)
+}
+
+/// Where results go: where the user wants them, otherwise a folder with the time in its name.
+fn location(asked: Option<&Path>, name: &str) -> PathBuf {
+    asked.map_or_else(|| Path::new("results").join(format!("{name}-{}", stamp())), Path::to_path_buf)
+}
+
+fn make(folder: &Path) -> Outcome {
+    fs::create_dir_all(folder)
+        .map_err(|error| Failure::refused(format!("cannot make the results folder {}: {error}", folder.display())))
 }
 
 /// The time as `20261120-081036`, UTC.

@@ -67,6 +67,23 @@ pub(super) fn programs() -> Check {
     }
 }
 
+/// Attaches the steering program to a veth in a namespace of its own.
+pub(super) fn veth_xdp() -> Check {
+    match switch_emu::testbed::probe_veth_xdp() {
+        Ok(true) => Check::ok("XDP on veth", "native, in network namespaces of our own"),
+        Ok(false) => Check::warn(
+            "XDP on veth",
+            "only the slow generic way",
+            "use a kernel whose veth has native XDP (from 4.19 on)",
+        ),
+        Err(error) => Check::fail(
+            "XDP on veth",
+            first_line(&error),
+            "run as root, on a kernel with CONFIG_VETH and CONFIG_NET_NS",
+        ),
+    }
+}
+
 pub(super) fn af_xdp() -> Check {
     let refused = |found: String, remedy: &str| Check::fail("AF_XDP", found, remedy);
     match Socket::new(Domain::from(libc::AF_XDP), Type::RAW, None) {

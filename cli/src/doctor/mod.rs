@@ -83,7 +83,7 @@ fn all() -> Vec<Check> {
         kernel::bpf_jit(),
         kernel::btf(),
         kernel::programs(),
-        //kernel::veth_xdp(),
+        kernel::veth_xdp(),
         kernel::af_xdp(),
         machine::memlock(),
         machine::memory(),

@@ -47,12 +47,11 @@ impl Incoming {
 
     /// Places message number `message`, which must be the piece before it; says whether the file is whole.
     pub fn place(&mut self, message: u32, data: &[u8]) -> Result<bool, Refusal> {
-        let piece = u64::from(message).wrapping_sub(1);
+        let wrong = || Refusal(format!("message {message} of {} bytes is no piece of the file", data.len()));
+        let piece = u64::from(message).checked_sub(1).ok_or_else(wrong)?;
         let expected = self.description.piece_bytes(piece);
         let fresh = self.arrived.get_mut(piece as usize).filter(|arrived| !**arrived);
-        let Some(arrived) = fresh.filter(|_| data.len() as u64 == expected) else {
-            return Err(Refusal(format!("message {message} of {} bytes is no piece of the file", data.len())));
-        };
+        let arrived = fresh.filter(|_| data.len() as u64 == expected).ok_or_else(wrong)?;
         *arrived = true;
         self.arrived_bytes += expected;
         self.file.write_all_at(data, piece * PIECE_BYTES).map_err(|error| Refusal(format!("cannot write: {error}")))?;

@@ -172,7 +172,6 @@ fn patient(rto: RtoConfig) -> RtoConfig {
 /// Socket first, program last: a frame that is steered finds its socket.
 fn take_over(interface: &network::Interface, arguments: &args::Interface) -> Outcome<(XskDevice, SteerProgram)> {
     let name = &arguments.interface;
-    let mut steer = SteerProgram::load().map_err(Failure::refused)?;
     let mut config = XskConfig::new(name.clone(), arguments.queue);
     config.mode = match (arguments.zero_copy, arguments.copy) {
         (true, _) => BindMode::ZeroCopy,
@@ -180,6 +179,7 @@ fn take_over(interface: &network::Interface, arguments: &args::Interface) -> Out
         _ => BindMode::Auto,
     };
     let device = XskDevice::open(&config).map_err(|error: OpenError| Failure::refused(error))?;
+    let mut steer = SteerProgram::load().map_err(Failure::refused)?;
     steer.register(arguments.queue, device.as_fd()).map_err(Failure::refused)?;
     let mode = steer.attach(interface.index).map_err(|error| {
         Failure::refused(format!("cannot attach to {name}: {error}. If it is busy, stop the other XDP program"))

@@ -72,7 +72,8 @@ impl Waker {
     fn rearm(&self) {
         if self.woken.load(Ordering::Acquire) {
             let _ = (&self.reader).read(&mut [0]);
-            self.woken.store(false, Ordering::Release);
+            // A swap, so that whatever was queued before the last wake-up is seen after this.
+            self.woken.swap(false, Ordering::AcqRel);
         }
     }
 }

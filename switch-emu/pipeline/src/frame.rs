@@ -50,8 +50,6 @@ pub struct Frame {
     pub destination: Address,
     /// Digest of the five-tuple.
     pub flow: u64,
-    /// The frame's share of the random decisions.
-    pub random: u64,
     /// Virtual time as it stood in the frame.
     pub stamp_ps: u64,
     /// Virtual time now.
@@ -60,6 +58,8 @@ pub struct Frame {
     pub switch: u32,
     /// The port that it last left by.
     pub port: u32,
+    /// The header's CRC: the frame's share of the random decisions.
+    pub crc: u32,
     /// Length now.
     pub len: u32,
     /// TTL or hop limit now.
@@ -75,7 +75,7 @@ pub struct Frame {
     /// Cut by a switch of this chassis.
     pub trimmed: bool,
     /// Length that it has when cut.
-    pub trimmed_len: u32,
+    pub trimmed_len: u16,
 }
 
 /// Outcome of looking at a frame.
@@ -217,11 +217,11 @@ fn finish<const N: usize>(head: &[u8; N], v6: bool, len: u32, ip: &Ip, now_ps: i
     Parsed::Ours(Frame {
         destination: ip.destination,
         flow: digest(ip.addresses, ports),
-        random: u64::from(u32_at(head, ours + field::HEADER_CRC)) ^ time_ps.rotate_left(32),
         stamp_ps,
         time_ps,
         switch: 0,
         port: 0,
+        crc: u32_at(head, ours + field::HEADER_CRC),
         len,
         ttl: ip.ttl,
         ecn: ip.class & 3,
@@ -229,7 +229,7 @@ fn finish<const N: usize>(head: &[u8; N], v6: bool, len: u32, ip: &Ip, now_ps: i
         control: dscp == DSCP_CONTROL || dscp == DSCP_TRIMMED,
         trimmable: data && udp_length > least,
         trimmed: false,
-        trimmed_len: view::trimmed_len(v6) as u32,
+        trimmed_len: view::trimmed_len(v6) as u16,
     })
 }
 
@@ -324,7 +324,7 @@ pub(crate) fn mark(frame: &mut Frame) -> bool {
 /// Makes a frame a trimmed header.
 #[inline(always)]
 pub(crate) fn trim(frame: &mut Frame) {
-    frame.len = frame.trimmed_len;
+    frame.len = u32::from(frame.trimmed_len);
     frame.control = true;
     frame.trimmable = false;
     frame.trimmed = true;

@@ -201,14 +201,15 @@ impl Condition {
     }
 }
 
-/// The port's share of a frame's random bits.
+/// Random bits for a frame at a port (SW-8).
 #[inline(always)]
 pub fn random(frame: &Frame, port: u32, seed: u64) -> u64 {
-    share(frame.random, port, seed)
+    share(frame.crc, frame.time_ps, port, seed)
 }
 
-/// As [`random`], of a frame's own share.
+/// As [`random`], of a frame that is not at hand as one.
 #[inline(always)]
-pub fn share(random: u64, port: u32, seed: u64) -> u64 {
-    hash::mix(random ^ seed ^ u64::from(port).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+pub fn share(crc: u32, time_ps: u64, port: u32, seed: u64) -> u64 {
+    let frame_and_port = u64::from(crc) | u64::from(port) << 32;
+    hash::mix(frame_and_port.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ time_ps ^ seed)
 }

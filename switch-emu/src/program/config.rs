@@ -50,7 +50,7 @@ impl<'a> ChassisSpec<'a> {
     }
 }
 
-// SAFETY (all four): `repr(C)` structs of integers laid out without padding, pinned by the size test below.
+// SAFETY: (all four) `repr(C)` structs of integers laid out without padding, pinned by the assertions below.
 unsafe impl Pod for Globals {}
 // SAFETY: as above.
 unsafe impl Pod for Group {}

@@ -319,7 +319,7 @@ impl<'a> Engine<'a> {
         let (link, place) = (host.port, host.switch);
         self.frames_sent += 1;
         let random = self.frames_sent as u32;
-        self.switches.leave_host(link, self.now_ps, len, u64::from(random)).ok()?;
+        self.switches.leave_host(link, self.now_ps, len, random).ok()?;
         Some(Slot {
             key: key(at_ps, Turn::Arrival),
             flow: digest(addresses, u32::from(port) << 16 | u32::from(wire::UDP_PORT)),

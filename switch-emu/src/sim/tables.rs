@@ -57,7 +57,7 @@ pub(super) struct Switches {
     /// Per link of the network its port; hosts' links come after all ports.
     pub port_of_link: Vec<u32>,
     seed: u64,
-    trimmed_len: u32,
+    trimmed_len: u16,
     pub no_route: u64,
 }
 
@@ -93,7 +93,7 @@ impl Switches {
             changes: Vec::new(),
             port_of_link,
             seed: spec.seed,
-            trimmed_len: spec.frames.trimmed,
+            trimmed_len: spec.frames.trimmed.min(u32::from(u16::MAX)) as u16,
             no_route: 0,
         };
         for from_ps in epoch_starts(spec.events) {
@@ -212,7 +212,7 @@ impl Switches {
 
     /// Takes a frame of `len` bytes out of a host: what the host's link does to it, its queue and its rate apart.
     #[inline]
-    pub(super) fn leave_host(&mut self, port: u32, now_ps: u64, len: u32, random: u64) -> Result<(), Cause> {
+    pub(super) fn leave_host(&mut self, port: u32, now_ps: u64, len: u32, random: u32) -> Result<(), Cause> {
         let entry = &mut self.ports[port as usize];
         if entry.unchanged {
             entry.counters.frames.add(1);
@@ -222,7 +222,7 @@ impl Switches {
         if entry.periodic.is_some() {
             entry.lose_periodically(now_ps)?;
         }
-        let random = port::share(random, port, self.seed);
+        let random = port::share(random, now_ps, port, self.seed);
         entry.config.carry(now_ps, len, random, &entry.counters)
     }
 

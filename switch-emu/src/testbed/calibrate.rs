@@ -29,9 +29,9 @@ pub(super) struct Calibration {
 /// Real time of the burst, and how much of its beginning is left out.
 const BURST_NS: u64 = 400_000_000;
 const WARM_UP_NS: u64 = 100_000_000;
-/// Share of what the burst carried that a run may ask for: holding frames back and sampling cost something too, and bursts
-/// of an emulation are shorter and higher than those of a closed loop.
-const SAFETY: f64 = 0.5;
+/// Share of what the burst carried that a run may ask for: holding frames back costs something too. Where it is too much
+/// after all, the hosts' clock stands still until everyone has caught up.
+const SAFETY: f64 = 0.8;
 /// Packets that one host may be sent at a time: veth's ring holds 256 frames.
 const MAX_FAN_IN_PACKETS: u64 = 128;
 /// Largest rate that a switch takes: the burst is to measure the machine, not the queues.

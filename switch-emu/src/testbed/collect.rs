@@ -48,7 +48,7 @@ impl Collect<'_> {
             balancer: self.balancer.to_string(),
             congestion_control: scenario.transport.cc.to_string(),
             seed: self.setup.seed,
-            dilation: self.outcome.wall.as_nanos() as f64 * 1000.0 / self.outcome.end_ps.max(1) as f64,
+            dilation: self.outcome.dilation,
             wall_s: self.outcome.wall.as_secs_f64(),
             ports: self.ports(&counters, &samples),
             port_samples: samples.ports,
@@ -172,16 +172,24 @@ impl Collect<'_> {
     }
 
     /// What the testbed itself lost: at interfaces (`drops`), at sockets since `before`, and in the endpoints.
+    ///
+    /// An interface also counts what the socket behind it had no room for.
     pub fn losses(&self, drops: u64, before: &[DeviceStats]) -> TestbedLosses {
-        let mut losses = TestbedLosses { veth: drops, ..TestbedLosses::default() };
+        let mut losses = TestbedLosses::default();
+        let mut at_sockets = 0;
         for (running, before) in self.outcome.hosts.iter().zip(before) {
             let (stats, device) = (running.endpoint.stats(), running.endpoint.device().stats());
             let fill_empty = device.fill_empty - before.fill_empty;
-            losses.rx_ring_full += device.rx_dropped_ring_full - before.rx_dropped_ring_full;
+            let ring_full = device.rx_dropped_ring_full - before.rx_dropped_ring_full;
+            // The kernel counts a frame that found the fill ring empty in both.
+            let otherwise = (device.rx_dropped - before.rx_dropped).saturating_sub(fill_empty);
+            at_sockets += fill_empty + ring_full + otherwise;
+            losses.rx_ring_full += ring_full;
             losses.fill_ring_empty += fill_empty;
-            losses.other += (device.rx_dropped - before.rx_dropped).saturating_sub(fill_empty);
+            losses.other += otherwise;
             losses.other += stats.hold_overflow + stats.control_dropped + stats.too_early + stats.device_errors;
         }
+        losses.veth = drops.saturating_sub(at_sockets);
         losses
     }
 

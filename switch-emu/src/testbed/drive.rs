@@ -78,8 +78,10 @@ pub(super) struct Outcome {
     pub hosts: Vec<Running>,
     /// Virtual time at its end.
     pub end_ps: u64,
-    /// Real time that it took.
+    /// Real time that it took, lead-in included.
     pub wall: Duration,
+    /// Real over virtual time, without the lead-in.
+    pub dilation: f64,
 }
 
 /// What a thread tells the watcher.
@@ -150,7 +152,11 @@ fn drive<C: Clock + Send>(
     let mut hosts: Vec<Running> = hosts;
     hosts.sort_by_key(|running| running.host);
     let wall = Duration::from_nanos(monotonic_ns() - begun_ns);
-    watched.map(|end_ps| Outcome { hosts, end_ps, wall })
+    watched.map(|end| {
+        let real_ps = (end.at_ns - end.lead_in_ns) as f64 * 1000.0;
+        let dilation = real_ps / end.now_ps.saturating_sub(goal.lead_in_ps).max(1) as f64;
+        Outcome { hosts, end_ps: end.now_ps, wall, dilation }
+    })
 }
 
 /// Sets a flag when dropped.
@@ -162,13 +168,24 @@ impl Drop for Stop<'_> {
     }
 }
 
+/// How watching ended.
+struct End {
+    /// Virtual time then.
+    now_ps: u64,
+    /// Real time then.
+    at_ns: u64,
+    /// Real time at which the lead-in was seen to be over.
+    lead_in_ns: u64,
+}
+
 fn watch_until_over(
     goal: &Goal,
     tally: &Tally,
     boards: &[Board],
     ended: impl Fn() -> bool,
     watch: &mut dyn FnMut(&Report) -> Result<(), RunError>,
-) -> Result<u64, RunError> {
+) -> Result<End, RunError> {
+    let mut lead_in_ns = None;
     loop {
         std::thread::sleep(LOOK);
         let over = tally.is_over(goal.flows);
@@ -177,10 +194,14 @@ fn watch_until_over(
             delivered_bytes: boards.iter().map(|board| board.placed_bytes.load(Ordering::Relaxed)).sum(),
             arrived: tally.arrived.load(Ordering::Relaxed),
         };
+        let at_ns = monotonic_ns();
+        if report.now_ps >= goal.lead_in_ps {
+            lead_in_ns.get_or_insert(at_ns);
+        }
         watch(&report)?;
         // A thread ends before it is told to only by a panic, which joining it passes on.
         if over || report.now_ps >= goal.until_ps || ended() {
-            return Ok(report.now_ps);
+            return Ok(End { now_ps: report.now_ps, at_ns, lead_in_ns: lead_in_ns.unwrap_or(at_ns) });
         }
     }
 }

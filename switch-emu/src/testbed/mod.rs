@@ -18,6 +18,8 @@ mod pair;
 mod registry;
 mod rig;
 mod sample;
+#[cfg(test)]
+mod tests;
 mod veth;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +30,7 @@ use spray_core::path::BalancerKind;
 pub use error::RunError;
 pub use pair::Pair;
 pub use registry::{clean, leftovers};
-pub use veth::VethBench;
+pub use veth::{VethBench, probe_veth_xdp};
 
 use self::drive::{Goal, Report};
 use self::rig::Rig;

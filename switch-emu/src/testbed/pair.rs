@@ -7,6 +7,7 @@ use super::links::{self, End};
 use super::netns::Namespace;
 use super::registry::Registration;
 use super::rig::quiet;
+use crate::program::{AttachMode, SteerProgram};
 
 /// Two namespaces with an interface each, [`Pair::INTERFACE`]. Dropping it removes them.
 #[derive(Debug)]
@@ -58,6 +59,15 @@ impl Pair {
 
     fn mac(side: usize) -> [u8; 6] {
         [0x02, 0x53, 0x50, 0, 0, side as u8 + 1]
+    }
+
+    /// Loads the steering program and puts it on a side's interface; dropping it takes it off. Also says how it sits there.
+    pub(super) fn steer(&self, side: usize) -> Result<(SteerProgram, AttachMode), RunError> {
+        let index =
+            links::in_namespace(&self.sides[side], async |handle| links::index(&handle, Self::INTERFACE).await)?;
+        let mut program = SteerProgram::load()?;
+        let mode = self.run_in(side, || program.attach(index))??;
+        Ok((program, mode))
     }
 
     /// Runs `work` on this thread inside a side's namespace; a process that it starts stays there.

@@ -3,7 +3,7 @@
 //! All in real time: frames bear no virtual time and the switch's queues are faster than the machine, so that only the cost
 //! of each way is measured. Every measurement has one sending and one receiving thread.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,13 +21,11 @@ use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
 use spray_wire::{Body, Common, Data, Ecn, Envelope};
 
 use super::RunError;
-use super::links::{self, End};
-use super::netns::Namespace;
-use super::registry::Registration;
+use super::pair::Pair;
 use super::rig::Rig;
 use crate::bench::{StopOnDrop, Throughput, bare, kernel_udp};
 use crate::fabric::{Fabric, Host};
-use crate::program::SteerProgram;
+use crate::program::AttachMode;
 use crate::scenario::Scenario;
 
 /// Two hosts under two leaves with four spines between them, all in one chassis: three switch hops a frame.
@@ -128,8 +126,8 @@ impl VethBench {
     /// # Errors
     /// When a program or a socket fails.
     pub fn kernel_udp(&self, programs: bool, duration: Duration) -> Result<Throughput, RunError> {
-        let _programs = if programs { self.pair.attach()? } else { Vec::new() };
-        let (sender, receiver) = self.pair.sockets()?;
+        let _programs = if programs { Some([self.pair.steer(0)?, self.pair.steer(1)?]) } else { None };
+        let [sender, receiver] = udp_sockets(&self.pair)?;
         kernel_udp::run(&sender, &receiver, duration, self.payload_bytes as usize)
             .map_err(|error| RunError::io("sending kernel UDP", error))
     }
@@ -158,7 +156,8 @@ impl VethBench {
         let own = &self.fabric.hosts[host];
         let device = self.rig.devices[host].take();
         let device = device.ok_or_else(|| RunError::Unsupported("an earlier measurement failed".into()))?;
-        let config = EndpointConfig::new(own.v4.into(), own.mac, Mode::Real, flow);
+        let mut config = EndpointConfig::new(own.v4.into(), own.mac, Mode::Real, flow);
+        config.coalesce_ps = std::env::var("COAL").map_or(0, |v| v.parse::<u64>().unwrap() * 1_000_000);
         Endpoint::new(device, config).map_err(|source| RunError::Endpoint { host: own.name.clone(), source })
     }
 
@@ -248,56 +247,20 @@ fn receive(mut endpoint: Endpoint<XskDevice>, stop: &AtomicBool) -> Ended {
     Ended { device: endpoint.into_device(), messages, first_ns, last_ns }
 }
 
-/// Two namespaces joined by a veth pair.
-#[derive(Debug)]
-struct Pair {
-    ends: [Namespace; 2],
-    indices: [u32; 2],
-    _registration: Registration,
+/// Tries an XDP program on a veth pair in namespaces of its own: whether the kernel has it run in the driver.
+///
+/// # Errors
+/// When namespaces, veth or XDP do not work here.
+pub fn probe_veth_xdp() -> Result<bool, RunError> {
+    let (_program, mode) = Pair::new()?.steer(0)?;
+    Ok(mode == AttachMode::Native)
 }
 
-impl Pair {
-    const ADDRESSES: [[u8; 4]; 2] = [[10, 77, 0, 1], [10, 77, 0, 2]];
-
-    fn new() -> Result<Self, RunError> {
-        let registration = Registration::new()?;
-        let prefix = registration.prefix();
-        let ends = [Namespace::create(format!("{prefix}udp0"))?, Namespace::create(format!("{prefix}udp1"))?];
-        let end =
-            |side: usize| End { namespace: &ends[side], name: "eth0".into(), mac: [2, 0x55, 0, 0, 0, side as u8] };
-        let (near, far) = (end(0), end(1));
-        links::in_namespace(near.namespace, async |handle| links::add_pair(&handle, &near, &far).await)?;
-        let mut indices = [0; 2];
-        for side in 0..2 {
-            let address = Self::ADDRESSES[side].into();
-            indices[side] = links::in_namespace(&ends[side], async |handle| {
-                let index = links::index(&handle, "eth0").await?;
-                links::up(&handle, "eth0", index).await?;
-                links::add_address(&handle, index, address).await?;
-                links::add_neighbour(&handle, index, Self::ADDRESSES[1 - side].into(), end(1 - side).mac).await?;
-                Ok(index)
-            })?;
-        }
-        Ok(Self { ends, indices, _registration: registration })
-    }
-
-    /// Puts the steering program on both ends; dropping it takes it off.
-    fn attach(&self) -> Result<Vec<SteerProgram>, RunError> {
-        let attach = |(end, index): (&Namespace, &u32)| {
-            let mut program = SteerProgram::load()?;
-            end.run(|| program.attach(*index))??;
-            Ok(program)
-        };
-        self.ends.iter().zip(&self.indices).map(attach).collect()
-    }
-
-    /// A sender and a receiver, each in its namespace.
-    fn sockets(&self) -> Result<(UdpSocket, UdpSocket), RunError> {
-        let open = |side: usize| {
-            let address = SocketAddr::from((Self::ADDRESSES[side], 0));
-            let bound = self.ends[side].run(|| UdpSocket::bind(address))?;
-            bound.map_err(|error| RunError::io("opening a UDP socket", error))
-        };
-        Ok((open(0)?, open(1)?))
-    }
+/// A UDP sender and a receiver, each on its side of the pair.
+fn udp_sockets(pair: &Pair) -> Result<[UdpSocket; 2], RunError> {
+    let open = |side: usize| {
+        let bound = pair.run_in(side, || UdpSocket::bind((Pair::address(side, false), 0)))?;
+        bound.map_err(|error| RunError::io("opening a UDP socket", error))
+    };
+    Ok([open(0)?, open(1)?])
 }
