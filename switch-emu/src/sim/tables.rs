@@ -182,7 +182,7 @@ impl Switches {
             switch: 0,
             port: 0,
             flow: slot.flow,
-            random: u64::from(slot.random),
+            crc: slot.random,
             stamp_ps: 0,
             time_ps: time_ps(slot.key),
             len: slot.len,
