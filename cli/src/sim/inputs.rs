@@ -64,6 +64,16 @@ pub fn failures(arguments: &Sim) -> Outcome<Option<FailureFile>> {
     parsed.map(Some).map_err(|error| at(file, error.line, error.column, &error.message))
 }
 
+/// The condition of runs whose failures are drawn: the same for every seed.
+pub fn condition(arguments: &Sim, scenario: &Scenario) -> Option<String> {
+    let drawn = match (&arguments.failures, arguments.fail_cables) {
+        (Some(file), _) => name(&file.to_string_lossy()),
+        (None, percent) => format!("{} % of cables dead", percent?),
+    };
+    let healthy = scenario.link_events.is_empty();
+    Some(if healthy { drawn } else { format!("{}, {drawn}", scenario.condition) })
+}
+
 /// An error in a file.
 pub fn at(file: &Path, line: usize, column: usize, message: &str) -> Failure {
     Failure::refused(format!("{}:{line}:{column}: {message}", file.display()))

@@ -30,6 +30,8 @@ pub struct SimCampaign {
     seeds: Vec<u64>,
     threads: usize,
     failures: Option<FailureFile>,
+    /// The condition, where failures are drawn.
+    condition: Option<String>,
     fct_end: FctEnd,
 }
 
@@ -41,6 +43,7 @@ pub fn sim(arguments: &Sim) -> Outcome {
     let scenario = inputs::scenario(arguments)?;
     let campaign = SimCampaign {
         source: arguments.failures.as_ref().map_or_else(String::new, |file| file.display().to_string()),
+        condition: inputs::condition(arguments, &scenario),
         failures: inputs::failures(arguments)?,
         fct_end: if arguments.acked { FctEnd::Acked } else { FctEnd::Received },
         ..SimCampaign::new(scenario, &[], &arguments.seeds)
@@ -60,6 +63,7 @@ impl SimCampaign {
             seeds: if seeds_asked.is_empty() { vec![scenario.seed] } else { seeds_asked },
             threads: seeds.threads.map_or(cores, |threads| threads as usize),
             failures: None,
+            condition: None,
             fct_end: FctEnd::Received,
             scenario,
         }
@@ -126,7 +130,7 @@ impl SimCampaign {
                 failures.events(&context).map_err(wrong)?
             }
         };
-        let options = SimOptions { balancer, seed, events, fct_end: self.fct_end };
+        let options = SimOptions { balancer, seed, events, condition: self.condition.clone(), fct_end: self.fct_end };
         simulation.run(&options).map_err(Failure::refused)
     }
 }

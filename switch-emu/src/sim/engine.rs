@@ -562,16 +562,21 @@ fn connection(src: usize, dst: usize) -> Connection {
     }
 }
 
-/// The calendar's cell width and number as powers of two: some hundred events a cell when every host is busy.
+/// The calendar's cell width and number as powers of two: some hundred events a cell when every host is busy, more where the
+/// calendar would not reach far enough.
 fn geometry(hosts: usize, rate_bps: u64) -> (u32, u32) {
     // Nine events for each full packet of 4 KiB, in keys of a quarter ps.
     let packet_ps = 8_000_000_000_000u64 * 4096 / rate_bps.max(1);
-    let width = (4 * packet_ps * EVENTS_PER_CELL / (9 * hosts as u64)).max(1);
-    (63 - width.leading_zeros(), 10)
+    let width = (4 * packet_ps * EVENTS_PER_CELL / (9 * hosts as u64)).max(4 * REACH_PS >> CELLS);
+    (63 - width.leading_zeros(), CELLS)
 }
 
 /// Few enough for what is inserted into the present cell, many enough to sort fast and to look ahead.
 const EVENTS_PER_CELL: u64 = 128;
+/// Cells as a power of two.
+const CELLS: u32 = 11;
+/// The latency of a link, and a full queue: what is further ahead waits in a heap.
+const REACH_PS: u64 = 12_000_000;
 /// How many events' slots and bodies are fetched at a time: many enough for the fetches to overlap, few enough for the
 /// first-level cache to keep them.
 const FETCH: usize = 32;

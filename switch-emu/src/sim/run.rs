@@ -1,6 +1,7 @@
 //! From a scenario to a spec, and from an outcome to results.
 
 use spray_core::event::Event;
+use spray_core::flow::FlowConfig;
 use spray_core::path::BalancerKind;
 
 use super::{FlowOutcome, FrameBytes, SimError, SimFlow, SimOutcome, SimSpec, Start, simulate};
@@ -31,6 +32,8 @@ pub struct SimOptions {
     pub seed: u64,
     /// What befalls links beside the scenario's own events: drawn from the seed, mostly.
     pub events: Vec<LinkEvent>,
+    /// The condition that these amount to, the same for every seed; `None` is the scenario's own.
+    pub condition: Option<String>,
     /// When a flow counts as complete.
     pub fct_end: FctEnd,
 }
@@ -63,6 +66,7 @@ impl<'a> Simulation<'a> {
         let (paths, base_rtt_ps) = (&self.paths, scenario.longest_rtt_ps(&self.paths));
         let triggers = scenario.workload.triggers();
         let events = [scenario.link_events.as_slice(), &options.events].concat();
+        let window_packets = window_packets(scenario, &flows);
         let sim_flows: Vec<SimFlow> = flows.iter().map(|flow| sim_flow(scenario, flow)).collect();
         let spec = SimSpec {
             network: &scenario.network,
@@ -70,7 +74,10 @@ impl<'a> Simulation<'a> {
             queue: &|rate| scenario.queue.config(rate, base_rtt_ps, scenario.packet_bytes()),
             flows: &sim_flows,
             triggers: triggers.map_or(&[], |triggers| &triggers.list),
-            flow_config: &|from, to| scenario.flow_config(paths, options.balancer, from, to),
+            flow_config: &|from, to| FlowConfig {
+                window_packets,
+                ..scenario.flow_config(paths, options.balancer, from, to)
+            },
             frames: match scenario.transport.frames {
                 Some(frames) => FrameBytes::all(frames.control_bytes),
                 None => FrameBytes::wire(scenario.transport.v6),
@@ -90,6 +97,17 @@ impl<'a> Simulation<'a> {
 fn now() -> std::time::Instant {
     std::time::Instant::now()
 }
+
+/// Packets that a connection keeps track of: as many as the scenario says, but no more than its one message has, which
+/// changes nothing but the memory.
+fn window_packets(scenario: &Scenario, flows: &[Flow]) -> u32 {
+    let packets = |flow: &Flow| flow.bytes.div_ceil(u64::from(scenario.transport.payload_bytes));
+    let most = flows.iter().map(packets).max().unwrap_or(0).min(u64::from(u32::MAX / 4)) as u32;
+    most.next_power_of_two().max(LEAST_WINDOW_PACKETS).min(scenario.transport.window_packets)
+}
+
+/// Least number of packets that senders and receivers keep track of: what a selective acknowledgement spans.
+const LEAST_WINDOW_PACKETS: u32 = 256;
 
 fn sim_flow(scenario: &Scenario, flow: &Flow) -> SimFlow {
     let triggers =
@@ -115,15 +133,10 @@ struct Collect<'a> {
 impl Collect<'_> {
     fn result(&self, wall_s: f64) -> RunResult {
         let (scenario, outcome) = (self.scenario, self.outcome);
-        let condition = match self.options.events.as_slice() {
-            [] => scenario.condition.clone(),
-            _ if scenario.link_events.is_empty() => Scenario::describe(self.events),
-            _ => format!("{}, {}", scenario.condition, Scenario::describe(&self.options.events)),
-        };
         RunResult {
             engine: "sim".into(),
             scenario: scenario.name.clone(),
-            condition,
+            condition: self.options.condition.clone().unwrap_or_else(|| scenario.condition.clone()),
             balancer: self.options.balancer.to_string(),
             congestion_control: scenario.transport.cc.to_string(),
             seed: self.options.seed,
@@ -302,3 +315,6 @@ fn peak_rss_mb() -> f64 {
     let kib: f64 = line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0.0);
     (kib * 1.024).round() / 1e3
 }
+
+#[cfg(test)]
+mod tests;
