@@ -217,7 +217,7 @@ struct TimingWheel {
 
 impl TimingWheel {
     fn new() -> Self {
-        Self { slots: vec![Vec::with_capacity(64); 1024], used: [0; 16], cursor: 0 }
+        Self { slots: (0..1024).map(|_| Vec::with_capacity(64)).collect(), used: [0; 16], cursor: 0 }
     }
 
     fn hold(&mut self, due_ps: u64, frame: u32) {

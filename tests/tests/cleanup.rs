@@ -1,4 +1,5 @@
 //! Nothing is left behind: after a run, a panic, a signal, and a kill once `clean` has been called.
+#![expect(clippy::disallowed_methods, reason = "how long real processes take is what is tested")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Child, Command, Stdio};

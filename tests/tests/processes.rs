@@ -1,4 +1,5 @@
 //! `spray send` and `spray recv` as processes of their own, in two namespaces joined by a veth pair.
+#![expect(clippy::disallowed_methods, reason = "how long real processes take is what is tested")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};

@@ -164,3 +164,27 @@ fn graphs_topo_files_and_matrices_run() {
         assert_sound(&run(&scenario));
     }
 }
+
+fn makespan_us(result: &RunResult) -> f64 {
+    result.flows.iter().filter_map(|flow| flow.end_us).fold(0.0, f64::max)
+}
+
+#[test]
+fn one_seed_gives_one_outcome_with_ecmp() {
+    let Some(_turn) = turn() else { return };
+    let scenario = small(BYTES, "[transport]\nbalancer = \"ecmp\"\n");
+    let mut testbed = Testbed::new(&scenario).unwrap();
+    let spans = [(); 3].map(|()| makespan_us(&run_on(&mut testbed, &scenario, BalancerKind::Ecmp).unwrap()));
+    assert!(spans.iter().all(|span| (span / spans[0] - 1.0).abs() < 0.05), "{spans:?}");
+}
+
+#[test]
+fn both_chassis_modes_play_the_same_fabric() {
+    let Some(_turn) = turn() else { return };
+    let mode = |mode: &str| {
+        let rest = format!("[transport]\nbalancer = \"ecmp\"\n[emulation]\nchassis = \"{mode}\"\n");
+        makespan_us(&run(&small(BYTES, &rest)))
+    };
+    let (whole, parts) = (mode("fabric"), mode("per-switch"));
+    assert!((whole / parts - 1.0).abs() < 0.05, "{whole} us in one program, {parts} us in one per switch");
+}

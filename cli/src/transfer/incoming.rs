@@ -102,7 +102,7 @@ mod tests {
     }
 
     fn content() -> Vec<u8> {
-        (0..PIECE_BYTES as u32 + 5_000).map(|i| (i * 7 >> 3) as u8).collect()
+        (0..PIECE_BYTES as u32 + 5_000).map(|i| ((i * 7) >> 3) as u8).collect()
     }
 
     fn announce(content: &[u8]) -> Vec<u8> {

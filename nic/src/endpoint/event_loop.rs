@@ -30,14 +30,15 @@ impl<D: Device> Endpoint<D> {
         self.machine.clock_ps = self.machine.clock_ps.max(now_ps);
         let now_ps = self.machine.clock_ps;
         for _ in 0..BATCHES_PER_POLL {
-            if self.receive() == 0 {
-                break;
-            }
+            let received = self.receive();
             let mut arrivals = std::mem::take(&mut self.arrivals);
             for arrival in arrivals.drain(..) {
                 self.handle(now_ps, arrival.frame, arrival.len);
             }
             self.arrivals = arrivals;
+            if received < RECEIVE_BATCH {
+                break;
+            }
             // The kernel needs the frames back before its fill ring runs empty.
             self.link.flush();
         }

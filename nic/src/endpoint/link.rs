@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use spray_core::link::HostLink;
 use spray_wire::{self as wire, Body, Common, Envelope};
 
-use super::{KindCounts, Mode};
+use super::{KindCounts, Mode, deadlines::NEVER};
 use crate::device::{Device, FrameId};
 
 /// Frames per flush. veth's ring drops silently beyond 256, so that a burst must leave the kernel time to empty it.
@@ -33,10 +33,13 @@ pub(crate) struct Link<D> {
     waiting: VecDeque<(FrameId, u32)>,
     unflushed: u32,
     quiet_polls: u32,
+    /// When the first of the unflushed frames was queued.
+    unflushed_since_ps: u64,
+    coalesce_ps: u64,
 }
 
 impl<D: Device> Link<D> {
-    pub(crate) fn new(device: D, mode: Mode) -> Self {
+    pub(crate) fn new(device: D, mode: Mode, coalesce_ps: u64) -> Self {
         Self {
             device,
             emulated: match mode {
@@ -52,6 +55,8 @@ impl<D: Device> Link<D> {
             waiting: VecDeque::with_capacity(MAX_WAITING),
             unflushed: 0,
             quiet_polls: 0,
+            unflushed_since_ps: 0,
+            coalesce_ps,
         }
     }
 
@@ -95,12 +100,25 @@ impl<D: Device> Link<D> {
         }
     }
 
-    /// Ends a poll: tells the device if there is news, and now and then without, so that completed frames come back.
-    pub(crate) fn settle(&mut self) {
+    /// Ends a poll: tells the device if its news is old enough, and now and then without any, so that completed frames come back.
+    ///
+    /// Returns when to call again for news that waits.
+    //= docs/specs/endpoint.md#END-19
+    pub(crate) fn settle(&mut self, now_ps: u64) -> u64 {
         self.quiet_polls += 1;
-        if self.unflushed > 0 || self.quiet_polls >= POLLS_PER_FLUSH {
-            self.flush();
+        if self.unflushed == 0 {
+            self.unflushed_since_ps = now_ps;
+            if self.quiet_polls >= POLLS_PER_FLUSH {
+                self.flush();
+            }
+            return NEVER;
         }
+        let due_ps = self.unflushed_since_ps.saturating_add(self.coalesce_ps);
+        if due_ps <= now_ps {
+            self.flush();
+            return NEVER;
+        }
+        due_ps
     }
 
     /// Gives the device what it had no room for, as far as it has now.

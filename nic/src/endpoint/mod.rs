@@ -106,7 +106,7 @@ impl<D: Device> Endpoint<D> {
         check(&config, &device)?;
         let frames = device.census().total;
         Ok(Self {
-            link: Link::new(device, config.mode),
+            link: Link::new(device, config.mode, if config.mode == Mode::Real { config.coalesce_ps } else { 0 }),
             machine: Machine::new(config),
             held: ReleaseWheel::new(frames),
             arrivals: Vec::with_capacity(event_loop::RECEIVE_BATCH),
@@ -171,7 +171,7 @@ impl<D: Device> Endpoint<D> {
             Mode::Real => self.poll_real(now_ps),
             Mode::Emulated { .. } => self.poll_emulated(now_ps),
         };
-        self.link.settle();
+        let next_ps = next_ps.min(self.link.settle(now_ps));
         (next_ps != NEVER).then_some(next_ps)
     }
 

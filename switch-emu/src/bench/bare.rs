@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spray_nic::device::{Device, FrameId, Received};
+use spray_nic::driver::DriverOptions;
 
 use super::{Arrivals, StopOnDrop, Throughput, join, now};
 
@@ -30,8 +31,8 @@ pub struct BareConfig<'a> {
     /// Most frames sent and not yet received (0 counts as 1); `None` sends blindly, so that what the receiver cannot take is
     /// dropped on the way and costs the machine time. veth's ring holds 256.
     pub window: Option<u32>,
-    /// Run both threads under SCHED_IDLE, so that they yield to softirq where they share cores with it.
-    pub idle: bool,
+    /// How the sending and the receiving thread run.
+    pub threads: [DriverOptions; 2],
 }
 
 /// Send copies of the template from `sender` to `receiver` for the configured time, and count those of its length that arrive.
@@ -56,11 +57,11 @@ where
     let (stop, received) = (AtomicBool::new(false), AtomicU64::new(0));
     let (sent, arrivals) = thread::scope(|scope| {
         let receiving = scope.spawn(|| {
-            yield_to_softirq(config.idle)?;
+            config.threads[1].apply()?;
             receive(receiver, bytes, &stop, &received)
         });
         let sending = scope.spawn(|| {
-            yield_to_softirq(config.idle)?;
+            config.threads[0].apply()?;
             Source::new(sender, config, stamp).run(&stop, &received)
         });
         (join(sending), join(receiving))
@@ -185,19 +186,6 @@ fn receive<R: Device>(device: &mut R, bytes: usize, stop: &AtomicBool, received:
             thread::yield_now();
         }
         device.flush()?;
-    }
-}
-
-/// Put the calling thread under SCHED_IDLE if asked to.
-fn yield_to_softirq(idle: bool) -> io::Result<()> {
-    if !idle {
-        return Ok(());
-    }
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: thread 0 is the calling one, and the kernel only reads the parameters, which outlive the call.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &parameters) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
     }
 }
 

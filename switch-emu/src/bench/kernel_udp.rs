@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use socket2::SockRef;
+use spray_nic::driver::DriverOptions;
 
 use super::mmsg::Batch;
 use super::{Arrivals, StopOnDrop, Throughput, join, now};
@@ -22,7 +23,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 ///
 /// Each socket may be bound in a network namespace of its own. The sender goes where it is connected to; otherwise it is
 /// connected to the address that the receiver is bound to, which then must not be a wildcard. Other traffic to the receiver
-/// is counted if it has the same length.
+/// is counted if it has the same length. `threads` says how the sending and the receiving thread run.
 ///
 /// # Errors
 ///
@@ -33,6 +34,7 @@ pub fn run(
     receiver: &UdpSocket,
     duration: Duration,
     payload_bytes: usize,
+    threads: [DriverOptions; 2],
 ) -> io::Result<Throughput> {
     if payload_bytes == 0 {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a datagram needs at least one byte of payload"));
@@ -40,8 +42,14 @@ pub fn run(
     prepare(sender, receiver)?;
     let stop = AtomicBool::new(false);
     let (sent, arrivals) = thread::scope(|scope| {
-        let receiving = scope.spawn(|| receive(receiver, payload_bytes, &stop));
-        let sending = scope.spawn(|| send(sender, payload_bytes, duration, &stop));
+        let receiving = scope.spawn(|| {
+            threads[1].apply()?;
+            receive(receiver, payload_bytes, &stop)
+        });
+        let sending = scope.spawn(|| {
+            threads[0].apply()?;
+            send(sender, payload_bytes, duration, &stop)
+        });
         (join(sending), join(receiving))
     });
     let ((sent, sending), arrivals) = (sent?, arrivals?);
@@ -110,7 +118,8 @@ mod tests {
     #[test]
     fn loopback_carries_and_counts() {
         let (sender, receiver) = pair("127.0.0.1:0");
-        let result = run(&sender, &receiver, Duration::from_millis(100), 1000).expect("loopback works");
+        let result = run(&sender, &receiver, Duration::from_millis(100), 1000, [DriverOptions::default(); 2])
+            .expect("loopback works");
         assert!(result.received > 0 && result.received <= result.sent, "{result:?}");
         assert!(result.sending >= Duration::from_millis(100) && result.sending < Duration::from_secs(5));
         assert!(result.received_pps() > 0.0 && result.sent_pps() > 0.0 && result.received_gbps() > 0.0);
@@ -121,7 +130,8 @@ mod tests {
     fn loopback_over_ipv6_carries_small_datagrams() {
         let Ok(sender) = UdpSocket::bind("[::1]:0") else { return eprintln!("skipped: no IPv6 on loopback") };
         let receiver = UdpSocket::bind("[::1]:0").expect("loopback");
-        let result = run(&sender, &receiver, Duration::from_millis(20), 1).expect("loopback works");
+        let result = run(&sender, &receiver, Duration::from_millis(20), 1, [DriverOptions::default(); 2])
+            .expect("loopback works");
         assert!(result.received > 0 && result.received <= result.sent, "{result:?}");
     }
 
@@ -132,14 +142,15 @@ mod tests {
         for bytes in [99, 101] {
             stranger.send_to(&vec![0; bytes], receiver.local_addr().expect("bound")).expect("sent");
         }
-        let result = run(&sender, &receiver, Duration::ZERO, 100).expect("loopback works");
+        let result =
+            run(&sender, &receiver, Duration::ZERO, 100, [DriverOptions::default(); 2]).expect("loopback works");
         assert_eq!((result.sent, result.received, result.received_pps()), (0, 0, 0.0));
     }
 
     #[test]
     fn an_empty_payload_is_refused() {
         let (sender, receiver) = pair("127.0.0.1:0");
-        let error = run(&sender, &receiver, Duration::ZERO, 0).expect_err("no payload");
+        let error = run(&sender, &receiver, Duration::ZERO, 0, [DriverOptions::default(); 2]).expect_err("no payload");
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 }

@@ -72,10 +72,11 @@ pub(crate) fn lateness_note(summaries: &[Summary]) -> Option<String> {
     let worst = timed.iter().max_by(|a, b| a.lateness_p99_us.total_cmp(&b.lateness_p99_us))?;
     let dilations = range(timed.iter().map(|s| s.dilation));
     let late = range(timed.iter().map(|s| s.late_packets as f64));
-    Some(format!(
-        "time dilated {dilations} times; late frames per run: {late}; lateness p99 at most {:.3} us ({}, {})",
-        worst.lateness_p99_us, worst.condition, worst.balancer
-    ))
+    let lateness = match worst.lateness_p99_us {
+        us if us > 0.0 => format!("at most {us:.3} us ({}, {})", worst.condition, worst.balancer),
+        _ => "0 us".into(),
+    };
+    Some(format!("time dilated {dilations} times; late frames per run: {late}; lateness p99 {lateness}"))
 }
 
 fn range(values: impl Iterator<Item = f64> + Clone) -> String {

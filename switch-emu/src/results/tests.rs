@@ -153,7 +153,7 @@ condition         balancer   Gb/s  mean us  p99 us  max us  drops:queue  link  r
 ----------------  --------  -----  -------  ------  ------  -----------  ----  ------  -----  ----  ---------  -----------  --------
 healthy           ecmp       80.0    150.0   200.0   200.0            3     9       0      3    31          8         41.5  verified
 half-rate uplink  reps      133.3    110.0   120.0   120.0            3     9       0      3    31          8         41.5  verified
-time dilated 400 times; late frames per run: 0; lateness p99 at most 0.000 us (half-rate uplink, reps)
+time dilated 400 times; late frames per run: 0; lateness p99 0 us
 ";
     assert_eq!(table(&runs), expected);
 }
@@ -162,11 +162,12 @@ time dilated 400 times; late frames per run: 0; lateness p99 at most 0.000 us (h
 fn table_names_what_went_wrong() {
     let mut lossy = sample("ops", "healthy", &[100.0, 200.0]);
     lossy.testbed_losses = TestbedLosses { veth: 3, rx_ring_full: 2, ..Default::default() };
-    lossy.payload_verified = false;
+    (lossy.payload_verified, lossy.late_packets, lossy.lateness_p99_us) = (false, 7, 1.5);
     let mut unfinished = sample("ecmp", "healthy", &[100.0, 200.0]);
     (unfinished.flows[0].end_us, unfinished.flows[0].fct_us) = (None, None);
     let text = table(&[lossy, unfinished]);
     assert!(text.contains("WRONG\n") && text.contains("1/2 flows\n"), "{text}");
+    assert!(text.contains("late frames per run: 0 to 7; lateness p99 at most 1.500 us (healthy, ops)\n"), "{text}");
     let warning = "warning: healthy, ops: the testbed itself lost 5 frames (veth 3, rx ring 2, fill ring 0, other 0)\n";
     assert!(text.contains(warning), "{text}");
 }

@@ -43,6 +43,8 @@ bytes = "1 MiB"
 "#;
 /// Frames on their way at a time: veth's ring holds 256 and drops what comes on top.
 const WINDOW_PACKETS: u32 = 192;
+/// One doorbell for several frames, as a NIC's interrupt for several; a small part of the time that a full window takes.
+const COALESCE_PS: u64 = 20_000_000;
 /// The transport's messages, and how many of them wait.
 const MESSAGE_BYTES: usize = 1 << 20;
 const QUEUED_MESSAGES: usize = 8;
@@ -114,7 +116,8 @@ impl VethBench {
         let [Some(sender), Some(receiver)] = self.rig.devices.as_mut_slice() else {
             return Err(RunError::Unsupported("an earlier measurement failed".into()));
         };
-        let config = bare::BareConfig { template: &template, duration, window: Some(WINDOW_PACKETS), idle: true };
+        let config =
+            bare::BareConfig { template: &template, duration, window: Some(WINDOW_PACKETS), threads: threads(true) };
         bare::run(sender, receiver, &config, |_, _| {}).map_err(|error| RunError::io("sending bare frames", error))
     }
 
@@ -128,7 +131,7 @@ impl VethBench {
     pub fn kernel_udp(&self, programs: bool, duration: Duration) -> Result<Throughput, RunError> {
         let _programs = if programs { Some([self.pair.steer(0)?, self.pair.steer(1)?]) } else { None };
         let [sender, receiver] = udp_sockets(&self.pair)?;
-        kernel_udp::run(&sender, &receiver, duration, self.payload_bytes as usize)
+        kernel_udp::run(&sender, &receiver, duration, self.payload_bytes as usize, threads(false))
             .map_err(|error| RunError::io("sending kernel UDP", error))
     }
 
@@ -157,7 +160,7 @@ impl VethBench {
         let device = self.rig.devices[host].take();
         let device = device.ok_or_else(|| RunError::Unsupported("an earlier measurement failed".into()))?;
         let mut config = EndpointConfig::new(own.v4.into(), own.mac, Mode::Real, flow);
-        config.coalesce_ps = std::env::var("COAL").map_or(0, |v| v.parse::<u64>().unwrap() * 1_000_000);
+        config.coalesce_ps = COALESCE_PS;
         Endpoint::new(device, config).map_err(|source| RunError::Endpoint { host: own.name.clone(), source })
     }
 
@@ -196,10 +199,17 @@ struct Ended {
     last_ns: u64,
 }
 
+/// How the sending and the receiving thread of every measurement run: each on a CPU of its own if there are two, since a
+/// scheduler that moves them about halves any of the figures; spinning ones under SCHED_IDLE.
+fn threads(idle_priority: bool) -> [DriverOptions; 2] {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    [0, 1].map(|side| DriverOptions { idle_priority, cpu: (cpus > 1).then_some(side), ..DriverOptions::emulation() })
+}
+
 /// Sends messages, a few waiting at any time, for `duration`; then waits for what is under way.
 fn send(mut endpoint: Endpoint<XskDevice>, peer: Peer, duration: Duration, stop: &AtomicBool) -> Ended {
     let _stop = StopOnDrop(stop);
-    let _ = DriverOptions::emulation().apply();
+    let _ = threads(true)[0].apply();
     let payload = Bytes::from(vec![0x5a; MESSAGE_BYTES]);
     let until_ps = duration.as_nanos() as u64 * 1000;
     let connection = endpoint.connect(1, peer, None);
@@ -229,7 +239,7 @@ fn send(mut endpoint: Endpoint<XskDevice>, peer: Peer, duration: Duration, stop:
 
 /// Receives messages until told to stop. The first one only starts the clock: it is not counted.
 fn receive(mut endpoint: Endpoint<XskDevice>, stop: &AtomicBool) -> Ended {
-    let _ = DriverOptions::emulation().apply();
+    let _ = threads(true)[1].apply();
     let (mut messages, mut first_ns, mut last_ns) = (0u64, 0, 0);
     run(std::slice::from_mut(&mut endpoint), &mut DilatedClock::real(), Idle::Spin, |endpoints, now_ps| {
         while let Some(event) = endpoints[0].poll_event() {

@@ -193,3 +193,25 @@ fn a_sender_that_never_pauses_still_times_out() {
     assert!(rig.run(US, 100 * MS, |rig| rig.delivered(0) == 1));
     rig.audit();
 }
+
+//= docs/specs/endpoint.md#END-19
+#[test]
+fn frames_wait_for_others_no_longer_than_told() {
+    let mut rig = Rig::with(2, false, Mode::Real, Impairments::default(), |_, config| config.coalesce_ps = 10 * US);
+    rig.step(US);
+    rig.connect(0, 1);
+    let arrived = |rig: &Rig| rig.endpoints[1].device().stats().rx;
+    for now_us in 2..=10 {
+        let next_ps = rig.step(now_us * US);
+        assert_eq!(arrived(&rig), 0, "at {now_us} us");
+        assert!(next_ps <= 11 * US, "the endpoint asks to be polled in time");
+    }
+    rig.step(11 * US);
+    assert_eq!(arrived(&rig), 1);
+    assert!(
+        rig.run(US, 1000 * US, |rig| rig.events[0]
+            .iter()
+            .any(|event| matches!(event, EndpointEvent::Connected { .. })))
+    );
+    rig.audit();
+}

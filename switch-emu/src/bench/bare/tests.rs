@@ -18,7 +18,12 @@ fn template(bytes: usize) -> Vec<u8> {
 }
 
 fn config(template: &[u8], window: Option<u32>) -> BareConfig<'_> {
-    BareConfig { template, duration: Duration::from_millis(30), window, idle: false }
+    BareConfig {
+        template,
+        duration: Duration::from_millis(30),
+        window,
+        threads: [DriverOptions { idle_priority: false, ..DriverOptions::emulation() }; 2],
+    }
 }
 
 #[test]
@@ -83,6 +88,6 @@ fn a_template_too_long_is_refused() {
 fn threads_may_run_at_idle_priority() {
     let (_network, mut sender, mut receiver) = network();
     let frame = template(64);
-    let config = BareConfig { idle: true, ..config(&frame, Some(16)) };
+    let config = BareConfig { threads: [DriverOptions::emulation(); 2], ..config(&frame, Some(16)) };
     run(&mut sender, &mut receiver, &config, |_, _| {}).expect("lowering one's own priority needs no rights");
 }
