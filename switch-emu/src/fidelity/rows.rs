@@ -113,7 +113,7 @@ impl Row {
         let one = |job: usize| {
             let seed = job as u64 + 1;
             let events = self.failures(&scenario, &simulation, seed);
-            let options = SimOptions { balancer, seed, events, fct_end: FctEnd::Acked };
+            let options = SimOptions { balancer, seed, events, condition: None, fct_end: FctEnd::Acked };
             let result = simulation.run(&options).map_err(|error| error.to_string())?;
             let mut fct: Vec<f64> = result.flows.iter().filter_map(|flow| flow.fct_us).collect();
             fct.sort_by(f64::total_cmp);

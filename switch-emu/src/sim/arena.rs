@@ -1,7 +1,5 @@
 //! Where events live: one cache line each, taken from and given back to a list of free ones.
 
-use std::hint::black_box;
-
 use spray_wire::{Ack, Data, Nack, Probe, ProbeAck};
 
 /// What a slot of the arena is.
@@ -9,7 +7,7 @@ use spray_wire::{Ack, Data, Nack, Probe, ProbeAck};
 pub(super) enum Kind {
     /// In the list of free slots.
     Free,
-    /// A frame that arrives at switch `place`.
+    /// A frame that arrives at the switch of port `place`, by which it will leave.
     AtSwitch,
     /// A frame that arrives at host `place`.
     AtHost,
@@ -58,7 +56,7 @@ pub(super) struct Slot {
     pub psn: u64,
     /// The frame's share of random decisions: its number.
     pub random: u32,
-    /// Switch or host that the event is at; of a free slot the next one.
+    /// Port or host that the event is at; of a free slot the next one.
     pub place: u32,
     pub connection: u32,
     /// Host that the frame goes to.
@@ -204,23 +202,13 @@ impl Arena {
         self.give_back(index);
     }
 
-    /// Has the cache fetch some slots, and the bodies of control frames that reach their hosts: all at once, while one
-    /// after another would wait for each.
+    /// Something of what a control frame says, for the cache to fetch it.
     #[inline]
-    pub(super) fn fetch(&self, slots: impl Iterator<Item = u32> + Clone) {
-        let touched = slots.clone().fold(0, |sum, slot| sum ^ self.slots[slot as usize].key);
-        black_box(touched);
-        let mut touched = 0;
-        for slot in slots.map(|slot| &self.slots[slot as usize]) {
-            if slot.kind == Kind::AtHost
-                && slot.control
-                && !slot.trimmed
-                && let Control::Ack(ack) = &self.controls[slot.psn as usize]
-            {
-                touched ^= ack.cumulative ^ ack.max_data;
-            }
+    pub(super) fn touch(&self, slot: &Slot) -> u64 {
+        match &self.controls[slot.psn as usize] {
+            Control::Ack(ack) => ack.cumulative ^ ack.max_data,
+            _ => 0,
         }
-        black_box(touched);
     }
 
     #[cold]

@@ -1,6 +1,7 @@
 //! The loop: takes events in order and lets hosts and switches act.
 
 use std::collections::VecDeque;
+use std::hint::black_box;
 
 use spray_core::flow::{Arrival, Transmit};
 use spray_core::link::HostLink;
@@ -85,7 +86,7 @@ impl<'a> Engine<'a> {
         {
             if fetched == 0 {
                 fetched = FETCH;
-                self.arena.fetch(self.queue.upcoming(FETCH));
+                self.fetch();
             }
             fetched -= 1;
             self.now_ps = time_ps(key);
@@ -96,6 +97,32 @@ impl<'a> Engine<'a> {
             self.handle(slot);
         }
         self.outcome()
+    }
+
+    /// Has the cache fetch what the next events will touch: of all of them at once, while one after another would wait.
+    #[inline]
+    fn fetch(&self) {
+        let next = || self.queue.upcoming(FETCH).map(|slot| &self.arena.slots[slot as usize]);
+        black_box(next().fold(0, |sum, slot| sum ^ slot.key));
+        let mut sum = 0;
+        for slot in next() {
+            sum ^= match slot.kind {
+                Kind::AtSwitch => self.switches.touch(slot.place),
+                Kind::AtHost => self.touch_connection(slot),
+                _ => 0,
+            };
+        }
+        black_box(sum);
+    }
+
+    #[inline]
+    fn touch_connection(&self, slot: &Slot) -> u64 {
+        let Some(ends) = self.connections[slot.connection as usize].ends.as_deref() else { return 0 };
+        if slot.control && !slot.trimmed {
+            self.arena.touch(slot) ^ ends.sender.in_flight_bytes() ^ ends.sender.window_bytes() ^ ends.sender.next_psn()
+        } else {
+            ends.receiver.cumulative() ^ ends.receiver.max_data()
+        }
     }
 
     #[inline]
@@ -316,15 +343,14 @@ impl<'a> Engine<'a> {
         let addresses = entry.addresses[way];
         let host = &mut self.hosts[from as usize];
         let at_ps = host.link.send(self.now_ps, u64::from(len));
-        let (link, place) = (host.port, host.switch);
+        let (link, switch) = (host.port, host.switch);
         self.frames_sent += 1;
         let random = self.frames_sent as u32;
         self.switches.leave_host(link, self.now_ps, len, random).ok()?;
-        Some(Slot {
+        let mut slot = Slot {
             key: key(at_ps, Turn::Arrival),
             flow: digest(addresses, u32::from(port) << 16 | u32::from(wire::UDP_PORT)),
             random,
-            place,
             connection,
             to,
             len,
@@ -333,7 +359,9 @@ impl<'a> Engine<'a> {
             control: true,
             kind: Kind::AtSwitch,
             ..Slot::EMPTY
-        })
+        };
+        self.switches.enter(&mut slot, switch).ok()?;
+        Some(slot)
     }
 
     fn sender_timer(&mut self, index: u32) {
@@ -567,7 +595,7 @@ fn connection(src: usize, dst: usize) -> Connection {
 fn geometry(hosts: usize, rate_bps: u64) -> (u32, u32) {
     // Nine events for each full packet of 4 KiB, in keys of a quarter ps.
     let packet_ps = 8_000_000_000_000u64 * 4096 / rate_bps.max(1);
-    let width = (4 * packet_ps * EVENTS_PER_CELL / (9 * hosts as u64)).max(4 * REACH_PS >> CELLS);
+    let width = (4 * packet_ps * EVENTS_PER_CELL / (9 * hosts as u64)).max((4 * REACH_PS) >> CELLS);
     (63 - width.leading_zeros(), CELLS)
 }
 

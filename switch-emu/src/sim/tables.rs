@@ -17,12 +17,13 @@ use crate::fabric::{DropEvery, LinkChange, LinkState, Node};
 use crate::program;
 use crate::topology::{Link, Network, Routes, changes, epoch_starts, known_down, salt};
 
-/// An egress port, with everything that a frame touches there.
+/// An egress port, with everything that a frame touches there; what every frame touches is in the first lines.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Port {
-    pub config: PortConfig,
     pub queues: PortFifos,
     pub counters: PortCounters<Cell<u64>>,
+    pub config: PortConfig,
     /// Where its cable ends.
     place: u32,
     kind: Kind,
@@ -168,13 +169,10 @@ impl Switches {
         changed
     }
 
-    /// Takes a frame that arrives at a switch to the far end of the port that it leaves by.
+    /// Takes a frame over the port at which it has arrived to that of the next switch, or to its host.
     #[inline]
     pub(super) fn forward(&mut self, slot: &mut Slot) -> Result<(), Cause> {
-        let Some(number) = self.route(slot) else {
-            self.no_route += 1;
-            return Err(Cause::NoRoute);
-        };
+        let number = slot.place;
         let port = &mut self.ports[number as usize];
         let mut frame = Frame {
             v6: false,
@@ -205,9 +203,30 @@ impl Switches {
         slot.control = frame.control;
         slot.trimmable = frame.trimmable;
         slot.trimmed = frame.trimmed;
-        slot.place = port.place;
-        slot.kind = port.kind;
-        Ok(())
+        (slot.place, slot.kind) = (port.place, port.kind);
+        if slot.kind == Kind::AtHost { Ok(()) } else { self.enter(slot, slot.place) }
+    }
+
+    /// Finds the port by which a frame that arrives at `switch` will leave it.
+    #[inline]
+    pub(super) fn enter(&mut self, slot: &mut Slot, switch: u32) -> Result<(), Cause> {
+        match self.route(slot, switch as usize) {
+            Some(port) => {
+                slot.place = port;
+                Ok(())
+            }
+            None => {
+                self.no_route += 1;
+                Err(Cause::NoRoute)
+            }
+        }
+    }
+
+    /// Something of the port that a frame is at, for the cache to fetch it.
+    #[inline]
+    pub(super) fn touch(&self, port: u32) -> u64 {
+        let port = &self.ports[port as usize];
+        port.queues.total.busy_until_ps() ^ port.config.latency_ps ^ port.config.states[0].ps_per_unit
     }
 
     /// Takes a frame of `len` bytes out of a host: what the host's link does to it, its queue and its rate apart.
@@ -241,11 +260,15 @@ impl Switches {
         self.ports.iter().enumerate().map(outcome).collect()
     }
 
+    /// By the routes in force when the frame arrives.
     #[inline]
-    fn route(&self, slot: &Slot) -> Option<u32> {
-        let switch = slot.place as usize;
+    fn route(&self, slot: &Slot, switch: usize) -> Option<u32> {
+        let mut epoch = self.epoch;
+        while self.epochs.get(epoch + 1).is_some_and(|(from_ps, _)| *from_ps <= time_ps(slot.key)) {
+            epoch += 1;
+        }
         let (last_port, leaf) = self.last[slot.to as usize];
-        let group = self.epochs[self.epoch].1[switch * self.leaves + leaf as usize];
+        let group = self.epochs[epoch].1[switch * self.leaves + leaf as usize];
         if group == HERE {
             return Some(last_port);
         }
