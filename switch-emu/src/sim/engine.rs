@@ -25,6 +25,7 @@ pub(super) struct Engine<'a> {
     pub(super) switches: Switches,
     pub(super) hosts: Vec<Host>,
     pub(super) connections: Vec<Connection>,
+    outcomes: Vec<FlowOutcome>,
     log: Log,
     triggers: Vec<Waiting>,
     sampler: Sampler,
@@ -61,6 +62,7 @@ impl<'a> Engine<'a> {
             switches,
             hosts,
             connections,
+            outcomes: vec![FlowOutcome::default(); spec.flows.len()],
             log: Log::default(),
             triggers: spec.triggers.iter().map(|kind| Waiting { kind: *kind, pulls: 0, flows: Vec::new() }).collect(),
             open: spec.flows.len(),
@@ -410,13 +412,13 @@ impl<'a> Engine<'a> {
         entry.message_bytes = setting.bytes;
         entry.evs = config.path.evs;
         entry.ends = Some(Box::new(ends));
-        entry.outcome.started_ps = Some(self.now_ps);
+        self.outcomes[flow as usize].started_ps = Some(self.now_ps);
         self.after_sender(flow);
     }
 
     /// The receiver has every byte.
     fn received(&mut self, flow: u32) {
-        self.connections[flow as usize].outcome.received_ps = Some(self.now_ps);
+        self.outcomes[flow as usize].received_ps = Some(self.now_ps);
         if let Some(trigger) = self.spec.flows[flow as usize].on_received {
             self.pull(trigger);
         }
@@ -424,7 +426,7 @@ impl<'a> Engine<'a> {
 
     /// The sender has every acknowledgement, so that the receiver has every byte.
     fn delivered(&mut self, flow: u32) {
-        self.connections[flow as usize].outcome.acked_ps = Some(self.now_ps);
+        self.outcomes[flow as usize].acked_ps = Some(self.now_ps);
         self.end(flow);
         if let Some(trigger) = self.spec.flows[flow as usize].on_sent {
             self.pull(trigger);
@@ -432,17 +434,16 @@ impl<'a> Engine<'a> {
     }
 
     fn failed(&mut self, flow: u32) {
-        self.connections[flow as usize].outcome.failed = true;
+        self.outcomes[flow as usize].failed = true;
         self.end(flow);
     }
 
     /// Takes leave of a connection; frames that are still under way find nobody.
     fn end(&mut self, flow: u32) {
-        let entry = &mut self.connections[flow as usize];
-        if let Some(ends) = entry.ends.take() {
-            entry.outcome.sender = *ends.sender.stats();
-            entry.outcome.receiver = *ends.receiver.stats();
-            self.sampler.on_end(entry.outcome.receiver.bytes);
+        if let Some(ends) = self.connections[flow as usize].ends.take() {
+            let outcome = &mut self.outcomes[flow as usize];
+            (outcome.sender, outcome.receiver) = (*ends.sender.stats(), *ends.receiver.stats());
+            self.sampler.on_end(outcome.receiver.bytes);
         }
         self.open -= 1;
     }
@@ -510,10 +511,9 @@ impl<'a> Engine<'a> {
         while let Some((_, slot)) = self.queue.pop() {
             frames_in_flight += u64::from(self.arena.slots[slot as usize].is_frame());
         }
-        for entry in &mut self.connections {
-            if let Some(ends) = entry.ends.take() {
-                entry.outcome.sender = *ends.sender.stats();
-                entry.outcome.receiver = *ends.receiver.stats();
+        for (entry, outcome) in self.connections.iter().zip(&mut self.outcomes) {
+            if let Some(ends) = &entry.ends {
+                (outcome.sender, outcome.receiver) = (*ends.sender.stats(), *ends.receiver.stats());
             }
         }
         let ports = self.switches.outcome(self.spec.network, &self.sampler);
@@ -523,7 +523,7 @@ impl<'a> Engine<'a> {
         assert_eq!(self.frames_sent, ends, "frames sent are delivered, dropped or in flight");
         let (samples, delivered) = self.sampler.finish();
         SimOutcome {
-            flows: self.connections.iter().map(|entry| entry.outcome).collect(),
+            flows: self.outcomes,
             ports,
             samples,
             delivered,
@@ -586,7 +586,6 @@ fn connection(src: usize, dst: usize) -> Connection {
         ready: false,
         sender_timer_ps: u64::MAX,
         receiver_timer_ps: u64::MAX,
-        outcome: FlowOutcome::default(),
     }
 }
 

@@ -8,7 +8,6 @@ use spray_core::link::HostLink;
 use spray_core::rng::Rng;
 use spray_pipeline::frame::addresses_v4;
 
-use super::spec::FlowOutcome;
 use crate::topology::v4;
 
 /// A host and its link.
@@ -53,7 +52,6 @@ pub(super) struct Connection {
     /// The timers among the events that count; others are out of date.
     pub sender_timer_ps: u64,
     pub receiver_timer_ps: u64,
-    pub outcome: FlowOutcome,
 }
 
 /// Sender and receiver.

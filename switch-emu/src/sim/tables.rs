@@ -17,21 +17,24 @@ use crate::fabric::{DropEvery, LinkChange, LinkState, Node};
 use crate::program;
 use crate::topology::{Link, Network, Routes, changes, epoch_starts, known_down, salt};
 
-/// An egress port, with everything that a frame touches there; what every frame touches is in the first lines.
+/// An egress port, with everything that a frame touches there in three cache lines.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Port {
     pub queues: PortFifos,
-    pub counters: PortCounters<Cell<u64>>,
-    pub config: PortConfig,
+    pub rate_bps: u64,
     /// Where its cable ends.
     place: u32,
     kind: Kind,
-    pub rate_bps: u64,
-    periodic: Option<Periodic>,
     /// Nothing has befallen the link.
     unchanged: bool,
+    pub counters: PortCounters<Cell<u64>>,
+    /// Its first lines hold the healthy state.
+    pub config: PortConfig,
+    periodic: Option<Periodic>,
 }
+
+const _: () = assert!(std::mem::offset_of!(Port, config) == 128);
 
 /// Losses counted in frames.
 #[derive(Clone, Copy, Debug)]
@@ -191,7 +194,7 @@ impl Switches {
             trimmed: slot.trimmed,
             trimmed_len: self.trimmed_len,
         };
-        if port.periodic.is_some() {
+        if !port.unchanged {
             port.lose_periodically(frame.time_ps)?;
         }
         let random = port::random(&frame, number, self.seed);
@@ -238,9 +241,7 @@ impl Switches {
             entry.counters.bytes.add(u64::from(len));
             return Ok(());
         }
-        if entry.periodic.is_some() {
-            entry.lose_periodically(now_ps)?;
-        }
+        entry.lose_periodically(now_ps)?;
         let random = port::share(random, now_ps, port, self.seed);
         entry.config.carry(now_ps, len, random, &entry.counters)
     }

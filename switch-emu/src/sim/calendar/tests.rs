@@ -27,7 +27,7 @@ fn takes_in_order_of_keys_then_numbers() {
             };
             calendar.insert(now + ahead, number);
             oracle.insert((now + ahead, number));
-            while step(&mut state) % 2 == 0 && !oracle.is_empty() {
+            while step(&mut state).is_multiple_of(2) && !oracle.is_empty() {
                 let taken = calendar.pop();
                 assert_eq!(taken, oracle.pop_first(), "seed {seed}");
                 now = taken.unwrap().0;
@@ -43,7 +43,7 @@ fn takes_in_order_of_keys_then_numbers() {
 #[test]
 fn what_comes_next_is_known_within_a_cell() {
     let mut calendar = Calendar::new(4, 8);
-    [(3, 7), (1, 5), (2, 6), (40, 8)].map(|(key, number)| calendar.insert(key + 16, number));
+    [(3, 7), (1, 5), (2, 6), (40, 8)].into_iter().for_each(|(key, number)| calendar.insert(key + 16, number));
     assert_eq!(calendar.pop(), Some((17, 5)));
     assert!(calendar.upcoming(9).eq([6, 7]));
     assert!(calendar.upcoming(1).eq([6]));
