@@ -21,6 +21,9 @@ pub use spec::{
 };
 pub use sweep::over_cores;
 
+#[cfg(test)]
+mod tests;
+
 /// Runs `spec` until its flows are through or `until_ps` has come.
 ///
 /// # Errors
