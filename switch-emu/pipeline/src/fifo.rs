@@ -92,3 +92,6 @@ impl Queues for PortFifos {
         &self.control
     }
 }
+
+#[cfg(test)]
+mod tests;
