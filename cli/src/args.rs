@@ -182,6 +182,21 @@ pub struct Doctor {
 pub enum Bench {
     /// One REPS connection over veth through the switch, against bare AF_XDP frames and kernel UDP
     Veth(BenchVeth),
+    /// The simulator on one thread: packet-hops a second and memory, for fabrics of growing size
+    Sim(BenchSim),
+}
+
+#[derive(Debug, Args)]
+pub struct BenchSim {
+    /// Largest fabric: 128, 1024 or 8192 hosts
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(128..=8192))]
+    pub hosts: u32,
+    /// What chooses paths
+    #[arg(long, value_name = "NAME", default_value_t = BalancerKind::Reps)]
+    pub balancer: BalancerKind,
+    /// Times that each is measured
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=101))]
+    pub repeat: u32,
 }
 
 #[derive(Debug, Args)]

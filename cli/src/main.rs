@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => sim::compare(&arguments),
         Command::Clean => clean(),
         Command::Bench(args::Bench::Veth(arguments)) => bench::veth(&arguments),
+        Command::Bench(args::Bench::Sim(arguments)) => sim::bench(&arguments),
         Command::Send(arguments) => transfer::send(&arguments),
         Command::Recv(arguments) => transfer::recv(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),

@@ -140,6 +140,9 @@ fn bad_input_is_refused_with_line_and_column() {
     sim(&topo, "incast:8:100", &[], "allowed: 1 to 7");
     sim(&topo, "storm:8", &[], "allowed: a .cm file");
     sim("leaf-spine:1x1x4", "cross-leaf-permutation:9", &[], "more than half");
+    let triggers = root().join("tests/scenarios/triggers.toml").display().to_string();
+    let out = folder.0.join("out").display().to_string();
+    refuses(&["run", &triggers, "--out", &out], "use `--engine sim`");
     refuses(&["run", "/nowhere.toml", "--engine", "sim"], "/nowhere.toml:1:1: cannot be read");
     refuses(&["compare", "/nowhere.toml"], "/nowhere.toml:1:1: cannot be read");
 }

@@ -23,15 +23,23 @@ const COUNTS: &str = "a .topo file, leaf-spine:LEAVESxSPINESxHOSTS, fat-tree:POD
 const PATTERNS: &str = "a .cm file, permutation:BYTES, cross-leaf-permutation:BYTES, tornado:BYTES or \
                         incast:SENDERS:BYTES, with bytes as in 8388608, 8MiB or 2kB";
 
+/// `matrix` on `topology` with the settings of the published simulations.
+///
+/// # Errors
+/// 2 for what the two may not be.
+pub fn plain(topology: &str, matrix: &str) -> Outcome<Scenario> {
+    let network = network(topology)?;
+    network.check().map_err(|error| refused(topology, error))?;
+    let workload = workload(matrix, &network)?;
+    Ok(reference(&name(matrix), network, workload))
+}
+
 /// The scenario that `arguments` describe, with the settings of the published simulations where they say nothing.
 ///
 /// # Errors
 /// 2 for files that cannot be read and for what they may not hold, with line and column.
 pub fn scenario(arguments: &Sim) -> Outcome<Scenario> {
-    let network = network(&arguments.topology)?;
-    network.check().map_err(|error| refused(&arguments.topology, error))?;
-    let workload = workload(&arguments.matrix, &network)?;
-    let mut scenario = reference(&name(&arguments.matrix), network, workload);
+    let mut scenario = plain(&arguments.topology, &arguments.matrix)?;
     scenario.sample_ps = (arguments.sample_us * 1e6).round() as u64;
     scenario.time_limit_ps = arguments.time_limit_us.map(|us| (us * 1e6).round() as u64);
     let transport = &mut scenario.transport;

@@ -1,6 +1,7 @@
 //! `spray sim`, `spray run --engine sim` and `spray compare`: runs on the simulator, several at a time.
 
 pub mod args;
+mod bench;
 mod compare;
 mod inputs;
 
@@ -19,6 +20,7 @@ use crate::campaign;
 use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
 
+pub use bench::bench;
 pub use compare::compare;
 
 /// One scenario on the simulator, with every balancer and every seed.
