@@ -111,6 +111,7 @@ impl Scenario {
         }
         cc.max_window_bytes = transport.max_window_bytes.unwrap_or(cc.max_window_bytes);
         cc.initial_window_bytes = transport.initial_window_bytes.unwrap_or(cc.initial_window_bytes);
+        cc.marked_by_trigger = transport.published_acks;
         let bdp_bytes = spray_core::cc::bdp_bytes(base_rtt_ps, link_bps);
         let bdp_packets = (bdp_bytes.div_ceil(u64::from(packet_bytes)) as u32).max(1);
         let path = PathConfig {
@@ -124,6 +125,7 @@ impl Scenario {
         FlowConfig {
             window_packets: transport.window_packets,
             ack_every: transport.ack_every,
+            ack_marked: transport.published_acks,
             ack_delay_ps: transport.ack_delay_ps.unwrap_or(base_rtt_ps / 4),
             rto: self.rto(paths, base_rtt_ps),
             sack_gap_packets: transport.sack_gap_packets,

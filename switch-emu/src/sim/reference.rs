@@ -11,6 +11,9 @@ const PACKET_BYTES: u32 = 4_150;
 /// Bytes of its header, and of every control frame.
 const HEADER_BYTES: u32 = 64;
 
+/// Open packets: four bandwidth-delay products across two tiers, more than two of the largest windows across three.
+const WINDOW_PACKETS: u32 = 512;
+
 /// `workload` on `network` as the published simulations run it: packets of 4,150 bytes of which 64 are header, control
 /// frames of 64, queues of 100 packets marking between 20 % and 80 %, trimming, an ACK per packet, 65,535 entropy values,
 /// losses found by trimmed headers and by the timer alone.
@@ -28,6 +31,8 @@ pub fn reference(name: &str, network: Network, workload: Workload) -> Scenario {
             payload_bytes: PACKET_BYTES - HEADER_BYTES,
             frames: Some(FrameSizes { header_bytes: HEADER_BYTES, control_bytes: HEADER_BYTES }),
             sack_gap_packets: None,
+            published_acks: true,
+            window_packets: WINDOW_PACKETS,
             ..Transport::default()
         },
         queue: Queue {
