@@ -139,10 +139,16 @@ fn failures_show_in_the_counts_of_their_links() {
 
 #[test]
 fn a_smaller_record_of_packets_changes_nothing() {
-    let scenario = permutation();
+    let mut scenario = permutation();
+    scenario.transport.window_packets = 4096;
     let flows = scenario.flows(1);
     assert_eq!(window_packets(&scenario, &flows), 512, "257 packets");
-    let mut wide = scenario.clone();
-    wide.workload.resize(100 << 20);
-    assert_eq!(window_packets(&wide, &wide.flows(1)), 4096, "the scenario's own");
+    let narrow = Simulation::new(&scenario).run(&options(1, Vec::new())).unwrap();
+    let mut scenario = scenario.clone();
+    // One more flow, a second later, makes the window wide and no difference to the others.
+    let late = Flow { flow: flows.len() as u32, src: 0, dst: 15, bytes: 20 << 20, start_ps: 1_000_000_000_000 };
+    scenario.workload.pattern = Pattern::Flows([flows.as_slice(), &[late]].concat());
+    assert_eq!(window_packets(&scenario, &scenario.flows(1)), 4096, "the scenario's own");
+    let wide = Simulation::new(&scenario).run(&options(1, Vec::new())).unwrap();
+    assert_eq!(narrow.flows, wide.flows[..flows.len()]);
 }
