@@ -97,7 +97,7 @@ pub enum Trigger {
     Barrier(u32),
 }
 
-/// What a run found out, in the order of [`SimSpec::flows`] and of [`SimOutcome::port_names`].
+/// What a run found out, in the order of [`SimSpec::flows`] and of [`SimOutcome::ports`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SimOutcome {
     /// Flows, completed or not.
