@@ -111,6 +111,29 @@ fn counts_and_patterns_stand_in_for_files() {
 }
 
 #[test]
+fn every_example_of_a_failure_file_runs_and_shows_in_the_results() {
+    let folder = Folder::new("failures");
+    let mut files = 0;
+    for entry in std::fs::read_dir(root().join("tests/failures")).unwrap() {
+        let file = entry.unwrap().path();
+        let out = folder.0.join(file.file_stem().unwrap());
+        let (file, shown) = (file.display().to_string(), out.display().to_string());
+        let first = ["sim", "--topology", "leaf-spine:4x4x4", "--matrix", "permutation:512KiB", "--seed", "2"];
+        let output = spray(&[&first[..], &["--failures", &file, "--out", &shown]].concat());
+        assert!(output.status.success(), "{file}: {}", text(&output.stderr));
+        let run =
+            std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.is_dir()).unwrap();
+        let events = std::fs::read_to_string(run.join("events.csv")).unwrap();
+        let summary: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(run.join("summary.json")).unwrap()).unwrap();
+        let drops = summary["drops_link"].as_u64().unwrap() + summary["drops_random"].as_u64().unwrap();
+        assert!(events.contains(",failure,") && drops > 0, "{file}: {drops} drops\n{events}");
+        files += 1;
+    }
+    assert_eq!(files, 5);
+}
+
+#[test]
 fn bad_input_is_refused_with_line_and_column() {
     let folder = Folder::new("bad");
     let (topo, matrix) = (folder.file("f.topo", TOPO), folder.file("f.cm", MATRIX));

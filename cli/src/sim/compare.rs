@@ -23,9 +23,11 @@ pub fn compare(arguments: &args::Compare) -> Outcome {
         chosen => chosen.to_vec(),
     };
     let seeds = Seeds { seed: Some(seed), seeds: None, threads: None };
-    let simulated = SimCampaign::new(scenario.clone(), &balancers, &seeds).results(&out.join("sim"))?;
+    let simulated = SimCampaign::new(scenario.clone(), &balancers, &seeds);
     let campaign = Campaign { name: scenario.name.clone(), scenarios: vec![scenario], balancers };
+    // First what the machine may refuse.
     let emulated = campaign.results(Some(seed), &out.join("xdp"))?;
+    let simulated = simulated.results(&out.join("sim"))?;
     let all = [emulated.clone(), simulated.clone()].concat();
     let pairs: Vec<_> = emulated.into_iter().zip(simulated).collect();
     let table = results::compare_table(&pairs);
