@@ -93,11 +93,16 @@ impl Comparison {
             return vec![difference("makespan", |run| run.makespan_us, Some(MEAN))];
         }
         let (mean, max) = match self.balancer {
-            _ if self.row.failed_percent.is_some() => (None, None),
+            _ if self.is_distribution() => (None, None),
             BalancerKind::Ecmp => (Some(ECMP), None),
             _ => (Some(MEAN), Some(MAX)),
         };
         vec![difference("mean", |run| run.mean_us, mean), difference("max", |run| run.max_us, max)]
+    }
+
+    /// Whether single runs differ so widely that only where the reference's fall among ours says something.
+    pub fn is_distribution(&self) -> bool {
+        self.row.failed_percent.is_some() || (self.row.few && self.balancer == BalancerKind::Ecmp)
     }
 
     /// Whether every figure is within its tolerance, or the row is one that the documentation explains.
