@@ -129,10 +129,8 @@ pub(crate) fn v4(host: usize) -> Ipv4Addr {
 }
 
 fn switches(network: &Network, seed: u64) -> Vec<Switch> {
-    let switch = |(index, switch): (usize, &super::NetworkSwitch)| Switch {
-        name: switch.name.clone(),
-        salt: salt(seed, index),
-    };
+    let switch =
+        |(index, switch): (usize, &super::NetworkSwitch)| Switch { name: switch.name.clone(), salt: salt(seed, index) };
     network.switches.iter().enumerate().map(switch).collect()
 }
 

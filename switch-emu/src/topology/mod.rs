@@ -13,8 +13,8 @@ mod network;
 mod routes;
 mod topo_file;
 
-pub(crate) use compile::{mix, salt, v4};
 pub use compile::{CompileError, Compiled, compile, epoch_starts, preload};
+pub(crate) use compile::{mix, salt, v4};
 pub use dragonfly::Dragonfly;
 pub use event::{LinkAction, LinkEvent, changes, known_down};
 pub use failures::{FailureContext, FailureError, FailureFile};
