@@ -117,6 +117,8 @@ pub(crate) struct Rest {
 
 /// Rounds without a frame before a driver sleeps: some 50 us, longer than the gaps within a transfer.
 const QUIET_ROUNDS: u32 = 100;
+/// Pauses, some nanoseconds each, of a round without a frame: a busy loop would take a hyperthread's share from its sibling.
+const SPINS: u32 = 64;
 /// Less than this is not worth a sleep, which the kernel may stretch by 50 us.
 const MIN_SLEEP_NS: u64 = 100_000;
 /// How long to sleep with a device that has no descriptor to wait on.
@@ -140,6 +142,7 @@ impl Rest {
         let is_quiet = std::mem::replace(&mut self.activity, activity) == activity;
         let Idle::Sleep(longest) = self.idle else {
             if is_quiet {
+                (0..SPINS).for_each(|_| std::hint::spin_loop());
                 std::thread::yield_now();
             }
             return;

@@ -65,6 +65,12 @@ const MAX_NEIGHBOURS: usize = 64;
 impl Rig {
     /// Sets up what `scenario` needs, with `fabric`'s addresses.
     pub fn new(scenario: &Scenario, fabric: &Fabric) -> Result<Self, RunError> {
+        let frames = if fabric.hosts.len() > MANY_HOSTS { FRAMES_OF_MANY } else { FRAMES };
+        Self::with_frames(scenario, fabric, frames)
+    }
+
+    /// As [`new`](Self::new), with so many frames for each host's socket.
+    pub fn with_frames(scenario: &Scenario, fabric: &Fabric, frames: u32) -> Result<Self, RunError> {
         if !nix::unistd::geteuid().is_root() {
             return Err(RunError::NotRoot);
         }
@@ -87,7 +93,7 @@ impl Rig {
         let mut devices = Vec::with_capacity(hosts);
         let mut steering = Vec::with_capacity(hosts);
         for (site, host) in host_sites.iter().zip(&fabric.hosts) {
-            let (device, steer) = open_host(site, &host.name, hosts)?;
+            let (device, steer) = open_host(site, &host.name, frames)?;
             devices.push(Some(device));
             steering.push(steer);
         }
@@ -168,10 +174,9 @@ fn attach_switch(program: &mut SwitchProgram, doors: &[Door]) -> Result<(), RunE
     Ok(())
 }
 
-fn open_host(site: &Site, host: &str, hosts: usize) -> Result<(XskDevice, SteerProgram), RunError> {
+fn open_host(site: &Site, host: &str, frames: u32) -> Result<(XskDevice, SteerProgram), RunError> {
     let mut steer = SteerProgram::load()?;
     let door = &site.doors[0];
-    let frames = if hosts > MANY_HOSTS { FRAMES_OF_MANY } else { FRAMES };
     let ring = frames / 2;
     let config = XskConfig {
         frames,

@@ -43,6 +43,8 @@ bytes = "1 MiB"
 "#;
 /// Frames on their way at a time: veth's ring holds 256 and drops what comes on top.
 const WINDOW_PACKETS: u32 = 192;
+/// Frames of either socket: a window and its ACKs fit, and all of them stay in the CPU's cache.
+const FRAMES: u32 = 512;
 /// One doorbell for several frames, as a NIC's interrupt for several; a small part of the time that a full window takes.
 const COALESCE_PS: u64 = 20_000_000;
 /// The transport's messages, and how many of them wait.
@@ -72,7 +74,7 @@ impl VethBench {
         let scenario = Scenario::parse(Path::new("bench-veth.toml"), FABRIC);
         let scenario = scenario.map_err(|error| RunError::Unsupported(error.to_string()))?;
         let fabric = super::compiled(&scenario, scenario.seed, 0)?.fabric;
-        let mut rig = Rig::new(&scenario, &fabric)?;
+        let mut rig = Rig::with_frames(&scenario, &fabric, FRAMES)?;
         rig.configure(&fabric, payload_bytes + data_header_bytes())?;
         Ok(Self { rig, fabric, payload_bytes, pair: Pair::new()? })
     }
