@@ -12,8 +12,11 @@ use std::collections::BinaryHeap;
 /// A queue of (key, number) pairs.
 #[derive(Debug)]
 pub(super) struct Calendar {
-    /// Bits of a key below the number of its cell, at most 32.
+    /// Bits of a key below the number of its cell, at most 32, and what they leave of a key.
     shift: u32,
+    low: u64,
+    /// What leaves a cell's index of its number.
+    mask: u64,
     /// A cell's entries: the key's low bits, then the number.
     cells: Box<[Vec<u64>]>,
     /// Memory of cells that were emptied; the latest, which the cache still holds, goes to the next cell that fills.
@@ -33,6 +36,8 @@ impl Calendar {
     pub(super) fn new(shift: u32, cells: u32) -> Self {
         Self {
             shift: shift.min(32),
+            low: (1 << shift.min(32)) - 1,
+            mask: (1 << cells) - 1,
             cells: vec![Vec::new(); 1 << cells].into_boxed_slice(),
             spare: Vec::new(),
             now: 0,
@@ -47,7 +52,7 @@ impl Calendar {
     #[inline]
     pub(super) fn insert(&mut self, key: u64, number: u32) {
         let cell = key >> self.shift;
-        if cell.wrapping_sub(self.now + 1) < self.cells.len() as u64 - 1 {
+        if cell.wrapping_sub(self.now + 1) < self.mask {
             self.insert_near(cell, key, number);
         } else if cell <= self.now {
             self.insert_due(key, number);
@@ -76,13 +81,13 @@ impl Calendar {
 
     #[inline]
     fn entry(&self, key: u64, number: u32) -> u64 {
-        (key & ((1 << self.shift) - 1)) << 32 | u64::from(number)
+        (key & self.low) << 32 | u64::from(number)
     }
 
     #[inline]
     fn insert_near(&mut self, cell: u64, key: u64, number: u32) {
         let entry = self.entry(key, number);
-        let cell = &mut self.cells[cell as usize & (self.cells.len() - 1)];
+        let cell = &mut self.cells[(cell & self.mask) as usize];
         self.near += 1;
         if cell.capacity() == 0 {
             *cell = self.spare.pop().unwrap_or_default();

@@ -48,10 +48,13 @@ struct Periodic {
 pub(super) struct Switches {
     pub ports: Vec<Port>,
     salts: Vec<u64>,
-    /// Routing tables by epoch: `[switch * leaves + leaf]`.
-    epochs: Vec<(u64, Vec<Group>)>,
-    /// The epoch in force.
+    /// Routing tables of one epoch after another: `[epoch][switch * leaves + leaf]`.
+    groups: Vec<Group>,
+    /// When each epoch begins.
+    epochs: Vec<u64>,
+    /// The epoch in force, and when the next begins.
     epoch: usize,
+    next_epoch_ps: u64,
     members: Vec<u32>,
     leaves: usize,
     /// Per host the port that leads to it, and its leaf's number.
@@ -89,8 +92,10 @@ impl Switches {
         let mut switches = Self {
             ports,
             salts: (0..network.switches.len()).map(|switch| SwitchConfig::new(salt(spec.seed, switch)).salt).collect(),
+            groups: Vec::new(),
             epochs: Vec::new(),
             epoch: 0,
+            next_epoch_ps: u64::MAX,
             members: Vec::new(),
             leaves: 0,
             last: Vec::new(),
@@ -117,18 +122,20 @@ impl Switches {
             };
             self.last = (0..network.hosts.len()).map(last).collect();
         }
-        let mut groups = Vec::with_capacity(network.switches.len() * self.leaves);
+        self.groups.reserve(network.switches.len() * self.leaves);
         for switch in 0..network.switches.len() {
             for leaf in 0..self.leaves {
                 if routes.leaves()[leaf] == switch {
-                    groups.push(HERE);
+                    self.groups.push(HERE);
                     continue;
                 }
                 let links = routes.next(switch, leaf);
-                groups.push(self.intern(links, groups.last().copied()));
+                let group = self.intern(links, self.groups.last().copied());
+                self.groups.push(group);
             }
         }
-        self.epochs.push((from_ps, groups));
+        self.epochs.push(from_ps);
+        self.next_epoch_ps = self.epochs.get(self.epoch + 1).copied().unwrap_or(u64::MAX);
     }
 
     /// Members are shared with the group before where they are the same: most of a switch's are.
@@ -155,7 +162,7 @@ impl Switches {
     /// When a link or the routing next changes.
     pub(super) fn next_change_ps(&self) -> u64 {
         let change = self.changes.last().map_or(u64::MAX, |(at_ps, ..)| *at_ps);
-        self.epochs.get(self.epoch + 1).map_or(change, |(at_ps, _)| change.min(*at_ps))
+        change.min(self.next_epoch_ps)
     }
 
     /// Applies what changes at or before `now_ps`; returns the ports that changed.
@@ -166,9 +173,8 @@ impl Switches {
             self.ports[port as usize].change(at_ps, &state);
             changed.push((port, state));
         }
-        while self.epochs.get(self.epoch + 1).is_some_and(|(at_ps, _)| *at_ps <= now_ps) {
-            self.epoch += 1;
-        }
+        self.epoch = self.epoch_at(now_ps);
+        self.next_epoch_ps = self.epochs.get(self.epoch + 1).copied().unwrap_or(u64::MAX);
         changed
     }
 
@@ -264,19 +270,19 @@ impl Switches {
     /// By the routes in force when the frame arrives.
     #[inline]
     fn route(&self, slot: &Slot, switch: usize) -> Option<u32> {
-        let mut epoch = self.epoch;
-        while self.epochs.get(epoch + 1).is_some_and(|(from_ps, _)| *from_ps <= time_ps(slot.key)) {
-            epoch += 1;
-        }
+        let at_ps = time_ps(slot.key);
+        let epoch = if at_ps < self.next_epoch_ps { self.epoch } else { self.epoch_at(at_ps) };
         let (last_port, leaf) = self.last[slot.to as usize];
-        let group = self.epochs[epoch].1[switch * self.leaves + leaf as usize];
-        if group == HERE {
-            return Some(last_port);
-        }
+        let group = self.groups[(epoch * self.salts.len() + switch) * self.leaves + leaf as usize];
         if group.count == 0 {
-            return None;
+            return (group == HERE).then_some(last_port);
         }
         Some(self.members[group.choose(slot.flow, self.salts[switch]) as usize])
+    }
+
+    #[cold]
+    fn epoch_at(&self, at_ps: u64) -> usize {
+        self.epochs.iter().rposition(|from_ps| *from_ps <= at_ps).unwrap_or(0)
     }
 }
 
