@@ -30,6 +30,15 @@ pub struct Flow {
     pub start_ps: u64,
 }
 
+impl Flow {
+    /// Where the flow's lasting choice of a path comes from ([`PathConfig::seed`]), in a run of this seed on any engine.
+    ///
+    /// [`PathConfig::seed`]: spray_core::path::PathConfig::seed
+    pub fn path_seed(&self, seed: u64) -> u64 {
+        stream(seed, PATH_STREAM + u64::from(self.flow)).next_u64()
+    }
+}
+
 /// Who sends what to whom.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
@@ -174,6 +183,8 @@ impl Pattern {
 const PAYLOAD_STREAM: u64 = 1 << 32;
 /// Stream that permutations are drawn from.
 const PATTERN_STREAM: u64 = 1 << 33;
+/// Paths of flows.
+const PATH_STREAM: u64 = 1 << 34;
 
 fn number(pairs: impl Iterator<Item = (usize, usize)>, each: Each) -> Vec<Flow> {
     let flow = |(flow, (src, dst)): (usize, _)| Flow {

@@ -103,7 +103,8 @@ impl Setup<'_> {
     ) -> Result<(Vec<Running>, Vec<ConnectionId>), RunError> {
         let mut connections = Vec::with_capacity(self.flows.len());
         for (flow, payload) in self.flows.iter().zip(payloads) {
-            let config = (self.flow_config)(flow.src, flow.dst);
+            let mut config = (self.flow_config)(flow.src, flow.dst);
+            config.path.seed = Some(flow.path_seed(self.seed));
             let host = || self.fabric.hosts[flow.src].name.clone();
             let endpoint = &mut hosts[flow.src].endpoint;
             let connection = endpoint

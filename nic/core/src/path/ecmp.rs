@@ -4,6 +4,7 @@ use rand_core::RngCore;
 
 use super::{AckInfo, Balancer, Ev, LossInfo, PathConfig, SendInfo, draw};
 use crate::event::Publisher;
+use crate::rng::stream;
 
 /// One entropy value per connection, whatever happens to it.
 #[derive(Clone, Debug)]
@@ -12,9 +13,10 @@ pub struct Ecmp {
 }
 
 impl Ecmp {
-    /// Draws the connection's entropy value.
+    /// Draws the connection's entropy value, from the connection's own seed if it has one.
     pub fn new(config: &PathConfig, rng: &mut impl RngCore) -> Self {
-        Self { ev: draw(config.ev_count(), rng) }
+        let evs = config.ev_count();
+        Self { ev: config.seed.map_or_else(|| draw(evs, rng), |seed| draw(evs, &mut stream(seed, 0))) }
     }
 }
 

@@ -176,6 +176,9 @@ pub struct PathConfig {
     pub base_rtt_ps: u64,
     /// The network trims: a loss that was not trimmed is a failure (REPS appendix A).
     pub trimming: bool,
+    /// Where a connection's lasting choice comes from (`ecmp`'s path), so that it is the same on every engine; `None`
+    /// draws it from the generator at hand.
+    pub seed: Option<u64>,
     /// What only REPS uses.
     pub reps: RepsConfig,
 }
@@ -183,7 +186,7 @@ pub struct PathConfig {
 impl PathConfig {
     /// The paper's settings for `balancer` on a path: 65,535 entropy values, no trimming.
     pub const fn new(balancer: BalancerKind, base_rtt_ps: u64, bdp_packets: u32) -> Self {
-        Self { balancer, evs: 65_535, bdp_packets, base_rtt_ps, trimming: false, reps: RepsConfig::paper() }
+        Self { balancer, evs: 65_535, bdp_packets, base_rtt_ps, trimming: false, seed: None, reps: RepsConfig::paper() }
     }
 
     /// Size of the set of entropy values, brought into its range.
@@ -204,7 +207,7 @@ pub enum AnyBalancer {
 }
 
 impl AnyBalancer {
-    /// Makes the configured balancer; only `ecmp` draws from `rng`.
+    /// Makes the configured balancer; only `ecmp` draws from `rng`, and only without a seed of its own.
     pub fn new(config: &PathConfig, rng: &mut impl RngCore) -> Self {
         match config.balancer {
             BalancerKind::Ecmp => Self::Ecmp(Ecmp::new(config, rng)),

@@ -110,6 +110,12 @@ fn ecmp_keeps_the_ev_it_drew() {
     assert!((0..100).all(|_| ecmp.next_ev(3, &PACKET, &mut rng) == first));
     let others = (0..8).map(|stream| Ecmp::new(&config(BalancerKind::Ecmp), &mut rng::stream(3, stream)));
     assert!(others.map(|mut other| other.next_ev(0, &PACKET, &mut rng)).any(|ev| ev != first));
+    let seeded = |seed, stream| {
+        let config = PathConfig { seed: Some(seed), ..config(BalancerKind::Ecmp) };
+        Ecmp::new(&config, &mut rng::stream(3, stream)).next_ev(0, &PACKET, &mut rng::stream(0, 0))
+    };
+    assert_eq!(seeded(9, 0), seeded(9, 1), "a connection's own seed decides alone");
+    assert!((10..18).any(|seed| seeded(seed, 0) != seeded(9, 0)));
 }
 
 #[test]
@@ -486,7 +492,7 @@ proptest! {
         (base_rtt_ps, bdp_packets) in (prop_oneof![Just(BASE_RTT_PS), any::<u64>()], any::<u32>()),
     ) {
         for balancer in BalancerKind::ALL {
-            let config = PathConfig { balancer, evs, bdp_packets, base_rtt_ps, trimming, reps };
+            let config = PathConfig { balancer, evs, bdp_packets, base_rtt_ps, trimming, seed: None, reps };
             let mut rng = rng::stream(5, 5);
             let mut any = AnyBalancer::new(&config, &mut rng);
             let mut now_ps = 0u64;
