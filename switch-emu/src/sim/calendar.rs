@@ -57,7 +57,7 @@ impl Calendar {
         } else if cell <= self.now {
             self.insert_due(key, number);
         } else {
-            self.far.push(Reverse((key, number)));
+            self.insert_far(key, number);
         }
     }
 
@@ -89,13 +89,20 @@ impl Calendar {
         let entry = self.entry(key, number);
         let cell = &mut self.cells[(cell & self.mask) as usize];
         self.near += 1;
-        if cell.capacity() == 0 {
-            *cell = self.spare.pop().unwrap_or_default();
+        if cell.len() == cell.capacity() {
+            make_room(cell, &mut self.spare);
         }
         cell.push(entry);
     }
 
     #[cold]
+    #[inline(never)]
+    fn insert_far(&mut self, key: u64, number: u32) {
+        self.far.push(Reverse((key, number)));
+    }
+
+    #[cold]
+    #[inline(never)]
     fn insert_due(&mut self, key: u64, number: u32) {
         let entry = self.entry(key, number);
         let at = self.due[self.taken..].partition_point(|other| *other < entry);
@@ -119,9 +126,9 @@ impl Calendar {
             self.far.pop();
             self.insert_near(key >> self.shift, key, number);
         }
-        let cell = &mut self.cells[self.now as usize & (self.cells.len() - 1)];
+        let cell = std::mem::take(&mut self.cells[(self.now & self.mask) as usize]);
         self.near -= cell.len();
-        let mut emptied = std::mem::replace(&mut self.due, std::mem::take(cell));
+        let mut emptied = std::mem::replace(&mut self.due, cell);
         emptied.clear();
         self.spare.push(emptied);
         self.due.sort_unstable();
@@ -132,10 +139,22 @@ impl Calendar {
     /// Number of the first cell after the present one with anything in it; there is one.
     fn next_full(&self) -> u64 {
         let mut cell = self.now + 1;
-        while self.cells[cell as usize & (self.cells.len() - 1)].is_empty() {
+        while self.cells[(cell & self.mask) as usize].is_empty() {
             cell += 1;
         }
         cell
+    }
+}
+
+/// Gives a cell that is full more memory: that of one emptied before, if it has none yet.
+#[cold]
+#[inline(never)]
+fn make_room(cell: &mut Vec<u64>, spare: &mut Vec<Vec<u64>>) {
+    if cell.capacity() == 0 {
+        *cell = spare.pop().unwrap_or_default();
+    }
+    if cell.len() == cell.capacity() {
+        cell.reserve(64);
     }
 }
 
