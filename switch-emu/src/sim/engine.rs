@@ -111,6 +111,7 @@ impl<'a> Engine<'a> {
             sum ^= match slot.kind {
                 Kind::AtSwitch => self.switches.touch(slot.place),
                 Kind::AtHost => self.touch_connection(slot),
+                Kind::Transmit => self.touch_host(slot.place),
                 _ => 0,
             };
         }
@@ -121,10 +122,20 @@ impl<'a> Engine<'a> {
     fn touch_connection(&self, slot: &Slot) -> u64 {
         let Some(ends) = self.connections[slot.connection as usize].ends.as_deref() else { return 0 };
         if slot.control && !slot.trimmed {
-            self.arena.touch(slot) ^ ends.sender.in_flight_bytes() ^ ends.sender.window_bytes() ^ ends.sender.next_psn()
+            let (cumulative, more) = self.arena.touch(slot);
+            more ^ touch_sender(ends) ^ u64::from(ends.sender.is_outstanding(cumulative.wrapping_sub(1)))
         } else {
-            ends.receiver.cumulative() ^ ends.receiver.max_data()
+            let receiver = &ends.receiver;
+            receiver.max_data() ^ receiver.stats().packets ^ u64::from(receiver.has_received(slot.psn))
         }
+    }
+
+    #[inline]
+    fn touch_host(&self, host: u32) -> u64 {
+        let host = &self.hosts[host as usize];
+        let connection = host.ready.front().map(|connection| &self.connections[*connection as usize]);
+        let ends = connection.and_then(|connection| connection.ends.as_deref());
+        host.link.free_ps() ^ ends.map_or(0, touch_sender)
     }
 
     #[inline]
@@ -404,7 +415,8 @@ impl<'a> Engine<'a> {
 
     fn start(&mut self, flow: u32) {
         let setting = &self.spec.flows[flow as usize];
-        let config = (self.spec.flow_config)(setting.src, setting.dst);
+        let mut config = (self.spec.flow_config)(setting.src, setting.dst);
+        config.path.seed = setting.path_seed;
         let ends = Ends::new(&config, setting.bytes, &mut self.hosts[setting.src].rng);
         let entry = &mut self.connections[flow as usize];
         entry.header_bytes = config.header_bytes;
@@ -536,6 +548,13 @@ impl<'a> Engine<'a> {
             frames_in_flight,
         }
     }
+}
+
+/// Something of each part of a sender.
+#[inline]
+fn touch_sender(ends: &Ends) -> u64 {
+    let sender = &ends.sender;
+    sender.in_flight_bytes() ^ sender.window_bytes() ^ sender.next_psn() ^ sender.rtt().min_ps() ^ sender.stats().acks
 }
 
 fn dropped(port: &PortOutcome) -> u64 {

@@ -67,7 +67,7 @@ impl<'a> Simulation<'a> {
         let triggers = scenario.workload.triggers();
         let events = [scenario.link_events.as_slice(), &options.events].concat();
         let window_packets = window_packets(scenario, &flows);
-        let sim_flows: Vec<SimFlow> = flows.iter().map(|flow| sim_flow(scenario, flow)).collect();
+        let sim_flows: Vec<SimFlow> = flows.iter().map(|flow| sim_flow(scenario, flow, options.seed)).collect();
         let spec = SimSpec {
             network: &scenario.network,
             events: &events,
@@ -109,13 +109,14 @@ fn window_packets(scenario: &Scenario, flows: &[Flow]) -> u32 {
 /// Least number of packets that senders and receivers keep track of: what a selective acknowledgement spans.
 const LEAST_WINDOW_PACKETS: u32 = 256;
 
-fn sim_flow(scenario: &Scenario, flow: &Flow) -> SimFlow {
+fn sim_flow(scenario: &Scenario, flow: &Flow, seed: u64) -> SimFlow {
     let triggers =
         scenario.workload.triggers().map(|triggers| triggers.of_flow[flow.flow as usize]).unwrap_or_default();
     SimFlow {
         src: flow.src,
         dst: flow.dst,
         bytes: flow.bytes,
+        path_seed: Some(flow.path_seed(seed)),
         start: triggers.start.map_or(Start::At(flow.start_ps), Start::On),
         on_sent: triggers.on_sent,
         on_received: triggers.on_received,

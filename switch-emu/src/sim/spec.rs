@@ -69,6 +69,8 @@ pub struct SimFlow {
     pub dst: usize,
     /// Payload bytes; 0 goes as one empty packet.
     pub bytes: u64,
+    /// See [`PathConfig::seed`](spray_core::path::PathConfig::seed).
+    pub path_seed: Option<u64>,
     /// When it starts.
     pub start: Start,
     /// Trigger that fires when the sender has the last acknowledgement.

@@ -55,7 +55,7 @@ fn flow_config(balancer: BalancerKind) -> FlowConfig {
 }
 
 fn flow(src: usize, dst: usize, bytes: u64) -> SimFlow {
-    SimFlow { src, dst, bytes, start: Start::At(0), on_sent: None, on_received: None }
+    SimFlow { src, dst, bytes, path_seed: None, start: Start::At(0), on_sent: None, on_received: None }
 }
 
 /// Runs `flows` on `network` to their end.
