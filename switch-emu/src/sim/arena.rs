@@ -202,12 +202,12 @@ impl Arena {
         self.give_back(index);
     }
 
-    /// Something of what a control frame says, for the cache to fetch it.
+    /// Up to where a control frame acknowledges, and something else of it, for the cache to fetch it.
     #[inline]
-    pub(super) fn touch(&self, slot: &Slot) -> u64 {
+    pub(super) fn touch(&self, slot: &Slot) -> (u64, u64) {
         match &self.controls[slot.psn as usize] {
-            Control::Ack(ack) => ack.cumulative ^ ack.max_data,
-            _ => 0,
+            Control::Ack(ack) => (ack.cumulative, ack.max_data),
+            _ => (0, 0),
         }
     }
 

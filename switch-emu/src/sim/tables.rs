@@ -235,7 +235,8 @@ impl Switches {
     #[inline]
     pub(super) fn touch(&self, port: u32) -> u64 {
         let port = &self.ports[port as usize];
-        port.queues.total.busy_until_ps() ^ port.config.latency_ps ^ port.config.states[0].ps_per_unit
+        let [healthy, next, ..] = &port.config.states;
+        port.queues.total.busy_until_ps() ^ port.config.latency_ps ^ healthy.ps_per_unit ^ next.at_ps
     }
 
     /// Takes a frame of `len` bytes out of a host: what the host's link does to it, its queue and its rate apart.

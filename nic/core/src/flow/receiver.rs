@@ -216,6 +216,12 @@ impl Receiver {
         self.cumulative
     }
 
+    /// Whether a packet has arrived, as far as the window reaches.
+    #[inline]
+    pub fn has_received(&self, psn: u64) -> bool {
+        psn < self.cumulative || (psn - self.cumulative < self.window_packets && self.received.contains(psn))
+    }
+
     /// Payload bytes that the sender may send over the connection's life, as far as it was told or will be next.
     #[inline]
     pub fn max_data(&self) -> u64 {
