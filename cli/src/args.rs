@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use spray_core::path::BalancerKind;
 
+pub use crate::sim::args::{Seeds, Sim};
+
 /// A userspace NIC dataplane that sprays packets over many paths, and the emulated fabric to try it in.
 #[derive(Debug, Parser)]
 #[command(name = "spray", version, max_term_width = 100)]
@@ -20,6 +22,10 @@ pub enum Command {
     Demo(Demo),
     /// Runs a scenario file
     Run(Run),
+    /// Simulates a topology and a matrix with the settings of the published simulations
+    Sim(Box<Sim>),
+    /// Runs a scenario file on both engines and prints the differences side by side
+    Compare(Compare),
     /// Sends a file from an AF_XDP interface to a `spray recv`
     Send(Send),
     /// Receives files on an AF_XDP interface
@@ -57,6 +63,21 @@ pub struct Run {
     #[arg(long = "balancer", value_name = "NAME")]
     pub balancers: Vec<BalancerKind>,
     #[command(flatten)]
+    pub seeds: Seeds,
+    /// Where to write the results, otherwise ./results/ and the time
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Compare {
+    /// The scenario: see docs/scenario.md and tests/scenarios/
+    #[arg(value_name = "SCENARIO.toml")]
+    pub scenario: PathBuf,
+    /// A balancer to run, instead of the scenario's; may be repeated
+    #[arg(long = "balancer", value_name = "NAME")]
+    pub balancers: Vec<BalancerKind>,
+    #[command(flatten)]
     pub common: Common,
 }
 
@@ -75,6 +96,8 @@ pub struct Common {
 pub enum Engine {
     /// Network namespaces and the XDP switch: real packets
     Xdp,
+    /// The simulator: the same endpoints and switches under virtual time
+    Sim,
 }
 
 #[derive(Debug, Args)]
@@ -159,6 +182,21 @@ pub struct Doctor {
 pub enum Bench {
     /// One REPS connection over veth through the switch, against bare AF_XDP frames and kernel UDP
     Veth(BenchVeth),
+    /// The simulator on one thread: packet-hops a second and memory, for fabrics of growing size
+    Sim(BenchSim),
+}
+
+#[derive(Debug, Args)]
+pub struct BenchSim {
+    /// Largest fabric: 128, 1024 or 8192 hosts
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(128..=8192))]
+    pub hosts: u32,
+    /// What chooses paths
+    #[arg(long, value_name = "NAME", default_value_t = BalancerKind::Reps)]
+    pub balancer: BalancerKind,
+    /// Times that each is measured
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=101))]
+    pub repeat: u32,
 }
 
 #[derive(Debug, Args)]

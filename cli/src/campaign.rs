@@ -40,13 +40,23 @@ impl Campaign {
     /// 2 when the machine or the scenario does not allow it, 1 when a run failed or did not deliver what was sent, 130 after
     /// Ctrl-C. The testbed is removed in every case.
     pub fn run(&self, common: &args::Common) -> Outcome {
-        let runs = self.runs(common.seed);
+        let out = location(common.out.as_deref(), &self.name);
+        let done = self.results(common.seed, &out)?;
+        conclude(&out, &done)
+    }
+
+    /// Runs everything, and writes each result as soon as it is there, in a folder of its own under `out`.
+    ///
+    /// # Errors
+    /// As [`Campaign::run`], but for what was not delivered.
+    pub fn results(&self, seed: Option<u64>, out: &Path) -> Outcome<Vec<RunResult>> {
+        let runs = self.runs(seed);
         let Some(first) = runs.first() else { return Err(Failure::refused("there is nothing to run")) };
         let stop = Stop::on_signals()?;
         let mut progress = Progress::new();
         progress.phase("setting up namespaces, links and programs");
         let mut testbed = Testbed::new(first.scenario).map_err(ended)?;
-        let out = folder(common.out.as_deref(), &self.name)?;
+        make(out)?;
         let mut done = Vec::with_capacity(runs.len());
         for run in &runs {
             progress.phase(&run.label);
@@ -56,7 +66,7 @@ impl Campaign {
         }
         drop(testbed);
         progress.clear();
-        conclude(&out, &done)
+        Ok(done)
     }
 
     fn runs(&self, seed: Option<u64>) -> Vec<Run<'_>> {
@@ -119,11 +129,23 @@ fn ended(error: RunError) -> Failure {
     }
 }
 
-fn conclude(out: &Path, done: &[RunResult]) -> Outcome {
+/// Writes the overview, prints the table, and says where everything is.
+///
+/// # Errors
+/// As [`verdict`]; 1 when the overview cannot be written.
+pub fn conclude(out: &Path, done: &[RunResult]) -> Outcome {
     results::write_overview(out, done).map_err(Failure::failed)?;
     println!("{}", results::table(done));
     println!("results   {}", out.display());
     println!("overview  {}", out.join("report.html").display());
+    verdict(done)
+}
+
+/// Whether everything arrived.
+///
+/// # Errors
+/// 1 when something did not.
+pub fn verdict(done: &[RunResult]) -> Outcome {
     match done.iter().filter(|run| !run.summary().is_complete()).count() {
         0 => Ok(()),
         bad => Err(Failure::failed(format!("in {bad} of {} runs not everything arrived as it was sent", done.len()))),
@@ -131,11 +153,23 @@ fn conclude(out: &Path, done: &[RunResult]) -> Outcome {
 }
 
 /// Makes the results folder, before anything runs that would be lost without it.
-fn folder(asked: Option<&Path>, name: &str) -> Outcome<PathBuf> {
-    let path = asked.map_or_else(|| Path::new("results").join(format!("{name}-{}", stamp())), Path::to_path_buf);
-    fs::create_dir_all(&path)
-        .map_err(|error| Failure::refused(format!("cannot make the results folder {}: {error}", path.display())))?;
+///
+/// # Errors
+/// 2 when it cannot be made.
+pub fn folder(asked: Option<&Path>, name: &str) -> Outcome<PathBuf> {
+    let path = location(asked, name);
+    make(&path)?;
     Ok(path)
+}
+
+/// Where results go: where the user wants them, otherwise a folder with the time in its name.
+fn location(asked: Option<&Path>, name: &str) -> PathBuf {
+    asked.map_or_else(|| Path::new("results").join(format!("{name}-{}", stamp())), Path::to_path_buf)
+}
+
+fn make(folder: &Path) -> Outcome {
+    fs::create_dir_all(folder)
+        .map_err(|error| Failure::refused(format!("cannot make the results folder {}: {error}", folder.display())))
 }
 
 /// The time as `20261120-081036`, UTC.

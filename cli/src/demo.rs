@@ -7,6 +7,7 @@ use switch_emu::scenario::Scenario;
 use crate::args;
 use crate::campaign::Campaign;
 use crate::failure::{Failure, Outcome};
+use crate::sim::SimCampaign;
 
 /// The demo's conditions, on one and the same fabric.
 const SCENARIOS: [(&str, &str); 3] = [
@@ -44,14 +45,23 @@ pub fn campaign() -> Outcome<Campaign> {
     Ok(Campaign { name: "demo".into(), scenarios, balancers: Vec::new() })
 }
 
-/// One scenario file with its own balancers, or those asked for.
+/// One scenario file with its own balancers, or those asked for, on either engine.
 ///
 /// # Errors
-/// As [`Campaign::run`]; 2 for mistakes in the file, which name line, column and what is allowed there.
+/// As [`Campaign::run`] and [`SimCampaign::run`]; 2 for mistakes in the file, which name line, column and what is allowed there.
 pub fn run(arguments: &args::Run) -> Outcome {
-    let args::Engine::Xdp = arguments.engine;
     let scenario = Scenario::load(&arguments.scenario).map_err(Failure::refused)?;
-    let campaign =
-        Campaign { name: scenario.name.clone(), scenarios: vec![scenario], balancers: arguments.balancers.clone() };
-    campaign.run(&arguments.common)
+    match arguments.engine {
+        args::Engine::Sim => {
+            SimCampaign::new(scenario, &arguments.balancers, &arguments.seeds).run(arguments.out.as_deref())
+        }
+        args::Engine::Xdp if arguments.seeds.seeds.is_some() || arguments.seeds.threads.is_some() => {
+            Err(Failure::refused("`--seeds` and `--threads` go with `--engine sim`; allowed here: `--seed`"))
+        }
+        args::Engine::Xdp => {
+            let common = args::Common { out: arguments.out.clone(), seed: arguments.seeds.seed };
+            let name = scenario.name.clone();
+            Campaign { name, scenarios: vec![scenario], balancers: arguments.balancers.clone() }.run(&common)
+        }
+    }
 }

@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod failure;
 mod progress;
+mod sim;
 mod stop;
 mod transfer;
 
@@ -21,8 +22,11 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Demo(arguments) => demo::demo(&arguments),
         Command::Run(arguments) => demo::run(&arguments),
+        Command::Sim(arguments) => sim::sim(&arguments),
+        Command::Compare(arguments) => sim::compare(&arguments),
         Command::Clean => clean(),
         Command::Bench(args::Bench::Veth(arguments)) => bench::veth(&arguments),
+        Command::Bench(args::Bench::Sim(arguments)) => sim::bench(&arguments),
         Command::Send(arguments) => transfer::send(&arguments),
         Command::Recv(arguments) => transfer::recv(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),

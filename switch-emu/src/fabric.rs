@@ -47,7 +47,7 @@ pub struct Switch {
 }
 
 /// Where a port's cable ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Node {
     /// At the host with this number.
     Host(usize),
@@ -111,11 +111,14 @@ pub struct LinkState {
     pub loss_ppm: u32,
     /// Periodic outages.
     pub flap: Option<Flap>,
+    /// Losses counted in frames; only the simulator plays them.
+    pub drop_every: Option<DropEvery>,
 }
 
 impl LinkState {
     /// A healthy link.
-    pub const UP: Self = Self { up: true, silent_drop: false, rate_ppm: 1_000_000, loss_ppm: 0, flap: None };
+    pub const UP: Self =
+        Self { up: true, silent_drop: false, rate_ppm: 1_000_000, loss_ppm: 0, flap: None, drop_every: None };
 }
 
 impl Default for LinkState {
@@ -131,6 +134,15 @@ pub struct Flap {
     pub period_ps: u64,
     /// Part of the cycle during which every frame vanishes.
     pub down_ps: u64,
+}
+
+/// Periodic loss: of every `pass + lose` frames, counted from the change, the last `lose` vanish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DropEvery {
+    /// Frames that get through.
+    pub pass: u32,
+    /// Frames after them that vanish.
+    pub lose: u32,
 }
 
 /// The routes that hold from a moment on.

@@ -3,10 +3,12 @@
 /// Baselines for `spray bench veth`.
 pub mod bench;
 pub mod fabric;
+pub mod fidelity;
 pub mod program;
 pub mod report;
 pub mod results;
 pub mod scenario;
+pub mod sim;
 pub mod testbed;
 pub mod topology;
 pub mod workload;

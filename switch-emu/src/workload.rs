@@ -2,6 +2,7 @@
 
 mod matrix;
 mod read;
+mod triggers;
 
 use std::path::PathBuf;
 
@@ -11,7 +12,8 @@ use spray_core::rng::stream;
 
 use crate::topology::Network;
 
-pub use matrix::{MatrixError, parse_matrix};
+pub use matrix::{Matrix, MatrixError, parse_matrix};
+pub use triggers::{FlowTriggers, Triggers};
 
 /// One flow: a message from one host to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +68,8 @@ pub enum Pattern {
     },
     /// As listed.
     Flows(Vec<Flow>),
+    /// As a `.cm` file has them.
+    Matrix(Matrix),
 }
 
 /// What all flows of a pattern have in common.
@@ -107,7 +111,23 @@ impl Workload {
                 let far = farthest(network, *receiver);
                 number(far.into_iter().take(*senders).map(|sender| (sender, *receiver)), *each)
             }
-            Pattern::Flows(flows) => flows.clone(),
+            Pattern::Flows(flows) | Pattern::Matrix(Matrix { flows, .. }) => flows.clone(),
+        }
+    }
+
+    /// What starts flows at the end of others; `None` where nothing does.
+    pub fn triggers(&self) -> Option<&Triggers> {
+        match &self.pattern {
+            Pattern::Matrix(matrix) => matrix.triggers.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// What was read and is not heeded, for people.
+    pub fn warnings(&self) -> &[String] {
+        match &self.pattern {
+            Pattern::Matrix(matrix) => &matrix.warnings,
+            _ => &[],
         }
     }
 
@@ -152,7 +172,9 @@ impl Pattern {
         match self {
             Self::CrossLeafPermutation(each) | Self::Permutation(each) | Self::Tornado(each) => each.bytes = bytes,
             Self::Incast { each, .. } => each.bytes = bytes,
-            Self::Flows(flows) => flows.iter_mut().for_each(|flow| flow.bytes = bytes),
+            Self::Flows(flows) | Self::Matrix(Matrix { flows, .. }) => {
+                flows.iter_mut().for_each(|flow| flow.bytes = bytes)
+            }
         }
     }
 }
@@ -201,11 +223,11 @@ const SWAPS: usize = 32;
 
 /// All hosts but `receiver`, those on the longest paths first and among equals from the opposite side on.
 fn farthest(network: &Network, receiver: usize) -> Vec<usize> {
-    let groups = crate::topology::groups(network, |_| true);
+    let routes = crate::topology::Routes::new(network, |_| true);
     let hosts = network.hosts.len();
     let turned = |host: usize| (2 * hosts + host - receiver - hosts / 2) % hosts;
     let mut others: Vec<_> = (0..hosts).filter(|host| *host != receiver).collect();
-    let length = |host: usize| crate::topology::hops(network, &groups, host, receiver).len();
+    let length = |host: usize| crate::topology::hops(network, &routes, host, receiver).len();
     others.sort_by_cached_key(|host| (std::cmp::Reverse(length(*host)), turned(*host)));
     others
 }

@@ -20,6 +20,7 @@ const USAGE: &str = "cargo xtask COMMAND
   build-ebpf          only build the XDP programs
   build               set-up, XDP programs and a release `spray`
   bench [ARGUMENTS]   the microbenchmarks, then `spray bench veth` (as root)
+  fidelity            the simulator against every row of the reference, into docs/fidelity.md
   doc                 the documentation of all crates";
 
 fn main() -> ExitCode {
@@ -47,6 +48,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "build-ebpf" => ebpf::build(),
         "build" => demo::build().map(|program| println!("{}", program.display())),
         "bench" => demo::bench(rest),
+        "fidelity" => fidelity(),
         "doc" => test::doc(),
         "help" | "-h" | "--help" => {
             println!("{USAGE}");
@@ -54,4 +56,14 @@ fn dispatch(arguments: &[String]) -> Outcome {
         }
         other => Err(Failure::unable(format!("there is no task `{other}`\n\n{USAGE}"))),
     }
+}
+
+/// Compares the simulator with the published one and writes what comes out. Takes a minute or two.
+fn fidelity() -> Outcome {
+    let file = sh::root().join("docs/fidelity.md");
+    let mut command = sh::cargo();
+    command.args(["run", "--release", "--package", "switch-emu", "--example", "fidelity", "--"]).arg(&file);
+    sh::run(&mut command)?;
+    println!("{}", file.display());
+    Ok(())
 }

@@ -97,7 +97,7 @@ impl<D: Device> Endpoint<D> {
 
     fn what_next(&self, can_send: bool) -> (u64, Next) {
         let waits = can_send && !self.machine.ready.is_empty();
-        let transmit_ps = if waits { self.link.free_ps.max(self.machine.clock_ps) } else { NEVER };
+        let transmit_ps = if waits { self.link.free_ps().max(self.machine.clock_ps) } else { NEVER };
         let arrival = (self.held.next_due_ps().unwrap_or(NEVER), Next::Arrival);
         arrival.min((self.machine.next_timer_ps(), Next::Timer)).min((transmit_ps, Next::Transmit))
     }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use spray_core::link::HostLink;
 use spray_wire::{self as wire, Body, Common, Envelope};
 
 use super::{KindCounts, Mode, deadlines::NEVER};
@@ -18,9 +19,8 @@ const MAX_WAITING: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Link<D> {
     pub(crate) device: D,
-    mode: Mode,
-    /// End of the frame in progress on the emulated link.
-    pub(crate) free_ps: u64,
+    /// The link itself, where it is emulated.
+    emulated: Option<HostLink>,
     pub(crate) sent: KindCounts,
     /// Frames that the device handed over.
     pub(crate) received: u64,
@@ -42,8 +42,10 @@ impl<D: Device> Link<D> {
     pub(crate) fn new(device: D, mode: Mode, coalesce_ps: u64) -> Self {
         Self {
             device,
-            mode,
-            free_ps: 0,
+            emulated: match mode {
+                Mode::Real => None,
+                Mode::Emulated { link_bps, link_latency_ps } => Some(HostLink::new(link_bps, link_latency_ps)),
+            },
             sent: KindCounts::default(),
             received: 0,
             control_dropped: 0,
@@ -154,16 +156,14 @@ impl<D: Device> Link<D> {
         self.spare.is_some()
     }
 
+    /// When the emulated link has sent everything that was put on it.
+    pub(crate) fn free_ps(&self) -> u64 {
+        self.emulated.map_or(0, |link| link.free_ps())
+    }
+
     /// Puts a frame on the host's link behind the one in progress; returns when its last bit is at the other end, 0 if not emulated.
     //= docs/specs/endpoint.md#END-14
     fn leave(&mut self, now_ps: u64, bytes: u64) -> u64 {
-        let Mode::Emulated { link_bps, link_latency_ps } = self.mode else { return 0 };
-        self.free_ps = self.free_ps.max(now_ps) + serialisation_ps(bytes, link_bps);
-        self.free_ps + link_latency_ps
+        self.emulated.as_mut().map_or(0, |link| link.send(now_ps, bytes))
     }
-}
-
-/// Picoseconds that a frame takes on a link, rounded up so that the link never carries more than its rate.
-pub(crate) fn serialisation_ps(bytes: u64, link_bps: u64) -> u64 {
-    (bytes * 8 * 1_000_000_000_000).div_ceil(link_bps)
 }

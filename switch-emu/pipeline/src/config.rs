@@ -66,6 +66,16 @@ pub struct Group {
     pub count: u32,
 }
 
+impl Group {
+    /// Index of the member that frames with the five-tuple digest `flow` use at a switch with `salt` (SW-5). There
+    /// must be one.
+    #[inline(always)]
+    pub const fn choose(&self, flow: u64, salt: u64) -> u32 {
+        let bits = (crate::hash::mix(flow ^ salt) >> 32) as u32;
+        self.first.wrapping_add(crate::hash::pick(bits, self.count))
+    }
+}
+
 /// A switch's own constants.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,7 +114,7 @@ pub struct PortState {
     pub flap_down_ps: u64,
     /// [`FLAG_UP`], [`FLAG_SILENT`].
     pub flags: u32,
-    /// Padding.
+    /// 0; a value that the compiler and the kernel's verifier do not know.
     pub zero: u32,
 }
 
@@ -198,6 +208,11 @@ impl PortConfig {
             }
             None => false,
         }
+    }
+
+    /// Replaces the first state, for callers that apply changes when their time comes.
+    pub fn set(&mut self, rate_bps: u64, condition: &Condition) {
+        self.states[0] = self.state(rate_bps, condition);
     }
 
     fn state(&self, line_bps: u64, condition: &Condition) -> PortState {

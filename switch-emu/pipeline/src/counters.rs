@@ -61,7 +61,7 @@ pub const CHASSIS_WORDS: usize = 7;
 impl<W: Word> PortCounters<W> {
     /// Counts a loss on the link itself.
     #[inline(always)]
-    pub(crate) fn link_drop(&self, counter: &W, t_ps: u64) {
+    pub fn link_drop(&self, counter: &W, t_ps: u64) {
         counter.add(1);
         if self.last_link_drop_ps.load() < t_ps {
             self.last_link_drop_ps.store(t_ps);

@@ -74,6 +74,8 @@ pub struct Frame {
     pub trimmable: bool,
     /// Cut by a switch of this chassis.
     pub trimmed: bool,
+    /// Length that it has when cut.
+    pub trimmed_len: u16,
 }
 
 /// Outcome of looking at a frame.
@@ -144,7 +146,7 @@ fn parse_v4(head: &mut [u8; MIN_V4], len: u32, now_ps: impl FnOnce() -> u64) -> 
         class: head[v4::TOS],
         ttl: head[v4::TTL],
         destination: [0, u64::from_ne_bytes([0, 0, 0xff, 0xff, address[0], address[1], address[2], address[3]])],
-        addresses: u64_le(head, v4::SRC).wrapping_mul(K[0]),
+        addresses: addresses_v4(u64_le(head, v4::SRC)),
     };
     finish(head, false, len, &ip, now_ps)
 }
@@ -169,6 +171,18 @@ fn parse_v6(head: &mut [u8; MIN_V6], len: u32, now_ps: impl FnOnce() -> u64) -> 
 /// Odd multipliers that keep the addresses and ports of a five-tuple apart (fractions of square roots).
 const K: [u64; 5] =
     [0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b, 0xa54f_f53a_5f1d_36f1, 0x510e_527f_ade6_82d1];
+
+/// Digest of a five-tuple, from that of its addresses and from both ports, the source's in the high half (SW-4).
+#[inline(always)]
+pub const fn digest(addresses: u64, ports: u32) -> u64 {
+    crate::hash::mix(addresses ^ (ports as u64).wrapping_mul(K[4]))
+}
+
+/// Digest of the IPv4 addresses of a frame, read as one little-endian number from where the source's begins.
+#[inline(always)]
+pub const fn addresses_v4(both: u64) -> u64 {
+    both.wrapping_mul(K[0])
+}
 
 /// What the IP header says.
 struct Ip {
@@ -198,11 +212,11 @@ fn finish<const N: usize>(head: &[u8; N], v6: bool, len: u32, ip: &Ip, now_ps: i
     }
     let stamp_ps = u64_at(head, view::virtual_time_offset(v6));
     let time_ps = if stamp_ps == 0 { now_ps() } else { stamp_ps };
-    let ports = u64::from(u32_at(head, view::udp_src_port_offset(v6)));
+    let ports = u32_at(head, view::udp_src_port_offset(v6));
     let dscp = ip.class >> 2;
     Parsed::Ours(Frame {
         destination: ip.destination,
-        flow: crate::hash::mix(ip.addresses ^ ports.wrapping_mul(K[4])),
+        flow: digest(ip.addresses, ports),
         stamp_ps,
         time_ps,
         switch: 0,
@@ -215,6 +229,7 @@ fn finish<const N: usize>(head: &[u8; N], v6: bool, len: u32, ip: &Ip, now_ps: i
         control: dscp == DSCP_CONTROL || dscp == DSCP_TRIMMED,
         trimmable: data && udp_length > least,
         trimmed: false,
+        trimmed_len: view::trimmed_len(v6) as u16,
     })
 }
 
@@ -309,7 +324,7 @@ pub(crate) fn mark(frame: &mut Frame) -> bool {
 /// Makes a frame a trimmed header.
 #[inline(always)]
 pub(crate) fn trim(frame: &mut Frame) {
-    frame.len = view::trimmed_len(frame.v6) as u32;
+    frame.len = u32::from(frame.trimmed_len);
     frame.control = true;
     frame.trimmable = false;
     frame.trimmed = true;

@@ -11,9 +11,11 @@ extern crate std;
 
 pub mod config;
 pub mod counters;
+#[cfg(not(target_arch = "bpf"))]
+pub mod fifo;
 pub mod frame;
 pub mod hash;
-mod port;
+pub mod port;
 pub mod queue;
 pub mod word;
 
@@ -196,8 +198,7 @@ fn route<T: Tables>(tables: &T, globals: &Globals, frame: &Frame, host: u32) -> 
     if group.count == 0 {
         return None;
     }
-    let bits = (hash::mix(frame.flow ^ salt) >> 32) as u32;
-    tables.member(group.first.wrapping_add(hash::pick(bits, group.count)))
+    tables.member(group.choose(frame.flow, salt))
 }
 
 #[cfg(test)]

@@ -5,8 +5,10 @@ use crate::config::{FLAG_SILENT, FLAG_UP, PortConfig};
 use crate::counters::PortCounters;
 use crate::frame::{self, Frame};
 use crate::hash;
-use crate::queue::{Drain, PortQueues, Position};
+use crate::queue::{Backlog, Drain, Queues};
 use crate::word::Word;
+
+type Position<Q> = <<Q as Queues>::Class as Backlog>::Position;
 
 /// The link's condition at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,11 +67,11 @@ impl PortConfig {
 
     /// Takes a frame through the port: on success its time is that of its arrival at the far end.
     #[inline(always)]
-    pub(crate) fn cross<W: Word, C: Word>(
+    pub fn cross<Q: Queues, C: Word>(
         &self,
         frame: &mut Frame,
         random: u64,
-        queues: &PortQueues<W>,
+        queues: &Q,
         counters: &PortCounters<C>,
     ) -> Result<(), Cause> {
         if frame.ttl <= 1 {
@@ -91,23 +93,37 @@ impl PortConfig {
         Ok(())
     }
 
+    /// Takes a frame of `len` bytes over the link alone, which whoever sends has queued by other rules: a host's own.
+    #[inline(always)]
+    pub fn carry<C: Word>(&self, t_ps: u64, len: u32, random: u64, counters: &PortCounters<C>) -> Result<(), Cause> {
+        let link = self.condition(t_ps);
+        link.check(t_ps, counters)?;
+        if ((random >> 32) as u32) < link.loss {
+            counters.link_drop(&counters.drops_random, t_ps);
+            return Err(Cause::Random);
+        }
+        counters.frames.add(1);
+        counters.bytes.add(u64::from(len));
+        Ok(())
+    }
+
     /// Finds the frame's place, marks, trims or refuses it; returns the time until it has left.
     #[inline(always)]
-    fn enqueue<W: Word, C: Word>(
+    fn enqueue<Q: Queues, C: Word>(
         &self,
         frame: &mut Frame,
         random: u32,
         drain: &Drain,
-        queues: &PortQueues<W>,
+        queues: &Q,
         counters: &PortCounters<C>,
     ) -> Result<u64, Cause> {
-        let control = queues.control.locate(frame.time_ps, drain);
-        let total = queues.total.locate(frame.time_ps, drain);
-        if total.is_stale() {
+        let control = queues.control().locate(frame.time_ps, drain);
+        let total = queues.total().locate(frame.time_ps, drain);
+        if queues.total().is_stale(&total) {
             counters.stale.add(1);
         }
         if !frame.control {
-            let waiting = total.bytes().saturating_sub(control.bytes());
+            let waiting = queues.total().bytes(&total, drain).saturating_sub(queues.control().bytes(&control, drain));
             if waiting + u64::from(frame.len) > u64::from(self.limit) {
                 self.trim(frame, counters)?;
             } else if self.marks(waiting, random) && frame::mark(frame) {
@@ -115,31 +131,31 @@ impl PortConfig {
             }
         }
         if !frame.control {
-            queues.total.push(&total, frame.len);
-            return Ok(drain.delay_ps(total.backlog, frame.len));
+            queues.total().push(&total, frame.len, drain);
+            return Ok(queues.total().delay_ps(&total, frame.len, drain));
         }
         self.control(frame, drain, queues, &control, &total, counters)
     }
 
     /// Queues a frame of the control class, a freshly trimmed one included.
     #[inline(always)]
-    fn control<W: Word, C: Word>(
+    fn control<Q: Queues, C: Word>(
         &self,
         frame: &Frame,
         drain: &Drain,
-        queues: &PortQueues<W>,
-        control: &Position,
-        total: &Position,
+        queues: &Q,
+        control: &Position<Q>,
+        total: &Position<Q>,
         counters: &PortCounters<C>,
     ) -> Result<u64, Cause> {
-        if control.bytes() + u64::from(frame.len) > u64::from(self.control_limit) {
+        if queues.control().bytes(control, drain) + u64::from(frame.len) > u64::from(self.control_limit) {
             counters.drops_queue.add(1);
             return Err(Cause::Queue);
         }
-        queues.control.push(control, frame.len);
-        queues.total.push(total, frame.len);
+        queues.control().push(control, frame.len, drain);
+        queues.total().push(total, frame.len, drain);
         counters.control_frames.add(1);
-        Ok(drain.delay_ps(control.backlog, frame.len))
+        Ok(queues.control().delay_ps(control, frame.len, drain))
     }
 
     #[inline(always)]
@@ -187,7 +203,13 @@ impl Condition {
 
 /// Random bits for a frame at a port (SW-8).
 #[inline(always)]
-pub(crate) fn random(frame: &Frame, port: u32, seed: u64) -> u64 {
-    let frame_and_port = u64::from(frame.crc) | u64::from(port) << 32;
-    hash::mix(frame_and_port.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ frame.time_ps ^ seed)
+pub fn random(frame: &Frame, port: u32, seed: u64) -> u64 {
+    share(frame.crc, frame.time_ps, port, seed)
+}
+
+/// As [`random`], of a frame that is not at hand as one.
+#[inline(always)]
+pub fn share(crc: u32, time_ps: u64, port: u32, seed: u64) -> u64 {
+    let frame_and_port = u64::from(crc) | u64::from(port) << 32;
+    hash::mix(frame_and_port.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ time_ps ^ seed)
 }

@@ -45,6 +45,75 @@ pub struct PortQueues<W> {
     pub control: Queue<W>,
 }
 
+/// A queue of one class, as a port uses it: what is ahead of a frame, and how long that takes.
+pub trait Backlog {
+    /// Where a frame stands.
+    type Position: Copy;
+    /// What is ahead of a frame that arrives at `t_ps`.
+    fn locate(&self, t_ps: u64, drain: &Drain) -> Self::Position;
+    /// Adds an accepted frame of `bytes` at its position.
+    fn push(&self, position: &Self::Position, bytes: u32, drain: &Drain);
+    /// Whole bytes ahead of the position.
+    fn bytes(&self, position: &Self::Position, drain: &Drain) -> u64;
+    /// Picoseconds from the frame's arrival until `bytes` of it, behind what is ahead, have left.
+    fn delay_ps(&self, position: &Self::Position, bytes: u32, drain: &Drain) -> u64;
+    /// Whether the position is only a guess, since the frame came too late (VQ-8).
+    fn is_stale(&self, position: &Self::Position) -> bool;
+}
+
+/// The two queues of a port (VQ-10).
+pub trait Queues {
+    /// What either is.
+    type Class: Backlog;
+    /// Both classes: what a data frame waits for.
+    fn total(&self) -> &Self::Class;
+    /// The control class alone: what a control frame waits for.
+    fn control(&self) -> &Self::Class;
+}
+
+impl<W: Word> Queues for PortQueues<W> {
+    type Class = Queue<W>;
+
+    #[inline(always)]
+    fn total(&self) -> &Queue<W> {
+        &self.total
+    }
+
+    #[inline(always)]
+    fn control(&self) -> &Queue<W> {
+        &self.control
+    }
+}
+
+impl<W: Word> Backlog for Queue<W> {
+    type Position = Position;
+
+    #[inline(always)]
+    fn locate(&self, t_ps: u64, drain: &Drain) -> Position {
+        Queue::locate(self, t_ps, drain)
+    }
+
+    #[inline(always)]
+    fn push(&self, position: &Position, bytes: u32, _drain: &Drain) {
+        Queue::push(self, position, bytes);
+    }
+
+    #[inline(always)]
+    fn bytes(&self, position: &Position, _drain: &Drain) -> u64 {
+        position.bytes()
+    }
+
+    #[inline(always)]
+    fn delay_ps(&self, position: &Position, bytes: u32, drain: &Drain) -> u64 {
+        drain.delay_ps(position.backlog, bytes)
+    }
+
+    #[inline(always)]
+    fn is_stale(&self, position: &Position) -> bool {
+        position.is_stale()
+    }
+}
+
 /// How fast a queue drains around the time of a frame.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -35,8 +35,9 @@ const MEASURES: [(&str, &str, Measure); 4] = [
 
 fn lead(summaries: &[Summary], conditions: &[String], balancers: &[String]) -> String {
     let verified = summaries.iter().filter(|s| s.is_complete()).count();
+    let what = if summaries.iter().all(|s| s.sim.is_some()) { "All flows completed" } else { "Payload verified" };
     format!(
-        "{} runs: {} under {}. Payload verified in {verified} of {}. Times are the scenario's own, not the machine's.",
+        "{} runs: {} under {}. {what} in {verified} of {}. Times are the scenario's own, not the machine's.",
         summaries.len(),
         balancers.join(", "),
         conditions.join(", "),

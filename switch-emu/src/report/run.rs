@@ -31,7 +31,9 @@ fn subtitle(s: &Summary) -> String {
 }
 
 fn notes(s: &Summary) -> String {
-    let verdict = if s.is_complete() {
+    let verdict = if s.is_complete() && s.sim.is_some() {
+        "<p class=\"good\">Every flow completed.</p>\n"
+    } else if s.is_complete() {
         "<p class=\"good\">Every flow completed and its payload's SHA-256 is that of what was sent.</p>\n"
     } else {
         "<p class=\"bad\">Not every flow completed with the payload that was sent.</p>\n"

@@ -53,7 +53,7 @@ fn slug(text: &str) -> String {
     plain.split_whitespace().collect::<Vec<_>>().join("-")
 }
 
-fn write(dir: &Path, name: &str, text: &str) -> Result<(), WriteError> {
+pub(super) fn write(dir: &Path, name: &str, text: &str) -> Result<(), WriteError> {
     let path = dir.join(name);
     let done = fs::create_dir_all(dir).and_then(|()| fs::write(&path, text));
     done.map_err(|source| WriteError { path, source })

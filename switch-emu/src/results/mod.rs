@@ -4,7 +4,9 @@
 
 mod csv;
 mod files;
+mod spread;
 mod summary;
+mod sweep;
 mod table;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -12,8 +14,10 @@ pub(crate) mod tests;
 use serde::{Deserialize, Serialize};
 
 pub use self::files::{WriteError, write_overview, write_run};
+pub use self::spread::Spread;
 pub use self::summary::Summary;
 pub(crate) use self::summary::gbps;
+pub use self::sweep::{compare_table, sweep_table, write_sweep};
 pub(crate) use self::table::{HEADER, lateness_note, loss_note, row};
 pub use self::table::{align, table};
 
@@ -54,11 +58,24 @@ pub struct RunResult {
     pub late_packets: u64,
     /// 99th percentile, over all received frames, of how far behind their virtual time they were; 0 for punctual ones.
     pub lateness_p99_us: f64,
-    /// Whether the SHA-256 of every delivered message equalled that of what was sent.
+    /// Whether the SHA-256 of every delivered message equalled that of what was sent; false where none was sent.
     pub payload_verified: bool,
+    /// What only the simulator tells.
+    pub sim: Option<SimFigures>,
     /// From the first failure to the last drop that it caused; `None` where the scenario fails nothing or nothing was
     /// dropped.
     pub recovery_us: Option<f64>,
+}
+
+/// What the simulator tells of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SimFigures {
+    /// Frames put on links, one for each frame and link.
+    pub packet_hops: u64,
+    /// The same over the real time of the run.
+    pub packet_hops_per_s: f64,
+    /// Most memory that the process has held so far, in MB (10^6 bytes): all of it, also what runs beside held.
+    pub peak_rss_mb: f64,
 }
 
 /// One flow: a message from one host to another.

@@ -60,6 +60,7 @@ pub(crate) fn row(s: &Summary) -> Vec<String> {
 fn payload(s: &Summary) -> String {
     match (s.flows_completed == s.flows_total, s.payload_verified) {
         (false, _) => format!("{}/{} flows", s.flows_completed, s.flows_total),
+        (true, _) if s.sim.is_some() => "-".into(),
         (true, true) => "verified".into(),
         (true, false) => "WRONG".into(),
     }

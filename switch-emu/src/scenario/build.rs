@@ -8,7 +8,7 @@ use super::reader::Table;
 use super::sections::{emulation, link_events, network, queue};
 use super::transport::transport;
 use super::{MAX_QUEUE_BYTES, Scenario};
-use crate::topology::{CompileError, compile};
+use crate::topology::{CompileError, preload};
 use crate::workload::Workload;
 
 /// Time between samples, unless the scenario says otherwise.
@@ -79,10 +79,11 @@ fn check_queue(scenario: &Scenario, top: &Table<'_>, table: Option<&Table<'_>>) 
 
 /// Checks that all events together can be preloaded into the switches.
 fn check_events(scenario: &Scenario, tables: &[Table<'_>]) -> Result<(), ScenarioError> {
-    let queue = |rate| scenario.queue.config(rate, 0, scenario.packet_bytes());
-    let Err(error) = compile(&scenario.network, scenario.seed, queue, &scenario.link_events) else { return Ok(()) };
+    let Err(error) = preload(&scenario.network, &scenario.link_events) else { return Ok(()) };
     let about = match &error {
-        CompileError::HostLink(link) | CompileError::Changes { link, .. } => scenario.network.links_named(link),
+        CompileError::HostLink(link) | CompileError::Periodic(link) | CompileError::Changes { link, .. } => {
+            scenario.network.links_named(link)
+        }
         CompileError::Reroutes(_) => None,
     };
     // The last event of the link is the one too many.

@@ -1,5 +1,9 @@
 //! Every field of a scenario: its name, type, range and default, once, for the reader and for `docs/scenario.md`.
 
+mod topology;
+
+pub use topology::{GRAPH_LINK, TOPOLOGIES, TOPOLOGY};
+
 /// A table of the scenario.
 #[derive(Debug)]
 pub struct Section {
@@ -95,8 +99,6 @@ const LATENCY: Kind = Kind::Number(0.0, 1e6, "us");
 const RATE: Kind = Kind::Number(0.01, 1000.0, "Gb/s");
 const FLOW_BYTES: Kind = Kind::Bytes(1, 1 << 40);
 
-/// Kinds of topology.
-pub const TOPOLOGIES: &[&str] = &["leaf-spine", "graph", "file"];
 /// Kinds of workload.
 pub const WORKLOADS: &[&str] = &["cross-leaf-permutation", "permutation", "tornado", "incast", "flows", "matrix"];
 /// What may befall a link.
@@ -106,7 +108,6 @@ pub const REPS_VARIANTS: &[&str] = &["paper", "artifact", "ultra-ethernet"];
 const PATTERNS: &[&str] = &["cross-leaf-permutation", "permutation", "tornado", "incast"];
 const BALANCERS: &[&str] = spray_core::path::BalancerKind::names();
 const CCS: &[&str] = spray_core::cc::CcKind::names();
-const LEAF_SPINE: &[&str] = &["leaf-spine"];
 
 /// The fields before the first table.
 pub static TOP: Section = Section {
@@ -136,44 +137,6 @@ pub static TOP: Section = Section {
     ],
 };
 
-/// `[topology]`.
-pub static TOPOLOGY: Section = Section {
-    header: "[topology]",
-    fields: &[
-        field("kind", Kind::Choice(TOPOLOGIES), "required", "How the fabric is described."),
-        only(LEAF_SPINE, "leaves", Kind::Integer(1, 64, ""), "required", "Number of leaves, `leaf0` and on."),
-        only(LEAF_SPINE, "spines", Kind::Integer(1, 64, ""), "required", "Number of spines, `spine0` and on."),
-        only(LEAF_SPINE, "hosts_per_leaf", Kind::Integer(1, 64, ""), "required", "Hosts on each leaf, `h0` and on."),
-        only(LEAF_SPINE, "bundle", Kind::Integer(1, 16, ""), "1", "Parallel cables between a leaf and a spine."),
-        only(LEAF_SPINE, "host_gbps", RATE, "100", "Rate of the hosts' cables."),
-        only(LEAF_SPINE, "uplink_gbps", RATE, "`host_gbps`", "Rate of the cables between leaves and spines."),
-        only(LEAF_SPINE, "latency_us", LATENCY, "1", "Propagation time of every cable."),
-        only(LEAF_SPINE, "host_latency_us", LATENCY, "`latency_us`", "Propagation time of the hosts' cables."),
-        only(LEAF_SPINE, "switch_latency_us", LATENCY, "0", "Time through a switch, on top of cables and queues."),
-        only(&["graph"], "hosts", Kind::Names, "required", "Names of the hosts: 1 to 11 letters, digits, `.` or `_`."),
-        only(&["graph"], "switches", Kind::Names, "required", "Names of the switches."),
-        only(&["graph"], "link", Kind::Tables, "required", "The cables; see `[[topology.link]]`."),
-        only(
-            &["file"],
-            "file",
-            Kind::Text,
-            "required",
-            "A `.topo` file of two or three tiers; a relative path starts at the scenario's folder.",
-        ),
-    ],
-};
-
-/// `[[topology.link]]`.
-pub static GRAPH_LINK: Section = Section {
-    header: "[[topology.link]]",
-    fields: &[
-        field("a", Kind::Text, "required", "One end: a host or a switch. A host has exactly one cable."),
-        field("b", Kind::Text, "required", "The other end."),
-        field("gbps", RATE, "100", "Rate of either direction."),
-        field("latency_us", LATENCY, "1", "Propagation time."),
-    ],
-};
-
 /// `[workload]`.
 pub static WORKLOAD: Section = Section {
     header: "[workload]",
@@ -195,7 +158,7 @@ pub static WORKLOAD: Section = Section {
             "file",
             Kind::Text,
             "required",
-            "A `.cm` file without triggers; a relative path starts at the scenario's folder.",
+            "A `.cm` file; a relative path starts at the scenario's folder.",
         ),
         field(
             "payload",

@@ -21,7 +21,7 @@ pub use error::ScenarioError;
 pub use paths::{Paths, serialisation_ps};
 
 pub(crate) use transport::MAX_IP_BYTES;
-pub use units::QueueLength;
+pub use units::{QueueLength, bytes};
 
 use crate::fabric::QueueConfig;
 use crate::topology::{LinkAction, LinkEvent, Network};
@@ -71,8 +71,12 @@ pub struct Transport {
     pub v6: bool,
     /// Payload of a full packet.
     pub payload_bytes: u32,
+    /// Sizes of headers and of control frames, in the simulator only; `None` is those of our own frames.
+    pub frames: Option<FrameSizes>,
     /// Data packets to one ACK.
     pub ack_every: u32,
+    /// ACKs as in the published simulations: marked packets at once, and what an ACK brings is marked or not as a whole.
+    pub published_acks: bool,
     /// How long an ACK may wait.
     pub ack_delay_ps: Option<u64>,
     /// Number of entropy values.
@@ -89,6 +93,15 @@ pub struct Transport {
     pub give_up_ps: u64,
     /// Settings of REPS.
     pub reps: RepsConfig,
+}
+
+/// Sizes of frames other than our own, to follow published simulations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameSizes {
+    /// All headers of a data frame.
+    pub header_bytes: u32,
+    /// ACKs, NACKs, probes and trimmed frames.
+    pub control_bytes: u32,
 }
 
 /// The queues of every port.
@@ -150,7 +163,7 @@ impl Scenario {
     }
 
     /// The condition that link events amount to, in a few words.
-    fn describe(events: &[LinkEvent]) -> String {
+    pub(crate) fn describe(events: &[LinkEvent]) -> String {
         let word = |event: &LinkEvent| match event.action {
             LinkAction::Rate { ppm } => format!("{} at {} % rate", event.name, f64::from(ppm) / 1e4),
             LinkAction::Loss { ppm } => format!("{} loses {} %", event.name, f64::from(ppm) / 1e4),
@@ -161,6 +174,12 @@ impl Scenario {
             [event] => word(event),
             [first, rest @ ..] => format!("{} and {} more", word(first), rest.len()),
         }
+    }
+
+    /// Takes `events` in, and names the condition after all of them.
+    pub fn add_link_events(&mut self, events: Vec<LinkEvent>) {
+        self.link_events.extend(events);
+        self.condition = Self::describe(&self.link_events);
     }
 
     /// The queue of a port of `rate_bps`.

@@ -10,21 +10,34 @@ use spray_core::path::{BalancerKind, PathConfig};
 use spray_wire::Kind;
 
 use super::Scenario;
-use crate::topology::{groups, hops};
+use crate::topology::{Routes, hops};
 use crate::workload::Flow;
 
-/// Base round-trip times between hosts over a healthy fabric.
+/// The healthy fabric's routes, and what is computed over them once for all flows of one scenario.
 #[derive(Debug, Clone)]
 pub struct Paths {
-    groups: Vec<Vec<Vec<usize>>>,
+    routes: Routes,
     longest_ps: OnceLock<u64>,
+    drain_ps: OnceLock<u64>,
+    largest_bytes: OnceLock<u64>,
 }
 
 /// Headers and checksum of an Ethernet frame do not count: rates and sizes are those of the frame as sockets see it.
 impl Scenario {
     /// Bytes of all headers of a data frame.
     pub fn header_bytes(&self) -> u32 {
-        spray_wire::header_bytes(self.transport.v6, Kind::Data) as u32
+        match self.transport.frames {
+            Some(frames) => frames.header_bytes,
+            None => spray_wire::header_bytes(self.transport.v6, Kind::Data) as u32,
+        }
+    }
+
+    /// Bytes of an ACK's frame.
+    pub fn ack_bytes(&self) -> u32 {
+        match self.transport.frames {
+            Some(frames) => frames.control_bytes,
+            None => spray_wire::header_bytes(self.transport.v6, Kind::Ack) as u32,
+        }
     }
 
     /// Bytes of a full data frame.
@@ -34,7 +47,6 @@ impl Scenario {
 
     /// Round-trip time of a full packet and its ACK between two hosts in an empty fabric, serialisation included.
     pub fn pair_rtt_ps(&self, paths: &Paths, from: usize, to: usize) -> u64 {
-        let ack_bytes = spray_wire::header_bytes(self.transport.v6, Kind::Ack) as u32;
         let way = |from, to, bytes: u32| -> u64 {
             let time = |link: usize| {
                 let link = &self.network.links[link];
@@ -44,14 +56,19 @@ impl Scenario {
                 };
                 link.latency_ps + switch_ps + serialisation_ps(bytes, link.rate_bps)
             };
-            hops(&self.network, &paths.groups, from, to).into_iter().map(time).sum()
+            hops(&self.network, &paths.routes, from, to).into_iter().map(time).sum()
         };
-        way(from, to, self.packet_bytes()) + way(to, from, ack_bytes)
+        way(from, to, self.packet_bytes()) + way(to, from, self.ack_bytes())
     }
 
     /// The shortest paths of the healthy fabric.
     pub fn paths(&self) -> Paths {
-        Paths { groups: groups(&self.network, |_| true), longest_ps: OnceLock::new() }
+        Paths {
+            routes: Routes::new(&self.network, |_| true),
+            longest_ps: OnceLock::new(),
+            drain_ps: OnceLock::new(),
+            largest_bytes: OnceLock::new(),
+        }
     }
 
     /// The longest base round-trip time between any two hosts.
@@ -94,6 +111,7 @@ impl Scenario {
         }
         cc.max_window_bytes = transport.max_window_bytes.unwrap_or(cc.max_window_bytes);
         cc.initial_window_bytes = transport.initial_window_bytes.unwrap_or(cc.initial_window_bytes);
+        cc.marked_by_trigger = transport.published_acks;
         let bdp_bytes = spray_core::cc::bdp_bytes(base_rtt_ps, link_bps);
         let bdp_packets = (bdp_bytes.div_ceil(u64::from(packet_bytes)) as u32).max(1);
         let path = PathConfig {
@@ -102,12 +120,14 @@ impl Scenario {
             reps: transport.reps,
             ..PathConfig::new(balancer, base_rtt_ps, bdp_packets)
         };
-        let largest = self.flows(self.seed).iter().map(|flow| flow.bytes).max().unwrap_or(0).max(1 << 20);
+        let largest = || self.flows(self.seed).iter().map(|flow| flow.bytes).max().unwrap_or(0).max(1 << 20);
+        let largest = *paths.largest_bytes.get_or_init(largest);
         FlowConfig {
             window_packets: transport.window_packets,
             ack_every: transport.ack_every,
+            ack_marked: transport.published_acks,
             ack_delay_ps: transport.ack_delay_ps.unwrap_or(base_rtt_ps / 4),
-            rto: self.rto(base_rtt_ps),
+            rto: self.rto(paths, base_rtt_ps),
             sack_gap_packets: transport.sack_gap_packets,
             give_up_ps: transport.give_up_ps,
             max_data_bytes: largest.saturating_mul(2),
@@ -117,9 +137,13 @@ impl Scenario {
     }
 
     /// Bounds of the retransmission timeout: the floor is the base RTT and the drain of four full queues.
-    fn rto(&self, base_rtt_ps: u64) -> RtoConfig {
-        let rates = self.network.links.iter().map(|link| link.rate_bps);
-        let drain_ps = rates.map(|rate| serialisation_ps(self.queue_config(rate).limit_bytes, rate)).max().unwrap_or(0);
+    fn rto(&self, paths: &Paths, base_rtt_ps: u64) -> RtoConfig {
+        let drain_ps = *paths.drain_ps.get_or_init(|| {
+            let (longest_ps, packet_bytes) = (self.longest_rtt_ps(paths), self.packet_bytes());
+            let limit = |rate| self.queue.config(rate, longest_ps, packet_bytes).limit_bytes;
+            let rates = self.network.links.iter().map(|link| link.rate_bps);
+            rates.map(|rate| serialisation_ps(limit(rate), rate)).max().unwrap_or(0)
+        });
         let min_ps = self.transport.rto_min_ps.unwrap_or(base_rtt_ps + 4 * drain_ps);
         let max_ps = self.transport.rto_max_ps.unwrap_or(min_ps.saturating_mul(16)).max(min_ps);
         RtoConfig { initial_ps: min_ps, min_ps, max_ps }
@@ -132,6 +156,10 @@ impl Scenario {
 
     /// The least time that `flows` could take: the busiest host's bytes at its link's rate, after the last start.
     pub fn ideal_ps(&self, flows: &[Flow]) -> u64 {
+        self.ideal_over_ps(&self.paths(), flows)
+    }
+
+    fn ideal_over_ps(&self, paths: &Paths, flows: &[Flow]) -> u64 {
         let packets = |bytes: u64| bytes.div_ceil(u64::from(self.transport.payload_bytes));
         let wire = |flow: &Flow| flow.bytes + packets(flow.bytes) * u64::from(self.header_bytes());
         let mut loads = vec![(0u64, 0u64); self.network.hosts.len()];
@@ -144,13 +172,27 @@ impl Scenario {
             (u128::from(*sent.max(received)) * 8 * PS_PER_S / u128::from(rate)) as u64
         };
         let busiest = loads.iter().enumerate().map(time).max().unwrap_or(0);
-        flows.iter().map(|flow| flow.start_ps).max().unwrap_or(0) + busiest + self.base_rtt_ps()
+        flows.iter().map(|flow| flow.start_ps).max().unwrap_or(0) + busiest + self.longest_rtt_ps(paths)
     }
 
     /// When a run of `flows` is stopped: as the scenario says, else after 50 times the ideal, at least 20 ms.
     pub fn time_limit_ps(&self, flows: &[Flow]) -> u64 {
-        self.time_limit_ps.unwrap_or_else(|| self.ideal_ps(flows).saturating_mul(50).max(20_000_000_000))
+        self.time_limit_ps.unwrap_or_else(|| default_limit_ps(self.ideal_ps(flows)))
     }
+
+    /// As [`Scenario::time_limit_ps`], over known `paths` and with a round trip more for every flow that another's end
+    /// may start.
+    pub fn time_limit_over_ps(&self, paths: &Paths, flows: &[Flow]) -> u64 {
+        self.time_limit_ps.unwrap_or_else(|| {
+            let chained = if self.workload.triggers().is_some() { flows.len() as u64 } else { 0 };
+            let ideal_ps = self.ideal_over_ps(paths, flows);
+            default_limit_ps(ideal_ps.saturating_add(chained.saturating_mul(self.longest_rtt_ps(paths))))
+        })
+    }
+}
+
+fn default_limit_ps(ideal_ps: u64) -> u64 {
+    ideal_ps.saturating_mul(50).max(20_000_000_000)
 }
 
 const PS_PER_S: u128 = 1_000_000_000_000;

@@ -4,7 +4,7 @@ use super::error::ScenarioError;
 use super::reader::Table;
 use super::units::QueueLength;
 use super::{Chassis, Emulation, Queue, fields};
-use crate::topology::{LeafSpine, LinkAction, LinkEvent, Network, TopoFile};
+use crate::topology::{Dragonfly, FatTree, LeafSpine, LinkAction, LinkEvent, Network, TopoFile};
 
 /// Default rate of a cable.
 const RATE_BPS: u64 = 100_000_000_000;
@@ -20,32 +20,104 @@ pub(super) fn network(table: &Table<'_>) -> Result<Network, ScenarioError> {
     table.check_kind("kind", kind)?;
     let network = match kind {
         "leaf-spine" => leaf_spine(table)?,
+        "fat-tree" => fat_tree(table)?,
+        "dragonfly" => dragonfly(table)?,
         "graph" => graph(table)?,
         _ => topo_file(table)?,
     };
-    if network.hosts.len() > MAX_HOSTS {
-        return Err(table.error("kind", format!("{} hosts; allowed: at most {MAX_HOSTS}", network.hosts.len())));
-    }
+    check_hosts(table, network.hosts.len())?;
     network.check().map_err(|error| table.error("kind", error.to_string()))?;
     Ok(network)
 }
 
-fn leaf_spine(table: &Table<'_>) -> Result<Network, ScenarioError> {
-    let count = |name: &str| Ok(table.integer(name)?.ok_or_else(|| table.missing(name))? as usize);
-    let host_bps = table.rate("host_gbps")?.unwrap_or(RATE_BPS);
+/// A required count.
+fn count(table: &Table<'_>, name: &str) -> Result<usize, ScenarioError> {
+    Ok(table.integer(name)?.ok_or_else(|| table.missing(name))? as usize)
+}
+
+/// What the topologies by counts have in common: the hosts' rate, the latency of hosts' and of other cables, and that
+/// of switches.
+fn common(table: &Table<'_>) -> Result<(u64, u64, u64, u64), ScenarioError> {
     let latency_ps = table.time("latency_us")?.unwrap_or(LATENCY_PS);
-    Ok(LeafSpine {
-        leaves: count("leaves")?,
-        spines: count("spines")?,
-        hosts_per_leaf: count("hosts_per_leaf")?,
+    let host_latency_ps = table.time("host_latency_us")?.unwrap_or(latency_ps);
+    let switch_latency_ps = table.time("switch_latency_us")?.unwrap_or(0);
+    Ok((table.rate("host_gbps")?.unwrap_or(RATE_BPS), host_latency_ps, latency_ps, switch_latency_ps))
+}
+
+/// Refuses more hosts than a scenario takes, before they are built.
+fn check_hosts(table: &Table<'_>, hosts: usize) -> Result<(), ScenarioError> {
+    if hosts > MAX_HOSTS {
+        return Err(table.error("kind", format!("{hosts} hosts; allowed: at most {MAX_HOSTS}")));
+    }
+    Ok(())
+}
+
+fn leaf_spine(table: &Table<'_>) -> Result<Network, ScenarioError> {
+    let (host_bps, host_latency_ps, uplink_latency_ps, switch_latency_ps) = common(table)?;
+    let counts = LeafSpine {
+        leaves: count(table, "leaves")?,
+        spines: count(table, "spines")?,
+        hosts_per_leaf: count(table, "hosts_per_leaf")?,
         bundle: table.integer("bundle")?.unwrap_or(1) as usize,
         host_bps,
         uplink_bps: table.rate("uplink_gbps")?.unwrap_or(host_bps),
-        host_latency_ps: table.time("host_latency_us")?.unwrap_or(latency_ps),
-        uplink_latency_ps: latency_ps,
-        switch_latency_ps: table.time("switch_latency_us")?.unwrap_or(0),
+        host_latency_ps,
+        uplink_latency_ps,
+        switch_latency_ps,
+    };
+    check_hosts(table, counts.leaves * counts.hosts_per_leaf)?;
+    Ok(counts.network())
+}
+
+fn fat_tree(table: &Table<'_>) -> Result<Network, ScenarioError> {
+    let (host_bps, host_latency_ps, uplink_latency_ps, switch_latency_ps) = common(table)?;
+    let uplink_bps = table.rate("uplink_gbps")?.unwrap_or(host_bps);
+    let counts = FatTree {
+        pods: count(table, "pods")?,
+        tors_per_pod: count(table, "tors_per_pod")?,
+        aggs_per_pod: count(table, "aggs_per_pod")?,
+        cores: count(table, "cores")?,
+        hosts_per_tor: count(table, "hosts_per_tor")?,
+        bundle: table.integer("bundle")?.unwrap_or(1) as usize,
+        host_bps,
+        uplink_bps,
+        core_bps: table.rate("core_gbps")?.unwrap_or(uplink_bps),
+        host_latency_ps,
+        uplink_latency_ps,
+        switch_latency_ps,
+    };
+    let (cores, aggs) = (counts.cores, counts.aggs_per_pod);
+    if !cores.is_multiple_of(aggs) {
+        let message = format!("`cores` is {cores}; allowed: multiples of `aggs_per_pod`, here {aggs}");
+        return Err(table.error("cores", message));
     }
-    .network())
+    check_hosts(table, counts.pods * counts.tors_per_pod * counts.hosts_per_tor)?;
+    Ok(counts.network())
+}
+
+fn dragonfly(table: &Table<'_>) -> Result<Network, ScenarioError> {
+    let (host_bps, host_latency_ps, local_latency_ps, switch_latency_ps) = common(table)?;
+    let counts = Dragonfly {
+        groups: count(table, "groups")?,
+        routers_per_group: count(table, "routers_per_group")?,
+        hosts_per_router: count(table, "hosts_per_router")?,
+        global_cables: count(table, "global_cables")?,
+        host_bps,
+        local_bps: table.rate("local_gbps")?.unwrap_or(host_bps),
+        global_bps: table.rate("global_gbps")?.unwrap_or(host_bps),
+        host_latency_ps,
+        local_latency_ps,
+        global_latency_ps: table.time("global_latency_us")?.unwrap_or(local_latency_ps),
+        switch_latency_ps,
+    };
+    if !counts.is_balanced() {
+        let cables = counts.routers_per_group * counts.global_cables;
+        let others = counts.groups - 1;
+        let message = format!("a group has {cables} cables to {others} others; allowed: multiples of {others}");
+        return Err(table.error("global_cables", message));
+    }
+    check_hosts(table, counts.groups * counts.routers_per_group * counts.hosts_per_router)?;
+    Ok(counts.network())
 }
 
 fn graph(table: &Table<'_>) -> Result<Network, ScenarioError> {

@@ -53,23 +53,41 @@ fn every_mistake_says_where_and_what_is_allowed() {
     let event = |rest: &str| format!("{MINIMAL}[[link_event]]\n{rest}\n");
     let transport = |rest: &str| format!("{MINIMAL}[transport]\n{rest}\n");
     let queue = |rest: &str| format!("{MINIMAL}[queue]\n{rest}\n");
+    let tree = |rest: &str| {
+        let counts = "kind = \"fat-tree\"\npods = 2\ntors_per_pod = 2\naggs_per_pod = 2\nhosts_per_tor = 2\n";
+        format!("name = \"t\"\n[topology]\n{counts}{rest}\n")
+    };
     let cases = [
         (
             MINIMAL.replace("leaves = 2", "leafs = 2"),
             "4:1",
             "unknown field `leafs` in [topology]; allowed: kind, leaves,",
         ),
-        (MINIMAL.replace("leaves = 2", ""), "2:1", "needs `leaves`; allowed: whole, 1 to 64"),
-        (MINIMAL.replace("leaves = 2", "leaves = 0"), "4:10", "`leaves` is 0; allowed: whole, 1 to 64"),
+        (MINIMAL.replace("leaves = 2", ""), "2:1", "needs `leaves`; allowed: whole, 1 to 1024"),
+        (MINIMAL.replace("leaves = 2", "leaves = 0"), "4:10", "`leaves` is 0; allowed: whole, 1 to 1024"),
         (MINIMAL.replace("leaves = 2", "leaves = \"two\""), "4:10", "is \"two\"; allowed: whole"),
         (MINIMAL.replace("leaves = 2", "leaves = "), "4:10", "allowed: TOML"),
-        (MINIMAL.replace("\"leaf-spine\"", "\"ring\""), "3:8", "allowed: \"leaf-spine\", \"graph\", \"file\""),
+        (
+            MINIMAL.replace("\"leaf-spine\"", "\"ring\""),
+            "3:8",
+            "allowed: \"leaf-spine\", \"fat-tree\", \"dragonfly\", \"graph\", \"file\"",
+        ),
         (
             MINIMAL.replace("leaves = 2", "leaves = 2\nfile = \"x\""),
             "5:1",
             "`file` does not go with kind `leaf-spine`; allowed: kind,",
         ),
         (MINIMAL.replace("leaves = 2", "leaves = 1"), "8:8", "more than half"),
+        (tree("cores = 5"), "8:9", "multiples of `aggs_per_pod`, here 2"),
+        (tree("cores = 4\nleaves = 2"), "9:1", "does not go with kind `fat-tree`"),
+        (tree(""), "2:1", "needs `cores`"),
+        (
+            "name = \"d\"\n[topology]\nkind = \"dragonfly\"\ngroups = 6\nrouters_per_group = 4\nhosts_per_router = 1\n\
+             global_cables = 1\n"
+                .into(),
+            "7:17",
+            "allowed: multiples of 5",
+        ),
         (MINIMAL.replace("1 MiB", "1 mib"), "9:9", "is \"1 mib\"; allowed: 1 to"),
         (MINIMAL.replace("bytes = \"1 MiB\"", ""), "7:1", "needs `bytes`"),
         (MINIMAL.replace("\"small\"", "\"../small\""), "1:8", "`name` is `../small`; allowed: letters"),
@@ -149,12 +167,16 @@ fn every_example_parses_and_its_fabric_compiles() {
 #[test]
 fn the_documentation_lists_every_field_and_its_examples_parse() {
     let path = root().join("docs/scenario.md");
-    let doc = std::fs::read_to_string(&path).unwrap();
+    let mut doc = std::fs::read_to_string(&path).unwrap();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        doc = with_tables(&doc);
+        std::fs::write(&path, &doc).unwrap();
+    }
     for section in fields::SECTIONS {
         let table = fields::markdown(section);
         assert!(
             doc.contains(&table),
-            "docs/scenario.md is behind switch-emu/src/scenario/fields.rs; it should hold:\n{table}"
+            "docs/scenario.md is behind switch-emu/src/scenario/fields.rs (UPDATE_DOCS=1 rewrites its tables); it should hold:\n{table}"
         );
     }
     let blocks: Vec<_> = doc.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
@@ -166,6 +188,22 @@ fn the_documentation_lists_every_field_and_its_examples_parse() {
         let file = root().join("tests/scenarios/from-the-documentation.toml");
         Scenario::parse(&file, &whole).unwrap_or_else(|error| panic!("{error}\n{whole}"));
     }
+}
+
+/// `doc` with every table of fields as it should be.
+fn with_tables(doc: &str) -> String {
+    let mut out: Vec<String> = Vec::new();
+    let mut lines = doc.lines().peekable();
+    while let Some(line) = lines.next() {
+        match fields::SECTIONS.iter().find(|section| line.starts_with(&format!("| {} field |", section.header))) {
+            None => out.push(line.into()),
+            Some(section) => {
+                while lines.next_if(|line| line.starts_with('|')).is_some() {}
+                out.extend(fields::markdown(section).lines().map(String::from));
+            }
+        }
+    }
+    out.join("\n") + "\n"
 }
 
 fn merge(block: &str) -> String {

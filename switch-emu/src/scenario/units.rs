@@ -4,7 +4,7 @@
 pub(crate) const PS_PER_US: f64 = 1e6;
 
 /// Parses bytes: a whole number with or without one of `B`, `kB`, `MB`, `GB`, `KiB`, `MiB`, `GiB`.
-pub(super) fn bytes(text: &str) -> Option<u64> {
+pub fn bytes(text: &str) -> Option<u64> {
     let (number, unit) = split(text);
     let factor = match unit {
         "" | "B" => 1,

@@ -59,6 +59,7 @@ impl Collect<'_> {
             late_packets: lateness.late_frames(),
             lateness_p99_us: lateness.quantile_ps(0.99) as f64 / 1e6,
             payload_verified,
+            sim: None,
             recovery_us: self.recovery(&counters).map(|(_, us)| us),
             flows,
         })
@@ -196,7 +197,7 @@ impl Collect<'_> {
         let end_us = self.us(self.outcome.end_ps);
         let mut rows = Vec::new();
         for event in &self.setup.scenario.link_events {
-            let (kind, detail) = describe(&event.action);
+            let (kind, detail) = (event.action.name(), event.action.detail());
             let row = |ps: u64, kind, detail: &str| EventRow {
                 time_us: ps as f64 / 1e6,
                 kind,
@@ -279,16 +280,4 @@ fn arrivals(running: &Running) -> Vec<(Peer, Hash, &Arrived)> {
     };
     let arrived = running.book.arrived.iter();
     arrived.filter_map(|arrived| Some((peer(arrived)?, Sha256::digest(&arrived.data).into(), arrived))).collect()
-}
-
-fn describe(action: &LinkAction) -> (&'static str, String) {
-    let detail = match action {
-        LinkAction::Rate { ppm } => format!(": {} % left", f64::from(*ppm) / 1e4),
-        LinkAction::Loss { ppm } => format!(": {} %", f64::from(*ppm) / 1e4),
-        LinkAction::Flap { period_ps, down_ps } => {
-            format!(": {} of every {} us", *down_ps as f64 / 1e6, *period_ps as f64 / 1e6)
-        }
-        LinkAction::Down { .. } | LinkAction::SilentDrop => String::new(),
-    };
-    (action.name(), detail)
 }

@@ -100,6 +100,10 @@ impl Testbed {
     /// # Errors
     /// [`RunError`]; what had been made by then is removed.
     pub fn new(scenario: &Scenario) -> Result<Self, RunError> {
+        if scenario.workload.triggers().is_some() {
+            let message = "triggers start flows of other hosts in no time, which packets cannot; use `--engine sim`";
+            return Err(RunError::Unsupported(message.into()));
+        }
         let fabric = compiled(scenario, scenario.seed, 0)?.fabric;
         Ok(Self { rig: Rig::new(scenario, &fabric)?, dilation: None })
     }

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::event::{changes, known_down, reroutes};
 use super::{LinkEvent, Network, groups};
-use crate::fabric::{Fabric, Host, MAX_CHANGES, MAX_EPOCHS, Node, Port, QueueConfig, RouteEpoch, Switch};
+use crate::fabric::{Fabric, Host, LinkChange, MAX_CHANGES, MAX_EPOCHS, Node, Port, QueueConfig, RouteEpoch, Switch};
 
 /// A fabric, and which port each link became.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,9 @@ pub enum CompileError {
         /// How often.
         changes: usize,
     },
+    /// An event counts frames.
+    #[error("link `{0}` loses frames periodically; allowed: on the simulator only")]
+    Periodic(String),
     /// Routing changes too often.
     #[error("routing changes {0} times; allowed: at most {max}", max = MAX_EPOCHS - 1)]
     Reroutes(usize),
@@ -44,19 +47,11 @@ pub fn compile(
     queue: impl Fn(u64) -> QueueConfig,
     events: &[LinkEvent],
 ) -> Result<Compiled, CompileError> {
+    let changes = preload(network, events)?;
     let mut fabric = Fabric { seed, hosts: hosts(network), switches: switches(network, seed), ..Fabric::default() };
     let mut port_of_link = vec![None; network.links.len()];
-    for (index, link) in network.links.iter().enumerate() {
-        let changes = changes(events, index);
-        let Node::Switch(switch) = link.from else {
-            if !changes.is_empty() {
-                return Err(CompileError::HostLink(link.name.clone()));
-            }
-            continue;
-        };
-        if changes.len() > MAX_CHANGES {
-            return Err(CompileError::Changes { link: link.name.clone(), changes: changes.len() });
-        }
+    for ((index, link), changes) in network.links.iter().enumerate().zip(changes) {
+        let Node::Switch(switch) = link.from else { continue };
         port_of_link[index] = Some(fabric.ports.len());
         fabric.ports.push(Port {
             name: link.name.clone(),
@@ -68,25 +63,48 @@ pub fn compile(
             changes,
         });
     }
-    fabric.routes = epochs(network, events, &port_of_link)?;
+    fabric.routes = epochs(network, events, &port_of_link);
     Ok(Compiled { fabric, port_of_link })
 }
 
-fn epochs(network: &Network, events: &[LinkEvent], ports: &[Option<usize>]) -> Result<Vec<RouteEpoch>, CompileError> {
+/// Checks that `events` can be preloaded into the switches of `network`, and returns the changes of every link.
+///
+/// # Errors
+/// Names what cannot.
+pub fn preload(network: &Network, events: &[LinkEvent]) -> Result<Vec<Vec<LinkChange>>, CompileError> {
+    let changes = changes(events, network.links.len());
+    for (link, changes) in network.links.iter().zip(&changes) {
+        let periodic = changes.iter().any(|change| change.state.drop_every.is_some());
+        match link.from {
+            Node::Host(_) if !changes.is_empty() => return Err(CompileError::HostLink(link.name.clone())),
+            _ if periodic => return Err(CompileError::Periodic(link.name.clone())),
+            _ if changes.len() > MAX_CHANGES => {
+                return Err(CompileError::Changes { link: link.name.clone(), changes: changes.len() });
+            }
+            _ => {}
+        }
+    }
+    let reroutes = epoch_starts(events).len() - 1;
+    if reroutes >= MAX_EPOCHS { Err(CompileError::Reroutes(reroutes)) } else { Ok(changes) }
+}
+
+/// When each epoch of routing begins, from 0 on.
+pub fn epoch_starts(events: &[LinkEvent]) -> Vec<u64> {
     let mut times = reroutes(events);
     if times.first() != Some(&0) {
         times.insert(0, 0);
     }
-    if times.len() > MAX_EPOCHS {
-        return Err(CompileError::Reroutes(times.len() - 1));
-    }
+    times
+}
+
+fn epochs(network: &Network, events: &[LinkEvent], ports: &[Option<usize>]) -> Vec<RouteEpoch> {
     let epoch = |valid_from_ps| {
         let mut groups = groups(network, |link| !known_down(events, link, valid_from_ps));
         // Only links that leave a switch are in a group, and each of those is a port.
         groups.iter_mut().flatten().flatten().for_each(|link| *link = ports[*link].unwrap_or_default());
         RouteEpoch { valid_from_ps, groups }
     };
-    Ok(times.into_iter().map(epoch).collect())
+    epoch_starts(events).into_iter().map(epoch).collect()
 }
 
 fn hosts(network: &Network) -> Vec<Host> {
@@ -95,7 +113,7 @@ fn hosts(network: &Network) -> Vec<Host> {
         let [_, high, middle, low] = id.to_be_bytes();
         Host {
             name: name.clone(),
-            v4: Ipv4Addr::new(10, high, middle, low),
+            v4: v4(index),
             v6: Ipv6Addr::new(0xfd53, 0x5052, 0x4159, 0, 0, 0, (id >> 16) as u16, id as u16),
             // Locally administered, unicast.
             mac: [0x02, 0x53, 0x50, high, middle, low],
@@ -104,11 +122,21 @@ fn hosts(network: &Network) -> Vec<Host> {
     network.hosts.iter().enumerate().map(host).collect()
 }
 
+/// The IPv4 address of a host.
+pub(crate) fn v4(host: usize) -> Ipv4Addr {
+    let [_, high, middle, low] = (host as u32 + 1).to_be_bytes();
+    Ipv4Addr::new(10, high, middle, low)
+}
+
 fn switches(network: &Network, seed: u64) -> Vec<Switch> {
-    let salt = |index: usize| mix(seed ^ mix(index as u64 + 1)) as u32;
     let switch =
-        |(index, switch): (usize, &super::NetworkSwitch)| Switch { name: switch.name.clone(), salt: salt(index) };
+        |(index, switch): (usize, &super::NetworkSwitch)| Switch { name: switch.name.clone(), salt: salt(seed, index) };
     network.switches.iter().enumerate().map(switch).collect()
+}
+
+/// The salt of a switch's path hash.
+pub(crate) fn salt(seed: u64, switch: usize) -> u32 {
+    mix(seed ^ mix(switch as u64 + 1)) as u32
 }
 
 /// A bijection that spreads every input bit over the output (the finaliser of SplitMix64).

@@ -1,6 +1,6 @@
 //! Timed link events and what they add up to on one link.
 
-use crate::fabric::{Flap, LinkChange, LinkState};
+use crate::fabric::{DropEvery, Flap, LinkChange, LinkState};
 
 /// Something that befalls one or more directed links from `at_ps` until `until_ps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub enum LinkAction {
         /// Part of it that is out.
         down_ps: u64,
     },
+    /// Of every `pass + lose` frames the last `lose` vanish; routing is never told. Simulator only.
+    Periodic(DropEvery),
 }
 
 impl LinkAction {
@@ -55,6 +57,20 @@ impl LinkAction {
             Self::Rate { .. } => "rate",
             Self::Loss { .. } => "loss",
             Self::Flap { .. } => "flap",
+            Self::Periodic(_) => "periodic-loss",
+        }
+    }
+
+    /// Its figures for people, after a colon; empty where it has none.
+    pub fn detail(&self) -> String {
+        match self {
+            Self::Rate { ppm } => format!(": {} % left", f64::from(*ppm) / 1e4),
+            Self::Loss { ppm } => format!(": {} %", f64::from(*ppm) / 1e4),
+            Self::Flap { period_ps, down_ps } => {
+                format!(": {} of every {} us", *down_ps as f64 / 1e6, *period_ps as f64 / 1e6)
+            }
+            Self::Periodic(DropEvery { pass, lose }) => format!(": {lose} of every {} frames", pass + lose),
+            Self::Down { .. } | Self::SilentDrop => String::new(),
         }
     }
 }
@@ -67,11 +83,11 @@ impl LinkEvent {
     }
 }
 
-/// The state of `link` at `now_ps` under all events together: rates multiply, losses are independent, the last flap
-/// counts.
-fn state(events: &[LinkEvent], link: usize, now_ps: u64) -> LinkState {
+/// The state at `now_ps` of a link under those of `events` that befall it: rates multiply, losses are independent, of
+/// flaps and of periodic losses the last one counts.
+fn state(events: &[&LinkEvent], now_ps: u64) -> LinkState {
     let mut state = LinkState::UP;
-    for event in events.iter().filter(|event| event.links.contains(&link) && event.active(now_ps, 0)) {
+    for event in events.iter().filter(|event| event.active(now_ps, 0)) {
         match event.action {
             LinkAction::Down { .. } => state.up = false,
             LinkAction::SilentDrop => state.silent_drop = true,
@@ -81,6 +97,7 @@ fn state(events: &[LinkEvent], link: usize, now_ps: u64) -> LinkState {
                 state.loss_ppm = 1_000_000 - scale(kept, keeps);
             }
             LinkAction::Flap { period_ps, down_ps } => state.flap = Some(Flap { period_ps, down_ps }),
+            LinkAction::Periodic(drop_every) => state.drop_every = Some(drop_every),
         }
     }
     state
@@ -90,15 +107,22 @@ fn scale(a: u32, b: u32) -> u32 {
     (u64::from(a) * u64::from(b) / 1_000_000) as u32
 }
 
-/// The changes of `link` under `events`, in order of time.
-pub(super) fn changes(events: &[LinkEvent], link: usize) -> Vec<LinkChange> {
-    let own = events.iter().filter(|event| event.links.contains(&link));
-    let mut times: Vec<u64> = own.flat_map(|event| [Some(event.at_ps), event.until_ps]).flatten().collect();
+/// The changes of every link of a network with `links` links under `events`, each in order of time.
+pub fn changes(events: &[LinkEvent], links: usize) -> Vec<Vec<LinkChange>> {
+    let mut own: Vec<Vec<&LinkEvent>> = vec![Vec::new(); links];
+    for event in events {
+        event.links.iter().for_each(|link| own[*link].push(event));
+    }
+    own.iter().map(|events| changes_of(events)).collect()
+}
+
+fn changes_of(events: &[&LinkEvent]) -> Vec<LinkChange> {
+    let mut times: Vec<u64> = events.iter().flat_map(|event| [Some(event.at_ps), event.until_ps]).flatten().collect();
     times.sort_unstable();
     times.dedup();
     let mut changes: Vec<LinkChange> = Vec::with_capacity(times.len());
     for at_ps in times {
-        let state = state(events, link, at_ps);
+        let state = state(events, at_ps);
         if changes.last().map_or(LinkState::UP, |last| last.state) != state {
             changes.push(LinkChange { at_ps, state });
         }
@@ -123,7 +147,7 @@ pub(super) fn reroutes(events: &[LinkEvent]) -> Vec<u64> {
 }
 
 /// Whether routing knows at `now_ps` that `link` is down.
-pub(super) fn known_down(events: &[LinkEvent], link: usize, now_ps: u64) -> bool {
+pub fn known_down(events: &[LinkEvent], link: usize, now_ps: u64) -> bool {
     events.iter().any(|event| match event.action {
         LinkAction::Down { convergence_ps } => event.links.contains(&link) && event.active(now_ps, convergence_ps),
         _ => false,

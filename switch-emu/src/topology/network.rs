@@ -1,6 +1,6 @@
 //! The graph of hosts, switches and directed links.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::fabric::Node;
 
@@ -26,6 +26,8 @@ pub struct Link {
     pub rate_bps: u64,
     /// Propagation time in ps.
     pub latency_ps: u64,
+    /// What routing counts it as; 1 makes shortest paths those with the fewest links.
+    pub cost: u32,
 }
 
 /// Hosts, switches and links. Links come in pairs: `2k` and `2k + 1` are the two directions of cable `k`.
@@ -37,6 +39,12 @@ pub struct Network {
     pub switches: Vec<NetworkSwitch>,
     /// The directed links.
     pub links: Vec<Link>,
+    /// Links that leave each host, kept up by [`Network::add_cable`].
+    host_links: Vec<Vec<u32>>,
+    /// Nodes by name; the first of those that share one.
+    by_name: HashMap<String, Node>,
+    /// Cables between two nodes.
+    parallel: HashMap<(Node, Node), u32>,
 }
 
 /// Why a graph is not a fabric.
@@ -75,23 +83,34 @@ pub enum NetworkError {
 impl Network {
     /// Adds a host, returning its node.
     pub fn add_host(&mut self, name: impl Into<String>) -> Node {
-        self.hosts.push(name.into());
-        Node::Host(self.hosts.len() - 1)
+        let node = Node::Host(self.hosts.len());
+        let name = name.into();
+        self.by_name.entry(name.clone()).or_insert(node);
+        self.hosts.push(name);
+        self.host_links.push(Vec::new());
+        node
     }
 
     /// Adds a switch with `latency_ps` from ingress to egress queue, returning its node.
     pub fn add_switch(&mut self, name: impl Into<String>, latency_ps: u64) -> Node {
-        self.switches.push(NetworkSwitch { name: name.into(), latency_ps });
-        Node::Switch(self.switches.len() - 1)
+        let node = Node::Switch(self.switches.len());
+        let name = name.into();
+        self.by_name.entry(name.clone()).or_insert(node);
+        self.switches.push(NetworkSwitch { name, latency_ps });
+        node
     }
 
     /// Adds a cable: two links of `rate_bps` and `latency_ps` each. Parallel cables are numbered from `#2` on.
     pub fn add_cable(&mut self, a: Node, b: Node, rate_bps: u64, latency_ps: u64) {
-        let parallel = self.links.iter().filter(|link| link.from == a && link.to == b).count();
-        let suffix = if parallel == 0 { String::new() } else { format!("#{}", parallel + 1) };
+        let parallel = self.parallel.entry((a, b)).or_default();
+        *parallel += 1;
+        let suffix = if *parallel == 1 { String::new() } else { format!("#{parallel}") };
         for (from, to) in [(a, b), (b, a)] {
+            if let Node::Host(host) = from {
+                self.host_links[host].push(self.links.len() as u32);
+            }
             let name = format!("{}->{}{suffix}", self.node_name(from), self.node_name(to));
-            self.links.push(Link { name, from, to, rate_bps, latency_ps });
+            self.links.push(Link { name, from, to, rate_bps, latency_ps, cost: 1 });
         }
     }
 
@@ -105,14 +124,18 @@ impl Network {
 
     /// The node called `name`.
     pub fn node(&self, name: &str) -> Option<Node> {
-        let host = self.hosts.iter().position(|host| host == name).map(Node::Host);
-        host.or_else(|| self.switches.iter().position(|switch| switch.name == name).map(Node::Switch))
+        self.by_name.get(name).copied()
     }
 
     /// The link that leaves `host`: index into [`Network::links`].
     pub fn uplink(&self, host: usize) -> usize {
         // `check` made sure that there is one.
-        self.links.iter().position(|link| link.from == Node::Host(host)).expect("a checked host has one link")
+        self.host_links[host][0] as usize
+    }
+
+    /// The link that ends at `host`: index into [`Network::links`].
+    pub fn downlink(&self, host: usize) -> usize {
+        self.uplink(host) ^ 1
     }
 
     /// The switch that `host` hangs on.
@@ -156,7 +179,7 @@ impl Network {
             }
         }
         for (host, name) in self.hosts.iter().enumerate() {
-            let links = self.links.iter().filter(|link| link.from == Node::Host(host)).count();
+            let links = self.host_links[host].len();
             if links != 1 {
                 return Err(NetworkError::HostLinks { host: name.clone(), links });
             }

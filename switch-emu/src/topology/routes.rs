@@ -1,83 +1,141 @@
 //! Equal-cost shortest paths.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use super::Network;
 use crate::fabric::Node;
 
-/// For every switch and host the links that lie on a shortest path from the one to the other, over the links that
-/// `usable` lets through: `[switch][host]` to indices into [`Network::links`], empty where no path is left.
-pub fn groups(network: &Network, usable: impl Fn(usize) -> bool) -> Vec<Vec<Vec<usize>>> {
-    let mut into: Vec<Vec<usize>> = vec![Vec::new(); network.switches.len()];
-    let mut out: Vec<Vec<usize>> = vec![Vec::new(); network.switches.len()];
-    for (index, link) in network.links.iter().enumerate().filter(|(index, _)| usable(*index)) {
-        if let Node::Switch(to) = link.to {
-            into[to].push(index);
-        }
-        if let Node::Switch(from) = link.from {
-            out[from].push(index);
-        }
-    }
-    let distances: Vec<_> = (0..network.hosts.len()).map(|host| distances(network, host, &into, &out)).collect();
-    let group = |switch: usize, host: usize| -> Vec<usize> {
-        let distance = &distances[host];
-        let Some(own) = distance[switch] else { return Vec::new() };
-        let nearer = |index: &&usize| match network.links[**index].to {
-            Node::Host(to) => to == host && own == 0,
-            Node::Switch(to) => own > 0 && distance[to] == Some(own - 1),
-        };
-        out[switch].iter().filter(nearer).copied().collect()
-    };
-    let of_switch = |switch| (0..network.hosts.len()).map(|host| group(switch, host)).collect();
-    (0..network.switches.len()).map(of_switch).collect()
+/// Next links on all shortest paths, from every switch to every switch that has hosts (a *leaf*).
+///
+/// Hosts of one leaf share their routes: with 8,192 hosts that is what keeps the tables in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Routes {
+    /// The leaves' switches, ascending.
+    leaves: Vec<usize>,
+    /// Per switch its number among the leaves.
+    leaf_number: Vec<Option<u32>>,
+    /// `[switch * leaves + leaf]` is where its members begin; one more entry at the end.
+    first: Vec<u32>,
+    /// Indices into [`Network::links`].
+    members: Vec<u32>,
 }
 
-/// Switch-to-switch hops from every switch to the one that `host` hangs on.
-fn distances(network: &Network, host: usize, into: &[Vec<usize>], out: &[Vec<usize>]) -> Vec<Option<u32>> {
-    let mut distance = vec![None; network.switches.len()];
-    let mut queue = VecDeque::new();
-    for (switch, links) in out.iter().enumerate() {
-        if links.iter().any(|index| network.links[*index].to == Node::Host(host)) {
-            distance[switch] = Some(0);
-            queue.push_back(switch);
+impl Routes {
+    /// Finds the routes of a checked `network` over the links that `usable` lets through.
+    pub fn new(network: &Network, usable: impl Fn(usize) -> bool) -> Self {
+        let switches = network.switches.len();
+        let mut into: Vec<Vec<usize>> = vec![Vec::new(); switches];
+        let mut out: Vec<Vec<usize>> = vec![Vec::new(); switches];
+        for (index, link) in network.links.iter().enumerate().filter(|(index, _)| usable(*index)) {
+            if let (Node::Switch(from), Node::Switch(to)) = (link.from, link.to) {
+                into[to].push(index);
+                out[from].push(index);
+            }
         }
+        let mut leaf_number = vec![None; switches];
+        (0..network.hosts.len()).for_each(|host| leaf_number[network.leaf_of(host)] = Some(0));
+        let leaves: Vec<usize> = (0..switches).filter(|switch| leaf_number[*switch].is_some()).collect();
+        leaves.iter().enumerate().for_each(|(number, leaf)| leaf_number[*leaf] = Some(number as u32));
+        let distances: Vec<_> = leaves.iter().map(|leaf| distances(network, *leaf, &into)).collect();
+        let mut routes = Self { leaves, leaf_number, first: vec![0], members: Vec::new() };
+        for (switch, links) in out.iter().enumerate() {
+            for distance in &distances {
+                let nearer = |index: &&usize| match network.links[**index].to {
+                    Node::Host(_) => false,
+                    Node::Switch(to) => {
+                        distance[to] != FAR && distance[to] + network.links[**index].cost == distance[switch]
+                    }
+                };
+                routes.members.extend(links.iter().filter(nearer).map(|link| *link as u32));
+                routes.first.push(routes.members.len() as u32);
+            }
+        }
+        routes
     }
-    while let Some(switch) = queue.pop_front() {
-        let next = distance[switch].map(|hops: u32| hops + 1);
-        for index in &into[switch] {
-            if let Node::Switch(from) = network.links[*index].from
-                && distance[from].is_none()
-            {
-                distance[from] = next;
-                queue.push_back(from);
+
+    /// The switches that have hosts, ascending.
+    pub fn leaves(&self) -> &[usize] {
+        &self.leaves
+    }
+
+    /// The number among the leaves of `switch`; `None` where it has no hosts.
+    pub fn leaf_number(&self, switch: usize) -> Option<usize> {
+        self.leaf_number[switch].map(|number| number as usize)
+    }
+
+    /// The links by which `switch` is left toward the leaf with number `leaf`: indices into [`Network::links`]; none at
+    /// that leaf itself and where no path is left.
+    pub fn next(&self, switch: usize, leaf: usize) -> &[u32] {
+        let slot = switch * self.leaves.len() + leaf;
+        &self.members[self.first[slot] as usize..self.first[slot + 1] as usize]
+    }
+}
+
+const FAR: u32 = u32::MAX;
+
+/// Costs of the cheapest paths from every switch to `leaf`.
+fn distances(network: &Network, leaf: usize, into: &[Vec<usize>]) -> Vec<u32> {
+    let mut distance = vec![FAR; network.switches.len()];
+    let mut queue = BinaryHeap::from([(Reverse(0), leaf)]);
+    distance[leaf] = 0;
+    while let Some((Reverse(cost), switch)) = queue.pop() {
+        if cost > distance[switch] {
+            continue;
+        }
+        for link in into[switch].iter().map(|index| &network.links[*index]) {
+            let Node::Switch(from) = link.from else { continue };
+            let over = cost.saturating_add(link.cost);
+            if over < distance[from] {
+                distance[from] = over;
+                queue.push((Reverse(over), from));
             }
         }
     }
     distance
 }
 
+/// For every switch and host the links that lie on a shortest path from the one to the other, over the links that
+/// `usable` lets through: `[switch][host]` to indices into [`Network::links`], empty where no path is left.
+pub fn groups(network: &Network, usable: impl Fn(usize) -> bool) -> Vec<Vec<Vec<usize>>> {
+    let routes = Routes::new(network, &usable);
+    let group = |switch: usize, host: usize| -> Vec<usize> {
+        let (leaf, last) = (network.leaf_of(host), network.downlink(host));
+        match routes.leaf_number(leaf) {
+            _ if !usable(last) => Vec::new(),
+            _ if leaf == switch => vec![last],
+            Some(leaf) => routes.next(switch, leaf).iter().map(|link| *link as usize).collect(),
+            None => Vec::new(),
+        }
+    };
+    let hosts = network.hosts.len();
+    (0..network.switches.len()).map(|switch| (0..hosts).map(|host| group(switch, host)).collect()).collect()
+}
+
 /// The links of one shortest path from host `from` to host `to`, the host's own first; empty when `from == to`.
 ///
 /// Of equal paths the one with the slowest, then the longest links is taken at each switch, so that base RTTs hold for
 /// every path of an uneven fabric.
-pub fn hops(network: &Network, groups: &[Vec<Vec<usize>>], from: usize, to: usize) -> Vec<usize> {
+pub fn hops(network: &Network, routes: &Routes, from: usize, to: usize) -> Vec<usize> {
     if from == to {
         return Vec::new();
     }
     let mut path = vec![network.uplink(from)];
     let mut switch = network.leaf_of(from);
-    // A shortest path visits every switch at most once.
-    for _ in 0..=network.switches.len() {
-        let slowest = |index: &&usize| {
-            let link = &network.links[**index];
+    let leaf = routes.leaf_number(network.leaf_of(to)).unwrap_or_default();
+    // Every link leads one hop nearer.
+    loop {
+        let slowest = |index: &&u32| {
+            let link = &network.links[**index as usize];
             (u64::MAX - link.rate_bps, link.latency_ps)
         };
-        let Some(link) = groups[switch][to].iter().max_by_key(slowest) else { break };
-        path.push(*link);
-        match network.links[*link].to {
+        let Some(link) = routes.next(switch, leaf).iter().max_by_key(slowest) else { break };
+        path.push(*link as usize);
+        match network.links[*link as usize].to {
             Node::Host(_) => break,
             Node::Switch(next) => switch = next,
         }
     }
+    path.push(network.downlink(to));
     path
 }

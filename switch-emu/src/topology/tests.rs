@@ -93,11 +93,104 @@ fn a_three_tier_file_builds_the_tree_it_describes() {
     assert_eq!(groups[0][15].len(), 2, "a leaf has two spines");
     assert_eq!(groups[8][15].len(), 4, "a spine has two cores, two cables each");
     assert_eq!(groups[0][1].len(), 1);
-    let longest = hops(&network, &super::groups(&network, |_| true), 0, 15);
+    let longest = hops(&network, &Routes::new(&network, |_| true), 0, 15);
     let names: Vec<_> = longest.iter().map(|link| network.links[*link].rate_bps / 1_000_000_000).collect();
     assert_eq!(names, [100, 200, 400, 400, 200, 100]);
-    let port = compiled.fabric.ports.iter().find(|port| port.name == "leaf0->h0").unwrap();
+    let port = compiled.fabric.ports.iter().find(|port| port.name == "tor0->h0").unwrap();
     assert_eq!(port.latency_ps, 750_000, "the switch's latency is its ports'");
+}
+
+#[test]
+fn a_fat_tree_by_counts_is_the_tree_of_a_file() {
+    let text = TREE.replace("Switch_Latency_ns 250\n", "").replace(" 600", " 500").replace(" 700", " 500");
+    let file =
+        TopoFile::parse(&text.replace("Radix_Up 4", "Radix_Up 2").replace("Radix_Down 8\nBundle 2", "Radix_Down 4"));
+    let tree = FatTree {
+        pods: 4,
+        tors_per_pod: 2,
+        aggs_per_pod: 2,
+        cores: 4,
+        hosts_per_tor: 2,
+        bundle: 1,
+        host_bps: 100_000_000_000,
+        uplink_bps: 200_000_000_000,
+        core_bps: 400_000_000_000,
+        host_latency_ps: 500_000,
+        uplink_latency_ps: 500_000,
+        switch_latency_ps: 0,
+    };
+    let network = tree.network();
+    network.check().unwrap();
+    assert_eq!(network, file.unwrap().network());
+    assert!(network.links_named("agg1->core3").is_some() && network.links_named("agg1->core0").is_none());
+    let doubled = FatTree { bundle: 2, ..tree }.network();
+    doubled.check().unwrap();
+    assert!(doubled.links_named("tor7-agg7#2").is_some() && doubled.links_named("agg7-core3#2").is_some());
+    assert_eq!(doubled.switches.len(), network.switches.len());
+}
+
+const DRAGONFLY: Dragonfly = Dragonfly {
+    groups: 5,
+    routers_per_group: 4,
+    hosts_per_router: 2,
+    global_cables: 2,
+    host_bps: 100_000_000_000,
+    local_bps: 100_000_000_000,
+    global_bps: 50_000_000_000,
+    host_latency_ps: 1,
+    local_latency_ps: 2,
+    global_latency_ps: 3,
+    switch_latency_ps: 0,
+};
+
+#[test]
+fn a_dragonfly_joins_all_groups_alike_and_routes_minimally() {
+    assert!(DRAGONFLY.is_balanced() && !Dragonfly { groups: 6, ..DRAGONFLY }.is_balanced());
+    let network = DRAGONFLY.network();
+    network.check().unwrap();
+    let group = |node| match node {
+        Node::Switch(switch) => switch / 4,
+        Node::Host(_) => usize::MAX,
+    };
+    let global = || network.links.iter().filter(|link| link.latency_ps == 3);
+    for a in 0..5 {
+        for b in 0..5 {
+            let cables = global().filter(|link| group(link.from) == a && group(link.to) == b).count();
+            assert_eq!(cables, if a == b { 0 } else { 2 }, "{a} to {b}");
+        }
+    }
+    for router in 0..20 {
+        assert_eq!(global().filter(|link| link.from == Node::Switch(router)).count(), 2);
+        assert_eq!(
+            network.links.iter().filter(|link| link.latency_ps == 2 && link.from == Node::Switch(router)).count(),
+            3
+        );
+    }
+    let routes = Routes::new(&network, |_| true);
+    for to in 1..network.hosts.len() {
+        let path = hops(&network, &routes, 0, to);
+        let between = path.iter().filter(|link| network.links[**link].latency_ps == 3).count();
+        assert!(path.len() <= 5 && between == usize::from(to >= 8), "{path:?}");
+    }
+}
+
+#[test]
+fn routes_by_leaf_and_groups_by_host_agree() {
+    for network in [PAIR.network(), DRAGONFLY.network(), TopoFile::parse(TREE).unwrap().network()] {
+        let routes = Routes::new(&network, |link| link % 7 != 3);
+        let groups = super::groups(&network, |link| link % 7 != 3 || matches!(network.links[link].to, Node::Host(_)));
+        for (switch, hosts) in groups.iter().enumerate() {
+            for (host, group) in hosts.iter().enumerate() {
+                let leaf = network.leaf_of(host);
+                if leaf == switch {
+                    assert_eq!(group, &[network.downlink(host)]);
+                } else {
+                    let next = routes.next(switch, routes.leaf_number(leaf).unwrap());
+                    assert!(next.iter().map(|link| *link as usize).eq(group.iter().copied()));
+                }
+            }
+        }
+    }
 }
 
 #[test]

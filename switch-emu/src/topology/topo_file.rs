@@ -166,7 +166,12 @@ impl TopoFile {
         self.nodes / self.podsize
     }
 
-    /// Builds the network: hosts `h0..`, switches `leaf0..`, `spine0..` (pod by pod) and `core0..`.
+    /// The names of the tiers from the hosts up: `leaf` and `spine`, or `tor`, `agg` and `core`.
+    pub fn tier_names(&self) -> &'static [&'static str] {
+        if self.tiers.len() == 2 { &["leaf", "spine"] } else { &["tor", "agg", "core"] }
+    }
+
+    /// Builds the network: hosts `h0..`, switches by [`TopoFile::tier_names`] with numbers, pod by pod.
     pub fn network(&self) -> Network {
         let mut network = Network::default();
         let tier = &self.tiers;
@@ -175,10 +180,11 @@ impl TopoFile {
         let mut add = |prefix: &str, count: usize, tier: &TopoTier| -> Vec<_> {
             (0..count).map(|index| network.add_switch(format!("{prefix}{index}"), tier.switch_latency_ps)).collect()
         };
-        let leaves = add("leaf", self.pods() * leaves_of_pod, &tier[0]);
-        let spines = add("spine", self.pods() * spines_of_pod, &tier[1]);
+        let names = self.tier_names();
+        let leaves = add(names[0], self.pods() * leaves_of_pod, &tier[0]);
+        let spines = add(names[1], self.pods() * spines_of_pod, &tier[1]);
         let planes = tier.get(2).map_or(0, |core| tier[1].radix_up / core.bundle);
-        let cores = tier.get(2).map_or_else(Vec::new, |core| add("core", spines_of_pod * planes, core));
+        let cores = tier.get(2).map_or_else(Vec::new, |core| add(names[2], spines_of_pod * planes, core));
         for index in 0..self.nodes {
             let host = network.add_host(format!("h{index}"));
             let leaf = leaves[index / tier[0].radix_down];

@@ -1,6 +1,6 @@
 //! The workload's table of a scenario.
 
-use super::{Each, Flow, Pattern, Payload, Workload, can_cross, parse_matrix};
+use super::{Each, Flow, Matrix, Pattern, Payload, Workload, can_cross, parse_matrix};
 use crate::fabric::Node;
 use crate::scenario::reader::Table;
 use crate::scenario::sections::list;
@@ -18,7 +18,7 @@ impl Workload {
         let payload = payload(table)?;
         let pattern = match kind {
             "flows" => Pattern::Flows(flows(table, network, &payload)?),
-            "matrix" => Pattern::Flows(matrix(table, network)?),
+            "matrix" => Pattern::Matrix(matrix(table, network)?),
             _ => pattern(table, network, kind, &payload)?,
         };
         Ok(Self { pattern, payload })
@@ -98,20 +98,22 @@ fn flows(table: &Table<'_>, network: &Network, payload: &Payload) -> Result<Vec<
     tables.iter().enumerate().map(read).collect()
 }
 
-fn matrix(table: &Table<'_>, network: &Network) -> Result<Vec<Flow>, ScenarioError> {
+fn matrix(table: &Table<'_>, network: &Network) -> Result<Matrix, ScenarioError> {
     let (name, _) = table.text("file")?.ok_or_else(|| table.missing("file"))?;
     let file = table.source.folder().join(name);
     let text = std::fs::read_to_string(&file).map_err(|error| {
         table.error("file", format!("`{}` cannot be read: {error}; allowed: a .cm file", file.display()))
     })?;
-    let flows = parse_matrix(&text, network.hosts.len()).map_err(|error| ScenarioError {
+    let mut matrix = parse_matrix(&text, network.hosts.len()).map_err(|error| ScenarioError {
         file: file.clone(),
         line: error.line,
         column: error.column,
         message: error.message,
     })?;
-    if flows.len() > MAX_FLOWS {
-        return Err(table.error("file", format!("{} flows; allowed: at most {MAX_FLOWS}", flows.len())));
+    let flows = matrix.flows.len();
+    if flows > MAX_FLOWS {
+        return Err(table.error("file", format!("{flows} flows; allowed: at most {MAX_FLOWS}")));
     }
-    Ok(flows)
+    matrix.warnings.iter_mut().for_each(|warning| *warning = format!("{}: {warning}", file.display()));
+    Ok(matrix)
 }

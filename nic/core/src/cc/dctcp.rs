@@ -13,6 +13,7 @@ pub struct Dctcp {
     min_window: u64,
     max_window: u64,
     packet_bytes: u64,
+    marked_by_trigger: bool,
 }
 
 impl Dctcp {
@@ -25,6 +26,7 @@ impl Dctcp {
             min_window: packet_bytes << FRACTION_BITS,
             max_window: scaled(config.max_window_bytes),
             packet_bytes,
+            marked_by_trigger: config.marked_by_trigger,
         }
     }
 
@@ -50,7 +52,12 @@ impl CongestionControl for Dctcp {
     //= docs/specs/dctcp.md#DCTCP-2
     fn on_ack(&mut self, _now_ps: u64, ack: &AckInfo) {
         let bytes = ack.bytes.min(MAX_ACKED_BYTES);
-        let marked = marked_bytes(ack, bytes);
+        let marked = match self.marked_by_trigger {
+            //= docs/specs/dctcp.md#DCTCP-8
+            true if ack.marked => bytes,
+            true => 0,
+            false => marked_bytes(ack, bytes),
+        };
         if marked < bytes {
             self.grow(bytes - marked);
         }

@@ -98,6 +98,9 @@ pub struct CcConfig {
     pub max_window_bytes: u64,
     /// Rate of `fixed-rate`, in wire bits per second, at least 1.
     pub fixed_rate_bps: u64,
+    /// Whether all bytes that an acknowledgement brings count as marked or not like the packet that triggered it, as in
+    /// the published simulations, instead of by the share of packets marked.
+    pub marked_by_trigger: bool,
 }
 
 impl CcConfig {
@@ -118,6 +121,7 @@ impl CcConfig {
             initial_window_bytes: max_window_bytes.div_ceil(packet).saturating_mul(packet),
             max_window_bytes,
             fixed_rate_bps: link_bps,
+            marked_by_trigger: false,
         }
     }
 }

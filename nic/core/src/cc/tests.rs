@@ -54,6 +54,17 @@ fn a_window_of_unmarked_bytes_adds_about_a_packet() {
 }
 
 #[test]
+fn an_ack_is_marked_as_a_whole_where_the_published_rule_is_asked_for() {
+    //= docs/specs/dctcp.md#DCTCP-8
+    let config = CcConfig { initial_window_bytes: 100 * 4150, marked_by_trigger: true, ..reference() };
+    let mut cc = Dctcp::new(&config);
+    cc.on_ack(0, &acks(8 * 4150, 8, 1));
+    assert_eq!(cc.window_bytes(), 98 * 4150, "a quarter of all eight");
+    cc.on_ack(0, &AckInfo { marked: false, ..acks(8 * 4150, 8, 1) });
+    assert!(cc.window_bytes() > 98 * 4150, "growth, although one was marked");
+}
+
+#[test]
 fn growth_below_a_byte_adds_up() {
     //= docs/specs/dctcp.md#DCTCP-7
     let config = CcConfig { packet_bytes: 64, initial_window_bytes: 600_000, ..reference() };

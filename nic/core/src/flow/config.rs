@@ -23,6 +23,9 @@ pub struct FlowConfig {
     pub window_packets: u32,
     /// Data packets for one ACK, 1 to 255. Above 8 REPS loses its edge (REPS §4.5.1).
     pub ack_every: u32,
+    /// Whether a packet that arrives marked is acknowledged at once, whatever `ack_every`, as in the published
+    /// simulations.
+    pub ack_marked: bool,
     /// Longest time that a data packet waits for its ACK, in picoseconds; well below `rto.min_ps`.
     pub ack_delay_ps: u64,
     /// Bounds of the retransmission timeout.
@@ -57,6 +60,7 @@ impl FlowConfig {
             header_bytes,
             window_packets: window_packets.next_power_of_two(),
             ack_every: 1,
+            ack_marked: false,
             ack_delay_ps: base_rtt_ps / 2,
             rto: RtoConfig::for_path(base_rtt_ps),
             sack_gap_packets: Some(DEFAULT_SACK_GAP_PACKETS),

@@ -59,6 +59,7 @@ pub struct Receiver {
     highest: u64,
     window_packets: u64,
     ack_every: u8,
+    ack_marked: bool,
     ack_delay_ps: u64,
     inbox: Inbox,
     completed: Ring<(u32, u64)>,
@@ -105,6 +106,7 @@ impl Receiver {
             highest: 0,
             window_packets: u64::from(window_packets),
             ack_every: config.ack_every as u8,
+            ack_marked: config.ack_marked,
             ack_delay_ps: config.ack_delay_ps,
             inbox: Inbox::new(window_packets, u32::from(u16::MAX), config.max_message_bytes),
             completed: Ring::new(COMPLETED_SLOTS),
@@ -214,6 +216,12 @@ impl Receiver {
         self.cumulative
     }
 
+    /// Whether a packet has arrived, as far as the window reaches.
+    #[inline]
+    pub fn has_received(&self, psn: u64) -> bool {
+        psn < self.cumulative || (psn - self.cumulative < self.window_packets && self.received.contains(psn))
+    }
+
     /// Payload bytes that the sender may send over the connection's life, as far as it was told or will be next.
     #[inline]
     pub fn max_data(&self) -> u64 {
@@ -304,6 +312,7 @@ impl Receiver {
         pending.packets = pending.packets.saturating_add(1);
         pending.marked_packets = pending.marked_packets.saturating_add(u8::from(arrival.marked));
         pending.due |= at_once || arrival.data.ack_now || pending.packets >= self.ack_every;
+        pending.due |= self.ack_marked && arrival.marked;
         if pending.due {
             pending.deadline_ps = None;
         } else if pending.deadline_ps.is_none() {

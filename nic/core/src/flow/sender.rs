@@ -243,6 +243,12 @@ impl Sender {
         self.in_flight_bytes
     }
 
+    /// Whether a packet is sent, not acknowledged and not declared lost.
+    #[inline]
+    pub fn is_outstanding(&self, psn: u64) -> bool {
+        self.scoreboard.is_outstanding(psn)
+    }
+
     /// The number that the next new packet gets; what a `Close` names as final.
     #[inline]
     pub fn next_psn(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! Emulated hosts are exact: what happens does not depend on when the machine gets round to it.
 
 use super::*;
-use crate::endpoint::link::serialisation_ps;
+use spray_core::link::serialisation_ps;
 
 /// Lets two hosts connect, then sends `bytes` at `start_ps`; returns the events of both.
 fn transfer(bytes: usize, start_ps: u64, tick_ps: u64, physical: Impairments) -> Vec<Vec<EndpointEvent>> {

@@ -128,6 +128,18 @@ fn window_duplicates_and_order() {
 
 //= docs/specs/transport.md#TRN-55
 #[test]
+fn a_marked_packet_is_acknowledged_at_once_where_asked_for() {
+    //= docs/specs/transport.md#TRN-54
+    for (ack_marked, acks) in [(false, 0), (true, 1)] {
+        let mut rig = Rig::new(FlowConfig { ack_every: 8, ack_marked, ..config() });
+        rig.take(0, packet(0));
+        assert!(rig.acks().is_empty());
+        rig.receiver.on_data(0, &Arrival { marked: true, ..arrival(packet(1)) });
+        assert_eq!(rig.acks().len(), acks);
+    }
+}
+
+#[test]
 fn the_bitmap_reaches_the_latest_packet() {
     let mut rig = Rig::new(FlowConfig { window_packets: 1024, ..config() });
     rig.take(0, packet(200));

@@ -1,0 +1,54 @@
+//! The simulator: packet-hops per second on one thread.
+#![expect(missing_docs, reason = "criterion's macro makes a public function")]
+
+use std::hint::black_box;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use spray_core::path::BalancerKind;
+use switch_emu::scenario::Scenario;
+use switch_emu::sim::{FctEnd, SimOptions, Simulation, reference};
+use switch_emu::topology::LeafSpine;
+use switch_emu::workload::{Each, Pattern, Payload, Workload};
+
+criterion_group!(benches, sim);
+criterion_main!(benches);
+
+/// Leaf-spine fabrics with a permutation of `bytes` across leaves, and how often each is run.
+const CASES: [(&str, usize, u64); 3] =
+    [("32 hosts, 4 MiB", 4, 4 << 20), ("128 hosts, 8 MiB", 8, 8 << 20), ("1,024 hosts, 1 MiB", 32, 1 << 20)];
+
+fn sim(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("sim");
+    group.sample_size(10);
+    for (name, leaves, bytes) in CASES {
+        let scenario = permutation(leaves, bytes);
+        let simulation = Simulation::new(&scenario);
+        for balancer in [BalancerKind::Ops, BalancerKind::Reps] {
+            let options =
+                || SimOptions { balancer, seed: 1, events: Vec::new(), condition: None, fct_end: FctEnd::Acked };
+            let first = simulation.run(&options()).expect("the scenario fits");
+            group.throughput(Throughput::Elements(first.sim.map_or(0, |sim| sim.packet_hops)));
+            group.bench_function(format!("{name}, {balancer}"), |bencher| {
+                bencher.iter(|| black_box(simulation.run(&options())));
+            });
+        }
+    }
+    group.finish();
+}
+
+fn permutation(leaves: usize, bytes: u64) -> Scenario {
+    let hosts_per_leaf = if leaves == 4 { 8 } else { leaves.max(16) };
+    let counts = LeafSpine {
+        leaves,
+        spines: hosts_per_leaf,
+        hosts_per_leaf,
+        bundle: 1,
+        host_bps: 400_000_000_000,
+        uplink_bps: 400_000_000_000,
+        host_latency_ps: 1_000_000,
+        uplink_latency_ps: 1_000_000,
+        switch_latency_ps: 0,
+    };
+    let pattern = Pattern::CrossLeafPermutation(Each { bytes, start_ps: 0 });
+    reference("permutation", counts.network(), Workload { pattern, payload: Payload::Generated })
+}

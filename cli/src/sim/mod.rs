@@ -1,0 +1,151 @@
+//! `spray sim`, `spray run --engine sim` and `spray compare`: runs on the simulator, several at a time.
+
+pub mod args;
+mod bench;
+mod compare;
+mod inputs;
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use spray_core::path::BalancerKind;
+use switch_emu::results::{self, RunResult};
+use switch_emu::scenario::Scenario;
+use switch_emu::sim::{FctEnd, SimOptions, Simulation, over_cores};
+use switch_emu::topology::{FailureContext, FailureFile};
+
+use self::args::{Seeds, Sim};
+use crate::campaign;
+use crate::failure::{Failure, Outcome};
+use crate::progress::Progress;
+
+pub use bench::bench;
+pub use compare::compare;
+
+/// One scenario on the simulator, with every balancer and every seed.
+pub struct SimCampaign {
+    /// Whence failures are reported.
+    source: String,
+    scenario: Scenario,
+    balancers: Vec<BalancerKind>,
+    seeds: Vec<u64>,
+    threads: usize,
+    failures: Option<FailureFile>,
+    /// The condition, where failures are drawn.
+    condition: Option<String>,
+    fct_end: FctEnd,
+}
+
+/// Runs what the arguments describe.
+///
+/// # Errors
+/// 2 for bad input, 1 when a run does not complete.
+pub fn sim(arguments: &Sim) -> Outcome {
+    let scenario = inputs::scenario(arguments)?;
+    let campaign = SimCampaign {
+        source: arguments.failures.as_ref().map_or_else(String::new, |file| file.display().to_string()),
+        condition: inputs::condition(arguments, &scenario),
+        failures: inputs::failures(arguments)?,
+        fct_end: if arguments.acked { FctEnd::Acked } else { FctEnd::Received },
+        ..SimCampaign::new(scenario, &[], &arguments.seeds)
+    };
+    campaign.run(arguments.out.as_deref())
+}
+
+impl SimCampaign {
+    /// `scenario` with its own balancers, or `balancers` if there are any, and with its own seed, or `seeds`.
+    pub fn new(scenario: Scenario, balancers: &[BalancerKind], seeds: &Seeds) -> Self {
+        let balancers = if balancers.is_empty() { scenario.transport.balancers.clone() } else { balancers.to_vec() };
+        let seeds_asked = seeds.list();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            source: String::new(),
+            balancers,
+            seeds: if seeds_asked.is_empty() { vec![scenario.seed] } else { seeds_asked },
+            threads: seeds.threads.map_or(cores, |threads| threads as usize),
+            failures: None,
+            condition: None,
+            fct_end: FctEnd::Received,
+            scenario,
+        }
+    }
+
+    /// Runs everything, writes the results and prints the table.
+    ///
+    /// # Errors
+    /// 2 for what does not fit, 1 when a run does not complete.
+    pub fn run(&self, out: Option<&Path>) -> Outcome {
+        self.scenario.workload.warnings().iter().for_each(|warning| eprintln!("spray: warning: {warning}"));
+        let out = campaign::folder(out, &self.scenario.name)?;
+        let done = self.results(&out)?;
+        results::write_sweep(&out, &done).map_err(Failure::failed)?;
+        if self.seeds.len() > 1 {
+            println!("{}", results::sweep_table(&done));
+            println!("{}", speed(&done));
+            println!("results   {}", out.display());
+            campaign::verdict(&done)
+        } else {
+            println!("{}", speed(&done));
+            campaign::conclude(&out, &done)
+        }
+    }
+
+    /// Runs everything, and writes each result as soon as it is there, in a folder of its own under `out`.
+    fn results(&self, out: &Path) -> Outcome<Vec<RunResult>> {
+        let simulation = Simulation::new(&self.scenario);
+        let jobs: Vec<(BalancerKind, u64)> =
+            self.balancers.iter().flat_map(|balancer| self.seeds.iter().map(|seed| (*balancer, *seed))).collect();
+        let (progress, finished) = (Mutex::new(Progress::new()), AtomicUsize::new(0));
+        let show = |text: String| {
+            if let Ok(mut progress) = progress.lock() {
+                progress.update(|| text);
+            }
+        };
+        over_cores(jobs.len(), self.threads, |number| {
+            let (balancer, seed) = jobs[number];
+            let result = self.one(&simulation, balancer, seed)?;
+            let folder = match self.seeds.len() {
+                1 => result.folder(),
+                _ => format!("{balancer}-seed{seed}"),
+            };
+            results::write_run(&out.join(folder), &result).map_err(Failure::failed)?;
+            let count = finished.fetch_add(1, Ordering::Relaxed) + 1;
+            show(format!("[{count}/{}] {balancer}, seed {seed}: {:.1} s", jobs.len(), result.wall_s));
+            Ok(result)
+        })
+    }
+
+    fn one(&self, simulation: &Simulation<'_>, balancer: BalancerKind, seed: u64) -> Outcome<RunResult> {
+        let events = match &self.failures {
+            None => Vec::new(),
+            Some(failures) => {
+                let context = FailureContext {
+                    network: &self.scenario.network,
+                    seed,
+                    until_ps: simulation.until_ps(seed),
+                    packet_bytes: self.scenario.packet_bytes(),
+                };
+                let wrong = |error: switch_emu::topology::FailureError| {
+                    inputs::at(Path::new(&self.source), error.line, error.column, &error.message)
+                };
+                failures.events(&context).map_err(wrong)?
+            }
+        };
+        let options = SimOptions { balancer, seed, events, condition: self.condition.clone(), fct_end: self.fct_end };
+        simulation.run(&options).map_err(Failure::refused)
+    }
+}
+
+/// How fast the simulator was.
+fn speed(done: &[RunResult]) -> String {
+    let figures = || done.iter().filter_map(|run| Some((run.sim?, run.wall_s)));
+    let hops: u64 = figures().map(|(sim, _)| sim.packet_hops).sum();
+    let seconds: f64 = figures().map(|(_, wall_s)| wall_s).sum();
+    let peak = figures().map(|(sim, _)| sim.peak_rss_mb).fold(0.0, f64::max);
+    let rate = hops as f64 / seconds.max(1e-9) / 1e6;
+    let millions = hops as f64 / 1e6;
+    format!(
+        "{millions:.1} million packet-hops in {seconds:.2} s of one core, {rate:.1} million a second; at most {peak:.0} MB"
+    )
+}

@@ -1,0 +1,171 @@
+//! The simulator's commands as a user meets them: what they print, write and refuse.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// A folder of this test's own, removed when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("spray-cli-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn spray(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_spray")).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Expects exit code 2 and one message that says `what`.
+fn refuses(arguments: &[&str], what: &str) {
+    let output = spray(arguments);
+    let said = text(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains(what), "{arguments:?}: {:?} {said}", output.status);
+    assert!(output.stdout.is_empty());
+}
+
+const TOPO: &str = "Nodes 8\nTiers 2\nPodsize 8\nTier 0\nDownlink_speed_Gbps 400\nRadix_Down 4\nRadix_Up 4\n\
+                    Downlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 400\nRadix_Down 2\nDownlink_Latency_ns 1000\n";
+const MATRIX: &str =
+    "Nodes 8\nConnections 2\n0->4 id 1 start 0 size 200000 prio 1\n1->5 id 2 start 0 size 200000 prio 2\n";
+
+#[test]
+fn a_sweep_over_seeds_and_balancers_leaves_its_files_and_a_table() {
+    let folder = Folder::new("sweep");
+    let (topo, matrix) = (folder.file("f.topo", TOPO), folder.file("f.cm", MATRIX));
+    let run = |out: &str, threads: &str| {
+        let out = folder.0.join(out).display().to_string();
+        let rest = ["--seeds", "1..3", "--threads", threads, "--out", &out, "--fail-cables", "5", "--evs", "64"];
+        let first = ["sim", "--topology", &topo, "--matrix", &matrix, "--balancer", "reps", "--balancer", "ops"];
+        let rest = [&rest[..], &["--link-rate", "leaf0->spine0=0.5", "--fail", "leaf0->spine1@1..9"]].concat();
+        spray(&[&first[..], &rest].concat())
+    };
+    let output = run("a", "1");
+    let (said, warned) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{warned}");
+    assert_eq!(warned.matches("priorities are ignored").count(), 1, "{warned}");
+    assert!(said.contains("±95 % (sd)") && said.contains("packet-hops"), "{said}");
+    assert!(run("b", "3").status.success());
+    for balancer in ["reps", "ops"] {
+        for seed in 1..=3 {
+            let read = |out: &str, file: &str| {
+                std::fs::read(folder.0.join(out).join(format!("{balancer}-seed{seed}")).join(file)).unwrap()
+            };
+            for file in ["flows.csv", "ports.csv", "events.csv"] {
+                assert!(read("a", file) == read("b", file), "{balancer} {seed} {file}");
+            }
+            let summary: serde_json::Value = serde_json::from_slice(&read("a", "summary.json")).unwrap();
+            assert_eq!((&summary["engine"], &summary["seed"]), (&"sim".into(), &seed.into()));
+            for key in ["packet_hops", "packet_hops_per_s", "peak_rss_mb"] {
+                assert!(summary[key].as_f64().unwrap() > 0.0, "{key}");
+            }
+        }
+    }
+    let csv = std::fs::read_to_string(folder.0.join("a/runs.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 7, "{csv}");
+}
+
+#[test]
+fn a_scenario_of_the_testbed_runs_on_the_simulator() {
+    let folder = Folder::new("run");
+    let scenario = root().join("tests/scenarios/demo-slow-uplink.toml").display().to_string();
+    let out = folder.0.display().to_string();
+    let output = spray(&["run", &scenario, "--engine", "sim", "--balancer", "ops", "--seed", "4", "--out", &out]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(folder.0.join("report.html").is_file());
+    refuses(&["run", &scenario, "--seeds", "1..2"], "go with `--engine sim`");
+}
+
+#[test]
+fn counts_and_patterns_stand_in_for_files() {
+    let folder = Folder::new("counts");
+    let out = folder.0.display().to_string();
+    for topology in ["leaf-spine:2x2x2@100", "fat-tree:2x2x2x2x2", "dragonfly:3x2x2x1"] {
+        for matrix in ["permutation:64KiB", "tornado:64kB", "incast:3:10000", "cross-leaf-permutation:1"] {
+            let output = spray(&["sim", "--topology", topology, "--matrix", matrix, "--out", &out]);
+            assert!(output.status.success(), "{topology} {matrix}: {}", text(&output.stderr));
+        }
+    }
+}
+
+#[test]
+fn every_example_of_a_failure_file_runs_and_shows_in_the_results() {
+    let folder = Folder::new("failures");
+    let mut files = 0;
+    for entry in std::fs::read_dir(root().join("tests/failures")).unwrap() {
+        let file = entry.unwrap().path();
+        let out = folder.0.join(file.file_stem().unwrap());
+        let (file, shown) = (file.display().to_string(), out.display().to_string());
+        let first = ["sim", "--topology", "leaf-spine:4x4x4", "--matrix", "permutation:512KiB", "--seed", "2"];
+        let output = spray(&[&first[..], &["--failures", &file, "--out", &shown]].concat());
+        assert!(output.status.success(), "{file}: {}", text(&output.stderr));
+        let run =
+            std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.is_dir()).unwrap();
+        let events = std::fs::read_to_string(run.join("events.csv")).unwrap();
+        let summary: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(run.join("summary.json")).unwrap()).unwrap();
+        let drops = summary["drops_link"].as_u64().unwrap() + summary["drops_random"].as_u64().unwrap();
+        assert!(events.contains(",failure,") && drops > 0, "{file}: {drops} drops\n{events}");
+        files += 1;
+    }
+    assert_eq!(files, 5);
+}
+
+#[test]
+fn bad_input_is_refused_with_line_and_column() {
+    let folder = Folder::new("bad");
+    let (topo, matrix) = (folder.file("f.topo", TOPO), folder.file("f.cm", MATRIX));
+    let bad_topo = folder.file("bad.topo", &TOPO.replace("Podsize 8", "Podsize 8\nColour 3"));
+    let bad_matrix = folder.file("bad.cm", &MATRIX.replace("1->5 id 2 start 0", "1->5 id 2 start soon"));
+    let bad_failures = folder.file("bad.txt", "Cable-Fail: ON\nCable-Fail-Period: never\n");
+    let sim = |topology: &str, matrix: &str, rest: &[&str], what: &str| {
+        refuses(&[&["sim", "--topology", topology, "--matrix", matrix], rest].concat(), what);
+    };
+    sim(&bad_topo, &matrix, &[], "bad.topo:4:1: unknown key `colour`");
+    sim(&topo, &bad_matrix, &[], "bad.cm:4:17: `start` is soon; allowed: a whole number");
+    sim(&topo, &matrix, &["--failures", &bad_failures], "bad.txt:2:20: `Cable-Fail-Period` is never; allowed");
+    sim(&topo, &matrix, &["--failures", "/nowhere"], "cannot read /nowhere");
+    sim(&topo, &matrix, &["--link-rate", "leaf0->spine9=0.5"], "there is no link `leaf0->spine9`; allowed: ");
+    sim(&topo, &matrix, &["--fail", "leaf9-spine0@1..2"], "there is no link `leaf9-spine0`");
+    sim(&topo, &matrix, &["--fail", "leaf0-spine0@2..1"], "later time");
+    sim(&topo, &matrix, &["--fail-cables", "100"], "below 100");
+    sim(&topo, &matrix, &["--seeds", "3..1"], "A at most B");
+    sim(&topo, &matrix, &["--balancer", "rpes"], "rpes");
+    sim(&topo, &matrix, &["--cc", "bbr"], "bbr");
+    sim(&topo, &matrix, &["--evs", "65536"], "65535");
+    sim("ring:4", &matrix, &[], "allowed: a .topo file");
+    sim("leaf-spine:2x0x2", &matrix, &[], "leaf-spine:LEAVESxSPINESxHOSTS");
+    sim("leaf-spine:1000x2x1000", &matrix, &[], "too many hosts");
+    sim("fat-tree:2x2x2x3x2", &matrix, &[], "multiples of");
+    sim("dragonfly:6x2x1x1", &matrix, &[], "multiple of the other groups");
+    sim(&topo, "incast:8:100", &[], "allowed: 1 to 7");
+    sim(&topo, "storm:8", &[], "allowed: a .cm file");
+    sim("leaf-spine:1x1x4", "cross-leaf-permutation:9", &[], "more than half");
+    let triggers = root().join("tests/scenarios/triggers.toml").display().to_string();
+    let out = folder.0.join("out").display().to_string();
+    refuses(&["run", &triggers, "--out", &out], "use `--engine sim`");
+    refuses(&["run", "/nowhere.toml", "--engine", "sim"], "/nowhere.toml:1:1: cannot be read");
+    refuses(&["compare", "/nowhere.toml"], "/nowhere.toml:1:1: cannot be read");
+}

@@ -1,0 +1,63 @@
+use super::*;
+use crate::config::{Condition, OUTSIDE, PortConfig, Thresholds};
+use crate::hash::mix;
+use crate::queue::Queue;
+use core::cell::Cell;
+use std::{assert, assert_eq};
+
+const RATE_BPS: u64 = 400_000_000_000;
+const PS_PER_BYTE: u64 = 20;
+const FRAME: u32 = 4_150;
+
+fn port() -> PortConfig {
+    let thresholds = Thresholds { limit: 1, mark_min: 1, mark_max: 2, control_limit: 1, trim: false };
+    PortConfig::new(RATE_BPS, 0, &thresholds, OUTSIDE, FRAME)
+}
+
+/// Sends a frame through; returns the bytes ahead of it and when it has left.
+fn pass<Q: Backlog>(queue: &Q, drain: &Drain, t_ps: u64, bytes: u32) -> (u64, u64) {
+    let position = queue.locate(t_ps, drain);
+    let ahead = queue.bytes(&position, drain);
+    queue.push(&position, bytes, drain);
+    (ahead, t_ps + queue.delay_ps(&position, bytes, drain))
+}
+
+#[test]
+fn frames_leave_one_after_another() {
+    let (fifo, drain) = (Fifo::default(), port().drain(0));
+    assert_eq!(pass(&fifo, &drain, 1_000, FRAME), (0, 1_000 + 83_000));
+    assert_eq!(pass(&fifo, &drain, 1_000, FRAME), (u64::from(FRAME), 1_000 + 166_000));
+    assert_eq!(pass(&fifo, &drain, 84_000, 64), (u64::from(FRAME), 168_280));
+    assert_eq!(pass(&fifo, &drain, 1_000_000, 64), (0, 1_001_280));
+}
+
+/// In order of time the slotted queue and this one agree, to the rounding of the slots.
+#[test]
+fn agrees_with_the_queue_of_slots() {
+    for load in [50, 90, 99, 120] {
+        let (fifo, slots, drain) = (Fifo::default(), Queue::<Cell<u64>>::default(), port().drain(0));
+        let (mut t_ps, mut worst) = (0, 0);
+        for frame in 0..20_000u64 {
+            let bytes = if mix(frame).is_multiple_of(5) { 64 } else { FRAME };
+            t_ps += mix(frame ^ 1 << 40) % (2 * u64::from(bytes) * PS_PER_BYTE * 100 / load);
+            let exact = pass(&fifo, &drain, t_ps, bytes);
+            let slotted = pass(&slots, &drain, t_ps, bytes);
+            worst = worst.max(exact.1.abs_diff(slotted.1));
+            assert!(exact.0.abs_diff(slotted.0) <= 16 + exact.0 / 1000, "{load}: {exact:?} against {slotted:?}");
+        }
+        assert!(worst <= 2 * PS_PER_BYTE * u64::from(FRAME), "{load}: {worst} ps apart");
+    }
+}
+
+#[test]
+fn what_waits_takes_longer_on_a_slower_link() {
+    let (fifo, mut port) = (Fifo::default(), port());
+    let drain = port.drain(0);
+    assert_eq!(pass(&fifo, &drain, 0, FRAME).1, 83_000);
+    let before = port.states[0].ps_per_unit;
+    port.set(RATE_BPS, &Condition { rate_ppm: 500_000, at_ps: 41_500, ..Condition::healthy() });
+    fifo.rescale(41_500, before, port.states[0].ps_per_unit);
+    // Half of the frame is left, at half the rate.
+    let (ahead, left_ps) = pass(&fifo, &port.drain(41_500), 41_500, FRAME);
+    assert_eq!((ahead, left_ps), (2_075, 41_500 + 83_000 + 166_000));
+}

@@ -1,0 +1,219 @@
+//! Where events live: one cache line each, taken from and given back to a list of free ones.
+
+use spray_wire::{Ack, Data, Nack, Probe, ProbeAck};
+
+/// What a slot of the arena is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// In the list of free slots.
+    Free,
+    /// A frame that arrives at the switch of port `place`, by which it will leave.
+    AtSwitch,
+    /// A frame that arrives at host `place`.
+    AtHost,
+    /// Host `place` may put data on its link.
+    Transmit,
+    /// Connection `connection`'s sender is due.
+    SenderTimer,
+    /// Connection `connection`'s receiver is due.
+    ReceiverTimer,
+    /// Flow `connection` starts.
+    Start,
+}
+
+/// Which of the events of one moment comes first: what arrives may change what a timer does, and both what is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(super) enum Turn {
+    Start,
+    Arrival,
+    Timer,
+    Transmit,
+}
+
+/// Key of an event: its time, then its turn.
+#[inline]
+pub(super) const fn key(at_ps: u64, turn: Turn) -> u64 {
+    at_ps << 2 | turn as u64
+}
+
+/// Time of a key.
+#[inline]
+pub(super) const fn time_ps(key: u64) -> u64 {
+    key >> 2
+}
+
+/// An event; most are frames, and hold what switches look at and, of data, what the receiver cannot know otherwise.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Slot {
+    pub key: u64,
+    /// Digest of the frame's five-tuple.
+    pub flow: u64,
+    /// When a data frame was sent.
+    pub sent_ps: u64,
+    /// Sequence number of a data frame, index of a control frame's body.
+    pub psn: u64,
+    /// The frame's share of random decisions: its number.
+    pub random: u32,
+    /// Port or host that the event is at; of a free slot the next one.
+    pub place: u32,
+    pub connection: u32,
+    /// Host that the frame goes to.
+    pub to: u32,
+    pub len: u32,
+    pub payload_bytes: u16,
+    pub port: u16,
+    pub ttl: u8,
+    pub ecn: u8,
+    pub control: bool,
+    pub trimmable: bool,
+    pub trimmed: bool,
+    pub ack_now: bool,
+    pub retransmit: bool,
+    pub kind: Kind,
+}
+
+const _: () = assert!(size_of::<Slot>() == 64);
+
+/// What a control frame says.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Control {
+    Ack(Ack),
+    Nack(Nack),
+    Probe(Probe),
+    ProbeAck(ProbeAck),
+}
+
+impl Slot {
+    pub(super) const EMPTY: Self = Self {
+        key: 0,
+        flow: 0,
+        sent_ps: 0,
+        psn: 0,
+        random: 0,
+        place: 0,
+        connection: 0,
+        to: 0,
+        len: 0,
+        payload_bytes: 0,
+        port: 0,
+        ttl: 0,
+        ecn: 0,
+        control: false,
+        trimmable: false,
+        trimmed: false,
+        ack_now: false,
+        retransmit: false,
+        kind: Kind::Free,
+    };
+
+    pub(super) fn is_frame(&self) -> bool {
+        matches!(self.kind, Kind::AtSwitch | Kind::AtHost)
+    }
+
+    /// A data frame's header. The slot holds what differs between the frames of a connection, whose only message, of
+    /// `message_bytes` in packets of `full_bytes`, has number 0 and starts with packet 0.
+    #[inline]
+    pub(super) fn data(&self, message_bytes: u64, full_bytes: u64) -> Data {
+        // A frame without payload in a connection that has some asks for a grant, and is of no message.
+        let asks = self.payload_bytes == 0 && message_bytes > 0;
+        Data {
+            psn: self.psn,
+            timestamp_ps: self.sent_ps,
+            message: 0,
+            offset: if asks { 0 } else { self.psn * full_bytes },
+            message_bytes: if asks { 0 } else { message_bytes },
+            payload_bytes: self.payload_bytes,
+            ack_now: self.ack_now,
+            retransmit: self.retransmit,
+        }
+    }
+}
+
+/// All events, and the bodies of control frames.
+#[derive(Debug)]
+pub(super) struct Arena {
+    pub slots: Vec<Slot>,
+    free: u32,
+    controls: Vec<Control>,
+    free_controls: Vec<u32>,
+}
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+impl Arena {
+    pub(super) fn new() -> Self {
+        Self { slots: Vec::new(), free: NONE, controls: Vec::new(), free_controls: Vec::new() }
+    }
+
+    /// Takes a slot; the one given back last, which the cache still knows.
+    #[inline]
+    pub(super) fn take(&mut self, slot: Slot) -> u32 {
+        let index = self.free;
+        if index == NONE {
+            return self.grow(slot);
+        }
+        let place = &mut self.slots[index as usize];
+        self.free = place.place;
+        *place = slot;
+        index
+    }
+
+    #[inline]
+    pub(super) fn give_back(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        slot.kind = Kind::Free;
+        slot.place = self.free;
+        self.free = index;
+    }
+
+    /// Keeps what a control frame says; returns where, for [`Slot::psn`].
+    #[inline]
+    pub(super) fn keep(&mut self, control: Control) -> u64 {
+        let index = match self.free_controls.pop() {
+            Some(index) => {
+                self.controls[index as usize] = control;
+                index
+            }
+            None => {
+                self.controls.push(control);
+                self.controls.len() as u32 - 1
+            }
+        };
+        u64::from(index)
+    }
+
+    /// What a control frame says, for the last time.
+    #[inline]
+    pub(super) fn drop_control(&mut self, slot: &Slot) -> &Control {
+        self.free_controls.push(slot.psn as u32);
+        &self.controls[slot.psn as usize]
+    }
+
+    /// Gives back a frame that is lost, and what it says.
+    pub(super) fn lose(&mut self, index: u32) {
+        let slot = self.slots[index as usize];
+        // A data frame stays one when it is cut.
+        if slot.control && !slot.trimmed {
+            self.drop_control(&slot);
+        }
+        self.give_back(index);
+    }
+
+    /// Up to where a control frame acknowledges, and something else of it, for the cache to fetch it.
+    #[inline]
+    pub(super) fn touch(&self, slot: &Slot) -> (u64, u64) {
+        match &self.controls[slot.psn as usize] {
+            Control::Ack(ack) => (ack.cumulative, ack.max_data),
+            _ => (0, 0),
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, slot: Slot) -> u32 {
+        self.slots.push(slot);
+        self.slots.len() as u32 - 1
+    }
+}

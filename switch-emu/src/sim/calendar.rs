@@ -1,0 +1,162 @@
+//! The event queue: a calendar for keys that nearly only grow.
+//!
+//! Events are appended to the cell of their time, unsorted; a cell is sorted when its time comes. So inserting writes to
+//! the end of one of a few arrays that the cache holds, sorting is done on many short integers at once, and what comes next
+//! is known some events ahead, early enough to fetch it. What lies beyond the calendar waits in a heap.
+//!
+//! Equal keys come out in the order of the numbers inserted with them: whatever the order of insertion, a run repeats.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A queue of (key, number) pairs.
+#[derive(Debug)]
+pub(super) struct Calendar {
+    /// Bits of a key below the number of its cell, at most 32, and what they leave of a key.
+    shift: u32,
+    low: u64,
+    /// What leaves a cell's index of its number.
+    mask: u64,
+    /// A cell's entries: the key's low bits, then the number.
+    cells: Box<[Vec<u64>]>,
+    /// Memory of cells that were emptied; the latest, which the cache still holds, goes to the next cell that fills.
+    spare: Vec<Vec<u64>>,
+    /// Number of the present cell: all before it are empty.
+    now: u64,
+    /// The present cell's entries, sorted, and how many of them were taken.
+    due: Vec<u64>,
+    taken: usize,
+    /// Entries in cells.
+    near: usize,
+    far: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+impl Calendar {
+    /// An empty calendar of `1 << cells` cells, each `1 << shift` wide.
+    pub(super) fn new(shift: u32, cells: u32) -> Self {
+        Self {
+            shift: shift.min(32),
+            low: (1 << shift.min(32)) - 1,
+            mask: (1 << cells) - 1,
+            cells: vec![Vec::new(); 1 << cells].into_boxed_slice(),
+            spare: Vec::new(),
+            now: 0,
+            due: Vec::new(),
+            taken: 0,
+            near: 0,
+            far: BinaryHeap::new(),
+        }
+    }
+
+    /// Inserts `number` under `key`, which must not be below the one last taken.
+    #[inline]
+    pub(super) fn insert(&mut self, key: u64, number: u32) {
+        let cell = key >> self.shift;
+        if cell.wrapping_sub(self.now + 1) < self.mask {
+            self.insert_near(cell, key, number);
+        } else if cell <= self.now {
+            self.insert_due(key, number);
+        } else {
+            self.insert_far(key, number);
+        }
+    }
+
+    /// Takes the entry with the least key.
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<(u64, u32)> {
+        if self.taken == self.due.len() && !self.advance() {
+            return None;
+        }
+        let entry = self.due[self.taken];
+        self.taken += 1;
+        Some((self.now << self.shift | entry >> 32, entry as u32))
+    }
+
+    /// The numbers of up to `count` entries that come next, as far as they are known.
+    #[inline]
+    pub(super) fn upcoming(&self, count: usize) -> impl Iterator<Item = u32> + Clone {
+        let end = self.due.len().min(self.taken + count);
+        self.due[self.taken..end].iter().map(|entry| *entry as u32)
+    }
+
+    #[inline]
+    fn entry(&self, key: u64, number: u32) -> u64 {
+        (key & self.low) << 32 | u64::from(number)
+    }
+
+    #[inline]
+    fn insert_near(&mut self, cell: u64, key: u64, number: u32) {
+        let entry = self.entry(key, number);
+        let cell = &mut self.cells[(cell & self.mask) as usize];
+        self.near += 1;
+        if cell.len() == cell.capacity() {
+            make_room(cell, &mut self.spare);
+        }
+        cell.push(entry);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert_far(&mut self, key: u64, number: u32) {
+        self.far.push(Reverse((key, number)));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert_due(&mut self, key: u64, number: u32) {
+        let entry = self.entry(key, number);
+        let at = self.due[self.taken..].partition_point(|other| *other < entry);
+        self.due.insert(self.taken + at, entry);
+    }
+
+    /// Goes to the next cell with anything in it.
+    #[cold]
+    #[inline(never)]
+    fn advance(&mut self) -> bool {
+        let far = self.far.peek().map(|Reverse((key, _))| key >> self.shift);
+        self.now = match (self.near, far) {
+            (0, None) => return false,
+            (0, Some(far)) => far,
+            (_, far) => self.next_full().min(far.unwrap_or(u64::MAX)),
+        };
+        while let Some(Reverse((key, number))) = self.far.peek().copied() {
+            if (key >> self.shift) - self.now >= self.cells.len() as u64 {
+                break;
+            }
+            self.far.pop();
+            self.insert_near(key >> self.shift, key, number);
+        }
+        let cell = std::mem::take(&mut self.cells[(self.now & self.mask) as usize]);
+        self.near -= cell.len();
+        let mut emptied = std::mem::replace(&mut self.due, cell);
+        emptied.clear();
+        self.spare.push(emptied);
+        self.due.sort_unstable();
+        self.taken = 0;
+        true
+    }
+
+    /// Number of the first cell after the present one with anything in it; there is one.
+    fn next_full(&self) -> u64 {
+        let mut cell = self.now + 1;
+        while self.cells[(cell & self.mask) as usize].is_empty() {
+            cell += 1;
+        }
+        cell
+    }
+}
+
+/// Gives a cell that is full more memory: that of one emptied before, if it has none yet.
+#[cold]
+#[inline(never)]
+fn make_room(cell: &mut Vec<u64>, spare: &mut Vec<Vec<u64>>) {
+    if cell.capacity() == 0 {
+        *cell = spare.pop().unwrap_or_default();
+    }
+    if cell.len() == cell.capacity() {
+        cell.reserve(64);
+    }
+}
+
+#[cfg(test)]
+mod tests;

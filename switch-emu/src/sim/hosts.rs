@@ -1,0 +1,123 @@
+//! Hosts and connections: what the endpoints of `spray-nic` do around senders and receivers, without frames to parse.
+
+use std::collections::VecDeque;
+
+use spray_core::event::{Event, Publisher};
+use spray_core::flow::{Accept, Arrival, FlowConfig, Receiver, Sender, SenderEvent};
+use spray_core::link::HostLink;
+use spray_core::rng::Rng;
+use spray_pipeline::frame::addresses_v4;
+
+use crate::topology::v4;
+
+/// A host and its link.
+#[derive(Debug)]
+pub(super) struct Host {
+    pub link: HostLink,
+    /// Its own link among the ports.
+    pub port: u32,
+    /// The switch at the link's other end.
+    pub switch: u32,
+    /// Connections that may have data to send, in the order of their turns.
+    pub ready: VecDeque<u32>,
+    /// A turn to send is among the events.
+    pub armed: bool,
+    pub rng: Rng,
+}
+
+/// Digest of the addresses of frames between two hosts.
+pub(super) fn addresses(from: usize, to: usize) -> u64 {
+    let mut both = [0; 8];
+    both[..4].copy_from_slice(&v4(from).octets());
+    both[4..].copy_from_slice(&v4(to).octets());
+    addresses_v4(u64::from_le_bytes(both))
+}
+
+/// A flow's connection: the sender at one host, the receiver at another.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub src: u32,
+    pub dst: u32,
+    /// Digest of the addresses: of data, and of what answers it.
+    pub addresses: [u64; 2],
+    pub header_bytes: u32,
+    /// Payload of a full packet.
+    pub payload_bytes: u64,
+    pub message_bytes: u64,
+    pub evs: u32,
+    /// Both ends while the flow lasts.
+    pub ends: Option<Box<Ends>>,
+    /// In the queue of connections that may have data to send.
+    pub ready: bool,
+    /// The timers among the events that count; others are out of date.
+    pub sender_timer_ps: u64,
+    pub receiver_timer_ps: u64,
+}
+
+/// Sender and receiver.
+#[derive(Debug)]
+pub(super) struct Ends {
+    pub sender: Sender,
+    pub receiver: Receiver,
+}
+
+/// What an event of a sender led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Nothing in particular.
+    None,
+    /// Everything is acknowledged.
+    Delivered,
+    /// It gave up.
+    Failed,
+}
+
+impl Ends {
+    pub(super) fn new(config: &FlowConfig, bytes: u64, rng: &mut Rng) -> Self {
+        let mut sender = Sender::new(config, config.window_packets, config.max_data_bytes, rng);
+        // The first message always finds room.
+        let _ = sender.send_message(0, bytes);
+        Self { sender, receiver: Receiver::new(config) }
+    }
+
+    /// What the sender has to tell.
+    #[inline]
+    pub(super) fn poll_end(&mut self) -> End {
+        match self.sender.poll_event() {
+            None => End::None,
+            Some(SenderEvent::MessageDelivered { .. }) => End::Delivered,
+            Some(SenderEvent::Failed) => End::Failed,
+        }
+    }
+
+    /// Takes a data frame; whether the message is whole now.
+    #[inline]
+    pub(super) fn on_data(&mut self, now_ps: u64, arrival: &Arrival) -> bool {
+        match self.receiver.on_data(now_ps, arrival) {
+            Accept::New { .. } => match self.receiver.message_completed() {
+                Some((_, bytes)) => {
+                    self.receiver.consumed(bytes);
+                    true
+                }
+                None => false,
+            },
+            _ => false,
+        }
+    }
+}
+
+/// Takes the senders' events.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    /// Whose event comes next.
+    pub flow: u32,
+    pub events: Vec<(u64, u32, Event)>,
+}
+
+impl Publisher for Log {
+    fn on_event(&mut self, now_ps: u64, event: Event) {
+        if !matches!(event, Event::Retransmit { .. }) {
+            self.events.push((now_ps, self.flow, event));
+        }
+    }
+}

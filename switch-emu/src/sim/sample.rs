@@ -1,0 +1,72 @@
+//! Queues and delivered bytes over time, for plots.
+
+use super::hosts::{Connection, Host};
+use super::spec::{PortSamples, SimSpec};
+use super::tables::Switches;
+
+/// Looks at every port at equal distances of time, if asked to.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    step_ps: u64,
+    next_ps: u64,
+    ports: Vec<PortSamples>,
+    peaks: Vec<u64>,
+    delivered: Vec<(u64, u64)>,
+    /// Bytes of the connections that have ended.
+    ended_bytes: u64,
+}
+
+impl Sampler {
+    pub(super) fn new(spec: &SimSpec<'_>, ports: usize) -> Self {
+        let on = spec.sample_ps > 0;
+        let ports = if on { ports } else { 0 };
+        Self {
+            step_ps: spec.sample_ps,
+            next_ps: if on { 0 } else { u64::MAX },
+            ports: (0..ports).map(|port| PortSamples { port, samples: Vec::new() }).collect(),
+            peaks: vec![0; ports],
+            delivered: Vec::new(),
+            ended_bytes: 0,
+        }
+    }
+
+    pub(super) fn next_ps(&self) -> u64 {
+        self.next_ps
+    }
+
+    /// Most bytes seen waiting at a port.
+    pub(super) fn peak(&self, port: usize) -> u64 {
+        self.peaks.get(port).copied().unwrap_or(0)
+    }
+
+    /// Counts what a connection received that ends now.
+    pub(super) fn on_end(&mut self, bytes: u64) {
+        self.ended_bytes += bytes;
+    }
+
+    /// Takes a sample if one is due.
+    pub(super) fn look(&mut self, now_ps: u64, switches: &Switches, hosts: &[Host], connections: &[Connection]) {
+        if now_ps < self.next_ps {
+            return;
+        }
+        self.next_ps = now_ps + self.step_ps;
+        let first_host = switches.ports.len() - hosts.len();
+        for samples in &mut self.ports {
+            let port = &switches.ports[samples.port];
+            let waiting = match samples.port.checked_sub(first_host) {
+                Some(host) => port.bytes_in(hosts[host].link.free_ps().saturating_sub(now_ps)),
+                None => port.bytes_in(port.queues.total.busy_until_ps().saturating_sub(now_ps)),
+            };
+            let peak = &mut self.peaks[samples.port];
+            *peak = (*peak).max(waiting);
+            samples.samples.push((now_ps, waiting, port.counters.bytes.get()));
+        }
+        let open = connections.iter().filter_map(|entry| entry.ends.as_ref());
+        let bytes = self.ended_bytes + open.map(|ends| ends.receiver.stats().bytes).sum::<u64>();
+        self.delivered.push((now_ps, bytes));
+    }
+
+    pub(super) fn finish(self) -> (Vec<PortSamples>, Vec<(u64, u64)>) {
+        (self.ports, self.delivered)
+    }
+}

@@ -1,0 +1,110 @@
+//! Failure files: which cables, switches and NICs fail how, as the REPS artifact's simulator reads them.
+//!
+//! Lines of `Key: value`, keys and values in any case, `#` starts a comment, times in ps. `docs/sim.md` lists every key.
+//! [`FailureFile::events`] draws the victims from the seed and turns all of it into [`LinkEvent`](super::LinkEvent)s.
+
+mod draw;
+mod read;
+mod ways;
+
+pub use draw::FailureContext;
+
+/// What is wrong with a failure file, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct FailureError {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What is wrong, and what is allowed.
+    pub message: String,
+}
+
+/// A parsed failure file.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FailureFile {
+    /// What is switched on, each once.
+    processes: Vec<Process>,
+    /// Probability with which a packet is lost somewhere on its path, in millionths.
+    random_ppm: u32,
+    /// Cables fail between the two upper tiers only.
+    upper_only: bool,
+    /// No failure begins, and none lasts, beyond this.
+    stop_ps: Option<u64>,
+}
+
+/// What fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Device {
+    /// One direction of a cable between two switches.
+    Cable,
+    /// A switch without hosts.
+    Switch,
+    /// A host's interface, both directions.
+    Nic,
+}
+
+/// How it fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    /// Everything vanishes.
+    Fail,
+    /// A part of the frames vanishes, and switches become slow.
+    Degradation,
+    /// Frames are corrupted.
+    BitErrors,
+    /// Counted frames vanish.
+    Periodic,
+}
+
+/// One kind of failure of one kind of device.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Process {
+    device: Device,
+    failure: Failure,
+    /// When the first begins.
+    start_ps: u64,
+    /// From one to the next.
+    period_ps: u64,
+    /// How long each lasts; `None` is for ever.
+    duration_ps: Option<u64>,
+    /// Share of the devices that is out at a time; 1 is exactly one device. Of bit errors the share of the frames.
+    share: f64,
+    /// Frames lost in a row, of periodic loss.
+    lose: u32,
+    /// Frames that get through between, of periodic loss.
+    pass: u32,
+    /// A degraded switch's rate is divided by a hundred times this.
+    slowdown: f64,
+    /// Where it is switched on, for errors.
+    line: usize,
+}
+
+impl Process {
+    const fn new(device: Device, failure: Failure) -> Self {
+        Self {
+            device,
+            failure,
+            start_ps: 0,
+            period_ps: 0,
+            duration_ps: None,
+            share: 1.0,
+            lose: 1,
+            pass: 0,
+            slowdown: 0.1,
+            line: 0,
+        }
+    }
+}
+
+impl FailureFile {
+    /// One direction of a random `share` of the cables fails silently at time 0 and for good; `share` is below 1.
+    pub fn dead_cables(share: f64) -> Self {
+        let process = Process { share, ..Process::new(Device::Cable, Failure::Fail) };
+        Self { processes: vec![process], ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,15 @@
+//! The smaller rows of the reference stay within their tolerances. `cargo xtask fidelity` runs all of them.
+
+use switch_emu::fidelity::{Comparison, ROWS};
+
+#[test]
+fn the_smaller_rows_are_within_tolerance() {
+    for row in ROWS.iter().filter(|row| row.small) {
+        for balancer in row.balancers() {
+            let comparison = Comparison::run(row, *balancer, 2);
+            for difference in comparison.differences() {
+                assert!(difference.holds(), "{} {balancer}: {difference:?}", row.scenario);
+            }
+        }
+    }
+}
