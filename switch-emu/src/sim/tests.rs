@@ -10,6 +10,8 @@ use super::*;
 use crate::fabric::QueueConfig;
 use crate::topology::{LeafSpine, LinkAction, LinkEvent, Network};
 
+mod ofan;
+
 const BPS: u64 = 400_000_000_000;
 const US: u64 = 1_000_000;
 const PACKET_PS: u64 = 83_000;
