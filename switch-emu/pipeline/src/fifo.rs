@@ -95,3 +95,6 @@ impl Queues for PortFifos {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod port_tests;
