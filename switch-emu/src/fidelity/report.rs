@@ -27,7 +27,7 @@ pub fn markdown(comparisons: &[Comparison]) -> String {
             let verdict = match difference.tolerance {
                 None => "reported",
                 Some(_) if difference.holds() => "ok",
-                Some(_) if one.row.explained.is_some() => "**outside**, explained below",
+                Some(_) if one.row.explained.is_some() => "**outside**, see below",
                 Some(_) => "**outside**",
             };
             let Difference { figure, expected_us, found_us, .. } = difference;
@@ -50,7 +50,7 @@ fn explanations(text: &mut String, comparisons: &[Comparison]) {
     let mut known = "";
     for why in comparisons.iter().filter_map(|one| one.row.explained) {
         if why != known {
-            let _ = writeln!(text, "\n## Explained\n\n{}{}.", why[..1].to_uppercase(), &why[1..]);
+            let _ = writeln!(text, "\n## Outside\n\n{}{}.", why[..1].to_uppercase(), &why[1..]);
             known = why;
         }
     }
