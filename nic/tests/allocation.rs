@@ -1,0 +1,145 @@
+//! Nothing is allocated per packet: frames built, parsed, acknowledged, lost and sent again, under a counting allocator.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::net::{IpAddr, Ipv4Addr};
+
+use rand_core::RngCore;
+use spray_core::cc::CcConfig;
+use spray_core::flow::{Arrival, FlowConfig, Receiver, Sender, SenderEvent, Transmit};
+use spray_core::path::{BalancerKind, PathConfig};
+use spray_core::rng::{self, Rng};
+use spray_wire::{self as wire, Body, Common, Ecn, Envelope};
+
+/// Counts this thread's allocations.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call is passed on unchanged to the system's allocator; the counter allocates nothing, being const and without a
+// destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: by the caller's contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: by the caller's contract.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+const PAYLOAD: usize = 3000;
+const EVS: u32 = 65_535;
+const MESSAGE: u64 = 100 * PAYLOAD as u64;
+const STEP_PS: u64 = 250_000;
+/// Frames under way: what they are in is made beforehand.
+const SLOTS: usize = 64;
+
+/// Both ends of a connection, with a delay line of whole frames between them.
+struct Pair {
+    sender: Sender,
+    receiver: Receiver,
+    rng: Rng,
+    line: Vec<([u8; 4096], usize)>,
+    now_ps: u64,
+    messages: u32,
+    delivered: u32,
+}
+
+impl Pair {
+    fn new(balancer: BalancerKind) -> Self {
+        let base_rtt_ps = 2 * SLOTS as u64 * STEP_PS;
+        let path = PathConfig { trimming: true, ..PathConfig::new(balancer, base_rtt_ps, SLOTS as u32) };
+        let cc = CcConfig::for_path(base_rtt_ps, 100_000_000_000, 3114);
+        let config = FlowConfig { max_data_bytes: 1 << 50, ..FlowConfig::for_path(PAYLOAD as u32, 114, path, cc) };
+        let mut rng = rng::stream(5, 5);
+        let sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
+        let receiver = Receiver::new(&config);
+        Self { sender, receiver, rng, line: vec![([0; 4096], 0); SLOTS], now_ps: 0, messages: 0, delivered: 0 }
+    }
+
+    fn step(&mut self, number: usize) {
+        self.now_ps += STEP_PS;
+        while self.messages < self.delivered + 4 && self.sender.send_message(self.messages, MESSAGE).is_ok() {
+            self.messages += 1;
+        }
+        if self.sender.poll_timeout().is_some_and(|due_ps| due_ps <= self.now_ps) {
+            self.sender.on_timeout(self.now_ps, &mut ());
+        }
+        while let Some(event) = self.sender.poll_event() {
+            match event {
+                SenderEvent::MessageDelivered { .. } => self.delivered += 1,
+                SenderEvent::Failed => panic!("the line loses one frame in twenty only"),
+            }
+        }
+        self.receiver.on_timeout(self.now_ps);
+        let slot = number % SLOTS;
+        self.arrive(slot);
+        self.line[slot].1 = 0;
+        if let Some(Transmit::Data { data, ev }) = self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ()) {
+            let port = wire::ev_port(ev, EVS);
+            if !self.rng.next_u32().is_multiple_of(20) {
+                self.line[slot].1 = emit(&mut self.line[slot].0, port, &Body::Data(data), &[7; PAYLOAD]);
+            }
+        }
+    }
+
+    /// Takes the frame of a slot to the receiver, and its ACK, as a frame again, to the sender.
+    fn arrive(&mut self, slot: usize) {
+        let (frame, length) = &self.line[slot];
+        let Some(frame) = wire::parse(&frame[..*length]).expect("nothing is corrupt") else { return };
+        let Body::Data(data) = frame.body else { panic!("only data is on the line") };
+        let marked = self.rng.next_u32().is_multiple_of(8);
+        let port = frame.envelope.src_port;
+        let arrival = Arrival { data, port, marked, hops: 3, trimmed: false };
+        self.receiver.on_data(self.now_ps, &arrival);
+        while let Some((_, bytes)) = self.receiver.message_completed() {
+            self.receiver.consumed(bytes);
+        }
+        let mut bytes = [0; 256];
+        while let Some(ack) = self.receiver.poll_ack(self.now_ps) {
+            let length = emit(&mut bytes, port, &Body::Ack(ack), &[]);
+            let back = wire::parse(&bytes[..length]).expect("as built").expect("ours");
+            let Body::Ack(ack) = back.body else { panic!("an ACK comes back as one") };
+            self.sender.on_ack(self.now_ps, &ack, &mut ());
+        }
+    }
+}
+
+fn emit(out: &mut [u8], port: u16, body: &Body, payload: &[u8]) -> usize {
+    let [src, dst] = [1, 2].map(|host| IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)));
+    let envelope = Envelope {
+        src_mac: [2; 6],
+        dst_mac: [4; 6],
+        src,
+        dst,
+        src_port: port,
+        dscp: wire::DSCP_DATA,
+        ecn: Ecn::Ect0,
+        ttl: wire::INITIAL_TTL,
+    };
+    let payload = if let Body::Data(data) = body { &payload[..usize::from(data.payload_bytes)] } else { payload };
+    wire::emit(out, &envelope, &Common::default(), body, payload).expect("the buffer is large enough")
+}
+
+#[test]
+fn nothing_is_allocated_per_packet() {
+    for balancer in BalancerKind::ALL {
+        let mut pair = Pair::new(balancer);
+        (0..2_000).for_each(|number| pair.step(number));
+        let before = ALLOCATIONS.with(Cell::get);
+        (2_000..100_000).for_each(|number| pair.step(number));
+        let allocations = ALLOCATIONS.with(Cell::get) - before;
+        assert_eq!(allocations, 0, "{balancer}");
+        let stats = pair.sender.stats();
+        assert!(pair.delivered > 100 && stats.retransmits > 500, "{balancer}: {} messages, {stats:?}", pair.delivered);
+    }
+}
