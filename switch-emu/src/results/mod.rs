@@ -3,6 +3,7 @@
 //! Every time here is *scenario* time in microseconds from the start of the run, already divided by the dilation.
 
 mod csv;
+mod failures;
 mod files;
 mod spread;
 mod summary;
@@ -13,6 +14,9 @@ pub(crate) mod tests;
 
 use serde::{Deserialize, Serialize};
 
+use crate::program::PortCounters;
+
+pub(crate) use self::failures::{LastDrop, link_rows, reported, reroute_row};
 pub use self::files::{WriteError, write_overview, write_run};
 pub use self::spread::Spread;
 pub use self::summary::Summary;
@@ -24,7 +28,7 @@ pub use self::table::{align, table};
 /// Everything that one run of one scenario with one balancer found out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
-    /// Which engine ran it: `xdp` (or, later, `sim`).
+    /// Which engine ran it: `xdp` or `sim`.
     pub engine: String,
     /// The scenario's name.
     pub scenario: String,
@@ -130,6 +134,24 @@ pub struct PortResult {
     pub drops_ttl: u64,
     /// Most bytes that were seen waiting at once, where that was sampled.
     pub peak_queue_bytes: u64,
+}
+
+impl From<&PortCounters> for PortResult {
+    /// What a port counted; its name, rate and peak are left to fill in.
+    fn from(counters: &PortCounters) -> Self {
+        Self {
+            frames: counters.frames,
+            bytes: counters.bytes,
+            control_frames: counters.control_frames,
+            ecn_marks: counters.marks,
+            trims: counters.trims,
+            drops_queue: counters.drops_queue,
+            drops_link: counters.drops_link,
+            drops_random: counters.drops_random,
+            drops_ttl: counters.drops_ttl,
+            ..Self::default()
+        }
+    }
 }
 
 /// One port's samples over time.

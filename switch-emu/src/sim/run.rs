@@ -6,11 +6,11 @@ use spray_core::path::BalancerKind;
 
 use super::{FlowOutcome, FrameBytes, SimError, SimFlow, SimOutcome, SimSpec, Start, simulate};
 use crate::results::{
-    DeliveredSample, EventKind, EventRow, FlowResult, PortResult, PortSample, PortSeries, RunResult, SimFigures,
-    TransportTotals,
+    DeliveredSample, EventKind, EventRow, FlowResult, LastDrop, PortResult, PortSample, PortSeries, RunResult,
+    SimFigures, TransportTotals, link_rows, reported, reroute_row,
 };
 use crate::scenario::{Paths, Scenario};
-use crate::topology::{LinkAction, LinkEvent, epoch_starts};
+use crate::topology::{LinkEvent, epoch_starts};
 use crate::workload::Flow;
 
 /// When a flow counts as complete.
@@ -153,7 +153,7 @@ impl Collect<'_> {
                 .collect(),
             events: self.event_rows(),
             transport: self.transport(),
-            recovery_us: self.recovery().map(|(_, us)| us),
+            recovery_us: self.last_drop().map(|last| last.after_us),
             sim: Some(SimFigures {
                 packet_hops: outcome.packet_hops,
                 packet_hops_per_s: (outcome.packet_hops as f64 / wall_s.max(1e-9)).round(),
@@ -195,16 +195,8 @@ impl Collect<'_> {
                 name: port.name.clone(),
                 uplink: port.uplink,
                 rate_gbps: port.rate_bps as f64 / 1e9,
-                frames: counters.frames,
-                bytes: counters.bytes,
-                control_frames: counters.control_frames,
-                ecn_marks: counters.marks,
-                trims: counters.trims,
-                drops_queue: counters.drops_queue,
-                drops_link: counters.drops_link,
-                drops_random: counters.drops_random,
-                drops_ttl: counters.drops_ttl,
                 peak_queue_bytes: port.peak_queue_bytes,
+                ..PortResult::from(counters)
             }
         };
         let (ports, hosts) = self.outcome.ports.split_at(self.outcome.ports.len() - self.scenario.network.hosts.len());
@@ -242,29 +234,11 @@ impl Collect<'_> {
     }
 
     fn event_rows(&self) -> Vec<EventRow> {
-        let mut rows = Vec::new();
-        for event in self.events {
-            let (kind, detail) = (event.action.name(), event.action.detail());
-            let row =
-                |ps: u64, kind, detail: String| EventRow { time_us: us(ps), kind, subject: event.name.clone(), detail };
-            rows.push(row(event.at_ps, EventKind::Failure, format!("{kind}{detail}")));
-            rows.extend(event.until_ps.map(|until| row(until, EventKind::Recovered, kind.into())));
-        }
-        let reroute = |ps| EventRow {
-            time_us: us(ps),
-            kind: EventKind::Reroute,
-            subject: "routing".into(),
-            detail: String::new(),
-        };
-        rows.extend(epoch_starts(self.events).into_iter().skip(1).map(reroute));
+        let mut rows = link_rows(self.events);
+        rows.extend(epoch_starts(self.events).into_iter().skip(1).map(|ps| reroute_row(us(ps))));
         let end_us = us(self.outcome.end_ps);
         rows.retain(|row| row.time_us <= end_us);
-        if let Some((port, recovery_us)) = self.recovery() {
-            let port = &self.outcome.ports[port];
-            let detail = format!("{recovery_us:.1} us after the failure began");
-            let time_us = us(port.counters.last_link_drop_ps);
-            rows.push(EventRow { time_us, kind: EventKind::LastDrop, subject: port.name.clone(), detail });
-        }
+        rows.extend(self.last_drop().map(|last| last.row()));
         rows.extend(self.reported());
         rows.sort_by(|a, b| a.time_us.total_cmp(&b.time_us));
         rows
@@ -274,12 +248,7 @@ impl Collect<'_> {
     fn reported(&self) -> Vec<EventRow> {
         let subject = |flow: usize| format!("{}->{}", self.host(self.flows[flow].src), self.host(self.flows[flow].dst));
         let row = |(ps, flow, event): &(u64, u32, Event)| {
-            let (kind, detail) = match event {
-                Event::FreezeEntered => (EventKind::FreezeEntered, String::new()),
-                Event::FreezeExited => (EventKind::FreezeExited, String::new()),
-                Event::Timeout { psn } => (EventKind::Timeout, format!("packet {psn}")),
-                _ => return None,
-            };
+            let (kind, detail) = reported(*event)?;
             Some(EventRow { time_us: us(*ps), kind, subject: subject(*flow as usize), detail })
         };
         let failed = self.outcome.flows.iter().enumerate().filter(|(_, flow)| flow.failed);
@@ -292,16 +261,10 @@ impl Collect<'_> {
         self.outcome.events.iter().filter_map(row).chain(failed).collect()
     }
 
-    /// The port with the last drop that a failure caused, and how long after that failure's beginning it was, in us.
-    fn recovery(&self) -> Option<(usize, f64)> {
-        let ports = self.outcome.ports.iter().enumerate();
-        let (index, port) = ports
-            .filter(|(_, port)| port.counters.last_link_drop_ps > 0)
-            .max_by_key(|(_, port)| port.counters.last_link_drop_ps)?;
-        let link = self.scenario.network.links.iter().position(|link| link.name == port.name)?;
-        let hits = |event: &&LinkEvent| event.links.contains(&link) && !matches!(event.action, LinkAction::Rate { .. });
-        let begun_ps = self.events.iter().filter(hits).map(|event| event.at_ps).min()?;
-        Some((index, us(port.counters.last_link_drop_ps) - us(begun_ps)))
+    fn last_drop(&self) -> Option<LastDrop> {
+        let drops = self.outcome.ports.iter().filter(|port| port.counters.last_link_drop_ps > 0);
+        let drops = drops.map(|port| (port.name.as_str(), us(port.counters.last_link_drop_ps)));
+        LastDrop::of(&self.scenario.network, self.events, drops)
     }
 }
 

@@ -17,8 +17,10 @@ use super::rig::Rig;
 use super::sample::Samples;
 use crate::fabric::Node;
 use crate::program::PortCounters;
-use crate::results::{EventKind, EventRow, FlowResult, PortResult, RunResult, TestbedLosses, TransportTotals};
-use crate::topology::{LinkAction, LinkEvent};
+use crate::results::{
+    EventKind, EventRow, FlowResult, LastDrop, PortResult, RunResult, TestbedLosses, TransportTotals, link_rows,
+    reported, reroute_row,
+};
 use crate::workload::Flow;
 
 /// A run that is over.
@@ -60,7 +62,7 @@ impl Collect<'_> {
             lateness_p99_us: lateness.quantile_ps(0.99) as f64 / 1e6,
             payload_verified,
             sim: None,
-            recovery_us: self.recovery(&counters).map(|(_, us)| us),
+            recovery_us: self.last_drop(&counters).map(|last| last.after_us),
             flows,
         })
     }
@@ -128,16 +130,8 @@ impl Collect<'_> {
             name: port.name.clone(),
             uplink: matches!(port.to, Node::Switch(_)),
             rate_gbps: port.rate_bps as f64 / 1e9,
-            frames: counters.frames,
-            bytes: counters.bytes,
-            control_frames: counters.control_frames,
-            ecn_marks: counters.marks,
-            trims: counters.trims,
-            drops_queue: counters.drops_queue,
-            drops_link: counters.drops_link,
-            drops_random: counters.drops_random,
-            drops_ttl: counters.drops_ttl,
             peak_queue_bytes: peak(&port.name),
+            ..PortResult::from(counters)
         };
         ports.map(result).collect()
     }
@@ -194,34 +188,12 @@ impl Collect<'_> {
     }
 
     fn events(&self, counters: &[PortCounters]) -> Vec<EventRow> {
+        let mut rows = link_rows(&self.setup.scenario.link_events);
+        let epochs = self.setup.fabric.routes.iter().skip(1);
+        rows.extend(epochs.map(|epoch| reroute_row(self.us(epoch.valid_from_ps))));
         let end_us = self.us(self.outcome.end_ps);
-        let mut rows = Vec::new();
-        for event in &self.setup.scenario.link_events {
-            let (kind, detail) = (event.action.name(), event.action.detail());
-            let row = |ps: u64, kind, detail: &str| EventRow {
-                time_us: ps as f64 / 1e6,
-                kind,
-                subject: event.name.clone(),
-                detail: detail.into(),
-            };
-            rows.push(row(event.at_ps, EventKind::Failure, &format!("{kind}{detail}")));
-            rows.extend(event.until_ps.map(|until| row(until, EventKind::Recovered, kind)));
-        }
-        for epoch in self.setup.fabric.routes.iter().skip(1) {
-            let (subject, detail) = ("routing".into(), String::new());
-            rows.push(EventRow { time_us: self.us(epoch.valid_from_ps), kind: EventKind::Reroute, subject, detail });
-        }
         rows.retain(|row| row.time_us <= end_us);
-        if let Some((port, us)) = self.recovery(counters) {
-            let time_us = self.us(counters[port].last_link_drop_ps);
-            let detail = format!("{us:.1} us after the failure began");
-            rows.push(EventRow {
-                time_us,
-                kind: EventKind::LastDrop,
-                subject: self.setup.fabric.ports[port].name.clone(),
-                detail,
-            });
-        }
+        rows.extend(self.last_drop(counters).map(|last| last.row()));
         rows.extend(self.log());
         rows.sort_by(|a, b| a.time_us.total_cmp(&b.time_us));
         rows
@@ -241,12 +213,7 @@ impl Collect<'_> {
                 known.cloned().unwrap_or_else(|| self.host_name(running.host).to_string())
             };
             for entry in &running.book.log {
-                let (kind, detail) = match entry.event {
-                    Event::FreezeEntered => (EventKind::FreezeEntered, String::new()),
-                    Event::FreezeExited => (EventKind::FreezeExited, String::new()),
-                    Event::Timeout { psn } => (EventKind::Timeout, format!("packet {psn}")),
-                    _ => continue,
-                };
+                let Some((kind, detail)) = reported(entry.event) else { continue };
                 rows.push(EventRow { time_us: self.us(entry.at_ps), kind, subject: subject(entry.connection), detail });
             }
             for (connection, error, at_ps) in &running.book.failed {
@@ -257,18 +224,12 @@ impl Collect<'_> {
         rows
     }
 
-    /// The port with the last drop that a failure caused, and how long after that failure's beginning it was, in us.
-    fn recovery(&self, counters: &[PortCounters]) -> Option<(usize, f64)> {
+    fn last_drop(&self, counters: &[PortCounters]) -> Option<LastDrop> {
+        let ports = self.setup.fabric.ports.iter().zip(counters);
+        let dropped = ports.filter(|(_, counters)| counters.last_link_drop_ps > 0);
+        let drops = dropped.map(|(port, counters)| (port.name.as_str(), self.us(counters.last_link_drop_ps)));
         let scenario = self.setup.scenario;
-        let ports = self.setup.fabric.ports.iter().zip(counters).enumerate();
-        let dropped = ports.filter(|(_, (_, counters))| counters.last_link_drop_ps > 0);
-        let (port, (config, counters)) = dropped.max_by_key(|(_, (_, counters))| counters.last_link_drop_ps)?;
-        let hits = |event: &&LinkEvent| {
-            event.links.iter().any(|link| scenario.network.links[*link].name == config.name)
-                && !matches!(event.action, LinkAction::Rate { .. })
-        };
-        let begun_ps = scenario.link_events.iter().filter(hits).map(|event| event.at_ps).min()?;
-        Some((port, self.us(counters.last_link_drop_ps) - begun_ps as f64 / 1e6))
+        LastDrop::of(&scenario.network, &scenario.link_events, drops)
     }
 }
 
