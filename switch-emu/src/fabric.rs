@@ -2,6 +2,7 @@
 //!
 //! All times are scenario picoseconds, all rates bits per second, all sizes bytes of Ethernet frame.
 
+use spray_pipeline::config::Thresholds;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Hosts, switches, egress ports, and the routes between them.
@@ -87,6 +88,18 @@ pub struct QueueConfig {
     pub control_limit_bytes: u32,
     /// Whether a data frame over the limit is cut to its header instead of dropped.
     pub trim: bool,
+}
+
+impl From<&QueueConfig> for Thresholds {
+    fn from(queue: &QueueConfig) -> Self {
+        Self {
+            limit: queue.limit_bytes,
+            mark_min: queue.mark_min_bytes,
+            mark_max: queue.mark_max_bytes,
+            control_limit: queue.control_limit_bytes,
+            trim: queue.trim,
+        }
+    }
 }
 
 /// A link's state from a moment on.

@@ -128,14 +128,7 @@ fn globals(fabric: &Fabric) -> Globals {
 }
 
 fn compile_port(spec: &ChassisSpec<'_>, port: &Port) -> PortConfig {
-    let queue = &port.queue;
-    let thresholds = Thresholds {
-        limit: queue.limit_bytes,
-        mark_min: queue.mark_min_bytes,
-        mark_max: queue.mark_max_bytes,
-        control_limit: queue.control_limit_bytes,
-        trim: queue.trim,
-    };
+    let thresholds = Thresholds::from(&port.queue);
     let next = match port.to {
         Node::Switch(to) if spec.contains(to) => to as u32,
         _ => table::OUTSIDE,

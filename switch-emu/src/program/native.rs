@@ -48,23 +48,7 @@ impl NativeSwitch {
     /// # Panics
     /// When there is no such port.
     pub fn counters(&self, port: usize) -> PortCounters {
-        let words = &self.counters[port];
-        let (drops_down, drops_silent) = (load(&words.drops_down), load(&words.drops_silent));
-        PortCounters {
-            frames: load(&words.frames),
-            bytes: load(&words.bytes),
-            control_frames: load(&words.control_frames),
-            marks: load(&words.marks),
-            trims: load(&words.trims),
-            drops_queue: load(&words.drops_queue),
-            drops_link: drops_down + drops_silent,
-            drops_down,
-            drops_silent,
-            drops_random: load(&words.drops_random),
-            drops_ttl: load(&words.drops_ttl),
-            stale: load(&words.stale),
-            last_link_drop_ps: load(&words.last_link_drop_ps),
-        }
+        PortCounters::from(&self.counters[port])
     }
 
     /// The chassis's counters.

@@ -5,8 +5,9 @@ use super::maps::{self, Maps};
 use super::object::{self, AttachMode, ProgramInfo};
 use super::{ProgramError, testing};
 use libbpf_rs::{Object, ProgramInput, ProgramMut};
-use spray_pipeline::Verdict;
 use spray_pipeline::queue::{QUEUE_WORDS, Queue};
+use spray_pipeline::word::Word;
+use spray_pipeline::{Verdict, counters};
 use std::os::fd::{AsFd, OwnedFd};
 
 /// Counters of one egress port; see [`spray_pipeline::counters::PortCounters`].
@@ -38,6 +39,28 @@ pub struct PortCounters {
     pub stale: u64,
     /// Virtual time of the last drop by the link (down, silent, flap, random); 0 = none.
     pub last_link_drop_ps: u64,
+}
+
+impl<W: Word> From<&counters::PortCounters<W>> for PortCounters {
+    /// What the words of a table in memory say.
+    fn from(words: &counters::PortCounters<W>) -> Self {
+        let (drops_down, drops_silent) = (words.drops_down.load(), words.drops_silent.load());
+        Self {
+            frames: words.frames.load(),
+            bytes: words.bytes.load(),
+            control_frames: words.control_frames.load(),
+            marks: words.marks.load(),
+            trims: words.trims.load(),
+            drops_queue: words.drops_queue.load(),
+            drops_link: drops_down + drops_silent,
+            drops_down,
+            drops_silent,
+            drops_random: words.drops_random.load(),
+            drops_ttl: words.drops_ttl.load(),
+            stale: words.stale.load(),
+            last_link_drop_ps: words.last_link_drop_ps.load(),
+        }
+    }
 }
 
 /// Counters of the chassis as a whole; see [`spray_pipeline::counters::ChassisCounters`].

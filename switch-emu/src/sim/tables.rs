@@ -290,13 +290,7 @@ impl Switches {
 impl Port {
     fn new(spec: &SimSpec<'_>, to: Node, rate_bps: u64, latency_ps: u64) -> Self {
         let queue = (spec.queue)(rate_bps);
-        let thresholds = Thresholds {
-            limit: queue.limit_bytes,
-            mark_min: queue.mark_min_bytes,
-            mark_max: queue.mark_max_bytes,
-            control_limit: queue.control_limit_bytes,
-            trim: queue.trim,
-        };
+        let thresholds = Thresholds::from(&queue);
         let (place, kind) = match to {
             Node::Switch(switch) => (switch as u32, Kind::AtSwitch),
             Node::Host(host) => (host as u32, Kind::AtHost),
@@ -341,23 +335,7 @@ impl Port {
     }
 
     fn outcome(&self, name: &str, peak_queue_bytes: u64, uplink: bool) -> PortOutcome {
-        let words = &self.counters;
-        let (drops_down, drops_silent) = (words.drops_down.get(), words.drops_silent.get());
-        let counters = program::PortCounters {
-            frames: words.frames.get(),
-            bytes: words.bytes.get(),
-            control_frames: words.control_frames.get(),
-            marks: words.marks.get(),
-            trims: words.trims.get(),
-            drops_queue: words.drops_queue.get(),
-            drops_link: drops_down + drops_silent,
-            drops_down,
-            drops_silent,
-            drops_random: words.drops_random.get(),
-            drops_ttl: words.drops_ttl.get(),
-            stale: 0,
-            last_link_drop_ps: words.last_link_drop_ps.get(),
-        };
+        let counters = program::PortCounters::from(&self.counters);
         PortOutcome { name: name.into(), uplink, rate_bps: self.rate_bps, counters, peak_queue_bytes }
     }
 }

@@ -139,10 +139,7 @@ pub(crate) fn salt(seed: u64, switch: usize) -> u32 {
     mix(seed ^ mix(switch as u64 + 1)) as u32
 }
 
-/// A bijection that spreads every input bit over the output (the finaliser of SplitMix64).
+/// A bijection that spreads every input bit over the output, 0's included: a step of SplitMix64.
 pub(crate) fn mix(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    spray_pipeline::hash::mix(value.wrapping_add(0x9e37_79b9_7f4a_7c15))
 }

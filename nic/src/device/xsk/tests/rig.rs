@@ -114,10 +114,7 @@ pub(super) fn ip(arguments: &str) {
 
 /// SCHED_IDLE: a thread that spins must leave its core to softirq, as the endpoints' threads do.
 pub(super) fn yield_to_softirq() {
-    let parameter = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the pointer is to a live structure that the call only reads.
-    let outcome = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameter) };
-    assert_eq!(outcome, 0, "sched_setscheduler: {}", io::Error::last_os_error());
+    crate::sys::set_idle_priority().expect("lowering one's own priority needs no rights");
 }
 
 /// The smallest program that steers: `return bpf_redirect_map(&xskmap, ctx->rx_queue_index, XDP_PASS)`. Detaches when dropped.
