@@ -59,14 +59,21 @@ impl Connection {
     fn frozen() -> Self {
         let mut connection = Self::new(BalancerKind::Reps);
         (0..8).for_each(|ev| connection.ack(ev, false));
-        let loss = LossInfo { ev: 9, bytes: 4150, cause: LossCause::Timeout, max_rtt_ps: 0, path_clear: false };
+        let loss = LossInfo {
+            ev: 9,
+            bytes: 4150,
+            cause: LossCause::Timeout,
+            max_rtt_ps: 0,
+            path_clear: false,
+            ..LossInfo::default()
+        };
         connection.balancer.on_loss(0, &loss, &mut ());
         connection
     }
 
     fn round_trip(&mut self, marked: bool) -> Ev {
         self.now_ps += PACKET_PS;
-        let packet = SendInfo { psn: self.now_ps, bytes: 4150, retransmit: false };
+        let packet = SendInfo { psn: self.now_ps, bytes: 4150, retransmit: false, ..SendInfo::default() };
         let ev = self.balancer.next_ev(self.now_ps, black_box(&packet), &mut self.rng);
         self.ack(ev, marked);
         ev
@@ -74,7 +81,16 @@ impl Connection {
 
     fn ack(&mut self, ev: Ev, marked: bool) {
         let marked_packets = u16::from(marked);
-        let ack = AckInfo { ev, marked, packets: 1, marked_packets, bytes: 4150, rtt_ps: BASE_RTT_PS, hops: 3 };
+        let ack = AckInfo {
+            ev,
+            marked,
+            packets: 1,
+            marked_packets,
+            bytes: 4150,
+            rtt_ps: BASE_RTT_PS,
+            hops: 3,
+            ..AckInfo::default()
+        };
         self.balancer.on_ack(self.now_ps, black_box(&ack), &mut ());
     }
 }

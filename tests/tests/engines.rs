@@ -29,7 +29,7 @@ fn agree(file: &str) {
     let scenario = Scenario::load(&scenarios().join(file)).unwrap_or_else(|error| panic!("{error}"));
     let mut testbed = Testbed::new(&scenario).unwrap();
     let simulation = Simulation::new(&scenario);
-    for balancer in BalancerKind::ALL {
+    for balancer in [BalancerKind::Ecmp, BalancerKind::Ops, BalancerKind::Reps] {
         let seed = scenario.seed;
         let fct_end = FctEnd::Received;
         let options = SimOptions { balancer, seed, events: Vec::new(), condition: None, fct_end };

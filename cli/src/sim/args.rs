@@ -22,8 +22,18 @@ pub struct Sim {
     /// Congestion control
     #[arg(long, value_name = "NAME", default_value_t = CcKind::Dctcp)]
     pub cc: CcKind,
+    /// Sets a parameter of a balancer or congestion control, as in `flowcut.rtt_ratio=4`; without a scheme's name that of
+    /// the congestion control; may be repeated
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    pub params: Vec<String>,
     #[command(flatten)]
     pub seeds: Seeds,
+    /// Bytes that may wait at a port, otherwise 100 packets
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..))]
+    pub queue_bytes: Option<u32>,
+    /// Switches mark nothing
+    #[arg(long)]
+    pub no_marking: bool,
     /// Entropy values to choose from
     #[arg(long, value_name = "N", default_value_t = 65_535, value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub evs: u32,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use spray_core::path::RepsConfig;
-use switch_emu::scenario::Scenario;
+use switch_emu::scenario::{QueueLength, Scenario};
 use switch_emu::sim::reference;
 use switch_emu::topology::{Dragonfly, FailureFile, FatTree, LeafSpine, LinkAction, LinkEvent, Network, TopoFile};
 use switch_emu::workload::{Each, Pattern, Payload, Workload, parse_matrix};
@@ -51,7 +51,19 @@ pub fn scenario(arguments: &Sim) -> Outcome<Scenario> {
         RepsVariant::Artifact => RepsConfig::artifact(),
         RepsVariant::UltraEthernet => RepsConfig::ultra_ethernet(),
     };
+    for param in &arguments.params {
+        let wrong = || Failure::refused(format!("--param {param}: expected NAME=VALUE, such as flowcut.rtt_ratio=4"));
+        let (name, value) = param.split_once('=').ok_or_else(wrong)?;
+        transport.set_param(name, value).map_err(|error| Failure::refused(format!("--param {param}: {error}")))?;
+    }
     scenario.queue.trimming = !arguments.no_trim;
+    if let Some(bytes) = arguments.queue_bytes {
+        scenario.queue.limit = QueueLength::Bytes(u64::from(bytes));
+    }
+    if arguments.no_marking {
+        scenario.queue.mark_min = QueueLength::Bytes(u64::from(u32::MAX));
+        scenario.queue.mark_max = scenario.queue.mark_min;
+    }
     let events = link_events(arguments, &scenario.network)?;
     if !events.is_empty() {
         scenario.add_link_events(events);

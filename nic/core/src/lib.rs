@@ -14,5 +14,6 @@ pub mod event;
 pub mod flow;
 pub mod link;
 pub mod loss;
+pub mod params;
 pub mod path;
 pub mod rng;

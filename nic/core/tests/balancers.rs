@@ -94,7 +94,7 @@ impl Fabric {
 
     fn send(&mut self, now_ps: u64) {
         self.in_flight += 1;
-        let packet = SendInfo { psn: self.slot, bytes: PACKET_BYTES, retransmit: false };
+        let packet = SendInfo { psn: self.slot, bytes: PACKET_BYTES, retransmit: false, ..SendInfo::default() };
         let ev = self.balancer.next_ev(now_ps, &packet, &mut self.rng);
         let path = &mut self.paths[path_of(ev, self.salt)];
         path.packets += 1;
@@ -107,14 +107,28 @@ impl Fabric {
         match feedback {
             Feedback::Ack { ev, marked } => {
                 let marked_packets = u16::from(marked);
-                let ack =
-                    AckInfo { ev, marked, packets: 1, marked_packets, bytes: PACKET_BYTES.into(), rtt_ps: 1, hops: 3 };
+                let ack = AckInfo {
+                    ev,
+                    marked,
+                    packets: 1,
+                    marked_packets,
+                    bytes: PACKET_BYTES.into(),
+                    rtt_ps: 1,
+                    hops: 3,
+                    ..AckInfo::default()
+                };
                 self.cc.on_ack(now_ps, &ack);
                 self.balancer.on_ack(now_ps, &ack, &mut self.log);
             }
             Feedback::Loss { ev } => {
-                let loss =
-                    LossInfo { ev, bytes: PACKET_BYTES, cause: LossCause::Timeout, max_rtt_ps: 0, path_clear: false };
+                let loss = LossInfo {
+                    ev,
+                    bytes: PACKET_BYTES,
+                    cause: LossCause::Timeout,
+                    max_rtt_ps: 0,
+                    path_clear: false,
+                    ..LossInfo::default()
+                };
                 self.cc.on_loss(now_ps, PACKET_BYTES, loss.cause);
                 self.balancer.on_loss(now_ps, &loss, &mut self.log);
             }

@@ -6,6 +6,7 @@
 mod build;
 mod error;
 pub mod fields;
+mod params;
 mod paths;
 pub(crate) mod reader;
 pub(crate) mod sections;
@@ -14,8 +15,8 @@ mod units;
 
 use std::path::{Path, PathBuf};
 
-use spray_core::cc::CcKind;
-use spray_core::path::{BalancerKind, RepsConfig};
+use spray_core::cc::{CcKind, CcSchemes};
+use spray_core::path::{BalancerKind, RepsConfig, Schemes};
 
 pub use error::ScenarioError;
 pub use paths::{Paths, serialisation_ps};
@@ -93,6 +94,10 @@ pub struct Transport {
     pub give_up_ps: u64,
     /// Settings of REPS.
     pub reps: RepsConfig,
+    /// Parameters of the other balancers.
+    pub schemes: Schemes,
+    /// Parameters of congestion controls.
+    pub cc_schemes: CcSchemes,
 }
 
 /// Sizes of frames other than our own, to follow published simulations.
@@ -190,10 +195,10 @@ impl Scenario {
 
 impl Queue {
     /// In bytes, at a port of `rate_bps` in a fabric of `base_rtt_ps` with full packets of `packet_bytes`. Nothing
-    /// exceeds [`MAX_QUEUE_BYTES`]; the limit holds at least one packet.
+    /// exceeds 4 GiB; the limit holds at least one packet. The kernel's switch takes less: [`MAX_QUEUE_BYTES`].
     pub fn config(&self, rate_bps: u64, base_rtt_ps: u64, packet_bytes: u32) -> QueueConfig {
         let bytes = |length, limit: u32| match length {
-            QueueLength::Bytes(bytes) => bytes.min(MAX_QUEUE_BYTES) as u32,
+            QueueLength::Bytes(bytes) => bytes.min(u64::from(u32::MAX)) as u32,
             QueueLength::Packets(packets) => clamp(packets * f64::from(packet_bytes)),
             QueueLength::Bdp(bdp) => clamp(bdp * spray_core::cc::bdp_bytes(base_rtt_ps, rate_bps) as f64),
             QueueLength::Percent(percent) => clamp(percent / 100.0 * f64::from(limit)),
@@ -209,11 +214,11 @@ impl Queue {
     }
 }
 
-/// Largest queue that a switch emulates, in bytes.
+/// Largest queue that the kernel's switch emulates, in bytes; the simulator's are bounded by 4 GiB.
 pub const MAX_QUEUE_BYTES: u64 = 8 << 20;
 
 fn clamp(bytes: f64) -> u32 {
-    bytes.clamp(0.0, MAX_QUEUE_BYTES as f64) as u32
+    bytes.clamp(0.0, f64::from(u32::MAX)) as u32
 }
 
 #[cfg(test)]

@@ -112,12 +112,14 @@ impl Scenario {
         cc.max_window_bytes = transport.max_window_bytes.unwrap_or(cc.max_window_bytes);
         cc.initial_window_bytes = transport.initial_window_bytes.unwrap_or(cc.initial_window_bytes);
         cc.marked_by_trigger = transport.published_acks;
+        cc.schemes = transport.cc_schemes;
         let bdp_bytes = spray_core::cc::bdp_bytes(base_rtt_ps, link_bps);
         let bdp_packets = (bdp_bytes.div_ceil(u64::from(packet_bytes)) as u32).max(1);
         let path = PathConfig {
             evs: transport.evs,
             trimming: self.queue.trimming,
             reps: transport.reps,
+            schemes: transport.schemes,
             ..PathConfig::new(balancer, base_rtt_ps, bdp_packets)
         };
         let largest = || self.flows(self.seed).iter().map(|flow| flow.bytes).max().unwrap_or(0).max(1 << 20);

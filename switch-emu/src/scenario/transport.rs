@@ -1,8 +1,8 @@
 //! The transport's table.
 
-use spray_core::cc::CcKind;
+use spray_core::cc::{CcKind, CcSchemes};
 use spray_core::flow::DEFAULT_SACK_GAP_PACKETS;
-use spray_core::path::{BalancerKind, Probing, RepsConfig};
+use spray_core::path::{BalancerKind, Probing, RepsConfig, Schemes};
 
 use super::Transport;
 use super::error::ScenarioError;
@@ -32,6 +32,8 @@ impl Default for Transport {
             rto_max_ps: None,
             give_up_ps: 20_000_000_000,
             reps: RepsConfig::paper(),
+            schemes: Schemes::DEFAULT,
+            cc_schemes: CcSchemes::DEFAULT,
         }
     }
 }
@@ -61,6 +63,8 @@ pub(super) fn transport(table: Option<Table<'_>>) -> Result<Transport, ScenarioE
         rto_max_ps: table.time("rto_max_us")?,
         give_up_ps: table.time("give_up_us")?.unwrap_or(default.give_up_ps),
         reps: reps(&table)?,
+        schemes: default.schemes,
+        cc_schemes: default.cc_schemes,
     };
     check(&table, &transport)?;
     Ok(transport)

@@ -1,7 +1,7 @@
 //! The DCTCP variant of the REPS paper's simulations (REPS §4.1), as MPRDMA's: every acknowledgement moves the window.
 //! Clauses (DCTCP-n) are in `docs/specs/dctcp.md`.
 
-use super::{AckInfo, CcConfig, CongestionControl};
+use super::{AckInfo, CcConfig, CongestionControl, Scheme};
 use crate::path::LossCause;
 
 /// A window in bytes: up by `acked * packet / window` on unmarked bytes, down by a quarter of marked ones.
@@ -45,6 +45,12 @@ impl Dctcp {
     //= docs/specs/dctcp.md#DCTCP-4
     fn clamp(&mut self) {
         self.window = self.window.clamp(self.min_window, self.max_window);
+    }
+}
+
+impl Scheme for Dctcp {
+    fn make(config: &CcConfig) -> Self {
+        Self::new(config)
     }
 }
 

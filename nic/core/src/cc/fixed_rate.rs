@@ -1,6 +1,6 @@
 //! A constant rate, paced packet by packet, whatever the network says.
 
-use super::{AckInfo, CcConfig, CongestionControl, PS_PER_SECOND};
+use super::{AckInfo, CcConfig, CongestionControl, PS_PER_SECOND, Scheme};
 use crate::path::LossCause;
 
 /// Paces at a rate below a window that never moves.
@@ -26,6 +26,12 @@ impl FixedRate {
             byte_time: ((8 * PS_PER_SECOND) << 16) / config.fixed_rate_bps.max(1),
             window_bytes: config.max_window_bytes.max(u64::from(config.packet_bytes.max(1))),
         }
+    }
+}
+
+impl Scheme for FixedRate {
+    fn make(config: &CcConfig) -> Self {
+        Self::new(config)
     }
 }
 

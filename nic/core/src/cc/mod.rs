@@ -2,15 +2,18 @@
 
 mod dctcp;
 mod fixed_rate;
+mod fixed_window;
+mod registry;
+mod schemes;
 
 #[cfg(test)]
 mod tests;
 
-use core::fmt;
-use core::str::FromStr;
-
 pub use self::dctcp::Dctcp;
 pub use self::fixed_rate::FixedRate;
+pub use self::fixed_window::{FixedWindow, FixedWindowConfig};
+pub use self::registry::{AnyCc, CcKind, UnknownCc};
+pub use self::schemes::CcSchemes;
 use crate::path::{AckInfo, LossCause};
 
 /// Limits what one connection has in flight.
@@ -31,55 +34,11 @@ pub trait CongestionControl {
     fn poll_send(&self, now_ps: u64) -> u64;
 }
 
-/// Names the congestion controls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CcKind {
-    /// The DCTCP variant of the REPS paper (REPS §4.1), as MPRDMA's.
-    Dctcp,
-    /// A constant rate.
-    FixedRate,
+/// A congestion control that can be made from a connection's settings.
+pub trait Scheme: CongestionControl + Sized {
+    /// Makes one for a new connection.
+    fn make(config: &CcConfig) -> Self;
 }
-
-impl CcKind {
-    /// Every congestion control.
-    pub const ALL: [Self; 2] = [Self::Dctcp, Self::FixedRate];
-
-    /// The names that [`FromStr`] takes.
-    pub const fn names() -> &'static [&'static str] {
-        &["dctcp", "fixed-rate"]
-    }
-
-    /// The congestion control's name.
-    pub const fn name(self) -> &'static str {
-        Self::names()[self as usize]
-    }
-}
-
-impl fmt::Display for CcKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for CcKind {
-    type Err = UnknownCc;
-
-    fn from_str(name: &str) -> Result<Self, UnknownCc> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or(UnknownCc)
-    }
-}
-
-/// A name that is no congestion control's; its message lists those that are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownCc;
-
-impl fmt::Display for UnknownCc {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown congestion control; allowed: dctcp, fixed-rate")
-    }
-}
-
-impl core::error::Error for UnknownCc {}
 
 /// How one connection controls congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +60,8 @@ pub struct CcConfig {
     /// Whether all bytes that an acknowledgement brings count as marked or not like the packet that triggered it, as in
     /// the published simulations, instead of by the share of packets marked.
     pub marked_by_trigger: bool,
+    /// What each congestion control with parameters by name uses.
+    pub schemes: CcSchemes,
 }
 
 impl CcConfig {
@@ -122,6 +83,7 @@ impl CcConfig {
             max_window_bytes,
             fixed_rate_bps: link_bps,
             marked_by_trigger: false,
+            schemes: CcSchemes::DEFAULT,
         }
     }
 }
@@ -130,62 +92,6 @@ impl CcConfig {
 pub const fn bdp_bytes(base_rtt_ps: u64, link_bps: u64) -> u64 {
     let bytes = base_rtt_ps as u128 * link_bps as u128 / (8 * PS_PER_SECOND as u128);
     if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 }
-}
-
-/// Any of the congestion controls, dispatched without allocation or vtable.
-#[derive(Clone, Debug)]
-pub enum AnyCc {
-    /// See [`Dctcp`].
-    Dctcp(Dctcp),
-    /// See [`FixedRate`].
-    FixedRate(FixedRate),
-}
-
-impl AnyCc {
-    /// Makes the configured congestion control.
-    pub fn new(config: &CcConfig) -> Self {
-        match config.kind {
-            CcKind::Dctcp => Self::Dctcp(Dctcp::new(config)),
-            CcKind::FixedRate => Self::FixedRate(FixedRate::new(config)),
-        }
-    }
-}
-
-/// Calls a method of whichever congestion control it is.
-macro_rules! dispatch {
-    ($any:expr, $cc:ident => $call:expr) => {
-        match $any {
-            AnyCc::Dctcp($cc) => $call,
-            AnyCc::FixedRate($cc) => $call,
-        }
-    };
-}
-
-impl CongestionControl for AnyCc {
-    #[inline]
-    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo) {
-        dispatch!(self, cc => cc.on_ack(now_ps, ack))
-    }
-
-    #[inline]
-    fn on_loss(&mut self, now_ps: u64, bytes: u32, cause: LossCause) {
-        dispatch!(self, cc => cc.on_loss(now_ps, bytes, cause))
-    }
-
-    #[inline]
-    fn on_send(&mut self, now_ps: u64, bytes: u32) {
-        dispatch!(self, cc => cc.on_send(now_ps, bytes))
-    }
-
-    #[inline]
-    fn window_bytes(&self) -> u64 {
-        dispatch!(self, cc => cc.window_bytes())
-    }
-
-    #[inline]
-    fn poll_send(&self, now_ps: u64) -> u64 {
-        dispatch!(self, cc => cc.poll_send(now_ps))
-    }
 }
 
 /// Picoseconds in a second.

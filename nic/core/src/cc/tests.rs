@@ -19,7 +19,16 @@ fn dctcp(initial_window_bytes: u64) -> Dctcp {
 }
 
 fn acks(bytes: u64, packets: u16, marked_packets: u16) -> AckInfo {
-    AckInfo { ev: 0, marked: marked_packets > 0, packets, marked_packets, bytes, rtt_ps: BASE_RTT_PS, hops: 3 }
+    AckInfo {
+        ev: 0,
+        marked: marked_packets > 0,
+        packets,
+        marked_packets,
+        bytes,
+        rtt_ps: BASE_RTT_PS,
+        hops: 3,
+        ..AckInfo::default()
+    }
 }
 
 #[test]

@@ -51,6 +51,8 @@ pub(super) struct Outbox {
     newest: u32,
     delivered: Ring<u16>,
     payload_bytes: u16,
+    /// Bytes of messages that were not cut into packets yet.
+    unsent_bytes: u64,
 }
 
 impl Outbox {
@@ -62,6 +64,7 @@ impl Outbox {
             newest: 0,
             delivered: Ring::new(MESSAGE_SLOTS),
             payload_bytes,
+            unsent_bytes: 0,
         }
     }
 
@@ -74,6 +77,7 @@ impl Outbox {
         let open_packets = bytes.div_ceil(u64::from(self.payload_bytes)).max(1);
         self.slots[slot_of(self.newest)] = Outgoing { message, bytes, open_packets, ..Outgoing::default() };
         self.newest = self.newest.wrapping_add(1);
+        self.unsent_bytes = self.unsent_bytes.saturating_add(bytes);
         true
     }
 
@@ -102,6 +106,7 @@ impl Outbox {
             outgoing.first_psn = psn;
         }
         outgoing.cut += u64::from(segment.payload_bytes);
+        self.unsent_bytes = self.unsent_bytes.saturating_sub(u64::from(segment.payload_bytes));
         if segment.is_last() {
             self.cutting = self.cutting.wrapping_add(1);
         }
@@ -143,6 +148,12 @@ impl Outbox {
             self.oldest = self.oldest.wrapping_add(1);
         }
         Some(delivered)
+    }
+
+    /// Bytes handed over and not cut into packets yet.
+    #[inline]
+    pub(super) fn unsent_bytes(&self) -> u64 {
+        self.unsent_bytes
     }
 
     /// Whether everything handed over was cut into packets.

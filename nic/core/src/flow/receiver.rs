@@ -282,7 +282,7 @@ impl Receiver {
         self.stats.packets += 1;
         self.stats.bytes += u64::from(arrival.data.payload_bytes);
         //= docs/specs/transport.md#TRN-58
-        self.stats.reordered += u64::from(psn < self.highest);
+        self.stats.reordered += u64::from(psn < self.highest && !arrival.data.retransmit);
         self.highest = self.highest.max(psn + 1);
         self.received.insert(psn);
         self.cumulative = self.received.remove_run(self.cumulative, self.highest);

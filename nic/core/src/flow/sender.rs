@@ -13,7 +13,7 @@ use super::messages::{Outbox, Segment};
 use crate::cc::{AnyCc, CongestionControl};
 use crate::event::{Event, Publisher};
 use crate::loss::{Backoff, Patience, RtoConfig, RttEstimator, Scoreboard};
-use crate::path::{AnyBalancer, Balancer, Ev, LossCause, SendInfo};
+use crate::path::{Admission, AnyBalancer, Balancer, Ev, LossCause, SendInfo};
 
 /// The message queue is full: poll the events, which frees the slots of delivered messages, and try again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,12 +70,18 @@ pub enum SenderEvent {
 #[derive(Clone, Debug)]
 pub struct Sender {
     balancer: AnyBalancer,
+    /// See [`Balancer::tracks_packets`].
+    tracks_packets: bool,
+    /// When the balancer began to drain, if it does.
+    draining_since_ps: Option<u64>,
     cc: AnyCc,
     scoreboard: Scoreboard,
     outbox: Outbox,
     rtt: RttEstimator,
     rto: RtoConfig,
     header_bytes: u32,
+    /// Wire bytes of a full packet.
+    full_packet_bytes: u32,
     evs: u32,
     window_packets: u64,
     ack_every: u32,
@@ -127,14 +133,18 @@ impl Sender {
     pub fn new(config: &FlowConfig, peer_window_packets: u32, peer_max_data: u64, rng: &mut impl RngCore) -> Self {
         let config = config.sanitised();
         let window_packets = config.window_packets.min(peer_window_packets.max(1));
+        let balancer = AnyBalancer::new(&config.path, rng);
         Self {
-            balancer: AnyBalancer::new(&config.path, rng),
+            tracks_packets: balancer.tracks_packets(),
+            draining_since_ps: None,
+            balancer,
             cc: AnyCc::new(&config.cc),
             scoreboard: Scoreboard::new(window_packets),
             outbox: Outbox::new(config.payload_bytes as u16),
             rtt: RttEstimator::default(),
             rto: config.rto,
             header_bytes: config.header_bytes,
+            full_packet_bytes: config.packet_bytes(),
             evs: config.path.evs.clamp(1, spray_wire::MAX_EVS),
             window_packets: u64::from(window_packets),
             ack_every: config.ack_every,
@@ -190,12 +200,13 @@ impl Sender {
             Next::New(segment) => (segment, false),
         };
         let bytes = self.wire_bytes(segment.payload_bytes);
-        if !self.window_admits(bytes) || !self.pace_admits(now_ps) {
+        let psn = if lost { self.scoreboard.first_lost()?.0 } else { self.scoreboard.next_psn() };
+        let packet = self.send_info(psn, bytes, lost);
+        if !self.admits(now_ps, &packet, publisher) || !self.pace_admits(now_ps) {
             return None;
         }
-        let psn = if lost { self.scoreboard.first_lost()?.0 } else { self.scoreboard.next_psn() };
         //= docs/specs/transport.md#TRN-2
-        let ev = self.balancer.next_ev(now_ps, &SendInfo { psn, bytes, retransmit: lost }, rng);
+        let ev = self.balancer.next_ev(now_ps, &packet, rng);
         self.cc.on_send(now_ps, bytes);
         self.in_flight_bytes += u64::from(bytes);
         if lost {
@@ -261,6 +272,11 @@ impl Sender {
         &self.rtt
     }
 
+    /// Tells the balancer which entropy values lead to distinct paths; see [`Balancer::on_reachable`].
+    pub fn on_reachable(&mut self, now_ps: u64, paths: &[Ev]) {
+        self.balancer.on_reachable(now_ps, paths);
+    }
+
     /// The balancer, for its own figures.
     #[inline]
     pub fn balancer(&self) -> &AnyBalancer {
@@ -290,6 +306,46 @@ impl Sender {
             return None;
         }
         Some(Next::New(segment))
+    }
+
+    #[inline]
+    fn send_info(&self, psn: u64, bytes: u32, retransmit: bool) -> SendInfo {
+        SendInfo {
+            psn,
+            bytes,
+            retransmit,
+            in_flight_bytes: self.in_flight_bytes,
+            open_packets: self.scoreboard.span(),
+            unsent_bytes: self.outbox.unsent_bytes(),
+        }
+    }
+
+    /// Whether the balancer, and the window unless the balancer has its own, let a packet go.
+    #[inline]
+    fn admits(&mut self, now_ps: u64, packet: &SendInfo, publisher: &mut impl Publisher) -> bool {
+        let admission = self.balancer.admit(now_ps, packet, publisher);
+        self.watch_drain(now_ps);
+        match admission {
+            Admission::Window => self.window_admits(packet.bytes),
+            Admission::Go => true,
+            Admission::Wait => false,
+        }
+    }
+
+    /// Takes note of the beginnings and ends of drains.
+    #[inline]
+    fn watch_drain(&mut self, now_ps: u64) {
+        match (self.draining_since_ps, self.balancer.is_draining()) {
+            (None, true) => {
+                self.draining_since_ps = Some(now_ps);
+                self.stats.drains += 1;
+            }
+            (Some(since_ps), false) => {
+                self.draining_since_ps = None;
+                self.stats.drained_ps += now_ps.saturating_sub(since_ps);
+            }
+            _ => {}
+        }
     }
 
     //= docs/specs/transport.md#TRN-3
@@ -348,7 +404,8 @@ impl Sender {
     fn ask_for_grant(&mut self, now_ps: u64, rng: &mut impl RngCore) -> Transmit {
         let psn = self.scoreboard.cumulative().wrapping_sub(1);
         let bytes = self.header_bytes;
-        let ev = self.balancer.next_ev(now_ps, &SendInfo { psn, bytes, retransmit: true }, rng);
+        let packet = self.send_info(psn, bytes, true);
+        let ev = self.balancer.next_ev(now_ps, &packet, rng);
         self.persist.due = false;
         self.persist.deadline_ps = Some(self.after_rto(now_ps, self.persist.backoff));
         self.started_ps.get_or_insert(now_ps);
@@ -376,8 +433,18 @@ impl Sender {
         self.stats.on_loss(cause);
         self.cc.on_loss(now_ps, bytes, cause);
         let max_rtt_ps = self.rtt.recent_max_ps();
-        let loss = crate::path::LossInfo { ev: record.ev, bytes, cause, max_rtt_ps, path_clear: false };
+        let loss = crate::path::LossInfo {
+            psn,
+            ev: record.ev,
+            bytes,
+            cause,
+            max_rtt_ps,
+            path_clear: false,
+            in_flight_bytes: self.in_flight_bytes,
+            sent_ps: record.sent_ps,
+        };
         self.balancer.on_loss(now_ps, &loss, publisher);
+        self.watch_drain(now_ps);
     }
 }
 

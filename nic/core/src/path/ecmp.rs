@@ -2,9 +2,8 @@
 
 use rand_core::RngCore;
 
-use super::{AckInfo, Balancer, Ev, LossInfo, PathConfig, SendInfo, draw};
+use super::{AckInfo, Balancer, Ev, LossInfo, PathConfig, Scheme, SendInfo, draw_lasting};
 use crate::event::Publisher;
-use crate::rng::stream;
 
 /// One entropy value per connection, whatever happens to it.
 #[derive(Clone, Debug)]
@@ -12,11 +11,12 @@ pub struct Ecmp {
     ev: Ev,
 }
 
-impl Ecmp {
+impl Scheme for Ecmp {
+    const STATE_BYTES: usize = size_of::<Ev>();
+
     /// Draws the connection's entropy value, from the connection's own seed if it has one.
-    pub fn new(config: &PathConfig, rng: &mut impl RngCore) -> Self {
-        let evs = config.ev_count();
-        Self { ev: config.seed.map_or_else(|| draw(evs, rng), |seed| draw(evs, &mut stream(seed, 0))) }
+    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
+        Self { ev: draw_lasting(config, 0, rng) }
     }
 }
 

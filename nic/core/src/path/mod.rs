@@ -5,26 +5,27 @@
 
 mod ecmp;
 mod ops;
+mod registry;
 mod reps;
+mod schemes;
 
 #[cfg(test)]
 mod tests;
-
-use core::fmt;
-use core::str::FromStr;
 
 use rand_core::RngCore;
 
 pub use self::ecmp::Ecmp;
 pub use self::ops::Ops;
+pub use self::registry::{AnyBalancer, BalancerKind, UnknownBalancer};
 pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, Probing, Reps, RepsConfig, ThawCheck};
+pub use self::schemes::Schemes;
 use crate::event::Publisher;
 
 /// An entropy value: an index in `0..evs`, which the wire format turns into a UDP source port.
 pub type Ev = u16;
 
 /// What a balancer may know of the packet about to be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendInfo {
     /// Packet sequence number.
     pub psn: u64,
@@ -32,10 +33,16 @@ pub struct SendInfo {
     pub bytes: u32,
     /// The packet was sent before.
     pub retransmit: bool,
+    /// Wire bytes in flight without this packet: sent, neither acknowledged nor declared lost.
+    pub in_flight_bytes: u64,
+    /// Packets sent and not acknowledged, those declared lost included; without this one if it is new.
+    pub open_packets: u64,
+    /// Payload bytes handed over and never sent, this packet's included if it is new.
+    pub unsent_bytes: u64,
 }
 
 /// One acknowledgement, as path choice and congestion control see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckInfo {
     /// Entropy value of the packet that triggered the acknowledgement.
     pub ev: Ev,
@@ -51,12 +58,47 @@ pub struct AckInfo {
     pub rtt_ps: u64,
     /// Switches that packet passed.
     pub hops: u8,
+    /// Wire bytes of that packet; those of a full one where it is not known.
+    pub packet_bytes: u32,
+    /// Wire bytes that stay in flight: sent, neither acknowledged nor declared lost.
+    pub in_flight_bytes: u64,
+    /// Packets that stay sent and not acknowledged, those declared lost included.
+    pub open_packets: u64,
+    /// Payload bytes handed over and not sent yet.
+    pub unsent_bytes: u64,
+}
+
+/// One packet that an acknowledgement settled, whichever packet triggered it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketInfo {
+    /// Packet sequence number.
+    pub psn: u64,
+    /// Entropy value of its last transmission.
+    pub ev: Ev,
+    /// Bytes of the whole frame on the wire.
+    pub bytes: u32,
+    /// When it was last sent, in picoseconds.
+    pub sent_ps: u64,
+    /// It had been declared lost and was not sent again yet.
+    pub was_lost: bool,
+}
+
+/// Whether the next packet may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// As far as the connection's congestion control lets it.
+    Window,
+    /// Yes: the balancer has windows of its own, and this packet fits one.
+    Go,
+    /// Not before feedback, or the time of [`Balancer::poll_timeout`], changes the balancer's mind.
+    Wait,
 }
 
 /// What declared a packet lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LossCause {
     /// Its retransmission timer ran out.
+    #[default]
     Timeout,
     /// Packets sent well after it were acknowledged.
     SackGap,
@@ -65,8 +107,10 @@ pub enum LossCause {
 }
 
 /// One lost packet, as path choice sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossInfo {
+    /// Packet sequence number.
+    pub psn: u64,
     /// Entropy value that the lost packet carried.
     pub ev: Ev,
     /// Its bytes on the wire.
@@ -78,6 +122,10 @@ pub struct LossInfo {
     /// A trimmed packet that the network knows to have been unmarked and trimmed on its last hop, so that only the
     /// receiver's own link is congested. `false` wherever the network cannot tell.
     pub path_clear: bool,
+    /// Wire bytes that stay in flight: sent, neither acknowledged nor declared lost.
+    pub in_flight_bytes: u64,
+    /// When the lost transmission was made, in picoseconds.
+    pub sent_ps: u64,
 }
 
 /// Chooses the entropy value of every packet of one connection.
@@ -91,6 +139,33 @@ pub trait Balancer {
     /// Takes a loss. The balancer decides whether it means congestion or a failed path.
     fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher);
 
+    /// Whether the next packet may go, and who decides. Called before every [`Balancer::next_ev`], and in vain as often
+    /// as the sender looks for work.
+    #[inline]
+    fn admit(&mut self, _now_ps: u64, _packet: &SendInfo, _publisher: &mut impl Publisher) -> Admission {
+        Admission::Window
+    }
+
+    /// Whether [`Balancer::on_packet_acked`] wants to be called: it costs a call per packet.
+    #[inline]
+    fn tracks_packets(&self) -> bool {
+        false
+    }
+
+    /// Takes a packet that an acknowledgement settled, before [`Balancer::on_ack`] takes the acknowledgement itself.
+    #[inline]
+    fn on_packet_acked(&mut self, _now_ps: u64, _packet: &PacketInfo) {}
+
+    /// Takes the news of which entropy values lead to distinct paths that reach the destination, one value a path. An
+    /// engine that knows tells it when the connection begins and when routing changes. May allocate.
+    fn on_reachable(&mut self, _now_ps: u64, _paths: &[Ev]) {}
+
+    /// Whether the connection waits for what is in flight, to change its path then.
+    #[inline]
+    fn is_draining(&self) -> bool {
+        false
+    }
+
     /// Returns an entropy value to probe now, if one is due. Call until it returns `None`.
     fn poll_probe(&mut self, _now_ps: u64) -> Option<Ev> {
         None
@@ -99,68 +174,20 @@ pub trait Balancer {
     /// Takes the answer to a probe.
     fn on_probe_ack(&mut self, _now_ps: u64, _ev: Ev, _marked: bool, _publisher: &mut impl Publisher) {}
 
-    /// Returns when [`Balancer::poll_probe`] next has something to send.
+    /// Returns when [`Balancer::poll_probe`] next has something to send, or [`Balancer::admit`] may answer otherwise.
     fn poll_timeout(&self) -> Option<u64> {
         None
     }
 }
 
-/// Names the balancers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BalancerKind {
-    /// One entropy value for the whole connection.
-    Ecmp,
-    /// A new random entropy value for every packet.
-    Ops,
-    /// Recycled entropies with freezing (REPS §3); its earlier name is ARCANE.
-    Reps,
+/// A balancer that can be made from a connection's settings.
+pub trait Scheme: Balancer + Sized {
+    /// Bytes of state of a connection: what a NIC would hold for each, settings left out.
+    const STATE_BYTES: usize;
+
+    /// Makes one for a new connection. Lasting choices come from [`PathConfig::seed`] where there is one.
+    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self;
 }
-
-impl BalancerKind {
-    /// Every balancer, in the order in which tables show them.
-    pub const ALL: [Self; 3] = [Self::Ecmp, Self::Ops, Self::Reps];
-
-    /// The names that [`FromStr`] takes, aliases left out.
-    pub const fn names() -> &'static [&'static str] {
-        &["ecmp", "ops", "reps"]
-    }
-
-    /// The balancer's name.
-    pub const fn name(self) -> &'static str {
-        Self::names()[self as usize]
-    }
-}
-
-impl fmt::Display for BalancerKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for BalancerKind {
-    type Err = UnknownBalancer;
-
-    fn from_str(name: &str) -> Result<Self, UnknownBalancer> {
-        let name = if name == "arcane" { "reps" } else { name };
-        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or(UnknownBalancer)
-    }
-}
-
-/// A name that is no balancer's; its message lists those that are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownBalancer;
-
-impl fmt::Display for UnknownBalancer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown balancer; allowed: ")?;
-        for name in BalancerKind::names() {
-            write!(f, "{name}, ")?;
-        }
-        f.write_str("arcane (same as reps)")
-    }
-}
-
-impl core::error::Error for UnknownBalancer {}
 
 /// How one connection chooses paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,82 +208,28 @@ pub struct PathConfig {
     pub seed: Option<u64>,
     /// What only REPS uses.
     pub reps: RepsConfig,
+    /// What each of the other balancers uses.
+    pub schemes: Schemes,
 }
 
 impl PathConfig {
     /// The paper's settings for `balancer` on a path: 65,535 entropy values, no trimming.
     pub const fn new(balancer: BalancerKind, base_rtt_ps: u64, bdp_packets: u32) -> Self {
-        Self { balancer, evs: 65_535, bdp_packets, base_rtt_ps, trimming: false, seed: None, reps: RepsConfig::paper() }
+        Self {
+            balancer,
+            evs: 65_535,
+            bdp_packets,
+            base_rtt_ps,
+            trimming: false,
+            seed: None,
+            reps: RepsConfig::paper(),
+            schemes: Schemes::DEFAULT,
+        }
     }
 
     /// Size of the set of entropy values, brought into its range.
     pub(crate) fn ev_count(&self) -> u16 {
         self.evs.clamp(1, 65_535) as u16
-    }
-}
-
-/// Any of the balancers, dispatched without allocation or vtable.
-#[derive(Clone, Debug)]
-pub enum AnyBalancer {
-    /// See [`Ecmp`].
-    Ecmp(Ecmp),
-    /// See [`Ops`].
-    Ops(Ops),
-    /// See [`Reps`].
-    Reps(Reps),
-}
-
-impl AnyBalancer {
-    /// Makes the configured balancer; only `ecmp` draws from `rng`, and only without a seed of its own.
-    pub fn new(config: &PathConfig, rng: &mut impl RngCore) -> Self {
-        match config.balancer {
-            BalancerKind::Ecmp => Self::Ecmp(Ecmp::new(config, rng)),
-            BalancerKind::Ops => Self::Ops(Ops::new(config)),
-            BalancerKind::Reps => Self::Reps(Reps::new(config)),
-        }
-    }
-}
-
-/// Calls a method of whichever balancer it is.
-macro_rules! dispatch {
-    ($any:expr, $balancer:ident => $call:expr) => {
-        match $any {
-            AnyBalancer::Ecmp($balancer) => $call,
-            AnyBalancer::Ops($balancer) => $call,
-            AnyBalancer::Reps($balancer) => $call,
-        }
-    };
-}
-
-impl Balancer for AnyBalancer {
-    #[inline]
-    fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
-        dispatch!(self, balancer => balancer.next_ev(now_ps, packet, rng))
-    }
-
-    #[inline]
-    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher) {
-        dispatch!(self, balancer => balancer.on_ack(now_ps, ack, publisher))
-    }
-
-    #[inline]
-    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher) {
-        dispatch!(self, balancer => balancer.on_loss(now_ps, loss, publisher))
-    }
-
-    #[inline]
-    fn poll_probe(&mut self, now_ps: u64) -> Option<Ev> {
-        dispatch!(self, balancer => balancer.poll_probe(now_ps))
-    }
-
-    #[inline]
-    fn on_probe_ack(&mut self, now_ps: u64, ev: Ev, marked: bool, publisher: &mut impl Publisher) {
-        dispatch!(self, balancer => balancer.on_probe_ack(now_ps, ev, marked, publisher))
-    }
-
-    #[inline]
-    fn poll_timeout(&self) -> Option<u64> {
-        dispatch!(self, balancer => balancer.poll_timeout())
     }
 }
 
@@ -266,4 +239,10 @@ impl Balancer for AnyBalancer {
 #[inline]
 fn draw(evs: u16, rng: &mut impl RngCore) -> Ev {
     ((u64::from(rng.next_u32()) * u64::from(evs)) >> 32) as Ev
+}
+
+/// Draws a connection's lasting entropy value: from its own seed, if it has one, and `stream` of that.
+pub(crate) fn draw_lasting(config: &PathConfig, stream: u64, rng: &mut impl RngCore) -> Ev {
+    let evs = config.ev_count();
+    config.seed.map_or_else(|| draw(evs, rng), |seed| draw(evs, &mut crate::rng::stream(seed, stream)))
 }

@@ -2,7 +2,7 @@
 
 use rand_core::RngCore;
 
-use super::{AckInfo, Balancer, Ev, LossInfo, PathConfig, SendInfo, draw};
+use super::{AckInfo, Balancer, Ev, LossInfo, PathConfig, Scheme, SendInfo, draw};
 use crate::event::Publisher;
 
 /// A uniformly drawn entropy value per packet; nothing is learnt.
@@ -15,6 +15,14 @@ impl Ops {
     /// Sprays over the configured set.
     pub fn new(config: &PathConfig) -> Self {
         Self { evs: config.ev_count() }
+    }
+}
+
+impl Scheme for Ops {
+    const STATE_BYTES: usize = 0;
+
+    fn make(config: &PathConfig, _rng: &mut impl RngCore) -> Self {
+        Self::new(config)
     }
 }
 

@@ -6,12 +6,12 @@ mod config;
 use rand_core::RngCore;
 
 pub use self::config::{FailureSignal, FrozenWalk, MAX_BUFFER, Probing, RepsConfig, ThawCheck};
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, SendInfo, draw};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, draw};
 use crate::event::{Event, Publisher};
 
 /// Recycled entropy packet spraying.
 ///
-/// Of its bytes only [`Reps::STATE_BYTES`] are the paper's per-connection state (REPS table 1). The rest is a copy of
+/// Of its bytes only [`Scheme::STATE_BYTES`] are the paper's per-connection state (REPS table 1). The rest is a copy of
 /// settings that a NIC would hold once for all connections, and the sixteen bytes of the probing extension.
 #[derive(Clone, Debug)]
 pub struct Reps {
@@ -21,9 +21,6 @@ pub struct Reps {
 }
 
 impl Reps {
-    /// Bytes of per-connection state at any depth; the paper's table 1 has 25 at depth 8.
-    pub const STATE_BYTES: usize = size_of::<State>();
-
     /// Makes a balancer that has cached nothing.
     pub fn new(config: &PathConfig) -> Self {
         Self { state: State::default(), probe: Probe::default(), settings: Settings::new(config) }
@@ -103,6 +100,15 @@ impl Reps {
 
     fn probes(&self) -> bool {
         self.settings.probe_interval_ps < u64::MAX && self.state.is_frozen()
+    }
+}
+
+impl Scheme for Reps {
+    /// At any depth; the paper's table 1 has 25 at depth 8.
+    const STATE_BYTES: usize = size_of::<State>();
+
+    fn make(config: &PathConfig, _rng: &mut impl RngCore) -> Self {
+        Self::new(config)
     }
 }
 

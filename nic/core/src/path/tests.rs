@@ -29,14 +29,15 @@ fn reps_config(change: impl FnOnce(&mut RepsConfig)) -> PathConfig {
 
 fn ack(ev: Ev, marked: bool) -> AckInfo {
     let marked_packets = u16::from(marked);
-    AckInfo { ev, marked, packets: 1, marked_packets, bytes: 4150, rtt_ps: BASE_RTT_PS, hops: 3 }
+    AckInfo { ev, marked, packets: 1, marked_packets, bytes: 4150, rtt_ps: BASE_RTT_PS, hops: 3, ..AckInfo::default() }
 }
 
 fn loss(ev: Ev, cause: LossCause) -> LossInfo {
-    LossInfo { ev, bytes: 4150, cause, max_rtt_ps: BASE_RTT_PS, path_clear: false }
+    LossInfo { ev, bytes: 4150, cause, max_rtt_ps: BASE_RTT_PS, path_clear: false, ..LossInfo::default() }
 }
 
-const PACKET: SendInfo = SendInfo { psn: 0, bytes: 4150, retransmit: false };
+const PACKET: SendInfo =
+    SendInfo { psn: 0, bytes: 4150, retransmit: false, in_flight_bytes: 0, open_packets: 0, unsent_bytes: 1 << 20 };
 
 /// A balancer with a generator and a log, driven by short calls.
 struct Rig {
@@ -108,11 +109,11 @@ fn ecmp_keeps_the_ev_it_drew() {
     ecmp.on_loss(1, &loss(first, LossCause::Timeout), &mut ());
     ecmp.on_ack(2, &ack(first, true), &mut ());
     assert!((0..100).all(|_| ecmp.next_ev(3, &PACKET, &mut rng) == first));
-    let others = (0..8).map(|stream| Ecmp::new(&config(BalancerKind::Ecmp), &mut rng::stream(3, stream)));
+    let others = (0..8).map(|stream| Ecmp::make(&config(BalancerKind::Ecmp), &mut rng::stream(3, stream)));
     assert!(others.map(|mut other| other.next_ev(0, &PACKET, &mut rng)).any(|ev| ev != first));
     let seeded = |seed, stream| {
         let config = PathConfig { seed: Some(seed), ..config(BalancerKind::Ecmp) };
-        Ecmp::new(&config, &mut rng::stream(3, stream)).next_ev(0, &PACKET, &mut rng::stream(0, 0))
+        Ecmp::make(&config, &mut rng::stream(3, stream)).next_ev(0, &PACKET, &mut rng::stream(0, 0))
     };
     assert_eq!(seeded(9, 0), seeded(9, 1), "a connection's own seed decides alone");
     assert!((10..18).any(|seed| seeded(seed, 0) != seeded(9, 0)));
@@ -465,7 +466,7 @@ proptest! {
                     paper.on_ack(now_ps, ev % evs, marked);
                 }
                 Op::Loss { ev, cause, max_rtt_ps, path_clear } => {
-                    ours.on_loss(now_ps, &LossInfo { ev, bytes: 1, cause, max_rtt_ps, path_clear }, &mut ());
+                    ours.on_loss(now_ps, &LossInfo { ev, bytes: 1, cause, max_rtt_ps, path_clear, ..LossInfo::default() }, &mut ());
                     if cause != LossCause::Trimmed {
                         paper.on_failure_detection(now_ps);
                     }
@@ -492,7 +493,7 @@ proptest! {
         (base_rtt_ps, bdp_packets) in (prop_oneof![Just(BASE_RTT_PS), any::<u64>()], any::<u32>()),
     ) {
         for balancer in BalancerKind::ALL {
-            let config = PathConfig { balancer, evs, bdp_packets, base_rtt_ps, trimming, seed: None, reps };
+            let config = PathConfig { balancer, evs, bdp_packets, base_rtt_ps, trimming, seed: None, reps, schemes: Schemes::DEFAULT };
             let mut rng = rng::stream(5, 5);
             let mut any = AnyBalancer::new(&config, &mut rng);
             let mut now_ps = 0u64;
@@ -510,7 +511,7 @@ proptest! {
                     }
                     Op::Loss { ev, cause, max_rtt_ps, path_clear } => {
                         let ev = (u32::from(ev) % largest) as Ev;
-                        any.on_loss(now_ps, &LossInfo { ev, bytes: u32::MAX, cause, max_rtt_ps, path_clear }, &mut ());
+                        any.on_loss(now_ps, &LossInfo { ev, bytes: u32::MAX, cause, max_rtt_ps, path_clear, ..LossInfo::default() }, &mut ());
                     }
                     Op::Probe { ev, marked } => {
                         let probe = any.poll_probe(now_ps);

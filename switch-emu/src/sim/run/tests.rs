@@ -50,7 +50,7 @@ fn a_seed_gives_the_same_bytes_on_any_number_of_threads() {
     scenario.sample_ps = 5_000_000;
     let simulation = Simulation::new(&scenario);
     let run = |job: usize| {
-        let balancer = BalancerKind::ALL[job % BalancerKind::ALL.len()];
+        let balancer = [BalancerKind::Ecmp, BalancerKind::Ops, BalancerKind::Reps][job % 3];
         let seed = 1 + job as u64 / 3;
         let events = drawn(&scenario, "Cable-Fail: ON\nCable-Fail-Max-Percent: 0.1\n", seed);
         simulation.run(&SimOptions { balancer, ..options(seed, events) }).map(timeless)

@@ -16,7 +16,8 @@ pub struct ReceiverStats {
     pub out_of_window: u64,
     /// Frames that contradict themselves, their message, or a limit.
     pub invalid: u64,
-    /// First arrivals with a lower number than one seen before.
+    /// First arrivals with a lower number than one seen before: what the network overtook. Retransmissions, which come
+    /// later because they were sent later, do not count.
     pub reordered: u64,
     /// First arrivals and duplicates with an ECN mark.
     pub marked: u64,

@@ -6,7 +6,7 @@ use super::{Failure, Persist, Sender};
 use crate::cc::CongestionControl;
 use crate::event::Publisher;
 use crate::loss::{Record, Settled};
-use crate::path::{AckInfo, Balancer, LossCause};
+use crate::path::{AckInfo, Balancer, LossCause, PacketInfo};
 
 /// What one acknowledgement settled.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,6 +22,8 @@ struct Tally {
     gap_mistakes: u64,
     gap_confirmations: u64,
     messages: u64,
+    /// Wire bytes of the packet that the acknowledgement echoes, if it is among these.
+    echoed_bytes: u32,
 }
 
 impl Tally {
@@ -95,7 +97,7 @@ impl Sender {
     fn settle(&mut self, now_ps: u64, ack: &Ack) -> Tally {
         let mut tally = Tally::default();
         let min_rtt_ps = self.rtt.min_ps();
-        let Self { scoreboard, outbox, header_bytes, .. } = self;
+        let Self { scoreboard, outbox, header_bytes, balancer, tracks_packets, .. } = self;
         let mut settled = |packet: Settled| {
             let payload_bytes = u64::from(packet.record.payload_bytes);
             let wire_bytes = payload_bytes + u64::from(*header_bytes);
@@ -105,6 +107,12 @@ impl Sender {
             tally.in_flight_bytes += wire_bytes;
             if packet.record.was_lost() {
                 tally.on_repaired(now_ps, &packet.record, min_rtt_ps, wire_bytes);
+            }
+            if packet.record.sent_ps == ack.timestamp_echo_ps {
+                tally.echoed_bytes = wire_bytes as u32;
+            }
+            if *tracks_packets {
+                balancer.on_packet_acked(now_ps, &packet_info(&packet, wire_bytes as u32));
             }
             //= docs/specs/transport.md#TRN-24
             tally.messages += u64::from(outbox.settle(packet.record.message, now_ps));
@@ -176,6 +184,13 @@ impl Sender {
             bytes: tally.wire_bytes,
             rtt_ps,
             hops: ack.hops,
+            packet_bytes: match tally.echoed_bytes {
+                0 => self.full_packet_bytes,
+                bytes => bytes,
+            },
+            in_flight_bytes: self.in_flight_bytes,
+            open_packets: self.scoreboard.span(),
+            unsent_bytes: self.outbox.unsent_bytes(),
         };
         self.cc.on_ack(now_ps, &info);
         if !reports {
@@ -186,6 +201,7 @@ impl Sender {
             Some(_) => self.balancer.on_ack(now_ps, &info, publisher),
             None => self.stats.foreign_evs += 1,
         }
+        self.watch_drain(now_ps);
     }
 
     /// Takes the ACK's round-trip time, and returns it or, where it is none, the best known value; never zero.
@@ -206,4 +222,10 @@ impl Sender {
             smoothed_ps => smoothed_ps,
         }
     }
+}
+
+#[inline]
+fn packet_info(packet: &Settled, bytes: u32) -> PacketInfo {
+    let Settled { psn, record } = packet;
+    PacketInfo { psn: *psn, ev: record.ev, bytes, sent_ps: record.sent_ps, was_lost: record.lost().is_some() }
 }

@@ -44,6 +44,10 @@ pub struct SenderStats {
     pub probes_sent: u64,
     /// Empty frames sent to learn the peer's grant.
     pub grant_requests: u64,
+    /// Times that the balancer waited for what was in flight, to change its path then.
+    pub drains: u64,
+    /// Time spent so, in picoseconds; a wait under way is not counted.
+    pub drained_ps: u64,
 }
 
 impl SenderStats {

@@ -1,0 +1,124 @@
+//! The list of congestion controls: their names, and one type that is any of them.
+
+use core::fmt;
+use core::str::FromStr;
+
+use super::{CcConfig, CongestionControl, Dctcp, FixedRate, FixedWindow, Scheme};
+use crate::path::{AckInfo, LossCause};
+
+/// Makes the names and the type from one line per congestion control: variant, name, type.
+macro_rules! congestion_controls {
+    ($($(#[doc = $about:literal])+ $variant:ident $name:literal $scheme:ty;)+) => {
+        /// Names the congestion controls.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum CcKind {
+            $($(#[doc = $about])+ $variant,)+
+        }
+
+        impl CcKind {
+            /// Every congestion control.
+            pub const ALL: [Self; Self::names().len()] = [$(Self::$variant),+];
+
+            /// The names that [`FromStr`] takes.
+            pub const fn names() -> &'static [&'static str] {
+                &[$($name),+]
+            }
+
+            /// What it does, in a sentence or two.
+            pub const fn about(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($about),+).trim_ascii(),)+ }
+            }
+        }
+
+        /// Any of the congestion controls, dispatched without allocation or vtable.
+        #[derive(Clone, Debug)]
+        pub enum AnyCc {
+            $($(#[doc = $about])+ $variant($scheme),)+
+        }
+
+        impl AnyCc {
+            /// Makes the configured congestion control.
+            pub fn new(config: &CcConfig) -> Self {
+                match config.kind { $(CcKind::$variant => Self::$variant(Scheme::make(config)),)+ }
+            }
+        }
+
+        /// Calls a method of whichever congestion control it is.
+        macro_rules! dispatch {
+            ($any:expr, $cc:ident => $call:expr) => {
+                match $any { $(AnyCc::$variant($cc) => $call,)+ }
+            };
+        }
+    };
+}
+
+congestion_controls! {
+    /// The DCTCP variant of the REPS paper (REPS §4.1), as MPRDMA's.
+    Dctcp "dctcp" Dctcp;
+    /// A constant rate, whatever the network says: the ideal control.
+    FixedRate "fixed-rate" FixedRate;
+    /// A window that never moves.
+    FixedWindow "fixed-window" FixedWindow;
+}
+
+impl CcKind {
+    /// The congestion control's name.
+    pub const fn name(self) -> &'static str {
+        Self::names()[self as usize]
+    }
+}
+
+impl fmt::Display for CcKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for CcKind {
+    type Err = UnknownCc;
+
+    fn from_str(name: &str) -> Result<Self, UnknownCc> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or(UnknownCc)
+    }
+}
+
+/// A name that is no congestion control's; its message lists those that are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownCc;
+
+impl fmt::Display for UnknownCc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("unknown congestion control; allowed: ")?;
+        let list = |(index, name)| write!(f, "{}{name}", if index == 0 { "" } else { ", " });
+        CcKind::names().iter().enumerate().try_for_each(list)
+    }
+}
+
+impl core::error::Error for UnknownCc {}
+
+impl CongestionControl for AnyCc {
+    #[inline]
+    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo) {
+        dispatch!(self, cc => cc.on_ack(now_ps, ack))
+    }
+
+    #[inline]
+    fn on_loss(&mut self, now_ps: u64, bytes: u32, cause: LossCause) {
+        dispatch!(self, cc => cc.on_loss(now_ps, bytes, cause))
+    }
+
+    #[inline]
+    fn on_send(&mut self, now_ps: u64, bytes: u32) {
+        dispatch!(self, cc => cc.on_send(now_ps, bytes))
+    }
+
+    #[inline]
+    fn window_bytes(&self) -> u64 {
+        dispatch!(self, cc => cc.window_bytes())
+    }
+
+    #[inline]
+    fn poll_send(&self, now_ps: u64) -> u64 {
+        dispatch!(self, cc => cc.poll_send(now_ps))
+    }
+}

@@ -1,0 +1,163 @@
+//! The list of balancers: their names, and one type that is any of them.
+
+use core::fmt;
+use core::str::FromStr;
+
+use rand_core::RngCore;
+
+use super::{AckInfo, Admission, Balancer, Ecmp, Ev, LossInfo, Ops, PacketInfo, PathConfig, Reps, Scheme, SendInfo};
+use crate::event::Publisher;
+
+/// Makes the names and the type from one line per balancer: variant, name, type.
+macro_rules! balancers {
+    ($($(#[doc = $about:literal])+ $variant:ident $name:literal $scheme:ty;)+) => {
+        /// Names the balancers.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum BalancerKind {
+            $($(#[doc = $about])+ $variant,)+
+        }
+
+        impl BalancerKind {
+            /// Every balancer, in the order in which tables show them.
+            pub const ALL: [Self; Self::names().len()] = [$(Self::$variant),+];
+
+            /// The names that [`FromStr`] takes, aliases left out.
+            pub const fn names() -> &'static [&'static str] {
+                &[$($name),+]
+            }
+
+            /// What it does, in a sentence or two.
+            pub const fn about(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($about),+).trim_ascii(),)+ }
+            }
+
+            /// Bytes of state of a connection: what a NIC would hold for each, settings left out.
+            pub const fn state_bytes(self) -> usize {
+                match self { $(Self::$variant => <$scheme as Scheme>::STATE_BYTES,)+ }
+            }
+        }
+
+        /// Any of the balancers, dispatched without allocation or vtable.
+        #[derive(Clone, Debug)]
+        pub enum AnyBalancer {
+            $($(#[doc = $about])+ $variant($scheme),)+
+        }
+
+        impl AnyBalancer {
+            /// Makes the configured balancer; where [`PathConfig::seed`] is set, lasting choices do not draw from `rng`.
+            pub fn new(config: &PathConfig, rng: &mut impl RngCore) -> Self {
+                match config.balancer { $(BalancerKind::$variant => Self::$variant(Scheme::make(config, rng)),)+ }
+            }
+        }
+
+        /// Calls a method of whichever balancer it is.
+        macro_rules! dispatch {
+            ($any:expr, $balancer:ident => $call:expr) => {
+                match $any { $(AnyBalancer::$variant($balancer) => $call,)+ }
+            };
+        }
+    };
+}
+
+balancers! {
+    /// One entropy value for the whole connection.
+    Ecmp "ecmp" Ecmp;
+    /// A new random entropy value for every packet: oblivious packet spraying (REPS §2.2).
+    Ops "ops" Ops;
+    /// Recycled entropies with freezing (REPS §3); its earlier name is ARCANE.
+    Reps "reps" Reps;
+}
+
+impl BalancerKind {
+    /// The balancer's name.
+    pub const fn name(self) -> &'static str {
+        Self::names()[self as usize]
+    }
+}
+
+impl fmt::Display for BalancerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for BalancerKind {
+    type Err = UnknownBalancer;
+
+    fn from_str(name: &str) -> Result<Self, UnknownBalancer> {
+        let name = if name == "arcane" { "reps" } else { name };
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or(UnknownBalancer)
+    }
+}
+
+/// A name that is no balancer's; its message lists those that are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownBalancer;
+
+impl fmt::Display for UnknownBalancer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("unknown balancer; allowed: ")?;
+        for name in BalancerKind::names() {
+            write!(f, "{name}, ")?;
+        }
+        f.write_str("arcane (same as reps)")
+    }
+}
+
+impl core::error::Error for UnknownBalancer {}
+
+impl Balancer for AnyBalancer {
+    #[inline]
+    fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
+        dispatch!(self, balancer => balancer.next_ev(now_ps, packet, rng))
+    }
+
+    #[inline]
+    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher) {
+        dispatch!(self, balancer => balancer.on_ack(now_ps, ack, publisher))
+    }
+
+    #[inline]
+    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher) {
+        dispatch!(self, balancer => balancer.on_loss(now_ps, loss, publisher))
+    }
+
+    #[inline]
+    fn admit(&mut self, now_ps: u64, packet: &SendInfo, publisher: &mut impl Publisher) -> Admission {
+        dispatch!(self, balancer => balancer.admit(now_ps, packet, publisher))
+    }
+
+    #[inline]
+    fn tracks_packets(&self) -> bool {
+        dispatch!(self, balancer => balancer.tracks_packets())
+    }
+
+    #[inline]
+    fn on_packet_acked(&mut self, now_ps: u64, packet: &PacketInfo) {
+        dispatch!(self, balancer => balancer.on_packet_acked(now_ps, packet))
+    }
+
+    fn on_reachable(&mut self, now_ps: u64, paths: &[Ev]) {
+        dispatch!(self, balancer => balancer.on_reachable(now_ps, paths))
+    }
+
+    #[inline]
+    fn is_draining(&self) -> bool {
+        dispatch!(self, balancer => balancer.is_draining())
+    }
+
+    #[inline]
+    fn poll_probe(&mut self, now_ps: u64) -> Option<Ev> {
+        dispatch!(self, balancer => balancer.poll_probe(now_ps))
+    }
+
+    #[inline]
+    fn on_probe_ack(&mut self, now_ps: u64, ev: Ev, marked: bool, publisher: &mut impl Publisher) {
+        dispatch!(self, balancer => balancer.on_probe_ack(now_ps, ev, marked, publisher))
+    }
+
+    #[inline]
+    fn poll_timeout(&self) -> Option<u64> {
+        dispatch!(self, balancer => balancer.poll_timeout())
+    }
+}
