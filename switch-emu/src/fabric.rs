@@ -75,7 +75,7 @@ pub struct Port {
     pub changes: Vec<LinkChange>,
 }
 
-/// Limits of a port's queue, at most 8 MiB each.
+/// Limits of a port's queue; the kernel's switch takes at most 8 MiB each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
     /// Data bytes that may wait; a frame that would exceed it is trimmed or dropped.

@@ -2,12 +2,12 @@
 
 use toml::de::DeTable;
 
+use super::Scenario;
 use super::error::{ScenarioError, Source};
 use super::fields;
 use super::reader::Table;
 use super::sections::{emulation, link_events, network, queue};
 use super::transport::transport;
-use super::{MAX_QUEUE_BYTES, Scenario};
 use crate::topology::{CompileError, preload};
 use crate::workload::Workload;
 
@@ -61,8 +61,9 @@ fn check_queue(scenario: &Scenario, top: &Table<'_>, table: Option<&Table<'_>>) 
     let (base_rtt_ps, packet_bytes) = (scenario.base_rtt_ps(), scenario.packet_bytes());
     for link in &scenario.network.links {
         let queue = scenario.queue.config(link.rate_bps, base_rtt_ps, packet_bytes);
-        if u64::from(queue.limit_bytes) >= MAX_QUEUE_BYTES {
-            let message = format!("`limit` is 8 MiB or more at {}; allowed: less", link.name);
+        // What does not fit is cut to this.
+        if queue.limit_bytes == u32::MAX {
+            let message = format!("`limit` is 4 GiB or more at {}; allowed: less", link.name);
             return Err(error("limit", message));
         }
         if queue.mark_min_bytes > queue.mark_max_bytes || queue.mark_max_bytes > queue.limit_bytes {

@@ -243,6 +243,7 @@ pub static TRANSPORT: Section = Section {
             "0",
             "REPS: time between probes while frozen, in place of the freezing timeout; 0 sends none.",
         ),
+        field("params", Kind::Tables, "defaults", "Parameters of schemes; see `[transport.params]`."),
     ],
 };
 
@@ -250,7 +251,12 @@ pub static TRANSPORT: Section = Section {
 pub static QUEUE: Section = Section {
     header: "[queue]",
     fields: &[
-        field("limit", Kind::Queue, "\"1 bdp\"", "Data that may wait at a port; at most 8 MiB."),
+        field(
+            "limit",
+            Kind::Queue,
+            "\"1 bdp\"",
+            "Data that may wait at a port; less than 4 GiB, at most 8323072 bytes on the `xdp` engine.",
+        ),
         field("mark_min", Kind::Queue, "\"20 %\"", "Below it nothing is marked."),
         field("mark_max", Kind::Queue, "\"80 %\"", "From it on everything is marked; in between a growing share."),
         field("control_limit", Kind::Queue, "\"100 %\"", "ACKs and trimmed headers that may wait; they go first."),

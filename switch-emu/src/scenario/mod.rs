@@ -19,6 +19,7 @@ use spray_core::cc::{CcKind, CcSchemes};
 use spray_core::path::{BalancerKind, RepsConfig, Schemes};
 
 pub use error::ScenarioError;
+pub use params::{PARAMS_HEAD, ParamMistake, all_params, params_markdown, set_param};
 pub use paths::{Paths, serialisation_ps};
 
 pub(crate) use transport::MAX_IP_BYTES;
@@ -195,7 +196,7 @@ impl Scenario {
 
 impl Queue {
     /// In bytes, at a port of `rate_bps` in a fabric of `base_rtt_ps` with full packets of `packet_bytes`. Nothing
-    /// exceeds 4 GiB; the limit holds at least one packet. The kernel's switch takes less: [`MAX_QUEUE_BYTES`].
+    /// exceeds 4 GiB; the limit holds at least one packet. The kernel's switch takes less: [`MAX_XDP_QUEUE_BYTES`].
     pub fn config(&self, rate_bps: u64, base_rtt_ps: u64, packet_bytes: u32) -> QueueConfig {
         let bytes = |length, limit: u32| match length {
             QueueLength::Bytes(bytes) => bytes.min(u64::from(u32::MAX)) as u32,
@@ -215,7 +216,7 @@ impl Queue {
 }
 
 /// Largest queue that the kernel's switch emulates, in bytes; the simulator's are bounded by 4 GiB.
-pub const MAX_QUEUE_BYTES: u64 = 8 << 20;
+pub const MAX_XDP_QUEUE_BYTES: u32 = spray_pipeline::config::MAX_LIMIT_BYTES;
 
 fn clamp(bytes: f64) -> u32 {
     bytes.clamp(0.0, f64::from(u32::MAX)) as u32

@@ -21,6 +21,19 @@ pub(crate) struct Table<'a> {
 
 type Value<'a> = (&'a DeValue<'a>, Range<usize>);
 
+/// A value under a name that no section lists: a scheme's parameter.
+pub(crate) struct Setting<'a> {
+    pub source: &'a Source<'a>,
+    /// With the tables that it is in, as `flowcut.rtt_ratio`.
+    pub name: String,
+    /// Where the name stands.
+    pub at: Range<usize>,
+    /// The value as text: numbers in decimal, `true`, `false`, or what a string holds.
+    pub text: String,
+    /// Where the value stands.
+    pub value_at: Range<usize>,
+}
+
 impl<'a> Table<'a> {
     /// Opens `table`, refusing keys that the section does not have.
     pub fn open(
@@ -189,6 +202,51 @@ impl<'a> Table<'a> {
         let Some((value, span)) = self.value(name) else { return Ok(None) };
         let table = value.as_table().ok_or_else(|| self.refused(name))?;
         Table::open(self.source, section, table, span).map(Some)
+    }
+
+    /// What the table `name` sets, itself and in tables of its own; nothing where it is missing.
+    pub fn settings(&self, name: &str) -> Result<Vec<Setting<'a>>, ScenarioError> {
+        let Some((value, _)) = self.value(name) else { return Ok(Vec::new()) };
+        let mut settings = Vec::new();
+        for (key, value) in value.as_table().ok_or_else(|| self.refused(name))?.iter() {
+            match value.get_ref().as_table() {
+                None => settings.push(self.setting(key.get_ref().to_string(), key.span(), value)?),
+                Some(inner) => {
+                    for (param, value) in inner.iter() {
+                        settings.push(self.setting(
+                            format!("{}.{}", key.get_ref(), param.get_ref()),
+                            param.span(),
+                            value,
+                        )?);
+                    }
+                }
+            }
+        }
+        // In the order in which they stand.
+        settings.sort_by_key(|setting| setting.at.start);
+        Ok(settings)
+    }
+
+    fn setting(
+        &self,
+        name: String,
+        at: Range<usize>,
+        value: &'a toml::Spanned<DeValue<'a>>,
+    ) -> Result<Setting<'a>, ScenarioError> {
+        let (source, value_at, value) = (self.source, value.span(), value.get_ref());
+        let text = match value {
+            DeValue::String(text) => text.to_string(),
+            DeValue::Boolean(flag) => flag.to_string(),
+            DeValue::Float(float) => float.as_str().replace('_', ""),
+            DeValue::Integer(integer) => {
+                as_integer(value).map_or_else(|| integer.as_str().into(), |number| number.to_string())
+            }
+            _ => {
+                let message = format!("`{name}` is a list or a table; allowed: a number, true, false, or text");
+                return Err(source.error(&value_at, message));
+            }
+        };
+        Ok(Setting { source, name, at, text, value_at })
     }
 
     /// The list of tables `name`, empty where it is missing.

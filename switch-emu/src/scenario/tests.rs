@@ -52,6 +52,7 @@ fn the_reference_fabric_has_the_reference_round_trip() {
 fn every_mistake_says_where_and_what_is_allowed() {
     let event = |rest: &str| format!("{MINIMAL}[[link_event]]\n{rest}\n");
     let transport = |rest: &str| format!("{MINIMAL}[transport]\n{rest}\n");
+    let params = |rest: &str| format!("{MINIMAL}[transport.params]\nfixed-window.{rest}\n");
     let queue = |rest: &str| format!("{MINIMAL}[queue]\n{rest}\n");
     let tree = |rest: &str| {
         let counts = "kind = \"fat-tree\"\npods = 2\ntors_per_pod = 2\naggs_per_pod = 2\nhosts_per_tor = 2\n";
@@ -91,20 +92,28 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (MINIMAL.replace("1 MiB", "1 mib"), "9:9", "is \"1 mib\"; allowed: 1 to"),
         (MINIMAL.replace("bytes = \"1 MiB\"", ""), "7:1", "needs `bytes`"),
         (MINIMAL.replace("\"small\"", "\"../small\""), "1:8", "`name` is `../small`; allowed: letters"),
-        (
-            transport("balancer = \"rpes\""),
-            "11:12",
-            "unknown balancer `rpes`; allowed: one or a list of \"ecmp\", \"ops\", \"reps\"",
-        ),
+        (transport("balancer = \"rpes\""), "11:12", "unknown balancer `rpes`; allowed: one or a list of \"ecmp\", "),
         (transport("balancer = [\"ecmp\", \"x\"]"), "11:21", "unknown balancer `x`"),
         (transport("balancer = []"), "11:12", "allowed: one or a list"),
         (transport("cc = \"bbr\""), "11:6", "allowed: \"dctcp\", \"fixed-rate\""),
         (transport("ip = 5"), "11:6", "allowed: \"4\", \"6\""),
         (transport("ip = 6\npayload_bytes = 3390"), "12:17", "at most 3378 here"),
+        (transport("params = 3"), "11:10", "`params` is 3; allowed: a table"),
+        (transport("params.plain.x = 1"), "11:14", "`plain` has no parameters; allowed: "),
+        (transport("params.window_bytes = 1"), "11:8", "`dctcp` has no parameters; allowed: "),
+        (params("x = 1"), "11:14", "`fixed-window.x`: no such parameter; allowed: window_bytes"),
+        (params("window_bytes = 0"), "11:29", "`fixed-window.window_bytes` is 0; allowed: 1 to"),
+        (params("window_bytes = 1.5"), "11:29", "is 1.5; allowed: 1 to"),
+        (params("window_bytes = -1"), "11:29", "is -1; allowed: 1 to"),
+        (params("window_bytes = \"2 mb\""), "11:29", "is 2 mb; allowed: 1 to"),
+        (params("window_bytes = true"), "11:29", "is true; allowed: 1 to"),
+        (params("window_bytes = [1]"), "11:29", "is a list or a table; allowed: a number, true, false, or text"),
+        (params("window_bytes.x = 1"), "11:14", "is a list or a table; allowed: a number"),
         (transport("window_packets = 1000"), "11:18", "powers of two"),
         (transport("rto_min_us = 50\nrto_max_us = 40"), "12:14", "not below"),
         (queue("limit = \"20 %\""), "11:9", "percentage of itself"),
-        (queue("limit = \"9 MiB\""), "11:9", "8 MiB or more"),
+        (queue("limit = \"4 GiB\""), "11:9", "4 GiB or more"),
+        (queue("limit = \"2000000 packets\""), "11:9", "4 GiB or more"),
         (queue("mark_min = \"90 %\""), "10:1", "allowed: ascending"),
         (queue("trimming = 1"), "11:12", "allowed: true, false"),
         (event("link = \"leaf0->spine9\"\naction = \"down\""), "11:8", "allowed: leaf0->h0, leaf0->h1"),
@@ -126,6 +135,34 @@ fn every_mistake_says_where_and_what_is_allowed() {
         assert!(shown.starts_with(&format!("dir/small.toml:{at}: ")), "{text}\n{shown}");
         assert!(shown.contains(message), "{text}\n{shown}");
         assert!(shown.contains("allowed: "), "{shown}");
+    }
+}
+
+#[test]
+fn parameters_of_schemes_are_set_in_either_form() {
+    let set = |rest: &str| {
+        parse(&format!("{MINIMAL}[transport]\n{rest}\n")).unwrap().transport.cc_schemes.fixed_window.window_bytes
+    };
+    assert_eq!(set("params.fixed-window.window_bytes = 2_500_000"), 2_500_000);
+    assert_eq!(set("cc = \"fixed-window\"\nparams.window_bytes = \"2.5 MB\""), 2_500_000);
+    assert_eq!(set("[transport.params]\nfixed-window.window_bytes = 0x10"), 16);
+    assert_eq!(set("[transport.params.fixed-window]\nwindow_bytes = \"auto\""), spray_core::params::AUTO);
+}
+
+#[test]
+fn every_parameter_takes_its_own_default_and_bounds() {
+    for (scheme, params) in all_params() {
+        assert!(!params.is_empty(), "{scheme} has a table without parameters");
+        for param in params {
+            for value in [param.default, param.min, param.max] {
+                let text = spray_core::params::Shown(param, value).to_string();
+                let quoted = if text.parse::<f64>().is_ok() { text } else { format!("\"{text}\"") };
+                let quoted =
+                    if matches!(quoted.as_str(), "\"true\"" | "\"false\"") { quoted.replace('"', "") } else { quoted };
+                let text = format!("{MINIMAL}[transport.params]\n{scheme}.{} = {quoted}\n", param.name);
+                parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            }
+        }
     }
 }
 
@@ -179,6 +216,11 @@ fn the_documentation_lists_every_field_and_its_examples_parse() {
             "docs/scenario.md is behind switch-emu/src/scenario/fields.rs (UPDATE_DOCS=1 rewrites its tables); it should hold:\n{table}"
         );
     }
+    let table = params_markdown();
+    assert!(
+        doc.contains(&table),
+        "docs/scenario.md is behind the parameters of schemes (UPDATE_DOCS=1); it should hold:\n{table}"
+    );
     let blocks: Vec<_> = doc.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(blocks.len() >= 3);
     for block in blocks {
@@ -195,13 +237,18 @@ fn with_tables(doc: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut lines = doc.lines().peekable();
     while let Some(line) = lines.next() {
-        match fields::SECTIONS.iter().find(|section| line.starts_with(&format!("| {} field |", section.header))) {
-            None => out.push(line.into()),
-            Some(section) => {
-                while lines.next_if(|line| line.starts_with('|')).is_some() {}
-                out.extend(fields::markdown(section).lines().map(String::from));
+        let section =
+            fields::SECTIONS.iter().find(|section| line.starts_with(&format!("| {} field |", section.header)));
+        let table = match section {
+            Some(section) => fields::markdown(section),
+            None if line == PARAMS_HEAD => params_markdown(),
+            None => {
+                out.push(line.into());
+                continue;
             }
-        }
+        };
+        while lines.next_if(|line| line.starts_with('|')).is_some() {}
+        out.extend(table.lines().map(String::from));
     }
     out.join("\n") + "\n"
 }

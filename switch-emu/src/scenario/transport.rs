@@ -41,7 +41,7 @@ impl Default for Transport {
 pub(super) fn transport(table: Option<Table<'_>>) -> Result<Transport, ScenarioError> {
     let default = Transport::default();
     let Some(table) = table else { return Ok(default) };
-    let transport = Transport {
+    let mut transport = Transport {
         balancers: balancers(&table)?.unwrap_or(default.balancers),
         cc: cc(&table)?.unwrap_or(default.cc),
         fixed_bps: table.rate("fixed_gbps")?,
@@ -66,6 +66,7 @@ pub(super) fn transport(table: Option<Table<'_>>) -> Result<Transport, ScenarioE
         schemes: default.schemes,
         cc_schemes: default.cc_schemes,
     };
+    transport.set_params(&table.settings("params")?)?;
     check(&table, &transport)?;
     Ok(transport)
 }

@@ -35,7 +35,7 @@ pub use veth::{VethBench, probe_veth_xdp};
 use self::drive::{Goal, Report};
 use self::rig::Rig;
 use crate::results::RunResult;
-use crate::scenario::Scenario;
+use crate::scenario::{MAX_XDP_QUEUE_BYTES, Scenario};
 use crate::topology::{Compiled, compile};
 
 /// Real time for setting up connections before scenario time 0.
@@ -104,6 +104,7 @@ impl Testbed {
             let message = "triggers start flows of other hosts in no time, which packets cannot; use `--engine sim`";
             return Err(RunError::Unsupported(message.into()));
         }
+        check_queues(scenario)?;
         let fabric = compiled(scenario, scenario.seed, 0)?.fabric;
         Ok(Self { rig: Rig::new(scenario, &fabric)?, dilation: None })
     }
@@ -114,6 +115,7 @@ impl Testbed {
     /// [`RunError::Stopped`] when asked to; others when the machine fails. Flows that do not complete are no error: the
     /// result says so.
     pub fn run(&mut self, scenario: &Scenario, options: &mut RunOptions<'_>) -> Result<RunResult, RunError> {
+        check_queues(scenario)?;
         let flows = scenario.flows(options.seed);
         let dilation = self.dilation(scenario, &flows, options)?;
         let paths = scenario.paths();
@@ -189,6 +191,18 @@ impl Testbed {
 pub fn run(scenario: &Scenario, options: &mut RunOptions<'_>) -> Result<RunResult, RunError> {
     (options.progress)(Progress::SettingUp);
     Testbed::new(scenario)?.run(scenario, options)
+}
+
+/// Refuses queues that the kernel's switch does not emulate.
+fn check_queues(scenario: &Scenario) -> Result<(), RunError> {
+    let base_rtt_ps = scenario.base_rtt_ps();
+    let limit = |rate_bps| scenario.queue.config(rate_bps, base_rtt_ps, scenario.packet_bytes()).limit_bytes;
+    let too_long = scenario.network.links.iter().find(|link| limit(link.rate_bps) > MAX_XDP_QUEUE_BYTES);
+    too_long.map_or(Ok(()), |link| {
+        let (bytes, name) = (limit(link.rate_bps), &link.name);
+        let allowed = format!("allowed: at most {MAX_XDP_QUEUE_BYTES}, or `--engine sim`");
+        Err(RunError::Unsupported(format!("`limit` in [queue] is {bytes} bytes at {name}; {allowed}")))
+    })
 }
 
 /// [`LEAD_IN`] in virtual time.
