@@ -17,7 +17,7 @@ use rand_core::RngCore;
 pub use self::ecmp::Ecmp;
 pub use self::ops::Ops;
 pub use self::registry::{AnyBalancer, BalancerKind, UnknownBalancer};
-pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, Probing, Reps, RepsConfig, ThawCheck};
+pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, Reps, RepsConfig, ThawCheck};
 pub use self::schemes::Schemes;
 use crate::event::Publisher;
 
@@ -66,6 +66,8 @@ pub struct AckInfo {
     pub open_packets: u64,
     /// Payload bytes handed over and not sent yet.
     pub unsent_bytes: u64,
+    /// Wire bytes that the congestion control then lets be in flight; 0 where it is the one that is told.
+    pub window_bytes: u64,
 }
 
 /// One packet that an acknowledgement settled, whichever packet triggered it.

@@ -176,7 +176,7 @@ impl Sender {
         let ev = port_ev(ack.ev, self.evs);
         let packets = u16::from(ack.packets.max(1));
         let marked = reports && ack.marked;
-        let info = AckInfo {
+        let mut info = AckInfo {
             ev: ev.unwrap_or_default(),
             marked,
             packets,
@@ -191,8 +191,10 @@ impl Sender {
             in_flight_bytes: self.in_flight_bytes,
             open_packets: self.scoreboard.span(),
             unsent_bytes: self.outbox.unsent_bytes(),
+            window_bytes: 0,
         };
         self.cc.on_ack(now_ps, &info);
+        info.window_bytes = self.cc.window_bytes();
         if !reports {
             return;
         }
