@@ -2,7 +2,7 @@
 
 use super::html::{Row, escape, figure, page, section, table};
 use super::{chart, series};
-use crate::results::{HEADER, RunResult, Summary, lateness_note, loss_note, row};
+use crate::results::{RunResult, Summary, header, lateness_note, loss_note, row};
 
 /// The page that compares runs; each row of its table links to the run's own page in [`RunResult::folder`].
 #[must_use]
@@ -92,8 +92,10 @@ fn cdfs(runs: &[RunResult], conditions: &[String]) -> String {
 fn compared(runs: &[RunResult], summaries: &[Summary]) -> String {
     let mut last = None;
     let mut rows = Vec::new();
+    let header = header(summaries);
+    let with_drains = summaries.iter().any(|s| s.drain_percent_of_fct > 0.0);
     for (run, s) in runs.iter().zip(summaries) {
-        let mut cells: Vec<String> = row(s).iter().map(|cell| escape(cell)).collect();
+        let mut cells: Vec<String> = row(s, with_drains).iter().map(|cell| escape(cell)).collect();
         cells[1] = format!("<a href=\"{}/report.html\">{}</a>", run.folder(), cells[1]);
         if let Some(cell) = cells.last_mut() {
             *cell = format!("<span class=\"{}\">{cell}</span>", if s.is_complete() { "good" } else { "bad" });
@@ -101,7 +103,7 @@ fn compared(runs: &[RunResult], summaries: &[Summary]) -> String {
         rows.push(Row { cells, first: last.is_some_and(|condition| condition != &s.condition) });
         last = Some(&s.condition);
     }
-    table(&HEADER, 2, &rows)
+    table(&header, 2, &rows)
 }
 
 fn notes(summaries: &[Summary]) -> String {

@@ -5,11 +5,12 @@ use std::fmt::{self, Write};
 use super::{EventRow, FlowResult, PortResult};
 
 pub(super) fn flows(flows: &[FlowResult]) -> String {
-    let mut out = String::from("flow,src,dst,bytes,start_us,end_us,fct_us,retransmits,reordered\n");
+    let mut out = String::from("flow,src,dst,bytes,start_us,end_us,fct_us,retransmits,reordered,drained_us\n");
     for f in flows {
         let (end, fct) = (Time(f.end_us), Time(f.fct_us));
         let head = format_args!("{},{},{},{},{}", f.flow, Text(&f.src), Text(&f.dst), f.bytes, Time(Some(f.start_us)));
-        line(&mut out, format_args!("{head},{end},{fct},{},{}", f.retransmits, f.reordered));
+        let drained = Time(Some(f.drained_us));
+        line(&mut out, format_args!("{head},{end},{fct},{},{},{drained}", f.retransmits, f.reordered));
     }
     out
 }

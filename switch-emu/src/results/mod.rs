@@ -22,8 +22,8 @@ pub use self::spread::Spread;
 pub use self::summary::Summary;
 pub(crate) use self::summary::gbps;
 pub use self::sweep::{compare_table, sweep_table, write_sweep};
-pub(crate) use self::table::{HEADER, lateness_note, loss_note, row};
 pub use self::table::{align, table};
+pub(crate) use self::table::{header, lateness_note, loss_note, row};
 
 /// Everything that one run of one scenario with one balancer found out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -103,6 +103,8 @@ pub struct FlowResult {
     pub retransmits: u64,
     /// Packets that arrived after one with a higher sequence number.
     pub reordered: u64,
+    /// Time for which the balancer held the flow back until nothing was in flight, to change its path then.
+    pub drained_us: f64,
 }
 
 /// One egress port and what it counted.

@@ -35,6 +35,8 @@ pub struct Summary {
     pub trims: u64,
     pub ecn_marks: u64,
     pub reordered_packets: u64,
+    /// Share of its completion time that a flow was held back to change its path; mean over the completed flows.
+    pub drain_percent_of_fct: f64,
     pub duplicates: u64,
     pub invalid_frames: u64,
     pub freeze_entries: u64,
@@ -90,6 +92,7 @@ impl RunResult {
             trims: ports(|p| p.trims),
             ecn_marks: ports(|p| p.ecn_marks),
             reordered_packets: self.transport.reordered_packets,
+            drain_percent_of_fct: round3(self.drain_percent()),
             duplicates: self.transport.duplicates,
             invalid_frames: self.transport.invalid_frames,
             freeze_entries: self.transport.freeze_entries,
@@ -118,6 +121,12 @@ impl RunResult {
         let start = self.flows.iter().map(|f| f.start_us).fold(f64::INFINITY, f64::min);
         let end = self.flows.iter().filter_map(|f| f.end_us).fold(f64::NEG_INFINITY, f64::max);
         if end > start { end - start } else { 0.0 }
+    }
+
+    fn drain_percent(&self) -> f64 {
+        let share = |f: &super::FlowResult| Some(100.0 * f.drained_us / f.fct_us.filter(|fct| *fct > 0.0)?);
+        let shares: Vec<f64> = self.flows.iter().filter_map(share).collect();
+        shares.iter().sum::<f64>() / shares.len().max(1) as f64
     }
 
     fn completed_bytes(&self) -> u64 {

@@ -16,7 +16,7 @@ struct Figure {
     of: fn(&Summary) -> f64,
 }
 
-const FIGURES: [Figure; 9] = [
+const FIGURES: [Figure; 10] = [
     Figure { key: "fct_mean_us", title: "mean us", of: |s| s.fct_mean_us },
     Figure { key: "fct_p99_us", title: "p99 us", of: |s| s.fct_p99_us },
     Figure { key: "fct_max_us", title: "max us", of: |s| s.fct_max_us },
@@ -26,7 +26,9 @@ const FIGURES: [Figure; 9] = [
     Figure { key: "trims", title: "trims", of: |s| s.trims as f64 },
     Figure { key: "retransmits", title: "retx", of: |s| s.retransmits as f64 },
     Figure { key: "reordered_packets", title: "reordered", of: |s| s.reordered_packets as f64 },
+    DRAIN,
 ];
+const DRAIN: Figure = Figure { key: "drain_percent_of_fct", title: "drain % of FCT", of: |s| s.drain_percent_of_fct };
 /// Figures that fit into a table on a terminal.
 const SHOWN: [usize; 5] = [0, 1, 2, 3, 4];
 
@@ -125,6 +127,9 @@ pub fn compare_table(pairs: &[(RunResult, RunResult)]) -> String {
         let completed = Figure { key: "", title: "flows completed", of: |s| s.flows_completed as f64 };
         for figure in std::iter::once(&completed).chain(&FIGURES) {
             let (x, y) = ((figure.of)(&a), (figure.of)(&b));
+            if figure.key == DRAIN.key && (x, y) == (0.0, 0.0) {
+                continue;
+            }
             let difference = if x == 0.0 { String::from("-") } else { format!("{:+.1} %", (y / x - 1.0) * 100.0) };
             let difference = if x == y { "0".into() } else { difference };
             let number = |value: f64| if value.fract() == 0.0 { value.to_string() } else { format!("{value:.1}") };

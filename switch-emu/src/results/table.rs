@@ -3,7 +3,7 @@
 use super::{RunResult, Summary};
 
 /// The columns of the table; drops stand by cause: full queue, failed link, random loss.
-pub(crate) const HEADER: [&str; 14] = [
+const HEADER: [&str; 14] = [
     "condition",
     "balancer",
     "Gb/s",
@@ -19,6 +19,8 @@ pub(crate) const HEADER: [&str; 14] = [
     "recovery us",
     "payload",
 ];
+/// The column before the last, where anything drained.
+const DRAIN: &str = "drain % of FCT";
 /// Columns before this one hold words and are aligned to the left.
 const FIRST_NUMBER: usize = 2;
 
@@ -28,8 +30,9 @@ const FIRST_NUMBER: usize = 2;
 #[must_use]
 pub fn table(runs: &[RunResult]) -> String {
     let summaries: Vec<Summary> = runs.iter().map(RunResult::summary).collect();
-    let rows: Vec<Vec<String>> = summaries.iter().map(row).collect();
-    let mut out = align(&HEADER, FIRST_NUMBER, &rows);
+    let header = header(&summaries);
+    let rows: Vec<Vec<String>> = summaries.iter().map(|s| row(s, header.len() > HEADER.len())).collect();
+    let mut out = align(&header, FIRST_NUMBER, &rows);
     for note in lateness_note(&summaries).into_iter().chain(summaries.iter().filter_map(loss_note)) {
         out += &note;
         out.push('\n');
@@ -37,9 +40,18 @@ pub fn table(runs: &[RunResult]) -> String {
     out
 }
 
-/// The cells of one run, in the order of [`HEADER`].
-pub(crate) fn row(s: &Summary) -> Vec<String> {
-    vec![
+/// The columns of a table of `summaries`.
+pub(crate) fn header(summaries: &[Summary]) -> Vec<&'static str> {
+    let mut header = HEADER.to_vec();
+    if summaries.iter().any(|s| s.drain_percent_of_fct > 0.0) {
+        header.insert(HEADER.len() - 1, DRAIN);
+    }
+    header
+}
+
+/// The cells of one run, in the order of [`header`]; drains among them where `with_drains`.
+pub(crate) fn row(s: &Summary, with_drains: bool) -> Vec<String> {
+    let mut cells = vec![
         s.condition.clone(),
         s.balancer.clone(),
         format!("{:.1}", s.goodput_gbps),
@@ -53,8 +65,10 @@ pub(crate) fn row(s: &Summary) -> Vec<String> {
         s.retransmits.to_string(),
         s.reordered_packets.to_string(),
         s.recovery_us.map_or_else(|| "-".into(), |us| format!("{us:.1}")),
-        payload(s),
-    ]
+    ];
+    cells.extend(with_drains.then(|| format!("{:.2}", s.drain_percent_of_fct)));
+    cells.push(payload(s));
+    cells
 }
 
 fn payload(s: &Summary) -> String {

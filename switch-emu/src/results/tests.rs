@@ -14,6 +14,7 @@ pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult
         fct_us: Some(*fct),
         retransmits: index as u64,
         reordered: 2,
+        drained_us: 0.0,
     };
     RunResult {
         engine: "xdp".into(),
@@ -110,7 +111,7 @@ fn summary_json_round_trips_and_holds_the_promised_keys() {
     assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
     let keys = "engine scenario balancer congestion_control seed flows_total flows_completed fct_mean_us fct_p50_us \
                 fct_p99_us fct_max_us makespan_us goodput_gbps packets_sent retransmits drops_queue drops_link \
-                drops_random trims ecn_marks reordered_packets freeze_entries wall_s dilation late_packets \
+                drops_random trims ecn_marks reordered_packets drain_percent_of_fct freeze_entries wall_s dilation late_packets \
                 lateness_p99_us payload_verified";
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     for key in keys.split_whitespace() {
@@ -130,9 +131,10 @@ fn csv_files_are_as_documented() {
     let mut run = sample("reps", "healthy", &[100.0, 123.4567]);
     run.flows[1].end_us = None;
     run.flows[1].fct_us = None;
-    let expected = "flow,src,dst,bytes,start_us,end_us,fct_us,retransmits,reordered\n\
-                    0,h0,h4,1000000,0.000,100.000,100.000,0,2\n\
-                    1,h1,h5,1000000,0.000,,,1,2\n";
+    run.flows[0].drained_us = 12.5;
+    let expected = "flow,src,dst,bytes,start_us,end_us,fct_us,retransmits,reordered,drained_us\n\
+                    0,h0,h4,1000000,0.000,100.000,100.000,0,2,12.500\n\
+                    1,h1,h5,1000000,0.000,,,1,2,0.000\n";
     assert_eq!(csv::flows(&run.flows), expected);
     let expected = "time_us,kind,subject,detail\n\
                     50.000,failure,leaf0->spine0,silent drop\n\
@@ -156,6 +158,20 @@ half-rate uplink  reps      133.3    110.0   120.0   120.0            3     9   
 time dilated 400 times; late frames per run: 0; lateness p99 0 us
 ";
     assert_eq!(table(&runs), expected);
+}
+
+#[test]
+fn drains_show_where_there_are_any() {
+    let mut run = sample("flowcut", "healthy", &[100.0, 200.0, 400.0]);
+    (run.flows[0].drained_us, run.flows[1].drained_us) = (10.0, 50.0);
+    // What did not complete has no share.
+    (run.flows[2].drained_us, run.flows[2].end_us, run.flows[2].fct_us) = (399.0, None, None);
+    assert_eq!(run.summary().drain_percent_of_fct, 17.5);
+    let text = table(&[sample("ecmp", "healthy", &[100.0]), run]);
+    let cells =
+        |line: usize| text.lines().nth(line).unwrap().split_whitespace().rev().map(String::from).collect::<Vec<_>>();
+    assert!(text.lines().next().unwrap().ends_with("drain % of FCT    payload"), "{text}");
+    assert_eq!((cells(2)[1].as_str(), cells(3)[2].as_str()), ("0.00", "17.50"), "{text}");
 }
 
 #[test]

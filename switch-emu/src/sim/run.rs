@@ -184,6 +184,7 @@ impl Collect<'_> {
             fct_us: end_us.map(|end| end - start_us),
             retransmits: found.sender.retransmits,
             reordered: found.receiver.reordered,
+            drained_us: us(found.sender.drained_ps),
         }
     }
 

@@ -117,6 +117,7 @@ impl Collect<'_> {
             fct_us: end_us.map(|end| end - start_us),
             retransmits: sender.map_or(0, |stats| stats.sender.retransmits),
             reordered: arrived.and_then(receiver).map_or(0, |stats| stats.receiver.reordered),
+            drained_us: sender.map_or(0, |stats| stats.sender.drained_ps) as f64 / 1e6,
         }
     }
 
