@@ -26,14 +26,18 @@ pub struct KindCounts {
     pub probe: u64,
     /// Answers to them.
     pub probe_ack: u64,
+    /// Credit from receivers.
+    pub pull: u64,
+    /// Requests for it.
+    pub pull_request: u64,
 }
 
 impl KindCounts {
     /// All kinds together.
     #[must_use]
     pub fn total(&self) -> u64 {
-        let Self { data, ack, nack, connect, accept, close, reset, probe, probe_ack } = self;
-        data + ack + nack + connect + accept + close + reset + probe + probe_ack
+        let Self { data, ack, nack, connect, accept, close, reset, probe, probe_ack, pull, pull_request } = self;
+        data + ack + nack + connect + accept + close + reset + probe + probe_ack + pull + pull_request
     }
 
     pub(crate) fn count(&mut self, body: &Body) {
@@ -47,6 +51,8 @@ impl KindCounts {
             Body::Reset(_) => &mut self.reset,
             Body::Probe(_) => &mut self.probe,
             Body::ProbeAck(_) => &mut self.probe_ack,
+            Body::Pull(_) => &mut self.pull,
+            Body::PullRequest(_) => &mut self.pull_request,
         };
         *counter += 1;
     }
@@ -111,9 +117,11 @@ pub struct EndpointStats {
 impl EndpointStats {
     /// Every counter with its name, for metrics and reports: `sent_data`, `received_data`, ..., then the fields' own names.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let kinds = |names: [&'static str; 9], counts: &KindCounts| {
-            let KindCounts { data, ack, nack, connect, accept, close, reset, probe, probe_ack } = *counts;
-            std::iter::zip(names, [data, ack, nack, connect, accept, close, reset, probe, probe_ack])
+        let kinds = |names: [&'static str; 11], counts: &KindCounts| {
+            let KindCounts { data, ack, nack, connect, accept, close, reset, probe, probe_ack, pull, pull_request } =
+                *counts;
+            let counts = [data, ack, nack, connect, accept, close, reset, probe, probe_ack, pull, pull_request];
+            std::iter::zip(names, counts)
         };
         let sent = kinds(SENT_NAMES, &self.sent);
         sent.chain(kinds(RECEIVED_NAMES, &self.received)).chain(self.causes())
@@ -148,7 +156,7 @@ impl EndpointStats {
     }
 }
 
-const SENT_NAMES: [&str; 9] = [
+const SENT_NAMES: [&str; 11] = [
     "sent_data",
     "sent_ack",
     "sent_nack",
@@ -158,9 +166,11 @@ const SENT_NAMES: [&str; 9] = [
     "sent_reset",
     "sent_probe",
     "sent_probe_ack",
+    "sent_pull",
+    "sent_pull_request",
 ];
 
-const RECEIVED_NAMES: [&str; 9] = [
+const RECEIVED_NAMES: [&str; 11] = [
     "received_data",
     "received_ack",
     "received_nack",
@@ -170,6 +180,8 @@ const RECEIVED_NAMES: [&str; 9] = [
     "received_reset",
     "received_probe",
     "received_probe_ack",
+    "received_pull",
+    "received_pull_request",
 ];
 
 /// Counters of one connection.

@@ -1,7 +1,7 @@
 //! What a frame says, whichever its kind.
 
 use crate::header::Kind;
-use crate::{Accept, Ack, Close, Connect, Data, Error, Nack, Probe, ProbeAck, Reset};
+use crate::{Accept, Ack, Close, Connect, Data, Error, Nack, Probe, ProbeAck, Pull, PullRequest, Reset};
 
 /// The part of our header that depends on the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,10 @@ pub enum Body {
     Probe(Probe),
     /// Says so.
     ProbeAck(ProbeAck),
+    /// Credit from a receiver.
+    Pull(Pull),
+    /// A sender asks for credit.
+    PullRequest(PullRequest),
 }
 
 impl Body {
@@ -40,6 +44,8 @@ impl Body {
             Self::Reset(_) => Kind::Reset,
             Self::Probe(_) => Kind::Probe,
             Self::ProbeAck(_) => Kind::ProbeAck,
+            Self::Pull(_) => Kind::Pull,
+            Self::PullRequest(_) => Kind::PullRequest,
         }
     }
 
@@ -56,6 +62,8 @@ impl Body {
             Kind::Reset => Self::Reset(Reset::parse(chunk(header)?)),
             Kind::Probe => Self::Probe(Probe::parse(chunk(header)?)),
             Kind::ProbeAck => Self::ProbeAck(ProbeAck::parse(chunk(header)?)),
+            Kind::Pull => Self::Pull(Pull::parse(chunk(header)?)),
+            Kind::PullRequest => Self::PullRequest(PullRequest::parse(chunk(header)?)),
         })
     }
 
@@ -72,6 +80,8 @@ impl Body {
             Self::Reset(body) => body.emit(chunk_mut(header)?),
             Self::Probe(body) => body.emit(chunk_mut(header)?),
             Self::ProbeAck(body) => body.emit(chunk_mut(header)?),
+            Self::Pull(body) => body.emit(chunk_mut(header)?),
+            Self::PullRequest(body) => body.emit(chunk_mut(header)?),
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use crate::bytes::{View, Writer};
 use crate::switch_view::udp_payload_offset;
-use crate::{Error, VERSION, ack, close, data, handshake, nack, probe};
+use crate::{Error, VERSION, ack, close, data, handshake, nack, probe, pull};
 
 /// Bytes of the common header.
 pub const COMMON_BYTES: usize = 28;
@@ -47,11 +47,15 @@ pub enum Kind {
     Probe = 8,
     /// Says so.
     ProbeAck = 9,
+    /// Credit from a receiver.
+    Pull = 10,
+    /// A sender asks for credit.
+    PullRequest = 11,
 }
 
 impl Kind {
     /// Every kind, in the order of their values.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Data,
         Self::Ack,
         Self::Nack,
@@ -61,6 +65,8 @@ impl Kind {
         Self::Reset,
         Self::Probe,
         Self::ProbeAck,
+        Self::Pull,
+        Self::PullRequest,
     ];
 
     /// Return the kind with this byte on the wire.
@@ -76,6 +82,8 @@ impl Kind {
             7 => Self::Reset,
             8 => Self::Probe,
             9 => Self::ProbeAck,
+            10 => Self::Pull,
+            11 => Self::PullRequest,
             _ => return None,
         })
     }
@@ -91,6 +99,8 @@ impl Kind {
             Self::Close => close::CLOSE_BYTES,
             Self::Reset => close::RESET_BYTES,
             Self::Probe | Self::ProbeAck => probe::BYTES,
+            Self::Pull => pull::PULL_BYTES,
+            Self::PullRequest => pull::REQUEST_BYTES,
         }
     }
 }

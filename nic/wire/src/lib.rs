@@ -33,6 +33,7 @@ mod handshake;
 pub mod header;
 mod nack;
 mod probe;
+mod pull;
 pub mod switch_view;
 
 #[cfg(all(test, feature = "std"))]
@@ -51,6 +52,7 @@ pub use handshake::{Accept, Connect};
 pub use header::{Common, Kind, header_bytes};
 pub use nack::Nack;
 pub use probe::{Probe, ProbeAck};
+pub use pull::{Pull, PullRequest};
 pub use switch_view::{peek_virtual_time, set_virtual_time};
 
 /// UDP destination port of every frame of ours.

@@ -37,7 +37,7 @@ fn ours(v6: bool, hex: &str, payload: &[u8]) -> Vec<u8> {
 const COMMON: &str = "a1a2a3a4 b1b2b3b4b5b6b7b8 0102030405060708 HHHHHHHH";
 
 /// The body of each sample, after the common header; `PPPPPPPP` stands for the payload's CRC.
-const BODIES: [(&str, &str); 9] = [
+const BODIES: [(&str, &str); 11] = [
     ("01 01 03 00", "1112131415161718 2122232425262728 31323334 4142434445464748 5152535455565758 014d 0000 PPPPPPPP"),
     (
         "01 02 00 00",
@@ -52,6 +52,8 @@ const BODIES: [(&str, &str); 9] = [
     ("01 07 00 00", "00000007"),
     ("01 08 00 00", "0000000000000063 00000000075bcd15 0000 00 00"),
     ("01 09 00 00", "0000000000000063 00000000075bcd15 ea60 03 01"),
+    ("01 0a 00 00", "1112131415161718"),
+    ("01 0b 00 00", "0000010000000000 2122232425262728"),
 ];
 
 #[test]
@@ -75,7 +77,7 @@ fn every_kind_has_the_specified_bytes() {
 #[test]
 fn header_lengths_are_the_specified_ones() {
     let ours = Kind::ALL.map(Kind::bytes);
-    assert_eq!(ours, [72, 100, 52, 64, 64, 40, 32, 48, 48]);
+    assert_eq!(ours, [72, 100, 52, 64, 64, 40, 32, 48, 48, 36, 44]);
     assert_eq!(Kind::ALL.map(|kind| header_bytes(false, kind)), ours.map(|bytes| 42 + bytes));
     assert_eq!(Kind::ALL.map(|kind| header_bytes(true, kind)), ours.map(|bytes| 62 + bytes));
     assert!(Kind::ALL.iter().all(|kind| Kind::from_u8(*kind as u8) == Some(*kind)));

@@ -86,6 +86,8 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
         (Body::Reset(Reset { reason: 7 }), vec![]),
         (Body::Probe(Probe { token: 99, timestamp_ps: 123_456_789 }), vec![]),
         (Body::ProbeAck(probe_ack), vec![]),
+        (Body::Pull(Pull { credit_bytes: 0x1112_1314_1516_1718 }), vec![]),
+        (Body::PullRequest(PullRequest { demand_bytes: 1 << 40, pulled_bytes: 0x2122_2324_2526_2728 }), vec![]),
     ]
 }
 
@@ -191,7 +193,10 @@ fn any_control() -> impl Strategy<Value = Body> {
     let probe = any::<(u64, u64)>().prop_map(|(token, timestamp_ps)| Body::Probe(Probe { token, timestamp_ps }));
     let probe_ack = any::<(u64, u64, u16, u8, bool)>()
         .prop_map(|f| Body::ProbeAck(ProbeAck { token: f.0, timestamp_ps: f.1, ev: f.2, hops: f.3, marked: f.4 }));
-    prop_oneof![ack, nack, handshake, close, reset, probe, probe_ack]
+    let pull = any::<u64>().prop_map(|credit_bytes| Body::Pull(Pull { credit_bytes }));
+    let request = any::<(u64, u64)>()
+        .prop_map(|(demand_bytes, pulled_bytes)| Body::PullRequest(PullRequest { demand_bytes, pulled_bytes }));
+    prop_oneof![ack, nack, handshake, close, reset, probe, probe_ack, pull, request]
 }
 
 /// Any body, with its payload.
