@@ -52,7 +52,7 @@ impl Connection {
         let mut rng = rng::stream(1, 1);
         let mut config = PathConfig::new(kind, BASE_RTT_PS, 100);
         // Longer than any run, so that a frozen connection stays so.
-        config.reps.freezing_timeout_ps = 1_000_000_000_000_000;
+        config.schemes.reps.freezing_timeout_ps = 1_000_000_000_000_000;
         Self { balancer: AnyBalancer::new(&config, &mut rng), rng, now_ps: 0 }
     }
 

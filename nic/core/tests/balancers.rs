@@ -50,7 +50,7 @@ impl Fabric {
         let mut rng = rng::stream(seed, 0);
         let mut config = PathConfig::new(kind, (DELAY_SLOTS + 6) * SLOT_PS, DELAY_SLOTS as u32);
         config.trimming = true;
-        config.reps.freezing_timeout_ps = FREEZING_SLOTS * SLOT_PS;
+        config.schemes.reps.freezing_timeout_ps = FREEZING_SLOTS * SLOT_PS;
         let path = Path { slots_per_packet: 6, free_at: 0, packets: 0, longest_wait: 0, dead: false };
         // The sender's link carries one packet per slot.
         let link_bps = u64::from(PACKET_BYTES) * 8 * 1_000_000_000_000 / SLOT_PS;

@@ -16,7 +16,7 @@ mod units;
 use std::path::{Path, PathBuf};
 
 use spray_core::cc::{CcKind, CcSchemes};
-use spray_core::path::{BalancerKind, RepsConfig, Schemes};
+use spray_core::path::{BalancerKind, Schemes};
 
 pub use error::ScenarioError;
 pub use params::{PARAMS_HEAD, ParamMistake, all_params, params_markdown, set_param};
@@ -93,9 +93,7 @@ pub struct Transport {
     pub rto_max_ps: Option<u64>,
     /// Time without progress after which a connection fails.
     pub give_up_ps: u64,
-    /// Settings of REPS.
-    pub reps: RepsConfig,
-    /// Parameters of the other balancers.
+    /// Parameters of the balancers.
     pub schemes: Schemes,
     /// Parameters of congestion controls.
     pub cc_schemes: CcSchemes,

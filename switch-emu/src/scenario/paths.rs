@@ -118,7 +118,6 @@ impl Scenario {
         let path = PathConfig {
             evs: transport.evs,
             trimming: self.queue.trimming,
-            reps: transport.reps,
             schemes: transport.schemes,
             ..PathConfig::new(balancer, base_rtt_ps, bdp_packets)
         };

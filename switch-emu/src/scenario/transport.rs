@@ -2,7 +2,7 @@
 
 use spray_core::cc::{CcKind, CcSchemes};
 use spray_core::flow::DEFAULT_SACK_GAP_PACKETS;
-use spray_core::path::{BalancerKind, Probing, RepsConfig, Schemes};
+use spray_core::path::{BalancerKind, RepsConfig, Schemes};
 
 use super::Transport;
 use super::error::ScenarioError;
@@ -31,7 +31,6 @@ impl Default for Transport {
             rto_min_ps: None,
             rto_max_ps: None,
             give_up_ps: 20_000_000_000,
-            reps: RepsConfig::paper(),
             schemes: Schemes::DEFAULT,
             cc_schemes: CcSchemes::DEFAULT,
         }
@@ -62,8 +61,7 @@ pub(super) fn transport(table: Option<Table<'_>>) -> Result<Transport, ScenarioE
         rto_min_ps: table.time("rto_min_us")?,
         rto_max_ps: table.time("rto_max_us")?,
         give_up_ps: table.time("give_up_us")?.unwrap_or(default.give_up_ps),
-        reps: reps(&table)?,
-        schemes: default.schemes,
+        schemes: Schemes { reps: reps(&table)?, ..default.schemes },
         cc_schemes: default.cc_schemes,
     };
     transport.set_params(&table.settings("params")?)?;
@@ -120,8 +118,6 @@ fn reps(table: &Table<'_>) -> Result<RepsConfig, ScenarioError> {
     if let Some(buffer) = table.integer("reps_buffer")? {
         reps.buffer = buffer as u8;
     }
-    if let Some(interval_ps) = table.time("probe_us")?.filter(|interval| *interval > 0) {
-        reps.probing = Some(Probing { interval_ps, timed_exit: false });
-    }
+    reps.probe_interval_ps = table.time("probe_us")?.filter(|interval| *interval > 0);
     Ok(reps)
 }

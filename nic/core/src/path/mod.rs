@@ -208,9 +208,7 @@ pub struct PathConfig {
     /// Where a connection's lasting choice comes from (`ecmp`'s path), so that it is the same on every engine; `None`
     /// draws it from the generator at hand.
     pub seed: Option<u64>,
-    /// What only REPS uses.
-    pub reps: RepsConfig,
-    /// What each of the other balancers uses.
+    /// What each balancer uses.
     pub schemes: Schemes,
 }
 
@@ -224,7 +222,6 @@ impl PathConfig {
             base_rtt_ps,
             trimming: false,
             seed: None,
-            reps: RepsConfig::paper(),
             schemes: Schemes::DEFAULT,
         }
     }

@@ -66,6 +66,10 @@ balancers! {
     Ops "ops" Ops;
     /// Recycled entropies with freezing (REPS §3); its earlier name is ARCANE.
     Reps "reps" Reps;
+    /// REPS's core logic alone, which never freezes (REPS §3.1).
+    RepsNoFreezing "reps-no-freezing" Reps;
+    /// REPS that leaves freezing mode when a probe of the failed path is answered (REPS §3.2).
+    RepsProbing "reps-probing" Reps;
 }
 
 impl BalancerKind {

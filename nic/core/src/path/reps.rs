@@ -5,25 +5,29 @@ mod config;
 
 use rand_core::RngCore;
 
-pub use self::config::{FailureSignal, FrozenWalk, MAX_BUFFER, Probing, RepsConfig, ThawCheck};
+pub use self::config::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, RepsConfig, ThawCheck};
 use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, draw};
 use crate::event::{Event, Publisher};
 
 /// Recycled entropy packet spraying.
 ///
 /// Of its bytes only [`Scheme::STATE_BYTES`] are the paper's per-connection state (REPS table 1). The rest is a copy of
-/// settings that a NIC would hold once for all connections, and the sixteen bytes of the probing extension.
+/// settings that a NIC would hold once for all connections, the sixteen bytes of the probing extension, and what forces
+/// freezing in experiments.
 #[derive(Clone, Debug)]
 pub struct Reps {
     state: State,
     probe: Probe,
+    force: Force,
     settings: Settings,
 }
 
 impl Reps {
     /// Makes a balancer that has cached nothing.
     pub fn new(config: &PathConfig) -> Self {
-        Self { state: State::default(), probe: Probe::default(), settings: Settings::new(config) }
+        let reps = RepsConfig::named(config);
+        let force = reps.force_freezing_ps.map_or(Force::Never, Force::After);
+        Self { state: State::default(), probe: Probe::default(), force, settings: Settings::new(config, &reps) }
     }
 
     /// Whether the connection is in freezing mode.
@@ -62,8 +66,31 @@ impl Reps {
     //= docs/specs/reps.md#REPS-13
     #[inline]
     fn check_thaw(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
-        if self.state.is_frozen() && self.settings.timed_exit && self.state.freezing_is_over(now_ps) {
+        if self.state.is_frozen()
+            && self.settings.timed_exit
+            && self.force != Force::Frozen
+            && self.state.freezing_is_over(now_ps)
+        {
             self.thaw(now_ps, publisher);
+        }
+    }
+
+    /// Freezes for good when its forced time has come.
+    //= docs/specs/reps.md#REPS-25
+    #[cold]
+    fn check_force(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
+        if let Force::After(ps) = self.force {
+            self.force = Force::At(now_ps.saturating_add(ps));
+        }
+        if let Force::At(at_ps) = self.force
+            && at_ps <= now_ps
+        {
+            if !self.state.is_frozen() {
+                self.state.freeze(now_ps);
+                publisher.on_event(now_ps, Event::FreezeEntered);
+            }
+            self.state.explore = 0;
+            self.force = Force::Frozen;
         }
     }
 
@@ -80,7 +107,8 @@ impl Reps {
     //= docs/specs/reps.md#REPS-10
     //= docs/specs/reps.md#REPS-11
     fn on_failure(&mut self, now_ps: u64, lost: Ev, publisher: &mut impl Publisher) {
-        if self.state.is_frozen() || self.state.explore > 0 {
+        //= docs/specs/reps.md#REPS-24
+        if self.state.is_frozen() || self.state.explore > 0 || !self.settings.freezing {
             return;
         }
         self.state.freeze(now_ps.saturating_add(self.settings.freezing_timeout_ps));
@@ -99,7 +127,7 @@ impl Reps {
     }
 
     fn probes(&self) -> bool {
-        self.settings.probe_interval_ps < u64::MAX && self.state.is_frozen()
+        self.settings.probe_interval_ps < u64::MAX && self.state.is_frozen() && self.force != Force::Frozen
     }
 }
 
@@ -134,6 +162,9 @@ impl Balancer for Reps {
     //= docs/specs/reps.md#REPS-4
     #[inline]
     fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher) {
+        if self.force != Force::Never {
+            self.check_force(now_ps, publisher);
+        }
         if !ack.marked {
             self.on_good_path(now_ps, ack.ev, publisher);
         } else if self.settings.thaw_check == ThawCheck::AnyFeedback {
@@ -286,6 +317,17 @@ struct Probe {
     next_ps: u64,
 }
 
+/// Freezing that an experiment asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Force {
+    Never,
+    /// So long after the first acknowledgement.
+    After(u64),
+    At(u64),
+    /// It came, for good.
+    Frozen,
+}
+
 /// [`PathConfig`] brought into range, in the units that the packet path needs.
 #[derive(Clone, Debug)]
 struct Settings {
@@ -297,6 +339,7 @@ struct Settings {
     explore_packets: u16,
     evs: u16,
     depth: u8,
+    freezing: bool,
     timed_exit: bool,
     empty_on_thaw: bool,
     cache_clear_trims: bool,
@@ -306,17 +349,19 @@ struct Settings {
 }
 
 impl Settings {
-    fn new(config: &PathConfig) -> Self {
-        let reps = &config.reps;
+    fn new(config: &PathConfig, reps: &RepsConfig) -> Self {
         let bdp_packets = config.bdp_packets.min(u32::from(u16::MAX)) as u16;
         Self {
             freezing_timeout_ps: reps.freezing_timeout_ps.min(MAX_TIMEOUT_PS),
-            congestion_rtt_ps: congestion_rtt_ps(config),
-            probe_interval_ps: reps.probing.map_or(u64::MAX, |probing| probing.interval_ps.clamp(1, MAX_TIMEOUT_PS)),
+            congestion_rtt_ps: congestion_rtt_ps(config, reps),
+            probe_interval_ps: reps
+                .probe_interval_ps
+                .map_or(u64::MAX, |interval_ps| interval_ps.clamp(1, MAX_TIMEOUT_PS)),
             explore_packets: reps.explore_packets.unwrap_or(bdp_packets),
             evs: config.ev_count(),
             depth: reps.buffer.clamp(1, MAX_BUFFER),
-            timed_exit: reps.probing.is_none_or(|probing| probing.timed_exit),
+            freezing: reps.freezing,
+            timed_exit: reps.probe_interval_ps.is_none() || reps.timed_exit,
             empty_on_thaw: reps.empty_on_thaw,
             cache_clear_trims: reps.cache_clear_trims,
             failure_signal: reps.failure_signal,
@@ -328,8 +373,8 @@ impl Settings {
 
 /// Where trimming tells congestion apart, no RTT does.
 //= docs/specs/reps.md#REPS-14
-fn congestion_rtt_ps(config: &PathConfig) -> u64 {
-    match config.reps.congestion_rtt_permille {
+fn congestion_rtt_ps(config: &PathConfig, reps: &RepsConfig) -> u64 {
+    match reps.congestion_rtt_permille {
         Some(permille) if !config.trimming => {
             let rtt_ps = u128::from(config.base_rtt_ps) * u128::from(permille) / 1000;
             u64::try_from(rtt_ps).unwrap_or(u64::MAX).max(1)

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::event::Event;
+use crate::params::Group;
 use crate::rng::{self, Rng};
 use twin::PaperReps;
 
@@ -22,8 +23,8 @@ fn config(balancer: BalancerKind) -> PathConfig {
 
 fn reps_config(change: impl FnOnce(&mut RepsConfig)) -> PathConfig {
     let mut config = config(BalancerKind::Reps);
-    config.reps.freezing_timeout_ps = 10 * TICK_PS;
-    change(&mut config.reps);
+    config.schemes.reps.freezing_timeout_ps = 10 * TICK_PS;
+    change(&mut config.schemes.reps);
     config
 }
 
@@ -96,8 +97,9 @@ fn names_are_parsed_listed_and_shown() {
         assert_eq!(kind.to_string().parse(), Ok(kind));
     }
     assert_eq!("arcane".parse(), Ok(BalancerKind::Reps));
-    let message = "flowcut".parse::<BalancerKind>().unwrap_err().to_string();
-    assert_eq!(message, "unknown balancer; allowed: ecmp, ops, reps, arcane (same as reps)");
+    let message = "x".parse::<BalancerKind>().unwrap_err().to_string();
+    assert!(message.starts_with("unknown balancer; allowed: ecmp, ops, reps, "), "{message}");
+    assert!(message.ends_with(", arcane (same as reps)"), "{message}");
 }
 
 #[test]
@@ -288,8 +290,7 @@ fn without_trimming_a_high_rtt_before_the_loss_is_congestion() {
 fn probes_of_the_lost_ev_end_freezing_in_place_of_time() {
     //= docs/specs/reps.md#REPS-17
     //= docs/specs/reps.md#REPS-18
-    let probing = Some(Probing { interval_ps: 1000, timed_exit: false });
-    let mut rig = Rig::new(&reps_config(|reps| reps.probing = probing)).acks(&[1]);
+    let mut rig = Rig::new(&reps_config(|reps| reps.probe_interval_ps = Some(1000))).acks(&[1]);
     assert_eq!(rig.reps.poll_timeout(), None);
     rig.timeout(500);
     assert_eq!(rig.reps.poll_timeout(), Some(1500));
@@ -312,11 +313,99 @@ fn probes_of_the_lost_ev_end_freezing_in_place_of_time() {
 #[test]
 fn with_timed_exit_the_timeout_ends_freezing_besides_probes() {
     //= docs/specs/reps.md#REPS-18
-    let probing = Some(Probing { interval_ps: 1000, timed_exit: true });
-    let mut rig = Rig::new(&reps_config(|reps| reps.probing = probing)).acks(&[1]);
+    let change = |reps: &mut RepsConfig| (reps.probe_interval_ps, reps.timed_exit) = (Some(1000), true);
+    let mut rig = Rig::new(&reps_config(change)).acks(&[1]);
     rig.timeout(0);
     rig.ack(11 * TICK_PS, 1, false);
     assert!(!rig.reps.is_frozen());
+}
+
+#[test]
+fn without_freezing_only_the_core_logic_is_left() {
+    //= docs/specs/reps.md#REPS-24
+    let named = |balancer| PathConfig { balancer, ..reps_config(|_| ()) };
+    for config in [named(BalancerKind::RepsNoFreezing), reps_config(|reps| reps.freezing = false)] {
+        let mut rig = Rig::new(&config).acks(&[1, 2]);
+        rig.timeout(0);
+        assert!(!rig.reps.is_frozen() && rig.log.is_empty());
+        assert_eq!(rig.sends(3), [Some(1), Some(2), None]);
+    }
+}
+
+#[test]
+fn forced_freezing_begins_at_its_time_and_never_ends() {
+    //= docs/specs/reps.md#REPS-25
+    let mut rig = Rig::new(&reps_config(|reps| reps.force_freezing_ps = Some(5 * TICK_PS)));
+    rig.ack(TICK_PS, 1, false);
+    rig.ack(6 * TICK_PS - 1, 2, false);
+    assert!(!rig.reps.is_frozen());
+    rig.ack(6 * TICK_PS, 3, true);
+    assert!(rig.reps.is_frozen());
+    rig.timeout(7 * TICK_PS);
+    rig.ack(1000 * TICK_PS, 3, false);
+    assert_eq!(rig.sends(7), [1, 2, 3, 1, 2, 3, 1].map(Some));
+    assert_eq!(rig.log, [(6 * TICK_PS, Event::FreezeEntered)]);
+    let mut rig = Rig::new(&reps_config(|reps| reps.force_freezing_ps = Some(0)));
+    rig.ack(7, 1, true);
+    assert!(rig.reps.is_frozen(), "from the first feedback on");
+    assert_eq!(rig.send(), None, "with nothing cached it explores");
+}
+
+#[test]
+fn reps_probing_probes_by_itself() {
+    //= docs/specs/reps.md#REPS-26
+    let config = PathConfig { balancer: BalancerKind::RepsProbing, ..reps_config(|_| ()) };
+    let mut rig = Rig::new(&config).acks(&[1]);
+    rig.timeout(0);
+    assert_eq!(rig.reps.poll_timeout(), Some(PROBE_RTTS * BASE_RTT_PS));
+    rig.ack(1000 * TICK_PS, 1, false);
+    assert!(rig.reps.is_frozen(), "its time does not end it");
+    let mut config = config;
+    config.schemes.reps.probe_interval_ps = Some(77);
+    let mut rig = Rig::new(&config);
+    rig.timeout(0);
+    assert_eq!(rig.reps.poll_timeout(), Some(77));
+}
+
+#[test]
+fn every_option_of_reps_has_a_name() {
+    let mut schemes = Schemes::DEFAULT;
+    for (name, text) in [
+        ("buffer", "3"),
+        ("freezing", "false"),
+        ("freezing_timeout_us", "2.5"),
+        ("force_freezing_us", "0"),
+        ("congestion_rtt", "2"),
+        ("failure_signal", "timeout-only"),
+        ("probe_us", "4"),
+        ("timed_exit", "true"),
+        ("explore_packets", "16"),
+        ("empty_on_thaw", "true"),
+        ("thaw_check", "any-feedback"),
+        ("cache_clear_trims", "true"),
+        ("frozen_walk", "all-slots"),
+    ] {
+        schemes.set("reps", name, text).unwrap();
+    }
+    let expected = RepsConfig {
+        buffer: 3,
+        freezing: false,
+        freezing_timeout_ps: 2_500_000,
+        force_freezing_ps: Some(0),
+        congestion_rtt_permille: Some(2000),
+        probe_interval_ps: Some(4_000_000),
+        timed_exit: true,
+        ..RepsConfig::ultra_ethernet()
+    };
+    assert_eq!(schemes.reps, expected);
+    schemes.set("reps", "congestion_rtt", "0").unwrap();
+    assert_eq!(schemes.reps.congestion_rtt_permille, None);
+    for (index, param) in RepsConfig::PARAMS.iter().enumerate() {
+        assert_eq!(RepsConfig::DEFAULT.value(index), param.default, "{}", param.name);
+        let mut changed = RepsConfig::DEFAULT;
+        changed.set_value(index, param.min);
+        assert_eq!(changed.value(index), param.min, "{}", param.name);
+    }
 }
 
 #[test]
@@ -423,13 +512,17 @@ fn any_reps_config() -> impl Strategy<Value = RepsConfig> {
     let presets =
         prop_oneof![Just(RepsConfig::paper()), Just(RepsConfig::artifact()), Just(RepsConfig::ultra_ethernet())];
     let probing = prop::option::of((0..5 * TICK_PS, any::<bool>()));
-    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
-    (presets, 0..=10u8, 0..20 * TICK_PS, probing, flags).prop_map(|(preset, buffer, timeout_ps, probing, flags)| {
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let times = (0..20 * TICK_PS, prop::option::of(any::<u64>()));
+    (presets, 0..=10u8, times, probing, flags).prop_map(|(preset, buffer, (timeout_ps, forced_ps), probing, flags)| {
         let choose = |one, a, b| if one { a } else { b };
         RepsConfig {
             buffer,
             freezing_timeout_ps: timeout_ps,
-            probing: probing.map(|(interval_ps, timed_exit)| Probing { interval_ps, timed_exit }),
+            freezing: flags.5,
+            force_freezing_ps: forced_ps,
+            probe_interval_ps: probing.map(|(interval_ps, _)| interval_ps),
+            timed_exit: probing.is_some_and(|(_, timed_exit)| timed_exit),
             empty_on_thaw: flags.0,
             cache_clear_trims: flags.1,
             thaw_check: if flags.2 { ThawCheck::AnyFeedback } else { ThawCheck::UnmarkedAck },
@@ -452,7 +545,7 @@ proptest! {
     ) {
         let reps = RepsConfig { buffer: depth, freezing_timeout_ps: timeout_ticks * TICK_PS, ..RepsConfig::paper() };
         let evs32 = u32::from(evs);
-        let mut ours = Reps::new(&PathConfig { evs: evs32, bdp_packets, reps, ..config(BalancerKind::Reps) });
+        let mut ours = Reps::new(&PathConfig { evs: evs32, bdp_packets, schemes: Schemes { reps, ..Schemes::DEFAULT }, ..config(BalancerKind::Reps) });
         let mut paper = PaperReps::new(depth, evs, bdp_packets.into(), timeout_ticks * TICK_PS);
         let (mut our_rng, mut paper_rng) = (rng::stream(9, 9), rng::stream(9, 9));
         let mut now_ps = start_ticks * TICK_PS;
@@ -493,7 +586,7 @@ proptest! {
         (base_rtt_ps, bdp_packets) in (prop_oneof![Just(BASE_RTT_PS), any::<u64>()], any::<u32>()),
     ) {
         for balancer in BalancerKind::ALL {
-            let config = PathConfig { balancer, evs, bdp_packets, base_rtt_ps, trimming, seed: None, reps, schemes: Schemes::DEFAULT };
+            let config = PathConfig { balancer, evs, bdp_packets, base_rtt_ps, trimming, seed: None, schemes: Schemes { reps, ..Schemes::DEFAULT } };
             let mut rng = rng::stream(5, 5);
             let mut any = AnyBalancer::new(&config, &mut rng);
             let mut now_ps = 0u64;
@@ -529,7 +622,11 @@ proptest! {
 /// What a frozen REPS may use; empty where anything goes.
 fn frozen_evs(any: &AnyBalancer) -> Vec<Ev> {
     match any {
-        AnyBalancer::Reps(reps) if reps.is_frozen() => reps.cached_evs().to_vec(),
+        AnyBalancer::Reps(reps) | AnyBalancer::RepsNoFreezing(reps) | AnyBalancer::RepsProbing(reps)
+            if reps.is_frozen() =>
+        {
+            reps.cached_evs().to_vec()
+        }
         _ => Vec::new(),
     }
 }

@@ -1,5 +1,9 @@
 //! The settings of REPS: the paper's, and where published code departs from it.
 
+mod params;
+
+use crate::path::{BalancerKind, PathConfig};
+
 /// The settings that only REPS uses. [`RepsConfig::paper`] is the paper; every field says what departs from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepsConfig {
@@ -12,8 +16,16 @@ pub struct RepsConfig {
     pub congestion_rtt_permille: Option<u32>,
     /// Which declared losses may be failures.
     pub failure_signal: FailureSignal,
-    /// Leave freezing mode by probes instead of by time (REPS §3.2); `None` where nothing probes.
-    pub probing: Option<Probing>,
+    /// Freeze after failures; without it REPS is its core logic alone (REPS §3.1), as under `reps-no-freezing`.
+    pub freezing: bool,
+    /// Freeze so long after the first acknowledgement, in picoseconds, whatever happens, and stay frozen (REPS appendix A,
+    /// figure 15); `None` is never.
+    pub force_freezing_ps: Option<u64>,
+    /// Probe the path that failed so often while frozen, in picoseconds, at least 1, and leave freezing mode when it answers
+    /// (REPS §3.2); `None` probes under `reps-probing` only, every [`PROBE_RTTS`] round trips.
+    pub probe_interval_ps: Option<u64>,
+    /// Where it probes, let the freezing timeout end freezing mode too. In the paper probes take its place.
+    pub timed_exit: bool,
     /// Packets that explore after freezing; `None` is the paper's bandwidth-delay product. Ultra Ethernet: 16.
     pub explore_packets: Option<u16>,
     /// Forget all cached entropy values on leaving freezing mode. The paper keeps them, both implementations do not.
@@ -53,19 +65,17 @@ pub enum FrozenWalk {
     AllSlots,
 }
 
-/// How a frozen connection probes the entropy value whose packet was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Probing {
-    /// Time between two probes, and before the first, in picoseconds; at least 1.
-    pub interval_ps: u64,
-    /// Let the freezing timeout end freezing mode too. In the paper probes take its place.
-    pub timed_exit: bool,
-}
-
 /// Most entropy values that a buffer may hold.
 pub const MAX_BUFFER: u8 = 8;
 
+/// Round trips of the empty network between two probes of `reps-probing`, unless set: the paper names no interval. A probe then
+/// costs a frozen connection less than a thousandth of its packets.
+pub const PROBE_RTTS: u64 = 8;
+
 impl RepsConfig {
+    /// The paper's.
+    pub const DEFAULT: Self = Self::paper();
+
     /// The paper's algorithm, without probes.
     pub const fn paper() -> Self {
         Self {
@@ -73,7 +83,10 @@ impl RepsConfig {
             freezing_timeout_ps: FREEZING_TIMEOUT_PS,
             congestion_rtt_permille: Some(1650),
             failure_signal: FailureSignal::AnyLoss,
-            probing: None,
+            freezing: true,
+            force_freezing_ps: None,
+            probe_interval_ps: None,
+            timed_exit: false,
             explore_packets: None,
             empty_on_thaw: false,
             thaw_check: ThawCheck::UnmarkedAck,
@@ -96,6 +109,19 @@ impl RepsConfig {
     /// What the Ultra Ethernet simulator does; it demands a network that trims.
     pub const fn ultra_ethernet() -> Self {
         Self { explore_packets: Some(16), cache_clear_trims: true, ..Self::artifact() }
+    }
+
+    /// The settings under the name by which the balancer was asked for.
+    pub(super) fn named(config: &PathConfig) -> Self {
+        let reps = config.schemes.reps;
+        match config.balancer {
+            BalancerKind::RepsNoFreezing => Self { freezing: false, ..reps },
+            BalancerKind::RepsProbing => {
+                let default_ps = config.base_rtt_ps.saturating_mul(PROBE_RTTS);
+                Self { probe_interval_ps: reps.probe_interval_ps.or(Some(default_ps)), ..reps }
+            }
+            _ => reps,
+        }
     }
 }
 
