@@ -3,8 +3,13 @@
 //! A [`Balancer`] learns only from what comes back to the sender: acknowledgements that echo an EV, and losses. The
 //! call order is free; every method takes the present time, which must never go back.
 
+mod bitmap;
 mod ecmp;
+mod flowcell;
+mod flowlet;
+mod mprdma;
 mod ops;
+mod plb;
 mod registry;
 mod reps;
 mod schemes;
@@ -14,8 +19,13 @@ mod tests;
 
 use rand_core::RngCore;
 
+pub use self::bitmap::{Bitmap, BitmapConfig};
 pub use self::ecmp::Ecmp;
+pub use self::flowcell::{Flowcell, FlowcellConfig};
+pub use self::flowlet::{Flowlet, FlowletConfig};
+pub use self::mprdma::{Mprdma, MprdmaConfig};
 pub use self::ops::Ops;
+pub use self::plb::{Plb, PlbConfig};
 pub use self::registry::{AnyBalancer, BalancerKind, UnknownBalancer};
 pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, Reps, RepsConfig, ThawCheck};
 pub use self::schemes::Schemes;

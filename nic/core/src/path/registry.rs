@@ -66,6 +66,16 @@ balancers! {
     Ops "ops" Ops;
     /// Recycled entropies with freezing (REPS §3); its earlier name is ARCANE.
     Reps "reps" Reps;
+    /// PLB: one path until it stays congested (REPS §4.1).
+    Plb "plb" super::Plb;
+    /// Flowlet switching: a new path after a gap (REPS §4.1).
+    Flowlet "flowlet" super::Flowlet;
+    /// Presto's flowcells: a new path every 64 KiB.
+    Flowcell "flowcell" super::Flowcell;
+    /// MP-RDMA's path rule: the path of the last acknowledgement (REPS §4.1).
+    Mprdma "mprdma" super::Mprdma;
+    /// Entropy values in turn, those with a penalty passed over, as STrack (REPS §4.1).
+    Bitmap "bitmap" super::Bitmap;
     /// REPS's core logic alone, which never freezes (REPS §3.1).
     RepsNoFreezing "reps-no-freezing" Reps;
     /// REPS that leaves freezing mode when a probe of the failed path is answered (REPS §3.2).

@@ -8,5 +8,15 @@ settings! {
     pub struct Schemes {
         /// See [`Reps`](super::Reps); those of `reps-no-freezing` and `reps-probing` too.
         reps "reps": RepsConfig;
+        /// One path for as long as it is not congested.
+        plb "plb": super::PlbConfig;
+        /// A new path after a gap.
+        flowlet "flowlet": super::FlowletConfig;
+        /// A new path every so many bytes.
+        flowcell "flowcell": super::FlowcellConfig;
+        /// The path of the last acknowledgement.
+        mprdma "mprdma": super::MprdmaConfig;
+        /// A penalty for each entropy value.
+        bitmap "bitmap": super::BitmapConfig;
     }
 }

@@ -1,0 +1,175 @@
+//! Per-path penalties over the whole set of entropy values: the "bitmap" baseline of REPS §4.1, after STrack (Le et al.,
+//! 2024). Clauses (BITMAP-n) are in `docs/specs/bitmap.md`.
+
+#[cfg(test)]
+mod tests;
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use rand_core::RngCore;
+
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, draw, draw_lasting};
+use crate::event::Publisher;
+use crate::params::parameters;
+
+parameters! {
+    /// The settings of [`Bitmap`].
+    pub struct BitmapConfig {
+        /// Largest penalty of an entropy value; 1 makes it a bitmap.
+        max_penalty: Count, 1, 15, 15;
+        /// Penalty for a marked acknowledgement.
+        mark_penalty: Count, 0, 15, 1;
+        /// Penalty for a trimmed packet, or one that others overtook for good.
+        loss_penalty: Count, 0, 15, 4;
+        /// Penalty for a timeout.
+        timeout_penalty: Count, 0, 15, 15;
+        /// Which of the values passed over for one packet lose a point of their penalty.
+        pardon: Choice(&["first", "each"]), 0, 1, 0;
+    }
+}
+
+/// Entropy values in turn, those with a penalty passed over.
+#[derive(Clone, Debug)]
+pub struct Bitmap {
+    state: State,
+    settings: Settings,
+}
+
+impl Bitmap {
+    //= docs/specs/bitmap.md#BITMAP-3
+    #[inline]
+    fn punish(&mut self, ev: Ev, points: u8) {
+        let max = self.settings.max_penalty;
+        self.state.update(ev, |penalty| (penalty + points).min(max));
+    }
+
+    /// Passes over what has a penalty, which costs the first, or each, a point of it.
+    //= docs/specs/bitmap.md#BITMAP-4
+    //= docs/specs/bitmap.md#BITMAP-5
+    #[cold]
+    fn pass_over(&mut self, rng: &mut impl RngCore) {
+        for passed in 0..MAX_PASSED.min(self.settings.evs) {
+            let ev = self.state.current(self.settings.evs);
+            if self.state.penalty(ev) == 0 {
+                return;
+            }
+            if passed == 0 || self.settings.pardons_each {
+                self.state.update(ev, |penalty| penalty.saturating_sub(1));
+            }
+            self.state.advance(self.settings.evs, rng);
+        }
+    }
+}
+
+impl Scheme for Bitmap {
+    /// Half a byte for each of 65,535 entropy values and four bytes of position; 20 bytes at 32 values, 132 at 256.
+    const STATE_BYTES: usize = 65_535_usize.div_ceil(2) + 2 * size_of::<Ev>();
+
+    //= docs/specs/bitmap.md#BITMAP-1
+    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
+        let bitmap = &config.schemes.bitmap;
+        let points = |value: u64| value.min(15) as u8;
+        let evs = config.ev_count();
+        let settings = Settings {
+            max_penalty: points(bitmap.max_penalty),
+            mark_penalty: points(bitmap.mark_penalty),
+            loss_penalty: points(bitmap.loss_penalty),
+            timeout_penalty: points(bitmap.timeout_penalty),
+            pardons_each: bitmap.pardon == 1,
+            evs,
+        };
+        let penalties = vec![0; usize::from(evs).div_ceil(2)].into_boxed_slice();
+        Self { state: State { penalties, turn: 0, first: draw_lasting(config, 0, rng) }, settings }
+    }
+}
+
+impl Balancer for Bitmap {
+    //= docs/specs/bitmap.md#BITMAP-2
+    #[inline]
+    fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
+        let evs = self.settings.evs;
+        if self.state.penalty(self.state.current(evs)) > 0 {
+            self.pass_over(rng);
+        }
+        let ev = self.state.current(evs);
+        self.state.advance(evs, rng);
+        ev
+    }
+
+    #[inline]
+    fn on_ack(&mut self, _now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
+        if ack.marked {
+            self.punish(ack.ev, self.settings.mark_penalty);
+        }
+    }
+
+    fn on_loss(&mut self, _now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
+        let timeout = loss.cause == LossCause::Timeout;
+        self.punish(loss.ev, if timeout { self.settings.timeout_penalty } else { self.settings.loss_penalty });
+    }
+}
+
+/// Values passed over for one packet: bounds its cost where most of a large set has a penalty.
+const MAX_PASSED: u16 = 32;
+
+/// What a NIC keeps of a connection.
+#[derive(Clone, Debug)]
+struct State {
+    /// Two to a byte, the even value's in the lower half.
+    penalties: Box<[u8]>,
+    /// How far this turn through the set has come.
+    turn: u16,
+    /// Where it began.
+    first: Ev,
+}
+
+impl State {
+    /// The value whose turn it is.
+    #[inline]
+    fn current(&self, evs: u16) -> Ev {
+        let ev = u32::from(self.first) + u32::from(self.turn);
+        (if ev < u32::from(evs) { ev } else { ev - u32::from(evs) }) as Ev
+    }
+
+    /// Goes on to the next; a new turn begins at a random value.
+    //= docs/specs/bitmap.md#BITMAP-6
+    #[inline]
+    fn advance(&mut self, evs: u16, rng: &mut impl RngCore) {
+        self.turn += 1;
+        if self.turn >= evs {
+            self.turn = 0;
+            self.first = draw(evs, rng);
+        }
+    }
+
+    #[inline]
+    fn penalty(&self, ev: Ev) -> u8 {
+        self.penalties.get(usize::from(ev / 2)).map_or(0, |pair| pair >> shift(ev) & 15)
+    }
+
+    /// Changes a penalty by `change`, which must stay within 0 to 15; nothing outside the set.
+    #[inline]
+    fn update(&mut self, ev: Ev, change: impl FnOnce(u8) -> u8) {
+        let penalty = change(self.penalty(ev));
+        if let Some(pair) = self.penalties.get_mut(usize::from(ev / 2)) {
+            *pair = *pair & !(15 << shift(ev)) | penalty << shift(ev);
+        }
+    }
+}
+
+#[inline]
+const fn shift(ev: Ev) -> u32 {
+    if ev.is_multiple_of(2) { 0 } else { 4 }
+}
+
+/// What a NIC keeps once for all connections.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    max_penalty: u8,
+    mark_penalty: u8,
+    loss_penalty: u8,
+    timeout_penalty: u8,
+    pardons_each: bool,
+    evs: u16,
+}

@@ -1,0 +1,145 @@
+//! The path rule of MP-RDMA (Lu et al., NSDI 2018, §4.2 and §4.3): acknowledgements clock packets out on their own path; the
+//! same as REPS's simulator runs it (REPS §4.1). Clauses (MPRDMA-n) are in `docs/specs/mprdma.md`.
+
+#[cfg(test)]
+mod tests;
+
+use rand_core::RngCore;
+
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PacketInfo, PathConfig, Scheme, SendInfo, draw};
+use crate::event::Publisher;
+use crate::params::parameters;
+
+parameters! {
+    /// The settings of [`Mprdma`].
+    pub struct MprdmaConfig {
+        /// Whose rule: that of REPS's simulator, or MP-RDMA's own.
+        rule: Choice(&["artifact", "paper"]), 0, 1, 0;
+        /// `paper`: an acknowledged packet this many behind the latest one was on a slow path, which is not used again.
+        ooo_packets: Count, 1, 65_535, 32;
+        /// `paper`: how likely a round trip sends a packet on a random path.
+        probe_share: Ratio, 0, 1_000, 10;
+    }
+}
+
+/// The entropy value of the last acknowledgement that left room for a packet.
+#[derive(Clone, Debug)]
+pub struct Mprdma {
+    state: State,
+    settings: Settings,
+}
+
+impl Scheme for Mprdma {
+    const STATE_BYTES: usize = size_of::<State>();
+
+    fn make(config: &PathConfig, _rng: &mut impl RngCore) -> Self {
+        let mprdma = &config.schemes.mprdma;
+        let settings = Settings {
+            rtt_ps: config.base_rtt_ps.max(1),
+            ooo_packets: mprdma.ooo_packets,
+            probe_permille: mprdma.probe_share.min(1_000) as u16,
+            evs: config.ev_count(),
+            paper: mprdma.rule == 1,
+        };
+        Self { state: State::default(), settings }
+    }
+}
+
+impl Balancer for Mprdma {
+    //= docs/specs/mprdma.md#MPRDMA-1
+    #[inline]
+    fn next_ev(&mut self, now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
+        if self.state.reuses && !(self.settings.paper && self.probes(now_ps, rng)) {
+            self.state.ev
+        } else {
+            draw(self.settings.evs, rng)
+        }
+    }
+
+    #[inline]
+    fn on_ack(&mut self, _now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
+        let reuses = if self.settings.paper { self.is_in_time() } else { has_room(ack) };
+        if reuses && ack.ev < self.settings.evs {
+            self.state.ev = ack.ev;
+            self.state.reuses = true;
+        } else if !self.settings.paper {
+            self.state.reuses = false;
+        }
+    }
+
+    //= docs/specs/mprdma.md#MPRDMA-4
+    fn on_loss(&mut self, _now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
+        let is_feedback = !self.settings.paper && loss.cause == LossCause::Trimmed;
+        if is_feedback && self.state.reuses && loss.ev < self.settings.evs {
+            self.state.ev = loss.ev;
+        }
+    }
+
+    #[inline]
+    fn tracks_packets(&self) -> bool {
+        self.settings.paper
+    }
+
+    /// The last of an acknowledgement's packets is the latest.
+    #[inline]
+    fn on_packet_acked(&mut self, _now_ps: u64, packet: &PacketInfo) {
+        self.state.acked = packet.psn;
+    }
+}
+
+impl Mprdma {
+    //= docs/specs/mprdma.md#MPRDMA-6
+    #[inline]
+    fn is_in_time(&mut self) -> bool {
+        let State { acked, highest, .. } = &mut self.state;
+        *highest = (*highest).max(*acked);
+        *highest - *acked <= self.settings.ooo_packets
+    }
+
+    /// Whether this packet, the first of a round trip, explores.
+    //= docs/specs/mprdma.md#MPRDMA-7
+    #[inline]
+    fn probes(&mut self, now_ps: u64, rng: &mut impl RngCore) -> bool {
+        if now_ps < self.state.probe_ps {
+            return false;
+        }
+        self.state.probe_ps = now_ps.saturating_add(self.settings.rtt_ps);
+        draw(1_000, rng) < self.settings.probe_permille
+    }
+}
+
+/// Whether the window has room for two packets after an acknowledgement.
+//= docs/specs/mprdma.md#MPRDMA-2
+//= docs/specs/mprdma.md#MPRDMA-3
+#[inline]
+fn has_room(ack: &AckInfo) -> bool {
+    let room = ack.window_bytes.saturating_sub(ack.in_flight_bytes);
+    room + SLACK_BYTES > 2 * u64::from(ack.packet_bytes)
+}
+
+/// The simulator asks for a full packet less its header and two bytes.
+const SLACK_BYTES: u64 = 66;
+
+/// What a NIC keeps of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    /// Latest packet of the acknowledgement at hand.
+    acked: u64,
+    /// Latest packet acknowledged.
+    highest: u64,
+    /// When the next round trip begins.
+    probe_ps: u64,
+    ev: Ev,
+    /// Packets carry `ev`, not a random value.
+    reuses: bool,
+}
+
+/// What a NIC keeps once for all connections.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    rtt_ps: u64,
+    ooo_packets: u64,
+    probe_permille: u16,
+    evs: u16,
+    paper: bool,
+}
