@@ -98,7 +98,7 @@ impl Machine {
     fn place(&mut self, index: u32, accepted: flow::Accept, data: wire::Data, payload: &[u8]) {
         let Some(Connection { flow: Some(flow), .. }) = self.table.slot(index) else { return };
         match accepted {
-            flow::Accept::New { place: false } | flow::Accept::Trimmed => {}
+            flow::Accept::New { place: false } | flow::Accept::Trimmed | flow::Accept::Probe => {}
             flow::Accept::New { place: true } => {
                 let wire::Data { message, message_bytes, offset, timestamp_ps, .. } = data;
                 let piece = Piece { message, message_bytes, offset, timestamp_ps, payload };

@@ -89,6 +89,7 @@ impl Body {
     pub(crate) const fn flags(&self) -> u8 {
         match self {
             Self::Data(body) => body.flags(),
+            Self::Nack(body) => body.flags(),
             Self::Close(body) => body.flags(),
             _ => 0,
         }

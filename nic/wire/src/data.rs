@@ -13,12 +13,13 @@ pub(crate) mod field {
     pub const OFFSET: usize = 48;
     pub const MESSAGE_BYTES: usize = 56;
     pub const PAYLOAD_BYTES: usize = 64;
-    pub const RESERVED: usize = 66;
+    pub const SECTION: usize = 66;
     pub const PAYLOAD_CRC: usize = 68;
 }
 
 const ACK_NOW: u8 = 1;
 const RETRANSMIT: u8 = 2;
+const PROBE: u8 = 4;
 
 /// The header of a data frame; the payload follows it, unless a switch trimmed the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +40,56 @@ pub struct Data {
     pub ack_now: bool,
     /// The packet was sent before.
     pub retransmit: bool,
+    /// No packet, but news of which ones went before on this path: a frame without payload (WIRE-7).
+    pub probe: bool,
+    /// The packets that this one follows on one path, if its sender keeps any in order.
+    pub section: Section,
+}
+
+/// Of the packets of a connection, those that went before this one on the same path, in order (WIRE-7).
+///
+/// Subflows take turns: subflow *s* of 2^*k* has the packets whose sequence numbers are *s* modulo 2^*k*. A *section* is the
+/// run of a subflow's packets that went over one path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Section(u16);
+
+impl Section {
+    /// Says nothing of what went before.
+    pub const NONE: Self = Self(0);
+    /// Most subflows that a receiver understands.
+    pub const MAX_SUBFLOWS: u32 = 64;
+    /// Most packets of the section that it tells to lie before this one; more count as so many.
+    pub const MAX_BEHIND: u16 = 0x0fff;
+
+    /// One of 2^`log2_subflows` subflows, and `behind` packets before this one in its section.
+    #[inline]
+    pub const fn new(log2_subflows: u8, behind: u16) -> Self {
+        let behind = if behind < Self::MAX_BEHIND { behind } else { Self::MAX_BEHIND };
+        Self((log2_subflows as u16 + 1) << 12 | behind)
+    }
+
+    /// The number of subflows and of packets before this one in its section; `None` where it says nothing, or nothing
+    /// that a receiver understands.
+    #[inline]
+    pub const fn get(self) -> Option<(u32, u16)> {
+        let code = self.0 >> 12;
+        if code == 0 || 1 << (code - 1) > Self::MAX_SUBFLOWS {
+            return None;
+        }
+        Some((1 << (code - 1), self.0 & Self::MAX_BEHIND))
+    }
+
+    /// As it is on the wire.
+    #[inline]
+    pub const fn to_bits(self) -> u16 {
+        self.0
+    }
+
+    /// From what is on the wire, whatever it is.
+    #[inline]
+    pub const fn from_bits(bits: u16) -> Self {
+        Self(bits)
+    }
 }
 
 impl Data {
@@ -54,6 +105,8 @@ impl Data {
             payload_bytes: view.u16::<{ field::PAYLOAD_BYTES }>(),
             ack_now: flags & ACK_NOW != 0,
             retransmit: flags & RETRANSMIT != 0,
+            probe: flags & PROBE != 0,
+            section: Section::from_bits(view.u16::<{ field::SECTION }>()),
         }
     }
 
@@ -66,11 +119,13 @@ impl Data {
             .u64::<{ field::OFFSET }>(self.offset)
             .u64::<{ field::MESSAGE_BYTES }>(self.message_bytes)
             .u16::<{ field::PAYLOAD_BYTES }>(self.payload_bytes)
-            .u16::<{ field::RESERVED }>(0)
+            .u16::<{ field::SECTION }>(self.section.to_bits())
             .u32::<{ field::PAYLOAD_CRC }>(0);
     }
 
     pub(crate) const fn flags(&self) -> u8 {
-        (if self.ack_now { ACK_NOW } else { 0 }) | (if self.retransmit { RETRANSMIT } else { 0 })
+        (if self.ack_now { ACK_NOW } else { 0 })
+            | (if self.retransmit { RETRANSMIT } else { 0 })
+            | (if self.probe { PROBE } else { 0 })
     }
 }

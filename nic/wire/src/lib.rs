@@ -42,7 +42,7 @@ mod tests;
 pub use ack::{Ack, BITMAP_BITS};
 pub use body::Body;
 pub use close::{Close, CloseReason, RESET_UNKNOWN_CONNECTION, Reset};
-pub use data::Data;
+pub use data::{Data, Section};
 pub use envelope::{Ecn, Envelope};
 pub use error::Error;
 pub use ev::{MAX_EVS, ev_port, port_ev};

@@ -1,6 +1,7 @@
-//! Nack: a trimmed frame arrived, its payload did not.
+//! Nack: a trimmed frame arrived, its payload did not; or a packet is missing from its section.
 
 use crate::bytes::{View, Writer};
+use crate::header::field::FLAGS;
 
 /// Bytes of the header, common part included.
 pub(crate) const BYTES: usize = 52;
@@ -15,21 +16,25 @@ mod field {
     pub const RESERVED: usize = 50;
 }
 
-/// The receiver's answer to a trimmed frame.
+const MISSING: u8 = 1;
+
+/// The receiver's answer to a trimmed frame, or to one that proves an earlier one lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nack {
-    /// Sequence number of the packet that was trimmed.
+    /// Sequence number of the packet that was trimmed, or is missing.
     pub psn: u64,
-    /// Its send timestamp, in picoseconds of the sender's clock.
+    /// Send timestamp of the frame that is answered, in picoseconds of the sender's clock.
     pub timestamp_echo_ps: u64,
-    /// Its UDP source port: the EV to blame.
+    /// UDP source port of that frame: the EV to blame.
     pub ev: u16,
     /// Switches that it crossed.
     pub hops: u8,
     /// It was marked too.
     pub marked: bool,
-    /// Payload that was cut off, in bytes.
+    /// Payload that was cut off, in bytes; 0 of a missing packet.
     pub payload_bytes: u16,
+    /// The packet was not trimmed: the frame that is answered was sent behind it on its path, and it is not there.
+    pub missing: bool,
 }
 
 impl Nack {
@@ -42,6 +47,7 @@ impl Nack {
             hops: view.u8::<{ field::HOPS }>(),
             marked: view.u8::<{ field::MARKED }>() != 0,
             payload_bytes: view.u16::<{ field::PAYLOAD_BYTES }>(),
+            missing: view.u8::<FLAGS>() & MISSING != 0,
         }
     }
 
@@ -54,5 +60,8 @@ impl Nack {
             .u8::<{ field::MARKED }>(u8::from(self.marked))
             .u16::<{ field::PAYLOAD_BYTES }>(self.payload_bytes)
             .u16::<{ field::RESERVED }>(0);
+    }
+    pub(crate) const fn flags(&self) -> u8 {
+        if self.missing { MISSING } else { 0 }
     }
 }

@@ -163,7 +163,7 @@ fn frame() -> Vec<u8> {
         message_bytes: FRAME_PAYLOAD.into(),
         payload_bytes: FRAME_PAYLOAD,
         ack_now: false,
-        retransmit: false,
+        ..Data::default()
     };
     let mut out = vec![0; 4_096];
     let len = emit(&mut out, &envelope, &common, &Body::Data(data), &[7; FRAME_PAYLOAD as usize]);

@@ -1,6 +1,6 @@
 //! Where events live: one cache line each, taken from and given back to a list of free ones.
 
-use spray_wire::{Ack, Data, Nack, Probe, ProbeAck};
+use spray_wire::{Ack, Data, Nack, Probe, ProbeAck, Pull, PullRequest, Section};
 
 /// What a slot of the arena is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,11 +66,12 @@ pub(super) struct Slot {
     pub port: u16,
     pub ttl: u8,
     pub ecn: u8,
+    /// What a data frame says of those before it on its path.
+    pub section: u16,
     pub control: bool,
-    pub trimmable: bool,
     pub trimmed: bool,
-    pub ack_now: bool,
-    pub retransmit: bool,
+    /// A data frame's flags.
+    pub flags: u8,
     pub kind: Kind,
 }
 
@@ -101,10 +102,9 @@ impl Slot {
         ttl: 0,
         ecn: 0,
         control: false,
-        trimmable: false,
+        section: 0,
         trimmed: false,
-        ack_now: false,
-        retransmit: false,
+        flags: 0,
         kind: Kind::Free,
     };
 
@@ -116,6 +116,12 @@ impl Slot {
     /// `message_bytes` in packets of `full_bytes`, has number 0 and starts with packet 0.
     #[inline]
     pub(super) fn data(&self, message_bytes: u64, full_bytes: u64) -> Data {
+    /// A switch may cut it: data with a payload that it still has.
+    #[inline]
+    pub(super) fn is_trimmable(&self) -> bool {
+        !self.control && self.payload_bytes > 0
+    }
+
         // A frame without payload in a connection that has some asks for a grant, and is of no message.
         let asks = self.payload_bytes == 0 && message_bytes > 0;
         Data {
@@ -125,8 +131,10 @@ impl Slot {
             offset: if asks { 0 } else { self.psn * full_bytes },
             message_bytes: if asks { 0 } else { message_bytes },
             payload_bytes: self.payload_bytes,
-            ack_now: self.ack_now,
-            retransmit: self.retransmit,
+            ack_now: self.flags & ACK_NOW != 0,
+            retransmit: self.flags & RETRANSMIT != 0,
+            probe: self.flags & PROBE != 0,
+            section: Section::from_bits(self.section),
         }
     }
 }
@@ -135,6 +143,18 @@ impl Slot {
 #[derive(Debug)]
 pub(super) struct Arena {
     pub slots: Vec<Slot>,
+/// The flags of a data frame, for [`Slot::flags`].
+#[inline]
+pub(super) const fn flags(data: &Data) -> u8 {
+    (if data.ack_now { ACK_NOW } else { 0 })
+        | (if data.retransmit { RETRANSMIT } else { 0 })
+        | (if data.probe { PROBE } else { 0 })
+}
+
+const ACK_NOW: u8 = 1;
+const RETRANSMIT: u8 = 2;
+const PROBE: u8 = 4;
+
     free: u32,
     controls: Vec<Control>,
     free_controls: Vec<u32>,

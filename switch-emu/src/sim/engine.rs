@@ -9,7 +9,7 @@ use spray_core::rng::stream;
 use spray_pipeline::frame::digest;
 use spray_wire::{self as wire, Data, ProbeAck};
 
-use super::arena::{Arena, Control, Kind, Slot, Turn, key, time_ps};
+use super::arena::{Arena, Control, Kind, Slot, Turn, flags, key, time_ps};
 use super::calendar::Calendar;
 use super::hosts::{Connection, End, Ends, Host, Log, addresses};
 use super::sample::Sampler;
@@ -332,9 +332,8 @@ impl<'a> Engine<'a> {
             payload_bytes: data.payload_bytes,
             ecn: ECN_ECT0,
             control: false,
-            trimmable: data.payload_bytes > 0,
-            ack_now: data.ack_now,
-            retransmit: data.retransmit,
+            section: data.section.to_bits(),
+            flags: flags(data),
             ..start
         });
     }

@@ -196,7 +196,7 @@ impl Switches {
             ttl: slot.ttl,
             ecn: slot.ecn,
             control: slot.control,
-            trimmable: slot.trimmable,
+            trimmable: slot.is_trimmable(),
             trimmed: slot.trimmed,
             trimmed_len: self.trimmed_len,
         };
@@ -210,7 +210,6 @@ impl Switches {
         slot.ttl = frame.ttl;
         slot.ecn = frame.ecn;
         slot.control = frame.control;
-        slot.trimmable = frame.trimmable;
         slot.trimmed = frame.trimmed;
         (slot.place, slot.kind) = (port.place, port.kind);
         if slot.kind == Kind::AtHost { Ok(()) } else { self.enter(slot, slot.place) }

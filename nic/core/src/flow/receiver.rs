@@ -1,14 +1,15 @@
 //! The receiving half of a connection: what to place, what to acknowledge, what to grant.
 
+mod pull;
 mod stats;
 
-use spray_wire::{Ack, Data, Nack};
+use spray_wire::{Ack, Data, Nack, Section};
 
 pub use self::stats::ReceiverStats;
 use super::config::FlowConfig;
 use super::messages::{Inbox, Placed};
 use super::ring::Ring;
-use crate::loss::Bits;
+use crate::loss::{Arrived, Bits, Evidence, SectionWatch};
 
 /// A data frame as it came off the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub enum Accept {
     OutOfWindow,
     /// It contradicts itself, its message so far, or a limit. Drop it.
     Invalid,
+    /// It is no packet, but tells of some. NACKs may be due.
+    Probe,
 }
 
 /// The receiving half of one connection.
@@ -64,8 +67,10 @@ pub struct Receiver {
     inbox: Inbox,
     completed: Ring<(u32, u64)>,
     nacks: Ring<Nack>,
+    watch: SectionWatch,
     pending: Pending,
     grant: Grant,
+    pull: pull::PullTarget,
     stats: ReceiverStats,
 }
 
@@ -111,6 +116,7 @@ impl Receiver {
             inbox: Inbox::new(window_packets, u32::from(u16::MAX), config.max_message_bytes),
             completed: Ring::new(COMPLETED_SLOTS),
             nacks: Ring::new(NACK_SLOTS),
+            watch: SectionWatch::new(window_packets),
             pending: Pending::default(),
             grant: Grant {
                 window_bytes: config.max_data_bytes,
@@ -118,6 +124,7 @@ impl Receiver {
                 consumed: 0,
                 told: config.max_data_bytes,
             },
+            pull: pull::PullTarget::new(config.header_bytes),
             stats: ReceiverStats::default(),
         }
     }
@@ -125,6 +132,10 @@ impl Receiver {
     /// Takes a data frame whose checksums and cookie hold.
     #[inline]
     pub fn on_data(&mut self, now_ps: u64, arrival: &Arrival) -> Accept {
+        if arrival.data.probe {
+            self.on_probe(arrival);
+            return Accept::Probe;
+        }
         self.stats.frames += 1;
         let accept = self.judge(&arrival.data, arrival.trimmed);
         match accept {
@@ -139,6 +150,7 @@ impl Receiver {
                 self.on_arrival(now_ps, arrival, true);
             }
             Accept::Invalid => self.stats.invalid += 1,
+            Accept::Probe => {}
         }
         accept
     }
@@ -285,9 +297,37 @@ impl Receiver {
         self.stats.reordered += u64::from(psn < self.highest && !arrival.data.retransmit);
         self.highest = self.highest.max(psn + 1);
         self.received.insert(psn);
+        self.watch.on_arrival(psn);
         self.cumulative = self.received.remove_run(self.cumulative, self.highest);
         self.pending.cover(psn);
         self.on_arrival(now_ps, arrival, false);
+        //= docs/specs/ordered-chaos.md#ORC-21
+        if arrival.data.section != Section::NONE && !arrival.data.retransmit {
+            self.check_section(arrival, false);
+        }
+    }
+
+    //= docs/specs/ordered-chaos.md#ORC-23
+    fn on_probe(&mut self, arrival: &Arrival) {
+        self.stats.probes += 1;
+        let ahead = arrival.data.psn.saturating_sub(self.cumulative);
+        // One whose payload or place in the queue is gone may have come ahead of what it followed.
+        if ahead < self.window_packets && !arrival.trimmed {
+            self.check_section(arrival, true);
+        }
+    }
+
+    /// Tells of the packets that a frame proves lost, as far as there is room.
+    fn check_section(&mut self, arrival: &Arrival, again: bool) {
+        let Self { watch, received, nacks, cumulative, highest, stats, .. } = self;
+        let arrived = Arrived { received, cumulative: *cumulative, highest: *highest };
+        let evidence = Evidence { psn: arrival.data.psn, section: arrival.data.section, again };
+        watch.check(&arrived, &evidence, |psn| {
+            let told = nacks.push(nack(arrival, psn, 0, true));
+            stats.missing += u64::from(told);
+            stats.nacks_dropped += u64::from(!told);
+            told
+        });
     }
 
     //= docs/specs/transport.md#TRN-51
@@ -323,15 +363,11 @@ impl Receiver {
     //= docs/specs/transport.md#TRN-56
     fn on_trimmed(&mut self, arrival: &Arrival) {
         self.stats.trimmed += 1;
-        let nack = Nack {
-            psn: arrival.data.psn,
-            timestamp_echo_ps: arrival.data.timestamp_ps,
-            ev: arrival.port,
-            hops: arrival.hops,
-            marked: arrival.marked,
-            payload_bytes: arrival.data.payload_bytes,
-        };
-        if !self.nacks.push(nack) {
+        let data = &arrival.data;
+        if self.nacks.push(nack(arrival, data.psn, data.payload_bytes, false)) {
+            self.watch.on_told(data.psn);
+            self.pull.on_trimmed(data.payload_bytes);
+        } else {
             self.stats.nacks_dropped += 1;
         }
     }
@@ -358,6 +394,19 @@ impl Receiver {
         pending.deadline_ps = None;
         pending.lowest = pending.lowest.max(covered).min(pending.end);
         pending.due = pending.lowest < pending.end;
+    }
+}
+
+/// The answer to a frame: it was trimmed, or shows that packet `psn` is missing.
+fn nack(arrival: &Arrival, psn: u64, payload_bytes: u16, missing: bool) -> Nack {
+    Nack {
+        psn,
+        timestamp_echo_ps: arrival.data.timestamp_ps,
+        ev: arrival.port,
+        hops: arrival.hops,
+        marked: arrival.marked,
+        payload_bytes,
+        missing,
     }
 }
 

@@ -4,6 +4,7 @@ mod feedback;
 mod stats;
 mod timers;
 
+mod trail;
 use rand_core::RngCore;
 use spray_wire::{Data, Probe};
 
@@ -80,6 +81,12 @@ pub struct Sender {
     rtt: RttEstimator,
     rto: RtoConfig,
     header_bytes: u32,
+    /// See [`Balancer::lowest_first`].
+    lowest_first: bool,
+    /// See [`Balancer::has_sections`].
+    has_sections: bool,
+    /// When the last frame of a section was sent; each later than the one before.
+    stamp_ps: u64,
     /// Wire bytes of a full packet.
     full_packet_bytes: u32,
     evs: u32,
@@ -149,6 +156,9 @@ impl Sender {
             window_packets: u64::from(window_packets),
             ack_every: config.ack_every,
             sack_gap_packets: config.sack_gap_packets,
+            lowest_first: balancer.lowest_first(),
+            has_sections: balancer.has_sections(),
+            stamp_ps: 0,
             patience: Patience::default(),
             give_up_ps: config.give_up_ps,
             in_flight_bytes: 0,
@@ -213,9 +223,18 @@ impl Sender {
             self.send_again(now_ps, ev, publisher);
         } else {
             self.send_new(now_ps, ev, segment);
+        if self.has_sections
+            && let Some(trail) = self.balancer.poll_trail(now_ps)
+        {
+            return Some(self.follow(now_ps, &trail));
+        }
         }
         let ack_now = lost || segment.is_last() || self.stalls_after(bytes);
-        Some(Transmit::Data { data: data(now_ps, psn, segment, ack_now, lost), ev })
+        let mut data = data(now_ps, psn, segment, ack_now, lost);
+        if self.has_sections {
+            data.section = self.balancer.section();
+        }
+        Some(Transmit::Data { data, ev })
     }
 
     /// Returns the next event, or `None`.
@@ -239,6 +258,7 @@ impl Sender {
     /// Whether the sender gave up; see [`SenderEvent::Failed`].
     #[inline]
     pub fn has_failed(&self) -> bool {
+        let now_ps = if self.has_sections { self.stamp(now_ps) } else { now_ps };
         self.failure != Failure::None
     }
 
@@ -461,3 +481,4 @@ fn data(now_ps: u64, psn: u64, segment: &Segment, ack_now: bool, retransmit: boo
         retransmit,
     }
 }
+        ..Data::default()

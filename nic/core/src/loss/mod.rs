@@ -6,6 +6,7 @@ mod record;
 mod rto;
 mod rtt;
 mod scoreboard;
+mod subflow;
 
 #[cfg(test)]
 mod tests;
@@ -16,3 +17,4 @@ pub use self::record::Record;
 pub use self::rto::{Backoff, RtoConfig};
 pub use self::rtt::{MAX_SAMPLE_PS, RttEstimator};
 pub use self::scoreboard::{Lost, Scoreboard, Settled};
+pub(crate) use self::subflow::{Arrived, Evidence, SectionWatch};

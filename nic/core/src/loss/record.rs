@@ -43,6 +43,7 @@ impl Record {
             State::LostForGap => Some(LossCause::SackGap),
             State::LostForTimeout => Some(LossCause::Timeout),
             State::LostForTrim => Some(LossCause::Trimmed),
+            State::LostAsMissing => Some(LossCause::Missing),
             _ => None,
         }
     }
@@ -54,6 +55,7 @@ impl Record {
             State::ResentForGap => Some(LossCause::SackGap),
             State::ResentForTimeout => Some(LossCause::Timeout),
             State::ResentForTrim => Some(LossCause::Trimmed),
+            State::ResentAsMissing => Some(LossCause::Missing),
             _ => None,
         }
     }
@@ -80,9 +82,11 @@ pub(super) enum State {
     ResentForGap,
     ResentForTimeout,
     ResentForTrim,
+    ResentAsMissing,
     LostForGap,
     LostForTimeout,
     LostForTrim,
+    LostAsMissing,
 }
 
 impl State {
@@ -91,6 +95,7 @@ impl State {
             LossCause::SackGap => Self::LostForGap,
             LossCause::Timeout => Self::LostForTimeout,
             LossCause::Trimmed => Self::LostForTrim,
+            LossCause::Missing => Self::LostAsMissing,
         }
     }
 
@@ -99,6 +104,7 @@ impl State {
             LossCause::SackGap => Self::ResentForGap,
             LossCause::Timeout => Self::ResentForTimeout,
             LossCause::Trimmed => Self::ResentForTrim,
+            LossCause::Missing => Self::ResentAsMissing,
         }
     }
 }

@@ -127,6 +127,17 @@ impl Scoreboard {
         base.checked_add(highest).is_some_and(|psn| psn < self.next_psn)
     }
 
+    /// Makes the lowest packet not acknowledged the first of the lost ones, if it is lost.
+    #[inline]
+    pub fn lowest_lost_first(&mut self) {
+        let slot = self.slot(self.cumulative);
+        let is_lost = self.span() > 0 && self.records[slot as usize].lost().is_some();
+        if is_lost && self.lost.head != slot {
+            self.lost.remove(&mut self.records, slot);
+            self.lost.push_front(&mut self.records, slot);
+        }
+    }
+
     /// Declares an outstanding packet lost; `false` when it is not outstanding.
     pub fn on_lost(&mut self, psn: u64, cause: LossCause, place: Lost) -> bool {
         if !self.is_outstanding(psn) {
@@ -156,8 +167,8 @@ impl Scoreboard {
 
     /// How many transmissions later than that of `oldest`, the [`Scoreboard::oldest`] one, have arrived.
     ///
-    /// A later transmission that is no longer outstanding was acknowledged or, trimmed, reported by the receiver:
-    /// losses by timeout or gap always take the oldest, so they never lie behind it.
+    /// A later transmission that is no longer outstanding was acknowledged or, trimmed or missing, reported by the
+    /// receiver: losses by timeout or gap always take the oldest, so they never lie behind it.
     #[inline]
     pub fn arrived_after(&self, oldest: &Record) -> u64 {
         self.transmissions - oldest.order - u64::from(self.outstanding.len)

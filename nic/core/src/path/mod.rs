@@ -23,6 +23,7 @@ pub use self::bitmap::{Bitmap, BitmapConfig};
 pub use self::ecmp::Ecmp;
 pub use self::flowcell::{Flowcell, FlowcellConfig};
 pub use self::flowlet::{Flowlet, FlowletConfig};
+pub use spray_wire::Section;
 pub use self::mprdma::{Mprdma, MprdmaConfig};
 pub use self::ops::Ops;
 pub use self::plb::{Plb, PlbConfig};
@@ -125,6 +126,8 @@ pub struct LossInfo {
     pub psn: u64,
     /// Entropy value that the lost packet carried.
     pub ev: Ev,
+    /// What was sent behind it on the same path arrived without it, and the receiver said so.
+    Missing,
     /// Its bytes on the wire.
     pub bytes: u32,
     /// What declared it lost.
@@ -149,6 +152,17 @@ pub trait Balancer {
     fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher);
 
     /// Takes a loss. The balancer decides whether it means congestion or a failed path.
+/// A probe that follows the packets of a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trail {
+    /// The last of these packets.
+    pub psn: u64,
+    /// Their entropy value.
+    pub ev: Ev,
+    /// How many went before it.
+    pub section: Section,
+}
+
     fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher);
 
     /// Whether the next packet may go, and who decides. Called before every [`Balancer::next_ev`], and in vain as often
@@ -181,12 +195,38 @@ pub trait Balancer {
     /// Returns an entropy value to probe now, if one is due. Call until it returns `None`.
     fn poll_probe(&mut self, _now_ps: u64) -> Option<Ev> {
         None
+    /// Whether packets go in sections, so that [`Balancer::section`] and [`Balancer::poll_trail`] have something to say.
+    /// Never changes.
+    #[inline]
+    fn has_sections(&self) -> bool {
+        false
+    }
+
+    /// Which packets went before the one that [`Balancer::next_ev`] was last called for, on its path.
+    #[inline]
+    fn section(&self) -> Section {
+        Section::NONE
+    }
+
+    /// Returns a probe to send now behind the packets of a section, on their path, if one is due. Call until it returns
+    /// `None`, and before any packet goes.
+    #[inline]
+    fn poll_trail(&mut self, _now_ps: u64) -> Option<Trail> {
+        None
+    }
+
+    /// Whether the lowest packet not acknowledged goes before others that are lost. Never changes.
+    #[inline]
+    fn lowest_first(&self) -> bool {
+        false
+    }
+
     }
 
     /// Takes the answer to a probe.
     fn on_probe_ack(&mut self, _now_ps: u64, _ev: Ev, _marked: bool, _publisher: &mut impl Publisher) {}
 
-    /// Returns when [`Balancer::poll_probe`] next has something to send, or [`Balancer::admit`] may answer otherwise.
+    /// Returns when [`Balancer::poll_probe`] or [`Balancer::poll_trail`] next has something to send, or [`Balancer::admit`] may answer otherwise.
     fn poll_timeout(&self) -> Option<u64> {
         None
     }

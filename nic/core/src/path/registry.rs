@@ -6,6 +6,7 @@ use core::str::FromStr;
 use rand_core::RngCore;
 
 use super::{AckInfo, Admission, Balancer, Ecmp, Ev, LossInfo, Ops, PacketInfo, PathConfig, Reps, Scheme, SendInfo};
+use super::{Section, Trail};
 use crate::event::Publisher;
 
 /// Makes the names and the type from one line per balancer: variant, name, type.
@@ -163,6 +164,26 @@ impl Balancer for AnyBalancer {
     #[inline]
     fn poll_probe(&mut self, now_ps: u64) -> Option<Ev> {
         dispatch!(self, balancer => balancer.poll_probe(now_ps))
+    #[inline]
+    fn has_sections(&self) -> bool {
+        dispatch!(self, balancer => balancer.has_sections())
+    }
+
+    #[inline]
+    fn section(&self) -> Section {
+        dispatch!(self, balancer => balancer.section())
+    }
+
+    #[inline]
+    fn poll_trail(&mut self, now_ps: u64) -> Option<Trail> {
+        dispatch!(self, balancer => balancer.poll_trail(now_ps))
+    }
+
+    #[inline]
+    fn lowest_first(&self) -> bool {
+        dispatch!(self, balancer => balancer.lowest_first())
+    }
+
     }
 
     #[inline]

@@ -407,7 +407,7 @@ fn data_frames_are_trimmed_marked_and_delayed_virtually_as_a_switch_would() {
             message_bytes: 100,
             payload_bytes: 100,
             ack_now: false,
-            retransmit: false,
+            ..Data::default()
         };
         let id = a.allocate().unwrap();
         let len = emit(a.frame_mut(&id), &envelope, &common, &Body::Data(data), &[5; 100]).unwrap();

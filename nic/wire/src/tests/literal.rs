@@ -38,14 +38,14 @@ const COMMON: &str = "a1a2a3a4 b1b2b3b4b5b6b7b8 0102030405060708 HHHHHHHH";
 
 /// The body of each sample, after the common header; `PPPPPPPP` stands for the payload's CRC.
 const BODIES: [(&str, &str); 11] = [
-    ("01 01 03 00", "1112131415161718 2122232425262728 31323334 4142434445464748 5152535455565758 014d 0000 PPPPPPPP"),
+    ("01 01 07 00", "1112131415161718 2122232425262728 31323334 4142434445464748 5152535455565758 014d 5234 PPPPPPPP"),
     (
         "01 02 00 00",
         "1112131415161718 2122232425262728 3132333435363738
          0100000000000000 0000000000000080 0807060504030201 ffffffffffffffff
          4142 05 04 03 01 0000 5152535455565758",
     ),
-    ("01 03 00 00", "000000000000004d 2122232425262728 4142 03 01 0bb8 0000"),
+    ("01 03 01 00", "000000000000004d 2122232425262728 4142 03 01 0bb8 0000"),
     ("01 04 00 00", "00000001 fffffffffffffffa 00000200 00000bb8 0000010000000000 00000004 00000000"),
     ("01 05 00 00", "00000009 0000000000003039 00000100 00000578 0000000000100000 00000001 00000000"),
     ("01 06 01 00", "0004000000000000 00000002"),
@@ -115,4 +115,22 @@ fn bitmap_bit_i_stands_for_base_plus_i() {
     let selected: Vec<u64> = (0..3000).filter(|psn| ack.selected(*psn)).collect();
     assert_eq!(selected, [1000, 1255]);
     assert!(!Ack { sack_base: u64::MAX, bitmap: [2, 0, 0, 0], ..ack }.selected(0));
+}
+
+#[test]
+fn a_section_is_a_power_of_two_and_a_count() {
+    //= docs/specs/wire.md#WIRE-7
+    assert_eq!(Section::NONE.get(), None);
+    let table =
+        [(0, 0, 0x1000, 1, 0), (4, 7, 0x5007, 16, 7), (6, 4095, 0x7fff, 64, 4095), (6, u16::MAX, 0x7fff, 64, 4095)];
+    for (log2, behind, bits, subflows, told) in table {
+        let section = Section::new(log2, behind);
+        assert_eq!((section.to_bits(), section.get()), (bits, Some((subflows, told))));
+    }
+    // What no sender of ours sends says nothing.
+    assert!(
+        (0u16..=u16::MAX)
+            .filter(|bits| bits >> 12 == 0 || bits >> 12 > 7)
+            .all(|bits| Section::from_bits(bits).get().is_none())
+    );
 }

@@ -38,6 +38,8 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
         payload_bytes: payload.len() as u16,
         ack_now: true,
         retransmit: true,
+        probe: true,
+        section: Section::new(4, 0x234),
     };
     let ack = Ack {
         cumulative: 0x1112_1314_1516_1718,
@@ -58,6 +60,7 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
         hops: 3,
         marked: true,
         payload_bytes: 3000,
+        missing: true,
     };
     let connect = Connect {
         connection: 1,
@@ -144,7 +147,7 @@ pub fn any_common() -> impl Strategy<Value = Common> {
 
 fn any_data() -> impl Strategy<Value = (Body, Vec<u8>)> {
     let payload = prop::collection::vec(any::<u8>(), 0..4000);
-    (any::<(u64, u64, u32, u64, u64, bool, bool)>(), payload).prop_map(|(f, payload)| {
+    (any::<(u64, u64, u32, u64, u64, [bool; 3], u16)>(), payload).prop_map(|(f, payload)| {
         let data = Data {
             psn: f.0,
             timestamp_ps: f.1,
@@ -152,8 +155,10 @@ fn any_data() -> impl Strategy<Value = (Body, Vec<u8>)> {
             offset: f.3,
             message_bytes: f.4,
             payload_bytes: payload.len() as u16,
-            ack_now: f.5,
-            retransmit: f.6,
+            ack_now: f.5[0],
+            retransmit: f.5[1],
+            probe: f.5[2],
+            section: Section::from_bits(f.6),
         };
         (Body::Data(data), payload)
     })
@@ -175,8 +180,10 @@ fn any_control() -> impl Strategy<Value = Body> {
             max_data: f.7,
         })
     });
-    let nack = any::<(u64, u64, u16, u8, bool, u16)>().prop_map(|f| {
-        Body::Nack(Nack { psn: f.0, timestamp_echo_ps: f.1, ev: f.2, hops: f.3, marked: f.4, payload_bytes: f.5 })
+    let nack = any::<(u64, u64, u16, u8, [bool; 2], u16)>().prop_map(|f| {
+        let [marked, missing] = f.4;
+        let (psn, timestamp_echo_ps) = (f.0, f.1);
+        Body::Nack(Nack { psn, timestamp_echo_ps, ev: f.2, hops: f.3, marked, payload_bytes: f.5, missing })
     });
     let handshake = any::<(bool, u32, u64, u32, u32, u64, u32)>().prop_map(|f| {
         let (_, connection, cookie, window_packets, max_payload, max_data, ack_every) = f;

@@ -128,7 +128,7 @@ impl Spec {
                 message_bytes: u64::from(payload_bytes),
                 payload_bytes,
                 ack_now: false,
-                retransmit: false,
+                ..Data::default()
             }),
             None => Body::Ack(Ack {
                 cumulative: 8,

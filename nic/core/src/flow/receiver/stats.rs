@@ -16,6 +16,10 @@ pub struct ReceiverStats {
     pub out_of_window: u64,
     /// Frames that contradict themselves, their message, or a limit.
     pub invalid: u64,
+    /// Probes, which follow packets down their path; not among `frames`.
+    pub probes: u64,
+    /// Packets told to be missing, each time that one is.
+    pub missing: u64,
     /// First arrivals with a lower number than one seen before: what the network overtook. Retransmissions, which come
     /// later because they were sent later, do not count.
     pub reordered: u64,

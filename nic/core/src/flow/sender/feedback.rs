@@ -72,6 +72,9 @@ impl Sender {
         if self.failure != Failure::None {
             return;
         }
+        if nack.missing {
+            return self.on_missing(now_ps, nack, publisher);
+        }
         //= docs/specs/transport.md#TRN-36
         let sent_ps = self.scoreboard.record(nack.psn).map(|record| record.sent_ps);
         if sent_ps != Some(nack.timestamp_echo_ps) || !self.scoreboard.is_outstanding(nack.psn) {

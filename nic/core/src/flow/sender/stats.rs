@@ -24,6 +24,8 @@ pub struct SenderStats {
     pub sack_gaps: u64,
     /// Packets declared lost because a switch trimmed them.
     pub nacks: u64,
+    /// Packets declared lost because the receiver has what was sent behind them on the same path.
+    pub missing: u64,
     /// NACKs for packets that had arrived, or were declared lost or sent again since.
     pub stale_nacks: u64,
     /// Packets acknowledged after they were declared lost and before they were sent again: the loss was none.
@@ -59,3 +61,4 @@ impl SenderStats {
         }
     }
 }
+            LossCause::Missing => self.missing += 1,

@@ -66,7 +66,7 @@ fn data() -> impl Strategy<Value = Arrival> {
     (number(), number(), place, any::<bool>(), any::<bool>(), any::<u16>()).prop_map(
         |(psn, timestamp_ps, (message, offset, message_bytes, payload_bytes), ack_now, trimmed, port)| {
             let data =
-                Data { psn, timestamp_ps, message, offset, message_bytes, payload_bytes, ack_now, retransmit: false };
+                Data { psn, timestamp_ps, message, offset, message_bytes, payload_bytes, ack_now, ..Data::default() };
             Arrival { data, port, marked: ack_now, hops: 1, trimmed: trimmed && port % 4 == 0 }
         },
     )

@@ -1,0 +1,40 @@
+//! Sections: packets that keep their order on one path, the probes that follow them, and what is missing of them.
+
+use spray_wire::{Data, Nack};
+
+use super::{Sender, Transmit};
+use crate::event::Publisher;
+use crate::path::{LossCause, Trail};
+
+impl Sender {
+    /// Makes a probe that follows the packets of a section.
+    //= docs/specs/ordered-chaos.md#ORC-20
+    pub(super) fn follow(&mut self, now_ps: u64, trail: &Trail) -> Transmit {
+        self.stats.probes_sent += 1;
+        let Trail { psn, ev, section } = *trail;
+        let timestamp_ps = self.stamp(now_ps);
+        Transmit::Data { data: Data { psn, timestamp_ps, probe: true, section, ..Data::default() }, ev }
+    }
+
+    /// The time, or a little later, so that no two frames have the same: a time then tells which came first.
+    //= docs/specs/ordered-chaos.md#ORC-25
+    #[inline]
+    pub(super) fn stamp(&mut self, now_ps: u64) -> u64 {
+        self.stamp_ps = now_ps.max(self.stamp_ps.saturating_add(1));
+        self.stamp_ps
+    }
+
+    /// Takes the news that a packet is missing: what was sent before the frame that shows it is lost, what was sent
+    /// later is not.
+    //= docs/specs/ordered-chaos.md#ORC-25
+    pub(super) fn on_missing(&mut self, now_ps: u64, nack: &Nack, publisher: &mut impl Publisher) {
+        let sent_ps = self.scoreboard.record(nack.psn).map(|record| record.sent_ps);
+        let known = self.has_sections && nack.timestamp_echo_ps <= self.stamp_ps;
+        let before = sent_ps.is_some_and(|sent_ps| sent_ps < nack.timestamp_echo_ps);
+        if known && before && self.scoreboard.is_outstanding(nack.psn) {
+            self.lose(now_ps, nack.psn, LossCause::Missing, publisher);
+        } else {
+            self.stats.stale_nacks += 1;
+        }
+    }
+}
