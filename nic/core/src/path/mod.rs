@@ -7,12 +7,16 @@ mod bitmap;
 mod ecmp;
 mod flowcell;
 mod flowlet;
+mod labels;
+mod least_recently_marked;
 mod mprdma;
 mod ops;
 mod plb;
+mod power_of_two;
 mod registry;
 mod reps;
 mod schemes;
+mod subflow;
 
 #[cfg(test)]
 mod tests;
@@ -24,12 +28,15 @@ pub use self::ecmp::Ecmp;
 pub use self::flowcell::{Flowcell, FlowcellConfig};
 pub use self::flowlet::{Flowlet, FlowletConfig};
 pub use spray_wire::Section;
+pub use self::least_recently_marked::{LeastRecentlyMarked, LeastRecentlyMarkedConfig};
 pub use self::mprdma::{Mprdma, MprdmaConfig};
 pub use self::ops::Ops;
 pub use self::plb::{Plb, PlbConfig};
+pub use self::power_of_two::{PowerOfTwo, PowerOfTwoConfig};
 pub use self::registry::{AnyBalancer, BalancerKind, UnknownBalancer};
 pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, Reps, RepsConfig, ThawCheck};
 pub use self::schemes::Schemes;
+pub use self::subflow::{Subflow, SubflowConfig};
 use crate::event::Publisher;
 
 /// An entropy value: an index in `0..evs`, which the wire format turns into a UDP source port.

@@ -81,6 +81,12 @@ balancers! {
     RepsNoFreezing "reps-no-freezing" Reps;
     /// REPS that leaves freezing mode when a probe of the failed path is answered (REPS §3.2).
     RepsProbing "reps-probing" Reps;
+    /// A few labels in turn, each hashed to a path for good (OFAN §3.2).
+    Subflow "subflow" super::Subflow;
+    /// Per packet the better of two random labels.
+    PowerOfTwo "power-of-two" super::PowerOfTwo;
+    /// The labels that met no mark lately, in turn.
+    LeastRecentlyMarked "least-recently-marked" super::LeastRecentlyMarked;
 }
 
 impl BalancerKind {

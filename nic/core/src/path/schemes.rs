@@ -8,6 +8,12 @@ settings! {
     pub struct Schemes {
         /// See [`Reps`](super::Reps); those of `reps-no-freezing` and `reps-probing` too.
         reps "reps": RepsConfig;
+        /// Labels in turn.
+        subflow "subflow": super::SubflowConfig;
+        /// The better of two labels.
+        power_of_two "power-of-two": super::PowerOfTwoConfig;
+        /// Labels that were not marked lately.
+        least_recently_marked "least-recently-marked": super::LeastRecentlyMarkedConfig;
         /// One path for as long as it is not congested.
         plb "plb": super::PlbConfig;
         /// A new path after a gap.

@@ -1,0 +1,78 @@
+//! A connection's few labels: neighbouring entropy values from a random one on, which switches hash to unrelated paths.
+//!
+//! So do the published simulators' subflows. A label's number follows from its value, so that none has to be kept.
+
+use rand_core::RngCore;
+
+use super::{Ev, PathConfig, draw_lasting};
+
+/// Labels `0..count` of one connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Labels {
+    first: Ev,
+    count: u16,
+    evs: u16,
+}
+
+impl Labels {
+    /// `count` labels, as far as there are so many values; the first is the one that `ecmp` would use.
+    pub(super) fn new(config: &PathConfig, count: u64, rng: &mut impl RngCore) -> Self {
+        let evs = config.ev_count();
+        Self { first: draw_lasting(config, 0, rng), count: count.clamp(1, evs.into()) as u16, evs }
+    }
+
+    /// How many there are; at least one.
+    #[inline]
+    pub(super) fn count(&self) -> u16 {
+        self.count
+    }
+
+    /// The entropy value of a label.
+    #[inline]
+    pub(super) fn ev(&self, label: u16) -> Ev {
+        let (first, evs) = (u32::from(self.first), u32::from(self.evs));
+        let ev = first + u32::from(label);
+        (if ev >= evs { ev - evs } else { ev }) as Ev
+    }
+
+    /// The label with an entropy value, if it is one.
+    #[inline]
+    pub(super) fn label(&self, ev: Ev) -> Option<u16> {
+        let offset = if ev >= self.first { ev - self.first } else { ev + (self.evs - self.first) };
+        (ev < self.evs && offset < self.count).then_some(offset)
+    }
+
+    /// The label after `label`, around.
+    #[inline]
+    pub(super) fn after(&self, label: u16) -> u16 {
+        if label + 1 < self.count { label + 1 } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::BalancerKind;
+    use crate::rng::stream;
+
+    #[test]
+    fn values_and_labels_are_each_others_inverse() {
+        for evs in [1, 2, 7, 300, 65_535, 70_000] {
+            for count in [0, 1, 3, 8, 1000] {
+                for seed in 0..20 {
+                    let config =
+                        PathConfig { evs, seed: Some(seed), ..PathConfig::new(BalancerKind::Subflow, 1_000_000, 10) };
+                    let labels = Labels::new(&config, count, &mut stream(0, 0));
+                    assert_eq!(u64::from(labels.count()), count.clamp(1, evs.min(65_535).into()));
+                    let mut found = 0;
+                    for ev in 0..=Ev::MAX {
+                        let Some(label) = labels.label(ev) else { continue };
+                        assert_eq!(labels.ev(label), ev);
+                        found += 1;
+                    }
+                    assert_eq!(found, labels.count());
+                }
+            }
+        }
+    }
+}

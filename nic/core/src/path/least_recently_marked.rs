@@ -1,0 +1,290 @@
+//! Least recently marked: the labels that met no mark or loss lately take turns; when all did, those whose marks are oldest
+//! do. A simple adaptive baseline. Clauses (LRM-n) are in `docs/specs/least-recently-marked.md`.
+
+use alloc::boxed::Box;
+
+use rand_core::RngCore;
+
+use super::labels::Labels;
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo};
+use crate::event::Publisher;
+use crate::params::{AUTO, parameters};
+
+parameters! {
+    /// The settings of [`LeastRecentlyMarked`].
+    pub struct LeastRecentlyMarkedConfig {
+        /// Labels of a connection.
+        labels: Count, 1, MAX_LABELS, 32;
+        /// How long a mark or a trimmed packet counts. By itself four base round-trip times.
+        memory: Microseconds, 0, 1 << 50, AUTO;
+        /// How long a lost packet counts. By itself 64 base round-trip times.
+        loss_memory: Microseconds, 0, 1 << 50, AUTO;
+    }
+}
+
+/// Most labels: one bit each in a word.
+const MAX_LABELS: u64 = 64;
+
+/// A few labels, of which those not marked lately take turns.
+#[derive(Clone, Debug)]
+pub struct LeastRecentlyMarked {
+    labels: Labels,
+    memory_ps: u64,
+    loss_memory_ps: u64,
+    state: Box<State>,
+}
+
+#[derive(Clone, Debug)]
+struct State {
+    /// A bit for each label that takes its turns.
+    clean: u64,
+    /// Whose turn it is at the earliest.
+    next: u8,
+    /// How many do not take turns.
+    marked: u8,
+    /// Those, in the order in which they will again.
+    order: [u8; MAX_LABELS as usize],
+    /// When they will, by label.
+    until_ps: [u64; MAX_LABELS as usize],
+}
+
+impl LeastRecentlyMarked {
+    /// Takes `label` out of its turns until `until_ps`.
+    //= docs/specs/least-recently-marked.md#LRM-2
+    fn mark(&mut self, label: u16, until_ps: u64) {
+        let state = &mut *self.state;
+        let (label, mut place) = (label as u8, usize::from(state.marked));
+        if state.clean & (1 << label) == 0 {
+            let found = state.order[..place].iter().position(|other| *other == label).unwrap_or(0);
+            state.order.copy_within(found + 1..place, found);
+            place -= 1;
+        }
+        state.marked = place as u8 + 1;
+        state.clean &= !(1 << label);
+        state.until_ps[usize::from(label)] = until_ps;
+        while place > 0 && state.until_ps[usize::from(state.order[place - 1])] > until_ps {
+            state.order[place] = state.order[place - 1];
+            place -= 1;
+        }
+        state.order[place] = label;
+    }
+}
+
+impl State {
+    /// Lets the first `count` marked labels take their turns again.
+    fn forgive(&mut self, count: usize) {
+        let marked = usize::from(self.marked);
+        for label in &self.order[..count] {
+            self.clean |= 1 << label;
+        }
+        self.order.copy_within(count..marked, 0);
+        self.marked -= count as u8;
+    }
+
+    //= docs/specs/least-recently-marked.md#LRM-3
+    //= docs/specs/least-recently-marked.md#LRM-5
+    #[inline]
+    fn forgive_due(&mut self, now_ps: u64) {
+        let marked = usize::from(self.marked);
+        let due = |label: &&u8| self.until_ps[usize::from(**label)] <= now_ps;
+        let mut count = self.order[..marked].iter().take_while(due).count();
+        if count == 0 && self.clean == 0 {
+            count = marked.div_ceil(2);
+        }
+        if count > 0 {
+            self.forgive(count);
+        }
+    }
+}
+
+impl Scheme for LeastRecentlyMarked {
+    /// With 32 labels: a bit, a place in the order and a time of 32 bits each.
+    const STATE_BYTES: usize =
+        size_of::<Ev>() + 2 + LeastRecentlyMarkedConfig::DEFAULT.labels as usize * (1 + size_of::<u32>()) + 4;
+
+    //= docs/specs/least-recently-marked.md#LRM-1
+    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
+        let settings = config.schemes.least_recently_marked;
+        let labels = Labels::new(config, settings.labels.min(MAX_LABELS), rng);
+        let time = |asked, rtts| if asked == AUTO { config.base_rtt_ps.saturating_mul(rtts) } else { asked };
+        let state = State {
+            clean: u64::MAX >> (MAX_LABELS - u64::from(labels.count())),
+            next: 0,
+            marked: 0,
+            order: [0; MAX_LABELS as usize],
+            until_ps: [0; MAX_LABELS as usize],
+        };
+        Self {
+            labels,
+            memory_ps: time(settings.memory, MEMORY_RTTS),
+            loss_memory_ps: time(settings.loss_memory, LOSS_MEMORY_RTTS),
+            state: Box::new(state),
+        }
+    }
+}
+
+impl Balancer for LeastRecentlyMarked {
+    //= docs/specs/least-recently-marked.md#LRM-4
+    #[inline]
+    fn next_ev(&mut self, now_ps: u64, _packet: &SendInfo, _rng: &mut impl RngCore) -> Ev {
+        let state = &mut *self.state;
+        if state.marked > 0 {
+            state.forgive_due(now_ps);
+        }
+        let ahead = state.clean & (u64::MAX << state.next);
+        let label = if ahead == 0 { state.clean } else { ahead }.trailing_zeros() as u16;
+        state.next = self.labels.after(label) as u8;
+        self.labels.ev(label)
+    }
+
+    #[inline]
+    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
+        if ack.marked
+            && let Some(label) = self.labels.label(ack.ev)
+        {
+            self.mark(label, now_ps.saturating_add(self.memory_ps));
+        }
+    }
+
+    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
+        let memory_ps = match loss.cause {
+            LossCause::Trimmed => self.memory_ps,
+            LossCause::Timeout | LossCause::SackGap => self.loss_memory_ps,
+        };
+        if let Some(label) = self.labels.label(loss.ev) {
+            self.mark(label, now_ps.saturating_add(memory_ps));
+        }
+    }
+}
+
+/// A mark says that a queue was long a round trip ago; congestion control needs a few more to shorten it.
+const MEMORY_RTTS: u64 = 4;
+/// A path that loses packets is tried again about every half millisecond in a datacentre: routing takes ten.
+const LOSS_MEMORY_RTTS: u64 = 64;
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use rand_core::RngCore;
+
+    use super::*;
+    use crate::path::BalancerKind;
+    use crate::rng::stream;
+
+    const RTT_PS: u64 = 1_000;
+
+    fn balancer(labels: u64) -> LeastRecentlyMarked {
+        let mut config = PathConfig::new(BalancerKind::LeastRecentlyMarked, RTT_PS, 10);
+        config.schemes.least_recently_marked.labels = labels;
+        LeastRecentlyMarked::make(&config, &mut stream(3, 3))
+    }
+
+    fn send(balancer: &mut LeastRecentlyMarked, now_ps: u64, count: usize) -> Vec<u16> {
+        let mut send = || balancer.next_ev(now_ps, &SendInfo::default(), &mut stream(0, 0));
+        let evs: Vec<_> = (0..count).map(|_| send()).collect();
+        evs.into_iter().map(|ev| balancer.labels.label(ev).unwrap()).collect()
+    }
+
+    fn ack(balancer: &mut LeastRecentlyMarked, now_ps: u64, label: u16, marked: bool) {
+        let ev = balancer.labels.ev(label);
+        balancer.on_ack(now_ps, &AckInfo { ev, marked, ..AckInfo::default() }, &mut ());
+    }
+
+    fn lose(balancer: &mut LeastRecentlyMarked, now_ps: u64, label: u16, cause: LossCause) {
+        let ev = balancer.labels.ev(label);
+        balancer.on_loss(now_ps, &LossInfo { ev, cause, ..LossInfo::default() }, &mut ());
+    }
+
+    #[test]
+    fn labels_take_turns_and_marked_ones_sit_out() {
+        //= docs/specs/least-recently-marked.md#LRM-1
+        //= docs/specs/least-recently-marked.md#LRM-3
+        //= docs/specs/least-recently-marked.md#LRM-4
+        let mut balancer = balancer(4);
+        assert_eq!(send(&mut balancer, 0, 6), [0, 1, 2, 3, 0, 1]);
+        ack(&mut balancer, 100, 2, true);
+        ack(&mut balancer, 100, 3, false);
+        assert_eq!(send(&mut balancer, 100, 4), [3, 0, 1, 3]);
+        lose(&mut balancer, 200, 0, LossCause::Timeout);
+        assert_eq!(send(&mut balancer, 100 + 4 * RTT_PS - 1, 3), [1, 3, 1]);
+        assert_eq!(send(&mut balancer, 100 + 4 * RTT_PS, 4), [2, 3, 1, 2]);
+        assert_eq!(send(&mut balancer, 200 + 64 * RTT_PS, 4), [3, 0, 1, 2]);
+    }
+
+    #[test]
+    fn when_all_are_marked_the_longest_marked_half_takes_turns() {
+        //= docs/specs/least-recently-marked.md#LRM-2
+        //= docs/specs/least-recently-marked.md#LRM-5
+        let mut balancer = balancer(4);
+        for (at_ps, label) in [(1, 3), (2, 0), (3, 2), (4, 1), (5, 3)] {
+            ack(&mut balancer, at_ps, label, true);
+        }
+        assert_eq!(send(&mut balancer, 6, 4), [0, 2, 0, 2]);
+        ack(&mut balancer, 7, 0, true);
+        ack(&mut balancer, 8, 2, true);
+        assert_eq!(send(&mut balancer, 9, 3), [3, 1, 3]);
+        // A loss counts for longer than marks that come after it.
+        lose(&mut balancer, 10, 1, LossCause::SackGap);
+        lose(&mut balancer, 11, 3, LossCause::Trimmed);
+        assert_eq!(send(&mut balancer, 12, 3), [0, 2, 0]);
+        assert_eq!(send(&mut balancer, 11 + 4 * RTT_PS, 4), [2, 3, 0, 2]);
+    }
+
+    /// The clauses by sorting all labels for every packet.
+    struct Literal {
+        until_ps: Vec<(u64, u64)>,
+        marked: Vec<bool>,
+        next: usize,
+        marks: u64,
+    }
+
+    impl Literal {
+        fn send(&mut self, now_ps: u64) -> u16 {
+            let count = self.marked.len();
+            for label in 0..count {
+                self.marked[label] &= self.until_ps[label].0 > now_ps;
+            }
+            if self.marked.iter().all(|marked| *marked) {
+                let mut order: Vec<_> = (0..count).collect();
+                order.sort_by_key(|label| self.until_ps[*label]);
+                order[..count.div_ceil(2)].iter().for_each(|label| self.marked[*label] = false);
+            }
+            let label = (0..count).map(|step| (self.next + step) % count).find(|label| !self.marked[*label]).unwrap();
+            self.next = (label + 1) % count;
+            label as u16
+        }
+
+        fn mark(&mut self, label: u16, until_ps: u64) {
+            self.marks += 1;
+            self.until_ps[usize::from(label)] = (until_ps, self.marks);
+            self.marked[usize::from(label)] = true;
+        }
+    }
+
+    #[test]
+    fn it_is_what_the_clauses_say() {
+        for (seed, labels) in [(1, 1), (2, 2), (3, 7), (4, 32), (5, 63), (6, 64)] {
+            let mut ours = balancer(labels);
+            let count = labels as usize;
+            let mut literal =
+                Literal { until_ps: std::vec![(0, 0); count], marked: std::vec![false; count], next: 0, marks: 0 };
+            let (mut rng, mut now_ps) = (stream(seed, 0), 0);
+            for _ in 0..20_000 {
+                let (bits, label) = (rng.next_u32(), (rng.next_u32() as u64 % labels) as u16);
+                now_ps += u64::from(bits >> 16 & 63);
+                match bits % 8 {
+                    0..3 => {
+                        ack(&mut ours, now_ps, label, true);
+                        literal.mark(label, now_ps + 4 * RTT_PS);
+                    }
+                    3 if bits.is_multiple_of(64) => {
+                        lose(&mut ours, now_ps, label, LossCause::Timeout);
+                        literal.mark(label, now_ps + 64 * RTT_PS);
+                    }
+                    _ => assert_eq!(send(&mut ours, now_ps, 1), [literal.send(now_ps)]),
+                }
+            }
+        }
+    }
+}

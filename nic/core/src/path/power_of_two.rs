@@ -1,0 +1,210 @@
+//! Power of two choices: per packet the better of two labels drawn at random, by the marks and losses that each has met
+//! lately. A simple adaptive baseline (after Mitzenmacher's two choices). Clauses (P2C-n) are in
+//! `docs/specs/power-of-two.md`.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use rand_core::RngCore;
+
+use super::labels::Labels;
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo};
+use crate::event::Publisher;
+use crate::params::{AUTO, parameters};
+
+parameters! {
+    /// The settings of [`PowerOfTwo`].
+    pub struct PowerOfTwoConfig {
+        /// Labels of a connection.
+        labels: Count, 1, 1_024, 32;
+        /// Time in which what is known of a label loses half its weight, rounded down to a power of two ps. By itself eight
+        /// base round-trip times.
+        half_life: Microseconds, 1, 1 << 50, AUTO;
+    }
+}
+
+/// Two choices among a few labels.
+#[derive(Clone, Debug)]
+pub struct PowerOfTwo {
+    labels: Labels,
+    /// Logarithm of the half-life in ps.
+    tick_shift: u32,
+    known: Box<[Known]>,
+}
+
+/// What is known of a label.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    /// How congested it was: 0 is not at all, 255 lost a packet.
+    score: u8,
+    /// The half-life, counted from 0 and wrapping, in which the score was right.
+    tick: u8,
+}
+
+impl PowerOfTwo {
+    /// The score of a label as of now, written back, so that no label is left alone for 256 half-lives while packets go.
+    //= docs/specs/power-of-two.md#P2C-4
+    #[inline]
+    fn age(&mut self, now_ps: u64, label: u16) -> &mut Known {
+        let tick = (now_ps >> self.tick_shift) as u8;
+        let known = &mut self.known[usize::from(label)];
+        let passed = tick.wrapping_sub(known.tick);
+        *known = Known { score: if passed < 8 { known.score >> passed } else { 0 }, tick };
+        known
+    }
+
+    /// Two different labels; the only one twice.
+    //= docs/specs/power-of-two.md#P2C-2
+    #[inline]
+    fn draw_two(&self, rng: &mut impl RngCore) -> [u16; 2] {
+        let (bits, count) = (rng.next_u64(), u64::from(self.labels.count()));
+        let first = (((bits >> 32) * count) >> 32) as u16;
+        let second = (((bits & 0xffff_ffff) * (count - 1)) >> 32) as u16;
+        let skips = second >= first && count > 1;
+        [first, second + u16::from(skips)]
+    }
+}
+
+impl Scheme for PowerOfTwo {
+    /// With 32 labels.
+    const STATE_BYTES: usize = size_of::<Ev>() + PowerOfTwoConfig::DEFAULT.labels as usize * size_of::<Known>();
+
+    //= docs/specs/power-of-two.md#P2C-1
+    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
+        let PowerOfTwoConfig { labels, half_life } = config.schemes.power_of_two;
+        let labels = Labels::new(config, labels, rng);
+        let half_life_ps =
+            if half_life == AUTO { config.base_rtt_ps.saturating_mul(HALF_LIFE_RTTS) } else { half_life };
+        let known = vec![Known::default(); labels.count().into()].into_boxed_slice();
+        Self { labels, tick_shift: half_life_ps.max(1).ilog2(), known }
+    }
+}
+
+impl Balancer for PowerOfTwo {
+    //= docs/specs/power-of-two.md#P2C-2
+    #[inline]
+    fn next_ev(&mut self, now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
+        let [first, second] = self.draw_two(rng);
+        let better = self.age(now_ps, second).score < self.age(now_ps, first).score;
+        self.labels.ev(if better { second } else { first })
+    }
+
+    //= docs/specs/power-of-two.md#P2C-3
+    #[inline]
+    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
+        let Some(label) = self.labels.label(ack.ev) else { return };
+        let known = self.age(now_ps, label);
+        if ack.marked {
+            known.mark();
+        } else {
+            known.score -= known.score.div_ceil(4);
+        }
+    }
+
+    //= docs/specs/power-of-two.md#P2C-3
+    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
+        let Some(label) = self.labels.label(loss.ev) else { return };
+        let known = self.age(now_ps, label);
+        match loss.cause {
+            LossCause::Trimmed => known.mark(),
+            LossCause::Timeout | LossCause::SackGap => known.score = u8::MAX,
+        }
+    }
+}
+
+impl Known {
+    #[inline]
+    fn mark(&mut self) {
+        self.score += (u8::MAX - self.score).div_ceil(4);
+    }
+}
+
+/// Long enough for the score to be an average over some round trips, short enough to try a label again a millisecond after a loss.
+const HALF_LIFE_RTTS: u64 = 8;
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::path::BalancerKind;
+    use crate::rng::{Rng, stream};
+
+    /// 8 base RTTs round down to 2^25 ps.
+    const HALF_LIFE_PS: u64 = 1 << 25;
+
+    fn balancer(labels: u64) -> (PowerOfTwo, Rng) {
+        let mut config = PathConfig::new(BalancerKind::PowerOfTwo, 8_000_000, 10);
+        config.schemes.power_of_two.labels = labels;
+        let mut rng = stream(3, 3);
+        (PowerOfTwo::make(&config, &mut rng), rng)
+    }
+
+    fn ack(balancer: &mut PowerOfTwo, now_ps: u64, label: u16, marked: bool) {
+        let ev = balancer.labels.ev(label);
+        balancer.on_ack(now_ps, &AckInfo { ev, marked, ..AckInfo::default() }, &mut ());
+    }
+
+    fn counts(balancer: &mut PowerOfTwo, rng: &mut Rng, now_ps: u64) -> Vec<u32> {
+        let mut counts = std::vec![0; balancer.labels.count().into()];
+        for _ in 0..10_000 {
+            let ev = balancer.next_ev(now_ps, &SendInfo::default(), rng);
+            counts[usize::from(balancer.labels.label(ev).unwrap())] += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn with_nothing_known_all_labels_are_alike() {
+        //= docs/specs/power-of-two.md#P2C-1
+        let (mut balancer, mut rng) = balancer(8);
+        let counts = counts(&mut balancer, &mut rng, 5);
+        assert!(counts.iter().all(|count| (1_100..1_400).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn the_better_of_two_different_labels_goes() {
+        //= docs/specs/power-of-two.md#P2C-2
+        let (mut balancer, mut rng) = balancer(4);
+        for label in 0..4 {
+            (0..label).for_each(|_| ack(&mut balancer, 0, label, true));
+        }
+        // Of six pairs the best label wins three, the next two, the next one, the worst none.
+        let counts = counts(&mut balancer, &mut rng, 0);
+        assert_eq!(counts[3], 0);
+        for (label, expected) in [(0, 5_000u32), (1, 3_333), (2, 1_667)] {
+            assert!(counts[label].abs_diff(expected) < 200, "{counts:?}");
+        }
+        let (mut single, mut rng) = super::tests::balancer(1);
+        ack(&mut single, 0, 0, true);
+        assert_eq!(super::tests::counts(&mut single, &mut rng, 0), [10_000]);
+    }
+
+    #[test]
+    fn scores_follow_the_table() {
+        //= docs/specs/power-of-two.md#P2C-3
+        //= docs/specs/power-of-two.md#P2C-4
+        let (mut balancer, _) = balancer(4);
+        let score = |balancer: &PowerOfTwo| balancer.known[2].score;
+        for (marked, expected) in [(true, 64), (true, 112), (false, 84), (true, 127), (false, 95), (false, 71)] {
+            ack(&mut balancer, 0, 2, marked);
+            assert_eq!(score(&balancer), expected);
+        }
+        let lost = |cause| LossInfo { ev: balancer.labels.ev(2), cause, ..LossInfo::default() };
+        let (trimmed, timeout) = (lost(LossCause::Trimmed), lost(LossCause::Timeout));
+        balancer.on_loss(0, &trimmed, &mut ());
+        assert_eq!(score(&balancer), 117);
+        balancer.on_loss(0, &timeout, &mut ());
+        assert_eq!(score(&balancer), 255);
+        for (half_lives, expected) in [(0, 255), (1, 127), (3, 31), (7, 1), (8, 0), (255, 0)] {
+            balancer.on_loss(HALF_LIFE_PS - 1, &timeout, &mut ());
+            let known = balancer.age(HALF_LIFE_PS - 1 + half_lives * HALF_LIFE_PS, 2);
+            assert_eq!(known.score, expected, "after {half_lives}");
+            *known = Known::default();
+        }
+        ack(&mut balancer, 0, 2, false);
+        assert_eq!(score(&balancer), 0);
+        balancer.on_ack(0, &AckInfo { ev: 60_000, marked: true, ..AckInfo::default() }, &mut ());
+        assert!(balancer.known.iter().all(|known| known.score == 0), "what is no label changes nothing");
+    }
+}

@@ -1,0 +1,82 @@
+//! Subflows: a few labels per connection, each hashed to a path for good, used in turn (OFAN §3.2, table 2). Clauses
+//! (SUB-n) are in `docs/specs/subflow.md`.
+
+use rand_core::RngCore;
+
+use super::labels::Labels;
+use super::{AckInfo, Balancer, Ev, LossInfo, PathConfig, Scheme, SendInfo};
+use crate::event::Publisher;
+use crate::params::parameters;
+
+parameters! {
+    /// The settings of [`Subflow`].
+    pub struct SubflowConfig {
+        /// Labels of a connection. OFAN's comparison uses 4.
+        subflows: Count, 1, 1_024, 4;
+    }
+}
+
+/// A few labels in turn, whatever comes back.
+#[derive(Clone, Debug)]
+pub struct Subflow {
+    labels: Labels,
+    next: u16,
+}
+
+impl Scheme for Subflow {
+    /// The first label's value, and whose turn it is.
+    const STATE_BYTES: usize = size_of::<Ev>() + size_of::<u16>();
+
+    //= docs/specs/subflow.md#SUB-1
+    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
+        Self { labels: Labels::new(config, config.schemes.subflow.subflows, rng), next: 0 }
+    }
+}
+
+impl Balancer for Subflow {
+    //= docs/specs/subflow.md#SUB-2
+    #[inline]
+    fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, _rng: &mut impl RngCore) -> Ev {
+        let label = self.next;
+        self.next = self.labels.after(label);
+        self.labels.ev(label)
+    }
+
+    //= docs/specs/subflow.md#SUB-3
+    #[inline]
+    fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo, _publisher: &mut impl Publisher) {}
+
+    #[inline]
+    fn on_loss(&mut self, _now_ps: u64, _loss: &LossInfo, _publisher: &mut impl Publisher) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::path::BalancerKind;
+    use crate::rng::stream;
+
+    #[test]
+    fn labels_are_distinct_last_and_take_turns() {
+        //= docs/specs/subflow.md#SUB-1
+        //= docs/specs/subflow.md#SUB-2
+        //= docs/specs/subflow.md#SUB-3
+        for (evs, subflows, distinct) in [(65_535, 4, 4), (256, 8, 8), (3, 8, 3), (1, 8, 1)] {
+            let mut config = PathConfig { evs, seed: Some(7), ..PathConfig::new(BalancerKind::Subflow, 8_000_000, 10) };
+            config.schemes.subflow.subflows = subflows;
+            let mut rng = stream(1, 1);
+            let mut balancer = Subflow::make(&config, &mut rng);
+            let mut send = || balancer.next_ev(0, &SendInfo::default(), &mut rng);
+            let first: Vec<_> = (0..distinct).map(|_| send()).collect();
+            let mut sorted = first.clone();
+            sorted.sort_unstable();
+            sorted.dedup();
+            assert_eq!(sorted.len(), distinct);
+            assert!((0..5).all(|_| (0..distinct).all(|label| send() == first[label])));
+            let mut again = Subflow::make(&config, &mut stream(2, 2));
+            assert_eq!(again.next_ev(0, &SendInfo::default(), &mut rng), first[0], "the seed decides alone");
+        }
+    }
+}
