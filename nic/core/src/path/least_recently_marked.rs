@@ -149,7 +149,7 @@ impl Balancer for LeastRecentlyMarked {
     fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
         let memory_ps = match loss.cause {
             LossCause::Trimmed => self.memory_ps,
-            LossCause::Timeout | LossCause::SackGap => self.loss_memory_ps,
+            _ => self.loss_memory_ps,
         };
         if let Some(label) = self.labels.label(loss.ev) {
             self.mark(label, now_ps.saturating_add(memory_ps));

@@ -107,7 +107,7 @@ impl Balancer for PowerOfTwo {
         let known = self.age(now_ps, label);
         match loss.cause {
             LossCause::Trimmed => known.mark(),
-            LossCause::Timeout | LossCause::SackGap => known.score = u8::MAX,
+            _ => known.score = u8::MAX,
         }
     }
 }
