@@ -81,7 +81,7 @@ impl Connection {
         self.now_ps += PACKET_PS;
         match self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ()) {
             Some(Transmit::Data { data, ev }) => self.flight.push_back((data, ev)),
-            Some(Transmit::Probe { .. }) | None => {}
+            Some(Transmit::Probe { .. } | Transmit::PullRequest { .. }) | None => {}
         }
     }
 

@@ -60,6 +60,8 @@ pub(crate) struct Flow {
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     pub(crate) inbox: Inbox,
+    /// The receiver's entry in the host's pacer, once its sender asked for credit.
+    pub(crate) pull_entry: Option<u32>,
 }
 
 /// A connection's entry in the table.

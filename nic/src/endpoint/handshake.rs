@@ -254,7 +254,7 @@ impl Machine {
         connection.config.payload_bytes = connection.config.payload_bytes.min(remote.max_payload);
         let config = &connection.config;
         let sender = Sender::new(config, remote.window_packets, remote.max_data, &mut self.rng);
-        let flow = Flow { sender, receiver: Receiver::new(config), inbox: Inbox::default() };
+        let flow = Flow { sender, receiver: Receiver::new(config), inbox: Inbox::default(), pull_entry: None };
         connection.flow = Some(Box::new(flow));
         connection.state = State::Open;
         connection.retry = Retry::OFF;

@@ -66,7 +66,15 @@ impl Machine {
             (_, Body::Close(close)) => self.on_close(now_ps, index, close, frame.envelope.src_port),
             (State::Connecting | State::Open, Body::Accept(accept)) => self.on_accept(now_ps, index, accept),
             (State::Open, _) => self.on_open(now_ps, index, frame),
-            (State::HalfOpen, Body::Data(_) | Body::Ack(_) | Body::Nack(_) | Body::Probe(_) | Body::ProbeAck(_)) => {
+            (
+                State::HalfOpen,
+                Body::Data(_)
+                | Body::Ack(_)
+                | Body::Nack(_)
+                | Body::Probe(_)
+                | Body::ProbeAck(_)
+                | Body::PullRequest(_),
+            ) => {
                 self.on_proof(now_ps, index);
                 self.on_open(now_ps, index, frame);
             }
@@ -84,7 +92,12 @@ impl Machine {
                 let arrival = arrival_of(frame, data);
                 let accepted = flow.receiver.on_data(now_ps, &arrival);
                 self.place(index, accepted, data, frame.payload);
+                if frame.trimmed {
+                    self.on_trimmed(now_ps, index);
+                }
             }
+            Body::Pull(pull) => flow.sender.on_pull(now_ps, &pull),
+            Body::PullRequest(request) => self.on_pull_request(now_ps, index, request),
             Body::Ack(ack) => flow.sender.on_ack(now_ps, &ack, &mut self.log),
             Body::Nack(nack) => flow.sender.on_nack(now_ps, &nack, &mut self.log),
             Body::Probe(probe) => self.answer_probe(index, frame, probe),

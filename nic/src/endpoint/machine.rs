@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use spray_core::flow::Transmit;
+use spray_core::{cc::PullPacer, flow::Transmit};
 use spray_wire::{self as wire, Body, Common, Envelope};
 
 use super::{
@@ -50,6 +50,8 @@ pub(crate) struct Machine {
     pub(crate) stats: EndpointStats,
     pub(crate) log: Log,
     pub(crate) pool: Pool,
+    /// What grants credit to those that send to us; nothing while nobody asks.
+    pub(crate) pacer: Option<Box<PullPacer>>,
     /// The time of the last event, which never goes back.
     pub(crate) clock_ps: u64,
     scheduled: BinaryHeap<Scheduled>,
@@ -71,6 +73,7 @@ impl Machine {
             stats: EndpointStats::default(),
             log: Log::new(config.event_log),
             pool: Pool::default(),
+            pacer: None,
             clock_ps: 0,
             scheduled: BinaryHeap::new(),
             schedules: 0,
@@ -115,7 +118,7 @@ impl Machine {
 
     /// When a timer or a scheduled message is next due.
     pub(crate) fn next_timer_ps(&self) -> u64 {
-        self.deadlines.next_ps().min(self.next_scheduled_ps())
+        self.deadlines.next_ps().min(self.next_scheduled_ps()).min(self.next_pull_ps())
     }
 
     /// Does one of the things due at `now_ps`.
@@ -128,6 +131,8 @@ impl Machine {
             && let Some(Reverse((at_ps, _, id, message))) = self.scheduled.pop()
         {
             self.start_message(now_ps, at_ps, id, message);
+        } else {
+            self.poll_pull(now_ps);
         }
     }
 
@@ -146,6 +151,9 @@ impl Machine {
                 None => {}
                 Some(Transmit::Probe { probe, ev }) => {
                     self.outlet.push_to(connection, wire::ev_port(ev, evs), Body::Probe(probe));
+                }
+                Some(Transmit::PullRequest { request, ev }) => {
+                    self.outlet.push_to(connection, wire::ev_port(ev, evs), Body::PullRequest(request));
                 }
                 Some(Transmit::Data { data, ev }) => {
                     let envelope = self.outlet.data_envelope(&connection.peer, wire::ev_port(ev, evs));
@@ -190,6 +198,10 @@ impl Machine {
     /// Looks after a connection soon, at the last event's time: for what the user did, which has no time of its own.
     pub(crate) fn nudge(&mut self, index: u32) {
         self.deadlines.set(index, self.clock_ps);
+    }
+
+    fn next_pull_ps(&self) -> u64 {
+        self.pacer.as_ref().and_then(|pacer| pacer.poll_timeout()).unwrap_or(NEVER)
     }
 
     fn next_scheduled_ps(&self) -> u64 {

@@ -25,6 +25,7 @@ mod log;
 mod machine;
 mod messages;
 mod outlet;
+mod pulls;
 mod service;
 mod stats;
 mod table;

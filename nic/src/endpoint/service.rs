@@ -106,6 +106,11 @@ impl Machine {
     pub(crate) fn remove(&mut self, index: u32) -> Option<Box<Connection>> {
         self.deadlines.set(index, NEVER);
         let connection = self.table.remove(index)?;
+        if let Some(pacer) = self.pacer.as_deref_mut()
+            && let Some(entry) = connection.flow.as_ref().and_then(|flow| flow.pull_entry)
+        {
+            pacer.close(entry);
+        }
         if connection.ready {
             self.ready.retain(|&other| other != index);
         }

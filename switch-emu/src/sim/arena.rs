@@ -17,6 +17,8 @@ pub(super) enum Kind {
     SenderTimer,
     /// Connection `connection`'s receiver is due.
     ReceiverTimer,
+    /// Host `place` may grant credit.
+    Pull,
     /// Flow `connection` starts.
     Start,
 }
@@ -64,10 +66,10 @@ pub(super) struct Slot {
     pub len: u32,
     pub payload_bytes: u16,
     pub port: u16,
-    pub ttl: u8,
-    pub ecn: u8,
     /// What a data frame says of those before it on its path.
     pub section: u16,
+    pub ttl: u8,
+    pub ecn: u8,
     pub control: bool,
     pub trimmed: bool,
     /// A data frame's flags.
@@ -84,6 +86,8 @@ pub(super) enum Control {
     Nack(Nack),
     Probe(Probe),
     ProbeAck(ProbeAck),
+    Pull(Pull),
+    PullRequest(PullRequest),
 }
 
 impl Slot {
@@ -99,10 +103,10 @@ impl Slot {
         len: 0,
         payload_bytes: 0,
         port: 0,
+        section: 0,
         ttl: 0,
         ecn: 0,
         control: false,
-        section: 0,
         trimmed: false,
         flags: 0,
         kind: Kind::Free,
@@ -112,16 +116,16 @@ impl Slot {
         matches!(self.kind, Kind::AtSwitch | Kind::AtHost)
     }
 
-    /// A data frame's header. The slot holds what differs between the frames of a connection, whose only message, of
-    /// `message_bytes` in packets of `full_bytes`, has number 0 and starts with packet 0.
-    #[inline]
-    pub(super) fn data(&self, message_bytes: u64, full_bytes: u64) -> Data {
     /// A switch may cut it: data with a payload that it still has.
     #[inline]
     pub(super) fn is_trimmable(&self) -> bool {
         !self.control && self.payload_bytes > 0
     }
 
+    /// A data frame's header. The slot holds what differs between the frames of a connection, whose only message, of
+    /// `message_bytes` in packets of `full_bytes`, has number 0 and starts with packet 0.
+    #[inline]
+    pub(super) fn data(&self, message_bytes: u64, full_bytes: u64) -> Data {
         // A frame without payload in a connection that has some asks for a grant, and is of no message.
         let asks = self.payload_bytes == 0 && message_bytes > 0;
         Data {
@@ -139,10 +143,6 @@ impl Slot {
     }
 }
 
-/// All events, and the bodies of control frames.
-#[derive(Debug)]
-pub(super) struct Arena {
-    pub slots: Vec<Slot>,
 /// The flags of a data frame, for [`Slot::flags`].
 #[inline]
 pub(super) const fn flags(data: &Data) -> u8 {
@@ -155,6 +155,10 @@ const ACK_NOW: u8 = 1;
 const RETRANSMIT: u8 = 2;
 const PROBE: u8 = 4;
 
+/// All events, and the bodies of control frames.
+#[derive(Debug)]
+pub(super) struct Arena {
+    pub slots: Vec<Slot>,
     free: u32,
     controls: Vec<Control>,
     free_controls: Vec<u32>,

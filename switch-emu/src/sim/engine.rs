@@ -1,5 +1,7 @@
 //! The loop: takes events in order and lets hosts and switches act.
 
+mod pulls;
+
 use std::collections::VecDeque;
 use std::hint::black_box;
 
@@ -11,7 +13,7 @@ use spray_wire::{self as wire, Data, ProbeAck};
 
 use super::arena::{Arena, Control, Kind, Slot, Turn, flags, key, time_ps};
 use super::calendar::Calendar;
-use super::hosts::{Connection, End, Ends, Host, Log, addresses};
+use super::hosts::{Connection, End, Ends, Host, Log, NO_PULLS, addresses};
 use super::sample::Sampler;
 use super::spec::{FlowOutcome, PortOutcome, SimError, SimOutcome, SimSpec, Start, Trigger};
 use super::tables::Switches;
@@ -155,6 +157,11 @@ impl<'a> Engine<'a> {
             }
             Kind::SenderTimer => self.sender_timer(index),
             Kind::ReceiverTimer => self.receiver_timer(index),
+            Kind::Pull => {
+                let host = slot.place;
+                self.arena.give_back(index);
+                self.pull_due(host);
+            }
             Kind::Start => {
                 let flow = slot.connection;
                 self.arena.give_back(index);
@@ -188,6 +195,9 @@ impl<'a> Engine<'a> {
         if ends.on_data(self.now_ps, &arrival) {
             self.received(connection);
         }
+        if slot.trimmed {
+            self.wants_credit(connection);
+        }
         self.after_receiver(connection);
     }
 
@@ -201,6 +211,11 @@ impl<'a> Engine<'a> {
             Control::Ack(ack) => ends.sender.on_ack(now_ps, ack, &mut self.log),
             Control::Nack(nack) => ends.sender.on_nack(now_ps, nack, &mut self.log),
             Control::ProbeAck(answer) => ends.sender.on_probe_ack(now_ps, answer, &mut self.log),
+            Control::Pull(pull) => ends.sender.on_pull(now_ps, pull),
+            Control::PullRequest(request) => {
+                let request = *request;
+                return self.pull_request_arrives(connection, request);
+            }
             Control::Probe(probe) => {
                 let (hops, marked) = (wire::INITIAL_TTL - slot.ttl, slot.ecn == ECN_CE);
                 let (token, timestamp_ps) = (probe.token, probe.timestamp_ps);
@@ -314,6 +329,16 @@ impl<'a> Engine<'a> {
                 Some(Transmit::Probe { probe, ev }) => {
                     let port = wire::ev_port(ev, evs);
                     self.send_control(connection, 0, port, self.spec.frames.probe, Control::Probe(probe));
+                }
+                Some(Transmit::PullRequest { request, ev }) => {
+                    let port = wire::ev_port(ev, evs);
+                    self.send_control(
+                        connection,
+                        0,
+                        port,
+                        self.spec.frames.pull_request,
+                        Control::PullRequest(request),
+                    );
                 }
                 Some(Transmit::Data { data, ev }) => {
                     return self.send_data(connection, wire::ev_port(ev, evs), &data);
@@ -451,6 +476,7 @@ impl<'a> Engine<'a> {
 
     /// Takes leave of a connection; frames that are still under way find nobody.
     fn end(&mut self, flow: u32) {
+        self.end_pulls(flow);
         if let Some(ends) = self.connections[flow as usize].ends.take() {
             let outcome = &mut self.outcomes[flow as usize];
             (outcome.sender, outcome.receiver) = (*ends.sender.stats(), *ends.receiver.stats());
@@ -587,6 +613,7 @@ fn host_of(spec: &SimSpec<'_>, switches: &Switches, host: usize) -> Host {
         switch: spec.network.leaf_of(host) as u32,
         ready: VecDeque::new(),
         armed: false,
+        pulls: None,
         rng: stream(spec.seed, host as u64),
     }
 }
@@ -604,6 +631,7 @@ fn connection(src: usize, dst: usize) -> Connection {
         ready: false,
         sender_timer_ps: u64::MAX,
         receiver_timer_ps: u64::MAX,
+        pull_entry: NO_PULLS,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use spray_core::cc::{EqdsConfig, PullPacer};
 use spray_core::event::{Event, Publisher};
 use spray_core::flow::{Accept, Arrival, FlowConfig, Receiver, Sender, SenderEvent};
 use spray_core::link::HostLink;
@@ -22,8 +23,21 @@ pub(super) struct Host {
     pub ready: VecDeque<u32>,
     /// A turn to send is among the events.
     pub armed: bool,
+    /// The credit that it grants, once somebody asks for some.
+    pub pulls: Option<Box<Pulls>>,
     pub rng: Rng,
 }
+
+/// What a host grants to those that send to it.
+#[derive(Debug)]
+pub(super) struct Pulls {
+    pub pacer: PullPacer,
+    /// The next pull is among the events.
+    pub armed: bool,
+}
+
+/// For [`Connection::pull_entry`]: nobody asked for credit.
+pub(super) const NO_PULLS: u32 = u32::MAX;
 
 /// Digest of the addresses of frames between two hosts.
 pub(super) fn addresses(from: usize, to: usize) -> u64 {
@@ -52,6 +66,15 @@ pub(super) struct Connection {
     /// The timers among the events that count; others are out of date.
     pub sender_timer_ps: u64,
     pub receiver_timer_ps: u64,
+    /// The receiver's entry in its host's [`PullPacer`].
+    pub pull_entry: u32,
+}
+
+impl Connection {
+    /// Wire bytes of a full packet.
+    pub(super) fn full_packet_bytes(&self) -> u32 {
+        self.payload_bytes as u32 + self.header_bytes
+    }
 }
 
 /// Sender and receiver.
@@ -59,6 +82,8 @@ pub(super) struct Connection {
 pub(super) struct Ends {
     pub sender: Sender,
     pub receiver: Receiver,
+    /// How the receiver's host grants credit.
+    pub eqds: EqdsConfig,
 }
 
 /// What an event of a sender led to.
@@ -77,7 +102,7 @@ impl Ends {
         let mut sender = Sender::new(config, config.window_packets, config.max_data_bytes, rng);
         // The first message always finds room.
         let _ = sender.send_message(0, bytes);
-        Self { sender, receiver: Receiver::new(config) }
+        Self { sender, receiver: Receiver::new(config), eqds: config.cc.schemes.eqds }
     }
 
     /// What the sender has to tell.

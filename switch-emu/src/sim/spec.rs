@@ -39,6 +39,10 @@ pub struct FrameBytes {
     pub nack: u32,
     /// A probe or its answer.
     pub probe: u32,
+    /// A pull of credit.
+    pub pull: u32,
+    /// A request for credit.
+    pub pull_request: u32,
     /// A data frame that a switch cut to its header.
     pub trimmed: u32,
 }
@@ -46,7 +50,7 @@ pub struct FrameBytes {
 impl FrameBytes {
     /// All of them `bytes` long, as in the published simulations with 64.
     pub const fn all(bytes: u32) -> Self {
-        Self { ack: bytes, nack: bytes, probe: bytes, trimmed: bytes }
+        Self { ack: bytes, nack: bytes, probe: bytes, pull: bytes, pull_request: bytes, trimmed: bytes }
     }
 
     /// Those of this project's own frames.
@@ -55,6 +59,8 @@ impl FrameBytes {
             ack: spray_wire::header_bytes(v6, spray_wire::Kind::Ack) as u32,
             nack: spray_wire::header_bytes(v6, spray_wire::Kind::Nack) as u32,
             probe: spray_wire::header_bytes(v6, spray_wire::Kind::Probe) as u32,
+            pull: spray_wire::header_bytes(v6, spray_wire::Kind::Pull) as u32,
+            pull_request: spray_wire::header_bytes(v6, spray_wire::Kind::PullRequest) as u32,
             trimmed: spray_wire::switch_view::trimmed_len(v6) as u32,
         }
     }

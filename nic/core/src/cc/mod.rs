@@ -1,6 +1,7 @@
 //! Congestion control: how much may be in flight, and when the next packet may go. One file per algorithm.
 
 mod dctcp;
+mod eqds;
 mod fixed_rate;
 mod fixed_window;
 mod registry;
@@ -9,7 +10,10 @@ mod schemes;
 #[cfg(test)]
 mod tests;
 
+use spray_wire::PullRequest;
+
 pub use self::dctcp::Dctcp;
+pub use self::eqds::{Eqds, EqdsConfig, PullPacer};
 pub use self::fixed_rate::FixedRate;
 pub use self::fixed_window::{FixedWindow, FixedWindowConfig};
 pub use self::registry::{AnyCc, CcKind, UnknownCc};
@@ -32,10 +36,36 @@ pub trait CongestionControl {
 
     /// Returns the earliest time at which the next packet may go, `now_ps` where nothing paces.
     fn poll_send(&self, now_ps: u64) -> u64;
+
+    /// Whether the receiver's credit decides what goes. Where not, what follows here is never called.
+    fn uses_credit(&self) -> bool {
+        false
+    }
+
+    /// Whether credit lets the next packet go.
+    fn has_credit(&self) -> bool {
+        true
+    }
+
+    /// Takes note of `bytes` more on the wire to be sent; `idle` if nothing else waits or is unacknowledged.
+    fn on_queued(&mut self, _bytes: u64, _idle: bool) {}
+
+    /// Takes the total of credit that a pull brings, in wire bytes; whether that is any more.
+    fn on_pull(&mut self, _credit_bytes: u64) -> bool {
+        false
+    }
+
+    /// Returns what to ask the receiver for if it is time to; `again` to repeat it in any case.
+    fn poll_request(&mut self, _again: bool) -> Option<PullRequest> {
+        None
+    }
 }
 
 /// A congestion control that can be made from a connection's settings.
 pub trait Scheme: CongestionControl + Sized {
+    /// Bytes of state of a connection: what a NIC would hold for each, settings left out.
+    const STATE_BYTES: usize = size_of::<Self>();
+
     /// Makes one for a new connection.
     fn make(config: &CcConfig) -> Self;
 }

@@ -3,7 +3,9 @@
 use core::fmt;
 use core::str::FromStr;
 
-use super::{CcConfig, CongestionControl, Dctcp, FixedRate, FixedWindow, Scheme};
+use spray_wire::PullRequest;
+
+use super::{CcConfig, CongestionControl, Dctcp, Eqds, FixedRate, FixedWindow, Scheme};
 use crate::path::{AckInfo, LossCause};
 
 /// Makes the names and the type from one line per congestion control: variant, name, type.
@@ -27,6 +29,11 @@ macro_rules! congestion_controls {
             /// What it does, in a sentence or two.
             pub const fn about(self) -> &'static str {
                 match self { $(Self::$variant => concat!($($about),+).trim_ascii(),)+ }
+            }
+
+            /// Bytes of state of a connection: what a NIC would hold for each, settings left out.
+            pub const fn state_bytes(self) -> usize {
+                match self { $(Self::$variant => <$scheme as Scheme>::STATE_BYTES,)+ }
             }
         }
 
@@ -55,6 +62,8 @@ macro_rules! congestion_controls {
 congestion_controls! {
     /// The DCTCP variant of the REPS paper (REPS §4.1), as MPRDMA's.
     Dctcp "dctcp" Dctcp;
+    /// EQDS: the receiver grants credit, a first window goes without (REPS §4.5.3).
+    Eqds "eqds" Eqds;
     /// A constant rate, whatever the network says: the ideal control.
     FixedRate "fixed-rate" FixedRate;
     /// A window that never moves.
@@ -120,5 +129,30 @@ impl CongestionControl for AnyCc {
     #[inline]
     fn poll_send(&self, now_ps: u64) -> u64 {
         dispatch!(self, cc => cc.poll_send(now_ps))
+    }
+
+    #[inline]
+    fn uses_credit(&self) -> bool {
+        dispatch!(self, cc => cc.uses_credit())
+    }
+
+    #[inline]
+    fn has_credit(&self) -> bool {
+        dispatch!(self, cc => cc.has_credit())
+    }
+
+    #[inline]
+    fn on_queued(&mut self, bytes: u64, idle: bool) {
+        dispatch!(self, cc => cc.on_queued(bytes, idle))
+    }
+
+    #[inline]
+    fn on_pull(&mut self, credit_bytes: u64) -> bool {
+        dispatch!(self, cc => cc.on_pull(credit_bytes))
+    }
+
+    #[inline]
+    fn poll_request(&mut self, again: bool) -> Option<PullRequest> {
+        dispatch!(self, cc => cc.poll_request(again))
     }
 }

@@ -1,11 +1,13 @@
 //! The settings of every congestion control that has parameters by name.
 
-use super::FixedWindowConfig;
+use super::{EqdsConfig, FixedWindowConfig};
 use crate::params::settings;
 
 settings! {
     /// The settings of each congestion control, under its name; `fixed-window.window_bytes` is a parameter's full name.
     pub struct CcSchemes {
+        /// See [`Eqds`](super::Eqds).
+        eqds "eqds": EqdsConfig;
         /// See [`FixedWindow`](super::FixedWindow).
         fixed_window "fixed-window": FixedWindowConfig;
     }

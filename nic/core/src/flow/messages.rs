@@ -81,6 +81,12 @@ impl Outbox {
         true
     }
 
+    /// What a message of `bytes` takes on the wire, in packets with headers of `header_bytes`.
+    pub(super) fn wire_bytes(&self, bytes: u64, header_bytes: u32) -> u64 {
+        let packets = bytes.div_ceil(u64::from(self.payload_bytes)).max(1);
+        bytes.saturating_add(packets.saturating_mul(u64::from(header_bytes)))
+    }
+
     /// The next packet to cut.
     #[inline]
     pub(super) fn next(&self) -> Option<Segment> {

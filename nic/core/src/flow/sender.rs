@@ -1,12 +1,13 @@
 //! The sending half of a connection: what goes next, on which path, and what the feedback means.
 
+mod credit;
 mod feedback;
 mod stats;
 mod timers;
-
 mod trail;
+
 use rand_core::RngCore;
-use spray_wire::{Data, Probe};
+use spray_wire::{Data, Probe, PullRequest};
 
 pub use self::stats::SenderStats;
 use super::config::FlowConfig;
@@ -47,6 +48,13 @@ pub enum Transmit {
         /// The path, to become the UDP source port.
         ev: Ev,
     },
+    /// A request for credit.
+    PullRequest {
+        /// What it says.
+        request: PullRequest,
+        /// Any path.
+        ev: Ev,
+    },
 }
 
 /// What a sender tells its owner.
@@ -73,20 +81,22 @@ pub struct Sender {
     balancer: AnyBalancer,
     /// See [`Balancer::tracks_packets`].
     tracks_packets: bool,
-    /// When the balancer began to drain, if it does.
-    draining_since_ps: Option<u64>,
-    cc: AnyCc,
-    scoreboard: Scoreboard,
-    outbox: Outbox,
-    rtt: RttEstimator,
-    rto: RtoConfig,
-    header_bytes: u32,
     /// See [`Balancer::lowest_first`].
     lowest_first: bool,
     /// See [`Balancer::has_sections`].
     has_sections: bool,
     /// When the last frame of a section was sent; each later than the one before.
     stamp_ps: u64,
+    /// When the balancer began to drain, if it does.
+    draining_since_ps: Option<u64>,
+    cc: AnyCc,
+    /// See [`CongestionControl::uses_credit`].
+    uses_credit: bool,
+    scoreboard: Scoreboard,
+    outbox: Outbox,
+    rtt: RttEstimator,
+    rto: RtoConfig,
+    header_bytes: u32,
     /// Wire bytes of a full packet.
     full_packet_bytes: u32,
     evs: u32,
@@ -107,6 +117,8 @@ pub struct Sender {
     /// When something was last newly acknowledged, or waiting began.
     progress_ps: u64,
     persist: Persist,
+    /// The timer of a sender that has something to send and no credit: the pull or the request may have been lost.
+    credit_wait: Persist,
     /// When the congestion control lets the next packet go, if it held one back.
     paced_until_ps: Option<u64>,
     probe_token: u64,
@@ -141,11 +153,16 @@ impl Sender {
         let config = config.sanitised();
         let window_packets = config.window_packets.min(peer_window_packets.max(1));
         let balancer = AnyBalancer::new(&config.path, rng);
+        let cc = AnyCc::new(&config.cc);
         Self {
             tracks_packets: balancer.tracks_packets(),
+            lowest_first: balancer.lowest_first(),
+            has_sections: balancer.has_sections(),
+            stamp_ps: 0,
             draining_since_ps: None,
             balancer,
-            cc: AnyCc::new(&config.cc),
+            uses_credit: cc.uses_credit(),
+            cc,
             scoreboard: Scoreboard::new(window_packets),
             outbox: Outbox::new(config.payload_bytes as u16),
             rtt: RttEstimator::default(),
@@ -156,9 +173,6 @@ impl Sender {
             window_packets: u64::from(window_packets),
             ack_every: config.ack_every,
             sack_gap_packets: config.sack_gap_packets,
-            lowest_first: balancer.lowest_first(),
-            has_sections: balancer.has_sections(),
-            stamp_ps: 0,
             patience: Patience::default(),
             give_up_ps: config.give_up_ps,
             in_flight_bytes: 0,
@@ -168,6 +182,7 @@ impl Sender {
             started_ps: None,
             progress_ps: 0,
             persist: Persist::default(),
+            credit_wait: Persist::default(),
             paced_until_ps: None,
             probe_token: 0,
             failure: Failure::None,
@@ -183,7 +198,14 @@ impl Sender {
     /// [`Full`] when [`MESSAGE_SLOTS`](super::MESSAGE_SLOTS) messages wait, are in flight, or are delivered without
     /// their event having been polled.
     pub fn send_message(&mut self, message: u32, bytes: u64) -> Result<(), Full> {
-        if self.outbox.push(message, bytes) { Ok(()) } else { Err(Full) }
+        let idle = self.is_idle();
+        if !self.outbox.push(message, bytes) {
+            return Err(Full);
+        }
+        if self.uses_credit {
+            self.cc.on_queued(self.outbox.wire_bytes(bytes, self.header_bytes), idle);
+        }
+        Ok(())
     }
 
     /// Returns the next frame to send, or `None` when nothing may go now.
@@ -201,10 +223,23 @@ impl Sender {
         if let Some(ev) = self.balancer.poll_probe(now_ps) {
             return Some(self.probe(now_ps, ev));
         }
+        if self.has_sections
+            && let Some(trail) = self.balancer.poll_trail(now_ps)
+        {
+            return Some(self.follow(now_ps, &trail));
+        }
         if self.persist.due {
             return Some(self.ask_for_grant(now_ps, rng));
         }
+        if self.uses_credit
+            && let Some(request) = self.poll_pull_request(now_ps, rng)
+        {
+            return Some(request);
+        }
         let next = self.next_packet(now_ps)?;
+        if self.uses_credit && !self.credit_admits(now_ps) {
+            return None;
+        }
         let (segment, lost) = match &next {
             Next::Lost(segment) => (segment, true),
             Next::New(segment) => (segment, false),
@@ -219,15 +254,11 @@ impl Sender {
         let ev = self.balancer.next_ev(now_ps, &packet, rng);
         self.cc.on_send(now_ps, bytes);
         self.in_flight_bytes += u64::from(bytes);
+        let now_ps = if self.has_sections { self.stamp(now_ps) } else { now_ps };
         if lost {
             self.send_again(now_ps, ev, publisher);
         } else {
             self.send_new(now_ps, ev, segment);
-        if self.has_sections
-            && let Some(trail) = self.balancer.poll_trail(now_ps)
-        {
-            return Some(self.follow(now_ps, &trail));
-        }
         }
         let ack_now = lost || segment.is_last() || self.stalls_after(bytes);
         let mut data = data(now_ps, psn, segment, ack_now, lost);
@@ -258,7 +289,6 @@ impl Sender {
     /// Whether the sender gave up; see [`SenderEvent::Failed`].
     #[inline]
     pub fn has_failed(&self) -> bool {
-        let now_ps = if self.has_sections { self.stamp(now_ps) } else { now_ps };
         self.failure != Failure::None
     }
 
@@ -312,6 +342,9 @@ impl Sender {
     /// Lost packets come before new ones, which need room among the sequence numbers and in the peer's grant.
     #[inline]
     fn next_packet(&mut self, now_ps: u64) -> Option<Next> {
+        if self.lowest_first {
+            self.scoreboard.lowest_lost_first();
+        }
         if let Some((psn, record)) = self.scoreboard.first_lost() {
             return Some(Next::Lost(self.outbox.again(record.message, psn, record.payload_bytes)));
         }
@@ -479,6 +512,6 @@ fn data(now_ps: u64, psn: u64, segment: &Segment, ack_now: bool, retransmit: boo
         payload_bytes: segment.payload_bytes,
         ack_now,
         retransmit,
+        ..Data::default()
     }
 }
-        ..Data::default()

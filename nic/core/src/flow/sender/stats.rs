@@ -46,6 +46,10 @@ pub struct SenderStats {
     pub probes_sent: u64,
     /// Empty frames sent to learn the peer's grant.
     pub grant_requests: u64,
+    /// Requests for credit sent.
+    pub pull_requests: u64,
+    /// Pulls that brought credit.
+    pub pulls: u64,
     /// Times that the balancer waited for what was in flight, to change its path then.
     pub drains: u64,
     /// Time spent so, in picoseconds; a wait under way is not counted.
@@ -58,7 +62,7 @@ impl SenderStats {
             LossCause::SackGap => self.sack_gaps += 1,
             LossCause::Timeout => self.timeouts += 1,
             LossCause::Trimmed => self.nacks += 1,
+            LossCause::Missing => self.missing += 1,
         }
     }
 }
-            LossCause::Missing => self.missing += 1,

@@ -16,6 +16,7 @@ impl Sender {
         }
         let mut at_ps = self.give_up_deadline().min(self.paced_until_ps.unwrap_or(NEVER));
         at_ps = at_ps.min(self.persist.deadline_ps.unwrap_or(NEVER));
+        at_ps = at_ps.min(self.credit_wait.deadline_ps.unwrap_or(NEVER));
         at_ps = at_ps.min(self.balancer.poll_timeout().unwrap_or(NEVER));
         if let Some((_, record)) = self.scoreboard.oldest() {
             at_ps = at_ps.min(self.expiry(record)).min(self.gap_deadline(record));
@@ -44,6 +45,7 @@ impl Sender {
             // Not again before it is sent.
             self.persist.deadline_ps = Some(self.after_rto(now_ps, self.persist.backoff));
         }
+        self.expire_credit_wait(now_ps);
     }
 
     /// Declares lost what later arrivals have overtaken by too much.
@@ -104,7 +106,7 @@ impl Sender {
 
     #[inline]
     fn give_up_deadline(&self) -> u64 {
-        let waiting = self.scoreboard.span() > 0 || self.persist.deadline_ps.is_some();
+        let waiting = self.scoreboard.span() > 0 || self.persist.deadline_ps.is_some() || self.credit_wait.deadline_ps.is_some();
         if waiting { self.progress_ps.saturating_add(self.give_up_ps) } else { NEVER }
     }
 }

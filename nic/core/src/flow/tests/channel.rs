@@ -7,9 +7,10 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 use rand_core::RngCore;
-use spray_wire::{Ack, Data, Nack, ev_port};
+use spray_wire::{Ack, Data, Nack, Pull, PullRequest, ev_port};
 
 use super::*;
+use crate::cc::PullPacer;
 use crate::path::Ev;
 use crate::rng::{self, Rng};
 
@@ -35,6 +36,8 @@ enum Frame {
     Data(Arrival, Vec<u8>),
     Ack(Ack),
     Nack(Nack),
+    Pull(Pull),
+    PullRequest(PullRequest),
 }
 
 /// What the channel did, for the conservation of counts.
@@ -51,6 +54,9 @@ struct Simulation {
     now_ps: u64,
     sender: Sender,
     receiver: Receiver,
+    /// What the receiver's host grants, once it is asked.
+    pacer: PullPacer,
+    pull_entry: Option<u32>,
     rng: Rng,
     wire: BinaryHeap<Reverse<(u64, u64)>>,
     frames: BTreeMap<u64, Frame>,
@@ -80,6 +86,8 @@ impl Simulation {
             now_ps: 0,
             sender: Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng),
             receiver: Receiver::new(&config),
+            pacer: PullPacer::new(config.cc.link_bps, 990),
+            pull_entry: None,
             rng,
             wire: BinaryHeap::new(),
             frames: BTreeMap::new(),
@@ -115,7 +123,8 @@ impl Simulation {
     fn next_ps(&self) -> Option<u64> {
         let arrival_ps = self.wire.peek().map(|Reverse((at_ps, _))| *at_ps);
         let consumption_ps = self.consumption.front().map(|(at_ps, _)| *at_ps);
-        [arrival_ps, consumption_ps, self.sender.poll_timeout(), self.receiver.poll_timeout()]
+        let pull_ps = self.pacer.poll_timeout();
+        [arrival_ps, consumption_ps, pull_ps, self.sender.poll_timeout(), self.receiver.poll_timeout()]
             .into_iter()
             .flatten()
             .min()
@@ -131,6 +140,9 @@ impl Simulation {
         }
         self.sender.on_timeout(self.now_ps, &mut ());
         self.receiver.on_timeout(self.now_ps);
+        while let Some((_, pull)) = self.pacer.poll_pull(self.now_ps) {
+            self.send(Frame::Pull(pull), self.channel.ack_loss);
+        }
         self.answer();
     }
 
@@ -138,14 +150,27 @@ impl Simulation {
         match frame {
             Frame::Ack(ack) => self.sender.on_ack(self.now_ps, &ack, &mut ()),
             Frame::Nack(nack) => self.sender.on_nack(self.now_ps, &nack, &mut ()),
+            Frame::Pull(pull) => self.sender.on_pull(self.now_ps, &pull),
+            Frame::PullRequest(request) => self.grant(request),
             Frame::Data(arrival, payload) => {
                 let accept = self.receiver.on_data(self.now_ps, &arrival);
                 if accept == (Accept::New { place: true }) {
                     self.place(&arrival.data, &payload);
                 }
+                if let Some(entry) = self.pull_entry {
+                    self.pacer.on_target(self.now_ps, entry, self.receiver.pull_target());
+                }
                 self.answer();
             }
         }
+    }
+
+    fn grant(&mut self, request: PullRequest) {
+        self.receiver.on_pull_request(&request);
+        let pull_bytes = u64::from(self.config.packet_bytes());
+        let entry = *self.pull_entry.get_or_insert_with(|| self.pacer.open(0, pull_bytes));
+        self.pacer.on_request(self.now_ps, entry, request.pulled_bytes);
+        self.pacer.on_target(self.now_ps, entry, self.receiver.pull_target());
     }
 
     fn place(&mut self, data: &Data, payload: &[u8]) {
@@ -213,8 +238,15 @@ impl Simulation {
     fn poll_data(&mut self) -> Option<(Data, Ev)> {
         let before_bytes = self.sender.in_flight_bytes();
         let window_bytes = self.sender.window_bytes();
-        let transmit = self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ())?;
-        let Transmit::Data { data, ev } = transmit else { panic!("no probes are configured") };
+        let (data, ev) = loop {
+            match self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ())? {
+                Transmit::Data { data, ev } => break (data, ev),
+                Transmit::PullRequest { request, .. } => {
+                    self.send(Frame::PullRequest(request), self.channel.ack_loss);
+                }
+                Transmit::Probe { .. } => panic!("no probes are configured"),
+            }
+        };
         let after_bytes = self.sender.in_flight_bytes();
         //= docs/specs/transport.md#TRN-3
         assert!(after_bytes <= window_bytes || before_bytes == 0);
@@ -325,6 +357,35 @@ fn grants_lost_with_their_acks_are_asked_for() {
     assert!(done.sender.stats().grant_requests > 0);
 }
 
+/// Requests and pulls go the way of acknowledgements: half of them do not arrive.
+//= docs/specs/eqds.md#EQDS-14
+#[test]
+fn credit_lost_is_asked_for_again() {
+    let mut config = config();
+    config.cc.kind = CcKind::Eqds;
+    let channel = Channel { ack_loss: 500, loss: 100, ..CLEAN };
+    let done = Simulation::new(config, channel, &[30_000; 20], 7).run();
+    let stats = done.sender.stats();
+    assert!(stats.pull_requests > 5 && stats.pulls > 100, "{stats:?}");
+}
+
+//= docs/specs/eqds.md#EQDS-6
+//= docs/specs/eqds.md#EQDS-11
+#[test]
+fn credit_paces_a_clean_channel_at_the_link_rate() {
+    let mut config = config();
+    config.cc.kind = CcKind::Eqds;
+    let done = Simulation::new(config, CLEAN, &[1_000_000], 8).run();
+    // 1,000 packets of 1,100 bytes at 99 % of 10 Gb/s, and two round trips: to ask, and for the last acknowledgement.
+    let ideal_ps = 1_000 * 1_100 * 8 * 100 / 99 * 100;
+    assert!(done.now_ps < ideal_ps + 21 * US, "{} us against {}", done.now_ps / US, ideal_ps / US);
+    let stats = done.sender.stats();
+    assert_eq!((stats.retransmits, stats.timeouts), (0, 0));
+    // The first 13 packets went without credit; one request for each half of three bandwidth-delay products, about.
+    assert_eq!(stats.pulls, 1_000 - 12);
+    assert!((30..70).contains(&stats.pull_requests), "{}", stats.pull_requests);
+}
+
 fn channel() -> impl Strategy<Value = Channel> {
     (0u32..=300, 0u32..=300, 0u32..=200, 0u32..=200, 0u32..=300, 0u64..20, 0u64..60, 0u64..200).prop_map(
         |(loss, ack_loss, duplicate, trim, mark, delay, jitter, lag)| Channel {
@@ -349,7 +410,7 @@ proptest! {
         channel in channel(),
         seed in any::<u64>(),
         (ack_every, window, gap) in (1u32..=16, 0u32..=10, prop::option::of(1u32..20)),
-        (cc_packets, grant, fixed_rate) in (1u64..200, 2_500u64..200_000, any::<bool>()),
+        (cc_packets, grant, cc) in (1u64..200, 2_500u64..200_000, 0..3),
         messages in prop::collection::vec(0u64..20_000, 1..60),
     ) {
         let mut config = FlowConfig { ack_every, window_packets: 1 << window, sack_gap_packets: gap, ..config() };
@@ -358,8 +419,14 @@ proptest! {
         config.max_message_bytes = 20_000;
         config.cc.initial_window_bytes = cc_packets * 1100;
         config.cc.max_window_bytes = cc_packets * 1100;
-        if fixed_rate {
-            config.cc = fixed(cc_packets * 1100, 1_000_000_000);
+        match cc {
+            0 => config.cc = fixed(cc_packets * 1100, 1_000_000_000),
+            1 => {
+                config.cc.kind = CcKind::Eqds;
+                config.cc.schemes.eqds.speculative_bytes = (cc_packets - 1) * 1100;
+                config.cc.schemes.eqds.request_bytes = cc_packets * 500;
+            }
+            _ => {}
         }
         Simulation::new(config, channel, &messages, seed).run();
     }

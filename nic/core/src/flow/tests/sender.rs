@@ -28,7 +28,7 @@ impl Rig {
     fn poll(&mut self, now_ps: u64) -> Option<Data> {
         match self.sender.poll_transmit(now_ps, &mut self.rng, &mut self.events)? {
             Transmit::Data { data, .. } => Some(data),
-            Transmit::Probe { .. } => panic!("no probes are configured"),
+            Transmit::Probe { .. } | Transmit::PullRequest { .. } => panic!("neither probes nor credit are configured"),
         }
     }
 

@@ -1,0 +1,194 @@
+//! EQDS: the receiver grants credit, and the first window goes without (Olteanu et al., NSDI 2022; REPS §4.5.3).
+//!
+//! Here is the sender's part; [`PullPacer`] is the receiving host's. `docs/specs/eqds.md` states both.
+
+mod pacer;
+
+#[cfg(test)]
+mod tests;
+
+use spray_wire::PullRequest;
+
+pub use self::pacer::PullPacer;
+use super::{AckInfo, CcConfig, CongestionControl, Scheme, bdp_bytes};
+use crate::params::{AUTO, parameters};
+use crate::path::LossCause;
+
+parameters! {
+    /// The settings of [`Eqds`] and of the [`PullPacer`] that answers it.
+    pub struct EqdsConfig {
+        /// Share of its link's rate for which a receiving host grants credit, over all its senders.
+        pull_rate: Ratio, 10, 1_000, 990;
+        /// Credit of one pull, in wire bytes. By itself that of one full packet.
+        pull_bytes: Bytes, 64, 1 << 20, AUTO;
+        /// Wire bytes that a sender with something new to send may send before it hears of the receiver. By itself one
+        /// bandwidth-delay product, in whole packets.
+        speculative_bytes: Bytes, 0, 1 << 40, AUTO;
+        /// Wire bytes of credit that a sender asks for beyond what it has spent. By itself three bandwidth-delay products.
+        request_bytes: Bytes, 1, 1 << 40, AUTO;
+    }
+}
+
+impl EqdsConfig {
+    /// Credit of one pull for a connection with full packets of `packet_bytes`.
+    pub fn pull_bytes(&self, packet_bytes: u32) -> u64 {
+        if self.pull_bytes == AUTO { u64::from(packet_bytes.max(1)) } else { self.pull_bytes }
+    }
+}
+
+/// The sender's part of EQDS. All totals are wire bytes since the connection began.
+#[derive(Clone, Debug)]
+pub struct Eqds {
+    /// Credit seen, and how much of it is spent: by up to a packet more than there was.
+    pulled: u64,
+    spent: u64,
+    /// Sent without credit, and where that ends.
+    speculated: u64,
+    speculation_end: u64,
+    speculating: bool,
+    /// What was queued, and sent again unless for a trim: what credit or speculation has to cover.
+    wanted: u64,
+    /// Declared lost as trimmed: the receiver grants for it unasked.
+    trimmed: u64,
+    /// The largest demand told; `None` before the first.
+    told: Option<u64>,
+    speculative_bytes: u64,
+    request_bytes: u64,
+}
+
+impl Scheme for Eqds {
+    const STATE_BYTES: usize = size_of::<Self>() - 2 * size_of::<u64>();
+
+    fn make(config: &CcConfig) -> Self {
+        let packet = u64::from(config.packet_bytes.max(1));
+        let bdp = bdp_bytes(config.base_rtt_ps, config.link_bps);
+        let or = |asked: u64, auto: u64| if asked == AUTO { auto } else { asked };
+        let settings = &config.schemes.eqds;
+        let speculative = or(settings.speculative_bytes, bdp.div_ceil(packet).saturating_mul(packet));
+        Self {
+            pulled: 0,
+            spent: 0,
+            speculated: 0,
+            speculation_end: 0,
+            speculating: false,
+            wanted: 0,
+            trimmed: 0,
+            told: None,
+            speculative_bytes: speculative,
+            //= docs/specs/eqds.md#EQDS-8
+            request_bytes: or(settings.request_bytes, bdp.saturating_mul(3)).max(4 * packet),
+        }
+    }
+}
+
+impl Eqds {
+    /// All credit that there is a use for, what trims need left out.
+    //= docs/specs/eqds.md#EQDS-6
+    #[inline]
+    fn demand(&self) -> u64 {
+        let free = if self.speculating { self.speculated.max(self.speculation_end) } else { self.speculated };
+        self.wanted.saturating_sub(free)
+    }
+
+    /// Credit spent on anything but what trims made necessary, as far as that can be told.
+    #[inline]
+    fn spent_unasked(&self, total: u64) -> u64 {
+        total.saturating_sub(self.trimmed)
+    }
+}
+
+impl CongestionControl for Eqds {
+    //= docs/specs/eqds.md#EQDS-3
+    #[inline]
+    fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo) {
+        self.speculating = false;
+    }
+
+    //= docs/specs/eqds.md#EQDS-3
+    //= docs/specs/eqds.md#EQDS-6
+    #[inline]
+    fn on_loss(&mut self, _now_ps: u64, bytes: u32, cause: LossCause) {
+        self.speculating = false;
+        let lost = if cause == LossCause::Trimmed { &mut self.trimmed } else { &mut self.wanted };
+        *lost = lost.saturating_add(u64::from(bytes));
+    }
+
+    //= docs/specs/eqds.md#EQDS-1
+    #[inline]
+    fn on_send(&mut self, _now_ps: u64, bytes: u32) {
+        let total = if self.pulled > self.spent { &mut self.spent } else { &mut self.speculated };
+        *total = total.saturating_add(u64::from(bytes));
+    }
+
+    /// Credit alone bounds what is in flight.
+    #[inline]
+    fn window_bytes(&self) -> u64 {
+        UNBOUNDED
+    }
+
+    #[inline]
+    fn poll_send(&self, now_ps: u64) -> u64 {
+        now_ps
+    }
+
+    fn uses_credit(&self) -> bool {
+        true
+    }
+
+    //= docs/specs/eqds.md#EQDS-1
+    //= docs/specs/eqds.md#EQDS-2
+    #[inline]
+    fn has_credit(&self) -> bool {
+        self.pulled > self.spent || (self.speculating && self.speculated < self.speculation_end)
+    }
+
+    //= docs/specs/eqds.md#EQDS-2
+    fn on_queued(&mut self, bytes: u64, idle: bool) {
+        if idle {
+            let left = self.pulled.saturating_sub(self.spent);
+            self.wanted = self.wanted.saturating_sub(left);
+            self.speculating = true;
+            self.speculation_end = self.speculated.saturating_add(self.speculative_bytes.saturating_sub(left));
+        }
+        self.wanted = self.wanted.saturating_add(bytes);
+    }
+
+    fn on_pull(&mut self, credit_bytes: u64) -> bool {
+        //= docs/specs/eqds.md#EQDS-5
+        let sent = self.spent.saturating_add(self.speculated);
+        let honest = credit_bytes.min(self.told.unwrap_or(0).saturating_add(sent));
+        self.speculating = false;
+        if honest <= self.pulled {
+            return false;
+        }
+        self.pulled = honest;
+        //= docs/specs/eqds.md#EQDS-9
+        let most = self.spent.saturating_add(self.request_bytes.saturating_mul(2));
+        let over = self.pulled.saturating_sub(most);
+        self.spent = self.spent.saturating_add(over);
+        self.wanted = self.wanted.saturating_add(over);
+        true
+    }
+
+    //= docs/specs/eqds.md#EQDS-7
+    //= docs/specs/eqds.md#EQDS-8
+    #[inline]
+    fn poll_request(&mut self, again: bool) -> Option<PullRequest> {
+        if self.wanted == 0 {
+            return None;
+        }
+        let told = self.told.unwrap_or(0);
+        let most = self.spent_unasked(self.spent).saturating_add(self.request_bytes);
+        let demand = self.demand().min(most).max(told);
+        let left = told.saturating_sub(self.spent_unasked(self.pulled));
+        let due = self.told.is_none() || (demand > told && left < self.request_bytes / 2);
+        if !due && !again {
+            return None;
+        }
+        self.told = Some(demand);
+        Some(PullRequest { demand_bytes: demand, pulled_bytes: self.pulled })
+    }
+}
+
+/// More than is ever in flight; far from where sums overflow.
+const UNBOUNDED: u64 = 1 << 48;

@@ -1,0 +1,202 @@
+//! The receiving host's part of EQDS: whom the next pull goes to, and when.
+
+use alloc::vec::Vec;
+
+use spray_wire::Pull;
+
+use super::super::PS_PER_SECOND;
+
+/// Shares a host's link among the connections that ask for credit: one pull each, in turns, spaced so that what they
+/// call for arrives a little slower than the link carries.
+///
+/// Memory is an entry per open connection, taken in [`PullPacer::open`]; each call is O(1).
+#[derive(Clone, Debug)]
+pub struct PullPacer {
+    entries: Vec<Entry>,
+    /// Free entries, and those that wait for a pull, chained by `next`.
+    free: u32,
+    first: u32,
+    last: u32,
+    /// Earliest time of the next pull, and what that leaves out, in 2^-16 ps.
+    next_ps: u64,
+    fraction: u16,
+    /// Time of one byte in units of 2^-16 ps.
+    byte_time: u64,
+}
+
+/// A connection that asks for credit.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    owner: u32,
+    next: u32,
+    state: State,
+    /// Its total has to be told once more, whatever is granted.
+    repeat: bool,
+    pull_bytes: u64,
+    granted: u64,
+    target: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    /// Has all that it asked for.
+    Content,
+    Waiting,
+    /// Closed, and still in the chain of those that wait.
+    Leaving,
+}
+
+/// No entry.
+const NONE: u32 = u32::MAX;
+
+impl PullPacer {
+    /// Makes one for a link of `link_bps`, of which `rate_permille` thousandths are granted.
+    pub fn new(link_bps: u64, rate_permille: u64) -> Self {
+        let bps = (u128::from(link_bps.max(1)) * u128::from(rate_permille.max(1)) / 1000).max(1);
+        let byte_time = (u128::from(8 * PS_PER_SECOND) << 16) / bps;
+        Self {
+            entries: Vec::new(),
+            free: NONE,
+            first: NONE,
+            last: NONE,
+            next_ps: 0,
+            fraction: 0,
+            byte_time: u64::try_from(byte_time).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Takes in a connection, which the caller knows as `owner` and which gets `pull_bytes` at a time; returns its entry.
+    pub fn open(&mut self, owner: u32, pull_bytes: u64) -> u32 {
+        let entry = Entry {
+            owner,
+            next: NONE,
+            state: State::Content,
+            repeat: false,
+            pull_bytes: pull_bytes.max(1),
+            granted: 0,
+            target: 0,
+        };
+        if self.free == NONE {
+            self.entries.push(entry);
+            return self.entries.len() as u32 - 1;
+        }
+        let index = self.free;
+        self.free = self.entries[index as usize].next;
+        self.entries[index as usize] = entry;
+        index
+    }
+
+    /// Lets go of an entry, which must not be used again.
+    pub fn close(&mut self, index: u32) {
+        let Some(entry) = self.entries.get_mut(index as usize) else { return };
+        match entry.state {
+            State::Content => self.release(index),
+            State::Waiting => entry.state = State::Leaving,
+            State::Free | State::Leaving => {}
+        }
+    }
+
+    /// Takes the total that a connection may be granted by now; it never shrinks.
+    //= docs/specs/eqds.md#EQDS-10
+    #[inline]
+    pub fn on_target(&mut self, now_ps: u64, index: u32, target_bytes: u64) {
+        let Some(entry) = self.entries.get_mut(index as usize) else { return };
+        entry.target = entry.target.max(target_bytes);
+        if entry.target > entry.granted {
+            self.enqueue(now_ps, index);
+        }
+    }
+
+    /// Takes note that a connection's sender has seen a total of `pulled_bytes` when it asked.
+    //= docs/specs/eqds.md#EQDS-13
+    pub fn on_request(&mut self, now_ps: u64, index: u32, pulled_bytes: u64) {
+        let Some(entry) = self.entries.get_mut(index as usize) else { return };
+        if pulled_bytes < entry.granted {
+            entry.repeat = true;
+            self.enqueue(now_ps, index);
+        }
+    }
+
+    /// When [`PullPacer::poll_pull`] has something; `None` while no connection wants anything.
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<u64> {
+        (self.first != NONE).then_some(self.next_ps)
+    }
+
+    /// Returns the next pull and whose it is, if its time has come.
+    //= docs/specs/eqds.md#EQDS-11
+    //= docs/specs/eqds.md#EQDS-12
+    #[inline]
+    pub fn poll_pull(&mut self, now_ps: u64) -> Option<(u32, Pull)> {
+        while self.first != NONE && self.next_ps <= now_ps {
+            let index = self.first;
+            let entry = &mut self.entries[index as usize];
+            self.first = entry.next;
+            if entry.state != State::Waiting {
+                self.release(index);
+                continue;
+            }
+            let bytes = entry.pull_bytes.min(entry.target - entry.granted);
+            entry.granted += bytes;
+            entry.state = State::Content;
+            entry.repeat = false;
+            let (owner, credit_bytes, more) = (entry.owner, entry.granted, entry.target > entry.granted);
+            if more {
+                self.append(index);
+            }
+            self.advance(now_ps, bytes.max(LEAST_PULL_BYTES));
+            return Some((owner, Pull { credit_bytes }));
+        }
+        None
+    }
+
+    /// Puts a connection behind those that wait, unless it does itself.
+    #[inline]
+    fn enqueue(&mut self, now_ps: u64, index: u32) {
+        if self.entries[index as usize].state != State::Content {
+            return;
+        }
+        if self.first == NONE && self.next_ps < now_ps {
+            // Time in which nobody wanted anything is not made up for.
+            (self.next_ps, self.fraction) = (now_ps, 0);
+        }
+        self.append(index);
+    }
+
+    #[inline]
+    fn append(&mut self, index: u32) {
+        let entry = &mut self.entries[index as usize];
+        entry.state = State::Waiting;
+        entry.next = NONE;
+        if self.first == NONE {
+            self.first = index;
+        } else {
+            self.entries[self.last as usize].next = index;
+        }
+        self.last = index;
+    }
+
+    fn release(&mut self, index: u32) {
+        let entry = &mut self.entries[index as usize];
+        entry.state = State::Free;
+        entry.next = self.free;
+        self.free = index;
+    }
+
+    /// Moves the next pull's time on by that of `bytes`. A caller that comes late makes up for it, within bounds.
+    //= docs/specs/eqds.md#EQDS-12
+    #[inline]
+    fn advance(&mut self, now_ps: u64, bytes: u64) {
+        let gap = u128::from(bytes) * u128::from(self.byte_time) + u128::from(self.fraction);
+        self.fraction = gap as u16;
+        let gap_ps = u64::try_from(gap >> 16).unwrap_or(u64::MAX);
+        let earliest_ps = now_ps.saturating_sub(gap_ps.saturating_mul(CATCH_UP_PULLS));
+        self.next_ps = self.next_ps.max(earliest_ps).saturating_add(gap_ps);
+    }
+}
+
+/// What a pull without credit counts for: about a frame on the wire.
+const LEAST_PULL_BYTES: u64 = 64;
+/// Pulls that a caller that comes late may make up for at once: a poll of some microseconds at 100 Gb/s.
+const CATCH_UP_PULLS: u64 = 16;

@@ -1,0 +1,342 @@
+//! The pacer against an oracle that keeps lists and exact fractions; the sender's part against tables from the clauses.
+
+use std::collections::VecDeque;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const PACKET: u32 = 4_150;
+/// 400 Gb/s and 8.337 us: a bandwidth-delay product of 416,850 bytes, 101 packets.
+const BDP_PACKETS: u64 = 101;
+
+fn sender() -> Eqds {
+    Eqds::make(&CcConfig::for_path(8_337_000, 400_000_000_000, PACKET))
+}
+
+/// Sends full packets as long as it may, and returns how many.
+fn drain(cc: &mut Eqds) -> u64 {
+    let packets = (0..100_000).take_while(|_| {
+        let goes = cc.has_credit();
+        if goes {
+            cc.on_send(0, PACKET);
+        }
+        goes
+    });
+    packets.count() as u64
+}
+
+fn packets(count: u64) -> u64 {
+    count * u64::from(PACKET)
+}
+
+fn demand(cc: &mut Eqds) -> Option<u64> {
+    cc.poll_request(false).map(|request| request.demand_bytes)
+}
+
+//= docs/specs/eqds.md#EQDS-2
+//= docs/specs/eqds.md#EQDS-6
+#[test]
+fn the_first_window_goes_without_credit() {
+    let mut cc = sender();
+    assert_eq!(demand(&mut cc), None, "nothing to send");
+    cc.on_queued(packets(200), true);
+    assert_eq!(demand(&mut cc), Some(packets(200 - BDP_PACKETS)));
+    assert_eq!(drain(&mut cc), BDP_PACKETS);
+    assert_eq!(demand(&mut cc), None, "told already");
+    assert!(cc.on_pull(packets(10)) && !cc.on_pull(packets(9)) && !cc.on_pull(packets(10)));
+    assert_eq!(drain(&mut cc), 10);
+}
+
+//= docs/specs/eqds.md#EQDS-1
+#[test]
+fn a_packet_may_overdraw_and_the_next_waits_for_that() {
+    let mut cc = sender();
+    cc.on_queued(packets(200), true);
+    let _ = demand(&mut cc);
+    drain(&mut cc);
+    cc.on_pull(1);
+    assert_eq!(drain(&mut cc), 1);
+    cc.on_pull(packets(1));
+    assert_eq!(drain(&mut cc), 0);
+    cc.on_pull(packets(1) + 1);
+    assert_eq!(drain(&mut cc), 1);
+}
+
+//= docs/specs/eqds.md#EQDS-3
+#[test]
+fn feedback_ends_speculation_and_what_is_left_is_asked_for() {
+    type Feedback = fn(&mut Eqds);
+    let kinds: [(Feedback, u64); 4] = [
+        (|cc| cc.on_ack(0, &AckInfo::default()), 0),
+        (|cc| cc.on_loss(0, PACKET, LossCause::Trimmed), 0),
+        (|cc| cc.on_loss(0, PACKET, LossCause::Timeout), 1),
+        (|cc| assert!(!cc.on_pull(0)), 0),
+    ];
+    for (feedback, again) in kinds {
+        let mut cc = sender();
+        cc.on_queued(packets(150), true);
+        assert_eq!(demand(&mut cc), Some(packets(150 - BDP_PACKETS)));
+        (0..20).for_each(|_| cc.on_send(0, PACKET));
+        feedback(&mut cc);
+        assert!(!cc.has_credit());
+        // What was asked for at first is no longer enough, and little of it is left to come.
+        assert_eq!(demand(&mut cc), Some(packets(130 + again)));
+    }
+}
+
+//= docs/specs/eqds.md#EQDS-6
+#[test]
+fn trims_are_the_receivers_to_count_other_losses_ours() {
+    let mut cc = sender();
+    cc.on_queued(packets(50), true);
+    assert_eq!((demand(&mut cc), drain(&mut cc)), (Some(0), BDP_PACKETS));
+    (0..7).for_each(|_| cc.on_loss(0, PACKET, LossCause::Trimmed));
+    // 101 packets went, 50 of them queued: the sender would have stopped there.
+    cc.speculated = packets(50);
+    assert_eq!(demand(&mut cc), None);
+    cc.on_loss(0, PACKET, LossCause::SackGap);
+    cc.on_loss(0, PACKET, LossCause::Timeout);
+    assert_eq!(demand(&mut cc), Some(packets(2)));
+}
+
+//= docs/specs/eqds.md#EQDS-8
+#[test]
+fn a_long_message_is_asked_for_piece_by_piece() {
+    let mut cc = sender();
+    cc.on_queued(packets(100_000), true);
+    let window = 3 * 416_850;
+    assert_eq!(demand(&mut cc), Some(window));
+    drain(&mut cc);
+    let (mut requests, mut told, mut pulled) = (0u64, window, 0);
+    while pulled + u64::from(PACKET) <= packets(50_000) {
+        pulled += u64::from(PACKET);
+        assert!(pulled <= told, "the receiver always has something left to grant");
+        cc.on_pull(pulled);
+        assert_eq!(drain(&mut cc), 1);
+        if let Some(now) = demand(&mut cc) {
+            assert_eq!(now, pulled + window);
+            (requests, told) = (requests + 1, now);
+        }
+    }
+    assert!(requests.abs_diff(packets(50_000) / (window / 2)) <= 2, "{requests}");
+}
+
+//= docs/specs/eqds.md#EQDS-2
+#[test]
+fn credit_left_over_counts_towards_the_next_speculation() {
+    let mut cc = sender();
+    cc.on_queued(packets(150), true);
+    let _ = demand(&mut cc);
+    assert_eq!(drain(&mut cc), BDP_PACKETS);
+    cc.on_loss(0, PACKET, LossCause::Timeout);
+    let _ = demand(&mut cc);
+    cc.on_pull(packets(50));
+    // The packet declared lost had arrived: 49 go, and credit for one is left.
+    (0..49).for_each(|_| cc.on_send(0, PACKET));
+    cc.on_queued(packets(300), true);
+    assert_eq!(drain(&mut cc), BDP_PACKETS);
+    assert_eq!(demand(&mut cc), Some(packets(50 + 300 - BDP_PACKETS)));
+}
+
+//= docs/specs/eqds.md#EQDS-5
+//= docs/specs/eqds.md#EQDS-9
+#[test]
+fn more_credit_than_there_can_be_is_not_believed() {
+    let mut cc = sender();
+    cc.on_queued(packets(200), true);
+    assert_eq!(demand(&mut cc), Some(packets(99)));
+    drain(&mut cc);
+    cc.on_pull(u64::MAX);
+    // What was asked for, and as much again as if every packet so far had been trimmed.
+    assert_eq!(cc.pulled, packets(200));
+    assert_eq!(drain(&mut cc), 200);
+    let mut cc = sender();
+    cc.on_queued(packets(10_000), true);
+    let _ = demand(&mut cc);
+    drain(&mut cc);
+    (0..2_000).for_each(|_| cc.on_send(0, PACKET));
+    cc.on_pull(packets(2_101));
+    assert_eq!(drain(&mut cc), (2 * 3 * 416_850u64).div_ceil(u64::from(PACKET)));
+}
+
+/// The literal pacer: a list of those that wait, and time as an exact fraction.
+struct Literal {
+    bps: u128,
+    waiting: VecDeque<usize>,
+    entries: Vec<(u64, u64, u64, bool)>,
+    /// In picoseconds times `bps`.
+    next: u128,
+}
+
+impl Literal {
+    fn want(&mut self, now_ps: u64, index: usize) {
+        let (_, granted, target, repeat) = self.entries[index];
+        if (target > granted || repeat) && !self.waiting.contains(&index) {
+            if self.waiting.is_empty() {
+                self.next = self.next.max(u128::from(now_ps) * self.bps);
+            }
+            self.waiting.push_back(index);
+        }
+    }
+
+    fn poll(&mut self, now_ps: u64) -> Option<(u32, u64)> {
+        let now = u128::from(now_ps) * self.bps;
+        if self.next > now || self.waiting.is_empty() {
+            return None;
+        }
+        let index = self.waiting.pop_front()?;
+        let (pull, granted, target, repeat) = &mut self.entries[index];
+        let bytes = (*pull).min(*target - *granted);
+        *granted += bytes;
+        *repeat = false;
+        let (told, more) = (*granted, *target > *granted);
+        let gap = u128::from(bytes.max(64)) * 8_000_000_000_000;
+        self.next = self.next.max(now.saturating_sub(16 * gap)) + gap;
+        if more {
+            self.waiting.push_back(index);
+        }
+        Some((index as u32, told))
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Target(usize, u64),
+    Request(usize, u64),
+    Poll(u64),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        2 => (0usize..5, 0u64..100_000).prop_map(|(index, bytes)| Op::Target(index, bytes)),
+        1 => (0usize..5, 0u64..20_000).prop_map(|(index, bytes)| Op::Request(index, bytes)),
+        6 => (0u64..400_000).prop_map(Op::Poll),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    //= docs/specs/eqds.md#EQDS-10
+    //= docs/specs/eqds.md#EQDS-11
+    //= docs/specs/eqds.md#EQDS-12
+    //= docs/specs/eqds.md#EQDS-13
+    #[test]
+    fn the_pacer_is_the_literal_one(
+        ops in prop::collection::vec(op(), 1..300),
+        pulls in prop::collection::vec(1u64..9_000, 5..6),
+        (gbps, share) in (1u64..800, 500u64..=1_000),
+    ) {
+        // Bytes take a whole number of 2^-16 ps or very nearly; a difference shows as a time off by one.
+        let mut pacer = PullPacer::new(gbps * 1_000_000_000, share);
+        let bps = u128::from(gbps) * u128::from(share) * 1_000_000;
+        let entries = pulls.iter().map(|pull| (*pull, 0, 0, false)).collect();
+        let mut literal = Literal { bps, waiting: VecDeque::new(), entries, next: 0 };
+        for (owner, pull) in pulls.iter().enumerate() {
+            prop_assert_eq!(pacer.open(owner as u32, *pull), owner as u32);
+        }
+        let mut now_ps = 0;
+        for op in ops {
+            match op {
+                Op::Target(index, bytes) => {
+                    pacer.on_target(now_ps, index as u32, bytes);
+                    literal.entries[index].2 = literal.entries[index].2.max(bytes);
+                    literal.want(now_ps, index);
+                }
+                Op::Request(index, pulled) => {
+                    pacer.on_request(now_ps, index as u32, pulled);
+                    literal.entries[index].3 |= pulled < literal.entries[index].1;
+                    literal.want(now_ps, index);
+                }
+                Op::Poll(by_ps) => {
+                    now_ps += by_ps;
+                    // Rounding must not decide: look where both agree that it is time, or that it is not.
+                    let close = literal.next.abs_diff(u128::from(now_ps) * bps) < 50 * bps;
+                    now_ps += if close { 100 } else { 0 };
+                    loop {
+                        let found = pacer.poll_pull(now_ps).map(|(owner, pull)| (owner, pull.credit_bytes));
+                        prop_assert_eq!(found, literal.poll(now_ps));
+                        if found.is_none() || literal.next.abs_diff(u128::from(now_ps) * bps) < 50 * bps {
+                            break;
+                        }
+                    }
+                }
+            }
+            match pacer.poll_timeout() {
+                None => prop_assert!(literal.waiting.is_empty()),
+                Some(at_ps) => prop_assert!(at_ps.abs_diff((literal.next / bps) as u64) < 50),
+            }
+        }
+    }
+}
+
+//= docs/specs/eqds.md#EQDS-11
+#[test]
+fn pulls_go_round_and_stop_where_demand_ends() {
+    let mut pacer = PullPacer::new(400_000_000_000, 1_000);
+    let entries: Vec<u32> = (0..3).map(|owner| pacer.open(10 + owner, 4_000)).collect();
+    for (entry, target) in entries.iter().zip([12_000, 4_100, 20_000]) {
+        pacer.on_target(500, *entry, target);
+    }
+    let mut order = Vec::new();
+    while let Some(at_ps) = pacer.poll_timeout() {
+        assert!(at_ps == 500 || pacer.poll_pull(at_ps - 1).is_none());
+        let (owner, pull) = pacer.poll_pull(at_ps).unwrap();
+        order.push((at_ps, owner, pull.credit_bytes));
+    }
+    let turn = 80_000;
+    let expected = [
+        (500, 10, 4_000),
+        (500 + turn, 11, 4_000),
+        (500 + 2 * turn, 12, 4_000),
+        (500 + 3 * turn, 10, 8_000),
+        (500 + 4 * turn, 11, 4_100),
+        (500 + 4 * turn + 2_000, 12, 8_000),
+        (500 + 5 * turn + 2_000, 10, 12_000),
+        (500 + 6 * turn + 2_000, 12, 12_000),
+        (500 + 7 * turn + 2_000, 12, 16_000),
+        (500 + 8 * turn + 2_000, 12, 20_000),
+    ];
+    assert_eq!(order, expected);
+    // The link is taken until 9 turns have gone by, whoever asks.
+    pacer.on_target(600, entries[0], 13_000);
+    assert_eq!(pacer.poll_timeout(), Some(500 + 9 * turn + 2_000));
+}
+
+#[test]
+fn entries_are_used_again_and_the_closed_get_nothing() {
+    let mut pacer = PullPacer::new(100_000_000_000, 990);
+    let first = pacer.open(1, 100);
+    let second = pacer.open(2, 100);
+    pacer.on_target(0, first, 1_000);
+    pacer.on_target(0, second, 1_000);
+    pacer.close(first);
+    pacer.close(first);
+    let third = pacer.open(3, 100);
+    assert!(third != first, "still in the chain");
+    let (owner, _) = pacer.poll_pull(0).unwrap();
+    assert_eq!(owner, 2);
+    assert_eq!(pacer.open(4, 100), first);
+    pacer.on_target(0, 99, 5);
+    pacer.on_request(0, 99, 5);
+    pacer.close(99);
+}
+
+#[test]
+fn any_numbers_do_no_harm() {
+    let mut pacer = PullPacer::new(0, 0);
+    let entry = pacer.open(0, 0);
+    pacer.on_target(u64::MAX, entry, u64::MAX);
+    pacer.on_request(0, entry, u64::MAX);
+    assert!(pacer.poll_pull(u64::MAX).is_some());
+    let mut cc = sender();
+    cc.on_queued(u64::MAX, true);
+    cc.on_send(0, u32::MAX);
+    cc.on_loss(0, u32::MAX, LossCause::Trimmed);
+    let _ = cc.poll_request(true);
+    cc.on_pull(u64::MAX);
+    cc.on_queued(u64::MAX, true);
+    let _ = cc.poll_request(true);
+}
