@@ -85,6 +85,8 @@ balancers! {
     Subflow "subflow" super::Subflow;
     /// Per packet the better of two random labels.
     PowerOfTwo "power-of-two" super::PowerOfTwo;
+    /// Subflows in order, the worst of which moves; the receiver tells losses from reordering (*Ordered Chaos*).
+    OrderedChaos "ordered-chaos" super::OrderedChaos;
     /// The labels that met no mark lately, in turn.
     LeastRecentlyMarked "least-recently-marked" super::LeastRecentlyMarked;
 }

@@ -12,6 +12,8 @@ settings! {
         subflow "subflow": super::SubflowConfig;
         /// The better of two labels.
         power_of_two "power-of-two": super::PowerOfTwoConfig;
+        /// Subflows in order, the worst of which moves.
+        ordered_chaos "ordered-chaos": super::OrderedChaosConfig;
         /// Labels that were not marked lately.
         least_recently_marked "least-recently-marked": super::LeastRecentlyMarkedConfig;
         /// One path for as long as it is not congested.

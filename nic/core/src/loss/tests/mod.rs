@@ -1,6 +1,7 @@
 //! Tests of loss detection; clauses are those of `docs/specs/transport.md`.
 
 mod oracle;
+mod subflow;
 
 use std::vec::Vec;
 

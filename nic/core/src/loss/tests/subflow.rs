@@ -1,0 +1,225 @@
+//! What a receiver tells to be missing: tables, the published scheme as a twin, and that nothing reordered is told.
+
+use std::vec;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+use spray_wire::Section;
+
+use crate::loss::{Arrived, Bits, Evidence, SectionWatch};
+
+/// A receiver's bitmap and the watch.
+struct Rig {
+    received: Bits,
+    cumulative: u64,
+    highest: u64,
+    watch: SectionWatch,
+}
+
+impl Rig {
+    fn new() -> Self {
+        Self { received: Bits::new(256), cumulative: 0, highest: 0, watch: SectionWatch::new(256) }
+    }
+
+    fn arrive(&mut self, psn: u64) {
+        if psn < self.cumulative || self.received.contains(psn) {
+            return;
+        }
+        self.highest = self.highest.max(psn + 1);
+        self.received.insert(psn);
+        self.watch.on_arrival(psn);
+        self.cumulative = self.received.remove_run(self.cumulative, self.highest);
+    }
+
+    fn check(&mut self, psn: u64, log2: u8, behind: u16, again: bool, room: usize) -> Vec<u64> {
+        let arrived = Arrived { received: &self.received, cumulative: self.cumulative, highest: self.highest };
+        let mut told = vec![];
+        let evidence = Evidence { psn, section: Section::new(log2, behind), again };
+        self.watch.check(&arrived, &evidence, |psn| {
+            let fits = told.len() < room;
+            if fits {
+                told.push(psn);
+            }
+            fits
+        });
+        told
+    }
+
+    /// A new data packet.
+    fn data(&mut self, psn: u64, log2: u8, behind: u16) -> Vec<u64> {
+        self.arrive(psn);
+        self.check(psn, log2, behind, false, 64)
+    }
+}
+
+#[test]
+fn what_the_section_sent_before_is_missing() {
+    //= docs/specs/ordered-chaos.md#ORC-22
+    // (what arrived before, packet, log2 of subflows, behind) -> missing
+    let table: &[(&[u64], u64, u8, u16, &[u64])] = &[
+        (&[], 0, 2, 0, &[]),
+        (&[], 12, 2, 0, &[]),
+        (&[], 12, 2, 1, &[8]),
+        (&[], 12, 2, 3, &[0, 4, 8]),
+        (&[], 12, 2, 4095, &[0, 4, 8]),
+        (&[4], 12, 2, 3, &[0, 8]),
+        (&[0, 1, 2, 3, 4, 5], 13, 2, 3, &[9]),
+        (&[1, 2, 3, 5, 6, 7], 9, 0, 9, &[0, 4, 8]),
+        (&[], 200, 6, 3, &[8, 72, 136]),
+        (&[], 191, 6, 2, &[63, 127]),
+        (&[], 201, 5, 6, &[9, 41, 73, 105, 137, 169]),
+    ];
+    for (before, psn, log2, behind, missing) in table {
+        let mut rig = Rig::new();
+        before.iter().for_each(|psn| rig.arrive(*psn));
+        assert_eq!(rig.data(*psn, *log2, *behind), *missing, "{before:?} {psn} {log2} {behind}");
+    }
+}
+
+#[test]
+fn each_is_told_once_by_packets_and_again_by_probes() {
+    //= docs/specs/ordered-chaos.md#ORC-22
+    //= docs/specs/ordered-chaos.md#ORC-23
+    let mut rig = Rig::new();
+    assert_eq!(rig.data(8, 1, 4), [0, 2, 4, 6]);
+    assert!(rig.data(10, 1, 5).is_empty());
+    assert_eq!(rig.check(10, 1, 5, true, 64), [0, 2, 4, 6]);
+    rig.arrive(4);
+    assert_eq!(rig.check(10, 1, 5, true, 64), [0, 2, 6]);
+    assert_eq!(rig.check(14, 1, 1, true, 64), [12, 14], "a probe shows the packet that it names too");
+    assert_eq!(rig.check(4, 1, 0, true, 64), [], "one that is sent again");
+    rig.arrive(0);
+    // Their bits are used anew for the numbers a window on.
+    for psn in 1..=14 {
+        rig.arrive(psn);
+    }
+    rig.arrive(270);
+    let later: Vec<u64> = (0..127).map(|i| 16 + 2 * i).collect();
+    assert_eq!(rig.check(270, 1, 127, false, 200), later);
+    let mut rig = Rig::new();
+    assert_eq!(rig.check(8, 1, 4, false, 2), [0, 2], "as far as there is room");
+    assert_eq!(rig.check(8, 1, 4, false, 64), [4, 6, 8]);
+}
+
+/// The published scheme: a bitmap of arrivals and one of what was told, both from `start`; a frame carries the first
+/// number of its section.
+#[derive(Default)]
+struct Published {
+    start: u64,
+    received: Vec<bool>,
+    told: Vec<bool>,
+}
+
+impl Published {
+    fn reach(&mut self, psn: u64) {
+        let room = (psn - self.start + 1) as usize;
+        if self.received.len() < room {
+            self.received.resize(room, false);
+            self.told.resize(room, false);
+        }
+    }
+
+    fn check(&mut self, psn: u64, base: u64, stride: u64) -> Vec<u64> {
+        let mut missing = vec![];
+        let mut at = base;
+        while at < self.start {
+            at += stride;
+        }
+        while at <= psn {
+            let index = (at - self.start) as usize;
+            if !self.received[index] && !self.told[index] {
+                self.told[index] = true;
+                missing.push(at);
+            }
+            at += stride;
+        }
+        missing
+    }
+
+    fn data(&mut self, psn: u64, base: u64, stride: u64, again: bool) -> Vec<u64> {
+        if psn >= self.start {
+            self.reach(psn);
+            self.received[(psn - self.start) as usize] = true;
+        }
+        let missing = if again || psn < self.start { vec![] } else { self.check(psn, base, stride) };
+        while self.received.first() == Some(&true) {
+            self.received.remove(0);
+            self.told.remove(0);
+            self.start += 1;
+        }
+        missing
+    }
+}
+
+proptest! {
+    /// A packet's fate: whether it is lost, whether its section ends behind it, how many later ones may overtake it.
+    //= docs/specs/ordered-chaos.md#ORC-22
+    //= docs/specs/ordered-chaos.md#ORC-24
+    #[test]
+    fn nothing_reordered_is_missing_and_what_is_lost_is(
+        log2 in 0u8..=4,
+        fates in prop::collection::vec((prop::bool::weighted(0.15), prop::bool::weighted(0.2), 0usize..60), 1..200),
+    ) {
+        let (stride, count) = (1usize << log2, fates.len());
+        // Where each packet's section begins.
+        let base = |psn: usize| {
+            let mut base = psn;
+            while base >= stride && !fates[base - stride].1 {
+                base -= stride;
+            }
+            base
+        };
+        // A packet arrives when its delay is over, but behind those of its section: that is what a path is.
+        let mut arrivals: Vec<(usize, usize)> = vec![];
+        for psn in 0..count {
+            let before = (base(psn)..psn).step_by(stride).map(|earlier| arrivals[earlier].0).max().unwrap_or(0);
+            arrivals.push(((psn + fates[psn].2).max(before + 1), psn));
+        }
+        let mut order: Vec<(usize, usize)> = arrivals.into_iter().filter(|(_, psn)| !fates[*psn].0).collect();
+        order.sort_unstable();
+        let (mut rig, mut twin, mut told) = (Rig::new(), Published::default(), vec![]);
+        for (_, psn) in &order {
+            let behind = (psn - base(*psn)) / stride;
+            let missing = rig.data(*psn as u64, log2, behind as u16);
+            prop_assert_eq!(&missing, &twin.data(*psn as u64, base(*psn) as u64, stride as u64, false));
+            told.extend(missing);
+        }
+        // Lost, and something behind it in its section was not: exactly these.
+        told.sort_unstable();
+        let proven = |psn: &usize| {
+            let mut later = *psn;
+            while !fates[later].1 && later + stride < count {
+                later += stride;
+                if !fates[later].0 {
+                    return true;
+                }
+            }
+            false
+        };
+        let expected: Vec<u64> = (0..count).filter(|psn| fates[*psn].0 && proven(psn)).map(|psn| psn as u64).collect();
+        prop_assert_eq!(told, expected);
+    }
+
+    /// Whatever the frames say, in whatever order: no panic, nothing that has arrived, nothing outside the window.
+    #[test]
+    fn hostile_sections_are_harmless(
+        frames in prop::collection::vec((0u64..256, any::<u16>(), any::<bool>(), any::<bool>()), 1..300),
+    ) {
+        let mut rig = Rig::new();
+        for (ahead, bits, again, arrives) in frames {
+            let psn = rig.cumulative + ahead;
+            if arrives {
+                rig.arrive(psn);
+            }
+            let arrived = Arrived { received: &rig.received, cumulative: rig.cumulative, highest: rig.highest };
+            let mut told = vec![];
+            let evidence = Evidence { psn, section: Section::from_bits(bits), again };
+            rig.watch.check(&arrived, &evidence, |psn| {
+                told.push(psn);
+                true
+            });
+            let fits = |missing: &u64| (rig.cumulative..=psn).contains(missing) && !rig.received.contains(*missing);
+            prop_assert!(told.iter().all(fits), "{told:?}");
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! Reactive subflow spraying with precise fast loss detection: a few subflows, each in order on one path, the worst of
+//! which moves to another path now and then (*Ordered Chaos*, SC 2026, the public artifact). Clauses (ORC-n) are in
+//! `docs/specs/ordered-chaos.md`; the receiver's half is `loss/subflow.rs`.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use rand_core::RngCore;
+
+use super::{
+    AckInfo, Balancer, Ev, LossCause, LossInfo, PacketInfo, PathConfig, Scheme, Section, SendInfo, Trail, draw,
+    draw_lasting,
+};
+use crate::event::Publisher;
+use crate::params::{AUTO, parameters};
+
+#[cfg(test)]
+mod tests;
+
+parameters! {
+    /// The settings of [`OrderedChaos`].
+    pub struct OrderedChaosConfig {
+        /// Subflows, rounded down to a power of two and to the number of entropy values. Packets go to them in turn.
+        subflows: Count, 1, 64, 16;
+        /// Time after which the subflow with the largest mean round-trip time moves to another path.
+        interval: Microseconds, 100_000, 1_000_000_000_000, 15_000_000;
+        /// By how much of itself that time differs at random, either way.
+        jitter: Ratio, 0, 1_000, 250;
+        /// How much larger than the least the largest mean must be for a move, as a share of the least.
+        threshold: Ratio, 0, 8_000, 0;
+        /// Whether a subflow moves too that hears nothing for two such times while something of it is in flight.
+        silence: Flag, 0, 1, 1;
+        /// Whether packets tell the receiver what went before them on their path, so that it can tell what is lost, and
+        /// probes follow them.
+        detection: Flag, 0, 1, 1;
+        /// Time between probes of a subflow. By itself the base round-trip time.
+        probe_interval: Microseconds, 100_000, 1_000_000_000_000, AUTO;
+        /// Packets of a subflow between probes, in place of the time while data waits; 0 goes by the time.
+        probe_packets: Count, 0, 4_095, 0;
+        /// Whether a probe follows every packet that is sent again.
+        probe_retransmissions: Flag, 0, 1, 1;
+    }
+}
+
+/// Reactive subflow spraying. What is kept per subflow is boxed.
+#[derive(Clone, Debug)]
+pub struct OrderedChaos {
+    state: State,
+    subflows: Box<[Subflow]>,
+    settings: Settings,
+}
+
+/// What is kept once; sets of subflows are bitmaps.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// The number of the next new packet.
+    next_psn: u64,
+    /// When the worst subflow moves.
+    next_move_ps: u64,
+    /// When subflows are next probed for the time.
+    next_probe_ps: u64,
+    /// To be probed before anything else is sent.
+    due: u64,
+    /// Sent something since they were last probed.
+    fresh: u64,
+    /// Take another path with their next packet.
+    moving: u64,
+    /// Heard nothing in the last interval, with something in flight.
+    quiet: u64,
+    /// A packet that was just sent again, to be probed before anything else is sent.
+    repeated: Option<u64>,
+    /// Of the packet last sent.
+    section: Section,
+    /// The present interval has no jitter yet.
+    is_plain: bool,
+    /// Data waits to be sent for the first time.
+    has_more: bool,
+}
+
+/// One subflow.
+#[derive(Clone, Copy, Debug, Default)]
+struct Subflow {
+    /// Of the round-trip times in this interval, in units of 2^10 ps (1.02 ns).
+    rtt_sum: u32,
+    /// How many.
+    samples: u16,
+    ev: Ev,
+    /// New packets of the present section, up to one more than a frame can tell.
+    sent: u16,
+    /// Packets not acknowledged.
+    open: u16,
+}
+
+impl Scheme for OrderedChaos {
+    /// With the default number of subflows, 16.
+    const STATE_BYTES: usize =
+        size_of::<State>() + OrderedChaosConfig::DEFAULT.subflows as usize * size_of::<Subflow>();
+
+    //= docs/specs/ordered-chaos.md#ORC-1
+    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
+        let settings = Settings::new(config);
+        let mut subflows = vec![Subflow::default(); 1 << settings.log2_subflows].into_boxed_slice();
+        for (stream, subflow) in subflows.iter_mut().enumerate() {
+            subflow.ev = draw_lasting(config, stream as u64, rng);
+        }
+        Self { state: State::NEW, subflows, settings }
+    }
+}
+
+impl Balancer for OrderedChaos {
+    //= docs/specs/ordered-chaos.md#ORC-2
+    #[inline]
+    fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
+        let index = self.index(packet.psn);
+        self.arm(now_ps, rng);
+        if self.state.moving & bit(index) != 0 {
+            self.take_path(index, rng);
+        }
+        if packet.retransmit {
+            //= docs/specs/ordered-chaos.md#ORC-14
+            self.state.section = Section::NONE;
+            self.state.repeated = self.settings.probes_repeated.then_some(packet.psn);
+        } else {
+            self.on_new(index, packet);
+        }
+        self.subflows[index].ev
+    }
+
+    fn tracks_packets(&self) -> bool {
+        true
+    }
+
+    //= docs/specs/ordered-chaos.md#ORC-3
+    #[inline]
+    fn on_packet_acked(&mut self, now_ps: u64, packet: &PacketInfo) {
+        let index = self.index(packet.psn);
+        let subflow = &mut self.subflows[index];
+        subflow.open = subflow.open.saturating_sub(1);
+        if !packet.was_lost {
+            subflow.sample(packet.ev, now_ps.saturating_sub(packet.sent_ps));
+        }
+    }
+
+    #[inline]
+    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
+        self.state.has_more = ack.unsent_bytes > 0;
+        if ack.open_packets == 0 {
+            self.state.rest();
+        }
+        if now_ps >= self.state.next_move_ps {
+            self.end_interval(now_ps);
+        }
+    }
+
+    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
+        let index = self.index(loss.psn);
+        if loss.cause != LossCause::Timeout {
+            //= docs/specs/ordered-chaos.md#ORC-3
+            self.subflows[index].sample(loss.ev, now_ps.saturating_sub(loss.sent_ps));
+        } else if self.subflows[index].ev == loss.ev {
+            //= docs/specs/ordered-chaos.md#ORC-7
+            self.leave_path(index);
+        }
+        if now_ps >= self.state.next_move_ps {
+            self.end_interval(now_ps);
+        }
+    }
+
+    fn has_sections(&self) -> bool {
+        self.settings.detects
+    }
+
+    #[inline]
+    fn section(&self) -> Section {
+        self.state.section
+    }
+
+    #[inline]
+    fn poll_trail(&mut self, now_ps: u64) -> Option<Trail> {
+        if let Some(psn) = self.state.repeated.take() {
+            //= docs/specs/ordered-chaos.md#ORC-14
+            let ev = self.subflows[self.index(psn)].ev;
+            return Some(Trail { psn, ev, section: Section::new(self.settings.log2_subflows, 0) });
+        }
+        if now_ps >= self.state.next_probe_ps {
+            self.end_probe_interval(now_ps);
+        }
+        while self.state.due != 0 {
+            let index = self.state.due.trailing_zeros() as usize;
+            self.state.due &= self.state.due - 1;
+            if let Some(trail) = self.follow(index) {
+                return Some(trail);
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn poll_timeout(&self) -> Option<u64> {
+        let at_ps = self.state.next_probe_ps;
+        (self.settings.detects && at_ps != NEVER).then_some(at_ps)
+    }
+}
+
+impl OrderedChaos {
+    /// The entropy values of the subflows, of which one may be about to move.
+    pub fn evs(&self) -> impl Iterator<Item = Ev> {
+        self.subflows.iter().map(|subflow| subflow.ev)
+    }
+
+    #[inline]
+    fn index(&self, psn: u64) -> usize {
+        (psn & (self.subflows.len() as u64 - 1)) as usize
+    }
+
+    /// Starts the timers if they rest, and adds its jitter to an interval: there is no generator where it begins.
+    //= docs/specs/ordered-chaos.md#ORC-4
+    #[inline]
+    fn arm(&mut self, now_ps: u64, rng: &mut impl RngCore) {
+        let Self { state, settings, .. } = self;
+        if state.next_probe_ps == NEVER {
+            state.next_probe_ps = now_ps.saturating_add(settings.probe_interval_ps);
+        }
+        if state.next_move_ps == NEVER {
+            state.next_move_ps = now_ps.saturating_add(settings.interval_ps);
+        }
+        if state.is_plain {
+            state.is_plain = false;
+            let jitter_ps = (u128::from(rng.next_u32()) * 2 * u128::from(settings.jitter_ps)) >> 32;
+            let at_ps = state.next_move_ps.saturating_add(jitter_ps as u64);
+            state.next_move_ps = at_ps.saturating_sub(settings.jitter_ps);
+        }
+    }
+
+    /// Takes a new packet of a subflow into its section.
+    #[inline]
+    fn on_new(&mut self, index: usize, packet: &SendInfo) {
+        let Self { state, subflows, settings } = self;
+        let count = subflows.len() as u64;
+        let subflow = &mut subflows[index];
+        //= docs/specs/ordered-chaos.md#ORC-10
+        state.section = Section::new(settings.log2_subflows, subflow.sent);
+        subflow.sent = (subflow.sent + 1).min(Section::MAX_BEHIND + 1);
+        subflow.open = subflow.open.saturating_add(1);
+        state.fresh |= bit(index);
+        state.next_psn = packet.psn.wrapping_add(1);
+        state.has_more = packet.unsent_bytes > u64::from(packet.bytes);
+        //= docs/specs/ordered-chaos.md#ORC-12
+        let is_last = packet.unsent_bytes <= count * u64::from(packet.bytes);
+        //= docs/specs/ordered-chaos.md#ORC-13
+        let is_counted = settings.probe_packets != 0
+            && (state.next_psn.wrapping_sub(1) >> settings.log2_subflows).wrapping_add(1) % settings.probe_packets == 0;
+        if is_last || is_counted {
+            state.due |= bit(index);
+        }
+    }
+
+    /// Gives a subflow another path, where its next section begins.
+    //= docs/specs/ordered-chaos.md#ORC-6
+    fn take_path(&mut self, index: usize, rng: &mut impl RngCore) {
+        self.state.moving &= !bit(index);
+        let subflow = &mut self.subflows[index];
+        let (old, evs) = (subflow.ev, self.settings.evs);
+        if evs > 1 {
+            let other = draw(evs - 1, rng);
+            subflow.ev = other + Ev::from(other >= old);
+        }
+        subflow.sent = 0;
+    }
+
+    /// Decides that a subflow takes another path with its next packet; a probe ends its section first.
+    //= docs/specs/ordered-chaos.md#ORC-6
+    //= docs/specs/ordered-chaos.md#ORC-11
+    fn leave_path(&mut self, index: usize) {
+        self.state.moving |= bit(index);
+        if self.subflows[index].open > 0 {
+            self.state.due |= bit(index);
+        }
+    }
+
+    /// Moves the worst subflow and those that hear nothing, and begins to measure anew.
+    //= docs/specs/ordered-chaos.md#ORC-5
+    //= docs/specs/ordered-chaos.md#ORC-8
+    fn end_interval(&mut self, now_ps: u64) {
+        let means = || self.subflows.iter().enumerate().filter_map(|(index, subflow)| Some((subflow.mean()?, index)));
+        // The first of equals.
+        let worst = means().rev().max_by_key(|(mean, _)| *mean);
+        let best = means().map(|(mean, _)| mean).min();
+        if let (Some((worst, index)), Some(best)) = (worst, best)
+            && worst - best >= best * self.settings.threshold_permille / 1000
+        {
+            self.leave_path(index);
+        }
+        let mut quiet = 0;
+        for (index, subflow) in self.subflows.iter_mut().enumerate() {
+            quiet |= if subflow.open > 0 && subflow.samples == 0 { bit(index) } else { 0 };
+            (subflow.rtt_sum, subflow.samples) = (0, 0);
+        }
+        let silent = if self.settings.moves_silent { quiet & self.state.quiet } else { 0 };
+        self.state.quiet = quiet & !silent;
+        for index in 0..self.subflows.len() {
+            if silent & bit(index) != 0 {
+                self.leave_path(index);
+            }
+        }
+        self.state.next_move_ps = now_ps.saturating_add(self.settings.interval_ps);
+        self.state.is_plain = true;
+    }
+
+    /// Has the subflows probed that sent something since they last were, or, where nothing more will be sent, all that
+    /// have something in flight.
+    //= docs/specs/ordered-chaos.md#ORC-13
+    fn end_probe_interval(&mut self, now_ps: u64) {
+        let mut open = 0;
+        for (index, subflow) in self.subflows.iter().enumerate() {
+            open |= if subflow.open > 0 { bit(index) } else { 0 };
+        }
+        let asked = match (self.state.has_more, self.settings.probe_packets) {
+            (false, _) => u64::MAX,
+            (true, 0) => self.state.fresh,
+            (true, _) => 0,
+        };
+        self.state.due |= open & asked;
+        self.state.next_probe_ps = match open {
+            0 => NEVER,
+            _ => now_ps.saturating_add(self.settings.probe_interval_ps),
+        };
+    }
+
+    /// A probe behind the last packet of a subflow, if its section has any.
+    fn follow(&mut self, index: usize) -> Option<Trail> {
+        self.state.fresh &= !bit(index);
+        let subflow = &self.subflows[index];
+        let behind = subflow.sent.checked_sub(1)?;
+        let last = self.state.next_psn.wrapping_sub(1);
+        let psn = last.wrapping_sub(self.index(last.wrapping_sub(index as u64)) as u64);
+        Some(Trail { psn, ev: subflow.ev, section: Section::new(self.settings.log2_subflows, behind) })
+    }
+}
+
+impl State {
+    const NEW: Self = Self {
+        next_psn: 0,
+        next_move_ps: NEVER,
+        next_probe_ps: NEVER,
+        due: 0,
+        fresh: 0,
+        moving: 0,
+        quiet: 0,
+        repeated: None,
+        section: Section::NONE,
+        is_plain: true,
+        has_more: false,
+    };
+
+    /// Nothing is in flight: there is nothing to probe for.
+    fn rest(&mut self) {
+        (self.due, self.fresh, self.repeated, self.next_probe_ps) = (0, 0, None, NEVER);
+    }
+}
+
+impl Subflow {
+    /// Takes a round-trip time, if it is of the present path.
+    #[inline]
+    fn sample(&mut self, ev: Ev, rtt_ps: u64) {
+        if ev == self.ev && self.samples < u16::MAX {
+            let rtt = (rtt_ps >> RTT_SHIFT).clamp(1, u64::from(u32::MAX));
+            self.rtt_sum = self.rtt_sum.saturating_add(rtt as u32);
+            self.samples += 1;
+        }
+    }
+
+    /// In picoseconds; none without samples.
+    fn mean(&self) -> Option<u64> {
+        (u64::from(self.rtt_sum) << RTT_SHIFT).checked_div(u64::from(self.samples))
+    }
+}
+
+/// [`OrderedChaosConfig`] brought into range.
+#[derive(Clone, Debug)]
+struct Settings {
+    interval_ps: u64,
+    jitter_ps: u64,
+    threshold_permille: u64,
+    probe_interval_ps: u64,
+    probe_packets: u64,
+    evs: u16,
+    log2_subflows: u8,
+    moves_silent: bool,
+    detects: bool,
+    probes_repeated: bool,
+}
+
+impl Settings {
+    fn new(config: &PathConfig) -> Self {
+        let wanted = config.schemes.ordered_chaos;
+        let evs = config.ev_count();
+        let subflows = wanted.subflows.clamp(1, u64::from(Section::MAX_SUBFLOWS)).min(u64::from(evs));
+        let probe_interval_ps = if wanted.probe_interval == AUTO { config.base_rtt_ps } else { wanted.probe_interval };
+        let interval_ps = wanted.interval.clamp(1, MAX_INTERVAL_PS);
+        Self {
+            interval_ps,
+            jitter_ps: (interval_ps / 1000).saturating_mul(wanted.jitter.min(1000)),
+            threshold_permille: wanted.threshold.min(1 << 20),
+            probe_interval_ps: probe_interval_ps.clamp(1, MAX_INTERVAL_PS),
+            probe_packets: wanted.probe_packets,
+            evs,
+            log2_subflows: subflows.ilog2() as u8,
+            moves_silent: wanted.silence != 0,
+            detects: wanted.detection != 0,
+            probes_repeated: wanted.probe_retransmissions != 0,
+        }
+    }
+}
+
+#[inline]
+const fn bit(index: usize) -> u64 {
+    1 << (index & 63)
+}
+
+/// Later than any time.
+const NEVER: u64 = u64::MAX;
+/// A second, in ps.
+const MAX_INTERVAL_PS: u64 = 1_000_000_000_000;
+/// A sum of 2^32 such units is 4.4 s: of a microsecond each, as many round-trip times as are counted.
+const RTT_SHIFT: u32 = 10;

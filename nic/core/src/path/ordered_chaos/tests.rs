@@ -1,0 +1,332 @@
+//! The clauses in tables, and the published rule as a twin.
+
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::path::BalancerKind;
+use crate::rng;
+
+const US: u64 = 1_000_000;
+const RTT: u64 = 8 * US;
+const BYTES: u32 = 1_000;
+
+struct Rig {
+    balancer: OrderedChaos,
+    rng: rng::Rng,
+    now_ps: u64,
+    next_psn: u64,
+    /// Payload still to be sent.
+    unsent: u64,
+}
+
+impl Rig {
+    fn new(change: impl FnOnce(&mut OrderedChaosConfig)) -> Self {
+        let mut config = PathConfig::new(BalancerKind::OrderedChaos, RTT, 100);
+        config.schemes.ordered_chaos = OrderedChaosConfig { subflows: 4, jitter: 0, ..OrderedChaosConfig::DEFAULT };
+        change(&mut config.schemes.ordered_chaos);
+        let mut rng = rng::stream(7, 0);
+        let balancer = OrderedChaos::make(&config, &mut rng);
+        Self { balancer, rng, now_ps: 0, next_psn: 0, unsent: 1 << 40 }
+    }
+
+    fn trails(&mut self) -> Vec<(u64, Ev, u16)> {
+        let mut trails = Vec::new();
+        while let Some(trail) = self.balancer.poll_trail(self.now_ps) {
+            trails.push((trail.psn, trail.ev, trail.section.get().unwrap().1));
+        }
+        trails
+    }
+
+    /// Sends a new packet, as a sender would: probes go first.
+    fn send(&mut self) -> (Ev, Section) {
+        let psn = self.next_psn;
+        self.next_psn += 1;
+        let packet = SendInfo { psn, bytes: BYTES, unsent_bytes: self.unsent, ..SendInfo::default() };
+        self.unsent -= u64::from(BYTES);
+        let ev = self.balancer.next_ev(self.now_ps, &packet, &mut self.rng);
+        (ev, self.balancer.section())
+    }
+
+    fn resend(&mut self, psn: u64) -> Ev {
+        let packet = SendInfo { psn, bytes: BYTES, retransmit: true, unsent_bytes: 1 << 40, ..SendInfo::default() };
+        self.balancer.next_ev(self.now_ps, &packet, &mut self.rng)
+    }
+
+    fn ack(&mut self, psn: u64, ev: Ev, rtt_ps: u64) {
+        let sent_ps = self.now_ps.saturating_sub(rtt_ps);
+        let packet = PacketInfo { psn, ev, bytes: BYTES, sent_ps, was_lost: false };
+        self.balancer.on_packet_acked(self.now_ps, &packet);
+        let ack = AckInfo { ev, packets: 1, rtt_ps, unsent_bytes: self.unsent, open_packets: 1, ..AckInfo::default() };
+        self.balancer.on_ack(self.now_ps, &ack, &mut ());
+    }
+
+    fn lose(&mut self, psn: u64, ev: Ev, cause: LossCause) {
+        let loss =
+            LossInfo { psn, ev, bytes: BYTES, cause, sent_ps: self.now_ps.saturating_sub(RTT), ..LossInfo::default() };
+        self.balancer.on_loss(self.now_ps, &loss, &mut ());
+    }
+
+    fn evs(&self) -> Vec<Ev> {
+        self.balancer.evs().collect()
+    }
+
+    /// Which subflows change their path with their next packets.
+    fn moved_by_sending(&mut self) -> Vec<usize> {
+        let before = self.evs();
+        (0..before.len()).for_each(|_| drop(self.send()));
+        let after = self.evs();
+        (0..before.len()).filter(|index| before[*index] != after[*index]).collect()
+    }
+}
+
+#[test]
+fn packets_take_turns_on_the_subflows_paths() {
+    //= docs/specs/ordered-chaos.md#ORC-1
+    //= docs/specs/ordered-chaos.md#ORC-2
+    //= docs/specs/ordered-chaos.md#ORC-10
+    let mut rig = Rig::new(|_| {});
+    let evs = rig.evs();
+    for psn in 0..12u64 {
+        let (ev, section) = rig.send();
+        assert_eq!((ev, section.get()), (evs[psn as usize % 4], Some((4, psn as u16 / 4))), "{psn}");
+    }
+    assert_eq!(rig.resend(6), evs[2], "on the path that its subflow has now");
+    assert_eq!(rig.balancer.section(), Section::NONE, "it says nothing of others");
+    for (wanted, evs, subflows) in [(5, 100, 4), (64, 10, 8), (1, 100, 1), (16, 1, 1), (64, 65_535, 64)] {
+        let mut config = PathConfig::new(BalancerKind::OrderedChaos, RTT, 100);
+        (config.evs, config.schemes.ordered_chaos.subflows) = (evs, wanted);
+        let balancer = OrderedChaos::make(&config, &mut rng::stream(1, 0));
+        assert_eq!(balancer.subflows.len(), subflows);
+        assert!(balancer.evs().all(|ev| u32::from(ev) < evs));
+    }
+}
+
+#[test]
+fn the_subflow_with_the_largest_mean_moves_each_interval() {
+    //= docs/specs/ordered-chaos.md#ORC-4
+    //= docs/specs/ordered-chaos.md#ORC-5
+    let mut rig = Rig::new(|config| config.probe_interval = 1_000 * US);
+    let evs = rig.evs();
+    (0..16).for_each(|_| drop(rig.send()));
+    // The largest single time is subflow 1's, the largest mean subflow 2's.
+    let times = [(0, 9), (1, 8), (1, 14), (2, 12), (2, 13), (3, 10)];
+    rig.now_ps = 14 * US;
+    for (index, us) in times {
+        rig.ack(index as u64, evs[index], us * US);
+    }
+    assert!(rig.moved_by_sending().is_empty(), "not before the interval ends");
+    rig.now_ps = 15 * US;
+    rig.ack(7, evs[3], 10 * US);
+    assert_eq!(rig.trails(), [(18, evs[2], 4)], "the path's last packet has a probe behind it");
+    assert_eq!(rig.moved_by_sending(), [2]);
+    let (_, section) = rig.send();
+    assert_eq!(section.get(), Some((4, 6)), "subflow 0 goes on");
+    rig.send();
+    let (ev, section) = rig.send();
+    assert_eq!(
+        (ev, section.get()),
+        (rig.evs()[2], Some((4, 1))),
+        "subflow 2 counts anew from its first packet on the path"
+    );
+    // All is measured anew: the next interval knows nothing of the one before, nor of the path before.
+    rig.now_ps = 29 * US;
+    rig.ack(2, evs[2], 25 * US);
+    rig.now_ps = 30 * US;
+    rig.ack(9, evs[1], 9 * US);
+    assert_eq!(rig.moved_by_sending(), [1]);
+}
+
+#[test]
+fn a_threshold_keeps_what_is_not_much_worse() {
+    //= docs/specs/ordered-chaos.md#ORC-5
+    for (threshold, moves) in [(0, true), (249, true), (250, true), (251, false), (1_000, false)] {
+        let mut rig = Rig::new(|config| config.threshold = threshold);
+        let evs = rig.evs();
+        (0..8).for_each(|_| drop(rig.send()));
+        rig.now_ps = 15 * US;
+        // In units of what is stored, so that the quarter is exact.
+        rig.balancer.on_packet_acked(
+            rig.now_ps,
+            &PacketInfo { psn: 0, ev: evs[0], bytes: BYTES, sent_ps: rig.now_ps - 4096 * 1024, was_lost: false },
+        );
+        rig.ack(1, evs[1], 5120 * 1024);
+        assert_eq!(!rig.moved_by_sending().is_empty(), moves, "{threshold}");
+    }
+}
+
+#[test]
+fn a_timeout_moves_its_subflow_unless_that_has_moved() {
+    //= docs/specs/ordered-chaos.md#ORC-7
+    let mut rig = Rig::new(|_| {});
+    let evs = rig.evs();
+    (0..12).for_each(|_| drop(rig.send()));
+    rig.lose(5, evs[1], LossCause::Missing);
+    rig.lose(5, evs[1], LossCause::Trimmed);
+    assert!(rig.moved_by_sending().is_empty());
+    rig.lose(1, evs[1], LossCause::Timeout);
+    rig.lose(9, evs[1], LossCause::Timeout);
+    assert_eq!(rig.moved_by_sending(), [1]);
+    rig.lose(5, evs[1], LossCause::Timeout);
+    assert!(rig.moved_by_sending().is_empty(), "of the path before");
+}
+
+#[test]
+fn a_subflow_that_hears_nothing_for_two_intervals_moves() {
+    //= docs/specs/ordered-chaos.md#ORC-8
+    for silence in [1, 0] {
+        let mut rig = Rig::new(|config| config.silence = silence);
+        let evs = rig.evs();
+        (0..16).for_each(|_| drop(rig.send()));
+        let mut moved = Vec::new();
+        for interval in 1..=4 {
+            // Subflow 0 is the worst of those that hear something, subflow 3 hears nothing.
+            for index in [1, 2, 0] {
+                rig.now_ps = interval * 15 * US - u64::from(index != 0);
+                let ev = rig.evs()[index];
+                rig.ack(index as u64, ev, if index == 0 { 9 * US } else { 8 * US });
+            }
+            moved.push(rig.moved_by_sending());
+        }
+        let with: &[&[usize]] = &[&[0], &[0, 3], &[0], &[0, 3]];
+        let without: &[&[usize]] = &[&[0], &[0], &[0], &[0]];
+        assert_eq!(moved, if silence == 1 { with } else { without }, "{evs:?}");
+    }
+}
+
+#[test]
+fn probes_follow_the_last_packets_and_those_sent_again() {
+    //= docs/specs/ordered-chaos.md#ORC-12
+    //= docs/specs/ordered-chaos.md#ORC-14
+    let mut rig = Rig::new(|_| {});
+    let evs = rig.evs();
+    rig.unsent = 8 * u64::from(BYTES);
+    let mut probed = Vec::new();
+    for psn in 0..8u64 {
+        rig.send();
+        probed.extend(rig.trails().into_iter().map(|trail| (psn, trail)));
+    }
+    let last: Vec<_> = (4..8).map(|psn: u64| (psn, (psn, evs[psn as usize % 4], 1))).collect();
+    assert_eq!(probed, last, "behind each subflow's last packet");
+    rig.resend(2);
+    assert_eq!(rig.trails(), [(2, evs[2], 0)]);
+    let mut rig = Rig::new(|config| config.probe_retransmissions = 0);
+    rig.send();
+    rig.resend(0);
+    assert!(rig.trails().is_empty());
+}
+
+#[test]
+fn probes_follow_for_the_time_or_by_number() {
+    //= docs/specs/ordered-chaos.md#ORC-13
+    let mut rig = Rig::new(|config| config.interval = 1_000 * US);
+    let evs = rig.evs();
+    assert_eq!(rig.balancer.poll_timeout(), None, "nothing in flight");
+    (0..6).for_each(|_| drop(rig.send()));
+    assert_eq!(rig.balancer.poll_timeout(), Some(RTT), "a base round-trip time");
+    assert!(rig.trails().is_empty());
+    rig.now_ps = RTT;
+    assert_eq!(rig.trails(), [(4, evs[0], 1), (5, evs[1], 1), (2, evs[2], 0), (3, evs[3], 0)]);
+    rig.send();
+    rig.now_ps = 2 * RTT;
+    assert_eq!(rig.trails(), [(6, evs[2], 1)], "only what sent something since");
+    // Nothing waits any more: what is in flight is probed until it is settled.
+    rig.unsent = u64::from(BYTES);
+    rig.send();
+    assert_eq!(rig.trails(), [(7, evs[3], 1)]);
+    for psn in [0, 4, 2, 6, 3, 7] {
+        rig.unsent = 0;
+        rig.ack(psn, evs[psn as usize % 4], RTT);
+    }
+    rig.now_ps = 3 * RTT;
+    assert_eq!(rig.trails().iter().map(|trail| trail.0).collect::<Vec<_>>(), [5]);
+    rig.now_ps = 4 * RTT;
+    assert_eq!(rig.trails().len(), 1, "again");
+    [1, 5].into_iter().for_each(|psn| rig.ack(psn, evs[1], RTT));
+    rig.now_ps = 5 * RTT;
+    assert!(rig.trails().is_empty());
+    assert_eq!(rig.balancer.poll_timeout(), None);
+
+    let mut rig = Rig::new(|config| config.probe_packets = 3);
+    let mut probed = Vec::new();
+    for _ in 0..24 {
+        rig.send();
+        rig.now_ps += US;
+        probed.extend(rig.trails().into_iter().map(|trail| trail.0));
+    }
+    assert_eq!(probed, [8, 9, 10, 11, 20, 21, 22, 23], "every third packet of a subflow");
+}
+
+#[test]
+fn intervals_differ_by_their_jitter() {
+    //= docs/specs/ordered-chaos.md#ORC-4
+    let mut lengths = Vec::new();
+    for seed in 0..200 {
+        let config = PathConfig::new(BalancerKind::OrderedChaos, RTT, 100);
+        let mut rng = rng::stream(seed, 0);
+        let mut balancer = OrderedChaos::make(&config, &mut rng);
+        balancer.next_ev(0, &SendInfo::default(), &mut rng);
+        lengths.push(balancer.state.next_move_ps);
+    }
+    let (least, most) = (lengths.iter().min().unwrap(), lengths.iter().max().unwrap());
+    assert!((11_250_000..11_500_000).contains(least) && (18_500_000..=18_750_000).contains(most), "{least} {most}");
+}
+
+#[test]
+fn sizes_are_as_stated() {
+    assert_eq!(size_of::<Subflow>(), 12);
+    assert_eq!(OrderedChaos::STATE_BYTES, 272);
+    assert!(size_of::<OrderedChaos>() <= 152);
+}
+
+/// The published rule, in its own terms: sums and counts per subflow since the last change, the largest mean loses.
+#[derive(Default)]
+struct Published {
+    sums: Vec<u64>,
+    counts: Vec<u64>,
+    next_update: u64,
+}
+
+impl Published {
+    /// Takes a round-trip time; returns which subflow is given a new path.
+    fn process(&mut self, now: u64, subflow: usize, rtt: u64, interval: u64) -> Option<usize> {
+        self.counts[subflow] += 1;
+        self.sums[subflow] += rtt;
+        if self.next_update > now {
+            return None;
+        }
+        self.next_update = now + interval;
+        let means: Vec<u64> =
+            (0..self.sums.len()).map(|i| self.sums[i].checked_div(self.counts[i]).unwrap_or(0)).collect();
+        let largest = *means.iter().max().unwrap();
+        self.sums.fill(0);
+        self.counts.fill(0);
+        means.iter().position(|mean| *mean == largest)
+    }
+}
+
+proptest! {
+    //= docs/specs/ordered-chaos.md#ORC-5
+    #[test]
+    fn the_worst_is_whom_the_published_rule_finds(
+        feedback in prop::collection::vec((0usize..4, 1u64..40, 0u64..6 * US), 1..400)
+    ) {
+        let mut rig = Rig::new(|config| config.silence = 0);
+        (0..4).for_each(|_| drop(rig.send()));
+        let mut twin = Published { sums: vec![0; 4], counts: vec![0; 4], next_update: 15 * US };
+        rig.now_ps = 41 * US;
+        twin.next_update = 15 * US;
+        for (subflow, kilo, pause) in feedback {
+            rig.now_ps += pause;
+            // In units of what is stored, so that both round alike.
+            let rtt = kilo * 1024 * 1024;
+            let ev = rig.evs()[subflow];
+            rig.ack(subflow as u64, ev, rtt);
+            let expected: Vec<usize> = twin.process(rig.now_ps, subflow, rtt, 15 * US).into_iter().collect();
+            // Twice, so that the new paths are in use before the next feedback, as the twin has it.
+            let moved = rig.moved_by_sending();
+            prop_assert_eq!(moved, expected);
+        }
+    }
+}
