@@ -18,6 +18,7 @@ pub use self::fixed_rate::FixedRate;
 pub use self::fixed_window::{FixedWindow, FixedWindowConfig};
 pub use self::registry::{AnyCc, CcKind, UnknownCc};
 pub use self::schemes::CcSchemes;
+use crate::params::{AUTO, Unit};
 use crate::path::{AckInfo, LossCause};
 
 /// Limits what one connection has in flight.
@@ -114,6 +115,32 @@ impl CcConfig {
             fixed_rate_bps: link_bps,
             marked_by_trigger: false,
             schemes: CcSchemes::DEFAULT,
+        }
+    }
+}
+
+impl CcConfig {
+    /// The settings of one of `count` equal parts of the connection: that share of all windows and rates, and of all parameters
+    /// in bytes or bits a second.
+    pub fn share(&self, count: u16) -> Self {
+        let count = u64::from(count.max(1));
+        let part = |value: u64, least: u64| if value == AUTO { AUTO } else { (value / count).max(least) };
+        let mut schemes = self.schemes;
+        for name in CcSchemes::names() {
+            let Some(group) = schemes.group(name) else { continue };
+            for (index, param) in group.params().iter().enumerate() {
+                if matches!(param.unit, Unit::Bytes | Unit::Gbps) {
+                    group.set_value(index, part(group.value(index), param.min));
+                }
+            }
+        }
+        Self {
+            link_bps: part(self.link_bps, 1),
+            initial_window_bytes: part(self.initial_window_bytes, 1),
+            max_window_bytes: part(self.max_window_bytes, 1),
+            fixed_rate_bps: part(self.fixed_rate_bps, 1),
+            schemes,
+            ..*self
         }
     }
 }

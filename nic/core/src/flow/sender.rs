@@ -152,7 +152,8 @@ impl Sender {
     pub fn new(config: &FlowConfig, peer_window_packets: u32, peer_max_data: u64, rng: &mut impl RngCore) -> Self {
         let config = config.sanitised();
         let window_packets = config.window_packets.min(peer_window_packets.max(1));
-        let balancer = AnyBalancer::new(&config.path, rng);
+        let mut balancer = AnyBalancer::new(&config.path, rng);
+        balancer.on_control(&config.cc);
         let cc = AnyCc::new(&config.cc);
         Self {
             tracks_packets: balancer.tracks_packets(),

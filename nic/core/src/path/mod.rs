@@ -10,6 +10,7 @@ mod flowlet;
 mod labels;
 mod least_recently_marked;
 mod mprdma;
+mod mptcp;
 mod ops;
 mod plb;
 mod ordered_chaos;
@@ -31,6 +32,7 @@ pub use self::flowlet::{Flowlet, FlowletConfig};
 pub use spray_wire::Section;
 pub use self::least_recently_marked::{LeastRecentlyMarked, LeastRecentlyMarkedConfig};
 pub use self::mprdma::{Mprdma, MprdmaConfig};
+pub use self::mptcp::{Mptcp, MptcpConfig};
 pub use self::ops::Ops;
 pub use self::plb::{Plb, PlbConfig};
 pub use self::power_of_two::{PowerOfTwo, PowerOfTwoConfig};
@@ -39,6 +41,7 @@ pub use self::registry::{AnyBalancer, BalancerKind, UnknownBalancer};
 pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, Reps, RepsConfig, ThawCheck};
 pub use self::schemes::Schemes;
 pub use self::subflow::{Subflow, SubflowConfig};
+use crate::cc::CcConfig;
 use crate::event::Publisher;
 
 /// An entropy value: an index in `0..evs`, which the wire format turns into a UDP source port.
@@ -173,6 +176,10 @@ pub struct Trail {
 }
 
     fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher);
+
+    /// Takes the connection's congestion control, once and before any packet: a balancer with windows of its own makes them
+    /// of its kind. May allocate.
+    fn on_control(&mut self, _config: &CcConfig) {}
 
     /// Whether the next packet may go, and who decides. Called before every [`Balancer::next_ev`], and in vain as often
     /// as the sender looks for work.

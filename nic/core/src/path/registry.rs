@@ -7,6 +7,7 @@ use rand_core::RngCore;
 
 use super::{AckInfo, Admission, Balancer, Ecmp, Ev, LossInfo, Ops, PacketInfo, PathConfig, Reps, Scheme, SendInfo};
 use super::{Section, Trail};
+use crate::cc::CcConfig;
 use crate::event::Publisher;
 
 /// Makes the names and the type from one line per balancer: variant, name, type.
@@ -83,6 +84,8 @@ balancers! {
     RepsProbing "reps-probing" Reps;
     /// A few labels in turn, each hashed to a path for good (OFAN §3.2).
     Subflow "subflow" super::Subflow;
+    /// A few subflows with a window each, like MPTCP (REPS §4.2).
+    Mptcp "mptcp" super::Mptcp;
     /// Per packet the better of two random labels.
     PowerOfTwo "power-of-two" super::PowerOfTwo;
     /// Subflows in order, the worst of which moves; the receiver tells losses from reordering (*Ordered Chaos*).
@@ -158,6 +161,10 @@ impl Balancer for AnyBalancer {
     #[inline]
     fn on_packet_acked(&mut self, now_ps: u64, packet: &PacketInfo) {
         dispatch!(self, balancer => balancer.on_packet_acked(now_ps, packet))
+    }
+
+    fn on_control(&mut self, config: &CcConfig) {
+        dispatch!(self, balancer => balancer.on_control(config))
     }
 
     fn on_reachable(&mut self, now_ps: u64, paths: &[Ev]) {

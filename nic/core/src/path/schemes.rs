@@ -10,6 +10,8 @@ settings! {
         reps "reps": RepsConfig;
         /// Labels in turn.
         subflow "subflow": super::SubflowConfig;
+        /// Subflows with a window each.
+        mptcp "mptcp": super::MptcpConfig;
         /// The better of two labels.
         power_of_two "power-of-two": super::PowerOfTwoConfig;
         /// Subflows in order, the worst of which moves.

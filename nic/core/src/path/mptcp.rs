@@ -1,0 +1,201 @@
+//! MPTCP-like: a few subflows, each with a label, a share of the bytes and a window of its own (REPS §4.2, "multiple queue
+//! pairs"). Clauses (MPTCP-n) are in `docs/specs/subflow.md`.
+
+use alloc::boxed::Box;
+
+use rand_core::RngCore;
+
+use super::labels::Labels;
+use super::{AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, PacketInfo, PathConfig, Scheme, SendInfo};
+use crate::cc::{AnyCc, CcConfig, CongestionControl};
+use crate::event::Publisher;
+use crate::params::parameters;
+
+parameters! {
+    /// The settings of [`Mptcp`].
+    pub struct MptcpConfig {
+        /// Subflows of a connection.
+        subflows: Count, 1, 64, 8;
+        /// How new bytes go to subflows: each the same number, as with several queue pairs, or whichever has room, as MPTCP.
+        split: Choice(&["equal", "free"]), 0, 1, 0;
+    }
+}
+
+/// Subflows with windows of their own, by the connection's own kind of congestion control.
+#[derive(Clone, Debug)]
+pub struct Mptcp {
+    labels: Labels,
+    /// Whose turn it is.
+    next: u16,
+    /// Who lost a packet last; `u16::MAX` is nobody.
+    loser: u16,
+    /// Whom the packet that was let go was promised to.
+    chosen: Option<u16>,
+    /// When a subflow that holds a packet back lets it go, unless feedback does.
+    paced_until_ps: Option<u64>,
+    equal: bool,
+    /// Wire bytes sent for the first time, by all subflows.
+    sent: u64,
+    /// None where the connection's own control decides.
+    lanes: Box<[Lane]>,
+}
+
+/// A subflow's own.
+#[derive(Clone, Debug)]
+struct Lane {
+    cc: AnyCc,
+    /// Wire bytes in flight.
+    in_flight: u64,
+    /// Wire bytes that the acknowledgement at hand settles.
+    acked: u64,
+    /// Wire bytes sent for the first time.
+    sent: u64,
+}
+
+impl Mptcp {
+    /// The subflow that takes a packet now, from the one whose turn it is on.
+    #[inline]
+    fn choose(&mut self, now_ps: u64, packet: &SendInfo) -> Option<u16> {
+        if packet.in_flight_bytes == 0 {
+            // Nothing else can be: a request for a grant was sent, which nobody acknowledges.
+            self.lanes.iter_mut().for_each(|lane| lane.in_flight = 0);
+        }
+        //= docs/specs/subflow.md#MPTCP-4
+        let share = (self.equal && !packet.retransmit).then(|| self.sent.saturating_add(packet.unsent_bytes));
+        let mut label = self.next;
+        let (mut second_best, mut paced_ps) = (None, u64::MAX);
+        for _ in 0..self.labels.count() {
+            let lane = &self.lanes[usize::from(label)];
+            let waits = share.is_some_and(|all| lane.sent.saturating_mul(self.labels.count().into()) >= all.max(1));
+            if !waits && lane.has_room(packet.bytes) {
+                let at_ps = lane.cc.poll_send(now_ps);
+                if at_ps > now_ps {
+                    paced_ps = paced_ps.min(at_ps);
+                } else if packet.retransmit && label == self.loser {
+                    second_best = Some(label);
+                } else {
+                    return Some(label);
+                }
+            }
+            label = self.labels.after(label);
+        }
+        self.paced_until_ps = (paced_ps != u64::MAX).then_some(paced_ps);
+        second_best
+    }
+}
+
+impl Lane {
+    //= docs/specs/subflow.md#MPTCP-2
+    #[inline]
+    fn has_room(&self, bytes: u32) -> bool {
+        self.in_flight == 0 || self.in_flight + u64::from(bytes) <= self.cc.window_bytes()
+    }
+}
+
+impl Scheme for Mptcp {
+    /// With 8 subflows and the 8 bytes of `dctcp`'s window in each.
+    const STATE_BYTES: usize = size_of::<Ev>()
+        + 2 * size_of::<u16>()
+        + size_of::<u64>()
+        + MptcpConfig::DEFAULT.subflows as usize * (size_of::<Lane>() - size_of::<AnyCc>() + size_of::<u64>());
+
+    //= docs/specs/subflow.md#MPTCP-1
+    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
+        let MptcpConfig { subflows, split } = config.schemes.mptcp;
+        Self {
+            labels: Labels::new(config, subflows, rng),
+            next: 0,
+            loser: u16::MAX,
+            chosen: None,
+            paced_until_ps: None,
+            equal: split == 0,
+            sent: 0,
+            lanes: Box::default(),
+        }
+    }
+}
+
+impl Balancer for Mptcp {
+    //= docs/specs/subflow.md#MPTCP-1
+    //= docs/specs/subflow.md#MPTCP-6
+    fn on_control(&mut self, config: &CcConfig) {
+        let cc = AnyCc::new(&config.share(self.labels.count()));
+        if !cc.uses_credit() {
+            let lane = Lane { cc, in_flight: 0, acked: 0, sent: 0 };
+            self.lanes = core::iter::repeat_n(lane, self.labels.count().into()).collect();
+        }
+    }
+
+    //= docs/specs/subflow.md#MPTCP-3
+    #[inline]
+    fn admit(&mut self, now_ps: u64, packet: &SendInfo, _publisher: &mut impl Publisher) -> Admission {
+        if self.lanes.is_empty() {
+            return Admission::Window;
+        }
+        self.paced_until_ps = None;
+        self.chosen = self.choose(now_ps, packet);
+        if self.chosen.is_some() { Admission::Go } else { Admission::Wait }
+    }
+
+    #[inline]
+    fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, _rng: &mut impl RngCore) -> Ev {
+        let label = self.chosen.take().unwrap_or(self.next);
+        self.next = self.labels.after(label);
+        if let Some(lane) = self.lanes.get_mut(usize::from(label)) {
+            lane.cc.on_send(now_ps, packet.bytes);
+            lane.in_flight += u64::from(packet.bytes);
+            if !packet.retransmit {
+                lane.sent = lane.sent.saturating_add(packet.bytes.into());
+                self.sent = self.sent.saturating_add(packet.bytes.into());
+            }
+        }
+        self.labels.ev(label)
+    }
+
+    fn tracks_packets(&self) -> bool {
+        true
+    }
+
+    //= docs/specs/subflow.md#MPTCP-5
+    #[inline]
+    fn on_packet_acked(&mut self, _now_ps: u64, packet: &PacketInfo) {
+        let Some(label) = self.labels.label(packet.ev) else { return };
+        let Some(lane) = self.lanes.get_mut(usize::from(label)) else { return };
+        if !packet.was_lost {
+            lane.in_flight = lane.in_flight.saturating_sub(packet.bytes.into());
+        }
+        lane.acked = lane.acked.saturating_add(packet.bytes.into());
+    }
+
+    //= docs/specs/subflow.md#MPTCP-5
+    #[inline]
+    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
+        let trigger = self.labels.label(ack.ev).map(usize::from);
+        for (label, lane) in self.lanes.iter_mut().enumerate() {
+            if lane.acked > 0 || trigger == Some(label) {
+                let part = AckInfo { bytes: lane.acked, in_flight_bytes: lane.in_flight, ..*ack };
+                lane.acked = 0;
+                lane.cc.on_ack(now_ps, &part);
+            }
+        }
+    }
+
+    //= docs/specs/subflow.md#MPTCP-5
+    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
+        let Some(label) = self.labels.label(loss.ev) else { return };
+        let Some(lane) = self.lanes.get_mut(usize::from(label)) else { return };
+        lane.in_flight = lane.in_flight.saturating_sub(loss.bytes.into());
+        lane.cc.on_loss(now_ps, loss.bytes, loss.cause);
+        if loss.cause != LossCause::Trimmed {
+            self.loser = label;
+        }
+    }
+
+    #[inline]
+    fn poll_timeout(&self) -> Option<u64> {
+        self.paced_until_ps
+    }
+}
+
+#[cfg(test)]
+mod tests;

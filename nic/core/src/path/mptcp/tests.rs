@@ -1,0 +1,275 @@
+//! Tests of the MPTCP-like balancer; clauses are those of `docs/specs/subflow.md`.
+
+use std::collections::VecDeque;
+use std::vec::Vec;
+
+use rand_core::RngCore;
+
+use super::*;
+use crate::cc::{CcKind, bdp_bytes};
+use crate::path::BalancerKind;
+use crate::rng::{Rng, stream};
+
+const PACKET: u32 = 4_150;
+const RTT_PS: u64 = 8_337_000;
+const BPS: u64 = 400_000_000_000;
+
+fn path(subflows: u64, split: u64) -> PathConfig {
+    let mut config = PathConfig { seed: Some(1), ..PathConfig::new(BalancerKind::Mptcp, RTT_PS, 100) };
+    config.schemes.mptcp = MptcpConfig { subflows, split };
+    config
+}
+
+/// What a sender keeps, around one balancer.
+struct Rig {
+    mptcp: Mptcp,
+    rng: Rng,
+    in_flight: VecDeque<PacketInfo>,
+    unsent: u64,
+    now_ps: u64,
+}
+
+impl Rig {
+    fn new(config: &PathConfig, cc: &CcConfig) -> Self {
+        let mut rng = stream(2, 2);
+        let mut mptcp = Mptcp::make(config, &mut rng);
+        mptcp.on_control(cc);
+        Self { mptcp, rng, in_flight: VecDeque::new(), unsent: 1 << 40, now_ps: 0 }
+    }
+
+    fn dctcp(subflows: u64, split: u64) -> Self {
+        Self::new(&path(subflows, split), &CcConfig::for_path(RTT_PS, BPS, PACKET))
+    }
+
+    fn info(&self, retransmit: bool) -> SendInfo {
+        let in_flight_bytes = self.in_flight.iter().map(|packet| u64::from(packet.bytes)).sum();
+        SendInfo { bytes: PACKET, retransmit, in_flight_bytes, unsent_bytes: self.unsent, ..SendInfo::default() }
+    }
+
+    /// Sends a packet if it may go; its subflow.
+    fn send(&mut self, retransmit: bool) -> Option<u16> {
+        let info = self.info(retransmit);
+        if self.mptcp.admit(self.now_ps, &info, &mut ()) != Admission::Go {
+            return None;
+        }
+        let ev = self.mptcp.next_ev(self.now_ps, &info, &mut self.rng);
+        self.in_flight.push_back(PacketInfo { psn: 0, ev, bytes: PACKET, sent_ps: self.now_ps, was_lost: false });
+        if !retransmit {
+            self.unsent -= u64::from(PACKET);
+        }
+        self.mptcp.labels.label(ev)
+    }
+
+    fn send_all(&mut self) -> Vec<u16> {
+        core::iter::from_fn(|| self.send(false)).collect()
+    }
+
+    fn take(&mut self, label: u16) -> PacketInfo {
+        let ev = self.mptcp.labels.ev(label);
+        let place = self.in_flight.iter().position(|packet| packet.ev == ev).unwrap();
+        self.in_flight.remove(place).unwrap()
+    }
+
+    fn ack(&mut self, label: u16, marked: bool) {
+        let packet = self.take(label);
+        self.mptcp.on_packet_acked(self.now_ps, &packet);
+        let (bytes, marked_packets) = (PACKET.into(), marked.into());
+        let ack = AckInfo { ev: packet.ev, marked, packets: 1, marked_packets, bytes, ..AckInfo::default() };
+        self.mptcp.on_ack(self.now_ps, &ack, &mut ());
+    }
+
+    fn lose(&mut self, label: u16, cause: LossCause) {
+        let packet = self.take(label);
+        let loss = LossInfo { ev: packet.ev, bytes: PACKET, cause, ..LossInfo::default() };
+        self.mptcp.on_loss(self.now_ps, &loss, &mut ());
+    }
+
+    fn windows(&self) -> Vec<u64> {
+        self.mptcp.lanes.iter().map(|lane| lane.cc.window_bytes()).collect()
+    }
+}
+
+#[test]
+fn every_subflow_has_its_share_of_the_window() {
+    //= docs/specs/subflow.md#MPTCP-1
+    //= docs/specs/subflow.md#MPTCP-2
+    //= docs/specs/subflow.md#MPTCP-3
+    let mut rig = Rig::dctcp(8, 0);
+    let sent = rig.send_all();
+    // 626,650 bytes to begin with are 18.9 packets each.
+    assert_eq!(sent.len(), 8 * 18);
+    assert!(sent.iter().enumerate().all(|(number, label)| usize::from(*label) == number % 8));
+    rig.ack(3, false);
+    assert_eq!(rig.send_all(), [3]);
+}
+
+#[test]
+fn feedback_moves_its_own_subflows_window() {
+    //= docs/specs/subflow.md#MPTCP-5
+    let mut rig = Rig::dctcp(4, 1);
+    rig.send_all();
+    let before = rig.windows();
+    rig.ack(1, true);
+    rig.ack(3, false);
+    rig.lose(2, LossCause::Timeout);
+    let moved = rig.windows();
+    let most = bdp_bytes(RTT_PS, BPS) * 3 / 2 / 4;
+    assert_eq!(moved[0], before[0]);
+    assert_eq!(moved[1], before[1] - u64::from(PACKET) / 4 - 1, "a quarter of what was marked, in fractions of a byte");
+    assert_eq!(moved[2], before[2] - u64::from(PACKET));
+    assert_eq!(moved[3], most, "cut to the largest");
+    let mut sent = rig.send_all();
+    sent.sort_unstable();
+    assert_eq!(sent, [1, 3], "subflow 2's packet left with its window");
+}
+
+#[test]
+fn lost_packets_go_again_on_another_subflow_if_one_has_room() {
+    //= docs/specs/subflow.md#MPTCP-3
+    let mut rig = Rig::dctcp(2, 1);
+    assert_eq!([rig.send(false), rig.send(false)], [Some(0), Some(1)]);
+    rig.lose(0, LossCause::Timeout);
+    assert_eq!([rig.send(true), rig.send(true), rig.send(false)], [Some(1), Some(1), Some(0)]);
+    let mut rig = Rig::dctcp(2, 1);
+    rig.send_all();
+    (0..5).for_each(|_| rig.lose(0, LossCause::Timeout));
+    assert_eq!(rig.send(true), None, "what is in flight still fills the smaller window");
+    while rig.in_flight.iter().any(|packet| packet.ev == rig.mptcp.labels.ev(0)) {
+        rig.lose(0, LossCause::Timeout);
+    }
+    assert_eq!(rig.send(true), Some(0));
+}
+
+#[test]
+fn equal_subflows_send_equally_and_free_ones_as_they_can() {
+    //= docs/specs/subflow.md#MPTCP-4
+    for (split, expected) in [(0, [25, 25, 25, 25]), (1, [1, 33, 33, 33])] {
+        let mut rig = Rig::dctcp(4, split);
+        rig.unsent = 100 * u64::from(PACKET);
+        let mut counts = [0; 4];
+        // Subflow 0 acknowledges nothing until the others can do no more.
+        rig.mptcp.lanes[0].cc = AnyCc::new(&CcConfig {
+            max_window_bytes: 1,
+            initial_window_bytes: 1,
+            ..CcConfig::for_path(RTT_PS, BPS, PACKET)
+        });
+        while rig.unsent > 0 {
+            match rig.send(false) {
+                Some(label) => {
+                    counts[usize::from(label)] += 1;
+                    if label > 0 {
+                        rig.ack(label, false);
+                    }
+                }
+                None => rig.ack(0, false),
+            }
+        }
+        assert_eq!(counts, expected);
+    }
+}
+
+#[test]
+fn a_paced_subflow_says_when() {
+    //= docs/specs/subflow.md#MPTCP-2
+    let cc =
+        CcConfig { kind: CcKind::FixedRate, max_window_bytes: u64::MAX, ..CcConfig::for_path(RTT_PS, BPS, PACKET) };
+    let mut rig = Rig::new(&path(2, 0), &cc);
+    assert_eq!(rig.send_all(), [0, 1]);
+    let each_ps = 2 * u64::from(PACKET) * 20;
+    assert_eq!(rig.mptcp.poll_timeout(), Some(each_ps));
+    rig.now_ps = each_ps;
+    assert_eq!(rig.send_all(), [0, 1]);
+}
+
+#[test]
+fn a_coalesced_ack_is_shared_out() {
+    //= docs/specs/subflow.md#MPTCP-5
+    let mut rig = Rig::dctcp(2, 1);
+    assert_eq!([(); 4].map(|()| rig.send(false)), [0, 1, 0, 1].map(Some));
+    let before = rig.windows();
+    let packets: Vec<_> = [0, 1, 0, 1].map(|label| rig.take(label)).into();
+    packets.iter().for_each(|packet| rig.mptcp.on_packet_acked(0, packet));
+    let (ev, bytes) = (packets[3].ev, 4 * u64::from(PACKET));
+    let ack = AckInfo { ev, marked: true, packets: 4, marked_packets: 2, bytes, ..AckInfo::default() };
+    rig.mptcp.on_ack(0, &ack, &mut ());
+    let lost = |label: usize| before[label] - rig.windows()[label];
+    assert!(lost(0) == lost(1) && lost(0) > u64::from(PACKET) / 8, "half of each subflow's bytes count as marked");
+}
+
+#[test]
+fn without_windows_of_their_own_labels_take_turns() {
+    //= docs/specs/subflow.md#MPTCP-6
+    let mut rng = stream(4, 4);
+    let mut mptcp = Mptcp::make(&path(3, 0), &mut rng);
+    let info = SendInfo { bytes: PACKET, unsent_bytes: 1 << 20, ..SendInfo::default() };
+    let labels = [(); 5].map(|()| {
+        assert_eq!(mptcp.admit(0, &info, &mut ()), Admission::Window);
+        let ev = mptcp.next_ev(0, &info, &mut rng);
+        mptcp.labels.label(ev).unwrap()
+    });
+    assert_eq!(labels, [0, 1, 2, 0, 1]);
+}
+
+/// With one subflow it is the connection's own window, whatever happens.
+#[test]
+fn one_subflow_is_a_plain_connection() {
+    for kind in [CcKind::Dctcp, CcKind::FixedWindow, CcKind::FixedRate] {
+        let config = CcConfig { kind, ..CcConfig::for_path(RTT_PS, BPS, PACKET) };
+        let (mut rig, mut cc) = (Rig::new(&path(1, 0), &config), AnyCc::new(&config));
+        let mut random = stream(5, 5);
+        let mut open = 0;
+        for _ in 0..50_000 {
+            let bits = random.next_u32();
+            let packets = rig.in_flight.len() as u64;
+            let fits = packets == 0 || (packets + 1) * u64::from(PACKET) <= cc.window_bytes();
+            let goes = fits && cc.poll_send(rig.now_ps) <= rig.now_ps;
+            match bits % 8 {
+                0..4 => {
+                    assert_eq!(rig.send(false).is_some(), goes, "{kind} {packets}");
+                    if goes {
+                        cc.on_send(rig.now_ps, PACKET);
+                        open += 1;
+                    }
+                }
+                4..7 if packets > 0 => {
+                    let marked = bits & 8 == 0;
+                    rig.ack(0, marked);
+                    let (bytes, marked_packets) = (PACKET.into(), marked.into());
+                    cc.on_ack(rig.now_ps, &AckInfo { marked, packets: 1, marked_packets, bytes, ..AckInfo::default() });
+                }
+                7 if packets > 0 => {
+                    rig.lose(0, LossCause::SackGap);
+                    cc.on_loss(rig.now_ps, PACKET, LossCause::SackGap);
+                }
+                _ => {}
+            }
+            rig.now_ps += u64::from(bits >> 12);
+        }
+        assert!(open > 1_000, "{kind}: {open} sent");
+    }
+}
+
+#[test]
+fn what_is_in_flight_adds_up_and_never_sticks() {
+    //= docs/specs/subflow.md#MPTCP-3
+    for split in [0, 1] {
+        let mut rig = Rig::dctcp(8, split);
+        let mut random = stream(6, 6);
+        for _ in 0..50_000 {
+            let bits = random.next_u32();
+            let marked = bits & 16 == 0;
+            let oldest = rig.in_flight.front().and_then(|packet| rig.mptcp.labels.label(packet.ev));
+            match (bits % 16, oldest) {
+                (0..9, _) => {
+                    let sent = rig.send(bits & 32 == 0).is_some();
+                    assert!(sent || !rig.in_flight.is_empty(), "with nothing in flight a packet goes");
+                }
+                (9..15, Some(label)) => rig.ack(label, marked),
+                (15, Some(label)) => rig.lose(label, LossCause::Timeout),
+                _ => {}
+            }
+            let all: u64 = rig.mptcp.lanes.iter().map(|lane| lane.in_flight).sum();
+            assert_eq!(all, rig.in_flight.len() as u64 * u64::from(PACKET));
+        }
+    }
+}
