@@ -1,6 +1,7 @@
 //! The DCTCP variant of the REPS paper's simulations (REPS §4.1), as MPRDMA's: every acknowledgement moves the window.
 //! Clauses (DCTCP-n) are in `docs/specs/dctcp.md`.
 
+use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, per_window, window};
 use super::{AckInfo, CcConfig, CongestionControl, Scheme};
 use crate::path::LossCause;
 
@@ -20,11 +21,10 @@ impl Dctcp {
     /// Starts with the configured initial window.
     pub fn new(config: &CcConfig) -> Self {
         let packet_bytes = u64::from(config.packet_bytes.clamp(1, 65_535));
-        let scaled = |bytes: u64| bytes.clamp(packet_bytes, MAX_WINDOW_BYTES) << FRACTION_BITS;
         Self {
-            window: scaled(config.initial_window_bytes),
+            window: window(config.initial_window_bytes, packet_bytes),
             min_window: packet_bytes << FRACTION_BITS,
-            max_window: scaled(config.max_window_bytes),
+            max_window: window(config.max_window_bytes, packet_bytes),
             packet_bytes,
             marked_by_trigger: config.marked_by_trigger,
         }
@@ -32,10 +32,8 @@ impl Dctcp {
 
     //= docs/specs/dctcp.md#DCTCP-1
     fn grow(&mut self, bytes: u64) {
-        // bytes * packet / (window / 2^16), times 2^16. Below 2^64 for all but jumbo sizes, where it divides fast; at
-        // most `bytes` itself, scaled, since the window is at least a packet.
-        let growth = (u128::from(bytes * self.packet_bytes) << (2 * FRACTION_BITS)) / u128::from(self.window);
-        self.window = self.window.saturating_add(growth as u64);
+        let growth = per_window(bytes, self.packet_bytes, self.window);
+        self.window = self.window.saturating_add(growth);
     }
 
     fn shrink(&mut self, scaled: u64) {
@@ -49,6 +47,8 @@ impl Dctcp {
 }
 
 impl Scheme for Dctcp {
+    const STATE_BYTES: usize = size_of::<u64>();
+
     fn make(config: &CcConfig) -> Self {
         Self::new(config)
     }
@@ -99,12 +99,3 @@ fn marked_bytes(ack: &AckInfo, bytes: u64) -> u64 {
         packets => bytes * u64::from(ack.marked_packets.min(packets)) / u64::from(packets),
     }
 }
-
-/// Bits of the window below one byte.
-const FRACTION_BITS: u32 = 16;
-
-/// A terabyte leaves room for the fraction, and for growth, in 64 bits.
-const MAX_WINDOW_BYTES: u64 = 1 << 40;
-
-/// One acknowledgement of more cannot be honest, and would overflow the growth.
-const MAX_ACKED_BYTES: u64 = u32::MAX as u64;

@@ -30,6 +30,9 @@ impl FixedRate {
 }
 
 impl Scheme for FixedRate {
+    /// The time of the next packet, with its fraction.
+    const STATE_BYTES: usize = size_of::<(u64, u16)>();
+
     fn make(config: &CcConfig) -> Self {
         Self::new(config)
     }

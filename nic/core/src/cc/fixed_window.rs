@@ -19,6 +19,8 @@ pub struct FixedWindow {
 }
 
 impl Scheme for FixedWindow {
+    const STATE_BYTES: usize = 0;
+
     fn make(config: &CcConfig) -> Self {
         let asked = config.schemes.fixed_window.window_bytes;
         let window_bytes = if asked == AUTO { config.max_window_bytes } else { asked };

@@ -1,9 +1,14 @@
 //! Congestion control: how much may be in flight, and when the next packet may go. One file per algorithm.
 
+mod dcqcn;
 mod dctcp;
 mod eqds;
+mod fixed_point;
 mod fixed_rate;
 mod fixed_window;
+mod median;
+mod mswift;
+mod nscc;
 mod registry;
 mod schemes;
 
@@ -12,10 +17,13 @@ mod tests;
 
 use spray_wire::PullRequest;
 
+pub use self::dcqcn::{Dcqcn, DcqcnConfig};
 pub use self::dctcp::Dctcp;
 pub use self::eqds::{Eqds, EqdsConfig, PullPacer};
 pub use self::fixed_rate::FixedRate;
 pub use self::fixed_window::{FixedWindow, FixedWindowConfig};
+pub use self::mswift::{MSwift, MSwiftConfig};
+pub use self::nscc::{Nscc, NsccConfig};
 pub use self::registry::{AnyCc, CcKind, UnknownCc};
 pub use self::schemes::CcSchemes;
 use crate::params::{AUTO, Unit};
@@ -65,7 +73,7 @@ pub trait CongestionControl {
 /// A congestion control that can be made from a connection's settings.
 pub trait Scheme: CongestionControl + Sized {
     /// Bytes of state of a connection: what a NIC would hold for each, settings left out.
-    const STATE_BYTES: usize = size_of::<Self>();
+    const STATE_BYTES: usize;
 
     /// Makes one for a new connection.
     fn make(config: &CcConfig) -> Self;

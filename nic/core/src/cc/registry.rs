@@ -5,7 +5,7 @@ use core::str::FromStr;
 
 use spray_wire::PullRequest;
 
-use super::{CcConfig, CongestionControl, Dctcp, Eqds, FixedRate, FixedWindow, Scheme};
+use super::{CcConfig, CongestionControl, Dcqcn, Dctcp, Eqds, FixedRate, FixedWindow, MSwift, Nscc, Scheme};
 use crate::path::{AckInfo, LossCause};
 
 /// Makes the names and the type from one line per congestion control: variant, name, type.
@@ -68,6 +68,12 @@ congestion_controls! {
     FixedRate "fixed-rate" FixedRate;
     /// A window that never moves.
     FixedWindow "fixed-window" FixedWindow;
+    /// Swift's delay-based window with the median of recent delays, as the OFAN paper runs it (OFAN §8.3).
+    MSwift "mswift" MSwift;
+    /// Ultra Ethernet's window control by delay and marks.
+    Nscc "nscc" Nscc;
+    /// RoCE's rate control by marks, for Reunion's setting (Reunion §4).
+    Dcqcn "dcqcn" Dcqcn;
 }
 
 impl CcKind {

@@ -1,6 +1,6 @@
 //! The settings of every congestion control that has parameters by name.
 
-use super::{EqdsConfig, FixedWindowConfig};
+use super::{DcqcnConfig, EqdsConfig, FixedWindowConfig, MSwiftConfig, NsccConfig};
 use crate::params::settings;
 
 settings! {
@@ -10,5 +10,11 @@ settings! {
         eqds "eqds": EqdsConfig;
         /// See [`FixedWindow`](super::FixedWindow).
         fixed_window "fixed-window": FixedWindowConfig;
+        /// See [`MSwift`](super::MSwift).
+        mswift "mswift": MSwiftConfig;
+        /// See [`Nscc`](super::Nscc).
+        nscc "nscc": NsccConfig;
+        /// See [`Dcqcn`](super::Dcqcn).
+        dcqcn "dcqcn": DcqcnConfig;
     }
 }

@@ -1,4 +1,9 @@
-//! Tests of congestion control; clauses are those of `docs/specs/dctcp.md`.
+//! Tests of congestion control; clauses are those of `docs/specs/dctcp.md`, and of each module's own in `tests/`.
+
+mod dcqcn;
+mod loops;
+mod mswift;
+mod nscc;
 
 use std::string::ToString;
 
@@ -199,15 +204,17 @@ proptest! {
     #[test]
     fn no_history_breaks_a_window(
         (packet_bytes, initial_window_bytes, max_window_bytes) in any::<(u32, u64, u64)>(),
-        (fixed_rate_bps, kind) in (any::<u64>(), prop_oneof![Just(CcKind::Dctcp), Just(CcKind::FixedRate)]),
-        feedback in prop::collection::vec(any::<(u64, u64, u32, u16, u16, bool)>(), 1..100),
+        (fixed_rate_bps, kind) in (any::<u64>(), prop::sample::select(&CcKind::ALL[..])),
+        (base_rtt_ps, link_bps) in any::<(u64, u64)>(),
+        feedback in prop::collection::vec(any::<(u64, u64, u32, u16, u16, bool, (u64, u8, u64))>(), 1..100),
     ) {
         let config = CcConfig {
-            kind, packet_bytes, initial_window_bytes, max_window_bytes, fixed_rate_bps, ..reference()
+            kind, packet_bytes, initial_window_bytes, max_window_bytes, fixed_rate_bps, base_rtt_ps, link_bps, ..reference()
         };
         let mut cc = AnyCc::new(&config);
-        for (now_ps, bytes, lost, packets, marked_packets, marked) in feedback {
-            cc.on_ack(now_ps, &AckInfo { marked, ..acks(bytes, packets, marked_packets) });
+        for (now_ps, bytes, lost, packets, marked_packets, marked, (rtt_ps, hops, in_flight_bytes)) in feedback {
+            let ack = AckInfo { marked, rtt_ps, hops, in_flight_bytes, ..acks(bytes, packets, marked_packets) };
+            cc.on_ack(now_ps, &ack);
             prop_assert!(cc.window_bytes() >= u64::from(packet_bytes.clamp(1, 65_535)));
             cc.on_loss(now_ps, lost, LossCause::SackGap);
             prop_assert!(cc.window_bytes() >= u64::from(packet_bytes.clamp(1, 65_535)));

@@ -1,0 +1,255 @@
+//! DCQCN: RoCE's rate control by marks, for Reunion's setting (Reunion §4; the rules are those of "Congestion Control for
+//! Large-Scale RDMA Deployments", SIGCOMM 2015). Clauses (DQN-n) are in `docs/specs/dcqcn.md`.
+
+use super::fixed_point::{MAX_RATE_BPS, serialisation_ps};
+use super::{AckInfo, CcConfig, CongestionControl, Scheme};
+use crate::params::{AUTO, parameters};
+use crate::path::LossCause;
+
+parameters! {
+    /// The settings of [`Dcqcn`].
+    pub struct DcqcnConfig {
+        /// Least time between two congestion notifications.
+        cnp_interval: Microseconds, 0, 1_000_000_000_000, 50_000_000;
+        /// Time without a notification after which alpha decays, again and again.
+        alpha_timer: Microseconds, 1_000, 1_000_000_000_000, 55_000_000;
+        /// Time between two increases of the rate.
+        rate_timer: Microseconds, 1_000, 1_000_000_000_000, 55_000_000;
+        /// Bytes sent between two increases of the rate.
+        byte_counter: Bytes, 1, 1 << 40, 10_000_000;
+        /// Increases by timer, or by bytes, that go back to the rate before the last cut.
+        fast_recovery: Count, 0, 1_000, 5;
+        /// Alpha moves by one part in so many.
+        gain: Count, 1, 65_536, 256;
+        /// Step of additive increase. By itself a thousandth of the link's rate.
+        additive: Gbps, 1, 1_000_000_000_000, AUTO;
+        /// Step of hyper increase. By itself a hundredth of the link's rate.
+        hyper: Gbps, 1, 1_000_000_000_000, AUTO;
+        /// Least rate. By itself a thousandth of the link's rate.
+        min_rate: Gbps, 1, 1_000_000_000_000, AUTO;
+        /// Wire bytes that may be in flight, never less than a packet. By itself without a limit.
+        window_bytes: Bytes, 1, 1 << 40, AUTO;
+    }
+}
+
+/// Paces at a rate that marks cut, at most once in an interval, and time and bytes raise.
+#[derive(Clone, Debug)]
+pub struct Dcqcn {
+    pub(super) state: State,
+    settings: Settings,
+}
+
+/// What it keeps.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    /// Present rate and the one to go back to, in bits a second.
+    pub(super) rate_bps: u64,
+    pub(super) target_bps: u64,
+    last_cnp_ps: Option<u64>,
+    /// When alpha and the timer's count last moved.
+    alpha_ps: u64,
+    timer_ps: u64,
+    /// Bytes sent since the byte counter's last increase.
+    sent_bytes: u64,
+    /// Earliest time of the next packet.
+    next_ps: u64,
+    /// Share of marks, in 2^-30.
+    pub(super) alpha: u32,
+    /// Increases by timer and by bytes since the last cut.
+    by_timer: u32,
+    by_bytes: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Settings {
+    link_bps: u64,
+    min_bps: u64,
+    additive_bps: u64,
+    hyper_bps: u64,
+    cnp_interval_ps: u64,
+    alpha_timer_ps: u64,
+    rate_timer_ps: u64,
+    byte_counter: u64,
+    window_bytes: u64,
+    fast_recovery: u32,
+    gain: u32,
+}
+
+impl Dcqcn {
+    /// Takes a mark: a notification, unless one was just taken.
+    //= docs/specs/dcqcn.md#DQN-2
+    fn on_congestion(&mut self, now_ps: u64) {
+        let Self { state, settings } = self;
+        if state.last_cnp_ps.is_some_and(|last_ps| now_ps.saturating_sub(last_ps) < settings.cnp_interval_ps) {
+            return;
+        }
+        //= docs/specs/dcqcn.md#DQN-3
+        state.target_bps = state.rate_bps;
+        let cut = ((u128::from(state.rate_bps) * u128::from(state.alpha)) >> (ALPHA_BITS + 1)) as u64;
+        state.rate_bps = (state.rate_bps - cut).max(settings.min_bps);
+        state.alpha = state.alpha - state.alpha / settings.gain + ALPHA_ONE / settings.gain;
+        (state.last_cnp_ps, state.alpha_ps, state.timer_ps) = (Some(now_ps), now_ps, now_ps);
+        (state.by_timer, state.by_bytes, state.sent_bytes) = (0, 0, 0);
+    }
+
+    /// Does what timers would have done by now.
+    //= docs/specs/dcqcn.md#DQN-7
+    #[inline]
+    fn advance(&mut self, now_ps: u64) {
+        let Self { state, settings } = self;
+        if state.last_cnp_ps.is_none() {
+            return;
+        }
+        let alpha_ps = now_ps.saturating_sub(state.alpha_ps);
+        if alpha_ps >= settings.alpha_timer_ps {
+            self.decay(alpha_ps);
+        }
+        let timer_ps = now_ps.saturating_sub(self.state.timer_ps);
+        if timer_ps >= self.settings.rate_timer_ps {
+            self.tick(timer_ps);
+        }
+    }
+
+    //= docs/specs/dcqcn.md#DQN-4
+    #[cold]
+    fn decay(&mut self, since_ps: u64) {
+        let Self { state, settings } = self;
+        let times = since_ps / settings.alpha_timer_ps;
+        state.alpha_ps = state.alpha_ps.saturating_add(times * settings.alpha_timer_ps);
+        let keep = (1u64 << KEEP_BITS) - (1u64 << KEEP_BITS) / u64::from(settings.gain);
+        state.alpha = ((u128::from(state.alpha) * u128::from(power(keep, times))) >> KEEP_BITS) as u32;
+    }
+
+    //= docs/specs/dcqcn.md#DQN-5
+    #[cold]
+    fn tick(&mut self, since_ps: u64) {
+        let times = since_ps / self.settings.rate_timer_ps;
+        self.state.timer_ps = self.state.timer_ps.saturating_add(times * self.settings.rate_timer_ps);
+        for _ in 0..times.min(MAX_TICKS) {
+            self.state.by_timer = self.state.by_timer.saturating_add(1);
+            self.increase();
+        }
+    }
+
+    //= docs/specs/dcqcn.md#DQN-6
+    fn increase(&mut self) {
+        let Self { state, settings } = self;
+        let (most, least) = (state.by_timer.max(state.by_bytes), state.by_timer.min(state.by_bytes));
+        let step_bps = if least > settings.fast_recovery {
+            settings.hyper_bps.saturating_mul(u64::from(least - settings.fast_recovery))
+        } else if most > settings.fast_recovery {
+            settings.additive_bps
+        } else {
+            0
+        };
+        state.target_bps = state.target_bps.saturating_add(step_bps).min(settings.link_bps);
+        state.rate_bps = state.rate_bps.midpoint(state.target_bps);
+    }
+}
+
+impl Scheme for Dcqcn {
+    const STATE_BYTES: usize = size_of::<State>();
+
+    fn make(config: &CcConfig) -> Self {
+        let settings = Settings::new(config);
+        //= docs/specs/dcqcn.md#DQN-1
+        let state = State {
+            rate_bps: settings.link_bps,
+            target_bps: settings.link_bps,
+            last_cnp_ps: None,
+            alpha_ps: 0,
+            timer_ps: 0,
+            sent_bytes: 0,
+            next_ps: 0,
+            alpha: ALPHA_ONE,
+            by_timer: 0,
+            by_bytes: 0,
+        };
+        Self { state, settings }
+    }
+}
+
+impl CongestionControl for Dcqcn {
+    #[inline]
+    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo) {
+        self.advance(now_ps);
+        if ack.marked || ack.marked_packets > 0 {
+            self.on_congestion(now_ps);
+        }
+    }
+
+    //= docs/specs/dcqcn.md#DQN-8
+    fn on_loss(&mut self, now_ps: u64, _bytes: u32, _cause: LossCause) {
+        self.advance(now_ps);
+        self.on_congestion(now_ps);
+    }
+
+    #[inline]
+    fn on_send(&mut self, now_ps: u64, bytes: u32) {
+        self.advance(now_ps);
+        //= docs/specs/dcqcn.md#DQN-9
+        let gap_ps = serialisation_ps(u64::from(bytes), self.state.rate_bps);
+        self.state.next_ps = self.state.next_ps.max(now_ps).saturating_add(gap_ps);
+        //= docs/specs/dcqcn.md#DQN-5
+        self.state.sent_bytes = self.state.sent_bytes.saturating_add(u64::from(bytes));
+        if self.state.sent_bytes >= self.settings.byte_counter && self.state.last_cnp_ps.is_some() {
+            self.state.sent_bytes = 0;
+            self.state.by_bytes = self.state.by_bytes.saturating_add(1);
+            self.increase();
+        }
+    }
+
+    #[inline]
+    fn window_bytes(&self) -> u64 {
+        self.settings.window_bytes
+    }
+
+    #[inline]
+    fn poll_send(&self, now_ps: u64) -> u64 {
+        self.state.next_ps.max(now_ps)
+    }
+}
+
+impl Settings {
+    fn new(config: &CcConfig) -> Self {
+        let given = &config.schemes.dcqcn;
+        let link_bps = config.link_bps.clamp(1, MAX_RATE_BPS);
+        let share = |asked: u64, part: u64| (if asked == AUTO { link_bps / part } else { asked }).max(1);
+        Self {
+            link_bps,
+            min_bps: share(given.min_rate, 1000).min(link_bps),
+            additive_bps: share(given.additive, 1000),
+            hyper_bps: share(given.hyper, 100),
+            cnp_interval_ps: given.cnp_interval,
+            alpha_timer_ps: given.alpha_timer.max(1),
+            rate_timer_ps: given.rate_timer.max(1),
+            byte_counter: given.byte_counter.max(1),
+            window_bytes: given.window_bytes.max(u64::from(config.packet_bytes.max(1))),
+            fast_recovery: given.fast_recovery.min(1000) as u32,
+            gain: given.gain.clamp(1, 65_536) as u32,
+        }
+    }
+}
+
+/// `share^times`, both shares in 2^-32.
+fn power(share: u64, mut times: u64) -> u64 {
+    let multiply = |a: u64, b: u64| ((u128::from(a) * u128::from(b)) >> KEEP_BITS) as u64;
+    let (mut result, mut square) = (1u64 << KEEP_BITS, share);
+    while times > 0 && result > 0 {
+        if times & 1 == 1 {
+            result = multiply(result, square);
+        }
+        square = multiply(square, square);
+        times >>= 1;
+    }
+    result
+}
+
+/// Alpha is in 2^-30.
+const ALPHA_BITS: u32 = 30;
+const ALPHA_ONE: u32 = 1 << ALPHA_BITS;
+/// What alpha keeps of itself is in 2^-32.
+const KEEP_BITS: u32 = 32;
+
+/// A silence counts for at most so many increases, 14 ms by default: the rate is the link's long before, unless the steps are tiny.
+const MAX_TICKS: u64 = 256;

@@ -1,0 +1,54 @@
+//! The integers that stand for fractions in congestion controls: windows in 2^-16 bytes, shares in 2^-16, times in ticks.
+
+/// Bits of a window, or of a share, below one.
+pub(super) const FRACTION_BITS: u32 = 16;
+
+/// A terabyte leaves room for the fraction, and for growth, in 64 bits.
+pub(super) const MAX_WINDOW_BYTES: u64 = 1 << 40;
+
+/// One acknowledgement of more cannot be honest, and would overflow the growth.
+pub(super) const MAX_ACKED_BYTES: u64 = u32::MAX as u64;
+
+/// Largest rate, in bits a second: a petabit.
+pub(super) const MAX_RATE_BPS: u64 = 1_000_000_000_000_000;
+
+/// One, as a share.
+pub(super) const ONE: u64 = 1 << FRACTION_BITS;
+
+/// A time in units of 2^10 ps, about a nanosecond; 4.4 ms and more count as that.
+#[inline]
+pub(super) fn ticks(ps: u64) -> u32 {
+    u32::try_from(ps >> 10).unwrap_or(u32::MAX)
+}
+
+/// Thousandths as a share.
+pub(super) const fn share(permille: u64) -> u64 {
+    (permille << FRACTION_BITS) / 1000
+}
+
+/// `value` times a share.
+#[inline]
+pub(super) fn times(value: u64, share: u64) -> u64 {
+    ((u128::from(value) * u128::from(share)) >> FRACTION_BITS) as u64
+}
+
+/// `bytes` in 2^-16 bytes, between a packet and the most that a window may be.
+pub(super) fn window(bytes: u64, packet_bytes: u64) -> u64 {
+    bytes.clamp(packet_bytes, MAX_WINDOW_BYTES) << FRACTION_BITS
+}
+
+/// `bytes * per / window` in 2^-16 bytes, where `window` is in these too.
+///
+/// The dividend is below 2^64 for all but jumbo sizes, where it divides fast.
+#[inline]
+pub(super) fn per_window(bytes: u64, per: u64, window: u64) -> u64 {
+    let quotient = (u128::from(bytes * per) << (2 * FRACTION_BITS)) / u128::from(window.max(1));
+    u64::try_from(quotient).unwrap_or(u64::MAX)
+}
+
+/// Time of `bytes` at `rate_bps`, in picoseconds, rounded down.
+#[inline]
+pub(super) fn serialisation_ps(bytes: u64, rate_bps: u64) -> u64 {
+    let gap = u128::from(bytes) * u128::from(8 * super::PS_PER_SECOND) / u128::from(rate_bps.max(1));
+    u64::try_from(gap).unwrap_or(u64::MAX)
+}

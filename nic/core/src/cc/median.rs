@@ -1,0 +1,81 @@
+//! The median of the latest few values, kept sorted.
+
+/// Most values that a [`Median`] holds.
+pub(super) const MAX_SAMPLES: usize = 16;
+
+/// The latest values, by age and by size.
+#[derive(Clone, Debug)]
+pub(super) struct Median {
+    /// The latest `count` values; `next` is where the oldest is, once there are enough.
+    latest: [u32; MAX_SAMPLES],
+    sorted: [u32; MAX_SAMPLES],
+    count: u8,
+    next: u8,
+    /// How many are kept.
+    window: u8,
+}
+
+impl Median {
+    /// Keeps the latest `window` values, 1 to [`MAX_SAMPLES`].
+    pub(super) fn new(window: u64) -> Self {
+        let window = window.clamp(1, MAX_SAMPLES as u64) as u8;
+        Self { latest: [0; MAX_SAMPLES], sorted: [u32::MAX; MAX_SAMPLES], count: 0, next: 0, window }
+    }
+
+    /// Takes a value and returns the median of the latest; of an even count the lower of the two in the middle.
+    #[inline]
+    pub(super) fn push(&mut self, value: u32) -> u32 {
+        let at = usize::from(self.next) % MAX_SAMPLES;
+        let mut hole = usize::from(self.count);
+        if self.count == self.window {
+            let oldest = self.latest[at];
+            hole = self.sorted.iter().position(|&kept| kept == oldest).unwrap_or(0);
+        } else {
+            self.count += 1;
+        }
+        self.latest[at] = value;
+        self.next = (self.next + 1) % self.window;
+        self.insert(hole, value);
+        self.sorted[usize::from(self.count - 1) / 2]
+    }
+
+    /// Puts `value` where it belongs, moving what lies between there and `hole`.
+    #[inline]
+    fn insert(&mut self, mut hole: usize, value: u32) {
+        let last = usize::from(self.count - 1);
+        while hole > 0 && self.sorted[hole - 1] > value {
+            self.sorted[hole] = self.sorted[hole - 1];
+            hole -= 1;
+        }
+        while hole < last && self.sorted[hole + 1] < value {
+            self.sorted[hole] = self.sorted[hole + 1];
+            hole += 1;
+        }
+        self.sorted[hole] = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_is_the_middle_of_the_sorted_latest(
+            window in 0u64..20,
+            values in prop::collection::vec(prop_oneof![0u32..6, any::<u32>()], 1..200),
+        ) {
+            let mut median = Median::new(window);
+            let kept = window.clamp(1, 16) as usize;
+            for end in 1..=values.len() {
+                let mut latest: Vec<u32> = values[end.saturating_sub(kept)..end].to_vec();
+                latest.sort_unstable();
+                prop_assert_eq!(median.push(values[end - 1]), latest[(latest.len() - 1) / 2]);
+            }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! MSwift: Swift's delay-based window with the median of recent delays in place of the latest one, as the OFAN paper runs it
+//! (OFAN §4, §8.3 and appendix H). Clauses (MSW-n) are in `docs/specs/mswift.md`.
+
+use alloc::boxed::Box;
+
+use super::fixed_point::{
+    FRACTION_BITS, MAX_ACKED_BYTES, ONE, per_window, serialisation_ps, share, ticks, times, window,
+};
+use super::median::Median;
+use super::{AckInfo, CcConfig, CongestionControl, Scheme, bdp_bytes};
+use crate::params::{AUTO, parameters};
+use crate::path::LossCause;
+
+parameters! {
+    /// The settings of [`MSwift`].
+    pub struct MSwiftConfig {
+        /// Acknowledgements over whose delays the median is taken; 1 makes it Swift.
+        samples: Count, 1, 16, 16;
+        /// Queue that the target delay allows for, over `queue_hops` switches and at the rate of the sender's link.
+        queue_bytes: Bytes, 0, 1 << 32, 113_000;
+        /// Switches that `queue_bytes` is meant for; a path of others has it in proportion. 0: whatever the path.
+        queue_hops: Count, 0, 255, 5;
+        /// Additive increase, in packets a round trip.
+        ai: Ratio, 1, 1_000_000, 1_000;
+        /// Share of the excess delay that a decrease takes off.
+        beta: Ratio, 0, 1_000, 800;
+        /// Largest share that one decrease takes off.
+        max_mdf: Ratio, 0, 999, 500;
+        /// Most that small windows add to the target delay, in target delays.
+        flow_range: Ratio, 0, 100_000, 5_000;
+        /// Window in packets at which the whole `flow_range` is added.
+        flow_min_window: Ratio, 1, 1_000_000, 100;
+        /// Window in packets from which on nothing is added. By itself the window that the target delay holds.
+        flow_max_window: Ratio, 1, 1_000_000_000, AUTO;
+        /// Least window in packets; below one packet is paced.
+        min_window: Ratio, 1, 1_000, 10;
+        /// Timeouts in a row that make the window the least.
+        reset_timeouts: Count, 1, 255, 5;
+    }
+}
+
+/// A window in bytes: up by a packet a round trip below the target delay, down by the excess above it.
+#[derive(Clone, Debug)]
+pub struct MSwift {
+    pub(super) state: State,
+    delays: Box<Median>,
+    settings: Settings,
+}
+
+/// What it keeps.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    /// Window in 2^-16 bytes.
+    pub(super) window: u64,
+    last_decrease_ps: Option<u64>,
+    /// Earliest time of the next packet, while the window is below one.
+    next_ps: u64,
+    /// Median of the latest delays, in ticks.
+    delay: u32,
+    /// Timeouts in a row.
+    timeouts: u8,
+}
+
+/// [`MSwiftConfig`] on a path: windows in 2^-16 bytes, times in ticks, shares in 2^-16.
+#[derive(Clone, Debug)]
+struct Settings {
+    packet_bytes: u64,
+    min_window: u64,
+    max_window: u64,
+    ai: u64,
+    beta: u64,
+    max_mdf: u64,
+    base: u32,
+    queue: u32,
+    queue_hops: u8,
+    reset_timeouts: u8,
+    /// The flow-scaling term is `flow_alpha * (1 / sqrt(packets) - flow_from)`, at most `flow_range`.
+    flow_range: u32,
+    flow_alpha: u64,
+    flow_from: u64,
+}
+
+impl MSwift {
+    /// Target delay at the present window, in ticks, of a path of `hops` switches; 0 is as many as `queue_hops`.
+    //= docs/specs/mswift.md#MSW-2
+    #[inline]
+    fn target(&self, hops: u8) -> u32 {
+        let Settings { base, queue, queue_hops, .. } = self.settings;
+        let queue = match (hops, queue_hops) {
+            (0, _) | (_, 0) => queue,
+            _ => (u64::from(queue) * u64::from(hops) / u64::from(queue_hops)).min(u64::from(u32::MAX)) as u32,
+        };
+        base.saturating_add(queue).saturating_add(self.flow_term())
+    }
+
+    /// What a small window adds to the target delay, in ticks.
+    //= docs/specs/mswift.md#MSW-3
+    #[inline]
+    fn flow_term(&self) -> u32 {
+        let Settings { packet_bytes, flow_range, flow_alpha, flow_from, .. } = self.settings;
+        let root = ((packet_bytes << (3 * FRACTION_BITS)) / self.state.window).isqrt();
+        match root.checked_sub(flow_from) {
+            Some(above) => times(flow_alpha, above).min(u64::from(flow_range)) as u32,
+            None => 0,
+        }
+    }
+
+    //= docs/specs/mswift.md#MSW-4
+    #[inline]
+    fn grow(&mut self, bytes: u64) {
+        let Settings { packet_bytes, ai, max_window, .. } = self.settings;
+        let window = self.state.window;
+        let growth = match window >= packet_bytes << FRACTION_BITS {
+            true => per_window(bytes, packet_bytes, window),
+            false => bytes << FRACTION_BITS,
+        };
+        self.state.window = window.saturating_add(times(growth, ai)).min(max_window);
+    }
+
+    /// Takes `cut` of the window off, once a round trip.
+    //= docs/specs/mswift.md#MSW-6
+    #[inline]
+    fn shrink(&mut self, now_ps: u64, cut: u64) {
+        let window = self.state.window;
+        self.state.window = (window - times(window, cut.min(ONE))).max(self.settings.min_window);
+        if self.state.window < window {
+            self.state.last_decrease_ps = Some(now_ps);
+        }
+    }
+
+    //= docs/specs/mswift.md#MSW-6
+    #[inline]
+    fn can_decrease(&self, now_ps: u64) -> bool {
+        let rtt_ps = u64::from(self.state.delay) << 10;
+        self.state.last_decrease_ps.is_none_or(|last_ps| now_ps.saturating_sub(last_ps) >= rtt_ps)
+    }
+
+    #[inline]
+    fn is_below_a_packet(&self) -> bool {
+        self.state.window < self.settings.packet_bytes << FRACTION_BITS
+    }
+}
+
+impl Scheme for MSwift {
+    const STATE_BYTES: usize = size_of::<State>() + size_of::<Median>();
+
+    fn make(config: &CcConfig) -> Self {
+        let settings = Settings::new(config);
+        //= docs/specs/mswift.md#MSW-8
+        let first_bytes = config.initial_window_bytes.min(target_bytes(config));
+        let state = State {
+            window: window(first_bytes, settings.packet_bytes),
+            last_decrease_ps: None,
+            next_ps: 0,
+            delay: settings.base,
+            timeouts: 0,
+        };
+        Self { state, delays: Box::new(Median::new(config.schemes.mswift.samples)), settings }
+    }
+}
+
+impl CongestionControl for MSwift {
+    //= docs/specs/mswift.md#MSW-5
+    #[inline]
+    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo) {
+        //= docs/specs/mswift.md#MSW-1
+        let delay = self.delays.push(ticks(ack.rtt_ps));
+        self.state.delay = delay;
+        self.state.timeouts = 0;
+        let target = self.target(ack.hops);
+        if delay < target {
+            self.grow(ack.bytes.min(MAX_ACKED_BYTES));
+        } else if self.can_decrease(now_ps) {
+            let excess = (u64::from(delay - target) << FRACTION_BITS) / u64::from(delay.max(1));
+            self.shrink(now_ps, times(excess, self.settings.beta).min(self.settings.max_mdf));
+        }
+    }
+
+    //= docs/specs/mswift.md#MSW-7
+    fn on_loss(&mut self, now_ps: u64, _bytes: u32, cause: LossCause) {
+        if !self.can_decrease(now_ps) {
+            return;
+        }
+        self.state.timeouts = if cause == LossCause::Timeout { self.state.timeouts.saturating_add(1) } else { 0 };
+        let reset = self.state.timeouts >= self.settings.reset_timeouts;
+        self.shrink(now_ps, if reset { ONE } else { self.settings.max_mdf });
+    }
+
+    //= docs/specs/mswift.md#MSW-9
+    #[inline]
+    fn on_send(&mut self, now_ps: u64, _bytes: u32) {
+        if self.is_below_a_packet() {
+            let rtt_ps = u128::from(self.state.delay) << 10;
+            let packet = u128::from(self.settings.packet_bytes << FRACTION_BITS);
+            let gap_ps = rtt_ps * packet / u128::from(self.state.window.max(1));
+            self.state.next_ps = now_ps.saturating_add(u64::try_from(gap_ps).unwrap_or(u64::MAX));
+        }
+    }
+
+    #[inline]
+    fn window_bytes(&self) -> u64 {
+        (self.state.window >> FRACTION_BITS).max(self.settings.packet_bytes)
+    }
+
+    //= docs/specs/mswift.md#MSW-9
+    #[inline]
+    fn poll_send(&self, now_ps: u64) -> u64 {
+        if self.is_below_a_packet() { self.state.next_ps.max(now_ps) } else { now_ps }
+    }
+}
+
+impl Settings {
+    fn new(config: &CcConfig) -> Self {
+        let given = &config.schemes.mswift;
+        let packet_bytes = u64::from(config.packet_bytes.clamp(1, 65_535));
+        let (base, queue) = (ticks(config.base_rtt_ps), ticks(serialisation_ps(given.queue_bytes, config.link_bps)));
+        let flow_range = u64::from(base.saturating_add(queue)) * given.flow_range / 1000;
+        let flow_range = flow_range.min(u64::from(u32::MAX));
+        let flow_max_window = match given.flow_max_window {
+            AUTO => (target_bytes(config).min(1 << 50) * 1000 / packet_bytes).max(1),
+            thousandths => thousandths,
+        };
+        let flow_from = root_of_inverse(flow_max_window);
+        let span = root_of_inverse(given.flow_min_window).saturating_sub(flow_from);
+        Self {
+            packet_bytes,
+            min_window: times(packet_bytes << FRACTION_BITS, share(given.min_window.clamp(1, 1000))).max(1),
+            max_window: window(config.max_window_bytes, packet_bytes),
+            ai: share(given.ai),
+            beta: share(given.beta),
+            max_mdf: share(given.max_mdf),
+            base,
+            queue,
+            queue_hops: given.queue_hops.min(255) as u8,
+            reset_timeouts: given.reset_timeouts.min(255) as u8,
+            flow_range: flow_range as u32,
+            flow_alpha: (flow_range << FRACTION_BITS).checked_div(span).unwrap_or(0),
+            flow_from,
+        }
+    }
+}
+
+/// What is in flight when the delay is the target: the bandwidth-delay product and the queue.
+//= docs/specs/mswift.md#MSW-8
+fn target_bytes(config: &CcConfig) -> u64 {
+    bdp_bytes(config.base_rtt_ps, config.link_bps).saturating_add(config.schemes.mswift.queue_bytes)
+}
+
+/// `1 / sqrt(packets)` in 2^-16, of thousandths of packets.
+fn root_of_inverse(thousandths: u64) -> u64 {
+    ((1000u64 << (2 * FRACTION_BITS)) / thousandths.max(1)).isqrt()
+}

@@ -1,0 +1,320 @@
+//! NSCC: Ultra Ethernet's sender-based window control by delay and marks (Ultra Ethernet 1.0, network signalled congestion
+//! control), with the constants of its public simulator. Clauses (NSC-n) are in `docs/specs/nscc.md`.
+
+use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, MAX_WINDOW_BYTES, ONE, share, ticks, times, window};
+use super::{AckInfo, CcConfig, CongestionControl, Scheme, bdp_bytes};
+use crate::params::{AUTO, parameters};
+use crate::path::LossCause;
+
+parameters! {
+    /// The settings of [`Nscc`].
+    pub struct NsccConfig {
+        /// Queueing delay that it aims at. By itself three quarters of the base round-trip time.
+        target_delay: Microseconds, 1_000, 1_000_000_000_000, AUTO;
+        /// Delay in target delays above which the window is set to what got through.
+        quick_delay: Ratio, 0, 1_000_000, 4_000;
+        /// That is done only when less than the largest window, halved so often, got through.
+        quick_gate: Count, 0, 16, 3;
+        /// Growth in packets a round trip when there is no delay, on the reference network.
+        proportional: Ratio, 0, 1_000_000, 4_000;
+        /// Growth in packets a round trip on unmarked acknowledgements above the target delay, on the reference network.
+        fair: Ratio, 0, 1_000_000, 5_000;
+        /// Share of what is acknowledged that fast increase adds, on the reference network.
+        fast: Ratio, 0, 1_000_000, 250;
+        /// Delay below which a whole window of acknowledgements begins a fast increase.
+        fast_delay: Microseconds, 0, 1_000_000_000_000, 1_000_000;
+        /// Growth in packets a round trip at all times, on the reference network.
+        eta: Ratio, 0, 1_000_000, 150;
+        /// Share of the excess of the average delay that a decrease takes off.
+        gamma: Ratio, 0, 1_000, 800;
+        /// Largest share that one decrease takes off.
+        max_decrease: Ratio, 0, 999, 500;
+        /// Acknowledgements that the average delay spans: each moves it by one part in so many.
+        average: Count, 1, 65_536, 80;
+        /// Packets acknowledged between two adjustments of the window.
+        adjust_packets: Count, 0, 65_536, 8;
+    }
+}
+
+/// A window in bytes that four cases of mark and delay move.
+#[derive(Clone, Debug)]
+pub struct Nscc {
+    pub(super) state: State,
+    settings: Settings,
+}
+
+/// What it keeps. Before the first acknowledgement all but the window is zero.
+#[derive(Clone, Debug, Default)]
+pub(super) struct State {
+    /// Window in 2^-16 bytes.
+    pub(super) window: u64,
+    /// Growth to come, in 2^-16 bytes times the window's bytes.
+    increase: u64,
+    /// Bytes acknowledged since the last adjustment, since the last look at what got through, and since a quick adaptation.
+    received: u64,
+    achieved: u64,
+    ignored: u64,
+    /// What was in flight at the last quick adaptation.
+    to_ignore: u64,
+    in_flight: u64,
+    quick_end_ps: u64,
+    last_adjust_ps: u64,
+    last_decrease_ps: u64,
+    /// Average delay in 2^-16 ticks.
+    pub(super) average: u64,
+    /// Bytes acknowledged in a row with hardly any delay.
+    clear: u64,
+    pub(super) is_fast: bool,
+    lost: bool,
+}
+
+/// [`NsccConfig`] on a path: windows in 2^-16 bytes, shares in 2^-16, delays in ticks.
+#[derive(Clone, Debug)]
+struct Settings {
+    base_rtt_ps: u64,
+    target_ps: u64,
+    target: u32,
+    quick: u64,
+    quick_below: u64,
+    min_window: u64,
+    max_window: u64,
+    /// Growth of a window of acknowledgements, in 2^-16 bytes.
+    proportional: u64,
+    fair: u64,
+    fast: u64,
+    fast_below: u32,
+    eta: u64,
+    gamma: u64,
+    max_decrease: u64,
+    average: u64,
+    adjust_bytes: u64,
+}
+
+impl Nscc {
+    /// Sets the window to what got through lately when that is little and there is reason to. `true` when the feedback is done
+    /// with, which it also is when it is bad news from before the last such cut.
+    //= docs/specs/nscc.md#NSC-4
+    #[inline]
+    fn quick_adapt(&mut self, now_ps: u64, lost: bool, bad: bool, delay: u32) -> bool {
+        let Self { state, settings } = self;
+        let mut done = bad && state.ignored < state.to_ignore;
+        if !done && now_ps > state.quick_end_ps {
+            let reason = state.lost || lost || u64::from(delay) > settings.quick;
+            if state.quick_end_ps != 0 && reason && state.achieved < settings.quick_below {
+                let achieved = (state.achieved << FRACTION_BITS).max(settings.min_window);
+                state.window = state.window.min(achieved);
+                (state.to_ignore, state.ignored) = (state.in_flight, 0);
+                state.lost = false;
+                done = true;
+            }
+            state.achieved = 0;
+            state.quick_end_ps = now_ps.saturating_add(settings.base_rtt_ps).saturating_add(settings.target_ps);
+        }
+        if done {
+            (state.increase, state.received) = (0, 0);
+        }
+        done
+    }
+
+    //= docs/specs/nscc.md#NSC-5
+    #[inline]
+    fn increase(&mut self, per: u64, bytes: u64) {
+        self.state.increase = self.state.increase.saturating_add(per.saturating_mul(bytes));
+    }
+
+    //= docs/specs/nscc.md#NSC-6
+    #[inline]
+    fn proportional_increase(&mut self, bytes: u64, delay: u32) {
+        if self.fast_increase(bytes, delay) {
+            return;
+        }
+        let Settings { target, proportional, .. } = self.settings;
+        let room = (u64::from(target - delay) << FRACTION_BITS) / u64::from(target);
+        self.increase(times(proportional, room), bytes);
+    }
+
+    //= docs/specs/nscc.md#NSC-7
+    #[inline]
+    fn fast_increase(&mut self, bytes: u64, delay: u32) -> bool {
+        let Self { state, settings } = self;
+        let clear = delay < settings.fast_below;
+        state.clear = if clear { state.clear.saturating_add(bytes) } else { 0 };
+        state.is_fast = clear && (state.is_fast || state.clear > state.window >> FRACTION_BITS);
+        if state.is_fast {
+            state.window = state.window.saturating_add(times(bytes << FRACTION_BITS, settings.fast));
+        }
+        state.is_fast
+    }
+
+    //= docs/specs/nscc.md#NSC-8
+    #[inline]
+    fn decrease(&mut self, now_ps: u64) {
+        let Self { state, settings } = self;
+        (state.is_fast, state.clear) = (false, 0);
+        let target = u64::from(settings.target) << FRACTION_BITS;
+        let since_ps = now_ps.saturating_sub(state.last_decrease_ps);
+        if state.average > target && since_ps > settings.base_rtt_ps {
+            let excess = ((state.average - target) << FRACTION_BITS) / state.average;
+            let cut = times(excess, settings.gamma).min(settings.max_decrease);
+            state.window -= times(state.window, cut);
+            state.last_decrease_ps = now_ps;
+        }
+    }
+
+    /// Adds what growth came together.
+    //= docs/specs/nscc.md#NSC-9
+    fn adjust(&mut self, now_ps: u64) {
+        let Self { state, settings } = self;
+        let since_ps = now_ps.saturating_sub(state.last_adjust_ps);
+        if state.received <= settings.adjust_bytes && since_ps <= settings.base_rtt_ps {
+            return;
+        }
+        let grown = (u128::from(state.increase) << FRACTION_BITS) / u128::from(state.window.max(1));
+        state.window = state.window.saturating_add(u64::try_from(grown).unwrap_or(u64::MAX));
+        if since_ps >= settings.base_rtt_ps {
+            state.window = state.window.saturating_add(settings.eta);
+            state.last_adjust_ps = now_ps;
+        }
+        (state.increase, state.received) = (0, 0);
+        self.limit();
+    }
+
+    /// Takes a delay into the average.
+    //= docs/specs/nscc.md#NSC-3
+    #[inline]
+    fn average(&mut self, delay: u32) {
+        let Self { state, settings } = self;
+        state.average =
+            state.average - state.average / settings.average + (u64::from(delay) << FRACTION_BITS) / settings.average;
+    }
+
+    //= docs/specs/nscc.md#NSC-2
+    #[inline]
+    fn delay(&mut self, rtt_ps: u64, marked: bool) -> u32 {
+        let Settings { base_rtt_ps, target, .. } = self.settings;
+        let Some(delay_ps) = rtt_ps.checked_sub(base_rtt_ps) else {
+            return (self.state.average >> FRACTION_BITS).min(u64::from(u32::MAX)) as u32;
+        };
+        let delay = ticks(delay_ps);
+        //= docs/specs/nscc.md#NSC-3
+        self.average(if !marked && delay > target { ticks(base_rtt_ps / 4) } else { delay });
+        delay
+    }
+
+    //= docs/specs/nscc.md#NSC-1
+    #[inline]
+    fn limit(&mut self) {
+        self.state.window = self.state.window.clamp(self.settings.min_window, self.settings.max_window);
+    }
+}
+
+impl Scheme for Nscc {
+    const STATE_BYTES: usize = size_of::<State>();
+
+    fn make(config: &CcConfig) -> Self {
+        let settings = Settings::new(config);
+        let first = window(config.initial_window_bytes, settings.min_window >> FRACTION_BITS);
+        Self { state: State { window: first, ..State::default() }, settings }
+    }
+}
+
+impl CongestionControl for Nscc {
+    #[inline]
+    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo) {
+        let bytes = ack.bytes.min(MAX_ACKED_BYTES);
+        let state = &mut self.state;
+        state.in_flight = ack.in_flight_bytes;
+        for count in [&mut state.received, &mut state.achieved, &mut state.ignored] {
+            *count = count.saturating_add(bytes).min(MAX_WINDOW_BYTES);
+        }
+        let delay = self.delay(ack.rtt_ps, ack.marked);
+        if self.quick_adapt(now_ps, false, ack.marked, delay) {
+            self.limit();
+            return;
+        }
+        //= docs/specs/nscc.md#NSC-5
+        match (ack.marked, delay >= self.settings.target) {
+            (false, true) => self.increase(self.settings.fair, bytes),
+            (false, false) => self.proportional_increase(bytes, delay),
+            (true, true) => self.decrease(now_ps),
+            (true, false) => {}
+        }
+        self.limit();
+        self.adjust(now_ps);
+    }
+
+    //= docs/specs/nscc.md#NSC-10
+    fn on_loss(&mut self, now_ps: u64, bytes: u32, cause: LossCause) {
+        let bytes = u64::from(bytes);
+        self.state.in_flight = self.state.in_flight.saturating_sub(bytes);
+        if cause == LossCause::Trimmed {
+            self.state.ignored = self.state.ignored.saturating_add(bytes).min(MAX_WINDOW_BYTES);
+            self.average(ticks(self.settings.base_rtt_ps));
+            self.state.lost = true;
+            if self.quick_adapt(now_ps, true, true, 0) {
+                return;
+            }
+        }
+        self.state.window = self.state.window.saturating_sub(bytes << FRACTION_BITS);
+        self.limit();
+    }
+
+    #[inline]
+    fn on_send(&mut self, _now_ps: u64, bytes: u32) {
+        self.state.in_flight = self.state.in_flight.saturating_add(u64::from(bytes));
+    }
+
+    #[inline]
+    fn window_bytes(&self) -> u64 {
+        self.state.window >> FRACTION_BITS
+    }
+
+    #[inline]
+    fn poll_send(&self, now_ps: u64) -> u64 {
+        now_ps
+    }
+}
+
+impl Settings {
+    fn new(config: &CcConfig) -> Self {
+        let given = &config.schemes.nscc;
+        let packet_bytes = u64::from(config.packet_bytes.clamp(1, 65_535));
+        let base_rtt_ps = config.base_rtt_ps.clamp(1, MAX_TIME_PS);
+        let target_ps = if given.target_delay == AUTO { base_rtt_ps / 4 * 3 } else { given.target_delay };
+        let target = ticks(target_ps).max(1);
+        //= docs/specs/nscc.md#NSC-1
+        let bdp = bdp_bytes(base_rtt_ps, config.link_bps).min(MAX_WINDOW_BYTES);
+        let scaled = |bytes: u64, permille: u64| {
+            let product = u128::from(bdp) * u128::from(bytes) * u128::from(permille);
+            let scaled = (product << FRACTION_BITS) / u128::from(REFERENCE_BDP_BYTES * 1000);
+            scaled.min(u128::from(MAX_WINDOW_BYTES << FRACTION_BITS)) as u64
+        };
+        let delay_scale = (target_ps << FRACTION_BITS) / REFERENCE_RTT_PS;
+        let max_window = window(config.max_window_bytes, packet_bytes);
+        Self {
+            base_rtt_ps,
+            target_ps,
+            target,
+            quick: (u128::from(target) * u128::from(given.quick_delay) / 1000) as u64,
+            quick_below: max_window >> FRACTION_BITS >> given.quick_gate.min(16),
+            min_window: packet_bytes << FRACTION_BITS,
+            max_window,
+            proportional: times(scaled(packet_bytes, given.proportional), delay_scale),
+            fair: scaled(packet_bytes, given.fair),
+            fast: scaled(1, given.fast),
+            fast_below: ticks(given.fast_delay),
+            eta: scaled(packet_bytes, given.eta),
+            gamma: share(given.gamma).min(ONE),
+            max_decrease: share(given.max_decrease),
+            average: given.average.max(1),
+            adjust_bytes: given.adjust_packets.saturating_mul(packet_bytes),
+        }
+    }
+}
+
+/// The network that the constants are for: 100 Gb/s and 12 us.
+const REFERENCE_RTT_PS: u64 = 12_000_000;
+const REFERENCE_BDP_BYTES: u64 = 150_000;
+
+/// A second: no path is longer, and sums and shifts have room.
+const MAX_TIME_PS: u64 = super::PS_PER_SECOND;

@@ -1,0 +1,212 @@
+//! Clauses are those of `docs/specs/dcqcn.md`.
+
+use super::*;
+use crate::cc::dcqcn::Dcqcn;
+
+const US: u64 = 1_000_000;
+const LINK: u64 = 100_000_000_000;
+
+fn path() -> CcConfig {
+    CcConfig { kind: CcKind::Dcqcn, ..CcConfig::for_path(8 * US, LINK, 1_000) }
+}
+
+fn mark(marked: bool) -> AckInfo {
+    acks(1_000, 1, u16::from(marked))
+}
+
+fn rates(cc: &Dcqcn) -> (u64, u64) {
+    (cc.state.rate_bps / 1_000_000, cc.state.target_bps / 1_000_000)
+}
+
+#[test]
+fn it_begins_at_the_links_rate_and_stays_there() {
+    //= docs/specs/dcqcn.md#DQN-1
+    //= docs/specs/dcqcn.md#DQN-9
+    let mut cc = Dcqcn::make(&path());
+    let mut now_ps = 0;
+    for _ in 0..20_000 {
+        cc.on_send(now_ps, 1_000);
+        cc.on_ack(now_ps, &mark(false));
+        now_ps = cc.poll_send(now_ps);
+    }
+    assert_eq!(now_ps, 20_000 * 80_000);
+    assert_eq!(cc.state.alpha, 1 << 30, "alpha's timer waits for the first notification");
+    assert_eq!(cc.window_bytes(), u64::MAX);
+}
+
+#[test]
+fn a_mark_cuts_by_half_of_alpha_once_an_interval() {
+    //= docs/specs/dcqcn.md#DQN-2
+    //= docs/specs/dcqcn.md#DQN-3
+    let mut cc = Dcqcn::make(&path());
+    cc.on_ack(10 * US, &mark(true));
+    assert_eq!(rates(&cc), (50_000, 100_000));
+    (11..60).for_each(|us| cc.on_ack(us * US, &mark(true)));
+    assert_eq!(rates(&cc), (50_000, 100_000));
+    cc.on_ack(60 * US, &mark(true));
+    assert_eq!(rates(&cc), (25_000, 50_000), "alpha is still 1");
+    cc.on_loss(111 * US, 1_000, LossCause::Timeout);
+    assert_eq!(rates(&cc), (12_500, 25_000), "losses too");
+}
+
+#[test]
+fn time_brings_the_rate_back() {
+    //= docs/specs/dcqcn.md#DQN-5
+    //= docs/specs/dcqcn.md#DQN-6
+    let mut cc = Dcqcn::make(&path());
+    cc.on_ack(0, &mark(true));
+    cc.on_ack(51 * US, &mark(true));
+    let after = |cc: &mut Dcqcn, timers: u64| {
+        cc.on_ack(51 * US + timers * 55 * US, &mark(false));
+        rates(cc)
+    };
+    assert_eq!(after(&mut cc, 1), (37_500, 50_000));
+    assert_eq!(after(&mut cc, 2), (43_750, 50_000));
+    assert_eq!(after(&mut cc, 5), (49_218, 50_000), "three in one go");
+    assert_eq!(after(&mut cc, 6), (49_659, 50_100), "additive: the target moves by 100 Mb/s");
+    assert_eq!(after(&mut cc, 7), (49_929, 50_200));
+    assert_eq!(after(&mut cc, 500).1, 50_200 + 100 * 256, "a silence counts for 256 at most");
+}
+
+#[test]
+fn time_and_bytes_together_rise_faster_and_faster() {
+    //= docs/specs/dcqcn.md#DQN-6
+    let mut config = path();
+    config.schemes.dcqcn.byte_counter = 1_000;
+    let mut cc = Dcqcn::make(&config);
+    cc.on_ack(0, &mark(true));
+    cc.on_ack(51 * US, &mark(true));
+    (0..6).for_each(|_| cc.on_send(51 * US, 1_000));
+    assert_eq!(rates(&cc).1, 50_100, "six by bytes, none by time");
+    cc.on_ack(51 * US + 5 * 55 * US, &mark(false));
+    assert_eq!(rates(&cc).1, 50_600, "five more by time: additive");
+    cc.on_ack(51 * US + 6 * 55 * US, &mark(false));
+    assert_eq!(rates(&cc).1, 51_600, "both past five: a hundredth of the link");
+    cc.on_send(51 * US + 6 * 55 * US, 1_000);
+    assert_eq!(rates(&cc).1, 52_600, "the lesser count decides");
+    cc.on_ack(51 * US + 7 * 55 * US, &mark(false));
+    assert_eq!(rates(&cc).1, 54_600, "two steps");
+}
+
+#[test]
+fn alpha_decays_by_time() {
+    //= docs/specs/dcqcn.md#DQN-4
+    let mut cc = Dcqcn::make(&path());
+    cc.on_ack(0, &mark(true));
+    cc.on_ack(55 * US * 256, &mark(false));
+    let alpha = f64::from(cc.state.alpha) / f64::from(1 << 30);
+    assert!((alpha - (255.0 / 256.0f64).powi(256)).abs() < 1e-6, "{alpha}");
+}
+
+/// The text in floating point: rates in bits a second, every timer's event on its own.
+#[derive(Debug)]
+struct Literal {
+    rc: f64,
+    rt: f64,
+    alpha: f64,
+    link: f64,
+    cnp: Option<u64>,
+    alpha_at: u64,
+    timer_at: u64,
+    t: u32,
+    bc: u32,
+    bytes: u64,
+    counter: u64,
+}
+
+impl Literal {
+    fn new(counter: u64) -> Self {
+        let link = LINK as f64;
+        Self {
+            rc: link,
+            rt: link,
+            alpha: 1.0,
+            link,
+            cnp: None,
+            alpha_at: 0,
+            timer_at: 0,
+            t: 0,
+            bc: 0,
+            bytes: 0,
+            counter,
+        }
+    }
+
+    fn run(&mut self, now: u64) {
+        while self.cnp.is_some() && self.alpha_at + 55 * US <= now {
+            self.alpha_at += 55 * US;
+            self.alpha *= 255.0 / 256.0;
+        }
+        while self.cnp.is_some() && self.timer_at + 55 * US <= now {
+            self.timer_at += 55 * US;
+            self.t += 1;
+            self.increase();
+        }
+    }
+
+    fn increase(&mut self) {
+        let (most, least) = (self.t.max(self.bc), self.t.min(self.bc));
+        if least > 5 {
+            self.rt += f64::from(least - 5) * self.link / 100.0;
+        } else if most > 5 {
+            self.rt += self.link / 1000.0;
+        }
+        self.rt = self.rt.min(self.link);
+        self.rc = (self.rc + self.rt) / 2.0;
+    }
+
+    fn on_mark(&mut self, now: u64) {
+        if self.cnp.is_none_or(|at| now - at >= 50 * US) {
+            self.rt = self.rc;
+            self.rc = (self.rc * (1.0 - self.alpha / 2.0)).max(self.link / 1000.0);
+            self.alpha = 255.0 / 256.0 * self.alpha + 1.0 / 256.0;
+            (self.cnp, self.alpha_at, self.timer_at) = (Some(now), now, now);
+            (self.t, self.bc, self.bytes) = (0, 0, 0);
+        }
+    }
+
+    fn on_send(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        if self.bytes >= self.counter && self.cnp.is_some() {
+            self.bytes = 0;
+            self.bc += 1;
+            self.increase();
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
+
+    /// DQN-1 to DQN-8: within a millionth of the text in floating point, whose timers fire one by one.
+    #[test]
+    fn dcqcn_is_the_text_without_timers(
+        counter in 1_000..200_000u64,
+        steps in prop::collection::vec((0..200 * US, 0..4u8, 1..50_000u32), 1..300),
+    ) {
+        let mut config = path();
+        config.schemes.dcqcn.byte_counter = counter;
+        let (mut cc, mut literal) = (Dcqcn::make(&config), Literal::new(counter));
+        let mut now_ps = 0;
+        for (step, event, bytes) in steps {
+            now_ps += step;
+            literal.run(now_ps);
+            match event {
+                0 | 1 => {
+                    cc.on_send(now_ps, bytes);
+                    literal.on_send(bytes.into());
+                }
+                2 => cc.on_ack(now_ps, &mark(false)),
+                _ => {
+                    cc.on_ack(now_ps, &mark(true));
+                    literal.on_mark(now_ps);
+                }
+            }
+            let alpha = f64::from(cc.state.alpha) / f64::from(1 << 30);
+            prop_assert!((alpha - literal.alpha).abs() < 1e-5, "{alpha} against {}", literal.alpha);
+            for (ours, theirs) in [(cc.state.rate_bps, literal.rc), (cc.state.target_bps, literal.rt)] {
+                prop_assert!((ours as f64 / theirs - 1.0).abs() < 1e-4, "{ours} against {theirs}");
+            }
+        }
+    }
+}
