@@ -6,7 +6,8 @@ use spray_core::cc::CcConfig;
 use spray_core::cc::CcKind;
 use spray_core::flow::FlowConfig;
 use spray_core::loss::RtoConfig;
-use spray_core::path::{BalancerKind, PathConfig};
+use spray_core::params::AUTO;
+use spray_core::path::{BalancerKind, PathConfig, Schemes};
 use spray_wire::Kind;
 
 use super::Scenario;
@@ -118,7 +119,7 @@ impl Scenario {
         let path = PathConfig {
             evs: transport.evs,
             trimming: self.queue.trimming,
-            schemes: transport.schemes,
+            schemes: schemes_over(transport.schemes, link_bps),
             ..PathConfig::new(balancer, base_rtt_ps, bdp_packets)
         };
         let largest = || self.flows(self.seed).iter().map(|flow| flow.bytes).max().unwrap_or(0).max(1 << 20);
@@ -190,6 +191,15 @@ impl Scenario {
             default_limit_ps(ideal_ps.saturating_add(chained.saturating_mul(self.longest_rtt_ps(paths))))
         })
     }
+}
+
+/// Settings of schemes with what they take from the sender's own link, unless they say otherwise.
+fn schemes_over(mut schemes: Schemes, link_bps: u64) -> Schemes {
+    let link_rate = &mut schemes.flowcut.link_rate;
+    if *link_rate == AUTO {
+        *link_rate = link_bps;
+    }
+    schemes
 }
 
 fn default_limit_ps(ideal_ps: u64) -> u64 {

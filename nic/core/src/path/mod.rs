@@ -6,14 +6,15 @@
 mod bitmap;
 mod ecmp;
 mod flowcell;
+mod flowcut;
 mod flowlet;
 mod labels;
 mod least_recently_marked;
 mod mprdma;
 mod mptcp;
 mod ops;
-mod plb;
 mod ordered_chaos;
+mod plb;
 mod power_of_two;
 mod registry;
 mod reps;
@@ -24,19 +25,20 @@ mod subflow;
 mod tests;
 
 use rand_core::RngCore;
+pub use spray_wire::Section;
 
 pub use self::bitmap::{Bitmap, BitmapConfig};
 pub use self::ecmp::Ecmp;
 pub use self::flowcell::{Flowcell, FlowcellConfig};
+pub use self::flowcut::{Flowcut, FlowcutConfig};
 pub use self::flowlet::{Flowlet, FlowletConfig};
-pub use spray_wire::Section;
 pub use self::least_recently_marked::{LeastRecentlyMarked, LeastRecentlyMarkedConfig};
 pub use self::mprdma::{Mprdma, MprdmaConfig};
 pub use self::mptcp::{Mptcp, MptcpConfig};
 pub use self::ops::Ops;
+pub use self::ordered_chaos::{OrderedChaos, OrderedChaosConfig};
 pub use self::plb::{Plb, PlbConfig};
 pub use self::power_of_two::{PowerOfTwo, PowerOfTwoConfig};
-pub use self::ordered_chaos::{OrderedChaos, OrderedChaosConfig};
 pub use self::registry::{AnyBalancer, BalancerKind, UnknownBalancer};
 pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, Reps, RepsConfig, ThawCheck};
 pub use self::schemes::Schemes;
@@ -129,6 +131,8 @@ pub enum LossCause {
     SackGap,
     /// A switch trimmed it for want of queue space, and the receiver said so.
     Trimmed,
+    /// What was sent behind it on the same path arrived without it, and the receiver said so.
+    Missing,
 }
 
 /// One lost packet, as path choice sees it.
@@ -138,8 +142,6 @@ pub struct LossInfo {
     pub psn: u64,
     /// Entropy value that the lost packet carried.
     pub ev: Ev,
-    /// What was sent behind it on the same path arrived without it, and the receiver said so.
-    Missing,
     /// Its bytes on the wire.
     pub bytes: u32,
     /// What declared it lost.
@@ -155,15 +157,6 @@ pub struct LossInfo {
     pub sent_ps: u64,
 }
 
-/// Chooses the entropy value of every packet of one connection.
-pub trait Balancer {
-    /// Returns the entropy value for the packet that is sent now; always within the configured set.
-    fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev;
-
-    /// Takes an acknowledgement.
-    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher);
-
-    /// Takes a loss. The balancer decides whether it means congestion or a failed path.
 /// A probe that follows the packets of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trail {
@@ -173,8 +166,19 @@ pub struct Trail {
     pub ev: Ev,
     /// How many went before it.
     pub section: Section,
+    /// The receiver is to acknowledge what it has: nothing else will make it.
+    pub ack_now: bool,
 }
 
+/// Chooses the entropy value of every packet of one connection.
+pub trait Balancer {
+    /// Returns the entropy value for the packet that is sent now; always within the configured set.
+    fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev;
+
+    /// Takes an acknowledgement.
+    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher);
+
+    /// Takes a loss. The balancer decides whether it means congestion or a failed path.
     fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher);
 
     /// Takes the connection's congestion control, once and before any packet: a balancer with windows of its own makes them
@@ -202,15 +206,6 @@ pub struct Trail {
     /// engine that knows tells it when the connection begins and when routing changes. May allocate.
     fn on_reachable(&mut self, _now_ps: u64, _paths: &[Ev]) {}
 
-    /// Whether the connection waits for what is in flight, to change its path then.
-    #[inline]
-    fn is_draining(&self) -> bool {
-        false
-    }
-
-    /// Returns an entropy value to probe now, if one is due. Call until it returns `None`.
-    fn poll_probe(&mut self, _now_ps: u64) -> Option<Ev> {
-        None
     /// Whether packets go in sections, so that [`Balancer::section`] and [`Balancer::poll_trail`] have something to say.
     /// Never changes.
     #[inline]
@@ -237,6 +232,15 @@ pub struct Trail {
         false
     }
 
+    /// Whether the connection waits for what is in flight, to change its path then.
+    #[inline]
+    fn is_draining(&self) -> bool {
+        false
+    }
+
+    /// Returns an entropy value to probe now, if one is due. Call until it returns `None`.
+    fn poll_probe(&mut self, _now_ps: u64) -> Option<Ev> {
+        None
     }
 
     /// Takes the answer to a probe.

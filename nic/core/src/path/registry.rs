@@ -68,6 +68,8 @@ balancers! {
     Ops "ops" Ops;
     /// Recycled entropies with freezing (REPS §3); its earlier name is ARCANE.
     Reps "reps" Reps;
+    /// Flowcut, NIC-only: another path when nothing is in flight, so that nothing is reordered (Flowcut §II).
+    Flowcut "flowcut" super::Flowcut;
     /// PLB: one path until it stays congested (REPS §4.1).
     Plb "plb" super::Plb;
     /// Flowlet switching: a new path after a gap (REPS §4.1).
@@ -82,14 +84,14 @@ balancers! {
     RepsNoFreezing "reps-no-freezing" Reps;
     /// REPS that leaves freezing mode when a probe of the failed path is answered (REPS §3.2).
     RepsProbing "reps-probing" Reps;
-    /// A few labels in turn, each hashed to a path for good (OFAN §3.2).
-    Subflow "subflow" super::Subflow;
     /// A few subflows with a window each, like MPTCP (REPS §4.2).
     Mptcp "mptcp" super::Mptcp;
-    /// Per packet the better of two random labels.
-    PowerOfTwo "power-of-two" super::PowerOfTwo;
+    /// A few labels in turn, each hashed to a path for good (OFAN §3.2).
+    Subflow "subflow" super::Subflow;
     /// Subflows in order, the worst of which moves; the receiver tells losses from reordering (*Ordered Chaos*).
     OrderedChaos "ordered-chaos" super::OrderedChaos;
+    /// Per packet the better of two random labels.
+    PowerOfTwo "power-of-two" super::PowerOfTwo;
     /// The labels that met no mark lately, in turn.
     LeastRecentlyMarked "least-recently-marked" super::LeastRecentlyMarked;
 }
@@ -172,14 +174,6 @@ impl Balancer for AnyBalancer {
     }
 
     #[inline]
-    fn is_draining(&self) -> bool {
-        dispatch!(self, balancer => balancer.is_draining())
-    }
-
-    #[inline]
-    fn poll_probe(&mut self, now_ps: u64) -> Option<Ev> {
-        dispatch!(self, balancer => balancer.poll_probe(now_ps))
-    #[inline]
     fn has_sections(&self) -> bool {
         dispatch!(self, balancer => balancer.has_sections())
     }
@@ -199,6 +193,14 @@ impl Balancer for AnyBalancer {
         dispatch!(self, balancer => balancer.lowest_first())
     }
 
+    #[inline]
+    fn is_draining(&self) -> bool {
+        dispatch!(self, balancer => balancer.is_draining())
+    }
+
+    #[inline]
+    fn poll_probe(&mut self, now_ps: u64) -> Option<Ev> {
+        dispatch!(self, balancer => balancer.poll_probe(now_ps))
     }
 
     #[inline]

@@ -6,16 +6,18 @@ use crate::params::settings;
 settings! {
     /// The settings of each balancer, under the balancer's name; `flowcut.rtt_ratio` is a parameter's full name.
     pub struct Schemes {
+        /// One path at a time, changed only when nothing is in flight.
+        flowcut "flowcut": super::FlowcutConfig;
         /// See [`Reps`](super::Reps); those of `reps-no-freezing` and `reps-probing` too.
         reps "reps": RepsConfig;
-        /// Labels in turn.
-        subflow "subflow": super::SubflowConfig;
         /// Subflows with a window each.
         mptcp "mptcp": super::MptcpConfig;
-        /// The better of two labels.
-        power_of_two "power-of-two": super::PowerOfTwoConfig;
+        /// Labels in turn.
+        subflow "subflow": super::SubflowConfig;
         /// Subflows in order, the worst of which moves.
         ordered_chaos "ordered-chaos": super::OrderedChaosConfig;
+        /// The better of two labels.
+        power_of_two "power-of-two": super::PowerOfTwoConfig;
         /// Labels that were not marked lately.
         least_recently_marked "least-recently-marked": super::LeastRecentlyMarkedConfig;
         /// One path for as long as it is not congested.

@@ -1,0 +1,296 @@
+//! Flowcut, NIC-only: one path at a time, left only when nothing is in flight, so that nothing is ever reordered
+//! (Flowcut §II, §II-D, §IV-A, §IV-C; `docs/specs/flowcut.md`).
+//!
+//! A *flowcut* is what goes over one path between two moments at which everything is acknowledged. A path whose
+//! round-trip time is too long, or grows too fast, is *drained*: new packets wait until everything sent is
+//! acknowledged, then go over another path.
+
+mod config;
+mod rtt;
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod twin;
+
+use rand_core::RngCore;
+
+pub use self::config::FlowcutConfig;
+use self::config::Settings;
+use self::rtt::Delay;
+use super::{AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, draw, draw_lasting};
+use crate::event::Publisher;
+
+/// Flowcut for one connection.
+#[derive(Clone, Debug)]
+pub struct Flowcut {
+    settings: Settings,
+    state: State,
+}
+
+/// What a connection keeps.
+#[derive(Clone, Debug)]
+struct State {
+    delay: Delay,
+    /// When something last came back, or the drain began, in ps.
+    heard_ps: u64,
+    /// When the last timeout that counted was noticed: transmissions made before it count no more.
+    round_ps: u64,
+    /// Bytes that may still go during this drain.
+    credit_bytes: u64,
+    /// First packet of the present path while packets of the one before are open; see `overlapping`.
+    boundary_psn: u64,
+    ev: Ev,
+    phase: Phase,
+    /// Timeouts in a row of this path with nothing coming back in between.
+    silent_rounds: u8,
+    /// Something was sent since the flowcut ended.
+    active: bool,
+    /// The next packet draws a path.
+    fresh: bool,
+    /// The path was changed early: packets of the one before may be open.
+    overlapping: bool,
+    /// A packet was refused in this drain.
+    held: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Packets go.
+    Open,
+    /// New packets wait until everything is acknowledged.
+    Draining,
+    /// The path before was dead: what is open goes packet by packet.
+    Repairing,
+}
+
+impl Flowcut {
+    /// How many bytes of new payload and headers may go now, windows aside: all (`u64::MAX`), what is left of a drain's
+    /// credit, or none. An outside scheduler that pauses flows by XOFF, XOFF with credit and XON reads this.
+    //= docs/specs/flowcut.md#FLC-30
+    #[inline]
+    pub fn allowed_bytes(&self) -> u64 {
+        match self.state.phase {
+            Phase::Open => u64::MAX,
+            Phase::Draining => self.state.credit_bytes,
+            Phase::Repairing => 0,
+        }
+    }
+
+    /// The path in use.
+    #[inline]
+    pub fn ev(&self) -> Ev {
+        self.state.ev
+    }
+
+    /// Everything sent is acknowledged: nothing that has not arrived before can come over the old path any more.
+    //= docs/specs/flowcut.md#FLC-3
+    fn end_flowcut(&mut self) {
+        let state = &mut self.state;
+        state.active = false;
+        //= docs/specs/flowcut.md#FLC-44
+        state.fresh |= match state.phase {
+            Phase::Draining => true,
+            Phase::Open => !self.settings.simple,
+            Phase::Repairing => false,
+        };
+        state.phase = Phase::Open;
+        state.overlapping = false;
+        if !self.settings.simple {
+            state.delay.reset(&self.settings);
+        }
+    }
+
+    //= docs/specs/flowcut.md#FLC-20
+    fn begin_drain(&mut self, now_ps: u64) {
+        let state = &mut self.state;
+        state.phase = Phase::Draining;
+        state.credit_bytes = self.settings.credit_bytes;
+        state.heard_ps = now_ps;
+        state.held = false;
+    }
+
+    /// Goes on over the old path: acknowledgements that the drain waits for do not come.
+    //= docs/specs/flowcut.md#FLC-24
+    fn resume(&mut self) {
+        self.state.phase = Phase::Open;
+        self.state.delay.reset(&self.settings);
+    }
+
+    /// Gives the path up. What is open goes again over another one, packet by packet.
+    //= docs/specs/flowcut.md#FLC-41
+    #[cold]
+    fn abandon(&mut self) {
+        let state = &mut self.state;
+        state.phase = Phase::Repairing;
+        state.fresh = true;
+        state.overlapping = false;
+        state.silent_rounds = 0;
+        if !self.settings.simple {
+            state.delay.reset(&self.settings);
+        }
+    }
+
+    /// When a drain ends unheard.
+    #[inline]
+    fn deadline_ps(&self) -> u64 {
+        self.state.heard_ps.saturating_add(self.settings.drain_timeout_ps)
+    }
+
+    /// Whether a new packet may go.
+    #[inline]
+    fn admit_new(&mut self, packet: &SendInfo) -> Admission {
+        let (state, most) = (&mut self.state, self.settings.resume_packets);
+        //= docs/specs/flowcut.md#FLC-28
+        if state.overlapping {
+            let lowest_open = packet.psn.saturating_sub(packet.open_packets);
+            state.overlapping = lowest_open < state.boundary_psn;
+            if state.overlapping && packet.open_packets > most {
+                return Admission::Wait;
+            }
+        }
+        if state.phase != Phase::Draining {
+            return Admission::Window;
+        }
+        //= docs/specs/flowcut.md#FLC-27
+        if most > 0 && !state.overlapping && packet.open_packets <= most {
+            self.end_flowcut();
+            self.state.overlapping = true;
+            self.state.boundary_psn = packet.psn;
+            return Admission::Window;
+        }
+        //= docs/specs/flowcut.md#FLC-22
+        if u64::from(packet.bytes) <= state.credit_bytes {
+            return Admission::Window;
+        }
+        state.held = true;
+        Admission::Wait
+    }
+
+    fn draw(&mut self, rng: &mut impl RngCore) -> Ev {
+        let (old, evs) = (self.state.ev, self.settings.evs);
+        //= docs/specs/flowcut.md#FLC-50
+        if self.settings.simple || evs == 1 {
+            return draw(evs, rng);
+        }
+        //= docs/specs/flowcut.md#FLC-4
+        let ev = draw(evs - 1, rng);
+        ev + u16::from(ev >= old)
+    }
+}
+
+impl Scheme for Flowcut {
+    const STATE_BYTES: usize = size_of::<State>();
+
+    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
+        let settings = Settings::new(config);
+        let state = State {
+            delay: Delay::new(&settings),
+            heard_ps: 0,
+            round_ps: 0,
+            credit_bytes: 0,
+            boundary_psn: 0,
+            //= docs/specs/flowcut.md#FLC-2
+            ev: draw_lasting(config, 0, rng),
+            phase: Phase::Open,
+            silent_rounds: 0,
+            active: false,
+            fresh: false,
+            overlapping: false,
+            held: false,
+        };
+        Self { settings, state }
+    }
+}
+
+impl Balancer for Flowcut {
+    //= docs/specs/flowcut.md#FLC-1
+    #[inline]
+    fn next_ev(&mut self, _now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
+        if self.state.fresh {
+            self.state.ev = self.draw(rng);
+            self.state.fresh = false;
+        }
+        let state = &mut self.state;
+        // What only asks for a grant is no packet of the flow.
+        state.active |= !packet.retransmit || packet.open_packets > 0;
+        if state.phase == Phase::Draining && !packet.retransmit {
+            state.credit_bytes = state.credit_bytes.saturating_sub(u64::from(packet.bytes));
+        }
+        state.ev
+    }
+
+    #[inline]
+    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
+        let state = &mut self.state;
+        state.heard_ps = now_ps;
+        let mut is_congested = false;
+        //= docs/specs/flowcut.md#FLC-14
+        if ack.ev == state.ev {
+            state.silent_rounds = 0;
+            state.delay.on_ack(&self.settings, ack);
+            is_congested = state.delay.is_congested(&self.settings);
+        }
+        //= docs/specs/flowcut.md#FLC-25
+        let is_worth_it = ack.unsent_bytes >= self.settings.tail_bytes(ack);
+        if state.phase == Phase::Open && is_congested && is_worth_it {
+            self.begin_drain(now_ps);
+        }
+        //= docs/specs/flowcut.md#FLC-21
+        if ack.open_packets == 0 && self.state.active {
+            self.end_flowcut();
+        }
+    }
+
+    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
+        let state = &mut self.state;
+        if loss.ev != state.ev {
+            return;
+        }
+        match loss.cause {
+            LossCause::Trimmed => (state.heard_ps, state.silent_rounds) = (now_ps, 0),
+            //= docs/specs/flowcut.md#FLC-40
+            LossCause::Timeout if loss.sent_ps >= state.round_ps => {
+                state.round_ps = now_ps;
+                state.silent_rounds = state.silent_rounds.saturating_add(1);
+                if (1..=state.silent_rounds).contains(&self.settings.dead_rounds) {
+                    self.abandon();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn admit(&mut self, now_ps: u64, packet: &SendInfo, _publisher: &mut impl Publisher) -> Admission {
+        if self.state.active && packet.open_packets == 0 {
+            self.end_flowcut();
+        }
+        match self.state.phase {
+            //= docs/specs/flowcut.md#FLC-42
+            Phase::Repairing if packet.in_flight_bytes == 0 => return Admission::Window,
+            Phase::Repairing => return Admission::Wait,
+            Phase::Draining if now_ps >= self.deadline_ps() => self.resume(),
+            Phase::Draining | Phase::Open => {}
+        }
+        //= docs/specs/flowcut.md#FLC-23
+        if packet.retransmit { Admission::Window } else { self.admit_new(packet) }
+    }
+
+    //= docs/specs/flowcut.md#FLC-43
+    #[inline]
+    fn lowest_first(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn is_draining(&self) -> bool {
+        self.state.phase == Phase::Draining
+    }
+
+    /// The end of a drain in which a packet waits.
+    #[inline]
+    fn poll_timeout(&self) -> Option<u64> {
+        (self.state.held && self.is_draining()).then(|| self.deadline_ps())
+    }
+}
