@@ -4,9 +4,11 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
 
 pub use crate::sim::args::{Seeds, Sim};
+use crate::tuning::{Params, Tuning};
 
 /// A userspace NIC dataplane that sprays packets over many paths, and the emulated fabric to try it in.
 #[derive(Debug, Parser)]
@@ -26,6 +28,8 @@ pub enum Command {
     Sim(Box<Sim>),
     /// Runs a scenario file on both engines and prints the differences side by side
     Compare(Compare),
+    /// Runs a scenario file with every balancer and prints one table of all
+    CompareBalancers(CompareBalancers),
     /// Sends a file from an AF_XDP interface to a `spray recv`
     Send(Send),
     /// Receives files on an AF_XDP interface
@@ -63,6 +67,8 @@ pub struct Run {
     #[arg(long = "balancer", value_name = "NAME")]
     pub balancers: Vec<BalancerKind>,
     #[command(flatten)]
+    pub tuning: Tuning,
+    #[command(flatten)]
     pub seeds: Seeds,
     /// Where to write the results, otherwise ./results/ and the time
     #[arg(long, value_name = "DIR")]
@@ -78,7 +84,29 @@ pub struct Compare {
     #[arg(long = "balancer", value_name = "NAME")]
     pub balancers: Vec<BalancerKind>,
     #[command(flatten)]
+    pub tuning: Tuning,
+    #[command(flatten)]
     pub common: Common,
+}
+
+#[derive(Debug, Args)]
+pub struct CompareBalancers {
+    /// The scenario: see docs/scenario.md and tests/scenarios/
+    #[arg(value_name = "SCENARIO.toml")]
+    pub scenario: PathBuf,
+    /// What plays the fabric
+    #[arg(long, value_enum, default_value_t = Engine::Xdp)]
+    pub engine: Engine,
+    /// A balancer to compare, instead of all; may be repeated
+    #[arg(long = "balancer", value_name = "NAME")]
+    pub balancers: Vec<BalancerKind>,
+    #[command(flatten)]
+    pub tuning: Tuning,
+    #[command(flatten)]
+    pub seeds: Seeds,
+    /// Where to write the results, otherwise ./results/ and the time
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -114,6 +142,11 @@ pub struct Send {
     /// How to choose paths
     #[arg(long, value_name = "NAME", default_value_t = BalancerKind::Reps)]
     pub balancer: BalancerKind,
+    /// Congestion control
+    #[arg(long, value_name = "NAME", default_value_t = CcKind::Dctcp)]
+    pub cc: CcKind,
+    #[command(flatten)]
+    pub params: Params,
     /// Entropy values to choose from
     #[arg(long, value_name = "N", default_value_t = 65_535, value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub evs: u32,

@@ -52,20 +52,14 @@ impl Campaign {
     pub fn results(&self, seed: Option<u64>, out: &Path) -> Outcome<Vec<RunResult>> {
         let runs = self.runs(seed);
         let Some(first) = runs.first() else { return Err(Failure::refused("there is nothing to run")) };
-        let stop = Stop::on_signals()?;
-        let mut progress = Progress::new();
-        progress.phase("setting up namespaces, links and programs");
-        let mut testbed = Testbed::new(first.scenario).map_err(ended)?;
+        let mut bench = Bench::new(first.scenario)?;
         make(out)?;
         let mut done = Vec::with_capacity(runs.len());
         for run in &runs {
-            progress.phase(&run.label);
-            let result = run.on(&mut testbed, &stop, &mut progress)?;
+            let result = bench.run(run.scenario, run.balancer, run.seed, &run.label)?;
             results::write_run(&out.join(result.folder()), &result).map_err(Failure::failed)?;
             done.push(result);
         }
-        drop(testbed);
-        progress.clear();
         Ok(done)
     }
 
@@ -86,37 +80,67 @@ impl Campaign {
     }
 }
 
-impl Run<'_> {
-    fn on(&self, testbed: &mut Testbed, stop: &Stop, progress: &mut Progress) -> Outcome<RunResult> {
-        let mut options = RunOptions {
-            balancer: self.balancer,
-            seed: self.seed,
-            progress: &mut |news| self.show(news, progress),
-            stop: stop.flag(),
-        };
-        testbed.run(self.scenario, &mut options).map_err(ended)
+/// A testbed, and the user who is told how its runs go and may stop them.
+pub struct Bench {
+    /// `None` after a run that failed, which may have left it in any state.
+    testbed: Option<Testbed>,
+    stop: Stop,
+    progress: Progress,
+}
+
+impl Bench {
+    /// Sets a testbed up for `scenario`.
+    ///
+    /// # Errors
+    /// 2 when the machine or the scenario does not allow it.
+    pub fn new(scenario: &Scenario) -> Outcome<Self> {
+        let mut bench = Self { testbed: None, stop: Stop::on_signals()?, progress: Progress::new() };
+        bench.testbed = Some(bench.set_up(scenario)?);
+        Ok(bench)
     }
 
-    fn show(&self, news: testbed::Progress, progress: &mut Progress) {
-        use testbed::Progress as News;
-        let label = &self.label;
-        match news {
-            News::SettingUp => progress.phase("setting up namespaces, links and programs"),
-            News::Calibrating => progress.phase(&format!("{label}: measuring what this machine carries")),
-            News::Dilation { dilation, frames_per_s: Some(rate) } => {
-                let rate = rate / 1e3;
-                progress.phase(&format!(
-                    "{label}: {rate:.0} thousand frames a second, so time runs {dilation:.0} times slower"
-                ));
-            }
-            News::Running { time_us, delivered_bytes, total_bytes, flows_completed, flows_total } => {
-                let percent = delivered_bytes as f64 * 100.0 / total_bytes.max(1) as f64;
-                progress.update(|| {
-                    format!("{label}: {percent:.0} % delivered, {flows_completed}/{flows_total} flows, {time_us:.0} us")
-                });
-            }
-            _ => {}
+    /// Runs `scenario`, of the shape that the testbed was set up for, as `label` in the progress.
+    ///
+    /// # Errors
+    /// As [`Campaign::run`], but for what was not delivered. Another run may follow.
+    pub fn run(&mut self, scenario: &Scenario, balancer: BalancerKind, seed: u64, label: &str) -> Outcome<RunResult> {
+        let mut testbed = match self.testbed.take() {
+            Some(testbed) => testbed,
+            None => self.set_up(scenario)?,
+        };
+        self.progress.phase(label);
+        let Self { stop, progress, .. } = self;
+        let mut options =
+            RunOptions { balancer, seed, progress: &mut |news| show(label, news, progress), stop: stop.flag() };
+        let result = testbed.run(scenario, &mut options).map_err(ended)?;
+        self.testbed = Some(testbed);
+        Ok(result)
+    }
+
+    fn set_up(&mut self, scenario: &Scenario) -> Outcome<Testbed> {
+        self.progress.phase("setting up namespaces, links and programs");
+        Testbed::new(scenario).map_err(ended)
+    }
+}
+
+fn show(label: &str, news: testbed::Progress, progress: &mut Progress) {
+    use testbed::Progress as News;
+    match news {
+        News::SettingUp => progress.phase("setting up namespaces, links and programs"),
+        News::Calibrating => progress.phase(&format!("{label}: measuring what this machine carries")),
+        News::Dilation { dilation, frames_per_s: Some(rate) } => {
+            let rate = rate / 1e3;
+            progress.phase(&format!(
+                "{label}: {rate:.0} thousand frames a second, so time runs {dilation:.0} times slower"
+            ));
         }
+        News::Running { time_us, delivered_bytes, total_bytes, flows_completed, flows_total } => {
+            let percent = delivered_bytes as f64 * 100.0 / total_bytes.max(1) as f64;
+            progress.update(|| {
+                format!("{label}: {percent:.0} % delivered, {flows_completed}/{flows_total} flows, {time_us:.0} us")
+            });
+        }
+        _ => {}
     }
 }
 
@@ -163,11 +187,15 @@ pub fn folder(asked: Option<&Path>, name: &str) -> Outcome<PathBuf> {
 }
 
 /// Where results go: where the user wants them, otherwise a folder with the time in its name.
-fn location(asked: Option<&Path>, name: &str) -> PathBuf {
+pub fn location(asked: Option<&Path>, name: &str) -> PathBuf {
     asked.map_or_else(|| Path::new("results").join(format!("{name}-{}", stamp())), Path::to_path_buf)
 }
 
-fn make(folder: &Path) -> Outcome {
+/// Makes the results folder.
+///
+/// # Errors
+/// 2 when it cannot be made.
+pub fn make(folder: &Path) -> Outcome {
     fs::create_dir_all(folder)
         .map_err(|error| Failure::refused(format!("cannot make the results folder {}: {error}", folder.display())))
 }

@@ -50,7 +50,8 @@ pub fn campaign() -> Outcome<Campaign> {
 /// # Errors
 /// As [`Campaign::run`] and [`SimCampaign::run`]; 2 for mistakes in the file, which name line, column and what is allowed there.
 pub fn run(arguments: &args::Run) -> Outcome {
-    let scenario = Scenario::load(&arguments.scenario).map_err(Failure::refused)?;
+    let mut scenario = Scenario::load(&arguments.scenario).map_err(Failure::refused)?;
+    arguments.tuning.apply(&mut scenario.transport)?;
     match arguments.engine {
         args::Engine::Sim => {
             SimCampaign::new(scenario, &arguments.balancers, &arguments.seeds).run(arguments.out.as_deref())

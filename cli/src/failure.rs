@@ -10,6 +10,8 @@ pub struct Failure {
     code: u8,
 }
 
+const INTERRUPTED: u8 = 130;
+
 /// What every command returns.
 pub type Outcome<T = ()> = Result<T, Failure>;
 
@@ -26,7 +28,12 @@ impl Failure {
 
     /// Ctrl-C or a termination signal; everything was cleaned up. Exit code 130.
     pub fn interrupted() -> Self {
-        Self { message: "interrupted; nothing was left behind".into(), code: 130 }
+        Self { message: "interrupted; nothing was left behind".into(), code: INTERRUPTED }
+    }
+
+    /// Whether the user ended it.
+    pub fn is_interrupted(&self) -> bool {
+        self.code == INTERRUPTED
     }
 
     /// Tells the user and turns into the exit code.

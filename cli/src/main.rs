@@ -11,6 +11,7 @@ mod progress;
 mod sim;
 mod stop;
 mod transfer;
+mod tuning;
 
 use std::process::ExitCode;
 
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => demo::run(&arguments),
         Command::Sim(arguments) => sim::sim(&arguments),
         Command::Compare(arguments) => sim::compare(&arguments),
+        Command::CompareBalancers(arguments) => sim::compare_balancers(&arguments),
         Command::Clean => clean(),
         Command::Bench(args::Bench::Veth(arguments)) => bench::veth(&arguments),
         Command::Bench(args::Bench::Sim(arguments)) => sim::bench(&arguments),

@@ -47,8 +47,31 @@ fn no_command_and_unknown_ones_show_the_usage() {
 
 #[test]
 fn unknown_balancer_is_answered_with_those_there_are() {
-    refused(&["run", "x.toml", "--balancer", "magic"], &["'magic'", "ecmp, ops, reps"]);
-    refused(&["send", "x", "--interface", "lo", "--to", "::1", "--balancer", "MAGIC"], &["'MAGIC'", "ecmp, ops, reps"]);
+    refused(&["run", "x.toml", "--balancer", "magic"], &["'magic'", "ecmp, ops, "]);
+    refused(&["compare-balancers", "x.toml", "--balancer", "magic"], &["'magic'", "ecmp, ops, "]);
+    refused(&["send", "x", "--interface", "lo", "--to", "::1", "--balancer", "MAGIC"], &["'MAGIC'", "ecmp, ops, "]);
+}
+
+#[test]
+fn unknown_parameters_are_answered_with_those_there_are() {
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/scenarios/demo-healthy.toml");
+    let send = ["send", scenario, "--interface", "lo", "--to", "10.0.0.1"];
+    let commands = [&["run", scenario][..], &["compare", scenario], &["compare-balancers", scenario], &send];
+    for command in commands {
+        for (param, says) in [
+            ("window_bytes", "expected NAME=VALUE"),
+            ("=3", "expected NAME=VALUE"),
+            ("a.b=", "expected NAME=VALUE"),
+            ("magic.power=3", "`magic` has no parameters; allowed: "),
+            ("fixed-window.height=3", "`fixed-window.height`: no such parameter; allowed: window_bytes"),
+            ("fixed-window.window_bytes=0", "`fixed-window.window_bytes` is 0; allowed: 1 to "),
+            ("fixed-window.window_bytes=1 mib", "is 1 mib; allowed: 1 to "),
+        ] {
+            refused(&[command, &["--param", param]].concat(), &[says]);
+        }
+        refused(&[command, &["--cc", "magic"]].concat(), &["'magic'", "allowed: dctcp, "]);
+        refused(&[command, &["--cc", "fixed-window", "--param", "x=1"]].concat(), &["allowed: window_bytes"]);
+    }
 }
 
 #[test]
@@ -105,7 +128,7 @@ fn help_is_not_an_error() {
     let output = spray(&["--help"]);
     assert_eq!(output.status.code(), Some(0));
     let text = String::from_utf8_lossy(&output.stdout);
-    for command in ["demo", "run", "send", "recv", "doctor", "clean", "bench"] {
+    for command in ["demo", "run", "compare-balancers", "send", "recv", "doctor", "clean", "bench"] {
         assert!(text.contains(command), "{command}");
     }
 }

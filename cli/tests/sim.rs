@@ -99,6 +99,44 @@ fn a_scenario_of_the_testbed_runs_on_the_simulator() {
 }
 
 #[test]
+fn queues_marking_windows_and_congestion_control_are_as_told() {
+    let folder = Folder::new("told");
+    let counted = |name: &str, rest: &[&str]| {
+        let out = folder.0.join(name).display().to_string();
+        let first = ["sim", "--topology", "leaf-spine:4x4x8", "--matrix", "incast:8:256KiB", "--out", &out];
+        let output = spray(&[&first[..], rest].concat());
+        assert!(output.status.success(), "{name}: {}", text(&output.stderr));
+        let run = std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.is_dir());
+        let summary = std::fs::read(run.unwrap().join("summary.json")).unwrap();
+        let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
+        ["ecn_marks", "trims", "drops_queue"].map(|key| summary[key].as_u64().unwrap())
+    };
+    let usual = counted("usual", &[]);
+    assert!(usual[0] > 0 && usual[1] > 0 && usual[2] == 0, "{usual:?}");
+    assert_eq!(counted("unmarked", &["--no-marking"])[0], 0);
+    assert_eq!(counted("long", &["--queue-bytes", "95MB", "--no-marking"]), [0, 0, 0]);
+    let short = counted("short", &["--queue-bytes", "20000", "--no-trim"]);
+    assert!(short[1] == 0 && short[2] > usual[1], "{short:?}");
+    // A window of one packet each fills no queue.
+    let fixed = ["--cc", "fixed-window", "--param", "window_bytes=1"];
+    assert_eq!(counted("fixed", &fixed)[1..], [0, 0]);
+}
+
+#[test]
+fn a_scenario_with_long_queues_is_for_the_simulator() {
+    let folder = Folder::new("long");
+    let base = std::fs::read_to_string(root().join("tests/scenarios/demo-healthy.toml")).unwrap();
+    let base = base.replace("demo-healthy", "long");
+    assert!(!base.contains("[queue]"));
+    let scenario = folder.file("long.toml", &format!("{base}\n[queue]\nlimit = \"95 MB\"\n"));
+    let out = folder.0.join("out").display().to_string();
+    let output = spray(&["run", &scenario, "--engine", "sim", "--balancer", "ops", "--out", &out]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = "`limit` in [queue] is 95000000 bytes at h0->leaf0; allowed: at most 8323072, or `--engine sim`";
+    refuses(&["run", &scenario, "--balancer", "ops", "--out", &out], said);
+}
+
+#[test]
 fn counts_and_patterns_stand_in_for_files() {
     let folder = Folder::new("counts");
     let out = folder.0.display().to_string();
@@ -155,6 +193,12 @@ fn bad_input_is_refused_with_line_and_column() {
     sim(&topo, &matrix, &["--balancer", "rpes"], "rpes");
     sim(&topo, &matrix, &["--cc", "bbr"], "bbr");
     sim(&topo, &matrix, &["--evs", "65536"], "65535");
+    sim(&topo, &matrix, &["--param", "fixed-window.window_bytes=x"], "is x; allowed: 1 to ");
+    sim(&topo, &matrix, &["--param", "window_bytes=1"], "; allowed: ");
+    for bytes in ["63", "4GiB", "-1", "many", "1.5"] {
+        sim(&topo, &matrix, &["--queue-bytes", bytes], if bytes == "-1" { "unexpected" } else { "64 to 4294967295" });
+    }
+    sim(&topo, &matrix, &["--no-marking", "1"], "unexpected argument '1'");
     sim("ring:4", &matrix, &[], "allowed: a .topo file");
     sim("leaf-spine:2x0x2", &matrix, &[], "leaf-spine:LEAVESxSPINESxHOSTS");
     sim("leaf-spine:1000x2x1000", &matrix, &[], "too many hosts");

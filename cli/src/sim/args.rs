@@ -7,6 +7,8 @@ use clap::{Args, ValueEnum};
 use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
 
+use crate::tuning::Params;
+
 #[derive(Debug, Args)]
 pub struct Sim {
     /// The fabric: a `.topo` file, or counts: leaf-spine:LEAVESxSPINESxHOSTS, fat-tree:PODSxTORSxAGGSxCORESxHOSTS,
@@ -22,14 +24,12 @@ pub struct Sim {
     /// Congestion control
     #[arg(long, value_name = "NAME", default_value_t = CcKind::Dctcp)]
     pub cc: CcKind,
-    /// Sets a parameter of a balancer or congestion control, as in `flowcut.rtt_ratio=4`; without a scheme's name that of
-    /// the congestion control; may be repeated
-    #[arg(long = "param", value_name = "NAME=VALUE")]
-    pub params: Vec<String>,
+    #[command(flatten)]
+    pub params: Params,
     #[command(flatten)]
     pub seeds: Seeds,
-    /// Bytes that may wait at a port, otherwise 100 packets
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..))]
+    /// Bytes that may wait at a port, as in 2500000 or 95MB; otherwise 100 packets
+    #[arg(long, value_name = "N", value_parser = queue_bytes)]
     pub queue_bytes: Option<u32>,
     /// Switches mark nothing
     #[arg(long)]
@@ -168,6 +168,11 @@ fn link_fail(text: &str) -> Result<LinkFail, &'static str> {
     Ok(LinkFail { link: link.into(), at_ps, until_ps })
 }
 
+fn queue_bytes(text: &str) -> Result<u32, &'static str> {
+    let bytes = switch_emu::scenario::bytes(text).and_then(|bytes| u32::try_from(bytes).ok());
+    bytes.filter(|bytes| *bytes >= 64).ok_or("expected bytes from 64 to 4294967295, such as 2500000 or 95MB")
+}
+
 fn percent(text: &str) -> Result<f64, &'static str> {
     text.parse().ok().filter(|percent| *percent > 0.0 && *percent < 100.0).ok_or("expected per cent above 0, below 100")
 }
@@ -192,6 +197,8 @@ mod tests {
         assert_eq!(link_fail("leaf0-spine1#2@1.5.."), Ok(LinkFail { until_ps: None, ..fail }));
         let wrong = ["a-b", "a-b@1", "a-b@2..1", "a-b@..5", "a-b@x..y"];
         assert!(wrong.iter().all(|text| link_fail(text).is_err()));
+        assert_eq!((queue_bytes("64"), queue_bytes("95MB"), queue_bytes("1 KiB")), (Ok(64), Ok(95_000_000), Ok(1_024)));
+        assert!(["63", "4GiB", "-1", "x", "1.5", ""].iter().all(|text| queue_bytes(text).is_err()));
         assert!(percent("10").is_ok() && percent("0").is_err() && percent("100").is_err());
     }
 }

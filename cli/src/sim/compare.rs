@@ -15,7 +15,8 @@ use crate::failure::{Failure, Outcome};
 /// # Errors
 /// 2 when the machine or the scenario does not allow it, 1 when a run does not complete, 130 after Ctrl-C.
 pub fn compare(arguments: &args::Compare) -> Outcome {
-    let scenario = Scenario::load(&arguments.scenario).map_err(Failure::refused)?;
+    let mut scenario = Scenario::load(&arguments.scenario).map_err(Failure::refused)?;
+    arguments.tuning.apply(&mut scenario.transport)?;
     let out = campaign::folder(arguments.common.out.as_deref(), &format!("compare-{}", scenario.name))?;
     let seed = arguments.common.seed.unwrap_or(scenario.seed);
     let balancers: Vec<BalancerKind> = match arguments.balancers.as_slice() {

@@ -51,11 +51,7 @@ pub fn scenario(arguments: &Sim) -> Outcome<Scenario> {
         RepsVariant::Artifact => RepsConfig::artifact(),
         RepsVariant::UltraEthernet => RepsConfig::ultra_ethernet(),
     };
-    for param in &arguments.params {
-        let wrong = || Failure::refused(format!("--param {param}: expected NAME=VALUE, such as flowcut.rtt_ratio=4"));
-        let (name, value) = param.split_once('=').ok_or_else(wrong)?;
-        transport.set_param(name, value).map_err(|error| Failure::refused(format!("--param {param}: {error}")))?;
-    }
+    arguments.params.apply(transport)?;
     scenario.queue.trimming = !arguments.no_trim;
     if let Some(bytes) = arguments.queue_bytes {
         scenario.queue.limit = QueueLength::Bytes(u64::from(bytes));

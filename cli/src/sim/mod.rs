@@ -3,6 +3,7 @@
 pub mod args;
 mod bench;
 mod compare;
+mod compare_balancers;
 mod inputs;
 
 use std::path::Path;
@@ -22,6 +23,7 @@ use crate::progress::Progress;
 
 pub use bench::bench;
 pub use compare::compare;
+pub use compare_balancers::compare_balancers;
 
 /// One scenario on the simulator, with every balancer and every seed.
 pub struct SimCampaign {
@@ -94,14 +96,7 @@ impl SimCampaign {
     /// Runs everything, and writes each result as soon as it is there, in a folder of its own under `out`.
     fn results(&self, out: &Path) -> Outcome<Vec<RunResult>> {
         let simulation = Simulation::new(&self.scenario);
-        let jobs: Vec<(BalancerKind, u64)> =
-            self.balancers.iter().flat_map(|balancer| self.seeds.iter().map(|seed| (*balancer, *seed))).collect();
-        let (progress, finished) = (Mutex::new(Progress::new()), AtomicUsize::new(0));
-        let show = |text: String| {
-            if let Ok(mut progress) = progress.lock() {
-                progress.update(|| text);
-            }
-        };
+        let (jobs, shown) = (self.jobs(), Shown::new());
         over_cores(jobs.len(), self.threads, |number| {
             let (balancer, seed) = jobs[number];
             let result = self.one(&simulation, balancer, seed)?;
@@ -110,10 +105,14 @@ impl SimCampaign {
                 _ => format!("{balancer}-seed{seed}"),
             };
             results::write_run(&out.join(folder), &result).map_err(Failure::failed)?;
-            let count = finished.fetch_add(1, Ordering::Relaxed) + 1;
-            show(format!("[{count}/{}] {balancer}, seed {seed}: {:.1} s", jobs.len(), result.wall_s));
+            shown.one_more(jobs.len(), &format!("{balancer}, seed {seed}: {:.1} s", result.wall_s));
             Ok(result)
         })
+    }
+
+    /// Balancers in their order, each with all seeds.
+    fn jobs(&self) -> Vec<(BalancerKind, u64)> {
+        self.balancers.iter().flat_map(|balancer| self.seeds.iter().map(|seed| (*balancer, *seed))).collect()
     }
 
     fn one(&self, simulation: &Simulation<'_>, balancer: BalancerKind, seed: u64) -> Outcome<RunResult> {
@@ -134,6 +133,26 @@ impl SimCampaign {
         };
         let options = SimOptions { balancer, seed, events, condition: self.condition.clone(), fct_end: self.fct_end };
         simulation.run(&options).map_err(Failure::refused)
+    }
+}
+
+/// Progress of runs on several threads.
+struct Shown {
+    progress: Mutex<Progress>,
+    finished: AtomicUsize,
+}
+
+impl Shown {
+    fn new() -> Self {
+        Self { progress: Mutex::new(Progress::new()), finished: AtomicUsize::new(0) }
+    }
+
+    /// Tells that one more of `jobs` is through.
+    fn one_more(&self, jobs: usize, text: &str) {
+        let count = self.finished.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Ok(mut progress) = self.progress.lock() {
+            progress.update(|| format!("[{count}/{jobs}] {text}"));
+        }
     }
 }
 

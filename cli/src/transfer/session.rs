@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use spray_core::cc::CcConfig;
+use spray_core::cc::{CcConfig, CcKind, CcSchemes};
 use spray_core::flow::FlowConfig;
 use spray_core::loss::RtoConfig;
-use spray_core::path::{BalancerKind, PathConfig};
+use spray_core::path::{BalancerKind, PathConfig, Schemes};
 use spray_nic::clock::DilatedClock;
 use spray_nic::device::{BindMode, OpenError, XskConfig, XskDevice};
 use spray_nic::driver::{self, Idle};
@@ -39,6 +39,9 @@ pub type Step = ControlFlow<Outcome>;
 /// What a connection needs to know of the path that the kernel cannot tell.
 pub struct Path {
     pub balancer: BalancerKind,
+    pub cc: CcKind,
+    pub schemes: Schemes,
+    pub cc_schemes: CcSchemes,
     pub evs: u32,
     pub gbps: f64,
     pub rtt_us: f64,
@@ -47,7 +50,16 @@ pub struct Path {
 
 impl Default for Path {
     fn default() -> Self {
-        Self { balancer: BalancerKind::Reps, evs: 65_535, gbps: 10.0, rtt_us: 100.0, trimming: false }
+        Self {
+            balancer: BalancerKind::Reps,
+            cc: CcKind::Dctcp,
+            schemes: Schemes::DEFAULT,
+            cc_schemes: CcSchemes::DEFAULT,
+            evs: 65_535,
+            gbps: 10.0,
+            rtt_us: 100.0,
+            trimming: false,
+        }
     }
 }
 
@@ -153,10 +165,15 @@ fn flow(arguments: &args::Interface, interface: &network::Interface, own: IpAddr
     }
     let (link_bps, base_rtt_ps) = ((path.gbps * 1e9) as u64, (path.rtt_us * PS_PER_US) as u64);
     let packet_bytes = payload_bytes + header_bytes;
-    let cc = CcConfig::for_path(base_rtt_ps, link_bps, packet_bytes);
+    let mut cc = CcConfig::for_path(base_rtt_ps, link_bps, packet_bytes);
     let bdp_packets = (cc.max_window_bytes * 2 / 3).div_ceil(u64::from(packet_bytes)).max(1);
     let mut paths = PathConfig::new(path.balancer, base_rtt_ps, u32::try_from(bdp_packets).unwrap_or(u32::MAX));
-    (paths.evs, paths.trimming) = (path.evs, path.trimming);
+    (paths.evs, paths.trimming, paths.schemes) = (path.evs, path.trimming, path.schemes);
+    (cc.kind, cc.schemes) = (path.cc, path.cc_schemes);
+    if cc.kind == CcKind::FixedRate {
+        // As in a scenario: the rate alone limits.
+        cc.max_window_bytes = u64::MAX;
+    }
     let mut flow = FlowConfig::for_path(payload_bytes, header_bytes, paths, cc);
     flow.ack_every = arguments.ack_every;
     flow.give_up_ps = arguments.timeout * PS_PER_S;

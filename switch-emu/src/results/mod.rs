@@ -5,6 +5,7 @@
 mod csv;
 mod failures;
 mod files;
+mod matrix;
 mod spread;
 mod summary;
 mod sweep;
@@ -18,6 +19,7 @@ use crate::program::PortCounters;
 
 pub(crate) use self::failures::{LastDrop, link_rows, reported, reroute_row};
 pub use self::files::{WriteError, write_overview, write_run};
+pub use self::matrix::{Contender, Matrix};
 pub use self::spread::Spread;
 pub use self::summary::Summary;
 pub(crate) use self::summary::gbps;

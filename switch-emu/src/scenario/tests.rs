@@ -100,7 +100,7 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (transport("ip = 6\npayload_bytes = 3390"), "12:17", "at most 3378 here"),
         (transport("params = 3"), "11:10", "`params` is 3; allowed: a table"),
         (transport("params.plain.x = 1"), "11:14", "`plain` has no parameters; allowed: "),
-        (transport("params.window_bytes = 1"), "11:8", "`dctcp` has no parameters; allowed: "),
+        (transport("params.window_bytes = 1"), "11:8", "; allowed: "),
         (params("x = 1"), "11:14", "`fixed-window.x`: no such parameter; allowed: window_bytes"),
         (params("window_bytes = 0"), "11:29", "`fixed-window.window_bytes` is 0; allowed: 1 to"),
         (params("window_bytes = 1.5"), "11:29", "is 1.5; allowed: 1 to"),

@@ -1,0 +1,298 @@
+//! All balancers under one scenario in one table.
+
+use std::path::Path;
+
+use super::table::{align, lateness_note, loss_note};
+use super::{RunResult, Spread, Summary, WriteError, files};
+
+/// How one balancer did over its runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Contender {
+    /// The balancer's name.
+    pub balancer: String,
+    /// Its runs, by seed.
+    pub runs: Vec<Summary>,
+    /// Why there is no result of the others.
+    pub failures: Vec<String>,
+}
+
+/// All balancers under one scenario, in the order in which they are shown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Matrix {
+    contenders: Vec<Contender>,
+}
+
+/// A column: its title on a terminal and its key in files, what it shows, and whether the best is marked.
+struct Column {
+    title: &'static str,
+    key: &'static str,
+    of: fn(&Summary) -> f64,
+    best: Best,
+    digits: usize,
+    /// Left out where it is 0 for everybody.
+    optional: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Best {
+    Least,
+    Most,
+    Neither,
+}
+
+const fn time(title: &'static str, key: &'static str, of: fn(&Summary) -> f64) -> Column {
+    Column { title, key, of, best: Best::Least, digits: 1, optional: false }
+}
+
+const fn count(title: &'static str, key: &'static str, of: fn(&Summary) -> f64) -> Column {
+    Column { title, key, of, best: Best::Neither, digits: 0, optional: false }
+}
+
+const COLUMNS: [Column; 14] = [
+    time("mean us", "fct_mean_us", |s| s.fct_mean_us),
+    time("p99 us", "fct_p99_us", |s| s.fct_p99_us),
+    time("max us", "fct_max_us", |s| s.fct_max_us),
+    Column { best: Best::Most, ..time("Gb/s", "goodput_gbps", |s| s.goodput_gbps) },
+    count("drops:queue", "drops_queue", |s| s.drops_queue as f64),
+    count("link", "drops_link", |s| s.drops_link as f64),
+    count("random", "drops_random", |s| s.drops_random as f64),
+    count("trims", "trims", |s| s.trims as f64),
+    count("retx", "retransmits", |s| s.retransmits as f64),
+    count("timeouts", "timeouts", |s| s.timeouts as f64),
+    count("reordered", "reordered_packets", |s| s.reordered_packets as f64),
+    Column { optional: true, ..count("freezes", "freeze_entries", |s| s.freeze_entries as f64) },
+    Column { digits: 2, optional: true, ..count("drain %", "drain_percent_of_fct", |s| s.drain_percent_of_fct) },
+    Column { optional: true, ..count("wrong payload", "payload_wrong", |s| f64::from(u8::from(is_wrong(s)))) },
+];
+/// The mean completion time: what the order of merit goes by.
+const MERIT: &Column = &COLUMNS[0];
+
+fn is_wrong(s: &Summary) -> bool {
+    s.flows_completed == s.flows_total && !s.is_complete()
+}
+
+impl Contender {
+    /// What became of its runs.
+    fn verdict(&self) -> String {
+        let (all, complete) = (self.runs.len() + self.failures.len(), self.complete());
+        match (self.runs.as_slice(), complete) {
+            ([], _) => "FAILED".into(),
+            (_, complete) if complete == all => "ok".into(),
+            ([run], _) if all == 1 => format!("{}/{} flows", run.flows_completed, run.flows_total),
+            (_, complete) => format!("{complete}/{all} runs"),
+        }
+    }
+
+    fn complete(&self) -> usize {
+        self.runs.iter().filter(|run| run.is_complete()).count()
+    }
+
+    /// Whether all its runs are there and complete: only then its figures compare.
+    fn is_sound(&self) -> bool {
+        self.failures.is_empty() && !self.runs.is_empty() && self.complete() == self.runs.len()
+    }
+
+    fn spread(&self, column: &Column) -> Spread {
+        Spread::of(&self.runs.iter().map(column.of).collect::<Vec<_>>())
+    }
+}
+
+impl Matrix {
+    /// Of `contenders`, in the order of tables.
+    #[must_use]
+    pub fn new(contenders: Vec<Contender>) -> Self {
+        Self { contenders }
+    }
+
+    /// How many runs there should have been that failed or did not complete.
+    #[must_use]
+    pub fn bad_runs(&self) -> usize {
+        self.contenders.iter().map(|one| one.failures.len() + one.runs.len() - one.complete()).sum()
+    }
+
+    /// Aligned for a terminal; `*` marks the best of those whose runs are all complete. Notes are below.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let columns = self.columns();
+        let several = self.has_spread();
+        let mark = |value: String, best: bool| value + if best { "*" } else { " " };
+        let rows: Vec<Vec<String>> = self.contenders.iter().map(|one| self.row(one, &columns, &mark)).collect();
+        let mut out = align(&header(&columns, several), 2, &rows);
+        self.notes().for_each(|note| out = format!("{out}{note}\n"));
+        out
+    }
+
+    /// The same as a table in Markdown, the best in bold.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let columns = self.columns();
+        let header = header(&columns, self.has_spread());
+        let rule: String = (0..header.len()).map(|column| if column < 2 { "---|" } else { "--:|" }).collect();
+        let mut out = format!("| {} |\n|{rule}\n", header.join(" | "));
+        let mark = |value: String, best: bool| if best { format!("**{value}**") } else { value };
+        for one in &self.contenders {
+            out += &format!("| {} |\n", self.row(one, &columns, &mark).join(" | "));
+        }
+        let notes: Vec<String> = self.notes().collect();
+        if notes.is_empty() { out } else { format!("{out}\n{}\n", notes.join("  \n")) }
+    }
+
+    /// The same for programs: a line per balancer, all columns, means over the runs; empty where there is none.
+    #[must_use]
+    pub fn csv(&self) -> String {
+        let keys: Vec<&str> = COLUMNS.iter().map(|column| column.key).collect();
+        let mut out = format!("balancer,runs,runs_complete,slowdown,fct_mean_sd_us,{}\n", keys.join(","));
+        for one in &self.contenders {
+            let all = one.runs.len() + one.failures.len();
+            let slowdown = self.slowdown(one).map_or_else(String::new, |factor| format!("{factor:.4}"));
+            let figure = |value: f64| if one.runs.is_empty() { String::new() } else { format!("{value:.3}") };
+            let figures: Vec<String> = COLUMNS.iter().map(|column| figure(one.spread(column).mean)).collect();
+            let sd = figure(one.spread(MERIT).sd);
+            out += &format!("{},{all},{},{slowdown},{sd},{}\n", one.balancer, one.complete(), figures.join(","));
+        }
+        out
+    }
+
+    /// Writes `compare-balancers.txt`, `.csv` and `.md` into `dir`, under `title` where people read them.
+    ///
+    /// # Errors
+    /// When one cannot be written.
+    pub fn write(&self, dir: &Path, title: &str) -> Result<(), WriteError> {
+        files::write(dir, "compare-balancers.txt", &format!("{title}\n\n{}", self.text()))?;
+        files::write(dir, "compare-balancers.csv", &self.csv())?;
+        files::write(dir, "compare-balancers.md", &format!("{title}\n\n{}", self.markdown()))
+    }
+
+    fn row(&self, one: &Contender, columns: &[&Column], mark: &dyn Fn(String, bool) -> String) -> Vec<String> {
+        let mut row = vec![one.balancer.clone(), one.verdict()];
+        for column in columns {
+            let spread = one.spread(column);
+            let value = if one.runs.is_empty() { "-".into() } else { format!("{:.*}", column.digits, spread.mean) };
+            let is_best = one.is_sound() && self.best(column).is_some_and(|best| best == spread.mean);
+            row.push(if column.best == Best::Neither { value } else { mark(value, is_best) });
+            if column.key == MERIT.key {
+                row.extend(self.has_spread().then(|| format!("{:.1}", spread.sd)));
+                row.push(self.slowdown(one).map_or_else(|| "-".into(), |factor| format!("{factor:.3}")));
+            }
+        }
+        row
+    }
+
+    /// Columns that say something.
+    fn columns(&self) -> Vec<&'static Column> {
+        let runs = || self.contenders.iter().flat_map(|one| &one.runs);
+        COLUMNS.iter().filter(|column| !column.optional || runs().any(|run| (column.of)(run) != 0.0)).collect()
+    }
+
+    fn has_spread(&self) -> bool {
+        self.contenders.iter().any(|one| one.runs.len() > 1)
+    }
+
+    fn best(&self, column: &Column) -> Option<f64> {
+        let means = self.contenders.iter().filter(|one| one.is_sound()).map(|one| one.spread(column).mean);
+        match column.best {
+            Best::Least => means.min_by(f64::total_cmp),
+            Best::Most => means.max_by(f64::total_cmp),
+            Best::Neither => None,
+        }
+    }
+
+    /// Mean completion time over the best's.
+    fn slowdown(&self, one: &Contender) -> Option<f64> {
+        let best = self.best(MERIT).filter(|best| *best > 0.0)?;
+        one.is_sound().then(|| one.spread(MERIT).mean / best)
+    }
+
+    fn notes(&self) -> impl Iterator<Item = String> {
+        let runs: Vec<Summary> = self.contenders.iter().flat_map(|one| one.runs.clone()).collect();
+        let failed = self.contenders.iter().flat_map(|one| {
+            one.failures.iter().map(|why| format!("failed: {}, {why}", one.balancer)).collect::<Vec<_>>()
+        });
+        let unfinished = runs.iter().filter(|run| !run.is_complete()).map(|run| {
+            let Summary { balancer, seed, flows_completed, flows_total, .. } = run;
+            format!("incomplete: {balancer}, seed {seed}: {flows_completed} of {flows_total} flows; times are of those")
+        });
+        let losses = runs.iter().filter_map(loss_note);
+        lateness_note(&runs).into_iter().chain(failed).chain(unfinished).chain(losses).collect::<Vec<_>>().into_iter()
+    }
+}
+
+impl FromIterator<(String, Result<RunResult, String>)> for Matrix {
+    /// Of runs or why they failed, each under its balancer's name.
+    fn from_iter<I: IntoIterator<Item = (String, Result<RunResult, String>)>>(runs: I) -> Self {
+        let mut contenders: Vec<Contender> = Vec::new();
+        for (balancer, run) in runs {
+            let index = contenders.iter().position(|one| one.balancer == balancer).unwrap_or_else(|| {
+                contenders.push(Contender { balancer, ..Contender::default() });
+                contenders.len() - 1
+            });
+            match run {
+                Ok(run) => contenders[index].runs.push(run.summary()),
+                Err(why) => contenders[index].failures.push(why),
+            }
+        }
+        Self { contenders }
+    }
+}
+
+fn header(columns: &[&Column], several: bool) -> Vec<&'static str> {
+    let mut header = vec!["balancer", "flows"];
+    for column in columns {
+        header.push(column.title);
+        if column.key == MERIT.key {
+            header.extend(several.then_some("sd"));
+            header.push("slowdown");
+        }
+    }
+    header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::sample;
+    use super::*;
+
+    fn matrix() -> Matrix {
+        let run = |balancer: &str, seed, fct: f64| {
+            let run = RunResult { seed, ..sample(balancer, "healthy", &[fct, fct]) };
+            (balancer.to_string(), Ok(run))
+        };
+        let mut lost = sample("plb", "healthy", &[10.0, 10.0]);
+        (lost.flows[1].fct_us, lost.flows[1].end_us) = (None, None);
+        let mut drained = sample("flowcut", "healthy", &[120.0, 120.0]);
+        drained.flows[0].drained_us = 60.0;
+        let broken = ("ecmp".into(), Err("seed 1: the machine is on fire".into()));
+        let runs = [run("reps", 1, 100.0), run("reps", 2, 110.0), run("ops", 1, 126.0)];
+        runs.into_iter().chain([("plb".into(), Ok(lost)), ("flowcut".into(), Ok(drained)), broken]).collect()
+    }
+
+    #[test]
+    fn the_best_is_marked_among_those_that_completed() {
+        let text = matrix().text();
+        let lines: Vec<&str> = text.lines().collect();
+        let cells = |line: usize| lines[line].split_whitespace().collect::<Vec<_>>();
+        assert_eq!(cells(0)[..6], ["balancer", "flows", "mean", "us", "sd", "slowdown"]);
+        assert!(text.contains("drain %") && !text.contains("freezes") && !text.contains("wrong"), "{text}");
+        assert_eq!(cells(2)[..5], ["reps", "ok", "105.0*", "7.1", "1.000"]);
+        assert_eq!(cells(3)[..5], ["ops", "ok", "126.0", "0.0", "1.200"]);
+        assert_eq!(cells(4)[..6], ["plb", "1/2", "flows", "10.0", "0.0", "-"], "too good, since half of it");
+        assert!(lines[5].starts_with("flowcut") && lines[5].trim_end().ends_with("25.00"));
+        assert_eq!(cells(6)[..4], ["ecmp", "FAILED", "-", "0.0"]);
+        assert!(text.contains("failed: ecmp, seed 1: the machine is on fire\n"), "{text}");
+        assert!(text.contains("incomplete: plb, seed 7: 1 of 2 flows"), "{text}");
+        assert_eq!(matrix().bad_runs(), 2);
+    }
+
+    #[test]
+    fn files_hold_the_same() {
+        let csv = matrix().csv();
+        let fields: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+        assert!(fields.iter().all(|line| line.len() == fields[0].len()), "{csv}");
+        assert_eq!(fields[1][..6], ["reps", "2", "2", "1.0000", "7.071", "105.000"]);
+        assert_eq!(fields[5][..6], ["ecmp", "1", "0", "", "", ""]);
+        let markdown = matrix().markdown();
+        assert!(markdown.contains("| reps | ok | **105.0** | 7.1 | 1.000 |"), "{markdown}");
+        let rows: Vec<usize> = markdown.lines().take(7).map(|line| line.matches('|').count()).collect();
+        assert!(rows.iter().all(|bars| *bars == rows[0]), "{markdown}");
+    }
+}
