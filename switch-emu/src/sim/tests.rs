@@ -10,6 +10,7 @@ use super::*;
 use crate::fabric::QueueConfig;
 use crate::topology::{LeafSpine, LinkAction, LinkEvent, Network};
 
+mod eqds;
 mod ofan;
 
 const BPS: u64 = 400_000_000_000;

@@ -1,0 +1,146 @@
+//! EQDS in whole fabrics: what its receivers promise of the last hop, and that no loss of anything stops a flow.
+
+use spray_core::cc::CcKind;
+
+use super::*;
+
+/// A bandwidth-delay product in packets: what goes without credit.
+const SPECULATIVE: u64 = 101;
+
+fn simulate_with(
+    network: &Network,
+    flows: &[SimFlow],
+    events: &[LinkEvent],
+    (balancer, trim, seed): (BalancerKind, bool, u64),
+) -> SimOutcome {
+    let config = |_, _| {
+        let mut config = flow_config(balancer);
+        config.cc.kind = CcKind::Eqds;
+        config.path.trimming = trim;
+        config.give_up_ps = 1_000_000 * US;
+        config
+    };
+    let spec = SimSpec {
+        network,
+        events,
+        queue: &|rate| QueueConfig { trim, ..queue(rate) },
+        flows,
+        triggers: &[],
+        flow_config: &config,
+        frames: FrameBytes::all(64),
+        seed,
+        until_ps: 2_000_000 * US,
+        sample_ps: 10 * US,
+    };
+    simulate(&spec).unwrap()
+}
+
+fn sum(outcome: &SimOutcome, count: impl Fn(&FlowOutcome) -> u64) -> u64 {
+    outcome.flows.iter().map(count).sum()
+}
+
+/// (us, packets waiting) of a port.
+fn queue_of(outcome: &SimOutcome, name: &str) -> Vec<(u64, u64)> {
+    let port = outcome.ports.iter().position(|port| port.name == name).unwrap();
+    let samples = outcome.samples.iter().find(|samples| samples.port == port).unwrap();
+    samples.samples.iter().map(|(at_ps, bytes, _)| (at_ps / US, bytes / 4_150)).collect()
+}
+
+fn last_ps(outcome: &SimOutcome) -> u64 {
+    outcome.flows.iter().map(|flow| flow.received_ps.unwrap()).max().unwrap()
+}
+
+/// What `packets` full ones take through one link at 99 % of its rate, and two round trips.
+fn paced_ps(packets: u64) -> u64 {
+    packets * PACKET_PS * 100 / 99 + 2 * 8_337_000
+}
+
+fn incast() -> (Network, Vec<SimFlow>) {
+    (leaf_spine(5, 4, 4), (4..20).map(|src| flow(src, 0, 1_000 * PAYLOAD)).collect())
+}
+
+//= docs/specs/eqds.md#EQDS-2
+//= docs/specs/eqds.md#EQDS-11
+//= docs/specs/eqds.md#EQDS-12
+#[test]
+fn an_incast_keeps_its_last_link_busy_and_trims_only_what_was_speculated() {
+    let (network, flows) = incast();
+    let outcome = simulate_with(&network, &flows, &[], (BalancerKind::Ops, true, 3));
+    assert_eq!(sum(&outcome, |flow| flow.sender.timeouts), 0);
+    let trims = sum(&outcome, |flow| flow.receiver.trimmed);
+    assert!((1_000..16 * SPECULATIVE).contains(&trims), "{trims}");
+    assert_eq!(sum(&outcome, |flow| flow.sender.retransmits), trims);
+    let (last, most) = (last_ps(&outcome), paced_ps(16 * 1_000));
+    assert!(last < most, "{last} ps, {most} at most");
+    // Every sender gets its share: they end together, but for what the first window brought each.
+    let first = outcome.flows.iter().map(|flow| flow.received_ps.unwrap()).min().unwrap();
+    assert!(last - first < last / 40, "{first} to {last}");
+    // What the first window left in the queue drains by the pacer's one per cent, and nothing is added: from the second
+    // round trip on it never rises by more than a packet of each sender.
+    let queue: Vec<_> = queue_of(&outcome, "leaf0->h0").into_iter().filter(|(us, _)| *us > 20).collect();
+    let rise = queue.iter().scan(u64::MAX, |least, (_, waiting)| {
+        *least = (*least).min(*waiting);
+        Some(*waiting - *least)
+    });
+    assert!(rise.max().unwrap() <= 16, "{queue:?}");
+    assert!(queue.last().unwrap().1 < queue[0].1 / 2, "{queue:?}");
+}
+
+#[test]
+fn without_trimming_an_incast_takes_a_timeout_longer() {
+    let (network, flows) = incast();
+    let outcome = simulate_with(&network, &flows, &[], (BalancerKind::Ops, false, 3));
+    assert!(sum(&outcome, |flow| flow.sender.timeouts) > 0);
+    assert!(last_ps(&outcome) < paced_ps(16 * 1_000) + 2 * 41_500_000);
+}
+
+//= docs/specs/eqds.md#EQDS-8
+#[test]
+fn a_permutation_runs_near_the_rate_of_its_links() {
+    let network = leaf_spine(4, 8, 8);
+    let flows: Vec<_> = (0..32).map(|src| flow(src, (src + 8) % 32, 2_000 * PAYLOAD)).collect();
+    let outcome = simulate_with(&network, &flows, &[], (BalancerKind::Reps, true, 1));
+    let mean = outcome.flows.iter().map(|flow| flow.received_ps.unwrap()).sum::<u64>() / 32;
+    let alone = 2_003 * PACKET_PS + 4 * US;
+    assert!(mean < alone * 107 / 100, "{mean} against {alone}");
+    assert_eq!(sum(&outcome, |flow| flow.sender.timeouts), 0);
+}
+
+//= docs/specs/eqds.md#EQDS-11
+#[test]
+fn a_late_flow_gets_its_half_at_once() {
+    let network = leaf_spine(2, 4, 4);
+    let mut flows = [flow(4, 0, 4_000 * PAYLOAD), flow(5, 0, 1_000 * PAYLOAD)];
+    flows[1].start = Start::At(100 * US);
+    let outcome = simulate_with(&network, &flows, &[], (BalancerKind::Reps, true, 1));
+    let took = outcome.flows[1].received_ps.unwrap() - 100 * US;
+    let half = 2 * 1_000 * PACKET_PS;
+    assert!(took < half + 3 * 8_337_000 && took > half * 8 / 10, "{took} against {half}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Lost data, ACKs, NACKs, pulls and requests alike: every flow completes, and frames are conserved in every run.
+    //= docs/specs/eqds.md#EQDS-14
+    #[test]
+    fn any_losses_leave_every_flow_complete(
+        seed in 0u64..1000,
+        loss in 0u32..150_000,
+        trim: bool,
+        sources in 1usize..8,
+        packets in 1u64..300,
+        kind in 0usize..3,
+    ) {
+        let network = leaf_spine(3, 2, 4);
+        let links: Vec<_> = (0..network.links.len()).collect();
+        let action = LinkAction::Loss { ppm: loss.max(1) };
+        let event = LinkEvent { name: String::new(), links, at_ps: 0, until_ps: None, action };
+        let flows: Vec<_> = (0..sources).map(|src| flow(4 + src, src % 3, packets * PAYLOAD)).collect();
+        let balancer = [BalancerKind::Reps, BalancerKind::Ops, BalancerKind::Ecmp][kind];
+        let outcome = simulate_with(&network, &flows, &[event], (balancer, trim, seed));
+        for flow in &outcome.flows {
+            prop_assert!(flow.acked_ps.is_some(), "{:?}", flow);
+        }
+    }
+}

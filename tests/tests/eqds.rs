@@ -1,0 +1,29 @@
+//! EQDS with real packets: credit decides what goes, and every byte arrives.
+
+use spray_core::path::BalancerKind;
+use spray_tests::{assert_sound, parse, run_on, turn};
+use switch_emu::results::RunResult;
+use switch_emu::testbed::Testbed;
+
+fn trims(result: &RunResult) -> u64 {
+    result.ports.iter().map(|port| port.trims).sum()
+}
+
+#[test]
+fn an_incast_on_credit_is_trimmed_in_its_first_window_only() {
+    let Some(_turn) = turn() else { return };
+    let scenario = parse(
+        "name = \"incast-eqds\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
+         [workload]\nkind = \"incast\"\nbytes = \"512 KiB\"\n[queue]\nlimit = \"20 packets\"\n[transport]\ncc = \"eqds\"\n",
+    );
+    let mut testbed = Testbed::new(&scenario).unwrap();
+    for balancer in [BalancerKind::Reps, BalancerKind::Ops, BalancerKind::Ecmp] {
+        let result = run_on(&mut testbed, &scenario, balancer).unwrap();
+        assert_sound(&result);
+        // 100 Gb/s for some 10 us: about 40 packets of each of three senders may go without credit.
+        let trims = trims(&result);
+        assert!(trims > 0 && trims < 3 * 50, "{balancer}: {trims} trims, {:?}", result.transport);
+        let fct = |end: fn(f64, f64) -> f64, start| result.flows.iter().filter_map(|flow| flow.fct_us).fold(start, end);
+        println!("{balancer}: {trims} trims, {} to {} us, {:?}", fct(f64::min, 1e9), fct(f64::max, 0.0), result.transport);
+    }
+}
