@@ -1,4 +1,5 @@
-//! A constant window, as simulations of path choice alone use it (Flowcut §III-B).
+//! A constant window, as simulations of path choice alone use it (Flowcut §III-B). Clauses (FXW-n) are in
+//! `docs/specs/fixed-window.md`.
 
 use super::{AckInfo, CcConfig, CongestionControl, Scheme};
 use crate::params::{AUTO, parameters};
@@ -13,6 +14,7 @@ parameters! {
 }
 
 /// A window that never moves.
+//= docs/specs/fixed-window.md#FXW-2
 #[derive(Clone, Debug)]
 pub struct FixedWindow {
     window_bytes: u64,
@@ -22,6 +24,7 @@ impl Scheme for FixedWindow {
     const STATE_BYTES: usize = 0;
 
     fn make(config: &CcConfig) -> Self {
+        //= docs/specs/fixed-window.md#FXW-1
         let asked = config.schemes.fixed_window.window_bytes;
         let window_bytes = if asked == AUTO { config.max_window_bytes } else { asked };
         Self { window_bytes: window_bytes.max(u64::from(config.packet_bytes.max(1))) }

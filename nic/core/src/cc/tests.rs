@@ -147,6 +147,29 @@ fn a_late_sender_does_not_catch_up() {
     assert_eq!(cc.window_bytes(), 625_275);
 }
 
+#[test]
+fn a_fixed_window_is_what_was_asked_for() {
+    //= docs/specs/fixed-window.md#FXW-1
+    //= docs/specs/fixed-window.md#FXW-2
+    for (asked, window) in [(2_500_000, 2_500_000), (crate::params::AUTO, 625_275), (1, 4150)] {
+        let mut config = CcConfig { kind: CcKind::FixedWindow, ..reference() };
+        config.schemes.fixed_window.window_bytes = asked;
+        let mut cc = AnyCc::new(&config);
+        cc.on_ack(1, &acks(4150, 1, 1));
+        cc.on_send(2, PACKET);
+        cc.on_loss(3, PACKET, LossCause::Timeout);
+        assert_eq!((cc.window_bytes(), cc.poll_send(4)), (window, 4), "{asked}");
+    }
+}
+
+#[test]
+fn states_are_as_small_as_the_documents_say() {
+    let bytes = |kind: &CcKind| (kind.name(), kind.state_bytes());
+    let sizes: std::vec::Vec<_> = CcKind::ALL.iter().map(bytes).collect();
+    let known = [("dctcp", 8), ("fixed-rate", 16), ("fixed-window", 0), ("mswift", 172), ("nscc", 104), ("dcqcn", 80)];
+    assert!(known.iter().all(|size| sizes.contains(size)), "{sizes:?}");
+}
+
 /// The rule in floating point.
 struct Literal {
     window: f64,
