@@ -40,8 +40,10 @@ impl Bitmap {
     //= docs/specs/bitmap.md#BITMAP-3
     #[inline]
     fn punish(&mut self, ev: Ev, points: u8) {
-        let max = self.settings.max_penalty;
-        self.state.update(ev, |penalty| (penalty + points).min(max));
+        let Settings { max_penalty, evs, .. } = self.settings;
+        if ev < evs {
+            self.state.update(ev, |penalty| (penalty + points).min(max_penalty));
+        }
     }
 
     /// Passes over what has a penalty, which costs the first, or each, a point of it.
@@ -148,7 +150,7 @@ impl State {
         self.penalties.get(usize::from(ev / 2)).map_or(0, |pair| pair >> shift(ev) & 15)
     }
 
-    /// Changes a penalty by `change`, which must stay within 0 to 15; nothing outside the set.
+    /// Changes a penalty by `change`, which must stay within 0 to 15.
     #[inline]
     fn update(&mut self, ev: Ev, change: impl FnOnce(u8) -> u8) {
         let penalty = change(self.penalty(ev));

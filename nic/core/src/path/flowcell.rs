@@ -6,7 +6,7 @@ mod tests;
 
 use rand_core::RngCore;
 
-use super::{AckInfo, Balancer, Ev, LossInfo, PathConfig, Scheme, SendInfo, draw, draw_lasting};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, draw, draw_lasting};
 use crate::event::Publisher;
 use crate::params::parameters;
 
@@ -20,7 +20,7 @@ parameters! {
     }
 }
 
-/// One entropy value for so many bytes, then another, whatever comes back.
+/// One entropy value for so many bytes, then another, whatever comes back short of a timeout.
 #[derive(Clone, Debug)]
 pub struct Flowcell {
     state: State,
@@ -37,7 +37,7 @@ impl Scheme for Flowcell {
         let flowcell = &config.schemes.flowcell;
         Self {
             state: State { sent_bytes: 0, ev: draw_lasting(config, 0, rng) },
-            cell_bytes: flowcell.cell_bytes.min(u64::from(u32::MAX)) as u32,
+            cell_bytes: flowcell.cell_bytes.min(1 << 31) as u32,
             evs: config.ev_count(),
             in_turn: flowcell.order == 0,
         }
@@ -60,8 +60,12 @@ impl Balancer for Flowcell {
     #[inline]
     fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo, _publisher: &mut impl Publisher) {}
 
-    #[inline]
-    fn on_loss(&mut self, _now_ps: u64, _loss: &LossInfo, _publisher: &mut impl Publisher) {}
+    //= docs/specs/flowcell.md#FLOWCELL-4
+    fn on_loss(&mut self, _now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
+        if loss.cause == LossCause::Timeout {
+            self.state.sent_bytes = u32::MAX;
+        }
+    }
 }
 
 impl Flowcell {
@@ -79,7 +83,7 @@ impl Flowcell {
 /// What a NIC keeps of a connection.
 #[derive(Clone, Copy, Debug)]
 struct State {
-    /// Bytes sent in this flowcell.
+    /// Bytes sent in this flowcell; `u32::MAX` ends it.
     sent_bytes: u32,
     ev: Ev,
 }

@@ -13,7 +13,7 @@ use crate::params::{AUTO, parameters};
 parameters! {
     /// The settings of [`Flowlet`].
     pub struct FlowletConfig {
-        /// What ends a flowlet when it has been missing for longer than the gap: feedback (as in REPS's simulator), or packets sent.
+        /// What ends a flowlet by staying away for longer than the gap: feedback (REPS's simulator), or packets sent.
         clock: Choice(&["feedback", "packets"]), 0, 1, 0;
         /// The gap. By itself half the base RTT.
         gap: Microseconds, 0, 1_000_000_000_000, AUTO;
@@ -56,7 +56,7 @@ impl Balancer for Flowlet {
     fn next_ev(&mut self, now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
         let Self { state, settings } = self;
         let is_first = state.last_ps == u64::MAX;
-        if !is_first && now_ps.saturating_sub(state.last_ps) > settings.gap_ps && now_ps >= state.held_until_ps {
+        if !is_first && now_ps.saturating_sub(state.last_ps) > settings.gap_ps && now_ps > state.held_until_ps {
             state.ev = draw(settings.evs, rng);
             state.held_until_ps = now_ps.saturating_add(settings.hold_ps);
         }

@@ -68,10 +68,13 @@ impl Balancer for Mprdma {
     }
 
     //= docs/specs/mprdma.md#MPRDMA-4
+    //= docs/specs/mprdma.md#MPRDMA-5
     fn on_loss(&mut self, _now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
-        let is_feedback = !self.settings.paper && loss.cause == LossCause::Trimmed;
-        if is_feedback && self.state.reuses && loss.ev < self.settings.evs {
-            self.state.ev = loss.ev;
+        let Self { state, settings } = self;
+        match loss.cause {
+            LossCause::Timeout if loss.ev == state.ev => state.reuses = false,
+            LossCause::Trimmed if state.reuses && !settings.paper && loss.ev < settings.evs => state.ev = loss.ev,
+            _ => {}
         }
     }
 
@@ -100,7 +103,7 @@ impl Mprdma {
     //= docs/specs/mprdma.md#MPRDMA-7
     #[inline]
     fn probes(&mut self, now_ps: u64, rng: &mut impl RngCore) -> bool {
-        if now_ps < self.state.probe_ps {
+        if now_ps < self.state.probe_ps || self.settings.probe_permille == 0 {
             return false;
         }
         self.state.probe_ps = now_ps.saturating_add(self.settings.rtt_ps);

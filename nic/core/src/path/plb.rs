@@ -73,9 +73,9 @@ impl Plb {
     fn on_timeout(&mut self, now_ps: u64) {
         let Self { state, settings } = self;
         state.suspended_until_ps = now_ps.saturating_add(settings.suspend_ps);
-        if now_ps >= state.hold_until_ps {
+        if now_ps > state.hold_until_ps {
             state.hold_until_ps = now_ps.saturating_add(settings.timeout_hold_ps);
-            state.moves = true;
+            state.move_away();
         }
     }
 }
@@ -93,9 +93,11 @@ impl Scheme for Plb {
 impl Balancer for Plb {
     #[inline]
     fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
-        if self.state.moves || self.is_congested_for_long(now_ps, packet) {
+        if self.is_congested_for_long(now_ps, packet) {
+            self.state.move_away();
+        }
+        if self.state.moves {
             self.state.moves = false;
-            self.state.rounds = 0;
             self.state.ev = draw(self.settings.evs, rng);
         }
         self.state.ev
@@ -120,7 +122,7 @@ impl Balancer for Plb {
 struct State {
     /// Feedback later than this ends a round that time measures.
     round_end_ps: u64,
-    /// Timeouts before then change nothing.
+    /// Timeouts up to then change nothing.
     hold_until_ps: u64,
     /// Congestion before then changes nothing.
     suspended_until_ps: u64,
@@ -133,6 +135,12 @@ struct State {
     rounds: u8,
     /// The next packet takes a new path.
     moves: bool,
+}
+
+impl State {
+    fn move_away(&mut self) {
+        (self.moves, self.rounds) = (true, 0);
+    }
 }
 
 /// What a NIC keeps once for all connections; nothing is left at `auto`.

@@ -1,1 +1,68 @@
-//! Tests.
+//! Tests of flowcells; clauses are those of `docs/specs/flowcell.md`.
+
+use std::vec::Vec;
+
+use super::*;
+use crate::path::BalancerKind;
+use crate::rng;
+
+fn flowcell(evs: u32, change: impl FnOnce(&mut FlowcellConfig)) -> Flowcell {
+    let mut config = PathConfig { evs, seed: Some(7), ..PathConfig::new(BalancerKind::Flowcell, 1_000, 10) };
+    change(&mut config.schemes.flowcell);
+    Flowcell::make(&config, &mut rng::stream(1, 0))
+}
+
+/// How far from the first entropy value each packet's is.
+fn steps(flowcell: &mut Flowcell, sizes: &[u32]) -> Vec<u16> {
+    let (first, evs) = (flowcell.state.ev, flowcell.evs);
+    let mut send =
+        |bytes: &u32| flowcell.next_ev(0, &SendInfo { bytes: *bytes, ..SendInfo::default() }, &mut rng::stream(2, 0));
+    sizes.iter().map(|bytes| (send(bytes) + evs - first) % evs).collect()
+}
+
+#[test]
+fn a_packet_that_does_not_fit_begins_the_next_flowcell() {
+    //= docs/specs/flowcell.md#FLOWCELL-1
+    //= docs/specs/flowcell.md#FLOWCELL-2
+    //= docs/specs/flowcell.md#FLOWCELL-3
+    let of =
+        |cell_bytes: u64, sizes: &[u32]| steps(&mut flowcell(64, |flowcell| flowcell.cell_bytes = cell_bytes), sizes);
+    assert_eq!(of(10, &[4, 4, 4, 4, 2, 1]), [0, 0, 1, 1, 1, 2]);
+    assert_eq!(of(10, &[11, 10, 1, 9, 1]), [0, 1, 2, 2, 3]);
+    assert_eq!(of(10, &[5, 5, 5, 5]), [0, 0, 1, 1], "filled exactly");
+    assert_eq!(of(1, &[9, 9, 9]), [0, 1, 2]);
+    // 64 KiB hold fifteen packets of 4,150 bytes.
+    let cells = steps(&mut flowcell(64, |_| ()), &[4_150; 46]);
+    assert_eq!([cells[14], cells[15], cells[29], cells[30], cells[45]], [0, 1, 1, 2, 3]);
+}
+
+#[test]
+fn paths_go_in_turn_around_the_set_or_are_drawn() {
+    //= docs/specs/flowcell.md#FLOWCELL-3
+    let in_turn = steps(&mut flowcell(5, |flowcell| flowcell.cell_bytes = 1), &[1; 12]);
+    assert_eq!(in_turn, [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1]);
+    let mut random = flowcell(5, |flowcell| (flowcell.cell_bytes, flowcell.order) = (1, 1));
+    let mut rng = rng::stream(3, 0);
+    let mut counts = [0; 5];
+    for _ in 0..5_000 {
+        counts[usize::from(random.next_ev(0, &SendInfo { bytes: 1, ..SendInfo::default() }, &mut rng))] += 1;
+    }
+    assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");
+}
+
+#[test]
+fn a_timeout_ends_a_flowcell_and_nothing_else_does() {
+    //= docs/specs/flowcell.md#FLOWCELL-4
+    let mut flowcell = flowcell(64, |_| ());
+    for (cause, step) in [(LossCause::Trimmed, 0), (LossCause::SackGap, 0), (LossCause::Timeout, 1)] {
+        assert_eq!(steps(&mut flowcell, &[100]), [0]);
+        flowcell.on_loss(0, &LossInfo { cause, ..LossInfo::default() }, &mut ());
+        flowcell.on_ack(0, &AckInfo { marked: true, ..AckInfo::default() }, &mut ());
+        assert_eq!(steps(&mut flowcell, &[100, 100]), [step; 2], "{cause:?}");
+    }
+}
+
+#[test]
+fn state_takes_eight_bytes() {
+    assert_eq!(Flowcell::STATE_BYTES, 8);
+}

@@ -1,1 +1,136 @@
-//! Tests.
+//! Tests of flowlet switching; clauses are those of `docs/specs/flowlet.md`.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::path::BalancerKind;
+use crate::rng::{self, Rng};
+
+const RTT_PS: u64 = 1_000;
+
+struct Rig {
+    flowlet: Flowlet,
+    rng: Rng,
+}
+
+fn flowlet(change: impl FnOnce(&mut FlowletConfig)) -> Rig {
+    let mut config = PathConfig::new(BalancerKind::Flowlet, RTT_PS, 10);
+    change(&mut config.schemes.flowlet);
+    let mut rng = rng::stream(1, 0);
+    Rig { flowlet: Flowlet::make(&config, &mut rng), rng }
+}
+
+impl Rig {
+    fn ack(&mut self, now_ps: u64) {
+        self.flowlet.on_ack(now_ps, &AckInfo::default(), &mut ());
+    }
+
+    fn loss(&mut self, now_ps: u64, cause: LossCause) {
+        self.flowlet.on_loss(now_ps, &LossInfo { cause, ..LossInfo::default() }, &mut ());
+    }
+
+    /// Whether the packet sent now takes a new path.
+    fn moves(&mut self, now_ps: u64) -> bool {
+        let (before, ev) = (self.rng.clone(), self.flowlet.state.ev);
+        let next = self.flowlet.next_ev(now_ps, &SendInfo::default(), &mut self.rng);
+        let moves = before != self.rng;
+        assert!(moves || next == ev);
+        moves
+    }
+}
+
+#[test]
+fn feedback_that_stays_away_for_longer_than_the_gap_ends_a_flowlet() {
+    //= docs/specs/flowlet.md#FLOWLET-1
+    //= docs/specs/flowlet.md#FLOWLET-2
+    //= docs/specs/flowlet.md#FLOWLET-4
+    let mut rig = flowlet(|flowlet| flowlet.hold = 0);
+    assert!(!rig.moves(7_000), "the first packet starts the clock");
+    assert!(!rig.moves(7_500), "half an RTT is no longer than the gap");
+    assert!(rig.moves(7_501), "packets sent in between do not count");
+    rig.ack(8_000);
+    assert!(!rig.moves(8_500));
+    assert!(rig.moves(8_501));
+}
+
+#[test]
+fn a_path_is_held_after_a_change() {
+    //= docs/specs/flowlet.md#FLOWLET-3
+    let mut rig = flowlet(|_| ());
+    assert!(!rig.moves(0));
+    assert!(rig.moves(501));
+    assert!(!rig.moves(501 + 5 * RTT_PS));
+    assert!(rig.moves(502 + 5 * RTT_PS));
+}
+
+#[test]
+fn losses_that_the_network_reports_are_feedback() {
+    //= docs/specs/flowlet.md#FLOWLET-5
+    for (cause, moves) in [(LossCause::Trimmed, false), (LossCause::SackGap, false), (LossCause::Timeout, true)] {
+        let mut rig = flowlet(|_| ());
+        rig.moves(0);
+        rig.loss(400, cause);
+        assert_eq!(rig.moves(600), moves, "{cause:?}");
+    }
+}
+
+#[test]
+fn by_packets_a_pause_in_sending_ends_a_flowlet() {
+    //= docs/specs/flowlet.md#FLOWLET-2
+    //= docs/specs/flowlet.md#FLOWLET-4
+    let mut rig = flowlet(|flowlet| (flowlet.clock, flowlet.gap) = (1, 300));
+    let sent = [(10, false), (310, false), (600, false), (901, true), (1_201, false), (1_502, true), (1_803, true)];
+    for (now_ps, moves) in sent {
+        rig.ack(now_ps);
+        assert_eq!(rig.moves(now_ps), moves, "at {now_ps}");
+    }
+}
+
+/// REPS's simulator, statement by statement, for a connection that begins at time zero; draws are counted.
+#[derive(Default)]
+struct Simulator {
+    last_pkt: u64,
+    timeout_wait: u64,
+    draws: u32,
+}
+
+impl Simulator {
+    fn next_entropy(&mut self, now: u64) {
+        let timeout = RTT_PS / 2;
+        if now > self.last_pkt + timeout && now > self.timeout_wait {
+            self.draws += 1;
+            self.timeout_wait = now + 5 * RTT_PS;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+
+    /// Clauses 2 to 5: the same as REPS's simulator, move by move.
+    #[test]
+    fn feedback_clock_is_the_simulators(ops in prop::collection::vec((0..4u8, 0..2 * RTT_PS), 1..300)) {
+        let (mut ours, mut theirs, mut now_ps) = (flowlet(|_| ()), Simulator::default(), 0);
+        prop_assert!(!ours.moves(0));
+        for (op, ps) in ops {
+            match op {
+                0 => {
+                    let drawn = theirs.draws;
+                    theirs.next_entropy(now_ps);
+                    prop_assert_eq!(ours.moves(now_ps), theirs.draws > drawn);
+                }
+                1 => {
+                    ours.ack(now_ps);
+                    theirs.last_pkt = now_ps;
+                }
+                2 => ours.loss(now_ps, LossCause::Timeout),
+                _ => now_ps += ps,
+            }
+        }
+    }
+}
+
+#[test]
+fn state_takes_24_bytes() {
+    assert_eq!(Flowlet::STATE_BYTES, 24);
+}

@@ -1,1 +1,157 @@
-//! Tests.
+//! Tests of MP-RDMA's path rule; clauses are those of `docs/specs/mprdma.md`.
+
+use super::*;
+use crate::path::BalancerKind;
+use crate::rng::{self, Rng};
+
+const RTT_PS: u64 = 1_000;
+
+struct Rig {
+    mprdma: Mprdma,
+    rng: Rng,
+}
+
+fn mprdma(change: impl FnOnce(&mut MprdmaConfig)) -> Rig {
+    let mut config = PathConfig::new(BalancerKind::Mprdma, RTT_PS, 10);
+    change(&mut config.schemes.mprdma);
+    let mut rng = rng::stream(1, 0);
+    Rig { mprdma: Mprdma::make(&config, &mut rng), rng }
+}
+
+fn paper() -> Rig {
+    mprdma(|mprdma| (mprdma.rule, mprdma.probe_share) = (1, 0))
+}
+
+impl Rig {
+    /// An acknowledgement after which the window has so much room for packets of 4,150 bytes.
+    fn ack(&mut self, ev: Ev, room_bytes: u64) {
+        let (window_bytes, in_flight_bytes) = (100_000 + room_bytes, 100_000);
+        let ack = AckInfo { ev, packets: 1, packet_bytes: 4_150, window_bytes, in_flight_bytes, ..AckInfo::default() };
+        self.mprdma.on_ack(0, &ack, &mut ());
+    }
+
+    /// One of packet `psn`, with no room to speak of.
+    fn ack_of(&mut self, psn: u64, ev: Ev) {
+        let packet = PacketInfo { psn, ev, bytes: 4_150, sent_ps: 0, was_lost: false };
+        self.mprdma.on_packet_acked(0, &packet);
+        self.ack(ev, 4_150);
+    }
+
+    fn loss(&mut self, ev: Ev, cause: LossCause) {
+        self.mprdma.on_loss(0, &LossInfo { ev, cause, ..LossInfo::default() }, &mut ());
+    }
+
+    /// The next packet's entropy value, or that it is drawn.
+    fn send(&mut self) -> Option<Ev> {
+        let before = self.rng.clone();
+        let ev = self.mprdma.next_ev(0, &SendInfo::default(), &mut self.rng);
+        (before == self.rng).then_some(ev)
+    }
+}
+
+#[test]
+fn before_the_first_acknowledgement_packets_go_anywhere() {
+    //= docs/specs/mprdma.md#MPRDMA-1
+    for mut rig in [mprdma(|_| ()), paper()] {
+        assert_eq!([(); 5].map(|()| rig.send()), [None; 5]);
+    }
+}
+
+#[test]
+fn an_acknowledgement_with_room_for_two_packets_gives_its_path_to_all_that_follow() {
+    //= docs/specs/mprdma.md#MPRDMA-2
+    //= docs/specs/mprdma.md#MPRDMA-3
+    let mut rig = mprdma(|_| ());
+    for (room_bytes, reused) in [(8_235, Some(7)), (8_234, None), (4_150, None), (1 << 30, Some(7)), (0, None)] {
+        rig.ack(7, room_bytes);
+        assert_eq!([rig.send(), rig.send()], [reused; 2], "{room_bytes} bytes");
+    }
+    rig.ack(7, 10_000);
+    rig.ack(9, 10_000);
+    assert_eq!(rig.send(), Some(9));
+    rig.ack(11, 100);
+    assert_eq!(rig.send(), None);
+}
+
+#[test]
+fn the_simulator_reuses_the_path_of_a_trimmed_packet() {
+    //= docs/specs/mprdma.md#MPRDMA-4
+    let mut rig = mprdma(|_| ());
+    rig.loss(3, LossCause::Trimmed);
+    assert_eq!(rig.send(), None, "not before an acknowledgement had room");
+    rig.ack(7, 10_000);
+    rig.loss(3, LossCause::Trimmed);
+    assert_eq!(rig.send(), Some(3));
+    let mut rig = paper();
+    rig.ack_of(0, 7);
+    rig.loss(3, LossCause::Trimmed);
+    assert_eq!(rig.send(), Some(7));
+}
+
+#[test]
+fn a_timeout_gives_its_path_up() {
+    //= docs/specs/mprdma.md#MPRDMA-5
+    for mut rig in [mprdma(|_| ()), paper()] {
+        rig.ack_of(0, 7);
+        rig.ack(7, 10_000);
+        rig.loss(8, LossCause::Timeout);
+        assert_eq!(rig.send(), Some(7));
+        rig.loss(7, LossCause::Timeout);
+        assert_eq!(rig.send(), None);
+        rig.ack(7, 10_000);
+        assert_eq!(rig.send(), Some(7));
+    }
+}
+
+#[test]
+fn by_the_papers_rule_late_packets_do_not_give_their_path_on() {
+    //= docs/specs/mprdma.md#MPRDMA-6
+    let mut rig = paper();
+    let acks = [(100, 1, 1), (68, 2, 2), (67, 3, 2), (133, 4, 4), (101, 5, 5), (100, 6, 5), (132, 7, 7)];
+    for (psn, ev, reused) in acks {
+        rig.ack_of(psn, ev);
+        assert_eq!([rig.send(), rig.send()], [Some(reused); 2], "packet {psn}");
+    }
+    let mut rig = mprdma(|mprdma| (mprdma.rule, mprdma.ooo_packets, mprdma.probe_share) = (1, 1, 0));
+    for (psn, ev, reused) in [(5, 1, 1), (4, 2, 2), (3, 3, 2)] {
+        rig.ack_of(psn, ev);
+        assert_eq!(rig.send(), Some(reused), "packet {psn}");
+    }
+}
+
+#[test]
+fn by_the_papers_rule_one_packet_in_a_hundred_round_trips_probes() {
+    //= docs/specs/mprdma.md#MPRDMA-7
+    let mut rig = mprdma(|mprdma| mprdma.rule = 1);
+    rig.ack_of(0, 7);
+    let mut probes = 0;
+    for round in 0..20_000 {
+        for packet in 0..3 {
+            let ev = rig.mprdma.next_ev(round * RTT_PS + packet, &SendInfo::default(), &mut rig.rng);
+            probes += u32::from(ev != 7);
+            assert!(packet == 0 || ev == 7);
+        }
+    }
+    assert!((150..250).contains(&probes), "{probes}");
+}
+
+#[test]
+fn only_the_papers_rule_asks_for_packets() {
+    assert!(paper().mprdma.tracks_packets() && !mprdma(|_| ()).mprdma.tracks_packets());
+    assert_eq!(Mprdma::STATE_BYTES, 32);
+}
+
+#[test]
+fn an_entropy_value_outside_the_set_is_not_taken_up() {
+    let mut config = PathConfig { evs: 4, ..PathConfig::new(BalancerKind::Mprdma, RTT_PS, 10) };
+    config.schemes.mprdma.probe_share = 0;
+    for rule in [0, 1] {
+        config.schemes.mprdma.rule = rule;
+        let mut rig = Rig { mprdma: Mprdma::make(&config, &mut rng::stream(1, 0)), rng: rng::stream(2, 0) };
+        rig.ack(4, 10_000);
+        assert_eq!(rig.send(), None);
+        rig.ack(3, 10_000);
+        rig.loss(5, LossCause::Trimmed);
+        assert_eq!(rig.send(), Some(3));
+    }
+}

@@ -1,1 +1,275 @@
-//! Tests.
+//! Tests of PLB; clauses are those of `docs/specs/plb.md`.
+
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::path::BalancerKind;
+use crate::rng::{self, Rng};
+
+const RTT_PS: u64 = 1_000;
+
+fn plb(change: impl FnOnce(&mut PlbConfig)) -> Rig {
+    let mut config = PathConfig::new(BalancerKind::Plb, RTT_PS, 10);
+    change(&mut config.schemes.plb);
+    let mut rng = rng::stream(1, 0);
+    Rig { plb: Plb::make(&config, &mut rng), rng }
+}
+
+struct Rig {
+    plb: Plb,
+    rng: Rng,
+}
+
+impl Rig {
+    fn acks(&mut self, now_ps: u64, packets: u16, marked_packets: u16) {
+        let ack = AckInfo { packets, marked_packets, ..AckInfo::default() };
+        self.plb.on_ack(now_ps, &ack, &mut ());
+    }
+
+    fn loss(&mut self, now_ps: u64, cause: LossCause) {
+        self.plb.on_loss(now_ps, &LossInfo { cause, ..LossInfo::default() }, &mut ());
+    }
+
+    /// Whether the packet sent now takes a new path.
+    fn moves(&mut self, now_ps: u64, in_flight_bytes: u64) -> bool {
+        let (before, ev) = (self.rng.clone(), self.plb.state.ev);
+        let next = self.plb.next_ev(now_ps, &SendInfo { in_flight_bytes, ..SendInfo::default() }, &mut self.rng);
+        let moves = before != self.rng;
+        assert!(moves || next == ev);
+        moves
+    }
+
+    /// Rounds of ten packets, so many marked in each; whether each is followed by a move.
+    fn rounds(&mut self, from_ps: u64, marked: &[u16], in_flight_bytes: u64) -> Vec<bool> {
+        let rounds = marked.iter().zip(1..);
+        rounds
+            .map(|(&marked, round)| {
+                let now_ps = from_ps + round * (RTT_PS + 1);
+                self.acks(now_ps, 10, marked);
+                self.moves(now_ps, in_flight_bytes)
+            })
+            .collect()
+    }
+}
+
+#[test]
+fn a_connection_begins_on_its_own_lasting_path() {
+    //= docs/specs/plb.md#PLB-1
+    let made = |seed| {
+        let config = PathConfig { seed: Some(seed), ..PathConfig::new(BalancerKind::Plb, RTT_PS, 10) };
+        Plb::make(&config, &mut rng::stream(seed, 3)).state.ev
+    };
+    assert_eq!(
+        made(1),
+        draw_lasting(
+            &PathConfig { seed: Some(1), ..PathConfig::new(BalancerKind::Ecmp, 1, 1) },
+            0,
+            &mut rng::stream(0, 0)
+        )
+    );
+    assert_ne!(made(1), made(2));
+}
+
+#[test]
+fn rounds_are_judged_by_each_variants_share_and_count() {
+    //= docs/specs/plb.md#PLB-4
+    //= docs/specs/plb.md#PLB-5
+    //= docs/specs/plb.md#PLB-9
+    let table: &[(u64, &[u16], usize)] = &[
+        // The first round with any mark that follows another moves; a clean one starts the count again.
+        (0, &[1, 0, 1, 1, 1, 1, 0], 2),
+        (0, &[10, 0, 10, 0, 10, 0], 0),
+        // More than four of ten, at once.
+        (1, &[4, 4, 4, 5, 4, 6, 6], 3),
+        // Half is enough, twelve times running.
+        (2, &[5; 11], 0),
+        (2, &[5; 12], 1),
+        (2, &[4, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 4, 5], 0),
+    ];
+    for &(variant, marked, moves) in table {
+        let mut rig = plb(|plb| plb.variant = variant);
+        rig.acks(0, 0, 0);
+        let moved = rig.rounds(0, marked, 1);
+        assert_eq!(moved.iter().filter(|moved| **moved).count(), moves, "{variant} {marked:?}: {moved:?}");
+    }
+}
+
+#[test]
+fn parameters_override_the_variant() {
+    //= docs/specs/plb.md#PLB-9
+    let mut rig = plb(|plb| (plb.marked_share, plb.rounds) = (250, 3));
+    assert_eq!(rig.rounds(0, &[3, 3, 2, 3, 3, 3, 3], 1), [false, false, false, false, false, true, false]);
+    let mut rig = plb(|plb| plb.round_packets = 40);
+    assert_eq!(rig.rounds(0, &[1, 0, 0, 0, 1, 0, 0, 0], 1), [false, false, false, false, false, false, false, true]);
+    let mut rig = plb(|plb| (plb.round, plb.rounds) = (3 * RTT_PS, 1));
+    assert_eq!(rig.rounds(0, &[0, 1, 0, 0], 1), [false, false, false, true]);
+}
+
+#[test]
+fn a_round_by_time_ends_with_the_first_feedback_after_it() {
+    //= docs/specs/plb.md#PLB-3
+    let mut rig = plb(|plb| plb.rounds = 1);
+    rig.acks(5, 1, 1);
+    assert!(rig.moves(5, 1), "the first feedback of all ends a round");
+    rig.acks(5 + RTT_PS, 1, 1);
+    assert!(!rig.moves(5 + RTT_PS, 1));
+    rig.acks(6 + RTT_PS, 1, 0);
+    assert!(rig.moves(6 + RTT_PS, 1));
+}
+
+#[test]
+fn an_idle_connection_moves_sooner_where_the_variant_says_so() {
+    //= docs/specs/plb.md#PLB-6
+    let mut busy = plb(|plb| plb.variant = 2);
+    assert_eq!(busy.rounds(0, &[5, 5, 5, 5], 1), [false; 4]);
+    assert!(busy.moves(5 * RTT_PS, 0));
+    let mut idle = plb(|plb| plb.variant = 2);
+    assert_eq!(idle.rounds(0, &[5, 5, 5, 5], 0), [false, false, true, false]);
+    let mut simulator = plb(|_| ());
+    simulator.rounds(0, &[0, 1], 0);
+    assert!(!simulator.moves(5 * RTT_PS, 0));
+}
+
+#[test]
+fn timeouts_move_at_once_but_not_in_bursts() {
+    //= docs/specs/plb.md#PLB-7
+    let mut rig = plb(|_| ());
+    rig.loss(10, LossCause::Timeout);
+    assert!(rig.moves(10, 0) && !rig.moves(10, 0));
+    rig.loss(10 + 5 * RTT_PS, LossCause::Timeout);
+    assert!(!rig.moves(10 + 5 * RTT_PS, 0), "within five RTTs");
+    rig.loss(11 + 5 * RTT_PS, LossCause::Timeout);
+    assert!(rig.moves(11 + 5 * RTT_PS, 0));
+}
+
+#[test]
+fn a_timeout_suspends_moves_for_congestion_as_in_linux() {
+    //= docs/specs/plb.md#PLB-8
+    let mut rig = plb(|plb| (plb.variant, plb.suspend) = (2, 100 * RTT_PS));
+    rig.loss(1, LossCause::Timeout);
+    assert!(rig.moves(1, 1));
+    assert_eq!(rig.rounds(1, &[10; 20], 1), [false; 20]);
+    rig.loss(30 * RTT_PS, LossCause::Timeout);
+    assert!(rig.moves(30 * RTT_PS, 1), "not for timeouts");
+    assert_eq!(rig.rounds(30 * RTT_PS, &[10; 20], 1), [false; 20]);
+    assert!(rig.moves(131 * RTT_PS, 1));
+}
+
+#[test]
+fn trimmed_and_overtaken_packets_count_as_congested() {
+    //= docs/specs/plb.md#PLB-2
+    let mut rig = plb(|plb| plb.rounds = 1);
+    rig.acks(0, 1, 0);
+    rig.acks(1, 9, 0);
+    for cause in [LossCause::Trimmed, LossCause::SackGap] {
+        rig.plb.state.round_end_ps = 0;
+        rig.loss(2, cause);
+        assert!(rig.moves(2, 1), "{cause:?}");
+    }
+}
+
+/// REPS's simulator, statement by statement; draws are counted.
+#[derive(Default)]
+struct Simulator {
+    congested_rounds: u32,
+    congested: u64,
+    delivered: u64,
+    last_rtt: u64,
+    timeout_wait: u64,
+    draws: u32,
+}
+
+impl Simulator {
+    fn next_entropy(&mut self) {
+        let n = 1;
+        if self.congested_rounds > n {
+            self.congested_rounds = 0;
+            self.draws += 1;
+        }
+    }
+
+    fn process_ev(&mut self, now: u64, good: bool) {
+        self.delivered += 4096;
+        if !good {
+            self.congested += 4096;
+        }
+        // Written as 0.25, kept in an integer.
+        let k = 0;
+        if now > self.last_rtt {
+            if self.congested > k * self.delivered {
+                self.congested_rounds += 1;
+            } else {
+                self.congested_rounds = 0;
+            }
+            (self.delivered, self.congested) = (0, 0);
+            self.last_rtt = now + RTT_PS;
+        }
+    }
+
+    fn rtx_timer_expired(&mut self, now: u64) {
+        if now > self.timeout_wait {
+            self.timeout_wait = now + 5 * RTT_PS;
+            self.congested_rounds = 0;
+            self.draws += 1;
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Send,
+    Ack { marked: bool },
+    Trimmed,
+    Timeout,
+    Wait { ps: u64 },
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        3 => Just(Op::Send),
+        4 => prop::bool::weighted(0.3).prop_map(|marked| Op::Ack { marked }),
+        1 => Just(Op::Trimmed),
+        1 => Just(Op::Timeout),
+        3 => prop_oneof![Just(RTT_PS), 0..7 * RTT_PS].prop_map(|ps| Op::Wait { ps }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+
+    /// Clauses 2 to 7 and 9: the same as REPS's simulator, move by move; it draws on a timeout, we on the send after it.
+    #[test]
+    fn reps_variant_is_its_simulators(ops in prop::collection::vec(op(), 1..300)) {
+        let (mut ours, mut theirs, mut now_ps, mut drawn) = (plb(|_| ()), Simulator::default(), 1, 0);
+        for op in ops {
+            match op {
+                Op::Send => {
+                    theirs.next_entropy();
+                    prop_assert_eq!(ours.moves(now_ps, 0), theirs.draws > drawn);
+                    drawn = theirs.draws;
+                }
+                Op::Ack { marked } => {
+                    ours.acks(now_ps, 1, marked.into());
+                    theirs.process_ev(now_ps, !marked);
+                }
+                Op::Trimmed => {
+                    ours.loss(now_ps, LossCause::Trimmed);
+                    theirs.process_ev(now_ps, false);
+                }
+                Op::Timeout => {
+                    ours.loss(now_ps, LossCause::Timeout);
+                    theirs.rtx_timer_expired(now_ps);
+                }
+                Op::Wait { ps } => now_ps += ps,
+            }
+        }
+    }
+}
+
+/// The state that the documentation gives.
+#[test]
+fn state_takes_forty_bytes() {
+    assert_eq!(Plb::STATE_BYTES, 40);
+}
