@@ -50,8 +50,9 @@ pub struct Eqds {
     wanted: u64,
     /// Declared lost as trimmed: the receiver grants for it unasked.
     trimmed: u64,
-    /// The largest demand told; `None` before the first.
-    told: Option<u64>,
+    /// The largest demand told, if any was.
+    told: u64,
+    has_asked: bool,
     speculative_bytes: u64,
     request_bytes: u64,
 }
@@ -73,7 +74,8 @@ impl Scheme for Eqds {
             speculating: false,
             wanted: 0,
             trimmed: 0,
-            told: None,
+            told: 0,
+            has_asked: false,
             speculative_bytes: speculative,
             //= docs/specs/eqds.md#EQDS-8
             request_bytes: or(settings.request_bytes, bdp.saturating_mul(3)).max(4 * packet),
@@ -156,7 +158,7 @@ impl CongestionControl for Eqds {
     fn on_pull(&mut self, credit_bytes: u64) -> bool {
         //= docs/specs/eqds.md#EQDS-5
         let sent = self.spent.saturating_add(self.speculated);
-        let honest = credit_bytes.min(self.told.unwrap_or(0).saturating_add(sent));
+        let honest = credit_bytes.min(self.told.saturating_add(sent));
         self.speculating = false;
         if honest <= self.pulled {
             return false;
@@ -177,15 +179,15 @@ impl CongestionControl for Eqds {
         if self.wanted == 0 {
             return None;
         }
-        let told = self.told.unwrap_or(0);
         let most = self.spent_unasked(self.spent).saturating_add(self.request_bytes);
-        let demand = self.demand().min(most).max(told);
-        let left = told.saturating_sub(self.spent_unasked(self.pulled));
-        let due = self.told.is_none() || (demand > told && left < self.request_bytes / 2);
+        let demand = self.demand().min(most).max(self.told);
+        let left = self.told.saturating_sub(self.spent_unasked(self.pulled));
+        let due = !self.has_asked || (demand > self.told && left < self.request_bytes / 2);
         if !due && !again {
             return None;
         }
-        self.told = Some(demand);
+        self.told = demand;
+        self.has_asked = true;
         Some(PullRequest { demand_bytes: demand, pulled_bytes: self.pulled })
     }
 }

@@ -3,7 +3,8 @@
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use spray_wire::{
-    Accept, Ack, Body, Close, CloseReason, Common, Connect, Data, Ecn, Envelope, Nack, Probe, ProbeAck, Reset, emit,
+    Accept, Ack, Body, Close, CloseReason, Common, Connect, Data, Ecn, Envelope, Nack, Probe, ProbeAck, Pull,
+    PullRequest, Reset, emit,
 };
 
 use super::*;
@@ -74,6 +75,8 @@ fn one_of_each() -> Vec<Body> {
         Body::Close(Close { final_psn: 0, reason: CloseReason::Aborted, acknowledgement: true }),
         Body::Probe(Probe { token: u64::MAX, timestamp_ps: 0 }),
         Body::ProbeAck(ProbeAck { token: u64::MAX, ..ProbeAck::default() }),
+        Body::Pull(Pull { credit_bytes: u64::MAX }),
+        Body::PullRequest(PullRequest { demand_bytes: u64::MAX, pulled_bytes: 0 }),
         Body::Reset(Reset { reason: 0 }),
     ]
 }
@@ -101,7 +104,7 @@ fn forged_cookies_change_nothing() {
             if forge {
                 let wrong: u64 = rig.endpoints.iter().map(|endpoint| endpoint.stats().wrong_cookie).sum();
                 let unknown: u64 = rig.endpoints.iter().map(|endpoint| endpoint.stats().unknown_connection).sum();
-                assert_eq!((wrong, unknown), (8 * 2 * 3, 2 * 3), "resets count as unknown");
+                assert_eq!((wrong, unknown), (10 * 2 * 3, 2 * 3), "resets count as unknown");
             }
             (rig.events.clone(), rig.endpoints[0].connection_stats(connection).map(|stats| stats.sender))
         };
@@ -122,7 +125,7 @@ fn the_right_cookie_from_another_address_changes_nothing() {
         stranger.send(&rig, 5, 0, connection.raw(), cookie, &body);
     }
     rig.run(US, MS, |_| false);
-    assert_eq!(rig.endpoints[0].stats().wrong_cookie, 8);
+    assert_eq!(rig.endpoints[0].stats().wrong_cookie, 10);
     assert!(rig.failed(0).is_empty() && rig.closed(0) == 0);
     rig.audit();
 }

@@ -1,5 +1,6 @@
 //! Endpoints joined by a network in memory.
 
+mod credit;
 mod delivery;
 mod emulation;
 mod handshake;

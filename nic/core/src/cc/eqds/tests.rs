@@ -340,3 +340,8 @@ fn any_numbers_do_no_harm() {
     cc.on_queued(u64::MAX, true);
     let _ = cc.poll_request(true);
 }
+
+#[test]
+fn state_is_as_small_as_said() {
+    assert_eq!(<Eqds as Scheme>::STATE_BYTES, 64);
+}

@@ -3,7 +3,7 @@
 use std::vec::Vec;
 
 use proptest::prelude::*;
-use spray_wire::{Ack, Data, Nack, ProbeAck};
+use spray_wire::{Ack, Data, Nack, ProbeAck, Pull};
 
 use super::*;
 use crate::rng;
@@ -41,6 +41,7 @@ enum Op {
     Ack(Ack),
     Nack(Nack),
     ProbeAck(ProbeAck),
+    Pull(u64),
     Timeout(u64),
     Poll,
 }
@@ -56,6 +57,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => probe_ack.prop_map(|(token, timestamp_ps, ev)| {
             Op::ProbeAck(ProbeAck { token, timestamp_ps, ev, ..ProbeAck::default() })
         }),
+        2 => number().prop_map(Op::Pull),
         2 => (0u64..200_000_000).prop_map(Op::Timeout),
         1 => Just(Op::Poll),
     ]
@@ -77,8 +79,11 @@ proptest! {
 
     //= docs/specs/transport.md#TRN-20
     #[test]
-    fn no_feedback_harms_a_sender(ops in prop::collection::vec(op(), 1..300), window in 0u32..9) {
-        let config = FlowConfig { window_packets: 1 << window, give_up_ps: u64::MAX, ..config() };
+    fn no_feedback_harms_a_sender(ops in prop::collection::vec(op(), 1..300), window in 0u32..9, on_credit: bool) {
+        let mut config = FlowConfig { window_packets: 1 << window, give_up_ps: u64::MAX, ..config() };
+        if on_credit {
+            config.cc.kind = CcKind::Eqds;
+        }
         let mut rng = rng::stream(1, 2);
         let mut sender = Sender::new(&config, 1 << window, 1_000_000, &mut rng);
         let mut now_ps = 0;
@@ -94,6 +99,7 @@ proptest! {
                 Op::Ack(ack) => sender.on_ack(now_ps, &ack, &mut ()),
                 Op::Nack(nack) => sender.on_nack(now_ps, &nack, &mut ()),
                 Op::ProbeAck(ack) => sender.on_probe_ack(now_ps, &ack, &mut ()),
+                Op::Pull(credit_bytes) => sender.on_pull(now_ps, &Pull { credit_bytes }),
                 Op::Timeout(by_ps) => {
                     now_ps += by_ps;
                     sender.on_timeout(now_ps, &mut ());

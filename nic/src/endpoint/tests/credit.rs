@@ -1,0 +1,67 @@
+//! Credit between endpoints: one pacer for all that send to a host, and none where nobody asks.
+
+use spray_core::cc::CcKind;
+
+use super::*;
+
+const BYTES: usize = 300_000;
+
+/// Hosts 1 to 3 send to host 0 on credit, and host 0 to host 1 without; returns when all of it had arrived.
+fn incast(mode: Mode, impairments: Impairments) -> (Rig, u64) {
+    let mut rig = Rig::with(4, false, mode, impairments, |host, config| {
+        if host > 0 {
+            config.flow.cc.kind = CcKind::Eqds;
+        }
+    });
+    let connections: Vec<_> = [(1, 0), (2, 0), (3, 0), (0, 1)].map(|(from, to)| (from, rig.connect(from, to))).into();
+    for (from, connection) in &connections {
+        rig.endpoints[*from].send(*connection, content(*from, BYTES)).unwrap();
+    }
+    let all = |rig: &mut Rig| rig.received(0).len() == 3 && rig.received(1).len() == 1;
+    assert!(rig.run(50 * US, 2_000 * MS, all), "{:?}", rig.endpoints.iter().map(Endpoint::stats).collect::<Vec<_>>());
+    let took_ps = rig.now_ps;
+    let mut received: Vec<_> = rig.received(0).into_iter().map(|(.., data)| data).collect();
+    received.sort();
+    assert!(received == [1, 2, 3].map(|from| content(from, BYTES)), "other bytes than were sent");
+    for (from, connection) in connections {
+        rig.endpoints[from].close(connection);
+    }
+    rig.run(50 * US, 100 * MS, |rig| (0..4).all(|host| rig.endpoints[host].connections() == 0));
+    (rig, took_ps)
+}
+
+//= docs/specs/eqds.md#EQDS-11
+//= docs/specs/eqds.md#EQDS-15
+#[test]
+fn a_host_shares_its_link_among_its_senders() {
+    let (rig, took_ps) = incast(EMULATED, Impairments::default());
+    // 900 packets at 99 % of 10 Gb/s, handshake and the acknowledgements of the way back included.
+    let link_ps = 900 * u64::from(rig.endpoints[0].config().flow.packet_bytes()) * 800;
+    assert!(took_ps > link_ps && took_ps < link_ps * 115 / 100, "{took_ps} against {link_ps}");
+    let stats: Vec<_> = rig.endpoints.iter().map(Endpoint::stats).collect();
+    // Each sender had the few packets without credit that went before its first acknowledgement came.
+    assert!((870..=897).contains(&stats[0].sent.pull), "{}", stats[0].sent.pull);
+    assert!(stats[1..].iter().all(|stats| (6..40).contains(&stats.sent.pull_request) && stats.sent.pull == 0));
+    assert_eq!((stats[0].sent.pull_request, stats[1].received.pull_request), (0, 0));
+    assert!(rig.endpoints[1..].iter().all(|endpoint| endpoint.machine.pacer.is_none()));
+    let pacer = rig.endpoints[0].machine.pacer.as_ref().unwrap();
+    assert_eq!(pacer.poll_timeout(), None, "nobody waits any more");
+    rig.audit();
+}
+
+//= docs/specs/eqds.md#EQDS-14
+#[test]
+fn whatever_is_lost_everything_arrives() {
+    let rough = Impairments {
+        delay_ps: 5 * US,
+        jitter_ps: 10 * US,
+        loss_ppm: 200_000,
+        duplicate_ppm: 50_000,
+        corrupt_ppm: 50_000,
+        trim_ppm: 100_000,
+        ..Impairments::default()
+    };
+    for mode in [Mode::Real, EMULATED] {
+        incast(mode, rough).0.audit();
+    }
+}
