@@ -315,6 +315,13 @@ impl Receiver {
         if ahead < self.window_packets && !arrival.trimmed {
             self.check_section(arrival, true);
         }
+        //= docs/specs/ordered-chaos.md#ORC-26
+        if arrival.data.ack_now {
+            if self.pending.packets == 0 {
+                self.pending.port = arrival.port;
+            }
+            self.pending.due = true;
+        }
     }
 
     /// Tells of the packets that a frame proves lost, as far as there is room.

@@ -225,7 +225,7 @@ impl Sender {
             return Some(self.probe(now_ps, ev));
         }
         if self.has_sections
-            && let Some(trail) = self.balancer.poll_trail(now_ps)
+            && let Some(trail) = self.poll_trail(now_ps)
         {
             return Some(self.follow(now_ps, &trail));
         }

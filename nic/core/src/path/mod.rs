@@ -157,6 +157,17 @@ pub struct LossInfo {
     pub sent_ps: u64,
 }
 
+/// A transmission that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmission {
+    /// Packet sequence number.
+    pub psn: u64,
+    /// The entropy value that it carries.
+    pub ev: Ev,
+    /// When it was made, in picoseconds.
+    pub sent_ps: u64,
+}
+
 /// A probe that follows the packets of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trail {
@@ -222,7 +233,7 @@ pub trait Balancer {
     /// Returns a probe to send now behind the packets of a section, on their path, if one is due. Call until it returns
     /// `None`, and before any packet goes.
     #[inline]
-    fn poll_trail(&mut self, _now_ps: u64) -> Option<Trail> {
+    fn poll_trail(&mut self, _now_ps: u64, _oldest: Option<&Transmission>) -> Option<Trail> {
         None
     }
 

@@ -8,8 +8,8 @@ use alloc::vec;
 use rand_core::RngCore;
 
 use super::{
-    AckInfo, Balancer, Ev, LossCause, LossInfo, PacketInfo, PathConfig, Scheme, Section, SendInfo, Trail, draw,
-    draw_lasting,
+    AckInfo, Balancer, Ev, LossCause, LossInfo, PacketInfo, PathConfig, Scheme, Section, SendInfo, Trail, Transmission,
+    draw, draw_lasting,
 };
 use crate::event::Publisher;
 use crate::params::{AUTO, parameters};
@@ -35,7 +35,7 @@ parameters! {
         detection: Flag, 0, 1, 1;
         /// Time between probes of a subflow. By itself the base round-trip time.
         probe_interval: Microseconds, 100_000, 1_000_000_000_000, AUTO;
-        /// Packets of a subflow between probes, in place of the time while data waits; 0 goes by the time.
+        /// Packets of a subflow between probes, in place of the time; 0 goes by the time.
         probe_packets: Count, 0, 4_095, 0;
         /// Whether a probe follows every packet that is sent again.
         probe_retransmissions: Flag, 0, 1, 1;
@@ -73,8 +73,6 @@ struct State {
     section: Section,
     /// The present interval has no jitter yet.
     is_plain: bool,
-    /// Data waits to be sent for the first time.
-    has_more: bool,
 }
 
 /// One subflow.
@@ -143,7 +141,6 @@ impl Balancer for OrderedChaos {
 
     #[inline]
     fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
-        self.state.has_more = ack.unsent_bytes > 0;
         if ack.open_packets == 0 {
             self.state.rest();
         }
@@ -176,14 +173,19 @@ impl Balancer for OrderedChaos {
     }
 
     #[inline]
-    fn poll_trail(&mut self, now_ps: u64) -> Option<Trail> {
+    fn poll_trail(&mut self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trail> {
         if let Some(psn) = self.state.repeated.take() {
             //= docs/specs/ordered-chaos.md#ORC-14
-            let ev = self.subflows[self.index(psn)].ev;
-            return Some(Trail { psn, ev, section: Section::new(self.settings.log2_subflows, 0) });
+            return Some(self.ask_for(psn, self.subflows[self.index(psn)].ev, false));
         }
         if now_ps >= self.state.next_probe_ps {
             self.end_probe_interval(now_ps);
+            //= docs/specs/ordered-chaos.md#ORC-15
+            let is_old =
+                |oldest: &&Transmission| oldest.sent_ps.saturating_add(self.settings.probe_interval_ps) <= now_ps;
+            if let Some(oldest) = oldest.filter(is_old) {
+                return Some(self.ask_for(oldest.psn, oldest.ev, true));
+            }
         }
         while self.state.due != 0 {
             let index = self.state.due.trailing_zeros() as usize;
@@ -244,7 +246,6 @@ impl OrderedChaos {
         subflow.open = subflow.open.saturating_add(1);
         state.fresh |= bit(index);
         state.next_psn = packet.psn.wrapping_add(1);
-        state.has_more = packet.unsent_bytes > u64::from(packet.bytes);
         //= docs/specs/ordered-chaos.md#ORC-12
         let is_last = packet.unsent_bytes <= count * u64::from(packet.bytes);
         //= docs/specs/ordered-chaos.md#ORC-13
@@ -307,24 +308,25 @@ impl OrderedChaos {
         self.state.is_plain = true;
     }
 
-    /// Has the subflows probed that sent something since they last were, or, where nothing more will be sent, all that
-    /// have something in flight.
+    /// Has the subflows probed that sent something since they last were.
     //= docs/specs/ordered-chaos.md#ORC-13
     fn end_probe_interval(&mut self, now_ps: u64) {
         let mut open = 0;
         for (index, subflow) in self.subflows.iter().enumerate() {
             open |= if subflow.open > 0 { bit(index) } else { 0 };
         }
-        let asked = match (self.state.has_more, self.settings.probe_packets) {
-            (false, _) => u64::MAX,
-            (true, 0) => self.state.fresh,
-            (true, _) => 0,
-        };
-        self.state.due |= open & asked;
+        if self.settings.probe_packets == 0 {
+            self.state.due |= open & self.state.fresh;
+        }
         self.state.next_probe_ps = match open {
             0 => NEVER,
             _ => now_ps.saturating_add(self.settings.probe_interval_ps),
         };
+    }
+
+    /// A probe behind the last transmission of a packet, on its path.
+    fn ask_for(&self, psn: u64, ev: Ev, ack_now: bool) -> Trail {
+        Trail { psn, ev, section: Section::new(self.settings.log2_subflows, 0), ack_now }
     }
 
     /// A probe behind the last packet of a subflow, if its section has any.
@@ -334,7 +336,8 @@ impl OrderedChaos {
         let behind = subflow.sent.checked_sub(1)?;
         let last = self.state.next_psn.wrapping_sub(1);
         let psn = last.wrapping_sub(self.index(last.wrapping_sub(index as u64)) as u64);
-        Some(Trail { psn, ev: subflow.ev, section: Section::new(self.settings.log2_subflows, behind) })
+        let section = Section::new(self.settings.log2_subflows, behind);
+        Some(Trail { psn, ev: subflow.ev, section, ack_now: false })
     }
 }
 
@@ -350,7 +353,6 @@ impl State {
         repeated: None,
         section: Section::NONE,
         is_plain: true,
-        has_more: false,
     };
 
     /// Nothing is in flight: there is nothing to probe for.

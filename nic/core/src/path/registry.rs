@@ -6,7 +6,7 @@ use core::str::FromStr;
 use rand_core::RngCore;
 
 use super::{AckInfo, Admission, Balancer, Ecmp, Ev, LossInfo, Ops, PacketInfo, PathConfig, Reps, Scheme, SendInfo};
-use super::{Section, Trail};
+use super::{Section, Trail, Transmission};
 use crate::cc::CcConfig;
 use crate::event::Publisher;
 
@@ -184,8 +184,8 @@ impl Balancer for AnyBalancer {
     }
 
     #[inline]
-    fn poll_trail(&mut self, now_ps: u64) -> Option<Trail> {
-        dispatch!(self, balancer => balancer.poll_trail(now_ps))
+    fn poll_trail(&mut self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trail> {
+        dispatch!(self, balancer => balancer.poll_trail(now_ps, oldest))
     }
 
     #[inline]

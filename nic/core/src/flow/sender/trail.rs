@@ -4,16 +4,23 @@ use spray_wire::{Data, Nack};
 
 use super::{Sender, Transmit};
 use crate::event::Publisher;
-use crate::path::{LossCause, Trail};
+use crate::path::{Balancer, LossCause, Trail, Transmission};
 
 impl Sender {
+    /// A probe that is due.
+    pub(super) fn poll_trail(&mut self, now_ps: u64) -> Option<Trail> {
+        let oldest = self.scoreboard.oldest();
+        let oldest = oldest.map(|(psn, record)| Transmission { psn, ev: record.ev, sent_ps: record.sent_ps });
+        self.balancer.poll_trail(now_ps, oldest.as_ref())
+    }
+
     /// Makes a probe that follows the packets of a section.
     //= docs/specs/ordered-chaos.md#ORC-20
     pub(super) fn follow(&mut self, now_ps: u64, trail: &Trail) -> Transmit {
         self.stats.probes_sent += 1;
-        let Trail { psn, ev, section } = *trail;
+        let Trail { psn, ev, section, ack_now } = *trail;
         let timestamp_ps = self.stamp(now_ps);
-        Transmit::Data { data: Data { psn, timestamp_ps, probe: true, section, ..Data::default() }, ev }
+        Transmit::Data { data: Data { psn, timestamp_ps, probe: true, section, ack_now, ..Data::default() }, ev }
     }
 
     /// The time, or a little later, so that no two frames have the same: a time then tells which came first.

@@ -5,6 +5,7 @@ mod fabric;
 mod hostile;
 mod inbox;
 mod receiver;
+mod sections;
 mod sender;
 
 use super::*;

@@ -1,0 +1,271 @@
+//! Ordered Chaos end to end, over paths that keep their order and differ in delay: what is declared missing was lost,
+//! and what was lost is declared missing. Clauses are those of `docs/specs/ordered-chaos.md`.
+
+use std::collections::BTreeMap;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+use rand_core::RngCore;
+use spray_wire::{Ack, Data, Nack, ev_port};
+
+use super::*;
+use crate::path::{Balancer, Ev, LossCause};
+use crate::rng::{self, Rng};
+
+/// Shares of 1,000, and delays.
+#[derive(Clone, Copy, Debug)]
+struct Weather {
+    /// Of data and probes that are lost.
+    loss: u32,
+    /// Of ACKs and NACKs that are lost.
+    answer_loss: u32,
+    /// Of data that is trimmed.
+    trim: u32,
+    /// How much the paths' delays differ.
+    spread_ps: u64,
+    /// Time between packets; 0 sends everything of a moment at once.
+    gap_ps: u64,
+}
+
+enum Frame {
+    Data(Arrival),
+    Ack(Ack),
+    Nack(Nack),
+}
+
+/// A path for each entropy value: first in, first out, with a delay that changes with each frame.
+struct Network {
+    weather: Weather,
+    sender: Sender,
+    receiver: Receiver,
+    rng: Rng,
+    now_ps: u64,
+    /// What is under way, by arrival and number.
+    wire: BTreeMap<(u64, u64), Frame>,
+    frames: u64,
+    /// When the last frame of each path arrives.
+    busy_ps: BTreeMap<Ev, u64>,
+    losses: u64,
+    delivered: bool,
+}
+
+impl Network {
+    fn new(config: &FlowConfig, weather: Weather, bytes: u64, seed: u64) -> Self {
+        let mut rng = rng::stream(seed, 0);
+        let mut sender = Sender::new(config, config.window_packets, config.max_data_bytes, &mut rng);
+        sender.send_message(1, bytes).unwrap();
+        let receiver = Receiver::new(config);
+        Self {
+            weather,
+            sender,
+            receiver,
+            rng,
+            now_ps: 0,
+            wire: BTreeMap::new(),
+            frames: 0,
+            busy_ps: BTreeMap::new(),
+            losses: 0,
+            delivered: false,
+        }
+    }
+
+    fn run(mut self) -> Self {
+        while !self.delivered {
+            self.transmit();
+            let arrival = self.wire.first_key_value().map(|((at_ps, _), _)| *at_ps);
+            let times = [arrival, self.sender.poll_timeout(), self.receiver.poll_timeout()];
+            let next_ps = times.into_iter().flatten().min().expect("something is to come");
+            self.now_ps = self.now_ps.max(next_ps);
+            assert!(self.now_ps < 1_000_000 * US, "{:?}", self.sender.stats());
+            self.advance();
+        }
+        self
+    }
+
+    fn transmit(&mut self) {
+        while let Some(transmit) = self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ()) {
+            let Transmit::Data { data, ev } = transmit else { panic!("no other probes") };
+            self.carry(data, ev);
+            self.now_ps += self.weather.gap_ps;
+        }
+    }
+
+    fn carry(&mut self, data: Data, ev: Ev) {
+        let delay_ps = 4 * US + self.rng.next_u64() % (self.weather.spread_ps + 1);
+        let arrival = |trimmed| Arrival { data, port: ev_port(ev, 65_535), marked: false, hops: 3, trimmed };
+        if self.strikes(self.weather.loss) {
+            self.losses += u64::from(!data.probe);
+            return;
+        }
+        if !data.probe && self.strikes(self.weather.trim) {
+            // Ahead of all data.
+            let at_ps = self.now_ps + 4 * US;
+            return self.send(at_ps, Frame::Data(arrival(true)));
+        }
+        let busy_ps = self.busy_ps.entry(ev).or_default();
+        *busy_ps = (*busy_ps + 1).max(self.now_ps + delay_ps);
+        let at_ps = *busy_ps;
+        self.send(at_ps, Frame::Data(arrival(false)));
+    }
+
+    fn strikes(&mut self, share: u32) -> bool {
+        self.rng.next_u32() % 1000 < share
+    }
+
+    fn send(&mut self, at_ps: u64, frame: Frame) {
+        self.frames += 1;
+        self.wire.insert((at_ps, self.frames), frame);
+    }
+
+    fn advance(&mut self) {
+        while let Some(entry) = self.wire.first_entry().filter(|entry| entry.key().0 <= self.now_ps) {
+            match entry.remove() {
+                Frame::Data(arrival) => {
+                    self.receiver.on_data(self.now_ps, &arrival);
+                    let _ = self.receiver.message_completed();
+                    self.answer();
+                }
+                Frame::Ack(ack) => self.sender.on_ack(self.now_ps, &ack, &mut ()),
+                Frame::Nack(nack) => self.sender.on_nack(self.now_ps, &nack, &mut ()),
+            }
+        }
+        self.sender.on_timeout(self.now_ps, &mut ());
+        self.receiver.on_timeout(self.now_ps);
+        self.answer();
+        self.delivered = self.sender.poll_event().is_some();
+    }
+
+    fn answer(&mut self) {
+        let mut answers = Vec::new();
+        answers.extend(core::iter::from_fn(|| self.receiver.poll_nack()).map(Frame::Nack));
+        answers.extend(core::iter::from_fn(|| self.receiver.poll_ack(self.now_ps)).map(Frame::Ack));
+        for answer in answers {
+            if !self.strikes(self.weather.answer_loss) {
+                let at_ps = self.now_ps + 4 * US + self.rng.next_u64() % US;
+                self.send(at_ps, answer);
+            }
+        }
+    }
+}
+
+/// Losses are found by what the receiver says, or not at all for a second.
+fn chaos(ack_every: u32, subflows: u64, seed: u64) -> FlowConfig {
+    let mut config = FlowConfig { ack_every, sack_gap_packets: None, ..config() };
+    config.rto = RtoConfig { initial_ps: 1_000_000 * US, min_ps: 1_000_000 * US, max_ps: 1_000_000 * US };
+    config.give_up_ps = 10_000_000 * US;
+    config.path.balancer = BalancerKind::OrderedChaos;
+    config.path.schemes.ordered_chaos.subflows = subflows;
+    // Every probe finds its path, and every interval some worst.
+    config.path.schemes.ordered_chaos.interval = (1 + seed % 20) * US;
+    config
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    //= docs/specs/ordered-chaos.md#ORC-24
+    #[test]
+    fn nothing_that_was_only_overtaken_is_sent_again(
+        seed in any::<u64>(), subflows in 0u32..=5, spread in 0u64..40, ack_every in 1u32..9, gap_ps in prop_oneof![Just(0), Just(100_000u64)],
+        packets in 1u64..400,
+    ) {
+        let weather = Weather { loss: 0, answer_loss: 0, trim: 0, spread_ps: spread * US, gap_ps };
+        let config = chaos(ack_every, 1 << subflows, seed);
+        let done = Network::new(&config, weather, packets * 1000, seed).run();
+        let stats = done.sender.stats();
+        prop_assert_eq!((stats.retransmits, done.receiver.stats().nacks), (0, 0));
+        if spread == 39 && packets > 300 && subflows > 2 {
+            prop_assert!(done.receiver.stats().reordered > 0, "or nothing is tested");
+        }
+    }
+
+    //= docs/specs/ordered-chaos.md#ORC-24
+    //= docs/specs/ordered-chaos.md#ORC-25
+    //= docs/specs/ordered-chaos.md#ORC-26
+    #[test]
+    fn what_is_lost_and_only_that_is_sent_again_without_a_timeout(
+        seed in any::<u64>(), subflows in 0u32..=5, spread in 0u64..40, ack_every in 1u32..9, gap_ps in prop_oneof![Just(0), Just(100_000u64)],
+        packets in 1u64..400, loss in 1u32..200, answer_loss in prop_oneof![Just(0), 1u32..100], trim in prop_oneof![Just(0), 1u32..50],
+    ) {
+        let weather = Weather { loss, answer_loss, trim, spread_ps: spread * US, gap_ps };
+        let config = chaos(ack_every, 1 << subflows, seed);
+        let done = Network::new(&config, weather, packets * 1000, seed).run();
+        let stats = done.sender.stats();
+        prop_assert_eq!((stats.timeouts, stats.sack_gaps, stats.late_acks), (0, 0, 0));
+        prop_assert!(stats.missing <= done.losses + done.receiver.stats().trimmed, "{stats:?}");
+        if trim == 0 {
+            prop_assert_eq!(stats.retransmits, done.losses);
+        }
+        // What was sent again had not arrived.
+        prop_assert_eq!(done.receiver.stats().duplicates, 0);
+    }
+}
+
+#[test]
+fn a_nack_speaks_of_what_was_sent_before_its_frame() {
+    //= docs/specs/ordered-chaos.md#ORC-25
+    let mut rng = rng::stream(1, 0);
+    let mut config = chaos(1, 4, 0);
+    config.path.schemes.ordered_chaos.interval = 1_000 * US;
+    let mut sender = Sender::new(&config, 64, u64::MAX, &mut rng);
+    sender.send_message(1, 10_000).unwrap();
+    let mut data = Vec::new();
+    while let Some(Transmit::Data { data: sent, .. }) = sender.poll_transmit(5, &mut rng, &mut ()) {
+        data.push(sent);
+    }
+    let stamps: Vec<u64> = data.iter().map(|data| data.timestamp_ps).collect();
+    assert!(stamps.is_sorted_by(|a, b| a < b) && stamps[0] == 5, "each later than the one before: {stamps:?}");
+    let first = |psn| stamps[data.iter().position(|data| data.psn == psn && !data.probe).unwrap()];
+    let nack = |psn, timestamp_echo_ps| Nack { psn, timestamp_echo_ps, missing: true, ..Nack::default() };
+    for stale in [nack(1, first(1)), nack(1, 0), nack(1, u64::MAX), nack(1 << 60, first(5)), nack(10, first(5))] {
+        sender.on_nack(US, &stale, &mut ());
+    }
+    assert_eq!((sender.stats().stale_nacks, sender.stats().missing), (5, 0));
+    sender.on_nack(US, &nack(1, first(5)), &mut ());
+    assert_eq!(sender.stats().missing, 1);
+    // Sent again, it is told to be missing by what was sent before: that is no news.
+    let Some(Transmit::Data { data: again, .. }) = sender.poll_transmit(US, &mut rng, &mut ()) else { panic!() };
+    assert!(again.retransmit && again.psn == 1);
+    sender.on_nack(2 * US, &nack(1, *stamps.last().unwrap()), &mut ());
+    assert_eq!((sender.stats().missing, sender.stats().stale_nacks), (1, 6));
+    // The probe behind it is news.
+    let Some(Transmit::Data { data: probe, .. }) = sender.poll_transmit(US, &mut rng, &mut ()) else { panic!() };
+    assert!(probe.probe && probe.psn == 1 && probe.payload_bytes == 0);
+    sender.on_nack(2 * US, &nack(1, probe.timestamp_ps), &mut ());
+    assert_eq!(sender.stats().missing, 2);
+    // A sender that keeps no sections takes no such news.
+    let mut sender = Sender::new(&super::config(), 64, u64::MAX, &mut rng);
+    sender.send_message(1, 10_000).unwrap();
+    while sender.poll_transmit(5, &mut rng, &mut ()).is_some() {}
+    sender.on_nack(US, &nack(1, 6), &mut ());
+    assert_eq!((sender.stats().missing, sender.stats().stale_nacks), (0, 1));
+    assert!(!sender.balancer().has_sections() && LossCause::Missing != LossCause::Trimmed);
+}
+
+#[test]
+fn a_probe_is_no_packet() {
+    //= docs/specs/ordered-chaos.md#ORC-23
+    //= docs/specs/ordered-chaos.md#ORC-26
+    let mut receiver = Receiver::new(&FlowConfig { window_packets: 64, ..config() });
+    let section = spray_wire::Section::new(2, 2);
+    let probe = |psn| Data { psn, timestamp_ps: 77, probe: true, section, ..Data::default() };
+    let mut take = |data: Data, trimmed| {
+        let arrival = Arrival { data, port: 9, marked: true, hops: 2, trimmed };
+        assert_eq!(receiver.on_data(0, &arrival), Accept::Probe);
+        let nacks: Vec<Nack> = core::iter::from_fn(|| receiver.poll_nack()).collect();
+        (nacks, receiver.poll_ack(0))
+    };
+    let (nacks, ack) = take(probe(9), false);
+    let told = |psn| Nack { psn, timestamp_echo_ps: 77, ev: 9, hops: 2, marked: true, payload_bytes: 0, missing: true };
+    assert_eq!((nacks, ack), ([1, 5, 9].map(told).to_vec(), None));
+    assert_eq!(take(probe(9), false).0.len(), 3, "again");
+    assert!(take(probe(9), true).0.is_empty(), "what came ahead of the data tells nothing");
+    for outside in [64, u64::MAX, 1 << 40] {
+        assert_eq!(take(probe(outside), false), (Vec::new(), None));
+    }
+    let (_, ack) = take(Data { ack_now: true, ..probe(1) }, false);
+    let ack = ack.unwrap();
+    assert_eq!((ack.packets, ack.cumulative, ack.bitmap, ack.ev), (0, 0, [0; 4], 9));
+    let stats = receiver.stats();
+    assert_eq!((stats.probes, stats.frames, stats.packets, stats.missing), (7, 0, 0, 7));
+}
