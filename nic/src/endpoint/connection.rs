@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use rand_core::RngCore;
 use spray_core::flow::{FlowConfig, Receiver, Sender, Transmit};
+use spray_core::path::Ev;
 use spray_wire::{self as wire, Body, Common};
 
 use super::{
@@ -88,6 +89,8 @@ pub(crate) struct Connection {
     pub(crate) retry: Retry,
     /// When the sender was last told that its time had come.
     pub(crate) timed_ps: u64,
+    /// What the sender is to be told once it exists; see [`Sender::on_reachable`].
+    pub(crate) reachable: Box<[Ev]>,
     /// When the peer was last heard.
     pub(crate) heard_ps: u64,
     /// When to look next whether the peer has been silent for long.
@@ -118,6 +121,7 @@ impl Connection {
             close_wanted: false,
             retry: Retry::start(now_ps),
             timed_ps: NEVER,
+            reachable: Box::default(),
             heard_ps: now_ps,
             idle_check_ps: NEVER,
         }

@@ -253,7 +253,10 @@ impl Machine {
         //= docs/specs/endpoint.md#END-4
         connection.config.payload_bytes = connection.config.payload_bytes.min(remote.max_payload);
         let config = &connection.config;
-        let sender = Sender::new(config, remote.window_packets, remote.max_data, &mut self.rng);
+        let mut sender = Sender::new(config, remote.window_packets, remote.max_data, &mut self.rng);
+        if !connection.reachable.is_empty() {
+            sender.on_reachable(now_ps, &connection.reachable);
+        }
         let flow = Flow { sender, receiver: Receiver::new(config), inbox: Inbox::default(), pull_entry: None };
         connection.flow = Some(Box::new(flow));
         connection.state = State::Open;

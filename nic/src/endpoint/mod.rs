@@ -35,6 +35,7 @@ pub(crate) mod tests;
 
 use bytes::Bytes;
 use spray_core::flow::FlowConfig;
+use spray_core::path::Ev;
 use spray_wire::{self as wire, CloseReason, Kind};
 
 pub(crate) use self::service::MAX_UNREAD;
@@ -142,6 +143,20 @@ impl<D: Device> Endpoint<D> {
     /// As [`send`](Self::send).
     pub fn send_at(&mut self, connection: ConnectionId, data: Bytes, at_ps: u64) -> Result<MessageId, SendError> {
         self.machine.schedule(connection, data, at_ps)
+    }
+
+    /// Tells a connection's balancer which entropy values lead to distinct paths to the peer, one for each, where somebody knows;
+    /// it replaces what was told before. See [`Balancer::on_reachable`](spray_core::path::Balancer::on_reachable).
+    pub fn on_reachable(&mut self, connection: ConnectionId, paths: &[Ev]) {
+        let now_ps = self.machine.clock_ps;
+        let Some(index) = self.machine.table.find(connection) else { return };
+        let Some(connection) = self.machine.table.slot(index) else { return };
+        let Some(flow) = connection.flow.as_mut() else {
+            connection.reachable = paths.into();
+            return;
+        };
+        flow.sender.on_reachable(now_ps, paths);
+        self.machine.nudge(index);
     }
 
     /// Closes a connection once everything sent is delivered; [`EndpointEvent::Closed`] will follow. No more can be sent.

@@ -160,10 +160,10 @@ fn parse_v6(head: &mut [u8; MIN_V6], len: u32, now_ps: impl FnOnce() -> u64) -> 
         class: (u16_at(head, v6::VERSION_CLASS) >> 4) as u8,
         ttl: head[v6::HOP_LIMIT],
         destination: [u64_ne(head, v6::DST), u64_ne(head, v6::DST + 8)],
-        addresses: u64_le(head, v6::SRC).wrapping_mul(K[0])
-            ^ u64_le(head, v6::SRC + 8).wrapping_mul(K[1]).rotate_left(16)
-            ^ u64_le(head, v6::DST).wrapping_mul(K[2]).rotate_left(32)
-            ^ u64_le(head, v6::DST + 8).wrapping_mul(K[3]).rotate_left(48),
+        addresses: addresses_v6(
+            [u64_le(head, v6::SRC), u64_le(head, v6::SRC + 8)],
+            [u64_le(head, v6::DST), u64_le(head, v6::DST + 8)],
+        ),
     };
     finish(head, true, len, &ip, now_ps)
 }
@@ -182,6 +182,15 @@ pub const fn digest(addresses: u64, ports: u32) -> u64 {
 #[inline(always)]
 pub const fn addresses_v4(both: u64) -> u64 {
     both.wrapping_mul(K[0])
+}
+
+/// Digest of the IPv6 addresses of a frame, each read as two little-endian numbers.
+#[inline(always)]
+pub const fn addresses_v6(source: [u64; 2], destination: [u64; 2]) -> u64 {
+    source[0].wrapping_mul(K[0])
+        ^ source[1].wrapping_mul(K[1]).rotate_left(16)
+        ^ destination[0].wrapping_mul(K[2]).rotate_left(32)
+        ^ destination[1].wrapping_mul(K[3]).rotate_left(48)
 }
 
 /// What the IP header says.

@@ -17,6 +17,7 @@ use super::hosts::{Connection, End, Ends, Host, Log, NO_PULLS, addresses};
 use super::sample::Sampler;
 use super::spec::{FlowOutcome, PortOutcome, SimError, SimOutcome, SimSpec, Start, Trigger};
 use super::tables::Switches;
+use crate::topology::Ancestors;
 
 /// A run under way.
 pub(super) struct Engine<'a> {
@@ -31,6 +32,8 @@ pub(super) struct Engine<'a> {
     log: Log,
     triggers: Vec<Waiting>,
     sampler: Sampler,
+    /// Which paths there are, once a balancer wants to know.
+    ancestors: Option<Ancestors<'a>>,
     /// When a link changes or a sample is due.
     next_special_ps: u64,
     /// Flows that neither ended nor failed.
@@ -61,6 +64,7 @@ impl<'a> Engine<'a> {
             arena: Arena::new(),
             next_special_ps: 0,
             sampler: Sampler::new(spec, switches.ports.len()),
+            ancestors: None,
             switches,
             hosts,
             connections,
@@ -449,6 +453,9 @@ impl<'a> Engine<'a> {
         entry.evs = config.path.evs;
         entry.ends = Some(Box::new(ends));
         self.outcomes[flow as usize].started_ps = Some(self.now_ps);
+        if config.path.balancer.wants_reachability() {
+            self.tell(self.now_ps, flow as usize);
+        }
         self.after_sender(flow);
     }
 
@@ -514,6 +521,31 @@ impl<'a> Engine<'a> {
         true
     }
 
+    /// Tells a connection which paths there are by the routes in force.
+    //= docs/specs/host-dr.md#HDR-3
+    fn tell(&mut self, now_ps: u64, connection: usize) {
+        let spec = self.spec;
+        let ancestors = self.ancestors.get_or_insert_with(|| Ancestors::new(spec.network, spec.events, spec.seed));
+        let entry = &mut self.connections[connection];
+        let (src, dst) = (entry.src as usize, entry.dst as usize);
+        let paths = ancestors.paths(now_ps, src, dst, entry.addresses[0], entry.evs);
+        if let Some(ends) = entry.ends.as_deref_mut() {
+            ends.sender.on_reachable(now_ps, &paths);
+        }
+    }
+
+    /// Tells all connections when routing changes, if any has wanted to know.
+    fn tell_all(&mut self, at_ps: u64) {
+        let reroutes =
+            self.ancestors.as_ref().is_some_and(|known| known.epoch_starts().any(|from_ps| from_ps == at_ps));
+        if reroutes {
+            self.now_ps = at_ps;
+            let open = |flow: &usize| self.connections[*flow].ends.is_some();
+            let open: Vec<usize> = (0..self.connections.len()).filter(open).collect();
+            open.into_iter().for_each(|flow| self.tell(at_ps, flow));
+        }
+    }
+
     fn special(&mut self, at_ps: u64) {
         for (port, state) in self.switches.change(at_ps) {
             if let Some(host) = (port as usize).checked_sub(self.switches.ports.len() - self.hosts.len()) {
@@ -521,6 +553,7 @@ impl<'a> Engine<'a> {
                 self.hosts[host].link.set_rate((rate / 1_000_000) as u64);
             }
         }
+        self.tell_all(at_ps);
         self.sampler.look(at_ps, &self.switches, &self.hosts, &self.connections);
         self.next_special_ps =
             self.switches.next_change_ps().min(self.sampler.next_ps()).min(self.spec.until_ps.max(at_ps + 1));

@@ -7,9 +7,8 @@ use spray_core::event::{Event, Publisher};
 use spray_core::flow::{Accept, Arrival, FlowConfig, Receiver, Sender, SenderEvent};
 use spray_core::link::HostLink;
 use spray_core::rng::Rng;
-use spray_pipeline::frame::addresses_v4;
 
-use crate::topology::v4;
+use crate::topology::{self, v4};
 
 /// A host and its link.
 #[derive(Debug)]
@@ -41,10 +40,7 @@ pub(super) const NO_PULLS: u32 = u32::MAX;
 
 /// Digest of the addresses of frames between two hosts.
 pub(super) fn addresses(from: usize, to: usize) -> u64 {
-    let mut both = [0; 8];
-    both[..4].copy_from_slice(&v4(from).octets());
-    both[4..].copy_from_slice(&v4(to).octets());
-    addresses_v4(u64::from_le_bytes(both))
+    topology::addresses(v4(from).into(), v4(to).into())
 }
 
 /// A flow's connection: the sender at one host, the receiver at another.

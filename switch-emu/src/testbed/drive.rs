@@ -215,8 +215,10 @@ fn poll<C: Clock>(share: Vec<Running>, mut clock: C, board: &Board, tally: &Tall
         share.into_iter().map(|running| (running.endpoint, running.book)).unzip();
     let mut rounds = 0u32;
     run(&mut endpoints, &mut clock, Idle::Spin, |endpoints, now_ps| {
-        let pairs = endpoints.iter_mut().zip(&mut books);
-        pairs.for_each(|(endpoint, book)| book.take(endpoint, tally));
+        for (endpoint, book) in endpoints.iter_mut().zip(&mut books) {
+            book.tell(endpoint, now_ps);
+            book.take(endpoint, tally);
+        }
         board.now_ps.store(now_ps, Ordering::Relaxed);
         rounds = rounds.wrapping_add(1);
         if rounds.is_multiple_of(ROUNDS_PER_COUNT) {

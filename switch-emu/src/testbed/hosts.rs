@@ -1,10 +1,12 @@
 //! The hosts of a run: endpoints, their connections, and what they report.
 
+use std::cmp::Reverse;
 use std::net::IpAddr;
 
 use bytes::Bytes;
 use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
+use spray_core::path::Ev;
 use spray_nic::device::{Device, DeviceStats, XskDevice};
 use spray_nic::endpoint::{ConnectionError, LogEntry};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
@@ -13,7 +15,7 @@ use super::RunError;
 use super::rig::Rig;
 use crate::fabric::{Fabric, Host};
 use crate::scenario::Scenario;
-use crate::topology::mix;
+use crate::topology::{self, Ancestors, mix};
 use crate::workload::Flow;
 
 /// What the hosts of a run are made from.
@@ -41,6 +43,8 @@ pub(super) struct Book {
     pub delivered: Vec<ConnectionId>,
     pub failed: Vec<(ConnectionId, ConnectionError, u64)>,
     pub log: Vec<LogEntry>,
+    /// What connections are to be told of their paths, and when; the next one last.
+    pub news: Vec<(u64, ConnectionId, Vec<Ev>)>,
     /// Keep no payload.
     pub discard: bool,
 }
@@ -102,6 +106,8 @@ impl Setup<'_> {
         lead_in_ps: u64,
     ) -> Result<(Vec<Running>, Vec<ConnectionId>), RunError> {
         let mut connections = Vec::with_capacity(self.flows.len());
+        let (network, events) = (&self.scenario.network, &self.scenario.link_events);
+        let mut ancestors = None;
         for (flow, payload) in self.flows.iter().zip(payloads) {
             let mut config = (self.flow_config)(flow.src, flow.dst);
             config.path.seed = Some(flow.path_seed(self.seed));
@@ -113,9 +119,33 @@ impl Setup<'_> {
             endpoint
                 .send_at(connection, payload.clone(), lead_in_ps + flow.start_ps)
                 .map_err(|source| RunError::Send { host: host(), source })?;
+            if config.path.balancer.wants_reachability() {
+                let known = ancestors.get_or_insert_with(|| Ancestors::new(network, events, self.seed));
+                let news = self.news(known, flow, config.path.evs, lead_in_ps);
+                hosts[flow.src].book.news.extend(news.map(|(at_ps, paths)| (at_ps, connection, paths)));
+            }
             connections.push(connection);
         }
+        hosts.iter_mut().for_each(|running| running.book.news.sort_by_key(|(at_ps, ..)| Reverse(*at_ps)));
         Ok((hosts, connections))
+    }
+
+    /// Which paths a flow has, from which time on.
+    //= docs/specs/host-dr.md#HDR-3
+    fn news(
+        &self,
+        known: &Ancestors<'_>,
+        flow: &Flow,
+        evs: u32,
+        lead_in_ps: u64,
+    ) -> impl Iterator<Item = (u64, Vec<Ev>)> {
+        let [from, to] = [flow.src, flow.dst].map(|host| self.address(&self.fabric.hosts[host]));
+        let addresses = topology::addresses(from, to);
+        let news = move |from_ps: u64| {
+            let at_ps = if from_ps == 0 { 0 } else { from_ps.saturating_add(lead_in_ps) };
+            (at_ps, known.paths(from_ps, flow.src, flow.dst, addresses, evs))
+        };
+        known.epoch_starts().map(news)
     }
 
     /// How many threads poll the hosts.
@@ -187,6 +217,13 @@ impl Book {
         }
         let worth_keeping = |entry: &LogEntry| !matches!(entry.event, Event::Retransmit { .. });
         self.log.extend(endpoint.drain_log().filter(worth_keeping));
+    }
+
+    /// Tells `endpoint` what is new by `now_ps`.
+    pub fn tell(&mut self, endpoint: &mut Endpoint<XskDevice>, now_ps: u64) {
+        while let Some((_, connection, paths)) = self.news.pop_if(|(at_ps, ..)| *at_ps <= now_ps) {
+            endpoint.on_reachable(connection, &paths);
+        }
     }
 
     /// Payload bytes placed so far on the connections that others made to this host.

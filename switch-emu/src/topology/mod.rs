@@ -3,6 +3,7 @@
 //! A [`Network`] is what every engine starts from. [`compile`] turns it, with queues and timed link events, into the
 //! [`Fabric`](crate::fabric::Fabric) that the switch program and the simulator run.
 
+mod ancestors;
 mod compile;
 mod dragonfly;
 mod event;
@@ -13,6 +14,7 @@ mod network;
 mod routes;
 mod topo_file;
 
+pub use ancestors::{Ancestors, addresses};
 pub use compile::{CompileError, Compiled, compile, epoch_starts, preload};
 pub(crate) use compile::{mix, salt, v4};
 pub use dragonfly::Dragonfly;

@@ -8,6 +8,7 @@ mod ecmp;
 mod flowcell;
 mod flowcut;
 mod flowlet;
+mod host_dr;
 mod labels;
 mod least_recently_marked;
 mod mprdma;
@@ -32,6 +33,7 @@ pub use self::ecmp::Ecmp;
 pub use self::flowcell::{Flowcell, FlowcellConfig};
 pub use self::flowcut::{Flowcut, FlowcutConfig};
 pub use self::flowlet::{Flowlet, FlowletConfig};
+pub use self::host_dr::{HostDr, HostDrConfig};
 pub use self::least_recently_marked::{LeastRecentlyMarked, LeastRecentlyMarkedConfig};
 pub use self::mprdma::{Mprdma, MprdmaConfig};
 pub use self::mptcp::{Mptcp, MptcpConfig};
@@ -267,6 +269,9 @@ pub trait Balancer {
 pub trait Scheme: Balancer + Sized {
     /// Bytes of state of a connection: what a NIC would hold for each, settings left out.
     const STATE_BYTES: usize;
+
+    /// Whether it has a use for [`Balancer::on_reachable`]; engines compute nothing for the others.
+    const WANTS_REACHABILITY: bool = false;
 
     /// Makes one for a new connection. Lasting choices come from [`PathConfig::seed`] where there is one.
     fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self;

@@ -37,6 +37,11 @@ macro_rules! balancers {
             pub const fn state_bytes(self) -> usize {
                 match self { $(Self::$variant => <$scheme as Scheme>::STATE_BYTES,)+ }
             }
+
+            /// Whether an engine should tell its connections which paths there are; see [`Balancer::on_reachable`].
+            pub const fn wants_reachability(self) -> bool {
+                match self { $(Self::$variant => <$scheme as Scheme>::WANTS_REACHABILITY,)+ }
+            }
         }
 
         /// Any of the balancers, dispatched without allocation or vtable.
@@ -84,6 +89,8 @@ balancers! {
     RepsNoFreezing "reps-no-freezing" Reps;
     /// REPS that leaves freezing mode when a probe of the failed path is answered (REPS §3.2).
     RepsProbing "reps-probing" Reps;
+    /// Host DR: the paths that the engine tells, in turn (OFAN §6).
+    HostDr "host-dr" super::HostDr;
     /// A few subflows with a window each, like MPTCP (REPS §4.2).
     Mptcp "mptcp" super::Mptcp;
     /// A few labels in turn, each hashed to a path for good (OFAN §3.2).

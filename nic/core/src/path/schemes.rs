@@ -10,6 +10,8 @@ settings! {
         flowcut "flowcut": super::FlowcutConfig;
         /// See [`Reps`](super::Reps); those of `reps-no-freezing` and `reps-probing` too.
         reps "reps": RepsConfig;
+        /// Paths in turn.
+        host_dr "host-dr": super::HostDrConfig;
         /// Subflows with a window each.
         mptcp "mptcp": super::MptcpConfig;
         /// Labels in turn.

@@ -1,0 +1,197 @@
+//! Host DR: destination-based rotation at the host, over the switches at which the ways to the destination turn round (OFAN §6,
+//! after DRB). Clauses (HDR-n) are in `docs/specs/host-dr.md`.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use rand_core::RngCore;
+
+use super::labels::Labels;
+use super::{AckInfo, Balancer, Ev, LossInfo, PathConfig, Scheme, SendInfo};
+use crate::event::Publisher;
+use crate::params::parameters;
+use crate::rng;
+
+parameters! {
+    /// The settings of [`HostDr`].
+    pub struct HostDrConfig {
+        /// Labels that take turns where nothing says which paths there are.
+        labels: Count, 1, 1_024, 64;
+        /// Packets of up to so many bytes on the wire have a turn of their own.
+        small_bytes: Bytes, 0, 65_535, 256;
+        /// The order of the turns: drawn for each connection, or as the paths were told.
+        order: Choice(&["drawn", "told"]), 0, 1, 0;
+    }
+}
+
+/// Paths in turn, per destination and size of packet.
+#[derive(Clone, Debug)]
+pub struct HostDr {
+    /// One value for each path; none where nobody told.
+    paths: Box<[Ev]>,
+    labels: Labels,
+    /// Whose turn it is, for full packets and for small ones.
+    turns: [u16; 2],
+    small_bytes: u32,
+    drawn: bool,
+    evs: u16,
+    seed: u64,
+}
+
+impl Scheme for HostDr {
+    /// The two turns, and 64 paths.
+    const STATE_BYTES: usize = 2 * size_of::<u16>() + 64 * size_of::<Ev>();
+    const WANTS_REACHABILITY: bool = true;
+
+    //= docs/specs/host-dr.md#HDR-6
+    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
+        let HostDrConfig { labels, small_bytes, order } = config.schemes.host_dr;
+        let seed = config.seed.unwrap_or_else(|| rng.next_u64());
+        let labels = Labels::new(&PathConfig { seed: Some(seed), ..*config }, labels, rng);
+        let (evs, drawn) = (config.ev_count(), order == 0);
+        Self { paths: Box::default(), labels, turns: [0; 2], small_bytes: small_bytes as u32, drawn, evs, seed }
+    }
+}
+
+impl Balancer for HostDr {
+    //= docs/specs/host-dr.md#HDR-1
+    //= docs/specs/host-dr.md#HDR-2
+    #[inline]
+    fn next_ev(&mut self, _now_ps: u64, packet: &SendInfo, _rng: &mut impl RngCore) -> Ev {
+        let turn = &mut self.turns[usize::from(packet.bytes <= self.small_bytes)];
+        match self.paths.get(usize::from(*turn)) {
+            Some(&ev) => {
+                *turn = if usize::from(*turn) + 1 < self.paths.len() { *turn + 1 } else { 0 };
+                ev
+            }
+            None => {
+                let label = *turn;
+                *turn = self.labels.after(label);
+                self.labels.ev(label)
+            }
+        }
+    }
+
+    //= docs/specs/host-dr.md#HDR-7
+    #[inline]
+    fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo, _publisher: &mut impl Publisher) {}
+
+    #[inline]
+    fn on_loss(&mut self, _now_ps: u64, _loss: &LossInfo, _publisher: &mut impl Publisher) {}
+
+    //= docs/specs/host-dr.md#HDR-3
+    //= docs/specs/host-dr.md#HDR-4
+    //= docs/specs/host-dr.md#HDR-5
+    fn on_reachable(&mut self, _now_ps: u64, paths: &[Ev]) {
+        let mut paths: Vec<Ev> = paths.iter().copied().filter(|ev| *ev < self.evs).take(MAX_PATHS).collect();
+        if self.drawn {
+            shuffle(&mut paths, &mut rng::stream(self.seed, ORDER));
+        }
+        let count = if paths.is_empty() { self.labels.count() } else { paths.len() as u16 };
+        let starts = &mut rng::stream(self.seed, STARTS);
+        self.turns = self.turns.map(|_| below(count.into(), starts) as u16);
+        self.paths = paths.into_boxed_slice();
+    }
+}
+
+/// Every order is equally likely.
+fn shuffle(paths: &mut [Ev], rng: &mut impl RngCore) {
+    for last in (1..paths.len()).rev() {
+        paths.swap(last, below(last as u64 + 1, rng) as usize);
+    }
+}
+
+fn below(count: u64, rng: &mut impl RngCore) -> u64 {
+    (u64::from(rng.next_u32()) * count) >> 32
+}
+
+/// Core switches of a fat tree of 64-port switches: 65,536 hosts.
+const MAX_PATHS: usize = 1_024;
+/// Streams of the connection's seed; 0 is that of its labels.
+const ORDER: u64 = 1;
+const STARTS: u64 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::BalancerKind;
+    use crate::rng::stream;
+
+    const FULL: SendInfo = packet(4_150);
+    const SMALL: SendInfo = packet(64);
+
+    const fn packet(bytes: u32) -> SendInfo {
+        SendInfo { psn: 0, bytes, retransmit: false, in_flight_bytes: 0, open_packets: 0, unsent_bytes: 1 }
+    }
+
+    fn balancer(seed: u64, order: u64) -> HostDr {
+        let mut config =
+            PathConfig { evs: 1_000, seed: Some(seed), ..PathConfig::new(BalancerKind::HostDr, 8_000_000, 10) };
+        config.schemes.host_dr.order = order;
+        HostDr::make(&config, &mut stream(0, 0))
+    }
+
+    fn sends(balancer: &mut HostDr, packet: &SendInfo, count: usize) -> Vec<Ev> {
+        (0..count).map(|_| balancer.next_ev(0, packet, &mut stream(0, 0))).collect()
+    }
+
+    #[test]
+    fn all_paths_take_turns_in_an_order_of_the_connections_own() {
+        //= docs/specs/host-dr.md#HDR-1
+        //= docs/specs/host-dr.md#HDR-4
+        let paths: Vec<Ev> = (10..26).collect();
+        let mut orders = Vec::new();
+        for seed in 0..20 {
+            let mut balancer = balancer(seed, 0);
+            balancer.on_reachable(0, &paths);
+            let round = sends(&mut balancer, &FULL, 16);
+            assert_eq!(sends(&mut balancer, &FULL, 16), round, "the order stays");
+            let mut sorted = round.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, paths, "each once a round");
+            assert!(!orders.contains(&round));
+            orders.push(round);
+        }
+    }
+
+    #[test]
+    fn small_packets_have_a_turn_of_their_own() {
+        //= docs/specs/host-dr.md#HDR-2
+        let mut balancer = balancer(1, 1);
+        balancer.on_reachable(0, &[0, 1, 2, 3]);
+        let (full, small) = (sends(&mut balancer, &FULL, 1)[0], sends(&mut balancer, &SMALL, 1)[0]);
+        assert_eq!(sends(&mut balancer, &FULL, 2), [(full + 1) % 4, (full + 2) % 4]);
+        assert_eq!(sends(&mut balancer, &SMALL, 2), [(small + 1) % 4, (small + 2) % 4]);
+        assert_eq!(sends(&mut balancer, &FULL, 1), [(full + 3) % 4]);
+    }
+
+    #[test]
+    fn news_replaces_the_paths() {
+        //= docs/specs/host-dr.md#HDR-3
+        //= docs/specs/host-dr.md#HDR-5
+        let mut balancer = balancer(1, 1);
+        balancer.on_reachable(0, &[0, 1, 2, 3]);
+        sends(&mut balancer, &FULL, 3);
+        balancer.on_reachable(9, &[2, 1_000, 60_000, 5]);
+        let evs = sends(&mut balancer, &FULL, 4);
+        assert!(evs == [2, 5, 2, 5] || evs == [5, 2, 5, 2], "{evs:?}: values outside the set are none");
+        balancer.on_reachable(9, &(0..2_000).collect::<Vec<_>>());
+        assert_eq!(balancer.paths.len(), 1_000);
+        balancer.on_reachable(10, &[]);
+        assert!(balancer.paths.is_empty());
+        let mut labels = sends(&mut balancer, &FULL, 64);
+        assert_eq!(sends(&mut balancer, &FULL, 64), labels);
+        labels.sort_unstable();
+        labels.dedup();
+        assert_eq!(labels.len(), 64);
+    }
+
+    #[test]
+    fn untold_it_uses_hashed_labels_in_turn() {
+        //= docs/specs/host-dr.md#HDR-6
+        let mut balancer = balancer(3, 0);
+        let first = sends(&mut balancer, &FULL, 64);
+        assert_eq!(sends(&mut balancer, &FULL, 64), first);
+        assert_eq!(sends(&mut super::tests::balancer(3, 0), &FULL, 64), first, "the seed decides alone");
+    }
+}
