@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use spray_core::cc::CcKind;
+use spray_core::loss::SackRule;
 use spray_core::path::BalancerKind;
 
 use crate::tuning::Params;
@@ -46,6 +47,12 @@ pub struct Sim {
     /// Packets that arrive after one until it counts as lost; 0 leaves losses to trimmed headers and the timer
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=16_384))]
     pub sack_gap: u32,
+    /// What else it takes: `patient` waits until every path seen lately would have answered, `plain` for nothing
+    #[arg(long, value_name = "RULE", default_value = "patient", value_parser = sack_rule)]
+    pub sack_rule: SackRule,
+    /// Messages go in an ideal erasure code: whichever packets arrive, enough of them make a message
+    #[arg(long)]
+    pub erasure: bool,
     /// Whose rules REPS follows where the paper and the published simulators differ
     #[arg(long, value_enum, default_value_t = RepsVariant::Paper)]
     pub reps_variant: RepsVariant,
@@ -171,6 +178,10 @@ fn link_fail(text: &str) -> Result<LinkFail, &'static str> {
 fn queue_bytes(text: &str) -> Result<u32, &'static str> {
     let bytes = switch_emu::scenario::bytes(text).and_then(|bytes| u32::try_from(bytes).ok());
     bytes.filter(|bytes| *bytes >= 64).ok_or("expected bytes from 64 to 4294967295, such as 2500000 or 95MB")
+}
+
+fn sack_rule(text: &str) -> Result<SackRule, &'static str> {
+    SackRule::named(text).ok_or("expected patient or plain")
 }
 
 fn percent(text: &str) -> Result<f64, &'static str> {

@@ -226,6 +226,18 @@ pub static TRANSPORT: Section = Section {
             "8",
             "A packet is lost when so many sent later have arrived and the largest recent RTT has passed; 0 leaves losses to the timer and to trims.",
         ),
+        field(
+            "sack_rule",
+            Kind::Choice(spray_core::loss::SackRule::NAMES),
+            "\"patient\"",
+            "`plain` leaves the time out of `sack_gap_packets`: so many later arrivals are a loss at once, as in OFAN's evaluation.",
+        ),
+        field(
+            "erasure",
+            Kind::Flag,
+            "false",
+            "Messages go in an ideal erasure code: whichever packets arrive, enough of them make a message. The simulator only.",
+        ),
         field("rto_min_us", TIME, "base RTT and 4 full queues", "Least, and first, retransmission timeout."),
         field("rto_max_us", TIME, "16 times the least", "Largest retransmission timeout."),
         field("give_up_us", TIME, "20000", "Time without any progress after which a connection fails."),

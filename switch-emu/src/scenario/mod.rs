@@ -16,6 +16,7 @@ mod units;
 use std::path::{Path, PathBuf};
 
 use spray_core::cc::{CcKind, CcSchemes};
+use spray_core::loss::SackRule;
 use spray_core::path::{BalancerKind, Schemes};
 
 pub use error::ScenarioError;
@@ -87,6 +88,10 @@ pub struct Transport {
     pub window_packets: u32,
     /// Gap after which a packet counts as lost.
     pub sack_gap_packets: Option<u32>,
+    /// What it takes besides.
+    pub sack_rule: SackRule,
+    /// Messages go in an ideal erasure code, in the simulator only.
+    pub erasure: bool,
     /// Least retransmission timeout.
     pub rto_min_ps: Option<u64>,
     /// Largest retransmission timeout.

@@ -131,6 +131,8 @@ impl Scenario {
             ack_delay_ps: transport.ack_delay_ps.unwrap_or(base_rtt_ps / 4),
             rto: self.rto(paths, base_rtt_ps),
             sack_gap_packets: transport.sack_gap_packets,
+            sack_rule: transport.sack_rule,
+            erasure: transport.erasure,
             give_up_ps: transport.give_up_ps,
             max_data_bytes: largest.saturating_mul(2),
             max_message_bytes: largest,

@@ -2,6 +2,7 @@
 
 use spray_core::cc::{CcKind, CcSchemes};
 use spray_core::flow::DEFAULT_SACK_GAP_PACKETS;
+use spray_core::loss::SackRule;
 use spray_core::path::{BalancerKind, RepsConfig, Schemes};
 
 use super::Transport;
@@ -28,6 +29,8 @@ impl Default for Transport {
             evs: 65_535,
             window_packets: 4_096,
             sack_gap_packets: Some(DEFAULT_SACK_GAP_PACKETS),
+            sack_rule: SackRule::Patient,
+            erasure: false,
             rto_min_ps: None,
             rto_max_ps: None,
             give_up_ps: 20_000_000_000,
@@ -58,6 +61,8 @@ pub(super) fn transport(table: Option<Table<'_>>) -> Result<Transport, ScenarioE
             None => default.sack_gap_packets,
             Some(packets) => (packets > 0).then_some(packets as u32),
         },
+        sack_rule: table.choice("sack_rule")?.and_then(SackRule::named).unwrap_or(default.sack_rule),
+        erasure: table.flag("erasure")?.unwrap_or(default.erasure),
         rto_min_ps: table.time("rto_min_us")?,
         rto_max_ps: table.time("rto_max_us")?,
         give_up_ps: table.time("give_up_us")?.unwrap_or(default.give_up_ps),

@@ -105,6 +105,7 @@ impl Testbed {
             return Err(RunError::Unsupported(message.into()));
         }
         check_queues(scenario)?;
+        check_erasure(scenario)?;
         let fabric = compiled(scenario, scenario.seed, 0)?.fabric;
         Ok(Self { rig: Rig::new(scenario, &fabric)?, dilation: None })
     }
@@ -116,6 +117,7 @@ impl Testbed {
     /// result says so.
     pub fn run(&mut self, scenario: &Scenario, options: &mut RunOptions<'_>) -> Result<RunResult, RunError> {
         check_queues(scenario)?;
+        check_erasure(scenario)?;
         let flows = scenario.flows(options.seed);
         let dilation = self.dilation(scenario, &flows, options)?;
         let paths = scenario.paths();
@@ -191,6 +193,16 @@ impl Testbed {
 pub fn run(scenario: &Scenario, options: &mut RunOptions<'_>) -> Result<RunResult, RunError> {
     (options.progress)(Progress::SettingUp);
     Testbed::new(scenario)?.run(scenario, options)
+}
+
+/// Refuses the ideal erasure code: payload really travels here.
+//= docs/specs/erasure.md#ERA-6
+fn check_erasure(scenario: &Scenario) -> Result<(), RunError> {
+    if scenario.transport.erasure {
+        let message = "`erasure` in [transport] is an ideal code, which no payload can go in; use `--engine sim`";
+        return Err(RunError::Unsupported(message.into()));
+    }
+    Ok(())
 }
 
 /// Refuses queues that the kernel's switch does not emulate.

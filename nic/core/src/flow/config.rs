@@ -1,7 +1,7 @@
 //! What one connection is made with.
 
 use crate::cc::CcConfig;
-use crate::loss::RtoConfig;
+use crate::loss::{RtoConfig, SackRule};
 use crate::path::PathConfig;
 
 /// Settings of one connection, the same type for both of its halves.
@@ -33,6 +33,11 @@ pub struct FlowConfig {
     /// Later transmissions that must have arrived before a packet is declared lost without a timeout; `None` leaves
     /// losses to timeouts and trims, as the published simulations do.
     pub sack_gap_packets: Option<u32>,
+    /// What declares such a packet lost besides: nothing, or time.
+    pub sack_rule: SackRule,
+    /// Messages go in an ideal erasure code (OFAN §4): whichever packets arrive, enough of them make a message. Both ends must
+    /// agree, and no payload may travel: only simulations can have this.
+    pub erasure: bool,
     /// How long a sender waits without progress before it gives the connection up, in picoseconds.
     pub give_up_ps: u64,
     /// How many message bytes a receiver grants beyond those consumed. The handshake carries it as the first grant.
@@ -64,6 +69,8 @@ impl FlowConfig {
             ack_delay_ps: base_rtt_ps / 2,
             rto: RtoConfig::for_path(base_rtt_ps),
             sack_gap_packets: Some(DEFAULT_SACK_GAP_PACKETS),
+            sack_rule: SackRule::Patient,
+            erasure: false,
             give_up_ps: DEFAULT_GIVE_UP_PS,
             max_data_bytes: 128 << 20,
             max_message_bytes: 64 << 20,

@@ -1,10 +1,13 @@
 //! Messages: cut into packets by the sender's outbox, put together again by the receiver's inbox.
 
+mod coded;
+
 use alloc::boxed::Box;
 use alloc::vec;
 
 use spray_wire::Data;
 
+pub(super) use self::coded::Coded;
 use super::config::MESSAGE_SLOTS;
 use super::ring::Ring;
 
@@ -160,6 +163,16 @@ impl Outbox {
     #[inline]
     pub(super) fn unsent_bytes(&self) -> u64 {
         self.unsent_bytes
+    }
+
+    /// Packets handed over and not cut yet.
+    pub(super) fn uncut_packets(&self) -> u64 {
+        let waiting = self.newest.wrapping_sub(self.cutting);
+        let packets = |ahead| {
+            let outgoing = &self.slots[slot_of(self.cutting.wrapping_add(ahead))];
+            (outgoing.bytes - outgoing.cut).div_ceil(u64::from(self.payload_bytes)).max(1)
+        };
+        (0..waiting).map(packets).fold(0, u64::saturating_add)
     }
 
     /// Whether everything handed over was cut into packets.

@@ -1,5 +1,6 @@
 //! The receiving half of a connection: what to place, what to acknowledge, what to grant.
 
+mod coded;
 mod pull;
 mod stats;
 
@@ -64,6 +65,7 @@ pub struct Receiver {
     ack_every: u8,
     ack_marked: bool,
     ack_delay_ps: u64,
+    erasure: bool,
     inbox: Inbox,
     completed: Ring<(u32, u64)>,
     nacks: Ring<Nack>,
@@ -113,6 +115,7 @@ impl Receiver {
             ack_every: config.ack_every as u8,
             ack_marked: config.ack_marked,
             ack_delay_ps: config.ack_delay_ps,
+            erasure: config.erasure,
             inbox: Inbox::new(window_packets, u32::from(u16::MAX), config.max_message_bytes),
             completed: Ring::new(COMPLETED_SLOTS),
             nacks: Ring::new(NACK_SLOTS),
@@ -137,8 +140,12 @@ impl Receiver {
             return Accept::Probe;
         }
         self.stats.frames += 1;
-        let accept = self.judge(&arrival.data, arrival.trimmed);
+        let accept = match self.erasure {
+            true => self.on_coded(now_ps, arrival),
+            false => self.judge(&arrival.data, arrival.trimmed),
+        };
         match accept {
+            Accept::New { .. } if self.erasure => {}
             Accept::New { .. } => self.on_new(now_ps, arrival),
             Accept::Duplicate => {
                 self.stats.duplicates += 1;

@@ -1,6 +1,7 @@
 //! The sending half of a connection: what goes next, on which path, and what the feedback means.
 
 mod credit;
+mod coded;
 mod feedback;
 mod stats;
 mod timers;
@@ -14,7 +15,7 @@ use super::config::FlowConfig;
 use super::messages::{Outbox, Segment};
 use crate::cc::{AnyCc, CongestionControl};
 use crate::event::{Event, Publisher};
-use crate::loss::{Backoff, Patience, RtoConfig, RttEstimator, Scoreboard};
+use crate::loss::{Backoff, Patience, RtoConfig, RttEstimator, SackGap, Scoreboard};
 use crate::path::{Admission, AnyBalancer, Balancer, Ev, LossCause, SendInfo};
 
 /// The message queue is full: poll the events, which frees the slots of delivered messages, and try again.
@@ -102,7 +103,8 @@ pub struct Sender {
     evs: u32,
     window_packets: u64,
     ack_every: u32,
-    sack_gap_packets: Option<u32>,
+    sack_gap: SackGap,
+    erasure: bool,
     patience: Patience,
     give_up_ps: u64,
     /// Wire bytes of outstanding packets; lost ones have left the network.
@@ -173,7 +175,8 @@ impl Sender {
             evs: config.path.evs.clamp(1, spray_wire::MAX_EVS),
             window_packets: u64::from(window_packets),
             ack_every: config.ack_every,
-            sack_gap_packets: config.sack_gap_packets,
+            sack_gap: SackGap { packets: config.sack_gap_packets, rule: config.sack_rule },
+            erasure: config.erasure,
             patience: Patience::default(),
             give_up_ps: config.give_up_ps,
             in_flight_bytes: 0,

@@ -1,20 +1,27 @@
-//! Loss detection: round-trip time, retransmission timeout, and the scoreboard of what is in flight.
+//! Loss detection and what stands in for it, one file per scheme: the retransmission timeout (`rto`), the selective-ACK threshold
+//! (`sack`, with `patience`), trimming's NACK (`trim`), precise detection on subflows (`subflow`) and the ideal erasure code (`erasure`). With them
+//! round-trip times and the scoreboard of what is in flight.
 
 mod bits;
+mod erasure;
 mod patience;
 mod record;
 mod rto;
 mod rtt;
+mod sack;
 mod scoreboard;
 mod subflow;
+pub mod trim;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use self::bits::Bits;
+pub use self::erasure::{Span, overdue_ps};
 pub use self::patience::Patience;
 pub use self::record::Record;
 pub use self::rto::{Backoff, RtoConfig};
 pub use self::rtt::{MAX_SAMPLE_PS, RttEstimator};
+pub use self::sack::{SackGap, SackRule};
 pub use self::scoreboard::{Lost, Scoreboard, Settled};
 pub(crate) use self::subflow::{Arrived, Evidence, SectionWatch};

@@ -66,8 +66,9 @@ impl Record {
         !matches!(self.state, State::Free | State::Outstanding)
     }
 
+    /// Whether it is sent and neither acknowledged nor declared lost.
     #[inline]
-    pub(super) fn is_outstanding(&self) -> bool {
+    pub fn is_outstanding(&self) -> bool {
         self.state == State::Outstanding || self.resent().is_some()
     }
 }

@@ -1,4 +1,4 @@
-//! The retransmission timeout: floor, ceiling and exponential backoff (RFC 6298 §5).
+//! The retransmission timeout: floor, ceiling and exponential backoff (RFC 6298 §5; the floor is REPS's, §4.1).
 
 use super::RttEstimator;
 

@@ -73,6 +73,15 @@ impl Scoreboard {
         psn
     }
 
+    /// Passes over the next number, which is never sent, and returns it. Nothing may be open.
+    pub fn skip(&mut self) -> u64 {
+        debug_assert!(self.span() == 0);
+        let psn = self.next_psn;
+        self.next_psn += 1;
+        self.cumulative = self.next_psn;
+        psn
+    }
+
     /// Takes note that the first of the lost packets is sent again, and returns its number and why it was lost.
     #[inline]
     pub fn send_lost(&mut self, now_ps: u64, ev: Ev, backoff: Backoff) -> Option<(u64, LossCause)> {

@@ -5,7 +5,7 @@ use spray_wire::{Ack, Nack, ProbeAck, port_ev};
 use super::{Failure, Persist, Sender};
 use crate::cc::CongestionControl;
 use crate::event::Publisher;
-use crate::loss::{Record, Settled};
+use crate::loss::{Record, Settled, trim};
 use crate::path::{AckInfo, Balancer, LossCause, PacketInfo};
 
 /// What one acknowledgement settled.
@@ -55,13 +55,16 @@ impl Sender {
         }
         //= docs/specs/transport.md#TRN-20
         let scoreboard = &self.scoreboard;
-        if ack.cumulative > scoreboard.next_psn() || !scoreboard.covers(ack.sack_base, &ack.bitmap) {
+        if !self.may_settle(ack.cumulative) || !scoreboard.covers(ack.sack_base, &ack.bitmap) {
             self.stats.invalid_acks += 1;
             return;
         }
         let tally = self.settle(now_ps, ack);
         self.stats.acks += 1;
         self.on_tally(now_ps, &tally);
+        if ack.cumulative > self.scoreboard.next_psn() {
+            self.pass_over(now_ps, ack);
+        }
         self.on_grant(now_ps, ack.max_data);
         self.credit(now_ps, ack, &tally, publisher);
         self.detect_gaps(now_ps, publisher);
@@ -76,8 +79,7 @@ impl Sender {
             return self.on_missing(now_ps, nack, publisher);
         }
         //= docs/specs/transport.md#TRN-36
-        let sent_ps = self.scoreboard.record(nack.psn).map(|record| record.sent_ps);
-        if sent_ps != Some(nack.timestamp_echo_ps) || !self.scoreboard.is_outstanding(nack.psn) {
+        if !trim::is_current(self.scoreboard.record(nack.psn), nack.timestamp_echo_ps) {
             self.stats.stale_nacks += 1;
             return;
         }

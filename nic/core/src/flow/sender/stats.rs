@@ -8,6 +8,8 @@ use crate::path::LossCause;
 pub struct SenderStats {
     /// Data packets sent, retransmissions included.
     pub packets_sent: u64,
+    /// Packets never sent because the receiver had their messages by then: ideal erasure code.
+    pub packets_spared: u64,
     /// Payload bytes sent, retransmissions left out.
     pub bytes_sent: u64,
     /// Data packets sent again.

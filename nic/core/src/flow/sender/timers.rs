@@ -2,7 +2,7 @@
 
 use super::{Failure, Persist, Sender};
 use crate::event::{Event, Publisher};
-use crate::loss::{Backoff, Record};
+use crate::loss::{Backoff, Record, overdue_ps};
 use crate::path::{Balancer, LossCause};
 
 impl Sender {
@@ -93,15 +93,17 @@ impl Sender {
         self.after_rto(record.sent_ps, record.backoff.min(self.backoff))
     }
 
-    /// When the oldest transmission counts as lost for those after it that have arrived; never while too few have.
+    /// When the oldest transmission counts as lost for those after it that have arrived, or in a code for its age.
     #[inline]
     fn gap_deadline(&self, oldest: &Record) -> u64 {
-        let Some(gap) = self.sack_gap_packets else { return NEVER };
-        if self.scoreboard.arrived_after(oldest) < u64::from(gap) {
-            return NEVER;
+        let Self { sack_gap, scoreboard, patience, rtt, .. } = self;
+        let arrived_after = scoreboard.arrived_after(oldest);
+        let gap_ps = sack_gap.deadline_ps(arrived_after, oldest.sent_ps, patience, rtt).unwrap_or(NEVER);
+        if !self.erasure {
+            return gap_ps;
         }
-        let patience_ps = self.patience.time_ps(&self.rtt).unwrap_or(NEVER);
-        oldest.sent_ps.saturating_add(patience_ps)
+        //= docs/specs/erasure.md#ERA-4
+        gap_ps.min(overdue_ps(oldest.sent_ps, patience, rtt).unwrap_or(NEVER))
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! Tests of sender and receiver; clauses are those of `docs/specs/transport.md`.
 
 mod channel;
+mod erasure;
 mod fabric;
 mod hostile;
 mod inbox;

@@ -5,6 +5,7 @@ use spray_wire::{Ack, Data, Nack, ProbeAck, ev_port};
 
 use super::*;
 use crate::event::Event;
+use crate::loss::SackRule;
 use crate::path::LossCause;
 use crate::rng::{self, Rng};
 
@@ -523,4 +524,24 @@ fn a_packet_mistaken_for_lost_teaches_patience() {
     }
     assert!(waits[1] > waits[0] + 1_900 && waits[2] > waits[1] + 1_900, "two quarters of 8 us in ns: {waits:?}");
     assert_eq!((rig.sender.stats().late_acks, rig.sender.stats().spurious_retransmits), (2, 1));
+}
+
+#[test]
+fn the_plain_rule_counts_and_waits_for_nothing() {
+    //= docs/specs/transport.md#TRN-39
+    for gap in [6, 32] {
+        let config = FlowConfig { sack_gap_packets: Some(gap), sack_rule: SackRule::Plain, ..open_config() };
+        let mut rig = Rig::new(config);
+        rig.sender.send_message(1, 60 * u64::from(PAYLOAD)).unwrap();
+        assert_eq!(rig.drain(0).len(), 60);
+        let now_ps = 10 * US;
+        rig.ack_each(now_ps, 0, 3..u64::from(gap) + 2);
+        assert_eq!(rig.lost().1, 0, "one short of {gap}");
+        rig.ack_each(now_ps, 0, [u64::from(gap) + 2]);
+        assert_eq!(rig.lost().1, 3, "0, 1 and 2, and at once");
+        assert_eq!(rig.psns(now_ps), [0, 1, 2]);
+        // Sent again, they count anew.
+        rig.ack_each(now_ps, 0, [u64::from(gap) + 3]);
+        assert_eq!(rig.lost().1, 3);
+    }
 }

@@ -1,0 +1,60 @@
+//! Messages in an ideal erasure code: every arrival counts until there are enough.
+
+use spray_wire::Data;
+
+use super::{Inbox, Placed};
+use crate::loss::Span;
+
+/// What became of an arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::flow) enum Coded {
+    /// Its message is complete, or it cannot tell anything new yet.
+    Duplicate,
+    /// It contradicts itself, the message so far, or a limit.
+    Rejected,
+    /// It counts, and its message still lacks something.
+    Part,
+    /// Its message has enough now.
+    Complete(Span),
+}
+
+impl Inbox {
+    /// Takes an arrival, `filled` when its number had arrived before; `cumulative` and `highest` as the receiver knows them.
+    //= docs/specs/erasure.md#ERA-2
+    pub(in crate::flow) fn place_coded(&mut self, data: &Data, filled: bool, cumulative: u64, highest: u64) -> Coded {
+        let (slot, known) = self.find(data.message);
+        let end = data.offset.saturating_add(u64::from(data.payload_bytes));
+        if !known {
+            return match filled {
+                true => Coded::Duplicate,
+                false => self.place(data).into_coded(data),
+            };
+        }
+        let incoming = &mut self.slots[slot];
+        let sound = data.payload_bytes > 0 && end <= data.message_bytes && incoming.bytes == data.message_bytes;
+        let fits = sound && !(filled && incoming.unit == 0) && incoming.fits(data, end);
+        if !fits {
+            return if filled { Coded::Duplicate } else { Coded::Rejected };
+        }
+        incoming.received = incoming.received.saturating_add(u64::from(data.payload_bytes));
+        let span = Span::of(data, incoming.unit);
+        if incoming.received < incoming.bytes || !span.can_settle(cumulative, highest.max(data.psn + 1)) {
+            return Coded::Part;
+        }
+        self.open -= 1;
+        self.open_bytes -= data.message_bytes;
+        self.remove(slot);
+        Coded::Complete(span)
+    }
+}
+
+impl Placed {
+    /// What a first arrival of a message without others amounts to: it completes the message only if it is all of it.
+    fn into_coded(self, data: &Data) -> Coded {
+        match self {
+            Self::Rejected => Coded::Rejected,
+            Self::Part => Coded::Part,
+            Self::Complete => Coded::Complete(Span::of(data, data.payload_bytes)),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Arrivals of messages in an ideal erasure code: `docs/specs/erasure.md`.
+
+use super::{Accept, Arrival, Receiver};
+use crate::flow::messages::Coded;
+use crate::loss::Span;
+
+impl Receiver {
+    /// Takes a data frame that counts for its message whether or not its number had arrived.
+    //= docs/specs/erasure.md#ERA-2
+    pub(super) fn on_coded(&mut self, now_ps: u64, arrival: &Arrival) -> Accept {
+        let data = &arrival.data;
+        let filled = self.has_received(data.psn);
+        //= docs/specs/transport.md#TRN-50
+        if !filled && data.psn - self.cumulative >= self.window_packets || self.completed.is_full() {
+            return Accept::OutOfWindow;
+        }
+        if arrival.trimmed {
+            return if filled { Accept::Duplicate } else { Accept::Trimmed };
+        }
+        //= docs/specs/transport.md#TRN-57
+        let room_bytes = self.grant.limit().saturating_sub(self.stats.bytes);
+        if !filled && u64::from(data.payload_bytes) > room_bytes {
+            return Accept::Invalid;
+        }
+        let coded = self.inbox.place_coded(data, filled, self.cumulative, self.highest);
+        match coded {
+            Coded::Duplicate => return Accept::Duplicate,
+            Coded::Rejected => return Accept::Invalid,
+            Coded::Part | Coded::Complete(_) if filled => {
+                self.stats.packets += 1;
+                self.on_arrival(now_ps, arrival, false);
+            }
+            Coded::Part | Coded::Complete(_) => self.on_new(now_ps, arrival),
+        }
+        if let Coded::Complete(span) = coded {
+            self.on_complete(data);
+            self.fill(span);
+        }
+        Accept::New { place: false }
+    }
+
+    /// Settles what else a complete message has, so that an acknowledgement covers all of it.
+    //= docs/specs/erasure.md#ERA-3
+    fn fill(&mut self, span: Span) {
+        let start = span.first.max(self.cumulative);
+        for psn in start..span.end.min(self.highest) {
+            if !self.received.contains(psn) {
+                self.received.insert(psn);
+                self.watch.on_arrival(psn);
+                self.stats.bytes += span.payload_bytes(psn);
+                self.pending.cover(psn);
+            }
+        }
+        self.cumulative = self.received.remove_run(self.cumulative, self.highest);
+        if span.end > self.highest {
+            // Never sent; everything before is settled, or the message would not be complete.
+            self.stats.bytes += span.bytes_from(self.highest.max(start));
+            (self.highest, self.cumulative) = (span.end, span.end);
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Sending in an ideal erasure code: `docs/specs/erasure.md`.
+
+use spray_wire::Ack;
+
+use super::Sender;
+
+impl Sender {
+    /// Whether an acknowledgement's cumulative number is one that may be: of what was sent or, in a code, handed over.
+    //= docs/specs/erasure.md#ERA-5
+    #[inline]
+    pub(super) fn may_settle(&self, cumulative: u64) -> bool {
+        let beyond = cumulative.saturating_sub(self.scoreboard.next_psn());
+        beyond == 0 || (self.erasure && beyond <= self.outbox.uncut_packets())
+    }
+
+    /// Passes over the packets that need not be sent any more, since the receiver has their messages. Everything sent is settled.
+    //= docs/specs/erasure.md#ERA-5
+    pub(super) fn pass_over(&mut self, now_ps: u64, ack: &Ack) {
+        while self.scoreboard.next_psn() < ack.cumulative
+            && let Some(segment) = self.outbox.next()
+        {
+            self.outbox.cut(&segment, self.scoreboard.skip());
+            self.data_sent += u64::from(segment.payload_bytes);
+            self.stats.packets_spared += 1;
+            self.stats.messages_delivered += u64::from(self.outbox.settle(segment.slot, now_ps));
+            self.progress_ps = now_ps;
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The ideal erasure code; clauses are those of `docs/specs/erasure.md`.
+
+use std::collections::BTreeMap;
+use std::vec;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+use rand_core::RngCore;
+use spray_wire::{Ack, Data, Nack, ev_port};
+
+use super::*;
+use crate::loss::{SackRule, Span};
+use crate::rng::{self, Rng};
+
+enum Frame {
+    Data(Arrival),
+    Ack(Ack),
+    Nack(Nack),
+}
+
+/// A sender and a receiver 5 us apart, between which frames are lost, trimmed and late, in thousandths and in ps.
+struct Line {
+    sender: Sender,
+    receiver: Receiver,
+    rng: Rng,
+    now_ps: u64,
+    wire: BTreeMap<(u64, u64), Frame>,
+    count: u64,
+    loss: [u32; 3],
+    jitter_ps: u64,
+    lost: u64,
+    completed: Vec<(u32, u64)>,
+    delivered: Vec<u32>,
+}
+
+impl Line {
+    fn new(config: FlowConfig, loss: [u32; 3], jitter_ps: u64, seed: u64) -> Self {
+        let mut rng = rng::stream(seed, 0);
+        Self {
+            sender: Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng),
+            receiver: Receiver::new(&config),
+            rng,
+            now_ps: 0,
+            wire: BTreeMap::new(),
+            count: 0,
+            loss,
+            jitter_ps,
+            lost: 0,
+            completed: vec![],
+            delivered: vec![],
+        }
+    }
+
+    /// Sends `messages` and returns when the last was delivered.
+    fn run(&mut self, messages: &[u64]) -> u64 {
+        for (message, bytes) in messages.iter().enumerate() {
+            self.sender.send_message(message as u32, *bytes).unwrap();
+        }
+        while self.delivered.len() < messages.len() {
+            self.send();
+            let arrival_ps = self.wire.first_key_value().map(|(key, _)| key.0);
+            let times = [arrival_ps, self.sender.poll_timeout(), self.receiver.poll_timeout()];
+            let next_ps = times.into_iter().flatten().min().expect("something is to come");
+            self.now_ps = next_ps.max(self.now_ps);
+            assert!(self.now_ps < 1_000_000 * US, "stuck: {:?} {:?}", self.sender.stats(), self.receiver.stats());
+            self.advance();
+        }
+        self.now_ps
+    }
+
+    fn send(&mut self) {
+        while let Some(Transmit::Data { data, ev }) = self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ()) {
+            let (port, trimmed) = (ev_port(ev, 65_535), self.happens(self.loss[2]));
+            self.put(Frame::Data(Arrival { data, port, marked: false, hops: 1, trimmed }), self.loss[0]);
+        }
+    }
+
+    fn advance(&mut self) {
+        while let Some(entry) = self.wire.first_entry().filter(|entry| entry.key().0 <= self.now_ps) {
+            match entry.remove() {
+                Frame::Data(arrival) => drop(self.receiver.on_data(self.now_ps, &arrival)),
+                Frame::Ack(ack) => self.sender.on_ack(self.now_ps, &ack, &mut ()),
+                Frame::Nack(nack) => self.sender.on_nack(self.now_ps, &nack, &mut ()),
+            }
+            while let Some(message) = self.receiver.message_completed() {
+                self.receiver.consumed(message.1);
+                self.completed.push(message);
+            }
+            self.answer();
+        }
+        self.sender.on_timeout(self.now_ps, &mut ());
+        self.receiver.on_timeout(self.now_ps);
+        self.answer();
+        while let Some(event) = self.sender.poll_event() {
+            match event {
+                SenderEvent::MessageDelivered { message, .. } => self.delivered.push(message),
+                SenderEvent::Failed => panic!("it gave up"),
+            }
+        }
+    }
+
+    fn answer(&mut self) {
+        while let Some(ack) = self.receiver.poll_ack(self.now_ps) {
+            self.put(Frame::Ack(ack), self.loss[1]);
+        }
+        while let Some(nack) = self.receiver.poll_nack() {
+            self.put(Frame::Nack(nack), self.loss[1]);
+        }
+    }
+
+    fn put(&mut self, frame: Frame, loss: u32) {
+        if self.happens(loss) {
+            self.lost += u64::from(matches!(frame, Frame::Data(_)));
+            return;
+        }
+        let jitter_ps = self.rng.next_u64() % (self.jitter_ps + 1);
+        self.count += 1;
+        self.wire.insert((self.now_ps + 5 * US + jitter_ps, self.count), frame);
+    }
+
+    fn happens(&mut self, share: u32) -> bool {
+        self.rng.next_u32() % 1000 < share
+    }
+
+    /// What must hold when everything is delivered.
+    fn check(&self, messages: &[u64]) {
+        let needed: u64 = messages.iter().map(|bytes| bytes.div_ceil(u64::from(PAYLOAD)).max(1)).sum();
+        let (sent, got) = (self.sender.stats(), self.receiver.stats());
+        let mut completed: Vec<u64> = vec![0; messages.len()];
+        self.completed.iter().for_each(|(message, bytes)| completed[*message as usize] += bytes.max(&1));
+        let once: Vec<u64> = messages.iter().map(|bytes| *bytes.max(&1)).collect();
+        assert_eq!(completed, once, "each message once");
+        // ERA-2: nothing completes on less than it has.
+        assert!(got.packets >= needed && sent.packets_sent >= needed, "{needed}: {sent:?} {got:?}");
+        assert_eq!(got.bytes, messages.iter().sum::<u64>(), "the grant counts a message once");
+        assert_eq!(got.frames, got.packets + got.duplicates + got.trimmed + got.out_of_window + got.invalid);
+        assert_eq!(got.invalid, 0);
+        let on_the_wire = self.wire.values().filter(|frame| matches!(frame, Frame::Data(_))).count() as u64;
+        assert_eq!(sent.packets_sent, self.lost + got.frames + on_the_wire);
+        assert_eq!(sent.invalid_acks, 0);
+        assert!(self.sender.is_idle() && self.sender.in_flight_bytes() == 0);
+        assert_eq!(sent.packets_sent - sent.retransmits + sent.packets_spared, needed);
+    }
+}
+
+/// A hundred packets a round trip at a constant rate.
+fn coded(rule: SackRule) -> FlowConfig {
+    FlowConfig { erasure: true, sack_rule: rule, window_packets: 512, cc: fixed(1 << 30, 80_000_000_000), ..config() }
+}
+
+#[test]
+fn random_loss_costs_packets_and_no_timeouts() {
+    //= docs/specs/erasure.md#ERA-1
+    //= docs/specs/erasure.md#ERA-4
+    let messages = [2_000 * u64::from(PAYLOAD)];
+    for (share, seed) in [(0, 1), (10, 2), (50, 3), (200, 4)] {
+        let run = |config| {
+            let mut line = Line::new(config, [share, 0, 0], 0, seed);
+            let end_us = line.run(&messages) / US;
+            (line, end_us)
+        };
+        let (line, end_us) = run(coded(SackRule::Patient));
+        line.check(&messages);
+        let stats = *line.sender.stats();
+        assert_eq!(stats.timeouts, 0, "{share}: {stats:?}");
+        // 2,000 packets of 1,100 bytes take 220 us at 80 Gb/s; what is lost has to be sent too, and the last of it, again and again, after
+        // two and a half round trips each.
+        let ideal_us = 230 * 1000 / (1000 - u64::from(share));
+        assert!(end_us <= ideal_us + 80 + u64::from(share) / 2, "{share}: {end_us} us, ideally {ideal_us}");
+        let (_, uncoded_us) = run(FlowConfig { erasure: false, sack_gap_packets: None, ..coded(SackRule::Patient) });
+        assert!(end_us <= uncoded_us, "{share}: {end_us} us, without {uncoded_us}");
+        let more = stats.packets_sent - 2_000;
+        assert!(more <= 2_000 * u64::from(share) / (1000 - u64::from(share)) * 3 / 2 + 5, "{share}: {more} more");
+    }
+}
+
+#[test]
+fn packets_sent_for_nothing_are_not() {
+    //= docs/specs/erasure.md#ERA-2
+    //= docs/specs/erasure.md#ERA-5
+    // Frames up to 4 round trips late look lost by the plain rule; both copies count, and the last packets need not go.
+    let messages = [600_500, 0, 1, 1_999, 350_000, 1_000];
+    let mut spared = 0;
+    for seed in 0..40 {
+        let config = FlowConfig { sack_gap_packets: Some(3), ..coded(SackRule::Plain) };
+        let mut line = Line::new(config, [0; 3], 40 * US, seed);
+        line.run(&messages);
+        line.check(&messages);
+        spared += line.sender.stats().packets_spared;
+    }
+    assert!(spared > 0, "no message was decoded before it was sent");
+}
+
+#[test]
+fn a_span_is_the_place_of_a_message() {
+    //= docs/specs/erasure.md#ERA-3
+    let data = Data { psn: 107, offset: 2_000, message_bytes: 4_500, payload_bytes: 1_000, ..Data::default() };
+    let span = Span::of(&data, 1_000);
+    assert_eq!((span.first, span.end), (105, 110));
+    assert_eq!([105, 108, 109].map(|psn| span.payload_bytes(psn)), [1_000, 1_000, 500]);
+    assert_eq!([105, 109, 110].map(|psn| span.bytes_from(psn)), [4_500, 500, 0]);
+    assert!(span.can_settle(105, 106) && span.can_settle(3, 110) && !span.can_settle(104, 109));
+}
+
+#[test]
+fn an_acknowledgement_of_more_than_was_handed_over_is_refused() {
+    //= docs/specs/erasure.md#ERA-5
+    for (erasure, cumulative, taken) in [(false, 11, false), (true, 11, true), (true, 20, true), (true, 21, false)] {
+        let mut rng = rng::stream(1, 1);
+        let mut sender = Sender::new(&FlowConfig { erasure, ..coded(SackRule::Patient) }, 512, u64::MAX, &mut rng);
+        sender.send_message(7, 20 * u64::from(PAYLOAD)).unwrap();
+        let mut now_ps = 0;
+        while sender.next_psn() < 10 {
+            sender.poll_transmit(now_ps, &mut rng, &mut ());
+            now_ps += US;
+        }
+        sender.on_ack(now_ps, &Ack { cumulative, packets: 1, ..Ack::default() }, &mut ());
+        assert_eq!(sender.stats().invalid_acks, u64::from(!taken), "{erasure} {cumulative}");
+        assert_eq!(sender.next_psn(), if taken { cumulative } else { 10 });
+        assert_eq!(sender.poll_event().is_some(), cumulative == 20);
+    }
+}
+
+fn hostile() -> impl Strategy<Value = Data> {
+    let numbers = (0..200u64, 0..6u32, 0..40u64, 0..5u64, any::<bool>());
+    numbers.prop_map(|(psn, message, packet, short, retransmit)| Data {
+        psn,
+        message,
+        offset: packet * 10 + short / 4,
+        message_bytes: 95 + u64::from(message) * 50,
+        payload_bytes: 10 - short as u16,
+        retransmit,
+        ..Data::default()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
+
+    /// Any loss of anything, any sizes: every message once, nothing without enough of it, and it ends.
+    #[test]
+    fn whatever_is_lost_enough_arrives(
+        messages in prop::collection::vec(prop_oneof![0..3_000u64, 0..200_000u64], 1..12),
+        loss in [0..400u32, 0..300u32, 0..200u32],
+        (jitter_us, gap, plain, seed) in (0..60u64, 0..12u32, any::<bool>(), any::<u64>()),
+    ) {
+        let rule = if plain { SackRule::Plain } else { SackRule::Patient };
+        let gap = (gap > 0).then_some(gap);
+        let config = FlowConfig { sack_gap_packets: gap, window_packets: 64, give_up_ps: 1 << 60, ..coded(rule) };
+        let mut line = Line::new(config, loss, jitter_us * US, seed);
+        line.run(&messages);
+        line.check(&messages);
+    }
+
+    /// No frame harms a receiver.
+    #[test]
+    fn no_coded_frame_harms_a_receiver(frames in prop::collection::vec((hostile(), any::<bool>()), 1..400)) {
+        let config = FlowConfig { window_packets: 64, max_data_bytes: 4_000, ..coded(SackRule::Plain) };
+        let mut receiver = Receiver::new(&config);
+        for (data, trimmed) in frames {
+            let arrival = Arrival { data, port: ev_port(1, 65_535), marked: false, hops: 1, trimmed };
+            receiver.on_data(1, &arrival);
+            while let Some((_, bytes)) = receiver.message_completed() {
+                receiver.consumed(bytes);
+            }
+            while receiver.poll_ack(1).is_some() {}
+            while receiver.poll_nack().is_some() {}
+            let stats = receiver.stats();
+            let sum = stats.packets + stats.duplicates + stats.trimmed + stats.out_of_window + stats.invalid;
+            prop_assert_eq!(stats.frames, sum);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The ideal erasure code: a message is done when as many of its bytes arrived as it has, whichever packets they were in (OFAN §4
+//! "Loss recovery"). Clauses (ERA-n) are in `docs/specs/erasure.md`.
+//!
+//! It stands for a code without overhead and works where no payload travels, in simulations.
+
+use spray_wire::Data;
+
+use super::{Patience, RttEstimator};
+
+/// When a transmission made at `sent_ps` is replaced by a fresh one although nothing else says that it is lost; `None` before any
+/// round-trip time is known.
+//= docs/specs/erasure.md#ERA-4
+#[inline]
+pub fn overdue_ps(sent_ps: u64, patience: &Patience, rtt: &RttEstimator) -> Option<u64> {
+    patience.time_ps(rtt).map(|patience_ps| sent_ps.saturating_add(patience_ps))
+}
+
+/// Where a message lies among the packet sequence numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Number of its first packet, and one more than that of its last.
+    pub first: u64,
+    /// See `first`.
+    pub end: u64,
+    /// Payload of every packet but the last.
+    unit: u16,
+    bytes: u64,
+}
+
+impl Span {
+    /// The span of the message that `data` belongs to, whose packets but the last carry `unit` bytes.
+    pub fn of(data: &Data, unit: u16) -> Self {
+        let per = u64::from(unit.max(1));
+        let first = data.psn.saturating_sub(data.offset / per);
+        let packets = data.message_bytes.div_ceil(per).max(1);
+        Self { first, end: first.saturating_add(packets), unit, bytes: data.message_bytes }
+    }
+
+    /// Payload bytes of the packets from `psn` on.
+    pub fn bytes_from(&self, psn: u64) -> u64 {
+        self.bytes.saturating_sub(psn.saturating_sub(self.first).saturating_mul(u64::from(self.unit)))
+    }
+
+    /// Payload bytes of one of its packets.
+    pub fn payload_bytes(&self, psn: u64) -> u64 {
+        self.bytes_from(psn).min(u64::from(self.unit))
+    }
+
+    /// Whether acknowledgements can say that all of it is settled: every number before it is, or every number of it was sent.
+    //= docs/specs/erasure.md#ERA-3
+    pub fn can_settle(&self, cumulative: u64, highest: u64) -> bool {
+        cumulative >= self.first || highest >= self.end
+    }
+}
