@@ -16,7 +16,7 @@ fn main() -> ExitCode {
             let comparison = Comparison::run(row, *balancer, threads);
             for difference in comparison.differences() {
                 let (relative, figure) = (100.0 * difference.relative(), difference.figure);
-                eprintln!("{:24} {balancer:5} {figure:8} {relative:+6.1} %", row.scenario);
+                eprintln!("{:24} {balancer:7} {figure:8} {relative:+6.1} %", row.scenario);
             }
             comparisons.push(comparison);
         }
