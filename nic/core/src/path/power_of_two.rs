@@ -16,7 +16,7 @@ parameters! {
     /// The settings of [`PowerOfTwo`].
     pub struct PowerOfTwoConfig {
         /// Labels of a connection.
-        labels: Count, 1, 1_024, 32;
+        labels: Count, 1, 1_024, 64;
         /// Time in which what is known of a label loses half its weight, rounded down to a power of two ps. By itself eight
         /// base round-trip times.
         half_life: Microseconds, 1, 1 << 50, AUTO;
@@ -66,7 +66,7 @@ impl PowerOfTwo {
 }
 
 impl Scheme for PowerOfTwo {
-    /// With 32 labels.
+    /// With 64 labels.
     const STATE_BYTES: usize = size_of::<Ev>() + PowerOfTwoConfig::DEFAULT.labels as usize * size_of::<Known>();
 
     //= docs/specs/power-of-two.md#P2C-1
