@@ -65,8 +65,12 @@ struct State {
     fresh: u64,
     /// Take another path with their next packet.
     moving: u64,
+    /// Of those, the ones whose path seems dead.
+    fleeing: u64,
     /// Heard nothing in the last interval, with something in flight.
     quiet: u64,
+    /// The path with the least mean of the last interval that had any.
+    best: Option<Ev>,
     /// A packet that was just sent again, to be probed before anything else is sent.
     repeated: Option<u64>,
     /// Of the packet last sent.
@@ -157,6 +161,7 @@ impl Balancer for OrderedChaos {
         } else if self.subflows[index].ev == loss.ev {
             //= docs/specs/ordered-chaos.md#ORC-7
             self.leave_path(index);
+            self.state.fleeing |= bit(index);
         }
         if now_ps >= self.state.next_move_ps {
             self.end_interval(now_ps);
@@ -259,14 +264,19 @@ impl OrderedChaos {
     /// Gives a subflow another path, where its next section begins.
     //= docs/specs/ordered-chaos.md#ORC-6
     fn take_path(&mut self, index: usize, rng: &mut impl RngCore) {
-        self.state.moving &= !bit(index);
-        let subflow = &mut self.subflows[index];
+        let (state, subflow) = (&mut self.state, &mut self.subflows[index]);
         let (old, evs) = (subflow.ev, self.settings.evs);
-        if evs > 1 {
+        //= docs/specs/ordered-chaos.md#ORC-9
+        let known = state.best.filter(|best| state.fleeing & bit(index) != 0 && *best != old);
+        if let Some(best) = known {
+            subflow.ev = best;
+        } else if evs > 1 {
             let other = draw(evs - 1, rng);
             subflow.ev = other + Ev::from(other >= old);
         }
         subflow.sent = 0;
+        state.moving &= !bit(index);
+        state.fleeing &= !bit(index);
     }
 
     /// Decides that a subflow takes another path with its next packet; a probe ends its section first.
@@ -286,11 +296,11 @@ impl OrderedChaos {
         let means = || self.subflows.iter().enumerate().filter_map(|(index, subflow)| Some((subflow.mean()?, index)));
         // The first of equals.
         let worst = means().rev().max_by_key(|(mean, _)| *mean);
-        let best = means().map(|(mean, _)| mean).min();
-        if let (Some((worst, index)), Some(best)) = (worst, best)
-            && worst - best >= best * self.settings.threshold_permille / 1000
-        {
-            self.leave_path(index);
+        if let (Some((worst, index)), Some((best, at))) = (worst, means().min()) {
+            self.state.best = Some(self.subflows[at].ev);
+            if worst - best >= best * self.settings.threshold_permille / 1000 {
+                self.leave_path(index);
+            }
         }
         let mut quiet = 0;
         for (index, subflow) in self.subflows.iter_mut().enumerate() {
@@ -302,6 +312,7 @@ impl OrderedChaos {
         for index in 0..self.subflows.len() {
             if silent & bit(index) != 0 {
                 self.leave_path(index);
+                self.state.fleeing |= bit(index);
             }
         }
         self.state.next_move_ps = now_ps.saturating_add(self.settings.interval_ps);
@@ -349,7 +360,9 @@ impl State {
         due: 0,
         fresh: 0,
         moving: 0,
+        fleeing: 0,
         quiet: 0,
+        best: None,
         repeated: None,
         section: Section::NONE,
         is_plain: true,

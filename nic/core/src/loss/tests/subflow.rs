@@ -56,7 +56,8 @@ impl Rig {
 fn what_the_section_sent_before_is_missing() {
     //= docs/specs/ordered-chaos.md#ORC-22
     // (what arrived before, packet, log2 of subflows, behind) -> missing
-    let table: &[(&[u64], u64, u8, u16, &[u64])] = &[
+    type Row = (&'static [u64], u64, u8, u16, &'static [u64]);
+    let table: &[Row] = &[
         (&[], 0, 2, 0, &[]),
         (&[], 12, 2, 0, &[]),
         (&[], 12, 2, 1, &[8]),
@@ -171,9 +172,9 @@ proptest! {
         };
         // A packet arrives when its delay is over, but behind those of its section: that is what a path is.
         let mut arrivals: Vec<(usize, usize)> = vec![];
-        for psn in 0..count {
+        for (psn, fate) in fates.iter().enumerate() {
             let before = (base(psn)..psn).step_by(stride).map(|earlier| arrivals[earlier].0).max().unwrap_or(0);
-            arrivals.push(((psn + fates[psn].2).max(before + 1), psn));
+            arrivals.push(((psn + fate.2).max(before + 1), psn));
         }
         let mut order: Vec<(usize, usize)> = arrivals.into_iter().filter(|(_, psn)| !fates[*psn].0).collect();
         order.sort_unstable();
