@@ -2,7 +2,10 @@
 
 use std::process::ExitCode;
 
-use switch_emu::fidelity::{Comparison, ROWS, markdown};
+use switch_emu::fidelity::{Comparison, ROWS, flowcut, markdown};
+
+/// Seeds of each of Flowcut's rows.
+const FLOWCUT_SEEDS: u64 = 10;
 
 fn main() -> ExitCode {
     let Some(file) = std::env::args().nth(1) else {
@@ -21,7 +24,8 @@ fn main() -> ExitCode {
             comparisons.push(comparison);
         }
     }
-    if let Err(error) = std::fs::write(&file, markdown(&comparisons)) {
+    let text = markdown(&comparisons) + &flowcut::section(FLOWCUT_SEEDS, threads);
+    if let Err(error) = std::fs::write(&file, text) {
         eprintln!("{file}: {error}");
         return ExitCode::from(2);
     }

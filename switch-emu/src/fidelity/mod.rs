@@ -2,6 +2,8 @@
 //!
 //! `cargo xtask fidelity` writes the comparison to `docs/fidelity.md`; tests check the smaller rows.
 
+pub mod flowcut;
+pub mod order;
 mod report;
 mod rows;
 

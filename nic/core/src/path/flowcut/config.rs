@@ -16,7 +16,7 @@ parameters! {
         weight: Ratio, 1, 1_000, 120;
         /// Average growth of the normalised round-trip time from one acknowledgement to the next above which a path is
         /// drained, `paper` only; 0 turns it off.
-        trend: Ratio, 0, 1_000_000, 250;
+        trend: Ratio, 0, 1_000_000, 50;
         /// Weight of a new sample in that average.
         trend_weight: Ratio, 1, 1_000, 120;
         /// Rate of the links, for the serialisation of a packet at each hop, `paper` only. By itself that of the sender's
