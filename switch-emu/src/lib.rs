@@ -2,12 +2,14 @@
 
 /// Baselines for `spray bench veth`.
 pub mod bench;
+pub mod comparison;
 pub mod fabric;
 pub mod fidelity;
 pub mod program;
 pub mod report;
 pub mod results;
 pub mod scenario;
+pub mod schemes;
 pub mod sim;
 pub mod testbed;
 pub mod topology;

@@ -21,6 +21,7 @@ const USAGE: &str = "cargo xtask COMMAND
   build               set-up, XDP programs and a release `spray`
   bench [ARGUMENTS]   the microbenchmarks, then `spray bench veth` (as root)
   fidelity            the simulator against every row of the reference, into docs/fidelity.md
+  results             all balancers under all conditions, and what each decision costs, into docs/results/host-schemes.md
   doc                 the documentation of all crates";
 
 fn main() -> ExitCode {
@@ -49,6 +50,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "build" => demo::build().map(|program| println!("{}", program.display())),
         "bench" => demo::bench(rest),
         "fidelity" => fidelity(),
+        "results" => results(),
         "doc" => test::doc(),
         "help" | "-h" | "--help" => {
             println!("{USAGE}");
@@ -56,6 +58,17 @@ fn dispatch(arguments: &[String]) -> Outcome {
         }
         other => Err(Failure::unable(format!("there is no task `{other}`\n\n{USAGE}"))),
     }
+}
+
+/// Compares all balancers and measures their decisions, and writes what comes out. Takes some minutes.
+fn results() -> Outcome {
+    let file = sh::root().join("docs/results/host-schemes.md");
+    sh::run(sh::cargo().args(["bench", "--package", "spray-benches", "--bench", "path", "--", "--noplot"]))?;
+    let mut command = sh::cargo();
+    command.args(["run", "--release", "--package", "switch-emu", "--example", "host_schemes", "--"]).arg(&file);
+    sh::run(command.arg(sh::root().join("target/criterion")))?;
+    println!("{}", file.display());
+    Ok(())
 }
 
 /// Compares the simulator with the published one and writes what comes out. Takes a minute or two.

@@ -95,7 +95,7 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (transport("balancer = \"rpes\""), "11:12", "unknown balancer `rpes`; allowed: one or a list of \"ecmp\", "),
         (transport("balancer = [\"ecmp\", \"x\"]"), "11:21", "unknown balancer `x`"),
         (transport("balancer = []"), "11:12", "allowed: one or a list"),
-        (transport("cc = \"bbr\""), "11:6", "allowed: \"dctcp\", \"fixed-rate\""),
+        (transport("cc = \"bbr\""), "11:6", "allowed: \"dctcp\", "),
         (transport("ip = 5"), "11:6", "allowed: \"4\", \"6\""),
         (transport("ip = 6\npayload_bytes = 3390"), "12:17", "at most 3378 here"),
         (transport("params = 3"), "11:10", "`params` is 3; allowed: a table"),
