@@ -10,11 +10,13 @@ use super::*;
 use crate::fabric::QueueConfig;
 use crate::topology::{LeafSpine, LinkAction, LinkEvent, Network};
 
+mod controls;
 mod eqds;
+mod erasure;
 mod ofan;
+mod ordered_chaos;
 
 const BPS: u64 = 400_000_000_000;
-mod ordered_chaos;
 const US: u64 = 1_000_000;
 const PACKET_PS: u64 = 83_000;
 const CONTROL_PS: u64 = 1_280;

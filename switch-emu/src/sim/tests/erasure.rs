@@ -1,0 +1,78 @@
+//! OFAN's ideal erasure code against its timers alone, under random loss on every cable between switches.
+
+use spray_core::cc::CcKind;
+use spray_core::loss::SackRule;
+
+use super::*;
+
+const PACKETS: u64 = 256;
+
+/// Every host of 32 sends to one of the next leaf at its link's rate, and cables between switches lose `ppm` of what they carry.
+fn lossy(ppm: u32, seed: u64, change: impl Fn(&mut FlowConfig)) -> SimOutcome {
+    let network = leaf_spine(4, 8, 8);
+    let links = network.links.iter().enumerate();
+    let between = links.filter(|(_, link)| !link.name.contains("host")).map(|(index, _)| index).collect();
+    let action = LinkAction::Loss { ppm };
+    let event = LinkEvent { name: "all".into(), links: between, at_ps: 0, until_ps: None, action };
+    let flows: Vec<_> = (0..32).map(|src| flow(src, (src + 8) % 32, PACKETS * PAYLOAD)).collect();
+    let mut config = flow_config(BalancerKind::Ops);
+    (config.cc.kind, config.cc.max_window_bytes) = (CcKind::FixedRate, u64::MAX);
+    change(&mut config);
+    let spec = SimSpec {
+        network: &network,
+        events: &[event],
+        queue: &queue,
+        flows: &flows,
+        triggers: &[],
+        flow_config: &|_, _| config,
+        frames: FrameBytes::all(64),
+        seed,
+        until_ps: 60_000 * US,
+        sample_ps: 0,
+    };
+    simulate(&spec).unwrap()
+}
+
+fn slowest_us(outcome: &SimOutcome) -> u64 {
+    outcome.flows.iter().map(|flow| flow.acked_ps.expect("a complete flow")).max().unwrap_or(0) / US
+}
+
+#[test]
+fn random_loss_has_no_tail_of_timeouts_in_an_ideal_code() {
+    //= docs/specs/erasure.md#ERA-1
+    //= docs/specs/erasure.md#ERA-4
+    for (ppm, seed) in [(0, 1), (10_000, 2), (50_000, 3)] {
+        let coded = lossy(ppm.max(1), seed, |config| config.erasure = true);
+        let timed = lossy(ppm.max(1), seed, |_| ());
+        let timeouts: u64 = coded.flows.iter().map(|flow| flow.sender.timeouts).sum();
+        assert_eq!(timeouts, 0, "{ppm}");
+        for flow in &coded.flows {
+            let (sent, got) = (flow.sender, flow.receiver);
+            assert!(got.packets >= PACKETS && sent.packets_sent >= PACKETS, "{sent:?} {got:?}");
+            assert_eq!(got.bytes, PACKETS * PAYLOAD);
+            assert_eq!(got.frames, got.packets + got.duplicates + got.trimmed + got.out_of_window + got.invalid);
+            assert_eq!(sent.packets_sent - sent.retransmits + sent.packets_spared, PACKETS);
+        }
+        let (coded_us, timed_us) = (slowest_us(&coded), slowest_us(&timed));
+        assert!(coded_us <= timed_us, "{ppm}: {coded_us} us in a code, {timed_us} without");
+        if ppm > 0 {
+            let timers: u64 = timed.flows.iter().map(|flow| flow.sender.timeouts).sum();
+            assert!(timers > 0 && coded_us * 5 < timed_us * 4, "{ppm}: {coded_us} us in a code, {timed_us} without");
+        }
+        let all = coded.frames_delivered + coded.frames_dropped + coded.frames_in_flight;
+        assert_eq!(coded.frames_sent, all);
+    }
+}
+
+#[test]
+fn the_plain_rule_finds_losses_sooner_and_mistakes_reordering_for_them() {
+    //= docs/specs/transport.md#TRN-39
+    let run = |rule, gap| {
+        let outcome = lossy(10_000, 4, |config| (config.sack_rule, config.sack_gap_packets) = (rule, Some(gap)));
+        let spurious: u64 = outcome.flows.iter().map(|flow| flow.sender.retransmits).sum();
+        (slowest_us(&outcome), spurious)
+    };
+    let (patient, plain32, plain3) = (run(SackRule::Patient, 8), run(SackRule::Plain, 32), run(SackRule::Plain, 3));
+    assert!(plain32.0 <= patient.0, "{plain32:?} against {patient:?}");
+    assert!(plain3.1 > 2 * plain32.1, "{plain3:?} against {plain32:?}");
+}
