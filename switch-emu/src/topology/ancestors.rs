@@ -131,3 +131,6 @@ pub fn addresses(from: IpAddr, to: IpAddr) -> u64 {
 const MAX_PATHS: usize = 1_024;
 /// Of 1,024 paths, to find the last takes 7.5 tries for each on average.
 const TRIES_PER_PATH: u32 = 64;
+
+#[cfg(test)]
+mod tests;
