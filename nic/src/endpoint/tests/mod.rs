@@ -5,6 +5,7 @@ mod delivery;
 mod emulation;
 mod handshake;
 mod hostile;
+mod reachable;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,0 +1,38 @@
+//! What connections are told of their paths.
+
+use spray_core::path::{Balancer, Ev, SendInfo};
+use spray_core::rng::stream;
+
+use super::*;
+
+/// The values that a connection's next packets would carry, each once.
+fn next(rig: &mut Rig, id: ConnectionId) -> Vec<Ev> {
+    let table = &mut rig.endpoints[0].machine.table;
+    let index = table.find(id).unwrap();
+    let flow = table.slot(index).unwrap().flow.as_ref().expect("an open connection");
+    let (mut balancer, mut rng) = (flow.sender.balancer().clone(), stream(1, 1));
+    let full = SendInfo { bytes: 1_000, unsent_bytes: 1, ..SendInfo::default() };
+    let mut evs: Vec<_> = (0..200).map(|_| balancer.next_ev(0, &full, &mut rng)).collect();
+    evs.sort_unstable();
+    evs.dedup();
+    evs
+}
+
+#[test]
+fn news_of_paths_reaches_the_balancer_before_and_after_the_handshake() {
+    let mut rig = Rig::with(2, false, Mode::Real, Impairments::default(), |_, config| {
+        config.flow.path.balancer = BalancerKind::HostDr;
+    });
+    let connection = rig.connect(0, 1);
+    rig.endpoints[0].on_reachable(connection, &[7, 5, 6]);
+    rig.endpoints[0].on_reachable(ConnectionId(0xffff), &[1]);
+    rig.endpoints[0].send(connection, content(1, 50_000)).unwrap();
+    assert!(rig.run(US, 100 * MS, |rig| rig.delivered(0) == 1));
+    assert_eq!(next(&mut rig, connection), [5, 6, 7]);
+    rig.endpoints[0].on_reachable(connection, &[9]);
+    assert_eq!(next(&mut rig, connection), [9]);
+    rig.endpoints[0].send(connection, content(2, 50_000)).unwrap();
+    assert!(rig.run(US, 100 * MS, |rig| rig.delivered(0) == 2));
+    assert_eq!(rig.received(1)[1].2, content(2, 50_000));
+    rig.audit();
+}
