@@ -13,11 +13,15 @@ fn simulate_with(
     events: &[LinkEvent],
     (balancer, trim, seed): (BalancerKind, bool, u64),
 ) -> SimOutcome {
+    // With losses on every link many tries in a row may fail.
+    let give_up_ps =
+        if events.iter().any(|event| matches!(event.action, LinkAction::Loss { .. })) { 1_000_000 } else { 50_000 }
+            * US;
     let config = |_, _| {
         let mut config = flow_config(balancer);
         config.cc.kind = CcKind::Eqds;
         config.path.trimming = trim;
-        config.give_up_ps = 1_000_000 * US;
+        config.give_up_ps = give_up_ps;
         config
     };
     let spec = SimSpec {
@@ -116,6 +120,26 @@ fn a_late_flow_gets_its_half_at_once() {
     let took = outcome.flows[1].received_ps.unwrap() - 100 * US;
     let half = 2 * 1_000 * PACKET_PS;
     assert!(took < half + 3 * 8_337_000 && took > half * 8 / 10, "{took} against {half}");
+}
+
+/// Pulls and requests go any way, ECMP's data one way only: credit alone must not keep a connection alive.
+//= docs/specs/eqds.md#EQDS-14
+#[test]
+fn a_flow_whose_data_never_arrives_fails_though_credit_comes() {
+    let network = leaf_spine(2, 2, 2);
+    let links = network.links_named("leaf0->spine0").unwrap();
+    let event = LinkEvent { name: String::new(), links, at_ps: 0, until_ps: None, action: LinkAction::SilentDrop };
+    let failed = (0..8).filter(|seed| {
+        let flows = [flow(0, 2, 490 * PAYLOAD)];
+        let outcome = simulate_with(&network, &flows, &[event.clone()], (BalancerKind::Ecmp, false, *seed));
+        let [flow] = outcome.flows[..] else { panic!("one flow") };
+        assert!(flow.failed != flow.acked_ps.is_some() && outcome.end_ps < 60_000 * US, "{flow:?}");
+        if flow.failed {
+            assert!(flow.sender.pulls > 100, "{flow:?}");
+        }
+        flow.failed
+    });
+    assert!((1..8).contains(&failed.count()));
 }
 
 proptest! {

@@ -13,8 +13,8 @@ impl Sender {
         if self.failure != Failure::None || !self.uses_credit {
             return;
         }
-        if self.credit_wait.deadline_ps.is_some() {
-            // A peer that grants is alive, as one that grants nothing more is.
+        //= docs/specs/eqds.md#EQDS-14
+        if self.scoreboard.span() == 0 {
             self.progress_ps = now_ps;
         }
         if self.cc.on_pull(pull.credit_bytes) {
