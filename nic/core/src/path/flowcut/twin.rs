@@ -1,0 +1,101 @@
+//! The paper's rule (§II) and the published simulator's, word for word and in floating point, without loss, hops or timers.
+
+use super::FlowcutConfig;
+use crate::path::Ev;
+
+/// A flowcut table of one flow.
+pub(super) struct Twin {
+    simple: bool,
+    ratio: f64,
+    alpha: f64,
+    trend_threshold: f64,
+    trend_alpha: f64,
+    r_min: f64,
+    average: f64,
+    previous: Option<f64>,
+    trend: f64,
+    stopped: bool,
+    path: Option<Ev>,
+    flight: usize,
+    close: bool,
+}
+
+impl Twin {
+    pub(super) fn new(config: &FlowcutConfig, base_rtt_ps: u64) -> Self {
+        let base_ps = base_rtt_ps as f64;
+        let simple = config.rule == 1;
+        Self {
+            simple,
+            ratio: config.rtt_ratio as f64 / 1e3,
+            alpha: config.weight as f64 / 1e3,
+            trend_threshold: config.trend as f64 / 1e3,
+            trend_alpha: config.trend_weight as f64 / 1e3,
+            r_min: base_ps,
+            average: if simple { base_ps } else { 1.0 },
+            previous: None,
+            trend: 0.0,
+            stopped: false,
+            path: None,
+            flight: 0,
+            close: false,
+        }
+    }
+
+    /// A packet is to go, and took `path` if it did; returns whether it may.
+    pub(super) fn send(&mut self, path: Option<Ev>) -> bool {
+        if self.stopped {
+            return false;
+        }
+        // All in-flight packets of a flow are on one path.
+        if self.flight > 0 {
+            assert_eq!(path, self.path);
+        }
+        (self.path, self.flight) = (path, self.flight + 1);
+        true
+    }
+
+    /// An ACK after which `flight` packets are in flight.
+    pub(super) fn ack(&mut self, rtt_ps: u64, flight: usize) {
+        let rtt = rtt_ps as f64;
+        self.r_min = self.r_min.min(rtt);
+        self.flight = flight;
+        let congested = if self.simple { self.simple_rule(rtt) } else { self.paper_rule(rtt / self.r_min) };
+        if congested {
+            self.stopped = true;
+        }
+        if flight == 0 {
+            self.stopped = false;
+            if !self.simple {
+                // The entry is deleted.
+                (self.average, self.previous, self.trend) = (1.0, None, 0.0);
+            }
+        }
+    }
+
+    fn simple_rule(&mut self, rtt: f64) -> bool {
+        self.average = self.alpha * rtt + (1.0 - self.alpha) * self.average;
+        self.close = ((self.average / (self.r_min * self.ratio)) - 1.0).abs() < 2e-3;
+        self.average > self.r_min * self.ratio
+    }
+
+    fn paper_rule(&mut self, normalised: f64) -> bool {
+        self.average = self.alpha * normalised + (1.0 - self.alpha) * self.average;
+        if let Some(previous) = self.previous {
+            self.trend = self.trend_alpha * (normalised - previous) + (1.0 - self.trend_alpha) * self.trend;
+        }
+        self.previous = Some(normalised);
+        let watches = self.trend_threshold > 0.0;
+        self.close =
+            (self.average - self.ratio).abs() < 1e-2 || (watches && (self.trend - self.trend_threshold).abs() < 2e-3);
+        self.average > self.ratio || (watches && self.trend > self.trend_threshold)
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// Whether the last decision was close enough for rounding to turn it.
+    pub(super) fn is_close_call(&self) -> bool {
+        self.close
+    }
+}
