@@ -117,7 +117,7 @@ impl Mprdma {
 #[inline]
 fn has_room(ack: &AckInfo) -> bool {
     let room = ack.window_bytes.saturating_sub(ack.in_flight_bytes);
-    room + SLACK_BYTES > 2 * u64::from(ack.packet_bytes)
+    room.saturating_add(SLACK_BYTES) > 2 * u64::from(ack.packet_bytes)
 }
 
 /// The simulator asks for a full packet less its header and two bytes.

@@ -43,7 +43,8 @@ impl RepsConfig {
         param(
             "probe_us",
             Unit::Microseconds,
-            1,
+            // Less would be nothing but probes.
+            1_000_000,
             MAX_PS,
             AUTO,
             "Time between probes of the failed path while frozen. By itself never; under `reps-probing` eight base RTTs.",

@@ -1,0 +1,171 @@
+//! What holds of every balancer under every congestion control, whatever they are set to and whatever comes back.
+
+mod every_balancer {
+    pub mod channel;
+    pub mod history;
+}
+
+use std::cell::Cell;
+
+use every_balancer::channel::{Channel, Outage, Pair};
+use every_balancer::history::{History, Step};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use rand_core::RngCore;
+use spray_core::cc::{CcConfig, CcKind, CcSchemes};
+use spray_core::flow::FlowConfig;
+use spray_core::loss::RtoConfig;
+use spray_core::params::{AUTO, Group};
+use spray_core::path::{BalancerKind, PathConfig, Schemes};
+use spray_core::rng;
+
+const US: u64 = 1_000_000;
+const BASE_RTT_PS: u64 = 10 * US;
+const PAYLOAD: u32 = 1000;
+const HEADER: u32 = 100;
+/// Cases of each balancer under each congestion control.
+const CASES: u32 = 20;
+
+/// Sets about half of a scheme's parameters to values within their ranges, the ends more often than not.
+fn scatter(group: Option<&mut dyn Group>, rng: &mut impl RngCore) {
+    let Some(group) = group else { return };
+    for (index, param) in group.params().iter().enumerate() {
+        let between = param.min + rng.next_u64() % (param.max - param.min).saturating_add(1).max(1);
+        // Small values are most of what differs where a range spans many powers of ten.
+        let small = param.min + (between - param.min) / (1 << (rng.next_u32() % 40)).min(param.max - param.min + 1);
+        match rng.next_u32() % 10 {
+            0 => group.set_value(index, param.min),
+            1 => group.set_value(index, param.max),
+            2 => group.set_value(index, between),
+            3 | 4 => group.set_value(index, small),
+            5 if param.default == AUTO => group.set_value(index, AUTO),
+            _ => {}
+        }
+    }
+}
+
+/// Everything that may be set, within its range.
+fn config(balancer: BalancerKind, cc: CcKind, evs: u32, seed: u64) -> FlowConfig {
+    let mut rng = rng::stream(seed, 7);
+    let (mut schemes, mut cc_schemes) = (Schemes::DEFAULT, CcSchemes::DEFAULT);
+    if seed % 4 > 0 {
+        scatter(schemes.group(balancer.name()), &mut rng);
+        scatter(cc_schemes.group(cc.name()), &mut rng);
+    }
+    let path = PathConfig {
+        evs,
+        trimming: rng.next_u32() % 2 == 0,
+        seed: (rng.next_u32() % 2 == 0).then(|| rng.next_u64()),
+        schemes,
+        ..PathConfig::new(balancer, BASE_RTT_PS, 12)
+    };
+    let base = CcConfig::for_path(BASE_RTT_PS, 10_000_000_000, PAYLOAD + HEADER);
+    let cc = CcConfig { kind: cc, marked_by_trigger: rng.next_u32() % 2 == 0, schemes: cc_schemes, ..base };
+    FlowConfig {
+        window_packets: 1 << (rng.next_u32() % 8),
+        ack_every: 1 + rng.next_u32() % 16,
+        ack_marked: rng.next_u32() % 2 == 0,
+        ack_delay_ps: u64::from(rng.next_u32() % 20) * US,
+        rto: RtoConfig { initial_ps: 100 * US, min_ps: 50 * US, max_ps: 800 * US },
+        sack_gap_packets: (rng.next_u32() % 2 == 0).then(|| 1 + rng.next_u32() % 20),
+        give_up_ps: 20_000 * US,
+        max_data_bytes: 200_000,
+        max_message_bytes: 20_000,
+        ..FlowConfig::for_path(PAYLOAD, HEADER, path, cc)
+    }
+}
+
+fn evs() -> impl Strategy<Value = u32> {
+    prop_oneof![2 => Just(65_535u32), 1 => Just(1), 1 => 2u32..9, 2 => 1u32..=65_535]
+}
+
+fn channel() -> impl Strategy<Value = Channel> {
+    let shares = (0u32..=300, 0u32..=300, 0u32..=200, 0u32..=200, 0u32..=1000);
+    let outage = (0u64..400, 1u64..2000, any::<bool>());
+    let outage = outage.prop_map(|(at, long, ends)| Outage {
+        at_ps: at * US,
+        until_ps: if ends { (at + long) * US } else { u64::MAX },
+    });
+    let times = (1u64..20, 0u64..60, 0u64..200, prop::option::of(outage), 0u32..=8);
+    (prop::option::weighted(0.8, shares), times).prop_map(|(shares, (delay, jitter, lag, outage, dead))| {
+        let (loss, ack_loss, duplicate, trim, mark) = shares.unwrap_or_default();
+        Channel {
+            loss,
+            ack_loss,
+            duplicate,
+            trim,
+            mark,
+            delay_ps: delay * US,
+            jitter_ps: jitter * US,
+            lag_ps: lag * US,
+            outage,
+            dead_paths: dead,
+        }
+    })
+}
+
+/// Runs `cases` through `run` and returns what failed, made small.
+fn failure<S: Strategy>(
+    cases: u32,
+    strategy: &S,
+    run: impl Fn(S::Value) -> Result<(), TestCaseError>,
+) -> Option<String> {
+    let config =
+        ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 50, ..ProptestConfig::default() };
+    TestRunner::new(config).run(strategy, run).err().map(|error| error.to_string())
+}
+
+/// Fails with what failed of every pair of balancer and congestion control.
+fn all_pairs(failure: impl Fn(BalancerKind, CcKind) -> Option<String>) {
+    let pairs = BalancerKind::ALL.into_iter().flat_map(|balancer| CcKind::ALL.map(|cc| (balancer, cc)));
+    let failures =
+        pairs.filter_map(|(balancer, cc)| Some(format!("{balancer} under {cc}: {}", failure(balancer, cc)?)));
+    let failures: Vec<String> = failures.collect();
+    assert!(failures.is_empty(), "{} pairs:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn every_connection_completes_or_gives_up() {
+    let (completed, given_up) = (Cell::new(0), Cell::new(0));
+    let messages = prop::collection::vec(0u64..20_000, 1..8);
+    let cases = (channel(), evs(), any::<u64>(), messages);
+    all_pairs(|balancer, cc| {
+        failure(CASES, &cases, |(channel, evs, seed, messages)| {
+            let end = Pair::new(config(balancer, cc, evs, seed), channel, &messages, seed).run();
+            let count = if end.map_err(TestCaseError::fail)?.gave_up { &given_up } else { &completed };
+            count.set(count.get() + 1);
+            Ok(())
+        })
+    });
+    assert!(completed.get() > 4 * given_up.get(), "{completed:?} completed, {given_up:?} gave up");
+}
+
+/// With a channel that only delays, giving up is no excuse.
+#[test]
+fn every_connection_completes_where_nothing_is_lost() {
+    let cases = (any::<u64>(), evs(), 1u64..20, 0u64..3, prop::collection::vec(0u64..20_000, 1..8));
+    all_pairs(|balancer, cc| {
+        failure(CASES, &cases, |(seed, evs, delay, jitter, messages)| {
+            let channel = Channel { delay_ps: delay * US, jitter_ps: jitter * US, ..Channel::default() };
+            // The settings' defaults.
+            let end = Pair::new(config(balancer, cc, evs, seed / 4 * 4), channel, &messages, seed).run();
+            prop_assert!(!end.map_err(TestCaseError::fail)?.gave_up, "gave up over a channel without fault");
+            Ok(())
+        })
+    });
+}
+
+#[test]
+fn no_feedback_makes_a_balancer_leave_its_set_or_wait_for_ever() {
+    let cases = (prop::collection::vec(Step::any(), 1..400), evs(), any::<u64>());
+    let failures = BalancerKind::ALL.into_iter().filter_map(|balancer| {
+        let failure = failure(200, &cases, |(steps, evs, seed)| {
+            let mut history = History::new(&config(balancer, CcKind::Dctcp, evs, seed), seed);
+            let done = steps.iter().try_for_each(|step| history.step(step)).and_then(|()| history.finish());
+            done.map_err(TestCaseError::fail)
+        });
+        Some(format!("{balancer}: {}", failure?))
+    });
+    let failures: Vec<String> = failures.collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

@@ -1,0 +1,254 @@
+//! A balancer by itself: packets go as it lets them, and what comes back is anything.
+
+use proptest::prelude::*;
+use spray_core::flow::FlowConfig;
+use spray_core::path::{AckInfo, Admission, AnyBalancer, Balancer, Ev, LossCause, LossInfo, PacketInfo, SendInfo};
+use spray_core::rng::{self, Rng};
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Time passes, in ns.
+    Wait(u64),
+    /// To when the balancer wants to be woken.
+    Wake,
+    /// As many packets as it lets go, at most so many.
+    Send(u8),
+    /// The packet at this place among those in flight is acknowledged.
+    Ack(u16, Answer),
+    /// It is lost.
+    Lose(u16, u8),
+    /// An acknowledgement of nothing that is in flight.
+    Stray(Ev, Answer),
+    /// A loss of nothing that is in flight.
+    StrayLoss(Ev, u64),
+    /// An answer to a probe, asked for or not.
+    ProbeAck(Ev, bool),
+    /// Routing tells of paths.
+    Reachable(Vec<Ev>),
+}
+
+/// What an acknowledgement says beside its entropy value.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer {
+    marked: bool,
+    rtt_ps: u64,
+    packets: u16,
+    hops: u8,
+}
+
+impl Step {
+    pub fn any() -> impl Strategy<Value = Self> {
+        let rtt_ps = prop_oneof![4 => 8_000_000u64..40_000_000, 1 => 1u64..1000, 1 => any::<u64>()];
+        let answer = (any::<bool>(), rtt_ps, prop_oneof![4 => Just(1u16), 1 => any::<u16>()], 0u8..9)
+            .prop_map(|(marked, rtt_ps, packets, hops)| Answer { marked, rtt_ps, packets, hops })
+            .boxed();
+        prop_oneof![
+            3 => (0u64..30_000).prop_map(Self::Wait),
+            1 => (0u64..10_000_000_000).prop_map(Self::Wait),
+            2 => Just(Self::Wake),
+            8 => (1u8..20).prop_map(Self::Send),
+            8 => (0u16..64, answer.clone()).prop_map(|(place, answer)| Self::Ack(place, answer)),
+            2 => (0u16..64, any::<u8>()).prop_map(|(place, cause)| Self::Lose(place, cause)),
+            1 => (any::<Ev>(), answer).prop_map(|(ev, answer)| Self::Stray(ev, answer)),
+            1 => (any::<Ev>(), any::<u64>()).prop_map(|(ev, psn)| Self::StrayLoss(ev, psn)),
+            1 => (any::<Ev>(), any::<bool>()).prop_map(|(ev, marked)| Self::ProbeAck(ev, marked)),
+            1 => prop::collection::vec(any::<Ev>(), 0..40).prop_map(Self::Reachable),
+        ]
+    }
+}
+
+const PACKET_BYTES: u32 = 1100;
+/// Wake-ups after which a balancer must let a packet go, once nothing is in flight.
+const MAX_WAKES: u32 = 100;
+
+/// The balancer and what is in flight.
+pub struct History {
+    balancer: AnyBalancer,
+    evs: u32,
+    rng: Rng,
+    now_ps: u64,
+    next_psn: u64,
+    /// In the order of their numbers.
+    in_flight: Vec<PacketInfo>,
+    /// Declared lost, not sent again yet.
+    lost: Vec<PacketInfo>,
+}
+
+impl History {
+    pub fn new(flow: &FlowConfig, seed: u64) -> Self {
+        let mut rng = rng::stream(seed, 1);
+        let mut balancer = AnyBalancer::new(&flow.path, &mut rng);
+        balancer.on_control(&flow.cc);
+        Self { balancer, evs: flow.path.evs, rng, now_ps: 0, next_psn: 0, in_flight: vec![], lost: vec![] }
+    }
+
+    /// Lets a step happen.
+    ///
+    /// # Errors
+    /// What the balancer must not have done.
+    pub fn step(&mut self, step: &Step) -> Result<(), String> {
+        match step {
+            Step::Wait(ns) => self.now_ps += ns * 1000,
+            Step::Wake => self.now_ps = self.balancer.poll_timeout().unwrap_or(0).clamp(self.now_ps, 1 << 60),
+            Step::Send(packets) => {
+                for _ in 0..*packets {
+                    if !self.send()? {
+                        break;
+                    }
+                }
+            }
+            Step::Ack(place, answer) => self.ack(usize::from(*place), *answer),
+            Step::Lose(place, cause) => self.lose(usize::from(*place), *cause),
+            Step::Stray(ev, answer) => {
+                let info = self.ack_info(*ev, *answer);
+                self.balancer.on_ack(self.now_ps, &info, &mut ());
+            }
+            Step::StrayLoss(ev, psn) => {
+                let loss = LossInfo { psn: *psn, ev: self.within(*ev), bytes: PACKET_BYTES, ..LossInfo::default() };
+                self.balancer.on_loss(self.now_ps, &loss, &mut ());
+            }
+            Step::ProbeAck(ev, marked) => {
+                let ev = self.within(*ev);
+                self.balancer.on_probe_ack(self.now_ps, ev, *marked, &mut ());
+            }
+            Step::Reachable(paths) => {
+                let paths: Vec<Ev> = paths.iter().map(|ev| self.within(*ev)).collect();
+                self.balancer.on_reachable(self.now_ps, &paths);
+            }
+        }
+        self.probes()
+    }
+
+    /// Acknowledges all that is open; then a packet must go, if not now then after some wake-ups.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn finish(mut self) -> Result<(), String> {
+        let answer = Answer { marked: false, rtt_ps: 10_000_000, packets: 1, hops: 3 };
+        while !self.in_flight.is_empty() || !self.lost.is_empty() {
+            self.now_ps += 1000;
+            self.ack(0, answer);
+        }
+        for _ in 0..MAX_WAKES {
+            self.probes()?;
+            if self.send()? {
+                return Ok(());
+            }
+            let wake_ps = self.balancer.poll_timeout();
+            let wake_ps = wake_ps.ok_or_else(|| format!("waits for nothing at {} ps", self.now_ps))?;
+            self.now_ps = wake_ps.max(self.now_ps + 1);
+        }
+        Err(format!("still waits after {MAX_WAKES} wake-ups, with nothing in flight"))
+    }
+
+    fn probes(&mut self) -> Result<(), String> {
+        for _ in 0..1000 {
+            match (self.balancer.poll_probe(self.now_ps), self.balancer.poll_trail(self.now_ps, None)) {
+                (None, None) => return Ok(()),
+                (probe, trail) => {
+                    let evs = [probe, trail.map(|trail| trail.ev)];
+                    evs.into_iter().flatten().try_for_each(|ev| self.check(ev))?;
+                }
+            }
+        }
+        Err("probes without end".into())
+    }
+
+    /// Sends a packet, a lost one first, if the balancer lets it.
+    fn send(&mut self) -> Result<bool, String> {
+        let again = self.lost.first().copied();
+        let packet = SendInfo {
+            psn: again.map_or(self.next_psn, |packet| packet.psn),
+            bytes: PACKET_BYTES,
+            retransmit: again.is_some(),
+            in_flight_bytes: self.in_flight_bytes(),
+            open_packets: self.open_packets(),
+            unsent_bytes: 1 << 20,
+        };
+        if self.balancer.admit(self.now_ps, &packet, &mut ()) == Admission::Wait {
+            return Ok(false);
+        }
+        let ev = self.balancer.next_ev(self.now_ps, &packet, &mut self.rng);
+        self.check(ev)?;
+        let _ = self.balancer.section();
+        let sent = PacketInfo { psn: packet.psn, ev, bytes: PACKET_BYTES, sent_ps: self.now_ps, was_lost: false };
+        match again {
+            Some(_) => drop(self.lost.remove(0)),
+            None => self.next_psn += 1,
+        }
+        let place = self.in_flight.partition_point(|packet| packet.psn < sent.psn);
+        self.in_flight.insert(place, sent);
+        Ok(true)
+    }
+
+    fn check(&self, ev: Ev) -> Result<(), String> {
+        if u32::from(ev) < self.evs { Ok(()) } else { Err(format!("entropy value {ev} of {}", self.evs)) }
+    }
+
+    fn ack(&mut self, place: usize, answer: Answer) {
+        let late = self.in_flight.is_empty() || (place % 8 == 7 && !self.lost.is_empty());
+        let from = if late { &mut self.lost } else { &mut self.in_flight };
+        if from.is_empty() {
+            return;
+        }
+        let packet = from.remove(place % from.len());
+        let packet = PacketInfo { was_lost: late, ..packet };
+        if self.balancer.tracks_packets() {
+            self.balancer.on_packet_acked(self.now_ps, &packet);
+        }
+        let info = self.ack_info(packet.ev, answer);
+        self.balancer.on_ack(self.now_ps, &info, &mut ());
+    }
+
+    fn lose(&mut self, place: usize, cause: u8) {
+        if self.in_flight.is_empty() {
+            return;
+        }
+        let packet = self.in_flight.remove(place % self.in_flight.len());
+        let causes = [LossCause::Timeout, LossCause::SackGap, LossCause::Trimmed, LossCause::Missing];
+        self.lost.push(packet);
+        self.lost.sort_by_key(|packet| packet.psn);
+        let loss = LossInfo {
+            psn: packet.psn,
+            ev: packet.ev,
+            bytes: packet.bytes,
+            cause: causes[usize::from(cause % 4)],
+            max_rtt_ps: u64::from(cause) * 1_000_000,
+            path_clear: cause >= 128,
+            in_flight_bytes: self.in_flight_bytes(),
+            sent_ps: packet.sent_ps,
+        };
+        self.balancer.on_loss(self.now_ps, &loss, &mut ());
+    }
+
+    fn ack_info(&self, ev: Ev, answer: Answer) -> AckInfo {
+        AckInfo {
+            ev: self.within(ev),
+            marked: answer.marked,
+            packets: answer.packets,
+            marked_packets: if answer.marked { answer.packets } else { 0 },
+            bytes: u64::from(answer.packets) * u64::from(PACKET_BYTES),
+            rtt_ps: answer.rtt_ps.max(1),
+            hops: answer.hops,
+            packet_bytes: PACKET_BYTES,
+            in_flight_bytes: self.in_flight_bytes(),
+            open_packets: self.open_packets(),
+            unsent_bytes: 1 << 20,
+            ..AckInfo::default()
+        }
+    }
+
+    /// A value of the set: nothing else comes from engines, and senders let nothing else through.
+    fn within(&self, ev: Ev) -> Ev {
+        (u32::from(ev) % self.evs) as Ev
+    }
+
+    fn in_flight_bytes(&self) -> u64 {
+        self.in_flight.len() as u64 * u64::from(PACKET_BYTES)
+    }
+
+    fn open_packets(&self) -> u64 {
+        (self.in_flight.len() + self.lost.len()) as u64
+    }
+}
