@@ -3,6 +3,7 @@
 mod credit;
 mod delivery;
 mod emulation;
+mod flowcut;
 mod handshake;
 mod hostile;
 mod reachable;

@@ -3,6 +3,7 @@
 mod channel;
 mod erasure;
 mod fabric;
+mod flowcut;
 mod hostile;
 mod inbox;
 mod receiver;

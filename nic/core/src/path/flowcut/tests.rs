@@ -214,9 +214,9 @@ fn hops_and_serialisation_are_told_apart() {
     let (near, far) = (4_000_000, 9_000_000);
     assert!(!ack(1, 64, near) && !ack(3, 64, far) && !ack(3, 64, far));
     // A full packet takes 1.33 us longer at each of three hops, and that is no congestion; 1.5 times 13 us is.
-    assert!(!ack(3, 4_160, far + 3 * 1_310_000));
+    assert!(!ack(3, 4_160, far + 3 * 1_332_000));
     assert!(!ack(12, 64, 3 * far), "more than nine hops count as nine, of which nothing was known");
-    assert!(!ack(3, 4_160, 19_400_000) && ack(3, 4_160, 19_600_000));
+    assert!(!ack(3, 4_160, 19_300_000) && ack(3, 4_160, 19_600_000));
 }
 
 //= docs/specs/flowcut.md#FLC-14

@@ -1,0 +1,54 @@
+//! A flow whose path changes is one connection, the same at both ends.
+
+use spray_core::path::{AnyBalancer, Ev};
+
+use super::*;
+
+fn flowcut() -> FlowConfig {
+    let mut flow = flow(false);
+    flow.path.balancer = BalancerKind::Flowcut;
+    flow
+}
+
+/// The path that a host's connection is on.
+fn ev(rig: &Rig, host: usize, connection: ConnectionId) -> Ev {
+    let connection = rig.endpoints[host].machine.table.get(connection).unwrap();
+    match connection.flow.as_ref().unwrap().sender.balancer() {
+        AnyBalancer::Flowcut(flowcut) => flowcut.ev(),
+        other => panic!("{other:?}"),
+    }
+}
+
+//= docs/specs/flowcut.md#FLC-6
+#[test]
+fn a_connection_stays_itself_when_its_path_changes() {
+    let impairments = Impairments { delay_ps: 5 * US, ..Impairments::default() };
+    let mut rig = Rig::with(2, false, EMULATED, impairments, |_, config| config.flow = flowcut());
+    let connection = rig.connect(0, 1);
+    let mut paths = Vec::new();
+    for message in 0..12 {
+        rig.endpoints[0].send(connection, content(message, 20_000)).unwrap();
+        assert!(
+            rig.run(10 * US, 50 * MS, |rig| rig.delivered(0) == message + 1 && rig.received(1).len() == message + 1)
+        );
+        paths.push(ev(&rig, 0, connection));
+    }
+    paths.sort_unstable();
+    paths.dedup();
+    assert!(paths.len() >= 10, "each message goes when nothing is in flight, so over a path of its own: {paths:?}");
+    // One connection at either end, of one name throughout, whose messages came in order and whole.
+    assert_eq!((rig.endpoints[0].connections(), rig.endpoints[1].connections()), (1, 1));
+    let accepted = rig.accepted(1);
+    assert_eq!(accepted.len(), 1);
+    let received = rig.received(1);
+    for (number, (from, message, data)) in received.iter().enumerate() {
+        assert_eq!((*from, *message), (accepted[0], MessageId(number as u32)));
+        assert_eq!(*data, content(number, 20_000));
+    }
+    let stats = rig.endpoints[1].connection_stats(accepted[0]).unwrap();
+    assert_eq!((stats.receiver.reordered, stats.receiver.duplicates), (0, 0));
+    // The other way round the same connection has paths of its own.
+    rig.endpoints[1].send(accepted[0], content(99, 5_000)).unwrap();
+    assert!(rig.run(10 * US, 50 * MS, |rig| rig.received(0).len() == 1));
+    assert_eq!(rig.received(0)[0].0, connection);
+}
