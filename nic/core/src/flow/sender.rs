@@ -123,6 +123,8 @@ pub struct Sender {
     credit_wait: Persist,
     /// When the congestion control lets the next packet go, if it held one back.
     paced_until_ps: Option<u64>,
+    /// When there was last nothing to send: what the balancer wanted to be woken for until then is done.
+    asked_ps: Option<u64>,
     probe_token: u64,
     failure: Failure,
     stats: SenderStats,
@@ -177,7 +179,7 @@ impl Sender {
             ack_every: config.ack_every,
             sack_gap: SackGap { packets: config.sack_gap_packets, rule: config.sack_rule },
             erasure: config.erasure,
-            patience: Patience::default(),
+            patience: if config.erasure { Patience::eager() } else { Patience::default() },
             give_up_ps: config.give_up_ps,
             in_flight_bytes: 0,
             data_sent: 0,
@@ -188,6 +190,7 @@ impl Sender {
             persist: Persist::default(),
             credit_wait: Persist::default(),
             paced_until_ps: None,
+            asked_ps: None,
             probe_token: 0,
             failure: Failure::None,
             stats: SenderStats::default(),
@@ -215,6 +218,18 @@ impl Sender {
     /// Returns the next frame to send, or `None` when nothing may go now.
     #[inline]
     pub fn poll_transmit(
+        &mut self,
+        now_ps: u64,
+        rng: &mut impl RngCore,
+        publisher: &mut impl Publisher,
+    ) -> Option<Transmit> {
+        let transmit = self.next_transmit(now_ps, rng, publisher);
+        self.asked_ps = transmit.is_none().then_some(now_ps);
+        transmit
+    }
+
+    #[inline]
+    fn next_transmit(
         &mut self,
         now_ps: u64,
         rng: &mut impl RngCore,

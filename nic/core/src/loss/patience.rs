@@ -5,8 +5,9 @@ use super::RttEstimator;
 /// The time rule of gap detection, which learns from its mistakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// Extra patience, in quarters of the least round-trip time.
+    /// Extra patience, in quarters of the least round-trip time, and the least of it.
     quarters: u8,
+    least: u8,
     /// Losses in a row that were none of its mistakes.
     right: u8,
     raised_ps: u64,
@@ -14,15 +15,21 @@ pub struct Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { quarters: LEAST_QUARTERS, right: 0, raised_ps: 0 }
+        Self { quarters: LEAST_QUARTERS, least: LEAST_QUARTERS, right: 0, raised_ps: 0 }
     }
 }
 
 impl Patience {
+    /// One that begins with little, for where a mistake costs no more than a packet (ideal erasure code).
+    //= docs/specs/erasure.md#ERA-4
+    pub fn eager() -> Self {
+        Self { quarters: EAGER_QUARTERS, least: EAGER_QUARTERS, ..Self::default() }
+    }
+
     /// Takes the news at `now_ps` that a packet declared lost for a gap was not; counts once a round trip.
     pub fn on_mistake(&mut self, now_ps: u64, rtt: &RttEstimator) {
         self.right = 0;
-        if self.quarters == LEAST_QUARTERS || now_ps.saturating_sub(self.raised_ps) >= rtt.smoothed_ps() {
+        if self.quarters == self.least || now_ps.saturating_sub(self.raised_ps) >= rtt.smoothed_ps() {
             self.quarters = (self.quarters + 1).min(MAX_QUARTERS);
             self.raised_ps = now_ps;
         }
@@ -33,7 +40,7 @@ impl Patience {
         self.right += 1;
         if self.right == CONFIRMATIONS {
             self.right = 0;
-            self.quarters = (self.quarters - 1).max(LEAST_QUARTERS);
+            self.quarters = (self.quarters - 1).max(self.least);
         }
     }
 
@@ -53,6 +60,10 @@ impl Patience {
 /// mistaken for lost and REPS, which froze for them, took 530 us instead of 417; with 2 it was none, with 6 OPS too has one
 /// or two in place of 19.
 const LEAST_QUARTERS: u8 = 6;
+
+/// A quarter of a round trip beyond what was seen lately: OFAN's sender counts on what it sent in the last bandwidth-delay product and
+/// on nothing before.
+const EAGER_QUARTERS: u8 = 1;
 
 /// Four round trips: by then the timeout is due anyway.
 const MAX_QUARTERS: u8 = 16;
