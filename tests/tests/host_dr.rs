@@ -1,0 +1,46 @@
+//! Host DR with real packets: it is told of the paths that the kernel's switches really take.
+
+use spray_core::path::BalancerKind;
+use spray_tests::{assert_sound, parse, run_on, turn};
+use switch_emu::testbed::Testbed;
+
+/// One flow of 200 packets over four spines, and whatever `rest` adds.
+fn text(rest: &str) -> String {
+    format!(
+        "name = \"host-dr\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 4\nhosts_per_leaf = 1\n\
+         [workload]\nkind = \"flows\"\n[[workload.flow]]\nsrc = \"h0\"\ndst = \"h1\"\nbytes = 600000\n{rest}"
+    )
+}
+
+/// Data packets over leaf 0's uplinks; nobody sends to its host, and all frames of the handshake together are less than one.
+fn uplinks(rest: &str) -> Vec<u64> {
+    let scenario = parse(&text(rest));
+    let mut testbed = Testbed::new(&scenario).unwrap();
+    let result = run_on(&mut testbed, &scenario, BalancerKind::HostDr).unwrap();
+    assert_sound(&result);
+    let uplinks = result.ports.iter().filter(|port| port.name.starts_with("leaf0->spine"));
+    uplinks.map(|port| port.bytes / u64::from(scenario.packet_bytes())).collect()
+}
+
+#[test]
+fn packets_take_all_spines_in_turn() {
+    //= docs/specs/host-dr.md#HDR-1
+    let Some(_turn) = turn() else { return };
+    for rest in ["", "[transport]\nip = 6\n", "[emulation]\nchassis = \"per-switch\"\n"] {
+        let counts = uplinks(rest);
+        // What the machine made the sender repeat takes its turn too.
+        let spread = counts.iter().max().unwrap() - counts.iter().min().unwrap();
+        assert!(counts.len() == 4 && counts[0] >= 50 && spread <= 1, "{rest}: {counts:?}");
+    }
+}
+
+#[test]
+fn a_path_that_routing_has_lost_is_left() {
+    //= docs/specs/host-dr.md#HDR-3
+    let Some(_turn) = turn() else { return };
+    let down = "[[link_event]]\nlink = \"spine2->leaf1\"\nat_us = 0\naction = \"down\"\nconvergence_us = 0\n";
+    let counts = uplinks(down);
+    assert_eq!(counts[2], 0, "{counts:?}");
+    let others = [counts[0], counts[1], counts[3]];
+    assert!(others.iter().max().unwrap() - others.iter().min().unwrap() <= 1, "{counts:?}");
+}
