@@ -1,14 +1,25 @@
-//! Path choice per packet: choosing an entropy value plus taking the acknowledgement that echoes it.
+//! Path choice per packet, for every balancer: choosing an entropy value plus taking the acknowledgement that echoes one.
 #![expect(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use spray_core::path::{AckInfo, AnyBalancer, Balancer, BalancerKind, Ev, LossCause, LossInfo, PathConfig, SendInfo};
+use rand_core::RngCore;
+use spray_core::cc::CcConfig;
+use spray_core::path::{
+    AckInfo, Admission, AnyBalancer, Balancer, BalancerKind, Ev, LossCause, LossInfo, PacketInfo, PathConfig, SendInfo,
+};
 use spray_core::rng;
 
 const BASE_RTT_PS: u64 = 8_337_000;
 const PACKET_PS: u64 = 83_000;
+const PACKET_BYTES: u32 = 4_150;
+/// Packets in flight: a bandwidth-delay product.
+const WINDOW: u64 = 100;
+/// Slots of the ring of packets, more than the window.
+const SLOTS: usize = 128;
+/// One packet in so many comes back marked.
+const MARKED_OF: u64 = 16;
 
 criterion_group!(benches, path);
 criterion_main!(benches);
@@ -18,79 +29,106 @@ fn path(criterion: &mut Criterion) {
     for kind in BalancerKind::ALL {
         group.bench_function(kind.name(), |bencher| {
             let mut connection = Connection::new(kind);
-            bencher.iter(|| connection.round_trip(black_box(false)));
+            (0..10_000).for_each(|_| connection.step());
+            bencher.iter(|| connection.step());
         });
     }
-    group.bench_function("reps, every 4th marked", |bencher| {
-        let mut connection = Connection::new(BalancerKind::Reps);
-        let mut packet = 0u32;
-        bencher.iter(|| {
-            packet = packet.wrapping_add(1);
-            connection.round_trip(black_box(packet.is_multiple_of(4)))
-        });
-    });
     group.bench_function("reps, frozen", |bencher| {
         let mut connection = Connection::frozen();
-        bencher.iter(|| connection.round_trip(black_box(false)));
-    });
-    group.bench_function("reps, frozen and all marked", |bencher| {
-        let mut connection = Connection::frozen();
-        bencher.iter(|| connection.round_trip(black_box(true)));
+        bencher.iter(|| connection.step());
     });
     group.finish();
 }
 
-/// One connection whose packets are acknowledged at once.
+/// One connection with a window in flight: each step a packet comes back, and one goes if it may.
 struct Connection {
     balancer: AnyBalancer,
     rng: rng::Rng,
-    now_ps: u64,
+    step: u64,
+    next_psn: u64,
+    in_flight: u64,
+    /// What went at each step, by the step modulo the number of slots.
+    sent: [Option<PacketInfo>; SLOTS],
+    /// Round-trip times that packets take in turn: up to a third above the base.
+    rtts_ps: [u64; SLOTS],
 }
 
 impl Connection {
     fn new(kind: BalancerKind) -> Self {
         let mut rng = rng::stream(1, 1);
-        let mut config = PathConfig::new(kind, BASE_RTT_PS, 100);
+        let mut config = PathConfig::new(kind, BASE_RTT_PS, WINDOW as u32);
         // Longer than any run, so that a frozen connection stays so.
         config.schemes.reps.freezing_timeout_ps = 1_000_000_000_000_000;
-        Self { balancer: AnyBalancer::new(&config, &mut rng), rng, now_ps: 0 }
+        let mut balancer = AnyBalancer::new(&config, &mut rng);
+        balancer.on_control(&CcConfig::for_path(BASE_RTT_PS, 400_000_000_000, PACKET_BYTES));
+        balancer.on_reachable(0, &[1, 2, 3, 4, 5, 6, 7, 8]);
+        let rtts_ps = std::array::from_fn(|_| BASE_RTT_PS + rng.next_u64() % (BASE_RTT_PS / 3));
+        Self { balancer, rng, step: 0, next_psn: 0, in_flight: 0, sent: [None; SLOTS], rtts_ps }
     }
 
     fn frozen() -> Self {
         let mut connection = Self::new(BalancerKind::Reps);
-        (0..8).for_each(|ev| connection.ack(ev, false));
-        let loss = LossInfo {
-            ev: 9,
-            bytes: 4150,
-            cause: LossCause::Timeout,
-            max_rtt_ps: 0,
-            path_clear: false,
-            ..LossInfo::default()
-        };
-        connection.balancer.on_loss(0, &loss, &mut ());
+        (0..10_000).for_each(|_| connection.step());
+        let (ev, bytes) = (9, PACKET_BYTES);
+        let loss = LossInfo { ev, bytes, cause: LossCause::Timeout, ..LossInfo::default() };
+        connection.balancer.on_loss(connection.now_ps(), &loss, &mut ());
         connection
     }
 
-    fn round_trip(&mut self, marked: bool) -> Ev {
-        self.now_ps += PACKET_PS;
-        let packet = SendInfo { psn: self.now_ps, bytes: 4150, retransmit: false, ..SendInfo::default() };
-        let ev = self.balancer.next_ev(self.now_ps, black_box(&packet), &mut self.rng);
-        self.ack(ev, marked);
-        ev
+    fn now_ps(&self) -> u64 {
+        self.step * PACKET_PS
     }
 
-    fn ack(&mut self, ev: Ev, marked: bool) {
-        let marked_packets = u16::from(marked);
+    fn step(&mut self) {
+        self.step += 1;
+        if let Some(packet) = self.sent[(self.step.wrapping_sub(WINDOW)) as usize % SLOTS].take() {
+            self.ack(&packet);
+        }
+        let sent = self.send();
+        self.sent[self.step as usize % SLOTS] = sent;
+    }
+
+    fn send(&mut self) -> Option<PacketInfo> {
+        let now_ps = self.now_ps();
+        let packet = SendInfo {
+            psn: self.next_psn,
+            bytes: PACKET_BYTES,
+            retransmit: false,
+            in_flight_bytes: self.in_flight * u64::from(PACKET_BYTES),
+            open_packets: self.in_flight,
+            unsent_bytes: 1 << 30,
+        };
+        let _ = black_box(self.balancer.poll_probe(now_ps));
+        if self.balancer.admit(now_ps, black_box(&packet), &mut ()) == Admission::Wait {
+            return None;
+        }
+        let ev: Ev = self.balancer.next_ev(now_ps, black_box(&packet), &mut self.rng);
+        self.next_psn += 1;
+        self.in_flight += 1;
+        Some(PacketInfo { psn: packet.psn, ev: black_box(ev), bytes: PACKET_BYTES, sent_ps: now_ps, was_lost: false })
+    }
+
+    fn ack(&mut self, packet: &PacketInfo) {
+        self.in_flight -= 1;
+        let now_ps = self.now_ps();
+        if self.balancer.tracks_packets() {
+            self.balancer.on_packet_acked(now_ps, black_box(packet));
+        }
+        let marked = packet.psn.is_multiple_of(MARKED_OF);
         let ack = AckInfo {
-            ev,
+            ev: packet.ev,
             marked,
             packets: 1,
-            marked_packets,
-            bytes: 4150,
-            rtt_ps: BASE_RTT_PS,
+            marked_packets: u16::from(marked),
+            bytes: PACKET_BYTES.into(),
+            rtt_ps: self.rtts_ps[packet.psn as usize % SLOTS],
             hops: 3,
-            ..AckInfo::default()
+            packet_bytes: PACKET_BYTES,
+            in_flight_bytes: self.in_flight * u64::from(PACKET_BYTES),
+            open_packets: self.in_flight,
+            unsent_bytes: 1 << 30,
+            window_bytes: WINDOW * u64::from(PACKET_BYTES),
         };
-        self.balancer.on_ack(self.now_ps, black_box(&ack), &mut ());
+        self.balancer.on_ack(now_ps, black_box(&ack), &mut ());
     }
 }
