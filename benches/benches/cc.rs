@@ -1,0 +1,72 @@
+//! Congestion control per packet: pacing and window asked, the packet sent, its acknowledgement taken.
+#![expect(missing_docs, reason = "criterion's macro makes a public function")]
+
+use std::hint::black_box;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use spray_core::cc::{AnyCc, CcConfig, CcKind, CongestionControl};
+use spray_core::path::{AckInfo, LossCause};
+
+const BASE_RTT_PS: u64 = 8_337_000;
+const PACKET_PS: u64 = 83_000;
+const PACKET_BYTES: u32 = 4_150;
+
+criterion_group!(benches, cc);
+criterion_main!(benches);
+
+fn cc(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("cc");
+    for kind in CcKind::ALL {
+        group.bench_function(kind.name(), |bencher| {
+            let mut connection = Connection::new(kind);
+            bencher.iter(|| connection.round_trip());
+        });
+    }
+    for kind in CcKind::ALL {
+        group.bench_function(format!("{kind}, loss"), |bencher| {
+            let mut connection = Connection::new(kind);
+            bencher.iter(|| {
+                connection.cc.on_loss(connection.now_ps, black_box(PACKET_BYTES), LossCause::Trimmed);
+                connection.round_trip()
+            });
+        });
+    }
+    group.finish();
+}
+
+/// One connection whose packets wait in a queue that comes and goes, a quarter of them marked.
+struct Connection {
+    cc: AnyCc,
+    now_ps: u64,
+    packets: u64,
+}
+
+impl Connection {
+    fn new(kind: CcKind) -> Self {
+        let config = CcConfig { kind, ..CcConfig::for_path(BASE_RTT_PS, 400_000_000_000, PACKET_BYTES) };
+        Self { cc: AnyCc::new(&config), now_ps: 0, packets: 0 }
+    }
+
+    fn round_trip(&mut self) -> u64 {
+        self.now_ps += PACKET_PS;
+        self.packets += 1;
+        // Delays between none and a base round-trip time, hardly predictable.
+        let noise = self.packets.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 41;
+        let marked = noise % 4 == 0;
+        let ack = AckInfo {
+            marked,
+            packets: 1,
+            marked_packets: u16::from(marked),
+            bytes: PACKET_BYTES.into(),
+            rtt_ps: BASE_RTT_PS + noise,
+            hops: 3,
+            packet_bytes: PACKET_BYTES,
+            in_flight_bytes: 400_000,
+            ..AckInfo::default()
+        };
+        let pace_ps = self.cc.poll_send(self.now_ps);
+        self.cc.on_send(self.now_ps, black_box(PACKET_BYTES));
+        self.cc.on_ack(self.now_ps, black_box(&ack));
+        pace_ps.wrapping_add(self.cc.window_bytes())
+    }
+}
