@@ -140,7 +140,7 @@ impl Flowcut {
     /// Whether a new packet may go.
     #[inline]
     fn admit_new(&mut self, packet: &SendInfo) -> Admission {
-        let (state, most) = (&mut self.state, self.settings.resume_packets);
+        let (state, most) = (&mut self.state, u64::from(self.settings.resume_packets));
         //= docs/specs/flowcut.md#FLC-28
         if state.overlapping {
             let lowest_open = packet.psn.saturating_sub(packet.open_packets);

@@ -42,19 +42,19 @@ parameters! {
 /// The settings on one path, in units of arithmetic.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
-    /// See [`FlowcutConfig::tail_bytes`]; `None` is one bandwidth-delay product.
-    tail_bytes: Option<u64>,
+    /// See [`FlowcutConfig::tail_bytes`]; `AUTO` is one bandwidth-delay product.
+    tail_bytes: u64,
     pub(super) drain_timeout_ps: u64,
     pub(super) credit_bytes: u64,
-    pub(super) resume_packets: u64,
+    pub(super) resume_packets: u32,
     bdp_packets: u32,
     /// Round-trip time of the empty network, in ticks; 0 where it is not known.
     pub(super) base: u32,
     /// What follows is in units of [`ONE`].
     pub(super) ratio: u32,
     pub(super) weight: u32,
-    /// `None` is never.
-    pub(super) trend: Option<u32>,
+    /// More than any trend where it is off.
+    pub(super) trend: u32,
     pub(super) trend_weight: u32,
     /// Serialisation of 1,024 bytes, in ps.
     pub(super) kib_ps: u32,
@@ -69,19 +69,15 @@ impl Settings {
         let simple = own.rule == 1;
         let timeout_ps = config.base_rtt_ps.max(1).saturating_mul(DRAIN_TIMEOUT_RTTS);
         Self {
-            tail_bytes: match own.tail_bytes {
-                AUTO if simple => Some(0),
-                AUTO => None,
-                bytes => Some(bytes),
-            },
+            tail_bytes: if simple && own.tail_bytes == AUTO { 0 } else { own.tail_bytes },
             drain_timeout_ps: if own.drain_timeout == AUTO { timeout_ps } else { own.drain_timeout },
             credit_bytes: own.credit_bytes,
-            resume_packets: own.resume_packets,
+            resume_packets: own.resume_packets.min(u64::from(u32::MAX)) as u32,
             bdp_packets: config.bdp_packets,
             base: ticks(config.base_rtt_ps),
             ratio: fixed(own.rtt_ratio),
             weight: fixed(own.weight).min(ONE),
-            trend: (own.trend > 0).then(|| fixed(own.trend)),
+            trend: if own.trend == 0 { u32::MAX } else { fixed(own.trend) },
             trend_weight: fixed(own.trend_weight).min(ONE),
             kib_ps: match own.link_rate {
                 AUTO => 0,
@@ -96,7 +92,10 @@ impl Settings {
     /// Payload bytes below which no drain begins.
     #[inline]
     pub(super) fn tail_bytes(&self, ack: &AckInfo) -> u64 {
-        self.tail_bytes.unwrap_or_else(|| u64::from(self.bdp_packets) * u64::from(ack.packet_bytes))
+        match self.tail_bytes {
+            AUTO => u64::from(self.bdp_packets) * u64::from(ack.packet_bytes),
+            bytes => bytes,
+        }
     }
 }
 

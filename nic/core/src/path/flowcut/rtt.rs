@@ -59,7 +59,7 @@ impl Delay {
         }
         //= docs/specs/flowcut.md#FLC-12
         //= docs/specs/flowcut.md#FLC-13
-        self.average > settings.ratio || settings.trend.is_some_and(|most| i64::from(self.trend) > i64::from(most))
+        self.average > settings.ratio || i64::from(self.trend) > i64::from(settings.trend)
     }
 
     //= docs/specs/flowcut.md#FLC-50

@@ -396,6 +396,7 @@ fn the_simple_rule_keeps_its_average_and_changes_paths_after_drains_only() {
 #[test]
 fn the_state_takes_what_the_specification_says() {
     assert_eq!(Flowcut::STATE_BYTES, 96);
+    assert!(size_of::<crate::path::AnyBalancer>() <= 160);
 }
 
 /// The published rules as their texts have them, in floating point, and ours over random histories.
