@@ -40,12 +40,13 @@ fn a_healthy_fabric_loses_nothing_and_takes_its_time() {
 }
 
 #[test]
-fn one_testbed_runs_all_balancers_and_fabrics_in_turn() {
+fn one_testbed_runs_balancers_and_fabrics_in_turn() {
     let Some(_turn) = turn() else { return };
     let scenario = small(BYTES, "");
     let failing = small(BYTES, &event("leaf0->spine0", "action = \"rate\"\nfactor = 0.5"));
     let mut testbed = Testbed::new(&scenario).unwrap();
-    for balancer in BalancerKind::ALL {
+    // The others: `balancers.rs`.
+    for balancer in [BalancerKind::Ecmp, BalancerKind::Ops, BalancerKind::Reps] {
         assert_sound(&run_on(&mut testbed, &scenario, balancer).unwrap());
         assert_sound(&run_on(&mut testbed, &failing, balancer).unwrap());
     }

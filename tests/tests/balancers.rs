@@ -1,0 +1,62 @@
+//! Every balancer and every congestion control with real packets: all arrives, byte for byte.
+
+use std::process::Stdio;
+
+use spray_core::cc::CcKind;
+use spray_core::path::BalancerKind;
+use spray_tests::{assert_sound, run_on, scenarios, small, spray, turn};
+use switch_emu::testbed::Testbed;
+
+const BYTES: &str = "256 KiB";
+/// An uplink that drops everything for a while: shorter than an ECMP flow on it gives up after.
+const SILENT: &str = "[[link_event]]\nlink = \"leaf0->spine0\"\nat_us = 10\nuntil_us = 100\naction = \"silent-drop\"\n";
+
+#[test]
+fn every_balancer_delivers_over_a_healthy_and_a_failing_fabric() {
+    let Some(_turn) = turn() else { return };
+    let (healthy, failing) = (small(BYTES, ""), small(BYTES, SILENT));
+    let mut testbed = Testbed::new(&healthy).unwrap();
+    for balancer in BalancerKind::ALL {
+        let result = run_on(&mut testbed, &healthy, balancer).unwrap();
+        assert_eq!(result.balancer, balancer.name());
+        assert_sound(&result);
+        // Nothing is reordered on one path, nor by a balancer that waits before it changes its path.
+        if matches!(balancer.name(), "ecmp" | "flowcut") {
+            assert_eq!(result.transport.reordered_packets, 0, "{balancer}");
+        }
+        assert_sound(&run_on(&mut testbed, &failing, balancer).unwrap());
+    }
+}
+
+#[test]
+fn every_congestion_control_delivers() {
+    let Some(_turn) = turn() else { return };
+    let scenario = |cc: CcKind| small(BYTES, &format!("[transport]\ncc = \"{cc}\"\n"));
+    let mut testbed = Testbed::new(&scenario(CcKind::Dctcp)).unwrap();
+    for cc in CcKind::ALL {
+        let result = run_on(&mut testbed, &scenario(cc), BalancerKind::Reps).unwrap();
+        assert_eq!(result.congestion_control, cc.name());
+        assert_sound(&result);
+    }
+}
+
+#[test]
+fn all_are_compared_on_packets() {
+    let Some(_turn) = turn() else { return };
+    let out = std::env::temp_dir().join(format!("spray-balancers-{}", std::process::id()));
+    let mut command = spray();
+    command.arg("compare-balancers").arg(scenarios().join("demo-slow-uplink.toml")).arg("--out").arg(&out);
+    let balancers = ["ecmp", "reps"];
+    balancers.iter().for_each(|balancer| drop(command.args(["--balancer", balancer])));
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let (said, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}\n{error}");
+    let table = std::fs::read_to_string(out.join("compare-balancers.csv")).unwrap();
+    let overview = out.join("report.html").is_file();
+    std::fs::remove_dir_all(&out).unwrap();
+    assert_eq!(table.lines().count(), 3, "{table}");
+    let line =
+        |balancer: &str| table.lines().find(|line| line.starts_with(&format!("{balancer},1,1,"))).map(String::from);
+    assert!(line("ecmp").is_some() && line("reps").is_some_and(|line| line.contains(",1.0000,")), "{table}");
+    assert!(overview && said.contains("*") && error.contains("[2/2] reps"), "{said}\n{error}");
+}
