@@ -41,6 +41,9 @@ pub struct Sim {
     /// Packets that one acknowledgement stands for
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub ack_every: u32,
+    /// Most entropy values that one acknowledgement carries
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub ack_evs: u32,
     /// Switches drop what does not fit, instead of cutting it to its header
     #[arg(long)]
     pub no_trim: bool,

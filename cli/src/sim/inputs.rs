@@ -45,6 +45,7 @@ pub fn scenario(arguments: &Sim) -> Outcome<Scenario> {
     let transport = &mut scenario.transport;
     transport.balancers.clone_from(&arguments.balancers);
     (transport.cc, transport.evs, transport.ack_every) = (arguments.cc, arguments.evs, arguments.ack_every);
+    transport.ack_evs = arguments.ack_evs;
     transport.sack_gap_packets = (arguments.sack_gap > 0).then_some(arguments.sack_gap);
     (transport.sack_rule, transport.erasure) = (arguments.sack_rule, arguments.erasure);
     transport.schemes.reps = match arguments.reps_variant {

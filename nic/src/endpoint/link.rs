@@ -79,7 +79,7 @@ impl<D: Device> Link<D> {
             return;
         }
         let Some(frame) = self.spare.take() else { return };
-        let bytes = wire::header_bytes(e.is_v6(), body.kind()) + payload.len();
+        let bytes = body.header_bytes(e.is_v6()) + payload.len();
         let common = Common { virtual_time_ps: self.leave(now_ps, bytes as u64), ..common };
         match wire::emit(self.device.frame_mut(&frame), e, &common, body, payload) {
             Ok(bytes) => {

@@ -1,8 +1,9 @@
 //! Ack: what the receiver got, and what the packet that triggered it met on its way (WIRE-8).
 
 use crate::bytes::{View, Writer};
+use crate::{Echoes, Error, echoes};
 
-/// Bytes of the header, common part included.
+/// Bytes of the header, common part included, without echoes.
 pub(crate) const BYTES: usize = 100;
 
 /// Packets that the selective bitmap covers.
@@ -18,7 +19,8 @@ mod field {
     pub const PACKETS: usize = 87;
     pub const MARKED_PACKETS: usize = 88;
     pub const FLAGS2: usize = 89;
-    pub const RESERVED: usize = 90;
+    pub const ECHOES: usize = 90;
+    pub const RESERVED: usize = 91;
     pub const MAX_DATA: usize = 92;
 }
 
@@ -47,6 +49,8 @@ pub struct Ack {
     pub marked: bool,
     /// Message bytes that the sender may send over the connection's life (flow control).
     pub max_data: u64,
+    /// Paths of other packets that it stands for; none unless the receiver is set to send them.
+    pub echoes: Echoes,
 }
 
 impl Ack {
@@ -59,9 +63,11 @@ impl Ack {
         }
     }
 
-    pub(crate) fn parse(bytes: &[u8; BYTES]) -> Self {
+    /// Read an Ack out of `header`, which is ours from its first byte to its last.
+    pub(crate) fn parse(header: &[u8]) -> Result<Self, Error> {
+        let (bytes, rest) = header.split_first_chunk::<BYTES>().ok_or(Error::Truncated)?;
         let view = View(bytes);
-        Self {
+        Ok(Self {
             cumulative: view.u64::<{ field::CUMULATIVE }>(),
             timestamp_echo_ps: view.u64::<{ field::TIMESTAMP_ECHO }>(),
             sack_base: view.u64::<{ field::SACK_BASE }>(),
@@ -77,10 +83,12 @@ impl Ack {
             marked_packets: view.u8::<{ field::MARKED_PACKETS }>(),
             marked: view.u8::<{ field::FLAGS2 }>() & MARKED != 0,
             max_data: view.u64::<{ field::MAX_DATA }>(),
-        }
+            echoes: Echoes::parse(view.u8::<{ field::ECHOES }>(), rest)?,
+        })
     }
 
-    pub(crate) fn emit(&self, bytes: &mut [u8; BYTES]) {
+    pub(crate) fn emit(&self, header: &mut [u8]) -> Result<(), Error> {
+        let (bytes, rest) = header.split_first_chunk_mut::<BYTES>().ok_or(Error::BufferTooSmall)?;
         let [a, b, c, d] = self.bitmap;
         Writer(bytes)
             .u64::<{ field::CUMULATIVE }>(self.cumulative)
@@ -95,7 +103,16 @@ impl Ack {
             .u8::<{ field::PACKETS }>(self.packets)
             .u8::<{ field::MARKED_PACKETS }>(self.marked_packets)
             .u8::<{ field::FLAGS2 }>(if self.marked { MARKED } else { 0 })
-            .u16::<{ field::RESERVED }>(0)
+            .u8::<{ field::ECHOES }>(self.echoes.len() as u8)
+            .u8::<{ field::RESERVED }>(0)
             .u64::<{ field::MAX_DATA }>(self.max_data);
+        self.echoes.emit(rest)
     }
+}
+
+/// Bytes of the Ack's header that starts with these, its echoes included.
+#[inline]
+pub(crate) fn bytes(start: &[u8]) -> Result<usize, Error> {
+    let count = usize::from(*start.get(field::ECHOES).ok_or(Error::Truncated)?);
+    if count > crate::MAX_ECHOES { Err(Error::Value) } else { Ok(BYTES + echoes::bytes_of(count)) }
 }

@@ -1,6 +1,7 @@
 //! What a frame says, whichever its kind.
 
 use crate::header::Kind;
+use crate::switch_view::udp_payload_offset;
 use crate::{Accept, Ack, Close, Connect, Data, Error, Nack, Probe, ProbeAck, Pull, PullRequest, Reset};
 
 /// The part of our header that depends on the kind.
@@ -49,12 +50,27 @@ impl Body {
         }
     }
 
+    /// Return the bytes of our header, common part and echoes included, without payload.
+    #[inline]
+    pub const fn bytes(&self) -> usize {
+        match self {
+            Self::Ack(ack) => Kind::Ack.bytes() + ack.echoes.bytes(),
+            _ => self.kind().bytes(),
+        }
+    }
+
+    /// Return the bytes of all headers of its frame: Ethernet, IP, UDP and ours. The payload starts there.
+    #[inline]
+    pub const fn header_bytes(&self, v6: bool) -> usize {
+        udp_payload_offset(v6) + self.bytes()
+    }
+
     /// Read the body out of `header`, which is ours from its first byte on.
     #[inline]
     pub(crate) fn parse(kind: Kind, header: &[u8]) -> Result<Self, Error> {
         Ok(match kind {
             Kind::Data => Self::Data(Data::parse(chunk(header)?)),
-            Kind::Ack => Self::Ack(Ack::parse(chunk(header)?)),
+            Kind::Ack => Self::Ack(Ack::parse(header)?),
             Kind::Nack => Self::Nack(Nack::parse(chunk(header)?)),
             Kind::Connect => Self::Connect(Connect::parse(chunk(header)?)),
             Kind::Accept => Self::Accept(Accept::parse(chunk(header)?)),
@@ -72,7 +88,7 @@ impl Body {
     pub(crate) fn emit(&self, header: &mut [u8]) -> Result<(), Error> {
         match self {
             Self::Data(body) => body.emit(chunk_mut(header)?),
-            Self::Ack(body) => body.emit(chunk_mut(header)?),
+            Self::Ack(body) => body.emit(header)?,
             Self::Nack(body) => body.emit(chunk_mut(header)?),
             Self::Connect(body) => body.emit(chunk_mut(header)?),
             Self::Accept(body) => body.emit(chunk_mut(header)?),

@@ -8,7 +8,9 @@ use crate::switch_view::{
     ETHERTYPE_V4, ETHERTYPE_V6, PROTOCOL_UDP, UDP_BYTES, classify, udp_checksum_offset, udp_offset, udp_payload_offset,
     v4, v6,
 };
-use crate::{Body, Common, DSCP_TRIMMED, Ecn, Envelope, Error, Kind, UDP_PORT, checksum, data, header_bytes};
+use crate::{
+    Body, Common, DSCP_TRIMMED, Ecn, Envelope, Error, Kind, MAX_ECHOES, UDP_PORT, ack, checksum, data, echoes,
+};
 
 const V4_HEADERS: usize = udp_payload_offset(false);
 const V6_HEADERS: usize = udp_payload_offset(true);
@@ -41,13 +43,19 @@ pub fn parse(frame: &[u8]) -> Result<Option<Frame<'_>>, Error> {
     let (envelope, udp) = if is_v6 { parse_v6(frame)? } else { parse_v4(frame)? };
     let ours = udp.get(UDP_BYTES..).ok_or(Error::Truncated)?;
     let (common, kind) = Common::parse(ours.first_chunk::<COMMON_BYTES>().ok_or(Error::Truncated)?)?;
-    let (header, payload) = ours.split_at_checked(kind.bytes()).ok_or(Error::Truncated)?;
+    let (header, payload) = ours.split_at_checked(our_bytes(kind, ours)?).ok_or(Error::Truncated)?;
     if header_crc(&envelope, header)? != View(chunk::<COMMON_BYTES>(header)?).u32::<{ field::HEADER_CRC }>() {
         return Err(Error::HeaderChecksum);
     }
     let body = Body::parse(kind, header)?;
     let trimmed = check_payload(&envelope, &body, header, payload)?;
     Ok(Some(Frame { envelope, common, body, payload, trimmed }))
+}
+
+/// Bytes of our header.
+#[inline]
+fn our_bytes(kind: Kind, ours: &[u8]) -> Result<usize, Error> {
+    if kind == Kind::Ack { ack::bytes(ours) } else { Ok(kind.bytes()) }
 }
 
 /// Check length and CRC of the payload; return whether a switch cut it off.
@@ -136,8 +144,8 @@ fn udp_sum(addresses: &[u8], udp: &[u8]) -> u64 {
 
 /// Bytes before the kind's own in what the header CRC covers: addresses, ports, the common header up to the virtual time.
 const COVERED_START: usize = 16 + 16 + 2 + 2 + field::VIRTUAL_TIME;
-/// The most that the header CRC covers: an Ack's.
-const COVERED_MAX: usize = COVERED_START + Kind::Ack.bytes() - COMMON_BYTES;
+/// The most that the header CRC covers: that of an Ack with every echo.
+const COVERED_MAX: usize = COVERED_START + Kind::Ack.bytes() + echoes::bytes_of(MAX_ECHOES) - COMMON_BYTES;
 
 /// What the header CRC covers, in a row and aligned: the CRC then takes eight bytes a step instead of one.
 #[repr(align(8))]
@@ -174,13 +182,13 @@ fn mapped(address: IpAddr) -> [u8; 16] {
 /// payload is not as long as its Data says, exceeds what UDP can carry, or follows another kind than Data.
 #[inline]
 pub fn emit(out: &mut [u8], e: &Envelope, c: &Common, body: &Body, payload: &[u8]) -> Result<usize, Error> {
-    let at = header_bytes(e.is_v6(), body.kind());
+    let at = body.header_bytes(e.is_v6());
     let room = out.get_mut(at..).and_then(|rest| rest.get_mut(..payload.len())).ok_or(Error::BufferTooSmall)?;
     room.copy_from_slice(payload);
     emit_in_place(out, e, c, body, payload.len())
 }
 
-/// Build a frame around a payload of `payload_bytes` that already lies in `out`, at [`header_bytes`].
+/// Build a frame around a payload of `payload_bytes` that already lies in `out`, at [`Body::header_bytes`].
 ///
 /// # Errors
 ///
@@ -193,12 +201,11 @@ pub fn emit_in_place(
     body: &Body,
     payload_bytes: usize,
 ) -> Result<usize, Error> {
-    let kind = body.kind();
     let udp_bytes = udp_length(body, payload_bytes)?;
     let is_v6 = e.is_v6();
     let out = out.get_mut(..udp_offset(is_v6) + udp_bytes as usize).ok_or(Error::BufferTooSmall)?;
     let ours = out.get_mut(udp_payload_offset(is_v6)..).ok_or(Error::BufferTooSmall)?;
-    let (header, payload) = ours.split_at_mut_checked(kind.bytes()).ok_or(Error::BufferTooSmall)?;
+    let (header, payload) = ours.split_at_mut_checked(body.bytes()).ok_or(Error::BufferTooSmall)?;
     emit_header(header, e, c, body, payload)?;
     match (e.src, e.dst) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => emit_v4(chunk_mut(out)?, e, src, dst, udp_bytes),
@@ -218,7 +225,7 @@ fn udp_length(body: &Body, payload_bytes: usize) -> Result<u16, Error> {
     if payload_bytes != expected {
         return Err(Error::Length);
     }
-    let length = UDP_BYTES + body.kind().bytes() + payload_bytes;
+    let length = UDP_BYTES + body.bytes() + payload_bytes;
     // The IPv4 total length has to hold the IP header too.
     if length > u16::MAX as usize - 20 {
         return Err(Error::Length);

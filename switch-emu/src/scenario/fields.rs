@@ -212,6 +212,12 @@ pub static TRANSPORT: Section = Section {
             "Payload of a full packet. With IPv6 at most 3378: XDP on veth carries IP packets of at most 3,498 bytes.",
         ),
         field("ack_every", Kind::Integer(1, 64, "packets"), "1", "Data packets to one ACK."),
+        field(
+            "ack_evs",
+            Kind::Integer(1, 16, ""),
+            "1",
+            "Most entropy values in an ACK: that of the packet that triggered it, then those of the latest others that it stands for.",
+        ),
         field("ack_delay_us", TIME, "a quarter of the base RTT", "How long an ACK may wait for more packets."),
         field("evs", Kind::Integer(1, 65_535, ""), "65535", "Number of entropy values."),
         field(

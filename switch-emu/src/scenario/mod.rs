@@ -78,6 +78,8 @@ pub struct Transport {
     pub frames: Option<FrameSizes>,
     /// Data packets to one ACK.
     pub ack_every: u32,
+    /// Entropy values that an ACK carries.
+    pub ack_evs: u32,
     /// ACKs as in the published simulations: marked packets at once, and what an ACK brings is marked or not as a whole.
     pub published_acks: bool,
     /// How long an ACK may wait.

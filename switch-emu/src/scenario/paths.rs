@@ -127,6 +127,7 @@ impl Scenario {
         FlowConfig {
             window_packets: transport.window_packets,
             ack_every: transport.ack_every,
+            ack_evs: transport.ack_evs,
             ack_marked: transport.published_acks,
             ack_delay_ps: transport.ack_delay_ps.unwrap_or(base_rtt_ps / 4),
             rto: self.rto(paths, base_rtt_ps),

@@ -239,7 +239,7 @@ impl<'a> Engine<'a> {
             self.send_control(connection, 1, nack.ev, frames.nack, Control::Nack(nack));
         }
         while let Some(ack) = self.ends(connection).and_then(|ends| ends.receiver.poll_ack(now_ps)) {
-            self.send_control(connection, 1, ack.ev, frames.ack, Control::Ack(ack));
+            self.send_control(connection, 1, ack.ev, frames.ack + ack.echoes.bytes() as u32, Control::Ack(ack));
         }
         let Some(at_ps) = self.ends(connection).and_then(|ends| ends.receiver.poll_timeout()) else { return };
         if at_ps < self.connections[connection as usize].receiver_timer_ps {

@@ -23,6 +23,9 @@ pub struct FlowConfig {
     pub window_packets: u32,
     /// Data packets for one ACK, 1 to 255. Above 8 REPS loses its edge (REPS §4.5.1).
     pub ack_every: u32,
+    /// Most packets of which an ACK echoes the entropy value, 1 to 16: the one that triggered it, then the latest of the others
+    /// that it stands for (REPS §4.5.1). The peer has to know such ACKs.
+    pub ack_evs: u32,
     /// Whether a packet that arrives marked is acknowledged at once, whatever `ack_every`, as in the published
     /// simulations.
     pub ack_marked: bool,
@@ -65,6 +68,7 @@ impl FlowConfig {
             header_bytes,
             window_packets: window_packets.next_power_of_two(),
             ack_every: 1,
+            ack_evs: 1,
             ack_marked: false,
             ack_delay_ps: base_rtt_ps / 2,
             rto: RtoConfig::for_path(base_rtt_ps),
@@ -85,6 +89,7 @@ impl FlowConfig {
         self.header_bytes = self.header_bytes.min(u32::from(u16::MAX));
         self.window_packets = self.window_packets.clamp(1, MAX_WINDOW_PACKETS).next_power_of_two();
         self.ack_every = self.ack_every.clamp(1, 255);
+        self.ack_evs = self.ack_evs.clamp(1, spray_wire::MAX_ECHOES as u32 + 1);
         self.give_up_ps = self.give_up_ps.max(1);
         self.sack_gap_packets = self.sack_gap_packets.map(|packets| packets.max(1));
         self

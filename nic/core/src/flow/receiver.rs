@@ -4,7 +4,7 @@ mod coded;
 mod pull;
 mod stats;
 
-use spray_wire::{Ack, Data, Nack, Section};
+use spray_wire::{Ack, Data, Echoes, Nack, Section};
 
 pub use self::stats::ReceiverStats;
 use super::config::FlowConfig;
@@ -63,6 +63,8 @@ pub struct Receiver {
     highest: u64,
     window_packets: u64,
     ack_every: u8,
+    /// Packets that an ACK echoes beside the one that triggered it.
+    ack_echoes: u8,
     ack_marked: bool,
     ack_delay_ps: u64,
     erasure: bool,
@@ -87,6 +89,8 @@ struct Pending {
     hops: u8,
     marked: bool,
     timestamp_ps: u64,
+    /// The packets before the one that triggers the ACK.
+    echoes: Echoes,
     /// Numbers that arrived since the last ACK lie in `lowest..end`; nothing when equal.
     lowest: u64,
     end: u64,
@@ -113,6 +117,7 @@ impl Receiver {
             highest: 0,
             window_packets: u64::from(window_packets),
             ack_every: config.ack_every as u8,
+            ack_echoes: config.ack_evs.saturating_sub(1) as u8,
             ack_marked: config.ack_marked,
             ack_delay_ps: config.ack_delay_ps,
             erasure: config.erasure,
@@ -183,6 +188,7 @@ impl Receiver {
             marked_packets: pending.marked_packets,
             marked: pending.marked,
             max_data: self.grant.told,
+            echoes: pending.echoes,
         };
         self.after_ack(base);
         self.stats.acks += 1;
@@ -358,6 +364,10 @@ impl Receiver {
     #[inline]
     fn on_arrival(&mut self, now_ps: u64, arrival: &Arrival, at_once: bool) {
         let pending = &mut self.pending;
+        //= docs/specs/transport.md#TRN-59
+        if pending.packets > 0 {
+            pending.echoes.push(pending.port, pending.marked, usize::from(self.ack_echoes));
+        }
         pending.port = arrival.port;
         pending.hops = arrival.hops;
         pending.marked = arrival.marked;
@@ -403,6 +413,7 @@ impl Receiver {
         let covered = base.saturating_add(BITMAP_PACKETS);
         let pending = &mut self.pending;
         pending.packets = 0;
+        pending.echoes.clear();
         pending.marked_packets = 0;
         pending.marked = false;
         pending.deadline_ps = None;

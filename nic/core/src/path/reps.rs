@@ -172,6 +172,14 @@ impl Balancer for Reps {
         }
     }
 
+    //= docs/specs/reps.md#REPS-4a
+    #[inline]
+    fn on_echo(&mut self, _now_ps: u64, ev: Ev, marked: bool) {
+        if !marked && ev < self.settings.evs {
+            self.state.cache(ev, self.settings.depth);
+        }
+    }
+
     fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher) {
         if loss.cause != LossCause::Trimmed {
             if self.is_failure(loss) {

@@ -222,3 +222,32 @@ proptest! {
         }
     }
 }
+
+/// Neither a count beyond the most nor one that the frame does not hold gets further.
+#[test]
+fn an_ack_whose_echoes_cannot_be_is_refused() {
+    let (body, _) = bodies().pop().unwrap();
+    assert!(matches!(body, Body::Ack(ack) if ack.echoes.len() == 3));
+    let frame = build(&envelope(false), &common(), &body, &[]);
+    for count in 0..=u8::MAX {
+        let mut frame = frame.clone();
+        frame[42 + 90] = count;
+        let expected = match count {
+            0..3 => Err(Error::HeaderChecksum),
+            3 => Ok(true),
+            4..=15 => Err(Error::Truncated),
+            _ => Err(Error::Value),
+        };
+        assert_eq!(parse(&frame).map(|frame| frame.is_some()), expected, "{count}");
+    }
+}
+
+/// As from another implementation: bits of packets that there are not mean nothing.
+#[test]
+fn spare_marks_are_ignored() {
+    let Some((Body::Ack(ack), _)) = bodies().pop() else { panic!("the last sample is an Ack") };
+    let mut header = [0; 108];
+    ack.emit(&mut header).unwrap();
+    header[100] = 0xff;
+    assert_eq!(Ack::parse(&header), Ok(ack));
+}

@@ -9,7 +9,7 @@ use crate::*;
 
 fn check(e: &Envelope, c: &Common, body: &Body, payload: &[u8]) {
     let frame = build(e, c, body, payload);
-    assert_eq!(frame.len(), header_bytes(e.is_v6(), body.kind()) + payload.len());
+    assert_eq!(frame.len(), body.header_bytes(e.is_v6()) + payload.len());
     let trimmed = body.kind() == Kind::Data && e.dscp == DSCP_TRIMMED && payload.is_empty();
     let expected = Frame { envelope: *e, common: *c, body: *body, payload, trimmed };
     assert_eq!(parse(&frame), Ok(Some(expected)));
@@ -35,7 +35,7 @@ proptest! {
     fn in_place_is_the_same_frame(e in any_envelope(), c in any_common(), (body, payload) in any_body()) {
         let expected = build(&e, &c, &body, &payload);
         let mut out = vec![0x55; expected.len()];
-        let at = header_bytes(e.is_v6(), body.kind());
+        let at = body.header_bytes(e.is_v6());
         out[at..].copy_from_slice(&payload);
         prop_assert_eq!(emit_in_place(&mut out, &e, &c, &body, payload.len()), Ok(expected.len()));
         prop_assert_eq!(out, expected);
@@ -53,7 +53,7 @@ proptest! {
 fn a_small_buffer_is_refused_at_each_length() {
     for v6 in [false, true] {
         for (body, payload) in bodies() {
-            let needed = header_bytes(v6, body.kind()) + payload.len();
+            let needed = body.header_bytes(v6) + payload.len();
             for len in 0..needed {
                 let result = emit(&mut vec![0; len], &envelope(v6), &common(), &body, &payload);
                 assert_eq!(result, Err(Error::BufferTooSmall), "{:?} in {len}", body.kind());

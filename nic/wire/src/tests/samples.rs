@@ -26,7 +26,7 @@ pub fn common() -> Common {
     Common { connection: 0xa1a2_a3a4, cookie: 0xb1b2_b3b4_b5b6_b7b8, virtual_time_ps: VIRTUAL_TIME }
 }
 
-/// One body of each kind, every field different from zero, and the payload that goes with it.
+/// One body of each kind, and an Ack with echoes, every field different from zero, and the payload that goes with it.
 pub fn bodies() -> Vec<(Body, Vec<u8>)> {
     let payload: Vec<u8> = (0..333).map(|i| (i * 7) as u8).collect();
     let data = Data {
@@ -52,7 +52,9 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
         marked_packets: 3,
         marked: true,
         max_data: 0x5152_5354_5556_5758,
+        echoes: echoes([(0x6162, true), (0x7172, false), (0x8182, true)]),
     };
+    let plain = Ack { echoes: Echoes::default(), ..ack };
     let nack = Nack {
         psn: 77,
         timestamp_echo_ps: 0x2122_2324_2526_2728,
@@ -81,7 +83,7 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
     let probe_ack = ProbeAck { token: 99, timestamp_ps: 123_456_789, ev: 60_000, hops: 3, marked: true };
     vec![
         (Body::Data(data), payload),
-        (Body::Ack(ack), vec![]),
+        (Body::Ack(plain), vec![]),
         (Body::Nack(nack), vec![]),
         (Body::Connect(connect), vec![]),
         (Body::Accept(accept), vec![]),
@@ -91,7 +93,15 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
         (Body::ProbeAck(probe_ack), vec![]),
         (Body::Pull(Pull { credit_bytes: 0x1112_1314_1516_1718 }), vec![]),
         (Body::PullRequest(PullRequest { demand_bytes: 1 << 40, pulled_bytes: 0x2122_2324_2526_2728 }), vec![]),
+        (Body::Ack(ack), vec![]),
     ]
+}
+
+/// Echoes of packets with these ports and marks.
+pub fn echoes(packets: impl IntoIterator<Item = (u16, bool)>) -> Echoes {
+    let mut echoes = Echoes::default();
+    packets.into_iter().for_each(|(port, marked)| echoes.push(port, marked, MAX_ECHOES));
+    echoes
 }
 
 pub fn build(e: &Envelope, c: &Common, body: &Body, payload: &[u8]) -> Vec<u8> {
@@ -165,7 +175,8 @@ fn any_data() -> impl Strategy<Value = (Body, Vec<u8>)> {
 }
 
 fn any_control() -> impl Strategy<Value = Body> {
-    let ack = any::<(u64, u64, u64, [u64; 4], u16, [u8; 3], bool, u64)>().prop_map(|f| {
+    let others = prop::collection::vec(any::<(u16, bool)>(), 0..=MAX_ECHOES);
+    let ack = (any::<(u64, u64, u64, [u64; 4], u16, [u8; 3], bool, u64)>(), others).prop_map(|(f, others)| {
         let [hops, packets, marked_packets] = f.5;
         Body::Ack(Ack {
             cumulative: f.0,
@@ -178,6 +189,7 @@ fn any_control() -> impl Strategy<Value = Body> {
             marked_packets,
             marked: f.6,
             max_data: f.7,
+            echoes: echoes(others),
         })
     });
     let nack = any::<(u64, u64, u16, u8, [bool; 2], u16)>().prop_map(|f| {

@@ -141,6 +141,7 @@ impl Spec {
                 marked_packets: 0,
                 marked: false,
                 max_data: 1 << 20,
+                ..Ack::default()
             }),
         }
     }

@@ -204,6 +204,13 @@ impl Sender {
             return;
         }
         self.stats.marked_acks += u64::from(marked);
+        //= docs/specs/transport.md#TRN-25
+        for (port, marked) in ack.echoes.iter() {
+            match port_ev(port, self.evs) {
+                Some(ev) => self.balancer.on_echo(now_ps, ev, marked),
+                None => self.stats.foreign_evs += 1,
+            }
+        }
         match ev {
             Some(_) => self.balancer.on_ack(now_ps, &info, publisher),
             None => self.stats.foreign_evs += 1,

@@ -413,7 +413,8 @@ proptest! {
         (cc_packets, grant, cc) in (1u64..200, 2_500u64..200_000, 0..3),
         messages in prop::collection::vec(0u64..20_000, 1..60),
     ) {
-        let mut config = FlowConfig { ack_every, window_packets: 1 << window, sack_gap_packets: gap, ..config() };
+        let mut config =
+            FlowConfig { ack_every, ack_evs: ack_every, window_packets: 1 << window, sack_gap_packets: gap, ..config() };
         config.give_up_ps = 1_000_000 * US;
         config.max_data_bytes = grant.max(20_000);
         config.max_message_bytes = 20_000;

@@ -3,7 +3,7 @@
 use std::vec::Vec;
 
 use proptest::prelude::*;
-use spray_wire::{Ack, Data, Nack, ProbeAck, Pull};
+use spray_wire::{Ack, Data, Echoes, MAX_ECHOES, Nack, ProbeAck, Pull};
 
 use super::*;
 use crate::rng;
@@ -16,8 +16,12 @@ fn number() -> impl Strategy<Value = u64> {
 fn ack() -> impl Strategy<Value = Ack> {
     let bitmap = prop::array::uniform4(prop_oneof![Just(0), Just(1), any::<u64>()]);
     let rest = (any::<u16>(), any::<u8>(), any::<u8>(), any::<u8>(), any::<bool>());
-    (number(), number(), number(), bitmap, number(), rest).prop_map(
-        |(cumulative, timestamp_echo_ps, sack_base, bitmap, max_data, (ev, hops, packets, marked_packets, marked))| {
+    let others = prop::collection::vec(any::<(u16, bool)>(), 0..=MAX_ECHOES);
+    (number(), number(), number(), bitmap, number(), rest, others).prop_map(
+        |(cumulative, timestamp_echo_ps, sack_base, bitmap, max_data, rest, others)| {
+            let (ev, hops, packets, marked_packets, marked) = rest;
+            let mut echoes = Echoes::default();
+            others.into_iter().for_each(|(port, marked)| echoes.push(port, marked, MAX_ECHOES));
             Ack {
                 cumulative,
                 timestamp_echo_ps,
@@ -29,6 +33,7 @@ fn ack() -> impl Strategy<Value = Ack> {
                 marked_packets,
                 marked,
                 max_data,
+                echoes,
             }
         },
     )

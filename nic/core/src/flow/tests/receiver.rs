@@ -228,3 +228,18 @@ fn completions_not_taken_hold_the_sender_back() {
     assert_eq!(rig.receiver.message_completed(), Some((0, 1000)));
     assert_eq!(rig.take(0, whole(64)), NEW);
 }
+
+//= docs/specs/transport.md#TRN-59
+#[test]
+fn an_ack_echoes_the_packets_before_the_one_that_triggers_it() {
+    for (ack_evs, echoed) in [(1, 0..0), (2, 2..3), (3, 1..3), (4, 0..3), (16, 0..3)] {
+        let mut rig = Rig::new(FlowConfig { ack_every: 4, ack_evs, ..config() });
+        for round in 0..3u64 {
+            (4 * round..4 * round + 4).for_each(|psn| _ = rig.take(0, packet(psn)));
+            let acks = rig.acks();
+            let expected = echoed.clone().map(|ahead| (1000 + 4 * round as u16 + ahead, false));
+            assert!(acks[0].echoes.iter().eq(expected), "{ack_evs}: {:?}", acks[0]);
+            assert_eq!((acks.len(), acks[0].ev), (1, 1003 + 4 * round as u16));
+        }
+    }
+}

@@ -6,7 +6,7 @@ use spray_wire::{Ack, Data, Nack, ProbeAck, ev_port};
 use super::*;
 use crate::event::Event;
 use crate::loss::SackRule;
-use crate::path::LossCause;
+use crate::path::{AnyBalancer, BalancerKind, LossCause, PathConfig};
 use crate::rng::{self, Rng};
 
 /// A sender with its random numbers and the events it published.
@@ -544,4 +544,30 @@ fn the_plain_rule_counts_and_waits_for_nothing() {
         rig.ack_each(now_ps, 0, [u64::from(gap) + 3]);
         assert_eq!(rig.lost().1, 3);
     }
+}
+
+/// Echoes reach the balancer, marked and foreign ones do not count; the congestion control sees one ACK.
+//= docs/specs/transport.md#TRN-25
+#[test]
+fn every_echo_of_an_ack_is_recycled() {
+    let mut config = open_config();
+    config.path = PathConfig { evs: 16, ..PathConfig::new(BalancerKind::Reps, 10 * US, 10) };
+    let mut rig = Rig::new(config);
+    rig.sender.send_message(1, 30_000).unwrap();
+    rig.drain(0);
+    let mut echoes = spray_wire::Echoes::default();
+    for (ev, marked) in [(3, false), (4, true), (5, false)] {
+        echoes.push(ev_port(ev, 16), marked, 15);
+    }
+    echoes.push(ev_port(15, 16) + 1, false, 15);
+    let window = rig.sender.window_bytes();
+    rig.ack(10 * US, Ack { ev: ev_port(6, 16), packets: 5, marked_packets: 1, echoes, ..cumulative(1, 0) });
+    let AnyBalancer::Reps(reps) = rig.sender.balancer() else { panic!("not REPS") };
+    assert_eq!(reps.cached_evs(), [3, 5, 6]);
+    assert_eq!((rig.sender.stats().foreign_evs, rig.sender.stats().acks), (1, 1));
+    let mut plain = Rig::new(config);
+    plain.sender.send_message(1, 30_000).unwrap();
+    plain.drain(0);
+    plain.ack(10 * US, Ack { ev: ev_port(6, 16), packets: 5, marked_packets: 1, ..cumulative(1, 0) });
+    assert_eq!(rig.sender.window_bytes(), plain.sender.window_bytes(), "from {window}");
 }

@@ -1,0 +1,122 @@
+//! The entropy values of packets that an ACK stands for, beside that of the one that triggered it (WIRE-8a).
+
+use crate::Error;
+
+/// Most echoes that an ACK carries; with the triggering packet's, sixteen.
+pub const MAX_ECHOES: usize = 15;
+
+/// EV echoes, the oldest packet's first, each with that packet's mark.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Echoes {
+    /// UDP source ports; zero from `len` on.
+    ports: [u16; MAX_ECHOES],
+    /// Bit `i`: the packet of `ports[i]` was marked; zero from `len` on.
+    marks: u16,
+    len: u8,
+}
+
+impl Echoes {
+    /// Take a packet's port and mark; of more than `limit` the latest stay.
+    #[inline]
+    pub fn push(&mut self, port: u16, marked: bool, limit: usize) {
+        let limit = limit.min(MAX_ECHOES);
+        if limit == 0 {
+            return;
+        }
+        let mut len = self.len();
+        if len >= limit {
+            self.ports.copy_within(1..len, 0);
+            self.marks >>= 1;
+            len -= 1;
+        }
+        self.ports[len] = port;
+        self.marks |= u16::from(marked) << len;
+        self.len = len as u8 + 1;
+    }
+
+    /// Forget all.
+    #[inline]
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Return how many there are.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Return whether there are none.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Return port and mark of each packet, the oldest first.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = (u16, bool)> + '_ {
+        self.ports.iter().take(self.len()).enumerate().map(|(i, port)| (*port, self.marks >> i & 1 == 1))
+    }
+
+    /// Return the bytes that they add to an Ack: none without any, else the marks and two for each.
+    #[inline]
+    pub const fn bytes(&self) -> usize {
+        bytes_of(self.len())
+    }
+
+    /// Read `count` of them from behind the fixed part of an Ack.
+    pub(crate) fn parse(count: u8, bytes: &[u8]) -> Result<Self, Error> {
+        let len = usize::from(count);
+        if len > MAX_ECHOES {
+            return Err(Error::Value);
+        }
+        let mut words = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+        let mut echoes = Self { len: count, ..Self::default() };
+        if len > 0 {
+            echoes.marks = words.next().ok_or(Error::Truncated)? & ((1 << len) - 1);
+        }
+        for port in echoes.ports.iter_mut().take(len) {
+            *port = words.next().ok_or(Error::Truncated)?;
+        }
+        Ok(echoes)
+    }
+
+    /// Write them behind the fixed part of an Ack, into as many bytes as [`Echoes::bytes`].
+    pub(crate) fn emit(&self, bytes: &mut [u8]) -> Result<(), Error> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let words = core::iter::once(self.marks).chain(self.ports.iter().copied().take(self.len()));
+        let mut pairs = bytes.chunks_exact_mut(2);
+        for word in words {
+            pairs.next().ok_or(Error::BufferTooSmall)?.copy_from_slice(&word.to_be_bytes());
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of `count` echoes on the wire.
+pub(crate) const fn bytes_of(count: usize) -> usize {
+    if count == 0 { 0 } else { 2 + 2 * count }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn the_latest_stay() {
+        let mut echoes = Echoes::default();
+        (1..=5).for_each(|port| echoes.push(port, port % 2 == 0, 3));
+        assert_eq!(echoes.iter().collect::<Vec<_>>(), [(3, false), (4, true), (5, false)]);
+        assert_eq!((echoes.len(), echoes.bytes()), (3, 8));
+        (0..100).for_each(|port| echoes.push(port, true, 200));
+        assert_eq!((echoes.len(), echoes.bytes()), (MAX_ECHOES, 32));
+        assert!(echoes.iter().map(|(port, _)| port).eq(85..100));
+        echoes.clear();
+        echoes.push(7, true, 0);
+        assert_eq!((echoes, echoes.bytes()), (Echoes::default(), 0));
+    }
+}
