@@ -15,6 +15,7 @@ mod eqds;
 mod erasure;
 mod ofan;
 mod ordered_chaos;
+mod reps_plus;
 
 const BPS: u64 = 400_000_000_000;
 const US: u64 = 1_000_000;

@@ -19,6 +19,7 @@ mod plb;
 mod power_of_two;
 mod registry;
 mod reps;
+mod reps_plus;
 mod schemes;
 mod subflow;
 
@@ -43,6 +44,7 @@ pub use self::plb::{Plb, PlbConfig};
 pub use self::power_of_two::{PowerOfTwo, PowerOfTwoConfig};
 pub use self::registry::{AnyBalancer, BalancerKind, UnknownBalancer};
 pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, Reps, RepsConfig, ThawCheck};
+pub use self::reps_plus::{RepsPlus, RepsPlusConfig};
 pub use self::schemes::Schemes;
 pub use self::subflow::{Subflow, SubflowConfig};
 use crate::cc::CcConfig;
@@ -179,7 +181,7 @@ pub struct Trail {
     pub ev: Ev,
     /// How many went before it.
     pub section: Section,
-    /// The receiver is to acknowledge what it has: nothing else will make it.
+    /// The receiver is to acknowledge what it has: an acknowledgement may have been lost.
     pub ack_now: bool,
 }
 
@@ -190,6 +192,11 @@ pub trait Balancer {
 
     /// Takes an acknowledgement.
     fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher);
+
+    /// Takes the path of another packet that the next [`Balancer::on_ack`]'s acknowledgement stands for, and that packet's mark,
+    /// where acknowledgements carry several; the oldest first.
+    #[inline]
+    fn on_echo(&mut self, _now_ps: u64, _ev: Ev, _marked: bool) {}
 
     /// Takes a loss. The balancer decides whether it means congestion or a failed path.
     fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher);
@@ -232,8 +239,8 @@ pub trait Balancer {
         Section::NONE
     }
 
-    /// Returns a probe to send now behind the packets of a section, on their path, if one is due. Call until it returns
-    /// `None`, and before any packet goes.
+    /// Returns a probe to send now behind packets, on their path, if one is due. Call until it returns `None`, and before
+    /// any packet goes. `oldest` is the transmission under way that was made first.
     #[inline]
     fn poll_trail(&mut self, _now_ps: u64, _oldest: Option<&Transmission>) -> Option<Trail> {
         None
@@ -324,6 +331,12 @@ impl PathConfig {
 #[inline]
 fn draw(evs: u16, rng: &mut impl RngCore) -> Ev {
     ((u64::from(rng.next_u32()) * u64::from(evs)) >> 32) as Ev
+}
+
+/// Draws 16 bits of a connection's own, as lasting as [`draw_lasting`]'s value.
+pub(crate) fn draw_seed(config: &PathConfig, rng: &mut impl RngCore) -> u16 {
+    let bits = config.seed.map_or_else(|| rng.next_u32(), |seed| crate::rng::stream(seed, 0).next_u32());
+    (bits >> 16) as u16
 }
 
 /// Draws a connection's lasting entropy value: from its own seed, if it has one, and `stream` of that.

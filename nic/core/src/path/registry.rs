@@ -87,6 +87,8 @@ balancers! {
     Bitmap "bitmap" super::Bitmap;
     /// REPS's core logic alone, which never freezes (REPS §3.1).
     RepsNoFreezing "reps-no-freezing" Reps;
+    /// REPS that recycles all that an ACK stands for, explores evenly, and gives useless freezing up: this project's own.
+    RepsPlus "reps-plus" super::RepsPlus;
     /// REPS that leaves freezing mode when a probe of the failed path is answered (REPS §3.2).
     RepsProbing "reps-probing" Reps;
     /// Host DR: the paths that the engine tells, in turn (OFAN §6).
@@ -150,6 +152,11 @@ impl Balancer for AnyBalancer {
     #[inline]
     fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher) {
         dispatch!(self, balancer => balancer.on_ack(now_ps, ack, publisher))
+    }
+
+    #[inline]
+    fn on_echo(&mut self, now_ps: u64, ev: Ev, marked: bool) {
+        dispatch!(self, balancer => balancer.on_echo(now_ps, ev, marked))
     }
 
     #[inline]

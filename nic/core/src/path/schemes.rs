@@ -12,6 +12,8 @@ settings! {
         reps "reps": RepsConfig;
         /// Paths in turn.
         host_dr "host-dr": super::HostDrConfig;
+        /// REPS with three changes.
+        reps_plus "reps-plus": super::RepsPlusConfig;
         /// Subflows with a window each.
         mptcp "mptcp": super::MptcpConfig;
         /// Labels in turn.
