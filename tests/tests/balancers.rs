@@ -46,8 +46,7 @@ fn all_are_compared_on_packets() {
     let out = std::env::temp_dir().join(format!("spray-balancers-{}", std::process::id()));
     let mut command = spray();
     command.arg("compare-balancers").arg(scenarios().join("demo-slow-uplink.toml")).arg("--out").arg(&out);
-    let balancers = ["ecmp", "reps"];
-    balancers.iter().for_each(|balancer| drop(command.args(["--balancer", balancer])));
+    command.args(["--balancer", "ecmp", "--balancer", "reps"]);
     let output = command.stdin(Stdio::null()).output().unwrap();
     let (said, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}\n{error}");
