@@ -1,0 +1,24 @@
+//! Ordered Chaos with real packets: what a lossy link swallows is told missing, and nothing else is sent again.
+
+use spray_core::path::BalancerKind;
+use spray_tests::{assert_sound, parse, run_on, turn};
+use switch_emu::testbed::Testbed;
+
+#[test]
+fn what_a_lossy_link_swallows_is_sent_again_and_nothing_else() {
+    let Some(_turn) = turn() else { return };
+    let scenario = parse(
+        "name = \"lossy-subflows\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
+         [workload]\nkind = \"cross-leaf-permutation\"\nbytes = \"2 MiB\"\n[queue]\ntrimming = false\n[transport]\nsack_gap_packets = 0\n\
+         [emulation]\ndilation = 1000\n\
+         [[link_event]]\nlink = \"leaf0->spine0\"\nat_us = 0\naction = \"loss\"\nprobability = 0.03\n",
+    );
+    let mut testbed = Testbed::new(&scenario).unwrap();
+    let result = run_on(&mut testbed, &scenario, BalancerKind::OrderedChaos).unwrap();
+    assert_sound(&result);
+    let lost: u64 = result.ports.iter().map(|port| port.drops_random + port.drops_queue).sum();
+    let transport = result.transport;
+    // Probes and answers are among the lost, packets among those sent again.
+    assert!(transport.retransmits > 0 && transport.retransmits <= lost, "{lost} lost, {transport:?}");
+    assert_eq!((transport.timeouts, transport.duplicates), (0, 0), "{transport:?}");
+}
