@@ -15,11 +15,14 @@ parameters! {
     /// The settings of [`Mptcp`].
     pub struct MptcpConfig {
         /// Subflows of a connection.
-        subflows: Count, 1, 64, 8;
+        subflows: Count, 1, MAX_SUBFLOWS, 8;
         /// How new bytes go to subflows: each the same number, as with several queue pairs, or whichever has room, as MPTCP.
         split: Choice(&["equal", "free"]), 0, 1, 0;
     }
 }
+
+/// One bit each in a word.
+const MAX_SUBFLOWS: u64 = 64;
 
 /// Subflows with windows of their own, by the connection's own kind of congestion control.
 #[derive(Clone, Debug)]
@@ -34,6 +37,8 @@ pub struct Mptcp {
     /// When a subflow that holds a packet back lets it go, unless feedback does.
     paced_until_ps: Option<u64>,
     equal: bool,
+    /// A bit for each subflow of which the acknowledgement at hand settles something.
+    settled: u64,
     /// Wire bytes sent for the first time, by all subflows.
     sent: u64,
     /// None where the connection's own control decides.
@@ -103,12 +108,13 @@ impl Scheme for Mptcp {
     fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
         let MptcpConfig { subflows, split } = config.schemes.mptcp;
         Self {
-            labels: Labels::new(config, subflows, rng),
+            labels: Labels::new(config, subflows.min(MAX_SUBFLOWS), rng),
             next: 0,
             loser: u16::MAX,
             chosen: None,
             paced_until_ps: None,
             equal: split == 0,
+            settled: 0,
             sent: 0,
             lanes: Box::default(),
         }
@@ -165,18 +171,21 @@ impl Balancer for Mptcp {
             lane.in_flight = lane.in_flight.saturating_sub(packet.bytes.into());
         }
         lane.acked = lane.acked.saturating_add(packet.bytes.into());
+        self.settled |= 1 << label;
     }
 
     //= docs/specs/subflow.md#MPTCP-5
     #[inline]
     fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
-        let trigger = self.labels.label(ack.ev).map(usize::from);
-        for (label, lane) in self.lanes.iter_mut().enumerate() {
-            if lane.acked > 0 || trigger == Some(label) {
+        let trigger = self.labels.label(ack.ev).map_or(0, |label| 1 << label);
+        let mut lanes = core::mem::take(&mut self.settled) | trigger;
+        while lanes > 0 {
+            if let Some(lane) = self.lanes.get_mut(lanes.trailing_zeros() as usize) {
                 let part = AckInfo { bytes: lane.acked, in_flight_bytes: lane.in_flight, ..*ack };
                 lane.acked = 0;
                 lane.cc.on_ack(now_ps, &part);
             }
+            lanes &= lanes - 1;
         }
     }
 
