@@ -1,0 +1,19 @@
+//! Flowcut with real packets: in order through a fabric that makes it drain.
+
+use spray_tests::{assert_sound, run, small, turn};
+
+#[test]
+fn a_slow_uplink_is_drained_and_left_without_reordering() {
+    let Some(_turn) = turn() else { return };
+    let rest = "[transport]\nbalancer = \"flowcut\"\n[queue]\nlimit = \"400 packets\"\nmark_min = \"400 packets\"\n\
+                mark_max = \"400 packets\"\ntrimming = false\n\
+                [[link_event]]\nlink = \"leaf0-spine0\"\naction = \"rate\"\nfactor = 0.1\n";
+    let result = run(&small("2 MiB", rest));
+    assert_sound(&result);
+    assert_eq!(result.transport.reordered_packets, 0);
+    assert!(result.flows.iter().all(|flow| flow.reordered == 0));
+    let drained_us: f64 = result.flows.iter().map(|flow| flow.drained_us).sum();
+    assert!(drained_us > 0.0, "{:?}", result.flows);
+    let bytes = |name: &str| result.ports.iter().find(|port| port.name == name).unwrap().bytes;
+    assert!(bytes("leaf0->spine0") < bytes("leaf0->spine1"), "flows leave the slow uplink");
+}
