@@ -110,8 +110,7 @@ fn failure<S: Strategy>(
     strategy: &S,
     run: impl Fn(S::Value) -> Result<(), TestCaseError>,
 ) -> Option<String> {
-    let config =
-        ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 50, ..ProptestConfig::default() };
+    let config = ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 50, ..ProptestConfig::default() };
     TestRunner::new(config).run(strategy, run).err().map(|error| error.to_string())
 }
 
