@@ -18,9 +18,10 @@ const HEALTHY: Row = Row { ack_every: 1, ack_evs: 1, evs: 65_535, loss_ppm: 0, d
 
 /// Sum of the flows' completion times in us over three seeds, of a permutation among 64 hosts on 8 leaves and 8 spines.
 fn fct_us(row: Row, balancer: BalancerKind) -> u64 {
+    // REPS's weaknesses show in flows of many round trips.
     let network = leaf_spine(8, 8, 8);
     // 13 is prime to 64: a permutation; 27 sends nobody to himself.
-    let flows: Vec<_> = (0..64).map(|src| flow(src, (13 * src + 27) % 64, 800 * PAYLOAD)).collect();
+    let flows: Vec<_> = (0..64).map(|src| flow(src, (13 * src + 27) % 64, 2_000 * PAYLOAD)).collect();
     let links = |name: &str| network.links_named(name).unwrap();
     let event =
         |name: &str, action| LinkEvent { name: name.into(), links: links(name), at_ps: 0, until_ps: None, action };
