@@ -213,6 +213,8 @@ mod tests {
         assert!(wrong.iter().all(|text| link_fail(text).is_err()));
         assert_eq!((queue_bytes("64"), queue_bytes("95MB"), queue_bytes("1 KiB")), (Ok(64), Ok(95_000_000), Ok(1_024)));
         assert!(["63", "4GiB", "-1", "x", "1.5", ""].iter().all(|text| queue_bytes(text).is_err()));
+        assert_eq!((sack_rule("plain"), sack_rule("patient")), (Ok(SackRule::Plain), Ok(SackRule::Patient)));
+        assert!(sack_rule("rack").is_err());
         assert!(percent("10").is_ok() && percent("0").is_err() && percent("100").is_err());
     }
 }

@@ -175,6 +175,17 @@ fn a_link_that_changes_too_often_is_named() {
 }
 
 #[test]
+fn loss_recovery_is_as_asked_for() {
+    use spray_core::loss::SackRule;
+    let with = |lines: &str| parse(&format!("{MINIMAL}[transport]\n{lines}"));
+    let scenario = with("sack_gap_packets = 32\nsack_rule = \"plain\"\nerasure = true").unwrap();
+    let config = scenario.flow_config(&scenario.paths(), BalancerKind::Ops, 0, 4);
+    assert_eq!((config.sack_gap_packets, config.sack_rule, config.erasure), (Some(32), SackRule::Plain, true));
+    let message = with("sack_rule = \"rack\"").unwrap_err().to_string();
+    assert!(message.contains("\"patient\", \"plain\""), "{message}");
+}
+
+#[test]
 fn conditions_are_described() {
     let condition = |events: &str| parse(&format!("{MINIMAL}{events}")).unwrap().condition;
     let rate = "[[link_event]]\nlink = \"leaf0->spine0\"\naction = \"rate\"\nfactor = 0.5\n";
