@@ -140,7 +140,8 @@ const PRICES: &str = "
 
 State is what a NIC keeps per connection, settings left out. A decision is choosing an entropy value for a packet and taking the
 acknowledgement that echoes it, in the steady state of a connection with a window in flight, varying round-trip times and one mark in
-sixteen: `cargo bench -p spray-benches --bench path`, medians on the machine that ran it.
+sixteen, and all else that a sender asks a balancer per packet: `cargo bench -p spray-benches --bench path`, medians on the machine that
+ran it. Some ten of the nanoseconds are the harness's: `ecmp` does nothing.
 
 | balancer | | state bytes | decision ns |
 |---|---|--:|--:|
