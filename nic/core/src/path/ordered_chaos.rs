@@ -28,7 +28,8 @@ parameters! {
         jitter: Ratio, 0, 1_000, 250;
         /// How much larger than the least the largest mean must be for a move, as a share of the least.
         threshold: Ratio, 0, 8_000, 0;
-        /// Whether a subflow moves too that hears nothing for two such times while something of it is in flight.
+        /// Whether a subflow moves too that hears nothing for two such times, each a base round-trip time at least, while
+        /// something of it is in flight.
         silence: Flag, 0, 1, 1;
         /// Whether packets tell the receiver what went before them on their path, so that it can tell what is lost, and
         /// probes follow them.
@@ -42,10 +43,10 @@ parameters! {
     }
 }
 
-/// Reactive subflow spraying. What is kept per subflow is boxed.
+/// Reactive subflow spraying. What is kept is boxed.
 #[derive(Clone, Debug)]
 pub struct OrderedChaos {
-    state: State,
+    state: Box<State>,
     subflows: Box<[Subflow]>,
     settings: Settings,
 }
@@ -67,8 +68,12 @@ struct State {
     moving: u64,
     /// Of those, the ones whose path seems dead.
     fleeing: u64,
-    /// Heard nothing in the last interval, with something in flight.
+    /// Heard nothing in the last time of listening, with something in flight.
     quiet: u64,
+    /// Heard something in the present one.
+    heard: u64,
+    /// When the present time of listening may end.
+    next_quiet_ps: u64,
     /// The path with the least mean of the last interval that had any.
     best: Option<Ev>,
     /// A packet that was just sent again, to be probed before anything else is sent.
@@ -105,7 +110,7 @@ impl Scheme for OrderedChaos {
         for (stream, subflow) in subflows.iter_mut().enumerate() {
             subflow.ev = draw_lasting(config, stream as u64, rng);
         }
-        Self { state: State::NEW, subflows, settings }
+        Self { state: Box::new(State::NEW), subflows, settings }
     }
 }
 
@@ -138,8 +143,8 @@ impl Balancer for OrderedChaos {
         let index = self.index(packet.psn);
         let subflow = &mut self.subflows[index];
         subflow.open = subflow.open.saturating_sub(1);
-        if !packet.was_lost {
-            subflow.sample(packet.ev, now_ps.saturating_sub(packet.sent_ps));
+        if !packet.was_lost && subflow.sample(packet.ev, now_ps.saturating_sub(packet.sent_ps)) {
+            self.state.heard |= bit(index);
         }
     }
 
@@ -157,7 +162,11 @@ impl Balancer for OrderedChaos {
         let index = self.index(loss.psn);
         if loss.cause != LossCause::Timeout {
             //= docs/specs/ordered-chaos.md#ORC-3
-            self.subflows[index].sample(loss.ev, now_ps.saturating_sub(loss.sent_ps));
+            let is_present = self.subflows[index].sample(loss.ev, now_ps.saturating_sub(loss.sent_ps));
+            // What the receiver told came back over the path's other direction; the gap rule is the sender's own guess.
+            if is_present && loss.cause != LossCause::SackGap {
+                self.state.heard |= bit(index);
+            }
         } else if self.subflows[index].ev == loss.ev {
             //= docs/specs/ordered-chaos.md#ORC-7
             self.leave_path(index);
@@ -291,7 +300,6 @@ impl OrderedChaos {
 
     /// Moves the worst subflow and those that hear nothing, and begins to measure anew.
     //= docs/specs/ordered-chaos.md#ORC-5
-    //= docs/specs/ordered-chaos.md#ORC-8
     fn end_interval(&mut self, now_ps: u64) {
         let means = || self.subflows.iter().enumerate().filter_map(|(index, subflow)| Some((subflow.mean()?, index)));
         // The first of equals.
@@ -302,21 +310,33 @@ impl OrderedChaos {
                 self.leave_path(index);
             }
         }
-        let mut quiet = 0;
-        for (index, subflow) in self.subflows.iter_mut().enumerate() {
-            quiet |= if subflow.open > 0 && subflow.samples == 0 { bit(index) } else { 0 };
+        for subflow in &mut self.subflows {
             (subflow.rtt_sum, subflow.samples) = (0, 0);
         }
-        let silent = if self.settings.moves_silent { quiet & self.state.quiet } else { 0 };
-        self.state.quiet = quiet & !silent;
-        for index in 0..self.subflows.len() {
-            if silent & bit(index) != 0 {
-                self.leave_path(index);
-                self.state.fleeing |= bit(index);
-            }
+        if self.settings.moves_silent && now_ps >= self.state.next_quiet_ps {
+            self.end_listening(now_ps);
         }
         self.state.next_move_ps = now_ps.saturating_add(self.settings.interval_ps);
         self.state.is_plain = true;
+    }
+
+    /// Moves the subflows that have heard nothing for two times of listening.
+    //= docs/specs/ordered-chaos.md#ORC-8
+    fn end_listening(&mut self, now_ps: u64) {
+        let mut quiet = 0;
+        for (index, subflow) in self.subflows.iter().enumerate() {
+            quiet |= if subflow.open > 0 { bit(index) } else { 0 };
+        }
+        quiet &= !self.state.heard;
+        let silent = quiet & self.state.quiet;
+        (self.state.quiet, self.state.heard) = (quiet & !silent, 0);
+        self.state.next_quiet_ps = now_ps.saturating_add(self.settings.listening_ps);
+        self.state.fleeing |= silent;
+        for index in 0..self.subflows.len() {
+            if silent & bit(index) != 0 {
+                self.leave_path(index);
+            }
+        }
     }
 
     /// Has the subflows probed that sent something since they last were.
@@ -362,6 +382,8 @@ impl State {
         moving: 0,
         fleeing: 0,
         quiet: 0,
+        heard: 0,
+        next_quiet_ps: 0,
         best: None,
         repeated: None,
         section: Section::NONE,
@@ -375,14 +397,15 @@ impl State {
 }
 
 impl Subflow {
-    /// Takes a round-trip time, if it is of the present path.
+    /// Takes a round-trip time, if it is of the present path; whether it is.
     #[inline]
-    fn sample(&mut self, ev: Ev, rtt_ps: u64) {
+    fn sample(&mut self, ev: Ev, rtt_ps: u64) -> bool {
         if ev == self.ev && self.samples < u16::MAX {
             let rtt = (rtt_ps >> RTT_SHIFT).clamp(1, u64::from(u32::MAX));
             self.rtt_sum = self.rtt_sum.saturating_add(rtt as u32);
             self.samples += 1;
         }
+        ev == self.ev
     }
 
     /// In picoseconds; none without samples.
@@ -396,6 +419,8 @@ impl Subflow {
 struct Settings {
     interval_ps: u64,
     jitter_ps: u64,
+    /// How long subflows are listened for at least.
+    listening_ps: u64,
     threshold_permille: u64,
     probe_interval_ps: u64,
     probe_packets: u64,
@@ -416,6 +441,7 @@ impl Settings {
         Self {
             interval_ps,
             jitter_ps: (interval_ps / 1000).saturating_mul(wanted.jitter.min(1000)),
+            listening_ps: config.base_rtt_ps.min(MAX_INTERVAL_PS),
             threshold_permille: wanted.threshold.min(1 << 20),
             probe_interval_ps: probe_interval_ps.clamp(1, MAX_INTERVAL_PS),
             probe_packets: wanted.probe_packets,

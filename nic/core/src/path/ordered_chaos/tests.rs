@@ -304,7 +304,7 @@ fn intervals_differ_by_their_jitter() {
 #[test]
 fn sizes_are_as_stated() {
     assert_eq!(size_of::<Subflow>(), 12);
-    assert_eq!(OrderedChaos::STATE_BYTES, 280);
+    assert_eq!(OrderedChaos::STATE_BYTES, 296);
     assert!(size_of::<OrderedChaos>() <= 160);
 }
 
