@@ -82,6 +82,25 @@ fn rough_v6_emulated() {
     all_to_next(true, EMULATED, 4, 6, 40_000, rough()).audit();
 }
 
+/// Acknowledgements with the entropy values of several packets pass through real frames as any.
+//= docs/specs/wire.md#WIRE-8a
+#[test]
+fn several_entropy_values_in_an_ack() {
+    for (v6, mode) in [(false, Mode::Real), (true, EMULATED)] {
+        for balancer in [BalancerKind::Reps, BalancerKind::RepsPlus] {
+            let mut rig = Rig::with(2, v6, mode, rough(), |_, config| {
+                (config.flow.ack_every, config.flow.ack_evs) = (16, 16);
+                config.flow.path.balancer = balancer;
+            });
+            let connection = rig.connect(0, 1);
+            rig.endpoints[0].send(connection, content(1, 200_000)).unwrap();
+            assert!(rig.run(50 * US, 1000 * MS, |rig| rig.delivered(0) == 1));
+            assert!(rig.received(1)[0].2 == content(1, 200_000));
+            rig.audit();
+        }
+    }
+}
+
 #[test]
 fn both_directions_of_one_connection() {
     for mode in [Mode::Real, EMULATED] {
