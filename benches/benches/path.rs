@@ -2,6 +2,7 @@
 #![expect(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::hint::black_box;
+use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use rand_core::RngCore;
@@ -26,6 +27,7 @@ criterion_main!(benches);
 
 fn path(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("path");
+    group.warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
     for kind in BalancerKind::ALL {
         group.bench_function(kind.name(), |bencher| {
             let mut connection = Connection::new(kind);

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
 use switch_emu::comparison::{CONDITIONS, Costs, markdown};
 
@@ -42,12 +43,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// The medians that `cargo bench -p spray-benches --bench path` left in `criterion`, in ns.
+/// The medians that `cargo bench -p spray-benches --bench path --bench cc` left in `criterion`, in ns.
 fn costs(criterion: &Path) -> Costs {
-    let median = |balancer: BalancerKind| {
-        let file = criterion.join("path").join(balancer.name()).join("new/estimates.json");
+    let median = |(group, name): (&str, &str)| {
+        let file = criterion.join(group).join(name).join("new/estimates.json");
         let estimates: serde_json::Value = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
-        Some((balancer.to_string(), estimates["median"]["point_estimate"].as_f64()?))
+        Some((name.to_string(), estimates["median"]["point_estimate"].as_f64()?))
     };
-    BalancerKind::ALL.into_iter().filter_map(median).collect()
+    let balancers = BalancerKind::names().iter().map(|name| ("path", *name));
+    balancers.chain(CcKind::names().iter().map(|name| ("cc", *name))).filter_map(median).collect()
 }

@@ -63,7 +63,8 @@ fn dispatch(arguments: &[String]) -> Outcome {
 /// Compares all balancers and measures their decisions, and writes what comes out. Takes some minutes.
 fn results() -> Outcome {
     let file = sh::root().join("docs/results/host-schemes.md");
-    sh::run(sh::cargo().args(["bench", "--package", "spray-benches", "--bench", "path", "--", "--noplot"]))?;
+    let benches = ["bench", "--package", "spray-benches", "--bench", "path", "--bench", "cc", "--", "--noplot"];
+    sh::run(sh::cargo().args(benches))?;
     let mut command = sh::cargo();
     command.args(["run", "--release", "--package", "switch-emu", "--example", "host_schemes", "--"]).arg(&file);
     sh::run(command.arg(sh::root().join("target/criterion")))?;

@@ -9,7 +9,7 @@ use spray_core::path::BalancerKind;
 use super::{CONDITIONS, Cell};
 use crate::results::Summary;
 
-/// Nanoseconds that a balancer's decision takes, by its name, as measured; empty where nobody measured.
+/// Nanoseconds of a balancer's decision or a congestion control's packet, by its name, as measured; empty where nobody did.
 pub type Costs = BTreeMap<String, f64>;
 
 /// What the document says first.
@@ -148,15 +148,17 @@ ran it. Some ten of the nanoseconds are the harness's: `ecmp` does nothing.
 ";
 
 fn prices(balancers: &[BalancerKind], costs: &Costs) -> String {
+    let cost = |name: &str| costs.get(name).map_or_else(|| "-".into(), |ns| format!("{ns:.1}"));
     let mut text = PRICES.to_string();
     for balancer in balancers {
-        let cost = costs.get(balancer.name()).map_or_else(|| "-".into(), |ns| format!("{ns:.1}"));
+        let cost = cost(balancer.name());
         let (about, bytes) = (balancer.about(), balancer.state_bytes());
         let _ = writeln!(text, "| {balancer} | {about} | {bytes} | {cost} |");
     }
-    text += "\n| congestion control | | state bytes |\n|---|---|--:|\n";
+    text += "\nA congestion control's packet is asking whether it may go, sending it and taking its acknowledgement (`--bench cc`).\n\n";
+    text += "| congestion control | | state bytes | packet ns |\n|---|---|--:|--:|\n";
     for cc in CcKind::ALL {
-        let _ = writeln!(text, "| {cc} | {} | {} |", cc.about(), cc.state_bytes());
+        let _ = writeln!(text, "| {cc} | {} | {} | {} |", cc.about(), cc.state_bytes(), cost(cc.name()));
     }
     text
 }
