@@ -52,7 +52,7 @@ impl Connection {
         self.packets += 1;
         // Delays between none and a base round-trip time, hardly predictable.
         let noise = self.packets.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 41;
-        let marked = noise % 4 == 0;
+        let marked = noise.is_multiple_of(4);
         let ack = AckInfo {
             marked,
             packets: 1,

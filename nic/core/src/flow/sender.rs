@@ -1,7 +1,7 @@
 //! The sending half of a connection: what goes next, on which path, and what the feedback means.
 
-mod credit;
 mod coded;
+mod credit;
 mod feedback;
 mod stats;
 mod timers;

@@ -308,15 +308,7 @@ pub struct PathConfig {
 impl PathConfig {
     /// The paper's settings for `balancer` on a path: 65,535 entropy values, no trimming.
     pub const fn new(balancer: BalancerKind, base_rtt_ps: u64, bdp_packets: u32) -> Self {
-        Self {
-            balancer,
-            evs: 65_535,
-            bdp_packets,
-            base_rtt_ps,
-            trimming: false,
-            seed: None,
-            schemes: Schemes::DEFAULT,
-        }
+        Self { balancer, evs: 65_535, bdp_packets, base_rtt_ps, trimming: false, seed: None, schemes: Schemes::DEFAULT }
     }
 
     /// Size of the set of entropy values, brought into its range.

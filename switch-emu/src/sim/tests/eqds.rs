@@ -131,7 +131,7 @@ fn a_flow_whose_data_never_arrives_fails_though_credit_comes() {
     let event = LinkEvent { name: String::new(), links, at_ps: 0, until_ps: None, action: LinkAction::SilentDrop };
     let failed = (0..8).filter(|seed| {
         let flows = [flow(0, 2, 490 * PAYLOAD)];
-        let outcome = simulate_with(&network, &flows, &[event.clone()], (BalancerKind::Ecmp, false, *seed));
+        let outcome = simulate_with(&network, &flows, std::slice::from_ref(&event), (BalancerKind::Ecmp, false, *seed));
         let [flow] = outcome.flows[..] else { panic!("one flow") };
         assert!(flow.failed != flow.acked_ps.is_some() && outcome.end_ps < 60_000 * US, "{flow:?}");
         if flow.failed {

@@ -40,7 +40,7 @@ fn on_uplinks(action: &LinkAction, names: &[&str]) -> Vec<LinkEvent> {
         links: network.links_named(name).unwrap(),
         at_ps: 0,
         until_ps: None,
-        action: action.clone(),
+        action: *action,
     };
     names.iter().map(event).collect()
 }

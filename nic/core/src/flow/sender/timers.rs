@@ -110,7 +110,8 @@ impl Sender {
 
     #[inline]
     fn give_up_deadline(&self) -> u64 {
-        let waiting = self.scoreboard.span() > 0 || self.persist.deadline_ps.is_some() || self.credit_wait.deadline_ps.is_some();
+        let waiting =
+            self.scoreboard.span() > 0 || self.persist.deadline_ps.is_some() || self.credit_wait.deadline_ps.is_some();
         if waiting { self.progress_ps.saturating_add(self.give_up_ps) } else { NEVER }
     }
 }
