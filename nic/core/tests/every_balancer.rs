@@ -48,26 +48,26 @@ fn scatter(group: Option<&mut dyn Group>, rng: &mut impl RngCore) {
 fn config(balancer: BalancerKind, cc: CcKind, evs: u32, seed: u64) -> FlowConfig {
     let mut rng = rng::stream(seed, 7);
     let (mut schemes, mut cc_schemes) = (Schemes::DEFAULT, CcSchemes::DEFAULT);
-    if seed % 4 > 0 {
+    if !seed.is_multiple_of(4) {
         scatter(schemes.group(balancer.name()), &mut rng);
         scatter(cc_schemes.group(cc.name()), &mut rng);
     }
     let path = PathConfig {
         evs,
-        trimming: rng.next_u32() % 2 == 0,
-        seed: (rng.next_u32() % 2 == 0).then(|| rng.next_u64()),
+        trimming: rng.next_u32().is_multiple_of(2),
+        seed: (rng.next_u32().is_multiple_of(2)).then(|| rng.next_u64()),
         schemes,
         ..PathConfig::new(balancer, BASE_RTT_PS, 12)
     };
     let base = CcConfig::for_path(BASE_RTT_PS, 10_000_000_000, PAYLOAD + HEADER);
-    let cc = CcConfig { kind: cc, marked_by_trigger: rng.next_u32() % 2 == 0, schemes: cc_schemes, ..base };
+    let cc = CcConfig { kind: cc, marked_by_trigger: rng.next_u32().is_multiple_of(2), schemes: cc_schemes, ..base };
     FlowConfig {
         window_packets: 1 << (rng.next_u32() % 8),
         ack_every: 1 + rng.next_u32() % 16,
-        ack_marked: rng.next_u32() % 2 == 0,
+        ack_marked: rng.next_u32().is_multiple_of(2),
         ack_delay_ps: u64::from(rng.next_u32() % 20) * US,
         rto: RtoConfig { initial_ps: 100 * US, min_ps: 50 * US, max_ps: 800 * US },
-        sack_gap_packets: (rng.next_u32() % 2 == 0).then(|| 1 + rng.next_u32() % 20),
+        sack_gap_packets: (rng.next_u32().is_multiple_of(2)).then(|| 1 + rng.next_u32() % 20),
         give_up_ps: 20_000 * US,
         max_data_bytes: 200_000,
         max_message_bytes: 20_000,

@@ -83,7 +83,7 @@ impl Pair {
     pub fn new(config: FlowConfig, channel: Channel, messages: &[u64], seed: u64) -> Self {
         let mut rng = rng::stream(seed, 0);
         let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
-        if seed % 3 == 0 {
+        if seed.is_multiple_of(3) {
             let paths: Vec<Ev> = (0..rng.next_u32() % 20).map(|_| (rng.next_u32() % config.path.evs) as Ev).collect();
             sender.on_reachable(0, &paths);
         }
