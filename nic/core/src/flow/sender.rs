@@ -82,6 +82,10 @@ pub struct Sender {
     balancer: AnyBalancer,
     /// See [`Balancer::tracks_packets`].
     tracks_packets: bool,
+    /// See [`Balancer::holds_back`].
+    holds_back: bool,
+    /// See [`Balancer::has_timers`].
+    has_timers: bool,
     /// See [`Balancer::lowest_first`].
     lowest_first: bool,
     /// See [`Balancer::has_sections`].
@@ -161,6 +165,8 @@ impl Sender {
         let cc = AnyCc::new(&config.cc);
         Self {
             tracks_packets: balancer.tracks_packets(),
+            holds_back: balancer.holds_back(),
+            has_timers: balancer.has_timers(),
             lowest_first: balancer.lowest_first(),
             has_sections: balancer.has_sections(),
             stamp_ps: 0,
@@ -239,7 +245,9 @@ impl Sender {
             return None;
         }
         //= docs/specs/transport.md#TRN-7
-        if let Some(ev) = self.balancer.poll_probe(now_ps) {
+        if self.has_timers
+            && let Some(ev) = self.balancer.poll_probe(now_ps)
+        {
             return Some(self.probe(now_ps, ev));
         }
         if self.has_sections
@@ -395,6 +403,9 @@ impl Sender {
     /// Whether the balancer, and the window unless the balancer has its own, let a packet go.
     #[inline]
     fn admits(&mut self, now_ps: u64, packet: &SendInfo, publisher: &mut impl Publisher) -> bool {
+        if !self.holds_back {
+            return self.window_admits(packet.bytes);
+        }
         let admission = self.balancer.admit(now_ps, packet, publisher);
         self.watch_drain(now_ps);
         match admission {
@@ -407,6 +418,9 @@ impl Sender {
     /// Takes note of the beginnings and ends of drains.
     #[inline]
     fn watch_drain(&mut self, now_ps: u64) {
+        if !self.holds_back {
+            return;
+        }
         match (self.draining_since_ps, self.balancer.is_draining()) {
             (None, true) => {
                 self.draining_since_ps = Some(now_ps);

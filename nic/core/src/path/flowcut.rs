@@ -284,6 +284,16 @@ impl Balancer for Flowcut {
     }
 
     #[inline]
+    fn holds_back(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn has_timers(&self) -> bool {
+        true
+    }
+
+    #[inline]
     fn is_draining(&self) -> bool {
         self.state.phase == Phase::Draining
     }

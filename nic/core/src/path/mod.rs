@@ -252,6 +252,20 @@ pub trait Balancer {
         false
     }
 
+    /// Whether [`Balancer::admit`] may answer anything but [`Admission::Window`], or the connection may ever drain. Never
+    /// changes: a sender asks neither of a balancer that does not hold packets back.
+    #[inline]
+    fn holds_back(&self) -> bool {
+        false
+    }
+
+    /// Whether [`Balancer::poll_probe`] or [`Balancer::poll_timeout`] may ever answer. Never changes: a sender asks neither of
+    /// a balancer that has no timers.
+    #[inline]
+    fn has_timers(&self) -> bool {
+        false
+    }
+
     /// Whether the connection waits for what is in flight, to change its path then.
     #[inline]
     fn is_draining(&self) -> bool {

@@ -201,6 +201,16 @@ impl Balancer for Mptcp {
     }
 
     #[inline]
+    fn holds_back(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn has_timers(&self) -> bool {
+        true
+    }
+
+    #[inline]
     fn poll_timeout(&self) -> Option<u64> {
         self.paced_until_ps
     }

@@ -212,6 +212,11 @@ impl Balancer for OrderedChaos {
     }
 
     #[inline]
+    fn has_timers(&self) -> bool {
+        true
+    }
+
+    #[inline]
     fn poll_timeout(&self) -> Option<u64> {
         let at_ps = self.state.next_probe_ps;
         (self.settings.detects && at_ps != NEVER).then_some(at_ps)

@@ -208,6 +208,16 @@ impl Balancer for AnyBalancer {
     }
 
     #[inline]
+    fn holds_back(&self) -> bool {
+        dispatch!(self, balancer => balancer.holds_back())
+    }
+
+    #[inline]
+    fn has_timers(&self) -> bool {
+        dispatch!(self, balancer => balancer.has_timers())
+    }
+
+    #[inline]
     fn is_draining(&self) -> bool {
         dispatch!(self, balancer => balancer.is_draining())
     }

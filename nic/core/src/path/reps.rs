@@ -209,6 +209,11 @@ impl Balancer for Reps {
     }
 
     #[inline]
+    fn has_timers(&self) -> bool {
+        self.settings.probe_interval_ps < u64::MAX
+    }
+
+    #[inline]
     fn poll_timeout(&self) -> Option<u64> {
         self.probes().then_some(self.probe.next_ps)
     }

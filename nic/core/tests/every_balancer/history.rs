@@ -117,7 +117,20 @@ impl History {
                 self.balancer.on_reachable(self.now_ps, &paths);
             }
         }
+        self.keeps_its_word()?;
         self.probes()
+    }
+
+    /// A balancer that says that it has no timers sets none, and one that holds nothing back never drains.
+    fn keeps_its_word(&self) -> Result<(), String> {
+        let balancer = &self.balancer;
+        if !balancer.has_timers() && balancer.poll_timeout().is_some() {
+            return Err("wants to be woken without having timers".into());
+        }
+        if !balancer.holds_back() && balancer.is_draining() {
+            return Err("drains without holding packets back".into());
+        }
+        Ok(())
     }
 
     /// Acknowledges all that is open; then a packet must go, if not now then after some wake-ups.
@@ -146,6 +159,7 @@ impl History {
         for _ in 0..1000 {
             match (self.balancer.poll_probe(self.now_ps), self.balancer.poll_trail(self.now_ps, None)) {
                 (None, None) => return Ok(()),
+                (Some(_), _) if !self.balancer.has_timers() => return Err("probes without having timers".into()),
                 (probe, trail) => {
                     let evs = [probe, trail.map(|trail| trail.ev)];
                     evs.into_iter().flatten().try_for_each(|ev| self.check(ev))?;
@@ -166,8 +180,11 @@ impl History {
             open_packets: self.open_packets(),
             unsent_bytes: 1 << 20,
         };
-        if self.balancer.admit(self.now_ps, &packet, &mut ()) == Admission::Wait {
-            return Ok(false);
+        match self.balancer.admit(self.now_ps, &packet, &mut ()) {
+            Admission::Window => {}
+            _ if !self.balancer.holds_back() => return Err("decides without holding packets back".into()),
+            Admission::Go => {}
+            Admission::Wait => return Ok(false),
         }
         let ev = self.balancer.next_ev(self.now_ps, &packet, &mut self.rng);
         self.check(ev)?;

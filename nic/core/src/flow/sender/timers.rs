@@ -17,9 +17,11 @@ impl Sender {
         let mut at_ps = self.give_up_deadline().min(self.paced_until_ps.unwrap_or(NEVER));
         at_ps = at_ps.min(self.persist.deadline_ps.unwrap_or(NEVER));
         at_ps = at_ps.min(self.credit_wait.deadline_ps.unwrap_or(NEVER));
-        // A balancer that waits for what is not to be had, such as credit, would be woken for the same time for ever.
-        let is_to_come = |at_ps: &u64| self.asked_ps.is_none_or(|asked_ps| *at_ps > asked_ps);
-        at_ps = at_ps.min(self.balancer.poll_timeout().filter(is_to_come).unwrap_or(NEVER));
+        if self.has_timers {
+            // A balancer that waits for what is not to be had, such as credit, would be woken for the same time for ever.
+            let is_to_come = |at_ps: &u64| self.asked_ps.is_none_or(|asked_ps| *at_ps > asked_ps);
+            at_ps = at_ps.min(self.balancer.poll_timeout().filter(is_to_come).unwrap_or(NEVER));
+        }
         if let Some((_, record)) = self.scoreboard.oldest() {
             at_ps = at_ps.min(self.expiry(record)).min(self.gap_deadline(record));
         }
