@@ -12,6 +12,7 @@ extern crate std;
 pub mod cc;
 pub mod event;
 pub mod flow;
+mod kinds;
 pub mod link;
 pub mod loss;
 pub mod params;

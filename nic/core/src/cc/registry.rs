@@ -6,60 +6,14 @@ use core::str::FromStr;
 use spray_wire::PullRequest;
 
 use super::{CcConfig, CongestionControl, Dcqcn, Dctcp, Eqds, FixedRate, FixedWindow, MSwift, Nscc, Scheme};
+use crate::kinds::kinds;
 use crate::path::{AckInfo, LossCause};
 
-/// Makes the names and the type from one line per congestion control: variant, name, type.
-macro_rules! congestion_controls {
-    ($($(#[doc = $about:literal])+ $variant:ident $name:literal $scheme:ty;)+) => {
-        /// Names the congestion controls.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum CcKind {
-            $($(#[doc = $about])+ $variant,)+
-        }
-
-        impl CcKind {
-            /// Every congestion control.
-            pub const ALL: [Self; Self::names().len()] = [$(Self::$variant),+];
-
-            /// The names that [`FromStr`] takes.
-            pub const fn names() -> &'static [&'static str] {
-                &[$($name),+]
-            }
-
-            /// What it does, in a sentence or two.
-            pub const fn about(self) -> &'static str {
-                match self { $(Self::$variant => concat!($($about),+).trim_ascii(),)+ }
-            }
-
-            /// Bytes of state of a connection: what a NIC would hold for each, settings left out.
-            pub const fn state_bytes(self) -> usize {
-                match self { $(Self::$variant => <$scheme as Scheme>::STATE_BYTES,)+ }
-            }
-        }
-
-        /// Any of the congestion controls, dispatched without allocation or vtable.
-        #[derive(Clone, Debug)]
-        pub enum AnyCc {
-            $($(#[doc = $about])+ $variant($scheme),)+
-        }
-
-        impl AnyCc {
-            /// Makes the configured congestion control.
-            pub fn new(config: &CcConfig) -> Self {
-                match config.kind { $(CcKind::$variant => Self::$variant(Scheme::make(config)),)+ }
-            }
-        }
-
-        /// Calls a method of whichever congestion control it is.
-        macro_rules! dispatch {
-            ($any:expr, $cc:ident => $call:expr) => {
-                match $any { $(AnyCc::$variant($cc) => $call,)+ }
-            };
-        }
-    };
-}
-
-congestion_controls! {
+kinds! {
+    /// Names the congestion controls.
+    CcKind;
+    /// Any of the congestion controls, dispatched without allocation or vtable.
+    AnyCc;
     /// The DCTCP variant of the REPS paper (REPS §4.1), as MPRDMA's.
     Dctcp "dctcp" Dctcp;
     /// EQDS: the receiver grants credit, a first window goes without (REPS §4.5.3).
@@ -76,16 +30,10 @@ congestion_controls! {
     Dcqcn "dcqcn" Dcqcn;
 }
 
-impl CcKind {
-    /// The congestion control's name.
-    pub const fn name(self) -> &'static str {
-        Self::names()[self as usize]
-    }
-}
-
-impl fmt::Display for CcKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+impl AnyCc {
+    /// Makes the configured congestion control.
+    pub fn new(config: &CcConfig) -> Self {
+        make!(config.kind, (config))
     }
 }
 

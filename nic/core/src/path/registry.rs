@@ -9,64 +9,13 @@ use super::{AckInfo, Admission, Balancer, Ecmp, Ev, LossInfo, Ops, PacketInfo, P
 use super::{Section, Trail, Transmission};
 use crate::cc::CcConfig;
 use crate::event::Publisher;
+use crate::kinds::kinds;
 
-/// Makes the names and the type from one line per balancer: variant, name, type.
-macro_rules! balancers {
-    ($($(#[doc = $about:literal])+ $variant:ident $name:literal $scheme:ty;)+) => {
-        /// Names the balancers.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum BalancerKind {
-            $($(#[doc = $about])+ $variant,)+
-        }
-
-        impl BalancerKind {
-            /// Every balancer, in the order in which tables show them.
-            pub const ALL: [Self; Self::names().len()] = [$(Self::$variant),+];
-
-            /// The names that [`FromStr`] takes, aliases left out.
-            pub const fn names() -> &'static [&'static str] {
-                &[$($name),+]
-            }
-
-            /// What it does, in a sentence or two.
-            pub const fn about(self) -> &'static str {
-                match self { $(Self::$variant => concat!($($about),+).trim_ascii(),)+ }
-            }
-
-            /// Bytes of state of a connection: what a NIC would hold for each, settings left out.
-            pub const fn state_bytes(self) -> usize {
-                match self { $(Self::$variant => <$scheme as Scheme>::STATE_BYTES,)+ }
-            }
-
-            /// Whether an engine should tell its connections which paths there are; see [`Balancer::on_reachable`].
-            pub const fn wants_reachability(self) -> bool {
-                match self { $(Self::$variant => <$scheme as Scheme>::WANTS_REACHABILITY,)+ }
-            }
-        }
-
-        /// Any of the balancers, dispatched without allocation or vtable.
-        #[derive(Clone, Debug)]
-        pub enum AnyBalancer {
-            $($(#[doc = $about])+ $variant($scheme),)+
-        }
-
-        impl AnyBalancer {
-            /// Makes the configured balancer; where [`PathConfig::seed`] is set, lasting choices do not draw from `rng`.
-            pub fn new(config: &PathConfig, rng: &mut impl RngCore) -> Self {
-                match config.balancer { $(BalancerKind::$variant => Self::$variant(Scheme::make(config, rng)),)+ }
-            }
-        }
-
-        /// Calls a method of whichever balancer it is.
-        macro_rules! dispatch {
-            ($any:expr, $balancer:ident => $call:expr) => {
-                match $any { $(AnyBalancer::$variant($balancer) => $call,)+ }
-            };
-        }
-    };
-}
-
-balancers! {
+kinds! {
+    /// Names the balancers.
+    BalancerKind;
+    /// Any of the balancers, dispatched without allocation or vtable.
+    AnyBalancer;
     /// One entropy value for the whole connection.
     Ecmp "ecmp" Ecmp;
     /// A new random entropy value for every packet: oblivious packet spraying (REPS §2.2).
@@ -106,15 +55,16 @@ balancers! {
 }
 
 impl BalancerKind {
-    /// The balancer's name.
-    pub const fn name(self) -> &'static str {
-        Self::names()[self as usize]
+    /// Whether an engine should tell its connections which paths there are; see [`Balancer::on_reachable`].
+    pub const fn wants_reachability(self) -> bool {
+        of_scheme!(self, Of => <Of as Scheme>::WANTS_REACHABILITY)
     }
 }
 
-impl fmt::Display for BalancerKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+impl AnyBalancer {
+    /// Makes the configured balancer; where [`PathConfig::seed`] is set, lasting choices do not draw from `rng`.
+    pub fn new(config: &PathConfig, rng: &mut impl RngCore) -> Self {
+        make!(config.balancer, (config, rng))
     }
 }
 
