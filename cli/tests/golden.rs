@@ -1,0 +1,109 @@
+//! The simulator's results, to the byte: every run of `tests/golden/flows.txt` must give the `flows.csv` that is recorded there.
+//!
+//! `UPDATE_GOLDEN=1 cargo test -p spray --test golden` records anew. A commit that does so says why, in its message and in the file.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use sha2::{Digest, Sha256};
+
+/// Hexadecimal digits of a hash that are recorded: 64 bits.
+const DIGITS: usize = 16;
+/// Root seeds of each command's runs.
+const SEEDS: [u64; 2] = [1, 2];
+
+#[test]
+fn recorded_runs_give_the_same_flows_to_the_byte() {
+    let file = root().join("tests/golden/flows.txt");
+    let recorded = std::fs::read_to_string(&file).unwrap();
+    let commands: Vec<&str> = recorded.lines().filter_map(command_of).collect();
+    assert!(commands.len() * SEEDS.len() >= 24, "only {} commands", commands.len());
+    let found = in_parallel(&commands);
+    let mut found = found.iter();
+    let fresh: String = recorded.lines().fold(String::new(), |mut text, line| {
+        let _ = match command_of(line) {
+            Some(command) => writeln!(text, "{} spray {command}", found.next().unwrap()),
+            None => writeln!(text, "{line}"),
+        };
+        text
+    });
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&file, fresh).unwrap();
+        return;
+    }
+    let changed: Vec<_> = recorded.lines().zip(fresh.lines()).filter(|(old, new)| old != new).collect();
+    assert!(changed.is_empty(), "recorded and found: {changed:#?}");
+}
+
+/// The arguments of a line `HASH HASH spray ARGUMENTS`.
+fn command_of(line: &str) -> Option<&str> {
+    line.split_once("spray ").filter(|_| !line.starts_with('#')).map(|(_, arguments)| arguments)
+}
+
+/// The hashes of every command, two commands at a time.
+fn in_parallel(commands: &[&str]) -> Vec<String> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(command) = commands.get(index) else { return done };
+            done.push((index, hashes(index, command)));
+        }
+    };
+    let mut all: Vec<(usize, String)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    all.sort();
+    all.into_iter().map(|(_, hashes)| hashes).collect()
+}
+
+/// Runs a command with each seed; returns the hashes of what the flows did.
+fn hashes(index: usize, command: &str) -> String {
+    let out = Folder(std::env::temp_dir().join(format!("spray-golden-{index}-{}", std::process::id())));
+    let [first, last] = SEEDS;
+    let mut spray = Command::new(env!("CARGO_BIN_EXE_spray"));
+    spray.current_dir(root()).args(command.split_whitespace()).arg("--seeds").arg(format!("{first}..{last}"));
+    let output = spray.arg("--out").arg(&out.0).output().unwrap();
+    // 1: some flow did not complete, which is a result like any other.
+    let ran = matches!(output.status.code(), Some(0 | 1));
+    assert!(ran, "spray {command}: {}", String::from_utf8_lossy(&output.stderr));
+    let hash = |seed: u64| {
+        let flows = flows_of(&out.0, seed);
+        assert!(flows.lines().count() > 1, "spray {command}: no flows");
+        hex(&Sha256::digest(flows.as_bytes()))
+    };
+    SEEDS.map(hash).join(" ")
+}
+
+/// The `flows.csv` of the one run with this seed.
+fn flows_of(out: &Path, seed: u64) -> String {
+    let suffix = format!("-seed{seed}");
+    let runs = std::fs::read_dir(out).unwrap().map(|entry| entry.unwrap().path());
+    let run = runs.filter(|path| path.to_string_lossy().ends_with(&suffix)).next();
+    std::fs::read_to_string(run.unwrap_or_else(|| panic!("no run{suffix} in {}", out.display())).join("flows.csv")).unwrap()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    });
+    digits[..DIGITS].into()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// A folder that is removed when dropped.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
