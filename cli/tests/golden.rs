@@ -82,9 +82,10 @@ fn hashes(index: usize, command: &str) -> String {
 /// The `flows.csv` of the one run with this seed.
 fn flows_of(out: &Path, seed: u64) -> String {
     let suffix = format!("-seed{seed}");
-    let runs = std::fs::read_dir(out).unwrap().map(|entry| entry.unwrap().path());
-    let run = runs.filter(|path| path.to_string_lossy().ends_with(&suffix)).next();
-    std::fs::read_to_string(run.unwrap_or_else(|| panic!("no run{suffix} in {}", out.display())).join("flows.csv")).unwrap()
+    let mut runs = std::fs::read_dir(out).unwrap().map(|entry| entry.unwrap().path());
+    let run = runs.find(|path| path.to_string_lossy().ends_with(&suffix));
+    std::fs::read_to_string(run.unwrap_or_else(|| panic!("no run{suffix} in {}", out.display())).join("flows.csv"))
+        .unwrap()
 }
 
 fn hex(bytes: &[u8]) -> String {
