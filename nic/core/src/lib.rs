@@ -9,6 +9,8 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+#[cfg(test)]
+mod agenda;
 pub mod cc;
 pub mod event;
 pub mod flow;

@@ -1,5 +1,6 @@
 //! Tests of path choice; clauses are those of `docs/specs/reps.md`.
 
+mod closed_loop;
 mod twin;
 
 use std::string::ToString;

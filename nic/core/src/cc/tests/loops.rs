@@ -1,10 +1,10 @@
 //! Every control in a closed loop: flows that share one queue, which marks between a fifth and four fifths of its 100
 //! packets and trims beyond.
 
-use std::collections::BTreeMap;
 use std::vec::Vec;
 
 use super::*;
+use crate::agenda::Agenda;
 
 const SLOT_PS: u64 = 83_000;
 const LIMIT: u64 = 100;
@@ -31,8 +31,7 @@ struct Loop {
     trims: u64,
     /// Credit of marks: the deterministic half of random early detection.
     mark: u64,
-    feedback: BTreeMap<(u64, u64), Feedback>,
-    count: u64,
+    feedback: Agenda<Feedback>,
 }
 
 impl Loop {
@@ -47,8 +46,7 @@ impl Loop {
             longest: 0,
             trims: 0,
             mark: 0,
-            feedback: BTreeMap::new(),
-            count: 0,
+            feedback: Agenda::default(),
         }
     }
 
@@ -64,8 +62,7 @@ impl Loop {
 
     fn step(&mut self) {
         let now_ps = self.slot * SLOT_PS;
-        while let Some(entry) = self.feedback.first_entry().filter(|entry| entry.key().0 <= now_ps) {
-            let feedback = entry.remove();
+        while let Some(feedback) = self.feedback.take_due(now_ps) {
             self.take(now_ps, feedback);
         }
         let count = self.flows.len();
@@ -85,7 +82,6 @@ impl Loop {
         flow.in_flight += 1;
         let waits = self.free_at.saturating_sub(self.slot);
         self.longest = self.longest.max(waits);
-        self.count += 1;
         let (after, feedback) = if waits >= LIMIT {
             self.trims += 1;
             (0, Feedback::Trim { flow: index })
@@ -96,7 +92,7 @@ impl Loop {
             self.mark -= if marked { LIMIT * 3 / 5 } else { 0 };
             (waits, Feedback::Ack { flow: index, sent_ps: now_ps, marked })
         };
-        self.feedback.insert((now_ps + after * SLOT_PS + BASE_RTT_PS, self.count), feedback);
+        self.feedback.put(now_ps + after * SLOT_PS + BASE_RTT_PS, feedback);
     }
 
     fn take(&mut self, now_ps: u64, feedback: Feedback) {

@@ -1,146 +1,48 @@
 //! The ideal erasure code; clauses are those of `docs/specs/erasure.md`.
 
-use std::collections::BTreeMap;
 use std::vec;
 use std::vec::Vec;
 
 use proptest::prelude::*;
-use rand_core::RngCore;
-use spray_wire::{Ack, Data, Nack, ev_port};
+use spray_wire::{Ack, Data, ev_port};
 
+use super::pair::{Channel, Pair};
 use super::*;
 use crate::loss::{SackRule, Span};
-use crate::rng::{self, Rng};
+use crate::rng;
 
-enum Frame {
-    Data(Arrival),
-    Ack(Ack),
-    Nack(Nack),
+/// A channel of 5 us that loses `loss` of data and ACKs, and trims as many data packets, in thousandths.
+fn channel([loss, ack_loss, trim]: [u32; 3], jitter_ps: u64) -> Channel {
+    Channel { loss, ack_loss, trim, delay_ps: 5 * US, jitter_ps, ack_jitter_ps: jitter_ps, ..Channel::default() }
 }
 
-/// A sender and a receiver 5 us apart, between which frames are lost, trimmed and late, in thousandths and in ps.
-struct Line {
-    sender: Sender,
-    receiver: Receiver,
-    rng: Rng,
-    now_ps: u64,
-    wire: BTreeMap<(u64, u64), Frame>,
-    count: u64,
-    loss: [u32; 3],
-    jitter_ps: u64,
-    lost: u64,
-    completed: Vec<(u32, u64)>,
-    delivered: Vec<u32>,
+/// Sends `messages` and returns both ends, and when the last message was delivered.
+fn run(config: FlowConfig, channel: Channel, messages: &[u64], seed: u64) -> (Pair, u64) {
+    let mut pair = Pair::new(config, channel, messages, seed);
+    pair.run().unwrap_or_else(|stuck| panic!("{stuck}"));
+    assert!(!pair.gave_up);
+    let end_ps = pair.now_ps;
+    pair.drain();
+    (pair, end_ps)
 }
 
-impl Line {
-    fn new(config: FlowConfig, loss: [u32; 3], jitter_ps: u64, seed: u64) -> Self {
-        let mut rng = rng::stream(seed, 0);
-        Self {
-            sender: Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng),
-            receiver: Receiver::new(&config),
-            rng,
-            now_ps: 0,
-            wire: BTreeMap::new(),
-            count: 0,
-            loss,
-            jitter_ps,
-            lost: 0,
-            completed: vec![],
-            delivered: vec![],
-        }
-    }
-
-    /// Sends `messages` and returns when the last was delivered.
-    fn run(&mut self, messages: &[u64]) -> u64 {
-        for (message, bytes) in messages.iter().enumerate() {
-            self.sender.send_message(message as u32, *bytes).unwrap();
-        }
-        while self.delivered.len() < messages.len() {
-            self.send();
-            let arrival_ps = self.wire.first_key_value().map(|(key, _)| key.0);
-            let times = [arrival_ps, self.sender.poll_timeout(), self.receiver.poll_timeout()];
-            let next_ps = times.into_iter().flatten().min().expect("something is to come");
-            self.now_ps = next_ps.max(self.now_ps);
-            assert!(self.now_ps < 1_000_000 * US, "stuck: {:?} {:?}", self.sender.stats(), self.receiver.stats());
-            self.advance();
-        }
-        self.now_ps
-    }
-
-    fn send(&mut self) {
-        while let Some(Transmit::Data { data, ev }) = self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ()) {
-            let (port, trimmed) = (ev_port(ev, 65_535), self.happens(self.loss[2]));
-            self.put(Frame::Data(Arrival { data, port, marked: false, hops: 1, trimmed }), self.loss[0]);
-        }
-    }
-
-    fn advance(&mut self) {
-        while let Some(entry) = self.wire.first_entry().filter(|entry| entry.key().0 <= self.now_ps) {
-            match entry.remove() {
-                Frame::Data(arrival) => drop(self.receiver.on_data(self.now_ps, &arrival)),
-                Frame::Ack(ack) => self.sender.on_ack(self.now_ps, &ack, &mut ()),
-                Frame::Nack(nack) => self.sender.on_nack(self.now_ps, &nack, &mut ()),
-            }
-            while let Some(message) = self.receiver.message_completed() {
-                self.receiver.consumed(message.1);
-                self.completed.push(message);
-            }
-            self.answer();
-        }
-        self.sender.on_timeout(self.now_ps, &mut ());
-        self.receiver.on_timeout(self.now_ps);
-        self.answer();
-        while let Some(event) = self.sender.poll_event() {
-            match event {
-                SenderEvent::MessageDelivered { message, .. } => self.delivered.push(message),
-                SenderEvent::Failed => panic!("it gave up"),
-            }
-        }
-    }
-
-    fn answer(&mut self) {
-        while let Some(ack) = self.receiver.poll_ack(self.now_ps) {
-            self.put(Frame::Ack(ack), self.loss[1]);
-        }
-        while let Some(nack) = self.receiver.poll_nack() {
-            self.put(Frame::Nack(nack), self.loss[1]);
-        }
-    }
-
-    fn put(&mut self, frame: Frame, loss: u32) {
-        if self.happens(loss) {
-            self.lost += u64::from(matches!(frame, Frame::Data(_)));
-            return;
-        }
-        let jitter_ps = self.rng.next_u64() % (self.jitter_ps + 1);
-        self.count += 1;
-        self.wire.insert((self.now_ps + 5 * US + jitter_ps, self.count), frame);
-    }
-
-    fn happens(&mut self, share: u32) -> bool {
-        self.rng.next_u32() % 1000 < share
-    }
-
-    /// What must hold when everything is delivered.
-    fn check(&self, messages: &[u64]) {
-        let needed: u64 = messages.iter().map(|bytes| bytes.div_ceil(u64::from(PAYLOAD)).max(1)).sum();
-        let (sent, got) = (self.sender.stats(), self.receiver.stats());
-        let mut completed: Vec<u64> = vec![0; messages.len()];
-        self.completed.iter().for_each(|(message, bytes)| completed[*message as usize] += bytes.max(&1));
-        let once: Vec<u64> = messages.iter().map(|bytes| *bytes.max(&1)).collect();
-        assert_eq!(completed, once, "each message once");
-        // ERA-2: nothing completes on less than it has.
-        assert!(got.packets >= needed && sent.packets_sent >= needed, "{needed}: {sent:?} {got:?}");
-        assert_eq!(got.bytes, messages.iter().sum::<u64>(), "the grant counts a message once");
-        assert_eq!(got.frames, got.packets + got.duplicates + got.trimmed + got.out_of_window + got.invalid);
-        assert_eq!(got.invalid, 0);
-        let on_the_wire = self.wire.values().filter(|frame| matches!(frame, Frame::Data(_))).count() as u64;
-        assert_eq!(sent.packets_sent, self.lost + got.frames + on_the_wire);
-        assert_eq!(sent.invalid_acks, 0);
-        assert!(self.sender.is_idle() && self.sender.in_flight_bytes() == 0);
-        assert_eq!(sent.packets_sent - sent.retransmits + sent.packets_spared, needed);
-    }
+/// What must hold when everything is delivered.
+fn check(pair: &Pair, messages: &[u64]) {
+    let needed: u64 = messages.iter().map(|bytes| bytes.div_ceil(u64::from(PAYLOAD)).max(1)).sum();
+    let (sent, got) = (pair.sender.stats(), pair.receiver.stats());
+    let mut completed: Vec<u64> = vec![0; messages.len()];
+    pair.completed.iter().for_each(|(message, bytes)| completed[*message as usize] += bytes.max(&1));
+    let once: Vec<u64> = messages.iter().map(|bytes| *bytes.max(&1)).collect();
+    assert_eq!(completed, once, "each message once");
+    // ERA-2: nothing completes on less than it has.
+    assert!(got.packets >= needed && sent.packets_sent >= needed, "{needed}: {sent:?} {got:?}");
+    assert_eq!(got.bytes, messages.iter().sum::<u64>(), "the grant counts a message once");
+    assert_eq!(got.frames, got.packets + got.duplicates + got.trimmed + got.out_of_window + got.invalid);
+    assert_eq!(got.invalid, 0);
+    assert_eq!(sent.packets_sent, pair.fate.lost + got.frames);
+    assert_eq!(sent.invalid_acks, 0);
+    assert!(pair.sender.is_idle() && pair.sender.in_flight_bytes() == 0);
+    assert_eq!(sent.packets_sent - sent.retransmits + sent.packets_spared, needed);
 }
 
 /// A hundred packets a round trip at a constant rate.
@@ -154,20 +56,17 @@ fn random_loss_costs_packets_and_no_timeouts() {
     //= docs/specs/erasure.md#ERA-4
     let messages = [2_000 * u64::from(PAYLOAD)];
     for (share, seed) in [(0, 1), (10, 2), (50, 3), (200, 4)] {
-        let run = |config| {
-            let mut line = Line::new(config, [share, 0, 0], 0, seed);
-            let end_us = line.run(&messages) / US;
-            (line, end_us)
-        };
-        let (line, end_us) = run(coded(SackRule::Patient));
-        line.check(&messages);
-        let stats = *line.sender.stats();
+        let run = |config| run(config, channel([share, 0, 0], 0), &messages, seed);
+        let (pair, end_ps) = run(coded(SackRule::Patient));
+        check(&pair, &messages);
+        let (stats, end_us) = (*pair.sender.stats(), end_ps / US);
         assert_eq!(stats.timeouts, 0, "{share}: {stats:?}");
         // 2,000 packets of 1,100 bytes take 220 us at 80 Gb/s; what is lost has to be sent too, and the last of it, again and again, after
         // two and a half round trips each.
         let ideal_us = 230 * 1000 / (1000 - u64::from(share));
         assert!(end_us <= ideal_us + 80 + u64::from(share) / 2, "{share}: {end_us} us, ideally {ideal_us}");
-        let (_, uncoded_us) = run(FlowConfig { erasure: false, sack_gap_packets: None, ..coded(SackRule::Patient) });
+        let (_, uncoded_ps) = run(FlowConfig { erasure: false, sack_gap_packets: None, ..coded(SackRule::Patient) });
+        let uncoded_us = uncoded_ps / US;
         assert!(end_us <= uncoded_us, "{share}: {end_us} us, without {uncoded_us}");
         let more = stats.packets_sent - 2_000;
         assert!(more <= 2_000 * u64::from(share) / (1000 - u64::from(share)) * 3 / 2 + 5, "{share}: {more} more");
@@ -183,10 +82,9 @@ fn packets_sent_for_nothing_are_not() {
     let mut spared = 0;
     for seed in 0..40 {
         let config = FlowConfig { sack_gap_packets: Some(3), ..coded(SackRule::Plain) };
-        let mut line = Line::new(config, [0; 3], 40 * US, seed);
-        line.run(&messages);
-        line.check(&messages);
-        spared += line.sender.stats().packets_spared;
+        let (pair, _) = run(config, channel([0; 3], 40 * US), &messages, seed);
+        check(&pair, &messages);
+        spared += pair.sender.stats().packets_spared;
     }
     assert!(spared > 0, "no message was decoded before it was sent");
 }
@@ -247,9 +145,8 @@ proptest! {
         let rule = if plain { SackRule::Plain } else { SackRule::Patient };
         let gap = (gap > 0).then_some(gap);
         let config = FlowConfig { sack_gap_packets: gap, window_packets: 64, give_up_ps: 1 << 60, ..coded(rule) };
-        let mut line = Line::new(config, loss, jitter_us * US, seed);
-        line.run(&messages);
-        line.check(&messages);
+        let (pair, _) = run(config, channel(loss, jitter_us * US), &messages, seed);
+        check(&pair, &messages);
     }
 
     /// No frame harms a receiver.

@@ -1,13 +1,12 @@
 //! Four connections over four queues: how loss detection bears paths of different delay, full queues and a dead path.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
 use std::vec::Vec;
 
 use rand_core::RngCore;
 use spray_wire::{Ack, Data, Nack, ev_port};
 
 use super::*;
+use crate::agenda::Agenda;
 use crate::path::Ev;
 use crate::rng::{self, Rng};
 
@@ -51,9 +50,7 @@ struct Fabric {
     hosts: Vec<Host>,
     busy_ps: [u64; PATHS],
     rng: Rng,
-    heap: BinaryHeap<Reverse<(u64, u64)>>,
-    events: BTreeMap<u64, Event>,
-    next_event: u64,
+    events: Agenda<Event>,
     drops: u64,
 }
 
@@ -82,26 +79,19 @@ impl Fabric {
                 Host { sender, receiver: Receiver::new(&config), free_ps: 0, delivered_ps: None }
             })
             .collect();
-        let (heap, events) = Default::default();
-        Self { condition, trims, now_ps: 0, hosts, busy_ps: [0; PATHS], rng, heap, events, next_event: 0, drops: 0 }
+        let events = Agenda::default();
+        Self { condition, trims, now_ps: 0, hosts, busy_ps: [0; PATHS], rng, events, drops: 0 }
     }
 
     fn run(mut self) -> Outcome {
-        (0..HOSTS).for_each(|host| self.at(0, Event::Free(host)));
+        (0..HOSTS).for_each(|host| self.events.put(0, Event::Free(host)));
         while self.hosts.iter().any(|host| host.delivered_ps.is_none()) {
-            let Reverse((at_ps, id)) = self.heap.pop().expect("stuck");
-            assert!(at_ps < 100_000_000_000, "not done after 100 ms");
-            self.now_ps = at_ps;
-            let event = self.events.remove(&id).unwrap();
+            self.now_ps = self.events.next_ps().expect("stuck");
+            assert!(self.now_ps < 100_000_000_000, "not done after 100 ms");
+            let event = self.events.take_due(self.now_ps).expect("it is due");
             self.on_event(event);
         }
         self.outcome()
-    }
-
-    fn at(&mut self, at_ps: u64, event: Event) {
-        self.heap.push(Reverse((at_ps, self.next_event)));
-        self.events.insert(self.next_event, event);
-        self.next_event += 1;
     }
 
     fn on_event(&mut self, event: Event) {
@@ -135,11 +125,11 @@ impl Fabric {
         if let Some(Transmit::Data { data, ev }) = host.sender.poll_transmit(now_ps, &mut self.rng, &mut ()) {
             host.free_ps = now_ps + 4150 * BYTE_PS;
             let free_ps = host.free_ps;
-            self.at(free_ps + 1_000_000, Event::AtQueue(index, data, ev));
-            self.at(free_ps, Event::Free(index));
+            self.events.put(free_ps + 1_000_000, Event::AtQueue(index, data, ev));
+            self.events.put(free_ps, Event::Free(index));
         }
         if let Some(at_ps) = self.hosts[index].sender.poll_timeout() {
-            self.at(at_ps.max(now_ps + 1), Event::Timer(index));
+            self.events.put(at_ps.max(now_ps + 1), Event::Timer(index));
         }
     }
 
@@ -163,7 +153,7 @@ impl Fabric {
             self.busy_ps[path] = self.busy_ps[path].max(self.now_ps) + 4150 * byte_ps;
             at_ps = self.busy_ps[path];
         }
-        self.at(at_ps + 3_000_000, Event::AtReceiver(host, arrival));
+        self.events.put(at_ps + 3_000_000, Event::AtReceiver(host, arrival));
     }
 
     fn receive(&mut self, host: usize, arrival: Arrival) {
@@ -174,10 +164,10 @@ impl Fabric {
         let nack = receiver.poll_nack();
         let at_ps = self.now_ps + 4_000_000;
         if let Some(ack) = ack {
-            self.at(at_ps, Event::Ack(host, ack));
+            self.events.put(at_ps, Event::Ack(host, ack));
         }
         if let Some(nack) = nack {
-            self.at(at_ps, Event::Nack(host, nack));
+            self.events.put(at_ps, Event::Nack(host, nack));
         }
     }
 

@@ -2,10 +2,12 @@
 
 mod channel;
 mod erasure;
+mod every_balancer;
 mod fabric;
 mod flowcut;
 mod hostile;
 mod inbox;
+mod pair;
 mod receiver;
 mod sections;
 mod sender;

@@ -1,151 +1,28 @@
 //! Ordered Chaos end to end, over paths that keep their order and differ in delay: what is declared missing was lost,
 //! and what was lost is declared missing. Clauses are those of `docs/specs/ordered-chaos.md`.
 
-use std::collections::BTreeMap;
 use std::vec::Vec;
 
 use proptest::prelude::*;
-use rand_core::RngCore;
-use spray_wire::{Ack, Data, Nack, ev_port};
+use spray_wire::{Data, Nack};
 
+use super::pair::{Channel, Pair};
 use super::*;
-use crate::path::{Balancer, Ev, LossCause};
-use crate::rng::{self, Rng};
+use crate::path::{Balancer, LossCause};
+use crate::rng;
 
-/// Shares of 1,000, and delays.
-#[derive(Clone, Copy, Debug)]
-struct Weather {
-    /// Of data and probes that are lost.
-    loss: u32,
-    /// Of ACKs and NACKs that are lost.
-    answer_loss: u32,
-    /// Of data that is trimmed.
-    trim: u32,
-    /// How much the paths' delays differ.
-    spread_ps: u64,
-    /// Time between packets; 0 sends everything of a moment at once.
-    gap_ps: u64,
+/// A path for each entropy value: first in, first out, with a delay that changes with each frame by up to `spread_ps`.
+fn paths(spread_ps: u64, gap_ps: u64) -> Channel {
+    let (delay_ps, ack_jitter_ps) = (4 * US, US);
+    Channel { delay_ps, jitter_ps: spread_ps, ack_jitter_ps, gap_ps, in_order: true, ..Channel::default() }
 }
 
-enum Frame {
-    Data(Arrival),
-    Ack(Ack),
-    Nack(Nack),
-}
-
-/// A path for each entropy value: first in, first out, with a delay that changes with each frame.
-struct Network {
-    weather: Weather,
-    sender: Sender,
-    receiver: Receiver,
-    rng: Rng,
-    now_ps: u64,
-    /// What is under way, by arrival and number.
-    wire: BTreeMap<(u64, u64), Frame>,
-    frames: u64,
-    /// When the last frame of each path arrives.
-    busy_ps: BTreeMap<Ev, u64>,
-    losses: u64,
-    delivered: bool,
-}
-
-impl Network {
-    fn new(config: &FlowConfig, weather: Weather, bytes: u64, seed: u64) -> Self {
-        let mut rng = rng::stream(seed, 0);
-        let mut sender = Sender::new(config, config.window_packets, config.max_data_bytes, &mut rng);
-        sender.send_message(1, bytes).unwrap();
-        let receiver = Receiver::new(config);
-        Self {
-            weather,
-            sender,
-            receiver,
-            rng,
-            now_ps: 0,
-            wire: BTreeMap::new(),
-            frames: 0,
-            busy_ps: BTreeMap::new(),
-            losses: 0,
-            delivered: false,
-        }
-    }
-
-    fn run(mut self) -> Self {
-        while !self.delivered {
-            self.transmit();
-            let arrival = self.wire.first_key_value().map(|((at_ps, _), _)| *at_ps);
-            let times = [arrival, self.sender.poll_timeout(), self.receiver.poll_timeout()];
-            let next_ps = times.into_iter().flatten().min().expect("something is to come");
-            self.now_ps = self.now_ps.max(next_ps);
-            assert!(self.now_ps < 1_000_000 * US, "{:?}", self.sender.stats());
-            self.advance();
-        }
-        self
-    }
-
-    fn transmit(&mut self) {
-        while let Some(transmit) = self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ()) {
-            let Transmit::Data { data, ev } = transmit else { panic!("no other probes") };
-            self.carry(data, ev);
-            self.now_ps += self.weather.gap_ps;
-        }
-    }
-
-    fn carry(&mut self, data: Data, ev: Ev) {
-        let delay_ps = 4 * US + self.rng.next_u64() % (self.weather.spread_ps + 1);
-        let arrival = |trimmed| Arrival { data, port: ev_port(ev, 65_535), marked: false, hops: 3, trimmed };
-        if self.strikes(self.weather.loss) {
-            self.losses += u64::from(!data.probe);
-            return;
-        }
-        if !data.probe && self.strikes(self.weather.trim) {
-            // Ahead of all data.
-            let at_ps = self.now_ps + 4 * US;
-            return self.send(at_ps, Frame::Data(arrival(true)));
-        }
-        let busy_ps = self.busy_ps.entry(ev).or_default();
-        *busy_ps = (*busy_ps + 1).max(self.now_ps + delay_ps);
-        let at_ps = *busy_ps;
-        self.send(at_ps, Frame::Data(arrival(false)));
-    }
-
-    fn strikes(&mut self, share: u32) -> bool {
-        self.rng.next_u32() % 1000 < share
-    }
-
-    fn send(&mut self, at_ps: u64, frame: Frame) {
-        self.frames += 1;
-        self.wire.insert((at_ps, self.frames), frame);
-    }
-
-    fn advance(&mut self) {
-        while let Some(entry) = self.wire.first_entry().filter(|entry| entry.key().0 <= self.now_ps) {
-            match entry.remove() {
-                Frame::Data(arrival) => {
-                    self.receiver.on_data(self.now_ps, &arrival);
-                    let _ = self.receiver.message_completed();
-                    self.answer();
-                }
-                Frame::Ack(ack) => self.sender.on_ack(self.now_ps, &ack, &mut ()),
-                Frame::Nack(nack) => self.sender.on_nack(self.now_ps, &nack, &mut ()),
-            }
-        }
-        self.sender.on_timeout(self.now_ps, &mut ());
-        self.receiver.on_timeout(self.now_ps);
-        self.answer();
-        self.delivered = self.sender.poll_event().is_some();
-    }
-
-    fn answer(&mut self) {
-        let mut answers = Vec::new();
-        answers.extend(core::iter::from_fn(|| self.receiver.poll_nack()).map(Frame::Nack));
-        answers.extend(core::iter::from_fn(|| self.receiver.poll_ack(self.now_ps)).map(Frame::Ack));
-        for answer in answers {
-            if !self.strikes(self.weather.answer_loss) {
-                let at_ps = self.now_ps + 4 * US + self.rng.next_u64() % US;
-                self.send(at_ps, answer);
-            }
-        }
-    }
+/// Sends `packets` packets.
+fn run(config: FlowConfig, channel: Channel, packets: u64, seed: u64) -> Pair {
+    let mut pair = Pair::new(config, channel, &[packets * u64::from(PAYLOAD)], seed);
+    pair.run().unwrap_or_else(|stuck| panic!("{stuck}"));
+    assert!(!pair.gave_up);
+    pair
 }
 
 /// Losses are found by what the receiver says, or not at all for a second.
@@ -169,9 +46,7 @@ proptest! {
         seed in any::<u64>(), subflows in 0u32..=5, spread in 0u64..40, ack_every in 1u32..9, gap_ps in prop_oneof![Just(0), Just(100_000u64)],
         packets in 1u64..400,
     ) {
-        let weather = Weather { loss: 0, answer_loss: 0, trim: 0, spread_ps: spread * US, gap_ps };
-        let config = chaos(ack_every, 1 << subflows, seed);
-        let done = Network::new(&config, weather, packets * 1000, seed).run();
+        let done = run(chaos(ack_every, 1 << subflows, seed), paths(spread * US, gap_ps), packets, seed);
         let stats = done.sender.stats();
         prop_assert_eq!((stats.retransmits, done.receiver.stats().nacks), (0, 0));
         if spread == 39 && packets > 300 && subflows > 2 {
@@ -185,16 +60,15 @@ proptest! {
     #[test]
     fn what_is_lost_and_only_that_is_sent_again_without_a_timeout(
         seed in any::<u64>(), subflows in 0u32..=5, spread in 0u64..40, ack_every in 1u32..9, gap_ps in prop_oneof![Just(0), Just(100_000u64)],
-        packets in 1u64..400, loss in 1u32..200, answer_loss in prop_oneof![Just(0), 1u32..100], trim in prop_oneof![Just(0), 1u32..50],
+        packets in 1u64..400, loss in 1u32..200, ack_loss in prop_oneof![Just(0), 1u32..100], trim in prop_oneof![Just(0), 1u32..50],
     ) {
-        let weather = Weather { loss, answer_loss, trim, spread_ps: spread * US, gap_ps };
-        let config = chaos(ack_every, 1 << subflows, seed);
-        let done = Network::new(&config, weather, packets * 1000, seed).run();
+        let channel = Channel { loss, ack_loss, trim, ..paths(spread * US, gap_ps) };
+        let done = run(chaos(ack_every, 1 << subflows, seed), channel, packets, seed);
         let stats = done.sender.stats();
         prop_assert_eq!((stats.timeouts, stats.sack_gaps, stats.late_acks), (0, 0, 0));
-        prop_assert!(stats.missing <= done.losses + done.receiver.stats().trimmed, "{stats:?}");
+        prop_assert!(stats.missing <= done.fate.packets_lost + done.receiver.stats().trimmed, "{stats:?}");
         if trim == 0 {
-            prop_assert_eq!(stats.retransmits, done.losses);
+            prop_assert_eq!(stats.retransmits, done.fate.packets_lost);
         }
         // What was sent again had not arrived.
         prop_assert_eq!(done.receiver.stats().duplicates, 0);

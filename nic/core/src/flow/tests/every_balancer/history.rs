@@ -1,9 +1,15 @@
 //! A balancer by itself: packets go as it lets them, and what comes back is anything.
 
+use std::format;
+use std::string::String;
+use std::vec;
+use std::vec::Vec;
+
 use proptest::prelude::*;
-use spray_core::flow::FlowConfig;
-use spray_core::path::{AckInfo, Admission, AnyBalancer, Balancer, Ev, LossCause, LossInfo, PacketInfo, SendInfo};
-use spray_core::rng::{self, Rng};
+
+use crate::flow::FlowConfig;
+use crate::path::{AckInfo, Admission, AnyBalancer, Balancer, Ev, LossCause, LossInfo, PacketInfo, SendInfo};
+use crate::rng::{self, Rng};
 
 /// One thing that happens.
 #[derive(Clone, Debug)]

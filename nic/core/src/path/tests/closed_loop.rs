@@ -3,13 +3,15 @@
 //! One packet goes out per slot of time, as far as the congestion control lets it. Every path is a queue that serves one packet in so many slots; it marks above
 //! a threshold and may be dead. Acknowledgements come back after the queue and a fixed delay, losses after a timeout.
 
-use std::collections::BTreeMap;
+use std::vec::Vec;
 
 use rand_core::RngCore;
-use spray_core::cc::{AnyCc, CcConfig, CcKind, CongestionControl};
-use spray_core::event::Event;
-use spray_core::path::{AckInfo, AnyBalancer, Balancer, BalancerKind, Ev, LossCause, LossInfo, PathConfig, SendInfo};
-use spray_core::rng;
+
+use crate::agenda::Agenda;
+use crate::cc::{AnyCc, CcConfig, CcKind, CongestionControl};
+use crate::event::Event;
+use crate::path::{AckInfo, AnyBalancer, Balancer, BalancerKind, Ev, LossCause, LossInfo, PathConfig, SendInfo};
+use crate::rng;
 
 const PATHS: usize = 8;
 const SLOT_PS: u64 = 1 << 20;
@@ -41,7 +43,7 @@ struct Fabric {
     paths: [Path; PATHS],
     salt: u64,
     slot: u64,
-    feedback: BTreeMap<(u64, u64), Feedback>,
+    feedback: Agenda<Feedback>,
     log: Vec<(u64, Event)>,
 }
 
@@ -66,7 +68,7 @@ impl Fabric {
             rng,
             paths: [path; PATHS],
             slot: 0,
-            feedback: BTreeMap::new(),
+            feedback: Agenda::default(),
             log: Vec::new(),
         }
     }
@@ -82,8 +84,7 @@ impl Fabric {
 
     fn step(&mut self) {
         let now_ps = self.slot * SLOT_PS;
-        while let Some(entry) = self.feedback.first_entry().filter(|entry| entry.key().0 <= self.slot) {
-            let feedback = entry.remove();
+        while let Some(feedback) = self.feedback.take_due(now_ps) {
             self.take(now_ps, feedback);
         }
         if (self.in_flight + 1) * u64::from(PACKET_BYTES) <= self.cc.window_bytes() {
@@ -99,7 +100,7 @@ impl Fabric {
         let path = &mut self.paths[path_of(ev, self.salt)];
         path.packets += 1;
         let (at, feedback) = path.carry(self.slot, ev);
-        self.feedback.insert((at, self.slot), feedback);
+        self.feedback.put(at * SLOT_PS, feedback);
     }
 
     fn take(&mut self, now_ps: u64, feedback: Feedback) {

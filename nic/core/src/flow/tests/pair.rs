@@ -1,0 +1,405 @@
+//! A sender and a receiver over a channel in virtual time. The channel loses, trims, marks, duplicates and delays.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::format;
+use std::string::String;
+use std::vec;
+use std::vec::Vec;
+
+use rand_core::RngCore;
+use spray_wire::{Ack, Data, Nack, ProbeAck, Pull, PullRequest, ev_port};
+
+use super::*;
+use crate::agenda::Agenda;
+use crate::cc::PullPacer;
+use crate::path::{Balancer, Ev};
+use crate::rng::{self, Rng};
+
+/// What the channel does. Shares are of 1,000 frames.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Channel {
+    /// Share of the sender's frames that is lost.
+    pub loss: u32,
+    /// Share of the receiver's frames that is lost.
+    pub ack_loss: u32,
+    /// Share of frames that arrives once more.
+    pub duplicate: u32,
+    /// Share of data packets that is trimmed.
+    pub trim: u32,
+    /// Share of data packets and probes that is marked.
+    pub mark: u32,
+    /// One way, the same for all frames.
+    pub delay_ps: u64,
+    /// At most so much is added to the delay of the sender's frames.
+    pub jitter_ps: u64,
+    /// At most so much is added to the delay of the receiver's frames.
+    pub ack_jitter_ps: u64,
+    /// Whether packets with one entropy value arrive in the order in which they left. Trimmed packets overtake.
+    pub in_order: bool,
+    /// Time between two frames of the sender.
+    pub gap_ps: u64,
+    /// How long the application takes to consume a message.
+    pub lag_ps: u64,
+    /// When `dead_paths` of the eight paths lose everything.
+    pub outage: Option<Outage>,
+    pub dead_paths: u32,
+}
+
+/// The time from `at_ps` to `until_ps`.
+#[derive(Clone, Copy, Debug)]
+pub struct Outage {
+    pub at_ps: u64,
+    pub until_ps: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Frame {
+    Data(Arrival),
+    Ack(Ack),
+    Nack(Nack),
+    Probe(u64, u64, Ev),
+    ProbeAck(ProbeAck),
+    Pull(Pull),
+    PullRequest(PullRequest),
+}
+
+/// Data frames, with the probes that Ordered Chaos sends as data.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fate {
+    pub sent: u64,
+    pub lost: u64,
+    /// Those of `lost` that were packets and no probes.
+    pub packets_lost: u64,
+    pub duplicated: u64,
+}
+
+/// Both ends, the channel between them and the messages to send.
+pub struct Pair {
+    pub config: FlowConfig,
+    pub sender: Sender,
+    pub receiver: Receiver,
+    pub now_ps: u64,
+    pub fate: Fate,
+    /// Messages that the receiver completed, with their bytes.
+    pub completed: Vec<(u32, u64)>,
+    /// Messages that the sender knows to be complete.
+    pub delivered: Vec<u32>,
+    pub gave_up: bool,
+    channel: Channel,
+    rng: Rng,
+    wire: Agenda<Frame>,
+    /// When the last packet of each entropy value arrives.
+    busy_ps: BTreeMap<Ev, u64>,
+    /// Grants credit for the receiver's host, once it is asked.
+    pacer: PullPacer,
+    pull_entry: Option<u32>,
+    messages: Vec<u64>,
+    queued: usize,
+    buffers: BTreeMap<u32, Vec<u8>>,
+    /// When the application consumes how many bytes.
+    consumption: VecDeque<(u64, u64)>,
+}
+
+/// More than any connection needs: without progress it gives up after `give_up_ps`.
+const MAX_STEPS: u32 = 2_000_000;
+/// Wake-ups at one time that a sender may need to say all that it has to.
+const MAX_IDLE_WAKES: u32 = 1000;
+/// The share of its link, in thousandths, for which a receiver grants credit.
+const PULL_RATE: u64 = 990;
+
+/// The byte at `offset` of `message`.
+fn byte(message: u32, offset: u64) -> u8 {
+    (u64::from(message).wrapping_mul(0x9e37_79b9) ^ offset.wrapping_mul(0x85eb_ca6b) >> 7) as u8
+}
+
+impl Pair {
+    pub fn new(config: FlowConfig, channel: Channel, messages: &[u64], seed: u64) -> Self {
+        let mut rng = rng::stream(seed, 0);
+        Self {
+            sender: Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng),
+            receiver: Receiver::new(&config),
+            now_ps: 0,
+            fate: Fate::default(),
+            completed: vec![],
+            delivered: vec![],
+            gave_up: false,
+            channel,
+            rng,
+            wire: Agenda::default(),
+            busy_ps: BTreeMap::new(),
+            pacer: PullPacer::new(config.cc.link_bps, PULL_RATE),
+            pull_entry: None,
+            messages: messages.to_vec(),
+            queued: 0,
+            buffers: BTreeMap::new(),
+            consumption: VecDeque::new(),
+            config,
+        }
+    }
+
+    /// As if routing had named up to 20 paths.
+    pub fn name_paths(&mut self) {
+        let count = self.rng.next_u32() % 20;
+        let paths: Vec<Ev> = (0..count).map(|_| (self.rng.next_u32() % self.config.path.evs) as Ev).collect();
+        self.sender.on_reachable(0, &paths);
+    }
+
+    /// Runs until every message is delivered or the sender gives up.
+    ///
+    /// # Errors
+    /// What is stuck: nothing would ever wake the sender, or waking it changes nothing.
+    pub fn run(&mut self) -> Result<(), String> {
+        let mut idle_wakes = 0;
+        for _ in 0..MAX_STEPS {
+            self.send_all()?;
+            if self.gave_up || self.delivered.len() == self.messages.len() {
+                return Ok(());
+            }
+            let next_ps = self.next_ps().ok_or_else(|| format!("nothing wakes it: {}", self.state()))?;
+            idle_wakes = if next_ps > self.now_ps { 0 } else { idle_wakes + 1 };
+            if idle_wakes > MAX_IDLE_WAKES {
+                return Err(format!("woken for {next_ps} again and again: {}", self.state()));
+            }
+            self.now_ps = next_ps.max(self.now_ps);
+            self.advance();
+        }
+        Err(format!("never ends: {}", self.state()))
+    }
+
+    /// Delivers what is still under way.
+    pub fn drain(&mut self) {
+        while let Some(next_ps) = self.wire.next_ps() {
+            self.now_ps = next_ps.max(self.now_ps);
+            self.advance();
+        }
+    }
+
+    fn state(&self) -> String {
+        let Self { now_ps, sender, delivered, queued, messages, .. } = self;
+        let (delivered, all) = (delivered.len(), messages.len());
+        let (in_flight, stats) = (sender.in_flight_bytes(), sender.stats());
+        format!(
+            "at {now_ps} ps, {delivered} of {queued} messages and of {all} in all, {in_flight} bytes in flight, {stats:?}"
+        )
+    }
+
+    fn next_ps(&self) -> Option<u64> {
+        let consumption_ps = self.consumption.front().map(|(at_ps, _)| *at_ps);
+        let ends = [self.sender.poll_timeout(), self.receiver.poll_timeout()];
+        [self.wire.next_ps(), consumption_ps, self.pacer.poll_timeout()].into_iter().chain(ends).flatten().min()
+    }
+
+    fn advance(&mut self) {
+        while let Some(frame) = self.wire.take_due(self.now_ps) {
+            self.deliver(frame);
+        }
+        self.sender.on_timeout(self.now_ps, &mut ());
+        self.receiver.on_timeout(self.now_ps);
+        while let Some((_, pull)) = self.pacer.poll_pull(self.now_ps) {
+            self.send_back(Frame::Pull(pull));
+        }
+        self.answer();
+        self.take_events();
+    }
+
+    fn deliver(&mut self, frame: Frame) {
+        let now_ps = self.now_ps;
+        match frame {
+            Frame::Ack(ack) => self.sender.on_ack(now_ps, &ack, &mut ()),
+            Frame::Nack(nack) => self.sender.on_nack(now_ps, &nack, &mut ()),
+            Frame::Pull(pull) => self.sender.on_pull(now_ps, &pull),
+            Frame::ProbeAck(ack) => self.sender.on_probe_ack(now_ps, &ack, &mut ()),
+            Frame::Probe(token, timestamp_ps, ev) => {
+                let ev = ev_port(ev, self.config.path.evs);
+                let marked = self.happens(self.channel.mark);
+                self.send_back(Frame::ProbeAck(ProbeAck { token, timestamp_ps, ev, marked, ..ProbeAck::default() }));
+            }
+            Frame::PullRequest(request) => self.grant(request),
+            Frame::Data(arrival) => self.receive(&arrival),
+        }
+    }
+
+    fn receive(&mut self, arrival: &Arrival) {
+        let accept = self.receiver.on_data(self.now_ps, arrival);
+        assert!(!matches!(accept, Accept::Invalid), "our own sender's frames are valid: {arrival:?}");
+        if accept == (Accept::New { place: true }) {
+            self.place(&arrival.data);
+        }
+        if let Some(entry) = self.pull_entry {
+            self.pacer.on_target(self.now_ps, entry, self.receiver.pull_target());
+        }
+        self.answer();
+    }
+
+    fn place(&mut self, data: &Data) {
+        let buffer = self.buffers.entry(data.message).or_insert_with(|| vec![0; data.message_bytes as usize]);
+        let payload = &mut buffer[data.offset as usize..][..usize::from(data.payload_bytes)];
+        payload.iter_mut().zip(data.offset..).for_each(|(place, offset)| *place = byte(data.message, offset));
+    }
+
+    fn grant(&mut self, request: PullRequest) {
+        self.receiver.on_pull_request(&request);
+        let pull_bytes = u64::from(self.config.packet_bytes());
+        let entry = *self.pull_entry.get_or_insert_with(|| self.pacer.open(0, pull_bytes));
+        self.pacer.on_request(self.now_ps, entry, request.pulled_bytes);
+        self.pacer.on_target(self.now_ps, entry, self.receiver.pull_target());
+    }
+
+    /// Sends what the receiver has to say, and takes what it completed.
+    fn answer(&mut self) {
+        while let Some((message, bytes)) = self.receiver.message_completed() {
+            self.complete(message, bytes);
+        }
+        while let Some(&(at_ps, bytes)) = self.consumption.front()
+            && at_ps <= self.now_ps
+        {
+            self.consumption.pop_front();
+            self.receiver.consumed(bytes);
+        }
+        while let Some(ack) = self.receiver.poll_ack(self.now_ps) {
+            self.send_back(Frame::Ack(ack));
+        }
+        while let Some(nack) = self.receiver.poll_nack() {
+            self.send_back(Frame::Nack(nack));
+        }
+    }
+
+    fn complete(&mut self, message: u32, bytes: u64) {
+        let buffer = self.buffers.remove(&message).unwrap_or_default();
+        // With the erasure code a message completes on any of its packets.
+        if !self.config.erasure {
+            assert_eq!(buffer.len() as u64, bytes);
+            assert!(buffer.iter().zip(0..).all(|(&found, offset)| found == byte(message, offset)), "message {message}");
+        }
+        assert!(self.completed.iter().all(|(earlier, _)| *earlier != message), "completed twice");
+        self.completed.push((message, bytes));
+        self.consumption.push_back((self.now_ps + self.channel.lag_ps, bytes));
+    }
+
+    fn send_all(&mut self) -> Result<(), String> {
+        loop {
+            while let Some(bytes) = self.messages.get(self.queued)
+                && self.sender.send_message(self.queued as u32, *bytes).is_ok()
+            {
+                self.queued += 1;
+            }
+            self.transmit_all()?;
+            self.take_events();
+            // What is delivered at once makes room for more.
+            if self.queued == self.messages.len() || self.delivered.len() < self.queued || self.gave_up {
+                return Ok(());
+            }
+        }
+    }
+
+    fn transmit_all(&mut self) -> Result<(), String> {
+        for sent in 0.. {
+            let Some(transmit) = self.poll() else { break };
+            if sent > MAX_STEPS {
+                return Err(format!("sends without end: {transmit:?}, {}", self.state()));
+            }
+            self.transmit(transmit)?;
+            self.now_ps += self.channel.gap_ps;
+        }
+        Ok(())
+    }
+
+    /// Polls one frame and checks that the windows allowed it.
+    fn poll(&mut self) -> Option<Transmit> {
+        let before_bytes = self.sender.in_flight_bytes();
+        let window_bytes = self.sender.window_bytes();
+        let transmit = self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ())?;
+        let after_bytes = self.sender.in_flight_bytes();
+        //= docs/specs/transport.md#TRN-3
+        assert!(self.sender.stats().bytes_sent <= self.receiver.max_data());
+        if let Transmit::Data { data, .. } = transmit
+            && !data.probe
+        {
+            let window_packets = u64::from(self.config.window_packets);
+            assert!(data.psn == u64::MAX || data.psn < self.receiver.cumulative() + window_packets);
+            assert!(self.admits_itself() || after_bytes <= window_bytes || before_bytes == 0);
+        }
+        Some(transmit)
+    }
+
+    /// Whether the balancer lets packets go beyond the window.
+    fn admits_itself(&self) -> bool {
+        self.sender.balancer().holds_back()
+    }
+
+    fn take_events(&mut self) {
+        while let Some(event) = self.sender.poll_event() {
+            match event {
+                SenderEvent::MessageDelivered { message, .. } => self.delivered.push(message),
+                SenderEvent::Failed => self.gave_up = true,
+            }
+        }
+    }
+
+    fn transmit(&mut self, transmit: Transmit) -> Result<(), String> {
+        let (Transmit::Probe { ev, .. } | Transmit::PullRequest { ev, .. } | Transmit::Data { ev, .. }) = transmit;
+        if u32::from(ev) >= self.config.path.evs {
+            return Err(format!("entropy value {ev} of {}", self.config.path.evs));
+        }
+        let lost = self.is_dead(ev) || self.happens(self.channel.loss);
+        match transmit {
+            Transmit::Data { data, .. } => self.send_data(data, ev, lost),
+            Transmit::Probe { probe, .. } => self.send(Frame::Probe(probe.token, probe.timestamp_ps, ev), lost),
+            Transmit::PullRequest { request, .. } => self.send(Frame::PullRequest(request), lost),
+        }
+        Ok(())
+    }
+
+    fn send_data(&mut self, data: Data, ev: Ev, lost: bool) {
+        let port = ev_port(ev, self.config.path.evs);
+        let can_be_trimmed = !(self.channel.in_order && data.probe);
+        let (marked, trimmed) = (self.happens(self.channel.mark), can_be_trimmed && self.happens(self.channel.trim));
+        let frame = Frame::Data(Arrival { data, port, marked, hops: 1 + (ev % 4) as u8, trimmed });
+        self.fate.sent += 1;
+        self.fate.lost += u64::from(lost);
+        self.fate.packets_lost += u64::from(lost && !data.probe);
+        if !self.channel.in_order {
+            self.fate.duplicated += self.put(frame, lost, self.channel.jitter_ps);
+        } else if trimmed {
+            self.put(frame, lost, 0);
+        } else if !lost {
+            let arrival_ps = self.now_ps + self.delay_ps(self.channel.jitter_ps);
+            let busy_ps = self.busy_ps.entry(ev).or_default();
+            *busy_ps = (*busy_ps + 1).max(arrival_ps);
+            self.wire.put(*busy_ps, frame);
+        }
+    }
+
+    fn is_dead(&self, ev: Ev) -> bool {
+        let path = u32::from(ev).wrapping_mul(0x9e37_79b9) >> 29;
+        let out = |outage: Outage| (outage.at_ps..outage.until_ps).contains(&self.now_ps);
+        self.channel.outage.is_some_and(out) && path < self.channel.dead_paths
+    }
+
+    fn send(&mut self, frame: Frame, lost: bool) {
+        self.put(frame, lost, self.channel.jitter_ps);
+    }
+
+    fn send_back(&mut self, frame: Frame) {
+        let lost = self.happens(self.channel.ack_loss);
+        self.put(frame, lost, self.channel.ack_jitter_ps);
+    }
+
+    /// Puts a frame on the wire, and returns how many copies of it.
+    fn put(&mut self, frame: Frame, lost: bool, jitter_ps: u64) -> u64 {
+        let copies = u64::from(self.happens(self.channel.duplicate));
+        for _ in 0..copies + u64::from(!lost) {
+            let at_ps = self.now_ps + self.delay_ps(jitter_ps);
+            self.wire.put(at_ps, frame.clone());
+        }
+        copies
+    }
+
+    fn delay_ps(&mut self, jitter_ps: u64) -> u64 {
+        self.channel.delay_ps + self.rng.next_u64() % (jitter_ps + 1)
+    }
+
+    fn happens(&mut self, share: u32) -> bool {
+        self.rng.next_u32() % 1000 < share
+    }
+}
