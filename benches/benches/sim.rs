@@ -5,10 +5,10 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use spray_core::path::BalancerKind;
-use switch_emu::scenario::Scenario;
-use switch_emu::sim::{FctEnd, SimOptions, Simulation, reference};
-use switch_emu::topology::LeafSpine;
-use switch_emu::workload::{Each, Pattern, Payload, Workload};
+use spray_experiments::scenario::Scenario;
+use spray_experiments::sim::{FctEnd, SimOptions, Simulation, reference};
+use spray_experiments::workload::{Each, Pattern, Payload, Workload};
+use spray_fabric::LeafSpine;
 
 criterion_group!(benches, sim);
 criterion_main!(benches);

@@ -9,8 +9,8 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use spray_pipeline::config::{OUTSIDE, PortConfig, Thresholds};
 use spray_pipeline::queue::Queue;
+use spray_testbed::program::{HopBench, PerHop};
 use std::cell::Cell;
-use switch_emu::program::{HopBench, PerHop};
 
 /// The queue alone: frames in order at 90 % load, a walk every other frame.
 fn queue(c: &mut Criterion) {

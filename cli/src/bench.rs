@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use switch_emu::bench::Throughput;
-use switch_emu::results;
-use switch_emu::testbed::{RunError, VethBench};
+use spray_experiments::results;
+use spray_experiments::testbed::{RunError, VethBench};
+use spray_testbed::bench::Throughput;
 
 use crate::args;
 use crate::failure::{Failure, Outcome};

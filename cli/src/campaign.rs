@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use spray_core::path::BalancerKind;
-use switch_emu::results::{self, RunResult};
-use switch_emu::scenario::Scenario;
-use switch_emu::testbed::{self, RunError, RunOptions, Testbed};
+use spray_experiments::results::{self, RunResult};
+use spray_experiments::scenario::Scenario;
+use spray_experiments::testbed::{self, RunError, RunOptions, Testbed};
 
 use crate::args;
 use crate::failure::{Failure, Outcome};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use switch_emu::scenario::Scenario;
+use spray_experiments::scenario::Scenario;
 
 use crate::args;
 use crate::campaign::Campaign;

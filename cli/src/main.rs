@@ -41,10 +41,10 @@ fn main() -> ExitCode {
 
 /// Removes what processes left behind that no longer live.
 fn clean() -> failure::Outcome {
-    let left = switch_emu::testbed::leftovers();
-    let removed = switch_emu::testbed::clean();
+    let left = spray_experiments::testbed::leftovers();
+    let removed = spray_experiments::testbed::clean();
     removed.iter().for_each(|name| println!("removed {name}"));
-    match switch_emu::testbed::leftovers() {
+    match spray_experiments::testbed::leftovers() {
         still if !still.is_empty() => {
             Err(failure::Failure::refused(format!("cannot remove {}: run as root", still.join(", "))))
         }

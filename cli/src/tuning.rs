@@ -5,7 +5,7 @@ use std::str::FromStr;
 use clap::Args;
 use spray_core::cc::{CcKind, CcSchemes};
 use spray_core::path::Schemes;
-use switch_emu::scenario::{Transport, set_param};
+use spray_experiments::scenario::{Transport, set_param};
 
 use crate::failure::{Failure, Outcome};
 

@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spray_core::path::BalancerKind;
-use switch_emu::program::{ProgramError, SteerProgram};
-use switch_emu::results::RunResult;
-use switch_emu::scenario::Scenario;
-use switch_emu::testbed::{Progress, RunError, RunOptions, Testbed};
+use spray_experiments::results::RunResult;
+use spray_experiments::scenario::Scenario;
+use spray_experiments::testbed::{Progress, RunError, RunOptions, Testbed};
+use spray_testbed::program::{ProgramError, SteerProgram};
 
 /// One testbed at a time: two would share the cores, and their clocks would stand still in turn.
 static ONE: Mutex<()> = Mutex::new(());

@@ -4,8 +4,8 @@ use std::process::Stdio;
 
 use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
+use spray_experiments::testbed::Testbed;
 use spray_tests::{assert_sound, run_on, scenarios, small, spray, turn};
-use switch_emu::testbed::Testbed;
 
 const BYTES: &str = "256 KiB";
 /// An uplink that drops everything for a while: shorter than an ECMP flow on it gives up after.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use spray_core::path::BalancerKind;
+use spray_experiments::testbed::{Progress, RunError, RunOptions, Testbed, clean, leftovers};
 use spray_tests::{namespaces_of, scenarios, small, spray, turn};
-use switch_emu::testbed::{Progress, RunError, RunOptions, Testbed, clean, leftovers};
 
 /// Set in the child that is to be killed.
 const CHILD: &str = "SPRAY_TESTS_CHILD";

@@ -1,11 +1,11 @@
 //! One scenario on packets and on the simulator: the same hosts and switches, so the same completion times.
 
 use spray_core::path::BalancerKind;
+use spray_experiments::results::RunResult;
+use spray_experiments::scenario::Scenario;
+use spray_experiments::sim::{FctEnd, SimOptions, Simulation};
+use spray_experiments::testbed::Testbed;
 use spray_tests::{assert_sound, run_on, scenarios, turn};
-use switch_emu::results::RunResult;
-use switch_emu::scenario::Scenario;
-use switch_emu::sim::{FctEnd, SimOptions, Simulation};
-use switch_emu::testbed::Testbed;
 
 /// Per cent by which the engines may differ in mean and largest completion time.
 const MEAN_PERCENT: f64 = 5.0;

@@ -1,9 +1,9 @@
 //! EQDS with real packets: credit decides what goes, and every byte arrives.
 
 use spray_core::path::BalancerKind;
+use spray_experiments::results::RunResult;
+use spray_experiments::testbed::Testbed;
 use spray_tests::{assert_sound, parse, run_on, turn};
-use switch_emu::results::RunResult;
-use switch_emu::testbed::Testbed;
 
 fn trims(result: &RunResult) -> u64 {
     result.ports.iter().map(|port| port.trims).sum()

@@ -1,8 +1,8 @@
 //! Host DR with real packets: it is told of the paths that the kernel's switches really take.
 
 use spray_core::path::BalancerKind;
+use spray_experiments::testbed::Testbed;
 use spray_tests::{assert_sound, parse, run_on, turn};
-use switch_emu::testbed::Testbed;
 
 /// One flow of 200 packets over four spines, and whatever `rest` adds.
 fn text(rest: &str) -> String {

@@ -1,8 +1,8 @@
 //! Ordered Chaos with real packets: what a lossy link swallows is told missing, and nothing else is sent again.
 
 use spray_core::path::BalancerKind;
+use spray_experiments::testbed::Testbed;
 use spray_tests::{assert_sound, parse, run_on, turn};
-use switch_emu::testbed::Testbed;
 
 #[test]
 fn what_a_lossy_link_swallows_is_sent_again_and_nothing_else() {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use spray_experiments::testbed::Pair;
 use spray_tests::{spray, turn};
-use switch_emu::testbed::Pair;
 
 /// A folder that goes away with its test.
 struct Folder(PathBuf);

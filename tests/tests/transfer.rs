@@ -1,10 +1,10 @@
 //! Real packets through the fabric: byte-exact under every link event, in both chassis modes, with both IP versions.
 
 use spray_core::path::BalancerKind;
+use spray_experiments::results::{EventKind, RunResult};
+use spray_experiments::scenario::Scenario;
+use spray_experiments::testbed::Testbed;
 use spray_tests::{assert_sound, run, run_on, scenarios, small, turn};
-use switch_emu::results::{EventKind, RunResult};
-use switch_emu::scenario::Scenario;
-use switch_emu::testbed::Testbed;
 
 const BYTES: &str = "512 KiB";
 /// Long enough that the first window, where every mark and trim counts, is a small part of it.
@@ -14,7 +14,7 @@ fn event(link: &str, rest: &str) -> String {
     format!("[[link_event]]\nlink = \"{link}\"\n{rest}\n")
 }
 
-fn sum(result: &RunResult, counter: impl Fn(&switch_emu::results::PortResult) -> u64) -> u64 {
+fn sum(result: &RunResult, counter: impl Fn(&spray_experiments::results::PortResult) -> u64) -> u64 {
     result.ports.iter().map(counter).sum()
 }
 

@@ -66,7 +66,7 @@ fn results() -> Outcome {
     let benches = ["bench", "--package", "spray-benches", "--bench", "path", "--bench", "cc", "--", "--noplot"];
     sh::run(sh::cargo().args(benches))?;
     let mut command = sh::cargo();
-    command.args(["run", "--release", "--package", "switch-emu", "--example", "host_schemes", "--"]).arg(&file);
+    command.args(["run", "--release", "--package", "spray-experiments", "--example", "host_schemes", "--"]).arg(&file);
     sh::run(command.arg(sh::root().join("target/criterion")))?;
     println!("{}", file.display());
     Ok(())
@@ -76,7 +76,7 @@ fn results() -> Outcome {
 fn fidelity() -> Outcome {
     let file = sh::root().join("docs/fidelity.md");
     let mut command = sh::cargo();
-    command.args(["run", "--release", "--package", "switch-emu", "--example", "fidelity", "--"]).arg(&file);
+    command.args(["run", "--release", "--package", "spray-experiments", "--example", "fidelity", "--"]).arg(&file);
     sh::run(&mut command)?;
     println!("{}", file.display());
     Ok(())

@@ -54,9 +54,9 @@ pub(super) fn btf() -> Check {
 
 /// Whether this binary carries the XDP programs, and the kernel takes them.
 pub(super) fn programs() -> Check {
-    match switch_emu::program::SteerProgram::load() {
+    match spray_testbed::program::SteerProgram::load() {
         Ok(_) => Check::ok("XDP programs", "built in, and the kernel loads them"),
-        Err(error @ switch_emu::program::ProgramError::Missing(_)) => Check::fail(
+        Err(error @ spray_testbed::program::ProgramError::Missing(_)) => Check::fail(
             "XDP programs",
             error.to_string(),
             "`cargo xtask build` builds them and a `spray` that carries them",
@@ -69,7 +69,7 @@ pub(super) fn programs() -> Check {
 
 /// Attaches the steering program to a veth in a namespace of its own.
 pub(super) fn veth_xdp() -> Check {
-    match switch_emu::testbed::probe_veth_xdp() {
+    match spray_experiments::testbed::probe_veth_xdp() {
         Ok(true) => Check::ok("XDP on veth", "native, in network namespaces of our own"),
         Ok(false) => Check::warn(
             "XDP on veth",

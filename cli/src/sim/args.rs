@@ -179,7 +179,7 @@ fn link_fail(text: &str) -> Result<LinkFail, &'static str> {
 }
 
 fn queue_bytes(text: &str) -> Result<u32, &'static str> {
-    let bytes = switch_emu::scenario::bytes(text).and_then(|bytes| u32::try_from(bytes).ok());
+    let bytes = spray_experiments::scenario::bytes(text).and_then(|bytes| u32::try_from(bytes).ok());
     bytes.filter(|bytes| *bytes >= 64).ok_or("expected bytes from 64 to 4294967295, such as 2500000 or 95MB")
 }
 

@@ -1,7 +1,7 @@
 //! `spray bench sim`: how fast the simulator is, and how that changes with the size of the fabric.
 
-use switch_emu::results::{self, RunResult};
-use switch_emu::sim::{FctEnd, SimOptions, Simulation};
+use spray_experiments::results::{self, RunResult};
+use spray_experiments::sim::{FctEnd, SimOptions, Simulation};
 
 use super::inputs;
 use crate::args;

@@ -1,8 +1,8 @@
 //! `spray compare`: one scenario on packets and on the simulator.
 
 use spray_core::path::BalancerKind;
-use switch_emu::results;
-use switch_emu::scenario::Scenario;
+use spray_experiments::results;
+use spray_experiments::scenario::Scenario;
 
 use super::SimCampaign;
 use super::args::Seeds;

@@ -4,9 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use spray_core::path::BalancerKind;
-use switch_emu::results::{self, Matrix, RunResult};
-use switch_emu::scenario::Scenario;
-use switch_emu::sim::{Simulation, over_cores};
+use spray_experiments::results::{self, Matrix, RunResult};
+use spray_experiments::scenario::Scenario;
+use spray_experiments::sim::{Simulation, over_cores};
 
 use super::{Shown, SimCampaign};
 use crate::args::{self, Engine};

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use spray_core::path::RepsConfig;
-use switch_emu::scenario::{QueueLength, Scenario};
-use switch_emu::sim::reference;
-use switch_emu::topology::{Dragonfly, FailureFile, FatTree, LeafSpine, LinkAction, LinkEvent, Network, TopoFile};
-use switch_emu::workload::{Each, Pattern, Payload, Workload, parse_matrix};
+use spray_experiments::scenario::{QueueLength, Scenario};
+use spray_experiments::sim::reference;
+use spray_experiments::workload::{Each, Pattern, Payload, Workload, parse_matrix};
+use spray_fabric::{Dragonfly, FailureFile, FatTree, LeafSpine, LinkAction, LinkEvent, Network, TopoFile};
 
 use super::args::{RepsVariant, Sim};
 use crate::failure::{Failure, Outcome};
@@ -212,7 +212,7 @@ fn workload(text: &str, network: &Network) -> Outcome<Workload> {
     let hosts = network.hosts.len();
     let wrong = || Failure::refused(format!("--matrix {text}: allowed: {PATTERNS}"));
     let each = |bytes: &str| {
-        let bytes = switch_emu::scenario::bytes(bytes).filter(|bytes| (1..=1 << 40).contains(bytes));
+        let bytes = spray_experiments::scenario::bytes(bytes).filter(|bytes| (1..=1 << 40).contains(bytes));
         Ok::<_, Failure>(Each { bytes: bytes.ok_or_else(wrong)?, start_ps: 0 })
     };
     let pattern = match text.split(':').collect::<Vec<_>>()[..] {
@@ -236,7 +236,7 @@ fn workload(text: &str, network: &Network) -> Outcome<Workload> {
     Ok(Workload { pattern, payload: Payload::Generated })
 }
 
-fn matrix(text: &str, hosts: usize) -> Outcome<switch_emu::workload::Matrix> {
+fn matrix(text: &str, hosts: usize) -> Outcome<spray_experiments::workload::Matrix> {
     let file = Path::new(text);
     let content = fs::read_to_string(file)
         .map_err(|error| Failure::refused(format!("--matrix {text}: {error}; allowed: {PATTERNS}")))?;

@@ -11,10 +11,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use spray_core::path::BalancerKind;
-use switch_emu::results::{self, RunResult};
-use switch_emu::scenario::Scenario;
-use switch_emu::sim::{FctEnd, SimOptions, Simulation, over_cores};
-use switch_emu::topology::{FailureContext, FailureFile};
+use spray_experiments::results::{self, RunResult};
+use spray_experiments::scenario::Scenario;
+use spray_experiments::sim::{FctEnd, SimOptions, Simulation, over_cores};
+use spray_fabric::{FailureContext, FailureFile};
 
 use self::args::{Seeds, Sim};
 use crate::campaign;
@@ -125,7 +125,7 @@ impl SimCampaign {
                     until_ps: simulation.until_ps(seed),
                     packet_bytes: self.scenario.packet_bytes(),
                 };
-                let wrong = |error: switch_emu::topology::FailureError| {
+                let wrong = |error: spray_fabric::FailureError| {
                     inputs::at(Path::new(&self.source), error.line, error.column, &error.message)
                 };
                 failures.events(&context).map_err(wrong)?

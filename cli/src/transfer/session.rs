@@ -13,8 +13,8 @@ use spray_nic::clock::DilatedClock;
 use spray_nic::device::{BindMode, OpenError, XskConfig, XskDevice};
 use spray_nic::driver::{self, Idle};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, Mode};
+use spray_testbed::program::{AttachMode, SteerProgram};
 use spray_wire::Kind;
-use switch_emu::program::{AttachMode, SteerProgram};
 
 use super::network;
 use crate::args;

@@ -1,0 +1,191 @@
+//! All balancers under the conditions that their papers argue with, on the reference fabric.
+//!
+//! `cargo xtask results` writes the outcome to `docs/results/host-schemes.md`.
+
+mod report;
+
+use spray_core::path::BalancerKind;
+
+pub use report::{Costs, markdown};
+
+use crate::results::{Spread, Summary};
+use crate::scenario::Scenario;
+use crate::sim::{FctEnd, SimOptions, Simulation, over_cores, reference};
+use crate::workload::{Pattern, Payload, Workload, parse_matrix};
+use spray_fabric::{LinkAction, LinkEvent, TopoFile};
+
+const TOPOLOGY: &str = include_str!("../../../../tests/reference/leafspine_128_400g.topo");
+const PERMUTATION: &str = include_str!("../../../../tests/reference/perm_n128_s8388608.cm");
+const TORNADO: &str = include_str!("../../../../tests/reference/tornado_n128_s8388608.cm");
+const INCAST: &str = include_str!("../../../../tests/reference/incast_n128_d16_s4194304.cm");
+/// The uplink that is slow or dead.
+const UPLINK: &str = "leaf0->spine0";
+
+/// What is run, and what is wrong there.
+#[derive(Debug, PartialEq)]
+pub struct Condition {
+    /// Its name in tables.
+    pub name: &'static str,
+    /// In a sentence.
+    pub about: &'static str,
+    matrix: &'static str,
+    fault: Fault,
+    trimming: bool,
+    evs: u32,
+    ack_every: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    None,
+    /// The uplink has half of its rate.
+    Slow,
+    /// The uplink drops everything from the start, and nobody is told.
+    Dead,
+    /// Every cable between switches loses one frame in a hundred.
+    Lossy,
+}
+
+const fn condition(name: &'static str, matrix: &'static str, fault: Fault, about: &'static str) -> Condition {
+    Condition { name, about, matrix, fault, trimming: true, evs: 65_535, ack_every: 1 }
+}
+
+/// The conditions, in the order of the tables.
+pub static CONDITIONS: [Condition; 10] = [
+    condition("permutation", PERMUTATION, Fault::None, "Every host sends 8 MiB to one other."),
+    condition("incast", INCAST, Fault::None, "16 hosts send 4 MiB each to one."),
+    condition("tornado", TORNADO, Fault::None, "Every host sends 8 MiB to the one half of the hosts further on."),
+    condition("slow uplink", PERMUTATION, Fault::Slow, "Permutation; leaf 0's uplink to spine 0 has half of its rate."),
+    condition(
+        "dead cable",
+        PERMUTATION,
+        Fault::Dead,
+        "Permutation; leaf 0's uplink to spine 0 silently drops everything, from the start.",
+    ),
+    Condition {
+        trimming: false,
+        ..condition(
+            "dead cable, no trimming",
+            PERMUTATION,
+            Fault::Dead,
+            "The same; full queues drop, as in the published comparison.",
+        )
+    },
+    condition(
+        "1 % loss",
+        PERMUTATION,
+        Fault::Lossy,
+        "Permutation; every cable between switches loses 1 % of its frames.",
+    ),
+    Condition {
+        trimming: false,
+        ..condition(
+            "1 % loss, no trimming",
+            PERMUTATION,
+            Fault::Lossy,
+            "The same; full queues drop, as in the published comparison.",
+        )
+    },
+    Condition {
+        ack_every: 8,
+        ..condition("8:1 ACKs", PERMUTATION, Fault::None, "Permutation; an ACK per eight packets.")
+    },
+    Condition { evs: 32, ..condition("32 EVs", PERMUTATION, Fault::None, "Permutation; 32 entropy values.") },
+];
+
+/// How one balancer did under one condition.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cell {
+    /// Its runs, by seed.
+    pub runs: Vec<Summary>,
+}
+
+impl Cell {
+    /// A figure's mean and spread over the seeds.
+    pub fn spread(&self, figure: impl Fn(&Summary) -> f64) -> Spread {
+        Spread::of(&self.runs.iter().map(figure).collect::<Vec<_>>())
+    }
+
+    /// Whether every flow of every run completed.
+    pub fn is_complete(&self) -> bool {
+        self.runs.iter().all(Summary::is_complete)
+    }
+}
+
+impl Condition {
+    /// The scenario, but for the balancer.
+    ///
+    /// # Panics
+    /// When the files do not fit: they are part of the program.
+    pub fn scenario(&self) -> Scenario {
+        let network = TopoFile::parse(TOPOLOGY).expect("a reference topology").network();
+        let matrix = parse_matrix(self.matrix, network.hosts.len()).expect("a reference matrix");
+        let workload = Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated };
+        let mut scenario = reference(self.name, network, workload);
+        (scenario.transport.evs, scenario.transport.ack_every) = (self.evs, self.ack_every);
+        scenario.queue.trimming = self.trimming;
+        let (name, links, action) = match self.fault {
+            Fault::None => return scenario,
+            Fault::Slow => (UPLINK, uplink(&scenario), LinkAction::Rate { ppm: 500_000 }),
+            Fault::Dead => (UPLINK, uplink(&scenario), LinkAction::SilentDrop),
+            Fault::Lossy => ("all cables", between_switches(&scenario), LinkAction::Loss { ppm: 10_000 }),
+        };
+        scenario.link_events.push(LinkEvent { name: name.into(), links, at_ps: 0, until_ps: None, action });
+        scenario
+    }
+
+    /// Runs it under each of `balancers` with the seeds from 1 to `seeds`, `threads` at a time; a cell for each balancer.
+    ///
+    /// # Errors
+    /// What the simulator refuses.
+    pub fn run(&self, balancers: &[BalancerKind], seeds: u64, threads: usize) -> Result<Vec<Cell>, String> {
+        let scenario = self.scenario();
+        let simulation = Simulation::new(&scenario);
+        let jobs: Vec<(BalancerKind, u64)> =
+            balancers.iter().flat_map(|balancer| (1..=seeds).map(|seed| (*balancer, seed))).collect();
+        let one = |job: usize| {
+            let (balancer, seed) = jobs[job];
+            let options = SimOptions { balancer, seed, events: Vec::new(), condition: None, fct_end: FctEnd::Acked };
+            let run = simulation.run(&options).map_err(|error| format!("{}, {balancer}: {error}", self.name))?;
+            Ok::<_, String>(run.summary())
+        };
+        let runs = over_cores(jobs.len(), threads, one)?;
+        Ok(runs.chunks(seeds as usize).map(|runs| Cell { runs: runs.to_vec() }).collect())
+    }
+}
+
+fn uplink(scenario: &Scenario) -> Vec<usize> {
+    scenario.network.links_named(UPLINK).expect("an uplink of the reference topology")
+}
+
+fn between_switches(scenario: &Scenario) -> Vec<usize> {
+    let is_switch = |node| matches!(node, spray_fabric::Node::Switch(_));
+    let links = scenario.network.links.iter().enumerate();
+    links.filter(|(_, link)| is_switch(link.from) && is_switch(link.to)).map(|(number, _)| number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_are_what_they_say() {
+        for condition in &CONDITIONS {
+            let scenario = condition.scenario();
+            assert!(spray_fabric::preload(&scenario.network, &scenario.link_events).is_ok(), "{}", condition.name);
+            assert_eq!(scenario.queue.trimming, !condition.name.contains("no trimming"));
+            assert_eq!(scenario.network.hosts.len(), 128);
+        }
+        let lossy = &CONDITIONS[6].scenario().link_events[0];
+        assert_eq!((lossy.links.len(), lossy.action), (2 * 16 * 8, LinkAction::Loss { ppm: 10_000 }));
+    }
+
+    #[test]
+    fn a_condition_runs_and_counts() {
+        let cells = CONDITIONS[1].run(&[BalancerKind::Ops, BalancerKind::Reps], 2, 2).unwrap();
+        assert_eq!(cells.iter().map(|cell| cell.runs.len()).collect::<Vec<_>>(), [2, 2]);
+        assert!(cells.iter().all(|cell| cell.is_complete() && cell.spread(|run| run.fct_mean_us).mean > 1000.0));
+        let names = ["ops", "reps"];
+        assert!(cells.iter().zip(names).all(|(cell, name)| cell.runs.iter().all(|run| run.balancer == name)));
+    }
+}

@@ -1,0 +1,383 @@
+//! Flowcut against its paper's fat-tree simulator: `tests/reference/flowcut_expected.csv`.
+
+use rand_core::RngCore;
+use spray_core::cc::CcKind;
+use spray_core::path::BalancerKind;
+use spray_core::rng::stream;
+
+use crate::scenario::{FrameSizes, QueueLength, Scenario};
+use crate::sim::{FctEnd, SimOptions, Simulation, over_cores, reference};
+use crate::workload::{Each, Pattern, Payload, Workload, parse_matrix};
+use spray_fabric::Node;
+use spray_fabric::{LinkAction, LinkEvent, Network, TopoFile};
+
+const EXPECTED: &str = include_str!("../../../../tests/reference/flowcut_expected.csv");
+const TOPOLOGY: &str = include_str!("../../../../tests/reference/fattree_128_200g.topo");
+const MATRIX: &str = include_str!("../../../../tests/reference/perm_n128_s2097152.cm");
+
+/// What one run amounts to.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Run {
+    /// Mean completion time, in us.
+    pub mean_us: f64,
+    /// 99th percentile, in us.
+    pub p99_us: f64,
+    /// The slowest flow's, in us.
+    pub max_us: f64,
+    /// Share of its completion time that a flow spends draining, mean over the flows, in per cent.
+    pub drain_percent: f64,
+    /// Packets that were overtaken.
+    pub reordered: u64,
+}
+
+/// Which rule drains paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// The published simulator's.
+    Simple,
+    /// The paper's.
+    Paper,
+}
+
+/// Where packets wait that the window admits and the sender's link cannot take yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// In the sender, which gives a packet its path and its time when the link takes it: as our endpoints do.
+    InSender,
+    /// At the link, in a queue, with path and time of when the window admitted them: as in the published simulator.
+    AtLink,
+}
+
+/// How the comparison is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// RTT ratio; `None` is `ecmp`.
+    pub ratio: Option<u64>,
+    /// The rule.
+    pub rule: Rule,
+    /// The window, in packets of 4,160 bytes.
+    pub window_packets: u64,
+    /// The senders.
+    pub waiting: Waiting,
+}
+
+/// Packets in the window that the reference's command line asks for: 2,500,000 bytes.
+pub const ASKED_PACKETS: u64 = 600;
+
+/// Packets in the window that the reference runs with: its set-up replaces the window asked for by 1.2 bandwidth-delay
+/// products (390,240 bytes of 4,096 byte packets) before a flow starts.
+pub const REAL_PACKETS: u64 = 96;
+
+/// 13.008 us at 200 Gb/s.
+const BDP_BYTES: u64 = 325_200;
+
+/// Packets as in the reference: 4,096 bytes of payload and 64 of header.
+const PAYLOAD_BYTES: u32 = 4_096;
+const HEADER_BYTES: u32 = 64;
+
+/// Rate of the cable from a host to the switch that plays its link's queue: the fastest there is.
+const INNER_BPS: u64 = 1_000_000_000_000;
+
+impl Setting {
+    /// Runs it with seeds from 1 to `seeds`, `threads` at a time.
+    ///
+    /// # Panics
+    /// When a flow does not complete.
+    pub fn run(&self, seeds: u64, threads: usize) -> Vec<Run> {
+        let balancer = if self.ratio.is_some() { BalancerKind::Flowcut } else { BalancerKind::Ecmp };
+        runs(&self.scenario(), balancer, &|_| Vec::new(), seeds, threads)
+    }
+
+    fn scenario(&self) -> Scenario {
+        let mut network = TopoFile::parse(TOPOLOGY).expect("a reference topology").network();
+        let matrix = parse_matrix(MATRIX, network.hosts.len()).expect("a reference matrix");
+        if self.waiting == Waiting::AtLink {
+            network = with_link_queues(&network);
+        }
+        let workload = Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated };
+        let mut scenario = lossless(network, workload);
+        let window_bytes = self.window_packets * u64::from(PAYLOAD_BYTES + HEADER_BYTES);
+        scenario.transport.cc_schemes.fixed_window.window_bytes = window_bytes;
+        let flowcut = &mut scenario.transport.schemes.flowcut;
+        flowcut.rule = u64::from(self.rule == Rule::Simple);
+        flowcut.rtt_ratio = 1_000 * self.ratio.unwrap_or(4);
+        if self.rule == Rule::Paper {
+            // One bandwidth-delay product, of the link and not of what plays its queue.
+            flowcut.tail_bytes = BDP_BYTES;
+        }
+        scenario
+    }
+}
+
+/// Runs `scenario` with seeds from 1 to `seeds`, each with the link events that `events` draws.
+fn runs(
+    scenario: &Scenario,
+    balancer: BalancerKind,
+    events: &(dyn Fn(u64) -> Vec<LinkEvent> + Sync),
+    seeds: u64,
+    threads: usize,
+) -> Vec<Run> {
+    let simulation = Simulation::new(scenario);
+    let one = |job: usize| {
+        let seed = job as u64 + 1;
+        let options = SimOptions { balancer, seed, events: events(seed), condition: None, fct_end: FctEnd::Acked };
+        let result = simulation.run(&options).map_err(|error| error.to_string())?;
+        let mut fct: Vec<f64> = result.flows.iter().filter_map(|flow| flow.fct_us).collect();
+        fct.sort_by(f64::total_cmp);
+        if fct.len() != result.flows.len() {
+            return Err(format!("{balancer}, seed {seed}: {} of {} flows completed", fct.len(), result.flows.len()));
+        }
+        let (flows, last) = (fct.len() as f64, fct.len() - 1);
+        let drained = result.flows.iter().map(|flow| 100.0 * flow.drained_us / flow.fct_us.unwrap_or(f64::NAN));
+        Ok(Run {
+            mean_us: fct.iter().sum::<f64>() / flows,
+            p99_us: fct[last * 99 / 100],
+            max_us: fct[last],
+            drain_percent: drained.sum::<f64>() / flows,
+            reordered: result.transport.reordered_packets,
+        })
+    };
+    over_cores(seeds as usize, threads, one).unwrap_or_else(|error: String| panic!("{error}"))
+}
+
+/// A permutation of 8 MiB flows on the same fabric, as the paper's figures 8 and 9 have them, with our own senders and the
+/// paper's rule, a window of 1.5 bandwidth-delay products, and so many cables at a tenth of their rate.
+pub fn figure(balancer: BalancerKind, slow_cables: usize, seeds: u64, threads: usize) -> Vec<Run> {
+    let network = TopoFile::parse(TOPOLOGY).expect("a reference topology").network();
+    let each = Each { bytes: 8 << 20, start_ps: 0 };
+    let workload = Workload { pattern: Pattern::Permutation(each), payload: Payload::Generated };
+    let mut scenario = lossless(network, workload);
+    scenario.transport.cc_schemes.fixed_window.window_bytes = BDP_BYTES * 3 / 2;
+    let cables: Vec<usize> = between_switches(&scenario.network).collect();
+    let slow = |seed: u64| -> Vec<LinkEvent> {
+        let mut rng = stream(seed, SLOW_STREAM);
+        let mut cable = || cables[(rng.next_u64() % cables.len() as u64) as usize];
+        (0..slow_cables).map(|_| slow_cable(&scenario.network, cable())).collect()
+    };
+    runs(&scenario, balancer, &slow, seeds, threads)
+}
+
+/// Where slow cables are drawn from.
+const SLOW_STREAM: u64 = 0x510e;
+
+/// The first links of the cables between switches.
+fn between_switches(network: &Network) -> impl Iterator<Item = usize> {
+    let is_inner = |link: &usize| {
+        let link = &network.links[*link];
+        matches!((link.from, link.to), (Node::Switch(_), Node::Switch(_)))
+    };
+    (0..network.links.len()).step_by(2).filter(is_inner)
+}
+
+fn slow_cable(network: &Network, link: usize) -> LinkEvent {
+    LinkEvent {
+        name: network.links[link].name.replacen("->", "-", 1),
+        links: vec![link, link + 1],
+        at_ps: 0,
+        until_ps: None,
+        action: LinkAction::Rate { ppm: 100_000 },
+    }
+}
+
+/// `workload` on `network` with the reference's packets and queues, which lose nothing.
+fn lossless(network: Network, workload: Workload) -> Scenario {
+    let mut scenario = reference("flowcut", network, workload);
+    let transport = &mut scenario.transport;
+    transport.payload_bytes = PAYLOAD_BYTES;
+    transport.frames = Some(FrameSizes { header_bytes: HEADER_BYTES, control_bytes: HEADER_BYTES });
+    transport.window_packets = 1_024;
+    transport.cc = CcKind::FixedWindow;
+    scenario.queue.limit = QueueLength::Bytes(95_000_000);
+    scenario.queue.mark_min = QueueLength::Bytes(u64::from(u32::MAX));
+    scenario.queue.mark_max = scenario.queue.mark_min;
+    scenario.queue.trimming = false;
+    scenario
+}
+
+/// The same fabric with a switch between each host and its link, which holds what waits for the link.
+fn with_link_queues(network: &Network) -> Network {
+    let mut out = Network::default();
+    for host in &network.hosts {
+        out.add_host(host.clone());
+    }
+    for switch in &network.switches {
+        out.add_switch(switch.name.clone(), switch.latency_ps);
+    }
+    for cable in network.links.iter().step_by(2) {
+        let (mut from, mut to) = (cable.from, cable.to);
+        for end in [&mut from, &mut to] {
+            if let Node::Host(host) = *end {
+                let queue = out.add_switch(format!("nic{host}"), 0);
+                out.add_cable(*end, queue, INNER_BPS, 1);
+                *end = queue;
+            }
+        }
+        out.add_cable(from, to, cable.rate_bps, cable.latency_ps);
+    }
+    out
+}
+
+/// The reference's runs under a balancer, by seed.
+pub fn expected(balancer: &str) -> Vec<Run> {
+    let rows = EXPECTED.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
+    let number = |text: &str| text.parse().expect("a number in flowcut_expected.csv");
+    rows.filter(|row| row[1] == balancer)
+        .map(|row| Run {
+            mean_us: number(row[4]),
+            p99_us: number(row[5]),
+            max_us: number(row[6]),
+            drain_percent: number(row[7]),
+            reordered: 0,
+        })
+        .collect()
+}
+
+/// The average of `of` over runs.
+pub fn average(runs: &[Run], of: impl Fn(&Run) -> f64) -> f64 {
+    runs.iter().map(of).sum::<f64>() / runs.len() as f64
+}
+
+/// One of the reference's balancers: what it found, and what we did under either rule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// RTT ratio; `None` is `ecmp`.
+    pub ratio: Option<u64>,
+    /// The reference's runs.
+    pub expected: Vec<Run>,
+    /// Ours, with its rule.
+    pub simple: Vec<Run>,
+    /// Ours, with the paper's; none under `ecmp`.
+    pub paper: Vec<Run>,
+}
+
+/// Every balancer of the reference, ours with seeds from 1 to `seeds`.
+///
+/// # Panics
+/// When a flow does not complete.
+pub fn compare(seeds: u64, threads: usize) -> Vec<Comparison> {
+    let one = |ratio: Option<u64>| {
+        let setting =
+            |rule| Setting { ratio, rule, window_packets: REAL_PACKETS, waiting: Waiting::AtLink }.run(seeds, threads);
+        let expected = expected(&balancer(ratio));
+        let paper = if ratio.is_some() { setting(Rule::Paper) } else { Vec::new() };
+        Comparison { ratio, expected, simple: setting(Rule::Simple), paper }
+    };
+    [None, Some(2), Some(3), Some(4), Some(6)].map(one).into()
+}
+
+impl Comparison {
+    /// Whether the published rule's figures are the reference's: the mean within 5 %, the largest within 10 % and the drain
+    /// share within 4 points, under `ecmp` the mean alone; and the paper's rule is no worse than it.
+    pub fn holds(&self) -> bool {
+        let relative = |of: fn(&Run) -> f64| (average(&self.simple, of) / average(&self.expected, of) - 1.0).abs();
+        let drains = average(&self.simple, |run| run.drain_percent) - average(&self.expected, |run| run.drain_percent);
+        let is_ecmp = self.ratio.is_none();
+        relative(|run| run.mean_us) <= 0.05
+            && (is_ecmp || relative(|run| run.max_us) <= 0.10 && drains.abs() <= 4.0 && self.paper_is_no_worse())
+            && self.simple.iter().chain(&self.paper).all(|run| run.reordered == 0)
+    }
+
+    fn paper_is_no_worse(&self) -> bool {
+        [|run: &Run| run.mean_us, |run: &Run| run.max_us]
+            .iter()
+            .all(|of| average(&self.paper, of) <= average(&self.simple, of))
+    }
+}
+
+/// The name of a balancer in the reference.
+fn balancer(ratio: Option<u64>) -> String {
+    ratio.map_or_else(|| "ecmp".into(), |ratio| format!("flowcut-ratio{ratio}"))
+}
+
+/// What the document says before the table.
+const HEAD: &str = "
+## Flowcut
+
+`tests/reference/flowcut_expected.csv`, three seeds of the Flowcut paper's fat-tree simulator, against ten of ours with its
+rule, and beside it the paper's full rule: completion times in us, mean and largest, and the share of its completion time
+that a flow spent draining, in per cent. Tolerated: 5 % of the mean, 10 % of the largest, 4 points of the share. Nothing is
+reordered in any run.
+
+The reference's command line asks for a window of 2,500,000 bytes. Its set-up replaces that by 1.2 bandwidth-delay products,
+96 packets, before a flow starts; and a sender hands a whole window to its link at once, so that packets get their path
+and their time before they wait there. With both as they are (a switch before each host's link holds what waits for it) our
+figures are the reference's. With the window that was asked for every flow is sent at once, and no drain can help it; with
+packets that wait in the sender, as ours do, less is drained: the last two tables.
+
+";
+
+/// The document's section.
+pub fn section(seeds: u64, threads: usize) -> String {
+    let mut text = HEAD.to_string();
+    text += "| balancer | mean: reference | ours | | largest: reference | ours | | drained: reference | ours | \
+             paper's rule: mean | largest | drained | |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|\n";
+    for one in compare(seeds, threads) {
+        let verdict = if one.holds() { "ok" } else { "**outside**" };
+        text += &format!(
+            "| {} | {} | {} | {verdict} |\n",
+            balancer(one.ratio),
+            against(&one.expected, &one.simple),
+            own(&one.paper)
+        );
+    }
+    let titles = [
+        (ASKED_PACKETS, "With the window that the command line asks for"),
+        (REAL_PACKETS, "With packets that wait in the sender"),
+    ];
+    for (window_packets, title) in titles {
+        text += &format!(
+            "\n{title}:\n\n| balancer | mean: reference | ours | | largest: reference | ours | | drained: reference | ours |\n\
+             |---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
+        );
+        for ratio in [2, 3, 4, 6].map(Some) {
+            let setting = Setting { ratio, rule: Rule::Simple, window_packets, waiting: Waiting::InSender };
+            let found = setting.run(seeds, threads);
+            text += &format!("| {} | {} |\n", balancer(ratio), against(&expected(&balancer(ratio)), &found));
+        }
+    }
+    text + &figures(seeds, threads)
+}
+
+fn against(expected: &[Run], found: &[Run]) -> String {
+    let mut text = String::new();
+    for of in [|run: &Run| run.mean_us, |run: &Run| run.max_us] {
+        let (theirs, ours) = (average(expected, of), average(found, of));
+        text += &format!("{theirs:.2} | {ours:.2} | {:+.1} % | ", 100.0 * (ours / theirs - 1.0));
+    }
+    let of = |run: &Run| run.drain_percent;
+    text + &format!("{:.1} | {:.1}", average(expected, of), average(found, of))
+}
+
+fn own(runs: &[Run]) -> String {
+    if runs.is_empty() {
+        return " | | ".into();
+    }
+    let of = |of: fn(&Run) -> f64| average(runs, of);
+    format!("{:.2} | {:.2} | {:.1}", of(|run| run.mean_us), of(|run| run.max_us), of(|run| run.drain_percent))
+}
+
+/// The paper's figures 8 and 9 in shape.
+fn figures(seeds: u64, threads: usize) -> String {
+    let mut text = "
+The paper's figures 8 and 9 in shape: a permutation of 8 MiB flows with our senders and the paper's rule at its ratio of 4, as
+it is and with three of the 256 cables between switches, 1 %, at a tenth of their rate.
+
+| cables at a tenth | balancer | mean | p99 | largest | drained |\n|--:|---|--:|--:|--:|--:|\n"
+        .to_string();
+    for slow in [0, 3] {
+        for balancer in [BalancerKind::Ecmp, BalancerKind::Flowcut] {
+            let runs = figure(balancer, slow, seeds, threads);
+            text += &format!(
+                "| {slow} | {balancer} | {:.1} | {:.1} | ",
+                average(&runs, |run| run.mean_us),
+                average(&runs, |run| run.p99_us)
+            );
+            text += &format!(
+                "{:.1} | {:.1} |\n",
+                average(&runs, |run| run.max_us),
+                average(&runs, |run| run.drain_percent)
+            );
+        }
+    }
+    text
+}

@@ -1,0 +1,279 @@
+//! Random runs of Flowcut: fabrics, loads, failures, congestion controls and settings drawn from a seed. In none may a
+//! packet arrive after one that was sent later, and no flow may stay drained.
+
+use rand_core::RngCore;
+use spray_core::cc::CcKind;
+use spray_core::path::BalancerKind;
+use spray_core::rng::{Rng, stream};
+
+use crate::scenario::{QueueLength, Scenario};
+use crate::sim::{FctEnd, SimOptions, Simulation, reference};
+use crate::workload::{Flow, Pattern, Payload, Workload};
+use spray_fabric::Node;
+use spray_fabric::{Dragonfly, FatTree, LeafSpine, LinkAction, LinkEvent, Network};
+
+/// What one random run, or several of them, came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Runs.
+    pub runs: u64,
+    /// Data packets sent, retransmissions left out.
+    pub packets: u64,
+    /// Packets sent again.
+    pub retransmits: u64,
+    /// Packets overtaken by others of their flow.
+    pub reordered: u64,
+    /// Flows.
+    pub flows: u64,
+    /// Flows that completed.
+    pub completed: u64,
+    /// Flows that neither completed nor were given up: there are to be none.
+    pub stuck: u64,
+    /// Flows that drained at least once.
+    pub drained: u64,
+    /// Frames that links or queues dropped.
+    pub drops: u64,
+    /// What was run, for people.
+    pub what: String,
+}
+
+impl Outcome {
+    /// Adds another run's figures.
+    pub fn add(&mut self, other: &Self) {
+        self.runs += other.runs;
+        self.packets += other.packets;
+        self.retransmits += other.retransmits;
+        self.reordered += other.reordered;
+        self.flows += other.flows;
+        self.completed += other.completed;
+        self.stuck += other.stuck;
+        self.drained += other.drained;
+        self.drops += other.drops;
+    }
+}
+
+/// Draws of one run.
+struct Draw(Rng);
+
+impl Draw {
+    fn below(&mut self, count: u64) -> u64 {
+        self.0.next_u64() % count.max(1)
+    }
+
+    fn between(&mut self, least: u64, most: u64) -> u64 {
+        least + self.below(most - least + 1)
+    }
+
+    fn one<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// Runs the random run of `seed`; some tens of thousands of packets.
+///
+/// # Errors
+/// When the simulator refuses the run, which says that what is drawn here is wrong.
+pub fn random_run(seed: u64) -> Result<Outcome, String> {
+    let mut draw = Draw(stream(seed, 0x0f10));
+    let (scenario, what) = scenario(&mut draw);
+    let simulation = Simulation::new(&scenario);
+    let balancer = BalancerKind::Flowcut;
+    let options = SimOptions { balancer, seed, events: Vec::new(), condition: None, fct_end: FctEnd::Acked };
+    // That every frame sent is delivered, dropped or under way is asserted by the simulator itself.
+    let result = simulation.run(&options).map_err(|error| format!("seed {seed}: {error}"))?;
+    let count = |of: &dyn Fn(&crate::results::FlowResult) -> bool| result.flows.iter().filter(|flow| of(flow)).count();
+    let (flows, completed) = (result.flows.len() as u64, count(&|flow| flow.fct_us.is_some()) as u64);
+    let given_up = result.events.iter().filter(|event| event.detail.contains("given up")).count() as u64;
+    Ok(Outcome {
+        runs: 1,
+        packets: result.transport.packets_sent - result.transport.retransmits,
+        retransmits: result.transport.retransmits,
+        reordered: result.transport.reordered_packets,
+        flows,
+        completed,
+        stuck: flows - completed - given_up,
+        drained: count(&|flow| flow.drained_us > 0.0) as u64,
+        drops: result.ports.iter().map(|port| port.drops_queue + port.drops_link + port.drops_random).sum(),
+        what: format!("seed {seed}: {what}"),
+    })
+}
+
+fn scenario(draw: &mut Draw) -> (Scenario, String) {
+    let (network, fabric) = network(draw);
+    let flows = flows(draw, network.hosts.len());
+    let workload = Workload { pattern: Pattern::Flows(flows), payload: Payload::Generated };
+    let mut scenario = reference("order", network, workload);
+    let failures = failures(draw, &mut scenario);
+    let transport = transport(draw, &mut scenario);
+    let queue = queue(draw, &mut scenario);
+    // Longer than any flow goes without progress before it is given up.
+    scenario.time_limit_ps = Some(LIMIT_PS);
+    let what = format!("{fabric}; {failures}; {transport}; {queue}; {:?}", scenario.transport.schemes.flowcut);
+    (scenario, what)
+}
+
+/// Flows are given up after 20 ms without progress.
+const LIMIT_PS: u64 = 1_000_000_000_000;
+
+fn network(draw: &mut Draw) -> (Network, String) {
+    let (host_bps, uplink_bps) = (draw.one(&[100, 200, 400]) * GBPS, draw.one(&[100, 200, 400]) * GBPS);
+    let (host_latency_ps, uplink_latency_ps) = (draw.between(100_000, 1_000_000), draw.between(100_000, 2_000_000));
+    let switch_latency_ps = draw.one(&[0, 300_000]);
+    match draw.below(3) {
+        0 => {
+            let (leaves, spines) = (draw.between(2, 8) as usize, draw.between(2, 8) as usize);
+            let (hosts_per_leaf, bundle) = (draw.between(2, 6) as usize, draw.between(1, 2) as usize);
+            let of = LeafSpine {
+                leaves,
+                spines,
+                hosts_per_leaf,
+                bundle,
+                host_bps,
+                uplink_bps,
+                host_latency_ps,
+                uplink_latency_ps,
+                switch_latency_ps,
+            };
+            (of.network(), format!("{of:?}"))
+        }
+        1 => {
+            let aggs_per_pod = draw.between(2, 4) as usize;
+            let of = FatTree {
+                pods: draw.between(2, 4) as usize,
+                tors_per_pod: draw.between(2, 4) as usize,
+                aggs_per_pod,
+                cores: aggs_per_pod * draw.between(1, 3) as usize,
+                hosts_per_tor: draw.between(1, 4) as usize,
+                bundle: 1,
+                host_bps,
+                uplink_bps,
+                core_bps: uplink_bps,
+                host_latency_ps,
+                uplink_latency_ps,
+                switch_latency_ps,
+            };
+            (of.network(), format!("{of:?}"))
+        }
+        _ => {
+            let groups = draw.between(2, 5) as usize;
+            let of = Dragonfly {
+                groups,
+                routers_per_group: draw.between(2, 4) as usize,
+                hosts_per_router: draw.between(1, 3) as usize,
+                global_cables: (groups - 1) * draw.between(1, 2) as usize,
+                host_bps,
+                local_bps: uplink_bps,
+                global_bps: uplink_bps,
+                host_latency_ps,
+                local_latency_ps: uplink_latency_ps,
+                global_latency_ps: 2 * uplink_latency_ps,
+                switch_latency_ps,
+            };
+            (of.network(), format!("{of:?}"))
+        }
+    }
+}
+
+const GBPS: u64 = 1_000_000_000;
+
+/// One to three flows a host, from a packet to some MB, starting within 100 us.
+fn flows(draw: &mut Draw, hosts: usize) -> Vec<Flow> {
+    let per_host = draw.between(1, 3);
+    let most = draw.one(&[100_000, 1_000_000, 4_000_000, 16_000_000]);
+    let incast = draw.chance(15).then(|| draw.below(hosts as u64) as usize);
+    let count = (per_host * hosts as u64).min(BYTES / most).max(4);
+    let flow = |number: u64| {
+        let src = number as usize % hosts;
+        let other = (src + draw.between(1, hosts as u64 - 1) as usize) % hosts;
+        let dst = incast.filter(|dst| *dst != src).unwrap_or(other);
+        let start_ps = draw.below(100_000_000);
+        Flow { flow: number as u32, src, dst, bytes: draw.between(1, most), start_ps }
+    };
+    (0..count).map(flow).collect()
+}
+
+/// Bytes of a run at most.
+const BYTES: u64 = 400_000_000;
+
+/// Befalls up to four links between switches. Left out is what reorders one path by itself, under `ecmp` too: what routing
+/// learns of, since it moves entropy values with packets in flight to other paths; and links that become faster again,
+/// since the simulator's frames in a queue keep the times of the slow link, and later ones do not.
+fn failures(draw: &mut Draw, scenario: &mut Scenario) -> String {
+    let between = |link: &&spray_fabric::Link| matches!((link.from, link.to), (Node::Switch(_), Node::Switch(_)));
+    let links = &scenario.network.links;
+    let names: Vec<String> = links.iter().filter(between).map(|link| link.name.clone()).collect();
+    let mut events = Vec::new();
+    for _ in 0..draw.one(&[0, 1, 1, 2, 4]) {
+        let name = names[draw.below(names.len() as u64) as usize].clone();
+        // One direction, or the other as well: then acknowledgements are lost too.
+        let pick = if draw.chance(50) { name.clone() } else { name.replacen("->", "-", 1) };
+        let Some(links) = scenario.network.links_named(&pick) else { continue };
+        let action = match draw.below(6) {
+            0 | 1 => LinkAction::SilentDrop,
+            2 => LinkAction::Rate { ppm: draw.one(&[20_000, 100_000, 250_000, 500_000]) },
+            3 => LinkAction::Loss { ppm: draw.one(&[1_000, 10_000, 100_000]) },
+            4 => LinkAction::Flap {
+                period_ps: draw.between(10, 200) * 1_000_000,
+                down_ps: draw.between(1, 10) * 1_000_000,
+            },
+            // Down, and nobody tells routing.
+            _ => LinkAction::Down { convergence_ps: 2 * LIMIT_PS },
+        };
+        let at_ps = draw.one(&[0, 20_000_000, 80_000_000]);
+        let until_ps = draw.chance(60).then(|| at_ps + draw.between(10, 2_000) * 1_000_000);
+        let until_ps = until_ps.filter(|_| !matches!(action, LinkAction::Rate { .. }));
+        events.push(LinkEvent { name: pick, links, at_ps, until_ps, action });
+    }
+    let text = events.iter().map(|event| format!("{} {:?}", event.name, event.action)).collect::<Vec<_>>().join(", ");
+    scenario.add_link_events(events);
+    text
+}
+
+fn transport(draw: &mut Draw, scenario: &mut Scenario) -> String {
+    let transport = &mut scenario.transport;
+    transport.cc = draw.one(&CcKind::ALL);
+    // EQDS asks for credit for ever, so that a flow without another path would never be given up.
+    transport.evs = if transport.cc == CcKind::Eqds { 65_535 } else { draw.one(&[1, 2, 16, 256, 65_535]) };
+    transport.ack_every = draw.one(&[1, 1, 1, 2, 4, 16]);
+    transport.published_acks = draw.chance(30);
+    transport.sack_gap_packets = draw.one(&[None, Some(1), Some(3), Some(8), Some(32)]);
+    transport.rto_min_ps = Some(draw.one(&[1, 15, 50, 200]) * 1_000_000);
+    // Down to timeouts without reason, but not to a storm of them.
+    transport.rto_max_ps = Some(draw.one(&[200, 800, 3_200]) * 1_000_000);
+    transport.give_up_ps = 20_000_000_000;
+    let packet = u64::from(transport.payload_bytes) + 64;
+    transport.cc_schemes.fixed_window.window_bytes = packet * draw.one(&[1, 4, 32, 128, 512]);
+    let flowcut = &mut transport.schemes.flowcut;
+    flowcut.rule = draw.below(2);
+    flowcut.rtt_ratio = draw.between(1_000, 6_000);
+    flowcut.weight = draw.between(10, 1_000);
+    flowcut.trend = draw.one(&[0, 10, 50, 500]);
+    flowcut.tail_bytes = draw.one(&[0, 4_096, 100_000]);
+    flowcut.drain_timeout = draw.one(&[1, 20, 100, 1_000]) * 1_000_000;
+    flowcut.credit_bytes = draw.one(&[0, 0, 10_000, 100_000]);
+    flowcut.dead_timeouts = draw.one(&[1, 1, 2, 3]);
+    format!(
+        "{} evs {} ack {} gap {:?} rto {:?}..{:?}",
+        transport.cc,
+        transport.evs,
+        transport.ack_every,
+        transport.sack_gap_packets,
+        transport.rto_min_ps,
+        transport.rto_max_ps
+    )
+}
+
+fn queue(draw: &mut Draw, scenario: &mut Scenario) -> String {
+    let queue = &mut scenario.queue;
+    queue.limit = QueueLength::Packets(draw.one(&[8.0, 30.0, 100.0, 1_000.0, 20_000.0]));
+    queue.trimming = draw.chance(50);
+    if draw.chance(40) {
+        queue.mark_min = QueueLength::Bytes(u64::from(u32::MAX));
+        queue.mark_max = queue.mark_min;
+    }
+    format!("{queue:?}")
+}

@@ -1,0 +1,267 @@
+//! The rows of the reference, and how each is run.
+
+use spray_core::path::BalancerKind;
+
+use super::Figures;
+use crate::scenario::Scenario;
+use crate::sim::{FctEnd, SimOptions, Simulation, over_cores, reference};
+use crate::workload::{Matrix, Pattern, Payload, Workload, parse_matrix};
+use spray_fabric::{FailureContext, FailureFile, LinkAction, LinkEvent, TopoFile};
+
+const EXPECTED: &str = include_str!("../../../../tests/reference/expected.csv");
+
+/// One scenario of the reference.
+#[derive(Debug, PartialEq)]
+pub struct Row {
+    /// Its name there.
+    pub scenario: &'static str,
+    topology: &'static str,
+    /// `None` is the ring, which is made up here: a file of it is long.
+    matrix: Option<&'static str>,
+    evs: u32,
+    ack_every: u32,
+    /// A link at half rate.
+    slow: Option<&'static str>,
+    /// Few flows: under `ecmp` single runs say little.
+    pub few: bool,
+    /// Share of cables that are dead from the start.
+    pub failed_percent: Option<f64>,
+    /// The makespan is compared, not flows' completion times.
+    pub makespan: bool,
+    /// It is small enough to be checked by every test run.
+    pub small: bool,
+    /// Why figures differ, where they do, by balancer.
+    explained: &'static [(BalancerKind, &'static str)],
+    balancers: &'static [BalancerKind],
+}
+
+const fn row(scenario: &'static str, topology: &'static str, matrix: &'static str) -> Row {
+    Row {
+        scenario,
+        topology,
+        matrix: Some(matrix),
+        evs: 65_535,
+        ack_every: 1,
+        slow: None,
+        few: false,
+        failed_percent: None,
+        makespan: false,
+        small: false,
+        explained: &[],
+        balancers: PAPERS,
+    }
+}
+
+const LEAF_SPINE_32: &str = include_str!("../../../../tests/reference/leafspine_32_400g.topo");
+const LEAF_SPINE_128: &str = include_str!("../../../../tests/reference/leafspine_128_400g.topo");
+const FAT_TREE_128: &str = include_str!("../../../../tests/reference/fattree_128_400g.topo");
+const PERM_32: &str = include_str!("../../../../tests/reference/perm_n32_s4194304.cm");
+const PERM_128: &str = include_str!("../../../../tests/reference/perm_n128_s8388608.cm");
+const TORNADO_128: &str = include_str!("../../../../tests/reference/tornado_n128_s8388608.cm");
+const INCAST: &str = include_str!("../../../../tests/reference/incast_n128_d16_s4194304.cm");
+const FOUR: &str = include_str!("../../../../tests/reference/four_n128_s33554432.cm");
+const PAPERS: &[BalancerKind] = &[
+    BalancerKind::Ecmp,
+    BalancerKind::Ops,
+    BalancerKind::Reps,
+    BalancerKind::Plb,
+    BalancerKind::Mprdma,
+    BalancerKind::Bitmap,
+    BalancerKind::Flowlet,
+];
+const SPRAYERS: &[BalancerKind] = &[BalancerKind::Ops, BalancerKind::Reps];
+
+const fn perm(scenario: &'static str) -> Row {
+    row(scenario, LEAF_SPINE_128, PERM_128)
+}
+
+const fn evs(scenario: &'static str, evs: u32) -> Row {
+    Row { evs, balancers: SPRAYERS, ..perm(scenario) }
+}
+
+const fn ack(scenario: &'static str, ack_every: u32) -> Row {
+    Row { ack_every, balancers: SPRAYERS, ..perm(scenario) }
+}
+
+/// Every scenario of the reference.
+pub static ROWS: [Row; 15] = [
+    Row { small: true, ..row("perm32", LEAF_SPINE_32, PERM_32) },
+    perm("perm128"),
+    row("tornado128", LEAF_SPINE_128, TORNADO_128),
+    Row { small: true, ..row("incast16", LEAF_SPINE_128, INCAST) },
+    Row { slow: Some("leaf0->spine0"), ..perm("perm128-slow-uplink") },
+    Row { small: true, few: true, explained: FOUR_PATHS, ..row("four3t", FAT_TREE_128, FOUR) },
+    Row {
+        small: true,
+        few: true,
+        slow: Some("tor0->agg0"),
+        explained: FOUR_PATHS,
+        ..row("four3t-slow-uplink", FAT_TREE_128, FOUR)
+    },
+    Row { small: true, makespan: true, matrix: None, ..row("ring32", LEAF_SPINE_32, "") },
+    evs("perm128-evs32", 32),
+    evs("perm128-evs256", 256),
+    ack("perm128-ack2to1", 2),
+    ack("perm128-ack4to1", 4),
+    ack("perm128-ack8to1", 8),
+    Row { explained: &[(BalancerKind::Ops, ACKS), (BalancerKind::Reps, ACKS)], ..ack("perm128-ack16to1", 16) },
+    Row { failed_percent: Some(10.0), balancers: SPRAYERS, ..perm("perm128-failed10") },
+];
+
+/// Under random failures `ops` needs a hundred times the time of a healthy fabric.
+const PATIENCE_PS: u64 = 500_000_000_000;
+
+/// Why an ACK per 16 packets differs.
+const ACKS: &str = "\
+The reference's largest completion time is 254.6 to 255.2 us under either balancer and every seed. That neither balancer nor seed moves it \
+points to the retransmission timer: some of its flows seem to wait for a timeout for their last packets, 42 us on top of about 200. We did not \
+reproduce that, so that this row is open. What differs is known: its ACK covers 64 packets from the one that triggered it on when that one is \
+marked, so that packets before it go unacknowledged; ours covers 256 packets and everything that arrived since the last ACK, and a \
+message that is complete is acknowledged at once";
+
+/// Why four flows that each keep to a path differ.
+const FOUR_PATHS: &[(BalancerKind, &str)] = &[(BalancerKind::Plb, DRAWS), (BalancerKind::Flowlet, DRAWS)];
+
+const DRAWS: &str = "\
+Four flows that each keep to a path give widely different means, of which the reference has three. Its simulator run by us with \
+seeds 1 to 20 gives mean completion times of 1,160 us for `plb` in `four3t` and 1,396 us in `four3t-slow-uplink` (single runs from 694 to \
+1,478 and from 1,031 to 1,768), and of 1,297 and 1,447 us for `flowlet` (705 to 2,636 and 892 to 1,872). Ours are within 5 % of those, \
+but for `flowlet` with the slow uplink: two of our twenty draws put three or four flows on it and take over 3,000 us, as none of theirs \
+does; the other eighteen average 1,433 us";
+
+/// Whether a flow keeps to a path under `balancer`, so that single runs depend on which it drew.
+pub(super) fn keeps_paths(balancer: BalancerKind) -> bool {
+    matches!(balancer, BalancerKind::Ecmp | BalancerKind::Plb | BalancerKind::Flowlet)
+}
+
+impl Row {
+    /// The balancers that it is run under.
+    pub fn balancers(&self) -> &'static [BalancerKind] {
+        self.balancers
+    }
+
+    /// How many seeds we run: the reference's three; more where single runs differ widely.
+    pub(super) fn seeds(&self, balancer: BalancerKind) -> u64 {
+        if keeps_paths(balancer) || self.failed_percent.is_some() { 20 } else { 3 }
+    }
+
+    /// Why its figures under `balancer` differ, where they do.
+    pub(super) fn explained(&self, balancer: BalancerKind) -> Option<&'static str> {
+        self.explained.iter().find(|(kind, _)| *kind == balancer).map(|(_, why)| *why)
+    }
+
+    /// Runs it with seeds from 1 to `seeds`.
+    pub(super) fn run(&self, balancer: BalancerKind, seeds: u64, threads: usize) -> Vec<Figures> {
+        let scenario = self.scenario();
+        let simulation = Simulation::new(&scenario);
+        let one = |job: usize| {
+            let seed = job as u64 + 1;
+            let events = self.failures(&scenario, &simulation, seed);
+            let options = SimOptions { balancer, seed, events, condition: None, fct_end: FctEnd::Acked };
+            let result = simulation.run(&options).map_err(|error| error.to_string())?;
+            let mut fct: Vec<f64> = result.flows.iter().filter_map(|flow| flow.fct_us).collect();
+            fct.sort_by(f64::total_cmp);
+            if fct.len() != result.flows.len() {
+                return Err(format!("{} of {} flows completed", fct.len(), result.flows.len()));
+            }
+            let last = fct.len() - 1;
+            Ok(Figures {
+                mean_us: fct.iter().sum::<f64>() / fct.len() as f64,
+                p99_us: fct[last * 99 / 100],
+                max_us: fct[last],
+                makespan_us: result.flows.iter().filter_map(|flow| flow.end_us).fold(0.0, f64::max),
+                wall_s: result.wall_s,
+            })
+        };
+        over_cores(seeds as usize, threads, one).unwrap_or_else(|error: String| panic!("{}: {error}", self.scenario))
+    }
+
+    fn scenario(&self) -> Scenario {
+        let network = TopoFile::parse(self.topology).expect("a reference topology").network();
+        let ring;
+        let text = match self.matrix {
+            Some(text) => text,
+            None => {
+                ring = ring_text();
+                &ring
+            }
+        };
+        let matrix: Matrix = parse_matrix(text, network.hosts.len()).expect("a reference matrix");
+        let workload = Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated };
+        let mut scenario = reference(self.scenario, network, workload);
+        scenario.transport.evs = self.evs;
+        scenario.transport.ack_every = self.ack_every;
+        if self.failed_percent.is_some() {
+            (scenario.time_limit_ps, scenario.transport.give_up_ps) = (Some(PATIENCE_PS), PATIENCE_PS);
+        }
+        if let Some(name) = self.slow {
+            let links = scenario.network.links_named(name).expect("a link of the topology");
+            let action = LinkAction::Rate { ppm: 500_000 };
+            scenario.link_events.push(LinkEvent { name: name.into(), links, at_ps: 0, until_ps: None, action });
+        }
+        scenario
+    }
+
+    fn failures(&self, scenario: &Scenario, simulation: &Simulation<'_>, seed: u64) -> Vec<LinkEvent> {
+        let Some(percent) = self.failed_percent else { return Vec::new() };
+        let context = FailureContext {
+            network: &scenario.network,
+            seed,
+            until_ps: simulation.until_ps(seed),
+            packet_bytes: scenario.packet_bytes(),
+        };
+        FailureFile::dead_cables(percent / 100.0).events(&context).expect("few enough failures")
+    }
+}
+
+/// Ring AllReduce of 32 hosts and 4 MiB: every host sends 62 times 128 KiB to the next, each flow when the one before is
+/// acknowledged.
+fn ring_text() -> String {
+    let (hosts, steps) = (32, 62);
+    let mut text = format!("Nodes {hosts}\nConnections {}\n", hosts * steps);
+    let mut triggers = String::new();
+    let (mut id, mut trigger) = (0, 0);
+    for host in 0..hosts {
+        for step in 0..steps {
+            id += 1;
+            let start = if step == 0 { "start 0".into() } else { format!("trigger {trigger}") };
+            text += &format!("{host}->{} id {id} {start} size 131072", (host + 1) % hosts);
+            if step + 1 < steps {
+                trigger += 1;
+                text += &format!(" send_done_trigger {trigger}");
+                triggers += &format!("trigger id {trigger} oneshot\n");
+            }
+            text.push('\n');
+        }
+    }
+    text + &triggers
+}
+
+/// The reference's figures, by seed.
+pub(super) fn expected(scenario: &str, balancer: BalancerKind) -> Vec<Figures> {
+    let rows = EXPECTED.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
+    let own = rows.filter(|row| row[0] == scenario && row[1] == balancer.name());
+    let number = |text: &str| text.parse().expect("a number in expected.csv");
+    own.map(|row| Figures {
+        mean_us: number(row[4]),
+        p99_us: number(row[5]),
+        max_us: number(row[6]),
+        makespan_us: number(row[7]),
+        wall_s: number(row[8]),
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_has_three_seeds_of_every_row() {
+        for row in &ROWS {
+            for balancer in row.balancers() {
+                assert_eq!(expected(row.scenario, *balancer).len(), 3, "{} {balancer}", row.scenario);
+            }
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! What a run leaves behind: its types, its folder and the table that compares runs.
+//!
+//! Every time here is *scenario* time in microseconds from the start of the run, already divided by the dilation.
+
+mod csv;
+mod failures;
+mod files;
+mod matrix;
+mod spread;
+mod summary;
+mod sweep;
+mod table;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use serde::{Deserialize, Serialize};
+
+use spray_fabric::PortCounters;
+
+pub(crate) use self::failures::{LastDrop, link_rows, reported, reroute_row};
+pub use self::files::{WriteError, write_overview, write_run};
+pub use self::matrix::{Contender, Matrix};
+pub use self::spread::Spread;
+pub use self::summary::Summary;
+pub(crate) use self::summary::gbps;
+pub use self::sweep::{compare_table, sweep_table, write_sweep};
+pub use self::table::{align, table};
+pub(crate) use self::table::{header, lateness_note, loss_note, row};
+
+/// Everything that one run of one scenario with one balancer found out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// Which engine ran it: `xdp` or `sim`.
+    pub engine: String,
+    /// The scenario's name.
+    pub scenario: String,
+    /// What is wrong with the fabric, in two or three words: `healthy`, `half-rate uplink`, ...
+    pub condition: String,
+    /// The balancer's name, as `--balancer` takes it.
+    pub balancer: String,
+    /// The congestion control's name.
+    pub congestion_control: String,
+    /// The root seed.
+    pub seed: u64,
+    /// How many times slower than scenario time the machine ran; 1 for the simulator.
+    pub dilation: f64,
+    /// Real time that the run took, in seconds.
+    pub wall_s: f64,
+    /// One entry per flow of the workload, completed or not.
+    pub flows: Vec<FlowResult>,
+    /// One entry per egress port of the fabric.
+    pub ports: Vec<PortResult>,
+    /// What was sampled at some of the ports while the run lasted.
+    pub port_samples: Vec<PortSeries>,
+    /// Payload bytes delivered so far over all flows, sampled while the run lasted; times ascend.
+    pub delivered: Vec<DeliveredSample>,
+    /// Failures, reroutes, freezing and the like; times ascend.
+    pub events: Vec<EventRow>,
+    /// What the endpoints counted, over all hosts.
+    pub transport: TransportTotals,
+    /// Frames that the testbed itself lost. Not part of the emulation: anything but zero makes the run doubtful.
+    pub testbed_losses: TestbedLosses,
+    /// Frames that arrived after their virtual time: they bound the emulation's error.
+    pub late_packets: u64,
+    /// 99th percentile, over all received frames, of how far behind their virtual time they were; 0 for punctual ones.
+    pub lateness_p99_us: f64,
+    /// Whether the SHA-256 of every delivered message equalled that of what was sent; false where none was sent.
+    pub payload_verified: bool,
+    /// What only the simulator tells.
+    pub sim: Option<SimFigures>,
+    /// From the first failure to the last drop that it caused; `None` where the scenario fails nothing or nothing was
+    /// dropped.
+    pub recovery_us: Option<f64>,
+}
+
+/// What the simulator tells of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SimFigures {
+    /// Frames put on links, one for each frame and link.
+    pub packet_hops: u64,
+    /// The same over the real time of the run.
+    pub packet_hops_per_s: f64,
+    /// Most memory that the process has held so far, in MB (10^6 bytes): all of it, also what runs beside held.
+    pub peak_rss_mb: f64,
+}
+
+/// One flow: a message from one host to another.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlowResult {
+    /// The flow's number in the workload, from 0.
+    pub flow: u32,
+    /// Name of the sending host.
+    pub src: String,
+    /// Name of the receiving host.
+    pub dst: String,
+    /// Payload bytes of the message.
+    pub bytes: u64,
+    /// When the sender was given the message.
+    pub start_us: f64,
+    /// When the receiver had all of it; `None` if it never did.
+    pub end_us: Option<f64>,
+    /// Flow completion time, `end_us - start_us`.
+    pub fct_us: Option<f64>,
+    /// Packets sent again.
+    pub retransmits: u64,
+    /// Packets that arrived after one with a higher sequence number.
+    pub reordered: u64,
+    /// Time for which the balancer held the flow back until nothing was in flight, to change its path then.
+    pub drained_us: f64,
+}
+
+/// One egress port and what it counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PortResult {
+    /// For example `leaf0->spine1`.
+    pub name: String,
+    /// Whether it leads to another switch; uplinks are what balancers balance.
+    pub uplink: bool,
+    /// The port's full rate.
+    pub rate_gbps: f64,
+    /// Frames sent on.
+    pub frames: u64,
+    /// Bytes of those frames.
+    pub bytes: u64,
+    /// Of `frames`, those of the control class.
+    pub control_frames: u64,
+    /// Frames marked with CE here.
+    pub ecn_marks: u64,
+    /// Frames cut to their headers here.
+    pub trims: u64,
+    /// Frames dropped because the queue was full.
+    pub drops_queue: u64,
+    /// Frames lost to a link that was down or silently dropping.
+    pub drops_link: u64,
+    /// Frames lost to a link's random loss.
+    pub drops_random: u64,
+    /// Frames whose TTL ran out.
+    pub drops_ttl: u64,
+    /// Most bytes that were seen waiting at once, where that was sampled.
+    pub peak_queue_bytes: u64,
+}
+
+impl From<&PortCounters> for PortResult {
+    /// What a port counted; its name, rate and peak are left to fill in.
+    fn from(counters: &PortCounters) -> Self {
+        Self {
+            frames: counters.frames,
+            bytes: counters.bytes,
+            control_frames: counters.control_frames,
+            ecn_marks: counters.marks,
+            trims: counters.trims,
+            drops_queue: counters.drops_queue,
+            drops_link: counters.drops_link,
+            drops_random: counters.drops_random,
+            drops_ttl: counters.drops_ttl,
+            ..Self::default()
+        }
+    }
+}
+
+/// One port's samples over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PortSeries {
+    /// The port's name, as in [`PortResult::name`].
+    pub name: String,
+    /// Samples with ascending times.
+    pub samples: Vec<PortSample>,
+}
+
+/// One look at one port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PortSample {
+    /// When.
+    pub time_us: f64,
+    /// Bytes waiting, both classes.
+    pub queue_bytes: u64,
+    /// Bytes sent on since the start of the run.
+    pub sent_bytes: u64,
+}
+
+/// How much had been delivered at some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeliveredSample {
+    /// When.
+    pub time_us: f64,
+    /// Payload bytes placed at the receivers since the start of the run, each byte once.
+    pub bytes: u64,
+}
+
+/// Something that happened at one moment of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EventRow {
+    /// When.
+    pub time_us: f64,
+    /// What kind of thing.
+    pub kind: EventKind,
+    /// The port, host or flow that it happened to.
+    pub subject: String,
+    /// Anything worth adding, for people; may be empty.
+    pub detail: String,
+}
+
+/// The kinds of [`EventRow`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EventKind {
+    /// A link began to fail: down, dropping, slow, lossy or flapping.
+    Failure,
+    /// A sender's balancer entered freezing mode (REPS §3.2).
+    FreezeEntered,
+    /// A sender's balancer left freezing mode.
+    FreezeExited,
+    /// The last frame that a failure dropped.
+    LastDrop,
+    /// A failed link works again.
+    Recovered,
+    /// Routing changed.
+    Reroute,
+    /// A retransmission timer ran out.
+    Timeout,
+}
+
+impl std::fmt::Display for EventKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Failure => "failure",
+            Self::FreezeEntered => "freeze_entered",
+            Self::FreezeExited => "freeze_exited",
+            Self::LastDrop => "last_drop",
+            Self::Recovered => "recovered",
+            Self::Reroute => "reroute",
+            Self::Timeout => "timeout",
+        })
+    }
+}
+
+/// What all endpoints counted together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransportTotals {
+    /// Data packets sent, retransmissions among them.
+    pub packets_sent: u64,
+    /// Data packets sent again, for whatever reason.
+    pub retransmits: u64,
+    /// Retransmission timers that ran out.
+    pub timeouts: u64,
+    /// Data packets that arrived after one with a higher sequence number.
+    pub reordered_packets: u64,
+    /// Data packets that arrived more than once.
+    pub duplicates: u64,
+    /// Frames thrown away as malformed, corrupted or forged.
+    pub invalid_frames: u64,
+    /// Times that a balancer entered freezing mode.
+    pub freeze_entries: u64,
+}
+
+/// Frames lost by the machine that plays the fabric, by place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestbedLosses {
+    /// Dropped by a veth ring (256 frames each) or by a failed redirect.
+    pub veth: u64,
+    /// Dropped because an AF_XDP receive ring was full.
+    pub rx_ring_full: u64,
+    /// Dropped because a fill ring had no frame to offer.
+    pub fill_ring_empty: u64,
+    /// Dropped by the kernel or a program for any other reason.
+    pub other: u64,
+}
+
+impl TestbedLosses {
+    /// All of them together.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.veth + self.rx_ring_full + self.fill_ring_empty + self.other
+    }
+}

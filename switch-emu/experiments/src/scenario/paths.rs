@@ -1,0 +1,212 @@
+//! What paths through the fabric amount to: round-trip times, windows, how long a run may last.
+
+use std::sync::OnceLock;
+
+use spray_core::cc::CcConfig;
+use spray_core::cc::CcKind;
+use spray_core::flow::FlowConfig;
+use spray_core::loss::RtoConfig;
+use spray_core::params::AUTO;
+use spray_core::path::{BalancerKind, PathConfig, Schemes};
+use spray_wire::Kind;
+
+use super::Scenario;
+use crate::workload::Flow;
+use spray_fabric::{Routes, hops, serialisation_ps};
+
+/// The healthy fabric's routes, and what is computed over them once for all flows of one scenario.
+#[derive(Debug, Clone)]
+pub struct Paths {
+    routes: Routes,
+    longest_ps: OnceLock<u64>,
+    drain_ps: OnceLock<u64>,
+    largest_bytes: OnceLock<u64>,
+}
+
+/// Headers and checksum of an Ethernet frame do not count: rates and sizes are those of the frame as sockets see it.
+impl Scenario {
+    /// Bytes of all headers of a data frame.
+    pub fn header_bytes(&self) -> u32 {
+        match self.transport.frames {
+            Some(frames) => frames.header_bytes,
+            None => spray_wire::header_bytes(self.transport.v6, Kind::Data) as u32,
+        }
+    }
+
+    /// Bytes of an ACK's frame.
+    pub fn ack_bytes(&self) -> u32 {
+        match self.transport.frames {
+            Some(frames) => frames.control_bytes,
+            None => spray_wire::header_bytes(self.transport.v6, Kind::Ack) as u32,
+        }
+    }
+
+    /// Bytes of a full data frame.
+    pub fn packet_bytes(&self) -> u32 {
+        self.header_bytes() + self.transport.payload_bytes
+    }
+
+    /// Round-trip time of a full packet and its ACK between two hosts in an empty fabric, serialisation included.
+    pub fn pair_rtt_ps(&self, paths: &Paths, from: usize, to: usize) -> u64 {
+        let way = |from, to, bytes: u32| -> u64 {
+            let time = |link: usize| {
+                let link = &self.network.links[link];
+                let switch_ps = match link.from {
+                    spray_fabric::Node::Switch(switch) => self.network.switches[switch].latency_ps,
+                    spray_fabric::Node::Host(_) => 0,
+                };
+                link.latency_ps + switch_ps + serialisation_ps(bytes, link.rate_bps)
+            };
+            hops(&self.network, &paths.routes, from, to).into_iter().map(time).sum()
+        };
+        way(from, to, self.packet_bytes()) + way(to, from, self.ack_bytes())
+    }
+
+    /// The shortest paths of the healthy fabric.
+    pub fn paths(&self) -> Paths {
+        Paths {
+            routes: Routes::new(&self.network, |_| true),
+            longest_ps: OnceLock::new(),
+            drain_ps: OnceLock::new(),
+            largest_bytes: OnceLock::new(),
+        }
+    }
+
+    /// The longest base round-trip time between any two hosts.
+    pub fn base_rtt_ps(&self) -> u64 {
+        self.longest_rtt_ps(&self.paths())
+    }
+
+    /// As [`Scenario::base_rtt_ps`], computed once per `paths`.
+    pub fn longest_rtt_ps(&self, paths: &Paths) -> u64 {
+        *paths.longest_ps.get_or_init(|| {
+            // One host of each leaf and rate stands for all like it.
+            let mut like: Vec<(usize, u64, u64)> = Vec::new();
+            let mut hosts = Vec::new();
+            for host in 0..self.network.hosts.len() {
+                let link = &self.network.links[self.network.uplink(host)];
+                let key = (self.network.leaf_of(host), link.rate_bps, link.latency_ps);
+                if !like.contains(&key) {
+                    like.push(key);
+                    hosts.push(host);
+                }
+            }
+            if hosts.len() == 1 {
+                return self.pair_rtt_ps(paths, 0, 1);
+            }
+            let pairs = hosts.iter().flat_map(|from| hosts.iter().map(move |to| (*from, *to)));
+            pairs.map(|(from, to)| self.pair_rtt_ps(paths, from, to)).max().unwrap_or(0)
+        })
+    }
+
+    /// How the connection from host `from` to host `to` works under `balancer`.
+    pub fn flow_config(&self, paths: &Paths, balancer: BalancerKind, from: usize, to: usize) -> FlowConfig {
+        let transport = &self.transport;
+        let base_rtt_ps = self.pair_rtt_ps(paths, from, to);
+        let link_bps = self.network.links[self.network.uplink(from)].rate_bps;
+        let packet_bytes = self.packet_bytes();
+        let mut cc = CcConfig { kind: transport.cc, ..CcConfig::for_path(base_rtt_ps, link_bps, packet_bytes) };
+        cc.fixed_rate_bps = transport.fixed_bps.unwrap_or(link_bps);
+        if transport.cc == CcKind::FixedRate {
+            cc.max_window_bytes = u64::MAX;
+        }
+        cc.max_window_bytes = transport.max_window_bytes.unwrap_or(cc.max_window_bytes);
+        cc.initial_window_bytes = transport.initial_window_bytes.unwrap_or(cc.initial_window_bytes);
+        cc.marked_by_trigger = transport.published_acks;
+        cc.schemes = transport.cc_schemes;
+        let bdp_bytes = spray_core::cc::bdp_bytes(base_rtt_ps, link_bps);
+        let bdp_packets = (bdp_bytes.div_ceil(u64::from(packet_bytes)) as u32).max(1);
+        let path = PathConfig {
+            evs: transport.evs,
+            trimming: self.queue.trimming,
+            schemes: schemes_over(transport.schemes, link_bps),
+            ..PathConfig::new(balancer, base_rtt_ps, bdp_packets)
+        };
+        let largest = || self.flows(self.seed).iter().map(|flow| flow.bytes).max().unwrap_or(0).max(1 << 20);
+        let largest = *paths.largest_bytes.get_or_init(largest);
+        FlowConfig {
+            window_packets: transport.window_packets,
+            ack_every: transport.ack_every,
+            ack_evs: transport.ack_evs,
+            ack_marked: transport.published_acks,
+            ack_delay_ps: transport.ack_delay_ps.unwrap_or(base_rtt_ps / 4),
+            rto: self.rto(paths, base_rtt_ps),
+            sack_gap_packets: transport.sack_gap_packets,
+            sack_rule: transport.sack_rule,
+            erasure: transport.erasure,
+            give_up_ps: transport.give_up_ps,
+            max_data_bytes: largest.saturating_mul(2),
+            max_message_bytes: largest,
+            ..FlowConfig::for_path(transport.payload_bytes, self.header_bytes(), path, cc)
+        }
+    }
+
+    /// Bounds of the retransmission timeout: the floor is the base RTT and the drain of four full queues.
+    fn rto(&self, paths: &Paths, base_rtt_ps: u64) -> RtoConfig {
+        let drain_ps = *paths.drain_ps.get_or_init(|| {
+            let (longest_ps, packet_bytes) = (self.longest_rtt_ps(paths), self.packet_bytes());
+            let limit = |rate| self.queue.config(rate, longest_ps, packet_bytes).limit_bytes;
+            let rates = self.network.links.iter().map(|link| link.rate_bps);
+            rates.map(|rate| serialisation_ps(limit(rate), rate)).max().unwrap_or(0)
+        });
+        let min_ps = self.transport.rto_min_ps.unwrap_or(base_rtt_ps + 4 * drain_ps);
+        let max_ps = self.transport.rto_max_ps.unwrap_or(min_ps.saturating_mul(16)).max(min_ps);
+        RtoConfig { initial_ps: min_ps, min_ps, max_ps }
+    }
+
+    /// The flows of a run with root `seed`.
+    pub fn flows(&self, seed: u64) -> Vec<Flow> {
+        self.workload.flows(&self.network, seed)
+    }
+
+    /// The least time that `flows` could take: the busiest host's bytes at its link's rate, after the last start.
+    pub fn ideal_ps(&self, flows: &[Flow]) -> u64 {
+        self.ideal_over_ps(&self.paths(), flows)
+    }
+
+    fn ideal_over_ps(&self, paths: &Paths, flows: &[Flow]) -> u64 {
+        let packets = |bytes: u64| bytes.div_ceil(u64::from(self.transport.payload_bytes));
+        let wire = |flow: &Flow| flow.bytes + packets(flow.bytes) * u64::from(self.header_bytes());
+        let mut loads = vec![(0u64, 0u64); self.network.hosts.len()];
+        for flow in flows {
+            loads[flow.src].0 += wire(flow);
+            loads[flow.dst].1 += wire(flow);
+        }
+        let time = |(host, (sent, received)): (usize, &(u64, u64))| {
+            let rate = self.network.links[self.network.uplink(host)].rate_bps;
+            (u128::from(*sent.max(received)) * 8 * PS_PER_S / u128::from(rate)) as u64
+        };
+        let busiest = loads.iter().enumerate().map(time).max().unwrap_or(0);
+        flows.iter().map(|flow| flow.start_ps).max().unwrap_or(0) + busiest + self.longest_rtt_ps(paths)
+    }
+
+    /// When a run of `flows` is stopped: as the scenario says, else after 50 times the ideal, at least 20 ms.
+    pub fn time_limit_ps(&self, flows: &[Flow]) -> u64 {
+        self.time_limit_ps.unwrap_or_else(|| default_limit_ps(self.ideal_ps(flows)))
+    }
+
+    /// As [`Scenario::time_limit_ps`], over known `paths` and with a round trip more for every flow that another's end
+    /// may start.
+    pub fn time_limit_over_ps(&self, paths: &Paths, flows: &[Flow]) -> u64 {
+        self.time_limit_ps.unwrap_or_else(|| {
+            let chained = if self.workload.triggers().is_some() { flows.len() as u64 } else { 0 };
+            let ideal_ps = self.ideal_over_ps(paths, flows);
+            default_limit_ps(ideal_ps.saturating_add(chained.saturating_mul(self.longest_rtt_ps(paths))))
+        })
+    }
+}
+
+/// Settings of schemes with what they take from the sender's own link, unless they say otherwise.
+fn schemes_over(mut schemes: Schemes, link_bps: u64) -> Schemes {
+    let link_rate = &mut schemes.flowcut.link_rate;
+    if *link_rate == AUTO {
+        *link_rate = link_bps;
+    }
+    schemes
+}
+
+fn default_limit_ps(ideal_ps: u64) -> u64 {
+    ideal_ps.saturating_mul(50).max(20_000_000_000)
+}
+
+const PS_PER_S: u128 = 1_000_000_000_000;

@@ -1,0 +1,8 @@
+//! Scenarios on the simulator.
+
+mod reference;
+mod run;
+
+pub use reference::reference;
+pub use run::{FctEnd, SimOptions, Simulation};
+pub use spray_sim::{SimError, over_cores};

@@ -1,0 +1,154 @@
+use std::path::Path;
+
+use super::*;
+use crate::sim::{over_cores, reference};
+use crate::workload::{Each, Pattern, Payload, Workload, parse_matrix};
+use spray_fabric::{FailureContext, FailureFile, LeafSpine, Network};
+
+fn network() -> Network {
+    LeafSpine {
+        leaves: 4,
+        spines: 4,
+        hosts_per_leaf: 4,
+        bundle: 1,
+        host_bps: 400_000_000_000,
+        uplink_bps: 400_000_000_000,
+        host_latency_ps: 1_000_000,
+        uplink_latency_ps: 1_000_000,
+        switch_latency_ps: 0,
+    }
+    .network()
+}
+
+fn scenario(pattern: Pattern) -> Scenario {
+    reference("test", network(), Workload { pattern, payload: Payload::Generated })
+}
+
+fn permutation() -> Scenario {
+    scenario(Pattern::CrossLeafPermutation(Each { bytes: 1 << 20, start_ps: 0 }))
+}
+
+fn options(seed: u64, events: Vec<LinkEvent>) -> SimOptions {
+    SimOptions { balancer: BalancerKind::Reps, seed, events, condition: None, fct_end: FctEnd::Received }
+}
+
+fn drawn(scenario: &Scenario, text: &str, seed: u64) -> Vec<LinkEvent> {
+    let context = FailureContext { network: &scenario.network, seed, until_ps: 1_000_000_000, packet_bytes: 4150 };
+    FailureFile::parse(text).unwrap().events(&context).unwrap()
+}
+
+/// A result without what depends on the machine.
+fn timeless(mut result: RunResult) -> String {
+    result.wall_s = 0.0;
+    result.sim = result.sim.map(|sim| SimFigures { packet_hops: sim.packet_hops, ..SimFigures::default() });
+    serde_json::to_string(&result).unwrap()
+}
+
+#[test]
+fn a_seed_gives_the_same_bytes_on_any_number_of_threads() {
+    let mut scenario = permutation();
+    scenario.sample_ps = 5_000_000;
+    let simulation = Simulation::new(&scenario);
+    let run = |job: usize| {
+        let balancer = [BalancerKind::Ecmp, BalancerKind::Ops, BalancerKind::Reps][job % 3];
+        let seed = 1 + job as u64 / 3;
+        let events = drawn(&scenario, "Cable-Fail: ON\nCable-Fail-Max-Percent: 0.1\n", seed);
+        simulation.run(&SimOptions { balancer, ..options(seed, events) }).map(timeless)
+    };
+    let alone = over_cores(9, 1, run).unwrap();
+    for threads in [2, 3, 9] {
+        assert!(over_cores(9, threads, run).unwrap() == alone, "{threads} threads");
+    }
+    assert_ne!(alone[0], alone[3], "seeds differ");
+}
+
+#[test]
+fn every_example_of_the_testbed_runs_unchanged() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/scenarios");
+    let mut runs = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let scenario = Scenario::load(&path).unwrap_or_else(|error| panic!("{error}"));
+            let result = Simulation::new(&scenario).run(&options(scenario.seed, Vec::new())).unwrap();
+            let summary = result.summary();
+            assert!(summary.is_complete(), "{path:?}: {} of {}", summary.flows_completed, summary.flows_total);
+            assert!(summary.sim.unwrap().packet_hops > summary.packets_sent, "{path:?}");
+            runs += 1;
+        }
+    }
+    assert!(runs >= 12, "{runs} examples");
+}
+
+#[test]
+fn triggered_flows_start_when_those_before_them_end() {
+    let text = "Nodes 16\nConnections 5\nTriggers 3\n\
+                0->4 id 1 start 0 size 400000 send_done_trigger 1\n\
+                1->5 id 2 start 7000000 size 400000 recv_done_trigger 2\n\
+                2->6 id 3 trigger 1 size 100000 recv_done_trigger 2\n\
+                3->7 id 4 trigger 2 size 100000 recv_done_trigger 3\n\
+                3->8 id 5 trigger 3 size 100000\n\
+                trigger id 1 oneshot\ntrigger id 2 barrier count 2\ntrigger id 3 multishot\n";
+    let scenario = scenario(Pattern::Matrix(parse_matrix(text, 16).unwrap()));
+    let run =
+        |fct_end| Simulation::new(&scenario).run(&SimOptions { fct_end, ..options(1, Vec::new()) }).unwrap().flows;
+    let (received, acked) = (run(FctEnd::Received), run(FctEnd::Acked));
+    assert!(received.iter().all(|flow| flow.fct_us.is_some()));
+    assert_eq!(received[2].start_us, acked[0].end_us.unwrap(), "pulled by the sender's last acknowledgement");
+    let last = received[1].end_us.unwrap().max(received[2].end_us.unwrap());
+    assert_eq!(received[3].start_us, last, "pulled by the later of two receivers");
+    assert_eq!(received[4].start_us, received[3].end_us.unwrap());
+    assert!(received.iter().zip(&acked).all(|(received, acked)| received.fct_us < acked.fct_us));
+}
+
+#[test]
+fn failures_show_in_the_counts_of_their_links() {
+    let scenario = permutation();
+    let run = |text: &str| {
+        let events = drawn(&scenario, text, 1);
+        (Simulation::new(&scenario).run(&options(1, events.clone())).unwrap(), events)
+    };
+    let (result, events) = run("Cable-Periodic-Packet-Loss: ON\nCable-Periodic-Packet-Loss-Drop-Period: 9\n");
+    let port = result.ports.iter().find(|port| port.name == events[0].name).unwrap();
+    let offered = port.frames + port.drops_random;
+    assert!(port.drops_random == offered / 10 && port.drops_random > 0, "{} of {offered}", port.drops_random);
+    assert_eq!(result.summary().drops_random, port.drops_random);
+    assert!(result.summary().is_complete());
+
+    let (result, _) = run("Random-Packet-Drop: ON\nRandom-Packet-Drop-Rate: 2\n");
+    let frames: u64 = result.ports.iter().filter(|port| !port.uplink).map(|port| port.frames).sum();
+    let share = result.summary().drops_random as f64 / frames as f64;
+    assert!((0.005..0.02).contains(&share), "{share}");
+
+    let (result, events) = run("NIC-Fail: ON\nNIC-Fail-Duration: ON\nNIC-Fail-Duration-Time: 200000000\n");
+    let hit = |flow: &&FlowResult| [&flow.src, &flow.dst].contains(&&events[0].name);
+    assert!(result.flows.iter().filter(hit).all(|flow| flow.fct_us.unwrap() > 200.0), "a dead NIC delivers nothing");
+    assert!(result.flows.iter().filter(|flow| !hit(flow)).all(|flow| flow.fct_us.unwrap() < 100.0));
+    let own = |port: &&PortResult| {
+        port.name == format!("{}->leaf{}", events[0].name, scenario.network.leaf_of(events[0].links[0] / 2))
+    };
+    assert!(result.ports.iter().find(own).unwrap().drops_link > 0, "its own link is listed");
+    assert!(result.events.iter().any(|row| row.kind == EventKind::LastDrop));
+
+    let mut short = scenario.clone();
+    (short.time_limit_ps, short.transport.give_up_ps) = (Some(2_000_000_000), 500_000_000);
+    let events = drawn(&short, "NIC-Fail: ON\n", 1);
+    let summary = Simulation::new(&short).run(&options(1, events)).unwrap().summary();
+    assert_eq!((summary.flows_total - summary.flows_completed, summary.is_complete()), (2, false));
+}
+
+#[test]
+fn a_smaller_record_of_packets_changes_nothing() {
+    let mut scenario = permutation();
+    scenario.transport.window_packets = 4096;
+    let flows = scenario.flows(1);
+    assert_eq!(window_packets(&scenario, &flows), 512, "257 packets");
+    let narrow = Simulation::new(&scenario).run(&options(1, Vec::new())).unwrap();
+    let mut scenario = scenario.clone();
+    // One more flow, a second later, makes the window wide and no difference to the others.
+    let late = Flow { flow: flows.len() as u32, src: 0, dst: 15, bytes: 20 << 20, start_ps: 1_000_000_000_000 };
+    scenario.workload.pattern = Pattern::Flows([flows.as_slice(), &[late]].concat());
+    assert_eq!(window_packets(&scenario, &scenario.flows(1)), 4096, "the scenario's own");
+    let wide = Simulation::new(&scenario).run(&options(1, Vec::new())).unwrap();
+    assert_eq!(narrow.flows, wide.flows[..flows.len()]);
+}

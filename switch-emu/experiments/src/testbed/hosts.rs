@@ -1,0 +1,239 @@
+//! The hosts of a run: endpoints, their connections, and what they report.
+
+use std::cmp::Reverse;
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use spray_core::event::Event;
+use spray_core::flow::FlowConfig;
+use spray_core::path::Ev;
+use spray_nic::device::{Device, DeviceStats, XskDevice};
+use spray_nic::endpoint::{ConnectionError, LogEntry};
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
+
+use super::RunError;
+use super::rig::Rig;
+use crate::scenario::Scenario;
+use crate::workload::Flow;
+use spray_fabric::{Ancestors, mix};
+use spray_fabric::{Fabric, Host};
+
+/// What the hosts of a run are made from.
+pub(super) struct Setup<'a> {
+    pub scenario: &'a Scenario,
+    pub fabric: &'a Fabric,
+    pub flows: &'a [Flow],
+    /// Settings of the connection from one host to another.
+    pub flow_config: &'a dyn Fn(usize, usize) -> FlowConfig,
+    pub seed: u64,
+}
+
+/// One host of a run.
+pub(super) struct Running {
+    pub host: usize,
+    pub endpoint: Endpoint<XskDevice>,
+    pub book: Book,
+}
+
+/// What a host has reported.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    pub accepted: Vec<(ConnectionId, Peer)>,
+    pub arrived: Vec<Arrived>,
+    pub delivered: Vec<ConnectionId>,
+    pub failed: Vec<(ConnectionId, ConnectionError, u64)>,
+    pub log: Vec<LogEntry>,
+    /// What connections are to be told of their paths, and when; the next one last.
+    pub news: Vec<(u64, ConnectionId, Vec<Ev>)>,
+    /// Keep no payload.
+    pub discard: bool,
+}
+
+/// A message that arrived.
+#[derive(Debug)]
+pub(super) struct Arrived {
+    pub connection: ConnectionId,
+    pub data: Bytes,
+    pub started_ps: u64,
+    pub completed_ps: u64,
+}
+
+/// Entries of an endpoint's log between two polls, which handle a few hundred events at most.
+const LOG_ENTRIES: usize = 4096;
+/// When the hosts begin to connect: virtual time 0 means that a frame is not emulated.
+const CONNECT_PS: u64 = 1_000;
+
+impl Setup<'_> {
+    /// One endpoint per host, on the rig's sockets, in the mode that `mode` gives each.
+    pub fn hosts(&self, rig: &mut Rig, mode: impl Fn(usize) -> Mode) -> Result<Vec<Running>, RunError> {
+        let max_hold_ps = self.max_hold_ps();
+        let mut hosts = Vec::with_capacity(rig.devices.len());
+        for host in 0..rig.devices.len() {
+            let Some(device) = rig.devices[host].take() else {
+                return Err(RunError::Unsupported("an earlier run failed on this testbed".into()));
+            };
+            let own = &self.fabric.hosts[host];
+            let flows = self.flows.iter().filter(|flow| flow.src == host || flow.dst == host);
+            let peer =
+                flows.clone().next().map_or((host + 1) % self.fabric.hosts.len(), |flow| flow.src + flow.dst - host);
+            let flow = (self.flow_config)(host, peer);
+            let config = EndpointConfig {
+                max_connections: flows.count() as u32 + SPARE_CONNECTIONS,
+                seed: mix(self.seed ^ mix(host as u64)),
+                max_hold_ps,
+                event_log: LOG_ENTRIES,
+                ..EndpointConfig::new(self.address(own), own.mac, mode(host), flow)
+            };
+            let endpoint = Endpoint::new(device, config)
+                .map_err(|source| RunError::Endpoint { host: own.name.clone(), source })?;
+            hosts.push(Running { host, endpoint, book: Book::default() });
+        }
+        Ok(hosts)
+    }
+
+    /// A host of the emulated fabric.
+    pub fn emulated(&self, host: usize) -> Mode {
+        let link = &self.scenario.network.links[self.scenario.network.uplink(host)];
+        Mode::Emulated { link_bps: link.rate_bps, link_latency_ps: link.latency_ps }
+    }
+
+    /// Begins a connection for every flow, with its message due `lead_in_ps` after its start in scenario time. Returns
+    /// each flow's connection.
+    pub fn connect(
+        &self,
+        mut hosts: Vec<Running>,
+        payloads: &[Bytes],
+        lead_in_ps: u64,
+    ) -> Result<(Vec<Running>, Vec<ConnectionId>), RunError> {
+        let mut connections = Vec::with_capacity(self.flows.len());
+        let (network, events) = (&self.scenario.network, &self.scenario.link_events);
+        let mut ancestors = None;
+        for (flow, payload) in self.flows.iter().zip(payloads) {
+            let mut config = (self.flow_config)(flow.src, flow.dst);
+            config.path.seed = Some(flow.path_seed(self.seed));
+            let host = || self.fabric.hosts[flow.src].name.clone();
+            let endpoint = &mut hosts[flow.src].endpoint;
+            let connection = endpoint
+                .connect(CONNECT_PS, self.peer(flow.dst), Some(config))
+                .map_err(|source| RunError::Connect { host: host(), source })?;
+            endpoint
+                .send_at(connection, payload.clone(), lead_in_ps + flow.start_ps)
+                .map_err(|source| RunError::Send { host: host(), source })?;
+            if config.path.balancer.wants_reachability() {
+                let known = ancestors.get_or_insert_with(|| Ancestors::new(network, events, self.seed));
+                let news = self.news(known, flow, config.path.evs, lead_in_ps);
+                hosts[flow.src].book.news.extend(news.map(|(at_ps, paths)| (at_ps, connection, paths)));
+            }
+            connections.push(connection);
+        }
+        hosts.iter_mut().for_each(|running| running.book.news.sort_by_key(|(at_ps, ..)| Reverse(*at_ps)));
+        Ok((hosts, connections))
+    }
+
+    /// Which paths a flow has, from which time on.
+    //= docs/specs/host-dr.md#HDR-3
+    fn news(
+        &self,
+        known: &Ancestors<'_>,
+        flow: &Flow,
+        evs: u32,
+        lead_in_ps: u64,
+    ) -> impl Iterator<Item = (u64, Vec<Ev>)> {
+        let [from, to] = [flow.src, flow.dst].map(|host| self.address(&self.fabric.hosts[host]));
+        let addresses = spray_fabric::addresses(from, to);
+        let news = move |from_ps: u64| {
+            let at_ps = if from_ps == 0 { 0 } else { from_ps.saturating_add(lead_in_ps) };
+            (at_ps, known.paths(from_ps, flow.src, flow.dst, addresses, evs))
+        };
+        known.epoch_starts().map(news)
+    }
+
+    /// How many threads poll the hosts.
+    pub fn threads(&self) -> usize {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        self.scenario.emulation.threads.unwrap_or(cores).clamp(1, self.fabric.hosts.len())
+    }
+
+    /// How far the hosts' clock may run ahead of the slowest: within the time that any frame needs to the next host.
+    pub fn step_ps(&self) -> u64 {
+        let network = &self.scenario.network;
+        let latency = |host| network.links[network.uplink(host)].latency_ps;
+        (0..network.hosts.len()).map(latency).min().unwrap_or(0).max(MIN_STEP_PS)
+    }
+
+    /// The peer's address and MAC.
+    pub fn peer(&self, host: usize) -> Peer {
+        let host = &self.fabric.hosts[host];
+        Peer { address: self.address(host), mac: host.mac }
+    }
+
+    fn address(&self, host: &Host) -> IpAddr {
+        if self.scenario.transport.v6 { host.v6.into() } else { host.v4.into() }
+    }
+
+    /// Longer than any frame can be under way: full queues at every hop of the slowest links, and half as much again.
+    fn max_hold_ps(&self) -> u64 {
+        let drain = |port: &spray_fabric::Port| {
+            let bytes = port.queue.limit_bytes.saturating_add(port.queue.control_limit_bytes);
+            let slowest = port.changes.iter().map(|change| change.state.rate_ppm).min().unwrap_or(1_000_000).max(1);
+            spray_fabric::serialisation_ps(bytes, port.rate_bps).saturating_mul(1_000_000) / u64::from(slowest)
+        };
+        let drain_ps = self.fabric.ports.iter().map(drain).max().unwrap_or(0);
+        let way_ps = drain_ps.saturating_mul(MAX_HOPS).saturating_add(self.scenario.base_rtt_ps());
+        way_ps.saturating_add(way_ps / 2).max(100_000_000_000)
+    }
+}
+
+/// Connections that a host's table has room for beyond its flows.
+const SPARE_CONNECTIONS: u32 = 8;
+/// Step where links have no latency: a few frames at 100 Gb/s.
+const MIN_STEP_PS: u64 = 500_000;
+/// Hops of the longest path that is thought of.
+const MAX_HOPS: u64 = 8;
+
+impl Book {
+    /// Takes what `endpoint` has to report; counts messages that arrived and flows of ours that are over into `tally`.
+    pub fn take(&mut self, endpoint: &mut Endpoint<XskDevice>, tally: &super::drive::Tally) {
+        while let Some(event) = endpoint.poll_event() {
+            match event {
+                EndpointEvent::Accepted { connection, peer, .. } => self.accepted.push((connection, peer)),
+                EndpointEvent::Received { connection, data, started_ps, completed_ps, .. } => {
+                    let data = if self.discard { Bytes::new() } else { data };
+                    self.arrived.push(Arrived { connection, data, started_ps, completed_ps });
+                    tally.arrived();
+                }
+                EndpointEvent::Delivered { connection, .. } => {
+                    self.delivered.push(connection);
+                    tally.delivered();
+                }
+                EndpointEvent::Failed { connection, error, at_ps } => {
+                    if !self.accepted.iter().any(|(accepted, _)| *accepted == connection) {
+                        tally.failed();
+                    }
+                    self.failed.push((connection, error, at_ps));
+                }
+                _ => {}
+            }
+        }
+        let worth_keeping = |entry: &LogEntry| !matches!(entry.event, Event::Retransmit { .. });
+        self.log.extend(endpoint.drain_log().filter(worth_keeping));
+    }
+
+    /// Tells `endpoint` what is new by `now_ps`.
+    pub fn tell(&mut self, endpoint: &mut Endpoint<XskDevice>, now_ps: u64) {
+        while let Some((_, connection, paths)) = self.news.pop_if(|(at_ps, ..)| *at_ps <= now_ps) {
+            endpoint.on_reachable(connection, &paths);
+        }
+    }
+
+    /// Payload bytes placed so far on the connections that others made to this host.
+    pub fn placed_bytes(&self, endpoint: &Endpoint<XskDevice>) -> u64 {
+        let stats = |(connection, _): &(ConnectionId, Peer)| endpoint.connection_stats(*connection);
+        self.accepted.iter().filter_map(stats).map(|stats| stats.receiver.bytes).sum()
+    }
+}
+
+/// What each host's socket has counted so far.
+pub(super) fn device_stats(hosts: &[Running]) -> Vec<DeviceStats> {
+    hosts.iter().map(|running| running.endpoint.device().stats()).collect()
+}

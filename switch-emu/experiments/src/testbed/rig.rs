@@ -1,0 +1,356 @@
+//! The machine's side of a fabric: namespaces, veth pairs, programs and sockets.
+
+use std::collections::HashMap;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use spray_nic::device::{Device, XskConfig, XskDevice};
+
+use super::RunError;
+use super::hosts::Running;
+use super::links::{self, End};
+use super::netns::{Namespace, sysctl};
+use super::registry::Registration;
+use crate::scenario::{Chassis, Scenario};
+use spray_fabric::{ChassisSpec, Fabric, Node};
+use spray_testbed::program::{SteerProgram, SwitchProgram};
+
+/// Everything that stands while a testbed does. Fields drop in order: sockets, programs, namespaces, the claim on names.
+#[derive(Debug)]
+pub(super) struct Rig {
+    /// The hosts' sockets; lent out during a run.
+    pub devices: Vec<Option<XskDevice>>,
+    /// The switches' programs.
+    pub chassis: Vec<ChassisRig>,
+    _steering: Vec<SteerProgram>,
+    sites: Vec<Site>,
+    _registration: Registration,
+}
+
+/// One switch program and the switches that it plays.
+#[derive(Debug)]
+pub(super) struct ChassisRig {
+    pub program: SwitchProgram,
+    switch: Option<usize>,
+}
+
+/// A namespace and its interfaces.
+#[derive(Debug)]
+struct Site {
+    namespace: Namespace,
+    doors: Vec<Door>,
+}
+
+/// An interface.
+#[derive(Debug)]
+struct Door {
+    name: String,
+    index: u32,
+    /// For a switch's: the switch that frames enter, and the port that leads out of it.
+    switch: Option<(usize, usize)>,
+}
+
+/// Frames of a host's socket: 16 MiB each, and less where many hosts share the memory.
+const FRAMES: u32 = 4096;
+const FRAMES_OF_MANY: u32 = 1024;
+const MANY_HOSTS: usize = 32;
+/// Most interfaces that one testbed makes; beyond it set-up takes minutes.
+const MAX_CABLES: usize = 512;
+/// How long nothing must arrive before the fabric counts as empty: softirq never waits so long for a core.
+const QUIET_LOOKS: u32 = 4;
+const QUIET_LOOK: Duration = Duration::from_millis(2);
+/// Above it, hosts are not told each other's addresses: only tools need that.
+const MAX_NEIGHBOURS: usize = 64;
+
+impl Rig {
+    /// Sets up what `scenario` needs, with `fabric`'s addresses.
+    pub fn new(scenario: &Scenario, fabric: &Fabric) -> Result<Self, RunError> {
+        let frames = if fabric.hosts.len() > MANY_HOSTS { FRAMES_OF_MANY } else { FRAMES };
+        Self::with_frames(scenario, fabric, frames)
+    }
+
+    /// As [`new`](Self::new), with so many frames for each host's socket.
+    pub fn with_frames(scenario: &Scenario, fabric: &Fabric, frames: u32) -> Result<Self, RunError> {
+        if !nix::unistd::geteuid().is_root() {
+            return Err(RunError::NotRoot);
+        }
+        let registration = Registration::new()?;
+        let per_switch = scenario.emulation.chassis == Chassis::PerSwitch;
+        let plan = Plan::new(scenario, fabric, per_switch)?;
+        let mut sites = plan.namespaces(&registration.prefix())?;
+        plan.make_pairs(&mut sites)?;
+        bring_up(&mut sites)?;
+        let hosts = fabric.hosts.len();
+        let (host_sites, switch_sites) = sites.split_at(hosts);
+        add_addresses(host_sites, fabric)?;
+        let mut chassis = Vec::with_capacity(switch_sites.len());
+        for (number, site) in switch_sites.iter().enumerate() {
+            let switch = per_switch.then_some(number);
+            let mut program = SwitchProgram::load(&spec(fabric, switch, scenario.packet_bytes()))?;
+            site.namespace.run(|| attach_switch(&mut program, &site.doors))??;
+            chassis.push(ChassisRig { program, switch });
+        }
+        let mut devices = Vec::with_capacity(hosts);
+        let mut steering = Vec::with_capacity(hosts);
+        for (site, host) in host_sites.iter().zip(&fabric.hosts) {
+            let (device, steer) = open_host(site, &host.name, frames)?;
+            devices.push(Some(device));
+            steering.push(steer);
+        }
+        Ok(Self { devices, chassis, _steering: steering, sites, _registration: registration })
+    }
+
+    /// Loads `fabric`, of the same shape, into all switches and clears their queues and counters.
+    pub fn configure(&mut self, fabric: &Fabric, packet_bytes: u32) -> Result<(), RunError> {
+        for chassis in &mut self.chassis {
+            chassis.program.configure(&spec(fabric, chassis.switch, packet_bytes))?;
+        }
+        Ok(())
+    }
+
+    /// Takes the sockets of a run's hosts back.
+    pub fn take_back(&mut self, hosts: Vec<Running>) {
+        for running in hosts {
+            self.devices[running.host] = Some(running.endpoint.into_device());
+        }
+    }
+
+    /// Throws away what still arrives from an earlier run, until nothing has for a while.
+    pub fn drain(&mut self) -> Result<(), RunError> {
+        let mut arrivals = Vec::with_capacity(64);
+        let mut quiet = 0;
+        while quiet < QUIET_LOOKS {
+            std::thread::sleep(QUIET_LOOK);
+            quiet += 1;
+            for device in self.devices.iter_mut().flatten() {
+                let doing = "draining a host's socket";
+                while device.receive(&mut arrivals, 64).map_err(|error| RunError::io(doing, error))? > 0 {
+                    arrivals.drain(..).for_each(|arrival| device.release(arrival.frame));
+                    quiet = 0;
+                }
+                device.flush().map_err(|error| RunError::io(doing, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The program that plays `switch`.
+    pub fn program(&self, switch: usize) -> &SwitchProgram {
+        let chassis = self.chassis.iter().find(|chassis| chassis.switch.is_none_or(|own| own == switch));
+        &chassis.expect("every switch is in a chassis").program
+    }
+
+    /// Frames that the interfaces say they dropped since they were made.
+    pub fn interface_drops(&self) -> Result<u64, RunError> {
+        let mut drops = 0;
+        for site in &self.sites {
+            let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
+            let text = site.namespace.run(read)?.map_err(|error| RunError::io("reading interface counters", error))?;
+            drops += site.doors.iter().map(|door| drops_of(&text, &door.name)).sum::<u64>();
+        }
+        Ok(drops)
+    }
+}
+
+/// Receive and send drops of interface `name` in the text of `/proc/net/dev`.
+fn drops_of(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'));
+    let columns: Vec<u64> = line.unwrap_or_default().split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    // Eight columns each way; the fourth are drops.
+    [3, 11].iter().filter_map(|column| columns.get(*column)).sum()
+}
+
+fn spec(fabric: &Fabric, switch: Option<usize>, frame_bytes: u32) -> ChassisSpec<'_> {
+    ChassisSpec { fabric, switches: switch.map(|switch| vec![switch]), frame_bytes }
+}
+
+fn attach_switch(program: &mut SwitchProgram, doors: &[Door]) -> Result<(), RunError> {
+    for door in doors {
+        if let Some((switch, port)) = door.switch {
+            program.egress(port, door.index)?;
+            program.attach(door.index, switch)?;
+        }
+    }
+    Ok(())
+}
+
+fn open_host(site: &Site, host: &str, frames: u32) -> Result<(XskDevice, SteerProgram), RunError> {
+    let mut steer = SteerProgram::load()?;
+    let door = &site.doors[0];
+    let ring = frames / 2;
+    let config = XskConfig {
+        frames,
+        fill_ring: ring,
+        completion_ring: ring,
+        rx_ring: ring,
+        tx_ring: ring,
+        ..XskConfig::new(door.name.clone(), 0)
+    };
+    site.namespace.run(|| {
+        steer.attach(door.index)?;
+        let device = XskDevice::open(&config).map_err(|source| RunError::Device { host: host.to_string(), source })?;
+        // SAFETY: the device is alive, and so is its descriptor for the length of this call.
+        steer.register(0, unsafe { BorrowedFd::borrow_raw(device.fd()) })?;
+        Ok((device, steer))
+    })?
+}
+
+/// Which cable ends where.
+struct Plan {
+    hosts: usize,
+    names: Vec<String>,
+    cables: Vec<Cable>,
+}
+
+struct Cable {
+    /// Site and interface name of either end; a host's end comes second.
+    ends: [(usize, String); 2],
+    macs: [[u8; 6]; 2],
+    switches: [Option<(usize, usize)>; 2],
+}
+
+impl Plan {
+    fn new(scenario: &Scenario, fabric: &Fabric, per_switch: bool) -> Result<Self, RunError> {
+        let network = &scenario.network;
+        let hosts = fabric.hosts.len();
+        let mut names: Vec<_> = network.hosts.clone();
+        match per_switch {
+            true => names.extend(network.switches.iter().map(|switch| switch.name.clone())),
+            false => names.push("sw".into()),
+        }
+        let port_of: HashMap<&str, usize> =
+            fabric.ports.iter().enumerate().map(|(port, config)| (config.name.as_str(), port)).collect();
+        let site = |node| match node {
+            Node::Host(host) => host,
+            Node::Switch(switch) => hosts + if per_switch { switch } else { 0 },
+        };
+        let mut cables = Vec::new();
+        for pair in network.links.chunks(2) {
+            // Directions in which the first end is a switch.
+            let out = if matches!(pair[0].from, Node::Host(_)) { &pair[1] } else { &pair[0] };
+            let back = if std::ptr::eq(out, &pair[0]) { &pair[1] } else { &pair[0] };
+            let to_host = matches!(out.to, Node::Host(_));
+            if !to_host && !per_switch {
+                continue;
+            }
+            let Node::Switch(near) = out.from else { continue };
+            let number = cables.len();
+            let parallel = out.name.split_once('#').map_or(String::new(), |(_, number)| format!(".{number}"));
+            let far_name = if to_host { "eth0".into() } else { format!("{}{parallel}", network.node_name(out.from)) };
+            let (far_mac, far_switch) = match out.to {
+                Node::Host(host) => (fabric.hosts[host].mac, None),
+                Node::Switch(far) => (switch_mac(number, 1), Some((far, port_of[back.name.as_str()]))),
+            };
+            cables.push(Cable {
+                ends: [(site(out.from), format!("{}{parallel}", network.node_name(out.to))), (site(out.to), far_name)],
+                macs: [switch_mac(number, 0), far_mac],
+                switches: [Some((near, port_of[out.name.as_str()])), far_switch],
+            });
+        }
+        if cables.len() > MAX_CABLES {
+            let message = format!("it needs {} veth pairs; the most is {MAX_CABLES}", cables.len());
+            return Err(RunError::Unsupported(message));
+        }
+        Ok(Self { hosts, names, cables })
+    }
+
+    fn namespaces(&self, prefix: &str) -> Result<Vec<Site>, RunError> {
+        let mut sites = Vec::with_capacity(self.names.len());
+        for (number, name) in self.names.iter().enumerate() {
+            let namespace = Namespace::create(format!("{prefix}{name}"))?;
+            namespace.run(|| quiet(number < self.hosts))?;
+            sites.push(Site { namespace, doors: Vec::new() });
+        }
+        Ok(sites)
+    }
+
+    fn make_pairs(&self, sites: &mut [Site]) -> Result<(), RunError> {
+        for cable in &self.cables {
+            let end = |side: usize| End {
+                namespace: &sites[cable.ends[side].0].namespace,
+                name: cable.ends[side].1.clone(),
+                mac: cable.macs[side],
+            };
+            let (near, far) = (end(0), end(1));
+            links::in_namespace(near.namespace, async |handle| links::add_pair(&handle, &near, &far).await)?;
+        }
+        for cable in &self.cables {
+            for side in 0..2 {
+                let (site, name) = cable.ends[side].clone();
+                sites[site].doors.push(Door { name, index: 0, switch: cable.switches[side] });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn switch_mac(cable: usize, end: u8) -> [u8; 6] {
+    let [.., high, low] = (cable as u32).to_be_bytes();
+    [0x02, 0x53, 0x57, end, high, low]
+}
+
+/// Keeps the kernel from sending anything of its own on interfaces that are yet to be made in this thread's namespace.
+pub(super) fn quiet(host: bool) {
+    for scope in ["all", "default"] {
+        let set = |name: &str, value: &str| sysctl(&format!("ipv6/conf/{scope}/{name}"), value);
+        if !host {
+            set("disable_ipv6", "1");
+        }
+        set("accept_dad", "0");
+        set("dad_transmits", "0");
+        set("router_solicitations", "0");
+        set("accept_ra", "0");
+        set("autoconf", "0");
+        // No link-local addresses.
+        set("addr_gen_mode", "1");
+    }
+}
+
+fn bring_up(sites: &mut [Site]) -> Result<(), RunError> {
+    for site in sites {
+        let doors = &mut site.doors;
+        links::in_namespace(&site.namespace, async |handle| {
+            for door in doors.iter_mut() {
+                door.index = links::index(&handle, &door.name).await?;
+                links::up(&handle, &door.name, door.index).await?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Gives every host its addresses and tells it the others', for tools: the endpoints know them anyway.
+fn add_addresses(sites: &[Site], fabric: &Fabric) -> Result<(), RunError> {
+    let with_v6 = std::path::Path::new("/proc/sys/net/ipv6").exists();
+    for (site, own) in sites.iter().zip(&fabric.hosts) {
+        let index = site.doors[0].index;
+        links::in_namespace(&site.namespace, async |handle| {
+            links::add_address(&handle, index, own.v4.into()).await?;
+            if with_v6 {
+                links::add_address(&handle, index, own.v6.into()).await?;
+            }
+            let others = fabric.hosts.iter().filter(|other| other.mac != own.mac);
+            for other in others.take(MAX_NEIGHBOURS) {
+                links::add_neighbour(&handle, index, other.v4.into(), other.mac).await?;
+                if with_v6 {
+                    links::add_neighbour(&handle, index, other.v6.into(), other.mac).await?;
+                }
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::drops_of;
+
+    #[test]
+    fn drops_are_read_from_both_directions() {
+        let text = "Inter-|   Receive  |  Transmit\n face |bytes packets errs drop fifo frame compressed multicast|bytes ...\n\
+                    eth0: 1 2 3 40 5 6 7 8 9 10 11 200 13 14 15 16\n    lo: 0 0 0 7 0 0 0 0 0 0 0 0 0 0 0 0\n";
+        assert_eq!((drops_of(text, "eth0"), drops_of(text, "lo"), drops_of(text, "eth")), (240, 7, 0));
+    }
+}

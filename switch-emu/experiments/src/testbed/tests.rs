@@ -1,0 +1,90 @@
+use std::path::Path;
+
+use spray_nic::device::{Device, XskDevice};
+use spray_wire::{Body, Common, Data, Ecn, Envelope};
+
+use super::rig::Rig;
+use super::*;
+use spray_fabric::Host;
+use spray_testbed::program::{ProgramError, SteerProgram};
+
+const FABRIC: &str = "name = \"flood\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
+                      host_gbps = 1000\n[workload]\nkind = \"incast\"\nbytes = 1\n[queue]\nlimit = \"4 MiB\"\n";
+/// Frames of each sender: more than veth's ring (256) and the receiver's fill ring hold together.
+const FRAMES: u64 = 6_000;
+
+fn frame(from: &Host, to: &Host, number: u64) -> Vec<u8> {
+    let envelope = Envelope {
+        src_mac: from.mac,
+        dst_mac: to.mac,
+        src: from.v4.into(),
+        dst: to.v4.into(),
+        src_port: 49_152 + (number % 1_000) as u16,
+        dscp: spray_wire::DSCP_DATA,
+        ecn: Ecn::Ect0,
+        ttl: spray_wire::INITIAL_TTL,
+    };
+    let data = Data { psn: number, message_bytes: 1_000, payload_bytes: 1_000, ..Data::default() };
+    let mut out = vec![0; 2_000];
+    let length = spray_wire::emit(&mut out, &envelope, &Common::default(), &Body::Data(data), &[7; 1_000]).unwrap();
+    out.truncate(length);
+    out
+}
+
+fn flood(device: &mut XskDevice, from: &Host, to: &Host) {
+    let mut sent = 0;
+    while sent < FRAMES {
+        let Some(id) = device.allocate() else {
+            device.flush().unwrap();
+            continue;
+        };
+        let bytes = frame(from, to, sent);
+        device.frame_mut(&id)[..bytes.len()].copy_from_slice(&bytes);
+        match device.transmit(id, bytes.len() as u32) {
+            Ok(()) => sent += 1,
+            Err(id) => device.release(id),
+        }
+        device.flush().unwrap();
+    }
+}
+
+/// Three hosts flood a fourth, which does not look: whatever does not arrive has to be in a counter of the testbed's.
+#[test]
+fn every_frame_of_a_flood_arrives_or_is_counted_as_lost() {
+    if !nix::unistd::geteuid().is_root() || matches!(SteerProgram::load(), Err(ProgramError::Missing(_))) {
+        eprintln!("SKIPPED: needs root and the XDP programs");
+        return;
+    }
+    let scenario = Scenario::parse(Path::new("flood.toml"), FABRIC).unwrap();
+    let fabric = compiled(&scenario, 1, 0).unwrap().fabric;
+    let mut rig = Rig::new(&scenario, &fabric).unwrap();
+    let before = rig.interface_drops().unwrap();
+    let (to, senders) = rig.devices.split_first_mut().unwrap();
+    std::thread::scope(|scope| {
+        for (number, device) in senders.iter_mut().enumerate() {
+            let (from, to) = (&fabric.hosts[number + 1], &fabric.hosts[0]);
+            scope.spawn(move || flood(device.as_mut().unwrap(), from, to));
+        }
+    });
+    let receiver = to.as_mut().unwrap();
+    let mut arrivals = Vec::with_capacity(64);
+    let mut received = 0;
+    for _ in 0..200 {
+        std::thread::sleep(Duration::from_millis(1));
+        while receiver.receive(&mut arrivals, 64).unwrap() > 0 {
+            received += arrivals.len() as u64;
+            arrivals.drain(..).for_each(|arrival| receiver.release(arrival.frame));
+            receiver.flush().unwrap();
+        }
+    }
+    let stats = receiver.stats();
+    let veth = rig.interface_drops().unwrap() - before;
+    let queue: u64 =
+        fabric.ports.iter().enumerate().map(|(port, _)| rig.program(0).counters(port).unwrap().drops_queue).sum();
+    let sent = 3 * FRAMES;
+    eprintln!("{sent} sent, {received} received, {veth} lost by veth, {queue} by emulated queues, {stats:?}");
+    // What the socket has no room for its interface counts as well.
+    assert!(veth >= stats.rx_lost() && stats.rx_lost() >= stats.fill_empty);
+    assert_eq!(sent, received + veth + queue);
+    assert!(received < sent, "the flood was to be too much");
+}

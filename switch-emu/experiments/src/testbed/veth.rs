@@ -1,0 +1,278 @@
+//! What the transport carries over veth and a switch, and what bare frames and kernel UDP carry there: `spray bench veth`.
+//!
+//! All in real time: frames bear no virtual time and the switch's queues are faster than the machine, so that only the cost
+//! of each way is measured. Every measurement has one sending and one receiving thread.
+
+use std::net::UdpSocket;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use spray_core::cc::{CcConfig, CcKind};
+use spray_core::flow::FlowConfig;
+use spray_core::loss::RtoConfig;
+use spray_core::path::{BalancerKind, PathConfig};
+use spray_nic::clock::DilatedClock;
+use spray_nic::device::XskDevice;
+use spray_nic::driver::{DriverOptions, Idle, run};
+use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
+use spray_wire::{Body, Common, Data, Ecn, Envelope};
+
+use super::RunError;
+use super::pair::Pair;
+use super::rig::Rig;
+use crate::scenario::Scenario;
+use spray_fabric::{Fabric, Host};
+use spray_testbed::bench::{StopOnDrop, Throughput, bare, kernel_udp};
+use spray_testbed::program::AttachMode;
+
+/// Two hosts under two leaves with four spines between them, all in one chassis: three switch hops a frame.
+const FABRIC: &str = r#"
+name = "bench-veth"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 4
+hosts_per_leaf = 1
+host_gbps = 1000
+[workload]
+kind = "cross-leaf-permutation"
+bytes = "1 MiB"
+"#;
+/// Frames on their way at a time: veth's ring holds 256 and drops what comes on top.
+const WINDOW_PACKETS: u32 = 192;
+/// Frames of either socket: a window and its ACKs fit, and all of them stay in the CPU's cache.
+const FRAMES: u32 = 512;
+/// One doorbell for several frames, as a NIC's interrupt for several; a small part of the time that a full window takes.
+const COALESCE_PS: u64 = 20_000_000;
+/// The transport's messages, and how many of them wait.
+const MESSAGE_BYTES: usize = 1 << 20;
+const QUEUED_MESSAGES: usize = 8;
+/// A plausible round trip through the machine, and a timeout that stays out of the way.
+const RTT_PS: u64 = 100_000_000;
+const RTO_PS: u64 = 50_000_000_000;
+/// Well above what one machine carries.
+const LINK_BPS: u64 = 1_000_000_000_000;
+
+/// A standing fabric of two hosts for measurements, and a veth pair beside it for the kernel's own UDP.
+#[derive(Debug)]
+pub struct VethBench {
+    rig: Rig,
+    fabric: Fabric,
+    payload_bytes: u32,
+    pair: Pair,
+}
+
+impl VethBench {
+    /// Sets everything up for packets of `payload_bytes`. Needs root.
+    ///
+    /// # Errors
+    /// [`RunError`]; what had been made by then is removed.
+    pub fn new(payload_bytes: u32) -> Result<Self, RunError> {
+        let scenario = Scenario::parse(Path::new("bench-veth.toml"), FABRIC);
+        let scenario = scenario.map_err(|error| RunError::Unsupported(error.to_string()))?;
+        let fabric = super::compiled(&scenario, scenario.seed, 0)?.fabric;
+        let mut rig = Rig::with_frames(&scenario, &fabric, FRAMES)?;
+        rig.configure(&fabric, payload_bytes + data_header_bytes())?;
+        Ok(Self { rig, fabric, payload_bytes, pair: Pair::new()? })
+    }
+
+    /// Messages over one connection with REPS, received whole: payload only, at `ack_every` packets an ACK.
+    ///
+    /// # Errors
+    /// When the machine fails, or nothing arrives.
+    pub fn transport(&mut self, ack_every: u32, duration: Duration) -> Result<Throughput, RunError> {
+        self.rig.drain()?;
+        let flow = self.flow(ack_every);
+        let sender = self.endpoint(0, flow)?;
+        let receiver = self.endpoint(1, flow)?;
+        let peer = Peer { address: self.fabric.hosts[1].v4.into(), mac: self.fabric.hosts[1].mac };
+        let stop = AtomicBool::new(false);
+        let (sender, receiver) = std::thread::scope(|scope| {
+            let receiving = scope.spawn(|| receive(receiver, &stop));
+            let sending = scope.spawn(|| send(sender, peer, duration, &stop));
+            (sending.join(), receiving.join())
+        });
+        let [sender, receiver] =
+            [sender, receiver].map(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        self.rig.devices[0] = Some(sender.device);
+        self.rig.devices[1] = Some(receiver.device);
+        Ok(Throughput {
+            sent: sender.messages,
+            received: receiver.messages,
+            bytes: MESSAGE_BYTES,
+            sending: duration,
+            receiving: Duration::from_nanos(receiver.last_ns.saturating_sub(receiver.first_ns)),
+        })
+    }
+
+    /// Frames of the transport's size over the same path, by the same sockets, without a transport.
+    ///
+    /// # Errors
+    /// When a device fails.
+    pub fn bare(&mut self, duration: Duration) -> Result<Throughput, RunError> {
+        self.rig.drain()?;
+        let template = self.data_frame()?;
+        let [Some(sender), Some(receiver)] = self.rig.devices.as_mut_slice() else {
+            return Err(RunError::Unsupported("an earlier measurement failed".into()));
+        };
+        let config =
+            bare::BareConfig { template: &template, duration, window: Some(WINDOW_PACKETS), threads: threads(true) };
+        bare::run(sender, receiver, &config, |_, _| {}).map_err(|error| RunError::io("sending bare frames", error))
+    }
+
+    /// Datagrams of the same payload by `sendmmsg` and `recvmmsg` over one veth pair.
+    ///
+    /// With `programs`, XDP programs sit on both ends as on the hosts' own links, and pass every datagram to the kernel; without,
+    /// the kernel has the pair for itself, which is faster.
+    ///
+    /// # Errors
+    /// When a program or a socket fails.
+    pub fn kernel_udp(&self, programs: bool, duration: Duration) -> Result<Throughput, RunError> {
+        let _programs = if programs { Some([self.pair.steer(0)?, self.pair.steer(1)?]) } else { None };
+        let [sender, receiver] = udp_sockets(&self.pair)?;
+        kernel_udp::run(&sender, &receiver, duration, self.payload_bytes as usize, threads(false))
+            .map_err(|error| RunError::io("sending kernel UDP", error))
+    }
+
+    fn flow(&self, ack_every: u32) -> FlowConfig {
+        let header_bytes = data_header_bytes();
+        let window_bytes = u64::from(WINDOW_PACKETS) * u64::from(self.payload_bytes + header_bytes);
+        let cc = CcConfig {
+            kind: CcKind::FixedRate,
+            // No pacing: in real time all packets of one poll have one time, and pacing would let one of them go.
+            fixed_rate_bps: u64::MAX,
+            initial_window_bytes: window_bytes,
+            max_window_bytes: window_bytes,
+            ..CcConfig::for_path(RTT_PS, LINK_BPS, self.payload_bytes + header_bytes)
+        };
+        let path = PathConfig::new(BalancerKind::Reps, RTT_PS, WINDOW_PACKETS);
+        FlowConfig {
+            ack_every,
+            window_packets: 1024,
+            rto: RtoConfig { initial_ps: RTO_PS, min_ps: RTO_PS, max_ps: RTO_PS },
+            ..FlowConfig::for_path(self.payload_bytes, header_bytes, path, cc)
+        }
+    }
+
+    fn endpoint(&mut self, host: usize, flow: FlowConfig) -> Result<Endpoint<XskDevice>, RunError> {
+        let own = &self.fabric.hosts[host];
+        let device = self.rig.devices[host].take();
+        let device = device.ok_or_else(|| RunError::Unsupported("an earlier measurement failed".into()))?;
+        let mut config = EndpointConfig::new(own.v4.into(), own.mac, Mode::Real, flow);
+        config.coalesce_ps = COALESCE_PS;
+        Endpoint::new(device, config).map_err(|source| RunError::Endpoint { host: own.name.clone(), source })
+    }
+
+    /// A data frame from host 0 to host 1 that the switches forward and the receiving socket gets.
+    fn data_frame(&self) -> Result<Vec<u8>, RunError> {
+        let [src, dst]: [&Host; 2] = [&self.fabric.hosts[0], &self.fabric.hosts[1]];
+        let envelope = Envelope {
+            src_mac: src.mac,
+            dst_mac: dst.mac,
+            src: src.v4.into(),
+            dst: dst.v4.into(),
+            src_port: spray_wire::ev_port(0, spray_wire::MAX_EVS),
+            dscp: spray_wire::DSCP_DATA,
+            ecn: Ecn::Ect0,
+            ttl: spray_wire::INITIAL_TTL,
+        };
+        let payload = vec![0x5a; self.payload_bytes as usize];
+        let data = Data { message_bytes: payload.len() as u64, payload_bytes: payload.len() as u16, ..Data::default() };
+        let mut frame = vec![0; (self.payload_bytes + data_header_bytes()) as usize];
+        let length = spray_wire::emit(&mut frame, &envelope, &Common::default(), &Body::Data(data), &payload)
+            .map_err(|error| RunError::Unsupported(format!("a frame of {} bytes: {error}", frame.len())))?;
+        frame.truncate(length);
+        Ok(frame)
+    }
+}
+
+fn data_header_bytes() -> u32 {
+    spray_wire::header_bytes(false, spray_wire::Kind::Data) as u32
+}
+
+/// One end after a measurement.
+struct Ended {
+    device: XskDevice,
+    messages: u64,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+/// How the sending and the receiving thread of every measurement run: each on a CPU of its own if there are two, since a
+/// scheduler that moves them about halves any of the figures; spinning ones under SCHED_IDLE.
+fn threads(idle_priority: bool) -> [DriverOptions; 2] {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    [0, 1].map(|side| DriverOptions { idle_priority, cpu: (cpus > 1).then_some(side), ..DriverOptions::emulation() })
+}
+
+/// Sends messages, a few waiting at any time, for `duration`; then waits for what is under way.
+fn send(mut endpoint: Endpoint<XskDevice>, peer: Peer, duration: Duration, stop: &AtomicBool) -> Ended {
+    let _stop = StopOnDrop(stop);
+    let _ = threads(true)[0].apply();
+    let payload = Bytes::from(vec![0x5a; MESSAGE_BYTES]);
+    let until_ps = duration.as_nanos() as u64 * 1000;
+    let connection = endpoint.connect(1, peer, None);
+    let (mut queued, mut delivered) = (0usize, 0usize);
+    run(std::slice::from_mut(&mut endpoint), &mut DilatedClock::real(), Idle::Spin, |endpoints, now_ps| {
+        let (endpoint, Ok(connection)) = (&mut endpoints[0], connection.as_ref()) else {
+            return ControlFlow::Break(());
+        };
+        while let Some(event) = endpoint.poll_event() {
+            match event {
+                EndpointEvent::Delivered { .. } => delivered += 1,
+                EndpointEvent::Failed { .. } | EndpointEvent::Closed { .. } => return ControlFlow::Break(()),
+                _ => {}
+            }
+        }
+        let is_over = now_ps >= until_ps;
+        while !is_over && queued < delivered + QUEUED_MESSAGES && endpoint.send(*connection, payload.clone()).is_ok() {
+            queued += 1;
+        }
+        if is_over && (delivered == queued || now_ps >= until_ps + RTO_PS) {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    Ended { device: endpoint.into_device(), messages: queued as u64, first_ns: 0, last_ns: 0 }
+}
+
+/// Receives messages until told to stop. The first one only starts the clock: it is not counted.
+fn receive(mut endpoint: Endpoint<XskDevice>, stop: &AtomicBool) -> Ended {
+    let _ = threads(true)[1].apply();
+    let (mut messages, mut first_ns, mut last_ns) = (0u64, 0, 0);
+    run(std::slice::from_mut(&mut endpoint), &mut DilatedClock::real(), Idle::Spin, |endpoints, now_ps| {
+        while let Some(event) = endpoints[0].poll_event() {
+            if matches!(event, EndpointEvent::Received { .. }) {
+                last_ns = now_ps / 1000;
+                if first_ns == 0 {
+                    first_ns = last_ns;
+                } else {
+                    messages += 1;
+                }
+            }
+        }
+        if stop.load(Ordering::Acquire) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    Ended { device: endpoint.into_device(), messages, first_ns, last_ns }
+}
+
+/// Tries an XDP program on a veth pair in namespaces of its own: whether the kernel has it run in the driver.
+///
+/// # Errors
+/// When namespaces, veth or XDP do not work here.
+pub fn probe_veth_xdp() -> Result<bool, RunError> {
+    let (_program, mode) = Pair::new()?.steer(0)?;
+    Ok(mode == AttachMode::Native)
+}
+
+/// A UDP sender and a receiver, each on its side of the pair.
+fn udp_sockets(pair: &Pair) -> Result<[UdpSocket; 2], RunError> {
+    let open = |side: usize| {
+        let bound = pair.run_in(side, || UdpSocket::bind((Pair::address(side, false), 0)))?;
+        bound.map_err(|error| RunError::io("opening a UDP socket", error))
+    };
+    Ok([open(0)?, open(1)?])
+}

@@ -1,0 +1,241 @@
+//! Workloads: who sends how much to whom, when, and which bytes.
+
+mod matrix;
+mod read;
+mod triggers;
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use rand_core::RngCore;
+use spray_core::rng::stream;
+
+use spray_fabric::Network;
+
+pub use matrix::{Matrix, MatrixError, parse_matrix};
+pub use triggers::{FlowTriggers, Triggers};
+
+/// One flow: a message from one host to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flow {
+    /// Number within the workload, from 0.
+    pub flow: u32,
+    /// Sending host.
+    pub src: usize,
+    /// Receiving host, another one.
+    pub dst: usize,
+    /// Payload bytes.
+    pub bytes: u64,
+    /// When the sender gets the message, in ps of scenario time.
+    pub start_ps: u64,
+}
+
+impl Flow {
+    /// Where the flow's lasting choice of a path comes from ([`PathConfig::seed`]), in a run of this seed on any engine.
+    ///
+    /// [`PathConfig::seed`]: spray_core::path::PathConfig::seed
+    pub fn path_seed(&self, seed: u64) -> u64 {
+        stream(seed, PATH_STREAM + u64::from(self.flow)).next_u64()
+    }
+}
+
+/// Who sends what to whom.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Workload {
+    /// Who sends to whom.
+    pub pattern: Pattern,
+    /// What the flows carry.
+    pub payload: Payload,
+}
+
+/// Who sends to whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pattern {
+    /// Every host sends to one under another leaf and receives from one; drawn from the seed.
+    CrossLeafPermutation(Each),
+    /// Every host sends to another one and receives from one; drawn from the seed.
+    Permutation(Each),
+    /// Host `i` of `n` sends to host `i + n / 2`.
+    Tornado(Each),
+    /// Several hosts send to one.
+    Incast {
+        /// How many; those on the longest paths first.
+        senders: usize,
+        /// To whom.
+        receiver: usize,
+        /// Bytes and start.
+        each: Each,
+    },
+    /// As listed.
+    Flows(Vec<Flow>),
+    /// As a `.cm` file has them.
+    Matrix(Matrix),
+}
+
+/// What all flows of a pattern have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Each {
+    /// Payload bytes.
+    pub bytes: u64,
+    /// When they start.
+    pub start_ps: u64,
+}
+
+/// What flows carry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Payload {
+    /// Random bytes drawn from the seed, other ones for each flow.
+    Generated,
+    /// The bytes of a file, over and over.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Its bytes, at least one.
+        bytes: Bytes,
+    },
+}
+
+impl Workload {
+    /// The flows of a run with root `seed`, numbered from 0.
+    pub fn flows(&self, network: &Network, seed: u64) -> Vec<Flow> {
+        let hosts = network.hosts.len();
+        let pairs = |to: Vec<usize>, each: Each| number((0..hosts).zip(to), each);
+        match &self.pattern {
+            Pattern::CrossLeafPermutation(each) => {
+                let leaf: Vec<_> = (0..hosts).map(|host| network.leaf_of(host)).collect();
+                pairs(permutation(&leaf, seed), *each)
+            }
+            Pattern::Permutation(each) => pairs(permutation(&(0..hosts).collect::<Vec<_>>(), seed), *each),
+            Pattern::Tornado(each) => pairs((0..hosts).map(|host| (host + hosts / 2) % hosts).collect(), *each),
+            Pattern::Incast { senders, receiver, each } => {
+                let far = farthest(network, *receiver);
+                number(far.into_iter().take(*senders).map(|sender| (sender, *receiver)), *each)
+            }
+            Pattern::Flows(flows) | Pattern::Matrix(Matrix { flows, .. }) => flows.clone(),
+        }
+    }
+
+    /// What starts flows at the end of others; `None` where nothing does.
+    pub fn triggers(&self) -> Option<&Triggers> {
+        match &self.pattern {
+            Pattern::Matrix(matrix) => matrix.triggers.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// What was read and is not heeded, for people.
+    pub fn warnings(&self) -> &[String] {
+        match &self.pattern {
+            Pattern::Matrix(matrix) => &matrix.warnings,
+            _ => &[],
+        }
+    }
+
+    /// The bytes that `flow` carries in a run with root `seed`.
+    pub fn payload(&self, flow: &Flow, seed: u64) -> Bytes {
+        let length = flow.bytes as usize;
+        match &self.payload {
+            Payload::Generated => {
+                let mut bytes = vec![0; length];
+                stream(seed, PAYLOAD_STREAM + u64::from(flow.flow)).fill_bytes(&mut bytes);
+                bytes.into()
+            }
+            Payload::File { bytes, .. } if length <= bytes.len() => bytes.slice(..length),
+            Payload::File { bytes, .. } => bytes.iter().copied().cycle().take(length).collect::<Vec<_>>().into(),
+        }
+    }
+
+    /// Lets every flow carry the bytes of `path`, its whole size where `resize`.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is empty.
+    pub fn set_payload_file(&mut self, path: PathBuf, resize: bool) -> std::io::Result<()> {
+        let bytes = Bytes::from(std::fs::read(&path)?);
+        if bytes.is_empty() {
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "the payload file is empty"));
+        }
+        if resize {
+            self.pattern.resize(bytes.len() as u64);
+        }
+        self.payload = Payload::File { path, bytes };
+        Ok(())
+    }
+
+    /// Sets the payload bytes of every flow.
+    pub fn resize(&mut self, bytes: u64) {
+        self.pattern.resize(bytes);
+    }
+}
+
+impl Pattern {
+    fn resize(&mut self, bytes: u64) {
+        match self {
+            Self::CrossLeafPermutation(each) | Self::Permutation(each) | Self::Tornado(each) => each.bytes = bytes,
+            Self::Incast { each, .. } => each.bytes = bytes,
+            Self::Flows(flows) | Self::Matrix(Matrix { flows, .. }) => {
+                flows.iter_mut().for_each(|flow| flow.bytes = bytes)
+            }
+        }
+    }
+}
+
+/// Stream of the first flow's payload, away from those of hosts and switches.
+const PAYLOAD_STREAM: u64 = 1 << 32;
+/// Stream that permutations are drawn from.
+const PATTERN_STREAM: u64 = 1 << 33;
+/// Paths of flows.
+const PATH_STREAM: u64 = 1 << 34;
+
+fn number(pairs: impl Iterator<Item = (usize, usize)>, each: Each) -> Vec<Flow> {
+    let flow = |(flow, (src, dst)): (usize, _)| Flow {
+        flow: flow as u32,
+        src,
+        dst,
+        bytes: each.bytes,
+        start_ps: each.start_ps,
+    };
+    pairs.enumerate().map(flow).collect()
+}
+
+/// A random permutation that leads every host into another group than its own; no group may hold more than half.
+///
+/// A rotation of the hosts in group order satisfies that; random swaps that keep it so spread it over all that do.
+fn permutation(group: &[usize], seed: u64) -> Vec<usize> {
+    let hosts = group.len();
+    let mut rng = stream(seed, PATTERN_STREAM);
+    let mut below = |bound: usize| ((u64::from(rng.next_u32()) * bound as u64) >> 32) as usize;
+    let mut order: Vec<_> = (0..hosts).collect();
+    order.sort_by_key(|host| group[*host]);
+    let largest = order.chunk_by(|a, b| group[*a] == group[*b]).map(<[usize]>::len).max().unwrap_or(0);
+    let mut to = vec![0; hosts];
+    (0..hosts).for_each(|index| to[order[index]] = order[(index + largest) % hosts]);
+    for _ in 0..hosts * SWAPS {
+        let (a, b) = (below(hosts), below(hosts));
+        if group[a] != group[to[b]] && group[b] != group[to[a]] {
+            to.swap(a, b);
+        }
+    }
+    to
+}
+
+/// Swaps tried for each host: enough that a rotation is no longer seen.
+const SWAPS: usize = 32;
+
+/// All hosts but `receiver`, those on the longest paths first and among equals from the opposite side on.
+fn farthest(network: &Network, receiver: usize) -> Vec<usize> {
+    let routes = spray_fabric::Routes::new(network, |_| true);
+    let hosts = network.hosts.len();
+    let turned = |host: usize| (2 * hosts + host - receiver - hosts / 2) % hosts;
+    let mut others: Vec<_> = (0..hosts).filter(|host| *host != receiver).collect();
+    let length = |host: usize| spray_fabric::hops(network, &routes, host, receiver).len();
+    others.sort_by_cached_key(|host| (std::cmp::Reverse(length(*host)), turned(*host)));
+    others
+}
+
+/// Whether no leaf has more than half of the hosts, so that a permutation across leaves exists.
+fn can_cross(network: &Network) -> bool {
+    network.hosts_by_leaf().iter().all(|hosts| 2 * hosts.len() <= network.hosts.len())
+}
+
+#[cfg(test)]
+mod tests;

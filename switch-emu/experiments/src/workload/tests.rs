@@ -1,0 +1,141 @@
+use super::*;
+use spray_fabric::LeafSpine;
+use spray_sim::Trigger;
+
+fn network(leaves: usize, hosts_per_leaf: usize) -> Network {
+    LeafSpine {
+        leaves,
+        spines: 4,
+        hosts_per_leaf,
+        bundle: 1,
+        host_bps: 1_000_000_000,
+        uplink_bps: 1_000_000_000,
+        host_latency_ps: 0,
+        uplink_latency_ps: 0,
+        switch_latency_ps: 0,
+    }
+    .network()
+}
+
+const EACH: Each = Each { bytes: 1000, start_ps: 7 };
+
+fn flows(pattern: Pattern, network: &Network, seed: u64) -> Vec<(usize, usize)> {
+    let workload = Workload { pattern, payload: Payload::Generated };
+    workload.flows(network, seed).iter().map(|flow| (flow.src, flow.dst)).collect()
+}
+
+#[test]
+fn permutations_reach_everyone_once_and_cross_leaves_where_asked() {
+    for (leaves, hosts) in [(2, 4), (2, 1), (3, 5), (16, 8)] {
+        let network = network(leaves, hosts);
+        for seed in 0..20 {
+            for (cross, pattern) in [(true, Pattern::CrossLeafPermutation(EACH)), (false, Pattern::Permutation(EACH))] {
+                let pairs = flows(pattern, &network, seed);
+                let mut to: Vec<_> = pairs.iter().map(|(_, to)| *to).collect();
+                to.sort_unstable();
+                assert!(to.into_iter().eq(0..leaves * hosts));
+                let apart = |(a, b): &(usize, usize)| a != b && (!cross || network.leaf_of(*a) != network.leaf_of(*b));
+                assert!(pairs.iter().all(apart), "{pairs:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn permutations_follow_the_seed() {
+    let network = network(4, 8);
+    let draw = |seed| flows(Pattern::CrossLeafPermutation(EACH), &network, seed);
+    assert_eq!(draw(1), draw(1));
+    assert_ne!(draw(1), draw(2));
+}
+
+#[test]
+fn a_permutation_across_leaves_uses_all_other_leaves() {
+    let network = network(4, 8);
+    let pairs = flows(Pattern::CrossLeafPermutation(EACH), &network, 3);
+    let mut leaves: Vec<_> = pairs.iter().filter(|(src, _)| *src < 8).map(|(_, to)| network.leaf_of(*to)).collect();
+    leaves.sort_unstable();
+    leaves.dedup();
+    assert_eq!(leaves, [1, 2, 3]);
+}
+
+#[test]
+fn tornado_and_incast_take_the_far_side() {
+    let network = network(2, 4);
+    let tornado = flows(Pattern::Tornado(EACH), &network, 1);
+    assert_eq!(tornado[..5], [(0, 4), (1, 5), (2, 6), (3, 7), (4, 0)]);
+    let incast = flows(Pattern::Incast { senders: 5, receiver: 1, each: EACH }, &network, 1);
+    assert_eq!(incast, [(5, 1), (6, 1), (7, 1), (4, 1), (0, 1)]);
+}
+
+#[test]
+fn payload_is_the_seeds_or_the_files() {
+    let workload = |payload| Workload { pattern: Pattern::Flows(Vec::new()), payload };
+    let flow = |flow, bytes| Flow { flow, src: 0, dst: 1, bytes, start_ps: 0 };
+    let generated = workload(Payload::Generated);
+    assert_eq!(generated.payload(&flow(0, 99), 1), generated.payload(&flow(0, 99), 1));
+    assert_ne!(generated.payload(&flow(0, 99), 1), generated.payload(&flow(1, 99), 1));
+    assert_ne!(generated.payload(&flow(0, 99), 1), generated.payload(&flow(0, 99), 2));
+    let file = workload(Payload::File { path: PathBuf::new(), bytes: Bytes::from_static(b"abc") });
+    assert_eq!(file.payload(&flow(0, 2), 1), "ab");
+    assert_eq!(file.payload(&flow(3, 7), 1), "abcabca");
+}
+
+#[test]
+fn a_matrix_is_read_and_its_mistakes_are_named() {
+    let text = "Nodes 4\nConnections 2\n0->3 id 1 start 0 size 4096 # first\n2->1 id 2 start 5000 size 1 prio 3\n";
+    let matrix = parse_matrix(text, 4).unwrap();
+    assert_eq!(matrix.flows[1], Flow { flow: 1, src: 2, dst: 1, bytes: 1, start_ps: 5000 });
+    assert_eq!((matrix.triggers, matrix.warnings.len()), (None, 1), "{:?}", matrix.warnings);
+    let chain = "0->1 start 0 size 1 send_done_trigger 7\n1->2 trigger 7 size 1\n";
+    let cases = [
+        ("Nodes 5\n", 1, 1, "at most 4"),
+        ("Nodes\n", 1, 1, "needs a value"),
+        ("Nodes 4 5\n", 1, 9, "one too many"),
+        ("Connections 2\n0->1 id 1 start 0 size 1\n", 2, 1, "says 2"),
+        ("0->4 id 1 start 0 size 1\n", 1, 1, "below 4"),
+        ("  1->1 id 1 start 0 size 1\n", 1, 3, "different"),
+        ("0->1 id 1 start 0\n", 1, 1, "needs a size"),
+        ("0->1 id 1 start 0 size 0\n", 1, 1, "needs a size above 0"),
+        ("0->1 id 1 size 9\n", 1, 1, "one of `start` and `trigger`"),
+        ("0->1 start 0 trigger 1 size 9\n", 1, 1, "one of `start` and `trigger`"),
+        ("0->1 id 1 start x size 1\n", 1, 17, "whole number"),
+        ("0->1 id 1 start 0 size\n", 1, 19, "needs a value"),
+        ("0->1 start 0 size 1 size 1\n", 1, 21, "given twice"),
+        ("0->1 id 1 start 0 size 1 colour 3\n", 1, 26, "allowed: id"),
+        ("hello\n", 1, 1, "is no flow"),
+        ("", 1, 1, "no flows"),
+        (chain, 1, 21, "trigger 7 is not described"),
+        (&format!("{chain}trigger id 7 twoshot\n"), 3, 14, "`multishot` or `barrier"),
+        (&format!("{chain}trigger 7 oneshot\n"), 3, 9, "no trigger can be read"),
+        (&format!("{chain}trigger id 7 barrier count 0\n"), 3, 28, "1 to"),
+        (&format!("{chain}trigger id 7 oneshot\ntrigger id 7 oneshot\n"), 4, 12, "twice"),
+        (&format!("Triggers 2\n{chain}trigger id 7 oneshot\n"), 4, 1, "says 2"),
+        (&format!("{chain}trigger id 7 barrier count 2\n"), 2, 1, "never starts"),
+    ];
+    for (text, line, column, message) in cases {
+        let error = parse_matrix(text, 4).unwrap_err();
+        let found = (error.line, error.column) == (line, column) && error.message.contains(message);
+        assert!(found, "{text:?}: {error:?}");
+    }
+}
+
+#[test]
+fn triggers_of_all_kinds_are_read() {
+    let text = "Nodes 4\nConnections 6\nTriggers 3\n\
+                0->1 id 1 start 0 size 9 send_done_trigger 10 recv_done_trigger 30\n\
+                1->2 id 2 trigger 10 size 9 send_done_trigger 20\n\
+                2->3 id 3 TRIGGER 10 size 9 send_done_trigger 20\n\
+                3->0 id 4 trigger 20 size 9 recv_done_trigger 30\n\
+                0->2 id 5 trigger 30 size 9\n\
+                0->3 id 6 trigger 30 size 9\n\
+                trigger id 30 multishot\ntrigger id 10 oneshot\ntrigger id 20 Barrier count 2\n";
+    let triggers = parse_matrix(text, 4).unwrap().triggers.unwrap();
+    assert_eq!(triggers.list, [Trigger::Multishot, Trigger::Oneshot, Trigger::Barrier(2)]);
+    let starts: Vec<_> = triggers.of_flow.iter().map(|flow| flow.start).collect();
+    assert_eq!(starts, [None, Some(1), Some(1), Some(2), Some(0), Some(0)]);
+    assert_eq!(triggers.of_flow[0], FlowTriggers { start: None, on_sent: Some(1), on_received: Some(0) });
+    // Without the second pull of the multishot its second flow waits for ever.
+    let error = parse_matrix(&text.replace("size 9 recv_done_trigger 30\n0", "size 9\n0"), 4).unwrap_err();
+    assert_eq!((error.line, error.message.contains("never starts")), (9, true), "{error:?}");
+}

@@ -1,0 +1,54 @@
+//! What starts flows at the end of others.
+
+use spray_sim::Trigger;
+
+/// The triggers of a matrix, and which flows pull them and wait for them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Triggers {
+    /// What each does when pulled.
+    pub list: Vec<Trigger>,
+    /// Per flow the triggers that it has to do with: indices into `list`.
+    pub of_flow: Vec<FlowTriggers>,
+}
+
+/// The triggers of one flow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FlowTriggers {
+    /// Starts it, in place of its own start.
+    pub start: Option<usize>,
+    /// Pulled when the sender has the last acknowledgement.
+    pub on_sent: Option<usize>,
+    /// Pulled when the receiver has the last byte.
+    pub on_received: Option<usize>,
+}
+
+impl Triggers {
+    /// The first flow that does not start although every flow that starts ends; `None` where all do.
+    pub fn never_started(&self) -> Option<usize> {
+        let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); self.list.len()];
+        for (flow, triggers) in self.of_flow.iter().enumerate() {
+            triggers.start.into_iter().for_each(|trigger| waiting[trigger].push(flow));
+        }
+        waiting.iter_mut().for_each(|flows| flows.reverse());
+        let mut pulls = vec![0u32; self.list.len()];
+        let mut started: Vec<bool> = self.of_flow.iter().map(|triggers| triggers.start.is_none()).collect();
+        let mut running: Vec<usize> = (0..started.len()).filter(|flow| started[*flow]).collect();
+        while let Some(flow) = running.pop() {
+            for trigger in [self.of_flow[flow].on_sent, self.of_flow[flow].on_received].into_iter().flatten() {
+                pulls[trigger] += 1;
+                let starts = match self.list[trigger] {
+                    Trigger::Oneshot if pulls[trigger] == 1 => waiting[trigger].len(),
+                    Trigger::Barrier(count) if pulls[trigger] == count => waiting[trigger].len(),
+                    Trigger::Multishot => waiting[trigger].len().min(1),
+                    Trigger::Oneshot | Trigger::Barrier(_) => 0,
+                };
+                for _ in 0..starts {
+                    let next = waiting[trigger].pop().unwrap_or(flow);
+                    started[next] = true;
+                    running.push(next);
+                }
+            }
+        }
+        started.iter().position(|started| !started)
+    }
+}

@@ -1,0 +1,13 @@
+//! The smaller rows of the reference stay within their tolerances. `cargo xtask fidelity` runs all of them.
+
+use spray_experiments::fidelity::{Comparison, ROWS};
+
+#[test]
+fn the_smaller_rows_are_within_tolerance() {
+    for row in ROWS.iter().filter(|row| row.small) {
+        for balancer in row.balancers() {
+            let comparison = Comparison::run(row, *balancer, 2);
+            assert!(comparison.holds(), "{} {balancer}: {:?}", row.scenario, comparison.differences());
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Flowcut never reorders, never stays drained, and does what its paper and its simulator found.
+
+use spray_core::path::BalancerKind;
+use spray_experiments::fidelity::flowcut::{Run, average, compare, figure};
+use spray_experiments::fidelity::order::{Outcome, random_run};
+use spray_experiments::sim::over_cores;
+
+/// First transmissions of all random runs together.
+const PACKETS: u64 = 10_000_000;
+/// Runs between looks at how many packets there were.
+const BATCH: u64 = 16;
+
+//= docs/specs/flowcut.md#FLC-5
+//= docs/specs/flowcut.md#FLC-45
+#[test]
+fn nothing_is_reordered_and_nothing_stays_drained_in_ten_million_packets() {
+    let mut sum = Outcome::default();
+    while sum.packets < PACKETS {
+        let first = sum.runs + 1;
+        let runs = over_cores(BATCH as usize, 2, |job| random_run(first + job as u64)).unwrap();
+        for run in &runs {
+            assert_eq!((run.reordered, run.stuck), (0, 0), "{run:?}");
+            sum.add(run);
+        }
+    }
+    println!("{sum:?}");
+    // The runs were hard enough to mean something, and not too hard.
+    assert!(sum.drained * 5 > sum.flows && sum.retransmits * 10 > sum.packets && sum.drops > 100_000, "{sum:?}");
+    assert!(sum.completed * 100 > sum.flows * 98, "{sum:?}");
+}
+
+#[test]
+fn the_published_simulator_s_figures_are_found_and_the_paper_s_rule_is_no_worse() {
+    for comparison in compare(10, 2) {
+        assert!(comparison.holds(), "{comparison:#?}");
+    }
+}
+
+/// Figures 8 and 9: the tail is up to 1.5 times better than ECMP's, with 1 % of links at a tenth of their rate up to 5 times.
+#[test]
+fn the_tail_is_better_than_ecmp_s_and_far_better_with_slow_links() {
+    let tail = |balancer, slow| {
+        let runs = figure(balancer, slow, 4, 2);
+        assert!(runs.iter().all(|run| run.reordered == 0));
+        average(&runs, |run: &Run| run.p99_us) as u64
+    };
+    let healthy = [BalancerKind::Ecmp, BalancerKind::Flowcut].map(|balancer| tail(balancer, 0));
+    let slow = [BalancerKind::Ecmp, BalancerKind::Flowcut].map(|balancer| tail(balancer, 3));
+    assert!(2 * healthy[0] >= 3 * healthy[1], "{healthy:?}");
+    assert!(slow[0] >= 4 * slow[1], "{slow:?}");
+    assert!(2 * slow[1] <= 3 * healthy[1], "{healthy:?} {slow:?}");
+}

@@ -1,0 +1,132 @@
+//! Host DR knows the switches' hash: its packets spread over all paths as evenly as they can, and over no other than those that routing
+//! leaves.
+
+use spray_core::path::BalancerKind;
+use spray_experiments::results::RunResult;
+use spray_experiments::scenario::Scenario;
+use spray_experiments::sim::{FctEnd, SimOptions, Simulation, reference};
+use spray_experiments::workload::{Pattern, Payload, Workload, parse_matrix};
+use spray_fabric::{FatTree, LeafSpine, LinkAction, LinkEvent, Network};
+
+const BPS: u64 = 400_000_000_000;
+const US: u64 = 1_000_000;
+const PACKETS: u64 = 960;
+
+fn leaf_spine() -> Network {
+    let counts = LeafSpine {
+        leaves: 2,
+        spines: 8,
+        hosts_per_leaf: 4,
+        bundle: 1,
+        host_bps: BPS,
+        uplink_bps: BPS,
+        host_latency_ps: US,
+        uplink_latency_ps: US,
+        switch_latency_ps: 0,
+    };
+    counts.network()
+}
+
+fn fat_tree() -> Network {
+    let counts = FatTree {
+        pods: 2,
+        tors_per_pod: 2,
+        aggs_per_pod: 4,
+        cores: 16,
+        hosts_per_tor: 4,
+        bundle: 1,
+        host_bps: BPS,
+        uplink_bps: BPS,
+        core_bps: BPS,
+        host_latency_ps: US,
+        uplink_latency_ps: US,
+        switch_latency_ps: 0,
+    };
+    counts.network()
+}
+
+/// One flow of [`PACKETS`] packets between two hosts.
+fn scenario(network: Network, from: usize, to: usize) -> Scenario {
+    let bytes = PACKETS * 4_086;
+    let text = format!("Nodes {}\nConnections 1\n{from}->{to} id 1 start 0 size {bytes}\n", network.hosts.len());
+    let matrix = parse_matrix(&text, network.hosts.len()).unwrap();
+    reference("one", network, Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated })
+}
+
+fn run(scenario: &Scenario, seed: u64) -> RunResult {
+    let options = SimOptions {
+        balancer: BalancerKind::HostDr,
+        seed,
+        events: Vec::new(),
+        condition: None,
+        fct_end: FctEnd::Acked,
+    };
+    let result = Simulation::new(scenario).run(&options).unwrap();
+    assert!(result.flows.iter().all(|flow| flow.fct_us.is_some()));
+    result
+}
+
+/// Data frames over each port whose name begins and ends so; there are no others of more than a header.
+fn frames(result: &RunResult, from: &str, to: &str) -> Vec<u64> {
+    let named = |name: &str| name.starts_with(from) && name.contains(&format!("->{to}"));
+    result.ports.iter().filter(|port| named(&port.name)).map(|port| port.frames).collect()
+}
+
+#[test]
+fn packets_take_all_spines_in_turn() {
+    //= docs/specs/host-dr.md#HDR-1
+    //= docs/specs/host-dr.md#HDR-9
+    //= docs/specs/host-dr.md#HDR-10
+    for seed in 1..=5 {
+        let result = run(&scenario(leaf_spine(), 0, 4), seed);
+        assert_eq!(frames(&result, "leaf0", "spine"), [PACKETS / 8; 8], "seed {seed}");
+    }
+}
+
+#[test]
+fn packets_take_all_cores_in_turn() {
+    //= docs/specs/host-dr.md#HDR-1
+    for seed in 1..=5 {
+        let result = run(&scenario(fat_tree(), 0, 15), seed);
+        for agg in ["agg0", "agg1", "agg2", "agg3"] {
+            assert_eq!(frames(&result, agg, "core"), [PACKETS / 16; 4], "seed {seed}");
+        }
+        let near = run(&scenario(fat_tree(), 0, 4), seed);
+        assert_eq!(frames(&near, "tor0", "agg"), [PACKETS / 4; 4], "within a pod the aggregation switches are next");
+        assert_eq!(frames(&near, "agg", "core").iter().sum::<u64>(), 0);
+    }
+}
+
+#[test]
+fn a_path_that_routing_has_lost_is_left() {
+    //= docs/specs/host-dr.md#HDR-3
+    let mut scenario = scenario(leaf_spine(), 0, 4);
+    let links = scenario.network.links_named("spine3->leaf1").unwrap();
+    let action = LinkAction::Down { convergence_ps: 0 };
+    scenario.link_events.push(LinkEvent { name: "x".into(), links, at_ps: 0, until_ps: None, action });
+    let mut counts = frames(&run(&scenario, 1), "leaf0", "spine");
+    counts.sort_unstable();
+    assert_eq!(counts[0], 0);
+    assert!(counts[7] - counts[1] <= 1, "{counts:?}");
+    // Routing learns of it while the flow lasts, and that the link is back.
+    scenario.link_events[0].at_ps = 20 * US;
+    scenario.link_events[0].until_ps = Some(30 * US);
+    let counts = frames(&run(&scenario, 1), "leaf0", "spine");
+    assert!(counts[3] > 40 && counts[3] < counts[2], "{counts:?}");
+    let others: Vec<_> = counts.iter().enumerate().filter(|(spine, _)| *spine != 3).map(|(_, count)| *count).collect();
+    // A round is cut short at each of the two changes.
+    assert!(others.iter().max().unwrap() - others.iter().min().unwrap() <= 6, "{counts:?}");
+}
+
+#[test]
+fn with_few_values_some_paths_have_none_and_all_packets_arrive() {
+    //= docs/specs/host-dr.md#HDR-10
+    for evs in [1, 2, 9] {
+        let mut scenario = scenario(leaf_spine(), 0, 4);
+        scenario.transport.evs = evs;
+        let counts = frames(&run(&scenario, 1), "leaf0", "spine");
+        assert_eq!(counts.iter().sum::<u64>(), PACKETS);
+        let used: Vec<_> = counts.iter().filter(|count| **count > 0).collect();
+        assert!(used.len() <= evs as usize && used.iter().all(|count| count.abs_diff(*used[0]) <= 1), "{counts:?}");
+    }
+}

@@ -1,0 +1,96 @@
+//! What the baselines with labels are worth beside ECMP, OPS and REPS, in the simulator: 32 hosts at 400 Gb/s, 4 MiB each.
+
+use spray_core::path::BalancerKind::{self, Ecmp, HostDr, LeastRecentlyMarked, Mptcp, Ops, PowerOfTwo, Reps, Subflow};
+use spray_experiments::scenario::Scenario;
+use spray_experiments::sim::{FctEnd, SimOptions, Simulation, reference};
+use spray_experiments::workload::{Pattern, Payload, Workload, parse_matrix};
+use spray_fabric::{LinkAction, LinkEvent, TopoFile};
+
+const FABRIC: &str = include_str!("../../../tests/reference/leafspine_32_400g.topo");
+const PERMUTATION: &str = include_str!("../../../tests/reference/perm_n32_s4194304.cm");
+const SEEDS: u64 = 4;
+
+fn permutation() -> Scenario {
+    let network = TopoFile::parse(FABRIC).unwrap().network();
+    let matrix = parse_matrix(PERMUTATION, network.hosts.len()).unwrap();
+    reference("baselines", network, Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated })
+}
+
+fn befall(scenario: &mut Scenario, name: &str, action: LinkAction) {
+    let links = scenario.network.links_named(name).unwrap();
+    scenario.link_events.push(LinkEvent { name: name.into(), links, at_ps: 0, until_ps: None, action });
+}
+
+/// The mean completion time in ns over flows and seeds.
+fn mean_ns(scenario: &Scenario, balancer: BalancerKind) -> u64 {
+    let simulation = Simulation::new(scenario);
+    let one = |seed| {
+        let options = SimOptions { balancer, seed, events: Vec::new(), condition: None, fct_end: FctEnd::Acked };
+        let result = simulation.run(&options).unwrap();
+        let times = result.flows.iter().map(|flow| (flow.fct_us.expect("every flow completes") * 1e3).round() as u64);
+        times.sum::<u64>() / result.flows.len() as u64
+    };
+    let mean = (1..=SEEDS).map(one).sum::<u64>() / SEEDS;
+    println!("{balancer}: {mean} ns");
+    mean
+}
+
+/// Host DR has the shortest queues (OFAN figure 6); labels that stay collide, the less the more there are (OFAN figure 1).
+#[test]
+fn in_a_healthy_fabric_the_order_is_that_of_the_comparisons() {
+    //= docs/specs/subflow.md#SUB-2
+    //= docs/specs/subflow.md#MPTCP-1
+    let scenario = permutation();
+    let mean = |balancer| mean_ns(&scenario, balancer);
+    let order = [HostDr, Ops, Mptcp, Ecmp].map(mean);
+    assert!(order.is_sorted(), "{order:?}");
+    let few = mean(Subflow);
+    assert!(few > order[1] && few < order[3]);
+    let many = |subflows: &str| {
+        let mut scenario = permutation();
+        scenario.transport.set_param("subflow.subflows", subflows).unwrap();
+        mean_ns(&scenario, Subflow)
+    };
+    let counts = ["1", "4", "16", "256"].map(many);
+    assert!(counts.windows(2).all(|pair| pair[0] > pair[1]), "{counts:?}");
+}
+
+#[test]
+fn whatever_adapts_is_better_off_with_a_slow_uplink_than_what_does_not() {
+    //= docs/specs/power-of-two.md#P2C-3
+    //= docs/specs/least-recently-marked.md#LRM-2
+    let mut scenario = permutation();
+    befall(&mut scenario, "leaf0->spine0", LinkAction::Rate { ppm: 250_000 });
+    let mut mean = |balancer, labels: &str| {
+        if !labels.is_empty() {
+            scenario.transport.set_param(labels, "64").unwrap();
+        }
+        mean_ns(&scenario, balancer)
+    };
+    let subflow = mean(Subflow, "subflow.subflows");
+    let [two, marked, reps] = [PowerOfTwo, LeastRecentlyMarked, Reps].map(|balancer| mean(balancer, ""));
+    assert!(two < subflow && marked < subflow, "two choices {two}, marks {marked}, 64 fixed labels {subflow}");
+    assert!(reps < two && reps < marked);
+}
+
+#[test]
+fn what_takes_losses_for_news_leaves_a_dead_cable() {
+    let mut scenario = permutation();
+    befall(&mut scenario, "leaf0->spine0", LinkAction::SilentDrop);
+    let blind = mean_ns(&scenario, Ops);
+    for balancer in [PowerOfTwo, LeastRecentlyMarked] {
+        assert!(2 * mean_ns(&scenario, balancer) < blind);
+    }
+}
+
+/// Told that one spine in four cannot be reached, host DR keeps to the other three.
+#[test]
+fn told_of_a_dead_cable_host_dr_goes_round_it() {
+    //= docs/specs/host-dr.md#HDR-3
+    let mut scenario = permutation();
+    befall(&mut scenario, "leaf0->spine0", LinkAction::Down { convergence_ps: 0 });
+    let (told, ops) = (mean_ns(&scenario, HostDr), mean_ns(&scenario, Ops));
+    assert!(told <= ops, "routing takes the cable out of the hash for both");
+    let healthy = mean_ns(&permutation(), HostDr);
+    assert!(told * 10 < healthy * 13);
+}

@@ -1,0 +1,132 @@
+//! What is told of paths against frames on the switches themselves, over either version of IP.
+
+use spray_wire::{Body, Common, Data, Ecn, Envelope};
+
+use super::*;
+use crate::fabric::{Fabric, QueueConfig};
+use crate::{ChassisSpec, NativeSwitch};
+use crate::{FatTree, LeafSpine, LinkAction, compile};
+
+const BPS: u64 = 100_000_000_000;
+const US: u64 = 1_000_000;
+const EVS: u32 = 4_096;
+
+fn queue(_: u64) -> QueueConfig {
+    QueueConfig {
+        limit_bytes: 300_000,
+        mark_min_bytes: 60_000,
+        mark_max_bytes: 240_000,
+        control_limit_bytes: 300_000,
+        trim: true,
+    }
+}
+
+fn leaf_spine(bundle: usize) -> Network {
+    let counts = LeafSpine {
+        leaves: 3,
+        spines: 4,
+        hosts_per_leaf: 2,
+        bundle,
+        host_bps: BPS,
+        uplink_bps: BPS,
+        host_latency_ps: US,
+        uplink_latency_ps: US,
+        switch_latency_ps: 0,
+    };
+    counts.network()
+}
+
+fn fat_tree() -> Network {
+    let counts = FatTree {
+        pods: 3,
+        tors_per_pod: 2,
+        aggs_per_pod: 2,
+        cores: 4,
+        hosts_per_tor: 2,
+        bundle: 1,
+        host_bps: BPS,
+        uplink_bps: BPS,
+        core_bps: BPS,
+        host_latency_ps: US,
+        uplink_latency_ps: US,
+        switch_latency_ps: 0,
+    };
+    counts.network()
+}
+
+/// The ports that a data frame takes from host to host.
+fn ports(fabric: &Fabric, leaf: usize, from: IpAddr, to: IpAddr, ev: Ev, now_ps: u64) -> Vec<usize> {
+    let switch = NativeSwitch::new(&ChassisSpec { fabric, switches: None, frame_bytes: 4_096 }).unwrap();
+    let envelope = Envelope {
+        src_mac: [2; 6],
+        dst_mac: [4; 6],
+        src: from,
+        dst: to,
+        src_port: ev_port(ev, EVS),
+        dscp: spray_wire::DSCP_DATA,
+        ecn: Ecn::Ect0,
+        ttl: spray_wire::INITIAL_TTL,
+    };
+    let body = Body::Data(Data { payload_bytes: 100, ..Data::default() });
+    let mut frame = [0; 512];
+    let length = spray_wire::emit(&mut frame, &envelope, &Common::default(), &body, &[0; 100]).unwrap();
+    switch.process(&mut frame[..length], leaf, now_ps);
+    (0..fabric.ports.len()).filter(|port| switch.counters(*port).frames > 0).collect()
+}
+
+/// Checks the paths between two hosts: each value takes a path of its own, and there are `count`.
+fn check(network: &Network, events: &[LinkEvent], at_ps: u64, from: usize, to: usize, count: usize) {
+    for seed in 1..=3 {
+        let fabric = compile(network, seed, queue, events).unwrap().fabric;
+        let ancestors = Ancestors::new(network, events, seed);
+        let hosts = [from, to].map(|host| &fabric.hosts[host]);
+        for [from_ip, to_ip] in [hosts.map(|host| IpAddr::V4(host.v4)), hosts.map(|host| IpAddr::V6(host.v6))] {
+            let evs = ancestors.paths(at_ps, from, to, addresses(from_ip, to_ip), EVS);
+            assert_eq!(evs.len(), count);
+            let leaf = network.leaf_of(from);
+            let taken: Vec<_> = evs.iter().map(|ev| ports(&fabric, leaf, from_ip, to_ip, *ev, at_ps + 1)).collect();
+            let mut distinct = taken.clone();
+            distinct.sort();
+            distinct.dedup();
+            assert_eq!(distinct.len(), count, "{taken:?}");
+            let lengths: Vec<_> = taken.iter().map(Vec::len).collect();
+            assert!(lengths.iter().all(|length| *length == lengths[0]), "whole ways");
+            //= docs/specs/host-dr.md#HDR-11
+            let first = |ports: &Vec<usize>| *ports.iter().find(|port| fabric.ports[**port].switch == leaf).unwrap();
+            assert!(count < 2 || taken.windows(2).all(|pair| first(&pair[0]) != first(&pair[1])), "{taken:?}");
+        }
+    }
+}
+
+#[test]
+fn every_path_has_a_value_and_no_two_have_the_same() {
+    //= docs/specs/host-dr.md#HDR-9
+    //= docs/specs/host-dr.md#HDR-10
+    check(&leaf_spine(1), &[], 0, 0, 4, 4);
+    check(&leaf_spine(1), &[], 0, 0, 1, 1);
+    check(&leaf_spine(2), &[], 0, 0, 4, 16);
+    check(&fat_tree(), &[], 0, 0, 11, 4);
+    check(&fat_tree(), &[], 0, 0, 3, 2);
+}
+
+#[test]
+fn paths_follow_routing() {
+    //= docs/specs/host-dr.md#HDR-3
+    let network = leaf_spine(1);
+    let links = network.links_named("spine2->leaf2").unwrap();
+    let action = LinkAction::Down { convergence_ps: 10 * US };
+    let down = LinkEvent { name: "x".into(), links, at_ps: 20 * US, until_ps: Some(50 * US), action };
+    for (at_ps, count) in [(0, 4), (25 * US, 4), (30 * US, 3), (59 * US, 3), (60 * US, 4)] {
+        let ancestors = Ancestors::new(&network, std::slice::from_ref(&down), 1);
+        assert_eq!(ancestors.paths(at_ps, 0, 4, 77, EVS).len(), count, "at {at_ps}");
+    }
+    check(&network, &[down], 60 * US, 0, 4, 4);
+    let all = LinkEvent {
+        name: "x".into(),
+        links: (0..network.links.len()).filter(|link| network.links[*link].name.contains("->leaf2")).collect(),
+        at_ps: 0,
+        until_ps: None,
+        action: LinkAction::Down { convergence_ps: 0 },
+    };
+    assert!(Ancestors::new(&network, &[all], 1).paths(0, 0, 4, 77, EVS).is_empty());
+}

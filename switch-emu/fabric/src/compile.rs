@@ -1,0 +1,152 @@
+//! From a network and its timed events to the fabric that the switch program runs.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::event::{changes, known_down, reroutes};
+use super::{LinkEvent, Network, groups};
+use crate::fabric::{Fabric, Host, LinkChange, MAX_CHANGES, MAX_EPOCHS, Node, Port, QueueConfig, RouteEpoch, Switch};
+
+/// A fabric, and which port each link became.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compiled {
+    /// What the engines run.
+    pub fabric: Fabric,
+    /// Per link of the network its egress port; `None` for links that leave a host.
+    pub port_of_link: Vec<Option<usize>>,
+}
+
+/// Why events cannot be preloaded into switches.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CompileError {
+    /// An event names a link that leaves a host.
+    #[error("link `{0}` leaves a host; allowed: links that leave a switch")]
+    HostLink(String),
+    /// One link changes too often.
+    #[error("link `{link}` changes {changes} times; allowed: at most {MAX_CHANGES}")]
+    Changes {
+        /// The link's name.
+        link: String,
+        /// How often.
+        changes: usize,
+    },
+    /// An event counts frames.
+    #[error("link `{0}` loses frames periodically; allowed: on the simulator only")]
+    Periodic(String),
+    /// Routing changes too often.
+    #[error("routing changes {0} times; allowed: at most {max}", max = MAX_EPOCHS - 1)]
+    Reroutes(usize),
+}
+
+/// Compiles `network`: addresses, salts drawn from `seed`, one port per link that leaves a switch with the queue that
+/// `queue` gives for its rate, and one routing epoch per change that routing learns of.
+///
+/// A switch's latency is added to each of its ports. Errors name what cannot be preloaded.
+pub fn compile(
+    network: &Network,
+    seed: u64,
+    queue: impl Fn(u64) -> QueueConfig,
+    events: &[LinkEvent],
+) -> Result<Compiled, CompileError> {
+    let changes = preload(network, events)?;
+    let mut fabric = Fabric { seed, hosts: hosts(network), switches: switches(network, seed), ..Fabric::default() };
+    let mut port_of_link = vec![None; network.links.len()];
+    for ((index, link), changes) in network.links.iter().enumerate().zip(changes) {
+        let Node::Switch(switch) = link.from else { continue };
+        port_of_link[index] = Some(fabric.ports.len());
+        fabric.ports.push(Port {
+            name: link.name.clone(),
+            switch,
+            to: link.to,
+            rate_bps: link.rate_bps,
+            latency_ps: link.latency_ps + network.switches[switch].latency_ps,
+            queue: queue(link.rate_bps),
+            changes,
+        });
+    }
+    fabric.routes = epochs(network, events, &port_of_link);
+    Ok(Compiled { fabric, port_of_link })
+}
+
+/// Checks that `events` can be preloaded into the switches of `network`, and returns the changes of every link.
+///
+/// # Errors
+/// Names what cannot.
+pub fn preload(network: &Network, events: &[LinkEvent]) -> Result<Vec<Vec<LinkChange>>, CompileError> {
+    let changes = changes(events, network.links.len());
+    for (link, changes) in network.links.iter().zip(&changes) {
+        let periodic = changes.iter().any(|change| change.state.drop_every.is_some());
+        match link.from {
+            Node::Host(_) if !changes.is_empty() => return Err(CompileError::HostLink(link.name.clone())),
+            _ if periodic => return Err(CompileError::Periodic(link.name.clone())),
+            _ if changes.len() > MAX_CHANGES => {
+                return Err(CompileError::Changes { link: link.name.clone(), changes: changes.len() });
+            }
+            _ => {}
+        }
+    }
+    let reroutes = epoch_starts(events).len() - 1;
+    if reroutes >= MAX_EPOCHS { Err(CompileError::Reroutes(reroutes)) } else { Ok(changes) }
+}
+
+/// When each epoch of routing begins, from 0 on.
+pub fn epoch_starts(events: &[LinkEvent]) -> Vec<u64> {
+    let mut times = reroutes(events);
+    if times.first() != Some(&0) {
+        times.insert(0, 0);
+    }
+    times
+}
+
+fn epochs(network: &Network, events: &[LinkEvent], ports: &[Option<usize>]) -> Vec<RouteEpoch> {
+    let epoch = |valid_from_ps| {
+        let mut groups = groups(network, |link| !known_down(events, link, valid_from_ps));
+        // Only links that leave a switch are in a group, and each of those is a port.
+        groups.iter_mut().flatten().flatten().for_each(|link| *link = ports[*link].unwrap_or_default());
+        RouteEpoch { valid_from_ps, groups }
+    };
+    epoch_starts(events).into_iter().map(epoch).collect()
+}
+
+fn hosts(network: &Network) -> Vec<Host> {
+    let host = |(index, name): (usize, &String)| {
+        let id = index as u32 + 1;
+        let [_, high, middle, low] = id.to_be_bytes();
+        Host {
+            name: name.clone(),
+            v4: v4(index),
+            v6: Ipv6Addr::new(0xfd53, 0x5052, 0x4159, 0, 0, 0, (id >> 16) as u16, id as u16),
+            // Locally administered, unicast.
+            mac: [0x02, 0x53, 0x50, high, middle, low],
+        }
+    };
+    network.hosts.iter().enumerate().map(host).collect()
+}
+
+/// The IPv4 address of a host.
+pub fn v4(host: usize) -> Ipv4Addr {
+    let [_, high, middle, low] = (host as u32 + 1).to_be_bytes();
+    Ipv4Addr::new(10, high, middle, low)
+}
+
+fn switches(network: &Network, seed: u64) -> Vec<Switch> {
+    let switch =
+        |(index, switch): (usize, &super::NetworkSwitch)| Switch { name: switch.name.clone(), salt: salt(seed, index) };
+    network.switches.iter().enumerate().map(switch).collect()
+}
+
+/// The salt of a switch's path hash.
+pub fn salt(seed: u64, switch: usize) -> u32 {
+    mix(seed ^ mix(switch as u64 + 1)) as u32
+}
+
+/// A bijection that spreads every input bit over the output, 0's included: a step of SplitMix64.
+pub fn mix(value: u64) -> u64 {
+    spray_pipeline::hash::mix(value.wrapping_add(0x9e37_79b9_7f4a_7c15))
+}
+
+const PS_PER_S: u128 = 1_000_000_000_000;
+
+/// How long `bytes` take at `rate_bps`.
+pub fn serialisation_ps(bytes: u32, rate_bps: u64) -> u64 {
+    (u128::from(bytes) * 8 * PS_PER_S / u128::from(rate_bps.max(1))) as u64
+}

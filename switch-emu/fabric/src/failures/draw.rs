@@ -1,0 +1,297 @@
+//! From failure processes to events: whom they strike, and when.
+
+use rand_core::RngCore;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use spray_core::rng::stream;
+
+use super::ways::Ways;
+use super::{Device, Failure, FailureError, FailureFile, Process};
+use crate::fabric::{DropEvery, Node};
+use crate::serialisation_ps;
+use crate::{LinkAction, LinkEvent, Network, Routes};
+
+/// What victims are drawn for.
+#[derive(Debug, Clone, Copy)]
+pub struct FailureContext<'a> {
+    /// The fabric.
+    pub network: &'a Network,
+    /// Root of the draw.
+    pub seed: u64,
+    /// Nothing that begins later matters.
+    pub until_ps: u64,
+    /// Bytes of a full data frame.
+    pub packet_bytes: u32,
+}
+
+/// Stream of the first process; the others follow.
+const STREAM: u64 = 1 << 34;
+/// Most failures of one process.
+const MAX_FAILURES: usize = 100_000;
+const MILLION: f64 = 1e6;
+
+/// A device that may fail, by the links that its failure takes away.
+struct Candidate {
+    name: String,
+    links: Vec<usize>,
+}
+
+/// A failure that takes ways away from `from_ps` on.
+struct Outage {
+    links: Vec<usize>,
+    from_ps: u64,
+    until_ps: Option<u64>,
+}
+
+impl FailureFile {
+    /// The events that this file amounts to, with victims drawn from the seed.
+    ///
+    /// Victims are drawn one after another, uniformly among the devices that are not out yet and without which every leaf
+    /// still has a way to every other; NICs without that condition. There are as many at a time as reach the share.
+    ///
+    /// # Errors
+    /// Names the process that fails too often.
+    pub fn events(&self, context: &FailureContext<'_>) -> Result<Vec<LinkEvent>, FailureError> {
+        let network = context.network;
+        let routes = Routes::new(network, |_| true);
+        let until_ps = self.stop_ps.map_or(context.until_ps, |stop| stop.min(context.until_ps));
+        let context = FailureContext { until_ps, ..*context };
+        let mut events = Vec::new();
+        let mut outages = Vec::new();
+        for (number, process) in self.processes.iter().enumerate() {
+            let rng = stream(context.seed, STREAM + number as u64);
+            let mut draw = Draw { process, context, rng, upper_only: self.upper_only };
+            let drawn = match process.failure {
+                Failure::BitErrors if process.period_ps == 0 => draw.corrupt_all(),
+                Failure::BitErrors => draw.corrupt_one_by_one()?,
+                _ => draw.strike(&routes, &mut outages)?,
+            };
+            events.extend(drawn);
+        }
+        if self.random_ppm > 0 {
+            let links = (0..network.hosts.len()).map(|host| network.downlink(host)).collect();
+            let action = LinkAction::Loss { ppm: self.random_ppm };
+            events.push(LinkEvent { name: "hosts".into(), links, at_ps: 0, until_ps: None, action });
+        }
+        for event in &mut events {
+            event.until_ps = event.until_ps.or(self.stop_ps).map(|until| until.min(self.stop_ps.unwrap_or(u64::MAX)));
+        }
+        events.retain(|event| event.until_ps.is_none_or(|until| until > event.at_ps));
+        events.sort_by_key(|event| event.at_ps);
+        Ok(events)
+    }
+}
+
+struct Draw<'a> {
+    process: &'a Process,
+    context: FailureContext<'a>,
+    rng: Xoshiro256PlusPlus,
+    upper_only: bool,
+}
+
+impl Draw<'_> {
+    /// Devices that fail one after another, each for a while or for good.
+    fn strike(&mut self, routes: &Routes, outages: &mut Vec<Outage>) -> Result<Vec<LinkEvent>, FailureError> {
+        let process = self.process;
+        let mut candidates = self.candidates();
+        let limit = self.limit();
+        let (mut events, mut active): (Vec<LinkEvent>, Vec<(u64, Candidate)>) = (Vec::new(), Vec::new());
+        let mut at_ps = process.start_ps;
+        while at_ps < self.context.until_ps {
+            let end_ps = process.duration_ps.map(|duration| at_ps.saturating_add(duration));
+            let (back, out): (Vec<_>, Vec<_>) = active.into_iter().partition(|(until, _)| *until <= at_ps);
+            active = out;
+            candidates.extend(back.into_iter().map(|(_, candidate)| candidate));
+            let mut ways = self.ways(routes, outages, at_ps, end_ps);
+            let mut needed = Vec::new();
+            let mut struck = false;
+            while active.len() < limit && !candidates.is_empty() && !(struck && process.period_ps > 0) {
+                let index = (u64::from(self.rng.next_u32()) * candidates.len() as u64) >> 32;
+                let candidate = candidates.swap_remove(index as usize);
+                if ways.as_mut().is_some_and(|ways| !ways.remove(&candidate.links)) {
+                    needed.push(candidate);
+                    continue;
+                }
+                struck = true;
+                if process.device != Device::Nic {
+                    outages.push(Outage { links: candidate.links.clone(), from_ps: at_ps, until_ps: end_ps });
+                }
+                events.extend(self.actions().into_iter().map(|action| LinkEvent {
+                    name: candidate.name.clone(),
+                    links: candidate.links.clone(),
+                    at_ps,
+                    until_ps: end_ps,
+                    action,
+                }));
+                active.push((end_ps.unwrap_or(u64::MAX), candidate));
+            }
+            candidates.append(&mut needed);
+            self.check_count(events.len())?;
+            // The next one when its time has come and, with as many out as may be, when one is back.
+            let free_ps = active.iter().map(|(until, _)| *until).min().unwrap_or(u64::MAX);
+            let due_ps = at_ps.saturating_add(process.period_ps.max(1));
+            at_ps = if struck && active.len() < limit && process.period_ps > 0 { due_ps } else { free_ps.max(due_ps) };
+        }
+        Ok(events)
+    }
+
+    /// What the ways look like from `at_ps` to `end_ps`; `None` where they do not matter.
+    fn ways<'a>(&self, routes: &'a Routes, outages: &[Outage], at_ps: u64, end_ps: Option<u64>) -> Option<Ways<'a>>
+    where
+        Self: 'a,
+    {
+        if self.process.device == Device::Nic {
+            return None;
+        }
+        let mut ways = Ways::new(self.context.network, routes);
+        let end_ps = end_ps.unwrap_or(u64::MAX);
+        let overlaps = |outage: &&Outage| outage.from_ps < end_ps && outage.until_ps.is_none_or(|until| until > at_ps);
+        for outage in outages.iter().filter(overlaps) {
+            ways.remove(&outage.links);
+        }
+        Some(ways)
+    }
+
+    /// The same share of the frames on every device.
+    fn corrupt_all(&self) -> Vec<LinkEvent> {
+        let process = self.process;
+        let name = match process.device {
+            Device::Cable => "cables",
+            Device::Switch => "switches",
+            Device::Nic => "hosts",
+        };
+        let links = self.candidates().into_iter().flat_map(|candidate| candidate.links).collect();
+        let until_ps = process.duration_ps.map(|duration| process.start_ps.saturating_add(duration));
+        let action = LinkAction::Loss { ppm: ((process.share * MILLION).round() as u32).max(1) };
+        vec![LinkEvent { name: name.into(), links, at_ps: process.start_ps, until_ps, action }]
+    }
+
+    /// One frame at a time: a random device drops what comes within the time of a full frame.
+    fn corrupt_one_by_one(&mut self) -> Result<Vec<LinkEvent>, FailureError> {
+        let (process, network) = (self.process, self.context.network);
+        let candidates = self.candidates();
+        let last_ps = process.duration_ps.map_or(u64::MAX, |duration| process.start_ps.saturating_add(duration));
+        let mut events = Vec::new();
+        let mut at_ps = process.start_ps;
+        while at_ps < self.context.until_ps.min(last_ps) {
+            let index = (u64::from(self.rng.next_u32()) * candidates.len() as u64) >> 32;
+            let Candidate { name, links } = &candidates[index as usize];
+            let frame_ps = serialisation_ps(self.context.packet_bytes, network.links[links[0]].rate_bps);
+            events.push(LinkEvent {
+                name: name.clone(),
+                links: links.clone(),
+                at_ps,
+                until_ps: Some(at_ps + frame_ps),
+                action: LinkAction::SilentDrop,
+            });
+            self.check_count(events.len())?;
+            at_ps += process.period_ps;
+        }
+        Ok(events)
+    }
+
+    fn check_count(&self, failures: usize) -> Result<(), FailureError> {
+        if failures <= MAX_FAILURES {
+            return Ok(());
+        }
+        let message = format!("more than {MAX_FAILURES} failures in the run; allowed: a longer period or duration");
+        Err(FailureError { line: self.process.line, column: 1, message })
+    }
+
+    /// How many devices may be out at a time: the least number that reaches the share, of which 1 means one device.
+    fn limit(&self) -> usize {
+        let network = self.context.network;
+        let all = match self.process.device {
+            Device::Cable => network.links.len() / 2,
+            Device::Switch => network.switches.len(),
+            Device::Nic => network.hosts.len(),
+        };
+        let share = self.process.share;
+        if share >= 1.0 { 1 } else { (share * all as f64 - 1e-9).ceil().max(1.0) as usize }
+    }
+
+    /// What befalls a victim.
+    fn actions(&mut self) -> Vec<LinkAction> {
+        let process = self.process;
+        let loss = |percent: u32| LinkAction::Loss { ppm: percent * 10_000 };
+        match (process.failure, process.device) {
+            (Failure::Fail | Failure::BitErrors, _) => vec![LinkAction::SilentDrop],
+            (Failure::Periodic, _) => {
+                vec![LinkAction::Periodic(DropEvery { pass: process.pass, lose: process.lose })]
+            }
+            (Failure::Degradation, Device::Nic) => vec![loss(5)],
+            (Failure::Degradation, Device::Switch) => {
+                let ppm = (MILLION / (100.0 * process.slowdown)).round() as u32;
+                if ppm < 1_000_000 { vec![LinkAction::Rate { ppm }, loss(10)] } else { vec![loss(10)] }
+            }
+            (Failure::Degradation, Device::Cable) => match self.rng.next_u32() % 100 {
+                0..90 => vec![loss(33)],
+                90..99 => vec![loss(66)],
+                _ => vec![loss(100)],
+            },
+        }
+    }
+
+    fn candidates(&self) -> Vec<Candidate> {
+        let network = self.context.network;
+        match self.process.device {
+            Device::Cable => {
+                let links = cables(network, self.upper_only && self.process.failure != Failure::BitErrors);
+                links
+                    .into_iter()
+                    .map(|link| Candidate { name: network.links[link].name.clone(), links: vec![link] })
+                    .collect()
+            }
+            Device::Switch => {
+                let mut leaving = vec![Vec::new(); network.switches.len()];
+                for (index, link) in network.links.iter().enumerate() {
+                    if let Node::Switch(switch) = link.from {
+                        leaving[switch].push(index);
+                    }
+                }
+                let named = leaving.into_iter().zip(&network.switches);
+                named.map(|(links, switch)| Candidate { name: switch.name.clone(), links }).collect()
+            }
+            Device::Nic => {
+                let candidate = |host: usize| Candidate {
+                    name: network.hosts[host].clone(),
+                    links: vec![network.uplink(host), network.downlink(host)],
+                };
+                (0..network.hosts.len()).map(candidate).collect()
+            }
+        }
+    }
+}
+
+/// The links between switches; of the two upper tiers only where asked.
+fn cables(network: &Network, upper_only: bool) -> Vec<usize> {
+    let tiers = tiers(network);
+    let top = tiers.iter().copied().max().unwrap_or(0);
+    let fits = |(index, link): (usize, &crate::Link)| match (link.from, link.to) {
+        (Node::Switch(from), Node::Switch(to)) => {
+            (!upper_only || tiers[from].max(tiers[to]) == top && tiers[from] != tiers[to]).then_some(index)
+        }
+        _ => None,
+    };
+    network.links.iter().enumerate().filter_map(fits).collect()
+}
+
+/// How many cables each switch is away from the nearest one with hosts.
+fn tiers(network: &Network) -> Vec<u32> {
+    let mut tier = vec![u32::MAX; network.switches.len()];
+    (0..network.hosts.len()).for_each(|host| tier[network.leaf_of(host)] = 0);
+    for level in 1.. {
+        let mut found = false;
+        for link in &network.links {
+            if let (Node::Switch(from), Node::Switch(to)) = (link.from, link.to)
+                && tier[from] == level - 1
+                && tier[to] > level
+            {
+                (tier[to], found) = (level, true);
+            }
+        }
+        if !found {
+            break;
+        }
+    }
+    tier
+}

@@ -1,0 +1,93 @@
+//! Which ways between leaves are left while links fail that routing is not told of.
+
+use crate::fabric::Node;
+use crate::{Network, Routes};
+
+/// For every leaf, over how many links each switch can still reach it.
+pub(super) struct Ways<'a> {
+    network: &'a Network,
+    routes: &'a Routes,
+    /// Links between switches that end at each switch.
+    into: Vec<Vec<u32>>,
+    dead: Vec<bool>,
+    /// `[leaf * switches + switch]`: next links that are not dead and lead to where the leaf can still be reached.
+    alive: Vec<u32>,
+    /// What the removals under way have changed.
+    journal: Vec<Change>,
+}
+
+enum Change {
+    Dead(usize),
+    Fewer(usize),
+}
+
+impl<'a> Ways<'a> {
+    /// All links are well.
+    pub fn new(network: &'a Network, routes: &'a Routes) -> Self {
+        let switches = network.switches.len();
+        let mut into = vec![Vec::new(); switches];
+        for (index, link) in network.links.iter().enumerate() {
+            if let (Node::Switch(_), Node::Switch(to)) = (link.from, link.to) {
+                into[to].push(index as u32);
+            }
+        }
+        let counts = |leaf| (0..switches).map(move |switch| routes.next(switch, leaf).len() as u32);
+        let alive = (0..routes.leaves().len()).flat_map(counts).collect();
+        Self { network, routes, into, dead: vec![false; network.links.len()], alive, journal: Vec::new() }
+    }
+
+    /// Takes `links` away, unless some leaf then has no way to another: then nothing changes.
+    pub fn remove(&mut self, links: &[usize]) -> bool {
+        let possible = links.iter().all(|link| self.remove_one(*link));
+        let journal = std::mem::take(&mut self.journal);
+        if !possible {
+            journal.into_iter().for_each(|change| match change {
+                Change::Dead(link) => self.dead[link] = false,
+                Change::Fewer(slot) => self.alive[slot] += 1,
+            });
+        }
+        possible
+    }
+
+    fn remove_one(&mut self, link: usize) -> bool {
+        if std::mem::replace(&mut self.dead[link], true) {
+            return true;
+        }
+        self.journal.push(Change::Dead(link));
+        let (Node::Switch(from), Node::Switch(to)) = (self.network.links[link].from, self.network.links[link].to)
+        else {
+            // A host has no other.
+            return false;
+        };
+        (0..self.routes.leaves().len()).all(|leaf| {
+            let led = self.routes.next(from, leaf).contains(&(link as u32)) && self.reaches(to, leaf);
+            !led || self.lose_way(from, leaf)
+        })
+    }
+
+    fn reaches(&self, switch: usize, leaf: usize) -> bool {
+        self.routes.leaf_number(switch) == Some(leaf) || self.alive[self.slot(switch, leaf)] > 0
+    }
+
+    fn slot(&self, switch: usize, leaf: usize) -> usize {
+        leaf * self.network.switches.len() + switch
+    }
+
+    /// `switch` has one way less to `leaf`; false when a leaf has none left.
+    fn lose_way(&mut self, switch: usize, leaf: usize) -> bool {
+        let slot = self.slot(switch, leaf);
+        self.alive[slot] -= 1;
+        self.journal.push(Change::Fewer(slot));
+        if self.alive[slot] > 0 {
+            return true;
+        }
+        if self.routes.leaf_number(switch).is_some() {
+            return false;
+        }
+        let before: Vec<u32> = self.into[switch].iter().copied().filter(|link| !self.dead[*link as usize]).collect();
+        before.into_iter().all(|link| {
+            let Node::Switch(from) = self.network.links[link as usize].from else { return true };
+            !self.routes.next(from, leaf).contains(&link) || self.lose_way(from, leaf)
+        })
+    }
+}

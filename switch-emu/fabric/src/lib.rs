@@ -1,0 +1,40 @@
+//! Topologies: hosts, switches and the links between them, from counts, from a graph or from a `.topo` file.
+//!
+//! A [`Network`] is what every engine starts from. [`compile`] turns it, with queues and timed link events, into the
+//! [`Fabric`] that the switch program and the simulator run.
+
+mod ancestors;
+mod compile;
+mod counters;
+mod dragonfly;
+mod event;
+mod fabric;
+mod failures;
+mod fat_tree;
+mod leaf_spine;
+mod native;
+mod network;
+mod routes;
+mod tables;
+mod topo_file;
+
+pub use ancestors::{Ancestors, addresses};
+pub use compile::{CompileError, Compiled, compile, epoch_starts, mix, preload, salt, serialisation_ps, v4};
+pub use counters::{ChassisCounters, PortCounters, QueueSample};
+pub use dragonfly::Dragonfly;
+pub use event::{LinkAction, LinkEvent, changes, known_down};
+pub use fabric::{
+    DropEvery, Fabric, Flap, Host, LinkChange, LinkState, MAX_CHANGES, MAX_EPOCHS, Node, Port, QueueConfig, RouteEpoch,
+    Switch,
+};
+pub use failures::{FailureContext, FailureError, FailureFile};
+pub use fat_tree::FatTree;
+pub use leaf_spine::LeafSpine;
+pub use native::NativeSwitch;
+pub use network::{Link, Network, NetworkError, NetworkSwitch};
+pub use routes::{Routes, groups, hops};
+pub use tables::{ChassisSpec, DEFAULT_FRAME_BYTES, Tables, TablesError};
+pub use topo_file::{TopoError, TopoFile, TopoTier};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! The same chassis in memory: the pipeline over vectors, for tests, tools and engines without a kernel.
+
+use crate::{ChassisCounters, ChassisSpec, PortCounters, QueueSample, Tables, TablesError};
+use spray_pipeline::config::{Globals, Group, PortConfig, SwitchConfig};
+use spray_pipeline::frame::{Address, address_key};
+use spray_pipeline::queue::PortQueues;
+use spray_pipeline::{Verdict, counters};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A chassis in memory; may be used from several threads at once.
+#[derive(Debug)]
+pub struct NativeSwitch {
+    tables: Tables,
+    hosts: HashMap<Address, u32>,
+    queues: Vec<PortQueues<AtomicU64>>,
+    counters: Vec<counters::PortCounters<AtomicU64>>,
+    chassis: counters::ChassisCounters<AtomicU64>,
+}
+
+impl NativeSwitch {
+    /// Builds the chassis.
+    ///
+    /// # Errors
+    /// [`TablesError`] when the fabric does not fit the tables.
+    pub fn new(spec: &ChassisSpec<'_>) -> Result<Self, TablesError> {
+        let tables = Tables::compile(spec)?;
+        let ports = tables.ports.len();
+        Ok(Self {
+            hosts: tables.hosts.iter().map(|(address, number)| (address_key(*address), *number)).collect(),
+            queues: (0..ports).map(|_| PortQueues::default()).collect(),
+            counters: (0..ports).map(|_| counters::PortCounters::default()).collect(),
+            chassis: counters::ChassisCounters::default(),
+            tables,
+        })
+    }
+
+    /// Takes a frame that enters at switch `ingress` through the chassis; a redirected frame is changed in place and
+    /// must be cut to the verdict's `trimmed_len`.
+    pub fn process(&self, mut frame: &mut [u8], ingress: usize, now_ps: u64) -> Verdict {
+        spray_pipeline::process(self, &mut frame, ingress as u32, || now_ps)
+    }
+
+    /// A port's counters.
+    ///
+    /// # Panics
+    /// When there is no such port.
+    pub fn counters(&self, port: usize) -> PortCounters {
+        PortCounters::from(&self.counters[port])
+    }
+
+    /// The chassis's counters.
+    pub fn chassis_counters(&self) -> ChassisCounters {
+        let words = &self.chassis;
+        ChassisCounters {
+            frames: load(&words.frames),
+            passed: load(&words.passed),
+            forwarded: load(&words.forwarded),
+            malformed: load(&words.malformed),
+            no_route: load(&words.no_route),
+            hop_limit: load(&words.hop_limit),
+            no_interface: load(&words.no_interface),
+        }
+    }
+
+    /// What waits at a port at virtual time `now_ps`. Moves the queue's bookkeeping to that time: exact only for times
+    /// that frames have reached.
+    ///
+    /// # Panics
+    /// When there is no such port.
+    pub fn queue_sample(&self, port: usize, now_ps: u64) -> QueueSample {
+        let drain = self.tables.ports[port].drain(now_ps);
+        let control_bytes = self.queues[port].control.locate(now_ps, &drain).bytes();
+        let total = self.queues[port].total.locate(now_ps, &drain).bytes();
+        QueueSample { data_bytes: total.saturating_sub(control_bytes), control_bytes }
+    }
+}
+
+impl spray_pipeline::Tables for NativeSwitch {
+    type Word = AtomicU64;
+    type Count = AtomicU64;
+
+    fn globals(&self) -> Option<&Globals> {
+        Some(&self.tables.globals)
+    }
+    fn host(&self, address: &Address) -> Option<u32> {
+        self.hosts.get(address).copied()
+    }
+    fn switch(&self, switch: u32) -> Option<&SwitchConfig> {
+        self.tables.switches.get(switch as usize)
+    }
+    fn group(&self, index: u32) -> Option<&Group> {
+        self.tables.groups.get(index as usize)
+    }
+    fn member(&self, index: u32) -> Option<u32> {
+        self.tables.members.get(index as usize).copied()
+    }
+    fn port(&self, port: u32) -> Option<&PortConfig> {
+        self.tables.ports.get(port as usize)
+    }
+    fn queues(&self, port: u32) -> Option<&PortQueues<AtomicU64>> {
+        self.queues.get(port as usize)
+    }
+    fn counters(&self, port: u32) -> Option<&counters::PortCounters<AtomicU64>> {
+        self.counters.get(port as usize)
+    }
+    fn chassis(&self) -> Option<&counters::ChassisCounters<AtomicU64>> {
+        Some(&self.chassis)
+    }
+}
+
+fn load(word: &AtomicU64) -> u64 {
+    word.load(Ordering::Relaxed)
+}

@@ -1,0 +1,191 @@
+//! A [`Fabric`] as the tables that the switch program reads.
+
+use crate::fabric::{Fabric, LinkChange, Node, Port};
+use spray_pipeline::config::{self as table, Condition, Globals, Group, PortConfig, SwitchConfig, Thresholds};
+use std::collections::HashMap;
+use std::net::Ipv6Addr;
+
+/// Full frame that queue slots are sized for when the caller names none: 3,000 bytes of payload and its headers.
+pub const DEFAULT_FRAME_BYTES: u32 = 3_114;
+
+/// The fabric asks for something that the tables of a chassis cannot hold.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the fabric does not fit the switches' tables: {0}")]
+pub struct TablesError(pub String);
+
+/// Which part of a fabric one program plays.
+#[derive(Clone, Debug)]
+pub struct ChassisSpec<'a> {
+    /// The whole fabric; port and host numbers are its.
+    pub fabric: &'a Fabric,
+    /// The switches inside this chassis; `None` = all of them.
+    pub switches: Option<Vec<usize>>,
+    /// Size of a full data frame on the wire; a queue slot lasts about three of them.
+    pub frame_bytes: u32,
+}
+
+impl<'a> ChassisSpec<'a> {
+    /// One chassis that plays the whole fabric.
+    pub fn whole(fabric: &'a Fabric) -> Self {
+        Self { fabric, switches: None, frame_bytes: DEFAULT_FRAME_BYTES }
+    }
+
+    /// A chassis of one switch.
+    pub fn single(fabric: &'a Fabric, switch: usize) -> Self {
+        Self { switches: Some(vec![switch]), ..Self::whole(fabric) }
+    }
+
+    /// Whether a switch is inside this chassis.
+    pub fn contains(&self, switch: usize) -> bool {
+        self.switches.as_ref().is_none_or(|inside| inside.contains(&switch))
+    }
+
+    /// The chassis's ports whose cable leaves it: to a host, or to a switch of another chassis.
+    pub fn outside_ports(&self) -> impl Iterator<Item = usize> + '_ {
+        let leaves =
+            |port: &Port| matches!(port.to, Node::Switch(to) if !self.contains(to)) || matches!(port.to, Node::Host(_));
+        self.fabric
+            .ports
+            .iter()
+            .enumerate()
+            .filter(move |(_, port)| self.contains(port.switch) && leaves(port))
+            .map(|(i, _)| i)
+    }
+}
+
+/// The tables of a chassis, as the pipeline reads them.
+#[derive(Clone, Debug, Default)]
+pub struct Tables {
+    /// Constants.
+    pub globals: Globals,
+    /// Host number by address, IPv4 mapped into IPv6.
+    pub hosts: Vec<([u8; 16], u32)>,
+    /// Path hash salts by switch.
+    pub switches: Vec<SwitchConfig>,
+    /// By [`Globals::group_index`].
+    pub groups: Vec<Group>,
+    /// Port numbers, runs of which are groups.
+    pub members: Vec<u32>,
+    /// By port number.
+    pub ports: Vec<PortConfig>,
+}
+
+impl Tables {
+    /// Compiles the tables.
+    ///
+    /// # Errors
+    /// [`TablesError`] when a number points outside the fabric or a table of the program is too small.
+    pub fn compile(spec: &ChassisSpec<'_>) -> Result<Self, TablesError> {
+        let fabric = spec.fabric;
+        check(fabric)?;
+        let mut tables = Self { globals: globals(fabric), ..Self::default() };
+        for (number, host) in (0..).zip(&fabric.hosts) {
+            tables.hosts.push((host.v4.to_ipv6_mapped().octets(), number));
+            tables.hosts.push((host.v6.octets(), number));
+        }
+        tables.hosts.retain(|(address, _)| *address != Ipv6Addr::UNSPECIFIED.octets());
+        tables.switches = fabric.switches.iter().map(|switch| SwitchConfig::new(switch.salt)).collect();
+        tables.ports = fabric.ports.iter().map(|port| compile_port(spec, port)).collect();
+        tables.compile_routes(fabric);
+        Ok(tables)
+    }
+
+    fn compile_routes(&mut self, fabric: &Fabric) {
+        let mut known: HashMap<&[usize], Group> = HashMap::new();
+        for epoch in &fabric.routes {
+            for ports in epoch.groups.iter().flatten() {
+                let group = *known.entry(ports).or_insert_with(|| {
+                    let first = self.members.len() as u32;
+                    self.members.extend(ports.iter().map(|port| *port as u32));
+                    Group { first, count: ports.len() as u32 }
+                });
+                self.groups.push(group);
+            }
+        }
+    }
+}
+
+fn globals(fabric: &Fabric) -> Globals {
+    let mut epoch_from_ps = [table::NEVER; table::MAX_EPOCHS];
+    for (slot, epoch) in epoch_from_ps.iter_mut().zip(&fabric.routes) {
+        *slot = epoch.valid_from_ps.min(table::NEVER);
+    }
+    Globals {
+        seed: fabric.seed,
+        epoch_from_ps,
+        switches: fabric.switches.len() as u32,
+        hosts: fabric.hosts.len() as u32,
+    }
+}
+
+fn compile_port(spec: &ChassisSpec<'_>, port: &Port) -> PortConfig {
+    let thresholds = Thresholds::from(&port.queue);
+    let next = match port.to {
+        Node::Switch(to) if spec.contains(to) => to as u32,
+        _ => table::OUTSIDE,
+    };
+    let mut compiled = PortConfig::new(port.rate_bps, port.latency_ps, &thresholds, next, spec.frame_bytes);
+    for change in &port.changes {
+        compiled.push(port.rate_bps, &condition(change));
+    }
+    compiled
+}
+
+fn condition(change: &LinkChange) -> Condition {
+    let state = change.state;
+    Condition {
+        at_ps: change.at_ps,
+        up: state.up,
+        silent_drop: state.silent_drop,
+        rate_ppm: state.rate_ppm,
+        loss_ppm: state.loss_ppm,
+        flap: state.flap.map_or((0, 0), |flap| (flap.period_ps, flap.down_ps)),
+    }
+}
+
+fn check(fabric: &Fabric) -> Result<(), TablesError> {
+    let fail = |text: String| Err(TablesError(text));
+    if fabric.routes.is_empty() || fabric.routes.len() > table::MAX_EPOCHS {
+        return fail(format!(
+            "{} routing epochs, between 1 and {} are possible",
+            fabric.routes.len(),
+            table::MAX_EPOCHS
+        ));
+    }
+    for epoch in &fabric.routes {
+        let shape = epoch.groups.len() == fabric.switches.len()
+            && epoch.groups.iter().all(|hosts| hosts.len() == fabric.hosts.len());
+        if !shape {
+            return fail("a routing epoch must have one group per switch and host".to_owned());
+        }
+        if epoch.groups.iter().flatten().flatten().any(|port| *port >= fabric.ports.len()) {
+            return fail("a route names a port that does not exist".to_owned());
+        }
+    }
+    fabric.ports.iter().try_for_each(|port| check_port(fabric, port))
+}
+
+fn check_port(fabric: &Fabric, port: &Port) -> Result<(), TablesError> {
+    let fail = |text: String| Err(TablesError(format!("port {}: {text}", port.name)));
+    let far_end = match port.to {
+        Node::Host(host) => host < fabric.hosts.len(),
+        Node::Switch(switch) => switch < fabric.switches.len(),
+    };
+    if port.switch >= fabric.switches.len() || !far_end {
+        return fail("it joins nodes that do not exist".to_owned());
+    }
+    if !(table::MIN_RATE_BPS..=table::MAX_RATE_BPS).contains(&port.rate_bps) {
+        return fail(format!("{} b/s, between 10 Mb/s and 1 Tb/s are possible", port.rate_bps));
+    }
+    if port.changes.len() > table::MAX_CHANGES {
+        return fail(format!("{} timed changes, at most {} are possible", port.changes.len(), table::MAX_CHANGES));
+    }
+    if !port.changes.is_sorted_by_key(|change| change.at_ps) {
+        return fail("its timed changes are not in order".to_owned());
+    }
+    let limits = [port.queue.limit_bytes, port.queue.control_limit_bytes];
+    if limits.iter().any(|limit| *limit > table::MAX_LIMIT_BYTES) {
+        return fail(format!("queue limits may be at most {} bytes", table::MAX_LIMIT_BYTES));
+    }
+    Ok(())
+}

@@ -1,0 +1,29 @@
+//! The `sim` engine: the same endpoints and switches under virtual time.
+//!
+//! [`simulate`] takes a [`SimSpec`] through `spray-core`'s senders and receivers and `spray-pipeline`'s ports, one
+//! event for each frame and link. The same spec gives the same outcome to the byte.
+
+mod arena;
+mod calendar;
+mod engine;
+mod hosts;
+mod sample;
+mod spec;
+mod sweep;
+mod tables;
+
+pub use spec::{
+    FlowOutcome, FrameBytes, PortOutcome, PortSamples, SimError, SimFlow, SimOutcome, SimSpec, Start, Trigger,
+};
+pub use sweep::over_cores;
+
+#[cfg(test)]
+mod tests;
+
+/// Runs `spec` until its flows are through or `until_ps` has come.
+///
+/// # Errors
+/// [`SimError`] when the spec contradicts itself. Flows that do not complete are no error: the outcome says so.
+pub fn simulate(spec: &SimSpec<'_>) -> Result<SimOutcome, SimError> {
+    Ok(engine::Engine::new(spec)?.run())
+}

@@ -1,0 +1,208 @@
+//! What a run is made of, and what comes out of it.
+
+use spray_core::flow::FlowConfig;
+
+use spray_fabric::QueueConfig;
+use spray_fabric::{CompileError, LinkEvent, Network};
+
+/// One run, complete: the simulator reads nothing else. Times are ps of scenario time.
+#[derive(Clone, Copy)]
+pub struct SimSpec<'a> {
+    /// Hosts, switches and links; checked by [`Network::check`].
+    pub network: &'a Network,
+    /// What befalls links, those of hosts included.
+    pub events: &'a [LinkEvent],
+    /// The queue of a port by its rate in bits a second.
+    pub queue: &'a dyn Fn(u64) -> QueueConfig,
+    /// Who sends what to whom; one connection each. Results keep this order.
+    pub flows: &'a [SimFlow],
+    /// What starts flows at the end of others, by the numbers that [`SimFlow`] uses.
+    pub triggers: &'a [Trigger],
+    /// How the connection from one host to another works.
+    pub flow_config: &'a dyn Fn(usize, usize) -> FlowConfig,
+    /// Bytes of frames without payload; those of data headers are [`FlowConfig::header_bytes`].
+    pub frames: FrameBytes,
+    /// Root of every random choice.
+    pub seed: u64,
+    /// When the run is stopped if flows are not through by then.
+    pub until_ps: u64,
+    /// Time between samples of queues and of delivered bytes; 0 takes none, and costs nothing.
+    pub sample_ps: u64,
+}
+
+/// Bytes on the wire of frames that carry no payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameBytes {
+    /// An ACK.
+    pub ack: u32,
+    /// A NACK.
+    pub nack: u32,
+    /// A probe or its answer.
+    pub probe: u32,
+    /// A pull of credit.
+    pub pull: u32,
+    /// A request for credit.
+    pub pull_request: u32,
+    /// A data frame that a switch cut to its header.
+    pub trimmed: u32,
+}
+
+impl FrameBytes {
+    /// All of them `bytes` long, as in the published simulations with 64.
+    pub const fn all(bytes: u32) -> Self {
+        Self { ack: bytes, nack: bytes, probe: bytes, pull: bytes, pull_request: bytes, trimmed: bytes }
+    }
+
+    /// Those of this project's own frames.
+    pub const fn wire(v6: bool) -> Self {
+        Self {
+            ack: spray_wire::header_bytes(v6, spray_wire::Kind::Ack) as u32,
+            nack: spray_wire::header_bytes(v6, spray_wire::Kind::Nack) as u32,
+            probe: spray_wire::header_bytes(v6, spray_wire::Kind::Probe) as u32,
+            pull: spray_wire::header_bytes(v6, spray_wire::Kind::Pull) as u32,
+            pull_request: spray_wire::header_bytes(v6, spray_wire::Kind::PullRequest) as u32,
+            trimmed: spray_wire::switch_view::trimmed_len(v6) as u32,
+        }
+    }
+}
+
+/// One flow: a message on a connection of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimFlow {
+    /// Sending host.
+    pub src: usize,
+    /// Receiving host, another one.
+    pub dst: usize,
+    /// Payload bytes; 0 goes as one empty packet.
+    pub bytes: u64,
+    /// See [`PathConfig::seed`](spray_core::path::PathConfig::seed).
+    pub path_seed: Option<u64>,
+    /// When it starts.
+    pub start: Start,
+    /// Trigger that fires when the sender has the last acknowledgement.
+    pub on_sent: Option<usize>,
+    /// Trigger that fires when the receiver has the last byte.
+    pub on_received: Option<usize>,
+}
+
+/// When a flow starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// At this time.
+    At(u64),
+    /// When this trigger fires, an index into [`SimSpec::triggers`].
+    On(usize),
+}
+
+/// Starts flows when others end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// Fires the first time that it is pulled.
+    Oneshot,
+    /// Fires every time that it is pulled: each time the next flow that waits for it starts.
+    Multishot,
+    /// Fires when it has been pulled this often.
+    Barrier(u32),
+}
+
+/// What a run found out, in the order of [`SimSpec::flows`] and of [`SimOutcome::ports`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SimOutcome {
+    /// Flows, completed or not.
+    pub flows: Vec<FlowOutcome>,
+    /// Egress ports of the switches, then the hosts' own links.
+    pub ports: Vec<PortOutcome>,
+    /// Queue and traffic of every port over time; empty without sampling.
+    pub samples: Vec<PortSamples>,
+    /// Payload bytes delivered so far, (time, bytes); empty without sampling.
+    pub delivered: Vec<(u64, u64)>,
+    /// What the senders reported: (time, flow, event), in order. Retransmissions are left out: counts tell of them.
+    pub events: Vec<(u64, u32, spray_core::event::Event)>,
+    /// When the last event happened.
+    pub end_ps: u64,
+    /// Frames put on links, hosts' links included: one for each frame and link.
+    pub packet_hops: u64,
+    /// Frames that hosts put on the wire.
+    pub frames_sent: u64,
+    /// Frames that hosts took from it.
+    pub frames_delivered: u64,
+    /// Frames that links, switches and full queues dropped.
+    pub frames_dropped: u64,
+    /// Frames under way when the run ended.
+    pub frames_in_flight: u64,
+}
+
+/// One flow's figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowOutcome {
+    /// When it started; `None` where its trigger never fired.
+    pub started_ps: Option<u64>,
+    /// When the receiver had the last byte.
+    pub received_ps: Option<u64>,
+    /// When the sender had the last acknowledgement.
+    pub acked_ps: Option<u64>,
+    /// The connection was given up.
+    pub failed: bool,
+    /// What the sender counted.
+    pub sender: spray_core::flow::SenderStats,
+    /// What the receiver counted.
+    pub receiver: spray_core::flow::ReceiverStats,
+}
+
+/// One port's figures.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortOutcome {
+    /// The link's name, as in [`Network::links`].
+    pub name: String,
+    /// Whether it joins two switches.
+    pub uplink: bool,
+    /// Its full rate.
+    pub rate_bps: u64,
+    /// What it counted.
+    pub counters: spray_fabric::PortCounters,
+    /// Most bytes that a sample saw waiting.
+    pub peak_queue_bytes: u64,
+}
+
+/// One port over time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortSamples {
+    /// Index into [`SimOutcome::ports`].
+    pub port: usize,
+    /// (time, bytes waiting, bytes sent so far).
+    pub samples: Vec<(u64, u64, u64)>,
+}
+
+/// Why a run cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SimError {
+    /// A flow from a host to itself, or to or from one that does not exist.
+    #[error("flow {flow}: host {src} to host {dst} of {hosts}; allowed: two different hosts")]
+    Hosts {
+        /// The flow's index.
+        flow: usize,
+        /// Its source.
+        src: usize,
+        /// Its destination.
+        dst: usize,
+        /// How many hosts there are.
+        hosts: usize,
+    },
+    /// A flow names a trigger that does not exist.
+    #[error("flow {flow} names trigger {trigger} of {triggers}")]
+    Trigger {
+        /// The flow's index.
+        flow: usize,
+        /// The trigger's index.
+        trigger: usize,
+        /// How many triggers there are.
+        triggers: usize,
+    },
+    /// The network or its events do not fit the switches' tables.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// A port does not fit the switches' tables.
+    #[error("{0}")]
+    Port(String),
+}

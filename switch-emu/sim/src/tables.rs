@@ -1,0 +1,339 @@
+//! The switches: ports, routes by leaf, and how a frame crosses one.
+
+use std::cell::Cell;
+
+use spray_pipeline::Cause;
+use spray_pipeline::config::{Condition, Group, OUTSIDE, PortConfig, SwitchConfig, Thresholds};
+use spray_pipeline::counters::PortCounters;
+use spray_pipeline::fifo::PortFifos;
+use spray_pipeline::frame::Frame;
+use spray_pipeline::port;
+use spray_pipeline::word::Word;
+
+use super::arena::{Kind, Slot, Turn, key, time_ps};
+use super::sample::Sampler;
+use super::spec::{PortOutcome, SimSpec};
+use spray_fabric::{DropEvery, LinkChange, LinkState, Node};
+use spray_fabric::{Link, Network, Routes, changes, epoch_starts, known_down, salt};
+
+/// An egress port, with everything that a frame touches there in three cache lines.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Port {
+    pub queues: PortFifos,
+    pub rate_bps: u64,
+    /// Where its cable ends.
+    place: u32,
+    kind: Kind,
+    /// Nothing has befallen the link.
+    unchanged: bool,
+    pub counters: PortCounters<Cell<u64>>,
+    /// Its first lines hold the healthy state.
+    pub config: PortConfig,
+    periodic: Option<Periodic>,
+}
+
+const _: () = assert!(std::mem::offset_of!(Port, config) == 128);
+
+/// Losses counted in frames.
+#[derive(Clone, Copy, Debug)]
+struct Periodic {
+    every: DropEvery,
+    seen: u64,
+}
+
+/// All switches of a network, and their state.
+#[derive(Debug)]
+pub(super) struct Switches {
+    pub ports: Vec<Port>,
+    salts: Vec<u64>,
+    /// Routing tables of one epoch after another: `[epoch][switch * leaves + leaf]`.
+    groups: Vec<Group>,
+    /// When each epoch begins.
+    epochs: Vec<u64>,
+    /// The epoch in force, and when the next begins.
+    epoch: usize,
+    next_epoch_ps: u64,
+    members: Vec<u32>,
+    leaves: usize,
+    /// Per host the port that leads to it, and its leaf's number.
+    last: Vec<(u32, u32)>,
+    /// Changes of links, the next one last: (time, link, state).
+    changes: Vec<(u64, usize, LinkState)>,
+    /// Per link of the network its port; hosts' links come after all ports.
+    pub port_of_link: Vec<u32>,
+    seed: u64,
+    trimmed_len: u16,
+    pub no_route: u64,
+}
+
+/// Group of a leaf toward itself: the frame's last port comes next.
+const HERE: Group = Group { first: u32::MAX, count: 0 };
+
+impl Switches {
+    /// Compiles the tables. Hosts' own links follow the switches' ports, in the order of the hosts.
+    pub(super) fn new(spec: &SimSpec<'_>) -> Self {
+        let network = spec.network;
+        let mut port_of_link = vec![0; network.links.len()];
+        let mut ports = Vec::new();
+        for (index, link) in network.links.iter().enumerate() {
+            if let Node::Switch(switch) = link.from {
+                port_of_link[index] = ports.len() as u32;
+                let latency_ps = link.latency_ps + network.switches[switch].latency_ps;
+                ports.push(Port::new(spec, link.to, link.rate_bps, latency_ps));
+            }
+        }
+        for host in 0..network.hosts.len() {
+            let link = &network.links[network.uplink(host)];
+            port_of_link[network.uplink(host)] = ports.len() as u32;
+            ports.push(Port::new(spec, link.to, link.rate_bps, link.latency_ps));
+        }
+        let mut switches = Self {
+            ports,
+            salts: (0..network.switches.len()).map(|switch| SwitchConfig::new(salt(spec.seed, switch)).salt).collect(),
+            groups: Vec::new(),
+            epochs: Vec::new(),
+            epoch: 0,
+            next_epoch_ps: u64::MAX,
+            members: Vec::new(),
+            leaves: 0,
+            last: Vec::new(),
+            changes: Vec::new(),
+            port_of_link,
+            seed: spec.seed,
+            trimmed_len: spec.frames.trimmed.min(u32::from(u16::MAX)) as u16,
+            no_route: 0,
+        };
+        for from_ps in epoch_starts(spec.events) {
+            let routes = Routes::new(network, |link| !known_down(spec.events, link, from_ps));
+            switches.add_epoch(network, from_ps, &routes);
+        }
+        switches.add_changes(changes(spec.events, network.links.len()));
+        switches
+    }
+
+    fn add_epoch(&mut self, network: &Network, from_ps: u64, routes: &Routes) {
+        self.leaves = routes.leaves().len();
+        if self.last.is_empty() {
+            let last = |host| {
+                let leaf = routes.leaf_number(network.leaf_of(host)).unwrap_or_default() as u32;
+                (self.port_of_link[network.downlink(host)], leaf)
+            };
+            self.last = (0..network.hosts.len()).map(last).collect();
+        }
+        self.groups.reserve(network.switches.len() * self.leaves);
+        for switch in 0..network.switches.len() {
+            for leaf in 0..self.leaves {
+                if routes.leaves()[leaf] == switch {
+                    self.groups.push(HERE);
+                    continue;
+                }
+                let links = routes.next(switch, leaf);
+                let group = self.intern(links, self.groups.last().copied());
+                self.groups.push(group);
+            }
+        }
+        self.epochs.push(from_ps);
+        self.next_epoch_ps = self.epochs.get(self.epoch + 1).copied().unwrap_or(u64::MAX);
+    }
+
+    /// Members are shared with the group before where they are the same: most of a switch's are.
+    fn intern(&mut self, links: &[u32], before: Option<Group>) -> Group {
+        let ports = links.iter().map(|link| self.port_of_link[*link as usize]);
+        if let Some(before) = before.filter(|before| before.count as usize == links.len() && before.count > 0) {
+            let known = &self.members[before.first as usize..][..links.len()];
+            if ports.clone().eq(known.iter().copied()) {
+                return before;
+            }
+        }
+        let first = self.members.len() as u32;
+        self.members.extend(ports);
+        Group { first, count: links.len() as u32 }
+    }
+
+    fn add_changes(&mut self, changes: Vec<Vec<LinkChange>>) {
+        for (link, changes) in changes.into_iter().enumerate() {
+            self.changes.extend(changes.into_iter().map(|change| (change.at_ps, link, change.state)));
+        }
+        self.changes.sort_by_key(|(at_ps, link, _)| std::cmp::Reverse((*at_ps, *link)));
+    }
+
+    /// When a link or the routing next changes.
+    pub(super) fn next_change_ps(&self) -> u64 {
+        let change = self.changes.last().map_or(u64::MAX, |(at_ps, ..)| *at_ps);
+        change.min(self.next_epoch_ps)
+    }
+
+    /// Applies what changes at or before `now_ps`; returns the ports that changed.
+    pub(super) fn change(&mut self, now_ps: u64) -> Vec<(u32, LinkState)> {
+        let mut changed = Vec::new();
+        while let Some((at_ps, link, state)) = self.changes.pop_if(|(at_ps, ..)| *at_ps <= now_ps) {
+            let port = self.port_of_link[link];
+            self.ports[port as usize].change(at_ps, &state);
+            changed.push((port, state));
+        }
+        self.epoch = self.epoch_at(now_ps);
+        self.next_epoch_ps = self.epochs.get(self.epoch + 1).copied().unwrap_or(u64::MAX);
+        changed
+    }
+
+    /// Takes a frame over the port at which it has arrived to that of the next switch, or to its host.
+    #[inline]
+    pub(super) fn forward(&mut self, slot: &mut Slot) -> Result<(), Cause> {
+        let number = slot.place;
+        let port = &mut self.ports[number as usize];
+        let mut frame = Frame {
+            v6: false,
+            destination: [0; 2],
+            switch: 0,
+            port: 0,
+            flow: slot.flow,
+            crc: slot.random,
+            stamp_ps: 0,
+            time_ps: time_ps(slot.key),
+            len: slot.len,
+            ttl: slot.ttl,
+            ecn: slot.ecn,
+            control: slot.control,
+            trimmable: slot.is_trimmable(),
+            trimmed: slot.trimmed,
+            trimmed_len: self.trimmed_len,
+        };
+        if !port.unchanged {
+            port.lose_periodically(frame.time_ps)?;
+        }
+        let random = port::random(&frame, number, self.seed);
+        port.config.cross(&mut frame, random, &port.queues, &port.counters)?;
+        slot.key = key(frame.time_ps, Turn::Arrival);
+        slot.len = frame.len;
+        slot.ttl = frame.ttl;
+        slot.ecn = frame.ecn;
+        slot.control = frame.control;
+        slot.trimmed = frame.trimmed;
+        (slot.place, slot.kind) = (port.place, port.kind);
+        if slot.kind == Kind::AtHost { Ok(()) } else { self.enter(slot, slot.place) }
+    }
+
+    /// Finds the port by which a frame that arrives at `switch` will leave it.
+    #[inline]
+    pub(super) fn enter(&mut self, slot: &mut Slot, switch: u32) -> Result<(), Cause> {
+        match self.route(slot, switch as usize) {
+            Some(port) => {
+                slot.place = port;
+                Ok(())
+            }
+            None => {
+                self.no_route += 1;
+                Err(Cause::NoRoute)
+            }
+        }
+    }
+
+    /// Something of the port that a frame is at, for the cache to fetch it.
+    #[inline]
+    pub(super) fn touch(&self, port: u32) -> u64 {
+        let port = &self.ports[port as usize];
+        let [healthy, next, ..] = &port.config.states;
+        port.queues.total.busy_until_ps() ^ port.config.latency_ps ^ healthy.ps_per_unit ^ next.at_ps
+    }
+
+    /// Takes a frame of `len` bytes out of a host: what the host's link does to it, its queue and its rate apart.
+    #[inline]
+    pub(super) fn leave_host(&mut self, port: u32, now_ps: u64, len: u32, random: u32) -> Result<(), Cause> {
+        let entry = &mut self.ports[port as usize];
+        if entry.unchanged {
+            entry.counters.frames.add(1);
+            entry.counters.bytes.add(u64::from(len));
+            return Ok(());
+        }
+        entry.lose_periodically(now_ps)?;
+        let random = port::share(random, now_ps, port, self.seed);
+        entry.config.carry(now_ps, len, random, &entry.counters)
+    }
+
+    /// The ports' figures, in the order of [`Switches::ports`].
+    pub(super) fn outcome(&self, network: &Network, sampler: &Sampler) -> Vec<PortOutcome> {
+        let mut links = vec![0; self.ports.len()];
+        let known = |link: &Link| !matches!((link.from, link.to), (Node::Host(_), Node::Host(_)));
+        for (link, _) in network.links.iter().enumerate().filter(|(_, link)| known(link)) {
+            links[self.port_of_link[link] as usize] = link;
+        }
+        let outcome = |(number, port): (usize, &Port)| {
+            let link = &network.links[links[number]];
+            let uplink = matches!((link.from, link.to), (Node::Switch(_), Node::Switch(_)));
+            port.outcome(&link.name, sampler.peak(number), uplink)
+        };
+        self.ports.iter().enumerate().map(outcome).collect()
+    }
+
+    /// By the routes in force when the frame arrives.
+    #[inline]
+    fn route(&self, slot: &Slot, switch: usize) -> Option<u32> {
+        let at_ps = time_ps(slot.key);
+        let epoch = if at_ps < self.next_epoch_ps { self.epoch } else { self.epoch_at(at_ps) };
+        let (last_port, leaf) = self.last[slot.to as usize];
+        let group = self.groups[(epoch * self.salts.len() + switch) * self.leaves + leaf as usize];
+        if group.count == 0 {
+            return (group == HERE).then_some(last_port);
+        }
+        Some(self.members[group.choose(slot.flow, self.salts[switch]) as usize])
+    }
+
+    #[cold]
+    fn epoch_at(&self, at_ps: u64) -> usize {
+        self.epochs.iter().rposition(|from_ps| *from_ps <= at_ps).unwrap_or(0)
+    }
+}
+
+impl Port {
+    fn new(spec: &SimSpec<'_>, to: Node, rate_bps: u64, latency_ps: u64) -> Self {
+        let queue = (spec.queue)(rate_bps);
+        let thresholds = Thresholds::from(&queue);
+        let (place, kind) = match to {
+            Node::Switch(switch) => (switch as u32, Kind::AtSwitch),
+            Node::Host(host) => (host as u32, Kind::AtHost),
+        };
+        let mut config = PortConfig::new(rate_bps, latency_ps, &thresholds, OUTSIDE, spec.frames.trimmed.max(4096));
+        // The exact queue has no limit of its own.
+        (config.limit, config.control_limit) = (queue.limit_bytes, queue.control_limit_bytes);
+        let (queues, counters) = (PortFifos::default(), PortCounters::default());
+        Self { config, queues, counters, place, kind, rate_bps, periodic: None, unchanged: true }
+    }
+
+    /// The link's state from `at_ps` on.
+    fn change(&mut self, at_ps: u64, state: &LinkState) {
+        self.unchanged = false;
+        let before = self.config.states[0].ps_per_unit;
+        let flap = state.flap.map_or((0, 0), |flap| (flap.period_ps, flap.down_ps));
+        let LinkState { up, silent_drop, rate_ppm, loss_ppm, drop_every, .. } = *state;
+        self.config.set(self.rate_bps, &Condition { at_ps, up, silent_drop, rate_ppm, loss_ppm, flap });
+        let after = self.config.states[0].ps_per_unit;
+        for queue in [&self.queues.total, &self.queues.control] {
+            queue.rescale(at_ps, before, after);
+        }
+        self.periodic = drop_every.map(|every| Periodic { every, seen: 0 });
+    }
+
+    #[cold]
+    fn lose_periodically(&mut self, now_ps: u64) -> Result<(), Cause> {
+        let Some(periodic) = &mut self.periodic else { return Ok(()) };
+        let at = periodic.seen % (u64::from(periodic.every.pass) + u64::from(periodic.every.lose)).max(1);
+        periodic.seen += 1;
+        if at < u64::from(periodic.every.pass) {
+            return Ok(());
+        }
+        self.counters.link_drop(&self.counters.drops_random, now_ps);
+        Err(Cause::Random)
+    }
+
+    /// Bytes that leave in `time_ps`.
+    pub(super) fn bytes_in(&self, time_ps: u64) -> u64 {
+        let bits = u128::from(time_ps) * u128::from(self.rate_bps) / 1_000_000_000_000;
+        (bits / 8) as u64
+    }
+
+    fn outcome(&self, name: &str, peak_queue_bytes: u64, uplink: bool) -> PortOutcome {
+        let counters = spray_fabric::PortCounters::from(&self.counters);
+        PortOutcome { name: name.into(), uplink, rate_bps: self.rate_bps, counters, peak_queue_bytes }
+    }
+}

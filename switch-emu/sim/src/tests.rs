@@ -1,0 +1,242 @@
+//! The simulator against closed formulas, and against itself.
+
+use proptest::prelude::*;
+use spray_core::cc::CcConfig;
+use spray_core::flow::FlowConfig;
+use spray_core::loss::RtoConfig;
+use spray_core::path::{BalancerKind, PathConfig};
+
+use super::*;
+use spray_fabric::QueueConfig;
+use spray_fabric::{LeafSpine, LinkAction, LinkEvent, Network};
+
+mod controls;
+mod eqds;
+mod erasure;
+mod ofan;
+mod ordered_chaos;
+mod reps_plus;
+
+const BPS: u64 = 400_000_000_000;
+const US: u64 = 1_000_000;
+const PACKET_PS: u64 = 83_000;
+const CONTROL_PS: u64 = 1_280;
+const PAYLOAD: u64 = 4_086;
+
+fn leaf_spine(leaves: usize, spines: usize, hosts_per_leaf: usize) -> Network {
+    let counts = LeafSpine {
+        leaves,
+        spines,
+        hosts_per_leaf,
+        bundle: 1,
+        host_bps: BPS,
+        uplink_bps: BPS,
+        host_latency_ps: US,
+        uplink_latency_ps: US,
+        switch_latency_ps: 0,
+    };
+    counts.network()
+}
+
+fn queue(_: u64) -> QueueConfig {
+    QueueConfig {
+        limit_bytes: 415_000,
+        mark_min_bytes: 83_000,
+        mark_max_bytes: 332_000,
+        control_limit_bytes: 415_000,
+        trim: true,
+    }
+}
+
+fn flow_config(balancer: BalancerKind) -> FlowConfig {
+    let base_rtt_ps = 8_337_000;
+    let cc = CcConfig::for_path(base_rtt_ps, BPS, 4_150);
+    let path = PathConfig { trimming: true, ..PathConfig::new(balancer, base_rtt_ps, 100) };
+    FlowConfig {
+        rto: RtoConfig { initial_ps: 41_500_000, min_ps: 41_500_000, max_ps: 664_000_000 },
+        sack_gap_packets: None,
+        max_data_bytes: 1 << 40,
+        max_message_bytes: 1 << 40,
+        ..FlowConfig::for_path(PAYLOAD as u32, 64, path, cc)
+    }
+}
+
+fn flow(src: usize, dst: usize, bytes: u64) -> SimFlow {
+    SimFlow { src, dst, bytes, path_seed: None, start: Start::At(0), on_sent: None, on_received: None }
+}
+
+/// Runs `flows` on `network` to their end.
+fn run(network: &Network, events: &[LinkEvent], flows: &[SimFlow], balancer: BalancerKind, seed: u64) -> SimOutcome {
+    let spec = SimSpec {
+        network,
+        events,
+        queue: &queue,
+        flows,
+        triggers: &[],
+        flow_config: &|_, _| flow_config(balancer),
+        frames: FrameBytes::all(64),
+        seed,
+        until_ps: 60_000 * US,
+        sample_ps: 0,
+    };
+    simulate(&spec).unwrap()
+}
+
+#[test]
+fn a_flow_alone_takes_what_its_links_take() {
+    let network = leaf_spine(2, 2, 2);
+    // The last packet is full, so that it takes as long as the others at every hop.
+    for packets in [1, 2, 10, 140, 500] {
+        for balancer in BalancerKind::ALL {
+            let outcome = run(&network, &[], &[flow(0, 2, packets * PAYLOAD)], balancer, 1);
+            let there_ps = packets * PACKET_PS + 3 * PACKET_PS + 4 * US;
+            // Probes among the packets take their time at one link after another.
+            let probes_ps = outcome.flows[0].sender.probes_sent * CONTROL_PS;
+            let late_ps = outcome.flows[0].received_ps.unwrap() - there_ps;
+            assert!(late_ps <= probes_ps, "{packets} {balancer}: {late_ps}");
+            let back_ps = outcome.flows[0].acked_ps.unwrap() - there_ps - 4 * (US + CONTROL_PS);
+            assert!((late_ps..=probes_ps).contains(&back_ps), "{packets} {balancer}: {back_ps}");
+        }
+    }
+}
+
+#[test]
+fn an_incast_drains_at_the_rate_of_its_last_link() {
+    let network = leaf_spine(4, 4, 4);
+    let packets = 400;
+    let flows: Vec<_> = (4..16).map(|src| flow(src, 0, packets * PAYLOAD)).collect();
+    let outcome = run(&network, &[], &flows, BalancerKind::Ops, 3);
+    let last_ps = outcome.flows.iter().map(|flow| flow.received_ps.unwrap()).max().unwrap();
+    let port = outcome.ports.iter().find(|port| port.name == "leaf0->h0").unwrap();
+    let trimmed = port.counters.control_frames;
+    assert!(trimmed > 0, "twelve initial windows do not fit a queue");
+    // The first packet's way there, then the link until the last one; trimmed headers take their share. It idles only while the
+    // windows recover from the first burst: a few round trips.
+    let least_ps = 12 * packets * PACKET_PS + 3 * PACKET_PS + 4 * US;
+    let recovery_ps = 4 * flow_config(BalancerKind::Ops).cc.base_rtt_ps;
+    assert!(last_ps >= least_ps, "never faster than the link");
+    assert!(last_ps < least_ps + trimmed * CONTROL_PS + recovery_ps, "{last_ps} against {least_ps}");
+}
+
+#[test]
+fn a_slow_link_slows_what_waits_and_what_comes() {
+    let network = leaf_spine(2, 1, 2);
+    let links = network.links_named("leaf0->spine0").unwrap();
+    let half = |at_ps| LinkEvent {
+        name: "leaf0->spine0".into(),
+        links: links.clone(),
+        at_ps,
+        until_ps: None,
+        action: LinkAction::Rate { ppm: 500_000 },
+    };
+    let packets = 140;
+    let outcome = run(&network, &[half(0)], &[flow(0, 2, packets * PAYLOAD)], BalancerKind::Ecmp, 1);
+    // One packet at the host's rate, then all of them at half the rate, then one at each of two links.
+    let slow_ps = PACKET_PS + packets * 2 * PACKET_PS + 2 * PACKET_PS + 4 * US;
+    assert_eq!(outcome.flows[0].received_ps, Some(slow_ps));
+}
+
+#[test]
+fn triggers_start_flows_when_others_end() {
+    let network = leaf_spine(2, 2, 2);
+    let mut flows = [flow(0, 2, PAYLOAD), flow(1, 3, PAYLOAD), flow(2, 0, PAYLOAD), flow(3, 1, PAYLOAD)];
+    flows[0].on_sent = Some(0);
+    flows[1].on_received = Some(0);
+    flows[2].start = Start::On(0);
+    flows[3].start = Start::On(0);
+    let spec = SimSpec {
+        network: &network,
+        events: &[],
+        queue: &queue,
+        flows: &flows,
+        triggers: &[Trigger::Barrier(2)],
+        flow_config: &|_, _| flow_config(BalancerKind::Reps),
+        frames: FrameBytes::all(64),
+        seed: 1,
+        until_ps: 1_000 * US,
+        sample_ps: 0,
+    };
+    let outcome = simulate(&spec).unwrap();
+    let later = outcome.flows[0].acked_ps.max(outcome.flows[1].received_ps);
+    assert_eq!([outcome.flows[2].started_ps, outcome.flows[3].started_ps], [later; 2]);
+    assert!(outcome.flows.iter().all(|flow| flow.acked_ps.is_some()));
+}
+
+#[test]
+fn a_link_without_a_way_round_ends_the_connection_and_all_frames_are_accounted_for() {
+    let network = leaf_spine(2, 1, 2);
+    let links = network.links_named("leaf0->spine0").unwrap();
+    let action = LinkAction::SilentDrop;
+    let event = LinkEvent { name: "leaf0->spine0".into(), links, at_ps: 10 * US, until_ps: None, action };
+    let outcome = run(&network, &[event], &[flow(0, 2, 1 << 20)], BalancerKind::Reps, 1);
+    assert!(outcome.flows[0].failed && outcome.flows[0].acked_ps.is_none());
+    assert!(outcome.frames_dropped > 0);
+}
+
+#[test]
+fn sampling_changes_nothing_but_what_is_sampled() {
+    let network = leaf_spine(2, 2, 4);
+    let flows: Vec<_> = (0..8).map(|src| flow(src, (src + 4) % 8, 200_000)).collect();
+    let plain = run(&network, &[], &flows, BalancerKind::Ops, 5);
+    let spec = SimSpec {
+        network: &network,
+        events: &[],
+        queue: &queue,
+        flows: &flows,
+        triggers: &[],
+        flow_config: &|_, _| flow_config(BalancerKind::Ops),
+        frames: FrameBytes::all(64),
+        seed: 5,
+        until_ps: 60_000 * US,
+        sample_ps: US,
+    };
+    let sampled = simulate(&spec).unwrap();
+    assert_eq!((plain.end_ps, plain.packet_hops), (sampled.end_ps, sampled.packet_hops));
+    assert_eq!(plain.flows, sampled.flows);
+    assert!(plain.samples.is_empty() && !sampled.samples.is_empty());
+    assert!(sampled.ports.iter().any(|port| port.peak_queue_bytes > 0));
+    let ascending = sampled.delivered.is_sorted();
+    assert!(ascending && sampled.delivered.last().unwrap().1 <= 8 * 200_000);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Conservation is asserted in every run; whatever befalls links, what completes is complete, and runs repeat.
+    #[test]
+    fn runs_repeat_and_never_beat_their_links(
+        seed in 0u64..1000,
+        kind in 0usize..3,
+        hosts in 1usize..4,
+        packets in 1u64..80,
+        events in prop::collection::vec((0usize..8, 0u64..60, 0usize..4), 0..4),
+    ) {
+        let network = leaf_spine(2, 2, hosts);
+        let all = 2 * hosts;
+        let flows: Vec<_> = (0..all).map(|src| flow(src, (src + hosts) % all, packets * PAYLOAD)).collect();
+        let events: Vec<_> = events.into_iter().map(|(link, at, action)| {
+            let links: Vec<_> = (0..network.links.len()).filter(|link| !network.links[*link].name.contains('h')).collect();
+            let action = [
+                LinkAction::SilentDrop,
+                LinkAction::Rate { ppm: 300_000 },
+                LinkAction::Loss { ppm: 50_000 },
+                LinkAction::Down { convergence_ps: 5 * US },
+            ][action];
+            let links = vec![links[link % links.len()]];
+            LinkEvent { name: String::new(), links, at_ps: at * US, until_ps: Some((at + 30) * US), action }
+        }).collect();
+        let balancer = BalancerKind::ALL[kind];
+        let outcome = run(&network, &events, &flows, balancer, seed);
+        prop_assert_eq!(&outcome, &run(&network, &events, &flows, balancer, seed));
+        let least_ps = packets * PACKET_PS + 3 * PACKET_PS + 4 * US;
+        for flow in &outcome.flows {
+            prop_assert!(flow.received_ps.is_none_or(|at_ps| at_ps >= least_ps));
+            prop_assert!(flow.acked_ps.is_some() || flow.failed, "the links come back");
+        }
+        // Work conservation's other half: no port carries more than its rate over the run.
+        for port in &outcome.ports {
+            let carried_ps = port.counters.bytes * 20;
+            prop_assert!(carried_ps <= outcome.end_ps + PACKET_PS * 200, "{}", port.name);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Baselines that the transport is measured against, over the same path: kernel UDP, and AF_XDP frames without transport.
+//!
+//! Both run one sender thread and one receiver thread for a given time, and count. They read the machine's clock: rates here
+//! are of the machine, not of the scenario.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+pub mod bare;
+pub mod kernel_udp;
+mod mmsg;
+
+/// What one run sent and received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Throughput {
+    /// Packets or frames that the sender handed over.
+    pub sent: u64,
+    /// How many of them the receiver took.
+    pub received: u64,
+    /// Bytes of each, as the run was configured: UDP payload, or the whole frame.
+    pub bytes: usize,
+    /// How long the sender sent.
+    pub sending: Duration,
+    /// From the first arrival to the last.
+    pub receiving: Duration,
+}
+
+impl Throughput {
+    /// Packets sent per second.
+    #[must_use]
+    pub fn sent_pps(&self) -> f64 {
+        per_second(self.sent, self.sending)
+    }
+
+    /// Packets received per second, between the first arrival and the last.
+    #[must_use]
+    pub fn received_pps(&self) -> f64 {
+        per_second(self.received, self.receiving)
+    }
+
+    /// Received Gb/s, counting `bytes` of each packet.
+    #[must_use]
+    pub fn received_gbps(&self) -> f64 {
+        self.received_pps() * self.bytes as f64 * 8e-9
+    }
+
+    /// Share of what was sent that did not arrive, 0 to 1.
+    #[must_use]
+    pub fn loss(&self) -> f64 {
+        if self.sent == 0 { 0.0 } else { self.sent.saturating_sub(self.received) as f64 / self.sent as f64 }
+    }
+}
+
+fn per_second(count: u64, time: Duration) -> f64 {
+    if time.is_zero() { 0.0 } else { count as f64 / time.as_secs_f64() }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures the machine's time")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// First and last arrival, and how many there were.
+#[derive(Default)]
+struct Arrivals {
+    count: u64,
+    first: Option<Instant>,
+    last: Option<Instant>,
+}
+
+impl Arrivals {
+    fn add(&mut self, count: u64) {
+        if count > 0 {
+            let now = now();
+            self.count += count;
+            self.first.get_or_insert(now);
+            self.last = Some(now);
+        }
+    }
+
+    fn time(&self) -> Duration {
+        self.first.zip(self.last).map_or(Duration::ZERO, |(first, last)| last - first)
+    }
+}
+
+/// Ends the other thread when this one returns, fails or panics.
+pub struct StopOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Wait for a scoped thread; its panic goes on here.
+fn join<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}

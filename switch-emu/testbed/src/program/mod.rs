@@ -1,0 +1,22 @@
+//! Loads the XDP programs, attaches them and reads them out. Linux only; needs root.
+//!
+//! Order of calls: [`SwitchProgram::load`], then [`SwitchProgram::egress`] for every port that leaves the chassis and
+//! [`SwitchProgram::attach`] for every interface that enters it, both from the network namespace of those interfaces.
+//! Dropping a program detaches it everywhere.
+
+mod bench;
+mod error;
+mod maps;
+mod object;
+mod steer;
+mod switch;
+mod testing;
+
+pub use bench::{HopBench, PerHop, bench_per_hop};
+pub use error::ProgramError;
+pub use object::{AttachMode, ProgramInfo};
+pub use steer::SteerProgram;
+pub use switch::SwitchProgram;
+
+#[cfg(test)]
+mod tests;

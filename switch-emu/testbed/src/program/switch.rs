@@ -1,0 +1,184 @@
+//! The switch program: a chassis of one or more switches.
+
+use super::maps::{self, Maps};
+use super::object::{self, AttachMode, ProgramInfo};
+use super::{ProgramError, testing};
+use libbpf_rs::{Object, ProgramInput, ProgramMut};
+use spray_fabric::{ChassisCounters, ChassisSpec, PortCounters, QueueSample, Tables};
+use spray_pipeline::Verdict;
+use spray_pipeline::queue::{QUEUE_WORDS, Queue};
+use std::os::fd::{AsFd, OwnedFd};
+
+/// A loaded switch program; dropping it detaches it.
+#[derive(Debug)]
+pub struct SwitchProgram {
+    object: Object,
+    maps: Maps,
+    tables: Tables,
+    /// Ports whose cable leaves the chassis.
+    outside: Vec<usize>,
+    links: Vec<OwnedFd>,
+}
+
+impl SwitchProgram {
+    /// Loads the program with maps sized for the fabric, configured and attached nowhere.
+    ///
+    /// # Errors
+    /// The object is missing, the kernel refuses it (rights, features), or the fabric does not fit.
+    pub fn load(spec: &ChassisSpec<'_>) -> Result<Self, ProgramError> {
+        Self::load_programs(spec, &[SWITCH])
+    }
+
+    pub(super) fn load_programs(spec: &ChassisSpec<'_>, programs: &[&str]) -> Result<Self, ProgramError> {
+        let tables = Tables::compile(spec)?;
+        let object = object::load("switch", |open| {
+            for mut program in open.progs_mut() {
+                let wanted = programs.iter().any(|name| program.name() == *name);
+                program.set_autoload(wanted);
+            }
+            maps::size(open, &tables)
+        })?;
+        let maps = Maps::of(&object)?;
+        let outside = spec.outside_ports().collect();
+        maps.write(&tables)?;
+        Ok(Self { object, maps, tables, outside, links: Vec::new() })
+    }
+
+    /// Replaces the tables and clears queues and counters, for another run over a fabric of the same shape.
+    ///
+    /// Interfaces stay attached; frames in flight meanwhile may see old and new entries mixed.
+    ///
+    /// # Errors
+    /// [`ProgramError::Map`] when the new tables are larger than those that the program was loaded with.
+    pub fn configure(&mut self, spec: &ChassisSpec<'_>) -> Result<(), ProgramError> {
+        let tables = Tables::compile(spec)?;
+        self.maps.forget_hosts(&self.tables)?;
+        self.maps.write(&tables)?;
+        self.outside = spec.outside_ports().collect();
+        self.tables = tables;
+        self.reset()
+    }
+
+    /// Attaches to an interface of the calling thread's network namespace; its frames enter the chassis at `ingress`.
+    ///
+    /// [`AttachMode::Generic`] is slower by far and worth a warning.
+    ///
+    /// # Errors
+    /// [`ProgramError::Attach`], for instance when another program sits there or the MTU is too large for XDP.
+    pub fn attach(&mut self, ifindex: u32, ingress: usize) -> Result<AttachMode, ProgramError> {
+        self.maps.set_ingress(ifindex, ingress)?;
+        let (link, mode) = object::attach(self.program(SWITCH)?.as_fd(), ifindex)?;
+        self.links.push(link);
+        Ok(mode)
+    }
+
+    /// Connects an egress port to the interface of the calling thread's network namespace that it sends on.
+    ///
+    /// The interface's peer needs an XDP program of its own: without one veth drops redirected frames silently.
+    ///
+    /// # Errors
+    /// [`ProgramError::Map`] when there is no such port or interface.
+    pub fn egress(&self, port: usize, ifindex: u32) -> Result<(), ProgramError> {
+        self.maps.set_egress(port, ifindex)
+    }
+
+    /// Detaches from all interfaces.
+    pub fn detach(&mut self) {
+        self.links.clear();
+    }
+
+    /// Reads a port's counters.
+    ///
+    /// # Errors
+    /// [`ProgramError::Map`] when there is no such port.
+    pub fn counters(&self, port: usize) -> Result<PortCounters, ProgramError> {
+        self.maps.port_counters(port)
+    }
+
+    /// Reads the chassis's own counters.
+    ///
+    /// # Errors
+    /// [`ProgramError::Map`] when the kernel refuses.
+    pub fn chassis_counters(&self) -> Result<ChassisCounters, ProgramError> {
+        self.maps.chassis_counters()
+    }
+
+    /// What waits at a port at virtual time `now_ps`; changes nothing.
+    ///
+    /// # Errors
+    /// [`ProgramError::Map`] when there is no such port.
+    pub fn queue_sample(&self, port: usize, now_ps: u64) -> Result<QueueSample, ProgramError> {
+        let config = self.tables.ports.get(port);
+        let config = config.ok_or_else(|| ProgramError::Fabric(format!("there is no port {port}")))?;
+        let words = self.maps.queue_words(port)?;
+        let (total, control) = words.split_at(QUEUE_WORDS);
+        let drain = config.drain(now_ps);
+        let waiting = |words: &[u64]| {
+            let words = words.try_into().expect("a queue's words, by the map's value size");
+            Queue::from_words(words).locate(now_ps, &drain).bytes()
+        };
+        let control_bytes = waiting(control);
+        Ok(QueueSample { data_bytes: waiting(total).saturating_sub(control_bytes), control_bytes })
+    }
+
+    /// Empties all queues and sets all counters to zero, for the next run.
+    ///
+    /// # Errors
+    /// [`ProgramError::Map`] when the kernel refuses.
+    pub fn reset(&self) -> Result<(), ProgramError> {
+        self.maps.clear(self.tables.ports.len())
+    }
+
+    /// Size figures of the program.
+    ///
+    /// # Errors
+    /// [`ProgramError::Missing`] when the object does not hold it.
+    pub fn info(&self) -> Result<ProgramInfo, ProgramError> {
+        object::info(&self.program(SWITCH)?).map_err(|_| ProgramError::Missing(SWITCH))
+    }
+
+    /// Runs one frame through the program by the kernel's test run, as if it entered at `ingress`; nothing is sent.
+    ///
+    /// The verdict is derived from the counters, so no traffic may pass meanwhile.
+    ///
+    /// # Errors
+    /// [`ProgramError::TestRun`] when the kernel refuses the frame (shorter than 14 bytes, longer than a page).
+    pub fn test_run(&self, frame: &[u8], ingress: usize) -> Result<(Verdict, Vec<u8>), ProgramError> {
+        self.prepare_test(ingress)?;
+        let before = self.snapshot()?;
+        let mut out = vec![0; frame.len() + 256];
+        let input = ProgramInput { data_in: Some(frame), data_out: Some(&mut out), ..Default::default() };
+        let output = self.program(SWITCH)?.test_run(input).map_err(ProgramError::TestRun)?;
+        let (action, len) = (output.return_value, output.data.map_or(0, |data| data.len()));
+        out.truncate(len);
+        let after = self.snapshot()?;
+        Ok((testing::verdict(action, len, &before, &after, &self.outside)?, out))
+    }
+
+    pub(super) fn object(&self) -> &Object {
+        &self.object
+    }
+
+    /// The program's entry point, by name.
+    pub(super) fn program(&self, name: &'static str) -> Result<ProgramMut<'_>, ProgramError> {
+        self.object.progs_mut().find(|program| program.name() == name).ok_or(ProgramError::Missing(name))
+    }
+
+    /// Test runs arrive on the loopback interface; ports without an interface send there too.
+    pub(super) fn prepare_test(&self, ingress: usize) -> Result<(), ProgramError> {
+        const LOOPBACK: u32 = 1;
+        self.maps.set_ingress(LOOPBACK, ingress)?;
+        self.outside
+            .iter()
+            .filter(|port| !self.maps.has_egress(**port))
+            .try_for_each(|port| self.egress(*port, LOOPBACK))
+    }
+
+    fn snapshot(&self) -> Result<testing::Snapshot, ProgramError> {
+        let ports = (0..self.tables.ports.len()).map(|port| self.counters(port)).collect::<Result<_, _>>()?;
+        Ok(testing::Snapshot { ports, chassis: self.chassis_counters()? })
+    }
+}
+
+/// Name of the entry point.
+const SWITCH: &str = "switch";

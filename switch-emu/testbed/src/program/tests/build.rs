@@ -1,0 +1,156 @@
+//! Frames and fabrics for the tests.
+
+use spray_fabric::{Fabric, Host, LinkChange, LinkState, Node, Port, QueueConfig, RouteEpoch, Switch};
+use spray_wire::{Ack, Body, Common, DSCP_CONTROL, DSCP_DATA, Data, Ecn, Envelope, emit, switch_view};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Virtual time at which the fixtures send.
+pub(super) const START_PS: u64 = 1_000_000_000;
+pub(super) const LATENCY_PS: u64 = 1_000_000;
+pub(super) const PS_PER_BYTE: u64 = 80;
+/// Payload of a full frame.
+pub(super) const FULL: u16 = 3_000;
+
+/// Two leaves (0, 1) with two hosts each, two spines (2, 3); 100 Gb/s, 1 us.
+///
+/// Ports: leaf 0 has 0, 1 to h0, h1 and 2, 3 to the spines; leaf 1 has 4, 5 to h2, h3 and 6, 7; spine 0 has 8, 9 to the
+/// leaves, spine 1 has 10, 11.
+pub(super) fn fabric() -> Fabric {
+    let hosts = (0..4).map(|i| Host { name: format!("h{i}"), v4: v4(i), v6: v6(i), mac: [2, 0, 0, 0, 0, i as u8] });
+    let names = ["leaf0", "leaf1", "spine0", "spine1"];
+    let switches = (0..).zip(names).map(|(salt, name)| Switch { name: name.to_owned(), salt });
+    let mut ports = Vec::new();
+    for leaf in 0..2 {
+        ports.extend(
+            [Node::Host(2 * leaf), Node::Host(2 * leaf + 1), Node::Switch(2), Node::Switch(3)].map(|to| port(leaf, to)),
+        );
+    }
+    for spine in 2..4 {
+        ports.extend([Node::Switch(0), Node::Switch(1)].map(|to| port(spine, to)));
+    }
+    let routes = vec![routes(0, &[0, 1])];
+    Fabric { seed: 7, hosts: hosts.collect(), switches: switches.collect(), ports, routes }
+}
+
+/// Routes that use only some spines.
+pub(super) fn routes(valid_from_ps: u64, spines: &[usize]) -> RouteEpoch {
+    let leaf = |own: usize, host: usize| {
+        if host / 2 == own {
+            vec![own * 4 + host % 2]
+        } else {
+            spines.iter().map(|spine| own * 4 + 2 + spine).collect()
+        }
+    };
+    let group = |switch: usize, host: usize| {
+        if switch < 2 { leaf(switch, host) } else { vec![8 + (switch - 2) * 2 + host / 2] }
+    };
+    let groups = (0..4).map(|switch| (0..4).map(|host| group(switch, host)).collect()).collect();
+    RouteEpoch { valid_from_ps, groups }
+}
+
+fn port(switch: usize, to: Node) -> Port {
+    let queue = QueueConfig {
+        limit_bytes: 100_000,
+        mark_min_bytes: 20_000,
+        mark_max_bytes: 80_000,
+        control_limit_bytes: 10_000,
+        trim: true,
+    };
+    let name = format!("{switch}->{to:?}");
+    Port { name, switch, to, rate_bps: 100_000_000_000, latency_ps: LATENCY_PS, queue, changes: Vec::new() }
+}
+
+/// Both uplinks of leaf 0 get a state from a time on.
+pub(super) fn uplinks(fabric: &mut Fabric, at_ps: u64, state: LinkState) {
+    fabric.ports[2..4].iter_mut().for_each(|port| port.changes.push(LinkChange { at_ps, state }));
+}
+
+fn v4(host: u16) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, host as u8 + 1)
+}
+
+fn v6(host: u16) -> Ipv6Addr {
+    Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, host + 1)
+}
+
+/// What a test frame says.
+#[derive(Clone, Copy)]
+pub(super) struct Spec {
+    pub(super) v6: bool,
+    pub(super) to: u16,
+    pub(super) port: u16,
+    pub(super) ttl: u8,
+    pub(super) ecn: Ecn,
+    pub(super) time_ps: u64,
+    /// `None` = an acknowledgement.
+    pub(super) payload: Option<u16>,
+}
+
+impl Spec {
+    /// A full data frame from h0 to h2.
+    pub(super) const DATA: Self =
+        Self { v6: false, to: 2, port: 50_000, ttl: 64, ecn: Ecn::Ect0, time_ps: START_PS, payload: Some(FULL) };
+    /// An acknowledgement from h0 to h2.
+    pub(super) const ACK: Self = Self { ecn: Ecn::NotEct, payload: None, ..Self::DATA };
+
+    pub(super) fn len(&self) -> u64 {
+        self.frame().len() as u64
+    }
+
+    pub(super) fn frame(&self) -> Vec<u8> {
+        let address = |host| if self.v6 { IpAddr::V6(v6(host)) } else { IpAddr::V4(v4(host)) };
+        let dscp = if self.payload.is_some() { DSCP_DATA } else { DSCP_CONTROL };
+        let envelope = Envelope {
+            src_mac: [2, 0, 0, 0, 0, 0],
+            dst_mac: [2, 0, 0, 0, 0, self.to as u8],
+            src: address(0),
+            dst: address(self.to),
+            src_port: self.port,
+            dscp,
+            ecn: self.ecn,
+            ttl: self.ttl,
+        };
+        let common = Common { connection: 5, cookie: 0x0123_4567_89ab_cdef, virtual_time_ps: self.time_ps };
+        let payload: Vec<u8> = (0..self.payload.unwrap_or(0)).map(|i| i as u8).collect();
+        let mut out = vec![0; 4_096];
+        let len = emit(&mut out, &envelope, &common, &self.body(), &payload).expect("a frame that fits");
+        out.truncate(len);
+        out
+    }
+
+    fn body(&self) -> Body {
+        match self.payload {
+            Some(payload_bytes) => Body::Data(Data {
+                psn: 9,
+                timestamp_ps: START_PS,
+                message: 1,
+                offset: 0,
+                message_bytes: u64::from(payload_bytes),
+                payload_bytes,
+                ack_now: false,
+                ..Data::default()
+            }),
+            None => Body::Ack(Ack {
+                cumulative: 8,
+                timestamp_echo_ps: START_PS,
+                sack_base: 8,
+                bitmap: [1, 0, 0, 0],
+                ev: 50_000,
+                hops: 3,
+                packets: 1,
+                marked_packets: 0,
+                marked: false,
+                max_data: 1 << 20,
+                ..Ack::default()
+            }),
+        }
+    }
+}
+
+/// Cuts a frame by the wire crate's own reference.
+pub(super) fn trimmed(mut frame: Vec<u8>) -> Vec<u8> {
+    let len = switch_view::trim(&mut frame).expect("a data frame");
+    frame.truncate(len);
+    assert!(spray_wire::parse(&frame).is_ok_and(|frame| frame.is_some_and(|frame| frame.trimmed)));
+    frame
+}

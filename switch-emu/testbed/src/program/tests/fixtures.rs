@@ -1,0 +1,241 @@
+//! Packet-in/packet-out tables, run on the pipeline in memory and in the kernel.
+
+use super::build::{FULL, LATENCY_PS, PS_PER_BYTE, START_PS, Spec, fabric, routes, trimmed, uplinks};
+use spray_fabric::{Fabric, Flap, LinkState};
+use spray_pipeline::Cause::{self, Down, HopLimit, Malformed, NoRoute, Queue, Random, Silent, Ttl};
+use spray_pipeline::Verdict::{self, Drop, Pass};
+use spray_wire::Ecn;
+
+/// One row.
+pub(super) struct Case {
+    pub(super) description: &'static str,
+    pub(super) fabric: Fabric,
+    /// Frames sent through beforehand, to fill queues.
+    pub(super) before: Vec<Vec<u8>>,
+    pub(super) frame: Vec<u8>,
+    pub(super) verdict: Verdict,
+    /// The frame afterwards, when it is redirected.
+    pub(super) expected: Option<Vec<u8>>,
+}
+
+impl Case {
+    fn new(description: &'static str, frame: Vec<u8>, verdict: Verdict) -> Self {
+        Self { description, fabric: fabric(), before: Vec::new(), frame, verdict, expected: None }
+    }
+
+    /// A frame that comes out of `port` as `after`.
+    fn sent(description: &'static str, before: Spec, port: u32, after: Spec) -> Self {
+        let verdict = Verdict::Redirect { port, trimmed_len: 0 };
+        Self { expected: Some(after.frame()), ..Self::new(description, before.frame(), verdict) }
+    }
+
+    fn on(mut self, change: impl FnOnce(&mut Fabric)) -> Self {
+        change(&mut self.fabric);
+        self
+    }
+
+    /// The queue of h2's port (4), reached from h3 within one hop, is filled first: exact times are easy to tell.
+    fn behind(mut self, count: usize, spec: Spec) -> Self {
+        self.before = vec![spec.frame(); count];
+        self
+    }
+}
+
+/// Time after `hops` idle ports.
+fn after(spec: Spec, hops: u64) -> u64 {
+    spec.time_ps + hops * (spec.len() * PS_PER_BYTE + LATENCY_PS)
+}
+
+/// The frame after `hops` idle ports.
+fn crossed(spec: Spec, hops: u8) -> Spec {
+    Spec { ttl: spec.ttl - hops, time_ps: after(spec, hops.into()), ..spec }
+}
+
+const V6: Spec = Spec { v6: true, ..Spec::DATA };
+/// To h1 under the same leaf: one hop.
+const NEAR: Spec = Spec { to: 1, ..Spec::DATA };
+const NEAR_V6: Spec = Spec { v6: true, ..NEAR };
+
+pub(super) fn cases() -> Vec<Case> {
+    [forwarding(), foreign(), malformed(), links(), queues(), times()].into_iter().flatten().collect()
+}
+
+fn forwarding() -> Vec<Case> {
+    let ack_v6 = Spec { v6: true, ..Spec::ACK };
+    let short = Spec { payload: Some(0), ..Spec::DATA };
+    vec![
+        Case::sent("IPv4 data crosses three switches", Spec::DATA, 4, crossed(Spec::DATA, 3)),
+        Case::sent("IPv6 data crosses three switches", V6, 4, crossed(V6, 3)),
+        Case::sent("a frame under the same leaf crosses one", NEAR, 1, crossed(NEAR, 1)),
+        Case::sent("an acknowledgement over IPv4", Spec::ACK, 4, crossed(Spec::ACK, 3)),
+        Case::sent("an acknowledgement over IPv6", ack_v6, 4, crossed(ack_v6, 3)),
+        Case::sent("data without payload", short, 4, crossed(short, 3)),
+        Case::sent(
+            "the last hop may use the last of the TTL",
+            Spec { ttl: 2, ..NEAR },
+            1,
+            Spec { ttl: 1, ..crossed(NEAR, 1) },
+        ),
+        Case::new("the TTL runs out at once", Spec { ttl: 1, ..NEAR }.frame(), Drop(Ttl)),
+        Case::new("the TTL runs out on the way", Spec { ttl: 3, ..Spec::DATA }.frame(), Drop(Ttl)),
+        Case::new("a TTL of zero", Spec { ttl: 0, ..V6 }.frame(), Drop(Ttl)),
+        Case::new("an address that is no host's", Spec { to: 77, ..Spec::DATA }.frame(), Drop(NoRoute)),
+        Case::new("a host that routing has lost", Spec::DATA.frame(), Drop(NoRoute)).on(|fabric| {
+            fabric.routes[0].groups[0][2].clear();
+        }),
+        Case::new("a routing loop", Spec::DATA.frame(), Drop(HopLimit)).on(|fabric| {
+            fabric.routes[0].groups[2][2] = vec![8];
+            fabric.routes[0].groups[3][2] = vec![10];
+        }),
+    ]
+}
+
+fn edited(spec: Spec, edit: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut frame = spec.frame();
+    edit(&mut frame);
+    frame
+}
+
+fn foreign() -> Vec<Case> {
+    let pass = |description, frame| Case::new(description, frame, Pass);
+    vec![
+        pass("ARP", edited(NEAR, |frame| frame[13] = 0x06)),
+        pass("another UDP port", edited(NEAR, |frame| frame[37] ^= 1)),
+        pass("another UDP port over IPv6", edited(NEAR_V6, |frame| frame[57] ^= 1)),
+        pass("TCP", edited(NEAR, |frame| frame[23] = 6)),
+        pass("ICMPv6", edited(NEAR_V6, |frame| frame[20] = 58)),
+        pass("IPv4 options", edited(NEAR, |frame| frame[14] = 0x46)),
+        pass("the first fragment", edited(NEAR, |frame| frame[20] = 0x20)),
+        pass("a later fragment", edited(NEAR, |frame| frame[21] = 1)),
+        pass("another version of the transport", edited(NEAR, |frame| frame[42] = 2)),
+        pass("another version of the transport over IPv6", edited(NEAR_V6, |frame| frame[62] = 0)),
+        pass("an Ethernet header alone", edited(NEAR, |frame| frame.truncate(14))),
+        pass("an IPv6 header alone", edited(NEAR_V6, |frame| frame.truncate(54))),
+    ]
+}
+
+fn malformed() -> Vec<Case> {
+    let drop = |description, frame| Case::new(description, frame, Drop(Malformed));
+    vec![
+        drop("an IPv4 header of ours cut off", edited(NEAR, |frame| frame.truncate(69))),
+        drop("an IPv6 header of ours cut off", edited(NEAR_V6, |frame| frame.truncate(89))),
+        drop("a frame shorter than its IPv4 length", edited(NEAR, |frame| frame.truncate(1_000))),
+        drop("a frame shorter than its IPv6 length", edited(NEAR_V6, |frame| frame.truncate(1_000))),
+        drop("a UDP length that differs from IPv4's", edited(NEAR, |frame| frame[39] ^= 1)),
+        drop("a UDP length that differs from IPv6's", edited(NEAR_V6, |frame| frame[59] ^= 1)),
+        drop(
+            "a data frame without room for its header",
+            edited(Spec { payload: Some(0), ..NEAR }, |frame| {
+                frame[17] -= 1;
+                frame[39] -= 1;
+            }),
+        ),
+        drop("an IPv4 length below its own header", edited(NEAR, |frame| (frame[16], frame[17]) = (0, 10))),
+    ]
+}
+
+fn links() -> Vec<Case> {
+    let state = |description, cause: Cause, state| {
+        Case::new(description, Spec::DATA.frame(), Drop(cause)).on(|fabric| uplinks(fabric, START_PS, state))
+    };
+    let up = LinkState::UP;
+    let flap = LinkState { flap: Some(Flap { period_ps: 10_000_000, down_ps: 5_000_000 }), ..up };
+    let slow = LinkState { rate_ppm: 500_000, ..up };
+    let slower = Spec { time_ps: after(Spec::DATA, 3) + Spec::DATA.len() * PS_PER_BYTE, ..crossed(Spec::DATA, 3) };
+    let sent = |description| Case::sent(description, Spec::DATA, 4, crossed(Spec::DATA, 3));
+    vec![
+        state("administratively down", Down, LinkState { up: false, ..up }),
+        state("silently dropping", Silent, LinkState { silent_drop: true, ..up }),
+        state("losing everything at random", Random, LinkState { loss_ppm: 1_000_000, ..up }),
+        state("in the outage of a flap", Silent, flap),
+        sent("between the outages of a flap").on(|fabric| uplinks(fabric, START_PS - 5_000_000, flap)),
+        sent("before the link goes down").on(|fabric| {
+            uplinks(fabric, START_PS + 1, LinkState { up: false, ..up });
+        }),
+        sent("after the link came back").on(|fabric| {
+            uplinks(fabric, 1, LinkState { up: false, ..up });
+            uplinks(fabric, START_PS, up);
+        }),
+        Case::sent("at half rate", Spec::DATA, 4, slower).on(|fabric| uplinks(fabric, START_PS, slow)),
+        sent("rerouted around a dead uplink").on(|fabric| {
+            fabric.ports[2].changes.push(spray_fabric::LinkChange { at_ps: 1, state: LinkState { up: false, ..up } });
+            fabric.routes.push(routes(START_PS, &[1]));
+        }),
+        Case::new("not rerouted yet", Spec::DATA.frame(), Drop(Down)).on(|fabric| {
+            fabric.routes = vec![routes(0, &[0]), routes(START_PS + 1, &[1])];
+            fabric.ports[2].changes.push(spray_fabric::LinkChange { at_ps: 1, state: LinkState { up: false, ..up } });
+        }),
+    ]
+}
+
+/// Time behind `count` full frames at one port.
+fn behind(spec: Spec, count: u64) -> Spec {
+    let full = Spec { payload: Some(FULL), ..spec }.len();
+    let time_ps = spec.time_ps + (count * full + spec.len()) * PS_PER_BYTE + LATENCY_PS;
+    Spec { time_ps, ttl: spec.ttl - 1, ..spec }
+}
+
+fn queues() -> Vec<Case> {
+    let plain = Spec { ecn: Ecn::NotEct, ..NEAR };
+    let near_ack = Spec { to: 1, ..Spec::ACK };
+    let cut = |spec: Spec| {
+        let time_ps = spec.time_ps + trimmed(spec.frame()).len() as u64 * PS_PER_BYTE + LATENCY_PS;
+        trimmed(Spec { time_ps, ttl: spec.ttl - 1, ..spec }.frame())
+    };
+    let cut_case = |description, spec: Spec| {
+        let expected = cut(spec);
+        let verdict = Verdict::Redirect { port: 1, trimmed_len: expected.len() as u32 };
+        Case { expected: Some(expected), ..Case::new(description, spec.frame(), verdict) }
+    };
+    let no_trim = |fabric: &mut Fabric| fabric.ports.iter_mut().for_each(|port| port.queue.trim = false);
+    vec![
+        Case::sent("below the thresholds nothing is marked", NEAR, 1, behind(NEAR, 6)).behind(6, NEAR),
+        Case::sent("above them everything is", NEAR, 1, Spec { ecn: Ecn::Ce, ..behind(NEAR, 26) }).behind(26, NEAR),
+        Case::sent("over IPv6 too", NEAR_V6, 1, Spec { ecn: Ecn::Ce, ..behind(NEAR_V6, 26) }).behind(26, NEAR_V6),
+        Case::sent("but only what understands it", plain, 1, behind(plain, 26)).behind(26, NEAR),
+        Case::sent("control overtakes data", near_ack, 1, crossed(near_ack, 1)).behind(26, NEAR),
+        cut_case("over the limit a frame is trimmed", NEAR).behind(32, NEAR),
+        cut_case("over IPv6 too, with its checksum", NEAR_V6).behind(31, NEAR_V6),
+        Case::new("or dropped", NEAR.frame(), Drop(Queue)).behind(32, NEAR).on(no_trim),
+        Case::new("nothing to trim", Spec { payload: Some(0), ..NEAR }.frame(), Drop(Queue)).behind(32, NEAR).on(
+            |fabric| {
+                fabric.ports.iter_mut().for_each(|port| port.queue.limit_bytes = 99_700);
+            },
+        ),
+        Case::new("control has a limit of its own", near_ack.frame(), Drop(Queue)).behind(70, near_ack),
+        Case::new("for trimmed frames too", NEAR.frame(), Drop(Queue)).behind(130, NEAR),
+    ]
+}
+
+fn times() -> Vec<Case> {
+    let plain = |spec| Spec { time_ps: 0, ..spec };
+    vec![
+        Case::sent("a frame that is not emulated stays so", plain(NEAR), 1, Spec { ttl: 63, ..plain(NEAR) }),
+        Case::sent("over IPv6 too", plain(NEAR_V6), 1, Spec { ttl: 63, ..plain(NEAR_V6) }),
+        Case::sent("a UDP checksum over IPv4 is kept right", NEAR, 1, crossed(NEAR, 1)).with_udp_checksum(),
+    ]
+}
+
+impl Case {
+    /// Gives the frame and the expected frame a UDP checksum (1 stands for any: only the difference matters).
+    fn with_udp_checksum(mut self) -> Self {
+        for frame in [Some(&mut self.frame), self.expected.as_mut()].into_iter().flatten() {
+            let sum = udp_checksum(frame);
+            frame[40..42].copy_from_slice(&sum.to_be_bytes());
+        }
+        self
+    }
+}
+
+/// The UDP checksum of an IPv4 frame by RFC 768, word by word.
+fn udp_checksum(frame: &[u8]) -> u16 {
+    let words = |bytes: &[u8]| {
+        bytes.chunks(2).map(|word| u64::from(word[0]) << 8 | u64::from(*word.get(1).unwrap_or(&0))).sum::<u64>()
+    };
+    let udp = &frame[34..];
+    let mut sum = words(&frame[26..34]) + 17 + udp.len() as u64 + words(udp) - words(&udp[6..8]);
+    while sum > 0xffff {
+        sum = (sum >> 16) + (sum & 0xffff);
+    }
+    !(sum as u16)
+}

@@ -1,0 +1,160 @@
+mod build;
+mod fixtures;
+mod properties;
+
+use super::{SteerProgram, SwitchProgram};
+use build::fabric;
+use fixtures::{Case, cases};
+use spray_fabric::{ChassisSpec, Fabric, LinkState, NativeSwitch, Node};
+use spray_pipeline::Verdict;
+
+/// Something that takes a frame in at leaf 0.
+trait Engine {
+    fn run(&self, frame: &[u8]) -> (Verdict, Vec<u8>);
+}
+
+impl Engine for NativeSwitch {
+    fn run(&self, frame: &[u8]) -> (Verdict, Vec<u8>) {
+        let mut frame = frame.to_vec();
+        let verdict = self.process(&mut frame, 0, 12_345);
+        if let Verdict::Redirect { trimmed_len: len @ 1.., .. } = verdict {
+            frame.truncate(len as usize);
+        }
+        (verdict, frame)
+    }
+}
+
+impl Engine for SwitchProgram {
+    fn run(&self, frame: &[u8]) -> (Verdict, Vec<u8>) {
+        self.test_run(frame, 0).unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+fn check(case: &Case, engine: &impl Engine) {
+    case.before.iter().for_each(|frame| drop(engine.run(frame)));
+    let (verdict, frame) = engine.run(&case.frame);
+    assert_eq!(verdict, case.verdict, "{}", case.description);
+    match &case.expected {
+        Some(expected) => assert_eq!(hex(&frame), hex(expected), "{}", case.description),
+        None => assert_eq!(frame, case.frame, "{}: changed", case.description),
+    }
+}
+
+fn hex(frame: &[u8]) -> String {
+    frame.chunks(16).map(|row| row.iter().map(|byte| format!("{byte:02x} ")).collect::<String>() + "\n").collect()
+}
+
+#[test]
+fn fixtures_in_memory() {
+    for case in cases() {
+        check(&case, &NativeSwitch::new(&ChassisSpec::whole(&case.fabric)).expect("a valid fabric"));
+    }
+}
+
+#[test]
+fn fixtures_in_the_kernel() {
+    let Some(mut program) = loaded() else { return };
+    for case in cases() {
+        program.configure(&ChassisSpec::whole(&case.fabric)).expect("a fabric of the same shape");
+        check(&case, &program);
+    }
+}
+
+/// The program, or `None` with a word of explanation where it cannot be loaded.
+fn loaded() -> Option<SwitchProgram> {
+    if !std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("Uid:\t0")) {
+        eprintln!("SKIPPED: loading XDP programs takes root");
+        return None;
+    }
+    match SwitchProgram::load(&ChassisSpec::whole(&fabric())) {
+        Err(error @ super::ProgramError::Missing(_)) => {
+            eprintln!("SKIPPED: {error}");
+            None
+        }
+        result => Some(result.unwrap_or_else(|error| panic!("{error}"))),
+    }
+}
+
+/// Switch by switch, as with one chassis per switch, a frame fares as in one chassis.
+#[test]
+fn chassis_of_one_switch_add_up() {
+    let fabric = fabric();
+    let whole = NativeSwitch::new(&ChassisSpec::whole(&fabric)).expect("a valid fabric");
+    let singles =
+        [0, 1, 2, 3].map(|switch| NativeSwitch::new(&ChassisSpec::single(&fabric, switch)).expect("a valid fabric"));
+    for port in 50_000..50_020 {
+        let mut frame = build::Spec { port, ..build::Spec::DATA }.frame();
+        let expected = whole.run(&frame);
+        let (mut switch, mut crossed) = (0, 0);
+        let verdict = loop {
+            let verdict = singles[switch].process(&mut frame, switch, 0);
+            crossed += 1;
+            let Verdict::Redirect { port, .. } = verdict else { panic!("{verdict:?}") };
+            match fabric.ports[port as usize].to {
+                Node::Switch(next) => switch = next,
+                Node::Host(_) => break verdict,
+            }
+        };
+        assert_eq!((verdict, crossed), (expected.0, 3));
+        assert_eq!(hex(&frame), hex(&expected.1));
+    }
+    assert_eq!(ChassisSpec::single(&fabric, 0).outside_ports().collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(ChassisSpec::whole(&fabric).outside_ports().collect::<Vec<_>>(), [0, 1, 4, 5]);
+}
+
+#[test]
+fn reset_forgets_queues_and_counters() {
+    let Some(program) = loaded() else { return };
+    let frame = build::Spec { to: 1, ..build::Spec::DATA }.frame();
+    (0..10).for_each(|_| drop(program.run(&frame)));
+    let waiting = |program: &SwitchProgram| program.queue_sample(1, build::START_PS).expect("a port");
+    assert_eq!(waiting(&program).data_bytes, 10 * frame.len() as u64);
+    assert_eq!(program.counters(1).expect("a port").frames, 10);
+    program.reset().expect("writable maps");
+    assert_eq!(waiting(&program), spray_fabric::QueueSample::default());
+    assert_eq!(program.counters(1).expect("a port"), spray_fabric::PortCounters::default());
+    assert!(program.counters(99).is_err() && program.queue_sample(99, 0).is_err());
+}
+
+#[test]
+fn fabrics_that_do_not_fit_are_refused() {
+    type Damage = fn(&mut Fabric);
+    let table: [(Damage, &str); 7] = [
+        (|fabric| fabric.routes.clear(), "0 routing epochs, between 1 and 8 are possible"),
+        (|fabric| fabric.routes = vec![build::routes(0, &[0]); 9], "9 routing epochs, between 1 and 8 are possible"),
+        (|fabric| drop(fabric.routes[0].groups.pop()), "a routing epoch must have one group per switch and host"),
+        (|fabric| fabric.routes[0].groups[0][0][0] = 99, "a route names a port that does not exist"),
+        (|fabric| fabric.ports[0].to = Node::Switch(9), "port 0->Host(0): it joins nodes that do not exist"),
+        (|fabric| fabric.ports[0].rate_bps = 1, "port 0->Host(0): 1 b/s, between 10 Mb/s and 1 Tb/s are possible"),
+        (
+            |fabric| (0..9).for_each(|at_ps| build::uplinks(fabric, at_ps, LinkState::UP)),
+            "port 0->Switch(2): 9 timed changes, at most 8 are possible",
+        ),
+    ];
+    for (damage, message) in table {
+        let mut fabric = fabric();
+        damage(&mut fabric);
+        let error = NativeSwitch::new(&ChassisSpec::whole(&fabric)).expect_err(message);
+        assert_eq!(error.to_string(), format!("the fabric does not fit the XDP program: {message}"));
+    }
+}
+
+#[test]
+fn programs_load() {
+    let Some(program) = loaded() else { return };
+    let info = program.info().expect("a loaded program");
+    println!("switch: {info:?}");
+    // The kernel's limit is a million; other kernels count differently (SW-15).
+    assert!(info.verified_instructions < 200_000, "{info:?}");
+    let steer = SteerProgram::load().unwrap_or_else(|error| panic!("{error}"));
+    println!("steer: {:?}", steer.info());
+}
+
+#[test]
+fn cost_per_hop() {
+    if loaded().is_none() {
+        return;
+    }
+    let cost = super::bench_per_hop(100_000).unwrap_or_else(|error| panic!("{error}"));
+    println!("{cost:?}: {:.0} ns per hop, {:.0} ns per further hop", cost.per_hop_ns(), cost.further_hop_ns());
+}

@@ -1,0 +1,131 @@
+//! What holds for every frame: nothing panics, nothing is lost uncounted, what comes out parses.
+
+use super::super::SwitchProgram;
+use super::Engine;
+use super::build::{START_PS, Spec, fabric, uplinks};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use spray_fabric::{ChassisSpec, Fabric, LinkState, NativeSwitch, PortCounters};
+use spray_pipeline::Verdict;
+use spray_wire::Ecn;
+
+/// A frame of ours: any host, any port, times within 120 us in any order.
+fn ours() -> impl Strategy<Value = Vec<u8>> {
+    let payload = prop_oneof![Just(None), (0..=3_000u16).prop_map(Some)];
+    let parts = (any::<bool>(), 0..5u16, any::<u16>(), 0..70u8, any::<bool>(), 0..120_000_000u64, payload);
+    parts.prop_map(|(v6, to, port, ttl, ect, delay_ps, payload)| {
+        let ecn = if ect { Ecn::Ect0 } else { Ecn::NotEct };
+        Spec { v6, to, port, ttl, ecn, time_ps: START_PS + delay_ps, payload }.frame()
+    })
+}
+
+/// The same with a few bytes overwritten and the end cut off.
+fn damaged() -> impl Strategy<Value = Vec<u8>> {
+    (ours(), vec((0..140usize, any::<u8>()), 0..4), any::<prop::sample::Index>()).prop_map(|(mut frame, edits, cut)| {
+        edits.into_iter().for_each(|(at, byte)| {
+            if let Some(place) = frame.get_mut(at) {
+                *place = byte;
+            }
+        });
+        let len = frame.len();
+        frame.truncate(14 + cut.index(len * 2).min(len - 14));
+        frame
+    })
+}
+
+/// Links with everything that can go wrong.
+fn lossy() -> Fabric {
+    let mut fabric = fabric();
+    uplinks(&mut fabric, START_PS + 10_000_000, LinkState { loss_ppm: 300_000, rate_ppm: 250_000, ..LinkState::UP });
+    uplinks(&mut fabric, START_PS + 90_000_000, LinkState { silent_drop: true, ..LinkState::UP });
+    uplinks(&mut fabric, START_PS + 110_000_000, LinkState::UP);
+    fabric
+}
+
+fn drops(port: &PortCounters) -> u64 {
+    port.drops_queue + port.drops_link + port.drops_random + port.drops_ttl
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_frame_is_accounted_for(frames in vec(prop_oneof![4 => ours(), 1 => damaged()], 1..200)) {
+        let fabric = lossy();
+        let switch = NativeSwitch::new(&ChassisSpec::whole(&fabric)).expect("a valid fabric");
+        let (mut passed, mut dropped, mut sent) = (0, 0, 0);
+        for frame in &frames {
+            match switch.run(frame).0 {
+                Verdict::Pass => passed += 1,
+                Verdict::Drop(_) => dropped += 1,
+                Verdict::Redirect { .. } => sent += 1,
+            }
+        }
+        let chassis = switch.chassis_counters();
+        let at_ports: u64 = (0..fabric.ports.len()).map(|port| drops(&switch.counters(port))).sum();
+        prop_assert_eq!(chassis.frames, frames.len() as u64);
+        prop_assert_eq!((chassis.passed, chassis.forwarded), (passed, sent));
+        prop_assert_eq!(dropped, chassis.malformed + chassis.no_route + chassis.hop_limit + at_ports);
+    }
+
+    #[test]
+    fn what_comes_out_parses(frames in vec(ours(), 1..200)) {
+        let switch = NativeSwitch::new(&ChassisSpec::whole(&lossy())).expect("a valid fabric");
+        for frame in &frames {
+            let (verdict, out) = switch.run(frame);
+            let Verdict::Redirect { trimmed_len, .. } = verdict else { continue };
+            let (before, after) = (spray_wire::parse(frame), spray_wire::parse(&out));
+            let (Ok(Some(before)), Ok(Some(after))) = (before, after) else {
+                return Err(TestCaseError::fail(format!("{after:?}")));
+            };
+            prop_assert_eq!(after.trimmed, trimmed_len != 0);
+            prop_assert_eq!(before.body, after.body);
+            prop_assert!(after.trimmed || before.payload == after.payload);
+            prop_assert!(after.common.virtual_time_ps >= before.common.virtual_time_ps + 1_000_000);
+            prop_assert!(after.envelope.ttl < before.envelope.ttl);
+        }
+    }
+
+    #[test]
+    fn noise_never_panics(frames in vec(vec(any::<u8>(), 0..300), 1..50)) {
+        let switch = NativeSwitch::new(&ChassisSpec::whole(&fabric())).expect("a valid fabric");
+        frames.iter().for_each(|frame| drop(switch.run(frame)));
+    }
+
+    #[test]
+    fn the_same_frames_have_the_same_fate(frames in vec(ours(), 1..100)) {
+        let fate = || {
+            let switch = NativeSwitch::new(&ChassisSpec::whole(&lossy())).expect("a valid fabric");
+            frames.iter().map(|frame| switch.run(frame)).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(fate(), fate());
+    }
+}
+
+/// The kernel and memory run one source: over a long disordered stream they must agree frame by frame.
+#[test]
+fn kernel_and_memory_agree() {
+    let Some(mut kernel) = super::loaded() else { return };
+    let (fabric, mut runner) = (lossy(), proptest::test_runner::TestRunner::deterministic());
+    let spec = ChassisSpec::whole(&fabric);
+    kernel.configure(&spec).expect("a fabric of the same shape");
+    let memory = NativeSwitch::new(&spec).expect("a valid fabric");
+    let frames = vec(prop_oneof![9 => ours(), 1 => damaged()], 4_000);
+    let frames = frames.new_tree(&mut runner).expect("no filters").current();
+    frames.iter().for_each(|frame| assert_eq!(kernel.run(frame), memory.run(frame)));
+    for port in 0..fabric.ports.len() {
+        assert_eq!(kernel.counters(port).expect("a port"), memory.counters(port), "{}", fabric.ports[port].name);
+        let now_ps = START_PS + 200_000_000;
+        assert_eq!(kernel.queue_sample(port, now_ps).expect("a port"), memory.queue_sample(port, now_ps));
+    }
+    assert_eq!(kernel.chassis_counters().expect("readable"), memory.chassis_counters());
+    check_marks(&kernel, fabric.ports.len());
+}
+
+/// The stream was long enough to exercise the queue.
+fn check_marks(kernel: &SwitchProgram, ports: usize) {
+    let all: Vec<_> = (0..ports).map(|port| kernel.counters(port).expect("a port")).collect();
+    let total = |of: fn(&PortCounters) -> u64| all.iter().map(of).sum::<u64>();
+    assert!(total(|port| port.marks) > 0 && total(|port| port.trims) > 0 && total(|port| port.drops_random) > 0);
+}
