@@ -1,10 +1,8 @@
 //! Ack: what the receiver got, and what the packet that triggered it met on its way (WIRE-8).
 
+use crate::body::Header;
 use crate::bytes::{View, Writer};
 use crate::{Echoes, Error, echoes};
-
-/// Bytes of the header, common part included, without echoes.
-pub(crate) const BYTES: usize = 100;
 
 /// Packets that the selective bitmap covers.
 pub const BITMAP_BITS: u32 = 256;
@@ -62,10 +60,13 @@ impl Ack {
             _ => false,
         }
     }
+}
 
-    /// Read an Ack out of `header`, which is ours from its first byte to its last.
-    pub(crate) fn parse(header: &[u8]) -> Result<Self, Error> {
-        let (bytes, rest) = header.split_first_chunk::<BYTES>().ok_or(Error::Truncated)?;
+impl Header for Ack {
+    const BYTES: usize = 100;
+
+    fn parse(header: &[u8]) -> Result<Self, Error> {
+        let (bytes, rest) = header.split_first_chunk::<{ Self::BYTES }>().ok_or(Error::Truncated)?;
         let view = View(bytes);
         Ok(Self {
             cumulative: view.u64::<{ field::CUMULATIVE }>(),
@@ -87,8 +88,8 @@ impl Ack {
         })
     }
 
-    pub(crate) fn emit(&self, header: &mut [u8]) -> Result<(), Error> {
-        let (bytes, rest) = header.split_first_chunk_mut::<BYTES>().ok_or(Error::BufferTooSmall)?;
+    fn emit(&self, header: &mut [u8]) -> Result<(), Error> {
+        let (bytes, rest) = header.split_first_chunk_mut::<{ Self::BYTES }>().ok_or(Error::BufferTooSmall)?;
         let [a, b, c, d] = self.bitmap;
         Writer(bytes)
             .u64::<{ field::CUMULATIVE }>(self.cumulative)
@@ -114,5 +115,5 @@ impl Ack {
 #[inline]
 pub(crate) fn bytes(start: &[u8]) -> Result<usize, Error> {
     let count = usize::from(*start.get(field::ECHOES).ok_or(Error::Truncated)?);
-    if count > crate::MAX_ECHOES { Err(Error::Value) } else { Ok(BYTES + echoes::bytes_of(count)) }
+    if count > crate::MAX_ECHOES { Err(Error::Value) } else { Ok(Ack::BYTES + echoes::bytes_of(count)) }
 }

@@ -1,60 +1,119 @@
-//! What a frame says, whichever its kind.
+//! The kinds of frames: the list of them, and what a frame of any kind says.
 
-use crate::header::Kind;
 use crate::switch_view::udp_payload_offset;
 use crate::{Accept, Ack, Close, Connect, Data, Error, Nack, Probe, ProbeAck, Pull, PullRequest, Reset};
 
-/// The part of our header that depends on the kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Body {
+/// The header of one kind. `header` is ours, from the first byte of the common part on.
+pub(crate) trait Header: Sized {
+    /// Bytes of the header, common part included. An Ack's echoes come on top.
+    const BYTES: usize;
+
+    /// Read the kind's own fields and its flags.
+    fn parse(header: &[u8]) -> Result<Self, Error>;
+
+    /// Write the kind's own fields. CRCs are left 0.
+    fn emit(&self, header: &mut [u8]) -> Result<(), Error>;
+
+    /// Return the flags, which stand in the common part.
+    fn flags(&self) -> u8 {
+        0
+    }
+}
+
+/// Makes [`Kind`] and [`Body`] from one line per kind: the name of its header's type, and the byte on the wire.
+macro_rules! kinds {
+    ($($(#[$about:meta])+ $kind:ident = $byte:literal;)+) => {
+        /// What a frame is; the value is the byte on the wire.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Kind {
+            $($(#[$about])+ $kind = $byte,)+
+        }
+
+        impl Kind {
+            /// Every kind, in the order of their values.
+            pub const ALL: [Self; [$($byte),+].len()] = [$(Self::$kind),+];
+
+            /// Return the kind with this byte on the wire.
+            #[inline]
+            pub const fn from_u8(value: u8) -> Option<Self> {
+                match value {
+                    $($byte => Some(Self::$kind),)+
+                    _ => None,
+                }
+            }
+
+            /// Return the bytes of our header, common part included, without payload.
+            #[inline]
+            pub const fn bytes(self) -> usize {
+                match self { $(Self::$kind => $kind::BYTES,)+ }
+            }
+        }
+
+        /// The part of our header that depends on the kind.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Body {
+            $($(#[$about])+ $kind($kind),)+
+        }
+
+        impl Body {
+            /// Return the kind on the wire.
+            #[inline]
+            pub const fn kind(&self) -> Kind {
+                match self { $(Self::$kind(_) => Kind::$kind,)+ }
+            }
+
+            /// Read the body out of `header`, which is ours from its first byte on.
+            #[inline]
+            pub(crate) fn parse(kind: Kind, header: &[u8]) -> Result<Self, Error> {
+                Ok(match kind { $(Kind::$kind => Self::$kind(Header::parse(header)?),)+ })
+            }
+
+            /// Write the body into `header`, which is ours from its first byte on. CRCs are left 0.
+            #[inline]
+            pub(crate) fn emit(&self, header: &mut [u8]) -> Result<(), Error> {
+                match self { $(Self::$kind(body) => body.emit(header),)+ }
+            }
+
+            #[inline]
+            pub(crate) fn flags(&self) -> u8 {
+                match self { $(Self::$kind(body) => body.flags(),)+ }
+            }
+        }
+    };
+}
+
+kinds! {
     /// A piece of a message.
-    Data(Data),
+    Data = 1;
     /// What the receiver got.
-    Ack(Ack),
-    /// A trimmed frame arrived.
-    Nack(Nack),
+    Ack = 2;
+    /// A trimmed frame arrived, or a packet is missing.
+    Nack = 3;
     /// A client asks for a connection.
-    Connect(Connect),
+    Connect = 4;
     /// The server's answer.
-    Accept(Accept),
+    Accept = 5;
     /// No more data, or the acknowledgement of that.
-    Close(Close),
+    Close = 6;
     /// No such connection.
-    Reset(Reset),
+    Reset = 7;
     /// Asks whether a path is alive.
-    Probe(Probe),
-    /// Says so.
-    ProbeAck(ProbeAck),
+    Probe = 8;
+    /// Says that the path of a probe is alive.
+    ProbeAck = 9;
     /// Credit from a receiver.
-    Pull(Pull),
+    Pull = 10;
     /// A sender asks for credit.
-    PullRequest(PullRequest),
+    PullRequest = 11;
 }
 
 impl Body {
-    /// Return the kind on the wire.
-    #[inline]
-    pub const fn kind(&self) -> Kind {
-        match self {
-            Self::Data(_) => Kind::Data,
-            Self::Ack(_) => Kind::Ack,
-            Self::Nack(_) => Kind::Nack,
-            Self::Connect(_) => Kind::Connect,
-            Self::Accept(_) => Kind::Accept,
-            Self::Close(_) => Kind::Close,
-            Self::Reset(_) => Kind::Reset,
-            Self::Probe(_) => Kind::Probe,
-            Self::ProbeAck(_) => Kind::ProbeAck,
-            Self::Pull(_) => Kind::Pull,
-            Self::PullRequest(_) => Kind::PullRequest,
-        }
-    }
-
     /// Return the bytes of our header, common part and echoes included, without payload.
     #[inline]
     pub const fn bytes(&self) -> usize {
         match self {
-            Self::Ack(ack) => Kind::Ack.bytes() + ack.echoes.bytes(),
+            Self::Ack(ack) => Ack::BYTES + ack.echoes.bytes(),
             _ => self.kind().bytes(),
         }
     }
@@ -64,58 +123,10 @@ impl Body {
     pub const fn header_bytes(&self, v6: bool) -> usize {
         udp_payload_offset(v6) + self.bytes()
     }
-
-    /// Read the body out of `header`, which is ours from its first byte on.
-    #[inline]
-    pub(crate) fn parse(kind: Kind, header: &[u8]) -> Result<Self, Error> {
-        Ok(match kind {
-            Kind::Data => Self::Data(Data::parse(chunk(header)?)),
-            Kind::Ack => Self::Ack(Ack::parse(header)?),
-            Kind::Nack => Self::Nack(Nack::parse(chunk(header)?)),
-            Kind::Connect => Self::Connect(Connect::parse(chunk(header)?)),
-            Kind::Accept => Self::Accept(Accept::parse(chunk(header)?)),
-            Kind::Close => Self::Close(Close::parse(chunk(header)?)?),
-            Kind::Reset => Self::Reset(Reset::parse(chunk(header)?)),
-            Kind::Probe => Self::Probe(Probe::parse(chunk(header)?)),
-            Kind::ProbeAck => Self::ProbeAck(ProbeAck::parse(chunk(header)?)),
-            Kind::Pull => Self::Pull(Pull::parse(chunk(header)?)),
-            Kind::PullRequest => Self::PullRequest(PullRequest::parse(chunk(header)?)),
-        })
-    }
-
-    /// Write the body into `header`, which is ours from its first byte on; the CRCs are left to the caller.
-    #[inline]
-    pub(crate) fn emit(&self, header: &mut [u8]) -> Result<(), Error> {
-        match self {
-            Self::Data(body) => body.emit(chunk_mut(header)?),
-            Self::Ack(body) => body.emit(header)?,
-            Self::Nack(body) => body.emit(chunk_mut(header)?),
-            Self::Connect(body) => body.emit(chunk_mut(header)?),
-            Self::Accept(body) => body.emit(chunk_mut(header)?),
-            Self::Close(body) => body.emit(chunk_mut(header)?),
-            Self::Reset(body) => body.emit(chunk_mut(header)?),
-            Self::Probe(body) => body.emit(chunk_mut(header)?),
-            Self::ProbeAck(body) => body.emit(chunk_mut(header)?),
-            Self::Pull(body) => body.emit(chunk_mut(header)?),
-            Self::PullRequest(body) => body.emit(chunk_mut(header)?),
-        }
-        Ok(())
-    }
-
-    pub(crate) const fn flags(&self) -> u8 {
-        match self {
-            Self::Data(body) => body.flags(),
-            Self::Nack(body) => body.flags(),
-            Self::Close(body) => body.flags(),
-            _ => 0,
-        }
-    }
 }
 
-fn chunk<const N: usize>(header: &[u8]) -> Result<&[u8; N], Error> {
-    header.first_chunk().ok_or(Error::Truncated)
-}
-
-fn chunk_mut<const N: usize>(header: &mut [u8]) -> Result<&mut [u8; N], Error> {
-    header.first_chunk_mut().ok_or(Error::BufferTooSmall)
+/// Return the bytes of all headers of a frame: Ethernet, IP, UDP and ours. The payload starts there.
+#[inline]
+pub const fn header_bytes(v6: bool, kind: Kind) -> usize {
+    udp_payload_offset(v6) + kind.bytes()
 }

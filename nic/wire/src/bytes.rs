@@ -1,6 +1,20 @@
 //! Big-endian fields of a header of known size. The array type is the length check, made once; after it every access
 //! is checked at compile time, so that no getter can panic.
 
+use crate::Error;
+
+/// The first `N` bytes, to be read.
+#[inline(always)]
+pub(crate) fn chunk<const N: usize>(bytes: &[u8]) -> Result<&[u8; N], Error> {
+    bytes.first_chunk().ok_or(Error::Truncated)
+}
+
+/// The first `N` bytes, to be written.
+#[inline(always)]
+pub(crate) fn chunk_mut<const N: usize>(bytes: &mut [u8]) -> Result<&mut [u8; N], Error> {
+    bytes.first_chunk_mut().ok_or(Error::BufferTooSmall)
+}
+
 /// A header of `N` bytes, read by field.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a, const N: usize>(pub &'a [u8; N]);

@@ -1,13 +1,9 @@
 //! Close and Reset: the two ends of a connection's life.
 
 use crate::Error;
-use crate::bytes::{View, Writer};
+use crate::body::Header;
+use crate::bytes::{View, Writer, chunk, chunk_mut};
 use crate::header::field::FLAGS;
-
-/// Bytes of a Close header, common part included.
-pub(crate) const CLOSE_BYTES: usize = 40;
-/// Bytes of a Reset header, common part included.
-pub(crate) const RESET_BYTES: usize = 32;
 
 mod field {
     pub const FINAL_PSN: usize = 28;
@@ -59,9 +55,11 @@ pub struct Close {
     pub acknowledgement: bool,
 }
 
-impl Close {
-    pub(crate) fn parse(bytes: &[u8; CLOSE_BYTES]) -> Result<Self, Error> {
-        let view = View(bytes);
+impl Header for Close {
+    const BYTES: usize = 40;
+
+    fn parse(header: &[u8]) -> Result<Self, Error> {
+        let view = View(chunk::<{ Self::BYTES }>(header)?);
         Ok(Self {
             final_psn: view.u64::<{ field::FINAL_PSN }>(),
             reason: CloseReason::from_u32(view.u32::<{ field::CLOSE_REASON }>()).ok_or(Error::Value)?,
@@ -69,11 +67,16 @@ impl Close {
         })
     }
 
-    pub(crate) fn emit(&self, bytes: &mut [u8; CLOSE_BYTES]) {
-        Writer(bytes).u64::<{ field::FINAL_PSN }>(self.final_psn).u32::<{ field::CLOSE_REASON }>(self.reason as u32);
+    fn emit(&self, header: &mut [u8]) -> Result<(), Error> {
+        Writer(chunk_mut::<{ Self::BYTES }>(header)?).u64::<{ field::FINAL_PSN }>(self.final_psn).u32::<{
+            field::CLOSE_REASON
+        }>(
+            self.reason as u32
+        );
+        Ok(())
     }
 
-    pub(crate) const fn flags(&self) -> u8 {
+    fn flags(&self) -> u8 {
         if self.acknowledgement { ACKNOWLEDGEMENT } else { 0 }
     }
 }
@@ -85,12 +88,15 @@ pub struct Reset {
     pub reason: u32,
 }
 
-impl Reset {
-    pub(crate) fn parse(bytes: &[u8; RESET_BYTES]) -> Self {
-        Self { reason: View(bytes).u32::<{ field::RESET_REASON }>() }
+impl Header for Reset {
+    const BYTES: usize = 32;
+
+    fn parse(header: &[u8]) -> Result<Self, Error> {
+        Ok(Self { reason: View(chunk::<{ Self::BYTES }>(header)?).u32::<{ field::RESET_REASON }>() })
     }
 
-    pub(crate) fn emit(&self, bytes: &mut [u8; RESET_BYTES]) {
-        Writer(bytes).u32::<{ field::RESET_REASON }>(self.reason);
+    fn emit(&self, header: &mut [u8]) -> Result<(), Error> {
+        Writer(chunk_mut::<{ Self::BYTES }>(header)?).u32::<{ field::RESET_REASON }>(self.reason);
+        Ok(())
     }
 }

@@ -1,10 +1,9 @@
 //! Data: a piece of a message, placed by its offset (WIRE-7).
 
-use crate::bytes::{View, Writer};
+use crate::Error;
+use crate::body::Header;
+use crate::bytes::{View, Writer, chunk, chunk_mut};
 use crate::header::field::FLAGS;
-
-/// Bytes of the header, common part included.
-pub(crate) const BYTES: usize = 72;
 
 pub(crate) mod field {
     pub const PSN: usize = 28;
@@ -92,11 +91,13 @@ impl Section {
     }
 }
 
-impl Data {
-    pub(crate) fn parse(bytes: &[u8; BYTES]) -> Self {
-        let view = View(bytes);
+impl Header for Data {
+    const BYTES: usize = 72;
+
+    fn parse(header: &[u8]) -> Result<Self, Error> {
+        let view = View(chunk::<{ Self::BYTES }>(header)?);
         let flags = view.u8::<FLAGS>();
-        Self {
+        Ok(Self {
             psn: view.u64::<{ field::PSN }>(),
             timestamp_ps: view.u64::<{ field::TIMESTAMP }>(),
             message: view.u32::<{ field::MESSAGE }>(),
@@ -107,12 +108,12 @@ impl Data {
             retransmit: flags & RETRANSMIT != 0,
             probe: flags & PROBE != 0,
             section: Section::from_bits(view.u16::<{ field::SECTION }>()),
-        }
+        })
     }
 
     /// Write everything but the payload's CRC, which is left 0.
-    pub(crate) fn emit(&self, bytes: &mut [u8; BYTES]) {
-        Writer(bytes)
+    fn emit(&self, header: &mut [u8]) -> Result<(), Error> {
+        Writer(chunk_mut::<{ Self::BYTES }>(header)?)
             .u64::<{ field::PSN }>(self.psn)
             .u64::<{ field::TIMESTAMP }>(self.timestamp_ps)
             .u32::<{ field::MESSAGE }>(self.message)
@@ -121,9 +122,10 @@ impl Data {
             .u16::<{ field::PAYLOAD_BYTES }>(self.payload_bytes)
             .u16::<{ field::SECTION }>(self.section.to_bits())
             .u32::<{ field::PAYLOAD_CRC }>(0);
+        Ok(())
     }
 
-    pub(crate) const fn flags(&self) -> u8 {
+    fn flags(&self) -> u8 {
         (if self.ack_now { ACK_NOW } else { 0 })
             | (if self.retransmit { RETRANSMIT } else { 0 })
             | (if self.probe { PROBE } else { 0 })

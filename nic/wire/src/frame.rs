@@ -2,14 +2,15 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::bytes::{View, Writer};
+use crate::body::Header as _;
+use crate::bytes::{View, Writer, chunk, chunk_mut};
 use crate::header::{COMMON_BYTES, field};
 use crate::switch_view::{
     ETHERTYPE_V4, ETHERTYPE_V6, PROTOCOL_UDP, UDP_BYTES, classify, udp_checksum_offset, udp_offset, udp_payload_offset,
     v4, v6,
 };
 use crate::{
-    Body, Common, DSCP_TRIMMED, Ecn, Envelope, Error, Kind, MAX_ECHOES, UDP_PORT, ack, checksum, data, echoes,
+    Body, Common, DSCP_TRIMMED, Data, Ecn, Envelope, Error, Kind, MAX_ECHOES, UDP_PORT, ack, checksum, data, echoes,
 };
 
 const V4_HEADERS: usize = udp_payload_offset(false);
@@ -69,7 +70,7 @@ fn check_payload(envelope: &Envelope, body: &Body, header: &[u8], payload: &[u8]
     if payload.len() != data.payload_bytes as usize {
         return Err(Error::Length);
     }
-    if crc32c::crc32c(payload) != View(chunk::<{ data::BYTES }>(header)?).u32::<{ data::field::PAYLOAD_CRC }>() {
+    if crc32c::crc32c(payload) != View(chunk::<{ Data::BYTES }>(header)?).u32::<{ data::field::PAYLOAD_CRC }>() {
         return Err(Error::PayloadChecksum);
     }
     Ok(false)
@@ -239,7 +240,7 @@ fn emit_header(header: &mut [u8], e: &Envelope, c: &Common, body: &Body, payload
     body.emit(header)?;
     if body.kind() == Kind::Data {
         let crc = crc32c::crc32c(payload);
-        Writer(chunk_mut::<{ data::BYTES }>(header)?).u32::<{ data::field::PAYLOAD_CRC }>(crc);
+        Writer(chunk_mut::<{ Data::BYTES }>(header)?).u32::<{ data::field::PAYLOAD_CRC }>(crc);
     }
     let crc = header_crc(e, header)?;
     Writer(chunk_mut::<COMMON_BYTES>(header)?).u32::<{ field::HEADER_CRC }>(crc);
@@ -289,12 +290,4 @@ fn emit_udp<const N: usize, const AT: usize>(writer: &mut Writer<'_, N>, src_por
     let [c, d] = UDP_PORT.to_be_bytes();
     let [e, f] = length.to_be_bytes();
     writer.array::<AT, UDP_BYTES>([a, b, c, d, e, f, 0, 0]);
-}
-
-fn chunk<const N: usize>(bytes: &[u8]) -> Result<&[u8; N], Error> {
-    bytes.first_chunk().ok_or(Error::Truncated)
-}
-
-fn chunk_mut<const N: usize>(bytes: &mut [u8]) -> Result<&mut [u8; N], Error> {
-    bytes.first_chunk_mut().ok_or(Error::BufferTooSmall)
 }

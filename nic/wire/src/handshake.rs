@@ -1,9 +1,8 @@
 //! Connect and Accept: the two sides tell each other their connection number, cookie and limits.
 
-use crate::bytes::{View, Writer};
-
-/// Bytes of the header, common part included.
-pub(crate) const BYTES: usize = 64;
+use crate::Error;
+use crate::body::Header;
+use crate::bytes::{View, Writer, chunk, chunk_mut};
 
 mod field {
     pub const CONNECTION: usize = 28;
@@ -34,21 +33,23 @@ macro_rules! handshake {
             pub ack_every: u32,
         }
 
-        impl $name {
-            pub(crate) fn parse(bytes: &[u8; BYTES]) -> Self {
-                let view = View(bytes);
-                Self {
+        impl Header for $name {
+            const BYTES: usize = 64;
+
+            fn parse(header: &[u8]) -> Result<Self, Error> {
+                let view = View(chunk::<{ Self::BYTES }>(header)?);
+                Ok(Self {
                     connection: view.u32::<{ field::CONNECTION }>(),
                     cookie: view.u64::<{ field::COOKIE }>(),
                     window_packets: view.u32::<{ field::WINDOW_PACKETS }>(),
                     max_payload: view.u32::<{ field::MAX_PAYLOAD }>(),
                     max_data: view.u64::<{ field::MAX_DATA }>(),
                     ack_every: view.u32::<{ field::ACK_EVERY }>(),
-                }
+                })
             }
 
-            pub(crate) fn emit(&self, bytes: &mut [u8; BYTES]) {
-                Writer(bytes)
+            fn emit(&self, header: &mut [u8]) -> Result<(), Error> {
+                Writer(chunk_mut::<{ Self::BYTES }>(header)?)
                     .u32::<{ field::CONNECTION }>(self.connection)
                     .u64::<{ field::COOKIE }>(self.cookie)
                     .u32::<{ field::WINDOW_PACKETS }>(self.window_packets)
@@ -56,6 +57,7 @@ macro_rules! handshake {
                     .u64::<{ field::MAX_DATA }>(self.max_data)
                     .u32::<{ field::ACK_EVERY }>(self.ack_every)
                     .u32::<{ field::RESERVED }>(0);
+                Ok(())
             }
         }
     };

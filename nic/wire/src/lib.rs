@@ -41,7 +41,7 @@ pub mod switch_view;
 mod tests;
 
 pub use ack::{Ack, BITMAP_BITS};
-pub use body::Body;
+pub use body::{Body, Kind, header_bytes};
 pub use close::{Close, CloseReason, RESET_UNKNOWN_CONNECTION, Reset};
 pub use data::{Data, Section};
 pub use echoes::{Echoes, MAX_ECHOES};
@@ -51,7 +51,7 @@ pub use ev::{MAX_EVS, ev_port, port_ev};
 #[cfg(feature = "std")]
 pub use frame::{Frame, emit, emit_in_place, parse};
 pub use handshake::{Accept, Connect};
-pub use header::{Common, Kind, header_bytes};
+pub use header::Common;
 pub use nack::Nack;
 pub use probe::{Probe, ProbeAck};
 pub use pull::{Pull, PullRequest};

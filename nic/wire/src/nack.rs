@@ -1,10 +1,9 @@
 //! Nack: a trimmed frame arrived, its payload did not; or a packet is missing from its section.
 
-use crate::bytes::{View, Writer};
+use crate::Error;
+use crate::body::Header;
+use crate::bytes::{View, Writer, chunk, chunk_mut};
 use crate::header::field::FLAGS;
-
-/// Bytes of the header, common part included.
-pub(crate) const BYTES: usize = 52;
 
 mod field {
     pub const PSN: usize = 28;
@@ -37,10 +36,12 @@ pub struct Nack {
     pub missing: bool,
 }
 
-impl Nack {
-    pub(crate) fn parse(bytes: &[u8; BYTES]) -> Self {
-        let view = View(bytes);
-        Self {
+impl Header for Nack {
+    const BYTES: usize = 52;
+
+    fn parse(header: &[u8]) -> Result<Self, Error> {
+        let view = View(chunk::<{ Self::BYTES }>(header)?);
+        Ok(Self {
             psn: view.u64::<{ field::PSN }>(),
             timestamp_echo_ps: view.u64::<{ field::TIMESTAMP_ECHO }>(),
             ev: view.u16::<{ field::EV }>(),
@@ -48,11 +49,11 @@ impl Nack {
             marked: view.u8::<{ field::MARKED }>() != 0,
             payload_bytes: view.u16::<{ field::PAYLOAD_BYTES }>(),
             missing: view.u8::<FLAGS>() & MISSING != 0,
-        }
+        })
     }
 
-    pub(crate) fn emit(&self, bytes: &mut [u8; BYTES]) {
-        Writer(bytes)
+    fn emit(&self, header: &mut [u8]) -> Result<(), Error> {
+        Writer(chunk_mut::<{ Self::BYTES }>(header)?)
             .u64::<{ field::PSN }>(self.psn)
             .u64::<{ field::TIMESTAMP_ECHO }>(self.timestamp_echo_ps)
             .u16::<{ field::EV }>(self.ev)
@@ -60,8 +61,9 @@ impl Nack {
             .u8::<{ field::MARKED }>(u8::from(self.marked))
             .u16::<{ field::PAYLOAD_BYTES }>(self.payload_bytes)
             .u16::<{ field::RESERVED }>(0);
+        Ok(())
     }
-    pub(crate) const fn flags(&self) -> u8 {
+    fn flags(&self) -> u8 {
         if self.missing { MISSING } else { 0 }
     }
 }

@@ -1,9 +1,8 @@
 //! Probe and ProbeAck: is the path of an EV alive?
 
-use crate::bytes::{View, Writer};
-
-/// Bytes of either header, common part included.
-pub(crate) const BYTES: usize = 48;
+use crate::Error;
+use crate::body::Header;
+use crate::bytes::{View, Writer, chunk, chunk_mut};
 
 mod field {
     pub const TOKEN: usize = 28;
@@ -22,17 +21,20 @@ pub struct Probe {
     pub timestamp_ps: u64,
 }
 
-impl Probe {
-    pub(crate) fn parse(bytes: &[u8; BYTES]) -> Self {
-        let view = View(bytes);
-        Self { token: view.u64::<{ field::TOKEN }>(), timestamp_ps: view.u64::<{ field::TIMESTAMP }>() }
+impl Header for Probe {
+    const BYTES: usize = 48;
+
+    fn parse(header: &[u8]) -> Result<Self, Error> {
+        let view = View(chunk::<{ Self::BYTES }>(header)?);
+        Ok(Self { token: view.u64::<{ field::TOKEN }>(), timestamp_ps: view.u64::<{ field::TIMESTAMP }>() })
     }
 
-    pub(crate) fn emit(&self, bytes: &mut [u8; BYTES]) {
-        Writer(bytes)
+    fn emit(&self, header: &mut [u8]) -> Result<(), Error> {
+        Writer(chunk_mut::<{ Self::BYTES }>(header)?)
             .u64::<{ field::TOKEN }>(self.token)
             .u64::<{ field::TIMESTAMP }>(self.timestamp_ps)
             .u32::<{ field::EV }>(0);
+        Ok(())
     }
 }
 
@@ -51,24 +53,27 @@ pub struct ProbeAck {
     pub marked: bool,
 }
 
-impl ProbeAck {
-    pub(crate) fn parse(bytes: &[u8; BYTES]) -> Self {
-        let view = View(bytes);
-        Self {
+impl Header for ProbeAck {
+    const BYTES: usize = 48;
+
+    fn parse(header: &[u8]) -> Result<Self, Error> {
+        let view = View(chunk::<{ Self::BYTES }>(header)?);
+        Ok(Self {
             token: view.u64::<{ field::TOKEN }>(),
             timestamp_ps: view.u64::<{ field::TIMESTAMP }>(),
             ev: view.u16::<{ field::EV }>(),
             hops: view.u8::<{ field::HOPS }>(),
             marked: view.u8::<{ field::MARKED }>() != 0,
-        }
+        })
     }
 
-    pub(crate) fn emit(&self, bytes: &mut [u8; BYTES]) {
-        Writer(bytes)
+    fn emit(&self, header: &mut [u8]) -> Result<(), Error> {
+        Writer(chunk_mut::<{ Self::BYTES }>(header)?)
             .u64::<{ field::TOKEN }>(self.token)
             .u64::<{ field::TIMESTAMP }>(self.timestamp_ps)
             .u16::<{ field::EV }>(self.ev)
             .u8::<{ field::HOPS }>(self.hops)
             .u8::<{ field::MARKED }>(u8::from(self.marked));
+        Ok(())
     }
 }

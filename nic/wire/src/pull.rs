@@ -1,11 +1,8 @@
 //! Pull and PullRequest: credit that a receiver grants, and what a sender wants of it.
 
-use crate::bytes::{View, Writer};
-
-/// Bytes of the header of a Pull, common part included.
-pub(crate) const PULL_BYTES: usize = 36;
-/// Bytes of the header of a PullRequest, common part included.
-pub(crate) const REQUEST_BYTES: usize = 44;
+use crate::Error;
+use crate::body::Header;
+use crate::bytes::{View, Writer, chunk, chunk_mut};
 
 mod field {
     pub const CREDIT: usize = 28;
@@ -20,13 +17,16 @@ pub struct Pull {
     pub credit_bytes: u64,
 }
 
-impl Pull {
-    pub(crate) fn parse(bytes: &[u8; PULL_BYTES]) -> Self {
-        Self { credit_bytes: View(bytes).u64::<{ field::CREDIT }>() }
+impl Header for Pull {
+    const BYTES: usize = 36;
+
+    fn parse(header: &[u8]) -> Result<Self, Error> {
+        Ok(Self { credit_bytes: View(chunk::<{ Self::BYTES }>(header)?).u64::<{ field::CREDIT }>() })
     }
 
-    pub(crate) fn emit(&self, bytes: &mut [u8; PULL_BYTES]) {
-        Writer(bytes).u64::<{ field::CREDIT }>(self.credit_bytes);
+    fn emit(&self, header: &mut [u8]) -> Result<(), Error> {
+        Writer(chunk_mut::<{ Self::BYTES }>(header)?).u64::<{ field::CREDIT }>(self.credit_bytes);
+        Ok(())
     }
 }
 
@@ -40,13 +40,18 @@ pub struct PullRequest {
     pub pulled_bytes: u64,
 }
 
-impl PullRequest {
-    pub(crate) fn parse(bytes: &[u8; REQUEST_BYTES]) -> Self {
-        let view = View(bytes);
-        Self { demand_bytes: view.u64::<{ field::DEMAND }>(), pulled_bytes: view.u64::<{ field::PULLED }>() }
+impl Header for PullRequest {
+    const BYTES: usize = 44;
+
+    fn parse(header: &[u8]) -> Result<Self, Error> {
+        let view = View(chunk::<{ Self::BYTES }>(header)?);
+        Ok(Self { demand_bytes: view.u64::<{ field::DEMAND }>(), pulled_bytes: view.u64::<{ field::PULLED }>() })
     }
 
-    pub(crate) fn emit(&self, bytes: &mut [u8; REQUEST_BYTES]) {
-        Writer(bytes).u64::<{ field::DEMAND }>(self.demand_bytes).u64::<{ field::PULLED }>(self.pulled_bytes);
+    fn emit(&self, header: &mut [u8]) -> Result<(), Error> {
+        Writer(chunk_mut::<{ Self::BYTES }>(header)?)
+            .u64::<{ field::DEMAND }>(self.demand_bytes)
+            .u64::<{ field::PULLED }>(self.pulled_bytes);
+        Ok(())
     }
 }

@@ -5,6 +5,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::samples::*;
+use crate::body::Header as _;
 use crate::checksum::{udp, update_u16};
 use crate::switch_view::{self, trimmed_len};
 use crate::*;
