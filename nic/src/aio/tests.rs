@@ -89,7 +89,7 @@ fn many_messages_both_ways_over_a_rough_network() {
         assert!(up.iter().all(|message| message.data == content(message.number as usize, 20_000)));
         assert!(down.iter().all(|message| message.data == content(message.number as usize + 100, 10_000)));
         assert!(ours.stats().await.unwrap().unwrap().sender.retransmits > 0);
-        assert!(client.stats().await.unwrap().sent.data >= 400);
+        assert!(client.stats().await.unwrap().sent[spray_wire::Kind::Data] >= 400);
         ours.close().await.unwrap();
         assert_eq!(theirs.recv().await, Ok(None));
         assert_eq!(theirs.send(content(0, 1)).await, Err(Error::Closed));

@@ -1,188 +1,114 @@
 //! What an endpoint counts.
 
+use std::ops::Index;
+
 use hdrhistogram::Histogram;
 use spray_core::flow::{ReceiverStats, SenderStats};
-use spray_wire::Body;
+use spray_wire::{Body, Kind};
 
-/// Frames by kind.
+/// Frames by kind: `counts[Kind::Data]`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct KindCounts {
-    /// Data, retransmissions and trimmed frames included.
-    pub data: u64,
-    /// Acknowledgements.
-    pub ack: u64,
-    /// Negative acknowledgements of trimmed frames.
-    pub nack: u64,
-    /// Connection requests.
-    pub connect: u64,
-    /// Answers to them.
-    pub accept: u64,
-    /// Closes and their acknowledgements.
-    pub close: u64,
-    /// Resets.
-    pub reset: u64,
-    /// Probes and keep-alives.
-    pub probe: u64,
-    /// Answers to them.
-    pub probe_ack: u64,
-    /// Credit from receivers.
-    pub pull: u64,
-    /// Requests for it.
-    pub pull_request: u64,
-}
+pub struct KindCounts([u64; Kind::ALL.len()]);
 
 impl KindCounts {
     /// All kinds together.
     #[must_use]
     pub fn total(&self) -> u64 {
-        let Self { data, ack, nack, connect, accept, close, reset, probe, probe_ack, pull, pull_request } = self;
-        data + ack + nack + connect + accept + close + reset + probe + probe_ack + pull + pull_request
+        self.0.iter().sum()
     }
 
     pub(crate) fn count(&mut self, body: &Body) {
-        let counter = match body {
-            Body::Data(_) => &mut self.data,
-            Body::Ack(_) => &mut self.ack,
-            Body::Nack(_) => &mut self.nack,
-            Body::Connect(_) => &mut self.connect,
-            Body::Accept(_) => &mut self.accept,
-            Body::Close(_) => &mut self.close,
-            Body::Reset(_) => &mut self.reset,
-            Body::Probe(_) => &mut self.probe,
-            Body::ProbeAck(_) => &mut self.probe_ack,
-            Body::Pull(_) => &mut self.pull,
-            Body::PullRequest(_) => &mut self.pull_request,
-        };
-        *counter += 1;
+        self.0[body.kind().index()] += 1;
     }
 }
 
-/// What an endpoint has counted since it was made.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct EndpointStats {
-    /// Frames put on the link.
-    pub sent: KindCounts,
-    /// Frames that parsed, whether or not they were accepted.
-    pub received: KindCounts,
-    /// Data frames received that a switch had trimmed.
-    pub trimmed: u64,
-    /// Arrivals that are not of this protocol.
-    pub not_ours: u64,
-    /// Arrivals for another address.
-    pub wrong_address: u64,
-    /// Arrivals too short, too long or of an unknown version or kind.
-    pub malformed: u64,
-    /// Arrivals whose header or payload checksum does not match.
-    pub checksum: u64,
-    /// Arrivals for a connection that this endpoint does not have.
-    pub unknown_connection: u64,
-    /// Arrivals for a connection of ours with another cookie, or from another address than its peer's.
-    pub wrong_cookie: u64,
-    /// Arrivals of a kind that the connection's state has no use for.
-    pub unexpected: u64,
-    /// Data that had arrived before.
-    pub duplicates: u64,
-    /// Data beyond the window or the flow-control limit.
-    pub out_of_window: u64,
-    /// Data whose message, offset or length contradict each other or what arrived before.
-    pub invalid: u64,
-    /// Connection requests refused, as the table was full or accepting is off.
-    pub refused: u64,
-    /// Half-open connections given up to make room for another.
-    pub half_open_evicted: u64,
-    /// Half-open connections whose peer never proved its address.
-    pub half_open_expired: u64,
-    /// Resets and refusals not sent because of their rate limit.
-    pub reset_limited: u64,
-    /// Frames handled after their virtual time had passed for this host; see [`Lateness`].
-    pub late: u64,
-    /// Frames that arrived after their virtual time by the clock, late or not.
-    pub overdue: u64,
-    /// Frames dropped because their virtual time was too far ahead.
-    pub too_early: u64,
-    /// Arrivals dropped because no more could be held; a testbed loss.
-    pub hold_overflow: u64,
-    /// Control frames lost because the device had no frame free or no room; a testbed loss.
-    pub control_dropped: u64,
-    /// Times that data had to wait because the device had no frame free or no room.
-    pub transmit_stalls: u64,
-    /// Errors of the device on receiving or flushing; the interface is down or gone.
-    pub device_errors: u64,
-    /// Entries that the event log had no room for.
-    pub log_overflow: u64,
-}
+impl Index<Kind> for KindCounts {
+    type Output = u64;
 
-impl EndpointStats {
-    /// Every counter with its name, for metrics and reports: `sent_data`, `received_data`, ..., then the fields' own names.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let kinds = |names: [&'static str; 11], counts: &KindCounts| {
-            let KindCounts { data, ack, nack, connect, accept, close, reset, probe, probe_ack, pull, pull_request } =
-                *counts;
-            let counts = [data, ack, nack, connect, accept, close, reset, probe, probe_ack, pull, pull_request];
-            std::iter::zip(names, counts)
-        };
-        let sent = kinds(SENT_NAMES, &self.sent);
-        sent.chain(kinds(RECEIVED_NAMES, &self.received)).chain(self.causes())
-    }
-
-    fn causes(&self) -> [(&'static str, u64); 23] {
-        [
-            ("trimmed", self.trimmed),
-            ("not_ours", self.not_ours),
-            ("wrong_address", self.wrong_address),
-            ("malformed", self.malformed),
-            ("checksum", self.checksum),
-            ("unknown_connection", self.unknown_connection),
-            ("wrong_cookie", self.wrong_cookie),
-            ("unexpected", self.unexpected),
-            ("duplicates", self.duplicates),
-            ("out_of_window", self.out_of_window),
-            ("invalid", self.invalid),
-            ("refused", self.refused),
-            ("half_open_evicted", self.half_open_evicted),
-            ("half_open_expired", self.half_open_expired),
-            ("reset_limited", self.reset_limited),
-            ("late", self.late),
-            ("overdue", self.overdue),
-            ("too_early", self.too_early),
-            ("hold_overflow", self.hold_overflow),
-            ("control_dropped", self.control_dropped),
-            ("transmit_stalls", self.transmit_stalls),
-            ("device_errors", self.device_errors),
-            ("log_overflow", self.log_overflow),
-        ]
+    fn index(&self, kind: Kind) -> &u64 {
+        &self.0[kind.index()]
     }
 }
 
-const SENT_NAMES: [&str; 11] = [
-    "sent_data",
-    "sent_ack",
-    "sent_nack",
-    "sent_connect",
-    "sent_accept",
-    "sent_close",
-    "sent_reset",
-    "sent_probe",
-    "sent_probe_ack",
-    "sent_pull",
-    "sent_pull_request",
-];
+/// Declares counters once: their fields, and their names and values in the same order.
+macro_rules! counters {
+    ($(#[$about:meta])* pub struct $Stats:ident { $($(#[$field_about:meta])+ $field:ident,)+ }) => {
+        $(#[$about])*
+        pub struct $Stats {
+            /// Frames put on the link.
+            pub sent: KindCounts,
+            /// Frames that parsed, whether or not they were accepted.
+            pub received: KindCounts,
+            $($(#[$field_about])+ pub $field: u64,)+
+        }
 
-const RECEIVED_NAMES: [&str; 11] = [
-    "received_data",
-    "received_ack",
-    "received_nack",
-    "received_connect",
-    "received_accept",
-    "received_close",
-    "received_reset",
-    "received_probe",
-    "received_probe_ack",
-    "received_pull",
-    "received_pull_request",
-];
+        impl $Stats {
+            /// Every counter with its name, for metrics and reports: `sent_data`, `received_data`, ..., then the fields' own names.
+            pub fn iter(&self) -> impl Iterator<Item = (String, u64)> {
+                let kinds = |way: &'static str, counts: KindCounts| {
+                    Kind::ALL.into_iter().map(move |kind| (format!("{way}_{}", kind.name()), counts[kind]))
+                };
+                let causes = [$((stringify!($field), self.$field)),+];
+                let causes = causes.into_iter().map(|(name, count)| (name.to_string(), count));
+                kinds("sent", self.sent).chain(kinds("received", self.received)).chain(causes)
+            }
+        }
+    };
+}
+
+counters! {
+    /// What an endpoint has counted since it was made.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub struct EndpointStats {
+        /// Data frames received that a switch had trimmed.
+        trimmed,
+        /// Arrivals that are not of this protocol.
+        not_ours,
+        /// Arrivals for another address.
+        wrong_address,
+        /// Arrivals too short, too long or of an unknown version or kind.
+        malformed,
+        /// Arrivals whose header or payload checksum does not match.
+        checksum,
+        /// Arrivals for a connection that this endpoint does not have.
+        unknown_connection,
+        /// Arrivals for a connection of ours with another cookie, or from another address than its peer's.
+        wrong_cookie,
+        /// Arrivals of a kind that the connection's state has no use for.
+        unexpected,
+        /// Data that had arrived before.
+        duplicates,
+        /// Data beyond the window or the flow-control limit.
+        out_of_window,
+        /// Data whose message, offset or length contradict each other or what arrived before.
+        invalid,
+        /// Connection requests refused, as the table was full or accepting is off.
+        refused,
+        /// Half-open connections given up to make room for another.
+        half_open_evicted,
+        /// Half-open connections whose peer never proved its address.
+        half_open_expired,
+        /// Resets and refusals not sent because of their rate limit.
+        reset_limited,
+        /// Frames handled after their virtual time had passed for this host; see [`Lateness`].
+        late,
+        /// Frames that arrived after their virtual time by the clock, late or not.
+        overdue,
+        /// Frames dropped because their virtual time was too far ahead.
+        too_early,
+        /// Arrivals dropped because no more could be held; a testbed loss.
+        hold_overflow,
+        /// Control frames lost because the device had no frame free or no room; a testbed loss.
+        control_dropped,
+        /// Times that data had to wait because the device had no frame free or no room.
+        transmit_stalls,
+        /// Errors of the device on receiving or flushing; the interface is down or gone.
+        device_errors,
+        /// Entries that the event log had no room for.
+        log_overflow,
+    }
+}
 
 /// Counters of one connection.
 #[derive(Debug, Clone, Copy, Default)]
@@ -271,14 +197,11 @@ mod tests {
 
     #[test]
     fn every_counter_has_a_name_of_its_own() {
-        let stats = EndpointStats {
-            sent: KindCounts { data: 3, ..KindCounts::default() },
-            late: 7,
-            ..EndpointStats::default()
-        };
+        let mut stats = EndpointStats { late: 7, ..EndpointStats::default() };
+        (0..3).for_each(|_| stats.sent.count(&Body::Data(Default::default())));
         let mut names: Vec<_> = stats.iter().map(|(name, _)| name).collect();
-        assert!(stats.iter().any(|counter| counter == ("sent_data", 3)));
-        assert!(stats.iter().any(|counter| counter == ("late", 7)));
+        assert!(stats.iter().any(|counter| counter == ("sent_data".into(), 3)));
+        assert!(stats.iter().any(|counter| counter == ("late".into(), 7)));
         // Two sets of kinds, and every other field.
         assert_eq!(names.len(), size_of::<EndpointStats>() / size_of::<u64>());
         names.sort_unstable();

@@ -20,9 +20,9 @@ pub(crate) trait Header: Sized {
     }
 }
 
-/// Makes [`Kind`] and [`Body`] from one line per kind: the name of its header's type, and the byte on the wire.
+/// Makes [`Kind`] and [`Body`] from one line per kind: its header's type, its byte on the wire (in a row), its name.
 macro_rules! kinds {
-    ($($(#[$about:meta])+ $kind:ident = $byte:literal;)+) => {
+    ($($(#[$about:meta])+ $kind:ident = $byte:literal $name:literal;)+) => {
         /// What a frame is; the value is the byte on the wire.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
@@ -41,6 +41,17 @@ macro_rules! kinds {
                     $($byte => Some(Self::$kind),)+
                     _ => None,
                 }
+            }
+
+            /// Return its place in [`Kind::ALL`].
+            #[inline]
+            pub const fn index(self) -> usize {
+                self as usize - Self::ALL[0] as usize
+            }
+
+            /// Return its name, for counters.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name,)+ }
             }
 
             /// Return the bytes of our header, common part included, without payload.
@@ -85,28 +96,31 @@ macro_rules! kinds {
 
 kinds! {
     /// A piece of a message.
-    Data = 1;
+    Data = 1 "data";
     /// What the receiver got.
-    Ack = 2;
+    Ack = 2 "ack";
     /// A trimmed frame arrived, or a packet is missing.
-    Nack = 3;
+    Nack = 3 "nack";
     /// A client asks for a connection.
-    Connect = 4;
+    Connect = 4 "connect";
     /// The server's answer.
-    Accept = 5;
+    Accept = 5 "accept";
     /// No more data, or the acknowledgement of that.
-    Close = 6;
+    Close = 6 "close";
     /// No such connection.
-    Reset = 7;
+    Reset = 7 "reset";
     /// Asks whether a path is alive.
-    Probe = 8;
+    Probe = 8 "probe";
     /// Says that the path of a probe is alive.
-    ProbeAck = 9;
+    ProbeAck = 9 "probe_ack";
     /// Credit from a receiver.
-    Pull = 10;
+    Pull = 10 "pull";
     /// A sender asks for credit.
-    PullRequest = 11;
+    PullRequest = 11 "pull_request";
 }
+
+/// The bytes on the wire are in a row.
+const _: () = assert!(Kind::ALL[Kind::ALL.len() - 1].index() == Kind::ALL.len() - 1);
 
 impl Body {
     /// Return the bytes of our header, common part and echoes included, without payload.

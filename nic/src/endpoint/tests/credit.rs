@@ -40,9 +40,11 @@ fn a_host_shares_its_link_among_its_senders() {
     assert!(took_ps > link_ps && took_ps < link_ps * 115 / 100, "{took_ps} against {link_ps}");
     let stats: Vec<_> = rig.endpoints.iter().map(Endpoint::stats).collect();
     // Each sender had the few packets without credit that went before its first acknowledgement came.
-    assert!((870..=897).contains(&stats[0].sent.pull), "{}", stats[0].sent.pull);
-    assert!(stats[1..].iter().all(|stats| (6..40).contains(&stats.sent.pull_request) && stats.sent.pull == 0));
-    assert_eq!((stats[0].sent.pull_request, stats[1].received.pull_request), (0, 0));
+    assert!((870..=897).contains(&stats[0].sent[Kind::Pull]), "{}", stats[0].sent[Kind::Pull]);
+    assert!(
+        stats[1..].iter().all(|stats| (6..40).contains(&stats.sent[Kind::PullRequest]) && stats.sent[Kind::Pull] == 0)
+    );
+    assert_eq!((stats[0].sent[Kind::PullRequest], stats[1].received[Kind::PullRequest]), (0, 0));
     assert!(rig.endpoints[1..].iter().all(|endpoint| endpoint.machine.pacer.is_none()));
     let pacer = rig.endpoints[0].machine.pacer.as_ref().unwrap();
     assert_eq!(pacer.poll_timeout(), None, "nobody waits any more");

@@ -57,7 +57,7 @@ fn nobody_answers() {
     rig.endpoints[0].send(connection, content(1, 10)).unwrap();
     // 100 + 200 + 400 + 9 * 800 us.
     assert!(rig.run(100 * US, 8 * MS, |rig| rig.failed(0) == [ConnectionError::ConnectTimeout]));
-    assert_eq!(rig.endpoints[0].stats().sent.connect, 12);
+    assert_eq!(rig.endpoints[0].stats().sent[Kind::Connect], 12);
     assert_eq!(rig.endpoints[0].send(connection, content(1, 10)), Err(SendError::Unknown));
     rig.audit();
 }
@@ -90,7 +90,7 @@ fn a_dead_receiver_ends_the_sender_in_bounded_time() {
         let mut rig = Rig::new(2, false, mode, Impairments::delay(5 * US));
         let connection = rig.connect(0, 1);
         rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
-        assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received.data > 300));
+        assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received[Kind::Data] > 300));
         rig.dead[1] = true;
         let give_up_ps = flow(false).give_up_ps;
         assert!(rig.run(100 * US, 2 * give_up_ps, |rig| rig.failed(0) == [ConnectionError::PeerUnresponsive]));
@@ -108,7 +108,7 @@ fn a_dead_sender_ends_the_receiver_in_bounded_time() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
-    assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received.data > 300));
+    assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received[Kind::Data] > 300));
     rig.dead[0] = true;
     assert!(rig.run(500 * US, 140 * MS, |rig| rig.failed(1) == [ConnectionError::IdleTimeout]));
     assert!(rig.received(1).is_empty() && rig.endpoints[1].connections() == 0);
@@ -125,12 +125,12 @@ fn a_restarted_receiver_resets_the_sender() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
-    assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received.data > 300));
+    assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received[Kind::Data] > 300));
     let device = rig.endpoints.remove(1).into_device();
     rig.endpoints.push(Endpoint::new(device, config(1, false, Mode::Real)).unwrap());
     assert!(rig.run(50 * US, MS, |rig| rig.failed(0) == [ConnectionError::Reset]));
     let stats = rig.endpoints[1].stats();
-    assert!(stats.unknown_connection > 0 && stats.sent.reset <= 65, "{stats:?}");
+    assert!(stats.unknown_connection > 0 && stats.sent[Kind::Reset] <= 65, "{stats:?}");
     rig.audit();
 }
 
@@ -139,7 +139,7 @@ fn abort_fails_both_sides() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
-    assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received.data > 300));
+    assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received[Kind::Data] > 300));
     rig.endpoints[0].abort(connection);
     assert!(rig.run(5 * US, MS, |rig| !rig.failed(0).is_empty() && !rig.failed(1).is_empty()));
     assert_eq!((rig.failed(0), rig.failed(1)), (vec![ConnectionError::Aborted], vec![ConnectionError::Aborted]));
@@ -198,7 +198,7 @@ fn a_connect_kept_by_the_network_leaves_nothing_behind() {
     rig.network.set_impairments(Impairments::delay(5 * US));
     rig.endpoints[0].close(connection);
     assert!(rig.run(5 * US, MS, |rig| rig.closed(0) == 1 && rig.closed(1) == 1));
-    assert!(rig.run(5 * US, 10 * MS, |rig| rig.endpoints[1].stats().received.reset == 1));
+    assert!(rig.run(5 * US, 10 * MS, |rig| rig.endpoints[1].stats().received[Kind::Reset] == 1));
     assert_eq!((rig.endpoints[1].connections(), rig.accepted(1).len()), (0, 1));
     rig.audit();
 }
@@ -209,6 +209,6 @@ fn aborting_before_the_peer_answers_is_silent() {
     let connection = rig.connect(0, 1);
     rig.endpoints[0].abort(connection);
     rig.run(US, 50 * US, |_| false);
-    assert_eq!((rig.failed(0), rig.endpoints[0].stats().sent.close), (vec![ConnectionError::Aborted], 0));
+    assert_eq!((rig.failed(0), rig.endpoints[0].stats().sent[Kind::Close]), (vec![ConnectionError::Aborted], 0));
     rig.audit();
 }
