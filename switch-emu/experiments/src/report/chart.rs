@@ -20,6 +20,8 @@ const PALETTE: [RGBColor; 8] = [
 pub(super) const WIDE: u32 = 1000;
 /// Width of one of two plots side by side.
 pub(super) const HALF: u32 = 540;
+/// Height of a plot of bars.
+const HEIGHT: u32 = 260;
 /// Width of one of three plots side by side.
 pub(super) const THIRD: u32 = 360;
 /// Plotters divides by 1.24 when it writes the size.
@@ -96,7 +98,7 @@ pub(super) fn lines(axes: &Axes, lines: &[Line], moments: &[f64]) -> String {
 /// Bars side by side in labelled groups, each with its value on top; `bars` is how many a group has.
 pub(super) fn bars(y_name: &str, bars: usize, groups: &[Group]) -> String {
     let top = headroom(groups.iter().flat_map(|g| g.values.iter().copied()), 1.0);
-    svg((HALF, 260), |area| {
+    svg((HALF, HEIGHT), |area| {
         let mut chart = ChartBuilder::on(area)
             .margin(10)
             .x_label_area_size(32)
@@ -127,6 +129,23 @@ pub(super) fn bars(y_name: &str, bars: usize, groups: &[Group]) -> String {
         }
         Ok(())
     })
+}
+
+/// A plot of [`bars`] as a file of its own: black on white, with the names of the bars above it.
+pub(super) fn picture(names: &[String], bars: &str) -> String {
+    let entry = |(index, name): (usize, &String)| {
+        let (x, colour) = (70 + 90 * index, colour(index));
+        let text = format!("<text x=\"{}\" y=\"27\" font-family=\"sans-serif\" font-size=\"14\">", x + 20);
+        let name = super::html::escape(name);
+        format!("<rect x=\"{x}\" y=\"15\" width=\"14\" height=\"14\" fill=\"{colour}\"/>{text}{name}</text>")
+    };
+    let legend: String = names.iter().enumerate().map(entry).collect();
+    let bars = bars.replacen("<svg ", &format!("<svg y=\"36\" width=\"{HALF}\" height=\"{HEIGHT}\" "), 1);
+    let (width, height) = (HALF.max(70 + 90 * names.len() as u32), HEIGHT + 36);
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\">\
+         <rect width=\"{width}\" height=\"{height}\" fill=\"white\"/>{legend}{bars}</svg>\n"
+    )
 }
 
 /// A row per kind of event, a dot per event.

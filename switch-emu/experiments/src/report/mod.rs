@@ -8,5 +8,5 @@ mod series;
 #[cfg(test)]
 mod tests;
 
-pub use self::overview::overview_page;
+pub use self::overview::{goodput_picture, overview_page};
 pub use self::run::run_page;

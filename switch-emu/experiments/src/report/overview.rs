@@ -24,12 +24,26 @@ pub fn overview_page(runs: &[RunResult]) -> String {
     page(&scenario, &body)
 }
 
+/// Goodput by condition and balancer, as an SVG file.
+#[must_use]
+pub fn goodput_picture(runs: &[RunResult]) -> String {
+    let summaries: Vec<Summary> = runs.iter().map(RunResult::summary).collect();
+    let conditions = distinct(summaries.iter().map(|s| &s.condition));
+    let balancers = distinct(summaries.iter().map(|s| &s.balancer));
+    let (_, unit, value) = GOODPUT;
+    let groups = grouped(&summaries, &conditions, &balancers, value);
+    let unit = format!("goodput ({unit})");
+    chart::picture(&balancers, &chart::bars(&unit, balancers.len(), &groups))
+}
+
 type Measure = fn(&Summary) -> f64;
+
+const GOODPUT: (&str, &str, Measure) = ("Goodput (more is better)", "Gb/s", |s| s.goodput_gbps);
 
 const MEASURES: [(&str, &str, Measure); 4] = [
     ("Slowest flow's completion time (less is better)", "us", |s| s.fct_max_us),
     ("Mean flow completion time (less is better)", "us", |s| s.fct_mean_us),
-    ("Goodput (more is better)", "Gb/s", |s| s.goodput_gbps),
+    GOODPUT,
     ("Packets dropped (less is better)", "packets", |s| (s.drops_queue + s.drops_link + s.drops_random) as f64),
 ];
 

@@ -51,6 +51,18 @@ fn run_page_stands_alone_with_its_five_plots() {
 }
 
 #[test]
+fn picture_of_goodput_is_a_file_of_its_own_with_every_bar_and_name() {
+    let picture = goodput_picture(&nine());
+    assert_well_formed(&picture);
+    assert!(picture.starts_with("<svg xmlns="));
+    assert!(
+        ["ecmp", "ops", "reps", "healthy", "half-rate uplink", "silent drop"].iter().all(|name| picture.contains(name))
+    );
+    // The ground, three in the legend, three bars in each of three groups.
+    assert_eq!(picture.matches("<rect").count(), 1 + 3 + 9);
+}
+
+#[test]
 fn overview_stands_alone_and_links_each_run() {
     let runs = nine();
     let page = overview_page(&runs);

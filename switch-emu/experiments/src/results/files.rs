@@ -29,13 +29,14 @@ pub fn write_run(dir: &Path, run: &RunResult) -> Result<(), WriteError> {
     write(dir, "report.html", &report::run_page(run))
 }
 
-/// Writes the `report.html` that compares `runs` into `dir`, which is made if missing.
+/// Writes the `report.html` that compares `runs` into `dir`, which is made if missing, and `goodput.svg`, its plot of goodput alone.
 ///
 /// Each run's own report is linked as `NAME/report.html` with [`RunResult::folder`] as the name.
 ///
 /// # Errors
-/// When the folder or the file cannot be written.
+/// When the folder or one of the files cannot be written.
 pub fn write_overview(dir: &Path, runs: &[RunResult]) -> Result<(), WriteError> {
+    write(dir, "goodput.svg", &report::goodput_picture(runs))?;
     write(dir, "report.html", &report::overview_page(runs))
 }
 
