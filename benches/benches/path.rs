@@ -101,7 +101,7 @@ impl Connection {
             unsent_bytes: 1 << 30,
         };
         let _ = black_box(self.balancer.poll_probe(now_ps));
-        if self.balancer.admit(now_ps, black_box(&packet), &mut ()) == Admission::Wait {
+        if self.balancer.admit(now_ps, black_box(&packet)) == Admission::Wait {
             return None;
         }
         let ev: Ev = self.balancer.next_ev(now_ps, black_box(&packet), &mut self.rng);
@@ -113,7 +113,7 @@ impl Connection {
     fn ack(&mut self, packet: &PacketInfo) {
         self.in_flight -= 1;
         let now_ps = self.now_ps();
-        if self.balancer.tracks_packets() {
+        if self.balancer.offers().packet_feedback {
             self.balancer.on_packet_acked(now_ps, black_box(packet));
         }
         let marked = packet.psn.is_multiple_of(MARKED_OF);

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::path::LossCause;
+use crate::feedback::LossCause;
 
 /// Something that an algorithm did or noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

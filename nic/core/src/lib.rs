@@ -13,6 +13,7 @@ extern crate std;
 mod agenda;
 pub mod cc;
 pub mod event;
+pub mod feedback;
 pub mod flow;
 mod kinds;
 pub mod link;

@@ -3,8 +3,8 @@
 
 use super::fixed_point::{MAX_RATE_BPS, serialisation_ps};
 use super::{AckInfo, CcConfig, CongestionControl, Scheme};
+use crate::feedback::LossCause;
 use crate::params::{AUTO, parameters};
-use crate::path::LossCause;
 
 parameters! {
     /// The settings of [`Dcqcn`].

@@ -3,7 +3,7 @@
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, per_window, window};
 use super::{AckInfo, CcConfig, CongestionControl, Scheme};
-use crate::path::LossCause;
+use crate::feedback::LossCause;
 
 /// A window in bytes: up by `acked * packet / window` on unmarked bytes, down by a quarter of marked ones.
 #[derive(Clone, Debug)]

@@ -11,8 +11,8 @@ use spray_wire::PullRequest;
 
 pub use self::pacer::PullPacer;
 use super::{AckInfo, CcConfig, CongestionControl, Scheme, bdp_bytes};
+use crate::feedback::LossCause;
 use crate::params::{AUTO, parameters};
-use crate::path::LossCause;
 
 parameters! {
     /// The settings of [`Eqds`] and of the [`PullPacer`] that answers it.

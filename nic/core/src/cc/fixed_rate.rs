@@ -1,7 +1,7 @@
 //! A constant rate, paced packet by packet, whatever the network says.
 
 use super::{AckInfo, CcConfig, CongestionControl, PS_PER_SECOND, Scheme};
-use crate::path::LossCause;
+use crate::feedback::LossCause;
 
 /// Paces at a rate below a window that never moves.
 ///

@@ -2,8 +2,8 @@
 //! `docs/specs/fixed-window.md`.
 
 use super::{AckInfo, CcConfig, CongestionControl, Scheme};
+use crate::feedback::LossCause;
 use crate::params::{AUTO, parameters};
-use crate::path::LossCause;
 
 parameters! {
     /// The settings of [`FixedWindow`].

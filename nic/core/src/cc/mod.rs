@@ -26,8 +26,8 @@ pub use self::mswift::{MSwift, MSwiftConfig};
 pub use self::nscc::{Nscc, NsccConfig};
 pub use self::registry::{AnyCc, CcKind, UnknownCc};
 pub use self::schemes::CcSchemes;
+use crate::feedback::{AckInfo, LossCause};
 use crate::params::{AUTO, Unit};
-use crate::path::{AckInfo, LossCause};
 
 /// Limits what one connection has in flight.
 pub trait CongestionControl {

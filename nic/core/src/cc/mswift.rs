@@ -8,8 +8,8 @@ use super::fixed_point::{
 };
 use super::median::Median;
 use super::{AckInfo, CcConfig, CongestionControl, Scheme, bdp_bytes};
+use crate::feedback::LossCause;
 use crate::params::{AUTO, parameters};
-use crate::path::LossCause;
 
 parameters! {
     /// The settings of [`MSwift`].

@@ -3,8 +3,8 @@
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, MAX_WINDOW_BYTES, ONE, share, ticks, times, window};
 use super::{AckInfo, CcConfig, CongestionControl, Scheme, bdp_bytes};
+use crate::feedback::LossCause;
 use crate::params::{AUTO, parameters};
-use crate::path::LossCause;
 
 parameters! {
     /// The settings of [`Nscc`].

@@ -6,8 +6,8 @@ use core::str::FromStr;
 use spray_wire::PullRequest;
 
 use super::{CcConfig, CongestionControl, Dcqcn, Dctcp, Eqds, FixedRate, FixedWindow, MSwift, Nscc, Scheme};
+use crate::feedback::{AckInfo, LossCause};
 use crate::kinds::kinds;
-use crate::path::{AckInfo, LossCause};
 
 kinds! {
     /// Names the congestion controls.

@@ -16,7 +16,7 @@ use super::messages::{Outbox, Segment};
 use crate::cc::{AnyCc, CongestionControl};
 use crate::event::{Event, Publisher};
 use crate::loss::{Backoff, Patience, RtoConfig, RttEstimator, SackGap, Scoreboard};
-use crate::path::{Admission, AnyBalancer, Balancer, Ev, LossCause, SendInfo};
+use crate::path::{Admission, AnyBalancer, Balancer, Ev, LossCause, Offers, SendInfo};
 
 /// The message queue is full: poll the events, which frees the slots of delivered messages, and try again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,16 +80,8 @@ pub enum SenderEvent {
 #[derive(Clone, Debug)]
 pub struct Sender {
     balancer: AnyBalancer,
-    /// See [`Balancer::tracks_packets`].
-    tracks_packets: bool,
-    /// See [`Balancer::holds_back`].
-    holds_back: bool,
-    /// See [`Balancer::has_timers`].
-    has_timers: bool,
-    /// See [`Balancer::lowest_first`].
-    lowest_first: bool,
-    /// See [`Balancer::has_sections`].
-    has_sections: bool,
+    /// What the balancer offers.
+    offers: Offers,
     /// When the last frame of a section was sent; each later than the one before.
     stamp_ps: u64,
     /// When the balancer began to drain, if it does.
@@ -164,11 +156,7 @@ impl Sender {
         balancer.on_control(&config.cc);
         let cc = AnyCc::new(&config.cc);
         Self {
-            tracks_packets: balancer.tracks_packets(),
-            holds_back: balancer.holds_back(),
-            has_timers: balancer.has_timers(),
-            lowest_first: balancer.lowest_first(),
-            has_sections: balancer.has_sections(),
+            offers: balancer.offers(),
             stamp_ps: 0,
             draining_since_ps: None,
             balancer,
@@ -245,12 +233,12 @@ impl Sender {
             return None;
         }
         //= docs/specs/transport.md#TRN-7
-        if self.has_timers
+        if self.offers.probing
             && let Some(ev) = self.balancer.poll_probe(now_ps)
         {
             return Some(self.probe(now_ps, ev));
         }
-        if self.has_sections
+        if self.offers.sections
             && let Some(trail) = self.poll_trail(now_ps)
         {
             return Some(self.follow(now_ps, &trail));
@@ -274,14 +262,14 @@ impl Sender {
         let bytes = self.wire_bytes(segment.payload_bytes);
         let psn = if lost { self.scoreboard.first_lost()?.0 } else { self.scoreboard.next_psn() };
         let packet = self.send_info(psn, bytes, lost);
-        if !self.admits(now_ps, &packet, publisher) || !self.pace_admits(now_ps) {
+        if !self.admits(now_ps, &packet) || !self.pace_admits(now_ps) {
             return None;
         }
         //= docs/specs/transport.md#TRN-2
         let ev = self.balancer.next_ev(now_ps, &packet, rng);
         self.cc.on_send(now_ps, bytes);
         self.in_flight_bytes += u64::from(bytes);
-        let now_ps = if self.has_sections { self.stamp(now_ps) } else { now_ps };
+        let now_ps = if self.offers.sections { self.stamp(now_ps) } else { now_ps };
         if lost {
             self.send_again(now_ps, ev, publisher);
         } else {
@@ -289,7 +277,7 @@ impl Sender {
         }
         let ack_now = lost || segment.is_last() || self.stalls_after(bytes);
         let mut data = data(now_ps, psn, segment, ack_now, lost);
-        if self.has_sections {
+        if self.offers.sections {
             data.section = self.balancer.section();
         }
         Some(Transmit::Data { data, ev })
@@ -349,7 +337,7 @@ impl Sender {
         &self.rtt
     }
 
-    /// Tells the balancer which entropy values lead to distinct paths; see [`Balancer::on_reachable`].
+    /// Tells the balancer which entropy values lead to distinct paths; see [`Reachability`](crate::path::Reachability).
     pub fn on_reachable(&mut self, now_ps: u64, paths: &[Ev]) {
         self.balancer.on_reachable(now_ps, paths);
     }
@@ -369,7 +357,7 @@ impl Sender {
     /// Lost packets come before new ones, which need room among the sequence numbers and in the peer's grant.
     #[inline]
     fn next_packet(&mut self, now_ps: u64) -> Option<Next> {
-        if self.lowest_first {
+        if self.offers.lowest_first {
             self.scoreboard.lowest_lost_first();
         }
         if let Some((psn, record)) = self.scoreboard.first_lost() {
@@ -402,11 +390,11 @@ impl Sender {
 
     /// Whether the balancer, and the window unless the balancer has its own, let a packet go.
     #[inline]
-    fn admits(&mut self, now_ps: u64, packet: &SendInfo, publisher: &mut impl Publisher) -> bool {
-        if !self.holds_back {
+    fn admits(&mut self, now_ps: u64, packet: &SendInfo) -> bool {
+        if !self.offers.hold_back {
             return self.window_admits(packet.bytes);
         }
-        let admission = self.balancer.admit(now_ps, packet, publisher);
+        let admission = self.balancer.admit(now_ps, packet);
         self.watch_drain(now_ps);
         match admission {
             Admission::Window => self.window_admits(packet.bytes),
@@ -418,7 +406,7 @@ impl Sender {
     /// Takes note of the beginnings and ends of drains.
     #[inline]
     fn watch_drain(&mut self, now_ps: u64) {
-        if !self.holds_back {
+        if !self.offers.hold_back {
             return;
         }
         match (self.draining_since_ps, self.balancer.is_draining()) {
@@ -525,7 +513,6 @@ impl Sender {
             bytes,
             cause,
             max_rtt_ps,
-            path_clear: false,
             in_flight_bytes: self.in_flight_bytes,
             sent_ps: record.sent_ps,
         };

@@ -1,7 +1,7 @@
 //! The record of one packet in flight, and lists that run through records.
 
 use super::Backoff;
-use crate::path::{Ev, LossCause};
+use crate::feedback::{Ev, LossCause};
 
 /// The state of one packet that is sent and not acknowledged.
 #[derive(Clone, Copy, Debug)]

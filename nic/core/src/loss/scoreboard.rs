@@ -11,7 +11,7 @@ use alloc::vec;
 use super::Backoff;
 use super::bits::{Bits, ones};
 use super::record::{List, Record, State};
-use crate::path::{Ev, LossCause};
+use crate::feedback::{Ev, LossCause};
 
 /// A packet that an acknowledgement settled for good.
 #[derive(Clone, Copy, Debug)]

@@ -18,7 +18,10 @@ use rand_core::RngCore;
 pub use self::config::FlowcutConfig;
 use self::config::Settings;
 use self::rtt::Delay;
-use super::{AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, draw, draw_lasting};
+use super::{
+    AckInfo, Admission, Balancer, Ev, HoldBack, LossCause, LossInfo, PathConfig, Scheme, SendInfo, Timer, draw,
+    draw_lasting,
+};
 use crate::event::Publisher;
 
 /// Flowcut for one connection.
@@ -260,9 +263,11 @@ impl Balancer for Flowcut {
             _ => {}
         }
     }
+}
 
+impl HoldBack for Flowcut {
     #[inline]
-    fn admit(&mut self, now_ps: u64, packet: &SendInfo, _publisher: &mut impl Publisher) -> Admission {
+    fn admit(&mut self, now_ps: u64, packet: &SendInfo) -> Admission {
         if self.state.active && packet.open_packets == 0 {
             self.end_flowcut();
         }
@@ -284,20 +289,12 @@ impl Balancer for Flowcut {
     }
 
     #[inline]
-    fn holds_back(&self) -> bool {
-        true
-    }
-
-    #[inline]
-    fn has_timers(&self) -> bool {
-        true
-    }
-
-    #[inline]
     fn is_draining(&self) -> bool {
         self.state.phase == Phase::Draining
     }
+}
 
+impl Timer for Flowcut {
     /// The end of a drain in which a packet waits.
     #[inline]
     fn poll_timeout(&self) -> Option<u64> {

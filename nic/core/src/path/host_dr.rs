@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use rand_core::RngCore;
 
 use super::labels::Labels;
-use super::{AckInfo, Balancer, Ev, LossInfo, PathConfig, Scheme, SendInfo};
+use super::{AckInfo, Balancer, Ev, LossInfo, PathConfig, Reachability, Scheme, SendInfo};
 use crate::event::Publisher;
 use crate::params::parameters;
 use crate::rng;
@@ -41,7 +41,6 @@ pub struct HostDr {
 impl Scheme for HostDr {
     /// The two turns, and 64 paths.
     const STATE_BYTES: usize = 2 * size_of::<u16>() + 64 * size_of::<Ev>();
-    const WANTS_REACHABILITY: bool = true;
 
     //= docs/specs/host-dr.md#HDR-6
     fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
@@ -78,7 +77,9 @@ impl Balancer for HostDr {
 
     #[inline]
     fn on_loss(&mut self, _now_ps: u64, _loss: &LossInfo, _publisher: &mut impl Publisher) {}
+}
 
+impl Reachability for HostDr {
     //= docs/specs/host-dr.md#HDR-3
     //= docs/specs/host-dr.md#HDR-4
     //= docs/specs/host-dr.md#HDR-5

@@ -1,8 +1,7 @@
-//! Path choice: which entropy value (EV) the next packet carries. One file per algorithm.
-//!
-//! A [`Balancer`] learns only from what comes back to the sender: acknowledgements that echo an EV, and losses. The
-//! call order is free; every method takes the present time, which must never go back.
+//! Path choice: which entropy value (EV) the next packet carries. One file per algorithm; [`Balancer`] says what each
+//! has to do, and when it is called.
 
+mod balancer;
 mod bitmap;
 mod ecmp;
 mod flowcell;
@@ -29,6 +28,10 @@ mod tests;
 use rand_core::RngCore;
 pub use spray_wire::Section;
 
+pub use self::balancer::{
+    Admission, Balancer, EchoFeedback, HoldBack, Offers, OwnWindows, PacketFeedback, Probing, Reachability, Sections,
+    SendInfo, Timer, Trail, Transmission,
+};
 pub use self::bitmap::{Bitmap, BitmapConfig};
 pub use self::ecmp::Ecmp;
 pub use self::flowcell::{Flowcell, FlowcellConfig};
@@ -47,252 +50,12 @@ pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, Reps, Re
 pub use self::reps_plus::{RepsPlus, RepsPlusConfig};
 pub use self::schemes::Schemes;
 pub use self::subflow::{Subflow, SubflowConfig};
-use crate::cc::CcConfig;
-use crate::event::Publisher;
-
-/// An entropy value: an index in `0..evs`, which the wire format turns into a UDP source port.
-pub type Ev = u16;
-
-/// What a balancer may know of the packet about to be sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SendInfo {
-    /// Packet sequence number.
-    pub psn: u64,
-    /// Bytes of the whole frame on the wire.
-    pub bytes: u32,
-    /// The packet was sent before.
-    pub retransmit: bool,
-    /// Wire bytes in flight without this packet: sent, neither acknowledged nor declared lost.
-    pub in_flight_bytes: u64,
-    /// Packets sent and not acknowledged, those declared lost included; without this one if it is new.
-    pub open_packets: u64,
-    /// Payload bytes handed over and never sent, this packet's included if it is new.
-    pub unsent_bytes: u64,
-}
-
-/// One acknowledgement, as path choice and congestion control see it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AckInfo {
-    /// Entropy value of the packet that triggered the acknowledgement.
-    pub ev: Ev,
-    /// That packet arrived with an ECN mark.
-    pub marked: bool,
-    /// Data packets that this acknowledgement stands for (more than one where ACKs are coalesced).
-    pub packets: u16,
-    /// How many of these carried an ECN mark.
-    pub marked_packets: u16,
-    /// Wire bytes, headers included, that it newly acknowledges.
-    pub bytes: u64,
-    /// Round-trip time of the packet that triggered it, in picoseconds.
-    pub rtt_ps: u64,
-    /// Switches that packet passed.
-    pub hops: u8,
-    /// Wire bytes of that packet; those of a full one where it is not known.
-    pub packet_bytes: u32,
-    /// Wire bytes that stay in flight: sent, neither acknowledged nor declared lost.
-    pub in_flight_bytes: u64,
-    /// Packets that stay sent and not acknowledged, those declared lost included.
-    pub open_packets: u64,
-    /// Payload bytes handed over and not sent yet.
-    pub unsent_bytes: u64,
-    /// Wire bytes that the congestion control then lets be in flight; 0 where it is the one that is told.
-    pub window_bytes: u64,
-}
-
-/// One packet that an acknowledgement settled, whichever packet triggered it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PacketInfo {
-    /// Packet sequence number.
-    pub psn: u64,
-    /// Entropy value of its last transmission.
-    pub ev: Ev,
-    /// Bytes of the whole frame on the wire.
-    pub bytes: u32,
-    /// When it was last sent, in picoseconds.
-    pub sent_ps: u64,
-    /// It had been declared lost and was not sent again yet.
-    pub was_lost: bool,
-}
-
-/// Whether the next packet may go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
-    /// As far as the connection's congestion control lets it.
-    Window,
-    /// Yes: the balancer has windows of its own, and this packet fits one.
-    Go,
-    /// Not before feedback, or the time of [`Balancer::poll_timeout`], changes the balancer's mind.
-    Wait,
-}
-
-/// What declared a packet lost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum LossCause {
-    /// Its retransmission timer ran out.
-    #[default]
-    Timeout,
-    /// Packets sent well after it were acknowledged.
-    SackGap,
-    /// A switch trimmed it for want of queue space, and the receiver said so.
-    Trimmed,
-    /// What was sent behind it on the same path arrived without it, and the receiver said so.
-    Missing,
-}
-
-/// One lost packet, as path choice sees it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LossInfo {
-    /// Packet sequence number.
-    pub psn: u64,
-    /// Entropy value that the lost packet carried.
-    pub ev: Ev,
-    /// Its bytes on the wire.
-    pub bytes: u32,
-    /// What declared it lost.
-    pub cause: LossCause,
-    /// Largest round-trip time seen in about two RTTs before the loss, in picoseconds; 0 when none was.
-    pub max_rtt_ps: u64,
-    /// A trimmed packet that the network knows to have been unmarked and trimmed on its last hop, so that only the
-    /// receiver's own link is congested. `false` wherever the network cannot tell.
-    pub path_clear: bool,
-    /// Wire bytes that stay in flight: sent, neither acknowledged nor declared lost.
-    pub in_flight_bytes: u64,
-    /// When the lost transmission was made, in picoseconds.
-    pub sent_ps: u64,
-}
-
-/// A transmission that is under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transmission {
-    /// Packet sequence number.
-    pub psn: u64,
-    /// The entropy value that it carries.
-    pub ev: Ev,
-    /// When it was made, in picoseconds.
-    pub sent_ps: u64,
-}
-
-/// A probe that follows the packets of a section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trail {
-    /// The last of these packets.
-    pub psn: u64,
-    /// Their entropy value.
-    pub ev: Ev,
-    /// How many went before it.
-    pub section: Section,
-    /// The receiver is to acknowledge what it has: an acknowledgement may have been lost.
-    pub ack_now: bool,
-}
-
-/// Chooses the entropy value of every packet of one connection.
-pub trait Balancer {
-    /// Returns the entropy value for the packet that is sent now; always within the configured set.
-    fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev;
-
-    /// Takes an acknowledgement.
-    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher);
-
-    /// Takes the path of another packet that the next [`Balancer::on_ack`]'s acknowledgement stands for, and that packet's mark,
-    /// where acknowledgements carry several; the oldest first.
-    #[inline]
-    fn on_echo(&mut self, _now_ps: u64, _ev: Ev, _marked: bool) {}
-
-    /// Takes a loss. The balancer decides whether it means congestion or a failed path.
-    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher);
-
-    /// Takes the connection's congestion control, once and before any packet: a balancer with windows of its own makes them
-    /// of its kind. May allocate.
-    fn on_control(&mut self, _config: &CcConfig) {}
-
-    /// Whether the next packet may go, and who decides. Called before every [`Balancer::next_ev`], and in vain as often
-    /// as the sender looks for work.
-    #[inline]
-    fn admit(&mut self, _now_ps: u64, _packet: &SendInfo, _publisher: &mut impl Publisher) -> Admission {
-        Admission::Window
-    }
-
-    /// Whether [`Balancer::on_packet_acked`] wants to be called: it costs a call per packet.
-    #[inline]
-    fn tracks_packets(&self) -> bool {
-        false
-    }
-
-    /// Takes a packet that an acknowledgement settled, before [`Balancer::on_ack`] takes the acknowledgement itself.
-    #[inline]
-    fn on_packet_acked(&mut self, _now_ps: u64, _packet: &PacketInfo) {}
-
-    /// Takes the news of which entropy values lead to distinct paths that reach the destination, one value a path. An
-    /// engine that knows tells it when the connection begins and when routing changes. May allocate.
-    fn on_reachable(&mut self, _now_ps: u64, _paths: &[Ev]) {}
-
-    /// Whether packets go in sections, so that [`Balancer::section`] and [`Balancer::poll_trail`] have something to say.
-    /// Never changes.
-    #[inline]
-    fn has_sections(&self) -> bool {
-        false
-    }
-
-    /// Which packets went before the one that [`Balancer::next_ev`] was last called for, on its path.
-    #[inline]
-    fn section(&self) -> Section {
-        Section::NONE
-    }
-
-    /// Returns a probe to send now behind packets, on their path, if one is due. Call until it returns `None`, and before
-    /// any packet goes. `oldest` is the transmission under way that was made first.
-    #[inline]
-    fn poll_trail(&mut self, _now_ps: u64, _oldest: Option<&Transmission>) -> Option<Trail> {
-        None
-    }
-
-    /// Whether the lowest packet not acknowledged goes before others that are lost. Never changes.
-    #[inline]
-    fn lowest_first(&self) -> bool {
-        false
-    }
-
-    /// Whether [`Balancer::admit`] may answer anything but [`Admission::Window`], or the connection may ever drain. Never
-    /// changes: a sender asks neither of a balancer that does not hold packets back.
-    #[inline]
-    fn holds_back(&self) -> bool {
-        false
-    }
-
-    /// Whether [`Balancer::poll_probe`] or [`Balancer::poll_timeout`] may ever answer. Never changes: a sender asks neither of
-    /// a balancer that has no timers.
-    #[inline]
-    fn has_timers(&self) -> bool {
-        false
-    }
-
-    /// Whether the connection waits for what is in flight, to change its path then.
-    #[inline]
-    fn is_draining(&self) -> bool {
-        false
-    }
-
-    /// Returns an entropy value to probe now, if one is due. Call until it returns `None`.
-    fn poll_probe(&mut self, _now_ps: u64) -> Option<Ev> {
-        None
-    }
-
-    /// Takes the answer to a probe.
-    fn on_probe_ack(&mut self, _now_ps: u64, _ev: Ev, _marked: bool, _publisher: &mut impl Publisher) {}
-
-    /// Returns when [`Balancer::poll_probe`] or [`Balancer::poll_trail`] next has something to send, or [`Balancer::admit`] may answer otherwise.
-    fn poll_timeout(&self) -> Option<u64> {
-        None
-    }
-}
+pub use crate::feedback::{AckInfo, Ev, LossCause, LossInfo, PacketInfo};
 
 /// A balancer that can be made from a connection's settings.
 pub trait Scheme: Balancer + Sized {
     /// Bytes of state of a connection: what a NIC would hold for each, settings left out.
     const STATE_BYTES: usize;
-
-    /// Whether it has a use for [`Balancer::on_reachable`]; engines compute nothing for the others.
-    const WANTS_REACHABILITY: bool = false;
 
     /// Makes one for a new connection. Lasting choices come from [`PathConfig::seed`] where there is one.
     fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self;

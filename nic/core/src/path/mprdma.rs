@@ -6,7 +6,9 @@ mod tests;
 
 use rand_core::RngCore;
 
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PacketInfo, PathConfig, Scheme, SendInfo, draw};
+use super::{
+    AckInfo, Balancer, Ev, LossCause, LossInfo, PacketFeedback, PacketInfo, PathConfig, Scheme, SendInfo, draw,
+};
 use crate::event::Publisher;
 use crate::params::parameters;
 
@@ -77,7 +79,9 @@ impl Balancer for Mprdma {
             _ => {}
         }
     }
+}
 
+impl PacketFeedback for Mprdma {
     #[inline]
     fn tracks_packets(&self) -> bool {
         self.settings.paper

@@ -6,7 +6,10 @@ use alloc::boxed::Box;
 use rand_core::RngCore;
 
 use super::labels::Labels;
-use super::{AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, PacketInfo, PathConfig, Scheme, SendInfo};
+use super::{
+    AckInfo, Admission, Balancer, Ev, HoldBack, LossCause, LossInfo, OwnWindows, PacketFeedback, PacketInfo,
+    PathConfig, Scheme, SendInfo, Timer,
+};
 use crate::cc::{AnyCc, CcConfig, CongestionControl};
 use crate::event::Publisher;
 use crate::params::parameters;
@@ -122,27 +125,6 @@ impl Scheme for Mptcp {
 }
 
 impl Balancer for Mptcp {
-    //= docs/specs/subflow.md#MPTCP-1
-    //= docs/specs/subflow.md#MPTCP-6
-    fn on_control(&mut self, config: &CcConfig) {
-        let cc = AnyCc::new(&config.share(self.labels.count()));
-        if !cc.uses_credit() {
-            let lane = Lane { cc, in_flight: 0, acked: 0, sent: 0 };
-            self.lanes = core::iter::repeat_n(lane, self.labels.count().into()).collect();
-        }
-    }
-
-    //= docs/specs/subflow.md#MPTCP-3
-    #[inline]
-    fn admit(&mut self, now_ps: u64, packet: &SendInfo, _publisher: &mut impl Publisher) -> Admission {
-        if self.lanes.is_empty() {
-            return Admission::Window;
-        }
-        self.paced_until_ps = None;
-        self.chosen = self.choose(now_ps, packet);
-        if self.chosen.is_some() { Admission::Go } else { Admission::Wait }
-    }
-
     #[inline]
     fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, _rng: &mut impl RngCore) -> Ev {
         let label = self.chosen.take().unwrap_or(self.next);
@@ -156,22 +138,6 @@ impl Balancer for Mptcp {
             }
         }
         self.labels.ev(label)
-    }
-
-    fn tracks_packets(&self) -> bool {
-        true
-    }
-
-    //= docs/specs/subflow.md#MPTCP-5
-    #[inline]
-    fn on_packet_acked(&mut self, _now_ps: u64, packet: &PacketInfo) {
-        let Some(label) = self.labels.label(packet.ev) else { return };
-        let Some(lane) = self.lanes.get_mut(usize::from(label)) else { return };
-        if !packet.was_lost {
-            lane.in_flight = lane.in_flight.saturating_sub(packet.bytes.into());
-        }
-        lane.acked = lane.acked.saturating_add(packet.bytes.into());
-        self.settled |= 1 << label;
     }
 
     //= docs/specs/subflow.md#MPTCP-5
@@ -199,20 +165,51 @@ impl Balancer for Mptcp {
             self.loser = label;
         }
     }
+}
 
+impl HoldBack for Mptcp {
+    //= docs/specs/subflow.md#MPTCP-3
     #[inline]
-    fn holds_back(&self) -> bool {
-        true
+    fn admit(&mut self, now_ps: u64, packet: &SendInfo) -> Admission {
+        if self.lanes.is_empty() {
+            return Admission::Window;
+        }
+        self.paced_until_ps = None;
+        self.chosen = self.choose(now_ps, packet);
+        if self.chosen.is_some() { Admission::Go } else { Admission::Wait }
     }
+}
 
-    #[inline]
-    fn has_timers(&self) -> bool {
-        true
+impl OwnWindows for Mptcp {
+    //= docs/specs/subflow.md#MPTCP-1
+    //= docs/specs/subflow.md#MPTCP-6
+    fn on_control(&mut self, config: &CcConfig) {
+        let cc = AnyCc::new(&config.share(self.labels.count()));
+        if !cc.uses_credit() {
+            let lane = Lane { cc, in_flight: 0, acked: 0, sent: 0 };
+            self.lanes = core::iter::repeat_n(lane, self.labels.count().into()).collect();
+        }
     }
+}
 
+impl Timer for Mptcp {
     #[inline]
     fn poll_timeout(&self) -> Option<u64> {
         self.paced_until_ps
+    }
+}
+
+impl PacketFeedback for Mptcp {
+    //= docs/specs/subflow.md#MPTCP-5
+    #[inline]
+    fn on_packet_acked(&mut self, _now_ps: u64, packet: &PacketInfo) {
+        let Some(label) = self.labels.label(packet.ev) else { return };
+        let Some(lane) = self.lanes.get_mut(usize::from(label)) else { return };
+        if !packet.was_lost {
+            lane.in_flight = lane.in_flight.saturating_sub(packet.bytes.into());
+        }
+        lane.acked = lane.acked.saturating_add(packet.bytes.into());
+        self.settled |= 1 << label;
     }
 }
 

@@ -8,8 +8,8 @@ use alloc::vec;
 use rand_core::RngCore;
 
 use super::{
-    AckInfo, Balancer, Ev, LossCause, LossInfo, PacketInfo, PathConfig, Scheme, Section, SendInfo, Trail, Transmission,
-    draw, draw_lasting,
+    AckInfo, Balancer, Ev, LossCause, LossInfo, PacketFeedback, PacketInfo, PathConfig, Scheme, Section, Sections,
+    SendInfo, Timer, Trail, Transmission, draw, draw_lasting,
 };
 use crate::event::Publisher;
 use crate::params::{AUTO, parameters};
@@ -133,21 +133,6 @@ impl Balancer for OrderedChaos {
         self.subflows[index].ev
     }
 
-    fn tracks_packets(&self) -> bool {
-        true
-    }
-
-    //= docs/specs/ordered-chaos.md#ORC-3
-    #[inline]
-    fn on_packet_acked(&mut self, now_ps: u64, packet: &PacketInfo) {
-        let index = self.index(packet.psn);
-        let subflow = &mut self.subflows[index];
-        subflow.open = subflow.open.saturating_sub(1);
-        if !packet.was_lost && subflow.sample(packet.ev, now_ps.saturating_sub(packet.sent_ps)) {
-            self.state.heard |= bit(index);
-        }
-    }
-
     #[inline]
     fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
         if ack.open_packets == 0 {
@@ -176,7 +161,9 @@ impl Balancer for OrderedChaos {
             self.end_interval(now_ps);
         }
     }
+}
 
+impl Sections for OrderedChaos {
     fn has_sections(&self) -> bool {
         self.settings.detects
     }
@@ -210,16 +197,26 @@ impl Balancer for OrderedChaos {
         }
         None
     }
+}
 
-    #[inline]
-    fn has_timers(&self) -> bool {
-        true
-    }
-
+impl Timer for OrderedChaos {
     #[inline]
     fn poll_timeout(&self) -> Option<u64> {
         let at_ps = self.state.next_probe_ps;
         (self.settings.detects && at_ps != NEVER).then_some(at_ps)
+    }
+}
+
+impl PacketFeedback for OrderedChaos {
+    //= docs/specs/ordered-chaos.md#ORC-3
+    #[inline]
+    fn on_packet_acked(&mut self, now_ps: u64, packet: &PacketInfo) {
+        let index = self.index(packet.psn);
+        let subflow = &mut self.subflows[index];
+        subflow.open = subflow.open.saturating_sub(1);
+        if !packet.was_lost && subflow.sample(packet.ev, now_ps.saturating_sub(packet.sent_ps)) {
+            self.state.heard |= bit(index);
+        }
     }
 }
 

@@ -1,12 +1,16 @@
 //! The list of balancers: their names, and one type that is any of them.
 
 use core::fmt;
+use core::marker::PhantomData;
 use core::str::FromStr;
 
 use rand_core::RngCore;
 
-use super::{AckInfo, Admission, Balancer, Ecmp, Ev, LossInfo, Ops, PacketInfo, PathConfig, Reps, Scheme, SendInfo};
-use super::{Section, Trail, Transmission};
+use super::{
+    AckInfo, Admission, Balancer, EchoFeedback, Ecmp, Ev, HoldBack, LossInfo, Offers, Ops, OwnWindows, PacketFeedback,
+    PacketInfo, PathConfig, Probing, Reachability, Reps, Scheme, Section, Sections, SendInfo, Timer, Trail,
+    Transmission,
+};
 use crate::cc::CcConfig;
 use crate::event::Publisher;
 use crate::kinds::kinds;
@@ -55,9 +59,9 @@ kinds! {
 }
 
 impl BalancerKind {
-    /// Whether an engine should tell its connections which paths there are; see [`Balancer::on_reachable`].
+    /// Whether an engine should tell its connections which paths there are; see [`Reachability`].
     pub const fn wants_reachability(self) -> bool {
-        of_scheme!(self, Of => <Of as Scheme>::WANTS_REACHABILITY)
+        of_scheme!(self, Of => Implements::<Of>::REACHABILITY)
     }
 }
 
@@ -96,94 +100,198 @@ impl core::error::Error for UnknownBalancer {}
 impl Balancer for AnyBalancer {
     #[inline]
     fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
-        dispatch!(self, balancer => balancer.next_ev(now_ps, packet, rng))
+        dispatch!(self, scheme => scheme.next_ev(now_ps, packet, rng))
     }
 
     #[inline]
     fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher) {
-        dispatch!(self, balancer => balancer.on_ack(now_ps, ack, publisher))
+        dispatch!(self, scheme => scheme.on_ack(now_ps, ack, publisher))
     }
 
-    #[inline]
-    fn on_echo(&mut self, now_ps: u64, ev: Ev, marked: bool) {
-        dispatch!(self, balancer => balancer.on_echo(now_ps, ev, marked))
-    }
-
-    #[inline]
     fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher) {
-        dispatch!(self, balancer => balancer.on_loss(now_ps, loss, publisher))
+        dispatch!(self, scheme => scheme.on_loss(now_ps, loss, publisher))
+    }
+}
+
+/// The methods of the optional traits. What a scheme does not offer does nothing.
+///
+/// Each calls the scheme's own method if its file implements the trait, and that of [`Absent`] or [`AbsentMut`] if not: for a
+/// receiver `&T`, the compiler finds a method of `T` before one of `&T`.
+impl AnyBalancer {
+    /// What the scheme offers with its settings; for whoever calls what follows for every packet.
+    pub fn offers(&self) -> Offers {
+        dispatch!(self, scheme => Offers {
+            hold_back: scheme.holds_back(),
+            lowest_first: scheme.lowest_first(),
+            sections: scheme.has_sections(),
+            probing: scheme.has_probes(),
+            packet_feedback: scheme.tracks_packets(),
+        })
     }
 
+    /// See [`HoldBack::admit`]; [`Admission::Window`] without.
     #[inline]
-    fn admit(&mut self, now_ps: u64, packet: &SendInfo, publisher: &mut impl Publisher) -> Admission {
-        dispatch!(self, balancer => balancer.admit(now_ps, packet, publisher))
+    pub fn admit(&mut self, now_ps: u64, packet: &SendInfo) -> Admission {
+        dispatch!(self, scheme => scheme.admit(now_ps, packet))
     }
 
+    /// See [`HoldBack::is_draining`].
     #[inline]
-    fn tracks_packets(&self) -> bool {
-        dispatch!(self, balancer => balancer.tracks_packets())
+    pub fn is_draining(&self) -> bool {
+        dispatch!(self, scheme => scheme.is_draining())
     }
 
+    /// See [`OwnWindows::on_control`].
+    pub fn on_control(&mut self, config: &CcConfig) {
+        dispatch!(self, scheme => scheme.on_control(config));
+    }
+
+    /// See [`Sections::section`]; [`Section::NONE`] without.
     #[inline]
-    fn on_packet_acked(&mut self, now_ps: u64, packet: &PacketInfo) {
-        dispatch!(self, balancer => balancer.on_packet_acked(now_ps, packet))
+    pub fn section(&self) -> Section {
+        dispatch!(self, scheme => scheme.section())
     }
 
-    fn on_control(&mut self, config: &CcConfig) {
-        dispatch!(self, balancer => balancer.on_control(config))
-    }
-
-    fn on_reachable(&mut self, now_ps: u64, paths: &[Ev]) {
-        dispatch!(self, balancer => balancer.on_reachable(now_ps, paths))
-    }
-
+    /// See [`Sections::poll_trail`].
     #[inline]
-    fn has_sections(&self) -> bool {
-        dispatch!(self, balancer => balancer.has_sections())
+    pub fn poll_trail(&mut self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trail> {
+        dispatch!(self, scheme => scheme.poll_trail(now_ps, oldest))
     }
 
+    /// See [`Probing::poll_probe`].
     #[inline]
-    fn section(&self) -> Section {
-        dispatch!(self, balancer => balancer.section())
+    pub fn poll_probe(&mut self, now_ps: u64) -> Option<Ev> {
+        dispatch!(self, scheme => scheme.poll_probe(now_ps))
     }
 
-    #[inline]
-    fn poll_trail(&mut self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trail> {
-        dispatch!(self, balancer => balancer.poll_trail(now_ps, oldest))
+    /// See [`Probing::on_probe_ack`].
+    pub fn on_probe_ack(&mut self, now_ps: u64, ev: Ev, marked: bool, publisher: &mut impl Publisher) {
+        dispatch!(self, scheme => scheme.on_probe_ack(now_ps, ev, marked, publisher));
     }
 
+    /// See [`Timer::poll_timeout`].
     #[inline]
-    fn lowest_first(&self) -> bool {
-        dispatch!(self, balancer => balancer.lowest_first())
+    pub fn poll_timeout(&self) -> Option<u64> {
+        dispatch!(self, scheme => scheme.poll_timeout())
     }
 
+    /// See [`Reachability::on_reachable`].
+    pub fn on_reachable(&mut self, now_ps: u64, paths: &[Ev]) {
+        dispatch!(self, scheme => scheme.on_reachable(now_ps, paths));
+    }
+
+    /// See [`PacketFeedback::on_packet_acked`].
     #[inline]
+    pub fn on_packet_acked(&mut self, now_ps: u64, packet: &PacketInfo) {
+        dispatch!(self, scheme => scheme.on_packet_acked(now_ps, packet));
+    }
+
+    /// See [`EchoFeedback::on_echo`].
+    #[inline]
+    pub fn on_echo(&mut self, now_ps: u64, ev: Ev, marked: bool) {
+        dispatch!(self, scheme => scheme.on_echo(now_ps, ev, marked));
+    }
+}
+
+/// Stands in for the traits that a scheme does not offer: their methods that take `&self`.
+trait Absent {
     fn holds_back(&self) -> bool {
-        dispatch!(self, balancer => balancer.holds_back())
+        false
     }
 
-    #[inline]
-    fn has_timers(&self) -> bool {
-        dispatch!(self, balancer => balancer.has_timers())
+    fn lowest_first(&self) -> bool {
+        false
     }
 
-    #[inline]
     fn is_draining(&self) -> bool {
-        dispatch!(self, balancer => balancer.is_draining())
+        false
     }
 
-    #[inline]
-    fn poll_probe(&mut self, now_ps: u64) -> Option<Ev> {
-        dispatch!(self, balancer => balancer.poll_probe(now_ps))
+    fn has_sections(&self) -> bool {
+        false
     }
 
-    #[inline]
-    fn on_probe_ack(&mut self, now_ps: u64, ev: Ev, marked: bool, publisher: &mut impl Publisher) {
-        dispatch!(self, balancer => balancer.on_probe_ack(now_ps, ev, marked, publisher))
+    fn section(&self) -> Section {
+        Section::NONE
     }
 
-    #[inline]
+    fn has_probes(&self) -> bool {
+        false
+    }
+
+    fn tracks_packets(&self) -> bool {
+        false
+    }
+
     fn poll_timeout(&self) -> Option<u64> {
-        dispatch!(self, balancer => balancer.poll_timeout())
+        None
+    }
+}
+
+impl<T> Absent for &T {}
+
+/// Stands in for the traits that a scheme does not offer: their methods that take `&mut self`.
+trait AbsentMut {
+    fn admit(&self, _now_ps: u64, _packet: &SendInfo) -> Admission {
+        Admission::Window
+    }
+
+    fn on_control(&self, _config: &CcConfig) {}
+
+    fn poll_trail(&self, _now_ps: u64, _oldest: Option<&Transmission>) -> Option<Trail> {
+        None
+    }
+
+    fn poll_probe(&self, _now_ps: u64) -> Option<Ev> {
+        None
+    }
+
+    fn on_probe_ack(&self, _now_ps: u64, _ev: Ev, _marked: bool, _publisher: &mut impl Publisher) {}
+
+    fn on_reachable(&self, _now_ps: u64, _paths: &[Ev]) {}
+
+    fn on_packet_acked(&self, _now_ps: u64, _packet: &PacketInfo) {}
+
+    fn on_echo(&self, _now_ps: u64, _ev: Ev, _marked: bool) {}
+}
+
+impl<T> AbsentMut for &mut T {}
+
+/// Whether a type implements [`Reachability`]: its own constant hides the trait's.
+struct Implements<T>(PhantomData<T>);
+
+trait DoesNot {
+    const REACHABILITY: bool = false;
+}
+
+impl<T> DoesNot for Implements<T> {}
+
+impl<T: Reachability> Implements<T> {
+    const REACHABILITY: bool = true;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::stream;
+
+    /// A trait that a scheme implements and the registry does not see would be ignored in silence.
+    #[test]
+    fn each_kind_offers_what_its_file_implements() {
+        let nothing =
+            Offers { hold_back: false, lowest_first: false, sections: false, probing: false, packet_feedback: false };
+        for kind in BalancerKind::ALL {
+            let expected = match kind {
+                BalancerKind::Flowcut => Offers { hold_back: true, lowest_first: true, ..nothing },
+                BalancerKind::Mptcp => Offers { hold_back: true, packet_feedback: true, ..nothing },
+                BalancerKind::OrderedChaos => Offers { sections: true, packet_feedback: true, ..nothing },
+                BalancerKind::RepsProbing => Offers { probing: true, ..nothing },
+                BalancerKind::RepsPlus => Offers { packet_feedback: true, ..nothing },
+                _ => nothing,
+            };
+            let config = PathConfig::new(kind, 8_000_000, 10);
+            assert_eq!(AnyBalancer::new(&config, &mut stream(1, 1)).offers(), expected, "{kind}");
+            assert_eq!(kind.wants_reachability(), kind == BalancerKind::HostDr, "{kind}");
+        }
     }
 }

@@ -6,7 +6,9 @@ mod config;
 use rand_core::RngCore;
 
 pub use self::config::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, RepsConfig, ThawCheck};
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, draw};
+use super::{
+    AckInfo, Balancer, EchoFeedback, Ev, LossCause, LossInfo, PathConfig, Probing, Scheme, SendInfo, Timer, draw,
+};
 use crate::event::{Event, Publisher};
 
 /// Recycled entropy packet spraying.
@@ -172,24 +174,21 @@ impl Balancer for Reps {
         }
     }
 
-    //= docs/specs/reps.md#REPS-4a
-    #[inline]
-    fn on_echo(&mut self, _now_ps: u64, ev: Ev, marked: bool) {
-        if !marked && ev < self.settings.evs {
-            self.state.cache(ev, self.settings.depth);
-        }
-    }
-
     fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher) {
         if loss.cause != LossCause::Trimmed {
             if self.is_failure(loss) {
                 self.on_failure(now_ps, loss.ev, publisher);
             }
-        } else if self.settings.cache_clear_trims && loss.path_clear {
-            self.on_good_path(now_ps, loss.ev, publisher);
         } else if self.settings.thaw_check == ThawCheck::AnyFeedback {
             self.check_thaw(now_ps, publisher);
         }
+    }
+}
+
+impl Probing for Reps {
+    #[inline]
+    fn has_probes(&self) -> bool {
+        self.settings.probe_interval_ps < u64::MAX
     }
 
     //= docs/specs/reps.md#REPS-17
@@ -207,15 +206,22 @@ impl Balancer for Reps {
             self.thaw(now_ps, publisher);
         }
     }
+}
 
-    #[inline]
-    fn has_timers(&self) -> bool {
-        self.settings.probe_interval_ps < u64::MAX
-    }
-
+impl Timer for Reps {
     #[inline]
     fn poll_timeout(&self) -> Option<u64> {
         self.probes().then_some(self.probe.next_ps)
+    }
+}
+
+impl EchoFeedback for Reps {
+    //= docs/specs/reps.md#REPS-4a
+    #[inline]
+    fn on_echo(&mut self, _now_ps: u64, ev: Ev, marked: bool) {
+        if !marked && ev < self.settings.evs {
+            self.state.cache(ev, self.settings.depth);
+        }
     }
 }
 
@@ -355,7 +361,6 @@ struct Settings {
     freezing: bool,
     timed_exit: bool,
     empty_on_thaw: bool,
-    cache_clear_trims: bool,
     failure_signal: FailureSignal,
     thaw_check: ThawCheck,
     frozen_walk: FrozenWalk,
@@ -376,7 +381,6 @@ impl Settings {
             freezing: reps.freezing,
             timed_exit: reps.probe_interval_ps.is_none() || reps.timed_exit,
             empty_on_thaw: reps.empty_on_thaw,
-            cache_clear_trims: reps.cache_clear_trims,
             failure_signal: reps.failure_signal,
             thaw_check: reps.thaw_check,
             frozen_walk: reps.frozen_walk,

@@ -8,7 +8,9 @@ mod tests;
 use rand_core::RngCore;
 
 pub use self::config::RepsPlusConfig;
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PacketInfo, PathConfig, Scheme, SendInfo};
+use super::{
+    AckInfo, Balancer, EchoFeedback, Ev, LossCause, LossInfo, PacketFeedback, PacketInfo, PathConfig, Scheme, SendInfo,
+};
 use crate::event::{Event, Publisher};
 
 /// REPS with three changes: what an ACK vouches for, how it explores, and when it stops freezing.
@@ -166,28 +168,6 @@ impl Balancer for RepsPlus {
         self.explore(rng)
     }
 
-    #[inline]
-    fn tracks_packets(&self) -> bool {
-        self.settings.whole_acks
-    }
-
-    //= docs/specs/reps-plus.md#RPP-2
-    #[inline]
-    fn on_packet_acked(&mut self, _now_ps: u64, packet: &PacketInfo) {
-        self.settled.push(packet.ev, self.settings.evs);
-    }
-
-    //= docs/specs/reps-plus.md#RPP-4
-    #[inline]
-    fn on_echo(&mut self, _now_ps: u64, ev: Ev, marked: bool) {
-        if !self.settled.echoed {
-            self.settled = Settled { echoed: true, ..Settled::default() };
-        }
-        if !marked {
-            self.settled.push(ev, self.settings.evs);
-        }
-    }
-
     //= docs/specs/reps-plus.md#RPP-1
     //= docs/specs/reps-plus.md#RPP-5
     #[inline]
@@ -208,6 +188,32 @@ impl Balancer for RepsPlus {
     fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher) {
         if loss.cause != LossCause::Trimmed && loss.max_rtt_ps < self.settings.congestion_rtt_ps {
             self.on_failure(now_ps, loss.sent_ps, publisher);
+        }
+    }
+}
+
+impl PacketFeedback for RepsPlus {
+    #[inline]
+    fn tracks_packets(&self) -> bool {
+        self.settings.whole_acks
+    }
+
+    //= docs/specs/reps-plus.md#RPP-2
+    #[inline]
+    fn on_packet_acked(&mut self, _now_ps: u64, packet: &PacketInfo) {
+        self.settled.push(packet.ev, self.settings.evs);
+    }
+}
+
+impl EchoFeedback for RepsPlus {
+    //= docs/specs/reps-plus.md#RPP-4
+    #[inline]
+    fn on_echo(&mut self, _now_ps: u64, ev: Ev, marked: bool) {
+        if !self.settled.echoed {
+            self.settled = Settled { echoed: true, ..Settled::default() };
+        }
+        if !marked {
+            self.settled.push(ev, self.settings.evs);
         }
     }
 }

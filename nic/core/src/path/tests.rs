@@ -35,7 +35,7 @@ fn ack(ev: Ev, marked: bool) -> AckInfo {
 }
 
 fn loss(ev: Ev, cause: LossCause) -> LossInfo {
-    LossInfo { ev, bytes: 4150, cause, max_rtt_ps: BASE_RTT_PS, path_clear: false, ..LossInfo::default() }
+    LossInfo { ev, bytes: 4150, cause, max_rtt_ps: BASE_RTT_PS, ..LossInfo::default() }
 }
 
 const PACKET: SendInfo =
@@ -383,7 +383,6 @@ fn every_option_of_reps_has_a_name() {
         ("explore_packets", "16"),
         ("empty_on_thaw", "true"),
         ("thaw_check", "any-feedback"),
-        ("cache_clear_trims", "true"),
         ("frozen_walk", "all-slots"),
     ] {
         schemes.set("reps", name, text).unwrap();
@@ -453,7 +452,7 @@ fn emptying_on_thaw_keeps_the_ev_that_thaws() {
 }
 
 #[test]
-fn a_nack_thaws_and_a_clear_one_is_cached_where_asked() {
+fn a_nack_thaws_where_asked_and_caches_nothing() {
     // The table of departures
     //= docs/specs/reps.md#REPS-3
     //= docs/specs/reps.md#REPS-12
@@ -464,10 +463,9 @@ fn a_nack_thaws_and_a_clear_one_is_cached_where_asked() {
     rig.loss(11 * TICK_PS, loss(4, LossCause::Trimmed));
     assert_eq!((rig.reps.is_frozen(), rig.reps.exploring()), (false, 16));
     assert_eq!(rig.sends(17), [None; 17]);
-    rig.loss(0, LossInfo { path_clear: true, ..loss(4, LossCause::Trimmed) });
-    assert_eq!(rig.send(), Some(4));
+    assert!(rig.reps.cached_evs().is_empty());
     let mut paper = Rig::paper();
-    paper.loss(0, LossInfo { path_clear: true, ..loss(4, LossCause::Trimmed) });
+    paper.loss(0, loss(4, LossCause::Trimmed));
     assert!(paper.reps.cached_evs().is_empty());
 }
 
@@ -484,7 +482,7 @@ fn a_bdp_beyond_the_counter_saturates() {
 enum Op {
     Send(u8),
     Ack { ev: Ev, marked: bool },
-    Loss { ev: Ev, cause: LossCause, max_rtt_ps: u64, path_clear: bool },
+    Loss { ev: Ev, cause: LossCause, max_rtt_ps: u64 },
     Probe { ev: Ev, marked: bool },
     Wait { ps: u64 },
 }
@@ -498,8 +496,8 @@ fn op(wait_ps: impl Strategy<Value = u64>) -> impl Strategy<Value = Op> {
     prop_oneof![
         6 => (1..12u8).prop_map(Op::Send),
         6 => (any::<Ev>(), prop::bool::weighted(0.3)).prop_map(|(ev, marked)| Op::Ack { ev, marked }),
-        2 => (any::<Ev>(), cause(), rtt_ps, any::<bool>())
-            .prop_map(|(ev, cause, max_rtt_ps, path_clear)| Op::Loss { ev, cause, max_rtt_ps, path_clear }),
+        2 => (any::<Ev>(), cause(), rtt_ps)
+            .prop_map(|(ev, cause, max_rtt_ps)| Op::Loss { ev, cause, max_rtt_ps }),
         1 => (0..4 as Ev, any::<bool>()).prop_map(|(ev, marked)| Op::Probe { ev, marked }),
         2 => wait_ps.prop_map(|ps| Op::Wait { ps }),
     ]
@@ -513,22 +511,21 @@ fn any_reps_config() -> impl Strategy<Value = RepsConfig> {
     let presets =
         prop_oneof![Just(RepsConfig::paper()), Just(RepsConfig::artifact()), Just(RepsConfig::ultra_ethernet())];
     let probing = prop::option::of((0..5 * TICK_PS, any::<bool>()));
-    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let times = (0..20 * TICK_PS, prop::option::of(any::<u64>()));
     (presets, 0..=10u8, times, probing, flags).prop_map(|(preset, buffer, (timeout_ps, forced_ps), probing, flags)| {
         let choose = |one, a, b| if one { a } else { b };
         RepsConfig {
             buffer,
             freezing_timeout_ps: timeout_ps,
-            freezing: flags.5,
+            freezing: flags.4,
             force_freezing_ps: forced_ps,
             probe_interval_ps: probing.map(|(interval_ps, _)| interval_ps),
             timed_exit: probing.is_some_and(|(_, timed_exit)| timed_exit),
             empty_on_thaw: flags.0,
-            cache_clear_trims: flags.1,
-            thaw_check: if flags.2 { ThawCheck::AnyFeedback } else { ThawCheck::UnmarkedAck },
-            frozen_walk: if flags.3 { FrozenWalk::AllSlots } else { FrozenWalk::ValidFirst },
-            congestion_rtt_permille: choose(flags.4, Some(1650), None),
+            thaw_check: if flags.1 { ThawCheck::AnyFeedback } else { ThawCheck::UnmarkedAck },
+            frozen_walk: if flags.2 { FrozenWalk::AllSlots } else { FrozenWalk::ValidFirst },
+            congestion_rtt_permille: choose(flags.3, Some(1650), None),
             ..preset
         }
     })
@@ -559,8 +556,8 @@ proptest! {
                     ours.on_ack(now_ps, &ack(ev % evs, marked), &mut ());
                     paper.on_ack(now_ps, ev % evs, marked);
                 }
-                Op::Loss { ev, cause, max_rtt_ps, path_clear } => {
-                    ours.on_loss(now_ps, &LossInfo { ev, bytes: 1, cause, max_rtt_ps, path_clear, ..LossInfo::default() }, &mut ());
+                Op::Loss { ev, cause, max_rtt_ps } => {
+                    ours.on_loss(now_ps, &LossInfo { ev, bytes: 1, cause, max_rtt_ps, ..LossInfo::default() }, &mut ());
                     if cause != LossCause::Trimmed {
                         paper.on_failure_detection(now_ps);
                     }
@@ -603,9 +600,9 @@ proptest! {
                     Op::Ack { ev, marked } => {
                         any.on_ack(now_ps, &AckInfo { packets: ev, hops: 255, ..ack(ev, marked) }, &mut ());
                     }
-                    Op::Loss { ev, cause, max_rtt_ps, path_clear } => {
+                    Op::Loss { ev, cause, max_rtt_ps } => {
                         let ev = (u32::from(ev) % largest) as Ev;
-                        any.on_loss(now_ps, &LossInfo { ev, bytes: u32::MAX, cause, max_rtt_ps, path_clear, ..LossInfo::default() }, &mut ());
+                        any.on_loss(now_ps, &LossInfo { ev, bytes: u32::MAX, cause, max_rtt_ps, ..LossInfo::default() }, &mut ());
                     }
                     Op::Probe { ev, marked } => {
                         let probe = any.poll_probe(now_ps);

@@ -102,7 +102,7 @@ impl Sender {
     fn settle(&mut self, now_ps: u64, ack: &Ack) -> Tally {
         let mut tally = Tally::default();
         let min_rtt_ps = self.rtt.min_ps();
-        let Self { scoreboard, outbox, header_bytes, balancer, tracks_packets, .. } = self;
+        let Self { scoreboard, outbox, header_bytes, balancer, offers, .. } = self;
         let mut settled = |packet: Settled| {
             let payload_bytes = u64::from(packet.record.payload_bytes);
             let wire_bytes = payload_bytes + u64::from(*header_bytes);
@@ -116,7 +116,7 @@ impl Sender {
             if packet.record.sent_ps == ack.timestamp_echo_ps {
                 tally.echoed_bytes = wire_bytes as u32;
             }
-            if *tracks_packets {
+            if offers.packet_feedback {
                 balancer.on_packet_acked(now_ps, &packet_info(&packet, wire_bytes as u32));
             }
             //= docs/specs/transport.md#TRN-24

@@ -3,7 +3,7 @@
 use super::{Failure, Persist, Sender};
 use crate::event::{Event, Publisher};
 use crate::loss::{Backoff, Record, overdue_ps};
-use crate::path::{Balancer, LossCause};
+use crate::path::LossCause;
 
 impl Sender {
     /// Returns when [`Sender::on_timeout`] and [`Sender::poll_transmit`] have something to do without other input.
@@ -17,7 +17,7 @@ impl Sender {
         let mut at_ps = self.give_up_deadline().min(self.paced_until_ps.unwrap_or(NEVER));
         at_ps = at_ps.min(self.persist.deadline_ps.unwrap_or(NEVER));
         at_ps = at_ps.min(self.credit_wait.deadline_ps.unwrap_or(NEVER));
-        if self.has_timers {
+        if self.offers.timer() {
             // A balancer that waits for what is not to be had, such as credit, would be woken for the same time for ever.
             let is_to_come = |at_ps: &u64| self.asked_ps.is_none_or(|asked_ps| *at_ps > asked_ps);
             at_ps = at_ps.min(self.balancer.poll_timeout().filter(is_to_come).unwrap_or(NEVER));

@@ -4,7 +4,7 @@ use spray_wire::{Data, Nack};
 
 use super::{Sender, Transmit};
 use crate::event::Publisher;
-use crate::path::{Balancer, LossCause, Trail, Transmission};
+use crate::path::{LossCause, Trail, Transmission};
 
 impl Sender {
     /// A probe that is due.
@@ -36,7 +36,7 @@ impl Sender {
     //= docs/specs/ordered-chaos.md#ORC-25
     pub(super) fn on_missing(&mut self, now_ps: u64, nack: &Nack, publisher: &mut impl Publisher) {
         let sent_ps = self.scoreboard.record(nack.psn).map(|record| record.sent_ps);
-        let known = self.has_sections && nack.timestamp_echo_ps <= self.stamp_ps;
+        let known = self.offers.sections && nack.timestamp_echo_ps <= self.stamp_ps;
         let before = sent_ps.is_some_and(|sent_ps| sent_ps < nack.timestamp_echo_ps);
         if known && before && self.scoreboard.is_outstanding(nack.psn) {
             self.lose(now_ps, nack.psn, LossCause::Missing, publisher);

@@ -12,7 +12,7 @@ use spray_wire::{Ack, Data, Nack, ProbeAck, Pull, PullRequest, ev_port};
 use super::*;
 use crate::agenda::Agenda;
 use crate::cc::PullPacer;
-use crate::path::{Balancer, Ev};
+use crate::path::Ev;
 use crate::rng::{self, Rng};
 
 /// What the channel does. Shares are of 1,000 frames.
@@ -324,7 +324,7 @@ impl Pair {
 
     /// Whether the balancer lets packets go beyond the window.
     fn admits_itself(&self) -> bool {
-        self.sender.balancer().holds_back()
+        self.sender.balancer().offers().hold_back
     }
 
     fn take_events(&mut self) {

@@ -8,7 +8,7 @@ use spray_wire::{Data, Nack};
 
 use super::pair::{Channel, Pair};
 use super::*;
-use crate::path::{Balancer, LossCause};
+use crate::path::LossCause;
 use crate::rng;
 
 /// A path for each entropy value: first in, first out, with a delay that changes with each frame by up to `spread_ps`.
@@ -113,7 +113,7 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
     while sender.poll_transmit(5, &mut rng, &mut ()).is_some() {}
     sender.on_nack(US, &nack(1, 6), &mut ());
     assert_eq!((sender.stats().missing, sender.stats().stale_nacks), (0, 1));
-    assert!(!sender.balancer().has_sections() && LossCause::Missing != LossCause::Trimmed);
+    assert!(!sender.balancer().offers().sections && LossCause::Missing != LossCause::Trimmed);
 }
 
 #[test]

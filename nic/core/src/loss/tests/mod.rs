@@ -8,7 +8,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::path::LossCause;
+use crate::feedback::LossCause;
 use oracle::{Op, Oracle};
 
 /// RFC 6298 §2, word for word, in floating point.

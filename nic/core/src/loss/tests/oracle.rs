@@ -6,7 +6,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::super::{Lost, Scoreboard};
-use crate::path::LossCause;
+use crate::feedback::LossCause;
 
 #[derive(Clone, Copy, Debug)]
 pub enum Op {

@@ -1,6 +1,6 @@
 use super::twin::Twin;
 use super::*;
-use crate::path::{BalancerKind, PacketInfo};
+use crate::path::BalancerKind;
 use crate::rng::{Rng, stream};
 use std::vec::Vec;
 
@@ -39,7 +39,7 @@ impl Rig {
     /// Whether a new packet may go.
     fn may(&mut self) -> bool {
         let info = self.info();
-        self.flowcut.admit(self.now_ps, &info, &mut ()) != Admission::Wait
+        self.flowcut.admit(self.now_ps, &info) != Admission::Wait
     }
 
     /// Sends a new packet and returns its path; `None` when it is held.
@@ -141,7 +141,7 @@ fn a_congested_path_drains_and_is_left() {
     let old = rig.drain();
     assert!(rig.open.len() > 3 && !rig.may());
     let again = SendInfo { retransmit: true, ..rig.info() };
-    assert_eq!(rig.flowcut.admit(rig.now_ps, &again, &mut ()), Admission::Window);
+    assert_eq!(rig.flowcut.admit(rig.now_ps, &again), Admission::Window);
     assert_eq!(rig.flowcut.next_ev(rig.now_ps, &again, &mut stream(2, 2)), old);
     while rig.open.len() > 1 {
         rig.ack(BASE_RTT_PS);
@@ -341,7 +341,7 @@ fn a_silent_path_is_left_and_what_was_open_goes_one_by_one() {
         bytes: BYTES,
         ..SendInfo::default()
     };
-    let admit = |rig: &mut Rig, in_flight_bytes| rig.flowcut.admit(rig.now_ps, &again(in_flight_bytes), &mut ());
+    let admit = |rig: &mut Rig, in_flight_bytes| rig.flowcut.admit(rig.now_ps, &again(in_flight_bytes));
     assert_eq!([admit(&mut rig, 1), admit(&mut rig, 0)], [Admission::Wait, Admission::Window]);
     let mut rng = stream(3, 3);
     let new = rig.flowcut.next_ev(0, &again(0), &mut rng);
@@ -470,7 +470,7 @@ fn no_history_is_too_odd() {
                 unsent_bytes: odd(),
             };
             let now_ps = odd();
-            if flowcut.admit(now_ps, &info, &mut ()) != Admission::Wait {
+            if flowcut.admit(now_ps, &info) != Admission::Wait {
                 let ev = flowcut.next_ev(now_ps, &info, &mut rng);
                 assert!(u32::from(ev) < config.evs.clamp(1, 65_535));
             }
@@ -490,7 +490,6 @@ fn no_history_is_too_odd() {
                 &LossInfo { ev: flowcut.ev(), cause, sent_ps: odd(), ..LossInfo::default() },
                 &mut (),
             );
-            flowcut.on_packet_acked(odd(), &PacketInfo { psn: 0, ev: 0, bytes: 0, sent_ps: 0, was_lost: false });
             let _ = (flowcut.poll_timeout(), flowcut.allowed_bytes(), flowcut.is_draining());
         }
     }

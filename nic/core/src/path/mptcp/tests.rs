@@ -49,7 +49,7 @@ impl Rig {
     /// Sends a packet if it may go; its subflow.
     fn send(&mut self, retransmit: bool) -> Option<u16> {
         let info = self.info(retransmit);
-        if self.mptcp.admit(self.now_ps, &info, &mut ()) != Admission::Go {
+        if self.mptcp.admit(self.now_ps, &info) != Admission::Go {
             return None;
         }
         let ev = self.mptcp.next_ev(self.now_ps, &info, &mut self.rng);
@@ -203,7 +203,7 @@ fn without_windows_of_their_own_labels_take_turns() {
     let mut mptcp = Mptcp::make(&path(3, 0), &mut rng);
     let info = SendInfo { bytes: PACKET, unsent_bytes: 1 << 20, ..SendInfo::default() };
     let labels = [(); 5].map(|()| {
-        assert_eq!(mptcp.admit(0, &info, &mut ()), Admission::Window);
+        assert_eq!(mptcp.admit(0, &info), Admission::Window);
         let ev = mptcp.next_ev(0, &info, &mut rng);
         mptcp.labels.label(ev).unwrap()
     });

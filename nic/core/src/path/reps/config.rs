@@ -32,8 +32,6 @@ pub struct RepsConfig {
     pub empty_on_thaw: bool,
     /// Which feedback lets freezing mode end.
     pub thaw_check: ThawCheck,
-    /// Also cache the entropy values of unmarked packets trimmed on their last hop, as Ultra Ethernet's simulator does.
-    pub cache_clear_trims: bool,
     /// The order in which entropy values are reused while frozen.
     pub frozen_walk: FrozenWalk,
 }
@@ -90,7 +88,6 @@ impl RepsConfig {
             explore_packets: None,
             empty_on_thaw: false,
             thaw_check: ThawCheck::UnmarkedAck,
-            cache_clear_trims: false,
             frozen_walk: FrozenWalk::ValidFirst,
         }
     }
@@ -108,7 +105,7 @@ impl RepsConfig {
 
     /// What the Ultra Ethernet simulator does; it demands a network that trims.
     pub const fn ultra_ethernet() -> Self {
-        Self { explore_packets: Some(16), cache_clear_trims: true, ..Self::artifact() }
+        Self { explore_packets: Some(16), ..Self::artifact() }
     }
 
     /// The settings under the name by which the balancer was asked for.

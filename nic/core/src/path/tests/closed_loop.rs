@@ -127,7 +127,6 @@ impl Fabric {
                     bytes: PACKET_BYTES,
                     cause: LossCause::Timeout,
                     max_rtt_ps: 0,
-                    path_clear: false,
                     ..LossInfo::default()
                 };
                 self.cc.on_loss(now_ps, PACKET_BYTES, loss.cause);

@@ -130,10 +130,10 @@ impl History {
     /// A balancer that says that it has no timers sets none, and one that holds nothing back never drains.
     fn keeps_its_word(&self) -> Result<(), String> {
         let balancer = &self.balancer;
-        if !balancer.has_timers() && balancer.poll_timeout().is_some() {
+        if !balancer.offers().timer() && balancer.poll_timeout().is_some() {
             return Err("wants to be woken without having timers".into());
         }
-        if !balancer.holds_back() && balancer.is_draining() {
+        if !balancer.offers().hold_back && balancer.is_draining() {
             return Err("drains without holding packets back".into());
         }
         Ok(())
@@ -162,10 +162,12 @@ impl History {
     }
 
     fn probes(&mut self) -> Result<(), String> {
+        let sections = self.balancer.offers().sections;
         for _ in 0..1000 {
-            match (self.balancer.poll_probe(self.now_ps), self.balancer.poll_trail(self.now_ps, None)) {
+            let trail = if sections { self.balancer.poll_trail(self.now_ps, None) } else { None };
+            match (self.balancer.poll_probe(self.now_ps), trail) {
                 (None, None) => return Ok(()),
-                (Some(_), _) if !self.balancer.has_timers() => return Err("probes without having timers".into()),
+                (Some(_), _) if !self.balancer.offers().probing => return Err("probes without offering it".into()),
                 (probe, trail) => {
                     let evs = [probe, trail.map(|trail| trail.ev)];
                     evs.into_iter().flatten().try_for_each(|ev| self.check(ev))?;
@@ -186,9 +188,9 @@ impl History {
             open_packets: self.open_packets(),
             unsent_bytes: 1 << 20,
         };
-        match self.balancer.admit(self.now_ps, &packet, &mut ()) {
+        match self.balancer.admit(self.now_ps, &packet) {
             Admission::Window => {}
-            _ if !self.balancer.holds_back() => return Err("decides without holding packets back".into()),
+            _ if !self.balancer.offers().hold_back => return Err("decides without holding packets back".into()),
             Admission::Go => {}
             Admission::Wait => return Ok(false),
         }
@@ -217,7 +219,7 @@ impl History {
         }
         let packet = from.remove(place % from.len());
         let packet = PacketInfo { was_lost: late, ..packet };
-        if self.balancer.tracks_packets() {
+        if self.balancer.offers().packet_feedback {
             self.balancer.on_packet_acked(self.now_ps, &packet);
         }
         let info = self.ack_info(packet.ev, answer);
@@ -238,7 +240,6 @@ impl History {
             bytes: packet.bytes,
             cause: causes[usize::from(cause % 4)],
             max_rtt_ps: u64::from(cause) * 1_000_000,
-            path_clear: cause >= 128,
             in_flight_bytes: self.in_flight_bytes(),
             sent_ps: packet.sent_ps,
         };

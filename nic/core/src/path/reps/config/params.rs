@@ -68,14 +68,6 @@ impl RepsConfig {
             "Which feedback lets freezing mode end.",
         ),
         param(
-            "cache_clear_trims",
-            Unit::Flag,
-            0,
-            1,
-            0,
-            "Cache entropy values of unmarked packets trimmed on their last hop.",
-        ),
-        param(
             "frozen_walk",
             Unit::Choice(&["valid-first", "all-slots"]),
             0,
@@ -111,8 +103,7 @@ impl Group for RepsConfig {
             8 => self.explore_packets.map_or(AUTO, u64::from),
             9 => self.empty_on_thaw.into(),
             10 => (self.thaw_check == ThawCheck::AnyFeedback).into(),
-            11 => self.cache_clear_trims.into(),
-            12 => (self.frozen_walk == FrozenWalk::AllSlots).into(),
+            11 => (self.frozen_walk == FrozenWalk::AllSlots).into(),
             _ => 0,
         }
     }
@@ -132,8 +123,7 @@ impl Group for RepsConfig {
             8 => self.explore_packets = given.map(|packets| packets.min(u16::MAX.into()) as u16),
             9 => self.empty_on_thaw = flag,
             10 => self.thaw_check = if flag { ThawCheck::AnyFeedback } else { ThawCheck::UnmarkedAck },
-            11 => self.cache_clear_trims = flag,
-            12 => self.frozen_walk = if flag { FrozenWalk::AllSlots } else { FrozenWalk::ValidFirst },
+            11 => self.frozen_walk = if flag { FrozenWalk::AllSlots } else { FrozenWalk::ValidFirst },
             _ => {}
         }
     }

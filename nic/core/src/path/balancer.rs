@@ -1,0 +1,218 @@
+//! What a balancer is: [`Balancer`], which every scheme implements, and the traits that a scheme may offer besides.
+
+use rand_core::RngCore;
+use spray_wire::Section;
+
+use crate::cc::CcConfig;
+use crate::event::Publisher;
+use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo};
+
+/// Chooses the entropy value (EV) of every packet of one connection.
+///
+/// A balancer learns only from what comes back to the sender. It reads no clock: every method takes the present time in
+/// picoseconds, which never goes back.
+///
+/// A scheme that does more implements one of these too, in its own file; the sender calls no other:
+///
+/// | trait | what the scheme does |
+/// |---|---|
+/// | [`HoldBack`] | refuses to send for a while: drains a path, or keeps windows of its own |
+/// | [`OwnWindows`] | keeps a congestion window for each path |
+/// | [`Sections`] | tells the receiver which packets went over one path in order, so that it finds losses |
+/// | [`Probing`] | probes a path that carries no packets |
+/// | [`Reachability`] | needs to know which EVs lead to distinct paths |
+/// | [`PacketFeedback`] | learns from every packet that an ACK acknowledges |
+/// | [`EchoFeedback`] | learns from the EVs of coalesced packets that an ACK echoes |
+/// | [`Timer`] | is to be asked again at a time: part of the first four that wait or probe |
+///
+/// # Order of the calls
+///
+/// 1. Once, before any packet: [`OwnWindows::on_control`]. [`Reachability::on_reachable`] follows, and comes again
+///    whenever routing changes.
+/// 2. Whenever the sender looks for something to send: [`Probing::poll_probe`] until it returns `None`,
+///    [`Sections::poll_trail`] until it returns `None`, then, if a packet waits, [`HoldBack::admit`]. If the packet
+///    goes, [`Balancer::next_ev`] follows at once, and [`Sections::section`] after it.
+/// 3. For every ACK: [`PacketFeedback::on_packet_acked`] for each packet that it acknowledges, lowest number first;
+///    [`EchoFeedback::on_echo`] for each packet that it echoes, oldest first; [`Balancer::on_ack`] last. By then the
+///    congestion control has taken the ACK.
+/// 4. For every lost packet, at any time between these: [`Balancer::on_loss`], after the congestion control.
+/// 5. For every answer to a probe: [`Probing::on_probe_ack`].
+/// 6. [`HoldBack::is_draining`] after 3, 4 and every [`HoldBack::admit`]; [`Timer::poll_timeout`] after all of them.
+pub trait Balancer {
+    /// Returns the EV of the packet that is sent now, within `0..evs`. Called once for every packet sent, repeats and
+    /// requests for the peer's grant included.
+    fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev;
+
+    /// Takes an ACK. Called once for every ACK that a data packet triggered and whose EV is within `0..evs`.
+    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher);
+
+    /// Takes the loss of a packet. Called once for each transmission that is declared lost; the balancer decides whether
+    /// it means congestion or a failed path.
+    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher);
+}
+
+/// The scheme has something to do at a time of its own choice.
+pub trait Timer {
+    /// Returns when [`Probing::poll_probe`] or [`Sections::poll_trail`] next has something to send, or
+    /// [`HoldBack::admit`] may answer otherwise. Called whenever the sender is asked when it is to be woken.
+    fn poll_timeout(&self) -> Option<u64>;
+}
+
+/// The scheme holds packets back.
+pub trait HoldBack: Timer {
+    /// Whether the settings turn this on. Asked once, when the connection begins.
+    fn holds_back(&self) -> bool {
+        true
+    }
+
+    /// Returns whether the next packet may go. Called as often as the sender looks for work: the answer
+    /// [`Admission::Window`] need not lead to a packet.
+    fn admit(&mut self, now_ps: u64, packet: &SendInfo) -> Admission;
+
+    /// Whether the connection waits for what is in flight, to change its path then.
+    fn is_draining(&self) -> bool {
+        false
+    }
+
+    /// Whether the lowest packet not acknowledged goes before others that are lost. Asked once, when the connection
+    /// begins.
+    fn lowest_first(&self) -> bool {
+        false
+    }
+}
+
+/// The scheme keeps a congestion window for each of its paths.
+pub trait OwnWindows: HoldBack {
+    /// Takes the settings of the connection's congestion control, from which the scheme makes its own windows. Called
+    /// once, before any packet. May allocate.
+    fn on_control(&mut self, config: &CcConfig);
+}
+
+/// The scheme sends packets in sections: each keeps its order on one path, so that the receiver can tell a loss from
+/// reordering.
+pub trait Sections: Timer {
+    /// Whether the settings turn sections on. Asked once, when the connection begins.
+    fn has_sections(&self) -> bool {
+        true
+    }
+
+    /// Returns how many packets of its section went before the packet of the last [`Balancer::next_ev`]. Called after
+    /// each.
+    fn section(&self) -> Section;
+
+    /// Returns a probe that goes now behind packets on their path, if one is due. `oldest` is the earliest transmission
+    /// that is neither acknowledged nor lost.
+    fn poll_trail(&mut self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trail>;
+}
+
+/// The scheme probes paths with frames that carry no data.
+pub trait Probing: Timer {
+    /// Whether the settings turn probes on. Asked once, when the connection begins.
+    fn has_probes(&self) -> bool {
+        true
+    }
+
+    /// Returns an EV to probe now, if one is due.
+    fn poll_probe(&mut self, now_ps: u64) -> Option<Ev>;
+
+    /// Takes the answer to a probe. Called once for each answer whose EV is within `0..evs`.
+    fn on_probe_ack(&mut self, now_ps: u64, ev: Ev, marked: bool, publisher: &mut impl Publisher);
+}
+
+/// The scheme needs to know which EVs lead to distinct paths that reach the destination.
+pub trait Reachability {
+    /// Takes one EV for each path. Called by an engine that knows the paths, when the connection begins and whenever
+    /// routing changes. May allocate.
+    fn on_reachable(&mut self, now_ps: u64, paths: &[Ev]);
+}
+
+/// The scheme learns from every packet that an ACK acknowledges, whichever packet triggered the ACK.
+pub trait PacketFeedback {
+    /// Whether the settings turn this on. Asked once, when the connection begins.
+    fn tracks_packets(&self) -> bool {
+        true
+    }
+
+    /// Takes a packet that the next [`Balancer::on_ack`]'s ACK acknowledges. Called once for each packet.
+    fn on_packet_acked(&mut self, now_ps: u64, packet: &PacketInfo);
+}
+
+/// The scheme learns from the packets that an ACK echoes beside the one that triggered it, where ACKs are coalesced.
+pub trait EchoFeedback {
+    /// Takes the EV and the mark of another packet that the next [`Balancer::on_ack`]'s ACK stands for.
+    fn on_echo(&mut self, now_ps: u64, ev: Ev, marked: bool);
+}
+
+/// What a connection's balancer offers, as its scheme and its settings say. Never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offers {
+    /// [`HoldBack`].
+    pub hold_back: bool,
+    /// [`HoldBack::lowest_first`].
+    pub lowest_first: bool,
+    /// [`Sections`].
+    pub sections: bool,
+    /// [`Probing`].
+    pub probing: bool,
+    /// [`PacketFeedback`].
+    pub packet_feedback: bool,
+}
+
+impl Offers {
+    /// Whether [`Timer::poll_timeout`] may ever answer.
+    pub const fn timer(&self) -> bool {
+        self.hold_back || self.sections || self.probing
+    }
+}
+
+/// What a balancer may know of the packet about to be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SendInfo {
+    /// Packet sequence number.
+    pub psn: u64,
+    /// Bytes of the whole frame on the wire.
+    pub bytes: u32,
+    /// The packet was sent before.
+    pub retransmit: bool,
+    /// Wire bytes in flight without this packet: sent, neither acknowledged nor declared lost.
+    pub in_flight_bytes: u64,
+    /// Packets sent and not acknowledged, those declared lost included; without this one if it is new.
+    pub open_packets: u64,
+    /// Payload bytes handed over and never sent, this packet's included if it is new.
+    pub unsent_bytes: u64,
+}
+
+/// Whether the next packet may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// As far as the connection's congestion control lets it.
+    Window,
+    /// Yes: the balancer has windows of its own, and this packet fits one.
+    Go,
+    /// Not before feedback, or the time of [`Timer::poll_timeout`], changes the balancer's mind.
+    Wait,
+}
+
+/// A transmission that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmission {
+    /// Packet sequence number.
+    pub psn: u64,
+    /// The entropy value that it carries.
+    pub ev: Ev,
+    /// When it was made, in picoseconds.
+    pub sent_ps: u64,
+}
+
+/// A probe that follows the packets of a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trail {
+    /// The last of these packets.
+    pub psn: u64,
+    /// Their entropy value.
+    pub ev: Ev,
+    /// How many went before it.
+    pub section: Section,
+    /// The receiver is to acknowledge what it has: an acknowledgement may have been lost.
+    pub ack_now: bool,
+}
