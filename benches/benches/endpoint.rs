@@ -1,10 +1,10 @@
-//! A pair of endpoints over a network in memory, next to the same frames without endpoints; and the release wheel.
+//! A pair of endpoints over a network in memory, next to the same frames without endpoints.
 //!
 //! The difference of `endpoints` and `frames_only` is what connections, path choice, congestion control and acknowledgements cost
 //! per data packet on both sides together; copies and CRCs are in both.
 #![expect(missing_docs, reason = "criterion's macro makes a public function")]
 
-use std::{collections::VecDeque, hint::black_box, net::IpAddr};
+use std::{hint::black_box, net::IpAddr};
 
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
@@ -16,7 +16,6 @@ use spray_core::{
 use spray_nic::{
     Endpoint, EndpointConfig, EndpointEvent, Mode, Peer,
     device::{Device, MemoryConfig, MemoryDevice, MemoryNetwork, Received},
-    wheel::ReleaseWheel,
 };
 use spray_wire::{Body, Common, Data, Ecn, Envelope, Kind, emit, header_bytes, parse};
 
@@ -161,93 +160,6 @@ fn send(device: &mut MemoryDevice, from: u8, to: u8, body: &Body, payload: &[u8]
     device.transmit(frame, bytes as u32).expect("room");
 }
 
-/// Hold and release with `held` frames on hold, which come as a fabric delivers them: in order but for the queues that they met.
-fn wheel(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("wheel");
-    for held in [16, 128, 1024] {
-        let jitter: Vec<u64> = (0..4096u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 43).collect();
-        group.bench_function(format!("heap_{held}"), |bencher| {
-            let mut device =
-                MemoryNetwork::new(MemoryConfig { frames: 4096, frame_size: 64, ..MemoryConfig::default() })
-                    .attach([2; 6]);
-            let mut wheel = ReleaseWheel::new(2048);
-            let mut now_ps = 0;
-            let mut frames: VecDeque<_> = std::iter::from_fn(|| device.allocate()).take(held + 1).collect();
-            let mut hold = |wheel: &mut ReleaseWheel, frame, step: usize| {
-                now_ps += 60_000;
-                wheel.hold(now_ps + jitter[step % 4096], frame, 64).expect("room");
-            };
-            for step in 0..held {
-                let frame = frames.pop_front().expect("taken above");
-                hold(&mut wheel, frame, step);
-            }
-            let mut spare = frames.pop_front();
-            let mut step = 0;
-            bencher.iter(|| {
-                step += 1;
-                hold(&mut wheel, spare.take().expect("put back below"), step);
-                spare = wheel.release().map(|held| held.frame);
-            });
-        });
-        group.bench_function(format!("timing_wheel_{held}"), |bencher| {
-            let mut wheel = TimingWheel::new();
-            let mut now_ps = 0;
-            let mut hold = |wheel: &mut TimingWheel, step: usize| {
-                now_ps += 60_000;
-                wheel.hold(now_ps + jitter[step % 4096], step as u32);
-            };
-            (0..held).for_each(|step| hold(&mut wheel, step));
-            let mut step = 0;
-            bencher.iter(|| {
-                step += 1;
-                hold(&mut wheel, step);
-                black_box(wheel.release())
-            });
-        });
-    }
-    group.finish();
-}
-
-/// The alternative that the heap was chosen over: 1,024 slots of 65 ns, each a short unsorted list, with a bitmap of those in use.
-struct TimingWheel {
-    slots: Vec<Vec<(u64, u32)>>,
-    used: [u64; 16],
-    cursor: u64,
-}
-
-impl TimingWheel {
-    fn new() -> Self {
-        Self { slots: (0..1024).map(|_| Vec::with_capacity(64)).collect(), used: [0; 16], cursor: 0 }
-    }
-
-    fn hold(&mut self, due_ps: u64, frame: u32) {
-        let slot = (due_ps >> 16) as usize % 1024;
-        self.slots[slot].push((due_ps, frame));
-        self.used[slot / 64] |= 1 << (slot % 64);
-    }
-
-    fn release(&mut self) -> Option<(u64, u32)> {
-        for ahead in 0..=16 {
-            let slot = self.cursor as usize % 1024;
-            let word = (slot / 64 + ahead) % 16;
-            let mask = if ahead == 0 { u64::MAX << (slot % 64) } else { u64::MAX };
-            let found = self.used[word] & mask;
-            if found != 0 {
-                let slot = word * 64 + found.trailing_zeros() as usize;
-                let list = &mut self.slots[slot];
-                let least = (0..list.len()).min_by_key(|&at| list[at])?;
-                let held = list.swap_remove(least);
-                if list.is_empty() {
-                    self.used[word] &= !(1 << (slot % 64));
-                }
-                self.cursor = held.0 >> 16;
-                return Some(held);
-            }
-        }
-        None
-    }
-}
-
 fn small(criterion: &mut Criterion) {
     // Sixty-byte messages: what a message costs besides its bytes.
     let mut pair = Pair::new(Mode::Real, 1);
@@ -262,5 +174,5 @@ fn small(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, endpoints, small, wheel);
+criterion_group!(benches, endpoints, small);
 criterion_main!(benches);

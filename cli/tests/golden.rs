@@ -3,11 +3,12 @@
 //! `UPDATE_GOLDEN=1 cargo test -p spray --test golden` records anew. A commit that does so says why, in its message and in the file.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sha2::{Digest, Sha256};
+use spray_test_support::{Folder, root};
 
 /// Hexadecimal digits of a hash that are recorded: 64 bits.
 const DIGITS: usize = 16;
@@ -50,7 +51,7 @@ fn in_parallel(commands: &[&str]) -> Vec<String> {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(command) = commands.get(index) else { return done };
-            done.push((index, hashes(index, command)));
+            done.push((index, hashes(command)));
         }
     };
     let mut all: Vec<(usize, String)> = std::thread::scope(|scope| {
@@ -62,17 +63,17 @@ fn in_parallel(commands: &[&str]) -> Vec<String> {
 }
 
 /// Runs a command with each seed; returns the hashes of what the flows did.
-fn hashes(index: usize, command: &str) -> String {
-    let out = Folder(std::env::temp_dir().join(format!("spray-golden-{index}-{}", std::process::id())));
+fn hashes(command: &str) -> String {
+    let out = Folder::new();
     let [first, last] = SEEDS;
     let mut spray = Command::new(env!("CARGO_BIN_EXE_spray"));
     spray.current_dir(root()).args(command.split_whitespace()).arg("--seeds").arg(format!("{first}..{last}"));
-    let output = spray.arg("--out").arg(&out.0).output().unwrap();
+    let output = spray.arg("--out").arg(out.path()).output().unwrap();
     // 1: some flow did not complete, which is a result like any other.
     let ran = matches!(output.status.code(), Some(0 | 1));
     assert!(ran, "spray {command}: {}", String::from_utf8_lossy(&output.stderr));
     let hash = |seed: u64| {
-        let flows = flows_of(&out.0, seed);
+        let flows = flows_of(out.path(), seed);
         assert!(flows.lines().count() > 1, "spray {command}: no flows");
         hex(&Sha256::digest(flows.as_bytes()))
     };
@@ -94,17 +95,4 @@ fn hex(bytes: &[u8]) -> String {
         text
     });
     digits[..DIGITS].into()
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// A folder that is removed when dropped.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

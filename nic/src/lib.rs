@@ -14,7 +14,7 @@ pub mod clock;
 pub mod device;
 pub mod driver;
 pub mod endpoint;
+mod held;
 pub mod sys;
-pub mod wheel;
 
 pub use endpoint::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, MessageId, Mode, Peer};

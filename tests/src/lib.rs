@@ -1,4 +1,4 @@
-//! Tests on real namespaces; see `tests/`. Without root or without the XDP programs they skip, and say so.
+//! What the tests on real namespaces in `tests/` share. Without root or without the XDP programs they skip.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use spray_core::path::BalancerKind;
 use spray_experiments::results::RunResult;
 use spray_experiments::scenario::Scenario;
 use spray_experiments::testbed::{Progress, RunError, RunOptions, Testbed};
+use spray_test_support::{has_root, skip};
 use spray_testbed::program::{ProgramError, SteerProgram};
 
 /// One testbed at a time: two would share the cores, and their clocks would stand still in turn.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// Waits for this test's turn; `None`, with a line that says why, where namespaces or programs are not to be had.
+/// Waits for this test's turn. Without root or without the XDP programs it skips, and returns `None`.
 pub fn turn() -> Option<MutexGuard<'static, ()>> {
     let turn = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    if !nix::unistd::geteuid().is_root() {
-        skip("namespaces and XDP need root");
+    if !has_root() {
         return None;
     }
     match SteerProgram::load() {
@@ -31,10 +31,6 @@ pub fn turn() -> Option<MutexGuard<'static, ()>> {
         // On a machine with root and programs everything else is a failure, not a reason to skip.
         Err(error) => panic!("{error}"),
     }
-}
-
-fn skip(why: &str) {
-    eprintln!("SKIPPED: {why}");
 }
 
 /// A fabric of two leaves, two spines and two hosts a leaf, on which every host sends `bytes` to the other leaf, and

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
 use spray_experiments::testbed::Testbed;
+use spray_test_support::Folder;
 use spray_tests::{assert_sound, run_on, scenarios, small, spray, turn};
 
 const BYTES: &str = "256 KiB";
@@ -43,16 +44,15 @@ fn every_congestion_control_delivers() {
 #[test]
 fn all_are_compared_on_packets() {
     let Some(_turn) = turn() else { return };
-    let out = std::env::temp_dir().join(format!("spray-balancers-{}", std::process::id()));
+    let out = Folder::new();
     let mut command = spray();
-    command.arg("compare-balancers").arg(scenarios().join("demo-slow-uplink.toml")).arg("--out").arg(&out);
+    command.arg("compare-balancers").arg(scenarios().join("demo-slow-uplink.toml")).arg("--out").arg(out.path());
     command.args(["--balancer", "ecmp", "--balancer", "reps"]);
     let output = command.stdin(Stdio::null()).output().unwrap();
     let (said, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}\n{error}");
-    let table = std::fs::read_to_string(out.join("compare-balancers.csv")).unwrap();
-    let overview = out.join("report.html").is_file();
-    std::fs::remove_dir_all(&out).unwrap();
+    let table = out.read("compare-balancers.csv");
+    let overview = out.path().join("report.html").is_file();
     assert_eq!(table.lines().count(), 3, "{table}");
     let line =
         |balancer: &str| table.lines().find(|line| line.starts_with(&format!("{balancer},1,1,"))).map(String::from);

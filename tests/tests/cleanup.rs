@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use spray_core::path::BalancerKind;
 use spray_experiments::testbed::{Progress, RunError, RunOptions, Testbed, clean, leftovers};
+use spray_test_support::Folder;
 use spray_tests::{namespaces_of, scenarios, small, spray, turn};
 
 /// Set in the child that is to be killed.
@@ -78,17 +79,16 @@ fn running(command: &mut Command) -> Child {
 #[test]
 fn sigint_ends_the_command_and_removes_everything() {
     let Some(_turn) = turn() else { return };
-    let out = std::env::temp_dir().join(format!("spray-tests-{}", std::process::id()));
+    let out = Folder::new();
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
         let mut command = spray();
         let mut child =
-            running(command.arg("run").arg(scenarios().join("demo-silent-drop.toml")).arg("--out").arg(&out));
+            running(command.arg("run").arg(scenarios().join("demo-silent-drop.toml")).arg("--out").arg(out.path()));
         kill(Pid::from_raw(child.id() as i32), signal).unwrap();
         let status = child.wait().unwrap();
         assert!(!status.success());
         assert_eq!(namespaces_of(child.id()), [""; 0], "{signal}");
     }
-    let _ = std::fs::remove_dir_all(out);
 }
 
 /// The child of the next test: not a test of its own.

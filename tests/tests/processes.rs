@@ -6,31 +6,20 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use spray_experiments::testbed::Pair;
+use spray_test_support::Folder;
 use spray_tests::{spray, turn};
 
-/// A folder that goes away with its test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("spray-tests-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(path.join("in")).unwrap();
-        Self(path)
-    }
-
-    /// A file of `bytes` bytes that no two places of have in common.
-    fn file(&self, bytes: usize) -> PathBuf {
-        let path = self.0.join("payload");
-        let content: Vec<u8> = (0..bytes as u32 / 4).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_be_bytes()).collect();
-        std::fs::write(&path, content).unwrap();
-        path
-    }
+/// A file of `bytes` bytes that no two places of have in common.
+fn payload(folder: &Folder, bytes: usize) -> PathBuf {
+    let content: Vec<u8> = (0..bytes as u32 / 4).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_be_bytes()).collect();
+    folder.file("payload", content).into()
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// A new folder in `folder`, for what is received.
+fn inbox(folder: &Folder) -> PathBuf {
+    let path = folder.path().join("in");
+    std::fs::create_dir(&path).unwrap();
+    path
 }
 
 /// A process that does not outlive its test.
@@ -80,14 +69,14 @@ fn a_file_arrives_as_it_was_sent_with_either_ip_version() {
     let Some(_turn) = turn() else { return };
     let pair = Pair::new().unwrap();
     for v6 in [false, true] {
-        let folder = Folder::new(if v6 { "v6" } else { "v4" });
-        let file = folder.file(8 << 20);
-        let mut receiver = receiver(&pair, &folder.0.join("in"), v6);
+        let folder = Folder::new();
+        let file = payload(&folder, 8 << 20);
+        let mut receiver = receiver(&pair, &inbox(&folder), v6);
         let mut command = sender(&file, v6, &[]);
         let sent = pair.run_in(0, || command.output()).unwrap().unwrap();
         let received = receiver.end();
         assert!(sent.status.success() && received.success(), "{}", String::from_utf8_lossy(&sent.stderr));
-        assert!(std::fs::read(&file).unwrap() == std::fs::read(folder.0.join("in/payload")).unwrap());
+        assert!(std::fs::read(&file).unwrap() == std::fs::read(folder.path().join("in/payload")).unwrap());
     }
 }
 
@@ -95,9 +84,9 @@ fn a_file_arrives_as_it_was_sent_with_either_ip_version() {
 fn a_killed_receiver_ends_its_sender_with_an_error_in_bounded_time() {
     let Some(_turn) = turn() else { return };
     let pair = Pair::new().unwrap();
-    let folder = Folder::new("killed");
-    let file = folder.file(512 << 20);
-    let mut receiver = receiver(&pair, &folder.0.join("in"), false);
+    let folder = Folder::new();
+    let file = payload(&folder, 512 << 20);
+    let mut receiver = receiver(&pair, &inbox(&folder), false);
     let mut command = sender(&file, false, &["--timeout", "2"]);
     let sending = pair.run_in(0, || command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()).unwrap().unwrap();
     let mut sending = Running(sending);

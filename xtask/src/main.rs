@@ -20,7 +20,7 @@ const USAGE: &str = "cargo xtask COMMAND
   build-ebpf          only build the XDP programs
   build               set-up, XDP programs and a release `spray`
   bench [ARGUMENTS]   the microbenchmarks, then `spray bench veth` (as root)
-  fidelity            the simulator against every row of the reference, into docs/fidelity.md
+  fidelity            the simulator against every row of the reference, into docs/results/fidelity.md
   results             all balancers under all conditions, and what each decision costs, into docs/results/host-schemes.md
   doc                 the documentation of all crates";
 
@@ -74,7 +74,7 @@ fn results() -> Outcome {
 
 /// Compares the simulator with the published one and writes what comes out. Takes a minute or two.
 fn fidelity() -> Outcome {
-    let file = sh::root().join("docs/fidelity.md");
+    let file = sh::root().join("docs/results/fidelity.md");
     let mut command = sh::cargo();
     command.args(["run", "--release", "--package", "spray-experiments", "--example", "fidelity", "--"]).arg(&file);
     sh::run(&mut command)?;

@@ -92,14 +92,9 @@ fn target(out: &Path, name: &str) -> Result<PathBuf, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use spray_test_support::Folder;
 
-    fn folder(name: &str) -> PathBuf {
-        let dir = std::env::temp_dir().join(format!("spray-incoming-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir(&dir).unwrap();
-        dir
-    }
+    use super::*;
 
     fn content() -> Vec<u8> {
         (0..PIECE_BYTES as u32 + 5_000).map(|i| ((i * 7) >> 3) as u8).collect()
@@ -113,44 +108,41 @@ mod tests {
 
     #[test]
     fn pieces_in_any_order_make_the_file() {
-        let (dir, content) = (folder("order"), content());
-        let mut incoming = Incoming::begin(&announce(&content), &dir, 1).unwrap();
+        let (dir, content) = (Folder::new(), content());
+        let mut incoming = Incoming::begin(&announce(&content), dir.path(), 1).unwrap();
         let (first, second) = content.split_at(PIECE_BYTES as usize);
         assert!(!incoming.place(2, second).unwrap());
         assert!(incoming.place(1, first).unwrap());
         let (_, path) = incoming.finish().unwrap();
         drop(incoming);
         assert_eq!(fs::read(path.unwrap()).unwrap(), content);
-        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
-        fs::remove_dir_all(dir).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
     #[test]
     fn wrong_content_gets_no_name_and_leaves_nothing() {
-        let (dir, mut content) = (folder("wrong"), content());
-        let mut incoming = Incoming::begin(&announce(&content), &dir, 1).unwrap();
+        let (dir, mut content) = (Folder::new(), content());
+        let mut incoming = Incoming::begin(&announce(&content), dir.path(), 1).unwrap();
         content[3] ^= 1;
         let (first, second) = content.split_at(PIECE_BYTES as usize);
         incoming.place(1, first).unwrap();
         incoming.place(2, second).unwrap();
         assert_eq!(incoming.finish().unwrap().1, None);
         drop(incoming);
-        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
-        fs::remove_dir_all(dir).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[test]
     fn what_does_not_belong_is_refused() {
-        let (dir, content) = (folder("refused"), content());
-        let mut incoming = Incoming::begin(&announce(&content), &dir, 1).unwrap();
+        let (dir, content) = (Folder::new(), content());
+        let mut incoming = Incoming::begin(&announce(&content), dir.path(), 1).unwrap();
         let (first, second) = content.split_at(PIECE_BYTES as usize);
         incoming.place(1, first).unwrap();
         for (message, data) in [(0, first), (1, first), (2, &second[1..]), (3, second), (u32::MAX, second)] {
             assert!(incoming.place(message, data).is_err(), "{message}");
         }
-        assert!(Incoming::begin(b"hello", &dir, 2).is_err());
-        fs::write(dir.join("x.bin"), "mine").unwrap();
-        assert!(Incoming::begin(&announce(&content), &dir, 3).unwrap_err().0.contains("exists already"));
-        fs::remove_dir_all(dir).unwrap();
+        assert!(Incoming::begin(b"hello", dir.path(), 2).is_err());
+        fs::write(dir.path().join("x.bin"), "mine").unwrap();
+        assert!(Incoming::begin(&announce(&content), dir.path(), 3).unwrap_err().0.contains("exists already"));
     }
 }

@@ -320,7 +320,8 @@ mod tests {
 
     #[test]
     fn files_are_complete_after_finish() {
-        let path = std::env::temp_dir().join(format!("spray-capture-{}.pcap", std::process::id()));
+        let folder = spray_test_support::Folder::new();
+        let path = folder.path().join("frames.pcap");
         let network = MemoryNetwork::new(MemoryConfig::default());
         let mut device = Capture::to_file(network.attach(A), &path).unwrap();
         let id = device.allocate().unwrap();
@@ -328,7 +329,6 @@ mod tests {
         let (_, output) = device.finish();
         output.unwrap();
         let bytes = std::fs::read(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
         assert_eq!(bytes.len(), 24 + 16 + 60);
         let seconds = u32::from_le_bytes(bytes[24..28].try_into().unwrap());
         assert!(seconds > 1_700_000_000, "{seconds}");

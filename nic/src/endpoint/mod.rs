@@ -48,7 +48,7 @@ pub use self::{
 use self::{deadlines::NEVER, link::Link, machine::Machine};
 use crate::{
     device::{Device, Received},
-    wheel::ReleaseWheel,
+    held::HeldFrames,
 };
 
 /// Many connections over one device.
@@ -93,7 +93,7 @@ use crate::{
 pub struct Endpoint<D> {
     machine: Machine,
     link: Link<D>,
-    held: ReleaseWheel,
+    held: HeldFrames,
     arrivals: Vec<Received>,
     lateness: Lateness,
     polled_ps: u64,
@@ -110,7 +110,7 @@ impl<D: Device> Endpoint<D> {
         Ok(Self {
             link: Link::new(device, config.mode, if config.mode == Mode::Real { config.coalesce_ps } else { 0 }),
             machine: Machine::new(config),
-            held: ReleaseWheel::new(frames),
+            held: HeldFrames::new(frames),
             arrivals: Vec::with_capacity(event_loop::RECEIVE_BATCH),
             lateness: Lateness::new(),
             polled_ps: 0,

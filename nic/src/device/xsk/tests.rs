@@ -1,4 +1,4 @@
-//! Real sockets on a veth between namespaces; all but the first few need root, and say so when they skip.
+//! Real sockets on a veth between namespaces. Without root most of these tests skip.
 
 use std::{
     io::ErrorKind,
@@ -10,7 +10,8 @@ use super::{rings::RECEIVES_PER_CHECK, *};
 
 mod rig;
 
-use rig::{Meeting, Steer, ip, joined, skip, up, yield_to_softirq};
+use rig::{Meeting, Steer, ip, joined, up, yield_to_softirq};
+use spray_test_support::has_root;
 
 const MTU: u32 = 3498;
 
@@ -106,7 +107,7 @@ fn errors_say_what_to_do() {
 
 #[test]
 fn refusals_of_the_kernel_are_told_apart() {
-    if skip("refusals_of_the_kernel_are_told_apart") {
+    if !has_root() {
         return;
     }
     let attempt = |config: XskConfig| XskDevice::open(&config).err().map(|error| error.to_string());
@@ -140,7 +141,7 @@ fn refusals_of_the_kernel_are_told_apart() {
 
 #[test]
 fn two_hundred_thousand_frames_cross_without_loss() {
-    if skip("two_hundred_thousand_frames_cross_without_loss") {
+    if !has_root() {
         return;
     }
     const TOTAL: u64 = 200_000;
@@ -210,7 +211,7 @@ fn two_hundred_thousand_frames_cross_without_loss() {
 
 #[test]
 fn a_full_tx_ring_goes_out_in_one_flush_whatever_the_kernel_takes_per_call() {
-    if skip("a_full_tx_ring_goes_out_in_one_flush_whatever_the_kernel_takes_per_call") {
+    if !has_root() {
         return;
     }
     let done = Meeting::default();
@@ -251,7 +252,7 @@ fn a_full_tx_ring_goes_out_in_one_flush_whatever_the_kernel_takes_per_call() {
 
 #[test]
 fn each_queue_is_a_device() {
-    if skip("each_queue_is_a_device") {
+    if !has_root() {
         return;
     }
     let open_both = |interface: &str| {
@@ -290,7 +291,7 @@ fn each_queue_is_a_device() {
 
 #[test]
 fn a_caller_that_holds_everything_is_told_and_recovers() {
-    if skip("a_caller_that_holds_everything_is_told_and_recovers") {
+    if !has_root() {
         return;
     }
     let small = |interface: &str| {
@@ -355,7 +356,7 @@ fn a_caller_that_holds_everything_is_told_and_recovers() {
 
 #[test]
 fn received_frames_can_be_sent_back() {
-    if skip("received_frames_can_be_sent_back") {
+    if !has_root() {
         return;
     }
     let done = Meeting::default();
@@ -394,7 +395,7 @@ fn received_frames_can_be_sent_back() {
 
 #[test]
 fn an_interface_that_is_down_is_an_error_and_one_that_comes_back_is_not() {
-    if skip("an_interface_that_is_down_is_an_error_and_one_that_comes_back_is_not") {
+    if !has_root() {
         return;
     }
     let (ready, over) = (Meeting::default(), Meeting::default());
@@ -427,7 +428,7 @@ fn an_interface_that_is_down_is_an_error_and_one_that_comes_back_is_not() {
 
 #[test]
 fn an_interface_that_is_removed_is_an_error_for_who_only_receives_too() {
-    if skip("an_interface_that_is_removed_is_an_error_for_who_only_receives_too") {
+    if !has_root() {
         return;
     }
     let (ready, over) = (Meeting::default(), Meeting::default());

@@ -1,6 +1,6 @@
 //! How the simulator compares with the published one: every row of `tests/reference/expected.csv` run again.
 //!
-//! `cargo xtask fidelity` writes the comparison to `docs/fidelity.md`; tests check the smaller rows.
+//! `cargo xtask fidelity` writes the comparison to `docs/results/fidelity.md`; tests check the smaller rows.
 
 pub mod flowcut;
 pub mod order;

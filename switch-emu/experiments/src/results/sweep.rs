@@ -164,16 +164,14 @@ mod tests {
 
     #[test]
     fn files_hold_every_run_and_every_figures_spread() {
-        let dir = std::env::temp_dir().join(format!("spray-sweep-{}", std::process::id()));
-        write_sweep(&dir, &[run("ops", 1, 100.0), run("ops", 2, 110.0)]).unwrap();
-        let csv = std::fs::read_to_string(dir.join("runs.csv")).unwrap();
+        let folder = spray_test_support::Folder::new();
+        write_sweep(folder.path(), &[run("ops", 1, 100.0), run("ops", 2, 110.0)]).unwrap();
+        let csv = folder.read("runs.csv");
         assert_eq!(csv.lines().count(), 3, "{csv}");
         assert!(csv.lines().nth(2).unwrap().starts_with("healthy,ops,dctcp,2,2,2,110,"), "{csv}");
-        let json: serde_json::Value =
-            serde_json::from_str(&std::fs::read_to_string(dir.join("sweep.json")).unwrap()).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&folder.read("sweep.json")).unwrap();
         assert_eq!(json[0]["figures"]["fct_mean_us"]["mean"], 105.0);
         assert_eq!(json[0]["seeds"], json!([1, 2]));
-        std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]

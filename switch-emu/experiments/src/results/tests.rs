@@ -190,16 +190,16 @@ fn table_names_what_went_wrong() {
 
 #[test]
 fn write_run_leaves_the_five_files() {
-    let dir = std::env::temp_dir().join(format!("spray-results-{}", std::process::id()));
+    let folder = spray_test_support::Folder::new();
+    let dir = folder.path();
     let run = sample("reps", "Silent drop!", &[100.0]);
     assert_eq!(run.folder(), "silent-drop-reps");
     write_run(&dir.join(run.folder()), &run).unwrap();
-    write_overview(&dir, std::slice::from_ref(&run)).unwrap();
+    write_overview(dir, std::slice::from_ref(&run)).unwrap();
     for file in ["summary.json", "flows.csv", "ports.csv", "events.csv", "report.html"] {
         assert!(dir.join(run.folder()).join(file).is_file(), "{file}");
     }
     assert!(dir.join("report.html").is_file());
-    std::fs::remove_dir_all(&dir).unwrap();
 }
 
 #[test]

@@ -51,9 +51,11 @@ fn flood(device: &mut XskDevice, from: &Host, to: &Host) {
 /// Three hosts flood a fourth, which does not look: whatever does not arrive has to be in a counter of the testbed's.
 #[test]
 fn every_frame_of_a_flood_arrives_or_is_counted_as_lost() {
-    if !nix::unistd::geteuid().is_root() || matches!(SteerProgram::load(), Err(ProgramError::Missing(_))) {
-        eprintln!("SKIPPED: needs root and the XDP programs");
+    if !spray_test_support::has_root() {
         return;
+    }
+    if let Err(error @ ProgramError::Missing(_)) = SteerProgram::load() {
+        return spray_test_support::skip(&error.to_string());
     }
     let scenario = Scenario::parse(Path::new("flood.toml"), FABRIC).unwrap();
     let fabric = compiled(&scenario, 1, 0).unwrap().fabric;

@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn loopback_over_ipv6_carries_small_datagrams() {
-        let Ok(sender) = UdpSocket::bind("[::1]:0") else { return eprintln!("skipped: no IPv6 on loopback") };
+        let Ok(sender) = UdpSocket::bind("[::1]:0") else { return spray_test_support::skip("no IPv6 on loopback") };
         let receiver = UdpSocket::bind("[::1]:0").expect("loopback");
         let result = run(&sender, &receiver, Duration::from_millis(20), 1, [DriverOptions::default(); 2])
             .expect("loopback works");

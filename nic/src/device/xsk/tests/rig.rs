@@ -14,16 +14,6 @@ use std::{
 
 use libbpf_rs::libbpf_sys as bpf;
 
-/// Says why and returns true where the kernel would refuse everything.
-pub(super) fn skip(test: &str) -> bool {
-    // SAFETY: no arguments, cannot fail.
-    let root = unsafe { libc::geteuid() } == 0;
-    if !root {
-        eprintln!("SKIPPED {test}: AF_XDP sockets and namespaces need root");
-    }
-    !root
-}
-
 /// A barrier for two threads that gives up after 20 s, so that the failure of one cannot hang the other.
 #[derive(Default)]
 pub(super) struct Meeting {

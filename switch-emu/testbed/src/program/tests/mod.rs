@@ -60,15 +60,14 @@ fn fixtures_in_the_kernel() {
     }
 }
 
-/// The program, or `None` with a word of explanation where it cannot be loaded.
+/// The program. Without root or without the built program the test skips, and this is `None`.
 fn loaded() -> Option<SwitchProgram> {
-    if !std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("Uid:\t0")) {
-        eprintln!("SKIPPED: loading XDP programs takes root");
+    if !spray_test_support::has_root() {
         return None;
     }
     match SwitchProgram::load(&ChassisSpec::whole(&fabric())) {
         Err(error @ super::ProgramError::Missing(_)) => {
-            eprintln!("SKIPPED: {error}");
+            spray_test_support::skip(&error.to_string());
             None
         }
         result => Some(result.unwrap_or_else(|error| panic!("{error}"))),

@@ -1,50 +1,8 @@
-//! The simulator's commands as a user meets them: what they print, write and refuse.
+//! `spray sim`, and `spray run` on the simulator.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use spray_test_support::{Folder, root, text};
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// A folder of this test's own, removed when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("spray-cli-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str, text: &str) -> String {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).unwrap();
-        path.display().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn spray(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_spray")).args(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Expects exit code 2 and one message that says `what`.
-fn refuses(arguments: &[&str], what: &str) {
-    let output = spray(arguments);
-    let said = text(&output.stderr);
-    assert!(output.status.code() == Some(2) && said.contains(what), "{arguments:?}: {:?} {said}", output.status);
-    assert!(output.stdout.is_empty());
-}
+use super::{refused, spray};
 
 const TOPO: &str = "Nodes 8\nTiers 2\nPodsize 8\nTier 0\nDownlink_speed_Gbps 400\nRadix_Down 4\nRadix_Up 4\n\
                     Downlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 400\nRadix_Down 2\nDownlink_Latency_ns 1000\n";
@@ -53,10 +11,10 @@ const MATRIX: &str =
 
 #[test]
 fn a_sweep_over_seeds_and_balancers_leaves_its_files_and_a_table() {
-    let folder = Folder::new("sweep");
+    let folder = Folder::new();
     let (topo, matrix) = (folder.file("f.topo", TOPO), folder.file("f.cm", MATRIX));
     let run = |out: &str, threads: &str| {
-        let out = folder.0.join(out).display().to_string();
+        let out = folder.join(out);
         let rest = ["--seeds", "1..3", "--threads", threads, "--out", &out, "--fail-cables", "5", "--evs", "64"];
         let first = ["sim", "--topology", &topo, "--matrix", &matrix, "--balancer", "reps", "--balancer", "ops"];
         let rest = [&rest[..], &["--link-rate", "leaf0->spine0=0.5", "--fail", "leaf0->spine1@1..9"]].concat();
@@ -71,7 +29,7 @@ fn a_sweep_over_seeds_and_balancers_leaves_its_files_and_a_table() {
     for balancer in ["reps", "ops"] {
         for seed in 1..=3 {
             let read = |out: &str, file: &str| {
-                std::fs::read(folder.0.join(out).join(format!("{balancer}-seed{seed}")).join(file)).unwrap()
+                std::fs::read(folder.path().join(out).join(format!("{balancer}-seed{seed}")).join(file)).unwrap()
             };
             for file in ["flows.csv", "ports.csv", "events.csv"] {
                 assert!(read("a", file) == read("b", file), "{balancer} {seed} {file}");
@@ -83,26 +41,26 @@ fn a_sweep_over_seeds_and_balancers_leaves_its_files_and_a_table() {
             }
         }
     }
-    let csv = std::fs::read_to_string(folder.0.join("a/runs.csv")).unwrap();
+    let csv = folder.read("a/runs.csv");
     assert_eq!(csv.lines().count(), 7, "{csv}");
 }
 
 #[test]
 fn a_scenario_of_the_testbed_runs_on_the_simulator() {
-    let folder = Folder::new("run");
+    let folder = Folder::new();
     let scenario = root().join("tests/scenarios/demo-slow-uplink.toml").display().to_string();
-    let out = folder.0.display().to_string();
+    let out = folder.join("");
     let output = spray(&["run", &scenario, "--engine", "sim", "--balancer", "ops", "--seed", "4", "--out", &out]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(folder.0.join("report.html").is_file());
-    refuses(&["run", &scenario, "--seeds", "1..2"], "go with `--engine sim`");
+    assert!(folder.path().join("report.html").is_file());
+    refused(&["run", &scenario, "--seeds", "1..2"], &["go with `--engine sim`"]);
 }
 
 #[test]
 fn queues_marking_windows_and_congestion_control_are_as_told() {
-    let folder = Folder::new("told");
+    let folder = Folder::new();
     let counted = |name: &str, rest: &[&str]| {
-        let out = folder.0.join(name).display().to_string();
+        let out = folder.join(name);
         let first = ["sim", "--topology", "leaf-spine:4x4x8", "--matrix", "incast:8:256KiB", "--out", &out];
         let output = spray(&[&first[..], rest].concat());
         assert!(output.status.success(), "{name}: {}", text(&output.stderr));
@@ -124,22 +82,22 @@ fn queues_marking_windows_and_congestion_control_are_as_told() {
 
 #[test]
 fn a_scenario_with_long_queues_is_for_the_simulator() {
-    let folder = Folder::new("long");
+    let folder = Folder::new();
     let base = std::fs::read_to_string(root().join("tests/scenarios/demo-healthy.toml")).unwrap();
     let base = base.replace("demo-healthy", "long");
     assert!(!base.contains("[queue]"));
-    let scenario = folder.file("long.toml", &format!("{base}\n[queue]\nlimit = \"95 MB\"\n"));
-    let out = folder.0.join("out").display().to_string();
+    let scenario = folder.file("long.toml", format!("{base}\n[queue]\nlimit = \"95 MB\"\n"));
+    let out = folder.join("out");
     let output = spray(&["run", &scenario, "--engine", "sim", "--balancer", "ops", "--out", &out]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let said = "`limit` in [queue] is 95000000 bytes at h0->leaf0; allowed: at most 8323072, or `--engine sim`";
-    refuses(&["run", &scenario, "--balancer", "ops", "--out", &out], said);
+    refused(&["run", &scenario, "--balancer", "ops", "--out", &out], &[said]);
 }
 
 #[test]
 fn counts_and_patterns_stand_in_for_files() {
-    let folder = Folder::new("counts");
-    let out = folder.0.display().to_string();
+    let folder = Folder::new();
+    let out = folder.join("");
     for topology in ["leaf-spine:2x2x2@100", "fat-tree:2x2x2x2x2", "dragonfly:3x2x2x1"] {
         for matrix in ["permutation:64KiB", "tornado:64kB", "incast:3:10000", "cross-leaf-permutation:1"] {
             let output = spray(&["sim", "--topology", topology, "--matrix", matrix, "--out", &out]);
@@ -150,11 +108,11 @@ fn counts_and_patterns_stand_in_for_files() {
 
 #[test]
 fn every_example_of_a_failure_file_runs_and_shows_in_the_results() {
-    let folder = Folder::new("failures");
+    let folder = Folder::new();
     let mut files = 0;
     for entry in std::fs::read_dir(root().join("tests/failures")).unwrap() {
         let file = entry.unwrap().path();
-        let out = folder.0.join(file.file_stem().unwrap());
+        let out = folder.path().join(file.file_stem().unwrap());
         let (file, shown) = (file.display().to_string(), out.display().to_string());
         let first = ["sim", "--topology", "leaf-spine:4x4x4", "--matrix", "permutation:512KiB", "--seed", "2"];
         let output = spray(&[&first[..], &["--failures", &file, "--out", &shown]].concat());
@@ -173,13 +131,13 @@ fn every_example_of_a_failure_file_runs_and_shows_in_the_results() {
 
 #[test]
 fn bad_input_is_refused_with_line_and_column() {
-    let folder = Folder::new("bad");
+    let folder = Folder::new();
     let (topo, matrix) = (folder.file("f.topo", TOPO), folder.file("f.cm", MATRIX));
-    let bad_topo = folder.file("bad.topo", &TOPO.replace("Podsize 8", "Podsize 8\nColour 3"));
-    let bad_matrix = folder.file("bad.cm", &MATRIX.replace("1->5 id 2 start 0", "1->5 id 2 start soon"));
+    let bad_topo = folder.file("bad.topo", TOPO.replace("Podsize 8", "Podsize 8\nColour 3"));
+    let bad_matrix = folder.file("bad.cm", MATRIX.replace("1->5 id 2 start 0", "1->5 id 2 start soon"));
     let bad_failures = folder.file("bad.txt", "Cable-Fail: ON\nCable-Fail-Period: never\n");
     let sim = |topology: &str, matrix: &str, rest: &[&str], what: &str| {
-        refuses(&[&["sim", "--topology", topology, "--matrix", matrix], rest].concat(), what);
+        refused(&[&["sim", "--topology", topology, "--matrix", matrix], rest].concat(), &[what]);
     };
     sim(&bad_topo, &matrix, &[], "bad.topo:4:1: unknown key `colour`");
     sim(&topo, &bad_matrix, &[], "bad.cm:4:17: `start` is soon; allowed: a whole number");
@@ -208,8 +166,8 @@ fn bad_input_is_refused_with_line_and_column() {
     sim(&topo, "storm:8", &[], "allowed: a .cm file");
     sim("leaf-spine:1x1x4", "cross-leaf-permutation:9", &[], "more than half");
     let triggers = root().join("tests/scenarios/triggers.toml").display().to_string();
-    let out = folder.0.join("out").display().to_string();
-    refuses(&["run", &triggers, "--out", &out], "use `--engine sim`");
-    refuses(&["run", "/nowhere.toml", "--engine", "sim"], "/nowhere.toml:1:1: cannot be read");
-    refuses(&["compare", "/nowhere.toml"], "/nowhere.toml:1:1: cannot be read");
+    let out = folder.join("out");
+    refused(&["run", &triggers, "--out", &out], &["use `--engine sim`"]);
+    refused(&["run", "/nowhere.toml", "--engine", "sim"], &["/nowhere.toml:1:1: cannot be read"]);
+    refused(&["compare", "/nowhere.toml"], &["/nowhere.toml:1:1: cannot be read"]);
 }

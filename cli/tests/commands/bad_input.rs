@@ -1,42 +1,8 @@
 //! Bad input ends with exit code 2 and one message that says what, where and what to do.
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
+use spray_test_support::{Folder, text};
 
-fn spray(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_spray")).args(arguments).output().expect("the binary runs")
-}
-
-/// Asserts exit code 2 and that standard error holds all of `parts`.
-fn refused(arguments: &[&str], parts: &[&str]) {
-    let output = spray(arguments);
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
-    for part in parts {
-        assert!(message.contains(part), "{arguments:?} does not say `{part}`: {message}");
-    }
-}
-
-/// A file that lives as long as the test.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str, content: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("spray-cli-{}-{name}", std::process::id()));
-        std::fs::write(&path, content).unwrap();
-        Self(path)
-    }
-
-    fn path(&self) -> &str {
-        self.0.to_str().unwrap()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
+use super::{refused, spray};
 
 #[test]
 fn no_command_and_unknown_ones_show_the_usage() {
@@ -104,30 +70,33 @@ fn missing_files_and_folders_are_named() {
 
 #[test]
 fn missing_interface_is_named_with_the_way_to_find_one() {
-    let file = Scratch::new("payload", "payload");
-    let arguments = ["send", file.path(), "--interface", "spraynope0", "--to", "10.0.0.1"];
+    let folder = Folder::new();
+    let file = folder.file("payload", "payload");
+    let arguments = ["send", &file, "--interface", "spraynope0", "--to", "10.0.0.1"];
     refused(&arguments, &["there is no interface spraynope0", "ip link"]);
     refused(&["recv", "--interface", "spraynope0"], &["there is no interface spraynope0"]);
 }
 
 #[test]
 fn own_and_peer_address_must_be_of_one_family() {
-    let file = Scratch::new("family", "payload");
-    let arguments = ["send", file.path(), "--interface", "lo", "--to", "10.0.0.1", "--from", "::1"];
+    let folder = Folder::new();
+    let file = folder.file("family", "payload");
+    let arguments = ["send", &file, "--interface", "lo", "--to", "10.0.0.1", "--from", "::1"];
     refused(&arguments, &["--from ::1", "--to 10.0.0.1", "same IP version"]);
 }
 
 #[test]
 fn scenario_mistakes_name_file_line_column_and_what_is_allowed() {
-    let file = Scratch::new("bad.toml", "name = \"x\"\n\n[topology]\nkind = \"ring\"\n");
-    refused(&["run", file.path()], &["bad.toml:4:8", "ring", "leaf-spine"]);
+    let folder = Folder::new();
+    let file = folder.file("bad.toml", "name = \"x\"\n\n[topology]\nkind = \"ring\"\n");
+    refused(&["run", &file], &["bad.toml:4:8", "ring", "leaf-spine"]);
 }
 
 #[test]
 fn help_is_not_an_error() {
     let output = spray(&["--help"]);
     assert_eq!(output.status.code(), Some(0));
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = text(&output.stdout);
     for command in ["demo", "run", "compare-balancers", "send", "recv", "doctor", "clean", "bench"] {
         assert!(text.contains(command), "{command}");
     }
@@ -136,7 +105,7 @@ fn help_is_not_an_error() {
 #[test]
 fn doctor_speaks_json() {
     let output = spray(&["doctor", "--json"]);
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = text(&output.stdout);
     assert!(text.trim_start().starts_with('[') && text.contains("\"check\": \"kernel\""), "{text}");
     assert!(matches!(output.status.code(), Some(0 | 1)));
 }

@@ -1,9 +1,12 @@
 //! `spray compare-balancers` as a user meets it, on the simulator.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Output;
 
 use spray_core::path::BalancerKind;
+use spray_test_support::{Folder, text};
+
+use super::spray;
 
 /// Half of the paths are dead from the start, and connections give up soon.
 const DEAD: &str = "
@@ -22,41 +25,30 @@ fn scenario(rest: &str) -> String {
     )
 }
 
-/// A folder of this test's own, removed when dropped.
-struct Folder(PathBuf);
+/// A scenario, and where its results go.
+struct Comparison {
+    folder: Folder,
+    scenario: String,
+}
 
-impl Folder {
-    fn new(name: &str, scenario: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("spray-compare-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        std::fs::write(path.join("small.toml"), scenario).unwrap();
-        Self(path)
+impl Comparison {
+    fn new(scenario: &str) -> Self {
+        let folder = Folder::new();
+        Self { scenario: folder.file("small.toml", scenario), folder }
     }
 
-    fn compare(&self, rest: &[&str]) -> Output {
-        let (file, out) = (self.0.join("small.toml"), self.out());
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spray"));
-        command.args(["compare-balancers", "--engine", "sim"]).arg(file).arg("--out").arg(out).args(rest);
-        command.output().unwrap()
+    fn run(&self, rest: &[&str]) -> Output {
+        let first = ["compare-balancers", "--engine", "sim", &self.scenario, "--out", &self.out()];
+        spray(&[&first[..], rest].concat())
     }
 
-    fn out(&self) -> PathBuf {
-        self.0.join("out")
+    fn out(&self) -> String {
+        self.folder.join("out")
     }
 
     fn read(&self, file: &str) -> String {
-        std::fs::read_to_string(self.out().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+        self.folder.read(format!("out/{file}"))
     }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// The cells of the line of `balancer`.
@@ -71,8 +63,8 @@ fn csv(table: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn every_balancer_has_a_line_and_a_folder() {
-    let folder = Folder::new("all", &scenario(""));
-    let output = folder.compare(&["--seed", "3"]);
+    let comparison = Comparison::new(&scenario(""));
+    let output = comparison.run(&["--seed", "3"]);
     let (said, progress) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{said}\n{progress}");
     assert!(said.starts_with("small, healthy: 8 flows, dctcp, seed 3"), "{said}");
@@ -81,24 +73,24 @@ fn every_balancer_has_a_line_and_a_folder() {
         assert_eq!(line(&said, kind.name())[1], "ok");
         let run = format!("healthy-{kind}");
         for file in ["summary.json", "flows.csv", "report.html"] {
-            assert!(!folder.read(&format!("{run}/{file}")).is_empty());
+            assert!(!comparison.read(&format!("{run}/{file}")).is_empty());
         }
-        assert!(folder.read("report.html").contains(&format!("{run}/report.html")), "{kind}");
-        assert!(folder.read("compare-balancers.md").contains(&format!("| {kind} | ok |")));
+        assert!(comparison.read("report.html").contains(&format!("{run}/report.html")), "{kind}");
+        assert!(comparison.read("compare-balancers.md").contains(&format!("| {kind} | ok |")));
     }
-    let table = csv(&folder.read("compare-balancers.csv"));
+    let table = csv(&comparison.read("compare-balancers.csv"));
     assert_eq!(table.len(), BalancerKind::ALL.len() + 1);
     let slowdown = table[0].iter().position(|key| key == "slowdown").unwrap();
     let slowdowns: Vec<f64> = table[1..].iter().map(|row| row[slowdown].parse().unwrap()).collect();
     assert!(slowdowns.contains(&1.0) && slowdowns.iter().all(|factor| *factor >= 1.0), "{slowdowns:?}");
-    assert!(folder.read("compare-balancers.txt").contains(&said[said.find("balancer").unwrap()..][..40]));
-    assert_eq!(folder.read("runs.csv").lines().count(), BalancerKind::ALL.len() + 1);
+    assert!(comparison.read("compare-balancers.txt").contains(&said[said.find("balancer").unwrap()..][..40]));
+    assert_eq!(comparison.read("runs.csv").lines().count(), BalancerKind::ALL.len() + 1);
 }
 
 #[test]
 fn what_does_not_complete_is_shown_and_stops_nobody() {
-    let folder = Folder::new("dead", &scenario(DEAD));
-    let output = folder.compare(&["--balancer", "ecmp", "--balancer", "reps", "--seeds", "1..2", "--threads", "1"]);
+    let comparison = Comparison::new(&scenario(DEAD));
+    let output = comparison.run(&["--balancer", "ecmp", "--balancer", "reps", "--seeds", "1..2", "--threads", "1"]);
     let (said, error) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(1), "{said}\n{error}");
     assert!(said.contains("means over 2 seeds") && said.contains("sd  slowdown"), "{said}");
@@ -108,17 +100,17 @@ fn what_does_not_complete_is_shown_and_stops_nobody() {
     assert!(said.contains("incomplete: ecmp, seed "), "{said}");
     assert!(error.contains("of 4 runs failed or did not complete"), "{error}");
     for seed in 1..=2 {
-        assert!(folder.read(&format!("seed{seed}/report.html")).contains("/report.html"));
+        assert!(comparison.read(&format!("seed{seed}/report.html")).contains("/report.html"));
     }
 }
 
 #[test]
 fn parameters_and_congestion_control_reach_the_runs() {
-    let folder = Folder::new("tuned", &scenario(""));
+    let comparison = Comparison::new(&scenario(""));
     let mean_us = |rest: &[&str]| {
-        let output = folder.compare(&[&["--balancer", "ops"], rest].concat());
+        let output = comparison.run(&[&["--balancer", "ops"], rest].concat());
         assert!(output.status.success(), "{}", text(&output.stderr));
-        let table = csv(&folder.read("compare-balancers.csv"));
+        let table = csv(&comparison.read("compare-balancers.csv"));
         let mean = table[0].iter().position(|key| key == "fct_mean_us").unwrap();
         table[1][mean].parse::<f64>().unwrap()
     };
@@ -129,10 +121,10 @@ fn parameters_and_congestion_control_reach_the_runs() {
 
 #[test]
 fn bad_input_starts_nothing() {
-    let folder = Folder::new("refused", &scenario("params.plain.x = 1\n"));
-    let output = folder.compare(&[]);
+    let comparison = Comparison::new(&scenario("params.plain.x = 1\n"));
+    let output = comparison.run(&[]);
     assert_eq!(output.status.code(), Some(2));
     let error = text(&output.stderr);
     assert!(error.contains("small.toml:12:14: `plain` has no parameters; allowed: "), "{error}");
-    assert!(!Path::new(&folder.out()).exists());
+    assert!(!Path::new(&comparison.out()).exists());
 }

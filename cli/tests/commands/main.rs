@@ -1,0 +1,24 @@
+//! The commands as a user meets them: what they print, write and refuse.
+
+mod bad_input;
+mod compare_balancers;
+mod sim;
+
+use std::process::{Command, Output};
+
+use spray_test_support::text;
+
+fn spray(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_spray")).args(arguments).output().unwrap()
+}
+
+/// Expects exit code 2, nothing on standard output, and all of `parts` in the message.
+fn refused(arguments: &[&str], parts: &[&str]) {
+    let output = spray(arguments);
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+    for part in parts {
+        assert!(message.contains(part), "{arguments:?} does not say `{part}`: {message}");
+    }
+    assert!(output.stdout.is_empty(), "{arguments:?}");
+}
