@@ -38,17 +38,7 @@ fn sim(criterion: &mut Criterion) {
 
 fn permutation(leaves: usize, bytes: u64) -> Scenario {
     let hosts_per_leaf = if leaves == 4 { 8 } else { leaves.max(16) };
-    let counts = LeafSpine {
-        leaves,
-        spines: hosts_per_leaf,
-        hosts_per_leaf,
-        bundle: 1,
-        host_bps: 400_000_000_000,
-        uplink_bps: 400_000_000_000,
-        host_latency_ps: 1_000_000,
-        uplink_latency_ps: 1_000_000,
-        switch_latency_ps: 0,
-    };
+    let counts = LeafSpine::uniform([leaves, hosts_per_leaf, hosts_per_leaf], 400_000_000_000, 1_000_000);
     let pattern = Pattern::CrossLeafPermutation(Each { bytes, start_ps: 0 });
     reference("permutation", counts.network(), Workload { pattern, payload: Payload::Generated })
 }

@@ -13,36 +13,11 @@ const US: u64 = 1_000_000;
 const PACKETS: u64 = 960;
 
 fn leaf_spine() -> Network {
-    let counts = LeafSpine {
-        leaves: 2,
-        spines: 8,
-        hosts_per_leaf: 4,
-        bundle: 1,
-        host_bps: BPS,
-        uplink_bps: BPS,
-        host_latency_ps: US,
-        uplink_latency_ps: US,
-        switch_latency_ps: 0,
-    };
-    counts.network()
+    LeafSpine::uniform([2, 8, 4], BPS, US).network()
 }
 
 fn fat_tree() -> Network {
-    let counts = FatTree {
-        pods: 2,
-        tors_per_pod: 2,
-        aggs_per_pod: 4,
-        cores: 16,
-        hosts_per_tor: 4,
-        bundle: 1,
-        host_bps: BPS,
-        uplink_bps: BPS,
-        core_bps: BPS,
-        host_latency_ps: US,
-        uplink_latency_ps: US,
-        switch_latency_ps: 0,
-    };
-    counts.network()
+    FatTree::uniform([2, 2, 4, 16, 4], BPS, US).network()
 }
 
 /// One flow of [`PACKETS`] packets between two hosts.

@@ -33,6 +33,27 @@ pub struct FatTree {
 }
 
 impl FatTree {
+    /// Pods, ToRs and aggregation switches of each pod, cores and hosts of each ToR, joined by single cables of `bps` and
+    /// `latency_ps`; switches take no time.
+    #[must_use]
+    pub const fn uniform(counts: [usize; 5], bps: u64, latency_ps: u64) -> Self {
+        let [pods, tors_per_pod, aggs_per_pod, cores, hosts_per_tor] = counts;
+        Self {
+            pods,
+            tors_per_pod,
+            aggs_per_pod,
+            cores,
+            hosts_per_tor,
+            bundle: 1,
+            host_bps: bps,
+            uplink_bps: bps,
+            core_bps: bps,
+            host_latency_ps: latency_ps,
+            uplink_latency_ps: latency_ps,
+            switch_latency_ps: 0,
+        }
+    }
+
     /// Builds the network: hosts `h0..`, switches `tor0..` and `agg0..` (pod by pod), then `core0..`.
     pub fn network(&self) -> Network {
         let podsize = self.tors_per_pod * self.hosts_per_tor;

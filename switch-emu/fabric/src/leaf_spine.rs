@@ -26,6 +26,22 @@ pub struct LeafSpine {
 }
 
 impl LeafSpine {
+    /// Leaves, spines and hosts of each leaf, joined by single cables of `bps` and `latency_ps`; switches take no time.
+    #[must_use]
+    pub const fn uniform([leaves, spines, hosts_per_leaf]: [usize; 3], bps: u64, latency_ps: u64) -> Self {
+        Self {
+            leaves,
+            spines,
+            hosts_per_leaf,
+            bundle: 1,
+            host_bps: bps,
+            uplink_bps: bps,
+            host_latency_ps: latency_ps,
+            uplink_latency_ps: latency_ps,
+            switch_latency_ps: 0,
+        }
+    }
+
     /// Builds the network: hosts `h0..`, switches `leaf0..` then `spine0..`.
     pub fn network(&self) -> Network {
         let mut network = Network::default();

@@ -1,17 +1,7 @@
 use super::*;
 use crate::fabric::{Node, QueueConfig};
 
-const PAIR: LeafSpine = LeafSpine {
-    leaves: 2,
-    spines: 4,
-    hosts_per_leaf: 4,
-    bundle: 1,
-    host_bps: 100_000_000_000,
-    uplink_bps: 100_000_000_000,
-    host_latency_ps: 1_000_000,
-    uplink_latency_ps: 1_000_000,
-    switch_latency_ps: 0,
-};
+const PAIR: LeafSpine = LeafSpine::uniform([2, 4, 4], 100_000_000_000, 1_000_000);
 
 const TREE: &str = "Nodes 16 # sixteen hosts
 Tiers 3
@@ -105,20 +95,8 @@ fn a_fat_tree_by_counts_is_the_tree_of_a_file() {
     let text = TREE.replace("Switch_Latency_ns 250\n", "").replace(" 600", " 500").replace(" 700", " 500");
     let file =
         TopoFile::parse(&text.replace("Radix_Up 4", "Radix_Up 2").replace("Radix_Down 8\nBundle 2", "Radix_Down 4"));
-    let tree = FatTree {
-        pods: 4,
-        tors_per_pod: 2,
-        aggs_per_pod: 2,
-        cores: 4,
-        hosts_per_tor: 2,
-        bundle: 1,
-        host_bps: 100_000_000_000,
-        uplink_bps: 200_000_000_000,
-        core_bps: 400_000_000_000,
-        host_latency_ps: 500_000,
-        uplink_latency_ps: 500_000,
-        switch_latency_ps: 0,
-    };
+    let even = FatTree::uniform([4, 2, 2, 4, 2], 100_000_000_000, 500_000);
+    let tree = FatTree { uplink_bps: 200_000_000_000, core_bps: 400_000_000_000, ..even };
     let network = tree.network();
     network.check().unwrap();
     assert_eq!(network, file.unwrap().network());

@@ -24,18 +24,7 @@ const CONTROL_PS: u64 = 1_280;
 const PAYLOAD: u64 = 4_086;
 
 fn leaf_spine(leaves: usize, spines: usize, hosts_per_leaf: usize) -> Network {
-    let counts = LeafSpine {
-        leaves,
-        spines,
-        hosts_per_leaf,
-        bundle: 1,
-        host_bps: BPS,
-        uplink_bps: BPS,
-        host_latency_ps: US,
-        uplink_latency_ps: US,
-        switch_latency_ps: 0,
-    };
-    counts.network()
+    LeafSpine::uniform([leaves, spines, hosts_per_leaf], BPS, US).network()
 }
 
 fn queue(_: u64) -> QueueConfig {

@@ -3,18 +3,7 @@ use spray_fabric::LeafSpine;
 use spray_sim::Trigger;
 
 fn network(leaves: usize, hosts_per_leaf: usize) -> Network {
-    LeafSpine {
-        leaves,
-        spines: 4,
-        hosts_per_leaf,
-        bundle: 1,
-        host_bps: 1_000_000_000,
-        uplink_bps: 1_000_000_000,
-        host_latency_ps: 0,
-        uplink_latency_ps: 0,
-        switch_latency_ps: 0,
-    }
-    .network()
+    LeafSpine::uniform([leaves, 4, hosts_per_leaf], 1_000_000_000, 0).network()
 }
 
 const EACH: Each = Each { bytes: 1000, start_ps: 7 };

@@ -22,36 +22,11 @@ fn queue(_: u64) -> QueueConfig {
 }
 
 fn leaf_spine(bundle: usize) -> Network {
-    let counts = LeafSpine {
-        leaves: 3,
-        spines: 4,
-        hosts_per_leaf: 2,
-        bundle,
-        host_bps: BPS,
-        uplink_bps: BPS,
-        host_latency_ps: US,
-        uplink_latency_ps: US,
-        switch_latency_ps: 0,
-    };
-    counts.network()
+    LeafSpine { bundle, ..LeafSpine::uniform([3, 4, 2], BPS, US) }.network()
 }
 
 fn fat_tree() -> Network {
-    let counts = FatTree {
-        pods: 3,
-        tors_per_pod: 2,
-        aggs_per_pod: 2,
-        cores: 4,
-        hosts_per_tor: 2,
-        bundle: 1,
-        host_bps: BPS,
-        uplink_bps: BPS,
-        core_bps: BPS,
-        host_latency_ps: US,
-        uplink_latency_ps: US,
-        switch_latency_ps: 0,
-    };
-    counts.network()
+    FatTree::uniform([3, 2, 2, 4, 2], BPS, US).network()
 }
 
 /// The ports that a data frame takes from host to host.

@@ -3,36 +3,11 @@ use crate::fabric::Node;
 use crate::{FatTree, LeafSpine, LinkAction, LinkEvent, Network, Routes};
 
 fn leaf_spine() -> Network {
-    LeafSpine {
-        leaves: 16,
-        spines: 8,
-        hosts_per_leaf: 8,
-        bundle: 1,
-        host_bps: 400_000_000_000,
-        uplink_bps: 400_000_000_000,
-        host_latency_ps: 1_000_000,
-        uplink_latency_ps: 1_000_000,
-        switch_latency_ps: 0,
-    }
-    .network()
+    LeafSpine::uniform([16, 8, 8], 400_000_000_000, 1_000_000).network()
 }
 
 fn tree() -> Network {
-    FatTree {
-        pods: 4,
-        tors_per_pod: 2,
-        aggs_per_pod: 2,
-        cores: 4,
-        hosts_per_tor: 2,
-        bundle: 1,
-        host_bps: 100_000_000_000,
-        uplink_bps: 100_000_000_000,
-        core_bps: 100_000_000_000,
-        host_latency_ps: 0,
-        uplink_latency_ps: 0,
-        switch_latency_ps: 0,
-    }
-    .network()
+    FatTree::uniform([4, 2, 2, 4, 2], 100_000_000_000, 0).network()
 }
 
 fn events(text: &str, network: &Network, seed: u64) -> Vec<LinkEvent> {

@@ -36,21 +36,7 @@ fn bound_ps(m: u64) -> u64 {
 /// The paper's `k`-ary fat tree.
 fn fat_tree(k: usize) -> Network {
     let half = k / 2;
-    let counts = FatTree {
-        pods: k,
-        tors_per_pod: half,
-        aggs_per_pod: half,
-        cores: half * half,
-        hosts_per_tor: half,
-        bundle: 1,
-        host_bps: OFAN_BPS,
-        uplink_bps: OFAN_BPS,
-        core_bps: OFAN_BPS,
-        host_latency_ps: LINK_PS,
-        uplink_latency_ps: LINK_PS,
-        switch_latency_ps: 0,
-    };
-    counts.network()
+    FatTree::uniform([k, half, half, half * half, half], OFAN_BPS, LINK_PS).network()
 }
 
 /// Runs `flows` with its ideal congestion control, full rate; returns the time of the last ACK.

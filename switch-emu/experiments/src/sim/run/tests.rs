@@ -6,18 +6,7 @@ use crate::workload::{Each, Pattern, Payload, Workload, parse_matrix};
 use spray_fabric::{FailureContext, FailureFile, LeafSpine, Network};
 
 fn network() -> Network {
-    LeafSpine {
-        leaves: 4,
-        spines: 4,
-        hosts_per_leaf: 4,
-        bundle: 1,
-        host_bps: 400_000_000_000,
-        uplink_bps: 400_000_000_000,
-        host_latency_ps: 1_000_000,
-        uplink_latency_ps: 1_000_000,
-        switch_latency_ps: 0,
-    }
-    .network()
+    LeafSpine::uniform([4, 4, 4], 400_000_000_000, 1_000_000).network()
 }
 
 fn scenario(pattern: Pattern) -> Scenario {
