@@ -21,3 +21,4 @@ pub mod loss;
 pub mod params;
 pub mod path;
 pub mod rng;
+pub mod units;

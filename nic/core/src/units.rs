@@ -1,0 +1,376 @@
+//! Quantities with a unit: integers of a small unit inside, numbers as people write them in files and on command lines.
+//!
+//! Values with up to six decimals are read and written exactly. Ranges are the business of the setting that holds a quantity.
+
+use alloc::borrow::Cow;
+use core::fmt;
+use core::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::ser::{Serialize, Serializer};
+
+/// A quantity that is written as a decimal of a large unit and held as an integer of a small one.
+macro_rules! quantity {
+    (
+        $(#[$about:meta])* $Name:ident, $small:ident: $large:literal of $scale:literal;
+        $(#[$about_new:meta])* $new:ident
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $Name(u64);
+
+        impl $Name {
+            $(#[$about_new])*
+            pub const fn $new(value: u64) -> Self {
+                Self(value)
+            }
+
+            #[doc = concat!("The quantity in the unit of [`Self::", stringify!($new), "`].")]
+            #[inline]
+            pub const fn $small(self) -> u64 {
+                self.0
+            }
+        }
+
+        impl fmt::Display for $Name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                if self.0.is_multiple_of($scale) {
+                    (self.0 / $scale).fmt(f)
+                } else {
+                    (self.0 as f64 / $scale as f64).fmt(f)
+                }
+            }
+        }
+
+        impl Serialize for $Name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                if self.0.is_multiple_of($scale) {
+                    serializer.serialize_u64(self.0 / $scale)
+                } else {
+                    serializer.serialize_f64(self.0 as f64 / $scale as f64)
+                }
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $Name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_any(Decimal { unit: $large, scale: $scale }).map(Self)
+            }
+        }
+
+        impl JsonSchema for $Name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($Name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "number", "minimum": 0 })
+            }
+        }
+    };
+}
+
+quantity! {
+    /// A time, written in microseconds.
+    Micros, ps: "microseconds" of 1_000_000;
+    /// So many picoseconds.
+    from_ps
+}
+
+quantity! {
+    /// A rate, written in Gb/s.
+    Gbps, bps: "Gb/s" of 1_000_000_000;
+    /// So many bits per second.
+    from_bps
+}
+
+quantity! {
+    /// A ratio or share, written as a decimal: `1.65`.
+    Ratio, ppm: "a number" of 1_000_000;
+    /// So many millionths.
+    from_ppm
+}
+
+impl Micros {
+    /// So many microseconds.
+    pub const fn new(us: u64) -> Self {
+        Self(us.saturating_mul(1_000_000))
+    }
+}
+
+impl Gbps {
+    /// So many Gb/s.
+    pub const fn new(gbps: u64) -> Self {
+        Self(gbps.saturating_mul(1_000_000_000))
+    }
+}
+
+impl Ratio {
+    /// So many thousandths.
+    pub const fn permille(permille: u64) -> Self {
+        Self(permille.saturating_mul(1_000))
+    }
+
+    /// This ratio of `whole`, rounded down.
+    #[inline]
+    pub const fn of(self, whole: u64) -> u64 {
+        let part = whole as u128 * self.0 as u128 / 1_000_000;
+        if part > u64::MAX as u128 { u64::MAX } else { part as u64 }
+    }
+}
+
+/// Reads a decimal of a large unit as an integer of a small one, `scale` of which make one large.
+struct Decimal {
+    unit: &'static str,
+    scale: u64,
+}
+
+/// Above it, `f64` has no exact integers.
+const MAX_EXACT: f64 = 9e15;
+
+impl Visitor<'_> for Decimal {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.unit {
+            "a number" => f.write_str("a number from 0"),
+            unit => write!(f, "a number of {unit} from 0"),
+        }
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<u64, E> {
+        value.checked_mul(self.scale).ok_or_else(|| E::invalid_value(serde::de::Unexpected::Unsigned(value), &self))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<u64, E> {
+        match u64::try_from(value) {
+            Ok(value) => self.visit_u64(value),
+            Err(_) => Err(E::invalid_value(serde::de::Unexpected::Signed(value), &self)),
+        }
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<u64, E> {
+        let scaled = value * self.scale as f64 + 0.5;
+        if value >= 0.0 && scaled < MAX_EXACT {
+            Ok(scaled as u64)
+        } else {
+            Err(E::invalid_value(serde::de::Unexpected::Float(value), &self))
+        }
+    }
+}
+
+/// A number of bytes, written as such or as text with a unit: `4150`, `"4 MiB"`, `"1.5 kB"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ByteSize(u64);
+
+impl ByteSize {
+    /// So many bytes.
+    pub const fn new(bytes: u64) -> Self {
+        Self(bytes)
+    }
+
+    /// So many KiB.
+    pub const fn kib(kib: u64) -> Self {
+        Self(kib.saturating_mul(1 << 10))
+    }
+
+    /// So many MiB.
+    pub const fn mib(mib: u64) -> Self {
+        Self(mib.saturating_mul(1 << 20))
+    }
+
+    /// The bytes.
+    #[inline]
+    pub const fn bytes(self) -> u64 {
+        self.0
+    }
+}
+
+/// Units of [`ByteSize`], the largest that a reader would use first.
+const BYTE_UNITS: [(&str, u64); 7] = [
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("kB", 1_000),
+    ("B", 1),
+];
+
+/// A text that is no [`ByteSize`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoByteSize;
+
+impl fmt::Display for NoByteSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected a whole number of bytes, or one with B, kB, MB, GB, KiB, MiB or GiB, such as \"4 MiB\"")
+    }
+}
+
+impl core::error::Error for NoByteSize {}
+
+impl FromStr for ByteSize {
+    type Err = NoByteSize;
+
+    /// Reads `"4 MiB"`, `"1.5kB"`, `"1_500"`; the result must be whole.
+    fn from_str(text: &str) -> Result<Self, NoByteSize> {
+        let text = text.trim();
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
+        let (number, unit) = (text[..end].replace('_', ""), text[end..].trim());
+        let named = BYTE_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor);
+        let factor = named.or(unit.is_empty().then_some(1)).ok_or(NoByteSize)?;
+        let bytes = number.parse::<f64>().map_err(|_| NoByteSize)? * factor as f64;
+        // Text without a sign is no negative number.
+        if bytes < MAX_EXACT && bytes as u64 as f64 == bytes { Ok(Self(bytes as u64)) } else { Err(NoByteSize) }
+    }
+}
+
+impl fmt::Display for ByteSize {
+    /// In the largest binary unit of which it is a multiple, without one else: `4 MiB`, `4150`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match BYTE_UNITS[..3].iter().find(|(_, factor)| self.0 > 0 && self.0.is_multiple_of(*factor)) {
+            Some((unit, factor)) => write!(f, "{} {unit}", self.0 / factor),
+            None => self.0.fmt(f),
+        }
+    }
+}
+
+impl Serialize for ByteSize {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match BYTE_UNITS[..3].iter().any(|(_, factor)| self.0 > 0 && self.0.is_multiple_of(*factor)) {
+            true => serializer.collect_str(self),
+            false => serializer.serialize_u64(self.0),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ByteSize {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Bytes;
+
+        impl Visitor<'_> for Bytes {
+            type Value = ByteSize;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number of bytes, or a text such as \"4 MiB\"")
+            }
+
+            fn visit_u64<E: Error>(self, value: u64) -> Result<ByteSize, E> {
+                Ok(ByteSize(value))
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<ByteSize, E> {
+                let unexpected = serde::de::Unexpected::Signed(value);
+                u64::try_from(value).map(ByteSize).map_err(|_| E::invalid_value(unexpected, &self))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<ByteSize, E> {
+                text.parse().map_err(|_| E::invalid_value(serde::de::Unexpected::Str(text), &self))
+            }
+        }
+
+        deserializer.deserialize_any(Bytes)
+    }
+}
+
+impl JsonSchema for ByteSize {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "ByteSize".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": ["integer", "string"],
+            "minimum": 0,
+            "pattern": "^[0-9][0-9_.]* *(B|kB|MB|GB|KiB|MiB|GiB)?$",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::format;
+    use std::string::ToString;
+
+    use super::*;
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct All {
+        time_us: Micros,
+        rate_gbps: Gbps,
+        ratio: Ratio,
+        bytes: ByteSize,
+    }
+
+    fn read(time: &str, rate: &str, ratio: &str, bytes: &str) -> Result<All, toml::de::Error> {
+        toml::from_str(&format!("time_us = {time}\nrate_gbps = {rate}\nratio = {ratio}\nbytes = {bytes}\n"))
+    }
+
+    #[test]
+    fn quantities_are_read_and_written_as_people_write_them() {
+        let all = read("8.337", "400", "1.65", "\"4 MiB\"").unwrap();
+        let [time_us, rate_gbps] = [8_337_000, 400_000_000_000];
+        assert_eq!(
+            all,
+            All {
+                time_us: Micros::from_ps(time_us),
+                rate_gbps: Gbps::from_bps(rate_gbps),
+                ratio: Ratio::permille(1_650),
+                bytes: ByteSize::mib(4)
+            }
+        );
+        let text = toml::to_string(&all).unwrap();
+        assert_eq!(text, "time_us = 8.337\nrate_gbps = 400\nratio = 1.65\nbytes = \"4 MiB\"\n");
+        assert_eq!(toml::from_str::<All>(&text).unwrap(), all);
+        let shown = [all.time_us.to_string(), all.rate_gbps.to_string(), all.ratio.to_string(), all.bytes.to_string()];
+        assert_eq!(shown, ["8.337", "400", "1.65", "4 MiB"]);
+    }
+
+    #[test]
+    fn six_decimals_are_exact() {
+        let some = (0..2_000_000).step_by(9_973);
+        for ps in some.chain([1, 999_999, 9_007_199_254_740, 4_000_000_000_000_001]) {
+            let text = format!("{}.{:06}", ps / 1_000_000, ps % 1_000_000);
+            let all = read(&text, "0", &text, "0").unwrap();
+            assert_eq!((all.time_us.ps(), all.ratio.ppm()), (ps, ps), "{text}");
+            assert_eq!(toml::from_str::<All>(&toml::to_string(&all).unwrap()).unwrap(), all);
+        }
+        assert_eq!(read("0", "100.000001", "0", "0").unwrap().rate_gbps.bps(), 100_000_001_000);
+    }
+
+    #[test]
+    fn what_is_no_quantity_is_refused() {
+        for bad in ["-1", "-0.5", "nan", "inf", "true", "\"1\"", "1e300", "99999999999999999"] {
+            assert!(read(bad, "0", "0", "0").is_err(), "{bad}");
+            assert!(read("0", "0", "0", bad).is_err() != (bad == "\"1\"" || bad == "99999999999999999"), "{bad}");
+        }
+        let message = read("-1", "0", "0", "0").unwrap_err().to_string();
+        assert!(message.contains("expected a number of microseconds from 0"), "{message}");
+    }
+
+    #[test]
+    fn bytes_take_suffixes_and_nothing_else() {
+        let good =
+            [("0", 0), ("1_500", 1500), ("4 MiB", 4 << 20), ("1.5KiB", 1536), ("2 GB", 2_000_000_000), ("7 B", 7)];
+        good.iter().for_each(|(text, value)| assert_eq!(text.parse(), Ok(ByteSize::new(*value)), "{text}"));
+        for bad in ["", "MiB", "1.5", "1.0005 kB", "4 mib", "-1", "1e3", "4 MiB x", "99999999 GiB"] {
+            assert_eq!(bad.parse::<ByteSize>(), Err(NoByteSize), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_ratio_of_a_whole_is_rounded_down() {
+        assert_eq!(Ratio::permille(1_650).of(8_337_001), 13_756_051);
+        assert_eq!(Ratio::permille(2_000).of(u64::MAX), u64::MAX);
+    }
+}
