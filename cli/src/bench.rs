@@ -80,7 +80,7 @@ fn failed(error: RunError) -> Failure {
     if error.is_usage() { Failure::refused(error) } else { Failure::failed(error) }
 }
 
-/// Received payload, whatever else the frames carried.
+/// Received payload, without headers.
 fn payload_gbps(way: Way, measured: &Throughput, payload_bytes: u32) -> f64 {
     match way {
         Way::Bare => measured.received_pps() * f64::from(payload_bytes) * 8e-9,
@@ -88,7 +88,7 @@ fn payload_gbps(way: Way, measured: &Throughput, payload_bytes: u32) -> f64 {
     }
 }
 
-/// The figures as a table, and the ratios that the project sets itself.
+/// The figures as a table, and the ratios that the project aims at.
 fn report(figures: &[Vec<f64>; WAYS.len()]) -> String {
     let medians = figures.each_ref().map(|values| median(values));
     let row = |(way, (values, median)): (&Way, (&Vec<f64>, f64))| {

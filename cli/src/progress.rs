@@ -15,7 +15,7 @@ pub struct Progress {
 const TERMINAL_EVERY: Duration = Duration::from_millis(100);
 /// Elsewhere, a line within one phase appears this often.
 const PLAIN_EVERY: Duration = Duration::from_secs(5);
-/// Columns that every terminal has.
+/// Most columns of a line: every terminal has these.
 const COLUMNS: usize = 79;
 
 impl Progress {
@@ -24,7 +24,7 @@ impl Progress {
         Self { terminal: stderr().is_terminal(), last: None, shown: false }
     }
 
-    /// Something that everybody should see: the start of a phase, its end.
+    /// Shows a line that stays: the start of a phase, or its end.
     pub fn phase(&mut self, text: &str) {
         if self.terminal {
             self.rewrite(text);
@@ -34,7 +34,7 @@ impl Progress {
         self.last = Some(now());
     }
 
-    /// How far the phase is; shown as often as is good to read.
+    /// Shows how far the phase is, at most as often as one can read.
     pub fn update(&mut self, text: impl FnOnce() -> String) {
         let every = if self.terminal { TERMINAL_EVERY } else { PLAIN_EVERY };
         if self.last.is_some_and(|last| now().duration_since(last) < every) {
@@ -65,7 +65,7 @@ impl Drop for Progress {
     }
 }
 
-/// The machine's clock: a command is where time enters.
+/// The machine's clock. Commands are an edge, where reading it is allowed.
 #[expect(clippy::disallowed_methods, reason = "progress and transfer speed are about the user's own time")]
 pub fn now() -> Instant {
     Instant::now()

@@ -9,7 +9,7 @@ use crate::sys::monotonic_ns;
 
 /// Tells a driver the time.
 pub trait Clock {
-    /// The time in picoseconds; never goes back. Everything before `handled_ps` has been handled by the caller.
+    /// The time in picoseconds; it never goes back. The caller has handled everything before `handled_ps`.
     fn tick(&mut self, handled_ps: u64) -> u64;
 
     /// How long `ps` of this clock take, in nanoseconds of real time.
@@ -18,7 +18,7 @@ pub trait Clock {
 
 /// The machine's monotonic clock since an epoch, slowed by a factor.
 ///
-/// `scenario_ps = (CLOCK_MONOTONIC - epoch) / dilation`: the relation that all parts of an emulation share.
+/// All parts of an emulation use this: `scenario_ps = (CLOCK_MONOTONIC - epoch) / dilation`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DilatedClock {
     epoch_ns: u64,
@@ -26,7 +26,7 @@ pub struct DilatedClock {
 }
 
 impl DilatedClock {
-    /// A clock that was zero at `epoch_ns` of [`monotonic_ns`] and runs `dilation` times slower, at least 1e-3 times.
+    /// A clock that was zero at `epoch_ns` of [`monotonic_ns`] and runs `dilation` times slower. A dilation below 1e-3 counts as 1e-3.
     #[must_use]
     pub fn new(epoch_ns: u64, dilation: f64) -> Self {
         Self { epoch_ns, dilation: dilation.max(1e-3) }
@@ -56,11 +56,11 @@ impl Clock for DilatedClock {
     }
 }
 
-/// A dilated clock that waits for its drivers: it never runs ahead of what all of them have handled by more than a step.
+/// A dilated clock that waits for its drivers: it runs at most a step ahead of what all of them have handled.
 ///
-/// When the machine stalls (another process, a long system call), the clock stands still instead of making frames late, and does not
-/// catch up afterwards. With steps below the latency between two hosts, no host can handle an event before a frame that should have
-/// come first has been *sent*; that it also has *arrived* is up to the dilation.
+/// When the machine stalls (another process, a long system call), the clock stands still, so that frames do not become late. It does
+/// not catch up afterwards. With steps below the latency between two hosts, a frame is always *sent* before its receiver handles later
+/// events. Whether it has also *arrived* depends on the dilation.
 #[derive(Debug, Clone)]
 pub struct PatientClock {
     shared: Arc<Shared>,
@@ -79,7 +79,7 @@ struct Shared {
 }
 
 impl PatientClock {
-    /// One clock for each of `drivers` threads, that wait for each other.
+    /// One clock for each of `drivers` threads. The clocks wait for each other.
     #[must_use]
     pub fn new(clock: DilatedClock, max_step_ps: u64, drivers: usize) -> Vec<Self> {
         let handled_ps = (0..drivers).map(|_| AtomicU64::new(0)).collect();
@@ -112,7 +112,7 @@ impl Clock for PatientClock {
     }
 }
 
-/// A driver that has ended holds nobody up.
+/// A driver that has ended does not stop the others' clocks.
 impl Drop for PatientClock {
     fn drop(&mut self) {
         self.shared.handled_ps[self.driver].store(u64::MAX, Ordering::Relaxed);

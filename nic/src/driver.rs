@@ -12,7 +12,7 @@ use crate::{
 /// What a driver does between polls when nothing is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
-    /// Polls on: lowest latency, and what an emulation needs.
+    /// Keeps polling: the lowest latency. Emulations need it.
     Spin,
     /// Sleeps until a frame arrives, something is due, or this much time has passed.
     Sleep(Duration),
@@ -80,7 +80,7 @@ pub fn run<D: Device>(
     run_resting(endpoints, clock, rest, between);
 }
 
-/// As [`run`], with what else may end a sleep.
+/// As [`run`]. `wakes` says what else may end a sleep.
 pub(crate) fn run_resting<D: Device>(
     endpoints: &mut [Endpoint<D>],
     clock: &mut impl Clock,
@@ -109,7 +109,7 @@ pub fn poll_all<D: Device>(endpoints: &mut [Endpoint<D>], now_ps: u64) -> u64 {
 pub(crate) struct Rest {
     idle: Idle,
     fds: Vec<libc::pollfd>,
-    /// Longest sleep that a device allows which cannot wake us.
+    /// Longest sleep if a device has no descriptor to wake us.
     blind: Option<Duration>,
     activity: u64,
     quiet_rounds: u32,
@@ -117,9 +117,9 @@ pub(crate) struct Rest {
 
 /// Rounds without a frame before a driver sleeps: some 50 us, longer than the gaps within a transfer.
 const QUIET_ROUNDS: u32 = 100;
-/// Pauses, some nanoseconds each, of a round without a frame: a busy loop would take a hyperthread's share from its sibling.
+/// Pauses of some nanoseconds each in a round without a frame: a busy loop would slow the core's other hyperthread.
 const SPINS: u32 = 64;
-/// Less than this is not worth a sleep, which the kernel may stretch by 50 us.
+/// No sleep is shorter than this: the kernel may stretch any by 50 us.
 const MIN_SLEEP_NS: u64 = 100_000;
 /// How long to sleep with a device that has no descriptor to wait on.
 const BLIND_SLEEP: Duration = Duration::from_micros(50);

@@ -20,7 +20,7 @@ pub fn bench(arguments: &[String]) -> Outcome {
     spray("spray bench veth", &[&["bench".to_string(), "veth".to_string()], arguments].concat())
 }
 
-/// Builds everything and runs the binary with `arguments`; its own messages suffice when it fails.
+/// Builds everything and runs the binary with `arguments`. When it fails, its own messages say why.
 fn spray(what: &str, arguments: &[String]) -> Outcome {
     if !sh::is_root() {
         return Err(Failure::unable(format!("`{what}` {WHY_ROOT}")));

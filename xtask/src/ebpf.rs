@@ -47,7 +47,7 @@ pub fn build() -> Outcome {
     let mut cargo = compiler.cargo();
     cargo.current_dir(&workspace).args(["build", "--release", "--target", TARGET]);
     cargo.env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"));
-    // The calling cargo's own settings are for another target.
+    // The settings of the calling cargo are for another target.
     for name in ["RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_BUILD_TARGET", "RUSTC_WRAPPER"] {
         cargo.env_remove(name);
     }
@@ -81,7 +81,7 @@ impl Compiler {
             }
             Self::Debian => {
                 let mut command = sh::cargo();
-                // The shared words are core_intrinsics, which a release compiler keeps behind this variable.
+                // The atomics are core_intrinsics; a release compiler allows them only with this variable.
                 command.env("RUSTC", DEBIAN_RUSTC).env("RUSTC_BOOTSTRAP", "1");
                 command
             }

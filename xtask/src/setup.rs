@@ -1,4 +1,4 @@
-//! What must be on the machine: checked always, installed on Debian and Ubuntu as root, otherwise spelled out.
+//! Checks what must be on the machine. As root on Debian and Ubuntu it installs what is missing, elsewhere it names it.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use crate::sh::{self, Failure, Outcome};
 
 /// Oldest compiler that builds the workspace; also in the root `Cargo.toml`.
 const RUSTC: (u32, u32) = (1, 88);
-/// Any of the alternatives does; the first one known to apt is installed.
+/// Alternatives: any of them will do. The first one that apt knows is installed.
 type Package = &'static [&'static str];
 /// For the C libraries under the AF_XDP sockets and the loader (libxdp, libbpf), and their bindings.
 const FOR_BUILDING: [Package; 9] = [
@@ -100,7 +100,7 @@ fn has_bpf_linker() -> bool {
     candidates.into_iter().any(|path| sh::capture(path, &["--version"]).is_some())
 }
 
-/// Sees to it that one alternative of each package is installed.
+/// Makes sure that one alternative of each package is installed.
 fn provide(packages: &[Package]) -> Outcome {
     if sh::capture("dpkg-query", &["--version"]).is_none() {
         return if built_elsewhere() { Ok(()) } else { Err(other_system(packages)) };

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 pub struct Failure {
     /// What went wrong, where, and what to do.
     pub message: String,
-    /// 1: something ran and failed; 2: it could not be started as asked.
+    /// 1: something ran and failed. 2: nothing was started.
     pub code: u8,
 }
 

@@ -1,4 +1,4 @@
-//! Every check there is, cheapest first, and one line that adds the tests up.
+//! All checks, the cheapest first, and one line that counts the tests.
 
 use std::fmt;
 

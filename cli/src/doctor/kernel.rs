@@ -6,9 +6,9 @@ use socket2::{Domain, Socket, Type};
 
 use super::Check;
 
-/// BPF atomics that return a value and BPF links for XDP are in every kernel from here on.
+/// The first kernel with BPF atomics that return a value, and with BPF links for XDP.
 const OLDEST: (u32, u32) = (5, 15);
-/// Kernels that this was developed on; older ones are less tried.
+/// The first kernel that the project was developed on. Older ones are tested less.
 const TRIED: (u32, u32) = (6, 1);
 
 pub(super) fn version() -> Check {

@@ -1,10 +1,10 @@
-//! Rights, limits, size, and what earlier runs left behind.
+//! Rights, limits, the machine's size, and leftovers of earlier runs.
 
 use std::fs;
 
 use super::Check;
 
-/// Capability bits (`linux/capability.h`) and their names, in the order in which they are missed.
+/// Capability bits (`linux/capability.h`) and their names, in the order in which `spray` needs them.
 const CAPABILITIES: [(u32, &str); 5] =
     [(12, "CAP_NET_ADMIN"), (13, "CAP_NET_RAW"), (39, "CAP_BPF"), (38, "CAP_PERFMON"), (21, "CAP_SYS_ADMIN")];
 const CAP_IPC_LOCK: u32 = 14;

@@ -1,4 +1,4 @@
-//! `spray doctor`: what this machine can do, line by line, each with its remedy.
+//! `spray doctor`: checks what this machine can do, and says how to mend what it cannot.
 
 mod kernel;
 mod machine;
@@ -14,18 +14,18 @@ use crate::failure::{Failure, Outcome};
 pub enum Status {
     /// Good.
     Ok,
-    /// Works, but not as well as it might.
+    /// Works, but could work better.
     Warn,
-    /// Something of `spray` cannot work.
+    /// Some part of `spray` cannot work.
     Fail,
 }
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was looked at.
+    /// What was checked.
     pub check: &'static str,
-    /// How it is.
+    /// The outcome.
     pub status: Status,
     /// What was found.
     pub found: String,

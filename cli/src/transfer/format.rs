@@ -1,15 +1,15 @@
-//! How a file travels in messages: first its description, then its pieces in any order, then the receiver's verdict.
+//! How a file travels in messages: its description, then its pieces in any order, then the receiver's SHA-256 of them.
 
 use sha2::{Digest, Sha256};
 
-/// Bytes of a piece: each is one message, and the receiver holds a few of them in memory.
+/// Bytes of a piece. Each piece is one message, and the receiver holds a few of them in memory.
 pub const PIECE_BYTES: u64 = 1 << 20;
-/// A description is short; more than this is something else.
+/// Most bytes of a description.
 const MAX_DESCRIPTION: usize = 4096;
 const MAGIC: &str = "spray-file 1";
 const VERDICT: &str = "spray-verdict 1";
 
-/// A file, as the receiver is told of it.
+/// A file, as the sender describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     /// The file's name, without any folder.
@@ -51,13 +51,13 @@ pub fn encode_verdict(sha256: &[u8; 32]) -> Vec<u8> {
     format!("{VERDICT}\n{}\n", hex(sha256)).into_bytes()
 }
 
-/// Reads the receiver's last word.
+/// Reads the receiver's SHA-256.
 pub fn decode_verdict(message: &[u8]) -> Option<[u8; 32]> {
     let text = std::str::from_utf8(message).ok()?;
     unhex(text.strip_prefix(VERDICT)?.strip_prefix('\n')?.strip_suffix('\n')?)
 }
 
-/// A name that can only ever be a file in the folder that the receiver chose.
+/// Whether `name` can only be a file in the folder that the receiver chose.
 fn is_harmless(name: &str) -> bool {
     let plain = name.chars().all(|c| c != '/' && c != '\0' && !c.is_control());
     plain && !matches!(name, "" | "." | "..") && name.len() <= 255

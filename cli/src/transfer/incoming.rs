@@ -1,4 +1,4 @@
-//! One file that is arriving: written beside its final name, renamed once its SHA-256 is right.
+//! A file that is arriving. It is written beside its final name and renamed once its SHA-256 is right.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::format::{Description, PIECE_BYTES, sha256};
 use crate::progress::now;
 
-/// Why a connection's file is not taken; the sender hears of it by an abort.
+/// Why a connection's file is refused. The sender sees an abort.
 #[derive(Debug)]
 pub struct Refusal(pub String);
 
@@ -37,7 +37,7 @@ impl Incoming {
         let target = target(out, &description.name)?;
         let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let partial = target.with_file_name(format!(".{name}.{}-{unique}.partial", std::process::id()));
-        // Read as well as written: its SHA-256 is taken from what is in the file.
+        // Opened for reading too: the SHA-256 is taken of what the file holds.
         let file = File::options().read(true).write(true).create_new(true).open(&partial);
         let file = file.and_then(|file| file.set_len(description.bytes).map(|()| file));
         let file = file.map_err(|error| Refusal(format!("cannot write {}: {error}", partial.display())))?;
@@ -45,7 +45,7 @@ impl Incoming {
         Ok(Self { description, target, partial, file, arrived, arrived_bytes: 0, started: now() })
     }
 
-    /// Places message number `message`, which must be the piece before it; says whether the file is whole.
+    /// Writes the piece in message number `message` (piece `message - 1`). Returns whether the file is whole.
     pub fn place(&mut self, message: u32, data: &[u8]) -> Result<bool, Refusal> {
         let wrong = || Refusal(format!("message {message} of {} bytes is no piece of the file", data.len()));
         let piece = u64::from(message).checked_sub(1).ok_or_else(wrong)?;
@@ -81,7 +81,7 @@ impl Drop for Incoming {
     }
 }
 
-/// In a folder the sender names the file, and must not replace one; a file name is the receiver's own choice.
+/// If `out` is a folder, the sender's name is used and must not exist yet. Otherwise `out` is the file.
 fn target(out: &Path, name: &str) -> Result<PathBuf, Refusal> {
     if !out.is_dir() {
         return Ok(out.to_path_buf());

@@ -1,4 +1,4 @@
-//! What the kernel knows about an interface and about who is behind it, by netlink.
+//! What the kernel knows of an interface and its neighbours, by netlink.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub struct Interface {
     pub mtu: u32,
     pub up: bool,
     pub addresses: Vec<IpAddr>,
-    /// The program that already sits on it.
+    /// The XDP program that is attached to it.
     pub xdp_program: Option<u32>,
 }
 

@@ -53,7 +53,7 @@ struct Receiving<'a> {
     keep: bool,
     files: HashMap<ConnectionId, Option<Incoming>>,
     begun: u32,
-    /// A file arrived whole but not as it was sent.
+    /// A file arrived whole, but its SHA-256 is wrong.
     wrong: bool,
     progress: Progress,
 }
@@ -113,7 +113,7 @@ impl Receiving<'_> {
             self.progress.clear();
             let hash = finish(incoming)?;
             self.wrong |= hash != incoming.description.sha256;
-            // Should the connection be gone already, the sender learns that by itself.
+            // If the connection is gone, the sender notices that by itself.
             let _ = endpoint.send(connection, Bytes::from(encode_verdict(&hash)));
         }
         Ok(())

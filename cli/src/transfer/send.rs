@@ -19,11 +19,11 @@ use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
 use crate::stop::Stop;
 
-/// Pieces that wait in the connection: enough that it never runs dry, few enough to stay in the caches.
+/// Pieces that wait in the connection: enough to keep it busy, few enough to stay in the caches.
 const QUEUED_PIECES: u64 = 8;
-/// How long the receiver may take over its last word, on top of the timeout: it reads the whole file once more.
+/// How much longer than the timeout the receiver may take for its SHA-256: it reads the whole file once more.
 const VERDICT_BYTES_PER_S: u64 = 50_000_000;
-/// The file has arrived by then, so the last goodbye is only waited for this long.
+/// How long closing may take: the file has arrived by then.
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// Sends a file and waits until the receiver has confirmed its SHA-256.
@@ -84,7 +84,7 @@ struct Sending {
     file: File,
     description: Description,
     peer: Peer,
-    /// How long the verdict may take once everything is delivered.
+    /// How long the receiver's SHA-256 may take once everything is delivered.
     patience: Duration,
     connection: Option<ConnectionId>,
     /// Set once the description is sent, which comes before the pieces.
@@ -94,9 +94,9 @@ struct Sending {
     delivered_bytes: u64,
     started: Instant,
     delivered_at: Instant,
-    /// The connection's counters as of the last delivery: they are gone when it is.
+    /// The connection's counters at the last delivery. The connection takes its counters with it when it ends.
     counted: ConnectionStats,
-    /// When the right verdict came and the connection began to close.
+    /// When the right SHA-256 came and the connection began to close.
     closing: Option<Instant>,
 }
 

@@ -36,7 +36,7 @@ pub type Local = Endpoint<XskDevice>;
 /// What a step of a command says: go on, or end like this.
 pub type Step = ControlFlow<Outcome>;
 
-/// What a connection needs to know of the path that the kernel cannot tell.
+/// What a connection must know of the path and the kernel does not.
 pub struct Path {
     pub balancer: BalancerKind,
     pub cc: CcKind,
@@ -65,11 +65,11 @@ impl Default for Path {
 
 const PS_PER_S: u64 = 1_000_000_000_000;
 const PS_PER_US: f64 = 1e6;
-/// A general-purpose kernel may keep us from the CPU for so long; timing out sooner would only send things twice.
+/// Least retransmission timeout: a general-purpose kernel may keep a thread from the CPU for this long.
 const MIN_RTO_PS: u64 = 5_000_000_000;
-/// Longest sleep without any news: how long Ctrl-C may take to be seen.
+/// Longest sleep, and so the longest time until Ctrl-C is seen.
 const NAP: Duration = Duration::from_millis(10);
-/// The device may hiccup while an interface is reconfigured; this many errors in a row are more than that.
+/// So many device errors in a row end the command. A few are normal while an interface is reconfigured.
 const MAX_DEVICE_ERRORS: u64 = 1000;
 
 impl Session {
@@ -112,7 +112,7 @@ impl Session {
         end
     }
 
-    /// Tells the peers of `connections` that it is over, whatever they think.
+    /// Aborts `connections` and tells their peers.
     pub fn abort(&mut self, connections: impl IntoIterator<Item = ConnectionId>) {
         connections.into_iter().for_each(|connection| self.endpoint.abort(connection));
         self.endpoint.poll(self.clock.now_ps());
@@ -171,7 +171,7 @@ fn flow(arguments: &args::Interface, interface: &network::Interface, own: IpAddr
     (paths.evs, paths.trimming, paths.schemes) = (path.evs, path.trimming, path.schemes);
     (cc.kind, cc.schemes) = (path.cc, path.cc_schemes);
     if cc.kind == CcKind::FixedRate {
-        // As in a scenario: the rate alone limits.
+        // As in a scenario: only the rate limits.
         cc.max_window_bytes = u64::MAX;
     }
     let mut flow = FlowConfig::for_path(payload_bytes, header_bytes, paths, cc);

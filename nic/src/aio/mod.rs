@@ -62,7 +62,7 @@ use crate::{
     },
 };
 
-/// Commands that may wait for the driver thread; senders wait beyond.
+/// Commands that may wait for the driver thread. If there are more, callers wait.
 const COMMANDS: usize = 1024;
 /// Accepted connections that may wait for [`Endpoint::accept`]; others are closed.
 const BACKLOG: usize = 128;
@@ -71,7 +71,7 @@ const BACKLOG: usize = 128;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The configuration does not do.
+    /// The configuration is out of range.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The connection could not be begun.
@@ -114,7 +114,7 @@ impl Endpoint {
     /// Starts an endpoint in real time, on a SCHED_IDLE thread that sleeps when idle.
     ///
     /// # Errors
-    /// When the configuration does not do, or the thread cannot be started.
+    /// When the configuration is out of range, or the thread cannot be started.
     pub fn spawn<D: Device + Send + 'static>(device: D, config: EndpointConfig) -> Result<Self, Error> {
         Self::spawn_with(device, config, DriverOptions::default())
     }
@@ -251,7 +251,7 @@ impl Handle {
         answer.await.map_err(|_| Error::Stopped)
     }
 
-    /// For what must not wait: taking a message, and dropping a handle. One per message at most is under way.
+    /// For commands that must not wait: taking a message, and dropping a handle. At most one per message is queued.
     fn notify(&self, notice: Notice) {
         if self.notices.send(notice).is_ok() {
             self.waker.wake();

@@ -63,7 +63,7 @@ impl Waker {
 
     pub(super) fn wake(&self) {
         if !self.woken.swap(true, Ordering::AcqRel) {
-            // One byte at a time is in the pipe, so that this neither blocks nor fails while the reader exists, as it does here.
+            // The pipe holds one byte at most and its reader exists, so this neither blocks nor fails.
             let _ = (&self.writer).write(&[1]);
         }
     }
@@ -72,7 +72,7 @@ impl Waker {
     fn rearm(&self) {
         if self.woken.load(Ordering::Acquire) {
             let _ = (&self.reader).read(&mut [0]);
-            // A swap, so that whatever was queued before the last wake-up is seen after this.
+            // A swap, so that the thread sees all commands queued before the last wake-up.
             self.woken.swap(false, Ordering::AcqRel);
         }
     }
@@ -99,7 +99,7 @@ struct Entry {
     close_wanted: bool,
 }
 
-/// The thread's state besides the endpoint. It reaches the handles' senders only weakly, so that their dropping shows.
+/// The thread's state besides the endpoint. It holds the handles' senders weakly, so that it notices when they are dropped.
 #[derive(Debug)]
 struct Server {
     inputs: Inputs,

@@ -1,4 +1,4 @@
-//! A device that writes down what passes, for Wireshark and tcpdump.
+//! A device that records its frames for Wireshark and tcpdump.
 
 use std::{
     fs::File,
@@ -74,10 +74,10 @@ impl<W: Write> PcapWriter<W> {
     }
 }
 
-/// A device that writes every frame it receives, and every one it accepts for sending, into a pcap file; or none, when it is
-/// [`off`](Self::off), so that one type serves both.
+/// A device that writes every frame that it receives or accepts for sending into a pcap file. When it is [`off`](Self::off) it writes
+/// nothing, so that one type serves both.
 ///
-/// What is sent appears when it is queued. A write that fails (a full disk) ends the capture, never the traffic:
+/// A sent frame is recorded when it is queued. A failed write (a full disk) ends the capture, never the traffic;
 /// [`finish`](Self::finish) returns the error.
 pub struct Capture<D, W: Write = BufWriter<File>> {
     device: D,
@@ -132,7 +132,7 @@ fn system_time() -> Duration {
 }
 
 impl<D: Device, W: Write> Capture<D, W> {
-    /// Captures into any output with any clock, which returns the time since the epoch: virtual time, for one.
+    /// Captures into any output. `clock` returns the time since the epoch, for example virtual time.
     ///
     /// # Errors
     /// When the file header cannot be written.
@@ -147,7 +147,7 @@ impl<D: Device, W: Write> Capture<D, W> {
         &self.device
     }
 
-    /// Ends the capture: the device, and the output with all frames in it, which is `None` when the capture was off.
+    /// Ends the capture. Returns the device, and the output with all frames in it; `None` if the capture was off.
     ///
     /// # Errors
     /// The first error of the output, in place of the output.

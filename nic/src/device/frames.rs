@@ -13,7 +13,7 @@ pub(super) enum Place {
 
 /// Places of all frames of one device, and the stack of free ones.
 ///
-/// A stack, so that the frames used last, whose bytes are still in the cache, are used next.
+/// A stack, so that the frames used last are used next: their bytes are still in the cache.
 #[derive(Debug)]
 pub(super) struct Frames {
     places: Box<[Place]>,
@@ -33,7 +33,7 @@ impl Frames {
     /// Moves the frame from one place to another.
     ///
     /// # Panics
-    /// When the frame is not where the caller says: a stale or foreign handle, or a descriptor that the kernel made up.
+    /// When the frame is not where the caller says: the handle is stale or of another device, or the kernel's descriptor is wrong.
     #[inline]
     pub(super) fn shift(&mut self, index: u32, from: Place, to: Place) {
         let place = &mut self.places[index as usize];
@@ -56,7 +56,7 @@ impl Frames {
         Some(index)
     }
 
-    /// The index of a handle, once it is certain that this device's caller holds that frame.
+    /// The index of a handle, after checking that the caller of this device holds that frame.
     ///
     /// # Panics
     /// On a handle of another device.

@@ -1,9 +1,9 @@
 //! Devices joined in memory: no root, no kernel, virtual time, and whatever impairments a test wants.
 //!
 //! A [`MemoryNetwork`] joins any number of [`MemoryDevice`]s like a switch: a frame goes to the device with its destination MAC
-//! address, and to all others when that is a group address. Time enters only through [`MemoryNetwork::advance`], so that one seed
-//! gives one run. The handle is cheap to clone and may be shared by threads; each sender draws from a generator of its own, so that
-//! what happens to its frames does not depend on how the threads interleave.
+//! address, and to all others when that is a group address. Time enters only through [`MemoryNetwork::advance`], so one seed
+//! gives one run. The handle is cheap to clone, and threads may share it. Each sender draws from a generator of its own, so the fate of
+//! its frames does not depend on how the threads interleave.
 
 use std::{
     io,
@@ -39,7 +39,7 @@ pub struct MemoryConfig {
     pub rx_ring: u32,
     /// Slots of each device's tx ring.
     pub tx_ring: u32,
-    /// Largest IP packet in bytes; longer frames are cut by no one, [`Device::transmit`] refuses them by panicking.
+    /// Largest IP packet in bytes. [`Device::transmit`] panics on a longer frame.
     pub mtu: u32,
     /// Most frames that the network carries at a time; more are dropped and counted as [`NetworkStats::overflow`].
     pub in_flight: u32,
@@ -133,7 +133,7 @@ impl MemoryNetwork {
         self.lock().stats()
     }
 
-    /// Checks that no frame was lost unaccounted: see [`NetworkStats`].
+    /// Checks that every frame is counted: see [`NetworkStats`].
     ///
     /// # Errors
     /// Says which counts do not add up.
@@ -146,7 +146,7 @@ impl MemoryNetwork {
     }
 }
 
-/// A thread that panicked left counts that are at worst off by one frame, which the audit then reports.
+/// A thread that panicked leaves counts that are off by one frame at worst; the audit reports that.
 fn lock(shared: &Mutex<Network>) -> MutexGuard<'_, Network> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -162,7 +162,7 @@ pub struct MemoryDevice {
     mtu: usize,
     rx_ring: u32,
     tx_ring: u32,
-    /// Frames that the fill ring leaves for sending, so that a device which receives much can still acknowledge it.
+    /// Frames that the fill ring leaves for sending, so that a device that receives much can still send acknowledgements.
     tx_reserve: u32,
     queued: Vec<(u32, u32)>,
     filled: Vec<u32>,

@@ -53,7 +53,7 @@ pub struct DeviceStats {
     pub tx: u64,
     /// Bytes accepted for sending.
     pub tx_bytes: u64,
-    /// Frames whose sending was completed, so that they came back.
+    /// Frames that came back after they were sent.
     pub tx_completed: u64,
     /// Arrivals dropped because the rx ring was full: the caller receives too slowly.
     pub rx_dropped_ring_full: u64,
@@ -61,11 +61,11 @@ pub struct DeviceStats {
     pub rx_dropped: u64,
     /// Times an arrival found the fill ring empty: the caller releases too slowly.
     pub fill_empty: u64,
-    /// Fill descriptors that the kernel refused; anything but zero is a defect of ours.
+    /// Fill descriptors that the kernel refused. More than zero is a bug in this crate.
     pub rx_invalid: u64,
-    /// Send descriptors that the kernel refused; anything but zero is a defect of ours.
+    /// Send descriptors that the kernel refused. More than zero is a bug in this crate.
     pub tx_invalid: u64,
-    /// Frames that the driver dropped instead of sending (a full veth ring, say), as far as it said so.
+    /// Frames that the driver reported as dropped instead of sent, for example because veth's ring was full.
     pub tx_dropped: u64,
     /// Calls of [`Device::transmit`] that found the tx ring full.
     pub tx_ring_full: u64,
@@ -78,7 +78,7 @@ pub struct DeviceStats {
 }
 
 impl DeviceStats {
-    /// Arrivals that this device lost, for whatever reason.
+    /// All arrivals that this device lost.
     #[must_use]
     pub fn rx_lost(&self) -> u64 {
         self.rx_dropped_ring_full + self.rx_dropped
@@ -105,12 +105,11 @@ pub struct FrameCensus {
 /// The order of calls is free, but a loop usually goes [`receive`](Self::receive), work, [`flush`](Self::flush).
 ///
 /// # Panics
-/// Every method that takes a [`FrameId`] panics on one that this device did not hand out, rather than touch memory that the kernel
-/// may be writing to.
+/// Every method that takes a [`FrameId`] panics if this device did not hand it out: the kernel may be writing to that memory.
 pub trait Device {
     /// Pushes up to `budget` arrivals onto `out` and returns how many; never blocks.
     ///
-    /// Pushes no more than `out` has spare capacity for, so that it does not allocate: reserve it once.
+    /// Never allocates: pushes no more than `out` has room for, so reserve its capacity once.
     ///
     /// # Errors
     /// When the interface is gone.
@@ -149,7 +148,7 @@ pub trait Device {
     /// What was counted so far. May cost a system call.
     fn stats(&self) -> DeviceStats;
 
-    /// How many frames are where, by the device's own books.
+    /// How many frames are in each place, by the device's own records.
     fn census(&self) -> FrameCensus;
 
     /// Proves that every frame is in exactly one place. Visits every frame: for tests and for the end of a run.

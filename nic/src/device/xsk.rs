@@ -3,8 +3,8 @@
 //! Rings are named as the kernel does (*fill*, *completion*, *rx*, *tx*; see the kernel's `Documentation/networking/af_xdp.rst`).
 //! The XDP program that steers frames into the socket is not loaded here: put [`XskDevice::fd`] into its XSKMAP.
 //!
-//! What `xsk-rs` calls unsafe is to touch, or to hand to the kernel, a frame that somebody else owns. Here the books in `Frames` say
-//! who owns a frame; every use of a handle checks them, so that no safe code can break the rule.
+//! In `xsk-rs` it is unsafe to touch a frame that somebody else owns, or to hand it to the kernel. Here `Frames` records who owns a
+//! frame, and every use of a handle checks that: safe code cannot break the rule.
 
 use std::{
     cell::RefCell,
@@ -38,14 +38,14 @@ use rings::Rings;
 /// Bytes that the kernel keeps free before a packet for the XDP program: `XDP_PACKET_HEADROOM`.
 const HEADROOM: u32 = 256;
 const ETHERNET_HEADER: u32 = 14;
-/// Descriptors moved between the books and a ring at a time: 64 of 40 bytes stay in the first-level cache.
+/// Descriptors moved between `Frames` and a ring at a time: 64 of 40 bytes stay in the first-level cache.
 const BATCH: usize = 64;
-/// One queue of an interface, by an AF_XDP socket of its own with frames of its own.
+/// One queue of an interface: an AF_XDP socket with its own frames.
 ///
-/// Opened in the network namespace of the calling thread; afterwards any one thread may use it.
+/// It is opened in the network namespace of the calling thread. Afterwards any one thread may use it.
 #[derive(Debug)]
 pub struct XskDevice {
-    /// In a cell because `xsk-rs` wants exclusive access even to count, which [`Device::audit`] must do behind a shared borrow.
+    /// In a cell because `xsk-rs` needs exclusive access even to count, and [`Device::audit`] counts behind a shared borrow.
     rings: RefCell<Rings>,
     umem: Umem,
     /// Descriptors as they were last received or written; `homes` are the original ones.
@@ -96,7 +96,7 @@ impl XskDevice {
         (0..queues).map(|queue| Self::open(&XskConfig { queue, ..config.clone() })).collect()
     }
 
-    /// The kernel releases the queue of a closed socket a little later, from a work queue: a busy one is given 200 ms to become free.
+    /// The kernel releases the queue of a closed socket a little later, from a work queue. A busy queue has 200 ms to become free.
     fn bind_patiently(config: &XskConfig, name: &CString, mtu: u32, zero_copy: bool) -> Result<Self, OpenError> {
         for _ in 0..20 {
             match Self::bind(config, name, mtu, zero_copy) {
@@ -118,7 +118,7 @@ impl XskDevice {
         let (fill, completion) =
             pair.expect("a UMEM that no other socket shares comes with its fill and completion rings");
         let fd = tx.fd().as_raw_fd();
-        // Without it one kick takes 32 frames, and the flush loop pays one system call for each 32: slower, not wrong.
+        // Older kernels refuse: then one kick takes 32 frames, and a flush needs a system call for each 32.
         let _supported = sys::raise_kick_budget(fd, config.tx_ring);
         let zero_copy = sys::is_zero_copy(fd).map_err(|error| config.failed("asking for the mode", error))?;
         for home in &mut homes {
@@ -288,7 +288,7 @@ impl Device for XskDevice {
     }
 
     fn stats(&self) -> DeviceStats {
-        // A socket whose interface is gone may refuse to say; what we counted ourselves still stands.
+        // A socket whose interface is gone may give no statistics; our own counts still hold.
         let Ok(kernel) = self.rings.borrow().tx.fd().xdp_statistics() else { return self.stats };
         DeviceStats {
             rx_dropped_ring_full: kernel.rx_ring_full(),
@@ -306,7 +306,7 @@ impl Device for XskDevice {
 
     fn audit(&self) -> Result<(), String> {
         self.frames.audit()?;
-        // The kernel publishes a batch in rx a moment before it gives up its fill slots: between the two, frames show up twice.
+        // The kernel shows a batch in rx a moment before it frees the fill slots: in between, frames are counted twice.
         (0..3).find_map(|_| self.audit_rings().ok()).map_or_else(|| self.audit_rings(), Ok)
     }
 

@@ -76,7 +76,6 @@ fn ring(threads: usize) -> (Vec<(IpAddr, u64)>, u64) {
 }
 
 //= docs/specs/endpoint.md#END-17
-//= type=test
 #[test]
 fn threads_and_stalls_do_not_show_in_an_emulation() {
     let (alone, late) = ring(1);

@@ -1,4 +1,4 @@
-//! Ack: what the receiver got, and what the packet that triggered it met on its way (WIRE-8).
+//! Ack: which packets arrived, and what the path of the one that triggered it was like (WIRE-8).
 
 use crate::body::Header;
 use crate::bytes::{View, Writer};
@@ -47,7 +47,7 @@ pub struct Ack {
     pub marked: bool,
     /// Message bytes that the sender may send over the connection's life (flow control).
     pub max_data: u64,
-    /// Paths of other packets that it stands for; none unless the receiver is set to send them.
+    /// EVs of the other packets that it acknowledges; empty unless the receiver is set to send them.
     pub echoes: Echoes,
 }
 
@@ -111,7 +111,7 @@ impl Header for Ack {
     }
 }
 
-/// Bytes of the Ack's header that starts with these, its echoes included.
+/// Bytes of the whole header of the Ack in `header`, with its echoes.
 #[inline]
 pub(crate) fn bytes(start: &[u8]) -> Result<usize, Error> {
     let count = usize::from(*start.get(field::ECHOES).ok_or(Error::Truncated)?);

@@ -1,5 +1,6 @@
-//! Big-endian fields of a header of known size. The array type is the length check, made once; after it every access
-//! is checked at compile time, so that no getter can panic.
+//! Big-endian fields of a header of known size.
+//!
+//! The array's type holds the length, which is checked once. After that the compiler checks every access: no getter can panic.
 
 use crate::Error;
 

@@ -17,8 +17,8 @@ pub const fn fold(sum: u64) -> u16 {
 /// Add the 16-bit words of `bytes` to `sum` (an odd last byte counts as the high byte of a word).
 #[inline]
 pub fn add(sum: u64, bytes: &[u8]) -> u64 {
-    // Words of 32 bits: 2^16 == 1 modulo 2^16 - 1, so that they fold to the same value in half the additions. In the
-    // machine's byte order: swapping the bytes of every word swaps those of the sum (RFC 1071 §2 (B)), once.
+    // Words of 32 bits fold to the same value as words of 16, because 2^16 == 1 modulo 2^16 - 1; that halves the additions.
+    // They are read in the machine's byte order: swapping the sum's bytes once does for all words (RFC 1071 §2 (B)).
     let (words, rest) = bytes.as_chunks::<4>();
     let mut last = [0; 4];
     for (to, from) in last.iter_mut().zip(rest) {
@@ -35,13 +35,13 @@ pub const fn update_u16(checksum: u16, old: u16, new: u16) -> u16 {
     !fold(!checksum as u64 + !old as u64 + new as u64)
 }
 
-/// Return a checksum after four words in a row changed: a `u64` at an even offset.
+/// Return a checksum after a `u64` at an even offset under it changed: four words in a row.
 #[inline(always)]
 pub const fn update_u64(checksum: u16, old: u64, new: u64) -> u16 {
     !fold(!checksum as u64 + fold(!old) as u64 + fold(new) as u64)
 }
 
-/// Return a computed UDP checksum as it is written: 0 means "none", so that the other zero stands for it.
+/// Return a computed UDP checksum as it is written. 0 means "none", so a sum of 0 is written as 0xffff.
 #[inline(always)]
 pub const fn udp(checksum: u16) -> u16 {
     if checksum == 0 { 0xffff } else { checksum }

@@ -39,16 +39,16 @@ pub struct Data {
     pub ack_now: bool,
     /// The packet was sent before.
     pub retransmit: bool,
-    /// No packet, but news of which ones went before on this path: a frame without payload (WIRE-7).
+    /// The frame is a probe: it has no payload and says which packets went before it on its path (WIRE-7).
     pub probe: bool,
     /// The packets that this one follows on one path, if its sender keeps any in order.
     pub section: Section,
 }
 
-/// Of the packets of a connection, those that went before this one on the same path, in order (WIRE-7).
+/// The packets of a connection that went before this one on the same path (WIRE-7).
 ///
-/// Subflows take turns: subflow *s* of 2^*k* has the packets whose sequence numbers are *s* modulo 2^*k*. A *section* is the
-/// run of a subflow's packets that went over one path.
+/// Subflow *s* of 2^*k* has the packets whose sequence numbers are *s* modulo 2^*k*. A *section* is a run of a subflow's packets
+/// that went over one path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Section(u16);
 
@@ -57,7 +57,7 @@ impl Section {
     pub const NONE: Self = Self(0);
     /// Most subflows that a receiver understands.
     pub const MAX_SUBFLOWS: u32 = 64;
-    /// Most packets of the section that it tells to lie before this one; more count as so many.
+    /// Most packets before this one that it can count; more count as so many.
     pub const MAX_BEHIND: u16 = 0x0fff;
 
     /// One of 2^`log2_subflows` subflows, and `behind` packets before this one in its section.
@@ -67,8 +67,8 @@ impl Section {
         Self((log2_subflows as u16 + 1) << 12 | behind)
     }
 
-    /// The number of subflows and of packets before this one in its section; `None` where it says nothing, or nothing
-    /// that a receiver understands.
+    /// The number of subflows, and of packets before this one in its section. `None` if it says nothing, or nothing that a
+    /// receiver understands.
     #[inline]
     pub const fn get(self) -> Option<(u32, u16)> {
         let code = self.0 >> 12;
@@ -78,13 +78,13 @@ impl Section {
         Some((1 << (code - 1), self.0 & Self::MAX_BEHIND))
     }
 
-    /// As it is on the wire.
+    /// The field on the wire.
     #[inline]
     pub const fn to_bits(self) -> u16 {
         self.0
     }
 
-    /// From what is on the wire, whatever it is.
+    /// From the field on the wire, of any value.
     #[inline]
     pub const fn from_bits(bits: u16) -> Self {
         Self(bits)

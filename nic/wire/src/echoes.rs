@@ -1,4 +1,4 @@
-//! The entropy values of packets that an ACK stands for, beside that of the one that triggered it (WIRE-8a).
+//! The entropy values of the packets that an ACK acknowledges, besides that of the packet that triggered it (WIRE-8a).
 
 use crate::Error;
 
@@ -16,7 +16,7 @@ pub struct Echoes {
 }
 
 impl Echoes {
-    /// Take a packet's port and mark; of more than `limit` the latest stay.
+    /// Add a packet's port and mark. Only the latest `limit` stay.
     #[inline]
     pub fn push(&mut self, port: u16, marked: bool, limit: usize) {
         let limit = limit.min(MAX_ECHOES);
@@ -58,7 +58,7 @@ impl Echoes {
         self.ports.iter().take(self.len()).enumerate().map(|(i, port)| (*port, self.marks >> i & 1 == 1))
     }
 
-    /// Return the bytes that they add to an Ack: none without any, else the marks and two for each.
+    /// Return the bytes that they add to an Ack: none if there are none, otherwise those of the marks and two for each echo.
     #[inline]
     pub const fn bytes(&self) -> usize {
         bytes_of(self.len())

@@ -9,17 +9,17 @@ pub enum Error {
     BufferTooSmall,
     /// Emitting: source and destination are of different IP versions.
     Family,
-    /// The header's CRC32C does not match (corrupted, or redirected to another address or port).
+    /// The header's CRC32C does not match: the frame is corrupt, or went to another address or port.
     HeaderChecksum,
     /// The IPv4 header checksum does not match.
     IpChecksum,
     /// The kind is none of ours.
     Kind,
-    /// Lengths disagree: IP against UDP, or the payload against what its header says.
+    /// Lengths disagree: those of IP and UDP, or those of the payload and its header.
     Length,
     /// The payload's CRC32C does not match.
     PayloadChecksum,
-    /// The frame ends before its own lengths say, or before the end of its header.
+    /// The frame ends before the end that its lengths give, or before the end of its header.
     Truncated,
     /// The UDP checksum does not match, or is missing over IPv6.
     UdpChecksum,

@@ -13,7 +13,7 @@ const fn base(evs: u32) -> u16 {
 
 /// Return the UDP source port of the EV with index `ev` in a set of `evs` (1..=[`MAX_EVS`]).
 ///
-/// An index outside the set gives some port, whose [`port_ev`] is `None` or another index: it never panics.
+/// Never panics: an index outside the set gives a port that stands for another index or for none.
 #[inline]
 pub const fn ev_port(ev: u16, evs: u32) -> u16 {
     base(evs).wrapping_add(ev)

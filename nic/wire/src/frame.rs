@@ -1,4 +1,4 @@
-//! Whole frames: parsed with every check, and built.
+//! Parses whole frames with every check, and builds them.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -33,11 +33,11 @@ pub struct Frame<'a> {
     pub trimmed: bool,
 }
 
-/// Parse a whole Ethernet frame. `Ok(None)` means that it is not ours; bytes behind the IP datagram are padding.
+/// Parse a whole Ethernet frame. `Ok(None)` means that it is not ours. Bytes behind the IP datagram are padding.
 ///
 /// # Errors
 ///
-/// `Err` means ours, but malformed or corrupt: to be counted and dropped (WIRE-9 to WIRE-12).
+/// The frame is ours but malformed or corrupt: the caller counts and drops it (WIRE-9 to WIRE-12).
 #[inline]
 pub fn parse(frame: &[u8]) -> Result<Option<Frame<'_>>, Error> {
     let Some(is_v6) = classify(frame) else { return Ok(None) };
@@ -95,7 +95,7 @@ fn parse_v4(frame: &[u8]) -> Result<(Envelope, &[u8]), Error> {
     };
     let length = (head.u16::<{ v4::TOTAL_LENGTH }>() as usize).checked_sub(ip.len()).ok_or(Error::Length)?;
     let udp = udp(frame, v4::UDP, length)?;
-    // Ours carry none (WIRE-4); one that something on the way put in has to be right.
+    // Our frames carry none over IPv4 (WIRE-4). If something on the way filled one in, it must be right.
     if head.u16::<{ udp_checksum_offset(false) }>() != 0 {
         check_udp(&frame[v4::SRC..v4::UDP], udp)?;
     }
@@ -123,7 +123,7 @@ fn parse_v6(frame: &[u8]) -> Result<(Envelope, &[u8]), Error> {
     Ok((envelope, udp))
 }
 
-/// Return the UDP datagram, whose length the IP header gives as well.
+/// Return the UDP datagram. The IP header gives its length too.
 fn udp(frame: &[u8], at: usize, length: usize) -> Result<&[u8], Error> {
     let udp = frame.get(at..at + length).ok_or(Error::Truncated)?;
     let said = View(udp.first_chunk::<UDP_BYTES>().ok_or(Error::Length)?).u16::<4>();
@@ -143,12 +143,12 @@ fn udp_sum(addresses: &[u8], udp: &[u8]) -> u64 {
     checksum::add(checksum::add(pseudo, addresses), udp)
 }
 
-/// Bytes before the kind's own in what the header CRC covers: addresses, ports, the common header up to the virtual time.
+/// Bytes that the header CRC covers before the kind's own fields: addresses, ports, and the common header up to the virtual time.
 const COVERED_START: usize = 16 + 16 + 2 + 2 + field::VIRTUAL_TIME;
-/// The most that the header CRC covers: that of an Ack with every echo.
+/// The most bytes that a header CRC covers: those of an Ack with every echo.
 const COVERED_MAX: usize = COVERED_START + Kind::Ack.bytes() + echoes::bytes_of(MAX_ECHOES) - COMMON_BYTES;
 
-/// What the header CRC covers, in a row and aligned: the CRC then takes eight bytes a step instead of one.
+/// A copy of what the header CRC covers, contiguous and aligned: the CRC then takes eight bytes a step instead of one.
 #[repr(align(8))]
 struct Covered([u8; COVERED_MAX]);
 

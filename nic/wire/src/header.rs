@@ -16,22 +16,22 @@ pub mod field {
     pub const FLAGS: usize = 2;
     /// `u32`, the connection's number at the frame's receiver.
     pub const CONNECTION: usize = 4;
-    /// `u64`, what the receiver demands to see.
+    /// `u64`, what the receiver demands.
     pub const COOKIE: usize = 8;
-    /// `u64`, the emulation header; outside the CRC since switches rewrite it.
+    /// `u64`, the emulation header. The CRC leaves it out, because switches rewrite it.
     pub const VIRTUAL_TIME: usize = 16;
     /// `u32`, CRC32C.
     pub const HEADER_CRC: usize = 24;
 }
 
-/// The fields of the common header that are not the codec's own business.
+/// The fields of the common header that callers set and read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Common {
     /// The connection's number at the frame's receiver; 0 in a Connect.
     pub connection: u32,
-    /// What the receiver demands to see, so that a stranger's frame changes nothing; 0 in a Connect (WIRE-16).
+    /// What the receiver demands, so that a stranger's frame changes nothing; 0 in a Connect (WIRE-16).
     pub cookie: u64,
-    /// Scenario time at which the frame is where it is now, in picoseconds; 0 = not emulated.
+    /// Scenario time at which the frame arrives where it is, in picoseconds; 0 = not emulated.
     pub virtual_time_ps: u64,
 }
 

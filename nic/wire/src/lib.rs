@@ -11,7 +11,7 @@
 //! | [`checksum`] | Internet checksum, whole and incremental |
 //! | the others | one header each |
 #![no_std]
-// Without the CRC nothing parses or emits whole frames, so that the headers' own codecs stand unused.
+// Without the CRC nothing parses or emits whole frames, and the codecs of single headers are unused.
 #![cfg_attr(not(feature = "std"), expect(dead_code))]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Nack: a trimmed frame arrived, its payload did not; or a packet is missing from its section.
+//! Nack: a frame arrived trimmed, or a packet is missing from its section.
 
 use crate::Error;
 use crate::body::Header;
@@ -17,22 +17,22 @@ mod field {
 
 const MISSING: u8 = 1;
 
-/// The receiver's answer to a trimmed frame, or to one that proves an earlier one lost.
+/// The receiver's answer to a trimmed frame, or to a frame that proves an earlier packet lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nack {
     /// Sequence number of the packet that was trimmed, or is missing.
     pub psn: u64,
-    /// Send timestamp of the frame that is answered, in picoseconds of the sender's clock.
+    /// Send timestamp of the answered frame, in picoseconds of the sender's clock.
     pub timestamp_echo_ps: u64,
     /// UDP source port of that frame: the EV to blame.
     pub ev: u16,
     /// Switches that it crossed.
     pub hops: u8,
-    /// It was marked too.
+    /// The frame was marked.
     pub marked: bool,
     /// Payload that was cut off, in bytes; 0 of a missing packet.
     pub payload_bytes: u16,
-    /// The packet was not trimmed: the frame that is answered was sent behind it on its path, and it is not there.
+    /// The packet was not trimmed but lost: the answered frame was sent after it on the same path and arrived without it.
     pub missing: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Pull and PullRequest: credit that a receiver grants, and what a sender wants of it.
+//! Pull and PullRequest: credit that a receiver grants, and credit that a sender asks for.
 
 use crate::Error;
 use crate::body::Header;
@@ -10,7 +10,7 @@ mod field {
     pub const PULLED: usize = 36;
 }
 
-/// Credit from a receiver, all of it so far: the next one heals the loss of one.
+/// All credit from a receiver so far. A lost Pull does no harm: the next one carries the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pull {
     /// Wire bytes of credit since the connection began.
@@ -33,8 +33,8 @@ impl Header for Pull {
 /// What a sender asks its receiver for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PullRequest {
-    /// Wire bytes of credit since the connection began that it has a use for, what trimmed frames need left out: those
-    /// the receiver sees itself.
+    /// Wire bytes of credit since the connection began that the sender can use. It leaves out what trimmed frames need: the
+    /// receiver sees these itself.
     pub demand_bytes: u64,
     /// The largest [`Pull::credit_bytes`] that it has seen.
     pub pulled_bytes: u64,

@@ -41,16 +41,16 @@ impl Impairments {
 
 /// Whether something with a chance of `ppm` in a million happens.
 pub(super) fn chance(rng: &mut impl RngCore, ppm: u32) -> bool {
-    // No draw when there is nothing to decide, so that one impairment's draws do not depend on another's being switched on at zero.
+    // A chance of zero draws nothing, so that it does not shift the draws of other impairments.
     ppm > 0 && (u64::from(rng.next_u32()) * 1_000_000) >> 32 < u64::from(ppm)
 }
 
-/// An even draw from `0..=most`; the bias of the remainder is below one in 2^32 for any time under an hour.
+/// An even draw from `0..=most`. The remainder's bias is below one in 2^32 for any time under an hour.
 pub(super) fn up_to(rng: &mut impl RngCore, most: u64) -> u64 {
     if most == 0 { 0 } else { ((u128::from(rng.next_u64()) * (u128::from(most) + 1)) >> 64) as u64 }
 }
 
-/// Changes one to four bytes; each for certain, as the difference is never zero.
+/// Changes one to four bytes. Each one changes, because the difference is never zero.
 pub(super) fn corrupt(rng: &mut impl RngCore, frame: &mut [u8]) {
     if frame.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Frames between the books and the four rings.
+//! Moves frames between `Frames` and the four rings.
 
 use std::io;
 
@@ -32,7 +32,7 @@ impl XskDevice {
             let room = self.config.fill_ring.saturating_sub(self.frames.count(Place::Fill));
             let spare = self.frames.count(Place::Free).saturating_sub(self.tx_reserve);
             let wanted = room.min(spare).min(BATCH as u32);
-            // The kernel shows a batch in rx a moment before it gives up the fill slots it came from.
+            // The kernel shows a batch in rx a moment before it frees the fill slots.
             let batch = wanted.min(rings.fill.nb_free(wanted)) as usize;
             if batch == 0 {
                 return;
@@ -67,7 +67,7 @@ impl XskDevice {
     pub(super) fn submit(&mut self) {
         let tx = &mut self.rings.get_mut().tx;
         let pending = self.pending.len() as u32;
-        // A driver may complete frames a moment before it gives up their tx slots: what does not fit waits for the next flush.
+        // A driver may complete frames a moment before it frees their tx slots: frames that do not fit wait for the next flush.
         let batch = pending.min(tx.nb_free(pending)) as usize;
         // SAFETY: these frames are of this UMEM and in place Tx: the caller gave them up, and nobody touches them until completion.
         let produced = unsafe { tx.produce(&self.pending[..batch]) };
@@ -84,7 +84,7 @@ impl XskDevice {
     pub(super) fn kick(&mut self) -> io::Result<()> {
         let mut unsent = self.unsent();
         while unsent > 0 {
-            // Copy mode sends only within the call; a driver may sleep only if it says so.
+            // Copy mode sends only within this call. In zero-copy mode the ring's flag says whether the driver sleeps.
             if self.zero_copy && self.config.need_wakeup && !self.rings.get_mut().tx.needs_wakeup() {
                 return Ok(());
             }
@@ -94,7 +94,7 @@ impl XskDevice {
                 self.stats.kicks_deferred += u64::from(outcome != sys::Kick::Done);
                 return Ok(());
             }
-            // In copy mode EBUSY is the driver's word that it dropped the frame it was given, which then counts as completed.
+            // In copy mode EBUSY means that the driver dropped the frame; the frame still completes.
             self.stats.tx_dropped += u64::from(outcome == sys::Kick::Busy);
             self.reap();
             let left = self.unsent();
@@ -107,7 +107,7 @@ impl XskDevice {
         Ok(())
     }
 
-    /// A removed interface leaves its mark on the socket (`ENETDOWN`), which nobody sees who only receives.
+    /// Asks for the socket's error: a removed interface sets `ENETDOWN`, which a caller that only receives would not see.
     pub(super) fn check_interface(&mut self) -> io::Result<()> {
         self.empty_receives += 1;
         if self.empty_receives < RECEIVES_PER_CHECK {
@@ -117,7 +117,7 @@ impl XskDevice {
         sys::pending_error(self.fd)
     }
 
-    /// Compares the rings with the books. Frames in neither are in the kernel's hands.
+    /// Compares the rings with `Frames`. The kernel holds frames that are in no ring.
     pub(super) fn audit_rings(&self) -> Result<(), String> {
         let mut rings = self.rings.borrow_mut();
         let (rx, fill) = (rings.rx.nb_avail_exact(), self.config.fill_ring - rings.fill.nb_free_exact());

@@ -1,4 +1,4 @@
-//! The few system calls that xsk-rs does not make for us, or makes while hiding an outcome that we must see.
+//! System calls that xsk-rs does not make, or whose outcome it hides.
 
 use std::{
     ffi::CString,
@@ -13,7 +13,7 @@ const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
 const XDP_OPTIONS: libc::c_int = 8;
 const XDP_OPTIONS_ZEROCOPY: u32 = 1;
 
-/// What the kernel made of a kick.
+/// The outcome of a kick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kick {
     /// It took all it had room for.

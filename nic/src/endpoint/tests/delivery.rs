@@ -135,7 +135,6 @@ fn empty_and_odd_messages() {
 }
 
 //= docs/specs/endpoint.md#END-12
-//= type=test
 #[test]
 fn more_messages_than_the_sender_holds_and_more_bytes_than_are_granted() {
     let mut rig = Rig::with(2, false, Mode::Real, Impairments::delay(5 * US), |_, config| {

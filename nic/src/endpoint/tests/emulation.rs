@@ -33,9 +33,7 @@ fn delivered_ps(events: &[EndpointEvent]) -> (u64, u64) {
 }
 
 //= docs/specs/endpoint.md#END-13
-//= type=test
 //= docs/specs/endpoint.md#END-14
-//= type=test
 #[test]
 fn a_flow_takes_as_long_as_its_formula_says() {
     // Within one window nothing but the link and its latency matters.
@@ -49,7 +47,6 @@ fn a_flow_takes_as_long_as_its_formula_says() {
 }
 
 //= docs/specs/endpoint.md#END-14
-//= type=test
 #[test]
 fn a_round_trip_adds_up() {
     let fabric = Impairments { virtual_latency_ps: 7 * US, ..Impairments::default() };
@@ -60,7 +57,6 @@ fn a_round_trip_adds_up() {
 }
 
 //= docs/specs/endpoint.md#END-16
-//= type=test
 #[test]
 fn late_polls_and_slow_frames_change_nothing() {
     // A frame has 4 us of virtual time to get from host to host: polls and real delays together stay below. Losses hit the same
@@ -87,7 +83,6 @@ fn one_seed_is_one_run() {
 }
 
 //= docs/specs/endpoint.md#END-16
-//= type=test
 #[test]
 fn late_frames_are_handled_at_once_and_counted() {
     let mut rig = Rig::new(2, false, EMULATED, Impairments::delay(20 * US));
@@ -101,7 +96,6 @@ fn late_frames_are_handled_at_once_and_counted() {
 }
 
 //= docs/specs/endpoint.md#END-15
-//= type=test
 #[test]
 fn the_link_is_shared_round_robin_and_never_overrun() {
     let mut rig = Rig::new(5, false, EMULATED, Impairments::default());

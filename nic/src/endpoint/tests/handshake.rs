@@ -7,13 +7,9 @@ fn lossy(loss_ppm: u32) -> Impairments {
 }
 
 //= docs/specs/endpoint.md#END-1
-//= type=test
 //= docs/specs/endpoint.md#END-2
-//= type=test
 //= docs/specs/endpoint.md#END-3
-//= type=test
 //= docs/specs/endpoint.md#END-10
-//= type=test
 #[test]
 fn connect_and_close_under_loss() {
     for mode in [Mode::Real, EMULATED] {
@@ -35,7 +31,6 @@ fn connect_and_close_under_loss() {
 }
 
 //= docs/specs/endpoint.md#END-9
-//= type=test
 #[test]
 fn an_idle_connection_stays_open_while_its_peer_lives() {
     let mut rig = Rig::new(2, false, Mode::Real, lossy(100_000));
@@ -49,7 +44,6 @@ fn an_idle_connection_stays_open_while_its_peer_lives() {
 }
 
 //= docs/specs/endpoint.md#END-1
-//= type=test
 #[test]
 fn nobody_answers() {
     let mut rig = Rig::new(2, false, Mode::Real, lossy(1_000_000));
@@ -63,7 +57,6 @@ fn nobody_answers() {
 }
 
 //= docs/specs/endpoint.md#END-5
-//= type=test
 #[test]
 fn refused_when_not_accepting_or_full() {
     let change = |host: usize, config: &mut EndpointConfig| {
@@ -83,7 +76,6 @@ fn refused_when_not_accepting_or_full() {
 }
 
 //= docs/specs/endpoint.md#END-11
-//= type=test
 #[test]
 fn a_dead_receiver_ends_the_sender_in_bounded_time() {
     for mode in [Mode::Real, EMULATED] {
@@ -100,9 +92,7 @@ fn a_dead_receiver_ends_the_sender_in_bounded_time() {
 }
 
 //= docs/specs/endpoint.md#END-9
-//= type=test
 //= docs/specs/endpoint.md#END-11
-//= type=test
 #[test]
 fn a_dead_sender_ends_the_receiver_in_bounded_time() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
@@ -117,9 +107,7 @@ fn a_dead_sender_ends_the_receiver_in_bounded_time() {
 }
 
 //= docs/specs/endpoint.md#END-7
-//= type=test
 //= docs/specs/endpoint.md#END-8
-//= type=test
 #[test]
 fn a_restarted_receiver_resets_the_sender() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
@@ -147,7 +135,6 @@ fn abort_fails_both_sides() {
 }
 
 //= docs/specs/endpoint.md#END-10
-//= type=test
 #[test]
 fn closing_with_the_peers_messages_undelivered_is_an_error_there() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
@@ -185,7 +172,6 @@ fn bad_configurations() {
 }
 
 //= docs/specs/endpoint.md#END-7
-//= type=test
 #[test]
 fn a_connect_kept_by_the_network_leaves_nothing_behind() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));

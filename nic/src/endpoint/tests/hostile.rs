@@ -82,7 +82,6 @@ fn one_of_each() -> Vec<Body> {
 }
 
 //= docs/specs/endpoint.md#END-6
-//= type=test
 #[test]
 fn forged_cookies_change_nothing() {
     for v6 in [false, true] {
@@ -113,7 +112,6 @@ fn forged_cookies_change_nothing() {
 }
 
 //= docs/specs/endpoint.md#END-6
-//= type=test
 #[test]
 fn the_right_cookie_from_another_address_changes_nothing() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
@@ -131,9 +129,7 @@ fn the_right_cookie_from_another_address_changes_nothing() {
 }
 
 //= docs/specs/endpoint.md#END-2
-//= type=test
 //= docs/specs/endpoint.md#END-5
-//= type=test
 #[test]
 fn a_connect_flood_is_bounded_and_keeps_nobody_out() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
@@ -165,9 +161,7 @@ fn a_connect_flood_is_bounded_and_keeps_nobody_out() {
 }
 
 //= docs/specs/endpoint.md#END-2
-//= type=test
 //= docs/specs/endpoint.md#END-3
-//= type=test
 #[test]
 fn a_repeated_connect_is_one_connection() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
@@ -193,7 +187,6 @@ fn a_repeated_connect_is_one_connection() {
 }
 
 //= docs/specs/endpoint.md#END-8
-//= type=test
 #[test]
 fn resets_are_limited_and_carry_the_offenders_own_cookie() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
@@ -258,7 +251,6 @@ fn garbage_and_truncated_frames_are_counted_and_dropped() {
 }
 
 //= docs/specs/endpoint.md#END-18
-//= type=test
 #[test]
 fn a_time_far_ahead_does_not_hold_a_frame() {
     let mut rig = Rig::new(2, false, EMULATED, Impairments::default());
