@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use spray_core::path::BalancerKind;
 use spray_experiments::results::{self, RunResult};
@@ -203,23 +203,8 @@ pub fn make(folder: &Path) -> Outcome {
 /// The time as `20261120-081036`, UTC.
 #[expect(clippy::disallowed_methods, reason = "a folder's name tells people when they ran it")]
 fn stamp() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (year, month, day) = civil(seconds / 86_400);
-    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}")
-}
-
-/// Year, month and day of a day counted from 1 January 1970.
-fn civil(days: u64) -> (u64, u64, u64) {
-    // Years that begin in March put the leap day last; 719,468 days lie between 1 March of year 0 and 1970.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    (era * 400 + year + carry, month, day)
+    let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    time.replace(['-', ':', 'Z'], "").replace('T', "-")
 }
 
 #[cfg(test)]
@@ -227,12 +212,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_become_dates() {
-        assert_eq!(civil(0), (1970, 1, 1));
-        assert_eq!(civil(11_016), (2000, 2, 29));
-        assert_eq!(civil(20_777), (2026, 11, 20));
-        assert_eq!(civil(47_540), (2100, 2, 28));
-        assert_eq!(civil(47_541), (2100, 3, 1));
+    fn a_stamp_is_date_and_time() {
+        let stamp = stamp();
+        let (date, time) = stamp.split_once('-').unwrap();
+        assert_eq!((date.len(), time.len()), (8, 6));
+        assert!((date.to_owned() + time).bytes().all(|digit| digit.is_ascii_digit()), "{stamp}");
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Where the flow's lasting choice of a path comes from ([`PathConfig::seed`]), in a run of this seed on any engine.
+    /// The seed of the flow's lasting choice of a path ([`PathConfig::seed`]): the same on every engine in a run of this seed.
     ///
     /// [`PathConfig::seed`]: spray_core::path::PathConfig::seed
     pub fn path_seed(&self, seed: u64) -> u64 {
@@ -51,9 +51,9 @@ pub struct Workload {
 /// Who sends to whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern {
-    /// Every host sends to one under another leaf and receives from one; drawn from the seed.
+    /// Every host sends to one host under another leaf and receives from one. The pairs are drawn from the seed.
     CrossLeafPermutation(Each),
-    /// Every host sends to another one and receives from one; drawn from the seed.
+    /// Every host sends to another host and receives from one. The pairs are drawn from the seed.
     Permutation(Each),
     /// Host `i` of `n` sends to host `i + n / 2`.
     Tornado(Each),
@@ -68,7 +68,7 @@ pub enum Pattern {
     },
     /// As listed.
     Flows(Vec<Flow>),
-    /// As a `.cm` file has them.
+    /// Flows and triggers of a `.cm` file.
     Matrix(Matrix),
 }
 
@@ -84,9 +84,9 @@ pub struct Each {
 /// What flows carry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Payload {
-    /// Random bytes drawn from the seed, other ones for each flow.
+    /// Random bytes drawn from the seed, different for each flow.
     Generated,
-    /// The bytes of a file, over and over.
+    /// The bytes of a file, repeated.
     File {
         /// The file.
         path: PathBuf,
@@ -123,7 +123,7 @@ impl Workload {
         }
     }
 
-    /// What was read and is not heeded, for people.
+    /// What was read and is ignored, as sentences for people.
     pub fn warnings(&self) -> &[String] {
         match &self.pattern {
             Pattern::Matrix(matrix) => &matrix.warnings,
@@ -145,7 +145,7 @@ impl Workload {
         }
     }
 
-    /// Lets every flow carry the bytes of `path`, its whole size where `resize`.
+    /// Makes every flow carry the bytes of `path`; with `resize`, as many as the file has.
     ///
     /// # Errors
     /// When the file cannot be read or is empty.
@@ -179,7 +179,7 @@ impl Pattern {
     }
 }
 
-/// Stream of the first flow's payload, away from those of hosts and switches.
+/// The random stream of the first flow's payload. Hosts and switches use other streams.
 const PAYLOAD_STREAM: u64 = 1 << 32;
 /// Stream that permutations are drawn from.
 const PATTERN_STREAM: u64 = 1 << 33;
@@ -197,9 +197,9 @@ fn number(pairs: impl Iterator<Item = (usize, usize)>, each: Each) -> Vec<Flow> 
     pairs.enumerate().map(flow).collect()
 }
 
-/// A random permutation that leads every host into another group than its own; no group may hold more than half.
+/// A random permutation in which every host sends into another group. No group may hold more than half of the hosts.
 ///
-/// A rotation of the hosts in group order satisfies that; random swaps that keep it so spread it over all that do.
+/// It begins with a rotation of the hosts in group order, and makes random swaps that keep the rule.
 fn permutation(group: &[usize], seed: u64) -> Vec<usize> {
     let hosts = group.len();
     let mut rng = stream(seed, PATTERN_STREAM);
@@ -218,10 +218,10 @@ fn permutation(group: &[usize], seed: u64) -> Vec<usize> {
     to
 }
 
-/// Swaps tried for each host: enough that a rotation is no longer seen.
+/// Swaps tried for each host: enough to hide the rotation.
 const SWAPS: usize = 32;
 
-/// All hosts but `receiver`, those on the longest paths first and among equals from the opposite side on.
+/// All hosts but `receiver`, those on the longest paths first. Hosts with equally long paths begin on the opposite side.
 fn farthest(network: &Network, receiver: usize) -> Vec<usize> {
     let routes = spray_fabric::Routes::new(network, |_| true);
     let hosts = network.hosts.len();

@@ -1,4 +1,4 @@
-//! Which entropy value leads over which path: what an engine can tell a balancer that asks for it (`docs/specs/host-dr.md`).
+//! Which entropy value leads over which path. An engine tells balancers that ask for it (`docs/specs/host-dr.md`).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! From a network and its timed events to the fabric that the switch program runs.
+//! Compiles a network and its timed events into the fabric that the switch program runs.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -6,7 +6,7 @@ use super::event::{changes, known_down, reroutes};
 use super::{LinkEvent, Network, groups};
 use crate::fabric::{Fabric, Host, LinkChange, MAX_CHANGES, MAX_EPOCHS, Node, Port, QueueConfig, RouteEpoch, Switch};
 
-/// A fabric, and which port each link became.
+/// A fabric, and the port of each link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiled {
     /// What the engines run.

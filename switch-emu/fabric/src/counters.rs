@@ -1,4 +1,4 @@
-//! What a chassis and its ports counted, whoever plays it.
+//! Counters of a chassis and its ports, the same for kernel, memory and simulator.
 
 use spray_pipeline::counters;
 use spray_pipeline::word::Word;
@@ -10,7 +10,7 @@ pub struct PortCounters {
     pub frames: u64,
     /// Bytes of these frames, after trimming.
     pub bytes: u64,
-    /// Those of the frames that went in the control class.
+    /// Frames of the control class among these.
     pub control_frames: u64,
     /// Congestion marks set.
     pub marks: u64,

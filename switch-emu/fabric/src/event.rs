@@ -1,8 +1,8 @@
-//! Timed link events and what they add up to on one link.
+//! Timed link events, and the state of a link under several of them.
 
 use crate::fabric::{DropEvery, Flap, LinkChange, LinkState};
 
-/// Something that befalls one or more directed links from `at_ps` until `until_ps`.
+/// A change of one or more directed links from `at_ps` until `until_ps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkEvent {
     /// The links as the scenario names them: `leaf0->spine1` (one direction) or `leaf0-spine1` (both).
@@ -17,7 +17,7 @@ pub struct LinkEvent {
     pub action: LinkAction,
 }
 
-/// What befalls a link.
+/// What happens to a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkAction {
     /// Administratively down: frames are dropped, and `convergence_ps` later (and after the end) routing knows.
@@ -76,15 +76,15 @@ impl LinkAction {
 }
 
 impl LinkEvent {
-    /// Whether it is in force at `now_ps`, seen `delay_ps` later.
+    /// Whether it is in force at `now_ps` for an observer who learns of it `delay_ps` later.
     pub fn active(&self, now_ps: u64, delay_ps: u64) -> bool {
         let end = self.until_ps.map_or(u64::MAX, |until| until.saturating_add(delay_ps));
         self.at_ps.saturating_add(delay_ps) <= now_ps && now_ps < end
     }
 }
 
-/// The state at `now_ps` of a link under those of `events` that befall it: rates multiply, losses are independent, of
-/// flaps and of periodic losses the last one counts.
+/// The state at `now_ps` of a link under its `events`. Rates multiply, and losses are independent. Of flaps and of periodic
+/// losses the last one counts.
 fn state(events: &[&LinkEvent], now_ps: u64) -> LinkState {
     let mut state = LinkState::UP;
     for event in events.iter().filter(|event| event.active(now_ps, 0)) {

@@ -26,7 +26,7 @@ pub struct Link {
     pub rate_bps: u64,
     /// Propagation time in ps.
     pub latency_ps: u64,
-    /// What routing counts it as; 1 makes shortest paths those with the fewest links.
+    /// Its cost in routing. If all are 1, the shortest paths have the fewest links.
     pub cost: u32,
 }
 
@@ -41,13 +41,13 @@ pub struct Network {
     pub links: Vec<Link>,
     /// Links that leave each host, kept up by [`Network::add_cable`].
     host_links: Vec<Vec<u32>>,
-    /// Nodes by name; the first of those that share one.
+    /// Nodes by name. If several share one, the first.
     by_name: HashMap<String, Node>,
     /// Cables between two nodes.
     parallel: HashMap<(Node, Node), u32>,
 }
 
-/// Why a graph is not a fabric.
+/// Why a graph is no fabric.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// Fewer than two hosts.
@@ -56,7 +56,7 @@ pub enum NetworkError {
     /// Two nodes share a name.
     #[error("the name `{0}` is used twice")]
     DuplicateName(String),
-    /// A name holds characters that link names and file names use otherwise.
+    /// A name holds a character that has another meaning in link names or file names.
     #[error("the name `{0}` is not one to eleven letters, digits, `.` or `_`")]
     Name(String),
     /// A host has no link or more than one.
@@ -138,7 +138,7 @@ impl Network {
         self.uplink(host) ^ 1
     }
 
-    /// The switch that `host` hangs on.
+    /// The switch that `host` is attached to.
     pub fn leaf_of(&self, host: usize) -> usize {
         match self.links[self.uplink(host)].to {
             Node::Switch(switch) => switch,
@@ -146,7 +146,7 @@ impl Network {
         }
     }
 
-    /// The hosts by the switch that they hang on, in the switches' order; switches without hosts are left out.
+    /// The hosts of each switch, in the switches' order. Switches without hosts are left out.
     pub fn hosts_by_leaf(&self) -> Vec<Vec<usize>> {
         let mut by_leaf = vec![Vec::new(); self.switches.len()];
         (0..self.hosts.len()).for_each(|host| by_leaf[self.leaf_of(host)].push(host));

@@ -8,7 +8,7 @@ use crate::fabric::Node;
 
 /// Next links on all shortest paths, from every switch to every switch that has hosts (a *leaf*).
 ///
-/// Hosts of one leaf share their routes: with 8,192 hosts that is what keeps the tables in memory.
+/// Hosts of one leaf share their routes, so that the tables of 8,192 hosts fit into memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Routes {
     /// The leaves' switches, ascending.

@@ -5,7 +5,7 @@ use spray_pipeline::config::{self as table, Condition, Globals, Group, PortConfi
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
 
-/// Full frame that queue slots are sized for when the caller names none: 3,000 bytes of payload and its headers.
+/// Default size of a full frame, by which queue slots are sized: 3,000 bytes of payload and its headers.
 pub const DEFAULT_FRAME_BYTES: u32 = 3_114;
 
 /// The fabric asks for something that the tables of a chassis cannot hold.

@@ -1,11 +1,11 @@
-//! SVG plots. Ink is black here and takes the page's text colour by CSS, so that one file reads well in light and dark.
+//! SVG plots. They are drawn in black; the page's CSS replaces black by the colour of its text, for light and dark themes.
 
 use std::ops::Range;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-/// Colours of series, apart from one another on white and on black, for most colour-blind readers too.
+/// Colours of series. They are distinct on white and on black, for most colour-blind readers too.
 const PALETTE: [RGBColor; 8] = [
     RGBColor(0x3b, 0x82, 0xc4),
     RGBColor(0xe0, 0x7b, 0x1f),
@@ -36,7 +36,7 @@ pub(super) struct Line {
     pub points: Vec<(f64, f64)>,
 }
 
-/// What stands at the axes.
+/// The axes' labels and limits.
 pub(super) struct Axes {
     pub width: u32,
     pub x: &'static str,
@@ -181,7 +181,7 @@ pub(super) fn timeline(x: Range<f64>, rows: &[(String, Vec<f64>)]) -> String {
     })
 }
 
-/// Draws and strips what is only needed outside a page; a plot that cannot be drawn becomes a sentence.
+/// Draws a plot without what only a file of its own needs. A plot that cannot be drawn becomes a sentence.
 fn svg((width, height): (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -> String {
     let mut out = String::new();
     let drawn = {
@@ -233,7 +233,7 @@ fn headroom(values: impl Iterator<Item = f64>, at_least: f64) -> f64 {
     values.filter(|v| v.is_finite()).fold(at_least, f64::max) * 1.05
 }
 
-/// A number as short as it can be read: `0`, `0.25`, `31.4`, `1,204`, `3.2M`.
+/// A number in few characters: `0`, `0.25`, `31.4`, `1,204`, `3.2M`.
 pub(super) fn short(value: f64) -> String {
     match value.abs() {
         v if v >= 1e7 => format!("{:.0}M", value / 1e6),

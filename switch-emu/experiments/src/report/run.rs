@@ -6,7 +6,7 @@ use crate::results::{RunResult, Summary, loss_note};
 
 /// Uplinks per plot: as many as there are colours to tell apart.
 const UPLINKS: usize = 8;
-/// Queues per plot: their lines cross all the time, more could not be followed.
+/// Queues per plot. Their lines cross so often that more could not be followed.
 const QUEUES: usize = 4;
 /// Rows of the list of events; `events.csv` has them all.
 const LISTED_EVENTS: usize = 60;

@@ -42,7 +42,7 @@ fn line(out: &mut String, line: fmt::Arguments<'_>) {
     writeln!(out, "{line}").expect("a String takes everything");
 }
 
-/// Nanoseconds at the finest, nothing for a time that never came.
+/// A time, rounded to nanoseconds; empty for one that never came.
 struct Time(Option<f64>);
 
 impl fmt::Display for Time {
@@ -51,7 +51,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// Quoted where a comma, a quote or a line break would change the columns (RFC 4180).
+/// Quotes a field if it holds a comma, a quote or a line break (RFC 4180).
 struct Text<'a>(&'a str);
 
 impl fmt::Display for Text<'_> {

@@ -1,4 +1,4 @@
-//! What failures and the hosts' answers to them leave in a result, the same on every engine.
+//! The rows and figures that failures, and the hosts' reactions, leave in a result. Every engine uses these.
 
 use spray_core::event::Event;
 
@@ -27,7 +27,7 @@ pub(crate) fn reroute_row(time_us: f64) -> EventRow {
     EventRow { time_us, kind: EventKind::Reroute, subject: "routing".into(), detail: String::new() }
 }
 
-/// What a host's algorithm reported, as the row's kind and detail; `None` is not worth a row.
+/// The kind and detail of the row for a host's event; `None` if the event has no row.
 pub(crate) fn reported(event: Event) -> Option<(EventKind, String)> {
     match event {
         Event::FreezeEntered => Some((EventKind::FreezeEntered, String::new())),

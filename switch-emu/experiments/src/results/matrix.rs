@@ -12,7 +12,7 @@ pub struct Contender {
     pub balancer: String,
     /// Its runs, by seed.
     pub runs: Vec<Summary>,
-    /// Why there is no result of the others.
+    /// Why the other runs have no result.
     pub failures: Vec<String>,
 }
 
@@ -22,14 +22,14 @@ pub struct Matrix {
     contenders: Vec<Contender>,
 }
 
-/// A column: its title on a terminal and its key in files, what it shows, and whether the best is marked.
+/// A column: its title on a terminal, its key in files, what it shows, and whether the best value is marked.
 struct Column {
     title: &'static str,
     key: &'static str,
     of: fn(&Summary) -> f64,
     best: Best,
     digits: usize,
-    /// Left out where it is 0 for everybody.
+    /// Left out if it is 0 for all balancers.
     optional: bool,
 }
 
@@ -64,7 +64,7 @@ const COLUMNS: [Column; 14] = [
     Column { digits: 2, optional: true, ..count("drain %", "drain_percent_of_fct", |s| s.drain_percent_of_fct) },
     Column { optional: true, ..count("wrong payload", "payload_wrong", |s| f64::from(u8::from(is_wrong(s)))) },
 ];
-/// The mean completion time: what the order of merit goes by.
+/// The mean completion time, by which balancers are ranked.
 const MERIT: &Column = &COLUMNS[0];
 
 fn is_wrong(s: &Summary) -> bool {
@@ -72,7 +72,7 @@ fn is_wrong(s: &Summary) -> bool {
 }
 
 impl Contender {
-    /// What became of its runs.
+    /// How its runs ended.
     fn verdict(&self) -> String {
         let (all, complete) = (self.runs.len() + self.failures.len(), self.complete());
         match (self.runs.as_slice(), complete) {
@@ -87,7 +87,7 @@ impl Contender {
         self.runs.iter().filter(|run| run.is_complete()).count()
     }
 
-    /// Whether all its runs are there and complete: only then its figures compare.
+    /// Whether all its runs are there and complete. Only then can its figures be compared.
     fn is_sound(&self) -> bool {
         self.failures.is_empty() && !self.runs.is_empty() && self.complete() == self.runs.len()
     }
@@ -104,13 +104,13 @@ impl Matrix {
         Self { contenders }
     }
 
-    /// How many runs there should have been that failed or did not complete.
+    /// How many runs failed or did not complete.
     #[must_use]
     pub fn bad_runs(&self) -> usize {
         self.contenders.iter().map(|one| one.failures.len() + one.runs.len() - one.complete()).sum()
     }
 
-    /// Aligned for a terminal; `*` marks the best of those whose runs are all complete. Notes are below.
+    /// Text aligned for a terminal. `*` marks the best of the balancers whose runs are all complete. Notes stand below.
     #[must_use]
     pub fn text(&self) -> String {
         let columns = self.columns();
@@ -137,7 +137,7 @@ impl Matrix {
         if notes.is_empty() { out } else { format!("{out}\n{}\n", notes.join("  \n")) }
     }
 
-    /// The same for programs: a line per balancer, all columns, means over the runs; empty where there is none.
+    /// CSV: a line per balancer, all columns, means over the runs; a field without a value is empty.
     #[must_use]
     pub fn csv(&self) -> String {
         let keys: Vec<&str> = COLUMNS.iter().map(|column| column.key).collect();
@@ -153,7 +153,7 @@ impl Matrix {
         out
     }
 
-    /// Writes `compare-balancers.txt`, `.csv` and `.md` into `dir`, under `title` where people read them.
+    /// Writes `compare-balancers.txt`, `.csv` and `.md` into `dir`. The text and the Markdown begin with `title`.
     ///
     /// # Errors
     /// When one cannot be written.
@@ -178,7 +178,7 @@ impl Matrix {
         row
     }
 
-    /// Columns that say something.
+    /// Columns that are shown.
     fn columns(&self) -> Vec<&'static Column> {
         let runs = || self.contenders.iter().flat_map(|one| &one.runs);
         COLUMNS.iter().filter(|column| !column.optional || runs().any(|run| (column.of)(run) != 0.0)).collect()
@@ -197,7 +197,7 @@ impl Matrix {
         }
     }
 
-    /// Mean completion time over the best's.
+    /// Mean completion time, divided by the best one.
     fn slowdown(&self, one: &Contender) -> Option<f64> {
         let best = self.best(MERIT).filter(|best| *best > 0.0)?;
         one.is_sound().then(|| one.spread(MERIT).mean / best)

@@ -1,4 +1,4 @@
-//! What a run leaves behind: its types, its folder and the table that compares runs.
+//! A run's results: their types, their folder, and the tables that compare runs.
 //!
 //! Every time here is *scenario* time in microseconds from the start of the run, already divided by the dilation.
 
@@ -27,7 +27,7 @@ pub use self::sweep::{compare_table, sweep_table, write_sweep};
 pub use self::table::{align, table};
 pub(crate) use self::table::{header, lateness_note, loss_note, row};
 
-/// Everything that one run of one scenario with one balancer found out.
+/// All results of one run of one scenario with one balancer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// Which engine ran it: `xdp` or `sim`.
@@ -50,37 +50,37 @@ pub struct RunResult {
     pub flows: Vec<FlowResult>,
     /// One entry per egress port of the fabric.
     pub ports: Vec<PortResult>,
-    /// What was sampled at some of the ports while the run lasted.
+    /// Samples of some of the ports during the run.
     pub port_samples: Vec<PortSeries>,
-    /// Payload bytes delivered so far over all flows, sampled while the run lasted; times ascend.
+    /// Payload bytes delivered so far, over all flows, sampled during the run; times ascend.
     pub delivered: Vec<DeliveredSample>,
     /// Failures, reroutes, freezing and the like; times ascend.
     pub events: Vec<EventRow>,
     /// What the endpoints counted, over all hosts.
     pub transport: TransportTotals,
-    /// Frames that the testbed itself lost. Not part of the emulation: anything but zero makes the run doubtful.
+    /// Frames that the testbed itself lost. The emulation does not include them: more than zero makes the run doubtful.
     pub testbed_losses: TestbedLosses,
     /// Frames that arrived after their virtual time: they bound the emulation's error.
     pub late_packets: u64,
     /// 99th percentile, over all received frames, of how far behind their virtual time they were; 0 for punctual ones.
     pub lateness_p99_us: f64,
-    /// Whether the SHA-256 of every delivered message equalled that of what was sent; false where none was sent.
+    /// Whether every delivered message had the SHA-256 of the message sent; false if none was sent.
     pub payload_verified: bool,
-    /// What only the simulator tells.
+    /// Figures that only the simulator has.
     pub sim: Option<SimFigures>,
     /// From the first failure to the last drop that it caused; `None` where the scenario fails nothing or nothing was
     /// dropped.
     pub recovery_us: Option<f64>,
 }
 
-/// What the simulator tells of itself.
+/// The simulator's figures about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SimFigures {
-    /// Frames put on links, one for each frame and link.
+    /// Frames put on links; a frame counts once for each link.
     pub packet_hops: u64,
-    /// The same over the real time of the run.
+    /// `packet_hops` per second of real time.
     pub packet_hops_per_s: f64,
-    /// Most memory that the process has held so far, in MB (10^6 bytes): all of it, also what runs beside held.
+    /// Most memory that the process has held so far, in MB (10^6 bytes). It includes that of runs on other threads.
     pub peak_rss_mb: f64,
 }
 
@@ -105,7 +105,7 @@ pub struct FlowResult {
     pub retransmits: u64,
     /// Packets that arrived after one with a higher sequence number.
     pub reordered: u64,
-    /// Time for which the balancer held the flow back until nothing was in flight, to change its path then.
+    /// Time during which the balancer drained the flow, to change its path.
     pub drained_us: f64,
 }
 
@@ -114,7 +114,7 @@ pub struct FlowResult {
 pub struct PortResult {
     /// For example `leaf0->spine1`.
     pub name: String,
-    /// Whether it leads to another switch; uplinks are what balancers balance.
+    /// Whether it leads to another switch.
     pub uplink: bool,
     /// The port's full rate.
     pub rate_gbps: f64,
@@ -136,12 +136,12 @@ pub struct PortResult {
     pub drops_random: u64,
     /// Frames whose TTL ran out.
     pub drops_ttl: u64,
-    /// Most bytes that were seen waiting at once, where that was sampled.
+    /// Most bytes seen waiting at once, if that was sampled.
     pub peak_queue_bytes: u64,
 }
 
 impl From<&PortCounters> for PortResult {
-    /// What a port counted; its name, rate and peak are left to fill in.
+    /// The counts of a port. The caller fills in its name, rate and peak.
     fn from(counters: &PortCounters) -> Self {
         Self {
             frames: counters.frames,
@@ -178,7 +178,7 @@ pub struct PortSample {
     pub sent_bytes: u64,
 }
 
-/// How much had been delivered at some time.
+/// Bytes delivered up to some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeliveredSample {
     /// When.
@@ -192,11 +192,11 @@ pub struct DeliveredSample {
 pub struct EventRow {
     /// When.
     pub time_us: f64,
-    /// What kind of thing.
+    /// What happened.
     pub kind: EventKind,
     /// The port, host or flow that it happened to.
     pub subject: String,
-    /// Anything worth adding, for people; may be empty.
+    /// Details for people; may be empty.
     pub detail: String,
 }
 

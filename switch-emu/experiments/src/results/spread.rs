@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What several values amount to.
+/// The distribution of several values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// Number of values.

@@ -53,7 +53,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Whether every flow completed and arrived as it was sent; the simulator sends no payload that could arrive otherwise.
+    /// Whether every flow completed with the payload that was sent. The simulator sends no payload, so there completing suffices.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.flows_completed == self.flows_total && (self.payload_verified || self.sim.is_some())
@@ -145,7 +145,7 @@ pub(crate) fn percentile(ascending: &[f64], share: f64) -> f64 {
     ascending.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
 }
 
-/// Nanoseconds are as fine as any figure here deserves.
+/// Rounds to nanoseconds.
 pub(crate) fn round3(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }

@@ -116,8 +116,8 @@ pub fn write_sweep(dir: &Path, runs: &[RunResult]) -> Result<(), WriteError> {
     files::write(dir, "sweep.json", &(text + "\n"))
 }
 
-/// Two engines side by side: for each pair of runs a line per figure, with the difference of the second in per cent of
-/// the first; below it what an engine says of its own accuracy.
+/// Two engines side by side: for each pair of runs a line per figure, with the second's difference in per cent of the first.
+/// Below stands what an engine reports of its own accuracy.
 #[must_use]
 pub fn compare_table(pairs: &[(RunResult, RunResult)]) -> String {
     let Some((first, second)) = pairs.first() else { return String::new() };

@@ -19,7 +19,7 @@ const HEADER: [&str; 14] = [
     "recovery us",
     "payload",
 ];
-/// The column before the last, where anything drained.
+/// The column before the last; it is shown if any flow drained.
 const DRAIN: &str = "drain % of FCT";
 /// Columns before this one hold words and are aligned to the left.
 const FIRST_NUMBER: usize = 2;
@@ -80,7 +80,7 @@ fn payload(s: &Summary) -> String {
     }
 }
 
-/// How late frames were, for engines that can be late: over all `summaries`, so that the table stays narrow.
+/// How late frames were, over all `summaries`, for engines that can be late. One line below keeps the table narrow.
 pub(crate) fn lateness_note(summaries: &[Summary]) -> Option<String> {
     let timed: Vec<&Summary> = summaries.iter().filter(|s| s.dilation > 0.0 && s.engine != "sim").collect();
     let worst = timed.iter().max_by(|a, b| a.lateness_p99_us.total_cmp(&b.lateness_p99_us))?;

@@ -32,7 +32,7 @@ pub struct Matrix {
     pub flows: Vec<Flow>,
     /// What starts flows at the end of others; `None` where nothing does.
     pub triggers: Option<Triggers>,
-    /// What was read and is not heeded, a sentence each.
+    /// What was read and is ignored, a sentence each.
     pub warnings: Vec<String>,
 }
 

@@ -7,14 +7,14 @@ use spray_sim::Trigger;
 pub struct Triggers {
     /// What each does when pulled.
     pub list: Vec<Trigger>,
-    /// Per flow the triggers that it has to do with: indices into `list`.
+    /// The triggers of each flow: indices into `list`.
     pub of_flow: Vec<FlowTriggers>,
 }
 
 /// The triggers of one flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FlowTriggers {
-    /// Starts it, in place of its own start.
+    /// Starts the flow, in place of a start time.
     pub start: Option<usize>,
     /// Pulled when the sender has the last acknowledgement.
     pub on_sent: Option<usize>,

@@ -1,4 +1,4 @@
-//! From failure processes to events: whom they strike, and when.
+//! Draws the events of failure processes: which devices fail, and when.
 
 use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -17,7 +17,7 @@ pub struct FailureContext<'a> {
     pub network: &'a Network,
     /// Root of the draw.
     pub seed: u64,
-    /// Nothing that begins later matters.
+    /// Events that begin later are left out.
     pub until_ps: u64,
     /// Bytes of a full data frame.
     pub packet_bytes: u32,
@@ -29,7 +29,7 @@ const STREAM: u64 = 1 << 34;
 const MAX_FAILURES: usize = 100_000;
 const MILLION: f64 = 1e6;
 
-/// A device that may fail, by the links that its failure takes away.
+/// A device that may fail: the links that are lost with it.
 struct Candidate {
     name: String,
     links: Vec<usize>,
@@ -43,10 +43,10 @@ struct Outage {
 }
 
 impl FailureFile {
-    /// The events that this file amounts to, with victims drawn from the seed.
+    /// The events of this file, with victims drawn from the seed.
     ///
-    /// Victims are drawn one after another, uniformly among the devices that are not out yet and without which every leaf
-    /// still has a way to every other; NICs without that condition. There are as many at a time as reach the share.
+    /// Victims are drawn one after another, uniformly among the devices that work and without which every leaf still has a
+    /// way to every other. NICs are drawn without that condition. As many are out at a time as reach the share.
     ///
     /// # Errors
     /// Names the process that fails too often.
@@ -126,7 +126,7 @@ impl Draw<'_> {
             }
             candidates.append(&mut needed);
             self.check_count(events.len())?;
-            // The next one when its time has come and, with as many out as may be, when one is back.
+            // The next failure begins at its time. If as many devices are out as may be, it waits until one is back.
             let free_ps = active.iter().map(|(until, _)| *until).min().unwrap_or(u64::MAX);
             let due_ps = at_ps.saturating_add(process.period_ps.max(1));
             at_ps = if struck && active.len() < limit && process.period_ps > 0 { due_ps } else { free_ps.max(due_ps) };
@@ -197,7 +197,7 @@ impl Draw<'_> {
         Err(FailureError { line: self.process.line, column: 1, message })
     }
 
-    /// How many devices may be out at a time: the least number that reaches the share, of which 1 means one device.
+    /// How many devices may be out at a time: the least number that reaches the share. A share of 1 means one device.
     fn limit(&self) -> usize {
         let network = self.context.network;
         let all = match self.process.device {
@@ -209,7 +209,7 @@ impl Draw<'_> {
         if share >= 1.0 { 1 } else { (share * all as f64 - 1e-9).ceil().max(1.0) as usize }
     }
 
-    /// What befalls a victim.
+    /// What happens to a victim.
     fn actions(&mut self) -> Vec<LinkAction> {
         let process = self.process;
         let loss = |percent: u32| LinkAction::Loss { ppm: percent * 10_000 };

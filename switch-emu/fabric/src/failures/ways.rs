@@ -1,4 +1,4 @@
-//! Which ways between leaves are left while links fail that routing is not told of.
+//! Which ways between leaves are left while links fail and routing does not know.
 
 use crate::fabric::Node;
 use crate::{Network, Routes};
@@ -22,7 +22,7 @@ enum Change {
 }
 
 impl<'a> Ways<'a> {
-    /// All links are well.
+    /// All links work.
     pub fn new(network: &'a Network, routes: &'a Routes) -> Self {
         let switches = network.switches.len();
         let mut into = vec![Vec::new(); switches];
@@ -36,7 +36,7 @@ impl<'a> Ways<'a> {
         Self { network, routes, into, dead: vec![false; network.links.len()], alive, journal: Vec::new() }
     }
 
-    /// Takes `links` away, unless some leaf then has no way to another: then nothing changes.
+    /// Takes `links` away. If some leaf then had no way to another, changes nothing instead.
     pub fn remove(&mut self, links: &[usize]) -> bool {
         let possible = links.iter().all(|link| self.remove_one(*link));
         let journal = std::mem::take(&mut self.journal);
