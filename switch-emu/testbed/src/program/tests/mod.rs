@@ -134,7 +134,7 @@ fn fabrics_that_do_not_fit_are_refused() {
         let mut fabric = fabric();
         damage(&mut fabric);
         let error = NativeSwitch::new(&ChassisSpec::whole(&fabric)).expect_err(message);
-        assert_eq!(error.to_string(), format!("the fabric does not fit the XDP program: {message}"));
+        assert_eq!(error.to_string(), format!("the fabric does not fit the switches' tables: {message}"));
     }
 }
 
