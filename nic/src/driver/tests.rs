@@ -75,7 +75,7 @@ fn ring(threads: usize) -> (Vec<(IpAddr, u64)>, u64) {
     (completed, late)
 }
 
-//= docs/specs/endpoint.md#END-17
+//= docs/specs/endpoint.md#END-17 A clock that waits
 #[test]
 fn threads_and_stalls_do_not_show_in_an_emulation() {
     let (alone, late) = ring(1);

@@ -76,7 +76,7 @@ impl Outbox {
         if self.newest.wrapping_sub(self.oldest) as usize == self.slots.len() {
             return false;
         }
-        //= docs/specs/transport.md#TRN-1
+        //= docs/specs/transport.md#TRN-1 packets of a message
         let open_packets = bytes.div_ceil(u64::from(self.payload_bytes)).max(1);
         self.slots[slot_of(self.newest)] = Outgoing { message, bytes, open_packets, ..Outgoing::default() };
         self.newest = self.newest.wrapping_add(1);
@@ -252,7 +252,7 @@ impl Inbox {
         let payload = u64::from(data.payload_bytes);
         let Some(end) = data.offset.checked_add(payload) else { return Placed::Rejected };
         let empty_part = payload == 0 && data.message_bytes != 0;
-        //= docs/specs/transport.md#TRN-53
+        //= docs/specs/transport.md#TRN-53 refused packets
         if end > data.message_bytes || data.message_bytes > self.max_message_bytes || empty_part {
             return Placed::Rejected;
         }

@@ -47,7 +47,7 @@ impl Patience {
     /// How long after its transmission a packet may be declared lost for a gap; `None` before any sample.
     #[inline]
     pub fn time_ps(&self, rtt: &RttEstimator) -> Option<u64> {
-        //= docs/specs/transport.md#TRN-35
+        //= docs/specs/transport.md#TRN-35 gap rule
         let smoothed_ps = rtt.smoothed_ps();
         let extra_ps = rtt.min_ps() / 4 * u64::from(self.quarters);
         let seen_ps = rtt.recent_max_ps().max(smoothed_ps + smoothed_ps / 8);

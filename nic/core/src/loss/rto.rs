@@ -27,7 +27,7 @@ impl RtoConfig {
     #[inline]
     pub fn timeout_ps(&self, rtt: &RttEstimator) -> u64 {
         let timeout_ps = rtt.timeout_ps().unwrap_or(self.initial_ps);
-        //= docs/specs/transport.md#TRN-31
+        //= docs/specs/transport.md#TRN-31 bounds of the timeout
         timeout_ps.max(self.min_ps).min(self.max_ps.max(self.min_ps)).max(1)
     }
 
@@ -35,7 +35,7 @@ impl RtoConfig {
     #[inline]
     pub fn backed_off_ps(&self, rtt: &RttEstimator, backoff: Backoff) -> u64 {
         let timeout_ps = self.timeout_ps(rtt);
-        //= docs/specs/transport.md#TRN-32
+        //= docs/specs/transport.md#TRN-32 backoff
         timeout_ps.saturating_mul(1 << backoff.min(MAX_BACKOFF)).min(self.max_ps.max(timeout_ps))
     }
 }

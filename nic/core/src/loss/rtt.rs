@@ -49,11 +49,11 @@ impl RttEstimator {
     /// Returns `SRTT + 4 RTTVAR`, or `None` before the first sample.
     #[inline]
     pub fn timeout_ps(&self) -> Option<u64> {
-        //= docs/specs/transport.md#TRN-30
+        //= docs/specs/transport.md#TRN-30 smoothed round-trip time
         (self.srtt_ps != 0).then(|| self.srtt_ps + 4 * self.rttvar_ps)
     }
 
-    //= docs/specs/transport.md#TRN-30
+    //= docs/specs/transport.md#TRN-30 smoothed round-trip time
     fn smooth(&mut self, rtt_ps: u64) {
         if self.srtt_ps == 0 {
             (self.srtt_ps, self.rttvar_ps, self.min_ps) = (rtt_ps, rtt_ps / 2, rtt_ps);
@@ -66,7 +66,7 @@ impl RttEstimator {
         self.min_ps = self.min_ps.min(rtt_ps);
     }
 
-    //= docs/specs/transport.md#TRN-33
+    //= docs/specs/transport.md#TRN-33 largest recent round-trip time
     fn track_max(&mut self, now_ps: u64, rtt_ps: u64) {
         let age_ps = now_ps.saturating_sub(self.epoch_start_ps);
         if age_ps >= self.srtt_ps {

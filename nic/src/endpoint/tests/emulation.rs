@@ -32,8 +32,8 @@ fn delivered_ps(events: &[EndpointEvent]) -> (u64, u64) {
     events.iter().find_map(pick).unwrap()
 }
 
-//= docs/specs/endpoint.md#END-13
-//= docs/specs/endpoint.md#END-14
+//= docs/specs/endpoint.md#END-13 order of events
+//= docs/specs/endpoint.md#END-14 the host's link
 #[test]
 fn a_flow_takes_as_long_as_its_formula_says() {
     // Within one window nothing but the link and its latency matters.
@@ -46,7 +46,7 @@ fn a_flow_takes_as_long_as_its_formula_says() {
     assert_eq!(delivered_ps(&events[0]), (start_ps, start_ps + data_ps + US + ack_ps + US));
 }
 
-//= docs/specs/endpoint.md#END-14
+//= docs/specs/endpoint.md#END-14 the host's link
 #[test]
 fn a_round_trip_adds_up() {
     let fabric = Impairments { virtual_latency_ps: 7 * US, ..Impairments::default() };
@@ -56,7 +56,7 @@ fn a_round_trip_adds_up() {
     assert_eq!(delivered_ps(&delivered[0]), (50 * US, 50 * US + data_ps + 8 * US + ack_ps + 8 * US));
 }
 
-//= docs/specs/endpoint.md#END-16
+//= docs/specs/endpoint.md#END-16 repeatable to the picosecond
 #[test]
 fn late_polls_and_slow_frames_change_nothing() {
     // A frame has 4 us of virtual time to get from host to host: polls and real delays together stay below. Losses hit the same
@@ -82,7 +82,7 @@ fn one_seed_is_one_run() {
     assert_eq!(transfer(100_000, 0, 200_000, lossy), transfer(100_000, 0, 200_000, lossy));
 }
 
-//= docs/specs/endpoint.md#END-16
+//= docs/specs/endpoint.md#END-16 repeatable to the picosecond
 #[test]
 fn late_frames_are_handled_at_once_and_counted() {
     let mut rig = Rig::new(2, false, EMULATED, Impairments::delay(20 * US));
@@ -95,7 +95,7 @@ fn late_frames_are_handled_at_once_and_counted() {
     rig.audit();
 }
 
-//= docs/specs/endpoint.md#END-15
+//= docs/specs/endpoint.md#END-15 choosing late
 #[test]
 fn the_link_is_shared_round_robin_and_never_overrun() {
     let mut rig = Rig::new(5, false, EMULATED, Impairments::default());

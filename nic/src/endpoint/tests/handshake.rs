@@ -6,10 +6,10 @@ fn lossy(loss_ppm: u32) -> Impairments {
     Impairments { delay_ps: 5 * US, loss_ppm, duplicate_ppm: 200_000, jitter_ps: 5 * US, ..Impairments::default() }
 }
 
-//= docs/specs/endpoint.md#END-1
-//= docs/specs/endpoint.md#END-2
-//= docs/specs/endpoint.md#END-3
-//= docs/specs/endpoint.md#END-10
+//= docs/specs/endpoint.md#END-1 connect is repeated
+//= docs/specs/endpoint.md#END-2 half-open connections
+//= docs/specs/endpoint.md#END-3 open by the cookie
+//= docs/specs/endpoint.md#END-10 closing
 #[test]
 fn connect_and_close_under_loss() {
     for mode in [Mode::Real, EMULATED] {
@@ -30,7 +30,7 @@ fn connect_and_close_under_loss() {
     }
 }
 
-//= docs/specs/endpoint.md#END-9
+//= docs/specs/endpoint.md#END-9 keep-alives
 #[test]
 fn an_idle_connection_stays_open_while_its_peer_lives() {
     let mut rig = Rig::new(2, false, Mode::Real, lossy(100_000));
@@ -43,7 +43,7 @@ fn an_idle_connection_stays_open_while_its_peer_lives() {
     rig.audit();
 }
 
-//= docs/specs/endpoint.md#END-1
+//= docs/specs/endpoint.md#END-1 connect is repeated
 #[test]
 fn nobody_answers() {
     let mut rig = Rig::new(2, false, Mode::Real, lossy(1_000_000));
@@ -56,7 +56,7 @@ fn nobody_answers() {
     rig.audit();
 }
 
-//= docs/specs/endpoint.md#END-5
+//= docs/specs/endpoint.md#END-5 a full table
 #[test]
 fn refused_when_not_accepting_or_full() {
     let change = |host: usize, config: &mut EndpointConfig| {
@@ -75,7 +75,7 @@ fn refused_when_not_accepting_or_full() {
     rig.audit();
 }
 
-//= docs/specs/endpoint.md#END-11
+//= docs/specs/endpoint.md#END-11 bounded time
 #[test]
 fn a_dead_receiver_ends_the_sender_in_bounded_time() {
     for mode in [Mode::Real, EMULATED] {
@@ -91,8 +91,8 @@ fn a_dead_receiver_ends_the_sender_in_bounded_time() {
     }
 }
 
-//= docs/specs/endpoint.md#END-9
-//= docs/specs/endpoint.md#END-11
+//= docs/specs/endpoint.md#END-9 keep-alives
+//= docs/specs/endpoint.md#END-11 bounded time
 #[test]
 fn a_dead_sender_ends_the_receiver_in_bounded_time() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
@@ -106,8 +106,8 @@ fn a_dead_sender_ends_the_receiver_in_bounded_time() {
     rig.audit();
 }
 
-//= docs/specs/endpoint.md#END-7
-//= docs/specs/endpoint.md#END-8
+//= docs/specs/endpoint.md#END-7 resets
+//= docs/specs/endpoint.md#END-8 answers to strangers
 #[test]
 fn a_restarted_receiver_resets_the_sender() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
@@ -134,7 +134,7 @@ fn abort_fails_both_sides() {
     rig.audit();
 }
 
-//= docs/specs/endpoint.md#END-10
+//= docs/specs/endpoint.md#END-10 closing
 #[test]
 fn closing_with_the_peers_messages_undelivered_is_an_error_there() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
@@ -171,7 +171,7 @@ fn bad_configurations() {
     assert_eq!(wrong, Err(ConnectError::Family));
 }
 
-//= docs/specs/endpoint.md#END-7
+//= docs/specs/endpoint.md#END-7 resets
 #[test]
 fn a_connect_kept_by_the_network_leaves_nothing_behind() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));

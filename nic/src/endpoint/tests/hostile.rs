@@ -81,7 +81,7 @@ fn one_of_each() -> Vec<Body> {
     ]
 }
 
-//= docs/specs/endpoint.md#END-6
+//= docs/specs/endpoint.md#END-6 number, cookie and address
 #[test]
 fn forged_cookies_change_nothing() {
     for v6 in [false, true] {
@@ -111,7 +111,7 @@ fn forged_cookies_change_nothing() {
     }
 }
 
-//= docs/specs/endpoint.md#END-6
+//= docs/specs/endpoint.md#END-6 number, cookie and address
 #[test]
 fn the_right_cookie_from_another_address_changes_nothing() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
@@ -128,8 +128,8 @@ fn the_right_cookie_from_another_address_changes_nothing() {
     rig.audit();
 }
 
-//= docs/specs/endpoint.md#END-2
-//= docs/specs/endpoint.md#END-5
+//= docs/specs/endpoint.md#END-2 half-open connections
+//= docs/specs/endpoint.md#END-5 a full table
 #[test]
 fn a_connect_flood_is_bounded_and_keeps_nobody_out() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
@@ -160,8 +160,8 @@ fn a_connect_flood_is_bounded_and_keeps_nobody_out() {
     rig.audit();
 }
 
-//= docs/specs/endpoint.md#END-2
-//= docs/specs/endpoint.md#END-3
+//= docs/specs/endpoint.md#END-2 half-open connections
+//= docs/specs/endpoint.md#END-3 open by the cookie
 #[test]
 fn a_repeated_connect_is_one_connection() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
@@ -186,7 +186,7 @@ fn a_repeated_connect_is_one_connection() {
     rig.audit();
 }
 
-//= docs/specs/endpoint.md#END-8
+//= docs/specs/endpoint.md#END-8 answers to strangers
 #[test]
 fn resets_are_limited_and_carry_the_offenders_own_cookie() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
@@ -250,7 +250,7 @@ fn garbage_and_truncated_frames_are_counted_and_dropped() {
     }
 }
 
-//= docs/specs/endpoint.md#END-18
+//= docs/specs/endpoint.md#END-18 frames far ahead
 #[test]
 fn a_time_far_ahead_does_not_hold_a_frame() {
     let mut rig = Rig::new(2, false, EMULATED, Impairments::default());

@@ -10,14 +10,14 @@ impl Receiver {
     pub(super) fn on_coded(&mut self, now_ps: u64, arrival: &Arrival) -> Accept {
         let data = &arrival.data;
         let filled = self.has_received(data.psn);
-        //= docs/specs/transport.md#TRN-50
+        //= docs/specs/transport.md#TRN-50 beyond the window
         if !filled && data.psn - self.cumulative >= self.window_packets || self.completed.is_full() {
             return Accept::OutOfWindow;
         }
         if arrival.trimmed {
             return if filled { Accept::Duplicate } else { Accept::Trimmed };
         }
-        //= docs/specs/transport.md#TRN-57
+        //= docs/specs/transport.md#TRN-57 granting
         let room_bytes = self.grant.limit().saturating_sub(self.stats.bytes);
         if !filled && u64::from(data.payload_bytes) > room_bytes {
             return Accept::Invalid;

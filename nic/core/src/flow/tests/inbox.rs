@@ -14,7 +14,7 @@ fn inbox() -> Inbox {
     Inbox::new(64, 1000, 10_000)
 }
 
-//= docs/specs/transport.md#TRN-53
+//= docs/specs/transport.md#TRN-53 refused packets
 #[test]
 fn what_cannot_be_is_rejected() {
     let mut inbox = inbox();
@@ -57,7 +57,7 @@ fn the_last_part_may_come_first() {
     assert_eq!(inbox.place(&part(8, 2, 15, 5, 30)), Placed::Rejected, "inside the last one");
 }
 
-//= docs/specs/transport.md#TRN-53
+//= docs/specs/transport.md#TRN-53 refused packets
 #[test]
 fn open_messages_and_their_bytes_are_bounded() {
     let mut inbox = Inbox::new(8, 1000, 10_000);
@@ -88,7 +88,7 @@ proptest! {
     }
 
     /// Whatever arrives, with distinct numbers: a message that completes has had every byte exactly once.
-    //= docs/specs/transport.md#TRN-52
+    //= docs/specs/transport.md#TRN-52 placing payload
     #[test]
     fn completion_means_every_byte_once(
         parts in prop::collection::vec((0u64..12, 0u64..8, 1u16..4, 1u64..8), 1..60),

@@ -74,7 +74,7 @@ fn cumulative(below: u64, sent_ps: u64) -> Ack {
     Ack { cumulative: below, sack_base: below, timestamp_echo_ps: sent_ps, packets: 1, ev: 7, ..Ack::default() }
 }
 
-//= docs/specs/transport.md#TRN-1
+//= docs/specs/transport.md#TRN-1 packets of a message
 #[test]
 fn messages_become_packets_in_order() {
     let mut rig = Rig::new(open_config());
@@ -104,7 +104,7 @@ fn messages_become_packets_in_order() {
     assert_eq!(rig.sender.poll_timeout(), None);
 }
 
-//= docs/specs/transport.md#TRN-24
+//= docs/specs/transport.md#TRN-24 delivered messages
 #[test]
 fn delivery_is_reported_once_and_in_order_of_completion() {
     let mut rig = Rig::new(open_config());
@@ -129,7 +129,7 @@ fn the_message_queue_is_bounded_and_frees_on_events() {
     assert_eq!(rig.drain(6)[0].message, 999);
 }
 
-//= docs/specs/transport.md#TRN-3
+//= docs/specs/transport.md#TRN-3 bytes in flight stay within the window
 #[test]
 fn the_window_bounds_what_is_in_flight() {
     let mut rig = Rig::new(config());
@@ -143,7 +143,7 @@ fn the_window_bounds_what_is_in_flight() {
     assert!(rig.sender.in_flight_bytes() <= rig.sender.window_bytes());
 }
 
-//= docs/specs/transport.md#TRN-3
+//= docs/specs/transport.md#TRN-3 bytes in flight stay within the window
 #[test]
 fn one_packet_goes_whatever_the_window() {
     let mut config = config();
@@ -156,7 +156,7 @@ fn one_packet_goes_whatever_the_window() {
     assert_eq!(rig.psns(US), [1]);
 }
 
-//= docs/specs/transport.md#TRN-4
+//= docs/specs/transport.md#TRN-4 the packet window
 #[test]
 fn numbers_stay_inside_the_lesser_window() {
     for (own, peer) in [(64, 8), (8, 64)] {
@@ -170,8 +170,8 @@ fn numbers_stay_inside_the_lesser_window() {
     }
 }
 
-//= docs/specs/transport.md#TRN-5
-//= docs/specs/transport.md#TRN-6
+//= docs/specs/transport.md#TRN-5 the receiver's grant
+//= docs/specs/transport.md#TRN-6 asking for a grant
 #[test]
 fn a_sender_without_grant_waits_and_asks() {
     let config = FlowConfig { give_up_ps: 2_000 * US, ..open_config() };
@@ -195,7 +195,7 @@ fn a_sender_without_grant_waits_and_asks() {
     assert_eq!(rig.sender.stats().grant_requests, 1);
 }
 
-//= docs/specs/transport.md#TRN-6
+//= docs/specs/transport.md#TRN-6 asking for a grant
 #[test]
 fn the_first_ask_of_all_has_no_settled_number() {
     let mut rig = Rig::with_peer(open_config(), 64, 0);
@@ -205,7 +205,7 @@ fn the_first_ask_of_all_has_no_settled_number() {
     assert_eq!(rig.psns(100 * US), [u64::MAX]);
 }
 
-//= docs/specs/transport.md#TRN-9
+//= docs/specs/transport.md#TRN-9 giving up
 #[test]
 fn a_silent_peer_fails_a_waiting_sender_and_an_answering_one_does_not() {
     for answers in [false, true] {
@@ -223,7 +223,7 @@ fn a_silent_peer_fails_a_waiting_sender_and_an_answering_one_does_not() {
     }
 }
 
-//= docs/specs/transport.md#TRN-9
+//= docs/specs/transport.md#TRN-9 giving up
 #[test]
 fn no_progress_ends_in_failure_at_a_known_time() {
     let config = FlowConfig { give_up_ps: 3_000 * US, ..config() };
@@ -244,7 +244,7 @@ fn no_progress_ends_in_failure_at_a_known_time() {
     assert_eq!(rig.sender.stats().acks, 1, "the dead take nothing");
 }
 
-//= docs/specs/transport.md#TRN-8
+//= docs/specs/transport.md#TRN-8 asking for an ACK
 #[test]
 fn a_stalling_packet_asks_for_its_ack() {
     let coalesced = FlowConfig { ack_every: 4, ..open_config() };
@@ -257,7 +257,7 @@ fn a_stalling_packet_asks_for_its_ack() {
     assert!(rig.drain(0).iter().all(|data| !data.ack_now), "sixteen make four");
 }
 
-//= docs/specs/transport.md#TRN-34
+//= docs/specs/transport.md#TRN-34 A timeout of its own
 #[test]
 fn only_what_timed_out_goes_again() {
     let mut rig = Rig::new(FlowConfig { sack_gap_packets: None, ..open_config() });
@@ -272,7 +272,7 @@ fn only_what_timed_out_goes_again() {
     rig.timeout(50 * US);
     let again = rig.drain(50 * US);
     assert_eq!(again.iter().map(|data| data.psn).collect::<Vec<_>>(), [0, 2]);
-    //= docs/specs/transport.md#TRN-2
+    //= docs/specs/transport.md#TRN-2 retransmissions
     for data in again {
         let original = first[data.psn as usize];
         assert!(data.retransmit && data.ack_now);
@@ -283,7 +283,7 @@ fn only_what_timed_out_goes_again() {
     assert!(rig.events.contains(&(50 * US, retransmit)));
 }
 
-//= docs/specs/transport.md#TRN-32
+//= docs/specs/transport.md#TRN-32 backoff
 #[test]
 fn timeouts_in_a_row_back_off_and_progress_resets_them() {
     let mut rig = Rig::new(open_config());
@@ -313,7 +313,7 @@ fn spaced(count: u64, config: FlowConfig) -> Rig {
     rig
 }
 
-//= docs/specs/transport.md#TRN-35
+//= docs/specs/transport.md#TRN-35 gap rule
 #[test]
 fn a_gap_is_a_loss_after_enough_arrivals_and_enough_time() {
     let mut rig = spaced(12, FlowConfig { sack_gap_packets: Some(4), ..open_config() });
@@ -330,7 +330,7 @@ fn a_gap_is_a_loss_after_enough_arrivals_and_enough_time() {
     assert_eq!(rig.psns(11 * US), [0]);
 }
 
-//= docs/specs/transport.md#TRN-35
+//= docs/specs/transport.md#TRN-35 gap rule
 #[test]
 fn reordering_within_a_round_trip_is_no_loss() {
     let mut rig = Rig::new(FlowConfig { sack_gap_packets: Some(2), ..open_config() });
@@ -345,7 +345,7 @@ fn reordering_within_a_round_trip_is_no_loss() {
     assert_eq!(rig.lost(), (0, 1, 0), "no further ACK is needed");
 }
 
-//= docs/specs/transport.md#TRN-35
+//= docs/specs/transport.md#TRN-35 gap rule
 #[test]
 fn a_slow_path_seen_lately_is_waited_out() {
     let mut rig = Rig::new(FlowConfig { sack_gap_packets: Some(2), ..open_config() });
@@ -360,7 +360,7 @@ fn a_slow_path_seen_lately_is_waited_out() {
     assert_eq!(rig.sender.poll_timeout(), Some((26 + 25 + 15) * US));
 }
 
-//= docs/specs/transport.md#TRN-35
+//= docs/specs/transport.md#TRN-35 gap rule
 #[test]
 fn without_a_gap_rule_only_timeouts_and_trims_lose() {
     let mut rig = spaced(12, FlowConfig { sack_gap_packets: None, ..open_config() });
@@ -371,7 +371,7 @@ fn without_a_gap_rule_only_timeouts_and_trims_lose() {
     assert_eq!(rig.lost(), (1, 0, 0));
 }
 
-//= docs/specs/transport.md#TRN-36
+//= docs/specs/transport.md#TRN-36 trimmed packets
 #[test]
 fn a_trimmed_packet_goes_again_first_and_once() {
     let mut rig = Rig::new(config());
@@ -382,7 +382,7 @@ fn a_trimmed_packet_goes_again_first_and_once() {
     for _ in 0..2 {
         rig.sender.on_nack(5 * US, &nack, &mut rig.events);
     }
-    //= docs/specs/transport.md#TRN-37
+    //= docs/specs/transport.md#TRN-37 reports of losses
     assert_eq!((rig.sender.window_bytes(), rig.sender.in_flight_bytes()), (before.0 - 1100, before.1 - 1100));
     assert_eq!((rig.lost(), rig.sender.stats().stale_nacks), ((0, 0, 1), 1));
     // Window and flight shrank by the same: the next ACK makes room, and the trimmed packet takes it.
@@ -395,7 +395,7 @@ fn a_trimmed_packet_goes_again_first_and_once() {
     assert_eq!(rig.sender.stats().nacks, 2);
 }
 
-//= docs/specs/transport.md#TRN-37
+//= docs/specs/transport.md#TRN-37 reports of losses
 #[test]
 fn every_lost_packet_cuts_the_window_by_its_bytes() {
     let mut rig = Rig::new(config());
@@ -406,7 +406,7 @@ fn every_lost_packet_cuts_the_window_by_its_bytes() {
     assert_eq!(rig.lost().0, packets);
     assert_eq!(rig.sender.in_flight_bytes(), 0);
     assert_eq!(rig.sender.window_bytes(), (window_bytes - packets * 1100).max(1100));
-    //= docs/specs/transport.md#TRN-2
+    //= docs/specs/transport.md#TRN-2 retransmissions
     let again = rig.poll(100 * US).unwrap();
     assert!(again.psn == 0 && again.ack_now && again.retransmit, "in the middle of a message too");
 }
@@ -422,7 +422,7 @@ fn an_ack_in_time_saves_a_packet_declared_lost() {
     assert!(rig.drain(6 * US).iter().all(|data| !data.retransmit));
 }
 
-//= docs/specs/transport.md#TRN-20
+//= docs/specs/transport.md#TRN-20 refused ACKs
 #[test]
 fn claims_of_packets_never_sent_change_nothing() {
     let mut rig = Rig::new(config());
@@ -441,7 +441,7 @@ fn claims_of_packets_never_sent_change_nothing() {
     assert_eq!(rig.sender.rtt().smoothed_ps(), 0);
 }
 
-//= docs/specs/transport.md#TRN-22
+//= docs/specs/transport.md#TRN-22 round-trip times
 #[test]
 fn round_trips_come_from_believable_echoes_only() {
     let mut rig = Rig::new(open_config());
@@ -456,7 +456,7 @@ fn round_trips_come_from_believable_echoes_only() {
     assert_eq!(rig.sender.rtt().smoothed_ps(), 1, "never zero");
 }
 
-//= docs/specs/transport.md#TRN-23
+//= docs/specs/transport.md#TRN-23 feedback of an ACK
 #[test]
 fn echoes_outside_the_set_are_counted_and_ignored() {
     let mut config = open_config();
@@ -500,7 +500,7 @@ fn all_ev_ports_are_accepted_at_the_largest_set() {
     assert_eq!(rig.sender.stats().foreign_evs, 0);
 }
 
-//= docs/specs/transport.md#TRN-38
+//= docs/specs/transport.md#TRN-38 patience
 #[test]
 fn a_packet_mistaken_for_lost_teaches_patience() {
     let config = FlowConfig { sack_gap_packets: Some(2), ..open_config() };
@@ -528,7 +528,7 @@ fn a_packet_mistaken_for_lost_teaches_patience() {
 
 #[test]
 fn the_plain_rule_counts_and_waits_for_nothing() {
-    //= docs/specs/transport.md#TRN-39
+    //= docs/specs/transport.md#TRN-39 plain gap rule
     for gap in [6, 32] {
         let config = FlowConfig { sack_gap_packets: Some(gap), sack_rule: SackRule::Plain, ..open_config() };
         let mut rig = Rig::new(config);
@@ -547,7 +547,7 @@ fn the_plain_rule_counts_and_waits_for_nothing() {
 }
 
 /// Echoes reach the balancer, marked and foreign ones do not count; the congestion control sees one ACK.
-//= docs/specs/transport.md#TRN-25
+//= docs/specs/transport.md#TRN-25 several echoes
 #[test]
 fn every_echo_of_an_ack_is_recycled() {
     let mut config = open_config();

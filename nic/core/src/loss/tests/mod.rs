@@ -45,7 +45,7 @@ fn a_record_is_half_a_cache_line() {
 }
 
 proptest! {
-    //= docs/specs/transport.md#TRN-30
+    //= docs/specs/transport.md#TRN-30 smoothed round-trip time
     #[test]
     fn rtt_follows_the_rfc(samples in prop::collection::vec(1u64..1_000_000_000, 1..200)) {
         let (mut rtt, mut literal) = (RttEstimator::default(), LiteralRtt::default());
@@ -73,8 +73,8 @@ proptest! {
     }
 }
 
-//= docs/specs/transport.md#TRN-31
-//= docs/specs/transport.md#TRN-32
+//= docs/specs/transport.md#TRN-31 bounds of the timeout
+//= docs/specs/transport.md#TRN-32 backoff
 #[test]
 fn timeout_has_floor_ceiling_and_backoff() {
     let config = RtoConfig { initial_ps: 100 * US, min_ps: 40 * US, max_ps: 200 * US };
@@ -87,7 +87,7 @@ fn timeout_has_floor_ceiling_and_backoff() {
     assert_eq!(timeouts, [40 * US, 80 * US, 160 * US, 200 * US, 200 * US]);
 }
 
-//= docs/specs/transport.md#TRN-33
+//= docs/specs/transport.md#TRN-33 largest recent round-trip time
 #[test]
 fn largest_rtt_is_forgotten_after_two() {
     let mut rtt = RttEstimator::default();
@@ -126,8 +126,8 @@ fn board_capacity(packets: u32) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    //= docs/specs/transport.md#TRN-21
-    //= docs/specs/transport.md#TRN-35
+    //= docs/specs/transport.md#TRN-21 settling packets
+    //= docs/specs/transport.md#TRN-35 gap rule
     #[test]
     fn scoreboard_agrees_with_its_oracle(
         packets in prop::sample::select(&[1u32, 64, 65, 128, 512][..]),
@@ -167,7 +167,7 @@ fn a_trimmed_packet_goes_ahead_of_those_timed_out() {
     assert_eq!(board.oldest().map(|(psn, _)| psn), Some(2));
 }
 
-//= docs/specs/transport.md#TRN-38
+//= docs/specs/transport.md#TRN-38 patience
 #[test]
 fn patience_grows_once_a_round_trip_and_wears_off() {
     let mut rtt = RttEstimator::default();
