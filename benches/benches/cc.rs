@@ -43,7 +43,8 @@ struct Connection {
 
 impl Connection {
     fn new(kind: CcKind) -> Self {
-        let config = CcConfig { kind, ..CcConfig::for_path(BASE_RTT_PS, 400_000_000_000, PACKET_BYTES) };
+        let config =
+            CcConfig { control: kind.into(), ..CcConfig::for_path(BASE_RTT_PS, 400_000_000_000, PACKET_BYTES) };
         Self { cc: AnyCc::new(&config), now_ps: 0, packets: 0 }
     }
 

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use spray_core::cc::{AnyCc, CcConfig, CcKind, CongestionControl, PullPacer};
+use spray_core::cc::{AnyCc, CcConfig, CcKind, CongestionControl, EqdsConfig, PullPacer};
 
 const BASE_RTT_PS: u64 = 8_337_000;
 const LINK_BPS: u64 = 400_000_000_000;
@@ -17,7 +17,7 @@ fn credit(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("credit");
     for senders in [1, 16, 4_096] {
         group.bench_function(format!("pull, {senders} senders"), |bencher| {
-            let mut pacer = PullPacer::new(LINK_BPS, 990);
+            let mut pacer = PullPacer::new(LINK_BPS, EqdsConfig::default().pull_rate);
             for owner in 0..senders {
                 let entry = pacer.open(owner, PACKET.into());
                 pacer.on_target(0, entry, u64::MAX);
@@ -29,7 +29,7 @@ fn credit(criterion: &mut Criterion) {
         });
     }
     group.bench_function("packet on a pull's credit", |bencher| {
-        let config = CcConfig { kind: CcKind::Eqds, ..CcConfig::for_path(BASE_RTT_PS, LINK_BPS, PACKET) };
+        let config = CcConfig { control: CcKind::Eqds.into(), ..CcConfig::for_path(BASE_RTT_PS, LINK_BPS, PACKET) };
         let mut cc = AnyCc::new(&config);
         cc.on_queued(1 << 60, true);
         let mut credit_bytes = 0;

@@ -9,7 +9,7 @@ use std::{hint::black_box, net::IpAddr};
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use spray_core::{
-    cc::{CcConfig, CcKind},
+    cc::CcConfig,
     flow::FlowConfig,
     path::{BalancerKind, PathConfig},
 };
@@ -31,7 +31,7 @@ fn host(number: u8) -> Peer {
 fn flow(ack_every: u32) -> FlowConfig {
     let header = header_bytes(false, Kind::Data) as u32;
     let path = PathConfig::new(BalancerKind::Reps, RTT_PS, 400);
-    let cc = CcConfig { kind: CcKind::Dctcp, ..CcConfig::for_path(RTT_PS, LINK_BPS, PAYLOAD + header) };
+    let cc = CcConfig::for_path(RTT_PS, LINK_BPS, PAYLOAD + header);
     FlowConfig { ack_every, ..FlowConfig::for_path(PAYLOAD, header, path, cc) }
 }
 

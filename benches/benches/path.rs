@@ -8,9 +8,11 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use rand_core::RngCore;
 use spray_core::cc::CcConfig;
 use spray_core::path::{
-    AckInfo, Admission, AnyBalancer, Balancer, BalancerKind, Ev, LossCause, LossInfo, PacketInfo, PathConfig, SendInfo,
+    AckInfo, Admission, AnyBalancer, Balancer, BalancerKind, Ev, LossCause, LossInfo, PacketInfo, PathConfig,
+    RepsConfig, Schemes, SendInfo,
 };
 use spray_core::rng;
+use spray_core::units::Micros;
 
 const BASE_RTT_PS: u64 = 8_337_000;
 const PACKET_PS: u64 = 83_000;
@@ -58,9 +60,10 @@ struct Connection {
 impl Connection {
     fn new(kind: BalancerKind) -> Self {
         let mut rng = rng::stream(1, 1);
-        let mut config = PathConfig::new(kind, BASE_RTT_PS, WINDOW as u32);
         // Longer than any run, so that a frozen connection stays so.
-        config.schemes.reps.freezing_timeout_ps = 1_000_000_000_000_000;
+        let reps = RepsConfig { freezing_timeout_us: Micros::new(1_000_000_000), ..RepsConfig::default() };
+        let balancer = kind.config(&Schemes { reps, ..Schemes::default() });
+        let config = PathConfig::new(balancer, BASE_RTT_PS, WINDOW as u32);
         let mut balancer = AnyBalancer::new(&config, &mut rng);
         balancer.on_control(&CcConfig::for_path(BASE_RTT_PS, 400_000_000_000, PACKET_BYTES));
         balancer.on_reachable(0, &[1, 2, 3, 4, 5, 6, 7, 8]);

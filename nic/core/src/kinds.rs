@@ -1,27 +1,41 @@
-//! Kinds of a thing that are chosen by name: one enum that names them, one type that is any of them.
+//! Kinds of a thing that are chosen by name: their names, their settings, and one type that is any of them.
 
-/// Makes both from one line per kind: variant, name, type. Every type implements the `Scheme` in scope.
+/// Makes four types from one line per scheme: variant, name, key of its settings, type. Every type implements the `Scheme`
+/// in scope.
 ///
-/// Where it stands, `dispatch!(any, inner => call)` then calls a method of whichever kind it is.
+/// - `$Kind` names the schemes, and the presets that follow `presets:`: a name for a scheme with some of its settings
+///   changed, by a function from settings to settings.
+/// - `$Any` is any of the schemes.
+/// - `$Config` is the settings of one scheme, as a connection carries them.
+/// - `$All` is the settings of every scheme under its name, as a scenario holds them.
+///
+/// Where it stands, `make!` and `dispatch!` make a scheme from its settings and call a method of whichever it is.
 macro_rules! kinds {
     (
         $(#[$about_kind:meta])* $Kind:ident;
         $(#[$about_any:meta])* $Any:ident;
-        $($(#[doc = $about:literal])+ $variant:ident $name:literal $scheme:ty;)+
+        $(#[$about_config:meta])* $Config:ident;
+        $(#[$about_all:meta])* $All:ident;
+        $($(#[doc = $about:literal])+ $variant:ident $name:literal $field:ident $scheme:ty;)+
+        $(presets: $(
+            $(#[doc = $about_preset:literal])+ $preset:ident $preset_name:literal $base:ident $base_field:ident $change:expr;
+        )+)?
     ) => {
         $(#[$about_kind])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[schemars(inline)]
         pub enum $Kind {
-            $($(#[doc = $about])+ $variant,)+
+            $($(#[doc = $about])+ #[serde(rename = $name)] $variant,)+
+            $($($(#[doc = $about_preset])+ #[serde(rename = $preset_name)] $preset,)+)?
         }
 
         impl $Kind {
             /// Every kind, in the order in which tables show them.
-            pub const ALL: [Self; Self::names().len()] = [$(Self::$variant),+];
+            pub const ALL: [Self; Self::names().len()] = [$(Self::$variant,)+ $($(Self::$preset,)+)?];
 
             /// The names that [`FromStr`](core::str::FromStr) takes, aliases left out.
             pub const fn names() -> &'static [&'static str] {
-                &[$($name),+]
+                &[$($name,)+ $($($preset_name,)+)?]
             }
 
             /// Its name.
@@ -31,12 +45,34 @@ macro_rules! kinds {
 
             /// What it does, in a sentence or two.
             pub const fn about(self) -> &'static str {
-                match self { $(Self::$variant => concat!($($about),+).trim_ascii(),)+ }
+                match self {
+                    $(Self::$variant => concat!($($about),+).trim_ascii(),)+
+                    $($(Self::$preset => concat!($($about_preset),+).trim_ascii(),)+)?
+                }
+            }
+
+            /// The key of its settings in a scenario: its own name, or for a preset that of its scheme.
+            pub const fn settings_name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                    $($(Self::$preset => Self::$base.settings_name(),)+)?
+                }
             }
 
             /// Bytes of state of a connection: what a NIC would hold for each, settings left out.
             pub const fn state_bytes(self) -> usize {
-                match self { $(Self::$variant => <$scheme as Scheme>::STATE_BYTES,)+ }
+                match self {
+                    $(Self::$variant => <$scheme as Scheme>::STATE_BYTES,)+
+                    $($(Self::$preset => Self::$base.state_bytes(),)+)?
+                }
+            }
+
+            /// Its settings out of those of all schemes.
+            pub fn config(self, all: &$All) -> $Config {
+                match self {
+                    $(Self::$variant => $Config::$variant(all.$field),)+
+                    $($(Self::$preset => $Config::$base($change(all.$base_field)),)+)?
+                }
             }
         }
 
@@ -52,18 +88,46 @@ macro_rules! kinds {
             $($(#[doc = $about])+ $variant($scheme),)+
         }
 
-        /// Maps every kind to what its type says: `of_scheme!(kind, Type => value)`.
+        $(#[$about_config])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $Config {
+            $($(#[doc = $about])+ $variant(<$scheme as Scheme>::Config),)+
+        }
+
+        impl From<$Kind> for $Config {
+            /// The published settings.
+            fn from(kind: $Kind) -> Self {
+                kind.config(&$All::default())
+            }
+        }
+
+        $(#[$about_all])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(default)]
+        pub struct $All {
+            $($(#[doc = $about])+ #[serde(rename = $name)] pub $field: <$scheme as Scheme>::Config,)+
+        }
+
+        /// Maps settings to what their scheme's type says: `of_scheme!(config, own, Type => value)`.
         #[allow(unused_macros)]
         macro_rules! of_scheme {
-            ($kind:expr, $of:ident => $value:expr) => {
-                match $kind { $($Kind::$variant => { type $of = $scheme; $value })+ }
+            ($config:expr, $own:pat, $of:ident => $value:expr) => {
+                match $config { $($Config::$variant($own) => { type $of = $scheme; $value })+ }
             };
         }
 
-        /// Makes the kind's own: `make!(kind, arguments)`.
+        /// Replaces settings by others of their scheme's: `map!(config, own, Type => new)`.
+        #[allow(unused_macros)]
+        macro_rules! map {
+            ($config:expr, $own:ident, $of:ident => $value:expr) => {
+                match $config { $($Config::$variant($own) => { type $of = $scheme; $Config::$variant($value) })+ }
+            };
+        }
+
+        /// Makes the scheme that settings are for: `make!(config, own => (own, more arguments))`.
         macro_rules! make {
-            ($kind:expr, $arguments:tt) => {
-                match $kind { $($Kind::$variant => $Any::$variant(Scheme::make $arguments),)+ }
+            ($config:expr, $own:ident => $arguments:tt) => {
+                match $config { $($Config::$variant($own) => $Any::$variant(Scheme::make $arguments),)+ }
             };
         }
 

@@ -18,7 +18,6 @@ pub mod flow;
 mod kinds;
 pub mod link;
 pub mod loss;
-pub mod params;
 pub mod path;
 pub mod rng;
 pub mod units;

@@ -116,6 +116,11 @@ impl Ratio {
         Self(permille.saturating_mul(1_000))
     }
 
+    /// The ratio in thousandths, rounded to the nearest.
+    pub const fn to_permille(self) -> u64 {
+        (self.0 + 500) / 1_000
+    }
+
     /// This ratio of `whole`, rounded down.
     #[inline]
     pub const fn of(self, whole: u64) -> u64 {

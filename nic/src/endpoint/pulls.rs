@@ -9,13 +9,13 @@ impl Machine {
     /// A peer's sender asks for credit, whatever congestion control our own senders have.
     //= docs/specs/eqds.md#EQDS-15
     pub(crate) fn on_pull_request(&mut self, now_ps: u64, index: u32, request: PullRequest) {
-        let cc = &self.config.flow.cc;
+        let (link_bps, eqds) = (self.config.flow.cc.link_bps, self.config.flow.cc.control.eqds());
         let Some(connection) = self.table.slot(index) else { return };
         let packet_bytes = connection.config.packet_bytes();
         let Some(flow) = connection.flow.as_deref_mut() else { return };
         flow.receiver.on_pull_request(&request);
-        let pacer = self.pacer.get_or_insert_with(|| Box::new(PullPacer::new(cc.link_bps, cc.schemes.eqds.pull_rate)));
-        let pull_bytes = cc.schemes.eqds.pull_bytes(packet_bytes);
+        let pacer = self.pacer.get_or_insert_with(|| Box::new(PullPacer::new(link_bps, eqds.pull_rate)));
+        let pull_bytes = eqds.pull_bytes(packet_bytes);
         let entry = *flow.pull_entry.get_or_insert_with(|| pacer.open(index, pull_bytes));
         pacer.on_request(now_ps, entry, request.pulled_bytes);
         pacer.on_target(now_ps, entry, flow.receiver.pull_target());

@@ -98,7 +98,7 @@ impl Ends {
         let mut sender = Sender::new(config, config.window_packets, config.max_data_bytes, rng);
         // The first message always finds room.
         let _ = sender.send_message(0, bytes);
-        Self { sender, receiver: Receiver::new(config), eqds: config.cc.schemes.eqds }
+        Self { sender, receiver: Receiver::new(config), eqds: config.cc.control.eqds() }
     }
 
     /// What the sender has to tell.

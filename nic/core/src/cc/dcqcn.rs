@@ -1,34 +1,65 @@
 //! DCQCN: RoCE's rate control by marks, for Reunion's setting (Reunion §4; the rules are those of "Congestion Control for
 //! Large-Scale RDMA Deployments", SIGCOMM 2015). Clauses (DQN-n) are in `docs/specs/dcqcn.md`.
 
-use super::fixed_point::{MAX_RATE_BPS, serialisation_ps};
-use super::{AckInfo, CcConfig, CongestionControl, Scheme};
-use crate::feedback::LossCause;
-use crate::params::{AUTO, parameters};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-parameters! {
-    /// The settings of [`Dcqcn`].
-    pub struct DcqcnConfig {
-        /// Least time between two congestion notifications.
-        cnp_interval: Microseconds, 0, 1_000_000_000_000, 50_000_000;
-        /// Time without a notification after which alpha decays, again and again.
-        alpha_timer: Microseconds, 1_000, 1_000_000_000_000, 55_000_000;
-        /// Time between two increases of the rate.
-        rate_timer: Microseconds, 1_000, 1_000_000_000_000, 55_000_000;
-        /// Bytes sent between two increases of the rate.
-        byte_counter: Bytes, 1, 1 << 40, 10_000_000;
-        /// Increases by timer, or by bytes, that go back to the rate before the last cut.
-        fast_recovery: Count, 0, 1_000, 5;
-        /// Alpha moves by one part in so many.
-        gain: Count, 1, 65_536, 256;
-        /// Step of additive increase. By itself a thousandth of the link's rate.
-        additive: Gbps, 1, 1_000_000_000_000, AUTO;
-        /// Step of hyper increase. By itself a hundredth of the link's rate.
-        hyper: Gbps, 1, 1_000_000_000_000, AUTO;
-        /// Least rate. By itself a thousandth of the link's rate.
-        min_rate: Gbps, 1, 1_000_000_000_000, AUTO;
-        /// Wire bytes that may be in flight, never less than a packet. By itself without a limit.
-        window_bytes: Bytes, 1, 1 << 40, AUTO;
+use super::fixed_point::{MAX_RATE_BPS, serialisation_ps};
+use super::{AckInfo, CcConfig, CongestionControl, Scheme, part_bytes, part_rate};
+use crate::feedback::LossCause;
+use crate::units::{ByteSize, Gbps, Micros};
+
+/// The settings of [`Dcqcn`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
+pub struct DcqcnConfig {
+    /// Least time between two congestion notifications.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub cnp_interval_us: Micros,
+    /// Time without a notification after which alpha decays, again and again.
+    #[schemars(range(min = 0.001, max = 1_000_000))]
+    pub alpha_timer_us: Micros,
+    /// Time between two increases of the rate.
+    #[schemars(range(min = 0.001, max = 1_000_000))]
+    pub rate_timer_us: Micros,
+    /// Bytes sent between two increases of the rate.
+    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
+    pub counter_bytes: ByteSize,
+    /// Increases by timer, or by bytes, that go back to the rate before the last cut.
+    #[schemars(range(min = 0, max = 1_000))]
+    pub fast_recovery: u16,
+    /// Alpha moves by one part in so many.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub gain: u32,
+    /// Step of additive increase. By default a thousandth of the link's rate.
+    #[schemars(range(min = 0.000_001, max = 1_000))]
+    pub additive_gbps: Option<Gbps>,
+    /// Step of hyper increase. By default a hundredth of the link's rate.
+    #[schemars(range(min = 0.000_001, max = 1_000))]
+    pub hyper_gbps: Option<Gbps>,
+    /// Least rate. By default a thousandth of the link's rate.
+    #[schemars(range(min = 0.000_001, max = 1_000))]
+    pub min_rate_gbps: Option<Gbps>,
+    /// Wire bytes that may be in flight, never less than a packet. By default without a limit.
+    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
+    pub window_bytes: Option<ByteSize>,
+}
+
+impl Default for DcqcnConfig {
+    fn default() -> Self {
+        Self {
+            cnp_interval_us: Micros::new(50),
+            alpha_timer_us: Micros::new(55),
+            rate_timer_us: Micros::new(55),
+            counter_bytes: ByteSize::new(10_000_000),
+            fast_recovery: 5,
+            gain: 256,
+            additive_gbps: None,
+            hyper_gbps: None,
+            min_rate_gbps: None,
+            window_bytes: None,
+        }
     }
 }
 
@@ -148,10 +179,24 @@ impl Dcqcn {
 }
 
 impl Scheme for Dcqcn {
+    type Config = DcqcnConfig;
+
     const STATE_BYTES: usize = size_of::<State>();
 
-    fn make(config: &CcConfig) -> Self {
-        let settings = Settings::new(config);
+    fn share(own: &DcqcnConfig, count: u64) -> DcqcnConfig {
+        let rate = |rate: Option<Gbps>| rate.map(|rate| part_rate(rate, count));
+        DcqcnConfig {
+            counter_bytes: part_bytes(own.counter_bytes, count, 1),
+            additive_gbps: rate(own.additive_gbps),
+            hyper_gbps: rate(own.hyper_gbps),
+            min_rate_gbps: rate(own.min_rate_gbps),
+            window_bytes: own.window_bytes.map(|bytes| part_bytes(bytes, count, 1)),
+            ..*own
+        }
+    }
+
+    fn make(own: &DcqcnConfig, config: &CcConfig) -> Self {
+        let settings = Settings::new(own, config);
         //= docs/specs/dcqcn.md#DQN-1
         let state = State {
             rate_bps: settings.link_bps,
@@ -211,22 +256,21 @@ impl CongestionControl for Dcqcn {
 }
 
 impl Settings {
-    fn new(config: &CcConfig) -> Self {
-        let given = &config.schemes.dcqcn;
+    fn new(own: &DcqcnConfig, config: &CcConfig) -> Self {
         let link_bps = config.link_bps.clamp(1, MAX_RATE_BPS);
-        let share = |asked: u64, part: u64| (if asked == AUTO { link_bps / part } else { asked }).max(1);
+        let share = |asked: Option<Gbps>, part: u64| asked.map_or(link_bps / part, Gbps::bps).max(1);
         Self {
             link_bps,
-            min_bps: share(given.min_rate, 1000).min(link_bps),
-            additive_bps: share(given.additive, 1000),
-            hyper_bps: share(given.hyper, 100),
-            cnp_interval_ps: given.cnp_interval,
-            alpha_timer_ps: given.alpha_timer.max(1),
-            rate_timer_ps: given.rate_timer.max(1),
-            byte_counter: given.byte_counter.max(1),
-            window_bytes: given.window_bytes.max(u64::from(config.packet_bytes.max(1))),
-            fast_recovery: given.fast_recovery.min(1000) as u32,
-            gain: given.gain.clamp(1, 65_536) as u32,
+            min_bps: share(own.min_rate_gbps, 1000).min(link_bps),
+            additive_bps: share(own.additive_gbps, 1000),
+            hyper_bps: share(own.hyper_gbps, 100),
+            cnp_interval_ps: own.cnp_interval_us.ps(),
+            alpha_timer_ps: own.alpha_timer_us.ps().max(1),
+            rate_timer_ps: own.rate_timer_us.ps().max(1),
+            byte_counter: own.counter_bytes.bytes().max(1),
+            window_bytes: own.window_bytes.map_or(u64::MAX, ByteSize::bytes).max(config.packet_bytes.max(1).into()),
+            fast_recovery: own.fast_recovery.min(1000).into(),
+            gain: own.gain.clamp(1, 65_536),
         }
     }
 }

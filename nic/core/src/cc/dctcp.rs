@@ -1,9 +1,22 @@
 //! The DCTCP variant of the REPS paper's simulations (REPS §4.1), as MPRDMA's: every acknowledgement moves the window.
 //! Clauses (DCTCP-n) are in `docs/specs/dctcp.md`.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, per_window, window};
 use super::{AckInfo, CcConfig, CongestionControl, Scheme};
 use crate::feedback::LossCause;
+
+/// The settings of [`Dctcp`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
+pub struct DctcpConfig {
+    /// Whether all bytes that an acknowledgement brings count as marked or not like the packet that triggered it, as in the
+    /// published simulations. Otherwise the share of packets marked counts.
+    pub marked_by_trigger: bool,
+}
 
 /// A window in bytes: up by `acked * packet / window` on unmarked bytes, down by a quarter of marked ones.
 #[derive(Clone, Debug)]
@@ -19,14 +32,14 @@ pub struct Dctcp {
 
 impl Dctcp {
     /// Starts with the configured initial window.
-    pub fn new(config: &CcConfig) -> Self {
+    pub fn new(own: &DctcpConfig, config: &CcConfig) -> Self {
         let packet_bytes = u64::from(config.packet_bytes.clamp(1, 65_535));
         Self {
             window: window(config.initial_window_bytes, packet_bytes),
             min_window: packet_bytes << FRACTION_BITS,
             max_window: window(config.max_window_bytes, packet_bytes),
             packet_bytes,
-            marked_by_trigger: config.marked_by_trigger,
+            marked_by_trigger: own.marked_by_trigger,
         }
     }
 
@@ -47,10 +60,12 @@ impl Dctcp {
 }
 
 impl Scheme for Dctcp {
+    type Config = DctcpConfig;
+
     const STATE_BYTES: usize = size_of::<u64>();
 
-    fn make(config: &CcConfig) -> Self {
-        Self::new(config)
+    fn make(own: &DctcpConfig, config: &CcConfig) -> Self {
+        Self::new(own, config)
     }
 }
 

@@ -7,32 +7,45 @@ mod pacer;
 #[cfg(test)]
 mod tests;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use spray_wire::PullRequest;
 
 pub use self::pacer::PullPacer;
-use super::{AckInfo, CcConfig, CongestionControl, Scheme, bdp_bytes};
+use super::{AckInfo, CcConfig, CongestionControl, Scheme, bdp_bytes, part_bytes};
 use crate::feedback::LossCause;
-use crate::params::{AUTO, parameters};
+use crate::units::{ByteSize, Ratio};
 
-parameters! {
-    /// The settings of [`Eqds`] and of the [`PullPacer`] that answers it.
-    pub struct EqdsConfig {
-        /// Share of its link's rate for which a receiving host grants credit, over all its senders.
-        pull_rate: Ratio, 10, 1_000, 990;
-        /// Credit of one pull, in wire bytes. By itself that of one full packet.
-        pull_bytes: Bytes, 64, 1 << 20, AUTO;
-        /// Wire bytes that a sender with something new to send may send before it hears of the receiver. By itself one
-        /// bandwidth-delay product, in whole packets.
-        speculative_bytes: Bytes, 0, 1 << 40, AUTO;
-        /// Wire bytes of credit that a sender asks for beyond what it has spent. By itself three bandwidth-delay products.
-        request_bytes: Bytes, 1, 1 << 40, AUTO;
+/// The settings of [`Eqds`] and of the [`PullPacer`] that answers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
+pub struct EqdsConfig {
+    /// Share of its link's rate for which a receiving host grants credit, over all its senders.
+    #[schemars(range(min = 0.01, max = 1))]
+    pub pull_rate: Ratio,
+    /// Credit of one pull, in wire bytes. By default that of one full packet.
+    #[schemars(range(min = 64, max = 1_048_576))]
+    pub pull_bytes: Option<ByteSize>,
+    /// Wire bytes that a sender with something new to send may send before it hears of the receiver. By default one
+    /// bandwidth-delay product, in whole packets.
+    #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
+    pub speculative_bytes: Option<ByteSize>,
+    /// Wire bytes of credit that a sender asks for beyond what it has spent. By default three bandwidth-delay products.
+    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
+    pub request_bytes: Option<ByteSize>,
+}
+
+impl Default for EqdsConfig {
+    fn default() -> Self {
+        Self { pull_rate: Ratio::permille(990), pull_bytes: None, speculative_bytes: None, request_bytes: None }
     }
 }
 
 impl EqdsConfig {
     /// Credit of one pull for a connection with full packets of `packet_bytes`.
     pub fn pull_bytes(&self, packet_bytes: u32) -> u64 {
-        if self.pull_bytes == AUTO { u64::from(packet_bytes.max(1)) } else { self.pull_bytes }
+        self.pull_bytes.map_or(packet_bytes.max(1).into(), ByteSize::bytes)
     }
 }
 
@@ -58,14 +71,23 @@ pub struct Eqds {
 }
 
 impl Scheme for Eqds {
+    type Config = EqdsConfig;
+
     const STATE_BYTES: usize = size_of::<Self>() - 2 * size_of::<u64>();
 
-    fn make(config: &CcConfig) -> Self {
+    fn share(own: &EqdsConfig, count: u64) -> EqdsConfig {
+        EqdsConfig {
+            pull_bytes: own.pull_bytes.map(|bytes| part_bytes(bytes, count, 64)),
+            speculative_bytes: own.speculative_bytes.map(|bytes| part_bytes(bytes, count, 0)),
+            request_bytes: own.request_bytes.map(|bytes| part_bytes(bytes, count, 1)),
+            ..*own
+        }
+    }
+
+    fn make(own: &EqdsConfig, config: &CcConfig) -> Self {
         let packet = u64::from(config.packet_bytes.max(1));
         let bdp = bdp_bytes(config.base_rtt_ps, config.link_bps);
-        let or = |asked: u64, auto: u64| if asked == AUTO { auto } else { asked };
-        let settings = &config.schemes.eqds;
-        let speculative = or(settings.speculative_bytes, bdp.div_ceil(packet).saturating_mul(packet));
+        let or = |asked: Option<ByteSize>, bytes: u64| asked.map_or(bytes, ByteSize::bytes);
         Self {
             pulled: 0,
             spent: 0,
@@ -76,9 +98,9 @@ impl Scheme for Eqds {
             trimmed: 0,
             told: 0,
             has_asked: false,
-            speculative_bytes: speculative,
+            speculative_bytes: or(own.speculative_bytes, bdp.div_ceil(packet).saturating_mul(packet)),
             //= docs/specs/eqds.md#EQDS-8
-            request_bytes: or(settings.request_bytes, bdp.saturating_mul(3)).max(4 * packet),
+            request_bytes: or(own.request_bytes, bdp.saturating_mul(3)).max(4 * packet),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The integers that stand for fractions in congestion controls: windows in 2^-16 bytes, shares in 2^-16, times in ticks.
 
+use crate::units::Ratio;
+
 /// Bits of a window, or of a share, below one.
 pub(super) const FRACTION_BITS: u32 = 16;
 
@@ -21,9 +23,9 @@ pub(super) fn ticks(ps: u64) -> u32 {
     u32::try_from(ps >> 10).unwrap_or(u32::MAX)
 }
 
-/// Thousandths as a share.
-pub(super) const fn share(permille: u64) -> u64 {
-    (permille << FRACTION_BITS) / 1000
+/// A ratio as a share.
+pub(super) fn share(ratio: Ratio) -> u64 {
+    ratio.of(ONE)
 }
 
 /// `value` times a share.

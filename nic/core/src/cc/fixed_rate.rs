@@ -1,7 +1,21 @@
 //! A constant rate, paced packet by packet, whatever the network says.
 
-use super::{AckInfo, CcConfig, CongestionControl, PS_PER_SECOND, Scheme};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AckInfo, CcConfig, CongestionControl, PS_PER_SECOND, Scheme, part_rate};
 use crate::feedback::LossCause;
+use crate::units::Gbps;
+
+/// The settings of [`FixedRate`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
+pub struct FixedRateConfig {
+    /// Wire rate of a connection. By default that of the sender's link.
+    #[schemars(range(min = 0.000_001, max = 1_000_000))]
+    pub rate_gbps: Option<Gbps>,
+}
 
 /// Paces at a rate below a window that never moves.
 ///
@@ -17,24 +31,25 @@ pub struct FixedRate {
     window_bytes: u64,
 }
 
-impl FixedRate {
-    /// Paces at the configured rate; the window is `max_window_bytes`.
-    pub fn new(config: &CcConfig) -> Self {
-        Self {
-            next_ps: 0,
-            fraction: 0,
-            byte_time: ((8 * PS_PER_SECOND) << 16) / config.fixed_rate_bps.max(1),
-            window_bytes: config.max_window_bytes.max(u64::from(config.packet_bytes.max(1))),
-        }
-    }
-}
-
 impl Scheme for FixedRate {
+    type Config = FixedRateConfig;
+
     /// The time of the next packet, with its fraction.
     const STATE_BYTES: usize = size_of::<(u64, u16)>();
 
-    fn make(config: &CcConfig) -> Self {
-        Self::new(config)
+    fn share(own: &FixedRateConfig, count: u64) -> FixedRateConfig {
+        FixedRateConfig { rate_gbps: own.rate_gbps.map(|rate| part_rate(rate, count)) }
+    }
+
+    /// Paces at the configured rate; the window is `max_window_bytes`.
+    fn make(own: &FixedRateConfig, config: &CcConfig) -> Self {
+        let rate_bps = own.rate_gbps.map_or(config.link_bps, Gbps::bps);
+        Self {
+            next_ps: 0,
+            fraction: 0,
+            byte_time: ((8 * PS_PER_SECOND) << 16) / rate_bps.max(1),
+            window_bytes: config.max_window_bytes.max(u64::from(config.packet_bytes.max(1))),
+        }
     }
 }
 

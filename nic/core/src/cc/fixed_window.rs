@@ -1,16 +1,21 @@
 //! A constant window, as simulations of path choice alone use it (Flowcut §III-B). Clauses (FXW-n) are in
 //! `docs/specs/fixed-window.md`.
 
-use super::{AckInfo, CcConfig, CongestionControl, Scheme};
-use crate::feedback::LossCause;
-use crate::params::{AUTO, parameters};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-parameters! {
-    /// The settings of [`FixedWindow`].
-    pub struct FixedWindowConfig {
-        /// Wire bytes that may be in flight, never less than a packet. By itself 1.5 bandwidth-delay products.
-        window_bytes: Bytes, 1, 1 << 40, AUTO;
-    }
+use super::{AckInfo, CcConfig, CongestionControl, Scheme, part_bytes};
+use crate::feedback::LossCause;
+use crate::units::ByteSize;
+
+/// The settings of [`FixedWindow`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
+pub struct FixedWindowConfig {
+    /// Wire bytes that may be in flight, never less than a packet. By default 1.5 bandwidth-delay products.
+    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
+    pub window_bytes: Option<ByteSize>,
 }
 
 /// A window that never moves.
@@ -21,12 +26,17 @@ pub struct FixedWindow {
 }
 
 impl Scheme for FixedWindow {
+    type Config = FixedWindowConfig;
+
     const STATE_BYTES: usize = 0;
 
-    fn make(config: &CcConfig) -> Self {
+    fn share(own: &FixedWindowConfig, count: u64) -> FixedWindowConfig {
+        FixedWindowConfig { window_bytes: own.window_bytes.map(|bytes| part_bytes(bytes, count, 1)) }
+    }
+
+    fn make(own: &FixedWindowConfig, config: &CcConfig) -> Self {
         //= docs/specs/fixed-window.md#FXW-1
-        let asked = config.schemes.fixed_window.window_bytes;
-        let window_bytes = if asked == AUTO { config.max_window_bytes } else { asked };
+        let window_bytes = own.window_bytes.map_or(config.max_window_bytes, ByteSize::bytes);
         Self { window_bytes: window_bytes.max(u64::from(config.packet_bytes.max(1))) }
     }
 }

@@ -17,8 +17,8 @@ pub(super) struct Median {
 
 impl Median {
     /// Keeps the latest `window` values, 1 to [`MAX_SAMPLES`].
-    pub(super) fn new(window: u64) -> Self {
-        let window = window.clamp(1, MAX_SAMPLES as u64) as u8;
+    pub(super) fn new(window: u8) -> Self {
+        let window = window.clamp(1, MAX_SAMPLES as u8);
         Self { latest: [0; MAX_SAMPLES], sorted: [u32::MAX; MAX_SAMPLES], count: 0, next: 0, window }
     }
 
@@ -66,7 +66,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_the_middle_of_the_sorted_latest(
-            window in 0u64..20,
+            window in 0u8..20,
             values in prop::collection::vec(prop_oneof![0u32..6, any::<u32>()], 1..200),
         ) {
             let mut median = Median::new(window);

@@ -10,7 +10,6 @@ mod median;
 mod mswift;
 mod nscc;
 mod registry;
-mod schemes;
 
 #[cfg(test)]
 mod tests;
@@ -18,16 +17,15 @@ mod tests;
 use spray_wire::PullRequest;
 
 pub use self::dcqcn::{Dcqcn, DcqcnConfig};
-pub use self::dctcp::Dctcp;
+pub use self::dctcp::{Dctcp, DctcpConfig};
 pub use self::eqds::{Eqds, EqdsConfig, PullPacer};
-pub use self::fixed_rate::FixedRate;
+pub use self::fixed_rate::{FixedRate, FixedRateConfig};
 pub use self::fixed_window::{FixedWindow, FixedWindowConfig};
 pub use self::mswift::{MSwift, MSwiftConfig};
 pub use self::nscc::{Nscc, NsccConfig};
-pub use self::registry::{AnyCc, CcKind, UnknownCc};
-pub use self::schemes::CcSchemes;
+pub use self::registry::{AnyCc, CcKind, CcSchemes, ControlConfig, UnknownCc};
 use crate::feedback::{AckInfo, LossCause};
-use crate::params::{AUTO, Unit};
+use crate::units::{ByteSize, Gbps};
 
 /// Limits what one connection has in flight.
 pub trait CongestionControl {
@@ -72,18 +70,26 @@ pub trait CongestionControl {
 
 /// A congestion control that can be made from a connection's settings.
 pub trait Scheme: CongestionControl + Sized {
+    /// What people set of it. The default is what its paper says.
+    type Config: Copy;
+
     /// Bytes of state of a connection: what a NIC would hold for each, settings left out.
     const STATE_BYTES: usize;
 
-    /// Makes one for a new connection.
-    fn make(config: &CcConfig) -> Self;
+    /// The settings of one of `count` equal parts of a connection: that share of all bytes and rates.
+    fn share(own: &Self::Config, _count: u64) -> Self::Config {
+        *own
+    }
+
+    /// Makes one for a new connection from its own settings and those of the path.
+    fn make(own: &Self::Config, config: &CcConfig) -> Self;
 }
 
 /// How one connection controls congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CcConfig {
-    /// The algorithm.
-    pub kind: CcKind,
+    /// The algorithm and its settings.
+    pub control: ControlConfig,
     /// Wire bytes of a full packet, headers included: the step of growth and the least window. 1 to 65,535, clamped.
     pub packet_bytes: u32,
     /// Round-trip time of an empty network, in picoseconds.
@@ -94,13 +100,6 @@ pub struct CcConfig {
     pub initial_window_bytes: u64,
     /// Largest window that growth reaches, at most 2^40. For `fixed-rate` the whole window; `u64::MAX` = unbounded.
     pub max_window_bytes: u64,
-    /// Rate of `fixed-rate`, in wire bits per second, at least 1.
-    pub fixed_rate_bps: u64,
-    /// Whether all bytes that an acknowledgement brings count as marked or not like the packet that triggered it, as in
-    /// the published simulations, instead of by the share of packets marked.
-    pub marked_by_trigger: bool,
-    /// What each congestion control with parameters by name uses.
-    pub schemes: CcSchemes,
 }
 
 impl CcConfig {
@@ -114,43 +113,39 @@ impl CcConfig {
         let max_window_bytes = bdp_bytes.saturating_add(bdp_bytes / 2);
         let packet = if packet_bytes == 0 { 1 } else { packet_bytes as u64 };
         Self {
-            kind: CcKind::Dctcp,
+            control: ControlConfig::Dctcp(DctcpConfig { marked_by_trigger: false }),
             packet_bytes,
             base_rtt_ps,
             link_bps,
             initial_window_bytes: max_window_bytes.div_ceil(packet).saturating_mul(packet),
             max_window_bytes,
-            fixed_rate_bps: link_bps,
-            marked_by_trigger: false,
-            schemes: CcSchemes::DEFAULT,
         }
     }
 }
 
 impl CcConfig {
-    /// The settings of one of `count` equal parts of the connection: that share of all windows and rates, and of all parameters
-    /// in bytes or bits a second.
+    /// The settings of one of `count` equal parts of the connection: that share of all windows and rates.
     pub fn share(&self, count: u16) -> Self {
         let count = u64::from(count.max(1));
-        let part = |value: u64, least: u64| if value == AUTO { AUTO } else { (value / count).max(least) };
-        let mut schemes = self.schemes;
-        for name in CcSchemes::names() {
-            let Some(group) = schemes.group(name) else { continue };
-            for (index, param) in group.params().iter().enumerate() {
-                if matches!(param.unit, Unit::Bytes | Unit::Gbps) {
-                    group.set_value(index, part(group.value(index), param.min));
-                }
-            }
-        }
+        let part = |value: u64| (value / count).max(1);
         Self {
-            link_bps: part(self.link_bps, 1),
-            initial_window_bytes: part(self.initial_window_bytes, 1),
-            max_window_bytes: part(self.max_window_bytes, 1),
-            fixed_rate_bps: part(self.fixed_rate_bps, 1),
-            schemes,
+            link_bps: part(self.link_bps),
+            initial_window_bytes: part(self.initial_window_bytes),
+            max_window_bytes: if self.max_window_bytes == u64::MAX { u64::MAX } else { part(self.max_window_bytes) },
+            control: self.control.share(count),
             ..*self
         }
     }
+}
+
+/// One of `count` equal parts of `bytes`, `least` at least.
+fn part_bytes(bytes: ByteSize, count: u64, least: u64) -> ByteSize {
+    ByteSize::new((bytes.bytes() / count).max(least))
+}
+
+/// One of `count` equal parts of `rate`.
+fn part_rate(rate: Gbps, count: u64) -> Gbps {
+    Gbps::from_bps((rate.bps() / count).max(1))
 }
 
 /// Bytes that a link carries in one base round-trip time (the BDP), rounded down.

@@ -3,39 +3,72 @@
 
 use alloc::boxed::Box;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::fixed_point::{
     FRACTION_BITS, MAX_ACKED_BYTES, ONE, per_window, serialisation_ps, share, ticks, times, window,
 };
 use super::median::Median;
-use super::{AckInfo, CcConfig, CongestionControl, Scheme, bdp_bytes};
+use super::{AckInfo, CcConfig, CongestionControl, Scheme, bdp_bytes, part_bytes};
 use crate::feedback::LossCause;
-use crate::params::{AUTO, parameters};
+use crate::units::{ByteSize, Ratio};
 
-parameters! {
-    /// The settings of [`MSwift`].
-    pub struct MSwiftConfig {
-        /// Acknowledgements over whose delays the median is taken; 1 makes it Swift.
-        samples: Count, 1, 16, 16;
-        /// Queue that the target delay allows for, over `queue_hops` switches and at the rate of the sender's link.
-        queue_bytes: Bytes, 0, 1 << 32, 113_000;
-        /// Switches that `queue_bytes` is meant for; a path of others has it in proportion. 0: whatever the path.
-        queue_hops: Count, 0, 255, 5;
-        /// Additive increase, in packets a round trip.
-        ai: Ratio, 1, 1_000_000, 1_000;
-        /// Share of the excess delay that a decrease takes off.
-        beta: Ratio, 0, 1_000, 800;
-        /// Largest share that one decrease takes off.
-        max_mdf: Ratio, 0, 999, 500;
-        /// Most that small windows add to the target delay, in target delays.
-        flow_range: Ratio, 0, 100_000, 5_000;
-        /// Window in packets at which the whole `flow_range` is added.
-        flow_min_window: Ratio, 1, 1_000_000, 100;
-        /// Window in packets from which on nothing is added. By itself the window that the target delay holds.
-        flow_max_window: Ratio, 1, 1_000_000_000, AUTO;
-        /// Least window in packets; below one packet is paced.
-        min_window: Ratio, 1, 1_000, 10;
-        /// Timeouts in a row that make the window the least.
-        reset_timeouts: Count, 1, 255, 5;
+/// The settings of [`MSwift`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
+pub struct MSwiftConfig {
+    /// Acknowledgements over whose delays the median is taken; 1 makes it Swift.
+    #[schemars(range(min = 1, max = 16))]
+    pub samples: u8,
+    /// Queue that the target delay allows for, over `queue_hops` switches and at the rate of the sender's link.
+    #[schemars(range(min = 0, max = 4_294_967_296_u64))]
+    pub queue_bytes: ByteSize,
+    /// Switches that `queue_bytes` is meant for; a path of others has it in proportion. 0: whatever the path.
+    pub queue_hops: u8,
+    /// Additive increase, in packets a round trip.
+    #[schemars(range(min = 0.001, max = 1_000))]
+    pub ai: Ratio,
+    /// Share of the excess delay that a decrease takes off.
+    #[schemars(range(min = 0, max = 1))]
+    pub beta: Ratio,
+    /// Largest share that one decrease takes off.
+    #[schemars(range(min = 0, max = 0.999))]
+    pub max_mdf: Ratio,
+    /// Most that small windows add to the target delay, in target delays.
+    #[schemars(range(min = 0, max = 100))]
+    pub flow_range: Ratio,
+    /// Window in packets at which the whole `flow_range` is added. Thousandths count.
+    #[schemars(range(min = 0.001, max = 1_000))]
+    pub flow_min_window: Ratio,
+    /// Window in packets from which on nothing is added. Thousandths count. By default the window that the target delay
+    /// holds.
+    #[schemars(range(min = 0.001, max = 1_000_000))]
+    pub flow_max_window: Option<Ratio>,
+    /// Least window in packets; below one packet is paced.
+    #[schemars(range(min = 0.001, max = 1))]
+    pub min_window: Ratio,
+    /// Timeouts in a row that make the window the least.
+    #[schemars(range(min = 1, max = 255))]
+    pub reset_timeouts: u8,
+}
+
+impl Default for MSwiftConfig {
+    fn default() -> Self {
+        Self {
+            samples: 16,
+            queue_bytes: ByteSize::new(113_000),
+            queue_hops: 5,
+            ai: Ratio::permille(1_000),
+            beta: Ratio::permille(800),
+            max_mdf: Ratio::permille(500),
+            flow_range: Ratio::permille(5_000),
+            flow_min_window: Ratio::permille(100),
+            flow_max_window: None,
+            min_window: Ratio::permille(10),
+            reset_timeouts: 5,
+        }
     }
 }
 
@@ -142,12 +175,18 @@ impl MSwift {
 }
 
 impl Scheme for MSwift {
+    type Config = MSwiftConfig;
+
     const STATE_BYTES: usize = size_of::<State>() + size_of::<Median>();
 
-    fn make(config: &CcConfig) -> Self {
-        let settings = Settings::new(config);
+    fn share(own: &MSwiftConfig, count: u64) -> MSwiftConfig {
+        MSwiftConfig { queue_bytes: part_bytes(own.queue_bytes, count, 0), ..*own }
+    }
+
+    fn make(own: &MSwiftConfig, config: &CcConfig) -> Self {
+        let settings = Settings::new(own, config);
         //= docs/specs/mswift.md#MSW-8
-        let first_bytes = config.initial_window_bytes.min(target_bytes(config));
+        let first_bytes = config.initial_window_bytes.min(target_bytes(own, config));
         let state = State {
             window: window(first_bytes, settings.packet_bytes),
             last_decrease_ps: None,
@@ -155,7 +194,7 @@ impl Scheme for MSwift {
             delay: settings.base,
             timeouts: 0,
         };
-        Self { state, delays: Box::new(Median::new(config.schemes.mswift.samples)), settings }
+        Self { state, delays: Box::new(Median::new(own.samples)), settings }
     }
 }
 
@@ -210,29 +249,33 @@ impl CongestionControl for MSwift {
 }
 
 impl Settings {
-    fn new(config: &CcConfig) -> Self {
-        let given = &config.schemes.mswift;
+    fn new(own: &MSwiftConfig, config: &CcConfig) -> Self {
         let packet_bytes = u64::from(config.packet_bytes.clamp(1, 65_535));
-        let (base, queue) = (ticks(config.base_rtt_ps), ticks(serialisation_ps(given.queue_bytes, config.link_bps)));
-        let flow_range = u64::from(base.saturating_add(queue)) * given.flow_range / 1000;
+        let (base, queue) =
+            (ticks(config.base_rtt_ps), ticks(serialisation_ps(own.queue_bytes.bytes(), config.link_bps)));
+        let flow_range = own.flow_range.of(base.saturating_add(queue).into());
         let flow_range = flow_range.min(u64::from(u32::MAX));
-        let flow_max_window = match given.flow_max_window {
-            AUTO => (target_bytes(config).min(1 << 50) * 1000 / packet_bytes).max(1),
-            thousandths => thousandths,
+        let flow_max_window = match own.flow_max_window {
+            None => (target_bytes(own, config).min(1 << 50) * 1000 / packet_bytes).max(1),
+            Some(packets) => packets.to_permille(),
         };
         let flow_from = root_of_inverse(flow_max_window);
-        let span = root_of_inverse(given.flow_min_window).saturating_sub(flow_from);
+        let span = root_of_inverse(own.flow_min_window.to_permille()).saturating_sub(flow_from);
         Self {
             packet_bytes,
-            min_window: times(packet_bytes << FRACTION_BITS, share(given.min_window.clamp(1, 1000))).max(1),
+            min_window: times(
+                packet_bytes << FRACTION_BITS,
+                share(own.min_window).clamp(share(Ratio::permille(1)), ONE),
+            )
+            .max(1),
             max_window: window(config.max_window_bytes, packet_bytes),
-            ai: share(given.ai),
-            beta: share(given.beta),
-            max_mdf: share(given.max_mdf),
+            ai: share(own.ai),
+            beta: share(own.beta),
+            max_mdf: share(own.max_mdf),
             base,
             queue,
-            queue_hops: given.queue_hops.min(255) as u8,
-            reset_timeouts: given.reset_timeouts.min(255) as u8,
+            queue_hops: own.queue_hops,
+            reset_timeouts: own.reset_timeouts,
             flow_range: flow_range as u32,
             flow_alpha: (flow_range << FRACTION_BITS).checked_div(span).unwrap_or(0),
             flow_from,
@@ -242,8 +285,8 @@ impl Settings {
 
 /// What is in flight when the delay is the target: the bandwidth-delay product and the queue.
 //= docs/specs/mswift.md#MSW-8
-fn target_bytes(config: &CcConfig) -> u64 {
-    bdp_bytes(config.base_rtt_ps, config.link_bps).saturating_add(config.schemes.mswift.queue_bytes)
+fn target_bytes(own: &MSwiftConfig, config: &CcConfig) -> u64 {
+    bdp_bytes(config.base_rtt_ps, config.link_bps).saturating_add(own.queue_bytes.bytes())
 }
 
 /// `1 / sqrt(packets)` in 2^-16, of thousandths of packets.

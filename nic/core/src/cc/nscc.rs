@@ -1,38 +1,73 @@
 //! NSCC: Ultra Ethernet's sender-based window control by delay and marks (Ultra Ethernet 1.0, network signalled congestion
 //! control), with the constants of its public simulator. Clauses (NSC-n) are in `docs/specs/nscc.md`.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, MAX_WINDOW_BYTES, ONE, share, ticks, times, window};
 use super::{AckInfo, CcConfig, CongestionControl, Scheme, bdp_bytes};
 use crate::feedback::LossCause;
-use crate::params::{AUTO, parameters};
+use crate::units::{Micros, Ratio};
 
-parameters! {
-    /// The settings of [`Nscc`].
-    pub struct NsccConfig {
-        /// Queueing delay that it aims at. By itself three quarters of the base round-trip time.
-        target_delay: Microseconds, 1_000, 1_000_000_000_000, AUTO;
-        /// Delay in target delays above which the window is set to what got through.
-        quick_delay: Ratio, 0, 1_000_000, 4_000;
-        /// That is done only when less than the largest window, halved so often, got through.
-        quick_gate: Count, 0, 16, 3;
-        /// Growth in packets a round trip when there is no delay, on the reference network.
-        proportional: Ratio, 0, 1_000_000, 4_000;
-        /// Growth in packets a round trip on unmarked acknowledgements above the target delay, on the reference network.
-        fair: Ratio, 0, 1_000_000, 5_000;
-        /// Share of what is acknowledged that fast increase adds, on the reference network.
-        fast: Ratio, 0, 1_000_000, 250;
-        /// Delay below which a whole window of acknowledgements begins a fast increase.
-        fast_delay: Microseconds, 0, 1_000_000_000_000, 1_000_000;
-        /// Growth in packets a round trip at all times, on the reference network.
-        eta: Ratio, 0, 1_000_000, 150;
-        /// Share of the excess of the average delay that a decrease takes off.
-        gamma: Ratio, 0, 1_000, 800;
-        /// Largest share that one decrease takes off.
-        max_decrease: Ratio, 0, 999, 500;
-        /// Acknowledgements that the average delay spans: each moves it by one part in so many.
-        average: Count, 1, 65_536, 80;
-        /// Packets acknowledged between two adjustments of the window.
-        adjust_packets: Count, 0, 65_536, 8;
+/// The settings of [`Nscc`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
+pub struct NsccConfig {
+    /// Queueing delay that it aims at. By default three quarters of the base round-trip time.
+    #[schemars(range(min = 0.001, max = 1_000_000))]
+    pub target_delay_us: Option<Micros>,
+    /// Delay in target delays above which the window is set to what got through.
+    #[schemars(range(min = 0, max = 1_000))]
+    pub quick_delay: Ratio,
+    /// That is done only when less than the largest window, halved so often, got through.
+    #[schemars(range(min = 0, max = 16))]
+    pub quick_gate: u8,
+    /// Growth in packets a round trip when there is no delay, on the reference network.
+    #[schemars(range(min = 0, max = 1_000))]
+    pub proportional: Ratio,
+    /// Growth in packets a round trip on unmarked acknowledgements above the target delay, on the reference network.
+    #[schemars(range(min = 0, max = 1_000))]
+    pub fair: Ratio,
+    /// Share of what is acknowledged that fast increase adds, on the reference network.
+    #[schemars(range(min = 0, max = 1_000))]
+    pub fast: Ratio,
+    /// Delay below which a whole window of acknowledgements begins a fast increase.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub fast_delay_us: Micros,
+    /// Growth in packets a round trip at all times, on the reference network.
+    #[schemars(range(min = 0, max = 1_000))]
+    pub eta: Ratio,
+    /// Share of the excess of the average delay that a decrease takes off.
+    #[schemars(range(min = 0, max = 1))]
+    pub gamma: Ratio,
+    /// Largest share that one decrease takes off.
+    #[schemars(range(min = 0, max = 0.999))]
+    pub max_decrease: Ratio,
+    /// Acknowledgements that the average delay spans: each moves it by one part in so many.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub average: u32,
+    /// Packets acknowledged between two adjustments of the window.
+    #[schemars(range(min = 0, max = 65_536))]
+    pub adjust_packets: u32,
+}
+
+impl Default for NsccConfig {
+    fn default() -> Self {
+        Self {
+            target_delay_us: None,
+            quick_delay: Ratio::permille(4_000),
+            quick_gate: 3,
+            proportional: Ratio::permille(4_000),
+            fair: Ratio::permille(5_000),
+            fast: Ratio::permille(250),
+            fast_delay_us: Micros::new(1),
+            eta: Ratio::permille(150),
+            gamma: Ratio::permille(800),
+            max_decrease: Ratio::permille(500),
+            average: 80,
+            adjust_packets: 8,
+        }
     }
 }
 
@@ -209,10 +244,12 @@ impl Nscc {
 }
 
 impl Scheme for Nscc {
+    type Config = NsccConfig;
+
     const STATE_BYTES: usize = size_of::<State>();
 
-    fn make(config: &CcConfig) -> Self {
-        let settings = Settings::new(config);
+    fn make(own: &NsccConfig, config: &CcConfig) -> Self {
+        let settings = Settings::new(own, config);
         let first = window(config.initial_window_bytes, settings.min_window >> FRACTION_BITS);
         Self { state: State { window: first, ..State::default() }, settings }
     }
@@ -276,17 +313,16 @@ impl CongestionControl for Nscc {
 }
 
 impl Settings {
-    fn new(config: &CcConfig) -> Self {
-        let given = &config.schemes.nscc;
+    fn new(own: &NsccConfig, config: &CcConfig) -> Self {
         let packet_bytes = u64::from(config.packet_bytes.clamp(1, 65_535));
         let base_rtt_ps = config.base_rtt_ps.clamp(1, MAX_TIME_PS);
-        let target_ps = if given.target_delay == AUTO { base_rtt_ps / 4 * 3 } else { given.target_delay };
+        let target_ps = own.target_delay_us.map_or(base_rtt_ps / 4 * 3, Micros::ps);
         let target = ticks(target_ps).max(1);
         //= docs/specs/nscc.md#NSC-1
         let bdp = bdp_bytes(base_rtt_ps, config.link_bps).min(MAX_WINDOW_BYTES);
-        let scaled = |bytes: u64, permille: u64| {
-            let product = u128::from(bdp) * u128::from(bytes) * u128::from(permille);
-            let scaled = (product << FRACTION_BITS) / u128::from(REFERENCE_BDP_BYTES * 1000);
+        let scaled = |bytes: u64, ratio: Ratio| {
+            let product = u128::from(bdp) * u128::from(bytes) * u128::from(ratio.ppm());
+            let scaled = (product << FRACTION_BITS) / u128::from(REFERENCE_BDP_BYTES * 1_000_000);
             scaled.min(u128::from(MAX_WINDOW_BYTES << FRACTION_BITS)) as u64
         };
         let delay_scale = (target_ps << FRACTION_BITS) / REFERENCE_RTT_PS;
@@ -295,19 +331,19 @@ impl Settings {
             base_rtt_ps,
             target_ps,
             target,
-            quick: (u128::from(target) * u128::from(given.quick_delay) / 1000) as u64,
-            quick_below: max_window >> FRACTION_BITS >> given.quick_gate.min(16),
+            quick: own.quick_delay.of(target.into()),
+            quick_below: max_window >> FRACTION_BITS >> own.quick_gate.min(16),
             min_window: packet_bytes << FRACTION_BITS,
             max_window,
-            proportional: times(scaled(packet_bytes, given.proportional), delay_scale),
-            fair: scaled(packet_bytes, given.fair),
-            fast: scaled(1, given.fast),
-            fast_below: ticks(given.fast_delay),
-            eta: scaled(packet_bytes, given.eta),
-            gamma: share(given.gamma).min(ONE),
-            max_decrease: share(given.max_decrease),
-            average: given.average.max(1),
-            adjust_bytes: given.adjust_packets.saturating_mul(packet_bytes),
+            proportional: times(scaled(packet_bytes, own.proportional), delay_scale),
+            fair: scaled(packet_bytes, own.fair),
+            fast: scaled(1, own.fast),
+            fast_below: ticks(own.fast_delay_us.ps()),
+            eta: scaled(packet_bytes, own.eta),
+            gamma: share(own.gamma).min(ONE),
+            max_decrease: share(own.max_decrease),
+            average: own.average.max(1).into(),
+            adjust_bytes: u64::from(own.adjust_packets).saturating_mul(packet_bytes),
         }
     }
 }

@@ -5,7 +5,9 @@ use core::str::FromStr;
 
 use spray_wire::PullRequest;
 
-use super::{CcConfig, CongestionControl, Dcqcn, Dctcp, Eqds, FixedRate, FixedWindow, MSwift, Nscc, Scheme};
+use super::{
+    CcConfig, CongestionControl, Dcqcn, Dctcp, Eqds, EqdsConfig, FixedRate, FixedWindow, MSwift, Nscc, Scheme,
+};
 use crate::feedback::{AckInfo, LossCause};
 use crate::kinds::kinds;
 
@@ -14,26 +16,42 @@ kinds! {
     CcKind;
     /// Any of the congestion controls, dispatched without allocation or vtable.
     AnyCc;
+    /// The settings of one congestion control.
+    ControlConfig;
+    /// The settings of every congestion control, under its name.
+    CcSchemes;
     /// The DCTCP variant of the REPS paper (REPS §4.1), as MPRDMA's.
-    Dctcp "dctcp" Dctcp;
+    Dctcp "dctcp" dctcp Dctcp;
     /// EQDS: the receiver grants credit, a first window goes without (REPS §4.5.3).
-    Eqds "eqds" Eqds;
+    Eqds "eqds" eqds Eqds;
     /// A constant rate, whatever the network says: the ideal control.
-    FixedRate "fixed-rate" FixedRate;
+    FixedRate "fixed-rate" fixed_rate FixedRate;
     /// A window that never moves.
-    FixedWindow "fixed-window" FixedWindow;
+    FixedWindow "fixed-window" fixed_window FixedWindow;
     /// Swift's delay-based window with the median of recent delays, as the OFAN paper runs it (OFAN §8.3).
-    MSwift "mswift" MSwift;
+    MSwift "mswift" mswift MSwift;
     /// Ultra Ethernet's window control by delay and marks.
-    Nscc "nscc" Nscc;
+    Nscc "nscc" nscc Nscc;
     /// RoCE's rate control by marks, for Reunion's setting (Reunion §4).
-    Dcqcn "dcqcn" Dcqcn;
+    Dcqcn "dcqcn" dcqcn Dcqcn;
 }
 
 impl AnyCc {
     /// Makes the configured congestion control.
     pub fn new(config: &CcConfig) -> Self {
-        make!(config.kind, (config))
+        make!(&config.control, own => (own, config))
+    }
+}
+
+impl ControlConfig {
+    /// The settings of one of `count` equal parts of a connection: that share of all bytes and rates.
+    pub(super) fn share(&self, count: u64) -> Self {
+        map!(self, own, Of => <Of as Scheme>::share(own, count))
+    }
+
+    /// How a receiving host grants credit to this connection: as its settings say, where they are those of EQDS.
+    pub fn eqds(&self) -> EqdsConfig {
+        if let Self::Eqds(own) = self { *own } else { EqdsConfig::default() }
     }
 }
 

@@ -20,7 +20,7 @@ fn reference() -> CcConfig {
 }
 
 fn dctcp(initial_window_bytes: u64) -> Dctcp {
-    Dctcp::new(&CcConfig { initial_window_bytes, ..reference() })
+    Dctcp::new(&DctcpConfig::default(), &CcConfig { initial_window_bytes, ..reference() })
 }
 
 fn acks(bytes: u64, packets: u16, marked_packets: u16) -> AckInfo {
@@ -52,7 +52,7 @@ fn the_reference_windows_follow_from_the_path() {
     assert_eq!(bdp_bytes(BASE_RTT_PS, LINK_BPS), 416_850);
     assert_eq!(reference().initial_window_bytes, 626_650);
     assert_eq!(reference().max_window_bytes, 625_275);
-    let mut cc = Dctcp::new(&reference());
+    let mut cc = Dctcp::new(&DctcpConfig::default(), &reference());
     assert_eq!(cc.window_bytes(), 626_650);
     cc.on_ack(0, &acks(4150, 1, 0));
     assert_eq!(cc.window_bytes(), 625_275);
@@ -70,8 +70,8 @@ fn a_window_of_unmarked_bytes_adds_about_a_packet() {
 #[test]
 fn an_ack_is_marked_as_a_whole_where_the_published_rule_is_asked_for() {
     //= docs/specs/dctcp.md#DCTCP-8
-    let config = CcConfig { initial_window_bytes: 100 * 4150, marked_by_trigger: true, ..reference() };
-    let mut cc = Dctcp::new(&config);
+    let config = CcConfig { initial_window_bytes: 100 * 4150, ..reference() };
+    let mut cc = Dctcp::new(&DctcpConfig { marked_by_trigger: true }, &config);
     cc.on_ack(0, &acks(8 * 4150, 8, 1));
     assert_eq!(cc.window_bytes(), 98 * 4150, "a quarter of all eight");
     cc.on_ack(0, &AckInfo { marked: false, ..acks(8 * 4150, 8, 1) });
@@ -82,7 +82,7 @@ fn an_ack_is_marked_as_a_whole_where_the_published_rule_is_asked_for() {
 fn growth_below_a_byte_adds_up() {
     //= docs/specs/dctcp.md#DCTCP-7
     let config = CcConfig { packet_bytes: 64, initial_window_bytes: 600_000, ..reference() };
-    let mut cc = Dctcp::new(&config);
+    let mut cc = Dctcp::new(&DctcpConfig::default(), &config);
     (0..1000).for_each(|_| cc.on_ack(0, &acks(64, 1, 0)));
     assert_eq!(cc.window_bytes(), 600_006);
 }
@@ -125,8 +125,8 @@ fn a_coalesced_ack_splits_by_the_marked_share() {
 
 #[test]
 fn fixed_rate_paces_without_drift() {
-    let config = CcConfig { fixed_rate_bps: 30_000_000_000, max_window_bytes: u64::MAX, ..reference() };
-    let mut cc = FixedRate::new(&config);
+    let own = FixedRateConfig { rate_gbps: Some(Gbps::new(30)) };
+    let mut cc = FixedRate::make(&own, &CcConfig { max_window_bytes: u64::MAX, ..reference() });
     assert_eq!(cc.window_bytes(), u64::MAX);
     let mut now_ps = 1_000_000;
     for _ in 0..30_000 {
@@ -139,7 +139,7 @@ fn fixed_rate_paces_without_drift() {
 
 #[test]
 fn a_late_sender_does_not_catch_up() {
-    let mut cc = FixedRate::new(&CcConfig { fixed_rate_bps: 8_000_000_000, ..reference() });
+    let mut cc = FixedRate::make(&FixedRateConfig { rate_gbps: Some(Gbps::new(8)) }, &reference());
     cc.on_send(0, 1000);
     assert_eq!(cc.poll_send(0), 1_000_000);
     cc.on_send(5_000_000, 1000);
@@ -151,14 +151,13 @@ fn a_late_sender_does_not_catch_up() {
 fn a_fixed_window_is_what_was_asked_for() {
     //= docs/specs/fixed-window.md#FXW-1
     //= docs/specs/fixed-window.md#FXW-2
-    for (asked, window) in [(2_500_000, 2_500_000), (crate::params::AUTO, 625_275), (1, 4150)] {
-        let mut config = CcConfig { kind: CcKind::FixedWindow, ..reference() };
-        config.schemes.fixed_window.window_bytes = asked;
-        let mut cc = AnyCc::new(&config);
+    for (asked, window) in [(Some(2_500_000), 2_500_000), (None, 625_275), (Some(1), 4150)] {
+        let own = FixedWindowConfig { window_bytes: asked.map(ByteSize::new) };
+        let mut cc = AnyCc::new(&CcConfig { control: ControlConfig::FixedWindow(own), ..reference() });
         cc.on_ack(1, &acks(4150, 1, 1));
         cc.on_send(2, PACKET);
         cc.on_loss(3, PACKET, LossCause::Timeout);
-        assert_eq!((cc.window_bytes(), cc.poll_send(4)), (window, 4), "{asked}");
+        assert_eq!((cc.window_bytes(), cc.poll_send(4)), (window, 4), "{asked:?}");
     }
 }
 
@@ -206,7 +205,7 @@ proptest! {
     ) {
         let (initial, max) = (windows.0 * u64::from(packet), windows.1 * u64::from(packet));
         let config = CcConfig { packet_bytes: packet, initial_window_bytes: initial, max_window_bytes: max, ..reference() };
-        let mut cc = Dctcp::new(&config);
+        let mut cc = Dctcp::new(&DctcpConfig::default(), &config);
         let mut literal = Literal { window: initial as f64, packet: packet.into(), max: max as f64 };
         for (packets, marked, lost) in feedback {
             if lost {
@@ -231,9 +230,13 @@ proptest! {
         (base_rtt_ps, link_bps) in any::<(u64, u64)>(),
         feedback in prop::collection::vec(any::<(u64, u64, u32, u16, u16, bool, (u64, u8, u64))>(), 1..100),
     ) {
-        let config = CcConfig {
-            kind, packet_bytes, initial_window_bytes, max_window_bytes, fixed_rate_bps, base_rtt_ps, link_bps, ..reference()
+        let schemes = CcSchemes {
+            fixed_rate: FixedRateConfig { rate_gbps: Some(Gbps::from_bps(fixed_rate_bps)) },
+            ..CcSchemes::default()
         };
+        let control = kind.config(&schemes);
+        let config =
+            CcConfig { control, packet_bytes, initial_window_bytes, max_window_bytes, base_rtt_ps, link_bps };
         let mut cc = AnyCc::new(&config);
         for (now_ps, bytes, lost, packets, marked_packets, marked, (rtt_ps, hops, in_flight_bytes)) in feedback {
             let ack = AckInfo { marked, rtt_ps, hops, in_flight_bytes, ..acks(bytes, packets, marked_packets) };
@@ -245,4 +248,83 @@ proptest! {
             prop_assert!(cc.poll_send(now_ps) >= now_ps);
         }
     }
+}
+
+/// Every congestion control without a setting of its own is what its paper says.
+#[test]
+fn defaults_are_the_published_settings() {
+    let published = "
+        [dctcp]
+        marked_by_trigger = false
+        [eqds]
+        pull_rate = 0.99
+        [fixed-rate]
+        [fixed-window]
+        [mswift]
+        samples = 16
+        queue_bytes = 113000
+        queue_hops = 5
+        ai = 1
+        beta = 0.8
+        max_mdf = 0.5
+        flow_range = 5
+        flow_min_window = 0.1
+        min_window = 0.01
+        reset_timeouts = 5
+        [nscc]
+        quick_delay = 4
+        quick_gate = 3
+        proportional = 4
+        fair = 5
+        fast = 0.25
+        fast_delay_us = 1
+        eta = 0.15
+        gamma = 0.8
+        max_decrease = 0.5
+        average = 80
+        adjust_packets = 8
+        [dcqcn]
+        cnp_interval_us = 50
+        alpha_timer_us = 55
+        rate_timer_us = 55
+        counter_bytes = 10000000
+        fast_recovery = 5
+        gain = 256
+    ";
+    let written = toml::Value::try_from(CcSchemes::default()).unwrap();
+    assert_eq!(written, toml::from_str::<toml::Value>(published).unwrap());
+    assert_eq!(written.try_into::<CcSchemes>().unwrap(), CcSchemes::default());
+}
+
+#[test]
+fn a_part_of_a_connection_has_its_share_of_bytes_and_rates() {
+    let schemes = CcSchemes {
+        eqds: EqdsConfig {
+            pull_bytes: Some(ByteSize::new(100)),
+            request_bytes: Some(ByteSize::new(1)),
+            ..EqdsConfig::default()
+        },
+        fixed_rate: FixedRateConfig { rate_gbps: Some(Gbps::new(100)) },
+        fixed_window: FixedWindowConfig { window_bytes: Some(ByteSize::new(4_001)) },
+        dcqcn: DcqcnConfig { min_rate_gbps: Some(Gbps::new(4)), ..DcqcnConfig::default() },
+        ..CcSchemes::default()
+    };
+    let shared = |kind: CcKind| CcConfig { control: kind.config(&schemes), ..reference() }.share(4);
+    let shares = CcSchemes {
+        eqds: EqdsConfig { pull_bytes: Some(ByteSize::new(64)), ..schemes.eqds },
+        fixed_rate: FixedRateConfig { rate_gbps: Some(Gbps::new(25)) },
+        fixed_window: FixedWindowConfig { window_bytes: Some(ByteSize::new(1_000)) },
+        mswift: MSwiftConfig { queue_bytes: ByteSize::new(28_250), ..schemes.mswift },
+        dcqcn: DcqcnConfig {
+            counter_bytes: ByteSize::new(2_500_000),
+            min_rate_gbps: Some(Gbps::new(1)),
+            ..DcqcnConfig::default()
+        },
+        ..schemes
+    };
+    for kind in CcKind::ALL {
+        assert_eq!(shared(kind).control, kind.config(&shares));
+    }
+    assert_eq!(shared(CcKind::Dctcp).link_bps, LINK_BPS / 4);
+    assert_eq!(CcConfig { max_window_bytes: u64::MAX, ..reference() }.share(4).max_window_bytes, u64::MAX);
 }

@@ -8,24 +8,48 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use rand_core::RngCore;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, draw, draw_lasting};
 use crate::event::Publisher;
-use crate::params::parameters;
 
-parameters! {
-    /// The settings of [`Bitmap`].
-    pub struct BitmapConfig {
-        /// Largest penalty of an entropy value; 1 makes it a bitmap.
-        max_penalty: Count, 1, 15, 15;
-        /// Penalty for a marked acknowledgement.
-        mark_penalty: Count, 0, 15, 1;
-        /// Penalty for a trimmed packet, or one that others overtook for good.
-        loss_penalty: Count, 0, 15, 4;
-        /// Penalty for a timeout.
-        timeout_penalty: Count, 0, 15, 15;
-        /// Which of the values passed over for one packet lose a point of their penalty.
-        pardon: Choice(&["first", "each"]), 0, 1, 0;
+/// The settings of [`Bitmap`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
+pub struct BitmapConfig {
+    /// Largest penalty of an entropy value; 1 makes it a bitmap.
+    #[schemars(range(min = 1, max = 15))]
+    pub max_penalty: u8,
+    /// Penalty for a marked acknowledgement.
+    #[schemars(range(min = 0, max = 15))]
+    pub mark_penalty: u8,
+    /// Penalty for a trimmed packet, or one that others overtook for good.
+    #[schemars(range(min = 0, max = 15))]
+    pub loss_penalty: u8,
+    /// Penalty for a timeout.
+    #[schemars(range(min = 0, max = 15))]
+    pub timeout_penalty: u8,
+    /// Which of the values passed over for one packet lose a point of their penalty.
+    pub pardon: BitmapPardon,
+}
+
+/// Which of the values passed over for one packet lose a point of their penalty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum BitmapPardon {
+    /// The first.
+    #[default]
+    First,
+    /// Each.
+    Each,
+}
+
+impl Default for BitmapConfig {
+    fn default() -> Self {
+        Self { max_penalty: 15, mark_penalty: 1, loss_penalty: 4, timeout_penalty: 15, pardon: BitmapPardon::First }
     }
 }
 
@@ -65,24 +89,25 @@ impl Bitmap {
 }
 
 impl Scheme for Bitmap {
+    type Config = BitmapConfig;
+
     /// Half a byte for each of 65,535 entropy values and four bytes of position; 20 bytes at 32 values, 132 at 256.
     const STATE_BYTES: usize = 65_535_usize.div_ceil(2) + 2 * size_of::<Ev>();
 
     //= docs/specs/bitmap.md#BITMAP-1
-    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
-        let bitmap = &config.schemes.bitmap;
-        let points = |value: u64| value.min(15) as u8;
-        let evs = config.ev_count();
+    fn make(own: &BitmapConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+        let points = |value: u8| value.min(15);
+        let evs = path.ev_count();
         let settings = Settings {
-            max_penalty: points(bitmap.max_penalty),
-            mark_penalty: points(bitmap.mark_penalty),
-            loss_penalty: points(bitmap.loss_penalty),
-            timeout_penalty: points(bitmap.timeout_penalty),
-            pardons_each: bitmap.pardon == 1,
+            max_penalty: points(own.max_penalty),
+            mark_penalty: points(own.mark_penalty),
+            loss_penalty: points(own.loss_penalty),
+            timeout_penalty: points(own.timeout_penalty),
+            pardons_each: own.pardon == BitmapPardon::Each,
             evs,
         };
         let penalties = vec![0; usize::from(evs).div_ceil(2)].into_boxed_slice();
-        Self { state: State { penalties, turn: 0, first: draw_lasting(config, 0, rng) }, settings }
+        Self { state: State { penalties, turn: 0, first: draw_lasting(path, 0, rng) }, settings }
     }
 }
 

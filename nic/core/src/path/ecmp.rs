@@ -2,7 +2,7 @@
 
 use rand_core::RngCore;
 
-use super::{AckInfo, Balancer, Ev, LossInfo, PathConfig, Scheme, SendInfo, draw_lasting};
+use super::{AckInfo, Balancer, Ev, LossInfo, NoSettings, PathConfig, Scheme, SendInfo, draw_lasting};
 use crate::event::Publisher;
 
 /// One entropy value per connection, whatever happens to it.
@@ -12,11 +12,13 @@ pub struct Ecmp {
 }
 
 impl Scheme for Ecmp {
+    type Config = NoSettings;
+
     const STATE_BYTES: usize = size_of::<Ev>();
 
     /// Draws the connection's entropy value, from the connection's own seed if it has one.
-    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
-        Self { ev: draw_lasting(config, 0, rng) }
+    fn make(_own: &NoSettings, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+        Self { ev: draw_lasting(path, 0, rng) }
     }
 }
 

@@ -5,18 +5,40 @@
 mod tests;
 
 use rand_core::RngCore;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, draw, draw_lasting};
 use crate::event::Publisher;
-use crate::params::parameters;
+use crate::units::ByteSize;
 
-parameters! {
-    /// The settings of [`Flowcell`].
-    pub struct FlowcellConfig {
-        /// Wire bytes of a flowcell at most, though a packet always fits one.
-        cell_bytes: Bytes, 1, 1 << 31, 65_536;
-        /// The path of the next flowcell: drawn, or the one after (Presto: entropy values in turn).
-        order: Choice(&["in-turn", "random"]), 0, 1, 0;
+/// The settings of [`Flowcell`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
+pub struct FlowcellConfig {
+    /// Wire bytes of a flowcell at most, though a packet always fits one.
+    #[schemars(range(min = 1, max = 2_147_483_648_u64))]
+    pub cell_bytes: ByteSize,
+    /// How the path of the next flowcell is chosen.
+    pub order: FlowcellOrder,
+}
+
+/// How the path of the next flowcell is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum FlowcellOrder {
+    /// Entropy values in turn, as in Presto.
+    #[default]
+    InTurn,
+    /// Drawn.
+    Random,
+}
+
+impl Default for FlowcellConfig {
+    fn default() -> Self {
+        Self { cell_bytes: ByteSize::kib(64), order: FlowcellOrder::InTurn }
     }
 }
 
@@ -30,16 +52,17 @@ pub struct Flowcell {
 }
 
 impl Scheme for Flowcell {
+    type Config = FlowcellConfig;
+
     const STATE_BYTES: usize = size_of::<State>();
 
     //= docs/specs/flowcell.md#FLOWCELL-1
-    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
-        let flowcell = &config.schemes.flowcell;
+    fn make(own: &FlowcellConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         Self {
-            state: State { sent_bytes: 0, ev: draw_lasting(config, 0, rng) },
-            cell_bytes: flowcell.cell_bytes.min(1 << 31) as u32,
-            evs: config.ev_count(),
-            in_turn: flowcell.order == 0,
+            state: State { sent_bytes: 0, ev: draw_lasting(path, 0, rng) },
+            cell_bytes: own.cell_bytes.bytes().min(1 << 31) as u32,
+            evs: path.ev_count(),
+            in_turn: own.order == FlowcellOrder::InTurn,
         }
     }
 }

@@ -15,8 +15,8 @@ mod twin;
 
 use rand_core::RngCore;
 
-pub use self::config::FlowcutConfig;
 use self::config::Settings;
+pub use self::config::{FlowcutConfig, FlowcutRule};
 use self::rtt::Delay;
 use super::{
     AckInfo, Admission, Balancer, Ev, HoldBack, LossCause, LossInfo, PathConfig, Scheme, SendInfo, Timer, draw,
@@ -183,10 +183,12 @@ impl Flowcut {
 }
 
 impl Scheme for Flowcut {
+    type Config = FlowcutConfig;
+
     const STATE_BYTES: usize = size_of::<State>();
 
-    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
-        let settings = Settings::new(config);
+    fn make(own: &FlowcutConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+        let settings = Settings::new(own, path);
         let state = State {
             delay: Delay::new(&settings),
             heard_ps: 0,
@@ -194,7 +196,7 @@ impl Scheme for Flowcut {
             credit_bytes: 0,
             boundary_psn: 0,
             //= docs/specs/flowcut.md#FLC-2
-            ev: draw_lasting(config, 0, rng),
+            ev: draw_lasting(path, 0, rng),
             phase: Phase::Open,
             silent_rounds: 0,
             active: false,

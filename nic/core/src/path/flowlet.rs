@@ -5,22 +5,39 @@
 mod tests;
 
 use rand_core::RngCore;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, draw, draw_lasting};
 use crate::event::Publisher;
-use crate::params::{AUTO, parameters};
+use crate::units::Micros;
 
-parameters! {
-    /// The settings of [`Flowlet`].
-    pub struct FlowletConfig {
-        /// What ends a flowlet by staying away for longer than the gap: feedback (REPS's simulator), or packets sent.
-        clock: Choice(&["feedback", "packets"]), 0, 1, 0;
-        /// The gap. By itself half the base RTT.
-        gap: Microseconds, 0, 1_000_000_000_000, AUTO;
-        /// Time after a change in which the path does not change again. By itself five base RTTs for `feedback`, 0 for
-        /// `packets`.
-        hold: Microseconds, 0, 1_000_000_000_000, AUTO;
-    }
+/// The settings of [`Flowlet`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
+pub struct FlowletConfig {
+    /// What ends a flowlet by staying away for longer than the gap.
+    pub clock: FlowletClock,
+    /// The gap. By default half the base RTT.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub gap_us: Option<Micros>,
+    /// Time after a change in which the path does not change again. By default five base RTTs for `feedback`, 0 for
+    /// `packets`.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub hold_us: Option<Micros>,
+}
+
+/// What ends a flowlet by staying away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum FlowletClock {
+    /// Feedback, as in REPS's simulator.
+    #[default]
+    Feedback,
+    /// Packets sent.
+    Packets,
 }
 
 /// One entropy value until the connection pauses.
@@ -31,20 +48,21 @@ pub struct Flowlet {
 }
 
 impl Scheme for Flowlet {
+    type Config = FlowletConfig;
+
     const STATE_BYTES: usize = size_of::<State>();
 
     //= docs/specs/flowlet.md#FLOWLET-1
-    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
-        let flowlet = &config.schemes.flowlet;
-        let by_feedback = flowlet.clock == 0;
-        let or = |asked: u64, own: u64| if asked == AUTO { own } else { asked };
+    fn make(own: &FlowletConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+        let by_feedback = own.clock == FlowletClock::Feedback;
+        let hold_ps = if by_feedback { path.base_rtt_ps.saturating_mul(5) } else { 0 };
         let settings = Settings {
-            gap_ps: or(flowlet.gap, config.base_rtt_ps / 2),
-            hold_ps: or(flowlet.hold, if by_feedback { config.base_rtt_ps.saturating_mul(5) } else { 0 }),
+            gap_ps: own.gap_us.map_or(path.base_rtt_ps / 2, Micros::ps),
+            hold_ps: own.hold_us.map_or(hold_ps, Micros::ps),
             by_feedback,
-            evs: config.ev_count(),
+            evs: path.ev_count(),
         };
-        Self { state: State { last_ps: u64::MAX, held_until_ps: 0, ev: draw_lasting(config, 0, rng) }, settings }
+        Self { state: State { last_ps: u64::MAX, held_until_ps: 0, ev: draw_lasting(path, 0, rng) }, settings }
     }
 }
 

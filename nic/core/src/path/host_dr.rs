@@ -5,22 +5,45 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use rand_core::RngCore;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::labels::Labels;
 use super::{AckInfo, Balancer, Ev, LossInfo, PathConfig, Reachability, Scheme, SendInfo};
 use crate::event::Publisher;
-use crate::params::parameters;
 use crate::rng;
+use crate::units::ByteSize;
 
-parameters! {
-    /// The settings of [`HostDr`].
-    pub struct HostDrConfig {
-        /// Labels that take turns where nothing says which paths there are.
-        labels: Count, 1, 1_024, 64;
-        /// Packets of up to so many bytes on the wire have a turn of their own.
-        small_bytes: Bytes, 0, 65_535, 256;
-        /// The order of the turns: drawn for each connection, or as the paths were told.
-        order: Choice(&["drawn", "told"]), 0, 1, 0;
+/// The settings of [`HostDr`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
+pub struct HostDrConfig {
+    /// Labels that take turns where nothing says which paths there are.
+    #[schemars(range(min = 1, max = 1_024))]
+    pub labels: u16,
+    /// Packets of up to so many bytes on the wire have a turn of their own.
+    #[schemars(range(min = 0, max = 65_535))]
+    pub small_bytes: ByteSize,
+    /// The order of the turns.
+    pub order: HostDrOrder,
+}
+
+/// The order in which paths take turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum HostDrOrder {
+    /// Drawn for each connection.
+    #[default]
+    Drawn,
+    /// As the paths were told.
+    Told,
+}
+
+impl Default for HostDrConfig {
+    fn default() -> Self {
+        Self { labels: 64, small_bytes: ByteSize::new(256), order: HostDrOrder::Drawn }
     }
 }
 
@@ -39,16 +62,23 @@ pub struct HostDr {
 }
 
 impl Scheme for HostDr {
+    type Config = HostDrConfig;
+
     /// The two turns, and 64 paths.
     const STATE_BYTES: usize = 2 * size_of::<u16>() + 64 * size_of::<Ev>();
 
     //= docs/specs/host-dr.md#HDR-6
-    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
-        let HostDrConfig { labels, small_bytes, order } = config.schemes.host_dr;
-        let seed = config.seed.unwrap_or_else(|| rng.next_u64());
-        let labels = Labels::new(&PathConfig { seed: Some(seed), ..*config }, labels, rng);
-        let (evs, drawn) = (config.ev_count(), order == 0);
-        Self { paths: Box::default(), labels, turns: [0; 2], small_bytes: small_bytes as u32, drawn, evs, seed }
+    fn make(own: &HostDrConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+        let seed = path.seed.unwrap_or_else(|| rng.next_u64());
+        Self {
+            paths: Box::default(),
+            labels: Labels::new(&PathConfig { seed: Some(seed), ..*path }, own.labels, rng),
+            turns: [0; 2],
+            small_bytes: own.small_bytes.bytes().min(u32::MAX.into()) as u32,
+            drawn: own.order == HostDrOrder::Drawn,
+            evs: path.ev_count(),
+            seed,
+        }
     }
 }
 
@@ -125,11 +155,10 @@ mod tests {
         SendInfo { psn: 0, bytes, retransmit: false, in_flight_bytes: 0, open_packets: 0, unsent_bytes: 1 }
     }
 
-    fn balancer(seed: u64, order: u64) -> HostDr {
-        let mut config =
-            PathConfig { evs: 1_000, seed: Some(seed), ..PathConfig::new(BalancerKind::HostDr, 8_000_000, 10) };
-        config.schemes.host_dr.order = order;
-        HostDr::make(&config, &mut stream(0, 0))
+    fn balancer(seed: u64, order: HostDrOrder) -> HostDr {
+        let own = HostDrConfig { order, ..HostDrConfig::default() };
+        let path = PathConfig { evs: 1_000, seed: Some(seed), ..PathConfig::new(BalancerKind::HostDr, 8_000_000, 10) };
+        HostDr::make(&own, &path, &mut stream(0, 0))
     }
 
     fn sends(balancer: &mut HostDr, packet: &SendInfo, count: usize) -> Vec<Ev> {
@@ -143,7 +172,7 @@ mod tests {
         let paths: Vec<Ev> = (10..26).collect();
         let mut orders = Vec::new();
         for seed in 0..20 {
-            let mut balancer = balancer(seed, 0);
+            let mut balancer = balancer(seed, HostDrOrder::Drawn);
             balancer.on_reachable(0, &paths);
             let round = sends(&mut balancer, &FULL, 16);
             assert_eq!(sends(&mut balancer, &FULL, 16), round, "the order stays");
@@ -158,7 +187,7 @@ mod tests {
     #[test]
     fn small_packets_have_a_turn_of_their_own() {
         //= docs/specs/host-dr.md#HDR-2
-        let mut balancer = balancer(1, 1);
+        let mut balancer = balancer(1, HostDrOrder::Told);
         balancer.on_reachable(0, &[0, 1, 2, 3]);
         let (full, small) = (sends(&mut balancer, &FULL, 1)[0], sends(&mut balancer, &SMALL, 1)[0]);
         assert_eq!(sends(&mut balancer, &FULL, 2), [(full + 1) % 4, (full + 2) % 4]);
@@ -170,7 +199,7 @@ mod tests {
     fn news_replaces_the_paths() {
         //= docs/specs/host-dr.md#HDR-3
         //= docs/specs/host-dr.md#HDR-5
-        let mut balancer = balancer(1, 1);
+        let mut balancer = balancer(1, HostDrOrder::Told);
         balancer.on_reachable(0, &[0, 1, 2, 3]);
         sends(&mut balancer, &FULL, 3);
         balancer.on_reachable(9, &[2, 1_000, 60_000, 5]);
@@ -190,9 +219,13 @@ mod tests {
     #[test]
     fn untold_it_uses_hashed_labels_in_turn() {
         //= docs/specs/host-dr.md#HDR-6
-        let mut balancer = balancer(3, 0);
+        let mut balancer = balancer(3, HostDrOrder::Drawn);
         let first = sends(&mut balancer, &FULL, 64);
         assert_eq!(sends(&mut balancer, &FULL, 64), first);
-        assert_eq!(sends(&mut super::tests::balancer(3, 0), &FULL, 64), first, "the seed decides alone");
+        assert_eq!(
+            sends(&mut super::tests::balancer(3, HostDrOrder::Drawn), &FULL, 64),
+            first,
+            "the seed decides alone"
+        );
     }
 }

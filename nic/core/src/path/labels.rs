@@ -16,9 +16,9 @@ pub(super) struct Labels {
 
 impl Labels {
     /// `count` labels, as far as there are so many values; the first is the one that `ecmp` would use.
-    pub(super) fn new(config: &PathConfig, count: u64, rng: &mut impl RngCore) -> Self {
-        let evs = config.ev_count();
-        Self { first: draw_lasting(config, 0, rng), count: count.clamp(1, evs.into()) as u16, evs }
+    pub(super) fn new(path: &PathConfig, count: u16, rng: &mut impl RngCore) -> Self {
+        let evs = path.ev_count();
+        Self { first: draw_lasting(path, 0, rng), count: count.clamp(1, evs), evs }
     }
 
     /// How many there are; at least one.
@@ -63,7 +63,7 @@ mod tests {
                     let config =
                         PathConfig { evs, seed: Some(seed), ..PathConfig::new(BalancerKind::Subflow, 1_000_000, 10) };
                     let labels = Labels::new(&config, count, &mut stream(0, 0));
-                    assert_eq!(u64::from(labels.count()), count.clamp(1, evs.min(65_535).into()));
+                    assert_eq!(u32::from(labels.count()), u32::from(count).clamp(1, evs.min(65_535)));
                     let mut found = 0;
                     for ev in 0..=Ev::MAX {
                         let Some(label) = labels.label(ev) else { continue };

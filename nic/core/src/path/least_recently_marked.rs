@@ -4,26 +4,40 @@
 use alloc::boxed::Box;
 
 use rand_core::RngCore;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::labels::Labels;
 use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo};
 use crate::event::Publisher;
-use crate::params::{AUTO, parameters};
+use crate::units::Micros;
 
-parameters! {
-    /// The settings of [`LeastRecentlyMarked`].
-    pub struct LeastRecentlyMarkedConfig {
-        /// Labels of a connection.
-        labels: Count, 1, MAX_LABELS, 64;
-        /// How long a mark or a trimmed packet counts. By itself a base round-trip time.
-        memory: Microseconds, 0, 1 << 50, AUTO;
-        /// How long a lost packet counts. By itself 64 base round-trip times.
-        loss_memory: Microseconds, 0, 1 << 50, AUTO;
+/// The settings of [`LeastRecentlyMarked`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
+pub struct LeastRecentlyMarkedConfig {
+    /// Labels of a connection.
+    #[schemars(range(min = 1, max = 64))]
+    pub labels: u16,
+    /// How long a mark or a trimmed packet counts. By default one base round-trip time.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub memory_us: Option<Micros>,
+    /// How long a lost packet counts. By default 64 base round-trip times.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub loss_memory_us: Option<Micros>,
+}
+
+impl Default for LeastRecentlyMarkedConfig {
+    fn default() -> Self {
+        Self { labels: LABELS, memory_us: None, loss_memory_us: None }
     }
 }
 
 /// Most labels: one bit each in a word.
-const MAX_LABELS: u64 = 64;
+const MAX_LABELS: u16 = 64;
+/// Labels of a connection by default.
+const LABELS: u16 = 64;
 
 /// A few labels, of which those not marked lately take turns.
 #[derive(Clone, Debug)]
@@ -98,19 +112,17 @@ impl State {
 }
 
 impl Scheme for LeastRecentlyMarked {
+    type Config = LeastRecentlyMarkedConfig;
+
     /// With 64 labels: a bit, a place in the order and a time of 32 bits each.
-    const STATE_BYTES: usize = size_of::<Ev>()
-        + 2
-        + LeastRecentlyMarkedConfig::DEFAULT.labels as usize * (1 + size_of::<u32>())
-        + size_of::<u64>();
+    const STATE_BYTES: usize = size_of::<Ev>() + 2 + LABELS as usize * (1 + size_of::<u32>()) + size_of::<u64>();
 
     //= docs/specs/least-recently-marked.md#LRM-1
-    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
-        let settings = config.schemes.least_recently_marked;
-        let labels = Labels::new(config, settings.labels.min(MAX_LABELS), rng);
-        let time = |asked, rtts| if asked == AUTO { config.base_rtt_ps.saturating_mul(rtts) } else { asked };
+    fn make(own: &LeastRecentlyMarkedConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+        let labels = Labels::new(path, own.labels.min(MAX_LABELS), rng);
+        let time = |asked: Option<Micros>, rtts| asked.map_or(path.base_rtt_ps.saturating_mul(rtts), Micros::ps);
         let state = State {
-            clean: u64::MAX >> (MAX_LABELS - u64::from(labels.count())),
+            clean: u64::MAX >> (MAX_LABELS - labels.count()),
             next: 0,
             marked: 0,
             order: [0; MAX_LABELS as usize],
@@ -118,8 +130,8 @@ impl Scheme for LeastRecentlyMarked {
         };
         Self {
             labels,
-            memory_ps: time(settings.memory, MEMORY_RTTS),
-            loss_memory_ps: time(settings.loss_memory, LOSS_MEMORY_RTTS),
+            memory_ps: time(own.memory_us, MEMORY_RTTS),
+            loss_memory_ps: time(own.loss_memory_us, LOSS_MEMORY_RTTS),
             state: Box::new(state),
         }
     }
@@ -177,11 +189,11 @@ mod tests {
 
     const RTT_PS: u64 = 1_000;
 
-    fn balancer(labels: u64) -> LeastRecentlyMarked {
-        let mut config = PathConfig::new(BalancerKind::LeastRecentlyMarked, RTT_PS, 10);
-        (config.schemes.least_recently_marked.labels, config.schemes.least_recently_marked.memory) =
-            (labels, 4 * RTT_PS);
-        LeastRecentlyMarked::make(&config, &mut stream(3, 3))
+    fn balancer(labels: u16) -> LeastRecentlyMarked {
+        let memory_us = Some(Micros::from_ps(4 * RTT_PS));
+        let own = LeastRecentlyMarkedConfig { labels, memory_us, loss_memory_us: None };
+        let path = PathConfig::new(BalancerKind::LeastRecentlyMarked, RTT_PS, 10);
+        LeastRecentlyMarked::make(&own, &path, &mut stream(3, 3))
     }
 
     fn send(balancer: &mut LeastRecentlyMarked, now_ps: u64, count: usize) -> Vec<u16> {
@@ -275,7 +287,7 @@ mod tests {
                 Literal { until_ps: std::vec![(0, 0); count], marked: std::vec![false; count], next: 0, marks: 0 };
             let (mut rng, mut now_ps) = (stream(seed, 0), 0);
             for _ in 0..20_000 {
-                let (bits, label) = (rng.next_u32(), (rng.next_u32() as u64 % labels) as u16);
+                let (bits, label) = (rng.next_u32(), (rng.next_u32() % u32::from(labels)) as u16);
                 now_ps += u64::from(bits >> 16 & 63);
                 match bits % 8 {
                     0..3 => {

@@ -19,53 +19,63 @@ mod power_of_two;
 mod registry;
 mod reps;
 mod reps_plus;
-mod schemes;
 mod subflow;
 
 #[cfg(test)]
 mod tests;
 
 use rand_core::RngCore;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 pub use spray_wire::Section;
 
 pub use self::balancer::{
     Admission, Balancer, EchoFeedback, HoldBack, Offers, OwnWindows, PacketFeedback, Probing, Reachability, Sections,
     SendInfo, Timer, Trail, Transmission,
 };
-pub use self::bitmap::{Bitmap, BitmapConfig};
+pub use self::bitmap::{Bitmap, BitmapConfig, BitmapPardon};
 pub use self::ecmp::Ecmp;
-pub use self::flowcell::{Flowcell, FlowcellConfig};
-pub use self::flowcut::{Flowcut, FlowcutConfig};
-pub use self::flowlet::{Flowlet, FlowletConfig};
-pub use self::host_dr::{HostDr, HostDrConfig};
+pub use self::flowcell::{Flowcell, FlowcellConfig, FlowcellOrder};
+pub use self::flowcut::{Flowcut, FlowcutConfig, FlowcutRule};
+pub use self::flowlet::{Flowlet, FlowletClock, FlowletConfig};
+pub use self::host_dr::{HostDr, HostDrConfig, HostDrOrder};
 pub use self::least_recently_marked::{LeastRecentlyMarked, LeastRecentlyMarkedConfig};
-pub use self::mprdma::{Mprdma, MprdmaConfig};
-pub use self::mptcp::{Mptcp, MptcpConfig};
+pub use self::mprdma::{Mprdma, MprdmaConfig, MprdmaRule};
+pub use self::mptcp::{Mptcp, MptcpConfig, MptcpSplit};
 pub use self::ops::Ops;
 pub use self::ordered_chaos::{OrderedChaos, OrderedChaosConfig};
-pub use self::plb::{Plb, PlbConfig};
+pub use self::plb::{Plb, PlbConfig, PlbRule};
 pub use self::power_of_two::{PowerOfTwo, PowerOfTwoConfig};
-pub use self::registry::{AnyBalancer, BalancerKind, UnknownBalancer};
-pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, Reps, RepsConfig, ThawCheck};
+pub use self::registry::{AnyBalancer, BalancerConfig, BalancerKind, Schemes, UnknownBalancer};
+pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, Reps, RepsConfig, RepsRule, ThawCheck};
 pub use self::reps_plus::{RepsPlus, RepsPlusConfig};
-pub use self::schemes::Schemes;
 pub use self::subflow::{Subflow, SubflowConfig};
 pub use crate::feedback::{AckInfo, Ev, LossCause, LossInfo, PacketInfo};
 
 /// A balancer that can be made from a connection's settings.
 pub trait Scheme: Balancer + Sized {
+    /// What people set of it. The default is what its paper says.
+    type Config;
+
     /// Bytes of state of a connection: what a NIC would hold for each, settings left out.
     const STATE_BYTES: usize;
 
-    /// Makes one for a new connection. Lasting choices come from [`PathConfig::seed`] where there is one.
-    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self;
+    /// Makes one for a new connection from its own settings and those of the path. Lasting choices come from
+    /// [`PathConfig::seed`] where there is one.
+    fn make(own: &Self::Config, path: &PathConfig, rng: &mut impl RngCore) -> Self;
 }
+
+/// The settings of a balancer that has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct NoSettings {}
 
 /// How one connection chooses paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathConfig {
-    /// The algorithm.
-    pub balancer: BalancerKind,
+    /// The algorithm and its settings.
+    pub balancer: BalancerConfig,
     /// Size of the set of entropy values, 1 to 65,535; values outside are clamped. The paper's is 65,535: few values
     /// collide on few links and cost OPS much, REPS little (REPS §4.5.2).
     pub evs: u32,
@@ -78,14 +88,13 @@ pub struct PathConfig {
     /// Where a connection's lasting choice comes from (`ecmp`'s path), so that it is the same on every engine; `None`
     /// draws it from the generator at hand.
     pub seed: Option<u64>,
-    /// What each balancer uses.
-    pub schemes: Schemes,
 }
 
 impl PathConfig {
-    /// The paper's settings for `balancer` on a path: 65,535 entropy values, no trimming.
-    pub const fn new(balancer: BalancerKind, base_rtt_ps: u64, bdp_packets: u32) -> Self {
-        Self { balancer, evs: 65_535, bdp_packets, base_rtt_ps, trimming: false, seed: None, schemes: Schemes::DEFAULT }
+    /// The paper's settings for a path: 65,535 entropy values, no trimming. A [`BalancerKind`] stands for its published
+    /// settings.
+    pub fn new(balancer: impl Into<BalancerConfig>, base_rtt_ps: u64, bdp_packets: u32) -> Self {
+        Self { balancer: balancer.into(), evs: 65_535, bdp_packets, base_rtt_ps, trimming: false, seed: None }
     }
 
     /// Size of the set of entropy values, brought into its range.

@@ -5,22 +5,45 @@
 mod tests;
 
 use rand_core::RngCore;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::{
     AckInfo, Balancer, Ev, LossCause, LossInfo, PacketFeedback, PacketInfo, PathConfig, Scheme, SendInfo, draw,
 };
 use crate::event::Publisher;
-use crate::params::parameters;
+use crate::units::Ratio;
 
-parameters! {
-    /// The settings of [`Mprdma`].
-    pub struct MprdmaConfig {
-        /// Whose rule: that of REPS's simulator, or MP-RDMA's own.
-        rule: Choice(&["artifact", "paper"]), 0, 1, 0;
-        /// `paper`: an acknowledged packet this many behind the latest one was on a slow path, which is not used again.
-        ooo_packets: Count, 1, 65_535, 32;
-        /// `paper`: how likely a round trip sends a packet on a random path.
-        probe_share: Ratio, 0, 1_000, 10;
+/// The settings of [`Mprdma`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
+pub struct MprdmaConfig {
+    /// Whose rule.
+    pub rule: MprdmaRule,
+    /// `paper`: an acknowledged packet this many behind the latest one was on a slow path, which is not used again.
+    #[schemars(range(min = 1, max = 65_535))]
+    pub ooo_packets: u16,
+    /// `paper`: how likely a round trip sends a packet on a random path. Thousandths count.
+    #[schemars(range(min = 0, max = 1))]
+    pub probe_share: Ratio,
+}
+
+/// Whose rule `mprdma` follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum MprdmaRule {
+    /// That of REPS's simulator.
+    #[default]
+    Artifact,
+    /// MP-RDMA's own.
+    Paper,
+}
+
+impl Default for MprdmaConfig {
+    fn default() -> Self {
+        Self { rule: MprdmaRule::Artifact, ooo_packets: 32, probe_share: Ratio::permille(10) }
     }
 }
 
@@ -32,16 +55,17 @@ pub struct Mprdma {
 }
 
 impl Scheme for Mprdma {
+    type Config = MprdmaConfig;
+
     const STATE_BYTES: usize = size_of::<State>();
 
-    fn make(config: &PathConfig, _rng: &mut impl RngCore) -> Self {
-        let mprdma = &config.schemes.mprdma;
+    fn make(own: &MprdmaConfig, path: &PathConfig, _rng: &mut impl RngCore) -> Self {
         let settings = Settings {
-            rtt_ps: config.base_rtt_ps.max(1),
-            ooo_packets: mprdma.ooo_packets,
-            probe_permille: mprdma.probe_share.min(1_000) as u16,
-            evs: config.ev_count(),
-            paper: mprdma.rule == 1,
+            rtt_ps: path.base_rtt_ps.max(1),
+            ooo_packets: own.ooo_packets.into(),
+            probe_permille: own.probe_share.to_permille().min(1_000) as u16,
+            evs: path.ev_count(),
+            paper: own.rule == MprdmaRule::Paper,
         };
         Self { state: State::default(), settings }
     }

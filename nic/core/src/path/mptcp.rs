@@ -4,6 +4,8 @@
 use alloc::boxed::Box;
 
 use rand_core::RngCore;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::labels::Labels;
 use super::{
@@ -12,20 +14,41 @@ use super::{
 };
 use crate::cc::{AnyCc, CcConfig, CongestionControl};
 use crate::event::Publisher;
-use crate::params::parameters;
 
-parameters! {
-    /// The settings of [`Mptcp`].
-    pub struct MptcpConfig {
-        /// Subflows of a connection.
-        subflows: Count, 1, MAX_SUBFLOWS, 8;
-        /// How new bytes go to subflows: each the same number, as with several queue pairs, or whichever has room, as MPTCP.
-        split: Choice(&["equal", "free"]), 0, 1, 0;
+/// The settings of [`Mptcp`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
+pub struct MptcpConfig {
+    /// Subflows of a connection.
+    #[schemars(range(min = 1, max = 64))]
+    pub subflows: u16,
+    /// How new bytes go to subflows.
+    pub split: MptcpSplit,
+}
+
+/// How new bytes go to subflows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum MptcpSplit {
+    /// Each takes the same number, as with several queue pairs.
+    #[default]
+    Equal,
+    /// Whichever has room takes them, as in MPTCP.
+    Free,
+}
+
+impl Default for MptcpConfig {
+    fn default() -> Self {
+        Self { subflows: SUBFLOWS, split: MptcpSplit::Equal }
     }
 }
 
 /// One bit each in a word.
-const MAX_SUBFLOWS: u64 = 64;
+const MAX_SUBFLOWS: u16 = 64;
+/// Subflows of a connection by default.
+const SUBFLOWS: u16 = 8;
 
 /// Subflows with windows of their own, by the connection's own kind of congestion control.
 #[derive(Clone, Debug)]
@@ -101,22 +124,23 @@ impl Lane {
 }
 
 impl Scheme for Mptcp {
+    type Config = MptcpConfig;
+
     /// With 8 subflows and the 8 bytes of `dctcp`'s window in each.
     const STATE_BYTES: usize = size_of::<Ev>()
         + 2 * size_of::<u16>()
         + size_of::<u64>()
-        + MptcpConfig::DEFAULT.subflows as usize * (size_of::<Lane>() - size_of::<AnyCc>() + size_of::<u64>());
+        + SUBFLOWS as usize * (size_of::<Lane>() - size_of::<AnyCc>() + size_of::<u64>());
 
     //= docs/specs/subflow.md#MPTCP-1
-    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
-        let MptcpConfig { subflows, split } = config.schemes.mptcp;
+    fn make(own: &MptcpConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         Self {
-            labels: Labels::new(config, subflows.min(MAX_SUBFLOWS), rng),
+            labels: Labels::new(path, own.subflows.min(MAX_SUBFLOWS), rng),
             next: 0,
             loser: u16::MAX,
             chosen: None,
             paced_until_ps: None,
-            equal: split == 0,
+            equal: own.split == MptcpSplit::Equal,
             settled: 0,
             sent: 0,
             lanes: Box::default(),

@@ -2,7 +2,7 @@
 
 use rand_core::RngCore;
 
-use super::{AckInfo, Balancer, Ev, LossInfo, PathConfig, Scheme, SendInfo, draw};
+use super::{AckInfo, Balancer, Ev, LossInfo, NoSettings, PathConfig, Scheme, SendInfo, draw};
 use crate::event::Publisher;
 
 /// A uniformly drawn entropy value per packet; nothing is learnt.
@@ -11,18 +11,13 @@ pub struct Ops {
     evs: u16,
 }
 
-impl Ops {
-    /// Sprays over the configured set.
-    pub fn new(config: &PathConfig) -> Self {
-        Self { evs: config.ev_count() }
-    }
-}
-
 impl Scheme for Ops {
+    type Config = NoSettings;
+
     const STATE_BYTES: usize = 0;
 
-    fn make(config: &PathConfig, _rng: &mut impl RngCore) -> Self {
-        Self::new(config)
+    fn make(_own: &NoSettings, path: &PathConfig, _rng: &mut impl RngCore) -> Self {
+        Self { evs: path.ev_count() }
     }
 }
 

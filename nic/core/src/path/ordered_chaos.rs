@@ -6,40 +6,65 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use rand_core::RngCore;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::{
     AckInfo, Balancer, Ev, LossCause, LossInfo, PacketFeedback, PacketInfo, PathConfig, Scheme, Section, Sections,
     SendInfo, Timer, Trail, Transmission, draw, draw_lasting,
 };
 use crate::event::Publisher;
-use crate::params::{AUTO, parameters};
+use crate::units::{Micros, Ratio};
 
 #[cfg(test)]
 mod tests;
 
-parameters! {
-    /// The settings of [`OrderedChaos`].
-    pub struct OrderedChaosConfig {
-        /// Subflows, rounded down to a power of two and to the number of entropy values. Packets go to them in turn.
-        subflows: Count, 1, 64, 16;
-        /// Time after which the subflow with the largest mean round-trip time moves to another path.
-        interval: Microseconds, 100_000, 1_000_000_000_000, 15_000_000;
-        /// By how much of itself that time differs at random, either way.
-        jitter: Ratio, 0, 1_000, 250;
-        /// How much larger than the least the largest mean must be for a move, as a share of the least.
-        threshold: Ratio, 0, 8_000, 0;
-        /// Whether a subflow moves too that hears nothing for two such times, each a base round-trip time at least, while
-        /// something of it is in flight.
-        silence: Flag, 0, 1, 1;
-        /// Whether packets tell the receiver what went before them on their path, so that it can tell what is lost, and
-        /// probes follow them.
-        detection: Flag, 0, 1, 1;
-        /// Time between probes of a subflow. By itself the base round-trip time.
-        probe_interval: Microseconds, 100_000, 1_000_000_000_000, AUTO;
-        /// Packets of a subflow between probes, in place of the time; 0 goes by the time.
-        probe_packets: Count, 0, 4_095, 0;
-        /// Whether a probe follows every packet that is sent again.
-        probe_retransmissions: Flag, 0, 1, 1;
+/// The settings of [`OrderedChaos`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
+pub struct OrderedChaosConfig {
+    /// Subflows, rounded down to a power of two and to the number of entropy values. Packets go to them in turn.
+    #[schemars(range(min = 1, max = 64))]
+    pub subflows: u8,
+    /// Time after which the subflow with the largest mean round-trip time moves to another path.
+    #[schemars(range(min = 0.1, max = 1_000_000))]
+    pub interval_us: Micros,
+    /// By how much of itself that time differs at random, either way. Thousandths count.
+    #[schemars(range(min = 0, max = 1))]
+    pub jitter: Ratio,
+    /// How much larger than the least the largest mean must be for a move, as a share of the least. Thousandths count.
+    #[schemars(range(min = 0, max = 8))]
+    pub threshold: Ratio,
+    /// Whether a subflow moves too that hears nothing for two such times, each a base round-trip time at least, while
+    /// something of it is in flight.
+    pub silence: bool,
+    /// Whether packets tell the receiver what went before them on their path, so that it can tell what is lost, and probes
+    /// follow them.
+    pub detection: bool,
+    /// Time between probes of a subflow. By default the base round-trip time.
+    #[schemars(range(min = 0.1, max = 1_000_000))]
+    pub probe_us: Option<Micros>,
+    /// Packets of a subflow between probes, in place of the time. 0 goes by the time.
+    #[schemars(range(min = 0, max = 4_095))]
+    pub probe_packets: u16,
+    /// Whether a probe follows every packet that is sent again.
+    pub probe_retransmissions: bool,
+}
+
+impl Default for OrderedChaosConfig {
+    fn default() -> Self {
+        Self {
+            subflows: SUBFLOWS,
+            interval_us: Micros::new(15),
+            jitter: Ratio::permille(250),
+            threshold: Ratio::default(),
+            silence: true,
+            detection: true,
+            probe_us: None,
+            probe_packets: 0,
+            probe_retransmissions: true,
+        }
     }
 }
 
@@ -99,16 +124,17 @@ struct Subflow {
 }
 
 impl Scheme for OrderedChaos {
+    type Config = OrderedChaosConfig;
+
     /// With the default number of subflows, 16.
-    const STATE_BYTES: usize =
-        size_of::<State>() + OrderedChaosConfig::DEFAULT.subflows as usize * size_of::<Subflow>();
+    const STATE_BYTES: usize = size_of::<State>() + SUBFLOWS as usize * size_of::<Subflow>();
 
     //= docs/specs/ordered-chaos.md#ORC-1
-    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
-        let settings = Settings::new(config);
+    fn make(own: &OrderedChaosConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+        let settings = Settings::new(own, path);
         let mut subflows = vec![Subflow::default(); 1 << settings.log2_subflows].into_boxed_slice();
         for (stream, subflow) in subflows.iter_mut().enumerate() {
-            subflow.ev = draw_lasting(config, stream as u64, rng);
+            subflow.ev = draw_lasting(path, stream as u64, rng);
         }
         Self { state: Box::new(State::NEW), subflows, settings }
     }
@@ -434,24 +460,22 @@ struct Settings {
 }
 
 impl Settings {
-    fn new(config: &PathConfig) -> Self {
-        let wanted = config.schemes.ordered_chaos;
-        let evs = config.ev_count();
-        let subflows = wanted.subflows.clamp(1, u64::from(Section::MAX_SUBFLOWS)).min(u64::from(evs));
-        let probe_interval_ps = if wanted.probe_interval == AUTO { config.base_rtt_ps } else { wanted.probe_interval };
-        let interval_ps = wanted.interval.clamp(1, MAX_INTERVAL_PS);
+    fn new(own: &OrderedChaosConfig, path: &PathConfig) -> Self {
+        let evs = path.ev_count();
+        let subflows = u16::from(own.subflows).clamp(1, Section::MAX_SUBFLOWS as u16).min(evs);
+        let interval_ps = own.interval_us.ps().clamp(1, MAX_INTERVAL_PS);
         Self {
             interval_ps,
-            jitter_ps: (interval_ps / 1000).saturating_mul(wanted.jitter.min(1000)),
-            listening_ps: config.base_rtt_ps.min(MAX_INTERVAL_PS),
-            threshold_permille: wanted.threshold.min(1 << 20),
-            probe_interval_ps: probe_interval_ps.clamp(1, MAX_INTERVAL_PS),
-            probe_packets: wanted.probe_packets,
+            jitter_ps: (interval_ps / 1000).saturating_mul(own.jitter.to_permille().min(1000)),
+            listening_ps: path.base_rtt_ps.min(MAX_INTERVAL_PS),
+            threshold_permille: own.threshold.to_permille().min(1 << 20),
+            probe_interval_ps: own.probe_us.map_or(path.base_rtt_ps, Micros::ps).clamp(1, MAX_INTERVAL_PS),
+            probe_packets: own.probe_packets.into(),
             evs,
             log2_subflows: subflows.ilog2() as u8,
-            moves_silent: wanted.silence != 0,
-            detects: wanted.detection != 0,
-            probes_repeated: wanted.probe_retransmissions != 0,
+            moves_silent: own.silence,
+            detects: own.detection,
+            probes_repeated: own.probe_retransmissions,
         }
     }
 }
@@ -461,6 +485,8 @@ const fn bit(index: usize) -> u64 {
     1 << (index & 63)
 }
 
+/// Subflows of a connection by default.
+const SUBFLOWS: u8 = 16;
 /// Later than any time.
 const NEVER: u64 = u64::MAX;
 /// A second, in ps.

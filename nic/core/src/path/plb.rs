@@ -5,34 +5,58 @@
 mod tests;
 
 use rand_core::RngCore;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, draw, draw_lasting};
 use crate::event::Publisher;
-use crate::params::{AUTO, parameters};
+use crate::units::{Micros, Ratio};
 
-parameters! {
-    /// The settings of [`Plb`].
-    pub struct PlbConfig {
-        /// Whose version gives the settings left at `auto`: that of REPS's simulator, of OFAN, or of the PLB paper and Linux.
-        variant: Choice(&["reps", "ofan", "linux"]), 0, 2, 0;
-        /// A round is congested when more than this share of its packets was marked or lost (`linux`: this share or more).
-        /// By itself 0 (`reps`), 0.4 (`ofan`), 0.5 (`linux`).
-        marked_share: Ratio, 0, 1_000, AUTO;
-        /// Congested rounds in a row that change the path. By itself 2 (`reps`), 1 (`ofan`), 12 (`linux`).
-        rounds: Count, 1, 255, AUTO;
-        /// Congested rounds in a row that change the path where nothing is in flight. By itself 3 (`linux`), as `rounds`
-        /// otherwise.
-        idle_rounds: Count, 1, 255, AUTO;
-        /// Length of a round measured by time. By itself the base RTT.
-        round: Microseconds, 1, 1_000_000_000_000, AUTO;
-        /// Acknowledged packets in a round; 0 measures it by time. By itself those of a BDP (`ofan`), 0 otherwise.
-        round_packets: Count, 0, 1 << 24, AUTO;
-        /// Time after a change for a timeout in which no other timeout changes the path. By itself five base RTTs (`reps`),
-        /// 0 otherwise.
-        timeout_hold: Microseconds, 0, 1_000_000_000_000, AUTO;
-        /// Time after a timeout in which congestion does not change the path. By itself 60 s (`linux`), 0 otherwise.
-        suspend: Microseconds, 0, 1_000_000_000_000_000, AUTO;
-    }
+/// The settings of [`Plb`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
+pub struct PlbConfig {
+    /// Whose version gives the settings that are left out.
+    pub rule: PlbRule,
+    /// A round is congested when more than this share of its packets was marked or lost (`linux`: this share or more). By
+    /// default 0 (`reps`), 0.4 (`ofan`), 0.5 (`linux`).
+    #[schemars(range(min = 0, max = 1))]
+    pub marked_share: Option<Ratio>,
+    /// Congested rounds in a row that change the path. By default 2 (`reps`), 1 (`ofan`), 12 (`linux`).
+    #[schemars(range(min = 1, max = 255))]
+    pub rounds: Option<u8>,
+    /// Congested rounds in a row that change the path where nothing is in flight. By default 3 (`linux`), as `rounds`
+    /// otherwise.
+    #[schemars(range(min = 1, max = 255))]
+    pub idle_rounds: Option<u8>,
+    /// Length of a round measured by time. By default the base RTT.
+    #[schemars(range(min = 0.000_001, max = 1_000_000))]
+    pub round_us: Option<Micros>,
+    /// Acknowledged packets in a round; 0 measures it by time. By default those of a BDP (`ofan`), 0 otherwise.
+    #[schemars(range(min = 0, max = 16_777_216))]
+    pub round_packets: Option<u32>,
+    /// Time after a change for a timeout in which no other timeout changes the path. By default five base RTTs (`reps`), 0
+    /// otherwise.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub timeout_hold_us: Option<Micros>,
+    /// Time after a timeout in which congestion does not change the path. By default 60 s (`linux`), 0 otherwise.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub suspend_us: Option<Micros>,
+}
+
+/// Whose version of PLB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum PlbRule {
+    /// That of REPS's simulator.
+    #[default]
+    Reps,
+    /// OFAN's.
+    Ofan,
+    /// That of the PLB paper and Linux.
+    Linux,
 }
 
 /// One entropy value until its path stays congested, or a packet on it times out.
@@ -81,12 +105,14 @@ impl Plb {
 }
 
 impl Scheme for Plb {
+    type Config = PlbConfig;
+
     const STATE_BYTES: usize = size_of::<State>();
 
     //= docs/specs/plb.md#PLB-1
-    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
-        let state = State { ev: draw_lasting(config, 0, rng), ..State::default() };
-        Self { state, settings: Settings::new(config) }
+    fn make(own: &PlbConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+        let state = State { ev: draw_lasting(path, 0, rng), ..State::default() };
+        Self { state, settings: Settings::new(own, path) }
     }
 }
 
@@ -151,7 +177,7 @@ struct Settings {
     suspend_ps: u64,
     /// 0: rounds go by time.
     round_packets: u32,
-    marked_permille: u16,
+    marked_ppm: u32,
     evs: u16,
     rounds: u8,
     idle_rounds: u8,
@@ -161,22 +187,25 @@ struct Settings {
 
 impl Settings {
     //= docs/specs/plb.md#PLB-9
-    fn new(config: &PathConfig) -> Self {
-        let plb = &config.schemes.plb;
-        let of =
-            |reps: u64, ofan: u64, linux: u64| [reps, ofan, linux].get(plb.variant as usize).copied().unwrap_or(reps);
-        let or = |asked: u64, own: u64| if asked == AUTO { own } else { asked };
-        let rounds = or(plb.rounds, of(2, 1, 12)).clamp(1, 255) as u8;
+    fn new(own: &PlbConfig, path: &PathConfig) -> Self {
+        let five_rtts_ps = path.base_rtt_ps.saturating_mul(5);
+        let bdp_packets = path.bdp_packets.max(1);
+        let (share, rounds, idle_rounds, round_packets, hold_ps, suspend_ps) = match own.rule {
+            PlbRule::Reps => (0, 2, None, 0, five_rtts_ps, 0),
+            PlbRule::Ofan => (400, 1, None, bdp_packets, 0, 0),
+            PlbRule::Linux => (500, 12, Some(3), 0, 0, 60 * PS_PER_SECOND),
+        };
+        let rounds = own.rounds.unwrap_or(rounds).max(1);
         Self {
-            round_ps: or(plb.round, config.base_rtt_ps),
-            timeout_hold_ps: or(plb.timeout_hold, of(config.base_rtt_ps.saturating_mul(5), 0, 0)),
-            suspend_ps: or(plb.suspend, of(0, 0, 60 * PS_PER_SECOND)),
-            round_packets: or(plb.round_packets, of(0, config.bdp_packets.max(1).into(), 0)).min(1 << 24) as u32,
-            marked_permille: or(plb.marked_share, of(0, 400, 500)).min(1_000) as u16,
-            evs: config.ev_count(),
+            round_ps: own.round_us.map_or(path.base_rtt_ps, Micros::ps),
+            timeout_hold_ps: own.timeout_hold_us.map_or(hold_ps, Micros::ps),
+            suspend_ps: own.suspend_us.map_or(suspend_ps, Micros::ps),
+            round_packets: own.round_packets.unwrap_or(round_packets).min(1 << 24),
+            marked_ppm: own.marked_share.unwrap_or(Ratio::permille(share)).ppm().min(1_000_000) as u32,
+            evs: path.ev_count(),
             rounds,
-            idle_rounds: or(plb.idle_rounds, of(rounds.into(), rounds.into(), 3)).clamp(1, 255) as u8,
-            inclusive: plb.variant == 2,
+            idle_rounds: own.idle_rounds.or(idle_rounds).unwrap_or(rounds).max(1),
+            inclusive: own.rule == PlbRule::Linux,
         }
     }
 
@@ -188,7 +217,7 @@ impl Settings {
     #[inline]
     fn is_congested(&self, state: &State) -> bool {
         let (congested, limit) =
-            (u64::from(state.congested) * 1_000, u64::from(state.delivered) * u64::from(self.marked_permille));
+            (u64::from(state.congested) * 1_000_000, u64::from(state.delivered) * u64::from(self.marked_ppm));
         congested > limit || (self.inclusive && congested == limit)
     }
 }

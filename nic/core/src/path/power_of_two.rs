@@ -6,20 +6,31 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use rand_core::RngCore;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::labels::Labels;
 use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo};
 use crate::event::Publisher;
-use crate::params::{AUTO, parameters};
+use crate::units::Micros;
 
-parameters! {
-    /// The settings of [`PowerOfTwo`].
-    pub struct PowerOfTwoConfig {
-        /// Labels of a connection.
-        labels: Count, 1, 1_024, 64;
-        /// Time in which what is known of a label loses half its weight, rounded down to a power of two ps. By itself eight
-        /// base round-trip times.
-        half_life: Microseconds, 1, 1 << 50, AUTO;
+/// The settings of [`PowerOfTwo`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
+pub struct PowerOfTwoConfig {
+    /// Labels of a connection.
+    #[schemars(range(min = 1, max = 1_024))]
+    pub labels: u16,
+    /// Time in which what is known of a label loses half its weight, rounded down to a power of two ps. By default eight
+    /// base round-trip times.
+    #[schemars(range(min = 0.000_001, max = 1_000_000_000))]
+    pub half_life_us: Option<Micros>,
+}
+
+impl Default for PowerOfTwoConfig {
+    fn default() -> Self {
+        Self { labels: LABELS, half_life_us: None }
     }
 }
 
@@ -66,15 +77,15 @@ impl PowerOfTwo {
 }
 
 impl Scheme for PowerOfTwo {
+    type Config = PowerOfTwoConfig;
+
     /// With 64 labels.
-    const STATE_BYTES: usize = size_of::<Ev>() + PowerOfTwoConfig::DEFAULT.labels as usize * size_of::<Known>();
+    const STATE_BYTES: usize = size_of::<Ev>() + LABELS as usize * size_of::<Known>();
 
     //= docs/specs/power-of-two.md#P2C-1
-    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
-        let PowerOfTwoConfig { labels, half_life } = config.schemes.power_of_two;
-        let labels = Labels::new(config, labels, rng);
-        let half_life_ps =
-            if half_life == AUTO { config.base_rtt_ps.saturating_mul(HALF_LIFE_RTTS) } else { half_life };
+    fn make(own: &PowerOfTwoConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+        let labels = Labels::new(path, own.labels, rng);
+        let half_life_ps = own.half_life_us.map_or(path.base_rtt_ps.saturating_mul(HALF_LIFE_RTTS), Micros::ps);
         let known = vec![Known::default(); labels.count().into()].into_boxed_slice();
         Self { labels, tick_shift: half_life_ps.max(1).ilog2(), known }
     }
@@ -121,6 +132,8 @@ impl Known {
 
 /// Long enough for the score to be an average over some round trips, short enough to try a label again a millisecond after a loss.
 const HALF_LIFE_RTTS: u64 = 8;
+/// Labels of a connection by default.
+const LABELS: u16 = 64;
 
 #[cfg(test)]
 mod tests {
@@ -133,11 +146,10 @@ mod tests {
     /// 8 base RTTs round down to 2^25 ps.
     const HALF_LIFE_PS: u64 = 1 << 25;
 
-    fn balancer(labels: u64) -> (PowerOfTwo, Rng) {
-        let mut config = PathConfig::new(BalancerKind::PowerOfTwo, 8_000_000, 10);
-        config.schemes.power_of_two.labels = labels;
+    fn balancer(labels: u16) -> (PowerOfTwo, Rng) {
+        let own = PowerOfTwoConfig { labels, half_life_us: None };
         let mut rng = stream(3, 3);
-        (PowerOfTwo::make(&config, &mut rng), rng)
+        (PowerOfTwo::make(&own, &PathConfig::new(BalancerKind::PowerOfTwo, 8_000_000, 10), &mut rng), rng)
     }
 
     fn ack(balancer: &mut PowerOfTwo, now_ps: u64, label: u16, marked: bool) {

@@ -7,12 +7,12 @@ use core::str::FromStr;
 use rand_core::RngCore;
 
 use super::{
-    AckInfo, Admission, Balancer, EchoFeedback, Ecmp, Ev, HoldBack, LossInfo, Offers, Ops, OwnWindows, PacketFeedback,
-    PacketInfo, PathConfig, Probing, Reachability, Reps, Scheme, Section, Sections, SendInfo, Timer, Trail,
-    Transmission,
+    Admission, Balancer, EchoFeedback, Ecmp, HoldBack, Offers, Ops, OwnWindows, PacketFeedback, PathConfig, Probing,
+    Reachability, Reps, RepsConfig, Scheme, Section, Sections, SendInfo, Timer, Trail, Transmission,
 };
 use crate::cc::CcConfig;
 use crate::event::Publisher;
+use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo};
 use crate::kinds::kinds;
 
 kinds! {
@@ -20,55 +20,60 @@ kinds! {
     BalancerKind;
     /// Any of the balancers, dispatched without allocation or vtable.
     AnyBalancer;
+    /// The settings of one balancer.
+    BalancerConfig;
+    /// The settings of every balancer, under its name.
+    Schemes;
     /// One entropy value for the whole connection.
-    Ecmp "ecmp" Ecmp;
+    Ecmp "ecmp" ecmp Ecmp;
     /// A new random entropy value for every packet: oblivious packet spraying (REPS §2.2).
-    Ops "ops" Ops;
+    Ops "ops" ops Ops;
     /// Recycled entropies with freezing (REPS §3); its earlier name is ARCANE.
-    Reps "reps" Reps;
+    Reps "reps" reps Reps;
     /// Flowcut, NIC-only: another path when nothing is in flight, so that nothing is reordered (Flowcut §II).
-    Flowcut "flowcut" super::Flowcut;
+    Flowcut "flowcut" flowcut super::Flowcut;
     /// PLB: one path until it stays congested (REPS §4.1).
-    Plb "plb" super::Plb;
+    Plb "plb" plb super::Plb;
     /// Flowlet switching: a new path after a gap (REPS §4.1).
-    Flowlet "flowlet" super::Flowlet;
+    Flowlet "flowlet" flowlet super::Flowlet;
     /// Presto's flowcells: a new path every 64 KiB.
-    Flowcell "flowcell" super::Flowcell;
+    Flowcell "flowcell" flowcell super::Flowcell;
     /// MP-RDMA's path rule: the path of the last acknowledgement (REPS §4.1).
-    Mprdma "mprdma" super::Mprdma;
+    Mprdma "mprdma" mprdma super::Mprdma;
     /// Entropy values in turn, those with a penalty passed over, as STrack (REPS §4.1).
-    Bitmap "bitmap" super::Bitmap;
-    /// REPS's core logic alone, which never freezes (REPS §3.1).
-    RepsNoFreezing "reps-no-freezing" Reps;
+    Bitmap "bitmap" bitmap super::Bitmap;
     /// REPS that recycles all that an ACK stands for, explores evenly, and gives useless freezing up: this project's own.
-    RepsPlus "reps-plus" super::RepsPlus;
-    /// REPS that leaves freezing mode when a probe of the failed path is answered (REPS §3.2).
-    RepsProbing "reps-probing" Reps;
+    RepsPlus "reps-plus" reps_plus super::RepsPlus;
     /// Host DR: the paths that the engine tells, in turn (OFAN §6).
-    HostDr "host-dr" super::HostDr;
+    HostDr "host-dr" host_dr super::HostDr;
     /// A few subflows with a window each, like MPTCP (REPS §4.2).
-    Mptcp "mptcp" super::Mptcp;
+    Mptcp "mptcp" mptcp super::Mptcp;
     /// A few labels in turn, each hashed to a path for good (OFAN §3.2).
-    Subflow "subflow" super::Subflow;
+    Subflow "subflow" subflow super::Subflow;
     /// Subflows in order, the worst of which moves; the receiver tells losses from reordering (*Ordered Chaos*).
-    OrderedChaos "ordered-chaos" super::OrderedChaos;
+    OrderedChaos "ordered-chaos" ordered_chaos super::OrderedChaos;
     /// Per packet the better of two random labels.
-    PowerOfTwo "power-of-two" super::PowerOfTwo;
+    PowerOfTwo "power-of-two" power_of_two super::PowerOfTwo;
     /// The labels that met no mark lately, in turn.
-    LeastRecentlyMarked "least-recently-marked" super::LeastRecentlyMarked;
+    LeastRecentlyMarked "least-recently-marked" least_recently_marked super::LeastRecentlyMarked;
+    presets:
+    /// REPS's core logic alone, which never freezes (REPS §3.1).
+    RepsNoFreezing "reps-no-freezing" Reps reps RepsConfig::without_freezing;
+    /// REPS that leaves freezing mode when a probe of the failed path is answered (REPS §3.2).
+    RepsProbing "reps-probing" Reps reps RepsConfig::with_probing;
 }
 
-impl BalancerKind {
+impl BalancerConfig {
     /// Whether an engine should tell its connections which paths there are; see [`Reachability`].
-    pub const fn wants_reachability(self) -> bool {
-        of_scheme!(self, Of => Implements::<Of>::REACHABILITY)
+    pub const fn wants_reachability(&self) -> bool {
+        of_scheme!(self, _, Of => Implements::<Of>::REACHABILITY)
     }
 }
 
 impl AnyBalancer {
     /// Makes the configured balancer; where [`PathConfig::seed`] is set, lasting choices do not draw from `rng`.
-    pub fn new(config: &PathConfig, rng: &mut impl RngCore) -> Self {
-        make!(config.balancer, (config, rng))
+    pub fn new(path: &PathConfig, rng: &mut impl RngCore) -> Self {
+        make!(&path.balancer, own => (own, path, rng))
     }
 }
 
@@ -291,7 +296,7 @@ mod tests {
             };
             let config = PathConfig::new(kind, 8_000_000, 10);
             assert_eq!(AnyBalancer::new(&config, &mut stream(1, 1)).offers(), expected, "{kind}");
-            assert_eq!(kind.wants_reachability(), kind == BalancerKind::HostDr, "{kind}");
+            assert_eq!(config.balancer.wants_reachability(), kind == BalancerKind::HostDr, "{kind}");
         }
     }
 }

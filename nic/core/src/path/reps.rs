@@ -5,11 +5,12 @@ mod config;
 
 use rand_core::RngCore;
 
-pub use self::config::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, RepsConfig, ThawCheck};
+pub use self::config::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, RepsConfig, RepsRule, ThawCheck};
 use super::{
     AckInfo, Balancer, EchoFeedback, Ev, LossCause, LossInfo, PathConfig, Probing, Scheme, SendInfo, Timer, draw,
 };
 use crate::event::{Event, Publisher};
+use crate::units::{Micros, Ratio};
 
 /// Recycled entropy packet spraying.
 ///
@@ -26,10 +27,9 @@ pub struct Reps {
 
 impl Reps {
     /// Makes a balancer that has cached nothing.
-    pub fn new(config: &PathConfig) -> Self {
-        let reps = RepsConfig::named(config);
-        let force = reps.force_freezing_ps.map_or(Force::Never, Force::After);
-        Self { state: State::default(), probe: Probe::default(), force, settings: Settings::new(config, &reps) }
+    pub fn new(own: &RepsConfig, path: &PathConfig) -> Self {
+        let force = own.force_freezing_us.map_or(Force::Never, |time| Force::After(time.ps()));
+        Self { state: State::default(), probe: Probe::default(), force, settings: Settings::new(own, path) }
     }
 
     /// Whether the connection is in freezing mode.
@@ -134,11 +134,13 @@ impl Reps {
 }
 
 impl Scheme for Reps {
+    type Config = RepsConfig;
+
     /// At any depth; the paper's table 1 has 25 at depth 8.
     const STATE_BYTES: usize = size_of::<State>();
 
-    fn make(config: &PathConfig, _rng: &mut impl RngCore) -> Self {
-        Self::new(config)
+    fn make(own: &RepsConfig, path: &PathConfig, _rng: &mut impl RngCore) -> Self {
+        Self::new(own, path)
     }
 }
 
@@ -347,7 +349,7 @@ enum Force {
     Frozen,
 }
 
-/// [`PathConfig`] brought into range, in the units that the packet path needs.
+/// The settings brought into range, in the units that the packet path needs.
 #[derive(Clone, Debug)]
 struct Settings {
     freezing_timeout_ps: u64,
@@ -367,38 +369,46 @@ struct Settings {
 }
 
 impl Settings {
-    fn new(config: &PathConfig, reps: &RepsConfig) -> Self {
-        let bdp_packets = config.bdp_packets.min(u32::from(u16::MAX)) as u16;
+    fn new(own: &RepsConfig, path: &PathConfig) -> Self {
+        let bdp_packets = path.bdp_packets.min(u32::from(u16::MAX)) as u16;
+        let paper = own.rule == RepsRule::Paper;
+        let by_rule = if own.rule == RepsRule::UltraEthernet { ULTRA_ETHERNET_EXPLORE } else { bdp_packets };
         Self {
-            freezing_timeout_ps: reps.freezing_timeout_ps.min(MAX_TIMEOUT_PS),
-            congestion_rtt_ps: congestion_rtt_ps(config, reps),
-            probe_interval_ps: reps
-                .probe_interval_ps
-                .map_or(u64::MAX, |interval_ps| interval_ps.clamp(1, MAX_TIMEOUT_PS)),
-            explore_packets: reps.explore_packets.unwrap_or(bdp_packets),
-            evs: config.ev_count(),
-            depth: reps.buffer.clamp(1, MAX_BUFFER),
-            freezing: reps.freezing,
-            timed_exit: reps.probe_interval_ps.is_none() || reps.timed_exit,
-            empty_on_thaw: reps.empty_on_thaw,
-            failure_signal: reps.failure_signal,
-            thaw_check: reps.thaw_check,
-            frozen_walk: reps.frozen_walk,
+            freezing_timeout_ps: own.freezing_timeout_us.ps().min(MAX_TIMEOUT_PS),
+            congestion_rtt_ps: congestion_rtt_ps(own, path),
+            probe_interval_ps: if own.probing { probe_interval_ps(own, path) } else { u64::MAX },
+            explore_packets: own.explore_packets.unwrap_or(by_rule),
+            evs: path.ev_count(),
+            depth: own.buffer.clamp(1, MAX_BUFFER),
+            freezing: own.freezing,
+            timed_exit: !own.probing || own.timed_exit,
+            empty_on_thaw: own.empty_on_thaw.unwrap_or(!paper),
+            failure_signal: own.failure_signal.unwrap_or(match paper {
+                true => FailureSignal::AnyLoss,
+                false => FailureSignal::TimeoutOnly,
+            }),
+            thaw_check: own.thaw_check.unwrap_or(if paper { ThawCheck::UnmarkedAck } else { ThawCheck::AnyFeedback }),
+            frozen_walk: own.frozen_walk.unwrap_or(if paper { FrozenWalk::ValidFirst } else { FrozenWalk::AllSlots }),
         }
     }
 }
 
 /// Where trimming tells congestion apart, no RTT does.
 //= docs/specs/reps.md#REPS-14
-fn congestion_rtt_ps(config: &PathConfig, reps: &RepsConfig) -> u64 {
-    match reps.congestion_rtt_permille {
-        Some(permille) if !config.trimming => {
-            let rtt_ps = u128::from(config.base_rtt_ps) * u128::from(permille) / 1000;
-            u64::try_from(rtt_ps).unwrap_or(u64::MAX).max(1)
-        }
-        _ => u64::MAX,
+fn congestion_rtt_ps(own: &RepsConfig, path: &PathConfig) -> u64 {
+    if path.trimming || own.congestion_rtt == Ratio::default() {
+        return u64::MAX;
     }
+    own.congestion_rtt.of(path.base_rtt_ps).max(1)
 }
+
+fn probe_interval_ps(own: &RepsConfig, path: &PathConfig) -> u64 {
+    let default_ps = path.base_rtt_ps.saturating_mul(PROBE_RTTS);
+    own.probe_us.map_or(default_ps, Micros::ps).clamp(1, MAX_TIMEOUT_PS)
+}
+
+/// Packets that explore after freezing in the Ultra Ethernet simulator.
+const ULTRA_ETHERNET_EXPLORE: u16 = 16;
 
 #[inline]
 const fn ticks(ps: u64) -> u32 {

@@ -26,13 +26,13 @@ pub struct RepsPlus {
 
 impl RepsPlus {
     /// Makes a balancer that knows nothing; where exploring begins is drawn.
-    pub fn new(config: &PathConfig, rng: &mut impl RngCore) -> Self {
+    pub fn new(own: &RepsPlusConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         //= docs/specs/reps-plus.md#RPP-9
-        let phase = super::draw_seed(config, rng);
+        let phase = super::draw_seed(path, rng);
         Self {
             state: State { phase, ..State::default() },
             settled: Settled::default(),
-            settings: Settings::new(config),
+            settings: Settings::new(own, path),
         }
     }
 
@@ -142,10 +142,12 @@ impl RepsPlus {
 }
 
 impl Scheme for RepsPlus {
+    type Config = RepsPlusConfig;
+
     const STATE_BYTES: usize = size_of::<State>();
 
-    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
-        Self::new(config, rng)
+    fn make(own: &RepsPlusConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+        Self::new(own, path, rng)
     }
 }
 
@@ -317,23 +319,17 @@ struct Settings {
 }
 
 impl Settings {
-    fn new(config: &PathConfig) -> Self {
-        let own = &config.schemes.reps_plus;
-        let congestion_ps = u128::from(config.base_rtt_ps) * u128::from(own.congestion_rtt) / 1000;
+    fn new(own: &RepsPlusConfig, path: &PathConfig) -> Self {
         Self {
-            freezing_timeout_ps: own.freezing_timeout.min(MAX_TIMEOUT_PS),
-            congestion_rtt_ps: if config.trimming {
-                u64::MAX
-            } else {
-                congestion_ps.min(u128::from(u64::MAX)).max(1) as u64
-            },
-            rtt_ticks: ticks(config.base_rtt_ps.min(MAX_TIMEOUT_PS)),
-            explore_packets: config.bdp_packets.min(u32::from(u16::MAX)) as u16,
-            evs: config.ev_count(),
-            depth: own.buffer.clamp(1, MAX_BUFFER as u64) as u8,
-            futile_losses: own.futile_losses.min(u64::from(u8::MAX)) as u8,
-            whole_acks: own.whole_acks != 0,
-            even: own.even_exploring != 0,
+            freezing_timeout_ps: own.freezing_timeout_us.ps().min(MAX_TIMEOUT_PS),
+            congestion_rtt_ps: if path.trimming { u64::MAX } else { own.congestion_rtt.of(path.base_rtt_ps).max(1) },
+            rtt_ticks: ticks(path.base_rtt_ps.min(MAX_TIMEOUT_PS)),
+            explore_packets: path.bdp_packets.min(u32::from(u16::MAX)) as u16,
+            evs: path.ev_count(),
+            depth: own.buffer.clamp(1, MAX_BUFFER as u8),
+            futile_losses: own.futile_losses,
+            whole_acks: own.whole_acks,
+            even: own.even_exploring,
         }
     }
 }

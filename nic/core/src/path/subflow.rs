@@ -2,17 +2,26 @@
 //! (SUB-n) are in `docs/specs/subflow.md`.
 
 use rand_core::RngCore;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::labels::Labels;
 use super::{AckInfo, Balancer, Ev, LossInfo, PathConfig, Scheme, SendInfo};
 use crate::event::Publisher;
-use crate::params::parameters;
 
-parameters! {
-    /// The settings of [`Subflow`].
-    pub struct SubflowConfig {
-        /// Labels of a connection. OFAN's comparison uses 4.
-        subflows: Count, 1, 1_024, 4;
+/// The settings of [`Subflow`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
+pub struct SubflowConfig {
+    /// Labels of a connection. OFAN's comparison uses 4.
+    #[schemars(range(min = 1, max = 1_024))]
+    pub subflows: u16,
+}
+
+impl Default for SubflowConfig {
+    fn default() -> Self {
+        Self { subflows: 4 }
     }
 }
 
@@ -24,12 +33,14 @@ pub struct Subflow {
 }
 
 impl Scheme for Subflow {
+    type Config = SubflowConfig;
+
     /// The first label's value, and whose turn it is.
     const STATE_BYTES: usize = size_of::<Ev>() + size_of::<u16>();
 
     //= docs/specs/subflow.md#SUB-1
-    fn make(config: &PathConfig, rng: &mut impl RngCore) -> Self {
-        Self { labels: Labels::new(config, config.schemes.subflow.subflows, rng), next: 0 }
+    fn make(own: &SubflowConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+        Self { labels: Labels::new(path, own.subflows, rng), next: 0 }
     }
 }
 
@@ -64,10 +75,10 @@ mod tests {
         //= docs/specs/subflow.md#SUB-2
         //= docs/specs/subflow.md#SUB-3
         for (evs, subflows, distinct) in [(65_535, 4, 4), (256, 8, 8), (3, 8, 3), (1, 8, 1)] {
-            let mut config = PathConfig { evs, seed: Some(7), ..PathConfig::new(BalancerKind::Subflow, 8_000_000, 10) };
-            config.schemes.subflow.subflows = subflows;
+            let own = SubflowConfig { subflows };
+            let path = PathConfig { evs, seed: Some(7), ..PathConfig::new(BalancerKind::Subflow, 8_000_000, 10) };
             let mut rng = stream(1, 1);
-            let mut balancer = Subflow::make(&config, &mut rng);
+            let mut balancer = Subflow::make(&own, &path, &mut rng);
             let mut send = || balancer.next_ev(0, &SendInfo::default(), &mut rng);
             let first: Vec<_> = (0..distinct).map(|_| send()).collect();
             let mut sorted = first.clone();
@@ -75,7 +86,7 @@ mod tests {
             sorted.dedup();
             assert_eq!(sorted.len(), distinct);
             assert!((0..5).all(|_| (0..distinct).all(|label| send() == first[label])));
-            let mut again = Subflow::make(&config, &mut stream(2, 2));
+            let mut again = Subflow::make(&own, &path, &mut stream(2, 2));
             assert_eq!(again.next_ev(0, &SendInfo::default(), &mut rng), first[0], "the seed decides alone");
         }
     }

@@ -10,23 +10,35 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::event::Event;
-use crate::params::Group;
 use crate::rng::{self, Rng};
+use crate::units::{Micros, Ratio};
 use twin::PaperReps;
 
 /// The unit of the exit time: histories in whole units see no rounding.
 const TICK_PS: u64 = 1 << 20;
 const BASE_RTT_PS: u64 = 8_337_000;
+const FREEZING_TIMEOUT: Micros = Micros::from_ps(10 * TICK_PS);
 
 fn config(balancer: BalancerKind) -> PathConfig {
     PathConfig { trimming: true, ..PathConfig::new(balancer, BASE_RTT_PS, 100) }
 }
 
 fn reps_config(change: impl FnOnce(&mut RepsConfig)) -> PathConfig {
-    let mut config = config(BalancerKind::Reps);
-    config.schemes.reps.freezing_timeout_ps = 10 * TICK_PS;
-    change(&mut config.schemes.reps);
-    config
+    let mut reps = RepsConfig { freezing_timeout_us: FREEZING_TIMEOUT, ..RepsConfig::default() };
+    change(&mut reps);
+    PathConfig { balancer: BalancerConfig::Reps(reps), ..config(BalancerKind::Reps) }
+}
+
+/// The settings of REPS under another of its names.
+fn reps_named(kind: BalancerKind, change: impl FnOnce(&mut RepsConfig)) -> PathConfig {
+    let config = reps_config(change);
+    let schemes = Schemes { reps: *own(&config), ..Schemes::default() };
+    PathConfig { balancer: kind.config(&schemes), ..config }
+}
+
+fn own(config: &PathConfig) -> &RepsConfig {
+    let BalancerConfig::Reps(reps) = &config.balancer else { panic!("{:?} is not REPS", config.balancer) };
+    reps
 }
 
 fn ack(ev: Ev, marked: bool) -> AckInfo {
@@ -50,7 +62,7 @@ struct Rig {
 
 impl Rig {
     fn new(config: &PathConfig) -> Self {
-        Self { reps: Reps::new(config), rng: rng::stream(1, 2), log: Vec::new() }
+        Self { reps: Reps::new(own(config), config), rng: rng::stream(1, 2), log: Vec::new() }
     }
 
     fn paper() -> Self {
@@ -112,11 +124,12 @@ fn ecmp_keeps_the_ev_it_drew() {
     ecmp.on_loss(1, &loss(first, LossCause::Timeout), &mut ());
     ecmp.on_ack(2, &ack(first, true), &mut ());
     assert!((0..100).all(|_| ecmp.next_ev(3, &PACKET, &mut rng) == first));
-    let others = (0..8).map(|stream| Ecmp::make(&config(BalancerKind::Ecmp), &mut rng::stream(3, stream)));
+    let others =
+        (0..8).map(|stream| Ecmp::make(&NoSettings {}, &config(BalancerKind::Ecmp), &mut rng::stream(3, stream)));
     assert!(others.map(|mut other| other.next_ev(0, &PACKET, &mut rng)).any(|ev| ev != first));
     let seeded = |seed, stream| {
         let config = PathConfig { seed: Some(seed), ..config(BalancerKind::Ecmp) };
-        Ecmp::make(&config, &mut rng::stream(3, stream)).next_ev(0, &PACKET, &mut rng::stream(0, 0))
+        Ecmp::make(&NoSettings {}, &config, &mut rng::stream(3, stream)).next_ev(0, &PACKET, &mut rng::stream(0, 0))
     };
     assert_eq!(seeded(9, 0), seeded(9, 1), "a connection's own seed decides alone");
     assert!((10..18).any(|seed| seeded(seed, 0) != seeded(9, 0)));
@@ -126,7 +139,7 @@ fn ecmp_keeps_the_ev_it_drew() {
 fn ops_draws_evenly() {
     //= docs/specs/reps.md#REPS-22
     let mut rng = rng::stream(4, 0);
-    let mut ops = Ops::new(&PathConfig { evs: 16, ..config(BalancerKind::Ops) });
+    let mut ops = Ops::make(&NoSettings {}, &PathConfig { evs: 16, ..config(BalancerKind::Ops) }, &mut rng);
     let mut counts = [0u32; 16];
     (0..16_000).for_each(|_| counts[usize::from(ops.next_ev(0, &PACKET, &mut rng))] += 1);
     assert!(counts.iter().all(|&count| (850..1150).contains(&count)), "{counts:?}");
@@ -242,7 +255,7 @@ fn the_exit_time_is_never_early_and_less_than_a_unit_late_across_its_wrap() {
     //= docs/specs/reps.md#REPS-13
     for start_ps in [0, 123_456_789, (1 << 52) - 3 * TICK_PS - 5, (1 << 52) - 1, u64::MAX / 2] {
         let timeout_ps = 10 * TICK_PS + 777;
-        let mut rig = Rig::new(&reps_config(|reps| reps.freezing_timeout_ps = timeout_ps)).acks(&[1]);
+        let mut rig = Rig::new(&reps_config(|reps| reps.freezing_timeout_us = Micros::from_ps(timeout_ps))).acks(&[1]);
         rig.timeout(start_ps);
         rig.ack(start_ps + timeout_ps, 1, false);
         assert!(rig.reps.is_frozen());
@@ -281,7 +294,7 @@ fn without_trimming_a_high_rtt_before_the_loss_is_congestion() {
         rig.loss(0, LossInfo { max_rtt_ps, ..loss(1, LossCause::Timeout) });
         assert_eq!(rig.reps.is_frozen(), frozen);
     }
-    let config = reps_config(|reps| reps.congestion_rtt_permille = None);
+    let config = reps_config(|reps| reps.congestion_rtt = Ratio::default());
     let mut rig = Rig::new(&PathConfig { trimming: false, ..config });
     rig.loss(0, LossInfo { max_rtt_ps: 10 * BASE_RTT_PS, ..loss(1, LossCause::Timeout) });
     assert!(rig.reps.is_frozen());
@@ -291,7 +304,8 @@ fn without_trimming_a_high_rtt_before_the_loss_is_congestion() {
 fn probes_of_the_lost_ev_end_freezing_in_place_of_time() {
     //= docs/specs/reps.md#REPS-17
     //= docs/specs/reps.md#REPS-18
-    let mut rig = Rig::new(&reps_config(|reps| reps.probe_interval_ps = Some(1000))).acks(&[1]);
+    let mut rig =
+        Rig::new(&reps_config(|reps| (reps.probing, reps.probe_us) = (true, Some(Micros::from_ps(1000))))).acks(&[1]);
     assert_eq!(rig.reps.poll_timeout(), None);
     rig.timeout(500);
     assert_eq!(rig.reps.poll_timeout(), Some(1500));
@@ -314,7 +328,9 @@ fn probes_of_the_lost_ev_end_freezing_in_place_of_time() {
 #[test]
 fn with_timed_exit_the_timeout_ends_freezing_besides_probes() {
     //= docs/specs/reps.md#REPS-18
-    let change = |reps: &mut RepsConfig| (reps.probe_interval_ps, reps.timed_exit) = (Some(1000), true);
+    let change = |reps: &mut RepsConfig| {
+        (reps.probing, reps.probe_us, reps.timed_exit) = (true, Some(Micros::from_ps(1000)), true);
+    };
     let mut rig = Rig::new(&reps_config(change)).acks(&[1]);
     rig.timeout(0);
     rig.ack(11 * TICK_PS, 1, false);
@@ -324,8 +340,7 @@ fn with_timed_exit_the_timeout_ends_freezing_besides_probes() {
 #[test]
 fn without_freezing_only_the_core_logic_is_left() {
     //= docs/specs/reps.md#REPS-24
-    let named = |balancer| PathConfig { balancer, ..reps_config(|_| ()) };
-    for config in [named(BalancerKind::RepsNoFreezing), reps_config(|reps| reps.freezing = false)] {
+    for config in [reps_named(BalancerKind::RepsNoFreezing, |_| ()), reps_config(|reps| reps.freezing = false)] {
         let mut rig = Rig::new(&config).acks(&[1, 2]);
         rig.timeout(0);
         assert!(!rig.reps.is_frozen() && rig.log.is_empty());
@@ -336,7 +351,7 @@ fn without_freezing_only_the_core_logic_is_left() {
 #[test]
 fn forced_freezing_begins_at_its_time_and_never_ends() {
     //= docs/specs/reps.md#REPS-25
-    let mut rig = Rig::new(&reps_config(|reps| reps.force_freezing_ps = Some(5 * TICK_PS)));
+    let mut rig = Rig::new(&reps_config(|reps| reps.force_freezing_us = Some(Micros::from_ps(5 * TICK_PS))));
     rig.ack(TICK_PS, 1, false);
     rig.ack(6 * TICK_PS - 1, 2, false);
     assert!(!rig.reps.is_frozen());
@@ -346,7 +361,7 @@ fn forced_freezing_begins_at_its_time_and_never_ends() {
     rig.ack(1000 * TICK_PS, 3, false);
     assert_eq!(rig.sends(7), [1, 2, 3, 1, 2, 3, 1].map(Some));
     assert_eq!(rig.log, [(6 * TICK_PS, Event::FreezeEntered)]);
-    let mut rig = Rig::new(&reps_config(|reps| reps.force_freezing_ps = Some(0)));
+    let mut rig = Rig::new(&reps_config(|reps| reps.force_freezing_us = Some(Micros::default())));
     rig.ack(7, 1, true);
     assert!(rig.reps.is_frozen(), "from the first feedback on");
     assert_eq!(rig.send(), None, "with nothing cached it explores");
@@ -355,57 +370,52 @@ fn forced_freezing_begins_at_its_time_and_never_ends() {
 #[test]
 fn reps_probing_probes_by_itself() {
     //= docs/specs/reps.md#REPS-26
-    let config = PathConfig { balancer: BalancerKind::RepsProbing, ..reps_config(|_| ()) };
-    let mut rig = Rig::new(&config).acks(&[1]);
+    let mut rig = Rig::new(&reps_named(BalancerKind::RepsProbing, |_| ())).acks(&[1]);
     rig.timeout(0);
     assert_eq!(rig.reps.poll_timeout(), Some(PROBE_RTTS * BASE_RTT_PS));
     rig.ack(1000 * TICK_PS, 1, false);
     assert!(rig.reps.is_frozen(), "its time does not end it");
-    let mut config = config;
-    config.schemes.reps.probe_interval_ps = Some(77);
-    let mut rig = Rig::new(&config);
+    let mut rig = Rig::new(&reps_named(BalancerKind::RepsProbing, |reps| reps.probe_us = Some(Micros::from_ps(77))));
     rig.timeout(0);
     assert_eq!(rig.reps.poll_timeout(), Some(77));
 }
 
 #[test]
-fn every_option_of_reps_has_a_name() {
-    let mut schemes = Schemes::DEFAULT;
-    for (name, text) in [
-        ("buffer", "3"),
-        ("freezing", "false"),
-        ("freezing_timeout_us", "2.5"),
-        ("force_freezing_us", "0"),
-        ("congestion_rtt", "2"),
-        ("failure_signal", "timeout-only"),
-        ("probe_us", "4"),
-        ("timed_exit", "true"),
-        ("explore_packets", "16"),
-        ("empty_on_thaw", "true"),
-        ("thaw_check", "any-feedback"),
-        ("frozen_walk", "all-slots"),
-    ] {
-        schemes.set("reps", name, text).unwrap();
-    }
+fn every_setting_of_reps_has_a_name() {
+    let text = "
+        rule = 'ultra-ethernet'
+        buffer = 3
+        freezing = false
+        freezing_timeout_us = 2.5
+        force_freezing_us = 0
+        congestion_rtt = 2
+        failure_signal = 'any-loss'
+        probing = true
+        probe_us = 4
+        timed_exit = true
+        explore_packets = 17
+        empty_on_thaw = false
+        thaw_check = 'unmarked-ack'
+        frozen_walk = 'valid-first'
+    ";
     let expected = RepsConfig {
+        rule: RepsRule::UltraEthernet,
         buffer: 3,
         freezing: false,
-        freezing_timeout_ps: 2_500_000,
-        force_freezing_ps: Some(0),
-        congestion_rtt_permille: Some(2000),
-        probe_interval_ps: Some(4_000_000),
+        freezing_timeout_us: Micros::from_ps(2_500_000),
+        force_freezing_us: Some(Micros::default()),
+        congestion_rtt: Ratio::permille(2_000),
+        failure_signal: Some(FailureSignal::AnyLoss),
+        probing: true,
+        probe_us: Some(Micros::new(4)),
         timed_exit: true,
-        ..RepsConfig::ultra_ethernet()
+        explore_packets: Some(17),
+        empty_on_thaw: Some(false),
+        thaw_check: Some(ThawCheck::UnmarkedAck),
+        frozen_walk: Some(FrozenWalk::ValidFirst),
     };
-    assert_eq!(schemes.reps, expected);
-    schemes.set("reps", "congestion_rtt", "0").unwrap();
-    assert_eq!(schemes.reps.congestion_rtt_permille, None);
-    for (index, param) in RepsConfig::PARAMS.iter().enumerate() {
-        assert_eq!(RepsConfig::DEFAULT.value(index), param.default, "{}", param.name);
-        let mut changed = RepsConfig::DEFAULT;
-        changed.set_value(index, param.min);
-        assert_eq!(changed.value(index), param.min, "{}", param.name);
-    }
+    assert_eq!(toml::from_str::<RepsConfig>(text).unwrap(), expected);
+    assert_eq!(toml::from_str::<RepsConfig>(&toml::to_string(&expected).unwrap()).unwrap(), expected);
 }
 
 #[test]
@@ -415,8 +425,7 @@ fn the_artifact_freezes_on_timeouts_only_and_empties_the_buffer_on_any_feedback(
     //= docs/specs/reps.md#REPS-12
     //= docs/specs/reps.md#REPS-16
     //= docs/specs/reps.md#REPS-19
-    let freezing_timeout_ps = 10 * TICK_PS;
-    let mut rig = Rig::new(&reps_config(|reps| *reps = RepsConfig { freezing_timeout_ps, ..RepsConfig::artifact() }));
+    let mut rig = Rig::new(&reps_config(|reps| reps.rule = RepsRule::Artifact));
     (1..=5).for_each(|ev| rig.ack(0, ev, false));
     rig.loss(0, loss(1, LossCause::SackGap));
     assert!(!rig.reps.is_frozen());
@@ -433,7 +442,7 @@ fn the_artifact_freezes_on_timeouts_only_and_empties_the_buffer_on_any_feedback(
 #[test]
 fn the_artifacts_walk_starts_over_with_every_freeze() {
     //= docs/specs/reps.md#REPS-8
-    let mut config = reps_config(|reps| reps.frozen_walk = FrozenWalk::AllSlots);
+    let mut config = reps_config(|reps| reps.frozen_walk = Some(FrozenWalk::AllSlots));
     config.bdp_packets = 0;
     let mut rig = Rig::new(&config).acks(&[1, 2, 3]);
     rig.timeout(0);
@@ -445,7 +454,7 @@ fn the_artifacts_walk_starts_over_with_every_freeze() {
 
 #[test]
 fn emptying_on_thaw_keeps_the_ev_that_thaws() {
-    let mut rig = Rig::new(&reps_config(|reps| reps.empty_on_thaw = true)).acks(&[1, 2]);
+    let mut rig = Rig::new(&reps_config(|reps| reps.empty_on_thaw = Some(true))).acks(&[1, 2]);
     rig.timeout(0);
     rig.ack(11 * TICK_PS, 3, false);
     assert_eq!(rig.reps.cached_evs(), [3]);
@@ -456,9 +465,7 @@ fn a_nack_thaws_where_asked_and_caches_nothing() {
     // The table of departures
     //= docs/specs/reps.md#REPS-3
     //= docs/specs/reps.md#REPS-12
-    let freezing_timeout_ps = 10 * TICK_PS;
-    let reps = RepsConfig { freezing_timeout_ps, ..RepsConfig::ultra_ethernet() };
-    let mut rig = Rig::new(&reps_config(|config| *config = reps));
+    let mut rig = Rig::new(&reps_config(|reps| reps.rule = RepsRule::UltraEthernet));
     rig.timeout(0);
     rig.loss(11 * TICK_PS, loss(4, LossCause::Trimmed));
     assert_eq!((rig.reps.is_frozen(), rig.reps.exploring()), (false, 16));
@@ -508,25 +515,25 @@ fn ev_count() -> impl Strategy<Value = u16> {
 }
 
 fn any_reps_config() -> impl Strategy<Value = RepsConfig> {
-    let presets =
-        prop_oneof![Just(RepsConfig::paper()), Just(RepsConfig::artifact()), Just(RepsConfig::ultra_ethernet())];
+    let rules = prop_oneof![Just(RepsRule::Paper), Just(RepsRule::Artifact), Just(RepsRule::UltraEthernet)];
     let probing = prop::option::of((0..5 * TICK_PS, any::<bool>()));
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let times = (0..20 * TICK_PS, prop::option::of(any::<u64>()));
-    (presets, 0..=10u8, times, probing, flags).prop_map(|(preset, buffer, (timeout_ps, forced_ps), probing, flags)| {
-        let choose = |one, a, b| if one { a } else { b };
+    (rules, 0..=10u8, times, probing, flags).prop_map(|(rule, buffer, (timeout_ps, forced_ps), probing, flags)| {
         RepsConfig {
+            rule,
             buffer,
-            freezing_timeout_ps: timeout_ps,
+            freezing_timeout_us: Micros::from_ps(timeout_ps),
             freezing: flags.4,
-            force_freezing_ps: forced_ps,
-            probe_interval_ps: probing.map(|(interval_ps, _)| interval_ps),
+            force_freezing_us: forced_ps.map(Micros::from_ps),
+            probing: probing.is_some(),
+            probe_us: probing.map(|(interval_ps, _)| Micros::from_ps(interval_ps)),
             timed_exit: probing.is_some_and(|(_, timed_exit)| timed_exit),
-            empty_on_thaw: flags.0,
-            thaw_check: if flags.1 { ThawCheck::AnyFeedback } else { ThawCheck::UnmarkedAck },
-            frozen_walk: if flags.2 { FrozenWalk::AllSlots } else { FrozenWalk::ValidFirst },
-            congestion_rtt_permille: choose(flags.3, Some(1650), None),
-            ..preset
+            empty_on_thaw: Some(flags.0),
+            thaw_check: Some(if flags.1 { ThawCheck::AnyFeedback } else { ThawCheck::UnmarkedAck }),
+            frozen_walk: Some(if flags.2 { FrozenWalk::AllSlots } else { FrozenWalk::ValidFirst }),
+            congestion_rtt: if flags.3 { Ratio::permille(1_650) } else { Ratio::default() },
+            ..RepsConfig::default()
         }
     })
 }
@@ -541,9 +548,10 @@ proptest! {
         (depth, evs, bdp_packets, timeout_ticks) in (1..=8u8, ev_count(), 0..40u32, 0..25u64),
         start_ticks in prop_oneof![Just(0u64), Just((1 << 32) - 100)],
     ) {
-        let reps = RepsConfig { buffer: depth, freezing_timeout_ps: timeout_ticks * TICK_PS, ..RepsConfig::paper() };
-        let evs32 = u32::from(evs);
-        let mut ours = Reps::new(&PathConfig { evs: evs32, bdp_packets, schemes: Schemes { reps, ..Schemes::DEFAULT }, ..config(BalancerKind::Reps) });
+        let freezing_timeout_us = Micros::from_ps(timeout_ticks * TICK_PS);
+        let reps = RepsConfig { buffer: depth, freezing_timeout_us, ..RepsConfig::default() };
+        let path = PathConfig { evs: u32::from(evs), bdp_packets, ..config(BalancerKind::Reps) };
+        let mut ours = Reps::new(&reps, &path);
         let mut paper = PaperReps::new(depth, evs, bdp_packets.into(), timeout_ticks * TICK_PS);
         let (mut our_rng, mut paper_rng) = (rng::stream(9, 9), rng::stream(9, 9));
         let mut now_ps = start_ticks * TICK_PS;
@@ -584,7 +592,8 @@ proptest! {
         (base_rtt_ps, bdp_packets) in (prop_oneof![Just(BASE_RTT_PS), any::<u64>()], any::<u32>()),
     ) {
         for balancer in BalancerKind::ALL {
-            let config = PathConfig { balancer, evs, bdp_packets, base_rtt_ps, trimming, seed: None, schemes: Schemes { reps, ..Schemes::DEFAULT } };
+            let balancer = balancer.config(&Schemes { reps, ..Schemes::default() });
+            let config = PathConfig { balancer, evs, bdp_packets, base_rtt_ps, trimming, seed: None };
             let mut rng = rng::stream(5, 5);
             let mut any = AnyBalancer::new(&config, &mut rng);
             let mut now_ps = 0u64;
@@ -620,11 +629,100 @@ proptest! {
 /// What a frozen REPS may use; empty where anything goes.
 fn frozen_evs(any: &AnyBalancer) -> Vec<Ev> {
     match any {
-        AnyBalancer::Reps(reps) | AnyBalancer::RepsNoFreezing(reps) | AnyBalancer::RepsProbing(reps)
-            if reps.is_frozen() =>
-        {
-            reps.cached_evs().to_vec()
-        }
+        AnyBalancer::Reps(reps) if reps.is_frozen() => reps.cached_evs().to_vec(),
         _ => Vec::new(),
+    }
+}
+
+/// Every scheme without a setting of its own is what its paper says.
+#[test]
+fn defaults_are_the_published_settings() {
+    let published = "
+        [ecmp]
+        [ops]
+        [reps]
+        rule = 'paper'
+        buffer = 8
+        freezing = true
+        freezing_timeout_us = 10000
+        congestion_rtt = 1.65
+        probing = false
+        timed_exit = false
+        [flowcut]
+        rule = 'paper'
+        rtt_ratio = 4
+        weight = 0.12
+        trend = 0.05
+        trend_weight = 0.12
+        resume_packets = 0
+        credit_bytes = 0
+        dead_timeouts = 3
+        [plb]
+        rule = 'reps'
+        [flowlet]
+        clock = 'feedback'
+        [flowcell]
+        cell_bytes = '64 KiB'
+        order = 'in-turn'
+        [mprdma]
+        rule = 'artifact'
+        ooo_packets = 32
+        probe_share = 0.01
+        [bitmap]
+        max_penalty = 15
+        mark_penalty = 1
+        loss_penalty = 4
+        timeout_penalty = 15
+        pardon = 'first'
+        [reps-plus]
+        buffer = 20
+        freezing_timeout_us = 10000
+        congestion_rtt = 1.65
+        whole_acks = true
+        even_exploring = true
+        futile_losses = 1
+        [host-dr]
+        labels = 64
+        small_bytes = 256
+        order = 'drawn'
+        [mptcp]
+        subflows = 8
+        split = 'equal'
+        [subflow]
+        subflows = 4
+        [ordered-chaos]
+        subflows = 16
+        interval_us = 15
+        jitter = 0.25
+        threshold = 0
+        silence = true
+        detection = true
+        probe_packets = 0
+        probe_retransmissions = true
+        [power-of-two]
+        labels = 64
+        [least-recently-marked]
+        labels = 64
+    ";
+    let written = toml::Value::try_from(Schemes::default()).unwrap();
+    assert_eq!(written, toml::from_str::<toml::Value>(published).unwrap());
+    assert_eq!(written.try_into::<Schemes>().unwrap(), Schemes::default());
+    assert_eq!(toml::from_str::<Schemes>("").unwrap(), Schemes::default());
+}
+
+#[test]
+fn a_name_is_a_scheme_with_settings() {
+    let reps = RepsConfig { buffer: 3, ..RepsConfig::default() };
+    let schemes = Schemes { reps, ..Schemes::default() };
+    let named = |name: &str| name.parse::<BalancerKind>().unwrap().config(&schemes);
+    assert_eq!(named("reps"), BalancerConfig::Reps(reps));
+    assert_eq!(named("arcane"), BalancerConfig::Reps(reps));
+    assert_eq!(named("reps-no-freezing"), BalancerConfig::Reps(RepsConfig { freezing: false, ..reps }));
+    assert_eq!(named("reps-probing"), BalancerConfig::Reps(RepsConfig { probing: true, ..reps }));
+    assert_eq!(BalancerKind::RepsProbing.settings_name(), "reps");
+    assert_eq!(named("flowcut"), BalancerKind::Flowcut.into());
+    for kind in BalancerKind::ALL {
+        assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
+        assert_eq!(serde_json::from_value::<BalancerKind>(kind.name().into()).unwrap(), kind);
     }
 }

@@ -1,6 +1,7 @@
 //! Exactly-once, byte-exact delivery, whatever the network does.
 
-use spray_core::cc::CcKind;
+use spray_core::cc::{ControlConfig, FixedRateConfig};
+use spray_core::units::Gbps;
 
 use super::*;
 
@@ -90,7 +91,7 @@ fn several_entropy_values_in_an_ack() {
         for balancer in [BalancerKind::Reps, BalancerKind::RepsPlus] {
             let mut rig = Rig::with(2, v6, mode, rough(), |_, config| {
                 (config.flow.ack_every, config.flow.ack_evs) = (16, 16);
-                config.flow.path.balancer = balancer;
+                config.flow.path.balancer = balancer.into();
             });
             let connection = rig.connect(0, 1);
             rig.endpoints[0].send(connection, content(1, 200_000)).unwrap();
@@ -193,8 +194,8 @@ fn a_sender_that_never_pauses_still_times_out() {
     let mut rig = Rig::with(2, false, Mode::Real, Impairments::delay(5 * US), |_, config| {
         config.flow.sack_gap_packets = None;
         config.flow.window_packets = 4096;
-        config.flow.cc.kind = CcKind::FixedRate;
-        config.flow.cc.fixed_rate_bps = LINK_BPS / 2;
+        let rate_gbps = Some(Gbps::from_bps(LINK_BPS / 2));
+        config.flow.cc.control = ControlConfig::FixedRate(FixedRateConfig { rate_gbps });
     });
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();

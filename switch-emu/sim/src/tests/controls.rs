@@ -7,7 +7,7 @@ use super::*;
 /// Runs `flows` over a leaf-spine of 32 hosts; returns the slowest flow's time in us, and how many packets were trimmed and timed out.
 fn outcome(kind: CcKind, flows: &[SimFlow]) -> (u64, u64, u64) {
     let mut config = flow_config(BalancerKind::Reps);
-    config.cc.kind = kind;
+    config.cc.control = kind.into();
     if kind == CcKind::FixedRate {
         config.cc.max_window_bytes = u64::MAX;
     }

@@ -1,6 +1,8 @@
 //! Ordered Chaos over real queues: losses told from reordering, and a dead cable. Clauses are those of
 //! `docs/specs/ordered-chaos.md`.
 
+use spray_core::path::{BalancerConfig, OrderedChaosConfig};
+
 use super::*;
 
 /// Timeouts take a hundred times as long as all the rest.
@@ -99,18 +101,18 @@ fn a_dead_cable_is_left_before_any_timeout() {
     let events = on_uplinks(&LinkAction::SilentDrop, &["leaf0->spine0"]);
     let [mut with, mut without] = [(0, 0); 2];
     for seed in 1..=4 {
-        for (silence, total) in [(1, &mut with), (0, &mut without)] {
+        for (silence, total) in [(true, &mut with), (false, &mut without)] {
             let mut config = flow_config(BalancerKind::OrderedChaos);
-            config.path.schemes.ordered_chaos.silence = silence;
+            let chaos = OrderedChaosConfig { silence, ..OrderedChaosConfig::default() };
+            config.path.balancer = BalancerConfig::OrderedChaos(chaos);
             let outcome = run_with(&ring(2_000), &events, false, seed, &config);
             let dead = outcome.ports.iter().find(|port| port.name == "leaf0->spine0").unwrap();
             total.0 += dead.counters.drops_link;
             total.1 += last_ps(&outcome);
         }
         // Two intervals and their jitter, less than the timer's least.
-        let path = flow_config(BalancerKind::OrderedChaos).path;
-        let chaos = path.schemes.ordered_chaos;
-        let found_ps = 2 * (chaos.interval + chaos.interval * chaos.jitter / 1000);
+        let OrderedChaosConfig { interval_us, jitter, .. } = OrderedChaosConfig::default();
+        let found_ps = 2 * (interval_us.ps() + jitter.of(interval_us.ps()));
         assert!(found_ps < flow_config(BalancerKind::OrderedChaos).rto.min_ps);
     }
     assert!(with.0 * 10 < without.0 * 9 && with.1 < without.1, "{with:?} against {without:?}");

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use spray_wire::Pull;
 
 use super::super::PS_PER_SECOND;
+use crate::units::Ratio;
 
 /// Shares a host's link among the connections that ask for credit: one pull each, in turns, spaced so that what they
 /// call for arrives a little slower than the link carries.
@@ -51,10 +52,10 @@ enum State {
 const NONE: u32 = u32::MAX;
 
 impl PullPacer {
-    /// Makes one for a link of `link_bps`, of which `rate_permille` thousandths are granted.
-    pub fn new(link_bps: u64, rate_permille: u64) -> Self {
-        let bps = (u128::from(link_bps.max(1)) * u128::from(rate_permille.max(1)) / 1000).max(1);
-        let byte_time = (u128::from(8 * PS_PER_SECOND) << 16) / bps;
+    /// Makes one for a link of `link_bps`, of which the share `rate` is granted.
+    pub fn new(link_bps: u64, rate: Ratio) -> Self {
+        let bps = rate.of(link_bps).max(1);
+        let byte_time = (u128::from(8 * PS_PER_SECOND) << 16) / u128::from(bps);
         Self {
             entries: Vec::new(),
             free: NONE,

@@ -12,7 +12,7 @@ const PACKET: u32 = 4_150;
 const BDP_PACKETS: u64 = 101;
 
 fn sender() -> Eqds {
-    Eqds::make(&CcConfig::for_path(8_337_000, 400_000_000_000, PACKET))
+    Eqds::make(&EqdsConfig::default(), &CcConfig::for_path(8_337_000, 400_000_000_000, PACKET))
 }
 
 /// Sends full packets as long as it may, and returns how many.
@@ -230,7 +230,7 @@ proptest! {
         (gbps, share) in (1u64..800, 500u64..=1_000),
     ) {
         // Bytes take a whole number of 2^-16 ps or very nearly; a difference shows as a time off by one.
-        let mut pacer = PullPacer::new(gbps * 1_000_000_000, share);
+        let mut pacer = PullPacer::new(gbps * 1_000_000_000, Ratio::permille(share));
         let bps = u128::from(gbps) * u128::from(share) * 1_000_000;
         let entries = pulls.iter().map(|pull| (*pull, 0, 0, false)).collect();
         let mut literal = Literal { bps, waiting: VecDeque::new(), entries, next: 0 };
@@ -275,7 +275,7 @@ proptest! {
 //= docs/specs/eqds.md#EQDS-11
 #[test]
 fn pulls_go_round_and_stop_where_demand_ends() {
-    let mut pacer = PullPacer::new(400_000_000_000, 1_000);
+    let mut pacer = PullPacer::new(400_000_000_000, Ratio::permille(1_000));
     let entries: Vec<u32> = (0..3).map(|owner| pacer.open(10 + owner, 4_000)).collect();
     for (entry, target) in entries.iter().zip([12_000, 4_100, 20_000]) {
         pacer.on_target(500, *entry, target);
@@ -307,7 +307,7 @@ fn pulls_go_round_and_stop_where_demand_ends() {
 
 #[test]
 fn entries_are_used_again_and_the_closed_get_nothing() {
-    let mut pacer = PullPacer::new(100_000_000_000, 990);
+    let mut pacer = PullPacer::new(100_000_000_000, Ratio::permille(990));
     let first = pacer.open(1, 100);
     let second = pacer.open(2, 100);
     pacer.on_target(0, first, 1_000);
@@ -326,7 +326,7 @@ fn entries_are_used_again_and_the_closed_get_nothing() {
 
 #[test]
 fn any_numbers_do_no_harm() {
-    let mut pacer = PullPacer::new(0, 0);
+    let mut pacer = PullPacer::new(0, Ratio::default());
     let entry = pacer.open(0, 0);
     pacer.on_target(u64::MAX, entry, u64::MAX);
     pacer.on_request(0, entry, u64::MAX);

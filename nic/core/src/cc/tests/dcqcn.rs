@@ -2,12 +2,13 @@
 
 use super::*;
 use crate::cc::dcqcn::Dcqcn;
+use crate::units::ByteSize;
 
 const US: u64 = 1_000_000;
 const LINK: u64 = 100_000_000_000;
 
 fn path() -> CcConfig {
-    CcConfig { kind: CcKind::Dcqcn, ..CcConfig::for_path(8 * US, LINK, 1_000) }
+    CcConfig::for_path(8 * US, LINK, 1_000)
 }
 
 fn mark(marked: bool) -> AckInfo {
@@ -22,7 +23,7 @@ fn rates(cc: &Dcqcn) -> (u64, u64) {
 fn it_begins_at_the_links_rate_and_stays_there() {
     //= docs/specs/dcqcn.md#DQN-1
     //= docs/specs/dcqcn.md#DQN-9
-    let mut cc = Dcqcn::make(&path());
+    let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
     let mut now_ps = 0;
     for _ in 0..20_000 {
         cc.on_send(now_ps, 1_000);
@@ -38,7 +39,7 @@ fn it_begins_at_the_links_rate_and_stays_there() {
 fn a_mark_cuts_by_half_of_alpha_once_an_interval() {
     //= docs/specs/dcqcn.md#DQN-2
     //= docs/specs/dcqcn.md#DQN-3
-    let mut cc = Dcqcn::make(&path());
+    let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
     cc.on_ack(10 * US, &mark(true));
     assert_eq!(rates(&cc), (50_000, 100_000));
     (11..60).for_each(|us| cc.on_ack(us * US, &mark(true)));
@@ -53,7 +54,7 @@ fn a_mark_cuts_by_half_of_alpha_once_an_interval() {
 fn time_brings_the_rate_back() {
     //= docs/specs/dcqcn.md#DQN-5
     //= docs/specs/dcqcn.md#DQN-6
-    let mut cc = Dcqcn::make(&path());
+    let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
     cc.on_ack(0, &mark(true));
     cc.on_ack(51 * US, &mark(true));
     let after = |cc: &mut Dcqcn, timers: u64| {
@@ -71,9 +72,8 @@ fn time_brings_the_rate_back() {
 #[test]
 fn time_and_bytes_together_rise_faster_and_faster() {
     //= docs/specs/dcqcn.md#DQN-6
-    let mut config = path();
-    config.schemes.dcqcn.byte_counter = 1_000;
-    let mut cc = Dcqcn::make(&config);
+    let own = DcqcnConfig { counter_bytes: ByteSize::new(1_000), ..DcqcnConfig::default() };
+    let mut cc = Dcqcn::make(&own, &path());
     cc.on_ack(0, &mark(true));
     cc.on_ack(51 * US, &mark(true));
     (0..6).for_each(|_| cc.on_send(51 * US, 1_000));
@@ -91,7 +91,7 @@ fn time_and_bytes_together_rise_faster_and_faster() {
 #[test]
 fn alpha_decays_by_time() {
     //= docs/specs/dcqcn.md#DQN-4
-    let mut cc = Dcqcn::make(&path());
+    let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
     cc.on_ack(0, &mark(true));
     cc.on_ack(55 * US * 256, &mark(false));
     let alpha = f64::from(cc.state.alpha) / f64::from(1 << 30);
@@ -184,9 +184,8 @@ proptest! {
         counter in 1_000..200_000u64,
         steps in prop::collection::vec((0..200 * US, 0..4u8, 1..50_000u32), 1..300),
     ) {
-        let mut config = path();
-        config.schemes.dcqcn.byte_counter = counter;
-        let (mut cc, mut literal) = (Dcqcn::make(&config), Literal::new(counter));
+        let own = DcqcnConfig { counter_bytes: ByteSize::new(counter), ..DcqcnConfig::default() };
+        let (mut cc, mut literal) = (Dcqcn::make(&own, &path()), Literal::new(counter));
         let mut now_ps = 0;
         for (step, event, bytes) in steps {
             now_ps += step;

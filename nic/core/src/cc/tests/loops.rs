@@ -36,7 +36,7 @@ struct Loop {
 
 impl Loop {
     fn new(kind: CcKind, starts: &[u64]) -> Self {
-        let config = CcConfig { kind, ..reference() };
+        let config = CcConfig { control: kind.into(), ..reference() };
         let flow = |&starts: &u64| Flow { cc: AnyCc::new(&config), in_flight: 0, delivered: 0, starts };
         Self {
             flows: starts.iter().map(flow).collect(),
@@ -118,7 +118,7 @@ impl Loop {
         let most = self.config.max_window_bytes.max(self.config.initial_window_bytes);
         for flow in &self.flows {
             let window = flow.cc.window_bytes();
-            let unbounded = self.config.kind == CcKind::Dcqcn;
+            let unbounded = matches!(self.config.control, ControlConfig::Dcqcn(_));
             assert!(window >= u64::from(PACKET) && (window <= most || unbounded), "{window}");
         }
     }

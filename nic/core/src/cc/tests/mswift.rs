@@ -4,18 +4,19 @@ use std::vec::Vec;
 
 use super::*;
 use crate::cc::mswift::MSwift;
+use crate::units::ByteSize;
 
 /// 10 us and 400 Gb/s, in times that are whole ticks: 500,000 bytes, and 113,000 take 2.26 us.
 const RTT_PS: u64 = 10_000 << 10;
 
 fn path() -> CcConfig {
-    CcConfig { kind: CcKind::MSwift, base_rtt_ps: RTT_PS, ..CcConfig::for_path(RTT_PS, LINK_BPS, PACKET) }
+    CcConfig::for_path(RTT_PS, LINK_BPS, PACKET)
 }
 
-fn make(set: impl FnOnce(&mut CcConfig)) -> MSwift {
-    let mut config = path();
-    set(&mut config);
-    MSwift::make(&config)
+fn make(set: impl FnOnce(&mut MSwiftConfig)) -> MSwift {
+    let mut own = MSwiftConfig::default();
+    set(&mut own);
+    MSwift::make(&own, &path())
 }
 
 fn ack(rtt_ps: u64, bytes: u64) -> AckInfo {
@@ -113,16 +114,19 @@ fn it_begins_with_the_window_of_the_target_delay() {
     //= docs/specs/mswift.md#MSW-8
     let bdp = bdp_bytes(RTT_PS, LINK_BPS);
     assert_eq!(make(|_| ()).window_bytes(), bdp + 113_000);
-    assert_eq!(make(|config| config.initial_window_bytes = 100_000).window_bytes(), 100_000);
-    assert_eq!(make(|config| config.schemes.mswift.queue_bytes = 1 << 30).window_bytes(), path().initial_window_bytes);
+    assert_eq!(
+        MSwift::make(&MSwiftConfig::default(), &CcConfig { initial_window_bytes: 100_000, ..path() }).window_bytes(),
+        100_000
+    );
+    assert_eq!(make(|own| own.queue_bytes = ByteSize::new(1 << 30)).window_bytes(), path().initial_window_bytes);
 }
 
 #[test]
 fn the_target_follows_the_hops() {
     //= docs/specs/mswift.md#MSW-2
     // 113,000 bytes are 2.26 us: over five switches a delay of 11.5 us beyond the base of 10.24 is below the target, over two not.
-    let grows = |hops: u8, queue_hops: u64| {
-        let mut cc = make(|config| config.schemes.mswift.queue_hops = queue_hops);
+    let grows = |hops: u8, queue_hops: u8| {
+        let mut cc = make(|own| own.queue_hops = queue_hops);
         let before = cc.window_bytes();
         cc.on_ack(RTT_PS, &AckInfo { hops, ..ack(RTT_PS + 1_500_000, 4150) });
         cc.window_bytes() > before
@@ -134,8 +138,8 @@ fn the_target_follows_the_hops() {
 #[test]
 fn a_few_slow_paths_do_not_count() {
     //= docs/specs/mswift.md#MSW-1
-    let shrinks = |samples: u64, slow: u64| {
-        let mut cc = make(|config| config.schemes.mswift.samples = samples);
+    let shrinks = |samples: u8, slow: u64| {
+        let mut cc = make(|own| own.samples = samples);
         (0..64).for_each(|n| {
             let late = n % 16 >= 16 - slow;
             cc.on_ack(RTT_PS + n, &ack(if late { 5 * RTT_PS } else { RTT_PS }, 4150));
@@ -178,7 +182,7 @@ proptest! {
         feedback in prop::collection::vec((0..40_000u64, 9_000..80_000u64, 1..=8u8, 1..=4u64, 0..40u8), 1..400),
     ) {
         let config = CcConfig { packet_bytes, initial_window_bytes: initial, ..path() };
-        let (mut cc, mut literal) = (MSwift::make(&config), Literal::new(&config));
+        let (mut cc, mut literal) = (MSwift::make(&MSwiftConfig::default(), &config), Literal::new(&config));
         let mut now_ps = 0;
         for (step, delay, hops, packets, event) in feedback {
             now_ps += step << 10;

@@ -2,20 +2,19 @@
 
 use super::*;
 use crate::cc::nscc::Nscc;
+use crate::units::Micros;
 
 /// The reference network's: 12 us at 100 Gb/s, so that both scales are 1 at a target delay of 12 us.
 const RTT_PS: u64 = 12_000_000;
 const PACKET_BYTES: u64 = 4_000;
 
 fn path() -> CcConfig {
-    let mut config = CcConfig::for_path(RTT_PS, 100_000_000_000, PACKET_BYTES as u32);
-    config.kind = CcKind::Nscc;
-    config.schemes.nscc.target_delay = RTT_PS;
-    config
+    CcConfig::for_path(RTT_PS, 100_000_000_000, PACKET_BYTES as u32)
 }
 
 fn at(window_bytes: u64) -> Nscc {
-    Nscc::make(&CcConfig { initial_window_bytes: window_bytes, ..path() })
+    let own = NsccConfig { target_delay_us: Some(Micros::from_ps(RTT_PS)), ..NsccConfig::default() };
+    Nscc::make(&own, &CcConfig { initial_window_bytes: window_bytes, ..path() })
 }
 
 fn ack(delay_ps: u64, marked: bool, bytes: u64) -> AckInfo {
@@ -259,7 +258,7 @@ proptest! {
     ) {
         let base = CcConfig::for_path(rtt_us * 1_024_000, link_gbps * 1_000_000_000, packet_bytes);
         let config = CcConfig { initial_window_bytes: initial, ..base };
-        let (mut cc, mut literal) = (Nscc::make(&config), Literal::new(&config));
+        let (mut cc, mut literal) = (Nscc::make(&NsccConfig::default(), &config), Literal::new(&config));
         let mut now_ps = 1;
         for (step, late_ps, marked, packets, in_flight_bytes, event) in feedback {
             now_ps += step;

@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 use super::pair::{Channel, Pair};
 use super::*;
+use crate::cc::{ControlConfig, EqdsConfig};
+use crate::units::ByteSize;
 
 const CLEAN: Channel = Channel {
     loss: 0,
@@ -128,7 +130,7 @@ fn grants_lost_with_their_acks_are_asked_for() {
 #[test]
 fn credit_lost_is_asked_for_again() {
     let mut config = config();
-    config.cc.kind = CcKind::Eqds;
+    config.cc.control = CcKind::Eqds.into();
     let channel = Channel { ack_loss: 500, loss: 100, ..CLEAN };
     let done = run(config, channel, &[30_000; 20], 7);
     let stats = done.sender.stats();
@@ -140,7 +142,7 @@ fn credit_lost_is_asked_for_again() {
 #[test]
 fn credit_paces_a_clean_channel_at_the_link_rate() {
     let mut config = config();
-    config.cc.kind = CcKind::Eqds;
+    config.cc.control = CcKind::Eqds.into();
     let done = run(config, CLEAN, &[1_000_000], 8);
     // 1,000 packets of 1,100 bytes at 99 % of 10 Gb/s, and two round trips: to ask, and for the last acknowledgement.
     let ideal_ps = 1_000 * 1_100 * 8 * 100 / 99 * 100;
@@ -191,9 +193,12 @@ proptest! {
         match cc {
             0 => config.cc = fixed(cc_packets * 1100, 1_000_000_000),
             1 => {
-                config.cc.kind = CcKind::Eqds;
-                config.cc.schemes.eqds.speculative_bytes = (cc_packets - 1) * 1100;
-                config.cc.schemes.eqds.request_bytes = cc_packets * 500;
+                let eqds = EqdsConfig {
+                    speculative_bytes: Some(ByteSize::new((cc_packets - 1) * 1100)),
+                    request_bytes: Some(ByteSize::new(cc_packets * 500)),
+                    ..EqdsConfig::default()
+                };
+                config.cc.control = ControlConfig::Eqds(eqds);
             }
             _ => {}
         }

@@ -11,52 +11,76 @@ use history::{History, Step};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use rand_core::RngCore;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use super::pair::{Channel, Outage, Pair};
 use super::*;
 use crate::cc::CcSchemes;
-use crate::params::{AUTO, Group};
 use crate::path::Schemes;
 use crate::rng;
 
 /// Cases of each balancer under each congestion control.
 const CASES: u32 = 20;
 
-/// Sets about half of a scheme's parameters to values within their ranges, the ends more often than not.
-fn scatter(group: Option<&mut dyn Group>, rng: &mut impl RngCore) {
-    let Some(group) = group else { return };
-    for (index, param) in group.params().iter().enumerate() {
-        let between = param.min + rng.next_u64() % (param.max - param.min).saturating_add(1).max(1);
-        // Small values are most of what differs where a range spans many powers of ten.
-        let small = param.min + (between - param.min) / (1 << (rng.next_u32() % 40)).min(param.max - param.min + 1);
-        match rng.next_u32() % 10 {
-            0 => group.set_value(index, param.min),
-            1 => group.set_value(index, param.max),
-            2 => group.set_value(index, between),
-            3 | 4 => group.set_value(index, small),
-            5 if param.default == AUTO => group.set_value(index, AUTO),
-            _ => {}
+/// The settings of all schemes, about half of those of `scheme` drawn from their ranges, the ends more often than not.
+fn scatter<All: Default + Serialize + DeserializeOwned + JsonSchema>(scheme: &str, rng: &mut impl RngCore) -> All {
+    let schema = serde_json::to_value(schemars::schema_for!(All)).unwrap();
+    let mut all = serde_json::to_value(All::default()).unwrap();
+    for (name, field) in schema["properties"][scheme]["properties"].as_object().into_iter().flatten() {
+        if rng.next_u32().is_multiple_of(2) {
+            all[scheme][name] = draw(field, rng);
         }
     }
+    serde_json::from_value(all).unwrap()
+}
+
+/// A value of one setting.
+fn draw(field: &Value, rng: &mut impl RngCore) -> Value {
+    let optional = field["default"].is_null();
+    let choices = field["oneOf"].as_array().or(field["anyOf"][0]["oneOf"].as_array());
+    if optional && rng.next_u32().is_multiple_of(8) {
+        return Value::Null;
+    }
+    if let Some(choices) = choices {
+        return choices[rng.next_u32() as usize % choices.len()]["const"].clone();
+    }
+    let is_type = |name: &str| {
+        field["type"] == name || field["type"].as_array().is_some_and(|types| types.contains(&json!(name)))
+    };
+    if is_type("boolean") {
+        return json!(rng.next_u32().is_multiple_of(2));
+    }
+    let (min, max) = (field["minimum"].as_f64().unwrap(), field["maximum"].as_f64().unwrap());
+    let between = (max - min) * f64::from(rng.next_u32()) / f64::from(u32::MAX);
+    let value = match rng.next_u32() % 5 {
+        0 => min,
+        1 => max,
+        2 => min + between,
+        // Small values are most of what differs where a range spans many powers of ten.
+        _ => (min + between / (1u64 << (rng.next_u32() % 40)) as f64).min(max),
+    };
+    if is_type("integer") { json!(value as u64) } else { json!(value) }
 }
 
 /// Everything that may be set, within its range.
 fn config(balancer: BalancerKind, cc: CcKind, evs: u32, seed: u64) -> FlowConfig {
     let mut rng = rng::stream(seed, 7);
-    let (mut schemes, mut cc_schemes) = (Schemes::DEFAULT, CcSchemes::DEFAULT);
+    let (mut schemes, mut cc_schemes) = (Schemes::default(), CcSchemes::default());
     if !seed.is_multiple_of(4) {
-        scatter(schemes.group(balancer.name()), &mut rng);
-        scatter(cc_schemes.group(cc.name()), &mut rng);
+        schemes = scatter(balancer.settings_name(), &mut rng);
+        cc_schemes = scatter(cc.settings_name(), &mut rng);
     }
     let path = PathConfig {
         evs,
         trimming: rng.next_u32().is_multiple_of(2),
         seed: (rng.next_u32().is_multiple_of(2)).then(|| rng.next_u64()),
-        schemes,
-        ..PathConfig::new(balancer, BASE_RTT_PS, 12)
+        ..PathConfig::new(balancer.config(&schemes), BASE_RTT_PS, 12)
     };
     let base = CcConfig::for_path(BASE_RTT_PS, 10_000_000_000, PAYLOAD + HEADER);
-    let cc = CcConfig { kind: cc, marked_by_trigger: rng.next_u32().is_multiple_of(2), schemes: cc_schemes, ..base };
+    let cc = CcConfig { control: cc.config(&cc_schemes), ..base };
     FlowConfig {
         window_packets: 1 << (rng.next_u32() % 8),
         ack_every: 1 + rng.next_u32() % 16,

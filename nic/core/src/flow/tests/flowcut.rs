@@ -8,7 +8,9 @@ use spray_wire::{Ack, Data, ev_port};
 
 use super::*;
 use crate::path::Ev;
+use crate::path::{BalancerConfig, FlowcutConfig, FlowcutRule};
 use crate::rng::{Rng, stream};
+use crate::units::{ByteSize, Micros, Ratio};
 
 const EVS: u32 = 3;
 
@@ -24,12 +26,12 @@ struct Paths {
 }
 
 impl Paths {
-    fn new(seed: u64, change: impl FnOnce(&mut FlowConfig)) -> Self {
+    fn new(seed: u64, change: impl FnOnce(&mut FlowConfig, &mut FlowcutConfig)) -> Self {
         let mut config = open_config();
-        config.path = PathConfig { evs: EVS, ..PathConfig::new(BalancerKind::Flowcut, BASE_RTT_PS, 12) };
-        config.path.schemes.flowcut.tail_bytes = 0;
+        let mut own = FlowcutConfig { tail_bytes: Some(ByteSize::new(0)), ..FlowcutConfig::default() };
+        change(&mut config, &mut own);
+        config.path = PathConfig { evs: EVS, ..PathConfig::new(BalancerConfig::Flowcut(own), BASE_RTT_PS, 12) };
         config.give_up_ps = u64::MAX / 4;
-        change(&mut config);
         let mut rng = stream(seed, 3);
         let sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
         let receiver = Receiver::new(&config);
@@ -90,15 +92,14 @@ fn no_delay_no_loss_and_no_needless_timeout_reorders() {
     let (mut repaired, mut moved) = (0, 0);
     for seed in 0..600 {
         let mut draw = stream(seed, 4);
-        let mut paths = Paths::new(seed, |config| {
+        let mut paths = Paths::new(seed, |config, own| {
             config.ack_every = [1, 2, 8][draw.next_u64() as usize % 3];
             config.sack_gap_packets = [None, Some(1), Some(8)][draw.next_u64() as usize % 3];
-            let flowcut = &mut config.path.schemes.flowcut;
-            flowcut.rule = draw.next_u64() % 2;
-            flowcut.rtt_ratio = 1_000 + draw.next_u64() % 20_000;
-            flowcut.dead_timeouts = 1 + draw.next_u64() % 3;
-            flowcut.drain_timeout = (1 + draw.next_u64() % 400) * US;
-            flowcut.credit_bytes = draw.next_u64() % 4_000;
+            own.rule = [FlowcutRule::Paper, FlowcutRule::Simple][draw.next_u64() as usize % 2];
+            own.rtt_ratio = Ratio::permille(1_000 + draw.next_u64() % 20_000);
+            own.dead_timeouts = 1 + (draw.next_u64() % 3) as u8;
+            own.drain_timeout_us = Some(Micros::new(1 + draw.next_u64() % 400));
+            own.credit_bytes = ByteSize::new(draw.next_u64() % 4_000);
         });
         paths.sender.send_message(0, 200_000).unwrap();
         let loss = draw.next_u64() % 20;
@@ -147,7 +148,7 @@ fn no_delay_no_loss_and_no_needless_timeout_reorders() {
 //= docs/specs/flowcut.md#FLC-43
 #[test]
 fn a_dead_path_s_packets_go_one_by_one_from_the_lowest_on() {
-    let mut paths = Paths::new(1, |config| config.path.schemes.flowcut.dead_timeouts = 2);
+    let mut paths = Paths::new(1, |_, own| own.dead_timeouts = 2);
     paths.sender.send_message(0, 8_000).unwrap();
     paths.send();
     let old = paths.sent[0].1;

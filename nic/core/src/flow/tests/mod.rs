@@ -14,8 +14,10 @@ mod sender;
 
 use super::*;
 use crate::cc::{CcConfig, CcKind};
+use crate::cc::{ControlConfig, FixedRateConfig};
 use crate::loss::RtoConfig;
 use crate::path::{BalancerKind, PathConfig};
+use crate::units::Gbps;
 
 const US: u64 = 1_000_000;
 const BASE_RTT_PS: u64 = 10 * US;
@@ -42,10 +44,9 @@ fn open_config() -> FlowConfig {
 
 fn fixed(window_bytes: u64, rate_bps: u64) -> CcConfig {
     CcConfig {
-        kind: CcKind::FixedRate,
+        control: ControlConfig::FixedRate(FixedRateConfig { rate_gbps: Some(Gbps::from_bps(rate_bps)) }),
         initial_window_bytes: window_bytes,
         max_window_bytes: window_bytes,
-        fixed_rate_bps: rate_bps,
         ..config().cc
     }
 }

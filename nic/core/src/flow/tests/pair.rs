@@ -104,8 +104,6 @@ pub struct Pair {
 const MAX_STEPS: u32 = 2_000_000;
 /// Wake-ups at one time that a sender may need to say all that it has to.
 const MAX_IDLE_WAKES: u32 = 1000;
-/// The share of its link, in thousandths, for which a receiver grants credit.
-const PULL_RATE: u64 = 990;
 
 /// The byte at `offset` of `message`.
 fn byte(message: u32, offset: u64) -> u8 {
@@ -127,7 +125,7 @@ impl Pair {
             rng,
             wire: Agenda::default(),
             busy_ps: BTreeMap::new(),
-            pacer: PullPacer::new(config.cc.link_bps, PULL_RATE),
+            pacer: PullPacer::new(config.cc.link_bps, config.cc.control.eqds().pull_rate),
             pull_entry: None,
             messages: messages.to_vec(),
             queued: 0,

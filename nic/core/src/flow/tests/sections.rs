@@ -9,7 +9,9 @@ use spray_wire::{Data, Nack};
 use super::pair::{Channel, Pair};
 use super::*;
 use crate::path::LossCause;
+use crate::path::{BalancerConfig, OrderedChaosConfig};
 use crate::rng;
+use crate::units::Micros;
 
 /// A path for each entropy value: first in, first out, with a delay that changes with each frame by up to `spread_ps`.
 fn paths(spread_ps: u64, gap_ps: u64) -> Channel {
@@ -26,14 +28,13 @@ fn run(config: FlowConfig, channel: Channel, packets: u64, seed: u64) -> Pair {
 }
 
 /// Losses are found by what the receiver says, or not at all for a second.
-fn chaos(ack_every: u32, subflows: u64, seed: u64) -> FlowConfig {
+fn chaos(ack_every: u32, subflows: u8, interval_us: u64) -> FlowConfig {
     let mut config = FlowConfig { ack_every, sack_gap_packets: None, ..config() };
     config.rto = RtoConfig { initial_ps: 1_000_000 * US, min_ps: 1_000_000 * US, max_ps: 1_000_000 * US };
     config.give_up_ps = 10_000_000 * US;
-    config.path.balancer = BalancerKind::OrderedChaos;
-    config.path.schemes.ordered_chaos.subflows = subflows;
-    // Every probe finds its path, and every interval some worst.
-    config.path.schemes.ordered_chaos.interval = (1 + seed % 20) * US;
+    let interval_us = Micros::new(interval_us);
+    let chaos = OrderedChaosConfig { subflows, interval_us, ..OrderedChaosConfig::default() };
+    config.path.balancer = BalancerConfig::OrderedChaos(chaos);
     config
 }
 
@@ -79,8 +80,7 @@ proptest! {
 fn a_nack_speaks_of_what_was_sent_before_its_frame() {
     //= docs/specs/ordered-chaos.md#ORC-25
     let mut rng = rng::stream(1, 0);
-    let mut config = chaos(1, 4, 0);
-    config.path.schemes.ordered_chaos.interval = 1_000 * US;
+    let config = chaos(1, 4, 1_000);
     let mut sender = Sender::new(&config, 64, u64::MAX, &mut rng);
     sender.send_message(1, 10_000).unwrap();
     let mut data = Vec::new();

@@ -9,9 +9,10 @@ use crate::path::BalancerKind;
 use crate::rng::{self, Rng};
 
 fn bitmap(evs: u32, change: impl FnOnce(&mut BitmapConfig)) -> Bitmap {
-    let mut config = PathConfig { evs, seed: Some(5), ..PathConfig::new(BalancerKind::Bitmap, 1_000, 10) };
-    change(&mut config.schemes.bitmap);
-    let mut bitmap = Bitmap::make(&config, &mut rng::stream(1, 0));
+    let path = PathConfig { evs, seed: Some(5), ..PathConfig::new(BalancerKind::Bitmap, 1_000, 10) };
+    let mut own = BitmapConfig::default();
+    change(&mut own);
+    let mut bitmap = Bitmap::make(&own, &path, &mut rng::stream(1, 0));
     bitmap.state.first = 0;
     bitmap
 }
@@ -34,7 +35,9 @@ fn values_go_in_turn_from_a_lasting_start() {
     //= docs/specs/bitmap.md#BITMAP-1
     //= docs/specs/bitmap.md#BITMAP-2
     let config = |seed| PathConfig { evs: 7, seed: Some(seed), ..PathConfig::new(BalancerKind::Bitmap, 1_000, 10) };
-    let starts: Vec<Ev> = (0..40).map(|seed| Bitmap::make(&config(seed), &mut rng::stream(1, 0)).state.first).collect();
+    let starts: Vec<Ev> = (0..40)
+        .map(|seed| Bitmap::make(&BitmapConfig::default(), &config(seed), &mut rng::stream(1, 0)).state.first)
+        .collect();
     assert!((0..7).all(|ev| starts.contains(&ev)), "{starts:?}");
     let mut bitmap = bitmap(7, |_| ());
     bitmap.state.first = 4;
@@ -85,7 +88,7 @@ fn what_has_a_penalty_is_passed_over_and_the_first_pardoned() {
     assert_eq!(sends(&mut one, 5), [0, 3, 4, 6, 7]);
     let left: Vec<u8> = (0..8).map(|ev| one.state.penalty(ev)).collect();
     assert_eq!(left, [0, 0, 2, 0, 0, 0, 0, 0]);
-    let mut each = bitmap(8, |bitmap| bitmap.pardon = 1);
+    let mut each = bitmap(8, |bitmap| bitmap.pardon = BitmapPardon::Each);
     [1, 2, 2, 3].iter().for_each(|&ev| ack(&mut each, ev, true));
     assert_eq!(sends(&mut each, 2), [0, 4]);
     let left: Vec<u8> = (0..8).map(|ev| each.state.penalty(ev)).collect();

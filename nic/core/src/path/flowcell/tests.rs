@@ -7,9 +7,10 @@ use crate::path::BalancerKind;
 use crate::rng;
 
 fn flowcell(evs: u32, change: impl FnOnce(&mut FlowcellConfig)) -> Flowcell {
-    let mut config = PathConfig { evs, seed: Some(7), ..PathConfig::new(BalancerKind::Flowcell, 1_000, 10) };
-    change(&mut config.schemes.flowcell);
-    Flowcell::make(&config, &mut rng::stream(1, 0))
+    let path = PathConfig { evs, seed: Some(7), ..PathConfig::new(BalancerKind::Flowcell, 1_000, 10) };
+    let mut own = FlowcellConfig::default();
+    change(&mut own);
+    Flowcell::make(&own, &path, &mut rng::stream(1, 0))
 }
 
 /// How far from the first entropy value each packet's is.
@@ -25,8 +26,9 @@ fn a_packet_that_does_not_fit_begins_the_next_flowcell() {
     //= docs/specs/flowcell.md#FLOWCELL-1
     //= docs/specs/flowcell.md#FLOWCELL-2
     //= docs/specs/flowcell.md#FLOWCELL-3
-    let of =
-        |cell_bytes: u64, sizes: &[u32]| steps(&mut flowcell(64, |flowcell| flowcell.cell_bytes = cell_bytes), sizes);
+    let of = |cell_bytes: u64, sizes: &[u32]| {
+        steps(&mut flowcell(64, |flowcell| flowcell.cell_bytes = ByteSize::new(cell_bytes)), sizes)
+    };
     assert_eq!(of(10, &[4, 4, 4, 4, 2, 1]), [0, 0, 1, 1, 1, 2]);
     assert_eq!(of(10, &[11, 10, 1, 9, 1]), [0, 1, 2, 2, 3]);
     assert_eq!(of(10, &[5, 5, 5, 5]), [0, 0, 1, 1], "filled exactly");
@@ -39,9 +41,10 @@ fn a_packet_that_does_not_fit_begins_the_next_flowcell() {
 #[test]
 fn paths_go_in_turn_around_the_set_or_are_drawn() {
     //= docs/specs/flowcell.md#FLOWCELL-3
-    let in_turn = steps(&mut flowcell(5, |flowcell| flowcell.cell_bytes = 1), &[1; 12]);
+    let in_turn = steps(&mut flowcell(5, |flowcell| flowcell.cell_bytes = ByteSize::new(1)), &[1; 12]);
     assert_eq!(in_turn, [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1]);
-    let mut random = flowcell(5, |flowcell| (flowcell.cell_bytes, flowcell.order) = (1, 1));
+    let mut random =
+        flowcell(5, |flowcell| (flowcell.cell_bytes, flowcell.order) = (ByteSize::new(1), FlowcellOrder::Random));
     let mut rng = rng::stream(3, 0);
     let mut counts = [0; 5];
     for _ in 0..5_000 {

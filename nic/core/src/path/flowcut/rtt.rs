@@ -4,6 +4,7 @@
 
 use super::config::Settings;
 use crate::path::AckInfo;
+use crate::units::Ratio;
 
 /// 1 as a ratio.
 pub(super) const ONE: u32 = 1 << 16;
@@ -132,7 +133,7 @@ pub(super) fn ticks(ps: u64) -> u32 {
     (ps >> 10).clamp(u64::from(ps > 0), u64::from(u32::MAX)) as u32
 }
 
-/// Thousandths as a ratio.
-pub(super) fn fixed(thousandths: u64) -> u32 {
-    (thousandths.min(u64::from(u32::MAX)) * u64::from(ONE) / 1_000).min(u64::from(u32::MAX)) as u32
+/// A ratio in units of [`ONE`], at most 65,535.
+pub(super) fn fixed(ratio: Ratio) -> u32 {
+    u32::try_from(ratio.of(ONE.into())).unwrap_or(u32::MAX)
 }

@@ -1,17 +1,22 @@
 use super::twin::Twin;
 use super::*;
-use crate::path::BalancerKind;
+use crate::path::{BalancerConfig, BalancerKind};
 use crate::rng::{Rng, stream};
+use crate::units::{ByteSize, Gbps, Micros, Ratio};
 use std::vec::Vec;
 
 const BASE_RTT_PS: u64 = 10 << 20;
 const BYTES: u32 = 4_160;
 
 fn config(change: impl FnOnce(&mut FlowcutConfig)) -> PathConfig {
-    let mut config = PathConfig { seed: Some(5), ..PathConfig::new(BalancerKind::Flowcut, BASE_RTT_PS, 100) };
-    config.schemes.flowcut.tail_bytes = 0;
-    change(&mut config.schemes.flowcut);
-    config
+    let mut own = FlowcutConfig { tail_bytes: Some(ByteSize::new(0)), ..FlowcutConfig::default() };
+    change(&mut own);
+    PathConfig { seed: Some(5), ..PathConfig::new(BalancerConfig::Flowcut(own), BASE_RTT_PS, 100) }
+}
+
+fn own(config: &PathConfig) -> &FlowcutConfig {
+    let BalancerConfig::Flowcut(own) = &config.balancer else { panic!("{:?} is not Flowcut", config.balancer) };
+    own
 }
 
 /// A sender in miniature: packets in order, of which the first open ones are acknowledged in order.
@@ -27,7 +32,7 @@ struct Rig {
 impl Rig {
     fn new(config: &PathConfig) -> Self {
         let mut rng = stream(1, 1);
-        Self { flowcut: Flowcut::make(config, &mut rng), rng, now_ps: 0, next_psn: 0, open: Vec::new() }
+        Self { flowcut: Flowcut::make(own(config), config, &mut rng), rng, now_ps: 0, next_psn: 0, open: Vec::new() }
     }
 
     fn info(&self) -> SendInfo {
@@ -98,7 +103,11 @@ impl Rig {
 fn a_path_lasts_until_nothing_is_open() {
     let config = config(|_| ());
     let mut rig = Rig::new(&config);
-    let ecmp = crate::path::Ecmp::make(&config, &mut stream(9, 9)).next_ev(0, &SendInfo::default(), &mut stream(9, 9));
+    let ecmp = crate::path::Ecmp::make(&crate::path::NoSettings {}, &config, &mut stream(9, 9)).next_ev(
+        0,
+        &SendInfo::default(),
+        &mut stream(9, 9),
+    );
     let first: Vec<_> = (0..20).map(|_| rig.send()).collect();
     assert!(first.iter().all(|ev| *ev == Some(ecmp)), "the first window takes ecmp's path");
     for _ in 0..100 {
@@ -168,14 +177,14 @@ fn acks_until_drained(config: &PathConfig, rtt_ps: u64) -> Option<usize> {
 fn the_average_crosses_the_ratio_when_arithmetic_says() {
     // 1 + (n - 1)(1 - 0.88^k) > 4 for the first time; the base RTT bounds what was never seen.
     for (normalised, expected) in [(5, 11), (6, 8), (10, 4), (20, 2), (4, 0)] {
-        let found = acks_until_drained(&config(|own| own.trend = 0), normalised * BASE_RTT_PS);
+        let found = acks_until_drained(&config(|own| own.trend = Ratio::default()), normalised * BASE_RTT_PS);
         assert_eq!(found.unwrap_or(0), expected, "{normalised}");
     }
     // At weight 1 one sample decides.
-    let at_once = config(|own| (own.trend, own.weight) = (0, 1_000));
+    let at_once = config(|own| (own.trend, own.weight) = (Ratio::default(), Ratio::permille(1_000)));
     assert_eq!(acks_until_drained(&at_once, 4 * BASE_RTT_PS + 20_000), Some(1));
     // Where no base RTT is known, what was seen first is the least.
-    let unknown = PathConfig { base_rtt_ps: 0, ..config(|own| own.trend = 0) };
+    let unknown = PathConfig { base_rtt_ps: 0, ..config(|own| own.trend = Ratio::default()) };
     assert_eq!(acks_until_drained(&unknown, 50 * BASE_RTT_PS), None);
 }
 
@@ -183,7 +192,8 @@ fn the_average_crosses_the_ratio_when_arithmetic_says() {
 #[test]
 fn fast_growth_drains_before_the_average_does() {
     let grown = |per_ack_permille: u64, trend: u64| {
-        let mut rig = Rig::new(&config(|own| (own.trend, own.rtt_ratio) = (trend, 1_000_000)));
+        let mut rig =
+            Rig::new(&config(|own| (own.trend, own.rtt_ratio) = (Ratio::permille(trend), Ratio::permille(1_000_000))));
         (0..300).for_each(|_| assert!(rig.send().is_some()));
         (0..200).find(|count| {
             rig.ack(BASE_RTT_PS + BASE_RTT_PS * per_ack_permille * count / 1_000);
@@ -200,8 +210,10 @@ fn fast_growth_drains_before_the_average_does() {
 #[test]
 fn hops_and_serialisation_are_told_apart() {
     // 25 Gb/s: 4,160 bytes take 1.33 us a hop.
-    let config =
-        config(|own| (own.trend, own.link_rate, own.rtt_ratio, own.weight) = (0, 25_000_000_000, 1_500, 1_000));
+    let config = config(|own| {
+        (own.trend, own.link_rate_gbps) = (Ratio::default(), Some(Gbps::new(25)));
+        (own.rtt_ratio, own.weight) = (Ratio::permille(1_500), Ratio::permille(1_000));
+    });
     let mut rig = Rig::new(&PathConfig { base_rtt_ps: 0, ..config });
     let path = rig.send().unwrap();
     (0..50).for_each(|_| assert_eq!(rig.send(), Some(path)));
@@ -233,7 +245,7 @@ fn acks_of_other_paths_change_nothing() {
 //= docs/specs/flowcut.md#FLC-30
 #[test]
 fn a_drain_s_credit_is_spent_and_told() {
-    let mut rig = Rig::new(&config(|own| own.credit_bytes = 2 * u64::from(BYTES) + 1));
+    let mut rig = Rig::new(&config(|own| own.credit_bytes = ByteSize::new(2 * u64::from(BYTES) + 1)));
     assert_eq!(rig.flowcut.allowed_bytes(), u64::MAX);
     let old = rig.drain();
     assert_eq!(rig.flowcut.allowed_bytes(), 2 * u64::from(BYTES) + 1);
@@ -251,7 +263,7 @@ fn a_drain_s_credit_is_spent_and_told() {
 //= docs/specs/flowcut.md#FLC-24
 #[test]
 fn a_drain_without_acks_ends_on_the_old_path() {
-    let mut rig = Rig::new(&config(|own| own.drain_timeout = 100_000_000));
+    let mut rig = Rig::new(&config(|own| own.drain_timeout_us = Some(Micros::new(100))));
     rig.now_ps = 7_000_000;
     let old = rig.drain();
     assert_eq!(rig.flowcut.poll_timeout(), None, "nothing waits yet");
@@ -270,8 +282,8 @@ fn a_drain_without_acks_ends_on_the_old_path() {
 //= docs/specs/flowcut.md#FLC-25
 #[test]
 fn the_last_packets_are_not_worth_a_drain() {
-    let drains = |tail_bytes: u64, unsent_bytes: u64| {
-        let mut rig = Rig::new(&config(|own| own.tail_bytes = tail_bytes));
+    let drains = |tail_bytes: Option<u64>, unsent_bytes: u64| {
+        let mut rig = Rig::new(&config(|own| own.tail_bytes = tail_bytes.map(ByteSize::new)));
         let ev = rig.send().unwrap();
         let ack = AckInfo {
             ev,
@@ -284,9 +296,9 @@ fn the_last_packets_are_not_worth_a_drain() {
         (0..9).for_each(|_| rig.flowcut.on_ack(0, &ack, &mut ()));
         rig.flowcut.is_draining()
     };
-    assert!(drains(1_000, 1_000) && !drains(1_000, 999) && drains(0, 0));
+    assert!(drains(Some(1_000), 1_000) && !drains(Some(1_000), 999) && drains(Some(0), 0));
     let bdp = 100 * u64::from(BYTES);
-    assert!(drains(crate::params::AUTO, bdp) && !drains(crate::params::AUTO, bdp - 1));
+    assert!(drains(None, bdp) && !drains(None, bdp - 1));
 }
 
 //= docs/specs/flowcut.md#FLC-27
@@ -374,7 +386,7 @@ fn a_trimmed_packet_shows_a_path_alive() {
 //= docs/specs/flowcut.md#FLC-50
 #[test]
 fn the_simple_rule_keeps_its_average_and_changes_paths_after_drains_only() {
-    let mut rig = Rig::new(&config(|own| own.rule = 1));
+    let mut rig = Rig::new(&config(|own| own.rule = FlowcutRule::Simple));
     let first = rig.send();
     rig.ack(BASE_RTT_PS);
     assert_eq!(rig.send(), first, "nothing was open, and nothing was drained");
@@ -409,16 +421,16 @@ fn random_histories_go_as_the_texts_say() {
         let mut draw = stream(seed, 77);
         let simple = seed % 2 == 1;
         let config = config(|own| {
-            own.rule = u64::from(simple);
-            own.rtt_ratio = 1_000 + draw.next_u64() % 5_000;
-            own.weight = 1 + draw.next_u64() % 1_000;
-            own.trend = [0, 20, 50, 200][draw.next_u64() as usize % 4];
-            own.trend_weight = 1 + draw.next_u64() % 1_000;
+            own.rule = if simple { FlowcutRule::Simple } else { FlowcutRule::Paper };
+            own.rtt_ratio = Ratio::permille(1_000 + draw.next_u64() % 5_000);
+            own.weight = Ratio::permille(1 + draw.next_u64() % 1_000);
+            own.trend = Ratio::permille([0, 20, 50, 200][draw.next_u64() as usize % 4]);
+            own.trend_weight = Ratio::permille(1 + draw.next_u64() % 1_000);
             own.dead_timeouts = 0;
-            own.drain_timeout = 1 << 60;
+            own.drain_timeout_us = Some(Micros::from_ps(1 << 60));
         });
         let mut rig = Rig::new(&config);
-        let mut twin = Twin::new(&config.schemes.flowcut, BASE_RTT_PS);
+        let mut twin = Twin::new(own(&config), BASE_RTT_PS);
         let mut rtt_ps = BASE_RTT_PS;
         for _ in 0..600 {
             if draw.next_u32().is_multiple_of(2) {
@@ -453,13 +465,22 @@ fn no_history_is_too_odd() {
             2 => draw.next_u64() % 5,
             _ => draw.next_u64(),
         };
-        let mut config = PathConfig::new(BalancerKind::Flowcut, odd(), odd() as u32);
-        for index in 0..FlowcutConfig::PARAMS.len() {
-            crate::params::Group::set_value(&mut config.schemes.flowcut, index, odd());
-        }
-        config.evs = odd() as u32;
+        let own = FlowcutConfig {
+            rule: if odd() == 0 { FlowcutRule::Simple } else { FlowcutRule::Paper },
+            rtt_ratio: Ratio::from_ppm(odd()),
+            weight: Ratio::from_ppm(odd()),
+            trend: Ratio::from_ppm(odd()),
+            trend_weight: Ratio::from_ppm(odd()),
+            link_rate_gbps: Some(Gbps::from_bps(odd())),
+            tail_bytes: Some(ByteSize::new(odd())),
+            drain_timeout_us: Some(Micros::from_ps(odd())),
+            resume_packets: odd() as u16,
+            credit_bytes: ByteSize::new(odd()),
+            dead_timeouts: odd() as u8,
+        };
+        let config = PathConfig { evs: odd() as u32, ..PathConfig::new(BalancerKind::Flowcut, odd(), odd() as u32) };
         let mut rng = stream(seed, 79);
-        let mut flowcut = Flowcut::make(&config, &mut rng);
+        let mut flowcut = Flowcut::make(&own, &config, &mut rng);
         for _ in 0..300 {
             let info = SendInfo {
                 psn: odd(),

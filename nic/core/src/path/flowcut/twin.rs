@@ -1,6 +1,7 @@
 //! The paper's rule (§II) and the published simulator's, word for word and in floating point, without loss, hops or timers.
 
 use super::FlowcutConfig;
+use super::FlowcutRule;
 use crate::path::Ev;
 
 /// A flowcut table of one flow.
@@ -23,13 +24,13 @@ pub(super) struct Twin {
 impl Twin {
     pub(super) fn new(config: &FlowcutConfig, base_rtt_ps: u64) -> Self {
         let base_ps = base_rtt_ps as f64;
-        let simple = config.rule == 1;
+        let simple = config.rule == FlowcutRule::Simple;
         Self {
             simple,
-            ratio: config.rtt_ratio as f64 / 1e3,
-            alpha: config.weight as f64 / 1e3,
-            trend_threshold: config.trend as f64 / 1e3,
-            trend_alpha: config.trend_weight as f64 / 1e3,
+            ratio: config.rtt_ratio.ppm() as f64 / 1e6,
+            alpha: config.weight.ppm() as f64 / 1e6,
+            trend_threshold: config.trend.ppm() as f64 / 1e6,
+            trend_alpha: config.trend_weight.ppm() as f64 / 1e6,
             r_min: base_ps,
             average: if simple { base_ps } else { 1.0 },
             previous: None,

@@ -14,10 +14,10 @@ struct Rig {
 }
 
 fn flowlet(change: impl FnOnce(&mut FlowletConfig)) -> Rig {
-    let mut config = PathConfig::new(BalancerKind::Flowlet, RTT_PS, 10);
-    change(&mut config.schemes.flowlet);
+    let mut own = FlowletConfig::default();
+    change(&mut own);
     let mut rng = rng::stream(1, 0);
-    Rig { flowlet: Flowlet::make(&config, &mut rng), rng }
+    Rig { flowlet: Flowlet::make(&own, &PathConfig::new(BalancerKind::Flowlet, RTT_PS, 10), &mut rng), rng }
 }
 
 impl Rig {
@@ -44,7 +44,7 @@ fn feedback_that_stays_away_for_longer_than_the_gap_ends_a_flowlet() {
     //= docs/specs/flowlet.md#FLOWLET-1
     //= docs/specs/flowlet.md#FLOWLET-2
     //= docs/specs/flowlet.md#FLOWLET-4
-    let mut rig = flowlet(|flowlet| flowlet.hold = 0);
+    let mut rig = flowlet(|flowlet| flowlet.hold_us = Some(Micros::default()));
     assert!(!rig.moves(7_000), "the first packet starts the clock");
     assert!(!rig.moves(7_500), "half an RTT is no longer than the gap");
     assert!(rig.moves(7_501), "packets sent in between do not count");
@@ -78,7 +78,8 @@ fn losses_that_the_network_reports_are_feedback() {
 fn by_packets_a_pause_in_sending_ends_a_flowlet() {
     //= docs/specs/flowlet.md#FLOWLET-2
     //= docs/specs/flowlet.md#FLOWLET-4
-    let mut rig = flowlet(|flowlet| (flowlet.clock, flowlet.gap) = (1, 300));
+    let mut rig =
+        flowlet(|flowlet| (flowlet.clock, flowlet.gap_us) = (FlowletClock::Packets, Some(Micros::from_ps(300))));
     let sent = [(10, false), (310, false), (600, false), (901, true), (1_201, false), (1_502, true), (1_803, true)];
     for (now_ps, moves) in sent {
         rig.ack(now_ps);

@@ -12,14 +12,14 @@ struct Rig {
 }
 
 fn mprdma(change: impl FnOnce(&mut MprdmaConfig)) -> Rig {
-    let mut config = PathConfig::new(BalancerKind::Mprdma, RTT_PS, 10);
-    change(&mut config.schemes.mprdma);
+    let mut own = MprdmaConfig::default();
+    change(&mut own);
     let mut rng = rng::stream(1, 0);
-    Rig { mprdma: Mprdma::make(&config, &mut rng), rng }
+    Rig { mprdma: Mprdma::make(&own, &PathConfig::new(BalancerKind::Mprdma, RTT_PS, 10), &mut rng), rng }
 }
 
 fn paper() -> Rig {
-    mprdma(|mprdma| (mprdma.rule, mprdma.probe_share) = (1, 0))
+    mprdma(|mprdma| (mprdma.rule, mprdma.probe_share) = (MprdmaRule::Paper, Ratio::default()))
 }
 
 impl Rig {
@@ -112,7 +112,9 @@ fn by_the_papers_rule_late_packets_do_not_give_their_path_on() {
         rig.ack_of(psn, ev);
         assert_eq!([rig.send(), rig.send()], [Some(reused); 2], "packet {psn}");
     }
-    let mut rig = mprdma(|mprdma| (mprdma.rule, mprdma.ooo_packets, mprdma.probe_share) = (1, 1, 0));
+    let mut rig = mprdma(|mprdma| {
+        (mprdma.rule, mprdma.ooo_packets, mprdma.probe_share) = (MprdmaRule::Paper, 1, Ratio::default())
+    });
     for (psn, ev, reused) in [(5, 1, 1), (4, 2, 2), (3, 3, 2)] {
         rig.ack_of(psn, ev);
         assert_eq!(rig.send(), Some(reused), "packet {psn}");
@@ -122,7 +124,7 @@ fn by_the_papers_rule_late_packets_do_not_give_their_path_on() {
 #[test]
 fn by_the_papers_rule_one_packet_in_a_hundred_round_trips_probes() {
     //= docs/specs/mprdma.md#MPRDMA-7
-    let mut rig = mprdma(|mprdma| mprdma.rule = 1);
+    let mut rig = mprdma(|mprdma| mprdma.rule = MprdmaRule::Paper);
     rig.ack_of(0, 7);
     let mut probes = 0;
     for round in 0..20_000 {
@@ -143,11 +145,10 @@ fn only_the_papers_rule_asks_for_packets() {
 
 #[test]
 fn an_entropy_value_outside_the_set_is_not_taken_up() {
-    let mut config = PathConfig { evs: 4, ..PathConfig::new(BalancerKind::Mprdma, RTT_PS, 10) };
-    config.schemes.mprdma.probe_share = 0;
-    for rule in [0, 1] {
-        config.schemes.mprdma.rule = rule;
-        let mut rig = Rig { mprdma: Mprdma::make(&config, &mut rng::stream(1, 0)), rng: rng::stream(2, 0) };
+    let path = PathConfig { evs: 4, ..PathConfig::new(BalancerKind::Mprdma, RTT_PS, 10) };
+    for rule in [MprdmaRule::Artifact, MprdmaRule::Paper] {
+        let own = MprdmaConfig { rule, probe_share: Ratio::default(), ..MprdmaConfig::default() };
+        let mut rig = Rig { mprdma: Mprdma::make(&own, &path, &mut rng::stream(1, 0)), rng: rng::stream(2, 0) };
         rig.ack(4, 10_000);
         assert_eq!(rig.send(), None);
         rig.ack(3, 10_000);

@@ -14,10 +14,8 @@ const PACKET: u32 = 4_150;
 const RTT_PS: u64 = 8_337_000;
 const BPS: u64 = 400_000_000_000;
 
-fn path(subflows: u64, split: u64) -> PathConfig {
-    let mut config = PathConfig { seed: Some(1), ..PathConfig::new(BalancerKind::Mptcp, RTT_PS, 100) };
-    config.schemes.mptcp = MptcpConfig { subflows, split };
-    config
+fn path() -> PathConfig {
+    PathConfig { seed: Some(1), ..PathConfig::new(BalancerKind::Mptcp, RTT_PS, 100) }
 }
 
 /// What a sender keeps, around one balancer.
@@ -30,15 +28,15 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(config: &PathConfig, cc: &CcConfig) -> Self {
+    fn new(subflows: u16, split: MptcpSplit, cc: &CcConfig) -> Self {
         let mut rng = stream(2, 2);
-        let mut mptcp = Mptcp::make(config, &mut rng);
+        let mut mptcp = Mptcp::make(&MptcpConfig { subflows, split }, &path(), &mut rng);
         mptcp.on_control(cc);
         Self { mptcp, rng, in_flight: VecDeque::new(), unsent: 1 << 40, now_ps: 0 }
     }
 
-    fn dctcp(subflows: u64, split: u64) -> Self {
-        Self::new(&path(subflows, split), &CcConfig::for_path(RTT_PS, BPS, PACKET))
+    fn dctcp(subflows: u16, split: MptcpSplit) -> Self {
+        Self::new(subflows, split, &CcConfig::for_path(RTT_PS, BPS, PACKET))
     }
 
     fn info(&self, retransmit: bool) -> SendInfo {
@@ -94,7 +92,7 @@ fn every_subflow_has_its_share_of_the_window() {
     //= docs/specs/subflow.md#MPTCP-1
     //= docs/specs/subflow.md#MPTCP-2
     //= docs/specs/subflow.md#MPTCP-3
-    let mut rig = Rig::dctcp(8, 0);
+    let mut rig = Rig::dctcp(8, MptcpSplit::Equal);
     let sent = rig.send_all();
     // 626,650 bytes to begin with are 18.9 packets each.
     assert_eq!(sent.len(), 8 * 18);
@@ -106,7 +104,7 @@ fn every_subflow_has_its_share_of_the_window() {
 #[test]
 fn feedback_moves_its_own_subflows_window() {
     //= docs/specs/subflow.md#MPTCP-5
-    let mut rig = Rig::dctcp(4, 1);
+    let mut rig = Rig::dctcp(4, MptcpSplit::Free);
     rig.send_all();
     let before = rig.windows();
     rig.ack(1, true);
@@ -126,11 +124,11 @@ fn feedback_moves_its_own_subflows_window() {
 #[test]
 fn lost_packets_go_again_on_another_subflow_if_one_has_room() {
     //= docs/specs/subflow.md#MPTCP-3
-    let mut rig = Rig::dctcp(2, 1);
+    let mut rig = Rig::dctcp(2, MptcpSplit::Free);
     assert_eq!([rig.send(false), rig.send(false)], [Some(0), Some(1)]);
     rig.lose(0, LossCause::Timeout);
     assert_eq!([rig.send(true), rig.send(true), rig.send(false)], [Some(1), Some(1), Some(0)]);
-    let mut rig = Rig::dctcp(2, 1);
+    let mut rig = Rig::dctcp(2, MptcpSplit::Free);
     rig.send_all();
     (0..5).for_each(|_| rig.lose(0, LossCause::Timeout));
     assert_eq!(rig.send(true), None, "what is in flight still fills the smaller window");
@@ -143,7 +141,7 @@ fn lost_packets_go_again_on_another_subflow_if_one_has_room() {
 #[test]
 fn equal_subflows_send_equally_and_free_ones_as_they_can() {
     //= docs/specs/subflow.md#MPTCP-4
-    for (split, expected) in [(0, [25, 25, 25, 25]), (1, [1, 33, 33, 33])] {
+    for (split, expected) in [(MptcpSplit::Equal, [25, 25, 25, 25]), (MptcpSplit::Free, [1, 33, 33, 33])] {
         let mut rig = Rig::dctcp(4, split);
         rig.unsent = 100 * u64::from(PACKET);
         let mut counts = [0; 4];
@@ -171,9 +169,12 @@ fn equal_subflows_send_equally_and_free_ones_as_they_can() {
 #[test]
 fn a_paced_subflow_says_when() {
     //= docs/specs/subflow.md#MPTCP-2
-    let cc =
-        CcConfig { kind: CcKind::FixedRate, max_window_bytes: u64::MAX, ..CcConfig::for_path(RTT_PS, BPS, PACKET) };
-    let mut rig = Rig::new(&path(2, 0), &cc);
+    let cc = CcConfig {
+        control: CcKind::FixedRate.into(),
+        max_window_bytes: u64::MAX,
+        ..CcConfig::for_path(RTT_PS, BPS, PACKET)
+    };
+    let mut rig = Rig::new(2, MptcpSplit::Equal, &cc);
     assert_eq!(rig.send_all(), [0, 1]);
     let each_ps = 2 * u64::from(PACKET) * 20;
     assert_eq!(rig.mptcp.poll_timeout(), Some(each_ps));
@@ -184,7 +185,7 @@ fn a_paced_subflow_says_when() {
 #[test]
 fn a_coalesced_ack_is_shared_out() {
     //= docs/specs/subflow.md#MPTCP-5
-    let mut rig = Rig::dctcp(2, 1);
+    let mut rig = Rig::dctcp(2, MptcpSplit::Free);
     assert_eq!([(); 4].map(|()| rig.send(false)), [0, 1, 0, 1].map(Some));
     let before = rig.windows();
     let packets: Vec<_> = [0, 1, 0, 1].map(|label| rig.take(label)).into();
@@ -200,7 +201,7 @@ fn a_coalesced_ack_is_shared_out() {
 fn without_windows_of_their_own_labels_take_turns() {
     //= docs/specs/subflow.md#MPTCP-6
     let mut rng = stream(4, 4);
-    let mut mptcp = Mptcp::make(&path(3, 0), &mut rng);
+    let mut mptcp = Mptcp::make(&MptcpConfig { subflows: 3, split: MptcpSplit::Equal }, &path(), &mut rng);
     let info = SendInfo { bytes: PACKET, unsent_bytes: 1 << 20, ..SendInfo::default() };
     let labels = [(); 5].map(|()| {
         assert_eq!(mptcp.admit(0, &info), Admission::Window);
@@ -214,8 +215,8 @@ fn without_windows_of_their_own_labels_take_turns() {
 #[test]
 fn one_subflow_is_a_plain_connection() {
     for kind in [CcKind::Dctcp, CcKind::FixedWindow, CcKind::FixedRate] {
-        let config = CcConfig { kind, ..CcConfig::for_path(RTT_PS, BPS, PACKET) };
-        let (mut rig, mut cc) = (Rig::new(&path(1, 0), &config), AnyCc::new(&config));
+        let config = CcConfig { control: kind.into(), ..CcConfig::for_path(RTT_PS, BPS, PACKET) };
+        let (mut rig, mut cc) = (Rig::new(1, MptcpSplit::Equal, &config), AnyCc::new(&config));
         let mut random = stream(5, 5);
         let mut open = 0;
         for _ in 0..50_000 {
@@ -252,7 +253,7 @@ fn one_subflow_is_a_plain_connection() {
 #[test]
 fn what_is_in_flight_adds_up_and_never_sticks() {
     //= docs/specs/subflow.md#MPTCP-3
-    for split in [0, 1] {
+    for split in [MptcpSplit::Equal, MptcpSplit::Free] {
         let mut rig = Rig::dctcp(8, split);
         let mut random = stream(6, 6);
         for _ in 0..50_000 {

@@ -24,11 +24,11 @@ struct Rig {
 
 impl Rig {
     fn new(change: impl FnOnce(&mut OrderedChaosConfig)) -> Self {
-        let mut config = PathConfig::new(BalancerKind::OrderedChaos, RTT, 100);
-        config.schemes.ordered_chaos = OrderedChaosConfig { subflows: 4, jitter: 0, ..OrderedChaosConfig::DEFAULT };
-        change(&mut config.schemes.ordered_chaos);
+        let path = PathConfig::new(BalancerKind::OrderedChaos, RTT, 100);
+        let mut own = OrderedChaosConfig { subflows: 4, jitter: Ratio::default(), ..OrderedChaosConfig::default() };
+        change(&mut own);
         let mut rng = rng::stream(7, 0);
-        let balancer = OrderedChaos::make(&config, &mut rng);
+        let balancer = OrderedChaos::make(&own, &path, &mut rng);
         Self { balancer, rng, now_ps: 0, next_psn: 0, unsent: 1 << 40, oldest: None }
     }
 
@@ -102,9 +102,9 @@ fn packets_take_turns_on_the_subflows_paths() {
     assert_eq!(rig.resend(6), evs[2], "on the path that its subflow has now");
     assert_eq!(rig.balancer.section(), Section::NONE, "it says nothing of others");
     for (wanted, evs, subflows) in [(5, 100, 4), (64, 10, 8), (1, 100, 1), (16, 1, 1), (64, 65_535, 64)] {
-        let mut config = PathConfig::new(BalancerKind::OrderedChaos, RTT, 100);
-        (config.evs, config.schemes.ordered_chaos.subflows) = (evs, wanted);
-        let balancer = OrderedChaos::make(&config, &mut rng::stream(1, 0));
+        let path = PathConfig { evs, ..PathConfig::new(BalancerKind::OrderedChaos, RTT, 100) };
+        let own = OrderedChaosConfig { subflows: wanted, ..OrderedChaosConfig::default() };
+        let balancer = OrderedChaos::make(&own, &path, &mut rng::stream(1, 0));
         assert_eq!(balancer.subflows.len(), subflows);
         assert!(balancer.evs().all(|ev| u32::from(ev) < evs));
     }
@@ -114,7 +114,7 @@ fn packets_take_turns_on_the_subflows_paths() {
 fn the_subflow_with_the_largest_mean_moves_each_interval() {
     //= docs/specs/ordered-chaos.md#ORC-4
     //= docs/specs/ordered-chaos.md#ORC-5
-    let mut rig = Rig::new(|config| config.probe_interval = 1_000 * US);
+    let mut rig = Rig::new(|config| config.probe_us = Some(Micros::new(1_000)));
     let evs = rig.evs();
     rig.send_many(16);
     // The largest single time is subflow 1's, the largest mean subflow 2's.
@@ -149,7 +149,7 @@ fn the_subflow_with_the_largest_mean_moves_each_interval() {
 fn a_threshold_keeps_what_is_not_much_worse() {
     //= docs/specs/ordered-chaos.md#ORC-5
     for (threshold, moves) in [(0, true), (249, true), (250, true), (251, false), (1_000, false)] {
-        let mut rig = Rig::new(|config| config.threshold = threshold);
+        let mut rig = Rig::new(|config| config.threshold = Ratio::permille(threshold));
         let evs = rig.evs();
         rig.send_many(8);
         rig.now_ps = 15 * US;
@@ -206,7 +206,7 @@ fn what_flees_takes_the_best_path_known() {
 #[test]
 fn a_subflow_that_hears_nothing_for_two_intervals_moves() {
     //= docs/specs/ordered-chaos.md#ORC-8
-    for silence in [1, 0] {
+    for silence in [true, false] {
         let mut rig = Rig::new(|config| config.silence = silence);
         let evs = rig.evs();
         rig.send_many(16);
@@ -222,7 +222,7 @@ fn a_subflow_that_hears_nothing_for_two_intervals_moves() {
         }
         let with: &[&[usize]] = &[&[0], &[0, 3], &[0], &[0, 3]];
         let without: &[&[usize]] = &[&[0], &[0], &[0], &[0]];
-        assert_eq!(moved, if silence == 1 { with } else { without }, "{evs:?}");
+        assert_eq!(moved, if silence { with } else { without }, "{evs:?}");
     }
 }
 
@@ -242,7 +242,7 @@ fn probes_follow_the_last_packets_and_those_sent_again() {
     assert_eq!(probed, last, "behind each subflow's last packet");
     rig.resend(2);
     assert_eq!(rig.trails(), [(2, evs[2], 0)]);
-    let mut rig = Rig::new(|config| config.probe_retransmissions = 0);
+    let mut rig = Rig::new(|config| config.probe_retransmissions = false);
     rig.send();
     rig.resend(0);
     assert!(rig.trails().is_empty());
@@ -251,7 +251,7 @@ fn probes_follow_the_last_packets_and_those_sent_again() {
 #[test]
 fn probes_follow_for_the_time_or_by_number() {
     //= docs/specs/ordered-chaos.md#ORC-13
-    let mut rig = Rig::new(|config| config.interval = 1_000 * US);
+    let mut rig = Rig::new(|config| config.interval_us = Micros::new(1_000));
     let evs = rig.evs();
     assert_eq!(rig.balancer.poll_timeout(), None, "nothing in flight");
     rig.send_many(6);
@@ -293,7 +293,7 @@ fn intervals_differ_by_their_jitter() {
     for seed in 0..200 {
         let config = PathConfig::new(BalancerKind::OrderedChaos, RTT, 100);
         let mut rng = rng::stream(seed, 0);
-        let mut balancer = OrderedChaos::make(&config, &mut rng);
+        let mut balancer = OrderedChaos::make(&OrderedChaosConfig::default(), &config, &mut rng);
         balancer.next_ev(0, &SendInfo::default(), &mut rng);
         lengths.push(balancer.state.next_move_ps);
     }
@@ -340,7 +340,7 @@ proptest! {
     fn the_worst_is_whom_the_published_rule_finds(
         feedback in prop::collection::vec((0usize..4, 1u64..40, 0u64..6 * US), 1..400)
     ) {
-        let mut rig = Rig::new(|config| config.silence = 0);
+        let mut rig = Rig::new(|config| config.silence = false);
         rig.send_many(4);
         let mut twin = Published { sums: vec![0; 4], counts: vec![0; 4], next_update: 15 * US };
         rig.now_ps = 41 * US;

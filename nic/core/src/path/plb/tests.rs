@@ -11,10 +11,10 @@ use crate::rng::{self, Rng};
 const RTT_PS: u64 = 1_000;
 
 fn plb(change: impl FnOnce(&mut PlbConfig)) -> Rig {
-    let mut config = PathConfig::new(BalancerKind::Plb, RTT_PS, 10);
-    change(&mut config.schemes.plb);
+    let mut own = PlbConfig::default();
+    change(&mut own);
     let mut rng = rng::stream(1, 0);
-    Rig { plb: Plb::make(&config, &mut rng), rng }
+    Rig { plb: Plb::make(&own, &PathConfig::new(BalancerKind::Plb, RTT_PS, 10), &mut rng), rng }
 }
 
 struct Rig {
@@ -59,7 +59,7 @@ fn a_connection_begins_on_its_own_lasting_path() {
     //= docs/specs/plb.md#PLB-1
     let made = |seed| {
         let config = PathConfig { seed: Some(seed), ..PathConfig::new(BalancerKind::Plb, RTT_PS, 10) };
-        Plb::make(&config, &mut rng::stream(seed, 3)).state.ev
+        Plb::make(&PlbConfig::default(), &config, &mut rng::stream(seed, 3)).state.ev
     };
     assert_eq!(
         made(1),
@@ -77,40 +77,40 @@ fn rounds_are_judged_by_each_variants_share_and_count() {
     //= docs/specs/plb.md#PLB-4
     //= docs/specs/plb.md#PLB-5
     //= docs/specs/plb.md#PLB-9
-    let table: &[(u64, &[u16], usize)] = &[
+    let table: &[(PlbRule, &[u16], usize)] = &[
         // The first round with any mark that follows another moves; a clean one starts the count again.
-        (0, &[1, 0, 1, 1, 1, 1, 0], 2),
-        (0, &[10, 0, 10, 0, 10, 0], 0),
+        (PlbRule::Reps, &[1, 0, 1, 1, 1, 1, 0], 2),
+        (PlbRule::Reps, &[10, 0, 10, 0, 10, 0], 0),
         // More than four of ten, at once.
-        (1, &[4, 4, 4, 5, 4, 6, 6], 3),
+        (PlbRule::Ofan, &[4, 4, 4, 5, 4, 6, 6], 3),
         // Half is enough, twelve times running.
-        (2, &[5; 11], 0),
-        (2, &[5; 12], 1),
-        (2, &[4, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 4, 5], 0),
+        (PlbRule::Linux, &[5; 11], 0),
+        (PlbRule::Linux, &[5; 12], 1),
+        (PlbRule::Linux, &[4, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 4, 5], 0),
     ];
-    for &(variant, marked, moves) in table {
-        let mut rig = plb(|plb| plb.variant = variant);
+    for &(rule, marked, moves) in table {
+        let mut rig = plb(|plb| plb.rule = rule);
         rig.acks(0, 0, 0);
         let moved = rig.rounds(0, marked, 1);
-        assert_eq!(moved.iter().filter(|moved| **moved).count(), moves, "{variant} {marked:?}: {moved:?}");
+        assert_eq!(moved.iter().filter(|moved| **moved).count(), moves, "{rule:?} {marked:?}: {moved:?}");
     }
 }
 
 #[test]
 fn parameters_override_the_variant() {
     //= docs/specs/plb.md#PLB-9
-    let mut rig = plb(|plb| (plb.marked_share, plb.rounds) = (250, 3));
+    let mut rig = plb(|plb| (plb.marked_share, plb.rounds) = (Some(Ratio::permille(250)), Some(3)));
     assert_eq!(rig.rounds(0, &[3, 3, 2, 3, 3, 3, 3], 1), [false, false, false, false, false, true, false]);
-    let mut rig = plb(|plb| plb.round_packets = 40);
+    let mut rig = plb(|plb| plb.round_packets = Some(40));
     assert_eq!(rig.rounds(0, &[1, 0, 0, 0, 1, 0, 0, 0], 1), [false, false, false, false, false, false, false, true]);
-    let mut rig = plb(|plb| (plb.round, plb.rounds) = (3 * RTT_PS, 1));
+    let mut rig = plb(|plb| (plb.round_us, plb.rounds) = (Some(Micros::from_ps(3 * RTT_PS)), Some(1)));
     assert_eq!(rig.rounds(0, &[0, 1, 0, 0], 1), [false, false, false, true]);
 }
 
 #[test]
 fn a_round_by_time_ends_with_the_first_feedback_after_it() {
     //= docs/specs/plb.md#PLB-3
-    let mut rig = plb(|plb| plb.rounds = 1);
+    let mut rig = plb(|plb| plb.rounds = Some(1));
     rig.acks(5, 1, 1);
     assert!(rig.moves(5, 1), "the first feedback of all ends a round");
     rig.acks(5 + RTT_PS, 1, 1);
@@ -122,10 +122,10 @@ fn a_round_by_time_ends_with_the_first_feedback_after_it() {
 #[test]
 fn an_idle_connection_moves_sooner_where_the_variant_says_so() {
     //= docs/specs/plb.md#PLB-6
-    let mut busy = plb(|plb| plb.variant = 2);
+    let mut busy = plb(|plb| plb.rule = PlbRule::Linux);
     assert_eq!(busy.rounds(0, &[5, 5, 5, 5], 1), [false; 4]);
     assert!(busy.moves(5 * RTT_PS, 0));
-    let mut idle = plb(|plb| plb.variant = 2);
+    let mut idle = plb(|plb| plb.rule = PlbRule::Linux);
     assert_eq!(idle.rounds(0, &[5, 5, 5, 5], 0), [false, false, true, false]);
     let mut simulator = plb(|_| ());
     simulator.rounds(0, &[0, 1], 0);
@@ -147,7 +147,7 @@ fn timeouts_move_at_once_but_not_in_bursts() {
 #[test]
 fn a_timeout_suspends_moves_for_congestion_as_in_linux() {
     //= docs/specs/plb.md#PLB-8
-    let mut rig = plb(|plb| (plb.variant, plb.suspend) = (2, 100 * RTT_PS));
+    let mut rig = plb(|plb| (plb.rule, plb.suspend_us) = (PlbRule::Linux, Some(Micros::from_ps(100 * RTT_PS))));
     rig.loss(1, LossCause::Timeout);
     assert!(rig.moves(1, 1));
     assert_eq!(rig.rounds(1, &[10; 20], 1), [false; 20]);
@@ -160,7 +160,7 @@ fn a_timeout_suspends_moves_for_congestion_as_in_linux() {
 #[test]
 fn trimmed_and_overtaken_packets_count_as_congested() {
     //= docs/specs/plb.md#PLB-2
-    let mut rig = plb(|plb| plb.rounds = 1);
+    let mut rig = plb(|plb| plb.rounds = Some(1));
     rig.acks(0, 1, 0);
     rig.acks(1, 9, 0);
     for cause in [LossCause::Trimmed, LossCause::SackGap] {

@@ -1,132 +1,140 @@
 //! The settings of REPS: the paper's, and where published code departs from it.
 
-mod params;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::path::{BalancerKind, PathConfig};
+use crate::units::{Micros, Ratio};
 
-/// The settings that only REPS uses. [`RepsConfig::paper`] is the paper; every field says what departs from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The settings of [`Reps`](super::Reps). Those of `reps-no-freezing` and `reps-probing` are the same ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
 pub struct RepsConfig {
-    /// Entropy values that the buffer holds, 1 to 8, clamped (REPS_BUFFER_SIZE, 8 in the paper).
+    /// Whose rules apply to the settings that are left out.
+    pub rule: RepsRule,
+    /// Entropy values that the buffer holds (REPS_BUFFER_SIZE).
+    #[schemars(range(min = 1, max = 8))]
     pub buffer: u8,
-    /// Least time spent frozen, in picoseconds (FREEZING_TIMEOUT); leaving may come 1.05 us late. At most 37 minutes.
-    pub freezing_timeout_ps: u64,
-    /// Without trimming, a loss after an RTT of this many thousandths of the base RTT or more is congestion (REPS
-    /// appendix A, which only says "high"; the authors' artifact uses 1650). `None`: every declared loss is a failure.
-    pub congestion_rtt_permille: Option<u32>,
-    /// Which declared losses may be failures.
-    pub failure_signal: FailureSignal,
-    /// Freeze after failures; without it REPS is its core logic alone (REPS §3.1), as under `reps-no-freezing`.
+    /// Freeze after failures. `reps-no-freezing` turns it off, which leaves REPS's core logic (REPS §3.1).
     pub freezing: bool,
-    /// Freeze so long after the first acknowledgement, in picoseconds, whatever happens, and stay frozen (REPS appendix A,
-    /// figure 15); `None` is never.
-    pub force_freezing_ps: Option<u64>,
-    /// Probe the path that failed so often while frozen, in picoseconds, at least 1, and leave freezing mode when it answers
-    /// (REPS §3.2); `None` probes under `reps-probing` only, every [`PROBE_RTTS`] round trips.
-    pub probe_interval_ps: Option<u64>,
-    /// Where it probes, let the freezing timeout end freezing mode too. In the paper probes take its place.
+    /// Least time spent frozen (FREEZING_TIMEOUT). Leaving may come 1.05 us late.
+    #[schemars(range(min = 0, max = 2_251_799_812_u64))]
+    pub freezing_timeout_us: Micros,
+    /// Freeze so long after the first acknowledgement, whatever happens, and stay frozen (REPS appendix A, figure 15). Without
+    /// a value nothing forces freezing.
+    #[schemars(range(min = 0, max = 2_251_799_812_u64))]
+    pub force_freezing_us: Option<Micros>,
+    /// Without trimming, a loss after an RTT of this many base RTTs or more is congestion (REPS appendix A, which only says
+    /// "high"; the authors' artifact uses 1.65). 0 makes every declared loss a failure.
+    #[schemars(range(min = 0, max = 1_000))]
+    pub congestion_rtt: Ratio,
+    /// Which declared losses may be failures. By default any; under `artifact` and `ultra-ethernet` timeouts only.
+    pub failure_signal: Option<FailureSignal>,
+    /// Probe the failed path while frozen, and leave freezing mode when it answers (REPS §3.2). `reps-probing` turns it on.
+    pub probing: bool,
+    /// Time between probes. By default eight base RTTs, so that probes are less than a thousandth of a frozen connection's
+    /// packets; the paper names no interval.
+    #[schemars(range(min = 1, max = 2_251_799_812_u64))]
+    pub probe_us: Option<Micros>,
+    /// With probes, let the freezing timeout end freezing mode too. In the paper probes take its place.
     pub timed_exit: bool,
-    /// Packets that explore after freezing; `None` is the paper's bandwidth-delay product. Ultra Ethernet: 16.
+    /// Packets that explore after freezing. By default one bandwidth-delay product; 16 under `ultra-ethernet`.
     pub explore_packets: Option<u16>,
-    /// Forget all cached entropy values on leaving freezing mode. The paper keeps them, both implementations do not.
-    pub empty_on_thaw: bool,
-    /// Which feedback lets freezing mode end.
-    pub thaw_check: ThawCheck,
-    /// The order in which entropy values are reused while frozen.
-    pub frozen_walk: FrozenWalk,
+    /// Forget all cached entropy values on leaving freezing mode. By default no; yes under `artifact` and `ultra-ethernet`.
+    pub empty_on_thaw: Option<bool>,
+    /// Which feedback lets freezing mode end once its time is over. By default an unmarked acknowledgement; any feedback
+    /// under `artifact` and `ultra-ethernet`.
+    pub thaw_check: Option<ThawCheck>,
+    /// The order in which entropy values are reused while frozen. By default valid ones first; all in turn under `artifact`
+    /// and `ultra-ethernet`.
+    pub frozen_walk: Option<FrozenWalk>,
+}
+
+/// Whose rules REPS follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum RepsRule {
+    /// The paper's algorithm.
+    #[default]
+    Paper,
+    /// What the authors' published simulator does.
+    Artifact,
+    /// What the Ultra Ethernet simulator does; it demands a network that trims.
+    UltraEthernet,
 }
 
 /// Which declared losses may be failures; a trimmed packet never is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
 pub enum FailureSignal {
     /// Retransmission timeouts and gaps in selective acknowledgements.
     AnyLoss,
-    /// Retransmission timeouts only, as both published implementations.
+    /// Retransmission timeouts only, as in both published implementations.
     TimeoutOnly,
 }
 
 /// Which feedback lets freezing mode end once its time is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
 pub enum ThawCheck {
     /// An unmarked acknowledgement: the paper's algorithm 1 returns before the check on a marked one.
     UnmarkedAck,
-    /// Any acknowledgement or NACK, as both published implementations.
+    /// Any acknowledgement or NACK, as in both published implementations.
     AnyFeedback,
 }
 
 /// The order in which entropy values are reused while frozen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
 pub enum FrozenWalk {
-    /// Valid ones first, oldest first; when none is left, from the head around the buffer (the paper's algorithm 2).
+    /// Valid ones first, oldest first. When none is left, from the head around the buffer (the paper's algorithm 2).
     ValidFirst,
-    /// All in the order in which they are stored, valid or not, as the authors' artifact.
+    /// All in the order in which they are stored, valid or not, as in the authors' artifact.
     AllSlots,
+}
+
+impl Default for RepsConfig {
+    fn default() -> Self {
+        Self {
+            rule: RepsRule::Paper,
+            buffer: MAX_BUFFER,
+            freezing: true,
+            freezing_timeout_us: FREEZING_TIMEOUT,
+            force_freezing_us: None,
+            congestion_rtt: Ratio::permille(1_650),
+            failure_signal: None,
+            probing: false,
+            probe_us: None,
+            timed_exit: false,
+            explore_packets: None,
+            empty_on_thaw: None,
+            thaw_check: None,
+            frozen_walk: None,
+        }
+    }
+}
+
+impl RepsConfig {
+    /// The same without freezing: `reps-no-freezing`.
+    pub fn without_freezing(self) -> Self {
+        Self { freezing: false, ..self }
+    }
+
+    /// The same with probes: `reps-probing`.
+    pub fn with_probing(self) -> Self {
+        Self { probing: true, ..self }
+    }
 }
 
 /// Most entropy values that a buffer may hold.
 pub const MAX_BUFFER: u8 = 8;
 
-/// Round trips of the empty network between two probes of `reps-probing`, unless set: the paper names no interval. A probe then
-/// costs a frozen connection less than a thousandth of its packets.
+/// Base round trips between two probes of a failed path, without [`RepsConfig::probe_us`].
 pub const PROBE_RTTS: u64 = 8;
 
-impl RepsConfig {
-    /// The paper's.
-    pub const DEFAULT: Self = Self::paper();
-
-    /// The paper's algorithm, without probes.
-    pub const fn paper() -> Self {
-        Self {
-            buffer: MAX_BUFFER,
-            freezing_timeout_ps: FREEZING_TIMEOUT_PS,
-            congestion_rtt_permille: Some(1650),
-            failure_signal: FailureSignal::AnyLoss,
-            freezing: true,
-            force_freezing_ps: None,
-            probe_interval_ps: None,
-            timed_exit: false,
-            explore_packets: None,
-            empty_on_thaw: false,
-            thaw_check: ThawCheck::UnmarkedAck,
-            frozen_walk: FrozenWalk::ValidFirst,
-        }
-    }
-
-    /// What the authors' published simulator does.
-    pub const fn artifact() -> Self {
-        Self {
-            failure_signal: FailureSignal::TimeoutOnly,
-            empty_on_thaw: true,
-            thaw_check: ThawCheck::AnyFeedback,
-            frozen_walk: FrozenWalk::AllSlots,
-            ..Self::paper()
-        }
-    }
-
-    /// What the Ultra Ethernet simulator does; it demands a network that trims.
-    pub const fn ultra_ethernet() -> Self {
-        Self { explore_packets: Some(16), ..Self::artifact() }
-    }
-
-    /// The settings under the name by which the balancer was asked for.
-    pub(super) fn named(config: &PathConfig) -> Self {
-        let reps = config.schemes.reps;
-        match config.balancer {
-            BalancerKind::RepsNoFreezing => Self { freezing: false, ..reps },
-            BalancerKind::RepsProbing => {
-                let default_ps = config.base_rtt_ps.saturating_mul(PROBE_RTTS);
-                Self { probe_interval_ps: reps.probe_interval_ps.or(Some(default_ps)), ..reps }
-            }
-            _ => reps,
-        }
-    }
-}
-
-impl Default for RepsConfig {
-    fn default() -> Self {
-        Self::paper()
-    }
-}
-
-/// 10 ms, about as long as routing takes to exclude a dead link (REPS §3.2).
-const FREEZING_TIMEOUT_PS: u64 = 10_000_000_000;
+/// About as long as routing takes to exclude a dead link (REPS §3.2).
+const FREEZING_TIMEOUT: Micros = Micros::new(10_000);

@@ -1,21 +1,41 @@
-//! The settings of `reps-plus`; the switches take one change each back to REPS.
+//! The settings of `reps-plus`. Three of them take one change each back to REPS.
 
-use crate::params::parameters;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-parameters! {
-    /// The settings of [`RepsPlus`](crate::path::RepsPlus).
-    pub struct RepsPlusConfig {
-        /// Entropy values that the buffer holds.
-        buffer: Count, 1, 20, 20;
-        /// Least time spent frozen, and time without freezing after it was of no use.
-        freezing_timeout: Microseconds, 1_000_000, 2_000_000_000_000, 10_000_000_000;
-        /// Without trimming, a loss after an RTT of so many base RTTs is congestion, not a failure.
-        congestion_rtt: Ratio, 1_000, 100_000, 1_650;
-        /// Recycle the entropy values of all packets that an acknowledgement stands for, not only of the one that triggered it.
-        whole_acks: Flag, 0, 1, 1;
-        /// Explore in an even sequence; otherwise at random.
-        even_exploring: Flag, 0, 1, 1;
-        /// Losses in turn despite freezing that end it; 0 is never.
-        futile_losses: Count, 0, 255, 1;
+use crate::units::{Micros, Ratio};
+
+/// The settings of [`RepsPlus`](crate::path::RepsPlus).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
+pub struct RepsPlusConfig {
+    /// Entropy values that the buffer holds.
+    #[schemars(range(min = 1, max = 20))]
+    pub buffer: u8,
+    /// Least time spent frozen, and time without freezing after freezing was of no use.
+    #[schemars(range(min = 1, max = 2_000_000))]
+    pub freezing_timeout_us: Micros,
+    /// Without trimming, a loss after an RTT of so many base RTTs is congestion, not a failure.
+    #[schemars(range(min = 1, max = 100))]
+    pub congestion_rtt: Ratio,
+    /// Recycle the entropy values of all packets that an acknowledgement stands for, not only of the one that triggered it.
+    pub whole_acks: bool,
+    /// Explore in an even sequence; otherwise at random.
+    pub even_exploring: bool,
+    /// Losses in turn despite freezing that end it; 0 is never.
+    pub futile_losses: u8,
+}
+
+impl Default for RepsPlusConfig {
+    fn default() -> Self {
+        Self {
+            buffer: 20,
+            freezing_timeout_us: Micros::new(10_000),
+            congestion_rtt: Ratio::permille(1_650),
+            whole_acks: true,
+            even_exploring: true,
+            futile_losses: 1,
+        }
     }
 }

@@ -6,8 +6,9 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::path::{BalancerKind, Reps};
+use crate::path::{BalancerConfig, Reps, RepsConfig};
 use crate::rng::{self, Rng};
+use crate::units::Micros;
 
 const RTT_PS: u64 = 8 << TICK_SHIFT;
 const TIMEOUT_PS: u64 = 1000 << TICK_SHIFT;
@@ -15,14 +16,18 @@ const EVS: u16 = 1000;
 const BDP: u16 = 5;
 
 fn config(change: impl FnOnce(&mut RepsPlusConfig)) -> PathConfig {
-    let mut config = PathConfig {
+    let mut own = RepsPlusConfig { freezing_timeout_us: Micros::from_ps(TIMEOUT_PS), ..RepsPlusConfig::default() };
+    change(&mut own);
+    PathConfig {
         trimming: true,
         evs: u32::from(EVS),
-        ..PathConfig::new(BalancerKind::RepsPlus, RTT_PS, u32::from(BDP))
-    };
-    config.schemes.reps_plus.freezing_timeout = TIMEOUT_PS;
-    change(&mut config.schemes.reps_plus);
-    config
+        ..PathConfig::new(BalancerConfig::RepsPlus(own), RTT_PS, u32::from(BDP))
+    }
+}
+
+fn make(config: &PathConfig, rng: &mut Rng) -> RepsPlus {
+    let BalancerConfig::RepsPlus(own) = &config.balancer else { panic!("{:?} is not reps-plus", config.balancer) };
+    RepsPlus::new(own, config, rng)
 }
 
 fn info(ev: Ev, marked: bool, packets: u16, marked_packets: u16) -> AckInfo {
@@ -47,7 +52,7 @@ struct Rig {
 impl Rig {
     fn new(change: impl FnOnce(&mut RepsPlusConfig)) -> Self {
         let mut rng = rng::stream(1, 2);
-        Self { plus: RepsPlus::new(&config(change), &mut rng), rng, log: Vec::new() }
+        Self { plus: make(&config(change), &mut rng), rng, log: Vec::new() }
     }
 
     /// An ACK of the packets with these values, the last of which triggered it.
@@ -100,7 +105,7 @@ fn an_ack_vouches_for_the_packets_it_stands_for() {
         rig.plus.on_ack(0, &info(*settled.last().unwrap(), marked, packets, marked_packets), &mut rig.log);
         assert_eq!(rig.cached(), cached, "{settled:?} {packets} {marked} {marked_packets}");
     }
-    let mut rig = Rig::new(|config| config.whole_acks = 0);
+    let mut rig = Rig::new(|config| config.whole_acks = false);
     assert!(!rig.plus.tracks_packets());
     rig.plus.on_ack(0, &info(4, false, 4, 0), &mut rig.log);
     assert_eq!(rig.cached(), [4]);
@@ -139,7 +144,7 @@ fn exploring_is_even() {
     for evs in [8u16, 32, 100, 256, 4096] {
         let config = PathConfig { evs: u32::from(evs), ..config(|_| ()) };
         let mut rng = rng::stream(3, 4);
-        let mut plus = RepsPlus::new(&config, &mut rng);
+        let mut plus = make(&config, &mut rng);
         let mut counts = std::vec![0u32; usize::from(evs)];
         for _ in 0..u32::from(evs) * 3 {
             counts[usize::from(plus.next_ev(0, &SendInfo::default(), &mut rng))] += 1;
@@ -154,7 +159,7 @@ fn exploring_is_even() {
 fn connections_begin_exploring_at_places_of_their_own() {
     let first = |seed| {
         let config = PathConfig { seed: Some(seed), ..config(|_| ()) };
-        RepsPlus::new(&config, &mut rng::stream(9, 9)).next_ev(0, &SendInfo::default(), &mut rng::stream(5, 5))
+        make(&config, &mut rng::stream(9, 9)).next_ev(0, &SendInfo::default(), &mut rng::stream(5, 5))
     };
     assert_eq!(first(1), first(1));
     let mut firsts: Vec<Ev> = (0..64).map(first).collect();
@@ -197,7 +202,7 @@ fn it_freezes_and_thaws_as_reps() {
 fn without_trimming_a_high_rtt_makes_a_loss_congestion() {
     for (rtt_permille, freezes) in [(0, true), (1649, true), (1650, false)] {
         let config = PathConfig { trimming: false, ..config(|_| ()) };
-        let mut plus = RepsPlus::new(&config, &mut rng::stream(1, 2));
+        let mut plus = make(&config, &mut rng::stream(1, 2));
         let max_rtt_ps = RTT_PS * rtt_permille / 1000 + u64::from(rtt_permille == 1650);
         plus.on_loss(0, &LossInfo { max_rtt_ps, ..lost(0) }, &mut ());
         assert_eq!(plus.is_frozen(), freezes, "{rtt_permille}");
@@ -210,7 +215,7 @@ fn without_trimming_a_high_rtt_makes_a_loss_congestion() {
 fn freezing_that_does_not_help_ends() {
     let tick = 1 << TICK_SHIFT;
     for futile_losses in [0, 1, 2, 3] {
-        let mut rig = Rig::new(|config| config.futile_losses = futile_losses);
+        let mut rig = Rig::new(|config| config.futile_losses = futile_losses as u8);
         rig.ack(0, &[1, 2, 3], false, 0);
         rig.lose(0, 0);
         rig.lose(5 * RTT_PS, RTT_PS);
@@ -363,7 +368,7 @@ proptest! {
         steps in prop::collection::vec(step(), 1..120),
         (depth, futile) in (1u64..=20, 0u64..3),
     ) {
-        let mut rig = Rig::new(|config| (config.buffer, config.futile_losses) = (depth, futile));
+        let mut rig = Rig::new(|config| (config.buffer, config.futile_losses) = (depth as u8, futile as u8));
         let mut twin = Twin {
             depth: depth as usize, futile, valid: VecDeque::new(), slots: Vec::new(), written: 0, walked: 0, explore: 0,
             frozen: false, immune: false, since: 0, end: 0, losses: 0, phase: rig.plus.state.phase,
@@ -399,8 +404,8 @@ proptest! {
         steps in prop::collection::vec((any::<bool>(), 0..EVS, prop::bool::weighted(0.3)), 1..300),
         seed: u64,
     ) {
-        let config = config(|config| (config.buffer, config.even_exploring) = (8, 0));
-        let (mut plus, mut reps) = (RepsPlus::new(&config, &mut rng::stream(1, 1)), Reps::new(&config));
+        let config = config(|config| (config.buffer, config.even_exploring) = (8, false));
+        let (mut plus, mut reps) = (make(&config, &mut rng::stream(1, 1)), Reps::new(&RepsConfig::default(), &config));
         let (mut ours, mut theirs) = (rng::stream(seed, 0), rng::stream(seed, 0));
         for (sends, ev, marked) in steps {
             if sends {

@@ -10,8 +10,11 @@ use rand_core::RngCore;
 use crate::agenda::Agenda;
 use crate::cc::{AnyCc, CcConfig, CcKind, CongestionControl};
 use crate::event::Event;
-use crate::path::{AckInfo, AnyBalancer, Balancer, BalancerKind, Ev, LossCause, LossInfo, PathConfig, SendInfo};
+use crate::path::{
+    AckInfo, AnyBalancer, Balancer, BalancerKind, Ev, LossCause, LossInfo, PathConfig, RepsConfig, Schemes, SendInfo,
+};
 use crate::rng;
+use crate::units::Micros;
 
 const PATHS: usize = 8;
 const SLOT_PS: u64 = 1 << 20;
@@ -50,14 +53,17 @@ struct Fabric {
 impl Fabric {
     fn new(kind: BalancerKind, cc: CcKind, seed: u64) -> Self {
         let mut rng = rng::stream(seed, 0);
-        let mut config = PathConfig::new(kind, (DELAY_SLOTS + 6) * SLOT_PS, DELAY_SLOTS as u32);
+        let freezing_timeout_us = Micros::from_ps(FREEZING_SLOTS * SLOT_PS);
+        let reps = RepsConfig { freezing_timeout_us, ..RepsConfig::default() };
+        let balancer = kind.config(&Schemes { reps, ..Schemes::default() });
+        let mut config = PathConfig::new(balancer, (DELAY_SLOTS + 6) * SLOT_PS, DELAY_SLOTS as u32);
         config.trimming = true;
-        config.schemes.reps.freezing_timeout_ps = FREEZING_SLOTS * SLOT_PS;
         let path = Path { slots_per_packet: 6, free_at: 0, packets: 0, longest_wait: 0, dead: false };
         // The sender's link carries one packet per slot.
         let link_bps = u64::from(PACKET_BYTES) * 8 * 1_000_000_000_000 / SLOT_PS;
-        let mut cc = CcConfig { kind: cc, ..CcConfig::for_path(config.base_rtt_ps, link_bps, PACKET_BYTES) };
-        if cc.kind == CcKind::FixedRate {
+        let fixed_rate = cc == CcKind::FixedRate;
+        let mut cc = CcConfig { control: cc.into(), ..CcConfig::for_path(config.base_rtt_ps, link_bps, PACKET_BYTES) };
+        if fixed_rate {
             cc.max_window_bytes = u64::MAX;
         }
         Self {
