@@ -1,5 +1,7 @@
 //! `reps-plus` against REPS in whole fabrics: ahead where REPS is weak, level elsewhere. Figures are sums over three seeds.
 
+use spray_core::cc::{ControlConfig, DctcpConfig};
+
 use super::*;
 
 /// What is wrong with the fabric, or coarse about the transport.
@@ -42,7 +44,7 @@ fn fct_us(row: Row, balancer: BalancerKind) -> u64 {
         config.path.trimming = row.trim;
         // As in the published simulations.
         config.ack_marked = true;
-        config.cc.marked_by_trigger = true;
+        config.cc.control = ControlConfig::Dctcp(DctcpConfig { marked_by_trigger: true });
         FlowConfig { ack_every: row.ack_every, ack_evs: row.ack_evs, ack_delay_ps: 2 * US, ..config }
     };
     let run = |seed| {
