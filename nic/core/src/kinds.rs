@@ -108,11 +108,11 @@ macro_rules! kinds {
             $($(#[doc = $about])+ #[serde(rename = $name)] pub $field: <$scheme as Scheme>::Config,)+
         }
 
-        /// Maps settings to what their scheme's type says: `of_scheme!(config, own, Type => value)`.
+        /// Maps settings to what their scheme's type says: `of_scheme!(config, Type => value)`.
         #[allow(unused_macros)]
         macro_rules! of_scheme {
-            ($config:expr, $own:pat, $of:ident => $value:expr) => {
-                match $config { $($Config::$variant($own) => { type $of = $scheme; $value })+ }
+            ($config:expr, $of:ident => $value:expr) => {
+                match $config { $($Config::$variant(_) => { type $of = $scheme; $value })+ }
             };
         }
 

@@ -66,7 +66,7 @@ kinds! {
 impl BalancerConfig {
     /// Whether an engine should tell its connections which paths there are; see [`Reachability`].
     pub const fn wants_reachability(&self) -> bool {
-        of_scheme!(self, _, Of => Implements::<Of>::REACHABILITY)
+        of_scheme!(self, Of => Implements::<Of>::REACHABILITY)
     }
 }
 
