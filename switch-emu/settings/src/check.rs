@@ -1,0 +1,159 @@
+//! Checks what is written against what is declared.
+
+use serde_json::{Map, Value};
+
+use crate::document::{Document, Node, Tree};
+use crate::mistake::{Mistake, Origin};
+use crate::schema::AUTO;
+use crate::shape::{Field, List, Scalar, Shape, Table};
+
+impl Document {
+    /// All settings as they are to be read, in the form that their types take.
+    pub(crate) fn checked(&self, shape: &Shape) -> Result<Value, Mistake> {
+        let Shape::Table(table) = shape else { unreachable!("settings are a table") };
+        self.table(&self.root, table, &[])
+    }
+
+    /// The mistake of a value that its type's own reader refuses.
+    pub(crate) fn refused(&self, path: &str, shape: &Shape, why: &serde_json::Error) -> Mistake {
+        match shape.field(path) {
+            Some(Field { name, shape: shape @ Shape::Scalar(_), auto, .. }) => {
+                self.wrong(self.nearest(path), name, &allowed(shape, *auto))
+            }
+            _ => self.mistake(path, why.to_string()),
+        }
+    }
+
+    fn wrong(&self, node: &Node, name: &str, allowed: &str) -> Mistake {
+        self.mistake_from(&node.at, format!("`{name}` is {}; allowed: {allowed}", node.given))
+    }
+
+    /// The table `node`, to which `path` leads.
+    fn table(&self, node: &Node, table: &Table, path: &[&str]) -> Result<Value, Mistake> {
+        let Tree::Table(given) = &node.value else {
+            return Err(self.wrong(node, path.last().unwrap_or(&""), "a table"));
+        };
+        self.check_names(given, table, path)?;
+        let variant = self.variant(node, given, table, path)?;
+        let goes =
+            |field: &&Field| field.only.is_empty() || field.only.iter().any(|only| Some(only) == variant.as_ref());
+        let mut value = Map::new();
+        for (name, node) in given {
+            let Some(field) = table.fields.iter().filter(goes).find(|field| field.name == *name) else {
+                let (tag, variant) =
+                    (table.tag.as_ref().map_or("", |(tag, _)| tag), variant.as_deref().unwrap_or_default());
+                let names: Vec<_> = table.fields.iter().filter(goes).map(|field| field.name.as_str()).collect();
+                let message = format!("`{name}` does not go with {tag} `{variant}`; allowed: {}", names.join(", "));
+                return Err(self.mistake_from(&node.named_at, message));
+            };
+            if !(field.auto && matches!(&node.value, Tree::Scalar(word) if word == AUTO)) {
+                value.insert(name.clone(), self.value(node, &field.shape, field.auto, &[path, &[name]].concat())?);
+            }
+        }
+        let missing = |field: &&Field| field.required && !value.contains_key(&field.name);
+        match table.fields.iter().filter(goes).find(missing) {
+            Some(field) => Err(self.missing(node, field, path)),
+            None => Ok(Value::Object(value)),
+        }
+    }
+
+    fn check_names(&self, given: &[(String, Node)], table: &Table, path: &[&str]) -> Result<(), Mistake> {
+        let unknown = |(name, _): &&(String, Node)| table.fields.iter().all(|field| field.name != *name);
+        let Some((name, node)) = given.iter().find(unknown) else { return Ok(()) };
+        let mut names: Vec<_> = table.fields.iter().map(|field| field.name.as_str()).collect();
+        names.dedup();
+        let message = format!("unknown field `{name}` in {}; allowed: {}", header(path), names.join(", "));
+        Err(self.mistake_from(&node.named_at, message))
+    }
+
+    /// The variant that the table's tag names.
+    fn variant(
+        &self,
+        node: &Node,
+        given: &[(String, Node)],
+        table: &Table,
+        path: &[&str],
+    ) -> Result<Option<String>, Mistake> {
+        let Some((tag, _)) = &table.tag else { return Ok(None) };
+        let field = table.fields.iter().find(|field| field.name == *tag).unwrap_or_else(|| unreachable!("has its tag"));
+        let Some((_, word)) = given.iter().find(|(name, _)| name == tag) else {
+            return Err(self.missing(node, field, path));
+        };
+        let word = self.value(word, &field.shape, false, &[path, &[tag]].concat())?;
+        Ok(word.as_str().map(String::from))
+    }
+
+    fn missing(&self, node: &Node, field: &Field, path: &[&str]) -> Mistake {
+        let allowed = allowed(&field.shape, field.auto);
+        self.mistake_from(&node.at, format!("{} needs `{}`; allowed: {allowed}", header(path), field.name))
+    }
+
+    fn value(&self, node: &Node, shape: &Shape, auto: bool, path: &[&str]) -> Result<Value, Mistake> {
+        let name = path.iter().rfind(|name| name.parse::<usize>().is_err()).copied().unwrap_or_default();
+        match (shape, &node.value) {
+            (Shape::Table(table), _) => self.table(node, table, path),
+            (Shape::List(List { of, filled, .. }), Tree::List(items)) if !filled || !items.is_empty() => {
+                let item = |(index, item): (usize, &Node)| {
+                    self.value(item, of, false, &[path, &[index.to_string().as_str()]].concat())
+                };
+                items.iter().enumerate().map(item).collect::<Result<Vec<_>, _>>().map(Value::Array)
+            }
+            (Shape::List(List { of, single: true, .. }), Tree::Scalar(_)) => {
+                let allowed = shape.allowed();
+                match (&**of, &node.value) {
+                    (Shape::Scalar(scalar), Tree::Scalar(value)) => scalar
+                        .read(value, node)
+                        .map(|value| Value::Array(vec![value]))
+                        .ok_or_else(|| self.wrong(node, name, &allowed)),
+                    _ => Err(self.wrong(node, name, &allowed)),
+                }
+            }
+            (Shape::Scalar(scalar), Tree::Scalar(value)) => {
+                scalar.read(value, node).ok_or_else(|| self.wrong(node, name, &allowed(shape, auto)))
+            }
+            _ => Err(self.wrong(node, name, &allowed(shape, auto))),
+        }
+    }
+}
+
+impl Scalar {
+    /// `value` as its type takes it; `None` where it is no value of this kind.
+    fn read(&self, value: &Value, node: &Node) -> Option<Value> {
+        match self {
+            Self::Flag => value.as_bool().map(Value::from),
+            Self::Text => text(value, node).filter(|text| !text.is_empty()).map(Value::from),
+            Self::Integer(min, max) => value.as_i64().filter(|value| (min..=max).contains(&value)).map(Value::from),
+            Self::Number(min, max) => value.as_f64().filter(|value| (min..=max).contains(&value)).map(Value::from),
+            Self::Bytes(min, max) => {
+                let bytes = value.as_i64().or_else(|| value.as_str().and_then(crate::bytes).map(|bytes| bytes as i64));
+                bytes.filter(|bytes| (min..=max).contains(&bytes)).map(Value::from)
+            }
+            // A whole number counts as its digits.
+            Self::Choice(words) => {
+                let given = value.as_str().map_or_else(|| node.given.clone(), String::from);
+                words.iter().any(|(word, _)| *word == given).then(|| given.into())
+            }
+            Self::Own(_) => Some(value.clone()),
+        }
+    }
+}
+
+/// Text; of an assignment, the way it is written, whatever else it could be.
+fn text(value: &Value, node: &Node) -> Option<String> {
+    let assigned = matches!(node.at, Origin::Assignment(_)).then(|| node.given.clone());
+    value.as_str().map(String::from).or(assigned)
+}
+
+fn allowed(shape: &Shape, auto: bool) -> String {
+    format!("{}{}", if auto { "\"auto\", or " } else { "" }, shape.allowed())
+}
+
+/// How a file begins the table that `path` leads to.
+pub(crate) fn header(path: &[&str]) -> String {
+    let names: Vec<_> = path.iter().filter(|name| name.parse::<usize>().is_err()).copied().collect();
+    match path.last() {
+        None => "Top level".into(),
+        Some(last) if last.parse::<usize>().is_ok() => format!("[[{}]]", names.join(".")),
+        Some(_) => format!("[{}]", names.join(".")),
+    }
+}

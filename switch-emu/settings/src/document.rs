@@ -1,0 +1,272 @@
+//! A file of settings with the assignments that replace parts of it, every value with its origin.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Number, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::mistake::{Mistake, Origin};
+use crate::schema::schema;
+use crate::shape::Shape;
+
+/// Settings as they are written, before their meaning is known.
+#[derive(Debug, Clone)]
+pub struct Document {
+    file: PathBuf,
+    text: String,
+    pub(crate) root: Node,
+}
+
+/// A value and where it comes from.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    /// Where the value stands.
+    pub at: Origin,
+    /// Where its name stands; where the value does if it has none.
+    pub named_at: Origin,
+    /// The value as the user wrote it, its first line.
+    pub given: String,
+    pub value: Tree,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Tree {
+    Scalar(Value),
+    List(Vec<Node>),
+    Table(Vec<(String, Node)>),
+}
+
+impl Document {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// When it cannot be read or is no TOML.
+    pub fn load(file: &Path) -> Result<Self, Mistake> {
+        let text = std::fs::read_to_string(file).map_err(|error| Mistake {
+            place: format!("{}:1:1", file.display()),
+            message: format!("cannot be read: {error}; allowed: a scenario in TOML"),
+        })?;
+        Self::parse(file, &text)
+    }
+
+    /// Parses `text`. Messages name `file`, and relative paths in the text start at its folder.
+    ///
+    /// # Errors
+    /// When it is no TOML.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, Mistake> {
+        let at = Origin::File(0);
+        let root = Node { named_at: at.clone(), at, given: String::new(), value: Tree::Table(Vec::new()) };
+        let mut document = Self { file: file.to_path_buf(), text: text.into(), root };
+        let table = DeTable::parse(text).map_err(|error| {
+            let message = error.message().lines().collect::<Vec<_>>().join("; ");
+            let at = Origin::File(error.span().map_or(0, |span| span.start));
+            document.mistake_from(&at, format!("{message}; allowed: TOML"))
+        })?;
+        document.root.value = nodes(text, table.get_ref(), None);
+        Ok(document)
+    }
+
+    /// Assigns `value`, in TOML or as bare text, to the setting at `path`, as `transport.reps.buffer`. A number in the path is
+    /// the place in a list; the place after the last one, and `+`, append. Messages about the value begin with `label`, which
+    /// is how the user asked for it.
+    ///
+    /// # Errors
+    /// When the path leads through something that holds no other settings, or `value` is a list or a table that is no TOML.
+    pub fn assign(&mut self, path: &str, value: &str, label: &str) -> Result<(), Mistake> {
+        let origin = Origin::Assignment(label.into());
+        let mistake = |message: String| Mistake { place: label.into(), message };
+        let node = assigned(value, &origin).map_err(mistake)?;
+        let (mut here, mut passed) = (&mut self.root, Vec::new());
+        for name in path.split('.') {
+            here = here.child(name, &origin).ok_or_else(|| {
+                let parent = if passed.is_empty() { path.into() } else { passed.join(".") };
+                mistake(format!(
+                    "`{name}` is no place in `{parent}`; allowed: PATH=VALUE, as in transport.reps.buffer=4"
+                ))
+            })?;
+            passed.push(name);
+        }
+        *here = node;
+        Ok(())
+    }
+
+    /// Assigns what `text` says: `path=value`.
+    ///
+    /// # Errors
+    /// As [`Document::assign`]; when `text` has another form.
+    pub fn set(&mut self, text: &str) -> Result<(), Mistake> {
+        let (path, value) = assignment(text)?;
+        self.assign(path, value, &format!("--set {text}"))
+    }
+
+    /// The settings, checked against the declaration of `T`.
+    ///
+    /// # Errors
+    /// The first setting that is unknown, missing, of the wrong type or out of its range.
+    pub fn read<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, Mistake> {
+        let shape = Shape::new(&schema::<T>());
+        let value = self.checked(&shape)?;
+        serde_path_to_error::deserialize(value).map_err(|error| {
+            let path = error.path().to_string().replace('[', ".").replace(']', "");
+            self.refused(&path, &shape, error.inner())
+        })
+    }
+
+    /// A mistake in the setting at `path`, or in the table that would hold it.
+    pub fn mistake(&self, path: &str, message: impl Into<String>) -> Mistake {
+        self.mistake_from(&self.nearest(path).at, message)
+    }
+
+    /// Whether an assignment gave the setting at `path` or a part of it.
+    pub fn is_assigned(&self, path: &str) -> bool {
+        self.find(path).is_some_and(Node::is_assigned)
+    }
+
+    /// The folder at which a relative path starts that the setting at `path` holds: that of the file, or the working directory
+    /// where an assignment gave it.
+    pub fn folder(&self, path: &str) -> &Path {
+        match self.nearest(path).at {
+            Origin::File(_) => self.file.parent().unwrap_or(Path::new("")),
+            Origin::Assignment(_) => Path::new(""),
+        }
+    }
+
+    pub(crate) fn mistake_from(&self, origin: &Origin, message: impl Into<String>) -> Mistake {
+        let place = match origin {
+            Origin::Assignment(label) => label.clone(),
+            Origin::File(byte) => {
+                let before = self.text.get(..*byte).unwrap_or(&self.text);
+                let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+                let (line, column) = (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1);
+                format!("{}:{line}:{column}", self.file.display())
+            }
+        };
+        Mistake { place, message: message.into() }
+    }
+
+    /// The node at `path`, or the last one on the way to it.
+    pub(crate) fn nearest(&self, path: &str) -> &Node {
+        path.split('.').try_fold(&self.root, |node, name| node.get(name).ok_or(node)).unwrap_or_else(|last| last)
+    }
+
+    fn find(&self, path: &str) -> Option<&Node> {
+        path.split('.').try_fold(&self.root, Node::get)
+    }
+}
+
+impl Node {
+    fn get(&self, name: &str) -> Option<&Self> {
+        match &self.value {
+            Tree::Scalar(_) => None,
+            Tree::List(items) => items.get(name.parse::<usize>().ok()?),
+            Tree::Table(fields) => fields.iter().find(|(known, _)| known == name).map(|(_, node)| node),
+        }
+    }
+
+    /// The child of that name, made where there is none.
+    fn child(&mut self, name: &str, origin: &Origin) -> Option<&mut Self> {
+        let empty = || Self::of(Tree::Table(Vec::new()), origin, "a table");
+        if matches!(name, "+" | "0") && matches!(&self.value, Tree::Table(fields) if fields.is_empty()) {
+            self.value = Tree::List(Vec::new());
+        }
+        match &mut self.value {
+            Tree::Scalar(_) => None,
+            Tree::List(items) => {
+                let index = if name == "+" { items.len() } else { name.parse().ok()? };
+                if index == items.len() {
+                    items.push(empty());
+                }
+                items.get_mut(index)
+            }
+            Tree::Table(fields) => {
+                let index = fields.iter().position(|(known, _)| known == name).unwrap_or(fields.len());
+                if index == fields.len() {
+                    fields.push((name.into(), empty()));
+                }
+                Some(&mut fields[index].1)
+            }
+        }
+    }
+
+    fn of(value: Tree, origin: &Origin, given: &str) -> Self {
+        Self { at: origin.clone(), named_at: origin.clone(), given: given.into(), value }
+    }
+
+    fn is_assigned(&self) -> bool {
+        matches!(self.at, Origin::Assignment(_))
+            || match &self.value {
+                Tree::Scalar(_) => false,
+                Tree::List(items) => items.iter().any(Self::is_assigned),
+                Tree::Table(fields) => fields.iter().any(|(_, node)| node.is_assigned()),
+            }
+    }
+}
+
+/// The two sides of `path=value`.
+///
+/// # Errors
+/// When `text` has another form.
+pub fn assignment(text: &str) -> Result<(&str, &str), Mistake> {
+    let parts = text.split_once('=').map(|(path, value)| (path.trim(), value.trim()));
+    parts.filter(|(path, value)| !path.is_empty() && !value.is_empty()).ok_or_else(|| Mistake {
+        place: format!("--set {text}"),
+        message: "no assignment; allowed: PATH=VALUE, as in transport.reps.buffer=4".into(),
+    })
+}
+
+/// What an assignment's right side means: TOML, else text as it stands.
+fn assigned(text: &str, origin: &Origin) -> Result<Node, String> {
+    let line = format!("value = {text}");
+    match DeTable::parse(&line) {
+        Ok(table) => {
+            let Tree::Table(mut fields) = nodes(&line, table.get_ref(), Some(origin)) else { unreachable!("a table") };
+            match fields.pop() {
+                Some((_, node)) if fields.is_empty() => Ok(node),
+                _ => Err("several lines; allowed: one value".into()),
+            }
+        }
+        Err(error) if text.starts_with(['[', '{', '"', '\'']) => {
+            Err(format!("{}; allowed: a value in TOML", error.message().lines().collect::<Vec<_>>().join("; ")))
+        }
+        Err(_) => Ok(Node::of(Tree::Scalar(text.into()), origin, text)),
+    }
+}
+
+/// The fields of a table that stands in `text`; with `origin`, they all come from there.
+fn nodes(text: &str, table: &DeTable<'_>, origin: Option<&Origin>) -> Tree {
+    let mut fields: Vec<_> = table.iter().collect();
+    // In the order in which they stand.
+    fields.sort_by_key(|(key, _)| key.span().start);
+    let field = |(key, value): (&Spanned<std::borrow::Cow<'_, str>>, &Spanned<DeValue<'_>>)| {
+        let mut node = node(text, value, origin);
+        node.named_at = origin.cloned().unwrap_or(Origin::File(key.span().start));
+        (key.get_ref().to_string(), node)
+    };
+    Tree::Table(fields.into_iter().map(field).collect())
+}
+
+fn node(text: &str, value: &Spanned<DeValue<'_>>, origin: Option<&Origin>) -> Node {
+    let span = value.span();
+    let at = origin.cloned().unwrap_or(Origin::File(span.start));
+    let given = text.get(span).unwrap_or_default();
+    let tree = match value.get_ref() {
+        DeValue::Table(table) => nodes(text, table, origin),
+        DeValue::Array(items) => Tree::List(items.iter().map(|item| node(text, item, origin)).collect()),
+        DeValue::String(text) => Tree::Scalar(text.as_ref().into()),
+        DeValue::Boolean(flag) => Tree::Scalar((*flag).into()),
+        DeValue::Integer(integer) => {
+            let number = i64::from_str_radix(&integer.as_str().replace('_', ""), integer.radix());
+            Tree::Scalar(number.map_or(Value::Null, Value::from))
+        }
+        DeValue::Float(float) => {
+            let number = float.as_str().replace('_', "").parse().ok().and_then(Number::from_f64);
+            Tree::Scalar(number.map_or(Value::Null, Value::Number))
+        }
+        // No setting is a date.
+        DeValue::Datetime(_) => Tree::Scalar(Value::Null),
+    };
+    Node::of(tree, &at, given.lines().next().unwrap_or_default())
+}

@@ -1,0 +1,51 @@
+//! Settings that are declared once, as Rust structs.
+//!
+//! A struct with `#[derive(Serialize, Deserialize, JsonSchema)]` says what a table of a TOML file may hold: field names,
+//! types, defaults (`#[serde(default)]`), ranges (`#[schemars(range(..))]`) and, in the doc comments, what each field means.
+//! From that one declaration come
+//! - the values, by [`Document::read`], from a file and from assignments `path=value` that replace parts of it;
+//! - messages that name file, line and column, or the assignment, and what is allowed there ([`Mistake`]);
+//! - a JSON Schema, by [`schema`], with which editors complete and check files;
+//! - the tables of the documentation, by [`markdown`].
+//!
+//! A field that is an `Option` takes `"auto"` too, which means the same as leaving it out.
+#![forbid(unsafe_code)]
+
+mod check;
+mod document;
+mod mistake;
+mod schema;
+mod shape;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use document::{Document, assignment};
+pub use mistake::Mistake;
+pub use schema::schema;
+pub use tables::{Meanings, markdown};
+
+/// Parses bytes: a whole number with or without one of `B`, `kB`, `MB`, `GB`, `KiB`, `MiB`, `GiB`.
+pub fn bytes(text: &str) -> Option<u64> {
+    let (number, unit) = quantity(text)?;
+    let factor = match unit {
+        "" | "B" => 1,
+        "kB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return None,
+    };
+    let value = number * factor as f64;
+    (value.fract() == 0.0 && value < 9e15).then_some(value as u64)
+}
+
+/// Splits `"4 MiB"` into the number, which is finite and not negative, and the unit.
+pub fn quantity(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
+    let number = text[..end].replace('_', "").parse().ok()?;
+    Some((number, text[end..].trim()))
+}

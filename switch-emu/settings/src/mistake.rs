@@ -1,0 +1,20 @@
+//! What is wrong with a setting, and where.
+
+/// A mistake in settings: prints as `file:line:column: what; allowed: ...`, or `--set path=value: what; allowed: ...`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {message}")]
+pub struct Mistake {
+    /// The file with line and column, both from 1, or the assignment.
+    pub place: String,
+    /// What is wrong, and what is allowed.
+    pub message: String,
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The file, from this byte on.
+    File(usize),
+    /// The assignment, as the user wrote it.
+    Assignment(String),
+}

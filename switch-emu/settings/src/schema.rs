@@ -1,0 +1,89 @@
+//! The JSON Schema of a declaration.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+/// The word that stands for leaving a setting out.
+pub(crate) const AUTO: &str = "auto";
+
+/// The JSON Schema of `T`: no other fields than the declared ones, and `"auto"` in place of `null`.
+pub fn schema<T: JsonSchema>() -> Value {
+    let mut settings = SchemaSettings::draft07();
+    settings.inline_subschemas = true;
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    close(&mut schema);
+    schema
+}
+
+/// Closes `schema` and all that are in it.
+fn close(schema: &mut Value) {
+    let Value::Object(object) = schema else { return };
+    if let Some(Value::Object(fields)) = object.get_mut("properties") {
+        fields.values_mut().for_each(close);
+    }
+    object.get_mut("items").into_iter().for_each(close);
+    for key in ["oneOf", "anyOf"] {
+        object.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten().for_each(close);
+    }
+    // Fields have their defaults themselves.
+    if object.get("default").is_some_and(|default| default.is_object() || default.is_array()) {
+        object.remove("default");
+    }
+    merge_variants(object);
+    if object.get("type").is_some_and(|kind| kind == "object") {
+        object.insert("additionalProperties".into(), false.into());
+    }
+    null_is_auto(object);
+    for key in ["description", "title"] {
+        if let Some(Value::String(text)) = object.get_mut(key) {
+            *text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        }
+    }
+}
+
+/// Puts fields that go with every variant into each: a closed variant knows no others.
+fn merge_variants(object: &mut Map<String, Value>) {
+    let is_table = |variant: &Value| variant.get("properties").is_some();
+    if !object.get("oneOf").and_then(Value::as_array).is_some_and(|variants| variants.iter().all(is_table)) {
+        return;
+    }
+    object.remove("type");
+    let (fields, required) = (object.remove("properties"), object.remove("required"));
+    for variant in object["oneOf"].as_array_mut().into_iter().flatten() {
+        if let (Some(Value::Object(common)), Some(Value::Object(own))) = (&fields, variant.get_mut("properties")) {
+            let own = std::mem::replace(own, common.clone());
+            variant["properties"].as_object_mut().into_iter().for_each(|all| all.extend(own.clone()));
+        }
+        if let (Some(Value::Array(common)), Some(Value::Array(own))) = (&required, variant.get_mut("required")) {
+            own.extend(common.iter().cloned());
+        }
+    }
+}
+
+/// Says `"auto"` where the declaration is an `Option`.
+fn null_is_auto(object: &mut Map<String, Value>) {
+    if let Some(Value::Array(kinds)) = object.get_mut("type")
+        && let Some(null) = kinds.iter().position(|kind| kind == "null")
+    {
+        kinds.remove(null);
+        if let [kind] = kinds.as_slice() {
+            let kind = kind.clone();
+            object.insert("type".into(), kind);
+        }
+        let about = ["title", "description"].map(|key| (key, object.remove(key)));
+        object.remove("default");
+        let bare = Value::Object(std::mem::take(object));
+        about
+            .into_iter()
+            .for_each(|(key, text)| text.into_iter().for_each(|text| drop(object.insert(key.into(), text))));
+        object.insert("anyOf".into(), json!([bare, { "const": AUTO }]));
+        object.insert("default".into(), AUTO.into());
+    }
+    if let Some(Value::Array(kinds)) = object.get_mut("anyOf")
+        && let Some(null) = kinds.iter_mut().find(|kind| kind.get("type").is_some_and(|kind| kind == "null"))
+    {
+        *null = json!({ "const": AUTO });
+        object.insert("default".into(), AUTO.into());
+    }
+}

@@ -1,0 +1,218 @@
+//! What a JSON Schema says, as checks and documents need it.
+
+use serde_json::Value;
+
+use crate::schema::AUTO;
+
+/// What a setting takes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Shape {
+    Table(Table),
+    List(List),
+    Scalar(Scalar),
+}
+
+/// A table. The fields of all variants stand in one list.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Table {
+    pub about: String,
+    /// The field that tells variants apart, as `kind`, and its words.
+    pub tag: Option<(String, Vec<String>)>,
+    pub fields: Vec<Field>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Field {
+    pub name: String,
+    pub about: String,
+    pub shape: Shape,
+    pub required: bool,
+    pub default: Option<Value>,
+    /// Takes `"auto"`.
+    pub auto: bool,
+    /// The variants with which it goes; empty: all.
+    pub only: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct List {
+    pub of: Box<Shape>,
+    /// One element may stand without the list around it.
+    pub single: bool,
+    /// Must hold something.
+    pub filled: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Scalar {
+    Flag,
+    Text,
+    Integer(i64, i64),
+    Number(f64, f64),
+    Bytes(i64, i64),
+    /// Words, each with its meaning.
+    Choice(Vec<(String, String)>),
+    /// A form of its own, which the type's own reader checks.
+    Own(String),
+}
+
+impl Shape {
+    /// What `schema` takes, which is one that [`crate::schema`] made.
+    pub fn new(schema: &Value) -> Self {
+        let any = schema.get("anyOf").and_then(Value::as_array);
+        if let Some([one, _]) = any.map(Vec::as_slice) {
+            return match Self::new(&any.into_iter().flatten().last().cloned().unwrap_or_default()) {
+                Self::List(list) => Self::List(List { single: true, ..list }),
+                _ => Self::new(one),
+            };
+        }
+        if is_table(schema) {
+            return Self::Table(Table { about: text(schema, "description"), tag: None, fields: fields(schema, &[]) });
+        }
+        let variants = schema.get("oneOf").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        if variants.first().is_some_and(is_table) {
+            return Self::Table(Table::of_variants(text(schema, "description"), variants));
+        }
+        if let Some(items) = schema.get("items") {
+            let filled = schema.get("minItems").and_then(Value::as_u64) > Some(0);
+            return Self::List(List { of: Self::new(items).into(), single: false, filled });
+        }
+        Self::Scalar(Scalar::new(schema))
+    }
+
+    /// The field at `path`, in which numbers are places in lists.
+    pub fn field(&self, path: &str) -> Option<&Field> {
+        let mut found = None;
+        let mut here = self;
+        for name in path.split('.') {
+            here = match here {
+                Self::Table(table) => {
+                    found = Some(table.fields.iter().find(|field| field.name == name)?);
+                    &found?.shape
+                }
+                Self::List(list) => &list.of,
+                Self::Scalar(_) => return None,
+            };
+        }
+        found
+    }
+
+    /// What is allowed, for messages and documents.
+    pub fn allowed(&self) -> String {
+        match self {
+            Self::Table(_) => "a table".into(),
+            Self::List(List { of, single, .. }) => match **of {
+                Self::Table(_) => "a list of tables".into(),
+                Self::Scalar(Scalar::Text) => "a list of names".into(),
+                _ => format!("{}a list of {}", if *single { "one or " } else { "" }, of.allowed()),
+            },
+            Self::Scalar(scalar) => scalar.allowed(),
+        }
+    }
+}
+
+impl Table {
+    fn of_variants(about: String, variants: &[Value]) -> Self {
+        let is_tag = |name: &&String| variants.iter().all(|variant| variant["properties"][name].get("const").is_some());
+        let tag = variants[0]["properties"].as_object().and_then(|fields| fields.keys().find(is_tag).cloned());
+        let tag = tag.unwrap_or_else(|| unreachable!("variants are told apart by a field"));
+        let word = |variant: &Value| text(&variant["properties"][&tag], "const");
+        let meanings = variants.iter().map(|variant| (word(variant), text(variant, "description"))).collect();
+        let mut all: Vec<Field> = vec![Field {
+            name: tag.clone(),
+            about: String::new(),
+            shape: Shape::Scalar(Scalar::Choice(meanings)),
+            required: true,
+            default: None,
+            auto: false,
+            only: Vec::new(),
+        }];
+        for variant in variants {
+            for field in fields(variant, &[word(variant)]).into_iter().filter(|field| field.name != tag) {
+                let alike = |known: &&mut Field| Field { only: field.only.clone(), ..(*known).clone() } == field;
+                match all.iter_mut().find(alike) {
+                    Some(known) => known.only.extend(field.only),
+                    None => all.push(field),
+                }
+            }
+        }
+        let words: Vec<String> = variants.iter().map(word).collect();
+        all.iter_mut().filter(|field| field.only.len() == words.len()).for_each(|field| field.only.clear());
+        Self { about, tag: Some((tag, words)), fields: all }
+    }
+}
+
+/// The fields of a table, which go with the variants `only`.
+fn fields(schema: &Value, only: &[String]) -> Vec<Field> {
+    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let field = |(name, schema): (&String, &Value)| {
+        let is_auto = |kind: &Value| kind.get("const").is_some_and(|word| word == AUTO);
+        Field {
+            name: name.clone(),
+            about: text(schema, "description"),
+            shape: Shape::new(schema),
+            required: required.contains(&name.as_str()),
+            default: schema.get("default").cloned(),
+            auto: schema["anyOf"].as_array().into_iter().flatten().any(is_auto),
+            only: only.to_vec(),
+        }
+    };
+    schema["properties"].as_object().into_iter().flatten().map(field).collect()
+}
+
+impl Scalar {
+    fn new(schema: &Value) -> Self {
+        if let Some(allowed) = schema.get("x-allowed").and_then(Value::as_str) {
+            return Self::Own(allowed.into());
+        }
+        let words = choices(schema);
+        if !words.is_empty() {
+            return Self::Choice(words);
+        }
+        let bound = |name: &str| schema.get(name).filter(|bound| bound.is_number());
+        let whole =
+            |name: &str| bound(name).and_then(|bound| bound.as_i64().or(bound.as_f64().map(|bound| bound as i64)));
+        let (min, max) = (whole("minimum").unwrap_or(i64::MIN), whole("maximum").unwrap_or(i64::MAX));
+        match schema["type"].as_str() {
+            _ if schema["type"] == serde_json::json!(["integer", "string"]) => Self::Bytes(min.max(0), max),
+            Some("boolean") => Self::Flag,
+            Some("integer") => Self::Integer(min, max),
+            Some("number") => {
+                let real = |name: &str| bound(name).and_then(Value::as_f64);
+                Self::Number(real("minimum").unwrap_or(f64::MIN), real("maximum").unwrap_or(f64::MAX))
+            }
+            _ => Self::Text,
+        }
+    }
+
+    pub fn allowed(&self) -> String {
+        match self {
+            Self::Flag => "true, false".into(),
+            Self::Text => "text".into(),
+            Self::Integer(min, max) => format!("whole, {min} to {max}"),
+            Self::Number(f64::MIN, f64::MAX) => "a number".into(),
+            Self::Number(min, max) => format!("{min} to {max}"),
+            Self::Bytes(min, max) => format!("{min} to {max}, or with a suffix as \"4 MiB\""),
+            Self::Choice(words) => words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(", "),
+            Self::Own(allowed) => allowed.clone(),
+        }
+    }
+}
+
+/// The words that `schema` takes, with their meaning.
+fn choices(schema: &Value) -> Vec<(String, String)> {
+    if schema.get("const").is_some() {
+        return vec![(text(schema, "const"), text(schema, "description"))];
+    }
+    let words = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let nested = schema["oneOf"].as_array().into_iter().flatten().flat_map(choices);
+    words.map(|word| (word.to_string(), String::new())).chain(nested).collect()
+}
+
+fn is_table(schema: &Value) -> bool {
+    schema.get("type").is_some_and(|kind| kind == "object")
+}
+
+fn text(schema: &Value, key: &str) -> String {
+    schema.get(key).and_then(Value::as_str).unwrap_or_default().into()
+}

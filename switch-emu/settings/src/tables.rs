@@ -1,0 +1,103 @@
+//! The tables of the documentation.
+
+use serde_json::Value;
+
+use crate::check::header;
+use crate::schema::schema;
+use crate::shape::{Field, Scalar, Shape, Table};
+
+/// All settings of `T` in Markdown: a section for each table.
+pub fn markdown<T: schemars::JsonSchema>() -> String {
+    let mut text = String::new();
+    if let Shape::Table(table) = Shape::new(&schema::<T>()) {
+        section(&mut text, &table, "", &[]);
+    }
+    text
+}
+
+/// What the settings of a declaration mean.
+#[derive(Debug)]
+pub struct Meanings(Shape);
+
+impl Meanings {
+    /// Those of `T`.
+    pub fn of<T: schemars::JsonSchema>() -> Self {
+        Self(Shape::new(&schema::<T>()))
+    }
+
+    /// What the setting at `path` means; `None` where there is none.
+    pub fn get(&self, path: &str) -> Option<String> {
+        self.0.field(path).map(meaning)
+    }
+
+    /// The names of the settings in the table at `path`; none where there is no table.
+    pub fn names(&self, path: &str) -> Vec<&str> {
+        match self.0.field(path).map(|field| &field.shape) {
+            Some(Shape::Table(table)) => table.fields.iter().map(|field| field.name.as_str()).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The table to which `path` leads, what it is for, and those in it.
+fn section(text: &mut String, table: &Table, about: &str, path: &[&str]) {
+    let rows: Vec<&Field> = table.fields.iter().filter(|field| inner(&field.shape).is_none()).collect();
+    let title = header(path);
+    *text += &format!("\n## {}\n", if path.is_empty() { title } else { format!("`{title}`") });
+    if !about.is_empty() {
+        *text += &format!("\n{about}\n");
+    }
+    if !rows.is_empty() {
+        *text += "\n| field | unit | default | allowed | meaning |\n|---|---|---|---|---|\n";
+        rows.iter().for_each(|field| *text += &row(field));
+    }
+    for field in &table.fields {
+        if let Some((inside, listed)) = inner(&field.shape) {
+            let path: Vec<&str> =
+                path.iter().copied().chain([field.name.as_str()]).chain(listed.then_some("0")).collect();
+            section(text, inside, &meaning(field), &path);
+        }
+    }
+}
+
+/// The table in a field, and whether it is a list of them.
+fn inner(shape: &Shape) -> Option<(&Table, bool)> {
+    match shape {
+        Shape::Table(table) => Some((table, false)),
+        Shape::List(list) => inner(&list.of).map(|(table, _)| (table, true)),
+        Shape::Scalar(_) => None,
+    }
+}
+
+fn row(field: &Field) -> String {
+    let default = match &field.default {
+        _ if field.required => "required".into(),
+        Some(Value::Number(number)) => number.as_f64().unwrap_or_default().to_string(),
+        Some(value) => value.to_string(),
+        None => String::new(),
+    };
+    let allowed = format!("{}{}", if field.auto { "\"auto\", or " } else { "" }, field.shape.allowed());
+    let cells = [unit(&field.name).to_string(), default, allowed, meaning(field)];
+    format!("| `{}` | {} |\n", field.name, cells.map(|cell| cell.replace('|', "\\|")).join(" | "))
+}
+
+/// What the field means, with its words and the variants that it goes with.
+fn meaning(field: &Field) -> String {
+    let mut parts = vec![field.about.clone()];
+    if let Shape::Scalar(Scalar::Choice(words)) = &field.shape {
+        let described = words.iter().filter(|(_, about)| !about.is_empty());
+        parts.extend(described.map(|(word, about)| format!("`{word}`: {about}")));
+    }
+    if !field.only.is_empty() {
+        parts.push(format!("Only with {}.", field.only.join(", ")));
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join(" ")
+}
+
+/// The unit that a name ends with.
+fn unit(name: &str) -> &'static str {
+    let units = [("_us", "us"), ("_gbps", "Gb/s"), ("_bytes", "bytes"), ("_packets", "packets"), ("_percent", "%")];
+    let of = |(suffix, _): &(&str, &str)| name.ends_with(suffix) || *name == suffix[1..];
+    units.iter().find(|unit| of(unit)).map_or("", |(_, unit)| unit)
+}
