@@ -6,7 +6,7 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use spray_core::path::BalancerKind;
 use spray_experiments::scenario::Scenario;
-use spray_experiments::sim::{FctEnd, SimOptions, Simulation, reference};
+use spray_experiments::sim::{SimOptions, Simulation, reference};
 use spray_experiments::workload::{Each, Pattern, Payload, Workload};
 use spray_fabric::LeafSpine;
 
@@ -24,8 +24,7 @@ fn sim(criterion: &mut Criterion) {
         let scenario = permutation(leaves, bytes);
         let simulation = Simulation::new(&scenario);
         for balancer in [BalancerKind::Ops, BalancerKind::Reps] {
-            let options =
-                || SimOptions { balancer, seed: 1, events: Vec::new(), condition: None, fct_end: FctEnd::Acked };
+            let options = || SimOptions { balancer, seed: 1, events: Vec::new() };
             let first = simulation.run(&options()).expect("the scenario fits");
             group.throughput(Throughput::Elements(first.sim.map_or(0, |sim| sim.packet_hops)));
             group.bench_function(format!("{name}, {balancer}"), |bencher| {

@@ -4,11 +4,10 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
 
+use crate::settings::{Overrides, TransportOverrides};
 pub use crate::sim::args::{Seeds, Sim};
-use crate::tuning::{Params, Tuning};
 
 /// A userspace NIC dataplane that sprays packets over many paths, and the emulated fabric to try it in.
 #[derive(Debug, Parser)]
@@ -52,6 +51,8 @@ pub struct Demo {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
     pub bytes: Option<u64>,
     #[command(flatten)]
+    pub overrides: Overrides,
+    #[command(flatten)]
     pub common: Common,
 }
 
@@ -63,11 +64,8 @@ pub struct Run {
     /// What plays the fabric
     #[arg(long, value_enum, default_value_t = Engine::Xdp)]
     pub engine: Engine,
-    /// A balancer to run, instead of the scenario's; may be repeated
-    #[arg(long = "balancer", value_name = "NAME")]
-    pub balancers: Vec<BalancerKind>,
     #[command(flatten)]
-    pub tuning: Tuning,
+    pub overrides: Overrides,
     #[command(flatten)]
     pub seeds: Seeds,
     /// Where to write the results, otherwise ./results/ and the time
@@ -80,11 +78,8 @@ pub struct Compare {
     /// The scenario: see docs/scenario.md and tests/scenarios/
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
-    /// A balancer to run, instead of the scenario's; may be repeated
-    #[arg(long = "balancer", value_name = "NAME")]
-    pub balancers: Vec<BalancerKind>,
     #[command(flatten)]
-    pub tuning: Tuning,
+    pub overrides: Overrides,
     #[command(flatten)]
     pub common: Common,
 }
@@ -97,11 +92,8 @@ pub struct CompareBalancers {
     /// What plays the fabric
     #[arg(long, value_enum, default_value_t = Engine::Xdp)]
     pub engine: Engine,
-    /// A balancer to compare, instead of all; may be repeated
-    #[arg(long = "balancer", value_name = "NAME")]
-    pub balancers: Vec<BalancerKind>,
     #[command(flatten)]
-    pub tuning: Tuning,
+    pub overrides: Overrides,
     #[command(flatten)]
     pub seeds: Seeds,
     /// Where to write the results, otherwise ./results/ and the time
@@ -139,17 +131,8 @@ pub struct Send {
     /// The Ethernet address to send to, otherwise asked of the kernel: the receiver's, or that of the next router
     #[arg(long, value_name = "MAC")]
     pub peer_mac: Option<Mac>,
-    /// How to choose paths
-    #[arg(long, value_name = "NAME", default_value_t = BalancerKind::Reps)]
-    pub balancer: BalancerKind,
-    /// Congestion control
-    #[arg(long, value_name = "NAME", default_value_t = CcKind::Dctcp)]
-    pub cc: CcKind,
     #[command(flatten)]
-    pub params: Params,
-    /// Entropy values to choose from
-    #[arg(long, value_name = "N", default_value_t = 65_535, value_parser = clap::value_parser!(u32).range(1..=65_535))]
-    pub evs: u32,
+    pub overrides: TransportOverrides,
     /// The path's rate: that of the slowest link
     #[arg(long, value_name = "GBPS", default_value_t = 10.0, value_parser = rate)]
     pub gbps: f64,
@@ -172,6 +155,8 @@ pub struct Recv {
     #[arg(long)]
     pub keep: bool,
     #[command(flatten)]
+    pub overrides: TransportOverrides,
+    #[command(flatten)]
     pub interface: Interface,
 }
 
@@ -193,12 +178,6 @@ pub struct Interface {
     /// Let the kernel copy every frame: works everywhere
     #[arg(long)]
     pub copy: bool,
-    /// Payload bytes per packet, otherwise as many as the MTU takes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=9000))]
-    pub payload: Option<u32>,
-    /// Packets that one acknowledgement stands for
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub ack_every: u32,
     /// Give up when the peer has been silent for so long
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub timeout: u64,

@@ -20,8 +20,6 @@ pub struct Campaign {
     pub name: String,
     /// Fabrics of the same shape; what happens on them may differ.
     pub scenarios: Vec<Scenario>,
-    /// Instead of each scenario's own; none: the scenario's.
-    pub balancers: Vec<BalancerKind>,
 }
 
 /// One run of a campaign.
@@ -64,12 +62,9 @@ impl Campaign {
     }
 
     fn runs(&self, seed: Option<u64>) -> Vec<Run<'_>> {
-        let balancers = |scenario: &Scenario| match self.balancers.as_slice() {
-            [] => scenario.transport.balancers.clone(),
-            chosen => chosen.to_vec(),
-        };
+        let of = |scenario: &'_ Scenario| scenario.transport.balancer.clone();
         let pairs: Vec<(&Scenario, BalancerKind)> =
-            self.scenarios.iter().flat_map(|s| balancers(s).into_iter().map(move |balancer| (s, balancer))).collect();
+            self.scenarios.iter().flat_map(|s| of(s).into_iter().map(move |balancer| (s, balancer))).collect();
         let label = |index: usize, (scenario, balancer): (&Scenario, BalancerKind)| {
             format!("[{}/{}] {}, {balancer}", index + 1, pairs.len(), scenario.condition)
         };
@@ -210,6 +205,7 @@ fn stamp() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Overrides;
 
     #[test]
     fn a_stamp_is_date_and_time() {
@@ -221,12 +217,14 @@ mod tests {
 
     #[test]
     fn runs_go_condition_by_condition_with_the_scenarios_own_balancers_or_those_asked_for() {
-        let mut campaign = crate::demo::campaign().unwrap();
+        let campaign = crate::demo::campaign(&Overrides::default()).unwrap();
         let labels: Vec<String> = campaign.runs(None).into_iter().map(|run| run.label).collect();
         assert_eq!(labels.len(), 9);
         assert_eq!(labels[0], "[1/9] healthy, ecmp");
         assert!(labels[8].starts_with("[9/9] ") && labels[8].ends_with(", reps"), "{}", labels[8]);
-        campaign.balancers = vec![BalancerKind::Ops];
+        let mut overrides = Overrides::default();
+        overrides.push("transport.balancer", "ops", "--balancer ops".into());
+        let campaign = crate::demo::campaign(&overrides).unwrap();
         let runs = campaign.runs(Some(42));
         assert!(runs.len() == 3 && runs.iter().all(|run| run.balancer == BalancerKind::Ops && run.seed == 42));
     }

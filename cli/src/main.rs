@@ -8,10 +8,10 @@ mod demo;
 mod doctor;
 mod failure;
 mod progress;
+mod settings;
 mod sim;
 mod stop;
 mod transfer;
-mod tuning;
 
 use std::process::ExitCode;
 

@@ -56,7 +56,7 @@ pub fn scenarios() -> PathBuf {
 /// Runs `scenario` once on a testbed of its own.
 pub fn run(scenario: &Scenario) -> RunResult {
     let mut testbed = Testbed::new(scenario).unwrap_or_else(|error| panic!("{error}"));
-    run_on(&mut testbed, scenario, scenario.transport.balancers[0]).unwrap_or_else(|error| panic!("{error}"))
+    run_on(&mut testbed, scenario, scenario.transport.balancer[0]).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Runs `scenario` on `testbed`.

@@ -3,7 +3,7 @@
 use spray_core::path::BalancerKind;
 use spray_experiments::results::RunResult;
 use spray_experiments::scenario::Scenario;
-use spray_experiments::sim::{FctEnd, SimOptions, Simulation};
+use spray_experiments::sim::{SimOptions, Simulation};
 use spray_experiments::testbed::Testbed;
 use spray_tests::{assert_sound, run_on, scenarios, turn};
 
@@ -31,8 +31,7 @@ fn agree(file: &str) {
     let simulation = Simulation::new(&scenario);
     for balancer in [BalancerKind::Ecmp, BalancerKind::Ops, BalancerKind::Reps] {
         let seed = scenario.seed;
-        let fct_end = FctEnd::Received;
-        let options = SimOptions { balancer, seed, events: Vec::new(), condition: None, fct_end };
+        let options = SimOptions { balancer, seed, events: Vec::new() };
         let simulated = simulation.run(&options).unwrap();
         let emulated = emulated(&mut testbed, &scenario, balancer);
         let [(mean, max), (sim_mean, sim_max)] = [&emulated, &simulated].map(completion);

@@ -1,12 +1,12 @@
 //! `spray bench sim`: how fast the simulator is, and how that changes with the size of the fabric.
 
 use spray_experiments::results::{self, RunResult};
-use spray_experiments::sim::{FctEnd, SimOptions, Simulation};
+use spray_experiments::sim::{SimOptions, Simulation};
 
-use super::inputs;
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
+use crate::settings::Overrides;
 
 /// A fabric and what crosses it, by the names that `spray sim` takes.
 struct Size {
@@ -33,15 +33,9 @@ pub fn bench(arguments: &args::BenchSim) -> Outcome {
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut smallest_ns = None;
     for size in SIZES.iter().filter(|size| size.hosts <= arguments.hosts) {
-        let scenario = inputs::plain(size.topology, size.matrix)?;
+        let scenario = super::published(&Overrides::fabric(size.topology, size.matrix)?)?;
         let simulation = Simulation::new(&scenario);
-        let options = SimOptions {
-            balancer: arguments.balancer,
-            seed: scenario.seed,
-            events: Vec::new(),
-            condition: None,
-            fct_end: FctEnd::Acked,
-        };
+        let options = SimOptions { balancer: arguments.balancer, seed: scenario.seed, events: Vec::new() };
         let mut walls = Vec::new();
         let mut last = RunResult::default();
         for round in 1..=arguments.repeat {

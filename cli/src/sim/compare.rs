@@ -1,6 +1,5 @@
 //! `spray compare`: one scenario on packets and on the simulator.
 
-use spray_core::path::BalancerKind;
 use spray_experiments::results;
 use spray_experiments::scenario::Scenario;
 
@@ -15,17 +14,13 @@ use crate::failure::{Failure, Outcome};
 /// # Errors
 /// 2 when the machine or the scenario does not allow it, 1 when a run does not complete, 130 after Ctrl-C.
 pub fn compare(arguments: &args::Compare) -> Outcome {
-    let mut scenario = Scenario::load(&arguments.scenario).map_err(Failure::refused)?;
-    arguments.tuning.apply(&mut scenario.transport)?;
+    let document = arguments.overrides.load(&arguments.scenario)?;
+    let scenario = Scenario::read(&document).map_err(Failure::refused)?;
     let out = campaign::folder(arguments.common.out.as_deref(), &format!("compare-{}", scenario.name))?;
     let seed = arguments.common.seed.unwrap_or(scenario.seed);
-    let balancers: Vec<BalancerKind> = match arguments.balancers.as_slice() {
-        [] => scenario.transport.balancers.clone(),
-        chosen => chosen.to_vec(),
-    };
     let seeds = Seeds { seed: Some(seed), seeds: None, threads: None };
-    let simulated = SimCampaign::new(scenario.clone(), &balancers, &seeds);
-    let campaign = Campaign { name: scenario.name.clone(), scenarios: vec![scenario], balancers };
+    let simulated = SimCampaign::new(scenario.clone(), &seeds);
+    let campaign = Campaign { name: scenario.name.clone(), scenarios: vec![scenario] };
     // First what the machine may refuse.
     let emulated = campaign.results(Some(seed), &out.join("xdp"))?;
     let simulated = simulated.results(&out.join("sim"))?;

@@ -22,15 +22,14 @@ type Ended = (String, Result<RunResult, String>);
 /// # Errors
 /// 2 when the machine or the scenario does not allow it, 1 when a run failed or did not complete, 130 after Ctrl-C.
 pub fn compare_balancers(arguments: &args::CompareBalancers) -> Outcome {
-    let mut scenario = Scenario::load(&arguments.scenario).map_err(Failure::refused)?;
-    arguments.tuning.apply(&mut scenario.transport)?;
-    scenario.transport.balancers = match arguments.balancers.as_slice() {
-        [] => BalancerKind::ALL.to_vec(),
-        chosen => chosen.to_vec(),
-    };
+    let document = arguments.overrides.load(&arguments.scenario)?;
+    let mut scenario = Scenario::read(&document).map_err(Failure::refused)?;
+    if !document.is_assigned("transport.balancer") {
+        scenario.transport.balancer = BalancerKind::ALL.to_vec();
+    }
     scenario.workload.warnings().iter().for_each(|warning| eprintln!("spray: warning: {warning}"));
     let comparison = Comparison {
-        campaign: SimCampaign::new(scenario, &[], &arguments.seeds),
+        campaign: SimCampaign::new(scenario, &arguments.seeds),
         out: campaign::location(arguments.out.as_deref(), "compare-balancers"),
     };
     let ended = match arguments.engine {

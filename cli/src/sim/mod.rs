@@ -4,7 +4,6 @@ pub mod args;
 mod bench;
 mod compare;
 mod compare_balancers;
-mod inputs;
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -13,13 +12,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use spray_core::path::BalancerKind;
 use spray_experiments::results::{self, RunResult};
 use spray_experiments::scenario::Scenario;
-use spray_experiments::sim::{FctEnd, SimOptions, Simulation, over_cores};
-use spray_fabric::{FailureContext, FailureFile};
+use spray_experiments::sim::{SimOptions, Simulation, over_cores, preset};
 
 use self::args::{Seeds, Sim};
 use crate::campaign;
 use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
+use crate::settings::Overrides;
 
 pub use bench::bench;
 pub use compare::compare;
@@ -27,16 +26,10 @@ pub use compare_balancers::compare_balancers;
 
 /// One scenario on the simulator, with every balancer and every seed.
 pub struct SimCampaign {
-    /// Whence failures are reported.
-    source: String,
     scenario: Scenario,
     balancers: Vec<BalancerKind>,
     seeds: Vec<u64>,
     threads: usize,
-    failures: Option<FailureFile>,
-    /// The condition, where failures are drawn.
-    condition: Option<String>,
-    fct_end: FctEnd,
 }
 
 /// Runs what the arguments describe.
@@ -44,31 +37,35 @@ pub struct SimCampaign {
 /// # Errors
 /// 2 for bad input, 1 when a run does not complete.
 pub fn sim(arguments: &Sim) -> Outcome {
-    let scenario = inputs::scenario(arguments)?;
-    let campaign = SimCampaign {
-        source: arguments.failures.as_ref().map_or_else(String::new, |file| file.display().to_string()),
-        condition: inputs::condition(arguments, &scenario),
-        failures: inputs::failures(arguments)?,
-        fct_end: if arguments.acked { FctEnd::Acked } else { FctEnd::Received },
-        ..SimCampaign::new(scenario, &[], &arguments.seeds)
-    };
-    campaign.run(arguments.out.as_deref())
+    let scenario = published(&arguments.overrides)?;
+    SimCampaign::new(scenario, &arguments.seeds).run(arguments.out.as_deref())
+}
+
+/// The settings of the published simulations with `overrides`, which name the fabric and the flows.
+///
+/// # Errors
+/// 2 for what the overrides may not be.
+fn published(overrides: &Overrides) -> Outcome<Scenario> {
+    let mut document = preset();
+    overrides.apply(&mut document)?;
+    for (path, flag) in [("topology", "--topology"), ("workload", "--matrix")] {
+        if !document.is_assigned(path) {
+            let what = format!("`spray sim` needs {flag}; allowed: what `spray sim --help` says there");
+            return Err(Failure::refused(what));
+        }
+    }
+    Scenario::read(&document).map_err(Failure::refused)
 }
 
 impl SimCampaign {
-    /// `scenario` with its own balancers, or `balancers` if there are any, and with its own seed, or `seeds`.
-    pub fn new(scenario: Scenario, balancers: &[BalancerKind], seeds: &Seeds) -> Self {
-        let balancers = if balancers.is_empty() { scenario.transport.balancers.clone() } else { balancers.to_vec() };
+    /// `scenario` with its own balancers, and with its own seed, or `seeds`.
+    pub fn new(scenario: Scenario, seeds: &Seeds) -> Self {
         let seeds_asked = seeds.list();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
-            source: String::new(),
-            balancers,
+            balancers: scenario.transport.balancer.clone(),
             seeds: if seeds_asked.is_empty() { vec![scenario.seed] } else { seeds_asked },
             threads: seeds.threads.map_or(cores, |threads| threads as usize),
-            failures: None,
-            condition: None,
-            fct_end: FctEnd::Received,
             scenario,
         }
     }
@@ -116,22 +113,8 @@ impl SimCampaign {
     }
 
     fn one(&self, simulation: &Simulation<'_>, balancer: BalancerKind, seed: u64) -> Outcome<RunResult> {
-        let events = match &self.failures {
-            None => Vec::new(),
-            Some(failures) => {
-                let context = FailureContext {
-                    network: &self.scenario.network,
-                    seed,
-                    until_ps: simulation.until_ps(seed),
-                    packet_bytes: self.scenario.packet_bytes(),
-                };
-                let wrong = |error: spray_fabric::FailureError| {
-                    inputs::at(Path::new(&self.source), error.line, error.column, &error.message)
-                };
-                failures.events(&context).map_err(wrong)?
-            }
-        };
-        let options = SimOptions { balancer, seed, events, condition: self.condition.clone(), fct_end: self.fct_end };
+        let events = simulation.failures(seed).map_err(Failure::refused)?;
+        let options = SimOptions { balancer, seed, events };
         simulation.run(&options).map_err(Failure::refused)
     }
 }

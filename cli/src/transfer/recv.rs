@@ -22,7 +22,7 @@ use crate::stop::Stop;
 /// 2 when it could not start, 1 when the transfer failed, 130 after Ctrl-C.
 pub fn recv(arguments: &args::Recv) -> Outcome {
     check_out(&arguments.out)?;
-    let mut session = Session::open(&arguments.interface, arguments.interface.from, &Path::default())?;
+    let mut session = Session::open(&arguments.interface, arguments.interface.from, &Path::new(&arguments.overrides)?)?;
     let stop = Stop::on_signals()?;
     let mut progress = Progress::new();
     progress.phase(&format!("listening on {} as {}", arguments.interface.interface, session.address));

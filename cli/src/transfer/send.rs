@@ -31,19 +31,13 @@ const CLOSING: Duration = Duration::from_secs(1);
 /// # Errors
 /// 2 when it could not start, 1 when the transfer failed, 130 after Ctrl-C.
 pub fn send(arguments: &args::Send) -> Outcome {
-    let (mut schemes, mut cc_schemes) = Default::default();
-    arguments.params.set(arguments.cc, &mut schemes, &mut cc_schemes)?;
-    let (file, description) = describe(&arguments.file)?;
     let path = Path {
-        balancer: arguments.balancer,
-        cc: arguments.cc,
-        schemes,
-        cc_schemes,
-        evs: arguments.evs,
         gbps: arguments.gbps,
         rtt_us: arguments.rtt_us,
         trimming: arguments.trimming,
+        ..Path::new(&arguments.overrides)?
     };
+    let (file, description) = describe(&arguments.file)?;
     let mut session = Session::open(&arguments.interface, Some(arguments.to), &path)?;
     let peer = peer(&session, arguments)?;
     let stop = Stop::on_signals()?;

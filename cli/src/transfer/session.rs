@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
+use std::path::Path as FilePath;
 use std::time::Duration;
 
-use spray_core::cc::{CcConfig, CcKind, CcSchemes};
 use spray_core::flow::FlowConfig;
 use spray_core::loss::RtoConfig;
-use spray_core::path::{BalancerKind, PathConfig, Schemes};
+use spray_experiments::scenario::{ConnectionPath, Document, Transport};
 use spray_nic::clock::DilatedClock;
 use spray_nic::device::{BindMode, OpenError, XskConfig, XskDevice};
 use spray_nic::driver::{self, Idle};
@@ -19,6 +19,7 @@ use spray_wire::Kind;
 use super::network;
 use crate::args;
 use crate::failure::{Failure, Outcome};
+use crate::settings::TransportOverrides;
 use crate::stop::Stop;
 
 /// An endpoint on a real interface. Dropping it detaches the program and closes the socket.
@@ -38,28 +39,30 @@ pub type Step = ControlFlow<Outcome>;
 
 /// What a connection must know of the path and the kernel does not.
 pub struct Path {
-    pub balancer: BalancerKind,
-    pub cc: CcKind,
-    pub schemes: Schemes,
-    pub cc_schemes: CcSchemes,
-    pub evs: u32,
+    pub transport: Transport,
+    /// Which of its settings the command line gives.
+    pub given: Document,
     pub gbps: f64,
     pub rtt_us: f64,
     pub trimming: bool,
 }
 
-impl Default for Path {
-    fn default() -> Self {
-        Self {
-            balancer: BalancerKind::Reps,
-            cc: CcKind::Dctcp,
-            schemes: Schemes::DEFAULT,
-            cc_schemes: CcSchemes::DEFAULT,
-            evs: 65_535,
-            gbps: 10.0,
-            rtt_us: 100.0,
-            trimming: false,
-        }
+impl Path {
+    /// A path of 10 Gb/s and 100 us without trimming, and connections as `overrides` say, with an ACK for four packets.
+    ///
+    /// # Errors
+    /// 2 for what the overrides may not be.
+    pub fn new(overrides: &TransportOverrides) -> Outcome<Self> {
+        let defaults = "[transport]\nack_every = 4\n";
+        let mut given = Document::parse(FilePath::new("defaults"), defaults).map_err(Failure::refused)?;
+        overrides.0.apply(&mut given)?;
+        let transport = Transport::read(&given).map_err(Failure::refused)?;
+        Ok(Self { transport, given, gbps: 10.0, rtt_us: 100.0, trimming: false })
+    }
+
+    /// The value of a setting where the command line gives it, or `default`.
+    fn or<T>(&self, path: &str, value: T, default: T) -> T {
+        if self.given.is_assigned(path) { value } else { default }
     }
 }
 
@@ -153,7 +156,7 @@ fn flow(arguments: &args::Interface, interface: &network::Interface, own: IpAddr
     const LEAST_PAYLOAD: u32 = 64;
     let header_bytes = spray_wire::header_bytes(own.is_ipv6(), Kind::Data) as u32;
     let room = (interface.mtu + ETHERNET_HEADER).saturating_sub(header_bytes);
-    let payload_bytes = arguments.payload.unwrap_or(room);
+    let payload_bytes = path.or("transport.payload_bytes", path.transport.payload_bytes, room);
     if payload_bytes > room || room < LEAST_PAYLOAD {
         let needed = payload_bytes.max(LEAST_PAYLOAD) + header_bytes - ETHERNET_HEADER;
         let name = &arguments.interface;
@@ -164,21 +167,18 @@ fn flow(arguments: &args::Interface, interface: &network::Interface, own: IpAddr
         )));
     }
     let (link_bps, base_rtt_ps) = ((path.gbps * 1e9) as u64, (path.rtt_us * PS_PER_US) as u64);
-    let packet_bytes = payload_bytes + header_bytes;
-    let mut cc = CcConfig::for_path(base_rtt_ps, link_bps, packet_bytes);
-    let bdp_packets = (cc.max_window_bytes * 2 / 3).div_ceil(u64::from(packet_bytes)).max(1);
-    let mut paths = PathConfig::new(path.balancer, base_rtt_ps, u32::try_from(bdp_packets).unwrap_or(u32::MAX));
-    (paths.evs, paths.trimming, paths.schemes) = (path.evs, path.trimming, path.schemes);
-    (cc.kind, cc.schemes) = (path.cc, path.cc_schemes);
-    if cc.kind == CcKind::FixedRate {
-        // As in a scenario: only the rate limits.
-        cc.max_window_bytes = u64::MAX;
-    }
-    let mut flow = FlowConfig::for_path(payload_bytes, header_bytes, paths, cc);
-    flow.ack_every = arguments.ack_every;
-    flow.give_up_ps = arguments.timeout * PS_PER_S;
-    flow.rto = patient(flow.rto);
-    Ok(flow)
+    let balancer = path.transport.balancer[0];
+    let trimming = path.trimming;
+    let connection = ConnectionPath { balancer, base_rtt_ps, link_bps, payload_bytes, header_bytes, trimming };
+    let flow = path.transport.flow_config(&connection);
+    let default = FlowConfig::for_path(payload_bytes, header_bytes, flow.path, flow.cc);
+    Ok(FlowConfig {
+        window_packets: path.or("transport.window_packets", flow.window_packets, default.window_packets),
+        ack_delay_ps: path.or("transport.ack_delay_us", flow.ack_delay_ps, default.ack_delay_ps),
+        give_up_ps: path.or("transport.give_up_us", flow.give_up_ps, arguments.timeout * PS_PER_S),
+        rto: path.or("transport.rto_min_us", flow.rto, patient(default.rto)),
+        ..flow
+    })
 }
 
 fn patient(rto: RtoConfig) -> RtoConfig {

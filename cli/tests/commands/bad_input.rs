@@ -4,6 +4,9 @@ use spray_test_support::{Folder, text};
 
 use super::{refused, spray};
 
+/// A scenario that runs anywhere.
+const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/scenarios/demo-healthy.toml");
+
 #[test]
 fn no_command_and_unknown_ones_show_the_usage() {
     refused(&[], &["Usage", "demo", "doctor"]);
@@ -13,30 +16,33 @@ fn no_command_and_unknown_ones_show_the_usage() {
 
 #[test]
 fn unknown_balancer_is_answered_with_those_there_are() {
-    refused(&["run", "x.toml", "--balancer", "magic"], &["'magic'", "ecmp, ops, "]);
-    refused(&["compare-balancers", "x.toml", "--balancer", "magic"], &["'magic'", "ecmp, ops, "]);
-    refused(&["send", "x", "--interface", "lo", "--to", "::1", "--balancer", "MAGIC"], &["'MAGIC'", "ecmp, ops, "]);
+    let says = ["--balancer magic: `balancer` is magic", "\"ecmp\", \"ops\", "];
+    refused(&["run", DEMO, "--balancer", "magic"], &says);
+    refused(&["compare-balancers", DEMO, "--balancer", "magic"], &says);
+    refused(&["demo", "--balancer", "magic"], &says);
+    refused(&["send", "x", "--interface", "lo", "--to", "::1", "--balancer", "magic"], &says);
 }
 
 #[test]
-fn unknown_parameters_are_answered_with_those_there_are() {
-    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/scenarios/demo-healthy.toml");
-    let send = ["send", scenario, "--interface", "lo", "--to", "10.0.0.1"];
-    let commands = [&["run", scenario][..], &["compare", scenario], &["compare-balancers", scenario], &send];
+fn unknown_settings_are_answered_with_those_there_are() {
+    let send = ["send", DEMO, "--interface", "lo", "--to", "10.0.0.1"];
+    let commands = [&["run", DEMO][..], &["demo"], &["compare", DEMO], &["compare-balancers", DEMO], &send];
     for command in commands {
         for (param, says) in [
-            ("window_bytes", "expected NAME=VALUE"),
-            ("=3", "expected NAME=VALUE"),
-            ("a.b=", "expected NAME=VALUE"),
-            ("magic.power=3", "`magic` has no parameters; allowed: "),
-            ("fixed-window.height=3", "`fixed-window.height`: no such parameter; allowed: window_bytes"),
-            ("fixed-window.window_bytes=0", "`fixed-window.window_bytes` is 0; allowed: 1 to "),
-            ("fixed-window.window_bytes=1 mib", "is 1 mib; allowed: 1 to "),
+            ("window_bytes", "allowed: PATH=VALUE"),
+            ("=3", "allowed: PATH=VALUE"),
+            ("a.b=", "allowed: PATH=VALUE"),
+            ("transport.magic.power=3", "unknown field `magic` in [transport]; allowed: balancer, "),
+            (
+                "transport.fixed-window.height=3",
+                "unknown field `height` in [transport.fixed-window]; allowed: window_bytes",
+            ),
+            ("transport.fixed-window.window_bytes=0", "`window_bytes` is 0; allowed: \"auto\", or 1 to "),
+            ("transport.fixed-window.window_bytes=1 mib", "is 1 mib; allowed: \"auto\", or 1 to "),
         ] {
-            refused(&[command, &["--param", param]].concat(), &[says]);
+            refused(&[command, &["--set", param][..]].concat(), &[&format!("--set {param}: "), says]);
         }
-        refused(&[command, &["--cc", "magic"]].concat(), &["'magic'", "allowed: dctcp, "]);
-        refused(&[command, &["--cc", "fixed-window", "--param", "x=1"]].concat(), &["allowed: window_bytes"]);
+        refused(&[command, &["--cc", "magic"][..]].concat(), &["--cc magic: ", "allowed: \"dctcp\", "]);
     }
 }
 
@@ -44,10 +50,10 @@ fn unknown_parameters_are_answered_with_those_there_are() {
 fn numbers_out_of_range_are_refused() {
     let base = ["send", "x", "--interface", "lo", "--to", "10.0.0.1"];
     for (option, value, says) in [
-        ("--evs", "70000", "65535"),
+        ("--evs", "70000", "--evs 70000: `evs` is 70000; allowed: whole, 1 to 65535"),
         ("--gbps", "0", "0.001 to 1000"),
         ("--rtt-us", "nan", "microseconds from 1"),
-        ("--ack-every", "0", "1..=64"),
+        ("--ack-every", "0", "whole, 1 to 64"),
         ("--peer-mac", "02:00:00:00:00", "six pairs"),
         ("--to", "h4", "invalid value 'h4'"),
     ] {

@@ -114,17 +114,19 @@ fn parameters_and_congestion_control_reach_the_runs() {
         let mean = table[0].iter().position(|key| key == "fct_mean_us").unwrap();
         table[1][mean].parse::<f64>().unwrap()
     };
-    let fixed = |bytes: &str| mean_us(&["--cc", "fixed-window", "--param", &format!("window_bytes={bytes}")]);
+    let fixed = |bytes: &str| {
+        mean_us(&["--cc", "fixed-window", "--set", &format!("transport.fixed-window.window_bytes={bytes}")])
+    };
     let (usual, slow) = (mean_us(&[]), fixed("6kB"));
     assert!(slow > 5.0 * usual && fixed("1MB") < 2.0 * usual, "{usual} and {slow} us");
 }
 
 #[test]
 fn bad_input_starts_nothing() {
-    let comparison = Comparison::new(&scenario("params.plain.x = 1\n"));
+    let comparison = Comparison::new(&scenario("plain.x = 1\n"));
     let output = comparison.run(&[]);
     assert_eq!(output.status.code(), Some(2));
     let error = text(&output.stderr);
-    assert!(error.contains("small.toml:12:14: `plain` has no parameters; allowed: "), "{error}");
+    assert!(error.contains("small.toml:12:1: unknown field `plain` in [transport]; allowed: balancer, "), "{error}");
     assert!(!Path::new(&comparison.out()).exists());
 }

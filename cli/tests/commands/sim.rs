@@ -72,11 +72,11 @@ fn queues_marking_windows_and_congestion_control_are_as_told() {
     let usual = counted("usual", &[]);
     assert!(usual[0] > 0 && usual[1] > 0 && usual[2] == 0, "{usual:?}");
     assert_eq!(counted("unmarked", &["--no-marking"])[0], 0);
-    assert_eq!(counted("long", &["--queue-bytes", "95MB", "--no-marking"]), [0, 0, 0]);
-    let short = counted("short", &["--queue-bytes", "20000", "--no-trim"]);
+    assert_eq!(counted("long", &["--queue", "95MB", "--no-marking"]), [0, 0, 0]);
+    let short = counted("short", &["--queue", "20000", "--no-trim"]);
     assert!(short[1] == 0 && short[2] > usual[1], "{short:?}");
     // A window of one packet each fills no queue.
-    let fixed = ["--cc", "fixed-window", "--param", "window_bytes=1"];
+    let fixed = ["--cc", "fixed-window", "--set", "transport.fixed-window.window_bytes=1"];
     assert_eq!(counted("fixed", &fixed)[1..], [0, 0]);
 }
 
@@ -142,27 +142,56 @@ fn bad_input_is_refused_with_line_and_column() {
     sim(&bad_topo, &matrix, &[], "bad.topo:4:1: unknown key `colour`");
     sim(&topo, &bad_matrix, &[], "bad.cm:4:17: `start` is soon; allowed: a whole number");
     sim(&topo, &matrix, &["--failures", &bad_failures], "bad.txt:2:20: `Cable-Fail-Period` is never; allowed");
-    sim(&topo, &matrix, &["--failures", "/nowhere"], "cannot read /nowhere");
+    sim(&topo, &matrix, &["--failures", "/nowhere"], "--failures /nowhere: `/nowhere` cannot be read");
     sim(&topo, &matrix, &["--link-rate", "leaf0->spine9=0.5"], "there is no link `leaf0->spine9`; allowed: ");
     sim(&topo, &matrix, &["--fail", "leaf9-spine0@1..2"], "there is no link `leaf9-spine0`");
-    sim(&topo, &matrix, &["--fail", "leaf0-spine0@2..1"], "later time");
-    sim(&topo, &matrix, &["--fail-cables", "100"], "below 100");
+    sim(
+        &topo,
+        &matrix,
+        &["--fail", "leaf0-spine0@2..1"],
+        "--fail leaf0-spine0@2..1: `until_us` is not after `at_us`; allowed: later times",
+    );
+    sim(&topo, &matrix, &["--fail-cables", "100"], "0.001 to 99.999");
     sim(&topo, &matrix, &["--seeds", "3..1"], "A at most B");
-    sim(&topo, &matrix, &["--balancer", "rpes"], "rpes");
-    sim(&topo, &matrix, &["--cc", "bbr"], "bbr");
+    sim(
+        &topo,
+        &matrix,
+        &["--balancer", "rpes"],
+        "--balancer rpes: `balancer` is rpes; allowed: one or a list of \"ecmp\", ",
+    );
+    sim(&topo, &matrix, &["--cc", "bbr"], "--cc bbr: `cc` is bbr; allowed: \"dctcp\", ");
     sim(&topo, &matrix, &["--evs", "65536"], "65535");
-    sim(&topo, &matrix, &["--param", "fixed-window.window_bytes=x"], "is x; allowed: 1 to ");
-    sim(&topo, &matrix, &["--param", "window_bytes=1"], "; allowed: ");
-    for bytes in ["63", "4GiB", "-1", "many", "1.5"] {
-        sim(&topo, &matrix, &["--queue-bytes", bytes], if bytes == "-1" { "unexpected" } else { "64 to 4294967295" });
+    let window = "transport.fixed-window.window_bytes";
+    sim(
+        &topo,
+        &matrix,
+        &["--set", &format!("{window}=x")],
+        &format!("--set {window}=x: `window_bytes` is x; allowed: "),
+    );
+    sim(
+        &topo,
+        &matrix,
+        &["--set", "transport.window_bytes=1"],
+        "unknown field `window_bytes` in [transport]; allowed: ",
+    );
+    for (bytes, what) in [
+        ("4GiB", "4 GiB or more"),
+        ("-1", "unexpected"),
+        ("many", "--queue many: `limit` is many; allowed: \"120 kB\", "),
+        ("1.5", "`limit` is 1.5; allowed: "),
+    ] {
+        sim(&topo, &matrix, &["--queue", bytes], what);
     }
+    refused(&["sim", "--topology", &topo], &["needs --matrix"]);
+    refused(&["sim", "--matrix", &matrix], &["needs --topology"]);
     sim(&topo, &matrix, &["--no-marking", "1"], "unexpected argument '1'");
     sim("ring:4", &matrix, &[], "allowed: a .topo file");
-    sim("leaf-spine:2x0x2", &matrix, &[], "leaf-spine:LEAVESxSPINESxHOSTS");
-    sim("leaf-spine:1000x2x1000", &matrix, &[], "too many hosts");
+    sim("leaf-spine:2x2", &matrix, &[], "leaf-spine:LEAVESxSPINESxHOSTS");
+    sim("leaf-spine:2x0x2", &matrix, &[], "`spines` is 0; allowed: whole, 1 to 1024");
+    sim("leaf-spine:1000x2x1000", &matrix, &[], "1000000 hosts; allowed: at most 65536");
     sim("fat-tree:2x2x2x3x2", &matrix, &[], "multiples of");
-    sim("dragonfly:6x2x1x1", &matrix, &[], "multiple of the other groups");
-    sim(&topo, "incast:8:100", &[], "allowed: 1 to 7");
+    sim("dragonfly:6x2x1x1", &matrix, &[], "allowed: multiples of 5");
+    sim(&topo, "incast:8:100", &[], "`senders` is 8; allowed: at most the 7 other hosts");
     sim(&topo, "storm:8", &[], "allowed: a .cm file");
     sim("leaf-spine:1x1x4", "cross-leaf-permutation:9", &[], "more than half");
     let triggers = root().join("tests/scenarios/triggers.toml").display().to_string();

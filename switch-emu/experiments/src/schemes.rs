@@ -1,22 +1,24 @@
-//! `docs/schemes.md`: every balancer and congestion control, from the code's own words.
+//! `docs/reference/schemes.md`: every balancer and congestion control, from the code's own words.
 
 use std::fmt::Write;
 
 use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
 
-use crate::scenario::all_params;
+use spray_settings::Meanings;
+
+use crate::scenario::Settings;
 
 /// A specification: the name of its file in `docs/specs` without the suffix, and its title.
 pub type Spec = (String, String);
 
 const HEAD: &str = "# Schemes
 
-Generated from the code by `UPDATE_DOCS=1 cargo test -p spray-experiments documentation`; do not edit. Any balancer runs with any congestion
-control on any engine: `balancer` and `cc` in a scenario ([scenario.md](scenario.md#transport)), `--balancer` and `--cc` on the command
-line. Parameters are set under the scheme's name (`--param flowcut.rtt_ratio=4`); [scenario.md](scenario.md#transport) has their units,
-defaults, ranges and meaning. State is what a NIC keeps per connection, settings left out. How the schemes compare is in
-[results/host-schemes.md](results/host-schemes.md).
+Generated from the code by `UPDATE_DOCS=1 cargo test -p spray-experiments documentation`; do not edit. Any balancer runs with any
+congestion control on any engine: `balancer` and `cc` in a scenario, `--balancer` and `--cc` on the command line. A scheme's settings
+stand in the table of its name, `[transport.flowcut] rtt_ratio = 4`, or `--set transport.flowcut.rtt_ratio=4` on the command line;
+[settings.md](settings.md) has their units, defaults, ranges and meaning. State is what a NIC keeps per connection, settings left out.
+How the schemes compare is in [results/host-schemes.md](../results/host-schemes.md).
 ";
 
 /// Specifications of schemes whose own name no file has.
@@ -29,25 +31,33 @@ const ELSEWHERE: [(&str, &str); 5] =
 /// The name of a scheme that no specification is known of.
 pub fn markdown(specs: &[Spec]) -> Result<String, String> {
     let mut text = HEAD.to_string();
-    text += "\n## Balancers\n\n| balancer | what it does | specification | parameters | state bytes |\n|---|---|---|---|--:|\n";
+    text += "\n## Balancers\n\n| balancer | what it does | specification | settings | state bytes |\n|---|---|---|---|--:|\n";
+    let meanings = Meanings::of::<Settings>();
     for kind in BalancerKind::ALL {
-        line(&mut text, kind.name(), kind.about(), kind.state_bytes(), specs)?;
+        let settings = settings_of(kind.name(), kind.settings_name(), &meanings);
+        line(&mut text, kind.name(), [kind.about(), &settings], kind.state_bytes(), specs)?;
     }
-    text += "\n## Congestion controls\n\n| congestion control | what it does | specification | parameters | state bytes |\n|---|---|---|---|--:|\n";
+    text += "\n## Congestion controls\n\n| congestion control | what it does | specification | settings | state bytes |\n|---|---|---|---|--:|\n";
     for kind in CcKind::ALL {
-        line(&mut text, kind.name(), kind.about(), kind.state_bytes(), specs)?;
+        let settings = settings_of(kind.name(), kind.settings_name(), &meanings);
+        line(&mut text, kind.name(), [kind.about(), &settings], kind.state_bytes(), specs)?;
     }
     text += "\n## Specifications\n\n";
     for (file, title) in specs {
-        let _ = writeln!(text, "- [{file}](specs/{file}.md): {title}");
+        let _ = writeln!(text, "- [{file}](../specs/{file}.md): {title}");
     }
     Ok(text)
 }
 
-fn line(text: &mut String, name: &str, about: &str, state_bytes: usize, specs: &[Spec]) -> Result<(), String> {
+fn line(
+    text: &mut String,
+    name: &str,
+    [about, settings]: [&str; 2],
+    state_bytes: usize,
+    specs: &[Spec],
+) -> Result<(), String> {
     let spec = spec_of(name, specs).ok_or_else(|| format!("no specification of {name} in docs/specs"))?;
-    let params = params_of(name);
-    let _ = writeln!(text, "| `{name}` | {about} | [{spec}](specs/{spec}.md) | {params} | {state_bytes} |");
+    let _ = writeln!(text, "| `{name}` | {about} | [{spec}](../specs/{spec}.md) | {settings} | {state_bytes} |");
     Ok(())
 }
 
@@ -59,16 +69,13 @@ fn spec_of<'a>(name: &str, specs: &'a [Spec]) -> Option<&'a str> {
     named(name).or_else(|| named(elsewhere?)).or_else(variant)
 }
 
-fn params_of(name: &str) -> String {
-    let all = all_params();
-    let of = |name: &str| all.iter().find(|(scheme, _)| *scheme == name).map(|(_, params)| *params);
-    let list = |params: &[spray_core::params::Param]| {
-        params.iter().map(|param| format!("`{}`", param.name)).collect::<Vec<_>>().join(", ")
-    };
-    match (of(name), name.split('-').next().filter(|stem| *stem != name && of(stem).is_some())) {
-        (Some(params), _) => list(params),
-        (None, Some(stem)) => format!("those of `{stem}`"),
-        (None, None) => String::new(),
+/// The settings in the table of that name; those of a preset are its scheme's.
+fn settings_of(name: &str, table: &str, meanings: &Meanings) -> String {
+    let names = meanings.names(&format!("transport.{table}"));
+    match names.as_slice() {
+        [] => String::new(),
+        _ if name != table => format!("those of `{table}`"),
+        names => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
     }
 }
 
@@ -90,11 +97,11 @@ mod tests {
             specs.push((name, title.unwrap_or_else(|| panic!("{path:?} begins without a title")).into()));
         }
         specs.sort();
-        let (file, text) = (docs.join("schemes.md"), markdown(&specs).unwrap());
+        let (file, text) = (docs.join("reference/schemes.md"), markdown(&specs).unwrap());
         if std::env::var_os("UPDATE_DOCS").is_some() {
             std::fs::write(&file, &text).unwrap();
         }
         let found = std::fs::read_to_string(&file).unwrap_or_default();
-        assert!(found == text, "docs/schemes.md is behind the code (UPDATE_DOCS=1 writes it anew)");
+        assert!(found == text, "docs/reference/schemes.md is behind the code (UPDATE_DOCS=1 writes it anew)");
     }
 }

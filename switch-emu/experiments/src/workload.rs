@@ -1,7 +1,6 @@
 //! Workloads: who sends how much to whom, when, and which bytes.
 
 mod matrix;
-mod read;
 mod triggers;
 
 use std::path::PathBuf;
@@ -233,7 +232,7 @@ fn farthest(network: &Network, receiver: usize) -> Vec<usize> {
 }
 
 /// Whether no leaf has more than half of the hosts, so that a permutation across leaves exists.
-fn can_cross(network: &Network) -> bool {
+pub(crate) fn can_cross(network: &Network) -> bool {
     network.hosts_by_leaf().iter().all(|hosts| 2 * hosts.len() <= network.hosts.len())
 }
 

@@ -2,6 +2,8 @@
 //! Times are whole nanoseconds, sums over the seeds.
 
 use spray_core::path::BalancerKind::{self, Bitmap, Ecmp, Flowcell, Flowlet, Mprdma, Ops, Plb, Reps};
+use spray_core::path::{FlowletClock, PlbRule, Schemes};
+use spray_core::units::ByteSize;
 use spray_experiments::scenario::Scenario;
 use spray_experiments::sim::{FctEnd, SimOptions, Simulation, reference};
 use spray_experiments::workload::{Pattern, Payload, Workload, parse_matrix};
@@ -10,18 +12,19 @@ use spray_fabric::{LinkAction, LinkEvent, TopoFile};
 const FABRIC: &str = include_str!("../../../tests/reference/leafspine_32_400g.topo");
 const MATRIX: &str = include_str!("../../../tests/reference/perm_n32_s4194304.cm");
 
-fn permutation(params: &[(&str, &str)]) -> Scenario {
+fn permutation(change: impl FnOnce(&mut Schemes)) -> Scenario {
     let matrix = parse_matrix(&MATRIX.replace("4194304", "8388608"), 32).unwrap();
     let network = TopoFile::parse(FABRIC).unwrap().network();
     let workload = Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated };
     let mut scenario = reference("baselines", network, workload);
-    params.iter().for_each(|(name, value)| scenario.transport.set_param(name, value).unwrap());
+    scenario.simulation.fct_end = FctEnd::Acked;
+    change(&mut scenario.transport.schemes);
     scenario
 }
 
 /// One uplink dead from the start, one direction, without trimming; as many values as the authors give the bitmap.
 fn one_dead_cable() -> Scenario {
-    let mut scenario = permutation(&[]);
+    let mut scenario = permutation(|_| {});
     scenario.transport.evs = 256;
     scenario.queue.trimming = false;
     let (name, action) = ("leaf0->spine0", LinkAction::SilentDrop);
@@ -40,7 +43,7 @@ struct Figures {
 fn run(scenario: &Scenario, balancer: BalancerKind) -> Figures {
     let mut figures = Figures { mean: 0, max: 0, reordered: 0 };
     for seed in 1..=4 {
-        let options = SimOptions { balancer, seed, events: Vec::new(), condition: None, fct_end: FctEnd::Acked };
+        let options = SimOptions { balancer, seed, events: Vec::new() };
         let flows = Simulation::new(scenario).run(&options).unwrap().flows;
         let times: Vec<u64> = flows.iter().map(|flow| (flow.fct_us.expect("it ends") * 1e3).round() as u64).collect();
         figures.mean += times.iter().sum::<u64>() / times.len() as u64;
@@ -69,19 +72,19 @@ fn one_dead_cable_puts_the_baselines_in_the_published_order() {
 
 #[test]
 fn a_finer_grain_balances_better_and_reorders_more() {
-    let healthy = permutation(&[]);
+    let healthy = permutation(|_| {});
     let [ecmp, flowcell, ops] = [Ecmp, Flowcell, Ops].map(|balancer| run(&healthy, balancer));
-    let fine = run(&permutation(&[("flowcell.cell_bytes", "16384")]), Flowcell);
+    let fine = run(&permutation(|of| of.flowcell.cell_bytes = ByteSize::kib(16)), Flowcell);
     assert!(ops.mean < fine.mean && fine.mean < flowcell.mean && flowcell.mean < ecmp.mean);
     assert!(ops.reordered > fine.reordered && fine.reordered > flowcell.reordered && ecmp.reordered == 0);
-    let packets = run(&permutation(&[("flowlet.clock", "packets")]), Flowlet);
+    let packets = run(&permutation(|of| of.flowlet.clock = FlowletClock::Packets), Flowlet);
     assert!(packets.reordered < flowcell.reordered / 10, "flowlets are rare and far apart");
 }
 
 #[test]
 fn penalties_pay_where_values_come_round_again() {
     let with = |evs, balancer| {
-        let mut scenario = permutation(&[]);
+        let mut scenario = permutation(|_| {});
         scenario.transport.evs = evs;
         run(&scenario, balancer)
     };
@@ -93,9 +96,9 @@ fn penalties_pay_where_values_come_round_again() {
 
 #[test]
 fn plb_moves_by_every_variant_s_rule_but_linux_s_too_late_for_messages_this_short() {
-    let ecmp = run(&permutation(&[]), Ecmp);
+    let ecmp = run(&permutation(|_| {}), Ecmp);
     let [reps, ofan, linux] =
-        ["reps", "ofan", "linux"].map(|variant| run(&permutation(&[("plb.variant", variant)]), Plb));
+        [PlbRule::Reps, PlbRule::Ofan, PlbRule::Linux].map(|rule| run(&permutation(|of| of.plb.rule = rule), Plb));
     assert_eq!((linux.mean, linux.max, linux.reordered), (ecmp.mean, ecmp.max, 0));
     assert!(reps.max * 10 < ecmp.max * 9 && ofan.max * 10 < ecmp.max * 9, "{reps:?} and {ofan:?} against {ecmp:?}");
 }

@@ -25,17 +25,14 @@ fn scenario(network: Network, from: usize, to: usize) -> Scenario {
     let bytes = PACKETS * 4_086;
     let text = format!("Nodes {}\nConnections 1\n{from}->{to} id 1 start 0 size {bytes}\n", network.hosts.len());
     let matrix = parse_matrix(&text, network.hosts.len()).unwrap();
-    reference("one", network, Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated })
+    let workload = Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated };
+    let mut scenario = reference("one", network, workload);
+    scenario.simulation.fct_end = FctEnd::Acked;
+    scenario
 }
 
 fn run(scenario: &Scenario, seed: u64) -> RunResult {
-    let options = SimOptions {
-        balancer: BalancerKind::HostDr,
-        seed,
-        events: Vec::new(),
-        condition: None,
-        fct_end: FctEnd::Acked,
-    };
+    let options = SimOptions { balancer: BalancerKind::HostDr, seed, events: Vec::new() };
     let result = Simulation::new(scenario).run(&options).unwrap();
     assert!(result.flows.iter().all(|flow| flow.fct_us.is_some()));
     result

@@ -13,7 +13,10 @@ const SEEDS: u64 = 4;
 fn permutation() -> Scenario {
     let network = TopoFile::parse(FABRIC).unwrap().network();
     let matrix = parse_matrix(PERMUTATION, network.hosts.len()).unwrap();
-    reference("baselines", network, Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated })
+    let workload = Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated };
+    let mut scenario = reference("baselines", network, workload);
+    scenario.simulation.fct_end = FctEnd::Acked;
+    scenario
 }
 
 fn befall(scenario: &mut Scenario, name: &str, action: LinkAction) {
@@ -25,7 +28,7 @@ fn befall(scenario: &mut Scenario, name: &str, action: LinkAction) {
 fn mean_ns(scenario: &Scenario, balancer: BalancerKind) -> u64 {
     let simulation = Simulation::new(scenario);
     let one = |seed| {
-        let options = SimOptions { balancer, seed, events: Vec::new(), condition: None, fct_end: FctEnd::Acked };
+        let options = SimOptions { balancer, seed, events: Vec::new() };
         let result = simulation.run(&options).unwrap();
         let times = result.flows.iter().map(|flow| (flow.fct_us.expect("every flow completes") * 1e3).round() as u64);
         times.sum::<u64>() / result.flows.len() as u64
@@ -46,12 +49,12 @@ fn in_a_healthy_fabric_the_order_is_that_of_the_comparisons() {
     assert!(order.is_sorted(), "{order:?}");
     let few = mean(Subflow);
     assert!(few > order[1] && few < order[3]);
-    let many = |subflows: &str| {
+    let many = |subflows| {
         let mut scenario = permutation();
-        scenario.transport.set_param("subflow.subflows", subflows).unwrap();
+        scenario.transport.schemes.subflow.subflows = subflows;
         mean_ns(&scenario, Subflow)
     };
-    let counts = ["1", "4", "16", "256"].map(many);
+    let counts = [1, 4, 16, 256].map(many);
     assert!(counts.windows(2).all(|pair| pair[0] > pair[1]), "{counts:?}");
 }
 
@@ -61,14 +64,9 @@ fn whatever_adapts_is_better_off_with_a_slow_uplink_than_what_does_not() {
     //= docs/specs/least-recently-marked.md#LRM-2
     let mut scenario = permutation();
     befall(&mut scenario, "leaf0->spine0", LinkAction::Rate { ppm: 250_000 });
-    let mut mean = |balancer, labels: &str| {
-        if !labels.is_empty() {
-            scenario.transport.set_param(labels, "64").unwrap();
-        }
-        mean_ns(&scenario, balancer)
-    };
-    let subflow = mean(Subflow, "subflow.subflows");
-    let [two, marked, reps] = [PowerOfTwo, LeastRecentlyMarked, Reps].map(|balancer| mean(balancer, ""));
+    scenario.transport.schemes.subflow.subflows = 64;
+    let [subflow, two, marked, reps] =
+        [Subflow, PowerOfTwo, LeastRecentlyMarked, Reps].map(|balancer| mean_ns(&scenario, balancer));
     assert!(two < subflow && marked < subflow, "two choices {two}, marks {marked}, 64 fixed labels {subflow}");
     assert!(reps < two && reps < marked);
 }

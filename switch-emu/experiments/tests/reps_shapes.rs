@@ -2,6 +2,7 @@
 //! 8 MiB each. Times are whole nanoseconds.
 
 use spray_core::path::BalancerKind::{self, Ops, Reps, RepsNoFreezing};
+use spray_core::units::Micros;
 use spray_experiments::results::RunResult;
 use spray_experiments::scenario::Scenario;
 use spray_experiments::sim::{FctEnd, SimOptions, Simulation, reference};
@@ -29,7 +30,10 @@ fn scenario(flows: impl Iterator<Item = (usize, usize)>) -> Scenario {
     }
     let matrix = parse_matrix(&text, HOSTS).unwrap();
     let network = TopoFile::parse(FABRIC).unwrap().network();
-    reference("shape", network, Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated })
+    let workload = Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated };
+    let mut scenario = reference("shape", network, workload);
+    scenario.simulation.fct_end = FctEnd::Acked;
+    scenario
 }
 
 /// Every host sends to one of another leaf, and hears from one: a fixed permutation without a pattern.
@@ -56,7 +60,7 @@ fn kill(scenario: &mut Scenario, name: &str, at_ps: u64) {
 }
 
 fn run(scenario: &Scenario, balancer: BalancerKind, seed: u64) -> RunResult {
-    let options = SimOptions { balancer, seed, events: Vec::new(), condition: None, fct_end: FctEnd::Acked };
+    let options = SimOptions { balancer, seed, events: Vec::new() };
     Simulation::new(scenario).run(&options).unwrap()
 }
 
@@ -85,7 +89,7 @@ fn within(ours: u64, other: u64, percent: u64) -> bool {
 fn freezing_forced_from_the_start_costs_two_per_cent_at_most() {
     for mut scenario in [tornado(), permutation()] {
         let free = figures(&scenario, Reps);
-        scenario.transport.set_param("reps.force_freezing_us", "0").unwrap();
+        scenario.transport.schemes.reps.force_freezing_us = Some(Micros::default());
         let frozen = figures(&scenario, Reps);
         assert!(within(frozen.mean, free.mean, 2) && within(frozen.max, free.max, 2), "{frozen:?} against {free:?}");
         assert_eq!(run(&scenario, Reps, 1).transport.freeze_entries, HOSTS as u64);

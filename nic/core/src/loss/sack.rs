@@ -1,30 +1,21 @@
 //! The selective-ACK threshold: a packet is lost when enough packets sent after it have arrived (OFAN §4 "Loss recovery" and
 //! §8.2: 6 for all-to-all, 32 for permutations), at once or when time has told too.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::{Patience, RttEstimator};
 
 /// What it takes besides enough later arrivals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
 pub enum SackRule {
-    /// Time: every path seen lately would have answered (TRN-35).
+    /// The time in which every path seen lately would have answered (TRN-35).
     #[default]
     Patient,
-    /// Nothing, as in OFAN's evaluation.
+    /// Nothing more, as in OFAN's evaluation.
     Plain,
-}
-
-impl SackRule {
-    /// The names that scenario files and commands use, in the order of the variants.
-    pub const NAMES: &'static [&'static str] = &["patient", "plain"];
-
-    /// The rule of that name.
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "patient" => Some(Self::Patient),
-            "plain" => Some(Self::Plain),
-            _ => None,
-        }
-    }
 }
 
 /// The threshold and its rule.

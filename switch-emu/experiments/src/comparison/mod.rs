@@ -122,6 +122,7 @@ impl Condition {
         let matrix = parse_matrix(self.matrix, network.hosts.len()).expect("a reference matrix");
         let workload = Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated };
         let mut scenario = reference(self.name, network, workload);
+        scenario.simulation.fct_end = FctEnd::Acked;
         (scenario.transport.evs, scenario.transport.ack_every) = (self.evs, self.ack_every);
         scenario.queue.trimming = self.trimming;
         let (name, links, action) = match self.fault {
@@ -145,7 +146,7 @@ impl Condition {
             balancers.iter().flat_map(|balancer| (1..=seeds).map(|seed| (*balancer, seed))).collect();
         let one = |job: usize| {
             let (balancer, seed) = jobs[job];
-            let options = SimOptions { balancer, seed, events: Vec::new(), condition: None, fct_end: FctEnd::Acked };
+            let options = SimOptions { balancer, seed, events: Vec::new() };
             let run = simulation.run(&options).map_err(|error| format!("{}, {balancer}: {error}", self.name))?;
             Ok::<_, String>(run.summary())
         };

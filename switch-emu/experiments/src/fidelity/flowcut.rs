@@ -2,10 +2,11 @@
 
 use rand_core::RngCore;
 use spray_core::cc::CcKind;
-use spray_core::path::BalancerKind;
+use spray_core::path::{BalancerKind, FlowcutRule};
 use spray_core::rng::stream;
+use spray_core::units::{ByteSize, Ratio};
 
-use crate::scenario::{FrameSizes, QueueLength, Scenario};
+use crate::scenario::{QueueLength, Scenario};
 use crate::sim::{FctEnd, SimOptions, Simulation, over_cores, reference};
 use crate::workload::{Each, Pattern, Payload, Workload, parse_matrix};
 use spray_fabric::Node;
@@ -97,13 +98,13 @@ impl Setting {
         let workload = Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated };
         let mut scenario = lossless(network, workload);
         let window_bytes = self.window_packets * u64::from(PAYLOAD_BYTES + HEADER_BYTES);
-        scenario.transport.cc_schemes.fixed_window.window_bytes = window_bytes;
+        scenario.transport.cc_schemes.fixed_window.window_bytes = Some(ByteSize::new(window_bytes));
         let flowcut = &mut scenario.transport.schemes.flowcut;
-        flowcut.rule = u64::from(self.rule == Rule::Simple);
-        flowcut.rtt_ratio = 1_000 * self.ratio.unwrap_or(4);
+        flowcut.rule = if self.rule == Rule::Simple { FlowcutRule::Simple } else { FlowcutRule::Paper };
+        flowcut.rtt_ratio = Ratio::permille(1_000 * self.ratio.unwrap_or(4));
         if self.rule == Rule::Paper {
             // One bandwidth-delay product, of the link and not of what plays its queue.
-            flowcut.tail_bytes = BDP_BYTES;
+            flowcut.tail_bytes = Some(ByteSize::new(BDP_BYTES));
         }
         scenario
     }
@@ -120,7 +121,7 @@ fn runs(
     let simulation = Simulation::new(scenario);
     let one = |job: usize| {
         let seed = job as u64 + 1;
-        let options = SimOptions { balancer, seed, events: events(seed), condition: None, fct_end: FctEnd::Acked };
+        let options = SimOptions { balancer, seed, events: events(seed) };
         let result = simulation.run(&options).map_err(|error| error.to_string())?;
         let mut fct: Vec<f64> = result.flows.iter().filter_map(|flow| flow.fct_us).collect();
         fct.sort_by(f64::total_cmp);
@@ -147,7 +148,7 @@ pub fn figure(balancer: BalancerKind, slow_cables: usize, seeds: u64, threads: u
     let each = Each { bytes: 8 << 20, start_ps: 0 };
     let workload = Workload { pattern: Pattern::Permutation(each), payload: Payload::Generated };
     let mut scenario = lossless(network, workload);
-    scenario.transport.cc_schemes.fixed_window.window_bytes = BDP_BYTES * 3 / 2;
+    scenario.transport.cc_schemes.fixed_window.window_bytes = Some(ByteSize::new(BDP_BYTES * 3 / 2));
     let cables: Vec<usize> = between_switches(&scenario.network).collect();
     let slow = |seed: u64| -> Vec<LinkEvent> {
         let mut rng = stream(seed, SLOW_STREAM);
@@ -184,13 +185,14 @@ fn lossless(network: Network, workload: Workload) -> Scenario {
     let mut scenario = reference("flowcut", network, workload);
     let transport = &mut scenario.transport;
     transport.payload_bytes = PAYLOAD_BYTES;
-    transport.frames = Some(FrameSizes { header_bytes: HEADER_BYTES, control_bytes: HEADER_BYTES });
     transport.window_packets = 1_024;
     transport.cc = CcKind::FixedWindow;
     scenario.queue.limit = QueueLength::Bytes(95_000_000);
-    scenario.queue.mark_min = QueueLength::Bytes(u64::from(u32::MAX));
-    scenario.queue.mark_max = scenario.queue.mark_min;
+    scenario.queue.marking = false;
     scenario.queue.trimming = false;
+    let frames = &mut scenario.simulation;
+    (frames.header_bytes, frames.control_bytes) = (Some(HEADER_BYTES), Some(HEADER_BYTES));
+    frames.fct_end = FctEnd::Acked;
     scenario
 }
 

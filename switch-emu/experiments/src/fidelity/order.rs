@@ -3,8 +3,9 @@
 
 use rand_core::RngCore;
 use spray_core::cc::CcKind;
-use spray_core::path::BalancerKind;
+use spray_core::path::{BalancerKind, FlowcutRule};
 use spray_core::rng::{Rng, stream};
+use spray_core::units::{ByteSize, Micros, Ratio};
 
 use crate::scenario::{QueueLength, Scenario};
 use crate::sim::{FctEnd, SimOptions, Simulation, reference};
@@ -82,7 +83,7 @@ pub fn random_run(seed: u64) -> Result<Outcome, String> {
     let (scenario, what) = scenario(&mut draw);
     let simulation = Simulation::new(&scenario);
     let balancer = BalancerKind::Flowcut;
-    let options = SimOptions { balancer, seed, events: Vec::new(), condition: None, fct_end: FctEnd::Acked };
+    let options = SimOptions { balancer, seed, events: Vec::new() };
     // That every frame sent is delivered, dropped or under way is asserted by the simulator itself.
     let result = simulation.run(&options).map_err(|error| format!("seed {seed}: {error}"))?;
     let count = |of: &dyn Fn(&crate::results::FlowResult) -> bool| result.flows.iter().filter(|flow| of(flow)).count();
@@ -107,6 +108,7 @@ fn scenario(draw: &mut Draw) -> (Scenario, String) {
     let flows = flows(draw, network.hosts.len());
     let workload = Workload { pattern: Pattern::Flows(flows), payload: Payload::Generated };
     let mut scenario = reference("order", network, workload);
+    scenario.simulation.fct_end = FctEnd::Acked;
     let failures = failures(draw, &mut scenario);
     let transport = transport(draw, &mut scenario);
     let queue = queue(draw, &mut scenario);
@@ -239,22 +241,22 @@ fn transport(draw: &mut Draw, scenario: &mut Scenario) -> String {
     // EQDS asks for credit for ever, so that a flow without another path would never be given up.
     transport.evs = if transport.cc == CcKind::Eqds { 65_535 } else { draw.one(&[1, 2, 16, 256, 65_535]) };
     transport.ack_every = draw.one(&[1, 1, 1, 2, 4, 16]);
-    transport.published_acks = draw.chance(30);
-    transport.sack_gap_packets = draw.one(&[None, Some(1), Some(3), Some(8), Some(32)]);
-    transport.rto_min_ps = Some(draw.one(&[1, 15, 50, 200]) * 1_000_000);
+    transport.ack_marked = draw.chance(30);
+    transport.cc_schemes.dctcp.marked_by_trigger = transport.ack_marked;
+    transport.sack_gap_packets = draw.one(&[0, 1, 3, 8, 32]);
+    transport.rto_min_us = Some(Micros::new(draw.one(&[1, 15, 50, 200])));
     // Down to timeouts without reason, but not to a storm of them.
-    transport.rto_max_ps = Some(draw.one(&[200, 800, 3_200]) * 1_000_000);
-    transport.give_up_ps = 20_000_000_000;
+    transport.rto_max_us = Some(Micros::new(draw.one(&[200, 800, 3_200])));
     let packet = u64::from(transport.payload_bytes) + 64;
-    transport.cc_schemes.fixed_window.window_bytes = packet * draw.one(&[1, 4, 32, 128, 512]);
+    transport.cc_schemes.fixed_window.window_bytes = Some(ByteSize::new(packet * draw.one(&[1, 4, 32, 128, 512])));
     let flowcut = &mut transport.schemes.flowcut;
-    flowcut.rule = draw.below(2);
-    flowcut.rtt_ratio = draw.between(1_000, 6_000);
-    flowcut.weight = draw.between(10, 1_000);
-    flowcut.trend = draw.one(&[0, 10, 50, 500]);
-    flowcut.tail_bytes = draw.one(&[0, 4_096, 100_000]);
-    flowcut.drain_timeout = draw.one(&[1, 20, 100, 1_000]) * 1_000_000;
-    flowcut.credit_bytes = draw.one(&[0, 0, 10_000, 100_000]);
+    flowcut.rule = [FlowcutRule::Paper, FlowcutRule::Simple][draw.below(2) as usize];
+    flowcut.rtt_ratio = Ratio::permille(draw.between(1_000, 6_000));
+    flowcut.weight = Ratio::permille(draw.between(10, 1_000));
+    flowcut.trend = Ratio::permille(draw.one(&[0, 10, 50, 500]));
+    flowcut.tail_bytes = Some(ByteSize::new(draw.one(&[0, 4_096, 100_000])));
+    flowcut.drain_timeout_us = Some(Micros::new(draw.one(&[1, 20, 100, 1_000])));
+    flowcut.credit_bytes = ByteSize::new(draw.one(&[0, 0, 10_000, 100_000]));
     flowcut.dead_timeouts = draw.one(&[1, 1, 2, 3]);
     format!(
         "{} evs {} ack {} gap {:?} rto {:?}..{:?}",
@@ -262,8 +264,8 @@ fn transport(draw: &mut Draw, scenario: &mut Scenario) -> String {
         transport.evs,
         transport.ack_every,
         transport.sack_gap_packets,
-        transport.rto_min_ps,
-        transport.rto_max_ps
+        transport.rto_min_us,
+        transport.rto_max_us
     )
 }
 
@@ -272,8 +274,7 @@ fn queue(draw: &mut Draw, scenario: &mut Scenario) -> String {
     queue.limit = QueueLength::Packets(draw.one(&[8.0, 30.0, 100.0, 1_000.0, 20_000.0]));
     queue.trimming = draw.chance(50);
     if draw.chance(40) {
-        queue.mark_min = QueueLength::Bytes(u64::from(u32::MAX));
-        queue.mark_max = queue.mark_min;
+        queue.marking = false;
     }
     format!("{queue:?}")
 }

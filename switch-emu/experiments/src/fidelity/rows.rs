@@ -1,6 +1,7 @@
 //! The rows of the reference, and how each is run.
 
 use spray_core::path::BalancerKind;
+use spray_core::units::Micros;
 
 use super::Figures;
 use crate::scenario::Scenario;
@@ -157,7 +158,7 @@ impl Row {
         let one = |job: usize| {
             let seed = job as u64 + 1;
             let events = self.failures(&scenario, &simulation, seed);
-            let options = SimOptions { balancer, seed, events, condition: None, fct_end: FctEnd::Acked };
+            let options = SimOptions { balancer, seed, events };
             let result = simulation.run(&options).map_err(|error| error.to_string())?;
             let mut fct: Vec<f64> = result.flows.iter().filter_map(|flow| flow.fct_us).collect();
             fct.sort_by(f64::total_cmp);
@@ -189,10 +190,11 @@ impl Row {
         let matrix: Matrix = parse_matrix(text, network.hosts.len()).expect("a reference matrix");
         let workload = Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated };
         let mut scenario = reference(self.scenario, network, workload);
+        scenario.simulation.fct_end = FctEnd::Acked;
         scenario.transport.evs = self.evs;
         scenario.transport.ack_every = self.ack_every;
         if self.failed_percent.is_some() {
-            (scenario.time_limit_ps, scenario.transport.give_up_ps) = (Some(PATIENCE_PS), PATIENCE_PS);
+            (scenario.time_limit_ps, scenario.transport.give_up_us) = (Some(PATIENCE_PS), Micros::from_ps(PATIENCE_PS));
         }
         if let Some(name) = self.slow {
             let links = scenario.network.links_named(name).expect("a link of the topology");

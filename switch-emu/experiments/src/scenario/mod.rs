@@ -1,34 +1,28 @@
-//! Scenarios: what is written in a TOML file, checked and turned into the project's own units.
+//! Scenarios: what a TOML file says, checked and turned into the project's own units.
 //!
-//! [`Scenario::load`] reads a file; every mistake is a [`ScenarioError`] with file, line, column and what is allowed
-//! there. `docs/scenario.md` lists every field; both come from [`fields`].
+//! [`settings`] declares every field once. [`Scenario::load`] reads a file; [`Scenario::read`] takes a file with assignments
+//! that replace parts of it. Every mistake is a [`Mistake`] with its place and what is allowed there.
 
-mod build;
-mod error;
-pub mod fields;
-mod params;
+mod link_event;
 mod paths;
-pub(crate) mod reader;
-pub(crate) mod sections;
-mod transport;
-mod units;
+mod queue_length;
+mod read;
+pub mod settings;
+mod topology;
+mod workload;
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use spray_core::cc::{CcKind, CcSchemes};
-use spray_core::loss::SackRule;
-use spray_core::path::{BalancerKind, Schemes};
+pub use paths::{Path as ConnectionPath, Paths};
+pub use queue_length::QueueLength;
+pub use settings::{Chassis, Emulation, Ip, Queue, Settings, SimulationSettings, Transport};
+pub use spray_settings::{Document, Mistake};
 
-pub use error::ScenarioError;
-pub use params::{PARAMS_HEAD, ParamMistake, all_params, params_markdown, set_param};
-pub use paths::Paths;
-
-pub(crate) use transport::MAX_IP_BYTES;
-pub use units::{QueueLength, bytes};
+pub(crate) use settings::MAX_IP_BYTES;
 
 use crate::workload::Workload;
-use spray_fabric::QueueConfig;
-use spray_fabric::{LinkAction, LinkEvent, Network};
+use spray_fabric::{FailureError, FailureFile, LinkAction, LinkEvent, Network, QueueConfig};
 
 /// A checked scenario. Times are ps of scenario time, rates bits a second.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,116 +49,63 @@ pub struct Scenario {
     pub link_events: Vec<LinkEvent>,
     /// How the `xdp` engine plays it.
     pub emulation: Emulation,
+    /// What the `sim` engine alone can do.
+    pub simulation: SimulationSettings,
+    /// What fails besides, drawn from each run's seed; the `sim` engine only.
+    pub failures: Option<Failures>,
 }
 
-/// How senders and receivers work. `None` means a default that depends on the path, see `docs/scenario.md`.
+/// Failures whose victims each run draws from its own seed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Transport {
-    /// What chooses paths; with several, a run for each.
-    pub balancers: Vec<BalancerKind>,
-    /// Congestion control.
-    pub cc: CcKind,
-    /// Wire rate of each flow under `fixed-rate`.
-    pub fixed_bps: Option<u64>,
-    /// Window before the first feedback.
-    pub initial_window_bytes: Option<u64>,
-    /// Largest window.
-    pub max_window_bytes: Option<u64>,
-    /// IPv6 instead of IPv4.
-    pub v6: bool,
-    /// Payload of a full packet.
-    pub payload_bytes: u32,
-    /// Sizes of headers and of control frames, in the simulator only; `None` is those of our own frames.
-    pub frames: Option<FrameSizes>,
-    /// Data packets to one ACK.
-    pub ack_every: u32,
-    /// Entropy values that an ACK carries.
-    pub ack_evs: u32,
-    /// ACKs as in the published simulations: marked packets at once, and what an ACK brings is marked or not as a whole.
-    pub published_acks: bool,
-    /// How long an ACK may wait.
-    pub ack_delay_ps: Option<u64>,
-    /// Number of entropy values.
-    pub evs: u32,
-    /// Open packet sequence numbers; a power of two.
-    pub window_packets: u32,
-    /// Gap after which a packet counts as lost.
-    pub sack_gap_packets: Option<u32>,
-    /// What it takes besides.
-    pub sack_rule: SackRule,
-    /// Messages go in an ideal erasure code, in the simulator only.
-    pub erasure: bool,
-    /// Least retransmission timeout.
-    pub rto_min_ps: Option<u64>,
-    /// Largest retransmission timeout.
-    pub rto_max_ps: Option<u64>,
-    /// Time without progress after which a connection fails.
-    pub give_up_ps: u64,
-    /// Parameters of the balancers.
-    pub schemes: Schemes,
-    /// Parameters of congestion controls.
-    pub cc_schemes: CcSchemes,
+pub struct Failures {
+    /// What fails.
+    pub file: FailureFile,
+    /// Where that is written.
+    pub source: PathBuf,
+    /// The condition in a few words.
+    pub name: String,
 }
 
-/// Sizes of frames other than our own, to follow published simulations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FrameSizes {
-    /// All headers of a data frame.
-    pub header_bytes: u32,
-    /// ACKs, NACKs, probes and trimmed frames.
-    pub control_bytes: u32,
+impl Transport {
+    /// Reads the settings of connections that `document` has, which need be no scenario.
+    ///
+    /// # Errors
+    /// The first mistake, with its place and what is allowed there.
+    pub fn read(document: &Document) -> Result<Self, Mistake> {
+        read::transport(document)
+    }
 }
 
-/// The queues of every port.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Queue {
-    /// Data that may wait.
-    pub limit: QueueLength,
-    /// Below it nothing is marked.
-    pub mark_min: QueueLength,
-    /// From it on everything is marked.
-    pub mark_max: QueueLength,
-    /// Control that may wait.
-    pub control_limit: QueueLength,
-    /// Cut instead of drop.
-    pub trimming: bool,
-}
-
-/// How the `xdp` engine plays a scenario.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Emulation {
-    /// How many times slower than scenario time; `None` measures.
-    pub dilation: Option<f64>,
-    /// Which switches share a program.
-    pub chassis: Chassis,
-    /// Threads that poll hosts; `None` is one a core, at most one a host.
-    pub threads: Option<usize>,
-}
-
-/// Which switches share a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Chassis {
-    /// All of them.
-    Fabric,
-    /// Each has its own, in a namespace of its own.
-    PerSwitch,
+impl Failures {
+    /// A mistake in the file.
+    pub(crate) fn mistake(&self, error: &FailureError) -> Mistake {
+        in_file(&self.source, error.line, error.column, &error.message)
+    }
 }
 
 impl Scenario {
     /// Reads the scenario in `file`, and the files that it names.
-    pub fn load(file: &Path) -> Result<Self, ScenarioError> {
-        let text = std::fs::read_to_string(file).map_err(|error| ScenarioError {
-            file: file.to_path_buf(),
-            line: 1,
-            column: 1,
-            message: format!("cannot be read: {error}; allowed: a scenario in TOML"),
-        })?;
-        Self::parse(file, &text)
+    ///
+    /// # Errors
+    /// The first mistake, with its place and what is allowed there.
+    pub fn load(file: &Path) -> Result<Self, Mistake> {
+        Self::read(&Document::load(file)?)
     }
 
-    /// Parses `text`, which came from `file`: errors name it, and relative paths start at its folder.
-    pub fn parse(file: &Path, text: &str) -> Result<Self, ScenarioError> {
-        build::scenario(&error::Source { file, text })
+    /// Reads `text`, which came from `file`: messages name it, and relative paths start at its folder.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn parse(file: &Path, text: &str) -> Result<Self, Mistake> {
+        Self::read(&Document::parse(file, text)?)
+    }
+
+    /// Reads a file with the assignments that replace parts of it.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn read(document: &Document) -> Result<Self, Mistake> {
+        read::scenario(document)
     }
 
     /// Gives every flow the bytes of `file` as payload, and its size where `resize`. Fails when it cannot be read or
@@ -173,24 +114,26 @@ impl Scenario {
         self.workload.set_payload_file(file, resize)
     }
 
-    /// The condition that link events amount to, in a few words.
-    pub(crate) fn describe(events: &[LinkEvent]) -> String {
+    /// The condition that link events and drawn failures amount to, in a few words.
+    fn describe(events: &[LinkEvent], failures: Option<&Failures>) -> String {
         let word = |event: &LinkEvent| match event.action {
             LinkAction::Rate { ppm } => format!("{} at {} % rate", event.name, f64::from(ppm) / 1e4),
             LinkAction::Loss { ppm } => format!("{} loses {} %", event.name, f64::from(ppm) / 1e4),
             action => format!("{} {}", event.name, action.name()),
         };
-        match events {
-            [] => "healthy".into(),
-            [event] => word(event),
-            [first, rest @ ..] => format!("{} and {} more", word(first), rest.len()),
-        }
+        let told = match events {
+            [] => None,
+            [event] => Some(word(event)),
+            [first, rest @ ..] => Some(format!("{} and {} more", word(first), rest.len())),
+        };
+        let parts: Vec<String> = told.into_iter().chain(failures.map(|failures| failures.name.clone())).collect();
+        if parts.is_empty() { "healthy".into() } else { parts.join(", ") }
     }
 
     /// Takes `events` in, and names the condition after all of them.
     pub fn add_link_events(&mut self, events: Vec<LinkEvent>) {
         self.link_events.extend(events);
-        self.condition = Self::describe(&self.link_events);
+        self.condition = Self::describe(&self.link_events, self.failures.as_ref());
     }
 
     /// The queue of a port of `rate_bps`.
@@ -212,8 +155,8 @@ impl Queue {
         let limit_bytes = bytes(self.limit, 0).max(packet_bytes);
         QueueConfig {
             limit_bytes,
-            mark_min_bytes: bytes(self.mark_min, limit_bytes),
-            mark_max_bytes: bytes(self.mark_max, limit_bytes),
+            mark_min_bytes: if self.marking { bytes(self.mark_min, limit_bytes) } else { u32::MAX },
+            mark_max_bytes: if self.marking { bytes(self.mark_max, limit_bytes) } else { u32::MAX },
             control_limit_bytes: bytes(self.control_limit, limit_bytes),
             trim: self.trimming,
         }
@@ -225,6 +168,18 @@ pub const MAX_XDP_QUEUE_BYTES: u32 = spray_pipeline::config::MAX_LIMIT_BYTES;
 
 fn clamp(bytes: f64) -> u32 {
     bytes.clamp(0.0, f64::from(u32::MAX)) as u32
+}
+
+/// The first names of a list, for a message.
+fn list(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let names: Vec<_> = names.into_iter().collect();
+    let shown = names.iter().take(24).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    if names.len() > 24 { format!("{shown} and {} more", names.len() - 24) } else { shown }
+}
+
+/// A mistake in a file that a scenario names.
+fn in_file(file: &Path, line: usize, column: usize, message: impl Display) -> Mistake {
+    Mistake { place: format!("{}:{line}:{column}", file.display()), message: message.to_string() }
 }
 
 #[cfg(test)]

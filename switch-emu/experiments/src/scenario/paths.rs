@@ -6,11 +6,11 @@ use spray_core::cc::CcConfig;
 use spray_core::cc::CcKind;
 use spray_core::flow::FlowConfig;
 use spray_core::loss::RtoConfig;
-use spray_core::params::AUTO;
-use spray_core::path::{BalancerKind, PathConfig, Schemes};
+use spray_core::path::{BalancerKind, PathConfig};
+use spray_core::units::{ByteSize, Gbps, Micros};
 use spray_wire::Kind;
 
-use super::Scenario;
+use super::{Ip, Scenario, Transport};
 use crate::workload::Flow;
 use spray_fabric::{Routes, hops, serialisation_ps};
 
@@ -27,18 +27,17 @@ pub struct Paths {
 impl Scenario {
     /// Bytes of all headers of a data frame.
     pub fn header_bytes(&self) -> u32 {
-        match self.transport.frames {
-            Some(frames) => frames.header_bytes,
-            None => spray_wire::header_bytes(self.transport.v6, Kind::Data) as u32,
-        }
+        self.simulation.header_bytes.unwrap_or(spray_wire::header_bytes(self.is_v6(), Kind::Data) as u32)
     }
 
     /// Bytes of an ACK's frame.
     pub fn ack_bytes(&self) -> u32 {
-        match self.transport.frames {
-            Some(frames) => frames.control_bytes,
-            None => spray_wire::header_bytes(self.transport.v6, Kind::Ack) as u32,
-        }
+        self.simulation.control_bytes.unwrap_or(spray_wire::header_bytes(self.is_v6(), Kind::Ack) as u32)
+    }
+
+    /// IPv6 instead of IPv4.
+    pub fn is_v6(&self) -> bool {
+        self.transport.ip == Ip::V6
     }
 
     /// Bytes of a full data frame.
@@ -101,43 +100,22 @@ impl Scenario {
 
     /// How the connection from host `from` to host `to` works under `balancer`.
     pub fn flow_config(&self, paths: &Paths, balancer: BalancerKind, from: usize, to: usize) -> FlowConfig {
-        let transport = &self.transport;
         let base_rtt_ps = self.pair_rtt_ps(paths, from, to);
-        let link_bps = self.network.links[self.network.uplink(from)].rate_bps;
-        let packet_bytes = self.packet_bytes();
-        let mut cc = CcConfig { kind: transport.cc, ..CcConfig::for_path(base_rtt_ps, link_bps, packet_bytes) };
-        cc.fixed_rate_bps = transport.fixed_bps.unwrap_or(link_bps);
-        if transport.cc == CcKind::FixedRate {
-            cc.max_window_bytes = u64::MAX;
-        }
-        cc.max_window_bytes = transport.max_window_bytes.unwrap_or(cc.max_window_bytes);
-        cc.initial_window_bytes = transport.initial_window_bytes.unwrap_or(cc.initial_window_bytes);
-        cc.marked_by_trigger = transport.published_acks;
-        cc.schemes = transport.cc_schemes;
-        let bdp_bytes = spray_core::cc::bdp_bytes(base_rtt_ps, link_bps);
-        let bdp_packets = (bdp_bytes.div_ceil(u64::from(packet_bytes)) as u32).max(1);
-        let path = PathConfig {
-            evs: transport.evs,
+        let flow = self.transport.flow_config(&Path {
+            balancer,
+            base_rtt_ps,
+            link_bps: self.network.links[self.network.uplink(from)].rate_bps,
+            payload_bytes: self.transport.payload_bytes,
+            header_bytes: self.header_bytes(),
             trimming: self.queue.trimming,
-            schemes: schemes_over(transport.schemes, link_bps),
-            ..PathConfig::new(balancer, base_rtt_ps, bdp_packets)
-        };
+        });
         let largest = || self.flows(self.seed).iter().map(|flow| flow.bytes).max().unwrap_or(0).max(1 << 20);
         let largest = *paths.largest_bytes.get_or_init(largest);
         FlowConfig {
-            window_packets: transport.window_packets,
-            ack_every: transport.ack_every,
-            ack_evs: transport.ack_evs,
-            ack_marked: transport.published_acks,
-            ack_delay_ps: transport.ack_delay_ps.unwrap_or(base_rtt_ps / 4),
             rto: self.rto(paths, base_rtt_ps),
-            sack_gap_packets: transport.sack_gap_packets,
-            sack_rule: transport.sack_rule,
-            erasure: transport.erasure,
-            give_up_ps: transport.give_up_ps,
             max_data_bytes: largest.saturating_mul(2),
             max_message_bytes: largest,
-            ..FlowConfig::for_path(transport.payload_bytes, self.header_bytes(), path, cc)
+            ..flow
         }
     }
 
@@ -149,9 +127,7 @@ impl Scenario {
             let rates = self.network.links.iter().map(|link| link.rate_bps);
             rates.map(|rate| serialisation_ps(limit(rate), rate)).max().unwrap_or(0)
         });
-        let min_ps = self.transport.rto_min_ps.unwrap_or(base_rtt_ps + 4 * drain_ps);
-        let max_ps = self.transport.rto_max_ps.unwrap_or(min_ps.saturating_mul(16)).max(min_ps);
-        RtoConfig { initial_ps: min_ps, min_ps, max_ps }
+        self.transport.rto(base_rtt_ps + 4 * drain_ps)
     }
 
     /// The flows of a run with root `seed`.
@@ -196,13 +172,68 @@ impl Scenario {
     }
 }
 
-/// Settings of schemes with what they take from the sender's own link, unless they say otherwise.
-fn schemes_over(mut schemes: Schemes, link_bps: u64) -> Schemes {
-    let link_rate = &mut schemes.flowcut.link_rate;
-    if *link_rate == AUTO {
-        *link_rate = link_bps;
+/// What a connection's settings follow from.
+#[derive(Debug, Clone, Copy)]
+pub struct Path {
+    /// What chooses paths.
+    pub balancer: BalancerKind,
+    /// Round-trip time of a full packet and its ACK in an empty network.
+    pub base_rtt_ps: u64,
+    /// Rate of the sender's link, in bits per second.
+    pub link_bps: u64,
+    /// Payload of a full packet.
+    pub payload_bytes: u32,
+    /// All headers of a data frame.
+    pub header_bytes: u32,
+    /// Switches cut data frames instead of dropping them.
+    pub trimming: bool,
+}
+
+impl Transport {
+    /// How a connection over `path` works; bounds of the retransmission timeout that are not set are those of an empty path.
+    pub fn flow_config(&self, path: &Path) -> FlowConfig {
+        let Path { balancer, base_rtt_ps, link_bps, payload_bytes, header_bytes, trimming } = *path;
+        let packet_bytes = payload_bytes + header_bytes;
+        let mut cc = CcConfig {
+            control: self.cc.config(&self.cc_schemes),
+            ..CcConfig::for_path(base_rtt_ps, link_bps, packet_bytes)
+        };
+        if self.cc == CcKind::FixedRate {
+            cc.max_window_bytes = u64::MAX;
+        }
+        cc.max_window_bytes = self.max_window_bytes.map_or(cc.max_window_bytes, ByteSize::bytes);
+        cc.initial_window_bytes = self.initial_window_bytes.map_or(cc.initial_window_bytes, ByteSize::bytes);
+        let mut schemes = self.schemes;
+        schemes.flowcut.link_rate_gbps.get_or_insert(Gbps::from_bps(link_bps));
+        let bdp_bytes = spray_core::cc::bdp_bytes(base_rtt_ps, link_bps);
+        let bdp_packets = (bdp_bytes.div_ceil(u64::from(packet_bytes)) as u32).max(1);
+        let path = PathConfig {
+            evs: self.evs,
+            trimming,
+            ..PathConfig::new(balancer.config(&schemes), base_rtt_ps, bdp_packets)
+        };
+        let flow = FlowConfig::for_path(payload_bytes, header_bytes, path, cc);
+        FlowConfig {
+            window_packets: self.window_packets,
+            ack_every: self.ack_every,
+            ack_evs: self.ack_evs,
+            ack_marked: self.ack_marked,
+            ack_delay_ps: self.ack_delay_us.map_or(base_rtt_ps / 4, Micros::ps),
+            rto: self.rto(flow.rto.min_ps),
+            sack_gap_packets: (self.sack_gap_packets > 0).then_some(self.sack_gap_packets),
+            sack_rule: self.sack_rule,
+            erasure: self.erasure,
+            give_up_ps: self.give_up_us.ps(),
+            ..flow
+        }
     }
-    schemes
+
+    /// Bounds of the retransmission timeout, whose floor is `min_ps` unless it is set.
+    pub fn rto(&self, min_ps: u64) -> RtoConfig {
+        let min_ps = self.rto_min_us.map_or(min_ps, Micros::ps);
+        let max_ps = self.rto_max_us.map_or(min_ps.saturating_mul(16), Micros::ps).max(min_ps);
+        RtoConfig { initial_ps: min_ps, min_ps, max_ps }
+    }
 }
 
 fn default_limit_ps(ideal_ps: u64) -> u64 {

@@ -1,6 +1,10 @@
 use std::path::{Path, PathBuf};
 
+use spray_core::path::BalancerKind;
+
 use super::*;
+
+const WORKLOAD: &str = "[workload]\nkind = \"tornado\"\nbytes = 1\n";
 
 const MINIMAL: &str = r#"name = "small"
 [topology]
@@ -13,7 +17,7 @@ kind = "cross-leaf-permutation"
 bytes = "1 MiB"
 "#;
 
-fn parse(text: &str) -> Result<Scenario, ScenarioError> {
+fn parse(text: &str) -> Result<Scenario, Mistake> {
     Scenario::parse(Path::new("dir/small.toml"), text)
 }
 
@@ -52,11 +56,11 @@ fn the_reference_fabric_has_the_reference_round_trip() {
 fn every_mistake_says_where_and_what_is_allowed() {
     let event = |rest: &str| format!("{MINIMAL}[[link_event]]\n{rest}\n");
     let transport = |rest: &str| format!("{MINIMAL}[transport]\n{rest}\n");
-    let params = |rest: &str| format!("{MINIMAL}[transport.params]\nfixed-window.{rest}\n");
+    let window = |rest: &str| format!("{MINIMAL}[transport]\nfixed-window.{rest}\n");
     let queue = |rest: &str| format!("{MINIMAL}[queue]\n{rest}\n");
     let tree = |rest: &str| {
         let counts = "kind = \"fat-tree\"\npods = 2\ntors_per_pod = 2\naggs_per_pod = 2\nhosts_per_tor = 2\n";
-        format!("name = \"t\"\n[topology]\n{counts}{rest}\n")
+        format!("name = \"t\"\n[topology]\n{counts}{rest}\n{WORKLOAD}")
     };
     let cases = [
         (
@@ -83,32 +87,36 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (tree("cores = 4\nleaves = 2"), "9:1", "does not go with kind `fat-tree`"),
         (tree(""), "2:1", "needs `cores`"),
         (
-            "name = \"d\"\n[topology]\nkind = \"dragonfly\"\ngroups = 6\nrouters_per_group = 4\nhosts_per_router = 1\n\
-             global_cables = 1\n"
-                .into(),
+            format!(
+                "name = \"d\"\n[topology]\nkind = \"dragonfly\"\ngroups = 6\nrouters_per_group = 4\n\
+                 hosts_per_router = 1\nglobal_cables = 1\n{WORKLOAD}"
+            ),
             "7:17",
             "allowed: multiples of 5",
         ),
-        (MINIMAL.replace("1 MiB", "1 mib"), "9:9", "is \"1 mib\"; allowed: 1 to"),
+        (MINIMAL.replace("1 MiB", "1 mib"), "9:9", "is \"1 mib\"; allowed: \"auto\", or 1 to"),
         (MINIMAL.replace("bytes = \"1 MiB\"", ""), "7:1", "needs `bytes`"),
         (MINIMAL.replace("\"small\"", "\"../small\""), "1:8", "`name` is `../small`; allowed: letters"),
-        (transport("balancer = \"rpes\""), "11:12", "unknown balancer `rpes`; allowed: one or a list of \"ecmp\", "),
-        (transport("balancer = [\"ecmp\", \"x\"]"), "11:21", "unknown balancer `x`"),
+        (transport("balancer = \"rpes\""), "11:12", "`balancer` is \"rpes\"; allowed: one or a list of \"ecmp\", "),
+        (transport("balancer = [\"ecmp\", \"x\"]"), "11:21", "`balancer` is \"x\"; allowed: \"ecmp\", "),
         (transport("balancer = []"), "11:12", "allowed: one or a list"),
         (transport("cc = \"bbr\""), "11:6", "allowed: \"dctcp\", "),
         (transport("ip = 5"), "11:6", "allowed: \"4\", \"6\""),
         (transport("ip = 6\npayload_bytes = 3390"), "12:17", "at most 3378 here"),
-        (transport("params = 3"), "11:10", "`params` is 3; allowed: a table"),
-        (transport("params.plain.x = 1"), "11:14", "`plain` has no parameters; allowed: "),
-        (transport("params.window_bytes = 1"), "11:8", "; allowed: "),
-        (params("x = 1"), "11:14", "`fixed-window.x`: no such parameter; allowed: window_bytes"),
-        (params("window_bytes = 0"), "11:29", "`fixed-window.window_bytes` is 0; allowed: 1 to"),
-        (params("window_bytes = 1.5"), "11:29", "is 1.5; allowed: 1 to"),
-        (params("window_bytes = -1"), "11:29", "is -1; allowed: 1 to"),
-        (params("window_bytes = \"2 mb\""), "11:29", "is 2 mb; allowed: 1 to"),
-        (params("window_bytes = true"), "11:29", "is true; allowed: 1 to"),
-        (params("window_bytes = [1]"), "11:29", "is a list or a table; allowed: a number, true, false, or text"),
-        (params("window_bytes.x = 1"), "11:14", "is a list or a table; allowed: a number"),
+        (transport("fixed-window = 3"), "11:16", "`fixed-window` is 3; allowed: a table"),
+        (transport("plain.x = 1"), "11:1", "unknown field `plain` in [transport]; allowed: balancer, "),
+        (transport("fixed_window.window_bytes = 1"), "11:1", "unknown field `fixed_window`"),
+        (window("x = 1"), "11:14", "unknown field `x` in [transport.fixed-window]; allowed: window_bytes"),
+        (window("window_bytes = 0"), "11:29", "`window_bytes` is 0; allowed: \"auto\", or 1 to"),
+        (window("window_bytes = 1.5"), "11:29", "is 1.5; allowed: \"auto\", or 1 to"),
+        (window("window_bytes = -1"), "11:29", "is -1; allowed: \"auto\", or 1 to"),
+        (window("window_bytes = \"2 mb\""), "11:29", "is \"2 mb\"; allowed: \"auto\", or 1 to"),
+        (window("window_bytes = true"), "11:29", "is true; allowed: \"auto\", or 1 to"),
+        (window("window_bytes = [1]"), "11:29", "is [1]; allowed: \"auto\", or 1 to"),
+        (window("window_bytes.x = 1"), "11:14", "allowed: \"auto\", or 1 to"),
+        (transport("give_up_us = 0"), "11:14", "`give_up_us` is 0; allowed: 0.000001 to"),
+        (transport("erasure = 1"), "11:11", "`erasure` is 1; allowed: true, false"),
+        (transport("payload_bytes = 3399"), "11:17", "at most 3398 here"),
         (transport("window_packets = 1000"), "11:18", "powers of two"),
         (transport("rto_min_us = 50\nrto_max_us = 40"), "12:14", "not below"),
         (queue("limit = \"20 %\""), "11:9", "percentage of itself"),
@@ -127,7 +135,11 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (format!("{MINIMAL}[emulation]\ndilation = \"fast\""), "11:12", "allowed: \"auto\", or 1 to 1000000"),
         (format!("{MINIMAL}[emulation]\nchassis = \"box\""), "11:11", "allowed: \"fabric\", \"per-switch\""),
         (format!("{MINIMAL}flow = []"), "10:1", "does not go with kind `cross-leaf-permutation`"),
-        (format!("x = 1\n{MINIMAL}"), "1:1", "unknown field `x` in Top level"),
+        (format!("x = 1\n{MINIMAL}"), "1:1", "unknown field `x` in Top level; allowed: name, "),
+        (format!("{MINIMAL}[simulation]\nfct_end = \"sent\""), "11:11", "allowed: \"received\", \"acked\""),
+        (format!("{MINIMAL}[simulation]\ndead_cables_percent = 100"), "11:23", "or 0.001 to 99.999"),
+        (format!("{MINIMAL}[simulation]\nfailures = \"nowhere\""), "11:12", "`dir/nowhere` cannot be read"),
+        (format!("{MINIMAL}[simulation]\nfailures = \"x\"\ndead_cables_percent = 1"), "11:12", "one of the two"),
     ];
     for (text, at, message) in cases {
         let error = parse(&text).expect_err(&text);
@@ -139,31 +151,82 @@ fn every_mistake_says_where_and_what_is_allowed() {
 }
 
 #[test]
-fn parameters_of_schemes_are_set_in_either_form() {
+fn settings_of_schemes_stand_in_tables_of_their_names() {
     let set = |rest: &str| {
-        parse(&format!("{MINIMAL}[transport]\n{rest}\n")).unwrap().transport.cc_schemes.fixed_window.window_bytes
+        let scenario = parse(&format!("{MINIMAL}[transport]\n{rest}\n")).unwrap();
+        scenario.transport.cc_schemes.fixed_window.window_bytes.map(|bytes| bytes.bytes())
     };
-    assert_eq!(set("params.fixed-window.window_bytes = 2_500_000"), 2_500_000);
-    assert_eq!(set("cc = \"fixed-window\"\nparams.window_bytes = \"2.5 MB\""), 2_500_000);
-    assert_eq!(set("[transport.params]\nfixed-window.window_bytes = 0x10"), 16);
-    assert_eq!(set("[transport.params.fixed-window]\nwindow_bytes = \"auto\""), spray_core::params::AUTO);
+    assert_eq!(set("fixed-window.window_bytes = 2_500_000"), Some(2_500_000));
+    assert_eq!(set("cc = \"fixed-window\"\nfixed-window.window_bytes = \"2.5 MB\""), Some(2_500_000));
+    assert_eq!(set("[transport.fixed-window]\nwindow_bytes = 0x10"), Some(16));
+    assert_eq!(set("[transport.fixed-window]\nwindow_bytes = \"auto\""), None);
 }
 
 #[test]
-fn every_parameter_takes_its_own_default_and_bounds() {
-    for (scheme, params) in all_params() {
-        assert!(!params.is_empty(), "{scheme} has a table without parameters");
-        for param in params {
-            for value in [param.default, param.min, param.max] {
-                let text = spray_core::params::Shown(param, value).to_string();
-                let quoted = if text.parse::<f64>().is_ok() { text } else { format!("\"{text}\"") };
-                let quoted =
-                    if matches!(quoted.as_str(), "\"true\"" | "\"false\"") { quoted.replace('"', "") } else { quoted };
-                let text = format!("{MINIMAL}[transport.params]\n{scheme}.{} = {quoted}\n", param.name);
-                parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+fn assignments_say_whatever_a_file_can_say() {
+    let read = |assignments: &[&str]| {
+        let mut document = Document::parse(Path::new("dir/small.toml"), MINIMAL).unwrap();
+        assignments.iter().try_for_each(|assignment| document.set(assignment))?;
+        Scenario::read(&document)
+    };
+    let scenario = read(&[
+        "topology.spines=2",
+        "workload.bytes=2 kB",
+        "transport.balancer=[\"ops\", \"reps\"]",
+        "transport.reps.buffer=4",
+        "queue.limit=100 packets",
+        "link_event.0={link = \"leaf0->spine1\", action = \"silent-drop\"}",
+        "link_event.0.at_us=5",
+        "simulation.fct_end=acked",
+    ])
+    .unwrap();
+    assert_eq!(scenario.network.switches.len(), 4);
+    assert_eq!((scenario.flows(1)[0].bytes, scenario.queue.limit), (2_000, QueueLength::Packets(100.0)));
+    assert_eq!((scenario.transport.balancer.len(), scenario.transport.schemes.reps.buffer), (2, 4));
+    assert_eq!((scenario.link_events[0].at_ps, scenario.condition.as_str()), (5_000_000, "leaf0->spine1 silent-drop"));
+    for (assignment, message) in [
+        ("transport.reps.buffer=9", "`buffer` is 9; allowed: whole, 1 to 8"),
+        ("link_event.+={link = \"leaf0->spine9\", action = \"down\"}", "there is no link `leaf0->spine9`; allowed: "),
+        ("topology.leaves=1", "more than half"),
+        ("topology={kind = \"file\", file = \"x.topo\"}", "`x.topo` cannot be read"),
+        ("transport.window_packets=1000", "powers of two"),
+    ] {
+        let shown = read(&[assignment]).unwrap_err().to_string();
+        assert!(shown.contains(message), "{assignment}\n{shown}");
+        assert!(
+            shown.starts_with(&format!("--set {assignment}: ")) || assignment.starts_with("topology.leaves"),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
+fn a_condition_with_other_events_is_described_anew() {
+    let text = format!("condition = \"fine\"\n{MINIMAL}");
+    let mut document = Document::parse(Path::new("dir/small.toml"), &text).unwrap();
+    assert_eq!(Scenario::read(&document).unwrap().condition, "fine");
+    document.set("simulation.dead_cables_percent=10").unwrap();
+    assert_eq!(Scenario::read(&document).unwrap().condition, "10 % of cables dead");
+    document.set("condition=bad").unwrap();
+    assert_eq!(Scenario::read(&document).unwrap().condition, "bad");
+}
+
+#[test]
+fn defaults_are_within_their_own_ranges() {
+    let read = |settings: &serde_json::Value| -> Transport {
+        let mut document = Document::parse(Path::new("defaults"), "").unwrap();
+        for (name, value) in settings.as_object().unwrap() {
+            let tables =
+                value.as_object().map(|table| table.iter().map(|(key, value)| (format!("{name}.{key}"), value)));
+            let one = value.as_object().is_none().then(|| (name.clone(), value));
+            for (path, value) in tables.into_iter().flatten().chain(one).filter(|(_, value)| !value.is_null()) {
+                document.set(&format!("transport.{path}={value}")).unwrap();
             }
         }
-    }
+        Transport::read(&document).unwrap()
+    };
+    let defaults = Transport::default();
+    assert_eq!(read(&serde_json::to_value(&defaults).unwrap()), defaults);
 }
 
 #[test]
@@ -213,25 +276,30 @@ fn every_example_parses_and_its_fabric_compiles() {
 }
 
 #[test]
-fn the_documentation_lists_every_field_and_its_examples_parse() {
-    let path = root().join("docs/scenario.md");
-    let mut doc = std::fs::read_to_string(&path).unwrap();
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        doc = with_tables(&doc);
-        std::fs::write(&path, &doc).unwrap();
+fn the_documentation_and_the_schema_are_those_of_the_declaration() {
+    let docs = root().join("docs");
+    let settings = format!("{SETTINGS_HEAD}{}", spray_settings::markdown::<Settings>());
+    let schema = serde_json::to_string_pretty(&spray_settings::schema::<Settings>()).unwrap() + "\n";
+    for (name, text) in [("reference/settings.md", settings), ("scenario.schema.json", schema)] {
+        let file = docs.join(name);
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(&file, &text).unwrap();
+        }
+        let found = std::fs::read_to_string(&file).unwrap_or_default();
+        assert!(found == text, "docs/{name} is behind scenario/settings.rs (UPDATE_DOCS=1 writes it anew)");
     }
-    for section in fields::SECTIONS {
-        let table = fields::markdown(section);
-        assert!(
-            doc.contains(&table),
-            "docs/scenario.md is behind switch-emu/experiments/src/scenario/fields.rs (UPDATE_DOCS=1 rewrites its tables); it should hold:\n{table}"
-        );
-    }
-    let table = params_markdown();
-    assert!(
-        doc.contains(&table),
-        "docs/scenario.md is behind the parameters of schemes (UPDATE_DOCS=1); it should hold:\n{table}"
-    );
+}
+
+const SETTINGS_HEAD: &str = "# Settings of a scenario
+
+Generated from the code by `UPDATE_DOCS=1 cargo test -p spray-experiments documentation`; do not edit. [scenario.md](../scenario.md)
+says how a scenario is written. `--set transport.reps.buffer=4` sets any of these on the command line. Where `\"auto\"` is the default,
+the value follows from the rest, as the last column says.
+";
+
+#[test]
+fn the_examples_of_the_documentation_parse() {
+    let doc = std::fs::read_to_string(root().join("docs/scenario.md")).unwrap();
     let blocks: Vec<_> = doc.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(blocks.len() >= 3);
     for block in blocks {
@@ -241,27 +309,6 @@ fn the_documentation_lists_every_field_and_its_examples_parse() {
         let file = root().join("tests/scenarios/from-the-documentation.toml");
         Scenario::parse(&file, &whole).unwrap_or_else(|error| panic!("{error}\n{whole}"));
     }
-}
-
-/// `doc` with every table of fields as it should be.
-fn with_tables(doc: &str) -> String {
-    let mut out: Vec<String> = Vec::new();
-    let mut lines = doc.lines().peekable();
-    while let Some(line) = lines.next() {
-        let section =
-            fields::SECTIONS.iter().find(|section| line.starts_with(&format!("| {} field |", section.header)));
-        let table = match section {
-            Some(section) => fields::markdown(section),
-            None if line == PARAMS_HEAD => params_markdown(),
-            None => {
-                out.push(line.into());
-                continue;
-            }
-        };
-        while lines.next_if(|line| line.starts_with('|')).is_some() {}
-        out.extend(table.lines().map(String::from));
-    }
-    out.join("\n") + "\n"
 }
 
 fn merge(block: &str) -> String {

@@ -3,6 +3,6 @@
 mod reference;
 mod run;
 
-pub use reference::reference;
+pub use reference::{preset, reference};
 pub use run::{FctEnd, SimOptions, Simulation};
 pub use spray_sim::{SimError, over_cores};

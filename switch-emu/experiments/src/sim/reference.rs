@@ -1,50 +1,51 @@
 //! The settings of the published REPS simulations, on any fabric and matrix.
 
-use spray_core::path::BalancerKind;
+use std::path::Path;
 
-use crate::scenario::{Chassis, Emulation, FrameSizes, Queue, QueueLength, Scenario, Transport};
-use crate::workload::Workload;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use spray_core::units::Micros;
 use spray_fabric::Network;
 
-/// Bytes of a full data frame in the published simulations.
-const PACKET_BYTES: u32 = 4_150;
-/// Bytes of its header, and of every control frame.
-const HEADER_BYTES: u32 = 64;
+use crate::scenario::{Document, Emulation, Queue, Scenario, SimulationSettings, Transport};
+use crate::workload::Workload;
 
-/// Open packets: four bandwidth-delay products across two tiers, more than two of the largest windows across three.
-const WINDOW_PACKETS: u32 = 512;
+/// A scenario with the settings of the published simulations that lacks a name, a fabric and a workload.
+///
+/// # Panics
+/// Never: a test reads the file.
+pub fn preset() -> Document {
+    Document::parse(Path::new("reference.toml"), include_str!("reference.toml")).expect("part of the program")
+}
 
-/// `workload` on `network` as the published simulations run it: packets of 4,150 bytes of which 64 are header, control
-/// frames of 64, queues of 100 packets marking between 20 % and 80 %, trimming, an ACK per packet, 65,535 entropy values,
-/// losses found by trimmed headers and by the timer alone, which does not back off.
+/// The tables that the preset has.
+#[derive(Deserialize, JsonSchema)]
+struct Preset {
+    sample_us: Micros,
+    transport: Transport,
+    queue: Queue,
+    simulation: SimulationSettings,
+}
+
+/// `workload` on `network` as the published simulations run it.
+///
+/// # Panics
+/// Never: a test reads the file.
 pub fn reference(name: &str, network: Network, workload: Workload) -> Scenario {
+    let preset: Preset = preset().read().expect("part of the program");
     Scenario {
         name: name.into(),
         condition: "healthy".into(),
         seed: 1,
         time_limit_ps: None,
-        sample_ps: 0,
+        sample_ps: preset.sample_us.ps(),
         network,
         workload,
-        transport: Transport {
-            balancers: vec![BalancerKind::Reps],
-            payload_bytes: PACKET_BYTES - HEADER_BYTES,
-            frames: Some(FrameSizes { header_bytes: HEADER_BYTES, control_bytes: HEADER_BYTES }),
-            sack_gap_packets: None,
-            published_acks: true,
-            // No more than the least: no backoff.
-            rto_max_ps: Some(0),
-            window_packets: WINDOW_PACKETS,
-            ..Transport::default()
-        },
-        queue: Queue {
-            limit: QueueLength::Packets(100.0),
-            mark_min: QueueLength::Percent(20.0),
-            mark_max: QueueLength::Percent(80.0),
-            control_limit: QueueLength::Percent(100.0),
-            trimming: true,
-        },
+        transport: preset.transport,
+        queue: preset.queue,
         link_events: Vec::new(),
-        emulation: Emulation { dilation: None, chassis: Chassis::Fabric, threads: None },
+        emulation: Emulation::default(),
+        simulation: preset.simulation,
+        failures: None,
     }
 }

@@ -1,5 +1,7 @@
 //! From a scenario to a spec, and from an outcome to results.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_core::path::BalancerKind;
@@ -8,13 +10,15 @@ use crate::results::{
     DeliveredSample, EventKind, EventRow, FlowResult, LastDrop, PortResult, PortSample, PortSeries, RunResult,
     SimFigures, TransportTotals, link_rows, reported, reroute_row,
 };
-use crate::scenario::{Paths, Scenario};
+use crate::scenario::{Mistake, Paths, Scenario};
 use crate::workload::Flow;
-use spray_fabric::{LinkEvent, epoch_starts};
+use spray_fabric::{FailureContext, LinkEvent, epoch_starts};
 use spray_sim::{FlowOutcome, FrameBytes, SimError, SimFlow, SimOutcome, SimSpec, Start, simulate};
 
 /// When a flow counts as complete.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
 pub enum FctEnd {
     /// When the receiver has the last byte, as in the testbed.
     #[default]
@@ -32,10 +36,6 @@ pub struct SimOptions {
     pub seed: u64,
     /// What befalls links beside the scenario's own events: drawn from the seed, mostly.
     pub events: Vec<LinkEvent>,
-    /// The condition that these amount to, the same for every seed; `None` is the scenario's own.
-    pub condition: Option<String>,
-    /// When a flow counts as complete.
-    pub fct_end: FctEnd,
 }
 
 /// A scenario made ready for any number of runs, on any number of threads.
@@ -54,6 +54,21 @@ impl<'a> Simulation<'a> {
     /// When a run with root `seed` is stopped at the latest, in ps.
     pub fn until_ps(&self, seed: u64) -> u64 {
         self.scenario.time_limit_over_ps(&self.paths, &self.scenario.flows(seed))
+    }
+
+    /// The failures that a run with root `seed` draws.
+    ///
+    /// # Errors
+    /// When there are more than the fabric takes.
+    pub fn failures(&self, seed: u64) -> Result<Vec<LinkEvent>, Mistake> {
+        let Some(failures) = &self.scenario.failures else { return Ok(Vec::new()) };
+        let context = FailureContext {
+            network: &self.scenario.network,
+            seed,
+            until_ps: self.until_ps(seed),
+            packet_bytes: self.scenario.packet_bytes(),
+        };
+        failures.file.events(&context).map_err(|error| failures.mistake(&error))
     }
 
     /// Runs it once.
@@ -78,9 +93,9 @@ impl<'a> Simulation<'a> {
                 window_packets,
                 ..scenario.flow_config(paths, options.balancer, from, to)
             },
-            frames: match scenario.transport.frames {
-                Some(frames) => FrameBytes::all(frames.control_bytes),
-                None => FrameBytes::wire(scenario.transport.v6),
+            frames: match scenario.simulation.control_bytes {
+                Some(bytes) => FrameBytes::all(bytes),
+                None => FrameBytes::wire(scenario.is_v6()),
             },
             seed: options.seed,
             until_ps: scenario.time_limit_over_ps(paths, &flows),
@@ -137,7 +152,7 @@ impl Collect<'_> {
         RunResult {
             engine: "sim".into(),
             scenario: scenario.name.clone(),
-            condition: self.options.condition.clone().unwrap_or_else(|| scenario.condition.clone()),
+            condition: scenario.condition.clone(),
             balancer: self.options.balancer.to_string(),
             congestion_control: scenario.transport.cc.to_string(),
             seed: self.options.seed,
@@ -169,7 +184,7 @@ impl Collect<'_> {
 
     fn flow(&self, flow: &Flow, found: &FlowOutcome) -> FlowResult {
         let start_us = us(found.started_ps.unwrap_or(flow.start_ps));
-        let end_us = match self.options.fct_end {
+        let end_us = match self.scenario.simulation.fct_end {
             FctEnd::Received => found.received_ps,
             FctEnd::Acked => found.acked_ps,
         };

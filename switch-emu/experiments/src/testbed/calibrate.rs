@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use rand_core::RngCore;
-use spray_core::cc::{CcConfig, CcKind};
+use spray_core::cc::{CcConfig, ControlConfig, FixedRateConfig};
 use spray_core::flow::FlowConfig;
 use spray_core::loss::RtoConfig;
 use spray_core::path::{BalancerKind, PathConfig};
 use spray_core::rng::stream;
+use spray_core::units::Gbps;
 use spray_nic::Mode;
 use spray_nic::sys::monotonic_ns;
 
@@ -89,9 +90,8 @@ fn burst_config(scenario: &Scenario, pairs: &[Flow]) -> FlowConfig {
     let busiest = pairs.iter().map(|pair| fan_in(pair.dst)).max().unwrap_or(1).max(1);
     let window_bytes = (MAX_FAN_IN_PACKETS / busiest).max(4) * u64::from(scenario.packet_bytes());
     let cc = CcConfig {
-        kind: CcKind::FixedRate,
+        control: ControlConfig::FixedRate(FixedRateConfig { rate_gbps: Some(Gbps::from_bps(u64::MAX)) }),
         // No pacing: all packets of one real-time poll have one time, so that pacing would let a single one go.
-        fixed_rate_bps: u64::MAX,
         initial_window_bytes: window_bytes,
         max_window_bytes: window_bytes,
         ..CcConfig::for_path(BURST_RTT_PS, BURST_RATE_BPS, scenario.packet_bytes())

@@ -151,7 +151,7 @@ impl Setup<'_> {
     /// How many threads poll the hosts.
     pub fn threads(&self) -> usize {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        self.scenario.emulation.threads.unwrap_or(cores).clamp(1, self.fabric.hosts.len())
+        self.scenario.emulation.threads.map_or(cores, |threads| threads as usize).clamp(1, self.fabric.hosts.len())
     }
 
     /// How far the hosts' clock may run ahead of the slowest: within the time that any frame needs to the next host.
@@ -168,7 +168,7 @@ impl Setup<'_> {
     }
 
     fn address(&self, host: &Host) -> IpAddr {
-        if self.scenario.transport.v6 { host.v6.into() } else { host.v4.into() }
+        if self.scenario.is_v6() { host.v6.into() } else { host.v4.into() }
     }
 
     /// Longer than any frame can be under way: full queues at every hop of the slowest links, and half as much again.

@@ -35,7 +35,7 @@ pub use veth::{VethBench, probe_veth_xdp};
 use self::drive::{Goal, Report};
 use self::rig::Rig;
 use crate::results::RunResult;
-use crate::scenario::{MAX_XDP_QUEUE_BYTES, Scenario};
+use crate::scenario::{MAX_XDP_QUEUE_BYTES, Scenario, SimulationSettings};
 use spray_fabric::{Compiled, compile};
 
 /// Real time for setting up connections before scenario time 0.
@@ -105,7 +105,7 @@ impl Testbed {
             return Err(RunError::Unsupported(message.into()));
         }
         check_queues(scenario)?;
-        check_erasure(scenario)?;
+        check_simulated(scenario)?;
         let fabric = compiled(scenario, scenario.seed, 0)?.fabric;
         Ok(Self { rig: Rig::new(scenario, &fabric)?, dilation: None })
     }
@@ -117,7 +117,7 @@ impl Testbed {
     /// result says so.
     pub fn run(&mut self, scenario: &Scenario, options: &mut RunOptions<'_>) -> Result<RunResult, RunError> {
         check_queues(scenario)?;
-        check_erasure(scenario)?;
+        check_simulated(scenario)?;
         let flows = scenario.flows(options.seed);
         let dilation = self.dilation(scenario, &flows, options)?;
         let paths = scenario.paths();
@@ -195,11 +195,15 @@ pub fn run(scenario: &Scenario, options: &mut RunOptions<'_>) -> Result<RunResul
     Testbed::new(scenario)?.run(scenario, options)
 }
 
-/// Refuses the ideal erasure code: payload really travels here.
-//= docs/specs/erasure.md#ERA-6
-fn check_erasure(scenario: &Scenario) -> Result<(), RunError> {
+/// Refuses what only the simulator can do.
+fn check_simulated(scenario: &Scenario) -> Result<(), RunError> {
+    //= docs/specs/erasure.md#ERA-6
     if scenario.transport.erasure {
         let message = "`erasure` in [transport] is an ideal code, which no payload can go in; use `--engine sim`";
+        return Err(RunError::Unsupported(message.into()));
+    }
+    if scenario.simulation != SimulationSettings::default() {
+        let message = "the settings in [simulation] are those of the simulator alone; use `--engine sim`";
         return Err(RunError::Unsupported(message.into()));
     }
     Ok(())

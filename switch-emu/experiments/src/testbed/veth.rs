@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use spray_core::cc::{CcConfig, CcKind};
+use spray_core::cc::{CcConfig, ControlConfig, FixedRateConfig};
 use spray_core::flow::FlowConfig;
 use spray_core::loss::RtoConfig;
 use spray_core::path::{BalancerKind, PathConfig};
+use spray_core::units::Gbps;
 use spray_nic::clock::DilatedClock;
 use spray_nic::device::XskDevice;
 use spray_nic::driver::{DriverOptions, Idle, run};
@@ -141,9 +142,8 @@ impl VethBench {
         let header_bytes = data_header_bytes();
         let window_bytes = u64::from(WINDOW_PACKETS) * u64::from(self.payload_bytes + header_bytes);
         let cc = CcConfig {
-            kind: CcKind::FixedRate,
+            control: ControlConfig::FixedRate(FixedRateConfig { rate_gbps: Some(Gbps::from_bps(u64::MAX)) }),
             // No pacing: in real time all packets of one poll have one time, and pacing would let one of them go.
-            fixed_rate_bps: u64::MAX,
             initial_window_bytes: window_bytes,
             max_window_bytes: window_bytes,
             ..CcConfig::for_path(RTT_PS, LINK_BPS, self.payload_bytes + header_bytes)

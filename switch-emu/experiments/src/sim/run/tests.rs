@@ -1,3 +1,4 @@
+use spray_core::units::Micros;
 use std::path::Path;
 
 use super::*;
@@ -18,7 +19,7 @@ fn permutation() -> Scenario {
 }
 
 fn options(seed: u64, events: Vec<LinkEvent>) -> SimOptions {
-    SimOptions { balancer: BalancerKind::Reps, seed, events, condition: None, fct_end: FctEnd::Received }
+    SimOptions { balancer: BalancerKind::Reps, seed, events }
 }
 
 fn drawn(scenario: &Scenario, text: &str, seed: u64) -> Vec<LinkEvent> {
@@ -79,8 +80,11 @@ fn triggered_flows_start_when_those_before_them_end() {
                 3->8 id 5 trigger 3 size 100000\n\
                 trigger id 1 oneshot\ntrigger id 2 barrier count 2\ntrigger id 3 multishot\n";
     let scenario = scenario(Pattern::Matrix(parse_matrix(text, 16).unwrap()));
-    let run =
-        |fct_end| Simulation::new(&scenario).run(&SimOptions { fct_end, ..options(1, Vec::new()) }).unwrap().flows;
+    let run = |fct_end| {
+        let mut scenario = scenario.clone();
+        scenario.simulation.fct_end = fct_end;
+        Simulation::new(&scenario).run(&options(1, Vec::new())).unwrap().flows
+    };
     let (received, acked) = (run(FctEnd::Received), run(FctEnd::Acked));
     assert!(received.iter().all(|flow| flow.fct_us.is_some()));
     assert_eq!(received[2].start_us, acked[0].end_us.unwrap(), "pulled by the sender's last acknowledgement");
@@ -120,7 +124,7 @@ fn failures_show_in_the_counts_of_their_links() {
     assert!(result.events.iter().any(|row| row.kind == EventKind::LastDrop));
 
     let mut short = scenario.clone();
-    (short.time_limit_ps, short.transport.give_up_ps) = (Some(2_000_000_000), 500_000_000);
+    (short.time_limit_ps, short.transport.give_up_us) = (Some(2_000_000_000), Micros::new(500));
     let events = drawn(&short, "NIC-Fail: ON\n", 1);
     let summary = Simulation::new(&short).run(&options(1, events)).unwrap().summary();
     assert_eq!((summary.flows_total - summary.flows_completed, summary.is_complete()), (2, false));

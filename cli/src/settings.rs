@@ -1,0 +1,355 @@
+//! Settings of a scenario on the command line: `--set PATH=VALUE`, and flags that are short for it.
+//!
+//! A flag is a line in one of the tables below. Every command that takes or makes a scenario has them all; what a flag means is
+//! what the declaration of the setting says.
+
+use std::path::Path;
+
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
+use spray_experiments::scenario::{Document, Settings};
+use spray_settings::{Meanings, assignment};
+
+use crate::failure::{Failure, Outcome};
+
+/// Flags with a value: name, name of the value, the setting.
+const FLAGS: [(&str, &str, &str); 21] = [
+    ("balancer", "NAME", "transport.balancer"),
+    ("cc", "NAME", "transport.cc"),
+    ("evs", "N", "transport.evs"),
+    ("payload", "BYTES", "transport.payload_bytes"),
+    ("ack-every", "PACKETS", "transport.ack_every"),
+    ("ack-evs", "N", "transport.ack_evs"),
+    ("sack-gap", "PACKETS", "transport.sack_gap_packets"),
+    ("sack-rule", "RULE", "transport.sack_rule"),
+    ("rto-min-us", "US", "transport.rto_min_us"),
+    ("rto-max-us", "US", "transport.rto_max_us"),
+    ("fixed-gbps", "GBPS", "transport.fixed-rate.rate_gbps"),
+    ("reps-rule", "RULE", "transport.reps.rule"),
+    ("queue", "LENGTH", "queue.limit"),
+    ("mark-min", "LENGTH", "queue.mark_min"),
+    ("mark-max", "LENGTH", "queue.mark_max"),
+    ("dilation", "FACTOR", "emulation.dilation"),
+    ("sample-us", "US", "sample_us"),
+    ("time-limit-us", "US", "time_limit_us"),
+    ("fail-cables", "PERCENT", "simulation.dead_cables_percent"),
+    ("failures", "FILE", "simulation.failures"),
+    ("workload-payload", "FILE", "workload.payload"),
+];
+
+/// Flags without a value: name, the setting, what it becomes.
+const SWITCHES: [(&str, &str, &str); 4] = [
+    ("erasure", "transport.erasure", "true"),
+    ("no-trim", "queue.trimming", "false"),
+    ("no-marking", "queue.marking", "false"),
+    ("acked", "simulation.fct_end", "acked"),
+];
+
+/// What a value of a flag amounts to: settings and their values, or what is allowed.
+type Expand = fn(&str) -> Result<Vec<(&'static str, String)>, String>;
+
+/// Flags whose value is short for several settings: name, name of the value, meaning.
+const SHORT_FORMS: [(&str, &str, &str, Expand); 4] = [
+    (
+        "topology",
+        "F.topo|COUNTS",
+        "The fabric: a `.topo` file, or counts: leaf-spine:LEAVESxSPINESxHOSTS, fat-tree:PODSxTORSxAGGSxCORESxHOSTS, \
+         dragonfly:GROUPSxROUTERSxHOSTSxCABLES, each with @GBPS after it for another rate than 400",
+        topology,
+    ),
+    (
+        "matrix",
+        "F.cm|PATTERN",
+        "The flows: a `.cm` file, or permutation:BYTES, cross-leaf-permutation:BYTES, tornado:BYTES, incast:SENDERS:BYTES",
+        matrix,
+    ),
+    (
+        "link-rate",
+        "LINK=FACTOR",
+        "Leaves a link a share of its rate, as in `leaf0->spine0=0.5`; `leaf0-spine0` is both directions; may be repeated",
+        link_rate,
+    ),
+    (
+        "fail",
+        "LINK@FROM..TO",
+        "Lets a link drop everything silently between two times in us, as in `leaf0-spine1@100..200`; without the second one \
+         for good; may be repeated",
+        fail,
+    ),
+];
+
+/// What a command line changes in a scenario.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides(Vec<Assignment>);
+
+/// The overrides of a command that makes connections, and no fabric for them.
+#[derive(Clone, Debug, Default)]
+pub struct TransportOverrides(pub Overrides);
+
+#[derive(Clone, Debug)]
+struct Assignment {
+    path: String,
+    value: String,
+    /// As the user wrote it.
+    label: String,
+}
+
+impl Overrides {
+    /// Makes the changes.
+    ///
+    /// # Errors
+    /// 2 for what is no assignment.
+    pub fn apply(&self, document: &mut Document) -> Outcome {
+        self.0.iter().try_for_each(|Assignment { path, value, label }| {
+            document.assign(path, value, label).map_err(Failure::refused)
+        })
+    }
+
+    /// What `--topology` and `--matrix` say.
+    ///
+    /// # Errors
+    /// 2 for what they may not be.
+    pub fn fabric(of: &str, flows: &str) -> Outcome<Self> {
+        let mut overrides = Self::default();
+        for (name, text, expand) in [("topology", of, topology as Expand), ("matrix", flows, matrix)] {
+            overrides.expand(name, text, expand).map_err(Failure::refused)?;
+        }
+        Ok(overrides)
+    }
+
+    fn expand(&mut self, name: &str, text: &str, expand: Expand) -> Result<(), String> {
+        let label = format!("--{name} {text}");
+        let assignments = expand(text).map_err(|why| format!("{label}: {why}"))?;
+        assignments.iter().for_each(|(path, value)| self.push(path, value, label.clone()));
+        Ok(())
+    }
+
+    /// Adds an assignment in the words of the flag that it comes from.
+    pub fn push(&mut self, path: &str, value: &str, label: String) {
+        self.0.push(Assignment { path: path.into(), value: value.into(), label });
+    }
+
+    /// The file with the changes made.
+    ///
+    /// # Errors
+    /// 2 for a file that cannot be read or is no TOML, and for what is no assignment.
+    pub fn load(&self, file: &Path) -> Outcome<Document> {
+        let mut document = Document::load(file).map_err(Failure::refused)?;
+        self.apply(&mut document)?;
+        Ok(document)
+    }
+
+    /// The flags of settings that begin with `prefix`.
+    fn arguments(command: Command, prefix: &str) -> Command {
+        let meanings = Meanings::of::<Settings>();
+        let about = |path: &str| meanings.get(path).unwrap_or_default();
+        let takes = |path: &&str| path.starts_with(prefix);
+        let flags = FLAGS.iter().filter(|(_, _, path)| takes(path)).map(|(name, value, path)| {
+            Arg::new(*name).long(*name).value_name(*value).help(about(path)).action(ArgAction::Append)
+        });
+        let switches = SWITCHES.iter().filter(|(_, path, _)| takes(path)).map(|(name, path, value)| {
+            let help = format!("{}: {value}", about(path).trim_end_matches('.'));
+            Arg::new(*name).long(*name).help(help).action(ArgAction::SetTrue)
+        });
+        let short = SHORT_FORMS.iter().filter(|_| prefix.is_empty()).map(|(name, value, help, _)| {
+            Arg::new(*name).long(*name).value_name(*value).help(*help).action(ArgAction::Append)
+        });
+        let set = Arg::new("set").long("set").value_name("PATH=VALUE").action(ArgAction::Append).help(
+            "Sets any field of the scenario, as in transport.reps.buffer=4; may be repeated. docs/reference/settings.md lists them",
+        );
+        command
+            .next_help_heading("Settings")
+            .args(flags)
+            .args(switches)
+            .args(short)
+            .arg(set)
+            .next_help_heading(None::<&str>)
+    }
+
+    fn from(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut overrides = Self::default();
+        let given = |name: &str| -> Vec<String> {
+            let values = matches.try_get_many::<String>(name).ok().flatten();
+            values.into_iter().flatten().cloned().collect()
+        };
+        for (name, _, path) in FLAGS {
+            match given(name).as_slice() {
+                [] => {}
+                [value] => overrides.push(path, value, format!("--{name} {value}")),
+                values => overrides.push(path, &listed(values), format!("--{name} {}", values.join(" "))),
+            }
+        }
+        for (name, path, value) in SWITCHES {
+            if matches.try_get_one::<bool>(name).ok().flatten() == Some(&true) {
+                overrides.push(path, value, format!("--{name}"));
+            }
+        }
+        for (name, _, _, expand) in SHORT_FORMS {
+            for text in given(name) {
+                overrides.expand(name, &text, expand).map_err(|why| refused(&why))?;
+            }
+        }
+        for text in given("set") {
+            let (path, value) = assignment(&text).map_err(|mistake| refused(&mistake.to_string()))?;
+            overrides.push(path, value, format!("--set {text}"));
+        }
+        Ok(overrides)
+    }
+}
+
+fn refused(why: &str) -> Error {
+    Error::raw(ErrorKind::ValueValidation, format!("{why}\n"))
+}
+
+impl FromArgMatches for Overrides {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        Self::from(matches)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        self.0.extend(Self::from(matches)?.0);
+        Ok(())
+    }
+}
+
+impl Args for Overrides {
+    fn augment_args(command: Command) -> Command {
+        Self::arguments(command, "")
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for TransportOverrides {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        Overrides::from(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
+impl Args for TransportOverrides {
+    fn augment_args(command: Command) -> Command {
+        Overrides::arguments(command, "transport.")
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+/// A list in TOML.
+fn listed(values: &[String]) -> String {
+    format!("[{}]", values.iter().map(|value| quoted(value)).collect::<Vec<_>>().join(", "))
+}
+
+/// Text in TOML, which has the escapes of JSON.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+const TOPOLOGIES: &str = "a .topo file, leaf-spine:LEAVESxSPINESxHOSTS, fat-tree:PODSxTORSxAGGSxCORESxHOSTS or \
+                          dragonfly:GROUPSxROUTERSxHOSTSxCABLES, with @GBPS after the counts for another rate than 400";
+const PATTERNS: &str = "a .cm file, permutation:BYTES, cross-leaf-permutation:BYTES, tornado:BYTES or \
+                        incast:SENDERS:BYTES, with bytes as in 8388608, 8MiB or 2kB";
+
+fn topology(text: &str) -> Result<Vec<(&'static str, String)>, String> {
+    let table = match text.split_once(':') {
+        Some((kind @ ("leaf-spine" | "fat-tree" | "dragonfly"), counts)) => by_counts(kind, counts)?,
+        _ if Path::new(text).is_file() => format!("{{kind = \"file\", file = {}}}", quoted(text)),
+        _ => return Err(format!("no such file; allowed: {TOPOLOGIES}")),
+    };
+    Ok(vec![("topology", table)])
+}
+
+fn by_counts(kind: &str, text: &str) -> Result<String, String> {
+    let (counts, gbps) = text.split_once('@').unwrap_or((text, "400"));
+    let names: &[&str] = match kind {
+        "leaf-spine" => &["leaves", "spines", "hosts_per_leaf"],
+        "fat-tree" => &["pods", "tors_per_pod", "aggs_per_pod", "cores", "hosts_per_tor"],
+        _ => &["groups", "routers_per_group", "hosts_per_router", "global_cables"],
+    };
+    let counts: Vec<&str> = counts.split('x').collect();
+    let number = |text: &str| text.parse::<f64>().is_ok_and(f64::is_finite);
+    if counts.len() != names.len() || !counts.iter().all(|count| count.parse::<u32>().is_ok()) || !number(gbps) {
+        return Err(format!("allowed: {TOPOLOGIES}"));
+    }
+    let counts: String = names.iter().zip(counts).map(|(name, count)| format!("{name} = {count}, ")).collect();
+    Ok(format!("{{kind = \"{kind}\", {counts}host_gbps = {gbps}}}"))
+}
+
+fn matrix(text: &str) -> Result<Vec<(&'static str, String)>, String> {
+    let table = match text.split(':').collect::<Vec<_>>()[..] {
+        [kind @ ("permutation" | "cross-leaf-permutation" | "tornado"), bytes] => {
+            format!("{{kind = \"{kind}\", bytes = {}}}", quoted(bytes))
+        }
+        ["incast", senders, bytes] if senders.parse::<u32>().is_ok() => {
+            format!("{{kind = \"incast\", senders = {senders}, bytes = {}}}", quoted(bytes))
+        }
+        _ if Path::new(text).is_file() => format!("{{kind = \"matrix\", file = {}}}", quoted(text)),
+        _ => return Err(format!("no such file; allowed: {PATTERNS}")),
+    };
+    let stem = Path::new(text).file_stem().and_then(|stem| stem.to_str()).unwrap_or("sim");
+    let name = stem.replace(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c), "-");
+    Ok(vec![("name", quoted(&name)), ("workload", table)])
+}
+
+fn link_rate(text: &str) -> Result<Vec<(&'static str, String)>, String> {
+    let (link, factor) = text.rsplit_once('=').ok_or("allowed: LINK=FACTOR, such as leaf0->spine0=0.5")?;
+    let factor: f64 = factor.parse().map_err(|_| "allowed: LINK=FACTOR, with a factor from 0.001 to 0.999")?;
+    Ok(vec![("link_event.+", format!("{{link = {}, action = \"rate\", factor = {factor:?}}}", quoted(link)))])
+}
+
+fn fail(text: &str) -> Result<Vec<(&'static str, String)>, String> {
+    const ALLOWED: &str = "allowed: LINK@FROM..TO in microseconds, such as leaf0-spine1@100..200 or leaf0-spine1@100..";
+    let (link, times) = text.rsplit_once('@').ok_or(ALLOWED)?;
+    let (from, to) = times.split_once("..").ok_or(ALLOWED)?;
+    let us = |text: &str| text.parse::<f64>().map(|us| format!("{us:?}")).map_err(|_| ALLOWED);
+    let until = if to.is_empty() { String::new() } else { format!(", until_us = {}", us(to)?) };
+    let link = quoted(link);
+    Ok(vec![("link_event.+", format!("{{link = {link}, action = \"silent-drop\", at_us = {}{until}}}", us(from)?))])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_forms_become_settings() {
+        let one = |expand: Expand, text: &str| expand(text).map(|all| all.into_iter().last().unwrap());
+        let table = "{kind = \"leaf-spine\", leaves = 4, spines = 2, hosts_per_leaf = 8, host_gbps = 100}";
+        assert_eq!(one(topology, "leaf-spine:4x2x8@100").unwrap(), ("topology", table.into()));
+        let event = one(fail, "leaf0-spine1#2@1.5..20").unwrap().1;
+        assert_eq!(event, "{link = \"leaf0-spine1#2\", action = \"silent-drop\", at_us = 1.5, until_us = 20.0}");
+        let event = one(link_rate, "leaf0->spine0=0.5").unwrap().1;
+        assert_eq!(event, "{link = \"leaf0->spine0\", action = \"rate\", factor = 0.5}");
+        assert_eq!(matrix("incast:3:2kB").unwrap()[0], ("name", "\"incast-3-2kB\"".into()));
+        for (expand, text) in [
+            (topology as Expand, "leaf-spine:4x2"),
+            (topology, "leaf-spine:4x-2x8"),
+            (topology, "leaf-spine:4x2x8@inf"),
+            (matrix, "storm:8"),
+            (matrix, "incast:x:8"),
+            (link_rate, "leaf0->spine0"),
+            (link_rate, "a-b=x"),
+            (fail, "a-b"),
+            (fail, "a-b@1"),
+            (fail, "a-b@..5"),
+            (fail, "a-b@x..y"),
+        ] {
+            assert!(expand(text).unwrap_err().contains("allowed: "), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_flag_is_short_for_a_setting_that_there_is() {
+        let meanings = Meanings::of::<Settings>();
+        for path in FLAGS.iter().map(|flag| flag.2).chain(SWITCHES.iter().map(|switch| switch.1)) {
+            assert!(meanings.get(path).is_some_and(|about| !about.is_empty()), "{path}");
+        }
+    }
+}

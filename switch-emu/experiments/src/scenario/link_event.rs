@@ -1,0 +1,102 @@
+//! `[[link_event]]`: what befalls a link.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use spray_core::units::{Micros, Ratio};
+use spray_settings::{Document, Mistake};
+
+use super::list;
+use spray_fabric::Node;
+use spray_fabric::{LinkAction, LinkEvent, Network};
+
+/// What befalls a link, and when.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkEventSettings {
+    /// `leaf0->spine1` for one direction, `leaf0-spine1` for both, `#2` after it for the second of parallel cables. Links that
+    /// leave a host cannot fail.
+    pub link: String,
+    /// When it begins.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 3_600_000_000_u64))]
+    pub at_us: Micros,
+    /// When it ends. By default never.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 3_600_000_000_u64))]
+    pub until_us: Option<Micros>,
+    /// What happens.
+    #[serde(flatten)]
+    pub action: ActionSettings,
+}
+
+/// What befalls a link.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "action", rename_all = "kebab-case")]
+pub enum ActionSettings {
+    /// Frames are dropped, and routing learns of it.
+    Down {
+        /// When routing learns of the beginning, and of the end.
+        #[serde(default = "convergence_us")]
+        #[schemars(range(min = 0, max = 3_600_000_000_u64))]
+        convergence_us: Micros,
+    },
+    /// Frames vanish, and routing does not learn of it.
+    SilentDrop,
+    /// The link is slower.
+    Rate {
+        /// Share of the rate that is left.
+        #[schemars(range(min = 0.001, max = 0.999))]
+        factor: Ratio,
+    },
+    /// Frames vanish at random.
+    Loss {
+        /// Share of the frames that vanishes.
+        #[schemars(range(min = 0.000_001, max = 1))]
+        probability: Ratio,
+    },
+    /// Frames vanish during a part of every period.
+    Flap {
+        /// Length of a cycle.
+        #[schemars(range(min = 0.001, max = 1_000_000))]
+        period_us: Micros,
+        /// Part of each cycle that is out, from its beginning; less than `period_us`.
+        #[schemars(range(min = 0.001, max = 1_000_000))]
+        down_us: Micros,
+    },
+}
+
+fn convergence_us() -> Micros {
+    Micros::new(50)
+}
+
+impl LinkEventSettings {
+    /// The event that they make in `network`; it is number `index` of `document`.
+    ///
+    /// # Errors
+    /// What does not fit, where it stands.
+    pub(super) fn event(&self, document: &Document, index: usize, network: &Network) -> Result<LinkEvent, Mistake> {
+        let mistake = |field: &str, message: String| document.mistake(&format!("link_event.{index}.{field}"), message);
+        let links = network.links_named(&self.link).ok_or_else(|| {
+            let leaving = network.links.iter().filter(|link| matches!(link.from, Node::Switch(_)));
+            let names = list(leaving.map(|link| &link.name));
+            let message = format!("there is no link `{}`; allowed: {names}, and with `-` both directions", self.link);
+            mistake("link", message)
+        })?;
+        if self.until_us.is_some_and(|until| until <= self.at_us) {
+            return Err(mistake("until_us", "`until_us` is not after `at_us`; allowed: later times".into()));
+        }
+        let action = match self.action {
+            ActionSettings::Down { convergence_us } => LinkAction::Down { convergence_ps: convergence_us.ps() },
+            ActionSettings::SilentDrop => LinkAction::SilentDrop,
+            ActionSettings::Rate { factor } => LinkAction::Rate { ppm: factor.ppm() as u32 },
+            ActionSettings::Loss { probability } => LinkAction::Loss { ppm: probability.ppm() as u32 },
+            ActionSettings::Flap { period_us, down_us } if down_us >= period_us => {
+                return Err(mistake("down_us", "`down_us` is not less than `period_us`; allowed: less".into()));
+            }
+            ActionSettings::Flap { period_us, down_us } => {
+                LinkAction::Flap { period_ps: period_us.ps(), down_ps: down_us.ps() }
+            }
+        };
+        let (at_ps, until_ps) = (self.at_us.ps(), self.until_us.map(Micros::ps));
+        Ok(LinkEvent { name: self.link.clone(), links, at_ps, until_ps, action })
+    }
+}

@@ -1,0 +1,167 @@
+//! From the settings of a scenario to what both engines run: networks built, files read, rules between settings checked.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use spray_settings::{Document, Mistake};
+
+use super::settings::{Ip, MAX_IP_BYTES, Settings, Transport};
+use super::{Failures, QueueLength, Scenario, SimulationSettings, in_file};
+use spray_fabric::{CompileError, FailureFile, LinkAction, preload};
+
+pub(super) fn scenario(document: &Document) -> Result<Scenario, Mistake> {
+    let settings: Settings = document.read()?;
+    check_name(document, &settings.name)?;
+    check_payload(document, &settings.transport, &settings.simulation)?;
+    check_transport(document, &settings.transport)?;
+    let network = settings.topology.network(document)?;
+    let workload = settings.workload.workload(document, &network)?;
+    let events = settings.link_event.iter().enumerate().map(|(index, event)| event.event(document, index, &network));
+    let link_events = events.collect::<Result<Vec<_>, _>>()?;
+    let failures = failures(document, &settings.simulation)?;
+    // What the file calls the condition is no longer so with other events.
+    let written = settings.condition.filter(|_| {
+        document.is_assigned("condition") || !["link_event", "simulation"].iter().any(|path| document.is_assigned(path))
+    });
+    let scenario = Scenario {
+        name: settings.name,
+        condition: written.unwrap_or_else(|| Scenario::describe(&link_events, failures.as_ref())),
+        seed: settings.seed,
+        time_limit_ps: settings.time_limit_us.map(|time| time.ps()),
+        sample_ps: settings.sample_us.ps(),
+        network,
+        workload,
+        transport: settings.transport,
+        queue: settings.queue,
+        link_events,
+        emulation: settings.emulation,
+        simulation: settings.simulation,
+        failures,
+    };
+    check_queue(document, &scenario)?;
+    check_events(document, &scenario)?;
+    Ok(scenario)
+}
+
+fn check_name(document: &Document, name: &str) -> Result<(), Mistake> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if !name.chars().all(plain) || name.starts_with('.') {
+        let rule = "letters, digits, `-`, `_` and `.`, no `.` first, since a folder is named so";
+        return Err(document.mistake("name", format!("`name` is `{name}`; allowed: {rule}")));
+    }
+    Ok(())
+}
+
+/// Settings of connections without a scenario.
+#[derive(Deserialize, JsonSchema)]
+struct Connections {
+    #[serde(default)]
+    transport: Transport,
+}
+
+pub(super) fn transport(document: &Document) -> Result<Transport, Mistake> {
+    let Connections { transport } = document.read()?;
+    check_transport(document, &transport)?;
+    if transport.erasure {
+        let message = "`erasure` is an ideal code, which no payload can go in; allowed: false";
+        return Err(document.mistake("transport.erasure", message));
+    }
+    Ok(transport)
+}
+
+fn check_payload(document: &Document, transport: &Transport, simulation: &SimulationSettings) -> Result<(), Mistake> {
+    let headers = spray_wire::header_bytes(transport.ip == Ip::V6, spray_wire::Kind::Data) as u32 - ETHERNET_BYTES;
+    let most = MAX_IP_BYTES - headers;
+    if transport.payload_bytes > most && simulation.header_bytes.is_none() {
+        let message = format!("`payload_bytes` is {}; allowed: at most {most} here", transport.payload_bytes);
+        return Err(document.mistake("transport.payload_bytes", message));
+    }
+    Ok(())
+}
+
+fn check_transport(document: &Document, transport: &Transport) -> Result<(), Mistake> {
+    let mistake = |field: &str, message: String| Err(document.mistake(&format!("transport.{field}"), message));
+    if !transport.window_packets.is_power_of_two() {
+        let message = format!("`window_packets` is {}; allowed: powers of two", transport.window_packets);
+        return mistake("window_packets", message);
+    }
+    let bounds = transport.rto_max_us.zip(transport.rto_min_us);
+    if bounds.is_some_and(|(max, min)| max.ps() != 0 && max < min) {
+        return mistake("rto_max_us", "`rto_max_us` is below `rto_min_us`; allowed: not below".into());
+    }
+    Ok(())
+}
+
+const ETHERNET_BYTES: u32 = 14;
+
+/// The failures that are drawn from each run's seed.
+fn failures(document: &Document, simulation: &SimulationSettings) -> Result<Option<Failures>, Mistake> {
+    let path = "simulation.failures";
+    let name = match (&simulation.failures, simulation.dead_cables_percent) {
+        (None, None) => return Ok(None),
+        (None, Some(percent)) => {
+            let failures = FailureFile::dead_cables(percent / 100.0);
+            return Ok(Some(Failures {
+                file: failures,
+                source: path.into(),
+                name: format!("{percent} % of cables dead"),
+            }));
+        }
+        (Some(_), Some(_)) => {
+            let message = "`failures` and `dead_cables_percent`; allowed: one of the two";
+            return Err(document.mistake(path, message));
+        }
+        (Some(name), None) => name,
+    };
+    let source = document.folder(path).join(name);
+    let text = std::fs::read_to_string(&source).map_err(|error| {
+        document.mistake(path, format!("`{}` cannot be read: {error}; allowed: a failure file", source.display()))
+    })?;
+    let file = FailureFile::parse(&text);
+    let file = file.map_err(|error| in_file(&source, error.line, error.column, error.message))?;
+    let name = source.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    Ok(Some(Failures { file, source, name }))
+}
+
+/// Checks the thresholds against each other, in bytes, at the fabric's own rates.
+fn check_queue(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
+    if matches!(scenario.queue.limit, QueueLength::Percent(_)) {
+        let message = "`limit` is a percentage of itself; allowed: bytes, packets or bdp";
+        return Err(document.mistake("queue.limit", message));
+    }
+    let (base_rtt_ps, packet_bytes) = (scenario.base_rtt_ps(), scenario.packet_bytes());
+    for link in &scenario.network.links {
+        let queue = scenario.queue.config(link.rate_bps, base_rtt_ps, packet_bytes);
+        // What does not fit is cut to this.
+        if queue.limit_bytes == u32::MAX {
+            let message = format!("`limit` is 4 GiB or more at {}; allowed: less", link.name);
+            return Err(document.mistake("queue.limit", message));
+        }
+        let ascending = queue.mark_min_bytes <= queue.mark_max_bytes && queue.mark_max_bytes <= queue.limit_bytes;
+        if scenario.queue.marking && !ascending {
+            let (min, max, limit) = (queue.mark_min_bytes, queue.mark_max_bytes, queue.limit_bytes);
+            let message = format!(
+                "`mark_min`, `mark_max` and `limit` are {min}, {max} and {limit} bytes at {}; allowed: ascending",
+                link.name
+            );
+            return Err(document.mistake("queue.mark_max", message));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that all events together can be preloaded into the switches.
+fn check_events(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
+    let Err(error) = preload(&scenario.network, &scenario.link_events) else { return Ok(()) };
+    let about = match &error {
+        CompileError::HostLink(link) | CompileError::Periodic(link) | CompileError::Changes { link, .. } => {
+            scenario.network.links_named(link)
+        }
+        CompileError::Reroutes(_) => None,
+    };
+    // The last event of the link is the one too many.
+    let culprit = scenario.link_events.iter().rposition(|event| match &about {
+        Some(links) => links.iter().any(|link| event.links.contains(link)),
+        None => matches!(event.action, LinkAction::Down { .. }),
+    });
+    Err(document.mistake(&format!("link_event.{}.link", culprit.unwrap_or(0)), error.to_string()))
+}

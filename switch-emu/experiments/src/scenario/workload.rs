@@ -1,0 +1,205 @@
+//! `[workload]`: who sends what to whom.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use spray_core::units::{ByteSize, Micros};
+use spray_settings::{Document, Mistake};
+
+use super::{in_file, list};
+use crate::workload::{Each, Flow, Matrix, Pattern, Payload, Workload, can_cross, parse_matrix};
+use spray_fabric::Network;
+use spray_fabric::Node;
+
+/// Most flows of a run: their results fit into a report.
+const MAX_FLOWS: usize = 100_000;
+
+/// Who sends what to whom.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkloadSettings {
+    /// Who sends to whom.
+    #[serde(flatten)]
+    pub pattern: PatternSettings,
+    /// A file whose bytes every flow carries, from its start and over again; a relative path starts at the scenario's folder. By
+    /// default bytes drawn from the seed.
+    #[serde(default)]
+    pub payload: Option<String>,
+}
+
+/// Who sends to whom.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum PatternSettings {
+    /// Every host sends to one under another leaf and receives from one.
+    CrossLeafPermutation(EachSettings),
+    /// Every host sends to another one and receives from one.
+    Permutation(EachSettings),
+    /// Host i of n sends to host i + n / 2.
+    Tornado(EachSettings),
+    /// Several hosts send to one.
+    Incast {
+        /// How many send; the farthest from the receiver come first. By default all other hosts.
+        #[serde(default)]
+        #[schemars(range(min = 1, max = 65_535))]
+        senders: Option<usize>,
+        /// Who receives. By default the first host.
+        #[serde(default)]
+        receiver: Option<String>,
+        /// Bytes and start.
+        #[serde(flatten)]
+        each: EachSettings,
+    },
+    /// As listed.
+    Flows {
+        /// A flow. The table may be repeated.
+        #[schemars(length(min = 1))]
+        flow: Vec<FlowSettings>,
+    },
+    /// As a file says.
+    Matrix {
+        /// A `.cm` file; a relative path starts at the scenario's folder.
+        file: String,
+    },
+}
+
+/// What all flows of a pattern have in common.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EachSettings {
+    /// Payload of each flow. By default the size of `payload`; without that it is required.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
+    pub bytes: Option<ByteSize>,
+    /// When all flows start.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 3_600_000_000_u64))]
+    pub start_us: Micros,
+}
+
+/// One flow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowSettings {
+    /// Name of the sending host.
+    pub src: String,
+    /// Name of the receiving host, another one.
+    pub dst: String,
+    /// Payload. By default the size of the workload's `payload`; without that it is required.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
+    pub bytes: Option<ByteSize>,
+    /// When the message is handed to the sender.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 3_600_000_000_u64))]
+    pub start_us: Micros,
+}
+
+impl WorkloadSettings {
+    /// The workload that they make on `network`.
+    ///
+    /// # Errors
+    /// What does not fit, where it stands in `document`.
+    pub(super) fn workload(&self, document: &Document, network: &Network) -> Result<Workload, Mistake> {
+        let mut workload = Workload { pattern: Pattern::Flows(Vec::new()), payload: Payload::Generated };
+        if let Some(name) = &self.payload {
+            let path = document.folder("workload.payload").join(name);
+            workload.set_payload_file(path.clone(), false).map_err(|error| {
+                let message = format!("`{}`: {error}; allowed: a file that is not empty", path.display());
+                document.mistake("workload.payload", message)
+            })?;
+        }
+        let reader = Reader { document, network, payload: &workload.payload };
+        workload.pattern = reader.pattern(&self.pattern)?;
+        Ok(workload)
+    }
+}
+
+struct Reader<'a> {
+    document: &'a Document,
+    network: &'a Network,
+    payload: &'a Payload,
+}
+
+impl Reader<'_> {
+    fn pattern(&self, settings: &PatternSettings) -> Result<Pattern, Mistake> {
+        Ok(match settings {
+            PatternSettings::CrossLeafPermutation(_) if !can_cross(self.network) => {
+                let message = "one leaf has more than half of the hosts; allowed: `permutation`, or another topology";
+                return Err(self.document.mistake("workload.kind", message));
+            }
+            PatternSettings::CrossLeafPermutation(each) => Pattern::CrossLeafPermutation(self.each(each)?),
+            PatternSettings::Permutation(each) => Pattern::Permutation(self.each(each)?),
+            PatternSettings::Tornado(each) => Pattern::Tornado(self.each(each)?),
+            PatternSettings::Incast { senders, receiver, each } => Pattern::Incast {
+                senders: self.senders(*senders)?,
+                receiver: receiver.as_ref().map_or(Ok(0), |name| self.host("workload.receiver", name))?,
+                each: self.each(each)?,
+            },
+            PatternSettings::Flows { flow } => {
+                let flows = flow.iter().enumerate().map(|(index, flow)| self.flow(index, flow));
+                Pattern::Flows(flows.collect::<Result<_, _>>()?)
+            }
+            PatternSettings::Matrix { file } => Pattern::Matrix(self.matrix(file)?),
+        })
+    }
+
+    fn each(&self, each: &EachSettings) -> Result<Each, Mistake> {
+        let bytes = self.bytes(each.bytes, "workload", "[workload]")?;
+        Ok(Each { bytes, start_ps: each.start_us.ps() })
+    }
+
+    fn bytes(&self, bytes: Option<ByteSize>, path: &str, table: &str) -> Result<u64, Mistake> {
+        match (bytes, self.payload) {
+            (Some(bytes), _) => Ok(bytes.bytes()),
+            (None, Payload::File { bytes, .. }) => Ok(bytes.len() as u64),
+            (None, Payload::Generated) => {
+                let allowed = "a size such as \"4 MiB\", or a file as `payload`, which has one";
+                Err(self.document.mistake(path, format!("{table} needs `bytes`; allowed: {allowed}")))
+            }
+        }
+    }
+
+    fn senders(&self, senders: Option<usize>) -> Result<usize, Mistake> {
+        let others = self.network.hosts.len() - 1;
+        match senders {
+            Some(senders) if senders > others => {
+                let message = format!("`senders` is {senders}; allowed: at most the {others} other hosts");
+                Err(self.document.mistake("workload.senders", message))
+            }
+            senders => Ok(senders.unwrap_or(others)),
+        }
+    }
+
+    fn host(&self, path: &str, name: &str) -> Result<usize, Mistake> {
+        match self.network.node(name) {
+            Some(Node::Host(host)) => Ok(host),
+            _ => {
+                let message = format!("there is no host `{name}`; allowed: {}", list(&self.network.hosts));
+                Err(self.document.mistake(path, message))
+            }
+        }
+    }
+
+    fn flow(&self, index: usize, flow: &FlowSettings) -> Result<Flow, Mistake> {
+        let path = format!("workload.flow.{index}");
+        let (src, dst) = (self.host(&format!("{path}.src"), &flow.src)?, self.host(&format!("{path}.dst"), &flow.dst)?);
+        if src == dst {
+            let message = "a host sends to itself; allowed: another host";
+            return Err(self.document.mistake(&format!("{path}.dst"), message));
+        }
+        let bytes = self.bytes(flow.bytes, &path, "[[workload.flow]]")?;
+        Ok(Flow { flow: index as u32, src, dst, bytes, start_ps: flow.start_us.ps() })
+    }
+
+    fn matrix(&self, name: &str) -> Result<Matrix, Mistake> {
+        let mistake = |message: String| self.document.mistake("workload.file", message);
+        let file = self.document.folder("workload.file").join(name);
+        let text = std::fs::read_to_string(&file)
+            .map_err(|error| mistake(format!("`{}` cannot be read: {error}; allowed: a .cm file", file.display())))?;
+        let parsed = parse_matrix(&text, self.network.hosts.len());
+        let mut matrix = parsed.map_err(|error| in_file(&file, error.line, error.column, error.message))?;
+        let flows = matrix.flows.len();
+        if flows > MAX_FLOWS {
+            return Err(mistake(format!("{flows} flows; allowed: at most {MAX_FLOWS}")));
+        }
+        matrix.warnings.iter_mut().for_each(|warning| *warning = format!("{}: {warning}", file.display()));
+        Ok(matrix)
+    }
+}
