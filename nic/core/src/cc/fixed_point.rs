@@ -41,11 +41,14 @@ pub(super) fn window(bytes: u64, packet_bytes: u64) -> u64 {
 
 /// `bytes * per / window` in 2^-16 bytes, where `window` is in these too.
 ///
-/// The dividend is below 2^64 for all but jumbo sizes, where it divides fast.
+/// The dividend is below 2^64 for all but jumbo sizes.
 #[inline]
 pub(super) fn per_window(bytes: u64, per: u64, window: u64) -> u64 {
-    let quotient = (u128::from(bytes * per) << (2 * FRACTION_BITS)) / u128::from(window.max(1));
-    u64::try_from(quotient).unwrap_or(u64::MAX)
+    let (dividend, window) = (u128::from(bytes * per) << (2 * FRACTION_BITS), window.max(1));
+    match u64::try_from(dividend) {
+        Ok(dividend) => dividend / window,
+        Err(_) => u64::try_from(dividend / u128::from(window)).unwrap_or(u64::MAX),
+    }
 }
 
 /// Time of `bytes` at `rate_bps`, in picoseconds, rounded down.

@@ -15,6 +15,8 @@ kinds! {
     /// Names the congestion controls.
     CcKind;
     /// Any of the congestion controls, dispatched without allocation or vtable.
+    // A tag of its own: one hidden in a control's fields would take several instructions to read at every call.
+    #[repr(u8)]
     AnyCc;
     /// The settings of one congestion control.
     ControlConfig;
@@ -78,17 +80,16 @@ impl fmt::Display for UnknownCc {
 impl core::error::Error for UnknownCc {}
 
 impl CongestionControl for AnyCc {
-    #[inline]
+    #[inline(always)]
     fn on_ack(&mut self, now_ps: u64, ack: &AckInfo) {
         dispatch!(self, cc => cc.on_ack(now_ps, ack))
     }
 
-    #[inline]
     fn on_loss(&mut self, now_ps: u64, bytes: u32, cause: LossCause) {
         dispatch!(self, cc => cc.on_loss(now_ps, bytes, cause))
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_send(&mut self, now_ps: u64, bytes: u32) {
         dispatch!(self, cc => cc.on_send(now_ps, bytes))
     }

@@ -181,7 +181,7 @@ impl Receiver {
             cumulative: self.cumulative,
             timestamp_echo_ps: pending.timestamp_ps,
             sack_base: base,
-            bitmap: [0, 64, 128, 192].map(|ahead| self.received.load(base.saturating_add(ahead), self.highest)),
+            bitmap: self.bitmap(base),
             ev: pending.port,
             hops: pending.hops,
             packets: pending.packets,
@@ -405,6 +405,15 @@ impl Receiver {
             return self.cumulative;
         }
         self.cumulative.max(end.saturating_sub(BITMAP_PACKETS)).min(lowest.max(self.cumulative))
+    }
+
+    /// What has arrived from `base` on.
+    #[inline]
+    fn bitmap(&self, base: u64) -> [u64; 4] {
+        if base >= self.highest {
+            return [0; 4];
+        }
+        [0, 64, 128, 192].map(|ahead| self.received.load(base.saturating_add(ahead), self.highest))
     }
 
     /// Starts the count anew; another ACK is due at once when this one's bitmap could not cover everything pending.

@@ -69,7 +69,14 @@ impl Record {
     /// Whether it is sent and neither acknowledged nor declared lost.
     #[inline]
     pub fn is_outstanding(&self) -> bool {
-        self.state == State::Outstanding || self.resent().is_some()
+        matches!(
+            self.state,
+            State::Outstanding
+                | State::ResentForGap
+                | State::ResentForTimeout
+                | State::ResentForTrim
+                | State::ResentAsMissing
+        )
     }
 }
 

@@ -35,7 +35,9 @@ pub enum Lost {
 #[derive(Clone, Debug)]
 pub struct Scoreboard {
     records: Box<[Record]>,
+    /// Bits of the numbers above `cumulative` that are acknowledged, and how many are.
     acked: Bits,
+    acked_ahead: u32,
     cumulative: u64,
     next_psn: u64,
     /// Transmissions made so far.
@@ -51,6 +53,7 @@ impl Scoreboard {
         Self {
             records: vec![Record::EMPTY; slots].into_boxed_slice(),
             acked: Bits::new(packets),
+            acked_ahead: 0,
             cumulative: 0,
             next_psn: 0,
             transmissions: 0,
@@ -68,7 +71,8 @@ impl Scoreboard {
         let psn = self.next_psn;
         let slot = self.slot(psn);
         self.next_psn += 1;
-        self.records[slot as usize] = Record { message, payload_bytes, ..Record::EMPTY };
+        let record = &mut self.records[slot as usize];
+        (record.message, record.payload_bytes) = (message, payload_bytes);
         self.transmit(slot, now_ps, ev, backoff, State::Outstanding);
         psn
     }
@@ -93,36 +97,27 @@ impl Scoreboard {
         Some((psn, cause))
     }
 
-    /// Settles every packet below `cumulative`, calling `settled` for those not acknowledged before.
+    /// Settles what an acknowledgement covers: first every packet below `cumulative`, then those whose bits are set, bit
+    /// `i` of word `w` being `base + 64 w + i`. Calls `settled` for each that was not acknowledged before, lowest first
+    /// in either part.
     ///
-    /// Numbers beyond the next packet count as the next packet; the caller has checked.
-    pub fn on_cumulative(&mut self, cumulative: u64, mut settled: impl FnMut(Settled)) {
+    /// Numbers beyond the next packet count as the next packet; bits outside the numbers in flight are ignored.
+    #[inline]
+    pub fn settle(&mut self, cumulative: u64, base: u64, bitmap: &[u64; 4], settled: &mut impl FnMut(Settled)) {
         let end = cumulative.min(self.next_psn);
         while self.cumulative < end {
             let psn = self.cumulative;
-            let bit = psn & 63;
-            let count = (64 - bit).min(end - psn);
-            let range = ones(count) << bit;
-            // Bits of settled numbers are zero again by the time their slots are reused.
-            let fresh = self.acked.remove_word(psn - bit, range);
-            self.settle_word(psn - bit, fresh, &mut settled);
-            self.cumulative += count;
-        }
-        self.cumulative = self.acked.remove_run(self.cumulative, self.next_psn);
-    }
-
-    /// Settles the packets whose bits are set, bit `i` of word `w` being `base + 64 w + i`.
-    ///
-    /// Bits outside the numbers in flight are ignored.
-    pub fn on_selective(&mut self, base: u64, bitmap: &[u64; 4], mut settled: impl FnMut(Settled)) {
-        let mut first = base;
-        for &bits in bitmap {
-            if bits != 0 {
-                self.selective_word(first, self.in_flight_bits(first, bits), &mut settled);
+            self.cumulative += 1;
+            if self.acked_ahead == 0 || !self.forget_acked(psn) {
+                settled(self.take(psn));
             }
-            first = first.saturating_add(64);
         }
-        self.cumulative = self.acked.remove_run(self.cumulative, self.next_psn);
+        if bitmap[0] | bitmap[1] | bitmap[2] | bitmap[3] != 0 {
+            self.settle_selective(base, bitmap, settled);
+        }
+        if self.acked_ahead > 0 {
+            self.skip_acked();
+        }
     }
 
     /// Whether every bit of `bitmap` is below the next packet: nothing claims what was never sent.
@@ -244,41 +239,62 @@ impl Scoreboard {
         self.outstanding.push_back(&mut self.records, slot);
     }
 
-    /// Marks bits that may straddle two words of the ring, since `first` need not be a multiple of 64.
-    #[inline]
-    fn selective_word(&mut self, first: u64, bits: u64, settled: &mut impl FnMut(Settled)) {
-        let shift = first & 63;
-        let aligned = first - shift;
-        self.selective_aligned(aligned, bits << shift, settled);
-        if shift != 0 {
-            self.selective_aligned(aligned.saturating_add(64), bits >> (64 - shift), settled);
+    /// Clears the bit of a number that the cumulative one passes; whether it was set.
+    fn forget_acked(&mut self, psn: u64) -> bool {
+        let was_acked = self.acked.remove_word(psn & !63, 1 << (psn & 63)) == 0;
+        self.acked_ahead -= u32::from(was_acked);
+        was_acked
+    }
+
+    /// Moves the cumulative number past what is acknowledged behind it.
+    fn skip_acked(&mut self) {
+        let from = self.cumulative;
+        self.cumulative = self.acked.remove_run(from, self.next_psn);
+        self.acked_ahead -= (self.cumulative - from) as u32;
+    }
+
+    #[inline(never)]
+    fn settle_selective(&mut self, base: u64, bitmap: &[u64; 4], settled: &mut impl FnMut(Settled)) {
+        let mut first = base;
+        for &bits in bitmap {
+            let bits = self.in_flight_bits(first, bits);
+            // The bits may straddle two words of the ring, since `first` need not be a multiple of 64.
+            let shift = first & 63;
+            self.settle_word(first - shift, bits << shift, settled);
+            if shift != 0 {
+                self.settle_word((first - shift).saturating_add(64), bits >> (64 - shift), settled);
+            }
+            first = first.saturating_add(64);
         }
     }
 
+    /// Settles the packets of the word that starts at `first`, a multiple of 64.
     #[inline]
-    fn selective_aligned(&mut self, first: u64, bits: u64, settled: &mut impl FnMut(Settled)) {
+    fn settle_word(&mut self, first: u64, bits: u64, settled: &mut impl FnMut(Settled)) {
         if bits == 0 {
             return;
         }
-        let fresh = self.acked.insert_word(first, bits);
-        self.settle_word(first, fresh, settled);
-    }
-
-    #[inline]
-    fn settle_word(&mut self, first: u64, mut fresh: u64, settled: &mut impl FnMut(Settled)) {
+        let mut fresh = self.acked.insert_word(first, bits);
+        self.acked_ahead += fresh.count_ones();
         while fresh != 0 {
             let psn = first + u64::from(fresh.trailing_zeros());
             fresh &= fresh - 1;
-            let slot = self.slot(psn);
-            let record = self.records[slot as usize];
-            if record.is_outstanding() {
-                self.outstanding.remove(&mut self.records, slot);
-            } else if record.lost().is_some() {
-                self.lost.remove(&mut self.records, slot);
-            }
-            self.records[slot as usize].state = State::Free;
-            settled(Settled { psn, record });
+            settled(self.take(psn));
         }
+    }
+
+    /// Takes a packet out of the lists; its slot is free then.
+    #[inline]
+    fn take(&mut self, psn: u64) -> Settled {
+        let slot = self.slot(psn);
+        let record = self.records[slot as usize];
+        if record.is_outstanding() {
+            self.outstanding.remove(&mut self.records, slot);
+        } else if record.lost().is_some() {
+            self.lost.remove(&mut self.records, slot);
+        }
+        self.records[slot as usize].state = State::Free;
+        Settled { psn, record }
     }
 
     /// Keeps the bits of `bits` whose numbers are in flight, `first` being the number of bit 0.

@@ -9,21 +9,23 @@ impl Sender {
     //= docs/specs/erasure.md#ERA-5
     #[inline]
     pub(super) fn may_settle(&self, cumulative: u64) -> bool {
-        let beyond = cumulative.saturating_sub(self.scoreboard.next_psn());
-        beyond == 0 || (self.erasure && beyond <= self.outbox.uncut_packets())
+        let beyond = cumulative.saturating_sub(self.recovery.scoreboard.next_psn());
+        beyond == 0 || (self.recovery.erasure && beyond <= self.outbox.uncut_packets())
     }
 
-    /// Passes over the packets that need not be sent any more, since the receiver has their messages. Everything sent is settled.
+    /// Passes over the packets that need not be sent any more, since the receiver has their messages. Everything sent is
+    /// settled by then.
     //= docs/specs/erasure.md#ERA-5
+    #[cold]
     pub(super) fn pass_over(&mut self, now_ps: u64, ack: &Ack) {
-        while self.scoreboard.next_psn() < ack.cumulative
+        while self.recovery.scoreboard.next_psn() < ack.cumulative
             && let Some(segment) = self.outbox.next()
         {
-            self.outbox.cut(&segment, self.scoreboard.skip());
-            self.data_sent += u64::from(segment.payload_bytes);
+            self.outbox.cut(&segment, self.recovery.scoreboard.skip());
+            self.grant.sent += u64::from(segment.payload_bytes);
             self.stats.packets_spared += 1;
             self.stats.messages_delivered += u64::from(self.outbox.settle(segment.slot, now_ps));
-            self.progress_ps = now_ps;
+            self.liveness.progress_ps = now_ps;
         }
     }
 }

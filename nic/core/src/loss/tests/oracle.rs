@@ -116,8 +116,7 @@ impl Oracle {
 
     fn acknowledge(&mut self, board: &mut Scoreboard, cumulative: u64, base: u64, bits: [u64; 4]) {
         let mut settled = Vec::new();
-        board.on_cumulative(cumulative, |packet| settled.push(packet.psn));
-        board.on_selective(base, &bits, |packet| settled.push(packet.psn));
+        board.settle(cumulative, base, &bits, &mut |packet| settled.push(packet.psn));
         let mut expected = Vec::new();
         for psn in self.cumulative..self.next {
             let selected =

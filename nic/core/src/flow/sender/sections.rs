@@ -4,19 +4,21 @@ use spray_wire::{Data, Nack};
 
 use super::{Sender, Transmit};
 use crate::event::Publisher;
-use crate::path::{LossCause, Trail, Transmission};
+use crate::feedback::LossCause;
+use crate::path::{Trail, Transmission};
 
 impl Sender {
     /// A probe that is due.
-    pub(super) fn poll_trail(&mut self, now_ps: u64) -> Option<Trail> {
-        let oldest = self.scoreboard.oldest();
+    pub(super) fn poll_trail(&mut self, now_ps: u64) -> Option<Transmit> {
+        let oldest = self.recovery.scoreboard.oldest();
         let oldest = oldest.map(|(psn, record)| Transmission { psn, ev: record.ev, sent_ps: record.sent_ps });
-        self.balancer.poll_trail(now_ps, oldest.as_ref())
+        let trail = self.balancer.poll_trail(now_ps, oldest.as_ref())?;
+        Some(self.follow(now_ps, &trail))
     }
 
     /// Makes a probe that follows the packets of a section.
     //= docs/specs/ordered-chaos.md#ORC-20
-    pub(super) fn follow(&mut self, now_ps: u64, trail: &Trail) -> Transmit {
+    fn follow(&mut self, now_ps: u64, trail: &Trail) -> Transmit {
         self.stats.probes_sent += 1;
         let Trail { psn, ev, section, ack_now } = *trail;
         let timestamp_ps = self.stamp(now_ps);
@@ -35,10 +37,10 @@ impl Sender {
     /// later is not.
     //= docs/specs/ordered-chaos.md#ORC-25
     pub(super) fn on_missing(&mut self, now_ps: u64, nack: &Nack, publisher: &mut impl Publisher) {
-        let sent_ps = self.scoreboard.record(nack.psn).map(|record| record.sent_ps);
+        let sent_ps = self.recovery.scoreboard.record(nack.psn).map(|record| record.sent_ps);
         let known = self.offers.sections && nack.timestamp_echo_ps <= self.stamp_ps;
         let before = sent_ps.is_some_and(|sent_ps| sent_ps < nack.timestamp_echo_ps);
-        if known && before && self.scoreboard.is_outstanding(nack.psn) {
+        if known && before && self.recovery.scoreboard.is_outstanding(nack.psn) {
             self.lose(now_ps, nack.psn, LossCause::Missing, publisher);
         } else {
             self.stats.stale_nacks += 1;

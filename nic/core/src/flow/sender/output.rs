@@ -1,0 +1,59 @@
+//! What a sender hands out.
+
+use spray_wire::{Data, Probe, PullRequest};
+
+use crate::feedback::Ev;
+
+/// The message queue is full: poll the events, which frees the slots of delivered messages, and try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl core::fmt::Display for Full {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("the connection's message queue is full")
+    }
+}
+
+impl core::error::Error for Full {}
+
+/// A frame to be sent now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transmit {
+    /// A data frame with `data.payload_bytes` of message `data.message` from `data.offset` on.
+    ///
+    /// With `payload_bytes == 0` there is nothing to look up: it is an empty message, or asks for the peer's grant.
+    Data {
+        /// The header.
+        data: Data,
+        /// The path, to become the UDP source port.
+        ev: Ev,
+    },
+    /// A probe of one path.
+    Probe {
+        /// The header.
+        probe: Probe,
+        /// The path, to become the UDP source port.
+        ev: Ev,
+    },
+    /// A request for credit.
+    PullRequest {
+        /// What it says.
+        request: PullRequest,
+        /// Any path.
+        ev: Ev,
+    },
+}
+
+/// What a sender tells its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SenderEvent {
+    /// The peer acknowledged every packet of a message; comes once for each.
+    MessageDelivered {
+        /// The message.
+        message: u32,
+        /// When the last acknowledgement came, in picoseconds.
+        at_ps: u64,
+    },
+    /// Nothing came back for `give_up_ps`. The sender is dead: it sends nothing and takes nothing more.
+    Failed,
+}

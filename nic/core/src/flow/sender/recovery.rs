@@ -1,0 +1,125 @@
+//! Loss recovery: what is in flight, how long its feedback may take, and when a packet counts as lost.
+
+use super::NEVER;
+use crate::flow::FlowConfig;
+use crate::loss::{Backoff, Patience, Record, RtoConfig, RttEstimator, SackGap, Scoreboard, overdue_ps};
+
+/// The packets of a connection that are sent and not acknowledged, and the timers that run for them.
+#[derive(Clone, Debug)]
+pub(super) struct Recovery {
+    pub scoreboard: Scoreboard,
+    patience: Patience,
+    rtt: RttEstimator,
+    rto: RtoConfig,
+    /// The retransmission timeout without backoff, kept as the round-trip time has it.
+    timeout_ps: u64,
+    /// Timeouts in a row without progress.
+    pub backoff: Backoff,
+    sack_gap: SackGap,
+    /// Messages go in an ideal erasure code.
+    pub erasure: bool,
+    /// Wire bytes of outstanding packets; lost ones have left the network.
+    pub in_flight_bytes: u64,
+}
+
+impl Recovery {
+    pub(super) fn new(config: &FlowConfig, window_packets: u32) -> Self {
+        let rtt = RttEstimator::default();
+        Self {
+            scoreboard: Scoreboard::new(window_packets),
+            patience: if config.erasure { Patience::eager() } else { Patience::default() },
+            rtt,
+            rto: config.rto,
+            timeout_ps: config.rto.timeout_ps(&rtt),
+            backoff: 0,
+            sack_gap: SackGap { packets: config.sack_gap_packets, rule: config.sack_rule },
+            erasure: config.erasure,
+            in_flight_bytes: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    #[inline]
+    pub(super) fn on_rtt_sample(&mut self, now_ps: u64, rtt_ps: u64) {
+        self.rtt.on_sample(now_ps, rtt_ps);
+        self.timeout_ps = self.rto.timeout_ps(&self.rtt);
+    }
+
+    /// Learns from losses declared for a gap whether the packets had arrived; mistakes of one ACK count once.
+    //= docs/specs/transport.md#TRN-38
+    #[cold]
+    pub(super) fn learn(&mut self, now_ps: u64, was_mistaken: bool, confirmations: u64) {
+        if was_mistaken {
+            self.patience.on_mistake(now_ps, &self.rtt);
+        }
+        (0..confirmations).for_each(|_| self.patience.on_confirmation());
+    }
+
+    /// The best guess at the round-trip time where no sample is at hand; never zero.
+    #[cold]
+    pub(super) fn expected_rtt_ps(&self) -> u64 {
+        match self.rtt.smoothed_ps() {
+            0 => self.rto.initial_ps.max(1),
+            smoothed_ps => smoothed_ps,
+        }
+    }
+
+    /// When a timeout that starts at `start_ps` runs out.
+    #[inline]
+    pub(super) fn after_timeout(&self, start_ps: u64, backoff: Backoff) -> u64 {
+        //= docs/specs/transport.md#TRN-32
+        let timeout_ps = if backoff == 0 { self.timeout_ps } else { self.rto.backed_off_ps(&self.rtt, backoff) };
+        start_ps.saturating_add(timeout_ps)
+    }
+
+    /// When the oldest transmission counts as lost, one way or the other.
+    #[inline]
+    pub(super) fn deadline_ps(&self) -> u64 {
+        self.scoreboard.oldest().map_or(NEVER, |(_, oldest)| self.expiry_ps(oldest).min(self.gap_deadline_ps(oldest)))
+    }
+
+    /// The oldest transmission, if later arrivals have overtaken it by too much.
+    //= docs/specs/transport.md#TRN-35
+    #[inline]
+    pub(super) fn overtaken(&self, now_ps: u64) -> Option<u64> {
+        let (psn, oldest) = self.scoreboard.oldest()?;
+        (self.gap_deadline_ps(oldest) <= now_ps).then_some(psn)
+    }
+
+    /// The oldest transmission, if its timeout ran out; this may lengthen the timeouts to come.
+    //= docs/specs/transport.md#TRN-34
+    pub(super) fn take_expired(&mut self, now_ps: u64) -> Option<u64> {
+        let (psn, oldest) = self.scoreboard.oldest()?;
+        if self.expiry_ps(oldest) > now_ps {
+            return None;
+        }
+        //= docs/specs/transport.md#TRN-32
+        if oldest.backoff >= self.backoff {
+            self.backoff = self.backoff.saturating_add(1);
+        }
+        Some(psn)
+    }
+
+    /// When a transmission times out.
+    #[inline]
+    fn expiry_ps(&self, record: &Record) -> u64 {
+        self.after_timeout(record.sent_ps, record.backoff.min(self.backoff))
+    }
+
+    /// When the oldest transmission counts as lost because later ones arrived, or in a code because of its age.
+    #[inline]
+    fn gap_deadline_ps(&self, oldest: &Record) -> u64 {
+        let Self { sack_gap, scoreboard, patience, rtt, .. } = self;
+        let arrived_after = scoreboard.arrived_after(oldest);
+        let gap_ps = sack_gap.deadline_ps(arrived_after, oldest.sent_ps, patience, rtt).unwrap_or(NEVER);
+        if !self.erasure {
+            return gap_ps;
+        }
+        //= docs/specs/erasure.md#ERA-4
+        gap_ps.min(overdue_ps(oldest.sent_ps, patience, rtt).unwrap_or(NEVER))
+    }
+}

@@ -1,0 +1,78 @@
+//! The retry timer: a sender that waits for leave to send asks again, since the answer may have been lost.
+
+use super::NEVER;
+use crate::loss::Backoff;
+
+/// What a sender waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Awaited {
+    /// Room in the peer's grant (TRN-6).
+    Grant,
+    /// Credit from the receiver (EQDS-14).
+    Credit,
+}
+
+/// The timer; it runs while the sender waits, for one thing at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Retry {
+    awaited: Option<Awaited>,
+    deadline_ps: u64,
+    due: bool,
+    backoff: Backoff,
+}
+
+impl Retry {
+    pub(super) const IDLE: Self = Self { awaited: None, deadline_ps: NEVER, due: false, backoff: 0 };
+
+    /// Begins to wait, to ask again at `deadline_ps`.
+    pub(super) fn start(&mut self, awaited: Awaited, deadline_ps: u64) {
+        *self = Self { awaited: Some(awaited), deadline_ps, ..Self::IDLE };
+    }
+
+    /// Ends the wait, if it is for this.
+    #[inline]
+    pub(super) fn stop(&mut self, awaited: Awaited) {
+        if self.awaited == Some(awaited) {
+            *self = Self::IDLE;
+        }
+    }
+
+    #[inline]
+    pub(super) fn awaits(&self, awaited: Awaited) -> bool {
+        self.awaited == Some(awaited)
+    }
+
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.awaited.is_none()
+    }
+
+    /// Whether it is time to ask for this again.
+    #[inline]
+    pub(super) fn is_due(&self, awaited: Awaited) -> bool {
+        self.due && self.awaits(awaited)
+    }
+
+    /// When to ask again; `NEVER` while nothing is awaited.
+    #[inline]
+    pub(super) fn deadline_ps(&self) -> u64 {
+        self.deadline_ps
+    }
+
+    /// Takes note that the sender asked; returns the backoff of the next deadline.
+    pub(super) fn on_asked(&mut self) -> Backoff {
+        self.due = false;
+        self.backoff
+    }
+
+    /// Takes note that the deadline passed; returns the backoff of the next one.
+    pub(super) fn on_expired(&mut self) -> Backoff {
+        self.due = true;
+        self.backoff = self.backoff.saturating_add(1);
+        self.backoff
+    }
+
+    pub(super) fn set_deadline(&mut self, deadline_ps: u64) {
+        self.deadline_ps = deadline_ps;
+    }
+}
