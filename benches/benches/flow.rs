@@ -114,7 +114,7 @@ impl Connection {
             let arrival = Arrival { data, port: ev_port(ev, EVS), marked: false, hops: 3, trimmed: false };
             black_box(self.receiver.on_data(self.now_ps, black_box(&arrival)));
         }
-        while let Some(ack) = self.receiver.poll_ack(self.now_ps) {
+        while let Some(ack) = self.receiver.poll_ack() {
             self.acks.push_back(ack);
         }
         while let Some(ack) = self.acks.pop_front() {
@@ -140,7 +140,7 @@ impl Source {
     fn receive(&mut self) {
         let arrival = Arrival { data: self.data, port: 77, marked: false, hops: 3, trimmed: false };
         black_box(self.receiver.on_data(self.data.timestamp_ps, black_box(&arrival)));
-        black_box(self.receiver.poll_ack(self.data.timestamp_ps));
+        black_box(self.receiver.poll_ack());
         self.data.psn += 1;
         self.data.offset += 4086;
         self.data.timestamp_ps += PACKET_PS;

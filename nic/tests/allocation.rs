@@ -105,7 +105,7 @@ impl Pair {
             self.receiver.consumed(bytes);
         }
         let mut bytes = [0; 256];
-        while let Some(ack) = self.receiver.poll_ack(self.now_ps) {
+        while let Some(ack) = self.receiver.poll_ack() {
             let length = emit(&mut bytes, port, &Body::Ack(ack), &[]);
             let back = wire::parse(&bytes[..length]).expect("as built").expect("ours");
             let Body::Ack(ack) = back.body else { panic!("an ACK comes back as one") };

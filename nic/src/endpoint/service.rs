@@ -33,7 +33,7 @@ impl Machine {
             while let Some(nack) = connection.poll_nack() {
                 self.outlet.push_to(connection, nack.ev, Body::Nack(nack));
             }
-            while let Some(ack) = connection.poll_ack(now_ps) {
+            while let Some(ack) = connection.poll_ack() {
                 self.outlet.push_to(connection, ack.ev, Body::Ack(ack));
             }
             connection.submit_backlog();
@@ -182,8 +182,8 @@ impl Connection {
         self.flow.as_mut()?.receiver.poll_nack()
     }
 
-    fn poll_ack(&mut self, now_ps: u64) -> Option<spray_wire::Ack> {
-        self.flow.as_mut()?.receiver.poll_ack(now_ps)
+    fn poll_ack(&mut self) -> Option<spray_wire::Ack> {
+        self.flow.as_mut()?.receiver.poll_ack()
     }
 
     /// Hands messages to the sender, in order, as many as it takes.

@@ -233,12 +233,11 @@ impl<'a> Engine<'a> {
     /// Everything that may follow from an event of a receiver.
     #[inline]
     fn after_receiver(&mut self, connection: u32) {
-        let now_ps = self.now_ps;
         let frames = self.spec.frames;
         while let Some(nack) = self.ends(connection).and_then(|ends| ends.receiver.poll_nack()) {
             self.send_control(connection, 1, nack.ev, frames.nack, Control::Nack(nack));
         }
-        while let Some(ack) = self.ends(connection).and_then(|ends| ends.receiver.poll_ack(now_ps)) {
+        while let Some(ack) = self.ends(connection).and_then(|ends| ends.receiver.poll_ack()) {
             self.send_control(connection, 1, ack.ev, frames.ack + ack.echoes.bytes() as u32, Control::Ack(ack));
         }
         let Some(at_ps) = self.ends(connection).and_then(|ends| ends.receiver.poll_timeout()) else { return };

@@ -169,7 +169,7 @@ impl Receiver {
 
     /// Returns an ACK if one is due.
     #[inline]
-    pub fn poll_ack(&mut self, _now_ps: u64) -> Option<Ack> {
+    pub fn poll_ack(&mut self) -> Option<Ack> {
         if !self.pending.due {
             return None;
         }

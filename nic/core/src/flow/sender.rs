@@ -14,10 +14,11 @@ mod stats;
 mod timers;
 
 use rand_core::RngCore;
-use spray_wire::{Data, Probe};
+use spray_wire::Probe;
 
 use self::grant::Grant;
 use self::liveness::Liveness;
+use self::output::data;
 pub use self::output::{Full, SenderEvent, Transmit};
 use self::recovery::Recovery;
 use self::retry::{Awaited, Retry};
@@ -26,8 +27,8 @@ use super::config::FlowConfig;
 use super::messages::{Outbox, Segment};
 use crate::cc::{AnyCc, CongestionControl};
 use crate::event::{Event, Publisher};
-use crate::feedback::{Ev, LossCause, LossInfo};
-use crate::loss::{Lost, RttEstimator};
+use crate::feedback::Ev;
+use crate::loss::RttEstimator;
 use crate::path::{Admission, AnyBalancer, Balancer, Offers, SendInfo};
 
 /// The sending half of one connection.
@@ -383,48 +384,6 @@ impl Sender {
     #[inline]
     fn wire_bytes(&self, payload_bytes: u16) -> u32 {
         u32::from(payload_bytes) + self.frames.header_bytes
-    }
-
-    /// Reports a loss to whoever needs to know and queues the packet to be sent again.
-    //= docs/specs/transport.md#TRN-37
-    #[inline(never)]
-    fn lose(&mut self, now_ps: u64, psn: u64, cause: LossCause, publisher: &mut impl Publisher) {
-        let Some(&record) = self.recovery.scoreboard.record(psn) else { return };
-        //= docs/specs/transport.md#TRN-36
-        let place = if cause == LossCause::Trimmed { Lost::First } else { Lost::Last };
-        if !self.recovery.scoreboard.on_lost(psn, cause, place) {
-            return;
-        }
-        let bytes = self.wire_bytes(record.payload_bytes);
-        self.recovery.in_flight_bytes -= u64::from(bytes);
-        self.stats.on_loss(cause);
-        self.cc.on_loss(now_ps, bytes, cause);
-        let loss = LossInfo {
-            psn,
-            ev: record.ev,
-            bytes,
-            cause,
-            max_rtt_ps: self.rtt().recent_max_ps(),
-            in_flight_bytes: self.recovery.in_flight_bytes,
-            sent_ps: record.sent_ps,
-        };
-        self.balancer.on_loss(now_ps, &loss, publisher);
-        self.watch_drain(now_ps);
-    }
-}
-
-#[inline]
-fn data(now_ps: u64, psn: u64, segment: &Segment, ack_now: bool, retransmit: bool) -> Data {
-    Data {
-        psn,
-        timestamp_ps: now_ps,
-        message: segment.message,
-        offset: segment.offset,
-        message_bytes: segment.message_bytes,
-        payload_bytes: segment.payload_bytes,
-        ack_now,
-        retransmit,
-        ..Data::default()
     }
 }
 

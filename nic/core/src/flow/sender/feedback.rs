@@ -5,8 +5,8 @@ use spray_wire::{Ack, Nack, ProbeAck, port_ev};
 use super::Sender;
 use crate::cc::CongestionControl;
 use crate::event::Publisher;
-use crate::feedback::{AckInfo, LossCause, PacketInfo};
-use crate::loss::{Record, Settled, trim};
+use crate::feedback::{AckInfo, LossCause, LossInfo, PacketInfo};
+use crate::loss::{Lost, Record, Settled, trim};
 use crate::path::Balancer;
 
 /// What one acknowledgement settled.
@@ -229,5 +229,32 @@ impl Sender {
             self.stats.invalid_echoes += 1;
         }
         self.recovery.expected_rtt_ps()
+    }
+
+    /// Reports a loss to whoever needs to know and queues the packet to be sent again.
+    //= docs/specs/transport.md#TRN-37
+    #[inline(never)]
+    pub(super) fn lose(&mut self, now_ps: u64, psn: u64, cause: LossCause, publisher: &mut impl Publisher) {
+        let Some(&record) = self.recovery.scoreboard.record(psn) else { return };
+        //= docs/specs/transport.md#TRN-36
+        let place = if cause == LossCause::Trimmed { Lost::First } else { Lost::Last };
+        if !self.recovery.scoreboard.on_lost(psn, cause, place) {
+            return;
+        }
+        let bytes = self.wire_bytes(record.payload_bytes);
+        self.recovery.in_flight_bytes -= u64::from(bytes);
+        self.stats.on_loss(cause);
+        self.cc.on_loss(now_ps, bytes, cause);
+        let loss = LossInfo {
+            psn,
+            ev: record.ev,
+            bytes,
+            cause,
+            max_rtt_ps: self.rtt().recent_max_ps(),
+            in_flight_bytes: self.recovery.in_flight_bytes,
+            sent_ps: record.sent_ps,
+        };
+        self.balancer.on_loss(now_ps, &loss, publisher);
+        self.watch_drain(now_ps);
     }
 }

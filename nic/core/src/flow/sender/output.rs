@@ -3,6 +3,7 @@
 use spray_wire::{Data, Probe, PullRequest};
 
 use crate::feedback::Ev;
+use crate::flow::messages::Segment;
 
 /// The message queue is full: poll the events, which frees the slots of delivered messages, and try again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,4 +57,20 @@ pub enum SenderEvent {
     },
     /// Nothing came back for `give_up_ps`. The sender is dead: it sends nothing and takes nothing more.
     Failed,
+}
+
+/// The header of a packet.
+#[inline]
+pub(super) fn data(now_ps: u64, psn: u64, segment: &Segment, ack_now: bool, retransmit: bool) -> Data {
+    Data {
+        psn,
+        timestamp_ps: now_ps,
+        message: segment.message,
+        offset: segment.offset,
+        message_bytes: segment.message_bytes,
+        payload_bytes: segment.payload_bytes,
+        ack_now,
+        retransmit,
+        ..Data::default()
+    }
 }

@@ -160,7 +160,7 @@ proptest! {
             while let Some((_, bytes)) = receiver.message_completed() {
                 receiver.consumed(bytes);
             }
-            while receiver.poll_ack(1).is_some() {}
+            while receiver.poll_ack().is_some() {}
             while receiver.poll_nack().is_some() {}
             let stats = receiver.stats();
             let sum = stats.packets + stats.duplicates + stats.trimmed + stats.out_of_window + stats.invalid;

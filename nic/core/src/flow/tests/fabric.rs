@@ -160,7 +160,7 @@ impl Fabric {
         let receiver = &mut self.hosts[host].receiver;
         receiver.on_data(self.now_ps, &arrival);
         let _ = receiver.message_completed();
-        let ack = receiver.poll_ack(self.now_ps);
+        let ack = receiver.poll_ack();
         let nack = receiver.poll_nack();
         let at_ps = self.now_ps + 4_000_000;
         if let Some(ack) = ack {

@@ -60,7 +60,7 @@ impl Paths {
     }
 
     fn collect_acks(&mut self) {
-        while let Some(ack) = self.receiver.poll_ack(self.now_ps) {
+        while let Some(ack) = self.receiver.poll_ack() {
             self.acks.push(ack);
         }
     }

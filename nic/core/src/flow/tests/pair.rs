@@ -254,7 +254,7 @@ impl Pair {
             self.consumption.pop_front();
             self.receiver.consumed(bytes);
         }
-        while let Some(ack) = self.receiver.poll_ack(self.now_ps) {
+        while let Some(ack) = self.receiver.poll_ack() {
             self.send_back(Frame::Ack(ack));
         }
         while let Some(nack) = self.receiver.poll_nack() {

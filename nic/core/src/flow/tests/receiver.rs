@@ -31,7 +31,7 @@ impl Rig {
     }
 
     fn acks(&mut self) -> Vec<Ack> {
-        core::iter::from_fn(|| self.receiver.poll_ack(0)).collect()
+        core::iter::from_fn(|| self.receiver.poll_ack()).collect()
     }
 }
 

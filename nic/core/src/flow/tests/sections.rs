@@ -127,7 +127,7 @@ fn a_probe_is_no_packet() {
         let arrival = Arrival { data, port: 9, marked: true, hops: 2, trimmed };
         assert_eq!(receiver.on_data(0, &arrival), Accept::Probe);
         let nacks: Vec<Nack> = core::iter::from_fn(|| receiver.poll_nack()).collect();
-        (nacks, receiver.poll_ack(0))
+        (nacks, receiver.poll_ack())
     };
     let (nacks, ack) = take(probe(9), false);
     let told = |psn| Nack { psn, timestamp_echo_ps: 77, ev: 9, hops: 2, marked: true, payload_bytes: 0, missing: true };
