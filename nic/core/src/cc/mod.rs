@@ -28,14 +28,24 @@ use crate::feedback::{AckInfo, LossCause};
 use crate::units::{ByteSize, Gbps};
 
 /// Limits what one connection has in flight.
+///
+/// # Order of the calls
+///
+/// 1. Before a packet: [`CongestionControl::has_credit`] where credit is used, [`CongestionControl::window_bytes`], then
+///    [`CongestionControl::poll_send`]. If all let it go, [`CongestionControl::on_send`] follows at once.
+/// 2. For every ACK: [`CongestionControl::on_ack`], then [`CongestionControl::window_bytes`]. The balancer takes the ACK
+///    afterwards.
+/// 3. For every lost packet: [`CongestionControl::on_loss`], before the balancer.
+/// 4. Where credit is used: [`CongestionControl::on_queued`] for every message, [`CongestionControl::on_pull`] for every
+///    pull, and [`CongestionControl::poll_request`] whenever the sender looks for something to send.
 pub trait CongestionControl {
-    /// Takes an acknowledgement.
+    /// Takes an ACK. Called once for every ACK that a data packet triggered or that settles one.
     fn on_ack(&mut self, now_ps: u64, ack: &AckInfo);
 
-    /// Takes the loss of one packet of `bytes` on the wire, once per loss.
+    /// Takes the loss of one packet of `bytes` on the wire. Called once for each transmission that is declared lost.
     fn on_loss(&mut self, now_ps: u64, bytes: u32, cause: LossCause);
 
-    /// Takes note of a packet of `bytes` on the wire that is sent now.
+    /// Takes note of a packet of `bytes` on the wire that is sent now. Called once for every transmission.
     fn on_send(&mut self, now_ps: u64, bytes: u32);
 
     /// Returns the wire bytes that may be in flight; never less than one full packet.
@@ -44,7 +54,7 @@ pub trait CongestionControl {
     /// Returns the earliest time at which the next packet may go, `now_ps` where nothing paces.
     fn poll_send(&self, now_ps: u64) -> u64;
 
-    /// Whether the receiver's credit decides what goes. Where not, what follows here is never called.
+    /// Whether the receiver's credit decides what goes. If not, none of the methods below is called.
     fn uses_credit(&self) -> bool {
         false
     }
@@ -54,15 +64,15 @@ pub trait CongestionControl {
         true
     }
 
-    /// Takes note of `bytes` more on the wire to be sent; `idle` if nothing else waits or is unacknowledged.
+    /// Takes note of a new message of `bytes` on the wire; `idle` if nothing else waits or is unacknowledged.
     fn on_queued(&mut self, _bytes: u64, _idle: bool) {}
 
-    /// Takes the total of credit that a pull brings, in wire bytes; whether that is any more.
+    /// Takes the total of credit that a pull brings, in wire bytes. Returns whether that is more than before.
     fn on_pull(&mut self, _credit_bytes: u64) -> bool {
         false
     }
 
-    /// Returns what to ask the receiver for if it is time to; `again` to repeat it in any case.
+    /// Returns what to ask the receiver for, if it is time to; with `again` even if it was asked before.
     fn poll_request(&mut self, _again: bool) -> Option<PullRequest> {
         None
     }
