@@ -173,7 +173,7 @@ impl Receiver {
         if !self.pending.due {
             return None;
         }
-        //= docs/specs/transport.md#TRN-55
+        //= docs/specs/transport.md#TRN-55 what an ACK says
         let base = self.sack_base();
         let pending = self.pending;
         self.grant.told = self.grant.limit();
@@ -213,7 +213,7 @@ impl Receiver {
     ///
     /// More than has arrived counts as that.
     pub fn consumed(&mut self, bytes: u64) {
-        //= docs/specs/transport.md#TRN-57
+        //= docs/specs/transport.md#TRN-57 granting
         self.grant.consumed = self.grant.consumed.saturating_add(bytes).min(self.stats.bytes);
         let news = self.grant.limit() - self.grant.told;
         let blocked = self.grant.told.saturating_sub(self.stats.bytes) < self.grant.payload_bytes;
@@ -262,11 +262,11 @@ impl Receiver {
     /// Decides what a frame is; takes its payload into its message if it is new.
     #[inline]
     fn judge(&mut self, data: &Data, trimmed: bool) -> Accept {
-        //= docs/specs/transport.md#TRN-51
+        //= docs/specs/transport.md#TRN-51 duplicates
         if data.psn < self.cumulative {
             return Accept::Duplicate;
         }
-        //= docs/specs/transport.md#TRN-50
+        //= docs/specs/transport.md#TRN-50 beyond the window
         if data.psn - self.cumulative >= self.window_packets {
             return Accept::OutOfWindow;
         }
@@ -279,7 +279,7 @@ impl Receiver {
         if self.completed.is_full() {
             return Accept::OutOfWindow;
         }
-        //= docs/specs/transport.md#TRN-57
+        //= docs/specs/transport.md#TRN-57 granting
         let bytes = u64::from(data.payload_bytes);
         if bytes > self.grant.limit().saturating_sub(self.stats.bytes) {
             return Accept::Invalid;
@@ -292,7 +292,7 @@ impl Receiver {
         Accept::New { place: bytes > 0 }
     }
 
-    //= docs/specs/transport.md#TRN-52
+    //= docs/specs/transport.md#TRN-52 placing payload
     #[inline]
     fn on_complete(&mut self, data: &Data) {
         // There is room: the caller has looked.
@@ -306,7 +306,7 @@ impl Receiver {
         let psn = arrival.data.psn;
         self.stats.packets += 1;
         self.stats.bytes += u64::from(arrival.data.payload_bytes);
-        //= docs/specs/transport.md#TRN-58
+        //= docs/specs/transport.md#TRN-58 reordering
         self.stats.reordered += u64::from(psn < self.highest && !arrival.data.retransmit);
         self.highest = self.highest.max(psn + 1);
         self.received.insert(psn);
@@ -350,7 +350,7 @@ impl Receiver {
         });
     }
 
-    //= docs/specs/transport.md#TRN-51
+    //= docs/specs/transport.md#TRN-51 duplicates
     fn on_duplicate(&mut self, now_ps: u64, arrival: &Arrival) {
         if arrival.data.psn >= self.cumulative {
             // The sender missed the ACK that covered it, so that this one has to.
@@ -360,11 +360,11 @@ impl Receiver {
     }
 
     /// Counts a packet towards the next ACK, which echoes it.
-    //= docs/specs/transport.md#TRN-54
+    //= docs/specs/transport.md#TRN-54 when an ACK is due
     #[inline]
     fn on_arrival(&mut self, now_ps: u64, arrival: &Arrival, at_once: bool) {
         let pending = &mut self.pending;
-        //= docs/specs/transport.md#TRN-59
+        //= docs/specs/transport.md#TRN-59 further echoes
         if pending.packets > 0 {
             pending.echoes.push(pending.port, pending.marked, usize::from(self.ack_echoes));
         }
@@ -384,7 +384,7 @@ impl Receiver {
         }
     }
 
-    //= docs/specs/transport.md#TRN-56
+    //= docs/specs/transport.md#TRN-56 NACKs
     fn on_trimmed(&mut self, arrival: &Arrival) {
         self.stats.trimmed += 1;
         let data = &arrival.data;

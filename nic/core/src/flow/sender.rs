@@ -229,7 +229,7 @@ impl Sender {
     /// Returns a frame that carries no data, if one is due.
     #[inline(never)]
     fn poll_control(&mut self, now_ps: u64, rng: &mut impl RngCore) -> Option<Transmit> {
-        //= docs/specs/transport.md#TRN-7
+        //= docs/specs/transport.md#TRN-7 order of sending
         if self.offers.probing
             && let Some(ev) = self.balancer.poll_probe(now_ps)
         {
@@ -258,7 +258,7 @@ impl Sender {
         if !self.admits(now_ps, &packet) || !self.pace_admits(now_ps) {
             return None;
         }
-        //= docs/specs/transport.md#TRN-2
+        //= docs/specs/transport.md#TRN-2 retransmissions
         let ev = self.balancer.next_ev(now_ps, &packet, rng);
         self.cc.on_send(now_ps, bytes);
         self.recovery.in_flight_bytes += u64::from(bytes);
@@ -287,11 +287,11 @@ impl Sender {
             return Some((self.outbox.again(record.message, psn, record.payload_bytes), Some(psn)));
         }
         let segment = self.outbox.next()?;
-        //= docs/specs/transport.md#TRN-4
+        //= docs/specs/transport.md#TRN-4 the packet window
         if self.recovery.scoreboard.span() >= self.frames.window_packets {
             return None;
         }
-        //= docs/specs/transport.md#TRN-5
+        //= docs/specs/transport.md#TRN-5 the receiver's grant
         if !self.grant.admits(segment.payload_bytes) {
             self.wait_for_grant(now_ps);
             return None;
@@ -326,7 +326,7 @@ impl Sender {
         }
     }
 
-    //= docs/specs/transport.md#TRN-3
+    //= docs/specs/transport.md#TRN-3 bytes in flight stay within the window
     #[inline]
     fn window_admits(&self, bytes: u32) -> bool {
         let in_flight_bytes = self.recovery.in_flight_bytes;
@@ -365,7 +365,7 @@ impl Sender {
     }
 
     /// Whether no other packet can follow, and those in flight may be too few to make the receiver acknowledge.
-    //= docs/specs/transport.md#TRN-8
+    //= docs/specs/transport.md#TRN-8 asking for an ACK
     #[inline]
     fn stalls_after(&self, bytes: u32) -> bool {
         let scoreboard = &self.recovery.scoreboard;

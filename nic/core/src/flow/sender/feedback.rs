@@ -36,7 +36,7 @@ struct Repairs {
 
 impl Repairs {
     /// Takes note of a packet that was declared lost once: was it?
-    //= docs/specs/transport.md#TRN-38
+    //= docs/specs/transport.md#TRN-38 patience
     #[cold]
     fn on_repaired(&mut self, now_ps: u64, record: &Record, min_rtt_ps: u64, wire_bytes: u64) {
         self.packets += 1;
@@ -62,7 +62,7 @@ impl Sender {
         if self.liveness.has_failed() {
             return;
         }
-        //= docs/specs/transport.md#TRN-20
+        //= docs/specs/transport.md#TRN-20 refused ACKs
         if !self.may_settle(ack.cumulative) || !self.recovery.scoreboard.covers(ack.sack_base, &ack.bitmap) {
             self.stats.invalid_acks += 1;
             return;
@@ -87,7 +87,7 @@ impl Sender {
         if nack.missing {
             return self.on_missing(now_ps, nack, publisher);
         }
-        //= docs/specs/transport.md#TRN-36
+        //= docs/specs/transport.md#TRN-36 trimmed packets
         if !trim::is_current(self.recovery.scoreboard.record(nack.psn), nack.timestamp_echo_ps) {
             self.stats.stale_nacks += 1;
             return;
@@ -106,7 +106,7 @@ impl Sender {
         }
     }
 
-    //= docs/specs/transport.md#TRN-21
+    //= docs/specs/transport.md#TRN-21 settling packets
     #[inline]
     fn settle(&mut self, now_ps: u64, ack: &Ack, repairs: &mut Repairs) -> Tally {
         let mut tally = Tally::default();
@@ -129,7 +129,7 @@ impl Sender {
                 let info = PacketInfo { psn, ev: record.ev, bytes, sent_ps: record.sent_ps, was_lost };
                 balancer.on_packet_acked(now_ps, &info);
             }
-            //= docs/specs/transport.md#TRN-24
+            //= docs/specs/transport.md#TRN-24 delivered messages
             tally.messages += u64::from(outbox.settle(record.message, now_ps));
         };
         recovery.scoreboard.settle(ack.cumulative, ack.sack_base, &ack.bitmap, &mut settled);
@@ -145,7 +145,7 @@ impl Sender {
         let wire_bytes = tally.payload_bytes + tally.packets * u64::from(self.frames.header_bytes);
         self.recovery.in_flight_bytes -= wire_bytes - repairs.late_bytes;
         self.liveness.progress_ps = now_ps;
-        //= docs/specs/transport.md#TRN-32
+        //= docs/specs/transport.md#TRN-32 backoff
         self.recovery.backoff = 0;
         self.stats.packets_acked += tally.packets;
         self.stats.bytes_acked += tally.payload_bytes;
@@ -156,7 +156,7 @@ impl Sender {
         wire_bytes
     }
 
-    //= docs/specs/transport.md#TRN-38
+    //= docs/specs/transport.md#TRN-38 patience
     #[cold]
     fn on_repairs(&mut self, now_ps: u64, repairs: &Repairs) {
         self.stats.late_acks += repairs.late;
@@ -168,7 +168,7 @@ impl Sender {
     #[inline]
     fn credit(&mut self, now_ps: u64, ack: &Ack, tally: &Tally, wire_bytes: u64, publisher: &mut impl Publisher) {
         let rtt_ps = self.sample_rtt(now_ps, ack);
-        //= docs/specs/transport.md#TRN-23
+        //= docs/specs/transport.md#TRN-23 feedback of an ACK
         let reports = ack.packets > 0;
         if !reports && tally.packets == 0 {
             return;
@@ -205,7 +205,7 @@ impl Sender {
         self.watch_drain(now_ps);
     }
 
-    //= docs/specs/transport.md#TRN-25
+    //= docs/specs/transport.md#TRN-25 several echoes
     #[inline(never)]
     fn on_echoes(&mut self, now_ps: u64, ack: &Ack) {
         for (port, marked) in ack.echoes.iter() {
@@ -217,7 +217,7 @@ impl Sender {
     }
 
     /// Takes the ACK's round-trip time, and returns it or, where it is none, the best known value; never zero.
-    //= docs/specs/transport.md#TRN-22
+    //= docs/specs/transport.md#TRN-22 round-trip times
     #[inline]
     fn sample_rtt(&mut self, now_ps: u64, ack: &Ack) -> u64 {
         if ack.packets > 0 {
@@ -232,11 +232,11 @@ impl Sender {
     }
 
     /// Reports a loss to whoever needs to know and queues the packet to be sent again.
-    //= docs/specs/transport.md#TRN-37
+    //= docs/specs/transport.md#TRN-37 reports of losses
     #[inline(never)]
     pub(super) fn lose(&mut self, now_ps: u64, psn: u64, cause: LossCause, publisher: &mut impl Publisher) {
         let Some(&record) = self.recovery.scoreboard.record(psn) else { return };
-        //= docs/specs/transport.md#TRN-36
+        //= docs/specs/transport.md#TRN-36 trimmed packets
         let place = if cause == LossCause::Trimmed { Lost::First } else { Lost::Last };
         if !self.recovery.scoreboard.on_lost(psn, cause, place) {
             return;

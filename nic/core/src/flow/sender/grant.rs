@@ -29,7 +29,7 @@ impl Grant {
 
 impl Sender {
     /// Takes the grant of an ACK. Grants only grow: a reordered ACK brings an old one.
-    //= docs/specs/transport.md#TRN-5
+    //= docs/specs/transport.md#TRN-5 the receiver's grant
     #[inline]
     pub(super) fn on_grant(&mut self, now_ps: u64, max_data: u64) {
         if self.retry.awaits(Awaited::Grant) {
@@ -43,7 +43,7 @@ impl Sender {
     }
 
     /// Starts the wait for a new grant, unless acknowledgements are still to come or the wait is on.
-    //= docs/specs/transport.md#TRN-6
+    //= docs/specs/transport.md#TRN-6 asking for a grant
     #[cold]
     pub(super) fn wait_for_grant(&mut self, now_ps: u64) {
         if self.recovery.scoreboard.span() == 0 && !self.retry.awaits(Awaited::Grant) {
@@ -53,7 +53,7 @@ impl Sender {
     }
 
     /// Makes an empty data frame with the last settled number: the receiver must answer it, and nothing else happens.
-    //= docs/specs/transport.md#TRN-6
+    //= docs/specs/transport.md#TRN-6 asking for a grant
     pub(super) fn ask_for_grant(&mut self, now_ps: u64, rng: &mut impl RngCore) -> Transmit {
         let psn = self.recovery.scoreboard.cumulative().wrapping_sub(1);
         let packet = self.send_info(psn, self.frames.header_bytes, true);

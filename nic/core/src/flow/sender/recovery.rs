@@ -50,7 +50,7 @@ impl Recovery {
     }
 
     /// Learns from losses declared for a gap whether the packets had arrived; mistakes of one ACK count once.
-    //= docs/specs/transport.md#TRN-38
+    //= docs/specs/transport.md#TRN-38 patience
     #[cold]
     pub(super) fn learn(&mut self, now_ps: u64, was_mistaken: bool, confirmations: u64) {
         if was_mistaken {
@@ -71,7 +71,7 @@ impl Recovery {
     /// When a timeout that starts at `start_ps` runs out.
     #[inline]
     pub(super) fn after_timeout(&self, start_ps: u64, backoff: Backoff) -> u64 {
-        //= docs/specs/transport.md#TRN-32
+        //= docs/specs/transport.md#TRN-32 backoff
         let timeout_ps = if backoff == 0 { self.timeout_ps } else { self.rto.backed_off_ps(&self.rtt, backoff) };
         start_ps.saturating_add(timeout_ps)
     }
@@ -83,7 +83,7 @@ impl Recovery {
     }
 
     /// The oldest transmission, if later arrivals have overtaken it by too much.
-    //= docs/specs/transport.md#TRN-35
+    //= docs/specs/transport.md#TRN-35 gap rule
     #[inline]
     pub(super) fn overtaken(&self, now_ps: u64) -> Option<u64> {
         let (psn, oldest) = self.scoreboard.oldest()?;
@@ -91,13 +91,13 @@ impl Recovery {
     }
 
     /// The oldest transmission, if its timeout ran out; this may lengthen the timeouts to come.
-    //= docs/specs/transport.md#TRN-34
+    //= docs/specs/transport.md#TRN-34 a timeout of its own
     pub(super) fn take_expired(&mut self, now_ps: u64) -> Option<u64> {
         let (psn, oldest) = self.scoreboard.oldest()?;
         if self.expiry_ps(oldest) > now_ps {
             return None;
         }
-        //= docs/specs/transport.md#TRN-32
+        //= docs/specs/transport.md#TRN-32 backoff
         if oldest.backoff >= self.backoff {
             self.backoff = self.backoff.saturating_add(1);
         }

@@ -26,7 +26,7 @@ impl Sender {
         if self.liveness.has_failed() {
             return;
         }
-        //= docs/specs/transport.md#TRN-9
+        //= docs/specs/transport.md#TRN-9 giving up
         if self.give_up_deadline_ps() <= now_ps {
             return self.liveness.fail();
         }
@@ -43,7 +43,7 @@ impl Sender {
     }
 
     /// Declares lost what later arrivals have overtaken by too much.
-    //= docs/specs/transport.md#TRN-35
+    //= docs/specs/transport.md#TRN-35 gap rule
     #[inline]
     pub(super) fn detect_gaps(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
         while let Some(psn) = self.recovery.overtaken(now_ps) {
@@ -52,7 +52,7 @@ impl Sender {
     }
 
     /// Declares lost every transmission that was made a timeout ago; not the packets after it.
-    //= docs/specs/transport.md#TRN-34
+    //= docs/specs/transport.md#TRN-34 a timeout of its own
     fn expire(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
         while let Some(psn) = self.recovery.take_expired(now_ps) {
             publisher.on_event(now_ps, Event::Timeout { psn });
