@@ -7,29 +7,39 @@ use aya_ebpf::bindings::xdp_md;
 use aya_ebpf::programs::XdpContext;
 use core::cell::UnsafeCell;
 use core::intrinsics::{AtomicOrdering, atomic_xadd};
-use spray_pipeline::frame::Packet;
 use spray_pipeline::queue::{Drain, Queue};
 use spray_pipeline::word::Word;
+use spray_wire::switch_view::Packet;
 
 /// The frame under an XDP program.
 #[repr(transparent)]
 pub struct XdpPacket<'a>(pub &'a XdpContext);
 
+impl XdpPacket<'_> {
+    /// The first `N` bytes, if the frame is that long; the verifier repeats the check.
+    #[inline(always)]
+    fn start<const N: usize>(&self) -> Option<*mut [u8; N]> {
+        let start = self.0.data();
+        if start + N > self.0.data_end() { None } else { Some(start as *mut [u8; N]) }
+    }
+}
+
 impl Packet for XdpPacket<'_> {
     #[inline(always)]
-    fn len(&self) -> u32 {
+    fn frame_bytes(&self) -> u32 {
         (self.0.data_end() - self.0.data()) as u32
     }
 
     #[inline(always)]
-    fn head<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
-        let start = self.0.data();
-        if start + N > self.0.data_end() {
-            return None;
-        }
-        // SAFETY: the N bytes lie inside the frame by the check above, which the verifier repeats; the frame is this
-        // program run's alone, and the borrow of self keeps the slice the only one.
-        Some(unsafe { &mut *(start as *mut [u8; N]) })
+    fn head<const N: usize>(&self) -> Option<&[u8; N]> {
+        // SAFETY: the bytes lie inside the frame, which is this program run's alone; the borrow of self keeps writers out.
+        self.start().map(|start| unsafe { &*start })
+    }
+
+    #[inline(always)]
+    fn head_mut<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
+        // SAFETY: as above; the borrow of self keeps this slice the only one.
+        self.start().map(|start| unsafe { &mut *start })
     }
 }
 

@@ -8,7 +8,7 @@ use aya_ebpf::btf_maps::XskMap;
 use aya_ebpf::macros::{btf_map, xdp};
 use aya_ebpf::programs::XdpContext;
 use spray_ebpf::XdpPacket;
-use spray_pipeline::frame::is_ours;
+use spray_wire::switch_view::classify;
 
 /// Sockets by receive queue.
 #[btf_map(name = "sockets")]
@@ -17,7 +17,7 @@ static SOCKETS: XskMap<64> = XskMap::new();
 /// Entry point on a host's interface.
 #[xdp]
 pub fn steer(context: XdpContext) -> u32 {
-    if !is_ours(&mut XdpPacket(&context)) {
+    if classify(&XdpPacket(&context)).is_none() {
         return XDP_PASS;
     }
     // A queue without a socket leaves its frames to the kernel, which answers that the port is unreachable.

@@ -9,13 +9,15 @@ use aya_ebpf::helpers::{bpf_ktime_get_ns, bpf_xdp_adjust_tail};
 use aya_ebpf::macros::{btf_map, xdp};
 use aya_ebpf::programs::XdpContext;
 use spray_ebpf::{CpuWord, SharedWord, XdpPacket, ingress_ifindex};
-use spray_pipeline::config::{Globals, Group, PortConfig, SwitchConfig};
+use spray_pipeline::config::{Globals, PortConfig};
 use spray_pipeline::counters::{ChassisCounters, PortCounters};
-use spray_pipeline::frame::{Address, Frame, Packet};
+use spray_pipeline::frame::Frame;
 use spray_pipeline::queue::PortQueues;
+use spray_pipeline::routes::{Group, SwitchConfig};
 use spray_pipeline::word::Word;
 use spray_pipeline::{Cause, Tables, Verdict};
-use spray_wire::switch_view as view;
+use spray_wire::offsets::{self, v4};
+use spray_wire::switch_view::{Address, Packet};
 use spray_wire::{DSCP_DATA, UDP_PORT};
 
 // Sizes below are least ones; the loader sets those of the fabric.
@@ -152,17 +154,17 @@ pub fn bench_switch(context: XdpContext) -> u32 {
 
 #[inline(always)]
 fn renew(packet: &mut impl Packet) -> Option<()> {
-    const CLOCK: usize = view::virtual_time_offset(false);
+    const CLOCK: usize = offsets::virtual_time_offset(false);
     let bench = BENCH.get(0)?;
-    let head: &mut [u8; view::min_len(false)] = packet.head()?;
+    let head: &mut [u8; offsets::min_len(false)] = packet.head_mut()?;
     let now_ps = bench.now_ps.load();
     bench.now_ps.store(now_ps.wrapping_add(bench.gap_ps.load()));
     head[CLOCK..CLOCK + 8].copy_from_slice(&now_ps.to_be_bytes());
     // In the widths that the pipeline reads: narrower stores would stall its loads.
-    head[view::v4::VERSION_IHL..][..2].copy_from_slice(&[view::v4::VERSION_IHL_PLAIN, DSCP_DATA << 2 | 2]);
-    head[view::v4::TTL..][..2].copy_from_slice(&[64, view::PROTOCOL_UDP]);
+    head[v4::VERSION_IHL..][..2].copy_from_slice(&[v4::VERSION_IHL_PLAIN, DSCP_DATA << 2 | 2]);
+    head[v4::TTL..][..2].copy_from_slice(&[64, offsets::PROTOCOL_UDP]);
     let ports = (now_ps as u32) << 16 | u32::from(UDP_PORT);
-    head[view::udp_src_port_offset(false)..][..4].copy_from_slice(&ports.to_be_bytes());
+    head[offsets::udp_src_port_offset(false)..][..4].copy_from_slice(&ports.to_be_bytes());
     Some(())
 }
 

@@ -1,6 +1,6 @@
 //! The kinds of frames: the list of them, and what a frame of any kind says.
 
-use crate::switch_view::udp_payload_offset;
+use crate::offsets::udp_payload_offset;
 use crate::{Accept, Ack, Close, Connect, Data, Error, Nack, Probe, ProbeAck, Pull, PullRequest, Reset};
 
 /// The header of one kind. `header` is ours, from the first byte of the common part on.

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use crate::{DSCP_CONTROL, DSCP_DATA, INITIAL_TTL};
+use crate::INITIAL_TTL;
 
 /// The ECN field of an IP header (RFC 3168 §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,24 +69,6 @@ impl Envelope {
     #[inline]
     pub const fn marked(&self) -> bool {
         matches!(self.ecn, Ecn::Ce)
-    }
-
-    /// Set DSCP, ECN and TTL as a data frame leaves its sender (WIRE-5).
-    #[must_use]
-    pub const fn as_data(mut self) -> Self {
-        self.dscp = DSCP_DATA;
-        self.ecn = Ecn::Ect0;
-        self.ttl = INITIAL_TTL;
-        self
-    }
-
-    /// Set DSCP, ECN and TTL as a control frame leaves its sender (WIRE-5).
-    #[must_use]
-    pub const fn as_control(mut self) -> Self {
-        self.dscp = DSCP_CONTROL;
-        self.ecn = Ecn::NotEct;
-        self.ttl = INITIAL_TTL;
-        self
     }
 
     pub(crate) const fn tos(&self) -> u8 {

@@ -5,10 +5,10 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::body::Header as _;
 use crate::bytes::{View, Writer, chunk, chunk_mut};
 use crate::header::{COMMON_BYTES, field};
-use crate::switch_view::{
-    ETHERTYPE_V4, ETHERTYPE_V6, PROTOCOL_UDP, UDP_BYTES, classify, udp_checksum_offset, udp_offset, udp_payload_offset,
-    v4, v6,
+use crate::offsets::{
+    ETHERTYPE_V4, ETHERTYPE_V6, PROTOCOL_UDP, UDP_BYTES, udp_checksum_offset, udp_offset, udp_payload_offset, v4, v6,
 };
+use crate::switch_view::classify;
 use crate::{
     Body, Common, DSCP_TRIMMED, Data, Ecn, Envelope, Error, Kind, MAX_ECHOES, UDP_PORT, ack, checksum, data, echoes,
 };

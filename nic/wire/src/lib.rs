@@ -7,7 +7,8 @@
 //! | module | content |
 //! |---|---|
 //! | [`frame`] | whole frames: [`parse`], [`emit`], [`emit_in_place`] (feature `std`, for the CRC32C) |
-//! | [`switch_view`] | offsets and in-place edits for a switch: no CRC, no panic, no unbounded loop |
+//! | [`offsets`] | where the fields lie |
+//! | [`switch_view`] | what a switch reads and changes: one parser for kernel and hosts |
 //! | [`checksum`] | Internet checksum, whole and incremental |
 //! | the others | one header each |
 #![no_std]
@@ -33,6 +34,7 @@ pub mod frame;
 mod handshake;
 pub mod header;
 mod nack;
+pub mod offsets;
 mod probe;
 mod pull;
 pub mod switch_view;

@@ -1,277 +1,402 @@
-//! What a switch sees and changes: byte offsets, constants, and edits in place.
+//! What a switch reads of a frame and what it changes: the one parser for the XDP program, the simulator's tests and hosts.
 //!
-//! A switch touches ECN, DSCP, TTL, lengths, checksums and the virtual time, nothing else (WIRE-14), and it computes no
-//! CRC. Everything here holds for frames that [`classify`] recognises: IPv4 without options, IPv6 without extension
-//! headers. The constants are for the XDP program, which checks them against `data_end` itself; the functions over
-//! slices are their reference. Offsets count from the first byte of the Ethernet header.
+//! A switch changes ECN, DSCP, TTL, lengths, checksums and the virtual time, nothing else (WIRE-14). It checks no CRC.
+//! All functions are generic over [`Packet`]: a host passes a slice, and the XDP program passes its frame, whose bounds the
+//! kernel's verifier must see checked. Nothing here panics, and no loop depends on the frame.
 
-use crate::checksum::{fold, udp, update_u16, update_u64};
+use crate::checksum::{fold, udp as nonzero, update_u16, update_u64};
 use crate::header::field;
-use crate::{DSCP_TRIMMED, Kind, UDP_PORT, VERSION, header_bytes};
+use crate::offsets::{self as at, v4, v6};
+use crate::{DSCP_TRIMMED, Kind, UDP_PORT, VERSION};
 
-/// Bytes of the Ethernet header; VLAN tags are not ours.
-pub const ETHERNET_BYTES: usize = 14;
-/// Offset of the `u16` EtherType.
-pub const ETHERTYPE: usize = 12;
-/// EtherType of IPv4.
-pub const ETHERTYPE_V4: u16 = 0x0800;
-/// EtherType of IPv6.
-pub const ETHERTYPE_V6: u16 = 0x86dd;
-/// IP protocol number of UDP.
-pub const PROTOCOL_UDP: u8 = 17;
-/// Bytes of the UDP header.
-pub const UDP_BYTES: usize = 8;
-
-/// Offsets in an IPv4 frame.
-pub mod v4 {
-    /// `u8`: version and header length.
-    pub const VERSION_IHL: usize = 14;
-    /// [`VERSION_IHL`] of a header without options.
-    pub const VERSION_IHL_PLAIN: u8 = 0x45;
-    /// `u8`: DSCP in the six high bits, ECN in the two low ones.
-    pub const TOS: usize = 15;
-    /// `u16`: header and payload, without Ethernet.
-    pub const TOTAL_LENGTH: usize = 16;
-    /// `u16`: flags and fragment offset.
-    pub const FRAGMENT: usize = 20;
-    /// Bits of [`FRAGMENT`] that are zero in a whole datagram: more-fragments and the offset.
-    pub const FRAGMENT_MASK: u16 = 0x3fff;
-    /// `u8`.
-    pub const TTL: usize = 22;
-    /// `u8`.
-    pub const PROTOCOL: usize = 23;
-    /// `u16`: header checksum.
-    pub const CHECKSUM: usize = 24;
-    /// Source address, 4 bytes.
-    pub const SRC: usize = 26;
-    /// Destination address, 4 bytes.
-    pub const DST: usize = 30;
-    /// The UDP header.
-    pub const UDP: usize = 34;
+/// A frame in memory whose owner can check its bounds.
+pub trait Packet {
+    /// Bytes of the whole Ethernet frame.
+    fn frame_bytes(&self) -> u32;
+    /// Return the first `N` bytes, or `None` if the frame is shorter.
+    fn head<const N: usize>(&self) -> Option<&[u8; N]>;
+    /// Return the first `N` bytes to write to, or `None` if the frame is shorter.
+    fn head_mut<const N: usize>(&mut self) -> Option<&mut [u8; N]>;
 }
 
-/// Offsets in an IPv6 frame.
-pub mod v6 {
-    /// `u16`: version (4 bits), traffic class (8: DSCP, ECN), high bits of the flow label.
-    pub const VERSION_CLASS: usize = 14;
-    /// `u16`: payload, without the IPv6 header.
-    pub const PAYLOAD_LENGTH: usize = 18;
-    /// `u8`.
-    pub const NEXT_HEADER: usize = 20;
-    /// `u8`.
-    pub const HOP_LIMIT: usize = 21;
-    /// Source address, 16 bytes.
-    pub const SRC: usize = 22;
-    /// Destination address, 16 bytes.
-    pub const DST: usize = 38;
-    /// The UDP header.
-    pub const UDP: usize = 54;
+impl Packet for [u8] {
+    #[inline(always)]
+    fn frame_bytes(&self) -> u32 {
+        self.len() as u32
+    }
+    #[inline(always)]
+    fn head<const N: usize>(&self) -> Option<&[u8; N]> {
+        self.first_chunk()
+    }
+    #[inline(always)]
+    fn head_mut<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
+        self.first_chunk_mut()
+    }
 }
 
-/// Offset of the UDP header.
-#[inline(always)]
-pub const fn udp_offset(v6: bool) -> usize {
-    if v6 { v6::UDP } else { v4::UDP }
+/// An IP address as two words in the order of its bytes in memory. IPv4 is mapped into IPv6.
+pub type Address = [u64; 2];
+
+/// Return the words of an address of 16 bytes; IPv4 must be mapped into IPv6.
+pub fn address_words(address: [u8; 16]) -> Address {
+    let (words, _) = address.as_chunks::<8>();
+    [u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])]
 }
 
-/// Offset of the UDP source port: the entropy value.
-#[inline(always)]
-pub const fn udp_src_port_offset(v6: bool) -> usize {
-    udp_offset(v6)
+/// What a switch reads of a frame of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Headers {
+    /// IPv6 instead of IPv4.
+    pub v6: bool,
+    /// Address of the destination.
+    pub destination: Address,
+    /// Digest of both addresses, see [`addresses_v4`] and [`addresses_v6`].
+    pub addresses: u64,
+    /// UDP source port in the high half, destination port in the low half.
+    pub ports: u32,
+    /// Virtual time in ps; 0 = not emulated.
+    pub virtual_time_ps: u64,
+    /// CRC of our header.
+    pub crc: u32,
+    /// Bytes of the Ethernet frame.
+    pub bytes: u32,
+    /// TTL or hop limit.
+    pub ttl: u8,
+    /// ECN bits.
+    pub ecn: u8,
+    /// DSCP.
+    pub dscp: u8,
+    /// A data frame that still has a payload: a switch may trim it.
+    pub trimmable: bool,
 }
 
-/// Offset of the UDP destination port.
-#[inline(always)]
-pub const fn udp_dst_port_offset(v6: bool) -> usize {
-    udp_offset(v6) + 2
+/// What [`parse`] finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// A frame of another protocol, port or version.
+    Foreign,
+    /// A frame of ours whose lengths contradict each other.
+    Malformed,
+    /// A frame of ours.
+    Ours(Headers),
 }
 
-/// Offset of the UDP length.
-#[inline(always)]
-pub const fn udp_length_offset(v6: bool) -> usize {
-    udp_offset(v6) + 4
+/// What a switch writes into a frame that it passes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Changes {
+    /// TTL or hop limit.
+    pub ttl: u8,
+    /// ECN bits.
+    pub ecn: u8,
+    /// Virtual time in ps; `None` keeps what the frame says.
+    pub virtual_time_ps: Option<u64>,
 }
 
-/// Offset of the UDP checksum.
-#[inline(always)]
-pub const fn udp_checksum_offset(v6: bool) -> usize {
-    udp_offset(v6) + 6
-}
+/// Ethernet, IP and UDP headers: what [`classify`] needs.
+const V4_HEADERS: usize = at::udp_payload_offset(false);
+const V6_HEADERS: usize = at::udp_payload_offset(true);
+const V4_LEAST: usize = at::min_len(false);
+const V6_LEAST: usize = at::min_len(true);
 
-/// Offset of our header.
-#[inline(always)]
-pub const fn udp_payload_offset(v6: bool) -> usize {
-    udp_offset(v6) + UDP_BYTES
-}
-
-/// Offset of the version byte of our header.
-#[inline(always)]
-pub const fn version_offset(v6: bool) -> usize {
-    udp_payload_offset(v6) + field::VERSION
-}
-
-/// Offset of the kind byte, see [`Kind`].
-#[inline(always)]
-pub const fn kind_offset(v6: bool) -> usize {
-    udp_payload_offset(v6) + field::KIND
-}
-
-/// Offset of the `u64` virtual time.
-#[inline(always)]
-pub const fn virtual_time_offset(v6: bool) -> usize {
-    udp_payload_offset(v6) + field::VIRTUAL_TIME
-}
-
-/// Bytes that a switch must see to handle any frame of ours: all headers up to the end of the common one.
-#[inline(always)]
-pub const fn min_len(v6: bool) -> usize {
-    udp_payload_offset(v6) + crate::header::COMMON_BYTES
-}
-
-/// Length of a trimmed frame: Ethernet up to the end of the Data header.
-#[inline(always)]
-pub const fn trimmed_len(v6: bool) -> usize {
-    header_bytes(v6, Kind::Data)
-}
-
-/// UDP length of a trimmed frame: UDP header and Data header.
-pub const TRIMMED_UDP_LENGTH: u16 = (UDP_BYTES + Kind::Data.bytes()) as u16;
-/// IPv4 total length of a trimmed frame.
-pub const TRIMMED_V4_TOTAL_LENGTH: u16 = 20 + TRIMMED_UDP_LENGTH;
-/// [`trimmed_len`] over IPv4, as a constant for array types.
-pub const TRIMMED_LEN_V4: usize = trimmed_len(false);
-/// [`trimmed_len`] over IPv6, as a constant for array types.
-pub const TRIMMED_LEN_V6: usize = trimmed_len(true);
-
-/// Return the UDP checksum of a trimmed IPv6 frame over its remaining bytes, as it is written into the frame.
+/// Return whether a frame is ours, and if so whether it is IPv6: UDP to our port, not a fragment, without IP options.
 ///
-/// `headers` is the frame after trimming, with its new UDP length; whatever its checksum field holds is left out. One
-/// loop of 28 rounds, no panic.
+/// It looks at nothing behind the UDP header: version and lengths are for [`parse`], CRCs for [`crate::parse`].
 #[inline(always)]
-pub fn trimmed_udp_checksum_v6(headers: &[u8; TRIMMED_LEN_V6]) -> u16 {
-    // Both addresses, the UDP header and ours lie in a row; the rest of the pseudo header are two small numbers.
-    const { assert!((TRIMMED_LEN_V6 - v6::SRC).is_multiple_of(4)) }
-    let mut sum = TRIMMED_UDP_LENGTH as u64 + PROTOCOL_UDP as u64;
+pub fn classify(packet: &(impl Packet + ?Sized)) -> Option<bool> {
+    let head = packet.head::<V4_HEADERS>()?;
+    match u16_at(head, at::ETHERTYPE) {
+        at::ETHERTYPE_V4 => is_ours_v4(head).then_some(false),
+        at::ETHERTYPE_V6 => is_ours_v6(packet.head()?).then_some(true),
+        _ => None,
+    }
+}
+
+#[inline(always)]
+fn is_ours_v4(head: &[u8; V4_HEADERS]) -> bool {
+    head[v4::VERSION_IHL] == v4::VERSION_IHL_PLAIN
+        && head[v4::PROTOCOL] == at::PROTOCOL_UDP
+        && u16_at(head, v4::FRAGMENT) & v4::FRAGMENT_MASK == 0
+        && u16_at(head, at::udp_dst_port_offset(false)) == UDP_PORT
+}
+
+#[inline(always)]
+fn is_ours_v6(head: &[u8; V6_HEADERS]) -> bool {
+    head[v6::VERSION_CLASS] >> 4 == 6
+        && head[v6::NEXT_HEADER] == at::PROTOCOL_UDP
+        && u16_at(head, at::udp_dst_port_offset(true)) == UDP_PORT
+}
+
+/// Read a frame as a switch does.
+#[inline(always)]
+pub fn parse(packet: &(impl Packet + ?Sized)) -> Parsed {
+    let bytes = packet.frame_bytes();
+    match classify(packet) {
+        None => Parsed::Foreign,
+        Some(false) => packet.head().map_or(Parsed::Malformed, |head| parse_v4(head, bytes)),
+        Some(true) => packet.head().map_or(Parsed::Malformed, |head| parse_v6(head, bytes)),
+    }
+}
+
+#[inline(always)]
+fn parse_v4(head: &[u8; V4_LEAST], bytes: u32) -> Parsed {
+    let total = u32::from(u16_at(head, v4::TOTAL_LENGTH));
+    let address = u32_ne(head, v4::DST).to_ne_bytes();
+    let ip = Ip {
+        datagram: total.wrapping_sub(20),
+        end: total + at::ETHERNET_BYTES as u32,
+        class: head[v4::TOS],
+        ttl: head[v4::TTL],
+        destination: [0, u64::from_ne_bytes([0, 0, 0xff, 0xff, address[0], address[1], address[2], address[3]])],
+        addresses: addresses_v4(u64_le(head, v4::SRC)),
+    };
+    finish(head, false, bytes, &ip)
+}
+
+#[inline(always)]
+fn parse_v6(head: &[u8; V6_LEAST], bytes: u32) -> Parsed {
+    let payload = u32::from(u16_at(head, v6::PAYLOAD_LENGTH));
+    let ip = Ip {
+        datagram: payload,
+        end: payload + v6::UDP as u32,
+        class: (u16_at(head, v6::VERSION_CLASS) >> 4) as u8,
+        ttl: head[v6::HOP_LIMIT],
+        destination: [u64_ne(head, v6::DST), u64_ne(head, v6::DST + 8)],
+        addresses: addresses_v6(
+            [u64_le(head, v6::SRC), u64_le(head, v6::SRC + 8)],
+            [u64_le(head, v6::DST), u64_le(head, v6::DST + 8)],
+        ),
+    };
+    finish(head, true, bytes, &ip)
+}
+
+/// What the IP header says.
+struct Ip {
+    /// Bytes of the UDP header and its payload.
+    datagram: u32,
+    /// Offset in the frame at which the IP packet ends.
+    end: u32,
+    class: u8,
+    ttl: u8,
+    destination: Address,
+    addresses: u64,
+}
+
+#[inline(always)]
+fn finish<const N: usize>(head: &[u8; N], v6: bool, bytes: u32, ip: &Ip) -> Parsed {
+    if head[at::version_offset(v6)] != VERSION {
+        return Parsed::Foreign;
+    }
+    let data = head[at::kind_offset(v6)] == Kind::Data as u8;
+    let least = if data { u32::from(at::TRIMMED_UDP_LENGTH) } else { (at::min_len(v6) - at::udp_offset(v6)) as u32 };
+    let udp_length = u32::from(u16_at(head, at::udp_length_offset(v6)));
+    if udp_length != ip.datagram || udp_length < least || ip.end > bytes {
+        return Parsed::Malformed;
+    }
+    Parsed::Ours(Headers {
+        v6,
+        destination: ip.destination,
+        addresses: ip.addresses,
+        ports: u32_at(head, at::udp_src_port_offset(v6)),
+        virtual_time_ps: u64_at(head, at::virtual_time_offset(v6)),
+        crc: u32_at(head, at::udp_payload_offset(v6) + field::HEADER_CRC),
+        bytes,
+        ttl: ip.ttl,
+        ecn: ip.class & 3,
+        dscp: ip.class >> 2,
+        trimmable: data && udp_length > least,
+    })
+}
+
+/// Odd multipliers that keep the parts of an address pair apart: fractions of square roots.
+const K: [u64; 4] = [0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b, 0xa54f_f53a_5f1d_36f1];
+
+/// Return the digest of two IPv4 addresses: `both` is the source followed by the destination, as one little-endian number.
+#[inline(always)]
+pub const fn addresses_v4(both: u64) -> u64 {
+    both.wrapping_mul(K[0])
+}
+
+/// Return the digest of two IPv6 addresses, each read as two little-endian numbers.
+#[inline(always)]
+pub const fn addresses_v6(source: [u64; 2], destination: [u64; 2]) -> u64 {
+    source[0].wrapping_mul(K[0])
+        ^ source[1].wrapping_mul(K[1]).rotate_left(16)
+        ^ destination[0].wrapping_mul(K[2]).rotate_left(32)
+        ^ destination[1].wrapping_mul(K[3]).rotate_left(48)
+}
+
+/// Write what a switch changed into the frame that `headers` were read from, and keep its checksums right. Returns `None`
+/// if the frame is too short, which a frame that [`parse`] took is not.
+#[inline(always)]
+pub fn write(packet: &mut (impl Packet + ?Sized), headers: &Headers, changes: &Changes) -> Option<()> {
+    if headers.v6 {
+        let head = packet.head_mut::<V6_LEAST>()?;
+        let class = u16_at(head, v6::VERSION_CLASS);
+        put(head, v6::VERSION_CLASS, class & !0x30 | u16::from(changes.ecn) << 4);
+        head[v6::HOP_LIMIT] = changes.ttl;
+        write_time(head, headers, changes);
+    } else {
+        let head = packet.head_mut::<V4_LEAST>()?;
+        write_v4(head, changes);
+        write_time(head, headers, changes);
+    }
+    Some(())
+}
+
+#[inline(always)]
+fn write_v4(head: &mut [u8; V4_LEAST], changes: &Changes) {
+    let (class, life) = (u16_at(head, v4::VERSION_IHL), u16_at(head, v4::TTL));
+    let new_class = class & !3 | u16::from(changes.ecn);
+    let new_life = life & 0xff | u16::from(changes.ttl) << 8;
+    let checksum = update_u16(update_u16(u16_at(head, v4::CHECKSUM), class, new_class), life, new_life);
+    put(head, v4::VERSION_IHL, new_class);
+    put(head, v4::TTL, new_life);
+    put(head, v4::CHECKSUM, checksum);
+}
+
+#[inline(always)]
+fn write_time<const N: usize>(head: &mut [u8; N], headers: &Headers, changes: &Changes) {
+    if let Some(time_ps) = changes.virtual_time_ps {
+        stamp(head, headers.v6, headers.virtual_time_ps, time_ps);
+    }
+}
+
+/// Replace the virtual time `old_ps` and keep the UDP checksum right; 0 stands for no checksum and stays (WIRE-4).
+#[inline(always)]
+fn stamp<const N: usize>(head: &mut [u8; N], v6: bool, old_ps: u64, new_ps: u64) {
+    let checksum = u16_at(head, at::udp_checksum_offset(v6));
+    if checksum != 0 {
+        put(head, at::udp_checksum_offset(v6), nonzero(update_u64(checksum, old_ps, new_ps)));
+    }
+    for (i, byte) in new_ps.to_be_bytes().into_iter().enumerate() {
+        head[at::virtual_time_offset(v6) + i] = byte;
+    }
+}
+
+/// Turn a data frame into its header: set the trimmed DSCP, lengths and checksums (WIRE-15). Returns the bytes that the
+/// caller must cut the frame to, or `None` if the frame is too short.
+///
+/// The frame must be one that [`parse`] calls trimmable; `v6` is its IP version.
+#[inline(always)]
+pub fn cut(packet: &mut (impl Packet + ?Sized), v6: bool) -> Option<u32> {
+    if v6 {
+        cut_v6(packet.head_mut()?)
+    } else {
+        cut_v4(packet.head_mut()?)
+    }
+    Some(at::trimmed_len(v6) as u32)
+}
+
+#[inline(always)]
+fn cut_v4(head: &mut [u8; at::TRIMMED_LEN_V4]) {
+    let (class, length) = (u16_at(head, v4::VERSION_IHL), u16_at(head, v4::TOTAL_LENGTH));
+    let new_class = class & !0xfc | u16::from(DSCP_TRIMMED) << 2;
+    let checksum = update_u16(u16_at(head, v4::CHECKSUM), class, new_class);
+    put(head, v4::CHECKSUM, update_u16(checksum, length, at::TRIMMED_V4_TOTAL_LENGTH));
+    put(head, v4::VERSION_IHL, new_class);
+    put(head, v4::TOTAL_LENGTH, at::TRIMMED_V4_TOTAL_LENGTH);
+    put(head, at::udp_length_offset(false), at::TRIMMED_UDP_LENGTH);
+    put(head, at::udp_checksum_offset(false), 0);
+}
+
+#[inline(always)]
+fn cut_v6(head: &mut [u8; at::TRIMMED_LEN_V6]) {
+    let class = u16_at(head, v6::VERSION_CLASS);
+    put(head, v6::VERSION_CLASS, class & !0x0fc0 | u16::from(DSCP_TRIMMED) << 6);
+    put(head, v6::PAYLOAD_LENGTH, at::TRIMMED_UDP_LENGTH);
+    put(head, at::udp_length_offset(true), at::TRIMMED_UDP_LENGTH);
+    let checksum = trimmed_udp_checksum_v6(head);
+    put(head, at::udp_checksum_offset(true), checksum);
+}
+
+/// Return the UDP checksum of a trimmed IPv6 frame as it is written into the frame.
+///
+/// `headers` is the frame after trimming, with its new UDP length; the value of its checksum field does not count.
+#[inline(always)]
+pub(crate) fn trimmed_udp_checksum_v6(headers: &[u8; at::TRIMMED_LEN_V6]) -> u16 {
+    // Both addresses, the UDP header and ours lie in a row. The rest of the pseudo header is two small numbers.
+    const { assert!((at::TRIMMED_LEN_V6 - v6::SRC).is_multiple_of(4)) }
+    let mut sum = u64::from(at::TRIMMED_UDP_LENGTH) + u64::from(at::PROTOCOL_UDP);
     let (_, row) = headers.split_at(v6::SRC);
     for word in row.as_chunks::<4>().0 {
-        sum += u32::from_be_bytes(*word) as u64;
+        sum += u64::from(u32::from_be_bytes(*word));
     }
-    const AT: usize = udp_checksum_offset(true);
-    let old = u16::from_be_bytes([headers[AT], headers[AT + 1]]);
     // Adding the complement of a word takes it out of a ones' complement sum.
-    udp(!fold(sum + !old as u64))
+    nonzero(!fold(sum + u64::from(!u16_at(headers, at::udp_checksum_offset(true)))))
 }
 
-/// Return whether a frame is ours to handle, and if so whether it is IPv6: UDP to our port, whole, without IP options.
-///
-/// Looks no further than the UDP ports: version, lengths and checksums are [`parse`](crate::parse)'s business.
-#[inline]
-pub fn classify(frame: &[u8]) -> Option<bool> {
-    let v6 = match u16_at(frame, ETHERTYPE)? {
-        ETHERTYPE_V4 => {
-            let plain = u8_at(frame, v4::VERSION_IHL)? == v4::VERSION_IHL_PLAIN
-                && u16_at(frame, v4::FRAGMENT)? & v4::FRAGMENT_MASK == 0
-                && u8_at(frame, v4::PROTOCOL)? == PROTOCOL_UDP;
-            if !plain {
-                return None;
-            }
-            false
-        }
-        ETHERTYPE_V6 => {
-            let plain = u16_at(frame, v6::VERSION_CLASS)? >> 12 == 6 && u8_at(frame, v6::NEXT_HEADER)? == PROTOCOL_UDP;
-            if !plain {
-                return None;
-            }
-            true
-        }
-        _ => return None,
-    };
-    (u16_at(frame, udp_dst_port_offset(v6))? == UDP_PORT).then_some(v6)
+/// Trim a data frame in place (WIRE-15). Returns the bytes that are left of it, or `None`, with the frame as it was, if
+/// it is no data frame of ours or has no payload.
+pub fn trim(frame: &mut [u8]) -> Option<usize> {
+    match parse(frame) {
+        Parsed::Ours(Headers { v6, trimmable: true, .. }) => cut(frame, v6).map(|bytes| bytes as usize),
+        _ => None,
+    }
 }
 
-/// Return the virtual time of a frame in picoseconds, or `None` if it is not ours or shorter than the common header.
+/// Return the virtual time of a frame in ps, or `None` if the frame is not ours or shorter than the common header.
 ///
-/// Checks no CRC: a receiver may hold the frame until then, and parse it afterwards.
+/// It checks neither lengths nor CRC: a receiver may hold the frame until that time and parse it then.
 #[inline]
 pub fn peek_virtual_time(frame: &[u8]) -> Option<u64> {
-    let v6 = classify_version(frame)?;
-    u64_at(frame, virtual_time_offset(v6))
+    match classify(frame)? {
+        false => virtual_time::<V4_LEAST>(frame.head()?, false),
+        true => virtual_time::<V6_LEAST>(frame.head()?, true),
+    }
 }
 
-/// Set the virtual time of a frame, in picoseconds, and keep its UDP checksum right; a frame that is not ours stays.
+#[inline]
+fn virtual_time<const N: usize>(head: &[u8; N], v6: bool) -> Option<u64> {
+    (head[at::version_offset(v6)] == VERSION).then(|| u64_at(head, at::virtual_time_offset(v6)))
+}
+
+/// Set the virtual time of a frame in ps, and keep its UDP checksum right; a frame that is not ours stays as it is.
 #[inline]
 pub fn set_virtual_time(frame: &mut [u8], virtual_time_ps: u64) {
-    let Some(v6) = classify_version(frame) else { return };
-    let Some(old) = u64_at(frame, virtual_time_offset(v6)) else { return };
-    let Some(checksum) = u16_at(frame, udp_checksum_offset(v6)) else { return };
-    put(frame, virtual_time_offset(v6), virtual_time_ps.to_be_bytes());
-    // 0 stands for "no checksum" and has to stay (WIRE-4).
-    if checksum != 0 {
-        put(frame, udp_checksum_offset(v6), udp(update_u64(checksum, old, virtual_time_ps)).to_be_bytes());
+    let (Some(old_ps), Some(v6)) = (peek_virtual_time(frame), classify(frame)) else { return };
+    if let (false, Some(head)) = (v6, frame.head_mut::<V4_LEAST>()) {
+        stamp(head, false, old_ps, virtual_time_ps);
+    } else if let (true, Some(head)) = (v6, frame.head_mut::<V6_LEAST>()) {
+        stamp(head, true, old_ps, virtual_time_ps);
     }
 }
 
-/// Trim a data frame in place: cut DSCP, lengths and checksums to a header-only frame (WIRE-15). Returns its length, or
-/// `None`, with the frame as it was, if it is no data frame or has no payload.
-pub fn trim(frame: &mut [u8]) -> Option<usize> {
-    let v6 = classify_version(frame)?;
-    let len = trimmed_len(v6);
-    if u8_at(frame, kind_offset(v6))? != Kind::Data as u8 || frame.len() <= len {
-        return None;
-    }
-    if v6 { trim_v6(frame) } else { trim_v4(frame) }?;
-    Some(len)
-}
-
-fn trim_v4(frame: &mut [u8]) -> Option<()> {
-    let tos = u16_at(frame, v4::VERSION_IHL)?;
-    let new_tos = tos & !0xfc | (DSCP_TRIMMED as u16) << 2;
-    let length = u16_at(frame, v4::TOTAL_LENGTH)?;
-    let checksum = update_u16(u16_at(frame, v4::CHECKSUM)?, tos, new_tos);
-    let checksum = update_u16(checksum, length, TRIMMED_V4_TOTAL_LENGTH);
-    put(frame, v4::VERSION_IHL, new_tos.to_be_bytes());
-    put(frame, v4::TOTAL_LENGTH, TRIMMED_V4_TOTAL_LENGTH.to_be_bytes());
-    put(frame, v4::CHECKSUM, checksum.to_be_bytes());
-    put(frame, udp_length_offset(false), TRIMMED_UDP_LENGTH.to_be_bytes());
-    put(frame, udp_checksum_offset(false), [0, 0]);
-    Some(())
-}
-
-fn trim_v6(frame: &mut [u8]) -> Option<()> {
-    let class = u16_at(frame, v6::VERSION_CLASS)?;
-    put(frame, v6::VERSION_CLASS, (class & !0x0fc0 | (DSCP_TRIMMED as u16) << 6).to_be_bytes());
-    put(frame, v6::PAYLOAD_LENGTH, TRIMMED_UDP_LENGTH.to_be_bytes());
-    put(frame, udp_length_offset(true), TRIMMED_UDP_LENGTH.to_be_bytes());
-    let checksum = trimmed_udp_checksum_v6(frame.first_chunk()?);
-    put(frame, udp_checksum_offset(true), checksum.to_be_bytes());
-    Some(())
-}
-
-#[inline]
-fn classify_version(frame: &[u8]) -> Option<bool> {
-    let v6 = classify(frame)?;
-    (frame.len() >= min_len(v6) && u8_at(frame, version_offset(v6))? == VERSION).then_some(v6)
+#[inline(always)]
+fn u16_at<const N: usize>(head: &[u8; N], at: usize) -> u16 {
+    u16::from_be_bytes([head[at], head[at + 1]])
 }
 
 #[inline(always)]
-pub(crate) fn u8_at(frame: &[u8], at: usize) -> Option<u8> {
-    frame.get(at).copied()
+fn u32_at<const N: usize>(head: &[u8; N], at: usize) -> u32 {
+    u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
 }
 
 #[inline(always)]
-pub(crate) fn u16_at(frame: &[u8], at: usize) -> Option<u16> {
-    frame.get(at..)?.first_chunk().copied().map(u16::from_be_bytes)
+fn u64_at<const N: usize>(head: &[u8; N], at: usize) -> u64 {
+    u64::from(u32_at(head, at)) << 32 | u64::from(u32_at(head, at + 4))
+}
+
+/// Eight bytes for hashing, in an order that costs nothing on little-endian machines and is the same on all.
+#[inline(always)]
+fn u64_le<const N: usize>(head: &[u8; N], at: usize) -> u64 {
+    u64_at(head, at).swap_bytes()
+}
+
+/// Four bytes as they lie in memory.
+#[inline(always)]
+fn u32_ne<const N: usize>(head: &[u8; N], at: usize) -> u32 {
+    u32::from_ne_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
+}
+
+/// Eight bytes as they lie in memory.
+#[inline(always)]
+fn u64_ne<const N: usize>(head: &[u8; N], at: usize) -> u64 {
+    u64_at(head, at).to_be()
 }
 
 #[inline(always)]
-fn u64_at(frame: &[u8], at: usize) -> Option<u64> {
-    frame.get(at..)?.first_chunk().copied().map(u64::from_be_bytes)
-}
-
-/// Write at an offset; does nothing if the frame is too short.
-#[inline(always)]
-fn put<const N: usize>(frame: &mut [u8], at: usize, bytes: [u8; N]) {
-    if let Some(field) = frame.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
-        *field = bytes;
-    }
+fn put<const N: usize>(head: &mut [u8; N], at: usize, value: u16) {
+    let [high, low] = value.to_be_bytes();
+    head[at] = high;
+    head[at + 1] = low;
 }

@@ -222,7 +222,7 @@ const SWAPS: usize = 32;
 
 /// All hosts but `receiver`, those on the longest paths first. Hosts with equally long paths begin on the opposite side.
 fn farthest(network: &Network, receiver: usize) -> Vec<usize> {
-    let routes = spray_fabric::Routes::new(network, |_| true);
+    let routes = spray_fabric::ShortestPaths::new(network, |_| true);
     let hosts = network.hosts.len();
     let turned = |host: usize| (2 * hosts + host - receiver - hosts / 2) % hosts;
     let mut others: Vec<_> = (0..hosts).filter(|host| *host != receiver).collect();

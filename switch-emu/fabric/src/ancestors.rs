@@ -4,57 +4,49 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use spray_core::path::Ev;
-use spray_pipeline::config::{Group, MAX_HOPS, SwitchConfig};
-use spray_pipeline::frame::{addresses_v4, addresses_v6, digest};
+use spray_pipeline::config::MAX_HOPS;
+use spray_pipeline::{hash, routes};
+use spray_wire::switch_view::{addresses_v4, addresses_v6};
 use spray_wire::{UDP_PORT, ev_port};
 
-use super::{LinkEvent, Network, Routes, epoch_starts, known_down, salt};
+use super::{LinkEvent, Network, RouteTable};
 use crate::fabric::Node;
 
 /// The switches' choices, in every epoch of routing.
 #[derive(Debug)]
 pub struct Ancestors<'a> {
     network: &'a Network,
-    salts: Vec<u64>,
-    /// When each epoch begins, and its routes.
-    epochs: Vec<(u64, Routes)>,
+    /// With links for ports.
+    routes: RouteTable,
 }
 
-/// The members chosen at the switches of a path, the last one first.
+/// The ranks of the ports chosen at the switches of a path, the last one first.
 type Choices = [u32; MAX_HOPS];
 
 impl<'a> Ancestors<'a> {
     /// Takes in what routing learns of `events`, and how the switches of a run with root `seed` hash.
     pub fn new(network: &'a Network, events: &[LinkEvent], seed: u64) -> Self {
-        let switch = |switch| SwitchConfig::new(salt(seed, switch)).salt;
-        let routes = |from_ps| (from_ps, Routes::new(network, |link| !known_down(events, link, from_ps)));
-        Self {
-            network,
-            salts: (0..network.switches.len()).map(switch).collect(),
-            epochs: epoch_starts(events).into_iter().map(routes).collect(),
-        }
+        Self { network, routes: RouteTable::new(network, events, seed, |link| link as u32) }
     }
 
-    /// When each epoch of routing begins, from 0 on.
-    pub fn epoch_starts(&self) -> impl Iterator<Item = u64> {
-        self.epochs.iter().map(|(from_ps, _)| *from_ps)
+    /// When each epoch of routing begins, ascending from 0.
+    pub fn epoch_starts(&self) -> &[u64] {
+        self.routes.epoch_starts()
     }
 
-    /// One entropy value of a set of `evs` for every path from host `from` to host `to` by the routes in force at `at_ps`, as
-    /// far as there are any. `addresses` is the digest of their addresses, see [`addresses`].
+    /// One entropy value, out of a set of `evs`, for every path from host `from` to host `to` by the routes in force at
+    /// `at_ps`; a path that no value of the set leads over has none. `addresses` is the digest of the hosts' addresses, see
+    /// [`addresses`].
     //= docs/specs/host-dr.md#HDR-10
     //= docs/specs/host-dr.md#HDR-11
     pub fn paths(&self, at_ps: u64, from: usize, to: usize, addresses: u64, evs: u32) -> Vec<Ev> {
-        let epoch = self.epochs.iter().rfind(|(from_ps, _)| *from_ps <= at_ps);
-        let Some((_, routes)) = epoch else { return Vec::new() };
-        let (start, end) = (self.network.leaf_of(from), self.network.leaf_of(to));
-        let Some(leaf) = routes.leaf_number(end) else { return Vec::new() };
-        let count = self.count(routes, start, leaf, MAX_PATHS);
+        let start = self.network.leaf_of(from);
+        let count = self.count(at_ps, start, to, MAX_PATHS);
         let tries = evs.min(spray_wire::MAX_EVS).min(TRIES_PER_PATH * count as u32);
         let mut found: BTreeMap<Choices, Ev> = BTreeMap::new();
         for ev in (0..tries).map(|ev| ev as Ev) {
-            let flow = digest(addresses, u32::from(ev_port(ev, evs)) << 16 | u32::from(UDP_PORT));
-            if let Some(choices) = self.walk(routes, start, leaf, flow) {
+            let flow = hash::flow(addresses, u32::from(ev_port(ev, evs)) << 16 | u32::from(UDP_PORT));
+            if let Some(choices) = self.walk(at_ps, start, to, flow) {
                 found.entry(choices).or_insert(ev);
             }
             if found.len() == count {
@@ -64,37 +56,34 @@ impl<'a> Ancestors<'a> {
         found.into_values().collect()
     }
 
-    /// The way of frames with digest `flow`; `None` where it ends, or is longer than any that switches carry.
-    fn walk(&self, routes: &Routes, mut switch: usize, leaf: usize, flow: u64) -> Option<Choices> {
+    /// The way from `switch` to host `to` of frames with digest `flow`; `None` where it ends before, or is longer than any
+    /// that switches carry.
+    fn walk(&self, at_ps: u64, mut switch: usize, to: usize, flow: u64) -> Option<Choices> {
         let mut choices = [0; MAX_HOPS];
         for hop in 0..MAX_HOPS {
-            if routes.leaves()[leaf] == switch {
+            if switch == self.network.leaf_of(to) {
                 choices[..hop].reverse();
                 return Some(choices);
             }
-            let links = routes.next(switch, leaf);
-            if links.is_empty() {
-                return None;
-            }
-            let group = Group { first: 0, count: links.len() as u32 };
-            choices[hop] = group.choose(flow, self.salts[switch]);
-            switch = self.end(links[choices[hop] as usize])?;
+            let choice = routes::choose(&self.routes, at_ps, switch as u32, to as u32, flow)?;
+            choices[hop] = choice.rank;
+            switch = self.end(choice.port)?;
         }
         None
     }
 
     /// How many paths there are, up to `most`.
-    fn count(&self, routes: &Routes, switch: usize, leaf: usize, most: usize) -> usize {
-        if routes.leaves()[leaf] == switch {
+    fn count(&self, at_ps: u64, switch: usize, to: usize, most: usize) -> usize {
+        if switch == self.network.leaf_of(to) {
             return 1;
         }
         let mut count = 0;
-        for link in routes.next(switch, leaf) {
+        for link in self.routes.ports(at_ps, switch as u32, to as u32) {
             let Some(next) = self.end(*link) else { continue };
             if count >= most {
                 break;
             }
-            count += self.count(routes, next, leaf, most - count);
+            count += self.count(at_ps, next, to, most - count);
         }
         count
     }

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::event::{changes, known_down, reroutes};
 use super::{LinkEvent, Network, groups};
-use crate::fabric::{Fabric, Host, LinkChange, MAX_CHANGES, MAX_EPOCHS, Node, Port, QueueConfig, RouteEpoch, Switch};
+use crate::fabric::{Fabric, Host, LinkChange, MAX_CHANGES, MAX_EPOCHS, Node, Port, RouteEpoch, Switch, Thresholds};
 
 /// A fabric, and the port of each link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub enum CompileError {
 pub fn compile(
     network: &Network,
     seed: u64,
-    queue: impl Fn(u64) -> QueueConfig,
+    queue: impl Fn(u64) -> Thresholds,
     events: &[LinkEvent],
 ) -> Result<Compiled, CompileError> {
     let changes = preload(network, events)?;

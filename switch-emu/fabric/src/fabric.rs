@@ -2,7 +2,8 @@
 //!
 //! All times are scenario picoseconds, all rates bits per second, all sizes bytes of Ethernet frame.
 
-use spray_pipeline::config::Thresholds;
+pub use spray_pipeline::config::Thresholds;
+pub use spray_pipeline::link::{DropEvery, Flap, LinkChange, LinkState};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Hosts, switches, egress ports, and the routes between them.
@@ -70,92 +71,9 @@ pub struct Port {
     /// Propagation delay of the cable.
     pub latency_ps: u64,
     /// Queue limits and marking thresholds.
-    pub queue: QueueConfig,
+    pub queue: Thresholds,
     /// Timed changes in order of `at_ps`; before the first the link is [`LinkState::UP`]. At most [`MAX_CHANGES`].
     pub changes: Vec<LinkChange>,
-}
-
-/// Limits of a port's queue; the kernel's switch takes at most 8 MiB each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueueConfig {
-    /// Data bytes that may wait; a frame that would exceed it is trimmed or dropped.
-    pub limit_bytes: u32,
-    /// Below this many waiting data bytes nothing is marked.
-    pub mark_min_bytes: u32,
-    /// From this many waiting data bytes everything is marked; in between linearly.
-    pub mark_max_bytes: u32,
-    /// Control bytes (acknowledgements, trimmed headers) that may wait.
-    pub control_limit_bytes: u32,
-    /// Whether a data frame over the limit is cut to its header instead of dropped.
-    pub trim: bool,
-}
-
-impl From<&QueueConfig> for Thresholds {
-    fn from(queue: &QueueConfig) -> Self {
-        Self {
-            limit: queue.limit_bytes,
-            mark_min: queue.mark_min_bytes,
-            mark_max: queue.mark_max_bytes,
-            control_limit: queue.control_limit_bytes,
-            trim: queue.trim,
-        }
-    }
-}
-
-/// A link's state from a moment on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkChange {
-    /// When the state begins.
-    pub at_ps: u64,
-    /// The whole state, not a difference.
-    pub state: LinkState,
-}
-
-/// What a link does with frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkState {
-    /// False: administratively down; frames are dropped with the cause `down`.
-    pub up: bool,
-    /// True: every frame vanishes although the link looks healthy.
-    pub silent_drop: bool,
-    /// Share of the line rate that is left, in millionths.
-    pub rate_ppm: u32,
-    /// Probability that a frame vanishes, in millionths.
-    pub loss_ppm: u32,
-    /// Periodic outages.
-    pub flap: Option<Flap>,
-    /// Losses counted in frames; only the simulator plays them.
-    pub drop_every: Option<DropEvery>,
-}
-
-impl LinkState {
-    /// A healthy link.
-    pub const UP: Self =
-        Self { up: true, silent_drop: false, rate_ppm: 1_000_000, loss_ppm: 0, flap: None, drop_every: None };
-}
-
-impl Default for LinkState {
-    fn default() -> Self {
-        Self::UP
-    }
-}
-
-/// Periodic outage: the link is out for the first `down_ps` of every `period_ps`, counted from the change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flap {
-    /// Length of a cycle, above 0.
-    pub period_ps: u64,
-    /// Part of the cycle during which every frame vanishes.
-    pub down_ps: u64,
-}
-
-/// Periodic loss: of every `pass + lose` frames, counted from the change, the last `lose` vanish.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DropEvery {
-    /// Frames that get through.
-    pub pass: u32,
-    /// Frames after them that vanish.
-    pub lose: u32,
 }
 
 /// The routes that hold from a moment on.

@@ -5,7 +5,6 @@
 
 mod ancestors;
 mod compile;
-mod counters;
 mod dragonfly;
 mod event;
 mod fabric;
@@ -14,25 +13,27 @@ mod fat_tree;
 mod leaf_spine;
 mod native;
 mod network;
+mod route_table;
 mod routes;
 mod tables;
 mod topo_file;
 
 pub use ancestors::{Ancestors, addresses};
 pub use compile::{CompileError, Compiled, compile, epoch_starts, mix, preload, salt, serialisation_ps, v4};
-pub use counters::{ChassisCounters, PortCounters, QueueSample};
 pub use dragonfly::Dragonfly;
 pub use event::{LinkAction, LinkEvent, changes, known_down};
 pub use fabric::{
-    DropEvery, Fabric, Flap, Host, LinkChange, LinkState, MAX_CHANGES, MAX_EPOCHS, Node, Port, QueueConfig, RouteEpoch,
-    Switch,
+    DropEvery, Fabric, Flap, Host, LinkChange, LinkState, MAX_CHANGES, MAX_EPOCHS, Node, Port, RouteEpoch, Switch,
+    Thresholds,
 };
 pub use failures::{FailureContext, FailureError, FailureFile};
 pub use fat_tree::FatTree;
 pub use leaf_spine::LeafSpine;
-pub use native::NativeSwitch;
+pub use native::{NativeSwitch, QueueSample};
 pub use network::{Link, Network, NetworkError, NetworkSwitch};
-pub use routes::{Routes, groups, hops};
+pub use route_table::RouteTable;
+pub use routes::{ShortestPaths, groups, hops};
+pub use spray_pipeline::counters::{ChassisCounters, PortCounters};
 pub use tables::{ChassisSpec, DEFAULT_FRAME_BYTES, Tables, TablesError};
 pub use topo_file::{TopoError, TopoFile, TopoTier};
 

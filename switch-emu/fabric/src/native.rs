@@ -1,12 +1,13 @@
 //! The same chassis in memory: the pipeline over vectors, for tests, tools and engines without a kernel.
 
-use crate::{ChassisCounters, ChassisSpec, PortCounters, QueueSample, Tables, TablesError};
-use spray_pipeline::config::{Globals, Group, PortConfig, SwitchConfig};
-use spray_pipeline::frame::{Address, address_key};
+use crate::{ChassisCounters, ChassisSpec, PortCounters, Tables, TablesError};
+use spray_pipeline::Verdict;
+use spray_pipeline::config::{Globals, PortConfig};
 use spray_pipeline::queue::PortQueues;
-use spray_pipeline::{Verdict, counters};
+use spray_pipeline::routes::{Group, SwitchConfig};
+use spray_wire::switch_view::{Address, address_words};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 /// A chassis in memory; may be used from several threads at once.
 #[derive(Debug)]
@@ -14,8 +15,8 @@ pub struct NativeSwitch {
     tables: Tables,
     hosts: HashMap<Address, u32>,
     queues: Vec<PortQueues<AtomicU64>>,
-    counters: Vec<counters::PortCounters<AtomicU64>>,
-    chassis: counters::ChassisCounters<AtomicU64>,
+    counters: Vec<PortCounters<AtomicU64>>,
+    chassis: ChassisCounters<AtomicU64>,
 }
 
 impl NativeSwitch {
@@ -27,18 +28,18 @@ impl NativeSwitch {
         let tables = Tables::compile(spec)?;
         let ports = tables.ports.len();
         Ok(Self {
-            hosts: tables.hosts.iter().map(|(address, number)| (address_key(*address), *number)).collect(),
+            hosts: tables.hosts.iter().map(|(address, number)| (address_words(*address), *number)).collect(),
             queues: (0..ports).map(|_| PortQueues::default()).collect(),
-            counters: (0..ports).map(|_| counters::PortCounters::default()).collect(),
-            chassis: counters::ChassisCounters::default(),
+            counters: (0..ports).map(|_| PortCounters::default()).collect(),
+            chassis: ChassisCounters::default(),
             tables,
         })
     }
 
     /// Takes a frame that enters at switch `ingress` through the chassis; a redirected frame is changed in place and
     /// must be cut to the verdict's `trimmed_len`.
-    pub fn process(&self, mut frame: &mut [u8], ingress: usize, now_ps: u64) -> Verdict {
-        spray_pipeline::process(self, &mut frame, ingress as u32, || now_ps)
+    pub fn process(&self, frame: &mut [u8], ingress: usize, now_ps: u64) -> Verdict {
+        spray_pipeline::process(self, frame, ingress as u32, || now_ps)
     }
 
     /// A port's counters.
@@ -46,21 +47,12 @@ impl NativeSwitch {
     /// # Panics
     /// When there is no such port.
     pub fn counters(&self, port: usize) -> PortCounters {
-        PortCounters::from(&self.counters[port])
+        self.counters[port].read()
     }
 
     /// The chassis's counters.
     pub fn chassis_counters(&self) -> ChassisCounters {
-        let words = &self.chassis;
-        ChassisCounters {
-            frames: load(&words.frames),
-            passed: load(&words.passed),
-            forwarded: load(&words.forwarded),
-            malformed: load(&words.malformed),
-            no_route: load(&words.no_route),
-            hop_limit: load(&words.hop_limit),
-            no_interface: load(&words.no_interface),
-        }
+        self.chassis.read()
     }
 
     /// What waits at a port at virtual time `now_ps`. Moves the queue's bookkeeping to that time: exact only for times
@@ -74,6 +66,15 @@ impl NativeSwitch {
         let total = self.queues[port].total.locate(now_ps, &drain).bytes();
         QueueSample { data_bytes: total.saturating_sub(control_bytes), control_bytes }
     }
+}
+
+/// What waits at a port at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueSample {
+    /// Data bytes waiting.
+    pub data_bytes: u64,
+    /// Control bytes waiting.
+    pub control_bytes: u64,
 }
 
 impl spray_pipeline::Tables for NativeSwitch {
@@ -101,14 +102,10 @@ impl spray_pipeline::Tables for NativeSwitch {
     fn queues(&self, port: u32) -> Option<&PortQueues<AtomicU64>> {
         self.queues.get(port as usize)
     }
-    fn counters(&self, port: u32) -> Option<&counters::PortCounters<AtomicU64>> {
+    fn counters(&self, port: u32) -> Option<&PortCounters<AtomicU64>> {
         self.counters.get(port as usize)
     }
-    fn chassis(&self) -> Option<&counters::ChassisCounters<AtomicU64>> {
+    fn chassis(&self) -> Option<&ChassisCounters<AtomicU64>> {
         Some(&self.chassis)
     }
-}
-
-fn load(word: &AtomicU64) -> u64 {
-    word.load(Ordering::Relaxed)
 }

@@ -10,7 +10,7 @@ use crate::fabric::Node;
 ///
 /// Hosts of one leaf share their routes, so that the tables of 8,192 hosts fit into memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Routes {
+pub struct ShortestPaths {
     /// The leaves' switches, ascending.
     leaves: Vec<usize>,
     /// Per switch its number among the leaves.
@@ -21,7 +21,7 @@ pub struct Routes {
     members: Vec<u32>,
 }
 
-impl Routes {
+impl ShortestPaths {
     /// Finds the routes of a checked `network` over the links that `usable` lets through.
     pub fn new(network: &Network, usable: impl Fn(usize) -> bool) -> Self {
         let switches = network.switches.len();
@@ -98,7 +98,7 @@ fn distances(network: &Network, leaf: usize, into: &[Vec<usize>]) -> Vec<u32> {
 /// For every switch and host the links that lie on a shortest path from the one to the other, over the links that
 /// `usable` lets through: `[switch][host]` to indices into [`Network::links`], empty where no path is left.
 pub fn groups(network: &Network, usable: impl Fn(usize) -> bool) -> Vec<Vec<Vec<usize>>> {
-    let routes = Routes::new(network, &usable);
+    let routes = ShortestPaths::new(network, &usable);
     let group = |switch: usize, host: usize| -> Vec<usize> {
         let (leaf, last) = (network.leaf_of(host), network.downlink(host));
         match routes.leaf_number(leaf) {
@@ -116,7 +116,7 @@ pub fn groups(network: &Network, usable: impl Fn(usize) -> bool) -> Vec<Vec<Vec<
 ///
 /// Of equal paths the one with the slowest, then the longest links is taken at each switch, so that base RTTs hold for
 /// every path of an uneven fabric.
-pub fn hops(network: &Network, routes: &Routes, from: usize, to: usize) -> Vec<usize> {
+pub fn hops(network: &Network, routes: &ShortestPaths, from: usize, to: usize) -> Vec<usize> {
     if from == to {
         return Vec::new();
     }

@@ -1,7 +1,8 @@
 //! A [`Fabric`] as the tables that the switch program reads.
 
-use crate::fabric::{Fabric, LinkChange, Node, Port};
-use spray_pipeline::config::{self as table, Condition, Globals, Group, PortConfig, SwitchConfig, Thresholds};
+use crate::fabric::{Fabric, Node, Port};
+use spray_pipeline::config::{self as table, Globals, PortConfig};
+use spray_pipeline::routes::{Group, SwitchConfig};
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
 
@@ -119,28 +120,15 @@ fn globals(fabric: &Fabric) -> Globals {
 }
 
 fn compile_port(spec: &ChassisSpec<'_>, port: &Port) -> PortConfig {
-    let thresholds = Thresholds::from(&port.queue);
     let next = match port.to {
         Node::Switch(to) if spec.contains(to) => to as u32,
         _ => table::OUTSIDE,
     };
-    let mut compiled = PortConfig::new(port.rate_bps, port.latency_ps, &thresholds, next, spec.frame_bytes);
+    let mut compiled = PortConfig::new(port.rate_bps, port.latency_ps, &port.queue, next, spec.frame_bytes);
     for change in &port.changes {
-        compiled.push(port.rate_bps, &condition(change));
+        compiled.push(port.rate_bps, change);
     }
     compiled
-}
-
-fn condition(change: &LinkChange) -> Condition {
-    let state = change.state;
-    Condition {
-        at_ps: change.at_ps,
-        up: state.up,
-        silent_drop: state.silent_drop,
-        rate_ppm: state.rate_ppm,
-        loss_ppm: state.loss_ppm,
-        flap: state.flap.map_or((0, 0), |flap| (flap.period_ps, flap.down_ps)),
-    }
 }
 
 fn check(fabric: &Fabric) -> Result<(), TablesError> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::fabric::{Node, QueueConfig};
+use crate::fabric::{Node, Thresholds};
 
 const PAIR: LeafSpine = LeafSpine::uniform([2, 4, 4], 100_000_000_000, 1_000_000);
 
@@ -26,8 +26,8 @@ Bundle 2
 Downlink_Latency_ns 700
 ";
 
-fn queue(_rate_bps: u64) -> QueueConfig {
-    QueueConfig {
+fn queue(_rate_bps: u64) -> Thresholds {
+    Thresholds {
         limit_bytes: 300_000,
         mark_min_bytes: 60_000,
         mark_max_bytes: 240_000,
@@ -83,7 +83,7 @@ fn a_three_tier_file_builds_the_tree_it_describes() {
     assert_eq!(groups[0][15].len(), 2, "a leaf has two spines");
     assert_eq!(groups[8][15].len(), 4, "a spine has two cores, two cables each");
     assert_eq!(groups[0][1].len(), 1);
-    let longest = hops(&network, &Routes::new(&network, |_| true), 0, 15);
+    let longest = hops(&network, &ShortestPaths::new(&network, |_| true), 0, 15);
     let names: Vec<_> = longest.iter().map(|link| network.links[*link].rate_bps / 1_000_000_000).collect();
     assert_eq!(names, [100, 200, 400, 400, 200, 100]);
     let port = compiled.fabric.ports.iter().find(|port| port.name == "tor0->h0").unwrap();
@@ -144,7 +144,7 @@ fn a_dragonfly_joins_all_groups_alike_and_routes_minimally() {
             3
         );
     }
-    let routes = Routes::new(&network, |_| true);
+    let routes = ShortestPaths::new(&network, |_| true);
     for to in 1..network.hosts.len() {
         let path = hops(&network, &routes, 0, to);
         let between = path.iter().filter(|link| network.links[**link].latency_ps == 3).count();
@@ -155,7 +155,7 @@ fn a_dragonfly_joins_all_groups_alike_and_routes_minimally() {
 #[test]
 fn routes_by_leaf_and_groups_by_host_agree() {
     for network in [PAIR.network(), DRAGONFLY.network(), TopoFile::parse(TREE).unwrap().network()] {
-        let routes = Routes::new(&network, |link| link % 7 != 3);
+        let routes = ShortestPaths::new(&network, |link| link % 7 != 3);
         let groups = super::groups(&network, |link| link % 7 != 3 || matches!(network.links[link].to, Node::Host(_)));
         for (switch, hosts) in groups.iter().enumerate() {
             for (host, group) in hosts.iter().enumerate() {

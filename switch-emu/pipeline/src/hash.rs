@@ -1,6 +1,13 @@
 //! Mixing functions for path choice and repeatable random decisions.
 
-/// A 64-bit finaliser (the one of SplitMix64): every input bit changes every output bit with probability 1/2.
+/// Digest of a five-tuple (SW-4): `addresses` is the digest of both addresses, `ports` the source port in the high half
+/// and the destination port in the low half.
+#[inline(always)]
+pub const fn flow(addresses: u64, ports: u32) -> u64 {
+    mix(addresses ^ (ports as u64).wrapping_mul(0x510e_527f_ade6_82d1))
+}
+
+/// A 64-bit finaliser (that of SplitMix64): every input bit changes every output bit with probability 1/2.
 #[inline(always)]
 pub const fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -15,14 +15,18 @@ pub mod counters;
 pub mod fifo;
 pub mod frame;
 pub mod hash;
+pub mod link;
 pub mod port;
 pub mod queue;
+pub mod routes;
 pub mod word;
 
-use config::{Globals, Group, MAX_HOPS, OUTSIDE, PortConfig, SwitchConfig};
+use config::{Globals, MAX_HOPS, OUTSIDE, PortConfig};
 use counters::{ChassisCounters, PortCounters};
-use frame::{Address, Frame, Packet, Parsed};
+use frame::Frame;
 use queue::PortQueues;
+use routes::{Group, Routes, SwitchConfig};
+use spray_wire::switch_view::{self, Address, Headers, Packet, Parsed};
 use word::Word;
 
 /// What happens to a frame.
@@ -73,11 +77,11 @@ pub trait Tables {
     fn globals(&self) -> Option<&Globals>;
     /// Number of the host with this address.
     fn host(&self, address: &Address) -> Option<u32>;
-    /// A switch.
+    /// A switch's constants.
     fn switch(&self, switch: u32) -> Option<&SwitchConfig>;
-    /// A group, by [`Globals::group_index`].
+    /// A group of equal-cost ports, by [`Globals::group_index`].
     fn group(&self, index: u32) -> Option<&Group>;
-    /// An entry of the member list.
+    /// A port in the list that groups are runs of.
     fn member(&self, index: u32) -> Option<u32>;
     /// A port.
     fn port(&self, port: u32) -> Option<&PortConfig>;
@@ -127,11 +131,16 @@ impl Cause {
 /// `now_ps` is asked for the arrival time of a frame whose virtual time is 0. The frame is written to only when it is
 /// redirected.
 #[inline(always)]
-pub fn process<T: Tables>(tables: &T, packet: &mut impl Packet, ingress: u32, now_ps: impl FnOnce() -> u64) -> Verdict {
+pub fn process<T: Tables>(
+    tables: &T,
+    packet: &mut (impl Packet + ?Sized),
+    ingress: u32,
+    now_ps: impl FnOnce() -> u64,
+) -> Verdict {
     let Some(chassis) = tables.chassis() else { return Verdict::Pass };
     chassis.frames.add(1);
-    let mut frame = match frame::parse(packet, now_ps) {
-        Parsed::Ours(frame) => frame,
+    let headers = match switch_view::parse(packet) {
+        Parsed::Ours(headers) => headers,
         Parsed::Foreign => {
             chassis.passed.add(1);
             return Verdict::Pass;
@@ -141,9 +150,10 @@ pub fn process<T: Tables>(tables: &T, packet: &mut impl Packet, ingress: u32, no
             return Verdict::Drop(Cause::Malformed);
         }
     };
-    match forward(tables, &mut frame, ingress) {
+    let mut frame = Frame::new(&headers, now_ps);
+    match forward(tables, &headers.destination, &mut frame, ingress) {
         Ok(port) => {
-            let Some(trimmed_len) = frame::write(packet, &frame) else {
+            let Some(trimmed_len) = write(packet, &headers, &frame) else {
                 chassis.malformed.add(1);
                 return Verdict::Drop(Cause::Malformed);
             };
@@ -161,10 +171,17 @@ pub fn process<T: Tables>(tables: &T, packet: &mut impl Packet, ingress: u32, no
     }
 }
 
+/// Writes the changes back. Returns the length to cut the frame to, 0 = keep it; `None` when the frame is too short.
+#[inline(always)]
+fn write(packet: &mut (impl Packet + ?Sized), headers: &Headers, frame: &Frame) -> Option<u32> {
+    switch_view::write(packet, headers, &frame.changes())?;
+    if frame.trimmed { switch_view::cut(packet, headers.v6) } else { Some(0) }
+}
+
 /// Goes from switch to switch until a port leaves the chassis (SW-2).
 #[inline(always)]
-fn forward<T: Tables>(tables: &T, frame: &mut Frame, ingress: u32) -> Result<u32, Cause> {
-    let host = tables.host(&frame.destination).ok_or(Cause::NoRoute)?;
+fn forward<T: Tables>(tables: &T, destination: &Address, frame: &mut Frame, ingress: u32) -> Result<u32, Cause> {
+    let host = tables.host(destination).ok_or(Cause::NoRoute)?;
     frame.switch = ingress;
     for _ in 0..MAX_HOPS {
         tables.cross(frame, host)?;
@@ -179,7 +196,9 @@ fn forward<T: Tables>(tables: &T, frame: &mut Frame, ingress: u32) -> Result<u32
 #[inline(always)]
 pub fn cross<T: Tables>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), Cause> {
     let globals = tables.globals().ok_or(Cause::NoRoute)?;
-    let number = route(tables, globals, frame, host).ok_or(Cause::NoRoute)?;
+    let routes = ByHost { tables, globals };
+    let choice = routes::choose(&routes, frame.time_ps, frame.switch, host, frame.flow).ok_or(Cause::NoRoute)?;
+    let number = choice.port;
     let port = tables.port(number).ok_or(Cause::NoRoute)?;
     let queues = tables.queues(number).ok_or(Cause::NoRoute)?;
     let counters = tables.counters(number).ok_or(Cause::NoRoute)?;
@@ -189,16 +208,25 @@ pub fn cross<T: Tables>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), 
     Ok(())
 }
 
-/// Chooses among the equal-cost ports by the five-tuple and the switch's salt (SW-4, SW-5).
-#[inline(always)]
-fn route<T: Tables>(tables: &T, globals: &Globals, frame: &Frame, host: u32) -> Option<u32> {
-    let switch = frame.switch;
-    let salt = tables.switch(switch)?.salt;
-    let group = tables.group(globals.group_index(globals.epoch(frame.time_ps), switch, host))?;
-    if group.count == 0 {
-        return None;
+/// The routes of a chassis: a group for every epoch, switch and host.
+struct ByHost<'a, T> {
+    tables: &'a T,
+    globals: &'a Globals,
+}
+
+impl<T: Tables> Routes for ByHost<'_, T> {
+    #[inline(always)]
+    fn salt(&self, switch: u32) -> Option<u64> {
+        self.tables.switch(switch).map(|switch| switch.salt)
     }
-    tables.member(group.choose(frame.flow, salt))
+    #[inline(always)]
+    fn group(&self, t_ps: u64, switch: u32, host: u32) -> Option<Group> {
+        self.tables.group(self.globals.group_index(self.globals.epoch(t_ps), switch, host)).copied()
+    }
+    #[inline(always)]
+    fn member(&self, index: u32) -> Option<u32> {
+        self.tables.member(index)
+    }
 }
 
 #[cfg(test)]

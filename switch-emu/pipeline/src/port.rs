@@ -1,68 +1,47 @@
 //! One egress port: link state, queue, marking, trimming, departure.
 
 use crate::Cause;
-use crate::config::{FLAG_SILENT, FLAG_UP, PortConfig};
+use crate::config::PortConfig;
 use crate::counters::PortCounters;
-use crate::frame::{self, Frame};
+use crate::frame::Frame;
 use crate::hash;
+use crate::link::{FLAG_SILENT, FLAG_UP, PortState};
 use crate::queue::{Backlog, Drain, Queues};
 use crate::word::Word;
 
 type Position<Q> = <<Q as Queues>::Class as Backlog>::Position;
 
-/// The link's condition at one moment.
+/// What a port goes by at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Condition {
+struct Present {
     drain: Drain,
-    loss: u32,
-    flags: u32,
-    flap_from_ps: u64,
-    flap_period_ps: u64,
-    flap_down_ps: u64,
+    state: PortState,
 }
 
 impl PortConfig {
     /// How the queue drains around `t_ps`, for sampling.
     pub fn drain(&self, t_ps: u64) -> Drain {
-        self.condition(t_ps).drain
+        self.present(t_ps).drain
     }
 
-    /// The last change before or at `t_ps`.
+    /// The state of the link at `t_ps`: by the last change before or at that time (SW-6).
     ///
-    /// Loaded values only, no pointer into the table and no constants: the kernel's verifier follows every exit of the
-    /// loop through the rest of the program unless it cannot tell them apart.
+    /// The loop keeps loaded values only, no pointer into the table and no constants: otherwise the kernel's verifier
+    /// could tell its exits apart and would follow each through the rest of the program.
     #[inline(always)]
-    fn condition(&self, t_ps: u64) -> Condition {
-        let healthy = &self.states[0];
-        let mut now = Condition {
-            drain: Drain {
-                shift: self.slot_shift & 63,
-                units: healthy.slot_units,
-                before: healthy.slot_units,
-                since: healthy.at_ps,
-                ps_per_unit: healthy.ps_per_unit,
-            },
-            loss: healthy.loss,
-            flags: healthy.flags,
-            flap_from_ps: healthy.at_ps,
-            flap_period_ps: healthy.flap_period_ps,
-            flap_down_ps: healthy.flap_down_ps,
-        };
-        for state in &self.states[1..] {
-            if state.at_ps > t_ps {
+    fn present(&self, t_ps: u64) -> Present {
+        let mut state = self.states[0];
+        let mut before = state.slot_units;
+        for later in &self.states[1..] {
+            if later.at_ps > t_ps {
                 break;
             }
-            now.drain.before = now.drain.units;
-            now.drain.units = state.slot_units;
-            now.drain.since = state.at_ps >> now.drain.shift;
-            now.drain.ps_per_unit = state.ps_per_unit;
-            now.loss = state.loss;
-            now.flags = state.flags;
-            now.flap_from_ps = state.at_ps;
-            now.flap_period_ps = state.flap_period_ps;
-            now.flap_down_ps = state.flap_down_ps;
+            before = state.slot_units;
+            state = *later;
         }
-        now
+        let shift = self.slot_shift & 63;
+        let (units, ps_per_unit) = (state.slot_units, state.ps_per_unit);
+        Present { drain: Drain { shift, units, before, since: state.at_ps >> shift, ps_per_unit }, state }
     }
 
     /// Takes a frame through the port: on success its time is that of its arrival at the far end.
@@ -79,11 +58,11 @@ impl PortConfig {
             return Err(Cause::Ttl);
         }
         frame.ttl -= 1;
-        let link = self.condition(frame.time_ps);
-        link.check(frame.time_ps, counters)?;
+        let link = self.present(frame.time_ps);
+        link.state.check(frame.time_ps, counters)?;
         let delay_ps = self.enqueue(frame, random as u32, &link.drain, queues, counters)?;
         // A lost frame has used the link all the same: hence after the queue.
-        if ((random >> 32) as u32) < link.loss {
+        if ((random >> 32) as u32) < link.state.loss {
             counters.link_drop(&counters.drops_random, frame.time_ps);
             return Err(Cause::Random);
         }
@@ -96,9 +75,9 @@ impl PortConfig {
     /// Takes a frame of `len` bytes over the link alone, which whoever sends has queued by other rules: a host's own.
     #[inline(always)]
     pub fn carry<C: Word>(&self, t_ps: u64, len: u32, random: u64, counters: &PortCounters<C>) -> Result<(), Cause> {
-        let link = self.condition(t_ps);
-        link.check(t_ps, counters)?;
-        if ((random >> 32) as u32) < link.loss {
+        let link = self.present(t_ps);
+        link.state.check(t_ps, counters)?;
+        if ((random >> 32) as u32) < link.state.loss {
             counters.link_drop(&counters.drops_random, t_ps);
             return Err(Cause::Random);
         }
@@ -126,7 +105,7 @@ impl PortConfig {
             let waiting = queues.total().bytes(&total, drain).saturating_sub(queues.control().bytes(&control, drain));
             if waiting + u64::from(frame.len) > u64::from(self.limit) {
                 self.trim(frame, counters)?;
-            } else if self.marks(waiting, random) && frame::mark(frame) {
+            } else if self.marks(waiting, random) && frame.mark() {
                 counters.marks.add(1);
             }
         }
@@ -164,7 +143,7 @@ impl PortConfig {
             counters.drops_queue.add(1);
             return Err(Cause::Queue);
         }
-        frame::trim(frame);
+        frame.trim();
         counters.trims.add(1);
         Ok(())
     }
@@ -180,7 +159,8 @@ impl PortConfig {
     }
 }
 
-impl Condition {
+impl PortState {
+    /// Whether a frame gets onto the link (SW-7).
     #[inline(always)]
     fn check<C: Word>(&self, t_ps: u64, counters: &PortCounters<C>) -> Result<(), Cause> {
         if self.flags & FLAG_UP == 0 {
@@ -197,7 +177,7 @@ impl Condition {
     /// Whether a flapping link is in its outage.
     #[inline(always)]
     fn out(&self, t_ps: u64) -> bool {
-        self.flap_period_ps != 0 && (t_ps - self.flap_from_ps) % self.flap_period_ps < self.flap_down_ps
+        self.flap_period_ps != 0 && (t_ps - self.at_ps) % self.flap_period_ps < self.flap_down_ps
     }
 }
 

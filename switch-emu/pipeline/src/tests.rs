@@ -1,43 +1,9 @@
-use crate::config::{Condition, MAX_CHANGES, OUTSIDE, PortConfig, SwitchConfig, Thresholds};
-use crate::hash::{mix, pick};
-use std::{assert, assert_eq, vec};
+use crate::config::{MAX_CHANGES, OUTSIDE, PortConfig, Thresholds};
+use crate::link::{LinkChange, LinkState};
+use std::{assert, assert_eq};
 
-/// Chi-square of counts against a uniform spread.
-fn chi_square(counts: &[u64]) -> u64 {
-    let mean = counts.iter().sum::<u64>() / counts.len() as u64;
-    counts.iter().map(|count| count.abs_diff(mean).pow(2)).sum::<u64>() / mean
-}
-
-/// The digest of a five-tuple as the parser computes it for consecutive source ports.
-fn flow(port: u64) -> u64 {
-    mix(0x0a00_0001_0a00_0002u64.wrapping_mul(0x6a09_e667_f3bc_c909)
-        ^ (port << 16 | 4793).wrapping_mul(0x510e_527f_ade6_82d1))
-}
-
-#[test]
-fn source_ports_spread_evenly() {
-    // SW-5: 16,384 consecutive ports over n uplinks; chi-square stays below its 99.9 % point
-    for (uplinks, limit) in [(4, 17), (7, 23), (16, 38), (64, 104)] {
-        let salt = SwitchConfig::new(uplinks).salt;
-        let mut counts = vec![0; uplinks as usize];
-        (49_152..65_536).for_each(|port| counts[pick((mix(flow(port) ^ salt) >> 32) as u32, uplinks) as usize] += 1);
-        assert!(chi_square(&counts) < limit, "{uplinks} uplinks: {}", chi_square(&counts));
-    }
-}
-
-#[test]
-fn switches_choose_independently() {
-    // every pair of choices of two switches with neighbouring salts is equally likely
-    let salts = [SwitchConfig::new(1).salt, SwitchConfig::new(2).salt];
-    let mut counts = vec![0; 64];
-    for port in 1..65_536 {
-        let [a, b] = salts.map(|salt| pick((mix(flow(port) ^ salt) >> 32) as u32, 8));
-        counts[(a * 8 + b) as usize] += 1;
-    }
-    assert!(chi_square(&counts) < 104, "{}", chi_square(&counts));
-}
-
-const THRESHOLDS: Thresholds = Thresholds { limit: 100, mark_min: 20, mark_max: 80, control_limit: 50, trim: true };
+const THRESHOLDS: Thresholds =
+    Thresholds { limit_bytes: 100, mark_min_bytes: 20, mark_max_bytes: 80, control_limit_bytes: 50, trim: true };
 
 #[test]
 fn a_slot_holds_about_three_frames() {
@@ -61,7 +27,7 @@ fn fixed_point_rates_are_exact() {
 #[test]
 fn changes_hold_from_their_time_on() {
     let mut port = PortConfig::new(100_000_000_000, 0, &THRESHOLDS, OUTSIDE, 3_114);
-    let slow = |at_ps, rate_ppm| Condition { at_ps, rate_ppm, ..Condition::healthy() };
+    let slow = |at_ps, rate_ppm| LinkChange { at_ps, state: LinkState { rate_ppm, ..LinkState::UP } };
     assert!(port.push(100_000_000_000, &slow(1_000_000, 500_000)));
     assert!(port.push(100_000_000_000, &slow(2_000_000, 1_000_000)));
     let delay = |at_ps| port.drain(at_ps).delay_ps(0, 100);

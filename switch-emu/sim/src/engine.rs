@@ -8,7 +8,7 @@ use std::hint::black_box;
 use spray_core::flow::{Arrival, Transmit};
 use spray_core::link::HostLink;
 use spray_core::rng::stream;
-use spray_pipeline::frame::digest;
+use spray_pipeline::hash;
 use spray_wire::{self as wire, Data, ProbeAck};
 
 use super::arena::{Arena, Control, Kind, Slot, Turn, flags, key, time_ps};
@@ -389,7 +389,7 @@ impl<'a> Engine<'a> {
         self.switches.leave_host(link, self.now_ps, len, random).ok()?;
         let mut slot = Slot {
             key: key(at_ps, Turn::Arrival),
-            flow: digest(addresses, u32::from(port) << 16 | u32::from(wire::UDP_PORT)),
+            flow: hash::flow(addresses, u32::from(port) << 16 | u32::from(wire::UDP_PORT)),
             random,
             connection,
             to,
@@ -535,8 +535,7 @@ impl<'a> Engine<'a> {
 
     /// Tells all connections when routing changes, if any has wanted to know.
     fn tell_all(&mut self, at_ps: u64) {
-        let reroutes =
-            self.ancestors.as_ref().is_some_and(|known| known.epoch_starts().any(|from_ps| from_ps == at_ps));
+        let reroutes = self.ancestors.as_ref().is_some_and(|known| known.epoch_starts().contains(&at_ps));
         if reroutes {
             self.now_ps = at_ps;
             let open = |flow: &usize| self.connections[*flow].ends.is_some();
@@ -616,7 +615,7 @@ fn touch_sender(ends: &Ends) -> u64 {
 
 fn dropped(port: &PortOutcome) -> u64 {
     let counters = &port.counters;
-    counters.drops_queue + counters.drops_link + counters.drops_random + counters.drops_ttl
+    counters.drops_queue + counters.drops_link() + counters.drops_random + counters.drops_ttl
 }
 
 fn check(spec: &SimSpec<'_>) -> Result<(), SimError> {

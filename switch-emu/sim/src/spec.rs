@@ -2,7 +2,7 @@
 
 use spray_core::flow::FlowConfig;
 
-use spray_fabric::QueueConfig;
+use spray_fabric::Thresholds;
 use spray_fabric::{CompileError, LinkEvent, Network};
 
 /// One run, complete: the simulator reads nothing else. Times are ps of scenario time.
@@ -13,7 +13,7 @@ pub struct SimSpec<'a> {
     /// What befalls links, those of hosts included.
     pub events: &'a [LinkEvent],
     /// The queue of a port by its rate in bits a second.
-    pub queue: &'a dyn Fn(u64) -> QueueConfig,
+    pub queue: &'a dyn Fn(u64) -> Thresholds,
     /// Who sends what to whom; one connection each. Results keep this order.
     pub flows: &'a [SimFlow],
     /// What starts flows at the end of others, by the numbers that [`SimFlow`] uses.
@@ -61,7 +61,7 @@ impl FrameBytes {
             probe: spray_wire::header_bytes(v6, spray_wire::Kind::Probe) as u32,
             pull: spray_wire::header_bytes(v6, spray_wire::Kind::Pull) as u32,
             pull_request: spray_wire::header_bytes(v6, spray_wire::Kind::PullRequest) as u32,
-            trimmed: spray_wire::switch_view::trimmed_len(v6) as u32,
+            trimmed: spray_wire::offsets::trimmed_len(v6) as u32,
         }
     }
 }

@@ -2,19 +2,18 @@
 
 use std::cell::Cell;
 
-use spray_pipeline::Cause;
-use spray_pipeline::config::{Condition, Group, OUTSIDE, PortConfig, SwitchConfig, Thresholds};
+use spray_pipeline::config::{NEVER, OUTSIDE, PortConfig};
 use spray_pipeline::counters::PortCounters;
 use spray_pipeline::fifo::PortFifos;
 use spray_pipeline::frame::Frame;
-use spray_pipeline::port;
 use spray_pipeline::word::Word;
+use spray_pipeline::{Cause, port, routes};
 
 use super::arena::{Kind, Slot, Turn, key, time_ps};
 use super::sample::Sampler;
 use super::spec::{PortOutcome, SimSpec};
 use spray_fabric::{DropEvery, LinkChange, LinkState, Node};
-use spray_fabric::{Link, Network, Routes, changes, epoch_starts, known_down, salt};
+use spray_fabric::{Link, Network, RouteTable, changes};
 
 /// An egress port, with everything that a frame touches there in three cache lines.
 #[derive(Debug)]
@@ -46,18 +45,7 @@ struct Periodic {
 #[derive(Debug)]
 pub(super) struct Switches {
     pub ports: Vec<Port>,
-    salts: Vec<u64>,
-    /// Routing tables of one epoch after another: `[epoch][switch * leaves + leaf]`.
-    groups: Vec<Group>,
-    /// When each epoch begins.
-    epochs: Vec<u64>,
-    /// The epoch in force, and when the next begins.
-    epoch: usize,
-    next_epoch_ps: u64,
-    members: Vec<u32>,
-    leaves: usize,
-    /// Per host the port that leads to it, and its leaf's number.
-    last: Vec<(u32, u32)>,
+    routes: RouteTable,
     /// Changes of links, the next one last: (time, link, state).
     changes: Vec<(u64, usize, LinkState)>,
     /// Per link of the network its port; hosts' links come after all ports.
@@ -66,9 +54,6 @@ pub(super) struct Switches {
     trimmed_len: u16,
     pub no_route: u64,
 }
-
-/// Group of a leaf toward itself: the frame's last port comes next.
-const HERE: Group = Group { first: u32::MAX, count: 0 };
 
 impl Switches {
     /// Compiles the tables. Hosts' own links follow the switches' ports, in the order of the hosts.
@@ -90,65 +75,15 @@ impl Switches {
         }
         let mut switches = Self {
             ports,
-            salts: (0..network.switches.len()).map(|switch| SwitchConfig::new(salt(spec.seed, switch)).salt).collect(),
-            groups: Vec::new(),
-            epochs: Vec::new(),
-            epoch: 0,
-            next_epoch_ps: u64::MAX,
-            members: Vec::new(),
-            leaves: 0,
-            last: Vec::new(),
+            routes: RouteTable::new(network, spec.events, spec.seed, |link| port_of_link[link]),
             changes: Vec::new(),
             port_of_link,
             seed: spec.seed,
             trimmed_len: spec.frames.trimmed.min(u32::from(u16::MAX)) as u16,
             no_route: 0,
         };
-        for from_ps in epoch_starts(spec.events) {
-            let routes = Routes::new(network, |link| !known_down(spec.events, link, from_ps));
-            switches.add_epoch(network, from_ps, &routes);
-        }
         switches.add_changes(changes(spec.events, network.links.len()));
         switches
-    }
-
-    fn add_epoch(&mut self, network: &Network, from_ps: u64, routes: &Routes) {
-        self.leaves = routes.leaves().len();
-        if self.last.is_empty() {
-            let last = |host| {
-                let leaf = routes.leaf_number(network.leaf_of(host)).unwrap_or_default() as u32;
-                (self.port_of_link[network.downlink(host)], leaf)
-            };
-            self.last = (0..network.hosts.len()).map(last).collect();
-        }
-        self.groups.reserve(network.switches.len() * self.leaves);
-        for switch in 0..network.switches.len() {
-            for leaf in 0..self.leaves {
-                if routes.leaves()[leaf] == switch {
-                    self.groups.push(HERE);
-                    continue;
-                }
-                let links = routes.next(switch, leaf);
-                let group = self.intern(links, self.groups.last().copied());
-                self.groups.push(group);
-            }
-        }
-        self.epochs.push(from_ps);
-        self.next_epoch_ps = self.epochs.get(self.epoch + 1).copied().unwrap_or(u64::MAX);
-    }
-
-    /// Members are shared with the group before where they are the same: most of a switch's are.
-    fn intern(&mut self, links: &[u32], before: Option<Group>) -> Group {
-        let ports = links.iter().map(|link| self.port_of_link[*link as usize]);
-        if let Some(before) = before.filter(|before| before.count as usize == links.len() && before.count > 0) {
-            let known = &self.members[before.first as usize..][..links.len()];
-            if ports.clone().eq(known.iter().copied()) {
-                return before;
-            }
-        }
-        let first = self.members.len() as u32;
-        self.members.extend(ports);
-        Group { first, count: links.len() as u32 }
     }
 
     fn add_changes(&mut self, changes: Vec<Vec<LinkChange>>) {
@@ -160,8 +95,8 @@ impl Switches {
 
     /// When a link or the routing next changes.
     pub(super) fn next_change_ps(&self) -> u64 {
-        let change = self.changes.last().map_or(u64::MAX, |(at_ps, ..)| *at_ps);
-        change.min(self.next_epoch_ps)
+        let change = self.changes.last().map_or(NEVER, |(at_ps, ..)| *at_ps);
+        change.min(self.routes.next_epoch_ps())
     }
 
     /// Applies what changes at or before `now_ps`; returns the ports that changed.
@@ -172,8 +107,7 @@ impl Switches {
             self.ports[port as usize].change(at_ps, &state);
             changed.push((port, state));
         }
-        self.epoch = self.epoch_at(now_ps);
-        self.next_epoch_ps = self.epochs.get(self.epoch + 1).copied().unwrap_or(u64::MAX);
+        self.routes.advance(now_ps);
         changed
     }
 
@@ -183,13 +117,10 @@ impl Switches {
         let number = slot.place;
         let port = &mut self.ports[number as usize];
         let mut frame = Frame {
-            v6: false,
-            destination: [0; 2],
             switch: 0,
             port: 0,
             flow: slot.flow,
             crc: slot.random,
-            stamp_ps: 0,
             time_ps: time_ps(slot.key),
             len: slot.len,
             ttl: slot.ttl,
@@ -198,6 +129,7 @@ impl Switches {
             trimmable: slot.is_trimmable(),
             trimmed: slot.trimmed,
             trimmed_len: self.trimmed_len,
+            emulated: true,
         };
         if !port.unchanged {
             port.lose_periodically(frame.time_ps)?;
@@ -217,9 +149,9 @@ impl Switches {
     /// Finds the port by which a frame that arrives at `switch` will leave it.
     #[inline]
     pub(super) fn enter(&mut self, slot: &mut Slot, switch: u32) -> Result<(), Cause> {
-        match self.route(slot, switch as usize) {
-            Some(port) => {
-                slot.place = port;
+        match routes::choose(&self.routes, time_ps(slot.key), switch, slot.to, slot.flow) {
+            Some(choice) => {
+                slot.place = choice.port;
                 Ok(())
             }
             None => {
@@ -265,37 +197,18 @@ impl Switches {
         };
         self.ports.iter().enumerate().map(outcome).collect()
     }
-
-    /// By the routes in force when the frame arrives.
-    #[inline]
-    fn route(&self, slot: &Slot, switch: usize) -> Option<u32> {
-        let at_ps = time_ps(slot.key);
-        let epoch = if at_ps < self.next_epoch_ps { self.epoch } else { self.epoch_at(at_ps) };
-        let (last_port, leaf) = self.last[slot.to as usize];
-        let group = self.groups[(epoch * self.salts.len() + switch) * self.leaves + leaf as usize];
-        if group.count == 0 {
-            return (group == HERE).then_some(last_port);
-        }
-        Some(self.members[group.choose(slot.flow, self.salts[switch]) as usize])
-    }
-
-    #[cold]
-    fn epoch_at(&self, at_ps: u64) -> usize {
-        self.epochs.iter().rposition(|from_ps| *from_ps <= at_ps).unwrap_or(0)
-    }
 }
 
 impl Port {
     fn new(spec: &SimSpec<'_>, to: Node, rate_bps: u64, latency_ps: u64) -> Self {
-        let queue = (spec.queue)(rate_bps);
-        let thresholds = Thresholds::from(&queue);
+        let thresholds = (spec.queue)(rate_bps);
         let (place, kind) = match to {
             Node::Switch(switch) => (switch as u32, Kind::AtSwitch),
             Node::Host(host) => (host as u32, Kind::AtHost),
         };
         let mut config = PortConfig::new(rate_bps, latency_ps, &thresholds, OUTSIDE, spec.frames.trimmed.max(4096));
         // The exact queue has no limit of its own.
-        (config.limit, config.control_limit) = (queue.limit_bytes, queue.control_limit_bytes);
+        (config.limit, config.control_limit) = (thresholds.limit_bytes, thresholds.control_limit_bytes);
         let (queues, counters) = (PortFifos::default(), PortCounters::default());
         Self { config, queues, counters, place, kind, rate_bps, periodic: None, unchanged: true }
     }
@@ -304,14 +217,12 @@ impl Port {
     fn change(&mut self, at_ps: u64, state: &LinkState) {
         self.unchanged = false;
         let before = self.config.states[0].ps_per_unit;
-        let flap = state.flap.map_or((0, 0), |flap| (flap.period_ps, flap.down_ps));
-        let LinkState { up, silent_drop, rate_ppm, loss_ppm, drop_every, .. } = *state;
-        self.config.set(self.rate_bps, &Condition { at_ps, up, silent_drop, rate_ppm, loss_ppm, flap });
+        self.config.set(self.rate_bps, &LinkChange { at_ps, state: *state });
         let after = self.config.states[0].ps_per_unit;
         for queue in [&self.queues.total, &self.queues.control] {
             queue.rescale(at_ps, before, after);
         }
-        self.periodic = drop_every.map(|every| Periodic { every, seen: 0 });
+        self.periodic = state.drop_every.map(|every| Periodic { every, seen: 0 });
     }
 
     #[cold]
@@ -333,7 +244,7 @@ impl Port {
     }
 
     fn outcome(&self, name: &str, peak_queue_bytes: u64, uplink: bool) -> PortOutcome {
-        let counters = spray_fabric::PortCounters::from(&self.counters);
+        let counters = self.counters.read();
         PortOutcome { name: name.into(), uplink, rate_bps: self.rate_bps, counters, peak_queue_bytes }
     }
 }

@@ -7,7 +7,7 @@ use spray_core::loss::RtoConfig;
 use spray_core::path::{BalancerKind, PathConfig};
 
 use super::*;
-use spray_fabric::QueueConfig;
+use spray_fabric::Thresholds;
 use spray_fabric::{LeafSpine, LinkAction, LinkEvent, Network};
 
 mod controls;
@@ -27,8 +27,8 @@ fn leaf_spine(leaves: usize, spines: usize, hosts_per_leaf: usize) -> Network {
     LeafSpine::uniform([leaves, spines, hosts_per_leaf], BPS, US).network()
 }
 
-fn queue(_: u64) -> QueueConfig {
-    QueueConfig {
+fn queue(_: u64) -> Thresholds {
+    Thresholds {
         limit_bytes: 415_000,
         mark_min_bytes: 83_000,
         mark_max_bytes: 332_000,

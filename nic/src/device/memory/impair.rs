@@ -3,8 +3,8 @@
 use rand_core::RngCore;
 use spray_wire::{
     checksum::update_u16,
+    offsets::{ETHERTYPE, ETHERTYPE_V4, ETHERTYPE_V6, v4, v6},
     peek_virtual_time, set_virtual_time,
-    switch_view::{ETHERTYPE, ETHERTYPE_V4, ETHERTYPE_V6, v4, v6},
 };
 
 /// Chances and times that apply to each frame sent. The default does nothing.

@@ -9,7 +9,8 @@ use etherparse::{
 use proptest::prelude::*;
 
 use super::samples::*;
-use crate::switch_view::{trim, udp_payload_offset};
+use crate::offsets::udp_payload_offset;
+use crate::switch_view::trim;
 use crate::*;
 
 fn octets(address: core::net::IpAddr) -> Vec<u8> {

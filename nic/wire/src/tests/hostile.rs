@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use super::samples::*;
 use crate::body::Header as _;
 use crate::checksum::{udp, update_u16};
-use crate::switch_view::{self, trimmed_len};
+use crate::offsets::{trimmed_len, udp_payload_offset};
+use crate::switch_view;
 use crate::*;
 
 /// Everything that takes bytes from the wire.
@@ -41,7 +42,7 @@ fn truncated_at_each_length() {
 fn truncated_at_each_length_with_lengths_made_right() {
     for (body, payload) in bodies() {
         let frame = build(&envelope(false), &common(), &body, &payload);
-        for len in switch_view::udp_payload_offset(false)..frame.len() {
+        for len in udp_payload_offset(false)..frame.len() {
             let mut short = frame[..len].to_vec();
             set_v4_lengths(&mut short);
             touch(&short);

@@ -94,7 +94,8 @@ fn header_lengths_are_the_specified_ones() {
 #[test]
 fn a_reset_over_ipv4_is_these_bytes() {
     let body = Body::Reset(Reset { reason: 7 });
-    let frame = build(&envelope(false).as_control(), &common(), &body, &[]);
+    let control = Envelope { dscp: DSCP_CONTROL, ecn: Ecn::NotEct, ..envelope(false) };
+    let frame = build(&control, &common(), &body, &[]);
     #[rustfmt::skip]
     let mut expected = std::vec![
         2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00, // Ethernet
@@ -107,7 +108,7 @@ fn a_reset_over_ipv4_is_these_bytes() {
 
 #[test]
 fn a_reset_over_ipv6_has_these_headers() {
-    let frame = build(&envelope(true).as_data(), &common(), &Body::Reset(Reset { reason: 7 }), &[]);
+    let frame = build(&envelope(true), &common(), &Body::Reset(Reset { reason: 7 }), &[]);
     let mut headers = std::vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd, 0x62, 0xa0, 0, 0, 0, 40, 17, 64];
     headers
         .extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);

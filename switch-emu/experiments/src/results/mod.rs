@@ -150,7 +150,7 @@ impl From<&PortCounters> for PortResult {
             ecn_marks: counters.marks,
             trims: counters.trims,
             drops_queue: counters.drops_queue,
-            drops_link: counters.drops_link,
+            drops_link: counters.drops_link(),
             drops_random: counters.drops_random,
             drops_ttl: counters.drops_ttl,
             ..Self::default()

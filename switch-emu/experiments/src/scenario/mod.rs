@@ -22,7 +22,7 @@ pub use spray_settings::{Document, Mistake};
 pub(crate) use settings::MAX_IP_BYTES;
 
 use crate::workload::Workload;
-use spray_fabric::{FailureError, FailureFile, LinkAction, LinkEvent, Network, QueueConfig};
+use spray_fabric::{FailureError, FailureFile, LinkAction, LinkEvent, Network, Thresholds};
 
 /// A checked scenario. Times are ps of scenario time, rates bits a second.
 #[derive(Debug, Clone, PartialEq)]
@@ -137,7 +137,7 @@ impl Scenario {
     }
 
     /// The queue of a port of `rate_bps`.
-    pub fn queue_config(&self, rate_bps: u64) -> QueueConfig {
+    pub fn queue_config(&self, rate_bps: u64) -> Thresholds {
         self.queue.config(rate_bps, self.base_rtt_ps(), self.packet_bytes())
     }
 }
@@ -145,7 +145,7 @@ impl Scenario {
 impl Queue {
     /// In bytes, at a port of `rate_bps` in a fabric of `base_rtt_ps` with full packets of `packet_bytes`. Nothing
     /// exceeds 4 GiB; the limit holds at least one packet. The kernel's switch takes less: [`MAX_XDP_QUEUE_BYTES`].
-    pub fn config(&self, rate_bps: u64, base_rtt_ps: u64, packet_bytes: u32) -> QueueConfig {
+    pub fn config(&self, rate_bps: u64, base_rtt_ps: u64, packet_bytes: u32) -> Thresholds {
         let bytes = |length, limit: u32| match length {
             QueueLength::Bytes(bytes) => bytes.min(u64::from(u32::MAX)) as u32,
             QueueLength::Packets(packets) => clamp(packets * f64::from(packet_bytes)),
@@ -153,7 +153,7 @@ impl Queue {
             QueueLength::Percent(percent) => clamp(percent / 100.0 * f64::from(limit)),
         };
         let limit_bytes = bytes(self.limit, 0).max(packet_bytes);
-        QueueConfig {
+        Thresholds {
             limit_bytes,
             mark_min_bytes: if self.marking { bytes(self.mark_min, limit_bytes) } else { u32::MAX },
             mark_max_bytes: if self.marking { bytes(self.mark_max, limit_bytes) } else { u32::MAX },

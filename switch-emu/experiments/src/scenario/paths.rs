@@ -12,12 +12,12 @@ use spray_wire::Kind;
 
 use super::{Ip, Scenario, Transport};
 use crate::workload::Flow;
-use spray_fabric::{Routes, hops, serialisation_ps};
+use spray_fabric::{ShortestPaths, hops, serialisation_ps};
 
 /// The healthy fabric's routes, and what is computed over them once for all flows of one scenario.
 #[derive(Debug, Clone)]
 pub struct Paths {
-    routes: Routes,
+    routes: ShortestPaths,
     longest_ps: OnceLock<u64>,
     drain_ps: OnceLock<u64>,
     largest_bytes: OnceLock<u64>,
@@ -64,7 +64,7 @@ impl Scenario {
     /// The shortest paths of the healthy fabric.
     pub fn paths(&self) -> Paths {
         Paths {
-            routes: Routes::new(&self.network, |_| true),
+            routes: ShortestPaths::new(&self.network, |_| true),
             longest_ps: OnceLock::new(),
             drain_ps: OnceLock::new(),
             largest_bytes: OnceLock::new(),

@@ -216,7 +216,7 @@ impl Collect<'_> {
             }
         };
         let (ports, hosts) = self.outcome.ports.split_at(self.outcome.ports.len() - self.scenario.network.hosts.len());
-        let dropped = |port: &&spray_sim::PortOutcome| port.counters.drops_link + port.counters.drops_random > 0;
+        let dropped = |port: &&spray_sim::PortOutcome| port.counters.drops_link() + port.counters.drops_random > 0;
         ports.iter().chain(hosts.iter().filter(dropped)).map(result).collect()
     }
 

@@ -145,7 +145,7 @@ impl Setup<'_> {
             let at_ps = if from_ps == 0 { 0 } else { from_ps.saturating_add(lead_in_ps) };
             (at_ps, known.paths(from_ps, flow.src, flow.dst, addresses, evs))
         };
-        known.epoch_starts().map(news)
+        known.epoch_starts().iter().copied().map(news)
     }
 
     /// How many threads poll the hosts.

@@ -3,7 +3,7 @@
 use spray_wire::{Body, Common, Data, Ecn, Envelope};
 
 use super::*;
-use crate::fabric::{Fabric, QueueConfig};
+use crate::fabric::{Fabric, Thresholds};
 use crate::{ChassisSpec, NativeSwitch};
 use crate::{FatTree, LeafSpine, LinkAction, compile};
 
@@ -11,8 +11,8 @@ const BPS: u64 = 100_000_000_000;
 const US: u64 = 1_000_000;
 const EVS: u32 = 4_096;
 
-fn queue(_: u64) -> QueueConfig {
-    QueueConfig {
+fn queue(_: u64) -> Thresholds {
+    Thresholds {
         limit_bytes: 300_000,
         mark_min_bytes: 60_000,
         mark_max_bytes: 240_000,

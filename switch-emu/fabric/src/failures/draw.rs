@@ -8,7 +8,7 @@ use super::ways::Ways;
 use super::{Device, Failure, FailureError, FailureFile, Process};
 use crate::fabric::{DropEvery, Node};
 use crate::serialisation_ps;
-use crate::{LinkAction, LinkEvent, Network, Routes};
+use crate::{LinkAction, LinkEvent, Network, ShortestPaths};
 
 /// What victims are drawn for.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +52,7 @@ impl FailureFile {
     /// Names the process that fails too often.
     pub fn events(&self, context: &FailureContext<'_>) -> Result<Vec<LinkEvent>, FailureError> {
         let network = context.network;
-        let routes = Routes::new(network, |_| true);
+        let routes = ShortestPaths::new(network, |_| true);
         let until_ps = self.stop_ps.map_or(context.until_ps, |stop| stop.min(context.until_ps));
         let context = FailureContext { until_ps, ..*context };
         let mut events = Vec::new();
@@ -90,7 +90,7 @@ struct Draw<'a> {
 
 impl Draw<'_> {
     /// Devices that fail one after another, each for a while or for good.
-    fn strike(&mut self, routes: &Routes, outages: &mut Vec<Outage>) -> Result<Vec<LinkEvent>, FailureError> {
+    fn strike(&mut self, routes: &ShortestPaths, outages: &mut Vec<Outage>) -> Result<Vec<LinkEvent>, FailureError> {
         let process = self.process;
         let mut candidates = self.candidates();
         let limit = self.limit();
@@ -135,7 +135,13 @@ impl Draw<'_> {
     }
 
     /// What the ways look like from `at_ps` to `end_ps`; `None` where they do not matter.
-    fn ways<'a>(&self, routes: &'a Routes, outages: &[Outage], at_ps: u64, end_ps: Option<u64>) -> Option<Ways<'a>>
+    fn ways<'a>(
+        &self,
+        routes: &'a ShortestPaths,
+        outages: &[Outage],
+        at_ps: u64,
+        end_ps: Option<u64>,
+    ) -> Option<Ways<'a>>
     where
         Self: 'a,
     {

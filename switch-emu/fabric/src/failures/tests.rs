@@ -1,6 +1,6 @@
 use super::*;
 use crate::fabric::Node;
-use crate::{FatTree, LeafSpine, LinkAction, LinkEvent, Network, Routes};
+use crate::{FatTree, LeafSpine, LinkAction, LinkEvent, Network, ShortestPaths};
 
 fn leaf_spine() -> Network {
     LeafSpine::uniform([16, 8, 8], 400_000_000_000, 1_000_000).network()
@@ -17,7 +17,7 @@ fn events(text: &str, network: &Network, seed: u64) -> Vec<LinkEvent> {
 
 /// Every leaf reaches every other over routes that avoid the links of `events`, which routing does not know of.
 fn connected(network: &Network, events: &[LinkEvent]) -> bool {
-    let routes = Routes::new(network, |_| true);
+    let routes = ShortestPaths::new(network, |_| true);
     let dead: Vec<usize> = events.iter().flat_map(|event| event.links.clone()).collect();
     let reaches = |from: usize, leaf: usize| {
         let mut stack = vec![from];

@@ -1,12 +1,12 @@
 //! Which ways between leaves are left while links fail and routing does not know.
 
 use crate::fabric::Node;
-use crate::{Network, Routes};
+use crate::{Network, ShortestPaths};
 
 /// For every leaf, over how many links each switch can still reach it.
 pub(super) struct Ways<'a> {
     network: &'a Network,
-    routes: &'a Routes,
+    routes: &'a ShortestPaths,
     /// Links between switches that end at each switch.
     into: Vec<Vec<u32>>,
     dead: Vec<bool>,
@@ -23,7 +23,7 @@ enum Change {
 
 impl<'a> Ways<'a> {
     /// All links work.
-    pub fn new(network: &'a Network, routes: &'a Routes) -> Self {
+    pub fn new(network: &'a Network, routes: &'a ShortestPaths) -> Self {
         let switches = network.switches.len();
         let mut into = vec![Vec::new(); switches];
         for (index, link) in network.links.iter().enumerate() {

@@ -34,9 +34,7 @@ fn coming() -> impl Strategy<Value = Coming> {
 
 fn frame(t_ps: u64, coming: Coming) -> Frame {
     Frame {
-        destination: [0; 2],
         flow: 0,
-        stamp_ps: t_ps,
         time_ps: t_ps,
         switch: 0,
         port: 0,
@@ -44,11 +42,11 @@ fn frame(t_ps: u64, coming: Coming) -> Frame {
         len: coming.bytes,
         ttl: 64,
         ecn: 2,
-        v6: false,
         control: coming.control,
         trimmable: !coming.control,
         trimmed: false,
         trimmed_len: TRIMMED,
+        emulated: true,
     }
 }
 
@@ -60,7 +58,7 @@ proptest! {
         trim: bool,
     ) {
         let thresholds =
-            Thresholds { limit, mark_min: limit / 5, mark_max: limit / 5 * 4, control_limit: limit, trim };
+            Thresholds { limit_bytes: limit, mark_min_bytes: limit / 5, mark_max_bytes: limit / 5 * 4, control_limit_bytes: limit, trim };
         let port = PortConfig::new(RATE_BPS, LATENCY_PS, &thresholds, OUTSIDE, 4_150);
         let (queues, counters) = (PortFifos::default(), PortCounters::<Cell<u64>>::default());
         let (mut t_ps, mut dropped) = (0, 0);

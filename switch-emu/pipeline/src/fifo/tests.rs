@@ -1,6 +1,7 @@
 use super::*;
-use crate::config::{Condition, OUTSIDE, PortConfig, Thresholds};
+use crate::config::{OUTSIDE, PortConfig, Thresholds};
 use crate::hash::mix;
+use crate::link::{LinkChange, LinkState};
 use crate::queue::Queue;
 use core::cell::Cell;
 use std::{assert, assert_eq};
@@ -10,7 +11,8 @@ const PS_PER_BYTE: u64 = 20;
 const FRAME: u32 = 4_150;
 
 fn port() -> PortConfig {
-    let thresholds = Thresholds { limit: 1, mark_min: 1, mark_max: 2, control_limit: 1, trim: false };
+    let thresholds =
+        Thresholds { limit_bytes: 1, mark_min_bytes: 1, mark_max_bytes: 2, control_limit_bytes: 1, trim: false };
     PortConfig::new(RATE_BPS, 0, &thresholds, OUTSIDE, FRAME)
 }
 
@@ -55,7 +57,8 @@ fn what_waits_takes_longer_on_a_slower_link() {
     let drain = port.drain(0);
     assert_eq!(pass(&fifo, &drain, 0, FRAME).1, 83_000);
     let before = port.states[0].ps_per_unit;
-    port.set(RATE_BPS, &Condition { rate_ppm: 500_000, at_ps: 41_500, ..Condition::healthy() });
+    let state = LinkState { rate_ppm: 500_000, ..LinkState::UP };
+    port.set(RATE_BPS, &LinkChange { at_ps: 41_500, state });
     fifo.rescale(41_500, before, port.states[0].ps_per_unit);
     // Half of the frame is left, at half the rate.
     let (ahead, left_ps) = pass(&fifo, &port.drain(41_500), 41_500, FRAME);

@@ -10,7 +10,8 @@ const PS_PER_BYTE: u64 = 80;
 const FRAME: u32 = 3_114;
 
 fn drain() -> Drain {
-    let thresholds = Thresholds { limit: 1, mark_min: 1, mark_max: 2, control_limit: 1, trim: false };
+    let thresholds =
+        Thresholds { limit_bytes: 1, mark_min_bytes: 1, mark_max_bytes: 2, control_limit_bytes: 1, trim: false };
     PortConfig::new(RATE_BPS, 0, &thresholds, OUTSIDE, FRAME).drain(0)
 }
 

@@ -27,7 +27,7 @@ fn simulate_with(
     let spec = SimSpec {
         network,
         events,
-        queue: &|rate| QueueConfig { trim, ..queue(rate) },
+        queue: &|rate| Thresholds { trim, ..queue(rate) },
         flows,
         triggers: &[],
         flow_config: &config,

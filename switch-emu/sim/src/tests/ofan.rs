@@ -52,7 +52,7 @@ fn completion_ps(network: &Network, flows: &[SimFlow], balancer: BalancerKind, s
         max_message_bytes: 1 << 40,
         ..FlowConfig::for_path(4_096, frame_bytes - 4_096, path, cc)
     };
-    let deep = QueueConfig {
+    let deep = Thresholds {
         limit_bytes: 8_000_000,
         mark_min_bytes: 8_000_000,
         mark_max_bytes: 8_000_000,

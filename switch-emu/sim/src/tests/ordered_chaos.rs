@@ -18,7 +18,7 @@ fn run_with(flows: &[SimFlow], events: &[LinkEvent], trim: bool, seed: u64, conf
     let spec = SimSpec {
         network: &network,
         events,
-        queue: &|rate_bps| QueueConfig { trim, ..queue(rate_bps) },
+        queue: &|rate_bps| Thresholds { trim, ..queue(rate_bps) },
         flows,
         triggers: &[],
         flow_config: &|_, _| *config,
@@ -107,7 +107,7 @@ fn a_dead_cable_is_left_before_any_timeout() {
             config.path.balancer = BalancerConfig::OrderedChaos(chaos);
             let outcome = run_with(&ring(2_000), &events, false, seed, &config);
             let dead = outcome.ports.iter().find(|port| port.name == "leaf0->spine0").unwrap();
-            total.0 += dead.counters.drops_link;
+            total.0 += dead.counters.drops_link();
             total.1 += last_ps(&outcome);
         }
         // Two intervals and their jitter, less than the timer's least.

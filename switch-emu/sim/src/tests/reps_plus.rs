@@ -51,7 +51,7 @@ fn fct_us(row: Row, balancer: BalancerKind) -> u64 {
         let spec = SimSpec {
             network: &network,
             events: &events,
-            queue: &|rate| QueueConfig { trim: row.trim, ..queue(rate) },
+            queue: &|rate| Thresholds { trim: row.trim, ..queue(rate) },
             flows: &flows,
             triggers: &[],
             flow_config: &config,

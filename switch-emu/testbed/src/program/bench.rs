@@ -3,7 +3,7 @@
 use super::switch::SwitchProgram;
 use super::{ProgramError, object};
 use libbpf_rs::{MapCore, MapFlags, ProgramInput};
-use spray_fabric::{ChassisSpec, Fabric, Host, Node, Port, QueueConfig, RouteEpoch, Switch};
+use spray_fabric::{ChassisSpec, Fabric, Host, Node, Port, RouteEpoch, Switch, Thresholds};
 use spray_wire::{Body, Common, DSCP_DATA, Data, Ecn, Envelope, emit};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -111,7 +111,7 @@ impl HopBench {
 
 /// `hops` switches in a row; one host, behind the last.
 fn chain(hops: usize) -> Fabric {
-    let queue = QueueConfig {
+    let queue = Thresholds {
         limit_bytes: 400_000,
         mark_min_bytes: 80_000,
         mark_max_bytes: 320_000,

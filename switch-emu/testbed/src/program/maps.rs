@@ -4,8 +4,9 @@ use super::ProgramError;
 use super::object::{self, Pod, pod_bytes, words};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, OpenObject};
 use spray_fabric::{ChassisCounters, PortCounters, Tables};
-use spray_pipeline::config::{self as table, Globals, Group, PortConfig, SwitchConfig};
+use spray_pipeline::config::{self as table, Globals, PortConfig};
 use spray_pipeline::queue::QUEUE_WORDS;
+use spray_pipeline::routes::{Group, SwitchConfig};
 
 /// Handles on all maps.
 #[derive(Debug)]
@@ -99,37 +100,13 @@ impl Maps {
 
     pub(super) fn port_counters(&self, port: usize) -> Result<PortCounters, ProgramError> {
         let mut sum = PortCounters::default();
-        for cpu in read_percpu(&self.counters, "counters", port)? {
-            let [frames, bytes, control, marks, trims, queue, down, silent, random, ttl, stale, last] = cpu;
-            sum.frames += frames;
-            sum.bytes += bytes;
-            sum.control_frames += control;
-            sum.marks += marks;
-            sum.trims += trims;
-            sum.drops_queue += queue;
-            sum.drops_link += down + silent;
-            sum.drops_down += down;
-            sum.drops_silent += silent;
-            sum.drops_random += random;
-            sum.drops_ttl += ttl;
-            sum.stale += stale;
-            sum.last_link_drop_ps = sum.last_link_drop_ps.max(last);
-        }
+        read_percpu(&self.counters, "counters", port)?.iter().for_each(|cpu| sum.add(cpu));
         Ok(sum)
     }
 
     pub(super) fn chassis_counters(&self) -> Result<ChassisCounters, ProgramError> {
         let mut sum = ChassisCounters::default();
-        for cpu in read_percpu(&self.chassis, "chassis", 0)? {
-            let [frames, passed, forwarded, malformed, no_route, hop_limit, no_interface] = cpu;
-            sum.frames += frames;
-            sum.passed += passed;
-            sum.forwarded += forwarded;
-            sum.malformed += malformed;
-            sum.no_route += no_route;
-            sum.hop_limit += hop_limit;
-            sum.no_interface += no_interface;
-        }
+        read_percpu(&self.chassis, "chassis", 0)?.iter().for_each(|cpu| sum.add(cpu));
         Ok(sum)
     }
 
@@ -158,7 +135,7 @@ struct Member(u32);
 
 // SAFETY: one integer.
 unsafe impl Pod for Member {}
-// SAFETY: (all four) `repr(C)` structs of integers laid out without padding, pinned by the assertions below.
+// SAFETY: (all six) `repr(C)` structs of integers laid out without padding, pinned by the assertions below.
 unsafe impl Pod for Globals {}
 // SAFETY: as above.
 unsafe impl Pod for Group {}
@@ -166,9 +143,15 @@ unsafe impl Pod for Group {}
 unsafe impl Pod for SwitchConfig {}
 // SAFETY: as above.
 unsafe impl Pod for PortConfig {}
+// SAFETY: as above.
+unsafe impl Pod for PortCounters {}
+// SAFETY: as above.
+unsafe impl Pod for ChassisCounters {}
 
 const _: () = assert!(size_of::<Globals>() == 8 + 64 + 8);
 const _: () = assert!(size_of::<PortConfig>() == 40 + 9 * 48);
+const _: () = assert!(size_of::<PortCounters>() == 12 * 8);
+const _: () = assert!(size_of::<ChassisCounters>() == 7 * 8);
 
 fn put(map: &MapHandle, name: &'static str, key: &[u8], value: &[u8]) -> Result<(), ProgramError> {
     map.update(key, value, MapFlags::ANY).map_err(ProgramError::map(name))
@@ -178,14 +161,10 @@ fn fill<T: Pod>(map: &MapHandle, name: &'static str, values: &[T]) -> Result<(),
     (0u32..).zip(values).try_for_each(|(index, value)| put(map, name, &index.to_ne_bytes(), pod_bytes(value)))
 }
 
-fn read_percpu<const N: usize>(
-    map: &MapHandle,
-    name: &'static str,
-    index: usize,
-) -> Result<Vec<[u64; N]>, ProgramError> {
+fn read_percpu<T: Pod>(map: &MapHandle, name: &'static str, index: usize) -> Result<Vec<T>, ProgramError> {
     let values = map.lookup_percpu(&(index as u32).to_ne_bytes(), MapFlags::ANY).map_err(ProgramError::map(name))?;
     let values = values.ok_or_else(|| missing(name))?;
-    values.iter().map(|value| words(value).try_into().map_err(|_| missing(name))).collect()
+    values.iter().map(|value| object::pod_from(value).ok_or_else(|| missing(name))).collect()
 }
 
 fn clear_percpu(map: &MapHandle, name: &'static str, index: u32) -> Result<(), ProgramError> {

@@ -132,16 +132,23 @@ pub(super) fn info(program: &libbpf_rs::ProgramMut<'_>) -> io::Result<ProgramInf
     })
 }
 
-/// Plain data, written to a map as its bytes.
+/// Plain data, which a map holds as its bytes.
 ///
 /// # Safety
-/// The type must have no padding and no pointers.
+/// The type must consist of integers, without padding.
 pub(super) unsafe trait Pod: Copy {}
 
 /// The bytes of a plain value.
 pub(super) fn pod_bytes<T: Pod>(value: &T) -> &[u8] {
     // SAFETY: `Pod` has no padding, so all its bytes are initialised; the lifetime is the value's.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
+}
+
+/// The plain value that these bytes are; `None` when they are too few or too many.
+pub(super) fn pod_from<T: Pod>(bytes: &[u8]) -> Option<T> {
+    // SAFETY: `Pod` types are integers, so that any bytes are a value; the length is checked, and the read needs no
+    // alignment.
+    (bytes.len() == size_of::<T>()).then(|| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
 /// The native-endian words of a map value.

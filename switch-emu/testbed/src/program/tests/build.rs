@@ -1,6 +1,6 @@
 //! Frames and fabrics for the tests.
 
-use spray_fabric::{Fabric, Host, LinkChange, LinkState, Node, Port, QueueConfig, RouteEpoch, Switch};
+use spray_fabric::{Fabric, Host, LinkChange, LinkState, Node, Port, RouteEpoch, Switch, Thresholds};
 use spray_wire::{Ack, Body, Common, DSCP_CONTROL, DSCP_DATA, Data, Ecn, Envelope, emit, switch_view};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -49,7 +49,7 @@ pub(super) fn routes(valid_from_ps: u64, spines: &[usize]) -> RouteEpoch {
 }
 
 fn port(switch: usize, to: Node) -> Port {
-    let queue = QueueConfig {
+    let queue = Thresholds {
         limit_bytes: 100_000,
         mark_min_bytes: 20_000,
         mark_max_bytes: 80_000,

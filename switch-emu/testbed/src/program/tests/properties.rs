@@ -44,7 +44,7 @@ fn lossy() -> Fabric {
 }
 
 fn drops(port: &PortCounters) -> u64 {
-    port.drops_queue + port.drops_link + port.drops_random + port.drops_ttl
+    port.drops_queue + port.drops_link() + port.drops_random + port.drops_ttl
 }
 
 proptest! {

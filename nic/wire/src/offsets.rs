@@ -1,0 +1,141 @@
+//! Where the fields lie that switches and hosts read: byte offsets from the start of the Ethernet header.
+//!
+//! They hold for IPv4 without options and for IPv6 without extension headers: for every frame that
+//! [`classify`](crate::switch_view::classify) takes for one of ours.
+
+use crate::header::field;
+use crate::{Kind, header_bytes};
+
+/// Bytes of the Ethernet header, without VLAN tag.
+pub const ETHERNET_BYTES: usize = 14;
+/// Offset of the `u16` EtherType.
+pub const ETHERTYPE: usize = 12;
+/// EtherType of IPv4.
+pub const ETHERTYPE_V4: u16 = 0x0800;
+/// EtherType of IPv6.
+pub const ETHERTYPE_V6: u16 = 0x86dd;
+/// IP protocol number of UDP.
+pub const PROTOCOL_UDP: u8 = 17;
+/// Bytes of the UDP header.
+pub const UDP_BYTES: usize = 8;
+
+/// Offsets in an IPv4 frame.
+pub mod v4 {
+    /// `u8`: version and header length.
+    pub const VERSION_IHL: usize = 14;
+    /// [`VERSION_IHL`] of a header without options.
+    pub const VERSION_IHL_PLAIN: u8 = 0x45;
+    /// `u8`: DSCP in the six high bits, ECN in the two low ones.
+    pub const TOS: usize = 15;
+    /// `u16`: header and payload, without Ethernet.
+    pub const TOTAL_LENGTH: usize = 16;
+    /// `u16`: flags and fragment offset.
+    pub const FRAGMENT: usize = 20;
+    /// Bits of [`FRAGMENT`] that are zero in a whole datagram: more-fragments and the offset.
+    pub const FRAGMENT_MASK: u16 = 0x3fff;
+    /// `u8`.
+    pub const TTL: usize = 22;
+    /// `u8`.
+    pub const PROTOCOL: usize = 23;
+    /// `u16`: header checksum.
+    pub const CHECKSUM: usize = 24;
+    /// Source address, 4 bytes.
+    pub const SRC: usize = 26;
+    /// Destination address, 4 bytes.
+    pub const DST: usize = 30;
+    /// The UDP header.
+    pub const UDP: usize = 34;
+}
+
+/// Offsets in an IPv6 frame.
+pub mod v6 {
+    /// `u16`: version (4 bits), traffic class (8: DSCP, ECN), high bits of the flow label.
+    pub const VERSION_CLASS: usize = 14;
+    /// `u16`: payload, without the IPv6 header.
+    pub const PAYLOAD_LENGTH: usize = 18;
+    /// `u8`.
+    pub const NEXT_HEADER: usize = 20;
+    /// `u8`.
+    pub const HOP_LIMIT: usize = 21;
+    /// Source address, 16 bytes.
+    pub const SRC: usize = 22;
+    /// Destination address, 16 bytes.
+    pub const DST: usize = 38;
+    /// The UDP header.
+    pub const UDP: usize = 54;
+}
+
+/// Offset of the UDP header.
+#[inline(always)]
+pub const fn udp_offset(v6: bool) -> usize {
+    if v6 { v6::UDP } else { v4::UDP }
+}
+
+/// Offset of the UDP source port: the entropy value.
+#[inline(always)]
+pub const fn udp_src_port_offset(v6: bool) -> usize {
+    udp_offset(v6)
+}
+
+/// Offset of the UDP destination port.
+#[inline(always)]
+pub const fn udp_dst_port_offset(v6: bool) -> usize {
+    udp_offset(v6) + 2
+}
+
+/// Offset of the UDP length.
+#[inline(always)]
+pub const fn udp_length_offset(v6: bool) -> usize {
+    udp_offset(v6) + 4
+}
+
+/// Offset of the UDP checksum.
+#[inline(always)]
+pub const fn udp_checksum_offset(v6: bool) -> usize {
+    udp_offset(v6) + 6
+}
+
+/// Offset of our header.
+#[inline(always)]
+pub const fn udp_payload_offset(v6: bool) -> usize {
+    udp_offset(v6) + UDP_BYTES
+}
+
+/// Offset of the version byte of our header.
+#[inline(always)]
+pub const fn version_offset(v6: bool) -> usize {
+    udp_payload_offset(v6) + field::VERSION
+}
+
+/// Offset of the kind byte, see [`Kind`].
+#[inline(always)]
+pub const fn kind_offset(v6: bool) -> usize {
+    udp_payload_offset(v6) + field::KIND
+}
+
+/// Offset of the `u64` virtual time.
+#[inline(always)]
+pub const fn virtual_time_offset(v6: bool) -> usize {
+    udp_payload_offset(v6) + field::VIRTUAL_TIME
+}
+
+/// Bytes of the shortest frame of ours: all headers up to the end of the common one.
+#[inline(always)]
+pub const fn min_len(v6: bool) -> usize {
+    udp_payload_offset(v6) + crate::header::COMMON_BYTES
+}
+
+/// Length of a trimmed frame: Ethernet up to the end of the Data header.
+#[inline(always)]
+pub const fn trimmed_len(v6: bool) -> usize {
+    header_bytes(v6, Kind::Data)
+}
+
+/// UDP length of a trimmed frame: UDP header and Data header.
+pub const TRIMMED_UDP_LENGTH: u16 = (UDP_BYTES + Kind::Data.bytes()) as u16;
+/// IPv4 total length of a trimmed frame.
+pub const TRIMMED_V4_TOTAL_LENGTH: u16 = 20 + TRIMMED_UDP_LENGTH;
+/// [`trimmed_len`] over IPv4, as a constant for array types.
+pub const TRIMMED_LEN_V4: usize = trimmed_len(false);
+/// [`trimmed_len`] over IPv6, as a constant for array types.
+pub const TRIMMED_LEN_V6: usize = trimmed_len(true);
