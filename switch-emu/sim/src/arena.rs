@@ -7,7 +7,7 @@ use spray_wire::{Ack, Data, Nack, Probe, ProbeAck, Pull, PullRequest, Section};
 pub(super) enum Kind {
     /// In the list of free slots.
     Free,
-    /// A frame that arrives at the switch of port `place`, by which it will leave.
+    /// A frame that arrives at switch `place`.
     AtSwitch,
     /// A frame that arrives at host `place`.
     AtHost,
@@ -58,7 +58,7 @@ pub(super) struct Slot {
     pub psn: u64,
     /// The frame's share of random decisions: its number.
     pub random: u32,
-    /// Port or host that the event is at; of a free slot the next one.
+    /// Switch or host that the event is at; of a free slot the next one.
     pub place: u32,
     pub connection: u32,
     /// Host that the frame goes to.

@@ -115,7 +115,7 @@ impl<'a> Engine<'a> {
         let mut sum = 0;
         for slot in next() {
             sum ^= match slot.kind {
-                Kind::AtSwitch => self.switches.touch(slot.place),
+                Kind::AtSwitch => self.switches.touch(slot),
                 Kind::AtHost => self.touch_connection(slot),
                 Kind::Transmit => self.touch_host(slot.place),
                 _ => 0,
@@ -387,7 +387,7 @@ impl<'a> Engine<'a> {
         self.frames_sent += 1;
         let random = self.frames_sent as u32;
         self.switches.leave_host(link, self.now_ps, len, random).ok()?;
-        let mut slot = Slot {
+        Some(Slot {
             key: key(at_ps, Turn::Arrival),
             flow: hash::flow(addresses, u32::from(port) << 16 | u32::from(wire::UDP_PORT)),
             random,
@@ -398,10 +398,9 @@ impl<'a> Engine<'a> {
             ttl: wire::INITIAL_TTL,
             control: true,
             kind: Kind::AtSwitch,
+            place: switch,
             ..Slot::EMPTY
-        };
-        self.switches.enter(&mut slot, switch).ok()?;
-        Some(slot)
+        })
     }
 
     fn sender_timer(&mut self, index: u32) {

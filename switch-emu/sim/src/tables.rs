@@ -111,10 +111,13 @@ impl Switches {
         changed
     }
 
-    /// Takes a frame over the port at which it has arrived to that of the next switch, or to its host.
+    /// Takes a frame through the switch at which it has arrived, and over the cable behind the port that it takes there.
     #[inline]
     pub(super) fn forward(&mut self, slot: &mut Slot) -> Result<(), Cause> {
-        let number = slot.place;
+        let Some(number) = self.port_of(slot) else {
+            self.no_route += 1;
+            return Err(Cause::NoRoute);
+        };
         let port = &mut self.ports[number as usize];
         let mut frame = Frame {
             switch: 0,
@@ -143,27 +146,20 @@ impl Switches {
         slot.control = frame.control;
         slot.trimmed = frame.trimmed;
         (slot.place, slot.kind) = (port.place, port.kind);
-        if slot.kind == Kind::AtHost { Ok(()) } else { self.enter(slot, slot.place) }
+        Ok(())
     }
 
-    /// Finds the port by which a frame that arrives at `switch` will leave it.
+    /// The port by which a frame that arrives at a switch leaves it.
     #[inline]
-    pub(super) fn enter(&mut self, slot: &mut Slot, switch: u32) -> Result<(), Cause> {
-        match routes::choose(&self.routes, time_ps(slot.key), switch, slot.to, slot.flow) {
-            Some(choice) => {
-                slot.place = choice.port;
-                Ok(())
-            }
-            None => {
-                self.no_route += 1;
-                Err(Cause::NoRoute)
-            }
-        }
+    fn port_of(&self, slot: &Slot) -> Option<u32> {
+        let choice = routes::choose(&self.routes, time_ps(slot.key), slot.place, slot.to, slot.flow);
+        choice.map(|choice| choice.port)
     }
 
-    /// Something of the port that a frame is at, for the cache to fetch it.
+    /// Something of the port that a frame will probably take, for the cache to fetch it.
     #[inline]
-    pub(super) fn touch(&self, port: u32) -> u64 {
+    pub(super) fn touch(&self, slot: &Slot) -> u64 {
+        let Some(port) = self.port_of(slot) else { return 0 };
         let port = &self.ports[port as usize];
         let [healthy, next, ..] = &port.config.states;
         port.queues.total.busy_until_ps() ^ port.config.latency_ps ^ healthy.ps_per_unit ^ next.at_ps
