@@ -15,6 +15,7 @@ pub mod cc;
 pub mod event;
 pub mod feedback;
 pub mod flow;
+pub mod host;
 mod kinds;
 pub mod link;
 pub mod loss;

@@ -2,15 +2,13 @@
 
 use std::collections::VecDeque;
 
-use rand_core::RngCore;
-use spray_core::flow::{FlowConfig, Receiver, Sender, Transmit};
+use spray_core::flow::FlowConfig;
+use spray_core::host::{Halves, NEVER};
 use spray_core::path::Ev;
 use spray_wire::{self as wire, Body, Common};
 
 use super::{
     ConnectionId, ConnectionStats, HandshakeConfig, Peer,
-    deadlines::NEVER,
-    log::Log,
     messages::{Inbox, Outbox},
     table::PeerKey,
 };
@@ -55,14 +53,11 @@ impl Retry {
     }
 }
 
-/// Sender and receiver, which exist once the peer's limits are known and its address is proven.
+/// Sender and receiver, and the messages that come in. They exist once the peer's limits are known and its address is proven.
 #[derive(Debug)]
 pub(crate) struct Flow {
-    pub(crate) sender: Sender,
-    pub(crate) receiver: Receiver,
+    pub(crate) halves: Halves,
     pub(crate) inbox: Inbox,
-    /// The receiver's entry in the host's pacer, once its sender asked for credit.
-    pub(crate) pull_entry: Option<u32>,
 }
 
 /// A connection's entry in the table.
@@ -82,13 +77,9 @@ pub(crate) struct Connection {
     pub(crate) backlog: VecDeque<u32>,
     /// Received messages that the user has not taken yet.
     pub(crate) unread: u32,
-    /// In the queue of connections that may have data to send.
-    pub(crate) ready: bool,
     /// `close` was called: Close goes when everything is delivered.
     pub(crate) close_wanted: bool,
     pub(crate) retry: Retry,
-    /// When the sender was last told that its time had come.
-    pub(crate) timed_ps: u64,
     /// What the sender is to be told once it exists; see [`Sender::on_reachable`].
     pub(crate) reachable: Box<[Ev]>,
     /// When the peer was last heard.
@@ -117,10 +108,8 @@ impl Connection {
             outbox: Outbox::default(),
             backlog: VecDeque::new(),
             unread: 0,
-            ready: false,
             close_wanted: false,
             retry: Retry::start(now_ps),
-            timed_ps: NEVER,
             reachable: Box::default(),
             heard_ps: now_ps,
             idle_check_ps: NEVER,
@@ -157,14 +146,6 @@ impl Connection {
         Common { connection: self.remote.connection, cookie: self.remote.cookie, virtual_time_ps: 0 }
     }
 
-    /// The connection's turn to send; it has another if anything comes out.
-    pub(crate) fn poll_transmit(&mut self, now_ps: u64, rng: &mut impl RngCore, log: &mut Log) -> Option<Transmit> {
-        log.connection = self.id;
-        let transmit = self.flow.as_mut().and_then(|flow| flow.sender.poll_transmit(now_ps, rng, log));
-        self.ready = transmit.is_some();
-        transmit
-    }
-
     /// Nothing of ours is undelivered.
     pub(crate) fn is_delivered(&self) -> bool {
         self.outbox.is_empty() && self.backlog.is_empty()
@@ -177,29 +158,21 @@ impl Connection {
 
     pub(crate) fn stats(&self) -> ConnectionStats {
         self.flow.as_ref().map_or_else(ConnectionStats::default, |flow| ConnectionStats {
-            sender: *flow.sender.stats(),
-            receiver: *flow.receiver.stats(),
-            window_bytes: flow.sender.window_bytes(),
-            in_flight_bytes: flow.sender.in_flight_bytes(),
+            sender: *flow.halves.sender.stats(),
+            receiver: *flow.halves.receiver.stats(),
+            window_bytes: flow.halves.sender.window_bytes(),
+            in_flight_bytes: flow.halves.sender.in_flight_bytes(),
         })
     }
 
     /// When something is to be done without any frame arriving.
-    ///
-    /// A sender whose time has come is told so once; if it still wants something, that is a turn to send.
     pub(crate) fn deadline_ps(&self, now_ps: u64) -> u64 {
         let handshake = self.retry.at_ps.min(self.idle_check_ps);
-        let Some(flow) = &self.flow else { return handshake };
-        let receiver = flow.receiver.poll_timeout().unwrap_or(NEVER);
-        let sender = match flow.sender.poll_timeout().unwrap_or(NEVER) {
-            at_ps if at_ps > now_ps => at_ps,
-            _ if self.timed_ps != now_ps => now_ps,
-            _ if self.ready => NEVER,
-            _ => now_ps + STUCK_PS,
-        };
-        handshake.min(receiver).min(sender)
+        match self.flow.as_deref() {
+            Some(Flow { halves, .. }) if self.state == State::Open => {
+                handshake.min(halves.receiver_deadline_ps()).min(halves.sender_deadline_ps(now_ps))
+            }
+            _ => handshake,
+        }
     }
 }
-
-/// A sender whose time has come but that has nothing to do or send is asked again after 1 us rather than at once, for ever.
-const STUCK_PS: u64 = 1_000_000;

@@ -3,8 +3,7 @@
 //! Every change of a deadline moves its entry, so that there are no stale entries to wake up for: in emulation a spurious event
 //! would make frames late that are not.
 
-/// No deadline.
-pub(crate) const NEVER: u64 = u64::MAX;
+use spray_core::host::NEVER;
 
 const ABSENT: u32 = u32::MAX;
 
@@ -33,6 +32,11 @@ impl Deadlines {
     /// Whose deadline is the earliest.
     pub(crate) fn first(&self) -> Option<u32> {
         self.heap.first().copied()
+    }
+
+    /// A connection's deadline, [`NEVER`] without one.
+    pub(crate) fn of(&self, index: u32) -> u64 {
+        self.deadline_ps[index as usize]
     }
 
     /// Sets a connection's deadline; [`NEVER`] removes it.

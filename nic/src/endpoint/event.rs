@@ -1,6 +1,7 @@
 //! What an endpoint tells its user, and the errors of its calls.
 
 use bytes::Bytes;
+use spray_core::event::Event;
 use thiserror::Error;
 
 use super::Peer;
@@ -15,6 +16,22 @@ impl ConnectionId {
     pub fn raw(self) -> u32 {
         self.0
     }
+
+    /// The connection's slot in the table.
+    pub(crate) fn slot(self) -> u32 {
+        self.0 & 0xffff
+    }
+}
+
+/// One event of one connection's algorithms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogEntry {
+    /// When, in picoseconds of the endpoint's time.
+    pub at_ps: u64,
+    /// Whose.
+    pub connection: ConnectionId,
+    /// What.
+    pub event: Event,
 }
 
 /// A message of one connection and direction, numbered from 0 in the order of sending.

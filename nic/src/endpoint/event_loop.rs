@@ -1,6 +1,8 @@
 //! The two ways in which an endpoint goes through time.
 
-use super::{Endpoint, Lateness, deadlines::NEVER};
+use spray_core::host::NEVER;
+
+use super::{Endpoint, Lateness};
 use crate::device::{Device, FrameId};
 
 /// Arrivals taken from the device at a time.
@@ -47,12 +49,12 @@ impl<D: Device> Endpoint<D> {
             self.send_control(now_ps);
         }
         for _ in 0..FRAMES_PER_POLL {
-            if self.machine.ready.is_empty() || !self.link.can_send() {
+            if !self.machine.host.has_turns() || !self.link.can_send() {
                 break;
             }
             self.transmit(now_ps);
         }
-        if self.machine.ready.is_empty() { self.machine.next_timer_ps() } else { now_ps }
+        if self.machine.host.has_turns() { now_ps } else { self.machine.next_timer_ps() }
     }
 
     /// Emulated mode: every event at its own virtual time, in order, up to `now_ps`.
@@ -90,13 +92,13 @@ impl<D: Device> Endpoint<D> {
 
     /// Sends what the last event left in the outlet.
     pub(super) fn send_control(&mut self, now_ps: u64) {
-        while let Some(control) = self.machine.outlet.pop() {
+        while let Some(control) = self.machine.outside.outlet.pop() {
             self.link.send(now_ps, &control.envelope, control.common, &control.body, &[]);
         }
     }
 
     fn what_next(&self, can_send: bool) -> (u64, Next) {
-        let waits = can_send && !self.machine.ready.is_empty();
+        let waits = can_send && self.machine.host.has_turns();
         let transmit_ps = if waits { self.link.free_ps().max(self.machine.clock_ps) } else { NEVER };
         let arrival = (self.held.next_due_ps().unwrap_or(NEVER), Next::Arrival);
         arrival.min((self.machine.next_timer_ps(), Next::Timer)).min((transmit_ps, Next::Transmit))

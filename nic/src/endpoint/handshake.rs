@@ -1,6 +1,6 @@
 //! Connect, Accept, Close and Reset.
 
-use spray_core::flow::{FlowConfig, Receiver, Sender};
+use spray_core::{flow::FlowConfig, host::Halves};
 use spray_wire::{self as wire, Body, Close, CloseReason, Common, Frame, Probe, RESET_UNKNOWN_CONNECTION, Reset};
 
 use super::{
@@ -26,7 +26,7 @@ impl Machine {
         let (cookie, config) = (self.cookie(), config.sanitised());
         let make = |id| Connection::new(id, peer, cookie, State::Connecting, config, now_ps);
         let index = self.table.insert(make).ok_or(ConnectError::TableFull)?;
-        self.deadlines.set(index, now_ps);
+        self.outside.deadlines.set(index, now_ps);
         Ok(self.table.slot(index).ok_or(ConnectError::TableFull)?.id)
     }
 
@@ -67,7 +67,7 @@ impl Machine {
             let (id, key) = (connection.id, connection.peer_key());
             self.table.name(key, index);
             self.open(now_ps, index);
-            self.events.push_back(EndpointEvent::Connected { connection: id, at_ps: now_ps });
+            self.outside.events.push_back(EndpointEvent::Connected { connection: id, at_ps: now_ps });
         } else if connection.remote.cookie != accept.cookie {
             self.stats.unexpected += 1;
             return;
@@ -75,7 +75,8 @@ impl Machine {
         let Some(connection) = self.table.slot(index) else { return };
         //= docs/specs/endpoint.md#END-3
         let probe = Probe { token: KEEP_ALIVE, timestamp_ps: now_ps };
-        self.outlet.push_to(connection, port, Body::Probe(probe));
+        self.outside.outlet.push_to(connection, port, Body::Probe(probe));
+        self.service(now_ps, index);
     }
 
     /// A frame with our cookie came back: the peer is where it says it is.
@@ -84,8 +85,9 @@ impl Machine {
         self.open(now_ps, index);
         if let Some(connection) = self.table.slot(index) {
             let (connection, peer) = (connection.id, connection.peer);
-            self.events.push_back(EndpointEvent::Accepted { connection, peer, at_ps: now_ps });
+            self.outside.events.push_back(EndpointEvent::Accepted { connection, peer, at_ps: now_ps });
         }
+        self.service(now_ps, index);
     }
 
     /// The peer closes, or answers our Close.
@@ -104,7 +106,7 @@ impl Machine {
         let Some(connection) = self.table.slot(index) else { return };
         if !close.acknowledgement {
             let answer = connection.close_frame(close.reason, true);
-            self.outlet.push_to(connection, port, answer);
+            self.outside.outlet.push_to(connection, port, answer);
         } else if connection.state != State::Closing {
             self.stats.unexpected += 1;
             return;
@@ -147,7 +149,7 @@ impl Machine {
         let peer = Peer { address: frame.envelope.src, mac: frame.envelope.src_mac };
         let common = Common { virtual_time_ps: 0, ..frame.common };
         let body = Body::Reset(Reset { reason: RESET_UNKNOWN_CONNECTION });
-        self.outlet.push(&peer, common, frame.envelope.src_port, body);
+        self.outside.outlet.push(&peer, common, frame.envelope.src_port, body);
     }
 
     /// Begins the close handshake: everything of ours is delivered.
@@ -157,6 +159,7 @@ impl Machine {
             connection.state = State::Closing;
             connection.retry = Retry::start(now_ps);
             self.retransmit_handshake(now_ps, index);
+            self.reschedule(now_ps, index);
         }
     }
 
@@ -176,7 +179,7 @@ impl Machine {
             }
         };
         if goes_on {
-            self.outlet.push_to(connection, port, body);
+            self.outside.outlet.push_to(connection, port, body);
             return;
         }
         match state {
@@ -229,7 +232,7 @@ impl Machine {
         let port = self.any_port();
         if let Some(connection) = self.table.slot(index) {
             let accept = connection.accept_frame();
-            self.outlet.push_to(connection, port, accept);
+            self.outside.outlet.push_to(connection, port, accept);
         }
     }
 
@@ -242,7 +245,7 @@ impl Machine {
         let port = self.any_port();
         let common = Common { connection: connect.connection, cookie: connect.cookie, virtual_time_ps: 0 };
         let close = Close { final_psn: 0, reason: CloseReason::Refused, acknowledgement: false };
-        self.outlet.push(&peer, common, port, Body::Close(close));
+        self.outside.outlet.push(&peer, common, port, Body::Close(close));
     }
 
     /// Makes the flows, within the limits of both sides.
@@ -253,12 +256,11 @@ impl Machine {
         //= docs/specs/endpoint.md#END-4
         connection.config.payload_bytes = connection.config.payload_bytes.min(remote.max_payload);
         let config = &connection.config;
-        let mut sender = Sender::new(config, remote.window_packets, remote.max_data, &mut self.rng);
+        let mut halves = Halves::new(config, remote.window_packets, remote.max_data, &mut self.host.rng);
         if !connection.reachable.is_empty() {
-            sender.on_reachable(now_ps, &connection.reachable);
+            halves.sender.on_reachable(now_ps, &connection.reachable);
         }
-        let flow = Flow { sender, receiver: Receiver::new(config), inbox: Inbox::default(), pull_entry: None };
-        connection.flow = Some(Box::new(flow));
+        connection.flow = Some(Box::new(Flow { halves, inbox: Inbox::default() }));
         connection.state = State::Open;
         connection.retry = Retry::OFF;
         connection.idle_check_ps = now_ps + (idle_timeout_ps / 3).max(1);

@@ -1,14 +1,13 @@
 //! Frames that arrive.
 
-use spray_core::flow::{self, Arrival};
-use spray_wire::{self as wire, Body, Frame, ProbeAck};
+use spray_core::flow::{Accept, Arrival};
+use spray_core::host::Path;
+use spray_wire::{self as wire, Body, Frame};
 
 use super::{
     ConnectionId,
-    connection::{Connection, State},
+    connection::State,
     machine::Machine,
-    messages::Piece,
-    service::KEEP_ALIVE,
 };
 
 impl Machine {
@@ -37,7 +36,6 @@ impl Machine {
             _ => {
                 if let Some(index) = self.authenticate(now_ps, frame) {
                     self.on_authentic(now_ps, index, frame);
-                    self.service(now_ps, index);
                 }
             }
         }
@@ -85,59 +83,19 @@ impl Machine {
     /// Handles a frame of an open connection.
     fn on_open(&mut self, now_ps: u64, index: u32, frame: &Frame<'_>) {
         let Some(connection) = self.table.slot(index) else { return };
-        self.log.connection = connection.id;
-        let Some(flow) = connection.flow.as_deref_mut() else { return };
-        match frame.body {
-            Body::Data(data) => {
-                let arrival = arrival_of(frame, data);
-                let accepted = flow.receiver.on_data(now_ps, &arrival);
-                self.place(index, accepted, data, frame.payload);
-                if frame.trimmed {
-                    self.on_trimmed(now_ps, index);
-                }
-            }
-            Body::Pull(pull) => flow.sender.on_pull(now_ps, &pull),
-            Body::PullRequest(request) => self.on_pull_request(now_ps, index, request),
-            Body::Ack(ack) => flow.sender.on_ack(now_ps, &ack, &mut self.log),
-            Body::Nack(nack) => flow.sender.on_nack(now_ps, &nack, &mut self.log),
-            Body::Probe(probe) => self.answer_probe(index, frame, probe),
-            Body::ProbeAck(answer) if answer.token == KEEP_ALIVE => {}
-            Body::ProbeAck(answer) => flow.sender.on_probe_ack(now_ps, &answer, &mut self.log),
-            _ => self.stats.unexpected += 1,
+        let number = connection.id.raw();
+        let (port, hops, marked) = (frame.envelope.src_port, frame.envelope.hops(), frame.envelope.marked());
+        let Body::Data(data) = frame.body else {
+            let path = Path { port, hops, marked };
+            let fate = self.host.on_control(now_ps, number, connection, &frame.body, &path, &mut self.outside);
+            return self.on_fate(now_ps, index, fate);
+        };
+        let arrival = Arrival { data, port, marked, hops, trimmed: frame.trimmed };
+        match self.host.on_data(now_ps, number, connection, &arrival, frame.payload, &mut self.outside) {
+            Accept::New { .. } | Accept::Trimmed | Accept::Probe => {}
+            Accept::Duplicate => self.stats.duplicates += 1,
+            Accept::OutOfWindow => self.stats.out_of_window += 1,
+            Accept::Invalid => self.stats.invalid += 1,
         }
     }
-
-    /// Puts a payload in its place if the receiver wants it.
-    fn place(&mut self, index: u32, accepted: flow::Accept, data: wire::Data, payload: &[u8]) {
-        let Some(Connection { flow: Some(flow), .. }) = self.table.slot(index) else { return };
-        match accepted {
-            flow::Accept::New { place: false } | flow::Accept::Trimmed | flow::Accept::Probe => {}
-            flow::Accept::New { place: true } => {
-                let wire::Data { message, message_bytes, offset, timestamp_ps, .. } = data;
-                let piece = Piece { message, message_bytes, offset, timestamp_ps, payload };
-                if !flow.inbox.place(&piece, &mut self.pool) {
-                    self.stats.invalid += 1;
-                }
-            }
-            flow::Accept::Duplicate => self.stats.duplicates += 1,
-            flow::Accept::OutOfWindow => self.stats.out_of_window += 1,
-            flow::Accept::Invalid => self.stats.invalid += 1,
-        }
-    }
-
-    /// Answers over the port that the probe came on, as an acknowledgement would.
-    fn answer_probe(&mut self, index: u32, frame: &Frame<'_>, probe: wire::Probe) {
-        let ev = frame.envelope.src_port;
-        let (hops, marked) = (frame.envelope.hops(), frame.envelope.marked());
-        let answer = ProbeAck { token: probe.token, timestamp_ps: probe.timestamp_ps, ev, hops, marked };
-        if let Some(connection) = self.table.slot(index) {
-            self.outlet.push_to(connection, ev, Body::ProbeAck(answer));
-        }
-    }
-}
-
-fn arrival_of(frame: &Frame<'_>, data: wire::Data) -> Arrival {
-    let wire::Envelope { src_port: port, .. } = frame.envelope;
-    let (marked, hops) = (frame.envelope.marked(), frame.envelope.hops());
-    Arrival { data, port, marked, hops, trimmed: frame.trimmed }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use spray_core::link::HostLink;
+use spray_core::{host::NEVER, link::HostLink};
 use spray_wire::{self as wire, Body, Common, Envelope};
 
-use super::{KindCounts, Mode, deadlines::NEVER};
+use super::{KindCounts, Mode};
 use crate::device::{Device, FrameId};
 
 /// Frames per flush. veth's ring drops silently beyond 256, so that a burst must leave the kernel time to empty it.

@@ -8,17 +8,17 @@ use std::{
 use bytes::Bytes;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use spray_core::{cc::PullPacer, flow::Transmit};
+use spray_core::host::{Host, Log, NEVER};
 use spray_wire::{self as wire, Body, Common, Envelope};
 
 use super::{
-    ConnectionId, EndpointConfig, EndpointEvent, EndpointStats, MessageId, Mode, SendError,
+    ConnectionId, EndpointConfig, EndpointStats, MessageId, Mode, SendError,
     connection::State,
-    deadlines::{Deadlines, NEVER},
+    deadlines::Deadlines,
     limit::RateLimit,
-    log::Log,
     messages::Pool,
     outlet::Outlet,
+    outside::Outside,
     table::Table,
 };
 
@@ -38,20 +38,12 @@ type Scheduled = Reverse<(u64, u64, ConnectionId, u32)>;
 pub(crate) struct Machine {
     pub(crate) config: EndpointConfig,
     pub(crate) table: Table,
-    pub(crate) deadlines: Deadlines,
-    /// Connections that may have data to send, in the order of their turns.
-    pub(crate) ready: VecDeque<u32>,
-    pub(crate) outlet: Outlet,
-    pub(crate) events: VecDeque<EndpointEvent>,
+    pub(crate) host: Host<Xoshiro256PlusPlus>,
+    pub(crate) outside: Outside,
     /// Half-open connections, oldest first; entries that are no longer half-open are skipped.
     pub(crate) half_open: VecDeque<ConnectionId>,
-    pub(crate) rng: Xoshiro256PlusPlus,
     pub(crate) limit: RateLimit,
     pub(crate) stats: EndpointStats,
-    pub(crate) log: Log,
-    pub(crate) pool: Pool,
-    /// What grants credit to those that send to us; nothing while nobody asks.
-    pub(crate) pacer: Option<Box<PullPacer>>,
     /// The time of the last event, which never goes back.
     pub(crate) clock_ps: u64,
     scheduled: BinaryHeap<Scheduled>,
@@ -63,17 +55,18 @@ impl Machine {
         let capacity = config.max_connections as usize;
         Self {
             table: Table::new(config.max_connections),
-            deadlines: Deadlines::new(capacity),
-            ready: VecDeque::with_capacity(capacity),
-            outlet: Outlet::new(config.mac, config.address),
-            events: VecDeque::with_capacity(2 * capacity),
+            host: Host::new(config.flow.cc.link_bps, capacity, Xoshiro256PlusPlus::seed_from_u64(config.seed)),
+            outside: Outside {
+                outlet: Outlet::new(config.mac, config.address),
+                data: None,
+                events: VecDeque::with_capacity(2 * capacity),
+                deadlines: Deadlines::new(capacity),
+                log: Log::bounded(config.event_log),
+                pool: Pool::default(),
+            },
             half_open: VecDeque::with_capacity(2 * capacity + 1),
-            rng: Xoshiro256PlusPlus::seed_from_u64(config.seed),
             limit: RateLimit::default(),
             stats: EndpointStats::default(),
-            log: Log::new(config.event_log),
-            pool: Pool::default(),
-            pacer: None,
             clock_ps: 0,
             scheduled: BinaryHeap::new(),
             schedules: 0,
@@ -84,15 +77,15 @@ impl Machine {
     /// A cookie that nobody can guess: from the operating system, or from the seed where a run must repeat.
     pub(crate) fn cookie(&mut self) -> u64 {
         match self.config.mode {
-            Mode::Real => getrandom::u64().unwrap_or_else(|_| self.rng.next_u64()),
-            Mode::Emulated { .. } => self.rng.next_u64(),
+            Mode::Real => getrandom::u64().unwrap_or_else(|_| self.host.rng.next_u64()),
+            Mode::Emulated { .. } => self.host.rng.next_u64(),
         }
     }
 
     /// A port for frames that no path was chosen for: random, so that a retransmission takes another path.
     pub(crate) fn any_port(&mut self) -> u16 {
         let evs = self.config.flow.path.evs.max(1);
-        wire::ev_port((self.rng.next_u32() % evs) as u16, evs)
+        wire::ev_port((self.host.rng.next_u32() % evs) as u16, evs)
     }
 
     /// Takes a message that is to become its connection's at `at_ps`, or at the last event's time when that is later.
@@ -118,13 +111,13 @@ impl Machine {
 
     /// When a timer or a scheduled message is next due.
     pub(crate) fn next_timer_ps(&self) -> u64 {
-        self.deadlines.next_ps().min(self.next_scheduled_ps()).min(self.next_pull_ps())
+        self.outside.deadlines.next_ps().min(self.next_scheduled_ps()).min(self.next_grant_ps())
     }
 
     /// Does one of the things due at `now_ps`.
     pub(crate) fn on_timer(&mut self, now_ps: u64) {
-        if self.deadlines.next_ps() <= now_ps {
-            if let Some(index) = self.deadlines.first() {
+        if self.outside.deadlines.next_ps() <= now_ps {
+            if let Some(index) = self.outside.deadlines.first() {
                 self.on_deadline(now_ps, index);
             }
         } else if self.next_scheduled_ps() <= now_ps
@@ -132,47 +125,22 @@ impl Machine {
         {
             self.start_message(now_ps, at_ps, id, message);
         } else {
-            self.poll_pull(now_ps);
+            self.host.grant(now_ps, &mut self.table, &mut self.outside);
         }
     }
 
-    /// The next data frame of the connection whose turn it is; probes met on the way go to the outlet.
-    //= docs/specs/endpoint.md#END-15
+    /// The next data frame of the connections whose turn it is; probes met on the way go to the outlet.
     pub(crate) fn poll_data(&mut self, now_ps: u64) -> Option<DataFrame<'_>> {
-        while let Some(index) = self.ready.pop_front() {
-            let Some(connection) = self.table.slot(index) else { continue };
-            let transmit = connection.poll_transmit(now_ps, &mut self.rng, &mut self.log);
-            if transmit.is_some() {
-                self.ready.push_back(index);
-            }
-            self.deadlines.set(index, connection.deadline_ps(now_ps));
-            let evs = connection.config.path.evs;
-            match transmit {
-                None => {}
-                Some(Transmit::Probe { probe, ev }) => {
-                    self.outlet.push_to(connection, wire::ev_port(ev, evs), Body::Probe(probe));
-                }
-                Some(Transmit::PullRequest { request, ev }) => {
-                    self.outlet.push_to(connection, wire::ev_port(ev, evs), Body::PullRequest(request));
-                }
-                Some(Transmit::Data { data, ev }) => {
-                    let envelope = self.outlet.data_envelope(&connection.peer, wire::ev_port(ev, evs));
-                    return self.data_frame(index, envelope, data);
-                }
-            }
-        }
-        None
-    }
-
-    fn data_frame(&mut self, index: u32, envelope: Envelope, data: wire::Data) -> Option<DataFrame<'_>> {
-        let connection = self.table.slot(index)?;
-        let common = connection.common();
-        let start = data.offset as usize;
-        let payload = match usize::from(data.payload_bytes) {
+        self.host.transmit(now_ps, &mut self.table, &mut self.outside);
+        let (id, port, data) = self.outside.data.take()?;
+        let connection = self.table.get(id)?;
+        let (start, bytes) = (data.offset as usize, usize::from(data.payload_bytes));
+        let payload = match bytes {
             0 => &[],
-            bytes => connection.outbox.get(data.message)?.data.get(start..start + bytes)?,
+            _ => connection.outbox.get(data.message)?.data.get(start..start + bytes)?,
         };
-        Some(DataFrame { envelope, common, body: Body::Data(data), payload })
+        let envelope = self.outside.outlet.data_envelope(&connection.peer, port);
+        Some(DataFrame { envelope, common: connection.common(), body: Body::Data(data), payload })
     }
 
     /// The user has taken `bytes` of what a connection received.
@@ -181,27 +149,25 @@ impl Machine {
         let Some(connection) = self.table.slot(index) else { return };
         connection.unread = connection.unread.saturating_sub(1);
         if let Some(flow) = connection.flow.as_mut() {
-            flow.receiver.consumed(bytes);
+            flow.halves.receiver.consumed(bytes);
             self.nudge(index);
         }
     }
 
-    /// Gives a connection a turn to send.
-    pub(crate) fn make_ready(&mut self, index: u32) {
-        if let Some(connection) = self.table.slot(index)
-            && !std::mem::replace(&mut connection.ready, true)
-        {
-            self.ready.push_back(index);
+    /// Sets a connection's deadline anew.
+    pub(crate) fn reschedule(&mut self, now_ps: u64, index: u32) {
+        if let Some(connection) = self.table.slot(index) {
+            self.outside.reschedule(now_ps, connection);
         }
     }
 
     /// Looks after a connection soon, at the last event's time: for what the user did, which has no time of its own.
     pub(crate) fn nudge(&mut self, index: u32) {
-        self.deadlines.set(index, self.clock_ps);
+        self.outside.deadlines.set(index, self.clock_ps);
     }
 
-    fn next_pull_ps(&self) -> u64 {
-        self.pacer.as_ref().and_then(|pacer| pacer.poll_timeout()).unwrap_or(NEVER)
+    fn next_grant_ps(&self) -> u64 {
+        self.host.grant_ps().unwrap_or(NEVER)
     }
 
     fn next_scheduled_ps(&self) -> u64 {

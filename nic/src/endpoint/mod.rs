@@ -6,7 +6,8 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `machine` | the endpoint without its device; `input`, `service` and `handshake` are its parts |
+//! | `machine` | the endpoint without its device, built on a [`spray_core::host::Host`]; `input`, `service` and `handshake` are its parts |
+//! | `outside` | what that host sends frames, reports and bytes through |
 //! | `link` | the device with the host's own link in front of it |
 //! | `table`, `connection` | the bounded connection table and its entries |
 //! | `deadlines` | one timer per connection |
@@ -21,11 +22,10 @@ mod handshake;
 mod input;
 mod limit;
 mod link;
-mod log;
 mod machine;
 mod messages;
 mod outlet;
-mod pulls;
+mod outside;
 mod service;
 mod stats;
 mod table;
@@ -35,17 +35,17 @@ pub(crate) mod tests;
 
 use bytes::Bytes;
 use spray_core::flow::FlowConfig;
+use spray_core::host::{self, NEVER};
 use spray_core::path::Ev;
 use spray_wire::{self as wire, CloseReason, Kind};
 
-pub(crate) use self::service::MAX_UNREAD;
+pub(crate) use self::outside::MAX_UNREAD;
 pub use self::{
     config::{EndpointConfig, HandshakeConfig, Mode, Peer},
-    event::{ConfigError, ConnectError, ConnectionError, ConnectionId, EndpointEvent, MessageId, SendError},
-    log::LogEntry,
+    event::{ConfigError, ConnectError, ConnectionError, ConnectionId, EndpointEvent, LogEntry, MessageId, SendError},
     stats::{ConnectionStats, EndpointStats, KindCounts, Lateness},
 };
-use self::{deadlines::NEVER, link::Link, machine::Machine};
+use self::{link::Link, machine::Machine};
 use crate::{
     device::{Device, Received},
     held::HeldFrames,
@@ -155,7 +155,7 @@ impl<D: Device> Endpoint<D> {
             connection.reachable = paths.into();
             return;
         };
-        flow.sender.on_reachable(now_ps, paths);
+        flow.halves.sender.on_reachable(now_ps, paths);
         self.machine.nudge(index);
     }
 
@@ -202,7 +202,12 @@ impl<D: Device> Endpoint<D> {
 
     /// Entries of the event log since the last call; see [`EndpointConfig::event_log`].
     pub fn drain_log(&mut self) -> impl Iterator<Item = LogEntry> {
-        self.machine.log.drain()
+        let entry = |entry: host::LogEntry| LogEntry {
+            at_ps: entry.at_ps,
+            connection: ConnectionId(entry.connection),
+            event: entry.event,
+        };
+        self.machine.outside.log.drain().map(entry)
     }
 
     /// What was counted so far.
@@ -213,7 +218,7 @@ impl<D: Device> Endpoint<D> {
             control_dropped: self.link.control_dropped,
             transmit_stalls: self.link.stalls,
             device_errors: self.link.errors,
-            log_overflow: self.machine.log.overflow,
+            log_overflow: self.machine.outside.log.overflow(),
             late: self.lateness.late_frames(),
             ..self.machine.stats
         }
@@ -258,12 +263,12 @@ impl<D: Device> Endpoint<D> {
     /// Gives a received message's bytes back for the next message to be received into: cheaper than fresh memory where messages are
     /// large. Does nothing if other handles to the bytes exist.
     pub fn recycle(&mut self, data: Bytes) {
-        self.machine.pool.put(data);
+        self.machine.outside.pool.put(data);
     }
 
     /// What happened, oldest first, for a caller that says itself when it is done with a received message.
     pub(crate) fn next_event(&mut self) -> Option<EndpointEvent> {
-        self.machine.events.pop_front()
+        self.machine.outside.events.pop_front()
     }
 
     /// The caller is done with a received message.

@@ -50,7 +50,7 @@ impl Table {
 
     /// The slot that a connection number means, if that very connection is still there.
     pub(crate) fn find(&self, id: ConnectionId) -> Option<u32> {
-        let index = id.0 & 0xffff;
+        let index = id.slot();
         let connection = self.slots.get(index as usize)?.connection.as_ref()?;
         (connection.id == id).then_some(index)
     }
@@ -94,7 +94,7 @@ impl Table {
     }
 
     pub(crate) fn stats(&self, id: ConnectionId) -> Option<ConnectionStats> {
-        let slot = self.slots.get((id.0 & 0xffff) as usize)?;
+        let slot = self.slots.get(id.slot() as usize)?;
         match &slot.connection {
             Some(connection) if connection.id == id => Some(connection.stats()),
             _ => slot.last.filter(|(last, _)| *last == id).map(|(_, stats)| stats),

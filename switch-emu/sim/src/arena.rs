@@ -1,6 +1,6 @@
 //! Where events live: one cache line each, taken from and given back to a list of free ones.
 
-use spray_wire::{Ack, Data, Nack, Probe, ProbeAck, Pull, PullRequest, Section};
+use spray_wire::{Body, Data, Section};
 
 /// What a slot of the arena is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) enum Kind {
     /// Connection `connection`'s receiver is due.
     ReceiverTimer,
     /// Host `place` may grant credit.
-    Pull,
+    Grant,
     /// Flow `connection` starts.
     Start,
 }
@@ -78,17 +78,6 @@ pub(super) struct Slot {
 }
 
 const _: () = assert!(size_of::<Slot>() == 64);
-
-/// What a control frame says.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Control {
-    Ack(Ack),
-    Nack(Nack),
-    Probe(Probe),
-    ProbeAck(ProbeAck),
-    Pull(Pull),
-    PullRequest(PullRequest),
-}
 
 impl Slot {
     pub(super) const EMPTY: Self = Self {
@@ -160,7 +149,7 @@ const PROBE: u8 = 4;
 pub(super) struct Arena {
     pub slots: Vec<Slot>,
     free: u32,
-    controls: Vec<Control>,
+    controls: Vec<Body>,
     free_controls: Vec<u32>,
 }
 
@@ -195,7 +184,7 @@ impl Arena {
 
     /// Keeps what a control frame says; returns where, for [`Slot::psn`].
     #[inline]
-    pub(super) fn keep(&mut self, control: Control) -> u64 {
+    pub(super) fn keep(&mut self, control: Body) -> u64 {
         let index = match self.free_controls.pop() {
             Some(index) => {
                 self.controls[index as usize] = control;
@@ -211,9 +200,9 @@ impl Arena {
 
     /// What a control frame says, for the last time.
     #[inline]
-    pub(super) fn drop_control(&mut self, slot: &Slot) -> &Control {
+    pub(super) fn drop_control(&mut self, slot: &Slot) -> Body {
         self.free_controls.push(slot.psn as u32);
-        &self.controls[slot.psn as usize]
+        self.controls[slot.psn as usize]
     }
 
     /// Gives back a frame that is lost, and what it says.
@@ -230,7 +219,7 @@ impl Arena {
     #[inline]
     pub(super) fn touch(&self, slot: &Slot) -> (u64, u64) {
         match &self.controls[slot.psn as usize] {
-            Control::Ack(ack) => (ack.cumulative, ack.max_data),
+            Body::Ack(ack) => (ack.cumulative, ack.max_data),
             _ => (0, 0),
         }
     }

@@ -7,6 +7,7 @@ mod arena;
 mod calendar;
 mod engine;
 mod hosts;
+mod net;
 mod sample;
 mod spec;
 mod sweep;

@@ -1,6 +1,6 @@
 //! Queues and delivered bytes over time, for plots.
 
-use super::hosts::{Connection, Host};
+use super::hosts::{Connection, Uplink};
 use super::spec::{PortSamples, SimSpec};
 use super::tables::Switches;
 
@@ -45,24 +45,24 @@ impl Sampler {
     }
 
     /// Takes a sample if one is due.
-    pub(super) fn look(&mut self, now_ps: u64, switches: &Switches, hosts: &[Host], connections: &[Connection]) {
+    pub(super) fn look(&mut self, now_ps: u64, switches: &Switches, uplinks: &[Uplink], connections: &[Connection]) {
         if now_ps < self.next_ps {
             return;
         }
         self.next_ps = now_ps + self.step_ps;
-        let first_host = switches.ports.len() - hosts.len();
+        let first_host = switches.ports.len() - uplinks.len();
         for samples in &mut self.ports {
             let port = &switches.ports[samples.port];
             let waiting = match samples.port.checked_sub(first_host) {
-                Some(host) => port.bytes_in(hosts[host].link.free_ps().saturating_sub(now_ps)),
+                Some(host) => port.bytes_in(uplinks[host].link.free_ps().saturating_sub(now_ps)),
                 None => port.bytes_in(port.queues.total.busy_until_ps().saturating_sub(now_ps)),
             };
             let peak = &mut self.peaks[samples.port];
             *peak = (*peak).max(waiting);
             samples.samples.push((now_ps, waiting, port.counters.bytes.get()));
         }
-        let open = connections.iter().filter_map(|entry| entry.ends.as_ref());
-        let bytes = self.ended_bytes + open.map(|ends| ends.receiver.stats().bytes).sum::<u64>();
+        let open = connections.iter().filter_map(|entry| entry.halves.as_ref());
+        let bytes = self.ended_bytes + open.map(|halves| halves.receiver.stats().bytes).sum::<u64>();
         self.delivered.push((now_ps, bytes));
     }
 

@@ -1,0 +1,69 @@
+//! Credit that a host grants to those that send to it: one pacer for all of them, once one of them asks.
+
+use alloc::boxed::Box;
+
+use rand_core::RngCore;
+use spray_wire::{Body, PullRequest, ev_port};
+
+use super::{Entry, Halves, Host, Owner, Table};
+use crate::cc::PullPacer;
+
+impl<R: RngCore> Host<R> {
+    /// When [`Host::grant`] has credit to grant, in picoseconds; `None` while no sender wants any.
+    #[inline]
+    pub fn grant_ps(&self) -> Option<u64> {
+        self.pacer.as_deref()?.poll_timeout()
+    }
+
+    /// Whether a sender has ever asked this host for credit.
+    pub fn grants_credit(&self) -> bool {
+        self.pacer.is_some()
+    }
+
+    /// Grants the next credit, if its time has come, over any path.
+    pub fn grant<O: Owner>(&mut self, now_ps: u64, table: &mut impl Table<O::Connection>, owner: &mut O) {
+        let Some((number, pull)) = self.pacer.as_deref_mut().and_then(|pacer| pacer.poll_pull(now_ps)) else { return };
+        let Some(connection) = table.entry(number) else { return };
+        let Some(halves) = connection.halves() else { return };
+        let evs = halves.evs.max(1);
+        let ev = (self.rng.next_u32() % evs) as u16;
+        owner.send(now_ps, number, connection, ev_port(ev, evs), Body::Pull(pull));
+    }
+
+    /// Takes leave of a connection that ends: it asks for no more credit.
+    pub fn close(&mut self, halves: &Halves) {
+        if let (Some(pacer), Some(entry)) = (self.pacer.as_deref_mut(), halves.credit.entry) {
+            pacer.close(entry);
+        }
+    }
+
+    /// A peer's sender asks for credit, whatever congestion control this host's own senders have.
+    //= docs/specs/eqds.md#EQDS-15
+    pub(super) fn on_pull_request<O: Owner>(
+        &mut self,
+        now_ps: u64,
+        number: u32,
+        connection: &mut O::Connection,
+        request: &PullRequest,
+        owner: &mut O,
+    ) {
+        let Some(Halves { receiver, credit, .. }) = connection.halves() else { return };
+        receiver.on_pull_request(request);
+        let link_bps = self.link_bps;
+        let pacer = self.pacer.get_or_insert_with(|| Box::new(PullPacer::new(link_bps, credit.rate)));
+        let entry = *credit.entry.get_or_insert_with(|| pacer.open(number, credit.pull_bytes));
+        pacer.on_request(now_ps, entry, request.pulled_bytes);
+        self.want_credit(now_ps, connection, owner);
+    }
+
+    /// A sender needs more credit than before: it asked, or a packet was trimmed and has to go again.
+    #[inline]
+    pub(super) fn want_credit<O: Owner>(&mut self, now_ps: u64, connection: &mut O::Connection, owner: &mut O) {
+        let Some(Halves { receiver, credit, .. }) = connection.halves() else { return };
+        let (Some(pacer), Some(entry)) = (self.pacer.as_deref_mut(), credit.entry) else { return };
+        pacer.on_target(now_ps, entry, receiver.pull_target());
+        if let Some(at_ps) = pacer.poll_timeout() {
+            owner.arm_grant(now_ps, connection, at_ps);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What follows from a frame that arrives, a timer, or a call of the user.
+
+use rand_core::RngCore;
+use spray_wire::{Body, Probe, ProbeAck};
+
+use super::{Entry, Host, Owner};
+use crate::flow::{Accept, Arrival, SenderEvent};
+
+/// What a frame tells of the path that it took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// UDP source port: the entropy value to echo.
+    pub port: u16,
+    /// Switches that it passed.
+    pub hops: u8,
+    /// It carries an ECN mark.
+    pub marked: bool,
+}
+
+/// How a connection stands after an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Fate {
+    /// It goes on.
+    Open,
+    /// [`Owner::submit`] has found nothing left to do: the owner is to end it.
+    Done,
+    /// Its sender has given up: the owner is to end it.
+    Failed,
+}
+
+impl<R: RngCore> Host<R> {
+    /// Takes a data frame of an open connection.
+    #[inline]
+    pub fn on_data<O: Owner>(
+        &mut self,
+        now_ps: u64,
+        number: u32,
+        connection: &mut O::Connection,
+        arrival: &Arrival,
+        payload: O::Payload<'_>,
+        owner: &mut O,
+    ) -> Accept {
+        let Some(halves) = connection.halves() else { return Accept::Invalid };
+        let mut accept = halves.receiver.on_data(now_ps, arrival);
+        if accept == (Accept::New { place: true }) && !owner.place(connection, &arrival.data, payload) {
+            accept = Accept::Invalid;
+        }
+        if arrival.trimmed {
+            self.want_credit(now_ps, connection, owner);
+        }
+        self.serve_receiver(now_ps, number, connection, owner);
+        accept
+    }
+
+    /// Takes a frame of an open connection that carries no payload. Frames of the handshake are not for hosts, and do nothing.
+    #[inline]
+    pub fn on_control<O: Owner>(
+        &mut self,
+        now_ps: u64,
+        number: u32,
+        connection: &mut O::Connection,
+        body: &Body,
+        path: &Path,
+        owner: &mut O,
+    ) -> Fate {
+        let Some(halves) = connection.halves() else { return Fate::Open };
+        let sender = &mut halves.sender;
+        match body {
+            Body::Ack(ack) => sender.on_ack(now_ps, ack, &mut owner.log().of(number)),
+            Body::Nack(nack) => sender.on_nack(now_ps, nack, &mut owner.log().of(number)),
+            Body::ProbeAck(answer) => sender.on_probe_ack(now_ps, answer, &mut owner.log().of(number)),
+            Body::Pull(pull) => sender.on_pull(now_ps, pull),
+            Body::PullRequest(request) => {
+                self.on_pull_request(now_ps, number, connection, request, owner);
+                return Fate::Open;
+            }
+            Body::Probe(probe) => {
+                owner.send(now_ps, number, connection, path.port, answer(probe, path));
+                return Fate::Open;
+            }
+            Body::Data(_) | Body::Connect(_) | Body::Accept(_) | Body::Close(_) | Body::Reset(_) => return Fate::Open,
+        }
+        self.serve_sender(now_ps, number, connection, owner)
+    }
+
+    /// Does everything that may follow from an event of a connection's sender: its reports, new messages, a turn, its timer.
+    #[inline]
+    pub fn serve_sender<O: Owner>(
+        &mut self,
+        now_ps: u64,
+        number: u32,
+        connection: &mut O::Connection,
+        owner: &mut O,
+    ) -> Fate {
+        while let Some(event) = connection.halves().and_then(|halves| halves.sender.poll_event()) {
+            match event {
+                SenderEvent::MessageDelivered { message, at_ps } => {
+                    owner.on_delivered(number, connection, message, at_ps);
+                }
+                SenderEvent::Failed => return Fate::Failed,
+            }
+        }
+        if !owner.submit(connection) {
+            return Fate::Done;
+        }
+        let Some(halves) = connection.halves() else { return Fate::Open };
+        if !core::mem::replace(&mut halves.ready, true) {
+            self.turns.push_back(number);
+        }
+        owner.arm_sender(now_ps, number, connection, false);
+        Fate::Open
+    }
+
+    /// Does everything that may follow from an event of a connection's receiver: messages, NACKs, ACKs, its timer.
+    #[inline]
+    pub fn serve_receiver<O: Owner>(
+        &mut self,
+        now_ps: u64,
+        number: u32,
+        connection: &mut O::Connection,
+        owner: &mut O,
+    ) {
+        owner.take_messages(now_ps, number, connection);
+        while let Some(nack) = connection.halves().and_then(|halves| halves.receiver.poll_nack()) {
+            owner.send(now_ps, number, connection, nack.ev, Body::Nack(nack));
+        }
+        while let Some(ack) = connection.halves().and_then(|halves| halves.receiver.poll_ack()) {
+            owner.send(now_ps, number, connection, ack.ev, Body::Ack(ack));
+        }
+        owner.arm_receiver(now_ps, number, connection);
+    }
+
+    /// Does what the sender's deadline was set for. Calling early gives the sender a turn.
+    pub fn on_sender_deadline<O: Owner>(
+        &mut self,
+        now_ps: u64,
+        number: u32,
+        connection: &mut O::Connection,
+        owner: &mut O,
+    ) -> Fate {
+        if let Some(halves) = connection.halves()
+            && halves.is_sender_due(now_ps)
+        {
+            halves.sender.on_timeout(now_ps, &mut owner.log().of(number));
+        }
+        self.serve_sender(now_ps, number, connection, owner)
+    }
+
+    /// Does what the receiver's deadline was set for. Calling early does no harm.
+    #[inline]
+    pub fn on_receiver_deadline<O: Owner>(
+        &mut self,
+        now_ps: u64,
+        number: u32,
+        connection: &mut O::Connection,
+        owner: &mut O,
+    ) {
+        if let Some(halves) = connection.halves() {
+            halves.receiver.on_timeout(now_ps);
+        }
+        self.serve_receiver(now_ps, number, connection, owner);
+    }
+}
+
+/// The answer to a probe. It goes over the port that the probe came on, as an acknowledgement would.
+fn answer(probe: &Probe, path: &Path) -> Body {
+    let Path { port, hops, marked } = *path;
+    Body::ProbeAck(ProbeAck { token: probe.token, timestamp_ps: probe.timestamp_ps, ev: port, hops, marked })
+}

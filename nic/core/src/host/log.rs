@@ -1,0 +1,74 @@
+//! What the algorithms of a host's connections report, each event under its connection.
+
+use alloc::vec::Vec;
+
+use crate::event::{Event, Publisher};
+
+/// One event of one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogEntry {
+    /// When, in picoseconds.
+    pub at_ps: u64,
+    /// The connection's number.
+    pub connection: u32,
+    /// What.
+    pub event: Event,
+}
+
+/// The events so far, oldest first.
+#[derive(Debug)]
+pub struct Log {
+    entries: Vec<LogEntry>,
+    capacity: usize,
+    retransmits: bool,
+    overflow: u64,
+}
+
+impl Log {
+    /// Keeps `capacity` events; what comes after is only counted. With 0 nothing is kept or counted.
+    pub fn bounded(capacity: usize) -> Self {
+        Self { entries: Vec::with_capacity(capacity), capacity, retransmits: true, overflow: 0 }
+    }
+
+    /// Keeps everything but retransmissions, which the senders count.
+    pub const fn unbounded() -> Self {
+        Self { entries: Vec::new(), capacity: usize::MAX, retransmits: false, overflow: 0 }
+    }
+
+    /// What takes the events of connection `number`.
+    #[inline]
+    pub fn of(&mut self, number: u32) -> OfConnection<'_> {
+        OfConnection { log: self, number }
+    }
+
+    /// Takes all entries out.
+    pub fn drain(&mut self) -> impl Iterator<Item = LogEntry> {
+        self.entries.drain(..)
+    }
+
+    /// Events for which there was no room.
+    pub fn overflow(&self) -> u64 {
+        self.overflow
+    }
+}
+
+/// A log that writes under one connection.
+#[derive(Debug)]
+pub struct OfConnection<'a> {
+    log: &'a mut Log,
+    number: u32,
+}
+
+impl Publisher for OfConnection<'_> {
+    fn on_event(&mut self, at_ps: u64, event: Event) {
+        let Log { entries, capacity, retransmits, overflow } = &mut *self.log;
+        if !*retransmits && matches!(event, Event::Retransmit { .. }) {
+            return;
+        }
+        if entries.len() < *capacity {
+            entries.push(LogEntry { at_ps, connection: self.number, event });
+        } else {
+            *overflow += u64::from(*capacity > 0);
+        }
+    }
+}

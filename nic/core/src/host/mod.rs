@@ -1,0 +1,122 @@
+//! One host: all of its connections over one link, without input or output.
+//!
+//! A [`Host`] decides what follows from every event of a connection: which frames answer it, when credit is granted, when the
+//! connection gets its turn to send, when it is to be woken, and when it is over. The endpoint of `spray-nic` and the simulator both
+//! build their hosts on it. What differs between them stands behind one trait, [`Owner`]: how a frame leaves, what a payload is,
+//! and how timers are kept.
+//!
+//! | file | content |
+//! |---|---|
+//! | `halves` | a connection's sender and receiver, and when each wants to be woken |
+//! | `events` | what follows from a frame, a timer, or a call of the user |
+//! | `turns` | whose packet goes next |
+//! | `credit` | the credit that the host grants to those that send to it |
+//! | `log` | the algorithms' events, each under its connection |
+
+mod credit;
+mod events;
+mod halves;
+mod log;
+mod turns;
+
+#[cfg(test)]
+mod tests;
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use spray_wire::{Body, Data};
+
+pub use self::events::{Fate, Path};
+pub use self::halves::Halves;
+pub use self::log::{Log, LogEntry};
+use crate::cc::PullPacer;
+
+/// Later than any time, in picoseconds: no deadline.
+pub const NEVER: u64 = u64::MAX;
+
+/// What the connections of one host share.
+///
+/// Call order: [`Host::on_data`] and [`Host::on_control`] with every frame that arrives; [`Host::on_sender_deadline`] and
+/// [`Host::on_receiver_deadline`] when the deadlines of [`Halves`] have come; [`Host::serve_sender`] and [`Host::serve_receiver`]
+/// when the user did something; [`Host::transmit`] whenever the link is free and [`Host::has_turns`]; [`Host::grant`] when
+/// [`Host::grant_ps`] has come; [`Host::close`] when a connection ends.
+/// Time must not go back. Connections have numbers, which the owner gives and which must not be used again while a turn of the old
+/// connection may be in the queue. Nothing allocates per packet, and no input panics.
+#[derive(Debug)]
+pub struct Host<R> {
+    /// Connections that may have something to send, in the order of their turns.
+    turns: VecDeque<u32>,
+    /// Grants credit; made when the first sender asks for some.
+    pacer: Option<Box<PullPacer>>,
+    link_bps: u64,
+    /// Where the host's random choices come from.
+    pub rng: R,
+}
+
+impl<R> Host<R> {
+    /// A host without connections, on a link of `link_bps` bits per second; `turns` connections fit without allocation.
+    pub fn new(link_bps: u64, turns: usize, rng: R) -> Self {
+        Self { turns: VecDeque::with_capacity(turns), pacer: None, link_bps, rng }
+    }
+}
+
+/// What a host is built into: the network that takes its frames, the user whose messages they carry, and the timers.
+pub trait Owner {
+    /// An entry of the owner's table of connections.
+    type Connection: Entry;
+    /// A packet's payload as the network hands it over: its bytes, or nothing where payload is only counted.
+    type Payload<'a>;
+
+    /// The log of what the algorithms report.
+    fn log(&mut self) -> &mut Log;
+
+    /// Sends a frame without payload, at once and ahead of data, from UDP port `port`.
+    fn send(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection, port: u16, body: Body);
+
+    /// Sends a data frame from UDP port `port`. The link is free for it.
+    fn send_data(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection, port: u16, data: &Data);
+
+    /// Puts the payload of a packet in its place. `false` when it does not fit its message.
+    fn place(&mut self, connection: &mut Self::Connection, data: &Data, payload: Self::Payload<'_>) -> bool;
+
+    /// Takes the messages that have arrived whole from the connection's receiver, as many as there is room for.
+    fn take_messages(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection);
+
+    /// Takes the news that the peer has acknowledged a whole message, at `at_ps`.
+    fn on_delivered(&mut self, number: u32, connection: &mut Self::Connection, message: u32, at_ps: u64);
+
+    /// Hands the connection's sender the messages that wait; `false` when there is nothing left to do and the connection is to end.
+    fn submit(&mut self, connection: &mut Self::Connection) -> bool;
+
+    /// Sets the timer to [`Halves::sender_deadline_ps`]. After a packet was `sent` that is no earlier than before, if there was a
+    /// deadline, so that an owner whose timers cannot be moved may leave it.
+    fn arm_sender(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection, sent: bool);
+
+    /// Sets the timer to [`Halves::receiver_deadline_ps`].
+    fn arm_receiver(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection);
+
+    /// Sets the timer of the connection's host for [`Host::grant`] to `at_ps`, unless it asks for [`Host::grant_ps`] itself.
+    fn arm_grant(&mut self, _now_ps: u64, _connection: &mut Self::Connection, _at_ps: u64) {}
+}
+
+/// An entry of the owner's table of connections.
+pub trait Entry {
+    /// The connection's halves; `None` before it is open and after its end.
+    fn halves(&mut self) -> Option<&mut Halves>;
+}
+
+/// The owner's table of connections.
+pub trait Table<C> {
+    /// The entry of a connection, if it is still there.
+    fn entry(&mut self, number: u32) -> Option<&mut C>;
+}
+
+/// A table whose connections are numbered by their places.
+impl<C> Table<C> for Vec<C> {
+    #[inline]
+    fn entry(&mut self, number: u32) -> Option<&mut C> {
+        self.get_mut(number as usize)
+    }
+}

@@ -1,0 +1,375 @@
+//! Hosts joined by a wire in memory, with messages that have bytes and messages that are only counted.
+
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use spray_wire::{Ack, Body, Data, Probe, PullRequest};
+
+use super::*;
+use crate::cc::{CcConfig, CcKind};
+use crate::event::{Event, Publisher};
+use crate::flow::{Accept, Arrival, FlowConfig};
+use crate::path::{BalancerKind, LossCause, PathConfig};
+use crate::rng::{Rng, stream};
+
+const US: u64 = 1_000_000;
+const PAYLOAD: usize = 1000;
+const BPS: u64 = 100_000_000_000;
+
+/// What a payload is.
+trait Payload: Clone + Default {
+    /// A piece of a message on its way.
+    type Piece: Clone;
+    fn of(bytes: usize) -> Self;
+    fn len(&self) -> usize;
+    fn cut(&self, data: &Data) -> Self::Piece;
+    fn put(&mut self, data: &Data, piece: Self::Piece) -> bool;
+}
+
+/// Bytes, each of which says where it belongs.
+impl Payload for Vec<u8> {
+    type Piece = Vec<u8>;
+
+    fn of(bytes: usize) -> Self {
+        (0..bytes).map(|at| (at * 31 + (at >> 8)) as u8).collect()
+    }
+
+    fn len(&self) -> usize {
+        Vec::len(self)
+    }
+
+    fn cut(&self, data: &Data) -> Vec<u8> {
+        self[data.offset as usize..][..usize::from(data.payload_bytes)].to_vec()
+    }
+
+    fn put(&mut self, data: &Data, piece: Vec<u8>) -> bool {
+        self.resize(data.message_bytes as usize, 0);
+        let Some(place) = self.get_mut(data.offset as usize..data.offset as usize + piece.len()) else { return false };
+        place.copy_from_slice(&piece);
+        true
+    }
+}
+
+/// A count of bytes.
+impl Payload for usize {
+    type Piece = ();
+
+    fn of(bytes: usize) -> Self {
+        bytes
+    }
+
+    fn len(&self) -> usize {
+        *self
+    }
+
+    fn cut(&self, _data: &Data) {}
+
+    fn put(&mut self, data: &Data, (): ()) -> bool {
+        *self += usize::from(data.payload_bytes);
+        true
+    }
+}
+
+/// A connection's entry: the message that it sends, and the one that it receives.
+struct Connection<P> {
+    halves: Option<Halves>,
+    waiting: Vec<u32>,
+    outgoing: P,
+    incoming: P,
+    delivered: bool,
+}
+
+impl<P> Entry for Connection<P> {
+    fn halves(&mut self) -> Option<&mut Halves> {
+        self.halves.as_mut()
+    }
+}
+
+/// A frame on the wire: connection, port, header, payload.
+type Flying<P> = (u32, u16, Body, Option<<P as Payload>::Piece>);
+
+struct Outside<P: Payload> {
+    log: Log,
+    out: VecDeque<Flying<P>>,
+    received: Vec<(u32, u64)>,
+    sender_timer_ps: Vec<u64>,
+    receiver_timer_ps: Vec<u64>,
+    grant_armed_ps: Option<u64>,
+}
+
+impl<P: Payload> Owner for Outside<P> {
+    type Connection = Connection<P>;
+    type Payload<'a> = P::Piece;
+
+    fn log(&mut self) -> &mut Log {
+        &mut self.log
+    }
+
+    fn send(&mut self, _now_ps: u64, number: u32, _connection: &mut Connection<P>, port: u16, body: Body) {
+        self.out.push_back((number, port, body, None));
+    }
+
+    fn send_data(&mut self, _now_ps: u64, number: u32, connection: &mut Connection<P>, port: u16, data: &Data) {
+        let piece = connection.outgoing.cut(data);
+        self.out.push_back((number, port, Body::Data(*data), Some(piece)));
+    }
+
+    fn place(&mut self, connection: &mut Connection<P>, data: &Data, payload: P::Piece) -> bool {
+        connection.incoming.put(data, payload)
+    }
+
+    fn take_messages(&mut self, _now_ps: u64, number: u32, connection: &mut Connection<P>) {
+        let Some(halves) = connection.halves.as_mut() else { return };
+        while let Some((_, bytes)) = halves.receiver.message_completed() {
+            halves.receiver.consumed(bytes);
+            self.received.push((number, bytes));
+        }
+    }
+
+    fn on_delivered(&mut self, _number: u32, connection: &mut Connection<P>, _message: u32, _at_ps: u64) {
+        connection.delivered = true;
+    }
+
+    fn submit(&mut self, connection: &mut Connection<P>) -> bool {
+        let Some(halves) = connection.halves.as_mut() else { return false };
+        for message in connection.waiting.drain(..) {
+            halves.sender.send_message(message, connection.outgoing.len() as u64).unwrap();
+        }
+        !connection.delivered
+    }
+
+    fn arm_sender(&mut self, now_ps: u64, number: u32, connection: &mut Connection<P>, _sent: bool) {
+        let Some(halves) = connection.halves.as_ref() else { return };
+        self.sender_timer_ps[number as usize] = halves.sender_deadline_ps(now_ps);
+    }
+
+    fn arm_receiver(&mut self, _now_ps: u64, number: u32, connection: &mut Connection<P>) {
+        let Some(halves) = connection.halves.as_ref() else { return };
+        self.receiver_timer_ps[number as usize] = halves.receiver_deadline_ps();
+    }
+
+    fn arm_grant(&mut self, _now_ps: u64, _connection: &mut Connection<P>, at_ps: u64) {
+        self.grant_armed_ps = Some(at_ps);
+    }
+}
+
+/// A host and its owner.
+struct Station<P: Payload> {
+    host: Host<Rng>,
+    table: Vec<Connection<P>>,
+    outside: Outside<P>,
+    done: Vec<u32>,
+}
+
+impl<P: Payload> Station<P> {
+    /// A host with `connections`, each of which has a message of `bytes` to send, or none.
+    fn new(seed: u64, connections: usize, bytes: Option<usize>, config: &FlowConfig) -> Self {
+        let mut host = Host::new(BPS, connections, stream(seed, 0));
+        let mut connection = || Connection {
+            halves: Some(Halves::new(config, config.window_packets, config.max_data_bytes, &mut host.rng)),
+            waiting: bytes.iter().map(|_| 7).collect(),
+            outgoing: P::of(bytes.unwrap_or(0)),
+            incoming: P::default(),
+            delivered: false,
+        };
+        let table: Vec<_> = (0..connections).map(|_| connection()).collect();
+        let outside = Outside {
+            log: Log::bounded(1 << 16),
+            out: VecDeque::new(),
+            received: Vec::new(),
+            sender_timer_ps: vec![NEVER; connections],
+            receiver_timer_ps: vec![NEVER; connections],
+            grant_armed_ps: None,
+        };
+        Self { host, table, outside, done: Vec::new() }
+    }
+
+    fn serve(&mut self, now_ps: u64, number: u32) {
+        let Self { host, table, outside, done } = self;
+        match host.on_sender_deadline(now_ps, number, &mut table[number as usize], outside) {
+            Fate::Open => {}
+            Fate::Done => done.push(number),
+            Fate::Failed => panic!("connection {number} failed"),
+        }
+    }
+
+    fn arrive(&mut self, now_ps: u64, (number, port, body, piece): Flying<P>, trimmed: bool) -> Option<Accept> {
+        let Self { host, table, outside, done } = self;
+        let connection = &mut table[number as usize];
+        match (body, piece) {
+            (Body::Data(data), Some(piece)) => {
+                let arrival = Arrival { data, port, marked: false, hops: 1, trimmed };
+                Some(host.on_data(now_ps, number, connection, &arrival, piece, outside))
+            }
+            (body, _) => {
+                let path = Path { port, hops: 1, marked: false };
+                if host.on_control(now_ps, number, connection, &body, &path, outside) == Fate::Done {
+                    done.push(number);
+                }
+                None
+            }
+        }
+    }
+
+    /// Does what is due, and puts at most one data packet on the wire.
+    fn step(&mut self, now_ps: u64) {
+        for number in 0..self.table.len() as u32 {
+            if self.outside.sender_timer_ps[number as usize] <= now_ps && !self.done.contains(&number) {
+                self.serve(now_ps, number);
+            }
+            if self.outside.receiver_timer_ps[number as usize] <= now_ps {
+                let Self { host, table, outside, .. } = self;
+                host.on_receiver_deadline(now_ps, number, &mut table[number as usize], outside);
+            }
+        }
+        while self.host.grant_ps().is_some_and(|at_ps| at_ps <= now_ps) {
+            self.host.grant(now_ps, &mut self.table, &mut self.outside);
+        }
+        self.host.transmit(now_ps, &mut self.table, &mut self.outside);
+    }
+}
+
+fn config(control: CcKind) -> FlowConfig {
+    let rtt_ps = 10 * US;
+    let path = PathConfig { trimming: true, ..PathConfig::new(BalancerKind::Reps, rtt_ps, 20) };
+    let cc = CcConfig { control: control.into(), ..CcConfig::for_path(rtt_ps, BPS, PAYLOAD as u32 + 64) };
+    FlowConfig { ack_every: 4, ..FlowConfig::for_path(PAYLOAD as u32, 64, path, cc) }
+}
+
+/// `connections` messages go from one host to another over a wire that loses or trims every 13th packet.
+fn transfer<P: Payload>(connections: usize, bytes: usize, control: CcKind) -> (Station<P>, Station<P>) {
+    let config = config(control);
+    let mut sender = Station::<P>::new(1, connections, Some(bytes), &config);
+    let mut receiver = Station::<P>::new(2, connections, None, &config);
+    (0..connections as u32).for_each(|number| sender.serve(0, number));
+    let (mut now_ps, mut packets) = (0, 0);
+    while sender.done.len() < connections {
+        now_ps += US / 10;
+        assert!(now_ps < 100_000 * US, "{:?} of {connections} after 100 ms", sender.done);
+        sender.step(now_ps);
+        receiver.step(now_ps);
+        for frame in core::mem::take(&mut sender.outside.out) {
+            packets += u64::from(frame.3.is_some());
+            let trimmed = frame.3.is_some() && packets % 26 == 0;
+            if frame.3.is_none() || packets % 13 != 0 || trimmed {
+                receiver.arrive(now_ps, frame, trimmed);
+            }
+        }
+        for frame in core::mem::take(&mut receiver.outside.out) {
+            sender.arrive(now_ps, frame, false);
+        }
+    }
+    (sender, receiver)
+}
+
+#[test]
+fn messages_of_bytes_arrive_as_they_were_sent() {
+    let (sender, receiver) = transfer::<Vec<u8>>(3, 40 * PAYLOAD + 7, CcKind::Dctcp);
+    for (sent, received) in sender.table.iter().zip(&receiver.table) {
+        assert!(sent.delivered && sent.outgoing == received.incoming);
+    }
+    assert_eq!(receiver.outside.received.len(), 3);
+    let resent = |entry: &LogEntry| matches!(entry.event, Event::Retransmit { cause: LossCause::Trimmed, .. });
+    assert!({ sender.outside.log }.drain().any(|entry| resent(&entry)));
+}
+
+#[test]
+fn messages_that_are_only_counted_take_the_same_course() {
+    let bytes = 40 * PAYLOAD + 7;
+    let (counted, receiver) = transfer::<usize>(3, bytes, CcKind::Dctcp);
+    assert!(receiver.table.iter().all(|connection| connection.incoming == bytes));
+    let (carried, _) = transfer::<Vec<u8>>(3, bytes, CcKind::Dctcp);
+    for (counted, carried) in counted.table.iter().zip(&carried.table) {
+        let stats = [&counted.halves, &carried.halves].map(|halves| halves.as_ref().map(|halves| halves.sender.stats()));
+        assert_eq!(stats[0], stats[1]);
+    }
+}
+
+#[test]
+fn connections_take_turns_packet_by_packet() {
+    let mut station = Station::<usize>::new(1, 3, Some(10 * PAYLOAD), &config(CcKind::Dctcp));
+    (0..3).for_each(|number| station.serve(0, number));
+    assert_eq!(station.host.next_turn(), Some(0));
+    (0..6).for_each(|_| station.host.transmit(0, &mut station.table, &mut station.outside));
+    let order: Vec<u32> = station.outside.out.iter().map(|(number, ..)| *number).collect();
+    assert_eq!(order, [0, 1, 2, 0, 1, 2]);
+    // One that has ended loses its turn, and the others go on.
+    station.table[0].halves = None;
+    station.outside.out.clear();
+    (0..3).for_each(|_| station.host.transmit(0, &mut station.table, &mut station.outside));
+    let order: Vec<u32> = station.outside.out.iter().map(|(number, ..)| *number).collect();
+    assert_eq!(order, [1, 2, 1]);
+}
+
+#[test]
+fn a_probe_is_answered_on_the_port_that_it_came_on() {
+    let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
+    let probe = Body::Probe(Probe { token: 9, timestamp_ps: 5 });
+    station.arrive(20, (0, 4711, probe, None), false);
+    let (number, port, answer, _) = station.outside.out.pop_front().unwrap();
+    let Body::ProbeAck(answer) = answer else { panic!("{answer:?}") };
+    assert_eq!((number, port, answer.ev, answer.token, answer.timestamp_ps, answer.hops), (0, 4711, 4711, 9, 5, 1));
+}
+
+#[test]
+fn a_host_grants_credit_once_somebody_asks_and_stops_when_all_have_ended() {
+    let mut station = Station::<usize>::new(1, 2, None, &config(CcKind::Dctcp));
+    assert!(station.host.pacer.is_none());
+    let ask = |demand_bytes| Body::PullRequest(PullRequest { demand_bytes, pulled_bytes: 0 });
+    station.arrive(0, (0, 1, ask(10_000), None), false);
+    station.arrive(0, (1, 1, ask(3_000), None), false);
+    assert_eq!((station.outside.grant_armed_ps, station.host.grant_ps()), (Some(0), Some(0)));
+    let mut granted = [0, 0];
+    let mut now_ps = 0;
+    while let Some(at_ps) = station.host.grant_ps() {
+        now_ps = at_ps;
+        station.host.grant(now_ps, &mut station.table, &mut station.outside);
+        for (number, _, body, _) in station.outside.out.drain(..) {
+            let Body::Pull(pull) = body else { panic!("{body:?}") };
+            granted[number as usize] = pull.credit_bytes;
+        }
+    }
+    assert_eq!(granted, [10_000, 3_000]);
+    // 13 grants and two remainders at 99 % of 100 Gb/s.
+    assert!((700_000..1_200_000).contains(&now_ps), "{now_ps}");
+    station.arrive(now_ps, (0, 1, ask(20_000), None), false);
+    let halves = station.table[0].halves.take().unwrap();
+    station.host.close(&halves);
+    station.host.grant(now_ps + US, &mut station.table, &mut station.outside);
+    assert!(station.outside.out.is_empty() && station.host.grant_ps().is_none());
+}
+
+#[test]
+fn credit_brings_everything_across_a_lossy_wire() {
+    let (_, receiver) = transfer::<usize>(2, 30 * PAYLOAD, CcKind::Eqds);
+    assert!(receiver.table.iter().all(|connection| connection.incoming == 30 * PAYLOAD));
+    assert!(receiver.host.pacer.is_some());
+}
+
+#[test]
+fn frames_for_a_connection_that_has_ended_do_nothing() {
+    let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
+    station.table[0].halves = None;
+    let data = Data { message_bytes: 9, payload_bytes: 9, ..Data::default() };
+    assert_eq!(station.arrive(0, (0, 1, Body::Data(data), Some(())), false), Some(Accept::Invalid));
+    for body in [Body::Ack(Ack::default()), Body::Probe(Probe::default()), Body::PullRequest(PullRequest::default())] {
+        station.arrive(0, (0, 1, body, None), false);
+    }
+    assert!(station.outside.out.is_empty() && !station.host.has_turns());
+}
+
+#[test]
+fn the_log_keeps_each_event_under_its_connection() {
+    let mut log = Log::bounded(2);
+    log.of(3).on_event(10, Event::FreezeEntered);
+    log.of(4).on_event(20, Event::FreezeExited);
+    log.of(3).on_event(30, Event::FreezeExited);
+    assert_eq!(log.overflow(), 1);
+    let entries: Vec<_> = log.drain().map(|entry| (entry.at_ps, entry.connection)).collect();
+    assert_eq!(entries, [(10, 3), (20, 4)]);
+    let mut log = Log::unbounded();
+    log.of(1).on_event(1, Event::Retransmit { psn: 0, cause: LossCause::Timeout });
+    log.of(1).on_event(2, Event::Timeout { psn: 0 });
+    assert_eq!(log.drain().count(), 1);
+}

@@ -1,0 +1,52 @@
+//! Whose packet goes next: connections that may have something to send take turns.
+
+use rand_core::RngCore;
+use spray_wire::{Body, ev_port};
+
+use super::{Entry, Host, Owner, Table};
+use crate::flow::Transmit;
+
+impl<R: RngCore> Host<R> {
+    /// Whether a connection may have something to send.
+    #[inline]
+    pub fn has_turns(&self) -> bool {
+        !self.turns.is_empty()
+    }
+
+    /// The connection whose turn comes next.
+    #[inline]
+    pub fn next_turn(&self) -> Option<u32> {
+        self.turns.front().copied()
+    }
+
+    /// Gives connections their turns until one has sent a data packet, or none has anything to send.
+    ///
+    /// A connection that sends something gets another turn, behind the others. Frames without payload do not end the round.
+    //= docs/specs/endpoint.md#END-15
+    #[inline]
+    pub fn transmit<O: Owner>(&mut self, now_ps: u64, table: &mut impl Table<O::Connection>, owner: &mut O) {
+        while let Some(number) = self.turns.pop_front() {
+            let Some(connection) = table.entry(number) else { continue };
+            let Some(halves) = connection.halves() else { continue };
+            let transmit = halves.sender.poll_transmit(now_ps, &mut self.rng, &mut owner.log().of(number));
+            let evs = halves.evs;
+            halves.ready = transmit.is_some();
+            if transmit.is_some() {
+                self.turns.push_back(number);
+            }
+            owner.arm_sender(now_ps, number, connection, transmit.is_some());
+            match transmit {
+                None => {}
+                Some(Transmit::Probe { probe, ev }) => {
+                    owner.send(now_ps, number, connection, ev_port(ev, evs), Body::Probe(probe));
+                }
+                Some(Transmit::PullRequest { request, ev }) => {
+                    owner.send(now_ps, number, connection, ev_port(ev, evs), Body::PullRequest(request));
+                }
+                Some(Transmit::Data { data, ev }) => {
+                    return owner.send_data(now_ps, number, connection, ev_port(ev, evs), &data);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What surrounds the endpoint's host: frames on their way out, reports to the user, buffers, timers.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use spray_core::host::{self, Entry, Halves, Log};
+use spray_wire::{Body, Data};
+
+use super::{
+    ConnectionId, EndpointEvent, MessageId,
+    connection::{Connection, Flow},
+    deadlines::Deadlines,
+    messages::{Incoming, Piece, Pool},
+    outlet::Outlet,
+    table::Table,
+};
+
+/// Received messages that may wait for the user, per connection. Flow control bounds their bytes, but not the number of tiny ones;
+/// beyond this the receiver takes no more until some are taken.
+//= docs/specs/endpoint.md#END-12
+pub(crate) const MAX_UNREAD: u32 = 4096;
+
+/// The owner of the host's connections, in the words of [`spray_core::host`].
+#[derive(Debug)]
+pub(crate) struct Outside {
+    pub(crate) outlet: Outlet,
+    /// The data frame that the host sends now.
+    pub(crate) data: Option<(ConnectionId, u16, Data)>,
+    pub(crate) events: VecDeque<EndpointEvent>,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) log: Log,
+    pub(crate) pool: Pool,
+}
+
+impl Outside {
+    /// Sets a connection's timer anew. A deadline that has come stays until it is handled: a late poll may take frames before it
+    /// looks at timers.
+    #[inline]
+    pub(crate) fn reschedule(&mut self, now_ps: u64, connection: &Connection) {
+        let slot = connection.id.slot();
+        if self.deadlines.of(slot) > now_ps {
+            self.deadlines.set(slot, connection.deadline_ps(now_ps));
+        }
+    }
+}
+
+impl host::Owner for Outside {
+    type Connection = Connection;
+    type Payload<'a> = &'a [u8];
+
+    #[inline]
+    fn log(&mut self) -> &mut Log {
+        &mut self.log
+    }
+
+    #[inline]
+    fn send(&mut self, _now_ps: u64, _number: u32, connection: &mut Connection, port: u16, body: Body) {
+        self.outlet.push_to(connection, port, body);
+    }
+
+    #[inline]
+    fn send_data(&mut self, _now_ps: u64, number: u32, _connection: &mut Connection, port: u16, data: &Data) {
+        self.data = Some((ConnectionId(number), port, *data));
+    }
+
+    #[inline]
+    fn place(&mut self, connection: &mut Connection, data: &Data, payload: &[u8]) -> bool {
+        let Some(flow) = connection.flow.as_deref_mut() else { return false };
+        let Data { message, message_bytes, offset, timestamp_ps, .. } = *data;
+        flow.inbox.place(&Piece { message, message_bytes, offset, timestamp_ps, payload }, &mut self.pool)
+    }
+
+    fn take_messages(&mut self, now_ps: u64, _number: u32, connection: &mut Connection) {
+        let Some(Flow { halves, inbox }) = connection.flow.as_deref_mut() else { return };
+        while connection.unread < MAX_UNREAD
+            && let Some((message, _)) = halves.receiver.message_completed()
+        {
+            connection.unread += 1;
+            // A message without bytes has no packet with a place.
+            let whole = inbox.finish(message).unwrap_or(Incoming { data: Vec::new(), started_ps: now_ps });
+            self.events.push_back(EndpointEvent::Received {
+                connection: connection.id,
+                message: MessageId(message),
+                data: Bytes::from(whole.data),
+                started_ps: whole.started_ps,
+                completed_ps: now_ps,
+            });
+        }
+    }
+
+    fn on_delivered(&mut self, _number: u32, connection: &mut Connection, message: u32, at_ps: u64) {
+        let Some(sent) = connection.outbox.remove(message) else { return };
+        let (connection, started_ps) = (connection.id, sent.started_ps);
+        self.events.push_back(EndpointEvent::Delivered {
+            connection,
+            message: MessageId(message),
+            started_ps,
+            at_ps,
+        });
+    }
+
+    fn submit(&mut self, connection: &mut Connection) -> bool {
+        connection.submit_backlog();
+        !(connection.close_wanted && connection.is_delivered())
+    }
+
+    #[inline]
+    fn arm_sender(&mut self, now_ps: u64, _number: u32, connection: &mut Connection, _sent: bool) {
+        self.reschedule(now_ps, connection);
+    }
+
+    #[inline]
+    fn arm_receiver(&mut self, now_ps: u64, _number: u32, connection: &mut Connection) {
+        self.reschedule(now_ps, connection);
+    }
+}
+
+impl Entry for Connection {
+    #[inline]
+    fn halves(&mut self) -> Option<&mut Halves> {
+        Some(&mut self.flow.as_deref_mut()?.halves)
+    }
+}
+
+impl host::Table<Connection> for Table {
+    #[inline]
+    fn entry(&mut self, number: u32) -> Option<&mut Connection> {
+        self.slot(self.find(ConnectionId(number))?)
+    }
+}
