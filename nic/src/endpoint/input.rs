@@ -4,11 +4,7 @@ use spray_core::flow::{Accept, Arrival};
 use spray_core::host::Path;
 use spray_wire::{self as wire, Body, Frame};
 
-use super::{
-    ConnectionId,
-    connection::State,
-    machine::Machine,
-};
+use super::{ConnectionId, connection::State, machine::Machine};
 
 impl Machine {
     /// Counts a frame that does not parse.

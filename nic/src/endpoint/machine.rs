@@ -12,14 +12,8 @@ use spray_core::host::{Host, Log, NEVER};
 use spray_wire::{self as wire, Body, Common, Envelope};
 
 use super::{
-    ConnectionId, EndpointConfig, EndpointStats, MessageId, Mode, SendError,
-    connection::State,
-    deadlines::Deadlines,
-    limit::RateLimit,
-    messages::Pool,
-    outlet::Outlet,
-    outside::Outside,
-    table::Table,
+    ConnectionId, EndpointConfig, EndpointStats, MessageId, Mode, SendError, connection::State, deadlines::Deadlines,
+    limit::RateLimit, messages::Pool, outlet::Outlet, outside::Outside, table::Table,
 };
 
 /// A data frame that is to be sent; its payload lies in the user's message.

@@ -91,12 +91,7 @@ impl host::Owner for Outside {
     fn on_delivered(&mut self, _number: u32, connection: &mut Connection, message: u32, at_ps: u64) {
         let Some(sent) = connection.outbox.remove(message) else { return };
         let (connection, started_ps) = (connection.id, sent.started_ps);
-        self.events.push_back(EndpointEvent::Delivered {
-            connection,
-            message: MessageId(message),
-            started_ps,
-            at_ps,
-        });
+        self.events.push_back(EndpointEvent::Delivered { connection, message: MessageId(message), started_ps, at_ps });
     }
 
     fn submit(&mut self, connection: &mut Connection) -> bool {

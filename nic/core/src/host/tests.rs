@@ -281,7 +281,8 @@ fn messages_that_are_only_counted_take_the_same_course() {
     assert!(receiver.table.iter().all(|connection| connection.incoming == bytes));
     let (carried, _) = transfer::<Vec<u8>>(3, bytes, CcKind::Dctcp);
     for (counted, carried) in counted.table.iter().zip(&carried.table) {
-        let stats = [&counted.halves, &carried.halves].map(|halves| halves.as_ref().map(|halves| halves.sender.stats()));
+        let stats =
+            [&counted.halves, &carried.halves].map(|halves| halves.as_ref().map(|halves| halves.sender.stats()));
         assert_eq!(stats[0], stats[1]);
     }
 }
