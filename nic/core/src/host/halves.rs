@@ -44,11 +44,7 @@ impl Halves {
             receiver: Receiver::new(config),
             evs: config.path.evs,
             ready: false,
-            credit: Credit {
-                entry: None,
-                pull_bytes: eqds.pull_bytes(packet_bytes),
-                rate: eqds.pull_rate,
-            },
+            credit: Credit { entry: None, pull_bytes: eqds.pull_bytes(packet_bytes), rate: eqds.pull_rate },
         }
     }
 
