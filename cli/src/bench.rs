@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use spray_experiments::results;
-use spray_experiments::testbed::{RunError, VethBench};
 use spray_testbed::bench::Throughput;
+use spray_testbed::{RunError, VethBench};
 
 use crate::args;
 use crate::failure::{Failure, Outcome};

@@ -1,163 +1,174 @@
-//! Several runs on one testbed: progress while they last, a results folder for each, a table at the end.
+//! The driver of all commands that run scenarios: progress while runs last, a results folder for each, a table at the end.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use spray_core::path::BalancerKind;
+use spray_experiments::engine::{self, EngineError};
 use spray_experiments::results::{self, RunResult};
 use spray_experiments::scenario::Scenario;
-use spray_experiments::testbed::{self, RunError, RunOptions, Testbed};
+use spray_experiments::sim::over_cores;
 
-use crate::args;
+use crate::args::Engine;
 use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
+use crate::sim::args::Seeds;
 use crate::stop::Stop;
+use crate::{engines, folder};
 
-/// What is to be run.
+/// What is to be run: every scenario with all balancers, each with all seeds.
 pub struct Campaign {
     /// Names the results folder.
     pub name: String,
-    /// Fabrics of the same shape; what happens on them may differ.
+    /// What plays the fabric.
+    pub engine: Engine,
+    /// Fabrics; those that follow each other on one network share what the engine sets up.
     pub scenarios: Vec<Scenario>,
+    /// Instead of each scenario's own; none: the scenario's.
+    pub seeds: Vec<u64>,
+    /// Most runs at a time; an engine that takes the whole machine makes one.
+    pub threads: usize,
 }
 
 /// One run of a campaign.
-struct Run<'a> {
-    scenario: &'a Scenario,
-    balancer: BalancerKind,
-    seed: u64,
-    /// `[3/9] silent uplink, reps`
-    label: String,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Index of its scenario.
+    pub scenario: usize,
+    /// What chooses paths.
+    pub balancer: BalancerKind,
+    /// Root of its random choices.
+    pub seed: u64,
 }
 
+/// How a run ended, as far as the campaign goes on whichever way that is.
+pub type Ended = Result<RunResult, Failure>;
+
 impl Campaign {
+    /// `scenario` on `engine`, with its own seed unless there are others.
+    pub fn new(engine: Engine, scenario: Scenario, seeds: &Seeds) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            name: scenario.name.clone(),
+            engine,
+            scenarios: vec![scenario],
+            seeds: seeds.list(),
+            threads: seeds.threads.map_or(cores, |threads| threads as usize),
+        }
+    }
+
     /// Runs everything, writes the results, prints the table.
     ///
     /// # Errors
     /// 2 when the machine or the scenario does not allow it, 1 when a run failed or did not deliver what was sent, 130 after
-    /// Ctrl-C. The testbed is removed in every case.
-    pub fn run(&self, common: &args::Common) -> Outcome {
-        let out = location(common.out.as_deref(), &self.name);
-        let done = self.results(common.seed, &out)?;
-        conclude(&out, &done)
+    /// Ctrl-C. What the engine set up is removed in every case.
+    pub fn run(&self, out: Option<&Path>) -> Outcome {
+        let out = folder::location(out, &self.name);
+        let done = self.results(&out)?;
+        if done.iter().any(|run| run.sim.is_some()) {
+            results::write_sweep(&out, &done).map_err(Failure::failed)?;
+        }
+        if self.seeds.len() > 1 {
+            println!("{}", results::sweep_table(&done));
+            speed(&done);
+        } else {
+            speed(&done);
+            results::write_overview(&out, &done).map_err(Failure::failed)?;
+            println!("{}", results::table(&done));
+        }
+        println!("results   {}", out.display());
+        if self.seeds.len() <= 1 {
+            println!("overview  {}", out.join("report.html").display());
+        }
+        verdict(&done)
     }
 
     /// Runs everything, and writes each result as soon as it is there, in a folder of its own under `out`.
     ///
     /// # Errors
     /// As [`Campaign::run`], but for what was not delivered.
-    pub fn results(&self, seed: Option<u64>, out: &Path) -> Outcome<Vec<RunResult>> {
-        let runs = self.runs(seed);
-        let Some(first) = runs.first() else { return Err(Failure::refused("there is nothing to run")) };
-        let mut bench = Bench::new(first.scenario)?;
-        make(out)?;
-        let mut done = Vec::with_capacity(runs.len());
-        for run in &runs {
-            let result = bench.run(run.scenario, run.balancer, run.seed, &run.label)?;
-            results::write_run(&out.join(result.folder()), &result).map_err(Failure::failed)?;
-            done.push(result);
-        }
-        Ok(done)
+    pub fn results(&self, out: &Path) -> Outcome<Vec<RunResult>> {
+        self.each(out, |job, ended| {
+            let result = ended?;
+            let name = match self.seeds.len() {
+                0 | 1 => result.folder(),
+                _ => format!("{}-seed{}", job.balancer, job.seed),
+            };
+            results::write_run(&out.join(name), &result).map_err(Failure::failed)?;
+            Ok(result)
+        })
     }
 
-    fn runs(&self, seed: Option<u64>) -> Vec<Run<'_>> {
-        let of = |scenario: &'_ Scenario| scenario.transport.balancer.clone();
-        let pairs: Vec<(&Scenario, BalancerKind)> =
-            self.scenarios.iter().flat_map(|s| of(s).into_iter().map(move |balancer| (s, balancer))).collect();
-        let label = |index: usize, (scenario, balancer): (&Scenario, BalancerKind)| {
-            format!("[{}/{}] {}, {balancer}", index + 1, pairs.len(), scenario.condition)
-        };
-        let labels: Vec<String> = pairs.iter().enumerate().map(|(index, pair)| label(index, *pair)).collect();
-        let runs = pairs.into_iter().zip(labels);
-        runs.map(|((scenario, balancer), label)| Run { scenario, balancer, seed: seed.unwrap_or(scenario.seed), label })
-            .collect()
-    }
-}
-
-/// A testbed, and the user who is told how its runs go and may stop them.
-pub struct Bench {
-    /// `None` after a run that failed, which may have left it in any state.
-    testbed: Option<Testbed>,
-    stop: Stop,
-    progress: Progress,
-}
-
-impl Bench {
-    /// Sets a testbed up for `scenario`.
+    /// Runs everything, and gives each run to `done` as soon as it has ended. The answers of `done` are in the order of
+    /// [`Campaign::jobs`]; an error of it ends the campaign. The folder `out` is made before the first run.
     ///
     /// # Errors
-    /// 2 when the machine or the scenario does not allow it.
-    pub fn new(scenario: &Scenario) -> Outcome<Self> {
-        let mut bench = Self { testbed: None, stop: Stop::on_signals()?, progress: Progress::new() };
-        bench.testbed = Some(bench.set_up(scenario)?);
-        Ok(bench)
+    /// Those of `done`; 2 when the machine or a scenario does not allow it, 130 after Ctrl-C.
+    pub fn each<T: Send>(&self, out: &Path, done: impl Fn(&Job, Ended) -> Outcome<T> + Sync) -> Outcome<Vec<T>> {
+        self.scenarios.iter().flat_map(|s| s.workload.warnings()).for_each(|text| eprintln!("spray: warning: {text}"));
+        let jobs = self.jobs();
+        if jobs.is_empty() {
+            return Err(Failure::refused("there is nothing to run"));
+        }
+        let engine = engines::engine(self.engine)?;
+        let show = Show::new(jobs.len(), engine.is_exclusive());
+        let stop = if engine.is_exclusive() { Stop::on_signals()? } else { Stop::never() };
+        let prepare = |scenario| engine.prepare(scenario, &mut |news| show.news("", &news)).map_err(ended);
+        let prepared = self.scenarios.iter().map(prepare).collect::<Outcome<Vec<_>>>()?;
+        folder::make(out)?;
+        let threads = if engine.is_exclusive() { 1 } else { self.threads };
+        over_cores(jobs.len(), threads, |number| {
+            let job = &jobs[number];
+            let label = show.begin(number, &self.title(job));
+            let run = || {
+                let news = &mut |news| show.news(&label, &news);
+                prepared[job.scenario].run(job.balancer, job.seed, news, stop.flag()).map_err(ended)
+            };
+            // A balancer that panics is a result like another, to whoever is writing one.
+            let caught = catch_unwind(AssertUnwindSafe(run));
+            let ended = caught.unwrap_or_else(|_| Err(Failure::failed("it panicked, see above")));
+            if let Err(failure) = &ended
+                && failure.is_interrupted()
+            {
+                return Err(Failure::interrupted());
+            }
+            show.end(&self.title(job), &ended);
+            done(job, ended)
+        })
     }
 
-    /// Runs `scenario`, of the shape that the testbed was set up for, as `label` in the progress.
-    ///
-    /// # Errors
-    /// As [`Campaign::run`], but for what was not delivered. Another run may follow.
-    pub fn run(&mut self, scenario: &Scenario, balancer: BalancerKind, seed: u64, label: &str) -> Outcome<RunResult> {
-        let mut testbed = match self.testbed.take() {
-            Some(testbed) => testbed,
-            None => self.set_up(scenario)?,
-        };
-        self.progress.phase(label);
-        let Self { stop, progress, .. } = self;
-        let mut options =
-            RunOptions { balancer, seed, progress: &mut |news| show(label, news, progress), stop: stop.flag() };
-        let result = testbed.run(scenario, &mut options).map_err(ended)?;
-        self.testbed = Some(testbed);
-        Ok(result)
+    /// All runs: scenario by scenario, balancer by balancer, seed by seed.
+    pub fn jobs(&self) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        for (scenario, given) in self.scenarios.iter().enumerate() {
+            let own = [given.seed];
+            let seeds = if self.seeds.is_empty() { own.as_slice() } else { &self.seeds };
+            let balancers = &given.transport.balancer;
+            let pairs = balancers.iter().flat_map(|balancer| seeds.iter().map(|seed| (*balancer, *seed)));
+            jobs.extend(pairs.map(|(balancer, seed)| Job { scenario, balancer, seed }));
+        }
+        jobs
     }
 
-    fn set_up(&mut self, scenario: &Scenario) -> Outcome<Testbed> {
-        self.progress.phase("setting up namespaces, links and programs");
-        Testbed::new(scenario).map_err(ended)
+    /// `silent uplink, reps`, with the seed where there are several.
+    fn title(&self, job: &Job) -> String {
+        let Job { scenario, balancer, seed } = job;
+        match (self.scenarios.len(), self.seeds.len()) {
+            (_, 2..) => format!("{balancer}, seed {seed}"),
+            _ => format!("{}, {balancer}", self.scenarios[*scenario].condition),
+        }
     }
 }
 
-fn show(label: &str, news: testbed::Progress, progress: &mut Progress) {
-    use testbed::Progress as News;
-    match news {
-        News::SettingUp => progress.phase("setting up namespaces, links and programs"),
-        News::Calibrating => progress.phase(&format!("{label}: measuring what this machine carries")),
-        News::Dilation { dilation, frames_per_s: Some(rate) } => {
-            let rate = rate / 1e3;
-            progress.phase(&format!(
-                "{label}: {rate:.0} thousand frames a second, so time runs {dilation:.0} times slower"
-            ));
-        }
-        News::Running { time_us, delivered_bytes, total_bytes, flows_completed, flows_total } => {
-            let percent = delivered_bytes as f64 * 100.0 / total_bytes.max(1) as f64;
-            progress.update(|| {
-                format!("{label}: {percent:.0} % delivered, {flows_completed}/{flows_total} flows, {time_us:.0} us")
-            });
-        }
-        _ => {}
-    }
-}
-
-/// How a run's error ends the command.
-fn ended(error: RunError) -> Failure {
+/// How an engine's error ends the command.
+fn ended(error: EngineError) -> Failure {
     match error {
-        RunError::Stopped => Failure::interrupted(),
-        error if error.is_usage() => Failure::refused(error),
-        error => Failure::failed(error),
+        EngineError::Stopped => Failure::interrupted(),
+        EngineError::Refused(message) => Failure::refused(message),
+        EngineError::Failed(message) => Failure::failed(message),
     }
-}
-
-/// Writes the overview, prints the table, and says where everything is.
-///
-/// # Errors
-/// As [`verdict`]; 1 when the overview cannot be written.
-pub fn conclude(out: &Path, done: &[RunResult]) -> Outcome {
-    results::write_overview(out, done).map_err(Failure::failed)?;
-    println!("{}", results::table(done));
-    println!("results   {}", out.display());
-    println!("overview  {}", out.join("report.html").display());
-    verdict(done)
 }
 
 /// Whether everything arrived.
@@ -171,61 +182,110 @@ pub fn verdict(done: &[RunResult]) -> Outcome {
     }
 }
 
-/// Makes the results folder, before anything runs that would be lost without it.
-///
-/// # Errors
-/// 2 when it cannot be made.
-pub fn folder(asked: Option<&Path>, name: &str) -> Outcome<PathBuf> {
-    let path = location(asked, name);
-    make(&path)?;
-    Ok(path)
+/// Tells people how the runs go: each while it goes if there is one at a time, otherwise each that has ended.
+struct Show {
+    progress: Mutex<Progress>,
+    ended: AtomicUsize,
+    jobs: usize,
+    live: bool,
 }
 
-/// Where results go: where the user wants them, otherwise a folder with the time in its name.
-pub fn location(asked: Option<&Path>, name: &str) -> PathBuf {
-    asked.map_or_else(|| Path::new("results").join(format!("{name}-{}", stamp())), Path::to_path_buf)
+impl Show {
+    fn new(jobs: usize, live: bool) -> Self {
+        Self { progress: Mutex::new(Progress::new()), ended: AtomicUsize::new(0), jobs, live }
+    }
+
+    /// A run begins; returns what it is called from now on, as in `[3/9] silent uplink, reps`.
+    fn begin(&self, number: usize, title: &str) -> String {
+        let label = format!("[{}/{}] {title}", number + 1, self.jobs);
+        if self.live {
+            self.with(|progress| progress.phase(&label));
+        }
+        label
+    }
+
+    /// An engine has something to tell of the run called `label`, or of none.
+    fn news(&self, label: &str, news: &engine::Progress) {
+        use engine::Progress as News;
+        let colon = if label.is_empty() { "" } else { ": " };
+        self.with(|progress| match news {
+            News::Phase(text) => progress.phase(&format!("{label}{colon}{text}")),
+            News::Running { time_us, delivered_bytes, total_bytes, flows_completed, flows_total } => {
+                let percent = *delivered_bytes as f64 * 100.0 / (*total_bytes).max(1) as f64;
+                progress.update(|| {
+                    format!("{label}: {percent:.0} % delivered, {flows_completed}/{flows_total} flows, {time_us:.0} us")
+                });
+            }
+            _ => {}
+        });
+    }
+
+    /// A run has ended.
+    fn end(&self, title: &str, ended: &Ended) {
+        let count = self.ended.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.live {
+            return;
+        }
+        let told = ended.as_ref().map_or_else(ToString::to_string, |run| format!("{:.1} s", run.wall_s));
+        self.with(|progress| progress.update(|| format!("[{count}/{}] {title}: {told}", self.jobs)));
+    }
+
+    fn with(&self, tell: impl FnOnce(&mut Progress)) {
+        tell(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner));
+    }
 }
 
-/// Makes the results folder.
-///
-/// # Errors
-/// 2 when it cannot be made.
-pub fn make(folder: &Path) -> Outcome {
-    fs::create_dir_all(folder)
-        .map_err(|error| Failure::refused(format!("cannot make the results folder {}: {error}", folder.display())))
-}
-
-/// The time as `20261120-081036`, UTC.
-#[expect(clippy::disallowed_methods, reason = "a folder's name tells people when they ran it")]
-fn stamp() -> String {
-    let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    time.replace(['-', ':', 'Z'], "").replace('T', "-")
+/// Prints how fast the simulator was, if it ran.
+fn speed(done: &[RunResult]) {
+    let figures = || done.iter().filter_map(|run| Some((run.sim?, run.wall_s)));
+    if figures().next().is_none() {
+        return;
+    }
+    let hops: u64 = figures().map(|(sim, _)| sim.packet_hops).sum();
+    let seconds: f64 = figures().map(|(_, wall_s)| wall_s).sum();
+    let peak = figures().map(|(sim, _)| sim.peak_rss_mb).fold(0.0, f64::max);
+    let rate = hops as f64 / seconds.max(1e-9) / 1e6;
+    let millions = hops as f64 / 1e6;
+    println!(
+        "{millions:.1} million packet-hops in {seconds:.2} s of one core, {rate:.1} million a second; at most {peak:.0} MB"
+    );
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Overrides;
 
-    #[test]
-    fn a_stamp_is_date_and_time() {
-        let stamp = stamp();
-        let (date, time) = stamp.split_once('-').unwrap();
-        assert_eq!((date.len(), time.len()), (8, 6));
-        assert!((date.to_owned() + time).bytes().all(|digit| digit.is_ascii_digit()), "{stamp}");
+    fn campaign() -> Campaign {
+        let parse = |condition: &str| {
+            let text = format!(
+                "name = \"test\"\ncondition = \"{condition}\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\n\
+                 hosts_per_leaf = 2\n[workload]\nkind = \"tornado\"\nbytes = 1\n[transport]\nbalancer = [\"ecmp\", \"reps\"]\n"
+            );
+            Scenario::parse(Path::new("test.toml"), &text).unwrap()
+        };
+        let seeds = Seeds { seed: None, seeds: None, threads: None };
+        let scenarios = ["healthy", "slow"].map(parse).to_vec();
+        Campaign { scenarios, ..Campaign::new(Engine::Sim, parse("healthy"), &seeds) }
     }
 
     #[test]
     fn runs_go_condition_by_condition_with_the_scenarios_own_balancers_or_those_asked_for() {
-        let campaign = crate::demo::campaign(&Overrides::default()).unwrap();
-        let labels: Vec<String> = campaign.runs(None).into_iter().map(|run| run.label).collect();
-        assert_eq!(labels.len(), 9);
-        assert_eq!(labels[0], "[1/9] healthy, ecmp");
-        assert!(labels[8].starts_with("[9/9] ") && labels[8].ends_with(", reps"), "{}", labels[8]);
-        let mut overrides = Overrides::default();
-        overrides.push("transport.balancer", "ops", "--balancer ops".into());
-        let campaign = crate::demo::campaign(&overrides).unwrap();
-        let runs = campaign.runs(Some(42));
-        assert!(runs.len() == 3 && runs.iter().all(|run| run.balancer == BalancerKind::Ops && run.seed == 42));
+        let mut campaign = campaign();
+        let titles: Vec<String> = campaign.jobs().iter().map(|job| campaign.title(job)).collect();
+        assert_eq!(titles, ["healthy, ecmp", "healthy, reps", "slow, ecmp", "slow, reps"]);
+        campaign.scenarios.iter_mut().for_each(|scenario| scenario.transport.balancer = vec![BalancerKind::Ops]);
+        campaign.seeds = vec![42];
+        let jobs = campaign.jobs();
+        assert!(jobs.len() == 2 && jobs.iter().all(|job| job.balancer == BalancerKind::Ops && job.seed == 42));
+    }
+
+    #[test]
+    fn every_run_ends_once_and_answers_are_in_order() {
+        let out = std::env::temp_dir().join(format!("spray-campaign-{}", std::process::id()));
+        let campaign = Campaign { seeds: vec![1, 2, 3], threads: 2, ..campaign() };
+        let done = campaign.each(&out, |job, ended| Ok((*job, ended.is_ok()))).unwrap();
+        assert!(done.iter().all(|(_, ok)| *ok));
+        assert_eq!(done.into_iter().map(|(job, _)| job).collect::<Vec<_>>(), campaign.jobs());
+        let _ = std::fs::remove_dir_all(out);
     }
 }

@@ -1,14 +1,14 @@
-//! `spray demo` and `spray run`.
+//! `spray demo`.
 
 use std::path::Path;
 
 use spray_experiments::scenario::{Document, Scenario};
 
-use crate::args;
+use crate::args::{self, Engine};
 use crate::campaign::Campaign;
 use crate::failure::{Failure, Outcome};
 use crate::settings::Overrides;
-use crate::sim::SimCampaign;
+use crate::sim::args::Seeds;
 
 /// The demo's conditions, on one and the same fabric.
 const SCENARIOS: [(&str, &str); 3] = [
@@ -31,39 +31,38 @@ pub fn demo(arguments: &args::Demo) -> Outcome {
     if let Some(bytes) = arguments.bytes {
         overrides.push("workload.bytes", &bytes.to_string(), format!("--bytes {bytes}"));
     }
-    campaign(&overrides)?.run(&arguments.common)
+    let seeds = Seeds { seed: arguments.common.seed, seeds: None, threads: None };
+    let scenarios = scenarios(&overrides)?;
+    let campaign = Campaign::new(Engine::Xdp, scenarios[0].clone(), &seeds);
+    Campaign { name: "demo".into(), scenarios, ..campaign }.run(arguments.common.out.as_deref())
 }
 
-/// The demo with `overrides`.
+/// The demo's conditions with `overrides`.
 ///
 /// # Errors
 /// 2 for what the overrides may not be.
-pub fn campaign(overrides: &Overrides) -> Outcome<Campaign> {
+fn scenarios(overrides: &Overrides) -> Outcome<Vec<Scenario>> {
     let read = |(file, text): &(&str, &str)| {
         let mut document = Document::parse(Path::new(file), text).map_err(Failure::refused)?;
         overrides.apply(&mut document)?;
         Scenario::read(&document).map_err(Failure::refused)
     };
-    let scenarios = SCENARIOS.iter().map(read).collect::<Outcome<_>>()?;
-    Ok(Campaign { name: "demo".into(), scenarios })
+    SCENARIOS.iter().map(read).collect()
 }
 
-/// One scenario file, with what the command line changes in it, on either engine.
-///
-/// # Errors
-/// As [`Campaign::run`] and [`SimCampaign::run`]; 2 for mistakes in the file, which name line, column and what is allowed there.
-pub fn run(arguments: &args::Run) -> Outcome {
-    let document = arguments.overrides.load(&arguments.scenario)?;
-    let scenario = Scenario::read(&document).map_err(Failure::refused)?;
-    match arguments.engine {
-        args::Engine::Sim => SimCampaign::new(scenario, &arguments.seeds).run(arguments.out.as_deref()),
-        args::Engine::Xdp if arguments.seeds.seeds.is_some() || arguments.seeds.threads.is_some() => {
-            Err(Failure::refused("`--seeds` and `--threads` go with `--engine sim`; allowed here: `--seed`"))
-        }
-        args::Engine::Xdp => {
-            let common = args::Common { out: arguments.out.clone(), seed: arguments.seeds.seed };
-            let name = scenario.name.clone();
-            Campaign { name, scenarios: vec![scenario] }.run(&common)
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_conditions_of_one_fabric_with_three_balancers_or_those_asked_for() {
+        let healthy = scenarios(&Overrides::default()).unwrap();
+        assert_eq!(healthy.iter().map(|scenario| scenario.transport.balancer.len()).sum::<usize>(), 9);
+        assert!(healthy.iter().all(|scenario| scenario.network == healthy[0].network));
+        assert_eq!(healthy[0].condition, "healthy");
+        let mut overrides = Overrides::default();
+        overrides.push("transport.balancer", "ops", "--balancer ops".into());
+        let asked = scenarios(&overrides).unwrap();
+        assert_eq!(asked.iter().map(|scenario| scenario.transport.balancer.len()).sum::<usize>(), 3);
     }
 }

@@ -2,15 +2,25 @@
 #![forbid(unsafe_code)]
 
 mod args;
+#[cfg(feature = "xdp")]
 mod bench;
 mod campaign;
+#[cfg(feature = "xdp")]
+mod compare;
+mod compare_balancers;
+#[cfg(feature = "xdp")]
 mod demo;
+#[cfg(feature = "xdp")]
 mod doctor;
+mod engines;
 mod failure;
+mod folder;
 mod progress;
+mod run;
 mod settings;
 mod sim;
 mod stop;
+#[cfg(feature = "xdp")]
 mod transfer;
 
 use std::process::ExitCode;
@@ -21,16 +31,23 @@ use crate::args::{Cli, Command};
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        #[cfg(feature = "xdp")]
         Command::Demo(arguments) => demo::demo(&arguments),
-        Command::Run(arguments) => demo::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
         Command::Sim(arguments) => sim::sim(&arguments),
-        Command::Compare(arguments) => sim::compare(&arguments),
-        Command::CompareBalancers(arguments) => sim::compare_balancers(&arguments),
+        #[cfg(feature = "xdp")]
+        Command::Compare(arguments) => compare::compare(&arguments),
+        Command::CompareBalancers(arguments) => compare_balancers::compare_balancers(&arguments),
+        #[cfg(feature = "xdp")]
         Command::Clean => clean(),
+        #[cfg(feature = "xdp")]
         Command::Bench(args::Bench::Veth(arguments)) => bench::veth(&arguments),
         Command::Bench(args::Bench::Sim(arguments)) => sim::bench(&arguments),
+        #[cfg(feature = "xdp")]
         Command::Send(arguments) => transfer::send(&arguments),
+        #[cfg(feature = "xdp")]
         Command::Recv(arguments) => transfer::recv(&arguments),
+        #[cfg(feature = "xdp")]
         Command::Doctor(arguments) => doctor::doctor(&arguments),
     };
     match outcome {
@@ -40,11 +57,12 @@ fn main() -> ExitCode {
 }
 
 /// Removes what processes left behind that no longer live.
+#[cfg(feature = "xdp")]
 fn clean() -> failure::Outcome {
-    let left = spray_experiments::testbed::leftovers();
-    let removed = spray_experiments::testbed::clean();
+    let left = spray_testbed::leftovers();
+    let removed = spray_testbed::clean();
     removed.iter().for_each(|name| println!("removed {name}"));
-    match spray_experiments::testbed::leftovers() {
+    match spray_testbed::leftovers() {
         still if !still.is_empty() => {
             Err(failure::Failure::refused(format!("cannot remove {}: run as root", still.join(", "))))
         }

@@ -83,6 +83,7 @@ const SHORT_FORMS: [(&str, &str, &str, Expand); 4] = [
 pub struct Overrides(Vec<Assignment>);
 
 /// The overrides of a command that makes connections, and no fabric for them.
+#[cfg(feature = "xdp")]
 #[derive(Clone, Debug, Default)]
 pub struct TransportOverrides(pub Overrides);
 
@@ -222,6 +223,7 @@ impl Args for Overrides {
     }
 }
 
+#[cfg(feature = "xdp")]
 impl FromArgMatches for TransportOverrides {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         Overrides::from(matches).map(Self)
@@ -232,6 +234,7 @@ impl FromArgMatches for TransportOverrides {
     }
 }
 
+#[cfg(feature = "xdp")]
 impl Args for TransportOverrides {
     fn augment_args(command: Command) -> Command {
         Overrides::arguments(command, "transport.")

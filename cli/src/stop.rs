@@ -1,7 +1,7 @@
 //! Ctrl-C: the first one asks to stop and clean up, the second one ends the process at once.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -30,9 +30,15 @@ impl Stop {
         Ok(Self(flag))
     }
 
+    /// For what leaves nothing behind: a signal ends the process at once.
+    pub fn never() -> Self {
+        Self(Arc::default())
+    }
+
     /// Whether to stop.
+    #[cfg(feature = "xdp")]
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// The flag itself, for those who poll it.

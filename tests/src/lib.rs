@@ -7,9 +7,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spray_core::path::BalancerKind;
+use spray_experiments::engine::{Engine, EngineError};
 use spray_experiments::results::RunResult;
 use spray_experiments::scenario::Scenario;
-use spray_experiments::testbed::{Progress, RunError, RunOptions, Testbed};
+use spray_experiments::xdp::Xdp;
 use spray_test_support::{has_root, skip};
 use spray_testbed::program::{ProgramError, SteerProgram};
 
@@ -53,17 +54,23 @@ pub fn scenarios() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios")
 }
 
+/// A testbed that stands, made for `scenario`.
+pub fn testbed(scenario: &Scenario) -> Xdp {
+    let testbed = Xdp::default();
+    let made = testbed.prepare(scenario, &mut |_| {}).map(drop);
+    made.unwrap_or_else(|error| panic!("{error}"));
+    testbed
+}
+
 /// Runs `scenario` once on a testbed of its own.
 pub fn run(scenario: &Scenario) -> RunResult {
-    let mut testbed = Testbed::new(scenario).unwrap_or_else(|error| panic!("{error}"));
-    run_on(&mut testbed, scenario, scenario.transport.balancer[0]).unwrap_or_else(|error| panic!("{error}"))
+    let balancer = scenario.transport.balancer[0];
+    run_on(&Xdp::default(), scenario, balancer).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Runs `scenario` on `testbed`.
-pub fn run_on(testbed: &mut Testbed, scenario: &Scenario, balancer: BalancerKind) -> Result<RunResult, RunError> {
-    let stop = AtomicBool::new(false);
-    let mut progress = |_: Progress| {};
-    testbed.run(scenario, &mut RunOptions { balancer, seed: scenario.seed, progress: &mut progress, stop: &stop })
+pub fn run_on(testbed: &Xdp, scenario: &Scenario, balancer: BalancerKind) -> Result<RunResult, EngineError> {
+    testbed.prepare(scenario, &mut |_| {})?.run(balancer, scenario.seed, &mut |_| {}, &AtomicBool::new(false))
 }
 
 /// Checks what holds of every run: all flows complete and verified, nothing lost by the testbed itself.

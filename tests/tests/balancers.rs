@@ -4,9 +4,8 @@ use std::process::Stdio;
 
 use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
-use spray_experiments::testbed::Testbed;
 use spray_test_support::Folder;
-use spray_tests::{assert_sound, run_on, scenarios, small, spray, turn};
+use spray_tests::{assert_sound, run_on, scenarios, small, spray, testbed, turn};
 
 const BYTES: &str = "256 KiB";
 /// An uplink that drops everything for a while: shorter than an ECMP flow on it gives up after.
@@ -16,16 +15,16 @@ const SILENT: &str = "[[link_event]]\nlink = \"leaf0->spine0\"\nat_us = 10\nunti
 fn every_balancer_delivers_over_a_healthy_and_a_failing_fabric() {
     let Some(_turn) = turn() else { return };
     let (healthy, failing) = (small(BYTES, ""), small(BYTES, SILENT));
-    let mut testbed = Testbed::new(&healthy).unwrap();
+    let testbed = testbed(&healthy);
     for balancer in BalancerKind::ALL {
-        let result = run_on(&mut testbed, &healthy, balancer).unwrap();
+        let result = run_on(&testbed, &healthy, balancer).unwrap();
         assert_eq!(result.balancer, balancer.name());
         assert_sound(&result);
         // Nothing is reordered on one path, nor by a balancer that waits before it changes its path.
         if matches!(balancer.name(), "ecmp" | "flowcut") {
             assert_eq!(result.transport.reordered_packets, 0, "{balancer}");
         }
-        assert_sound(&run_on(&mut testbed, &failing, balancer).unwrap());
+        assert_sound(&run_on(&testbed, &failing, balancer).unwrap());
     }
 }
 
@@ -33,9 +32,9 @@ fn every_balancer_delivers_over_a_healthy_and_a_failing_fabric() {
 fn every_congestion_control_delivers() {
     let Some(_turn) = turn() else { return };
     let scenario = |cc: CcKind| small(BYTES, &format!("[transport]\ncc = \"{cc}\"\n"));
-    let mut testbed = Testbed::new(&scenario(CcKind::Dctcp)).unwrap();
+    let testbed = testbed(&scenario(CcKind::Dctcp));
     for cc in CcKind::ALL {
-        let result = run_on(&mut testbed, &scenario(cc), BalancerKind::Reps).unwrap();
+        let result = run_on(&testbed, &scenario(cc), BalancerKind::Reps).unwrap();
         assert_eq!(result.congestion_control, cc.name());
         assert_sound(&result);
     }

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use spray_core::path::BalancerKind;
-use spray_experiments::testbed::{Progress, RunError, RunOptions, Testbed, clean, leftovers};
+use spray_experiments::engine::{Engine, EngineError, Progress};
 use spray_test_support::Folder;
-use spray_tests::{namespaces_of, scenarios, small, spray, turn};
+use spray_testbed::{clean, leftovers};
+use spray_tests::{namespaces_of, scenarios, small, spray, testbed, turn};
 
 /// Set in the child that is to be killed.
 const CHILD: &str = "SPRAY_TESTS_CHILD";
@@ -30,7 +31,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 fn dropping_a_testbed_removes_it() {
     let Some(_turn) = turn() else { return };
     let pid = std::process::id();
-    let testbed = Testbed::new(&small("64 KiB", "")).unwrap();
+    let testbed = testbed(&small("64 KiB", ""));
     assert_eq!(namespaces_of(pid).len(), 5);
     assert!(leftovers().iter().all(|name| !namespaces_of(pid).contains(name)), "a live run is no leftover");
     assert!(clean().iter().all(|name| !name.starts_with(&format!("spray-{pid}-"))));
@@ -44,13 +45,12 @@ fn a_panic_in_the_middle_of_a_run_removes_everything() {
     let Some(_turn) = turn() else { return };
     let scenario = small("1 MiB", "[emulation]\ndilation = 20000\n");
     let panicking = AssertUnwindSafe(|| {
-        let mut testbed = Testbed::new(&scenario).unwrap();
+        let testbed = testbed(&scenario);
         let stop = AtomicBool::new(false);
         let mut progress = |progress: Progress| {
             assert!(!matches!(progress, Progress::Running { delivered_bytes: 1.., .. }), "meant to happen");
         };
-        let balancer = BalancerKind::Reps;
-        drop(testbed.run(&scenario, &mut RunOptions { balancer, seed: 1, progress: &mut progress, stop: &stop }));
+        drop(testbed.prepare(&scenario, &mut |_| {}).unwrap().run(BalancerKind::Reps, 1, &mut progress, &stop));
     });
     assert!(catch_unwind(panicking).is_err());
     assert_eq!(namespaces_of(std::process::id()), [""; 0]);
@@ -60,12 +60,11 @@ fn a_panic_in_the_middle_of_a_run_removes_everything() {
 fn the_stop_flag_ends_a_run() {
     let Some(_turn) = turn() else { return };
     let scenario = small("1 MiB", "[emulation]\ndilation = 20000\n");
-    let mut testbed = Testbed::new(&scenario).unwrap();
+    let testbed = testbed(&scenario);
     let stop = AtomicBool::new(true);
-    let mut options =
-        RunOptions { balancer: BalancerKind::Reps, seed: 1, progress: &mut |_: Progress| {}, stop: &stop };
+    let ready = testbed.prepare(&scenario, &mut |_| {}).unwrap();
     let begun = Instant::now();
-    assert!(matches!(testbed.run(&scenario, &mut options), Err(RunError::Stopped)));
+    assert_eq!(ready.run(BalancerKind::Reps, 1, &mut |_| {}, &stop), Err(EngineError::Stopped));
     assert!(begun.elapsed() < Duration::from_secs(2));
 }
 
@@ -95,7 +94,7 @@ fn sigint_ends_the_command_and_removes_everything() {
 #[test]
 fn stands_until_killed() {
     if std::env::var_os(CHILD).is_some() {
-        let _testbed = Testbed::new(&small("64 KiB", "")).unwrap();
+        let _testbed = testbed(&small("64 KiB", ""));
         std::thread::sleep(Duration::from_secs(60));
     }
 }

@@ -4,8 +4,8 @@ use spray_core::path::BalancerKind;
 use spray_experiments::results::RunResult;
 use spray_experiments::scenario::Scenario;
 use spray_experiments::sim::{SimOptions, Simulation};
-use spray_experiments::testbed::Testbed;
-use spray_tests::{assert_sound, run_on, scenarios, turn};
+use spray_experiments::xdp::Xdp;
+use spray_tests::{assert_sound, run_on, scenarios, testbed, turn};
 
 /// Per cent by which the engines may differ in mean and largest completion time.
 const MEAN_PERCENT: f64 = 5.0;
@@ -27,13 +27,13 @@ fn packets_and_the_simulator_agree_on_a_slow_uplink() {
 fn agree(file: &str) {
     let Some(_turn) = turn() else { return };
     let scenario = Scenario::load(&scenarios().join(file)).unwrap_or_else(|error| panic!("{error}"));
-    let mut testbed = Testbed::new(&scenario).unwrap();
+    let testbed = testbed(&scenario);
     let simulation = Simulation::new(&scenario);
     for balancer in [BalancerKind::Ecmp, BalancerKind::Ops, BalancerKind::Reps] {
         let seed = scenario.seed;
         let options = SimOptions { balancer, seed, events: Vec::new() };
         let simulated = simulation.run(&options).unwrap();
-        let emulated = emulated(&mut testbed, &scenario, balancer);
+        let emulated = emulated(&testbed, &scenario, balancer);
         let [(mean, max), (sim_mean, sim_max)] = [&emulated, &simulated].map(completion);
         let within = |ours: f64, other: f64, percent: f64| (ours / other - 1.0).abs() * 100.0 <= percent;
         assert!(within(mean, sim_mean, MEAN_PERCENT), "{balancer}: mean {mean:.1} us, simulated {sim_mean:.1}");
@@ -42,7 +42,7 @@ fn agree(file: &str) {
 }
 
 /// A run on packets, again only if its own lateness voids it.
-fn emulated(testbed: &mut Testbed, scenario: &Scenario, balancer: BalancerKind) -> RunResult {
+fn emulated(testbed: &Xdp, scenario: &Scenario, balancer: BalancerKind) -> RunResult {
     for _ in 0..TRIES {
         let result = run_on(testbed, scenario, balancer).unwrap();
         assert_sound(&result);

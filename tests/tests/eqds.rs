@@ -2,8 +2,7 @@
 
 use spray_core::path::BalancerKind;
 use spray_experiments::results::RunResult;
-use spray_experiments::testbed::Testbed;
-use spray_tests::{assert_sound, parse, run_on, turn};
+use spray_tests::{assert_sound, parse, run_on, testbed, turn};
 
 fn trims(result: &RunResult) -> u64 {
     result.ports.iter().map(|port| port.trims).sum()
@@ -16,9 +15,9 @@ fn an_incast_on_credit_is_trimmed_in_its_first_window_only() {
         "name = \"incast-eqds\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
          [workload]\nkind = \"incast\"\nbytes = \"512 KiB\"\n[queue]\nlimit = \"20 packets\"\n[transport]\ncc = \"eqds\"\n",
     );
-    let mut testbed = Testbed::new(&scenario).unwrap();
+    let testbed = testbed(&scenario);
     for balancer in [BalancerKind::Reps, BalancerKind::Ops, BalancerKind::Ecmp] {
-        let result = run_on(&mut testbed, &scenario, balancer).unwrap();
+        let result = run_on(&testbed, &scenario, balancer).unwrap();
         assert_sound(&result);
         // 100 Gb/s for some 10 us: about 40 packets of each of three senders may go without credit.
         let trims = trims(&result);

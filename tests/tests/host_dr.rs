@@ -1,8 +1,7 @@
 //! Host DR with real packets: it is told of the paths that the kernel's switches really take.
 
 use spray_core::path::BalancerKind;
-use spray_experiments::testbed::Testbed;
-use spray_tests::{assert_sound, parse, run_on, turn};
+use spray_tests::{assert_sound, parse, run_on, testbed, turn};
 
 /// One flow of 200 packets over four spines, and whatever `rest` adds.
 fn text(rest: &str) -> String {
@@ -15,8 +14,8 @@ fn text(rest: &str) -> String {
 /// Data packets over leaf 0's uplinks; nobody sends to its host, and all frames of the handshake together are less than one.
 fn uplinks(rest: &str) -> Vec<u64> {
     let scenario = parse(&text(rest));
-    let mut testbed = Testbed::new(&scenario).unwrap();
-    let result = run_on(&mut testbed, &scenario, BalancerKind::HostDr).unwrap();
+    let testbed = testbed(&scenario);
+    let result = run_on(&testbed, &scenario, BalancerKind::HostDr).unwrap();
     assert_sound(&result);
     let uplinks = result.ports.iter().filter(|port| port.name.starts_with("leaf0->spine"));
     uplinks.map(|port| port.bytes / u64::from(scenario.packet_bytes())).collect()

@@ -1,8 +1,7 @@
 //! Ordered Chaos with real packets: what a lossy link swallows is told missing, and nothing else is sent again.
 
 use spray_core::path::BalancerKind;
-use spray_experiments::testbed::Testbed;
-use spray_tests::{assert_sound, parse, run_on, turn};
+use spray_tests::{assert_sound, parse, run_on, testbed, turn};
 
 #[test]
 fn what_a_lossy_link_swallows_is_sent_again_and_nothing_else() {
@@ -13,8 +12,8 @@ fn what_a_lossy_link_swallows_is_sent_again_and_nothing_else() {
          [emulation]\ndilation = 1000\n\
          [[link_event]]\nlink = \"leaf0->spine0\"\nat_us = 0\naction = \"loss\"\nprobability = 0.03\n",
     );
-    let mut testbed = Testbed::new(&scenario).unwrap();
-    let result = run_on(&mut testbed, &scenario, BalancerKind::OrderedChaos).unwrap();
+    let testbed = testbed(&scenario);
+    let result = run_on(&testbed, &scenario, BalancerKind::OrderedChaos).unwrap();
     assert_sound(&result);
     let lost: u64 = result.ports.iter().map(|port| port.drops_random + port.drops_queue).sum();
     let transport = result.transport;

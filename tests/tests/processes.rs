@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use spray_experiments::testbed::Pair;
 use spray_test_support::Folder;
+use spray_testbed::Pair;
 use spray_tests::{spray, turn};
 
 /// A file of `bytes` bytes that no two places of have in common.

@@ -3,8 +3,7 @@
 use spray_core::path::BalancerKind;
 use spray_experiments::results::{EventKind, RunResult};
 use spray_experiments::scenario::Scenario;
-use spray_experiments::testbed::Testbed;
-use spray_tests::{assert_sound, run, run_on, scenarios, small, turn};
+use spray_tests::{assert_sound, run, run_on, scenarios, small, testbed, turn};
 
 const BYTES: &str = "512 KiB";
 /// Long enough that the first window, where every mark and trim counts, is a small part of it.
@@ -44,11 +43,11 @@ fn one_testbed_runs_balancers_and_fabrics_in_turn() {
     let Some(_turn) = turn() else { return };
     let scenario = small(BYTES, "");
     let failing = small(BYTES, &event("leaf0->spine0", "action = \"rate\"\nfactor = 0.5"));
-    let mut testbed = Testbed::new(&scenario).unwrap();
+    let testbed = testbed(&scenario);
     // The others: `balancers.rs`.
     for balancer in [BalancerKind::Ecmp, BalancerKind::Ops, BalancerKind::Reps] {
-        assert_sound(&run_on(&mut testbed, &scenario, balancer).unwrap());
-        assert_sound(&run_on(&mut testbed, &failing, balancer).unwrap());
+        assert_sound(&run_on(&testbed, &scenario, balancer).unwrap());
+        assert_sound(&run_on(&testbed, &failing, balancer).unwrap());
     }
 }
 
@@ -176,8 +175,8 @@ fn makespan_us(result: &RunResult) -> f64 {
 fn one_seed_gives_one_outcome_with_ecmp() {
     let Some(_turn) = turn() else { return };
     let scenario = small(LONG, "[transport]\nbalancer = \"ecmp\"\n");
-    let mut testbed = Testbed::new(&scenario).unwrap();
-    let spans = [(); 3].map(|()| makespan_us(&run_on(&mut testbed, &scenario, BalancerKind::Ecmp).unwrap()));
+    let testbed = testbed(&scenario);
+    let spans = [(); 3].map(|()| makespan_us(&run_on(&testbed, &scenario, BalancerKind::Ecmp).unwrap()));
     assert!(spans.iter().all(|span| (span / spans[0] - 1.0).abs() < 0.05), "{spans:?}");
 }
 

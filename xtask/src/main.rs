@@ -5,6 +5,7 @@ mod ci;
 mod citations;
 mod demo;
 mod ebpf;
+mod portable;
 mod setup;
 mod sh;
 mod test;

@@ -17,6 +17,7 @@ pub fn test() -> Outcome {
     }
     format()?;
     lint()?;
+    crate::portable::check()?;
     doc()?;
     let mut tally = Tally::default();
     let tests = ["test", "--workspace", "--exclude", NAMESPACES, "--no-fail-fast"];

@@ -69,7 +69,7 @@ pub(super) fn programs() -> Check {
 
 /// Attaches the steering program to a veth in a namespace of its own.
 pub(super) fn veth_xdp() -> Check {
-    match spray_experiments::testbed::probe_veth_xdp() {
+    match spray_testbed::probe_veth_xdp() {
         Ok(true) => Check::ok("XDP on veth", "native, in network namespaces of our own"),
         Ok(false) => Check::warn(
             "XDP on veth",

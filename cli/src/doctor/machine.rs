@@ -62,7 +62,7 @@ pub(super) fn cpus() -> Check {
 }
 
 pub(super) fn leftovers() -> Check {
-    match spray_experiments::testbed::leftovers() {
+    match spray_testbed::leftovers() {
         left if left.is_empty() => Check::ok("leftovers", "none"),
         left => Check::warn("leftovers", left.join(", "), "`spray clean` removes them; no live run uses them"),
     }

@@ -1,8 +1,11 @@
 //! The commands as a user meets them: what they print, write and refuse.
 
+#[cfg(feature = "xdp")]
 mod bad_input;
 mod compare_balancers;
 mod sim;
+#[cfg(not(feature = "xdp"))]
+mod simulator_only;
 
 use std::process::{Command, Output};
 

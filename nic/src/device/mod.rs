@@ -11,10 +11,12 @@ use std::{io, os::fd::RawFd};
 pub mod capture;
 mod frames;
 pub mod memory;
+#[cfg(feature = "xdp")]
 pub mod xsk;
 
 pub use capture::{Capture, PcapWriter};
 pub use memory::{Impairments, MemoryConfig, MemoryDevice, MemoryNetwork, NetworkStats};
+#[cfg(feature = "xdp")]
 pub use xsk::{BindMode, OpenError, XskConfig, XskDevice};
 
 /// A frame of one device that the caller holds.

@@ -26,6 +26,9 @@ pub const MAX_EPOCHS: usize = spray_pipeline::config::MAX_EPOCHS;
 /// Most timed changes that one port may have.
 pub const MAX_CHANGES: usize = spray_pipeline::config::MAX_CHANGES;
 
+/// Largest IP packet that the links of a testbed carry: native XDP on veth takes no more in one page.
+pub const MAX_IP_BYTES: u32 = 3_498;
+
 /// An end point; switches know it by either address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {

@@ -13,6 +13,7 @@ mod fat_tree;
 mod leaf_spine;
 mod native;
 mod network;
+mod outcome;
 mod route_table;
 mod routes;
 mod tables;
@@ -23,14 +24,15 @@ pub use compile::{CompileError, Compiled, compile, epoch_starts, mix, preload, s
 pub use dragonfly::Dragonfly;
 pub use event::{LinkAction, LinkEvent, changes, known_down};
 pub use fabric::{
-    DropEvery, Fabric, Flap, Host, LinkChange, LinkState, MAX_CHANGES, MAX_EPOCHS, Node, Port, RouteEpoch, Switch,
-    Thresholds,
+    DropEvery, Fabric, Flap, Host, LinkChange, LinkState, MAX_CHANGES, MAX_EPOCHS, MAX_IP_BYTES, Node, Port,
+    RouteEpoch, Switch, Thresholds,
 };
 pub use failures::{FailureContext, FailureError, FailureFile};
 pub use fat_tree::FatTree;
 pub use leaf_spine::LeafSpine;
 pub use native::{NativeSwitch, QueueSample};
 pub use network::{Link, Network, NetworkError, NetworkSwitch};
+pub use outcome::{PortOutcome, PortSamples};
 pub use route_table::RouteTable;
 pub use routes::{ShortestPaths, groups, hops};
 pub use spray_pipeline::counters::{ChassisCounters, PortCounters};

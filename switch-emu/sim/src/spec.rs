@@ -2,8 +2,8 @@
 
 use spray_core::flow::FlowConfig;
 
-use spray_fabric::Thresholds;
-use spray_fabric::{CompileError, LinkEvent, Network};
+use spray_fabric::{CompileError, LinkEvent, Network, Thresholds};
+pub use spray_fabric::{PortOutcome, PortSamples};
 
 /// One run, complete: the simulator reads nothing else. Times are ps of scenario time.
 #[derive(Clone, Copy)]
@@ -147,30 +147,6 @@ pub struct FlowOutcome {
     pub sender: spray_core::flow::SenderStats,
     /// What the receiver counted.
     pub receiver: spray_core::flow::ReceiverStats,
-}
-
-/// One port's figures.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PortOutcome {
-    /// The link's name, as in [`Network::links`].
-    pub name: String,
-    /// Whether it joins two switches.
-    pub uplink: bool,
-    /// Its full rate.
-    pub rate_bps: u64,
-    /// What it counted.
-    pub counters: spray_fabric::PortCounters,
-    /// Most bytes that a sample saw waiting.
-    pub peak_queue_bytes: u64,
-}
-
-/// One port over time.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PortSamples {
-    /// Index into [`SimOutcome::ports`].
-    pub port: usize,
-    /// (time, bytes waiting, bytes sent so far).
-    pub samples: Vec<(u64, u64, u64)>,
 }
 
 /// Why a run cannot be made.

@@ -1,5 +1,199 @@
-//! A fabric on this machine: the XDP programs that play the switches, and what measures them. Linux only.
+//! The `xdp` engine: a fabric on this machine, in network namespaces. Linux only.
+//!
+//! Every host is a namespace with an AF_XDP socket on one end of a veth pair; the other ends are in the namespace of a
+//! chassis, where the XDP program plays the switches. [`Testbed::new`] sets it up from a [`FabricSpec`], [`Testbed::run`]
+//! runs a [`TestbedSpec`] on it as often as wanted, dropping it removes everything. [`clean`] removes what killed
+//! processes left behind.
+//!
+//! Scenario time 0 is [`LEAD_IN`] of real time after the hosts' clocks start: connections are set up before it. Inside,
+//! all virtual times are that much later, in the programs' tables as well; specs and outcomes are in scenario time.
 
 /// Baselines for `spray bench veth`.
 pub mod bench;
+mod calibrate;
+mod collect;
+mod drive;
+mod error;
+mod hosts;
+mod links;
+mod netns;
+mod pair;
 pub mod program;
+mod registry;
+mod rig;
+mod sample;
+mod spec;
+#[cfg(test)]
+mod tests;
+mod veth;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use spray_fabric::{Fabric, Thresholds, compile};
+
+pub use error::RunError;
+pub use pair::Pair;
+pub use registry::{clean, leftovers};
+pub use spec::{
+    Dilation, FabricSpec, FlowOutcome, Happened, Losses, Report, Subject, TestbedFlow, TestbedOutcome, TestbedSpec,
+};
+pub use veth::{VethBench, probe_veth_xdp};
+
+use self::drive::Goal;
+use self::rig::Rig;
+
+/// Real time for setting up connections before scenario time 0.
+pub const LEAD_IN: Duration = Duration::from_millis(150);
+/// Lead-in in base round trips, where that is longer: a handshake takes two, its first retry comes after five.
+const LEAD_IN_RTTS: u64 = 40;
+
+/// What a run tells while it goes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Progress {
+    /// A burst measures what the machine carries.
+    Calibrating,
+    /// The factor by which time runs slower, measured or given.
+    Dilation {
+        /// The factor.
+        dilation: f64,
+        /// Data frames a second that the burst got through; `None` where the scenario gave the factor.
+        frames_per_s: Option<f64>,
+    },
+    /// Data flows.
+    Running {
+        /// Scenario time.
+        time_us: f64,
+        /// Payload bytes delivered so far.
+        delivered_bytes: u64,
+        /// Payload bytes of all flows.
+        total_bytes: u64,
+        /// Flows whose message has arrived.
+        flows_completed: u64,
+        /// All flows.
+        flows_total: u64,
+    },
+    /// The payload that arrived is compared with what was sent.
+    Verifying,
+}
+
+/// A fabric that stands on this machine.
+#[derive(Debug)]
+pub struct Testbed {
+    rig: Rig,
+    dilation: Option<f64>,
+}
+
+/// A queue that no machine fills: for runs in real time, which measure the machine and not the fabric.
+const OPEN_QUEUE: Thresholds = Thresholds {
+    limit_bytes: 2_500_000,
+    mark_min_bytes: 2_500_000,
+    mark_max_bytes: 2_500_000,
+    control_limit_bytes: 2_500_000,
+    trim: false,
+};
+
+impl FabricSpec<'_> {
+    /// The fabric, with everything that is timed `lead_in_ps` later.
+    fn compile(&self, lead_in_ps: u64) -> Result<Fabric, RunError> {
+        let mut events = self.events.to_vec();
+        for event in &mut events {
+            event.at_ps = event.at_ps.saturating_add(lead_in_ps);
+            event.until_ps = event.until_ps.map(|until| until.saturating_add(lead_in_ps));
+        }
+        let compiled = compile(self.network, self.seed, self.queue, &events);
+        Ok(compiled.map_err(|error| RunError::Unsupported(error.to_string()))?.fabric)
+    }
+}
+
+impl Testbed {
+    /// Sets up the hosts, links and switches of `spec`. Needs root.
+    ///
+    /// # Errors
+    /// [`RunError`]; what had been made by then is removed.
+    pub fn new(spec: &FabricSpec<'_>) -> Result<Self, RunError> {
+        Ok(Self { rig: Rig::new(spec, &spec.compile(0)?)?, dilation: None })
+    }
+
+    /// Runs `spec`, whose network is the one that the testbed was made for. Tells `progress` how it goes a few times a
+    /// second; `stop`, set from elsewhere, ends the run.
+    ///
+    /// # Errors
+    /// [`RunError::Stopped`] when asked to; others when the machine fails. Flows that do not complete are no error: the
+    /// outcome says so.
+    pub fn run(
+        &mut self,
+        spec: &TestbedSpec<'_>,
+        progress: &mut dyn FnMut(Progress),
+        stop: &AtomicBool,
+    ) -> Result<TestbedOutcome, RunError> {
+        let dilation = self.dilation(spec, progress, stop)?;
+        let lead_in_ps = lead_in_ps(dilation).max(LEAD_IN_RTTS * spec.base_rtt_ps);
+        let fabric = spec.fabric.compile(lead_in_ps)?;
+        self.rig.drain()?;
+        self.rig.configure(&fabric, spec.fabric.packet_bytes)?;
+        let setup = hosts::Setup { spec, fabric: &fabric };
+        let hosts = setup.hosts(&mut self.rig, |host| setup.emulated(host))?;
+        let drops_before = self.rig.interface_drops()?;
+        let devices_before = hosts::device_stats(&hosts);
+        let (hosts, connections) = setup.connect(hosts, lead_in_ps)?;
+        let goal = Goal {
+            flows: spec.flows.len() as u64,
+            total_bytes: spec.flows.iter().map(|flow| flow.bytes).sum(),
+            lead_in_ps,
+            until_ps: lead_in_ps.saturating_add(spec.until_ps),
+        };
+        let mut sampler = sample::Sampler::new(&self.rig, &fabric, spec.sample_ps, lead_in_ps);
+        let outcome = drive::emulated(
+            hosts,
+            setup.threads(),
+            dilation,
+            setup.step_ps(),
+            &goal,
+            &mut |report: &drive::Report| {
+                sampler.look(report)?;
+                progress(report.progress(&goal));
+                if stop.load(Ordering::Relaxed) { Err(RunError::Stopped) } else { Ok(()) }
+            },
+        )?;
+        progress(Progress::Verifying);
+        let samples = sampler.finish();
+        let drops = self.rig.interface_drops()?.saturating_sub(drops_before);
+        let collect = collect::Collect { setup: &setup, lead_in_ps, connections: &connections, outcome: &outcome };
+        let losses = collect.losses(drops, &devices_before);
+        let result = collect.outcome(&self.rig, samples, losses)?;
+        self.rig.take_back(outcome.hosts);
+        Ok(result)
+    }
+
+    /// The dilation that is given, or a measured one; measured once per testbed.
+    fn dilation(
+        &mut self,
+        spec: &TestbedSpec<'_>,
+        progress: &mut dyn FnMut(Progress),
+        stop: &AtomicBool,
+    ) -> Result<f64, RunError> {
+        let ideal_ps = match spec.dilation {
+            Dilation::Given(dilation) => {
+                progress(Progress::Dilation { dilation, frames_per_s: None });
+                return Ok(dilation);
+            }
+            Dilation::Measured { ideal_ps } => ideal_ps,
+        };
+        if let Some(dilation) = self.dilation {
+            return Ok(dilation);
+        }
+        progress(Progress::Calibrating);
+        let measured = calibrate::measure(&mut self.rig, spec, ideal_ps, stop)?;
+        let dilation = measured.dilation;
+        progress(Progress::Dilation { dilation, frames_per_s: Some(measured.frames_per_s) });
+        self.dilation = Some(dilation);
+        Ok(dilation)
+    }
+}
+
+/// [`LEAD_IN`] in virtual time.
+fn lead_in_ps(dilation: f64) -> u64 {
+    (LEAD_IN.as_nanos() as f64 * 1000.0 / dilation) as u64
+}

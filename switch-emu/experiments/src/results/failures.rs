@@ -3,7 +3,7 @@
 use spray_core::event::Event;
 
 use super::{EventKind, EventRow};
-use spray_fabric::{LinkAction, LinkEvent, Network};
+use spray_fabric::{LinkAction, LinkEvent, Network, PortOutcome};
 
 /// A row for every beginning and end of a link event.
 pub(crate) fn link_rows(events: &[LinkEvent]) -> Vec<EventRow> {
@@ -49,12 +49,10 @@ pub(crate) struct LastDrop {
 }
 
 impl LastDrop {
-    /// The last of `drops`, which has a link's name and the time of its last drop in us for each link with any.
-    pub fn of<'a>(
-        network: &Network,
-        events: &[LinkEvent],
-        drops: impl Iterator<Item = (&'a str, f64)>,
-    ) -> Option<Self> {
+    /// The last of what the links of `ports` dropped.
+    pub fn of(network: &Network, events: &[LinkEvent], ports: &[PortOutcome]) -> Option<Self> {
+        let dropped = ports.iter().filter(|port| port.counters.last_link_drop_ps > 0);
+        let drops = dropped.map(|port| (port.name.as_str(), port.counters.last_link_drop_ps as f64 / 1e6));
         let (port, at_us) = drops.max_by(|a, b| a.1.total_cmp(&b.1))?;
         let hits = |event: &&LinkEvent| {
             event.links.iter().any(|link| network.links[*link].name == port)

@@ -15,7 +15,7 @@ pub(crate) mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use spray_fabric::PortCounters;
+use spray_fabric::{PortOutcome, PortSamples};
 
 pub(crate) use self::failures::{LastDrop, link_rows, reported, reroute_row};
 pub use self::files::{WriteError, write_overview, write_run};
@@ -140,10 +140,13 @@ pub struct PortResult {
     pub peak_queue_bytes: u64,
 }
 
-impl From<&PortCounters> for PortResult {
-    /// The counts of a port. The caller fills in its name, rate and peak.
-    fn from(counters: &PortCounters) -> Self {
+impl From<&PortOutcome> for PortResult {
+    fn from(port: &PortOutcome) -> Self {
+        let counters = &port.counters;
         Self {
+            name: port.name.clone(),
+            uplink: port.uplink,
+            rate_gbps: port.rate_bps as f64 / 1e9,
             frames: counters.frames,
             bytes: counters.bytes,
             control_frames: counters.control_frames,
@@ -153,9 +156,24 @@ impl From<&PortCounters> for PortResult {
             drops_link: counters.drops_link(),
             drops_random: counters.drops_random,
             drops_ttl: counters.drops_ttl,
-            ..Self::default()
+            peak_queue_bytes: port.peak_queue_bytes,
         }
     }
+}
+
+/// The samples of one of `ports`.
+pub(crate) fn port_series(ports: &[PortOutcome], samples: &PortSamples) -> PortSeries {
+    let sample = |(ps, queue_bytes, sent_bytes): &(u64, u64, u64)| PortSample {
+        time_us: *ps as f64 / 1e6,
+        queue_bytes: *queue_bytes,
+        sent_bytes: *sent_bytes,
+    };
+    PortSeries { name: ports[samples.port].name.clone(), samples: samples.samples.iter().map(sample).collect() }
+}
+
+/// Payload bytes delivered, by time in ps.
+pub(crate) fn delivered(samples: &[(u64, u64)]) -> Vec<DeliveredSample> {
+    samples.iter().map(|(ps, bytes)| DeliveredSample { time_us: *ps as f64 / 1e6, bytes: *bytes }).collect()
 }
 
 /// One port's samples over time.

@@ -19,8 +19,6 @@ pub use queue_length::QueueLength;
 pub use settings::{Chassis, Emulation, Ip, Queue, Settings, SimulationSettings, Transport};
 pub use spray_settings::{Document, Mistake};
 
-pub(crate) use settings::MAX_IP_BYTES;
-
 use crate::workload::Workload;
 use spray_fabric::{FailureError, FailureFile, LinkAction, LinkEvent, Network, Thresholds};
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use spray_settings::{Document, Mistake};
 
-use super::settings::{Ip, MAX_IP_BYTES, Settings, Transport};
+use super::settings::{Ip, Settings, Transport};
 use super::{Failures, QueueLength, Scenario, SimulationSettings, in_file};
 use spray_fabric::{CompileError, FailureFile, LinkAction, preload};
 
@@ -70,7 +70,7 @@ pub(super) fn transport(document: &Document) -> Result<Transport, Mistake> {
 
 fn check_payload(document: &Document, transport: &Transport, simulation: &SimulationSettings) -> Result<(), Mistake> {
     let headers = spray_wire::header_bytes(transport.ip == Ip::V6, spray_wire::Kind::Data) as u32 - ETHERNET_BYTES;
-    let most = MAX_IP_BYTES - headers;
+    let most = spray_fabric::MAX_IP_BYTES - headers;
     if transport.payload_bytes > most && simulation.header_bytes.is_none() {
         let message = format!("`payload_bytes` is {}; allowed: at most {most} here", transport.payload_bytes);
         return Err(document.mistake("transport.payload_bytes", message));

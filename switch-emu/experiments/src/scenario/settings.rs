@@ -15,9 +15,6 @@ use super::topology::Topology;
 use super::workload::WorkloadSettings;
 use crate::sim::FctEnd;
 
-/// Largest IP packet that native XDP on veth carries in one page.
-pub(crate) const MAX_IP_BYTES: u32 = 3_498;
-
 /// A scenario as its file says it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "A scenario of spray")]

@@ -7,12 +7,12 @@ use spray_core::flow::FlowConfig;
 use spray_core::path::BalancerKind;
 
 use crate::results::{
-    DeliveredSample, EventKind, EventRow, FlowResult, LastDrop, PortResult, PortSample, PortSeries, RunResult,
-    SimFigures, TransportTotals, link_rows, reported, reroute_row,
+    EventKind, EventRow, FlowResult, LastDrop, PortResult, PortSeries, RunResult, SimFigures, TransportTotals,
+    delivered, link_rows, port_series, reported, reroute_row,
 };
 use crate::scenario::{Mistake, Paths, Scenario};
 use crate::workload::Flow;
-use spray_fabric::{FailureContext, LinkEvent, epoch_starts};
+use spray_fabric::{FailureContext, LinkEvent, PortOutcome, PortSamples, epoch_starts};
 use spray_sim::{FlowOutcome, FrameBytes, SimError, SimFlow, SimOutcome, SimSpec, Start, simulate};
 
 /// When a flow counts as complete.
@@ -161,11 +161,7 @@ impl Collect<'_> {
             flows: self.flows.iter().zip(&outcome.flows).map(|(flow, found)| self.flow(flow, found)).collect(),
             ports: self.ports(),
             port_samples: self.port_samples(),
-            delivered: outcome
-                .delivered
-                .iter()
-                .map(|(ps, bytes)| DeliveredSample { time_us: us(*ps), bytes: *bytes })
-                .collect(),
+            delivered: delivered(&outcome.delivered),
             events: self.event_rows(),
             transport: self.transport(),
             recovery_us: self.last_drop().map(|last| last.after_us),
@@ -205,32 +201,14 @@ impl Collect<'_> {
 
     /// The switches' ports, and hosts' own links that dropped something.
     fn ports(&self) -> Vec<PortResult> {
-        let result = |port: &spray_sim::PortOutcome| {
-            let counters = &port.counters;
-            PortResult {
-                name: port.name.clone(),
-                uplink: port.uplink,
-                rate_gbps: port.rate_bps as f64 / 1e9,
-                peak_queue_bytes: port.peak_queue_bytes,
-                ..PortResult::from(counters)
-            }
-        };
         let (ports, hosts) = self.outcome.ports.split_at(self.outcome.ports.len() - self.scenario.network.hosts.len());
-        let dropped = |port: &&spray_sim::PortOutcome| port.counters.drops_link() + port.counters.drops_random > 0;
-        ports.iter().chain(hosts.iter().filter(dropped)).map(result).collect()
+        let dropped = |port: &&PortOutcome| port.counters.drops_link() + port.counters.drops_random > 0;
+        ports.iter().chain(hosts.iter().filter(dropped)).map(PortResult::from).collect()
     }
 
     fn port_samples(&self) -> Vec<PortSeries> {
-        let between = |samples: &&spray_sim::PortSamples| self.outcome.ports[samples.port].uplink;
-        let sample = |(ps, queue_bytes, sent_bytes): &(u64, u64, u64)| PortSample {
-            time_us: us(*ps),
-            queue_bytes: *queue_bytes,
-            sent_bytes: *sent_bytes,
-        };
-        let series = |samples: &spray_sim::PortSamples| PortSeries {
-            name: self.outcome.ports[samples.port].name.clone(),
-            samples: samples.samples.iter().map(sample).collect(),
-        };
+        let between = |samples: &&PortSamples| self.outcome.ports[samples.port].uplink;
+        let series = |samples| port_series(&self.outcome.ports, samples);
         self.outcome.samples.iter().filter(between).map(series).collect()
     }
 
@@ -278,9 +256,7 @@ impl Collect<'_> {
     }
 
     fn last_drop(&self) -> Option<LastDrop> {
-        let drops = self.outcome.ports.iter().filter(|port| port.counters.last_link_drop_ps > 0);
-        let drops = drops.map(|port| (port.name.as_str(), us(port.counters.last_link_drop_ps)));
-        LastDrop::of(&self.scenario.network, self.events, drops)
+        LastDrop::of(&self.scenario.network, self.events, &self.outcome.ports)
     }
 }
 

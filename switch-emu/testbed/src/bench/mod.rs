@@ -84,7 +84,7 @@ impl Arrivals {
 }
 
 /// Ends the other thread when this one returns, fails or panics.
-pub struct StopOnDrop<'a>(pub &'a AtomicBool);
+pub(crate) struct StopOnDrop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {

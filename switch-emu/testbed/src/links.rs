@@ -13,7 +13,7 @@ use super::RunError;
 use super::netns::Namespace;
 
 /// MTU of every link: the largest IP packet that native XDP on veth takes in one page.
-pub(super) const MTU: u32 = crate::scenario::MAX_IP_BYTES;
+pub(super) const MTU: u32 = spray_fabric::MAX_IP_BYTES;
 
 /// One end of a veth pair to be made.
 pub(super) struct End<'a> {

@@ -5,27 +5,20 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use spray_core::event::Event;
-use spray_core::flow::FlowConfig;
 use spray_core::path::Ev;
 use spray_nic::device::{Device, DeviceStats, XskDevice};
 use spray_nic::endpoint::{ConnectionError, LogEntry};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
 
-use super::RunError;
 use super::rig::Rig;
-use crate::scenario::Scenario;
-use crate::workload::Flow;
-use spray_fabric::{Ancestors, mix};
-use spray_fabric::{Fabric, Host};
+use super::{RunError, TestbedFlow, TestbedSpec};
+use spray_fabric::{Ancestors, Fabric, Host, mix};
 
 /// What the hosts of a run are made from.
 pub(super) struct Setup<'a> {
-    pub scenario: &'a Scenario,
+    pub spec: &'a TestbedSpec<'a>,
+    /// As [`TestbedSpec::fabric`] compiles.
     pub fabric: &'a Fabric,
-    pub flows: &'a [Flow],
-    /// Settings of the connection from one host to another.
-    pub flow_config: &'a dyn Fn(usize, usize) -> FlowConfig,
-    pub seed: u64,
 }
 
 /// One host of a run.
@@ -73,13 +66,13 @@ impl Setup<'_> {
                 return Err(RunError::Unsupported("an earlier run failed on this testbed".into()));
             };
             let own = &self.fabric.hosts[host];
-            let flows = self.flows.iter().filter(|flow| flow.src == host || flow.dst == host);
+            let flows = self.spec.flows.iter().filter(|flow| flow.src == host || flow.dst == host);
             let peer =
                 flows.clone().next().map_or((host + 1) % self.fabric.hosts.len(), |flow| flow.src + flow.dst - host);
-            let flow = (self.flow_config)(host, peer);
+            let flow = (self.spec.flow_config)(host, peer);
             let config = EndpointConfig {
                 max_connections: flows.count() as u32 + SPARE_CONNECTIONS,
-                seed: mix(self.seed ^ mix(host as u64)),
+                seed: mix(self.spec.fabric.seed ^ mix(host as u64)),
                 max_hold_ps,
                 event_log: LOG_ENTRIES,
                 ..EndpointConfig::new(self.address(own), own.mac, mode(host), flow)
@@ -93,7 +86,8 @@ impl Setup<'_> {
 
     /// A host of the emulated fabric.
     pub fn emulated(&self, host: usize) -> Mode {
-        let link = &self.scenario.network.links[self.scenario.network.uplink(host)];
+        let network = self.spec.fabric.network;
+        let link = &network.links[network.uplink(host)];
         Mode::Emulated { link_bps: link.rate_bps, link_latency_ps: link.latency_ps }
     }
 
@@ -102,15 +96,14 @@ impl Setup<'_> {
     pub fn connect(
         &self,
         mut hosts: Vec<Running>,
-        payloads: &[Bytes],
         lead_in_ps: u64,
     ) -> Result<(Vec<Running>, Vec<ConnectionId>), RunError> {
-        let mut connections = Vec::with_capacity(self.flows.len());
-        let (network, events) = (&self.scenario.network, &self.scenario.link_events);
+        let mut connections = Vec::with_capacity(self.spec.flows.len());
+        let (network, events) = (self.spec.fabric.network, self.spec.fabric.events);
         let mut ancestors = None;
-        for (flow, payload) in self.flows.iter().zip(payloads) {
-            let mut config = (self.flow_config)(flow.src, flow.dst);
-            config.path.seed = Some(flow.path_seed(self.seed));
+        for (flow, payload) in self.spec.flows.iter().zip(self.spec.payloads) {
+            let mut config = (self.spec.flow_config)(flow.src, flow.dst);
+            config.path.seed = Some(flow.path_seed);
             let host = || self.fabric.hosts[flow.src].name.clone();
             let endpoint = &mut hosts[flow.src].endpoint;
             let connection = endpoint
@@ -120,7 +113,7 @@ impl Setup<'_> {
                 .send_at(connection, payload.clone(), lead_in_ps + flow.start_ps)
                 .map_err(|source| RunError::Send { host: host(), source })?;
             if config.path.balancer.wants_reachability() {
-                let known = ancestors.get_or_insert_with(|| Ancestors::new(network, events, self.seed));
+                let known = ancestors.get_or_insert_with(|| Ancestors::new(network, events, self.spec.fabric.seed));
                 let news = self.news(known, flow, config.path.evs, lead_in_ps);
                 hosts[flow.src].book.news.extend(news.map(|(at_ps, paths)| (at_ps, connection, paths)));
             }
@@ -135,7 +128,7 @@ impl Setup<'_> {
     fn news(
         &self,
         known: &Ancestors<'_>,
-        flow: &Flow,
+        flow: &TestbedFlow,
         evs: u32,
         lead_in_ps: u64,
     ) -> impl Iterator<Item = (u64, Vec<Ev>)> {
@@ -151,12 +144,12 @@ impl Setup<'_> {
     /// How many threads poll the hosts.
     pub fn threads(&self) -> usize {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        self.scenario.emulation.threads.map_or(cores, |threads| threads as usize).clamp(1, self.fabric.hosts.len())
+        self.spec.threads.unwrap_or(cores).clamp(1, self.fabric.hosts.len())
     }
 
     /// How far the hosts' clock may run ahead of the slowest: within the time that any frame needs to the next host.
     pub fn step_ps(&self) -> u64 {
-        let network = &self.scenario.network;
+        let network = self.spec.fabric.network;
         let latency = |host| network.links[network.uplink(host)].latency_ps;
         (0..network.hosts.len()).map(latency).min().unwrap_or(0).max(MIN_STEP_PS)
     }
@@ -168,7 +161,7 @@ impl Setup<'_> {
     }
 
     fn address(&self, host: &Host) -> IpAddr {
-        if self.scenario.is_v6() { host.v6.into() } else { host.v4.into() }
+        if self.spec.v6 { host.v6.into() } else { host.v4.into() }
     }
 
     /// Longer than any frame can be under way: full queues at every hop of the slowest links, and half as much again.
@@ -179,7 +172,7 @@ impl Setup<'_> {
             spray_fabric::serialisation_ps(bytes, port.rate_bps).saturating_mul(1_000_000) / u64::from(slowest)
         };
         let drain_ps = self.fabric.ports.iter().map(drain).max().unwrap_or(0);
-        let way_ps = drain_ps.saturating_mul(MAX_HOPS).saturating_add(self.scenario.base_rtt_ps());
+        let way_ps = drain_ps.saturating_mul(MAX_HOPS).saturating_add(self.spec.base_rtt_ps);
         way_ps.saturating_add(way_ps / 2).max(100_000_000_000)
     }
 }

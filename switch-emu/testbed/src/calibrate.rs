@@ -13,13 +13,10 @@ use spray_core::units::Gbps;
 use spray_nic::Mode;
 use spray_nic::sys::monotonic_ns;
 
-use super::RunError;
 use super::drive::{self, Goal, Report};
 use super::hosts::Setup;
 use super::rig::Rig;
-use crate::scenario::Scenario;
-use crate::workload::Flow;
-use spray_fabric::compile;
+use super::{FabricSpec, OPEN_QUEUE, RunError, TestbedFlow, TestbedSpec};
 
 /// What the burst found.
 pub(super) struct Calibration {
@@ -38,43 +35,46 @@ const MAX_FAN_IN_PACKETS: u64 = 128;
 /// Largest rate that a switch takes: the burst is to measure the machine, not the queues.
 const BURST_RATE_BPS: u64 = 1_000_000_000_000;
 
-/// Sends the scenario's flows in real time, as fast as the machine goes, and compares with the rate that their links offer.
+/// Sends the flows of `spec` in real time, as fast as the machine goes, and compares with the rate that their links offer,
+/// which takes them `ideal_ps`.
 pub(super) fn measure(
     rig: &mut Rig,
-    scenario: &Scenario,
-    flows: &[Flow],
+    spec: &TestbedSpec<'_>,
+    ideal_ps: u64,
     stop: &AtomicBool,
 ) -> Result<Calibration, RunError> {
-    let mut fast = scenario.clone();
-    fast.network.links.iter_mut().for_each(|link| link.rate_bps = BURST_RATE_BPS);
-    let queue = |_| fast.queue.config(BURST_RATE_BPS, 20_000_000, fast.packet_bytes());
-    let compiled = compile(&fast.network, scenario.seed, queue, &[]);
-    let fabric = compiled.map_err(|error| RunError::Unsupported(error.to_string()))?.fabric;
+    let mut network = spec.fabric.network.clone();
+    network.links.iter_mut().for_each(|link| link.rate_bps = BURST_RATE_BPS);
+    let fast = FabricSpec { network: &network, events: &[], queue: &|_| OPEN_QUEUE, ..spec.fabric };
+    let fabric = fast.compile(0)?;
     rig.drain()?;
-    rig.configure(&fabric, scenario.packet_bytes())?;
-    let pairs = pairs(flows);
-    let flow_config = |_, _| burst_config(scenario, &pairs);
-    let setup =
-        Setup { scenario: &fast, fabric: &fabric, flows: &pairs, flow_config: &flow_config, seed: scenario.seed };
-    let frames_per_s = burst(rig, &setup, stop)? / f64::from(scenario.transport.payload_bytes);
+    rig.configure(&fabric, fast.packet_bytes)?;
+    let pairs = pairs(spec.flows);
+    let Some(pair) = pairs.first() else { return Err(RunError::Calibration) };
+    let own = (spec.flow_config)(pair.src, pair.dst);
+    let flow_config = |_, _| burst_config(&own, fast.packet_bytes, &pairs);
+    let mut payload = vec![0; BURST_BYTES];
+    stream(fast.seed, 0).fill_bytes(&mut payload);
+    let payloads = vec![Bytes::from(payload); pairs.len()];
+    let burst_spec =
+        TestbedSpec { fabric: fast, flows: &pairs, payloads: &payloads, flow_config: &flow_config, ..*spec };
+    let setup = Setup { spec: &burst_spec, fabric: &fabric };
+    let frames_per_s = burst(rig, &setup, stop)? / f64::from(own.payload_bytes);
     if frames_per_s < 1.0 {
         return Err(RunError::Calibration);
     }
-    let total: u64 = flows.iter().map(|flow| flow.bytes).sum();
-    // Flows that start later, or a receiver that several send to, offer less than all links' rates together.
-    let together: Vec<_> = flows.iter().map(|flow| Flow { start_ps: 0, ..*flow }).collect();
-    let offered =
-        total as f64 / f64::from(scenario.transport.payload_bytes) / (scenario.ideal_ps(&together) as f64 / 1e12);
+    let total: u64 = spec.flows.iter().map(|flow| flow.bytes).sum();
+    let offered = total as f64 / f64::from(own.payload_bytes) / (ideal_ps as f64 / 1e12);
     let dilation = (offered / (frames_per_s * SAFETY)).max(1.0);
     Ok(Calibration { frames_per_s, dilation })
 }
 
 /// One flow for each pair of hosts that has any.
-fn pairs(flows: &[Flow]) -> Vec<Flow> {
-    let mut pairs: Vec<Flow> = Vec::new();
+fn pairs(flows: &[TestbedFlow]) -> Vec<TestbedFlow> {
+    let mut pairs: Vec<TestbedFlow> = Vec::new();
     for flow in flows {
         if !pairs.iter().any(|pair| (pair.src, pair.dst) == (flow.src, flow.dst)) {
-            pairs.push(Flow { flow: pairs.len() as u32, bytes: BURST_BYTES as u64, start_ps: 0, ..*flow });
+            pairs.push(TestbedFlow { bytes: BURST_BYTES as u64, start_ps: 0, ..*flow });
         }
     }
     pairs
@@ -85,24 +85,24 @@ const BURST_BYTES: usize = 1 << 20;
 const MESSAGES: usize = 240;
 
 /// A fixed window without pacing, that fits into veth's ring at the busiest receiver, and timers that stay out of it.
-fn burst_config(scenario: &Scenario, pairs: &[Flow]) -> FlowConfig {
+fn burst_config(own: &FlowConfig, packet_bytes: u32, pairs: &[TestbedFlow]) -> FlowConfig {
     let fan_in = |host| pairs.iter().filter(|pair| pair.dst == host || pair.src == host).count() as u64;
     let busiest = pairs.iter().map(|pair| fan_in(pair.dst)).max().unwrap_or(1).max(1);
-    let window_bytes = (MAX_FAN_IN_PACKETS / busiest).max(4) * u64::from(scenario.packet_bytes());
+    let window_bytes = (MAX_FAN_IN_PACKETS / busiest).max(4) * u64::from(packet_bytes);
     let cc = CcConfig {
         control: ControlConfig::FixedRate(FixedRateConfig { rate_gbps: Some(Gbps::from_bps(u64::MAX)) }),
         // No pacing: all packets of one real-time poll have one time, so that pacing would let a single one go.
         initial_window_bytes: window_bytes,
         max_window_bytes: window_bytes,
-        ..CcConfig::for_path(BURST_RTT_PS, BURST_RATE_BPS, scenario.packet_bytes())
+        ..CcConfig::for_path(BURST_RTT_PS, BURST_RATE_BPS, packet_bytes)
     };
-    let path = PathConfig { evs: scenario.transport.evs, ..PathConfig::new(BalancerKind::Ops, BURST_RTT_PS, 32) };
+    let path = PathConfig { evs: own.path.evs, ..PathConfig::new(BalancerKind::Ops, BURST_RTT_PS, 32) };
     FlowConfig {
-        window_packets: scenario.transport.window_packets,
-        ack_every: scenario.transport.ack_every,
+        window_packets: own.window_packets,
+        ack_every: own.ack_every,
         sack_gap_packets: None,
         rto: RtoConfig { initial_ps: BURST_RTO_PS, min_ps: BURST_RTO_PS, max_ps: BURST_RTO_PS },
-        ..FlowConfig::for_path(scenario.transport.payload_bytes, scenario.header_bytes(), path, cc)
+        ..FlowConfig::for_path(own.payload_bytes, own.header_bytes, path, cc)
     }
 }
 
@@ -113,20 +113,18 @@ const BURST_RTO_PS: u64 = 50_000_000_000;
 
 /// Payload bytes a second that the machine carries between `setup`'s pairs.
 fn burst(rig: &mut Rig, setup: &Setup<'_>, stop: &AtomicBool) -> Result<f64, RunError> {
-    let mut payload = vec![0; BURST_BYTES];
-    stream(setup.seed, 0).fill_bytes(&mut payload);
-    let payloads = vec![Bytes::from(payload); setup.flows.len()];
+    let (flows, payloads) = (setup.spec.flows, setup.spec.payloads);
     let mut hosts = setup.hosts(rig, |_| Mode::Real)?;
     hosts.iter_mut().for_each(|running| running.book.discard = true);
-    let (mut hosts, connections) = setup.connect(hosts, &payloads, 0)?;
-    for (pair, connection) in setup.flows.iter().zip(connections) {
+    let (mut hosts, connections) = setup.connect(hosts, 0)?;
+    for (pair, connection) in flows.iter().zip(connections) {
         for _ in 1..MESSAGES {
             let sent = hosts[pair.src].endpoint.send_at(connection, payloads[0].clone(), 0);
             sent.map_err(|source| RunError::Send { host: setup.fabric.hosts[pair.src].name.clone(), source })?;
         }
     }
     let goal = Goal {
-        flows: (setup.flows.len() * MESSAGES) as u64,
+        flows: (flows.len() * MESSAGES) as u64,
         total_bytes: u64::MAX,
         lead_in_ps: 0,
         until_ps: BURST_NS * 1000,

@@ -7,7 +7,7 @@ use super::links::{self, End};
 use super::netns::Namespace;
 use super::registry::Registration;
 use super::rig::quiet;
-use spray_testbed::program::{AttachMode, SteerProgram};
+use crate::program::{AttachMode, SteerProgram};
 
 /// Two namespaces with an interface each, [`Pair::INTERFACE`]. Dropping it removes them.
 #[derive(Debug)]

@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use spray_nic::device::{Device, XskConfig, XskDevice};
 
-use super::RunError;
 use super::hosts::Running;
 use super::links::{self, End};
 use super::netns::{Namespace, sysctl};
 use super::registry::Registration;
-use crate::scenario::{Chassis, Scenario};
-use spray_fabric::{ChassisSpec, Fabric, Node};
-use spray_testbed::program::{SteerProgram, SwitchProgram};
+use super::{FabricSpec, RunError};
+use crate::program::{SteerProgram, SwitchProgram};
+use spray_fabric::{ChassisSpec, Fabric, Network, Node};
 
 /// Everything that stands while a testbed does. Fields drop in order: sockets, programs, namespaces, the claim on names.
 #[derive(Debug)]
@@ -63,20 +62,19 @@ const QUIET_LOOK: Duration = Duration::from_millis(2);
 const MAX_NEIGHBOURS: usize = 64;
 
 impl Rig {
-    /// Sets up what `scenario` needs, with `fabric`'s addresses.
-    pub fn new(scenario: &Scenario, fabric: &Fabric) -> Result<Self, RunError> {
+    /// Sets up what `spec` needs, with `fabric`'s addresses.
+    pub fn new(spec: &FabricSpec<'_>, fabric: &Fabric) -> Result<Self, RunError> {
         let frames = if fabric.hosts.len() > MANY_HOSTS { FRAMES_OF_MANY } else { FRAMES };
-        Self::with_frames(scenario, fabric, frames)
+        Self::with_frames(spec, fabric, frames)
     }
 
     /// As [`new`](Self::new), with so many frames for each host's socket.
-    pub fn with_frames(scenario: &Scenario, fabric: &Fabric, frames: u32) -> Result<Self, RunError> {
+    pub fn with_frames(spec: &FabricSpec<'_>, fabric: &Fabric, frames: u32) -> Result<Self, RunError> {
         if !nix::unistd::geteuid().is_root() {
             return Err(RunError::NotRoot);
         }
         let registration = Registration::new()?;
-        let per_switch = scenario.emulation.chassis == Chassis::PerSwitch;
-        let plan = Plan::new(scenario, fabric, per_switch)?;
+        let plan = Plan::new(spec.network, fabric, spec.per_switch)?;
         let mut sites = plan.namespaces(&registration.prefix())?;
         plan.make_pairs(&mut sites)?;
         bring_up(&mut sites)?;
@@ -85,8 +83,8 @@ impl Rig {
         add_addresses(host_sites, fabric)?;
         let mut chassis = Vec::with_capacity(switch_sites.len());
         for (number, site) in switch_sites.iter().enumerate() {
-            let switch = per_switch.then_some(number);
-            let mut program = SwitchProgram::load(&spec(fabric, switch, scenario.packet_bytes()))?;
+            let switch = spec.per_switch.then_some(number);
+            let mut program = SwitchProgram::load(&part(fabric, switch, spec.packet_bytes))?;
             site.namespace.run(|| attach_switch(&mut program, &site.doors))??;
             chassis.push(ChassisRig { program, switch });
         }
@@ -103,7 +101,7 @@ impl Rig {
     /// Loads `fabric`, of the same shape, into all switches and clears their queues and counters.
     pub fn configure(&mut self, fabric: &Fabric, packet_bytes: u32) -> Result<(), RunError> {
         for chassis in &mut self.chassis {
-            chassis.program.configure(&spec(fabric, chassis.switch, packet_bytes))?;
+            chassis.program.configure(&part(fabric, chassis.switch, packet_bytes))?;
         }
         Ok(())
     }
@@ -160,7 +158,7 @@ fn drops_of(text: &str, name: &str) -> u64 {
     [3, 11].iter().filter_map(|column| columns.get(*column)).sum()
 }
 
-fn spec(fabric: &Fabric, switch: Option<usize>, frame_bytes: u32) -> ChassisSpec<'_> {
+fn part(fabric: &Fabric, switch: Option<usize>, frame_bytes: u32) -> ChassisSpec<'_> {
     ChassisSpec { fabric, switches: switch.map(|switch| vec![switch]), frame_bytes }
 }
 
@@ -210,8 +208,7 @@ struct Cable {
 }
 
 impl Plan {
-    fn new(scenario: &Scenario, fabric: &Fabric, per_switch: bool) -> Result<Self, RunError> {
-        let network = &scenario.network;
+    fn new(network: &Network, fabric: &Fabric, per_switch: bool) -> Result<Self, RunError> {
         let hosts = fabric.hosts.len();
         let mut names: Vec<_> = network.hosts.clone();
         match per_switch {

@@ -5,7 +5,7 @@ use std::io;
 use spray_nic::device::OpenError;
 use spray_nic::endpoint::{ConfigError, ConnectError, SendError};
 
-use spray_testbed::program::ProgramError;
+use crate::program::ProgramError;
 
 /// Why a run on this machine failed, or did not start.
 #[derive(Debug, thiserror::Error)]

@@ -3,8 +3,7 @@
 use super::RunError;
 use super::drive::Report;
 use super::rig::Rig;
-use crate::results::{DeliveredSample, PortSample, PortSeries};
-use spray_fabric::{Fabric, Node};
+use spray_fabric::{Fabric, Node, PortSamples};
 
 /// Ports that are sampled at most: each costs a few microseconds of the machine that also plays the fabric.
 const MAX_PORTS: usize = 128;
@@ -12,9 +11,9 @@ const MAX_PORTS: usize = 128;
 /// Looks at ports every so often.
 pub(super) struct Sampler<'a> {
     rig: &'a Rig,
-    /// Port, switch and series.
-    ports: Vec<(usize, usize, PortSeries)>,
-    delivered: Vec<DeliveredSample>,
+    /// Switch and series of each port.
+    ports: Vec<(usize, PortSamples)>,
+    delivered: Vec<(u64, u64)>,
     every_ps: u64,
     lead_in_ps: u64,
     next_ps: u64,
@@ -23,8 +22,8 @@ pub(super) struct Sampler<'a> {
 /// What a sampler has seen.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
-    pub ports: Vec<PortSeries>,
-    pub delivered: Vec<DeliveredSample>,
+    pub ports: Vec<PortSamples>,
+    pub delivered: Vec<(u64, u64)>,
 }
 
 impl<'a> Sampler<'a> {
@@ -33,9 +32,8 @@ impl<'a> Sampler<'a> {
         // Ports to other switches first: they are what balancers balance.
         let mut ports: Vec<_> = fabric.ports.iter().enumerate().collect();
         ports.sort_by_key(|(number, port)| (matches!(port.to, Node::Host(_)), *number));
-        let series = |name: &str| PortSeries { name: name.to_string(), samples: Vec::new() };
         let ports = ports.into_iter().take(MAX_PORTS);
-        let ports = ports.map(|(number, port)| (number, port.switch, series(&port.name))).collect();
+        let ports = ports.map(|(port, its)| (its.switch, PortSamples { port, samples: Vec::new() })).collect();
         Self { rig, ports, delivered: Vec::new(), every_ps, lead_in_ps, next_ps: lead_in_ps }
     }
 
@@ -44,21 +42,20 @@ impl<'a> Sampler<'a> {
         if self.every_ps == 0 || report.now_ps < self.next_ps {
             return Ok(());
         }
-        let time_us = (report.now_ps - self.lead_in_ps) as f64 / 1e6;
-        self.next_ps = report.now_ps - (report.now_ps - self.lead_in_ps) % self.every_ps + self.every_ps;
-        self.delivered.push(DeliveredSample { time_us, bytes: report.delivered_bytes });
-        for (port, switch, series) in &mut self.ports {
+        let time_ps = report.now_ps - self.lead_in_ps;
+        self.next_ps = report.now_ps - time_ps % self.every_ps + self.every_ps;
+        self.delivered.push((time_ps, report.delivered_bytes));
+        for (switch, series) in &mut self.ports {
             let program = self.rig.program(*switch);
-            let queue = program.queue_sample(*port, report.now_ps)?;
-            let sent_bytes = program.counters(*port)?.bytes;
-            let queue_bytes = queue.data_bytes + queue.control_bytes;
-            series.samples.push(PortSample { time_us, queue_bytes, sent_bytes });
+            let queue = program.queue_sample(series.port, report.now_ps)?;
+            let sent_bytes = program.counters(series.port)?.bytes;
+            series.samples.push((time_ps, queue.data_bytes + queue.control_bytes, sent_bytes));
         }
         Ok(())
     }
 
     /// Everything seen.
     pub fn finish(self) -> Samples {
-        Samples { ports: self.ports.into_iter().map(|(_, _, series)| series).collect(), delivered: self.delivered }
+        Samples { ports: self.ports.into_iter().map(|(_, series)| series).collect(), delivered: self.delivered }
     }
 }

@@ -5,7 +5,6 @@
 
 use std::net::UdpSocket;
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -21,27 +20,15 @@ use spray_nic::driver::{DriverOptions, Idle, run};
 use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
 use spray_wire::{Body, Common, Data, Ecn, Envelope};
 
-use super::RunError;
 use super::pair::Pair;
 use super::rig::Rig;
-use crate::scenario::Scenario;
-use spray_fabric::{Fabric, Host};
-use spray_testbed::bench::{StopOnDrop, Throughput, bare, kernel_udp};
-use spray_testbed::program::AttachMode;
+use super::{FabricSpec, OPEN_QUEUE, RunError};
+use crate::bench::{StopOnDrop, Throughput, bare, kernel_udp};
+use crate::program::AttachMode;
+use spray_fabric::{Fabric, Host, LeafSpine};
 
 /// Two hosts under two leaves with four spines between them, all in one chassis: three switch hops a frame.
-const FABRIC: &str = r#"
-name = "bench-veth"
-[topology]
-kind = "leaf-spine"
-leaves = 2
-spines = 4
-hosts_per_leaf = 1
-host_gbps = 1000
-[workload]
-kind = "cross-leaf-permutation"
-bytes = "1 MiB"
-"#;
+const FABRIC: LeafSpine = LeafSpine::uniform([2, 4, 1], LINK_BPS, 1_000_000);
 /// Frames on their way at a time: veth's ring holds 256 and drops what comes on top.
 const WINDOW_PACKETS: u32 = 192;
 /// Frames of either socket: a window and its ACKs fit, and all of them stay in the CPU's cache.
@@ -72,11 +59,19 @@ impl VethBench {
     /// # Errors
     /// [`RunError`]; what had been made by then is removed.
     pub fn new(payload_bytes: u32) -> Result<Self, RunError> {
-        let scenario = Scenario::parse(Path::new("bench-veth.toml"), FABRIC);
-        let scenario = scenario.map_err(|error| RunError::Unsupported(error.to_string()))?;
-        let fabric = super::compiled(&scenario, scenario.seed, 0)?.fabric;
-        let mut rig = Rig::with_frames(&scenario, &fabric, FRAMES)?;
-        rig.configure(&fabric, payload_bytes + data_header_bytes())?;
+        let packet_bytes = payload_bytes + data_header_bytes();
+        let network = FABRIC.network();
+        let spec = FabricSpec {
+            network: &network,
+            events: &[],
+            queue: &|_| OPEN_QUEUE,
+            packet_bytes,
+            per_switch: false,
+            seed: 1,
+        };
+        let fabric = spec.compile(0)?;
+        let mut rig = Rig::with_frames(&spec, &fabric, FRAMES)?;
+        rig.configure(&fabric, packet_bytes)?;
         Ok(Self { rig, fabric, payload_bytes, pair: Pair::new()? })
     }
 

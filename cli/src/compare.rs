@@ -3,11 +3,11 @@
 use spray_experiments::results;
 use spray_experiments::scenario::Scenario;
 
-use super::SimCampaign;
-use super::args::Seeds;
-use crate::args;
+use crate::args::{self, Engine};
 use crate::campaign::{self, Campaign};
 use crate::failure::{Failure, Outcome};
+use crate::folder;
+use crate::sim::args::Seeds;
 
 /// Runs the scenario on both engines with the same seed and prints every figure side by side.
 ///
@@ -16,14 +16,13 @@ use crate::failure::{Failure, Outcome};
 pub fn compare(arguments: &args::Compare) -> Outcome {
     let document = arguments.overrides.load(&arguments.scenario)?;
     let scenario = Scenario::read(&document).map_err(Failure::refused)?;
-    let out = campaign::folder(arguments.common.out.as_deref(), &format!("compare-{}", scenario.name))?;
-    let seed = arguments.common.seed.unwrap_or(scenario.seed);
-    let seeds = Seeds { seed: Some(seed), seeds: None, threads: None };
-    let simulated = SimCampaign::new(scenario.clone(), &seeds);
-    let campaign = Campaign { name: scenario.name.clone(), scenarios: vec![scenario] };
+    let out = folder::location(arguments.common.out.as_deref(), &format!("compare-{}", scenario.name));
+    folder::make(&out)?;
+    let seeds = Seeds { seed: arguments.common.seed, seeds: None, threads: None };
+    let on = |engine| Campaign::new(engine, scenario.clone(), &seeds);
     // First what the machine may refuse.
-    let emulated = campaign.results(Some(seed), &out.join("xdp"))?;
-    let simulated = simulated.results(&out.join("sim"))?;
+    let emulated = on(Engine::Xdp).results(&out.join("xdp"))?;
+    let simulated = on(Engine::Sim).results(&out.join("sim"))?;
     let all = [emulated.clone(), simulated.clone()].concat();
     let pairs: Vec<_> = emulated.into_iter().zip(simulated).collect();
     let table = results::compare_table(&pairs);

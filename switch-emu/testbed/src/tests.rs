@@ -1,15 +1,14 @@
-use std::path::Path;
-
 use spray_nic::device::{Device, XskDevice};
 use spray_wire::{Body, Common, Data, Ecn, Envelope};
 
 use super::rig::Rig;
 use super::*;
-use spray_fabric::Host;
-use spray_testbed::program::{ProgramError, SteerProgram};
+use crate::program::{ProgramError, SteerProgram};
+use spray_fabric::{Host, LeafSpine};
 
-const FABRIC: &str = "name = \"flood\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
-                      host_gbps = 1000\n[workload]\nkind = \"incast\"\nbytes = 1\n[queue]\nlimit = \"4 MiB\"\n";
+const RATE_BPS: u64 = 1_000_000_000_000;
+const FABRIC: LeafSpine = LeafSpine::uniform([2, 2, 2], RATE_BPS, 1_000_000);
+const QUEUE: Thresholds = Thresholds { limit_bytes: 4 << 20, ..OPEN_QUEUE };
 /// Frames of each sender: more than veth's ring (256) and the receiver's fill ring hold together.
 const FRAMES: u64 = 6_000;
 
@@ -57,9 +56,12 @@ fn every_frame_of_a_flood_arrives_or_is_counted_as_lost() {
     if let Err(error @ ProgramError::Missing(_)) = SteerProgram::load() {
         return spray_test_support::skip(&error.to_string());
     }
-    let scenario = Scenario::parse(Path::new("flood.toml"), FABRIC).unwrap();
-    let fabric = compiled(&scenario, 1, 0).unwrap().fabric;
-    let mut rig = Rig::new(&scenario, &fabric).unwrap();
+    let network = FABRIC.network();
+    let queue = |_| QUEUE;
+    let spec =
+        FabricSpec { network: &network, events: &[], queue: &queue, packet_bytes: 3_114, per_switch: false, seed: 1 };
+    let fabric = spec.compile(0).unwrap();
+    let mut rig = Rig::new(&spec, &fabric).unwrap();
     let before = rig.interface_drops().unwrap();
     let (to, senders) = rig.devices.split_first_mut().unwrap();
     std::thread::scope(|scope| {

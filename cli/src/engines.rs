@@ -1,0 +1,31 @@
+//! Which engines this build has.
+
+use spray_experiments::engine::Engine;
+use spray_experiments::sim::Sim;
+
+use crate::args;
+use crate::failure::Outcome;
+
+/// The engine that the user named.
+///
+/// # Errors
+/// 2 when this build does not have it.
+pub fn engine(which: args::Engine) -> Outcome<Box<dyn Engine>> {
+    match which {
+        args::Engine::Sim => Ok(Box::new(Sim)),
+        args::Engine::Xdp => xdp(),
+    }
+}
+
+#[cfg(feature = "xdp")]
+fn xdp() -> Outcome<Box<dyn Engine>> {
+    Ok(Box::<spray_experiments::xdp::Xdp>::default())
+}
+
+#[cfg(not(feature = "xdp"))]
+fn xdp() -> Outcome<Box<dyn Engine>> {
+    Err(crate::failure::Failure::refused(
+        "this build has no xdp engine: it was built without the feature `xdp`. Build with `--features xdp` on Linux, or \
+         ask for `--engine sim`",
+    ))
+}

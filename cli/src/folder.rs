@@ -1,0 +1,41 @@
+//! Where results go.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::failure::{Failure, Outcome};
+
+/// Where results go: where the user wants them, otherwise a folder with the time in its name.
+pub fn location(asked: Option<&Path>, name: &str) -> PathBuf {
+    asked.map_or_else(|| Path::new("results").join(format!("{name}-{}", stamp())), Path::to_path_buf)
+}
+
+/// Makes the results folder, before anything runs that would be lost without it.
+///
+/// # Errors
+/// 2 when it cannot be made.
+pub fn make(folder: &Path) -> Outcome {
+    fs::create_dir_all(folder)
+        .map_err(|error| Failure::refused(format!("cannot make the results folder {}: {error}", folder.display())))
+}
+
+/// The time as `20261120-081036`, UTC.
+#[expect(clippy::disallowed_methods, reason = "a folder's name tells people when they ran it")]
+fn stamp() -> String {
+    let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    time.replace(['-', ':', 'Z'], "").replace('T', "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_is_date_and_time() {
+        let stamp = stamp();
+        let (date, time) = stamp.split_once('-').unwrap();
+        assert_eq!((date.len(), time.len()), (8, 6));
+        assert!((date.to_owned() + time).bytes().all(|digit| digit.is_ascii_digit()), "{stamp}");
+    }
+}

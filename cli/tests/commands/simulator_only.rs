@@ -1,0 +1,17 @@
+//! `spray` without the feature `xdp`.
+
+use crate::refused;
+
+#[test]
+fn the_missing_engine_is_refused_by_the_name_of_its_feature() {
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/scenarios/demo-healthy.toml");
+    refused(&["run", scenario], &["feature `xdp`", "--engine sim"]);
+    refused(&["compare-balancers", scenario, "--engine", "xdp"], &["feature `xdp`"]);
+}
+
+#[test]
+fn commands_that_send_packets_are_not_there() {
+    for command in ["demo", "compare", "send", "recv", "doctor", "clean"] {
+        refused(&[command], &["unrecognized subcommand"]);
+    }
+}

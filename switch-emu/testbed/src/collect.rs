@@ -1,0 +1,180 @@
+//! From what endpoints, programs and samples hold to the result of a run.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use spray_fabric::{Node, Port, PortCounters, PortOutcome};
+use spray_nic::device::{Device, DeviceStats};
+use spray_nic::endpoint::{ConnectionStats, Lateness};
+use spray_nic::{ConnectionId, Peer};
+
+use super::drive::Outcome;
+use super::hosts::{Arrived, Running, Setup};
+use super::rig::Rig;
+use super::sample::Samples;
+use super::{FlowOutcome, Happened, Losses, Report, RunError, Subject, TestbedFlow, TestbedOutcome};
+
+/// A run that is over.
+pub(super) struct Collect<'a> {
+    pub setup: &'a Setup<'a>,
+    pub lead_in_ps: u64,
+    pub connections: &'a [ConnectionId],
+    pub outcome: &'a Outcome,
+}
+
+type Hash = [u8; 32];
+
+impl Collect<'_> {
+    /// The whole outcome.
+    pub fn outcome(&self, rig: &Rig, samples: Samples, losses: Losses) -> Result<TestbedOutcome, RunError> {
+        let (flows, payload_verified) = self.flows();
+        let mut lateness = Lateness::default();
+        self.outcome.hosts.iter().for_each(|running| lateness.merge(running.endpoint.lateness()));
+        let epochs = self.setup.fabric.routes.iter().skip(1);
+        Ok(TestbedOutcome {
+            flows,
+            payload_verified,
+            ports: self.ports(rig, &samples)?,
+            samples: samples.ports,
+            delivered: samples.delivered,
+            log: self.log(),
+            reroutes_ps: epochs.map(|epoch| epoch.valid_from_ps.saturating_sub(self.lead_in_ps)).collect(),
+            end_ps: self.outcome.end_ps.saturating_sub(self.lead_in_ps),
+            connections: self.connections().collect(),
+            invalid_frames: self.outcome.hosts.iter().map(invalid_frames).sum(),
+            losses,
+            late_frames: lateness.late_frames(),
+            lateness_p99_ps: lateness.quantile_ps(0.99),
+            wall: self.outcome.wall,
+            dilation: self.outcome.dilation,
+        })
+    }
+
+    /// Every flow, and whether each message that arrived is one that was sent.
+    ///
+    /// Which connection is whose is told by what came on it: of the messages from the flow's sender, the one with its
+    /// hash, the earliest of several.
+    fn flows(&self) -> (Vec<FlowOutcome>, bool) {
+        let mut arrivals: Vec<Vec<(Peer, Hash, &Arrived)>> =
+            self.outcome.hosts.iter().map(|running| arrivals(running)).collect();
+        arrivals.iter_mut().for_each(|arrivals| arrivals.sort_by_key(|(.., arrived)| arrived.started_ps));
+        let flow = |((flow, payload), connection): ((&TestbedFlow, &Bytes), &ConnectionId)| {
+            let (peer, hash): (_, Hash) = (self.setup.peer(flow.src), Sha256::digest(payload).into());
+            let candidates = &mut arrivals[flow.dst];
+            let found =
+                candidates.iter().position(|(from, arrived, _)| from.address == peer.address && *arrived == hash);
+            let arrived = found.map(|index| candidates.remove(index).2);
+            self.flow(flow, *connection, arrived)
+        };
+        let flows =
+            self.setup.spec.flows.iter().zip(self.setup.spec.payloads).zip(self.connections).map(flow).collect();
+        // Whatever is left over arrived otherwise than it was sent.
+        (flows, arrivals.iter().all(Vec::is_empty))
+    }
+
+    fn flow(&self, flow: &TestbedFlow, connection: ConnectionId, arrived: Option<&Arrived>) -> FlowOutcome {
+        let sender = self.outcome.hosts[flow.src].endpoint.connection_stats(connection);
+        let receiver = |arrived: &Arrived| self.outcome.hosts[flow.dst].endpoint.connection_stats(arrived.connection);
+        FlowOutcome {
+            received_ps: arrived.map(|arrived| arrived.completed_ps.saturating_sub(self.lead_in_ps)),
+            retransmits: sender.map_or(0, |stats| stats.sender.retransmits),
+            reordered: arrived.and_then(receiver).map_or(0, |stats| stats.receiver.reordered),
+            drained_ps: sender.map_or(0, |stats| stats.sender.drained_ps),
+        }
+    }
+
+    fn ports(&self, rig: &Rig, samples: &Samples) -> Result<Vec<PortOutcome>, RunError> {
+        let peak = |number: usize| {
+            let series = samples.ports.iter().find(|series| series.port == number);
+            series.into_iter().flat_map(|series| &series.samples).map(|(_, queue, _)| *queue).max().unwrap_or(0)
+        };
+        let outcome = |(number, port): (usize, &Port)| {
+            let mut counters: PortCounters = rig.program(port.switch).counters(number)?;
+            if counters.last_link_drop_ps > 0 {
+                // 0 means that there was none.
+                counters.last_link_drop_ps = counters.last_link_drop_ps.saturating_sub(self.lead_in_ps).max(1);
+            }
+            Ok(PortOutcome {
+                name: port.name.clone(),
+                uplink: matches!(port.to, Node::Switch(_)),
+                rate_bps: port.rate_bps,
+                counters,
+                peak_queue_bytes: peak(number),
+            })
+        };
+        self.setup.fabric.ports.iter().enumerate().map(outcome).collect()
+    }
+
+    /// Statistics of all connections, senders' and receivers'.
+    fn connections(&self) -> impl Iterator<Item = ConnectionStats> + '_ {
+        let own = self.setup.spec.flows.iter().zip(self.connections).map(|(flow, connection)| (flow.src, *connection));
+        let hosts = self.outcome.hosts.iter();
+        let accepted =
+            hosts.flat_map(|running| running.book.accepted.iter().map(|(connection, _)| (running.host, *connection)));
+        own.chain(accepted)
+            .filter_map(|(host, connection)| self.outcome.hosts[host].endpoint.connection_stats(connection))
+    }
+
+    /// What the testbed itself lost: at interfaces (`drops`), at sockets since `before`, and in the endpoints.
+    ///
+    /// An interface also counts what the socket behind it had no room for.
+    pub fn losses(&self, drops: u64, before: &[DeviceStats]) -> Losses {
+        let mut losses = Losses::default();
+        let mut at_sockets = 0;
+        for (running, before) in self.outcome.hosts.iter().zip(before) {
+            let (stats, device) = (running.endpoint.stats(), running.endpoint.device().stats());
+            let fill_empty = device.fill_empty - before.fill_empty;
+            let ring_full = device.rx_dropped_ring_full - before.rx_dropped_ring_full;
+            // The kernel counts a frame that found the fill ring empty in both.
+            let otherwise = (device.rx_dropped - before.rx_dropped).saturating_sub(fill_empty);
+            at_sockets += fill_empty + ring_full + otherwise;
+            losses.rx_ring_full += ring_full;
+            losses.fill_ring_empty += fill_empty;
+            losses.other += otherwise;
+            losses.other += stats.hold_overflow + stats.control_dropped + stats.too_early + stats.device_errors;
+        }
+        losses.veth = drops.saturating_sub(at_sockets);
+        losses
+    }
+
+    /// What the hosts' algorithms and connections reported.
+    fn log(&self) -> Vec<Report> {
+        let mut flows = HashMap::new();
+        for (index, (flow, connection)) in self.setup.spec.flows.iter().zip(self.connections).enumerate() {
+            flows.insert((flow.src, *connection), index);
+        }
+        let mut log = Vec::new();
+        for running in &self.outcome.hosts {
+            let report = |at_ps: u64, connection: ConnectionId, what: Happened| {
+                let flow = flows.get(&(running.host, connection));
+                let subject = flow.map_or(Subject::Host(running.host), |flow| Subject::Flow(*flow));
+                Report { at_ps: at_ps.cast_signed() - self.lead_in_ps.cast_signed(), subject, what }
+            };
+            let entries = running.book.log.iter();
+            log.extend(entries.map(|entry| report(entry.at_ps, entry.connection, Happened::Event(entry.event))));
+            let failed = running.book.failed.iter();
+            log.extend(
+                failed
+                    .map(|(connection, error, at_ps)| report(*at_ps, *connection, Happened::Failed(error.to_string()))),
+            );
+        }
+        log
+    }
+}
+
+/// Frames that a host threw away as malformed, corrupted or forged.
+fn invalid_frames(running: &Running) -> u64 {
+    let stats = running.endpoint.stats();
+    stats.malformed + stats.checksum + stats.wrong_cookie + stats.unknown_connection + stats.invalid
+}
+
+/// A host's messages with their senders and hashes.
+fn arrivals(running: &Running) -> Vec<(Peer, Hash, &Arrived)> {
+    let peer = |arrived: &Arrived| {
+        let mut accepted = running.book.accepted.iter();
+        accepted.find(|(connection, _)| *connection == arrived.connection).map(|(_, peer)| *peer)
+    };
+    let arrived = running.book.arrived.iter();
+    arrived.filter_map(|arrived| Some((peer(arrived)?, Sha256::digest(&arrived.data).into(), arrived))).collect()
+}

@@ -1,0 +1,168 @@
+//! What a run on the testbed is made of, and what comes out of it. Times are ps of scenario time.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use spray_core::event::Event;
+use spray_core::flow::FlowConfig;
+use spray_fabric::{LinkEvent, Network, PortOutcome, PortSamples, Thresholds};
+use spray_nic::endpoint::ConnectionStats;
+
+/// The part of a run that stands for many: hosts, links and switches.
+#[derive(Clone, Copy)]
+pub struct FabricSpec<'a> {
+    /// Hosts, switches and links; checked by [`Network::check`].
+    pub network: &'a Network,
+    /// What befalls links, those of switches only.
+    pub events: &'a [LinkEvent],
+    /// The queue of a port by its rate in bits a second.
+    pub queue: &'a dyn Fn(u64) -> Thresholds,
+    /// Bytes of a full data frame.
+    pub packet_bytes: u32,
+    /// A program and a namespace for each switch, instead of one for all.
+    pub per_switch: bool,
+    /// Root of every random choice.
+    pub seed: u64,
+}
+
+/// One run, complete: the testbed reads nothing else.
+#[derive(Clone, Copy)]
+pub struct TestbedSpec<'a> {
+    /// Of the shape that the testbed was made for.
+    pub fabric: FabricSpec<'a>,
+    /// Who sends what to whom; one connection each. Results keep this order.
+    pub flows: &'a [TestbedFlow],
+    /// What each flow carries, [`TestbedFlow::bytes`] long.
+    pub payloads: &'a [Bytes],
+    /// How the connection from one host to another works.
+    pub flow_config: &'a dyn Fn(usize, usize) -> FlowConfig,
+    /// IPv6 instead of IPv4.
+    pub v6: bool,
+    /// The longest round trip through the empty fabric.
+    pub base_rtt_ps: u64,
+    /// When the run is stopped if flows are not through by then.
+    pub until_ps: u64,
+    /// Time between samples of queues and of delivered bytes; 0 takes none.
+    pub sample_ps: u64,
+    /// How much slower than scenario time it goes.
+    pub dilation: Dilation,
+    /// Threads that poll hosts; `None` is one a core, at most one a host.
+    pub threads: Option<usize>,
+}
+
+/// How much slower than scenario time a run goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Dilation {
+    /// By this factor.
+    Given(f64),
+    /// By what a burst finds that the machine carries.
+    Measured {
+        /// The least scenario time that the flows take when all start at once.
+        ideal_ps: u64,
+    },
+}
+
+/// One flow: a message on a connection of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TestbedFlow {
+    /// Sending host.
+    pub src: usize,
+    /// Receiving host, another one.
+    pub dst: usize,
+    /// Payload bytes.
+    pub bytes: u64,
+    /// When it starts.
+    pub start_ps: u64,
+    /// See [`PathConfig::seed`](spray_core::path::PathConfig::seed).
+    pub path_seed: u64,
+}
+
+/// What a run found out, in the order of [`TestbedSpec::flows`] and of the fabric's ports.
+#[derive(Clone, Debug, Default)]
+pub struct TestbedOutcome {
+    /// Flows, completed or not.
+    pub flows: Vec<FlowOutcome>,
+    /// Every message that arrived is one that was sent.
+    pub payload_verified: bool,
+    /// Egress ports of the switches.
+    pub ports: Vec<PortOutcome>,
+    /// Queue and traffic of the first ports over time, those between switches first; empty without sampling.
+    pub samples: Vec<PortSamples>,
+    /// Payload bytes delivered so far, (time, bytes); empty without sampling.
+    pub delivered: Vec<(u64, u64)>,
+    /// What hosts reported: retransmissions are left out.
+    pub log: Vec<Report>,
+    /// When routing changed.
+    pub reroutes_ps: Vec<u64>,
+    /// When the run ended.
+    pub end_ps: u64,
+    /// What every end of a connection counted, senders' and receivers'.
+    pub connections: Vec<ConnectionStats>,
+    /// Frames that endpoints threw away as malformed, corrupted or forged.
+    pub invalid_frames: u64,
+    /// Frames that the machine lost.
+    pub losses: Losses,
+    /// Frames that came to their endpoint after their time.
+    pub late_frames: u64,
+    /// 99th percentile of how late frames came.
+    pub lateness_p99_ps: u64,
+    /// Real time of the run, lead-in included.
+    pub wall: Duration,
+    /// Real over scenario time, without the lead-in.
+    pub dilation: f64,
+}
+
+/// One flow's figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowOutcome {
+    /// When the receiver had the last byte.
+    pub received_ps: Option<u64>,
+    /// Packets sent again.
+    pub retransmits: u64,
+    /// Packets that arrived after one with a higher sequence number.
+    pub reordered: u64,
+    /// Time for which the balancer held the flow back.
+    pub drained_ps: u64,
+}
+
+/// Something that a host reported.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// When; negative while connections are set up.
+    pub at_ps: i64,
+    /// Which flow it concerns; else which host.
+    pub subject: Subject,
+    /// What happened.
+    pub what: Happened,
+}
+
+/// What a [`Report`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The flow with this index.
+    Flow(usize),
+    /// A connection that others made to this host.
+    Host(usize),
+}
+
+/// What a [`Report`] says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Happened {
+    /// An algorithm reported this.
+    Event(Event),
+    /// The connection failed, for this reason.
+    Failed(String),
+}
+
+/// Frames lost by the machine that plays the fabric, by place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Dropped by a veth ring (256 frames each) or by a failed redirect.
+    pub veth: u64,
+    /// Dropped because an AF_XDP receive ring was full.
+    pub rx_ring_full: u64,
+    /// Dropped because a fill ring had no frame to offer.
+    pub fill_ring_empty: u64,
+    /// Dropped by the kernel or a program for any other reason.
+    pub other: u64,
+}
