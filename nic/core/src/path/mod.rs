@@ -19,6 +19,7 @@ mod power_of_two;
 mod registry;
 mod reps;
 mod reps_plus;
+mod round_robin;
 mod subflow;
 
 #[cfg(test)]
@@ -49,6 +50,7 @@ pub use self::power_of_two::{PowerOfTwo, PowerOfTwoConfig};
 pub use self::registry::{AnyBalancer, BalancerConfig, BalancerKind, Schemes, UnknownBalancer};
 pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, Reps, RepsConfig, RepsRule, ThawCheck};
 pub use self::reps_plus::{RepsPlus, RepsPlusConfig};
+pub use self::round_robin::RoundRobin;
 pub use self::subflow::{Subflow, SubflowConfig};
 pub use crate::feedback::{AckInfo, Ev, LossCause, LossInfo, PacketInfo};
 

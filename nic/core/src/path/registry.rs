@@ -56,6 +56,8 @@ kinds! {
     PowerOfTwo "power-of-two" power_of_two super::PowerOfTwo;
     /// The labels that met no mark lately, in turn.
     LeastRecentlyMarked "least-recently-marked" least_recently_marked super::LeastRecentlyMarked;
+    /// Every entropy value in turn, whatever comes back.
+    RoundRobin "round-robin" round_robin super::RoundRobin;
     presets:
     /// REPS's core logic alone, which never freezes (REPS §3.1).
     RepsNoFreezing "reps-no-freezing" Reps reps RepsConfig::without_freezing;

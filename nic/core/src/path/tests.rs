@@ -638,8 +638,6 @@ fn frozen_evs(any: &AnyBalancer) -> Vec<Ev> {
 #[test]
 fn defaults_are_the_published_settings() {
     let published = "
-        [ecmp]
-        [ops]
         [reps]
         rule = 'paper'
         buffer = 8
@@ -704,8 +702,9 @@ fn defaults_are_the_published_settings() {
         [least-recently-marked]
         labels = 64
     ";
-    let written = toml::Value::try_from(Schemes::default()).unwrap();
-    assert_eq!(written, toml::from_str::<toml::Value>(published).unwrap());
+    let mut written = toml::Table::try_from(Schemes::default()).unwrap();
+    written.retain(|_, settings| settings.as_table().is_some_and(|settings| !settings.is_empty()));
+    assert_eq!(written, toml::from_str::<toml::Table>(published).unwrap());
     assert_eq!(written.try_into::<Schemes>().unwrap(), Schemes::default());
     assert_eq!(toml::from_str::<Schemes>("").unwrap(), Schemes::default());
 }

@@ -1,0 +1,85 @@
+//! Round robin: every entropy value in turn, whatever comes back. Clauses (RR-n) are in `docs/specs/round-robin.md`.
+
+use rand_core::RngCore;
+
+use super::{AckInfo, Balancer, Ev, LossInfo, NoSettings, PathConfig, Scheme, SendInfo, draw_lasting};
+use crate::event::Publisher;
+
+/// Each packet takes the entropy value after the last packet's.
+#[derive(Clone, Debug)]
+pub struct RoundRobin {
+    next: Ev,
+    evs: u16,
+}
+
+impl Scheme for RoundRobin {
+    type Config = NoSettings;
+
+    /// Whose turn it is.
+    const STATE_BYTES: usize = size_of::<Ev>();
+
+    //= docs/specs/round-robin.md#RR-1
+    fn make(_own: &NoSettings, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+        Self { next: draw_lasting(path, 0, rng), evs: path.ev_count() }
+    }
+}
+
+impl Balancer for RoundRobin {
+    //= docs/specs/round-robin.md#RR-2
+    #[inline]
+    fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, _rng: &mut impl RngCore) -> Ev {
+        let ev = self.next;
+        self.next = if ev + 1 < self.evs { ev + 1 } else { 0 };
+        ev
+    }
+
+    //= docs/specs/round-robin.md#RR-3
+    #[inline]
+    fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo, _publisher: &mut impl Publisher) {}
+
+    #[inline]
+    fn on_loss(&mut self, _now_ps: u64, _loss: &LossInfo, _publisher: &mut impl Publisher) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::path::BalancerKind;
+    use crate::rng::stream;
+
+    #[test]
+    fn every_value_comes_once_a_round_from_a_lasting_start() {
+        //= docs/specs/round-robin.md#RR-1
+        //= docs/specs/round-robin.md#RR-2
+        for evs in [1, 2, 32, 65_535] {
+            let path = PathConfig { evs, seed: Some(7), ..PathConfig::new(BalancerKind::RoundRobin, 8_000_000, 10) };
+            let mut rng = stream(1, 1);
+            let mut balancer = RoundRobin::make(&NoSettings {}, &path, &mut rng);
+            let mut round =
+                || (0..evs).map(|_| balancer.next_ev(0, &SendInfo::default(), &mut rng)).collect::<Vec<_>>();
+            let first = round();
+            assert_eq!(round(), first);
+            let mut sorted = first.clone();
+            sorted.sort_unstable();
+            sorted.dedup();
+            assert_eq!(sorted.len(), evs as usize);
+            let mut again = RoundRobin::make(&NoSettings {}, &path, &mut stream(2, 2));
+            assert_eq!(again.next_ev(0, &SendInfo::default(), &mut rng), first[0], "the seed decides alone");
+        }
+    }
+
+    #[test]
+    fn feedback_changes_nothing() {
+        //= docs/specs/round-robin.md#RR-3
+        let path = PathConfig::new(BalancerKind::RoundRobin, 8_000_000, 10);
+        let mut rng = stream(1, 1);
+        let mut balancer = RoundRobin::make(&NoSettings {}, &path, &mut rng);
+        let first = balancer.next_ev(0, &SendInfo::default(), &mut rng);
+        balancer.on_ack(1, &AckInfo { ev: first, marked: true, ..AckInfo::default() }, &mut ());
+        balancer.on_loss(2, &LossInfo { ev: first, ..LossInfo::default() }, &mut ());
+        let second = balancer.next_ev(3, &SendInfo::default(), &mut rng);
+        assert_eq!(second, (first + 1) % path.ev_count());
+    }
+}
