@@ -3,7 +3,7 @@
 //! An [`Endpoint`] turns a [`Device`](device::Device) into connections that carry messages, whole, once, and in any order, over many
 //! paths at a time. What it decides is in `spray-core`, what its frames look like in `spray-wire`. There are three ways to use it:
 //!
-//! - [`Endpoint`] itself, polled with whatever time the caller has: its page has an example;
+//! - [`Endpoint`] itself, polled with whatever time the caller has: the project's README has an example;
 //! - [`driver::run`], which polls many endpoints on one thread by a clock;
 //! - [`aio`], handles for tokio with such a thread behind them.
 //!
@@ -18,3 +18,8 @@ mod held;
 pub mod sys;
 
 pub use endpoint::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, MessageId, Mode, Peer};
+
+/// The example in the README, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

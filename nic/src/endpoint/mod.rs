@@ -53,42 +53,7 @@ use crate::{
 
 /// Many connections over one device.
 ///
-/// ```
-/// use std::net::IpAddr;
-/// use spray_core::{cc::CcConfig, flow::FlowConfig, path::{BalancerKind, PathConfig}};
-/// use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Mode, Peer, device::{MemoryConfig, MemoryNetwork}};
-/// use spray_wire::{Kind, header_bytes};
-///
-/// // 100 Gb/s, 10 us round trip, 3,000 bytes of payload a packet, paths chosen by REPS.
-/// let (rtt_ps, header) = (10_000_000, header_bytes(false, Kind::Data) as u32);
-/// let path = PathConfig::new(BalancerKind::Reps, rtt_ps, 40);
-/// let flow = FlowConfig::for_path(3000, header, path, CcConfig::for_path(rtt_ps, 100_000_000_000, 3000 + header));
-///
-/// // Two hosts on a network in memory; `device::XskDevice` is a device on a real interface.
-/// let network = MemoryNetwork::new(MemoryConfig::default());
-/// let host = |number: u8| Peer { address: IpAddr::from([10, 0, 0, number]), mac: [2, 0, 0, 0, 0, number] };
-/// let endpoint = |number: u8| {
-///     let Peer { address, mac } = host(number);
-///     Endpoint::new(network.attach(mac), EndpointConfig::new(address, mac, Mode::Real, flow))
-/// };
-/// let (mut sender, mut receiver) = (endpoint(1)?, endpoint(2)?);
-///
-/// let connection = sender.connect(0, host(2), None)?;
-/// let message = sender.send(connection, vec![7; 1_000_000].into())?;
-/// let mut now_ps = 0;
-/// let data = loop {
-///     now_ps += 1_000_000; // time comes from the caller; `driver::run` takes it from a clock
-///     network.advance(now_ps);
-///     sender.poll(now_ps);
-///     receiver.poll(now_ps);
-///     match receiver.poll_event() {
-///         Some(EndpointEvent::Received { data, .. }) => break data,
-///         _ => continue,
-///     }
-/// };
-/// assert_eq!(data, vec![7; 1_000_000]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// The project's README has a whole example, which runs as a test. `nic/examples/` has longer ones.
 #[derive(Debug)]
 pub struct Endpoint<D> {
     machine: Machine,
