@@ -152,12 +152,12 @@ impl Campaign {
         jobs
     }
 
-    /// `silent uplink, reps`, with the seed where there are several.
+    /// `silent uplink, reps`; the seed in place of the condition where the user chose seeds for one scenario.
     fn title(&self, job: &Job) -> String {
         let Job { scenario, balancer, seed } = job;
-        match (self.scenarios.len(), self.seeds.len()) {
-            (_, 2..) => format!("{balancer}, seed {seed}"),
-            _ => format!("{}, {balancer}", self.scenarios[*scenario].condition),
+        match self.scenarios.as_slice() {
+            [_] if !self.seeds.is_empty() => format!("{balancer}, seed {seed}"),
+            scenarios => format!("{}, {balancer}", scenarios[*scenario].condition),
         }
     }
 }
