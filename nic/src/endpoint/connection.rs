@@ -9,13 +9,13 @@ use spray_wire::{self as wire, Body, Common};
 
 use super::{
     ConnectionId, ConnectionStats, HandshakeConfig, Peer,
-    messages::{Inbox, Outbox},
+    buffers::{ReceiveBuffers, SendBuffers},
     table::PeerKey,
 };
 
 /// How far a connection has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum Stage {
     /// We sent a Connect.
     Connecting,
     /// We sent an Accept, and nothing with our cookie has come back yet: the peer's address may be forged.
@@ -57,7 +57,7 @@ impl Retry {
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub(crate) halves: Halves,
-    pub(crate) inbox: Inbox,
+    pub(crate) receive_buffers: ReceiveBuffers,
 }
 
 /// A connection's entry in the table.
@@ -69,10 +69,10 @@ pub(crate) struct Connection {
     pub(crate) cookie: u64,
     /// The peer's number for this connection, its cookie and its limits; zeros until its Connect or Accept came.
     pub(crate) remote: wire::Connect,
-    pub(crate) state: State,
+    pub(crate) stage: Stage,
     pub(crate) config: FlowConfig,
     pub(crate) flow: Option<Box<Flow>>,
-    pub(crate) outbox: Outbox,
+    pub(crate) send_buffers: SendBuffers,
     /// Messages that the sender has not taken yet.
     pub(crate) backlog: VecDeque<u32>,
     /// Received messages that the user has not taken yet.
@@ -93,7 +93,7 @@ impl Connection {
         id: ConnectionId,
         peer: Peer,
         cookie: u64,
-        state: State,
+        stage: Stage,
         config: FlowConfig,
         now_ps: u64,
     ) -> Self {
@@ -102,10 +102,10 @@ impl Connection {
             peer,
             cookie,
             remote: wire::Connect::default(),
-            state,
+            stage,
             config,
             flow: None,
-            outbox: Outbox::default(),
+            send_buffers: SendBuffers::default(),
             backlog: VecDeque::new(),
             unread: 0,
             close_wanted: false,
@@ -148,12 +148,12 @@ impl Connection {
 
     /// Nothing of ours is undelivered.
     pub(crate) fn is_delivered(&self) -> bool {
-        self.outbox.is_empty() && self.backlog.is_empty()
+        self.send_buffers.is_empty() && self.backlog.is_empty()
     }
 
     /// Nothing is on its way in either direction.
     pub(crate) fn is_idle(&self) -> bool {
-        self.is_delivered() && self.flow.as_ref().is_none_or(|flow| flow.inbox.is_empty())
+        self.is_delivered() && self.flow.as_ref().is_none_or(|flow| flow.receive_buffers.is_empty())
     }
 
     pub(crate) fn stats(&self) -> ConnectionStats {
@@ -169,7 +169,7 @@ impl Connection {
     pub(crate) fn deadline_ps(&self, now_ps: u64) -> u64 {
         let handshake = self.retry.at_ps.min(self.idle_check_ps);
         match self.flow.as_deref() {
-            Some(Flow { halves, .. }) if self.state == State::Open => {
+            Some(Flow { halves, .. }) if self.stage == Stage::Open => {
                 handshake.min(halves.receiver_deadline_ps()).min(halves.sender_deadline_ps(now_ps))
             }
             _ => handshake,

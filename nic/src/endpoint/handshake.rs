@@ -5,9 +5,9 @@ use spray_wire::{self as wire, Body, Close, CloseReason, Common, Frame, Probe, R
 
 use super::{
     ConnectError, ConnectionError, ConnectionId, EndpointEvent, Peer,
-    connection::{Connection, Flow, Retry, State},
+    buffers::ReceiveBuffers,
+    connection::{Connection, Flow, Retry, Stage},
     machine::Machine,
-    messages::Inbox,
     service::KEEP_ALIVE,
 };
 
@@ -24,7 +24,7 @@ impl Machine {
         }
         self.make_room();
         let (cookie, config) = (self.cookie(), config.sanitised());
-        let make = |id| Connection::new(id, peer, cookie, State::Connecting, config, now_ps);
+        let make = |id| Connection::new(id, peer, cookie, Stage::Connecting, config, now_ps);
         let index = self.table.insert(make).ok_or(ConnectError::TableFull)?;
         self.outside.deadlines.set(index, now_ps);
         Ok(self.table.slot(index).ok_or(ConnectError::TableFull)?.id)
@@ -56,7 +56,7 @@ impl Machine {
     pub(crate) fn on_accept(&mut self, now_ps: u64, index: u32, accept: wire::Accept) {
         let port = self.any_port();
         let Some(connection) = self.table.slot(index) else { return };
-        if connection.state == State::Connecting {
+        if connection.stage == Stage::Connecting {
             if accept.window_packets == 0 || accept.max_payload == 0 {
                 self.stats.malformed += 1;
                 return;
@@ -94,25 +94,25 @@ impl Machine {
     //= docs/specs/endpoint.md#END-10
     pub(crate) fn on_close(&mut self, now_ps: u64, index: u32, close: Close, port: u16) {
         let Some(connection) = self.table.slot(index) else { return };
-        if connection.state == State::Connecting {
+        if connection.stage == Stage::Connecting {
             let refused = close.reason == CloseReason::Refused;
             let error = if refused { ConnectionError::Refused } else { ConnectionError::Aborted };
             self.fail(now_ps, index, error);
             return;
         }
-        if connection.state == State::HalfOpen {
+        if connection.stage == Stage::HalfOpen {
             self.on_proof(now_ps, index);
         }
         let Some(connection) = self.table.slot(index) else { return };
         if !close.acknowledgement {
             let answer = connection.close_frame(close.reason, true);
             self.outside.outlet.push_to(connection, port, answer);
-        } else if connection.state != State::Closing {
+        } else if connection.stage != Stage::Closing {
             self.stats.unexpected += 1;
             return;
         }
         match close.reason {
-            _ if connection.state == State::Closing => self.finish(now_ps, index),
+            _ if connection.stage == Stage::Closing => self.finish(now_ps, index),
             CloseReason::Done if connection.is_delivered() => self.finish(now_ps, index),
             CloseReason::Done => self.fail(now_ps, index, ConnectionError::PeerClosed),
             _ => self.fail(now_ps, index, ConnectionError::Aborted),
@@ -127,12 +127,12 @@ impl Machine {
             self.stats.unknown_connection += 1;
             return;
         };
-        match self.table.slot(index).map(|connection| connection.state) {
-            Some(State::Closing) => self.finish(now_ps, index),
-            Some(State::Open) => self.fail(now_ps, index, ConnectionError::Reset),
+        match self.table.slot(index).map(|connection| connection.stage) {
+            Some(Stage::Closing) => self.finish(now_ps, index),
+            Some(Stage::Open) => self.fail(now_ps, index, ConnectionError::Reset),
             // Our Accept answered a Connect that the network had kept for long.
-            Some(State::HalfOpen) => drop(self.remove(index)),
-            Some(State::Connecting) | None => self.stats.unexpected += 1,
+            Some(Stage::HalfOpen) => drop(self.remove(index)),
+            Some(Stage::Connecting) | None => self.stats.unexpected += 1,
         }
     }
 
@@ -156,7 +156,7 @@ impl Machine {
     //= docs/specs/endpoint.md#END-10
     pub(crate) fn start_close(&mut self, now_ps: u64, index: u32) {
         if let Some(connection) = self.table.slot(index) {
-            connection.state = State::Closing;
+            connection.stage = Stage::Closing;
             connection.retry = Retry::start(now_ps);
             self.retransmit_handshake(now_ps, index);
             self.reschedule(now_ps, index);
@@ -168,12 +168,12 @@ impl Machine {
         let (port, config) = (self.any_port(), self.config.handshake);
         let Some(connection) = self.table.slot(index) else { return };
         let goes_on = connection.retry.again(now_ps, &config);
-        let (state, id) = (connection.state, connection.id);
-        let body = match state {
-            State::Connecting => connection.connect_frame(),
-            State::HalfOpen => connection.accept_frame(),
-            State::Closing => connection.close_frame(CloseReason::Done, false),
-            State::Open => {
+        let (stage, id) = (connection.stage, connection.id);
+        let body = match stage {
+            Stage::Connecting => connection.connect_frame(),
+            Stage::HalfOpen => connection.accept_frame(),
+            Stage::Closing => connection.close_frame(CloseReason::Done, false),
+            Stage::Open => {
                 connection.retry = Retry::OFF;
                 return;
             }
@@ -182,11 +182,11 @@ impl Machine {
             self.outside.outlet.push_to(connection, port, body);
             return;
         }
-        match state {
-            State::Connecting => self.fail(now_ps, index, ConnectionError::ConnectTimeout),
+        match stage {
+            Stage::Connecting => self.fail(now_ps, index, ConnectionError::ConnectTimeout),
             // All our data was acknowledged; that the peer is gone meanwhile takes nothing away.
-            State::Closing => self.finish(now_ps, index),
-            State::HalfOpen | State::Open => {
+            Stage::Closing => self.finish(now_ps, index),
+            Stage::HalfOpen | Stage::Open => {
                 self.stats.half_open_expired += 1;
                 self.remove(index);
                 self.half_open.retain(|&other| other != id);
@@ -202,7 +202,7 @@ impl Machine {
             && let Some(id) = self.half_open.pop_front()
         {
             if let Some(index) = self.table.find(id)
-                && self.table.slot(index).is_some_and(|connection| connection.state == State::HalfOpen)
+                && self.table.slot(index).is_some_and(|connection| connection.stage == Stage::HalfOpen)
             {
                 self.stats.half_open_evicted += 1;
                 self.remove(index);
@@ -213,12 +213,12 @@ impl Machine {
     fn half_open(&mut self, now_ps: u64, peer: Peer, connect: wire::Connect) {
         let (cookie, config) = (self.cookie(), self.config.flow.sanitised());
         let make =
-            |id| Connection { remote: connect, ..Connection::new(id, peer, cookie, State::HalfOpen, config, now_ps) };
+            |id| Connection { remote: connect, ..Connection::new(id, peer, cookie, Stage::HalfOpen, config, now_ps) };
         let Some(index) = self.table.insert(make) else { return };
         self.table.name((peer.address, connect.connection, connect.cookie), index);
         if self.half_open.len() >= 2 * self.config.max_connections as usize {
             let table = &self.table;
-            self.half_open.retain(|&id| table.get(id).is_some_and(|connection| connection.state == State::HalfOpen));
+            self.half_open.retain(|&id| table.get(id).is_some_and(|connection| connection.stage == Stage::HalfOpen));
         }
         if let Some(connection) = self.table.slot(index) {
             self.half_open.push_back(connection.id);
@@ -260,8 +260,8 @@ impl Machine {
         if !connection.reachable.is_empty() {
             halves.sender.on_reachable(now_ps, &connection.reachable);
         }
-        connection.flow = Some(Box::new(Flow { halves, inbox: Inbox::default() }));
-        connection.state = State::Open;
+        connection.flow = Some(Box::new(Flow { halves, receive_buffers: ReceiveBuffers::default() }));
+        connection.stage = Stage::Open;
         connection.retry = Retry::OFF;
         connection.idle_check_ps = now_ps + (idle_timeout_ps / 3).max(1);
     }

@@ -4,7 +4,7 @@ use spray_core::flow::{Accept, Arrival};
 use spray_core::host::Path;
 use spray_wire::{self as wire, Body, Frame};
 
-use super::{ConnectionId, connection::State, machine::Machine};
+use super::{ConnectionId, connection::Stage, machine::Machine};
 
 impl Machine {
     /// Counts a frame that does not parse.
@@ -56,12 +56,12 @@ impl Machine {
 
     fn on_authentic(&mut self, now_ps: u64, index: u32, frame: &Frame<'_>) {
         let Some(connection) = self.table.slot(index) else { return };
-        match (connection.state, frame.body) {
+        match (connection.stage, frame.body) {
             (_, Body::Close(close)) => self.on_close(now_ps, index, close, frame.envelope.src_port),
-            (State::Connecting | State::Open, Body::Accept(accept)) => self.on_accept(now_ps, index, accept),
-            (State::Open, _) => self.on_open(now_ps, index, frame),
+            (Stage::Connecting | Stage::Open, Body::Accept(accept)) => self.on_accept(now_ps, index, accept),
+            (Stage::Open, _) => self.on_open(now_ps, index, frame),
             (
-                State::HalfOpen,
+                Stage::HalfOpen,
                 Body::Data(_)
                 | Body::Ack(_)
                 | Body::Nack(_)
@@ -72,7 +72,7 @@ impl Machine {
                 self.on_proof(now_ps, index);
                 self.on_open(now_ps, index, frame);
             }
-            (State::Connecting | State::HalfOpen | State::Closing, _) => self.stats.unexpected += 1,
+            (Stage::Connecting | Stage::HalfOpen | Stage::Closing, _) => self.stats.unexpected += 1,
         }
     }
 
@@ -88,7 +88,7 @@ impl Machine {
         };
         let arrival = Arrival { data, port, marked, hops, trimmed: frame.trimmed };
         match self.host.on_data(now_ps, number, connection, &arrival, frame.payload, &mut self.outside) {
-            Accept::New { .. } | Accept::Trimmed | Accept::Probe => {}
+            Accept::New { .. } | Accept::Trimmed | Accept::Trailer => {}
             Accept::Duplicate => self.stats.duplicates += 1,
             Accept::OutOfWindow => self.stats.out_of_window += 1,
             Accept::Invalid => self.stats.invalid += 1,

@@ -12,8 +12,8 @@ use spray_core::host::{Host, Log, NEVER};
 use spray_wire::{self as wire, Body, Common, Envelope};
 
 use super::{
-    ConnectionId, EndpointConfig, EndpointStats, MessageId, Mode, SendError, connection::State, deadlines::Deadlines,
-    limit::RateLimit, messages::Pool, outlet::Outlet, outside::Outside, table::Table,
+    ConnectionId, EndpointConfig, EndpointStats, MessageId, Mode, SendError, buffers::Pool, connection::Stage,
+    deadlines::Deadlines, limit::RateLimit, outlet::Outlet, outside::Outside, table::Table,
 };
 
 /// A data frame that is to be sent; its payload lies in the user's message.
@@ -88,16 +88,16 @@ impl Machine {
         let index = self.table.find(id).ok_or(SendError::Unknown)?;
         let connection = self.table.slot(index).ok_or(SendError::Unknown)?;
         let (bytes, max) = (data.len() as u64, connection.config.max_message_bytes);
-        if connection.close_wanted || connection.state == State::Closing {
+        if connection.close_wanted || connection.stage == Stage::Closing {
             return Err(SendError::Closing);
         }
         if bytes > max {
             return Err(SendError::Size { bytes, max });
         }
-        if connection.outbox.len() >= limit {
+        if connection.send_buffers.len() >= limit {
             return Err(SendError::Full);
         }
-        let message = connection.outbox.push(data, at_ps);
+        let message = connection.send_buffers.push(data, at_ps);
         self.scheduled.push(Reverse((at_ps, self.schedules, id, message)));
         self.schedules += 1;
         Ok(MessageId(message))
@@ -131,7 +131,7 @@ impl Machine {
         let (start, bytes) = (data.offset as usize, usize::from(data.payload_bytes));
         let payload = match bytes {
             0 => &[],
-            _ => connection.outbox.get(data.message)?.data.get(start..start + bytes)?,
+            _ => connection.send_buffers.get(data.message)?.data.get(start..start + bytes)?,
         };
         let envelope = self.outside.outlet.data_envelope(&connection.peer, port);
         Some(DataFrame { envelope, common: connection.common(), body: Body::Data(data), payload })
@@ -171,7 +171,7 @@ impl Machine {
     fn start_message(&mut self, now_ps: u64, at_ps: u64, id: ConnectionId, message: u32) {
         let Some(index) = self.table.find(id) else { return };
         let Some(connection) = self.table.slot(index) else { return };
-        if let Some(outgoing) = connection.outbox.get_mut(message) {
+        if let Some(outgoing) = connection.send_buffers.get_mut(message) {
             outgoing.started_ps = at_ps.min(now_ps);
         }
         connection.backlog.push_back(message);

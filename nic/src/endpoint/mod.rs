@@ -13,6 +13,7 @@
 //! | `deadlines` | one timer per connection |
 //! | `messages` | where payload is read from and written to |
 
+mod buffers;
 mod config;
 mod connection;
 mod deadlines;
@@ -23,7 +24,6 @@ mod input;
 mod limit;
 mod link;
 mod machine;
-mod messages;
 mod outlet;
 mod outside;
 mod service;

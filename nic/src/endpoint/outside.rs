@@ -8,9 +8,9 @@ use spray_wire::{Body, Data};
 
 use super::{
     ConnectionId, EndpointEvent, MessageId,
+    buffers::{Incoming, Piece, Pool},
     connection::{Connection, Flow},
     deadlines::Deadlines,
-    messages::{Incoming, Piece, Pool},
     outlet::Outlet,
     table::Table,
 };
@@ -67,17 +67,17 @@ impl host::Owner for Outside {
     fn place(&mut self, connection: &mut Connection, data: &Data, payload: &[u8]) -> bool {
         let Some(flow) = connection.flow.as_deref_mut() else { return false };
         let Data { message, message_bytes, offset, timestamp_ps, .. } = *data;
-        flow.inbox.place(&Piece { message, message_bytes, offset, timestamp_ps, payload }, &mut self.pool)
+        flow.receive_buffers.place(&Piece { message, message_bytes, offset, timestamp_ps, payload }, &mut self.pool)
     }
 
     fn take_messages(&mut self, now_ps: u64, _number: u32, connection: &mut Connection) {
-        let Some(Flow { halves, inbox }) = connection.flow.as_deref_mut() else { return };
+        let Some(Flow { halves, receive_buffers }) = connection.flow.as_deref_mut() else { return };
         while connection.unread < MAX_UNREAD
             && let Some((message, _)) = halves.receiver.message_completed()
         {
             connection.unread += 1;
             // A message without bytes has no packet with a place.
-            let whole = inbox.finish(message).unwrap_or(Incoming { data: Vec::new(), started_ps: now_ps });
+            let whole = receive_buffers.finish(message).unwrap_or(Incoming { data: Vec::new(), started_ps: now_ps });
             self.events.push_back(EndpointEvent::Received {
                 connection: connection.id,
                 message: MessageId(message),
@@ -89,7 +89,7 @@ impl host::Owner for Outside {
     }
 
     fn on_delivered(&mut self, _number: u32, connection: &mut Connection, message: u32, at_ps: u64) {
-        let Some(sent) = connection.outbox.remove(message) else { return };
+        let Some(sent) = connection.send_buffers.remove(message) else { return };
         let (connection, started_ps) = (connection.id, sent.started_ps);
         self.events.push_back(EndpointEvent::Delivered { connection, message: MessageId(message), started_ps, at_ps });
     }

@@ -5,7 +5,7 @@ use spray_wire::{Body, Close, CloseReason, Probe};
 
 use super::{
     ConnectionError, EndpointEvent,
-    connection::{Connection, State},
+    connection::{Connection, Stage},
     machine::Machine,
 };
 
@@ -16,7 +16,7 @@ impl Machine {
     /// Does everything that is due of a connection, or may follow from what its user did.
     pub(crate) fn service(&mut self, now_ps: u64, index: u32) {
         let Some(connection) = self.table.slot(index) else { return };
-        if connection.state != State::Open {
+        if connection.stage != Stage::Open {
             return self.outside.reschedule(now_ps, connection);
         }
         let number = connection.id.raw();
@@ -114,7 +114,7 @@ impl Connection {
     pub(crate) fn submit_backlog(&mut self) {
         let Some(flow) = self.flow.as_deref_mut() else { return };
         while let Some(&message) = self.backlog.front() {
-            let bytes = self.outbox.get(message).map_or(0, |outgoing| outgoing.data.len() as u64);
+            let bytes = self.send_buffers.get(message).map_or(0, |outgoing| outgoing.data.len() as u64);
             if flow.halves.sender.send_message(message, bytes).is_err() {
                 return;
             }

@@ -18,7 +18,7 @@ pub(crate) mod field {
 
 const ACK_NOW: u8 = 1;
 const RETRANSMIT: u8 = 2;
-const PROBE: u8 = 4;
+const TRAILER: u8 = 4;
 
 /// The header of a data frame; the payload follows it, unless a switch trimmed the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,8 +39,8 @@ pub struct Data {
     pub ack_now: bool,
     /// The packet was sent before.
     pub retransmit: bool,
-    /// The frame is a probe: it has no payload and says which packets went before it on its path (WIRE-7).
-    pub probe: bool,
+    /// The frame is no packet but a trailer: it has no payload, and says which packets went before it on its path (WIRE-7).
+    pub trailer: bool,
     /// The packets that this one follows on one path, if its sender keeps any in order.
     pub section: Section,
 }
@@ -106,7 +106,7 @@ impl Header for Data {
             payload_bytes: view.u16::<{ field::PAYLOAD_BYTES }>(),
             ack_now: flags & ACK_NOW != 0,
             retransmit: flags & RETRANSMIT != 0,
-            probe: flags & PROBE != 0,
+            trailer: flags & TRAILER != 0,
             section: Section::from_bits(view.u16::<{ field::SECTION }>()),
         })
     }
@@ -128,6 +128,6 @@ impl Header for Data {
     fn flags(&self) -> u8 {
         (if self.ack_now { ACK_NOW } else { 0 })
             | (if self.retransmit { RETRANSMIT } else { 0 })
-            | (if self.probe { PROBE } else { 0 })
+            | (if self.trailer { TRAILER } else { 0 })
     }
 }

@@ -126,7 +126,7 @@ impl Slot {
             payload_bytes: self.payload_bytes,
             ack_now: self.flags & ACK_NOW != 0,
             retransmit: self.flags & RETRANSMIT != 0,
-            probe: self.flags & PROBE != 0,
+            trailer: self.flags & TRAILER != 0,
             section: Section::from_bits(self.section),
         }
     }
@@ -137,12 +137,12 @@ impl Slot {
 pub(super) const fn flags(data: &Data) -> u8 {
     (if data.ack_now { ACK_NOW } else { 0 })
         | (if data.retransmit { RETRANSMIT } else { 0 })
-        | (if data.probe { PROBE } else { 0 })
+        | (if data.trailer { TRAILER } else { 0 })
 }
 
 const ACK_NOW: u8 = 1;
 const RETRANSMIT: u8 = 2;
-const PROBE: u8 = 4;
+const TRAILER: u8 = 4;
 
 /// All events, and the bodies of control frames.
 #[derive(Debug)]

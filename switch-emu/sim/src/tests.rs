@@ -80,7 +80,7 @@ fn a_flow_alone_takes_what_its_links_take() {
             let outcome = run(&network, &[], &[flow(0, 2, packets * PAYLOAD)], balancer, 1);
             let there_ps = packets * PACKET_PS + 3 * PACKET_PS + 4 * US;
             // Probes among the packets take their time at one link after another.
-            let probes_ps = outcome.flows[0].sender.probes_sent * CONTROL_PS;
+            let probes_ps = (outcome.flows[0].sender.probes_sent + outcome.flows[0].sender.trailers_sent) * CONTROL_PS;
             let late_ps = outcome.flows[0].received_ps.unwrap() - there_ps;
             assert!(late_ps <= probes_ps, "{packets} {balancer}: {late_ps}");
             let back_ps = outcome.flows[0].acked_ps.unwrap() - there_ps - 4 * (US + CONTROL_PS);

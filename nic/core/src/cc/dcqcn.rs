@@ -66,13 +66,13 @@ impl Default for DcqcnConfig {
 /// Paces at a rate that marks cut, at most once in an interval, and time and bytes raise.
 #[derive(Clone, Debug)]
 pub struct Dcqcn {
-    pub(super) state: State,
+    pub(super) state: ReactionPoint,
     settings: Settings,
 }
 
 /// What it keeps.
 #[derive(Clone, Debug)]
-pub(super) struct State {
+pub(super) struct ReactionPoint {
     /// Present rate and the one to go back to, in bits a second.
     pub(super) rate_bps: u64,
     pub(super) target_bps: u64,
@@ -181,7 +181,7 @@ impl Dcqcn {
 impl Scheme for Dcqcn {
     type Config = DcqcnConfig;
 
-    const STATE_BYTES: usize = size_of::<State>();
+    const STATE_BYTES: usize = size_of::<ReactionPoint>();
 
     fn share(own: &DcqcnConfig, count: u64) -> DcqcnConfig {
         let rate = |rate: Option<Gbps>| rate.map(|rate| part_rate(rate, count));
@@ -198,7 +198,7 @@ impl Scheme for Dcqcn {
     fn make(own: &DcqcnConfig, config: &CcConfig) -> Self {
         let settings = Settings::new(own, config);
         //= docs/specs/dcqcn.md#DQN-1
-        let state = State {
+        let state = ReactionPoint {
             rate_bps: settings.link_bps,
             target_bps: settings.link_bps,
             last_cnp_ps: None,

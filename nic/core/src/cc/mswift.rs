@@ -75,14 +75,14 @@ impl Default for MSwiftConfig {
 /// A window in bytes: up by a packet a round trip below the target delay, down by the excess above it.
 #[derive(Clone, Debug)]
 pub struct MSwift {
-    pub(super) state: State,
+    pub(super) state: DelayWindow,
     delays: Box<Median>,
     settings: Settings,
 }
 
 /// What it keeps.
 #[derive(Clone, Debug)]
-pub(super) struct State {
+pub(super) struct DelayWindow {
     /// Window in 2^-16 bytes.
     pub(super) window: u64,
     last_decrease_ps: Option<u64>,
@@ -177,7 +177,7 @@ impl MSwift {
 impl Scheme for MSwift {
     type Config = MSwiftConfig;
 
-    const STATE_BYTES: usize = size_of::<State>() + size_of::<Median>();
+    const STATE_BYTES: usize = size_of::<DelayWindow>() + size_of::<Median>();
 
     fn share(own: &MSwiftConfig, count: u64) -> MSwiftConfig {
         MSwiftConfig { queue_bytes: part_bytes(own.queue_bytes, count, 0), ..*own }
@@ -187,7 +187,7 @@ impl Scheme for MSwift {
         let settings = Settings::new(own, config);
         //= docs/specs/mswift.md#MSW-8
         let first_bytes = config.initial_window_bytes.min(target_bytes(own, config));
-        let state = State {
+        let state = DelayWindow {
             window: window(first_bytes, settings.packet_bytes),
             last_decrease_ps: None,
             next_ps: 0,

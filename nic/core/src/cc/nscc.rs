@@ -74,13 +74,13 @@ impl Default for NsccConfig {
 /// A window in bytes that four cases of mark and delay move.
 #[derive(Clone, Debug)]
 pub struct Nscc {
-    pub(super) state: State,
+    pub(super) state: Adaptation,
     settings: Settings,
 }
 
 /// What it keeps. Before the first acknowledgement all but the window is zero.
 #[derive(Clone, Debug, Default)]
-pub(super) struct State {
+pub(super) struct Adaptation {
     /// Window in 2^-16 bytes.
     pub(super) window: u64,
     /// Growth to come, in 2^-16 bytes times the window's bytes.
@@ -246,12 +246,12 @@ impl Nscc {
 impl Scheme for Nscc {
     type Config = NsccConfig;
 
-    const STATE_BYTES: usize = size_of::<State>();
+    const STATE_BYTES: usize = size_of::<Adaptation>();
 
     fn make(own: &NsccConfig, config: &CcConfig) -> Self {
         let settings = Settings::new(own, config);
         let first = window(config.initial_window_bytes, settings.min_window >> FRACTION_BITS);
-        Self { state: State { window: first, ..State::default() }, settings }
+        Self { state: Adaptation { window: first, ..Adaptation::default() }, settings }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Messages: cut into packets by the sender's outbox, put together again by the receiver's inbox.
+//! Messages: cut into packets by the sender's segmenter, put together again by the receiver's reassembly.
 
 mod coded;
 
@@ -46,7 +46,7 @@ struct Outgoing {
 
 /// The sender's messages, in the order in which they were handed over.
 #[derive(Clone, Debug)]
-pub(super) struct Outbox {
+pub(super) struct Segmenter {
     slots: Box<[Outgoing]>,
     /// Running numbers of the oldest message kept, the one being cut, and the next to come; slots are their low bits.
     oldest: u32,
@@ -58,7 +58,7 @@ pub(super) struct Outbox {
     unsent_bytes: u64,
 }
 
-impl Outbox {
+impl Segmenter {
     pub(super) fn new(payload_bytes: u16) -> Self {
         Self {
             slots: vec![Outgoing::default(); MESSAGE_SLOTS].into_boxed_slice(),
@@ -107,7 +107,7 @@ impl Outbox {
         })
     }
 
-    /// Takes note that [`Outbox::next`] was sent as `psn`.
+    /// Takes note that [`Segmenter::next`] was sent as `psn`.
     #[inline]
     pub(super) fn cut(&mut self, segment: &Segment, psn: u64) {
         let outgoing = &mut self.slots[usize::from(segment.slot)];
@@ -216,7 +216,7 @@ struct Incoming {
 
 /// The receiver's incomplete messages: a hash table with linear probing, never more than half full.
 #[derive(Clone, Debug)]
-pub(super) struct Inbox {
+pub(super) struct Reassembly {
     slots: Box<[Incoming]>,
     shift: u32,
     open: usize,
@@ -226,7 +226,7 @@ pub(super) struct Inbox {
     max_message_bytes: u64,
 }
 
-impl Inbox {
+impl Reassembly {
     /// Makes room for what an honest sender can have open.
     ///
     /// Every incomplete message but the newest has both a packet received and one missing inside the window, so

@@ -8,7 +8,7 @@ use spray_wire::{Ack, Data, Echoes, Nack, Section};
 
 pub use self::stats::ReceiverStats;
 use super::config::FlowConfig;
-use super::messages::{Inbox, Placed};
+use super::messages::{Placed, Reassembly};
 use super::ring::Ring;
 use crate::loss::{Arrived, Bits, Evidence, SectionWatch};
 
@@ -43,8 +43,8 @@ pub enum Accept {
     OutOfWindow,
     /// It contradicts itself, its message so far, or a limit. Drop it.
     Invalid,
-    /// It is no packet, but tells of some. NACKs may be due.
-    Probe,
+    /// It is a trailer: no packet, but news of some. NACKs may be due.
+    Trailer,
 }
 
 /// The receiving half of one connection.
@@ -68,7 +68,7 @@ pub struct Receiver {
     ack_marked: bool,
     ack_delay_ps: u64,
     erasure: bool,
-    inbox: Inbox,
+    reassembly: Reassembly,
     completed: Ring<(u32, u64)>,
     nacks: Ring<Nack>,
     watch: SectionWatch,
@@ -121,7 +121,7 @@ impl Receiver {
             ack_marked: config.ack_marked,
             ack_delay_ps: config.ack_delay_ps,
             erasure: config.erasure,
-            inbox: Inbox::new(window_packets, u32::from(u16::MAX), config.max_message_bytes),
+            reassembly: Reassembly::new(window_packets, u32::from(u16::MAX), config.max_message_bytes),
             completed: Ring::new(COMPLETED_SLOTS),
             nacks: Ring::new(NACK_SLOTS),
             watch: SectionWatch::new(window_packets),
@@ -140,9 +140,9 @@ impl Receiver {
     /// Takes a data frame whose checksums and cookie hold.
     #[inline]
     pub fn on_data(&mut self, now_ps: u64, arrival: &Arrival) -> Accept {
-        if arrival.data.probe {
-            self.on_probe(arrival);
-            return Accept::Probe;
+        if arrival.data.trailer {
+            self.on_trailer(arrival);
+            return Accept::Trailer;
         }
         self.stats.frames += 1;
         let accept = match self.erasure {
@@ -162,7 +162,7 @@ impl Receiver {
                 self.on_arrival(now_ps, arrival, true);
             }
             Accept::Invalid => self.stats.invalid += 1,
-            Accept::Probe => {}
+            Accept::Trailer => {}
         }
         accept
     }
@@ -284,7 +284,7 @@ impl Receiver {
         if bytes > self.grant.limit().saturating_sub(self.stats.bytes) {
             return Accept::Invalid;
         }
-        match self.inbox.place(data) {
+        match self.reassembly.place(data) {
             Placed::Rejected => return Accept::Invalid,
             Placed::Part => {}
             Placed::Complete => self.on_complete(data),
@@ -321,8 +321,8 @@ impl Receiver {
     }
 
     //= docs/specs/ordered-chaos.md#ORC-23
-    fn on_probe(&mut self, arrival: &Arrival) {
-        self.stats.probes += 1;
+    fn on_trailer(&mut self, arrival: &Arrival) {
+        self.stats.trailers += 1;
         let ahead = arrival.data.psn.saturating_sub(self.cumulative);
         // One whose payload or place in the queue is gone may have come ahead of what it followed.
         if ahead < self.window_packets && !arrival.trimmed {

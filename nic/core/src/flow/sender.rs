@@ -24,7 +24,7 @@ use self::recovery::Recovery;
 use self::retry::{Awaited, Retry};
 pub use self::stats::SenderStats;
 use super::config::FlowConfig;
-use super::messages::{Outbox, Segment};
+use super::messages::{Segment, Segmenter};
 use crate::cc::{AnyCc, CongestionControl};
 use crate::event::{Event, Publisher};
 use crate::feedback::Ev;
@@ -45,7 +45,7 @@ pub struct Sender {
     cc: AnyCc,
     uses_credit: bool,
     /// What is to be sent for the first time.
-    outbox: Outbox,
+    segmenter: Segmenter,
     /// What is in flight, and what of it is lost.
     recovery: Recovery,
     /// What the peer lets the connection send.
@@ -89,7 +89,7 @@ impl Sender {
             balancer,
             uses_credit: cc.uses_credit(),
             cc,
-            outbox: Outbox::new(config.payload_bytes as u16),
+            segmenter: Segmenter::new(config.payload_bytes as u16),
             recovery: Recovery::new(&config, window_packets),
             grant: Grant { sent: 0, max: peer_max_data },
             retry: Retry::IDLE,
@@ -119,11 +119,11 @@ impl Sender {
     /// their event having been polled.
     pub fn send_message(&mut self, message: u32, bytes: u64) -> Result<(), Full> {
         let idle = self.is_idle();
-        if !self.outbox.push(message, bytes) {
+        if !self.segmenter.push(message, bytes) {
             return Err(Full);
         }
         if self.uses_credit {
-            self.cc.on_queued(self.outbox.wire_bytes(bytes, self.frames.header_bytes), idle);
+            self.cc.on_queued(self.segmenter.wire_bytes(bytes, self.frames.header_bytes), idle);
         }
         Ok(())
     }
@@ -153,7 +153,7 @@ impl Sender {
 
     /// Returns the next event, or `None`.
     pub fn poll_event(&mut self) -> Option<SenderEvent> {
-        if let Some((message, at_ps)) = self.outbox.poll_delivered() {
+        if let Some((message, at_ps)) = self.segmenter.poll_delivered() {
             return Some(SenderEvent::MessageDelivered { message, at_ps });
         }
         self.liveness.take_failure().then_some(SenderEvent::Failed)
@@ -162,7 +162,7 @@ impl Sender {
     /// Whether every message handed over is acknowledged.
     #[inline]
     pub fn is_idle(&self) -> bool {
-        self.outbox.is_cut() && self.recovery.scoreboard.span() == 0
+        self.segmenter.is_cut() && self.recovery.scoreboard.span() == 0
     }
 
     /// Whether the sender gave up; see [`SenderEvent::Failed`].
@@ -236,9 +236,9 @@ impl Sender {
             return Some(self.probe(now_ps, ev));
         }
         if self.offers.sections
-            && let Some(trail) = self.poll_trail(now_ps)
+            && let Some(trailer) = self.poll_trailer(now_ps)
         {
-            return Some(trail);
+            return Some(trailer);
         }
         if self.retry.is_due(Awaited::Grant) {
             return Some(self.ask_for_grant(now_ps, rng));
@@ -284,9 +284,9 @@ impl Sender {
             self.recovery.scoreboard.lowest_lost_first();
         }
         if let Some((psn, record)) = self.recovery.scoreboard.first_lost() {
-            return Some((self.outbox.again(record.message, psn, record.payload_bytes), Some(psn)));
+            return Some((self.segmenter.again(record.message, psn, record.payload_bytes), Some(psn)));
         }
-        let segment = self.outbox.next()?;
+        let segment = self.segmenter.next()?;
         //= docs/specs/transport.md#TRN-4 the packet window
         if self.recovery.scoreboard.span() >= self.frames.window_packets {
             return None;
@@ -307,7 +307,7 @@ impl Sender {
             retransmit,
             in_flight_bytes: self.recovery.in_flight_bytes,
             open_packets: self.recovery.scoreboard.span(),
-            unsent_bytes: self.outbox.unsent_bytes(),
+            unsent_bytes: self.segmenter.unsent_bytes(),
         }
     }
 
@@ -348,7 +348,7 @@ impl Sender {
             self.liveness.on_first_sent(now_ps);
         }
         let psn = scoreboard.send_new(now_ps, ev, *backoff, segment.slot, segment.payload_bytes);
-        self.outbox.cut(segment, psn);
+        self.segmenter.cut(segment, psn);
         self.grant.sent += u64::from(segment.payload_bytes);
         self.retry.stop(Awaited::Grant);
         self.stats.packets_sent += 1;

@@ -20,7 +20,7 @@ pub struct Record {
     pub payload_bytes: u16,
     /// Timeouts in a row before its last transmission.
     pub backoff: Backoff,
-    pub(super) state: State,
+    pub(super) fate: Fate,
 }
 
 impl Record {
@@ -33,17 +33,17 @@ impl Record {
         message: 0,
         payload_bytes: 0,
         backoff: 0,
-        state: State::Free,
+        fate: Fate::Free,
     };
 
     /// Why it waits to be sent again, if it does.
     #[inline]
     pub fn lost(&self) -> Option<LossCause> {
-        match self.state {
-            State::LostForGap => Some(LossCause::SackGap),
-            State::LostForTimeout => Some(LossCause::Timeout),
-            State::LostForTrim => Some(LossCause::Trimmed),
-            State::LostAsMissing => Some(LossCause::Missing),
+        match self.fate {
+            Fate::LostForGap => Some(LossCause::SackGap),
+            Fate::LostForTimeout => Some(LossCause::Timeout),
+            Fate::LostForTrim => Some(LossCause::Trimmed),
+            Fate::LostAsMissing => Some(LossCause::Missing),
             _ => None,
         }
     }
@@ -51,11 +51,11 @@ impl Record {
     /// Why it was last sent again, if it was and is outstanding.
     #[inline]
     pub fn resent(&self) -> Option<LossCause> {
-        match self.state {
-            State::ResentForGap => Some(LossCause::SackGap),
-            State::ResentForTimeout => Some(LossCause::Timeout),
-            State::ResentForTrim => Some(LossCause::Trimmed),
-            State::ResentAsMissing => Some(LossCause::Missing),
+        match self.fate {
+            Fate::ResentForGap => Some(LossCause::SackGap),
+            Fate::ResentForTimeout => Some(LossCause::Timeout),
+            Fate::ResentForTrim => Some(LossCause::Trimmed),
+            Fate::ResentAsMissing => Some(LossCause::Missing),
             _ => None,
         }
     }
@@ -63,26 +63,26 @@ impl Record {
     /// Whether it was declared lost, sent again since or not.
     #[inline]
     pub fn was_lost(&self) -> bool {
-        !matches!(self.state, State::Free | State::Outstanding)
+        !matches!(self.fate, Fate::Free | Fate::Outstanding)
     }
 
     /// Whether it is sent and neither acknowledged nor declared lost.
     #[inline]
     pub fn is_outstanding(&self) -> bool {
         matches!(
-            self.state,
-            State::Outstanding
-                | State::ResentForGap
-                | State::ResentForTimeout
-                | State::ResentForTrim
-                | State::ResentAsMissing
+            self.fate,
+            Fate::Outstanding
+                | Fate::ResentForGap
+                | Fate::ResentForTimeout
+                | Fate::ResentForTrim
+                | Fate::ResentAsMissing
         )
     }
 }
 
 /// Where a packet is. Flat, so that it takes one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum Fate {
     /// Not in flight: acknowledged, or never used.
     Free,
     /// Sent once.
@@ -97,7 +97,7 @@ pub(super) enum State {
     LostAsMissing,
 }
 
-impl State {
+impl Fate {
     pub(super) const fn lost_for(cause: LossCause) -> Self {
         match cause {
             LossCause::SackGap => Self::LostForGap,

@@ -10,7 +10,7 @@ use alloc::vec;
 
 use super::Backoff;
 use super::bits::{Bits, ones};
-use super::record::{List, Record, State};
+use super::record::{Fate, List, Record};
 use crate::feedback::{Ev, LossCause};
 
 /// A packet that an acknowledgement settled for good.
@@ -73,7 +73,7 @@ impl Scoreboard {
         self.next_psn += 1;
         let record = &mut self.records[slot as usize];
         (record.message, record.payload_bytes) = (message, payload_bytes);
-        self.transmit(slot, now_ps, ev, backoff, State::Outstanding);
+        self.transmit(slot, now_ps, ev, backoff, Fate::Outstanding);
         psn
     }
 
@@ -93,7 +93,7 @@ impl Scoreboard {
         let cause = record.lost()?;
         let slot = self.slot(psn);
         self.lost.remove(&mut self.records, slot);
-        self.transmit(slot, now_ps, ev, backoff, State::resent_for(cause));
+        self.transmit(slot, now_ps, ev, backoff, Fate::resent_for(cause));
         Some((psn, cause))
     }
 
@@ -149,7 +149,7 @@ impl Scoreboard {
         }
         let slot = self.slot(psn);
         self.outstanding.remove(&mut self.records, slot);
-        self.records[slot as usize].state = State::lost_for(cause);
+        self.records[slot as usize].fate = Fate::lost_for(cause);
         match place {
             Lost::First => self.lost.push_front(&mut self.records, slot),
             Lost::Last => self.lost.push_back(&mut self.records, slot),
@@ -228,13 +228,13 @@ impl Scoreboard {
     }
 
     #[inline]
-    fn transmit(&mut self, slot: u32, now_ps: u64, ev: Ev, backoff: Backoff, state: State) {
+    fn transmit(&mut self, slot: u32, now_ps: u64, ev: Ev, backoff: Backoff, fate: Fate) {
         let record = &mut self.records[slot as usize];
         record.sent_ps = now_ps;
         record.order = self.transmissions;
         record.ev = ev;
         record.backoff = backoff;
-        record.state = state;
+        record.fate = fate;
         self.transmissions += 1;
         self.outstanding.push_back(&mut self.records, slot);
     }
@@ -293,7 +293,7 @@ impl Scoreboard {
         } else if record.lost().is_some() {
             self.lost.remove(&mut self.records, slot);
         }
-        self.records[slot as usize].state = State::Free;
+        self.records[slot as usize].fate = Fate::Free;
         Settled { psn, record }
     }
 

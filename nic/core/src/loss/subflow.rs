@@ -30,7 +30,7 @@ pub(crate) struct Evidence {
     /// Its number, within the receiver's window: not so far above `cumulative` that bits would be shared.
     pub psn: u64,
     pub section: Section,
-    /// It is a probe: what was told may have been lost on its way, so that it is told again.
+    /// It is a trailer. It tells again what was told before, since the earlier NACK may be lost.
     pub again: bool,
 }
 

@@ -30,7 +30,7 @@ use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo};
 /// 1. Once, before any packet: [`OwnWindows::on_control`]. [`Reachability::on_reachable`] follows, and comes again
 ///    whenever routing changes.
 /// 2. Whenever the sender looks for something to send: [`Probing::poll_probe`] until it returns `None`,
-///    [`Sections::poll_trail`] until it returns `None`, then, if a packet waits, [`HoldBack::admit`]. If the packet
+///    [`Sections::poll_trailer`] until it returns `None`, then, if a packet waits, [`HoldBack::admit`]. If the packet
 ///    goes, [`Balancer::next_ev`] follows at once, and [`Sections::section`] after it.
 /// 3. For every ACK: [`PacketFeedback::on_packet_acked`] for each packet that it acknowledges, lowest number first;
 ///    [`EchoFeedback::on_echo`] for each packet that it echoes, oldest first; [`Balancer::on_ack`] last. By then the
@@ -53,7 +53,7 @@ pub trait Balancer {
 
 /// The scheme has something to do at a time of its own choice.
 pub trait Timer {
-    /// Returns when [`Probing::poll_probe`] or [`Sections::poll_trail`] next has something to send, or
+    /// Returns when [`Probing::poll_probe`] or [`Sections::poll_trailer`] next has something to send, or
     /// [`HoldBack::admit`] may answer otherwise. Called whenever the sender is asked when it is to be woken.
     fn poll_timeout(&self) -> Option<u64>;
 }
@@ -100,9 +100,9 @@ pub trait Sections: Timer {
     /// each.
     fn section(&self) -> Section;
 
-    /// Returns a probe that goes now behind packets on their path, if one is due. `oldest` is the earliest transmission
+    /// Returns a trailer that goes now behind packets on their path, if one is due. `oldest` is the earliest transmission
     /// that is neither acknowledged nor lost.
-    fn poll_trail(&mut self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trail>;
+    fn poll_trailer(&mut self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trailer>;
 }
 
 /// The scheme probes paths with frames that carry no data.
@@ -204,9 +204,9 @@ pub struct Transmission {
     pub sent_ps: u64,
 }
 
-/// A probe that follows the packets of a section.
+/// A frame without payload that follows the packets of a section down their path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trail {
+pub struct Trailer {
     /// The last of these packets.
     pub psn: u64,
     /// Their entropy value.

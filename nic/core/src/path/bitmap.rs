@@ -56,7 +56,7 @@ impl Default for BitmapConfig {
 /// Entropy values in turn, those with a penalty passed over.
 #[derive(Clone, Debug)]
 pub struct Bitmap {
-    state: State,
+    state: Penalties,
     settings: Settings,
 }
 
@@ -107,7 +107,7 @@ impl Scheme for Bitmap {
             evs,
         };
         let penalties = vec![0; usize::from(evs).div_ceil(2)].into_boxed_slice();
-        Self { state: State { penalties, turn: 0, first: draw_lasting(path, 0, rng) }, settings }
+        Self { state: Penalties { penalties, turn: 0, first: draw_lasting(path, 0, rng) }, settings }
     }
 }
 
@@ -142,7 +142,7 @@ const MAX_PASSED: u16 = 32;
 
 /// What a NIC keeps of a connection.
 #[derive(Clone, Debug)]
-struct State {
+struct Penalties {
     /// Two to a byte, the even value's in the lower half.
     penalties: Box<[u8]>,
     /// How far this turn through the set has come.
@@ -151,7 +151,7 @@ struct State {
     first: Ev,
 }
 
-impl State {
+impl Penalties {
     /// The value whose turn it is.
     #[inline]
     fn current(&self, evs: u16) -> Ev {

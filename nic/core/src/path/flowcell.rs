@@ -45,7 +45,7 @@ impl Default for FlowcellConfig {
 /// One entropy value for so many bytes, then another, whatever comes back short of a timeout.
 #[derive(Clone, Debug)]
 pub struct Flowcell {
-    state: State,
+    state: Cell,
     cell_bytes: u32,
     evs: u16,
     in_turn: bool,
@@ -54,12 +54,12 @@ pub struct Flowcell {
 impl Scheme for Flowcell {
     type Config = FlowcellConfig;
 
-    const STATE_BYTES: usize = size_of::<State>();
+    const STATE_BYTES: usize = size_of::<Cell>();
 
     //= docs/specs/flowcell.md#FLOWCELL-1
     fn make(own: &FlowcellConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         Self {
-            state: State { sent_bytes: 0, ev: draw_lasting(path, 0, rng) },
+            state: Cell { sent_bytes: 0, ev: draw_lasting(path, 0, rng) },
             cell_bytes: own.cell_bytes.bytes().min(1 << 31) as u32,
             evs: path.ev_count(),
             in_turn: own.order == FlowcellOrder::InTurn,
@@ -105,7 +105,7 @@ impl Flowcell {
 
 /// What a NIC keeps of a connection.
 #[derive(Clone, Copy, Debug)]
-struct State {
+struct Cell {
     /// Bytes sent in this flowcell; `u32::MAX` ends it.
     sent_bytes: u32,
     ev: Ev,

@@ -28,19 +28,19 @@ use crate::event::Publisher;
 #[derive(Clone, Debug)]
 pub struct Flowcut {
     settings: Settings,
-    state: State,
+    state: Cut,
 }
 
 /// What a connection keeps.
 #[derive(Clone, Debug)]
-struct State {
+struct Cut {
     delay: Delay,
     /// When something last came back, or the drain began, in ps.
     heard_ps: u64,
     /// When the last timeout that counted was noticed: transmissions made before it count no more.
     round_ps: u64,
     /// Bytes that may still go during this drain.
-    credit_bytes: u64,
+    allowance_bytes: u64,
     /// First packet of the present path while packets of the one before are open; see `overlapping`.
     boundary_psn: u64,
     ev: Ev,
@@ -69,13 +69,13 @@ enum Phase {
 
 impl Flowcut {
     /// How many bytes of new payload and headers may go now, windows aside: all (`u64::MAX`), what is left of a drain's
-    /// credit, or none. An outside scheduler that pauses flows by XOFF, XOFF with credit and XON reads this.
+    /// allowance, or none. An outside scheduler that pauses flows by XOFF, XOFF with credit and XON reads this.
     //= docs/specs/flowcut.md#FLC-30
     #[inline]
     pub fn allowed_bytes(&self) -> u64 {
         match self.state.phase {
             Phase::Open => u64::MAX,
-            Phase::Draining => self.state.credit_bytes,
+            Phase::Draining => self.state.allowance_bytes,
             Phase::Repairing => 0,
         }
     }
@@ -108,7 +108,7 @@ impl Flowcut {
     fn begin_drain(&mut self, now_ps: u64) {
         let state = &mut self.state;
         state.phase = Phase::Draining;
-        state.credit_bytes = self.settings.credit_bytes;
+        state.allowance_bytes = self.settings.credit_bytes;
         state.heard_ps = now_ps;
         state.held = false;
     }
@@ -163,7 +163,7 @@ impl Flowcut {
             return Admission::Window;
         }
         //= docs/specs/flowcut.md#FLC-22
-        if u64::from(packet.bytes) <= state.credit_bytes {
+        if u64::from(packet.bytes) <= state.allowance_bytes {
             return Admission::Window;
         }
         state.held = true;
@@ -185,15 +185,15 @@ impl Flowcut {
 impl Scheme for Flowcut {
     type Config = FlowcutConfig;
 
-    const STATE_BYTES: usize = size_of::<State>();
+    const STATE_BYTES: usize = size_of::<Cut>();
 
     fn make(own: &FlowcutConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         let settings = Settings::new(own, path);
-        let state = State {
+        let state = Cut {
             delay: Delay::new(&settings),
             heard_ps: 0,
             round_ps: 0,
-            credit_bytes: 0,
+            allowance_bytes: 0,
             boundary_psn: 0,
             //= docs/specs/flowcut.md#FLC-2
             ev: draw_lasting(path, 0, rng),
@@ -220,7 +220,7 @@ impl Balancer for Flowcut {
         // What only asks for a grant is no packet of the flow.
         state.active |= !packet.retransmit || packet.open_packets > 0;
         if state.phase == Phase::Draining && !packet.retransmit {
-            state.credit_bytes = state.credit_bytes.saturating_sub(u64::from(packet.bytes));
+            state.allowance_bytes = state.allowance_bytes.saturating_sub(u64::from(packet.bytes));
         }
         state.ev
     }

@@ -43,14 +43,14 @@ pub enum FlowletClock {
 /// One entropy value until the connection pauses.
 #[derive(Clone, Debug)]
 pub struct Flowlet {
-    state: State,
+    state: Burst,
     settings: Settings,
 }
 
 impl Scheme for Flowlet {
     type Config = FlowletConfig;
 
-    const STATE_BYTES: usize = size_of::<State>();
+    const STATE_BYTES: usize = size_of::<Burst>();
 
     //= docs/specs/flowlet.md#FLOWLET-1
     fn make(own: &FlowletConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
@@ -62,7 +62,7 @@ impl Scheme for Flowlet {
             by_feedback,
             evs: path.ev_count(),
         };
-        Self { state: State { last_ps: u64::MAX, held_until_ps: 0, ev: draw_lasting(path, 0, rng) }, settings }
+        Self { state: Burst { last_ps: u64::MAX, held_until_ps: 0, ev: draw_lasting(path, 0, rng) }, settings }
     }
 }
 
@@ -108,7 +108,7 @@ impl Flowlet {
 
 /// What a NIC keeps of a connection.
 #[derive(Clone, Copy, Debug)]
-struct State {
+struct Burst {
     /// When the clock last ticked; `u64::MAX` before the first packet.
     last_ps: u64,
     held_until_ps: u64,

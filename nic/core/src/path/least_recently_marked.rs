@@ -45,11 +45,11 @@ pub struct LeastRecentlyMarked {
     labels: Labels,
     memory_ps: u64,
     loss_memory_ps: u64,
-    state: Box<State>,
+    state: Box<Rotation>,
 }
 
 #[derive(Clone, Debug)]
-struct State {
+struct Rotation {
     /// A bit for each label that takes its turns.
     clean: u64,
     /// Whose turn it is at the earliest.
@@ -84,7 +84,7 @@ impl LeastRecentlyMarked {
     }
 }
 
-impl State {
+impl Rotation {
     /// Lets the first `count` marked labels take their turns again.
     fn forgive(&mut self, count: usize) {
         let marked = usize::from(self.marked);
@@ -121,7 +121,7 @@ impl Scheme for LeastRecentlyMarked {
     fn make(own: &LeastRecentlyMarkedConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         let labels = Labels::new(path, own.labels.min(MAX_LABELS), rng);
         let time = |asked: Option<Micros>, rtts| asked.map_or(path.base_rtt_ps.saturating_mul(rtts), Micros::ps);
-        let state = State {
+        let state = Rotation {
             clean: u64::MAX >> (MAX_LABELS - labels.count()),
             next: 0,
             marked: 0,

@@ -32,7 +32,7 @@ pub use spray_wire::Section;
 
 pub use self::balancer::{
     Admission, Balancer, EchoFeedback, HoldBack, Offers, OwnWindows, PacketFeedback, Probing, Reachability, Sections,
-    SendInfo, Timer, Trail, Transmission,
+    SendInfo, Timer, Trailer, Transmission,
 };
 pub use self::bitmap::{Bitmap, BitmapConfig, BitmapPardon};
 pub use self::ecmp::Ecmp;

@@ -50,14 +50,14 @@ impl Default for MprdmaConfig {
 /// The entropy value of the last acknowledgement that left room for a packet.
 #[derive(Clone, Debug)]
 pub struct Mprdma {
-    state: State,
+    state: LastAck,
     settings: Settings,
 }
 
 impl Scheme for Mprdma {
     type Config = MprdmaConfig;
 
-    const STATE_BYTES: usize = size_of::<State>();
+    const STATE_BYTES: usize = size_of::<LastAck>();
 
     fn make(own: &MprdmaConfig, path: &PathConfig, _rng: &mut impl RngCore) -> Self {
         let settings = Settings {
@@ -67,7 +67,7 @@ impl Scheme for Mprdma {
             evs: path.ev_count(),
             paper: own.rule == MprdmaRule::Paper,
         };
-        Self { state: State::default(), settings }
+        Self { state: LastAck::default(), settings }
     }
 }
 
@@ -122,7 +122,7 @@ impl Mprdma {
     //= docs/specs/mprdma.md#MPRDMA-6
     #[inline]
     fn is_in_time(&mut self) -> bool {
-        let State { acked, highest, .. } = &mut self.state;
+        let LastAck { acked, highest, .. } = &mut self.state;
         *highest = (*highest).max(*acked);
         *highest - *acked <= self.settings.ooo_packets
     }
@@ -153,7 +153,7 @@ const SLACK_BYTES: u64 = 66;
 
 /// What a NIC keeps of a connection.
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct LastAck {
     /// Latest packet of the acknowledgement at hand.
     acked: u64,
     /// Latest packet acknowledged.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AckInfo, Balancer, Ev, LossCause, LossInfo, PacketFeedback, PacketInfo, PathConfig, Scheme, Section, Sections,
-    SendInfo, Timer, Trail, Transmission, draw, draw_lasting,
+    SendInfo, Timer, Trailer, Transmission, draw, draw_lasting,
 };
 use crate::event::Publisher;
 use crate::units::{Micros, Ratio};
@@ -71,14 +71,14 @@ impl Default for OrderedChaosConfig {
 /// Reactive subflow spraying. What is kept is boxed.
 #[derive(Clone, Debug)]
 pub struct OrderedChaos {
-    state: Box<State>,
+    state: Box<Schedule>,
     subflows: Box<[Subflow]>,
     settings: Settings,
 }
 
 /// What is kept once; sets of subflows are bitmaps.
 #[derive(Clone, Copy, Debug)]
-struct State {
+struct Schedule {
     /// The number of the next new packet.
     next_psn: u64,
     /// When the worst subflow moves.
@@ -127,7 +127,7 @@ impl Scheme for OrderedChaos {
     type Config = OrderedChaosConfig;
 
     /// With the default number of subflows, 16.
-    const STATE_BYTES: usize = size_of::<State>() + SUBFLOWS as usize * size_of::<Subflow>();
+    const STATE_BYTES: usize = size_of::<Schedule>() + SUBFLOWS as usize * size_of::<Subflow>();
 
     //= docs/specs/ordered-chaos.md#ORC-1
     fn make(own: &OrderedChaosConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
@@ -136,7 +136,7 @@ impl Scheme for OrderedChaos {
         for (stream, subflow) in subflows.iter_mut().enumerate() {
             subflow.ev = draw_lasting(path, stream as u64, rng);
         }
-        Self { state: Box::new(State::NEW), subflows, settings }
+        Self { state: Box::new(Schedule::NEW), subflows, settings }
     }
 }
 
@@ -200,7 +200,7 @@ impl Sections for OrderedChaos {
     }
 
     #[inline]
-    fn poll_trail(&mut self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trail> {
+    fn poll_trailer(&mut self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trailer> {
         if let Some(psn) = self.state.repeated.take() {
             //= docs/specs/ordered-chaos.md#ORC-14
             return Some(self.ask_for(psn, self.subflows[self.index(psn)].ev, false));
@@ -217,8 +217,8 @@ impl Sections for OrderedChaos {
         while self.state.due != 0 {
             let index = self.state.due.trailing_zeros() as usize;
             self.state.due &= self.state.due - 1;
-            if let Some(trail) = self.follow(index) {
-                return Some(trail);
+            if let Some(trailer) = self.follow(index) {
+                return Some(trailer);
             }
         }
         None
@@ -384,23 +384,23 @@ impl OrderedChaos {
     }
 
     /// A probe behind the last transmission of a packet, on its path.
-    fn ask_for(&self, psn: u64, ev: Ev, ack_now: bool) -> Trail {
-        Trail { psn, ev, section: Section::new(self.settings.log2_subflows, 0), ack_now }
+    fn ask_for(&self, psn: u64, ev: Ev, ack_now: bool) -> Trailer {
+        Trailer { psn, ev, section: Section::new(self.settings.log2_subflows, 0), ack_now }
     }
 
     /// A probe behind the last packet of a subflow, if its section has any.
-    fn follow(&mut self, index: usize) -> Option<Trail> {
+    fn follow(&mut self, index: usize) -> Option<Trailer> {
         self.state.fresh &= !bit(index);
         let subflow = &self.subflows[index];
         let behind = subflow.sent.checked_sub(1)?;
         let last = self.state.next_psn.wrapping_sub(1);
         let psn = last.wrapping_sub(self.index(last.wrapping_sub(index as u64)) as u64);
         let section = Section::new(self.settings.log2_subflows, behind);
-        Some(Trail { psn, ev: subflow.ev, section, ack_now: false })
+        Some(Trailer { psn, ev: subflow.ev, section, ack_now: false })
     }
 }
 
-impl State {
+impl Schedule {
     const NEW: Self = Self {
         next_psn: 0,
         next_move_ps: NEVER,

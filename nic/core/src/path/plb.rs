@@ -62,7 +62,7 @@ pub enum PlbRule {
 /// One entropy value until its path stays congested, or a packet on it times out.
 #[derive(Clone, Debug)]
 pub struct Plb {
-    state: State,
+    state: Rounds,
     settings: Settings,
 }
 
@@ -107,11 +107,11 @@ impl Plb {
 impl Scheme for Plb {
     type Config = PlbConfig;
 
-    const STATE_BYTES: usize = size_of::<State>();
+    const STATE_BYTES: usize = size_of::<Rounds>();
 
     //= docs/specs/plb.md#PLB-1
     fn make(own: &PlbConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
-        let state = State { ev: draw_lasting(path, 0, rng), ..State::default() };
+        let state = Rounds { ev: draw_lasting(path, 0, rng), ..Rounds::default() };
         Self { state, settings: Settings::new(own, path) }
     }
 }
@@ -145,7 +145,7 @@ impl Balancer for Plb {
 
 /// What a NIC keeps of a connection.
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct Rounds {
     /// Feedback later than this ends a round that time measures.
     round_end_ps: u64,
     /// Timeouts up to then change nothing.
@@ -163,7 +163,7 @@ struct State {
     moves: bool,
 }
 
-impl State {
+impl Rounds {
     fn move_away(&mut self) {
         (self.moves, self.rounds) = (true, 0);
     }
@@ -210,12 +210,12 @@ impl Settings {
     }
 
     #[inline]
-    fn ends_round(&self, now_ps: u64, state: &State) -> bool {
+    fn ends_round(&self, now_ps: u64, state: &Rounds) -> bool {
         if self.round_packets > 0 { state.delivered >= self.round_packets } else { now_ps > state.round_end_ps }
     }
 
     #[inline]
-    fn is_congested(&self, state: &State) -> bool {
+    fn is_congested(&self, state: &Rounds) -> bool {
         let (congested, limit) =
             (u64::from(state.congested) * 1_000_000, u64::from(state.delivered) * u64::from(self.marked_ppm));
         congested > limit || (self.inclusive && congested == limit)

@@ -8,7 +8,7 @@ use rand_core::RngCore;
 
 use super::{
     Admission, Balancer, EchoFeedback, Ecmp, HoldBack, Offers, Ops, OwnWindows, PacketFeedback, PathConfig, Probing,
-    Reachability, Reps, RepsConfig, Scheme, Section, Sections, SendInfo, Timer, Trail, Transmission,
+    Reachability, Reps, RepsConfig, Scheme, Section, Sections, SendInfo, Timer, Trailer, Transmission,
 };
 use crate::cc::CcConfig;
 use crate::event::Publisher;
@@ -159,10 +159,10 @@ impl AnyBalancer {
         dispatch!(self, scheme => scheme.section())
     }
 
-    /// See [`Sections::poll_trail`].
+    /// See [`Sections::poll_trailer`].
     #[inline]
-    pub fn poll_trail(&mut self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trail> {
-        dispatch!(self, scheme => scheme.poll_trail(now_ps, oldest))
+    pub fn poll_trailer(&mut self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trailer> {
+        dispatch!(self, scheme => scheme.poll_trailer(now_ps, oldest))
     }
 
     /// See [`Probing::poll_probe`].
@@ -245,7 +245,7 @@ trait AbsentMut {
 
     fn on_control(&self, _config: &CcConfig) {}
 
-    fn poll_trail(&self, _now_ps: u64, _oldest: Option<&Transmission>) -> Option<Trail> {
+    fn poll_trailer(&self, _now_ps: u64, _oldest: Option<&Transmission>) -> Option<Trailer> {
         None
     }
 

@@ -19,7 +19,7 @@ use crate::units::{Micros, Ratio};
 /// freezing in experiments.
 #[derive(Clone, Debug)]
 pub struct Reps {
-    state: State,
+    state: Buffer,
     probe: Probe,
     force: Force,
     settings: Settings,
@@ -29,7 +29,7 @@ impl Reps {
     /// Makes a balancer that has cached nothing.
     pub fn new(own: &RepsConfig, path: &PathConfig) -> Self {
         let force = own.force_freezing_us.map_or(Force::Never, |time| Force::After(time.ps()));
-        Self { state: State::default(), probe: Probe::default(), force, settings: Settings::new(own, path) }
+        Self { state: Buffer::default(), probe: Probe::default(), force, settings: Settings::new(own, path) }
     }
 
     /// Whether the connection is in freezing mode.
@@ -98,7 +98,7 @@ impl Reps {
 
     fn thaw(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
         if self.settings.empty_on_thaw {
-            self.state = State::default();
+            self.state = Buffer::default();
         }
         self.state.set_frozen(false);
         self.state.explore = self.settings.explore_packets;
@@ -137,7 +137,7 @@ impl Scheme for Reps {
     type Config = RepsConfig;
 
     /// At any depth; the paper's table 1 has 25 at depth 8.
-    const STATE_BYTES: usize = size_of::<State>();
+    const STATE_BYTES: usize = size_of::<Buffer>();
 
     fn make(own: &RepsConfig, path: &PathConfig, _rng: &mut impl RngCore) -> Self {
         Self::new(own, path)
@@ -230,7 +230,7 @@ impl EchoFeedback for Reps {
 /// The paper's variables. Validity needs no bit per entry: valid ones are always the `valid` slots before the head,
 /// since a send takes the oldest and the head walks over used slots only when none is valid.
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct Buffer {
     /// `repsBuffer[i].cachedEV`; slots from `filled` on were never written.
     cached: [Ev; MAX_BUFFER as usize],
     /// `exitFreezingMode` in ticks of 2^20 ps (1.05 us), wrapping after 75 minutes.
@@ -244,9 +244,9 @@ struct State {
 }
 
 //= docs/specs/reps.md#REPS-1a
-const _: () = assert!(size_of::<State>() <= 25, "REPS table 1: 193 bits at depth 8");
+const _: () = assert!(size_of::<Buffer>() <= 25, "REPS table 1: 193 bits at depth 8");
 
-impl State {
+impl Buffer {
     /// Algorithm 1 lines 9-14.
     //= docs/specs/reps.md#REPS-3
     #[inline]
@@ -330,7 +330,7 @@ impl State {
     }
 }
 
-/// State of the probing extension, used while frozen only.
+/// Buffer of the probing extension, used while frozen only.
 #[derive(Clone, Copy, Debug, Default)]
 struct Probe {
     /// The entropy value of the packet whose loss began the freeze.
@@ -415,7 +415,7 @@ const fn ticks(ps: u64) -> u32 {
     (ps >> TICK_SHIFT) as u32
 }
 
-/// Bit of `State::cursors`.
+/// Bit of `Buffer::cursors`.
 const FROZEN: u8 = 1 << 6;
 
 /// 2^20 ps is fine against freezing timeouts of 100 us and more, and half of 2^32 of it outlasts any idle connection.

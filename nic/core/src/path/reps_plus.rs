@@ -19,7 +19,7 @@ use crate::event::{Event, Publisher};
 /// hold it, as the settings, once for all connections.
 #[derive(Clone, Debug)]
 pub struct RepsPlus {
-    state: State,
+    state: RecycledEvs,
     settled: Settled,
     settings: Settings,
 }
@@ -30,7 +30,7 @@ impl RepsPlus {
         //= docs/specs/reps-plus.md#RPP-9
         let phase = super::draw_seed(path, rng);
         Self {
-            state: State { phase, ..State::default() },
+            state: RecycledEvs { phase, ..RecycledEvs::default() },
             settled: Settled::default(),
             settings: Settings::new(own, path),
         }
@@ -144,7 +144,7 @@ impl RepsPlus {
 impl Scheme for RepsPlus {
     type Config = RepsPlusConfig;
 
-    const STATE_BYTES: usize = size_of::<State>();
+    const STATE_BYTES: usize = size_of::<RecycledEvs>();
 
     fn make(own: &RepsPlusConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         Self::new(own, path, rng)
@@ -222,7 +222,7 @@ impl EchoFeedback for RepsPlus {
 
 /// What a NIC keeps for each connection.
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct RecycledEvs {
     /// Slots from `filled` on were never written; the `valid` ones before `head` are unused.
     cached: [Ev; MAX_BUFFER],
     /// When freezing, or the immunity from it, is over; ticks of 2^20 ps (1.05 us), wrapping after 75 minutes.
@@ -244,9 +244,9 @@ struct State {
 }
 
 //= docs/specs/reps-plus.md#RPP-15
-const _: () = assert!(size_of::<State>() < 64, "the state stays under 64 bytes");
+const _: () = assert!(size_of::<RecycledEvs>() < 64, "the state stays under 64 bytes");
 
-impl State {
+impl RecycledEvs {
     #[inline]
     fn cache(&mut self, ev: Ev, depth: u8) {
         if let Some(slot) = self.cached.get_mut(usize::from(self.head)) {
@@ -345,7 +345,7 @@ pub const MAX_BUFFER: usize = 20;
 /// The golden ratio's share of 2^16, odd: multiples of it fill the circle as evenly as can be, each of 2^16 places once.
 const GOLDEN: u16 = 40_503;
 
-/// Bits of `State::flags`.
+/// Bits of `RecycledEvs::flags`.
 const FROZEN: u8 = 1;
 const IMMUNE: u8 = 2;
 

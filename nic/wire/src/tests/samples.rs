@@ -38,7 +38,7 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
         payload_bytes: payload.len() as u16,
         ack_now: true,
         retransmit: true,
-        probe: true,
+        trailer: true,
         section: Section::new(4, 0x234),
     };
     let ack = Ack {
@@ -167,7 +167,7 @@ fn any_data() -> impl Strategy<Value = (Body, Vec<u8>)> {
             payload_bytes: payload.len() as u16,
             ack_now: f.5[0],
             retransmit: f.5[1],
-            probe: f.5[2],
+            trailer: f.5[2],
             section: Section::from_bits(f.6),
         };
         (Body::Data(data), payload)

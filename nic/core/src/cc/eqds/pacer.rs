@@ -30,7 +30,7 @@ pub struct PullPacer {
 struct Entry {
     owner: u32,
     next: u32,
-    state: State,
+    standing: Standing,
     /// Its total has to be told once more, whatever is granted.
     repeat: bool,
     pull_bytes: u64,
@@ -39,7 +39,7 @@ struct Entry {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum Standing {
     Free,
     /// Has all that it asked for.
     Content,
@@ -72,7 +72,7 @@ impl PullPacer {
         let entry = Entry {
             owner,
             next: NONE,
-            state: State::Content,
+            standing: Standing::Content,
             repeat: false,
             pull_bytes: pull_bytes.max(1),
             granted: 0,
@@ -91,10 +91,10 @@ impl PullPacer {
     /// Lets go of an entry, which must not be used again.
     pub fn close(&mut self, index: u32) {
         let Some(entry) = self.entries.get_mut(index as usize) else { return };
-        match entry.state {
-            State::Content => self.release(index),
-            State::Waiting => entry.state = State::Leaving,
-            State::Free | State::Leaving => {}
+        match entry.standing {
+            Standing::Content => self.release(index),
+            Standing::Waiting => entry.standing = Standing::Leaving,
+            Standing::Free | Standing::Leaving => {}
         }
     }
 
@@ -134,13 +134,13 @@ impl PullPacer {
             let index = self.first;
             let entry = &mut self.entries[index as usize];
             self.first = entry.next;
-            if entry.state != State::Waiting {
+            if entry.standing != Standing::Waiting {
                 self.release(index);
                 continue;
             }
             let bytes = entry.pull_bytes.min(entry.target - entry.granted);
             entry.granted += bytes;
-            entry.state = State::Content;
+            entry.standing = Standing::Content;
             entry.repeat = false;
             let (owner, credit_bytes, more) = (entry.owner, entry.granted, entry.target > entry.granted);
             if more {
@@ -155,7 +155,7 @@ impl PullPacer {
     /// Puts a connection behind those that wait, unless it does itself.
     #[inline]
     fn enqueue(&mut self, now_ps: u64, index: u32) {
-        if self.entries[index as usize].state != State::Content {
+        if self.entries[index as usize].standing != Standing::Content {
             return;
         }
         if self.first == NONE && self.next_ps < now_ps {
@@ -168,7 +168,7 @@ impl PullPacer {
     #[inline]
     fn append(&mut self, index: u32) {
         let entry = &mut self.entries[index as usize];
-        entry.state = State::Waiting;
+        entry.standing = Standing::Waiting;
         entry.next = NONE;
         if self.first == NONE {
             self.first = index;
@@ -180,7 +180,7 @@ impl PullPacer {
 
     fn release(&mut self, index: u32) {
         let entry = &mut self.entries[index as usize];
-        entry.state = State::Free;
+        entry.standing = Standing::Free;
         entry.next = self.free;
         self.free = index;
     }

@@ -2,7 +2,7 @@
 
 use spray_wire::Data;
 
-use super::{Inbox, Placed};
+use super::{Placed, Reassembly};
 use crate::loss::Span;
 
 /// What became of an arrival.
@@ -18,7 +18,7 @@ pub(in crate::flow) enum Coded {
     Complete(Span),
 }
 
-impl Inbox {
+impl Reassembly {
     /// Takes an arrival, `filled` when its number had arrived before; `cumulative` and `highest` as the receiver knows them.
     //= docs/specs/erasure.md#ERA-2
     pub(in crate::flow) fn place_coded(&mut self, data: &Data, filled: bool, cumulative: u64, highest: u64) -> Coded {

@@ -22,7 +22,7 @@ impl Receiver {
         if !filled && u64::from(data.payload_bytes) > room_bytes {
             return Accept::Invalid;
         }
-        let coded = self.inbox.place_coded(data, filled, self.cumulative, self.highest);
+        let coded = self.reassembly.place_coded(data, filled, self.cumulative, self.highest);
         match coded {
             Coded::Duplicate => return Accept::Duplicate,
             Coded::Rejected => return Accept::Invalid,

@@ -16,8 +16,8 @@ pub struct ReceiverStats {
     pub out_of_window: u64,
     /// Frames that contradict themselves, their message, or a limit.
     pub invalid: u64,
-    /// Probes, which follow packets down their path; not among `frames`.
-    pub probes: u64,
+    /// Trailers: frames without payload that follow packets down their path. They are not among `frames`.
+    pub trailers: u64,
     /// Packets told to be missing, each time that one is.
     pub missing: u64,
     /// First arrivals with a lower number than one seen before: what the network overtook. Retransmissions, which come

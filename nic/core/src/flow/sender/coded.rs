@@ -10,7 +10,7 @@ impl Sender {
     #[inline]
     pub(super) fn may_settle(&self, cumulative: u64) -> bool {
         let beyond = cumulative.saturating_sub(self.recovery.scoreboard.next_psn());
-        beyond == 0 || (self.recovery.erasure && beyond <= self.outbox.uncut_packets())
+        beyond == 0 || (self.recovery.erasure && beyond <= self.segmenter.uncut_packets())
     }
 
     /// Passes over the packets that need not be sent any more, since the receiver has their messages. Everything sent is
@@ -19,12 +19,12 @@ impl Sender {
     #[cold]
     pub(super) fn pass_over(&mut self, now_ps: u64, ack: &Ack) {
         while self.recovery.scoreboard.next_psn() < ack.cumulative
-            && let Some(segment) = self.outbox.next()
+            && let Some(segment) = self.segmenter.next()
         {
-            self.outbox.cut(&segment, self.recovery.scoreboard.skip());
+            self.segmenter.cut(&segment, self.recovery.scoreboard.skip());
             self.grant.sent += u64::from(segment.payload_bytes);
             self.stats.packets_spared += 1;
-            self.stats.messages_delivered += u64::from(self.outbox.settle(segment.slot, now_ps));
+            self.stats.messages_delivered += u64::from(self.segmenter.settle(segment.slot, now_ps));
             self.liveness.progress_ps = now_ps;
         }
     }

@@ -111,7 +111,7 @@ impl Sender {
     fn settle(&mut self, now_ps: u64, ack: &Ack, repairs: &mut Repairs) -> Tally {
         let mut tally = Tally::default();
         let min_rtt_ps = self.rtt().min_ps();
-        let Self { recovery, outbox, frames, balancer, offers, .. } = self;
+        let Self { recovery, segmenter, frames, balancer, offers, .. } = self;
         let header_bytes = frames.header_bytes;
         let mut settled = |packet: Settled| {
             let Settled { psn, record } = packet;
@@ -130,7 +130,7 @@ impl Sender {
                 balancer.on_packet_acked(now_ps, &info);
             }
             //= docs/specs/transport.md#TRN-24 delivered messages
-            tally.messages += u64::from(outbox.settle(record.message, now_ps));
+            tally.messages += u64::from(segmenter.settle(record.message, now_ps));
         };
         recovery.scoreboard.settle(ack.cumulative, ack.sack_base, &ack.bitmap, &mut settled);
         tally
@@ -186,7 +186,7 @@ impl Sender {
             packet_bytes: tally.echoed.map_or(self.frames.full_packet_bytes, |payload| self.wire_bytes(payload)),
             in_flight_bytes: self.recovery.in_flight_bytes,
             open_packets: self.recovery.scoreboard.span(),
-            unsent_bytes: self.outbox.unsent_bytes(),
+            unsent_bytes: self.segmenter.unsent_bytes(),
             window_bytes: 0,
         };
         self.cc.on_ack(now_ps, &info);

@@ -1,28 +1,28 @@
-//! Sections: packets that keep their order on one path, the probes that follow them, and what is missing of them.
+//! Sections: packets that keep their order on one path, the trailers that follow them, and which of them are missing.
 
 use spray_wire::{Data, Nack};
 
 use super::{Sender, Transmit};
 use crate::event::Publisher;
 use crate::feedback::LossCause;
-use crate::path::{Trail, Transmission};
+use crate::path::{Trailer, Transmission};
 
 impl Sender {
-    /// A probe that is due.
-    pub(super) fn poll_trail(&mut self, now_ps: u64) -> Option<Transmit> {
+    /// Returns a trailer that is due.
+    pub(super) fn poll_trailer(&mut self, now_ps: u64) -> Option<Transmit> {
         let oldest = self.recovery.scoreboard.oldest();
         let oldest = oldest.map(|(psn, record)| Transmission { psn, ev: record.ev, sent_ps: record.sent_ps });
-        let trail = self.balancer.poll_trail(now_ps, oldest.as_ref())?;
-        Some(self.follow(now_ps, &trail))
+        let trailer = self.balancer.poll_trailer(now_ps, oldest.as_ref())?;
+        Some(self.follow(now_ps, &trailer))
     }
 
-    /// Makes a probe that follows the packets of a section.
+    /// Makes a trailer: it follows the packets of a section.
     //= docs/specs/ordered-chaos.md#ORC-20
-    fn follow(&mut self, now_ps: u64, trail: &Trail) -> Transmit {
-        self.stats.probes_sent += 1;
-        let Trail { psn, ev, section, ack_now } = *trail;
+    fn follow(&mut self, now_ps: u64, trailer: &Trailer) -> Transmit {
+        self.stats.trailers_sent += 1;
+        let Trailer { psn, ev, section, ack_now } = *trailer;
         let timestamp_ps = self.stamp(now_ps);
-        Transmit::Data { data: Data { psn, timestamp_ps, probe: true, section, ack_now, ..Data::default() }, ev }
+        Transmit::Data { data: Data { psn, timestamp_ps, trailer: true, section, ack_now, ..Data::default() }, ev }
     }
 
     /// The time, or a little later, so that no two frames have the same: a time then tells which came first.

@@ -46,6 +46,8 @@ pub struct SenderStats {
     pub invalid_echoes: u64,
     /// Probes sent for the balancer.
     pub probes_sent: u64,
+    /// Trailers sent behind the packets of a section.
+    pub trailers_sent: u64,
     /// Empty frames sent to learn the peer's grant.
     pub grant_requests: u64,
     /// Requests for credit sent.

@@ -26,7 +26,7 @@ pub struct Channel {
     pub duplicate: u32,
     /// Share of data packets that is trimmed.
     pub trim: u32,
-    /// Share of data packets and probes that is marked.
+    /// Share of data packets, probes and trailers that is marked.
     pub mark: u32,
     /// One way, the same for all frames.
     pub delay_ps: u64,
@@ -63,12 +63,12 @@ enum Frame {
     PullRequest(PullRequest),
 }
 
-/// Data frames, with the probes that Ordered Chaos sends as data.
+/// Data frames, with the trailers of Ordered Chaos.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fate {
     pub sent: u64,
     pub lost: u64,
-    /// Those of `lost` that were packets and no probes.
+    /// Those of `lost` that were packets and no trailers.
     pub packets_lost: u64,
     pub duplicated: u64,
 }
@@ -311,7 +311,7 @@ impl Pair {
         //= docs/specs/transport.md#TRN-3
         assert!(self.sender.stats().bytes_sent <= self.receiver.max_data());
         if let Transmit::Data { data, .. } = transmit
-            && !data.probe
+            && !data.trailer
         {
             let window_packets = u64::from(self.config.window_packets);
             assert!(data.psn == u64::MAX || data.psn < self.receiver.cumulative() + window_packets);
@@ -350,12 +350,12 @@ impl Pair {
 
     fn send_data(&mut self, data: Data, ev: Ev, lost: bool) {
         let port = ev_port(ev, self.config.path.evs);
-        let can_be_trimmed = !(self.channel.in_order && data.probe);
+        let can_be_trimmed = !(self.channel.in_order && data.trailer);
         let (marked, trimmed) = (self.happens(self.channel.mark), can_be_trimmed && self.happens(self.channel.trim));
         let frame = Frame::Data(Arrival { data, port, marked, hops: 1 + (ev % 4) as u8, trimmed });
         self.fate.sent += 1;
         self.fate.lost += u64::from(lost);
-        self.fate.packets_lost += u64::from(lost && !data.probe);
+        self.fate.packets_lost += u64::from(lost && !data.trailer);
         if !self.channel.in_order {
             self.fate.duplicated += self.put(frame, lost, self.channel.jitter_ps);
         } else if trimmed {

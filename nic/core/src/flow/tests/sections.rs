@@ -89,7 +89,7 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
     }
     let stamps: Vec<u64> = data.iter().map(|data| data.timestamp_ps).collect();
     assert!(stamps.is_sorted_by(|a, b| a < b) && stamps[0] == 5, "each later than the one before: {stamps:?}");
-    let first = |psn| stamps[data.iter().position(|data| data.psn == psn && !data.probe).unwrap()];
+    let first = |psn| stamps[data.iter().position(|data| data.psn == psn && !data.trailer).unwrap()];
     let nack = |psn, timestamp_echo_ps| Nack { psn, timestamp_echo_ps, missing: true, ..Nack::default() };
     for stale in [nack(1, first(1)), nack(1, 0), nack(1, u64::MAX), nack(1 << 60, first(5)), nack(10, first(5))] {
         sender.on_nack(US, &stale, &mut ());
@@ -102,10 +102,10 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
     assert!(again.retransmit && again.psn == 1);
     sender.on_nack(2 * US, &nack(1, *stamps.last().unwrap()), &mut ());
     assert_eq!((sender.stats().missing, sender.stats().stale_nacks), (1, 6));
-    // The probe behind it is news.
-    let Some(Transmit::Data { data: probe, .. }) = sender.poll_transmit(US, &mut rng, &mut ()) else { panic!() };
-    assert!(probe.probe && probe.psn == 1 && probe.payload_bytes == 0);
-    sender.on_nack(2 * US, &nack(1, probe.timestamp_ps), &mut ());
+    // The trailer behind it is news.
+    let Some(Transmit::Data { data: trailer, .. }) = sender.poll_transmit(US, &mut rng, &mut ()) else { panic!() };
+    assert!(trailer.trailer && trailer.psn == 1 && trailer.payload_bytes == 0);
+    sender.on_nack(2 * US, &nack(1, trailer.timestamp_ps), &mut ());
     assert_eq!(sender.stats().missing, 2);
     // A sender that keeps no sections takes no such news.
     let mut sender = Sender::new(&super::config(), 64, u64::MAX, &mut rng);
@@ -117,29 +117,29 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
 }
 
 #[test]
-fn a_probe_is_no_packet() {
+fn a_trailer_is_no_packet() {
     //= docs/specs/ordered-chaos.md#ORC-23
     //= docs/specs/ordered-chaos.md#ORC-26
     let mut receiver = Receiver::new(&FlowConfig { window_packets: 64, ..config() });
     let section = spray_wire::Section::new(2, 2);
-    let probe = |psn| Data { psn, timestamp_ps: 77, probe: true, section, ..Data::default() };
+    let trailer = |psn| Data { psn, timestamp_ps: 77, trailer: true, section, ..Data::default() };
     let mut take = |data: Data, trimmed| {
         let arrival = Arrival { data, port: 9, marked: true, hops: 2, trimmed };
-        assert_eq!(receiver.on_data(0, &arrival), Accept::Probe);
+        assert_eq!(receiver.on_data(0, &arrival), Accept::Trailer);
         let nacks: Vec<Nack> = core::iter::from_fn(|| receiver.poll_nack()).collect();
         (nacks, receiver.poll_ack())
     };
-    let (nacks, ack) = take(probe(9), false);
+    let (nacks, ack) = take(trailer(9), false);
     let told = |psn| Nack { psn, timestamp_echo_ps: 77, ev: 9, hops: 2, marked: true, payload_bytes: 0, missing: true };
     assert_eq!((nacks, ack), ([1, 5, 9].map(told).to_vec(), None));
-    assert_eq!(take(probe(9), false).0.len(), 3, "again");
-    assert!(take(probe(9), true).0.is_empty(), "what came ahead of the data tells nothing");
+    assert_eq!(take(trailer(9), false).0.len(), 3, "again");
+    assert!(take(trailer(9), true).0.is_empty(), "what came ahead of the data tells nothing");
     for outside in [64, u64::MAX, 1 << 40] {
-        assert_eq!(take(probe(outside), false), (Vec::new(), None));
+        assert_eq!(take(trailer(outside), false), (Vec::new(), None));
     }
-    let (_, ack) = take(Data { ack_now: true, ..probe(1) }, false);
+    let (_, ack) = take(Data { ack_now: true, ..trailer(1) }, false);
     let ack = ack.unwrap();
     assert_eq!((ack.packets, ack.cumulative, ack.bitmap, ack.ev), (0, 0, [0; 4], 9));
     let stats = receiver.stats();
-    assert_eq!((stats.probes, stats.frames, stats.packets, stats.missing), (7, 0, 0, 7));
+    assert_eq!((stats.trailers, stats.frames, stats.packets, stats.missing), (7, 0, 0, 7));
 }

@@ -32,12 +32,12 @@ impl Rig {
         Self { balancer, rng, now_ps: 0, next_psn: 0, unsent: 1 << 40, oldest: None }
     }
 
-    fn trails(&mut self) -> Vec<(u64, Ev, u16)> {
-        let mut trails = Vec::new();
-        while let Some(trail) = self.balancer.poll_trail(self.now_ps, self.oldest.as_ref()) {
-            trails.push((trail.psn, trail.ev, trail.section.get().unwrap().1));
+    fn trailers(&mut self) -> Vec<(u64, Ev, u16)> {
+        let mut trailers = Vec::new();
+        while let Some(trailer) = self.balancer.poll_trailer(self.now_ps, self.oldest.as_ref()) {
+            trailers.push((trailer.psn, trailer.ev, trailer.section.get().unwrap().1));
         }
-        trails
+        trailers
     }
 
     /// Sends a new packet, as a sender would: probes go first.
@@ -126,7 +126,7 @@ fn the_subflow_with_the_largest_mean_moves_each_interval() {
     assert!(rig.moved_by_sending().is_empty(), "not before the interval ends");
     rig.now_ps = 15 * US;
     rig.ack(7, evs[3], 10 * US);
-    assert_eq!(rig.trails(), [(18, evs[2], 4)], "the path's last packet has a probe behind it");
+    assert_eq!(rig.trailers(), [(18, evs[2], 4)], "the path's last packet has a probe behind it");
     assert_eq!(rig.moved_by_sending(), [2]);
     let (_, section) = rig.send();
     assert_eq!(section.get(), Some((4, 6)), "subflow 0 goes on");
@@ -236,16 +236,16 @@ fn probes_follow_the_last_packets_and_those_sent_again() {
     let mut probed = Vec::new();
     for psn in 0..8u64 {
         rig.send();
-        probed.extend(rig.trails().into_iter().map(|trail| (psn, trail)));
+        probed.extend(rig.trailers().into_iter().map(|trailer| (psn, trailer)));
     }
     let last: Vec<_> = (4..8).map(|psn: u64| (psn, (psn, evs[psn as usize % 4], 1))).collect();
     assert_eq!(probed, last, "behind each subflow's last packet");
     rig.resend(2);
-    assert_eq!(rig.trails(), [(2, evs[2], 0)]);
+    assert_eq!(rig.trailers(), [(2, evs[2], 0)]);
     let mut rig = Rig::new(|config| config.probe_retransmissions = false);
     rig.send();
     rig.resend(0);
-    assert!(rig.trails().is_empty());
+    assert!(rig.trailers().is_empty());
 }
 
 #[test]
@@ -256,24 +256,24 @@ fn probes_follow_for_the_time_or_by_number() {
     assert_eq!(rig.balancer.poll_timeout(), None, "nothing in flight");
     rig.send_many(6);
     assert_eq!(rig.balancer.poll_timeout(), Some(RTT), "a base round-trip time");
-    assert!(rig.trails().is_empty());
+    assert!(rig.trailers().is_empty());
     rig.now_ps = RTT;
-    assert_eq!(rig.trails(), [(4, evs[0], 1), (5, evs[1], 1), (2, evs[2], 0), (3, evs[3], 0)]);
+    assert_eq!(rig.trailers(), [(4, evs[0], 1), (5, evs[1], 1), (2, evs[2], 0), (3, evs[3], 0)]);
     rig.send();
     rig.now_ps = 2 * RTT;
-    assert_eq!(rig.trails(), [(6, evs[2], 1)], "only what sent something since");
+    assert_eq!(rig.trailers(), [(6, evs[2], 1)], "only what sent something since");
     // A transmission that has waited for so long is asked for, over its own path.
     //= docs/specs/ordered-chaos.md#ORC-15
     for (sent_ps, asked) in [(2 * RTT, true), (2 * RTT + 1, false)] {
         rig.now_ps = 3 * RTT;
         rig.balancer.state.next_probe_ps = rig.now_ps;
         rig.oldest = Some(Transmission { psn: 1, ev: 777, sent_ps });
-        assert_eq!(rig.trails(), if asked { vec![(1, 777, 0)] } else { vec![] });
+        assert_eq!(rig.trailers(), if asked { vec![(1, 777, 0)] } else { vec![] });
     }
     rig.oldest = None;
     (0..7).for_each(|psn| rig.ack(psn, evs[psn as usize % 4], RTT));
     rig.now_ps = 5 * RTT;
-    assert!(rig.trails().is_empty());
+    assert!(rig.trailers().is_empty());
     assert_eq!(rig.balancer.poll_timeout(), None, "nothing in flight");
 
     let mut rig = Rig::new(|config| config.probe_packets = 3);
@@ -281,7 +281,7 @@ fn probes_follow_for_the_time_or_by_number() {
     for _ in 0..24 {
         rig.send();
         rig.now_ps += US;
-        probed.extend(rig.trails().into_iter().map(|trail| trail.0));
+        probed.extend(rig.trailers().into_iter().map(|trailer| trailer.0));
     }
     assert_eq!(probed, [8, 9, 10, 11, 20, 21, 22, 23], "every third packet of a subflow");
 }

@@ -164,12 +164,12 @@ impl History {
     fn probes(&mut self) -> Result<(), String> {
         let sections = self.balancer.offers().sections;
         for _ in 0..1000 {
-            let trail = if sections { self.balancer.poll_trail(self.now_ps, None) } else { None };
-            match (self.balancer.poll_probe(self.now_ps), trail) {
+            let trailer = if sections { self.balancer.poll_trailer(self.now_ps, None) } else { None };
+            match (self.balancer.poll_probe(self.now_ps), trailer) {
                 (None, None) => return Ok(()),
                 (Some(_), _) if !self.balancer.offers().probing => return Err("probes without offering it".into()),
-                (probe, trail) => {
-                    let evs = [probe, trail.map(|trail| trail.ev)];
+                (probe, trailer) => {
+                    let evs = [probe, trailer.map(|trailer| trailer.ev)];
                     evs.into_iter().flatten().try_for_each(|ev| self.check(ev))?;
                 }
             }

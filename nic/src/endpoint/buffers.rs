@@ -15,13 +15,13 @@ pub(crate) struct Outgoing {
 ///
 /// Numbers are given in sequence, so that a deque offset by the oldest undelivered one finds them without hashing.
 #[derive(Debug, Default)]
-pub(crate) struct Outbox {
+pub(crate) struct SendBuffers {
     first: u32,
     messages: VecDeque<Option<Outgoing>>,
     undelivered: usize,
 }
 
-impl Outbox {
+impl SendBuffers {
     /// Takes a message and returns its number.
     pub(crate) fn push(&mut self, data: Bytes, started_ps: u64) -> u32 {
         let message = self.first.wrapping_add(self.messages.len() as u32);
@@ -106,13 +106,13 @@ pub(crate) struct Incoming {
 
 /// The unfinished messages of one connection; how many there can be, and of what length, the receiver's limits decide.
 #[derive(Debug, Default)]
-pub(crate) struct Inbox {
+pub(crate) struct ReceiveBuffers {
     messages: HashMap<u32, Incoming>,
     /// The message that the last packet belonged to, out of the map: most packets belong to it too.
     current: Option<(u32, Incoming)>,
 }
 
-impl Inbox {
+impl ReceiveBuffers {
     /// Puts a packet's payload in its place, making room for the message when this is its first packet.
     ///
     /// `false` when it does not fit the message as first announced; the receiver has checked everything else.
@@ -158,34 +158,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outbox_numbers_in_sequence_and_removes_in_any_order() {
-        let mut outbox = Outbox::default();
-        let numbers: Vec<u32> = (0..4u8).map(|n| outbox.push(Bytes::copy_from_slice(&[n]), u64::from(n))).collect();
+    fn send_buffers_numbers_in_sequence_and_removes_in_any_order() {
+        let mut send_buffers = SendBuffers::default();
+        let numbers: Vec<u32> =
+            (0..4u8).map(|n| send_buffers.push(Bytes::copy_from_slice(&[n]), u64::from(n))).collect();
         assert_eq!(numbers, [0, 1, 2, 3]);
-        assert_eq!(outbox.remove(1).unwrap().data[..], [1]);
-        assert!(outbox.remove(1).is_none());
-        assert_eq!(outbox.remove(0).unwrap().started_ps, 0);
-        assert!(outbox.get(0).is_none() && outbox.get(4).is_none());
-        assert_eq!(outbox.get(3).unwrap().data[..], [3]);
-        assert_eq!(outbox.push(Bytes::new(), 9), 4);
-        assert_eq!(outbox.len(), 3);
+        assert_eq!(send_buffers.remove(1).unwrap().data[..], [1]);
+        assert!(send_buffers.remove(1).is_none());
+        assert_eq!(send_buffers.remove(0).unwrap().started_ps, 0);
+        assert!(send_buffers.get(0).is_none() && send_buffers.get(4).is_none());
+        assert_eq!(send_buffers.get(3).unwrap().data[..], [3]);
+        assert_eq!(send_buffers.push(Bytes::new(), 9), 4);
+        assert_eq!(send_buffers.len(), 3);
     }
 
     #[test]
-    fn inbox_places_interleaved_messages() {
-        let (mut inbox, mut pool) = (Inbox::default(), Pool::default());
+    fn receive_buffers_places_interleaved_messages() {
+        let (mut receive_buffers, mut pool) = (ReceiveBuffers::default(), Pool::default());
         let mut place = |message, message_bytes, offset, payload, timestamp_ps| {
-            inbox.place(&Piece { message, message_bytes, offset, timestamp_ps, payload }, &mut pool)
+            receive_buffers.place(&Piece { message, message_bytes, offset, timestamp_ps, payload }, &mut pool)
         };
         assert!(place(7, 6, 3, &b"def"[..], 20));
         assert!(place(8, 2, 0, b"xy", 30));
         assert!(place(7, 6, 0, b"abc", 10));
         assert!(!place(7, 6, 4, b"beyond", 10));
         assert!(!place(7, 6, u64::MAX, b"beyond", 10));
-        let seven = inbox.finish(7).unwrap();
+        let seven = receive_buffers.finish(7).unwrap();
         assert_eq!((&seven.data[..], seven.started_ps), (&b"abcdef"[..], 10));
-        assert_eq!(inbox.finish(8).unwrap().data, b"xy");
-        assert!(inbox.is_empty() && inbox.finish(8).is_none());
+        assert_eq!(receive_buffers.finish(8).unwrap().data, b"xy");
+        assert!(receive_buffers.is_empty() && receive_buffers.finish(8).is_none());
     }
 
     #[test]

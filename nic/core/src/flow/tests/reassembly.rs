@@ -4,20 +4,20 @@ use std::vec::Vec;
 use proptest::prelude::*;
 use spray_wire::Data;
 
-use super::super::messages::{Inbox, Placed};
+use super::super::messages::{Placed, Reassembly};
 
 fn part(psn: u64, message: u32, offset: u64, payload_bytes: u16, message_bytes: u64) -> Data {
     Data { psn, message, offset, payload_bytes, message_bytes, ..Data::default() }
 }
 
-fn inbox() -> Inbox {
-    Inbox::new(64, 1000, 10_000)
+fn reassembly() -> Reassembly {
+    Reassembly::new(64, 1000, 10_000)
 }
 
 //= docs/specs/transport.md#TRN-53 refused packets
 #[test]
 fn what_cannot_be_is_rejected() {
-    let mut inbox = inbox();
+    let mut reassembly = reassembly();
     for data in [
         part(0, 1, 0, 0, 5),
         part(0, 1, 5, 0, 5),
@@ -26,10 +26,10 @@ fn what_cannot_be_is_rejected() {
         part(0, 1, 0, 10, 10_001),
         part(0, 1, 1, 0, 0),
     ] {
-        assert_eq!(inbox.place(&data), Placed::Rejected, "{data:?}");
+        assert_eq!(reassembly.place(&data), Placed::Rejected, "{data:?}");
     }
-    assert_eq!(inbox.place(&part(0, 1, 0, 0, 0)), Placed::Complete);
-    assert_eq!(inbox.place(&part(5, 1, 0, 10, 30)), Placed::Part);
+    assert_eq!(reassembly.place(&part(0, 1, 0, 0, 0)), Placed::Complete);
+    assert_eq!(reassembly.place(&part(5, 1, 0, 10, 30)), Placed::Part);
     for data in [
         part(6, 1, 10, 10, 31), // another length
         part(6, 1, 0, 10, 30),  // another packet's bytes
@@ -39,32 +39,32 @@ fn what_cannot_be_is_rejected() {
         part(7, 1, 25, 5, 30),  // a last one that leaves a hole
         part(4, 1, 0, 30, 30),  // the whole of an open message
     ] {
-        assert_eq!(inbox.place(&data), Placed::Rejected, "{data:?}");
+        assert_eq!(reassembly.place(&data), Placed::Rejected, "{data:?}");
     }
-    assert_eq!(inbox.place(&part(7, 1, 20, 10, 30)), Placed::Part);
-    assert_eq!(inbox.place(&part(6, 1, 10, 10, 30)), Placed::Complete);
+    assert_eq!(reassembly.place(&part(7, 1, 20, 10, 30)), Placed::Part);
+    assert_eq!(reassembly.place(&part(6, 1, 10, 10, 30)), Placed::Complete);
 }
 
 #[test]
 fn the_last_part_may_come_first() {
-    let mut inbox = inbox();
-    assert_eq!(inbox.place(&part(7, 1, 20, 5, 25)), Placed::Part);
-    assert_eq!(inbox.place(&part(8, 1, 20, 5, 25)), Placed::Rejected);
-    assert_eq!(inbox.place(&part(6, 1, 0, 10, 25)), Placed::Rejected, "the last one would be one packet off");
-    assert_eq!(inbox.place(&part(6, 1, 10, 10, 25)), Placed::Part);
-    assert_eq!(inbox.place(&part(5, 1, 0, 10, 25)), Placed::Complete);
-    assert_eq!(inbox.place(&part(7, 2, 10, 20, 30)), Placed::Part);
-    assert_eq!(inbox.place(&part(8, 2, 15, 5, 30)), Placed::Rejected, "inside the last one");
+    let mut reassembly = reassembly();
+    assert_eq!(reassembly.place(&part(7, 1, 20, 5, 25)), Placed::Part);
+    assert_eq!(reassembly.place(&part(8, 1, 20, 5, 25)), Placed::Rejected);
+    assert_eq!(reassembly.place(&part(6, 1, 0, 10, 25)), Placed::Rejected, "the last one would be one packet off");
+    assert_eq!(reassembly.place(&part(6, 1, 10, 10, 25)), Placed::Part);
+    assert_eq!(reassembly.place(&part(5, 1, 0, 10, 25)), Placed::Complete);
+    assert_eq!(reassembly.place(&part(7, 2, 10, 20, 30)), Placed::Part);
+    assert_eq!(reassembly.place(&part(8, 2, 15, 5, 30)), Placed::Rejected, "inside the last one");
 }
 
 //= docs/specs/transport.md#TRN-53 refused packets
 #[test]
 fn open_messages_and_their_bytes_are_bounded() {
-    let mut inbox = Inbox::new(8, 1000, 10_000);
-    let taken = (0..100).filter(|&m| inbox.place(&part(m, m as u32, 0, 1, 2)) == Placed::Part).count();
+    let mut reassembly = Reassembly::new(8, 1000, 10_000);
+    let taken = (0..100).filter(|&m| reassembly.place(&part(m, m as u32, 0, 1, 2)) == Placed::Part).count();
     assert_eq!(taken, 5);
-    let mut inbox = Inbox::new(64, 10, 10_000);
-    let taken = (0..100).filter(|&m| inbox.place(&part(m, m as u32, 0, 1, 10_000)) == Placed::Part).count();
+    let mut reassembly = Reassembly::new(64, 10, 10_000);
+    let taken = (0..100).filter(|&m| reassembly.place(&part(m, m as u32, 0, 1, 10_000)) == Placed::Part).count();
     assert_eq!(taken, 2);
 }
 
@@ -72,16 +72,16 @@ proptest! {
     /// Messages of two parts each, opened and closed in any order, against a map.
     #[test]
     fn the_table_agrees_with_a_map(steps in prop::collection::vec((0u32..60, any::<u32>()), 1..600)) {
-        let mut inbox = inbox();
+        let mut reassembly = reassembly();
         let mut open: HashMap<u32, u64> = HashMap::new();
         for (psn, (message, salt)) in steps.into_iter().enumerate() {
             // Multiples collide in a table indexed by high bits of a product as well as any.
             let message = message.wrapping_mul(0x0100_0000) ^ (salt & 1);
             let psn = 10 * psn as u64;
             if let Some(first) = open.remove(&message) {
-                prop_assert_eq!(inbox.place(&part(first + 1, message, 1, 1, 2)), Placed::Complete);
+                prop_assert_eq!(reassembly.place(&part(first + 1, message, 1, 1, 2)), Placed::Complete);
             } else if open.len() < 33 {
-                prop_assert_eq!(inbox.place(&part(psn, message, 0, 1, 2)), Placed::Part);
+                prop_assert_eq!(reassembly.place(&part(psn, message, 0, 1, 2)), Placed::Part);
                 open.insert(message, psn);
             }
         }
@@ -93,14 +93,14 @@ proptest! {
     fn completion_means_every_byte_once(
         parts in prop::collection::vec((0u64..12, 0u64..8, 1u16..4, 1u64..8), 1..60),
     ) {
-        let mut inbox = inbox();
+        let mut reassembly = reassembly();
         let mut seen = Vec::new();
         let mut bytes: Vec<u64> = Vec::new();
         for (psn, offset, payload, length) in parts {
             if seen.contains(&psn) {
                 continue;
             }
-            let placed = inbox.place(&part(psn, 1, offset, payload, length));
+            let placed = reassembly.place(&part(psn, 1, offset, payload, length));
             if placed != Placed::Rejected {
                 seen.push(psn);
                 bytes.extend(offset..offset + u64::from(payload));
