@@ -42,7 +42,7 @@ impl Retry {
     }
 
     /// Notes that a frame goes now, and sets the time for the next; `false` once there were enough.
-    //= docs/specs/endpoint.md#END-1
+    //= docs/specs/endpoint.md#END-1 connect is repeated
     pub(crate) fn again(&mut self, now_ps: u64, config: &HandshakeConfig) -> bool {
         if self.sent >= config.attempts {
             return false;

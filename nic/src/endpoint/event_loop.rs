@@ -16,7 +16,7 @@ const FRAMES_PER_POLL: u32 = 64;
 
 /// What comes next in virtual time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-//= docs/specs/endpoint.md#END-13
+//= docs/specs/endpoint.md#END-13 order of events
 enum Next {
     /// A frame on hold is due. First among equals: what it brings may change what a timer would do.
     Arrival,
@@ -61,8 +61,8 @@ impl<D: Device> Endpoint<D> {
     ///
     /// So long as the hosts of an emulation lag behind the clock by less than the latency between them, no frame can arrive before
     /// an event that was handled already, and the emulation is exact however late the events are handled.
-    //= docs/specs/endpoint.md#END-13
-    //= docs/specs/endpoint.md#END-16
+    //= docs/specs/endpoint.md#END-13 order of events
+    //= docs/specs/endpoint.md#END-16 repeatable to the picosecond
     pub(super) fn poll_emulated(&mut self, now_ps: u64) -> u64 {
         self.hold_arrivals(now_ps);
         let mut can_send = true;
@@ -129,8 +129,8 @@ impl<D: Device> Endpoint<D> {
         }
     }
 
-    //= docs/specs/endpoint.md#END-16
-    //= docs/specs/endpoint.md#END-18
+    //= docs/specs/endpoint.md#END-16 repeatable to the picosecond
+    //= docs/specs/endpoint.md#END-18 frames far ahead
     fn hold(&mut self, now_ps: u64, frame: FrameId, len: u32) {
         let clock_ps = self.machine.clock_ps;
         let due_ps = match spray_wire::peek_virtual_time(self.link.device.frame(&frame, len)) {

@@ -31,7 +31,7 @@ impl Machine {
     }
 
     /// Answers a connection request. Nothing but a slot is spent on it until the peer has proved its address.
-    //= docs/specs/endpoint.md#END-2
+    //= docs/specs/endpoint.md#END-2 half-open connections
     pub(crate) fn on_connect(&mut self, now_ps: u64, frame: &Frame<'_>, connect: wire::Connect) {
         let peer = Peer { address: frame.envelope.src, mac: frame.envelope.src_mac };
         if connect.window_packets == 0 || connect.max_payload == 0 {
@@ -73,14 +73,14 @@ impl Machine {
             return;
         }
         let Some(connection) = self.table.slot(index) else { return };
-        //= docs/specs/endpoint.md#END-3
+        //= docs/specs/endpoint.md#END-3 open by the cookie
         let probe = Probe { token: KEEP_ALIVE, timestamp_ps: now_ps };
         self.outside.outlet.push_to(connection, port, Body::Probe(probe));
         self.service(now_ps, index);
     }
 
     /// A frame with our cookie came back: the peer is where it says it is.
-    //= docs/specs/endpoint.md#END-3
+    //= docs/specs/endpoint.md#END-3 open by the cookie
     pub(crate) fn on_proof(&mut self, now_ps: u64, index: u32) {
         self.open(now_ps, index);
         if let Some(connection) = self.table.slot(index) {
@@ -91,7 +91,7 @@ impl Machine {
     }
 
     /// The peer closes, or answers our Close.
-    //= docs/specs/endpoint.md#END-10
+    //= docs/specs/endpoint.md#END-10 closing
     pub(crate) fn on_close(&mut self, now_ps: u64, index: u32, close: Close, port: u16) {
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage == Stage::Connecting {
@@ -120,7 +120,7 @@ impl Machine {
     }
 
     /// The peer does not know the connection. Only who holds the peer's cookie can say so.
-    //= docs/specs/endpoint.md#END-7
+    //= docs/specs/endpoint.md#END-7 resets
     pub(crate) fn on_reset(&mut self, now_ps: u64, frame: &Frame<'_>) {
         let key = (frame.envelope.src, frame.common.connection, frame.common.cookie);
         let Some(index) = self.table.find_peer(&key) else {
@@ -137,7 +137,7 @@ impl Machine {
     }
 
     /// Tells the sender of a frame that its connection is unknown: under the frame's own cookie, and not too often.
-    //= docs/specs/endpoint.md#END-8
+    //= docs/specs/endpoint.md#END-8 answers to strangers
     pub(crate) fn send_reset(&mut self, now_ps: u64, frame: &Frame<'_>) {
         if matches!(frame.body, Body::Close(Close { acknowledgement: true, .. })) {
             return;
@@ -153,7 +153,7 @@ impl Machine {
     }
 
     /// Begins the close handshake: everything of ours is delivered.
-    //= docs/specs/endpoint.md#END-10
+    //= docs/specs/endpoint.md#END-10 closing
     pub(crate) fn start_close(&mut self, now_ps: u64, index: u32) {
         if let Some(connection) = self.table.slot(index) {
             connection.stage = Stage::Closing;
@@ -196,7 +196,7 @@ impl Machine {
 
     /// Makes room in a full table by giving up the oldest half-open connection: a flood of requests cannot keep others out for
     /// longer than a round trip, and never touches open ones.
-    //= docs/specs/endpoint.md#END-5
+    //= docs/specs/endpoint.md#END-5 A full table
     fn make_room(&mut self) {
         while self.table.is_full()
             && let Some(id) = self.half_open.pop_front()
@@ -253,7 +253,7 @@ impl Machine {
         let idle_timeout_ps = self.config.idle_timeout_ps;
         let Some(connection) = self.table.slot(index) else { return };
         let remote = connection.remote;
-        //= docs/specs/endpoint.md#END-4
+        //= docs/specs/endpoint.md#END-4 payload of both sides
         connection.config.payload_bytes = connection.config.payload_bytes.min(remote.max_payload);
         let config = &connection.config;
         let mut halves = Halves::new(config, remote.window_packets, remote.max_data, &mut self.host.rng);

@@ -38,7 +38,7 @@ impl Machine {
     }
 
     /// The slot of the connection that a frame belongs to, if it carries that connection's cookie and comes from its peer.
-    //= docs/specs/endpoint.md#END-6
+    //= docs/specs/endpoint.md#END-6 number, cookie and address
     fn authenticate(&mut self, now_ps: u64, frame: &Frame<'_>) -> Option<u32> {
         let Some(index) = self.table.find(ConnectionId(frame.common.connection)) else {
             self.stats.unknown_connection += 1;

@@ -103,7 +103,7 @@ impl<D: Device> Link<D> {
     /// Ends a poll: tells the device if its news is old enough, and now and then without any, so that completed frames come back.
     ///
     /// Returns when to call again for news that waits.
-    //= docs/specs/endpoint.md#END-19
+    //= docs/specs/endpoint.md#END-19 coalescing
     pub(crate) fn settle(&mut self, now_ps: u64) -> u64 {
         self.quiet_polls += 1;
         if self.unflushed == 0 {
@@ -162,7 +162,7 @@ impl<D: Device> Link<D> {
     }
 
     /// Puts a frame on the host's link behind the one in progress; returns when its last bit is at the other end, 0 if not emulated.
-    //= docs/specs/endpoint.md#END-14
+    //= docs/specs/endpoint.md#END-14 the host's link
     fn leave(&mut self, now_ps: u64, bytes: u64) -> u64 {
         self.emulated.as_mut().map_or(0, |link| link.send(now_ps, bytes))
     }

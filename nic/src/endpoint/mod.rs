@@ -275,7 +275,7 @@ fn check_flow<D: Device>(flow: &FlowConfig, v6: bool, device: &D) -> Result<(), 
     if !(1..=MAX_PAYLOAD).contains(&flow.payload_bytes) {
         return Err(ConfigError::Payload(flow.payload_bytes));
     }
-    //= docs/specs/erasure.md#ERA-6
+    //= docs/specs/erasure.md#ERA-6 an ideal code
     if flow.erasure {
         return Err(ConfigError::Erasure);
     }

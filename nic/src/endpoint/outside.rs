@@ -17,7 +17,7 @@ use super::{
 
 /// Received messages that may wait for the user, per connection. Flow control bounds their bytes, but not the number of tiny ones;
 /// beyond this the receiver takes no more until some are taken.
-//= docs/specs/endpoint.md#END-12
+//= docs/specs/endpoint.md#END-12 whole messages
 pub(crate) const MAX_UNREAD: u32 = 4096;
 
 /// The owner of the host's connections, in the words of [`spray_core::host`].

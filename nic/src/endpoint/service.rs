@@ -86,7 +86,7 @@ impl Machine {
     }
 
     /// Fails a connection whose peer has been silent too long, and asks one that has been silent for a third of that.
-    //= docs/specs/endpoint.md#END-9
+    //= docs/specs/endpoint.md#END-9 keep-alives
     fn check_idle(&mut self, now_ps: u64, index: u32) {
         let (timeout, port) = (self.config.idle_timeout_ps, self.any_port());
         let Some(connection) = self.table.slot(index) else { return };

@@ -158,7 +158,7 @@ impl Ready<'_> {
 }
 
 /// Says what of `scenario` packets cannot do.
-//= docs/specs/erasure.md#ERA-6
+//= docs/specs/erasure.md#ERA-6 an ideal code
 fn check(scenario: &Scenario) -> Result<(), String> {
     if scenario.workload.triggers().is_some() {
         return Err("triggers start flows of other hosts in no time, which packets cannot; use `--engine sim`".into());

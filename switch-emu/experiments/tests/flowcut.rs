@@ -10,8 +10,8 @@ const PACKETS: u64 = 10_000_000;
 /// Runs between looks at how many packets there were.
 const BATCH: u64 = 16;
 
-//= docs/specs/flowcut.md#FLC-5
-//= docs/specs/flowcut.md#FLC-45
+//= docs/specs/flowcut.md#FLC-5 no reordering
+//= docs/specs/flowcut.md#FLC-45 order and progress in repair
 #[test]
 fn nothing_is_reordered_and_nothing_stays_drained_in_ten_million_packets() {
     let mut sum = Outcome::default();

@@ -46,9 +46,9 @@ fn frames(result: &RunResult, from: &str, to: &str) -> Vec<u64> {
 
 #[test]
 fn packets_take_all_spines_in_turn() {
-    //= docs/specs/host-dr.md#HDR-1
-    //= docs/specs/host-dr.md#HDR-9
-    //= docs/specs/host-dr.md#HDR-10
+    //= docs/specs/host-dr.md#HDR-1 turning switches in turn
+    //= docs/specs/host-dr.md#HDR-9 what a path is
+    //= docs/specs/host-dr.md#HDR-10 one EV for each path
     for seed in 1..=5 {
         let result = run(&scenario(leaf_spine(), 0, 4), seed);
         assert_eq!(frames(&result, "leaf0", "spine"), [PACKETS / 8; 8], "seed {seed}");
@@ -57,7 +57,7 @@ fn packets_take_all_spines_in_turn() {
 
 #[test]
 fn packets_take_all_cores_in_turn() {
-    //= docs/specs/host-dr.md#HDR-1
+    //= docs/specs/host-dr.md#HDR-1 turning switches in turn
     for seed in 1..=5 {
         let result = run(&scenario(fat_tree(), 0, 15), seed);
         for agg in ["agg0", "agg1", "agg2", "agg3"] {
@@ -71,7 +71,7 @@ fn packets_take_all_cores_in_turn() {
 
 #[test]
 fn a_path_that_routing_has_lost_is_left() {
-    //= docs/specs/host-dr.md#HDR-3
+    //= docs/specs/host-dr.md#HDR-3 paths that can be reached
     let mut scenario = scenario(leaf_spine(), 0, 4);
     let links = scenario.network.links_named("spine3->leaf1").unwrap();
     let action = LinkAction::Down { convergence_ps: 0 };
@@ -92,7 +92,7 @@ fn a_path_that_routing_has_lost_is_left() {
 
 #[test]
 fn with_few_values_some_paths_have_none_and_all_packets_arrive() {
-    //= docs/specs/host-dr.md#HDR-10
+    //= docs/specs/host-dr.md#HDR-10 one EV for each path
     for evs in [1, 2, 9] {
         let mut scenario = scenario(leaf_spine(), 0, 4);
         scenario.transport.evs = evs;

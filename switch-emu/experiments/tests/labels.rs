@@ -41,8 +41,8 @@ fn mean_ns(scenario: &Scenario, balancer: BalancerKind) -> u64 {
 /// Host DR has the shortest queues (OFAN figure 6); labels that stay collide, the less the more there are (OFAN figure 1).
 #[test]
 fn in_a_healthy_fabric_the_order_is_that_of_the_comparisons() {
-    //= docs/specs/subflow.md#SUB-2
-    //= docs/specs/subflow.md#MPTCP-1
+    //= docs/specs/subflow.md#SUB-2 labels in turn
+    //= docs/specs/subflow.md#MPTCP-1 subflows
     let scenario = permutation();
     let mean = |balancer| mean_ns(&scenario, balancer);
     let order = [HostDr, Ops, Mptcp, Ecmp].map(mean);
@@ -60,8 +60,8 @@ fn in_a_healthy_fabric_the_order_is_that_of_the_comparisons() {
 
 #[test]
 fn whatever_adapts_is_better_off_with_a_slow_uplink_than_what_does_not() {
-    //= docs/specs/power-of-two.md#P2C-3
-    //= docs/specs/least-recently-marked.md#LRM-2
+    //= docs/specs/power-of-two.md#P2C-3 scores
+    //= docs/specs/least-recently-marked.md#LRM-2 marked labels
     let mut scenario = permutation();
     befall(&mut scenario, "leaf0->spine0", LinkAction::Rate { ppm: 250_000 });
     scenario.transport.schemes.subflow.subflows = 64;
@@ -84,7 +84,7 @@ fn what_takes_losses_for_news_leaves_a_dead_cable() {
 /// Told that one spine in four cannot be reached, host DR keeps to the other three.
 #[test]
 fn told_of_a_dead_cable_host_dr_goes_round_it() {
-    //= docs/specs/host-dr.md#HDR-3
+    //= docs/specs/host-dr.md#HDR-3 paths that can be reached
     let mut scenario = permutation();
     befall(&mut scenario, "leaf0->spine0", LinkAction::Down { convergence_ps: 0 });
     let (told, ops) = (mean_ns(&scenario, HostDr), mean_ns(&scenario, Ops));

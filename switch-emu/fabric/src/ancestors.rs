@@ -37,8 +37,8 @@ impl<'a> Ancestors<'a> {
     /// One entropy value, out of a set of `evs`, for every path from host `from` to host `to` by the routes in force at
     /// `at_ps`; a path that no value of the set leads over has none. `addresses` is the digest of the hosts' addresses, see
     /// [`addresses`].
-    //= docs/specs/host-dr.md#HDR-10
-    //= docs/specs/host-dr.md#HDR-11
+    //= docs/specs/host-dr.md#HDR-10 one EV for each path
+    //= docs/specs/host-dr.md#HDR-11 order of the list
     pub fn paths(&self, at_ps: u64, from: usize, to: usize, addresses: u64, evs: u32) -> Vec<Ev> {
         let start = self.network.leaf_of(from);
         let count = self.count(at_ps, start, to, MAX_PATHS);

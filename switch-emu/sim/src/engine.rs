@@ -305,7 +305,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Tells a connection which paths there are by the routes in force.
-    //= docs/specs/host-dr.md#HDR-3
+    //= docs/specs/host-dr.md#HDR-3 paths that can be reached
     fn tell(&mut self, now_ps: u64, connection: usize) {
         let spec = self.spec;
         let ancestors = self.ancestors.get_or_insert_with(|| Ancestors::new(spec.network, spec.events, spec.seed));

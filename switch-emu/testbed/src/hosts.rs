@@ -124,7 +124,7 @@ impl Setup<'_> {
     }
 
     /// Which paths a flow has, from which time on.
-    //= docs/specs/host-dr.md#HDR-3
+    //= docs/specs/host-dr.md#HDR-3 paths that can be reached
     fn news(
         &self,
         known: &Ancestors<'_>,

@@ -108,13 +108,13 @@ struct Settings {
 
 impl Dcqcn {
     /// Takes a mark: a notification, unless one was just taken.
-    //= docs/specs/dcqcn.md#DQN-2
+    //= docs/specs/dcqcn.md#DQN-2 notifications
     fn on_congestion(&mut self, now_ps: u64) {
         let Self { state, settings } = self;
         if state.last_cnp_ps.is_some_and(|last_ps| now_ps.saturating_sub(last_ps) < settings.cnp_interval_ps) {
             return;
         }
-        //= docs/specs/dcqcn.md#DQN-3
+        //= docs/specs/dcqcn.md#DQN-3 the cut
         state.target_bps = state.rate_bps;
         let cut = ((u128::from(state.rate_bps) * u128::from(state.alpha)) >> (ALPHA_BITS + 1)) as u64;
         state.rate_bps = (state.rate_bps - cut).max(settings.min_bps);
@@ -124,7 +124,7 @@ impl Dcqcn {
     }
 
     /// Does what timers would have done by now.
-    //= docs/specs/dcqcn.md#DQN-7
+    //= docs/specs/dcqcn.md#DQN-7 no timers
     #[inline]
     fn advance(&mut self, now_ps: u64) {
         let Self { state, settings } = self;
@@ -141,7 +141,7 @@ impl Dcqcn {
         }
     }
 
-    //= docs/specs/dcqcn.md#DQN-4
+    //= docs/specs/dcqcn.md#DQN-4 how alpha falls
     #[cold]
     fn decay(&mut self, since_ps: u64) {
         let Self { state, settings } = self;
@@ -151,7 +151,7 @@ impl Dcqcn {
         state.alpha = ((u128::from(state.alpha) * u128::from(power(keep, times))) >> KEEP_BITS) as u32;
     }
 
-    //= docs/specs/dcqcn.md#DQN-5
+    //= docs/specs/dcqcn.md#DQN-5 when the rate rises
     #[cold]
     fn tick(&mut self, since_ps: u64) {
         let times = since_ps / self.settings.rate_timer_ps;
@@ -162,7 +162,7 @@ impl Dcqcn {
         }
     }
 
-    //= docs/specs/dcqcn.md#DQN-6
+    //= docs/specs/dcqcn.md#DQN-6 how far the rate rises
     fn increase(&mut self) {
         let Self { state, settings } = self;
         let (most, least) = (state.by_timer.max(state.by_bytes), state.by_timer.min(state.by_bytes));
@@ -197,7 +197,7 @@ impl Scheme for Dcqcn {
 
     fn make(own: &DcqcnConfig, config: &CcConfig) -> Self {
         let settings = Settings::new(own, config);
-        //= docs/specs/dcqcn.md#DQN-1
+        //= docs/specs/dcqcn.md#DQN-1 beginning at the link's rate
         let state = ReactionPoint {
             rate_bps: settings.link_bps,
             target_bps: settings.link_bps,
@@ -223,7 +223,7 @@ impl CongestionControl for Dcqcn {
         }
     }
 
-    //= docs/specs/dcqcn.md#DQN-8
+    //= docs/specs/dcqcn.md#DQN-8 losses
     fn on_loss(&mut self, now_ps: u64, _bytes: u32, _cause: LossCause) {
         self.advance(now_ps);
         self.on_congestion(now_ps);
@@ -232,10 +232,10 @@ impl CongestionControl for Dcqcn {
     #[inline]
     fn on_send(&mut self, now_ps: u64, bytes: u32) {
         self.advance(now_ps);
-        //= docs/specs/dcqcn.md#DQN-9
+        //= docs/specs/dcqcn.md#DQN-9 pacing
         let gap_ps = serialisation_ps(u64::from(bytes), self.state.rate_bps);
         self.state.next_ps = self.state.next_ps.max(now_ps).saturating_add(gap_ps);
-        //= docs/specs/dcqcn.md#DQN-5
+        //= docs/specs/dcqcn.md#DQN-5 when the rate rises
         self.state.sent_bytes = self.state.sent_bytes.saturating_add(u64::from(bytes));
         if self.state.sent_bytes >= self.settings.byte_counter && self.state.last_cnp_ps.is_some() {
             self.state.sent_bytes = 0;

@@ -22,7 +22,7 @@ pub struct DctcpConfig {
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     /// Window in units of 2^-16 bytes, so that growth of less than a byte adds up.
-    //= docs/specs/dctcp.md#DCTCP-7
+    //= docs/specs/dctcp.md#DCTCP-7 integers
     pub(super) window: u64,
     min_window: u64,
     max_window: u64,
@@ -43,7 +43,7 @@ impl Dctcp {
         }
     }
 
-    //= docs/specs/dctcp.md#DCTCP-1
+    //= docs/specs/dctcp.md#DCTCP-1 growth
     fn grow(&mut self, bytes: u64) {
         let growth = per_window(bytes, self.packet_bytes, self.window);
         self.window = self.window.saturating_add(growth);
@@ -53,7 +53,7 @@ impl Dctcp {
         self.window = self.window.saturating_sub(scaled);
     }
 
-    //= docs/specs/dctcp.md#DCTCP-4
+    //= docs/specs/dctcp.md#DCTCP-4 bounds of the window
     fn clamp(&mut self) {
         self.window = self.window.clamp(self.min_window, self.max_window);
     }
@@ -70,11 +70,11 @@ impl Scheme for Dctcp {
 }
 
 impl CongestionControl for Dctcp {
-    //= docs/specs/dctcp.md#DCTCP-2
+    //= docs/specs/dctcp.md#DCTCP-2 cut for marks
     fn on_ack(&mut self, _now_ps: u64, ack: &AckInfo) {
         let bytes = ack.bytes.min(MAX_ACKED_BYTES);
         let marked = match self.marked_by_trigger {
-            //= docs/specs/dctcp.md#DCTCP-8
+            //= docs/specs/dctcp.md#DCTCP-8 the trigger's mark counts for all
             true if ack.marked => bytes,
             true => 0,
             false => marked_bytes(ack, bytes),
@@ -86,7 +86,7 @@ impl CongestionControl for Dctcp {
         self.clamp();
     }
 
-    //= docs/specs/dctcp.md#DCTCP-3
+    //= docs/specs/dctcp.md#DCTCP-3 cut for losses
     fn on_loss(&mut self, _now_ps: u64, bytes: u32, _cause: LossCause) {
         self.shrink(u64::from(bytes) << FRACTION_BITS);
         self.clamp();
@@ -106,7 +106,7 @@ impl CongestionControl for Dctcp {
 }
 
 /// The share of `bytes` that arrived marked, by packets, rounded down.
-//= docs/specs/dctcp.md#DCTCP-5
+//= docs/specs/dctcp.md#DCTCP-5 coalesced ACKs
 fn marked_bytes(ack: &AckInfo, bytes: u64) -> u64 {
     match ack.packets {
         0 | 1 if ack.marked || ack.marked_packets > 0 => bytes,

@@ -99,7 +99,7 @@ impl Scheme for Eqds {
             told: 0,
             has_asked: false,
             speculative_bytes: or(own.speculative_bytes, bdp.div_ceil(packet).saturating_mul(packet)),
-            //= docs/specs/eqds.md#EQDS-8
+            //= docs/specs/eqds.md#EQDS-8 asking for more
             request_bytes: or(own.request_bytes, bdp.saturating_mul(3)).max(4 * packet),
         }
     }
@@ -107,7 +107,7 @@ impl Scheme for Eqds {
 
 impl Eqds {
     /// All credit that there is a use for, what trims need left out.
-    //= docs/specs/eqds.md#EQDS-6
+    //= docs/specs/eqds.md#EQDS-6 demand
     #[inline]
     fn demand(&self) -> u64 {
         let free = if self.speculating { self.speculated.max(self.speculation_end) } else { self.speculated };
@@ -122,14 +122,14 @@ impl Eqds {
 }
 
 impl CongestionControl for Eqds {
-    //= docs/specs/eqds.md#EQDS-3
+    //= docs/specs/eqds.md#EQDS-3 end of speculation
     #[inline]
     fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo) {
         self.speculating = false;
     }
 
-    //= docs/specs/eqds.md#EQDS-3
-    //= docs/specs/eqds.md#EQDS-6
+    //= docs/specs/eqds.md#EQDS-3 end of speculation
+    //= docs/specs/eqds.md#EQDS-6 demand
     #[inline]
     fn on_loss(&mut self, _now_ps: u64, bytes: u32, cause: LossCause) {
         self.speculating = false;
@@ -137,7 +137,7 @@ impl CongestionControl for Eqds {
         *lost = lost.saturating_add(u64::from(bytes));
     }
 
-    //= docs/specs/eqds.md#EQDS-1
+    //= docs/specs/eqds.md#EQDS-1 credit spent
     #[inline]
     fn on_send(&mut self, _now_ps: u64, bytes: u32) {
         let total = if self.pulled > self.spent { &mut self.spent } else { &mut self.speculated };
@@ -159,14 +159,14 @@ impl CongestionControl for Eqds {
         true
     }
 
-    //= docs/specs/eqds.md#EQDS-1
-    //= docs/specs/eqds.md#EQDS-2
+    //= docs/specs/eqds.md#EQDS-1 credit spent
+    //= docs/specs/eqds.md#EQDS-2 speculation
     #[inline]
     fn has_credit(&self) -> bool {
         self.pulled > self.spent || (self.speculating && self.speculated < self.speculation_end)
     }
 
-    //= docs/specs/eqds.md#EQDS-2
+    //= docs/specs/eqds.md#EQDS-2 speculation
     fn on_queued(&mut self, bytes: u64, idle: bool) {
         if idle {
             let left = self.pulled.saturating_sub(self.spent);
@@ -178,7 +178,7 @@ impl CongestionControl for Eqds {
     }
 
     fn on_pull(&mut self, credit_bytes: u64) -> bool {
-        //= docs/specs/eqds.md#EQDS-5
+        //= docs/specs/eqds.md#EQDS-5 totals
         let sent = self.spent.saturating_add(self.speculated);
         let honest = credit_bytes.min(self.told.saturating_add(sent));
         self.speculating = false;
@@ -186,7 +186,7 @@ impl CongestionControl for Eqds {
             return false;
         }
         self.pulled = honest;
-        //= docs/specs/eqds.md#EQDS-9
+        //= docs/specs/eqds.md#EQDS-9 credit left over
         let most = self.spent.saturating_add(self.request_bytes.saturating_mul(2));
         let over = self.pulled.saturating_sub(most);
         self.spent = self.spent.saturating_add(over);
@@ -194,8 +194,8 @@ impl CongestionControl for Eqds {
         true
     }
 
-    //= docs/specs/eqds.md#EQDS-7
-    //= docs/specs/eqds.md#EQDS-8
+    //= docs/specs/eqds.md#EQDS-7 telling the demand
+    //= docs/specs/eqds.md#EQDS-8 asking for more
     #[inline]
     fn poll_request(&mut self, again: bool) -> Option<PullRequest> {
         if self.wanted == 0 {

@@ -19,7 +19,7 @@ pub struct FixedWindowConfig {
 }
 
 /// A window that never moves.
-//= docs/specs/fixed-window.md#FXW-2
+//= docs/specs/fixed-window.md#FXW-2 nothing moves it
 #[derive(Clone, Debug)]
 pub struct FixedWindow {
     window_bytes: u64,
@@ -35,7 +35,7 @@ impl Scheme for FixedWindow {
     }
 
     fn make(own: &FixedWindowConfig, config: &CcConfig) -> Self {
-        //= docs/specs/fixed-window.md#FXW-1
+        //= docs/specs/fixed-window.md#FXW-1 the window
         let window_bytes = own.window_bytes.map_or(config.max_window_bytes, ByteSize::bytes);
         Self { window_bytes: window_bytes.max(u64::from(config.packet_bytes.max(1))) }
     }

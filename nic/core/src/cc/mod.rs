@@ -117,7 +117,7 @@ impl CcConfig {
     /// same rounded up to whole packets.
     ///
     /// At 8.337 us and 400 Gb/s with 4,150-byte packets: BDP 416,850, largest 625,275, initial 151 x 4,150 = 626,650.
-    //= docs/specs/dctcp.md#DCTCP-6
+    //= docs/specs/dctcp.md#DCTCP-6 the first window
     pub const fn for_path(base_rtt_ps: u64, link_bps: u64, packet_bytes: u32) -> Self {
         let bdp_bytes = bdp_bytes(base_rtt_ps, link_bps);
         let max_window_bytes = bdp_bytes.saturating_add(bdp_bytes / 2);

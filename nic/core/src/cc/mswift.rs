@@ -115,7 +115,7 @@ struct Settings {
 
 impl MSwift {
     /// Target delay at the present window, in ticks, of a path of `hops` switches; 0 is as many as `queue_hops`.
-    //= docs/specs/mswift.md#MSW-2
+    //= docs/specs/mswift.md#MSW-2 target delay
     #[inline]
     fn target(&self, hops: u8) -> u32 {
         let Settings { base, queue, queue_hops, .. } = self.settings;
@@ -127,7 +127,7 @@ impl MSwift {
     }
 
     /// What a small window adds to the target delay, in ticks.
-    //= docs/specs/mswift.md#MSW-3
+    //= docs/specs/mswift.md#MSW-3 flow scaling
     #[inline]
     fn flow_term(&self) -> u32 {
         let Settings { packet_bytes, flow_range, flow_alpha, flow_from, .. } = self.settings;
@@ -138,7 +138,7 @@ impl MSwift {
         }
     }
 
-    //= docs/specs/mswift.md#MSW-4
+    //= docs/specs/mswift.md#MSW-4 increase
     #[inline]
     fn grow(&mut self, bytes: u64) {
         let Settings { packet_bytes, ai, max_window, .. } = self.settings;
@@ -151,7 +151,7 @@ impl MSwift {
     }
 
     /// Takes `cut` of the window off, once a round trip.
-    //= docs/specs/mswift.md#MSW-6
+    //= docs/specs/mswift.md#MSW-6 one decrease a round trip
     #[inline]
     fn shrink(&mut self, now_ps: u64, cut: u64) {
         let window = self.state.window;
@@ -161,7 +161,7 @@ impl MSwift {
         }
     }
 
-    //= docs/specs/mswift.md#MSW-6
+    //= docs/specs/mswift.md#MSW-6 one decrease a round trip
     #[inline]
     fn can_decrease(&self, now_ps: u64) -> bool {
         let rtt_ps = u64::from(self.state.delay) << 10;
@@ -185,7 +185,7 @@ impl Scheme for MSwift {
 
     fn make(own: &MSwiftConfig, config: &CcConfig) -> Self {
         let settings = Settings::new(own, config);
-        //= docs/specs/mswift.md#MSW-8
+        //= docs/specs/mswift.md#MSW-8 first and largest window
         let first_bytes = config.initial_window_bytes.min(target_bytes(own, config));
         let state = DelayWindow {
             window: window(first_bytes, settings.packet_bytes),
@@ -199,10 +199,10 @@ impl Scheme for MSwift {
 }
 
 impl CongestionControl for MSwift {
-    //= docs/specs/mswift.md#MSW-5
+    //= docs/specs/mswift.md#MSW-5 decrease
     #[inline]
     fn on_ack(&mut self, now_ps: u64, ack: &AckInfo) {
-        //= docs/specs/mswift.md#MSW-1
+        //= docs/specs/mswift.md#MSW-1 median delay
         let delay = self.delays.push(ticks(ack.rtt_ps));
         self.state.delay = delay;
         self.state.timeouts = 0;
@@ -215,7 +215,7 @@ impl CongestionControl for MSwift {
         }
     }
 
-    //= docs/specs/mswift.md#MSW-7
+    //= docs/specs/mswift.md#MSW-7 losses
     fn on_loss(&mut self, now_ps: u64, _bytes: u32, cause: LossCause) {
         if !self.can_decrease(now_ps) {
             return;
@@ -225,7 +225,7 @@ impl CongestionControl for MSwift {
         self.shrink(now_ps, if reset { ONE } else { self.settings.max_mdf });
     }
 
-    //= docs/specs/mswift.md#MSW-9
+    //= docs/specs/mswift.md#MSW-9 windows below a packet
     #[inline]
     fn on_send(&mut self, now_ps: u64, _bytes: u32) {
         if self.is_below_a_packet() {
@@ -241,7 +241,7 @@ impl CongestionControl for MSwift {
         (self.state.window >> FRACTION_BITS).max(self.settings.packet_bytes)
     }
 
-    //= docs/specs/mswift.md#MSW-9
+    //= docs/specs/mswift.md#MSW-9 windows below a packet
     #[inline]
     fn poll_send(&self, now_ps: u64) -> u64 {
         if self.is_below_a_packet() { self.state.next_ps.max(now_ps) } else { now_ps }
@@ -284,7 +284,7 @@ impl Settings {
 }
 
 /// What is in flight when the delay is the target: the bandwidth-delay product and the queue.
-//= docs/specs/mswift.md#MSW-8
+//= docs/specs/mswift.md#MSW-8 first and largest window
 fn target_bytes(own: &MSwiftConfig, config: &CcConfig) -> u64 {
     bdp_bytes(config.base_rtt_ps, config.link_bps).saturating_add(own.queue_bytes.bytes())
 }

@@ -128,7 +128,7 @@ struct Settings {
 impl Nscc {
     /// Sets the window to what got through lately when that is little and there is reason to. `true` when the feedback is done
     /// with, which it also is when it is bad news from before the last such cut.
-    //= docs/specs/nscc.md#NSC-4
+    //= docs/specs/nscc.md#NSC-4 quick adapt
     #[inline]
     fn quick_adapt(&mut self, now_ps: u64, lost: bool, bad: bool, delay: u32) -> bool {
         let Self { state, settings } = self;
@@ -151,13 +151,13 @@ impl Nscc {
         done
     }
 
-    //= docs/specs/nscc.md#NSC-5
+    //= docs/specs/nscc.md#NSC-5 four cases
     #[inline]
     fn increase(&mut self, per: u64, bytes: u64) {
         self.state.increase = self.state.increase.saturating_add(per.saturating_mul(bytes));
     }
 
-    //= docs/specs/nscc.md#NSC-6
+    //= docs/specs/nscc.md#NSC-6 proportional increase
     #[inline]
     fn proportional_increase(&mut self, bytes: u64, delay: u32) {
         if self.fast_increase(bytes, delay) {
@@ -168,7 +168,7 @@ impl Nscc {
         self.increase(times(proportional, room), bytes);
     }
 
-    //= docs/specs/nscc.md#NSC-7
+    //= docs/specs/nscc.md#NSC-7 fast increase
     #[inline]
     fn fast_increase(&mut self, bytes: u64, delay: u32) -> bool {
         let Self { state, settings } = self;
@@ -181,7 +181,7 @@ impl Nscc {
         state.is_fast
     }
 
-    //= docs/specs/nscc.md#NSC-8
+    //= docs/specs/nscc.md#NSC-8 multiplicative decrease
     #[inline]
     fn decrease(&mut self, now_ps: u64) {
         let Self { state, settings } = self;
@@ -197,7 +197,7 @@ impl Nscc {
     }
 
     /// Adds what growth came together.
-    //= docs/specs/nscc.md#NSC-9
+    //= docs/specs/nscc.md#NSC-9 when growth is added
     fn adjust(&mut self, now_ps: u64) {
         let Self { state, settings } = self;
         let since_ps = now_ps.saturating_sub(state.last_adjust_ps);
@@ -215,7 +215,7 @@ impl Nscc {
     }
 
     /// Takes a delay into the average.
-    //= docs/specs/nscc.md#NSC-3
+    //= docs/specs/nscc.md#NSC-3 average delay
     #[inline]
     fn average(&mut self, delay: u32) {
         let Self { state, settings } = self;
@@ -223,7 +223,7 @@ impl Nscc {
             state.average - state.average / settings.average + (u64::from(delay) << FRACTION_BITS) / settings.average;
     }
 
-    //= docs/specs/nscc.md#NSC-2
+    //= docs/specs/nscc.md#NSC-2 delay
     #[inline]
     fn delay(&mut self, rtt_ps: u64, marked: bool) -> u32 {
         let Settings { base_rtt_ps, target, .. } = self.settings;
@@ -231,12 +231,12 @@ impl Nscc {
             return (self.state.average >> FRACTION_BITS).min(u64::from(u32::MAX)) as u32;
         };
         let delay = ticks(delay_ps);
-        //= docs/specs/nscc.md#NSC-3
+        //= docs/specs/nscc.md#NSC-3 average delay
         self.average(if !marked && delay > target { ticks(base_rtt_ps / 4) } else { delay });
         delay
     }
 
-    //= docs/specs/nscc.md#NSC-1
+    //= docs/specs/nscc.md#NSC-1 scaled constants
     #[inline]
     fn limit(&mut self) {
         self.state.window = self.state.window.clamp(self.settings.min_window, self.settings.max_window);
@@ -269,7 +269,7 @@ impl CongestionControl for Nscc {
             self.limit();
             return;
         }
-        //= docs/specs/nscc.md#NSC-5
+        //= docs/specs/nscc.md#NSC-5 four cases
         match (ack.marked, delay >= self.settings.target) {
             (false, true) => self.increase(self.settings.fair, bytes),
             (false, false) => self.proportional_increase(bytes, delay),
@@ -280,7 +280,7 @@ impl CongestionControl for Nscc {
         self.adjust(now_ps);
     }
 
-    //= docs/specs/nscc.md#NSC-10
+    //= docs/specs/nscc.md#NSC-10 losses
     fn on_loss(&mut self, now_ps: u64, bytes: u32, cause: LossCause) {
         let bytes = u64::from(bytes);
         self.state.in_flight = self.state.in_flight.saturating_sub(bytes);
@@ -318,7 +318,7 @@ impl Settings {
         let base_rtt_ps = config.base_rtt_ps.clamp(1, MAX_TIME_PS);
         let target_ps = own.target_delay_us.map_or(base_rtt_ps / 4 * 3, Micros::ps);
         let target = ticks(target_ps).max(1);
-        //= docs/specs/nscc.md#NSC-1
+        //= docs/specs/nscc.md#NSC-1 scaled constants
         let bdp = bdp_bytes(base_rtt_ps, config.link_bps).min(MAX_WINDOW_BYTES);
         let scaled = |bytes: u64, ratio: Ratio| {
             let product = u128::from(bdp) * u128::from(bytes) * u128::from(ratio.ppm());

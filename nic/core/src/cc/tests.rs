@@ -47,8 +47,8 @@ fn names_are_parsed_listed_and_shown() {
 
 #[test]
 fn the_reference_windows_follow_from_the_path() {
-    //= docs/specs/dctcp.md#DCTCP-4
-    //= docs/specs/dctcp.md#DCTCP-6
+    //= docs/specs/dctcp.md#DCTCP-4 bounds of the window
+    //= docs/specs/dctcp.md#DCTCP-6 the first window
     assert_eq!(bdp_bytes(BASE_RTT_PS, LINK_BPS), 416_850);
     assert_eq!(reference().initial_window_bytes, 626_650);
     assert_eq!(reference().max_window_bytes, 625_275);
@@ -60,7 +60,7 @@ fn the_reference_windows_follow_from_the_path() {
 
 #[test]
 fn a_window_of_unmarked_bytes_adds_about_a_packet() {
-    //= docs/specs/dctcp.md#DCTCP-1
+    //= docs/specs/dctcp.md#DCTCP-1 growth
     let mut cc = dctcp(100 * 4150);
     (0..100).for_each(|_| cc.on_ack(0, &acks(4150, 1, 0)));
     let grown = cc.window_bytes() - 100 * 4150;
@@ -69,7 +69,7 @@ fn a_window_of_unmarked_bytes_adds_about_a_packet() {
 
 #[test]
 fn an_ack_is_marked_as_a_whole_where_the_published_rule_is_asked_for() {
-    //= docs/specs/dctcp.md#DCTCP-8
+    //= docs/specs/dctcp.md#DCTCP-8 the trigger's mark counts for all
     let config = CcConfig { initial_window_bytes: 100 * 4150, ..reference() };
     let mut cc = Dctcp::new(&DctcpConfig { marked_by_trigger: true }, &config);
     cc.on_ack(0, &acks(8 * 4150, 8, 1));
@@ -80,7 +80,7 @@ fn an_ack_is_marked_as_a_whole_where_the_published_rule_is_asked_for() {
 
 #[test]
 fn growth_below_a_byte_adds_up() {
-    //= docs/specs/dctcp.md#DCTCP-7
+    //= docs/specs/dctcp.md#DCTCP-7 integers
     let config = CcConfig { packet_bytes: 64, initial_window_bytes: 600_000, ..reference() };
     let mut cc = Dctcp::new(&DctcpConfig::default(), &config);
     (0..1000).for_each(|_| cc.on_ack(0, &acks(64, 1, 0)));
@@ -89,7 +89,7 @@ fn growth_below_a_byte_adds_up() {
 
 #[test]
 fn a_marked_ack_takes_a_quarter_of_its_bytes() {
-    //= docs/specs/dctcp.md#DCTCP-2
+    //= docs/specs/dctcp.md#DCTCP-2 cut for marks
     let mut cc = dctcp(400_000);
     cc.on_ack(0, &acks(4150, 1, 1));
     cc.on_ack(0, &acks(4150, 1, 1));
@@ -98,8 +98,8 @@ fn a_marked_ack_takes_a_quarter_of_its_bytes() {
 
 #[test]
 fn every_loss_takes_its_bytes_down_to_one_packet() {
-    //= docs/specs/dctcp.md#DCTCP-3
-    //= docs/specs/dctcp.md#DCTCP-4
+    //= docs/specs/dctcp.md#DCTCP-3 cut for losses
+    //= docs/specs/dctcp.md#DCTCP-4 bounds of the window
     for cause in [LossCause::Trimmed, LossCause::SackGap, LossCause::Timeout] {
         let mut cc = dctcp(3 * 4150);
         cc.on_loss(0, PACKET, cause);
@@ -112,7 +112,7 @@ fn every_loss_takes_its_bytes_down_to_one_packet() {
 
 #[test]
 fn a_coalesced_ack_splits_by_the_marked_share() {
-    //= docs/specs/dctcp.md#DCTCP-5
+    //= docs/specs/dctcp.md#DCTCP-5 coalesced ACKs
     let (mut one, mut apart) = (dctcp(400_000), dctcp(400_000));
     one.on_ack(0, &acks(4 * 4150, 4, 1));
     apart.on_ack(0, &acks(3 * 4150, 3, 0));
@@ -149,8 +149,8 @@ fn a_late_sender_does_not_catch_up() {
 
 #[test]
 fn a_fixed_window_is_what_was_asked_for() {
-    //= docs/specs/fixed-window.md#FXW-1
-    //= docs/specs/fixed-window.md#FXW-2
+    //= docs/specs/fixed-window.md#FXW-1 the window
+    //= docs/specs/fixed-window.md#FXW-2 nothing moves it
     for (asked, window) in [(Some(2_500_000), 2_500_000), (None, 625_275), (Some(1), 4150)] {
         let own = FixedWindowConfig { window_bytes: asked.map(ByteSize::new) };
         let mut cc = AnyCc::new(&CcConfig { control: ControlConfig::FixedWindow(own), ..reference() });

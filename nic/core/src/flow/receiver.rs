@@ -314,13 +314,13 @@ impl Receiver {
         self.cumulative = self.received.remove_run(self.cumulative, self.highest);
         self.pending.cover(psn);
         self.on_arrival(now_ps, arrival, false);
-        //= docs/specs/ordered-chaos.md#ORC-21
+        //= docs/specs/ordered-chaos.md#ORC-21 evidence
         if arrival.data.section != Section::NONE && !arrival.data.retransmit {
             self.check_section(arrival, false);
         }
     }
 
-    //= docs/specs/ordered-chaos.md#ORC-23
+    //= docs/specs/ordered-chaos.md#ORC-23 telling again
     fn on_trailer(&mut self, arrival: &Arrival) {
         self.stats.trailers += 1;
         let ahead = arrival.data.psn.saturating_sub(self.cumulative);
@@ -328,7 +328,7 @@ impl Receiver {
         if ahead < self.window_packets && !arrival.trimmed {
             self.check_section(arrival, true);
         }
-        //= docs/specs/ordered-chaos.md#ORC-26
+        //= docs/specs/ordered-chaos.md#ORC-26 ACKs of trailers
         if arrival.data.ack_now {
             if self.pending.packets == 0 {
                 self.pending.port = arrival.port;

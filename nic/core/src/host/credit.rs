@@ -38,7 +38,7 @@ impl<R: RngCore> Host<R> {
     }
 
     /// A peer's sender asks for credit, whatever congestion control this host's own senders have.
-    //= docs/specs/eqds.md#EQDS-15
+    //= docs/specs/eqds.md#EQDS-15 hosts without credit
     pub(super) fn on_pull_request<O: Owner>(
         &mut self,
         now_ps: u64,

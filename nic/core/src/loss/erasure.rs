@@ -47,7 +47,7 @@ impl Span {
     }
 
     /// Whether acknowledgements can say that all of it is settled: every number before it is, or every number of it was sent.
-    //= docs/specs/erasure.md#ERA-3
+    //= docs/specs/erasure.md#ERA-3 A complete message
     pub fn can_settle(&self, cumulative: u64, highest: u64) -> bool {
         cumulative >= self.first || highest >= self.end
     }

@@ -42,9 +42,9 @@ impl SackGap {
             return None;
         }
         match self.rule {
-            //= docs/specs/transport.md#TRN-35
+            //= docs/specs/transport.md#TRN-35 gap rule
             SackRule::Patient => patience.time_ps(rtt).map(|patience_ps| sent_ps.saturating_add(patience_ps)),
-            //= docs/specs/transport.md#TRN-39
+            //= docs/specs/transport.md#TRN-39 plain gap rule
             SackRule::Plain => Some(sent_ps),
         }
     }

@@ -54,8 +54,8 @@ impl SectionWatch {
     /// Calls `tell` for each packet that a frame proves lost, lowest first, until it refuses one.
     ///
     /// A step looks at 64 numbers, so that a frame costs one or two, and the most hostile one a 64th of the window.
-    //= docs/specs/ordered-chaos.md#ORC-22
-    //= docs/specs/ordered-chaos.md#ORC-23
+    //= docs/specs/ordered-chaos.md#ORC-22 missing packets
+    //= docs/specs/ordered-chaos.md#ORC-23 telling again
     pub(crate) fn check(&mut self, arrived: &Arrived<'_>, evidence: &Evidence, mut tell: impl FnMut(u64) -> bool) {
         let Some((subflows, behind)) = evidence.section.get() else { return };
         let stride = u64::from(subflows);

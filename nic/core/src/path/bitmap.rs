@@ -61,7 +61,7 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    //= docs/specs/bitmap.md#BITMAP-3
+    //= docs/specs/bitmap.md#BITMAP-3 what adds to a penalty
     #[inline]
     fn punish(&mut self, ev: Ev, points: u8) {
         let Settings { max_penalty, evs, .. } = self.settings;
@@ -71,8 +71,8 @@ impl Bitmap {
     }
 
     /// Passes over what has a penalty, which costs the first, or each, a point of it.
-    //= docs/specs/bitmap.md#BITMAP-4
-    //= docs/specs/bitmap.md#BITMAP-5
+    //= docs/specs/bitmap.md#BITMAP-4 skipping
+    //= docs/specs/bitmap.md#BITMAP-5 skips of one packet
     #[cold]
     fn pass_over(&mut self, rng: &mut impl RngCore) {
         for passed in 0..MAX_PASSED.min(self.settings.evs) {
@@ -94,7 +94,7 @@ impl Scheme for Bitmap {
     /// Half a byte for each of 65,535 entropy values and four bytes of position; 20 bytes at 32 values, 132 at 256.
     const STATE_BYTES: usize = 65_535_usize.div_ceil(2) + 2 * size_of::<Ev>();
 
-    //= docs/specs/bitmap.md#BITMAP-1
+    //= docs/specs/bitmap.md#BITMAP-1 A penalty for each EV
     fn make(own: &BitmapConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         let points = |value: u8| value.min(15);
         let evs = path.ev_count();
@@ -112,7 +112,7 @@ impl Scheme for Bitmap {
 }
 
 impl Balancer for Bitmap {
-    //= docs/specs/bitmap.md#BITMAP-2
+    //= docs/specs/bitmap.md#BITMAP-2 taking turns
     #[inline]
     fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
         let evs = self.settings.evs;
@@ -160,7 +160,7 @@ impl Penalties {
     }
 
     /// Goes on to the next; a new turn begins at a random value.
-    //= docs/specs/bitmap.md#BITMAP-6
+    //= docs/specs/bitmap.md#BITMAP-6 where a turn begins
     #[inline]
     fn advance(&mut self, evs: u16, rng: &mut impl RngCore) {
         self.turn += 1;

@@ -23,7 +23,7 @@ impl Scheme for Ecmp {
 }
 
 impl Balancer for Ecmp {
-    //= docs/specs/reps.md#REPS-21
+    //= docs/specs/reps.md#REPS-21 ECMP
     #[inline]
     fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, _rng: &mut impl RngCore) -> Ev {
         self.ev

@@ -56,7 +56,7 @@ impl Scheme for Flowcell {
 
     const STATE_BYTES: usize = size_of::<Cell>();
 
-    //= docs/specs/flowcell.md#FLOWCELL-1
+    //= docs/specs/flowcell.md#FLOWCELL-1 the first EV
     fn make(own: &FlowcellConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         Self {
             state: Cell { sent_bytes: 0, ev: draw_lasting(path, 0, rng) },
@@ -68,7 +68,7 @@ impl Scheme for Flowcell {
 }
 
 impl Balancer for Flowcell {
-    //= docs/specs/flowcell.md#FLOWCELL-2
+    //= docs/specs/flowcell.md#FLOWCELL-2 A full flowcell
     #[inline]
     fn next_ev(&mut self, _now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
         let after = self.state.sent_bytes.saturating_add(packet.bytes);
@@ -83,7 +83,7 @@ impl Balancer for Flowcell {
     #[inline]
     fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo, _publisher: &mut impl Publisher) {}
 
-    //= docs/specs/flowcell.md#FLOWCELL-4
+    //= docs/specs/flowcell.md#FLOWCELL-4 timeouts
     fn on_loss(&mut self, _now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
         if loss.cause == LossCause::Timeout {
             self.state.sent_bytes = u32::MAX;
@@ -92,7 +92,7 @@ impl Balancer for Flowcell {
 }
 
 impl Flowcell {
-    //= docs/specs/flowcell.md#FLOWCELL-3
+    //= docs/specs/flowcell.md#FLOWCELL-3 the next EV
     #[inline]
     fn ev_after(&self, rng: &mut impl RngCore) -> Ev {
         match self.state.ev.wrapping_add(1) {

@@ -70,7 +70,7 @@ enum Phase {
 impl Flowcut {
     /// How many bytes of new payload and headers may go now, windows aside: all (`u64::MAX`), what is left of a drain's
     /// allowance, or none. An outside scheduler that pauses flows by XOFF, XOFF with credit and XON reads this.
-    //= docs/specs/flowcut.md#FLC-30
+    //= docs/specs/flowcut.md#FLC-30 pausing from outside
     #[inline]
     pub fn allowed_bytes(&self) -> u64 {
         match self.state.phase {
@@ -87,11 +87,11 @@ impl Flowcut {
     }
 
     /// Everything sent is acknowledged: nothing that has not arrived before can come over the old path any more.
-    //= docs/specs/flowcut.md#FLC-3
+    //= docs/specs/flowcut.md#FLC-3 end of a flowcut
     fn end_flowcut(&mut self) {
         let state = &mut self.state;
         state.active = false;
-        //= docs/specs/flowcut.md#FLC-44
+        //= docs/specs/flowcut.md#FLC-44 end of repair
         state.fresh |= match state.phase {
             Phase::Draining => true,
             Phase::Open => !self.settings.simple,
@@ -104,7 +104,7 @@ impl Flowcut {
         }
     }
 
-    //= docs/specs/flowcut.md#FLC-20
+    //= docs/specs/flowcut.md#FLC-20 beginning to drain
     fn begin_drain(&mut self, now_ps: u64) {
         let state = &mut self.state;
         state.phase = Phase::Draining;
@@ -114,14 +114,14 @@ impl Flowcut {
     }
 
     /// Goes on over the old path: acknowledgements that the drain waits for do not come.
-    //= docs/specs/flowcut.md#FLC-24
+    //= docs/specs/flowcut.md#FLC-24 A silent drain
     fn resume(&mut self) {
         self.state.phase = Phase::Open;
         self.state.delay.reset(&self.settings);
     }
 
     /// Gives the path up. What is open goes again over another one, packet by packet.
-    //= docs/specs/flowcut.md#FLC-41
+    //= docs/specs/flowcut.md#FLC-41 A dead path
     #[cold]
     fn abandon(&mut self) {
         let state = &mut self.state;
@@ -144,7 +144,7 @@ impl Flowcut {
     #[inline]
     fn admit_new(&mut self, packet: &SendInfo) -> Admission {
         let (state, most) = (&mut self.state, u64::from(self.settings.resume_packets));
-        //= docs/specs/flowcut.md#FLC-28
+        //= docs/specs/flowcut.md#FLC-28 bound of reordering
         if state.overlapping {
             let lowest_open = packet.psn.saturating_sub(packet.open_packets);
             state.overlapping = lowest_open < state.boundary_psn;
@@ -155,14 +155,14 @@ impl Flowcut {
         if state.phase != Phase::Draining {
             return Admission::Window;
         }
-        //= docs/specs/flowcut.md#FLC-27
+        //= docs/specs/flowcut.md#FLC-27 early resumption
         if most > 0 && !state.overlapping && packet.open_packets <= most {
             self.end_flowcut();
             self.state.overlapping = true;
             self.state.boundary_psn = packet.psn;
             return Admission::Window;
         }
-        //= docs/specs/flowcut.md#FLC-22
+        //= docs/specs/flowcut.md#FLC-22 XOFF with credit
         if u64::from(packet.bytes) <= state.allowance_bytes {
             return Admission::Window;
         }
@@ -172,11 +172,11 @@ impl Flowcut {
 
     fn draw(&mut self, rng: &mut impl RngCore) -> Ev {
         let (old, evs) = (self.state.ev, self.settings.evs);
-        //= docs/specs/flowcut.md#FLC-50
+        //= docs/specs/flowcut.md#FLC-50 the published simulator's rule
         if self.settings.simple || evs == 1 {
             return draw(evs, rng);
         }
-        //= docs/specs/flowcut.md#FLC-4
+        //= docs/specs/flowcut.md#FLC-4 another path than before
         let ev = draw(evs - 1, rng);
         ev + u16::from(ev >= old)
     }
@@ -195,7 +195,7 @@ impl Scheme for Flowcut {
             round_ps: 0,
             allowance_bytes: 0,
             boundary_psn: 0,
-            //= docs/specs/flowcut.md#FLC-2
+            //= docs/specs/flowcut.md#FLC-2 the first path
             ev: draw_lasting(path, 0, rng),
             phase: Phase::Open,
             silent_rounds: 0,
@@ -209,7 +209,7 @@ impl Scheme for Flowcut {
 }
 
 impl Balancer for Flowcut {
-    //= docs/specs/flowcut.md#FLC-1
+    //= docs/specs/flowcut.md#FLC-1 one path for a flowcut
     #[inline]
     fn next_ev(&mut self, _now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
         if self.state.fresh {
@@ -230,18 +230,18 @@ impl Balancer for Flowcut {
         let state = &mut self.state;
         state.heard_ps = now_ps;
         let mut is_congested = false;
-        //= docs/specs/flowcut.md#FLC-14
+        //= docs/specs/flowcut.md#FLC-14 ACKs of other paths
         if ack.ev == state.ev {
             state.silent_rounds = 0;
             state.delay.on_ack(&self.settings, ack);
             is_congested = state.delay.is_congested(&self.settings);
         }
-        //= docs/specs/flowcut.md#FLC-25
+        //= docs/specs/flowcut.md#FLC-25 no drain near the end
         let is_worth_it = ack.unsent_bytes >= self.settings.tail_bytes(ack);
         if state.phase == Phase::Open && is_congested && is_worth_it {
             self.begin_drain(now_ps);
         }
-        //= docs/specs/flowcut.md#FLC-21
+        //= docs/specs/flowcut.md#FLC-21 end of a drain
         if ack.open_packets == 0 && self.state.active {
             self.end_flowcut();
         }
@@ -254,7 +254,7 @@ impl Balancer for Flowcut {
         }
         match loss.cause {
             LossCause::Trimmed => (state.heard_ps, state.silent_rounds) = (now_ps, 0),
-            //= docs/specs/flowcut.md#FLC-40
+            //= docs/specs/flowcut.md#FLC-40 silent rounds
             LossCause::Timeout if loss.sent_ps >= state.round_ps => {
                 state.round_ps = now_ps;
                 state.silent_rounds = state.silent_rounds.saturating_add(1);
@@ -274,17 +274,17 @@ impl HoldBack for Flowcut {
             self.end_flowcut();
         }
         match self.state.phase {
-            //= docs/specs/flowcut.md#FLC-42
+            //= docs/specs/flowcut.md#FLC-42 repair
             Phase::Repairing if packet.in_flight_bytes == 0 => return Admission::Window,
             Phase::Repairing => return Admission::Wait,
             Phase::Draining if now_ps >= self.deadline_ps() => self.resume(),
             Phase::Draining | Phase::Open => {}
         }
-        //= docs/specs/flowcut.md#FLC-23
+        //= docs/specs/flowcut.md#FLC-23 retransmissions during a drain
         if packet.retransmit { Admission::Window } else { self.admit_new(packet) }
     }
 
-    //= docs/specs/flowcut.md#FLC-43
+    //= docs/specs/flowcut.md#FLC-43 lowest packet first
     #[inline]
     fn lowest_first(&self) -> bool {
         true

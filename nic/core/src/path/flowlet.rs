@@ -52,7 +52,7 @@ impl Scheme for Flowlet {
 
     const STATE_BYTES: usize = size_of::<Burst>();
 
-    //= docs/specs/flowlet.md#FLOWLET-1
+    //= docs/specs/flowlet.md#FLOWLET-1 the first EV
     fn make(own: &FlowletConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         let by_feedback = own.clock == FlowletClock::Feedback;
         let hold_ps = if by_feedback { path.base_rtt_ps.saturating_mul(5) } else { 0 };
@@ -67,9 +67,9 @@ impl Scheme for Flowlet {
 }
 
 impl Balancer for Flowlet {
-    //= docs/specs/flowlet.md#FLOWLET-2
-    //= docs/specs/flowlet.md#FLOWLET-3
-    //= docs/specs/flowlet.md#FLOWLET-4
+    //= docs/specs/flowlet.md#FLOWLET-2 A gap
+    //= docs/specs/flowlet.md#FLOWLET-3 holding on
+    //= docs/specs/flowlet.md#FLOWLET-4 the clock
     #[inline]
     fn next_ev(&mut self, now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
         let Self { state, settings } = self;
@@ -89,7 +89,7 @@ impl Balancer for Flowlet {
         self.on_feedback(now_ps);
     }
 
-    //= docs/specs/flowlet.md#FLOWLET-5
+    //= docs/specs/flowlet.md#FLOWLET-5 losses
     fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
         if loss.cause != LossCause::Timeout {
             self.on_feedback(now_ps);

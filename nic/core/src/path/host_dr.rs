@@ -67,7 +67,7 @@ impl Scheme for HostDr {
     /// The two turns, and 64 paths.
     const STATE_BYTES: usize = 2 * size_of::<u16>() + 64 * size_of::<Ev>();
 
-    //= docs/specs/host-dr.md#HDR-6
+    //= docs/specs/host-dr.md#HDR-6 without a list
     fn make(own: &HostDrConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         let seed = path.seed.unwrap_or_else(|| rng.next_u64());
         Self {
@@ -83,8 +83,8 @@ impl Scheme for HostDr {
 }
 
 impl Balancer for HostDr {
-    //= docs/specs/host-dr.md#HDR-1
-    //= docs/specs/host-dr.md#HDR-2
+    //= docs/specs/host-dr.md#HDR-1 turning switches in turn
+    //= docs/specs/host-dr.md#HDR-2 classes of packets
     #[inline]
     fn next_ev(&mut self, _now_ps: u64, packet: &SendInfo, _rng: &mut impl RngCore) -> Ev {
         let turn = &mut self.turns[usize::from(packet.bytes <= self.small_bytes)];
@@ -101,7 +101,7 @@ impl Balancer for HostDr {
         }
     }
 
-    //= docs/specs/host-dr.md#HDR-7
+    //= docs/specs/host-dr.md#HDR-7 no feedback
     #[inline]
     fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo, _publisher: &mut impl Publisher) {}
 
@@ -110,9 +110,9 @@ impl Balancer for HostDr {
 }
 
 impl Reachability for HostDr {
-    //= docs/specs/host-dr.md#HDR-3
-    //= docs/specs/host-dr.md#HDR-4
-    //= docs/specs/host-dr.md#HDR-5
+    //= docs/specs/host-dr.md#HDR-3 paths that can be reached
+    //= docs/specs/host-dr.md#HDR-4 order of the turns
+    //= docs/specs/host-dr.md#HDR-5 what is left out
     fn on_reachable(&mut self, _now_ps: u64, paths: &[Ev]) {
         let mut paths: Vec<Ev> = paths.iter().copied().filter(|ev| *ev < self.evs).take(MAX_PATHS).collect();
         if self.drawn {
@@ -167,8 +167,8 @@ mod tests {
 
     #[test]
     fn all_paths_take_turns_in_an_order_of_the_connections_own() {
-        //= docs/specs/host-dr.md#HDR-1
-        //= docs/specs/host-dr.md#HDR-4
+        //= docs/specs/host-dr.md#HDR-1 turning switches in turn
+        //= docs/specs/host-dr.md#HDR-4 order of the turns
         let paths: Vec<Ev> = (10..26).collect();
         let mut orders = Vec::new();
         for seed in 0..20 {
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn small_packets_have_a_turn_of_their_own() {
-        //= docs/specs/host-dr.md#HDR-2
+        //= docs/specs/host-dr.md#HDR-2 classes of packets
         let mut balancer = balancer(1, HostDrOrder::Told);
         balancer.on_reachable(0, &[0, 1, 2, 3]);
         let (full, small) = (sends(&mut balancer, &FULL, 1)[0], sends(&mut balancer, &SMALL, 1)[0]);
@@ -197,8 +197,8 @@ mod tests {
 
     #[test]
     fn news_replaces_the_paths() {
-        //= docs/specs/host-dr.md#HDR-3
-        //= docs/specs/host-dr.md#HDR-5
+        //= docs/specs/host-dr.md#HDR-3 paths that can be reached
+        //= docs/specs/host-dr.md#HDR-5 what is left out
         let mut balancer = balancer(1, HostDrOrder::Told);
         balancer.on_reachable(0, &[0, 1, 2, 3]);
         sends(&mut balancer, &FULL, 3);
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn untold_it_uses_hashed_labels_in_turn() {
-        //= docs/specs/host-dr.md#HDR-6
+        //= docs/specs/host-dr.md#HDR-6 without a list
         let mut balancer = balancer(3, HostDrOrder::Drawn);
         let first = sends(&mut balancer, &FULL, 64);
         assert_eq!(sends(&mut balancer, &FULL, 64), first);

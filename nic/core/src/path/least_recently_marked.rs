@@ -64,7 +64,7 @@ struct Rotation {
 
 impl LeastRecentlyMarked {
     /// Takes `label` out of its turns until `until_ps`.
-    //= docs/specs/least-recently-marked.md#LRM-2
+    //= docs/specs/least-recently-marked.md#LRM-2 marked labels
     fn mark(&mut self, label: u16, until_ps: u64) {
         let state = &mut *self.state;
         let (label, mut place) = (label as u8, usize::from(state.marked));
@@ -95,8 +95,8 @@ impl Rotation {
         self.marked -= count as u8;
     }
 
-    //= docs/specs/least-recently-marked.md#LRM-3
-    //= docs/specs/least-recently-marked.md#LRM-5
+    //= docs/specs/least-recently-marked.md#LRM-3 clean again
+    //= docs/specs/least-recently-marked.md#LRM-5 no clean label
     #[inline]
     fn forgive_due(&mut self, now_ps: u64) {
         let marked = usize::from(self.marked);
@@ -117,7 +117,7 @@ impl Scheme for LeastRecentlyMarked {
     /// With 64 labels: a bit, a place in the order and a time of 32 bits each.
     const STATE_BYTES: usize = size_of::<Ev>() + 2 + LABELS as usize * (1 + size_of::<u32>()) + size_of::<u64>();
 
-    //= docs/specs/least-recently-marked.md#LRM-1
+    //= docs/specs/least-recently-marked.md#LRM-1 labels
     fn make(own: &LeastRecentlyMarkedConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         let labels = Labels::new(path, own.labels.min(MAX_LABELS), rng);
         let time = |asked: Option<Micros>, rtts| asked.map_or(path.base_rtt_ps.saturating_mul(rtts), Micros::ps);
@@ -138,7 +138,7 @@ impl Scheme for LeastRecentlyMarked {
 }
 
 impl Balancer for LeastRecentlyMarked {
-    //= docs/specs/least-recently-marked.md#LRM-4
+    //= docs/specs/least-recently-marked.md#LRM-4 clean labels in turn
     #[inline]
     fn next_ev(&mut self, now_ps: u64, _packet: &SendInfo, _rng: &mut impl RngCore) -> Ev {
         let state = &mut *self.state;
@@ -214,9 +214,9 @@ mod tests {
 
     #[test]
     fn labels_take_turns_and_marked_ones_sit_out() {
-        //= docs/specs/least-recently-marked.md#LRM-1
-        //= docs/specs/least-recently-marked.md#LRM-3
-        //= docs/specs/least-recently-marked.md#LRM-4
+        //= docs/specs/least-recently-marked.md#LRM-1 labels
+        //= docs/specs/least-recently-marked.md#LRM-3 clean again
+        //= docs/specs/least-recently-marked.md#LRM-4 clean labels in turn
         let mut balancer = balancer(4);
         assert_eq!(send(&mut balancer, 0, 6), [0, 1, 2, 3, 0, 1]);
         ack(&mut balancer, 100, 2, true);
@@ -230,8 +230,8 @@ mod tests {
 
     #[test]
     fn when_all_are_marked_the_longest_marked_half_takes_turns() {
-        //= docs/specs/least-recently-marked.md#LRM-2
-        //= docs/specs/least-recently-marked.md#LRM-5
+        //= docs/specs/least-recently-marked.md#LRM-2 marked labels
+        //= docs/specs/least-recently-marked.md#LRM-5 no clean label
         let mut balancer = balancer(4);
         for (at_ps, label) in [(1, 3), (2, 0), (3, 2), (4, 1), (5, 3)] {
             ack(&mut balancer, at_ps, label, true);

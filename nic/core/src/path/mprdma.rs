@@ -72,7 +72,7 @@ impl Scheme for Mprdma {
 }
 
 impl Balancer for Mprdma {
-    //= docs/specs/mprdma.md#MPRDMA-1
+    //= docs/specs/mprdma.md#MPRDMA-1 exploring at first
     #[inline]
     fn next_ev(&mut self, now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
         if self.state.reuses && !(self.settings.paper && self.probes(now_ps, rng)) {
@@ -93,8 +93,8 @@ impl Balancer for Mprdma {
         }
     }
 
-    //= docs/specs/mprdma.md#MPRDMA-4
-    //= docs/specs/mprdma.md#MPRDMA-5
+    //= docs/specs/mprdma.md#MPRDMA-4 trimmed packets
+    //= docs/specs/mprdma.md#MPRDMA-5 timeouts
     fn on_loss(&mut self, _now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
         let Self { state, settings } = self;
         match loss.cause {
@@ -119,7 +119,7 @@ impl PacketFeedback for Mprdma {
 }
 
 impl Mprdma {
-    //= docs/specs/mprdma.md#MPRDMA-6
+    //= docs/specs/mprdma.md#MPRDMA-6 slow paths
     #[inline]
     fn is_in_time(&mut self) -> bool {
         let LastAck { acked, highest, .. } = &mut self.state;
@@ -128,7 +128,7 @@ impl Mprdma {
     }
 
     /// Whether this packet, the first of a round trip, explores.
-    //= docs/specs/mprdma.md#MPRDMA-7
+    //= docs/specs/mprdma.md#MPRDMA-7 looking for better paths
     #[inline]
     fn probes(&mut self, now_ps: u64, rng: &mut impl RngCore) -> bool {
         if now_ps < self.state.probe_ps || self.settings.probe_permille == 0 {
@@ -140,8 +140,8 @@ impl Mprdma {
 }
 
 /// Whether the window has room for two packets after an acknowledgement.
-//= docs/specs/mprdma.md#MPRDMA-2
-//= docs/specs/mprdma.md#MPRDMA-3
+//= docs/specs/mprdma.md#MPRDMA-2 room
+//= docs/specs/mprdma.md#MPRDMA-3 reuse
 #[inline]
 fn has_room(ack: &AckInfo) -> bool {
     let room = ack.window_bytes.saturating_sub(ack.in_flight_bytes);

@@ -91,7 +91,7 @@ impl Mptcp {
             // Nothing else can be: a request for a grant was sent, which nobody acknowledges.
             self.lanes.iter_mut().for_each(|lane| lane.in_flight = 0);
         }
-        //= docs/specs/subflow.md#MPTCP-4
+        //= docs/specs/subflow.md#MPTCP-4 equal shares
         let share = (self.equal && !packet.retransmit).then(|| self.sent.saturating_add(packet.unsent_bytes));
         let mut label = self.next;
         let (mut second_best, mut paced_ps) = (None, u64::MAX);
@@ -116,7 +116,7 @@ impl Mptcp {
 }
 
 impl Lane {
-    //= docs/specs/subflow.md#MPTCP-2
+    //= docs/specs/subflow.md#MPTCP-2 room on a subflow
     #[inline]
     fn has_room(&self, bytes: u32) -> bool {
         self.in_flight == 0 || self.in_flight + u64::from(bytes) <= self.cc.window_bytes()
@@ -132,7 +132,7 @@ impl Scheme for Mptcp {
         + size_of::<u64>()
         + SUBFLOWS as usize * (size_of::<Lane>() - size_of::<AnyCc>() + size_of::<u64>());
 
-    //= docs/specs/subflow.md#MPTCP-1
+    //= docs/specs/subflow.md#MPTCP-1 subflows
     fn make(own: &MptcpConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         Self {
             labels: Labels::new(path, own.subflows.min(MAX_SUBFLOWS), rng),
@@ -164,7 +164,7 @@ impl Balancer for Mptcp {
         self.labels.ev(label)
     }
 
-    //= docs/specs/subflow.md#MPTCP-5
+    //= docs/specs/subflow.md#MPTCP-5 feedback of a subflow
     #[inline]
     fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
         let trigger = self.labels.label(ack.ev).map_or(0, |label| 1 << label);
@@ -179,7 +179,7 @@ impl Balancer for Mptcp {
         }
     }
 
-    //= docs/specs/subflow.md#MPTCP-5
+    //= docs/specs/subflow.md#MPTCP-5 feedback of a subflow
     fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
         let Some(label) = self.labels.label(loss.ev) else { return };
         let Some(lane) = self.lanes.get_mut(usize::from(label)) else { return };
@@ -192,7 +192,7 @@ impl Balancer for Mptcp {
 }
 
 impl HoldBack for Mptcp {
-    //= docs/specs/subflow.md#MPTCP-3
+    //= docs/specs/subflow.md#MPTCP-3 whose turn it is
     #[inline]
     fn admit(&mut self, now_ps: u64, packet: &SendInfo) -> Admission {
         if self.lanes.is_empty() {
@@ -205,8 +205,8 @@ impl HoldBack for Mptcp {
 }
 
 impl OwnWindows for Mptcp {
-    //= docs/specs/subflow.md#MPTCP-1
-    //= docs/specs/subflow.md#MPTCP-6
+    //= docs/specs/subflow.md#MPTCP-1 subflows
+    //= docs/specs/subflow.md#MPTCP-6 without windows
     fn on_control(&mut self, config: &CcConfig) {
         let cc = AnyCc::new(&config.share(self.labels.count()));
         if !cc.uses_credit() {
@@ -224,7 +224,7 @@ impl Timer for Mptcp {
 }
 
 impl PacketFeedback for Mptcp {
-    //= docs/specs/subflow.md#MPTCP-5
+    //= docs/specs/subflow.md#MPTCP-5 feedback of a subflow
     #[inline]
     fn on_packet_acked(&mut self, _now_ps: u64, packet: &PacketInfo) {
         let Some(label) = self.labels.label(packet.ev) else { return };

@@ -22,7 +22,7 @@ impl Scheme for Ops {
 }
 
 impl Balancer for Ops {
-    //= docs/specs/reps.md#REPS-22
+    //= docs/specs/reps.md#REPS-22 OPS
     #[inline]
     fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
         draw(self.evs, rng)

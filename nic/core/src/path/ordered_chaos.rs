@@ -129,7 +129,7 @@ impl Scheme for OrderedChaos {
     /// With the default number of subflows, 16.
     const STATE_BYTES: usize = size_of::<Schedule>() + SUBFLOWS as usize * size_of::<Subflow>();
 
-    //= docs/specs/ordered-chaos.md#ORC-1
+    //= docs/specs/ordered-chaos.md#ORC-1 subflows
     fn make(own: &OrderedChaosConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         let settings = Settings::new(own, path);
         let mut subflows = vec![Subflow::default(); 1 << settings.log2_subflows].into_boxed_slice();
@@ -141,7 +141,7 @@ impl Scheme for OrderedChaos {
 }
 
 impl Balancer for OrderedChaos {
-    //= docs/specs/ordered-chaos.md#ORC-2
+    //= docs/specs/ordered-chaos.md#ORC-2 packets of a subflow
     #[inline]
     fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
         let index = self.index(packet.psn);
@@ -150,7 +150,7 @@ impl Balancer for OrderedChaos {
             self.take_path(index, rng);
         }
         if packet.retransmit {
-            //= docs/specs/ordered-chaos.md#ORC-14
+            //= docs/specs/ordered-chaos.md#ORC-14 trailers of retransmissions
             self.state.section = Section::NONE;
             self.state.repeated = self.settings.probes_repeated.then_some(packet.psn);
         } else {
@@ -172,14 +172,14 @@ impl Balancer for OrderedChaos {
     fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
         let index = self.index(loss.psn);
         if loss.cause != LossCause::Timeout {
-            //= docs/specs/ordered-chaos.md#ORC-3
+            //= docs/specs/ordered-chaos.md#ORC-3 round-trip times
             let is_present = self.subflows[index].sample(loss.ev, now_ps.saturating_sub(loss.sent_ps));
             // What the receiver told came back over the path's other direction; the gap rule is the sender's own guess.
             if is_present && loss.cause != LossCause::SackGap {
                 self.state.heard |= bit(index);
             }
         } else if self.subflows[index].ev == loss.ev {
-            //= docs/specs/ordered-chaos.md#ORC-7
+            //= docs/specs/ordered-chaos.md#ORC-7 timeouts
             self.leave_path(index);
             self.state.fleeing |= bit(index);
         }
@@ -202,12 +202,12 @@ impl Sections for OrderedChaos {
     #[inline]
     fn poll_trailer(&mut self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trailer> {
         if let Some(psn) = self.state.repeated.take() {
-            //= docs/specs/ordered-chaos.md#ORC-14
+            //= docs/specs/ordered-chaos.md#ORC-14 trailers of retransmissions
             return Some(self.ask_for(psn, self.subflows[self.index(psn)].ev, false));
         }
         if now_ps >= self.state.next_probe_ps {
             self.end_probe_interval(now_ps);
-            //= docs/specs/ordered-chaos.md#ORC-15
+            //= docs/specs/ordered-chaos.md#ORC-15 trailers of the oldest packet
             let is_old =
                 |oldest: &&Transmission| oldest.sent_ps.saturating_add(self.settings.probe_interval_ps) <= now_ps;
             if let Some(oldest) = oldest.filter(is_old) {
@@ -234,7 +234,7 @@ impl Timer for OrderedChaos {
 }
 
 impl PacketFeedback for OrderedChaos {
-    //= docs/specs/ordered-chaos.md#ORC-3
+    //= docs/specs/ordered-chaos.md#ORC-3 round-trip times
     #[inline]
     fn on_packet_acked(&mut self, now_ps: u64, packet: &PacketInfo) {
         let index = self.index(packet.psn);
@@ -258,7 +258,7 @@ impl OrderedChaos {
     }
 
     /// Starts the timers if they rest, and adds its jitter to an interval: there is no generator where it begins.
-    //= docs/specs/ordered-chaos.md#ORC-4
+    //= docs/specs/ordered-chaos.md#ORC-4 intervals
     #[inline]
     fn arm(&mut self, now_ps: u64, rng: &mut impl RngCore) {
         let Self { state, settings, .. } = self;
@@ -282,15 +282,15 @@ impl OrderedChaos {
         let Self { state, subflows, settings } = self;
         let count = subflows.len() as u64;
         let subflow = &mut subflows[index];
-        //= docs/specs/ordered-chaos.md#ORC-10
+        //= docs/specs/ordered-chaos.md#ORC-10 what a packet tells
         state.section = Section::new(settings.log2_subflows, subflow.sent);
         subflow.sent = (subflow.sent + 1).min(Section::MAX_BEHIND + 1);
         subflow.open = subflow.open.saturating_add(1);
         state.fresh |= bit(index);
         state.next_psn = packet.psn.wrapping_add(1);
-        //= docs/specs/ordered-chaos.md#ORC-12
+        //= docs/specs/ordered-chaos.md#ORC-12 trailers at the end
         let is_last = packet.unsent_bytes <= count * u64::from(packet.bytes);
-        //= docs/specs/ordered-chaos.md#ORC-13
+        //= docs/specs/ordered-chaos.md#ORC-13 trailers now and then
         let is_counted = settings.probe_packets != 0
             && (state.next_psn.wrapping_sub(1) >> settings.log2_subflows).wrapping_add(1) % settings.probe_packets == 0;
         if is_last || is_counted {
@@ -299,11 +299,11 @@ impl OrderedChaos {
     }
 
     /// Gives a subflow another path, where its next section begins.
-    //= docs/specs/ordered-chaos.md#ORC-6
+    //= docs/specs/ordered-chaos.md#ORC-6 moving
     fn take_path(&mut self, index: usize, rng: &mut impl RngCore) {
         let (state, subflow) = (&mut self.state, &mut self.subflows[index]);
         let (old, evs) = (subflow.ev, self.settings.evs);
-        //= docs/specs/ordered-chaos.md#ORC-9
+        //= docs/specs/ordered-chaos.md#ORC-9 A path known to be good
         let known = state.best.filter(|best| state.fleeing & bit(index) != 0 && *best != old);
         if let Some(best) = known {
             subflow.ev = best;
@@ -317,8 +317,8 @@ impl OrderedChaos {
     }
 
     /// Decides that a subflow takes another path with its next packet; a probe ends its section first.
-    //= docs/specs/ordered-chaos.md#ORC-6
-    //= docs/specs/ordered-chaos.md#ORC-11
+    //= docs/specs/ordered-chaos.md#ORC-6 moving
+    //= docs/specs/ordered-chaos.md#ORC-11 A trailer before a move
     fn leave_path(&mut self, index: usize) {
         self.state.moving |= bit(index);
         if self.subflows[index].open > 0 {
@@ -327,7 +327,7 @@ impl OrderedChaos {
     }
 
     /// Moves the worst subflow and those that hear nothing, and begins to measure anew.
-    //= docs/specs/ordered-chaos.md#ORC-5
+    //= docs/specs/ordered-chaos.md#ORC-5 the worst subflow moves
     fn end_interval(&mut self, now_ps: u64) {
         let means = || self.subflows.iter().enumerate().filter_map(|(index, subflow)| Some((subflow.mean()?, index)));
         // The first of equals.
@@ -349,7 +349,7 @@ impl OrderedChaos {
     }
 
     /// Moves the subflows that have heard nothing for two times of listening.
-    //= docs/specs/ordered-chaos.md#ORC-8
+    //= docs/specs/ordered-chaos.md#ORC-8 silence
     fn end_listening(&mut self, now_ps: u64) {
         let mut quiet = 0;
         for (index, subflow) in self.subflows.iter().enumerate() {
@@ -368,7 +368,7 @@ impl OrderedChaos {
     }
 
     /// Has the subflows probed that sent something since they last were.
-    //= docs/specs/ordered-chaos.md#ORC-13
+    //= docs/specs/ordered-chaos.md#ORC-13 trailers now and then
     fn end_probe_interval(&mut self, now_ps: u64) {
         let mut open = 0;
         for (index, subflow) in self.subflows.iter().enumerate() {

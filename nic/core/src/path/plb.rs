@@ -68,9 +68,9 @@ pub struct Plb {
 
 impl Plb {
     /// Takes note of packets that came back, and at the end of a round of what they say.
-    //= docs/specs/plb.md#PLB-2
-    //= docs/specs/plb.md#PLB-3
-    //= docs/specs/plb.md#PLB-4
+    //= docs/specs/plb.md#PLB-2 what counts
+    //= docs/specs/plb.md#PLB-3 rounds
+    //= docs/specs/plb.md#PLB-4 congested rounds
     #[inline]
     fn count(&mut self, now_ps: u64, packets: u16, congested: u16) {
         let Self { state, settings } = self;
@@ -83,8 +83,8 @@ impl Plb {
         }
     }
 
-    //= docs/specs/plb.md#PLB-5
-    //= docs/specs/plb.md#PLB-6
+    //= docs/specs/plb.md#PLB-5 A new EV
+    //= docs/specs/plb.md#PLB-6 moving while idle
     #[inline]
     fn is_congested_for_long(&self, now_ps: u64, packet: &SendInfo) -> bool {
         let Self { state, settings } = self;
@@ -92,8 +92,8 @@ impl Plb {
         state.rounds >= enough && now_ps >= state.suspended_until_ps
     }
 
-    //= docs/specs/plb.md#PLB-7
-    //= docs/specs/plb.md#PLB-8
+    //= docs/specs/plb.md#PLB-7 timeouts
+    //= docs/specs/plb.md#PLB-8 suspended after a timeout
     fn on_timeout(&mut self, now_ps: u64) {
         let Self { state, settings } = self;
         state.suspended_until_ps = now_ps.saturating_add(settings.suspend_ps);
@@ -109,7 +109,7 @@ impl Scheme for Plb {
 
     const STATE_BYTES: usize = size_of::<Rounds>();
 
-    //= docs/specs/plb.md#PLB-1
+    //= docs/specs/plb.md#PLB-1 the first EV
     fn make(own: &PlbConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         let state = Rounds { ev: draw_lasting(path, 0, rng), ..Rounds::default() };
         Self { state, settings: Settings::new(own, path) }
@@ -186,7 +186,7 @@ struct Settings {
 }
 
 impl Settings {
-    //= docs/specs/plb.md#PLB-9
+    //= docs/specs/plb.md#PLB-9 rules
     fn new(own: &PlbConfig, path: &PathConfig) -> Self {
         let five_rtts_ps = path.base_rtt_ps.saturating_mul(5);
         let bdp_packets = path.bdp_packets.max(1);

@@ -54,7 +54,7 @@ struct Known {
 
 impl PowerOfTwo {
     /// The score of a label as of now, written back, so that no label is left alone for 256 half-lives while packets go.
-    //= docs/specs/power-of-two.md#P2C-4
+    //= docs/specs/power-of-two.md#P2C-4 scores halve
     #[inline]
     fn age(&mut self, now_ps: u64, label: u16) -> &mut Known {
         let tick = (now_ps >> self.tick_shift) as u8;
@@ -65,7 +65,7 @@ impl PowerOfTwo {
     }
 
     /// Two different labels; the only one twice.
-    //= docs/specs/power-of-two.md#P2C-2
+    //= docs/specs/power-of-two.md#P2C-2 the better of two
     #[inline]
     fn draw_two(&self, rng: &mut impl RngCore) -> [u16; 2] {
         let (bits, count) = (rng.next_u64(), u64::from(self.labels.count()));
@@ -82,7 +82,7 @@ impl Scheme for PowerOfTwo {
     /// With 64 labels.
     const STATE_BYTES: usize = size_of::<Ev>() + LABELS as usize * size_of::<Known>();
 
-    //= docs/specs/power-of-two.md#P2C-1
+    //= docs/specs/power-of-two.md#P2C-1 labels
     fn make(own: &PowerOfTwoConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         let labels = Labels::new(path, own.labels, rng);
         let half_life_ps = own.half_life_us.map_or(path.base_rtt_ps.saturating_mul(HALF_LIFE_RTTS), Micros::ps);
@@ -92,7 +92,7 @@ impl Scheme for PowerOfTwo {
 }
 
 impl Balancer for PowerOfTwo {
-    //= docs/specs/power-of-two.md#P2C-2
+    //= docs/specs/power-of-two.md#P2C-2 the better of two
     #[inline]
     fn next_ev(&mut self, now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
         let [first, second] = self.draw_two(rng);
@@ -100,7 +100,7 @@ impl Balancer for PowerOfTwo {
         self.labels.ev(if better { second } else { first })
     }
 
-    //= docs/specs/power-of-two.md#P2C-3
+    //= docs/specs/power-of-two.md#P2C-3 scores
     #[inline]
     fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
         let Some(label) = self.labels.label(ack.ev) else { return };
@@ -112,7 +112,7 @@ impl Balancer for PowerOfTwo {
         }
     }
 
-    //= docs/specs/power-of-two.md#P2C-3
+    //= docs/specs/power-of-two.md#P2C-3 scores
     fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
         let Some(label) = self.labels.label(loss.ev) else { return };
         let known = self.age(now_ps, label);
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn with_nothing_known_all_labels_are_alike() {
-        //= docs/specs/power-of-two.md#P2C-1
+        //= docs/specs/power-of-two.md#P2C-1 labels
         let (mut balancer, mut rng) = balancer(8);
         let counts = counts(&mut balancer, &mut rng, 5);
         assert!(counts.iter().all(|count| (1_100..1_400).contains(count)), "{counts:?}");
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_better_of_two_different_labels_goes() {
-        //= docs/specs/power-of-two.md#P2C-2
+        //= docs/specs/power-of-two.md#P2C-2 the better of two
         let (mut balancer, mut rng) = balancer(4);
         for label in 0..4 {
             (0..label).for_each(|_| ack(&mut balancer, 0, label, true));
@@ -194,8 +194,8 @@ mod tests {
 
     #[test]
     fn scores_follow_the_table() {
-        //= docs/specs/power-of-two.md#P2C-3
-        //= docs/specs/power-of-two.md#P2C-4
+        //= docs/specs/power-of-two.md#P2C-3 scores
+        //= docs/specs/power-of-two.md#P2C-4 scores halve
         let (mut balancer, _) = balancer(4);
         let score = |balancer: &PowerOfTwo| balancer.known[2].score;
         for (marked, expected) in [(true, 64), (true, 112), (false, 84), (true, 127), (false, 95), (false, 71)] {

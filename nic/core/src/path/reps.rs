@@ -64,8 +64,8 @@ impl Reps {
     }
 
     /// Algorithm 1 lines 15-18.
-    //= docs/specs/reps.md#REPS-12
-    //= docs/specs/reps.md#REPS-13
+    //= docs/specs/reps.md#REPS-12 thawing
+    //= docs/specs/reps.md#REPS-13 the timer's width
     #[inline]
     fn check_thaw(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
         if self.state.is_frozen()
@@ -78,7 +78,7 @@ impl Reps {
     }
 
     /// Freezes for good when its forced time has come.
-    //= docs/specs/reps.md#REPS-25
+    //= docs/specs/reps.md#REPS-25 forced freezing
     #[cold]
     fn check_force(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
         if let Force::After(ps) = self.force {
@@ -106,10 +106,10 @@ impl Reps {
     }
 
     /// Algorithm 1 lines 21-26.
-    //= docs/specs/reps.md#REPS-10
-    //= docs/specs/reps.md#REPS-11
+    //= docs/specs/reps.md#REPS-10 freezing on a failure
+    //= docs/specs/reps.md#REPS-11 failures that change nothing
     fn on_failure(&mut self, now_ps: u64, lost: Ev, publisher: &mut impl Publisher) {
-        //= docs/specs/reps.md#REPS-24
+        //= docs/specs/reps.md#REPS-24 without freezing
         if self.state.is_frozen() || self.state.explore > 0 || !self.settings.freezing {
             return;
         }
@@ -119,8 +119,8 @@ impl Reps {
     }
 
     /// Appendix A: whether a loss that was not trimmed is a failed path and not congestion.
-    //= docs/specs/reps.md#REPS-15
-    //= docs/specs/reps.md#REPS-16
+    //= docs/specs/reps.md#REPS-15 networks that do not trim
+    //= docs/specs/reps.md#REPS-16 declared losses
     fn is_failure(&self, loss: &LossInfo) -> bool {
         if loss.cause == LossCause::SackGap && self.settings.failure_signal == FailureSignal::TimeoutOnly {
             return false;
@@ -146,8 +146,8 @@ impl Scheme for Reps {
 
 impl Balancer for Reps {
     /// Algorithm 2, ONSEND.
-    //= docs/specs/reps.md#REPS-5
-    //= docs/specs/reps.md#REPS-6
+    //= docs/specs/reps.md#REPS-5 when a packet explores
+    //= docs/specs/reps.md#REPS-6 the explore counter
     #[inline]
     fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
         let state = &mut self.state;
@@ -162,8 +162,8 @@ impl Balancer for Reps {
     }
 
     /// Algorithm 1, ONACK.
-    //= docs/specs/reps.md#REPS-2
-    //= docs/specs/reps.md#REPS-4
+    //= docs/specs/reps.md#REPS-2 marked ACKs
+    //= docs/specs/reps.md#REPS-4 coalesced ACKs
     #[inline]
     fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher) {
         if self.force != Force::Never {
@@ -193,7 +193,7 @@ impl Probing for Reps {
         self.settings.probe_interval_ps < u64::MAX
     }
 
-    //= docs/specs/reps.md#REPS-17
+    //= docs/specs/reps.md#REPS-17 probing the lost EV
     fn poll_probe(&mut self, now_ps: u64) -> Option<Ev> {
         if !self.probes() || now_ps < self.probe.next_ps {
             return None;
@@ -202,7 +202,7 @@ impl Probing for Reps {
         Some(self.probe.lost)
     }
 
-    //= docs/specs/reps.md#REPS-18
+    //= docs/specs/reps.md#REPS-18 answers to probes
     fn on_probe_ack(&mut self, now_ps: u64, ev: Ev, marked: bool, publisher: &mut impl Publisher) {
         if self.probes() && ev == self.probe.lost && !marked {
             self.thaw(now_ps, publisher);
@@ -218,7 +218,7 @@ impl Timer for Reps {
 }
 
 impl EchoFeedback for Reps {
-    //= docs/specs/reps.md#REPS-4a
+    //= docs/specs/reps.md#REPS-4a several EVs in an ACK
     #[inline]
     fn on_echo(&mut self, _now_ps: u64, ev: Ev, marked: bool) {
         if !marked && ev < self.settings.evs {
@@ -243,12 +243,12 @@ struct Buffer {
     counts: u8,
 }
 
-//= docs/specs/reps.md#REPS-1a
+//= docs/specs/reps.md#REPS-1a bytes of state
 const _: () = assert!(size_of::<Buffer>() <= 25, "REPS table 1: 193 bits at depth 8");
 
 impl Buffer {
     /// Algorithm 1 lines 9-14.
-    //= docs/specs/reps.md#REPS-3
+    //= docs/specs/reps.md#REPS-3 caching an EV
     #[inline]
     fn cache(&mut self, ev: Ev, depth: u8) {
         let head = self.head();
@@ -260,8 +260,8 @@ impl Buffer {
     }
 
     /// Algorithm 2, GETNEXTEV. Some slot must have been written.
-    //= docs/specs/reps.md#REPS-7
-    //= docs/specs/reps.md#REPS-8
+    //= docs/specs/reps.md#REPS-7 reusing the oldest valid EV
+    //= docs/specs/reps.md#REPS-8 reuse while frozen
     #[inline]
     fn reuse(&mut self, depth: u8) -> Ev {
         let (head, valid) = (self.head(), self.valid());
@@ -270,7 +270,7 @@ impl Buffer {
             if head >= valid { head - valid } else { head + depth - valid }
         } else {
             // The paper's buffer is full by now; ours may have slots never written, which the walk skips.
-            //= docs/specs/reps.md#REPS-9
+            //= docs/specs/reps.md#REPS-9 slots never written
             let offset = if head < self.filled() { head } else { 0 };
             self.set_head(offset + 1, depth);
             offset
@@ -279,7 +279,7 @@ impl Buffer {
     }
 
     /// The artifact's walk: every written slot in order, from a cursor of its own.
-    //= docs/specs/reps.md#REPS-19
+    //= docs/specs/reps.md#REPS-19 the walk over all slots
     fn walk_all(&mut self) -> Ev {
         let cursor = self.cursors >> 3 & 7;
         let next = if cursor + 1 < self.filled() { cursor + 1 } else { 0 };
@@ -394,7 +394,7 @@ impl Settings {
 }
 
 /// Where trimming tells congestion apart, no RTT does.
-//= docs/specs/reps.md#REPS-14
+//= docs/specs/reps.md#REPS-14 networks that trim
 fn congestion_rtt_ps(own: &RepsConfig, path: &PathConfig) -> u64 {
     if path.trimming || own.congestion_rtt == Ratio::default() {
         return u64::MAX;

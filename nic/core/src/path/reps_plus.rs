@@ -27,7 +27,7 @@ pub struct RepsPlus {
 impl RepsPlus {
     /// Makes a balancer that knows nothing; where exploring begins is drawn.
     pub fn new(own: &RepsPlusConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
-        //= docs/specs/reps-plus.md#RPP-9
+        //= docs/specs/reps-plus.md#RPP-9 where exploring begins
         let phase = super::draw_seed(path, rng);
         Self {
             state: RecycledEvs { phase, ..RecycledEvs::default() },
@@ -52,7 +52,7 @@ impl RepsPlus {
     }
 
     /// The next of an even sequence, or a random one.
-    //= docs/specs/reps-plus.md#RPP-8
+    //= docs/specs/reps-plus.md#RPP-8 even exploring
     #[inline]
     fn explore(&mut self, rng: &mut impl RngCore) -> Ev {
         if !self.settings.even {
@@ -69,7 +69,7 @@ impl RepsPlus {
         let mut left = if settled.echoed {
             settled.len
         } else {
-            //= docs/specs/reps-plus.md#RPP-3
+            //= docs/specs/reps-plus.md#RPP-3 how many candidates count
             let marked = ack.marked_packets.saturating_sub(u16::from(ack.marked));
             ack.packets.saturating_sub(1).saturating_sub(marked).min(u16::from(u8::MAX)) as u8
         };
@@ -89,7 +89,7 @@ impl RepsPlus {
     }
 
     /// Ends freezing, or the immunity from it, once its time is over.
-    //= docs/specs/reps-plus.md#RPP-12
+    //= docs/specs/reps-plus.md#RPP-12 thawing
     #[cold]
     fn check_time(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
         if !self.state.is_past_end(now_ps) {
@@ -110,7 +110,7 @@ impl RepsPlus {
         if self.is_immune() && self.state.is_past_end(now_ps) {
             self.state.flags &= !IMMUNE;
         }
-        //= docs/specs/reps-plus.md#RPP-11
+        //= docs/specs/reps-plus.md#RPP-11 freezing
         if self.is_immune() || self.state.explore > 0 {
             return;
         }
@@ -121,7 +121,7 @@ impl RepsPlus {
     }
 
     /// A packet that only a value known to be good can have carried is lost: freezing is of no use.
-    //= docs/specs/reps-plus.md#RPP-13
+    //= docs/specs/reps-plus.md#RPP-13 A loss despite freezing
     fn on_loss_while_frozen(&mut self, now_ps: u64, sent_ps: u64, publisher: &mut impl Publisher) {
         let state = &mut self.state;
         let settled = ticks(sent_ps).wrapping_sub(state.since.wrapping_add(self.settings.rtt_ticks)) as i32 > 0;
@@ -134,7 +134,7 @@ impl RepsPlus {
             state.since = ticks(now_ps);
             return;
         }
-        //= docs/specs/reps-plus.md#RPP-14
+        //= docs/specs/reps-plus.md#RPP-14 immunity
         state.flags = state.flags & !FROZEN | IMMUNE;
         state.begin(now_ps, self.settings.freezing_timeout_ps);
         publisher.on_event(now_ps, Event::FreezeExited);
@@ -152,8 +152,8 @@ impl Scheme for RepsPlus {
 }
 
 impl Balancer for RepsPlus {
-    //= docs/specs/reps-plus.md#RPP-6
-    //= docs/specs/reps-plus.md#RPP-7
+    //= docs/specs/reps-plus.md#RPP-6 exploring or reusing
+    //= docs/specs/reps-plus.md#RPP-7 reuse while frozen
     #[inline]
     fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
         let state = &mut self.state;
@@ -170,8 +170,8 @@ impl Balancer for RepsPlus {
         self.explore(rng)
     }
 
-    //= docs/specs/reps-plus.md#RPP-1
-    //= docs/specs/reps-plus.md#RPP-5
+    //= docs/specs/reps-plus.md#RPP-1 caching the trigger's EV
+    //= docs/specs/reps-plus.md#RPP-5 A longer buffer
     #[inline]
     fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher) {
         if self.state.flags & (FROZEN | IMMUNE) != 0 && !ack.marked {
@@ -186,7 +186,7 @@ impl Balancer for RepsPlus {
         }
     }
 
-    //= docs/specs/reps-plus.md#RPP-10
+    //= docs/specs/reps-plus.md#RPP-10 what a failure is
     fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher) {
         if loss.cause != LossCause::Trimmed && loss.max_rtt_ps < self.settings.congestion_rtt_ps {
             self.on_failure(now_ps, loss.sent_ps, publisher);
@@ -200,7 +200,7 @@ impl PacketFeedback for RepsPlus {
         self.settings.whole_acks
     }
 
-    //= docs/specs/reps-plus.md#RPP-2
+    //= docs/specs/reps-plus.md#RPP-2 candidates
     #[inline]
     fn on_packet_acked(&mut self, _now_ps: u64, packet: &PacketInfo) {
         self.settled.push(packet.ev, self.settings.evs);
@@ -208,7 +208,7 @@ impl PacketFeedback for RepsPlus {
 }
 
 impl EchoFeedback for RepsPlus {
-    //= docs/specs/reps-plus.md#RPP-4
+    //= docs/specs/reps-plus.md#RPP-4 several EVs in an ACK
     #[inline]
     fn on_echo(&mut self, _now_ps: u64, ev: Ev, marked: bool) {
         if !self.settled.echoed {
@@ -243,7 +243,7 @@ struct RecycledEvs {
     flags: u8,
 }
 
-//= docs/specs/reps-plus.md#RPP-15
+//= docs/specs/reps-plus.md#RPP-15 bytes of state
 const _: () = assert!(size_of::<RecycledEvs>() < 64, "the state stays under 64 bytes");
 
 impl RecycledEvs {

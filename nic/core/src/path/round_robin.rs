@@ -18,14 +18,14 @@ impl Scheme for RoundRobin {
     /// Whose turn it is.
     const STATE_BYTES: usize = size_of::<Ev>();
 
-    //= docs/specs/round-robin.md#RR-1
+    //= docs/specs/round-robin.md#RR-1 the first EV
     fn make(_own: &NoSettings, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         Self { next: draw_lasting(path, 0, rng), evs: path.ev_count() }
     }
 }
 
 impl Balancer for RoundRobin {
-    //= docs/specs/round-robin.md#RR-2
+    //= docs/specs/round-robin.md#RR-2 the next EV
     #[inline]
     fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, _rng: &mut impl RngCore) -> Ev {
         let ev = self.next;
@@ -33,7 +33,7 @@ impl Balancer for RoundRobin {
         ev
     }
 
-    //= docs/specs/round-robin.md#RR-3
+    //= docs/specs/round-robin.md#RR-3 no feedback
     #[inline]
     fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo, _publisher: &mut impl Publisher) {}
 
@@ -51,8 +51,8 @@ mod tests {
 
     #[test]
     fn every_value_comes_once_a_round_from_a_lasting_start() {
-        //= docs/specs/round-robin.md#RR-1
-        //= docs/specs/round-robin.md#RR-2
+        //= docs/specs/round-robin.md#RR-1 the first EV
+        //= docs/specs/round-robin.md#RR-2 the next EV
         for evs in [1, 2, 32, 65_535] {
             let path = PathConfig { evs, seed: Some(7), ..PathConfig::new(BalancerKind::RoundRobin, 8_000_000, 10) };
             let mut rng = stream(1, 1);
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn feedback_changes_nothing() {
-        //= docs/specs/round-robin.md#RR-3
+        //= docs/specs/round-robin.md#RR-3 no feedback
         let path = PathConfig::new(BalancerKind::RoundRobin, 8_000_000, 10);
         let mut rng = stream(1, 1);
         let mut balancer = RoundRobin::make(&NoSettings {}, &path, &mut rng);

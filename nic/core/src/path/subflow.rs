@@ -38,14 +38,14 @@ impl Scheme for Subflow {
     /// The first label's value, and whose turn it is.
     const STATE_BYTES: usize = size_of::<Ev>() + size_of::<u16>();
 
-    //= docs/specs/subflow.md#SUB-1
+    //= docs/specs/subflow.md#SUB-1 labels
     fn make(own: &SubflowConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         Self { labels: Labels::new(path, own.subflows, rng), next: 0 }
     }
 }
 
 impl Balancer for Subflow {
-    //= docs/specs/subflow.md#SUB-2
+    //= docs/specs/subflow.md#SUB-2 labels in turn
     #[inline]
     fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, _rng: &mut impl RngCore) -> Ev {
         let label = self.next;
@@ -53,7 +53,7 @@ impl Balancer for Subflow {
         self.labels.ev(label)
     }
 
-    //= docs/specs/subflow.md#SUB-3
+    //= docs/specs/subflow.md#SUB-3 no feedback
     #[inline]
     fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo, _publisher: &mut impl Publisher) {}
 
@@ -71,9 +71,9 @@ mod tests {
 
     #[test]
     fn labels_are_distinct_last_and_take_turns() {
-        //= docs/specs/subflow.md#SUB-1
-        //= docs/specs/subflow.md#SUB-2
-        //= docs/specs/subflow.md#SUB-3
+        //= docs/specs/subflow.md#SUB-1 labels
+        //= docs/specs/subflow.md#SUB-2 labels in turn
+        //= docs/specs/subflow.md#SUB-3 no feedback
         for (evs, subflows, distinct) in [(65_535, 4, 4), (256, 8, 8), (3, 8, 3), (1, 8, 1)] {
             let own = SubflowConfig { subflows };
             let path = PathConfig { evs, seed: Some(7), ..PathConfig::new(BalancerKind::Subflow, 8_000_000, 10) };

@@ -100,7 +100,7 @@ impl Rig {
 
 #[test]
 fn state_fits_the_papers_table() {
-    //= docs/specs/reps.md#REPS-1a
+    //= docs/specs/reps.md#REPS-1a bytes of state
     assert_eq!(Reps::STATE_BYTES, 24);
 }
 
@@ -117,7 +117,7 @@ fn names_are_parsed_listed_and_shown() {
 
 #[test]
 fn ecmp_keeps_the_ev_it_drew() {
-    //= docs/specs/reps.md#REPS-21
+    //= docs/specs/reps.md#REPS-21 ECMP
     let mut rng = rng::stream(3, 0);
     let mut ecmp = AnyBalancer::new(&config(BalancerKind::Ecmp), &mut rng);
     let first = ecmp.next_ev(0, &PACKET, &mut rng);
@@ -137,7 +137,7 @@ fn ecmp_keeps_the_ev_it_drew() {
 
 #[test]
 fn ops_draws_evenly() {
-    //= docs/specs/reps.md#REPS-22
+    //= docs/specs/reps.md#REPS-22 OPS
     let mut rng = rng::stream(4, 0);
     let mut ops = Ops::make(&NoSettings {}, &PathConfig { evs: 16, ..config(BalancerKind::Ops) }, &mut rng);
     let mut counts = [0u32; 16];
@@ -147,9 +147,9 @@ fn ops_draws_evenly() {
 
 #[test]
 fn a_new_connection_explores_until_an_unmarked_ack() {
-    //= docs/specs/reps.md#REPS-1
-    //= docs/specs/reps.md#REPS-2
-    //= docs/specs/reps.md#REPS-5
+    //= docs/specs/reps.md#REPS-1 the variables
+    //= docs/specs/reps.md#REPS-2 marked ACKs
+    //= docs/specs/reps.md#REPS-5 when a packet explores
     let mut rig = Rig::paper();
     assert_eq!(rig.sends(200), [None; 200]);
     rig.ack(0, 5, true);
@@ -160,8 +160,8 @@ fn a_new_connection_explores_until_an_unmarked_ack() {
 
 #[test]
 fn valid_evs_are_used_once_oldest_first() {
-    //= docs/specs/reps.md#REPS-3
-    //= docs/specs/reps.md#REPS-7
+    //= docs/specs/reps.md#REPS-3 caching an EV
+    //= docs/specs/reps.md#REPS-7 reusing the oldest valid EV
     let mut rig = Rig::paper().acks(&[1, 2, 3]);
     assert_eq!(rig.sends(2), [Some(1), Some(2)]);
     rig.ack(0, 4, false);
@@ -170,7 +170,7 @@ fn valid_evs_are_used_once_oldest_first() {
 
 #[test]
 fn a_full_buffer_loses_its_oldest_ev() {
-    //= docs/specs/reps.md#REPS-3
+    //= docs/specs/reps.md#REPS-3 caching an EV
     let mut rig = Rig::paper().acks(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     assert_eq!(rig.reps.valid_evs(), 8);
     assert_eq!(rig.sends(9), [3, 4, 5, 6, 7, 8, 9, 10].map(Some).into_iter().chain([None]).collect::<Vec<_>>());
@@ -178,7 +178,7 @@ fn a_full_buffer_loses_its_oldest_ev() {
 
 #[test]
 fn an_ev_outside_the_set_is_not_cached() {
-    //= docs/specs/reps.md#REPS-4
+    //= docs/specs/reps.md#REPS-4 coalesced ACKs
     let mut rig = Rig::new(&PathConfig { evs: 32, ..reps_config(|_| ()) }).acks(&[32, 65_535, 31]);
     assert_eq!(rig.reps.cached_evs(), [31]);
     assert_eq!(rig.sends(2), [Some(31), None]);
@@ -186,8 +186,8 @@ fn an_ev_outside_the_set_is_not_cached() {
 
 #[test]
 fn a_frozen_connection_walks_what_it_knows() {
-    //= docs/specs/reps.md#REPS-7
-    //= docs/specs/reps.md#REPS-8
+    //= docs/specs/reps.md#REPS-7 reusing the oldest valid EV
+    //= docs/specs/reps.md#REPS-8 reuse while frozen
     let mut rig = Rig::paper().acks(&[1, 2, 3, 4, 5, 6, 7, 8]);
     rig.sends(6);
     rig.timeout(0);
@@ -197,7 +197,7 @@ fn a_frozen_connection_walks_what_it_knows() {
 
 #[test]
 fn an_ack_in_freezing_mode_replaces_the_next_in_turn() {
-    //= docs/specs/reps.md#REPS-8
+    //= docs/specs/reps.md#REPS-8 reuse while frozen
     let mut rig = Rig::paper().acks(&[1, 2, 3, 4, 5, 6, 7, 8]);
     rig.sends(8);
     rig.timeout(0);
@@ -208,7 +208,7 @@ fn an_ack_in_freezing_mode_replaces_the_next_in_turn() {
 
 #[test]
 fn the_frozen_walk_skips_slots_never_written() {
-    //= docs/specs/reps.md#REPS-9
+    //= docs/specs/reps.md#REPS-9 slots never written
     let mut rig = Rig::paper().acks(&[1, 2, 3]);
     rig.timeout(0);
     assert_eq!(rig.sends(7), [1, 2, 3, 1, 2, 3, 1].map(Some));
@@ -220,7 +220,7 @@ fn the_frozen_walk_skips_slots_never_written() {
 
 #[test]
 fn freezing_with_nothing_cached_explores() {
-    //= docs/specs/reps.md#REPS-5
+    //= docs/specs/reps.md#REPS-5 when a packet explores
     let mut rig = Rig::paper();
     rig.timeout(0);
     assert!(rig.reps.is_frozen());
@@ -229,9 +229,9 @@ fn freezing_with_nothing_cached_explores() {
 
 #[test]
 fn thawing_needs_an_unmarked_ack_after_the_timeout_and_keeps_the_buffer() {
-    //= docs/specs/reps.md#REPS-6
-    //= docs/specs/reps.md#REPS-11
-    //= docs/specs/reps.md#REPS-12
+    //= docs/specs/reps.md#REPS-6 the explore counter
+    //= docs/specs/reps.md#REPS-11 failures that change nothing
+    //= docs/specs/reps.md#REPS-12 thawing
     let mut rig = Rig::paper().acks(&[1, 2]);
     rig.timeout(0);
     rig.timeout(5 * TICK_PS);
@@ -252,7 +252,7 @@ fn thawing_needs_an_unmarked_ack_after_the_timeout_and_keeps_the_buffer() {
 
 #[test]
 fn the_exit_time_is_never_early_and_less_than_a_unit_late_across_its_wrap() {
-    //= docs/specs/reps.md#REPS-13
+    //= docs/specs/reps.md#REPS-13 the timer's width
     for start_ps in [0, 123_456_789, (1 << 52) - 3 * TICK_PS - 5, (1 << 52) - 1, u64::MAX / 2] {
         let timeout_ps = 10 * TICK_PS + 777;
         let mut rig = Rig::new(&reps_config(|reps| reps.freezing_timeout_us = Micros::from_ps(timeout_ps))).acks(&[1]);
@@ -266,7 +266,7 @@ fn the_exit_time_is_never_early_and_less_than_a_unit_late_across_its_wrap() {
 
 #[test]
 fn a_trimmed_packet_is_congestion_with_trimming_and_without() {
-    //= docs/specs/reps.md#REPS-14
+    //= docs/specs/reps.md#REPS-14 networks that trim
     for trimming in [true, false] {
         let mut rig = Rig::new(&PathConfig { trimming, ..reps_config(|_| ()) });
         rig.loss(0, loss(1, LossCause::Trimmed));
@@ -276,8 +276,8 @@ fn a_trimmed_packet_is_congestion_with_trimming_and_without() {
 
 #[test]
 fn with_trimming_any_other_loss_is_failure_whatever_the_rtt() {
-    //= docs/specs/reps.md#REPS-14
-    //= docs/specs/reps.md#REPS-16
+    //= docs/specs/reps.md#REPS-14 networks that trim
+    //= docs/specs/reps.md#REPS-16 declared losses
     for cause in [LossCause::Timeout, LossCause::SackGap] {
         let mut rig = Rig::paper();
         rig.loss(0, LossInfo { max_rtt_ps: 10 * BASE_RTT_PS, ..loss(1, cause) });
@@ -287,7 +287,7 @@ fn with_trimming_any_other_loss_is_failure_whatever_the_rtt() {
 
 #[test]
 fn without_trimming_a_high_rtt_before_the_loss_is_congestion() {
-    //= docs/specs/reps.md#REPS-15
+    //= docs/specs/reps.md#REPS-15 networks that do not trim
     let threshold_ps = BASE_RTT_PS * 1650 / 1000;
     for (max_rtt_ps, frozen) in [(0, true), (threshold_ps - 1, true), (threshold_ps, false)] {
         let mut rig = Rig::new(&PathConfig { trimming: false, ..reps_config(|_| ()) });
@@ -302,8 +302,8 @@ fn without_trimming_a_high_rtt_before_the_loss_is_congestion() {
 
 #[test]
 fn probes_of_the_lost_ev_end_freezing_in_place_of_time() {
-    //= docs/specs/reps.md#REPS-17
-    //= docs/specs/reps.md#REPS-18
+    //= docs/specs/reps.md#REPS-17 probing the lost EV
+    //= docs/specs/reps.md#REPS-18 answers to probes
     let mut rig =
         Rig::new(&reps_config(|reps| (reps.probing, reps.probe_us) = (true, Some(Micros::from_ps(1000))))).acks(&[1]);
     assert_eq!(rig.reps.poll_timeout(), None);
@@ -327,7 +327,7 @@ fn probes_of_the_lost_ev_end_freezing_in_place_of_time() {
 
 #[test]
 fn with_timed_exit_the_timeout_ends_freezing_besides_probes() {
-    //= docs/specs/reps.md#REPS-18
+    //= docs/specs/reps.md#REPS-18 answers to probes
     let change = |reps: &mut RepsConfig| {
         (reps.probing, reps.probe_us, reps.timed_exit) = (true, Some(Micros::from_ps(1000)), true);
     };
@@ -339,7 +339,7 @@ fn with_timed_exit_the_timeout_ends_freezing_besides_probes() {
 
 #[test]
 fn without_freezing_only_the_core_logic_is_left() {
-    //= docs/specs/reps.md#REPS-24
+    //= docs/specs/reps.md#REPS-24 without freezing
     for config in [reps_named(BalancerKind::RepsNoFreezing, |_| ()), reps_config(|reps| reps.freezing = false)] {
         let mut rig = Rig::new(&config).acks(&[1, 2]);
         rig.timeout(0);
@@ -350,7 +350,7 @@ fn without_freezing_only_the_core_logic_is_left() {
 
 #[test]
 fn forced_freezing_begins_at_its_time_and_never_ends() {
-    //= docs/specs/reps.md#REPS-25
+    //= docs/specs/reps.md#REPS-25 forced freezing
     let mut rig = Rig::new(&reps_config(|reps| reps.force_freezing_us = Some(Micros::from_ps(5 * TICK_PS))));
     rig.ack(TICK_PS, 1, false);
     rig.ack(6 * TICK_PS - 1, 2, false);
@@ -369,7 +369,7 @@ fn forced_freezing_begins_at_its_time_and_never_ends() {
 
 #[test]
 fn reps_probing_probes_by_itself() {
-    //= docs/specs/reps.md#REPS-26
+    //= docs/specs/reps.md#REPS-26 with probing
     let mut rig = Rig::new(&reps_named(BalancerKind::RepsProbing, |_| ())).acks(&[1]);
     rig.timeout(0);
     assert_eq!(rig.reps.poll_timeout(), Some(PROBE_RTTS * BASE_RTT_PS));
@@ -421,10 +421,10 @@ fn every_setting_of_reps_has_a_name() {
 #[test]
 fn the_artifact_freezes_on_timeouts_only_and_empties_the_buffer_on_any_feedback() {
     // The table of departures
-    //= docs/specs/reps.md#REPS-8
-    //= docs/specs/reps.md#REPS-12
-    //= docs/specs/reps.md#REPS-16
-    //= docs/specs/reps.md#REPS-19
+    //= docs/specs/reps.md#REPS-8 reuse while frozen
+    //= docs/specs/reps.md#REPS-12 thawing
+    //= docs/specs/reps.md#REPS-16 declared losses
+    //= docs/specs/reps.md#REPS-19 the walk over all slots
     let mut rig = Rig::new(&reps_config(|reps| reps.rule = RepsRule::Artifact));
     (1..=5).for_each(|ev| rig.ack(0, ev, false));
     rig.loss(0, loss(1, LossCause::SackGap));
@@ -441,7 +441,7 @@ fn the_artifact_freezes_on_timeouts_only_and_empties_the_buffer_on_any_feedback(
 
 #[test]
 fn the_artifacts_walk_starts_over_with_every_freeze() {
-    //= docs/specs/reps.md#REPS-8
+    //= docs/specs/reps.md#REPS-8 reuse while frozen
     let mut config = reps_config(|reps| reps.frozen_walk = Some(FrozenWalk::AllSlots));
     config.bdp_packets = 0;
     let mut rig = Rig::new(&config).acks(&[1, 2, 3]);
@@ -463,8 +463,8 @@ fn emptying_on_thaw_keeps_the_ev_that_thaws() {
 #[test]
 fn a_nack_thaws_where_asked_and_caches_nothing() {
     // The table of departures
-    //= docs/specs/reps.md#REPS-3
-    //= docs/specs/reps.md#REPS-12
+    //= docs/specs/reps.md#REPS-3 caching an EV
+    //= docs/specs/reps.md#REPS-12 thawing
     let mut rig = Rig::new(&reps_config(|reps| reps.rule = RepsRule::UltraEthernet));
     rig.timeout(0);
     rig.loss(11 * TICK_PS, loss(4, LossCause::Trimmed));
@@ -582,8 +582,8 @@ proptest! {
         }
     }
 
-    //= docs/specs/reps.md#REPS-23
-    //= docs/specs/reps.md#REPS-8
+    //= docs/specs/reps.md#REPS-23 only EVs of the set
+    //= docs/specs/reps.md#REPS-8 reuse while frozen
     /// A frozen connection never explores while anything is cached, under every option.
     #[test]
     fn no_history_leaves_the_set(

@@ -30,8 +30,8 @@ fn incast(mode: Mode, impairments: Impairments) -> (Rig, u64) {
     (rig, took_ps)
 }
 
-//= docs/specs/eqds.md#EQDS-11
-//= docs/specs/eqds.md#EQDS-15
+//= docs/specs/eqds.md#EQDS-11 one queue
+//= docs/specs/eqds.md#EQDS-15 hosts without credit
 #[test]
 fn a_host_shares_its_link_among_its_senders() {
     let (rig, took_ps) = incast(EMULATED, Impairments::default());
@@ -51,7 +51,7 @@ fn a_host_shares_its_link_among_its_senders() {
     rig.audit();
 }
 
-//= docs/specs/eqds.md#EQDS-14
+//= docs/specs/eqds.md#EQDS-14 A sender without credit
 #[test]
 fn whatever_is_lost_everything_arrives() {
     let rough = Impairments {

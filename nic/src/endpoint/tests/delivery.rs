@@ -84,7 +84,7 @@ fn rough_v6_emulated() {
 }
 
 /// Acknowledgements with the entropy values of several packets pass through real frames as any.
-//= docs/specs/wire.md#WIRE-8a
+//= docs/specs/wire.md#WIRE-8a echoes
 #[test]
 fn several_entropy_values_in_an_ack() {
     for (v6, mode) in [(false, Mode::Real), (true, EMULATED)] {
@@ -135,7 +135,7 @@ fn empty_and_odd_messages() {
     rig.audit();
 }
 
-//= docs/specs/endpoint.md#END-12
+//= docs/specs/endpoint.md#END-12 whole messages
 #[test]
 fn more_messages_than_the_sender_holds_and_more_bytes_than_are_granted() {
     let mut rig = Rig::with(2, false, Mode::Real, Impairments::delay(5 * US), |_, config| {
@@ -213,7 +213,7 @@ fn a_sender_that_never_pauses_still_times_out() {
     rig.audit();
 }
 
-//= docs/specs/endpoint.md#END-19
+//= docs/specs/endpoint.md#END-19 coalescing
 #[test]
 fn frames_wait_for_others_no_longer_than_told() {
     let mut rig = Rig::with(2, false, Mode::Real, Impairments::default(), |_, config| config.coalesce_ps = 10 * US);

@@ -19,7 +19,7 @@ fn ev(rig: &Rig, host: usize, connection: ConnectionId) -> Ev {
     }
 }
 
-//= docs/specs/flowcut.md#FLC-6
+//= docs/specs/flowcut.md#FLC-6 restoring the source port
 #[test]
 fn a_connection_stays_itself_when_its_path_changes() {
     let impairments = Impairments { delay_ps: 5 * US, ..Impairments::default() };

@@ -127,7 +127,7 @@ fn bitmap_bit_i_stands_for_base_plus_i() {
 
 #[test]
 fn a_section_is_a_power_of_two_and_a_count() {
-    //= docs/specs/wire.md#WIRE-7
+    //= docs/specs/wire.md#WIRE-7 data
     assert_eq!(Section::NONE.get(), None);
     let table =
         [(0, 0, 0x1000, 1, 0), (4, 7, 0x5007, 16, 7), (6, 4095, 0x7fff, 64, 4095), (6, u16::MAX, 0x7fff, 64, 4095)];

@@ -66,7 +66,7 @@ fn check(network: &Network, events: &[LinkEvent], at_ps: u64, from: usize, to: u
             assert_eq!(distinct.len(), count, "{taken:?}");
             let lengths: Vec<_> = taken.iter().map(Vec::len).collect();
             assert!(lengths.iter().all(|length| *length == lengths[0]), "whole ways");
-            //= docs/specs/host-dr.md#HDR-11
+            //= docs/specs/host-dr.md#HDR-11 order of the list
             let first = |ports: &Vec<usize>| *ports.iter().find(|port| fabric.ports[**port].switch == leaf).unwrap();
             assert!(count < 2 || taken.windows(2).all(|pair| first(&pair[0]) != first(&pair[1])), "{taken:?}");
         }
@@ -75,8 +75,8 @@ fn check(network: &Network, events: &[LinkEvent], at_ps: u64, from: usize, to: u
 
 #[test]
 fn every_path_has_a_value_and_no_two_have_the_same() {
-    //= docs/specs/host-dr.md#HDR-9
-    //= docs/specs/host-dr.md#HDR-10
+    //= docs/specs/host-dr.md#HDR-9 what a path is
+    //= docs/specs/host-dr.md#HDR-10 one EV for each path
     check(&leaf_spine(1), &[], 0, 0, 4, 4);
     check(&leaf_spine(1), &[], 0, 0, 1, 1);
     check(&leaf_spine(2), &[], 0, 0, 4, 16);
@@ -86,7 +86,7 @@ fn every_path_has_a_value_and_no_two_have_the_same() {
 
 #[test]
 fn paths_follow_routing() {
-    //= docs/specs/host-dr.md#HDR-3
+    //= docs/specs/host-dr.md#HDR-3 paths that can be reached
     let network = leaf_spine(1);
     let links = network.links_named("spine2->leaf2").unwrap();
     let action = LinkAction::Down { convergence_ps: 10 * US };

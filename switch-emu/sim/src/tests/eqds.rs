@@ -63,9 +63,9 @@ fn incast() -> (Network, Vec<SimFlow>) {
     (leaf_spine(5, 4, 4), (4..20).map(|src| flow(src, 0, 1_000 * PAYLOAD)).collect())
 }
 
-//= docs/specs/eqds.md#EQDS-2
-//= docs/specs/eqds.md#EQDS-11
-//= docs/specs/eqds.md#EQDS-12
+//= docs/specs/eqds.md#EQDS-2 speculation
+//= docs/specs/eqds.md#EQDS-11 one queue
+//= docs/specs/eqds.md#EQDS-12 spacing of pulls
 #[test]
 fn an_incast_keeps_its_last_link_busy_and_trims_only_what_was_speculated() {
     let (network, flows) = incast();
@@ -98,7 +98,7 @@ fn without_trimming_an_incast_takes_a_timeout_longer() {
     assert!(last_ps(&outcome) < paced_ps(16 * 1_000) + 2 * 41_500_000);
 }
 
-//= docs/specs/eqds.md#EQDS-8
+//= docs/specs/eqds.md#EQDS-8 asking for more
 #[test]
 fn a_permutation_runs_near_the_rate_of_its_links() {
     let network = leaf_spine(4, 8, 8);
@@ -110,7 +110,7 @@ fn a_permutation_runs_near_the_rate_of_its_links() {
     assert_eq!(sum(&outcome, |flow| flow.sender.timeouts), 0);
 }
 
-//= docs/specs/eqds.md#EQDS-11
+//= docs/specs/eqds.md#EQDS-11 one queue
 #[test]
 fn a_late_flow_gets_its_half_at_once() {
     let network = leaf_spine(2, 4, 4);
@@ -123,7 +123,7 @@ fn a_late_flow_gets_its_half_at_once() {
 }
 
 /// Pulls and requests go any way, ECMP's data one way only: credit alone must not keep a connection alive.
-//= docs/specs/eqds.md#EQDS-14
+//= docs/specs/eqds.md#EQDS-14 A sender without credit
 #[test]
 fn a_flow_whose_data_never_arrives_fails_though_credit_comes() {
     let network = leaf_spine(2, 2, 2);
@@ -146,7 +146,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     /// Lost data, ACKs, NACKs, pulls and requests alike: every flow completes, and frames are conserved in every run.
-    //= docs/specs/eqds.md#EQDS-14
+    //= docs/specs/eqds.md#EQDS-14 A sender without credit
     #[test]
     fn any_losses_leave_every_flow_complete(
         seed in 0u64..1000,

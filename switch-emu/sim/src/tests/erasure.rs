@@ -39,7 +39,7 @@ fn slowest_us(outcome: &SimOutcome) -> u64 {
 
 #[test]
 fn random_loss_has_no_tail_of_timeouts_in_an_ideal_code() {
-    //= docs/specs/erasure.md#ERA-1
+    //= docs/specs/erasure.md#ERA-1 fresh coded packets
     //= docs/specs/erasure.md#ERA-4
     for (ppm, seed) in [(0, 1), (10_000, 2), (50_000, 3)] {
         let coded = lossy(ppm.max(1), seed, |config| config.erasure = true);
@@ -66,7 +66,7 @@ fn random_loss_has_no_tail_of_timeouts_in_an_ideal_code() {
 
 #[test]
 fn the_plain_rule_finds_losses_sooner_and_mistakes_reordering_for_them() {
-    //= docs/specs/transport.md#TRN-39
+    //= docs/specs/transport.md#TRN-39 plain gap rule
     let run = |rule, gap| {
         let outcome = lossy(10_000, 4, |config| (config.sack_rule, config.sack_gap_packets) = (rule, Some(gap)));
         let spurious: u64 = outcome.flows.iter().map(|flow| flow.sender.retransmits).sum();

@@ -70,8 +70,8 @@ fn both(row: Row) -> (u64, u64) {
     (fct_us(row, BalancerKind::RepsPlus), fct_us(row, BalancerKind::Reps))
 }
 
-//= docs/specs/reps-plus.md#RPP-13
-//= docs/specs/reps-plus.md#RPP-14
+//= docs/specs/reps-plus.md#RPP-13 A loss despite freezing
+//= docs/specs/reps-plus.md#RPP-14 immunity
 #[test]
 fn it_is_ahead_under_random_loss() {
     for trim in [true, false] {
@@ -86,7 +86,7 @@ fn it_is_ahead_under_random_loss() {
     }
 }
 
-//= docs/specs/reps-plus.md#RPP-3
+//= docs/specs/reps-plus.md#RPP-3 how many candidates count
 #[test]
 fn it_is_ahead_under_coarse_acks() {
     for ack_every in [8, 16] {
@@ -95,7 +95,7 @@ fn it_is_ahead_under_coarse_acks() {
     }
 }
 
-//= docs/specs/reps-plus.md#RPP-8
+//= docs/specs/reps-plus.md#RPP-8 even exploring
 #[test]
 fn it_is_ahead_on_few_entropy_values() {
     let (plus, reps) = both(Row { evs: 32, ..HEALTHY });
@@ -120,7 +120,7 @@ fn it_is_not_behind_elsewhere() {
 }
 
 /// ACKs that carry the entropy values of all packets give REPS back what coarse ones take.
-//= docs/specs/reps.md#REPS-4a
+//= docs/specs/reps.md#REPS-4a several EVs in an ACK
 #[test]
 fn several_entropy_values_in_an_ack_feed_reps() {
     let coarse = Row { ack_every: 8, ..HEALTHY };

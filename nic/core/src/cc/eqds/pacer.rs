@@ -99,7 +99,7 @@ impl PullPacer {
     }
 
     /// Takes the total that a connection may be granted by now; it never shrinks.
-    //= docs/specs/eqds.md#EQDS-10
+    //= docs/specs/eqds.md#EQDS-10 the target
     #[inline]
     pub fn on_target(&mut self, now_ps: u64, index: u32, target_bytes: u64) {
         let Some(entry) = self.entries.get_mut(index as usize) else { return };
@@ -110,7 +110,7 @@ impl PullPacer {
     }
 
     /// Takes note that a connection's sender has seen a total of `pulled_bytes` when it asked.
-    //= docs/specs/eqds.md#EQDS-13
+    //= docs/specs/eqds.md#EQDS-13 repeating a total
     pub fn on_request(&mut self, now_ps: u64, index: u32, pulled_bytes: u64) {
         let Some(entry) = self.entries.get_mut(index as usize) else { return };
         if pulled_bytes < entry.granted {
@@ -126,8 +126,8 @@ impl PullPacer {
     }
 
     /// Returns the next pull and whose it is, if its time has come.
-    //= docs/specs/eqds.md#EQDS-11
-    //= docs/specs/eqds.md#EQDS-12
+    //= docs/specs/eqds.md#EQDS-11 one queue
+    //= docs/specs/eqds.md#EQDS-12 spacing of pulls
     #[inline]
     pub fn poll_pull(&mut self, now_ps: u64) -> Option<(u32, Pull)> {
         while self.first != NONE && self.next_ps <= now_ps {
@@ -186,7 +186,7 @@ impl PullPacer {
     }
 
     /// Moves the next pull's time on by that of `bytes`. A caller that comes late makes up for it, within bounds.
-    //= docs/specs/eqds.md#EQDS-12
+    //= docs/specs/eqds.md#EQDS-12 spacing of pulls
     #[inline]
     fn advance(&mut self, now_ps: u64, bytes: u64) {
         let gap = u128::from(bytes) * u128::from(self.byte_time) + u128::from(self.fraction);

@@ -35,8 +35,8 @@ fn demand(cc: &mut Eqds) -> Option<u64> {
     cc.poll_request(false).map(|request| request.demand_bytes)
 }
 
-//= docs/specs/eqds.md#EQDS-2
-//= docs/specs/eqds.md#EQDS-6
+//= docs/specs/eqds.md#EQDS-2 speculation
+//= docs/specs/eqds.md#EQDS-6 demand
 #[test]
 fn the_first_window_goes_without_credit() {
     let mut cc = sender();
@@ -49,7 +49,7 @@ fn the_first_window_goes_without_credit() {
     assert_eq!(drain(&mut cc), 10);
 }
 
-//= docs/specs/eqds.md#EQDS-1
+//= docs/specs/eqds.md#EQDS-1 credit spent
 #[test]
 fn a_packet_may_overdraw_and_the_next_waits_for_that() {
     let mut cc = sender();
@@ -64,7 +64,7 @@ fn a_packet_may_overdraw_and_the_next_waits_for_that() {
     assert_eq!(drain(&mut cc), 1);
 }
 
-//= docs/specs/eqds.md#EQDS-3
+//= docs/specs/eqds.md#EQDS-3 end of speculation
 #[test]
 fn feedback_ends_speculation_and_what_is_left_is_asked_for() {
     type Feedback = fn(&mut Eqds);
@@ -86,7 +86,7 @@ fn feedback_ends_speculation_and_what_is_left_is_asked_for() {
     }
 }
 
-//= docs/specs/eqds.md#EQDS-6
+//= docs/specs/eqds.md#EQDS-6 demand
 #[test]
 fn trims_are_the_receivers_to_count_other_losses_ours() {
     let mut cc = sender();
@@ -101,7 +101,7 @@ fn trims_are_the_receivers_to_count_other_losses_ours() {
     assert_eq!(demand(&mut cc), Some(packets(2)));
 }
 
-//= docs/specs/eqds.md#EQDS-8
+//= docs/specs/eqds.md#EQDS-8 asking for more
 #[test]
 fn a_long_message_is_asked_for_piece_by_piece() {
     let mut cc = sender();
@@ -123,7 +123,7 @@ fn a_long_message_is_asked_for_piece_by_piece() {
     assert!(requests.abs_diff(packets(50_000) / (window / 2)) <= 2, "{requests}");
 }
 
-//= docs/specs/eqds.md#EQDS-2
+//= docs/specs/eqds.md#EQDS-2 speculation
 #[test]
 fn credit_left_over_counts_towards_the_next_speculation() {
     let mut cc = sender();
@@ -140,8 +140,8 @@ fn credit_left_over_counts_towards_the_next_speculation() {
     assert_eq!(demand(&mut cc), Some(packets(50 + 300 - BDP_PACKETS)));
 }
 
-//= docs/specs/eqds.md#EQDS-5
-//= docs/specs/eqds.md#EQDS-9
+//= docs/specs/eqds.md#EQDS-5 totals
+//= docs/specs/eqds.md#EQDS-9 credit left over
 #[test]
 fn more_credit_than_there_can_be_is_not_believed() {
     let mut cc = sender();
@@ -219,10 +219,10 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    //= docs/specs/eqds.md#EQDS-10
-    //= docs/specs/eqds.md#EQDS-11
-    //= docs/specs/eqds.md#EQDS-12
-    //= docs/specs/eqds.md#EQDS-13
+    //= docs/specs/eqds.md#EQDS-10 the target
+    //= docs/specs/eqds.md#EQDS-11 one queue
+    //= docs/specs/eqds.md#EQDS-12 spacing of pulls
+    //= docs/specs/eqds.md#EQDS-13 repeating a total
     #[test]
     fn the_pacer_is_the_literal_one(
         ops in prop::collection::vec(op(), 1..300),
@@ -272,7 +272,7 @@ proptest! {
     }
 }
 
-//= docs/specs/eqds.md#EQDS-11
+//= docs/specs/eqds.md#EQDS-11 one queue
 #[test]
 fn pulls_go_round_and_stop_where_demand_ends() {
     let mut pacer = PullPacer::new(400_000_000_000, Ratio::permille(1_000));

@@ -21,8 +21,8 @@ fn rates(cc: &Dcqcn) -> (u64, u64) {
 
 #[test]
 fn it_begins_at_the_links_rate_and_stays_there() {
-    //= docs/specs/dcqcn.md#DQN-1
-    //= docs/specs/dcqcn.md#DQN-9
+    //= docs/specs/dcqcn.md#DQN-1 beginning at the link's rate
+    //= docs/specs/dcqcn.md#DQN-9 pacing
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
     let mut now_ps = 0;
     for _ in 0..20_000 {
@@ -37,8 +37,8 @@ fn it_begins_at_the_links_rate_and_stays_there() {
 
 #[test]
 fn a_mark_cuts_by_half_of_alpha_once_an_interval() {
-    //= docs/specs/dcqcn.md#DQN-2
-    //= docs/specs/dcqcn.md#DQN-3
+    //= docs/specs/dcqcn.md#DQN-2 notifications
+    //= docs/specs/dcqcn.md#DQN-3 the cut
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
     cc.on_ack(10 * US, &mark(true));
     assert_eq!(rates(&cc), (50_000, 100_000));
@@ -52,8 +52,8 @@ fn a_mark_cuts_by_half_of_alpha_once_an_interval() {
 
 #[test]
 fn time_brings_the_rate_back() {
-    //= docs/specs/dcqcn.md#DQN-5
-    //= docs/specs/dcqcn.md#DQN-6
+    //= docs/specs/dcqcn.md#DQN-5 when the rate rises
+    //= docs/specs/dcqcn.md#DQN-6 how far the rate rises
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
     cc.on_ack(0, &mark(true));
     cc.on_ack(51 * US, &mark(true));
@@ -71,7 +71,7 @@ fn time_brings_the_rate_back() {
 
 #[test]
 fn time_and_bytes_together_rise_faster_and_faster() {
-    //= docs/specs/dcqcn.md#DQN-6
+    //= docs/specs/dcqcn.md#DQN-6 how far the rate rises
     let own = DcqcnConfig { counter_bytes: ByteSize::new(1_000), ..DcqcnConfig::default() };
     let mut cc = Dcqcn::make(&own, &path());
     cc.on_ack(0, &mark(true));
@@ -90,7 +90,7 @@ fn time_and_bytes_together_rise_faster_and_faster() {
 
 #[test]
 fn alpha_decays_by_time() {
-    //= docs/specs/dcqcn.md#DQN-4
+    //= docs/specs/dcqcn.md#DQN-4 how alpha falls
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
     cc.on_ack(0, &mark(true));
     cc.on_ack(55 * US * 256, &mark(false));

@@ -111,7 +111,7 @@ impl Literal {
 
 #[test]
 fn it_begins_with_the_window_of_the_target_delay() {
-    //= docs/specs/mswift.md#MSW-8
+    //= docs/specs/mswift.md#MSW-8 first and largest window
     let bdp = bdp_bytes(RTT_PS, LINK_BPS);
     assert_eq!(make(|_| ()).window_bytes(), bdp + 113_000);
     assert_eq!(
@@ -123,7 +123,7 @@ fn it_begins_with_the_window_of_the_target_delay() {
 
 #[test]
 fn the_target_follows_the_hops() {
-    //= docs/specs/mswift.md#MSW-2
+    //= docs/specs/mswift.md#MSW-2 target delay
     // 113,000 bytes are 2.26 us: over five switches a delay of 11.5 us beyond the base of 10.24 is below the target, over two not.
     let grows = |hops: u8, queue_hops: u8| {
         let mut cc = make(|own| own.queue_hops = queue_hops);
@@ -137,7 +137,7 @@ fn the_target_follows_the_hops() {
 
 #[test]
 fn a_few_slow_paths_do_not_count() {
-    //= docs/specs/mswift.md#MSW-1
+    //= docs/specs/mswift.md#MSW-1 median delay
     let shrinks = |samples: u8, slow: u64| {
         let mut cc = make(|own| own.samples = samples);
         (0..64).for_each(|n| {
@@ -152,8 +152,8 @@ fn a_few_slow_paths_do_not_count() {
 
 #[test]
 fn a_window_below_a_packet_is_paced() {
-    //= docs/specs/mswift.md#MSW-9
-    //= docs/specs/mswift.md#MSW-7
+    //= docs/specs/mswift.md#MSW-9 windows below a packet
+    //= docs/specs/mswift.md#MSW-7 losses
     let mut cc = make(|_| ());
     let mut now_ps = 0;
     for _ in 0..4 {

@@ -23,9 +23,9 @@ fn ack(delay_ps: u64, marked: bool, bytes: u64) -> AckInfo {
 
 #[test]
 fn four_cases_of_mark_and_delay() {
-    //= docs/specs/nscc.md#NSC-5
-    //= docs/specs/nscc.md#NSC-6
-    //= docs/specs/nscc.md#NSC-9
+    //= docs/specs/nscc.md#NSC-5 four cases
+    //= docs/specs/nscc.md#NSC-6 proportional increase
+    //= docs/specs/nscc.md#NSC-9 when growth is added
     // A round trip of acknowledgements at a window of 100,000 bytes, too early for the slow growth of 0.15 packets.
     let grown = |delay_ps: u64, marked: bool| {
         let mut cc = at(100_000);
@@ -43,7 +43,7 @@ fn four_cases_of_mark_and_delay() {
 
 #[test]
 fn a_window_without_delay_begins_fast_increase() {
-    //= docs/specs/nscc.md#NSC-7
+    //= docs/specs/nscc.md#NSC-7 fast increase
     let mut cc = at(40_000);
     (0..10).for_each(|n| cc.on_ack(n, &ack(0, false, PACKET_BYTES)));
     let before = cc.window_bytes();
@@ -56,8 +56,8 @@ fn a_window_without_delay_begins_fast_increase() {
 
 #[test]
 fn marks_with_delay_shrink_by_the_average_once_a_round_trip() {
-    //= docs/specs/nscc.md#NSC-8
-    //= docs/specs/nscc.md#NSC-3
+    //= docs/specs/nscc.md#NSC-8 multiplicative decrease
+    //= docs/specs/nscc.md#NSC-3 average delay
     let mut cc = at(150_000);
     let mut now_ps = 100 * RTT_PS;
     let mut cuts = 0;
@@ -76,8 +76,8 @@ fn marks_with_delay_shrink_by_the_average_once_a_round_trip() {
 
 #[test]
 fn quick_adapt_sets_the_window_to_what_got_through() {
-    //= docs/specs/nscc.md#NSC-4
-    //= docs/specs/nscc.md#NSC-10
+    //= docs/specs/nscc.md#NSC-4 quick adapt
+    //= docs/specs/nscc.md#NSC-10 losses
     let mut cc = at(150_000);
     let period_ps = 2 * RTT_PS;
     cc.on_ack(RTT_PS, &ack(0, false, PACKET_BYTES));
@@ -97,7 +97,7 @@ fn quick_adapt_sets_the_window_to_what_got_through() {
 
 #[test]
 fn much_that_gets_through_forbids_quick_adapt() {
-    //= docs/specs/nscc.md#NSC-4
+    //= docs/specs/nscc.md#NSC-4 quick adapt
     let mut cc = at(150_000);
     cc.on_ack(RTT_PS, &ack(RTT_PS, false, PACKET_BYTES));
     cc.on_ack(2 * RTT_PS, &ack(RTT_PS, false, 225_000 / 8));

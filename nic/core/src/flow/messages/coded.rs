@@ -20,7 +20,7 @@ pub(in crate::flow) enum Coded {
 
 impl Reassembly {
     /// Takes an arrival, `filled` when its number had arrived before; `cumulative` and `highest` as the receiver knows them.
-    //= docs/specs/erasure.md#ERA-2
+    //= docs/specs/erasure.md#ERA-2 what counts for a message
     pub(in crate::flow) fn place_coded(&mut self, data: &Data, filled: bool, cumulative: u64, highest: u64) -> Coded {
         let (slot, known) = self.find(data.message);
         let end = data.offset.saturating_add(u64::from(data.payload_bytes));

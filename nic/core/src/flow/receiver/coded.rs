@@ -6,7 +6,7 @@ use crate::loss::Span;
 
 impl Receiver {
     /// Takes a data frame that counts for its message whether or not its number had arrived.
-    //= docs/specs/erasure.md#ERA-2
+    //= docs/specs/erasure.md#ERA-2 what counts for a message
     pub(super) fn on_coded(&mut self, now_ps: u64, arrival: &Arrival) -> Accept {
         let data = &arrival.data;
         let filled = self.has_received(data.psn);
@@ -40,7 +40,7 @@ impl Receiver {
     }
 
     /// Settles what else a complete message has, so that an acknowledgement covers all of it.
-    //= docs/specs/erasure.md#ERA-3
+    //= docs/specs/erasure.md#ERA-3 A complete message
     fn fill(&mut self, span: Span) {
         let start = span.first.max(self.cumulative);
         for psn in start..span.end.min(self.highest) {

@@ -19,7 +19,7 @@ impl PullTarget {
         Self { demand: 0, trimmed: 0, header_bytes: u64::from(header_bytes) }
     }
 
-    //= docs/specs/eqds.md#EQDS-10
+    //= docs/specs/eqds.md#EQDS-10 the target
     pub(super) fn on_trimmed(&mut self, payload_bytes: u16) {
         self.trimmed = self.trimmed.saturating_add(u64::from(payload_bytes) + self.header_bytes);
     }

@@ -6,7 +6,7 @@ use super::Sender;
 
 impl Sender {
     /// Whether an acknowledgement's cumulative number is one that may be: of what was sent or, in a code, handed over.
-    //= docs/specs/erasure.md#ERA-5
+    //= docs/specs/erasure.md#ERA-5 settling numbers never sent
     #[inline]
     pub(super) fn may_settle(&self, cumulative: u64) -> bool {
         let beyond = cumulative.saturating_sub(self.recovery.scoreboard.next_psn());
@@ -15,7 +15,7 @@ impl Sender {
 
     /// Passes over the packets that need not be sent any more, since the receiver has their messages. Everything sent is
     /// settled by then.
-    //= docs/specs/erasure.md#ERA-5
+    //= docs/specs/erasure.md#ERA-5 settling numbers never sent
     #[cold]
     pub(super) fn pass_over(&mut self, now_ps: u64, ack: &Ack) {
         while self.recovery.scoreboard.next_psn() < ack.cumulative

@@ -14,7 +14,7 @@ impl Sender {
         if self.liveness.has_failed() || !self.uses_credit {
             return;
         }
-        //= docs/specs/eqds.md#EQDS-14
+        //= docs/specs/eqds.md#EQDS-14 A sender without credit
         if self.recovery.scoreboard.span() == 0 {
             self.liveness.progress_ps = now_ps;
         }
@@ -25,7 +25,7 @@ impl Sender {
     }
 
     /// Returns a request for credit if one is to go. Any path will do for it.
-    //= docs/specs/eqds.md#EQDS-7
+    //= docs/specs/eqds.md#EQDS-7 telling the demand
     pub(super) fn poll_pull_request(&mut self, now_ps: u64, rng: &mut impl RngCore) -> Option<Transmit> {
         let is_due = self.retry.is_due(Awaited::Credit);
         let request = self.cc.poll_request(is_due)?;
@@ -38,7 +38,7 @@ impl Sender {
     }
 
     /// Whether credit lets a packet go; if not, starts to wait for some.
-    //= docs/specs/eqds.md#EQDS-14
+    //= docs/specs/eqds.md#EQDS-14 A sender without credit
     pub(super) fn credit_admits(&mut self, now_ps: u64) -> bool {
         if self.cc.has_credit() {
             return true;

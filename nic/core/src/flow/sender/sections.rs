@@ -17,7 +17,7 @@ impl Sender {
     }
 
     /// Makes a trailer: it follows the packets of a section.
-    //= docs/specs/ordered-chaos.md#ORC-20
+    //= docs/specs/ordered-chaos.md#ORC-20 trailers on the wire
     fn follow(&mut self, now_ps: u64, trailer: &Trailer) -> Transmit {
         self.stats.trailers_sent += 1;
         let Trailer { psn, ev, section, ack_now } = *trailer;
@@ -26,7 +26,7 @@ impl Sender {
     }
 
     /// The time, or a little later, so that no two frames have the same: a time then tells which came first.
-    //= docs/specs/ordered-chaos.md#ORC-25
+    //= docs/specs/ordered-chaos.md#ORC-25 stale NACKs
     #[inline]
     pub(super) fn stamp(&mut self, now_ps: u64) -> u64 {
         self.stamp_ps = now_ps.max(self.stamp_ps.saturating_add(1));
@@ -35,7 +35,7 @@ impl Sender {
 
     /// Takes the news that a packet is missing: what was sent before the frame that shows it is lost, what was sent
     /// later is not.
-    //= docs/specs/ordered-chaos.md#ORC-25
+    //= docs/specs/ordered-chaos.md#ORC-25 stale NACKs
     pub(super) fn on_missing(&mut self, now_ps: u64, nack: &Nack, publisher: &mut impl Publisher) {
         let sent_ps = self.recovery.scoreboard.record(nack.psn).map(|record| record.sent_ps);
         let known = self.offers.sections && nack.timestamp_echo_ps <= self.stamp_ps;

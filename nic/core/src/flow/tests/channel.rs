@@ -39,8 +39,8 @@ fn check(pair: &Pair, messages: &[u64]) {
     let (sent, received) = (pair.sender.stats(), pair.receiver.stats());
     assert!(pair.sender.is_idle() && !pair.sender.has_failed());
     assert_eq!(pair.sender.in_flight_bytes(), 0);
-    //= docs/specs/transport.md#TRN-24
-    //= docs/specs/transport.md#TRN-52
+    //= docs/specs/transport.md#TRN-24 delivered messages
+    //= docs/specs/transport.md#TRN-52 placing payload
     assert_eq!(pair.completed.len(), messages.len());
     assert_eq!(pair.delivered.len(), messages.len());
     assert_eq!((sent.messages_delivered, received.messages), (messages.len() as u64, messages.len() as u64));
@@ -70,7 +70,7 @@ fn a_clean_channel_needs_no_retransmission() {
     }
 }
 
-//= docs/specs/transport.md#TRN-35
+//= docs/specs/transport.md#TRN-35 gap rule
 #[test]
 fn reordering_alone_hardly_ever_looks_like_loss() {
     let channel = Channel { jitter_ps: 3 * US, ack_jitter_ps: 3 * US, ..CLEAN };
@@ -114,7 +114,7 @@ fn many_small_messages_over_a_bad_channel() {
     run(config(), channel, &messages, 5);
 }
 
-//= docs/specs/transport.md#TRN-57
+//= docs/specs/transport.md#TRN-57 granting
 #[test]
 fn grants_lost_with_their_acks_are_asked_for() {
     let mut config = config();
@@ -126,7 +126,7 @@ fn grants_lost_with_their_acks_are_asked_for() {
 }
 
 /// Requests and pulls go the way of acknowledgements: half of them do not arrive.
-//= docs/specs/eqds.md#EQDS-14
+//= docs/specs/eqds.md#EQDS-14 A sender without credit
 #[test]
 fn credit_lost_is_asked_for_again() {
     let mut config = config();
@@ -137,8 +137,8 @@ fn credit_lost_is_asked_for_again() {
     assert!(stats.pull_requests > 5 && stats.pulls > 100, "{stats:?}");
 }
 
-//= docs/specs/eqds.md#EQDS-6
-//= docs/specs/eqds.md#EQDS-11
+//= docs/specs/eqds.md#EQDS-6 demand
+//= docs/specs/eqds.md#EQDS-11 one queue
 #[test]
 fn credit_paces_a_clean_channel_at_the_link_rate() {
     let mut config = config();

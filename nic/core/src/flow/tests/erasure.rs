@@ -52,7 +52,7 @@ fn coded(rule: SackRule) -> FlowConfig {
 
 #[test]
 fn random_loss_costs_packets_and_no_timeouts() {
-    //= docs/specs/erasure.md#ERA-1
+    //= docs/specs/erasure.md#ERA-1 fresh coded packets
     //= docs/specs/erasure.md#ERA-4
     let messages = [2_000 * u64::from(PAYLOAD)];
     for (share, seed) in [(0, 1), (10, 2), (50, 3), (200, 4)] {
@@ -75,8 +75,8 @@ fn random_loss_costs_packets_and_no_timeouts() {
 
 #[test]
 fn packets_sent_for_nothing_are_not() {
-    //= docs/specs/erasure.md#ERA-2
-    //= docs/specs/erasure.md#ERA-5
+    //= docs/specs/erasure.md#ERA-2 what counts for a message
+    //= docs/specs/erasure.md#ERA-5 settling numbers never sent
     // Frames up to 4 round trips late look lost by the plain rule; both copies count, and the last packets need not go.
     let messages = [600_500, 0, 1, 1_999, 350_000, 1_000];
     let mut spared = 0;
@@ -91,7 +91,7 @@ fn packets_sent_for_nothing_are_not() {
 
 #[test]
 fn a_span_is_the_place_of_a_message() {
-    //= docs/specs/erasure.md#ERA-3
+    //= docs/specs/erasure.md#ERA-3 A complete message
     let data = Data { psn: 107, offset: 2_000, message_bytes: 4_500, payload_bytes: 1_000, ..Data::default() };
     let span = Span::of(&data, 1_000);
     assert_eq!((span.first, span.end), (105, 110));
@@ -102,7 +102,7 @@ fn a_span_is_the_place_of_a_message() {
 
 #[test]
 fn an_acknowledgement_of_more_than_was_handed_over_is_refused() {
-    //= docs/specs/erasure.md#ERA-5
+    //= docs/specs/erasure.md#ERA-5 settling numbers never sent
     for (erasure, cumulative, taken) in [(false, 11, false), (true, 11, true), (true, 20, true), (true, 21, false)] {
         let mut rng = rng::stream(1, 1);
         let mut sender = Sender::new(&FlowConfig { erasure, ..coded(SackRule::Patient) }, 512, u64::MAX, &mut rng);

@@ -199,8 +199,8 @@ fn runs(balancer: BalancerKind, condition: Condition, gap: Option<u32>, trims: b
     sum
 }
 
-//= docs/specs/transport.md#TRN-35
-//= docs/specs/transport.md#TRN-38
+//= docs/specs/transport.md#TRN-35 gap rule
+//= docs/specs/transport.md#TRN-38 patience
 #[test]
 fn slow_paths_are_not_mistaken_for_losses() {
     for balancer in [BalancerKind::Ops, BalancerKind::Reps] {
@@ -216,7 +216,7 @@ fn slow_paths_are_not_mistaken_for_losses() {
     }
 }
 
-//= docs/specs/transport.md#TRN-35
+//= docs/specs/transport.md#TRN-35 gap rule
 #[test]
 fn a_dead_path_is_found_by_gaps_before_timeouts() {
     for trims in [false, true] {
@@ -227,7 +227,7 @@ fn a_dead_path_is_found_by_gaps_before_timeouts() {
     }
 }
 
-//= docs/specs/transport.md#TRN-36
+//= docs/specs/transport.md#TRN-36 trimmed packets
 #[test]
 fn full_queues_that_trim_need_no_timeout() {
     let run = runs(BalancerKind::Ops, Condition::Slow, None, true);

@@ -84,9 +84,9 @@ impl Paths {
 
 /// Whatever paths and acknowledgements do, as long as each path keeps the order of what it delivers. Timeouts are mostly
 /// without reason, so that paths are given up while everything sent over them is still under way.
-//= docs/specs/flowcut.md#FLC-5
-//= docs/specs/flowcut.md#FLC-43
-//= docs/specs/flowcut.md#FLC-45
+//= docs/specs/flowcut.md#FLC-5 no reordering
+//= docs/specs/flowcut.md#FLC-43 lowest packet first
+//= docs/specs/flowcut.md#FLC-45 order and progress in repair
 #[test]
 fn no_delay_no_loss_and_no_needless_timeout_reorders() {
     let (mut repaired, mut moved) = (0, 0);
@@ -143,9 +143,9 @@ fn no_delay_no_loss_and_no_needless_timeout_reorders() {
     assert!(repaired > 300 && moved > 1_000, "{repaired} {moved}");
 }
 
-//= docs/specs/flowcut.md#FLC-41
-//= docs/specs/flowcut.md#FLC-42
-//= docs/specs/flowcut.md#FLC-43
+//= docs/specs/flowcut.md#FLC-41 A dead path
+//= docs/specs/flowcut.md#FLC-42 repair
+//= docs/specs/flowcut.md#FLC-43 lowest packet first
 #[test]
 fn a_dead_path_s_packets_go_one_by_one_from_the_lowest_on() {
     let mut paths = Paths::new(1, |_, own| own.dead_timeouts = 2);

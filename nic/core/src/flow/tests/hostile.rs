@@ -82,7 +82,7 @@ fn data() -> impl Strategy<Value = Arrival> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
-    //= docs/specs/transport.md#TRN-20
+    //= docs/specs/transport.md#TRN-20 refused ACKs
     #[test]
     fn no_feedback_harms_a_sender(ops in prop::collection::vec(op(), 1..300), window in 0u32..9, on_credit: bool) {
         let mut config = FlowConfig { window_packets: 1 << window, give_up_ps: u64::MAX, ..config() };
@@ -131,7 +131,7 @@ proptest! {
         prop_assert_eq!(messages.len(), count, "delivered twice");
     }
 
-    //= docs/specs/transport.md#TRN-53
+    //= docs/specs/transport.md#TRN-53 refused packets
     #[test]
     fn no_frame_harms_a_receiver(arrivals in prop::collection::vec(data(), 1..400), window in 0u32..9) {
         let config = FlowConfig { window_packets: 1 << window, max_data_bytes: 100_000, ..config() };

@@ -308,7 +308,7 @@ impl Pair {
         let window_bytes = self.sender.window_bytes();
         let transmit = self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ())?;
         let after_bytes = self.sender.in_flight_bytes();
-        //= docs/specs/transport.md#TRN-3
+        //= docs/specs/transport.md#TRN-3 bytes in flight stay within the window
         assert!(self.sender.stats().bytes_sent <= self.receiver.max_data());
         if let Transmit::Data { data, .. } = transmit
             && !data.trailer

@@ -45,7 +45,7 @@ fn selected(ack: &Ack) -> Vec<u64> {
 
 const NEW: Accept = Accept::New { place: true };
 
-//= docs/specs/transport.md#TRN-54
+//= docs/specs/transport.md#TRN-54 when an ACK is due
 #[test]
 fn one_ack_for_so_many_packets() {
     let mut rig = Rig::new(FlowConfig { ack_every: 3, ..config() });
@@ -61,7 +61,7 @@ fn one_ack_for_so_many_packets() {
     }
 }
 
-//= docs/specs/transport.md#TRN-54
+//= docs/specs/transport.md#TRN-54 when an ACK is due
 #[test]
 fn flags_completions_and_duplicates_are_answered_at_once() {
     let mut rig = Rig::new(FlowConfig { ack_every: 100, ..config() });
@@ -78,7 +78,7 @@ fn flags_completions_and_duplicates_are_answered_at_once() {
     assert_eq!(rig.receiver.message_completed(), None);
 }
 
-//= docs/specs/transport.md#TRN-54
+//= docs/specs/transport.md#TRN-54 when an ACK is due
 #[test]
 fn the_rest_is_acknowledged_after_the_delay() {
     let mut rig = Rig::new(FlowConfig { ack_every: 4, ack_delay_ps: 7 * US, ..config() });
@@ -104,9 +104,9 @@ fn marks_are_counted_per_ack() {
     assert_eq!((ack.packets, ack.marked_packets, ack.marked), (1, 1, true));
 }
 
-//= docs/specs/transport.md#TRN-50
-//= docs/specs/transport.md#TRN-51
-//= docs/specs/transport.md#TRN-58
+//= docs/specs/transport.md#TRN-50 beyond the window
+//= docs/specs/transport.md#TRN-51 duplicates
+//= docs/specs/transport.md#TRN-58 reordering
 #[test]
 fn window_duplicates_and_order() {
     let mut rig = Rig::new(FlowConfig { window_packets: 8, ..config() });
@@ -131,10 +131,10 @@ fn window_duplicates_and_order() {
     assert_eq!(rig.take(0, packet(u64::MAX)), Accept::OutOfWindow);
 }
 
-//= docs/specs/transport.md#TRN-55
+//= docs/specs/transport.md#TRN-55 what an ACK says
 #[test]
 fn a_marked_packet_is_acknowledged_at_once_where_asked_for() {
-    //= docs/specs/transport.md#TRN-54
+    //= docs/specs/transport.md#TRN-54 when an ACK is due
     for (ack_marked, acks) in [(false, 0), (true, 1)] {
         let mut rig = Rig::new(FlowConfig { ack_every: 8, ack_marked, ..config() });
         rig.take(0, packet(0));
@@ -159,7 +159,7 @@ fn the_bitmap_reaches_the_latest_packet() {
     assert_eq!(selected(&rig.acks()[0]), [900]);
 }
 
-//= docs/specs/transport.md#TRN-55
+//= docs/specs/transport.md#TRN-55 what an ACK says
 #[test]
 fn pending_packets_too_far_apart_take_several_acks() {
     let mut rig = Rig::new(FlowConfig { window_packets: 1024, ack_every: 3, ..config() });
@@ -172,7 +172,7 @@ fn pending_packets_too_far_apart_take_several_acks() {
     assert_eq!(acks.iter().map(|ack| ack.packets).collect::<Vec<_>>()[..2], [3, 0], "counted once");
 }
 
-//= docs/specs/transport.md#TRN-56
+//= docs/specs/transport.md#TRN-56 NACKs
 #[test]
 fn a_trimmed_frame_is_answered_by_a_nack_and_a_known_one_by_an_ack() {
     let mut rig = Rig::new(config());
@@ -194,7 +194,7 @@ fn a_trimmed_frame_is_answered_by_a_nack_and_a_known_one_by_an_ack() {
     assert_eq!(rig.receiver.stats().nacks_dropped, 1000 - 64);
 }
 
-//= docs/specs/transport.md#TRN-57
+//= docs/specs/transport.md#TRN-57 granting
 #[test]
 fn the_grant_is_enforced_and_grows_with_consumption() {
     let mut rig = Rig::new(FlowConfig { max_data_bytes: 10_000, ack_every: 100, ..config() });
@@ -229,7 +229,7 @@ fn completions_not_taken_hold_the_sender_back() {
     assert_eq!(rig.take(0, whole(64)), NEW);
 }
 
-//= docs/specs/transport.md#TRN-59
+//= docs/specs/transport.md#TRN-59 further echoes
 #[test]
 fn an_ack_echoes_the_packets_before_the_one_that_triggers_it() {
     for (ack_evs, echoed) in [(1, 0..0), (2, 2..3), (3, 1..3), (4, 0..3), (16, 0..3)] {

@@ -41,7 +41,7 @@ fn chaos(ack_every: u32, subflows: u8, interval_us: u64) -> FlowConfig {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    //= docs/specs/ordered-chaos.md#ORC-24
+    //= docs/specs/ordered-chaos.md#ORC-24 why a missing packet is lost
     #[test]
     fn nothing_that_was_only_overtaken_is_sent_again(
         seed in any::<u64>(), subflows in 0u32..=5, spread in 0u64..40, ack_every in 1u32..9, gap_ps in prop_oneof![Just(0), Just(100_000u64)],
@@ -55,9 +55,9 @@ proptest! {
         }
     }
 
-    //= docs/specs/ordered-chaos.md#ORC-24
-    //= docs/specs/ordered-chaos.md#ORC-25
-    //= docs/specs/ordered-chaos.md#ORC-26
+    //= docs/specs/ordered-chaos.md#ORC-24 why a missing packet is lost
+    //= docs/specs/ordered-chaos.md#ORC-25 stale NACKs
+    //= docs/specs/ordered-chaos.md#ORC-26 ACKs of trailers
     #[test]
     fn what_is_lost_and_only_that_is_sent_again_without_a_timeout(
         seed in any::<u64>(), subflows in 0u32..=5, spread in 0u64..40, ack_every in 1u32..9, gap_ps in prop_oneof![Just(0), Just(100_000u64)],
@@ -78,7 +78,7 @@ proptest! {
 
 #[test]
 fn a_nack_speaks_of_what_was_sent_before_its_frame() {
-    //= docs/specs/ordered-chaos.md#ORC-25
+    //= docs/specs/ordered-chaos.md#ORC-25 stale NACKs
     let mut rng = rng::stream(1, 0);
     let config = chaos(1, 4, 1_000);
     let mut sender = Sender::new(&config, 64, u64::MAX, &mut rng);
@@ -118,8 +118,8 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
 
 #[test]
 fn a_trailer_is_no_packet() {
-    //= docs/specs/ordered-chaos.md#ORC-23
-    //= docs/specs/ordered-chaos.md#ORC-26
+    //= docs/specs/ordered-chaos.md#ORC-23 telling again
+    //= docs/specs/ordered-chaos.md#ORC-26 ACKs of trailers
     let mut receiver = Receiver::new(&FlowConfig { window_packets: 64, ..config() });
     let section = spray_wire::Section::new(2, 2);
     let trailer = |psn| Data { psn, timestamp_ps: 77, trailer: true, section, ..Data::default() };

@@ -54,7 +54,7 @@ impl Rig {
 
 #[test]
 fn what_the_section_sent_before_is_missing() {
-    //= docs/specs/ordered-chaos.md#ORC-22
+    //= docs/specs/ordered-chaos.md#ORC-22 missing packets
     // (what arrived before, packet, log2 of subflows, behind) -> missing
     type Row = (&'static [u64], u64, u8, u16, &'static [u64]);
     let table: &[Row] = &[
@@ -79,8 +79,8 @@ fn what_the_section_sent_before_is_missing() {
 
 #[test]
 fn each_is_told_once_by_packets_and_again_by_probes() {
-    //= docs/specs/ordered-chaos.md#ORC-22
-    //= docs/specs/ordered-chaos.md#ORC-23
+    //= docs/specs/ordered-chaos.md#ORC-22 missing packets
+    //= docs/specs/ordered-chaos.md#ORC-23 telling again
     let mut rig = Rig::new();
     assert_eq!(rig.data(8, 1, 4), [0, 2, 4, 6]);
     assert!(rig.data(10, 1, 5).is_empty());
@@ -154,8 +154,8 @@ impl Published {
 
 proptest! {
     /// A packet's fate: whether it is lost, whether its section ends behind it, how many later ones may overtake it.
-    //= docs/specs/ordered-chaos.md#ORC-22
-    //= docs/specs/ordered-chaos.md#ORC-24
+    //= docs/specs/ordered-chaos.md#ORC-22 missing packets
+    //= docs/specs/ordered-chaos.md#ORC-24 why a missing packet is lost
     #[test]
     fn nothing_reordered_is_missing_and_what_is_lost_is(
         log2 in 0u8..=4,

@@ -32,8 +32,8 @@ fn loss(bitmap: &mut Bitmap, ev: Ev, cause: LossCause) {
 
 #[test]
 fn values_go_in_turn_from_a_lasting_start() {
-    //= docs/specs/bitmap.md#BITMAP-1
-    //= docs/specs/bitmap.md#BITMAP-2
+    //= docs/specs/bitmap.md#BITMAP-1 A penalty for each EV
+    //= docs/specs/bitmap.md#BITMAP-2 taking turns
     let config = |seed| PathConfig { evs: 7, seed: Some(seed), ..PathConfig::new(BalancerKind::Bitmap, 1_000, 10) };
     let starts: Vec<Ev> = (0..40)
         .map(|seed| Bitmap::make(&BitmapConfig::default(), &config(seed), &mut rng::stream(1, 0)).state.first)
@@ -46,7 +46,7 @@ fn values_go_in_turn_from_a_lasting_start() {
 
 #[test]
 fn a_new_turn_begins_anywhere_and_takes_every_value_once() {
-    //= docs/specs/bitmap.md#BITMAP-6
+    //= docs/specs/bitmap.md#BITMAP-6 where a turn begins
     let mut bitmap = bitmap(7, |_| ());
     let mut rng = rng::stream(2, 0);
     let mut starts = Vec::new();
@@ -61,7 +61,7 @@ fn a_new_turn_begins_anywhere_and_takes_every_value_once() {
 
 #[test]
 fn penalties_add_up_to_the_largest() {
-    //= docs/specs/bitmap.md#BITMAP-3
+    //= docs/specs/bitmap.md#BITMAP-3 what adds to a penalty
     let mut bitmap = bitmap(9, |_| ());
     ack(&mut bitmap, 2, false);
     ack(&mut bitmap, 3, true);
@@ -80,7 +80,7 @@ fn penalties_add_up_to_the_largest() {
 
 #[test]
 fn what_has_a_penalty_is_passed_over_and_the_first_pardoned() {
-    //= docs/specs/bitmap.md#BITMAP-4
+    //= docs/specs/bitmap.md#BITMAP-4 skipping
     let mut one = bitmap(8, |_| ());
     for (ev, marks) in [(1, 1), (2, 2), (5, 1)] {
         (0..marks).for_each(|_| ack(&mut one, ev, true));
@@ -97,7 +97,7 @@ fn what_has_a_penalty_is_passed_over_and_the_first_pardoned() {
 
 #[test]
 fn a_walk_is_bounded_and_comes_back_where_all_have_a_penalty() {
-    //= docs/specs/bitmap.md#BITMAP-5
+    //= docs/specs/bitmap.md#BITMAP-5 skips of one packet
     let mut small = bitmap(4, |_| ());
     (0..4).for_each(|ev| loss(&mut small, ev, LossCause::Timeout));
     small.state.first = 1;

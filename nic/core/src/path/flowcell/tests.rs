@@ -23,9 +23,9 @@ fn steps(flowcell: &mut Flowcell, sizes: &[u32]) -> Vec<u16> {
 
 #[test]
 fn a_packet_that_does_not_fit_begins_the_next_flowcell() {
-    //= docs/specs/flowcell.md#FLOWCELL-1
-    //= docs/specs/flowcell.md#FLOWCELL-2
-    //= docs/specs/flowcell.md#FLOWCELL-3
+    //= docs/specs/flowcell.md#FLOWCELL-1 the first EV
+    //= docs/specs/flowcell.md#FLOWCELL-2 A full flowcell
+    //= docs/specs/flowcell.md#FLOWCELL-3 the next EV
     let of = |cell_bytes: u64, sizes: &[u32]| {
         steps(&mut flowcell(64, |flowcell| flowcell.cell_bytes = ByteSize::new(cell_bytes)), sizes)
     };
@@ -40,7 +40,7 @@ fn a_packet_that_does_not_fit_begins_the_next_flowcell() {
 
 #[test]
 fn paths_go_in_turn_around_the_set_or_are_drawn() {
-    //= docs/specs/flowcell.md#FLOWCELL-3
+    //= docs/specs/flowcell.md#FLOWCELL-3 the next EV
     let in_turn = steps(&mut flowcell(5, |flowcell| flowcell.cell_bytes = ByteSize::new(1)), &[1; 12]);
     assert_eq!(in_turn, [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1]);
     let mut random =
@@ -55,7 +55,7 @@ fn paths_go_in_turn_around_the_set_or_are_drawn() {
 
 #[test]
 fn a_timeout_ends_a_flowcell_and_nothing_else_does() {
-    //= docs/specs/flowcell.md#FLOWCELL-4
+    //= docs/specs/flowcell.md#FLOWCELL-4 timeouts
     let mut flowcell = flowcell(64, |_| ());
     for (cause, step) in [(LossCause::Trimmed, 0), (LossCause::SackGap, 0), (LossCause::Timeout, 1)] {
         assert_eq!(steps(&mut flowcell, &[100]), [0]);

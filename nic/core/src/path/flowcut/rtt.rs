@@ -35,7 +35,7 @@ impl Delay {
 
     /// Forgets everything but the least times.
     pub(super) fn reset(&mut self, settings: &Settings) {
-        //= docs/specs/flowcut.md#FLC-50
+        //= docs/specs/flowcut.md#FLC-50 the published simulator's rule
         self.average = if settings.simple { self.simple_base(settings) } else { ONE };
         (self.previous, self.trend) = (0, 0);
     }
@@ -54,16 +54,16 @@ impl Delay {
     #[inline]
     pub(super) fn is_congested(&self, settings: &Settings) -> bool {
         if settings.simple {
-            //= docs/specs/flowcut.md#FLC-50
+            //= docs/specs/flowcut.md#FLC-50 the published simulator's rule
             let limit = u64::from(settings.ratio) * u64::from(self.simple_base(settings));
             return u64::from(self.average) << 16 > limit;
         }
-        //= docs/specs/flowcut.md#FLC-12
-        //= docs/specs/flowcut.md#FLC-13
+        //= docs/specs/flowcut.md#FLC-12 average against threshold
+        //= docs/specs/flowcut.md#FLC-13 trend against threshold
         self.average > settings.ratio || i64::from(self.trend) > i64::from(settings.trend)
     }
 
-    //= docs/specs/flowcut.md#FLC-50
+    //= docs/specs/flowcut.md#FLC-50 the published simulator's rule
     #[inline]
     fn on_simple(&mut self, settings: &Settings, rtt: u32) {
         let least = self.simple_base(settings);
@@ -82,20 +82,20 @@ impl Delay {
     #[inline]
     fn normalise(&mut self, settings: &Settings, rtt: u32, ack: &AckInfo) -> u32 {
         let hops = usize::from(ack.hops).min(HOPS - 1);
-        //= docs/specs/flowcut.md#FLC-10
+        //= docs/specs/flowcut.md#FLC-10 least round-trip time
         let serial_ps = u64::from(settings.kib_ps) * u64::from(ack.packet_bytes) / 1024 * hops as u64;
         let serial = ticks(serial_ps).min(rtt - 1);
         let queueless = rtt - serial;
         let least = &mut self.least[hops];
         *least = if *least == 0 { queueless } else { (*least).min(queueless) };
-        //= docs/specs/flowcut.md#FLC-11
+        //= docs/specs/flowcut.md#FLC-11 normalised RTT
         let reference = (u64::from(*least) + u64::from(serial)).min(self.expected(settings, hops)).max(1);
         ((u64::from(rtt) << 16) / reference).min(u64::from(u32::MAX)) as u32
     }
 
     /// What a full packet's round trip takes over so many switches in the empty network: as long as over the shortest
     /// path seen, and for every link more its share more.
-    //= docs/specs/flowcut.md#FLC-15
+    //= docs/specs/flowcut.md#FLC-15 A table for each connection
     #[inline]
     fn expected(&self, settings: &Settings, hops: usize) -> u64 {
         let fewest = self.least.iter().position(|least| *least != 0).unwrap_or(hops);
@@ -108,9 +108,9 @@ impl Delay {
 
     #[inline]
     fn on_normalised(&mut self, settings: &Settings, rtt: u32) {
-        //= docs/specs/flowcut.md#FLC-12
+        //= docs/specs/flowcut.md#FLC-12 average against threshold
         self.average = average(settings.weight, i64::from(rtt), i64::from(self.average)) as u32;
-        //= docs/specs/flowcut.md#FLC-13
+        //= docs/specs/flowcut.md#FLC-13 trend against threshold
         if self.previous != 0 {
             let difference = i64::from(rtt) - i64::from(self.previous);
             let trend = average(settings.trend_weight, difference, i64::from(self.trend));

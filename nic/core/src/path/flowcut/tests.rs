@@ -96,9 +96,9 @@ impl Rig {
     }
 }
 
-//= docs/specs/flowcut.md#FLC-1
-//= docs/specs/flowcut.md#FLC-2
-//= docs/specs/flowcut.md#FLC-3
+//= docs/specs/flowcut.md#FLC-1 one path for a flowcut
+//= docs/specs/flowcut.md#FLC-2 the first path
+//= docs/specs/flowcut.md#FLC-3 end of a flowcut
 #[test]
 fn a_path_lasts_until_nothing_is_open() {
     let config = config(|_| ());
@@ -123,7 +123,7 @@ fn a_path_lasts_until_nothing_is_open() {
     assert_ne!(rig.send(), Some(second));
 }
 
-//= docs/specs/flowcut.md#FLC-4
+//= docs/specs/flowcut.md#FLC-4 another path than before
 #[test]
 fn a_change_of_path_is_one() {
     let mut rig = Rig::new(&PathConfig { evs: 2, ..config(|_| ()) });
@@ -141,9 +141,9 @@ fn a_change_of_path_is_one() {
     }
 }
 
-//= docs/specs/flowcut.md#FLC-20
-//= docs/specs/flowcut.md#FLC-21
-//= docs/specs/flowcut.md#FLC-23
+//= docs/specs/flowcut.md#FLC-20 beginning to drain
+//= docs/specs/flowcut.md#FLC-21 end of a drain
+//= docs/specs/flowcut.md#FLC-23 retransmissions during a drain
 #[test]
 fn a_congested_path_drains_and_is_left() {
     let mut rig = Rig::new(&config(|_| ()));
@@ -171,8 +171,8 @@ fn acks_until_drained(config: &PathConfig, rtt_ps: u64) -> Option<usize> {
     })
 }
 
-//= docs/specs/flowcut.md#FLC-12
-//= docs/specs/flowcut.md#FLC-15
+//= docs/specs/flowcut.md#FLC-12 average against threshold
+//= docs/specs/flowcut.md#FLC-15 A table for each connection
 #[test]
 fn the_average_crosses_the_ratio_when_arithmetic_says() {
     // 1 + (n - 1)(1 - 0.88^k) > 4 for the first time; the base RTT bounds what was never seen.
@@ -188,7 +188,7 @@ fn the_average_crosses_the_ratio_when_arithmetic_says() {
     assert_eq!(acks_until_drained(&unknown, 50 * BASE_RTT_PS), None);
 }
 
-//= docs/specs/flowcut.md#FLC-13
+//= docs/specs/flowcut.md#FLC-13 trend against threshold
 #[test]
 fn fast_growth_drains_before_the_average_does() {
     let grown = |per_ack_permille: u64, trend: u64| {
@@ -205,8 +205,8 @@ fn fast_growth_drains_before_the_average_does() {
     assert_eq!(grown(500, 0), None);
 }
 
-//= docs/specs/flowcut.md#FLC-10
-//= docs/specs/flowcut.md#FLC-11
+//= docs/specs/flowcut.md#FLC-10 least round-trip time
+//= docs/specs/flowcut.md#FLC-11 normalised RTT
 #[test]
 fn hops_and_serialisation_are_told_apart() {
     // 25 Gb/s: 4,160 bytes take 1.33 us a hop.
@@ -231,7 +231,7 @@ fn hops_and_serialisation_are_told_apart() {
     assert!(!ack(3, 4_160, 19_300_000) && ack(3, 4_160, 19_600_000));
 }
 
-//= docs/specs/flowcut.md#FLC-14
+//= docs/specs/flowcut.md#FLC-14 ACKs of other paths
 #[test]
 fn acks_of_other_paths_change_nothing() {
     let mut rig = Rig::new(&config(|_| ()));
@@ -241,8 +241,8 @@ fn acks_of_other_paths_change_nothing() {
     assert!(!rig.flowcut.is_draining());
 }
 
-//= docs/specs/flowcut.md#FLC-22
-//= docs/specs/flowcut.md#FLC-30
+//= docs/specs/flowcut.md#FLC-22 XOFF with credit
+//= docs/specs/flowcut.md#FLC-30 pausing from outside
 #[test]
 fn a_drain_s_credit_is_spent_and_told() {
     let mut rig = Rig::new(&config(|own| own.credit_bytes = ByteSize::new(2 * u64::from(BYTES) + 1)));
@@ -260,7 +260,7 @@ fn a_drain_s_credit_is_spent_and_told() {
     assert_eq!((plain.flowcut.allowed_bytes(), plain.send()), (0, None));
 }
 
-//= docs/specs/flowcut.md#FLC-24
+//= docs/specs/flowcut.md#FLC-24 A silent drain
 #[test]
 fn a_drain_without_acks_ends_on_the_old_path() {
     let mut rig = Rig::new(&config(|own| own.drain_timeout_us = Some(Micros::new(100))));
@@ -279,7 +279,7 @@ fn a_drain_without_acks_ends_on_the_old_path() {
     assert!(!rig.flowcut.is_draining(), "the average began anew");
 }
 
-//= docs/specs/flowcut.md#FLC-25
+//= docs/specs/flowcut.md#FLC-25 no drain near the end
 #[test]
 fn the_last_packets_are_not_worth_a_drain() {
     let drains = |tail_bytes: Option<u64>, unsent_bytes: u64| {
@@ -301,8 +301,8 @@ fn the_last_packets_are_not_worth_a_drain() {
     assert!(drains(None, bdp) && !drains(None, bdp - 1));
 }
 
-//= docs/specs/flowcut.md#FLC-27
-//= docs/specs/flowcut.md#FLC-28
+//= docs/specs/flowcut.md#FLC-27 early resumption
+//= docs/specs/flowcut.md#FLC-28 bound of reordering
 #[test]
 fn early_resumption_bounds_how_far_a_packet_gets_ahead() {
     let mut rig = Rig::new(&config(|own| own.resume_packets = 3));
@@ -323,10 +323,10 @@ fn early_resumption_bounds_how_far_a_packet_gets_ahead() {
     (0..20).for_each(|_| assert_eq!(rig.send(), Some(new)));
 }
 
-//= docs/specs/flowcut.md#FLC-40
-//= docs/specs/flowcut.md#FLC-41
-//= docs/specs/flowcut.md#FLC-42
-//= docs/specs/flowcut.md#FLC-44
+//= docs/specs/flowcut.md#FLC-40 silent rounds
+//= docs/specs/flowcut.md#FLC-41 A dead path
+//= docs/specs/flowcut.md#FLC-42 repair
+//= docs/specs/flowcut.md#FLC-44 end of repair
 #[test]
 fn a_silent_path_is_left_and_what_was_open_goes_one_by_one() {
     let mut rig = Rig::new(&config(|_| ()));
@@ -383,7 +383,7 @@ fn a_trimmed_packet_shows_a_path_alive() {
     assert_eq!(never.flowcut.allowed_bytes(), u64::MAX);
 }
 
-//= docs/specs/flowcut.md#FLC-50
+//= docs/specs/flowcut.md#FLC-50 the published simulator's rule
 #[test]
 fn the_simple_rule_keeps_its_average_and_changes_paths_after_drains_only() {
     let mut rig = Rig::new(&config(|own| own.rule = FlowcutRule::Simple));
@@ -404,7 +404,7 @@ fn the_simple_rule_keeps_its_average_and_changes_paths_after_drains_only() {
     assert!(rig.flowcut.is_draining(), "the average is the old path's");
 }
 
-//= docs/specs/flowcut.md#FLC-60
+//= docs/specs/flowcut.md#FLC-60 bytes of state
 #[test]
 fn the_state_takes_what_the_specification_says() {
     assert_eq!(Flowcut::STATE_BYTES, 96);
@@ -412,8 +412,8 @@ fn the_state_takes_what_the_specification_says() {
 }
 
 /// The published rules as their texts have them, in floating point, and ours over random histories.
-//= docs/specs/flowcut.md#FLC-12
-//= docs/specs/flowcut.md#FLC-50
+//= docs/specs/flowcut.md#FLC-12 average against threshold
+//= docs/specs/flowcut.md#FLC-50 the published simulator's rule
 #[test]
 fn random_histories_go_as_the_texts_say() {
     let mut compared = 0;

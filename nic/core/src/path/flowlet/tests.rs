@@ -41,9 +41,9 @@ impl Rig {
 
 #[test]
 fn feedback_that_stays_away_for_longer_than_the_gap_ends_a_flowlet() {
-    //= docs/specs/flowlet.md#FLOWLET-1
-    //= docs/specs/flowlet.md#FLOWLET-2
-    //= docs/specs/flowlet.md#FLOWLET-4
+    //= docs/specs/flowlet.md#FLOWLET-1 the first EV
+    //= docs/specs/flowlet.md#FLOWLET-2 A gap
+    //= docs/specs/flowlet.md#FLOWLET-4 the clock
     let mut rig = flowlet(|flowlet| flowlet.hold_us = Some(Micros::default()));
     assert!(!rig.moves(7_000), "the first packet starts the clock");
     assert!(!rig.moves(7_500), "half an RTT is no longer than the gap");
@@ -55,7 +55,7 @@ fn feedback_that_stays_away_for_longer_than_the_gap_ends_a_flowlet() {
 
 #[test]
 fn a_path_is_held_after_a_change() {
-    //= docs/specs/flowlet.md#FLOWLET-3
+    //= docs/specs/flowlet.md#FLOWLET-3 holding on
     let mut rig = flowlet(|_| ());
     assert!(!rig.moves(0));
     assert!(rig.moves(501));
@@ -65,7 +65,7 @@ fn a_path_is_held_after_a_change() {
 
 #[test]
 fn losses_that_the_network_reports_are_feedback() {
-    //= docs/specs/flowlet.md#FLOWLET-5
+    //= docs/specs/flowlet.md#FLOWLET-5 losses
     for (cause, moves) in [(LossCause::Trimmed, false), (LossCause::SackGap, false), (LossCause::Timeout, true)] {
         let mut rig = flowlet(|_| ());
         rig.moves(0);
@@ -76,8 +76,8 @@ fn losses_that_the_network_reports_are_feedback() {
 
 #[test]
 fn by_packets_a_pause_in_sending_ends_a_flowlet() {
-    //= docs/specs/flowlet.md#FLOWLET-2
-    //= docs/specs/flowlet.md#FLOWLET-4
+    //= docs/specs/flowlet.md#FLOWLET-2 A gap
+    //= docs/specs/flowlet.md#FLOWLET-4 the clock
     let mut rig =
         flowlet(|flowlet| (flowlet.clock, flowlet.gap_us) = (FlowletClock::Packets, Some(Micros::from_ps(300))));
     let sent = [(10, false), (310, false), (600, false), (901, true), (1_201, false), (1_502, true), (1_803, true)];

@@ -51,7 +51,7 @@ impl Rig {
 
 #[test]
 fn before_the_first_acknowledgement_packets_go_anywhere() {
-    //= docs/specs/mprdma.md#MPRDMA-1
+    //= docs/specs/mprdma.md#MPRDMA-1 exploring at first
     for mut rig in [mprdma(|_| ()), paper()] {
         assert_eq!([(); 5].map(|()| rig.send()), [None; 5]);
     }
@@ -59,8 +59,8 @@ fn before_the_first_acknowledgement_packets_go_anywhere() {
 
 #[test]
 fn an_acknowledgement_with_room_for_two_packets_gives_its_path_to_all_that_follow() {
-    //= docs/specs/mprdma.md#MPRDMA-2
-    //= docs/specs/mprdma.md#MPRDMA-3
+    //= docs/specs/mprdma.md#MPRDMA-2 room
+    //= docs/specs/mprdma.md#MPRDMA-3 reuse
     let mut rig = mprdma(|_| ());
     for (room_bytes, reused) in [(8_235, Some(7)), (8_234, None), (4_150, None), (1 << 30, Some(7)), (0, None)] {
         rig.ack(7, room_bytes);
@@ -75,7 +75,7 @@ fn an_acknowledgement_with_room_for_two_packets_gives_its_path_to_all_that_follo
 
 #[test]
 fn the_simulator_reuses_the_path_of_a_trimmed_packet() {
-    //= docs/specs/mprdma.md#MPRDMA-4
+    //= docs/specs/mprdma.md#MPRDMA-4 trimmed packets
     let mut rig = mprdma(|_| ());
     rig.loss(3, LossCause::Trimmed);
     assert_eq!(rig.send(), None, "not before an acknowledgement had room");
@@ -90,7 +90,7 @@ fn the_simulator_reuses_the_path_of_a_trimmed_packet() {
 
 #[test]
 fn a_timeout_gives_its_path_up() {
-    //= docs/specs/mprdma.md#MPRDMA-5
+    //= docs/specs/mprdma.md#MPRDMA-5 timeouts
     for mut rig in [mprdma(|_| ()), paper()] {
         rig.ack_of(0, 7);
         rig.ack(7, 10_000);
@@ -105,7 +105,7 @@ fn a_timeout_gives_its_path_up() {
 
 #[test]
 fn by_the_papers_rule_late_packets_do_not_give_their_path_on() {
-    //= docs/specs/mprdma.md#MPRDMA-6
+    //= docs/specs/mprdma.md#MPRDMA-6 slow paths
     let mut rig = paper();
     let acks = [(100, 1, 1), (68, 2, 2), (67, 3, 2), (133, 4, 4), (101, 5, 5), (100, 6, 5), (132, 7, 7)];
     for (psn, ev, reused) in acks {
@@ -123,7 +123,7 @@ fn by_the_papers_rule_late_packets_do_not_give_their_path_on() {
 
 #[test]
 fn by_the_papers_rule_one_packet_in_a_hundred_round_trips_probes() {
-    //= docs/specs/mprdma.md#MPRDMA-7
+    //= docs/specs/mprdma.md#MPRDMA-7 looking for better paths
     let mut rig = mprdma(|mprdma| mprdma.rule = MprdmaRule::Paper);
     rig.ack_of(0, 7);
     let mut probes = 0;

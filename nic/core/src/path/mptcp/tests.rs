@@ -89,9 +89,9 @@ impl Rig {
 
 #[test]
 fn every_subflow_has_its_share_of_the_window() {
-    //= docs/specs/subflow.md#MPTCP-1
-    //= docs/specs/subflow.md#MPTCP-2
-    //= docs/specs/subflow.md#MPTCP-3
+    //= docs/specs/subflow.md#MPTCP-1 subflows
+    //= docs/specs/subflow.md#MPTCP-2 room on a subflow
+    //= docs/specs/subflow.md#MPTCP-3 whose turn it is
     let mut rig = Rig::dctcp(8, MptcpSplit::Equal);
     let sent = rig.send_all();
     // 626,650 bytes to begin with are 18.9 packets each.
@@ -103,7 +103,7 @@ fn every_subflow_has_its_share_of_the_window() {
 
 #[test]
 fn feedback_moves_its_own_subflows_window() {
-    //= docs/specs/subflow.md#MPTCP-5
+    //= docs/specs/subflow.md#MPTCP-5 feedback of a subflow
     let mut rig = Rig::dctcp(4, MptcpSplit::Free);
     rig.send_all();
     let before = rig.windows();
@@ -123,7 +123,7 @@ fn feedback_moves_its_own_subflows_window() {
 
 #[test]
 fn lost_packets_go_again_on_another_subflow_if_one_has_room() {
-    //= docs/specs/subflow.md#MPTCP-3
+    //= docs/specs/subflow.md#MPTCP-3 whose turn it is
     let mut rig = Rig::dctcp(2, MptcpSplit::Free);
     assert_eq!([rig.send(false), rig.send(false)], [Some(0), Some(1)]);
     rig.lose(0, LossCause::Timeout);
@@ -140,7 +140,7 @@ fn lost_packets_go_again_on_another_subflow_if_one_has_room() {
 
 #[test]
 fn equal_subflows_send_equally_and_free_ones_as_they_can() {
-    //= docs/specs/subflow.md#MPTCP-4
+    //= docs/specs/subflow.md#MPTCP-4 equal shares
     for (split, expected) in [(MptcpSplit::Equal, [25, 25, 25, 25]), (MptcpSplit::Free, [1, 33, 33, 33])] {
         let mut rig = Rig::dctcp(4, split);
         rig.unsent = 100 * u64::from(PACKET);
@@ -168,7 +168,7 @@ fn equal_subflows_send_equally_and_free_ones_as_they_can() {
 
 #[test]
 fn a_paced_subflow_says_when() {
-    //= docs/specs/subflow.md#MPTCP-2
+    //= docs/specs/subflow.md#MPTCP-2 room on a subflow
     let cc = CcConfig {
         control: CcKind::FixedRate.into(),
         max_window_bytes: u64::MAX,
@@ -184,7 +184,7 @@ fn a_paced_subflow_says_when() {
 
 #[test]
 fn a_coalesced_ack_is_shared_out() {
-    //= docs/specs/subflow.md#MPTCP-5
+    //= docs/specs/subflow.md#MPTCP-5 feedback of a subflow
     let mut rig = Rig::dctcp(2, MptcpSplit::Free);
     assert_eq!([(); 4].map(|()| rig.send(false)), [0, 1, 0, 1].map(Some));
     let before = rig.windows();
@@ -199,7 +199,7 @@ fn a_coalesced_ack_is_shared_out() {
 
 #[test]
 fn without_windows_of_their_own_labels_take_turns() {
-    //= docs/specs/subflow.md#MPTCP-6
+    //= docs/specs/subflow.md#MPTCP-6 without windows
     let mut rng = stream(4, 4);
     let mut mptcp = Mptcp::make(&MptcpConfig { subflows: 3, split: MptcpSplit::Equal }, &path(), &mut rng);
     let info = SendInfo { bytes: PACKET, unsent_bytes: 1 << 20, ..SendInfo::default() };
@@ -252,7 +252,7 @@ fn one_subflow_is_a_plain_connection() {
 
 #[test]
 fn what_is_in_flight_adds_up_and_never_sticks() {
-    //= docs/specs/subflow.md#MPTCP-3
+    //= docs/specs/subflow.md#MPTCP-3 whose turn it is
     for split in [MptcpSplit::Equal, MptcpSplit::Free] {
         let mut rig = Rig::dctcp(8, split);
         let mut random = stream(6, 6);

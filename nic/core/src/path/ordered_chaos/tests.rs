@@ -90,9 +90,9 @@ impl Rig {
 
 #[test]
 fn packets_take_turns_on_the_subflows_paths() {
-    //= docs/specs/ordered-chaos.md#ORC-1
-    //= docs/specs/ordered-chaos.md#ORC-2
-    //= docs/specs/ordered-chaos.md#ORC-10
+    //= docs/specs/ordered-chaos.md#ORC-1 subflows
+    //= docs/specs/ordered-chaos.md#ORC-2 packets of a subflow
+    //= docs/specs/ordered-chaos.md#ORC-10 what a packet tells
     let mut rig = Rig::new(|_| {});
     let evs = rig.evs();
     for psn in 0..12u64 {
@@ -112,8 +112,8 @@ fn packets_take_turns_on_the_subflows_paths() {
 
 #[test]
 fn the_subflow_with_the_largest_mean_moves_each_interval() {
-    //= docs/specs/ordered-chaos.md#ORC-4
-    //= docs/specs/ordered-chaos.md#ORC-5
+    //= docs/specs/ordered-chaos.md#ORC-4 intervals
+    //= docs/specs/ordered-chaos.md#ORC-5 the worst subflow moves
     let mut rig = Rig::new(|config| config.probe_us = Some(Micros::new(1_000)));
     let evs = rig.evs();
     rig.send_many(16);
@@ -147,7 +147,7 @@ fn the_subflow_with_the_largest_mean_moves_each_interval() {
 
 #[test]
 fn a_threshold_keeps_what_is_not_much_worse() {
-    //= docs/specs/ordered-chaos.md#ORC-5
+    //= docs/specs/ordered-chaos.md#ORC-5 the worst subflow moves
     for (threshold, moves) in [(0, true), (249, true), (250, true), (251, false), (1_000, false)] {
         let mut rig = Rig::new(|config| config.threshold = Ratio::permille(threshold));
         let evs = rig.evs();
@@ -165,7 +165,7 @@ fn a_threshold_keeps_what_is_not_much_worse() {
 
 #[test]
 fn a_timeout_moves_its_subflow_unless_that_has_moved() {
-    //= docs/specs/ordered-chaos.md#ORC-7
+    //= docs/specs/ordered-chaos.md#ORC-7 timeouts
     let mut rig = Rig::new(|_| {});
     let evs = rig.evs();
     rig.send_many(12);
@@ -181,7 +181,7 @@ fn a_timeout_moves_its_subflow_unless_that_has_moved() {
 
 #[test]
 fn what_flees_takes_the_best_path_known() {
-    //= docs/specs/ordered-chaos.md#ORC-9
+    //= docs/specs/ordered-chaos.md#ORC-9 A path known to be good
     let mut rig = Rig::new(|_| {});
     let evs = rig.evs();
     rig.send_many(16);
@@ -205,7 +205,7 @@ fn what_flees_takes_the_best_path_known() {
 
 #[test]
 fn a_subflow_that_hears_nothing_for_two_intervals_moves() {
-    //= docs/specs/ordered-chaos.md#ORC-8
+    //= docs/specs/ordered-chaos.md#ORC-8 silence
     for silence in [true, false] {
         let mut rig = Rig::new(|config| config.silence = silence);
         let evs = rig.evs();
@@ -228,8 +228,8 @@ fn a_subflow_that_hears_nothing_for_two_intervals_moves() {
 
 #[test]
 fn probes_follow_the_last_packets_and_those_sent_again() {
-    //= docs/specs/ordered-chaos.md#ORC-12
-    //= docs/specs/ordered-chaos.md#ORC-14
+    //= docs/specs/ordered-chaos.md#ORC-12 trailers at the end
+    //= docs/specs/ordered-chaos.md#ORC-14 trailers of retransmissions
     let mut rig = Rig::new(|_| {});
     let evs = rig.evs();
     rig.unsent = 8 * u64::from(BYTES);
@@ -250,7 +250,7 @@ fn probes_follow_the_last_packets_and_those_sent_again() {
 
 #[test]
 fn probes_follow_for_the_time_or_by_number() {
-    //= docs/specs/ordered-chaos.md#ORC-13
+    //= docs/specs/ordered-chaos.md#ORC-13 trailers now and then
     let mut rig = Rig::new(|config| config.interval_us = Micros::new(1_000));
     let evs = rig.evs();
     assert_eq!(rig.balancer.poll_timeout(), None, "nothing in flight");
@@ -263,7 +263,7 @@ fn probes_follow_for_the_time_or_by_number() {
     rig.now_ps = 2 * RTT;
     assert_eq!(rig.trailers(), [(6, evs[2], 1)], "only what sent something since");
     // A transmission that has waited for so long is asked for, over its own path.
-    //= docs/specs/ordered-chaos.md#ORC-15
+    //= docs/specs/ordered-chaos.md#ORC-15 trailers of the oldest packet
     for (sent_ps, asked) in [(2 * RTT, true), (2 * RTT + 1, false)] {
         rig.now_ps = 3 * RTT;
         rig.balancer.state.next_probe_ps = rig.now_ps;
@@ -288,7 +288,7 @@ fn probes_follow_for_the_time_or_by_number() {
 
 #[test]
 fn intervals_differ_by_their_jitter() {
-    //= docs/specs/ordered-chaos.md#ORC-4
+    //= docs/specs/ordered-chaos.md#ORC-4 intervals
     let mut lengths = Vec::new();
     for seed in 0..200 {
         let config = PathConfig::new(BalancerKind::OrderedChaos, RTT, 100);
@@ -335,7 +335,7 @@ impl Published {
 }
 
 proptest! {
-    //= docs/specs/ordered-chaos.md#ORC-5
+    //= docs/specs/ordered-chaos.md#ORC-5 the worst subflow moves
     #[test]
     fn the_worst_is_whom_the_published_rule_finds(
         feedback in prop::collection::vec((0usize..4, 1u64..40, 0u64..6 * US), 1..400)

@@ -56,7 +56,7 @@ impl Rig {
 
 #[test]
 fn a_connection_begins_on_its_own_lasting_path() {
-    //= docs/specs/plb.md#PLB-1
+    //= docs/specs/plb.md#PLB-1 the first EV
     let made = |seed| {
         let config = PathConfig { seed: Some(seed), ..PathConfig::new(BalancerKind::Plb, RTT_PS, 10) };
         Plb::make(&PlbConfig::default(), &config, &mut rng::stream(seed, 3)).state.ev
@@ -74,9 +74,9 @@ fn a_connection_begins_on_its_own_lasting_path() {
 
 #[test]
 fn rounds_are_judged_by_each_variants_share_and_count() {
-    //= docs/specs/plb.md#PLB-4
-    //= docs/specs/plb.md#PLB-5
-    //= docs/specs/plb.md#PLB-9
+    //= docs/specs/plb.md#PLB-4 congested rounds
+    //= docs/specs/plb.md#PLB-5 A new EV
+    //= docs/specs/plb.md#PLB-9 rules
     let table: &[(PlbRule, &[u16], usize)] = &[
         // The first round with any mark that follows another moves; a clean one starts the count again.
         (PlbRule::Reps, &[1, 0, 1, 1, 1, 1, 0], 2),
@@ -98,7 +98,7 @@ fn rounds_are_judged_by_each_variants_share_and_count() {
 
 #[test]
 fn parameters_override_the_variant() {
-    //= docs/specs/plb.md#PLB-9
+    //= docs/specs/plb.md#PLB-9 rules
     let mut rig = plb(|plb| (plb.marked_share, plb.rounds) = (Some(Ratio::permille(250)), Some(3)));
     assert_eq!(rig.rounds(0, &[3, 3, 2, 3, 3, 3, 3], 1), [false, false, false, false, false, true, false]);
     let mut rig = plb(|plb| plb.round_packets = Some(40));
@@ -109,7 +109,7 @@ fn parameters_override_the_variant() {
 
 #[test]
 fn a_round_by_time_ends_with_the_first_feedback_after_it() {
-    //= docs/specs/plb.md#PLB-3
+    //= docs/specs/plb.md#PLB-3 rounds
     let mut rig = plb(|plb| plb.rounds = Some(1));
     rig.acks(5, 1, 1);
     assert!(rig.moves(5, 1), "the first feedback of all ends a round");
@@ -121,7 +121,7 @@ fn a_round_by_time_ends_with_the_first_feedback_after_it() {
 
 #[test]
 fn an_idle_connection_moves_sooner_where_the_variant_says_so() {
-    //= docs/specs/plb.md#PLB-6
+    //= docs/specs/plb.md#PLB-6 moving while idle
     let mut busy = plb(|plb| plb.rule = PlbRule::Linux);
     assert_eq!(busy.rounds(0, &[5, 5, 5, 5], 1), [false; 4]);
     assert!(busy.moves(5 * RTT_PS, 0));
@@ -134,7 +134,7 @@ fn an_idle_connection_moves_sooner_where_the_variant_says_so() {
 
 #[test]
 fn timeouts_move_at_once_but_not_in_bursts() {
-    //= docs/specs/plb.md#PLB-7
+    //= docs/specs/plb.md#PLB-7 timeouts
     let mut rig = plb(|_| ());
     rig.loss(10, LossCause::Timeout);
     assert!(rig.moves(10, 0) && !rig.moves(10, 0));
@@ -146,7 +146,7 @@ fn timeouts_move_at_once_but_not_in_bursts() {
 
 #[test]
 fn a_timeout_suspends_moves_for_congestion_as_in_linux() {
-    //= docs/specs/plb.md#PLB-8
+    //= docs/specs/plb.md#PLB-8 suspended after a timeout
     let mut rig = plb(|plb| (plb.rule, plb.suspend_us) = (PlbRule::Linux, Some(Micros::from_ps(100 * RTT_PS))));
     rig.loss(1, LossCause::Timeout);
     assert!(rig.moves(1, 1));
@@ -159,7 +159,7 @@ fn a_timeout_suspends_moves_for_congestion_as_in_linux() {
 
 #[test]
 fn trimmed_and_overtaken_packets_count_as_congested() {
-    //= docs/specs/plb.md#PLB-2
+    //= docs/specs/plb.md#PLB-2 what counts
     let mut rig = plb(|plb| plb.rounds = Some(1));
     rig.acks(0, 1, 0);
     rig.acks(1, 9, 0);

@@ -79,9 +79,9 @@ impl Rig {
 /// (values settled, the last triggered it; packets that it stands for; its mark; marked packets; what is cached)
 type Vouched = (&'static [Ev], u16, bool, u16, &'static [Ev]);
 
-//= docs/specs/reps-plus.md#RPP-1
-//= docs/specs/reps-plus.md#RPP-2
-//= docs/specs/reps-plus.md#RPP-3
+//= docs/specs/reps-plus.md#RPP-1 caching the trigger's EV
+//= docs/specs/reps-plus.md#RPP-2 candidates
+//= docs/specs/reps-plus.md#RPP-3 how many candidates count
 #[test]
 fn an_ack_vouches_for_the_packets_it_stands_for() {
     let table: [Vouched; 9] = [
@@ -111,7 +111,7 @@ fn an_ack_vouches_for_the_packets_it_stands_for() {
     assert_eq!(rig.cached(), [4]);
 }
 
-//= docs/specs/reps-plus.md#RPP-4
+//= docs/specs/reps-plus.md#RPP-4 several EVs in an ACK
 #[test]
 fn echoes_take_the_place_of_records() {
     let mut rig = Rig::new(|_| ());
@@ -125,8 +125,8 @@ fn echoes_take_the_place_of_records() {
     assert_eq!(rig.cached(), [1, 2], "the next ACK has none");
 }
 
-//= docs/specs/reps-plus.md#RPP-5
-//= docs/specs/reps-plus.md#RPP-6
+//= docs/specs/reps-plus.md#RPP-5 A longer buffer
+//= docs/specs/reps-plus.md#RPP-6 exploring or reusing
 #[test]
 fn the_buffer_keeps_the_latest() {
     let mut rig = Rig::new(|config| config.buffer = 3);
@@ -138,7 +138,7 @@ fn the_buffer_keeps_the_latest() {
     assert_eq!(rig.plus.valid_evs() as usize, MAX_BUFFER);
 }
 
-//= docs/specs/reps-plus.md#RPP-8
+//= docs/specs/reps-plus.md#RPP-8 even exploring
 #[test]
 fn exploring_is_even() {
     for evs in [8u16, 32, 100, 256, 4096] {
@@ -154,7 +154,7 @@ fn exploring_is_even() {
     }
 }
 
-//= docs/specs/reps-plus.md#RPP-9
+//= docs/specs/reps-plus.md#RPP-9 where exploring begins
 #[test]
 fn connections_begin_exploring_at_places_of_their_own() {
     let first = |seed| {
@@ -168,10 +168,10 @@ fn connections_begin_exploring_at_places_of_their_own() {
     assert!(firsts.len() > 50);
 }
 
-//= docs/specs/reps-plus.md#RPP-7
-//= docs/specs/reps-plus.md#RPP-10
-//= docs/specs/reps-plus.md#RPP-11
-//= docs/specs/reps-plus.md#RPP-12
+//= docs/specs/reps-plus.md#RPP-7 reuse while frozen
+//= docs/specs/reps-plus.md#RPP-10 what a failure is
+//= docs/specs/reps-plus.md#RPP-11 freezing
+//= docs/specs/reps-plus.md#RPP-12 thawing
 #[test]
 fn it_freezes_and_thaws_as_reps() {
     let mut rig = Rig::new(|_| ());
@@ -197,7 +197,7 @@ fn it_freezes_and_thaws_as_reps() {
     assert_eq!(rig.cached(), [4, 5]);
 }
 
-//= docs/specs/reps-plus.md#RPP-10
+//= docs/specs/reps-plus.md#RPP-10 what a failure is
 #[test]
 fn without_trimming_a_high_rtt_makes_a_loss_congestion() {
     for (rtt_permille, freezes) in [(0, true), (1649, true), (1650, false)] {
@@ -209,8 +209,8 @@ fn without_trimming_a_high_rtt_makes_a_loss_congestion() {
     }
 }
 
-//= docs/specs/reps-plus.md#RPP-13
-//= docs/specs/reps-plus.md#RPP-14
+//= docs/specs/reps-plus.md#RPP-13 A loss despite freezing
+//= docs/specs/reps-plus.md#RPP-14 immunity
 #[test]
 fn freezing_that_does_not_help_ends() {
     let tick = 1 << TICK_SHIFT;
@@ -239,7 +239,7 @@ fn freezing_that_does_not_help_ends() {
     }
 }
 
-//= docs/specs/reps-plus.md#RPP-15
+//= docs/specs/reps-plus.md#RPP-15 bytes of state
 #[test]
 fn its_state_is_under_64_bytes() {
     assert_eq!(RepsPlus::STATE_BYTES, 60);
@@ -398,7 +398,7 @@ proptest! {
     }
 
     /// With an ACK per packet, and exploring at random, it is REPS until something fails.
-    //= docs/specs/reps-plus.md#RPP-3
+    //= docs/specs/reps-plus.md#RPP-3 how many candidates count
     #[test]
     fn with_an_ack_per_packet_it_is_reps(
         steps in prop::collection::vec((any::<bool>(), 0..EVS, prop::bool::weighted(0.3)), 1..300),

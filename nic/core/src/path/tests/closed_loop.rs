@@ -162,8 +162,8 @@ fn path_of(ev: Ev, salt: u64) -> usize {
 
 #[test]
 fn ecmp_uses_one_path_and_ops_all_alike() {
-    //= docs/specs/reps.md#REPS-21
-    //= docs/specs/reps.md#REPS-22
+    //= docs/specs/reps.md#REPS-21 ECMP
+    //= docs/specs/reps.md#REPS-22 OPS
     let ecmp = Fabric::new(BalancerKind::Ecmp, CcKind::FixedRate, 1).run(1000);
     assert_eq!(ecmp.iter().filter(|&&count| count > 0).count(), 1);
     let ops = Fabric::new(BalancerKind::Ops, CcKind::FixedRate, 1).run(8000);
@@ -189,9 +189,9 @@ fn reps_leaves_a_slow_path_what_it_can_carry() {
 #[test]
 fn reps_leaves_a_dead_path_within_one_timeout_and_finds_it_again() {
     // REPS §3.2. The 40 packets that explore afterwards may all miss it: one seed in 200.
-    //= docs/specs/reps.md#REPS-8
-    //= docs/specs/reps.md#REPS-10
-    //= docs/specs/reps.md#REPS-12
+    //= docs/specs/reps.md#REPS-8 reuse while frozen
+    //= docs/specs/reps.md#REPS-10 freezing on a failure
+    //= docs/specs/reps.md#REPS-12 thawing
     let mut found = 0;
     for seed in 0..8 {
         let mut fabric = Fabric::new(BalancerKind::Reps, CcKind::Dctcp, seed);
