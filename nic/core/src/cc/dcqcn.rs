@@ -17,7 +17,7 @@ pub struct DcqcnConfig {
     /// Least time between two congestion notifications.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub cnp_interval_us: Micros,
-    /// Time without a notification after which alpha decays, again and again.
+    /// Time without a notification after which alpha decays. It decays again after each further such time.
     #[schemars(range(min = 0.001, max = 1_000_000))]
     pub alpha_timer_us: Micros,
     /// Time between two increases of the rate.
@@ -26,7 +26,7 @@ pub struct DcqcnConfig {
     /// Bytes sent between two increases of the rate.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub counter_bytes: ByteSize,
-    /// Increases by timer, or by bytes, that go back to the rate before the last cut.
+    /// Increases by timer, or by bytes, that lead back to the rate before the last cut.
     #[schemars(range(min = 0, max = 1_000))]
     pub fast_recovery: u16,
     /// Alpha moves by one part in so many.
@@ -41,7 +41,7 @@ pub struct DcqcnConfig {
     /// Least rate. By default a thousandth of the link's rate.
     #[schemars(range(min = 0.000_001, max = 1_000))]
     pub min_rate_gbps: Option<Gbps>,
-    /// Wire bytes that may be in flight, never less than a packet. By default without a limit.
+    /// Wire bytes that may be in flight, never less than a packet. By default there is no limit.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub window_bytes: Option<ByteSize>,
 }
@@ -63,17 +63,17 @@ impl Default for DcqcnConfig {
     }
 }
 
-/// Paces at a rate that marks cut, at most once in an interval, and time and bytes raise.
+/// Paces at a rate. Marks cut it, at most once in an interval; time and bytes sent raise it.
 #[derive(Clone, Debug)]
 pub struct Dcqcn {
     pub(super) state: ReactionPoint,
     settings: Settings,
 }
 
-/// What it keeps.
+/// The sender's variables, which the paper calls its reaction point.
 #[derive(Clone, Debug)]
 pub(super) struct ReactionPoint {
-    /// Present rate and the one to go back to, in bits a second.
+    /// The present rate, and the one that recovery leads back to, in bits a second.
     pub(super) rate_bps: u64,
     pub(super) target_bps: u64,
     last_cnp_ps: Option<u64>,
@@ -107,7 +107,7 @@ struct Settings {
 }
 
 impl Dcqcn {
-    /// Takes a mark: a notification, unless one was just taken.
+    /// Takes a mark. It is a notification, unless the last one was too short a time ago.
     //= docs/specs/dcqcn.md#DQN-2 notifications
     fn on_congestion(&mut self, now_ps: u64) {
         let Self { state, settings } = self;
@@ -292,8 +292,9 @@ fn power(share: u64, mut times: u64) -> u64 {
 /// Alpha is in 2^-30.
 const ALPHA_BITS: u32 = 30;
 const ALPHA_ONE: u32 = 1 << ALPHA_BITS;
-/// What alpha keeps of itself is in 2^-32.
+/// The factor by which alpha decays is in 2^-32.
 const KEEP_BITS: u32 = 32;
 
-/// A silence counts for at most so many increases, 14 ms by default: the rate is the link's long before, unless the steps are tiny.
+/// A silence counts for at most so many increases, by default 14 ms of them. The rate is the link's long before,
+/// unless the steps are tiny.
 const MAX_TICKS: u64 = 256;

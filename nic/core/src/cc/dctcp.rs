@@ -13,8 +13,8 @@ use crate::feedback::LossCause;
 #[serde(default, deny_unknown_fields)]
 #[schemars(inline)]
 pub struct DctcpConfig {
-    /// Whether all bytes that an acknowledgement brings count as marked or not like the packet that triggered it, as in the
-    /// published simulations. Otherwise the share of packets marked counts.
+    /// Whether all bytes of an acknowledgement count as marked when the packet that triggered it is marked, as in the
+    /// published simulations. Otherwise the share of marked packets counts.
     pub marked_by_trigger: bool,
 }
 

@@ -1,6 +1,6 @@
-//! EQDS: the receiver grants credit, and the first window goes without (Olteanu et al., NSDI 2022; REPS §4.5.3).
+//! EQDS: the receiver grants credit, and the first window goes without it (Olteanu et al., NSDI 2022; REPS §4.5.3).
 //!
-//! Here is the sender's part; [`PullPacer`] is the receiving host's. `docs/specs/eqds.md` states both.
+//! This is the sender's part; [`PullPacer`] is the receiving host's. `docs/specs/eqds.md` states both.
 
 mod pacer;
 
@@ -21,13 +21,13 @@ use crate::units::{ByteSize, Ratio};
 #[serde(default, deny_unknown_fields)]
 #[schemars(inline)]
 pub struct EqdsConfig {
-    /// Share of its link's rate for which a receiving host grants credit, over all its senders.
+    /// Share of its link's rate that a receiving host grants to all its senders together.
     #[schemars(range(min = 0.01, max = 1))]
     pub pull_rate: Ratio,
-    /// Credit of one pull, in wire bytes. By default that of one full packet.
+    /// Credit of one pull, in wire bytes. By default one full packet.
     #[schemars(range(min = 64, max = 1_048_576))]
     pub pull_bytes: Option<ByteSize>,
-    /// Wire bytes that a sender with something new to send may send before it hears of the receiver. By default one
+    /// Wire bytes that a sender with new data may send before it hears from the receiver. By default one
     /// bandwidth-delay product, in whole packets.
     #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
     pub speculative_bytes: Option<ByteSize>,
@@ -52,16 +52,16 @@ impl EqdsConfig {
 /// The sender's part of EQDS. All totals are wire bytes since the connection began.
 #[derive(Clone, Debug)]
 pub struct Eqds {
-    /// Credit seen, and how much of it is spent: by up to a packet more than there was.
+    /// The credit pulled, and the credit spent. The last packet may overdraw by less than its own bytes.
     pulled: u64,
     spent: u64,
-    /// Sent without credit, and where that ends.
+    /// Bytes sent without credit, and their limit.
     speculated: u64,
     speculation_end: u64,
     speculating: bool,
-    /// What was queued, and sent again unless for a trim: what credit or speculation has to cover.
+    /// Bytes that credit or speculation has to cover: all messages, and losses other than trims.
     wanted: u64,
-    /// Declared lost as trimmed: the receiver grants for it unasked.
+    /// Bytes lost as trimmed. The receiver grants credit for them unasked.
     trimmed: u64,
     /// The largest demand told, if any was.
     told: u64,
@@ -106,7 +106,7 @@ impl Scheme for Eqds {
 }
 
 impl Eqds {
-    /// All credit that there is a use for, what trims need left out.
+    /// All credit that the sender can use, without that for trims.
     //= docs/specs/eqds.md#EQDS-6 demand
     #[inline]
     fn demand(&self) -> u64 {
@@ -114,7 +114,7 @@ impl Eqds {
         self.wanted.saturating_sub(free)
     }
 
-    /// Credit spent on anything but what trims made necessary, as far as that can be told.
+    /// Credit spent, without that for trims, as far as the sender can tell.
     #[inline]
     fn spent_unasked(&self, total: u64) -> u64 {
         total.saturating_sub(self.trimmed)
@@ -144,7 +144,7 @@ impl CongestionControl for Eqds {
         *total = total.saturating_add(u64::from(bytes));
     }
 
-    /// Credit alone bounds what is in flight.
+    /// Unbounded: credit alone limits what is in flight.
     #[inline]
     fn window_bytes(&self) -> u64 {
         UNBOUNDED
@@ -214,5 +214,5 @@ impl CongestionControl for Eqds {
     }
 }
 
-/// More than is ever in flight; far from where sums overflow.
+/// More than is ever in flight, and far from where sums overflow.
 const UNBOUNDED: u64 = 1 << 48;

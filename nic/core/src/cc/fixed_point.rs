@@ -5,10 +5,10 @@ use crate::units::Ratio;
 /// Bits of a window, or of a share, below one.
 pub(super) const FRACTION_BITS: u32 = 16;
 
-/// A terabyte leaves room for the fraction, and for growth, in 64 bits.
+/// Largest window. A terabyte leaves room for the fraction, and for growth, in 64 bits.
 pub(super) const MAX_WINDOW_BYTES: u64 = 1 << 40;
 
-/// One acknowledgement of more cannot be honest, and would overflow the growth.
+/// Most bytes of one acknowledgement. More cannot be honest, and would overflow the growth.
 pub(super) const MAX_ACKED_BYTES: u64 = u32::MAX as u64;
 
 /// Largest rate, in bits a second: a petabit.
@@ -17,7 +17,7 @@ pub(super) const MAX_RATE_BPS: u64 = 1_000_000_000_000_000;
 /// One, as a share.
 pub(super) const ONE: u64 = 1 << FRACTION_BITS;
 
-/// A time in units of 2^10 ps, about a nanosecond; 4.4 ms and more count as that.
+/// A time in units of 2^10 ps, about a nanosecond. Longer times count as 4.4 ms.
 #[inline]
 pub(super) fn ticks(ps: u64) -> u32 {
     u32::try_from(ps >> 10).unwrap_or(u32::MAX)
@@ -34,12 +34,12 @@ pub(super) fn times(value: u64, share: u64) -> u64 {
     ((u128::from(value) * u128::from(share)) >> FRACTION_BITS) as u64
 }
 
-/// `bytes` in 2^-16 bytes, between a packet and the most that a window may be.
+/// `bytes` in 2^-16 bytes, at least a packet and at most the largest window.
 pub(super) fn window(bytes: u64, packet_bytes: u64) -> u64 {
     bytes.clamp(packet_bytes, MAX_WINDOW_BYTES) << FRACTION_BITS
 }
 
-/// `bytes * per / window` in 2^-16 bytes, where `window` is in these too.
+/// `bytes * per / window` in 2^-16 bytes; `window` is in 2^-16 bytes too.
 ///
 /// The dividend is below 2^64 for all but jumbo sizes.
 #[inline]

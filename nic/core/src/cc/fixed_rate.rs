@@ -1,4 +1,4 @@
-//! A constant rate, paced packet by packet, whatever the network says.
+//! A constant rate, paced packet by packet. Feedback changes nothing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::units::Gbps;
 #[serde(default, deny_unknown_fields)]
 #[schemars(inline)]
 pub struct FixedRateConfig {
-    /// Wire rate of a connection. By default that of the sender's link.
+    /// Wire rate of a connection. By default the rate of the sender's link.
     #[schemars(range(min = 0.000_001, max = 1_000_000))]
     pub rate_gbps: Option<Gbps>,
 }
@@ -24,7 +24,7 @@ pub struct FixedRateConfig {
 pub struct FixedRate {
     /// Earliest time of the next packet.
     next_ps: u64,
-    /// What `next_ps` leaves out, in 2^-16 ps.
+    /// The fraction of a ps that `next_ps` leaves out, in 2^-16 ps.
     fraction: u16,
     /// Time of one byte in units of 2^-16 ps.
     byte_time: u64,

@@ -6,12 +6,12 @@ pub(super) const MAX_SAMPLES: usize = 16;
 /// The latest values, by age and by size.
 #[derive(Clone, Debug)]
 pub(super) struct Median {
-    /// The latest `count` values; `next` is where the oldest is, once there are enough.
+    /// The latest `count` values by age. Once there are enough, the oldest is at `next`.
     latest: [u32; MAX_SAMPLES],
     sorted: [u32; MAX_SAMPLES],
     count: u8,
     next: u8,
-    /// How many are kept.
+    /// How many values are kept.
     window: u8,
 }
 
@@ -22,7 +22,8 @@ impl Median {
         Self { latest: [0; MAX_SAMPLES], sorted: [u32::MAX; MAX_SAMPLES], count: 0, next: 0, window }
     }
 
-    /// Takes a value and returns the median of the latest; of an even count the lower of the two in the middle.
+    /// Takes a value and returns the median of the latest ones. Of an even number it is the lower of the two in the
+    /// middle.
     #[inline]
     pub(super) fn push(&mut self, value: u32) -> u32 {
         let at = usize::from(self.next) % MAX_SAMPLES;
@@ -39,7 +40,7 @@ impl Median {
         self.sorted[usize::from(self.count - 1) / 2]
     }
 
-    /// Puts `value` where it belongs, moving what lies between there and `hole`.
+    /// Puts `value` at its place in the order, and moves what lies between that place and `hole`.
     #[inline]
     fn insert(&mut self, mut hole: usize, value: u32) {
         let last = usize::from(self.count - 1);

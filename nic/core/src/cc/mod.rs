@@ -45,7 +45,7 @@ pub trait CongestionControl {
     /// Takes the loss of one packet of `bytes` on the wire. Called once for each transmission that is declared lost.
     fn on_loss(&mut self, now_ps: u64, bytes: u32, cause: LossCause);
 
-    /// Takes note of a packet of `bytes` on the wire that is sent now. Called once for every transmission.
+    /// Counts a packet of `bytes` on the wire that is sent now. Called once for every transmission.
     fn on_send(&mut self, now_ps: u64, bytes: u32);
 
     /// Returns the wire bytes that may be in flight; never less than one full packet.
@@ -64,7 +64,7 @@ pub trait CongestionControl {
         true
     }
 
-    /// Takes note of a new message of `bytes` on the wire; `idle` if nothing else waits or is unacknowledged.
+    /// Counts a new message of `bytes` on the wire. `idle` says that nothing else waits or is unacknowledged.
     fn on_queued(&mut self, _bytes: u64, _idle: bool) {}
 
     /// Takes the total of credit that a pull brings, in wire bytes. Returns whether that is more than before.
@@ -72,7 +72,7 @@ pub trait CongestionControl {
         false
     }
 
-    /// Returns what to ask the receiver for, if it is time to; with `again` even if it was asked before.
+    /// Returns a request for credit if one is due. With `again` it repeats a request that went before.
     fn poll_request(&mut self, _again: bool) -> Option<PullRequest> {
         None
     }
@@ -80,13 +80,13 @@ pub trait CongestionControl {
 
 /// A congestion control that can be made from a connection's settings.
 pub trait Scheme: CongestionControl + Sized {
-    /// What people set of it. The default is what its paper says.
+    /// Its settings. The default is what its paper says.
     type Config: Copy;
 
-    /// Bytes of state of a connection: what a NIC would hold for each, settings left out.
+    /// Bytes that a NIC would hold for each connection, settings left out.
     const STATE_BYTES: usize;
 
-    /// The settings of one of `count` equal parts of a connection: that share of all bytes and rates.
+    /// The settings of one of `count` equal parts of a connection: its share of all bytes and rates.
     fn share(own: &Self::Config, _count: u64) -> Self::Config {
         *own
     }
@@ -108,13 +108,14 @@ pub struct CcConfig {
     pub link_bps: u64,
     /// Window before the first feedback. It may exceed `max_window_bytes`; the first acknowledgement cuts it.
     pub initial_window_bytes: u64,
-    /// Largest window that growth reaches, at most 2^40. For `fixed-rate` the whole window; `u64::MAX` = unbounded.
+    /// Largest window that growth reaches, at most 2^40 bytes. It is the window of `fixed-rate`; there `u64::MAX`
+    /// means no limit.
     pub max_window_bytes: u64,
 }
 
 impl CcConfig {
-    /// The reference settings for a path: DCTCP, window at most 1.5 bandwidth-delay products (BDP), to start with the
-    /// same rounded up to whole packets.
+    /// The reference settings for a path: DCTCP with a window of at most 1.5 bandwidth-delay products (BDP). The
+    /// first window is that, rounded up to whole packets.
     ///
     /// At 8.337 us and 400 Gb/s with 4,150-byte packets: BDP 416,850, largest 625,275, initial 151 x 4,150 = 626,650.
     //= docs/specs/dctcp.md#DCTCP-6 the first window
@@ -134,7 +135,7 @@ impl CcConfig {
 }
 
 impl CcConfig {
-    /// The settings of one of `count` equal parts of the connection: that share of all windows and rates.
+    /// The settings of one of `count` equal parts of the connection: its share of all windows and rates.
     pub fn share(&self, count: u16) -> Self {
         let count = u64::from(count.max(1));
         let part = |value: u64| (value / count).max(1);

@@ -19,13 +19,14 @@ use crate::units::{ByteSize, Ratio};
 #[serde(default, deny_unknown_fields)]
 #[schemars(inline)]
 pub struct MSwiftConfig {
-    /// Acknowledgements over whose delays the median is taken; 1 makes it Swift.
+    /// The delay is the median over this many acknowledgements. 1 makes it Swift.
     #[schemars(range(min = 1, max = 16))]
     pub samples: u8,
     /// Queue that the target delay allows for, over `queue_hops` switches and at the rate of the sender's link.
     #[schemars(range(min = 0, max = 4_294_967_296_u64))]
     pub queue_bytes: ByteSize,
-    /// Switches that `queue_bytes` is meant for; a path of others has it in proportion. 0: whatever the path.
+    /// Switches that `queue_bytes` is meant for. A longer or shorter path allows for it in proportion. 0 allows for
+    /// the same queue on every path.
     pub queue_hops: u8,
     /// Additive increase, in packets a round trip.
     #[schemars(range(min = 0.001, max = 1_000))]
@@ -36,20 +37,20 @@ pub struct MSwiftConfig {
     /// Largest share that one decrease takes off.
     #[schemars(range(min = 0, max = 0.999))]
     pub max_mdf: Ratio,
-    /// Most that small windows add to the target delay, in target delays.
+    /// Most that a small window adds to the target delay, in target delays.
     #[schemars(range(min = 0, max = 100))]
     pub flow_range: Ratio,
     /// Window in packets at which the whole `flow_range` is added. Thousandths count.
     #[schemars(range(min = 0.001, max = 1_000))]
     pub flow_min_window: Ratio,
-    /// Window in packets from which on nothing is added. Thousandths count. By default the window that the target delay
-    /// holds.
+    /// Window in packets from which on nothing is added. Thousandths count. By default what is in flight at the
+    /// target delay.
     #[schemars(range(min = 0.001, max = 1_000_000))]
     pub flow_max_window: Option<Ratio>,
-    /// Least window in packets; below one packet is paced.
+    /// Least window in packets. A window below one packet paces packets.
     #[schemars(range(min = 0.001, max = 1))]
     pub min_window: Ratio,
-    /// Timeouts in a row that make the window the least.
+    /// So many timeouts in a row set the window to the least.
     #[schemars(range(min = 1, max = 255))]
     pub reset_timeouts: u8,
 }
@@ -72,7 +73,8 @@ impl Default for MSwiftConfig {
     }
 }
 
-/// A window in bytes: up by a packet a round trip below the target delay, down by the excess above it.
+/// A window in bytes. Below the target delay it grows by a packet a round trip; above it, it shrinks in proportion to
+/// the excess.
 #[derive(Clone, Debug)]
 pub struct MSwift {
     pub(super) state: DelayWindow,
@@ -80,7 +82,7 @@ pub struct MSwift {
     settings: Settings,
 }
 
-/// What it keeps.
+/// The window and what moves it.
 #[derive(Clone, Debug)]
 pub(super) struct DelayWindow {
     /// Window in 2^-16 bytes.
@@ -114,7 +116,7 @@ struct Settings {
 }
 
 impl MSwift {
-    /// Target delay at the present window, in ticks, of a path of `hops` switches; 0 is as many as `queue_hops`.
+    /// Target delay in ticks, at the present window, over a path of `hops` switches; 0 stands for `queue_hops`.
     //= docs/specs/mswift.md#MSW-2 target delay
     #[inline]
     fn target(&self, hops: u8) -> u32 {
@@ -150,7 +152,7 @@ impl MSwift {
         self.state.window = window.saturating_add(times(growth, ai)).min(max_window);
     }
 
-    /// Takes `cut` of the window off, once a round trip.
+    /// Takes the share `cut` off the window, at most once a round trip.
     //= docs/specs/mswift.md#MSW-6 one decrease a round trip
     #[inline]
     fn shrink(&mut self, now_ps: u64, cut: u64) {
@@ -283,7 +285,7 @@ impl Settings {
     }
 }
 
-/// What is in flight when the delay is the target: the bandwidth-delay product and the queue.
+/// Bytes in flight at the target delay: the bandwidth-delay product and the queue.
 //= docs/specs/mswift.md#MSW-8 first and largest window
 fn target_bytes(own: &MSwiftConfig, config: &CcConfig) -> u64 {
     bdp_bytes(config.base_rtt_ps, config.link_bps).saturating_add(own.queue_bytes.bytes())

@@ -14,13 +14,13 @@ use crate::units::{Micros, Ratio};
 #[serde(default, deny_unknown_fields)]
 #[schemars(inline)]
 pub struct NsccConfig {
-    /// Queueing delay that it aims at. By default three quarters of the base round-trip time.
+    /// Queueing delay to aim at. By default three quarters of the base round-trip time.
     #[schemars(range(min = 0.001, max = 1_000_000))]
     pub target_delay_us: Option<Micros>,
-    /// Delay in target delays above which the window is set to what got through.
+    /// Delay, in target delays, above which quick adapt sets the window to the bytes that got through.
     #[schemars(range(min = 0, max = 1_000))]
     pub quick_delay: Ratio,
-    /// That is done only when less than the largest window, halved so often, got through.
+    /// Quick adapt acts only if fewer bytes got through than the largest window, halved so many times.
     #[schemars(range(min = 0, max = 16))]
     pub quick_gate: u8,
     /// Growth in packets a round trip when there is no delay, on the reference network.
@@ -71,25 +71,26 @@ impl Default for NsccConfig {
     }
 }
 
-/// A window in bytes that four cases of mark and delay move.
+/// A window in bytes. Four cases of mark and delay move it.
 #[derive(Clone, Debug)]
 pub struct Nscc {
     pub(super) state: Adaptation,
     settings: Settings,
 }
 
-/// What it keeps. Before the first acknowledgement all but the window is zero.
+/// The window and what moves it. Before the first acknowledgement all but the window is zero.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Adaptation {
     /// Window in 2^-16 bytes.
     pub(super) window: u64,
-    /// Growth to come, in 2^-16 bytes times the window's bytes.
+    /// Growth that is not added yet, in 2^-16 bytes times the window's bytes.
     increase: u64,
-    /// Bytes acknowledged since the last adjustment, since the last look at what got through, and since a quick adaptation.
+    /// Bytes acknowledged since the last adjustment, in the present quick-adapt period, and since the last quick
+    /// adapt.
     received: u64,
     achieved: u64,
     ignored: u64,
-    /// What was in flight at the last quick adaptation.
+    /// Bytes that were in flight at the last quick adapt.
     to_ignore: u64,
     in_flight: u64,
     quick_end_ps: u64,
@@ -126,8 +127,9 @@ struct Settings {
 }
 
 impl Nscc {
-    /// Sets the window to what got through lately when that is little and there is reason to. `true` when the feedback is done
-    /// with, which it also is when it is bad news from before the last such cut.
+    /// Quick adapt: sets the window to the bytes that got through if those are few and congestion is severe. Returns
+    /// whether the feedback needs no further reaction; so it is too when it is bad news from before the last quick
+    /// adapt.
     //= docs/specs/nscc.md#NSC-4 quick adapt
     #[inline]
     fn quick_adapt(&mut self, now_ps: u64, lost: bool, bad: bool, delay: u32) -> bool {
@@ -196,7 +198,7 @@ impl Nscc {
         }
     }
 
-    /// Adds what growth came together.
+    /// Adds the growth that has accumulated.
     //= docs/specs/nscc.md#NSC-9 when growth is added
     fn adjust(&mut self, now_ps: u64) {
         let Self { state, settings } = self;
@@ -214,7 +216,7 @@ impl Nscc {
         self.limit();
     }
 
-    /// Takes a delay into the average.
+    /// Moves the average by a delay.
     //= docs/specs/nscc.md#NSC-3 average delay
     #[inline]
     fn average(&mut self, delay: u32) {
@@ -352,5 +354,5 @@ impl Settings {
 const REFERENCE_RTT_PS: u64 = 12_000_000;
 const REFERENCE_BDP_BYTES: u64 = 150_000;
 
-/// A second: no path is longer, and sums and shifts have room.
+/// One second: longer than any path, and short enough for sums and shifts.
 const MAX_TIME_PS: u64 = super::PS_PER_SECOND;

@@ -24,7 +24,7 @@ kinds! {
     CcSchemes;
     /// The DCTCP variant of the REPS paper (REPS §4.1), as MPRDMA's.
     Dctcp "dctcp" dctcp Dctcp;
-    /// EQDS: the receiver grants credit, a first window goes without (REPS §4.5.3).
+    /// EQDS: the receiver grants credit; the first window goes without it (REPS §4.5.3).
     Eqds "eqds" eqds Eqds;
     /// A constant rate, whatever the network says: the ideal control.
     FixedRate "fixed-rate" fixed_rate FixedRate;
@@ -51,7 +51,8 @@ impl ControlConfig {
         map!(self, own, Of => <Of as Scheme>::share(own, count))
     }
 
-    /// How a receiving host grants credit to this connection: as its settings say, where they are those of EQDS.
+    /// How a receiving host grants credit to this connection: by its settings if they are those of EQDS, else by the
+    /// defaults.
     pub fn eqds(&self) -> EqdsConfig {
         if let Self::Eqds(own) = self { *own } else { EqdsConfig::default() }
     }

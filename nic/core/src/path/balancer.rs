@@ -51,10 +51,11 @@ pub trait Balancer {
     fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher);
 }
 
-/// The scheme has something to do at a time of its own choice.
+/// The scheme acts at times of its own choice.
 pub trait Timer {
-    /// Returns when [`Probing::poll_probe`] or [`Sections::poll_trailer`] next has something to send, or
-    /// [`HoldBack::admit`] may answer otherwise. Called whenever the sender is asked when it is to be woken.
+    /// Returns the next time at which [`Probing::poll_probe`] or [`Sections::poll_trailer`] has something to send, or
+    /// at which [`HoldBack::admit`] may change its answer. Called whenever the owner asks the sender for its next
+    /// timeout.
     fn poll_timeout(&self) -> Option<u64>;
 }
 
@@ -65,17 +66,17 @@ pub trait HoldBack: Timer {
         true
     }
 
-    /// Returns whether the next packet may go. Called as often as the sender looks for work: the answer
-    /// [`Admission::Window`] need not lead to a packet.
+    /// Returns whether the next packet may go. Called whenever the sender looks for something to send. The packet may
+    /// still stay after [`Admission::Window`], if the congestion control holds it back.
     fn admit(&mut self, now_ps: u64, packet: &SendInfo) -> Admission;
 
-    /// Whether the connection waits for what is in flight, to change its path then.
+    /// Whether the connection drains: it waits until nothing is in flight, and changes its path then.
     fn is_draining(&self) -> bool {
         false
     }
 
-    /// Whether the lowest packet not acknowledged goes before others that are lost. Asked once, when the connection
-    /// begins.
+    /// Whether the lowest unacknowledged packet, if it is lost, is sent again before all other lost packets. Asked
+    /// once, when the connection begins.
     fn lowest_first(&self) -> bool {
         false
     }
@@ -83,7 +84,7 @@ pub trait HoldBack: Timer {
 
 /// The scheme keeps a congestion window for each of its paths.
 pub trait OwnWindows: HoldBack {
-    /// Takes the settings of the connection's congestion control, from which the scheme makes its own windows. Called
+    /// Takes the settings of the connection's congestion control. The scheme makes its own windows from them. Called
     /// once, before any packet. May allocate.
     fn on_control(&mut self, config: &CcConfig);
 }
@@ -97,7 +98,7 @@ pub trait Sections: Timer {
     }
 
     /// Returns how many packets of its section went before the packet of the last [`Balancer::next_ev`]. Called after
-    /// each.
+    /// each packet.
     fn section(&self) -> Section;
 
     /// Returns a trailer that goes now behind packets on their path, if one is due. `oldest` is the earliest transmission
@@ -143,7 +144,7 @@ pub trait EchoFeedback {
     fn on_echo(&mut self, now_ps: u64, ev: Ev, marked: bool);
 }
 
-/// What a connection's balancer offers, as its scheme and its settings say. Never changes.
+/// Which traits a connection's balancer offers, by its scheme and its settings. It never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offers {
     /// [`HoldBack`].
@@ -165,7 +166,7 @@ impl Offers {
     }
 }
 
-/// What a balancer may know of the packet about to be sent.
+/// What a balancer may know of the packet that is sent next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendInfo {
     /// Packet sequence number.
@@ -176,20 +177,20 @@ pub struct SendInfo {
     pub retransmit: bool,
     /// Wire bytes in flight without this packet: sent, neither acknowledged nor declared lost.
     pub in_flight_bytes: u64,
-    /// Packets sent and not acknowledged, those declared lost included; without this one if it is new.
+    /// Packets sent and not acknowledged, lost ones included; without this one if it is new.
     pub open_packets: u64,
-    /// Payload bytes handed over and never sent, this packet's included if it is new.
+    /// Payload bytes that the user handed over and that were never sent, this packet's included if it is new.
     pub unsent_bytes: u64,
 }
 
 /// Whether the next packet may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// As far as the connection's congestion control lets it.
+    /// Yes, if the connection's congestion control lets it go.
     Window,
-    /// Yes: the balancer has windows of its own, and this packet fits one.
+    /// Yes: the packet fits a window of the balancer's own.
     Go,
-    /// Not before feedback, or the time of [`Timer::poll_timeout`], changes the balancer's mind.
+    /// No. Feedback or the time of [`Timer::poll_timeout`] may change that.
     Wait,
 }
 
@@ -207,12 +208,12 @@ pub struct Transmission {
 /// A frame without payload that follows the packets of a section down their path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trailer {
-    /// The last of these packets.
+    /// The number of the last of these packets.
     pub psn: u64,
     /// Their entropy value.
     pub ev: Ev,
     /// How many went before it.
     pub section: Section,
-    /// The receiver is to acknowledge what it has: an acknowledgement may have been lost.
+    /// The receiver sends an ACK at once: an earlier one may have been lost.
     pub ack_now: bool,
 }

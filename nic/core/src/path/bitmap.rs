@@ -25,7 +25,7 @@ pub struct BitmapConfig {
     /// Penalty for a marked acknowledgement.
     #[schemars(range(min = 0, max = 15))]
     pub mark_penalty: u8,
-    /// Penalty for a trimmed packet, or one that others overtook for good.
+    /// Penalty for a trimmed packet, and for one that is lost because later ones arrived.
     #[schemars(range(min = 0, max = 15))]
     pub loss_penalty: u8,
     /// Penalty for a timeout.
@@ -40,10 +40,10 @@ pub struct BitmapConfig {
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum BitmapPardon {
-    /// The first.
+    /// The first one.
     #[default]
     First,
-    /// Each.
+    /// Each of them.
     Each,
 }
 
@@ -53,7 +53,7 @@ impl Default for BitmapConfig {
     }
 }
 
-/// Entropy values in turn, those with a penalty passed over.
+/// Takes entropy values in turn and passes over those that have a penalty.
 #[derive(Clone, Debug)]
 pub struct Bitmap {
     state: Penalties,
@@ -70,7 +70,7 @@ impl Bitmap {
         }
     }
 
-    /// Passes over what has a penalty, which costs the first, or each, a point of it.
+    /// Passes over values that have a penalty. The first, or each, loses a point of it.
     //= docs/specs/bitmap.md#BITMAP-4 skipping
     //= docs/specs/bitmap.md#BITMAP-5 skips of one packet
     #[cold]
@@ -91,7 +91,8 @@ impl Bitmap {
 impl Scheme for Bitmap {
     type Config = BitmapConfig;
 
-    /// Half a byte for each of 65,535 entropy values and four bytes of position; 20 bytes at 32 values, 132 at 256.
+    /// Half a byte for each of 65,535 entropy values, and four bytes of position. With 32 values that is 20 bytes,
+    /// with 256 it is 132.
     const STATE_BYTES: usize = 65_535_usize.div_ceil(2) + 2 * size_of::<Ev>();
 
     //= docs/specs/bitmap.md#BITMAP-1 A penalty for each EV
@@ -137,17 +138,17 @@ impl Balancer for Bitmap {
     }
 }
 
-/// Values passed over for one packet: bounds its cost where most of a large set has a penalty.
+/// Most values passed over for one packet. It bounds the packet's cost where most of a large set has a penalty.
 const MAX_PASSED: u16 = 32;
 
 /// What a NIC keeps of a connection.
 #[derive(Clone, Debug)]
 struct Penalties {
-    /// Two to a byte, the even value's in the lower half.
+    /// Two penalties in a byte; the even value's is the lower half.
     penalties: Box<[u8]>,
-    /// How far this turn through the set has come.
+    /// How many values this turn through the set has passed.
     turn: u16,
-    /// Where it began.
+    /// Where the turn began.
     first: Ev,
 }
 
@@ -159,7 +160,7 @@ impl Penalties {
         (if ev < u32::from(evs) { ev } else { ev - u32::from(evs) }) as Ev
     }
 
-    /// Goes on to the next; a new turn begins at a random value.
+    /// Goes on to the next value. A new turn begins at a random one.
     //= docs/specs/bitmap.md#BITMAP-6 where a turn begins
     #[inline]
     fn advance(&mut self, evs: u16, rng: &mut impl RngCore) {

@@ -5,7 +5,7 @@ use rand_core::RngCore;
 use super::{AckInfo, Balancer, Ev, LossInfo, NoSettings, PathConfig, Scheme, SendInfo, draw_lasting};
 use crate::event::Publisher;
 
-/// One entropy value per connection, whatever happens to it.
+/// Keeps one entropy value for the whole connection, whatever comes back.
 #[derive(Clone, Debug)]
 pub struct Ecmp {
     ev: Ev,

@@ -17,7 +17,7 @@ use crate::units::ByteSize;
 #[serde(default, deny_unknown_fields)]
 #[schemars(inline)]
 pub struct FlowcellConfig {
-    /// Wire bytes of a flowcell at most, though a packet always fits one.
+    /// Most wire bytes of a flowcell. A larger packet makes a flowcell of its own.
     #[schemars(range(min = 1, max = 2_147_483_648_u64))]
     pub cell_bytes: ByteSize,
     /// How the path of the next flowcell is chosen.
@@ -32,7 +32,7 @@ pub enum FlowcellOrder {
     /// Entropy values in turn, as in Presto.
     #[default]
     InTurn,
-    /// Drawn.
+    /// Each is drawn at random.
     Random,
 }
 
@@ -42,7 +42,7 @@ impl Default for FlowcellConfig {
     }
 }
 
-/// One entropy value for so many bytes, then another, whatever comes back short of a timeout.
+/// Keeps an entropy value for so many bytes, then takes another. Of all feedback only a timeout counts.
 #[derive(Clone, Debug)]
 pub struct Flowcell {
     state: Cell,

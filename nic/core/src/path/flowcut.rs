@@ -1,5 +1,5 @@
-//! Flowcut, NIC-only: one path at a time, left only when nothing is in flight, so that nothing is ever reordered
-//! (Flowcut §II, §II-D, §IV-A, §IV-C; `docs/specs/flowcut.md`).
+//! Flowcut, NIC-only: a connection uses one path at a time and leaves it only when nothing is in flight, so that
+//! nothing is reordered (Flowcut §II, §II-D, §IV-A, §IV-C; `docs/specs/flowcut.md`).
 //!
 //! A *flowcut* is what goes over one path between two moments at which everything is acknowledged. A path whose
 //! round-trip time is too long, or grows too fast, is *drained*: new packets wait until everything sent is
@@ -31,27 +31,27 @@ pub struct Flowcut {
     state: Cut,
 }
 
-/// What a connection keeps.
+/// The present flowcut: its path, how the path does, and whether it drains.
 #[derive(Clone, Debug)]
 struct Cut {
     delay: Delay,
-    /// When something last came back, or the drain began, in ps.
+    /// When feedback last came, or the drain began, in ps.
     heard_ps: u64,
-    /// When the last timeout that counted was noticed: transmissions made before it count no more.
+    /// When the last silent round was counted. A timeout of an earlier transmission belongs to that round.
     round_ps: u64,
-    /// Bytes that may still go during this drain.
+    /// Wire bytes of new packets that may still go during this drain.
     allowance_bytes: u64,
-    /// First packet of the present path while packets of the one before are open; see `overlapping`.
+    /// While `overlapping`: the first packet of the present path.
     boundary_psn: u64,
     ev: Ev,
     phase: Phase,
-    /// Timeouts in a row of this path with nothing coming back in between.
+    /// Timeouts of this path in a row, without feedback between them.
     silent_rounds: u8,
     /// Something was sent since the flowcut ended.
     active: bool,
     /// The next packet draws a path.
     fresh: bool,
-    /// The path was changed early: packets of the one before may be open.
+    /// The path was changed early: packets of the old one may be open.
     overlapping: bool,
     /// A packet was refused in this drain.
     held: bool,
@@ -63,13 +63,13 @@ enum Phase {
     Open,
     /// New packets wait until everything is acknowledged.
     Draining,
-    /// The path before was dead: what is open goes packet by packet.
+    /// The old path was dead: open packets go again one by one.
     Repairing,
 }
 
 impl Flowcut {
-    /// How many bytes of new payload and headers may go now, windows aside: all (`u64::MAX`), what is left of a drain's
-    /// allowance, or none. An outside scheduler that pauses flows by XOFF, XOFF with credit and XON reads this.
+    /// Wire bytes of new packets that may go now, windows aside: all (`u64::MAX`), what is left of a drain's
+    /// allowance, or 0. An outside scheduler that pauses flows by XOFF, XOFF with credit and XON reads this.
     //= docs/specs/flowcut.md#FLC-30 pausing from outside
     #[inline]
     pub fn allowed_bytes(&self) -> u64 {
@@ -80,13 +80,13 @@ impl Flowcut {
         }
     }
 
-    /// The path in use.
+    /// The entropy value of the present path.
     #[inline]
     pub fn ev(&self) -> Ev {
         self.state.ev
     }
 
-    /// Everything sent is acknowledged: nothing that has not arrived before can come over the old path any more.
+    /// Ends the flowcut: everything sent is acknowledged, so only duplicates can still come over the old path.
     //= docs/specs/flowcut.md#FLC-3 end of a flowcut
     fn end_flowcut(&mut self) {
         let state = &mut self.state;
@@ -113,14 +113,14 @@ impl Flowcut {
         state.held = false;
     }
 
-    /// Goes on over the old path: acknowledgements that the drain waits for do not come.
+    /// Goes on over the old path, since the acknowledgements that the drain waits for do not come.
     //= docs/specs/flowcut.md#FLC-24 A silent drain
     fn resume(&mut self) {
         self.state.phase = Phase::Open;
         self.state.delay.reset(&self.settings);
     }
 
-    /// Gives the path up. What is open goes again over another one, packet by packet.
+    /// Gives a dead path up. Open packets go again over another one, one by one.
     //= docs/specs/flowcut.md#FLC-41 A dead path
     #[cold]
     fn abandon(&mut self) {
@@ -134,7 +134,7 @@ impl Flowcut {
         }
     }
 
-    /// When a drain ends unheard.
+    /// When a drain without feedback ends.
     #[inline]
     fn deadline_ps(&self) -> u64 {
         self.state.heard_ps.saturating_add(self.settings.drain_timeout_ps)
@@ -217,7 +217,7 @@ impl Balancer for Flowcut {
             self.state.fresh = false;
         }
         let state = &mut self.state;
-        // What only asks for a grant is no packet of the flow.
+        // A request for a grant is no packet of the flow.
         state.active |= !packet.retransmit || packet.open_packets > 0;
         if state.phase == Phase::Draining && !packet.retransmit {
             state.allowance_bytes = state.allowance_bytes.saturating_sub(u64::from(packet.bytes));
@@ -297,7 +297,7 @@ impl HoldBack for Flowcut {
 }
 
 impl Timer for Flowcut {
-    /// The end of a drain in which a packet waits.
+    /// The end of a silent drain in which a packet waits.
     #[inline]
     fn poll_timeout(&self) -> Option<u64> {
         (self.state.held && self.is_draining()).then(|| self.deadline_ps())

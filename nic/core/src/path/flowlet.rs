@@ -17,18 +17,17 @@ use crate::units::Micros;
 #[serde(default, deny_unknown_fields)]
 #[schemars(inline)]
 pub struct FlowletConfig {
-    /// What ends a flowlet by staying away for longer than the gap.
+    /// What the gap is measured between: a flowlet ends when nothing of the kind came for longer than `gap_us`.
     pub clock: FlowletClock,
     /// The gap. By default half the base RTT.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub gap_us: Option<Micros>,
-    /// Time after a change in which the path does not change again. By default five base RTTs for `feedback`, 0 for
-    /// `packets`.
+    /// Least time between two changes of the path. By default five base RTTs for `feedback`, 0 for `packets`.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub hold_us: Option<Micros>,
 }
 
-/// What ends a flowlet by staying away.
+/// What a flowlet's gap is measured between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -40,7 +39,7 @@ pub enum FlowletClock {
     Packets,
 }
 
-/// One entropy value until the connection pauses.
+/// Keeps an entropy value until the connection pauses.
 #[derive(Clone, Debug)]
 pub struct Flowlet {
     state: Burst,
@@ -109,7 +108,7 @@ impl Flowlet {
 /// What a NIC keeps of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Burst {
-    /// When the clock last ticked; `u64::MAX` before the first packet.
+    /// When the last packet or feedback came, as `clock` has it; `u64::MAX` before the first packet.
     last_ps: u64,
     held_until_ps: u64,
     ev: Ev,

@@ -1,5 +1,5 @@
-//! Host DR: destination-based rotation at the host, over the switches at which the ways to the destination turn round (OFAN §6,
-//! after DRB). Clauses (HDR-n) are in `docs/specs/host-dr.md`.
+//! Host DR: destination-based rotation at the host (OFAN §6, after DRB). It rotates over the switches where shortest
+//! paths to the destination turn from up to down. Clauses (HDR-n) are in `docs/specs/host-dr.md`.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -19,10 +19,10 @@ use crate::units::ByteSize;
 #[serde(default, deny_unknown_fields)]
 #[schemars(inline)]
 pub struct HostDrConfig {
-    /// Labels that take turns where nothing says which paths there are.
+    /// Labels that take turns where the engine does not tell the paths.
     #[schemars(range(min = 1, max = 1_024))]
     pub labels: u16,
-    /// Packets of up to so many bytes on the wire have a turn of their own.
+    /// Packets of up to so many wire bytes are small. Small packets rotate apart from the others.
     #[schemars(range(min = 0, max = 65_535))]
     pub small_bytes: ByteSize,
     /// The order of the turns.
@@ -34,10 +34,10 @@ pub struct HostDrConfig {
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum HostDrOrder {
-    /// Drawn for each connection.
+    /// Each connection draws an order.
     #[default]
     Drawn,
-    /// As the paths were told.
+    /// The order in which the engine told the paths.
     Told,
 }
 
@@ -47,13 +47,13 @@ impl Default for HostDrConfig {
     }
 }
 
-/// Paths in turn, per destination and size of packet.
+/// Takes paths in turn, full and small packets each for themselves.
 #[derive(Clone, Debug)]
 pub struct HostDr {
-    /// One value for each path; none where nobody told.
+    /// One entropy value for each path; empty where the engine told none.
     paths: Box<[Ev]>,
     labels: Labels,
-    /// Whose turn it is, for full packets and for small ones.
+    /// The next path of full packets, and that of small ones.
     turns: [u16; 2],
     small_bytes: u32,
     drawn: bool,
@@ -64,7 +64,7 @@ pub struct HostDr {
 impl Scheme for HostDr {
     type Config = HostDrConfig;
 
-    /// The two turns, and 64 paths.
+    /// Two positions, and 64 paths.
     const STATE_BYTES: usize = 2 * size_of::<u16>() + 64 * size_of::<Ev>();
 
     //= docs/specs/host-dr.md#HDR-6 without a list
@@ -125,7 +125,7 @@ impl Reachability for HostDr {
     }
 }
 
-/// Every order is equally likely.
+/// Shuffles. Every order is equally likely.
 fn shuffle(paths: &mut [Ev], rng: &mut impl RngCore) {
     for last in (1..paths.len()).rev() {
         paths.swap(last, below(last as u64 + 1, rng) as usize);
@@ -138,7 +138,7 @@ fn below(count: u64, rng: &mut impl RngCore) -> u64 {
 
 /// Core switches of a fat tree of 64-port switches: 65,536 hosts.
 const MAX_PATHS: usize = 1_024;
-/// Streams of the connection's seed; 0 is that of its labels.
+/// Streams of the connection's seed; stream 0 draws its labels.
 const ORDER: u64 = 1;
 const STARTS: u64 = 2;
 

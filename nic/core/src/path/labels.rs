@@ -1,6 +1,8 @@
-//! A connection's few labels: neighbouring entropy values from a random one on, which switches hash to unrelated paths.
+//! A connection's few labels: consecutive entropy values that begin at a random one. Switches hash them to unrelated
+//! paths.
 //!
-//! So do the published simulators' subflows. A label's number follows from its value, so that none has to be kept.
+//! The published simulators choose their subflows so. A label's number follows from its value, so that no table is
+//! kept.
 
 use rand_core::RngCore;
 
@@ -15,7 +17,7 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    /// `count` labels, as far as there are so many values; the first is the one that `ecmp` would use.
+    /// Makes `count` labels, or as many as there are values. The first is the value that `ecmp` would use.
     pub(super) fn new(path: &PathConfig, count: u16, rng: &mut impl RngCore) -> Self {
         let evs = path.ev_count();
         Self { first: draw_lasting(path, 0, rng), count: count.clamp(1, evs), evs }
@@ -35,14 +37,14 @@ impl Labels {
         (if ev >= evs { ev - evs } else { ev }) as Ev
     }
 
-    /// The label with an entropy value, if it is one.
+    /// The label that has an entropy value, if one has it.
     #[inline]
     pub(super) fn label(&self, ev: Ev) -> Option<u16> {
         let offset = if ev >= self.first { ev - self.first } else { ev + (self.evs - self.first) };
         (ev < self.evs && offset < self.count).then_some(offset)
     }
 
-    /// The label after `label`, around.
+    /// The label after `label`; the first follows the last.
     #[inline]
     pub(super) fn after(&self, label: u16) -> u16 {
         if label + 1 < self.count { label + 1 } else { 0 }

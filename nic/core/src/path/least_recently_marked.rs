@@ -1,5 +1,6 @@
-//! Least recently marked: the labels that met no mark or loss lately take turns; when all did, those whose marks are oldest
-//! do. A simple adaptive baseline. Clauses (LRM-n) are in `docs/specs/least-recently-marked.md`.
+//! Least recently marked: labels without a recent mark or loss take turns. When every label has one, the half with
+//! the oldest marks takes turns. A simple adaptive baseline. Clauses (LRM-n) are in
+//! `docs/specs/least-recently-marked.md`.
 
 use alloc::boxed::Box;
 
@@ -39,7 +40,7 @@ const MAX_LABELS: u16 = 64;
 /// Labels of a connection by default.
 const LABELS: u16 = 64;
 
-/// A few labels, of which those not marked lately take turns.
+/// Takes a few labels in turn and leaves out those marked lately.
 #[derive(Clone, Debug)]
 pub struct LeastRecentlyMarked {
     labels: Labels,
@@ -50,20 +51,20 @@ pub struct LeastRecentlyMarked {
 
 #[derive(Clone, Debug)]
 struct Rotation {
-    /// A bit for each label that takes its turns.
+    /// A bit for each label that takes turns.
     clean: u64,
-    /// Whose turn it is at the earliest.
+    /// The label after the last packet's: the search for the next one begins here.
     next: u8,
-    /// How many do not take turns.
+    /// How many labels sit out.
     marked: u8,
-    /// Those, in the order in which they will again.
+    /// The labels that sit out, in the order of their return.
     order: [u8; MAX_LABELS as usize],
-    /// When they will, by label.
+    /// When each of them returns, by label.
     until_ps: [u64; MAX_LABELS as usize],
 }
 
 impl LeastRecentlyMarked {
-    /// Takes `label` out of its turns until `until_ps`.
+    /// Has `label` sit out until `until_ps`.
     //= docs/specs/least-recently-marked.md#LRM-2 marked labels
     fn mark(&mut self, label: u16, until_ps: u64) {
         let state = &mut *self.state;
@@ -85,7 +86,7 @@ impl LeastRecentlyMarked {
 }
 
 impl Rotation {
-    /// Lets the first `count` marked labels take their turns again.
+    /// Brings the first `count` marked labels back.
     fn forgive(&mut self, count: usize) {
         let marked = usize::from(self.marked);
         for label in &self.order[..count] {
@@ -171,10 +172,12 @@ impl Balancer for LeastRecentlyMarked {
     }
 }
 
-/// A mark says that a queue was long a round trip ago. To leave it alone for longer loads the other labels too much: over a permutation
-/// of 128 hosts, mean completion goes from 193 us to 212 with two round trips and 251 with four.
+/// A mark says that a queue was long a round trip ago. Leaving its label out for longer loads the other labels too
+/// much: over a permutation of 128 hosts, mean completion goes from 193 us to 212 with two round trips and 251 with
+/// four.
 const MEMORY_RTTS: u64 = 1;
-/// A path that loses packets is tried again about every half millisecond in a datacentre: routing takes ten.
+/// A path that loses packets is tried again about every half millisecond in a datacentre. Routing takes ten to
+/// exclude it.
 const LOSS_MEMORY_RTTS: u64 = 64;
 
 #[cfg(test)]

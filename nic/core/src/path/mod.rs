@@ -1,5 +1,5 @@
-//! Path choice: which entropy value (EV) the next packet carries. One file per algorithm; [`Balancer`] says what each
-//! has to do, and when it is called.
+//! Path choice: which entropy value (EV) the next packet carries. Each algorithm has a file. [`Balancer`] says what
+//! an algorithm has to do, and when it is called.
 
 mod balancer;
 mod bitmap;
@@ -56,10 +56,10 @@ pub use crate::feedback::{AckInfo, Ev, LossCause, LossInfo, PacketInfo};
 
 /// A balancer that can be made from a connection's settings.
 pub trait Scheme: Balancer + Sized {
-    /// What people set of it. The default is what its paper says.
+    /// Its settings. The default is what its paper says.
     type Config;
 
-    /// Bytes of state of a connection: what a NIC would hold for each, settings left out.
+    /// Bytes that a NIC would hold for each connection, settings left out.
     const STATE_BYTES: usize;
 
     /// Makes one for a new connection from its own settings and those of the path. Lasting choices come from
@@ -78,17 +78,17 @@ pub struct NoSettings {}
 pub struct PathConfig {
     /// The algorithm and its settings.
     pub balancer: BalancerConfig,
-    /// Size of the set of entropy values, 1 to 65,535; values outside are clamped. The paper's is 65,535: few values
-    /// collide on few links and cost OPS much, REPS little (REPS §4.5.2).
+    /// Size of the set of entropy values, 1 to 65,535; values outside are clamped. The paper has 65,535. With few
+    /// values many connections share links, which costs OPS much and REPS little (REPS §4.5.2).
     pub evs: u32,
-    /// Packets in one bandwidth-delay product: how many explore after freezing (NUM_PKTS_BDP); at most 65,535 count.
+    /// Packets in one bandwidth-delay product (NUM_PKTS_BDP), at most 65,535. So many explore after freezing.
     pub bdp_packets: u32,
     /// Round-trip time of an empty network, in picoseconds.
     pub base_rtt_ps: u64,
-    /// The network trims: a loss that was not trimmed is a failure (REPS appendix A).
+    /// The network trims. Every other loss then means a failed path (REPS appendix A).
     pub trimming: bool,
-    /// Where a connection's lasting choice comes from (`ecmp`'s path), so that it is the same on every engine; `None`
-    /// draws it from the generator at hand.
+    /// Seed of a connection's lasting choices, such as `ecmp`'s path, so that every engine makes the same ones.
+    /// `None` draws them from the generator at hand.
     pub seed: Option<u64>,
 }
 
@@ -107,19 +107,19 @@ impl PathConfig {
 
 /// Draws an entropy value uniformly from `0..evs`.
 ///
-/// A multiplication in place of the paper's `%`: no value is more likely than another by over 2^-16 of itself.
+/// It multiplies where the paper takes a remainder. No value is more likely than another by over 2^-16 of itself.
 #[inline]
 fn draw(evs: u16, rng: &mut impl RngCore) -> Ev {
     ((u64::from(rng.next_u32()) * u64::from(evs)) >> 32) as Ev
 }
 
-/// Draws 16 bits of a connection's own, as lasting as [`draw_lasting`]'s value.
+/// Draws 16 bits for a connection, from the same source as [`draw_lasting`].
 pub(crate) fn draw_seed(config: &PathConfig, rng: &mut impl RngCore) -> u16 {
     let bits = config.seed.map_or_else(|| rng.next_u32(), |seed| crate::rng::stream(seed, 0).next_u32());
     (bits >> 16) as u16
 }
 
-/// Draws a connection's lasting entropy value: from its own seed, if it has one, and `stream` of that.
+/// Draws an entropy value that a connection keeps, from `stream` of its own seed if it has one.
 pub(crate) fn draw_lasting(config: &PathConfig, stream: u64, rng: &mut impl RngCore) -> Ev {
     let evs = config.ev_count();
     config.seed.map_or_else(|| draw(evs, rng), |seed| draw(evs, &mut crate::rng::stream(seed, stream)))

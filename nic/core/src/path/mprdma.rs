@@ -1,5 +1,6 @@
-//! The path rule of MP-RDMA (Lu et al., NSDI 2018, §4.2 and §4.3): acknowledgements clock packets out on their own path; the
-//! same as REPS's simulator runs it (REPS §4.1). Clauses (MPRDMA-n) are in `docs/specs/mprdma.md`.
+//! The path rule of MP-RDMA (Lu et al., NSDI 2018, §4.2 and §4.3): each acknowledgement sends the next packet over
+//! its own path. `artifact` is the rule as REPS's simulator runs it (REPS §4.1). Clauses (MPRDMA-n) are in
+//! `docs/specs/mprdma.md`.
 
 #[cfg(test)]
 mod tests;
@@ -21,10 +22,11 @@ use crate::units::Ratio;
 pub struct MprdmaConfig {
     /// Whose rule.
     pub rule: MprdmaRule,
-    /// `paper`: an acknowledged packet this many behind the latest one was on a slow path, which is not used again.
+    /// `paper`: an acknowledged packet more than this many behind the latest one was on a slow path. That path is not
+    /// used again.
     #[schemars(range(min = 1, max = 65_535))]
     pub ooo_packets: u16,
-    /// `paper`: how likely a round trip sends a packet on a random path. Thousandths count.
+    /// `paper`: the probability that a round trip sends one packet over a random path. Thousandths count.
     #[schemars(range(min = 0, max = 1))]
     pub probe_share: Ratio,
 }
@@ -47,7 +49,7 @@ impl Default for MprdmaConfig {
     }
 }
 
-/// The entropy value of the last acknowledgement that left room for a packet.
+/// Reuses the entropy value of the last acknowledgement that left room for a packet.
 #[derive(Clone, Debug)]
 pub struct Mprdma {
     state: LastAck,
@@ -111,7 +113,7 @@ impl PacketFeedback for Mprdma {
         self.settings.paper
     }
 
-    /// The last of an acknowledgement's packets is the latest.
+    /// Keeps the number: the last call for an acknowledgement brings the highest.
     #[inline]
     fn on_packet_acked(&mut self, _now_ps: u64, packet: &PacketInfo) {
         self.state.acked = packet.psn;
@@ -148,20 +150,20 @@ fn has_room(ack: &AckInfo) -> bool {
     room.saturating_add(SLACK_BYTES) > 2 * u64::from(ack.packet_bytes)
 }
 
-/// The simulator asks for a full packet less its header and two bytes.
+/// REPS's simulator asks for room for a full packet less its header and two bytes.
 const SLACK_BYTES: u64 = 66;
 
 /// What a NIC keeps of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastAck {
-    /// Latest packet of the acknowledgement at hand.
+    /// Highest packet number of the acknowledgement at hand.
     acked: u64,
-    /// Latest packet acknowledged.
+    /// Highest packet number acknowledged.
     highest: u64,
     /// When the next round trip begins.
     probe_ps: u64,
     ev: Ev,
-    /// Packets carry `ev`, not a random value.
+    /// Packets carry `ev`; otherwise each draws a value.
     reuses: bool,
 }
 

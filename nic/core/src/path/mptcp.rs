@@ -1,4 +1,4 @@
-//! MPTCP-like: a few subflows, each with a label, a share of the bytes and a window of its own (REPS §4.2, "multiple queue
+//! MPTCP-like: a few subflows, each with its own label, share of the bytes and window (REPS §4.2, "multiple queue
 //! pairs"). Clauses (MPTCP-n) are in `docs/specs/subflow.md`.
 
 use alloc::boxed::Box;
@@ -32,10 +32,10 @@ pub struct MptcpConfig {
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum MptcpSplit {
-    /// Each takes the same number, as with several queue pairs.
+    /// Each subflow takes the same number of bytes, as several queue pairs would.
     #[default]
     Equal,
-    /// Whichever has room takes them, as in MPTCP.
+    /// The next subflow that has room takes them, as in MPTCP.
     Free,
 }
 
@@ -45,50 +45,50 @@ impl Default for MptcpConfig {
     }
 }
 
-/// One bit each in a word.
+/// Most subflows: one bit each in a word.
 const MAX_SUBFLOWS: u16 = 64;
 /// Subflows of a connection by default.
 const SUBFLOWS: u16 = 8;
 
-/// Subflows with windows of their own, by the connection's own kind of congestion control.
+/// Spreads packets over subflows. Each has its own window, kept by the connection's kind of congestion control.
 #[derive(Clone, Debug)]
 pub struct Mptcp {
     labels: Labels,
     /// Whose turn it is.
     next: u16,
-    /// Who lost a packet last; `u16::MAX` is nobody.
+    /// The subflow that lost a packet last; `u16::MAX` if none did.
     loser: u16,
-    /// Whom the packet that was let go was promised to.
+    /// The subflow that [`HoldBack::admit`] chose for the next packet.
     chosen: Option<u16>,
-    /// When a subflow that holds a packet back lets it go, unless feedback does.
+    /// When the pacing of a subflow lets the next packet go.
     paced_until_ps: Option<u64>,
     equal: bool,
-    /// A bit for each subflow of which the acknowledgement at hand settles something.
+    /// A bit for each subflow of which the acknowledgement at hand acknowledges packets.
     settled: u64,
-    /// Wire bytes sent for the first time, by all subflows.
+    /// Wire bytes that all subflows sent for the first time.
     sent: u64,
-    /// None where the connection's own control decides.
+    /// The subflows' windows. Empty where the connection's own control decides.
     lanes: Box<[Lane]>,
 }
 
-/// A subflow's own.
+/// What a subflow keeps.
 #[derive(Clone, Debug)]
 struct Lane {
     cc: AnyCc,
     /// Wire bytes in flight.
     in_flight: u64,
-    /// Wire bytes that the acknowledgement at hand settles.
+    /// Wire bytes that the acknowledgement at hand newly acknowledges.
     acked: u64,
     /// Wire bytes sent for the first time.
     sent: u64,
 }
 
 impl Mptcp {
-    /// The subflow that takes a packet now, from the one whose turn it is on.
+    /// The subflow that takes a packet now. The search begins at the one whose turn it is.
     #[inline]
     fn choose(&mut self, now_ps: u64, packet: &SendInfo) -> Option<u16> {
         if packet.in_flight_bytes == 0 {
-            // Nothing else can be: a request for a grant was sent, which nobody acknowledges.
+            // A request for a grant counted as in flight. Nobody acknowledges it.
             self.lanes.iter_mut().for_each(|lane| lane.in_flight = 0);
         }
         //= docs/specs/subflow.md#MPTCP-4 equal shares

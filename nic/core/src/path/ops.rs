@@ -5,7 +5,7 @@ use rand_core::RngCore;
 use super::{AckInfo, Balancer, Ev, LossInfo, NoSettings, PathConfig, Scheme, SendInfo, draw};
 use crate::event::Publisher;
 
-/// A uniformly drawn entropy value per packet; nothing is learnt.
+/// Draws an entropy value for each packet and learns nothing.
 #[derive(Clone, Debug)]
 pub struct Ops {
     evs: u16,

@@ -1,6 +1,6 @@
-//! Reactive subflow spraying with precise fast loss detection: a few subflows, each in order on one path, the worst of
-//! which moves to another path now and then (*Ordered Chaos*, SC 2026, the public artifact). Clauses (ORC-n) are in
-//! `docs/specs/ordered-chaos.md`; the receiver's half is `loss/subflow.rs`.
+//! Reactive subflow spraying with precise fast loss detection (*Ordered Chaos*, SC 2026, the public artifact). A few
+//! subflows each keep their order on one path, and now and then the worst one moves to another path. Clauses (ORC-n)
+//! are in `docs/specs/ordered-chaos.md`; the receiver's half is `loss/subflow.rs`.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -30,25 +30,25 @@ pub struct OrderedChaosConfig {
     /// Time after which the subflow with the largest mean round-trip time moves to another path.
     #[schemars(range(min = 0.1, max = 1_000_000))]
     pub interval_us: Micros,
-    /// By how much of itself that time differs at random, either way. Thousandths count.
+    /// Largest random change of that time, either way, as a share of it. Thousandths count.
     #[schemars(range(min = 0, max = 1))]
     pub jitter: Ratio,
-    /// How much larger than the least the largest mean must be for a move, as a share of the least. Thousandths count.
+    /// A subflow moves only if the largest mean exceeds the least one by this share of the least. Thousandths count.
     #[schemars(range(min = 0, max = 8))]
     pub threshold: Ratio,
-    /// Whether a subflow moves too that hears nothing for two such times, each a base round-trip time at least, while
-    /// something of it is in flight.
+    /// Whether a subflow also moves when it hears nothing for two such times while packets of it are in flight. Each
+    /// of these times is a base round-trip time at least.
     pub silence: bool,
-    /// Whether packets tell the receiver what went before them on their path, so that it can tell what is lost, and probes
-    /// follow them.
+    /// Whether packets tell the receiver which packets went before them on their path, and trailers follow them. The
+    /// receiver finds losses from this.
     pub detection: bool,
-    /// Time between probes of a subflow. By default the base round-trip time.
+    /// Time between trailers of a subflow (the artifact's probes). By default the base round-trip time.
     #[schemars(range(min = 0.1, max = 1_000_000))]
     pub probe_us: Option<Micros>,
-    /// Packets of a subflow between probes, in place of the time. 0 goes by the time.
+    /// Packets of a subflow between trailers, in place of the time. 0 goes by the time.
     #[schemars(range(min = 0, max = 4_095))]
     pub probe_packets: u16,
-    /// Whether a probe follows every packet that is sent again.
+    /// Whether a trailer follows every packet that is sent again.
     pub probe_retransmissions: bool,
 }
 
@@ -68,7 +68,7 @@ impl Default for OrderedChaosConfig {
     }
 }
 
-/// Reactive subflow spraying. What is kept is boxed.
+/// Sends packet `p` over subflow `p` modulo their number, and moves subflows from path to path. The state is boxed.
 #[derive(Clone, Debug)]
 pub struct OrderedChaos {
     state: Box<Schedule>,
@@ -76,48 +76,48 @@ pub struct OrderedChaos {
     settings: Settings,
 }
 
-/// What is kept once; sets of subflows are bitmaps.
+/// What is to be done, and when. Sets of subflows are bitmaps.
 #[derive(Clone, Copy, Debug)]
 struct Schedule {
     /// The number of the next new packet.
     next_psn: u64,
     /// When the worst subflow moves.
     next_move_ps: u64,
-    /// When subflows are next probed for the time.
+    /// When trailers are next due by time.
     next_probe_ps: u64,
-    /// To be probed before anything else is sent.
+    /// Subflows whose trailer goes before anything else.
     due: u64,
-    /// Sent something since they were last probed.
+    /// Subflows that sent something since their last trailer.
     fresh: u64,
-    /// Take another path with their next packet.
+    /// Subflows that take another path with their next packet.
     moving: u64,
     /// Of those, the ones whose path seems dead.
     fleeing: u64,
-    /// Heard nothing in the last time of listening, with something in flight.
+    /// Subflows that heard nothing in the last listening time, with packets in flight.
     quiet: u64,
-    /// Heard something in the present one.
+    /// Subflows that heard something in the present one.
     heard: u64,
-    /// When the present time of listening may end.
+    /// When the present listening time may end.
     next_quiet_ps: u64,
-    /// The path with the least mean of the last interval that had any.
+    /// The path with the least mean, in the last interval that had samples.
     best: Option<Ev>,
-    /// A packet that was just sent again, to be probed before anything else is sent.
+    /// A packet that was just sent again: its trailer goes before anything else.
     repeated: Option<u64>,
-    /// Of the packet last sent.
+    /// The section of the packet last sent.
     section: Section,
-    /// The present interval has no jitter yet.
+    /// The present interval has no jitter added yet.
     is_plain: bool,
 }
 
 /// One subflow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Subflow {
-    /// Of the round-trip times in this interval, in units of 2^10 ps (1.02 ns).
+    /// Sum of the round-trip times in this interval, in units of 2^10 ps (1.02 ns).
     rtt_sum: u32,
-    /// How many.
+    /// How many there were.
     samples: u16,
     ev: Ev,
-    /// New packets of the present section, up to one more than a frame can tell.
+    /// New packets of the present section; counting stops one above what a frame can tell.
     sent: u16,
     /// Packets not acknowledged.
     open: u16,
@@ -174,7 +174,7 @@ impl Balancer for OrderedChaos {
         if loss.cause != LossCause::Timeout {
             //= docs/specs/ordered-chaos.md#ORC-3 round-trip times
             let is_present = self.subflows[index].sample(loss.ev, now_ps.saturating_sub(loss.sent_ps));
-            // What the receiver told came back over the path's other direction; the gap rule is the sender's own guess.
+            // A NACK shows that the path carries packets. The gap rule is only the sender's guess.
             if is_present && loss.cause != LossCause::SackGap {
                 self.state.heard |= bit(index);
             }
@@ -247,7 +247,7 @@ impl PacketFeedback for OrderedChaos {
 }
 
 impl OrderedChaos {
-    /// The entropy values of the subflows, of which one may be about to move.
+    /// The entropy values of the subflows. One that is to move has its old value until its next packet.
     pub fn evs(&self) -> impl Iterator<Item = Ev> {
         self.subflows.iter().map(|subflow| subflow.ev)
     }
@@ -257,7 +257,8 @@ impl OrderedChaos {
         (psn & (self.subflows.len() as u64 - 1)) as usize
     }
 
-    /// Starts the timers if they rest, and adds its jitter to an interval: there is no generator where it begins.
+    /// Starts the timers if they rest. Adds jitter to the present interval, which began where no generator was at
+    /// hand.
     //= docs/specs/ordered-chaos.md#ORC-4 intervals
     #[inline]
     fn arm(&mut self, now_ps: u64, rng: &mut impl RngCore) {
@@ -276,7 +277,7 @@ impl OrderedChaos {
         }
     }
 
-    /// Takes a new packet of a subflow into its section.
+    /// Counts a new packet of a subflow into its section.
     #[inline]
     fn on_new(&mut self, index: usize, packet: &SendInfo) {
         let Self { state, subflows, settings } = self;
@@ -316,7 +317,7 @@ impl OrderedChaos {
         state.fleeing &= !bit(index);
     }
 
-    /// Decides that a subflow takes another path with its next packet; a probe ends its section first.
+    /// Decides that a subflow takes another path with its next packet. A trailer ends its section first.
     //= docs/specs/ordered-chaos.md#ORC-6 moving
     //= docs/specs/ordered-chaos.md#ORC-11 A trailer before a move
     fn leave_path(&mut self, index: usize) {
@@ -326,11 +327,11 @@ impl OrderedChaos {
         }
     }
 
-    /// Moves the worst subflow and those that hear nothing, and begins to measure anew.
+    /// Moves the worst subflow and the silent ones, and begins a new interval.
     //= docs/specs/ordered-chaos.md#ORC-5 the worst subflow moves
     fn end_interval(&mut self, now_ps: u64) {
         let means = || self.subflows.iter().enumerate().filter_map(|(index, subflow)| Some((subflow.mean()?, index)));
-        // The first of equals.
+        // Of equals the first is the worst.
         let worst = means().rev().max_by_key(|(mean, _)| *mean);
         if let (Some((worst, index)), Some((best, at))) = (worst, means().min()) {
             self.state.best = Some(self.subflows[at].ev);
@@ -348,7 +349,7 @@ impl OrderedChaos {
         self.state.is_plain = true;
     }
 
-    /// Moves the subflows that have heard nothing for two times of listening.
+    /// Moves the subflows that heard nothing for two listening times.
     //= docs/specs/ordered-chaos.md#ORC-8 silence
     fn end_listening(&mut self, now_ps: u64) {
         let mut quiet = 0;
@@ -367,7 +368,7 @@ impl OrderedChaos {
         }
     }
 
-    /// Has the subflows probed that sent something since they last were.
+    /// Makes trailers due for the subflows that sent something since their last one.
     //= docs/specs/ordered-chaos.md#ORC-13 trailers now and then
     fn end_probe_interval(&mut self, now_ps: u64) {
         let mut open = 0;
@@ -383,12 +384,12 @@ impl OrderedChaos {
         };
     }
 
-    /// A probe behind the last transmission of a packet, on its path.
+    /// A trailer behind the last transmission of a packet, on its path.
     fn ask_for(&self, psn: u64, ev: Ev, ack_now: bool) -> Trailer {
         Trailer { psn, ev, section: Section::new(self.settings.log2_subflows, 0), ack_now }
     }
 
-    /// A probe behind the last packet of a subflow, if its section has any.
+    /// A trailer behind the last packet of a subflow, if its section has packets.
     fn follow(&mut self, index: usize) -> Option<Trailer> {
         self.state.fresh &= !bit(index);
         let subflow = &self.subflows[index];
@@ -418,14 +419,14 @@ impl Schedule {
         is_plain: true,
     };
 
-    /// Nothing is in flight: there is nothing to probe for.
+    /// Nothing is in flight: no trailer has anything to tell.
     fn rest(&mut self) {
         (self.due, self.fresh, self.repeated, self.next_probe_ps) = (0, 0, None, NEVER);
     }
 }
 
 impl Subflow {
-    /// Takes a round-trip time, if it is of the present path; whether it is.
+    /// Takes a round-trip time if it is of the present path. Returns whether it is.
     #[inline]
     fn sample(&mut self, ev: Ev, rtt_ps: u64) -> bool {
         if ev == self.ev && self.samples < u16::MAX {
@@ -436,7 +437,7 @@ impl Subflow {
         ev == self.ev
     }
 
-    /// In picoseconds; none without samples.
+    /// The mean in picoseconds; `None` without samples.
     fn mean(&self) -> Option<u64> {
         (u64::from(self.rtt_sum) << RTT_SHIFT).checked_div(u64::from(self.samples))
     }
@@ -447,7 +448,7 @@ impl Subflow {
 struct Settings {
     interval_ps: u64,
     jitter_ps: u64,
-    /// How long subflows are listened for at least.
+    /// Least listening time.
     listening_ps: u64,
     threshold_permille: u64,
     probe_interval_ps: u64,
@@ -491,5 +492,5 @@ const SUBFLOWS: u8 = 16;
 const NEVER: u64 = u64::MAX;
 /// A second, in ps.
 const MAX_INTERVAL_PS: u64 = 1_000_000_000_000;
-/// A sum of 2^32 such units is 4.4 s: of a microsecond each, as many round-trip times as are counted.
+/// A sum of 2^32 such units is 4.4 s: all the round-trip times that are counted, at 67 us each.
 const RTT_SHIFT: u32 = 10;

@@ -1,5 +1,6 @@
-//! PLB, protective load balancing (Qureshi et al., SIGCOMM 2022): one path for as long as it is not congested, as REPS
-//! (§4.1) and OFAN (§3.2, scheme 3) run it, and as Linux does. Clauses (PLB-n) are in `docs/specs/plb.md`.
+//! PLB, protective load balancing (Qureshi et al., SIGCOMM 2022): a connection keeps its path until it stays
+//! congested. Variants: as REPS (§4.1), OFAN (§3.2, scheme 3) and Linux run it. Clauses (PLB-n) are in
+//! `docs/specs/plb.md`.
 
 #[cfg(test)]
 mod tests;
@@ -26,26 +27,25 @@ pub struct PlbConfig {
     /// Congested rounds in a row that change the path. By default 2 (`reps`), 1 (`ofan`), 12 (`linux`).
     #[schemars(range(min = 1, max = 255))]
     pub rounds: Option<u8>,
-    /// Congested rounds in a row that change the path where nothing is in flight. By default 3 (`linux`), as `rounds`
-    /// otherwise.
+    /// Congested rounds in a row that change the path while nothing is in flight. By default 3 (`linux`), otherwise
+    /// as `rounds`.
     #[schemars(range(min = 1, max = 255))]
     pub idle_rounds: Option<u8>,
     /// Length of a round measured by time. By default the base RTT.
     #[schemars(range(min = 0.000_001, max = 1_000_000))]
     pub round_us: Option<Micros>,
-    /// Acknowledged packets in a round; 0 measures it by time. By default those of a BDP (`ofan`), 0 otherwise.
+    /// Acknowledged packets in a round; 0 measures rounds by time. By default those of a BDP (`ofan`), otherwise 0.
     #[schemars(range(min = 0, max = 16_777_216))]
     pub round_packets: Option<u32>,
-    /// Time after a change for a timeout in which no other timeout changes the path. By default five base RTTs (`reps`), 0
-    /// otherwise.
+    /// Least time between two changes of the path for timeouts. By default five base RTTs (`reps`), otherwise 0.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub timeout_hold_us: Option<Micros>,
-    /// Time after a timeout in which congestion does not change the path. By default 60 s (`linux`), 0 otherwise.
+    /// Time after a timeout in which congestion does not change the path. By default 60 s (`linux`), otherwise 0.
     #[schemars(range(min = 0, max = 1_000_000_000))]
     pub suspend_us: Option<Micros>,
 }
 
-/// Whose version of PLB.
+/// Whose version of PLB it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -59,7 +59,7 @@ pub enum PlbRule {
     Linux,
 }
 
-/// One entropy value until its path stays congested, or a packet on it times out.
+/// Keeps an entropy value until its path stays congested or a packet on it times out.
 #[derive(Clone, Debug)]
 pub struct Plb {
     state: Rounds,
@@ -67,7 +67,7 @@ pub struct Plb {
 }
 
 impl Plb {
-    /// Takes note of packets that came back, and at the end of a round of what they say.
+    /// Counts packets that came back, and judges the round when it ends.
     //= docs/specs/plb.md#PLB-2 what counts
     //= docs/specs/plb.md#PLB-3 rounds
     //= docs/specs/plb.md#PLB-4 congested rounds
@@ -146,11 +146,11 @@ impl Balancer for Plb {
 /// What a NIC keeps of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rounds {
-    /// Feedback later than this ends a round that time measures.
+    /// With rounds by time: feedback later than this ends the round.
     round_end_ps: u64,
-    /// Timeouts up to then change nothing.
+    /// Timeouts up to this time change nothing.
     hold_until_ps: u64,
-    /// Congestion before then changes nothing.
+    /// Congestion before this time changes nothing.
     suspended_until_ps: u64,
     /// Packets of this round that came back.
     delivered: u32,
@@ -175,13 +175,13 @@ struct Settings {
     round_ps: u64,
     timeout_hold_ps: u64,
     suspend_ps: u64,
-    /// 0: rounds go by time.
+    /// 0 measures rounds by time.
     round_packets: u32,
     marked_ppm: u32,
     evs: u16,
     rounds: u8,
     idle_rounds: u8,
-    /// The share itself is congestion already.
+    /// A round whose share equals the limit is congested too.
     inclusive: bool,
 }
 

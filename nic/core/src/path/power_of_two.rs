@@ -1,6 +1,5 @@
-//! Power of two choices: per packet the better of two labels drawn at random, by the marks and losses that each has met
-//! lately. A simple adaptive baseline (after Mitzenmacher's two choices). Clauses (P2C-n) are in
-//! `docs/specs/power-of-two.md`.
+//! Power of two choices: each packet draws two labels and takes the one with fewer recent marks and losses. A simple
+//! adaptive baseline (after Mitzenmacher's two choices). Clauses (P2C-n) are in `docs/specs/power-of-two.md`.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -22,8 +21,8 @@ pub struct PowerOfTwoConfig {
     /// Labels of a connection.
     #[schemars(range(min = 1, max = 1_024))]
     pub labels: u16,
-    /// Time in which what is known of a label loses half its weight, rounded down to a power of two ps. By default eight
-    /// base round-trip times.
+    /// Time in which a label's score halves, rounded down to a power of two ps. By default eight base round-trip
+    /// times.
     #[schemars(range(min = 0.000_001, max = 1_000_000_000))]
     pub half_life_us: Option<Micros>,
 }
@@ -34,7 +33,7 @@ impl Default for PowerOfTwoConfig {
     }
 }
 
-/// Two choices among a few labels.
+/// Takes the better of two labels drawn for each packet.
 #[derive(Clone, Debug)]
 pub struct PowerOfTwo {
     labels: Labels,
@@ -46,14 +45,14 @@ pub struct PowerOfTwo {
 /// What is known of a label.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
-    /// How congested it was: 0 is not at all, 255 lost a packet.
+    /// How congested the label was: 0 is not at all, 255 lost a packet.
     score: u8,
-    /// The half-life, counted from 0 and wrapping, in which the score was right.
+    /// The half-life in which the score was written, counted from time 0 and wrapping.
     tick: u8,
 }
 
 impl PowerOfTwo {
-    /// The score of a label as of now, written back, so that no label is left alone for 256 half-lives while packets go.
+    /// The score of a label as of now. It is written back, since half-lives wrap after 256.
     //= docs/specs/power-of-two.md#P2C-4 scores halve
     #[inline]
     fn age(&mut self, now_ps: u64, label: u16) -> &mut Known {
@@ -64,7 +63,7 @@ impl PowerOfTwo {
         known
     }
 
-    /// Two different labels; the only one twice.
+    /// Two different labels, or the only one twice.
     //= docs/specs/power-of-two.md#P2C-2 the better of two
     #[inline]
     fn draw_two(&self, rng: &mut impl RngCore) -> [u16; 2] {
@@ -130,7 +129,8 @@ impl Known {
     }
 }
 
-/// Long enough for the score to be an average over some round trips, short enough to try a label again a millisecond after a loss.
+/// Long enough that a score averages over some round trips, short enough that a label is tried again a millisecond
+/// after a loss.
 const HALF_LIFE_RTTS: u64 = 8;
 /// Labels of a connection by default.
 const LABELS: u16 = 64;

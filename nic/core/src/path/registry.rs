@@ -30,7 +30,8 @@ kinds! {
     Ops "ops" ops Ops;
     /// Recycled entropies with freezing (REPS §3); its earlier name is ARCANE.
     Reps "reps" reps Reps;
-    /// Flowcut, NIC-only: another path when nothing is in flight, so that nothing is reordered (Flowcut §II).
+    /// Flowcut, NIC-only: changes its path only when nothing is in flight, so that nothing is reordered (Flowcut
+    /// §II).
     Flowcut "flowcut" flowcut super::Flowcut;
     /// PLB: one path until it stays congested (REPS §4.1).
     Plb "plb" plb super::Plb;
@@ -40,21 +41,23 @@ kinds! {
     Flowcell "flowcell" flowcell super::Flowcell;
     /// MP-RDMA's path rule: the path of the last acknowledgement (REPS §4.1).
     Mprdma "mprdma" mprdma super::Mprdma;
-    /// Entropy values in turn, those with a penalty passed over, as STrack (REPS §4.1).
+    /// Entropy values in turn, except those with a penalty, as STrack (REPS §4.1).
     Bitmap "bitmap" bitmap super::Bitmap;
-    /// REPS that recycles all that an ACK stands for, explores evenly, and gives useless freezing up: this project's own.
+    /// REPS that recycles all entropy values that an ACK covers, explores evenly, and ends freezing that does not
+    /// help: this project's own.
     RepsPlus "reps-plus" reps_plus super::RepsPlus;
-    /// Host DR: the paths that the engine tells, in turn (OFAN §6).
+    /// Host DR: takes the paths that the engine tells it in turn (OFAN §6).
     HostDr "host-dr" host_dr super::HostDr;
     /// A few subflows with a window each, like MPTCP (REPS §4.2).
     Mptcp "mptcp" mptcp super::Mptcp;
-    /// A few labels in turn, each hashed to a path for good (OFAN §3.2).
+    /// A few labels in turn, each hashed to a lasting path (OFAN §3.2).
     Subflow "subflow" subflow super::Subflow;
-    /// Subflows in order, the worst of which moves; the receiver tells losses from reordering (*Ordered Chaos*).
+    /// Subflows that keep their order; the worst one moves to another path, and the receiver tells losses from
+    /// reordering (*Ordered Chaos*).
     OrderedChaos "ordered-chaos" ordered_chaos super::OrderedChaos;
-    /// Per packet the better of two random labels.
+    /// The better of two random labels for each packet.
     PowerOfTwo "power-of-two" power_of_two super::PowerOfTwo;
-    /// The labels that met no mark lately, in turn.
+    /// The labels without a recent mark, in turn.
     LeastRecentlyMarked "least-recently-marked" least_recently_marked super::LeastRecentlyMarked;
     /// Every entropy value in turn, whatever comes back.
     RoundRobin "round-robin" round_robin super::RoundRobin;
@@ -73,7 +76,8 @@ impl BalancerConfig {
 }
 
 impl AnyBalancer {
-    /// Makes the configured balancer; where [`PathConfig::seed`] is set, lasting choices do not draw from `rng`.
+    /// Makes the configured balancer. Where [`PathConfig::seed`] is set, lasting choices come from it and not from
+    /// `rng`.
     pub fn new(path: &PathConfig, rng: &mut impl RngCore) -> Self {
         make!(&path.balancer, own => (own, path, rng))
     }
@@ -120,12 +124,13 @@ impl Balancer for AnyBalancer {
     }
 }
 
-/// The methods of the optional traits. What a scheme does not offer does nothing.
+/// The methods of the optional traits. A method that the scheme does not offer does nothing.
 ///
 /// Each calls the scheme's own method if its file implements the trait, and that of [`Absent`] or [`AbsentMut`] if not: for a
 /// receiver `&T`, the compiler finds a method of `T` before one of `&T`.
 impl AnyBalancer {
-    /// What the scheme offers with its settings; for whoever calls what follows for every packet.
+    /// Which traits the scheme offers with its settings. The sender asks once, so that it calls no method in vain for
+    /// each packet.
     pub fn offers(&self) -> Offers {
         dispatch!(self, scheme => Offers {
             hold_back: scheme.holds_back(),
@@ -200,7 +205,7 @@ impl AnyBalancer {
     }
 }
 
-/// Stands in for the traits that a scheme does not offer: their methods that take `&self`.
+/// Methods that take `&self` of the traits that a scheme does not offer.
 trait Absent {
     fn holds_back(&self) -> bool {
         false
@@ -237,7 +242,7 @@ trait Absent {
 
 impl<T> Absent for &T {}
 
-/// Stands in for the traits that a scheme does not offer: their methods that take `&mut self`.
+/// Methods that take `&mut self` of the traits that a scheme does not offer.
 trait AbsentMut {
     fn admit(&self, _now_ps: u64, _packet: &SendInfo) -> Admission {
         Admission::Window

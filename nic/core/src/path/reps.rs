@@ -1,5 +1,5 @@
-//! REPS, recycled entropy packet spraying: EVs that came back unmarked are used again, once each; after a failure the
-//! connection freezes on those it knows (REPS §3). Clauses (REPS-n) are in `docs/specs/reps.md`.
+//! REPS, recycled entropy packet spraying (REPS §3). An EV that comes back unmarked is used again, once. After a
+//! failure the connection freezes: it uses only EVs that it knows. Clauses (REPS-n) are in `docs/specs/reps.md`.
 
 mod config;
 
@@ -14,9 +14,9 @@ use crate::units::{Micros, Ratio};
 
 /// Recycled entropy packet spraying.
 ///
-/// Of its bytes only [`Scheme::STATE_BYTES`] are the paper's per-connection state (REPS table 1). The rest is a copy of
-/// settings that a NIC would hold once for all connections, the sixteen bytes of the probing extension, and what forces
-/// freezing in experiments.
+/// Only [`Scheme::STATE_BYTES`] of its bytes are the paper's per-connection state (REPS table 1). The rest is
+/// settings, which a NIC would hold once for all connections, sixteen bytes for probing, and what forces freezing in
+/// experiments.
 #[derive(Clone, Debug)]
 pub struct Reps {
     state: Buffer,
@@ -37,7 +37,7 @@ impl Reps {
         self.state.is_frozen()
     }
 
-    /// Packets that will still explore before cached entropy values are used (exploreCounter).
+    /// Packets that explore before cached entropy values are used again (exploreCounter).
     pub fn exploring(&self) -> u16 {
         self.state.explore
     }
@@ -52,9 +52,9 @@ impl Reps {
         &self.state.cached[..usize::from(self.state.filled())]
     }
 
-    /// Algorithm 1 lines 9-18: feedback that vouches for `ev`.
+    /// Takes feedback that shows `ev` to be good: algorithm 1, lines 9-18.
     ///
-    /// The paper caches before it thaws. The two commute unless thawing empties the buffer; then `ev` must survive.
+    /// The paper caches before it thaws. Here thawing comes first, since it may empty the buffer and `ev` must stay.
     #[inline]
     fn on_good_path(&mut self, now_ps: u64, ev: Ev, publisher: &mut impl Publisher) {
         self.check_thaw(now_ps, publisher);
@@ -63,7 +63,7 @@ impl Reps {
         }
     }
 
-    /// Algorithm 1 lines 15-18.
+    /// Leaves freezing mode if its time is over: algorithm 1, lines 15-18.
     //= docs/specs/reps.md#REPS-12 thawing
     //= docs/specs/reps.md#REPS-13 the timer's width
     #[inline]
@@ -77,7 +77,7 @@ impl Reps {
         }
     }
 
-    /// Freezes for good when its forced time has come.
+    /// Freezes for good once the time of a forced freeze has come.
     //= docs/specs/reps.md#REPS-25 forced freezing
     #[cold]
     fn check_force(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
@@ -105,7 +105,7 @@ impl Reps {
         publisher.on_event(now_ps, Event::FreezeExited);
     }
 
-    /// Algorithm 1 lines 21-26.
+    /// Takes a failed path: algorithm 1, lines 21-26.
     //= docs/specs/reps.md#REPS-10 freezing on a failure
     //= docs/specs/reps.md#REPS-11 failures that change nothing
     fn on_failure(&mut self, now_ps: u64, lost: Ev, publisher: &mut impl Publisher) {
@@ -118,7 +118,7 @@ impl Reps {
         publisher.on_event(now_ps, Event::FreezeEntered);
     }
 
-    /// Appendix A: whether a loss that was not trimmed is a failed path and not congestion.
+    /// Whether a loss that was not trimmed means a failed path rather than congestion (REPS appendix A).
     //= docs/specs/reps.md#REPS-15 networks that do not trim
     //= docs/specs/reps.md#REPS-16 declared losses
     fn is_failure(&self, loss: &LossInfo) -> bool {
@@ -145,7 +145,7 @@ impl Scheme for Reps {
 }
 
 impl Balancer for Reps {
-    /// Algorithm 2, ONSEND.
+    /// ONSEND of algorithm 2.
     //= docs/specs/reps.md#REPS-5 when a packet explores
     //= docs/specs/reps.md#REPS-6 the explore counter
     #[inline]
@@ -161,7 +161,7 @@ impl Balancer for Reps {
         state.reuse(self.settings.depth)
     }
 
-    /// Algorithm 1, ONACK.
+    /// ONACK of algorithm 1.
     //= docs/specs/reps.md#REPS-2 marked ACKs
     //= docs/specs/reps.md#REPS-4 coalesced ACKs
     #[inline]
@@ -227,8 +227,8 @@ impl EchoFeedback for Reps {
     }
 }
 
-/// The paper's variables. Validity needs no bit per entry: valid ones are always the `valid` slots before the head,
-/// since a send takes the oldest and the head walks over used slots only when none is valid.
+/// The paper's variables. No slot needs a validity bit: the valid ones are always the `valid` slots before the head.
+/// A send takes the oldest of them, and the head walks over used slots only when none is valid.
 #[derive(Clone, Copy, Debug, Default)]
 struct Buffer {
     /// `repsBuffer[i].cachedEV`; slots from `filled` on were never written.
@@ -247,7 +247,7 @@ struct Buffer {
 const _: () = assert!(size_of::<Buffer>() <= 25, "REPS table 1: 193 bits at depth 8");
 
 impl Buffer {
-    /// Algorithm 1 lines 9-14.
+    /// Writes `ev` at the head: algorithm 1, lines 9-14.
     //= docs/specs/reps.md#REPS-3 caching an EV
     #[inline]
     fn cache(&mut self, ev: Ev, depth: u8) {
@@ -259,7 +259,7 @@ impl Buffer {
         self.set_head(head + 1, depth);
     }
 
-    /// Algorithm 2, GETNEXTEV. Some slot must have been written.
+    /// GETNEXTEV of algorithm 2. At least one slot must have been written.
     //= docs/specs/reps.md#REPS-7 reusing the oldest valid EV
     //= docs/specs/reps.md#REPS-8 reuse while frozen
     #[inline]
@@ -269,7 +269,7 @@ impl Buffer {
             self.counts -= 1;
             if head >= valid { head - valid } else { head + depth - valid }
         } else {
-            // The paper's buffer is full by now; ours may have slots never written, which the walk skips.
+            // The paper's buffer is full by now. Ours may have slots that were never written; the walk skips them.
             //= docs/specs/reps.md#REPS-9 slots never written
             let offset = if head < self.filled() { head } else { 0 };
             self.set_head(offset + 1, depth);
@@ -278,7 +278,7 @@ impl Buffer {
         self.cached[usize::from(offset & 7)]
     }
 
-    /// The artifact's walk: every written slot in order, from a cursor of its own.
+    /// The artifact's walk: a cursor of its own goes over every written slot.
     //= docs/specs/reps.md#REPS-19 the walk over all slots
     fn walk_all(&mut self) -> Ev {
         let cursor = self.cursors >> 3 & 7;
@@ -294,7 +294,7 @@ impl Buffer {
         self.cursors &= !(7 << 3);
     }
 
-    /// Whether `now_ps` is past the exit time: never early, and at most a tick late.
+    /// Whether `now_ps` is past the exit time. The answer is never early and at most a tick late.
     #[inline]
     fn freezing_is_over(&self, now_ps: u64) -> bool {
         (ticks(now_ps).wrapping_sub(self.exit_freezing) as i32) > 0
@@ -338,14 +338,14 @@ struct Probe {
     next_ps: u64,
 }
 
-/// Freezing that an experiment asks for.
+/// Whether and when an experiment forces freezing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Force {
     Never,
     /// So long after the first acknowledgement.
     After(u64),
     At(u64),
-    /// It came, for good.
+    /// The connection froze, for good.
     Frozen,
 }
 
@@ -393,7 +393,7 @@ impl Settings {
     }
 }
 
-/// Where trimming tells congestion apart, no RTT does.
+/// The RTT from which on a loss is congestion. Where the network trims, trimming alone tells congestion from failure.
 //= docs/specs/reps.md#REPS-14 networks that trim
 fn congestion_rtt_ps(own: &RepsConfig, path: &PathConfig) -> u64 {
     if path.trimming || own.congestion_rtt == Ratio::default() {
@@ -418,8 +418,9 @@ const fn ticks(ps: u64) -> u32 {
 /// Bit of `Buffer::cursors`.
 const FROZEN: u8 = 1 << 6;
 
-/// 2^20 ps is fine against freezing timeouts of 100 us and more, and half of 2^32 of it outlasts any idle connection.
+/// A tick of 2^20 ps is short against freezing timeouts of 100 us and more. Half the range of 2^32 ticks outlasts any
+/// idle connection.
 const TICK_SHIFT: u32 = 20;
 
-/// Half the range of the exit time, beyond which it could not be told from the past.
+/// Half the range of ticks. A later exit time would look like the past.
 const MAX_TIMEOUT_PS: u64 = (i32::MAX as u64) << TICK_SHIFT;

@@ -62,7 +62,7 @@ impl RepsPlus {
         ((u32::from(self.state.phase) * u32::from(self.settings.evs)) >> 16) as Ev
     }
 
-    /// Caches the entropy values of packets other than the one that triggered the ACK, as far as it vouches for them.
+    /// Caches the entropy values of the other packets that the ACK covers, as many as it shows to be unmarked.
     #[inline]
     fn cache_others(&mut self, ack: &AckInfo) {
         let Self { state, settled, settings } = self;
@@ -73,7 +73,7 @@ impl RepsPlus {
             let marked = ack.marked_packets.saturating_sub(u16::from(ack.marked));
             ack.packets.saturating_sub(1).saturating_sub(marked).min(u16::from(u8::MAX)) as u8
         };
-        // Of as many packets with the triggering one's value one is that packet.
+        // One of the packets with the triggering packet's value is that packet itself.
         let mut own = !settled.echoed;
         for &ev in settled.evs.iter().take(usize::from(settled.len)) {
             if left == 0 {
@@ -88,7 +88,7 @@ impl RepsPlus {
         }
     }
 
-    /// Ends freezing, or the immunity from it, once its time is over.
+    /// Ends freezing, or immunity from it, once its time is over.
     //= docs/specs/reps-plus.md#RPP-12 thawing
     #[cold]
     fn check_time(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
@@ -120,7 +120,7 @@ impl RepsPlus {
         publisher.on_event(now_ps, Event::FreezeEntered);
     }
 
-    /// A packet that only a value known to be good can have carried is lost: freezing is of no use.
+    /// Takes a loss while frozen. If every packet under way carried a known value, freezing does not help.
     //= docs/specs/reps-plus.md#RPP-13 A loss despite freezing
     fn on_loss_while_frozen(&mut self, now_ps: u64, sent_ps: u64, publisher: &mut impl Publisher) {
         let state = &mut self.state;
@@ -130,7 +130,7 @@ impl RepsPlus {
         }
         state.losses += 1;
         if state.losses < self.settings.futile_losses {
-            // What was lost along with it says nothing more.
+            // Losses of the same round say nothing more.
             state.since = ticks(now_ps);
             return;
         }
@@ -227,16 +227,16 @@ struct RecycledEvs {
     cached: [Ev; MAX_BUFFER],
     /// When freezing, or the immunity from it, is over; ticks of 2^20 ps (1.05 us), wrapping after 75 minutes.
     end: u32,
-    /// When freezing began, or the last loss despite it was found; in ticks.
+    /// When freezing began, or when the last loss despite it was counted, in ticks.
     since: u32,
-    /// Packets that explore before anything cached is used.
+    /// Packets that explore before cached values are used again.
     explore: u16,
-    /// Where exploring is, in 2^-16 of the set.
+    /// Position of exploring in the set, in 2^-16 of it.
     phase: u16,
     head: u8,
     valid: u8,
     filled: u8,
-    /// Where the walk over the buffer is.
+    /// Position of the walk over the buffer.
     cursor: u8,
     /// Losses despite freezing.
     losses: u8,
@@ -257,7 +257,7 @@ impl RecycledEvs {
         self.filled = (self.filled + 1).min(depth);
     }
 
-    /// Uses the oldest valid value; there has to be one.
+    /// Uses the oldest valid value. There must be one.
     #[inline]
     fn oldest(&mut self, depth: u8) -> Ev {
         let at = if self.head >= self.valid { self.head - self.valid } else { self.head + depth - self.valid };
@@ -265,7 +265,7 @@ impl RecycledEvs {
         self.cached.get(usize::from(at)).copied().unwrap_or_default()
     }
 
-    /// Uses the next value of the buffer, whether it was used or not.
+    /// Uses the next value of the buffer, valid or not.
     fn walk(&mut self) -> Ev {
         self.cursor = if self.cursor + 1 < self.filled { self.cursor + 1 } else { 0 };
         self.cached.get(usize::from(self.cursor)).copied().unwrap_or_default()
@@ -282,12 +282,12 @@ impl RecycledEvs {
     }
 }
 
-/// Entropy values of packets that the ACK at hand stands for; the first as many as the buffer holds.
+/// Entropy values of packets that the ACK at hand covers, at most as many as the buffer holds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Settled {
     evs: [Ev; MAX_BUFFER],
     len: u8,
-    /// They are the ACK's own echoes, so that all of them count.
+    /// They are the ACK's own echoes: all of them count.
     echoed: bool,
 }
 
@@ -339,18 +339,19 @@ const fn ticks(ps: u64) -> u32 {
     (ps >> TICK_SHIFT) as u32
 }
 
-/// Most entropy values cached: more than an ACK of 16 packets brings.
+/// Most entropy values in the buffer: more than an ACK of 16 packets brings.
 pub const MAX_BUFFER: usize = 20;
 
-/// The golden ratio's share of 2^16, odd: multiples of it fill the circle as evenly as can be, each of 2^16 places once.
+/// The golden ratio's share of 2^16. Its multiples fill a circle evenly, and since it is odd they meet each of 2^16
+/// places once.
 const GOLDEN: u16 = 40_503;
 
 /// Bits of `RecycledEvs::flags`.
 const FROZEN: u8 = 1;
 const IMMUNE: u8 = 2;
 
-/// 2^20 ps is fine against round trips of several us.
+/// A tick of 2^20 ps is short against round trips of several us.
 const TICK_SHIFT: u32 = 20;
 
-/// Half the range of ticks, beyond which a time could not be told from the past.
+/// Half the range of ticks. A later time would look like the past.
 const MAX_TIMEOUT_PS: u64 = (i32::MAX as u64) << TICK_SHIFT;

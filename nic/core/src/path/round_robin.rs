@@ -15,7 +15,7 @@ pub struct RoundRobin {
 impl Scheme for RoundRobin {
     type Config = NoSettings;
 
-    /// Whose turn it is.
+    /// The next packet's entropy value.
     const STATE_BYTES: usize = size_of::<Ev>();
 
     //= docs/specs/round-robin.md#RR-1 the first EV

@@ -1,5 +1,5 @@
-//! Subflows: a few labels per connection, each hashed to a path for good, used in turn (OFAN §3.2, table 2). Clauses
-//! (SUB-n) are in `docs/specs/subflow.md`.
+//! Subflows: a connection uses a few labels in turn, and switches hash each to a lasting path (OFAN §3.2, table 2).
+//! Clauses (SUB-n) are in `docs/specs/subflow.md`.
 
 use rand_core::RngCore;
 use schemars::JsonSchema;
@@ -25,7 +25,7 @@ impl Default for SubflowConfig {
     }
 }
 
-/// A few labels in turn, whatever comes back.
+/// Uses a few labels in turn, whatever comes back.
 #[derive(Clone, Debug)]
 pub struct Subflow {
     labels: Labels,

@@ -1,4 +1,4 @@
-//! The receiving host's part of EQDS: whom the next pull goes to, and when.
+//! The receiving host's part of EQDS: which connection gets the next pull, and when.
 
 use alloc::vec::Vec;
 
@@ -7,18 +7,18 @@ use spray_wire::Pull;
 use super::super::PS_PER_SECOND;
 use crate::units::Ratio;
 
-/// Shares a host's link among the connections that ask for credit: one pull each, in turns, spaced so that what they
-/// call for arrives a little slower than the link carries.
+/// Shares a host's link among the connections that ask for credit. Each gets one pull in its turn. Pulls are spaced
+/// so that the packets they call for arrive a little slower than the link carries.
 ///
-/// Memory is an entry per open connection, taken in [`PullPacer::open`]; each call is O(1).
+/// Memory is one entry for each open connection, taken in [`PullPacer::open`]. Each call is O(1).
 #[derive(Clone, Debug)]
 pub struct PullPacer {
     entries: Vec<Entry>,
-    /// Free entries, and those that wait for a pull, chained by `next`.
+    /// The free entries and those that wait for a pull, as lists chained by `next`.
     free: u32,
     first: u32,
     last: u32,
-    /// Earliest time of the next pull, and what that leaves out, in 2^-16 ps.
+    /// Earliest time of the next pull, and the fraction of a ps that it leaves out, in 2^-16 ps.
     next_ps: u64,
     fraction: u16,
     /// Time of one byte in units of 2^-16 ps.
@@ -31,7 +31,7 @@ struct Entry {
     owner: u32,
     next: u32,
     standing: Standing,
-    /// Its total has to be told once more, whatever is granted.
+    /// The next pull repeats its total, even if nothing more is granted.
     repeat: bool,
     pull_bytes: u64,
     granted: u64,
@@ -41,10 +41,10 @@ struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Free,
-    /// Has all that it asked for.
+    /// It has all that it asked for.
     Content,
     Waiting,
-    /// Closed, and still in the chain of those that wait.
+    /// It is closed, and still in the list of those that wait.
     Leaving,
 }
 
@@ -52,7 +52,7 @@ enum Standing {
 const NONE: u32 = u32::MAX;
 
 impl PullPacer {
-    /// Makes one for a link of `link_bps`, of which the share `rate` is granted.
+    /// Makes a pacer for a link of `link_bps`, of which it grants the share `rate`.
     pub fn new(link_bps: u64, rate: Ratio) -> Self {
         let bps = rate.of(link_bps).max(1);
         let byte_time = (u128::from(8 * PS_PER_SECOND) << 16) / u128::from(bps);
@@ -67,7 +67,8 @@ impl PullPacer {
         }
     }
 
-    /// Takes in a connection, which the caller knows as `owner` and which gets `pull_bytes` at a time; returns its entry.
+    /// Takes in a connection and returns its entry. The caller knows the connection as `owner`; each of its pulls
+    /// brings `pull_bytes`.
     pub fn open(&mut self, owner: u32, pull_bytes: u64) -> u32 {
         let entry = Entry {
             owner,
@@ -88,7 +89,7 @@ impl PullPacer {
         index
     }
 
-    /// Lets go of an entry, which must not be used again.
+    /// Gives an entry up. It must not be used again.
     pub fn close(&mut self, index: u32) {
         let Some(entry) = self.entries.get_mut(index as usize) else { return };
         match entry.standing {
@@ -98,7 +99,7 @@ impl PullPacer {
         }
     }
 
-    /// Takes the total that a connection may be granted by now; it never shrinks.
+    /// Takes the total that a connection may be granted by now. It never shrinks.
     //= docs/specs/eqds.md#EQDS-10 the target
     #[inline]
     pub fn on_target(&mut self, now_ps: u64, index: u32, target_bytes: u64) {
@@ -109,7 +110,8 @@ impl PullPacer {
         }
     }
 
-    /// Takes note that a connection's sender has seen a total of `pulled_bytes` when it asked.
+    /// Takes a request: the sender had seen a total of `pulled_bytes`. If that is less than was granted, the total is
+    /// told again.
     //= docs/specs/eqds.md#EQDS-13 repeating a total
     pub fn on_request(&mut self, now_ps: u64, index: u32, pulled_bytes: u64) {
         let Some(entry) = self.entries.get_mut(index as usize) else { return };
@@ -119,13 +121,13 @@ impl PullPacer {
         }
     }
 
-    /// When [`PullPacer::poll_pull`] has something; `None` while no connection wants anything.
+    /// When [`PullPacer::poll_pull`] next returns a pull; `None` while no connection waits.
     #[inline]
     pub fn poll_timeout(&self) -> Option<u64> {
         (self.first != NONE).then_some(self.next_ps)
     }
 
-    /// Returns the next pull and whose it is, if its time has come.
+    /// Returns the next pull and its owner, if its time has come.
     //= docs/specs/eqds.md#EQDS-11 one queue
     //= docs/specs/eqds.md#EQDS-12 spacing of pulls
     #[inline]
@@ -152,14 +154,14 @@ impl PullPacer {
         None
     }
 
-    /// Puts a connection behind those that wait, unless it does itself.
+    /// Puts a connection at the end of the queue, unless it waits already.
     #[inline]
     fn enqueue(&mut self, now_ps: u64, index: u32) {
         if self.entries[index as usize].standing != Standing::Content {
             return;
         }
         if self.first == NONE && self.next_ps < now_ps {
-            // Time in which nobody wanted anything is not made up for.
+            // Time in which nobody waited is lost.
             (self.next_ps, self.fraction) = (now_ps, 0);
         }
         self.append(index);
@@ -185,7 +187,7 @@ impl PullPacer {
         self.free = index;
     }
 
-    /// Moves the next pull's time on by that of `bytes`. A caller that comes late makes up for it, within bounds.
+    /// Moves the next pull's time on by the time of `bytes`. A caller that comes late makes up for it, within bounds.
     //= docs/specs/eqds.md#EQDS-12 spacing of pulls
     #[inline]
     fn advance(&mut self, now_ps: u64, bytes: u64) {
@@ -197,7 +199,7 @@ impl PullPacer {
     }
 }
 
-/// What a pull without credit counts for: about a frame on the wire.
+/// Bytes that a pull without credit counts for: about one frame on the wire.
 const LEAST_PULL_BYTES: u64 = 64;
-/// Pulls that a caller that comes late may make up for at once: a poll of some microseconds at 100 Gb/s.
+/// Most pulls that a late caller makes up for at once: those of some microseconds at 100 Gb/s.
 const CATCH_UP_PULLS: u64 = 16;

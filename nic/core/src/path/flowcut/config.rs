@@ -1,4 +1,4 @@
-//! What people set, and what that amounts to on a path.
+//! The settings of `flowcut`, and what they amount to on a path.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,39 +14,40 @@ use crate::units::{ByteSize, Gbps, Micros, Ratio};
 pub struct FlowcutConfig {
     /// How the connection tells that its path is congested.
     pub rule: FlowcutRule,
-    /// Average over least round-trip time above which a path is drained (§III-C1 evaluates 1 to 7, §III-C2 takes 4).
+    /// A path is drained when its average round-trip time exceeds this many times the least one (§III-C1 evaluates 1
+    /// to 7, §III-C2 takes 4).
     #[schemars(range(min = 1, max = 1_000))]
     pub rtt_ratio: Ratio,
     /// Weight of a new sample in that average (alpha of §III-C1).
     #[schemars(range(min = 0.001, max = 1))]
     pub weight: Ratio,
-    /// Average growth of the normalised round-trip time from one acknowledgement to the next above which a path is drained,
-    /// `paper` only. 0 turns it off.
+    /// `paper` only: a path is drained when its normalised round-trip time grows by more than this per
+    /// acknowledgement, on average. 0 turns it off.
     #[schemars(range(min = 0, max = 1_000))]
     pub trend: Ratio,
     /// Weight of a new sample in that average.
     #[schemars(range(min = 0.001, max = 1))]
     pub trend_weight: Ratio,
-    /// Rate of the links, for the serialisation of a packet at each hop, `paper` only. By default that of the sender's own
-    /// link where that is known; elsewhere serialisation counts as delay.
+    /// `paper` only: rate of the links, from which a packet's serialisation at each hop follows. By default the rate
+    /// of the sender's own link; where that is unknown, serialisation counts as delay.
     #[schemars(range(min = 0.001, max = 100_000))]
     pub link_rate_gbps: Option<Gbps>,
-    /// No drain begins with fewer payload bytes left to send: the rest would not make up for it (§IV-C). By default one
-    /// bandwidth-delay product under `paper`, 0 under `simple`.
+    /// No drain begins with fewer payload bytes than this left to send: they would not make up for its cost (§IV-C).
+    /// By default one bandwidth-delay product under `paper`, 0 under `simple`.
     #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
     pub tail_bytes: Option<ByteSize>,
-    /// A drain in which nothing comes back for so long ends, and the old path is used on (§IV-A). By default 32 base
-    /// round-trip times.
+    /// A drain ends when nothing comes back for so long, and the connection keeps its old path (§IV-A). By default 32
+    /// base round-trip times.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub drain_timeout_us: Option<Micros>,
-    /// Change the path as soon as no more packets than this are open: drains are shorter, and no packet arrives more than
-    /// this many ahead of one sent before it (§IV-C). 0 waits for all, so that nothing is reordered.
+    /// Change the path as soon as at most this many packets are open (§IV-C). Drains are shorter then, and no packet
+    /// arrives more than this many ahead of one sent before it. 0 waits for all, so that nothing is reordered.
     pub resume_packets: u16,
     /// Bytes that may still go over the old path during a drain: XOFF with credit (§II-B). 0 is plain XOFF.
     #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
     pub credit_bytes: ByteSize,
-    /// Timeouts in a row with nothing coming back between them after which a path counts as dead and is left with packets
-    /// open. 0 is never.
+    /// A path is dead after this many timeouts in a row with no feedback between them. The connection then leaves it,
+    /// though packets are open. 0 is never.
     #[schemars(range(min = 0, max = 100))]
     pub dead_timeouts: u8,
 }
@@ -59,8 +60,8 @@ pub enum FlowcutRule {
     /// The normalised round-trip time and its trend, as §II-B has them.
     #[default]
     Paper,
-    /// The published fat-tree simulator's rule: an average of round-trip times against the least one, which a drain does not
-    /// reset.
+    /// The published fat-tree simulator's rule: the average of round-trip times against the least one. A drain does
+    /// not reset the average.
     Simple,
 }
 
@@ -82,10 +83,10 @@ impl Default for FlowcutConfig {
     }
 }
 
-/// The settings on one path, in units of arithmetic.
+/// The settings on one path, in the units of the arithmetic.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
-    /// See [`FlowcutConfig::tail_bytes`]: bytes, and full packets that come on top.
+    /// [`FlowcutConfig::tail_bytes`] as bytes, and as full packets that are added to them.
     tail_bytes: u64,
     tail_packets: u32,
     pub(super) drain_timeout_ps: u64,
@@ -96,7 +97,7 @@ pub(super) struct Settings {
     /// What follows is in units of [`ONE`].
     pub(super) ratio: u32,
     pub(super) weight: u32,
-    /// More than any trend where it is off.
+    /// Where the trend is off, larger than any trend.
     pub(super) trend: u32,
     pub(super) trend_weight: u32,
     /// Serialisation of 1,024 bytes, in ps.
@@ -129,12 +130,13 @@ impl Settings {
         }
     }
 
-    /// Payload bytes below which no drain begins.
+    /// No drain begins with fewer payload bytes left to send.
     #[inline]
     pub(super) fn tail_bytes(&self, ack: &AckInfo) -> u64 {
         self.tail_bytes.saturating_add(u64::from(self.tail_packets) * u64::from(ack.packet_bytes))
     }
 }
 
-/// Two retransmission timeouts of five base RTTs, the second backed off, and as much again: loss recovery goes first.
+/// Loss recovery goes first: two retransmission timeouts of five base RTTs, the second one doubled, and as much
+/// again.
 const DRAIN_TIMEOUT_RTTS: u64 = 32;

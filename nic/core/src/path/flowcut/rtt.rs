@@ -1,4 +1,4 @@
-//! How congested a path is: round-trip times against the least one, averaged, and their trend.
+//! How congested a path is: the average of its round-trip times against the least one, and their trend.
 //!
 //! Times are ticks of 1,024 ps in 32 bits, so up to 4.4 s; ratios are 16.16 fixed point.
 
@@ -9,20 +9,21 @@ use crate::units::Ratio;
 /// 1 as a ratio.
 pub(super) const ONE: u32 = 1 << 16;
 
-/// Hop counts told apart: networks' diameters are below ten (Flowcut §II-B); more count as nine.
+/// How many hop counts are told apart. Networks' diameters are below ten (Flowcut §II-B); more hops count as nine.
 const HOPS: usize = 10;
 
 /// What a connection knows of its delays.
 #[derive(Clone, Debug)]
 pub(super) struct Delay {
-    /// Least round-trip time seen over paths of so many switches, without serialisation; 0 where none was. `simple` keeps
+    /// By the number of switches: the least round-trip time seen, without serialisation; 0 before any. `simple` keeps
     /// its one value in the first.
     least: [u32; HOPS],
-    /// Under `paper` the average of normalised round-trip times, under `simple` that of round-trip times in ticks.
+    /// Under `paper` the average of normalised round-trip times, under `simple` the average of round-trip times in
+    /// ticks.
     average: u32,
-    /// The normalised round-trip time before; 0 before the first of a flowcut.
+    /// The last normalised round-trip time; 0 before the first of a flowcut.
     previous: u32,
-    /// The average of its differences.
+    /// The average of the differences between successive ones.
     trend: i32,
 }
 
@@ -33,7 +34,7 @@ impl Delay {
         delay
     }
 
-    /// Forgets everything but the least times.
+    /// Forgets everything but the least round-trip times.
     pub(super) fn reset(&mut self, settings: &Settings) {
         //= docs/specs/flowcut.md#FLC-50 the published simulator's rule
         self.average = if settings.simple { self.simple_base(settings) } else { ONE };
@@ -72,13 +73,14 @@ impl Delay {
         self.average = average(settings.weight, i64::from(rtt), i64::from(before)) as u32;
     }
 
-    /// The least round-trip time seen, or that of the empty network.
+    /// The least round-trip time seen; before any, that of the empty network.
     #[inline]
     fn simple_base(&self, settings: &Settings) -> u32 {
         if self.least[0] == 0 { settings.base } else { self.least[0] }
     }
 
-    /// Notes the least time for this hop count and returns the round-trip time over the least possible.
+    /// Keeps the least time for this hop count. Returns the normalised round-trip time: the sample over the least
+    /// possible.
     #[inline]
     fn normalise(&mut self, settings: &Settings, rtt: u32, ack: &AckInfo) -> u32 {
         let hops = usize::from(ack.hops).min(HOPS - 1);
@@ -93,8 +95,8 @@ impl Delay {
         ((u64::from(rtt) << 16) / reference).min(u64::from(u32::MAX)) as u32
     }
 
-    /// What a full packet's round trip takes over so many switches in the empty network: as long as over the shortest
-    /// path seen, and for every link more its share more.
+    /// The round-trip time of a full packet over so many switches in the empty network. It is that of the shortest
+    /// path seen, in proportion to the links.
     //= docs/specs/flowcut.md#FLC-15 A table for each connection
     #[inline]
     fn expected(&self, settings: &Settings, hops: usize) -> u64 {

@@ -42,7 +42,7 @@ impl Twin {
         }
     }
 
-    /// A packet is to go, and took `path` if it did; returns whether it may.
+    /// A packet wants to go; it took `path` if it went. Returns whether it may.
     pub(super) fn send(&mut self, path: Option<Ev>) -> bool {
         if self.stopped {
             return false;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Micros, Ratio};
 
-/// The settings of [`Reps`](super::Reps). Those of `reps-no-freezing` and `reps-probing` are the same ones.
+/// The settings of [`Reps`](super::Reps), also under the names `reps-no-freezing` and `reps-probing`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(inline)]
@@ -17,32 +17,32 @@ pub struct RepsConfig {
     pub buffer: u8,
     /// Freeze after failures. `reps-no-freezing` turns it off, which leaves REPS's core logic (REPS §3.1).
     pub freezing: bool,
-    /// Least time spent frozen (FREEZING_TIMEOUT). Leaving may come 1.05 us late.
+    /// Least time spent frozen (FREEZING_TIMEOUT). Freezing may last 1.05 us longer.
     #[schemars(range(min = 0, max = 2_251_799_812_u64))]
     pub freezing_timeout_us: Micros,
-    /// Freeze so long after the first acknowledgement, whatever happens, and stay frozen (REPS appendix A, figure 15). Without
-    /// a value nothing forces freezing.
+    /// Freeze so long after the first acknowledgement, whatever happens, and stay frozen (REPS appendix A, figure
+    /// 15). By default nothing forces freezing.
     #[schemars(range(min = 0, max = 2_251_799_812_u64))]
     pub force_freezing_us: Option<Micros>,
-    /// Without trimming, a loss after an RTT of this many base RTTs or more is congestion (REPS appendix A, which only says
-    /// "high"; the authors' artifact uses 1.65). 0 makes every declared loss a failure.
+    /// Without trimming, a loss after an RTT of at least this many base RTTs is congestion. REPS appendix A only says
+    /// "high"; the authors' artifact uses 1.65. 0 makes every declared loss a failure.
     #[schemars(range(min = 0, max = 1_000))]
     pub congestion_rtt: Ratio,
-    /// Which declared losses may be failures. By default any; under `artifact` and `ultra-ethernet` timeouts only.
+    /// Which declared losses may be failures. By default any; timeouts only under `artifact` and `ultra-ethernet`.
     pub failure_signal: Option<FailureSignal>,
     /// Probe the failed path while frozen, and leave freezing mode when it answers (REPS §3.2). `reps-probing` turns it on.
     pub probing: bool,
-    /// Time between probes. By default eight base RTTs, so that probes are less than a thousandth of a frozen connection's
-    /// packets; the paper names no interval.
+    /// Time between probes. By default eight base RTTs: probes are then less than a thousandth of a frozen
+    /// connection's packets. The paper names no interval.
     #[schemars(range(min = 1, max = 2_251_799_812_u64))]
     pub probe_us: Option<Micros>,
-    /// With probes, let the freezing timeout end freezing mode too. In the paper probes take its place.
+    /// With probes: whether the freezing timeout ends freezing mode too. In the paper probes take its place.
     pub timed_exit: bool,
     /// Packets that explore after freezing. By default one bandwidth-delay product; 16 under `ultra-ethernet`.
     pub explore_packets: Option<u16>,
-    /// Forget all cached entropy values on leaving freezing mode. By default no; yes under `artifact` and `ultra-ethernet`.
+    /// Whether leaving freezing mode empties the buffer. By default no; yes under `artifact` and `ultra-ethernet`.
     pub empty_on_thaw: Option<bool>,
-    /// Which feedback lets freezing mode end once its time is over. By default an unmarked acknowledgement; any feedback
+    /// Which feedback ends freezing mode once its time is over. By default an unmarked acknowledgement; any feedback
     /// under `artifact` and `ultra-ethernet`.
     pub thaw_check: Option<ThawCheck>,
     /// The order in which entropy values are reused while frozen. By default valid ones first; all in turn under `artifact`
@@ -75,7 +75,7 @@ pub enum FailureSignal {
     TimeoutOnly,
 }
 
-/// Which feedback lets freezing mode end once its time is over.
+/// Which feedback ends freezing mode once its time is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -91,9 +91,10 @@ pub enum ThawCheck {
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum FrozenWalk {
-    /// Valid ones first, oldest first. When none is left, from the head around the buffer (the paper's algorithm 2).
+    /// Valid ones first, the oldest of them first. When none is left, all from the head around the buffer (the
+    /// paper's algorithm 2).
     ValidFirst,
-    /// All in the order in which they are stored, valid or not, as in the authors' artifact.
+    /// All slots in their order, valid or not, as in the authors' artifact.
     AllSlots,
 }
 

@@ -1,4 +1,5 @@
-//! The settings of `reps-plus`. Three of them take one change each back to REPS.
+//! The settings of `reps-plus`. `whole_acks`, `even_exploring` and `futile_losses` each turn one difference from REPS
+//! off.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,17 +14,18 @@ pub struct RepsPlusConfig {
     /// Entropy values that the buffer holds.
     #[schemars(range(min = 1, max = 20))]
     pub buffer: u8,
-    /// Least time spent frozen, and time without freezing after freezing was of no use.
+    /// Least time spent frozen. After a freeze that did not help, the connection does not freeze for as long.
     #[schemars(range(min = 1, max = 2_000_000))]
     pub freezing_timeout_us: Micros,
-    /// Without trimming, a loss after an RTT of so many base RTTs is congestion, not a failure.
+    /// Without trimming, a loss after an RTT of at least this many base RTTs is congestion, not a failure.
     #[schemars(range(min = 1, max = 100))]
     pub congestion_rtt: Ratio,
-    /// Recycle the entropy values of all packets that an acknowledgement stands for, not only of the one that triggered it.
+    /// Recycle the entropy values of all packets that an acknowledgement covers, not only that of the packet that
+    /// triggered it.
     pub whole_acks: bool,
-    /// Explore in an even sequence; otherwise at random.
+    /// Explore in an even sequence. Otherwise exploring draws at random.
     pub even_exploring: bool,
-    /// Losses in turn despite freezing that end it; 0 is never.
+    /// So many losses in a row despite freezing end it. 0 is never.
     pub futile_losses: u8,
 }
 
