@@ -174,7 +174,7 @@ fn bad_input_is_refused_with_line_and_column() {
         &topo,
         &matrix,
         &["--set", "transport.window_bytes=1"],
-        "unknown field `window_bytes` in [transport]; allowed: ",
+        "unknown field `window_bytes` in [transport] (did you mean `window_packets`?); allowed: ",
     );
     for (bytes, what) in [
         ("4GiB", "4 GiB or more"),

@@ -1,7 +1,7 @@
 //! Kinds of a thing that are chosen by name: their names, their settings, and one type that is any of them.
 
-/// Makes four types from one line per scheme: variant, name, key of its settings, type. Every type implements the `Scheme`
-/// in scope.
+/// Makes four types from one line per scheme: variant, name (with `| "other"`, another name for the same), key of its settings,
+/// type. Every type implements the `Scheme` in scope.
 ///
 /// - `$Kind` names the schemes, and the presets that follow `presets:`: a name for a scheme with some of its settings
 ///   changed, by a function from settings to settings.
@@ -16,7 +16,7 @@ macro_rules! kinds {
         $(#[$about_any:meta])* $Any:ident;
         $(#[$about_config:meta])* $Config:ident;
         $(#[$about_all:meta])* $All:ident;
-        $($(#[doc = $about:literal])+ $variant:ident $name:literal $field:ident $scheme:ty;)+
+        $($(#[doc = $about:literal])+ $variant:ident $name:literal $(| $alias:literal)? $field:ident $scheme:ty;)+
         $(presets: $(
             $(#[doc = $about_preset:literal])+ $preset:ident $preset_name:literal $base:ident $base_field:ident $change:expr;
         )+)?
@@ -25,7 +25,7 @@ macro_rules! kinds {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[schemars(inline)]
         pub enum $Kind {
-            $($(#[doc = $about])+ #[serde(rename = $name)] $variant,)+
+            $($(#[doc = $about])+ #[serde(rename = $name $(, alias = $alias)?)] $(#[schemars(extend("x-alias" = $alias))])? $variant,)+
             $($($(#[doc = $about_preset])+ #[serde(rename = $preset_name)] $preset,)+)?
         }
 
@@ -33,9 +33,18 @@ macro_rules! kinds {
             /// Every kind, in the order in which tables show them.
             pub const ALL: [Self; Self::names().len()] = [$(Self::$variant,)+ $($(Self::$preset,)+)?];
 
-            /// The names that [`FromStr`](core::str::FromStr) takes, aliases left out.
+            /// The names, other names for the same left out.
             pub const fn names() -> &'static [&'static str] {
                 &[$($name,)+ $($($preset_name,)+)?]
+            }
+
+            /// The kind of that name, or of that other name.
+            pub fn named(name: &str) -> Option<Self> {
+                match name {
+                    $($name $(| $alias)? => Some(Self::$variant),)+
+                    $($($preset_name => Some(Self::$preset),)+)?
+                    _ => None,
+                }
             }
 
             /// Its name.

@@ -62,7 +62,8 @@ impl Document {
         let Some((name, node)) = given.iter().find(unknown) else { return Ok(()) };
         let mut names: Vec<_> = table.fields.iter().map(|field| field.name.as_str()).collect();
         names.dedup();
-        let message = format!("unknown field `{name}` in {}; allowed: {}", header(path), names.join(", "));
+        let hint = did_you_mean(name, &names);
+        let message = format!("unknown field `{name}` in {}{hint}; allowed: {}", header(path), names.join(", "));
         Err(self.mistake_from(&node.named_at, message))
     }
 
@@ -136,6 +137,13 @@ impl Scalar {
             Self::Own(_) => Some(value.clone()),
         }
     }
+}
+
+/// A hint at the name that `given` is a slip of; empty where none is like it.
+fn did_you_mean(given: &str, names: &[&str]) -> String {
+    let likeness = |name: &&&str| strsim::jaro_winkler(given, name);
+    let nearest = names.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    nearest.filter(|name| likeness(name) > 0.8).map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }
 
 /// Text; of an assignment, the way it is written, whatever else it could be.

@@ -26,10 +26,11 @@ fn close(schema: &mut Value) {
     for key in ["oneOf", "anyOf"] {
         object.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten().for_each(close);
     }
-    // Fields have their defaults themselves.
-    if object.get("default").is_some_and(|default| default.is_object() || default.is_array()) {
+    // The fields of a table have defaults of their own.
+    if object.get("default").is_some_and(is_of_tables) {
         object.remove("default");
     }
+    list_aliases(object);
     merge_variants(object);
     if object.get("type").is_some_and(|kind| kind == "object") {
         object.insert("additionalProperties".into(), false.into());
@@ -42,7 +43,25 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// Puts fields that go with every variant into each: a closed variant knows no others.
+/// Whether a default is that of a table, or of a list of tables, which is empty.
+fn is_of_tables(default: &Value) -> bool {
+    default.is_object() || default.as_array().is_some_and(Vec::is_empty)
+}
+
+/// Lists the other name of a word, which the declaration gives as `x-alias`, as a word too.
+fn list_aliases(object: &mut Map<String, Value>) {
+    let Some(Value::Array(words)) = object.get_mut("oneOf") else { return };
+    *words = std::mem::take(words).into_iter().flat_map(with_alias).collect();
+}
+
+fn with_alias(mut word: Value) -> Vec<Value> {
+    let Some(alias) = word.as_object_mut().and_then(|word| word.remove("x-alias")) else { return vec![word] };
+    let same = format!("The same as `{}`.", word["const"].as_str().unwrap_or_default());
+    let other = json!({ "description": same, "type": "string", "const": alias });
+    vec![word, other]
+}
+
+/// Puts fields that go with every variant into each: a closed variant takes no others.
 fn merge_variants(object: &mut Map<String, Value>) {
     let is_table = |variant: &Value| variant.get("properties").is_some();
     if !object.get("oneOf").and_then(Value::as_array).is_some_and(|variants| variants.iter().all(is_table)) {

@@ -73,6 +73,7 @@ fn row(field: &Field) -> String {
     let default = match &field.default {
         _ if field.required => "required".into(),
         Some(Value::Number(number)) => number.as_f64().unwrap_or_default().to_string(),
+        Some(Value::Array(items)) => items.iter().map(Value::to_string).collect::<Vec<_>>().join(", "),
         Some(value) => value.to_string(),
         None => String::new(),
     };

@@ -53,7 +53,7 @@ fn one() -> f64 {
     1.0
 }
 
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Transport {
     /// One after the other.
@@ -66,6 +66,13 @@ struct Transport {
     share: Option<f64>,
     #[serde(flatten)]
     schemes: Schemes,
+}
+
+impl Default for Transport {
+    fn default() -> Self {
+        let (balancer, rule, schemes) = (vec![Rule::UltraEthernet], Rule::Paper, Schemes::default());
+        Self { balancer, rule, share: None, schemes }
+    }
 }
 
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -138,7 +145,8 @@ enum Rule {
     Paper,
     /// Another's.
     UltraEthernet,
-    #[serde(rename = "6")]
+    #[serde(rename = "6", alias = "six")]
+    #[schemars(extend("x-alias" = "six"))]
     /// As a number.
     Six,
 }
@@ -216,6 +224,7 @@ fn assignments_set_every_field_add_to_lists_and_replace_tables() {
     assert_eq!(read(TEXT, &["event.+={link = \"d\", action = \"down\"}"]).unwrap().event.len(), 1);
     assert_eq!(read(TEXT, &["transport.share=2", "transport.share=auto"]).unwrap().transport.share, None);
     assert_eq!(read(TEXT, &["transport.balancer=[\"paper\", \"6\"]"]).unwrap().transport.balancer.len(), 2);
+    assert_eq!(read(TEXT, &["transport.balancer=six"]).unwrap().transport.balancer, [Rule::Six]);
 }
 
 #[test]
@@ -224,7 +233,7 @@ fn mistakes_in_files_say_where_and_what_is_allowed() {
     let cases = [
         (
             TEXT.replace("leaves", "leafs"),
-            "4:1: unknown field `leafs` in [shape]; allowed: kind, leaves, latency_us, file",
+            "4:1: unknown field `leafs` in [shape] (did you mean `leaves`?); allowed: kind, leaves, latency_us, file",
         ),
         (TEXT.replace("leaves = 2", ""), "2:1: [shape] needs `leaves`; allowed: whole, 1 to 8"),
         (TEXT.replace("leaves = 2", "leaves = 0"), "4:10: `leaves` is 0; allowed: whole, 1 to 8"),
@@ -275,7 +284,10 @@ fn mistakes_in_files_say_where_and_what_is_allowed() {
 fn mistakes_in_assignments_name_the_assignment() {
     let cases = [
         ("transport.reps.buffer=9", "`buffer` is 9; allowed: whole, 1 to 8"),
-        ("transport.reps.bufer=9", "unknown field `bufer` in [transport.reps]; allowed: buffer, "),
+        (
+            "transport.reps.bufer=9",
+            "unknown field `bufer` in [transport.reps] (did you mean `buffer`?); allowed: buffer, ",
+        ),
         ("transport.cc.x=9", "unknown field `cc` in [transport]; allowed: balancer, "),
         ("shape.kind=ring", "`kind` is ring; allowed: \"two-tiers\""),
         ("name.x=1", "`x` is no place in `name`; allowed: "),
@@ -337,6 +349,8 @@ fn the_documentation_has_a_table_for_each_table() {
         "| `leaves` |  | required | whole, 1 to 8 | How many leaves. Only with two-tiers. |\n",
         "| `latency_us` | us | 1 | 0 to 10 | Time through it. |\n",
         "| `share` |  | \"auto\" | \"auto\", or 0.5 to 2 | Shares \\| ratios. |\n",
+        "| `balancer` |  | \"ultra-ethernet\" | one or a list of \"paper\", \"ultra-ethernet\", \"6\", \"six\" | One after the other. |\n",
+        "`6`: As a number. `six`: The same as `6`. |\n",
         "\n## `[transport.reps]`\n\nRecycles.\n\n",
         "| `buffer` |  | 8 | whole, 1 to 8 | Entropy values cached. |\n",
         "\n## `[[event]]`\n\nWhat happens.\n\n| field |",

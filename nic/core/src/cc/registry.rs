@@ -62,7 +62,7 @@ impl FromStr for CcKind {
     type Err = UnknownCc;
 
     fn from_str(name: &str) -> Result<Self, UnknownCc> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or(UnknownCc)
+        Self::named(name).ok_or(UnknownCc)
     }
 }
 

@@ -29,7 +29,7 @@ kinds! {
     /// A new random entropy value for every packet: oblivious packet spraying (REPS §2.2).
     Ops "ops" ops Ops;
     /// Recycled entropies with freezing (REPS §3); its earlier name is ARCANE.
-    Reps "reps" reps Reps;
+    Reps "reps" | "arcane" reps Reps;
     /// Flowcut, NIC-only: changes its path only when nothing is in flight, so that nothing is reordered (Flowcut
     /// §II).
     Flowcut "flowcut" flowcut super::Flowcut;
@@ -87,8 +87,7 @@ impl FromStr for BalancerKind {
     type Err = UnknownBalancer;
 
     fn from_str(name: &str) -> Result<Self, UnknownBalancer> {
-        let name = if name == "arcane" { "reps" } else { name };
-        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or(UnknownBalancer)
+        Self::named(name).ok_or(UnknownBalancer)
     }
 }
 

@@ -44,6 +44,16 @@ fn the_least_scenario_gets_the_papers_defaults() {
 }
 
 #[test]
+fn a_balancer_goes_by_its_earlier_name_too() {
+    let named = |value: &str| parse(&format!("{MINIMAL}[transport]\nbalancer = {value}\n")).unwrap().transport.balancer;
+    assert_eq!(named("\"arcane\""), [BalancerKind::Reps]);
+    assert_eq!(named("[\"arcane\", \"ops\"]"), [BalancerKind::Reps, BalancerKind::Ops]);
+    let mut document = Document::parse(Path::new("dir/small.toml"), MINIMAL).unwrap();
+    document.assign("transport.balancer", "arcane", "--balancer arcane").unwrap();
+    assert_eq!(Scenario::read(&document).unwrap().transport.balancer, [BalancerKind::Reps]);
+}
+
+#[test]
 fn the_reference_fabric_has_the_reference_round_trip() {
     let text = MINIMAL.replace("hosts_per_leaf = 4", "hosts_per_leaf = 4\nhost_gbps = 400");
     let mut scenario = parse(&text).unwrap();
@@ -66,7 +76,7 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (
             MINIMAL.replace("leaves = 2", "leafs = 2"),
             "4:1",
-            "unknown field `leafs` in [topology]; allowed: kind, leaves,",
+            "unknown field `leafs` in [topology] (did you mean `leaves`?); allowed: kind, leaves,",
         ),
         (MINIMAL.replace("leaves = 2", ""), "2:1", "needs `leaves`; allowed: whole, 1 to 1024"),
         (MINIMAL.replace("leaves = 2", "leaves = 0"), "4:10", "`leaves` is 0; allowed: whole, 1 to 1024"),
@@ -105,7 +115,11 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (transport("ip = 6\npayload_bytes = 3390"), "12:17", "at most 3378 here"),
         (transport("fixed-window = 3"), "11:16", "`fixed-window` is 3; allowed: a table"),
         (transport("plain.x = 1"), "11:1", "unknown field `plain` in [transport]; allowed: balancer, "),
-        (transport("fixed_window.window_bytes = 1"), "11:1", "unknown field `fixed_window`"),
+        (
+            transport("fixed_window.window_bytes = 1"),
+            "11:1",
+            "unknown field `fixed_window` in [transport] (did you mean `fixed-window`?); allowed: ",
+        ),
         (window("x = 1"), "11:14", "unknown field `x` in [transport.fixed-window]; allowed: window_bytes"),
         (window("window_bytes = 0"), "11:29", "`window_bytes` is 0; allowed: \"auto\", or 1 to"),
         (window("window_bytes = 1.5"), "11:29", "is 1.5; allowed: \"auto\", or 1 to"),
