@@ -33,7 +33,7 @@ pub enum Command {
     #[cfg(feature = "xdp")]
     /// Runs a scenario file on both engines and prints the differences side by side
     Compare(Compare),
-    /// Runs a scenario file with every balancer and prints one table of all
+    /// Runs a scenario file with every balancer and compares them in one table
     CompareBalancers(CompareBalancers),
     #[cfg(feature = "xdp")]
     /// Sends a file from an AF_XDP interface to a `spray recv`
@@ -47,7 +47,7 @@ pub enum Command {
     #[cfg(feature = "xdp")]
     /// Removes whatever earlier runs left behind: namespaces, links and programs
     Clean,
-    /// Measures
+    /// Measures the transport or the simulator
     #[command(subcommand)]
     Bench(Bench),
 }
@@ -57,14 +57,14 @@ pub struct Run {
     /// The scenario: see docs/scenario.md and tests/scenarios/
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
-    /// What plays the fabric
+    /// The engine that runs it
     #[arg(long, value_enum, default_value_t = Engine::Xdp)]
     pub engine: Engine,
     #[command(flatten)]
     pub overrides: Overrides,
     #[command(flatten)]
     pub seeds: Seeds,
-    /// Where to write the results, otherwise ./results/ and the time
+    /// Folder for the results; by default in ./results/, named after the scenario and the time
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
@@ -74,19 +74,19 @@ pub struct CompareBalancers {
     /// The scenario: see docs/scenario.md and tests/scenarios/
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
-    /// What plays the fabric
+    /// The engine that runs it
     #[arg(long, value_enum, default_value_t = Engine::Xdp)]
     pub engine: Engine,
     #[command(flatten)]
     pub overrides: Overrides,
     #[command(flatten)]
     pub seeds: Seeds,
-    /// Where to write the results, otherwise ./results/ and the time
+    /// Folder for the results; by default in ./results/, named after the scenario and the time
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
 
-/// What plays the fabric.
+/// An engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Engine {
     /// Network namespaces and the XDP switch: real packets
@@ -109,10 +109,10 @@ pub struct BenchSim {
     /// Largest fabric: 128, 1024 or 8192 hosts
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(128..=8192))]
     pub hosts: u32,
-    /// What chooses paths
+    /// The balancer
     #[arg(long, value_name = "NAME", default_value_t = BalancerKind::Reps)]
     pub balancer: BalancerKind,
-    /// Times that each is measured
+    /// Number of measurements of each fabric
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,
 }

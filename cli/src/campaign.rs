@@ -1,4 +1,4 @@
-//! The driver of all commands that run scenarios: progress while runs last, a results folder for each, a table at the end.
+//! Runs scenarios for all commands: shows progress, writes a results folder for each run, and prints a table at the end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -18,17 +18,17 @@ use crate::sim::args::Seeds;
 use crate::stop::Stop;
 use crate::{engines, folder};
 
-/// What is to be run: every scenario with all balancers, each with all seeds.
+/// A set of runs: every scenario with each of its balancers and each seed.
 pub struct Campaign {
     /// Names the results folder.
     pub name: String,
-    /// What plays the fabric.
+    /// The engine.
     pub engine: Engine,
-    /// Fabrics; those that follow each other on one network share what the engine sets up.
+    /// The scenarios. Neighbours in the list with the same network share what the engine sets up.
     pub scenarios: Vec<Scenario>,
-    /// Instead of each scenario's own; none: the scenario's.
+    /// The seeds; if there are none, each scenario's own.
     pub seeds: Vec<u64>,
-    /// Most runs at a time; an engine that takes the whole machine makes one.
+    /// Most runs at the same time. An exclusive engine runs one at a time.
     pub threads: usize,
 }
 
@@ -37,17 +37,17 @@ pub struct Campaign {
 pub struct Job {
     /// Index of its scenario.
     pub scenario: usize,
-    /// What chooses paths.
+    /// Its balancer.
     pub balancer: BalancerKind,
     /// Root of its random choices.
     pub seed: u64,
 }
 
-/// How a run ended, as far as the campaign goes on whichever way that is.
+/// The end of a run: its result, or why it has none.
 pub type Ended = Result<RunResult, Failure>;
 
 impl Campaign {
-    /// `scenario` on `engine`, with its own seed unless there are others.
+    /// `scenario` on `engine`, with the given seeds or else its own.
     pub fn new(engine: Engine, scenario: Scenario, seeds: &Seeds) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -85,10 +85,10 @@ impl Campaign {
         verdict(&done)
     }
 
-    /// Runs everything, and writes each result as soon as it is there, in a folder of its own under `out`.
+    /// Runs everything, and writes each result as soon as its run ends, in a folder of its own under `out`.
     ///
     /// # Errors
-    /// As [`Campaign::run`], but for what was not delivered.
+    /// As [`Campaign::run`]; data that was not delivered is no error here.
     pub fn results(&self, out: &Path) -> Outcome<Vec<RunResult>> {
         self.each(out, |job, ended| {
             let result = ended?;
@@ -101,8 +101,8 @@ impl Campaign {
         })
     }
 
-    /// Runs everything, and gives each run to `done` as soon as it has ended. The answers of `done` are in the order of
-    /// [`Campaign::jobs`]; an error of it ends the campaign. The folder `out` is made before the first run.
+    /// Runs everything, and calls `done` for each run as soon as it has ended. Makes the folder `out` before the first run. The
+    /// answers of `done` are returned in the order of [`Campaign::jobs`]. An error of `done` ends the campaign.
     ///
     /// # Errors
     /// Those of `done`; 2 when the machine or a scenario does not allow it, 130 after Ctrl-C.
@@ -162,7 +162,7 @@ impl Campaign {
     }
 }
 
-/// How an engine's error ends the command.
+/// The command's failure for an engine's error.
 fn ended(error: EngineError) -> Failure {
     match error {
         EngineError::Stopped => Failure::interrupted(),
@@ -171,10 +171,10 @@ fn ended(error: EngineError) -> Failure {
     }
 }
 
-/// Whether everything arrived.
+/// Checks that everything was delivered.
 ///
 /// # Errors
-/// 1 when something did not.
+/// 1 when it was not.
 pub fn verdict(done: &[RunResult]) -> Outcome {
     match done.iter().filter(|run| !run.summary().is_complete()).count() {
         0 => Ok(()),
@@ -182,7 +182,7 @@ pub fn verdict(done: &[RunResult]) -> Outcome {
     }
 }
 
-/// Tells people how the runs go: each while it goes if there is one at a time, otherwise each that has ended.
+/// Shows progress. If runs go one at a time, it shows how far each is; otherwise it shows each that has ended.
 struct Show {
     progress: Mutex<Progress>,
     ended: AtomicUsize,
@@ -204,7 +204,7 @@ impl Show {
         label
     }
 
-    /// An engine has something to tell of the run called `label`, or of none.
+    /// An engine reports progress of the run called `label`, or progress that belongs to no run.
     fn news(&self, label: &str, news: &engine::Progress) {
         use engine::Progress as News;
         let colon = if label.is_empty() { "" } else { ": " };

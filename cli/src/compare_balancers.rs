@@ -11,11 +11,11 @@ use crate::campaign::{self, Campaign, Job};
 use crate::failure::{Failure, Outcome};
 use crate::folder;
 
-/// What a run came to, under its balancer's name.
+/// A balancer, and the result of one of its runs or why it failed.
 type Row = (String, Result<RunResult, String>);
 
-/// Runs the scenario with all balancers, or those asked for, and prints how they compare. A run that fails is shown as
-/// such and stops no other.
+/// Runs the scenario with all balancers, or with those asked for, and prints a table that compares them. The table shows runs
+/// that failed; the other runs go on.
 ///
 /// # Errors
 /// 2 when the machine or the scenario does not allow it, 1 when a run failed or did not complete, 130 after Ctrl-C.
@@ -48,7 +48,7 @@ impl Comparison {
         self.conclude(rows)
     }
 
-    /// Writes a run's folder as soon as it is there.
+    /// Writes a run's folder as soon as the run has ended.
     fn row(&self, job: &Job, ended: campaign::Ended) -> Outcome<Row> {
         if let Ok(run) = &ended {
             results::write_run(&self.folder(job.seed).join(run.folder()), run).map_err(Failure::failed)?;
@@ -56,7 +56,7 @@ impl Comparison {
         Ok((job.balancer.to_string(), ended.map_err(|why| format!("seed {}: {why}", job.seed))))
     }
 
-    /// Where the runs of a seed are, and the overview over them.
+    /// The folder of the runs of a seed, and of the overview of them.
     fn folder(&self, seed: u64) -> PathBuf {
         match self.campaign.seeds.as_slice() {
             [_] => self.out.clone(),

@@ -10,7 +10,7 @@ use crate::failure::{Failure, Outcome};
 use crate::settings::Overrides;
 use crate::sim::args::Seeds;
 
-/// The demo's conditions, on one and the same fabric.
+/// The demo's conditions, all on the same fabric.
 const SCENARIOS: [(&str, &str); 3] = [
     ("demo-healthy.toml", include_str!("../../tests/scenarios/demo-healthy.toml")),
     ("demo-slow-uplink.toml", include_str!("../../tests/scenarios/demo-slow-uplink.toml")),
@@ -40,7 +40,7 @@ pub fn demo(arguments: &args::Demo) -> Outcome {
 /// The demo's conditions with `overrides`.
 ///
 /// # Errors
-/// 2 for what the overrides may not be.
+/// 2 for overrides that are not allowed.
 fn scenarios(overrides: &Overrides) -> Outcome<Vec<Scenario>> {
     let read = |(file, text): &(&str, &str)| {
         let mut document = Document::parse(Path::new(file), text).map_err(Failure::refused)?;

@@ -1,4 +1,4 @@
-//! Which engines this build has.
+//! The engines of this build.
 
 use spray_experiments::engine::Engine;
 use spray_experiments::sim::Sim;
@@ -9,7 +9,7 @@ use crate::failure::Outcome;
 /// The engine that the user named.
 ///
 /// # Errors
-/// 2 when this build does not have it.
+/// 2 when this build lacks the engine.
 pub fn engine(which: args::Engine) -> Outcome<Box<dyn Engine>> {
     match which {
         args::Engine::Sim => Ok(Box::new(Sim)),

@@ -1,9 +1,9 @@
-//! How a command ends badly: one message that says what, where and what to do, and an exit code.
+//! The failure of a command: one message that says what, where and what to do, and an exit code.
 
 use std::fmt;
 use std::process::ExitCode;
 
-/// A command's bad end.
+/// Why a command failed, and its exit code.
 #[derive(Debug)]
 pub struct Failure {
     message: String,
@@ -31,12 +31,12 @@ impl Failure {
         Self { message: "interrupted; nothing was left behind".into(), code: INTERRUPTED }
     }
 
-    /// Whether the user ended it.
+    /// Whether the user stopped the command.
     pub fn is_interrupted(&self) -> bool {
         self.code == INTERRUPTED
     }
 
-    /// Tells the user and turns into the exit code.
+    /// Prints the message, and returns the exit code.
     pub fn report(&self) -> ExitCode {
         eprintln!("spray: {}", self.message);
         ExitCode::from(self.code)

@@ -1,4 +1,4 @@
-//! Where results go.
+//! The folder of results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::time::SystemTime;
 
 use crate::failure::{Failure, Outcome};
 
-/// Where results go: where the user wants them, otherwise a folder with the time in its name.
+/// The folder that the user asked for, otherwise one in `results/` with `name` and the time in its name.
 pub fn location(asked: Option<&Path>, name: &str) -> PathBuf {
     asked.map_or_else(|| Path::new("results").join(format!("{name}-{}", stamp())), Path::to_path_buf)
 }
 
-/// Makes the results folder, before anything runs that would be lost without it.
+/// Makes the results folder. Call it before the first run, whose results would be lost without a folder.
 ///
 /// # Errors
 /// 2 when it cannot be made.

@@ -1,4 +1,5 @@
-//! The `spray` command. Exit codes: 0 done, 1 something ran and failed, 2 it could not be started as asked, 130 Ctrl-C.
+//! The `spray` command. Exit codes: 0 done, 1 something ran and failed, 2 nothing was started (bad input, missing rights), 130
+//! Ctrl-C.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -56,7 +57,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Removes what processes left behind that no longer live.
+/// Removes what dead processes left behind.
 #[cfg(feature = "xdp")]
 fn clean() -> failure::Outcome {
     let left = spray_testbed::leftovers();

@@ -6,10 +6,10 @@ use crate::args::{self, Engine};
 use crate::campaign::Campaign;
 use crate::failure::{Failure, Outcome};
 
-/// Runs a scenario file, with what the command line changes in it.
+/// Runs a scenario file with the command line's changes.
 ///
 /// # Errors
-/// As [`Campaign::run`]; 2 for mistakes in the file, which name line, column and what is allowed there.
+/// As [`Campaign::run`]; 2 for mistakes in the file. The message names line, column and what is allowed there.
 pub fn run(arguments: &args::Run) -> Outcome {
     let document = arguments.overrides.load(&arguments.scenario)?;
     let scenario = Scenario::read(&document).map_err(Failure::refused)?;

@@ -1,7 +1,7 @@
 //! Settings of a scenario on the command line: `--set PATH=VALUE`, and flags that are short for it.
 //!
-//! A flag is a line in one of the tables below. Every command that takes or makes a scenario has them all; what a flag means is
-//! what the declaration of the setting says.
+//! A flag is a line in one of the tables below. Every command with a scenario has all of them. A flag's help text is the comment at
+//! the declaration of its setting.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use spray_settings::{Meanings, assignment};
 
 use crate::failure::{Failure, Outcome};
 
-/// Flags with a value: name, name of the value, the setting.
+/// Flags with a value: name, name of the value, path of the setting.
 const FLAGS: [(&str, &str, &str); 21] = [
     ("balancer", "NAME", "transport.balancer"),
     ("cc", "NAME", "transport.cc"),
@@ -37,7 +37,7 @@ const FLAGS: [(&str, &str, &str); 21] = [
     ("workload-payload", "FILE", "workload.payload"),
 ];
 
-/// Flags without a value: name, the setting, what it becomes.
+/// Flags without a value: name, path of the setting, value that the flag gives it.
 const SWITCHES: [(&str, &str, &str); 4] = [
     ("erasure", "transport.erasure", "true"),
     ("no-trim", "queue.trimming", "false"),
@@ -45,10 +45,10 @@ const SWITCHES: [(&str, &str, &str); 4] = [
     ("acked", "simulation.fct_end", "acked"),
 ];
 
-/// What a value of a flag amounts to: settings and their values, or what is allowed.
+/// Turns the value of a flag into settings and their values. The error says what is allowed.
 type Expand = fn(&str) -> Result<Vec<(&'static str, String)>, String>;
 
-/// Flags whose value is short for several settings: name, name of the value, meaning.
+/// Flags whose value is short for a table or for several settings: name, name of the value, help text.
 const SHORT_FORMS: [(&str, &str, &str, Expand); 4] = [
     (
         "topology",
@@ -66,23 +66,23 @@ const SHORT_FORMS: [(&str, &str, &str, Expand); 4] = [
     (
         "link-rate",
         "LINK=FACTOR",
-        "Leaves a link a share of its rate, as in `leaf0->spine0=0.5`; `leaf0-spine0` is both directions; may be repeated",
+        "Reduces a link to a share of its rate, as in `leaf0->spine0=0.5`; `leaf0-spine0` is both directions; may be repeated",
         link_rate,
     ),
     (
         "fail",
         "LINK@FROM..TO",
-        "Lets a link drop everything silently between two times in us, as in `leaf0-spine1@100..200`; without the second one \
+        "Lets a link drop every frame silently between two times in us, as in `leaf0-spine1@100..200`; without the second time \
          for good; may be repeated",
         fail,
     ),
 ];
 
-/// What a command line changes in a scenario.
+/// The changes that a command line makes in a scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides(Vec<Assignment>);
 
-/// The overrides of a command that makes connections, and no fabric for them.
+/// The overrides of a command that has connections but no fabric: settings under `transport` only.
 #[cfg(feature = "xdp")]
 #[derive(Clone, Debug, Default)]
 pub struct TransportOverrides(pub Overrides);
@@ -99,17 +99,17 @@ impl Overrides {
     /// Makes the changes.
     ///
     /// # Errors
-    /// 2 for what is no assignment.
+    /// 2 for an assignment that is not possible.
     pub fn apply(&self, document: &mut Document) -> Outcome {
         self.0.iter().try_for_each(|Assignment { path, value, label }| {
             document.assign(path, value, label).map_err(Failure::refused)
         })
     }
 
-    /// What `--topology` and `--matrix` say.
+    /// The overrides of `--topology` with the value `of` and `--matrix` with the value `flows`.
     ///
     /// # Errors
-    /// 2 for what they may not be.
+    /// 2 for values that are not allowed.
     pub fn fabric(of: &str, flows: &str) -> Outcome<Self> {
         let mut overrides = Self::default();
         for (name, text, expand) in [("topology", of, topology as Expand), ("matrix", flows, matrix)] {
@@ -125,15 +125,15 @@ impl Overrides {
         Ok(())
     }
 
-    /// Adds an assignment in the words of the flag that it comes from.
+    /// Adds an assignment. `label` is the flag that it comes from, as the user wrote it.
     pub fn push(&mut self, path: &str, value: &str, label: String) {
         self.0.push(Assignment { path: path.into(), value: value.into(), label });
     }
 
-    /// The file with the changes made.
+    /// Reads the file and makes the changes.
     ///
     /// # Errors
-    /// 2 for a file that cannot be read or is no TOML, and for what is no assignment.
+    /// 2 for a file that cannot be read or is not TOML, and for an assignment that is not possible.
     pub fn load(&self, file: &Path) -> Outcome<Document> {
         let mut document = Document::load(file).map_err(Failure::refused)?;
         self.apply(&mut document)?;

@@ -30,18 +30,18 @@ impl Stop {
         Ok(Self(flag))
     }
 
-    /// For what leaves nothing behind: a signal ends the process at once.
+    /// For commands that leave nothing behind: a signal ends the process at once.
     pub fn never() -> Self {
         Self(Arc::default())
     }
 
-    /// Whether to stop.
+    /// Whether the user wants to stop.
     #[cfg(feature = "xdp")]
     pub fn is_set(&self) -> bool {
         self.0.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// The flag itself, for those who poll it.
+    /// The flag itself, for code that polls it.
     pub fn flag(&self) -> &AtomicBool {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! `spray doctor`: checks what this machine can do, and says how to mend what it cannot.
+//! `spray doctor`: checks what this machine can do, and says how to mend what is missing.
 
 mod kernel;
 mod machine;
@@ -12,15 +12,15 @@ use crate::failure::{Failure, Outcome};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// Good.
+    /// All is well.
     Ok,
-    /// Works, but could work better.
+    /// It works, but could work better.
     Warn,
     /// Some part of `spray` cannot work.
     Fail,
 }
 
-/// One line.
+/// One check: a line of the output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// What was checked.

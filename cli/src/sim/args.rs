@@ -13,27 +13,27 @@ pub struct Sim {
     pub overrides: Overrides,
     #[command(flatten)]
     pub seeds: Seeds,
-    /// Where to write the results, otherwise ./results/ and the time
+    /// Folder for the results; by default in ./results/, named after the matrix and the time
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
 
-/// Which runs, and how many at once.
+/// The seeds of the runs, and how many run at once.
 #[derive(Debug, Args)]
 pub struct Seeds {
     /// Root of all random choices
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// A run for each of these, both ends included
+    /// Makes a run for each seed from A to B, B included
     #[arg(long, value_name = "A..B", conflicts_with = "seed", value_parser = seeds)]
     pub seeds: Option<SeedRange>,
-    /// Runs at the same time, each on one thread; otherwise as many as there are cores
+    /// Number of runs at the same time, each on one thread; by default one per core
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub threads: Option<u64>,
 }
 
 impl Seeds {
-    /// The seeds that were asked for; none where it is left to the scenario.
+    /// The seeds that were asked for; none if the scenario's own seed is to be used.
     pub fn list(&self) -> Vec<u64> {
         match (&self.seeds, self.seed) {
             (Some(range), _) => range.0.clone().collect(),

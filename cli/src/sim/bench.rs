@@ -8,14 +8,14 @@ use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
 use crate::settings::Overrides;
 
-/// A fabric and what crosses it, by the names that `spray sim` takes.
+/// A fabric and its flows, as `spray sim` takes them.
 struct Size {
     hosts: u32,
     topology: &'static str,
     matrix: &'static str,
 }
 
-/// In ascending order: the peak of the process' memory is then that of each one.
+/// They are in ascending order, so that the process' peak memory after each run is that of the run.
 const SIZES: [Size; 3] = [
     Size { hosts: 128, topology: "leaf-spine:16x8x8", matrix: "permutation:8MiB" },
     Size { hosts: 1_024, topology: "leaf-spine:32x32x32", matrix: "permutation:4MiB" },

@@ -1,4 +1,4 @@
-//! `spray sim` and what else asks for the simulator alone.
+//! `spray sim` and `spray bench sim`.
 
 pub mod args;
 mod bench;
@@ -26,7 +26,7 @@ pub fn sim(arguments: &Sim) -> Outcome {
 /// The settings of the published simulations with `overrides`, which name the fabric and the flows.
 ///
 /// # Errors
-/// 2 for what the overrides may not be.
+/// 2 for overrides that are not allowed.
 fn published(overrides: &Overrides) -> Outcome<Scenario> {
     let mut document = preset();
     overrides.apply(&mut document)?;

@@ -1,4 +1,4 @@
-//! What the kernel knows of an interface and its neighbours, by netlink.
+//! Interfaces and their neighbours, as the kernel knows them (netlink).
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl Interface {
         }
     }
 
-    /// The address to speak from: the first one of the family of `like`, link-local ones last.
+    /// The address to send from: the first one of the family of `like`; link-local ones come last.
     pub fn address_like(&self, like: Option<IpAddr>) -> Option<IpAddr> {
         let fits = |address: &&IpAddr| like.is_none_or(|like| like.is_ipv4() == address.is_ipv4());
         let is_local = |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
@@ -83,7 +83,7 @@ fn own_address(attribute: &AddressAttribute) -> Option<IpAddr> {
     }
 }
 
-/// The Ethernet address of `peer` from the kernel's neighbour table; makes the kernel ask for it if need be.
+/// The Ethernet address of `peer` from the kernel's neighbour table; makes the kernel ask for it if it is missing.
 ///
 /// # Errors
 /// When the peer does not answer within two seconds.

@@ -34,13 +34,13 @@ pub struct Session {
 
 /// The endpoint of a session.
 pub type Local = Endpoint<XskDevice>;
-/// What a step of a command says: go on, or end like this.
+/// The answer of a command's step: go on, or end with this outcome.
 pub type Step = ControlFlow<Outcome>;
 
-/// What a connection must know of the path and the kernel does not.
+/// What a connection must know about the path and the kernel does not know.
 pub struct Path {
     pub transport: Transport,
-    /// Which of its settings the command line gives.
+    /// Settings that the command line gives.
     pub given: Document,
     pub gbps: f64,
     pub rtt_us: f64,
@@ -48,10 +48,10 @@ pub struct Path {
 }
 
 impl Path {
-    /// A path of 10 Gb/s and 100 us without trimming, and connections as `overrides` say, with an ACK for four packets.
+    /// By default a path of 10 Gb/s and 100 us without trimming, and an ACK per four packets; `overrides` change the settings.
     ///
     /// # Errors
-    /// 2 for what the overrides may not be.
+    /// 2 for overrides that are not allowed.
     pub fn new(overrides: &TransportOverrides) -> Outcome<Self> {
         let defaults = "[transport]\nack_every = 4\n";
         let mut given = Document::parse(FilePath::new("defaults"), defaults).map_err(Failure::refused)?;
@@ -72,7 +72,7 @@ const PS_PER_US: f64 = 1e6;
 const MIN_RTO_PS: u64 = 5_000_000_000;
 /// Longest sleep, and so the longest time until Ctrl-C is seen.
 const NAP: Duration = Duration::from_millis(10);
-/// So many device errors in a row end the command. A few are normal while an interface is reconfigured.
+/// This many device errors in a row end the command. A few are normal while an interface is reconfigured.
 const MAX_DEVICE_ERRORS: u64 = 1000;
 
 impl Session {
@@ -95,7 +95,7 @@ impl Session {
         Ok(Self { endpoint, clock: DilatedClock::real(), interface, address, flow, _steer: steer })
     }
 
-    /// Runs the endpoint, with `step` after every poll, until a step says that it is over or the user wants to stop.
+    /// Runs the endpoint, and calls `step` after every poll, until a step ends the command or the user stops it.
     pub fn run(&mut self, stop: &Stop, mut step: impl FnMut(&mut Local, u64) -> Step) -> Outcome {
         let mut end = Ok(());
         driver::run(
@@ -150,7 +150,7 @@ fn check_ready(interface: &network::Interface, name: &str) -> Outcome {
     }
 }
 
-/// Connection parameters: the MTU says how long packets may be, the user how fast and far the path is.
+/// Connection parameters: the MTU limits the packet size, and the user gives rate and round-trip time of the path.
 fn flow(arguments: &args::Interface, interface: &network::Interface, own: IpAddr, path: &Path) -> Outcome<FlowConfig> {
     const ETHERNET_HEADER: u32 = 14;
     const LEAST_PAYLOAD: u32 = 64;
@@ -186,7 +186,7 @@ fn patient(rto: RtoConfig) -> RtoConfig {
     RtoConfig { min_ps, initial_ps: rto.initial_ps.max(2 * min_ps), max_ps: rto.max_ps.max(16 * min_ps) }
 }
 
-/// Socket first, program last: a frame that is steered finds its socket.
+/// Attaches the program after the socket exists, so that a steered frame finds its socket.
 fn take_over(interface: &network::Interface, arguments: &args::Interface) -> Outcome<(XskDevice, SteerProgram)> {
     let name = &arguments.interface;
     let mut config = XskConfig::new(name.clone(), arguments.queue);

@@ -1,4 +1,4 @@
-//! What runs scenarios: the simulator ([`Sim`](crate::sim::Sim)) and, on Linux, the testbed (`Xdp` in `xdp`).
+//! The trait of both engines: the simulator ([`Sim`](crate::sim::Sim)) and, on Linux, the testbed (`Xdp` in `xdp`).
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,14 +9,14 @@ use crate::scenario::Scenario;
 
 /// Runs scenarios.
 pub trait Engine: Sync {
-    /// Whether a run takes the whole machine: then there is one at a time, which tells how it goes, and which must be ended
-    /// by its stop flag because it leaves something behind to be removed.
+    /// Whether a run needs the whole machine. Then only one runs at a time, it reports its progress, and it must be ended by its
+    /// stop flag, because it has namespaces to remove.
     fn is_exclusive(&self) -> bool;
 
-    /// Does for `scenario` what all its runs share, and tells `progress` what takes a while.
+    /// Does the work that all runs of `scenario` share, and tells `progress` what takes long.
     ///
     /// # Errors
-    /// [`EngineError::Refused`] when this engine cannot run it.
+    /// [`EngineError::Refused`] when this engine cannot run the scenario.
     fn prepare<'a>(
         &'a self,
         scenario: &'a Scenario,
@@ -26,8 +26,8 @@ pub trait Engine: Sync {
 
 /// A scenario that an engine is ready to run, any number of times.
 pub trait Prepared: Sync {
-    /// Runs it once with `balancer`; all random choices come from `seed`. An exclusive engine tells `progress` how it goes, a few times a second, and ends early when `stop` is
-    /// set from elsewhere.
+    /// Runs the scenario once with `balancer`; all random choices come from `seed`. An exclusive engine tells `progress` a few
+    /// times a second how far it is, and ends early when another thread sets `stop`.
     ///
     /// # Errors
     /// [`EngineError`]. Flows that do not complete are no error: the result says so.
@@ -44,9 +44,9 @@ pub trait Prepared: Sync {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Progress {
-    /// This begins, in a few words.
+    /// A phase of the work begins; the text names it.
     Phase(String),
-    /// Data flows.
+    /// Flows are running.
     Running {
         /// Scenario time.
         time_us: f64,
@@ -67,7 +67,7 @@ pub enum EngineError {
     /// The stop flag was set; everything was removed.
     #[error("stopped")]
     Stopped,
-    /// The machine or the scenario does not allow it.
+    /// The machine or the scenario does not allow the run.
     #[error("{0}")]
     Refused(String),
     /// Something went wrong while it ran.

@@ -58,20 +58,20 @@ pub enum Pattern {
     Tornado(Each),
     /// Several hosts send to one.
     Incast {
-        /// How many; those on the longest paths first.
+        /// How many send. Those on the longest paths are taken first.
         senders: usize,
-        /// To whom.
+        /// The receiving host.
         receiver: usize,
         /// Bytes and start.
         each: Each,
     },
-    /// As listed.
+    /// The listed flows.
     Flows(Vec<Flow>),
     /// Flows and triggers of a `.cm` file.
     Matrix(Matrix),
 }
 
-/// What all flows of a pattern have in common.
+/// Size and start of all flows of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Each {
     /// Payload bytes.
@@ -114,7 +114,7 @@ impl Workload {
         }
     }
 
-    /// What starts flows at the end of others; `None` where nothing does.
+    /// What starts flows at the end of others; `None` if no flow waits for another.
     pub fn triggers(&self) -> Option<&Triggers> {
         match &self.pattern {
             Pattern::Matrix(matrix) => matrix.triggers.as_ref(),
@@ -122,7 +122,7 @@ impl Workload {
         }
     }
 
-    /// What was read and is ignored, as sentences for people.
+    /// Sentences about parts of the file that are ignored.
     pub fn warnings(&self) -> &[String] {
         match &self.pattern {
             Pattern::Matrix(matrix) => &matrix.warnings,
@@ -144,7 +144,7 @@ impl Workload {
         }
     }
 
-    /// Makes every flow carry the bytes of `path`; with `resize`, as many as the file has.
+    /// Gives every flow the bytes of `path` as payload. With `resize` every flow gets the file's size.
     ///
     /// # Errors
     /// When the file cannot be read or is empty.
@@ -198,7 +198,8 @@ fn number(pairs: impl Iterator<Item = (usize, usize)>, each: Each) -> Vec<Flow> 
 
 /// A random permutation in which every host sends into another group. No group may hold more than half of the hosts.
 ///
-/// It begins with a rotation of the hosts in group order, and makes random swaps that keep the rule.
+/// It begins with a rotation of the hosts in group order, and makes random swaps that leave every host sending into another
+/// group.
 fn permutation(group: &[usize], seed: u64) -> Vec<usize> {
     let hosts = group.len();
     let mut rng = stream(seed, PATTERN_STREAM);
@@ -220,7 +221,8 @@ fn permutation(group: &[usize], seed: u64) -> Vec<usize> {
 /// Swaps tried for each host: enough to hide the rotation.
 const SWAPS: usize = 32;
 
-/// All hosts but `receiver`, those on the longest paths first. Hosts with equally long paths begin on the opposite side.
+/// All hosts but `receiver`, those on the longest paths first. Hosts on equally long paths
+/// follow in the order of their numbers, from `receiver + n / 2` on and around.
 fn farthest(network: &Network, receiver: usize) -> Vec<usize> {
     let routes = spray_fabric::ShortestPaths::new(network, |_| true);
     let hosts = network.hosts.len();

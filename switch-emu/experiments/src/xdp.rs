@@ -20,15 +20,15 @@ use crate::results::{
 use crate::scenario::{Chassis, MAX_XDP_QUEUE_BYTES, Paths, Scenario, SimulationSettings};
 use crate::workload::Flow;
 
-/// The engine that sends packets through the kernel, one run at a time. Needs root. What it sets up serves all scenarios
-/// on the same network, and is removed with it.
+/// The engine that sends real packets through the kernel, one run at a time. Needs root. It keeps its testbed for the next
+/// scenario on the same network; dropping the engine removes the testbed.
 #[derive(Debug, Default)]
 pub struct Xdp {
-    /// `None` after a run that failed, which may have left it in any state.
+    /// `None` after a failed run, since the testbed may be in any state.
     standing: Mutex<Option<Standing>>,
 }
 
-/// A testbed and what it was made for.
+/// A testbed and the network that it was made for.
 #[derive(Debug)]
 struct Standing {
     testbed: Testbed,
@@ -79,7 +79,7 @@ impl Prepared for Ready<'_> {
 }
 
 impl Ready<'_> {
-    /// What stands, if it was made for this network; else a new testbed.
+    /// The present testbed if it was made for this network, otherwise a new one.
     fn set_up(&self, standing: Option<Standing>, progress: &mut dyn FnMut(Progress)) -> Result<Standing, EngineError> {
         let Scenario { network, emulation, link_events, seed, .. } = self.scenario;
         let per_switch = emulation.chassis == Chassis::PerSwitch;
@@ -157,7 +157,7 @@ impl Ready<'_> {
     }
 }
 
-/// Says what of `scenario` packets cannot do.
+/// Refuses what `scenario` asks for and real packets cannot do.
 //= docs/specs/erasure.md#ERA-6 an ideal code
 fn check(scenario: &Scenario) -> Result<(), String> {
     if scenario.workload.triggers().is_some() {
@@ -179,7 +179,7 @@ fn check(scenario: &Scenario) -> Result<(), String> {
     })
 }
 
-/// Passes on what a user wants to know.
+/// Passes news of the testbed on as progress.
 fn tell(news: &News, progress: &mut dyn FnMut(Progress)) {
     match *news {
         News::Calibrating => progress(Progress::Phase("measuring what this machine carries".into())),
@@ -298,7 +298,7 @@ impl Collect<'_> {
         rows
     }
 
-    /// What the hosts' algorithms and connections reported.
+    /// The rows of what the hosts' balancers and connections reported.
     fn log(&self) -> impl Iterator<Item = EventRow> {
         self.outcome.log.iter().filter_map(|report| {
             let (kind, detail) = match &report.what {

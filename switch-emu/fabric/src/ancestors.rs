@@ -1,4 +1,4 @@
-//! Which entropy value leads over which path. An engine tells balancers that ask for it (`docs/specs/host-dr.md`).
+//! Which entropy value leads over which path. Engines tell this to balancers that ask for it (`docs/specs/host-dr.md`).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ pub struct Ancestors<'a> {
 type Choices = [u32; MAX_HOPS];
 
 impl<'a> Ancestors<'a> {
-    /// Takes in what routing learns of `events`, and how the switches of a run with root `seed` hash.
+    /// The choices under the events that routing learns of, with the hash salts of a run with root `seed`.
     pub fn new(network: &'a Network, events: &[LinkEvent], seed: u64) -> Self {
         Self { network, routes: RouteTable::new(network, events, seed, |link| link as u32) }
     }
@@ -34,9 +34,8 @@ impl<'a> Ancestors<'a> {
         self.routes.epoch_starts()
     }
 
-    /// One entropy value, out of a set of `evs`, for every path from host `from` to host `to` by the routes in force at
-    /// `at_ps`; a path that no value of the set leads over has none. `addresses` is the digest of the hosts' addresses, see
-    /// [`addresses`].
+    /// One entropy value for every path from host `from` to host `to` by the routes in force at `at_ps`. Values are below `evs`. A
+    /// path that none of these values leads over is left out. `addresses` is the digest of the hosts' addresses, see [`addresses`].
     //= docs/specs/host-dr.md#HDR-10 one EV for each path
     //= docs/specs/host-dr.md#HDR-11 order of the list
     pub fn paths(&self, at_ps: u64, from: usize, to: usize, addresses: u64, evs: u32) -> Vec<Ev> {
@@ -56,8 +55,8 @@ impl<'a> Ancestors<'a> {
         found.into_values().collect()
     }
 
-    /// The way from `switch` to host `to` of frames with digest `flow`; `None` where it ends before, or is longer than any
-    /// that switches carry.
+    /// The path from `switch` to host `to` of frames with digest `flow`. `None` if the path ends before the host, or has more
+    /// hops than a frame may take.
     fn walk(&self, at_ps: u64, mut switch: usize, to: usize, flow: u64) -> Option<Choices> {
         let mut choices = [0; MAX_HOPS];
         for hop in 0..MAX_HOPS {
@@ -118,7 +117,7 @@ pub fn addresses(from: IpAddr, to: IpAddr) -> u64 {
 
 /// Core switches of a fat tree of 64-port switches: as many as host DR takes.
 const MAX_PATHS: usize = 1_024;
-/// Of 1,024 paths, to find the last takes 7.5 tries for each on average.
+/// Random values find all of 1,024 paths after 7.5 tries per path on average. This leaves a wide margin.
 const TRIES_PER_PATH: u32 = 64;
 
 #[cfg(test)]

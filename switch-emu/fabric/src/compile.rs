@@ -9,7 +9,7 @@ use crate::fabric::{Fabric, Host, LinkChange, MAX_CHANGES, MAX_EPOCHS, Node, Por
 /// A fabric, and the port of each link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiled {
-    /// What the engines run.
+    /// The fabric that the engines run.
     pub fabric: Fabric,
     /// Per link of the network its egress port; `None` for links that leave a host.
     pub port_of_link: Vec<Option<usize>>,
@@ -29,7 +29,7 @@ pub enum CompileError {
         /// How often.
         changes: usize,
     },
-    /// An event counts frames.
+    /// An event drops frames by their number.
     #[error("link `{0}` loses frames periodically; allowed: on the simulator only")]
     Periodic(String),
     /// Routing changes too often.
@@ -40,7 +40,10 @@ pub enum CompileError {
 /// Compiles `network`: addresses, salts drawn from `seed`, one port per link that leaves a switch with the queue that
 /// `queue` gives for its rate, and one routing epoch per change that routing learns of.
 ///
-/// A switch's latency is added to each of its ports. Errors name what cannot be preloaded.
+/// A switch's latency is added to each of its ports.
+///
+/// # Errors
+/// As [`preload`].
 pub fn compile(
     network: &Network,
     seed: u64,
@@ -70,7 +73,7 @@ pub fn compile(
 /// Checks that `events` can be preloaded into the switches of `network`, and returns the changes of every link.
 ///
 /// # Errors
-/// Names what cannot.
+/// The first link, or routing, that changes in a way or as often as switches cannot.
 pub fn preload(network: &Network, events: &[LinkEvent]) -> Result<Vec<Vec<LinkChange>>, CompileError> {
     let changes = changes(events, network.links.len());
     for (link, changes) in network.links.iter().zip(&changes) {

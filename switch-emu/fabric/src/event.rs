@@ -20,31 +20,32 @@ pub struct LinkEvent {
 /// What happens to a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkAction {
-    /// Administratively down: frames are dropped, and `convergence_ps` later (and after the end) routing knows.
+    /// Administratively down: the link drops every frame. Routing learns of the beginning and of the end, `convergence_ps` later
+    /// each.
     Down {
         /// How long routing takes to learn of it.
         convergence_ps: u64,
     },
-    /// Every frame vanishes and routing is never told.
+    /// The link drops every frame, and routing does not learn of it.
     SilentDrop,
-    /// A share of the rate is left, in millionths.
+    /// The link has a share of its rate left, in millionths.
     Rate {
         /// 1 to 999,999.
         ppm: u32,
     },
-    /// Frames vanish at random with this probability, in millionths.
+    /// The link drops frames at random with this probability, in millionths.
     Loss {
         /// 1 to 1,000,000.
         ppm: u32,
     },
-    /// Frames vanish for the first `down_ps` of every `period_ps`; routing is never told.
+    /// The link drops every frame during the first `down_ps` of every `period_ps`. Routing does not learn of it.
     Flap {
         /// Length of a cycle.
         period_ps: u64,
-        /// Part of it that is out.
+        /// The part of it in which frames are dropped.
         down_ps: u64,
     },
-    /// Of every `pass + lose` frames the last `lose` vanish; routing is never told. Simulator only.
+    /// Of every `pass + lose` frames the link drops the last `lose`. Routing does not learn of it. Simulator only.
     Periodic(DropEvery),
 }
 
@@ -76,7 +77,7 @@ impl LinkAction {
 }
 
 impl LinkEvent {
-    /// Whether it is in force at `now_ps` for an observer who learns of it `delay_ps` later.
+    /// Whether it is in force at `now_ps` for an observer who learns of its beginning and end `delay_ps` late.
     pub fn active(&self, now_ps: u64, delay_ps: u64) -> bool {
         let end = self.until_ps.map_or(u64::MAX, |until| until.saturating_add(delay_ps));
         self.at_ps.saturating_add(delay_ps) <= now_ps && now_ps < end
@@ -130,7 +131,7 @@ fn changes_of(events: &[&LinkEvent]) -> Vec<LinkChange> {
     changes
 }
 
-/// The moments at which routing learns something, in order.
+/// The times at which routing learns of a change, in order.
 pub(super) fn reroutes(events: &[LinkEvent]) -> Vec<u64> {
     let mut times: Vec<u64> = events
         .iter()

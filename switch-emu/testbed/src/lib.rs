@@ -2,8 +2,8 @@
 //!
 //! Every host is a namespace with an AF_XDP socket on one end of a veth pair; the other ends are in the namespace of a
 //! chassis, where the XDP program plays the switches. [`Testbed::new`] sets it up from a [`FabricSpec`], [`Testbed::run`]
-//! runs a [`TestbedSpec`] on it as often as wanted, dropping it removes everything. [`clean`] removes what killed
-//! processes left behind.
+//! runs a [`TestbedSpec`] on it, any number of times. Dropping the testbed removes everything. [`clean`] removes what
+//! killed processes left behind.
 //!
 //! Scenario time 0 is [`LEAD_IN`] of real time after the hosts' clocks start: connections are set up before it. Inside,
 //! all virtual times are that much later, in the programs' tables as well; specs and outcomes are in scenario time.
@@ -48,7 +48,7 @@ pub const LEAD_IN: Duration = Duration::from_millis(150);
 /// Lead-in in base round trips, where that is longer: a handshake takes two, its first retry comes after five.
 const LEAD_IN_RTTS: u64 = 40;
 
-/// What a run tells while it goes.
+/// Progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Progress {
@@ -78,14 +78,14 @@ pub enum Progress {
     Verifying,
 }
 
-/// A fabric that stands on this machine.
+/// A fabric that is set up on this machine.
 #[derive(Debug)]
 pub struct Testbed {
     rig: Rig,
     dilation: Option<f64>,
 }
 
-/// A queue that no machine fills: for runs in real time, which measure the machine and not the fabric.
+/// A queue that no machine can fill. Runs in real time have it, since they measure the machine and not the fabric.
 const OPEN_QUEUE: Thresholds = Thresholds {
     limit_bytes: 2_500_000,
     mark_min_bytes: 2_500_000,

@@ -8,12 +8,12 @@ use spray_core::flow::FlowConfig;
 use spray_fabric::{LinkEvent, Network, PortOutcome, PortSamples, Thresholds};
 use spray_nic::endpoint::ConnectionStats;
 
-/// The part of a run that stands for many: hosts, links and switches.
+/// The part of a spec that many runs share: hosts, links and switches.
 #[derive(Clone, Copy)]
 pub struct FabricSpec<'a> {
     /// Hosts, switches and links; checked by [`Network::check`].
     pub network: &'a Network,
-    /// What befalls links, those of switches only.
+    /// Changes of links that leave a switch.
     pub events: &'a [LinkEvent],
     /// The queue of a port by its rate in bits a second.
     pub queue: &'a dyn Fn(u64) -> Thresholds,
@@ -44,7 +44,7 @@ pub struct TestbedSpec<'a> {
     pub until_ps: u64,
     /// Time between samples of queues and of delivered bytes; 0 takes none.
     pub sample_ps: u64,
-    /// How much slower than scenario time it goes.
+    /// How much slower than scenario time the run goes.
     pub dilation: Dilation,
     /// Threads that poll hosts; `None` is one a core, at most one a host.
     pub threads: Option<usize>,
@@ -55,7 +55,7 @@ pub struct TestbedSpec<'a> {
 pub enum Dilation {
     /// By this factor.
     Given(f64),
-    /// By what a burst finds that the machine carries.
+    /// By a factor that the engine measures: a burst shows what the machine can carry.
     Measured {
         /// The least scenario time that the flows take when all start at once.
         ideal_ps: u64,
@@ -77,12 +77,12 @@ pub struct TestbedFlow {
     pub path_seed: u64,
 }
 
-/// What a run found out, in the order of [`TestbedSpec::flows`] and of the fabric's ports.
+/// The outcome of a run, in the order of [`TestbedSpec::flows`] and of the fabric's ports.
 #[derive(Clone, Debug, Default)]
 pub struct TestbedOutcome {
     /// Flows, completed or not.
     pub flows: Vec<FlowOutcome>,
-    /// Every message that arrived is one that was sent.
+    /// Whether every message that arrived equals one that was sent.
     pub payload_verified: bool,
     /// Egress ports of the switches.
     pub ports: Vec<PortOutcome>,

@@ -1,4 +1,4 @@
-//! All balancers under the conditions that their papers argue with, on the reference fabric.
+//! All balancers under the conditions that their papers evaluate, on the reference fabric.
 //!
 //! `cargo xtask results` writes the outcome to `docs/results/host-schemes.md`.
 
@@ -21,12 +21,12 @@ const INCAST: &str = include_str!("../../../../tests/reference/incast_n128_d16_s
 /// The uplink that is slow or dead.
 const UPLINK: &str = "leaf0->spine0";
 
-/// What is run, and what is wrong there.
+/// A workload, and what is wrong with the fabric.
 #[derive(Debug, PartialEq)]
 pub struct Condition {
     /// Its name in tables.
     pub name: &'static str,
-    /// In a sentence.
+    /// Its description, a sentence.
     pub about: &'static str,
     matrix: &'static str,
     fault: Fault,
@@ -40,7 +40,7 @@ enum Fault {
     None,
     /// The uplink has half of its rate.
     Slow,
-    /// The uplink drops everything from the start, and nobody is told.
+    /// The uplink drops every frame from the start, and routing does not learn of it.
     Dead,
     /// Every cable between switches loses one frame in a hundred.
     Lossy,
@@ -93,7 +93,7 @@ pub static CONDITIONS: [Condition; 10] = [
     Condition { evs: 32, ..condition("32 EVs", PERMUTATION, Fault::None, "Permutation; 32 entropy values.") },
 ];
 
-/// How one balancer did under one condition.
+/// The runs of one balancer under one condition.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
     /// Its runs, by seed.
@@ -113,10 +113,10 @@ impl Cell {
 }
 
 impl Condition {
-    /// The scenario, but for the balancer.
+    /// The scenario of this condition, for any balancer.
     ///
     /// # Panics
-    /// When the files do not fit: they are part of the program.
+    /// When the built-in files do not fit together, which a test rules out.
     pub fn scenario(&self) -> Scenario {
         let network = TopoFile::parse(TOPOLOGY).expect("a reference topology").network();
         let matrix = parse_matrix(self.matrix, network.hosts.len()).expect("a reference matrix");
@@ -135,7 +135,8 @@ impl Condition {
         scenario
     }
 
-    /// Runs it under each of `balancers` with the seeds from 1 to `seeds`, `threads` at a time; a cell for each balancer.
+    /// Runs the condition under each of `balancers` with seeds 1 to `seeds`, on `threads` threads. Returns a cell for each
+    /// balancer.
     ///
     /// # Errors
     /// What the simulator refuses.

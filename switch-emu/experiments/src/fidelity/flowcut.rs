@@ -16,7 +16,7 @@ const EXPECTED: &str = include_str!("../../../../tests/reference/flowcut_expecte
 const TOPOLOGY: &str = include_str!("../../../../tests/reference/fattree_128_200g.topo");
 const MATRIX: &str = include_str!("../../../../tests/reference/perm_n128_s2097152.cm");
 
-/// What one run amounts to.
+/// The figures of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Run {
     /// Mean completion time, in us.
@@ -27,7 +27,7 @@ pub struct Run {
     pub max_us: f64,
     /// Share of its completion time that a flow spends draining, mean over the flows, in per cent.
     pub drain_percent: f64,
-    /// Packets that were overtaken.
+    /// Packets that arrived after one sent later.
     pub reordered: u64,
 }
 
@@ -40,25 +40,25 @@ pub enum Rule {
     Paper,
 }
 
-/// Where packets wait that the window admits and the sender's link cannot take yet.
+/// Where packets wait for the sender's link once the window admits them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// In the sender, which gives a packet its path and its time when the link takes it: as our endpoints do.
+    /// In the sender, as in our endpoints: a packet gets its path and its time when the link takes it.
     InSender,
-    /// At the link, in a queue, with path and time of when the window admitted them: as in the published simulator.
+    /// In a queue at the link, as in the published simulator: a packet gets its path and its time when the window admits it.
     AtLink,
 }
 
 /// How the comparison is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// RTT ratio; `None` is `ecmp`.
+    /// The setting `rtt_ratio`; `None` runs `ecmp` instead of Flowcut.
     pub ratio: Option<u64>,
     /// The rule.
     pub rule: Rule,
     /// The window, in packets of 4,160 bytes.
     pub window_packets: u64,
-    /// The senders.
+    /// Where packets wait for the link.
     pub waiting: Waiting,
 }
 
@@ -76,7 +76,7 @@ const BDP_BYTES: u64 = 325_200;
 const PAYLOAD_BYTES: u32 = 4_096;
 const HEADER_BYTES: u32 = 64;
 
-/// Rate of the cable from a host to the switch that plays its link's queue: the fastest there is.
+/// Rate of the cable from a host to the switch that stands for its link's queue: the fastest that is allowed.
 const INNER_BPS: u64 = 1_000_000_000_000;
 
 impl Setting {
@@ -103,7 +103,7 @@ impl Setting {
         flowcut.rule = if self.rule == Rule::Simple { FlowcutRule::Simple } else { FlowcutRule::Paper };
         flowcut.rtt_ratio = Ratio::permille(1_000 * self.ratio.unwrap_or(4));
         if self.rule == Rule::Paper {
-            // One bandwidth-delay product, of the link and not of what plays its queue.
+            // The product is that of the host's link, not of the faster cable to the queue before it.
             flowcut.tail_bytes = Some(ByteSize::new(BDP_BYTES));
         }
         scenario
@@ -142,7 +142,7 @@ fn runs(
 }
 
 /// A permutation of 8 MiB flows on the same fabric, as the paper's figures 8 and 9 have them, with our own senders and the
-/// paper's rule, a window of 1.5 bandwidth-delay products, and so many cables at a tenth of their rate.
+/// paper's rule, a window of 1.5 bandwidth-delay products, and `slow` cables at a tenth of their rate.
 pub fn figure(balancer: BalancerKind, slow_cables: usize, seeds: u64, threads: usize) -> Vec<Run> {
     let network = TopoFile::parse(TOPOLOGY).expect("a reference topology").network();
     let each = Each { bytes: 8 << 20, start_ps: 0 };
@@ -180,7 +180,7 @@ fn slow_cable(network: &Network, link: usize) -> LinkEvent {
     }
 }
 
-/// `workload` on `network` with the reference's packets and queues, which lose nothing.
+/// `workload` on `network` with the reference's packet size, and with queues that are long enough to lose nothing.
 fn lossless(network: Network, workload: Workload) -> Scenario {
     let mut scenario = reference("flowcut", network, workload);
     let transport = &mut scenario.transport;
@@ -196,7 +196,7 @@ fn lossless(network: Network, workload: Workload) -> Scenario {
     scenario
 }
 
-/// The same fabric with a switch between each host and its link, which holds what waits for the link.
+/// The same fabric with a switch between each host and its link: its queue holds the packets that wait for the link.
 fn with_link_queues(network: &Network) -> Network {
     let mut out = Network::default();
     for host in &network.hosts {
@@ -239,10 +239,10 @@ pub fn average(runs: &[Run], of: impl Fn(&Run) -> f64) -> f64 {
     runs.iter().map(of).sum::<f64>() / runs.len() as f64
 }
 
-/// One of the reference's balancers: what it found, and what we did under either rule.
+/// One of the reference's balancers, with its runs and ours under either rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// RTT ratio; `None` is `ecmp`.
+    /// The setting `rtt_ratio`; `None` runs `ecmp` instead of Flowcut.
     pub ratio: Option<u64>,
     /// The reference's runs.
     pub expected: Vec<Run>,
@@ -268,8 +268,9 @@ pub fn compare(seeds: u64, threads: usize) -> Vec<Comparison> {
 }
 
 impl Comparison {
-    /// Whether the published rule's figures are the reference's: the mean within 5 %, the largest within 10 % and the drain
-    /// share within 4 points, under `ecmp` the mean alone; and the paper's rule is no worse than it.
+    /// Whether our figures with the published rule match the reference's: the mean within 5 %, the largest within 10 % and the
+    /// drain share within 4 points. Under `ecmp` only the mean is compared. The paper's rule must be no worse than the published
+    /// one.
     pub fn holds(&self) -> bool {
         let relative = |of: fn(&Run) -> f64| (average(&self.simple, of) / average(&self.expected, of) - 1.0).abs();
         let drains = average(&self.simple, |run| run.drain_percent) - average(&self.expected, |run| run.drain_percent);
@@ -295,16 +296,16 @@ fn balancer(ratio: Option<u64>) -> String {
 const HEAD: &str = "
 ## Flowcut
 
-`tests/reference/flowcut_expected.csv`, three seeds of the Flowcut paper's fat-tree simulator, against ten of ours with its
-rule, and beside it the paper's full rule: completion times in us, mean and largest, and the share of its completion time
-that a flow spent draining, in per cent. Tolerated: 5 % of the mean, 10 % of the largest, 4 points of the share. Nothing is
-reordered in any run.
+The reference here is the Flowcut paper's fat-tree simulator (`tests/reference/flowcut_expected.csv`, three seeds). We run ten seeds with
+that simulator's rule, and ten with the paper's full rule. The table has mean and largest completion times in us, and the share of its
+completion time that a flow spent draining, in per cent. The tolerance is 5 % of the mean, 10 % of the largest and 4 points of the
+share. No run reorders a packet.
 
-The reference's command line asks for a window of 2,500,000 bytes. Its set-up replaces that by 1.2 bandwidth-delay products,
-96 packets, before a flow starts; and a sender hands a whole window to its link at once, so that packets get their path
-and their time before they wait there. With both as they are (a switch before each host's link holds what waits for it) our
-figures are the reference's. With the window that was asked for every flow is sent at once, and no drain can help it; with
-packets that wait in the sender, as ours do, less is drained: the last two tables.
+Two properties of the reference matter. Its command line asks for a window of 2,500,000 bytes, but its set-up replaces that by 1.2
+bandwidth-delay products, 96 packets, before a flow starts. And its sender hands a whole window to its link at once, so that packets get
+their path and their time before they wait at the link. The first table has both properties: a switch before each host's link holds the
+waiting packets. The last two tables each change one of them. With the window that was asked for, a flow is sent at once and a drain
+cannot help it. With packets that wait in the sender, as in our endpoints, flows drain less.
 
 ";
 
@@ -358,11 +359,11 @@ fn own(runs: &[Run]) -> String {
     format!("{:.2} | {:.2} | {:.1}", of(|run| run.mean_us), of(|run| run.max_us), of(|run| run.drain_percent))
 }
 
-/// The paper's figures 8 and 9 in shape.
+/// The table that repeats the paper's figures 8 and 9.
 fn figures(seeds: u64, threads: usize) -> String {
     let mut text = "
-The paper's figures 8 and 9 in shape: a permutation of 8 MiB flows with our senders and the paper's rule at its ratio of 4, as
-it is and with three of the 256 cables between switches, 1 %, at a tenth of their rate.
+The next table repeats the paper's figures 8 and 9: a permutation of 8 MiB flows with our senders and the paper's rule at its ratio of 4,
+first on a healthy fabric, then with three of the 256 cables between switches (1 %) at a tenth of their rate.
 
 | cables at a tenth | balancer | mean | p99 | largest | drained |\n|--:|---|--:|--:|--:|--:|\n"
         .to_string();

@@ -27,7 +27,7 @@ pub struct Figures {
     pub wall_s: f64,
 }
 
-/// A row under one balancer: what the reference found, and what we did.
+/// A row under one balancer: the reference's runs and ours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// The row.
@@ -40,7 +40,7 @@ pub struct Comparison {
     pub found: Vec<Figures>,
 }
 
-/// How far a figure is from the reference's, both averaged over seeds.
+/// The difference of a figure from the reference's, both averaged over seeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
     /// What is compared.
@@ -49,7 +49,7 @@ pub struct Difference {
     pub expected_us: f64,
     /// Our mean over our seeds.
     pub found_us: f64,
-    /// Relative difference that is tolerated; `None` where only the distribution is compared.
+    /// Largest relative difference that passes; `None` where only the distribution is compared.
     pub tolerance: Option<f64>,
 }
 
@@ -82,7 +82,7 @@ impl Comparison {
         Self { row, balancer, expected: rows::expected(row.scenario, balancer), found }
     }
 
-    /// What is compared, with its tolerance.
+    /// The figures that are compared, each with its tolerance.
     pub fn differences(&self) -> Vec<Difference> {
         let average = |runs: &[Figures], of: fn(&Figures) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
         let difference = |figure, of, tolerance| Difference {
@@ -103,12 +103,13 @@ impl Comparison {
         vec![difference("mean", |run| run.mean_us, mean), difference("max", |run| run.max_us, max)]
     }
 
-    /// Whether single runs differ so widely that only where the reference's fall among ours says something.
+    /// Whether single runs differ so widely that means say little. The document then shows where the reference's runs fall
+    /// among ours.
     pub fn is_distribution(&self) -> bool {
         self.row.failed_percent.is_some() || (self.row.few && rows::keeps_paths(self.balancer))
     }
 
-    /// Why its figures differ, where they do.
+    /// Why its figures differ from the reference's; `None` where that is not known or they do not.
     pub fn explained(&self) -> Option<&'static str> {
         self.row.explained(self.balancer)
     }

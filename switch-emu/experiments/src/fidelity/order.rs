@@ -1,5 +1,5 @@
-//! Random runs of Flowcut: fabrics, loads, failures, congestion controls and settings drawn from a seed. In none may a
-//! packet arrive after one that was sent later, and no flow may stay drained.
+//! Random runs of Flowcut: a seed draws fabric, load, failures, congestion control and settings. In no run may a packet
+//! arrive after one that was sent later, and no flow may stay in a drain for ever.
 
 use rand_core::RngCore;
 use spray_core::cc::CcKind;
@@ -13,7 +13,7 @@ use crate::workload::{Flow, Pattern, Payload, Workload};
 use spray_fabric::Node;
 use spray_fabric::{Dragonfly, FatTree, LeafSpine, LinkAction, LinkEvent, Network};
 
-/// What one random run, or several of them, came to.
+/// The figures of one random run, or the sum of several.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Runs.
@@ -22,19 +22,19 @@ pub struct Outcome {
     pub packets: u64,
     /// Packets sent again.
     pub retransmits: u64,
-    /// Packets overtaken by others of their flow.
+    /// Packets that arrived after one of their flow that was sent later.
     pub reordered: u64,
     /// Flows.
     pub flows: u64,
     /// Flows that completed.
     pub completed: u64,
-    /// Flows that neither completed nor were given up: there are to be none.
+    /// Flows that neither completed nor were given up. A correct run has none.
     pub stuck: u64,
     /// Flows that drained at least once.
     pub drained: u64,
     /// Frames that links or queues dropped.
     pub drops: u64,
-    /// What was run, for people.
+    /// A description of the run for people.
     pub what: String,
 }
 
@@ -77,14 +77,14 @@ impl Draw {
 /// Runs the random run of `seed`; some tens of thousands of packets.
 ///
 /// # Errors
-/// When the simulator refuses the run, which says that what is drawn here is wrong.
+/// When the simulator refuses the run: the draws of this module are then wrong.
 pub fn random_run(seed: u64) -> Result<Outcome, String> {
     let mut draw = Draw(stream(seed, 0x0f10));
     let (scenario, what) = scenario(&mut draw);
     let simulation = Simulation::new(&scenario);
     let balancer = BalancerKind::Flowcut;
     let options = SimOptions { balancer, seed, events: Vec::new() };
-    // That every frame sent is delivered, dropped or under way is asserted by the simulator itself.
+    // The simulator itself asserts that every frame sent is delivered, dropped or in flight.
     let result = simulation.run(&options).map_err(|error| format!("seed {seed}: {error}"))?;
     let count = |of: &dyn Fn(&crate::results::FlowResult) -> bool| result.flows.iter().filter(|flow| of(flow)).count();
     let (flows, completed) = (result.flows.len() as u64, count(&|flow| flow.fct_us.is_some()) as u64);
@@ -201,9 +201,9 @@ fn flows(draw: &mut Draw, hosts: usize) -> Vec<Flow> {
 /// Bytes of a run at most.
 const BYTES: u64 = 400_000_000;
 
-/// Befalls up to four links between switches. Left out is what reorders one path by itself, under `ecmp` too: what routing
-/// learns of, since it moves entropy values with packets in flight to other paths; and links that become faster again,
-/// since the simulator's frames in a queue keep the times of the slow link, and later ones do not.
+/// Failures of up to four links between switches. Two kinds are left out because they reorder packets on one path, under `ecmp`
+/// too. Failures that routing learns of move an entropy value to another path while packets are in flight. On a link that becomes
+/// faster again, queued frames keep the times of the slow link, and later frames may overtake them.
 fn failures(draw: &mut Draw, scenario: &mut Scenario) -> String {
     let between = |link: &&spray_fabric::Link| matches!((link.from, link.to), (Node::Switch(_), Node::Switch(_)));
     let links = &scenario.network.links;
@@ -222,7 +222,7 @@ fn failures(draw: &mut Draw, scenario: &mut Scenario) -> String {
                 period_ps: draw.between(10, 200) * 1_000_000,
                 down_ps: draw.between(1, 10) * 1_000_000,
             },
-            // Down, and nobody tells routing.
+            // The link is down, and routing does not learn of it.
             _ => LinkAction::Down { convergence_ps: 2 * LIMIT_PS },
         };
         let at_ps = draw.one(&[0, 20_000_000, 80_000_000]);
@@ -238,14 +238,14 @@ fn failures(draw: &mut Draw, scenario: &mut Scenario) -> String {
 fn transport(draw: &mut Draw, scenario: &mut Scenario) -> String {
     let transport = &mut scenario.transport;
     transport.cc = draw.one(&CcKind::ALL);
-    // EQDS asks for credit for ever, so that a flow without another path would never be given up.
+    // EQDS asks for credit for ever: a flow without another path would never be given up.
     transport.evs = if transport.cc == CcKind::Eqds { 65_535 } else { draw.one(&[1, 2, 16, 256, 65_535]) };
     transport.ack_every = draw.one(&[1, 1, 1, 2, 4, 16]);
     transport.ack_marked = draw.chance(30);
     transport.cc_schemes.dctcp.marked_by_trigger = transport.ack_marked;
     transport.sack_gap_packets = draw.one(&[0, 1, 3, 8, 32]);
     transport.rto_min_us = Some(Micros::new(draw.one(&[1, 15, 50, 200])));
-    // Down to timeouts without reason, but not to a storm of them.
+    // The least values give timeouts without a loss, but not a storm of them.
     transport.rto_max_us = Some(Micros::new(draw.one(&[200, 800, 3_200])));
     let packet = u64::from(transport.payload_bytes) + 64;
     transport.cc_schemes.fixed_window.window_bytes = Some(ByteSize::new(packet * draw.one(&[1, 4, 32, 128, 512])));

@@ -14,24 +14,24 @@ const EXPECTED: &str = include_str!("../../../../tests/reference/expected.csv");
 /// One scenario of the reference.
 #[derive(Debug, PartialEq)]
 pub struct Row {
-    /// Its name there.
+    /// Its name in the reference's file.
     pub scenario: &'static str,
     topology: &'static str,
-    /// `None` is the ring, which is made up here: a file of it is long.
+    /// `None` is the ring, whose flows this file generates: a matrix file of it would be long.
     matrix: Option<&'static str>,
     evs: u32,
     ack_every: u32,
     /// A link at half rate.
     slow: Option<&'static str>,
-    /// Few flows: under `ecmp` single runs say little.
+    /// It has few flows: under `ecmp` single runs differ widely.
     pub few: bool,
     /// Share of cables that are dead from the start.
     pub failed_percent: Option<f64>,
-    /// The makespan is compared, not flows' completion times.
+    /// The makespan is compared in place of flows' completion times.
     pub makespan: bool,
     /// It is small enough to be checked by every test run.
     pub small: bool,
-    /// Why figures differ, where they do, by balancer.
+    /// By balancer, why figures differ from the reference's.
     explained: &'static [(BalancerKind, &'static str)],
     balancers: &'static [BalancerKind],
 }
@@ -130,7 +130,7 @@ seeds 1 to 20 gives mean completion times of 1,160 us for `plb` in `four3t` and 
 but for `flowlet` with the slow uplink: two of our twenty draws put three or four flows on it and take over 3,000 us, as none of theirs \
 does; the other eighteen average 1,433 us";
 
-/// Whether a flow keeps to a path under `balancer`, so that single runs depend on which it drew.
+/// Whether a flow stays on one path under `balancer`. Single runs then depend on the paths that flows drew.
 pub(super) fn keeps_paths(balancer: BalancerKind) -> bool {
     matches!(balancer, BalancerKind::Ecmp | BalancerKind::Plb | BalancerKind::Flowlet)
 }
@@ -146,7 +146,7 @@ impl Row {
         if keeps_paths(balancer) || self.failed_percent.is_some() { 20 } else { 3 }
     }
 
-    /// Why its figures under `balancer` differ, where they do.
+    /// Why its figures under `balancer` differ from the reference's.
     pub(super) fn explained(&self, balancer: BalancerKind) -> Option<&'static str> {
         self.explained.iter().find(|(kind, _)| *kind == balancer).map(|(_, why)| *why)
     }

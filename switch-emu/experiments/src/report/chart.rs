@@ -1,11 +1,11 @@
-//! SVG plots. They are drawn in black; the page's CSS replaces black by the colour of its text, for light and dark themes.
+//! SVG plots. They are drawn in black. The page's CSS replaces black by its text colour, for light and dark themes.
 
 use std::ops::Range;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-/// Colours of series. They are distinct on white and on black, for most colour-blind readers too.
+/// Colours of series. Most readers, colour-blind ones included, can tell them apart on white and on black.
 const PALETTE: [RGBColor; 8] = [
     RGBColor(0x3b, 0x82, 0xc4),
     RGBColor(0xe0, 0x7b, 0x1f),
@@ -16,7 +16,7 @@ const PALETTE: [RGBColor; 8] = [
     RGBColor(0x2a, 0xa5, 0xb5),
     RGBColor(0xb0, 0x5a, 0x3c),
 ];
-/// Width of a plot that has the page to itself, in the unit that the font's size is in.
+/// Width of a plot as wide as the page, in the unit of the font's size.
 pub(super) const WIDE: u32 = 1000;
 /// Width of one of two plots side by side.
 pub(super) const HALF: u32 = 540;
@@ -131,7 +131,7 @@ pub(super) fn bars(y_name: &str, bars: usize, groups: &[Group]) -> String {
     })
 }
 
-/// A plot of [`bars`] as a file of its own: black on white, with the names of the bars above it.
+/// A plot of [`bars`] as a separate file: black on white, with the names of the bars above it.
 pub(super) fn picture(names: &[String], bars: &str) -> String {
     let entry = |(index, name): (usize, &String)| {
         let (x, colour) = (70 + 90 * index, colour(index));
@@ -181,7 +181,8 @@ pub(super) fn timeline(x: Range<f64>, rows: &[(String, Vec<f64>)]) -> String {
     })
 }
 
-/// Draws a plot without what only a file of its own needs. A plot that cannot be drawn becomes a sentence.
+/// Draws a plot as part of a page, without the attributes that only a separate file needs. If it cannot be drawn, the page has
+/// a sentence in its place.
 fn svg((width, height): (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -> String {
     let mut out = String::new();
     let drawn = {
@@ -209,14 +210,14 @@ fn right() -> plotters::style::text_anchor::Pos {
     )
 }
 
-/// Where bar `index` of `bars` stands in group `at`: groups are 1 wide and a fifth of that is air.
+/// Where bar `index` of `bars` stands in group `at`. A group is 1 wide; a fifth of that is empty.
 fn bar_span(at: usize, index: usize, bars: usize) -> (f64, f64) {
     let width = 0.8 / bars.max(1) as f64;
     let left = at as f64 + 0.1 + width * index as f64;
     (left + width * 0.06, left + width * 0.94)
 }
 
-/// From the least to the largest value; never empty, never infinite.
+/// The range from the least to the largest value. It is never empty and never infinite.
 fn span(values: impl Iterator<Item = f64> + Clone) -> Range<f64> {
     let low = values.clone().filter(|v| v.is_finite()).fold(f64::INFINITY, f64::min);
     let high = values.filter(|v| v.is_finite()).fold(f64::NEG_INFINITY, f64::max);

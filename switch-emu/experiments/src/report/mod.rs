@@ -1,4 +1,4 @@
-//! Self-contained HTML pages about runs: no scripts, no fonts, no references to anything outside the file.
+//! Self-contained HTML pages about runs: without scripts, fonts or references to anything outside the file.
 
 mod chart;
 mod html;

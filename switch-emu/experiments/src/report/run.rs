@@ -4,11 +4,11 @@ use super::html::{Row, escape, figure, figures, page, section, table};
 use super::{chart, series};
 use crate::results::{RunResult, Summary, loss_note};
 
-/// Uplinks per plot: as many as there are colours to tell apart.
+/// Most uplinks per plot: one for each colour.
 const UPLINKS: usize = 8;
-/// Queues per plot. Their lines cross so often that more could not be followed.
+/// Most queues per plot. Their lines cross often, and nobody could follow more of them.
 const QUEUES: usize = 4;
-/// Rows of the list of events; `events.csv` has them all.
+/// Most rows of the list of events; `events.csv` has all of them.
 const LISTED_EVENTS: usize = 60;
 
 /// The page about one run: figures, goodput, queues and uplinks over time, completion times, events, flows, ports.

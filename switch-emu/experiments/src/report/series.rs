@@ -1,14 +1,14 @@
-//! What the plots show, worked out of a run's samples.
+//! The series of the plots, computed from a run's samples.
 
 use std::collections::BTreeMap;
 
 use super::chart::Line;
 use crate::results::{EventKind, PortResult, PortSample, RunResult};
 
-/// Points per line: more than a screen shows would only make the page heavy.
+/// Most points per line. More than a screen can show would only make the page larger.
 const BINS: usize = 160;
 
-/// Delivered payload per time, in Gb/s.
+/// Rate of delivered payload over time, in Gb/s.
 pub(super) fn goodput(run: &RunResult) -> Vec<Line> {
     let cumulative: Vec<(f64, u64)> = run.delivered.iter().map(|s| (s.time_us, s.bytes)).collect();
     vec![Line { name: "delivered payload".into(), points: rates(&cumulative, 1.0) }]
@@ -25,7 +25,8 @@ pub(super) fn queues(run: &RunResult, count: usize) -> Vec<Line> {
     series.iter().map(line).collect()
 }
 
-/// Use of the uplinks of one switch in percent of their full rate: the switch that something failed at, if any did.
+/// Use of the uplinks of one switch over time, in per cent of their full rate. It is a switch at which a link failed, if there
+/// is one.
 pub(super) fn uplinks(run: &RunResult, count: usize) -> Vec<Line> {
     let ports: BTreeMap<&str, &PortResult> =
         run.ports.iter().filter(|p| p.uplink && p.rate_gbps > 0.0).map(|p| (p.name.as_str(), p)).collect();
@@ -50,13 +51,13 @@ pub(super) fn fct_cdf(name: &str, run: &RunResult) -> Line {
     Line { name: name.into(), points: steps.collect() }
 }
 
-/// When links failed and when they worked again.
+/// The times at which links failed and recovered.
 pub(super) fn moments(run: &RunResult) -> Vec<f64> {
     let changes = run.events.iter().filter(|e| matches!(e.kind, EventKind::Failure | EventKind::Recovered));
     changes.map(|e| e.time_us).filter(|t| t.is_finite()).take(16).collect()
 }
 
-/// Times of the events of each kind that occurred, kinds in the order of their first event.
+/// The times of the events of each kind; kinds are in the order of their first event.
 pub(super) fn event_rows(run: &RunResult) -> Vec<(String, Vec<f64>)> {
     let mut rows: Vec<(String, Vec<f64>)> = Vec::new();
     for event in run.events.iter().filter(|e| e.time_us.is_finite()) {
@@ -72,7 +73,7 @@ pub(super) fn event_rows(run: &RunResult) -> Vec<(String, Vec<f64>)> {
     rows
 }
 
-/// Keeps at most [`BINS`] of the times, evenly.
+/// Keeps at most [`BINS`] of the times, evenly spread.
 fn thin(times: &mut Vec<f64>) {
     let step = times.len().div_ceil(BINS).max(1);
     let mut index = 0;
@@ -106,7 +107,7 @@ fn rates(cumulative: &[(f64, u64)], unit_gbps: f64) -> Vec<(f64, f64)> {
     marks.windows(2).filter_map(rate).collect()
 }
 
-/// The largest queue of each bin, in kB: a peak must not vanish between samples.
+/// The largest queue of each bin, in kB. The mean would hide peaks.
 fn maxima(samples: &[PortSample]) -> Vec<(f64, f64)> {
     let step = samples.len().div_ceil(BINS).max(1);
     let largest = |bin: &[PortSample]| {

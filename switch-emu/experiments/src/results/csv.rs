@@ -1,4 +1,4 @@
-//! `flows.csv`, `ports.csv` and `events.csv`. An empty field means "does not apply"; times are microseconds.
+//! `flows.csv`, `ports.csv` and `events.csv`. Times are microseconds. A field that does not apply is empty.
 
 use std::fmt::{self, Write};
 

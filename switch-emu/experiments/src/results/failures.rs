@@ -1,11 +1,11 @@
-//! The rows and figures that failures, and the hosts' reactions, leave in a result. Every engine uses these.
+//! The rows and figures of a result about failures and the hosts' reactions. Both engines use them.
 
 use spray_core::event::Event;
 
 use super::{EventKind, EventRow};
 use spray_fabric::{LinkAction, LinkEvent, Network, PortOutcome};
 
-/// A row for every beginning and end of a link event.
+/// A row for the beginning and one for the end of each link event.
 pub(crate) fn link_rows(events: &[LinkEvent]) -> Vec<EventRow> {
     let mut rows = Vec::new();
     for event in events {
@@ -49,7 +49,7 @@ pub(crate) struct LastDrop {
 }
 
 impl LastDrop {
-    /// The last of what the links of `ports` dropped.
+    /// The latest drop of the links behind `ports`; `None` if none dropped a frame.
     pub fn of(network: &Network, events: &[LinkEvent], ports: &[PortOutcome]) -> Option<Self> {
         let dropped = ports.iter().filter(|port| port.counters.last_link_drop_ps > 0);
         let drops = dropped.map(|port| (port.name.as_str(), port.counters.last_link_drop_ps as f64 / 1e6));

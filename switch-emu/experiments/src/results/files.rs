@@ -16,7 +16,7 @@ pub struct WriteError {
     pub source: io::Error,
 }
 
-/// Writes `summary.json`, `flows.csv`, `ports.csv`, `events.csv` and `report.html` into `dir`, which is made if missing.
+/// Writes `summary.json`, `flows.csv`, `ports.csv`, `events.csv` and `report.html` into `dir`, and makes it if needed.
 ///
 /// # Errors
 /// When the folder or one of the files cannot be written.
@@ -29,9 +29,10 @@ pub fn write_run(dir: &Path, run: &RunResult) -> Result<(), WriteError> {
     write(dir, "report.html", &report::run_page(run))
 }
 
-/// Writes the `report.html` that compares `runs` into `dir`, which is made if missing, and `goodput.svg`, its plot of goodput alone.
+/// Writes two files into `dir`, and makes it if needed: `report.html`, which compares `runs`, and `goodput.svg`, its plot of
+/// goodput.
 ///
-/// Each run's own report is linked as `NAME/report.html` with [`RunResult::folder`] as the name.
+/// The report links each run's own as `NAME/report.html`, with [`RunResult::folder`] as the name.
 ///
 /// # Errors
 /// When the folder or one of the files cannot be written.

@@ -1,18 +1,18 @@
-//! All balancers under one scenario in one table.
+//! The table that compares all balancers under one scenario.
 
 use std::path::Path;
 
 use super::table::{align, lateness_note, loss_note};
 use super::{RunResult, Spread, Summary, WriteError, files};
 
-/// How one balancer did over its runs.
+/// One balancer and its runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Contender {
     /// The balancer's name.
     pub balancer: String,
     /// Its runs, by seed.
     pub runs: Vec<Summary>,
-    /// Why the other runs have no result.
+    /// Why its other runs have no result.
     pub failures: Vec<String>,
 }
 
@@ -22,14 +22,14 @@ pub struct Matrix {
     contenders: Vec<Contender>,
 }
 
-/// A column: its title on a terminal, its key in files, what it shows, and whether the best value is marked.
+/// A column of the table.
 struct Column {
     title: &'static str,
     key: &'static str,
     of: fn(&Summary) -> f64,
     best: Best,
     digits: usize,
-    /// Left out if it is 0 for all balancers.
+    /// Whether the column is left out if it is 0 for all balancers.
     optional: bool,
 }
 
@@ -72,7 +72,7 @@ fn is_wrong(s: &Summary) -> bool {
 }
 
 impl Contender {
-    /// How its runs ended.
+    /// A cell that says how its runs ended.
     fn verdict(&self) -> String {
         let (all, complete) = (self.runs.len() + self.failures.len(), self.complete());
         match (self.runs.as_slice(), complete) {
@@ -87,7 +87,7 @@ impl Contender {
         self.runs.iter().filter(|run| run.is_complete()).count()
     }
 
-    /// Whether all its runs are there and complete. Only then can its figures be compared.
+    /// Whether all its runs have a result and are complete. Only then can its figures be compared.
     fn is_sound(&self) -> bool {
         self.failures.is_empty() && !self.runs.is_empty() && self.complete() == self.runs.len()
     }
@@ -98,7 +98,7 @@ impl Contender {
 }
 
 impl Matrix {
-    /// Of `contenders`, in the order of tables.
+    /// A table of `contenders`, in the order of its rows.
     #[must_use]
     pub fn new(contenders: Vec<Contender>) -> Self {
         Self { contenders }
@@ -110,7 +110,7 @@ impl Matrix {
         self.contenders.iter().map(|one| one.failures.len() + one.runs.len() - one.complete()).sum()
     }
 
-    /// Text aligned for a terminal. `*` marks the best of the balancers whose runs are all complete. Notes stand below.
+    /// The table as aligned text. `*` marks the best of the balancers whose runs are all complete. Notes stand below the table.
     #[must_use]
     pub fn text(&self) -> String {
         let columns = self.columns();
@@ -122,7 +122,7 @@ impl Matrix {
         out
     }
 
-    /// The same as a table in Markdown, the best in bold.
+    /// The same table in Markdown, with the best in bold.
     #[must_use]
     pub fn markdown(&self) -> String {
         let columns = self.columns();
@@ -137,7 +137,7 @@ impl Matrix {
         if notes.is_empty() { out } else { format!("{out}\n{}\n", notes.join("  \n")) }
     }
 
-    /// CSV: a line per balancer, all columns, means over the runs; a field without a value is empty.
+    /// The same as CSV: a line per balancer with all columns, means over the runs. A field without a value is empty.
     #[must_use]
     pub fn csv(&self) -> String {
         let keys: Vec<&str> = COLUMNS.iter().map(|column| column.key).collect();
@@ -178,7 +178,7 @@ impl Matrix {
         row
     }
 
-    /// Columns that are shown.
+    /// The columns that are shown.
     fn columns(&self) -> Vec<&'static Column> {
         let runs = || self.contenders.iter().flat_map(|one| &one.runs);
         COLUMNS.iter().filter(|column| !column.optional || runs().any(|run| (column.of)(run) != 0.0)).collect()
@@ -218,7 +218,7 @@ impl Matrix {
 }
 
 impl FromIterator<(String, Result<RunResult, String>)> for Matrix {
-    /// Of runs or why they failed, each under its balancer's name.
+    /// A table of runs, or of why they failed, each with its balancer's name.
     fn from_iter<I: IntoIterator<Item = (String, Result<RunResult, String>)>>(runs: I) -> Self {
         let mut contenders: Vec<Contender> = Vec::new();
         for (balancer, run) in runs {

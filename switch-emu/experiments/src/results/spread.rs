@@ -2,16 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The distribution of several values.
+/// Mean and spread of several values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// Number of values.
     pub runs: u64,
-    /// Their mean; 0 of none.
+    /// Their mean; 0 without values.
     pub mean: f64,
-    /// Their sample standard deviation (over n - 1); 0 of fewer than two.
+    /// Their sample standard deviation (over n - 1); 0 with fewer than two values.
     pub sd: f64,
-    /// Half of the mean's 95 % confidence interval by Student's t; `None` of fewer than two.
+    /// Half of the mean's 95 % confidence interval by Student's t; `None` with fewer than two values.
     pub ci95: Option<f64>,
     /// The least.
     pub min: f64,
@@ -20,7 +20,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of `values`.
+    /// The spread of `values`.
     #[must_use]
     pub fn of(values: &[f64]) -> Self {
         let n = values.len();
@@ -43,7 +43,7 @@ impl Spread {
 
 /// The 97.5 % quantile of Student's t distribution, within 0.1 %.
 ///
-/// Up to 30 degrees of freedom from a table, beyond by the first terms of its expansion around the normal quantile.
+/// A table has it for up to 30 degrees of freedom. Above that the first terms of its expansion around the normal quantile give it.
 fn student_t975(degrees: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,

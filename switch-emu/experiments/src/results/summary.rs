@@ -35,7 +35,7 @@ pub struct Summary {
     pub trims: u64,
     pub ecn_marks: u64,
     pub reordered_packets: u64,
-    /// Share of its completion time that a flow was held back to change its path; mean over the completed flows.
+    /// Share of its completion time for which a flow was held back to change its path; mean over the completed flows.
     pub drain_percent_of_fct: f64,
     pub duplicates: u64,
     pub invalid_frames: u64,
@@ -47,13 +47,14 @@ pub struct Summary {
     pub lateness_p99_us: f64,
     pub payload_verified: bool,
     pub testbed_losses: TestbedLosses,
-    /// The simulator's own figures; their keys are there for its runs only.
+    /// Figures that only the simulator has; other runs lack these keys.
     #[serde(flatten)]
     pub sim: Option<SimFigures>,
 }
 
 impl Summary {
-    /// Whether every flow completed with the payload that was sent. The simulator sends no payload, so there completing suffices.
+    /// Whether every flow completed with the payload that was sent. The simulator sends no payload: there it is enough that
+    /// every flow completed.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.flows_completed == self.flows_total && (self.payload_verified || self.sim.is_some())
@@ -61,7 +62,7 @@ impl Summary {
 }
 
 impl RunResult {
-    /// Sums the run up.
+    /// The figures of the run.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let fcts = self.sorted_fcts();

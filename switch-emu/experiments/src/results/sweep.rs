@@ -1,4 +1,4 @@
-//! Several runs of one scenario: per balancer the mean, spread and interval over seeds; and two engines side by side.
+//! Tables of several runs: per balancer the mean, spread and interval over seeds, and two engines side by side.
 
 use std::path::Path;
 
@@ -49,7 +49,7 @@ impl Group<'_> {
     }
 }
 
-/// By condition and balancer, in the order of their first runs.
+/// `runs` by condition and balancer, in the order of the first run of each.
 fn groups(runs: &[Summary]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for run in runs {
@@ -62,8 +62,8 @@ fn groups(runs: &[Summary]) -> Vec<Group<'_>> {
     groups
 }
 
-/// One line per condition and balancer: the figures' means over its runs, each with half of its 95 % interval and, in
-/// brackets, its standard deviation.
+/// A table with a line per condition and balancer. A cell has a figure's mean over the runs, half of its 95 % interval, and in
+/// brackets its standard deviation.
 #[must_use]
 pub fn sweep_table(runs: &[RunResult]) -> String {
     let summaries: Vec<Summary> = runs.iter().map(RunResult::summary).collect();
@@ -116,8 +116,8 @@ pub fn write_sweep(dir: &Path, runs: &[RunResult]) -> Result<(), WriteError> {
     files::write(dir, "sweep.json", &(text + "\n"))
 }
 
-/// Two engines side by side: for each pair of runs a line per figure, with the second's difference in per cent of the first.
-/// Below stands what an engine reports of its own accuracy.
+/// A table of two engines: for each pair of runs a line per figure, with the difference in per cent of the first engine's
+/// figure. Below it stands what an engine reports about its own accuracy.
 #[must_use]
 pub fn compare_table(pairs: &[(RunResult, RunResult)]) -> String {
     let Some((first, second)) = pairs.first() else { return String::new() };

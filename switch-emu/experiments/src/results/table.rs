@@ -1,8 +1,8 @@
-//! The table that ends a demo: one line per run, aligned, plain text.
+//! The table of runs on a terminal: one aligned line per run.
 
 use super::{RunResult, Summary};
 
-/// The columns of the table; drops stand by cause: full queue, failed link, random loss.
+/// The columns of the table. There are three columns of drops, by cause: full queue, failed link, random loss.
 const HEADER: [&str; 14] = [
     "condition",
     "balancer",
@@ -19,14 +19,14 @@ const HEADER: [&str; 14] = [
     "recovery us",
     "payload",
 ];
-/// The column before the last; it is shown if any flow drained.
+/// The last column but one. It is there only if a flow drained.
 const DRAIN: &str = "drain % of FCT";
 /// Columns before this one hold words and are aligned to the left.
 const FIRST_NUMBER: usize = 2;
 
-/// One line per run: goodput, FCTs, drops by cause, trims, retransmissions, reordering, recovery, verification.
+/// A table with a line per run: goodput, FCTs, drops by cause, trims, retransmissions, reordering, recovery, verification.
 ///
-/// Below it stand the dilation, how late frames were, and losses of the testbed itself where there were any.
+/// Below it stand the dilation, the lateness of frames, and what the testbed itself lost.
 #[must_use]
 pub fn table(runs: &[RunResult]) -> String {
     let summaries: Vec<Summary> = runs.iter().map(RunResult::summary).collect();
@@ -49,7 +49,7 @@ pub(crate) fn header(summaries: &[Summary]) -> Vec<&'static str> {
     header
 }
 
-/// The cells of one run, in the order of [`header`]; drains among them where `with_drains`.
+/// The cells of one run, in the order of [`header`]. `with_drains` adds the share of drains.
 pub(crate) fn row(s: &Summary, with_drains: bool) -> Vec<String> {
     let mut cells = vec![
         s.condition.clone(),
@@ -80,7 +80,8 @@ fn payload(s: &Summary) -> String {
     }
 }
 
-/// How late frames were, over all `summaries`, for engines that can be late. One line below keeps the table narrow.
+/// A line about how late frames were in all `summaries` of an engine on which frames can be late. It is a line and not a
+/// column, to keep the table narrow.
 pub(crate) fn lateness_note(summaries: &[Summary]) -> Option<String> {
     let timed: Vec<&Summary> = summaries.iter().filter(|s| s.dilation > 0.0 && s.engine != "sim").collect();
     let worst = timed.iter().max_by(|a, b| a.lateness_p99_us.total_cmp(&b.lateness_p99_us))?;
@@ -100,7 +101,7 @@ fn range(values: impl Iterator<Item = f64> + Clone) -> String {
     if low == high { low } else { format!("{low} to {high}") }
 }
 
-/// What the testbed itself lost in this run, where it lost anything.
+/// A line about frames that the testbed itself lost in this run; `None` if it lost none.
 pub(crate) fn loss_note(s: &Summary) -> Option<String> {
     let l = s.testbed_losses;
     let places =
@@ -110,7 +111,7 @@ pub(crate) fn loss_note(s: &Summary) -> Option<String> {
     })
 }
 
-/// Aligns cells in columns two spaces apart, a rule under the header; the first `words` columns to the left.
+/// A table with columns two spaces apart and a rule under the header. The first `words` columns are aligned to the left.
 ///
 /// # Panics
 /// When a row has fewer cells than the header.

@@ -1,4 +1,4 @@
-//! `[[link_event]]`: what befalls a link.
+//! `[[link_event]]`: changes of links.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,11 @@ use super::list;
 use spray_fabric::Node;
 use spray_fabric::{LinkAction, LinkEvent, Network};
 
-/// What befalls a link, and when.
+/// A change of a link, and when it happens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkEventSettings {
-    /// `leaf0->spine1` for one direction, `leaf0-spine1` for both, `#2` after it for the second of parallel cables. Links that
-    /// leave a host cannot fail.
+    /// The link: `leaf0->spine1` is one direction, `leaf0-spine1` both, `leaf0->spine1#2` the second of parallel cables. Links
+    /// that leave a host cannot change.
     pub link: String,
     /// When it begins.
     #[serde(default)]
@@ -28,18 +28,18 @@ pub struct LinkEventSettings {
     pub action: ActionSettings,
 }
 
-/// What befalls a link.
+/// What happens to a link.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "action", rename_all = "kebab-case")]
 pub enum ActionSettings {
-    /// Frames are dropped, and routing learns of it.
+    /// The link drops every frame, and routing learns of it.
     Down {
-        /// When routing learns of the beginning, and of the end.
+        /// Time that routing takes to learn of the beginning, and of the end.
         #[serde(default = "convergence_us")]
         #[schemars(range(min = 0, max = 3_600_000_000_u64))]
         convergence_us: Micros,
     },
-    /// Frames vanish, and routing does not learn of it.
+    /// The link drops every frame, and routing does not learn of it.
     SilentDrop,
     /// The link is slower.
     Rate {
@@ -47,18 +47,18 @@ pub enum ActionSettings {
         #[schemars(range(min = 0.001, max = 0.999))]
         factor: Ratio,
     },
-    /// Frames vanish at random.
+    /// The link drops frames at random.
     Loss {
-        /// Share of the frames that vanishes.
+        /// Share of the frames that the link drops.
         #[schemars(range(min = 0.000_001, max = 1))]
         probability: Ratio,
     },
-    /// Frames vanish during a part of every period.
+    /// The link drops every frame during a part of each period.
     Flap {
         /// Length of a cycle.
         #[schemars(range(min = 0.001, max = 1_000_000))]
         period_us: Micros,
-        /// Part of each cycle that is out, from its beginning; less than `period_us`.
+        /// Time from the beginning of each cycle in which the link drops frames; less than `period_us`.
         #[schemars(range(min = 0.001, max = 1_000_000))]
         down_us: Micros,
     },
@@ -69,10 +69,10 @@ fn convergence_us() -> Micros {
 }
 
 impl LinkEventSettings {
-    /// The event that they make in `network`; it is number `index` of `document`.
+    /// The event in `network`. It is number `index` of `document`.
     ///
     /// # Errors
-    /// What does not fit, where it stands.
+    /// A setting that does not fit the network, with its place.
     pub(super) fn event(&self, document: &Document, index: usize, network: &Network) -> Result<LinkEvent, Mistake> {
         let mistake = |field: &str, message: String| document.mistake(&format!("link_event.{index}.{field}"), message);
         let links = network.links_named(&self.link).ok_or_else(|| {

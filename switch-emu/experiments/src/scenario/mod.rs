@@ -1,4 +1,4 @@
-//! Scenarios: what a TOML file says, checked and turned into the project's own units.
+//! Scenarios: TOML files, checked and converted to the project's units.
 //!
 //! [`settings`] declares every field once. [`Scenario::load`] reads a file; [`Scenario::read`] takes a file with assignments
 //! that replace parts of it. Every mistake is a [`Mistake`] with its place and what is allowed there.
@@ -27,7 +27,7 @@ use spray_fabric::{FailureError, FailureFile, LinkAction, LinkEvent, Network, Th
 pub struct Scenario {
     /// Its name.
     pub name: String,
-    /// What is wrong with the fabric, in two or three words; `healthy` where nothing is.
+    /// What is wrong with the fabric, in two or three words; `healthy` if nothing is.
     pub condition: String,
     /// Root of every random choice.
     pub seed: u64,
@@ -43,29 +43,29 @@ pub struct Scenario {
     pub transport: Transport,
     /// The queues of every port.
     pub queue: Queue,
-    /// What befalls links.
+    /// Changes of links during a run.
     pub link_events: Vec<LinkEvent>,
-    /// How the `xdp` engine plays it.
+    /// Settings of the `xdp` engine.
     pub emulation: Emulation,
-    /// What the `sim` engine alone can do.
+    /// Settings that only the `sim` engine has.
     pub simulation: SimulationSettings,
-    /// What fails besides, drawn from each run's seed; the `sim` engine only.
+    /// Failures that each run draws from its seed; the `sim` engine only.
     pub failures: Option<Failures>,
 }
 
-/// Failures whose victims each run draws from its own seed.
+/// Failures: each run draws from its own seed which devices fail.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failures {
     /// What fails.
     pub file: FailureFile,
-    /// Where that is written.
+    /// The file that says so.
     pub source: PathBuf,
     /// The condition in a few words.
     pub name: String,
 }
 
 impl Transport {
-    /// Reads the settings of connections that `document` has, which need be no scenario.
+    /// Reads the `[transport]` settings of `document`, which need not be a whole scenario.
     ///
     /// # Errors
     /// The first mistake, with its place and what is allowed there.
@@ -106,13 +106,15 @@ impl Scenario {
         read::scenario(document)
     }
 
-    /// Gives every flow the bytes of `file` as payload, and its size where `resize`. Fails when it cannot be read or
-    /// is empty.
+    /// Gives every flow the bytes of `file` as payload. With `resize` every flow gets the file's size.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is empty.
     pub fn set_payload_file(&mut self, file: PathBuf, resize: bool) -> std::io::Result<()> {
         self.workload.set_payload_file(file, resize)
     }
 
-    /// The condition that link events and drawn failures amount to, in a few words.
+    /// The condition in a few words, from link events and drawn failures.
     fn describe(events: &[LinkEvent], failures: Option<&Failures>) -> String {
         let word = |event: &LinkEvent| match event.action {
             LinkAction::Rate { ppm } => format!("{} at {} % rate", event.name, f64::from(ppm) / 1e4),
@@ -128,21 +130,22 @@ impl Scenario {
         if parts.is_empty() { "healthy".into() } else { parts.join(", ") }
     }
 
-    /// Takes `events` in, and names the condition after all of them.
+    /// Adds `events`, and names the condition after all events.
     pub fn add_link_events(&mut self, events: Vec<LinkEvent>) {
         self.link_events.extend(events);
         self.condition = Self::describe(&self.link_events, self.failures.as_ref());
     }
 
-    /// The queue of a port of `rate_bps`.
+    /// The queue thresholds of a port with a rate of `rate_bps`.
     pub fn queue_config(&self, rate_bps: u64) -> Thresholds {
         self.queue.config(rate_bps, self.base_rtt_ps(), self.packet_bytes())
     }
 }
 
 impl Queue {
-    /// In bytes, at a port of `rate_bps` in a fabric of `base_rtt_ps` with full packets of `packet_bytes`. Nothing
-    /// exceeds 4 GiB; the limit holds at least one packet. The kernel's switch takes less: [`MAX_XDP_QUEUE_BYTES`].
+    /// The thresholds in bytes, at a port of `rate_bps` in a fabric with longest RTT `base_rtt_ps` and full packets of
+    /// `packet_bytes`. Values are cut to 4 GiB, and the limit holds at least one packet. The kernel's switch holds less:
+    /// [`MAX_XDP_QUEUE_BYTES`].
     pub fn config(&self, rate_bps: u64, base_rtt_ps: u64, packet_bytes: u32) -> Thresholds {
         let bytes = |length, limit: u32| match length {
             QueueLength::Bytes(bytes) => bytes.min(u64::from(u32::MAX)) as u32,
@@ -161,7 +164,7 @@ impl Queue {
     }
 }
 
-/// Largest queue that the kernel's switch emulates, in bytes; the simulator's are bounded by 4 GiB.
+/// Largest queue of the kernel's switch in bytes. A queue of the simulator may have up to 4 GiB.
 pub const MAX_XDP_QUEUE_BYTES: u32 = spray_pipeline::config::MAX_LIMIT_BYTES;
 
 fn clamp(bytes: f64) -> u32 {

@@ -1,4 +1,4 @@
-//! What paths through the fabric amount to: round-trip times, windows, how long a run may last.
+//! What follows from the paths of the fabric: round-trip times, settings of connections, how long a run may last.
 
 use std::sync::OnceLock;
 
@@ -14,7 +14,7 @@ use super::{Ip, Scenario, Transport};
 use crate::workload::Flow;
 use spray_fabric::{ShortestPaths, hops, serialisation_ps};
 
-/// The healthy fabric's routes, and what is computed over them once for all flows of one scenario.
+/// The routes of the healthy fabric, and values that are computed over them once per scenario.
 #[derive(Debug, Clone)]
 pub struct Paths {
     routes: ShortestPaths,
@@ -23,7 +23,7 @@ pub struct Paths {
     largest_bytes: OnceLock<u64>,
 }
 
-/// Headers and checksum of an Ethernet frame do not count: rates and sizes are those of the frame as sockets see it.
+/// Sizes are those of a frame as sockets see it: preamble and checksum of Ethernet do not count.
 impl Scenario {
     /// Bytes of all headers of a data frame.
     pub fn header_bytes(&self) -> u32 {
@@ -35,7 +35,7 @@ impl Scenario {
         self.simulation.control_bytes.unwrap_or(spray_wire::header_bytes(self.is_v6(), Kind::Ack) as u32)
     }
 
-    /// IPv6 instead of IPv4.
+    /// Whether connections use IPv6 instead of IPv4.
     pub fn is_v6(&self) -> bool {
         self.transport.ip == Ip::V6
     }
@@ -79,7 +79,7 @@ impl Scenario {
     /// As [`Scenario::base_rtt_ps`], computed once per `paths`.
     pub fn longest_rtt_ps(&self, paths: &Paths) -> u64 {
         *paths.longest_ps.get_or_init(|| {
-            // One host of each leaf and rate stands for all like it.
+            // Hosts with equal leaf, rate and latency have equal round-trip times: one of them is enough.
             let mut like: Vec<(usize, u64, u64)> = Vec::new();
             let mut hosts = Vec::new();
             for host in 0..self.network.hosts.len() {
@@ -98,7 +98,7 @@ impl Scenario {
         })
     }
 
-    /// How the connection from host `from` to host `to` works under `balancer`.
+    /// The settings of the connection from host `from` to host `to` under `balancer`.
     pub fn flow_config(&self, paths: &Paths, balancer: BalancerKind, from: usize, to: usize) -> FlowConfig {
         let base_rtt_ps = self.pair_rtt_ps(paths, from, to);
         let flow = self.transport.flow_config(&Path {
@@ -119,7 +119,8 @@ impl Scenario {
         }
     }
 
-    /// Bounds of the retransmission timeout: the floor is the base RTT and the drain of four full queues.
+    /// Bounds of the retransmission timeout. The default least one is the base RTT plus the time that four full queues take to
+    /// empty.
     fn rto(&self, paths: &Paths, base_rtt_ps: u64) -> RtoConfig {
         let drain_ps = *paths.drain_ps.get_or_init(|| {
             let (longest_ps, packet_bytes) = (self.longest_rtt_ps(paths), self.packet_bytes());
@@ -135,7 +136,8 @@ impl Scenario {
         self.workload.flows(&self.network, seed)
     }
 
-    /// The least time that `flows` could take: the busiest host's bytes at its link's rate, after the last start.
+    /// The least time that `flows` could take: after the last start, the busiest host's bytes at its link's rate and one base
+    /// RTT.
     pub fn ideal_ps(&self, flows: &[Flow]) -> u64 {
         self.ideal_over_ps(&self.paths(), flows)
     }
@@ -156,13 +158,13 @@ impl Scenario {
         flows.iter().map(|flow| flow.start_ps).max().unwrap_or(0) + busiest + self.longest_rtt_ps(paths)
     }
 
-    /// When a run of `flows` is stopped: as the scenario says, else after 50 times the ideal, at least 20 ms.
+    /// When a run of `flows` is stopped. By default after 50 times the least time that they could take, at least 20 ms.
     pub fn time_limit_ps(&self, flows: &[Flow]) -> u64 {
         self.time_limit_ps.unwrap_or_else(|| default_limit_ps(self.ideal_ps(flows)))
     }
 
-    /// As [`Scenario::time_limit_ps`], over known `paths` and with a round trip more for every flow that another's end
-    /// may start.
+    /// As [`Scenario::time_limit_ps`], with given `paths`. If flows may start at the end of others, the least time includes
+    /// one round trip more for every flow.
     pub fn time_limit_over_ps(&self, paths: &Paths, flows: &[Flow]) -> u64 {
         self.time_limit_ps.unwrap_or_else(|| {
             let chained = if self.workload.triggers().is_some() { flows.len() as u64 } else { 0 };
@@ -172,7 +174,7 @@ impl Scenario {
     }
 }
 
-/// What a connection's settings follow from.
+/// What the settings of a connection follow from.
 #[derive(Debug, Clone, Copy)]
 pub struct Path {
     /// What chooses paths.
@@ -185,12 +187,13 @@ pub struct Path {
     pub payload_bytes: u32,
     /// All headers of a data frame.
     pub header_bytes: u32,
-    /// Switches cut data frames instead of dropping them.
+    /// Whether switches trim data frames instead of dropping them.
     pub trimming: bool,
 }
 
 impl Transport {
-    /// How a connection over `path` works; bounds of the retransmission timeout that are not set are those of an empty path.
+    /// The settings of a connection over `path`. Bounds of the retransmission timeout that are not set follow from an empty
+    /// path.
     pub fn flow_config(&self, path: &Path) -> FlowConfig {
         let Path { balancer, base_rtt_ps, link_bps, payload_bytes, header_bytes, trimming } = *path;
         let packet_bytes = payload_bytes + header_bytes;
@@ -228,7 +231,7 @@ impl Transport {
         }
     }
 
-    /// Bounds of the retransmission timeout, whose floor is `min_ps` unless it is set.
+    /// Bounds of the retransmission timeout. `min_ps` is the least one unless the settings say another.
     pub fn rto(&self, min_ps: u64) -> RtoConfig {
         let min_ps = self.rto_min_us.map_or(min_ps, Micros::ps);
         let max_ps = self.rto_max_us.map_or(min_ps.saturating_mul(16), Micros::ps).max(min_ps);

@@ -1,4 +1,4 @@
-//! Lengths of queues as people write them.
+//! Lengths of queues as scenarios write them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use spray_core::units::ByteSize;
 
-/// A length of queue.
+/// A length of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "String")]
 pub enum QueueLength {
@@ -17,7 +17,7 @@ pub enum QueueLength {
     Packets(f64),
     /// Bandwidth-delay products: the longest base RTT of the fabric at the port's own rate.
     Bdp(f64),
-    /// Percent of the queue's limit; not for the limit itself.
+    /// Per cent of the queue's limit. The limit itself cannot be a percentage.
     Percent(f64),
 }
 
@@ -53,7 +53,7 @@ impl From<QueueLength> for String {
     }
 }
 
-/// The two ways to write one in a file.
+/// The two TOML types that a length may have.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {
@@ -67,7 +67,7 @@ impl TryFrom<Written> for QueueLength {
     fn try_from(written: Written) -> Result<Self, Self::Error> {
         match written {
             Written::Bytes(bytes) => Ok(Self::Bytes(bytes)),
-            Written::Text(text) => Self::parse(&text).ok_or("no length of a queue"),
+            Written::Text(text) => Self::parse(&text).ok_or("not a length of a queue"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! From the settings of a scenario to what both engines run: networks built, files read, rules between settings checked.
+//! Turns the settings of a scenario into what the engines run: builds the network, reads files, checks rules between settings.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,7 +18,7 @@ pub(super) fn scenario(document: &Document) -> Result<Scenario, Mistake> {
     let events = settings.link_event.iter().enumerate().map(|(index, event)| event.event(document, index, &network));
     let link_events = events.collect::<Result<Vec<_>, _>>()?;
     let failures = failures(document, &settings.simulation)?;
-    // What the file calls the condition is no longer so with other events.
+    // The file's name for the condition does not describe events that the command line changed.
     let written = settings.condition.filter(|_| {
         document.is_assigned("condition") || !["link_event", "simulation"].iter().any(|path| document.is_assigned(path))
     });
@@ -51,7 +51,7 @@ fn check_name(document: &Document, name: &str) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// Settings of connections without a scenario.
+/// The `[transport]` settings of a connection without a scenario, as `spray send` takes them.
 #[derive(Deserialize, JsonSchema)]
 struct Connections {
     #[serde(default)]
@@ -62,7 +62,7 @@ pub(super) fn transport(document: &Document) -> Result<Transport, Mistake> {
     let Connections { transport } = document.read()?;
     check_transport(document, &transport)?;
     if transport.erasure {
-        let message = "`erasure` is an ideal code, which no payload can go in; allowed: false";
+        let message = "`erasure` is an ideal code, which cannot carry real payload; allowed: false";
         return Err(document.mistake("transport.erasure", message));
     }
     Ok(transport)
@@ -131,7 +131,7 @@ fn check_queue(document: &Document, scenario: &Scenario) -> Result<(), Mistake> 
     let (base_rtt_ps, packet_bytes) = (scenario.base_rtt_ps(), scenario.packet_bytes());
     for link in &scenario.network.links {
         let queue = scenario.queue.config(link.rate_bps, base_rtt_ps, packet_bytes);
-        // What does not fit is cut to this.
+        // Larger values were cut to this one.
         if queue.limit_bytes == u32::MAX {
             let message = format!("`limit` is 4 GiB or more at {}; allowed: less", link.name);
             return Err(document.mistake("queue.limit", message));
@@ -158,7 +158,7 @@ fn check_events(document: &Document, scenario: &Scenario) -> Result<(), Mistake>
         }
         CompileError::Reroutes(_) => None,
     };
-    // The last event of the link is the one too many.
+    // The last event on the link exceeds the limit.
     let culprit = scenario.link_events.iter().rposition(|event| match &about {
         Some(links) => links.iter().any(|link| event.links.contains(link)),
         None => matches!(event.action, LinkAction::Down { .. }),

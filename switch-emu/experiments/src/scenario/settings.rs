@@ -1,5 +1,5 @@
-//! The settings of a scenario, declared once: the reader, its messages, `--set`, the JSON Schema and the tables of
-//! `docs/reference/settings.md` come from these types. Comments on fields are what people read there.
+//! The settings of a scenario, declared once. The reader, its messages, `--set`, the JSON Schema and the tables of
+//! `docs/reference/settings.md` come from these types. The tables show the comments on fields to users.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -15,25 +15,25 @@ use super::topology::Topology;
 use super::workload::WorkloadSettings;
 use crate::sim::FctEnd;
 
-/// A scenario as its file says it.
+/// A scenario as it is written in its file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "A scenario of spray")]
 pub struct Settings {
-    /// Names the scenario and its results folder: letters, digits, `-`, `_` and `.`, no `.` first.
+    /// Name of the scenario and of its results folder: letters, digits, `-`, `_` and `.`, not beginning with `.`.
     pub name: String,
-    /// Two or three words on what is wrong with the fabric. By default from the link events and failures.
+    /// What is wrong with the fabric, in two or three words. By default a list of the link events and failures.
     #[serde(default)]
     pub condition: Option<String>,
     /// Root of every random choice.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 9_223_372_036_854_775_807_u64))]
     pub seed: u64,
-    /// Scenario time after which a run is stopped; what has not arrived by then counts as not completed. By default 50 times
-    /// the ideal, at least 20000.
+    /// Scenario time at which a run is stopped; flows that have not completed by then count as incomplete. By default 50 times
+    /// the least time that the flows could take, at least 20000.
     #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub time_limit_us: Option<Micros>,
-    /// Scenario time between samples of queues and deliveries; 0 takes none.
+    /// Scenario time between samples of queue lengths and delivered bytes; 0 takes no samples.
     #[serde(default = "sample_us")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub sample_us: Micros,
@@ -47,13 +47,13 @@ pub struct Settings {
     /// The queue of every port.
     #[serde(default)]
     pub queue: Queue,
-    /// What befalls a link, and when. The table may be repeated.
+    /// A change of a link, and when it happens. The table may be repeated.
     #[serde(default)]
     pub link_event: Vec<LinkEventSettings>,
-    /// How the `xdp` engine plays the scenario.
+    /// Settings of the `xdp` engine, which runs the scenario on this machine.
     #[serde(default)]
     pub emulation: Emulation,
-    /// What the `sim` engine alone can do.
+    /// Settings that only the `sim` engine has.
     #[serde(default)]
     pub simulation: SimulationSettings,
 }
@@ -70,7 +70,7 @@ fn sample_us() -> Micros {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Transport {
-    /// What chooses paths; with a list each in turn.
+    /// What chooses the path of each packet. With a list, one run for each.
     #[schemars(schema_with = "one_or_list")]
     pub balancer: Vec<BalancerKind>,
     /// Congestion control.
@@ -78,22 +78,23 @@ pub struct Transport {
     /// Window before the first feedback. By default 1.5 BDP in whole packets.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub initial_window_bytes: Option<ByteSize>,
-    /// Largest window of `dctcp`; the whole window of `fixed-rate`. By default 1.5 BDP; under `fixed-rate` without a limit.
+    /// Largest window. By default 1.5 BDP; under `fixed-rate` no limit.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub max_window_bytes: Option<ByteSize>,
     /// IP version.
     pub ip: Ip,
-    /// Payload of a full packet. At most 3398, with IPv6 3378: XDP on veth carries IP packets of at most 3,498 bytes. Frames of
-    /// other sizes (`header_bytes` in `[simulation]`) may carry up to 9000.
+    /// Payload of a full packet. At most 3398, with IPv6 3378, since XDP on veth carries IP packets of at most 3,498 bytes. With
+    /// `header_bytes` in `[simulation]` at most 9000.
     #[schemars(range(min = 64, max = 9_000))]
     pub payload_bytes: u32,
-    /// Data packets to one ACK.
+    /// Data packets per ACK.
     #[schemars(range(min = 1, max = 64))]
     pub ack_every: u32,
-    /// Most entropy values in an ACK: that of the packet that triggered it, then those of the latest others that it stands for.
+    /// Most entropy values that an ACK echoes: that of the packet that triggered it, then those of the latest other packets that
+    /// it acknowledges.
     #[schemars(range(min = 1, max = 16))]
     pub ack_evs: u32,
-    /// A packet that arrives marked is acknowledged at once, whatever `ack_every`, as in the published simulations.
+    /// Acknowledge a marked packet at once, whatever `ack_every` is, as in the published simulations.
     pub ack_marked: bool,
     /// How long an ACK may wait for more packets. By default a quarter of the base RTT.
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
@@ -101,24 +102,24 @@ pub struct Transport {
     /// Number of entropy values.
     #[schemars(range(min = 1, max = 65_535))]
     pub evs: u32,
-    /// Packets between the oldest unacknowledged and the newest; a power of two.
+    /// Most packets from the oldest unacknowledged one to the newest; a power of two.
     #[schemars(range(min = 256, max = 16_384))]
     pub window_packets: u32,
-    /// A packet is lost when so many sent later have arrived and the largest recent RTT has passed; 0 leaves losses to the timer
-    /// and to trims.
+    /// A packet counts as lost when this many packets sent after it have arrived, and `sack_rule` holds. With 0 only the
+    /// retransmission timer and trimmed headers tell of losses.
     #[schemars(range(min = 0, max = 16_384))]
     pub sack_gap_packets: u32,
-    /// What it takes besides.
+    /// What else must hold before such a packet counts as lost.
     pub sack_rule: SackRule,
-    /// Messages go in an ideal erasure code: whichever packets arrive, enough of them make a message. The simulator only.
+    /// Send messages in an ideal erasure code: any packets, if they are enough, make up the message. The simulator only.
     pub erasure: bool,
-    /// Least, and first, retransmission timeout. By default the base RTT and the time that four full queues take to drain.
+    /// Least retransmission timeout, and the first one. By default the base RTT plus the time that four full queues take to empty.
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub rto_min_us: Option<Micros>,
-    /// Largest retransmission timeout. By default 16 times the least; 0 is the least.
+    /// Largest retransmission timeout. By default 16 times the least; 0 means the least.
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub rto_max_us: Option<Micros>,
-    /// Time without any progress after which a connection fails.
+    /// Time without progress after which a connection fails.
     #[schemars(range(min = 0.000_001, max = 3_600_000_000_u64))]
     pub give_up_us: Micros,
     /// Settings of the balancers.
@@ -177,18 +178,18 @@ fn one_or_list(generator: &mut SchemaGenerator) -> Schema {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Queue {
-    /// Data that may wait at a port; less than 4 GiB, at most 8323072 bytes on the `xdp` engine. A BDP is the longest base RTT of
-    /// the fabric times the port's own rate; a packet is a full data frame, headers included.
+    /// Most data that may wait at a port: less than 4 GiB, on the `xdp` engine at most 8323072 bytes. A BDP is the longest base
+    /// RTT of the fabric times the port's own rate; a packet is a full data frame with its headers.
     pub limit: QueueLength,
-    /// Switches mark packets.
+    /// Whether switches mark packets (ECN).
     pub marking: bool,
-    /// Below it nothing is marked.
+    /// Queue length below which no packet is marked.
     pub mark_min: QueueLength,
-    /// From it on everything is marked; in between a growing share.
+    /// Queue length from which on every packet is marked. Between `mark_min` and this the share of marked packets grows.
     pub mark_max: QueueLength,
-    /// ACKs and trimmed headers that may wait; they go first.
+    /// Most bytes of ACKs and trimmed headers that may wait. They are sent before data.
     pub control_limit: QueueLength,
-    /// Cut a data frame over the limit to its headers, instead of dropping it.
+    /// Whether switches cut a data frame that exceeds the limit to its headers (trim it), instead of dropping it.
     pub trimming: bool,
 }
 
@@ -209,18 +210,18 @@ impl Default for Queue {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Emulation {
-    /// How many times slower than scenario time the machine runs. By default as slowly as it takes to carry the hosts' full rate,
-    /// which is measured.
+    /// How many times slower than scenario time the fabric runs. By default the engine measures how slow this machine must be to
+    /// carry the hosts' full rate.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub dilation: Option<f64>,
-    /// Which switches share a program.
+    /// Which switches share one XDP program.
     pub chassis: Chassis,
-    /// Threads that poll hosts. By default one a core, at most one a host.
+    /// Threads that poll hosts. By default one per core, at most one per host.
     #[schemars(range(min = 1, max = 256))]
     pub threads: Option<u32>,
 }
 
-/// Which switches share a program.
+/// Which switches share one XDP program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -228,25 +229,25 @@ pub enum Chassis {
     /// All of them.
     #[default]
     Fabric,
-    /// Each has its own, in a namespace of its own, joined with others by veth.
+    /// None: each has a program and a namespace of its own, and veth pairs join them.
     PerSwitch,
 }
 
-/// What the `sim` engine alone can do.
+/// Settings that only the `sim` engine has.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SimulationSettings {
-    /// All headers of a data frame. By default as many as our own frames have.
+    /// Bytes of all headers of a data frame. By default those of our own frames.
     #[schemars(range(min = 1, max = 1_000))]
     pub header_bytes: Option<u32>,
-    /// Size of ACKs, NACKs, probes and trimmed frames. By default that of our own frames.
+    /// Bytes of an ACK, NACK, probe or trimmed frame. By default those of our own frames.
     #[schemars(range(min = 1, max = 1_000))]
     pub control_bytes: Option<u32>,
     /// When a flow counts as complete.
     pub fct_end: FctEnd,
-    /// Share of the cables of which one direction fails silently from the start; which ones is drawn from the seed of each run.
+    /// Share of the cables that fail silently from the start, each in one direction. The seed of each run draws them.
     #[schemars(range(min = 0.001, max = 99.999))]
     pub dead_cables_percent: Option<f64>,
-    /// A failure file, whose victims are drawn from the seed of each run; a relative path starts at the scenario's folder.
+    /// A failure file: the seed of each run draws the devices that fail. A relative path starts at the scenario's folder.
     pub failures: Option<String>,
 }

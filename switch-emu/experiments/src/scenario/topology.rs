@@ -8,7 +8,7 @@ use spray_settings::{Document, Mistake};
 use super::{in_file, list};
 use spray_fabric::{Dragonfly, FatTree, LeafSpine, Network, TopoFile};
 
-/// Most hosts that a scenario takes: an address for each, and tables of routes that fit into memory.
+/// Most hosts of a scenario: each has an address, and the tables of routes must fit into memory.
 const MAX_HOSTS: usize = 65_536;
 
 /// How the fabric is described.
@@ -19,9 +19,9 @@ pub enum Topology {
     LeafSpine(LeafSpineSettings),
     /// Three tiers of switches in pods.
     FatTree(FatTreeSettings),
-    /// Groups of routers, all joined with all.
+    /// Groups of routers: every two routers of a group, and every two groups, are joined.
     Dragonfly(DragonflySettings),
-    /// Cable by cable.
+    /// Any fabric, listed cable by cable.
     Graph {
         /// Names of the hosts: 1 to 11 letters, digits, `.` or `_`.
         #[schemars(length(min = 1))]
@@ -33,27 +33,27 @@ pub enum Topology {
         #[schemars(length(min = 1))]
         link: Vec<GraphLink>,
     },
-    /// As a file says.
+    /// As a `.topo` file says.
     File {
         /// A `.topo` file of two or three tiers; a relative path starts at the scenario's folder.
         file: String,
     },
 }
 
-/// What topologies by counts have in common.
+/// The cables of a topology that is given by counts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Cables {
     /// Rate of the hosts' cables.
     #[schemars(range(min = 0.01, max = 1_000))]
     pub host_gbps: Gbps,
-    /// Propagation time of every cable.
+    /// Propagation time of a cable, unless another setting says otherwise.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub latency_us: Micros,
     /// Propagation time of the hosts' cables. By default `latency_us`.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub host_latency_us: Option<Micros>,
-    /// Time through a switch, on top of cables and queues.
+    /// Time through a switch, in addition to cables and queues.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub switch_latency_us: Micros,
 }
@@ -85,7 +85,7 @@ pub struct LeafSpineSettings {
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 16))]
     pub bundle: usize,
-    /// Rate of the cables between the two lower tiers of switches. By default `host_gbps`.
+    /// Rate of the cables between the two lowest tiers of switches. By default `host_gbps`.
     #[serde(default)]
     #[schemars(range(min = 0.01, max = 1_000))]
     pub uplink_gbps: Option<Gbps>,
@@ -106,8 +106,8 @@ pub struct FatTreeSettings {
     /// Aggregation switches of a pod, `agg0` and on; every ToR of the pod has cables to each.
     #[schemars(range(min = 1, max = 128))]
     pub aggs_per_pod: usize,
-    /// Cores, `core0` and on, a multiple of `aggs_per_pod`; the one of number c is joined to switch c modulo `aggs_per_pod` of
-    /// each pod.
+    /// Number of cores, `core0` and on, a multiple of `aggs_per_pod`. Core c has cables to aggregation switch c modulo
+    /// `aggs_per_pod` of each pod.
     #[schemars(range(min = 1, max = 4_096))]
     pub cores: usize,
     /// Hosts on each ToR, `h0` and on.
@@ -117,7 +117,7 @@ pub struct FatTreeSettings {
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 16))]
     pub bundle: usize,
-    /// Rate of the cables between the two lower tiers of switches. By default `host_gbps`.
+    /// Rate of the cables between the two lowest tiers of switches. By default `host_gbps`.
     #[serde(default)]
     #[schemars(range(min = 0.01, max = 1_000))]
     pub uplink_gbps: Option<Gbps>,
@@ -136,13 +136,14 @@ pub struct DragonflySettings {
     /// Number of groups.
     #[schemars(range(min = 2, max = 1_024))]
     pub groups: usize,
-    /// Routers of a group, all joined with all, `g0r0` and on.
+    /// Routers of a group, `g0r0` and on; every two of them have a cable.
     #[schemars(range(min = 1, max = 128))]
     pub routers_per_group: usize,
     /// Hosts on each router, `h0` and on.
     #[schemars(range(min = 1, max = 128))]
     pub hosts_per_router: usize,
-    /// Cables of each router to other groups; all those of a group are a multiple of the other groups.
+    /// Cables of each router to other groups. The number of all such cables of a group must be a multiple of the number of other
+    /// groups.
     #[schemars(range(min = 1, max = 128))]
     pub global_cables: usize,
     /// Rate of the cables within a group. By default `host_gbps`.
@@ -192,10 +193,10 @@ fn latency_us() -> Micros {
 }
 
 impl Topology {
-    /// The network that they make.
+    /// Builds the network.
     ///
     /// # Errors
-    /// What does not fit together, where it stands in `document`.
+    /// Settings that do not fit together, with their place in `document`.
     pub(super) fn network(&self, document: &Document) -> Result<Network, Mistake> {
         let network = match self {
             Self::LeafSpine(settings) => {
@@ -219,7 +220,7 @@ impl Topology {
     }
 }
 
-/// Refuses more hosts than a scenario takes, of so many times so many.
+/// Refuses a product of `factors` that is more hosts than a scenario may have.
 fn check_hosts(document: &Document, factors: &[usize]) -> Result<(), Mistake> {
     let hosts: usize = factors.iter().product();
     if hosts > MAX_HOSTS {

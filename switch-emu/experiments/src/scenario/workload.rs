@@ -10,7 +10,7 @@ use crate::workload::{Each, Flow, Matrix, Pattern, Payload, Workload, can_cross,
 use spray_fabric::Network;
 use spray_fabric::Node;
 
-/// Most flows of a run: their results fit into a report.
+/// Most flows of a run: more results would not fit into a report.
 const MAX_FLOWS: usize = 100_000;
 
 /// Who sends what to whom.
@@ -19,8 +19,8 @@ pub struct WorkloadSettings {
     /// Who sends to whom.
     #[serde(flatten)]
     pub pattern: PatternSettings,
-    /// A file whose bytes every flow carries, from its start and over again; a relative path starts at the scenario's folder. By
-    /// default bytes drawn from the seed.
+    /// A file whose bytes every flow carries, repeated as often as needed. A relative path starts at the scenario's folder. By
+    /// default flows carry random bytes.
     #[serde(default)]
     pub payload: Option<String>,
 }
@@ -37,34 +37,34 @@ pub enum PatternSettings {
     Tornado(EachSettings),
     /// Several hosts send to one.
     Incast {
-        /// How many send; the farthest from the receiver come first. By default all other hosts.
+        /// How many hosts send. Hosts on the longest paths to the receiver are taken first. By default all other hosts.
         #[serde(default)]
         #[schemars(range(min = 1, max = 65_535))]
         senders: Option<usize>,
-        /// Who receives. By default the first host.
+        /// Name of the receiving host. By default the first host.
         #[serde(default)]
         receiver: Option<String>,
         /// Bytes and start.
         #[serde(flatten)]
         each: EachSettings,
     },
-    /// As listed.
+    /// The flows that `[[workload.flow]]` lists.
     Flows {
         /// A flow. The table may be repeated.
         #[schemars(length(min = 1))]
         flow: Vec<FlowSettings>,
     },
-    /// As a file says.
+    /// The flows of a `.cm` file.
     Matrix {
         /// A `.cm` file; a relative path starts at the scenario's folder.
         file: String,
     },
 }
 
-/// What all flows of a pattern have in common.
+/// Size and start of all flows of a pattern.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EachSettings {
-    /// Payload of each flow. By default the size of `payload`; without that it is required.
+    /// Payload of each flow. By default the size of the `payload` file; required without such a file.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub bytes: Option<ByteSize>,
@@ -81,7 +81,7 @@ pub struct FlowSettings {
     pub src: String,
     /// Name of the receiving host, another one.
     pub dst: String,
-    /// Payload. By default the size of the workload's `payload`; without that it is required.
+    /// Payload of the flow. By default the size of the workload's `payload` file; required without such a file.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub bytes: Option<ByteSize>,
@@ -92,10 +92,10 @@ pub struct FlowSettings {
 }
 
 impl WorkloadSettings {
-    /// The workload that they make on `network`.
+    /// Builds the workload on `network`.
     ///
     /// # Errors
-    /// What does not fit, where it stands in `document`.
+    /// A setting that does not fit the network, with its place in `document`.
     pub(super) fn workload(&self, document: &Document, network: &Network) -> Result<Workload, Mistake> {
         let mut workload = Workload { pattern: Pattern::Flows(Vec::new()), payload: Payload::Generated };
         if let Some(name) = &self.payload {

@@ -27,14 +27,14 @@ pub enum FctEnd {
     Acked,
 }
 
-/// How one run goes.
+/// What differs between runs of one scenario.
 #[derive(Clone, Debug)]
 pub struct SimOptions {
     /// What chooses paths.
     pub balancer: BalancerKind,
     /// Root of every random choice.
     pub seed: u64,
-    /// What befalls links beside the scenario's own events: drawn from the seed, mostly.
+    /// Link events in addition to the scenario's own, such as failures drawn from the seed.
     pub events: Vec<LinkEvent>,
 }
 
@@ -46,12 +46,12 @@ pub struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    /// Computes what all runs of `scenario` share.
+    /// Computes what all runs of `scenario` have in common.
     pub fn new(scenario: &'a Scenario) -> Self {
         Self { scenario, paths: scenario.paths() }
     }
 
-    /// When a run with root `seed` is stopped at the latest, in ps.
+    /// The time in ps at which a run with root `seed` is stopped.
     pub fn until_ps(&self, seed: u64) -> u64 {
         self.scenario.time_limit_over_ps(&self.paths, &self.scenario.flows(seed))
     }
@@ -113,8 +113,8 @@ fn now() -> std::time::Instant {
     std::time::Instant::now()
 }
 
-/// Packets that a connection keeps track of: as many as the scenario says, but no more than its one message has, which
-/// changes nothing but the memory.
+/// The window in packets that a connection keeps track of: the scenario's, but no more than its one message has. The cut saves
+/// memory and changes nothing else.
 fn window_packets(scenario: &Scenario, flows: &[Flow]) -> u32 {
     let packets = |flow: &Flow| flow.bytes.div_ceil(u64::from(scenario.transport.payload_bytes));
     let most = flows.iter().map(packets).max().unwrap_or(0).min(u64::from(u32::MAX / 4)) as u32;

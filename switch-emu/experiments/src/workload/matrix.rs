@@ -30,9 +30,9 @@ pub struct MatrixError {
 pub struct Matrix {
     /// The flows, numbered in the file's order; those that a trigger starts have a start of 0.
     pub flows: Vec<Flow>,
-    /// What starts flows at the end of others; `None` where nothing does.
+    /// What starts flows at the end of others; `None` if no flow waits for another.
     pub triggers: Option<Triggers>,
-    /// What was read and is ignored, a sentence each.
+    /// Sentences about parts of the file that are ignored.
     pub warnings: Vec<String>,
 }
 
@@ -62,7 +62,7 @@ struct Reader {
 /// Parses the matrix in `text` for a fabric of `hosts` hosts.
 ///
 /// # Errors
-/// Names the line and column of what cannot be read, of a trigger that nobody described, and of a flow that never starts.
+/// The first word that cannot be read, trigger without a description, or flow that would never start, with line and column.
 pub fn parse_matrix(text: &str, hosts: usize) -> Result<Matrix, MatrixError> {
     let mut reader = Reader::default();
     for (index, full) in text.lines().enumerate() {

@@ -2,7 +2,7 @@
 
 use spray_sim::Trigger;
 
-/// The triggers of a matrix, and which flows pull them and wait for them.
+/// The triggers of a matrix, and which flows pull them or wait for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Triggers {
     /// What each does when pulled.
@@ -23,7 +23,7 @@ pub struct FlowTriggers {
 }
 
 impl Triggers {
-    /// The first flow that does not start although every flow that starts ends; `None` where all do.
+    /// The first flow that never starts even if every started flow ends; `None` if all flows start.
     pub fn never_started(&self) -> Option<usize> {
         let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); self.list.len()];
         for (flow, triggers) in self.of_flow.iter().enumerate() {

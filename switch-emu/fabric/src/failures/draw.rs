@@ -10,7 +10,7 @@ use crate::fabric::{DropEvery, Node};
 use crate::serialisation_ps;
 use crate::{LinkAction, LinkEvent, Network, ShortestPaths};
 
-/// What victims are drawn for.
+/// The fabric and the time for which failures are drawn.
 #[derive(Debug, Clone, Copy)]
 pub struct FailureContext<'a> {
     /// The fabric.
@@ -35,7 +35,7 @@ struct Candidate {
     links: Vec<usize>,
 }
 
-/// A failure that takes ways away from `from_ps` on.
+/// A failure that removes paths from `from_ps` on.
 struct Outage {
     links: Vec<usize>,
     from_ps: u64,
@@ -45,11 +45,12 @@ struct Outage {
 impl FailureFile {
     /// The events of this file, with victims drawn from the seed.
     ///
-    /// Victims are drawn one after another, uniformly among the devices that work and without which every leaf still has a
-    /// way to every other. NICs are drawn without that condition. As many are out at a time as reach the share.
+    /// Failing devices are drawn one after another, uniformly among the devices that work. A device whose failure would leave a
+    /// leaf without any path to another leaf is not drawn; NICs are exempt from this rule. At any time as many devices fail as the
+    /// share asks for.
     ///
     /// # Errors
-    /// Names the process that fails too often.
+    /// The process that fails too often.
     pub fn events(&self, context: &FailureContext<'_>) -> Result<Vec<LinkEvent>, FailureError> {
         let network = context.network;
         let routes = ShortestPaths::new(network, |_| true);
