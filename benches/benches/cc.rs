@@ -1,4 +1,4 @@
-//! Congestion control per packet: pacing and window asked, the packet sent, its acknowledgement taken.
+//! Cost of congestion control per packet: whether pacing and window admit it, that it was sent, that it was acknowledged.
 #![expect(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::hint::black_box;
@@ -34,7 +34,7 @@ fn cc(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// One connection whose packets wait in a queue that comes and goes, a quarter of them marked.
+/// One connection over a queue that grows and shrinks. A quarter of its packets is marked.
 struct Connection {
     cc: AnyCc,
     now_ps: u64,
@@ -51,7 +51,7 @@ impl Connection {
     fn round_trip(&mut self) -> u64 {
         self.now_ps += PACKET_PS;
         self.packets += 1;
-        // Delays between none and a base round-trip time, hardly predictable.
+        // Delays vary from 0 to one base RTT, without a pattern that a processor could predict.
         let noise = self.packets.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 41;
         let marked = noise.is_multiple_of(4);
         let ack = AckInfo {

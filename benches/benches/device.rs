@@ -1,5 +1,5 @@
-//! What a frame costs a device in memory, both ways: what to subtract from figures of endpoints on it. AF_XDP itself is measured by
-//! `spray bench veth`, over a real interface.
+//! Cost of sending and receiving a frame on a device in memory. Subtract it from figures of endpoints on such a device.
+//! `spray bench veth` measures AF_XDP itself, on a real interface.
 #![expect(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::{hint::black_box, io, time::Duration};
@@ -12,7 +12,8 @@ const B: [u8; 6] = [2, 0, 0, 0, 0, 2];
 /// Frames per flush, as endpoints send them.
 const BATCH: usize = 64;
 
-/// Sends a batch and receives it, touching the first bytes only: what a device costs apart from its caller's work.
+/// Sends a batch and receives it, and touches only the first bytes of each frame: the cost of the device without that of its
+/// caller.
 fn exchange(from: &mut impl Device, to: &mut impl Device, out: &mut Vec<Received>, len: u32) {
     for _ in 0..BATCH {
         let id = from.allocate().expect("all came back");

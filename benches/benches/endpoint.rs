@@ -1,7 +1,7 @@
 //! A pair of endpoints over a network in memory, next to the same frames without endpoints.
 //!
-//! The difference of `endpoints` and `frames_only` is what connections, path choice, congestion control and acknowledgements cost
-//! per data packet on both sides together; copies and CRCs are in both.
+//! The difference of `endpoints` and `frames_only` is the cost of connections, path choice, congestion control and acknowledgements
+//! per data packet, of both sides together. Both include copies and CRCs.
 #![expect(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::{hint::black_box, net::IpAddr};
@@ -97,7 +97,7 @@ fn endpoints(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The same frames, written, carried, parsed and copied out, with one small frame back for each: no transport.
+/// The same frames without a transport: they are written, carried, parsed and copied out, and a small frame comes back for each.
 struct Bare {
     sender: MemoryDevice,
     receiver: MemoryDevice,
@@ -161,7 +161,7 @@ fn send(device: &mut MemoryDevice, from: u8, to: u8, body: &Body, payload: &[u8]
 }
 
 fn small(criterion: &mut Criterion) {
-    // Sixty-byte messages: what a message costs besides its bytes.
+    // Messages of sixty bytes show the cost of a message apart from its bytes.
     let mut pair = Pair::new(Mode::Real, 1);
     let connection = pair.sender.connect(0, host(2), None).expect("a free slot");
     while !matches!(pair.step(), Some(EndpointEvent::Connected { .. })) {}

@@ -1,4 +1,4 @@
-//! The transport per packet: sender alone (send and take the acknowledgement), receiver alone, and both.
+//! Cost of the transport per packet: of the sender alone (send, and handle the acknowledgement), of the receiver alone, of both.
 #![expect(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::collections::VecDeque;
@@ -53,7 +53,7 @@ fn config(kind: BalancerKind, ack_every: u32) -> FlowConfig {
     FlowConfig { window_packets: 512, ack_every, max_data_bytes: unlimited, max_message_bytes: unlimited, ..config }
 }
 
-/// A connection in the steady state: every step sends one packet and takes what one 100 packets ago brought.
+/// A connection in its steady state: every step sends one packet, and handles the feedback for the packet sent 100 steps ago.
 struct Connection {
     sender: Sender,
     receiver: Receiver,
@@ -85,7 +85,7 @@ impl Connection {
         }
     }
 
-    /// One ACK made up without a receiver, so that only the sender is measured.
+    /// An ACK that no receiver made, so that only the sender is measured.
     #[inline]
     fn send_and_ack(&mut self, swapped: bool) {
         self.send();

@@ -1,4 +1,4 @@
-//! Path choice per packet, for every balancer: choosing an entropy value plus taking the acknowledgement that echoes one.
+//! Cost of path choice per packet, for every balancer: to choose an entropy value, and to handle the acknowledgement that echoes it.
 #![expect(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::hint::black_box;
@@ -21,7 +21,7 @@ const PACKET_BYTES: u32 = 4_150;
 const WINDOW: u64 = 100;
 /// Slots of the ring of packets, more than the window.
 const SLOTS: usize = 128;
-/// One packet in so many comes back marked.
+/// One in this many packets comes back marked.
 const MARKED_OF: u64 = 16;
 
 criterion_group!(benches, path);
@@ -44,14 +44,15 @@ fn path(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// One connection with a window in flight: each step a packet comes back, and one goes if it may.
+/// One connection with a window in flight. In each step the feedback for one packet arrives, and one packet is sent if the
+/// balancer allows it.
 struct Connection {
     balancer: AnyBalancer,
     rng: rng::Rng,
     step: u64,
     next_psn: u64,
     in_flight: u64,
-    /// What went at each step, by the step modulo the number of slots.
+    /// The packet sent in each step; the index is the step modulo the number of slots.
     sent: [Option<PacketInfo>; SLOTS],
     /// Round-trip times that packets take in turn: up to a third above the base.
     rtts_ps: [u64; SLOTS],
@@ -60,7 +61,7 @@ struct Connection {
 impl Connection {
     fn new(kind: BalancerKind) -> Self {
         let mut rng = rng::stream(1, 1);
-        // Longer than any run, so that a frozen connection stays so.
+        // Longer than any run: a frozen connection stays frozen.
         let reps = RepsConfig { freezing_timeout_us: Micros::new(1_000_000_000), ..RepsConfig::default() };
         let balancer = kind.config(&Schemes { reps, ..Schemes::default() });
         let config = PathConfig::new(balancer, BASE_RTT_PS, WINDOW as u32);

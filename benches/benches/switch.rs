@@ -1,7 +1,8 @@
-//! A frame through the switch: in memory, and in the kernel by BPF test run next to a program that only redirects.
+//! Cost of a frame at the switch, in memory and in the kernel. The kernel's BPF test run also measures a program that only
+//! redirects, for comparison.
 //!
-//! Target: at most 120 ns per frame and hop over the bare redirect, frames arriving in order. The kernel's part takes
-//! root and the built programs; without them it is left out with a word.
+//! Target: at most 120 ns per frame and hop over the bare redirect, frames arriving in order. The kernel's part needs
+//! root and the built programs; without them it is left out with a message.
 #![expect(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::hint::black_box;

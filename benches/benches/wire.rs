@@ -1,6 +1,6 @@
 //! Cost per frame of the wire codec: a full data frame and an ACK, parsed and emitted, over both IP versions.
 //!
-//! `crc32c 3000 B` is the floor of what a data frame can cost; over IPv6 the UDP checksum adds a second pass.
+//! `crc32c 3000 B` is the least that a data frame can cost. Over IPv6 the UDP checksum reads the payload a second time.
 
 use std::hint::black_box;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! What the tests on real namespaces in `tests/` share. Without root or without the XDP programs they skip.
+//! Helpers of the tests in `tests/`, which run in real namespaces. Without root or without the XDP programs those tests skip.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use spray_experiments::xdp::Xdp;
 use spray_test_support::{has_root, skip};
 use spray_testbed::program::{ProgramError, SteerProgram};
 
-/// One testbed at a time: two would share the cores, and their clocks would stand still in turn.
+/// Only one testbed runs at a time. Two would share the cores, and the hosts' clock of each would wait for the other.
 static ONE: Mutex<()> = Mutex::new(());
 
 /// Waits for this test's turn. Without root or without the XDP programs it skips, and returns `None`.
@@ -54,7 +54,7 @@ pub fn scenarios() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios")
 }
 
-/// A testbed that stands, made for `scenario`.
+/// A new testbed for `scenario`.
 pub fn testbed(scenario: &Scenario) -> Xdp {
     let testbed = Xdp::default();
     let made = testbed.prepare(scenario, &mut |_| {}).map(drop);
@@ -73,7 +73,7 @@ pub fn run_on(testbed: &Xdp, scenario: &Scenario, balancer: BalancerKind) -> Res
     testbed.prepare(scenario, &mut |_| {})?.run(balancer, scenario.seed, &mut |_| {}, &AtomicBool::new(false))
 }
 
-/// Checks what holds of every run: all flows complete and verified, nothing lost by the testbed itself.
+/// Checks what must hold for every run: all flows are complete and verified, and the testbed itself lost nothing.
 pub fn assert_sound(result: &RunResult) {
     for flow in &result.flows {
         assert!(flow.fct_us.is_some_and(|fct| fct > 0.0), "{flow:?}\n{:?}", result.events);
@@ -90,7 +90,7 @@ pub fn namespaces_of(pid: u32) -> Vec<String> {
     names.filter(|name| name.starts_with(&format!("spray-{pid}-"))).collect()
 }
 
-/// The `spray` command, built if need be.
+/// The `spray` command; builds it if it is missing.
 pub fn spray() -> Command {
     let built = Command::new(env!("CARGO")).args(["build", "--quiet", "--package", "spray"]).status();
     assert!(built.is_ok_and(|status| status.success()), "the spray command does not build");

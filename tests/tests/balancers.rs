@@ -1,4 +1,4 @@
-//! Every balancer and every congestion control with real packets: all arrives, byte for byte.
+//! Every balancer and every congestion control with real packets: every byte arrives.
 
 use std::process::Stdio;
 
@@ -8,7 +8,7 @@ use spray_test_support::Folder;
 use spray_tests::{assert_sound, run_on, scenarios, small, spray, testbed, turn};
 
 const BYTES: &str = "256 KiB";
-/// An uplink that drops everything for a while: shorter than an ECMP flow on it gives up after.
+/// An uplink that drops every frame for a while, which is shorter than the time after which an ECMP flow on it gives up.
 const SILENT: &str = "[[link_event]]\nlink = \"leaf0->spine0\"\nat_us = 10\nuntil_us = 100\naction = \"silent-drop\"\n";
 
 #[test]
@@ -20,7 +20,7 @@ fn every_balancer_delivers_over_a_healthy_and_a_failing_fabric() {
         let result = run_on(&testbed, &healthy, balancer).unwrap();
         assert_eq!(result.balancer, balancer.name());
         assert_sound(&result);
-        // Nothing is reordered on one path, nor by a balancer that waits before it changes its path.
+        // One path reorders nothing, and neither does a balancer that drains before it changes its path.
         if matches!(balancer.name(), "ecmp" | "flowcut") {
             assert_eq!(result.transport.reordered_packets, 0, "{balancer}");
         }

@@ -1,4 +1,4 @@
-//! Nothing is left behind: after a run, a panic, a signal, and a kill once `clean` has been called.
+//! Nothing is left behind after a run, a panic or a signal; after a kill `clean` removes what is left.
 #![expect(clippy::disallowed_methods, reason = "how long real processes take is what is tested")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

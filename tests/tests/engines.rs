@@ -1,4 +1,4 @@
-//! One scenario on packets and on the simulator: the same hosts and switches, so the same completion times.
+//! One scenario on both engines: they run the same hosts and switches, and so give the same completion times.
 
 use spray_core::path::BalancerKind;
 use spray_experiments::results::RunResult;
@@ -7,10 +7,10 @@ use spray_experiments::sim::{SimOptions, Simulation};
 use spray_experiments::xdp::Xdp;
 use spray_tests::{assert_sound, run_on, scenarios, testbed, turn};
 
-/// Per cent by which the engines may differ in mean and largest completion time.
+/// Largest difference of the engines in mean and largest completion time, in per cent.
 const MEAN_PERCENT: f64 = 5.0;
 const MAX_PERCENT: f64 = 10.0;
-/// A run whose frames are later than this says little about the engines: half of a link's latency.
+/// Half of a link's latency: a run whose frames are later than this says little about the engines.
 const VOID_LATENESS_US: f64 = 0.5;
 const TRIES: u32 = 3;
 
@@ -41,7 +41,7 @@ fn agree(file: &str) {
     }
 }
 
-/// A run on packets, again only if its own lateness voids it.
+/// A run on packets. It is repeated only if its own lateness makes it void.
 fn emulated(testbed: &Xdp, scenario: &Scenario, balancer: BalancerKind) -> RunResult {
     for _ in 0..TRIES {
         let result = run_on(testbed, scenario, balancer).unwrap();

@@ -1,4 +1,4 @@
-//! EQDS with real packets: credit decides what goes, and every byte arrives.
+//! EQDS with real packets: credit decides what is sent, and every byte arrives.
 
 use spray_core::path::BalancerKind;
 use spray_experiments::results::RunResult;

@@ -1,4 +1,4 @@
-//! Flowcut with real packets: in order through a fabric that makes it drain.
+//! Flowcut with real packets: a fabric makes it drain, and packets arrive in order.
 
 use spray_tests::{assert_sound, run, small, turn};
 

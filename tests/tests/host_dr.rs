@@ -1,4 +1,4 @@
-//! Host DR with real packets: it is told of the paths that the kernel's switches really take.
+//! Host DR with real packets: the engine tells it the paths that the kernel's switches really take.
 
 use spray_core::path::BalancerKind;
 use spray_tests::{assert_sound, parse, run_on, testbed, turn};
@@ -27,7 +27,7 @@ fn packets_take_all_spines_in_turn() {
     let Some(_turn) = turn() else { return };
     for rest in ["", "[transport]\nip = 6\n", "[emulation]\nchassis = \"per-switch\"\n"] {
         let counts = uplinks(rest);
-        // What the machine made the sender repeat takes its turn too.
+        // Retransmissions that the machine caused take a turn too.
         let spread = counts.iter().max().unwrap() - counts.iter().min().unwrap();
         assert!(counts.len() == 4 && counts[0] >= 50 && spread <= 1, "{rest}: {counts:?}");
     }

@@ -1,4 +1,4 @@
-//! Ordered Chaos with real packets: what a lossy link swallows is told missing, and nothing else is sent again.
+//! Ordered Chaos with real packets: the receiver reports what a lossy link dropped, and nothing else is sent again.
 
 use spray_core::path::BalancerKind;
 use spray_tests::{assert_sound, parse, run_on, testbed, turn};
@@ -17,7 +17,7 @@ fn what_a_lossy_link_swallows_is_sent_again_and_nothing_else() {
     assert_sound(&result);
     let lost: u64 = result.ports.iter().map(|port| port.drops_random + port.drops_queue).sum();
     let transport = result.transport;
-    // Probes and answers are among the lost, packets among those sent again.
+    // The lost frames include probes and answers; only packets are sent again.
     assert!(transport.retransmits > 0 && transport.retransmits <= lost, "{lost} lost, {transport:?}");
     assert_eq!((transport.timeouts, transport.duplicates), (0, 0), "{transport:?}");
 }

@@ -1,4 +1,4 @@
-//! `spray send` and `spray recv` as processes of their own, in two namespaces joined by a veth pair.
+//! `spray send` and `spray recv` as two processes, in two namespaces that a veth pair joins.
 #![expect(clippy::disallowed_methods, reason = "how long real processes take is what is tested")]
 
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use spray_test_support::Folder;
 use spray_testbed::Pair;
 use spray_tests::{spray, turn};
 
-/// A file of `bytes` bytes that no two places of have in common.
+/// A file of `bytes` bytes, different at every place.
 fn payload(folder: &Folder, bytes: usize) -> PathBuf {
     let content: Vec<u8> = (0..bytes as u32 / 4).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_be_bytes()).collect();
     folder.file("payload", content).into()
@@ -41,7 +41,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Ended already where all is well.
+        // In a test that passes it has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

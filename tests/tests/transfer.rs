@@ -1,4 +1,4 @@
-//! Real packets through the fabric: byte-exact under every link event, in both chassis modes, with both IP versions.
+//! Real packets through the fabric: every byte arrives under every link event, in both chassis modes, with both IP versions.
 
 use spray_core::path::BalancerKind;
 use spray_experiments::results::{EventKind, RunResult};
@@ -6,7 +6,7 @@ use spray_experiments::scenario::Scenario;
 use spray_tests::{assert_sound, run, run_on, scenarios, small, testbed, turn};
 
 const BYTES: &str = "512 KiB";
-/// Long enough that the first window, where every mark and trim counts, is a small part of it.
+/// The size of a flow: the first window, in which a mark or trim counts most, is a small part of it.
 const LONG: &str = "4 MiB";
 
 fn event(link: &str, rest: &str) -> String {
@@ -69,7 +69,7 @@ fn a_silent_drop_is_survived_and_seen() {
     let silent = event("leaf0->spine0", "at_us = 10\nuntil_us = 200\naction = \"silent-drop\"");
     let result = run(&small(BYTES, &silent));
     assert_sound(&result);
-    // ACKs are among the dropped, and what they said later ones say again.
+    // The link drops ACKs too; later ACKs repeat what they said.
     assert!(sum(&result, |port| port.drops_link) > 0 && result.transport.retransmits > 0, "{:?}", result.transport);
     assert!(has(&result, EventKind::Failure) && has(&result, EventKind::LastDrop));
     assert!(!has(&result, EventKind::Reroute));

@@ -1,4 +1,4 @@
-//! What tests of several crates share: how a test skips, a folder for its files, the repository's root.
+//! Helpers for tests of several crates: to skip a test, a folder for its files, the repository's root.
 #![forbid(unsafe_code)]
 
 mod skip;
@@ -13,7 +13,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What a process printed.
+/// The output of a process.
 #[must_use]
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -23,26 +23,26 @@ pub fn text(bytes: &[u8]) -> String {
 pub struct Folder(tempfile::TempDir);
 
 impl Folder {
-    /// Makes it, among the system's temporary files.
+    /// Makes the folder, among the system's temporary files.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "it makes a folder, which no default should")]
     pub fn new() -> Self {
         Self(tempfile::tempdir().expect("the system has a place for temporary files"))
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// The path in it of what is, or will be, called `name`.
+    /// The path of `name` in the folder, whether it exists or not.
     #[must_use]
     pub fn join(&self, name: impl AsRef<Path>) -> String {
         self.path().join(name).display().to_string()
     }
 
-    /// The path of a new file with this content.
+    /// Writes a new file with this content, and returns its path.
     #[must_use]
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.join(name);
