@@ -26,7 +26,7 @@ impl HostLink {
     /// Puts a frame on the link behind the one in progress; returns when its last bit is at the far end.
     #[inline]
     pub fn send(&mut self, now_ps: u64, bytes: u64) -> u64 {
-        self.free_ps = self.free_ps.max(now_ps) + serialisation_ps(bytes, self.rate_bps);
+        self.free_ps = self.free_ps.max(now_ps) + serialisation_ceil_ps(bytes, self.rate_bps);
         self.free_ps + self.latency_ps
     }
 
@@ -36,11 +36,22 @@ impl HostLink {
     }
 }
 
-/// Picoseconds that a frame takes on a link, rounded up so that the link never carries more than its rate.
+/// Picoseconds that `bytes` of a frame take at `link_bps`, at least 1, rounded up: a link never carries more than its rate.
 #[inline]
-pub const fn serialisation_ps(bytes: u64, link_bps: u64) -> u64 {
-    (bytes * 8_000_000_000_000).div_ceil(link_bps)
+pub const fn serialisation_ceil_ps(bytes: u64, link_bps: u64) -> u64 {
+    (bytes * PS_PER_BYTE_AT_1_BPS).div_ceil(link_bps)
 }
+
+/// Picoseconds that `bytes` take at `rate_bps`, rounded down: the time of base RTTs, of the drain of queues and of gaps between
+/// packets. Any number of bytes is allowed, a rate of 0 counts as 1, and a time beyond 64 bits is `u64::MAX`.
+#[inline]
+pub fn serialisation_floor_ps(bytes: u64, rate_bps: u64) -> u64 {
+    let ps = u128::from(bytes) * u128::from(PS_PER_BYTE_AT_1_BPS) / u128::from(rate_bps.max(1));
+    u64::try_from(ps).unwrap_or(u64::MAX)
+}
+
+/// Picoseconds of a byte at 1 bit per second.
+const PS_PER_BYTE_AT_1_BPS: u64 = 8_000_000_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -57,6 +68,13 @@ mod tests {
 
     #[test]
     fn a_link_never_carries_more_than_its_rate() {
-        assert_eq!(serialisation_ps(1, 3_000_000_000_000), 3);
+        assert_eq!(serialisation_ceil_ps(1, 3_000_000_000_000), 3);
+    }
+
+    #[test]
+    fn a_time_rounded_down_has_no_overflow() {
+        assert_eq!(serialisation_floor_ps(1, 3_000_000_000_000), 2);
+        assert_eq!(serialisation_floor_ps(4_150, 400_000_000_000), serialisation_ceil_ps(4_150, 400_000_000_000));
+        assert_eq!(serialisation_floor_ps(u64::MAX, 0), u64::MAX);
     }
 }

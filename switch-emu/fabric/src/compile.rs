@@ -146,10 +146,3 @@ pub fn salt(seed: u64, switch: usize) -> u32 {
 pub fn mix(value: u64) -> u64 {
     spray_pipeline::hash::mix(value.wrapping_add(0x9e37_79b9_7f4a_7c15))
 }
-
-const PS_PER_S: u128 = 1_000_000_000_000;
-
-/// How long `bytes` take at `rate_bps`.
-pub fn serialisation_ps(bytes: u32, rate_bps: u64) -> u64 {
-    (u128::from(bytes) * 8 * PS_PER_S / u128::from(rate_bps.max(1))) as u64
-}

@@ -20,7 +20,7 @@ mod tables;
 mod topo_file;
 
 pub use ancestors::{Ancestors, addresses};
-pub use compile::{CompileError, Compiled, compile, epoch_starts, mix, preload, salt, serialisation_ps, v4};
+pub use compile::{CompileError, Compiled, compile, epoch_starts, mix, preload, salt, v4};
 pub use dragonfly::Dragonfly;
 pub use event::{LinkAction, LinkEvent, changes, known_down};
 pub use fabric::{

@@ -169,7 +169,8 @@ impl Setup<'_> {
         let drain = |port: &spray_fabric::Port| {
             let bytes = port.queue.limit_bytes.saturating_add(port.queue.control_limit_bytes);
             let slowest = port.changes.iter().map(|change| change.state.rate_ppm).min().unwrap_or(1_000_000).max(1);
-            spray_fabric::serialisation_ps(bytes, port.rate_bps).saturating_mul(1_000_000) / u64::from(slowest)
+            spray_core::link::serialisation_floor_ps(u64::from(bytes), port.rate_bps).saturating_mul(1_000_000)
+                / u64::from(slowest)
         };
         let drain_ps = self.fabric.ports.iter().map(drain).max().unwrap_or(0);
         let way_ps = drain_ps.saturating_mul(MAX_HOPS).saturating_add(self.spec.base_rtt_ps);

@@ -4,9 +4,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::fixed_point::{MAX_RATE_BPS, serialisation_ps};
+use super::fixed_point::MAX_RATE_BPS;
 use super::{AckInfo, CcConfig, CongestionControl, Scheme, part_bytes, part_rate};
 use crate::feedback::LossCause;
+use crate::link::serialisation_floor_ps;
 use crate::units::{ByteSize, Gbps, Micros};
 
 /// The settings of [`Dcqcn`].
@@ -233,7 +234,7 @@ impl CongestionControl for Dcqcn {
     fn on_send(&mut self, now_ps: u64, bytes: u32) {
         self.advance(now_ps);
         //= docs/specs/dcqcn.md#DQN-9 pacing
-        let gap_ps = serialisation_ps(u64::from(bytes), self.state.rate_bps);
+        let gap_ps = serialisation_floor_ps(u64::from(bytes), self.state.rate_bps);
         self.state.next_ps = self.state.next_ps.max(now_ps).saturating_add(gap_ps);
         //= docs/specs/dcqcn.md#DQN-5 when the rate rises
         self.state.sent_bytes = self.state.sent_bytes.saturating_add(u64::from(bytes));

@@ -50,10 +50,3 @@ pub(super) fn per_window(bytes: u64, per: u64, window: u64) -> u64 {
         Err(_) => u64::try_from(dividend / u128::from(window)).unwrap_or(u64::MAX),
     }
 }
-
-/// Time of `bytes` at `rate_bps`, in picoseconds, rounded down.
-#[inline]
-pub(super) fn serialisation_ps(bytes: u64, rate_bps: u64) -> u64 {
-    let gap = u128::from(bytes) * u128::from(8 * super::PS_PER_SECOND) / u128::from(rate_bps.max(1));
-    u64::try_from(gap).unwrap_or(u64::MAX)
-}

@@ -6,12 +6,11 @@ use alloc::boxed::Box;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::fixed_point::{
-    FRACTION_BITS, MAX_ACKED_BYTES, ONE, per_window, serialisation_ps, share, ticks, times, window,
-};
+use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, ONE, per_window, share, ticks, times, window};
 use super::median::Median;
 use super::{AckInfo, CcConfig, CongestionControl, Scheme, bdp_bytes, part_bytes};
 use crate::feedback::LossCause;
+use crate::link::serialisation_floor_ps;
 use crate::units::{ByteSize, Ratio};
 
 /// The settings of [`MSwift`].
@@ -254,7 +253,7 @@ impl Settings {
     fn new(own: &MSwiftConfig, config: &CcConfig) -> Self {
         let packet_bytes = u64::from(config.packet_bytes.clamp(1, 65_535));
         let (base, queue) =
-            (ticks(config.base_rtt_ps), ticks(serialisation_ps(own.queue_bytes.bytes(), config.link_bps)));
+            (ticks(config.base_rtt_ps), ticks(serialisation_floor_ps(own.queue_bytes.bytes(), config.link_bps)));
         let flow_range = own.flow_range.of(base.saturating_add(queue).into());
         let flow_range = flow_range.min(u64::from(u32::MAX));
         let flow_max_window = match own.flow_max_window {

@@ -1,7 +1,7 @@
 //! Emulated hosts are exact: what happens does not depend on when the machine gets round to it.
 
 use super::*;
-use spray_core::link::serialisation_ps;
+use spray_core::link::serialisation_ceil_ps;
 
 /// Lets two hosts connect, then sends `bytes` at `start_ps`; returns the events of both.
 fn transfer(bytes: usize, start_ps: u64, tick_ps: u64, physical: Impairments) -> Vec<Vec<EndpointEvent>> {
@@ -40,9 +40,9 @@ fn a_flow_takes_as_long_as_its_formula_says() {
     let (packets, start_ps) = (12, 100 * US);
     let events = transfer(packets * PAYLOAD as usize, start_ps, US, Impairments::default());
     let header = header_bytes(false, Kind::Data) as u64;
-    let data_ps = packets as u64 * serialisation_ps(u64::from(PAYLOAD) + header, LINK_BPS);
+    let data_ps = packets as u64 * serialisation_ceil_ps(u64::from(PAYLOAD) + header, LINK_BPS);
     assert_eq!(received_ps(&events[1]), (start_ps, start_ps + data_ps + US));
-    let ack_ps = serialisation_ps(header_bytes(false, Kind::Ack) as u64, LINK_BPS);
+    let ack_ps = serialisation_ceil_ps(header_bytes(false, Kind::Ack) as u64, LINK_BPS);
     assert_eq!(delivered_ps(&events[0]), (start_ps, start_ps + data_ps + US + ack_ps + US));
 }
 
@@ -51,8 +51,8 @@ fn a_flow_takes_as_long_as_its_formula_says() {
 fn a_round_trip_adds_up() {
     let fabric = Impairments { virtual_latency_ps: 7 * US, ..Impairments::default() };
     let delivered = transfer(500, 50 * US, US, fabric);
-    let data_ps = serialisation_ps(500 + header_bytes(false, Kind::Data) as u64, LINK_BPS);
-    let ack_ps = serialisation_ps(header_bytes(false, Kind::Ack) as u64, LINK_BPS);
+    let data_ps = serialisation_ceil_ps(500 + header_bytes(false, Kind::Data) as u64, LINK_BPS);
+    let ack_ps = serialisation_ceil_ps(header_bytes(false, Kind::Ack) as u64, LINK_BPS);
     assert_eq!(delivered_ps(&delivered[0]), (50 * US, 50 * US + data_ps + 8 * US + ack_ps + 8 * US));
 }
 
@@ -104,7 +104,7 @@ fn the_link_is_shared_round_robin_and_never_overrun() {
         rig.endpoints[0].send_at(connection, content(to, 50_000), 100 * US).unwrap();
     }
     assert!(rig.run(US, 100 * MS, |rig| rig.delivered(0) == 4));
-    let packet_ps = serialisation_ps(1000 + header_bytes(false, Kind::Data) as u64, LINK_BPS);
+    let packet_ps = serialisation_ceil_ps(1000 + header_bytes(false, Kind::Data) as u64, LINK_BPS);
     let mut ends: Vec<u64> = (1..5).map(|host| received_ps(&rig.events[host]).1).collect();
     ends.sort_unstable();
     let last = 100 * US + 200 * packet_ps + US;

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use spray_core::cc::CcConfig;
 use spray_core::cc::CcKind;
 use spray_core::flow::FlowConfig;
+use spray_core::link::serialisation_floor_ps;
 use spray_core::loss::RtoConfig;
 use spray_core::path::{BalancerKind, PathConfig};
 use spray_core::units::{ByteSize, Gbps, Micros};
@@ -12,7 +13,7 @@ use spray_wire::Kind;
 
 use super::{Ip, Scenario, Transport};
 use crate::workload::Flow;
-use spray_fabric::{ShortestPaths, hops, serialisation_ps};
+use spray_fabric::{ShortestPaths, hops};
 
 /// The routes of the healthy fabric, and values that are computed over them once per scenario.
 #[derive(Debug, Clone)]
@@ -54,7 +55,7 @@ impl Scenario {
                     spray_fabric::Node::Switch(switch) => self.network.switches[switch].latency_ps,
                     spray_fabric::Node::Host(_) => 0,
                 };
-                link.latency_ps + switch_ps + serialisation_ps(bytes, link.rate_bps)
+                link.latency_ps + switch_ps + serialisation_floor_ps(u64::from(bytes), link.rate_bps)
             };
             hops(&self.network, &paths.routes, from, to).into_iter().map(time).sum()
         };
@@ -126,7 +127,7 @@ impl Scenario {
             let (longest_ps, packet_bytes) = (self.longest_rtt_ps(paths), self.packet_bytes());
             let limit = |rate| self.queue.config(rate, longest_ps, packet_bytes).limit_bytes;
             let rates = self.network.links.iter().map(|link| link.rate_bps);
-            rates.map(|rate| serialisation_ps(limit(rate), rate)).max().unwrap_or(0)
+            rates.map(|rate| serialisation_floor_ps(u64::from(limit(rate)), rate)).max().unwrap_or(0)
         });
         self.transport.rto(base_rtt_ps + 4 * drain_ps)
     }

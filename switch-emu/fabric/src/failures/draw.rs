@@ -2,12 +2,12 @@
 
 use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use spray_core::link::serialisation_floor_ps;
 use spray_core::rng::stream;
 
 use super::ways::Ways;
 use super::{Device, Failure, FailureError, FailureFile, Process};
 use crate::fabric::{DropEvery, Node};
-use crate::serialisation_ps;
 use crate::{LinkAction, LinkEvent, Network, ShortestPaths};
 
 /// The fabric and the time for which failures are drawn.
@@ -182,7 +182,8 @@ impl Draw<'_> {
         while at_ps < self.context.until_ps.min(last_ps) {
             let index = (u64::from(self.rng.next_u32()) * candidates.len() as u64) >> 32;
             let Candidate { name, links } = &candidates[index as usize];
-            let frame_ps = serialisation_ps(self.context.packet_bytes, network.links[links[0]].rate_bps);
+            let frame_ps =
+                serialisation_floor_ps(u64::from(self.context.packet_bytes), network.links[links[0]].rate_bps);
             events.push(LinkEvent {
                 name: name.clone(),
                 links: links.clone(),
