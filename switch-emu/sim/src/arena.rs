@@ -9,6 +9,9 @@ pub(super) enum Kind {
     Free,
     /// A frame that arrives at switch `place`.
     AtSwitch,
+    /// A frame that arrives at the switch of port `place`, by which it will leave: see
+    /// [`Switches::look_ahead`](super::tables::Switches::look_ahead).
+    AtPort,
     /// A frame that arrives at host `place`.
     AtHost,
     /// Host `place` may put data on its link.
@@ -58,7 +61,7 @@ pub(super) struct Slot {
     pub psn: u64,
     /// The frame's share of random decisions: its number.
     pub random: u32,
-    /// Switch or host that the event is at; of a free slot the next one.
+    /// Switch, port or host that the event is at; of a free slot the next one.
     pub place: u32,
     pub connection: u32,
     /// Host that the frame goes to.
@@ -102,7 +105,7 @@ impl Slot {
     };
 
     pub(super) fn is_frame(&self) -> bool {
-        matches!(self.kind, Kind::AtSwitch | Kind::AtHost)
+        matches!(self.kind, Kind::AtSwitch | Kind::AtPort | Kind::AtHost)
     }
 
     /// A switch may cut it: data with a payload that it still has.

@@ -8,11 +8,11 @@ use spray_core::rng::{Rng, stream};
 use spray_fabric::Ancestors;
 use spray_wire as wire;
 
-use super::arena::{Kind, Slot, Turn, time_ps};
+use super::arena::{Arena, Kind, Slot, Turn, time_ps};
 use super::hosts::Connection;
 use super::net::Net;
 use super::sample::Sampler;
-use super::spec::{PortOutcome, SimError, SimOutcome, SimSpec, Start};
+use super::spec::{PortOutcome, SimError, SimOutcome, SimSpec};
 
 /// A run under way.
 pub(super) struct Engine<'a> {
@@ -34,7 +34,7 @@ pub(super) struct Engine<'a> {
 
 impl<'a> Engine<'a> {
     pub(super) fn new(spec: &'a SimSpec<'a>) -> Result<Self, SimError> {
-        check(spec)?;
+        spec.check()?;
         let net = Net::new(spec);
         let host = |(host, uplink): (usize, &super::hosts::Uplink)| {
             Host::new(net.switches.ports[uplink.port as usize].rate_bps, 0, stream(spec.seed, host as u64))
@@ -77,16 +77,18 @@ impl<'a> Engine<'a> {
 
     /// Has the cache fetch what the next events will touch: of all of them at once, while one after another would wait.
     #[inline]
-    fn fetch(&self) {
-        let Net { queue, arena, switches, .. } = &self.net;
-        let next = || queue.upcoming(FETCH).map(|slot| &arena.slots[slot as usize]);
-        black_box(next().fold(0, |sum, slot| sum ^ slot.key));
+    fn fetch(&mut self) {
+        let Self { connections, hosts, net: Net { queue, arena, switches, uplinks, .. }, .. } = self;
+        let next = queue.upcoming(FETCH);
+        black_box(next.clone().fold(0, |sum, index| sum ^ arena.slots[index as usize].key));
         let mut sum = 0;
-        for slot in next() {
-            sum ^= match slot.kind {
-                Kind::AtSwitch => switches.touch(slot),
-                Kind::AtHost => self.touch_connection(slot),
-                Kind::Transmit => self.touch_host(slot.place),
+        for index in next {
+            let slot = &mut arena.slots[index as usize];
+            let (kind, host) = (slot.kind, slot.place as usize);
+            sum ^= match kind {
+                Kind::AtSwitch => switches.look_ahead(slot),
+                Kind::AtHost => switches.touch_uplink(&uplinks[host]) ^ touch_connection(connections, arena, index),
+                Kind::Transmit => switches.touch_uplink(&uplinks[host]) ^ touch_turn(connections, &hosts[host]),
                 _ => 0,
             };
         }
@@ -94,29 +96,10 @@ impl<'a> Engine<'a> {
     }
 
     #[inline]
-    fn touch_connection(&self, slot: &Slot) -> u64 {
-        let Some(halves) = self.connections[slot.connection as usize].halves.as_deref() else { return 0 };
-        if slot.control && !slot.trimmed {
-            let (cumulative, more) = self.net.arena.touch(slot);
-            more ^ touch_sender(halves) ^ u64::from(halves.sender.is_outstanding(cumulative.wrapping_sub(1)))
-        } else {
-            let receiver = &halves.receiver;
-            receiver.max_data() ^ receiver.stats().packets ^ u64::from(receiver.has_received(slot.psn))
-        }
-    }
-
-    #[inline]
-    fn touch_host(&self, host: u32) -> u64 {
-        let next = self.hosts[host as usize].next_turn().map(|number| &self.connections[number as usize]);
-        let halves = next.and_then(|connection| connection.halves.as_deref());
-        self.net.uplinks[host as usize].link.free_ps() ^ halves.map_or(0, touch_sender)
-    }
-
-    #[inline]
     fn handle(&mut self, index: u32) {
         let slot = &mut self.net.arena.slots[index as usize];
         match slot.kind {
-            Kind::AtSwitch => match self.net.switches.forward(slot) {
+            Kind::AtSwitch | Kind::AtPort => match self.net.switches.forward(slot) {
                 Ok(()) => self.net.queue.insert(slot.key, index),
                 Err(_) => self.net.arena.lose(index),
             },
@@ -385,11 +368,24 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Something of each part of a sender.
+/// Something of what a frame will touch at its host.
 #[inline]
-fn touch_sender(halves: &Halves) -> u64 {
-    let sender = &halves.sender;
-    sender.in_flight_bytes() ^ sender.window_bytes() ^ sender.next_psn() ^ sender.rtt().min_ps() ^ sender.stats().acks
+fn touch_connection(connections: &[Connection], arena: &Arena, index: u32) -> u64 {
+    let slot = &arena.slots[index as usize];
+    let Some(halves) = connections[slot.connection as usize].halves.as_deref() else { return 0 };
+    if slot.control && !slot.trimmed {
+        let (cumulative, more) = arena.touch(slot);
+        more ^ halves.sender.touch() ^ u64::from(halves.sender.is_outstanding(cumulative.wrapping_sub(1)))
+    } else {
+        halves.receiver.touch(slot.psn)
+    }
+}
+
+/// Something of the connection whose turn comes next.
+#[inline]
+fn touch_turn(connections: &[Connection], host: &Host<Rng>) -> u64 {
+    let next = host.next_turn().and_then(|number| connections[number as usize].halves.as_deref());
+    next.map_or(0, |halves| halves.sender.touch())
 }
 
 #[inline]
@@ -400,23 +396,6 @@ fn path(slot: &Slot) -> Path {
 fn dropped(port: &PortOutcome) -> u64 {
     let counters = &port.counters;
     counters.drops_queue + counters.drops_link() + counters.drops_random + counters.drops_ttl
-}
-
-fn check(spec: &SimSpec<'_>) -> Result<(), SimError> {
-    let hosts = spec.network.hosts.len();
-    let triggers = spec.triggers.len();
-    for (flow, setting) in spec.flows.iter().enumerate() {
-        if setting.src == setting.dst || setting.src >= hosts || setting.dst >= hosts {
-            return Err(SimError::Hosts { flow, src: setting.src, dst: setting.dst, hosts });
-        }
-        let start = if let Start::On(trigger) = setting.start { Some(trigger) } else { None };
-        for trigger in [start, setting.on_sent, setting.on_received].into_iter().flatten() {
-            if trigger >= triggers {
-                return Err(SimError::Trigger { flow, trigger, triggers });
-            }
-        }
-    }
-    Ok(())
 }
 
 /// How many events' slots and bodies are fetched at a time: many enough for the fetches to overlap, few enough for the

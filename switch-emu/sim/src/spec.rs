@@ -30,6 +30,26 @@ pub struct SimSpec<'a> {
     pub sample_ps: u64,
 }
 
+impl SimSpec<'_> {
+    /// Checks that flows are between different hosts that exist, and name only triggers that exist.
+    pub(super) fn check(&self) -> Result<(), SimError> {
+        let hosts = self.network.hosts.len();
+        let triggers = self.triggers.len();
+        for (flow, setting) in self.flows.iter().enumerate() {
+            if setting.src == setting.dst || setting.src >= hosts || setting.dst >= hosts {
+                return Err(SimError::Hosts { flow, src: setting.src, dst: setting.dst, hosts });
+            }
+            let start = if let Start::On(trigger) = setting.start { Some(trigger) } else { None };
+            for trigger in [start, setting.on_sent, setting.on_received].into_iter().flatten() {
+                if trigger >= triggers {
+                    return Err(SimError::Trigger { flow, trigger, triggers });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Bytes on the wire of frames that carry no payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameBytes {

@@ -10,6 +10,7 @@ use spray_pipeline::word::Word;
 use spray_pipeline::{Cause, port, routes};
 
 use super::arena::{Kind, Slot, Turn, key, time_ps};
+use super::hosts::Uplink;
 use super::sample::Sampler;
 use super::spec::{PortOutcome, SimSpec};
 use spray_fabric::{DropEvery, LinkChange, LinkState, Node};
@@ -114,9 +115,9 @@ impl Switches {
     /// Takes a frame through the switch at which it has arrived, and over the cable behind the port that it takes there.
     #[inline]
     pub(super) fn forward(&mut self, slot: &mut Slot) -> Result<(), Cause> {
-        let Some(number) = self.port_of(slot) else {
-            self.no_route += 1;
-            return Err(Cause::NoRoute);
+        let number = match slot.kind {
+            Kind::AtPort => slot.place,
+            _ => self.port_of(slot).ok_or(Cause::NoRoute).inspect_err(|_| self.no_route += 1)?,
         };
         let port = &mut self.ports[number as usize];
         let mut frame = Frame {
@@ -156,13 +157,24 @@ impl Switches {
         choice.map(|choice| choice.port)
     }
 
-    /// Something of the port that a frame will probably take, for the cache to fetch it.
+    /// Chooses the port of a frame that is about to arrive at a switch, and returns something of it, for the cache to fetch it.
+    ///
+    /// A choice by hash depends on the frame, the switch, and the routes in force when the frame arrives: all are known before,
+    /// and none can change. A scheme that looks at queues must leave the choice to [`Switches::forward`], and may only guess here.
     #[inline]
-    pub(super) fn touch(&self, slot: &Slot) -> u64 {
-        let Some(port) = self.port_of(slot) else { return 0 };
-        let port = &self.ports[port as usize];
+    pub(super) fn look_ahead(&self, slot: &mut Slot) -> u64 {
+        let Some(number) = self.port_of(slot) else { return 0 };
+        (slot.kind, slot.place) = (Kind::AtPort, number);
+        let port = &self.ports[number as usize];
         let [healthy, next, ..] = &port.config.states;
         port.queues.total.busy_until_ps() ^ port.config.latency_ps ^ healthy.ps_per_unit ^ next.at_ps
+    }
+
+    /// Something of a host's link, for the cache to fetch it.
+    #[inline]
+    pub(super) fn touch_uplink(&self, uplink: &Uplink) -> u64 {
+        let port = &self.ports[uplink.port as usize];
+        uplink.link.free_ps() ^ port.counters.frames.get() ^ u64::from(port.unchanged)
     }
 
     /// Takes a frame of `len` bytes out of a host: what the host's link does to it, its queue and its rate apart.

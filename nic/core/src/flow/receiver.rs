@@ -253,6 +253,19 @@ impl Receiver {
         self.grant.limit()
     }
 
+    /// Reads something of every part that packet `psn` will be worked on with, and returns a mix of it, so that the cache has it.
+    #[inline]
+    pub fn touch(&self, psn: u64) -> u64 {
+        let Self { received, cumulative, pending, grant, nacks, stats, erasure, .. } = self;
+        u64::from(received.contains(psn))
+            ^ cumulative
+            ^ pending.lowest
+            ^ grant.consumed
+            ^ u64::from(nacks.is_full())
+            ^ u64::from(*erasure)
+            ^ stats.packets
+    }
+
     /// Counts since construction.
     #[inline]
     pub fn stats(&self) -> &ReceiverStats {

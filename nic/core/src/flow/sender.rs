@@ -12,6 +12,7 @@ mod retry;
 mod sections;
 mod stats;
 mod timers;
+mod touch;
 
 use rand_core::RngCore;
 use spray_wire::Probe;

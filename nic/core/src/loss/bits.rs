@@ -29,15 +29,6 @@ impl Bits {
         self.words[self.word(number)] |= 1 << (number & 63);
     }
 
-    /// Sets `bits` of the word that starts at `first`, a multiple of 64, and returns those that were clear.
-    #[inline]
-    pub(crate) fn insert_word(&mut self, first: u64, bits: u64) -> u64 {
-        let word = self.word(first);
-        let fresh = bits & !self.words[word];
-        self.words[word] |= fresh;
-        fresh
-    }
-
     /// Clears `bits` of the word that starts at `first`, a multiple of 64, and returns those that were clear.
     #[inline]
     pub(crate) fn remove_word(&mut self, first: u64, bits: u64) -> u64 {

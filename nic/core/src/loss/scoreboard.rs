@@ -240,6 +240,7 @@ impl Scoreboard {
     }
 
     /// Clears the bit of a number that the cumulative one passes; whether it was set.
+    #[inline]
     fn forget_acked(&mut self, psn: u64) -> bool {
         let was_acked = self.acked.remove_word(psn & !63, 1 << (psn & 63)) == 0;
         self.acked_ahead -= u32::from(was_acked);
@@ -247,6 +248,7 @@ impl Scoreboard {
     }
 
     /// Moves the cumulative number past what is acknowledged behind it.
+    #[inline]
     fn skip_acked(&mut self) {
         let from = self.cumulative;
         self.cumulative = self.acked.remove_run(from, self.next_psn);
@@ -256,30 +258,20 @@ impl Scoreboard {
     #[inline(never)]
     fn settle_selective(&mut self, base: u64, bitmap: &[u64; 4], settled: &mut impl FnMut(Settled)) {
         let mut first = base;
-        for &bits in bitmap {
-            let bits = self.in_flight_bits(first, bits);
-            // The bits may straddle two words of the ring, since `first` need not be a multiple of 64.
-            let shift = first & 63;
-            self.settle_word(first - shift, bits << shift, settled);
-            if shift != 0 {
-                self.settle_word((first - shift).saturating_add(64), bits >> (64 - shift), settled);
+        for bits in bitmap.iter().copied() {
+            // Most acknowledgements repeat what others have said: one packet of many is new.
+            let mut fresh = match bits {
+                0 => 0,
+                bits => self.in_flight_bits(first, bits) & !self.acked.load(first, self.next_psn),
+            };
+            while fresh != 0 {
+                let psn = first + u64::from(fresh.trailing_zeros());
+                fresh &= fresh - 1;
+                self.acked.insert(psn);
+                self.acked_ahead += 1;
+                settled(self.take(psn));
             }
             first = first.saturating_add(64);
-        }
-    }
-
-    /// Settles the packets of the word that starts at `first`, a multiple of 64.
-    #[inline]
-    fn settle_word(&mut self, first: u64, bits: u64, settled: &mut impl FnMut(Settled)) {
-        if bits == 0 {
-            return;
-        }
-        let mut fresh = self.acked.insert_word(first, bits);
-        self.acked_ahead += fresh.count_ones();
-        while fresh != 0 {
-            let psn = first + u64::from(fresh.trailing_zeros());
-            fresh &= fresh - 1;
-            settled(self.take(psn));
         }
     }
 
