@@ -4,6 +4,9 @@
 //! All functions are generic over [`Packet`]: a host passes a slice, and the XDP program passes its frame, whose bounds the
 //! kernel's verifier must see checked. Nothing here panics, and no loop depends on the frame.
 
+mod words;
+
+use self::words::{put, u16_at, u32_at, u32_ne, u64_at, u64_le, u64_ne};
 use crate::checksum::{fold, udp as nonzero, update_u16, update_u64};
 use crate::header::field;
 use crate::offsets::{self as at, v4, v6};
@@ -359,44 +362,4 @@ pub fn set_virtual_time(frame: &mut [u8], virtual_time_ps: u64) {
     } else if let (true, Some(head)) = (v6, frame.head_mut::<V6_LEAST>()) {
         stamp(head, true, old_ps, virtual_time_ps);
     }
-}
-
-#[inline(always)]
-fn u16_at<const N: usize>(head: &[u8; N], at: usize) -> u16 {
-    u16::from_be_bytes([head[at], head[at + 1]])
-}
-
-#[inline(always)]
-fn u32_at<const N: usize>(head: &[u8; N], at: usize) -> u32 {
-    u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
-}
-
-#[inline(always)]
-fn u64_at<const N: usize>(head: &[u8; N], at: usize) -> u64 {
-    u64::from(u32_at(head, at)) << 32 | u64::from(u32_at(head, at + 4))
-}
-
-/// Eight bytes for hashing, in an order that costs nothing on little-endian machines and is the same on all.
-#[inline(always)]
-fn u64_le<const N: usize>(head: &[u8; N], at: usize) -> u64 {
-    u64_at(head, at).swap_bytes()
-}
-
-/// Four bytes as they lie in memory.
-#[inline(always)]
-fn u32_ne<const N: usize>(head: &[u8; N], at: usize) -> u32 {
-    u32::from_ne_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
-}
-
-/// Eight bytes as they lie in memory.
-#[inline(always)]
-fn u64_ne<const N: usize>(head: &[u8; N], at: usize) -> u64 {
-    u64_at(head, at).to_be()
-}
-
-#[inline(always)]
-fn put<const N: usize>(head: &mut [u8; N], at: usize, value: u16) {
-    let [high, low] = value.to_be_bytes();
-    head[at] = high;
-    head[at + 1] = low;
 }

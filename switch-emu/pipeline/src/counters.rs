@@ -98,6 +98,11 @@ impl<W: Word> PortCounters<W> {
 }
 
 impl PortCounters {
+    /// Frames lost at the port, whatever the cause.
+    pub fn drops(&self) -> u64 {
+        self.drops_queue + self.drops_link() + self.drops_random + self.drops_ttl
+    }
+
     /// Frames lost to a link that was down, silently dropping or in an outage.
     pub fn drops_link(&self) -> u64 {
         self.drops_down + self.drops_silent

@@ -12,7 +12,7 @@ use super::arena::{Arena, Kind, Slot, Turn, time_ps};
 use super::hosts::Connection;
 use super::net::Net;
 use super::sample::Sampler;
-use super::spec::{PortOutcome, SimError, SimOutcome, SimSpec};
+use super::spec::{SimError, SimOutcome, SimSpec};
 
 /// A run under way.
 pub(super) struct Engine<'a> {
@@ -111,10 +111,7 @@ impl<'a> Engine<'a> {
             }
             Kind::SenderTimer => self.sender_timer(index),
             Kind::ReceiverTimer => self.receiver_timer(index),
-            Kind::Grant => {
-                let host = self.take(index).place;
-                self.grant(host);
-            }
+            Kind::Grant => self.grant(index),
             Kind::Start => {
                 let flow = self.take(index).connection;
                 self.start(flow);
@@ -216,7 +213,8 @@ impl<'a> Engine<'a> {
     }
 
     /// The time of a host's next grant of credit has come.
-    fn grant(&mut self, number: u32) {
+    fn grant(&mut self, index: u32) {
+        let number = self.take(index).place;
         let Self { hosts, connections, net, now_ps, .. } = self;
         let host = &mut hosts[number as usize];
         net.uplinks[number as usize].grant_armed = false;
@@ -348,7 +346,7 @@ impl<'a> Engine<'a> {
         }
         let ports = net.switches.outcome(self.spec.network, &self.sampler);
         let crossed: u64 = ports.iter().map(|port| port.counters.frames).sum();
-        let dropped: u64 = ports.iter().map(dropped).sum::<u64>() + net.switches.no_route;
+        let dropped: u64 = ports.iter().map(|port| port.counters.drops()).sum::<u64>() + net.switches.no_route;
         let ends = self.frames_delivered + dropped + frames_in_flight;
         assert_eq!(net.frames_sent, ends, "frames sent are delivered, dropped or in flight");
         let (samples, delivered) = self.sampler.finish();
@@ -391,11 +389,6 @@ fn touch_turn(connections: &[Connection], host: &Host<Rng>) -> u64 {
 #[inline]
 fn path(slot: &Slot) -> Path {
     Path { port: slot.port, hops: wire::INITIAL_TTL - slot.ttl, marked: slot.ecn == ECN_CE }
-}
-
-fn dropped(port: &PortOutcome) -> u64 {
-    let counters = &port.counters;
-    counters.drops_queue + counters.drops_link() + counters.drops_random + counters.drops_ttl
 }
 
 /// How many events' slots and bodies are fetched at a time: many enough for the fetches to overlap, few enough for the

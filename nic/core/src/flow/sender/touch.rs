@@ -7,13 +7,13 @@ impl Sender {
     /// Reads something of every part that an acknowledgement or a turn works on, and returns a mix of it.
     #[inline]
     pub fn touch(&self) -> u64 {
-        let Self { cc, outbox, recovery, liveness, grant, frames, stats, offers, .. } = self;
+        let Self { cc, segmenter, recovery, liveness, grant, frames, stats, offers, .. } = self;
         let oldest_ps = recovery.scoreboard.oldest().map_or(0, |(_, record)| record.sent_ps);
         cc.window_bytes()
             ^ oldest_ps
             ^ recovery.in_flight_bytes
             ^ recovery.rtt().min_ps()
-            ^ outbox.unsent_bytes()
+            ^ segmenter.unsent_bytes()
             ^ liveness.progress_ps
             ^ grant.sent
             ^ u64::from(frames.header_bytes)

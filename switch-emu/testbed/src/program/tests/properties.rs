@@ -43,10 +43,6 @@ fn lossy() -> Fabric {
     fabric
 }
 
-fn drops(port: &PortCounters) -> u64 {
-    port.drops_queue + port.drops_link() + port.drops_random + port.drops_ttl
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -63,7 +59,7 @@ proptest! {
             }
         }
         let chassis = switch.chassis_counters();
-        let at_ports: u64 = (0..fabric.ports.len()).map(|port| drops(&switch.counters(port))).sum();
+        let at_ports: u64 = (0..fabric.ports.len()).map(|port| switch.counters(port).drops()).sum();
         prop_assert_eq!(chassis.frames, frames.len() as u64);
         prop_assert_eq!((chassis.passed, chassis.forwarded), (passed, sent));
         prop_assert_eq!(dropped, chassis.malformed + chassis.no_route + chassis.hop_limit + at_ports);
