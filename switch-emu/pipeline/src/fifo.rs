@@ -1,7 +1,7 @@
 //! The exact queue, for callers whose frames come to a port in order of their times.
 //!
-//! What is ahead of a frame is then all that came before it and has not left, so that one time says everything: when the
-//! last bit of it leaves. See `docs/specs/virtual-queue.md` for the queue that takes frames in any order.
+//! All frames that came before and have not left are then ahead of a frame. One time is enough to keep of them: when the last
+//! bit leaves. See `docs/specs/virtual-queue.md` for the queue that takes frames in any order.
 
 use crate::config::UNIT_BITS;
 use crate::queue::{Backlog, Drain, Queues};
@@ -33,7 +33,7 @@ pub struct Wait {
 }
 
 impl Fifo {
-    /// When the queue is empty, as far as is known.
+    /// When the queue is empty if nothing more is admitted, in picoseconds.
     pub fn busy_until_ps(&self) -> u64 {
         self.busy_until_ps.get()
     }

@@ -5,12 +5,12 @@
 use crate::config::{PS_FRACTION_BITS, UNIT_BITS};
 use crate::word::Word;
 
-/// Slots of the ring: 128 of about three packets each reach back 1.2 MB of line rate, beyond any disorder of one machine.
+/// Slots of the ring. 128 slots of about three packets reach back 1.2 MB at line rate: frames on one machine are less out of order.
 pub const SLOTS: usize = 128;
 const SPAN: u64 = SLOTS as u64;
-/// A frame alone in a queue reaches into the next slot, rarely further: so far a walk looks for the queue's end.
+/// Steps in which a walk looks for the end of the queue. A frame alone in a queue reaches into the next slot, rarely further.
 const DRAINS_WITHIN: usize = 3;
-/// This many slots (tens of milliseconds) behind the newest, time itself has restarted or the newest frame lied (VQ-9).
+/// Slots behind the newest from which a frame restarts the queue (VQ-9): tens of milliseconds.
 const RESTART: u64 = 1 << 16;
 const LOW: u64 = 0xffff_ffff;
 
@@ -202,7 +202,7 @@ impl<W: Word> Queue<W> {
         Position::new(slot, backlog, stale)
     }
 
-    /// Forgets everything and begins at `slot`.
+    /// Empties the queue and begins at `slot`.
     #[inline(always)]
     fn restart(&self, slot: u64, offset: u64, drain: &Drain) -> Position {
         self.newest.store(slot);
@@ -305,7 +305,7 @@ impl<W: Word> Slot<W> {
         self.state.load() & LOW
     }
 
-    /// Sets the backlog at this slot's start; what it rises by is capacity no longer wasted.
+    /// Sets the backlog at this slot's start. Where it rises, the wasted capacity falls by as much (VQ-7).
     #[inline(always)]
     fn begin(&self, number: u64, backlog: u64) {
         if self.arrived.load() >> 32 != number & LOW {

@@ -5,7 +5,7 @@ use core::cell::Cell;
 
 /// A 64-bit word that several CPUs may use at once.
 ///
-/// Orders nothing but itself: a lost update costs accuracy of one slot, never more.
+/// It orders no other memory. A lost update costs accuracy in one slot of a queue.
 pub trait Word: Sized {
     /// The present value.
     fn load(&self) -> u64;
