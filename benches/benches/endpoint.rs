@@ -17,7 +17,7 @@ use spray_nic::{
     Endpoint, EndpointConfig, EndpointEvent, Mode, Peer,
     device::{Device, MemoryConfig, MemoryDevice, MemoryNetwork, Received},
 };
-use spray_wire::{Body, Common, Data, Ecn, Envelope, Kind, emit, header_bytes, parse};
+use spray_wire::{Body, Common, Data, Ecn, Envelope, EvPort, Kind, emit, header_bytes, parse};
 
 const PAYLOAD: u32 = 3000;
 const PACKETS: u64 = 1000;
@@ -150,7 +150,7 @@ fn send(device: &mut MemoryDevice, from: u8, to: u8, body: &Body, payload: &[u8]
         dst_mac: to.mac,
         src: from.address,
         dst: to.address,
-        src_port: 50_000,
+        src_port: EvPort::new(50_000),
         dscp: 10,
         ecn: Ecn::Ect0,
         ttl: 64,

@@ -9,7 +9,7 @@ use spray_core::cc::CcConfig;
 use spray_core::flow::{Arrival, FlowConfig, Receiver, Sender, Transmit};
 use spray_core::path::{BalancerKind, Ev, PathConfig};
 use spray_core::rng::{self, Rng};
-use spray_wire::{Ack, Data, ev_port};
+use spray_wire::{Ack, Data, EvPort};
 
 const BASE_RTT_PS: u64 = 8_337_000;
 const PACKET_PS: u64 = 83_000;
@@ -97,7 +97,7 @@ impl Connection {
             timestamp_echo_ps: data.timestamp_ps,
             sack_base: first,
             bitmap: [if first < data.psn { 2 } else { 0 }, 0, 0, 0],
-            ev: ev_port(ev, EVS),
+            port: ev.port(EVS),
             hops: 3,
             packets: 1,
             max_data: u64::MAX / 4,
@@ -111,7 +111,7 @@ impl Connection {
     fn round_trip(&mut self) {
         self.send();
         if let Some((data, ev)) = self.flight.pop_front() {
-            let arrival = Arrival { data, port: ev_port(ev, EVS), marked: false, hops: 3, trimmed: false };
+            let arrival = Arrival { data, port: ev.port(EVS), marked: false, hops: 3, trimmed: false };
             black_box(self.receiver.on_data(self.now_ps, black_box(&arrival)));
         }
         while let Some(ack) = self.receiver.poll_ack() {
@@ -138,7 +138,7 @@ impl Source {
 
     #[inline]
     fn receive(&mut self) {
-        let arrival = Arrival { data: self.data, port: 77, marked: false, hops: 3, trimmed: false };
+        let arrival = Arrival { data: self.data, port: EvPort::new(77), marked: false, hops: 3, trimmed: false };
         black_box(self.receiver.on_data(self.data.timestamp_ps, black_box(&arrival)));
         black_box(self.receiver.poll_ack());
         self.data.psn += 1;

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::net::IpAddr;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use spray_wire::{Ack, Body, Common, Data, Ecn, Envelope, Kind, emit, emit_in_place, header_bytes, parse};
+use spray_wire::{Ack, Body, Common, Data, Ecn, Envelope, EvPort, Kind, emit, emit_in_place, header_bytes, parse};
 
 /// Payload of a full data frame, in bytes.
 const PAYLOAD: usize = 3000;
@@ -20,7 +20,7 @@ fn envelope(v6: bool) -> Envelope {
         dst_mac: [2, 0, 0, 0, 0, 2],
         src: address(1),
         dst: address(2),
-        src_port: 50_000,
+        src_port: EvPort::new(50_000),
         dscp: spray_wire::DSCP_DATA,
         ecn: Ecn::Ect0,
         ttl: spray_wire::INITIAL_TTL,

@@ -85,7 +85,7 @@ impl Pair {
         self.arrive(slot);
         self.line[slot].1 = 0;
         if let Some(Transmit::Data { data, ev }) = self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ()) {
-            let port = wire::ev_port(ev, EVS);
+            let port = ev.port(EVS);
             if !self.rng.next_u32().is_multiple_of(20) {
                 self.line[slot].1 = emit(&mut self.line[slot].0, port, &Body::Data(data), &[7; PAYLOAD]);
             }
@@ -114,7 +114,7 @@ impl Pair {
     }
 }
 
-fn emit(out: &mut [u8], port: u16, body: &Body, payload: &[u8]) -> usize {
+fn emit(out: &mut [u8], port: wire::EvPort, body: &Body, payload: &[u8]) -> usize {
     let [src, dst] = [1, 2].map(|host| IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)));
     let envelope = Envelope {
         src_mac: [2; 6],

@@ -1,7 +1,6 @@
 //! What comes back from the network, as path choice and congestion control see it.
 
-/// An entropy value: an index in `0..evs`, which the wire format turns into a UDP source port.
-pub type Ev = u16;
+pub use spray_wire::Ev;
 
 /// One acknowledgement, as path choice and congestion control see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

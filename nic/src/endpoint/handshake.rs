@@ -1,7 +1,9 @@
 //! Connect, Accept, Close and Reset.
 
 use spray_core::{flow::FlowConfig, host::Halves};
-use spray_wire::{self as wire, Body, Close, CloseReason, Common, Frame, Probe, RESET_UNKNOWN_CONNECTION, Reset};
+use spray_wire::{
+    self as wire, Body, Close, CloseReason, Common, EvPort, Frame, Probe, RESET_UNKNOWN_CONNECTION, Reset,
+};
 
 use super::{
     ConnectError, ConnectionError, ConnectionId, EndpointEvent, Peer,
@@ -92,7 +94,7 @@ impl Machine {
 
     /// The peer closes, or answers our Close.
     //= docs/specs/endpoint.md#END-10 closing
-    pub(crate) fn on_close(&mut self, now_ps: u64, index: u32, close: Close, port: u16) {
+    pub(crate) fn on_close(&mut self, now_ps: u64, index: u32, close: Close, port: EvPort) {
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage == Stage::Connecting {
             let refused = close.reason == CloseReason::Refused;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use spray_core::host::{Host, Log, NEVER};
-use spray_wire::{self as wire, Body, Common, Envelope};
+use spray_wire::{Body, Common, Envelope, Ev, EvPort};
 
 use super::{
     ConnectionId, EndpointConfig, EndpointStats, MessageId, Mode, SendError, buffers::Pool, connection::Stage,
@@ -77,9 +77,9 @@ impl Machine {
     }
 
     /// A port for frames that no path was chosen for: random, so that a retransmission takes another path.
-    pub(crate) fn any_port(&mut self) -> u16 {
+    pub(crate) fn any_port(&mut self) -> EvPort {
         let evs = self.config.flow.path.evs.max(1);
-        wire::ev_port((self.host.rng.next_u32() % evs) as u16, evs)
+        Ev::new((self.host.rng.next_u32() % evs) as u16).port(evs)
     }
 
     /// Takes a message that is to become its connection's at `at_ps`, or at the last event's time when that is later.

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, net::IpAddr};
 
-use spray_wire::{Body, Common, DSCP_CONTROL, DSCP_DATA, Ecn, Envelope, INITIAL_TTL};
+use spray_wire::{Body, Common, DSCP_CONTROL, DSCP_DATA, Ecn, Envelope, EvPort, INITIAL_TTL};
 
 use super::{Peer, connection::Connection};
 
@@ -31,11 +31,11 @@ impl Outlet {
     }
 
     /// Queues a frame of a connection.
-    pub(crate) fn push_to(&mut self, connection: &Connection, src_port: u16, body: Body) {
+    pub(crate) fn push_to(&mut self, connection: &Connection, src_port: EvPort, body: Body) {
         self.push(&connection.peer, connection.common(), src_port, body);
     }
 
-    pub(crate) fn push(&mut self, peer: &Peer, common: Common, src_port: u16, body: Body) {
+    pub(crate) fn push(&mut self, peer: &Peer, common: Common, src_port: EvPort, body: Body) {
         let envelope = Envelope { dscp: DSCP_CONTROL, ecn: Ecn::NotEct, ..self.data_envelope(peer, src_port) };
         self.frames.push_back(Control { envelope, common, body });
     }
@@ -44,7 +44,7 @@ impl Outlet {
         self.frames.pop_front()
     }
 
-    pub(crate) fn data_envelope(&self, peer: &Peer, src_port: u16) -> Envelope {
+    pub(crate) fn data_envelope(&self, peer: &Peer, src_port: EvPort) -> Envelope {
         Envelope {
             src_mac: self.mac,
             dst_mac: peer.mac,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use spray_core::host::{self, Entry, Halves, Log};
-use spray_wire::{Body, Data};
+use spray_wire::{Body, Data, EvPort};
 
 use super::{
     ConnectionId, EndpointEvent, MessageId,
@@ -25,7 +25,7 @@ pub(crate) const MAX_UNREAD: u32 = 4096;
 pub(crate) struct Outside {
     pub(crate) outlet: Outlet,
     /// The data frame that the host sends now.
-    pub(crate) data: Option<(ConnectionId, u16, Data)>,
+    pub(crate) data: Option<(ConnectionId, EvPort, Data)>,
     pub(crate) events: VecDeque<EndpointEvent>,
     pub(crate) deadlines: Deadlines,
     pub(crate) log: Log,
@@ -54,12 +54,12 @@ impl host::Owner for Outside {
     }
 
     #[inline]
-    fn send(&mut self, _now_ps: u64, _number: u32, connection: &mut Connection, port: u16, body: Body) {
+    fn send(&mut self, _now_ps: u64, _number: u32, connection: &mut Connection, port: EvPort, body: Body) {
         self.outlet.push_to(connection, port, body);
     }
 
     #[inline]
-    fn send_data(&mut self, _now_ps: u64, number: u32, _connection: &mut Connection, port: u16, data: &Data) {
+    fn send_data(&mut self, _now_ps: u64, number: u32, _connection: &mut Connection, port: EvPort, data: &Data) {
         self.data = Some((ConnectionId(number), port, *data));
     }
 

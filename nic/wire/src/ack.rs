@@ -2,7 +2,7 @@
 
 use crate::body::Header;
 use crate::bytes::{View, Writer};
-use crate::{Echoes, Error, echoes};
+use crate::{Echoes, Error, EvPort, echoes};
 
 /// Packets that the selective bitmap covers.
 pub const BITMAP_BITS: u32 = 256;
@@ -12,7 +12,7 @@ mod field {
     pub const TIMESTAMP_ECHO: usize = 36;
     pub const SACK_BASE: usize = 44;
     pub const BITMAP: usize = 52;
-    pub const EV: usize = 84;
+    pub const PORT: usize = 84;
     pub const HOPS: usize = 86;
     pub const PACKETS: usize = 87;
     pub const MARKED_PACKETS: usize = 88;
@@ -36,7 +36,7 @@ pub struct Ack {
     /// Bit `i % 64` of word `i / 64` (least significant first): packet `sack_base + i` was received.
     pub bitmap: [u64; 4],
     /// UDP source port of the packet that triggered the ACK: the EV to credit.
-    pub ev: u16,
+    pub port: EvPort,
     /// Switches that this packet crossed.
     pub hops: u8,
     /// Data packets received since the last ACK, this one included.
@@ -78,7 +78,7 @@ impl Header for Ack {
                 view.u64::<{ field::BITMAP + 16 }>().swap_bytes(),
                 view.u64::<{ field::BITMAP + 24 }>().swap_bytes(),
             ],
-            ev: view.u16::<{ field::EV }>(),
+            port: EvPort::new(view.u16::<{ field::PORT }>()),
             hops: view.u8::<{ field::HOPS }>(),
             packets: view.u8::<{ field::PACKETS }>(),
             marked_packets: view.u8::<{ field::MARKED_PACKETS }>(),
@@ -99,7 +99,7 @@ impl Header for Ack {
             .u64::<{ field::BITMAP + 8 }>(b.swap_bytes())
             .u64::<{ field::BITMAP + 16 }>(c.swap_bytes())
             .u64::<{ field::BITMAP + 24 }>(d.swap_bytes())
-            .u16::<{ field::EV }>(self.ev)
+            .u16::<{ field::PORT }>(self.port.number())
             .u8::<{ field::HOPS }>(self.hops)
             .u8::<{ field::PACKETS }>(self.packets)
             .u8::<{ field::MARKED_PACKETS }>(self.marked_packets)

@@ -1,6 +1,6 @@
 //! The entropy values of the packets that an ACK acknowledges, besides that of the packet that triggered it (WIRE-8a).
 
-use crate::Error;
+use crate::{Error, EvPort};
 
 /// Most echoes that an ACK carries; with the triggering packet's, sixteen.
 pub const MAX_ECHOES: usize = 15;
@@ -9,7 +9,7 @@ pub const MAX_ECHOES: usize = 15;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Echoes {
     /// UDP source ports; zero from `len` on.
-    ports: [u16; MAX_ECHOES],
+    ports: [EvPort; MAX_ECHOES],
     /// Bit `i`: the packet of `ports[i]` was marked; zero from `len` on.
     marks: u16,
     len: u8,
@@ -18,7 +18,7 @@ pub struct Echoes {
 impl Echoes {
     /// Add a packet's port and mark. Only the latest `limit` stay.
     #[inline]
-    pub fn push(&mut self, port: u16, marked: bool, limit: usize) {
+    pub fn push(&mut self, port: EvPort, marked: bool, limit: usize) {
         let limit = limit.min(MAX_ECHOES);
         if limit == 0 {
             return;
@@ -54,7 +54,7 @@ impl Echoes {
 
     /// Return port and mark of each packet, the oldest first.
     #[inline]
-    pub fn iter(&self) -> impl Iterator<Item = (u16, bool)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (EvPort, bool)> + '_ {
         self.ports.iter().take(self.len()).enumerate().map(|(i, port)| (*port, self.marks >> i & 1 == 1))
     }
 
@@ -76,7 +76,7 @@ impl Echoes {
             echoes.marks = words.next().ok_or(Error::Truncated)? & ((1 << len) - 1);
         }
         for port in echoes.ports.iter_mut().take(len) {
-            *port = words.next().ok_or(Error::Truncated)?;
+            *port = EvPort::new(words.next().ok_or(Error::Truncated)?);
         }
         Ok(echoes)
     }
@@ -86,7 +86,7 @@ impl Echoes {
         if self.is_empty() {
             return Ok(());
         }
-        let words = core::iter::once(self.marks).chain(self.ports.iter().copied().take(self.len()));
+        let words = core::iter::once(self.marks).chain(self.ports.iter().map(|port| port.number()).take(self.len()));
         let mut pairs = bytes.chunks_exact_mut(2);
         for word in words {
             pairs.next().ok_or(Error::BufferTooSmall)?.copy_from_slice(&word.to_be_bytes());
@@ -109,14 +109,17 @@ mod tests {
     #[test]
     fn the_latest_stay() {
         let mut echoes = Echoes::default();
-        (1..=5).for_each(|port| echoes.push(port, port % 2 == 0, 3));
-        assert_eq!(echoes.iter().collect::<Vec<_>>(), [(3, false), (4, true), (5, false)]);
+        (1..=5).for_each(|port| echoes.push(EvPort::new(port), port % 2 == 0, 3));
+        assert_eq!(
+            echoes.iter().map(|(port, marked)| (port.number(), marked)).collect::<Vec<_>>(),
+            [(3, false), (4, true), (5, false)]
+        );
         assert_eq!((echoes.len(), echoes.bytes()), (3, 8));
-        (0..100).for_each(|port| echoes.push(port, true, 200));
+        (0..100).for_each(|port| echoes.push(EvPort::new(port), true, 200));
         assert_eq!((echoes.len(), echoes.bytes()), (MAX_ECHOES, 32));
-        assert!(echoes.iter().map(|(port, _)| port).eq(85..100));
+        assert!(echoes.iter().map(|(port, _)| port.number()).eq(85..100));
         echoes.clear();
-        echoes.push(7, true, 0);
+        echoes.push(EvPort::new(7), true, 0);
         assert_eq!((echoes, echoes.bytes()), (Echoes::default(), 0));
     }
 }

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use crate::INITIAL_TTL;
+use crate::{EvPort, INITIAL_TTL};
 
 /// The ECN field of an IP header (RFC 3168 §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,8 +42,8 @@ pub struct Envelope {
     pub src: IpAddr,
     /// IP destination, of the same version as the source.
     pub dst: IpAddr,
-    /// UDP source port: the entropy value, see [`ev_port`](crate::ev_port).
-    pub src_port: u16,
+    /// UDP source port: it stands for the EV.
+    pub src_port: EvPort,
     /// Differentiated services codepoint, 0..=63.
     pub dscp: u8,
     /// ECN codepoint.

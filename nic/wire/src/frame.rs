@@ -10,7 +10,8 @@ use crate::offsets::{
 };
 use crate::switch_view::classify;
 use crate::{
-    Body, Common, DSCP_TRIMMED, Data, Ecn, Envelope, Error, Kind, MAX_ECHOES, UDP_PORT, ack, checksum, data, echoes,
+    Body, Common, DSCP_TRIMMED, Data, Ecn, Envelope, Error, EvPort, Kind, MAX_ECHOES, UDP_PORT, ack, checksum, data,
+    echoes,
 };
 
 const V4_HEADERS: usize = udp_payload_offset(false);
@@ -88,7 +89,7 @@ fn parse_v4(frame: &[u8]) -> Result<(Envelope, &[u8]), Error> {
         dst_mac: head.array::<0, 6>(),
         src: IpAddr::V4(Ipv4Addr::from(head.u32::<{ v4::SRC }>())),
         dst: IpAddr::V4(Ipv4Addr::from(head.u32::<{ v4::DST }>())),
-        src_port: head.u16::<{ v4::UDP }>(),
+        src_port: EvPort::new(head.u16::<{ v4::UDP }>()),
         dscp: tos >> 2,
         ecn: Ecn::from_tos(tos),
         ttl: head.u8::<{ v4::TTL }>(),
@@ -110,7 +111,7 @@ fn parse_v6(frame: &[u8]) -> Result<(Envelope, &[u8]), Error> {
         dst_mac: head.array::<0, 6>(),
         src: IpAddr::V6(Ipv6Addr::from(head.array::<{ v6::SRC }, 16>())),
         dst: IpAddr::V6(Ipv6Addr::from(head.array::<{ v6::DST }, 16>())),
-        src_port: head.u16::<{ v6::UDP }>(),
+        src_port: EvPort::new(head.u16::<{ v6::UDP }>()),
         dscp: tos >> 2,
         ecn: Ecn::from_tos(tos),
         ttl: head.u8::<{ v6::HOP_LIMIT }>(),
@@ -160,7 +161,7 @@ fn header_crc(envelope: &Envelope, header: &[u8]) -> Result<u32, Error> {
     Writer(&mut covered.0)
         .array::<0, 16>(mapped(envelope.src))
         .array::<16, 16>(mapped(envelope.dst))
-        .u16::<32>(envelope.src_port)
+        .u16::<32>(envelope.src_port.number())
         .u16::<34>(UDP_PORT)
         .array::<36, { field::VIRTUAL_TIME }>(*chunk(header)?);
     let rest = header.get(COMMON_BYTES..).ok_or(Error::Truncated)?;
@@ -285,8 +286,8 @@ fn emit_v6(head: &mut [u8; V6_HEADERS], e: &Envelope, src: Ipv6Addr, dst: Ipv6Ad
 }
 
 /// Write the UDP header, which ends the array, with checksum 0.
-fn emit_udp<const N: usize, const AT: usize>(writer: &mut Writer<'_, N>, src_port: u16, length: u16) {
-    let [a, b] = src_port.to_be_bytes();
+fn emit_udp<const N: usize, const AT: usize>(writer: &mut Writer<'_, N>, src_port: EvPort, length: u16) {
+    let [a, b] = src_port.number().to_be_bytes();
     let [c, d] = UDP_PORT.to_be_bytes();
     let [e, f] = length.to_be_bytes();
     writer.array::<AT, UDP_BYTES>([a, b, c, d, e, f, 0, 0]);

@@ -49,7 +49,7 @@ pub use data::{Data, Section};
 pub use echoes::{Echoes, MAX_ECHOES};
 pub use envelope::{Ecn, Envelope};
 pub use error::Error;
-pub use ev::{MAX_EVS, ev_port, port_ev};
+pub use ev::{Ev, EvPort, MAX_EVS};
 #[cfg(feature = "std")]
 pub use frame::{Frame, emit, emit_in_place, parse};
 pub use handshake::{Accept, Connect};

@@ -1,14 +1,14 @@
 //! Nack: a frame arrived trimmed, or a packet is missing from its section.
 
-use crate::Error;
 use crate::body::Header;
 use crate::bytes::{View, Writer, chunk, chunk_mut};
 use crate::header::field::FLAGS;
+use crate::{Error, EvPort};
 
 mod field {
     pub const PSN: usize = 28;
     pub const TIMESTAMP_ECHO: usize = 36;
-    pub const EV: usize = 44;
+    pub const PORT: usize = 44;
     pub const HOPS: usize = 46;
     pub const MARKED: usize = 47;
     pub const PAYLOAD_BYTES: usize = 48;
@@ -25,7 +25,7 @@ pub struct Nack {
     /// Send timestamp of the answered frame, in picoseconds of the sender's clock.
     pub timestamp_echo_ps: u64,
     /// UDP source port of that frame: the EV to blame.
-    pub ev: u16,
+    pub port: EvPort,
     /// Switches that it crossed.
     pub hops: u8,
     /// The frame was marked.
@@ -44,7 +44,7 @@ impl Header for Nack {
         Ok(Self {
             psn: view.u64::<{ field::PSN }>(),
             timestamp_echo_ps: view.u64::<{ field::TIMESTAMP_ECHO }>(),
-            ev: view.u16::<{ field::EV }>(),
+            port: EvPort::new(view.u16::<{ field::PORT }>()),
             hops: view.u8::<{ field::HOPS }>(),
             marked: view.u8::<{ field::MARKED }>() != 0,
             payload_bytes: view.u16::<{ field::PAYLOAD_BYTES }>(),
@@ -56,7 +56,7 @@ impl Header for Nack {
         Writer(chunk_mut::<{ Self::BYTES }>(header)?)
             .u64::<{ field::PSN }>(self.psn)
             .u64::<{ field::TIMESTAMP_ECHO }>(self.timestamp_echo_ps)
-            .u16::<{ field::EV }>(self.ev)
+            .u16::<{ field::PORT }>(self.port.number())
             .u8::<{ field::HOPS }>(self.hops)
             .u8::<{ field::MARKED }>(u8::from(self.marked))
             .u16::<{ field::PAYLOAD_BYTES }>(self.payload_bytes)

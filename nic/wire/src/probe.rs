@@ -1,13 +1,13 @@
 //! Probe and ProbeAck: is the path of an EV alive?
 
-use crate::Error;
 use crate::body::Header;
 use crate::bytes::{View, Writer, chunk, chunk_mut};
+use crate::{Error, EvPort};
 
 mod field {
     pub const TOKEN: usize = 28;
     pub const TIMESTAMP: usize = 36;
-    pub const EV: usize = 44;
+    pub const PORT: usize = 44;
     pub const HOPS: usize = 46;
     pub const MARKED: usize = 47;
 }
@@ -33,7 +33,7 @@ impl Header for Probe {
         Writer(chunk_mut::<{ Self::BYTES }>(header)?)
             .u64::<{ field::TOKEN }>(self.token)
             .u64::<{ field::TIMESTAMP }>(self.timestamp_ps)
-            .u32::<{ field::EV }>(0);
+            .u32::<{ field::PORT }>(0);
         Ok(())
     }
 }
@@ -46,7 +46,7 @@ pub struct ProbeAck {
     /// Timestamp of the probe, in picoseconds.
     pub timestamp_ps: u64,
     /// UDP source port of the probe: the EV that is alive.
-    pub ev: u16,
+    pub port: EvPort,
     /// Switches that the probe crossed.
     pub hops: u8,
     /// The probe was marked.
@@ -61,7 +61,7 @@ impl Header for ProbeAck {
         Ok(Self {
             token: view.u64::<{ field::TOKEN }>(),
             timestamp_ps: view.u64::<{ field::TIMESTAMP }>(),
-            ev: view.u16::<{ field::EV }>(),
+            port: EvPort::new(view.u16::<{ field::PORT }>()),
             hops: view.u8::<{ field::HOPS }>(),
             marked: view.u8::<{ field::MARKED }>() != 0,
         })
@@ -71,7 +71,7 @@ impl Header for ProbeAck {
         Writer(chunk_mut::<{ Self::BYTES }>(header)?)
             .u64::<{ field::TOKEN }>(self.token)
             .u64::<{ field::TIMESTAMP }>(self.timestamp_ps)
-            .u16::<{ field::EV }>(self.ev)
+            .u16::<{ field::PORT }>(self.port.number())
             .u8::<{ field::HOPS }>(self.hops)
             .u8::<{ field::MARKED }>(u8::from(self.marked));
         Ok(())

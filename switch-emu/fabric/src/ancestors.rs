@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use spray_core::path::Ev;
 use spray_pipeline::config::MAX_HOPS;
 use spray_pipeline::{hash, routes};
+use spray_wire::UDP_PORT;
 use spray_wire::switch_view::{addresses_v4, addresses_v6};
-use spray_wire::{UDP_PORT, ev_port};
 
 use super::{LinkEvent, Network, RouteTable};
 use crate::fabric::Node;
@@ -43,8 +43,8 @@ impl<'a> Ancestors<'a> {
         let count = self.count(at_ps, start, to, MAX_PATHS);
         let tries = evs.min(spray_wire::MAX_EVS).min(TRIES_PER_PATH * count as u32);
         let mut found: BTreeMap<Choices, Ev> = BTreeMap::new();
-        for ev in (0..tries).map(|ev| ev as Ev) {
-            let flow = hash::flow(addresses, u32::from(ev_port(ev, evs)) << 16 | u32::from(UDP_PORT));
+        for ev in (0..tries).map(|index| Ev::new(index as u16)) {
+            let flow = hash::flow(addresses, u32::from(ev.port(evs).number()) << 16 | u32::from(UDP_PORT));
             if let Some(choices) = self.walk(at_ps, start, to, flow) {
                 found.entry(choices).or_insert(ev);
             }

@@ -1,6 +1,6 @@
 //! Where events live: one cache line each, taken from and given back to a list of free ones.
 
-use spray_wire::{Body, Data, Section};
+use spray_wire::{Body, Data, EvPort, Section};
 
 /// What a slot of the arena is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub(super) struct Slot {
     pub to: u32,
     pub len: u32,
     pub payload_bytes: u16,
-    pub port: u16,
+    pub port: EvPort,
     /// What a data frame says of those before it on its path.
     pub section: u16,
     pub ttl: u8,
@@ -94,7 +94,7 @@ impl Slot {
         to: 0,
         len: 0,
         payload_bytes: 0,
-        port: 0,
+        port: EvPort::new(0),
         section: 0,
         ttl: 0,
         ecn: 0,

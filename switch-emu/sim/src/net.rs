@@ -3,7 +3,7 @@
 use spray_core::host::{self, Log};
 use spray_core::link::HostLink;
 use spray_pipeline::hash;
-use spray_wire::{self as wire, Body, Data};
+use spray_wire::{self as wire, Body, Data, EvPort};
 
 use super::arena::{Arena, Kind, Slot, Turn, flags, key};
 use super::calendar::Calendar;
@@ -103,7 +103,7 @@ impl<'a> Net<'a> {
         number: u32,
         connection: &Connection,
         way: usize,
-        port: u16,
+        port: EvPort,
         len: u32,
     ) -> Option<Slot> {
         let Connection { src, dst, addresses, .. } = connection;
@@ -116,7 +116,7 @@ impl<'a> Net<'a> {
         self.switches.leave_host(link, now_ps, len, random).ok()?;
         Some(Slot {
             key: key(at_ps, Turn::Arrival),
-            flow: hash::flow(addresses[way], u32::from(port) << 16 | u32::from(wire::UDP_PORT)),
+            flow: hash::flow(addresses[way], u32::from(port.number()) << 16 | u32::from(wire::UDP_PORT)),
             random,
             connection: number,
             to,
@@ -149,7 +149,7 @@ impl host::Owner for Net<'_> {
     }
 
     #[inline]
-    fn send(&mut self, now_ps: u64, number: u32, connection: &mut Connection, port: u16, body: Body) {
+    fn send(&mut self, now_ps: u64, number: u32, connection: &mut Connection, port: EvPort, body: Body) {
         let frames = &self.spec.frames;
         let (way, len) = match &body {
             Body::Ack(ack) => (1, frames.ack + ack.echoes.bytes() as u32),
@@ -165,7 +165,7 @@ impl host::Owner for Net<'_> {
     }
 
     #[inline]
-    fn send_data(&mut self, now_ps: u64, number: u32, connection: &mut Connection, port: u16, data: &Data) {
+    fn send_data(&mut self, now_ps: u64, number: u32, connection: &mut Connection, port: EvPort, data: &Data) {
         let len = u32::from(data.payload_bytes) + connection.header_bytes;
         let Some(start) = self.leave(now_ps, number, connection, 0, port, len) else { return };
         self.insert(Slot {

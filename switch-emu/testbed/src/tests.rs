@@ -1,5 +1,5 @@
 use spray_nic::device::{Device, XskDevice};
-use spray_wire::{Body, Common, Data, Ecn, Envelope};
+use spray_wire::{Body, Common, Data, Ecn, Envelope, EvPort};
 
 use super::rig::Rig;
 use super::*;
@@ -18,7 +18,7 @@ fn frame(from: &Host, to: &Host, number: u64) -> Vec<u8> {
         dst_mac: to.mac,
         src: from.v4.into(),
         dst: to.v4.into(),
-        src_port: 49_152 + (number % 1_000) as u16,
+        src_port: EvPort::new(49_152 + (number % 1_000) as u16),
         dscp: spray_wire::DSCP_DATA,
         ecn: Ecn::Ect0,
         ttl: spray_wire::INITIAL_TTL,

@@ -169,7 +169,7 @@ impl VethBench {
             dst_mac: dst.mac,
             src: src.v4.into(),
             dst: dst.v4.into(),
-            src_port: spray_wire::ev_port(0, spray_wire::MAX_EVS),
+            src_port: spray_wire::Ev::new(0).port(spray_wire::MAX_EVS),
             dscp: spray_wire::DSCP_DATA,
             ecn: Ecn::Ect0,
             ttl: spray_wire::INITIAL_TTL,

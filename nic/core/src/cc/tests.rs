@@ -10,6 +10,7 @@ use std::string::ToString;
 use proptest::prelude::*;
 
 use super::*;
+use crate::feedback::Ev;
 
 const BASE_RTT_PS: u64 = 8_337_000;
 const LINK_BPS: u64 = 400_000_000_000;
@@ -25,7 +26,7 @@ fn dctcp(initial_window_bytes: u64) -> Dctcp {
 
 fn acks(bytes: u64, packets: u16, marked_packets: u16) -> AckInfo {
     AckInfo {
-        ev: 0,
+        ev: Ev::new(0),
         marked: marked_packets > 0,
         packets,
         marked_packets,

@@ -4,7 +4,7 @@ mod coded;
 mod pull;
 mod stats;
 
-use spray_wire::{Ack, Data, Echoes, Nack, Section};
+use spray_wire::{Ack, Data, Echoes, EvPort, Nack, Section};
 
 pub use self::stats::ReceiverStats;
 use super::config::FlowConfig;
@@ -18,7 +18,7 @@ pub struct Arrival {
     /// The header.
     pub data: Data,
     /// UDP source port: the entropy value to echo.
-    pub port: u16,
+    pub port: EvPort,
     /// It carried an ECN mark.
     pub marked: bool,
     /// Switches that it passed.
@@ -85,7 +85,7 @@ struct Pending {
     deadline_ps: Option<u64>,
     packets: u8,
     marked_packets: u8,
-    port: u16,
+    port: EvPort,
     hops: u8,
     marked: bool,
     timestamp_ps: u64,
@@ -182,7 +182,7 @@ impl Receiver {
             timestamp_echo_ps: pending.timestamp_ps,
             sack_base: base,
             bitmap: self.bitmap(base),
-            ev: pending.port,
+            port: pending.port,
             hops: pending.hops,
             packets: pending.packets,
             marked_packets: pending.marked_packets,
@@ -449,7 +449,7 @@ fn nack(arrival: &Arrival, psn: u64, payload_bytes: u16, missing: bool) -> Nack 
     Nack {
         psn,
         timestamp_echo_ps: arrival.data.timestamp_ps,
-        ev: arrival.port,
+        port: arrival.port,
         hops: arrival.hops,
         marked: arrival.marked,
         payload_bytes,

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use rand_core::RngCore;
-use spray_wire::{Body, PullRequest, ev_port};
+use spray_wire::{Body, Ev, PullRequest};
 
 use super::{Entry, Halves, Host, Owner, Table};
 use crate::cc::PullPacer;
@@ -26,8 +26,8 @@ impl<R: RngCore> Host<R> {
         let Some(connection) = table.entry(number) else { return };
         let Some(halves) = connection.halves() else { return };
         let evs = halves.evs.max(1);
-        let ev = (self.rng.next_u32() % evs) as u16;
-        owner.send(now_ps, number, connection, ev_port(ev, evs), Body::Pull(pull));
+        let ev = Ev::new((self.rng.next_u32() % evs) as u16);
+        owner.send(now_ps, number, connection, ev.port(evs), Body::Pull(pull));
     }
 
     /// Takes leave of a connection that ends: it asks for no more credit.

@@ -1,7 +1,7 @@
 //! What follows from a frame that arrives, a timer, or a call of the user.
 
 use rand_core::RngCore;
-use spray_wire::{Body, Probe, ProbeAck};
+use spray_wire::{Body, EvPort, Probe, ProbeAck};
 
 use super::{Entry, Host, Owner};
 use crate::flow::{Accept, Arrival, SenderEvent};
@@ -10,7 +10,7 @@ use crate::flow::{Accept, Arrival, SenderEvent};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
     /// UDP source port: the entropy value to echo.
-    pub port: u16,
+    pub port: EvPort,
     /// Switches that it passed.
     pub hops: u8,
     /// It carries an ECN mark.
@@ -123,10 +123,10 @@ impl<R: RngCore> Host<R> {
     ) {
         owner.take_messages(now_ps, number, connection);
         while let Some(nack) = connection.halves().and_then(|halves| halves.receiver.poll_nack()) {
-            owner.send(now_ps, number, connection, nack.ev, Body::Nack(nack));
+            owner.send(now_ps, number, connection, nack.port, Body::Nack(nack));
         }
         while let Some(ack) = connection.halves().and_then(|halves| halves.receiver.poll_ack()) {
-            owner.send(now_ps, number, connection, ack.ev, Body::Ack(ack));
+            owner.send(now_ps, number, connection, ack.port, Body::Ack(ack));
         }
         owner.arm_receiver(now_ps, number, connection);
     }
@@ -166,5 +166,5 @@ impl<R: RngCore> Host<R> {
 /// The answer to a probe. It goes over the port that the probe came on, as an acknowledgement would.
 fn answer(probe: &Probe, path: &Path) -> Body {
     let Path { port, hops, marked } = *path;
-    Body::ProbeAck(ProbeAck { token: probe.token, timestamp_ps: probe.timestamp_ps, ev: port, hops, marked })
+    Body::ProbeAck(ProbeAck { token: probe.token, timestamp_ps: probe.timestamp_ps, port, hops, marked })
 }

@@ -26,7 +26,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use spray_wire::{Body, Data};
+use spray_wire::{Body, Data, EvPort};
 
 pub use self::events::{Fate, Path};
 pub use self::halves::Halves;
@@ -73,10 +73,10 @@ pub trait Owner {
     fn log(&mut self) -> &mut Log;
 
     /// Sends a frame without payload, at once and ahead of data, from UDP port `port`.
-    fn send(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection, port: u16, body: Body);
+    fn send(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection, port: EvPort, body: Body);
 
     /// Sends a data frame from UDP port `port`. The link is free for it.
-    fn send_data(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection, port: u16, data: &Data);
+    fn send_data(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection, port: EvPort, data: &Data);
 
     /// Puts the payload of a packet in its place. `false` when it does not fit its message.
     fn place(&mut self, connection: &mut Self::Connection, data: &Data, payload: Self::Payload<'_>) -> bool;

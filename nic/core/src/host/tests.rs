@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use spray_wire::{Ack, Body, Data, Probe, PullRequest};
+use spray_wire::{Ack, Body, Data, EvPort, Probe, PullRequest};
 
 use super::*;
 use crate::cc::{CcConfig, CcKind};
@@ -87,7 +87,7 @@ impl<P> Entry for Connection<P> {
 }
 
 /// A frame on the wire: connection, port, header, payload.
-type Flying<P> = (u32, u16, Body, Option<<P as Payload>::Piece>);
+type Flying<P> = (u32, EvPort, Body, Option<<P as Payload>::Piece>);
 
 struct Outside<P: Payload> {
     log: Log,
@@ -106,11 +106,11 @@ impl<P: Payload> Owner for Outside<P> {
         &mut self.log
     }
 
-    fn send(&mut self, _now_ps: u64, number: u32, _connection: &mut Connection<P>, port: u16, body: Body) {
+    fn send(&mut self, _now_ps: u64, number: u32, _connection: &mut Connection<P>, port: EvPort, body: Body) {
         self.out.push_back((number, port, body, None));
     }
 
-    fn send_data(&mut self, _now_ps: u64, number: u32, connection: &mut Connection<P>, port: u16, data: &Data) {
+    fn send_data(&mut self, _now_ps: u64, number: u32, connection: &mut Connection<P>, port: EvPort, data: &Data) {
         let piece = connection.outgoing.cut(data);
         self.out.push_back((number, port, Body::Data(*data), Some(piece)));
     }
@@ -307,10 +307,11 @@ fn connections_take_turns_packet_by_packet() {
 fn a_probe_is_answered_on_the_port_that_it_came_on() {
     let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
     let probe = Body::Probe(Probe { token: 9, timestamp_ps: 5 });
-    station.arrive(20, (0, 4711, probe, None), false);
+    let asked = EvPort::new(4711);
+    station.arrive(20, (0, asked, probe, None), false);
     let (number, port, answer, _) = station.outside.out.pop_front().unwrap();
     let Body::ProbeAck(answer) = answer else { panic!("{answer:?}") };
-    assert_eq!((number, port, answer.ev, answer.token, answer.timestamp_ps, answer.hops), (0, 4711, 4711, 9, 5, 1));
+    assert_eq!((number, port, answer.port, answer.token, answer.timestamp_ps, answer.hops), (0, asked, asked, 9, 5, 1));
 }
 
 #[test]
@@ -318,8 +319,8 @@ fn a_host_grants_credit_once_somebody_asks_and_stops_when_all_have_ended() {
     let mut station = Station::<usize>::new(1, 2, None, &config(CcKind::Dctcp));
     assert!(station.host.pacer.is_none());
     let ask = |demand_bytes| Body::PullRequest(PullRequest { demand_bytes, pulled_bytes: 0 });
-    station.arrive(0, (0, 1, ask(10_000), None), false);
-    station.arrive(0, (1, 1, ask(3_000), None), false);
+    station.arrive(0, (0, EvPort::new(1), ask(10_000), None), false);
+    station.arrive(0, (1, EvPort::new(1), ask(3_000), None), false);
     assert_eq!((station.outside.grant_armed_ps, station.host.grant_ps()), (Some(0), Some(0)));
     let mut granted = [0, 0];
     let mut now_ps = 0;
@@ -334,7 +335,7 @@ fn a_host_grants_credit_once_somebody_asks_and_stops_when_all_have_ended() {
     assert_eq!(granted, [10_000, 3_000]);
     // 13 grants and two remainders at 99 % of 100 Gb/s.
     assert!((700_000..1_200_000).contains(&now_ps), "{now_ps}");
-    station.arrive(now_ps, (0, 1, ask(20_000), None), false);
+    station.arrive(now_ps, (0, EvPort::new(1), ask(20_000), None), false);
     let halves = station.table[0].halves.take().unwrap();
     station.host.close(&halves);
     station.host.grant(now_ps + US, &mut station.table, &mut station.outside);
@@ -353,9 +354,9 @@ fn frames_for_a_connection_that_has_ended_do_nothing() {
     let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
     station.table[0].halves = None;
     let data = Data { message_bytes: 9, payload_bytes: 9, ..Data::default() };
-    assert_eq!(station.arrive(0, (0, 1, Body::Data(data), Some(())), false), Some(Accept::Invalid));
+    assert_eq!(station.arrive(0, (0, EvPort::new(1), Body::Data(data), Some(())), false), Some(Accept::Invalid));
     for body in [Body::Ack(Ack::default()), Body::Probe(Probe::default()), Body::PullRequest(PullRequest::default())] {
-        station.arrive(0, (0, 1, body, None), false);
+        station.arrive(0, (0, EvPort::new(1), body, None), false);
     }
     assert!(station.outside.out.is_empty() && !station.host.has_turns());
 }

@@ -1,7 +1,7 @@
 //! Whose packet goes next: connections that may have something to send take turns.
 
 use rand_core::RngCore;
-use spray_wire::{Body, ev_port};
+use spray_wire::Body;
 
 use super::{Entry, Host, Owner, Table};
 use crate::flow::Transmit;
@@ -38,13 +38,13 @@ impl<R: RngCore> Host<R> {
             match transmit {
                 None => {}
                 Some(Transmit::Probe { probe, ev }) => {
-                    owner.send(now_ps, number, connection, ev_port(ev, evs), Body::Probe(probe));
+                    owner.send(now_ps, number, connection, ev.port(evs), Body::Probe(probe));
                 }
                 Some(Transmit::PullRequest { request, ev }) => {
-                    owner.send(now_ps, number, connection, ev_port(ev, evs), Body::PullRequest(request));
+                    owner.send(now_ps, number, connection, ev.port(evs), Body::PullRequest(request));
                 }
                 Some(Transmit::Data { data, ev }) => {
-                    return owner.send_data(now_ps, number, connection, ev_port(ev, evs), &data);
+                    return owner.send_data(now_ps, number, connection, ev.port(evs), &data);
                 }
             }
         }

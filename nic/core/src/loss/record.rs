@@ -29,7 +29,7 @@ impl Record {
         order: 0,
         previous: NONE,
         next: NONE,
-        ev: 0,
+        ev: Ev::new(0),
         message: 0,
         payload_bytes: 0,
         backoff: 0,

@@ -11,7 +11,7 @@ use rand_core::RngCore;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, draw, draw_lasting};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, ahead, draw, draw_lasting};
 use crate::event::Publisher;
 
 /// The settings of [`Bitmap`].
@@ -65,7 +65,7 @@ impl Bitmap {
     #[inline]
     fn punish(&mut self, ev: Ev, points: u8) {
         let Settings { max_penalty, evs, .. } = self.settings;
-        if ev < evs {
+        if ev.index() < evs {
             self.state.update(ev, |penalty| (penalty + points).min(max_penalty));
         }
     }
@@ -156,8 +156,7 @@ impl Penalties {
     /// The value whose turn it is.
     #[inline]
     fn current(&self, evs: u16) -> Ev {
-        let ev = u32::from(self.first) + u32::from(self.turn);
-        (if ev < u32::from(evs) { ev } else { ev - u32::from(evs) }) as Ev
+        ahead(self.first, self.turn, evs)
     }
 
     /// Goes on to the next value. A new turn begins at a random one.
@@ -173,14 +172,14 @@ impl Penalties {
 
     #[inline]
     fn penalty(&self, ev: Ev) -> u8 {
-        self.penalties.get(usize::from(ev / 2)).map_or(0, |pair| pair >> shift(ev) & 15)
+        self.penalties.get(usize::from(ev.index() / 2)).map_or(0, |pair| pair >> shift(ev) & 15)
     }
 
     /// Changes a penalty by `change`, which must stay within 0 to 15.
     #[inline]
     fn update(&mut self, ev: Ev, change: impl FnOnce(u8) -> u8) {
         let penalty = change(self.penalty(ev));
-        if let Some(pair) = self.penalties.get_mut(usize::from(ev / 2)) {
+        if let Some(pair) = self.penalties.get_mut(usize::from(ev.index() / 2)) {
             *pair = *pair & !(15 << shift(ev)) | penalty << shift(ev);
         }
     }
@@ -188,7 +187,7 @@ impl Penalties {
 
 #[inline]
 const fn shift(ev: Ev) -> u32 {
-    if ev.is_multiple_of(2) { 0 } else { 4 }
+    if ev.index().is_multiple_of(2) { 0 } else { 4 }
 }
 
 /// What a NIC keeps once for all connections.

@@ -8,7 +8,7 @@ use rand_core::RngCore;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, draw, draw_lasting};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, ahead, draw, draw_lasting};
 use crate::event::Publisher;
 use crate::units::ByteSize;
 
@@ -95,11 +95,7 @@ impl Flowcell {
     //= docs/specs/flowcell.md#FLOWCELL-3 the next EV
     #[inline]
     fn ev_after(&self, rng: &mut impl RngCore) -> Ev {
-        match self.state.ev.wrapping_add(1) {
-            _ if !self.in_turn => draw(self.evs, rng),
-            next if next < self.evs => next,
-            _ => 0,
-        }
+        if self.in_turn { ahead(self.state.ev, 1, self.evs) } else { draw(self.evs, rng) }
     }
 }
 

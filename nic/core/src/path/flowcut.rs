@@ -20,7 +20,7 @@ pub use self::config::{FlowcutConfig, FlowcutRule};
 use self::rtt::Delay;
 use super::{
     AckInfo, Admission, Balancer, Ev, HoldBack, LossCause, LossInfo, PathConfig, Scheme, SendInfo, Timer, draw,
-    draw_lasting,
+    draw_lasting, draw_other,
 };
 use crate::event::Publisher;
 
@@ -177,8 +177,7 @@ impl Flowcut {
             return draw(evs, rng);
         }
         //= docs/specs/flowcut.md#FLC-4 another path than before
-        let ev = draw(evs - 1, rng);
-        ev + u16::from(ev >= old)
+        draw_other(old, evs, rng)
     }
 }
 

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::labels::Labels;
-use super::{AckInfo, Balancer, Ev, LossInfo, PathConfig, Reachability, Scheme, SendInfo};
+use super::{AckInfo, Balancer, Ev, LossInfo, PathConfig, Reachability, Scheme, SendInfo, draw_below};
 use crate::event::Publisher;
 use crate::rng;
 use crate::units::ByteSize;
@@ -114,13 +114,13 @@ impl Reachability for HostDr {
     //= docs/specs/host-dr.md#HDR-4 order of the turns
     //= docs/specs/host-dr.md#HDR-5 what is left out
     fn on_reachable(&mut self, _now_ps: u64, paths: &[Ev]) {
-        let mut paths: Vec<Ev> = paths.iter().copied().filter(|ev| *ev < self.evs).take(MAX_PATHS).collect();
+        let mut paths: Vec<Ev> = paths.iter().copied().filter(|ev| ev.index() < self.evs).take(MAX_PATHS).collect();
         if self.drawn {
             shuffle(&mut paths, &mut rng::stream(self.seed, ORDER));
         }
         let count = if paths.is_empty() { self.labels.count() } else { paths.len() as u16 };
         let starts = &mut rng::stream(self.seed, STARTS);
-        self.turns = self.turns.map(|_| below(count.into(), starts) as u16);
+        self.turns = self.turns.map(|_| draw_below(count, starts));
         self.paths = paths.into_boxed_slice();
     }
 }
@@ -128,12 +128,8 @@ impl Reachability for HostDr {
 /// Shuffles. Every order is equally likely.
 fn shuffle(paths: &mut [Ev], rng: &mut impl RngCore) {
     for last in (1..paths.len()).rev() {
-        paths.swap(last, below(last as u64 + 1, rng) as usize);
+        paths.swap(last, draw_below(last as u16 + 1, rng).into());
     }
-}
-
-fn below(count: u64, rng: &mut impl RngCore) -> u64 {
-    (u64::from(rng.next_u32()) * count) >> 32
 }
 
 /// Core switches of a fat tree of 64-port switches: 65,536 hosts.
@@ -161,19 +157,23 @@ mod tests {
         HostDr::make(&own, &path, &mut stream(0, 0))
     }
 
-    fn sends(balancer: &mut HostDr, packet: &SendInfo, count: usize) -> Vec<Ev> {
-        (0..count).map(|_| balancer.next_ev(0, packet, &mut stream(0, 0))).collect()
+    fn sends(balancer: &mut HostDr, packet: &SendInfo, count: usize) -> Vec<u16> {
+        (0..count).map(|_| balancer.next_ev(0, packet, &mut stream(0, 0)).index()).collect()
+    }
+
+    fn tell(balancer: &mut HostDr, paths: &[u16]) {
+        balancer.on_reachable(0, &paths.iter().copied().map(Ev::new).collect::<Vec<_>>());
     }
 
     #[test]
     fn all_paths_take_turns_in_an_order_of_the_connections_own() {
         //= docs/specs/host-dr.md#HDR-1 turning switches in turn
         //= docs/specs/host-dr.md#HDR-4 order of the turns
-        let paths: Vec<Ev> = (10..26).collect();
+        let paths: Vec<u16> = (10..26).collect();
         let mut orders = Vec::new();
         for seed in 0..20 {
             let mut balancer = balancer(seed, HostDrOrder::Drawn);
-            balancer.on_reachable(0, &paths);
+            tell(&mut balancer, &paths);
             let round = sends(&mut balancer, &FULL, 16);
             assert_eq!(sends(&mut balancer, &FULL, 16), round, "the order stays");
             let mut sorted = round.clone();
@@ -188,7 +188,7 @@ mod tests {
     fn small_packets_have_a_turn_of_their_own() {
         //= docs/specs/host-dr.md#HDR-2 classes of packets
         let mut balancer = balancer(1, HostDrOrder::Told);
-        balancer.on_reachable(0, &[0, 1, 2, 3]);
+        tell(&mut balancer, &[0, 1, 2, 3]);
         let (full, small) = (sends(&mut balancer, &FULL, 1)[0], sends(&mut balancer, &SMALL, 1)[0]);
         assert_eq!(sends(&mut balancer, &FULL, 2), [(full + 1) % 4, (full + 2) % 4]);
         assert_eq!(sends(&mut balancer, &SMALL, 2), [(small + 1) % 4, (small + 2) % 4]);
@@ -200,14 +200,14 @@ mod tests {
         //= docs/specs/host-dr.md#HDR-3 paths that can be reached
         //= docs/specs/host-dr.md#HDR-5 what is left out
         let mut balancer = balancer(1, HostDrOrder::Told);
-        balancer.on_reachable(0, &[0, 1, 2, 3]);
+        tell(&mut balancer, &[0, 1, 2, 3]);
         sends(&mut balancer, &FULL, 3);
-        balancer.on_reachable(9, &[2, 1_000, 60_000, 5]);
+        tell(&mut balancer, &[2, 1_000, 60_000, 5]);
         let evs = sends(&mut balancer, &FULL, 4);
         assert!(evs == [2, 5, 2, 5] || evs == [5, 2, 5, 2], "{evs:?}: values outside the set are none");
-        balancer.on_reachable(9, &(0..2_000).collect::<Vec<_>>());
+        tell(&mut balancer, &(0..2_000).collect::<Vec<_>>());
         assert_eq!(balancer.paths.len(), 1_000);
-        balancer.on_reachable(10, &[]);
+        tell(&mut balancer, &[]);
         assert!(balancer.paths.is_empty());
         let mut labels = sends(&mut balancer, &FULL, 64);
         assert_eq!(sends(&mut balancer, &FULL, 64), labels);

@@ -6,7 +6,7 @@
 
 use rand_core::RngCore;
 
-use super::{Ev, PathConfig, draw_lasting};
+use super::{Ev, PathConfig, ahead, draw_lasting};
 
 /// Labels `0..count` of one connection.
 #[derive(Clone, Copy, Debug)]
@@ -32,16 +32,15 @@ impl Labels {
     /// The entropy value of a label.
     #[inline]
     pub(super) fn ev(&self, label: u16) -> Ev {
-        let (first, evs) = (u32::from(self.first), u32::from(self.evs));
-        let ev = first + u32::from(label);
-        (if ev >= evs { ev - evs } else { ev }) as Ev
+        ahead(self.first, label, self.evs)
     }
 
     /// The label that has an entropy value, if one has it.
     #[inline]
     pub(super) fn label(&self, ev: Ev) -> Option<u16> {
-        let offset = if ev >= self.first { ev - self.first } else { ev + (self.evs - self.first) };
-        (ev < self.evs && offset < self.count).then_some(offset)
+        let (index, first) = (ev.index(), self.first.index());
+        let offset = if index >= first { index - first } else { index + (self.evs - first) };
+        (index < self.evs && offset < self.count).then_some(offset)
     }
 
     /// The label after `label`; the first follows the last.
@@ -67,7 +66,7 @@ mod tests {
                     let labels = Labels::new(&config, count, &mut stream(0, 0));
                     assert_eq!(u32::from(labels.count()), u32::from(count).clamp(1, evs.min(65_535)));
                     let mut found = 0;
-                    for ev in 0..=Ev::MAX {
+                    for ev in (0..=u16::MAX).map(Ev::new) {
                         let Some(label) = labels.label(ev) else { continue };
                         assert_eq!(labels.ev(label), ev);
                         found += 1;

@@ -100,17 +100,37 @@ impl PathConfig {
     }
 
     /// Size of the set of entropy values, brought into its range.
-    pub(crate) fn ev_count(&self) -> u16 {
+    pub fn ev_count(&self) -> u16 {
         self.evs.clamp(1, 65_535) as u16
     }
 }
 
-/// Draws an entropy value uniformly from `0..evs`.
+/// Draws an entropy value uniformly from `0..evs`: the one place that random values come from.
+#[inline]
+pub fn draw(evs: u16, rng: &mut impl RngCore) -> Ev {
+    Ev::new(draw_below(evs, rng))
+}
+
+/// Draws a number uniformly from `0..count`.
 ///
 /// It multiplies where the paper takes a remainder. No value is more likely than another by over 2^-16 of itself.
 #[inline]
-fn draw(evs: u16, rng: &mut impl RngCore) -> Ev {
-    ((u64::from(rng.next_u32()) * u64::from(evs)) >> 32) as Ev
+fn draw_below(count: u16, rng: &mut impl RngCore) -> u16 {
+    ((u64::from(rng.next_u32()) * u64::from(count)) >> 32) as u16
+}
+
+/// Draws an entropy value uniformly from `0..evs` without `old`. There must be two at least.
+#[inline]
+fn draw_other(old: Ev, evs: u16, rng: &mut impl RngCore) -> Ev {
+    let other = draw(evs - 1, rng);
+    if other < old { other } else { Ev::new(other.index() + 1) }
+}
+
+/// The entropy value `ahead` of `ev` on the circle of `0..evs`, with `ahead` at most `evs`.
+#[inline]
+fn ahead(ev: Ev, ahead: u16, evs: u16) -> Ev {
+    let index = u32::from(ev.index()) + u32::from(ahead);
+    Ev::new((if index < u32::from(evs) { index } else { index - u32::from(evs) }) as u16)
 }
 
 /// Draws 16 bits for a connection, from the same source as [`draw_lasting`].

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AckInfo, Balancer, Ev, LossCause, LossInfo, PacketFeedback, PacketInfo, PathConfig, Scheme, SendInfo, draw,
+    draw_below,
 };
 use crate::event::Publisher;
 use crate::units::Ratio;
@@ -87,7 +88,7 @@ impl Balancer for Mprdma {
     #[inline]
     fn on_ack(&mut self, _now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
         let reuses = if self.settings.paper { self.is_in_time() } else { has_room(ack) };
-        if reuses && ack.ev < self.settings.evs {
+        if reuses && ack.ev.index() < self.settings.evs {
             self.state.ev = ack.ev;
             self.state.reuses = true;
         } else if !self.settings.paper {
@@ -101,7 +102,9 @@ impl Balancer for Mprdma {
         let Self { state, settings } = self;
         match loss.cause {
             LossCause::Timeout if loss.ev == state.ev => state.reuses = false,
-            LossCause::Trimmed if state.reuses && !settings.paper && loss.ev < settings.evs => state.ev = loss.ev,
+            LossCause::Trimmed if state.reuses && !settings.paper && loss.ev.index() < settings.evs => {
+                state.ev = loss.ev
+            }
             _ => {}
         }
     }
@@ -137,7 +140,7 @@ impl Mprdma {
             return false;
         }
         self.state.probe_ps = now_ps.saturating_add(self.settings.rtt_ps);
-        draw(1_000, rng) < self.settings.probe_permille
+        draw_below(1_000, rng) < self.settings.probe_permille
     }
 }
 

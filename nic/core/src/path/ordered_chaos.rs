@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AckInfo, Balancer, Ev, LossCause, LossInfo, PacketFeedback, PacketInfo, PathConfig, Scheme, Section, Sections,
-    SendInfo, Timer, Trailer, Transmission, draw, draw_lasting,
+    SendInfo, Timer, Trailer, Transmission, draw_lasting, draw_other,
 };
 use crate::event::Publisher;
 use crate::units::{Micros, Ratio};
@@ -309,8 +309,7 @@ impl OrderedChaos {
         if let Some(best) = known {
             subflow.ev = best;
         } else if evs > 1 {
-            let other = draw(evs - 1, rng);
-            subflow.ev = other + Ev::from(other >= old);
+            subflow.ev = draw_other(old, evs, rng);
         }
         subflow.sent = 0;
         state.moving &= !bit(index);

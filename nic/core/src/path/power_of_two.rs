@@ -216,7 +216,7 @@ mod tests {
         }
         ack(&mut balancer, 0, 2, false);
         assert_eq!(score(&balancer), 0);
-        balancer.on_ack(0, &AckInfo { ev: 60_000, marked: true, ..AckInfo::default() }, &mut ());
+        balancer.on_ack(0, &AckInfo { ev: Ev::new(60_000), marked: true, ..AckInfo::default() }, &mut ());
         assert!(balancer.known.iter().all(|known| known.score == 0), "what is no label changes nothing");
     }
 }

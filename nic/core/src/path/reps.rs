@@ -58,7 +58,7 @@ impl Reps {
     #[inline]
     fn on_good_path(&mut self, now_ps: u64, ev: Ev, publisher: &mut impl Publisher) {
         self.check_thaw(now_ps, publisher);
-        if ev < self.settings.evs {
+        if ev.index() < self.settings.evs {
             self.state.cache(ev, self.settings.depth);
         }
     }
@@ -221,7 +221,7 @@ impl EchoFeedback for Reps {
     //= docs/specs/reps.md#REPS-4a several EVs in an ACK
     #[inline]
     fn on_echo(&mut self, _now_ps: u64, ev: Ev, marked: bool) {
-        if !marked && ev < self.settings.evs {
+        if !marked && ev.index() < self.settings.evs {
             self.state.cache(ev, self.settings.depth);
         }
     }

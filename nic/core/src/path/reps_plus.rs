@@ -59,7 +59,7 @@ impl RepsPlus {
             return super::draw(self.settings.evs, rng);
         }
         self.state.phase = self.state.phase.wrapping_add(GOLDEN);
-        ((u32::from(self.state.phase) * u32::from(self.settings.evs)) >> 16) as Ev
+        Ev::new(((u32::from(self.state.phase) * u32::from(self.settings.evs)) >> 16) as u16)
     }
 
     /// Caches the entropy values of the other packets that the ACK covers, as many as it shows to be unmarked.
@@ -181,7 +181,7 @@ impl Balancer for RepsPlus {
             self.cache_others(ack);
         }
         (self.settled.len, self.settled.echoed) = (0, false);
-        if !ack.marked && ack.ev < self.settings.evs {
+        if !ack.marked && ack.ev.index() < self.settings.evs {
             self.state.cache(ack.ev, self.settings.depth);
         }
     }
@@ -295,7 +295,7 @@ impl Settled {
     #[inline]
     fn push(&mut self, ev: Ev, evs: u16) {
         if let Some(slot) = self.evs.get_mut(usize::from(self.len))
-            && ev < evs
+            && ev.index() < evs
         {
             *slot = ev;
             self.len += 1;

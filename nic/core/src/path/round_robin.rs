@@ -2,7 +2,7 @@
 
 use rand_core::RngCore;
 
-use super::{AckInfo, Balancer, Ev, LossInfo, NoSettings, PathConfig, Scheme, SendInfo, draw_lasting};
+use super::{AckInfo, Balancer, Ev, LossInfo, NoSettings, PathConfig, Scheme, SendInfo, ahead, draw_lasting};
 use crate::event::Publisher;
 
 /// Each packet takes the entropy value after the last packet's.
@@ -29,7 +29,7 @@ impl Balancer for RoundRobin {
     #[inline]
     fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, _rng: &mut impl RngCore) -> Ev {
         let ev = self.next;
-        self.next = if ev + 1 < self.evs { ev + 1 } else { 0 };
+        self.next = ahead(ev, 1, self.evs);
         ev
     }
 
@@ -80,6 +80,6 @@ mod tests {
         balancer.on_ack(1, &AckInfo { ev: first, marked: true, ..AckInfo::default() }, &mut ());
         balancer.on_loss(2, &LossInfo { ev: first, ..LossInfo::default() }, &mut ());
         let second = balancer.next_ev(3, &SendInfo::default(), &mut rng);
-        assert_eq!(second, (first + 1) % path.ev_count());
+        assert_eq!(second.index(), (first.index() + 1) % path.ev_count());
     }
 }

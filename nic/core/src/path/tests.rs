@@ -41,13 +41,22 @@ fn own(config: &PathConfig) -> &RepsConfig {
     reps
 }
 
-fn ack(ev: Ev, marked: bool) -> AckInfo {
+fn ack(ev: u16, marked: bool) -> AckInfo {
     let marked_packets = u16::from(marked);
-    AckInfo { ev, marked, packets: 1, marked_packets, bytes: 4150, rtt_ps: BASE_RTT_PS, hops: 3, ..AckInfo::default() }
+    AckInfo {
+        ev: Ev::new(ev),
+        marked,
+        packets: 1,
+        marked_packets,
+        bytes: 4150,
+        rtt_ps: BASE_RTT_PS,
+        hops: 3,
+        ..AckInfo::default()
+    }
 }
 
-fn loss(ev: Ev, cause: LossCause) -> LossInfo {
-    LossInfo { ev, bytes: 4150, cause, max_rtt_ps: BASE_RTT_PS, ..LossInfo::default() }
+fn loss(ev: u16, cause: LossCause) -> LossInfo {
+    LossInfo { ev: Ev::new(ev), bytes: 4150, cause, max_rtt_ps: BASE_RTT_PS, ..LossInfo::default() }
 }
 
 const PACKET: SendInfo =
@@ -69,12 +78,12 @@ impl Rig {
         Self::new(&reps_config(|_| ()))
     }
 
-    fn acks(mut self, evs: &[Ev]) -> Self {
+    fn acks(mut self, evs: &[u16]) -> Self {
         evs.iter().for_each(|&ev| self.ack(0, ev, false));
         self
     }
 
-    fn ack(&mut self, now_ps: u64, ev: Ev, marked: bool) {
+    fn ack(&mut self, now_ps: u64, ev: u16, marked: bool) {
         self.reps.on_ack(now_ps, &ack(ev, marked), &mut self.log);
     }
 
@@ -87,14 +96,14 @@ impl Rig {
     }
 
     /// The next EVs, and whether each was drawn at random.
-    fn sends(&mut self, count: usize) -> Vec<Option<Ev>> {
+    fn sends(&mut self, count: usize) -> Vec<Option<u16>> {
         (0..count).map(|_| self.send()).collect()
     }
 
-    fn send(&mut self) -> Option<Ev> {
+    fn send(&mut self) -> Option<u16> {
         let before = self.rng.clone();
         let ev = self.reps.next_ev(0, &PACKET, &mut self.rng);
-        (before == self.rng).then_some(ev)
+        (before == self.rng).then_some(ev.index())
     }
 }
 
@@ -121,8 +130,8 @@ fn ecmp_keeps_the_ev_it_drew() {
     let mut rng = rng::stream(3, 0);
     let mut ecmp = AnyBalancer::new(&config(BalancerKind::Ecmp), &mut rng);
     let first = ecmp.next_ev(0, &PACKET, &mut rng);
-    ecmp.on_loss(1, &loss(first, LossCause::Timeout), &mut ());
-    ecmp.on_ack(2, &ack(first, true), &mut ());
+    ecmp.on_loss(1, &loss(first.index(), LossCause::Timeout), &mut ());
+    ecmp.on_ack(2, &ack(first.index(), true), &mut ());
     assert!((0..100).all(|_| ecmp.next_ev(3, &PACKET, &mut rng) == first));
     let others =
         (0..8).map(|stream| Ecmp::make(&NoSettings {}, &config(BalancerKind::Ecmp), &mut rng::stream(3, stream)));
@@ -141,7 +150,7 @@ fn ops_draws_evenly() {
     let mut rng = rng::stream(4, 0);
     let mut ops = Ops::make(&NoSettings {}, &PathConfig { evs: 16, ..config(BalancerKind::Ops) }, &mut rng);
     let mut counts = [0u32; 16];
-    (0..16_000).for_each(|_| counts[usize::from(ops.next_ev(0, &PACKET, &mut rng))] += 1);
+    (0..16_000).for_each(|_| counts[usize::from(ops.next_ev(0, &PACKET, &mut rng).index())] += 1);
     assert!(counts.iter().all(|&count| (850..1150).contains(&count)), "{counts:?}");
 }
 
@@ -180,7 +189,7 @@ fn a_full_buffer_loses_its_oldest_ev() {
 fn an_ev_outside_the_set_is_not_cached() {
     //= docs/specs/reps.md#REPS-4 coalesced ACKs
     let mut rig = Rig::new(&PathConfig { evs: 32, ..reps_config(|_| ()) }).acks(&[32, 65_535, 31]);
-    assert_eq!(rig.reps.cached_evs(), [31]);
+    assert_eq!(rig.reps.cached_evs(), [31].map(Ev::new));
     assert_eq!(rig.sends(2), [Some(31), None]);
 }
 
@@ -214,7 +223,7 @@ fn the_frozen_walk_skips_slots_never_written() {
     assert_eq!(rig.sends(7), [1, 2, 3, 1, 2, 3, 1].map(Some));
     rig.sends(2);
     rig.ack(0, 4, false);
-    assert_eq!(rig.reps.cached_evs(), [1, 2, 3, 4]);
+    assert_eq!(rig.reps.cached_evs(), [1, 2, 3, 4].map(Ev::new));
     assert_eq!(rig.sends(5), [4, 1, 2, 3, 4].map(Some));
 }
 
@@ -310,18 +319,18 @@ fn probes_of_the_lost_ev_end_freezing_in_place_of_time() {
     rig.timeout(500);
     assert_eq!(rig.reps.poll_timeout(), Some(1500));
     assert_eq!(rig.reps.poll_probe(1499), None);
-    assert_eq!(rig.reps.poll_probe(1500), Some(99));
+    assert_eq!(rig.reps.poll_probe(1500), Some(Ev::new(99)));
     assert_eq!(rig.reps.poll_probe(1500), None);
     assert_eq!(rig.reps.poll_timeout(), Some(2500));
     rig.ack(1000 * TICK_PS, 1, false);
-    rig.reps.on_probe_ack(1600, 98, false, &mut rig.log);
-    rig.reps.on_probe_ack(1600, 99, true, &mut rig.log);
+    rig.reps.on_probe_ack(1600, Ev::new(98), false, &mut rig.log);
+    rig.reps.on_probe_ack(1600, Ev::new(99), true, &mut rig.log);
     assert!(rig.reps.is_frozen());
-    rig.reps.on_probe_ack(1700, 99, false, &mut rig.log);
+    rig.reps.on_probe_ack(1700, Ev::new(99), false, &mut rig.log);
     assert!(!rig.reps.is_frozen());
     assert_eq!(rig.reps.exploring(), 100);
     assert_eq!(rig.reps.poll_timeout(), None);
-    rig.reps.on_probe_ack(1800, 99, false, &mut rig.log);
+    rig.reps.on_probe_ack(1800, Ev::new(99), false, &mut rig.log);
     assert_eq!(rig.log, [(500, Event::FreezeEntered), (1700, Event::FreezeExited)]);
 }
 
@@ -457,7 +466,7 @@ fn emptying_on_thaw_keeps_the_ev_that_thaws() {
     let mut rig = Rig::new(&reps_config(|reps| reps.empty_on_thaw = Some(true))).acks(&[1, 2]);
     rig.timeout(0);
     rig.ack(11 * TICK_PS, 3, false);
-    assert_eq!(rig.reps.cached_evs(), [3]);
+    assert_eq!(rig.reps.cached_evs(), [3].map(Ev::new));
 }
 
 #[test]
@@ -488,9 +497,9 @@ fn a_bdp_beyond_the_counter_saturates() {
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Send(u8),
-    Ack { ev: Ev, marked: bool },
-    Loss { ev: Ev, cause: LossCause, max_rtt_ps: u64 },
-    Probe { ev: Ev, marked: bool },
+    Ack { ev: u16, marked: bool },
+    Loss { ev: u16, cause: LossCause, max_rtt_ps: u64 },
+    Probe { ev: u16, marked: bool },
     Wait { ps: u64 },
 }
 
@@ -502,10 +511,10 @@ fn op(wait_ps: impl Strategy<Value = u64>) -> impl Strategy<Value = Op> {
     let rtt_ps = prop_oneof![Just(0), 0..3 * BASE_RTT_PS, any::<u64>()];
     prop_oneof![
         6 => (1..12u8).prop_map(Op::Send),
-        6 => (any::<Ev>(), prop::bool::weighted(0.3)).prop_map(|(ev, marked)| Op::Ack { ev, marked }),
-        2 => (any::<Ev>(), cause(), rtt_ps)
+        6 => (any::<u16>(), prop::bool::weighted(0.3)).prop_map(|(ev, marked)| Op::Ack { ev, marked }),
+        2 => (any::<u16>(), cause(), rtt_ps)
             .prop_map(|(ev, cause, max_rtt_ps)| Op::Loss { ev, cause, max_rtt_ps }),
-        1 => (0..4 as Ev, any::<bool>()).prop_map(|(ev, marked)| Op::Probe { ev, marked }),
+        1 => (0..4u16, any::<bool>()).prop_map(|(ev, marked)| Op::Probe { ev, marked }),
         2 => wait_ps.prop_map(|ps| Op::Wait { ps }),
     ]
 }
@@ -558,25 +567,25 @@ proptest! {
         for op in ops {
             match op {
                 Op::Send(count) => for _ in 0..count {
-                    prop_assert_eq!(ours.next_ev(now_ps, &PACKET, &mut our_rng), paper.on_send(&mut paper_rng));
+                    prop_assert_eq!(ours.next_ev(now_ps, &PACKET, &mut our_rng).index(), paper.on_send(&mut paper_rng));
                 },
                 Op::Ack { ev, marked } => {
                     ours.on_ack(now_ps, &ack(ev % evs, marked), &mut ());
                     paper.on_ack(now_ps, ev % evs, marked);
                 }
                 Op::Loss { ev, cause, max_rtt_ps } => {
-                    ours.on_loss(now_ps, &LossInfo { ev, bytes: 1, cause, max_rtt_ps, ..LossInfo::default() }, &mut ());
+                    ours.on_loss(now_ps, &LossInfo { ev: Ev::new(ev), bytes: 1, cause, max_rtt_ps, ..LossInfo::default() }, &mut ());
                     if cause != LossCause::Trimmed {
                         paper.on_failure_detection(now_ps);
                     }
                 }
-                Op::Probe { ev, marked } => ours.on_probe_ack(now_ps, ev, marked, &mut ()),
+                Op::Probe { ev, marked } => ours.on_probe_ack(now_ps, Ev::new(ev), marked, &mut ()),
                 Op::Wait { ps } => now_ps += ps,
             }
             prop_assert_eq!(ours.is_frozen(), paper.is_freezing_mode);
             prop_assert_eq!(u64::from(ours.exploring()), paper.explore_counter);
             prop_assert_eq!(usize::from(ours.valid_evs()), paper.number_of_valid_evs);
-            let written: Vec<_> = paper.reps_buffer.iter().filter_map(|slot| slot.cached_ev).collect();
+            let written: Vec<_> = paper.reps_buffer.iter().filter_map(|slot| slot.cached_ev).map(Ev::new).collect();
             prop_assert_eq!(ours.cached_evs(), written);
             prop_assert_eq!(&our_rng, &paper_rng);
         }
@@ -603,21 +612,21 @@ proptest! {
                     Op::Send(count) => for _ in 0..count {
                         let cached = frozen_evs(&any);
                         let ev = any.next_ev(now_ps, &PACKET, &mut rng);
-                        prop_assert!(u32::from(ev) < largest);
+                        prop_assert!(u32::from(ev.index()) < largest);
                         prop_assert!(cached.is_empty() || cached.contains(&ev));
                     },
                     Op::Ack { ev, marked } => {
                         any.on_ack(now_ps, &AckInfo { packets: ev, hops: 255, ..ack(ev, marked) }, &mut ());
                     }
                     Op::Loss { ev, cause, max_rtt_ps } => {
-                        let ev = (u32::from(ev) % largest) as Ev;
+                        let ev = Ev::new((u32::from(ev) % largest) as u16);
                         any.on_loss(now_ps, &LossInfo { ev, bytes: u32::MAX, cause, max_rtt_ps, ..LossInfo::default() }, &mut ());
                     }
                     Op::Probe { ev, marked } => {
                         let probe = any.poll_probe(now_ps);
-                        prop_assert!(probe.is_none_or(|ev| u32::from(ev) < largest));
+                        prop_assert!(probe.is_none_or(|ev| u32::from(ev.index()) < largest));
                         prop_assert!(any.poll_probe(now_ps).is_none() || now_ps == u64::MAX);
-                        any.on_probe_ack(now_ps, probe.unwrap_or(ev), marked, &mut ());
+                        any.on_probe_ack(now_ps, probe.unwrap_or(Ev::new(ev)), marked, &mut ());
                     }
                     Op::Wait { ps } => now_ps = now_ps.saturating_add(ps),
                 }

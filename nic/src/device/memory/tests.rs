@@ -383,7 +383,7 @@ fn marking_keeps_the_ip_checksum_and_spares_what_is_not_capable() {
 
 #[test]
 fn data_frames_are_trimmed_marked_and_delayed_virtually_as_a_switch_would() {
-    use spray_wire::{Body, Common, Data, Ecn, Envelope, emit, parse};
+    use spray_wire::{Body, Common, Data, Ecn, Envelope, EvPort, emit, parse};
     let impairments =
         Impairments { virtual_latency_ps: 500, trim_ppm: 1_000_000, mark_ppm: 1_000_000, ..Impairments::default() };
     for (src, dst) in [("10.0.0.1", "10.0.0.2"), ("fd00::1", "fd00::2")] {
@@ -393,7 +393,7 @@ fn data_frames_are_trimmed_marked_and_delayed_virtually_as_a_switch_would() {
             dst_mac: B,
             src: src.parse().unwrap(),
             dst: dst.parse().unwrap(),
-            src_port: 50_000,
+            src_port: EvPort::new(50_000),
             dscp: spray_wire::DSCP_DATA,
             ecn: Ecn::Ect0,
             ttl: 64,

@@ -3,7 +3,7 @@
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use spray_wire::{
-    Accept, Ack, Body, Close, CloseReason, Common, Connect, Data, Ecn, Envelope, Nack, Probe, ProbeAck, Pull,
+    Accept, Ack, Body, Close, CloseReason, Common, Connect, Data, Ecn, Envelope, EvPort, Nack, Probe, ProbeAck, Pull,
     PullRequest, Reset, emit,
 };
 
@@ -29,7 +29,7 @@ impl Stranger {
             dst_mac: mac(to),
             src: address(from, rig.v6),
             dst: address(to, rig.v6),
-            src_port: 50_000,
+            src_port: EvPort::new(50_000),
             dscp: 0,
             ecn: Ecn::NotEct,
             ttl: 64,
@@ -219,7 +219,7 @@ fn garbage_and_truncated_frames_are_counted_and_dropped() {
             dst_mac: mac(1),
             src: address(0, false),
             dst: address(1, false),
-            src_port: 50_000,
+            src_port: EvPort::new(50_000),
             dscp: 0,
             ecn: Ecn::NotEct,
             ttl: 64,
@@ -261,7 +261,7 @@ fn a_time_far_ahead_does_not_hold_a_frame() {
         dst_mac: mac(1),
         src: address(0, false),
         dst: address(1, false),
-        src_port: 1,
+        src_port: EvPort::new(1),
         dscp: 0,
         ecn: Ecn::NotEct,
         ttl: 64,

@@ -24,13 +24,13 @@ fn news_of_paths_reaches_the_balancer_before_and_after_the_handshake() {
         config.flow.path.balancer = BalancerKind::HostDr.into();
     });
     let connection = rig.connect(0, 1);
-    rig.endpoints[0].on_reachable(connection, &[7, 5, 6]);
-    rig.endpoints[0].on_reachable(ConnectionId(0xffff), &[1]);
+    rig.endpoints[0].on_reachable(connection, &[7, 5, 6].map(Ev::new));
+    rig.endpoints[0].on_reachable(ConnectionId(0xffff), &[1].map(Ev::new));
     rig.endpoints[0].send(connection, content(1, 50_000)).unwrap();
     assert!(rig.run(US, 100 * MS, |rig| rig.delivered(0) == 1));
-    assert_eq!(next(&mut rig, connection), [5, 6, 7]);
-    rig.endpoints[0].on_reachable(connection, &[9]);
-    assert_eq!(next(&mut rig, connection), [9]);
+    assert_eq!(next(&mut rig, connection), [5, 6, 7].map(Ev::new));
+    rig.endpoints[0].on_reachable(connection, &[9].map(Ev::new));
+    assert_eq!(next(&mut rig, connection), [9].map(Ev::new));
     rig.endpoints[0].send(connection, content(2, 50_000)).unwrap();
     assert!(rig.run(US, 100 * MS, |rig| rig.delivered(0) == 2));
     assert_eq!(rig.received(1)[1].2, content(2, 50_000));

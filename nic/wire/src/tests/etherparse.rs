@@ -28,7 +28,7 @@ fn check_read(frame: &[u8], e: &Envelope) {
     let Some(TransportHeader::Udp(udp)) = headers.transport else { panic!("no udp header") };
     let payload = headers.payload.slice();
     assert_eq!(payload, &frame[udp_payload_offset(e.is_v6())..]);
-    assert_eq!((udp.source_port, udp.destination_port), (e.src_port, UDP_PORT));
+    assert_eq!((udp.source_port, udp.destination_port), (e.src_port.number(), UDP_PORT));
     assert_eq!(usize::from(udp.length), 8 + payload.len());
     match headers.net.unwrap() {
         NetHeaders::Ipv4(ip, _) => check_v4(&ip, &udp, e, payload.len()),
@@ -76,7 +76,7 @@ fn write(e: &Envelope, ours: &[u8]) -> Vec<u8> {
             IpHeaders::Ipv6(ip, Default::default())
         }
     };
-    let builder = PacketBuilder::ethernet2(e.src_mac, e.dst_mac).ip(ip).udp(e.src_port, UDP_PORT);
+    let builder = PacketBuilder::ethernet2(e.src_mac, e.dst_mac).ip(ip).udp(e.src_port.number(), UDP_PORT);
     let mut out = Vec::new();
     builder.write(&mut out, ours).unwrap();
     out

@@ -24,7 +24,7 @@ fn touch(frame: &[u8]) {
 /// What the CRCs and addresses vouch for.
 fn vouched<'a>(frame: &Frame<'a>) -> (u32, u64, Body, &'a [u8], core::net::IpAddr, core::net::IpAddr, u16) {
     let Frame { envelope: e, common: c, body, payload, .. } = *frame;
-    (c.connection, c.cookie, body, payload, e.src, e.dst, e.src_port)
+    (c.connection, c.cookie, body, payload, e.src, e.dst, e.src_port.number())
 }
 
 #[test]

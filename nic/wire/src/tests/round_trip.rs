@@ -95,20 +95,23 @@ fn parsed_frames_stay_small() {
 proptest! {
     #[test]
     fn evs_and_ports_map_both_ways(evs in 1..=MAX_EVS, ev: u16, port: u16) {
-        let ev = (u32::from(ev) % evs) as u16;
-        prop_assert_ne!(ev_port(ev, evs), 0);
-        prop_assert_eq!(port_ev(ev_port(ev, evs), evs), Some(ev));
-        match port_ev(port, evs) {
-            Some(ev) => prop_assert_eq!(ev_port(ev, evs), port),
-            None => prop_assert!((0..evs).all(|ev| ev_port(ev as u16, evs) != port)),
+        let ev = Ev::new((u32::from(ev) % evs) as u16);
+        prop_assert_ne!(ev.port(evs), EvPort::new(0));
+        prop_assert_eq!(ev.port(evs).ev(evs), Some(ev));
+        let port = EvPort::new(port);
+        match port.ev(evs) {
+            Some(ev) => prop_assert_eq!(ev.port(evs), port),
+            None => prop_assert!((0..evs).all(|index| Ev::new(index as u16).port(evs) != port)),
         }
     }
 }
 
 #[test]
 fn ev_bases() {
-    assert_eq!((ev_port(0, 16_384), ev_port(16_383, 16_384)), (49_152, 65_535));
-    assert_eq!((ev_port(0, 16_385), ev_port(65_534, MAX_EVS)), (1, 65_535));
-    assert_eq!((port_ev(49_151, 256), port_ev(49_152, 256), port_ev(49_408, 256)), (None, Some(0), None));
-    assert_eq!((port_ev(0, MAX_EVS), port_ev(1, MAX_EVS)), (None, Some(0)));
+    let port = |index, evs| Ev::new(index).port(evs).number();
+    assert_eq!((port(0, 16_384), port(16_383, 16_384)), (49_152, 65_535));
+    assert_eq!((port(0, 16_385), port(65_534, MAX_EVS)), (1, 65_535));
+    let index = |port, evs| EvPort::new(port).ev(evs).map(Ev::index);
+    assert_eq!((index(49_151, 256), index(49_152, 256), index(49_408, 256)), (None, Some(0), None));
+    assert_eq!((index(0, MAX_EVS), index(1, MAX_EVS)), (None, Some(0)));
 }

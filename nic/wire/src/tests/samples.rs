@@ -15,7 +15,7 @@ pub fn envelope(v6: bool) -> Envelope {
         dst_mac: [2, 0, 0, 0, 0, 2],
         src: if v6 { "fd00::1".parse().unwrap() } else { "10.0.0.1".parse().unwrap() },
         dst: if v6 { "fd00::2".parse().unwrap() } else { "10.0.0.2".parse().unwrap() },
-        src_port: 50_000,
+        src_port: EvPort::new(50_000),
         dscp: DSCP_DATA,
         ecn: Ecn::Ect0,
         ttl: INITIAL_TTL,
@@ -46,7 +46,7 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
         timestamp_echo_ps: 0x2122_2324_2526_2728,
         sack_base: 0x3132_3334_3536_3738,
         bitmap: [1, 1 << 63, 0x0102_0304_0506_0708, u64::MAX],
-        ev: 0x4142,
+        port: EvPort::new(0x4142),
         hops: 5,
         packets: 4,
         marked_packets: 3,
@@ -58,7 +58,7 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
     let nack = Nack {
         psn: 77,
         timestamp_echo_ps: 0x2122_2324_2526_2728,
-        ev: 0x4142,
+        port: EvPort::new(0x4142),
         hops: 3,
         marked: true,
         payload_bytes: 3000,
@@ -80,7 +80,7 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
         max_data: 1 << 20,
         ack_every: 1,
     };
-    let probe_ack = ProbeAck { token: 99, timestamp_ps: 123_456_789, ev: 60_000, hops: 3, marked: true };
+    let probe_ack = ProbeAck { token: 99, timestamp_ps: 123_456_789, port: EvPort::new(60_000), hops: 3, marked: true };
     vec![
         (Body::Data(data), payload),
         (Body::Ack(plain), vec![]),
@@ -100,7 +100,7 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
 /// Echoes of packets with these ports and marks.
 pub fn echoes(packets: impl IntoIterator<Item = (u16, bool)>) -> Echoes {
     let mut echoes = Echoes::default();
-    packets.into_iter().for_each(|(port, marked)| echoes.push(port, marked, MAX_ECHOES));
+    packets.into_iter().for_each(|(port, marked)| echoes.push(EvPort::new(port), marked, MAX_ECHOES));
     echoes
 }
 
@@ -139,7 +139,7 @@ pub fn any_envelope() -> impl Strategy<Value = Envelope> {
             dst_mac,
             src,
             dst,
-            src_port,
+            src_port: EvPort::new(src_port),
             dscp,
             ecn: Ecn::from_tos(ecn),
             ttl,
@@ -183,7 +183,7 @@ fn any_control() -> impl Strategy<Value = Body> {
             timestamp_echo_ps: f.1,
             sack_base: f.2,
             bitmap: f.3,
-            ev: f.4,
+            port: EvPort::new(f.4),
             hops,
             packets,
             marked_packets,
@@ -195,7 +195,15 @@ fn any_control() -> impl Strategy<Value = Body> {
     let nack = any::<(u64, u64, u16, u8, [bool; 2], u16)>().prop_map(|f| {
         let [marked, missing] = f.4;
         let (psn, timestamp_echo_ps) = (f.0, f.1);
-        Body::Nack(Nack { psn, timestamp_echo_ps, ev: f.2, hops: f.3, marked, payload_bytes: f.5, missing })
+        Body::Nack(Nack {
+            psn,
+            timestamp_echo_ps,
+            port: EvPort::new(f.2),
+            hops: f.3,
+            marked,
+            payload_bytes: f.5,
+            missing,
+        })
     });
     let handshake = any::<(bool, u32, u64, u32, u32, u64, u32)>().prop_map(|f| {
         let (_, connection, cookie, window_packets, max_payload, max_data, ack_every) = f;
@@ -210,8 +218,9 @@ fn any_control() -> impl Strategy<Value = Body> {
     });
     let reset = any::<u32>().prop_map(|reason| Body::Reset(Reset { reason }));
     let probe = any::<(u64, u64)>().prop_map(|(token, timestamp_ps)| Body::Probe(Probe { token, timestamp_ps }));
-    let probe_ack = any::<(u64, u64, u16, u8, bool)>()
-        .prop_map(|f| Body::ProbeAck(ProbeAck { token: f.0, timestamp_ps: f.1, ev: f.2, hops: f.3, marked: f.4 }));
+    let probe_ack = any::<(u64, u64, u16, u8, bool)>().prop_map(|f| {
+        Body::ProbeAck(ProbeAck { token: f.0, timestamp_ps: f.1, port: EvPort::new(f.2), hops: f.3, marked: f.4 })
+    });
     let pull = any::<u64>().prop_map(|credit_bytes| Body::Pull(Pull { credit_bytes }));
     let request = any::<(u64, u64)>()
         .prop_map(|(demand_bytes, pulled_bytes)| Body::PullRequest(PullRequest { demand_bytes, pulled_bytes }));

@@ -89,7 +89,7 @@ fn offsets_point_at_the_fields() {
         let (body, payload) = bodies().swap_remove(0);
         let frame = build(&e, &common(), &body, &payload);
         let u16_at = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
-        assert_eq!(u16_at(udp_src_port_offset(v6)), e.src_port);
+        assert_eq!(u16_at(udp_src_port_offset(v6)), e.src_port.number());
         assert_eq!(u16_at(udp_dst_port_offset(v6)), UDP_PORT);
         assert_eq!(usize::from(u16_at(udp_length_offset(v6))), frame.len() - udp_offset(v6));
         assert_eq!(u16_at(udp_checksum_offset(v6)) != 0, v6);

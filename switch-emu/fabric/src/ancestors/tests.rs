@@ -37,7 +37,7 @@ fn ports(fabric: &Fabric, leaf: usize, from: IpAddr, to: IpAddr, ev: Ev, now_ps:
         dst_mac: [4; 6],
         src: from,
         dst: to,
-        src_port: ev_port(ev, EVS),
+        src_port: ev.port(EVS),
         dscp: spray_wire::DSCP_DATA,
         ecn: Ecn::Ect0,
         ttl: spray_wire::INITIAL_TTL,

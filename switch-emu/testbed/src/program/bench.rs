@@ -148,7 +148,7 @@ fn frame() -> Vec<u8> {
         dst_mac: [2; 6],
         src,
         dst,
-        src_port: 50_000,
+        src_port: spray_wire::EvPort::new(50_000),
         dscp: DSCP_DATA,
         ecn: Ecn::Ect0,
         ttl: 64,

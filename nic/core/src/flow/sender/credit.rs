@@ -34,7 +34,7 @@ impl Sender {
             self.retry.set_deadline(self.recovery.after_timeout(now_ps, backoff));
         }
         self.stats.pull_requests += 1;
-        Some(Transmit::PullRequest { request, ev: (rng.next_u32() % self.frames.evs) as Ev })
+        Some(Transmit::PullRequest { request, ev: Ev::new((rng.next_u32() % self.frames.evs) as u16) })
     }
 
     /// Whether credit lets a packet go; if not, starts to wait for some.

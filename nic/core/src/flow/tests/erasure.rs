@@ -4,7 +4,7 @@ use std::vec;
 use std::vec::Vec;
 
 use proptest::prelude::*;
-use spray_wire::{Ack, Data, ev_port};
+use spray_wire::{Ack, Data, Ev};
 
 use super::pair::{Channel, Pair};
 use super::*;
@@ -155,7 +155,7 @@ proptest! {
         let config = FlowConfig { window_packets: 64, max_data_bytes: 4_000, ..coded(SackRule::Plain) };
         let mut receiver = Receiver::new(&config);
         for (data, trimmed) in frames {
-            let arrival = Arrival { data, port: ev_port(1, 65_535), marked: false, hops: 1, trimmed };
+            let arrival = Arrival { data, port: Ev::new(1).port(65_535), marked: false, hops: 1, trimmed };
             receiver.on_data(1, &arrival);
             while let Some((_, bytes)) = receiver.message_completed() {
                 receiver.consumed(bytes);

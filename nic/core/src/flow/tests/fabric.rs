@@ -3,7 +3,7 @@
 use std::vec::Vec;
 
 use rand_core::RngCore;
-use spray_wire::{Ack, Data, Nack, ev_port};
+use spray_wire::{Ack, Data, Nack};
 
 use super::*;
 use crate::agenda::Agenda;
@@ -134,7 +134,7 @@ impl Fabric {
     }
 
     fn queue(&mut self, host: usize, data: Data, ev: Ev) {
-        let hash = (u64::from(ev) * 4 + host as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        let hash = (u64::from(ev.index()) * 4 + host as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         let path = hash as usize % PATHS;
         let slowed = self.condition == Condition::Slow && path == 0;
         let dead = self.condition == Condition::Dead && path == 0 && (60 * US..260 * US).contains(&self.now_ps);
@@ -147,7 +147,7 @@ impl Fabric {
         }
         let (min, max) = (QUEUE_BYTES / 5, QUEUE_BYTES * 4 / 5);
         let marked = backlog > min && self.rng.next_u64() % (max - min) < backlog - min;
-        let arrival = Arrival { data, port: ev_port(ev, 65_535), marked, hops: 3, trimmed: full };
+        let arrival = Arrival { data, port: ev.port(65_535), marked, hops: 3, trimmed: full };
         let mut at_ps = self.now_ps;
         if !full {
             self.busy_ps[path] = self.busy_ps[path].max(self.now_ps) + 4150 * byte_ps;

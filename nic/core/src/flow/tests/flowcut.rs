@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::vec::Vec;
 
 use rand_core::RngCore;
-use spray_wire::{Ack, Data, ev_port};
+use spray_wire::{Ack, Data};
 
 use super::*;
 use crate::path::Ev;
@@ -43,7 +43,7 @@ impl Paths {
         while let Some(transmit) = self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ()) {
             if let Transmit::Data { data, ev } = transmit {
                 self.sent.push((data.psn, ev, data.retransmit));
-                self.data[usize::from(ev)].push_back((data, ev));
+                self.data[usize::from(ev.index())].push_back((data, ev));
             }
         }
     }
@@ -51,7 +51,7 @@ impl Paths {
     /// The next packet of a path arrives.
     fn deliver(&mut self, path: usize) {
         let Some((data, ev)) = self.data[path].pop_front() else { return };
-        let arrival = Arrival { data, port: ev_port(ev, EVS), marked: false, hops: 3, trimmed: false };
+        let arrival = Arrival { data, port: ev.port(EVS), marked: false, hops: 3, trimmed: false };
         self.receiver.on_data(self.now_ps, &arrival);
         while let Some((_, bytes)) = self.receiver.message_completed() {
             self.receiver.consumed(bytes);
@@ -160,7 +160,7 @@ fn a_dead_path_s_packets_go_one_by_one_from_the_lowest_on() {
     let new = paths.sent.last().unwrap().1;
     paths.sent.clear();
     for psn in 0..8 {
-        paths.deliver(usize::from(new));
+        paths.deliver(usize::from(new.index()));
         while !paths.acks.is_empty() {
             paths.take_ack(0);
         }

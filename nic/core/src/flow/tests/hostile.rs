@@ -3,7 +3,7 @@
 use std::vec::Vec;
 
 use proptest::prelude::*;
-use spray_wire::{Ack, Data, Echoes, MAX_ECHOES, Nack, ProbeAck, Pull};
+use spray_wire::{Ack, Data, Echoes, EvPort, MAX_ECHOES, Nack, ProbeAck, Pull};
 
 use super::*;
 use crate::rng;
@@ -19,15 +19,15 @@ fn ack() -> impl Strategy<Value = Ack> {
     let others = prop::collection::vec(any::<(u16, bool)>(), 0..=MAX_ECHOES);
     (number(), number(), number(), bitmap, number(), rest, others).prop_map(
         |(cumulative, timestamp_echo_ps, sack_base, bitmap, max_data, rest, others)| {
-            let (ev, hops, packets, marked_packets, marked) = rest;
+            let (port, hops, packets, marked_packets, marked) = rest;
             let mut echoes = Echoes::default();
-            others.into_iter().for_each(|(port, marked)| echoes.push(port, marked, MAX_ECHOES));
+            others.into_iter().for_each(|(port, marked)| echoes.push(EvPort::new(port), marked, MAX_ECHOES));
             Ack {
                 cumulative,
                 timestamp_echo_ps,
                 sack_base,
                 bitmap,
-                ev,
+                port: EvPort::new(port),
                 hops,
                 packets,
                 marked_packets,
@@ -58,9 +58,11 @@ fn op() -> impl Strategy<Value = Op> {
         2 => number().prop_map(Op::Send),
         4 => Just(Op::Transmit),
         4 => ack().prop_map(Op::Ack),
-        2 => nack.prop_map(|(psn, timestamp_echo_ps, ev)| Op::Nack(Nack { psn, timestamp_echo_ps, ev, ..Nack::default() })),
-        1 => probe_ack.prop_map(|(token, timestamp_ps, ev)| {
-            Op::ProbeAck(ProbeAck { token, timestamp_ps, ev, ..ProbeAck::default() })
+        2 => nack.prop_map(|(psn, timestamp_echo_ps, port)| {
+            Op::Nack(Nack { psn, timestamp_echo_ps, port: EvPort::new(port), ..Nack::default() })
+        }),
+        1 => probe_ack.prop_map(|(token, timestamp_ps, port)| {
+            Op::ProbeAck(ProbeAck { token, timestamp_ps, port: EvPort::new(port), ..ProbeAck::default() })
         }),
         2 => number().prop_map(Op::Pull),
         2 => (0u64..200_000_000).prop_map(Op::Timeout),
@@ -74,7 +76,8 @@ fn data() -> impl Strategy<Value = Arrival> {
         |(psn, timestamp_ps, (message, offset, message_bytes, payload_bytes), ack_now, trimmed, port)| {
             let data =
                 Data { psn, timestamp_ps, message, offset, message_bytes, payload_bytes, ack_now, ..Data::default() };
-            Arrival { data, port, marked: ack_now, hops: 1, trimmed: trimmed && port % 4 == 0 }
+            let trimmed = trimmed && port % 4 == 0;
+            Arrival { data, port: EvPort::new(port), marked: ack_now, hops: 1, trimmed }
         },
     )
 }

@@ -7,7 +7,7 @@ use std::vec;
 use std::vec::Vec;
 
 use rand_core::RngCore;
-use spray_wire::{Ack, Data, Nack, ProbeAck, Pull, PullRequest, ev_port};
+use spray_wire::{Ack, Data, Nack, ProbeAck, Pull, PullRequest};
 
 use super::*;
 use crate::agenda::Agenda;
@@ -138,7 +138,7 @@ impl Pair {
     /// As if routing had named up to 20 paths.
     pub fn name_paths(&mut self) {
         let count = self.rng.next_u32() % 20;
-        let paths: Vec<Ev> = (0..count).map(|_| (self.rng.next_u32() % self.config.path.evs) as Ev).collect();
+        let paths: Vec<Ev> = (0..count).map(|_| Ev::new((self.rng.next_u32() % self.config.path.evs) as u16)).collect();
         self.sender.on_reachable(0, &paths);
     }
 
@@ -208,9 +208,9 @@ impl Pair {
             Frame::Pull(pull) => self.sender.on_pull(now_ps, &pull),
             Frame::ProbeAck(ack) => self.sender.on_probe_ack(now_ps, &ack, &mut ()),
             Frame::Probe(token, timestamp_ps, ev) => {
-                let ev = ev_port(ev, self.config.path.evs);
+                let port = ev.port(self.config.path.evs);
                 let marked = self.happens(self.channel.mark);
-                self.send_back(Frame::ProbeAck(ProbeAck { token, timestamp_ps, ev, marked, ..ProbeAck::default() }));
+                self.send_back(Frame::ProbeAck(ProbeAck { token, timestamp_ps, port, marked, ..ProbeAck::default() }));
             }
             Frame::PullRequest(request) => self.grant(request),
             Frame::Data(arrival) => self.receive(&arrival),
@@ -336,8 +336,8 @@ impl Pair {
 
     fn transmit(&mut self, transmit: Transmit) -> Result<(), String> {
         let (Transmit::Probe { ev, .. } | Transmit::PullRequest { ev, .. } | Transmit::Data { ev, .. }) = transmit;
-        if u32::from(ev) >= self.config.path.evs {
-            return Err(format!("entropy value {ev} of {}", self.config.path.evs));
+        if u32::from(ev.index()) >= self.config.path.evs {
+            return Err(format!("entropy value {ev:?} of {}", self.config.path.evs));
         }
         let lost = self.is_dead(ev) || self.happens(self.channel.loss);
         match transmit {
@@ -349,10 +349,10 @@ impl Pair {
     }
 
     fn send_data(&mut self, data: Data, ev: Ev, lost: bool) {
-        let port = ev_port(ev, self.config.path.evs);
+        let port = ev.port(self.config.path.evs);
         let can_be_trimmed = !(self.channel.in_order && data.trailer);
         let (marked, trimmed) = (self.happens(self.channel.mark), can_be_trimmed && self.happens(self.channel.trim));
-        let frame = Frame::Data(Arrival { data, port, marked, hops: 1 + (ev % 4) as u8, trimmed });
+        let frame = Frame::Data(Arrival { data, port, marked, hops: 1 + (ev.index() % 4) as u8, trimmed });
         self.fate.sent += 1;
         self.fate.lost += u64::from(lost);
         self.fate.packets_lost += u64::from(lost && !data.trailer);
@@ -369,7 +369,7 @@ impl Pair {
     }
 
     fn is_dead(&self, ev: Ev) -> bool {
-        let path = u32::from(ev).wrapping_mul(0x9e37_79b9) >> 29;
+        let path = u32::from(ev.index()).wrapping_mul(0x9e37_79b9) >> 29;
         let out = |outage: Outage| (outage.at_ps..outage.until_ps).contains(&self.now_ps);
         self.channel.outage.is_some_and(out) && path < self.channel.dead_paths
     }

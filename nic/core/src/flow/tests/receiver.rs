@@ -1,6 +1,6 @@
 use std::vec::Vec;
 
-use spray_wire::{Ack, Data};
+use spray_wire::{Ack, Data, EvPort};
 
 use super::*;
 
@@ -36,7 +36,7 @@ impl Rig {
 }
 
 fn arrival(data: Data) -> Arrival {
-    Arrival { data, port: (data.psn as u16).wrapping_add(1000), marked: false, hops: 3, trimmed: false }
+    Arrival { data, port: EvPort::new((data.psn as u16).wrapping_add(1000)), marked: false, hops: 3, trimmed: false }
 }
 
 fn selected(ack: &Ack) -> Vec<u64> {
@@ -54,7 +54,10 @@ fn one_ack_for_so_many_packets() {
         let acks = rig.acks();
         if psn % 3 == 2 {
             assert_eq!((acks.len(), acks[0].cumulative, acks[0].packets), (1, psn + 1, 3));
-            assert_eq!((acks[0].ev, acks[0].hops, acks[0].timestamp_echo_ps), (1000 + psn as u16, 3, 100 + psn));
+            assert_eq!(
+                (acks[0].port.number(), acks[0].hops, acks[0].timestamp_echo_ps),
+                (1000 + psn as u16, 3, 100 + psn)
+            );
         } else {
             assert_eq!(acks, []);
         }
@@ -180,7 +183,7 @@ fn a_trimmed_frame_is_answered_by_a_nack_and_a_known_one_by_an_ack() {
     assert_eq!(rig.receiver.on_data(0, &trimmed(5)), Accept::Trimmed);
     assert_eq!(rig.acks(), []);
     let nack = rig.receiver.poll_nack().unwrap();
-    assert_eq!((nack.psn, nack.timestamp_echo_ps, nack.ev, nack.hops), (5, 105, 1005, 3));
+    assert_eq!((nack.psn, nack.timestamp_echo_ps, nack.port.number(), nack.hops), (5, 105, 1005, 3));
     assert_eq!((nack.marked, nack.payload_bytes), (true, 1000));
     assert_eq!(rig.receiver.poll_nack(), None);
     assert_eq!(rig.take(0, packet(5)), NEW);
@@ -237,9 +240,9 @@ fn an_ack_echoes_the_packets_before_the_one_that_triggers_it() {
         for round in 0..3u64 {
             (4 * round..4 * round + 4).for_each(|psn| _ = rig.take(0, packet(psn)));
             let acks = rig.acks();
-            let expected = echoed.clone().map(|ahead| (1000 + 4 * round as u16 + ahead, false));
+            let expected = echoed.clone().map(|ahead| (EvPort::new(1000 + 4 * round as u16 + ahead), false));
             assert!(acks[0].echoes.iter().eq(expected), "{ack_evs}: {:?}", acks[0]);
-            assert_eq!((acks.len(), acks[0].ev), (1, 1003 + 4 * round as u16));
+            assert_eq!((acks.len(), acks[0].port.number()), (1, 1003 + 4 * round as u16));
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::vec::Vec;
 
 use proptest::prelude::*;
-use spray_wire::{Data, Nack};
+use spray_wire::{Data, EvPort, Nack};
 
 use super::pair::{Channel, Pair};
 use super::*;
@@ -124,13 +124,21 @@ fn a_trailer_is_no_packet() {
     let section = spray_wire::Section::new(2, 2);
     let trailer = |psn| Data { psn, timestamp_ps: 77, trailer: true, section, ..Data::default() };
     let mut take = |data: Data, trimmed| {
-        let arrival = Arrival { data, port: 9, marked: true, hops: 2, trimmed };
+        let arrival = Arrival { data, port: EvPort::new(9), marked: true, hops: 2, trimmed };
         assert_eq!(receiver.on_data(0, &arrival), Accept::Trailer);
         let nacks: Vec<Nack> = core::iter::from_fn(|| receiver.poll_nack()).collect();
         (nacks, receiver.poll_ack())
     };
     let (nacks, ack) = take(trailer(9), false);
-    let told = |psn| Nack { psn, timestamp_echo_ps: 77, ev: 9, hops: 2, marked: true, payload_bytes: 0, missing: true };
+    let told = |psn| Nack {
+        psn,
+        timestamp_echo_ps: 77,
+        port: EvPort::new(9),
+        hops: 2,
+        marked: true,
+        payload_bytes: 0,
+        missing: true,
+    };
     assert_eq!((nacks, ack), ([1, 5, 9].map(told).to_vec(), None));
     assert_eq!(take(trailer(9), false).0.len(), 3, "again");
     assert!(take(trailer(9), true).0.is_empty(), "what came ahead of the data tells nothing");
@@ -139,7 +147,7 @@ fn a_trailer_is_no_packet() {
     }
     let (_, ack) = take(Data { ack_now: true, ..trailer(1) }, false);
     let ack = ack.unwrap();
-    assert_eq!((ack.packets, ack.cumulative, ack.bitmap, ack.ev), (0, 0, [0; 4], 9));
+    assert_eq!((ack.packets, ack.cumulative, ack.bitmap, ack.port), (0, 0, [0; 4], EvPort::new(9)));
     let stats = receiver.stats();
     assert_eq!((stats.trailers, stats.frames, stats.packets, stats.missing), (7, 0, 0, 7));
 }

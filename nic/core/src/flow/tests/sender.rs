@@ -1,7 +1,7 @@
 use std::vec;
 use std::vec::Vec;
 
-use spray_wire::{Ack, Data, Nack, ProbeAck, ev_port};
+use spray_wire::{Ack, Data, Ev, EvPort, Nack, ProbeAck};
 
 use super::*;
 use crate::event::Event;
@@ -67,11 +67,25 @@ impl Rig {
 }
 
 fn selective(psn: u64, sent_ps: u64) -> Ack {
-    Ack { timestamp_echo_ps: sent_ps, sack_base: psn, bitmap: [1, 0, 0, 0], packets: 1, ev: 7, ..Ack::default() }
+    Ack {
+        timestamp_echo_ps: sent_ps,
+        sack_base: psn,
+        bitmap: [1, 0, 0, 0],
+        packets: 1,
+        port: EvPort::new(7),
+        ..Ack::default()
+    }
 }
 
 fn cumulative(below: u64, sent_ps: u64) -> Ack {
-    Ack { cumulative: below, sack_base: below, timestamp_echo_ps: sent_ps, packets: 1, ev: 7, ..Ack::default() }
+    Ack {
+        cumulative: below,
+        sack_base: below,
+        timestamp_echo_ps: sent_ps,
+        packets: 1,
+        port: EvPort::new(7),
+        ..Ack::default()
+    }
 }
 
 //= docs/specs/transport.md#TRN-1 packets of a message
@@ -464,9 +478,9 @@ fn echoes_outside_the_set_are_counted_and_ignored() {
     let mut rig = Rig::new(config);
     rig.sender.send_message(1, 30_000).unwrap();
     rig.drain(0);
-    rig.ack(10 * US, Ack { ev: ev_port(15, 16), ..cumulative(1, 0) });
+    rig.ack(10 * US, Ack { port: Ev::new(15).port(16), ..cumulative(1, 0) });
     assert_eq!(rig.sender.stats().foreign_evs, 0);
-    rig.ack(10 * US, Ack { ev: ev_port(15, 16) + 1, ..cumulative(2, 0) });
+    rig.ack(10 * US, Ack { port: Ev::new(16).port(16), ..cumulative(2, 0) });
     assert_eq!((rig.sender.stats().foreign_evs, rig.sender.stats().packets_acked), (1, 2));
     rig.sender.on_probe_ack(10 * US, &ProbeAck { token: 1, ..ProbeAck::default() }, &mut rig.events);
     assert_eq!(rig.sender.stats().foreign_evs, 1, "answers to no probe are not even looked at");
@@ -495,7 +509,7 @@ fn all_ev_ports_are_accepted_at_the_largest_set() {
     rig.sender.send_message(1, 30_000).unwrap();
     rig.drain(0);
     for port in [1, 49_152, 65_535] {
-        rig.ack(10 * US, Ack { ev: port, ..cumulative(1, 0) });
+        rig.ack(10 * US, Ack { port: EvPort::new(port), ..cumulative(1, 0) });
     }
     assert_eq!(rig.sender.stats().foreign_evs, 0);
 }
@@ -557,17 +571,17 @@ fn every_echo_of_an_ack_is_recycled() {
     rig.drain(0);
     let mut echoes = spray_wire::Echoes::default();
     for (ev, marked) in [(3, false), (4, true), (5, false)] {
-        echoes.push(ev_port(ev, 16), marked, 15);
+        echoes.push(Ev::new(ev).port(16), marked, 15);
     }
-    echoes.push(ev_port(15, 16) + 1, false, 15);
+    echoes.push(Ev::new(16).port(16), false, 15);
     let window = rig.sender.window_bytes();
-    rig.ack(10 * US, Ack { ev: ev_port(6, 16), packets: 5, marked_packets: 1, echoes, ..cumulative(1, 0) });
+    rig.ack(10 * US, Ack { port: Ev::new(6).port(16), packets: 5, marked_packets: 1, echoes, ..cumulative(1, 0) });
     let AnyBalancer::Reps(reps) = rig.sender.balancer() else { panic!("not REPS") };
-    assert_eq!(reps.cached_evs(), [3, 5, 6]);
+    assert_eq!(reps.cached_evs(), [3, 5, 6].map(Ev::new));
     assert_eq!((rig.sender.stats().foreign_evs, rig.sender.stats().acks), (1, 1));
     let mut plain = Rig::new(config);
     plain.sender.send_message(1, 30_000).unwrap();
     plain.drain(0);
-    plain.ack(10 * US, Ack { ev: ev_port(6, 16), packets: 5, marked_packets: 1, ..cumulative(1, 0) });
+    plain.ack(10 * US, Ack { port: Ev::new(6).port(16), packets: 5, marked_packets: 1, ..cumulative(1, 0) });
     assert_eq!(rig.sender.window_bytes(), plain.sender.window_bytes(), "from {window}");
 }

@@ -8,7 +8,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::feedback::LossCause;
+use crate::feedback::{Ev, LossCause};
 use oracle::{Op, Oracle};
 
 /// RFC 6298 §2, word for word, in floating point.
@@ -141,7 +141,7 @@ proptest! {
 fn claims_of_packets_never_sent_are_seen() {
     let mut board = Scoreboard::new(64);
     (0..10).for_each(|i| {
-        board.send_new(i, 0, 0, 0, 1);
+        board.send_new(i, Ev::new(0), 0, 0, 1);
     });
     assert!(board.covers(0, &[0x3ff, 0, 0, 0]));
     assert!(!board.covers(0, &[0x400, 0, 0, 0]));
@@ -156,13 +156,13 @@ fn claims_of_packets_never_sent_are_seen() {
 fn a_trimmed_packet_goes_ahead_of_those_timed_out() {
     let mut board = Scoreboard::new(64);
     (0..4).for_each(|i| {
-        board.send_new(i, 0, 0, 0, 1);
+        board.send_new(i, Ev::new(0), 0, 0, 1);
     });
     assert!(board.on_lost(0, LossCause::Timeout, Lost::Last));
     assert!(board.on_lost(1, LossCause::Timeout, Lost::Last));
     assert!(board.on_lost(3, LossCause::Trimmed, Lost::First));
     assert!(!board.on_lost(3, LossCause::Timeout, Lost::Last), "lost already");
-    let order: Vec<_> = core::iter::from_fn(|| board.send_lost(9, 0, 0)).collect();
+    let order: Vec<_> = core::iter::from_fn(|| board.send_lost(9, Ev::new(0), 0)).collect();
     assert_eq!(order, [(3, LossCause::Trimmed), (0, LossCause::Timeout), (1, LossCause::Timeout)]);
     assert_eq!(board.oldest().map(|(psn, _)| psn), Some(2));
 }

@@ -6,7 +6,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::super::{Lost, Scoreboard};
-use crate::feedback::LossCause;
+use crate::feedback::{Ev, LossCause};
 
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
@@ -82,14 +82,14 @@ impl Oracle {
         if self.next - self.cumulative == self.capacity {
             return;
         }
-        assert_eq!(board.send_new(now_ps, self.next as u16, 0, 1, 2), self.next);
+        assert_eq!(board.send_new(now_ps, Ev::new(self.next as u16), 0, 1, 2), self.next);
         self.packets.insert(self.next, Packet { is: Is::Outstanding, order: self.transmissions });
         self.next += 1;
         self.transmissions += 1;
     }
 
     fn send_lost(&mut self, board: &mut Scoreboard, now_ps: u64) {
-        let sent = board.send_lost(now_ps, 0, 0).map(|(psn, _)| psn);
+        let sent = board.send_lost(now_ps, Ev::new(0), 0).map(|(psn, _)| psn);
         let expected = (!self.lost.is_empty()).then(|| self.lost.remove(0));
         assert_eq!(sent, expected);
         if let Some(psn) = sent {

@@ -24,28 +24,35 @@ fn paper() -> Rig {
 
 impl Rig {
     /// An acknowledgement after which the window has so much room for packets of 4,150 bytes.
-    fn ack(&mut self, ev: Ev, room_bytes: u64) {
+    fn ack(&mut self, ev: u16, room_bytes: u64) {
         let (window_bytes, in_flight_bytes) = (100_000 + room_bytes, 100_000);
-        let ack = AckInfo { ev, packets: 1, packet_bytes: 4_150, window_bytes, in_flight_bytes, ..AckInfo::default() };
+        let ack = AckInfo {
+            ev: Ev::new(ev),
+            packets: 1,
+            packet_bytes: 4_150,
+            window_bytes,
+            in_flight_bytes,
+            ..AckInfo::default()
+        };
         self.mprdma.on_ack(0, &ack, &mut ());
     }
 
     /// One of packet `psn`, with no room to speak of.
-    fn ack_of(&mut self, psn: u64, ev: Ev) {
-        let packet = PacketInfo { psn, ev, bytes: 4_150, sent_ps: 0, was_lost: false };
+    fn ack_of(&mut self, psn: u64, ev: u16) {
+        let packet = PacketInfo { psn, ev: Ev::new(ev), bytes: 4_150, sent_ps: 0, was_lost: false };
         self.mprdma.on_packet_acked(0, &packet);
         self.ack(ev, 4_150);
     }
 
-    fn loss(&mut self, ev: Ev, cause: LossCause) {
-        self.mprdma.on_loss(0, &LossInfo { ev, cause, ..LossInfo::default() }, &mut ());
+    fn loss(&mut self, ev: u16, cause: LossCause) {
+        self.mprdma.on_loss(0, &LossInfo { ev: Ev::new(ev), cause, ..LossInfo::default() }, &mut ());
     }
 
     /// The next packet's entropy value, or that it is drawn.
-    fn send(&mut self) -> Option<Ev> {
+    fn send(&mut self) -> Option<u16> {
         let before = self.rng.clone();
         let ev = self.mprdma.next_ev(0, &SendInfo::default(), &mut self.rng);
-        (before == self.rng).then_some(ev)
+        (before == self.rng).then_some(ev.index())
     }
 }
 
@@ -129,7 +136,7 @@ fn by_the_papers_rule_one_packet_in_a_hundred_round_trips_probes() {
     let mut probes = 0;
     for round in 0..20_000 {
         for packet in 0..3 {
-            let ev = rig.mprdma.next_ev(round * RTT_PS + packet, &SendInfo::default(), &mut rig.rng);
+            let ev = rig.mprdma.next_ev(round * RTT_PS + packet, &SendInfo::default(), &mut rig.rng).index();
             probes += u32::from(ev != 7);
             assert!(packet == 0 || ev == 7);
         }

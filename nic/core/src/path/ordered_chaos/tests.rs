@@ -106,7 +106,7 @@ fn packets_take_turns_on_the_subflows_paths() {
         let own = OrderedChaosConfig { subflows: wanted, ..OrderedChaosConfig::default() };
         let balancer = OrderedChaos::make(&own, &path, &mut rng::stream(1, 0));
         assert_eq!(balancer.subflows.len(), subflows);
-        assert!(balancer.evs().all(|ev| u32::from(ev) < evs));
+        assert!(balancer.evs().all(|ev| u32::from(ev.index()) < evs));
     }
 }
 
@@ -267,8 +267,8 @@ fn probes_follow_for_the_time_or_by_number() {
     for (sent_ps, asked) in [(2 * RTT, true), (2 * RTT + 1, false)] {
         rig.now_ps = 3 * RTT;
         rig.balancer.state.next_probe_ps = rig.now_ps;
-        rig.oldest = Some(Transmission { psn: 1, ev: 777, sent_ps });
-        assert_eq!(rig.trailers(), if asked { vec![(1, 777, 0)] } else { vec![] });
+        rig.oldest = Some(Transmission { psn: 1, ev: Ev::new(777), sent_ps });
+        assert_eq!(rig.trailers(), if asked { vec![(1, Ev::new(777), 0)] } else { vec![] });
     }
     rig.oldest = None;
     (0..7).for_each(|psn| rig.ack(psn, evs[psn as usize % 4], RTT));

@@ -30,12 +30,12 @@ fn make(config: &PathConfig, rng: &mut Rng) -> RepsPlus {
     RepsPlus::new(own, config, rng)
 }
 
-fn info(ev: Ev, marked: bool, packets: u16, marked_packets: u16) -> AckInfo {
-    AckInfo { ev, marked, packets, marked_packets, ..AckInfo::default() }
+fn info(ev: u16, marked: bool, packets: u16, marked_packets: u16) -> AckInfo {
+    AckInfo { ev: Ev::new(ev), marked, packets, marked_packets, ..AckInfo::default() }
 }
 
-fn packet(ev: Ev) -> PacketInfo {
-    PacketInfo { psn: 0, ev, bytes: 4150, sent_ps: 0, was_lost: false }
+fn packet(ev: u16) -> PacketInfo {
+    PacketInfo { psn: 0, ev: Ev::new(ev), bytes: 4150, sent_ps: 0, was_lost: false }
 }
 
 fn lost(sent_ps: u64) -> LossInfo {
@@ -56,7 +56,7 @@ impl Rig {
     }
 
     /// An ACK of the packets with these values, the last of which triggered it.
-    fn ack(&mut self, now_ps: u64, evs: &[Ev], marked: bool, marked_packets: u16) {
+    fn ack(&mut self, now_ps: u64, evs: &[u16], marked: bool, marked_packets: u16) {
         evs.iter().for_each(|&ev| self.plus.on_packet_acked(now_ps, &packet(ev)));
         let ev = *evs.last().unwrap();
         self.plus.on_ack(now_ps, &info(ev, marked, evs.len() as u16, marked_packets), &mut self.log);
@@ -66,18 +66,18 @@ impl Rig {
         self.plus.on_loss(now_ps, &lost(sent_ps), &mut self.log);
     }
 
-    fn send(&mut self) -> Ev {
-        self.plus.next_ev(0, &SendInfo::default(), &mut self.rng)
+    fn send(&mut self) -> u16 {
+        self.plus.next_ev(0, &SendInfo::default(), &mut self.rng).index()
     }
 
     /// What is sent from the cache.
-    fn cached(&mut self) -> Vec<Ev> {
+    fn cached(&mut self) -> Vec<u16> {
         (0..self.plus.valid_evs()).map(|_| self.send()).collect()
     }
 }
 
 /// (values settled, the last triggered it; packets that it stands for; its mark; marked packets; what is cached)
-type Vouched = (&'static [Ev], u16, bool, u16, &'static [Ev]);
+type Vouched = (&'static [u16], u16, bool, u16, &'static [u16]);
 
 //= docs/specs/reps-plus.md#RPP-1 caching the trigger's EV
 //= docs/specs/reps-plus.md#RPP-2 candidates
@@ -117,7 +117,7 @@ fn echoes_take_the_place_of_records() {
     let mut rig = Rig::new(|_| ());
     (1..=4).for_each(|ev| rig.plus.on_packet_acked(0, &packet(ev)));
     for (ev, marked) in [(7, false), (8, true), (9, false), (EVS, false)] {
-        rig.plus.on_echo(0, ev, marked);
+        rig.plus.on_echo(0, Ev::new(ev), marked);
     }
     rig.plus.on_ack(0, &info(10, false, 4, 3), &mut rig.log);
     assert_eq!(rig.cached(), [7, 9, 10]);
@@ -132,7 +132,7 @@ fn the_buffer_keeps_the_latest() {
     let mut rig = Rig::new(|config| config.buffer = 3);
     rig.ack(0, &[1, 2, 3, 4, 5], false, 0);
     assert_eq!(rig.cached(), [3, 4, 5]);
-    let most: Vec<Ev> = (0..60).collect();
+    let most: Vec<u16> = (0..60).collect();
     let mut rig = Rig::new(|_| ());
     rig.ack(0, &most, false, 0);
     assert_eq!(rig.plus.valid_evs() as usize, MAX_BUFFER);
@@ -147,7 +147,7 @@ fn exploring_is_even() {
         let mut plus = make(&config, &mut rng);
         let mut counts = std::vec![0u32; usize::from(evs)];
         for _ in 0..u32::from(evs) * 3 {
-            counts[usize::from(plus.next_ev(0, &SendInfo::default(), &mut rng))] += 1;
+            counts[usize::from(plus.next_ev(0, &SendInfo::default(), &mut rng).index())] += 1;
         }
         let (least, most) = (*counts.iter().min().unwrap(), *counts.iter().max().unwrap());
         assert!(least >= 1 && most <= 5, "{evs}: {least} to {most}");
@@ -159,10 +159,10 @@ fn exploring_is_even() {
 fn connections_begin_exploring_at_places_of_their_own() {
     let first = |seed| {
         let config = PathConfig { seed: Some(seed), ..config(|_| ()) };
-        make(&config, &mut rng::stream(9, 9)).next_ev(0, &SendInfo::default(), &mut rng::stream(5, 5))
+        make(&config, &mut rng::stream(9, 9)).next_ev(0, &SendInfo::default(), &mut rng::stream(5, 5)).index()
     };
     assert_eq!(first(1), first(1));
-    let mut firsts: Vec<Ev> = (0..64).map(first).collect();
+    let mut firsts: Vec<u16> = (0..64).map(first).collect();
     firsts.sort_unstable();
     firsts.dedup();
     assert!(firsts.len() > 50);
@@ -181,7 +181,7 @@ fn it_freezes_and_thaws_as_reps() {
     rig.lose(RTT_PS, 0);
     rig.lose(RTT_PS, 0);
     assert_eq!(rig.log, [(RTT_PS, Event::FreezeEntered)]);
-    let mut sent: Vec<Ev> = (0..9).map(|_| rig.send()).collect();
+    let mut sent: Vec<u16> = (0..9).map(|_| rig.send()).collect();
     assert_eq!(sent[..3], [1, 2, 3], "what is valid first");
     sent.sort_unstable();
     assert_eq!(sent, [1, 1, 1, 2, 2, 2, 3, 3, 3], "then all in turn");
@@ -249,8 +249,8 @@ fn its_state_is_under_64_bytes() {
 struct Twin {
     depth: usize,
     futile: u64,
-    valid: VecDeque<Ev>,
-    slots: Vec<Ev>,
+    valid: VecDeque<u16>,
+    slots: Vec<u16>,
     written: usize,
     walked: usize,
     explore: u16,
@@ -263,7 +263,7 @@ struct Twin {
 }
 
 impl Twin {
-    fn cache(&mut self, ev: Ev) {
+    fn cache(&mut self, ev: u16) {
         self.valid.push_back(ev);
         if self.valid.len() > self.depth {
             self.valid.pop_front();
@@ -277,17 +277,17 @@ impl Twin {
         self.written += 1;
     }
 
-    fn on_ack(&mut self, tick: u64, settled: &[Ev], echoes: &[(Ev, bool)], ack: &AckInfo) {
+    fn on_ack(&mut self, tick: u64, settled: &[u16], echoes: &[(u16, bool)], ack: &AckInfo) {
         if !ack.marked && tick > self.end {
             if self.frozen {
                 self.explore = BDP;
             }
             (self.frozen, self.immune) = (false, false);
         }
-        let others: Vec<Ev> = if echoes.is_empty() {
+        let others: Vec<u16> = if echoes.is_empty() {
             let vouched = ack.packets.saturating_sub(1 + ack.marked_packets.saturating_sub(u16::from(ack.marked)));
-            let mut others: Vec<Ev> = settled.iter().copied().filter(|&ev| ev < EVS).take(MAX_BUFFER).collect();
-            if let Some(own) = others.iter().position(|&ev| ev == ack.ev) {
+            let mut others: Vec<u16> = settled.iter().copied().filter(|&ev| ev < EVS).take(MAX_BUFFER).collect();
+            if let Some(own) = others.iter().position(|&ev| ev == ack.ev.index()) {
                 others.remove(own);
             }
             others.into_iter().take(usize::from(vouched)).collect()
@@ -297,8 +297,8 @@ impl Twin {
         if ack.packets > 1 {
             others.into_iter().for_each(|ev| self.cache(ev));
         }
-        if !ack.marked && ack.ev < EVS {
-            self.cache(ack.ev);
+        if !ack.marked && ack.ev.index() < EVS {
+            self.cache(ack.ev.index());
         }
     }
 
@@ -323,7 +323,7 @@ impl Twin {
         }
     }
 
-    fn next_ev(&mut self) -> Ev {
+    fn next_ev(&mut self) -> u16 {
         if self.explore > 0 {
             self.explore -= 1;
         } else if let Some(ev) = self.valid.pop_front() {
@@ -333,7 +333,7 @@ impl Twin {
             return self.slots[self.walked];
         }
         self.phase = self.phase.wrapping_add(GOLDEN);
-        (u32::from(self.phase) * u32::from(EVS) / 65_536) as Ev
+        (u32::from(self.phase) * u32::from(EVS) / 65_536) as u16
     }
 }
 
@@ -342,7 +342,7 @@ const TICK_PS: u64 = 1 << TICK_SHIFT;
 #[derive(Clone, Debug)]
 enum Step {
     Send(u8),
-    Ack { settled: Vec<Ev>, echoes: Vec<(Ev, bool)>, marked: bool, marks: u16, packets: u16 },
+    Ack { settled: Vec<u16>, echoes: Vec<(u16, bool)>, marked: bool, marks: u16, packets: u16 },
     Loss { age: u64 },
     Wait(u64),
 }
@@ -382,7 +382,7 @@ proptest! {
                 Step::Ack { settled, echoes, marked, marks, packets } => {
                     let ack = info(*settled.last().unwrap(), marked, packets, (marks + u16::from(marked)).min(packets));
                     settled.iter().for_each(|&ev| rig.plus.on_packet_acked(tick * TICK_PS, &packet(ev)));
-                    echoes.iter().for_each(|&(ev, marked)| rig.plus.on_echo(tick * TICK_PS, ev, marked));
+                    echoes.iter().for_each(|&(ev, marked)| rig.plus.on_echo(tick * TICK_PS, Ev::new(ev), marked));
                     rig.plus.on_ack(tick * TICK_PS, &ack, &mut rig.log);
                     twin.on_ack(tick, &settled, &echoes, &ack);
                 }

@@ -157,7 +157,7 @@ impl Path {
 
 /// A switch's hash.
 fn path_of(ev: Ev, salt: u64) -> usize {
-    ((u64::from(ev) + 1).wrapping_mul(salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize
+    ((u64::from(ev.index()) + 1).wrapping_mul(salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize
 }
 
 #[test]

@@ -88,7 +88,7 @@ impl PaperReps {
         if self.is_empty() || (self.number_of_valid_evs == 0 && !self.is_freezing_mode) || self.explore_counter > 0 {
             self.explore_counter = self.explore_counter.saturating_sub(1); // 2:17
             // 2:16, with the draw of the code under test so that the sequences can be compared.
-            super::super::draw(self.evs_size, rng)
+            super::super::draw(self.evs_size, rng).index()
         } else {
             self.get_next_ev() // 2:19
         }

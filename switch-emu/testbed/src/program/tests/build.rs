@@ -1,7 +1,7 @@
 //! Frames and fabrics for the tests.
 
 use spray_fabric::{Fabric, Host, LinkChange, LinkState, Node, Port, RouteEpoch, Switch, Thresholds};
-use spray_wire::{Ack, Body, Common, DSCP_CONTROL, DSCP_DATA, Data, Ecn, Envelope, emit, switch_view};
+use spray_wire::{Ack, Body, Common, DSCP_CONTROL, DSCP_DATA, Data, Ecn, Envelope, EvPort, emit, switch_view};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Virtual time at which the fixtures send.
@@ -105,7 +105,7 @@ impl Spec {
             dst_mac: [2, 0, 0, 0, 0, self.to as u8],
             src: address(0),
             dst: address(self.to),
-            src_port: self.port,
+            src_port: EvPort::new(self.port),
             dscp,
             ecn: self.ecn,
             ttl: self.ttl,
@@ -135,7 +135,7 @@ impl Spec {
                 timestamp_echo_ps: START_PS,
                 sack_base: 8,
                 bitmap: [1, 0, 0, 0],
-                ev: 50_000,
+                port: EvPort::new(50_000),
                 hops: 3,
                 packets: 1,
                 marked_packets: 0,

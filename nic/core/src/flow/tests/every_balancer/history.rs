@@ -25,13 +25,13 @@ pub enum Step {
     /// It is lost.
     Lose(u16, u8),
     /// An acknowledgement of nothing that is in flight.
-    Stray(Ev, Answer),
+    Stray(u16, Answer),
     /// A loss of nothing that is in flight.
-    StrayLoss(Ev, u64),
+    StrayLoss(u16, u64),
     /// An answer to a probe, asked for or not.
-    ProbeAck(Ev, bool),
+    ProbeAck(u16, bool),
     /// Routing tells of paths.
-    Reachable(Vec<Ev>),
+    Reachable(Vec<u16>),
 }
 
 /// What an acknowledgement says beside its entropy value.
@@ -56,10 +56,10 @@ impl Step {
             8 => (1u8..20).prop_map(Self::Send),
             8 => (0u16..64, answer.clone()).prop_map(|(place, answer)| Self::Ack(place, answer)),
             2 => (0u16..64, any::<u8>()).prop_map(|(place, cause)| Self::Lose(place, cause)),
-            1 => (any::<Ev>(), answer).prop_map(|(ev, answer)| Self::Stray(ev, answer)),
-            1 => (any::<Ev>(), any::<u64>()).prop_map(|(ev, psn)| Self::StrayLoss(ev, psn)),
-            1 => (any::<Ev>(), any::<bool>()).prop_map(|(ev, marked)| Self::ProbeAck(ev, marked)),
-            1 => prop::collection::vec(any::<Ev>(), 0..40).prop_map(Self::Reachable),
+            1 => (any::<u16>(), answer).prop_map(|(ev, answer)| Self::Stray(ev, answer)),
+            1 => (any::<u16>(), any::<u64>()).prop_map(|(ev, psn)| Self::StrayLoss(ev, psn)),
+            1 => (any::<u16>(), any::<bool>()).prop_map(|(ev, marked)| Self::ProbeAck(ev, marked)),
+            1 => prop::collection::vec(any::<u16>(), 0..40).prop_map(Self::Reachable),
         ]
     }
 }
@@ -107,7 +107,7 @@ impl History {
             Step::Ack(place, answer) => self.ack(usize::from(*place), *answer),
             Step::Lose(place, cause) => self.lose(usize::from(*place), *cause),
             Step::Stray(ev, answer) => {
-                let info = self.ack_info(*ev, *answer);
+                let info = self.ack_info(self.within(*ev), *answer);
                 self.balancer.on_ack(self.now_ps, &info, &mut ());
             }
             Step::StrayLoss(ev, psn) => {
@@ -208,7 +208,7 @@ impl History {
     }
 
     fn check(&self, ev: Ev) -> Result<(), String> {
-        if u32::from(ev) < self.evs { Ok(()) } else { Err(format!("entropy value {ev} of {}", self.evs)) }
+        if u32::from(ev.index()) < self.evs { Ok(()) } else { Err(format!("entropy value {ev:?} of {}", self.evs)) }
     }
 
     fn ack(&mut self, place: usize, answer: Answer) {
@@ -248,7 +248,7 @@ impl History {
 
     fn ack_info(&self, ev: Ev, answer: Answer) -> AckInfo {
         AckInfo {
-            ev: self.within(ev),
+            ev,
             marked: answer.marked,
             packets: answer.packets,
             marked_packets: if answer.marked { answer.packets } else { 0 },
@@ -264,8 +264,8 @@ impl History {
     }
 
     /// A value of the set: nothing else comes from engines, and senders let nothing else through.
-    fn within(&self, ev: Ev) -> Ev {
-        (u32::from(ev) % self.evs) as Ev
+    fn within(&self, index: u16) -> Ev {
+        Ev::new((u32::from(index) % self.evs) as u16)
     }
 
     fn in_flight_bytes(&self) -> u64 {
