@@ -10,6 +10,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::ser::{Serialize, Serializer};
 
+/// Later than any time, in picoseconds: no deadline.
+pub const NEVER: u64 = u64::MAX;
+
 /// A quantity that is written as a decimal of a large unit and held as an integer of a small one.
 macro_rules! quantity {
     (

@@ -31,6 +31,7 @@ use crate::event::{Event, Publisher};
 use crate::feedback::Ev;
 use crate::loss::RttEstimator;
 use crate::path::{Admission, AnyBalancer, Balancer, Offers, SendInfo};
+use crate::units::NEVER;
 
 /// The sending half of one connection.
 ///
@@ -387,6 +388,3 @@ impl Sender {
         u32::from(payload_bytes) + self.frames.header_bytes
     }
 }
-
-/// Later than any time.
-const NEVER: u64 = u64::MAX;

@@ -32,9 +32,7 @@ pub use self::events::{Fate, Path};
 pub use self::halves::Halves;
 pub use self::log::{Log, LogEntry};
 use crate::cc::PullPacer;
-
-/// Later than any time, in picoseconds: no deadline.
-pub const NEVER: u64 = u64::MAX;
+pub use crate::units::NEVER;
 
 /// What the connections of one host share.
 ///

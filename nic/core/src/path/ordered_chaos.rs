@@ -14,7 +14,7 @@ use super::{
     SendInfo, Timer, Trailer, Transmission, draw_lasting, draw_other,
 };
 use crate::event::Publisher;
-use crate::units::{Micros, Ratio};
+use crate::units::{Micros, NEVER, Ratio};
 
 #[cfg(test)]
 mod tests;
@@ -487,8 +487,6 @@ const fn bit(index: usize) -> u64 {
 
 /// Subflows of a connection by default.
 const SUBFLOWS: u8 = 16;
-/// Later than any time.
-const NEVER: u64 = u64::MAX;
 /// A second, in ps.
 const MAX_INTERVAL_PS: u64 = 1_000_000_000_000;
 /// A sum of 2^32 such units is 4.4 s: all the round-trip times that are counted, at 67 us each.
