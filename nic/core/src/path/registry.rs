@@ -125,7 +125,7 @@ impl Balancer for AnyBalancer {
 
 /// The methods of the optional traits. A method that the scheme does not offer does nothing.
 ///
-/// Each calls the scheme's own method if its file implements the trait, and that of [`Absent`] or [`AbsentMut`] if not: for a
+/// Each calls the scheme's own method if its file implements the trait, and that of `Absent` or `AbsentMut` if not: for a
 /// receiver `&T`, the compiler finds a method of `T` before one of `&T`.
 impl AnyBalancer {
     /// Which traits the scheme offers with its settings. The sender asks once, so that it calls no method in vain for
