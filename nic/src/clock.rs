@@ -74,7 +74,7 @@ struct Shared {
     max_step_ps: u64,
     /// How far the clock has fallen behind the dilated one.
     lag_ps: AtomicU64,
-    /// Up to when each driver has handled everything; `u64::MAX` for one that has ended.
+    /// The time up to which each driver has handled everything; `u64::MAX` for one that has ended.
     handled_ps: Box<[AtomicU64]>,
 }
 
@@ -87,7 +87,7 @@ impl PatientClock {
         (0..drivers).map(|driver| Self { shared: Arc::clone(&shared), driver, last_ps: 0 }).collect()
     }
 
-    /// How far the clock stands behind the dilated one: the scenario time for which it stood still.
+    /// How far the clock is behind the dilated one: the scenario time for which it stood still.
     #[must_use]
     pub fn lag_ps(&self) -> u64 {
         self.shared.lag_ps.load(Ordering::Relaxed)

@@ -58,7 +58,7 @@ impl DriverOptions {
 
 /// Polls endpoints in turn until `between`, which is called after every round with the time, breaks off.
 ///
-/// `between` takes the events, and sends. The thread's priority is the caller's affair: [`DriverOptions::apply`].
+/// `between` takes events and sends messages. The caller sets the thread's priority with [`DriverOptions::apply`].
 ///
 /// ```
 /// # use spray_nic::{clock::DilatedClock, device::MemoryDevice, driver::{Idle, run}, Endpoint};

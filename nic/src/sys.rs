@@ -23,8 +23,7 @@ pub fn set_idle_priority() -> io::Result<()> {
 
 /// Sets the nice value of the calling thread, -20 to 19; higher yields to others.
 ///
-/// # Errors
-/// When it is lowered without the right to.
+/// # Errors When it is lowered without permission.
 pub fn set_nice(nice: i32) -> io::Result<()> {
     // SAFETY: takes no pointers; 0 is the calling thread.
     check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) })

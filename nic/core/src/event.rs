@@ -8,7 +8,7 @@ use crate::feedback::LossCause;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A balancer took a loss for a failed path and froze on the entropy values it knows (REPS §3.2).
+    /// A balancer took a loss for a failed path and froze: it uses only entropy values that it knows (REPS §3.2).
     FreezeEntered,
     /// A balancer left freezing mode and explores again (REPS §3.2).
     FreezeExited,
@@ -17,7 +17,7 @@ pub enum Event {
         /// Packet sequence number of the oldest unacknowledged packet.
         psn: u64,
     },
-    /// A packet was declared lost and goes again.
+    /// A packet that was declared lost is sent again.
     Retransmit {
         /// Packet sequence number that is sent again.
         psn: u64,

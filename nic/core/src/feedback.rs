@@ -1,4 +1,4 @@
-//! What comes back from the network, as path choice and congestion control see it.
+//! Feedback from the network, as path choice and congestion control see it.
 
 pub use spray_wire::Ev;
 
@@ -9,25 +9,25 @@ pub struct AckInfo {
     pub ev: Ev,
     /// That packet arrived with an ECN mark.
     pub marked: bool,
-    /// Data packets that this acknowledgement stands for (more than one where ACKs are coalesced).
+    /// Data packets that this acknowledgement covers; more than one where ACKs are coalesced.
     pub packets: u16,
-    /// How many of these carried an ECN mark.
+    /// How many of them carried an ECN mark.
     pub marked_packets: u16,
     /// Wire bytes, headers included, that it newly acknowledges.
     pub bytes: u64,
     /// Round-trip time of the packet that triggered it, in picoseconds.
     pub rtt_ps: u64,
-    /// Switches that packet passed.
+    /// Switches that the packet passed.
     pub hops: u8,
-    /// Wire bytes of that packet; those of a full one where it is not known.
+    /// Wire bytes of that packet; of a full one where the packet is unknown.
     pub packet_bytes: u32,
-    /// Wire bytes that stay in flight: sent, neither acknowledged nor declared lost.
+    /// Wire bytes in flight afterwards: sent, neither acknowledged nor declared lost.
     pub in_flight_bytes: u64,
-    /// Packets that stay sent and not acknowledged, those declared lost included.
+    /// Packets sent and not acknowledged afterwards, lost ones included.
     pub open_packets: u64,
-    /// Payload bytes handed over and not sent yet.
+    /// Payload bytes that the user handed over and that are not sent yet.
     pub unsent_bytes: u64,
-    /// Wire bytes that the congestion control then lets be in flight; 0 where it is the one that is told.
+    /// The congestion window afterwards, in wire bytes; 0 when the congestion control itself takes the ACK.
     pub window_bytes: u64,
 }
 
@@ -42,7 +42,7 @@ pub struct PacketInfo {
     pub bytes: u32,
     /// When it was last sent, in picoseconds.
     pub sent_ps: u64,
-    /// It had been declared lost and was not sent again yet.
+    /// It was declared lost and is not sent again yet.
     pub was_lost: bool,
 }
 
@@ -54,9 +54,9 @@ pub enum LossCause {
     Timeout,
     /// Packets sent well after it were acknowledged.
     SackGap,
-    /// A switch trimmed it for want of queue space, and the receiver said so.
+    /// A switch trimmed it because its queue was full, and the receiver said so.
     Trimmed,
-    /// What was sent behind it on the same path arrived without it, and the receiver said so.
+    /// A packet sent after it on the same path arrived first, and the receiver said so.
     Missing,
 }
 
@@ -71,9 +71,9 @@ pub struct LossInfo {
     pub bytes: u32,
     /// What declared it lost.
     pub cause: LossCause,
-    /// Largest round-trip time seen in about two RTTs before the loss, in picoseconds; 0 when none was.
+    /// Largest round-trip time seen in about two RTTs before the loss, in picoseconds; 0 if none was seen.
     pub max_rtt_ps: u64,
-    /// Wire bytes that stay in flight: sent, neither acknowledged nor declared lost.
+    /// Wire bytes in flight afterwards: sent, neither acknowledged nor declared lost.
     pub in_flight_bytes: u64,
     /// When the lost transmission was made, in picoseconds.
     pub sent_ps: u64,

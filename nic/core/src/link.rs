@@ -1,7 +1,7 @@
 //! A host's own link: one frame after another, each stamped with its arrival at the far end.
 //!
-//! The rule that the emulated endpoint and the simulator share: control frames go at once, behind the frame in progress and each
-//! other; the next data packet, and its path, is chosen only when the link is free.
+//! The emulated endpoint and the simulator share its rule. Control frames go at once, behind the frame in progress
+//! and in their order. The next data packet and its path are chosen only when the link is free.
 
 /// An emulated link that a host sends on. All times are picoseconds of scenario time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ impl HostLink {
         Self { rate_bps, latency_ps, free_ps: 0 }
     }
 
-    /// When the frame in progress, and all that wait behind it, have left. No data is to be put on the link before.
+    /// When the last frame put on the link has left. No data is put on the link before then.
     #[inline]
     pub const fn free_ps(&self) -> u64 {
         self.free_ps
@@ -30,7 +30,7 @@ impl HostLink {
         self.free_ps + self.latency_ps
     }
 
-    /// From now on the link runs at `rate_bps`; frames already put on it keep their times.
+    /// Sets the rate from now on. Frames already put on the link keep their times.
     pub fn set_rate(&mut self, rate_bps: u64) {
         self.rate_bps = rate_bps.max(1);
     }

@@ -62,9 +62,9 @@ use crate::{
     },
 };
 
-/// Commands that may wait for the driver thread. If there are more, callers wait.
+/// Most commands that wait for the driver thread. Callers wait when there are more.
 const COMMANDS: usize = 1024;
-/// Accepted connections that may wait for [`Endpoint::accept`]; others are closed.
+/// Most accepted connections that wait for [`Endpoint::accept`]. Others are closed.
 const BACKLOG: usize = 128;
 
 /// What can go wrong.
@@ -103,7 +103,7 @@ pub struct Message {
     pub data: Bytes,
 }
 
-/// An endpoint on a thread of its own, which lives until this and all its connections are dropped.
+/// An endpoint on a thread of its own. The thread lives until this handle and all its connections are dropped.
 #[derive(Debug)]
 pub struct Endpoint {
     shared: Handle,
@@ -119,7 +119,7 @@ impl Endpoint {
         Self::spawn_with(device, config, DriverOptions::default())
     }
 
-    /// As [`spawn`](Self::spawn), on a thread as `options` say.
+    /// As [`spawn`](Self::spawn), on a thread that runs as `options` say.
     ///
     /// # Errors
     /// As [`spawn`](Self::spawn).
@@ -156,7 +156,7 @@ impl Endpoint {
         self.accepted.lock().await.recv().await.ok_or(Error::Stopped)
     }
 
-    /// What the endpoint has counted.
+    /// The endpoint's counters.
     ///
     /// # Errors
     /// When the driver thread has ended.
@@ -165,7 +165,7 @@ impl Endpoint {
     }
 }
 
-/// One connection; dropping it closes it once everything sent is delivered.
+/// One connection. Dropping it closes it once everything sent is delivered.
 #[derive(Debug)]
 pub struct Connection {
     id: ConnectionId,
@@ -176,9 +176,10 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Sends a message; resolves when the peer has acknowledged all of it. Several may be under way at a time.
+    /// Sends a message. Resolves when the peer has acknowledged all of it. Several messages may be under way at a
+    /// time.
     ///
-    /// A future dropped early does not take the message back.
+    /// Dropping the future early does not take the message back.
     ///
     /// # Errors
     /// When the message is too long, or the connection fails or is closed first.
@@ -186,9 +187,10 @@ impl Connection {
         self.shared.ask(|reply| Command::Send { connection: self.id, data, reply }).await?
     }
 
-    /// Waits for a message; messages may come in another order than they were sent in. `None` once the connection is closed.
+    /// Waits for a message. Messages may come in another order than they were sent in. `None` once the connection is
+    /// closed.
     ///
-    /// Loses nothing when its future is dropped.
+    /// Dropping the future loses no message.
     ///
     /// # Errors
     /// When the connection failed.
@@ -200,7 +202,7 @@ impl Connection {
         Ok(Some(message))
     }
 
-    /// Closes the connection; resolves when everything sent is delivered and the peer knows.
+    /// Closes the connection. Resolves when everything sent is delivered and the peer knows.
     ///
     /// # Errors
     /// When the connection fails first.
@@ -216,7 +218,7 @@ impl Connection {
         self.shared.ask(|reply| Command::ConnectionStats { connection: self.id, reply }).await
     }
 
-    /// Who is at the other end.
+    /// The peer's addresses.
     #[must_use]
     pub fn peer(&self) -> Peer {
         self.peer
@@ -235,7 +237,7 @@ impl Drop for Connection {
     }
 }
 
-/// The way to the driver thread.
+/// Sends commands to the driver thread.
 #[derive(Debug, Clone)]
 struct Handle {
     commands: mpsc::Sender<Command>,
@@ -251,7 +253,8 @@ impl Handle {
         answer.await.map_err(|_| Error::Stopped)
     }
 
-    /// For commands that must not wait: taking a message, and dropping a handle. At most one per message is queued.
+    /// Sends a command that must not wait: taking a message, or dropping a handle. At most one for each message is
+    /// queued.
     fn notify(&self, notice: Notice) {
         if self.notices.send(notice).is_ok() {
             self.waker.wake();

@@ -27,7 +27,7 @@ use crate::{
 
 type Reply<T> = oneshot::Sender<T>;
 
-/// What handles ask of the thread.
+/// A command of a handle to the thread.
 #[derive(Debug)]
 pub(super) enum Command {
     Connect { peer: Peer, reply: Reply<Result<Connection, Error>> },
@@ -37,7 +37,7 @@ pub(super) enum Command {
     ConnectionStats { connection: ConnectionId, reply: Reply<Option<ConnectionStats>> },
 }
 
-/// What handles tell the thread.
+/// News of a handle for the thread, which needs no answer.
 #[derive(Debug)]
 pub(super) enum Notice {
     Consumed { connection: ConnectionId, bytes: u64 },
@@ -68,11 +68,11 @@ impl Waker {
         }
     }
 
-    /// Takes back a wake-up, before looking for what it was for.
+    /// Clears a wake-up, before looking for its reason.
     fn rearm(&self) {
         if self.woken.load(Ordering::Acquire) {
             let _ = (&self.reader).read(&mut [0]);
-            // A swap, so that the thread sees all commands queued before the last wake-up.
+            // It swaps, so that the thread sees all commands queued before the last wake-up.
             self.woken.swap(false, Ordering::AcqRel);
         }
     }
@@ -86,20 +86,21 @@ pub(super) struct Inputs {
     pub(super) accepted: mpsc::Sender<Connection>,
 }
 
-/// What the thread knows of a connection's handle.
+/// The thread's side of a connection's handle.
 #[derive(Debug)]
 struct Entry {
     messages: mpsc::Sender<Message>,
     error: Arc<OnceLock<ConnectionError>>,
     deliveries: HashMap<MessageId, Reply<Result<(), Error>>>,
-    /// Messages that the endpoint had no room for yet.
+    /// Messages that wait for room in the endpoint.
     waiting: VecDeque<(Bytes, Reply<Result<(), Error>>)>,
     closing: Option<Reply<Result<(), Error>>>,
-    /// The handle is gone, or `close` was called.
+    /// The handle was dropped, or `close` was called.
     close_wanted: bool,
 }
 
-/// The thread's state besides the endpoint. It holds the handles' senders weakly, so that it notices when they are dropped.
+/// The thread's state besides the endpoint. It holds the handles' senders weakly, so it notices when they are
+/// dropped.
 #[derive(Debug)]
 struct Server {
     inputs: Inputs,
@@ -111,7 +112,7 @@ struct Server {
     lingers_until_ps: Option<u64>,
 }
 
-/// Starts the thread; fails when it cannot have the priority or CPU asked for.
+/// Starts the thread. Fails if it cannot get the priority or CPU asked for.
 pub(super) fn start<D: Device + Send + 'static>(
     endpoint: Endpoint<D>,
     inputs: Inputs,
@@ -202,7 +203,7 @@ impl Server {
             EndpointEvent::Connected { connection, .. } => self.on_connected(endpoint, connection),
             EndpointEvent::Accepted { connection, peer, .. } => {
                 let handle = self.open(connection, peer);
-                // Dropping what has no room, or nobody to take it, closes it.
+                // Without room, or without a taker, the handle is dropped, which closes the connection.
                 drop(handle.map(|handle| self.inputs.accepted.try_send(handle)));
             }
             EndpointEvent::Received { connection, message, data, .. } => {
@@ -228,13 +229,13 @@ impl Server {
     fn on_connected<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId) {
         let Some((peer, reply)) = self.connecting.remove(&connection) else { return };
         match self.open(connection, peer) {
-            // If nobody waits any more, dropping the handle closes the connection.
+            // If nobody waits for it, the handle is dropped, which closes the connection.
             Some(handle) => drop(reply.send(Ok(handle))),
             None => endpoint.abort(connection),
         }
     }
 
-    /// Makes the handle of an open connection; `None` when all handles are gone.
+    /// Makes the handle of an open connection; `None` if all handles are dropped.
     fn open(&mut self, id: ConnectionId, peer: Peer) -> Option<Connection> {
         let (commands, notices) = (self.commands.upgrade()?, self.notices.upgrade()?);
         let shared = Handle { commands, notices, waker: Arc::clone(&self.waker) };
@@ -263,7 +264,8 @@ impl Server {
 }
 
 impl Entry {
-    /// Hands over what waits, as far as there is room; then the wish to close.
+    /// Hands waiting messages to the endpoint, as many as it takes. When none is left, closes the connection if asked
+    /// to.
     fn submit<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId) {
         while let Some((data, reply)) = self.waiting.pop_front() {
             match endpoint.send(connection, data.clone()) {

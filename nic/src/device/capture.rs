@@ -12,10 +12,10 @@ use super::{Device, DeviceStats, FrameCensus, FrameId, Received};
 
 /// Magic number of a pcap file with nanosecond timestamps, least significant byte first.
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
-/// Longest frame that a reader has to expect.
+/// Longest frame that the file header announces.
 const SNAP_LENGTH: u32 = 65_535;
 const LINK_TYPE_ETHERNET: u32 = 1;
-/// Bytes gathered before they are written: some 80 full frames for each system call.
+/// Bytes gathered before a write: some 80 full frames for each system call.
 const BUFFER: usize = 256 * 1024;
 
 /// Writes frames in the classic pcap format (`draft-ietf-opsawg-pcap`), with nanosecond timestamps.
@@ -74,8 +74,8 @@ impl<W: Write> PcapWriter<W> {
     }
 }
 
-/// A device that writes every frame that it receives or accepts for sending into a pcap file. When it is [`off`](Self::off) it writes
-/// nothing, so that one type serves both.
+/// Writes every frame that a device receives or accepts for sending into a pcap file. When [`off`](Self::off) it
+/// writes nothing, so that one type serves both.
 ///
 /// A sent frame is recorded when it is queued. A failed write (a full disk) ends the capture, never the traffic;
 /// [`finish`](Self::finish) returns the error.
@@ -83,7 +83,7 @@ pub struct Capture<D, W: Write = BufWriter<File>> {
     device: D,
     tap: Tap<W>,
     clock: Box<dyn FnMut() -> Duration + Send>,
-    /// A frame on its way out: once the device has taken it, it can no longer be read.
+    /// A copy of the frame being sent: it cannot be read once the device has taken it.
     outgoing: Vec<u8>,
 }
 
@@ -116,7 +116,7 @@ impl<D: Device> Capture<D> {
         Self::new(device, BufWriter::with_capacity(BUFFER, File::create(path)?), system_time)
     }
 
-    /// The device as it is, capturing nothing.
+    /// Wraps the device and captures nothing.
     #[must_use]
     pub fn off(device: D) -> Self {
         Self { device, tap: Tap::Off, clock: Box::new(|| Duration::ZERO), outgoing: Vec::new() }

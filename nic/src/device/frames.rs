@@ -1,4 +1,4 @@
-//! The books of a device's frames: where each one is, and which are free.
+//! Keeps track of a device's frames: where each one is, and which are free.
 
 use super::{FrameCensus, FrameId};
 
@@ -13,7 +13,7 @@ pub(super) enum Place {
 
 /// Places of all frames of one device, and the stack of free ones.
 ///
-/// A stack, so that the frames used last are used next: their bytes are still in the cache.
+/// Free frames form a stack: the frame used last is used next, while its bytes are still in the cache.
 #[derive(Debug)]
 pub(super) struct Frames {
     places: Box<[Place]>,
@@ -56,7 +56,7 @@ impl Frames {
         Some(index)
     }
 
-    /// The index of a handle, after checking that the caller of this device holds that frame.
+    /// The index of a handle. Checks that the caller holds that frame of this device.
     ///
     /// # Panics
     /// On a handle of another device.

@@ -1,4 +1,4 @@
-//! Devices joined in memory: no root, no kernel, virtual time, and whatever impairments a test wants.
+//! Devices joined in memory: without root or kernel, in virtual time, with the impairments that a test asks for.
 //!
 //! A [`MemoryNetwork`] joins any number of [`MemoryDevice`]s like a switch: a frame goes to the device with its destination MAC
 //! address, and to all others when that is a group address. Time enters only through [`MemoryNetwork::advance`], so one seed
@@ -23,10 +23,10 @@ pub use network::NetworkStats;
 
 use network::Network;
 
-/// Ethernet header bytes, which the MTU leaves out.
+/// Ethernet header bytes, which the MTU does not count.
 const ETHERNET_HEADER: usize = 14;
 
-/// What a [`MemoryNetwork`] is made of.
+/// The settings of a [`MemoryNetwork`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryConfig {
     /// Root of all randomness.
@@ -41,9 +41,9 @@ pub struct MemoryConfig {
     pub tx_ring: u32,
     /// Largest IP packet in bytes. [`Device::transmit`] panics on a longer frame.
     pub mtu: u32,
-    /// Most frames that the network carries at a time; more are dropped and counted as [`NetworkStats::overflow`].
+    /// Most frames that the network carries at a time. More are dropped and counted as [`NetworkStats::overflow`].
     pub in_flight: u32,
-    /// What happens to frames, until [`MemoryNetwork::set_impairments`].
+    /// The impairments of every device, until [`MemoryNetwork::set_impairments`].
     pub impairments: Impairments,
 }
 
@@ -77,7 +77,7 @@ impl MemoryNetwork {
         Self { shared: Arc::new(Mutex::new(Network::new(&config))), config }
     }
 
-    /// Adds a device that receives what is sent to `mac`. Its port number is the count of those added before it.
+    /// Adds a device that receives frames sent to `mac`. Its port number is the count of devices added before it.
     #[must_use]
     pub fn attach(&self, mac: [u8; 6]) -> MemoryDevice {
         let port = self.lock().attach(mac);
@@ -117,17 +117,17 @@ impl MemoryNetwork {
         self.lock().next_due_ps()
     }
 
-    /// Changes what happens to frames sent from now on, by every device.
+    /// Changes the impairments of frames that any device sends from now on.
     pub fn set_impairments(&self, impairments: Impairments) {
         self.lock().set_impairments(None, impairments);
     }
 
-    /// Changes what happens to frames sent from now on by one device.
+    /// Changes the impairments of frames that one device sends from now on.
     pub fn set_sender_impairments(&self, sender: &MemoryDevice, impairments: Impairments) {
         self.lock().set_impairments(Some(sender.port), impairments);
     }
 
-    /// What was counted so far.
+    /// The network's counters.
     #[must_use]
     pub fn stats(&self) -> NetworkStats {
         self.lock().stats()
@@ -146,7 +146,7 @@ impl MemoryNetwork {
     }
 }
 
-/// A thread that panicked leaves counts that are off by one frame at worst; the audit reports that.
+/// A thread that panicked leaves counts off by at most one frame. The audit reports that.
 fn lock(shared: &Mutex<Network>) -> MutexGuard<'_, Network> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -162,7 +162,7 @@ pub struct MemoryDevice {
     mtu: usize,
     rx_ring: u32,
     tx_ring: u32,
-    /// Frames that the fill ring leaves for sending, so that a device that receives much can still send acknowledgements.
+    /// Frames kept out of the fill ring, so that a device that receives much can still send acknowledgements.
     tx_reserve: u32,
     queued: Vec<(u32, u32)>,
     filled: Vec<u32>,

@@ -1,10 +1,10 @@
 //! Devices: where frames enter and leave.
 //!
-//! A device owns a fixed set of equal frames (a UMEM). Every frame is always in exactly one of four places: the *free* list, the
-//! *fill* ring (handed to the kernel to receive into), *held* by the caller (as a [`FrameId`]), or in the *tx* ring awaiting its
-//! completion. [`Device::audit`] recounts them, so that a lost or doubled frame cannot go unnoticed.
+//! A device owns a fixed set of equal frames (a UMEM). Every frame is always in exactly one of four places: the
+//! *free* list, the *fill* ring (handed to the kernel to receive into), *held* by the caller (as a [`FrameId`]), or
+//! in the *tx* ring awaiting its completion. [`Device::audit`] recounts them and finds a lost or doubled frame.
 //!
-//! Nothing on the per-frame path allocates, and the kernel is told of new work once per [`Device::flush`], not once per frame.
+//! Nothing allocates per frame. The kernel is told of new frames once per [`Device::flush`], not once per frame.
 
 use std::{io, os::fd::RawFd};
 
@@ -44,7 +44,7 @@ pub struct Received {
     pub len: u32,
 }
 
-/// What a device has counted since it was opened.
+/// Counters of a device since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeviceStats {
     /// Frames handed to the caller.
@@ -73,7 +73,8 @@ pub struct DeviceStats {
     pub tx_ring_full: u64,
     /// System calls made to start sending.
     pub kicks: u64,
-    /// Kicks that the kernel put off (`EAGAIN`, `ENOBUFS`, or busy); their frames stay queued for the next flush.
+    /// System calls that the kernel put off (`EAGAIN`, `ENOBUFS`, or busy). Their frames stay queued for the next
+    /// flush.
     pub kicks_deferred: u64,
     /// System calls made to wake the receiving side.
     pub wakeups: u64,
@@ -102,7 +103,7 @@ pub struct FrameCensus {
     pub tx: usize,
 }
 
-/// Something that sends and receives Ethernet frames held in frames of its own.
+/// Sends and receives Ethernet frames in buffers of its own.
 ///
 /// The order of calls is free, but a loop usually goes [`receive`](Self::receive), work, [`flush`](Self::flush).
 ///
@@ -135,19 +136,19 @@ pub trait Device {
     /// Hands the frame back when the tx ring is full: flush, and try again.
     fn transmit(&mut self, id: FrameId, len: u32) -> Result<(), FrameId>;
 
-    /// Starts the sending of what is queued, takes back what was sent, and refills the fill ring.
+    /// Starts sending the queued frames, takes completed ones back, and refills the fill ring.
     ///
-    /// # Errors
-    /// When the interface is down (`ENETDOWN`; what is queued stays queued) or gone. A kernel that is merely busy is not an error.
+    /// # Errors When the interface is down (`ENETDOWN`; queued frames stay queued) or gone. A busy kernel is not an
+    /// error.
     fn flush(&mut self) -> io::Result<()>;
 
     /// The interface's MTU in bytes: the largest IP packet.
     fn mtu(&self) -> usize;
 
-    /// The longest frame in bytes that can be sent: no more than the MTU and the Ethernet header, nor than a frame's space.
+    /// The longest frame in bytes that can be sent. The MTU with the Ethernet header, and a frame's space, bound it.
     fn max_frame(&self) -> usize;
 
-    /// What was counted so far. May cost a system call.
+    /// The device's counters. May cost a system call.
     fn stats(&self) -> DeviceStats;
 
     /// How many frames are in each place, by the device's own records.

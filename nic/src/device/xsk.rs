@@ -3,8 +3,8 @@
 //! Rings are named as the kernel does (*fill*, *completion*, *rx*, *tx*; see the kernel's `Documentation/networking/af_xdp.rst`).
 //! The XDP program that steers frames into the socket is not loaded here: put [`XskDevice::fd`] into its XSKMAP.
 //!
-//! In `xsk-rs` it is unsafe to touch a frame that somebody else owns, or to hand it to the kernel. Here `Frames` records who owns a
-//! frame, and every use of a handle checks that: safe code cannot break the rule.
+//! In `xsk-rs` it is unsafe to touch a frame that somebody else owns, or to hand it to the kernel. Here `Frames`
+//! records who owns each frame, and every use of a handle checks it, so safe code cannot break the rule.
 
 use std::{
     cell::RefCell,
@@ -38,21 +38,21 @@ use rings::Rings;
 /// Bytes that the kernel keeps free before a packet for the XDP program: `XDP_PACKET_HEADROOM`.
 const HEADROOM: u32 = 256;
 const ETHERNET_HEADER: u32 = 14;
-/// Descriptors moved between `Frames` and a ring at a time: 64 of 40 bytes stay in the first-level cache.
+/// Descriptors moved between `Frames` and a ring at a time. 64 of 40 bytes stay in the first-level cache.
 const BATCH: usize = 64;
 /// One queue of an interface: an AF_XDP socket with its own frames.
 ///
 /// It is opened in the network namespace of the calling thread. Afterwards any one thread may use it.
 #[derive(Debug)]
 pub struct XskDevice {
-    /// In a cell because `xsk-rs` needs exclusive access even to count, and [`Device::audit`] counts behind a shared borrow.
+    /// A cell: `xsk-rs` needs exclusive access even to count, and [`Device::audit`] counts behind a shared borrow.
     rings: RefCell<Rings>,
     umem: Umem,
-    /// Descriptors as they were last received or written; `homes` are the original ones.
+    /// Descriptors as last received or written; `homes` are the original ones.
     descriptors: Box<[FrameDesc]>,
     homes: Box<[FrameDesc]>,
     frames: Frames,
-    /// What [`Device::transmit`] has taken and the next flush puts into the tx ring.
+    /// Frames that [`Device::transmit`] has taken. The next flush puts them into the tx ring.
     pending: Vec<FrameDesc>,
     scratch: Box<[FrameDesc; BATCH]>,
     fd: RawFd,
@@ -96,7 +96,8 @@ impl XskDevice {
         (0..queues).map(|queue| Self::open(&XskConfig { queue, ..config.clone() })).collect()
     }
 
-    /// The kernel releases the queue of a closed socket a little later, from a work queue. A busy queue has 200 ms to become free.
+    /// Binds, and waits up to 200 ms for a busy queue: the kernel releases the queue of a closed socket a little
+    /// later, from a work queue.
     fn bind_patiently(config: &XskConfig, name: &CString, mtu: u32, zero_copy: bool) -> Result<Self, OpenError> {
         for _ in 0..20 {
             match Self::bind(config, name, mtu, zero_copy) {
@@ -118,7 +119,7 @@ impl XskDevice {
         let (fill, completion) =
             pair.expect("a UMEM that no other socket shares comes with its fill and completion rings");
         let fd = tx.fd().as_raw_fd();
-        // Older kernels refuse: then one kick takes 32 frames, and a flush needs a system call for each 32.
+        // Older kernels refuse. There a flush needs a system call for each 32 frames.
         let _supported = sys::raise_kick_budget(fd, config.tx_ring);
         let zero_copy = sys::is_zero_copy(fd).map_err(|error| config.failed("asking for the mode", error))?;
         for home in &mut homes {
@@ -240,7 +241,7 @@ impl Device for XskDevice {
     fn allocate(&mut self) -> Option<FrameId> {
         let index = self.frames.take(Place::Held)?;
         let at = index as usize;
-        // It may have been received at another place within its frame, if an XDP program moved the packet's start.
+        // The received packet may begin elsewhere within its frame, if an XDP program moved its start.
         if self.descriptors[at].addr() != self.homes[at].addr() {
             self.descriptors[at] = self.homes[at];
         }
@@ -288,7 +289,7 @@ impl Device for XskDevice {
     }
 
     fn stats(&self) -> DeviceStats {
-        // A socket whose interface is gone may give no statistics; our own counts still hold.
+        // A socket whose interface is gone may give no statistics. Our own counts still hold.
         let Ok(kernel) = self.rings.borrow().tx.fd().xdp_statistics() else { return self.stats };
         DeviceStats {
             rx_dropped_ring_full: kernel.rx_ring_full(),
@@ -306,7 +307,8 @@ impl Device for XskDevice {
 
     fn audit(&self) -> Result<(), String> {
         self.frames.audit()?;
-        // The kernel shows a batch in rx a moment before it frees the fill slots: in between, frames are counted twice.
+        // The kernel shows a batch in rx a moment before it frees the fill slots. In between, frames are counted
+        // twice.
         (0..3).find_map(|_| self.audit_rings().ok()).map_or_else(|| self.audit_rings(), Ok)
     }
 

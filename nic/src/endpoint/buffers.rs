@@ -1,4 +1,5 @@
-//! Messages on their way out, read from where the user put them, and in, written to where the user will find them.
+//! The bytes of messages: those sent are read from the user's buffers, those received are written to buffers that the
+//! user gets.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,7 +14,7 @@ pub(crate) struct Outgoing {
 
 /// The undelivered messages of one connection, by number.
 ///
-/// Numbers are given in sequence, so that a deque offset by the oldest undelivered one finds them without hashing.
+/// Numbers are given in sequence: a deque that begins at the oldest undelivered one finds them without hashing.
 #[derive(Debug, Default)]
 pub(crate) struct SendBuffers {
     first: u32,
@@ -58,26 +59,26 @@ impl SendBuffers {
     }
 }
 
-/// Buffers of messages that the user has done with, for the next ones.
+/// Buffers of messages that the user has finished with, kept for the next messages.
 ///
 /// A fresh buffer costs a page fault per 4 KiB, which at 3,000 bytes a packet is some 15 % of a receiver's time on veth.
 #[derive(Debug, Default)]
 pub(crate) struct Pool(Vec<Vec<u8>>);
 
-/// Buffers kept: as many as messages are usually under way at a time.
+/// Most buffers kept: usually no more messages are received at a time.
 const POOLED: usize = 16;
-/// Smaller buffers are not worth it: the allocator has them at hand.
+/// Smaller buffers are not kept: the allocator has them at hand.
 const MIN_POOLED_BYTES: usize = 64 << 10;
 
 impl Pool {
-    /// Keeps a buffer if nobody else can see it.
+    /// Keeps a buffer if no other handle to it exists.
     pub(crate) fn put(&mut self, data: Bytes) {
         if self.0.len() < POOLED && data.len() >= MIN_POOLED_BYTES && data.is_unique() {
             self.0.push(data.into());
         }
     }
 
-    /// A buffer of `bytes`, with whatever content: a message is handed out only when all of it has been written.
+    /// A buffer of `bytes` with arbitrary content. A message is handed out only when all of it has been written.
     fn take(&mut self, bytes: usize) -> Vec<u8> {
         let fitting = (0..self.0.len()).filter(|&at| self.0[at].len() >= bytes && self.0[at].len() / 2 <= bytes);
         let Some(at) = fitting.min_by_key(|&at| self.0[at].len()) else { return vec![0; bytes] };
@@ -87,7 +88,7 @@ impl Pool {
     }
 }
 
-/// A piece of a message, with where it belongs.
+/// A piece of a message, and its place.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Piece<'a> {
     pub(crate) message: u32,
@@ -104,18 +105,18 @@ pub(crate) struct Incoming {
     pub(crate) started_ps: u64,
 }
 
-/// The unfinished messages of one connection; how many there can be, and of what length, the receiver's limits decide.
+/// The unfinished messages of one connection. The receiver's limits bound their number and length.
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveBuffers {
     messages: HashMap<u32, Incoming>,
-    /// The message that the last packet belonged to, out of the map: most packets belong to it too.
+    /// The message of the last packet, kept out of the map: most packets belong to the same one.
     current: Option<(u32, Incoming)>,
 }
 
 impl ReceiveBuffers {
-    /// Puts a packet's payload in its place, making room for the message when this is its first packet.
+    /// Puts a packet's payload in its place. The first packet of a message makes room for it.
     ///
-    /// `false` when it does not fit the message as first announced; the receiver has checked everything else.
+    /// Returns `false` if it does not fit the message as first announced. The receiver has checked everything else.
     pub(crate) fn place(&mut self, piece: &Piece<'_>, pool: &mut Pool) -> bool {
         let incoming = self.find(piece.message, piece.message_bytes, pool);
         let Ok(offset) = usize::try_from(piece.offset) else { return false };

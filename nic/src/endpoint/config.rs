@@ -1,4 +1,4 @@
-//! What an endpoint is told at construction.
+//! The settings of an endpoint.
 
 use std::net::IpAddr;
 
@@ -7,12 +7,13 @@ use spray_core::flow::FlowConfig;
 /// How an endpoint relates to time and to its link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// A real network: frames are handled when they arrive and leave when window and pacing permit; no virtual times.
+    /// A real network: frames are handled when they arrive and leave when window and pacing permit. There are no
+    /// virtual times.
     Real,
     /// A host of an emulated fabric (`docs/specs/endpoint.md`): frames are stamped with the virtual time at which their last
     /// bit reaches the leaf switch, and arrivals are held until their virtual time has come.
     Emulated {
-        /// Rate of the host's own link in bits per second, on which its frames leave one after another.
+        /// Rate of the host's own link in bits per second. Its frames leave one after another.
         link_bps: u64,
         /// Propagation delay of the host's link in picoseconds, added once to every frame that leaves.
         link_latency_ps: u64,
@@ -31,13 +32,13 @@ pub struct Peer {
 /// Retransmission of Connect, Accept and Close frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HandshakeConfig {
-    /// Time until the first retransmission in picoseconds; doubles each time, up to eight times this.
+    /// Time until the first retransmission in picoseconds. It doubles each time, up to eight times this.
     pub retry_ps: u64,
     /// Frames sent before giving up, the first included; at least 1.
     pub attempts: u32,
 }
 
-/// Everything an endpoint is told at construction; all capacities are fixed from then on.
+/// The settings of an endpoint. Its capacities never change.
 #[derive(Debug, Clone)]
 pub struct EndpointConfig {
     /// The endpoint's IP address.
@@ -46,7 +47,7 @@ pub struct EndpointConfig {
     pub mac: [u8; 6],
     /// Real or emulated time.
     pub mode: Mode,
-    /// Parameters of the connections, unless [`Endpoint::connect`](crate::Endpoint::connect) is given others.
+    /// Settings of connections, unless [`Endpoint::connect`](crate::Endpoint::connect) gets others.
     pub flow: FlowConfig,
     /// Slots of the connection table, 1 to 65,536. A Connect that finds no slot is refused.
     pub max_connections: u32,
@@ -56,15 +57,17 @@ pub struct EndpointConfig {
     pub seed: u64,
     /// Retransmission of Connect, Accept and Close.
     pub handshake: HandshakeConfig,
-    /// A connection whose peer has been silent for this long, in picoseconds, fails. Probed at a third of it.
+    /// A connection fails when its peer has been silent for this long, in picoseconds. Keep-alives go at a third of
+    /// it.
     pub idle_timeout_ps: u64,
-    /// Messages that may wait in one connection, until [`SendError::Full`](super::SendError::Full).
+    /// Most undelivered messages of one connection. More get [`SendError::Full`](super::SendError::Full).
     pub max_queued_messages: usize,
-    /// How far ahead of its virtual time, in picoseconds, a frame may arrive; others are dropped, lest a forged time hold a frame
-    /// for good. Emulated mode only.
+    /// How far ahead of its virtual time a frame may arrive, in picoseconds. A frame with a later virtual time is
+    /// dropped: a forged time could hold it for good. Emulated mode only.
     pub max_hold_ps: u64,
-    /// How long a frame may wait for others before the device is told, in picoseconds; 64 of them go at once. Every doorbell of a
-    /// copying socket is a system call, so that bursts are cheaper; 0 rings after every poll that sent. Real mode only.
+    /// How long a frame may wait for others before the device is told to send, in picoseconds; 64 frames go at once.
+    /// Telling a copying socket takes a system call, so bursts are cheaper. 0 tells it after every poll that sent.
+    /// Real mode only.
     pub coalesce_ps: u64,
     /// Entries of the log of [`spray_core::event::Event`]s; 0 keeps none.
     pub event_log: usize,

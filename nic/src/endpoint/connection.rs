@@ -1,4 +1,4 @@
-//! One connection: who the peer is, how far the handshake has come, and the two flows.
+//! One connection: its peer, the stage of its handshake, and its sender and receiver.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ use super::{
 pub(crate) enum Stage {
     /// We sent a Connect.
     Connecting,
-    /// We sent an Accept, and nothing with our cookie has come back yet: the peer's address may be forged.
+    /// We sent an Accept, and no frame with our cookie has come back yet: the peer's address may be forged.
     HalfOpen,
     /// Data goes both ways.
     Open,
@@ -41,7 +41,7 @@ impl Retry {
         Self { sent: 0, at_ps: now_ps }
     }
 
-    /// Notes that a frame goes now, and sets the time for the next; `false` once there were enough.
+    /// Counts a frame that goes now and sets the time of the next. Returns `false` if all attempts are used up.
     //= docs/specs/endpoint.md#END-1 connect is repeated
     pub(crate) fn again(&mut self, now_ps: u64, config: &HandshakeConfig) -> bool {
         if self.sent >= config.attempts {
@@ -53,7 +53,8 @@ impl Retry {
     }
 }
 
-/// Sender and receiver, and the messages that come in. They exist once the peer's limits are known and its address is proven.
+/// Sender, receiver and the messages being received. They exist once the peer's limits are known and its address is
+/// proven.
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub(crate) halves: Halves,
@@ -65,9 +66,9 @@ pub(crate) struct Flow {
 pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
     pub(crate) peer: Peer,
-    /// What the peer must put into its frames.
+    /// Our cookie: the peer must put it into its frames.
     pub(crate) cookie: u64,
-    /// The peer's number for this connection, its cookie and its limits; zeros until its Connect or Accept came.
+    /// The peer's number for this connection, its cookie and its limits; zeros before its Connect or Accept.
     pub(crate) remote: wire::Connect,
     pub(crate) stage: Stage,
     pub(crate) config: FlowConfig,
@@ -77,14 +78,14 @@ pub(crate) struct Connection {
     pub(crate) backlog: VecDeque<u32>,
     /// Received messages that the user has not taken yet.
     pub(crate) unread: u32,
-    /// `close` was called: Close goes when everything is delivered.
+    /// `close` was called: a Close goes when everything is delivered.
     pub(crate) close_wanted: bool,
     pub(crate) retry: Retry,
-    /// What the sender is to be told once it exists; see [`Sender::on_reachable`].
+    /// The EVs of distinct paths that the sender gets once it exists; see [`Sender::on_reachable`].
     pub(crate) reachable: Box<[Ev]>,
     /// When the peer was last heard.
     pub(crate) heard_ps: u64,
-    /// When to look next whether the peer has been silent for long.
+    /// When to check next how long the peer has been silent.
     pub(crate) idle_check_ps: u64,
 }
 
@@ -141,17 +142,17 @@ impl Connection {
         Body::Accept(wire::Accept { connection, cookie, window_packets, max_payload, max_data, ack_every })
     }
 
-    /// What every frame to the peer carries.
+    /// The fields that every frame to the peer carries.
     pub(crate) fn common(&self) -> Common {
         Common { connection: self.remote.connection, cookie: self.remote.cookie, virtual_time_ps: 0 }
     }
 
-    /// Nothing of ours is undelivered.
+    /// Whether everything of ours is delivered.
     pub(crate) fn is_delivered(&self) -> bool {
         self.send_buffers.is_empty() && self.backlog.is_empty()
     }
 
-    /// Nothing is on its way in either direction.
+    /// Whether nothing is under way in either direction.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_delivered() && self.flow.as_ref().is_none_or(|flow| flow.receive_buffers.is_empty())
     }
@@ -165,7 +166,7 @@ impl Connection {
         })
     }
 
-    /// When something is to be done without any frame arriving.
+    /// When something has to be done even if no frame arrives.
     pub(crate) fn deadline_ps(&self, now_ps: u64) -> u64 {
         let handshake = self.retry.at_ps.min(self.idle_check_ps);
         match self.flow.as_deref() {

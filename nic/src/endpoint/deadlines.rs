@@ -1,7 +1,7 @@
 //! One deadline per connection: an indexed binary heap.
 //!
-//! Every change of a deadline moves its entry, so that there are no stale entries to wake up for: in emulation a spurious event
-//! would make frames late that are not.
+//! Every change of a deadline moves its entry, so no stale entry causes a wake-up. In emulation a spurious event
+//! could make frames count as late.
 
 use spray_core::host::NEVER;
 

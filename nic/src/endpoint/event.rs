@@ -6,7 +6,8 @@ use thiserror::Error;
 
 use super::Peer;
 
-/// A connection of one endpoint; never reused for another connection until 65,536 others have had its slot.
+/// Names a connection of one endpoint. The same value names another connection only after 65,536 others have had its
+/// slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(pub(crate) u32);
 
@@ -26,11 +27,11 @@ impl ConnectionId {
 /// One event of one connection's algorithms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogEntry {
-    /// When, in picoseconds of the endpoint's time.
+    /// When it happened, in picoseconds of the endpoint's time.
     pub at_ps: u64,
-    /// Whose.
+    /// Its connection.
     pub connection: ConnectionId,
-    /// What.
+    /// What happened.
     pub event: Event,
 }
 
@@ -38,7 +39,7 @@ pub struct LogEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageId(pub u32);
 
-/// What happened, in order. Times are virtual times in emulated mode and the caller's clock in real mode, in picoseconds.
+/// An event of an endpoint. Times are in picoseconds: virtual time in emulated mode, the caller's clock in real mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndpointEvent {
@@ -49,7 +50,7 @@ pub enum EndpointEvent {
         /// When its Accept arrived.
         at_ps: u64,
     },
-    /// A peer has connected, and proved that it receives what is sent to its address.
+    /// A peer has connected, and proved that it receives frames sent to its address.
     Accepted {
         /// The new connection.
         connection: ConnectionId,
@@ -58,7 +59,7 @@ pub enum EndpointEvent {
         /// When the proof arrived.
         at_ps: u64,
     },
-    /// A message is here, whole; each message is reported once.
+    /// A whole message arrived. Each message is reported once.
     Received {
         /// The connection it came on.
         connection: ConnectionId,
@@ -82,14 +83,14 @@ pub enum EndpointEvent {
         /// When the last acknowledgement arrived.
         at_ps: u64,
     },
-    /// The connection was closed by either side, with nothing of ours undelivered.
+    /// Either side closed the connection, and everything of ours is delivered.
     Closed {
         /// The connection, now gone.
         connection: ConnectionId,
         /// When.
         at_ps: u64,
     },
-    /// The connection has failed; messages that were not reported as delivered may or may not have arrived.
+    /// The connection failed. Messages that were not reported as delivered may have arrived or not.
     Failed {
         /// The connection, now gone.
         connection: ConnectionId,
@@ -151,7 +152,7 @@ pub enum ConfigError {
     /// The payload does not fit the frame's 16-bit length, or is zero.
     #[error("payload_bytes is {0}; it must be 1 to 65000")]
     Payload(u32),
-    /// A message could be longer than what the receiver grants at a time, and would never complete.
+    /// A message could be longer than the receiver's grant, and would never complete.
     #[error("max_data_bytes is {max_data_bytes}, less than max_message_bytes ({max_message_bytes})")]
     Grant {
         /// What is granted.

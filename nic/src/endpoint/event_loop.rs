@@ -1,4 +1,4 @@
-//! The two ways in which an endpoint goes through time.
+//! The two event loops of an endpoint: real and emulated time.
 
 use spray_core::host::NEVER;
 
@@ -7,18 +7,18 @@ use crate::device::{Device, FrameId};
 
 /// Arrivals taken from the device at a time.
 pub(super) const RECEIVE_BATCH: usize = 64;
-/// Batches taken in one poll, so that a flood of arrivals cannot keep timers from being looked at.
+/// Most batches in one poll: timers are served even in a flood of arrivals.
 const BATCHES_PER_POLL: u32 = 64;
-/// Events handled in one poll in emulated mode. A host that has fallen behind lets the others of its thread catch up in between.
+/// Most events in one poll in emulated mode: the other hosts of the thread get their turn.
 const EVENTS_PER_POLL: u32 = 256;
-/// Frames sent in one poll in real mode, so that acknowledgements are looked at in between.
+/// Most frames sent in one poll in real mode: acknowledgements are handled in between.
 const FRAMES_PER_POLL: u32 = 64;
 
 /// What comes next in virtual time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 //= docs/specs/endpoint.md#END-13 order of events
 enum Next {
-    /// A frame on hold is due. First among equals: what it brings may change what a timer would do.
+    /// A frame on hold is due. It goes before a timer of the same time, since it may change what the timer does.
     Arrival,
     /// A timer or a scheduled message is due.
     Timer,
@@ -27,7 +27,7 @@ enum Next {
 }
 
 impl<D: Device> Endpoint<D> {
-    /// Real mode: everything happens now.
+    /// Polls in real mode: everything happens now.
     pub(super) fn poll_real(&mut self, now_ps: u64) -> u64 {
         self.machine.clock_ps = self.machine.clock_ps.max(now_ps);
         let now_ps = self.machine.clock_ps;
@@ -57,10 +57,11 @@ impl<D: Device> Endpoint<D> {
         if self.machine.host.has_turns() { now_ps } else { self.machine.next_timer_ps() }
     }
 
-    /// Emulated mode: every event at its own virtual time, in order, up to `now_ps`.
+    /// Polls in emulated mode: handles every event up to `now_ps` in order, at its own virtual time.
     ///
-    /// So long as the hosts of an emulation lag behind the clock by less than the latency between them, no frame can arrive before
-    /// an event that was handled already, and the emulation is exact however late the events are handled.
+    /// The emulation is exact, however late events are handled, as long as every host lags behind the clock by less
+    /// than the latency between two hosts. No frame can then have an earlier time than an event that was handled
+    /// already.
     //= docs/specs/endpoint.md#END-13 order of events
     //= docs/specs/endpoint.md#END-16 repeatable to the picosecond
     pub(super) fn poll_emulated(&mut self, now_ps: u64) -> u64 {
@@ -90,7 +91,7 @@ impl<D: Device> Endpoint<D> {
         now_ps
     }
 
-    /// Sends what the last event left in the outlet.
+    /// Sends the control frames that the last event left in the outlet.
     pub(super) fn send_control(&mut self, now_ps: u64) {
         while let Some(control) = self.machine.outside.outlet.pop() {
             self.link.send(now_ps, &control.envelope, control.common, &control.body, &[]);
@@ -111,7 +112,7 @@ impl<D: Device> Endpoint<D> {
         self.arrivals.len()
     }
 
-    /// Puts everything that has arrived on hold.
+    /// Puts every frame that has arrived on hold.
     fn hold_arrivals(&mut self, now_ps: u64) {
         for _ in 0..BATCHES_PER_POLL {
             let received = self.receive();

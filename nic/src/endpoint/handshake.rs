@@ -14,7 +14,7 @@ use super::{
 };
 
 impl Machine {
-    /// Takes a slot for a connection to `peer`; its Connect goes at `now_ps`.
+    /// Takes a slot for a connection to `peer`. Its Connect goes at `now_ps`.
     pub(crate) fn connect(
         &mut self,
         now_ps: u64,
@@ -54,7 +54,7 @@ impl Machine {
         self.half_open(now_ps, peer, connect);
     }
 
-    /// Takes the peer's limits, and answers so that the peer knows this address to be real.
+    /// Takes the peer's limits. The answer proves our address to the peer.
     pub(crate) fn on_accept(&mut self, now_ps: u64, index: u32, accept: wire::Accept) {
         let port = self.any_port();
         let Some(connection) = self.table.slot(index) else { return };
@@ -81,7 +81,7 @@ impl Machine {
         self.service(now_ps, index);
     }
 
-    /// A frame with our cookie came back: the peer is where it says it is.
+    /// Opens a half-open connection: a frame with our cookie came back, so the peer's address is real.
     //= docs/specs/endpoint.md#END-3 open by the cookie
     pub(crate) fn on_proof(&mut self, now_ps: u64, index: u32) {
         self.open(now_ps, index);
@@ -92,7 +92,7 @@ impl Machine {
         self.service(now_ps, index);
     }
 
-    /// The peer closes, or answers our Close.
+    /// Takes a Close: the peer closes, or answers our Close.
     //= docs/specs/endpoint.md#END-10 closing
     pub(crate) fn on_close(&mut self, now_ps: u64, index: u32, close: Close, port: EvPort) {
         let Some(connection) = self.table.slot(index) else { return };
@@ -121,7 +121,7 @@ impl Machine {
         }
     }
 
-    /// The peer does not know the connection. Only who holds the peer's cookie can say so.
+    /// Takes a Reset: the peer does not know the connection. Only who holds the peer's cookie can say so.
     //= docs/specs/endpoint.md#END-7 resets
     pub(crate) fn on_reset(&mut self, now_ps: u64, frame: &Frame<'_>) {
         let key = (frame.envelope.src, frame.common.connection, frame.common.cookie);
@@ -132,13 +132,13 @@ impl Machine {
         match self.table.slot(index).map(|connection| connection.stage) {
             Some(Stage::Closing) => self.finish(now_ps, index),
             Some(Stage::Open) => self.fail(now_ps, index, ConnectionError::Reset),
-            // Our Accept answered a Connect that the network had kept for long.
+            // Our Accept answered a Connect that the network delivered late.
             Some(Stage::HalfOpen) => drop(self.remove(index)),
             Some(Stage::Connecting) | None => self.stats.unexpected += 1,
         }
     }
 
-    /// Tells the sender of a frame that its connection is unknown: under the frame's own cookie, and not too often.
+    /// Answers a frame of an unknown connection with a Reset under the frame's own cookie, within the rate limit.
     //= docs/specs/endpoint.md#END-8 answers to strangers
     pub(crate) fn send_reset(&mut self, now_ps: u64, frame: &Frame<'_>) {
         if matches!(frame.body, Body::Close(Close { acknowledgement: true, .. })) {
@@ -154,7 +154,7 @@ impl Machine {
         self.outside.outlet.push(&peer, common, frame.envelope.src_port, body);
     }
 
-    /// Begins the close handshake: everything of ours is delivered.
+    /// Begins the close handshake. Everything of ours is delivered by now.
     //= docs/specs/endpoint.md#END-10 closing
     pub(crate) fn start_close(&mut self, now_ps: u64, index: u32) {
         if let Some(connection) = self.table.slot(index) {
@@ -165,7 +165,7 @@ impl Machine {
         }
     }
 
-    /// Sends the frame that the handshake is waiting to have answered, or gives up.
+    /// Repeats the frame whose answer the handshake waits for, or gives up.
     pub(crate) fn retransmit_handshake(&mut self, now_ps: u64, index: u32) {
         let (port, config) = (self.any_port(), self.config.handshake);
         let Some(connection) = self.table.slot(index) else { return };
@@ -186,7 +186,7 @@ impl Machine {
         }
         match stage {
             Stage::Connecting => self.fail(now_ps, index, ConnectionError::ConnectTimeout),
-            // All our data was acknowledged; that the peer is gone meanwhile takes nothing away.
+            // All our data was acknowledged: a peer that is gone now is no failure.
             Stage::Closing => self.finish(now_ps, index),
             Stage::HalfOpen | Stage::Open => {
                 self.stats.half_open_expired += 1;
@@ -196,8 +196,8 @@ impl Machine {
         }
     }
 
-    /// Makes room in a full table by giving up the oldest half-open connection: a flood of requests cannot keep others out for
-    /// longer than a round trip, and never touches open ones.
+    /// Makes room in a full table: gives the oldest half-open connection up. A flood of requests cannot keep others
+    /// out for longer than a round trip, and never ends an open connection.
     //= docs/specs/endpoint.md#END-5 A full table
     fn make_room(&mut self) {
         while self.table.is_full()
@@ -229,7 +229,7 @@ impl Machine {
         self.reschedule(now_ps, index);
     }
 
-    /// A repeated Connect gets the same answer; the timer of our own repetitions goes on as it was.
+    /// Answers a repeated Connect as before. The timer of our own repetitions does not change.
     fn answer_again(&mut self, index: u32) {
         let port = self.any_port();
         if let Some(connection) = self.table.slot(index) {
@@ -250,7 +250,7 @@ impl Machine {
         self.outside.outlet.push(&peer, common, port, Body::Close(close));
     }
 
-    /// Makes the flows, within the limits of both sides.
+    /// Makes sender and receiver, within the limits of both sides.
     fn open(&mut self, now_ps: u64, index: u32) {
         let idle_timeout_ps = self.config.idle_timeout_ps;
         let Some(connection) = self.table.slot(index) else { return };

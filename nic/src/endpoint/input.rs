@@ -1,4 +1,4 @@
-//! Frames that arrive.
+//! What becomes of a frame that arrives.
 
 use spray_core::flow::{Accept, Arrival};
 use spray_core::host::Path;
@@ -37,7 +37,7 @@ impl Machine {
         }
     }
 
-    /// The slot of the connection that a frame belongs to, if it carries that connection's cookie and comes from its peer.
+    /// The slot of a frame's connection, if the frame carries the connection's cookie and comes from its peer.
     //= docs/specs/endpoint.md#END-6 number, cookie and address
     fn authenticate(&mut self, now_ps: u64, frame: &Frame<'_>) -> Option<u32> {
         let Some(index) = self.table.find(ConnectionId(frame.common.connection)) else {

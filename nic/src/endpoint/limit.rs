@@ -1,8 +1,8 @@
-//! A limit on answers to frames that prove nothing.
+//! The rate limit of answers to frames without a valid cookie.
 
-/// Answers that may go at once: enough for a whole table of peers to learn of a restart.
+/// Most answers at once: enough for a whole table of peers to learn of a restart.
 const BURST: u32 = 64;
-/// After that, one per millisecond.
+/// Time between further answers: a millisecond.
 const INTERVAL_PS: u64 = 1_000_000_000;
 
 /// A token bucket.
@@ -19,7 +19,7 @@ impl Default for RateLimit {
 }
 
 impl RateLimit {
-    /// Whether an answer may go now; if so, it counts.
+    /// Whether an answer may go now. If so, it is counted.
     pub(crate) fn allow(&mut self, now_ps: u64) -> bool {
         let fresh = now_ps.saturating_sub(self.refilled_ps) / INTERVAL_PS;
         self.refilled_ps += fresh * INTERVAL_PS;

@@ -8,18 +8,18 @@ use spray_wire::{self as wire, Body, Common, Envelope};
 use super::{KindCounts, Mode};
 use crate::device::{Device, FrameId};
 
-/// Frames per flush. veth's ring drops silently beyond 256, so that a burst must leave the kernel time to empty it.
+/// Frames per flush. veth's ring silently drops beyond 256, so a burst must leave the kernel time to empty it.
 const FRAMES_PER_FLUSH: u32 = 64;
-/// Polls without news between flushes, each of which may be a system call.
+/// Polls without new frames between two flushes, each of which may be a system call.
 const POLLS_PER_FLUSH: u32 = 16;
-/// Frames that may wait for room in the tx ring; data is not taken from its sender while any does.
+/// Most frames that wait for room in the tx ring. While any waits, senders are not asked for data.
 const MAX_WAITING: usize = 64;
 
-/// Sends frames one after another, stamped as they leave.
+/// Sends frames one after another and stamps each as it leaves.
 #[derive(Debug)]
 pub(crate) struct Link<D> {
     pub(crate) device: D,
-    /// The link itself, where it is emulated.
+    /// The emulated link; `None` in real mode.
     emulated: Option<HostLink>,
     pub(crate) sent: KindCounts,
     /// Frames that the device handed over.
@@ -27,9 +27,9 @@ pub(crate) struct Link<D> {
     pub(crate) control_dropped: u64,
     pub(crate) stalls: u64,
     pub(crate) errors: u64,
-    /// Taken before a packet is taken from its sender, so that the packet surely finds a frame.
+    /// A free frame, taken before a sender is asked for a packet, so that the packet always has one.
     spare: Option<FrameId>,
-    /// Finished frames that found the tx ring full.
+    /// Frames ready to be sent that found the tx ring full.
     waiting: VecDeque<(FrameId, u32)>,
     unflushed: u32,
     quiet_polls: u32,
@@ -60,7 +60,7 @@ impl<D: Device> Link<D> {
         }
     }
 
-    /// Whether a data frame would find a frame of the device and room; takes the frame.
+    /// Whether a data packet can be sent now: takes a free frame for it and makes sure of room.
     pub(crate) fn can_send(&mut self) -> bool {
         if self.waiting.is_empty() && self.reserve() {
             return true;
@@ -86,12 +86,13 @@ impl<D: Device> Link<D> {
                 self.sent.count(body);
                 self.queue(frame, bytes as u32);
             }
-            // Only a frame longer than the device's, which the construction of endpoint and connection rules out.
+            // The packet is longer than the device's frames. The checks of endpoint and connection settings rule that
+            // out.
             Err(_) => self.spare = Some(frame),
         }
     }
 
-    /// Tells the device of everything queued.
+    /// Has the device send all queued frames.
     pub(crate) fn flush(&mut self) {
         self.unflushed = 0;
         self.quiet_polls = 0;
@@ -100,9 +101,10 @@ impl<D: Device> Link<D> {
         }
     }
 
-    /// Ends a poll: tells the device if its news is old enough, and now and then without any, so that completed frames come back.
+    /// Ends a poll: flushes if queued frames have waited long enough, and now and then without any, so that completed
+    /// frames come back.
     ///
-    /// Returns when to call again for news that waits.
+    /// Returns when to call again for queued frames that wait.
     //= docs/specs/endpoint.md#END-19 coalescing
     pub(crate) fn settle(&mut self, now_ps: u64) -> u64 {
         self.quiet_polls += 1;
@@ -121,7 +123,7 @@ impl<D: Device> Link<D> {
         due_ps
     }
 
-    /// Gives the device what it had no room for, as far as it has now.
+    /// Gives the device the frames that wait for room, as many as it has room for.
     pub(crate) fn send_waiting(&mut self) {
         while let Some((frame, bytes)) = self.waiting.pop_front() {
             if let Err(frame) = self.device.transmit(frame, bytes) {
@@ -132,7 +134,7 @@ impl<D: Device> Link<D> {
         }
     }
 
-    /// Gives every frame back that is held here, for the device to be audited or used by another.
+    /// Gives every frame held here back to the device, so that it can be audited or used by another.
     pub(crate) fn into_device(mut self) -> D {
         let waiting = self.waiting.drain(..).map(|(frame, _)| frame);
         for frame in waiting.chain(self.spare.take()) {
@@ -161,7 +163,8 @@ impl<D: Device> Link<D> {
         self.emulated.map_or(0, |link| link.free_ps())
     }
 
-    /// Puts a frame on the host's link behind the one in progress; returns when its last bit is at the other end, 0 if not emulated.
+    /// Puts a frame on the host's link behind the one in progress. Returns when its last bit is at the other end; 0
+    /// in real mode.
     //= docs/specs/endpoint.md#END-14 the host's link
     fn leave(&mut self, now_ps: u64, bytes: u64) -> u64 {
         self.emulated.as_mut().map_or(0, |link| link.send(now_ps, bytes))

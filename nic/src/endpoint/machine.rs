@@ -1,4 +1,4 @@
-//! The endpoint without its device: connections, timers, and what is to be sent, all in the time that is passed in.
+//! The endpoint without its device: connections, timers and frames to send. Every call gets the time.
 
 use std::{
     cmp::Reverse,
@@ -16,7 +16,7 @@ use super::{
     deadlines::Deadlines, limit::RateLimit, outlet::Outlet, outside::Outside, table::Table,
 };
 
-/// A data frame that is to be sent; its payload lies in the user's message.
+/// A data frame to send. Its payload lies in the user's message.
 pub(crate) struct DataFrame<'a> {
     pub(crate) envelope: Envelope,
     pub(crate) common: Common,
@@ -24,7 +24,7 @@ pub(crate) struct DataFrame<'a> {
     pub(crate) payload: &'a [u8],
 }
 
-/// A message that becomes its connection's at a given time: (time, order of calls, connection, message).
+/// A message that is handed to its connection at a time: (time, order of calls, connection, message).
 type Scheduled = Reverse<(u64, u64, ConnectionId, u32)>;
 
 /// Everything but the device.
@@ -34,7 +34,7 @@ pub(crate) struct Machine {
     pub(crate) table: Table,
     pub(crate) host: Host<Xoshiro256PlusPlus>,
     pub(crate) outside: Outside,
-    /// Half-open connections, oldest first; entries that are no longer half-open are skipped.
+    /// Half-open connections, oldest first. Entries that have opened or ended are skipped.
     pub(crate) half_open: VecDeque<ConnectionId>,
     pub(crate) limit: RateLimit,
     pub(crate) stats: EndpointStats,
@@ -68,7 +68,7 @@ impl Machine {
         }
     }
 
-    /// A cookie that nobody can guess: from the operating system, or from the seed where a run must repeat.
+    /// A cookie that nobody can guess, from the operating system. Where a run must repeat it comes from the seed.
     pub(crate) fn cookie(&mut self) -> u64 {
         match self.config.mode {
             Mode::Real => getrandom::u64().unwrap_or_else(|_| self.host.rng.next_u64()),
@@ -76,13 +76,13 @@ impl Machine {
         }
     }
 
-    /// A port for frames that no path was chosen for: random, so that a retransmission takes another path.
+    /// A random port for frames without a chosen path, so that a retransmission takes another path.
     pub(crate) fn any_port(&mut self) -> EvPort {
         let evs = self.config.flow.path.evs.max(1);
         Ev::new((self.host.rng.next_u32() % evs) as u16).port(evs)
     }
 
-    /// Takes a message that is to become its connection's at `at_ps`, or at the last event's time when that is later.
+    /// Takes a message that is handed to its connection at `at_ps`, or at the last event's time if that is later.
     pub(crate) fn schedule(&mut self, id: ConnectionId, data: Bytes, at_ps: u64) -> Result<MessageId, SendError> {
         let limit = self.config.max_queued_messages;
         let index = self.table.find(id).ok_or(SendError::Unknown)?;
@@ -123,7 +123,7 @@ impl Machine {
         }
     }
 
-    /// The next data frame of the connections whose turn it is; probes met on the way go to the outlet.
+    /// The next data frame, by the connections' turns. Probes that are due on the way go to the outlet.
     pub(crate) fn poll_data(&mut self, now_ps: u64) -> Option<DataFrame<'_>> {
         self.host.transmit(now_ps, &mut self.table, &mut self.outside);
         let (id, port, data) = self.outside.data.take()?;
@@ -155,7 +155,7 @@ impl Machine {
         }
     }
 
-    /// Looks after a connection soon, at the last event's time: for what the user did, which has no time of its own.
+    /// Makes a connection due at the last event's time, because of a call of the user.
     pub(crate) fn nudge(&mut self, index: u32) {
         self.outside.deadlines.set(index, self.clock_ps);
     }

@@ -1,7 +1,7 @@
 //! Endpoints: many connections over one device.
 //!
-//! An endpoint is a state machine around a device: [`Endpoint::poll`] takes what arrived, does what is due, sends what may be sent,
-//! and says when it wants to be called again. Users hand it messages with [`Endpoint::send`] and take what happened with
+//! An endpoint is a state machine around a device. [`Endpoint::poll`] handles arrivals and timers, sends frames, and
+//! returns when it wants to be called again. Users hand it messages with [`Endpoint::send`] and take events with
 //! [`Endpoint::poll_event`].
 //!
 //! | file | content |
@@ -11,7 +11,7 @@
 //! | `link` | the device with the host's own link in front of it |
 //! | `table`, `connection` | the bounded connection table and its entries |
 //! | `deadlines` | one timer per connection |
-//! | `messages` | where payload is read from and written to |
+//! | `buffers` | where payload is read from and written to |
 
 mod buffers;
 mod config;
@@ -65,7 +65,7 @@ pub struct Endpoint<D> {
 }
 
 impl<D: Device> Endpoint<D> {
-    /// An endpoint on `device`, which from now on belongs to it.
+    /// Makes an endpoint that owns `device`.
     ///
     /// # Errors
     /// When the configuration is out of range or its frames do not fit the device.
@@ -84,7 +84,8 @@ impl<D: Device> Endpoint<D> {
 
     /// Begins a connection to `peer` at `now_ps`; [`EndpointEvent::Connected`] or [`EndpointEvent::Failed`] will follow.
     ///
-    /// Messages may be sent at once; they wait. Without `flow` the endpoint's own parameters hold.
+    /// Messages may be sent at once; they wait until the connection is open. Without `flow` the endpoint's own
+    /// settings hold.
     ///
     /// # Errors
     /// When no slot is free, or the parameters do not fit.
@@ -94,7 +95,7 @@ impl<D: Device> Endpoint<D> {
         self.machine.connect(now_ps, peer, flow)
     }
 
-    /// Sends a message, from the time of the last poll on; [`EndpointEvent::Delivered`] will follow.
+    /// Sends a message, beginning at the time of the last poll. [`EndpointEvent::Delivered`] will follow.
     ///
     /// # Errors
     /// When the connection does not exist or is closing, when too much is waiting, or when the message is too long.
@@ -102,7 +103,7 @@ impl<D: Device> Endpoint<D> {
         self.send_at(connection, data, self.polled_ps)
     }
 
-    /// Sends a message from `at_ps` on, as [`send`](Self::send): for workloads whose times are known beforehand.
+    /// As [`send`](Self::send), beginning at `at_ps`: for workloads whose times are known beforehand.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -124,7 +125,8 @@ impl<D: Device> Endpoint<D> {
         self.machine.nudge(index);
     }
 
-    /// Closes a connection once everything sent is delivered; [`EndpointEvent::Closed`] will follow. No more can be sent.
+    /// Closes a connection once everything sent is delivered. [`EndpointEvent::Closed`] will follow. The connection
+    /// takes no more messages.
     pub fn close(&mut self, connection: ConnectionId) {
         let Some(index) = self.machine.table.find(connection) else { return };
         if let Some(connection) = self.machine.table.slot(index) {
@@ -133,17 +135,17 @@ impl<D: Device> Endpoint<D> {
         self.machine.nudge(index);
     }
 
-    /// Ends a connection at once and tells the peer; [`EndpointEvent::Failed`] will follow on both sides.
+    /// Ends a connection at once and tells the peer. [`EndpointEvent::Failed`] will follow on both sides.
     pub fn abort(&mut self, connection: ConnectionId) {
         if let Some(index) = self.machine.table.find(connection) {
             self.machine.give_up(self.polled_ps, index, ConnectionError::Aborted, CloseReason::Aborted);
         }
     }
 
-    /// Takes what arrived, does what is due up to `now_ps`, sends what may be sent.
+    /// Handles arrivals, does what is due up to `now_ps`, and sends frames.
     ///
-    /// Returns when to call again at the latest; earlier when the device has something. `None`: only an arrival or the user can
-    /// cause anything.
+    /// Returns the latest time of the next call; call earlier if the device has arrivals. `None`: nothing will happen
+    /// without an arrival or the user.
     pub fn poll(&mut self, now_ps: u64) -> Option<u64> {
         self.polled_ps = self.polled_ps.max(now_ps);
         self.send_control(self.machine.clock_ps);
@@ -156,7 +158,7 @@ impl<D: Device> Endpoint<D> {
         (next_ps != NEVER).then_some(next_ps)
     }
 
-    /// What happened, oldest first. Taking a received message lets the peer send that much more.
+    /// Returns the next event, oldest first. Taking a received message lets the peer send as many bytes more.
     pub fn poll_event(&mut self) -> Option<EndpointEvent> {
         let event = self.next_event()?;
         if let EndpointEvent::Received { connection, data, .. } = &event {
@@ -175,7 +177,7 @@ impl<D: Device> Endpoint<D> {
         self.machine.outside.log.drain().map(entry)
     }
 
-    /// What was counted so far.
+    /// The endpoint's counters.
     #[must_use]
     pub fn stats(&self) -> EndpointStats {
         EndpointStats {
@@ -189,7 +191,7 @@ impl<D: Device> Endpoint<D> {
         }
     }
 
-    /// What was counted of one connection, which may have ended.
+    /// The counters of one connection, which may have ended.
     #[must_use]
     pub fn connection_stats(&self, connection: ConnectionId) -> Option<ConnectionStats> {
         self.machine.table.stats(connection)
@@ -225,18 +227,18 @@ impl<D: Device> Endpoint<D> {
         &self.link.device
     }
 
-    /// Gives a received message's bytes back for the next message to be received into: cheaper than fresh memory where messages are
-    /// large. Does nothing if other handles to the bytes exist.
+    /// Gives the buffer of a received message back for a later message. With large messages that is cheaper than
+    /// fresh memory. Does nothing if other handles to the bytes exist.
     pub fn recycle(&mut self, data: Bytes) {
         self.machine.outside.pool.put(data);
     }
 
-    /// What happened, oldest first, for a caller that says itself when it is done with a received message.
+    /// Returns the next event, for a caller that calls [`consumed`](Self::consumed) for received messages itself.
     pub(crate) fn next_event(&mut self) -> Option<EndpointEvent> {
         self.machine.outside.events.pop_front()
     }
 
-    /// The caller is done with a received message.
+    /// Records that the caller has finished with a received message.
     pub(crate) fn consumed(&mut self, connection: ConnectionId, bytes: u64) {
         self.machine.on_consumed(connection, bytes);
     }
@@ -246,7 +248,7 @@ impl<D: Device> Endpoint<D> {
         self.link.received + self.link.sent.total()
     }
 
-    /// Ends the endpoint without a word to its peers, and gives the device back with no frame held.
+    /// Ends the endpoint without telling its peers. Returns the device with no frame held.
     #[must_use]
     pub fn into_device(mut self) -> D {
         while let Some(held) = self.held.release() {

@@ -6,10 +6,10 @@ use spray_wire::{Body, Common, DSCP_CONTROL, DSCP_DATA, Ecn, Envelope, EvPort, I
 
 use super::{Peer, connection::Connection};
 
-/// One event causes a handful of frames at most, and they are sent after each.
+/// Room for the frames of one event: a handful at most. They are sent after each event.
 const RESERVE: usize = 64;
 
-/// A control frame that is to be sent.
+/// A control frame to send.
 #[derive(Debug)]
 pub(crate) struct Control {
     pub(crate) envelope: Envelope,
@@ -17,7 +17,7 @@ pub(crate) struct Control {
     pub(crate) body: Body,
 }
 
-/// The frames, and the addresses that they leave from.
+/// The frames to send, and the addresses that they leave from.
 #[derive(Debug)]
 pub(crate) struct Outlet {
     mac: [u8; 6],

@@ -15,12 +15,12 @@ use super::{
     table::Table,
 };
 
-/// Received messages that may wait for the user, per connection. Flow control bounds their bytes, but not the number of tiny ones;
-/// beyond this the receiver takes no more until some are taken.
+/// Most received messages of a connection that wait for the user. Flow control bounds their bytes, but not the number
+/// of tiny ones. Above it the receiver accepts nothing until the user takes some.
 //= docs/specs/endpoint.md#END-12 whole messages
 pub(crate) const MAX_UNREAD: u32 = 4096;
 
-/// The owner of the host's connections, in the words of [`spray_core::host`].
+/// The [`Owner`](spray_core::host::Owner) of the host's connections.
 #[derive(Debug)]
 pub(crate) struct Outside {
     pub(crate) outlet: Outlet,
@@ -33,8 +33,8 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    /// Sets a connection's timer anew. A deadline that has come stays until it is handled: a late poll may take frames before it
-    /// looks at timers.
+    /// Updates a connection's timer. A deadline that has come stays until it is handled, since a late poll may handle
+    /// frames before timers.
     #[inline]
     pub(crate) fn reschedule(&mut self, now_ps: u64, connection: &Connection) {
         let slot = connection.id.slot();

@@ -1,4 +1,4 @@
-//! What becomes of a connection after an event, and in silence: the host's rules, the end, the next deadline.
+//! What follows at a connection after an event, and when nothing comes: the host's rules, the end, the next deadline.
 
 use spray_core::host::{Fate, NEVER};
 use spray_wire::{Body, Close, CloseReason, Probe};
@@ -9,11 +9,11 @@ use super::{
     machine::Machine,
 };
 
-/// Token of the probes that only ask for a sign of life; balancers count theirs up from 1, so that no sender takes the answer.
+/// Token of keep-alive probes. Balancers' probes count up from 1, so no sender takes the answer for one of theirs.
 pub(crate) const KEEP_ALIVE: u64 = u64::MAX;
 
 impl Machine {
-    /// Does everything that is due of a connection, or may follow from what its user did.
+    /// Does what is due at a connection, and what follows from a call of its user.
     pub(crate) fn service(&mut self, now_ps: u64, index: u32) {
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage != Stage::Open {
@@ -25,7 +25,7 @@ impl Machine {
         self.on_fate(now_ps, index, fate);
     }
 
-    /// Ends a connection that is to end.
+    /// Ends a connection that its host reports as finished or failed.
     pub(crate) fn on_fate(&mut self, now_ps: u64, index: u32, fate: Fate) {
         match fate {
             Fate::Open => {}
@@ -34,7 +34,7 @@ impl Machine {
         }
     }
 
-    /// Does what a connection's deadline was set for.
+    /// Does what is due at a connection's deadline.
     pub(crate) fn on_deadline(&mut self, now_ps: u64, index: u32) {
         self.outside.deadlines.set(index, NEVER);
         let Some(connection) = self.table.slot(index) else { return };
@@ -48,7 +48,7 @@ impl Machine {
         self.service(now_ps, index);
     }
 
-    /// Ends a connection with an error, telling the peer why.
+    /// Ends a connection with an error and tells the peer why.
     pub(crate) fn give_up(&mut self, now_ps: u64, index: u32, error: ConnectionError, reason: CloseReason) {
         let port = self.any_port();
         if let Some(connection) = self.table.slot(index)
@@ -75,7 +75,7 @@ impl Machine {
         }
     }
 
-    /// Frees a connection's slot. A turn that it still has is passed over, because its number is not used again for long.
+    /// Frees a connection's slot. A turn that it still has is passed over: its number is not used again soon.
     pub(crate) fn remove(&mut self, index: u32) -> Option<Box<Connection>> {
         self.outside.deadlines.set(index, NEVER);
         let connection = self.table.remove(index)?;
@@ -85,7 +85,7 @@ impl Machine {
         Some(connection)
     }
 
-    /// Fails a connection whose peer has been silent too long, and asks one that has been silent for a third of that.
+    /// Fails a connection whose peer has been silent too long. Sends a keep-alive after a third of that time.
     //= docs/specs/endpoint.md#END-9 keep-alives
     fn check_idle(&mut self, now_ps: u64, index: u32) {
         let (timeout, port) = (self.config.idle_timeout_ps, self.any_port());
@@ -110,7 +110,7 @@ impl Connection {
         Body::Close(Close { final_psn, reason, acknowledgement })
     }
 
-    /// Hands messages to the sender, in order, as many as it takes.
+    /// Hands messages to the sender in order, as many as it takes.
     pub(crate) fn submit_backlog(&mut self) {
         let Some(flow) = self.flow.as_deref_mut() else { return };
         while let Some(&message) = self.backlog.front() {

@@ -11,7 +11,7 @@ use spray_wire::{Body, Kind};
 pub struct KindCounts([u64; Kind::ALL.len()]);
 
 impl KindCounts {
-    /// All kinds together.
+    /// Frames of all kinds.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
@@ -30,7 +30,7 @@ impl Index<Kind> for KindCounts {
     }
 }
 
-/// Declares counters once: their fields, and their names and values in the same order.
+/// Declares counters once: their fields, and the list of their names and values.
 macro_rules! counters {
     ($(#[$about:meta])* pub struct $Stats:ident { $($(#[$field_about:meta])+ $field:ident,)+ }) => {
         $(#[$about])*
@@ -75,7 +75,7 @@ counters! {
         unknown_connection,
         /// Arrivals for a connection of ours with another cookie, or from another address than its peer's.
         wrong_cookie,
-        /// Arrivals of a kind that the connection's state has no use for.
+        /// Arrivals of a kind that the connection does not expect at its stage.
         unexpected,
         /// Data that had arrived before.
         duplicates,
@@ -93,13 +93,14 @@ counters! {
         reset_limited,
         /// Frames handled after their virtual time had passed for this host; see [`Lateness`].
         late,
-        /// Frames that arrived after their virtual time by the clock, late or not.
+        /// Frames that arrived after their virtual time by the clock, whether they were handled late or not.
         overdue,
         /// Frames dropped because their virtual time was too far ahead.
         too_early,
-        /// Arrivals dropped because no more could be held; a testbed loss.
+        /// Arrivals dropped because no more frames could be held. A loss of the testbed, not of the emulated network.
         hold_overflow,
-        /// Control frames lost because the device had no frame free or no room; a testbed loss.
+        /// Control frames lost because the device had no free frame or no room. A loss of the testbed, not of the
+        /// emulated network.
         control_dropped,
         /// Times that data had to wait because the device had no frame free or no room.
         transmit_stalls,
@@ -120,7 +121,7 @@ pub struct ConnectionStats {
     pub receiver: ReceiverStats,
     /// The sender's window in bytes.
     pub window_bytes: u64,
-    /// Bytes on their way.
+    /// Bytes in flight.
     pub in_flight_bytes: u64,
 }
 
@@ -132,7 +133,7 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// Longest lateness told apart: 10 s of scenario time; longer ones count as that.
+    /// Largest lateness recorded: 10 s of scenario time. Longer ones count as that.
     const MAX_PS: u64 = 10_000_000_000_000;
 
     pub(crate) fn new() -> Self {
@@ -149,7 +150,7 @@ impl Lateness {
         self.histogram.saturating_record(by_ps.max(1));
     }
 
-    /// Adds another endpoint's.
+    /// Adds those of another endpoint.
     pub fn merge(&mut self, other: &Self) {
         self.histogram.add(&other.histogram).expect("all have the same bounds");
         self.frames += other.frames;
@@ -167,7 +168,7 @@ impl Lateness {
         self.histogram.len()
     }
 
-    /// The lateness that a share `quantile` (0 to 1) of *all* frames did not exceed; 0 when so many were on time.
+    /// The lateness that a share `quantile` (0 to 1) of *all* frames did not exceed; 0 if that share was on time.
     #[must_use]
     pub fn quantile_ps(&self, quantile: f64) -> u64 {
         let on_time = self.frames - self.histogram.len();

@@ -7,10 +7,10 @@ use std::{
 
 use super::{ConnectionId, ConnectionStats, connection::Connection};
 
-/// What tells connections of peers apart: the peer's address, and its own number and cookie for the connection.
+/// The peer's name of a connection: its address, and its own number and cookie for the connection.
 pub(crate) type PeerKey = (IpAddr, u32, u64);
 
-/// One slot: a connection, or what is remembered of the last one.
+/// One slot: a connection, or the counters of the last one.
 #[derive(Debug, Default)]
 struct Slot {
     generation: u16,
@@ -48,7 +48,7 @@ impl Table {
         self.slots.get_mut(index as usize)?.connection.as_deref_mut()
     }
 
-    /// The slot that a connection number means, if that very connection is still there.
+    /// The slot of a connection, if that very connection still exists.
     pub(crate) fn find(&self, id: ConnectionId) -> Option<u32> {
         let index = id.slot();
         let connection = self.slots.get(index as usize)?.connection.as_ref()?;
@@ -63,17 +63,17 @@ impl Table {
         self.slots.iter().filter_map(|slot| slot.connection.as_deref())
     }
 
-    /// The slot of the connection that a peer calls so.
+    /// The slot of the connection that a peer names so.
     pub(crate) fn find_peer(&self, key: &PeerKey) -> Option<u32> {
         self.by_peer.get(key).copied()
     }
 
-    /// Makes a connection known under its peer's number and cookie, once they are known.
+    /// Enters a connection under its peer's number and cookie.
     pub(crate) fn name(&mut self, key: PeerKey, index: u32) {
         self.by_peer.insert(key, index);
     }
 
-    /// Puts a connection, made for the number it will have, into a free slot.
+    /// Puts a connection into a free slot; `make` gets the number that it will have.
     pub(crate) fn insert(&mut self, make: impl FnOnce(ConnectionId) -> Connection) -> Option<u32> {
         let index = self.free.pop_front()?;
         let slot = &mut self.slots[index as usize];
@@ -83,7 +83,7 @@ impl Table {
         Some(index)
     }
 
-    /// Takes a connection out; its counters stay until the slot's next connection ends.
+    /// Takes a connection out. Its counters stay until the slot's next connection ends.
     pub(crate) fn remove(&mut self, index: u32) -> Option<Box<Connection>> {
         let slot = self.slots.get_mut(index as usize)?;
         let connection = slot.connection.take()?;

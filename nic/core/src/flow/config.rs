@@ -1,4 +1,4 @@
-//! What one connection is made with.
+//! The settings of one connection.
 
 use crate::cc::CcConfig;
 use crate::loss::{RtoConfig, SackRule};
@@ -17,35 +17,34 @@ pub struct FlowConfig {
     pub payload_bytes: u32,
     /// All headers of a data frame, Ethernet's included, in bytes: a frame is payload and header.
     pub header_bytes: u32,
-    /// How many packet sequence numbers may be open at a time; a power of two up to [`MAX_WINDOW_PACKETS`], rounded
-    /// up. The lesser of both ends' counts. It must hold the congestion window and what arrives while one packet is
-    /// sent again: four bandwidth-delay products are ample.
+    /// Most packet sequence numbers open at a time, rounded up to a power of two, at most [`MAX_WINDOW_PACKETS`]. The
+    /// lesser of both ends' values counts. The window must hold the congestion window and what arrives while one
+    /// packet is sent again: four bandwidth-delay products are ample.
     pub window_packets: u32,
     /// Data packets for one ACK, 1 to 255. Above 8 REPS loses its edge (REPS §4.5.1).
     pub ack_every: u32,
-    /// Most packets of which an ACK echoes the entropy value, 1 to 16: the one that triggered it, then the latest of the others
-    /// that it stands for (REPS §4.5.1). The peer has to know such ACKs.
+    /// Most entropy values that an ACK echoes, 1 to 16: that of the packet that triggered it, then those of the
+    /// latest other packets it covers (REPS §4.5.1). The peer must understand such ACKs.
     pub ack_evs: u32,
-    /// Whether a packet that arrives marked is acknowledged at once, whatever `ack_every`, as in the published
-    /// simulations.
+    /// Whether a marked packet is acknowledged at once, whatever `ack_every` says, as in the published simulations.
     pub ack_marked: bool,
     /// Longest time that a data packet waits for its ACK, in picoseconds; well below `rto.min_ps`.
     pub ack_delay_ps: u64,
     /// Bounds of the retransmission timeout.
     pub rto: RtoConfig,
-    /// Later transmissions that must have arrived before a packet is declared lost without a timeout; `None` leaves
-    /// losses to timeouts and trims, as the published simulations do.
+    /// So many later transmissions must have arrived before the gap rule declares a packet lost. `None` leaves losses
+    /// to timeouts and trims, as the published simulations do.
     pub sack_gap_packets: Option<u32>,
-    /// What declares such a packet lost besides: nothing, or time.
+    /// What the gap rule demands besides: nothing, or time.
     pub sack_rule: SackRule,
-    /// Messages go in an ideal erasure code (OFAN §4): whichever packets arrive, enough of them make a message. Both ends must
-    /// agree, and no payload may travel: only simulations can have this.
+    /// Messages go in an ideal erasure code (OFAN §4): enough packets make a message, whichever they are. Both ends
+    /// must agree, and no payload may travel. Only simulations can have this.
     pub erasure: bool,
     /// How long a sender waits without progress before it gives the connection up, in picoseconds.
     pub give_up_ps: u64,
     /// How many message bytes a receiver grants beyond those consumed. The handshake carries it as the first grant.
-    /// Not less than `max_message_bytes`, or a message larger than the grant would never complete where the receiver
-    /// consumes whole messages.
+    /// It is at least `max_message_bytes`: where the receiver consumes whole messages, a message larger than the
+    /// grant would never complete.
     pub max_data_bytes: u64,
     /// The largest message a receiver takes, in bytes.
     pub max_message_bytes: u64,
@@ -101,7 +100,7 @@ impl FlowConfig {
     }
 }
 
-/// Largest window: 64 Ki packets are 3 BDPs of 4 KiB packets at 800 Gb/s and 1 ms, and cost 2 MiB of records.
+/// Largest window: 64 Ki packets. At 800 Gb/s, 1 ms and 4 KiB packets that is 3 BDPs; its records take 2 MiB.
 pub const MAX_WINDOW_PACKETS: u32 = 1 << 16;
 
 /// Messages that a sender holds between [`Sender::send_message`] and the event of their delivery.
@@ -110,7 +109,7 @@ pub const MAX_WINDOW_PACKETS: u32 = 1 << 16;
 pub const MESSAGE_SLOTS: usize = 256;
 
 /// Default of [`FlowConfig::sack_gap_packets`]. TCP's three would do, since the rule also waits out every round-trip
-/// time seen lately; eight keeps one coalesced ACK of up to eight packets from deciding alone.
+/// time seen lately. With eight, one coalesced ACK of up to eight packets cannot decide alone.
 pub const DEFAULT_SACK_GAP_PACKETS: u32 = 8;
 
 /// Default of [`FlowConfig::give_up_ps`]: 50 ms, five freezing timeouts (REPS §3.2: 10 ms to exclude a failed link).

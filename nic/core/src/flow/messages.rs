@@ -1,4 +1,4 @@
-//! Messages: cut into packets by the sender's segmenter, put together again by the receiver's reassembly.
+//! Messages: the sender's segmenter cuts them into packets, the receiver's reassembly puts them together again.
 
 mod coded;
 
@@ -22,7 +22,7 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// Whether it ends its message.
+    /// Whether the segment ends its message.
     #[inline]
     pub(super) fn is_last(&self) -> bool {
         self.offset + u64::from(self.payload_bytes) == self.message_bytes
@@ -33,7 +33,7 @@ impl Segment {
 #[derive(Clone, Copy, Debug, Default)]
 struct Outgoing {
     message: u32,
-    /// The delivery was reported, or the slot never used.
+    /// The slot is free: the delivery was reported, or the slot was never used.
     free: bool,
     bytes: u64,
     /// Bytes cut into packets so far.
@@ -48,13 +48,14 @@ struct Outgoing {
 #[derive(Clone, Debug)]
 pub(super) struct Segmenter {
     slots: Box<[Outgoing]>,
-    /// Running numbers of the oldest message kept, the one being cut, and the next to come; slots are their low bits.
+    /// Running numbers of the oldest message kept, the one being cut, and the next to come. A slot is a number's low
+    /// bits.
     oldest: u32,
     cutting: u32,
     newest: u32,
     delivered: Ring<u16>,
     payload_bytes: u16,
-    /// Bytes of messages that were not cut into packets yet.
+    /// Bytes of messages that are not cut into packets yet.
     unsent_bytes: u64,
 }
 
@@ -84,7 +85,7 @@ impl Segmenter {
         true
     }
 
-    /// What a message of `bytes` takes on the wire, in packets with headers of `header_bytes`.
+    /// Wire bytes of a message of `bytes`, in packets with headers of `header_bytes`.
     pub(super) fn wire_bytes(&self, bytes: u64, header_bytes: u32) -> u64 {
         let packets = bytes.div_ceil(u64::from(self.payload_bytes)).max(1);
         bytes.saturating_add(packets.saturating_mul(u64::from(header_bytes)))
@@ -107,7 +108,7 @@ impl Segmenter {
         })
     }
 
-    /// Takes note that [`Segmenter::next`] was sent as `psn`.
+    /// Records that [`Segmenter::next`] was sent as `psn`.
     #[inline]
     pub(super) fn cut(&mut self, segment: &Segment, psn: u64) {
         let outgoing = &mut self.slots[usize::from(segment.slot)];
@@ -134,7 +135,7 @@ impl Segmenter {
         }
     }
 
-    /// Takes note that a packet of the message in `slot` is acknowledged; `true` when it was the last of them.
+    /// Records that a packet of the message in `slot` is acknowledged. Returns whether it was the message's last one.
     #[inline]
     pub(super) fn settle(&mut self, slot: u16, now_ps: u64) -> bool {
         let outgoing = &mut self.slots[usize::from(slot)];
@@ -147,7 +148,7 @@ impl Segmenter {
         self.delivered.push(slot)
     }
 
-    /// Returns a delivered message and when the last acknowledgement came, and frees its slot.
+    /// Returns a delivered message and the time of its last acknowledgement, and frees its slot.
     pub(super) fn poll_delivered(&mut self) -> Option<(u32, u64)> {
         let slot = self.delivered.pop()?;
         let outgoing = &mut self.slots[usize::from(slot)];
@@ -200,8 +201,8 @@ pub(super) enum Placed {
 
 /// A message of which some packets have arrived.
 ///
-/// Packets of a message are consecutive and all of one size but the last, so `psn * unit - offset` is the same for
-/// all of them: with distinct sequence numbers, equal keys mean that no byte arrives twice.
+/// Packets of a message are consecutive, and all but the last have one size. So `psn * unit - offset`, the key, is
+/// the same for all of them. Packets with distinct numbers and equal keys share no byte.
 #[derive(Clone, Copy, Debug, Default)]
 struct Incoming {
     message: u32,
@@ -229,9 +230,9 @@ pub(super) struct Reassembly {
 impl Reassembly {
     /// Makes room for what an honest sender can have open.
     ///
-    /// Every incomplete message but the newest has both a packet received and one missing inside the window, so
-    /// that half a window of them and one more are the most; their bytes lie inside the window, but for the
-    /// beginning of the first and the end of the last.
+    /// Every incomplete message but the newest has a packet received and a packet missing inside the window, so there
+    /// are at most half a window of them and one more. Their bytes lie inside the window, but for the beginning of
+    /// the first and the end of the last.
     pub(super) fn new(window_packets: u32, payload_bytes: u32, max_message_bytes: u64) -> Self {
         let max_open = window_packets as usize / 2 + 1;
         let slots = (2 * max_open).next_power_of_two();
@@ -247,7 +248,7 @@ impl Reassembly {
         }
     }
 
-    /// Takes the payload of a packet whose number has not arrived before.
+    /// Takes the payload of a packet whose number arrives for the first time.
     pub(super) fn place(&mut self, data: &Data) -> Placed {
         let payload = u64::from(data.payload_bytes);
         let Some(end) = data.offset.checked_add(payload) else { return Placed::Rejected };
@@ -300,7 +301,7 @@ impl Reassembly {
         Placed::Complete
     }
 
-    /// The slot of `message`, or the free one where it would go; whether it is there.
+    /// The slot of `message` and true, or the free slot where it would go and false.
     #[inline]
     fn find(&self, message: u32) -> (usize, bool) {
         let mut slot = self.home(message);
@@ -316,7 +317,8 @@ impl Reassembly {
         }
     }
 
-    /// Empties `slot` and moves those that probed past it back, so that a search still ends at the first free slot.
+    /// Empties `slot` and moves later entries back where their search passed it, so that a search still ends at the
+    /// first free slot.
     fn remove(&mut self, mut slot: usize) {
         let mut next = self.after(slot);
         while self.slots[next].used {
@@ -331,7 +333,7 @@ impl Reassembly {
         self.slots[slot].used = false;
     }
 
-    /// Multiplicative hashing: consecutive message numbers spread.
+    /// Multiplicative hashing, which spreads consecutive message numbers.
     #[inline]
     fn home(&self, message: u32) -> usize {
         (message.wrapping_mul(0x9e37_79b1) >> self.shift) as usize
@@ -344,8 +346,8 @@ impl Reassembly {
 }
 
 impl Incoming {
-    /// Whether a packet that ends at `end` belongs where it says, given the others; learns the unit from the first
-    /// packet that is not the last.
+    /// Whether a packet that ends at `end` agrees with the packets before it. Learns the unit from the first packet
+    /// that is not the last one.
     #[inline]
     fn fits(&mut self, data: &Data, end: u64) -> bool {
         let last = end == self.bytes;

@@ -1,7 +1,7 @@
 //! One connection's two halves, without input or output: [`Sender`] and [`Receiver`].
 //!
-//! Both are driven by whoever owns the frames. What they decide is stated in `docs/specs/transport.md` as numbered
-//! clauses (`TRN-n`), which the code cites.
+//! Whoever owns the frames drives both. `docs/specs/transport.md` states their rules as numbered clauses (`TRN-n`),
+//! which the code cites.
 
 mod config;
 mod messages;

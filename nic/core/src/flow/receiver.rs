@@ -30,7 +30,7 @@ pub struct Arrival {
 /// What became of a data frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accept {
-    /// First arrival. With `place`, copy the payload to `offset` of its message; without, there is none.
+    /// First arrival. With `place`, copy the payload to `offset` of its message; without it there is no payload.
     New {
         /// Whether there is payload to place.
         place: bool,
@@ -50,9 +50,9 @@ pub enum Accept {
 /// The receiving half of one connection.
 ///
 /// Call order: after *every* [`Receiver::on_data`], [`Receiver::poll_ack`], [`Receiver::poll_nack`] and
-/// [`Receiver::message_completed`] until each returns `None`. An ACK echoes one packet, so that several arrivals before
-/// a poll share one echo. [`Receiver::on_timeout`] when [`Receiver::poll_timeout`] is due. Nothing allocates after
-/// [`Receiver::new`], memory is bounded whatever the peer sends, and no input panics.
+/// [`Receiver::message_completed`] until each returns `None`. An ACK echoes one packet: several arrivals before a
+/// poll would share one echo. [`Receiver::on_timeout`] when [`Receiver::poll_timeout`] is due. Nothing allocates
+/// after [`Receiver::new`], memory is bounded whatever the peer sends, and no input panics.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     /// Bits of numbers in `cumulative..highest`.
@@ -78,7 +78,7 @@ pub struct Receiver {
     stats: ReceiverStats,
 }
 
-/// What the next ACK will say.
+/// What the next ACK will report.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     due: bool,
@@ -89,9 +89,9 @@ struct Pending {
     hops: u8,
     marked: bool,
     timestamp_ps: u64,
-    /// The packets before the one that triggers the ACK.
+    /// Further packets that the ACK echoes: those before the one that triggers it.
     echoes: Echoes,
-    /// Numbers that arrived since the last ACK lie in `lowest..end`; nothing when equal.
+    /// Numbers that arrived since the last ACK lie in `lowest..end`; there are none when the two are equal.
     lowest: u64,
     end: u64,
 }
@@ -102,7 +102,7 @@ struct Grant {
     window_bytes: u64,
     payload_bytes: u64,
     consumed: u64,
-    /// What the last ACK said.
+    /// The grant of the last ACK.
     told: u64,
 }
 
@@ -203,15 +203,15 @@ impl Receiver {
         Some(nack)
     }
 
-    /// Returns the number and length of a message that has every byte; once for each.
+    /// Returns the number and length of a complete message, once for each.
     #[inline]
     pub fn message_completed(&mut self) -> Option<(u32, u64)> {
         self.completed.pop()
     }
 
-    /// Takes note that the application is done with `bytes` of what arrived, so that the sender may send as many more.
+    /// Records that the application has consumed `bytes` of what arrived. The sender may send as many more.
     ///
-    /// More than has arrived counts as that.
+    /// At most what has arrived counts.
     pub fn consumed(&mut self, bytes: u64) {
         //= docs/specs/transport.md#TRN-57 granting
         self.grant.consumed = self.grant.consumed.saturating_add(bytes).min(self.stats.bytes);
@@ -226,7 +226,7 @@ impl Receiver {
         self.pending.deadline_ps
     }
 
-    /// Takes the time. Calling early does no harm.
+    /// Makes a delayed ACK due when its time has come. Calling early does no harm.
     #[inline]
     pub fn on_timeout(&mut self, now_ps: u64) {
         if self.pending.deadline_ps.is_some_and(|at_ps| at_ps <= now_ps) {
@@ -247,7 +247,7 @@ impl Receiver {
         psn < self.cumulative || (psn - self.cumulative < self.window_packets && self.received.contains(psn))
     }
 
-    /// Payload bytes that the sender may send over the connection's life, as far as it was told or will be next.
+    /// Payload bytes that the sender may send over the connection's life, by the last ACK or the next one.
     #[inline]
     pub fn max_data(&self) -> u64 {
         self.grant.limit()
@@ -272,7 +272,7 @@ impl Receiver {
         &self.stats
     }
 
-    /// Decides what a frame is; takes its payload into its message if it is new.
+    /// Decides what became of a frame. Takes its payload into its message if it is new.
     #[inline]
     fn judge(&mut self, data: &Data, trimmed: bool) -> Accept {
         //= docs/specs/transport.md#TRN-51 duplicates
@@ -308,7 +308,7 @@ impl Receiver {
     //= docs/specs/transport.md#TRN-52 placing payload
     #[inline]
     fn on_complete(&mut self, data: &Data) {
-        // There is room: the caller has looked.
+        // There is room: the caller has checked.
         self.completed.push((data.message, data.message_bytes));
         self.stats.messages += 1;
         self.pending.due = true;
@@ -337,7 +337,7 @@ impl Receiver {
     fn on_trailer(&mut self, arrival: &Arrival) {
         self.stats.trailers += 1;
         let ahead = arrival.data.psn.saturating_sub(self.cumulative);
-        // One whose payload or place in the queue is gone may have come ahead of what it followed.
+        // A trimmed trailer may have overtaken the packets that it followed.
         if ahead < self.window_packets && !arrival.trimmed {
             self.check_section(arrival, true);
         }
@@ -350,7 +350,7 @@ impl Receiver {
         }
     }
 
-    /// Tells of the packets that a frame proves lost, as far as there is room.
+    /// Queues a NACK for each packet that a frame proves lost, as far as there is room.
     fn check_section(&mut self, arrival: &Arrival, again: bool) {
         let Self { watch, received, nacks, cumulative, highest, stats, .. } = self;
         let arrived = Arrived { received, cumulative: *cumulative, highest: *highest };
@@ -366,13 +366,13 @@ impl Receiver {
     //= docs/specs/transport.md#TRN-51 duplicates
     fn on_duplicate(&mut self, now_ps: u64, arrival: &Arrival) {
         if arrival.data.psn >= self.cumulative {
-            // The sender missed the ACK that covered it, so that this one has to.
+            // The sender missed the ACK that covered it, so this ACK covers it too.
             self.pending.cover(arrival.data.psn);
         }
         self.on_arrival(now_ps, arrival, true);
     }
 
-    /// Counts a packet towards the next ACK, which echoes it.
+    /// Counts a packet towards the next ACK, which will echo it.
     //= docs/specs/transport.md#TRN-54 when an ACK is due
     #[inline]
     fn on_arrival(&mut self, now_ps: u64, arrival: &Arrival, at_once: bool) {
@@ -409,8 +409,8 @@ impl Receiver {
         }
     }
 
-    /// Where the bitmap begins: at the cumulative number if what is pending fits, else as low as lets it cover the
-    /// latest, else at the lowest pending.
+    /// The number where the ACK's bitmap begins. It is the cumulative number if the bitmap then covers all pending
+    /// packets. Otherwise the bitmap ends at the latest pending packet, but begins no later than the lowest one.
     #[inline]
     fn sack_base(&self) -> u64 {
         let Pending { lowest, end, .. } = self.pending;
@@ -429,7 +429,7 @@ impl Receiver {
         [0, 64, 128, 192].map(|ahead| self.received.load(base.saturating_add(ahead), self.highest))
     }
 
-    /// Starts the count anew; another ACK is due at once when this one's bitmap could not cover everything pending.
+    /// Begins a new count. Another ACK is due at once if this one's bitmap did not cover all pending packets.
     #[inline]
     fn after_ack(&mut self, base: u64) {
         let covered = base.saturating_add(BITMAP_PACKETS);
@@ -444,7 +444,7 @@ impl Receiver {
     }
 }
 
-/// The answer to a frame: it was trimmed, or shows that packet `psn` is missing.
+/// The NACK that answers a frame, which was trimmed or shows that packet `psn` is missing.
 fn nack(arrival: &Arrival, psn: u64, payload_bytes: u16, missing: bool) -> Nack {
     Nack {
         psn,
@@ -468,7 +468,7 @@ impl Pending {
         }
     }
 
-    /// Whether a bitmap from `base` on covers everything pending.
+    /// Whether a bitmap that begins at `base` covers all pending packets.
     #[inline]
     fn is_covered(&self, base: u64) -> bool {
         self.lowest == self.end || self.end.saturating_sub(base) <= BITMAP_PACKETS

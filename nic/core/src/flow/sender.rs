@@ -1,4 +1,4 @@
-//! The sending half of a connection: what goes next, on which path, and what the feedback means.
+//! The sending half of a connection: which packet goes next, over which path, and what feedback means.
 
 mod coded;
 mod credit;
@@ -46,28 +46,28 @@ pub struct Sender {
     /// Limits what is in flight.
     cc: AnyCc,
     uses_credit: bool,
-    /// What is to be sent for the first time.
+    /// Cuts messages into new packets.
     segmenter: Segmenter,
-    /// What is in flight, and what of it is lost.
+    /// Packets in flight and lost ones.
     recovery: Recovery,
-    /// What the peer lets the connection send.
+    /// The peer's grant.
     grant: Grant,
     /// Asks again for the grant or for credit.
     retry: Retry,
     liveness: Liveness,
     frames: Frames,
-    /// When the congestion control lets the next packet go, if it held one back; else `NEVER`.
+    /// When the congestion control lets the packet go that it holds back; `NEVER` if it holds none.
     paced_until_ps: u64,
-    /// When there was last nothing to send: what the balancer wanted to be woken for until then is done.
+    /// When there was last nothing to send. The balancer's wake-ups up to then are done.
     asked_ps: Option<u64>,
-    /// When the last frame of a section was sent; each later than the one before.
+    /// Timestamp of the last frame with a section. Each is later than the one before.
     stamp_ps: u64,
     draining_since_ps: Option<u64>,
     probe_token: u64,
     stats: SenderStats,
 }
 
-/// The sizes and counts that a connection agreed on.
+/// The sizes and counts that both ends agreed on.
 #[derive(Clone, Copy, Debug)]
 struct Frames {
     header_bytes: u32,
@@ -203,8 +203,7 @@ impl Sender {
         self.recovery.rtt()
     }
 
-    /// Tells the balancer which entropy values lead to distinct paths; see
-    /// [`Reachability`](crate::path::Reachability).
+    /// Tells the balancer one entropy value for each distinct path; see [`Reachability`](crate::path::Reachability).
     pub fn on_reachable(&mut self, now_ps: u64, paths: &[Ev]) {
         self.balancer.on_reachable(now_ps, paths);
     }
@@ -221,7 +220,7 @@ impl Sender {
         &self.stats
     }
 
-    /// Whether anything but data may be due.
+    /// Whether a frame without data may be due.
     #[inline]
     fn may_have_control(&self) -> bool {
         let Offers { probing, sections, .. } = self.offers;
@@ -278,8 +277,8 @@ impl Sender {
         Some(Transmit::Data { data, ev })
     }
 
-    /// What goes next if the windows let it, with its number if it is a repeat. Lost packets come before new ones, which
-    /// need room among the sequence numbers and in the peer's grant.
+    /// The segment that goes next if the windows let it, with its number if it was sent before. Lost packets go
+    /// before new ones. A new one needs a free sequence number and room in the peer's grant.
     #[inline]
     fn next_segment(&mut self, now_ps: u64) -> Option<(Segment, Option<u64>)> {
         if self.offers.lowest_first {
@@ -313,7 +312,7 @@ impl Sender {
         }
     }
 
-    /// Whether the balancer, and the window unless the balancer has its own, let a packet go.
+    /// Whether the balancer lets a packet go, and the congestion window too, unless the balancer has its own.
     #[inline]
     fn admits(&mut self, now_ps: u64, packet: &SendInfo) -> bool {
         if !self.offers.hold_back {
@@ -366,7 +365,7 @@ impl Sender {
         publisher.on_event(now_ps, Event::Retransmit { psn, cause });
     }
 
-    /// Whether no other packet can follow, and those in flight may be too few to make the receiver acknowledge.
+    /// Whether this packet closes a window while too few packets are in flight to make the receiver send an ACK.
     //= docs/specs/transport.md#TRN-8 asking for an ACK
     #[inline]
     fn stalls_after(&self, bytes: u32) -> bool {

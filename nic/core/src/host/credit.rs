@@ -1,4 +1,4 @@
-//! Credit that a host grants to those that send to it: one pacer for all of them, once one of them asks.
+//! Credit that a host grants to its senders. One pacer serves them all; it is made when the first one asks.
 
 use alloc::boxed::Box;
 
@@ -9,7 +9,7 @@ use super::{Entry, Halves, Host, Owner, Table};
 use crate::cc::PullPacer;
 
 impl<R: RngCore> Host<R> {
-    /// When [`Host::grant`] has credit to grant, in picoseconds; `None` while no sender wants any.
+    /// When [`Host::grant`] has credit to grant, in picoseconds; `None` while no sender waits for any.
     #[inline]
     pub fn grant_ps(&self) -> Option<u64> {
         self.pacer.as_deref()?.poll_timeout()
@@ -20,7 +20,7 @@ impl<R: RngCore> Host<R> {
         self.pacer.is_some()
     }
 
-    /// Grants the next credit, if its time has come, over any path.
+    /// Grants the next credit, if its time has come. The pull goes over a random path.
     pub fn grant<O: Owner>(&mut self, now_ps: u64, table: &mut impl Table<O::Connection>, owner: &mut O) {
         let Some((number, pull)) = self.pacer.as_deref_mut().and_then(|pacer| pacer.poll_pull(now_ps)) else { return };
         let Some(connection) = table.entry(number) else { return };
@@ -30,14 +30,14 @@ impl<R: RngCore> Host<R> {
         owner.send(now_ps, number, connection, ev.port(evs), Body::Pull(pull));
     }
 
-    /// Takes leave of a connection that ends: it asks for no more credit.
+    /// Ends a connection's share of credit.
     pub fn close(&mut self, halves: &Halves) {
         if let (Some(pacer), Some(entry)) = (self.pacer.as_deref_mut(), halves.credit.entry) {
             pacer.close(entry);
         }
     }
 
-    /// A peer's sender asks for credit, whatever congestion control this host's own senders have.
+    /// Takes a request for credit, whatever congestion control this host's own senders have.
     //= docs/specs/eqds.md#EQDS-15 hosts without credit
     pub(super) fn on_pull_request<O: Owner>(
         &mut self,
@@ -56,7 +56,7 @@ impl<R: RngCore> Host<R> {
         self.want_credit(now_ps, connection, owner);
     }
 
-    /// A sender needs more credit than before: it asked, or a packet was trimmed and has to go again.
+    /// Tells the pacer that a sender needs more credit: it asked, or one of its packets was trimmed.
     #[inline]
     pub(super) fn want_credit<O: Owner>(&mut self, now_ps: u64, connection: &mut O::Connection, owner: &mut O) {
         let Some(Halves { receiver, credit, .. }) = connection.halves() else { return };

@@ -1,4 +1,4 @@
-//! What follows from a frame that arrives, a timer, or a call of the user.
+//! What follows from a frame, a timer, or a call of the user.
 
 use rand_core::RngCore;
 use spray_wire::{Body, EvPort, Probe, ProbeAck};
@@ -17,15 +17,15 @@ pub struct Path {
     pub marked: bool,
 }
 
-/// How a connection stands after an event.
+/// Whether a connection goes on after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Fate {
     /// It goes on.
     Open,
-    /// [`Owner::submit`] has found nothing left to do: the owner is to end it.
+    /// [`Owner::submit`] found nothing left to do: the owner ends the connection.
     Done,
-    /// Its sender has given up: the owner is to end it.
+    /// Its sender has given up: the owner ends the connection.
     Failed,
 }
 
@@ -53,7 +53,7 @@ impl<R: RngCore> Host<R> {
         accept
     }
 
-    /// Takes a frame of an open connection that carries no payload. Frames of the handshake are not for hosts, and do nothing.
+    /// Takes a frame without payload of an open connection. Frames of the handshake do nothing here.
     #[inline]
     pub fn on_control<O: Owner>(
         &mut self,
@@ -84,7 +84,7 @@ impl<R: RngCore> Host<R> {
         self.serve_sender(now_ps, number, connection, owner)
     }
 
-    /// Does everything that may follow from an event of a connection's sender: its reports, new messages, a turn, its timer.
+    /// Does what may follow from an event at a connection's sender: its reports, new messages, a turn, its timer.
     #[inline]
     pub fn serve_sender<O: Owner>(
         &mut self,
@@ -112,7 +112,7 @@ impl<R: RngCore> Host<R> {
         Fate::Open
     }
 
-    /// Does everything that may follow from an event of a connection's receiver: messages, NACKs, ACKs, its timer.
+    /// Does what may follow from an event at a connection's receiver: messages, NACKs, ACKs, its timer.
     #[inline]
     pub fn serve_receiver<O: Owner>(
         &mut self,
@@ -131,7 +131,7 @@ impl<R: RngCore> Host<R> {
         owner.arm_receiver(now_ps, number, connection);
     }
 
-    /// Does what the sender's deadline was set for. Calling early gives the sender a turn.
+    /// Does what is due at the sender's deadline. Calling early gives the sender a turn.
     pub fn on_sender_deadline<O: Owner>(
         &mut self,
         now_ps: u64,
@@ -147,7 +147,7 @@ impl<R: RngCore> Host<R> {
         self.serve_sender(now_ps, number, connection, owner)
     }
 
-    /// Does what the receiver's deadline was set for. Calling early does no harm.
+    /// Does what is due at the receiver's deadline. Calling early does no harm.
     #[inline]
     pub fn on_receiver_deadline<O: Owner>(
         &mut self,
@@ -163,7 +163,7 @@ impl<R: RngCore> Host<R> {
     }
 }
 
-/// The answer to a probe. It goes over the port that the probe came on, as an acknowledgement would.
+/// The answer to a probe. It goes from the port that the probe came from, as an acknowledgement would.
 fn answer(probe: &Probe, path: &Path) -> Body {
     let Path { port, hops, marked } = *path;
     Body::ProbeAck(ProbeAck { token: probe.token, timestamp_ps: probe.timestamp_ps, port, hops, marked })

@@ -6,10 +6,10 @@ use super::NEVER;
 use crate::flow::{FlowConfig, Receiver, Sender};
 use crate::units::Ratio;
 
-/// The two halves of a connection, with what the host around them keeps of each.
+/// The two halves of a connection, and what the host keeps of each.
 ///
-/// Both belong to one host, and face those of the peer. The simulator, whose flows go one way, keeps the sender of one host and the
-/// receiver of the other in one place.
+/// Both belong to one host and talk to the peer's halves. In the simulator flows go one way: there the sender of one
+/// host and the receiver of the other share an entry.
 #[derive(Debug)]
 pub struct Halves {
     /// The sending half.
@@ -18,7 +18,7 @@ pub struct Halves {
     pub receiver: Receiver,
     /// Size of the set of entropy values.
     pub(super) evs: u32,
-    /// In the queue of turns.
+    /// The connection is in the queue of turns.
     pub(super) ready: bool,
     pub(super) credit: Credit,
 }
@@ -28,14 +28,14 @@ pub struct Halves {
 pub(super) struct Credit {
     /// The entry in the host's pacer; `None` until the peer asks for credit.
     pub(super) entry: Option<u32>,
-    /// Wire bytes of one grant.
+    /// Wire bytes of one pull.
     pub(super) pull_bytes: u64,
-    /// Share of the link's rate that the host grants in all.
+    /// Share of the link's rate that the host grants to all its senders together.
     pub(super) rate: Ratio,
 }
 
 impl Halves {
-    /// Makes both halves; `peer_window_packets` and `peer_max_data` are the limits that the peer told.
+    /// Makes both halves. `peer_window_packets` and `peer_max_data` are the peer's limits.
     pub fn new(config: &FlowConfig, peer_window_packets: u32, peer_max_data: u64, rng: &mut impl RngCore) -> Self {
         let eqds = config.cc.control.eqds();
         let packet_bytes = config.sanitised().packet_bytes();
@@ -48,10 +48,10 @@ impl Halves {
         }
     }
 
-    /// When the sender is to be served without any other event, in picoseconds; [`NEVER`] when nothing is to come.
+    /// When the sender has to be served without any other event, in picoseconds; [`NEVER`] if nothing is to come.
     ///
-    /// A sender that is due waits for its turn, if it has one. If it has none, nothing can be done for it yet, and it is served
-    /// again 1 us later: at once would be for ever.
+    /// A sender that is due and in the queue waits for its turn. One that is due and not in the queue has just had
+    /// its turn and could do nothing; it is served again 1 us later, since at once would be for ever.
     #[inline]
     pub fn sender_deadline_ps(&self, now_ps: u64) -> u64 {
         match self.sender.poll_timeout() {
@@ -62,7 +62,8 @@ impl Halves {
         }
     }
 
-    /// When the receiver is to be served without any other event, in picoseconds; [`NEVER`] when no acknowledgement waits.
+    /// When the receiver has to be served without any other event, in picoseconds; [`NEVER`] if no acknowledgement
+    /// waits.
     #[inline]
     pub fn receiver_deadline_ps(&self) -> u64 {
         self.receiver.poll_timeout().unwrap_or(NEVER)
@@ -75,5 +76,5 @@ impl Halves {
     }
 }
 
-/// How long a sender rests that is due and can neither do nor send anything.
+/// How long a sender rests that is due and can do nothing.
 const STUCK_PS: u64 = 1_000_000;

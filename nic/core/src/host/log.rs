@@ -1,4 +1,4 @@
-//! What the algorithms of a host's connections report, each event under its connection.
+//! The events that the algorithms of a host's connections report, each with its connection.
 
 use alloc::vec::Vec;
 
@@ -7,11 +7,11 @@ use crate::event::{Event, Publisher};
 /// One event of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogEntry {
-    /// When, in picoseconds.
+    /// When it happened, in picoseconds.
     pub at_ps: u64,
     /// The connection's number.
     pub connection: u32,
-    /// What.
+    /// What happened.
     pub event: Event,
 }
 
@@ -25,7 +25,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Keeps `capacity` events; what comes after is only counted. With 0 nothing is kept or counted.
+    /// Keeps the first `capacity` events and counts the others. With 0 it neither keeps nor counts.
     pub fn bounded(capacity: usize) -> Self {
         Self { entries: Vec::with_capacity(capacity), capacity, retransmits: true, overflow: 0 }
     }
@@ -35,7 +35,7 @@ impl Log {
         Self { entries: Vec::new(), capacity: usize::MAX, retransmits: false, overflow: 0 }
     }
 
-    /// What takes the events of connection `number`.
+    /// A publisher that logs the events of connection `number`.
     #[inline]
     pub fn of(&mut self, number: u32) -> OfConnection<'_> {
         OfConnection { log: self, number }
@@ -52,7 +52,7 @@ impl Log {
     }
 }
 
-/// A log that writes under one connection.
+/// A publisher that logs events under one connection.
 #[derive(Debug)]
 pub struct OfConnection<'a> {
     log: &'a mut Log,

@@ -1,9 +1,9 @@
 //! One host: all of its connections over one link, without input or output.
 //!
-//! A [`Host`] decides what follows from every event of a connection: which frames answer it, when credit is granted, when the
-//! connection gets its turn to send, when it is to be woken, and when it is over. The endpoint of `spray-nic` and the simulator both
-//! build their hosts on it. What differs between them stands behind one trait, [`Owner`]: how a frame leaves, what a payload is,
-//! and how timers are kept.
+//! A [`Host`] decides what follows from every event of a connection: which frames answer it, when credit is granted,
+//! when the connection gets its turn to send, when its timers run out, and when it ends. The endpoint of `spray-nic`
+//! and the simulator both build their hosts on it. The trait [`Owner`] holds what differs between them: how a frame
+//! leaves, what a payload is, and how timers are kept.
 //!
 //! | file | content |
 //! |---|---|
@@ -46,7 +46,7 @@ pub use crate::units::NEVER;
 pub struct Host<R> {
     /// Connections that may have something to send, in the order of their turns.
     turns: VecDeque<u32>,
-    /// Grants credit; made when the first sender asks for some.
+    /// Grants credit. Made when the first sender asks for some.
     pacer: Option<Box<PullPacer>>,
     link_bps: u64,
     /// Where the host's random choices come from.
@@ -54,13 +54,14 @@ pub struct Host<R> {
 }
 
 impl<R> Host<R> {
-    /// A host without connections, on a link of `link_bps` bits per second; `turns` connections fit without allocation.
+    /// A host without connections, on a link of `link_bps` bits per second. Its queue of turns holds `turns`
+    /// connections without allocation.
     pub fn new(link_bps: u64, turns: usize, rng: R) -> Self {
         Self { turns: VecDeque::with_capacity(turns), pacer: None, link_bps, rng }
     }
 }
 
-/// What a host is built into: the network that takes its frames, the user whose messages they carry, and the timers.
+/// What surrounds a host: the network that takes its frames, the user whose messages they carry, and the timers.
 pub trait Owner {
     /// An entry of the owner's table of connections.
     type Connection: Entry;
@@ -70,32 +71,34 @@ pub trait Owner {
     /// The log of what the algorithms report.
     fn log(&mut self) -> &mut Log;
 
-    /// Sends a frame without payload, at once and ahead of data, from UDP port `port`.
+    /// Sends a frame without payload from UDP port `port`, at once and ahead of data.
     fn send(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection, port: EvPort, body: Body);
 
     /// Sends a data frame from UDP port `port`. The link is free for it.
     fn send_data(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection, port: EvPort, data: &Data);
 
-    /// Puts the payload of a packet in its place. `false` when it does not fit its message.
+    /// Puts the payload of a packet in its place. Returns `false` if it does not fit its message.
     fn place(&mut self, connection: &mut Self::Connection, data: &Data, payload: Self::Payload<'_>) -> bool;
 
-    /// Takes the messages that have arrived whole from the connection's receiver, as many as there is room for.
+    /// Takes complete messages from the connection's receiver, as many as there is room for.
     fn take_messages(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection);
 
-    /// Takes the news that the peer has acknowledged a whole message, at `at_ps`.
+    /// Reports that the peer acknowledged a whole message at `at_ps`.
     fn on_delivered(&mut self, number: u32, connection: &mut Self::Connection, message: u32, at_ps: u64);
 
-    /// Hands the connection's sender the messages that wait; `false` when there is nothing left to do and the connection is to end.
+    /// Hands the messages that wait to the connection's sender. Returns `false` if nothing is left to do and the
+    /// connection is to end.
     fn submit(&mut self, connection: &mut Self::Connection) -> bool;
 
-    /// Sets the timer to [`Halves::sender_deadline_ps`]. After a packet was `sent` that is no earlier than before, if there was a
-    /// deadline, so that an owner whose timers cannot be moved may leave it.
+    /// Sets the timer to [`Halves::sender_deadline_ps`]. With `sent`, a packet was just sent: a deadline that was set
+    /// before is then no later than the new one, so an owner whose timers cannot be moved may leave its timer.
     fn arm_sender(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection, sent: bool);
 
     /// Sets the timer to [`Halves::receiver_deadline_ps`].
     fn arm_receiver(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection);
 
-    /// Sets the timer of the connection's host for [`Host::grant`] to `at_ps`, unless it asks for [`Host::grant_ps`] itself.
+    /// Sets the host's timer for [`Host::grant`] to `at_ps`. An owner that reads [`Host::grant_ps`] itself does
+    /// nothing.
     fn arm_grant(&mut self, _now_ps: u64, _connection: &mut Self::Connection, _at_ps: u64) {}
 }
 

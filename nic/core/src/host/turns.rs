@@ -19,7 +19,7 @@ impl<R: RngCore> Host<R> {
         self.turns.front().copied()
     }
 
-    /// Gives connections their turns until one has sent a data packet, or none has anything to send.
+    /// Gives connections their turns until one has sent a data packet or none has anything to send.
     ///
     /// A connection that sends something gets another turn, behind the others. Frames without payload do not end the round.
     //= docs/specs/endpoint.md#END-15 choosing late

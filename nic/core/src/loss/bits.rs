@@ -3,9 +3,9 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
-/// One bit for each of `capacity` consecutive sequence numbers; number `n` shares its bit with `n + capacity`.
+/// One bit for each of `capacity` consecutive sequence numbers. Numbers `n` and `n + capacity` share a bit.
 ///
-/// The owner keeps the window: it clears numbers before those that share their bits come into use.
+/// The owner moves the window: it clears a number before the one that shares its bit is used.
 #[derive(Clone, Debug)]
 pub(crate) struct Bits {
     words: Box<[u64]>,
@@ -38,7 +38,7 @@ impl Bits {
         fresh
     }
 
-    /// Clears the run of set bits from `first` on, at most to `end`, and returns the number after it.
+    /// Clears the run of set bits that begins at `first`, at most up to `end`. Returns the number after the run.
     #[inline]
     pub(crate) fn remove_run(&mut self, first: u64, end: u64) -> u64 {
         let mut at = first;
@@ -55,7 +55,7 @@ impl Bits {
         at
     }
 
-    /// Returns the bits of `first` to `first + 63`, of which only those below `end` are meant.
+    /// Returns the bits of `first` to `first + 63`; those from `end` on are 0.
     #[inline]
     pub(crate) fn load(&self, first: u64, end: u64) -> u64 {
         if first >= end {

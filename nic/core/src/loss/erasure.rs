@@ -1,13 +1,13 @@
-//! The ideal erasure code: a message is done when as many of its bytes arrived as it has, whichever packets they were in (OFAN §4
+//! The ideal erasure code: a message is complete when as many bytes arrived as it has, in whichever packets (OFAN §4
 //! "Loss recovery"). Clauses (ERA-n) are in `docs/specs/erasure.md`.
 //!
-//! It stands for a code without overhead and works where no payload travels, in simulations.
+//! It stands for a code without overhead. It works only where no payload travels, in simulations.
 
 use spray_wire::Data;
 
 use super::{Patience, RttEstimator};
 
-/// When a transmission made at `sent_ps` is replaced by a fresh one although nothing else says that it is lost; `None` before any
+/// When a fresh packet replaces a transmission made at `sent_ps` that nothing declared lost; `None` before any
 /// round-trip time is known.
 //= docs/specs/erasure.md#ERA-4
 #[inline]
@@ -18,9 +18,9 @@ pub fn overdue_ps(sent_ps: u64, patience: &Patience, rtt: &RttEstimator) -> Opti
 /// Where a message lies among the packet sequence numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Number of its first packet, and one more than that of its last.
+    /// Number of its first packet.
     pub first: u64,
-    /// See `first`.
+    /// One more than the number of its last packet.
     pub end: u64,
     /// Payload of every packet but the last.
     unit: u16,
@@ -28,7 +28,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span of the message that `data` belongs to, whose packets but the last carry `unit` bytes.
+    /// The span of the message that `data` belongs to. All its packets but the last carry `unit` bytes.
     pub fn of(data: &Data, unit: u16) -> Self {
         let per = u64::from(unit.max(1));
         let first = data.psn.saturating_sub(data.offset / per);
@@ -46,7 +46,8 @@ impl Span {
         self.bytes_from(psn).min(u64::from(self.unit))
     }
 
-    /// Whether acknowledgements can say that all of it is settled: every number before it is, or every number of it was sent.
+    /// Whether an acknowledgement can cover all of the message: every number before it is settled, or every number of
+    /// it was sent.
     //= docs/specs/erasure.md#ERA-3 A complete message
     pub fn can_settle(&self, cumulative: u64, highest: u64) -> bool {
         cumulative >= self.first || highest >= self.end

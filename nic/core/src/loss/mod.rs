@@ -1,6 +1,6 @@
-//! Loss detection and what stands in for it, one file per scheme: the retransmission timeout (`rto`), the selective-ACK threshold
-//! (`sack`, with `patience`), trimming's NACK (`trim`), precise detection on subflows (`subflow`) and the ideal erasure code (`erasure`). With them
-//! round-trip times and the scoreboard of what is in flight.
+//! Loss recovery, one file for each scheme: the retransmission timeout (`rto`), the selective-ACK threshold (`sack`,
+//! with `patience`), the NACK of trimming (`trim`), precise detection on subflows (`subflow`) and the ideal erasure
+//! code (`erasure`). Round-trip times and the scoreboard of packets in flight are here too.
 
 mod bits;
 mod erasure;

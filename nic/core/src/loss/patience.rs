@@ -1,14 +1,15 @@
-//! How long a gap waits before it counts as a loss: longer where reordering was mistaken for loss (as RFC 8985 §6.2).
+//! How long a gap waits before it counts as a loss. It waits longer where reordering was mistaken for loss (as RFC
+//! 8985 §6.2).
 
 use super::RttEstimator;
 
-/// The time rule of gap detection, which learns from its mistakes.
+/// The waiting time of the gap rule. It grows with each mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// Extra patience, in quarters of the least round-trip time, and the least of it.
+    /// Extra time, in quarters of the least round-trip time, and its least value.
     quarters: u8,
     least: u8,
-    /// Losses in a row that were none of its mistakes.
+    /// Confirmed losses since the last mistake.
     right: u8,
     raised_ps: u64,
 }
@@ -20,13 +21,13 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// One that begins with little, for where a mistake costs no more than a packet (ideal erasure code).
+    /// Begins with little extra time: for the ideal erasure code, where a mistake costs only a packet.
     //= docs/specs/erasure.md#ERA-4
     pub fn eager() -> Self {
         Self { quarters: EAGER_QUARTERS, least: EAGER_QUARTERS, ..Self::default() }
     }
 
-    /// Takes the news at `now_ps` that a packet declared lost for a gap was not; counts once a round trip.
+    /// Takes a mistake: a packet that the gap rule declared lost had arrived. Mistakes of one round trip count once.
     pub fn on_mistake(&mut self, now_ps: u64, rtt: &RttEstimator) {
         self.right = 0;
         if self.quarters == self.least || now_ps.saturating_sub(self.raised_ps) >= rtt.smoothed_ps() {
@@ -35,7 +36,7 @@ impl Patience {
         }
     }
 
-    /// Takes the news that a packet declared lost for a gap was.
+    /// Takes a confirmation: a packet that the gap rule declared lost had been lost.
     pub fn on_confirmation(&mut self) {
         self.right += 1;
         if self.right == CONFIRMATIONS {
@@ -44,7 +45,7 @@ impl Patience {
         }
     }
 
-    /// How long after its transmission a packet may be declared lost for a gap; `None` before any sample.
+    /// Least time between a transmission and its loss by the gap rule; `None` before any sample.
     #[inline]
     pub fn time_ps(&self, rtt: &RttEstimator) -> Option<u64> {
         //= docs/specs/transport.md#TRN-35 gap rule
@@ -55,18 +56,18 @@ impl Patience {
     }
 }
 
-/// One and a half round trips: a queue of one bandwidth-delay product drains in one, at half rate in two. Measured over
-/// four modelled paths (`flow/tests/fabric.rs`), of which one slowed down: with 0 quarters 10 packets of 4,100 were
-/// mistaken for lost and REPS, which froze for them, took 530 us instead of 417; with 2 it was none, with 6 OPS too has one
-/// or two in place of 19.
+/// One and a half round trips: a queue of one bandwidth-delay product drains in one, at half rate in two. Measured
+/// over four modelled paths, one of them slowed down (`flow/tests/fabric.rs`): with 0 quarters 10 packets of 4,100
+/// were mistaken for lost, and REPS, which froze for them, took 530 us instead of 417. With 2 quarters REPS made no
+/// mistake. With 6 OPS, too, makes one or two in place of 19.
 const LEAST_QUARTERS: u8 = 6;
 
-/// A quarter of a round trip beyond what was seen lately: OFAN's sender counts on what it sent in the last bandwidth-delay product and
-/// on nothing before.
+/// A quarter of a round trip beyond the times seen lately: OFAN's sender gives up on every packet sent before its
+/// last bandwidth-delay product.
 const EAGER_QUARTERS: u8 = 1;
 
-/// Four round trips: by then the timeout is due anyway.
+/// Four round trips. The timeout comes by then anyway.
 const MAX_QUARTERS: u8 = 16;
 
-/// RFC 8985's count of recoveries after which reordering counts as past.
+/// After so many recoveries reordering counts as past (RFC 8985).
 const CONFIRMATIONS: u8 = 16;

@@ -3,12 +3,12 @@
 use super::Backoff;
 use crate::feedback::{Ev, LossCause};
 
-/// The state of one packet that is sent and not acknowledged.
+/// What the sender keeps of a packet that is sent and not acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
     /// When it was last sent, in picoseconds.
     pub sent_ps: u64,
-    /// How many transmissions the connection had made before its last one.
+    /// How many transmissions the connection made before the packet's last one.
     pub(super) order: u64,
     pub(super) previous: u32,
     pub(super) next: u32,
@@ -36,7 +36,7 @@ impl Record {
         fate: Fate::Free,
     };
 
-    /// Why it waits to be sent again, if it does.
+    /// Why the packet is lost, if it waits to be sent again.
     #[inline]
     pub fn lost(&self) -> Option<LossCause> {
         match self.fate {
@@ -48,7 +48,7 @@ impl Record {
         }
     }
 
-    /// Why it was last sent again, if it was and is outstanding.
+    /// Why the packet was last sent again, if it was and is in flight.
     #[inline]
     pub fn resent(&self) -> Option<LossCause> {
         match self.fate {
@@ -60,13 +60,13 @@ impl Record {
         }
     }
 
-    /// Whether it was declared lost, sent again since or not.
+    /// Whether the packet was ever declared lost.
     #[inline]
     pub fn was_lost(&self) -> bool {
         !matches!(self.fate, Fate::Free | Fate::Outstanding)
     }
 
-    /// Whether it is sent and neither acknowledged nor declared lost.
+    /// Whether the packet is in flight: neither acknowledged nor declared lost.
     #[inline]
     pub fn is_outstanding(&self) -> bool {
         matches!(
@@ -80,7 +80,7 @@ impl Record {
     }
 }
 
-/// Where a packet is. Flat, so that it takes one byte.
+/// What became of a packet. The enum is flat, so that it takes one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// Not in flight: acknowledged, or never used.

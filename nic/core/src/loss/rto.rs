@@ -14,10 +14,11 @@ pub struct RtoConfig {
 }
 
 impl RtoConfig {
-    /// The reference's floor: the base round-trip time and four queue drains, where a queue holds one
-    /// bandwidth-delay product and so takes one base RTT to drain (REPS §4.1). 41.7 us at 8.337 us.
+    /// The reference's floor: the base round-trip time and the time in which four queues drain. A queue holds one
+    /// bandwidth-delay product, so it drains in one base RTT (REPS §4.1). At 8.337 us that makes 41.7 us.
     ///
-    /// Initially twice that, since a first burst fills queues before any sample; at most 16 times that.
+    /// The first timeout is twice that, since a first burst fills queues before any sample. The ceiling is 16 times
+    /// that.
     pub const fn for_path(base_rtt_ps: u64) -> Self {
         let min_ps = base_rtt_ps.saturating_mul(5);
         Self { initial_ps: min_ps.saturating_mul(2), min_ps, max_ps: min_ps.saturating_mul(16) }
@@ -40,8 +41,8 @@ impl RtoConfig {
     }
 }
 
-/// How often the timeout has doubled.
+/// How many times the timeout has doubled.
 pub type Backoff = u8;
 
-/// Doublings beyond this change nothing: any sensible floor is above the ceiling by then.
+/// Most doublings. More change nothing: any sensible floor has reached the ceiling by then.
 pub(crate) const MAX_BACKOFF: Backoff = 30;

@@ -12,7 +12,7 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// Takes a round-trip time measured at `now_ps`; zero counts as 1 ps, and more than [`MAX_SAMPLE_PS`] as that.
+    /// Takes a round-trip time measured at `now_ps`, brought into the range of 1 ps to [`MAX_SAMPLE_PS`].
     pub fn on_sample(&mut self, now_ps: u64, rtt_ps: u64) {
         let rtt_ps = rtt_ps.clamp(1, MAX_SAMPLE_PS);
         self.smooth(rtt_ps);
@@ -40,7 +40,7 @@ impl RttEstimator {
     /// The largest round-trip time among samples of the last one to two smoothed RTTs before the latest sample;
     /// 0 before the first.
     ///
-    /// Silence does not age it: what counts after a timeout is the time just before it (REPS appendix A).
+    /// Silence does not age it. After a timeout the times just before it count (REPS appendix A).
     #[inline]
     pub fn recent_max_ps(&self) -> u64 {
         self.epoch_max_ps.max(self.last_epoch_max_ps)
@@ -79,5 +79,5 @@ impl RttEstimator {
     }
 }
 
-/// Largest sample taken at its value: 36 hours. Sums of a few stay far from overflow.
+/// Largest sample: 36 hours. Sums of a few samples stay far from overflow.
 pub const MAX_SAMPLE_PS: u64 = 1 << 57;

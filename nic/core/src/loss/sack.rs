@@ -1,20 +1,20 @@
-//! The selective-ACK threshold: a packet is lost when enough packets sent after it have arrived (OFAN §4 "Loss recovery" and
-//! §8.2: 6 for all-to-all, 32 for permutations), at once or when time has told too.
+//! The selective-ACK threshold: a packet is lost when enough packets sent after it have arrived (OFAN §4 "Loss
+//! recovery"; §8.2 has 6 for all-to-all, 32 for permutations). It is lost at once, or after a time.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Patience, RttEstimator};
 
-/// What it takes besides enough later arrivals.
+/// What declares a packet lost besides enough later arrivals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum SackRule {
-    /// The time in which every path seen lately would have answered (TRN-35).
+    /// A time in which every path seen lately would have answered (TRN-35).
     #[default]
     Patient,
-    /// Nothing more, as in OFAN's evaluation.
+    /// Nothing else, as in OFAN's evaluation.
     Plain,
 }
 
@@ -23,13 +23,13 @@ pub enum SackRule {
 pub struct SackGap {
     /// Later transmissions that must have arrived; `None` never declares a loss.
     pub packets: Option<u32>,
-    /// What else it takes.
+    /// What must hold besides.
     pub rule: SackRule,
 }
 
 impl SackGap {
-    /// When a transmission made at `sent_ps` counts as lost, `arrived_after` later ones having arrived; `None` is not on their
-    /// account.
+    /// When a transmission made at `sent_ps` counts as lost, if `arrived_after` later ones have arrived. `None`: they
+    /// are too few to declare it lost.
     #[inline]
     pub fn deadline_ps(
         &self,

@@ -1,4 +1,5 @@
-//! What is in flight: acknowledged state as bitmaps, and outstanding transmissions in the order they were made.
+//! The packets in flight: bitmaps of acknowledged numbers, and outstanding transmissions in the order in which they
+//! were made.
 //!
 //! Every packet sequence number (PSN) between the cumulative acknowledgement and the next one to send has a slot. A
 //! slot is *outstanding* (in flight), *lost* (waits to be sent again) or acknowledged. Outstanding slots form a list in
@@ -13,16 +14,16 @@ use super::bits::{Bits, ones};
 use super::record::{Fate, List, Record};
 use crate::feedback::{Ev, LossCause};
 
-/// A packet that an acknowledgement settled for good.
+/// A packet that is newly acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub struct Settled {
     /// Its sequence number.
     pub psn: u64,
-    /// Its state before.
+    /// Its record before.
     pub record: Record,
 }
 
-/// Where a lost packet joins those that wait to be sent again.
+/// Where a lost packet goes in the queue of those that wait to be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
     /// Ahead of the others.
@@ -35,7 +36,7 @@ pub enum Lost {
 #[derive(Clone, Debug)]
 pub struct Scoreboard {
     records: Box<[Record]>,
-    /// Bits of the numbers above `cumulative` that are acknowledged, and how many are.
+    /// Bits of the acknowledged numbers above `cumulative`, and their count.
     acked: Bits,
     acked_ahead: u32,
     cumulative: u64,
@@ -62,7 +63,7 @@ impl Scoreboard {
         }
     }
 
-    /// Takes note of the transmission of the next new packet and returns its sequence number.
+    /// Records the transmission of the next new packet and returns its sequence number.
     ///
     /// The caller keeps [`Scoreboard::span`] below [`Scoreboard::capacity`].
     #[inline]
@@ -77,7 +78,7 @@ impl Scoreboard {
         psn
     }
 
-    /// Passes over the next number, which is never sent, and returns it. Nothing may be open.
+    /// Passes over the next number, which is never sent, and returns it. Every packet sent must be acknowledged.
     pub fn skip(&mut self) -> u64 {
         debug_assert!(self.span() == 0);
         let psn = self.next_psn;
@@ -86,7 +87,7 @@ impl Scoreboard {
         psn
     }
 
-    /// Takes note that the first of the lost packets is sent again, and returns its number and why it was lost.
+    /// Records that the first lost packet is sent again. Returns its number and why it was lost.
     #[inline]
     pub fn send_lost(&mut self, now_ps: u64, ev: Ev, backoff: Backoff) -> Option<(u64, LossCause)> {
         let (psn, record) = self.first_lost()?;
@@ -97,9 +98,9 @@ impl Scoreboard {
         Some((psn, cause))
     }
 
-    /// Settles what an acknowledgement covers: first every packet below `cumulative`, then those whose bits are set, bit
-    /// `i` of word `w` being `base + 64 w + i`. Calls `settled` for each that was not acknowledged before, lowest first
-    /// in either part.
+    /// Settles the packets that an acknowledgement covers: first those below `cumulative`, then those whose bits are
+    /// set. Bit `i` of word `w` stands for `base + 64 w + i`. Calls `settled` for each that was not acknowledged
+    /// before, lowest first in either part.
     ///
     /// Numbers beyond the next packet count as the next packet; bits outside the numbers in flight are ignored.
     #[inline]
@@ -120,7 +121,7 @@ impl Scoreboard {
         }
     }
 
-    /// Whether every bit of `bitmap` is below the next packet: nothing claims what was never sent.
+    /// Whether `bitmap` claims only packets that were sent.
     #[inline]
     pub fn covers(&self, base: u64, bitmap: &[u64; 4]) -> bool {
         if base.checked_add(255).is_some_and(|last| last < self.next_psn) {
@@ -131,7 +132,7 @@ impl Scoreboard {
         base.checked_add(highest).is_some_and(|psn| psn < self.next_psn)
     }
 
-    /// Makes the lowest packet not acknowledged the first of the lost ones, if it is lost.
+    /// Moves the lowest unacknowledged packet, if it is lost, to the front of the lost ones.
     #[inline]
     pub fn lowest_lost_first(&mut self) {
         let slot = self.slot(self.cumulative);
@@ -163,16 +164,16 @@ impl Scoreboard {
         self.at(self.outstanding.head)
     }
 
-    /// The lost packet to be sent first.
+    /// The lost packet that is sent again next.
     #[inline]
     pub fn first_lost(&self) -> Option<(u64, &Record)> {
         self.at(self.lost.head)
     }
 
-    /// How many transmissions later than that of `oldest`, the [`Scoreboard::oldest`] one, have arrived.
+    /// How many transmissions made after that of `oldest`, the record of [`Scoreboard::oldest`], have arrived.
     ///
-    /// A later transmission that is no longer outstanding was acknowledged or, trimmed or missing, reported by the
-    /// receiver: losses by timeout or gap always take the oldest, so they never lie behind it.
+    /// A later transmission that is not outstanding was acknowledged, or the receiver reported it as trimmed or
+    /// missing. Timeouts and the gap rule always take the oldest one, so they declare no later one lost.
     #[inline]
     pub fn arrived_after(&self, oldest: &Record) -> u64 {
         self.transmissions - oldest.order - u64::from(self.outstanding.len)
@@ -239,7 +240,7 @@ impl Scoreboard {
         self.outstanding.push_back(&mut self.records, slot);
     }
 
-    /// Clears the bit of a number that the cumulative one passes; whether it was set.
+    /// Clears the bit of a number that the cumulative number passes. Returns whether it was set.
     #[inline]
     fn forget_acked(&mut self, psn: u64) -> bool {
         let was_acked = self.acked.remove_word(psn & !63, 1 << (psn & 63)) == 0;
@@ -247,7 +248,7 @@ impl Scoreboard {
         was_acked
     }
 
-    /// Moves the cumulative number past what is acknowledged behind it.
+    /// Moves the cumulative number past all acknowledged numbers that follow it.
     #[inline]
     fn skip_acked(&mut self) {
         let from = self.cumulative;
@@ -275,7 +276,7 @@ impl Scoreboard {
         }
     }
 
-    /// Takes a packet out of the lists; its slot is free then.
+    /// Takes a packet out of the lists and frees its slot.
     #[inline]
     fn take(&mut self, psn: u64) -> Settled {
         let slot = self.slot(psn);
@@ -289,7 +290,7 @@ impl Scoreboard {
         Settled { psn, record }
     }
 
-    /// Keeps the bits of `bits` whose numbers are in flight, `first` being the number of bit 0.
+    /// Keeps the bits of `bits` whose numbers are in flight; bit 0 stands for `first`.
     #[inline]
     fn in_flight_bits(&self, first: u64, bits: u64) -> u64 {
         if first >= self.next_psn {

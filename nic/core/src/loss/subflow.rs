@@ -1,15 +1,14 @@
-//! Losses told from reordering at the receiver: packets of one section, which went over one path in order, prove by
-//! arriving that what the section sent before them and is not there was lost. Clauses (ORC-n) are in
-//! `docs/specs/ordered-chaos.md`.
+//! Telling losses from reordering at the receiver. Packets of one section go over one path in order, so a packet that
+//! arrives proves that every missing one before it is lost. Clauses (ORC-n) are in `docs/specs/ordered-chaos.md`.
 
 use spray_wire::Section;
 
 use super::bits::{Bits, ones};
 
-/// What a receiver keeps to tell each missing packet once: a bit per packet of its window.
+/// Remembers which missing packets were told, so that each is told once: a bit for each packet of the window.
 #[derive(Clone, Debug)]
 pub(crate) struct SectionWatch {
-    /// Numbers that are missing, not arrived, and told.
+    /// Numbers that are missing and were told.
     told: Bits,
 }
 
@@ -46,14 +45,14 @@ impl SectionWatch {
         self.told.remove_word(psn & !63, 1 << (psn & 63));
     }
 
-    /// Takes note that a packet's loss is told in another way.
+    /// Records that a packet's loss is told in another way.
     pub(crate) fn on_told(&mut self, psn: u64) {
         self.told.insert(psn);
     }
 
     /// Calls `tell` for each packet that a frame proves lost, lowest first, until it refuses one.
     ///
-    /// A step looks at 64 numbers, so that a frame costs one or two, and the most hostile one a 64th of the window.
+    /// A step looks at 64 numbers: a usual frame takes one or two steps, the most hostile one a 64th of the window.
     //= docs/specs/ordered-chaos.md#ORC-22 missing packets
     //= docs/specs/ordered-chaos.md#ORC-23 telling again
     pub(crate) fn check(&mut self, arrived: &Arrived<'_>, evidence: &Evidence, mut tell: impl FnMut(u64) -> bool) {

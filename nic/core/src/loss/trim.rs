@@ -1,10 +1,10 @@
-//! Trimming's NACK: the receiver says which packet a switch cut to its header (REPS §4.1, Ultra Ethernet), and the packet is
-//! lost at once.
+//! The NACK of trimming: the receiver says which packet a switch cut to its header, and the packet is lost at once
+//! (REPS §4.1, Ultra Ethernet).
 
 use super::Record;
 
-/// Whether news of a trim is of the packet's present transmission, by the timestamp that the trimmed frame carried: a packet
-/// sent again since, or declared lost, is another matter.
+/// Whether a NACK is about the packet's present transmission, by the timestamp of the trimmed frame. It is not if the
+/// packet was declared lost or sent again since.
 //= docs/specs/transport.md#TRN-36 trimmed packets
 #[inline]
 pub fn is_current(record: Option<&Record>, timestamp_echo_ps: u64) -> bool {

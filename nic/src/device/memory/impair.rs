@@ -1,4 +1,4 @@
-//! What a memory network does to a frame on its way.
+//! The impairments of a memory network: what happens to a frame on its way.
 
 use rand_core::RngCore;
 use spray_wire::{
@@ -7,15 +7,15 @@ use spray_wire::{
     peek_virtual_time, set_virtual_time,
 };
 
-/// Chances and times that apply to each frame sent. The default does nothing.
+/// Probabilities and times that apply to each frame sent. The default does nothing.
 ///
-/// Chances are in parts per million, from 0 (never) to 1,000,000 (always), drawn independently per frame.
+/// Probabilities are in parts per million, from 0 (never) to 1,000,000 (always), drawn independently for each frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Impairments {
     /// Time on the way, in picoseconds.
     pub delay_ps: u64,
-    /// Added to the virtual time of emulated frames (those of ours whose virtual time is not 0), in picoseconds: the latency of a
-    /// link without a queue.
+    /// Added to the virtual time of emulated frames, in picoseconds: the latency of a link without a queue. Emulated
+    /// frames are those of ours whose virtual time is not 0.
     pub virtual_latency_ps: u64,
     /// Most additional time on the way in picoseconds, drawn evenly per frame: frames overtake each other.
     pub jitter_ps: u64,
@@ -32,20 +32,20 @@ pub struct Impairments {
 }
 
 impl Impairments {
-    /// Frames that all arrive after the same time.
+    /// Every frame takes this time, and nothing else happens to it.
     #[must_use]
     pub fn delay(delay_ps: u64) -> Self {
         Self { delay_ps, ..Self::default() }
     }
 }
 
-/// Whether something with a chance of `ppm` in a million happens.
+/// Whether an event with a probability of `ppm` in a million happens.
 pub(super) fn chance(rng: &mut impl RngCore, ppm: u32) -> bool {
-    // A chance of zero draws nothing, so that it does not shift the draws of other impairments.
+    // A probability of zero draws nothing, so it does not shift the draws of other impairments.
     ppm > 0 && (u64::from(rng.next_u32()) * 1_000_000) >> 32 < u64::from(ppm)
 }
 
-/// An even draw from `0..=most`. The remainder's bias is below one in 2^32 for any time under an hour.
+/// Draws uniformly from `0..=most`. The bias is below one in 2^32 for any time under an hour.
 pub(super) fn up_to(rng: &mut impl RngCore, most: u64) -> u64 {
     if most == 0 { 0 } else { ((u128::from(rng.next_u64()) * (u128::from(most) + 1)) >> 64) as u64 }
 }
@@ -55,7 +55,7 @@ pub(super) fn corrupt(rng: &mut impl RngCore, frame: &mut [u8]) {
     if frame.is_empty() {
         return;
     }
-    // Distinct places: two changes of one byte could undo each other.
+    // The places are distinct: two changes of one byte could undo each other.
     let count = (1 + up_to(rng, 3)).min(frame.len() as u64);
     let first = up_to(rng, frame.len() as u64 - 1) as usize;
     let stride = (frame.len() / count as usize).max(1);
@@ -71,7 +71,7 @@ const V6_LEN: usize = v6::UDP;
 /// ECN codepoint "congestion experienced" (RFC 3168 §5).
 const CE: u8 = 0b11;
 
-/// Marks an IPv4 or IPv6 packet that is ECN-capable and unmarked; says whether it did.
+/// Marks an IPv4 or IPv6 packet that is ECN-capable and unmarked. Returns whether it did.
 pub(super) fn mark(frame: &mut [u8]) -> bool {
     let Some(&[high, low]) = frame.get(ETHERTYPE..ETHERTYPE + 2) else { return false };
     match u16::from_be_bytes([high, low]) {
@@ -107,7 +107,7 @@ fn mark_v6(frame: &mut [u8]) -> bool {
     markable
 }
 
-/// Trims a data frame of ours to its headers; says whether it did.
+/// Trims a data frame of ours to its headers. Returns whether it did.
 pub(super) fn trim(frame: &mut Vec<u8>) -> bool {
     let trimmed = spray_wire::switch_view::trim(frame);
     if let Some(len) = trimmed {

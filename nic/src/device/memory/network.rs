@@ -10,7 +10,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::{Impairments, MemoryConfig, impair};
 
-/// What a memory network has counted since it was made.
+/// Counters of a memory network since it was made.
 ///
 /// Always `sent + copies = lost + unroutable + overflow + no_buffer + in_flight + delivered`, which
 /// [`MemoryNetwork::audit`](super::MemoryNetwork::audit) checks.
@@ -18,23 +18,23 @@ use super::{Impairments, MemoryConfig, impair};
 pub struct NetworkStats {
     /// Frames that devices sent.
     pub sent: u64,
-    /// Frames that exist besides: by duplication, or sent to a group of devices.
+    /// Further copies of frames: duplicated ones, and those sent to a group of devices.
     pub copies: u64,
-    /// Frames lost by chance.
+    /// Frames lost at random.
     pub lost: u64,
     /// Frames to an address that no device has.
     pub unroutable: u64,
     /// Frames beyond [`MemoryConfig::in_flight`].
     pub overflow: u64,
-    /// Frames that arrived at a device with nothing in its fill ring.
+    /// Frames that arrived at a device whose fill ring was empty.
     pub no_buffer: u64,
     /// Frames on their way.
     pub in_flight: u64,
     /// Frames that arrived at a device, whether it has received them yet or not.
     pub delivered: u64,
-    /// Frames doubled by chance; each is one of `copies`.
+    /// Frames duplicated at random; each is one of `copies`.
     pub duplicated: u64,
-    /// Frames changed by chance.
+    /// Frames changed at random.
     pub corrupted: u64,
     /// Frames marked as having met congestion.
     pub marked: u64,
@@ -63,7 +63,7 @@ struct Flight {
 }
 
 impl Ord for Flight {
-    /// Earliest first out of a max-heap.
+    /// Reversed: the earliest frame comes first out of a max-heap.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.due_ps, other.sequence).cmp(&(self.due_ps, self.sequence))
     }
@@ -162,7 +162,7 @@ impl Network {
         self.deliver();
     }
 
-    /// Hands what is due to its device.
+    /// Delivers frames that are due to their devices.
     pub(super) fn deliver(&mut self) {
         while self.next_due_ps().is_some_and(|due_ps| due_ps <= self.now_ps) {
             let Some(Flight { to, bytes, .. }) = self.flights.pop() else { break };

@@ -1,4 +1,4 @@
-//! What an AF_XDP device is made of, and the translation of refusals.
+//! The settings of an AF_XDP device, and the translation of the kernel's refusals.
 
 use std::{error::Error, io, str::FromStr};
 
@@ -10,7 +10,7 @@ const FRAME_SIZES: [u32; 2] = [2048, 4096];
 /// The kernel's internal "not supported", which some drivers let out.
 const ENOTSUPP: i32 = 524;
 
-/// How frames get between the driver and our memory.
+/// How frames get from the driver to our memory and back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BindMode {
     /// Zero-copy if the driver has it, otherwise copy.
@@ -35,7 +35,7 @@ impl FromStr for BindMode {
     }
 }
 
-/// What an [`XskDevice`](super::XskDevice) is made of.
+/// The settings of an [`XskDevice`](super::XskDevice).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct XskConfig {
     /// The interface's name, in the calling thread's network namespace.
@@ -46,17 +46,17 @@ pub struct XskConfig {
     pub frames: u32,
     /// Bytes of a frame: 2,048 or 4,096. The kernel takes 256 of them.
     pub frame_size: u32,
-    /// Slots of the fill ring; a power of two. Also the most frames that wait to be received.
+    /// Slots of the fill ring; a power of two. No more frames wait to be received.
     pub fill_ring: u32,
     /// Slots of the completion ring; a power of two. Limits, with `tx_ring`, what is being sent.
     pub completion_ring: u32,
-    /// Slots of the rx ring; a power of two. With no fewer than `fill_ring` it cannot overflow.
+    /// Slots of the rx ring; a power of two. With at least `fill_ring` slots it cannot overflow.
     pub rx_ring: u32,
     /// Slots of the tx ring; a power of two.
     pub tx_ring: u32,
-    /// How to bind.
+    /// Copy or zero-copy.
     pub mode: BindMode,
-    /// Let the driver sleep until it is woken, rather than poll: better wherever we share cores with it.
+    /// Whether the driver sleeps until it is woken, rather than polls: better where we share cores with it.
     pub need_wakeup: bool,
 }
 
@@ -142,7 +142,8 @@ impl XskConfig {
             Some(libc::EBUSY) => OpenError::QueueBusy { interface, queue },
             Some(libc::ENODEV | libc::ENXIO) => OpenError::NoInterface { interface },
             Some(libc::EAFNOSUPPORT) => OpenError::NoAfXdp,
-            // Rings and frames were checked beforehand: what remains invalid is the queue, or in zero-copy the driver's own limits.
+            // Rings and frames were checked before. Only the queue can be invalid, or with zero-copy the driver's own
+            // limits.
             Some(libc::EOPNOTSUPP | ENOTSUPP | libc::EINVAL) if zero_copy => OpenError::NoZeroCopy { interface, queue },
             Some(libc::EINVAL) => OpenError::NoQueue { interface, queue },
             _ => self.failed("binding", source),
@@ -150,7 +151,7 @@ impl XskConfig {
     }
 }
 
-/// The system's error behind one of xsk-rs's, which keeps it as the source.
+/// The system's error, which xsk-rs keeps as the source of its own.
 fn os_error(error: &dyn Error) -> io::Error {
     let code = error.source().and_then(|source| source.downcast_ref::<io::Error>()).and_then(io::Error::raw_os_error);
     code.map_or_else(|| io::Error::other(error.to_string()), io::Error::from_raw_os_error)

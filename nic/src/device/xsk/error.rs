@@ -50,7 +50,7 @@ pub enum OpenError {
         /// Bytes of the UMEM.
         bytes: u64,
     },
-    /// The driver has no zero-copy, or not with this setup.
+    /// The driver has no zero-copy, or none with this setup.
     #[error(
         "`{interface}` does not support zero-copy on queue {queue}; use copy mode, or `auto` to take what there is"
     )]

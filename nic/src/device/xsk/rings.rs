@@ -28,7 +28,8 @@ impl XskDevice {
     pub(super) fn refill(&mut self) {
         let rings = self.rings.get_mut();
         loop {
-            // Frames in the rx ring still count as filled, so that the rx ring, which is no smaller, cannot overflow.
+            // Frames in the rx ring still count as filled. So the rx ring, which has at least as many slots, cannot
+            // overflow.
             let room = self.config.fill_ring.saturating_sub(self.frames.count(Place::Fill));
             let spare = self.frames.count(Place::Free).saturating_sub(self.tx_reserve);
             let wanted = room.min(spare).min(BATCH as u32);
@@ -63,11 +64,12 @@ impl XskDevice {
         }
     }
 
-    /// Puts what is pending into the tx ring, as far as it has room.
+    /// Puts pending frames into the tx ring, as many as it has room for.
     pub(super) fn submit(&mut self) {
         let tx = &mut self.rings.get_mut().tx;
         let pending = self.pending.len() as u32;
-        // A driver may complete frames a moment before it frees their tx slots: frames that do not fit wait for the next flush.
+        // A driver may complete frames a moment before it frees their tx slots. Frames that do not fit wait for the
+        // next flush.
         let batch = pending.min(tx.nb_free(pending)) as usize;
         // SAFETY: these frames are of this UMEM and in place Tx: the caller gave them up, and nobody touches them until completion.
         let produced = unsafe { tx.produce(&self.pending[..batch]) };
@@ -80,11 +82,12 @@ impl XskDevice {
         self.config.tx_ring - self.rings.get_mut().tx.nb_free_exact()
     }
 
-    /// Kicks until the kernel has taken all, or takes no more for now.
+    /// Kicks until the kernel has taken all frames, or takes no more for now.
     pub(super) fn kick(&mut self) -> io::Result<()> {
         let mut unsent = self.unsent();
         while unsent > 0 {
-            // Copy mode sends only within this call. In zero-copy mode the ring's flag says whether the driver sleeps.
+            // In copy mode the kernel sends only within this call. In zero-copy mode the ring's flag says whether the
+            // driver sleeps.
             if self.zero_copy && self.config.need_wakeup && !self.rings.get_mut().tx.needs_wakeup() {
                 return Ok(());
             }
@@ -107,7 +110,8 @@ impl XskDevice {
         Ok(())
     }
 
-    /// Asks for the socket's error: a removed interface sets `ENETDOWN`, which a caller that only receives would not see.
+    /// Checks the socket's error. A removed interface sets `ENETDOWN`, which a caller that only receives would not
+    /// see.
     pub(super) fn check_interface(&mut self) -> io::Result<()> {
         self.empty_receives += 1;
         if self.empty_receives < RECEIVES_PER_CHECK {

@@ -16,11 +16,11 @@ const XDP_OPTIONS_ZEROCOPY: u32 = 1;
 /// The outcome of a kick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kick {
-    /// It took all it had room for.
+    /// The kernel took all that it had room for.
     Done,
-    /// It took a batch and there is more in the ring (`EAGAIN` of copy mode), or it is out of buffers for now.
+    /// The kernel took a batch and left more in the ring (`EAGAIN` in copy mode), or it has no buffers for now.
     Again,
-    /// Copy mode: the driver dropped a frame rather than send it. Zero-copy: the driver is busy.
+    /// In copy mode the driver dropped a frame. In zero-copy mode the driver is busy.
     Busy,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn wake_receive(fd: RawFd) -> io::Result<()> {
     }
 }
 
-/// Lets one kick of copy mode take `frames` frames rather than 32. Kernels before 6.17 refuse, and then more kicks are needed.
+/// Lets one kick in copy mode take `frames` frames rather than 32. Kernels before 6.17 refuse; they need more kicks.
 pub(super) fn raise_kick_budget(fd: RawFd, frames: u32) -> bool {
     // SAFETY: the pointer and length describe a live `u32`, which `setsockopt` only reads.
     let outcome = unsafe {

@@ -8,18 +8,18 @@ use crate::loss::Span;
 /// What became of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::flow) enum Coded {
-    /// Its message is complete, or it cannot tell anything new yet.
+    /// Its message is complete, or the arrival cannot be judged yet.
     Duplicate,
     /// It contradicts itself, the message so far, or a limit.
     Rejected,
-    /// It counts, and its message still lacks something.
+    /// It counts, and its message needs more.
     Part,
     /// Its message has enough now.
     Complete(Span),
 }
 
 impl Reassembly {
-    /// Takes an arrival, `filled` when its number had arrived before; `cumulative` and `highest` as the receiver knows them.
+    /// Takes an arrival. `filled` says that its number arrived before; `cumulative` and `highest` are the receiver's.
     //= docs/specs/erasure.md#ERA-2 what counts for a message
     pub(in crate::flow) fn place_coded(&mut self, data: &Data, filled: bool, cumulative: u64, highest: u64) -> Coded {
         let (slot, known) = self.find(data.message);
@@ -49,7 +49,7 @@ impl Reassembly {
 }
 
 impl Placed {
-    /// What a first arrival of a message without others amounts to: it completes the message only if it is all of it.
+    /// What the first arrival of a message amounts to. It completes the message only if it is all of it.
     fn into_coded(self, data: &Data) -> Coded {
         match self {
             Self::Rejected => Coded::Rejected,

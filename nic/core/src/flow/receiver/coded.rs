@@ -5,7 +5,7 @@ use crate::flow::messages::Coded;
 use crate::loss::Span;
 
 impl Receiver {
-    /// Takes a data frame that counts for its message whether or not its number had arrived.
+    /// Takes a data frame. It counts for its message even if its number arrived before.
     //= docs/specs/erasure.md#ERA-2 what counts for a message
     pub(super) fn on_coded(&mut self, now_ps: u64, arrival: &Arrival) -> Accept {
         let data = &arrival.data;
@@ -39,7 +39,7 @@ impl Receiver {
         Accept::New { place: false }
     }
 
-    /// Settles what else a complete message has, so that an acknowledgement covers all of it.
+    /// Settles the other numbers of a complete message, so that an acknowledgement covers all of it.
     //= docs/specs/erasure.md#ERA-3 A complete message
     fn fill(&mut self, span: Span) {
         let start = span.first.max(self.cumulative);
@@ -53,7 +53,7 @@ impl Receiver {
         }
         self.cumulative = self.received.remove_run(self.cumulative, self.highest);
         if span.end > self.highest {
-            // Never sent; everything before is settled, or the message would not be complete.
+            // The number was never sent. Every number before it is settled, or the message would not be complete.
             self.stats.bytes += span.bytes_from(self.highest.max(start));
             (self.highest, self.cumulative) = (span.end, span.end);
         }

@@ -1,4 +1,4 @@
-//! What a receiver knows of its sender's need of credit; when to grant it is the host's to say, for all of its receivers.
+//! How much credit a receiver's sender needs. The host decides when to grant it, over all of its receivers.
 
 use spray_wire::PullRequest;
 
@@ -9,7 +9,7 @@ use super::Receiver;
 pub(super) struct PullTarget {
     /// The largest demand told.
     demand: u64,
-    /// Of trimmed frames that a NACK was queued for.
+    /// Bytes of trimmed frames for which a NACK was queued.
     trimmed: u64,
     header_bytes: u64,
 }
@@ -31,7 +31,7 @@ impl Receiver {
         self.pull.demand = self.pull.demand.max(request.demand_bytes);
     }
 
-    /// All credit that the sender has a use for, in wire bytes; for [`PullPacer`](crate::cc::PullPacer).
+    /// All credit that the sender can use, in wire bytes; for [`PullPacer`](crate::cc::PullPacer).
     #[inline]
     pub fn pull_target(&self) -> u64 {
         self.pull.demand.saturating_add(self.pull.trimmed)

@@ -18,10 +18,10 @@ pub struct ReceiverStats {
     pub invalid: u64,
     /// Trailers: frames without payload that follow packets down their path. They are not among `frames`.
     pub trailers: u64,
-    /// Packets told to be missing, each time that one is.
+    /// Reports of missing packets; a packet told twice counts twice.
     pub missing: u64,
-    /// First arrivals with a lower number than one seen before: what the network overtook. Retransmissions, which come
-    /// later because they were sent later, do not count.
+    /// First arrivals with a lower number than one seen before: the network reordered them. Retransmissions do not
+    /// count.
     pub reordered: u64,
     /// First arrivals and duplicates with an ECN mark.
     pub marked: u64,
@@ -33,6 +33,6 @@ pub struct ReceiverStats {
     pub acks: u64,
     /// NACKs handed out.
     pub nacks: u64,
-    /// NACKs not sent for want of room; the sender's timeout does their work.
+    /// NACKs dropped because the queue was full. The sender's timeout finds those losses.
     pub nacks_dropped: u64,
 }

@@ -5,7 +5,8 @@ use spray_wire::Ack;
 use super::Sender;
 
 impl Sender {
-    /// Whether an acknowledgement's cumulative number is one that may be: of what was sent or, in a code, handed over.
+    /// Whether a cumulative number is possible: it covers packets that were sent or, in a code, messages that were
+    /// handed over.
     //= docs/specs/erasure.md#ERA-5 settling numbers never sent
     #[inline]
     pub(super) fn may_settle(&self, cumulative: u64) -> bool {
@@ -13,8 +14,8 @@ impl Sender {
         beyond == 0 || (self.recovery.erasure && beyond <= self.segmenter.uncut_packets())
     }
 
-    /// Passes over the packets that need not be sent any more, since the receiver has their messages. Everything sent is
-    /// settled by then.
+    /// Passes over packets that need not be sent, since the receiver has their messages. All packets sent are settled
+    /// by then.
     //= docs/specs/erasure.md#ERA-5 settling numbers never sent
     #[cold]
     pub(super) fn pass_over(&mut self, now_ps: u64, ack: &Ack) {

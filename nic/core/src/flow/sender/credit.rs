@@ -1,4 +1,4 @@
-//! Credit from the receiver, for congestion controls that live on it (EQDS-7, EQDS-14).
+//! Credit from the receiver, for congestion controls that use it (EQDS-7, EQDS-14).
 
 use rand_core::RngCore;
 use spray_wire::Pull;
@@ -9,7 +9,7 @@ use crate::cc::CongestionControl;
 use crate::feedback::Ev;
 
 impl Sender {
-    /// Takes credit.
+    /// Takes a pull, which brings credit.
     pub fn on_pull(&mut self, now_ps: u64, pull: &Pull) {
         if self.liveness.has_failed() || !self.uses_credit {
             return;
@@ -24,7 +24,7 @@ impl Sender {
         }
     }
 
-    /// Returns a request for credit if one is to go. Any path will do for it.
+    /// Returns a request for credit if one is due. It goes over a random path.
     //= docs/specs/eqds.md#EQDS-7 telling the demand
     pub(super) fn poll_pull_request(&mut self, now_ps: u64, rng: &mut impl RngCore) -> Option<Transmit> {
         let is_due = self.retry.is_due(Awaited::Credit);
@@ -37,7 +37,7 @@ impl Sender {
         Some(Transmit::PullRequest { request, ev: Ev::new((rng.next_u32() % self.frames.evs) as u16) })
     }
 
-    /// Whether credit lets a packet go; if not, starts to wait for some.
+    /// Whether credit lets a packet go. If not, begins to wait for credit.
     //= docs/specs/eqds.md#EQDS-14 A sender without credit
     pub(super) fn credit_admits(&mut self, now_ps: u64) -> bool {
         if self.cc.has_credit() {

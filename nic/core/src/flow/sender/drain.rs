@@ -1,9 +1,9 @@
-//! The times in which a balancer drains its path.
+//! Counts a balancer's drains and their time.
 
 use super::Sender;
 
 impl Sender {
-    /// Takes note of the beginnings and ends of drains.
+    /// Notices the beginning and the end of a drain.
     #[inline]
     pub(super) fn watch_drain(&mut self, now_ps: u64) {
         if self.offers.hold_back {

@@ -1,4 +1,4 @@
-//! What comes back: acknowledgements, NACKs, answers to probes.
+//! Feedback: acknowledgements, NACKs, answers to probes.
 
 use spray_wire::{Ack, Nack, ProbeAck};
 
@@ -19,23 +19,23 @@ struct Tally {
     echoed: Option<u16>,
 }
 
-/// What an acknowledgement says of packets that were declared lost once.
+/// What an acknowledgement says of packets that were once declared lost.
 #[derive(Clone, Copy, Debug, Default)]
 struct Repairs {
     /// How many there are.
     packets: u64,
     late: u64,
-    /// Wire bytes of the late ones, which were not in flight.
+    /// Wire bytes of those that were not in flight, since they were not sent again yet.
     late_bytes: u64,
     spurious: u64,
-    /// Packets declared lost for a gap that had arrived.
+    /// Packets that the gap rule declared lost and that had arrived.
     gap_mistakes: u64,
-    /// Packets declared lost for a gap that had not arrived.
+    /// Packets that the gap rule declared lost and that had not arrived.
     gap_confirmations: u64,
 }
 
 impl Repairs {
-    /// Takes note of a packet that was declared lost once: was it?
+    /// Judges an acknowledged packet that was once declared lost: was it lost?
     //= docs/specs/transport.md#TRN-38 patience
     #[cold]
     fn on_repaired(&mut self, now_ps: u64, record: &Record, min_rtt_ps: u64, wire_bytes: u64) {
@@ -79,7 +79,7 @@ impl Sender {
         self.detect_gaps(now_ps, publisher);
     }
 
-    /// Takes the news that a packet was trimmed.
+    /// Takes a NACK: a packet was trimmed, or it is missing.
     pub fn on_nack(&mut self, now_ps: u64, nack: &Nack, publisher: &mut impl Publisher) {
         if self.liveness.has_failed() {
             return;
@@ -95,7 +95,7 @@ impl Sender {
         self.lose(now_ps, nack.psn, LossCause::Trimmed, publisher);
     }
 
-    /// Takes the answer to a probe; answers to probes never sent are ignored.
+    /// Takes the answer to a probe. Answers to probes that were never sent are ignored.
     pub fn on_probe_ack(&mut self, now_ps: u64, ack: &ProbeAck, publisher: &mut impl Publisher) {
         if self.liveness.has_failed() || ack.token == 0 || ack.token > self.probe_token {
             return;
@@ -136,7 +136,7 @@ impl Sender {
         tally
     }
 
-    /// Takes what an acknowledgement settled; returns its wire bytes.
+    /// Settles what an acknowledgement covers. Returns its wire bytes.
     #[inline]
     fn on_tally(&mut self, now_ps: u64, tally: &Tally, repairs: &Repairs) -> u64 {
         if tally.packets == 0 {
@@ -164,7 +164,7 @@ impl Sender {
         self.recovery.learn(now_ps, repairs.gap_mistakes > 0, repairs.gap_confirmations);
     }
 
-    /// Tells balancer and congestion control what the ACK says of the path.
+    /// Gives the ACK to congestion control and balancer.
     #[inline]
     fn credit(&mut self, now_ps: u64, ack: &Ack, tally: &Tally, wire_bytes: u64, publisher: &mut impl Publisher) {
         let rtt_ps = self.sample_rtt(now_ps, ack);
@@ -216,7 +216,8 @@ impl Sender {
         }
     }
 
-    /// Takes the ACK's round-trip time, and returns it or, where it is none, the best known value; never zero.
+    /// Returns the ACK's round-trip time and takes it as a sample. Where the ACK gives none, returns the best guess;
+    /// never zero.
     //= docs/specs/transport.md#TRN-22 round-trip times
     #[inline]
     fn sample_rtt(&mut self, now_ps: u64, ack: &Ack) -> u64 {
@@ -231,7 +232,7 @@ impl Sender {
         self.recovery.expected_rtt_ps()
     }
 
-    /// Reports a loss to whoever needs to know and queues the packet to be sent again.
+    /// Declares a packet lost: reports it to congestion control and balancer, and queues it to be sent again.
     //= docs/specs/transport.md#TRN-37 reports of losses
     #[inline(never)]
     pub(super) fn lose(&mut self, now_ps: u64, psn: u64, cause: LossCause, publisher: &mut impl Publisher) {

@@ -7,7 +7,7 @@ use super::retry::Awaited;
 use super::{Sender, Transmit};
 use crate::path::Balancer;
 
-/// What the peer granted, and what of it is used.
+/// The bytes that the peer granted, and the bytes used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grant {
     /// Payload bytes sent at least once.
@@ -28,12 +28,12 @@ impl Grant {
 }
 
 impl Sender {
-    /// Takes the grant of an ACK. Grants only grow: a reordered ACK brings an old one.
+    /// Takes the grant of an ACK. A grant never shrinks: a reordered ACK brings an old one.
     //= docs/specs/transport.md#TRN-5 the receiver's grant
     #[inline]
     pub(super) fn on_grant(&mut self, now_ps: u64, max_data: u64) {
         if self.retry.awaits(Awaited::Grant) {
-            // A peer that answers is alive, however long it keeps its grant back.
+            // A peer that answers is alive, however long it holds its grant back.
             self.liveness.progress_ps = now_ps;
         }
         if max_data > self.grant.max {
@@ -42,7 +42,7 @@ impl Sender {
         }
     }
 
-    /// Starts the wait for a new grant, unless acknowledgements are still to come or the wait is on.
+    /// Begins to wait for a new grant, unless acknowledgements are still to come or the wait has begun.
     //= docs/specs/transport.md#TRN-6 asking for a grant
     #[cold]
     pub(super) fn wait_for_grant(&mut self, now_ps: u64) {
@@ -52,7 +52,7 @@ impl Sender {
         }
     }
 
-    /// Makes an empty data frame with the last settled number: the receiver must answer it, and nothing else happens.
+    /// Makes an empty data frame with the last settled number. The receiver must answer it; nothing else follows.
     //= docs/specs/transport.md#TRN-6 asking for a grant
     pub(super) fn ask_for_grant(&mut self, now_ps: u64, rng: &mut impl RngCore) -> Transmit {
         let psn = self.recovery.scoreboard.cumulative().wrapping_sub(1);

@@ -1,11 +1,11 @@
-//! Whether the peer is alive: progress, and giving up without any (TRN-9).
+//! Whether the peer is alive: a sender gives up when it makes no progress (TRN-9).
 
-/// When something was last heard, and what follows from silence.
+/// When the sender last made progress, and whether it has given up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Liveness {
-    /// When the first packet was sent: no echo is older. `NEVER` before.
+    /// When the first packet was sent: no timestamp echo is older. `NEVER` before.
     pub started_ps: u64,
-    /// When something was last newly acknowledged, or waiting began.
+    /// When a packet was last newly acknowledged, or waiting began.
     pub progress_ps: u64,
     give_up_ps: u64,
     failure: Failure,
@@ -37,7 +37,7 @@ impl Liveness {
         self.failure = Failure::Unreported;
     }
 
-    /// Whether a failure is to be reported; true once.
+    /// Returns true once after a failure, so that it is reported once.
     pub(super) fn take_failure(&mut self) -> bool {
         let is_new = self.failure == Failure::Unreported;
         if is_new {
@@ -46,7 +46,7 @@ impl Liveness {
         is_new
     }
 
-    /// When a sender that waits for its peer gives up.
+    /// When a sender that waits gives up.
     #[inline]
     pub(super) fn deadline_ps(&self) -> u64 {
         self.progress_ps.saturating_add(self.give_up_ps)

@@ -1,4 +1,4 @@
-//! What a sender hands out.
+//! What a sender returns: frames and events.
 
 use spray_wire::{Data, Probe, PullRequest};
 
@@ -22,18 +22,19 @@ impl core::error::Error for Full {}
 pub enum Transmit {
     /// A data frame with `data.payload_bytes` of message `data.message` from `data.offset` on.
     ///
-    /// With `payload_bytes == 0` there is nothing to look up: it is an empty message, or asks for the peer's grant.
+    /// With `payload_bytes == 0` there is no payload: the frame is an empty message, a trailer, or a request for the
+    /// peer's grant.
     Data {
         /// The header.
         data: Data,
-        /// The path, to become the UDP source port.
+        /// The path: the UDP source port follows from it.
         ev: Ev,
     },
     /// A probe of one path.
     Probe {
         /// The header.
         probe: Probe,
-        /// The path, to become the UDP source port.
+        /// The path: the UDP source port follows from it.
         ev: Ev,
     },
     /// A request for credit.
@@ -48,14 +49,14 @@ pub enum Transmit {
 /// What a sender tells its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SenderEvent {
-    /// The peer acknowledged every packet of a message; comes once for each.
+    /// The peer acknowledged every packet of a message. Comes once for each message.
     MessageDelivered {
         /// The message.
         message: u32,
         /// When the last acknowledgement came, in picoseconds.
         at_ps: u64,
     },
-    /// Nothing came back for `give_up_ps`. The sender is dead: it sends nothing and takes nothing more.
+    /// Nothing was newly acknowledged for `give_up_ps`. The sender has failed: it sends nothing and takes nothing.
     Failed,
 }
 

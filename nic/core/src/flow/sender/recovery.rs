@@ -1,24 +1,24 @@
-//! Loss recovery: what is in flight, how long its feedback may take, and when a packet counts as lost.
+//! Loss recovery: which packets are in flight, how long their feedback may take, and when they count as lost.
 
 use super::NEVER;
 use crate::flow::FlowConfig;
 use crate::loss::{Backoff, Patience, Record, RtoConfig, RttEstimator, SackGap, Scoreboard, overdue_ps};
 
-/// The packets of a connection that are sent and not acknowledged, and the timers that run for them.
+/// The packets of a connection that are sent and not acknowledged, and their timers.
 #[derive(Clone, Debug)]
 pub(super) struct Recovery {
     pub scoreboard: Scoreboard,
     patience: Patience,
     rtt: RttEstimator,
     rto: RtoConfig,
-    /// The retransmission timeout without backoff, kept as the round-trip time has it.
+    /// The retransmission timeout without backoff, as of the last round-trip time.
     timeout_ps: u64,
     /// Timeouts in a row without progress.
     pub backoff: Backoff,
     sack_gap: SackGap,
     /// Messages go in an ideal erasure code.
     pub erasure: bool,
-    /// Wire bytes of outstanding packets; lost ones have left the network.
+    /// Wire bytes of outstanding packets. Lost ones do not count.
     pub in_flight_bytes: u64,
 }
 
@@ -49,7 +49,7 @@ impl Recovery {
         self.timeout_ps = self.rto.timeout_ps(&self.rtt);
     }
 
-    /// Learns from losses declared for a gap whether the packets had arrived; mistakes of one ACK count once.
+    /// Adapts the gap rule's patience to its mistakes and confirmations. Mistakes of one ACK count once.
     //= docs/specs/transport.md#TRN-38 patience
     #[cold]
     pub(super) fn learn(&mut self, now_ps: u64, was_mistaken: bool, confirmations: u64) {
@@ -59,7 +59,7 @@ impl Recovery {
         (0..confirmations).for_each(|_| self.patience.on_confirmation());
     }
 
-    /// The best guess at the round-trip time where no sample is at hand; never zero.
+    /// The best guess at the round-trip time without a sample; never zero.
     #[cold]
     pub(super) fn expected_rtt_ps(&self) -> u64 {
         match self.rtt.smoothed_ps() {
@@ -76,13 +76,13 @@ impl Recovery {
         start_ps.saturating_add(timeout_ps)
     }
 
-    /// When the oldest transmission counts as lost, one way or the other.
+    /// When the oldest transmission counts as lost, by timeout or by the gap rule.
     #[inline]
     pub(super) fn deadline_ps(&self) -> u64 {
         self.scoreboard.oldest().map_or(NEVER, |(_, oldest)| self.expiry_ps(oldest).min(self.gap_deadline_ps(oldest)))
     }
 
-    /// The oldest transmission, if later arrivals have overtaken it by too much.
+    /// The oldest transmission, if the gap rule declares it lost.
     //= docs/specs/transport.md#TRN-35 gap rule
     #[inline]
     pub(super) fn overtaken(&self, now_ps: u64) -> Option<u64> {
@@ -90,7 +90,7 @@ impl Recovery {
         (self.gap_deadline_ps(oldest) <= now_ps).then_some(psn)
     }
 
-    /// The oldest transmission, if its timeout ran out; this may lengthen the timeouts to come.
+    /// The oldest transmission, if its timeout ran out. This may raise the backoff.
     //= docs/specs/transport.md#TRN-34 a timeout of its own
     pub(super) fn take_expired(&mut self, now_ps: u64) -> Option<u64> {
         let (psn, oldest) = self.scoreboard.oldest()?;
@@ -110,7 +110,8 @@ impl Recovery {
         self.after_timeout(record.sent_ps, record.backoff.min(self.backoff))
     }
 
-    /// When the oldest transmission counts as lost because later ones arrived, or in a code because of its age.
+    /// When the gap rule declares the oldest transmission lost; in a code, also when a fresh packet replaces it for
+    /// its age.
     #[inline]
     fn gap_deadline_ps(&self, oldest: &Record) -> u64 {
         let Self { sack_gap, scoreboard, patience, rtt, .. } = self;

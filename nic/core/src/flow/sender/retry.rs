@@ -1,4 +1,4 @@
-//! The retry timer: a sender that waits for leave to send asks again, since the answer may have been lost.
+//! The retry timer: a sender that waits for a grant or for credit asks again, since the answer may have been lost.
 
 use super::NEVER;
 use crate::loss::Backoff;
@@ -12,7 +12,7 @@ pub(super) enum Awaited {
     Credit,
 }
 
-/// The timer; it runs while the sender waits, for one thing at a time.
+/// The timer. It runs while the sender waits, for one thing at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Retry {
     awaited: Option<Awaited>,
@@ -24,12 +24,12 @@ pub(super) struct Retry {
 impl Retry {
     pub(super) const IDLE: Self = Self { awaited: None, deadline_ps: NEVER, due: false, backoff: 0 };
 
-    /// Begins to wait, to ask again at `deadline_ps`.
+    /// Begins to wait; the sender asks again at `deadline_ps`.
     pub(super) fn start(&mut self, awaited: Awaited, deadline_ps: u64) {
         *self = Self { awaited: Some(awaited), deadline_ps, ..Self::IDLE };
     }
 
-    /// Ends the wait, if it is for this.
+    /// Ends the wait, if the sender waits for this.
     #[inline]
     pub(super) fn stop(&mut self, awaited: Awaited) {
         if self.awaited == Some(awaited) {
@@ -53,19 +53,19 @@ impl Retry {
         self.due && self.awaits(awaited)
     }
 
-    /// When to ask again; `NEVER` while nothing is awaited.
+    /// When to ask again; `NEVER` while the sender does not wait.
     #[inline]
     pub(super) fn deadline_ps(&self) -> u64 {
         self.deadline_ps
     }
 
-    /// Takes note that the sender asked; returns the backoff of the next deadline.
+    /// Records that the sender asked. Returns the backoff of the next deadline.
     pub(super) fn on_asked(&mut self) -> Backoff {
         self.due = false;
         self.backoff
     }
 
-    /// Takes note that the deadline passed; returns the backoff of the next one.
+    /// Records that the deadline passed. Returns the backoff of the next one.
     pub(super) fn on_expired(&mut self) -> Backoff {
         self.due = true;
         self.backoff = self.backoff.saturating_add(1);

@@ -25,7 +25,8 @@ impl Sender {
         Transmit::Data { data: Data { psn, timestamp_ps, trailer: true, section, ack_now, ..Data::default() }, ev }
     }
 
-    /// The time, or a little later, so that no two frames have the same: a time then tells which came first.
+    /// A timestamp: the time, or a little later, so that no two frames have the same. It then tells which frame was
+    /// sent first.
     //= docs/specs/ordered-chaos.md#ORC-25 stale NACKs
     #[inline]
     pub(super) fn stamp(&mut self, now_ps: u64) -> u64 {
@@ -33,8 +34,8 @@ impl Sender {
         self.stamp_ps
     }
 
-    /// Takes the news that a packet is missing: what was sent before the frame that shows it is lost, what was sent
-    /// later is not.
+    /// Takes a NACK for a missing packet. The packet is lost if its last transmission came before the frame that the
+    /// NACK echoes.
     //= docs/specs/ordered-chaos.md#ORC-25 stale NACKs
     pub(super) fn on_missing(&mut self, now_ps: u64, nack: &Nack, publisher: &mut impl Publisher) {
         let sent_ps = self.recovery.scoreboard.record(nack.psn).map(|record| record.sent_ps);

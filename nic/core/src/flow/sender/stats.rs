@@ -8,7 +8,7 @@ use crate::path::LossCause;
 pub struct SenderStats {
     /// Data packets sent, retransmissions included.
     pub packets_sent: u64,
-    /// Packets never sent because the receiver had their messages by then: ideal erasure code.
+    /// With the ideal erasure code: packets never sent, because the receiver had their messages before.
     pub packets_spared: u64,
     /// Payload bytes sent, retransmissions left out.
     pub bytes_sent: u64,
@@ -26,13 +26,13 @@ pub struct SenderStats {
     pub sack_gaps: u64,
     /// Packets declared lost because a switch trimmed them.
     pub nacks: u64,
-    /// Packets declared lost because the receiver has what was sent behind them on the same path.
+    /// Packets declared lost because a later one on the same path arrived at the receiver.
     pub missing: u64,
     /// NACKs for packets that had arrived, or were declared lost or sent again since.
     pub stale_nacks: u64,
-    /// Packets acknowledged after they were declared lost and before they were sent again: the loss was none.
+    /// Packets acknowledged after they were declared lost and before they were sent again: they were not lost.
     pub late_acks: u64,
-    /// Retransmissions acknowledged sooner than a round trip takes: the transmission before had arrived.
+    /// Retransmissions acknowledged sooner than a round trip takes: the earlier transmission had arrived.
     pub spurious_retransmits: u64,
     /// ACKs taken.
     pub acks: u64,
@@ -54,9 +54,9 @@ pub struct SenderStats {
     pub pull_requests: u64,
     /// Pulls that brought credit.
     pub pulls: u64,
-    /// Times that the balancer waited for what was in flight, to change its path then.
+    /// Drains: times that the balancer waited until nothing was in flight, to change its path then.
     pub drains: u64,
-    /// Time spent so, in picoseconds; a wait under way is not counted.
+    /// Time spent draining, in picoseconds, without a drain under way.
     pub drained_ps: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What time brings: retransmission timeouts, gaps that became losses, requests to repeat, giving up.
+//! Timers: retransmission timeouts, the gap rule, repeated requests, giving up.
 
 use super::{NEVER, Sender};
 use crate::event::{Event, Publisher};
@@ -21,7 +21,7 @@ impl Sender {
         (at_ps != NEVER).then_some(at_ps)
     }
 
-    /// Takes the time. Calling early does no harm.
+    /// Does what is due by `now_ps`. Calling early does no harm.
     pub fn on_timeout(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
         if self.liveness.has_failed() {
             return;
@@ -37,12 +37,12 @@ impl Sender {
         }
         if self.retry.deadline_ps() <= now_ps {
             let backoff = self.retry.on_expired();
-            // Not again before it is sent.
+            // It is not due again before it is sent.
             self.retry.set_deadline(self.recovery.after_timeout(now_ps, backoff));
         }
     }
 
-    /// Declares lost what later arrivals have overtaken by too much.
+    /// Declares lost every transmission that the gap rule finds.
     //= docs/specs/transport.md#TRN-35 gap rule
     #[inline]
     pub(super) fn detect_gaps(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
@@ -51,7 +51,7 @@ impl Sender {
         }
     }
 
-    /// Declares lost every transmission that was made a timeout ago; not the packets after it.
+    /// Declares lost every transmission whose own timeout ran out.
     //= docs/specs/transport.md#TRN-34 a timeout of its own
     fn expire(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
         while let Some(psn) = self.recovery.take_expired(now_ps) {
@@ -60,8 +60,8 @@ impl Sender {
         }
     }
 
-    /// When the balancer wants to be asked again. A time at which it was asked before, in vain, is not repeated: a
-    /// balancer that waits for something else, such as credit, would be woken for the same time for ever.
+    /// When the balancer wants to be asked again. A time at which it was asked before does not come again: a balancer
+    /// that waits for something else, such as credit, would be woken at that time for ever.
     #[inline(never)]
     fn balancer_deadline_ps(&self) -> u64 {
         let is_to_come = |at_ps: &u64| self.asked_ps.is_none_or(|asked_ps| *at_ps > asked_ps);
