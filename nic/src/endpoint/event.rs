@@ -160,9 +160,6 @@ pub enum ConfigError {
         /// The longest message.
         max_message_bytes: u64,
     },
-    /// The ideal erasure code is for simulations: payload cannot go in it.
-    #[error("erasure is an ideal code, which no payload can go in")]
-    Erasure,
     /// The operating system gives no random numbers.
     #[error("no entropy from the operating system: {0}")]
     Entropy(String),

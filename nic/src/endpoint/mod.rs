@@ -277,10 +277,6 @@ fn check_flow<D: Device>(flow: &FlowConfig, v6: bool, device: &D) -> Result<(), 
     if !(1..=MAX_PAYLOAD).contains(&flow.payload_bytes) {
         return Err(ConfigError::Payload(flow.payload_bytes));
     }
-    //= docs/specs/erasure.md#ERA-6 an ideal code
-    if flow.erasure {
-        return Err(ConfigError::Erasure);
-    }
     let FlowConfig { max_data_bytes, max_message_bytes, .. } = *flow;
     if max_data_bytes < max_message_bytes {
         return Err(ConfigError::Grant { max_data_bytes, max_message_bytes });

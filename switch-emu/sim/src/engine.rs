@@ -230,6 +230,9 @@ impl<'a> Engine<'a> {
         config.path.seed = setting.path_seed;
         let host = &mut self.hosts[setting.src];
         let mut halves = Halves::new(&config, config.window_packets, config.max_data_bytes, &mut host.rng);
+        if self.spec.ideal_code {
+            halves = halves.in_ideal_code();
+        }
         // The first message always finds room.
         let _ = halves.sender.send_message(0, setting.bytes);
         let connection = &mut self.connections[flow as usize];

@@ -20,6 +20,8 @@ pub struct SimSpec<'a> {
     pub triggers: &'a [Trigger],
     /// How the connection from one host to another works.
     pub flow_config: &'a dyn Fn(usize, usize) -> FlowConfig,
+    /// Whether connections send in the ideal erasure code, which needs no retransmission.
+    pub ideal_code: bool,
     /// Bytes of frames without payload; those of data headers are [`FlowConfig::header_bytes`].
     pub frames: FrameBytes,
     /// Root of every random choice.

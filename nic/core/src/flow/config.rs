@@ -37,9 +37,6 @@ pub struct FlowConfig {
     pub sack_gap_packets: Option<u32>,
     /// What the gap rule demands besides: nothing, or time.
     pub sack_rule: SackRule,
-    /// Messages go in an ideal erasure code (OFAN §4): enough packets make a message, whichever they are. Both ends
-    /// must agree, and no payload may travel. Only simulations can have this.
-    pub erasure: bool,
     /// How long a sender waits without progress before it gives the connection up, in picoseconds.
     pub give_up_ps: u64,
     /// How many message bytes a receiver grants beyond those consumed. The handshake carries it as the first grant.
@@ -73,7 +70,6 @@ impl FlowConfig {
             rto: RtoConfig::for_path(base_rtt_ps),
             sack_gap_packets: Some(DEFAULT_SACK_GAP_PACKETS),
             sack_rule: SackRule::Patient,
-            erasure: false,
             give_up_ps: DEFAULT_GIVE_UP_PS,
             max_data_bytes: 128 << 20,
             max_message_bytes: 64 << 20,

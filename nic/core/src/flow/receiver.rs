@@ -10,7 +10,7 @@ pub use self::stats::ReceiverStats;
 use super::config::FlowConfig;
 use super::messages::{Placed, Reassembly};
 use super::ring::Ring;
-use crate::loss::{Arrived, Bits, Evidence, SectionWatch};
+use crate::loss::{Arrived, Bits, Evidence, Repair, SectionWatch};
 
 /// A data frame as it came off the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub struct Receiver {
     ack_echoes: u8,
     ack_marked: bool,
     ack_delay_ps: u64,
-    erasure: bool,
+    repair: Repair,
     reassembly: Reassembly,
     completed: Ring<(u32, u64)>,
     nacks: Ring<Nack>,
@@ -120,7 +120,7 @@ impl Receiver {
             ack_echoes: config.ack_evs.saturating_sub(1) as u8,
             ack_marked: config.ack_marked,
             ack_delay_ps: config.ack_delay_ps,
-            erasure: config.erasure,
+            repair: Repair::Resend,
             reassembly: Reassembly::new(window_packets, u32::from(u16::MAX), config.max_message_bytes),
             completed: Ring::new(COMPLETED_SLOTS),
             nacks: Ring::new(NACK_SLOTS),
@@ -145,13 +145,12 @@ impl Receiver {
             return Accept::Trailer;
         }
         self.stats.frames += 1;
-        let accept = match self.erasure {
-            true => self.on_coded(now_ps, arrival),
-            false => self.judge(&arrival.data, arrival.trimmed),
+        let accept = match self.repair {
+            Repair::Resend => self.on_packet(now_ps, arrival),
+            Repair::IdealCode => self.on_coded(now_ps, arrival),
         };
         match accept {
-            Accept::New { .. } if self.erasure => {}
-            Accept::New { .. } => self.on_new(now_ps, arrival),
+            Accept::New { .. } | Accept::Trailer => {}
             Accept::Duplicate => {
                 self.stats.duplicates += 1;
                 self.on_duplicate(now_ps, arrival);
@@ -162,7 +161,6 @@ impl Receiver {
                 self.on_arrival(now_ps, arrival, true);
             }
             Accept::Invalid => self.stats.invalid += 1,
-            Accept::Trailer => {}
         }
         accept
     }
@@ -256,13 +254,13 @@ impl Receiver {
     /// Reads something of every part that packet `psn` will be worked on with, and returns a mix of it, so that the cache has it.
     #[inline]
     pub fn touch(&self, psn: u64) -> u64 {
-        let Self { received, cumulative, pending, grant, nacks, stats, erasure, .. } = self;
+        let Self { received, cumulative, pending, grant, nacks, stats, repair, .. } = self;
         u64::from(received.contains(psn))
             ^ cumulative
             ^ pending.lowest
             ^ grant.consumed
             ^ u64::from(nacks.is_full())
-            ^ u64::from(*erasure)
+            ^ *repair as u64
             ^ stats.packets
     }
 
@@ -272,9 +270,10 @@ impl Receiver {
         &self.stats
     }
 
-    /// Decides what became of a frame. Takes its payload into its message if it is new.
+    /// Takes a data frame: the first one of each packet counts for its message.
     #[inline]
-    fn judge(&mut self, data: &Data, trimmed: bool) -> Accept {
+    fn on_packet(&mut self, now_ps: u64, arrival: &Arrival) -> Accept {
+        let data = &arrival.data;
         //= docs/specs/transport.md#TRN-51 duplicates
         if data.psn < self.cumulative {
             return Accept::Duplicate;
@@ -286,7 +285,7 @@ impl Receiver {
         if self.received.contains(data.psn) {
             return Accept::Duplicate;
         }
-        if trimmed {
+        if arrival.trimmed {
             return Accept::Trimmed;
         }
         if self.completed.is_full() {
@@ -302,6 +301,7 @@ impl Receiver {
             Placed::Part => {}
             Placed::Complete => self.on_complete(data),
         }
+        self.on_new(now_ps, arrival);
         Accept::New { place: bytes > 0 }
     }
 

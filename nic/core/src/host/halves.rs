@@ -48,6 +48,13 @@ impl Halves {
         }
     }
 
+    /// Makes halves that have sent nothing use the ideal erasure code ([`Repair`](crate::loss::Repair)). Only a simulator calls this: no payload can
+    /// travel.
+    //= docs/specs/erasure.md#ERA-6 an ideal code
+    pub fn in_ideal_code(self) -> Self {
+        Self { sender: self.sender.in_ideal_code(), receiver: self.receiver.in_ideal_code(), ..self }
+    }
+
     /// When the sender has to be served without any other event, in picoseconds; [`NEVER`] if nothing is to come.
     ///
     /// A sender that is due and in the queue waits for its turn. One that is due and not in the queue has just had

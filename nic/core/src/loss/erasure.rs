@@ -6,13 +6,37 @@
 use spray_wire::Data;
 
 use super::{Patience, RttEstimator};
+use crate::units::NEVER;
 
-/// When a fresh packet replaces a transmission made at `sent_ps` that nothing declared lost; `None` before any
-/// round-trip time is known.
-//= docs/specs/erasure.md#ERA-4
-#[inline]
-pub fn overdue_ps(sent_ps: u64, patience: &Patience, rtt: &RttEstimator) -> Option<u64> {
-    patience.time_ps(rtt).map(|patience_ps| sent_ps.saturating_add(patience_ps))
+/// How a connection makes losses good: what differs with the code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// The lost packet is sent again.
+    Resend,
+    /// A fresh packet of the ideal code is sent.
+    IdealCode,
+}
+
+impl Repair {
+    /// How long a gap waits at first.
+    //= docs/specs/erasure.md#ERA-4
+    pub fn patience(self) -> Patience {
+        match self {
+            Self::Resend => Patience::default(),
+            Self::IdealCode => Patience::eager(),
+        }
+    }
+
+    /// When a transmission made at `sent_ps` is lost for its age alone; [`NEVER`] without a code, and before any
+    /// round-trip time is known.
+    //= docs/specs/erasure.md#ERA-4
+    #[inline]
+    pub fn overdue_ps(self, sent_ps: u64, patience: &Patience, rtt: &RttEstimator) -> u64 {
+        match self {
+            Self::Resend => NEVER,
+            Self::IdealCode => patience.time_ps(rtt).map_or(NEVER, |patience_ps| sent_ps.saturating_add(patience_ps)),
+        }
+    }
 }
 
 /// Where a message lies among the packet sequence numbers.

@@ -17,7 +17,7 @@ pub mod trim;
 mod tests;
 
 pub(crate) use self::bits::Bits;
-pub use self::erasure::{Span, overdue_ps};
+pub use self::erasure::{Repair, Span};
 pub use self::patience::Patience;
 pub use self::record::Record;
 pub use self::rto::{Backoff, RtoConfig};

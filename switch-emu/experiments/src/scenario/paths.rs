@@ -226,7 +226,6 @@ impl Transport {
             rto: self.rto(flow.rto.min_ps),
             sack_gap_packets: (self.sack_gap_packets > 0).then_some(self.sack_gap_packets),
             sack_rule: self.sack_rule,
-            erasure: self.erasure,
             give_up_ps: self.give_up_us.ps(),
             ..flow
         }

@@ -93,6 +93,7 @@ impl<'a> Simulation<'a> {
                 window_packets,
                 ..scenario.flow_config(paths, options.balancer, from, to)
             },
+            ideal_code: scenario.transport.erasure,
             frames: match scenario.simulation.control_bytes {
                 Some(bytes) => FrameBytes::all(bytes),
                 None => FrameBytes::wire(scenario.is_v6()),

@@ -19,6 +19,7 @@ fn outcome(kind: CcKind, flows: &[SimFlow]) -> (u64, u64, u64) {
         flows,
         triggers: &[],
         flow_config: &|_, _| config,
+        ideal_code: false,
         frames: FrameBytes::all(64),
         seed: 1,
         until_ps: 60_000 * US,

@@ -31,6 +31,7 @@ fn simulate_with(
         flows,
         triggers: &[],
         flow_config: &config,
+        ideal_code: false,
         frames: FrameBytes::all(64),
         seed,
         until_ps: 2_000_000 * US,

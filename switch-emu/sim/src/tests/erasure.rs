@@ -8,7 +8,7 @@ use super::*;
 const PACKETS: u64 = 256;
 
 /// Every host of 32 sends to one of the next leaf at its link's rate, and cables between switches lose `ppm` of what they carry.
-fn lossy(ppm: u32, seed: u64, change: impl Fn(&mut FlowConfig)) -> SimOutcome {
+fn lossy(ppm: u32, seed: u64, ideal_code: bool, change: impl Fn(&mut FlowConfig)) -> SimOutcome {
     let network = leaf_spine(4, 8, 8);
     let links = network.links.iter().enumerate();
     let between = links.filter(|(_, link)| !link.name.contains("host")).map(|(index, _)| index).collect();
@@ -25,6 +25,7 @@ fn lossy(ppm: u32, seed: u64, change: impl Fn(&mut FlowConfig)) -> SimOutcome {
         flows: &flows,
         triggers: &[],
         flow_config: &|_, _| config,
+        ideal_code,
         frames: FrameBytes::all(64),
         seed,
         until_ps: 60_000 * US,
@@ -42,8 +43,8 @@ fn random_loss_has_no_tail_of_timeouts_in_an_ideal_code() {
     //= docs/specs/erasure.md#ERA-1 fresh coded packets
     //= docs/specs/erasure.md#ERA-4
     for (ppm, seed) in [(0, 1), (10_000, 2), (50_000, 3)] {
-        let coded = lossy(ppm.max(1), seed, |config| config.erasure = true);
-        let timed = lossy(ppm.max(1), seed, |_| ());
+        let coded = lossy(ppm.max(1), seed, true, |_| ());
+        let timed = lossy(ppm.max(1), seed, false, |_| ());
         let timeouts: u64 = coded.flows.iter().map(|flow| flow.sender.timeouts).sum();
         assert_eq!(timeouts, 0, "{ppm}");
         for flow in &coded.flows {
@@ -68,7 +69,7 @@ fn random_loss_has_no_tail_of_timeouts_in_an_ideal_code() {
 fn the_plain_rule_finds_losses_sooner_and_mistakes_reordering_for_them() {
     //= docs/specs/transport.md#TRN-39 plain gap rule
     let run = |rule, gap| {
-        let outcome = lossy(10_000, 4, |config| (config.sack_rule, config.sack_gap_packets) = (rule, Some(gap)));
+        let outcome = lossy(10_000, 4, false, |config| (config.sack_rule, config.sack_gap_packets) = (rule, Some(gap)));
         let spurious: u64 = outcome.flows.iter().map(|flow| flow.sender.retransmits).sum();
         (slowest_us(&outcome), spurious)
     };

@@ -66,6 +66,7 @@ fn completion_ps(network: &Network, flows: &[SimFlow], balancer: BalancerKind, s
         flows,
         triggers: &[],
         flow_config: &|_, _| flow,
+        ideal_code: false,
         frames: FrameBytes::all((ACK + GAP) as u32),
         seed,
         until_ps: 1_000 * US,

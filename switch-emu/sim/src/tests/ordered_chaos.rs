@@ -22,6 +22,7 @@ fn run_with(flows: &[SimFlow], events: &[LinkEvent], trim: bool, seed: u64, conf
         flows,
         triggers: &[],
         flow_config: &|_, _| *config,
+        ideal_code: false,
         frames: FrameBytes::all(64),
         seed,
         until_ps: 60_000 * US,

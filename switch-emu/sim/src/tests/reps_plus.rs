@@ -55,6 +55,7 @@ fn fct_us(row: Row, balancer: BalancerKind) -> u64 {
             flows: &flows,
             triggers: &[],
             flow_config: &config,
+            ideal_code: false,
             frames: FrameBytes::all(64),
             seed,
             until_ps: 60_000 * US,

@@ -2,9 +2,15 @@
 
 use super::{Accept, Arrival, Receiver};
 use crate::flow::messages::Coded;
-use crate::loss::Span;
+use crate::loss::{Repair, Span};
 
 impl Receiver {
+    /// Makes a receiver that has received nothing expect the code.
+    pub fn in_ideal_code(mut self) -> Self {
+        self.repair = Repair::IdealCode;
+        self
+    }
+
     /// Takes a data frame. It counts for its message even if its number arrived before.
     //= docs/specs/erasure.md#ERA-2 what counts for a message
     pub(super) fn on_coded(&mut self, now_ps: u64, arrival: &Arrival) -> Accept {

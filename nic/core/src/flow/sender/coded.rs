@@ -3,15 +3,22 @@
 use spray_wire::Ack;
 
 use super::Sender;
+use crate::loss::Repair;
 
 impl Sender {
+    /// Makes a sender that has sent nothing send in the code. Its receiver must expect that, and no payload may travel.
+    pub fn in_ideal_code(mut self) -> Self {
+        self.recovery.set_repair(Repair::IdealCode);
+        self
+    }
+
     /// Whether a cumulative number is possible: it covers packets that were sent or, in a code, messages that were
     /// handed over.
     //= docs/specs/erasure.md#ERA-5 settling numbers never sent
     #[inline]
     pub(super) fn may_settle(&self, cumulative: u64) -> bool {
         let beyond = cumulative.saturating_sub(self.recovery.scoreboard.next_psn());
-        beyond == 0 || (self.recovery.erasure && beyond <= self.segmenter.uncut_packets())
+        beyond == 0 || (self.recovery.repair == Repair::IdealCode && beyond <= self.segmenter.uncut_packets())
     }
 
     /// Passes over packets that need not be sent, since the receiver has their messages. All packets sent are settled

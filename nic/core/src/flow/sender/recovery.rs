@@ -2,7 +2,7 @@
 
 use super::NEVER;
 use crate::flow::FlowConfig;
-use crate::loss::{Backoff, Patience, Record, RtoConfig, RttEstimator, SackGap, Scoreboard, overdue_ps};
+use crate::loss::{Backoff, Patience, Record, Repair, RtoConfig, RttEstimator, SackGap, Scoreboard};
 
 /// The packets of a connection that are sent and not acknowledged, and their timers.
 #[derive(Clone, Debug)]
@@ -16,8 +16,7 @@ pub(super) struct Recovery {
     /// Timeouts in a row without progress.
     pub backoff: Backoff,
     sack_gap: SackGap,
-    /// Messages go in an ideal erasure code.
-    pub erasure: bool,
+    pub repair: Repair,
     /// Wire bytes of outstanding packets. Lost ones do not count.
     pub in_flight_bytes: u64,
 }
@@ -27,15 +26,20 @@ impl Recovery {
         let rtt = RttEstimator::default();
         Self {
             scoreboard: Scoreboard::new(window_packets),
-            patience: if config.erasure { Patience::eager() } else { Patience::default() },
+            patience: Repair::Resend.patience(),
             rtt,
             rto: config.rto,
             timeout_ps: config.rto.timeout_ps(&rtt),
             backoff: 0,
             sack_gap: SackGap { packets: config.sack_gap_packets, rule: config.sack_rule },
-            erasure: config.erasure,
+            repair: Repair::Resend,
             in_flight_bytes: 0,
         }
+    }
+
+    /// Repairs in another way. Nothing was sent yet.
+    pub(super) fn set_repair(&mut self, repair: Repair) {
+        (self.repair, self.patience) = (repair, repair.patience());
     }
 
     #[inline]
@@ -110,17 +114,12 @@ impl Recovery {
         self.after_timeout(record.sent_ps, record.backoff.min(self.backoff))
     }
 
-    /// When the gap rule declares the oldest transmission lost; in a code, also when a fresh packet replaces it for
-    /// its age.
+    /// When the oldest transmission counts as lost by the gap rule or, in a code, for its age.
     #[inline]
     fn gap_deadline_ps(&self, oldest: &Record) -> u64 {
-        let Self { sack_gap, scoreboard, patience, rtt, .. } = self;
+        let Self { sack_gap, scoreboard, patience, rtt, repair, .. } = self;
         let arrived_after = scoreboard.arrived_after(oldest);
         let gap_ps = sack_gap.deadline_ps(arrived_after, oldest.sent_ps, patience, rtt).unwrap_or(NEVER);
-        if !self.erasure {
-            return gap_ps;
-        }
-        //= docs/specs/erasure.md#ERA-4
-        gap_ps.min(overdue_ps(oldest.sent_ps, patience, rtt).unwrap_or(NEVER))
+        gap_ps.min(repair.overdue_ps(oldest.sent_ps, patience, rtt))
     }
 }

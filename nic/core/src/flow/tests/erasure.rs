@@ -18,7 +18,10 @@ fn channel([loss, ack_loss, trim]: [u32; 3], jitter_ps: u64) -> Channel {
 
 /// Sends `messages` and returns both ends, and when the last message was delivered.
 fn run(config: FlowConfig, channel: Channel, messages: &[u64], seed: u64) -> (Pair, u64) {
-    let mut pair = Pair::new(config, channel, messages, seed);
+    finish(Pair::new(config, channel, messages, seed).in_ideal_code())
+}
+
+fn finish(mut pair: Pair) -> (Pair, u64) {
     pair.run().unwrap_or_else(|stuck| panic!("{stuck}"));
     assert!(!pair.gave_up);
     let end_ps = pair.now_ps;
@@ -47,7 +50,7 @@ fn check(pair: &Pair, messages: &[u64]) {
 
 /// A hundred packets a round trip at a constant rate.
 fn coded(rule: SackRule) -> FlowConfig {
-    FlowConfig { erasure: true, sack_rule: rule, window_packets: 512, cc: fixed(1 << 30, 80_000_000_000), ..config() }
+    FlowConfig { sack_rule: rule, window_packets: 512, cc: fixed(1 << 30, 80_000_000_000), ..config() }
 }
 
 #[test]
@@ -56,8 +59,8 @@ fn random_loss_costs_packets_and_no_timeouts() {
     //= docs/specs/erasure.md#ERA-4
     let messages = [2_000 * u64::from(PAYLOAD)];
     for (share, seed) in [(0, 1), (10, 2), (50, 3), (200, 4)] {
-        let run = |config| run(config, channel([share, 0, 0], 0), &messages, seed);
-        let (pair, end_ps) = run(coded(SackRule::Patient));
+        let channel = channel([share, 0, 0], 0);
+        let (pair, end_ps) = run(coded(SackRule::Patient), channel, &messages, seed);
         check(&pair, &messages);
         let (stats, end_us) = (*pair.sender.stats(), end_ps / US);
         assert_eq!(stats.timeouts, 0, "{share}: {stats:?}");
@@ -65,7 +68,8 @@ fn random_loss_costs_packets_and_no_timeouts() {
         // two and a half round trips each.
         let ideal_us = 230 * 1000 / (1000 - u64::from(share));
         assert!(end_us <= ideal_us + 80 + u64::from(share) / 2, "{share}: {end_us} us, ideally {ideal_us}");
-        let (_, uncoded_ps) = run(FlowConfig { erasure: false, sack_gap_packets: None, ..coded(SackRule::Patient) });
+        let uncoded = FlowConfig { sack_gap_packets: None, ..coded(SackRule::Patient) };
+        let (_, uncoded_ps) = finish(Pair::new(uncoded, channel, &messages, seed));
         let uncoded_us = uncoded_ps / US;
         assert!(end_us <= uncoded_us, "{share}: {end_us} us, without {uncoded_us}");
         let more = stats.packets_sent - 2_000;
@@ -103,9 +107,10 @@ fn a_span_is_the_place_of_a_message() {
 #[test]
 fn an_acknowledgement_of_more_than_was_handed_over_is_refused() {
     //= docs/specs/erasure.md#ERA-5 settling numbers never sent
-    for (erasure, cumulative, taken) in [(false, 11, false), (true, 11, true), (true, 20, true), (true, 21, false)] {
+    for (is_coded, cumulative, taken) in [(false, 11, false), (true, 11, true), (true, 20, true), (true, 21, false)] {
         let mut rng = rng::stream(1, 1);
-        let mut sender = Sender::new(&FlowConfig { erasure, ..coded(SackRule::Patient) }, 512, u64::MAX, &mut rng);
+        let sender = Sender::new(&coded(SackRule::Patient), 512, u64::MAX, &mut rng);
+        let mut sender = if is_coded { sender.in_ideal_code() } else { sender };
         sender.send_message(7, 20 * u64::from(PAYLOAD)).unwrap();
         let mut now_ps = 0;
         while sender.next_psn() < 10 {
@@ -113,7 +118,7 @@ fn an_acknowledgement_of_more_than_was_handed_over_is_refused() {
             now_ps += US;
         }
         sender.on_ack(now_ps, &Ack { cumulative, packets: 1, ..Ack::default() }, &mut ());
-        assert_eq!(sender.stats().invalid_acks, u64::from(!taken), "{erasure} {cumulative}");
+        assert_eq!(sender.stats().invalid_acks, u64::from(!taken), "{is_coded} {cumulative}");
         assert_eq!(sender.next_psn(), if taken { cumulative } else { 10 });
         assert_eq!(sender.poll_event().is_some(), cumulative == 20);
     }
@@ -153,7 +158,7 @@ proptest! {
     #[test]
     fn no_coded_frame_harms_a_receiver(frames in prop::collection::vec((hostile(), any::<bool>()), 1..400)) {
         let config = FlowConfig { window_packets: 64, max_data_bytes: 4_000, ..coded(SackRule::Plain) };
-        let mut receiver = Receiver::new(&config);
+        let mut receiver = Receiver::new(&config).in_ideal_code();
         for (data, trimmed) in frames {
             let arrival = Arrival { data, port: Ev::new(1).port(65_535), marked: false, hops: 1, trimmed };
             receiver.on_data(1, &arrival);

@@ -85,6 +85,7 @@ pub struct Pair {
     /// Messages that the sender knows to be complete.
     pub delivered: Vec<u32>,
     pub gave_up: bool,
+    coded: bool,
     channel: Channel,
     rng: Rng,
     wire: Agenda<Frame>,
@@ -111,6 +112,11 @@ fn byte(message: u32, offset: u64) -> u8 {
 }
 
 impl Pair {
+    /// Both ends use the ideal erasure code.
+    pub fn in_ideal_code(self) -> Self {
+        Self { sender: self.sender.in_ideal_code(), receiver: self.receiver.in_ideal_code(), coded: true, ..self }
+    }
+
     pub fn new(config: FlowConfig, channel: Channel, messages: &[u64], seed: u64) -> Self {
         let mut rng = rng::stream(seed, 0);
         Self {
@@ -121,6 +127,7 @@ impl Pair {
             completed: vec![],
             delivered: vec![],
             gave_up: false,
+            coded: false,
             channel,
             rng,
             wire: Agenda::default(),
@@ -265,7 +272,7 @@ impl Pair {
     fn complete(&mut self, message: u32, bytes: u64) {
         let buffer = self.buffers.remove(&message).unwrap_or_default();
         // With the erasure code a message completes on any of its packets.
-        if !self.config.erasure {
+        if !self.coded {
             assert_eq!(buffer.len() as u64, bytes);
             assert!(buffer.iter().zip(0..).all(|(&found, offset)| found == byte(message, offset)), "message {message}");
         }
