@@ -9,7 +9,7 @@ use bytes::Bytes;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use spray_core::host::{Host, Log, NEVER};
-use spray_wire::{Body, Common, Envelope, Ev, EvPort};
+use spray_wire::{Body, Common, Envelope, EvPort};
 
 use super::{
     ConnectionId, EndpointConfig, EndpointStats, MessageId, Mode, SendError, buffers::Pool, connection::Stage,
@@ -78,8 +78,8 @@ impl Machine {
 
     /// A random port for frames without a chosen path, so that a retransmission takes another path.
     pub(crate) fn any_port(&mut self) -> EvPort {
-        let evs = self.config.flow.path.evs.max(1);
-        Ev::new((self.host.rng.next_u32() % evs) as u16).port(evs)
+        let evs = self.config.flow.path.ev_count();
+        spray_core::path::draw(evs, &mut self.host.rng).port(evs.into())
     }
 
     /// Takes a message that is handed to its connection at `at_ps`, or at the last event's time if that is later.

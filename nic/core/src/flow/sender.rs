@@ -73,7 +73,7 @@ struct Frames {
     header_bytes: u32,
     /// Wire bytes of a full packet.
     full_packet_bytes: u32,
-    evs: u32,
+    evs: u16,
     window_packets: u64,
     ack_every: u32,
 }
@@ -99,7 +99,7 @@ impl Sender {
             frames: Frames {
                 header_bytes: config.header_bytes,
                 full_packet_bytes: config.packet_bytes(),
-                evs: config.path.evs.clamp(1, spray_wire::MAX_EVS),
+                evs: config.path.ev_count(),
                 window_packets: window_packets.into(),
                 ack_every: config.ack_every,
             },

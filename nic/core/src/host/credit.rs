@@ -3,10 +3,11 @@
 use alloc::boxed::Box;
 
 use rand_core::RngCore;
-use spray_wire::{Body, Ev, PullRequest};
+use spray_wire::{Body, PullRequest};
 
 use super::{Entry, Halves, Host, Owner, Table};
 use crate::cc::PullPacer;
+use crate::path::draw;
 
 impl<R: RngCore> Host<R> {
     /// When [`Host::grant`] has credit to grant, in picoseconds; `None` while no sender waits for any.
@@ -25,9 +26,9 @@ impl<R: RngCore> Host<R> {
         let Some((number, pull)) = self.pacer.as_deref_mut().and_then(|pacer| pacer.poll_pull(now_ps)) else { return };
         let Some(connection) = table.entry(number) else { return };
         let Some(halves) = connection.halves() else { return };
-        let evs = halves.evs.max(1);
-        let ev = Ev::new((self.rng.next_u32() % evs) as u16);
-        owner.send(now_ps, number, connection, ev.port(evs), Body::Pull(pull));
+        let evs = halves.evs;
+        let port = draw(evs, &mut self.rng).port(evs.into());
+        owner.send(now_ps, number, connection, port, Body::Pull(pull));
     }
 
     /// Ends a connection's share of credit.

@@ -17,7 +17,7 @@ pub struct Halves {
     /// The receiving half.
     pub receiver: Receiver,
     /// Size of the set of entropy values.
-    pub(super) evs: u32,
+    pub(super) evs: u16,
     /// The connection is in the queue of turns.
     pub(super) ready: bool,
     pub(super) credit: Credit,
@@ -42,7 +42,7 @@ impl Halves {
         Self {
             sender: Sender::new(config, peer_window_packets, peer_max_data, rng),
             receiver: Receiver::new(config),
-            evs: config.path.evs,
+            evs: config.path.ev_count(),
             ready: false,
             credit: Credit { entry: None, pull_bytes: eqds.pull_bytes(packet_bytes), rate: eqds.pull_rate },
         }

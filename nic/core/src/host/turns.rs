@@ -29,7 +29,7 @@ impl<R: RngCore> Host<R> {
             let Some(connection) = table.entry(number) else { continue };
             let Some(halves) = connection.halves() else { continue };
             let transmit = halves.sender.poll_transmit(now_ps, &mut self.rng, &mut owner.log().of(number));
-            let evs = halves.evs;
+            let evs = halves.evs.into();
             halves.ready = transmit.is_some();
             if transmit.is_some() {
                 self.turns.push_back(number);

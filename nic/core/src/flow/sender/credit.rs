@@ -6,7 +6,7 @@ use spray_wire::Pull;
 use super::retry::Awaited;
 use super::{Sender, Transmit};
 use crate::cc::CongestionControl;
-use crate::feedback::Ev;
+use crate::path::draw;
 
 impl Sender {
     /// Takes a pull, which brings credit.
@@ -34,7 +34,7 @@ impl Sender {
             self.retry.set_deadline(self.recovery.after_timeout(now_ps, backoff));
         }
         self.stats.pull_requests += 1;
-        Some(Transmit::PullRequest { request, ev: Ev::new((rng.next_u32() % self.frames.evs) as u16) })
+        Some(Transmit::PullRequest { request, ev: draw(self.frames.evs, rng) })
     }
 
     /// Whether credit lets a packet go. If not, begins to wait for credit.

@@ -100,7 +100,7 @@ impl Sender {
         if self.liveness.has_failed() || ack.token == 0 || ack.token > self.probe_token {
             return;
         }
-        match ack.port.ev(self.frames.evs) {
+        match ack.port.ev(self.frames.evs.into()) {
             Some(ev) => self.balancer.on_probe_ack(now_ps, ev, ack.marked, publisher),
             None => self.stats.foreign_evs += 1,
         }
@@ -173,7 +173,7 @@ impl Sender {
         if !reports && tally.packets == 0 {
             return;
         }
-        let ev = ack.port.ev(self.frames.evs);
+        let ev = ack.port.ev(self.frames.evs.into());
         let packets = u16::from(ack.packets.max(1));
         let mut info = AckInfo {
             ev: ev.unwrap_or_default(),
@@ -209,7 +209,7 @@ impl Sender {
     #[inline(never)]
     fn on_echoes(&mut self, now_ps: u64, ack: &Ack) {
         for (port, marked) in ack.echoes.iter() {
-            match port.ev(self.frames.evs) {
+            match port.ev(self.frames.evs.into()) {
                 Some(ev) => self.balancer.on_echo(now_ps, ev, marked),
                 None => self.stats.foreign_evs += 1,
             }
