@@ -39,6 +39,7 @@ impl Fifo {
     }
 
     /// From `at_ps` on the link drains at another rate: what waits takes `after` in place of `before` ps per unit.
+    //= docs/specs/virtual-queue.md#VQ-10a queues of the simulator
     pub fn rescale(&self, at_ps: u64, before: u64, after: u64) {
         let rest = u128::from(self.busy_until_ps.get().saturating_sub(at_ps));
         let rest = rest * u128::from(after) / u128::from(before.max(1));

@@ -45,7 +45,8 @@ pub struct Frame {
 const _: () = assert!(size_of::<Frame>() == 2 * 8 + 4 * 4 + 2 + 6);
 
 impl Frame {
-    /// The frame with these headers; `now_ps` is asked for the time of one that carries no virtual time (SW-13).
+    /// The frame with these headers; `now_ps` is asked for the time of one that carries no virtual time.
+    //= docs/specs/switch.md#SW-13 virtual time after a port
     #[inline(always)]
     pub fn new(headers: &Headers, now_ps: impl FnOnce() -> u64) -> Self {
         let emulated = headers.virtual_time_ps != 0;

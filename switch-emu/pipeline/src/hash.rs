@@ -1,7 +1,8 @@
 //! Mixing functions for path choice and repeatable random decisions.
 
-/// Digest of a five-tuple (SW-4): `addresses` is the digest of both addresses, `ports` the source port in the high half
+/// Digest of a five-tuple: `addresses` is the digest of both addresses, `ports` the source port in the high half
 /// and the destination port in the low half.
+//= docs/specs/switch.md#SW-5 the choice within a group
 #[inline(always)]
 pub const fn flow(addresses: u64, ports: u32) -> u64 {
     mix(addresses ^ (ports as u64).wrapping_mul(0x510e_527f_ade6_82d1))

@@ -126,10 +126,11 @@ impl Cause {
     }
 }
 
-/// Takes a frame that enters the chassis at switch `ingress` as far as it goes (SW-1).
+/// Takes a frame that enters the chassis at switch `ingress` as far as it goes.
 ///
 /// `now_ps` is asked for the arrival time of a frame whose virtual time is 0. The frame is written to only when it is
 /// redirected.
+//= docs/specs/switch.md#SW-1 frames that are ours
 #[inline(always)]
 pub fn process<T: Tables>(
     tables: &T,
@@ -178,7 +179,8 @@ fn write(packet: &mut (impl Packet + ?Sized), headers: &Headers, frame: &Frame) 
     if frame.trimmed { switch_view::cut(packet, headers.v6) } else { Some(0) }
 }
 
-/// Goes from switch to switch until a port leaves the chassis (SW-2).
+/// Goes from switch to switch until a port leaves the chassis.
+//= docs/specs/switch.md#SW-2 a chassis of switches
 #[inline(always)]
 fn forward<T: Tables>(tables: &T, destination: &Address, frame: &mut Frame, ingress: u32) -> Result<u32, Cause> {
     let host = tables.host(destination).ok_or(Cause::NoRoute)?;

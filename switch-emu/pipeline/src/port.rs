@@ -24,10 +24,11 @@ impl PortConfig {
         self.present(t_ps).drain
     }
 
-    /// The state of the link at `t_ps`: by the last change before or at that time (SW-6).
+    /// The state of the link at `t_ps`: by the last change before or at that time.
     ///
     /// The loop keeps loaded values only, no pointer into the table and no constants: otherwise the kernel's verifier
     /// could tell its exits apart and would follow each through the rest of the program.
+    //= docs/specs/switch.md#SW-6 states of a link
     #[inline(always)]
     fn present(&self, t_ps: u64) -> Present {
         let mut state = self.states[0];
@@ -53,6 +54,7 @@ impl PortConfig {
         queues: &Q,
         counters: &PortCounters<C>,
     ) -> Result<(), Cause> {
+        //= docs/specs/switch.md#SW-3 ttl at every port
         if frame.ttl <= 1 {
             counters.drops_ttl.add(1);
             return Err(Cause::Ttl);
@@ -117,6 +119,7 @@ impl PortConfig {
     }
 
     /// Queues a frame of the control class, a freshly trimmed one included.
+    //= docs/specs/switch.md#SW-12 limit of control frames
     #[inline(always)]
     fn control<Q: Queues, C: Word>(
         &self,
@@ -137,6 +140,7 @@ impl PortConfig {
         Ok(queues.control().delay_ps(control, frame.len, drain))
     }
 
+    //= docs/specs/switch.md#SW-11 trimming
     #[inline(always)]
     fn trim<C: Word>(&self, frame: &mut Frame, counters: &PortCounters<C>) -> Result<(), Cause> {
         if self.trim == 0 || !frame.trimmable {
@@ -149,6 +153,7 @@ impl PortConfig {
     }
 
     /// RED: linear between the thresholds.
+    //= docs/specs/switch.md#SW-10 marking
     #[inline(always)]
     fn marks(&self, waiting: u64, random: u32) -> bool {
         if waiting <= u64::from(self.mark_min) {
@@ -160,7 +165,8 @@ impl PortConfig {
 }
 
 impl PortState {
-    /// Whether a frame gets onto the link (SW-7).
+    /// Whether a frame gets onto the link.
+    //= docs/specs/switch.md#SW-7 losses of a link
     #[inline(always)]
     fn check<C: Word>(&self, t_ps: u64, counters: &PortCounters<C>) -> Result<(), Cause> {
         if self.flags & FLAG_UP == 0 {
@@ -181,7 +187,8 @@ impl PortState {
     }
 }
 
-/// Random bits for a frame at a port (SW-8).
+/// Random bits for a frame at a port.
+//= docs/specs/switch.md#SW-8 random decisions
 #[inline(always)]
 pub fn random(frame: &Frame, port: u32, seed: u64) -> u64 {
     share(frame.crc, frame.time_ps, port, seed)

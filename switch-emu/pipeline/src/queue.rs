@@ -10,7 +10,8 @@ pub const SLOTS: usize = 128;
 const SPAN: u64 = SLOTS as u64;
 /// Steps in which a walk looks for the end of the queue. A frame alone in a queue reaches into the next slot, rarely further.
 const DRAINS_WITHIN: usize = 3;
-/// Slots behind the newest from which a frame restarts the queue (VQ-9): tens of milliseconds.
+/// Slots behind the newest from which a frame restarts the queue: tens of milliseconds.
+//= docs/specs/virtual-queue.md#VQ-9 restart of a queue
 const RESTART: u64 = 1 << 16;
 const LOW: u64 = 0xffff_ffff;
 
@@ -18,9 +19,11 @@ const LOW: u64 = 0xffff_ffff;
 #[repr(C)]
 #[derive(Debug)]
 pub struct Queue<W> {
-    /// Number of the last slot whose backlog is valid (VQ-5).
+    /// Number of the last slot whose backlog is valid.
+    //= docs/specs/virtual-queue.md#VQ-5 the cursor
     cursor: W,
-    /// Highest slot number seen; slots more than a ring behind it are gone (VQ-8).
+    /// Highest slot number seen; slots more than a ring behind it are gone.
+    //= docs/specs/virtual-queue.md#VQ-8 frames that come too late
     newest: W,
     slots: [Slot<W>; SLOTS],
 }
@@ -35,7 +38,8 @@ struct Slot<W> {
     state: W,
 }
 
-/// The two queues of a port (VQ-10).
+/// The two queues of a port.
+//= docs/specs/virtual-queue.md#VQ-10 the two queues of a port
 #[repr(C)]
 #[derive(Debug)]
 pub struct PortQueues<W> {
@@ -57,11 +61,13 @@ pub trait Backlog {
     fn bytes(&self, position: &Self::Position, drain: &Drain) -> u64;
     /// Picoseconds from the frame's arrival until `bytes` of it, behind what is ahead, have left.
     fn delay_ps(&self, position: &Self::Position, bytes: u32, drain: &Drain) -> u64;
-    /// Whether the position is only a guess, since the frame came too late (VQ-8).
+    /// Whether the position is only a guess, since the frame came too late.
+    //= docs/specs/virtual-queue.md#VQ-8 frames that come too late
     fn is_stale(&self, position: &Self::Position) -> bool;
 }
 
-/// The two queues of a port (VQ-10).
+/// The two queues of a port.
+//= docs/specs/virtual-queue.md#VQ-10 the two queues of a port
 pub trait Queues {
     /// What either is.
     type Class: Backlog;
@@ -147,7 +153,8 @@ impl Position {
         Self { backlog, index: (slot % SPAN) as u32, stale }
     }
 
-    /// Whether the frame came too late for its own slot and was put in the oldest one (VQ-8).
+    /// Whether the frame came too late for its own slot and was put in the oldest one.
+    //= docs/specs/virtual-queue.md#VQ-8 frames that come too late
     #[inline(always)]
     pub fn is_stale(&self) -> bool {
         self.stale
@@ -218,7 +225,8 @@ impl<W: Word> Queue<W> {
         self.slots[position.index as usize % SLOTS].arrived.add(u64::from(bytes));
     }
 
-    /// Backlog inside a slot after `drained` units of its capacity; records idling (VQ-7).
+    /// Backlog inside a slot after `drained` units of its capacity; records idling.
+    //= docs/specs/virtual-queue.md#VQ-7 capacity that no frame used
     #[inline(always)]
     fn ahead(&self, number: u64, drained: u64) -> u64 {
         let slot = self.slot(number);
@@ -237,7 +245,8 @@ impl<W: Word> Queue<W> {
         supply - drained
     }
 
-    /// Carries the backlog from slot `from` to the later slot `to` (VQ-6).
+    /// Carries the backlog from slot `from` to the later slot `to`.
+    //= docs/specs/virtual-queue.md#VQ-6 the walk to a later slot
     #[inline(always)]
     pub fn walk(&self, from: u64, to: u64, drain: &Drain) {
         let newest = self.newest.load();
@@ -305,7 +314,8 @@ impl<W: Word> Slot<W> {
         self.state.load() & LOW
     }
 
-    /// Sets the backlog at this slot's start. Where it rises, the wasted capacity falls by as much (VQ-7).
+    /// Sets the backlog at this slot's start. Where it rises, the wasted capacity falls by as much.
+    //= docs/specs/virtual-queue.md#VQ-7 capacity that no frame used
     #[inline(always)]
     fn begin(&self, number: u64, backlog: u64) {
         if self.arrived.load() >> 32 != number & LOW {

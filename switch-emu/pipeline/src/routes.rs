@@ -49,9 +49,11 @@ pub struct Choice {
     pub rank: u32,
 }
 
-/// Chooses the port by which a frame to `host` leaves `switch`, where it arrives at `t_ps` (SW-4, SW-5).
+/// Chooses the port by which a frame to `host` leaves `switch`, where it arrives at `t_ps`.
 ///
 /// `flow` is the digest of the frame's five-tuple. `None` = no route.
+//= docs/specs/switch.md#SW-4 routes and epochs
+//= docs/specs/switch.md#SW-5 the choice within a group
 #[inline(always)]
 pub fn choose(routes: &impl Routes, t_ps: u64, switch: u32, host: u32, flow: u64) -> Option<Choice> {
     let salt = routes.salt(switch)?;

@@ -75,7 +75,8 @@ fn disorder(arrivals: &[Arrival], disorder_ps: u64, seed: u64) -> Vec<Arrival> {
 
 #[test]
 fn in_order_it_is_lindley() {
-    // VQ-4: within a slot of 1/256 byte roundings, whatever the load
+    //= docs/specs/virtual-queue.md#VQ-4 backlog and departure
+    // Within a slot of 1/256 byte roundings, whatever the load.
     for load in [1, 30, 80, 99, 120] {
         let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());
         let mut worst_ps = 0;
@@ -145,7 +146,8 @@ fn an_idle_queue_delays_nothing() {
 
 #[test]
 fn a_backlog_longer_than_the_ring_survives() {
-    // 2 MB in one instant, then nothing for 1.5 rings: the rest is still there (VQ-6)
+    //= docs/specs/virtual-queue.md#VQ-6 the walk to a later slot
+    // 2 MB in one instant, then nothing for 1.5 rings: the rest is still there
     let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());
     let start_ps = 1 << 40;
     let sent = 700 * FRAME;
@@ -169,7 +171,8 @@ fn a_late_frame_goes_to_the_oldest_slot() {
 
 #[test]
 fn a_lie_about_the_future_is_forgotten() {
-    // VQ-9: one frame from far ahead must not make every later one stale
+    //= docs/specs/virtual-queue.md#VQ-9 restart of a queue
+    // One frame from far ahead must not make every later one stale.
     let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());
     pass(&queue, &drain, u64::MAX >> 1, FRAME);
     let position = queue.locate(1 << 40, &drain);

@@ -31,7 +31,8 @@ fn chosen(salt: u32, count: u32, port: u16) -> usize {
 
 #[test]
 fn source_ports_spread_evenly() {
-    // SW-5: 16,384 consecutive ports over n uplinks; chi-square stays below its 99.9 % point
+    //= docs/specs/switch.md#SW-5 the choice within a group
+    // 16,384 consecutive ports over n uplinks; chi-square stays below its 99.9 % point.
     for (uplinks, limit) in [(4, 17), (7, 23), (16, 38), (64, 104)] {
         let mut counts = vec![0; uplinks as usize];
         (49_152..=65_535).for_each(|port| counts[chosen(uplinks, uplinks, port)] += 1);

@@ -143,7 +143,8 @@ fn programs_load() {
     let Some(program) = loaded() else { return };
     let info = program.info().expect("a loaded program");
     println!("switch: {info:?}");
-    // The kernel's limit is a million; other kernels count differently (SW-15).
+    //= docs/specs/switch.md#SW-15 what the verifier sees
+    // The kernel's limit is a million; other kernels count differently.
     assert!(info.verified_instructions < 200_000, "{info:?}");
     let steer = SteerProgram::load().unwrap_or_else(|error| panic!("{error}"));
     println!("steer: {:?}", steer.info());
