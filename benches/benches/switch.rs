@@ -10,7 +10,7 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use spray_pipeline::config::{OUTSIDE, PortConfig, Thresholds};
 use spray_pipeline::queue::Queue;
-use spray_testbed::program::{HopBench, PerHop};
+use spray_testbed::program::HopBench;
 use std::cell::Cell;
 
 /// The queue alone: frames in order at 90 % load, a walk every other frame.
@@ -39,7 +39,7 @@ fn kernel(c: &mut Criterion) {
     group.bench_function("redirect", |bencher| {
         bencher.iter_custom(|count| bench.redirect(repeat(count)).expect("a test run").mul_f64(count as f64));
     });
-    for hops in [1, 2, PerHop::HOPS] {
+    for hops in [1, 2, HopBench::HOPS] {
         group.bench_function(BenchmarkId::new("hops", hops), |bencher| {
             bencher.iter_custom(|count| bench.switch(hops, repeat(count)).expect("a test run").mul_f64(count as f64));
         });

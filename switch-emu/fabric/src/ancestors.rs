@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use spray_core::path::Ev;
 use spray_pipeline::config::MAX_HOPS;
 use spray_pipeline::{hash, routes};
-use spray_wire::UDP_PORT;
 use spray_wire::switch_view::{addresses_v4, addresses_v6};
+use spray_wire::{Ev, UDP_PORT};
 
 use super::{LinkEvent, Network, RouteTable};
 use crate::fabric::Node;
@@ -119,6 +118,3 @@ pub fn addresses(from: IpAddr, to: IpAddr) -> u64 {
 const MAX_PATHS: usize = 1_024;
 /// Random values find all of 1,024 paths after 7.5 tries per path on average. This leaves a wide margin.
 const TRIES_PER_PATH: u32 = 64;
-
-#[cfg(test)]
-mod tests;

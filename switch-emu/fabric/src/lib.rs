@@ -11,7 +11,6 @@ mod fabric;
 mod failures;
 mod fat_tree;
 mod leaf_spine;
-mod native;
 mod network;
 mod outcome;
 mod route_table;
@@ -30,13 +29,12 @@ pub use fabric::{
 pub use failures::{FailureContext, FailureError, FailureFile};
 pub use fat_tree::FatTree;
 pub use leaf_spine::LeafSpine;
-pub use native::{NativeSwitch, QueueSample};
 pub use network::{Link, Network, NetworkError, NetworkSwitch};
 pub use outcome::{PortOutcome, PortSamples};
 pub use route_table::RouteTable;
 pub use routes::{ShortestPaths, groups, hops};
 pub use spray_pipeline::counters::{ChassisCounters, PortCounters};
-pub use tables::{ChassisSpec, DEFAULT_FRAME_BYTES, Tables, TablesError};
+pub use tables::{ChassisSpec, DEFAULT_FRAME_BYTES, QueueSample, Tables, TablesError};
 pub use topo_file::{TopoError, TopoFile, TopoTier};
 
 #[cfg(test)]

@@ -14,6 +14,15 @@ pub const DEFAULT_FRAME_BYTES: u32 = 3_114;
 #[error("the fabric does not fit the switches' tables: {0}")]
 pub struct TablesError(pub String);
 
+/// What waits at a port at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueSample {
+    /// Data bytes waiting.
+    pub data_bytes: u64,
+    /// Control bytes waiting.
+    pub control_bytes: u64,
+}
+
 /// Which part of a fabric one program plays.
 #[derive(Clone, Debug)]
 pub struct ChassisSpec<'a> {

@@ -14,6 +14,7 @@ mod calibrate;
 mod collect;
 mod drive;
 mod error;
+mod frame;
 mod hosts;
 mod links;
 mod netns;

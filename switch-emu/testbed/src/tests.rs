@@ -1,6 +1,6 @@
 use spray_nic::device::{Device, XskDevice};
-use spray_wire::{Body, Common, Data, Ecn, Envelope, EvPort};
 
+use super::frame::data_frame;
 use super::rig::Rig;
 use super::*;
 use crate::program::{ProgramError, SteerProgram};
@@ -12,32 +12,13 @@ const QUEUE: Thresholds = Thresholds { limit_bytes: 4 << 20, ..OPEN_QUEUE };
 /// Frames of each sender: more than veth's ring (256) and the receiver's fill ring hold together.
 const FRAMES: u64 = 6_000;
 
-fn frame(from: &Host, to: &Host, number: u64) -> Vec<u8> {
-    let envelope = Envelope {
-        src_mac: from.mac,
-        dst_mac: to.mac,
-        src: from.v4.into(),
-        dst: to.v4.into(),
-        src_port: EvPort::new(49_152 + (number % 1_000) as u16),
-        dscp: spray_wire::DSCP_DATA,
-        ecn: Ecn::Ect0,
-        ttl: spray_wire::INITIAL_TTL,
-    };
-    let data = Data { psn: number, message_bytes: 1_000, payload_bytes: 1_000, ..Data::default() };
-    let mut out = vec![0; 2_000];
-    let length = spray_wire::emit(&mut out, &envelope, &Common::default(), &Body::Data(data), &[7; 1_000]).unwrap();
-    out.truncate(length);
-    out
-}
-
 fn flood(device: &mut XskDevice, from: &Host, to: &Host) {
-    let mut sent = 0;
+    let (bytes, mut sent) = (data_frame(from, to, 1_000), 0);
     while sent < FRAMES {
         let Some(id) = device.allocate() else {
             device.flush().unwrap();
             continue;
         };
-        let bytes = frame(from, to, sent);
         device.frame_mut(&id)[..bytes.len()].copy_from_slice(&bytes);
         match device.transmit(id, bytes.len() as u32) {
             Ok(()) => sent += 1,

@@ -18,14 +18,14 @@ use spray_nic::clock::DilatedClock;
 use spray_nic::device::XskDevice;
 use spray_nic::driver::{DriverOptions, Idle, run};
 use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
-use spray_wire::{Body, Common, Data, Ecn, Envelope};
 
 use super::pair::Pair;
 use super::rig::Rig;
 use super::{FabricSpec, OPEN_QUEUE, RunError};
 use crate::bench::{StopOnDrop, Throughput, bare, kernel_udp};
 use crate::program::AttachMode;
-use spray_fabric::{Fabric, Host, LeafSpine};
+use crate::frame::{data_frame, data_header_bytes};
+use spray_fabric::{Fabric, LeafSpine};
 
 /// Two hosts under two leaves with four spines between them, all in one chassis: three switch hops a frame.
 const FABRIC: LeafSpine = LeafSpine::uniform([2, 4, 1], LINK_BPS, 1_000_000);
@@ -110,7 +110,8 @@ impl VethBench {
     /// When a device fails.
     pub fn bare(&mut self, duration: Duration) -> Result<Throughput, RunError> {
         self.rig.drain()?;
-        let template = self.data_frame()?;
+        let [from, to] = [0, 1].map(|host| &self.fabric.hosts[host]);
+        let template = data_frame(from, to, self.payload_bytes as u16);
         let [Some(sender), Some(receiver)] = self.rig.devices.as_mut_slice() else {
             return Err(RunError::Unsupported("an earlier measurement failed".into()));
         };
@@ -160,32 +161,6 @@ impl VethBench {
         config.coalesce_ps = COALESCE_PS;
         Endpoint::new(device, config).map_err(|source| RunError::Endpoint { host: own.name.clone(), source })
     }
-
-    /// A data frame from host 0 to host 1 that the switches forward and the receiving socket gets.
-    fn data_frame(&self) -> Result<Vec<u8>, RunError> {
-        let [src, dst]: [&Host; 2] = [&self.fabric.hosts[0], &self.fabric.hosts[1]];
-        let envelope = Envelope {
-            src_mac: src.mac,
-            dst_mac: dst.mac,
-            src: src.v4.into(),
-            dst: dst.v4.into(),
-            src_port: spray_wire::Ev::new(0).port(spray_wire::MAX_EVS),
-            dscp: spray_wire::DSCP_DATA,
-            ecn: Ecn::Ect0,
-            ttl: spray_wire::INITIAL_TTL,
-        };
-        let payload = vec![0x5a; self.payload_bytes as usize];
-        let data = Data { message_bytes: payload.len() as u64, payload_bytes: payload.len() as u16, ..Data::default() };
-        let mut frame = vec![0; (self.payload_bytes + data_header_bytes()) as usize];
-        let length = spray_wire::emit(&mut frame, &envelope, &Common::default(), &Body::Data(data), &payload)
-            .map_err(|error| RunError::Unsupported(format!("a frame of {} bytes: {error}", frame.len())))?;
-        frame.truncate(length);
-        Ok(frame)
-    }
-}
-
-fn data_header_bytes() -> u32 {
-    spray_wire::header_bytes(false, spray_wire::Kind::Data) as u32
 }
 
 /// One end after a measurement.

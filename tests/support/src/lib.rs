@@ -1,10 +1,12 @@
-//! Helpers for tests of several crates: to skip a test, a folder for its files, the repository's root.
+//! Helpers for tests of several crates: to skip a test, a folder for its files, the repository's root, a switch in memory.
 #![forbid(unsafe_code)]
 
+mod native;
 mod skip;
 
 use std::path::{Path, PathBuf};
 
+pub use native::NativeSwitch;
 pub use skip::{has_root, skip};
 
 /// The repository's root.

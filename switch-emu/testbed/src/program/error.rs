@@ -41,7 +41,7 @@ pub enum ProgramError {
     #[error("map `{map}`: {source}")]
     Map {
         /// Which map.
-        map: &'static str,
+        map: String,
         /// libbpf's error.
         source: libbpf_rs::Error,
     },
@@ -57,7 +57,7 @@ pub enum ProgramError {
 }
 
 impl ProgramError {
-    pub(super) fn map(map: &'static str) -> impl Fn(libbpf_rs::Error) -> Self {
-        move |source| Self::Map { map, source }
+    pub(super) fn map(map: &str) -> impl Fn(libbpf_rs::Error) -> Self {
+        move |source| Self::Map { map: map.into(), source }
     }
 }

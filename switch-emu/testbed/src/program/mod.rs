@@ -10,11 +10,10 @@ mod maps;
 mod object;
 mod steer;
 mod switch;
-mod testing;
 
-pub use bench::{HopBench, PerHop, bench_per_hop};
+pub use bench::HopBench;
 pub use error::ProgramError;
-pub use object::{AttachMode, ProgramInfo};
+pub use object::AttachMode;
 pub use steer::SteerProgram;
 pub use switch::SwitchProgram;
 

@@ -1,10 +1,10 @@
 //! Finding, opening, loading and attaching a compiled program.
 
 use super::ProgramError;
-use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, libbpf_sys};
+use libbpf_rs::{Object, ObjectBuilder, OpenObject, PrintLevel, libbpf_sys};
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Once;
 
@@ -19,17 +19,6 @@ pub enum AttachMode {
     Native,
     /// In the generic path, slower: worth a warning.
     Generic,
-}
-
-/// What the kernel says about a loaded program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProgramInfo {
-    /// Bytecode instructions as compiled.
-    pub instructions: usize,
-    /// Bytes of machine code.
-    pub jited_bytes: u32,
-    /// Instructions that the verifier walked.
-    pub verified_instructions: u32,
 }
 
 /// The bytes of an object: `SPRAY_EBPF_DIR` first, then what was embedded.
@@ -81,13 +70,6 @@ pub(super) fn load(
     open.load().map_err(failed)
 }
 
-/// A handle on one map of a loaded object.
-pub(super) fn map(object: &Object, name: &'static str) -> Result<MapHandle, ProgramError> {
-    let map = object.maps().find(|map| map.name() == name);
-    let map = map.ok_or_else(|| ProgramError::Fabric(format!("the object has no map `{name}`")))?;
-    MapHandle::try_from(&map).map_err(ProgramError::map(name))
-}
-
 /// Attaches by a BPF link, native mode first. The link lasts as long as the returned descriptor.
 pub(super) fn attach(program: BorrowedFd<'_>, ifindex: u32) -> Result<(OwnedFd, AttachMode), ProgramError> {
     const DRIVER: u32 = 1 << 2;
@@ -115,23 +97,6 @@ fn link(program: BorrowedFd<'_>, ifindex: u32, flags: u32) -> io::Result<OwnedFd
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Size figures of a loaded program.
-pub(super) fn info(program: &libbpf_rs::ProgramMut<'_>) -> io::Result<ProgramInfo> {
-    let mut info = libbpf_sys::bpf_prog_info::default();
-    let mut size = size_of_val(&info) as u32;
-    // SAFETY: `info` is a plain struct of `size` bytes that outlives the call; its pointers are null with zero lengths.
-    let code =
-        unsafe { libbpf_sys::bpf_obj_get_info_by_fd(program.as_fd().as_raw_fd(), (&raw mut info).cast(), &mut size) };
-    if code < 0 {
-        return Err(io::Error::from_raw_os_error(-code));
-    }
-    Ok(ProgramInfo {
-        instructions: program.insn_cnt(),
-        jited_bytes: info.jited_prog_len,
-        verified_instructions: info.verified_insns,
-    })
-}
-
 /// Plain data, which a map holds as its bytes.
 ///
 /// # Safety
@@ -149,9 +114,4 @@ pub(super) fn pod_from<T: Pod>(bytes: &[u8]) -> Option<T> {
     // SAFETY: `Pod` types are integers, so that any bytes are a value; the length is checked, and the read needs no
     // alignment.
     (bytes.len() == size_of::<T>()).then(|| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
-}
-
-/// The native-endian words of a map value.
-pub(super) fn words(bytes: &[u8]) -> Vec<u64> {
-    bytes.chunks_exact(8).map(|chunk| u64::from_ne_bytes(chunk.try_into().expect("chunks of 8"))).collect()
 }

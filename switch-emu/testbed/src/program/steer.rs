@@ -1,15 +1,16 @@
 //! The host end: frames of the transport go to the AF_XDP socket of their queue, the rest to the kernel.
 
 use super::ProgramError;
-use super::object::{self, AttachMode, ProgramInfo};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use super::maps::Maps;
+use super::object::{self, AttachMode};
+use libbpf_rs::Object;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// The steering program; dropping it detaches it.
 #[derive(Debug)]
 pub struct SteerProgram {
     object: Object,
-    sockets: MapHandle,
+    maps: Maps,
     links: Vec<OwnedFd>,
 }
 
@@ -23,8 +24,7 @@ impl SteerProgram {
     /// The object is missing, or the kernel refuses it (rights, features).
     pub fn load() -> Result<Self, ProgramError> {
         let object = object::load("steer", |_| Ok(()))?;
-        let sockets = object::map(&object, "sockets")?;
-        Ok(Self { object, sockets, links: Vec::new() })
+        Ok(Self { maps: Maps::of(&object)?, object, links: Vec::new() })
     }
 
     /// Attaches to an interface of the calling thread's network namespace.
@@ -45,13 +45,6 @@ impl SteerProgram {
     /// [`ProgramError::Map`] when the queue is out of range or the descriptor is no bound AF_XDP socket.
     pub fn register(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), ProgramError> {
         let fd = socket.as_raw_fd() as u32;
-        self.sockets
-            .update(&queue.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
-            .map_err(ProgramError::map("sockets"))
-    }
-
-    /// Size figures.
-    pub fn info(&self) -> Option<ProgramInfo> {
-        self.object.progs_mut().find_map(|program| object::info(&program).ok())
+        self.maps.put("sockets", &queue.to_ne_bytes(), &fd.to_ne_bytes())
     }
 }

@@ -1,11 +1,10 @@
 //! The switch program: a chassis of one or more switches.
 
+use super::ProgramError;
 use super::maps::{self, Maps};
-use super::object::{self, AttachMode, ProgramInfo};
-use super::{ProgramError, testing};
-use libbpf_rs::{Object, ProgramInput, ProgramMut};
+use super::object::{self, AttachMode};
+use libbpf_rs::{Object, ProgramMut};
 use spray_fabric::{ChassisCounters, ChassisSpec, PortCounters, QueueSample, Tables};
-use spray_pipeline::Verdict;
 use spray_pipeline::queue::{QUEUE_WORDS, Queue};
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -13,10 +12,10 @@ use std::os::fd::{AsFd, OwnedFd};
 #[derive(Debug)]
 pub struct SwitchProgram {
     object: Object,
-    maps: Maps,
-    tables: Tables,
+    pub(super) maps: Maps,
+    pub(super) tables: Tables,
     /// Ports whose cable leaves the chassis.
-    outside: Vec<usize>,
+    pub(super) outside: Vec<usize>,
     links: Vec<OwnedFd>,
 }
 
@@ -82,11 +81,6 @@ impl SwitchProgram {
         self.maps.set_egress(port, ifindex)
     }
 
-    /// Detaches from all interfaces.
-    pub fn detach(&mut self) {
-        self.links.clear();
-    }
-
     /// Reads a port's counters.
     ///
     /// # Errors
@@ -110,15 +104,10 @@ impl SwitchProgram {
     pub fn queue_sample(&self, port: usize, now_ps: u64) -> Result<QueueSample, ProgramError> {
         let config = self.tables.ports.get(port);
         let config = config.ok_or_else(|| ProgramError::Fabric(format!("there is no port {port}")))?;
-        let words = self.maps.queue_words(port)?;
-        let (total, control) = words.split_at(QUEUE_WORDS);
         let drain = config.drain(now_ps);
-        let waiting = |words: &[u64]| {
-            let words = words.try_into().expect("a queue's words, by the map's value size");
-            Queue::from_words(words).locate(now_ps, &drain).bytes()
-        };
-        let control_bytes = waiting(control);
-        Ok(QueueSample { data_bytes: waiting(total).saturating_sub(control_bytes), control_bytes })
+        let waiting = |words: &[u64; QUEUE_WORDS]| Queue::from_words(words).locate(now_ps, &drain).bytes();
+        let [total, control_bytes] = self.maps.queue_words(port)?.each_ref().map(waiting);
+        Ok(QueueSample { data_bytes: total.saturating_sub(control_bytes), control_bytes })
     }
 
     /// Empties all queues and sets all counters to zero, for the next run.
@@ -127,36 +116,6 @@ impl SwitchProgram {
     /// [`ProgramError::Map`] when the kernel refuses.
     pub fn reset(&self) -> Result<(), ProgramError> {
         self.maps.clear(self.tables.ports.len())
-    }
-
-    /// Size figures of the program.
-    ///
-    /// # Errors
-    /// [`ProgramError::Missing`] when the object does not hold it.
-    pub fn info(&self) -> Result<ProgramInfo, ProgramError> {
-        object::info(&self.program(SWITCH)?).map_err(|_| ProgramError::Missing(SWITCH))
-    }
-
-    /// Runs one frame through the program by the kernel's test run, as if it entered at `ingress`; nothing is sent.
-    ///
-    /// The verdict is derived from the counters, so no traffic may pass meanwhile.
-    ///
-    /// # Errors
-    /// [`ProgramError::TestRun`] when the kernel refuses the frame (shorter than 14 bytes, longer than a page).
-    pub fn test_run(&self, frame: &[u8], ingress: usize) -> Result<(Verdict, Vec<u8>), ProgramError> {
-        self.prepare_test(ingress)?;
-        let before = self.snapshot()?;
-        let mut out = vec![0; frame.len() + 256];
-        let input = ProgramInput { data_in: Some(frame), data_out: Some(&mut out), ..Default::default() };
-        let output = self.program(SWITCH)?.test_run(input).map_err(ProgramError::TestRun)?;
-        let (action, len) = (output.return_value, output.data.map_or(0, |data| data.len()));
-        out.truncate(len);
-        let after = self.snapshot()?;
-        Ok((testing::verdict(action, len, &before, &after, &self.outside)?, out))
-    }
-
-    pub(super) fn object(&self) -> &Object {
-        &self.object
     }
 
     /// The program's entry point, by name.
@@ -173,12 +132,7 @@ impl SwitchProgram {
             .filter(|port| !self.maps.has_egress(**port))
             .try_for_each(|port| self.egress(*port, LOOPBACK))
     }
-
-    fn snapshot(&self) -> Result<testing::Snapshot, ProgramError> {
-        let ports = (0..self.tables.ports.len()).map(|port| self.counters(port)).collect::<Result<_, _>>()?;
-        Ok(testing::Snapshot { ports, chassis: self.chassis_counters()? })
-    }
 }
 
 /// Name of the entry point.
-const SWITCH: &str = "switch";
+pub(super) const SWITCH: &str = "switch";

@@ -6,8 +6,9 @@ use super::build::{START_PS, Spec, fabric, uplinks};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use spray_fabric::{ChassisSpec, Fabric, LinkState, NativeSwitch, PortCounters};
+use spray_fabric::{ChassisSpec, Fabric, LinkState, PortCounters};
 use spray_pipeline::Verdict;
+use spray_test_support::NativeSwitch;
 use spray_wire::Ecn;
 
 /// A frame of ours: any host, any port, times within 120 us in any order.

@@ -1,20 +1,54 @@
-//! Reading a verdict off the counters around a test run: the kernel tells only the action.
+//! Single frames through the kernel's test run, which tells the action alone: the counters tell the verdict.
 
-use super::ProgramError;
+use super::super::switch::SWITCH;
+use super::super::{ProgramError, SwitchProgram};
+use libbpf_rs::{ProgramInput, ProgramMut, libbpf_sys};
 use spray_fabric::{ChassisCounters, PortCounters};
 use spray_pipeline::{Cause, Verdict};
+use std::os::fd::{AsFd, AsRawFd};
+
+impl SwitchProgram {
+    /// Runs one frame through the program as if it entered at `ingress`; nothing is sent. No other traffic may pass meanwhile.
+    pub(super) fn test_run(&self, frame: &[u8], ingress: usize) -> Result<(Verdict, Vec<u8>), ProgramError> {
+        self.prepare_test(ingress)?;
+        let before = self.snapshot()?;
+        let mut out = vec![0; frame.len() + 256];
+        let input = ProgramInput { data_in: Some(frame), data_out: Some(&mut out), ..Default::default() };
+        let output = self.program(SWITCH)?.test_run(input).map_err(ProgramError::TestRun)?;
+        let (action, len) = (output.return_value, output.data.map_or(0, |data| data.len()));
+        out.truncate(len);
+        let after = self.snapshot()?;
+        Ok((verdict(action, len, &before, &after, &self.outside)?, out))
+    }
+
+    fn snapshot(&self) -> Result<Snapshot, ProgramError> {
+        let ports = (0..self.tables.ports.len()).map(|port| self.counters(port)).collect::<Result<_, _>>()?;
+        Ok(Snapshot { ports, chassis: self.chassis_counters()? })
+    }
+}
+
+/// Instructions of `program` that the verifier walked.
+pub(super) fn verified_instructions(program: &ProgramMut<'_>) -> u32 {
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut size = size_of_val(&info) as u32;
+    // SAFETY: `info` is a plain struct of `size` bytes that outlives the call; its pointers are null with zero lengths.
+    let code =
+        unsafe { libbpf_sys::bpf_obj_get_info_by_fd(program.as_fd().as_raw_fd(), (&raw mut info).cast(), &mut size) };
+    assert_eq!(code, 0);
+    info.verified_insns
+}
 
 /// All counters at one moment.
-pub(super) struct Snapshot {
-    pub(super) ports: Vec<PortCounters>,
-    pub(super) chassis: ChassisCounters,
+struct Snapshot {
+    ports: Vec<PortCounters>,
+    chassis: ChassisCounters,
 }
 
 const DROP: u32 = 1;
 const PASS: u32 = 2;
 const REDIRECT: u32 = 4;
 
-pub(super) fn verdict(
+fn verdict(
     action: u32,
     len: usize,
     before: &Snapshot,

@@ -1,11 +1,12 @@
 //! What is told of paths against frames on the switches themselves, over either version of IP.
 
-use spray_wire::{Body, Common, Data, Ecn, Envelope};
+use std::net::IpAddr;
 
-use super::*;
-use crate::fabric::{Fabric, Thresholds};
-use crate::{ChassisSpec, NativeSwitch};
-use crate::{FatTree, LeafSpine, LinkAction, compile};
+use spray_fabric::{
+    Ancestors, ChassisSpec, Fabric, FatTree, LeafSpine, LinkAction, LinkEvent, Network, Thresholds, addresses, compile,
+};
+use spray_test_support::NativeSwitch;
+use spray_wire::{Body, Common, Data, Ecn, Envelope, Ev};
 
 const BPS: u64 = 100_000_000_000;
 const US: u64 = 1_000_000;

@@ -1,6 +1,6 @@
-//! The same chassis in memory: the pipeline over vectors, for tests, tools and engines without a kernel.
+//! A chassis in memory: the pipeline over vectors. Tests compare the kernel program with it.
 
-use crate::{ChassisCounters, ChassisSpec, PortCounters, Tables, TablesError};
+use spray_fabric::{ChassisCounters, ChassisSpec, PortCounters, QueueSample, Tables, TablesError};
 use spray_pipeline::Verdict;
 use spray_pipeline::config::{Globals, PortConfig};
 use spray_pipeline::queue::PortQueues;
@@ -66,15 +66,6 @@ impl NativeSwitch {
         let total = self.queues[port].total.locate(now_ps, &drain).bytes();
         QueueSample { data_bytes: total.saturating_sub(control_bytes), control_bytes }
     }
-}
-
-/// What waits at a port at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QueueSample {
-    /// Data bytes waiting.
-    pub data_bytes: u64,
-    /// Control bytes waiting.
-    pub control_bytes: u64,
 }
 
 impl spray_pipeline::Tables for NativeSwitch {
