@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use spray_core::path::BalancerKind;
+pub use spray_fabric::Progress;
 
 use crate::results::RunResult;
 use crate::scenario::Scenario;
@@ -38,27 +39,6 @@ pub trait Prepared: Sync {
         progress: &mut dyn FnMut(Progress),
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError>;
-}
-
-/// What an engine tells while it works.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Progress {
-    /// A phase of the work begins; the text names it.
-    Phase(String),
-    /// Flows are running.
-    Running {
-        /// Scenario time.
-        time_us: f64,
-        /// Payload bytes delivered so far.
-        delivered_bytes: u64,
-        /// Payload bytes of all flows.
-        total_bytes: u64,
-        /// Flows whose message has arrived.
-        flows_completed: u64,
-        /// All flows.
-        flows_total: u64,
-    },
 }
 
 /// Why there is no result.

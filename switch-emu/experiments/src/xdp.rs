@@ -8,8 +8,7 @@ use spray_core::event::Event;
 use spray_core::path::BalancerKind;
 use spray_fabric::{LinkEvent, Network, Thresholds};
 use spray_testbed::{
-    Dilation, FabricSpec, Happened, Progress as News, Report, RunError, Subject, Testbed, TestbedFlow, TestbedOutcome,
-    TestbedSpec,
+    Dilation, FabricSpec, Happened, Report, RunError, Subject, Testbed, TestbedFlow, TestbedOutcome, TestbedSpec,
 };
 
 use crate::engine::{Engine, EngineError, Prepared, Progress};
@@ -144,7 +143,7 @@ impl Ready<'_> {
             dilation: self.dilation(&flows),
             threads: scenario.emulation.threads.map(|threads| threads as usize),
         };
-        let outcome = testbed.run(&spec, &mut |news| tell(&news, progress), stop)?;
+        let outcome = testbed.run(&spec, progress, stop)?;
         Ok(Collect { scenario, balancer, seed, flows: &flows, outcome: &outcome }.result())
     }
 
@@ -177,23 +176,6 @@ fn check(scenario: &Scenario) -> Result<(), String> {
         let allowed = format!("allowed: at most {MAX_XDP_QUEUE_BYTES}, or `--engine sim`");
         Err(format!("`limit` in [queue] is {bytes} bytes at {name}; {allowed}"))
     })
-}
-
-/// Passes news of the testbed on as progress.
-fn tell(news: &News, progress: &mut dyn FnMut(Progress)) {
-    match *news {
-        News::Calibrating => progress(Progress::Phase("measuring what this machine carries".into())),
-        News::Dilation { dilation, frames_per_s: Some(rate) } => {
-            let rate = rate / 1e3;
-            progress(Progress::Phase(format!(
-                "{rate:.0} thousand frames a second, so time runs {dilation:.0} times slower"
-            )));
-        }
-        News::Running { time_us, delivered_bytes, total_bytes, flows_completed, flows_total } => {
-            progress(Progress::Running { time_us, delivered_bytes, total_bytes, flows_completed, flows_total });
-        }
-        _ => {}
-    }
 }
 
 impl From<RunError> for EngineError {

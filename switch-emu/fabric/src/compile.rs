@@ -6,15 +6,6 @@ use super::event::{changes, known_down, reroutes};
 use super::{LinkEvent, Network, groups};
 use crate::fabric::{Fabric, Host, LinkChange, MAX_CHANGES, MAX_EPOCHS, Node, Port, RouteEpoch, Switch, Thresholds};
 
-/// A fabric, and the port of each link.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Compiled {
-    /// The fabric that the engines run.
-    pub fabric: Fabric,
-    /// Per link of the network its egress port; `None` for links that leave a host.
-    pub port_of_link: Vec<Option<usize>>,
-}
-
 /// Why events cannot be preloaded into switches.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
@@ -49,7 +40,7 @@ pub fn compile(
     seed: u64,
     queue: impl Fn(u64) -> Thresholds,
     events: &[LinkEvent],
-) -> Result<Compiled, CompileError> {
+) -> Result<Fabric, CompileError> {
     let changes = preload(network, events)?;
     let mut fabric = Fabric { seed, hosts: hosts(network), switches: switches(network, seed), ..Fabric::default() };
     let mut port_of_link = vec![None; network.links.len()];
@@ -67,7 +58,7 @@ pub fn compile(
         });
     }
     fabric.routes = epochs(network, events, &port_of_link);
-    Ok(Compiled { fabric, port_of_link })
+    Ok(fabric)
 }
 
 /// Checks that `events` can be preloaded into the switches of `network`, and returns the changes of every link.

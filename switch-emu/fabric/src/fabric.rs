@@ -2,7 +2,7 @@
 //!
 //! All times are scenario picoseconds, all rates bits per second, all sizes bytes of Ethernet frame.
 
-pub use spray_pipeline::config::Thresholds;
+pub use spray_pipeline::config::{MAX_CHANGES, MAX_EPOCHS, Thresholds};
 pub use spray_pipeline::link::{DropEvery, Flap, LinkChange, LinkState};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -20,11 +20,6 @@ pub struct Fabric {
     /// Routing tables in order of `valid_from_ps`; the first is valid from 0. At most [`MAX_EPOCHS`].
     pub routes: Vec<RouteEpoch>,
 }
-
-/// Most routing epochs that a fabric may have.
-pub const MAX_EPOCHS: usize = spray_pipeline::config::MAX_EPOCHS;
-/// Most timed changes that one port may have.
-pub const MAX_CHANGES: usize = spray_pipeline::config::MAX_CHANGES;
 
 /// Largest IP packet that the links of a testbed carry: native XDP on veth takes no more in one page.
 pub const MAX_IP_BYTES: u32 = 3_498;

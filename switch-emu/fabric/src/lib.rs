@@ -19,7 +19,7 @@ mod tables;
 mod topo_file;
 
 pub use ancestors::{Ancestors, addresses};
-pub use compile::{CompileError, Compiled, compile, epoch_starts, mix, preload, salt, v4};
+pub use compile::{CompileError, compile, epoch_starts, mix, preload, salt, v4};
 pub use dragonfly::Dragonfly;
 pub use event::{LinkAction, LinkEvent, changes, known_down};
 pub use fabric::{
@@ -30,7 +30,7 @@ pub use failures::{FailureContext, FailureError, FailureFile};
 pub use fat_tree::FatTree;
 pub use leaf_spine::LeafSpine;
 pub use network::{Link, Network, NetworkError, NetworkSwitch};
-pub use outcome::{PortOutcome, PortSamples};
+pub use outcome::{PortOutcome, PortSamples, Progress};
 pub use route_table::RouteTable;
 pub use routes::{ShortestPaths, groups, hops};
 pub use spray_pipeline::counters::{ChassisCounters, PortCounters};

@@ -1,6 +1,27 @@
-//! What an engine says of a port after a run.
+//! What every engine says during a run, and of ports after it.
 
 use spray_pipeline::counters::PortCounters;
+
+/// What an engine tells while it works.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Progress {
+    /// A phase of the work begins; the text names it.
+    Phase(String),
+    /// Flows are running.
+    Running {
+        /// Scenario time.
+        time_us: f64,
+        /// Payload bytes delivered so far.
+        delivered_bytes: u64,
+        /// Payload bytes of all flows.
+        total_bytes: u64,
+        /// Flows whose message has arrived.
+        flows_completed: u64,
+        /// All flows.
+        flows_total: u64,
+    },
+}
 
 /// One port's figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

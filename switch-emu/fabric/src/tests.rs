@@ -46,18 +46,16 @@ fn a_leaf_spine_has_all_spines_between_leaves_and_one_port_to_each_host() {
     network.check().unwrap();
     assert_eq!((network.hosts.len(), network.switches.len(), network.links.len()), (8, 6, 32));
     let compiled = compile(&network, 1, queue, &[]).unwrap();
-    let groups = &compiled.fabric.routes[0].groups;
+    let groups = &compiled.routes[0].groups;
     let names = |switch: usize, host: usize| -> Vec<&str> {
-        groups[switch][host].iter().map(|port| compiled.fabric.ports[*port].name.as_str()).collect()
+        groups[switch][host].iter().map(|port| compiled.ports[*port].name.as_str()).collect()
     };
     assert_eq!(names(0, 5), ["leaf0->spine0", "leaf0->spine1", "leaf0->spine2", "leaf0->spine3"]);
     assert_eq!(names(0, 3), ["leaf0->h3"]);
     assert_eq!(names(4, 5), ["spine2->leaf1"]);
-    assert_eq!(compiled.fabric.ports.len(), 24);
-    assert!(network.links.iter().zip(&compiled.port_of_link).all(|(link, port)| match port {
-        Some(port) => compiled.fabric.ports[*port].name == link.name,
-        None => matches!(link.from, Node::Host(_)),
-    }));
+    assert_eq!(compiled.ports.len(), 24);
+    let of_switches = network.links.iter().filter(|link| matches!(link.from, Node::Switch(_)));
+    assert!(of_switches.map(|link| &link.name).eq(compiled.ports.iter().map(|port| &port.name)));
 }
 
 #[test]
@@ -65,7 +63,7 @@ fn bundles_are_parallel_ports_with_numbered_names() {
     let network = LeafSpine { bundle: 2, ..PAIR }.network();
     network.check().unwrap();
     let compiled = compile(&network, 1, queue, &[]).unwrap();
-    assert_eq!(compiled.fabric.routes[0].groups[0][7].len(), 8);
+    assert_eq!(compiled.routes[0].groups[0][7].len(), 8);
     assert_eq!(network.links_named("leaf0->spine1#2").unwrap().len(), 1);
     assert_eq!(network.links_named("leaf0-spine1#2").unwrap().len(), 2);
     assert_eq!(network.links_named("leaf0-spine1#3"), None);
@@ -79,14 +77,14 @@ fn a_three_tier_file_builds_the_tree_it_describes() {
     // 4 pods of 2 leaves and 2 spines; 4 up a spine in bundles of 2 make 2 planes, times 2 spines a pod: 4 cores.
     assert_eq!(network.switches.len(), 8 + 8 + 4);
     let compiled = compile(&network, 1, queue, &[]).unwrap();
-    let groups = &compiled.fabric.routes[0].groups;
+    let groups = &compiled.routes[0].groups;
     assert_eq!(groups[0][15].len(), 2, "a leaf has two spines");
     assert_eq!(groups[8][15].len(), 4, "a spine has two cores, two cables each");
     assert_eq!(groups[0][1].len(), 1);
     let longest = hops(&network, &ShortestPaths::new(&network, |_| true), 0, 15);
     let names: Vec<_> = longest.iter().map(|link| network.links[*link].rate_bps / 1_000_000_000).collect();
     assert_eq!(names, [100, 200, 400, 400, 200, 100]);
-    let port = compiled.fabric.ports.iter().find(|port| port.name == "tor0->h0").unwrap();
+    let port = compiled.ports.iter().find(|port| port.name == "tor0->h0").unwrap();
     assert_eq!(port.latency_ps, 750_000, "the switch's latency is its ports'");
 }
 
@@ -230,7 +228,7 @@ fn an_admin_down_is_rerouted_after_convergence_and_back() {
     let network = PAIR.network();
     let down = LinkAction::Down { convergence_ps: 5 };
     let events = [event(&network, "leaf0->spine1", 10, Some(20), down)];
-    let fabric = compile(&network, 1, queue, &events).unwrap().fabric;
+    let fabric = compile(&network, 1, queue, &events).unwrap();
     let widths: Vec<_> = fabric.routes.iter().map(|epoch| (epoch.valid_from_ps, epoch.groups[0][7].len())).collect();
     assert_eq!(widths, [(0, 4), (15, 3), (25, 4)]);
     assert!(fabric.routes.iter().all(|epoch| epoch.groups[1][0].len() == 4), "one direction only");
@@ -245,7 +243,7 @@ fn an_admin_down_is_rerouted_after_convergence_and_back() {
 fn a_leaf_avoids_a_spine_that_lost_its_cable_to_the_other_leaf() {
     let network = PAIR.network();
     let events = [event(&network, "spine1->leaf1", 0, None, LinkAction::Down { convergence_ps: 0 })];
-    let fabric = compile(&network, 1, queue, &events).unwrap().fabric;
+    let fabric = compile(&network, 1, queue, &events).unwrap();
     assert_eq!(fabric.routes.len(), 1, "known from the start");
     assert_eq!(fabric.routes[0].groups[0][7].len(), 3);
     assert_eq!(fabric.routes[0].groups[0][0].len(), 1);
@@ -261,7 +259,7 @@ fn overlapping_events_add_up() {
         event(&network, "leaf0->spine0", 20, None, LinkAction::Loss { ppm: 100_000 }),
         event(&network, "leaf0->spine0", 20, Some(30), LinkAction::SilentDrop),
     ];
-    let fabric = compile(&network, 1, queue, &events).unwrap().fabric;
+    let fabric = compile(&network, 1, queue, &events).unwrap();
     let port = |name: &str| fabric.ports.iter().find(|port| port.name == name).unwrap();
     let states: Vec<_> = port("leaf0->spine0")
         .changes
@@ -298,7 +296,7 @@ fn too_many_changes_and_host_links_are_refused() {
 #[test]
 fn salts_differ_between_switches_and_seeds() {
     let salts = |seed| -> Vec<u32> {
-        compile(&PAIR.network(), seed, queue, &[]).unwrap().fabric.switches.iter().map(|switch| switch.salt).collect()
+        compile(&PAIR.network(), seed, queue, &[]).unwrap().switches.iter().map(|switch| switch.salt).collect()
     };
     let mut all = [salts(1), salts(2)].concat();
     all.sort_unstable();

@@ -5,6 +5,7 @@
 //! `Switch_Latency_ns`, and optionally `Oversubscribed` and `Bundle` (parallel cables to a switch of the tier below).
 
 use super::Network;
+use crate::fabric::Node;
 
 /// What is wrong with a `.topo` file, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -139,9 +140,8 @@ impl TopoFile {
         for index in 0..self.tiers.len() - 1 {
             let (tier, above) = (&self.tiers[index], &self.tiers[index + 1]);
             if !tier.radix_up.is_multiple_of(above.bundle) {
-                let message =
-                    format!("`radix_up` {} is no multiple of the next `bundle` {}", tier.radix_up, above.bundle);
-                return Err((index, message));
+                let (up, bundle) = (tier.radix_up, above.bundle);
+                return Err((index, format!("`radix_up` {up} is no multiple of the next `bundle` {bundle}")));
             }
             if tier.oversubscribed != 0 && tier.radix_up * tier.oversubscribed != tier.radix_down {
                 let is = format!("{} down and {} up", tier.radix_down, tier.radix_up);
@@ -187,24 +187,27 @@ impl TopoFile {
         let cores = tier.get(2).map_or_else(Vec::new, |core| add(names[2], spines_of_pod * planes, core));
         for index in 0..self.nodes {
             let host = network.add_host(format!("h{index}"));
-            let leaf = leaves[index / tier[0].radix_down];
-            network.add_cable(host, leaf, tier[0].downlink_bps, tier[0].downlink_latency_ps);
+            tier[0].join(&mut network, host, leaves[index / tier[0].radix_down]);
         }
         for (index, leaf) in leaves.iter().enumerate() {
             let pod = index / leaves_of_pod;
             for spine in &spines[pod * spines_of_pod..(pod + 1) * spines_of_pod] {
-                (0..tier[1].bundle)
-                    .for_each(|_| network.add_cable(*leaf, *spine, tier[1].downlink_bps, tier[1].downlink_latency_ps));
+                tier[1].join(&mut network, *leaf, *spine);
             }
         }
         for (index, spine) in spines.iter().enumerate() {
             for plane in 0..planes {
-                let core = cores[index % spines_of_pod + spines_of_pod * plane];
-                (0..tier[2].bundle)
-                    .for_each(|_| network.add_cable(*spine, core, tier[2].downlink_bps, tier[2].downlink_latency_ps));
+                tier[2].join(&mut network, *spine, cores[index % spines_of_pod + spines_of_pod * plane]);
             }
         }
         network
+    }
+}
+
+impl TopoTier {
+    /// Adds the cables from a node `below` to a switch of this tier.
+    fn join(&self, network: &mut Network, below: Node, switch: Node) {
+        (0..self.bundle).for_each(|_| network.add_cable(below, switch, self.downlink_bps, self.downlink_latency_ps));
     }
 }
 

@@ -53,7 +53,7 @@ fn ports(fabric: &Fabric, leaf: usize, from: IpAddr, to: IpAddr, ev: Ev, now_ps:
 /// Checks the paths between two hosts: each value takes a path of its own, and there are `count`.
 fn check(network: &Network, events: &[LinkEvent], at_ps: u64, from: usize, to: usize, count: usize) {
     for seed in 1..=3 {
-        let fabric = compile(network, seed, queue, events).unwrap().fabric;
+        let fabric = compile(network, seed, queue, events).unwrap();
         let ancestors = Ancestors::new(network, events, seed);
         let hosts = [from, to].map(|host| &fabric.hosts[host]);
         for [from_ip, to_ip] in [hosts.map(|host| IpAddr::V4(host.v4)), hosts.map(|host| IpAddr::V6(host.v6))] {

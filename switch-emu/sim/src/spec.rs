@@ -2,7 +2,7 @@
 
 use spray_core::flow::FlowConfig;
 
-use spray_fabric::{CompileError, LinkEvent, Network, Thresholds};
+use spray_fabric::{LinkEvent, Network, Thresholds};
 pub use spray_fabric::{PortOutcome, PortSamples};
 
 /// One run, complete: the simulator reads nothing else. Times are ps of scenario time.
@@ -197,10 +197,4 @@ pub enum SimError {
         /// How many triggers there are.
         triggers: usize,
     },
-    /// The network or its events do not fit the switches' tables.
-    #[error(transparent)]
-    Compile(#[from] CompileError),
-    /// A port does not fit the switches' tables.
-    #[error("{0}")]
-    Port(String),
 }

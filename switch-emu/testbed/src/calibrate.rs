@@ -4,16 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use rand_core::RngCore;
-use spray_core::cc::{CcConfig, ControlConfig, FixedRateConfig};
 use spray_core::flow::FlowConfig;
-use spray_core::loss::RtoConfig;
 use spray_core::path::{BalancerKind, PathConfig};
 use spray_core::rng::stream;
-use spray_core::units::Gbps;
 use spray_nic::Mode;
 use spray_nic::sys::monotonic_ns;
 
 use super::drive::{self, Goal, Report};
+use super::frame::{RATE_BPS, RTT_PS, unpaced};
 use super::hosts::Setup;
 use super::rig::Rig;
 use super::{FabricSpec, OPEN_QUEUE, RunError, TestbedFlow, TestbedSpec};
@@ -32,8 +30,6 @@ const WARM_UP_NS: u64 = 100_000_000;
 const SAFETY: f64 = 0.8;
 /// Packets that one host may be sent at a time: veth's ring holds 256 frames.
 const MAX_FAN_IN_PACKETS: u64 = 128;
-/// Largest rate that a switch takes: the burst is to measure the machine, not the queues.
-const BURST_RATE_BPS: u64 = 1_000_000_000_000;
 
 /// Sends the flows of `spec` in real time, as fast as the machine goes, and compares with the rate that their links offer,
 /// which takes them `ideal_ps`.
@@ -44,7 +40,7 @@ pub(super) fn measure(
     stop: &AtomicBool,
 ) -> Result<Calibration, RunError> {
     let mut network = spec.fabric.network.clone();
-    network.links.iter_mut().for_each(|link| link.rate_bps = BURST_RATE_BPS);
+    network.links.iter_mut().for_each(|link| link.rate_bps = RATE_BPS);
     let fast = FabricSpec { network: &network, events: &[], queue: &|_| OPEN_QUEUE, ..spec.fabric };
     let fabric = fast.compile(0)?;
     rig.drain()?;
@@ -89,27 +85,14 @@ fn burst_config(own: &FlowConfig, packet_bytes: u32, pairs: &[TestbedFlow]) -> F
     let fan_in = |host| pairs.iter().filter(|pair| pair.dst == host || pair.src == host).count() as u64;
     let busiest = pairs.iter().map(|pair| fan_in(pair.dst)).max().unwrap_or(1).max(1);
     let window_bytes = (MAX_FAN_IN_PACKETS / busiest).max(4) * u64::from(packet_bytes);
-    let cc = CcConfig {
-        control: ControlConfig::FixedRate(FixedRateConfig { rate_gbps: Some(Gbps::from_bps(u64::MAX)) }),
-        // No pacing: all packets of one real-time poll have one time, so that pacing would let a single one go.
-        initial_window_bytes: window_bytes,
-        max_window_bytes: window_bytes,
-        ..CcConfig::for_path(BURST_RTT_PS, BURST_RATE_BPS, packet_bytes)
-    };
-    let path = PathConfig { evs: own.path.evs, ..PathConfig::new(BalancerKind::Ops, BURST_RTT_PS, 32) };
+    let path = PathConfig { evs: own.path.evs, ..PathConfig::new(BalancerKind::Ops, RTT_PS, 32) };
     FlowConfig {
         window_packets: own.window_packets,
         ack_every: own.ack_every,
         sack_gap_packets: None,
-        rto: RtoConfig { initial_ps: BURST_RTO_PS, min_ps: BURST_RTO_PS, max_ps: BURST_RTO_PS },
-        ..FlowConfig::for_path(own.payload_bytes, own.header_bytes, path, cc)
+        ..unpaced(own.payload_bytes, own.header_bytes, window_bytes, path)
     }
 }
-
-/// A plausible round trip through the machine.
-const BURST_RTT_PS: u64 = 100_000_000;
-/// Ten times what a thread may have to wait for its core.
-const BURST_RTO_PS: u64 = 50_000_000_000;
 
 /// Payload bytes a second that the machine carries between `setup`'s pairs.
 fn burst(rig: &mut Rig, setup: &Setup<'_>, stop: &AtomicBool) -> Result<f64, RunError> {

@@ -8,8 +8,10 @@ use spray_nic::clock::{Clock, DilatedClock, PatientClock};
 use spray_nic::driver::{DriverOptions, Idle, run};
 use spray_nic::sys::monotonic_ns;
 
-use super::hosts::Running;
-use super::{Progress, RunError};
+use super::RunError;
+use super::hosts::{Book, Running};
+use crate::bench::StopOnDrop;
+use spray_fabric::Progress;
 
 /// When a run is over.
 pub(super) struct Goal {
@@ -19,34 +21,6 @@ pub(super) struct Goal {
     pub lead_in_ps: u64,
     /// Virtual time at which to give up.
     pub until_ps: u64,
-}
-
-/// What all hosts have done so far.
-#[derive(Debug, Default)]
-pub(super) struct Tally {
-    arrived: AtomicU64,
-    delivered: AtomicU64,
-    failed: AtomicU64,
-}
-
-impl Tally {
-    pub fn arrived(&self) {
-        self.arrived.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub fn delivered(&self) {
-        self.delivered.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub fn failed(&self) {
-        self.failed.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Every sender knows how its flow ended, and every receiver has reported what its sender knows of.
-    fn is_over(&self, flows: u64) -> bool {
-        let delivered = self.delivered.load(Ordering::Relaxed);
-        delivered + self.failed.load(Ordering::Relaxed) >= flows && self.arrived.load(Ordering::Relaxed) >= delivered
-    }
 }
 
 /// How a run stands.
@@ -84,11 +58,15 @@ pub(super) struct Outcome {
     pub dilation: f64,
 }
 
-/// What a thread tells the watcher.
+/// What a thread tells the watcher of its hosts.
 #[derive(Debug, Default)]
 struct Board {
     now_ps: AtomicU64,
     placed_bytes: AtomicU64,
+    /// Messages that arrived, messages of these hosts that were delivered, and connections of theirs that failed.
+    arrived: AtomicU64,
+    delivered: AtomicU64,
+    failed: AtomicU64,
 }
 
 /// How often the watcher looks, at least.
@@ -129,19 +107,19 @@ fn drive<C: Clock + Send>(
     let mut shares: Vec<Vec<Running>> = (0..threads).map(|_| Vec::new()).collect();
     // Neighbours on a leaf talk to others: in turn, so that no thread gets all of one leaf.
     hosts.into_iter().enumerate().for_each(|(number, host)| shares[number % threads].push(host));
-    let (stop, tally) = (AtomicBool::new(false), Tally::default());
+    let stop = AtomicBool::new(false);
     let boards: Vec<_> = (0..threads).map(|_| Board::default()).collect();
     let begun_ns = monotonic_ns();
     let (hosts, watched) = std::thread::scope(|scope| {
         let spawn = |((share, clock), board)| {
-            let (stop, tally) = (&stop, &tally);
-            scope.spawn(move || poll(share, clock, board, tally, stop))
+            let stop = &stop;
+            scope.spawn(move || poll(share, clock, board, stop))
         };
         let handles: Vec<_> = shares.into_iter().zip(clocks).zip(&boards).map(spawn).collect();
         // Also set when `watch` panics: the scope waits for the threads.
-        let stopping = Stop(&stop);
+        let stopping = StopOnDrop(&stop);
         let ended = || handles.iter().any(|handle| handle.is_finished());
-        let watched = watch_until_over(goal, &tally, &boards, ended, watch);
+        let watched = watch_until_over(goal, &boards, ended, watch);
         drop(stopping);
         let mut hosts = Vec::new();
         for handle in handles {
@@ -159,15 +137,6 @@ fn drive<C: Clock + Send>(
     })
 }
 
-/// Sets a flag when dropped.
-struct Stop<'a>(&'a AtomicBool);
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// How watching ended.
 struct End {
     /// Virtual time then.
@@ -180,7 +149,6 @@ struct End {
 
 fn watch_until_over(
     goal: &Goal,
-    tally: &Tally,
     boards: &[Board],
     ended: impl Fn() -> bool,
     watch: &mut dyn FnMut(&Report) -> Result<(), RunError>,
@@ -188,12 +156,17 @@ fn watch_until_over(
     let mut lead_in_ns = None;
     loop {
         std::thread::sleep(LOOK);
-        let over = tally.is_over(goal.flows);
+        let sum = |of: fn(&Board) -> &AtomicU64| -> u64 {
+            boards.iter().map(|board| of(board).load(Ordering::Relaxed)).sum()
+        };
+        let (delivered, failed) = (sum(|board| &board.delivered), sum(|board| &board.failed));
         let report = Report {
             now_ps: boards.iter().map(|board| board.now_ps.load(Ordering::Relaxed)).min().unwrap_or(0),
-            delivered_bytes: boards.iter().map(|board| board.placed_bytes.load(Ordering::Relaxed)).sum(),
-            arrived: tally.arrived.load(Ordering::Relaxed),
+            delivered_bytes: sum(|board| &board.placed_bytes),
+            arrived: sum(|board| &board.arrived),
         };
+        // Every sender knows how its flow ended, and every receiver has reported what its sender knows of.
+        let over = delivered + failed >= goal.flows && report.arrived >= delivered;
         let at_ns = monotonic_ns();
         if report.now_ps >= goal.lead_in_ps {
             lead_in_ns.get_or_insert(at_ns);
@@ -207,7 +180,7 @@ fn watch_until_over(
 }
 
 /// Polls a share of the hosts until told to stop, and hands them back.
-fn poll<C: Clock>(share: Vec<Running>, mut clock: C, board: &Board, tally: &Tally, stop: &AtomicBool) -> Vec<Running> {
+fn poll<C: Clock>(share: Vec<Running>, mut clock: C, board: &Board, stop: &AtomicBool) -> Vec<Running> {
     // Without SCHED_IDLE a run is slower, but right.
     let _ = DriverOptions::emulation().apply();
     let numbers: Vec<_> = share.iter().map(|running| running.host).collect();
@@ -217,8 +190,12 @@ fn poll<C: Clock>(share: Vec<Running>, mut clock: C, board: &Board, tally: &Tall
     run(&mut endpoints, &mut clock, Idle::Spin, |endpoints, now_ps| {
         for (endpoint, book) in endpoints.iter_mut().zip(&mut books) {
             book.tell(endpoint, now_ps);
-            book.take(endpoint, tally);
+            book.take(endpoint);
         }
+        let total = |of: fn(&Book) -> u64| -> u64 { books.iter().map(of).sum() };
+        board.arrived.store(total(|book| book.arrived.len() as u64), Ordering::Relaxed);
+        board.delivered.store(total(|book| book.delivered), Ordering::Relaxed);
+        board.failed.store(total(|book| book.own_failed), Ordering::Relaxed);
         board.now_ps.store(now_ps, Ordering::Relaxed);
         rounds = rounds.wrapping_add(1);
         if rounds.is_multiple_of(ROUNDS_PER_COUNT) {

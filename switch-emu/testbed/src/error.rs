@@ -2,8 +2,7 @@
 
 use std::io;
 
-use spray_nic::device::OpenError;
-use spray_nic::endpoint::{ConfigError, ConnectError, SendError};
+use spray_nic::endpoint::SendError;
 
 use crate::program::ProgramError;
 
@@ -40,32 +39,16 @@ pub enum RunError {
         /// What the kernel said.
         source: Box<rtnetlink::Error>,
     },
-    /// An AF_XDP socket could not be opened.
-    #[error("host {host}: {source}")]
-    Device {
-        /// The host.
-        host: String,
-        /// Why.
-        source: OpenError,
-    },
     /// An XDP program could not be loaded, attached or read.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// The endpoint of a host refused its settings.
+    /// The socket, the endpoint or a connection of a host could not be made.
     #[error("host {host}: {source}")]
-    Endpoint {
+    Host {
         /// The host.
         host: String,
         /// Why.
-        source: ConfigError,
-    },
-    /// A connection could not be begun.
-    #[error("host {host}: {source}")]
-    Connect {
-        /// The host.
-        host: String,
-        /// Why.
-        source: ConnectError,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A message was not taken.
     #[error("host {host}: {source}")]
@@ -92,6 +75,11 @@ impl RunError {
     /// Whether the machine or the scenario has to change, rather than something gone wrong during the run: exit code 2.
     pub fn is_usage(&self) -> bool {
         !matches!(self, Self::Stopped | Self::Calibration | Self::Io { .. } | Self::Send { .. })
+    }
+
+    /// An [`RunError::Host`].
+    pub(crate) fn host<E: std::error::Error + Send + Sync + 'static>(host: &str) -> impl Fn(E) -> Self {
+        move |source| Self::Host { host: host.into(), source: source.into() }
     }
 
     /// An [`RunError::Io`].

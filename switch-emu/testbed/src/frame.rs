@@ -1,7 +1,34 @@
-//! Data frames made by hand, for measurements without a transport.
+//! What measurements of the machine send: connections that nothing holds back, and frames without a transport.
 
+use spray_core::cc::{CcConfig, ControlConfig, FixedRateConfig};
+use spray_core::flow::FlowConfig;
+use spray_core::loss::RtoConfig;
+use spray_core::path::PathConfig;
+use spray_core::units::Gbps;
 use spray_fabric::Host;
 use spray_wire::{Body, Common, Data, Ecn, Envelope, MAX_EVS};
+
+/// A plausible round trip through the machine.
+pub(crate) const RTT_PS: u64 = 100_000_000;
+/// Ten times what a thread may have to wait for its core.
+pub(crate) const RTO_PS: u64 = 50_000_000_000;
+/// Largest rate that a switch takes: the machine is to be measured, not the queues.
+pub(crate) const RATE_BPS: u64 = 1_000_000_000_000;
+
+/// A connection with a fixed window and without pacing, whose timers stay out of the way. In real time all packets of one poll
+/// have one time, so that pacing would let a single one go.
+pub(crate) fn unpaced(payload_bytes: u32, header_bytes: u32, window_bytes: u64, path: PathConfig) -> FlowConfig {
+    let cc = CcConfig {
+        control: ControlConfig::FixedRate(FixedRateConfig { rate_gbps: Some(Gbps::from_bps(u64::MAX)) }),
+        initial_window_bytes: window_bytes,
+        max_window_bytes: window_bytes,
+        ..CcConfig::for_path(RTT_PS, RATE_BPS, payload_bytes + header_bytes)
+    };
+    FlowConfig {
+        rto: RtoConfig { initial_ps: RTO_PS, min_ps: RTO_PS, max_ps: RTO_PS },
+        ..FlowConfig::for_path(payload_bytes, header_bytes, path, cc)
+    }
+}
 
 /// A data frame with `payload_bytes` from one host to another over IPv4, which switches forward.
 pub(crate) fn data_frame(from: &Host, to: &Host, payload_bytes: u16) -> Vec<u8> {

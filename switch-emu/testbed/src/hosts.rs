@@ -33,8 +33,11 @@ pub(super) struct Running {
 pub(super) struct Book {
     pub accepted: Vec<(ConnectionId, Peer)>,
     pub arrived: Vec<Arrived>,
-    pub delivered: Vec<ConnectionId>,
+    /// Messages of this host that were delivered.
+    pub delivered: u64,
     pub failed: Vec<(ConnectionId, ConnectionError, u64)>,
+    /// Those of `failed` that this host began.
+    pub own_failed: u64,
     pub log: Vec<LogEntry>,
     /// What connections are to be told of their paths, and when; the next one last.
     pub news: Vec<(u64, ConnectionId, Vec<Ev>)>,
@@ -77,8 +80,7 @@ impl Setup<'_> {
                 event_log: LOG_ENTRIES,
                 ..EndpointConfig::new(self.address(own), own.mac, mode(host), flow)
             };
-            let endpoint = Endpoint::new(device, config)
-                .map_err(|source| RunError::Endpoint { host: own.name.clone(), source })?;
+            let endpoint = Endpoint::new(device, config).map_err(RunError::host(&own.name))?;
             hosts.push(Running { host, endpoint, book: Book::default() });
         }
         Ok(hosts)
@@ -104,14 +106,13 @@ impl Setup<'_> {
         for (flow, payload) in self.spec.flows.iter().zip(self.spec.payloads) {
             let mut config = (self.spec.flow_config)(flow.src, flow.dst);
             config.path.seed = Some(flow.path_seed);
-            let host = || self.fabric.hosts[flow.src].name.clone();
+            let host = &self.fabric.hosts[flow.src].name;
             let endpoint = &mut hosts[flow.src].endpoint;
-            let connection = endpoint
-                .connect(CONNECT_PS, self.peer(flow.dst), Some(config))
-                .map_err(|source| RunError::Connect { host: host(), source })?;
+            let connection =
+                endpoint.connect(CONNECT_PS, self.peer(flow.dst), Some(config)).map_err(RunError::host(host))?;
             endpoint
                 .send_at(connection, payload.clone(), lead_in_ps + flow.start_ps)
-                .map_err(|source| RunError::Send { host: host(), source })?;
+                .map_err(|source| RunError::Send { host: host.clone(), source })?;
             if config.path.balancer.wants_reachability() {
                 let known = ancestors.get_or_insert_with(|| Ancestors::new(network, events, self.spec.fabric.seed));
                 let news = self.news(known, flow, config.path.evs, lead_in_ps);
@@ -186,24 +187,19 @@ const MIN_STEP_PS: u64 = 500_000;
 const MAX_HOPS: u64 = 8;
 
 impl Book {
-    /// Takes what `endpoint` has to report; counts messages that arrived and flows of ours that are over into `tally`.
-    pub fn take(&mut self, endpoint: &mut Endpoint<XskDevice>, tally: &super::drive::Tally) {
+    /// Takes what `endpoint` has to report.
+    pub fn take(&mut self, endpoint: &mut Endpoint<XskDevice>) {
         while let Some(event) = endpoint.poll_event() {
             match event {
                 EndpointEvent::Accepted { connection, peer, .. } => self.accepted.push((connection, peer)),
                 EndpointEvent::Received { connection, data, started_ps, completed_ps, .. } => {
                     let data = if self.discard { Bytes::new() } else { data };
                     self.arrived.push(Arrived { connection, data, started_ps, completed_ps });
-                    tally.arrived();
                 }
-                EndpointEvent::Delivered { connection, .. } => {
-                    self.delivered.push(connection);
-                    tally.delivered();
-                }
+                EndpointEvent::Delivered { .. } => self.delivered += 1,
                 EndpointEvent::Failed { connection, error, at_ps } => {
-                    if !self.accepted.iter().any(|(accepted, _)| *accepted == connection) {
-                        tally.failed();
-                    }
+                    let accepted = self.accepted.iter().any(|(accepted, _)| *accepted == connection);
+                    self.own_failed += u64::from(!accepted);
                     self.failed.push((connection, error, at_ps));
                 }
                 _ => {}

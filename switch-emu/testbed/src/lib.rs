@@ -31,7 +31,7 @@ mod veth;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use spray_fabric::{Fabric, Thresholds, compile};
+use spray_fabric::{Fabric, Progress, Thresholds, compile};
 
 pub use error::RunError;
 pub use pair::Pair;
@@ -48,36 +48,6 @@ use self::rig::Rig;
 pub const LEAD_IN: Duration = Duration::from_millis(150);
 /// Lead-in in base round trips, where that is longer: a handshake takes two, its first retry comes after five.
 const LEAD_IN_RTTS: u64 = 40;
-
-/// Progress of a run.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub enum Progress {
-    /// A burst measures what the machine carries.
-    Calibrating,
-    /// The factor by which time runs slower, measured or given.
-    Dilation {
-        /// The factor.
-        dilation: f64,
-        /// Data frames a second that the burst got through; `None` where the scenario gave the factor.
-        frames_per_s: Option<f64>,
-    },
-    /// Data flows.
-    Running {
-        /// Scenario time.
-        time_us: f64,
-        /// Payload bytes delivered so far.
-        delivered_bytes: u64,
-        /// Payload bytes of all flows.
-        total_bytes: u64,
-        /// Flows whose message has arrived.
-        flows_completed: u64,
-        /// All flows.
-        flows_total: u64,
-    },
-    /// The payload that arrived is compared with what was sent.
-    Verifying,
-}
 
 /// A fabric that is set up on this machine.
 #[derive(Debug)]
@@ -104,7 +74,7 @@ impl FabricSpec<'_> {
             event.until_ps = event.until_ps.map(|until| until.saturating_add(lead_in_ps));
         }
         let compiled = compile(self.network, self.seed, self.queue, &events);
-        Ok(compiled.map_err(|error| RunError::Unsupported(error.to_string()))?.fabric)
+        compiled.map_err(|error| RunError::Unsupported(error.to_string()))
     }
 }
 
@@ -158,7 +128,6 @@ impl Testbed {
                 if stop.load(Ordering::Relaxed) { Err(RunError::Stopped) } else { Ok(()) }
             },
         )?;
-        progress(Progress::Verifying);
         let samples = sampler.finish();
         let drops = self.rig.interface_drops()?.saturating_sub(drops_before);
         let collect = collect::Collect { setup: &setup, lead_in_ps, connections: &connections, outcome: &outcome };
@@ -176,19 +145,19 @@ impl Testbed {
         stop: &AtomicBool,
     ) -> Result<f64, RunError> {
         let ideal_ps = match spec.dilation {
-            Dilation::Given(dilation) => {
-                progress(Progress::Dilation { dilation, frames_per_s: None });
-                return Ok(dilation);
-            }
+            Dilation::Given(dilation) => return Ok(dilation),
             Dilation::Measured { ideal_ps } => ideal_ps,
         };
         if let Some(dilation) = self.dilation {
             return Ok(dilation);
         }
-        progress(Progress::Calibrating);
-        let measured = calibrate::measure(&mut self.rig, spec, ideal_ps, stop)?;
-        let dilation = measured.dilation;
-        progress(Progress::Dilation { dilation, frames_per_s: Some(measured.frames_per_s) });
+        progress(Progress::Phase("measuring what this machine carries".into()));
+        let calibrate::Calibration { frames_per_s, dilation } =
+            calibrate::measure(&mut self.rig, spec, ideal_ps, stop)?;
+        let rate = frames_per_s / 1e3;
+        progress(Progress::Phase(format!(
+            "{rate:.0} thousand frames a second, so time runs {dilation:.0} times slower"
+        )));
         self.dilation = Some(dilation);
         Ok(dilation)
     }

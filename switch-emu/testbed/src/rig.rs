@@ -186,7 +186,7 @@ fn open_host(site: &Site, host: &str, frames: u32) -> Result<(XskDevice, SteerPr
     };
     site.namespace.run(|| {
         steer.attach(door.index)?;
-        let device = XskDevice::open(&config).map_err(|source| RunError::Device { host: host.to_string(), source })?;
+        let device = XskDevice::open(&config).map_err(RunError::host(host))?;
         // SAFETY: the device is alive, and so is its descriptor for the length of this call.
         steer.register(0, unsafe { BorrowedFd::borrow_raw(device.fd()) })?;
         Ok((device, steer))

@@ -9,11 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use spray_core::cc::{CcConfig, ControlConfig, FixedRateConfig};
 use spray_core::flow::FlowConfig;
-use spray_core::loss::RtoConfig;
 use spray_core::path::{BalancerKind, PathConfig};
-use spray_core::units::Gbps;
 use spray_nic::clock::DilatedClock;
 use spray_nic::device::XskDevice;
 use spray_nic::driver::{DriverOptions, Idle, run};
@@ -23,12 +20,12 @@ use super::pair::Pair;
 use super::rig::Rig;
 use super::{FabricSpec, OPEN_QUEUE, RunError};
 use crate::bench::{StopOnDrop, Throughput, bare, kernel_udp};
+use crate::frame::{RATE_BPS, RTO_PS, RTT_PS, data_frame, data_header_bytes, unpaced};
 use crate::program::AttachMode;
-use crate::frame::{data_frame, data_header_bytes};
 use spray_fabric::{Fabric, LeafSpine};
 
 /// Two hosts under two leaves with four spines between them, all in one chassis: three switch hops a frame.
-const FABRIC: LeafSpine = LeafSpine::uniform([2, 4, 1], LINK_BPS, 1_000_000);
+const FABRIC: LeafSpine = LeafSpine::uniform([2, 4, 1], RATE_BPS, 1_000_000);
 /// Frames on their way at a time: veth's ring holds 256 and drops what comes on top.
 const WINDOW_PACKETS: u32 = 192;
 /// Frames of either socket: a window and its ACKs fit, and all of them stay in the CPU's cache.
@@ -38,11 +35,6 @@ const COALESCE_PS: u64 = 20_000_000;
 /// The transport's messages, and how many of them wait.
 const MESSAGE_BYTES: usize = 1 << 20;
 const QUEUED_MESSAGES: usize = 8;
-/// A plausible round trip through the machine, and a timeout that stays out of the way.
-const RTT_PS: u64 = 100_000_000;
-const RTO_PS: u64 = 50_000_000_000;
-/// Well above what one machine carries.
-const LINK_BPS: u64 = 1_000_000_000_000;
 
 /// A standing fabric of two hosts for measurements, and a veth pair beside it for the kernel's own UDP.
 #[derive(Debug)]
@@ -115,9 +107,8 @@ impl VethBench {
         let [Some(sender), Some(receiver)] = self.rig.devices.as_mut_slice() else {
             return Err(RunError::Unsupported("an earlier measurement failed".into()));
         };
-        let config =
-            bare::BareConfig { template: &template, duration, window: Some(WINDOW_PACKETS), threads: threads(true) };
-        bare::run(sender, receiver, &config, |_, _| {}).map_err(|error| RunError::io("sending bare frames", error))
+        let config = bare::BareConfig { template: &template, duration, window: WINDOW_PACKETS, threads: threads(true) };
+        bare::run(sender, receiver, &config).map_err(|error| RunError::io("sending bare frames", error))
     }
 
     /// Datagrams of the same payload by `sendmmsg` and `recvmmsg` over one veth pair.
@@ -137,20 +128,8 @@ impl VethBench {
     fn flow(&self, ack_every: u32) -> FlowConfig {
         let header_bytes = data_header_bytes();
         let window_bytes = u64::from(WINDOW_PACKETS) * u64::from(self.payload_bytes + header_bytes);
-        let cc = CcConfig {
-            control: ControlConfig::FixedRate(FixedRateConfig { rate_gbps: Some(Gbps::from_bps(u64::MAX)) }),
-            // No pacing: in real time all packets of one poll have one time, and pacing would let one of them go.
-            initial_window_bytes: window_bytes,
-            max_window_bytes: window_bytes,
-            ..CcConfig::for_path(RTT_PS, LINK_BPS, self.payload_bytes + header_bytes)
-        };
         let path = PathConfig::new(BalancerKind::Reps, RTT_PS, WINDOW_PACKETS);
-        FlowConfig {
-            ack_every,
-            window_packets: 1024,
-            rto: RtoConfig { initial_ps: RTO_PS, min_ps: RTO_PS, max_ps: RTO_PS },
-            ..FlowConfig::for_path(self.payload_bytes, header_bytes, path, cc)
-        }
+        FlowConfig { ack_every, window_packets: 1024, ..unpaced(self.payload_bytes, header_bytes, window_bytes, path) }
     }
 
     fn endpoint(&mut self, host: usize, flow: FlowConfig) -> Result<Endpoint<XskDevice>, RunError> {
@@ -159,7 +138,7 @@ impl VethBench {
         let device = device.ok_or_else(|| RunError::Unsupported("an earlier measurement failed".into()))?;
         let mut config = EndpointConfig::new(own.v4.into(), own.mac, Mode::Real, flow);
         config.coalesce_ps = COALESCE_PS;
-        Endpoint::new(device, config).map_err(|source| RunError::Endpoint { host: own.name.clone(), source })
+        Endpoint::new(device, config).map_err(RunError::host(&own.name))
     }
 }
 

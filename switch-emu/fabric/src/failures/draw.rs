@@ -35,6 +35,12 @@ struct Candidate {
     links: Vec<usize>,
 }
 
+impl Candidate {
+    fn event(&self, at_ps: u64, until_ps: Option<u64>, action: LinkAction) -> LinkEvent {
+        LinkEvent { name: self.name.clone(), links: self.links.clone(), at_ps, until_ps, action }
+    }
+}
+
 /// A failure that removes paths from `from_ps` on.
 struct Outage {
     links: Vec<usize>,
@@ -116,13 +122,7 @@ impl Draw<'_> {
                 if process.device != Device::Nic {
                     outages.push(Outage { links: candidate.links.clone(), from_ps: at_ps, until_ps: end_ps });
                 }
-                events.extend(self.actions().into_iter().map(|action| LinkEvent {
-                    name: candidate.name.clone(),
-                    links: candidate.links.clone(),
-                    at_ps,
-                    until_ps: end_ps,
-                    action,
-                }));
+                events.extend(self.actions().into_iter().map(|action| candidate.event(at_ps, end_ps, action)));
                 active.push((end_ps.unwrap_or(u64::MAX), candidate));
             }
             candidates.append(&mut needed);
@@ -181,16 +181,10 @@ impl Draw<'_> {
         let mut at_ps = process.start_ps;
         while at_ps < self.context.until_ps.min(last_ps) {
             let index = (u64::from(self.rng.next_u32()) * candidates.len() as u64) >> 32;
-            let Candidate { name, links } = &candidates[index as usize];
-            let frame_ps =
-                serialisation_floor_ps(u64::from(self.context.packet_bytes), network.links[links[0]].rate_bps);
-            events.push(LinkEvent {
-                name: name.clone(),
-                links: links.clone(),
-                at_ps,
-                until_ps: Some(at_ps + frame_ps),
-                action: LinkAction::SilentDrop,
-            });
+            let victim = &candidates[index as usize];
+            let rate_bps = network.links[victim.links[0]].rate_bps;
+            let frame_ps = serialisation_floor_ps(u64::from(self.context.packet_bytes), rate_bps);
+            events.push(victim.event(at_ps, Some(at_ps + frame_ps), LinkAction::SilentDrop));
             self.check_count(events.len())?;
             at_ps += process.period_ps;
         }
@@ -244,20 +238,16 @@ impl Draw<'_> {
         match self.process.device {
             Device::Cable => {
                 let links = cables(network, self.upper_only && self.process.failure != Failure::BitErrors);
-                links
-                    .into_iter()
-                    .map(|link| Candidate { name: network.links[link].name.clone(), links: vec![link] })
-                    .collect()
+                let candidate = |link: usize| Candidate { name: network.links[link].name.clone(), links: vec![link] };
+                links.into_iter().map(candidate).collect()
             }
             Device::Switch => {
-                let mut leaving = vec![Vec::new(); network.switches.len()];
-                for (index, link) in network.links.iter().enumerate() {
-                    if let Node::Switch(switch) = link.from {
-                        leaving[switch].push(index);
-                    }
-                }
-                let named = leaving.into_iter().zip(&network.switches);
-                named.map(|(links, switch)| Candidate { name: switch.name.clone(), links }).collect()
+                let leaving = |switch: usize| {
+                    let links = network.links.iter().enumerate();
+                    links.filter(move |(_, link)| link.from == Node::Switch(switch)).map(|(index, _)| index).collect()
+                };
+                let named = network.switches.iter().enumerate();
+                named.map(|(switch, its)| Candidate { name: its.name.clone(), links: leaving(switch) }).collect()
             }
             Device::Nic => {
                 let candidate = |host: usize| Candidate {

@@ -1,24 +1,20 @@
 //! Which ways between leaves are left while links fail and routing does not know.
 
+use std::rc::Rc;
+
 use crate::fabric::Node;
 use crate::{Network, ShortestPaths};
 
 /// For every leaf, over how many links each switch can still reach it.
+#[derive(Clone)]
 pub(super) struct Ways<'a> {
     network: &'a Network,
     routes: &'a ShortestPaths,
     /// Links between switches that end at each switch.
-    into: Vec<Vec<u32>>,
+    into: Rc<Vec<Vec<u32>>>,
     dead: Vec<bool>,
     /// `[leaf * switches + switch]`: next links that are not dead and lead to where the leaf can still be reached.
     alive: Vec<u32>,
-    /// What the removals under way have changed.
-    journal: Vec<Change>,
-}
-
-enum Change {
-    Dead(usize),
-    Fewer(usize),
 }
 
 impl<'a> Ways<'a> {
@@ -33,18 +29,15 @@ impl<'a> Ways<'a> {
         }
         let counts = |leaf| (0..switches).map(move |switch| routes.next(switch, leaf).len() as u32);
         let alive = (0..routes.leaves().len()).flat_map(counts).collect();
-        Self { network, routes, into, dead: vec![false; network.links.len()], alive, journal: Vec::new() }
+        Self { network, routes, into: into.into(), dead: vec![false; network.links.len()], alive }
     }
 
     /// Takes `links` away. If some leaf then had no way to another, changes nothing instead.
     pub fn remove(&mut self, links: &[usize]) -> bool {
-        let possible = links.iter().all(|link| self.remove_one(*link));
-        let journal = std::mem::take(&mut self.journal);
-        if !possible {
-            journal.into_iter().for_each(|change| match change {
-                Change::Dead(link) => self.dead[link] = false,
-                Change::Fewer(slot) => self.alive[slot] += 1,
-            });
+        let mut less = self.clone();
+        let possible = links.iter().all(|link| less.remove_one(*link));
+        if possible {
+            *self = less;
         }
         possible
     }
@@ -53,7 +46,6 @@ impl<'a> Ways<'a> {
         if std::mem::replace(&mut self.dead[link], true) {
             return true;
         }
-        self.journal.push(Change::Dead(link));
         let (Node::Switch(from), Node::Switch(to)) = (self.network.links[link].from, self.network.links[link].to)
         else {
             // A host has no other.
@@ -77,7 +69,6 @@ impl<'a> Ways<'a> {
     fn lose_way(&mut self, switch: usize, leaf: usize) -> bool {
         let slot = self.slot(switch, leaf);
         self.alive[slot] -= 1;
-        self.journal.push(Change::Fewer(slot));
         if self.alive[slot] > 0 {
             return true;
         }

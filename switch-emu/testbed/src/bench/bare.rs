@@ -1,7 +1,7 @@
 //! Bare frames over two devices: what AF_XDP and the path carry when nothing is acknowledged, checked or copied.
 //!
 //! The upper bound for a transport over the same devices. The payload is written into each UMEM frame once and sent again from
-//! there; per frame only `stamp` runs.
+//! there.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,27 +28,18 @@ pub struct BareConfig<'a> {
     pub template: &'a [u8],
     /// How long to send.
     pub duration: Duration,
-    /// Most frames sent and not yet received (0 counts as 1); `None` sends blindly, so that what the receiver cannot take is
-    /// dropped on the way and costs the machine time. veth's ring holds 256.
-    pub window: Option<u32>,
+    /// Most frames sent and not yet received, at least 1: veth's ring holds 256 and drops what comes on top.
+    pub window: u32,
     /// How the sending and the receiving thread run.
     pub threads: [DriverOptions; 2],
 }
 
-/// Send copies of the template from `sender` to `receiver` for the configured time, and count those of its length that arrive.
-///
-/// `stamp` may change each frame before it is sent; it gets the frame and its number, counted from 0. It has to write every
-/// byte that an earlier call changed, since frames are sent again.
+/// Sends copies of the template from `sender` to `receiver` for the configured time, and counts those of its length that arrive.
 ///
 /// # Errors
 ///
 /// When a device fails, or the template is longer than the sender takes ([`io::ErrorKind::InvalidInput`]).
-pub fn run<S, R, F>(sender: &mut S, receiver: &mut R, config: &BareConfig<'_>, stamp: F) -> io::Result<Throughput>
-where
-    S: Device + Send,
-    R: Device + Send,
-    F: FnMut(&mut [u8], u64) + Send,
-{
+pub fn run<D: Device + Send>(sender: &mut D, receiver: &mut D, config: &BareConfig<'_>) -> io::Result<Throughput> {
     let bytes = config.template.len();
     if bytes > sender.max_frame() {
         let message = format!("a frame of {bytes} bytes, the device takes {}", sender.max_frame());
@@ -62,7 +53,7 @@ where
         });
         let sending = scope.spawn(|| {
             config.threads[0].apply()?;
-            Source::new(sender, config, stamp).run(&stop, &received)
+            Source::new(sender, config).run(&stop, &received)
         });
         (join(sending), join(receiving))
     });
@@ -70,10 +61,9 @@ where
     Ok(Throughput { sent, received: arrivals.count, bytes, sending, receiving: arrivals.time() })
 }
 
-struct Source<'a, S, F> {
-    device: &'a mut S,
+struct Source<'a, D> {
+    device: &'a mut D,
     config: &'a BareConfig<'a>,
-    stamp: F,
     /// By frame: the template is in it.
     prepared: Vec<bool>,
     arrivals: Vec<Received>,
@@ -81,11 +71,11 @@ struct Source<'a, S, F> {
     window: Window,
 }
 
-impl<'a, S: Device, F: FnMut(&mut [u8], u64)> Source<'a, S, F> {
-    fn new(device: &'a mut S, config: &'a BareConfig<'a>, stamp: F) -> Self {
+impl<'a, D: Device> Source<'a, D> {
+    fn new(device: &'a mut D, config: &'a BareConfig<'a>) -> Self {
         let prepared = vec![false; device.census().total];
         let window = Window::new(config.window);
-        Self { device, config, stamp, prepared, arrivals: Vec::with_capacity(BATCH), sent: 0, window }
+        Self { device, config, prepared, arrivals: Vec::with_capacity(BATCH), sent: 0, window }
     }
 
     fn run(mut self, stop: &AtomicBool, received: &AtomicU64) -> io::Result<(u64, Duration)> {
@@ -122,11 +112,9 @@ impl<'a, S: Device, F: FnMut(&mut [u8], u64)> Source<'a, S, F> {
     }
 
     fn prepare(&mut self, id: &FrameId) {
-        let frame = &mut self.device.frame_mut(id)[..self.config.template.len()];
         if !std::mem::replace(&mut self.prepared[id.index()], true) {
-            frame.copy_from_slice(self.config.template);
+            self.device.frame_mut(id)[..self.config.template.len()].copy_from_slice(self.config.template);
         }
-        (self.stamp)(frame, self.sent);
     }
 
     /// What comes in here is neighbour traffic; it overwrote the frames that it came in.
@@ -142,7 +130,7 @@ impl<'a, S: Device, F: FnMut(&mut [u8], u64)> Source<'a, S, F> {
 
 /// How many frames may be on their way.
 struct Window {
-    limit: Option<u64>,
+    limit: u64,
     /// Frames given up for lost.
     lost: u64,
     received: u64,
@@ -150,12 +138,12 @@ struct Window {
 }
 
 impl Window {
-    fn new(limit: Option<u32>) -> Self {
-        Self { limit: limit.map(|limit| u64::from(limit.max(1))), lost: 0, received: 0, progress_at: None }
+    fn new(limit: u32) -> Self {
+        Self { limit: limit.into(), lost: 0, received: 0, progress_at: None }
     }
 
     fn room(&mut self, sent: u64, received: u64, now: Instant) -> u64 {
-        let Some(limit) = self.limit else { return u64::MAX };
+        let limit = self.limit;
         let progress_at = *self.progress_at.get_or_insert(now);
         let in_flight = sent.saturating_sub(received + self.lost);
         if received != self.received || in_flight < limit {

@@ -122,7 +122,7 @@ mod tests {
             .expect("loopback works");
         assert!(result.received > 0 && result.received <= result.sent, "{result:?}");
         assert!(result.sending >= Duration::from_millis(100) && result.sending < Duration::from_secs(5));
-        assert!(result.received_pps() > 0.0 && result.sent_pps() > 0.0 && result.received_gbps() > 0.0);
+        assert!(result.received_pps() > 0.0 && result.received_gbps() > 0.0);
         assert!((0.0..=1.0).contains(&result.loss()));
     }
 

@@ -26,16 +26,10 @@ pub struct Throughput {
 }
 
 impl Throughput {
-    /// Packets sent per second.
-    #[must_use]
-    pub fn sent_pps(&self) -> f64 {
-        per_second(self.sent, self.sending)
-    }
-
     /// Packets received per second, between the first arrival and the last.
     #[must_use]
     pub fn received_pps(&self) -> f64 {
-        per_second(self.received, self.receiving)
+        if self.receiving.is_zero() { 0.0 } else { self.received as f64 / self.receiving.as_secs_f64() }
     }
 
     /// Received Gb/s, counting `bytes` of each packet.
@@ -49,10 +43,6 @@ impl Throughput {
     pub fn loss(&self) -> f64 {
         if self.sent == 0 { 0.0 } else { self.sent.saturating_sub(self.received) as f64 / self.sent as f64 }
     }
-}
-
-fn per_second(count: u64, time: Duration) -> f64 {
-    if time.is_zero() { 0.0 } else { count as f64 / time.as_secs_f64() }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures the machine's time")]

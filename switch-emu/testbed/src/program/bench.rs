@@ -1,7 +1,7 @@
 //! What the switch program costs per frame and hop, by the kernel's test run.
 
-use super::switch::SwitchProgram;
 use super::ProgramError;
+use super::switch::SwitchProgram;
 use crate::frame::data_frame;
 use libbpf_rs::ProgramInput;
 use spray_fabric::{ChassisSpec, Network, Thresholds, compile};
@@ -31,7 +31,7 @@ impl HopBench {
     /// The programs are missing or refused.
     pub fn new() -> Result<Self, ProgramError> {
         let network = chain();
-        let fabric = compile(&network, 1, |_| QUEUE, &[]).expect("a fabric without events").fabric;
+        let fabric = compile(&network, 1, |_| QUEUE, &[]).expect("a fabric without events");
         let program = SwitchProgram::load_programs(&ChassisSpec::whole(&fabric), &[SWITCH, REDIRECT])?;
         Ok(Self { program, frame: data_frame(&fabric.hosts[0], &fabric.hosts[1], FRAME_PAYLOAD) })
     }
