@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::event::{changes, known_down, reroutes};
+use super::event::{changes, epoch_starts, known_down};
 use super::{LinkEvent, Network, groups};
 use crate::fabric::{Fabric, Host, LinkChange, MAX_CHANGES, MAX_EPOCHS, Node, Port, RouteEpoch, Switch, Thresholds};
 
@@ -80,15 +80,6 @@ pub fn preload(network: &Network, events: &[LinkEvent]) -> Result<Vec<Vec<LinkCh
     }
     let reroutes = epoch_starts(events).len() - 1;
     if reroutes >= MAX_EPOCHS { Err(CompileError::Reroutes(reroutes)) } else { Ok(changes) }
-}
-
-/// When each epoch of routing begins, from 0 on.
-pub fn epoch_starts(events: &[LinkEvent]) -> Vec<u64> {
-    let mut times = reroutes(events);
-    if times.first() != Some(&0) {
-        times.insert(0, 0);
-    }
-    times
 }
 
 fn epochs(network: &Network, events: &[LinkEvent], ports: &[Option<usize>]) -> Vec<RouteEpoch> {

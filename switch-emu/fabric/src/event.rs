@@ -131,8 +131,8 @@ fn changes_of(events: &[&LinkEvent]) -> Vec<LinkChange> {
     changes
 }
 
-/// The times at which routing learns of a change, in order.
-pub(super) fn reroutes(events: &[LinkEvent]) -> Vec<u64> {
+/// When each epoch of routing begins, ascending from 0: routing learns of a change.
+pub fn epoch_starts(events: &[LinkEvent]) -> Vec<u64> {
     let mut times: Vec<u64> = events
         .iter()
         .filter_map(|event| match event.action {
@@ -141,6 +141,7 @@ pub(super) fn reroutes(events: &[LinkEvent]) -> Vec<u64> {
         })
         .flat_map(|(event, delay)| [Some(event.at_ps), event.until_ps].map(|at| at?.checked_add(delay)))
         .flatten()
+        .chain([0])
         .collect();
     times.sort_unstable();
     times.dedup();

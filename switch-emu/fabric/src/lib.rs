@@ -19,9 +19,9 @@ mod tables;
 mod topo_file;
 
 pub use ancestors::{Ancestors, addresses};
-pub use compile::{CompileError, compile, epoch_starts, mix, preload, salt, v4};
+pub use compile::{CompileError, compile, mix, preload, salt, v4};
 pub use dragonfly::Dragonfly;
-pub use event::{LinkAction, LinkEvent, changes, known_down};
+pub use event::{LinkAction, LinkEvent, changes, epoch_starts, known_down};
 pub use fabric::{
     DropEvery, Fabric, Flap, Host, LinkChange, LinkState, MAX_CHANGES, MAX_EPOCHS, MAX_IP_BYTES, Node, Port,
     RouteEpoch, Switch, Thresholds,
@@ -34,7 +34,7 @@ pub use outcome::{PortOutcome, PortSamples, Progress};
 pub use route_table::RouteTable;
 pub use routes::{ShortestPaths, groups, hops};
 pub use spray_pipeline::counters::{ChassisCounters, PortCounters};
-pub use tables::{ChassisSpec, DEFAULT_FRAME_BYTES, QueueSample, Tables, TablesError};
+pub use tables::{ChassisSpec, DEFAULT_FRAME_BYTES, Tables, TablesError};
 pub use topo_file::{TopoError, TopoFile, TopoTier};
 
 #[cfg(test)]

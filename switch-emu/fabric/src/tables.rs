@@ -14,22 +14,13 @@ pub const DEFAULT_FRAME_BYTES: u32 = 3_114;
 #[error("the fabric does not fit the switches' tables: {0}")]
 pub struct TablesError(pub String);
 
-/// What waits at a port at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QueueSample {
-    /// Data bytes waiting.
-    pub data_bytes: u64,
-    /// Control bytes waiting.
-    pub control_bytes: u64,
-}
-
 /// Which part of a fabric one program plays.
 #[derive(Clone, Debug)]
 pub struct ChassisSpec<'a> {
     /// The whole fabric; port and host numbers are its.
     pub fabric: &'a Fabric,
-    /// The switches inside this chassis; `None` = all of them.
-    pub switches: Option<Vec<usize>>,
+    /// The only switch inside this chassis; `None` = all of them.
+    pub switch: Option<usize>,
     /// Size of a full data frame on the wire; a queue slot lasts about three of them.
     pub frame_bytes: u32,
 }
@@ -37,17 +28,17 @@ pub struct ChassisSpec<'a> {
 impl<'a> ChassisSpec<'a> {
     /// One chassis that plays the whole fabric.
     pub fn whole(fabric: &'a Fabric) -> Self {
-        Self { fabric, switches: None, frame_bytes: DEFAULT_FRAME_BYTES }
+        Self { fabric, switch: None, frame_bytes: DEFAULT_FRAME_BYTES }
     }
 
     /// A chassis of one switch.
     pub fn single(fabric: &'a Fabric, switch: usize) -> Self {
-        Self { switches: Some(vec![switch]), ..Self::whole(fabric) }
+        Self { switch: Some(switch), ..Self::whole(fabric) }
     }
 
     /// Whether a switch is inside this chassis.
     pub fn contains(&self, switch: usize) -> bool {
-        self.switches.as_ref().is_none_or(|inside| inside.contains(&switch))
+        self.switch.is_none_or(|own| own == switch)
     }
 
     /// The chassis's ports whose cable leaves it: to a host, or to a switch of another chassis.

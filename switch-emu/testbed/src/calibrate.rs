@@ -8,6 +8,7 @@ use spray_core::flow::FlowConfig;
 use spray_core::path::{BalancerKind, PathConfig};
 use spray_core::rng::stream;
 use spray_nic::Mode;
+use spray_nic::clock::DilatedClock;
 use spray_nic::sys::monotonic_ns;
 
 use super::drive::{self, Goal, Report};
@@ -113,7 +114,7 @@ fn burst(rig: &mut Rig, setup: &Setup<'_>, stop: &AtomicBool) -> Result<f64, Run
         until_ps: BURST_NS * 1000,
     };
     let (begun_ns, mut first, mut last) = (monotonic_ns(), None, (0, 0));
-    let outcome = drive::real(hosts, setup.threads(), &goal, &mut |report: &Report| {
+    let outcome = drive::drive(hosts, vec![DilatedClock::real(); setup.threads()], &goal, &mut |report: &Report| {
         let now_ns = monotonic_ns();
         last = (now_ns, report.delivered_bytes);
         if first.is_none() && now_ns - begun_ns > WARM_UP_NS {

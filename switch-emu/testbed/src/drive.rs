@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use spray_nic::clock::{Clock, DilatedClock, PatientClock};
+use spray_nic::clock::Clock;
 use spray_nic::driver::{DriverOptions, Idle, run};
 use spray_nic::sys::monotonic_ns;
 
@@ -74,30 +74,8 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Rounds of a thread between two counts of the bytes placed.
 const ROUNDS_PER_COUNT: u32 = 16;
 
-/// Runs `hosts` in emulated time, `dilation` times slower than real, until `goal` or an error of `watch`.
-pub(super) fn emulated(
-    hosts: Vec<Running>,
-    threads: usize,
-    dilation: f64,
-    step_ps: u64,
-    goal: &Goal,
-    watch: &mut dyn FnMut(&Report) -> Result<(), RunError>,
-) -> Result<Outcome, RunError> {
-    let clocks = PatientClock::new(DilatedClock::new(monotonic_ns(), dilation), step_ps, threads);
-    drive(hosts, clocks, goal, watch)
-}
-
-/// Runs `hosts` in real time.
-pub(super) fn real(
-    hosts: Vec<Running>,
-    threads: usize,
-    goal: &Goal,
-    watch: &mut dyn FnMut(&Report) -> Result<(), RunError>,
-) -> Result<Outcome, RunError> {
-    drive(hosts, vec![DilatedClock::real(); threads], goal, watch)
-}
-
-fn drive<C: Clock + Send>(
+/// Runs `hosts` by the time of `clocks`, each on a thread of its own, until `goal` or an error of `watch`.
+pub(super) fn drive<C: Clock + Send>(
     hosts: Vec<Running>,
     clocks: Vec<C>,
     goal: &Goal,

@@ -32,6 +32,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use spray_fabric::{Fabric, Progress, Thresholds, compile};
+use spray_nic::clock::{DilatedClock, PatientClock};
+use spray_nic::sys::monotonic_ns;
 
 pub use error::RunError;
 pub use pair::Pair;
@@ -116,11 +118,10 @@ impl Testbed {
             until_ps: lead_in_ps.saturating_add(spec.until_ps),
         };
         let mut sampler = sample::Sampler::new(&self.rig, &fabric, spec.sample_ps, lead_in_ps);
-        let outcome = drive::emulated(
+        let clock = DilatedClock::new(monotonic_ns(), dilation);
+        let outcome = drive::drive(
             hosts,
-            setup.threads(),
-            dilation,
-            setup.step_ps(),
+            PatientClock::new(clock, setup.step_ps(), setup.threads()),
             &goal,
             &mut |report: &drive::Report| {
                 sampler.look(report)?;

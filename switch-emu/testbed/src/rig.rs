@@ -84,7 +84,7 @@ impl Rig {
         let mut chassis = Vec::with_capacity(switch_sites.len());
         for (number, site) in switch_sites.iter().enumerate() {
             let switch = spec.per_switch.then_some(number);
-            let mut program = SwitchProgram::load(&part(fabric, switch, spec.packet_bytes))?;
+            let mut program = SwitchProgram::load(&ChassisSpec { fabric, switch, frame_bytes: spec.packet_bytes })?;
             site.namespace.run(|| attach_switch(&mut program, &site.doors))??;
             chassis.push(ChassisRig { program, switch });
         }
@@ -99,9 +99,9 @@ impl Rig {
     }
 
     /// Loads `fabric`, of the same shape, into all switches and clears their queues and counters.
-    pub fn configure(&mut self, fabric: &Fabric, packet_bytes: u32) -> Result<(), RunError> {
+    pub fn configure(&mut self, fabric: &Fabric, frame_bytes: u32) -> Result<(), RunError> {
         for chassis in &mut self.chassis {
-            chassis.program.configure(&part(fabric, chassis.switch, packet_bytes))?;
+            chassis.program.configure(&ChassisSpec { fabric, switch: chassis.switch, frame_bytes })?;
         }
         Ok(())
     }
@@ -156,10 +156,6 @@ fn drops_of(text: &str, name: &str) -> u64 {
     let columns: Vec<u64> = line.unwrap_or_default().split_whitespace().filter_map(|word| word.parse().ok()).collect();
     // Eight columns each way; the fourth are drops.
     [3, 11].iter().filter_map(|column| columns.get(*column)).sum()
-}
-
-fn part(fabric: &Fabric, switch: Option<usize>, frame_bytes: u32) -> ChassisSpec<'_> {
-    ChassisSpec { fabric, switches: switch.map(|switch| vec![switch]), frame_bytes }
 }
 
 fn attach_switch(program: &mut SwitchProgram, doors: &[Door]) -> Result<(), RunError> {

@@ -47,9 +47,9 @@ impl<'a> Sampler<'a> {
         self.delivered.push((time_ps, report.delivered_bytes));
         for (switch, series) in &mut self.ports {
             let program = self.rig.program(*switch);
-            let queue = program.queue_sample(series.port, report.now_ps)?;
+            let [both, control] = program.queue_bytes(series.port, report.now_ps)?;
             let sent_bytes = program.counters(series.port)?.bytes;
-            series.samples.push((time_ps, queue.data_bytes + queue.control_bytes, sent_bytes));
+            series.samples.push((time_ps, both.max(control), sent_bytes));
         }
         Ok(())
     }

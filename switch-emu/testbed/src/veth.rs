@@ -19,7 +19,7 @@ use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
 use super::pair::Pair;
 use super::rig::Rig;
 use super::{FabricSpec, OPEN_QUEUE, RunError};
-use crate::bench::{StopOnDrop, Throughput, bare, kernel_udp};
+use crate::bench::{Arrivals, StopOnDrop, Throughput, bare, join, kernel_udp};
 use crate::frame::{RATE_BPS, RTO_PS, RTT_PS, data_frame, data_header_bytes, unpaced};
 use crate::program::AttachMode;
 use spray_fabric::{Fabric, LeafSpine};
@@ -78,21 +78,19 @@ impl VethBench {
         let receiver = self.endpoint(1, flow)?;
         let peer = Peer { address: self.fabric.hosts[1].v4.into(), mac: self.fabric.hosts[1].mac };
         let stop = AtomicBool::new(false);
-        let (sender, receiver) = std::thread::scope(|scope| {
+        let ((sender, sent), (receiver, arrivals)) = std::thread::scope(|scope| {
             let receiving = scope.spawn(|| receive(receiver, &stop));
             let sending = scope.spawn(|| send(sender, peer, duration, &stop));
-            (sending.join(), receiving.join())
+            (join(sending), join(receiving))
         });
-        let [sender, receiver] =
-            [sender, receiver].map(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        self.rig.devices[0] = Some(sender.device);
-        self.rig.devices[1] = Some(receiver.device);
+        self.rig.devices = vec![Some(sender), Some(receiver)];
         Ok(Throughput {
-            sent: sender.messages,
-            received: receiver.messages,
+            sent,
+            // The first one only started the clock.
+            received: arrivals.count.saturating_sub(1),
             bytes: MESSAGE_BYTES,
             sending: duration,
-            receiving: Duration::from_nanos(receiver.last_ns.saturating_sub(receiver.first_ns)),
+            receiving: arrivals.time(),
         })
     }
 
@@ -142,14 +140,6 @@ impl VethBench {
     }
 }
 
-/// One end after a measurement.
-struct Ended {
-    device: XskDevice,
-    messages: u64,
-    first_ns: u64,
-    last_ns: u64,
-}
-
 /// How the sending and the receiving thread of every measurement run: each on a CPU of its own if there are two, since a
 /// scheduler that moves them about halves any of the figures; spinning ones under SCHED_IDLE.
 fn threads(idle_priority: bool) -> [DriverOptions; 2] {
@@ -158,7 +148,7 @@ fn threads(idle_priority: bool) -> [DriverOptions; 2] {
 }
 
 /// Sends messages, a few waiting at any time, for `duration`; then waits for what is under way.
-fn send(mut endpoint: Endpoint<XskDevice>, peer: Peer, duration: Duration, stop: &AtomicBool) -> Ended {
+fn send(mut endpoint: Endpoint<XskDevice>, peer: Peer, duration: Duration, stop: &AtomicBool) -> (XskDevice, u64) {
     let _stop = StopOnDrop(stop);
     let _ = threads(true)[0].apply();
     let payload = Bytes::from(vec![0x5a; MESSAGE_BYTES]);
@@ -185,27 +175,20 @@ fn send(mut endpoint: Endpoint<XskDevice>, peer: Peer, duration: Duration, stop:
         }
         ControlFlow::Continue(())
     });
-    Ended { device: endpoint.into_device(), messages: queued as u64, first_ns: 0, last_ns: 0 }
+    (endpoint.into_device(), queued as u64)
 }
 
-/// Receives messages until told to stop. The first one only starts the clock: it is not counted.
-fn receive(mut endpoint: Endpoint<XskDevice>, stop: &AtomicBool) -> Ended {
+/// Receives messages until told to stop.
+fn receive(mut endpoint: Endpoint<XskDevice>, stop: &AtomicBool) -> (XskDevice, Arrivals) {
     let _ = threads(true)[1].apply();
-    let (mut messages, mut first_ns, mut last_ns) = (0u64, 0, 0);
-    run(std::slice::from_mut(&mut endpoint), &mut DilatedClock::real(), Idle::Spin, |endpoints, now_ps| {
+    let mut arrivals = Arrivals::default();
+    run(std::slice::from_mut(&mut endpoint), &mut DilatedClock::real(), Idle::Spin, |endpoints, _| {
         while let Some(event) = endpoints[0].poll_event() {
-            if matches!(event, EndpointEvent::Received { .. }) {
-                last_ns = now_ps / 1000;
-                if first_ns == 0 {
-                    first_ns = last_ns;
-                } else {
-                    messages += 1;
-                }
-            }
+            arrivals.add(matches!(event, EndpointEvent::Received { .. }).into());
         }
         if stop.load(Ordering::Acquire) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    Ended { device: endpoint.into_device(), messages, first_ns, last_ns }
+    (endpoint.into_device(), arrivals)
 }
 
 /// Tries an XDP program on a veth pair in namespaces of its own: whether the kernel has it run in the driver.

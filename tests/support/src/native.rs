@@ -1,6 +1,6 @@
 //! A chassis in memory: the pipeline over vectors. Tests compare the kernel program with it.
 
-use spray_fabric::{ChassisCounters, ChassisSpec, PortCounters, QueueSample, Tables, TablesError};
+use spray_fabric::{ChassisCounters, ChassisSpec, PortCounters, Tables, TablesError};
 use spray_pipeline::Verdict;
 use spray_pipeline::config::{Globals, PortConfig};
 use spray_pipeline::queue::PortQueues;
@@ -55,16 +55,15 @@ impl NativeSwitch {
         self.chassis.read()
     }
 
-    /// What waits at a port at virtual time `now_ps`. Moves the queue's bookkeeping to that time: exact only for times
-    /// that frames have reached.
+    /// Bytes that wait at a port at virtual time `now_ps`: of both classes, and of the control class. Moves the queues'
+    /// bookkeeping to that time: exact only for times that frames have reached.
     ///
     /// # Panics
     /// When there is no such port.
-    pub fn queue_sample(&self, port: usize, now_ps: u64) -> QueueSample {
+    pub fn queue_bytes(&self, port: usize, now_ps: u64) -> [u64; 2] {
         let drain = self.tables.ports[port].drain(now_ps);
-        let control_bytes = self.queues[port].control.locate(now_ps, &drain).bytes();
-        let total = self.queues[port].total.locate(now_ps, &drain).bytes();
-        QueueSample { data_bytes: total.saturating_sub(control_bytes), control_bytes }
+        let PortQueues { total, control } = &self.queues[port];
+        [total, control].map(|queue| queue.locate(now_ps, &drain).bytes())
     }
 }
 

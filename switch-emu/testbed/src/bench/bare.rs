@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use spray_nic::device::{Device, FrameId, Received};
 use spray_nic::driver::DriverOptions;
 
-use super::{Arrivals, StopOnDrop, Throughput, join, now};
+use super::{Arrivals, Throughput, measure, now};
 
 /// Frames per turn of either loop: what endpoints use too.
 const BATCH: usize = 64;
@@ -45,20 +45,9 @@ pub fn run<D: Device + Send>(sender: &mut D, receiver: &mut D, config: &BareConf
         let message = format!("a frame of {bytes} bytes, the device takes {}", sender.max_frame());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
-    let (stop, received) = (AtomicBool::new(false), AtomicU64::new(0));
-    let (sent, arrivals) = thread::scope(|scope| {
-        let receiving = scope.spawn(|| {
-            config.threads[1].apply()?;
-            receive(receiver, bytes, &stop, &received)
-        });
-        let sending = scope.spawn(|| {
-            config.threads[0].apply()?;
-            Source::new(sender, config).run(&stop, &received)
-        });
-        (join(sending), join(receiving))
-    });
-    let ((sent, sending), arrivals) = (sent?, arrivals?);
-    Ok(Throughput { sent, received: arrivals.count, bytes, sending, receiving: arrivals.time() })
+    let received = AtomicU64::new(0);
+    let send = |stop: &AtomicBool| Source::new(sender, config).run(stop, &received);
+    measure(config.threads, bytes, send, |stop| receive(receiver, bytes, stop, &received))
 }
 
 struct Source<'a, D> {
@@ -79,7 +68,6 @@ impl<'a, D: Device> Source<'a, D> {
     }
 
     fn run(mut self, stop: &AtomicBool, received: &AtomicU64) -> io::Result<(u64, Duration)> {
-        let _stop = StopOnDrop(stop);
         let start = now();
         loop {
             let time = now();
@@ -158,7 +146,6 @@ impl Window {
 }
 
 fn receive<R: Device>(device: &mut R, bytes: usize, stop: &AtomicBool, received: &AtomicU64) -> io::Result<Arrivals> {
-    let _stop = StopOnDrop(stop);
     let mut batch = Vec::with_capacity(BATCH);
     let mut arrivals = Arrivals::default();
     let mut idle_since = None;

@@ -3,8 +3,12 @@
 //! Both run one sender thread and one receiver thread for a given time, and count. They read the machine's clock: rates here
 //! are of the machine, not of the scenario.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
+
+use spray_nic::driver::DriverOptions;
 
 pub mod bare;
 pub mod kernel_udp;
@@ -37,12 +41,6 @@ impl Throughput {
     pub fn received_gbps(&self) -> f64 {
         self.received_pps() * self.bytes as f64 * 8e-9
     }
-
-    /// Share of what was sent that did not arrive, 0 to 1.
-    #[must_use]
-    pub fn loss(&self) -> f64 {
-        if self.sent == 0 { 0.0 } else { self.sent.saturating_sub(self.received) as f64 / self.sent as f64 }
-    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures the machine's time")]
@@ -52,14 +50,14 @@ fn now() -> Instant {
 
 /// First and last arrival, and how many there were.
 #[derive(Default)]
-struct Arrivals {
-    count: u64,
+pub(crate) struct Arrivals {
+    pub(crate) count: u64,
     first: Option<Instant>,
     last: Option<Instant>,
 }
 
 impl Arrivals {
-    fn add(&mut self, count: u64) {
+    pub(crate) fn add(&mut self, count: u64) {
         if count > 0 {
             let now = now();
             self.count += count;
@@ -68,9 +66,35 @@ impl Arrivals {
         }
     }
 
-    fn time(&self) -> Duration {
+    pub(crate) fn time(&self) -> Duration {
         self.first.zip(self.last).map_or(Duration::ZERO, |(first, last)| last - first)
     }
+}
+
+/// Sends in one thread and receives in another, each as its options say, until both are through. Either sets the flag when it
+/// ends. `send` returns how many frames of `bytes` it sent, and for how long.
+fn measure(
+    threads: [DriverOptions; 2],
+    bytes: usize,
+    send: impl FnOnce(&AtomicBool) -> io::Result<(u64, Duration)> + Send,
+    receive: impl FnOnce(&AtomicBool) -> io::Result<Arrivals> + Send,
+) -> io::Result<Throughput> {
+    let stop = AtomicBool::new(false);
+    let (sent, arrivals) = thread::scope(|scope| {
+        let receiving = scope.spawn(|| {
+            threads[1].apply()?;
+            let _stop = StopOnDrop(&stop);
+            receive(&stop)
+        });
+        let sending = scope.spawn(|| {
+            threads[0].apply()?;
+            let _stop = StopOnDrop(&stop);
+            send(&stop)
+        });
+        (join(sending), join(receiving))
+    });
+    let ((sent, sending), arrivals) = (sent?, arrivals?);
+    Ok(Throughput { sent, received: arrivals.count, bytes, sending, receiving: arrivals.time() })
 }
 
 /// Ends the other thread when this one returns, fails or panics.
@@ -82,7 +106,7 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// Wait for a scoped thread; its panic goes on here.
-fn join<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+/// Waits for a scoped thread; its panic goes on here.
+pub(crate) fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

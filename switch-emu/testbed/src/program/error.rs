@@ -1,22 +1,12 @@
 //! Why a program could not be loaded or used.
 
-use std::path::PathBuf;
-
 /// An error of the program loader.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProgramError {
-    /// The programs were not built when this binary was, and `SPRAY_EBPF_DIR` does not name them.
+    /// The programs were not built when this binary was.
     #[error("the XDP program `{0}` is missing: run `cargo xtask build-ebpf`, then build again")]
     Missing(&'static str),
-    /// An object file named by `SPRAY_EBPF_DIR` cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
     /// The kernel or libbpf refused the program; the log says where.
     #[error("the kernel refused the XDP program `{program}`: {source}\n{log}")]
     Load {

@@ -5,7 +5,6 @@ use libbpf_rs::{Object, ObjectBuilder, OpenObject, PrintLevel, libbpf_sys};
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::path::Path;
 use std::sync::Once;
 
 mod embedded {
@@ -19,16 +18,6 @@ pub enum AttachMode {
     Native,
     /// In the generic path, slower: worth a warning.
     Generic,
-}
-
-/// The bytes of an object: `SPRAY_EBPF_DIR` first, then what was embedded.
-pub(super) fn bytes(name: &'static str) -> Result<Vec<u8>, ProgramError> {
-    if let Some(dir) = std::env::var_os("SPRAY_EBPF_DIR") {
-        let path = Path::new(&dir).join(name).with_extension("o");
-        return std::fs::read(&path).map_err(|source| ProgramError::Read { path, source });
-    }
-    let embedded = if name == "switch" { embedded::SWITCH } else { embedded::STEER };
-    embedded.map(<[u8]>::to_vec).ok_or(ProgramError::Missing(name))
 }
 
 thread_local! {
@@ -62,10 +51,11 @@ pub(super) fn load(
     name: &'static str,
     prepare: impl FnOnce(&mut OpenObject) -> Result<(), ProgramError>,
 ) -> Result<Object, ProgramError> {
-    let bytes = bytes(name)?;
+    let bytes = if name == "switch" { embedded::SWITCH } else { embedded::STEER };
+    let bytes = bytes.ok_or(ProgramError::Missing(name))?;
     capture_log();
     let failed = |source| ProgramError::Load { program: name, source, log: log_tail() };
-    let mut open = ObjectBuilder::default().open_memory(&bytes).map_err(failed)?;
+    let mut open = ObjectBuilder::default().open_memory(bytes).map_err(failed)?;
     prepare(&mut open)?;
     open.load().map_err(failed)
 }

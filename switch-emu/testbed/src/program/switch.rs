@@ -4,7 +4,7 @@ use super::ProgramError;
 use super::maps::{self, Maps};
 use super::object::{self, AttachMode};
 use libbpf_rs::{Object, ProgramMut};
-use spray_fabric::{ChassisCounters, ChassisSpec, PortCounters, QueueSample, Tables};
+use spray_fabric::{ChassisCounters, ChassisSpec, PortCounters, Tables};
 use spray_pipeline::queue::{QUEUE_WORDS, Queue};
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -97,17 +97,16 @@ impl SwitchProgram {
         self.maps.chassis_counters()
     }
 
-    /// What waits at a port at virtual time `now_ps`; changes nothing.
+    /// Bytes that wait at a port at virtual time `now_ps`: of both classes, and of the control class. Changes nothing.
     ///
     /// # Errors
     /// [`ProgramError::Map`] when there is no such port.
-    pub fn queue_sample(&self, port: usize, now_ps: u64) -> Result<QueueSample, ProgramError> {
+    pub fn queue_bytes(&self, port: usize, now_ps: u64) -> Result<[u64; 2], ProgramError> {
         let config = self.tables.ports.get(port);
         let config = config.ok_or_else(|| ProgramError::Fabric(format!("there is no port {port}")))?;
         let drain = config.drain(now_ps);
         let waiting = |words: &[u64; QUEUE_WORDS]| Queue::from_words(words).locate(now_ps, &drain).bytes();
-        let [total, control_bytes] = self.maps.queue_words(port)?.each_ref().map(waiting);
-        Ok(QueueSample { data_bytes: total.saturating_sub(control_bytes), control_bytes })
+        Ok(self.maps.queue_words(port)?.each_ref().map(waiting))
     }
 
     /// Empties all queues and sets all counters to zero, for the next run.

@@ -109,13 +109,13 @@ fn reset_forgets_queues_and_counters() {
     let Some(program) = loaded() else { return };
     let frame = build::Spec { to: 1, ..build::Spec::DATA }.frame();
     (0..10).for_each(|_| drop(program.run(&frame)));
-    let waiting = |program: &SwitchProgram| program.queue_sample(1, build::START_PS).expect("a port");
-    assert_eq!(waiting(&program).data_bytes, 10 * frame.len() as u64);
+    let waiting = |program: &SwitchProgram| program.queue_bytes(1, build::START_PS).expect("a port");
+    assert_eq!(waiting(&program), [10 * frame.len() as u64, 0]);
     assert_eq!(program.counters(1).expect("a port").frames, 10);
     program.reset().expect("writable maps");
-    assert_eq!(waiting(&program), spray_fabric::QueueSample::default());
+    assert_eq!(waiting(&program), [0, 0]);
     assert_eq!(program.counters(1).expect("a port"), spray_fabric::PortCounters::default());
-    assert!(program.counters(99).is_err() && program.queue_sample(99, 0).is_err());
+    assert!(program.counters(99).is_err() && program.queue_bytes(99, 0).is_err());
 }
 
 #[test]

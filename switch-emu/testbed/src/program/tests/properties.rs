@@ -114,7 +114,7 @@ fn kernel_and_memory_agree() {
     for port in 0..fabric.ports.len() {
         assert_eq!(kernel.counters(port).expect("a port"), memory.counters(port), "{}", fabric.ports[port].name);
         let now_ps = START_PS + 200_000_000;
-        assert_eq!(kernel.queue_sample(port, now_ps).expect("a port"), memory.queue_sample(port, now_ps));
+        assert_eq!(kernel.queue_bytes(port, now_ps).expect("a port"), memory.queue_bytes(port, now_ps));
     }
     assert_eq!(kernel.chassis_counters().expect("readable"), memory.chassis_counters());
     check_marks(&kernel, fabric.ports.len());
