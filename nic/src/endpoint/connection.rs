@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use spray_core::flow::FlowConfig;
 use spray_core::host::{Halves, NEVER};
 use spray_core::path::Ev;
-use spray_wire::{self as wire, Body, Common};
+use spray_wire::{Body, Common, Terms};
 
 use super::{
     ConnectionId, ConnectionStats, HandshakeConfig, Peer,
@@ -69,7 +69,7 @@ pub(crate) struct Connection {
     /// Our cookie: the peer must put it into its frames.
     pub(crate) cookie: u64,
     /// The peer's number for this connection, its cookie and its limits; zeros before its Connect or Accept.
-    pub(crate) remote: wire::Connect,
+    pub(crate) remote: Terms,
     pub(crate) stage: Stage,
     pub(crate) config: FlowConfig,
     pub(crate) flow: Option<Box<Flow>>,
@@ -102,7 +102,7 @@ impl Connection {
             id,
             peer,
             cookie,
-            remote: wire::Connect::default(),
+            remote: Terms::default(),
             stage,
             config,
             flow: None,
@@ -122,8 +122,8 @@ impl Connection {
     }
 
     /// Our side of the handshake.
-    pub(crate) fn terms(&self) -> wire::Connect {
-        wire::Connect {
+    pub(crate) fn terms(&self) -> Terms {
+        Terms {
             connection: self.id.0,
             cookie: self.cookie,
             window_packets: self.config.window_packets,
@@ -138,8 +138,7 @@ impl Connection {
     }
 
     pub(crate) fn accept_frame(&self) -> Body {
-        let wire::Connect { connection, cookie, window_packets, max_payload, max_data, ack_every } = self.terms();
-        Body::Accept(wire::Accept { connection, cookie, window_packets, max_payload, max_data, ack_every })
+        Body::Accept(self.terms())
     }
 
     /// The fields that every frame to the peer carries.

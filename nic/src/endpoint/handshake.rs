@@ -1,9 +1,7 @@
 //! Connect, Accept, Close and Reset.
 
 use spray_core::{flow::FlowConfig, host::Halves};
-use spray_wire::{
-    self as wire, Body, Close, CloseReason, Common, EvPort, Frame, Probe, RESET_UNKNOWN_CONNECTION, Reset,
-};
+use spray_wire::{Body, Close, CloseReason, Common, EvPort, Frame, Probe, RESET_UNKNOWN_CONNECTION, Reset, Terms};
 
 use super::{
     ConnectError, ConnectionError, ConnectionId, EndpointEvent, Peer,
@@ -34,7 +32,7 @@ impl Machine {
 
     /// Answers a connection request. Nothing but a slot is spent on it until the peer has proved its address.
     //= docs/specs/endpoint.md#END-2 half-open connections
-    pub(crate) fn on_connect(&mut self, now_ps: u64, frame: &Frame<'_>, connect: wire::Connect) {
+    pub(crate) fn on_connect(&mut self, now_ps: u64, frame: &Frame<'_>, connect: Terms) {
         let peer = Peer { address: frame.envelope.src, mac: frame.envelope.src_mac };
         if connect.window_packets == 0 || connect.max_payload == 0 {
             self.stats.malformed += 1;
@@ -55,7 +53,7 @@ impl Machine {
     }
 
     /// Takes the peer's limits. The answer proves our address to the peer.
-    pub(crate) fn on_accept(&mut self, now_ps: u64, index: u32, accept: wire::Accept) {
+    pub(crate) fn on_accept(&mut self, now_ps: u64, index: u32, accept: Terms) {
         let port = self.any_port();
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage == Stage::Connecting {
@@ -63,9 +61,7 @@ impl Machine {
                 self.stats.malformed += 1;
                 return;
             }
-            let wire::Accept { connection: number, cookie, window_packets, max_payload, max_data, ack_every } = accept;
-            connection.remote =
-                wire::Connect { connection: number, cookie, window_packets, max_payload, max_data, ack_every };
+            connection.remote = accept;
             let (id, key) = (connection.id, connection.peer_key());
             self.table.name(key, index);
             self.open(now_ps, index);
@@ -212,7 +208,7 @@ impl Machine {
         }
     }
 
-    fn half_open(&mut self, now_ps: u64, peer: Peer, connect: wire::Connect) {
+    fn half_open(&mut self, now_ps: u64, peer: Peer, connect: Terms) {
         let (cookie, config) = (self.cookie(), self.config.flow.sanitised());
         let make =
             |id| Connection { remote: connect, ..Connection::new(id, peer, cookie, Stage::HalfOpen, config, now_ps) };
@@ -238,7 +234,7 @@ impl Machine {
         }
     }
 
-    fn refuse(&mut self, now_ps: u64, peer: Peer, connect: wire::Connect) {
+    fn refuse(&mut self, now_ps: u64, peer: Peer, connect: Terms) {
         self.stats.refused += 1;
         if !self.limit.allow(now_ps) {
             self.stats.reset_limited += 1;

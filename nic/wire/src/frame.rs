@@ -71,7 +71,7 @@ fn check_payload(envelope: &Envelope, body: &Body, header: &[u8], payload: &[u8]
     if payload.len() != data.payload_bytes as usize {
         return Err(Error::Length);
     }
-    if crc32c::crc32c(payload) != View(chunk::<{ Data::BYTES }>(header)?).u32::<{ data::field::PAYLOAD_CRC }>() {
+    if crc32c::crc32c(payload) != View(chunk::<{ Data::BYTES }>(header)?).u32::<{ data::PAYLOAD_CRC }>() {
         return Err(Error::PayloadChecksum);
     }
     Ok(false)
@@ -241,7 +241,7 @@ fn emit_header(header: &mut [u8], e: &Envelope, c: &Common, body: &Body, payload
     body.emit(header)?;
     if body.kind() == Kind::Data {
         let crc = crc32c::crc32c(payload);
-        Writer(chunk_mut::<{ Data::BYTES }>(header)?).u32::<{ data::field::PAYLOAD_CRC }>(crc);
+        Writer(chunk_mut::<{ Data::BYTES }>(header)?).u32::<{ data::PAYLOAD_CRC }>(crc);
     }
     let crc = header_crc(e, header)?;
     Writer(chunk_mut::<COMMON_BYTES>(header)?).u32::<{ field::HEADER_CRC }>(crc);

@@ -25,6 +25,7 @@ mod bytes;
 pub mod checksum;
 mod close;
 mod data;
+mod declare;
 mod echoes;
 mod envelope;
 mod error;
@@ -52,7 +53,7 @@ pub use error::Error;
 pub use ev::{Ev, EvPort, MAX_EVS};
 #[cfg(feature = "std")]
 pub use frame::{Frame, emit, emit_in_place, parse};
-pub use handshake::{Accept, Connect};
+pub use handshake::{Accept, Connect, Terms};
 pub use header::Common;
 pub use nack::Nack;
 pub use probe::{Probe, ProbeAck};
