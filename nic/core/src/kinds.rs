@@ -1,5 +1,7 @@
 //! Kinds of a thing that are chosen by name: their names, their settings, and one type that is any of them.
 
+use core::fmt;
+
 /// Makes four types from one line per scheme: variant, name (with `| "other"`, another name for the same), key of its settings,
 /// type. Every type implements the `Scheme` in scope.
 ///
@@ -12,7 +14,7 @@
 /// Where it stands, `make!` and `dispatch!` make a scheme from its settings and call a method of whichever it is.
 macro_rules! kinds {
     (
-        $(#[$about_kind:meta])* $Kind:ident;
+        $(#[$about_kind:meta])* $Kind:ident, $what:literal;
         $(#[$about_any:meta])* $Any:ident;
         $(#[$about_config:meta])* $Config:ident;
         $(#[$about_all:meta])* $All:ident;
@@ -85,6 +87,15 @@ macro_rules! kinds {
             }
         }
 
+        impl core::str::FromStr for $Kind {
+            type Err = UnknownName;
+
+            fn from_str(name: &str) -> Result<Self, UnknownName> {
+                let aliases = &[$($(($alias, $name),)?)+];
+                Self::named(name).ok_or(UnknownName { what: $what, names: Self::names(), aliases })
+            }
+        }
+
         impl core::fmt::Display for $Kind {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 f.pad(self.name())
@@ -150,3 +161,53 @@ macro_rules! kinds {
 }
 
 pub(crate) use kinds;
+
+/// Methods that call those of the same name of whichever kind it is. Needs the `dispatch!` of [`kinds!`].
+macro_rules! forward {
+    () => {};
+    (
+        $(#[$about:meta])*
+        fn $name:ident(&mut $this:ident $(, $argument:ident: $Type:ty)*) $(-> $Result:ty)?;
+        $($rest:tt)*
+    ) => {
+        $(#[$about])*
+        fn $name(&mut $this $(, $argument: $Type)*) $(-> $Result)? {
+            dispatch!($this, scheme => scheme.$name($($argument),*))
+        }
+
+        $crate::kinds::forward! { $($rest)* }
+    };
+    (
+        $(#[$about:meta])*
+        fn $name:ident(&$this:ident $(, $argument:ident: $Type:ty)*) $(-> $Result:ty)?;
+        $($rest:tt)*
+    ) => {
+        $(#[$about])*
+        fn $name(&$this $(, $argument: $Type)*) $(-> $Result)? {
+            dispatch!($this, scheme => scheme.$name($($argument),*))
+        }
+
+        $crate::kinds::forward! { $($rest)* }
+    };
+}
+
+pub(crate) use forward;
+
+/// A name that is not in the list; its message is the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownName {
+    pub(crate) what: &'static str,
+    pub(crate) names: &'static [&'static str],
+    /// Other names, and the names that they stand for.
+    pub(crate) aliases: &'static [(&'static str, &'static str)],
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown {}; allowed: {}", self.what, self.names[0])?;
+        self.names[1..].iter().try_for_each(|name| write!(f, ", {name}"))?;
+        self.aliases.iter().try_for_each(|(alias, name)| write!(f, ", {alias} (same as {name})"))
+    }
+}
+
+impl core::error::Error for UnknownName {}

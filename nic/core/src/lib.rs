@@ -9,8 +9,6 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-#[cfg(test)]
-mod agenda;
 pub mod cc;
 pub mod event;
 pub mod feedback;
@@ -21,4 +19,7 @@ pub mod link;
 pub mod loss;
 pub mod path;
 pub mod rng;
+mod settings;
+#[cfg(test)]
+mod tests;
 pub mod units;

@@ -58,7 +58,7 @@ macro_rules! quantity {
 
         impl<'de> Deserialize<'de> for $Name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_any(Decimal { unit: $large, scale: $scale }).map(Self)
+                deserializer.deserialize_any(Decimal { what: $large, scale: $scale }).map(Self)
             }
         }
 
@@ -80,14 +80,14 @@ macro_rules! quantity {
 
 quantity! {
     /// A time, written in microseconds.
-    Micros, ps: "microseconds" of 1_000_000;
+    Micros, ps: "a number of microseconds" of 1_000_000;
     /// So many picoseconds.
     from_ps
 }
 
 quantity! {
     /// A rate, written in Gb/s.
-    Gbps, bps: "Gb/s" of 1_000_000_000;
+    Gbps, bps: "a number of Gb/s" of 1_000_000_000;
     /// So many bits per second.
     from_bps
 }
@@ -134,7 +134,7 @@ impl Ratio {
 
 /// Reads a decimal of a large unit as an integer of a small one, `scale` of which make one large.
 struct Decimal {
-    unit: &'static str,
+    what: &'static str,
     scale: u64,
 }
 
@@ -145,10 +145,7 @@ impl Visitor<'_> for Decimal {
     type Value = u64;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.unit {
-            "a number" => f.write_str("a number from 0"),
-            unit => write!(f, "a number of {unit} from 0"),
-        }
+        write!(f, "{} from 0", self.what)
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<u64, E> {

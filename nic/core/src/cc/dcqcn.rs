@@ -1,66 +1,46 @@
 //! DCQCN: RoCE's rate control by marks, for Reunion's setting (Reunion §4; the rules are those of "Congestion Control for
 //! Large-Scale RDMA Deployments", SIGCOMM 2015). Clauses (DQN-n) are in `docs/specs/dcqcn.md`.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::fixed_point::MAX_RATE_BPS;
 use super::{AckInfo, CcConfig, CongestionControl, Scheme, part_bytes, part_rate};
 use crate::feedback::LossCause;
 use crate::link::serialisation_floor_ps;
+use crate::settings::settings;
 use crate::units::{ByteSize, Gbps, Micros};
 
-/// The settings of [`Dcqcn`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(inline)]
-pub struct DcqcnConfig {
-    /// Least time between two congestion notifications.
-    #[schemars(range(min = 0, max = 1_000_000))]
-    pub cnp_interval_us: Micros,
-    /// Time without a notification after which alpha decays. It decays again after each further such time.
-    #[schemars(range(min = 0.001, max = 1_000_000))]
-    pub alpha_timer_us: Micros,
-    /// Time between two increases of the rate.
-    #[schemars(range(min = 0.001, max = 1_000_000))]
-    pub rate_timer_us: Micros,
-    /// Bytes sent between two increases of the rate.
-    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
-    pub counter_bytes: ByteSize,
-    /// Increases by timer, or by bytes, that lead back to the rate before the last cut.
-    #[schemars(range(min = 0, max = 1_000))]
-    pub fast_recovery: u16,
-    /// Alpha moves by one part in so many.
-    #[schemars(range(min = 1, max = 65_536))]
-    pub gain: u32,
-    /// Step of additive increase. By default a thousandth of the link's rate.
-    #[schemars(range(min = 0.000_001, max = 1_000))]
-    pub additive_gbps: Option<Gbps>,
-    /// Step of hyper increase. By default a hundredth of the link's rate.
-    #[schemars(range(min = 0.000_001, max = 1_000))]
-    pub hyper_gbps: Option<Gbps>,
-    /// Least rate. By default a thousandth of the link's rate.
-    #[schemars(range(min = 0.000_001, max = 1_000))]
-    pub min_rate_gbps: Option<Gbps>,
-    /// Wire bytes that may be in flight, never less than a packet. By default there is no limit.
-    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
-    pub window_bytes: Option<ByteSize>,
-}
-
-impl Default for DcqcnConfig {
-    fn default() -> Self {
-        Self {
-            cnp_interval_us: Micros::new(50),
-            alpha_timer_us: Micros::new(55),
-            rate_timer_us: Micros::new(55),
-            counter_bytes: ByteSize::new(10_000_000),
-            fast_recovery: 5,
-            gain: 256,
-            additive_gbps: None,
-            hyper_gbps: None,
-            min_rate_gbps: None,
-            window_bytes: None,
-        }
+settings! {
+    /// The settings of [`Dcqcn`].
+    pub struct DcqcnConfig {
+        /// Least time between two congestion notifications.
+        #[schemars(range(min = 0, max = 1_000_000))]
+        pub cnp_interval_us: Micros = Micros::new(50),
+        /// Time without a notification after which alpha decays. It decays again after each further such time.
+        #[schemars(range(min = 0.001, max = 1_000_000))]
+        pub alpha_timer_us: Micros = Micros::new(55),
+        /// Time between two increases of the rate.
+        #[schemars(range(min = 0.001, max = 1_000_000))]
+        pub rate_timer_us: Micros = Micros::new(55),
+        /// Bytes sent between two increases of the rate.
+        #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
+        pub counter_bytes: ByteSize = ByteSize::new(10_000_000),
+        /// Increases by timer, or by bytes, that lead back to the rate before the last cut.
+        #[schemars(range(min = 0, max = 1_000))]
+        pub fast_recovery: u16 = 5,
+        /// Alpha moves by one part in so many.
+        #[schemars(range(min = 1, max = 65_536))]
+        pub gain: u32 = 256,
+        /// Step of additive increase. By default a thousandth of the link's rate.
+        #[schemars(range(min = 0.000_001, max = 1_000))]
+        pub additive_gbps: Option<Gbps> = None,
+        /// Step of hyper increase. By default a hundredth of the link's rate.
+        #[schemars(range(min = 0.000_001, max = 1_000))]
+        pub hyper_gbps: Option<Gbps> = None,
+        /// Least rate. By default a thousandth of the link's rate.
+        #[schemars(range(min = 0.000_001, max = 1_000))]
+        pub min_rate_gbps: Option<Gbps> = None,
+        /// Wire bytes that may be in flight, never less than a packet. By default there is no limit.
+        #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
+        pub window_bytes: Option<ByteSize> = None,
     }
 }
 
@@ -72,7 +52,7 @@ pub struct Dcqcn {
 }
 
 /// The sender's variables, which the paper calls its reaction point.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ReactionPoint {
     /// The present rate, and the one that recovery leads back to, in bits a second.
     pub(super) rate_bps: u64,
@@ -202,14 +182,8 @@ impl Scheme for Dcqcn {
         let state = ReactionPoint {
             rate_bps: settings.link_bps,
             target_bps: settings.link_bps,
-            last_cnp_ps: None,
-            alpha_ps: 0,
-            timer_ps: 0,
-            sent_bytes: 0,
-            next_ps: 0,
             alpha: ALPHA_ONE,
-            by_timer: 0,
-            by_bytes: 0,
+            ..ReactionPoint::default()
         };
         Self { state, settings }
     }

@@ -1,21 +1,18 @@
 //! The DCTCP variant of the REPS paper's simulations (REPS §4.1), as MPRDMA's: every acknowledgement moves the window.
 //! Clauses (DCTCP-n) are in `docs/specs/dctcp.md`.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, per_window, window};
 use super::{AckInfo, CcConfig, CongestionControl, Scheme};
 use crate::feedback::LossCause;
+use crate::settings::settings;
 
-/// The settings of [`Dctcp`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(inline)]
-pub struct DctcpConfig {
-    /// Whether all bytes of an acknowledgement count as marked when the packet that triggered it is marked, as in the
-    /// published simulations. Otherwise the share of marked packets counts.
-    pub marked_by_trigger: bool,
+settings! {
+    /// The settings of [`Dctcp`].
+    pub struct DctcpConfig {
+        /// Whether all bytes of an acknowledgement count as marked when the packet that triggered it is marked, as in the
+        /// published simulations. Otherwise the share of marked packets counts.
+        pub marked_by_trigger: bool = false,
+    }
 }
 
 /// A window in bytes: up by `acked * packet / window` on unmarked bytes, down by a quarter of marked ones.
@@ -31,18 +28,6 @@ pub struct Dctcp {
 }
 
 impl Dctcp {
-    /// Starts with the configured initial window.
-    pub fn new(own: &DctcpConfig, config: &CcConfig) -> Self {
-        let packet_bytes = u64::from(config.packet_bytes.clamp(1, 65_535));
-        Self {
-            window: window(config.initial_window_bytes, packet_bytes),
-            min_window: packet_bytes << FRACTION_BITS,
-            max_window: window(config.max_window_bytes, packet_bytes),
-            packet_bytes,
-            marked_by_trigger: own.marked_by_trigger,
-        }
-    }
-
     //= docs/specs/dctcp.md#DCTCP-1 growth
     fn grow(&mut self, bytes: u64) {
         let growth = per_window(bytes, self.packet_bytes, self.window);
@@ -65,7 +50,14 @@ impl Scheme for Dctcp {
     const STATE_BYTES: usize = size_of::<u64>();
 
     fn make(own: &DctcpConfig, config: &CcConfig) -> Self {
-        Self::new(own, config)
+        let packet_bytes = u64::from(config.packet_bytes.clamp(1, 65_535));
+        Self {
+            window: window(config.initial_window_bytes, packet_bytes),
+            min_window: packet_bytes << FRACTION_BITS,
+            max_window: window(config.max_window_bytes, packet_bytes),
+            packet_bytes,
+            marked_by_trigger: own.marked_by_trigger,
+        }
     }
 }
 
@@ -92,16 +84,9 @@ impl CongestionControl for Dctcp {
         self.clamp();
     }
 
-    fn on_send(&mut self, _now_ps: u64, _bytes: u32) {}
-
     #[inline]
     fn window_bytes(&self) -> u64 {
         self.window >> FRACTION_BITS
-    }
-
-    #[inline]
-    fn poll_send(&self, now_ps: u64) -> u64 {
-        now_ps
     }
 }
 

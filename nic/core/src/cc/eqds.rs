@@ -7,38 +7,30 @@ mod pacer;
 #[cfg(test)]
 mod tests;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use spray_wire::PullRequest;
 
 pub use self::pacer::PullPacer;
 use super::{AckInfo, CcConfig, CongestionControl, Scheme, bdp_bytes, part_bytes};
 use crate::feedback::LossCause;
+use crate::settings::settings;
 use crate::units::{ByteSize, Ratio};
 
-/// The settings of [`Eqds`] and of the [`PullPacer`] that answers it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(inline)]
-pub struct EqdsConfig {
-    /// Share of its link's rate that a receiving host grants to all its senders together.
-    #[schemars(range(min = 0.01, max = 1))]
-    pub pull_rate: Ratio,
-    /// Credit of one pull, in wire bytes. By default one full packet.
-    #[schemars(range(min = 64, max = 1_048_576))]
-    pub pull_bytes: Option<ByteSize>,
-    /// Wire bytes that a sender with new data may send before it hears from the receiver. By default one
-    /// bandwidth-delay product, in whole packets.
-    #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
-    pub speculative_bytes: Option<ByteSize>,
-    /// Wire bytes of credit that a sender asks for beyond what it has spent. By default three bandwidth-delay products.
-    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
-    pub request_bytes: Option<ByteSize>,
-}
-
-impl Default for EqdsConfig {
-    fn default() -> Self {
-        Self { pull_rate: Ratio::permille(990), pull_bytes: None, speculative_bytes: None, request_bytes: None }
+settings! {
+    /// The settings of [`Eqds`] and of the [`PullPacer`] that answers it.
+    pub struct EqdsConfig {
+        /// Share of its link's rate that a receiving host grants to all its senders together.
+        #[schemars(range(min = 0.01, max = 1))]
+        pub pull_rate: Ratio = Ratio::permille(990),
+        /// Credit of one pull, in wire bytes. By default one full packet.
+        #[schemars(range(min = 64, max = 1_048_576))]
+        pub pull_bytes: Option<ByteSize> = None,
+        /// Wire bytes that a sender with new data may send before it hears from the receiver. By default one
+        /// bandwidth-delay product, in whole packets.
+        #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
+        pub speculative_bytes: Option<ByteSize> = None,
+        /// Wire bytes of credit that a sender asks for beyond what it has spent. By default three bandwidth-delay products.
+        #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
+        pub request_bytes: Option<ByteSize> = None,
     }
 }
 
@@ -50,7 +42,7 @@ impl EqdsConfig {
 }
 
 /// The sender's part of EQDS. All totals are wire bytes since the connection began.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Eqds {
     /// The credit pulled, and the credit spent. The last packet may overdraw by less than its own bytes.
     pulled: u64,
@@ -89,18 +81,10 @@ impl Scheme for Eqds {
         let bdp = bdp_bytes(config.base_rtt_ps, config.link_bps);
         let or = |asked: Option<ByteSize>, bytes: u64| asked.map_or(bytes, ByteSize::bytes);
         Self {
-            pulled: 0,
-            spent: 0,
-            speculated: 0,
-            speculation_end: 0,
-            speculating: false,
-            wanted: 0,
-            trimmed: 0,
-            told: 0,
-            has_asked: false,
             speculative_bytes: or(own.speculative_bytes, bdp.div_ceil(packet).saturating_mul(packet)),
             //= docs/specs/eqds.md#EQDS-8 asking for more
             request_bytes: or(own.request_bytes, bdp.saturating_mul(3)).max(4 * packet),
+            ..Self::default()
         }
     }
 }
@@ -148,11 +132,6 @@ impl CongestionControl for Eqds {
     #[inline]
     fn window_bytes(&self) -> u64 {
         UNBOUNDED
-    }
-
-    #[inline]
-    fn poll_send(&self, now_ps: u64) -> u64 {
-        now_ps
     }
 
     fn uses_credit(&self) -> bool {

@@ -1,5 +1,6 @@
 //! The integers that stand for fractions in congestion controls: windows in 2^-16 bytes, shares in 2^-16, times in ticks.
 
+use super::PS_PER_SECOND;
 use crate::units::Ratio;
 
 /// Bits of a window, or of a share, below one.
@@ -48,5 +49,35 @@ pub(super) fn per_window(bytes: u64, per: u64, window: u64) -> u64 {
     match u64::try_from(dividend) {
         Ok(dividend) => dividend / window,
         Err(_) => u64::try_from(dividend / u128::from(window)).unwrap_or(u64::MAX),
+    }
+}
+
+/// Gaps between packets at a constant rate. What a gap leaves out of a picosecond is in the next one.
+#[derive(Clone, Debug)]
+pub(super) struct Gaps {
+    /// Time of one byte in units of 2^-16 ps.
+    byte_time: u64,
+    /// In 2^-16 ps.
+    fraction: u16,
+}
+
+impl Gaps {
+    /// Of a rate in bits per second; 0 counts as 1.
+    pub(super) fn new(rate_bps: u64) -> Self {
+        Self { byte_time: ((8 * PS_PER_SECOND) << FRACTION_BITS) / rate_bps.max(1), fraction: 0 }
+    }
+
+    /// The time of `bytes`, in picoseconds.
+    #[inline]
+    pub(super) fn after(&mut self, bytes: u64) -> u64 {
+        let gap = u128::from(bytes) * u128::from(self.byte_time) + u128::from(self.fraction);
+        self.fraction = gap as u16;
+        u64::try_from(gap >> FRACTION_BITS).unwrap_or(u64::MAX)
+    }
+
+    /// Forgets the fraction: a pause goes before the next packet.
+    #[inline]
+    pub(super) fn restart(&mut self) {
+        self.fraction = 0;
     }
 }

@@ -1,21 +1,17 @@
 //! A constant window, as simulations of path choice alone use it (Flowcut §III-B). Clauses (FXW-n) are in
 //! `docs/specs/fixed-window.md`.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{AckInfo, CcConfig, CongestionControl, Scheme, part_bytes};
-use crate::feedback::LossCause;
+use super::{CcConfig, CongestionControl, Scheme, part_bytes};
+use crate::settings::settings;
 use crate::units::ByteSize;
 
-/// The settings of [`FixedWindow`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(inline)]
-pub struct FixedWindowConfig {
-    /// Wire bytes that may be in flight, never less than a packet. By default 1.5 bandwidth-delay products.
-    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
-    pub window_bytes: Option<ByteSize>,
+settings! {
+    /// The settings of [`FixedWindow`].
+    pub struct FixedWindowConfig {
+        /// Wire bytes that may be in flight, never less than a packet. By default 1.5 bandwidth-delay products.
+        #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
+        pub window_bytes: Option<ByteSize> = None,
+    }
 }
 
 /// A window that never moves.
@@ -42,19 +38,8 @@ impl Scheme for FixedWindow {
 }
 
 impl CongestionControl for FixedWindow {
-    fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo) {}
-
-    fn on_loss(&mut self, _now_ps: u64, _bytes: u32, _cause: LossCause) {}
-
-    fn on_send(&mut self, _now_ps: u64, _bytes: u32) {}
-
     #[inline]
     fn window_bytes(&self) -> u64 {
         self.window_bytes
-    }
-
-    #[inline]
-    fn poll_send(&self, now_ps: u64) -> u64 {
-        now_ps
     }
 }

@@ -23,8 +23,9 @@ pub use self::fixed_rate::{FixedRate, FixedRateConfig};
 pub use self::fixed_window::{FixedWindow, FixedWindowConfig};
 pub use self::mswift::{MSwift, MSwiftConfig};
 pub use self::nscc::{Nscc, NsccConfig};
-pub use self::registry::{AnyCc, CcKind, CcSchemes, ControlConfig, UnknownCc};
+pub use self::registry::{AnyCc, CcKind, CcSchemes, ControlConfig};
 use crate::feedback::{AckInfo, LossCause};
+pub use crate::kinds::UnknownName;
 use crate::units::{ByteSize, Gbps};
 
 /// Limits what one connection has in flight.
@@ -40,19 +41,22 @@ use crate::units::{ByteSize, Gbps};
 ///    pull, and [`CongestionControl::poll_request`] whenever the sender looks for something to send.
 pub trait CongestionControl {
     /// Takes an ACK. Called once for every ACK that a data packet triggered or that settles one.
-    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo);
+    fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo) {}
 
     /// Takes the loss of one packet of `bytes` on the wire. Called once for each transmission that is declared lost.
-    fn on_loss(&mut self, now_ps: u64, bytes: u32, cause: LossCause);
+    fn on_loss(&mut self, _now_ps: u64, _bytes: u32, _cause: LossCause) {}
 
     /// Counts a packet of `bytes` on the wire that is sent now. Called once for every transmission.
-    fn on_send(&mut self, now_ps: u64, bytes: u32);
+    fn on_send(&mut self, _now_ps: u64, _bytes: u32) {}
 
     /// Returns the wire bytes that may be in flight; never less than one full packet.
     fn window_bytes(&self) -> u64;
 
     /// Returns the earliest time at which the next packet may go, `now_ps` where nothing paces.
-    fn poll_send(&self, now_ps: u64) -> u64;
+    #[inline]
+    fn poll_send(&self, now_ps: u64) -> u64 {
+        now_ps
+    }
 
     /// Whether the receiver's credit decides what goes. If not, none of the methods below is called.
     fn uses_credit(&self) -> bool {
@@ -132,9 +136,7 @@ impl CcConfig {
             max_window_bytes,
         }
     }
-}
 
-impl CcConfig {
     /// The settings of one of `count` equal parts of the connection: its share of all windows and rates.
     pub fn share(&self, count: u16) -> Self {
         let count = u64::from(count.max(1));

@@ -3,72 +3,51 @@
 
 use alloc::boxed::Box;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, ONE, per_window, share, ticks, times, window};
 use super::median::Median;
 use super::{AckInfo, CcConfig, CongestionControl, Scheme, bdp_bytes, part_bytes};
 use crate::feedback::LossCause;
 use crate::link::serialisation_floor_ps;
+use crate::settings::settings;
 use crate::units::{ByteSize, Ratio};
 
-/// The settings of [`MSwift`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(inline)]
-pub struct MSwiftConfig {
-    /// The delay is the median over this many acknowledgements. 1 makes it Swift.
-    #[schemars(range(min = 1, max = 16))]
-    pub samples: u8,
-    /// Queue that the target delay allows for, over `queue_hops` switches and at the rate of the sender's link.
-    #[schemars(range(min = 0, max = 4_294_967_296_u64))]
-    pub queue_bytes: ByteSize,
-    /// Switches that `queue_bytes` is meant for. A longer or shorter path allows for it in proportion. 0 allows for
-    /// the same queue on every path.
-    pub queue_hops: u8,
-    /// Additive increase, in packets a round trip.
-    #[schemars(range(min = 0.001, max = 1_000))]
-    pub ai: Ratio,
-    /// Share of the excess delay that a decrease takes off.
-    #[schemars(range(min = 0, max = 1))]
-    pub beta: Ratio,
-    /// Largest share that one decrease takes off.
-    #[schemars(range(min = 0, max = 0.999))]
-    pub max_mdf: Ratio,
-    /// Most that a small window adds to the target delay, in target delays.
-    #[schemars(range(min = 0, max = 100))]
-    pub flow_range: Ratio,
-    /// Window in packets at which the whole `flow_range` is added. Thousandths count.
-    #[schemars(range(min = 0.001, max = 1_000))]
-    pub flow_min_window: Ratio,
-    /// Window in packets from which on nothing is added. Thousandths count. By default what is in flight at the
-    /// target delay.
-    #[schemars(range(min = 0.001, max = 1_000_000))]
-    pub flow_max_window: Option<Ratio>,
-    /// Least window in packets. A window below one packet paces packets.
-    #[schemars(range(min = 0.001, max = 1))]
-    pub min_window: Ratio,
-    /// So many timeouts in a row set the window to the least.
-    #[schemars(range(min = 1, max = 255))]
-    pub reset_timeouts: u8,
-}
-
-impl Default for MSwiftConfig {
-    fn default() -> Self {
-        Self {
-            samples: 16,
-            queue_bytes: ByteSize::new(113_000),
-            queue_hops: 5,
-            ai: Ratio::permille(1_000),
-            beta: Ratio::permille(800),
-            max_mdf: Ratio::permille(500),
-            flow_range: Ratio::permille(5_000),
-            flow_min_window: Ratio::permille(100),
-            flow_max_window: None,
-            min_window: Ratio::permille(10),
-            reset_timeouts: 5,
-        }
+settings! {
+    /// The settings of [`MSwift`].
+    pub struct MSwiftConfig {
+        /// The delay is the median over this many acknowledgements. 1 makes it Swift.
+        #[schemars(range(min = 1, max = 16))]
+        pub samples: u8 = 16,
+        /// Queue that the target delay allows for, over `queue_hops` switches and at the rate of the sender's link.
+        #[schemars(range(min = 0, max = 4_294_967_296_u64))]
+        pub queue_bytes: ByteSize = ByteSize::new(113_000),
+        /// Switches that `queue_bytes` is meant for. A longer or shorter path allows for it in proportion. 0 allows for
+        /// the same queue on every path.
+        pub queue_hops: u8 = 5,
+        /// Additive increase, in packets a round trip.
+        #[schemars(range(min = 0.001, max = 1_000))]
+        pub ai: Ratio = Ratio::permille(1_000),
+        /// Share of the excess delay that a decrease takes off.
+        #[schemars(range(min = 0, max = 1))]
+        pub beta: Ratio = Ratio::permille(800),
+        /// Largest share that one decrease takes off.
+        #[schemars(range(min = 0, max = 0.999))]
+        pub max_mdf: Ratio = Ratio::permille(500),
+        /// Most that a small window adds to the target delay, in target delays.
+        #[schemars(range(min = 0, max = 100))]
+        pub flow_range: Ratio = Ratio::permille(5_000),
+        /// Window in packets at which the whole `flow_range` is added. Thousandths count.
+        #[schemars(range(min = 0.001, max = 1_000))]
+        pub flow_min_window: Ratio = Ratio::permille(100),
+        /// Window in packets from which on nothing is added. Thousandths count. By default what is in flight at the
+        /// target delay.
+        #[schemars(range(min = 0.001, max = 1_000_000))]
+        pub flow_max_window: Option<Ratio> = None,
+        /// Least window in packets. A window below one packet paces packets.
+        #[schemars(range(min = 0.001, max = 1))]
+        pub min_window: Ratio = Ratio::permille(10),
+        /// So many timeouts in a row set the window to the least.
+        #[schemars(range(min = 1, max = 255))]
+        pub reset_timeouts: u8 = 5,
     }
 }
 

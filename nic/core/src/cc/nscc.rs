@@ -1,73 +1,51 @@
 //! NSCC: Ultra Ethernet's sender-based window control by delay and marks (Ultra Ethernet 1.0, network signalled congestion
 //! control), with the constants of its public simulator. Clauses (NSC-n) are in `docs/specs/nscc.md`.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, MAX_WINDOW_BYTES, ONE, share, ticks, times, window};
 use super::{AckInfo, CcConfig, CongestionControl, Scheme, bdp_bytes};
 use crate::feedback::LossCause;
+use crate::settings::settings;
 use crate::units::{Micros, Ratio};
 
-/// The settings of [`Nscc`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(inline)]
-pub struct NsccConfig {
-    /// Queueing delay to aim at. By default three quarters of the base round-trip time.
-    #[schemars(range(min = 0.001, max = 1_000_000))]
-    pub target_delay_us: Option<Micros>,
-    /// Delay, in target delays, above which quick adapt sets the window to the bytes that got through.
-    #[schemars(range(min = 0, max = 1_000))]
-    pub quick_delay: Ratio,
-    /// Quick adapt acts only if fewer bytes got through than the largest window, halved so many times.
-    #[schemars(range(min = 0, max = 16))]
-    pub quick_gate: u8,
-    /// Growth in packets a round trip when there is no delay, on the reference network.
-    #[schemars(range(min = 0, max = 1_000))]
-    pub proportional: Ratio,
-    /// Growth in packets a round trip on unmarked acknowledgements above the target delay, on the reference network.
-    #[schemars(range(min = 0, max = 1_000))]
-    pub fair: Ratio,
-    /// Share of what is acknowledged that fast increase adds, on the reference network.
-    #[schemars(range(min = 0, max = 1_000))]
-    pub fast: Ratio,
-    /// Delay below which a whole window of acknowledgements begins a fast increase.
-    #[schemars(range(min = 0, max = 1_000_000))]
-    pub fast_delay_us: Micros,
-    /// Growth in packets a round trip at all times, on the reference network.
-    #[schemars(range(min = 0, max = 1_000))]
-    pub eta: Ratio,
-    /// Share of the excess of the average delay that a decrease takes off.
-    #[schemars(range(min = 0, max = 1))]
-    pub gamma: Ratio,
-    /// Largest share that one decrease takes off.
-    #[schemars(range(min = 0, max = 0.999))]
-    pub max_decrease: Ratio,
-    /// Acknowledgements that the average delay spans: each moves it by one part in so many.
-    #[schemars(range(min = 1, max = 65_536))]
-    pub average: u32,
-    /// Packets acknowledged between two adjustments of the window.
-    #[schemars(range(min = 0, max = 65_536))]
-    pub adjust_packets: u32,
-}
-
-impl Default for NsccConfig {
-    fn default() -> Self {
-        Self {
-            target_delay_us: None,
-            quick_delay: Ratio::permille(4_000),
-            quick_gate: 3,
-            proportional: Ratio::permille(4_000),
-            fair: Ratio::permille(5_000),
-            fast: Ratio::permille(250),
-            fast_delay_us: Micros::new(1),
-            eta: Ratio::permille(150),
-            gamma: Ratio::permille(800),
-            max_decrease: Ratio::permille(500),
-            average: 80,
-            adjust_packets: 8,
-        }
+settings! {
+    /// The settings of [`Nscc`].
+    pub struct NsccConfig {
+        /// Queueing delay to aim at. By default three quarters of the base round-trip time.
+        #[schemars(range(min = 0.001, max = 1_000_000))]
+        pub target_delay_us: Option<Micros> = None,
+        /// Delay, in target delays, above which quick adapt sets the window to the bytes that got through.
+        #[schemars(range(min = 0, max = 1_000))]
+        pub quick_delay: Ratio = Ratio::permille(4_000),
+        /// Quick adapt acts only if fewer bytes got through than the largest window, halved so many times.
+        #[schemars(range(min = 0, max = 16))]
+        pub quick_gate: u8 = 3,
+        /// Growth in packets a round trip when there is no delay, on the reference network.
+        #[schemars(range(min = 0, max = 1_000))]
+        pub proportional: Ratio = Ratio::permille(4_000),
+        /// Growth in packets a round trip on unmarked acknowledgements above the target delay, on the reference network.
+        #[schemars(range(min = 0, max = 1_000))]
+        pub fair: Ratio = Ratio::permille(5_000),
+        /// Share of what is acknowledged that fast increase adds, on the reference network.
+        #[schemars(range(min = 0, max = 1_000))]
+        pub fast: Ratio = Ratio::permille(250),
+        /// Delay below which a whole window of acknowledgements begins a fast increase.
+        #[schemars(range(min = 0, max = 1_000_000))]
+        pub fast_delay_us: Micros = Micros::new(1),
+        /// Growth in packets a round trip at all times, on the reference network.
+        #[schemars(range(min = 0, max = 1_000))]
+        pub eta: Ratio = Ratio::permille(150),
+        /// Share of the excess of the average delay that a decrease takes off.
+        #[schemars(range(min = 0, max = 1))]
+        pub gamma: Ratio = Ratio::permille(800),
+        /// Largest share that one decrease takes off.
+        #[schemars(range(min = 0, max = 0.999))]
+        pub max_decrease: Ratio = Ratio::permille(500),
+        /// Acknowledgements that the average delay spans: each moves it by one part in so many.
+        #[schemars(range(min = 1, max = 65_536))]
+        pub average: u32 = 80,
+        /// Packets acknowledged between two adjustments of the window.
+        #[schemars(range(min = 0, max = 65_536))]
+        pub adjust_packets: u32 = 8,
     }
 }
 
@@ -306,11 +284,6 @@ impl CongestionControl for Nscc {
     #[inline]
     fn window_bytes(&self) -> u64 {
         self.state.window >> FRACTION_BITS
-    }
-
-    #[inline]
-    fn poll_send(&self, now_ps: u64) -> u64 {
-        now_ps
     }
 }
 

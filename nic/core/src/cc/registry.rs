@@ -1,19 +1,16 @@
 //! The list of congestion controls: their names, and one type that is any of them.
 
-use core::fmt;
-use core::str::FromStr;
-
 use spray_wire::PullRequest;
 
 use super::{
     CcConfig, CongestionControl, Dcqcn, Dctcp, Eqds, EqdsConfig, FixedRate, FixedWindow, MSwift, Nscc, Scheme,
 };
 use crate::feedback::{AckInfo, LossCause};
-use crate::kinds::kinds;
+use crate::kinds::{UnknownName, forward, kinds};
 
 kinds! {
     /// Names the congestion controls.
-    CcKind;
+    CcKind, "congestion control";
     /// Any of the congestion controls, dispatched without allocation or vtable.
     // A tag of its own: one hidden in a control's fields would take several instructions to read at every call.
     #[repr(u8)]
@@ -58,75 +55,26 @@ impl ControlConfig {
     }
 }
 
-impl FromStr for CcKind {
-    type Err = UnknownCc;
-
-    fn from_str(name: &str) -> Result<Self, UnknownCc> {
-        Self::named(name).ok_or(UnknownCc)
-    }
-}
-
-/// A name that is no congestion control's; its message lists those that are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownCc;
-
-impl fmt::Display for UnknownCc {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown congestion control; allowed: ")?;
-        let list = |(index, name)| write!(f, "{}{name}", if index == 0 { "" } else { ", " });
-        CcKind::names().iter().enumerate().try_for_each(list)
-    }
-}
-
-impl core::error::Error for UnknownCc {}
-
 impl CongestionControl for AnyCc {
-    #[inline(always)]
-    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo) {
-        dispatch!(self, cc => cc.on_ack(now_ps, ack))
-    }
-
-    fn on_loss(&mut self, now_ps: u64, bytes: u32, cause: LossCause) {
-        dispatch!(self, cc => cc.on_loss(now_ps, bytes, cause))
-    }
-
-    #[inline(always)]
-    fn on_send(&mut self, now_ps: u64, bytes: u32) {
-        dispatch!(self, cc => cc.on_send(now_ps, bytes))
-    }
-
-    #[inline]
-    fn window_bytes(&self) -> u64 {
-        dispatch!(self, cc => cc.window_bytes())
-    }
-
-    #[inline]
-    fn poll_send(&self, now_ps: u64) -> u64 {
-        dispatch!(self, cc => cc.poll_send(now_ps))
-    }
-
-    #[inline]
-    fn uses_credit(&self) -> bool {
-        dispatch!(self, cc => cc.uses_credit())
-    }
-
-    #[inline]
-    fn has_credit(&self) -> bool {
-        dispatch!(self, cc => cc.has_credit())
-    }
-
-    #[inline]
-    fn on_queued(&mut self, bytes: u64, idle: bool) {
-        dispatch!(self, cc => cc.on_queued(bytes, idle))
-    }
-
-    #[inline]
-    fn on_pull(&mut self, credit_bytes: u64) -> bool {
-        dispatch!(self, cc => cc.on_pull(credit_bytes))
-    }
-
-    #[inline]
-    fn poll_request(&mut self, again: bool) -> Option<PullRequest> {
-        dispatch!(self, cc => cc.poll_request(again))
+    forward! {
+        #[inline(always)]
+        fn on_ack(&mut self, now_ps: u64, ack: &AckInfo);
+        fn on_loss(&mut self, now_ps: u64, bytes: u32, cause: LossCause);
+        #[inline(always)]
+        fn on_send(&mut self, now_ps: u64, bytes: u32);
+        #[inline]
+        fn window_bytes(&self) -> u64;
+        #[inline]
+        fn poll_send(&self, now_ps: u64) -> u64;
+        #[inline]
+        fn uses_credit(&self) -> bool;
+        #[inline]
+        fn has_credit(&self) -> bool;
+        #[inline]
+        fn on_queued(&mut self, bytes: u64, idle: bool);
+        #[inline]
+        fn on_pull(&mut self, credit_bytes: u64) -> bool;
+        #[inline]
+        fn poll_request(&mut self, again: bool) -> Option<PullRequest>;
     }
 }

@@ -21,7 +21,7 @@ fn reference() -> CcConfig {
 }
 
 fn dctcp(initial_window_bytes: u64) -> Dctcp {
-    Dctcp::new(&DctcpConfig::default(), &CcConfig { initial_window_bytes, ..reference() })
+    Dctcp::make(&DctcpConfig::default(), &CcConfig { initial_window_bytes, ..reference() })
 }
 
 fn acks(bytes: u64, packets: u16, marked_packets: u16) -> AckInfo {
@@ -53,7 +53,7 @@ fn the_reference_windows_follow_from_the_path() {
     assert_eq!(bdp_bytes(BASE_RTT_PS, LINK_BPS), 416_850);
     assert_eq!(reference().initial_window_bytes, 626_650);
     assert_eq!(reference().max_window_bytes, 625_275);
-    let mut cc = Dctcp::new(&DctcpConfig::default(), &reference());
+    let mut cc = Dctcp::make(&DctcpConfig::default(), &reference());
     assert_eq!(cc.window_bytes(), 626_650);
     cc.on_ack(0, &acks(4150, 1, 0));
     assert_eq!(cc.window_bytes(), 625_275);
@@ -72,7 +72,7 @@ fn a_window_of_unmarked_bytes_adds_about_a_packet() {
 fn an_ack_is_marked_as_a_whole_where_the_published_rule_is_asked_for() {
     //= docs/specs/dctcp.md#DCTCP-8 the trigger's mark counts for all
     let config = CcConfig { initial_window_bytes: 100 * 4150, ..reference() };
-    let mut cc = Dctcp::new(&DctcpConfig { marked_by_trigger: true }, &config);
+    let mut cc = Dctcp::make(&DctcpConfig { marked_by_trigger: true }, &config);
     cc.on_ack(0, &acks(8 * 4150, 8, 1));
     assert_eq!(cc.window_bytes(), 98 * 4150, "a quarter of all eight");
     cc.on_ack(0, &AckInfo { marked: false, ..acks(8 * 4150, 8, 1) });
@@ -83,7 +83,7 @@ fn an_ack_is_marked_as_a_whole_where_the_published_rule_is_asked_for() {
 fn growth_below_a_byte_adds_up() {
     //= docs/specs/dctcp.md#DCTCP-7 integers
     let config = CcConfig { packet_bytes: 64, initial_window_bytes: 600_000, ..reference() };
-    let mut cc = Dctcp::new(&DctcpConfig::default(), &config);
+    let mut cc = Dctcp::make(&DctcpConfig::default(), &config);
     (0..1000).for_each(|_| cc.on_ack(0, &acks(64, 1, 0)));
     assert_eq!(cc.window_bytes(), 600_006);
 }
@@ -206,7 +206,7 @@ proptest! {
     ) {
         let (initial, max) = (windows.0 * u64::from(packet), windows.1 * u64::from(packet));
         let config = CcConfig { packet_bytes: packet, initial_window_bytes: initial, max_window_bytes: max, ..reference() };
-        let mut cc = Dctcp::new(&DctcpConfig::default(), &config);
+        let mut cc = Dctcp::make(&DctcpConfig::default(), &config);
         let mut literal = Literal { window: initial as f64, packet: packet.into(), max: max as f64 };
         for (packets, marked, lost) in feedback {
             if lost {

@@ -3,13 +3,13 @@
 mod coded;
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::vec;
 
 use spray_wire::Data;
 
 pub(super) use self::coded::Coded;
 use super::config::MESSAGE_SLOTS;
-use super::ring::Ring;
 
 /// The next new packet's place in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,10 +53,10 @@ pub(super) struct Segmenter {
     oldest: u32,
     cutting: u32,
     newest: u32,
-    delivered: Ring<u16>,
+    delivered: VecDeque<u16>,
     payload_bytes: u16,
-    /// Bytes of messages that are not cut into packets yet.
-    unsent_bytes: u64,
+    /// Bytes handed over and not cut into packets yet.
+    pub unsent_bytes: u64,
 }
 
 impl Segmenter {
@@ -66,7 +66,7 @@ impl Segmenter {
             oldest: 0,
             cutting: 0,
             newest: 0,
-            delivered: Ring::new(MESSAGE_SLOTS),
+            delivered: VecDeque::with_capacity(MESSAGE_SLOTS),
             payload_bytes,
             unsent_bytes: 0,
         }
@@ -145,12 +145,13 @@ impl Segmenter {
         }
         outgoing.delivered_ps = now_ps;
         // There is room: a slot is in the queue at most once before it is free again.
-        self.delivered.push(slot)
+        self.delivered.push_back(slot);
+        true
     }
 
     /// Returns a delivered message and the time of its last acknowledgement, and frees its slot.
     pub(super) fn poll_delivered(&mut self) -> Option<(u32, u64)> {
-        let slot = self.delivered.pop()?;
+        let slot = self.delivered.pop_front()?;
         let outgoing = &mut self.slots[usize::from(slot)];
         outgoing.free = true;
         let delivered = (outgoing.message, outgoing.delivered_ps);
@@ -158,12 +159,6 @@ impl Segmenter {
             self.oldest = self.oldest.wrapping_add(1);
         }
         Some(delivered)
-    }
-
-    /// Bytes handed over and not cut into packets yet.
-    #[inline]
-    pub(super) fn unsent_bytes(&self) -> u64 {
-        self.unsent_bytes
     }
 
     /// Packets handed over and not cut yet.

@@ -6,7 +6,6 @@
 mod config;
 mod messages;
 mod receiver;
-mod ring;
 mod sender;
 
 #[cfg(test)]

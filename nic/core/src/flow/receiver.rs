@@ -4,12 +4,13 @@ mod coded;
 mod pull;
 mod stats;
 
+use alloc::collections::VecDeque;
+
 use spray_wire::{Ack, Data, Echoes, EvPort, Nack, Section};
 
 pub use self::stats::ReceiverStats;
 use super::config::FlowConfig;
 use super::messages::{Placed, Reassembly};
-use super::ring::Ring;
 use crate::loss::{Arrived, Bits, Evidence, Repair, SectionWatch};
 
 /// A data frame as it came off the wire.
@@ -69,8 +70,8 @@ pub struct Receiver {
     ack_delay_ps: u64,
     repair: Repair,
     reassembly: Reassembly,
-    completed: Ring<(u32, u64)>,
-    nacks: Ring<Nack>,
+    completed: VecDeque<(u32, u64)>,
+    nacks: VecDeque<Nack>,
     watch: SectionWatch,
     pending: Pending,
     grant: Grant,
@@ -122,8 +123,8 @@ impl Receiver {
             ack_delay_ps: config.ack_delay_ps,
             repair: Repair::Resend,
             reassembly: Reassembly::new(window_packets, u32::from(u16::MAX), config.max_message_bytes),
-            completed: Ring::new(COMPLETED_SLOTS),
-            nacks: Ring::new(NACK_SLOTS),
+            completed: VecDeque::with_capacity(COMPLETED_SLOTS),
+            nacks: VecDeque::with_capacity(NACK_SLOTS),
             watch: SectionWatch::new(window_packets),
             pending: Pending::default(),
             grant: Grant {
@@ -196,7 +197,7 @@ impl Receiver {
     /// Returns the next NACK.
     #[inline]
     pub fn poll_nack(&mut self) -> Option<Nack> {
-        let nack = self.nacks.pop()?;
+        let nack = self.nacks.pop_front()?;
         self.stats.nacks += 1;
         Some(nack)
     }
@@ -204,7 +205,7 @@ impl Receiver {
     /// Returns the number and length of a complete message, once for each.
     #[inline]
     pub fn message_completed(&mut self) -> Option<(u32, u64)> {
-        self.completed.pop()
+        self.completed.pop_front()
     }
 
     /// Records that the application has consumed `bytes` of what arrived. The sender may send as many more.
@@ -259,7 +260,7 @@ impl Receiver {
             ^ cumulative
             ^ pending.lowest
             ^ grant.consumed
-            ^ u64::from(nacks.is_full())
+            ^ nacks.len() as u64
             ^ *repair as u64
             ^ stats.packets
     }
@@ -288,7 +289,7 @@ impl Receiver {
         if arrival.trimmed {
             return Accept::Trimmed;
         }
-        if self.completed.is_full() {
+        if self.completed.len() >= COMPLETED_SLOTS {
             return Accept::OutOfWindow;
         }
         //= docs/specs/transport.md#TRN-57 granting
@@ -309,7 +310,7 @@ impl Receiver {
     #[inline]
     fn on_complete(&mut self, data: &Data) {
         // There is room: the caller has checked.
-        self.completed.push((data.message, data.message_bytes));
+        self.completed.push_back((data.message, data.message_bytes));
         self.stats.messages += 1;
         self.pending.due = true;
     }
@@ -356,7 +357,7 @@ impl Receiver {
         let arrived = Arrived { received, cumulative: *cumulative, highest: *highest };
         let evidence = Evidence { psn: arrival.data.psn, section: arrival.data.section, again };
         watch.check(&arrived, &evidence, |psn| {
-            let told = nacks.push(nack(arrival, psn, 0, true));
+            let told = queue(nacks, nack(arrival, psn, 0, true));
             stats.missing += u64::from(told);
             stats.nacks_dropped += u64::from(!told);
             told
@@ -401,7 +402,7 @@ impl Receiver {
     fn on_trimmed(&mut self, arrival: &Arrival) {
         self.stats.trimmed += 1;
         let data = &arrival.data;
-        if self.nacks.push(nack(arrival, data.psn, data.payload_bytes, false)) {
+        if queue(&mut self.nacks, nack(arrival, data.psn, data.payload_bytes, false)) {
             self.watch.on_told(data.psn);
             self.pull.on_trimmed(data.payload_bytes);
         } else {
@@ -455,6 +456,15 @@ fn nack(arrival: &Arrival, psn: u64, payload_bytes: u16, missing: bool) -> Nack 
         payload_bytes,
         missing,
     }
+}
+
+/// Queues a NACK; `false` when there is no room.
+fn queue(nacks: &mut VecDeque<Nack>, nack: Nack) -> bool {
+    let has_room = nacks.len() < NACK_SLOTS;
+    if has_room {
+        nacks.push_back(nack);
+    }
+    has_room
 }
 
 impl Pending {

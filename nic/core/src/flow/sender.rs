@@ -2,7 +2,6 @@
 
 mod coded;
 mod credit;
-mod drain;
 mod feedback;
 mod grant;
 mod liveness;
@@ -200,7 +199,7 @@ impl Sender {
     /// The round-trip times measured.
     #[inline]
     pub fn rtt(&self) -> &RttEstimator {
-        self.recovery.rtt()
+        &self.recovery.rtt
     }
 
     /// Tells the balancer one entropy value for each distinct path; see [`Reachability`](crate::path::Reachability).
@@ -308,7 +307,7 @@ impl Sender {
             retransmit,
             in_flight_bytes: self.recovery.in_flight_bytes,
             open_packets: self.recovery.scoreboard.span(),
-            unsent_bytes: self.segmenter.unsent_bytes(),
+            unsent_bytes: self.segmenter.unsent_bytes,
         }
     }
 

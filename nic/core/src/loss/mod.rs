@@ -1,5 +1,5 @@
 //! Loss recovery, one file for each scheme: the retransmission timeout (`rto`), the selective-ACK threshold (`sack`,
-//! with `patience`), the NACK of trimming (`trim`), precise detection on subflows (`subflow`) and the ideal erasure
+//! with `patience`), the NACK of trimming (`Record::is_current`), precise detection on subflows (`subflow`) and the ideal erasure
 //! code (`erasure`). Round-trip times and the scoreboard of packets in flight are here too.
 
 mod bits;
@@ -11,7 +11,6 @@ mod rtt;
 mod sack;
 mod scoreboard;
 mod subflow;
-pub mod trim;
 
 #[cfg(test)]
 mod tests;

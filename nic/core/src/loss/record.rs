@@ -33,87 +33,68 @@ impl Record {
         message: 0,
         payload_bytes: 0,
         backoff: 0,
-        fate: Fate::Free,
+        fate: Fate::FREE,
     };
 
     /// Why the packet is lost, if it waits to be sent again.
     #[inline]
     pub fn lost(&self) -> Option<LossCause> {
-        match self.fate {
-            Fate::LostForGap => Some(LossCause::SackGap),
-            Fate::LostForTimeout => Some(LossCause::Timeout),
-            Fate::LostForTrim => Some(LossCause::Trimmed),
-            Fate::LostAsMissing => Some(LossCause::Missing),
-            _ => None,
-        }
+        self.fate.cause(Fate::LOST)
     }
 
     /// Why the packet was last sent again, if it was and is in flight.
     #[inline]
     pub fn resent(&self) -> Option<LossCause> {
-        match self.fate {
-            Fate::ResentForGap => Some(LossCause::SackGap),
-            Fate::ResentForTimeout => Some(LossCause::Timeout),
-            Fate::ResentForTrim => Some(LossCause::Trimmed),
-            Fate::ResentAsMissing => Some(LossCause::Missing),
-            _ => None,
-        }
+        self.fate.cause(Fate::RESENT)
     }
 
     /// Whether the packet was ever declared lost.
     #[inline]
     pub fn was_lost(&self) -> bool {
-        !matches!(self.fate, Fate::Free | Fate::Outstanding)
+        self.fate.0 >= Fate::RESENT
     }
 
     /// Whether the packet is in flight: neither acknowledged nor declared lost.
     #[inline]
     pub fn is_outstanding(&self) -> bool {
-        matches!(
-            self.fate,
-            Fate::Outstanding
-                | Fate::ResentForGap
-                | Fate::ResentForTimeout
-                | Fate::ResentForTrim
-                | Fate::ResentAsMissing
-        )
+        self.fate != Fate::FREE && self.fate.0 < Fate::LOST
+    }
+
+    /// Whether a NACK is about the packet's present transmission, by the timestamp of the trimmed frame. It is not if the
+    /// packet was declared lost or sent again since.
+    //= docs/specs/transport.md#TRN-36 trimmed packets
+    #[inline]
+    pub fn is_current(&self, timestamp_echo_ps: u64) -> bool {
+        self.is_outstanding() && self.sent_ps == timestamp_echo_ps
     }
 }
 
-/// What became of a packet. The enum is flat, so that it takes one byte.
+/// What became of a packet, in one byte: its state and, once it was lost, the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// Not in flight: acknowledged, or never used.
-    Free,
-    /// Sent once.
-    Outstanding,
-    ResentForGap,
-    ResentForTimeout,
-    ResentForTrim,
-    ResentAsMissing,
-    LostForGap,
-    LostForTimeout,
-    LostForTrim,
-    LostAsMissing,
-}
+pub(super) struct Fate(u8);
 
 impl Fate {
+    /// Not in flight: acknowledged, or never used.
+    pub(super) const FREE: Self = Self(0);
+    /// Sent once.
+    pub(super) const OUTSTANDING: Self = Self(1);
+    /// In flight again; from here on, causes are added.
+    const RESENT: u8 = 4;
+    /// Declared lost, and not sent again yet.
+    const LOST: u8 = 8;
+    const CAUSES: [LossCause; 4] = [LossCause::Timeout, LossCause::SackGap, LossCause::Trimmed, LossCause::Missing];
+
     pub(super) const fn lost_for(cause: LossCause) -> Self {
-        match cause {
-            LossCause::SackGap => Self::LostForGap,
-            LossCause::Timeout => Self::LostForTimeout,
-            LossCause::Trimmed => Self::LostForTrim,
-            LossCause::Missing => Self::LostAsMissing,
-        }
+        Self(Self::LOST | cause as u8)
     }
 
     pub(super) const fn resent_for(cause: LossCause) -> Self {
-        match cause {
-            LossCause::SackGap => Self::ResentForGap,
-            LossCause::Timeout => Self::ResentForTimeout,
-            LossCause::Trimmed => Self::ResentForTrim,
-            LossCause::Missing => Self::ResentAsMissing,
-        }
+        Self(Self::RESENT | cause as u8)
+    }
+
+    #[inline]
+    fn cause(self, state: u8) -> Option<LossCause> {
+        (self.0 & !3 == state).then_some(Self::CAUSES[usize::from(self.0 & 3)])
     }
 }
 

@@ -25,12 +25,6 @@ impl RttEstimator {
         self.srtt_ps
     }
 
-    /// The variation (RTTVAR).
-    #[inline]
-    pub fn variation_ps(&self) -> u64 {
-        self.rttvar_ps
-    }
-
     /// The least round-trip time seen; 0 before the first sample.
     #[inline]
     pub fn min_ps(&self) -> u64 {

@@ -1,21 +1,19 @@
 //! The selective-ACK threshold: a packet is lost when enough packets sent after it have arrived (OFAN §4 "Loss
 //! recovery"; §8.2 has 6 for all-to-all, 32 for permutations). It is lost at once, or after a time.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::{Patience, RttEstimator};
+use crate::settings::settings;
 
-/// What declares a packet lost besides enough later arrivals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(inline)]
-pub enum SackRule {
-    /// A time in which every path seen lately would have answered (TRN-35).
-    #[default]
-    Patient,
-    /// Nothing else, as in OFAN's evaluation.
-    Plain,
+settings! {
+    /// What declares a packet lost besides enough later arrivals.
+    #[derive(Default)]
+    pub enum SackRule {
+        /// A time in which every path seen lately would have answered (TRN-35).
+        #[default]
+        Patient,
+        /// Nothing else, as in OFAN's evaluation.
+        Plain,
+    }
 }
 
 /// The threshold and its rule.

@@ -74,7 +74,7 @@ impl Scoreboard {
         self.next_psn += 1;
         let record = &mut self.records[slot as usize];
         (record.message, record.payload_bytes) = (message, payload_bytes);
-        self.transmit(slot, now_ps, ev, backoff, Fate::Outstanding);
+        self.transmit(slot, now_ps, ev, backoff, Fate::OUTSTANDING);
         psn
     }
 
@@ -286,7 +286,7 @@ impl Scoreboard {
         } else if record.lost().is_some() {
             self.lost.remove(&mut self.records, slot);
         }
-        self.records[slot as usize].fate = Fate::Free;
+        self.records[slot as usize].fate = Fate::FREE;
         Settled { psn, record }
     }
 

@@ -44,11 +44,13 @@ pub trait Balancer {
     fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev;
 
     /// Takes an ACK. Called once for every ACK that a data packet triggered and whose EV is within `0..evs`.
-    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher);
+    #[inline]
+    fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo, _publisher: &mut impl Publisher) {}
 
     /// Takes the loss of a packet. Called once for each transmission that is declared lost; the balancer decides whether
     /// it means congestion or a failed path.
-    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher);
+    #[inline]
+    fn on_loss(&mut self, _now_ps: u64, _loss: &LossInfo, _publisher: &mut impl Publisher) {}
 }
 
 /// The scheme acts at times of its own choice.

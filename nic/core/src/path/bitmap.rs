@@ -8,48 +8,38 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use rand_core::RngCore;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, ahead, draw, draw_lasting};
 use crate::event::Publisher;
+use crate::settings::settings;
 
-/// The settings of [`Bitmap`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(inline)]
-pub struct BitmapConfig {
-    /// Largest penalty of an entropy value; 1 makes it a bitmap.
-    #[schemars(range(min = 1, max = 15))]
-    pub max_penalty: u8,
-    /// Penalty for a marked acknowledgement.
-    #[schemars(range(min = 0, max = 15))]
-    pub mark_penalty: u8,
-    /// Penalty for a trimmed packet, and for one that is lost because later ones arrived.
-    #[schemars(range(min = 0, max = 15))]
-    pub loss_penalty: u8,
-    /// Penalty for a timeout.
-    #[schemars(range(min = 0, max = 15))]
-    pub timeout_penalty: u8,
+settings! {
+    /// The settings of [`Bitmap`].
+    pub struct BitmapConfig {
+        /// Largest penalty of an entropy value; 1 makes it a bitmap.
+        #[schemars(range(min = 1, max = 15))]
+        pub max_penalty: u8 = 15,
+        /// Penalty for a marked acknowledgement.
+        #[schemars(range(min = 0, max = 15))]
+        pub mark_penalty: u8 = 1,
+        /// Penalty for a trimmed packet, and for one that is lost because later ones arrived.
+        #[schemars(range(min = 0, max = 15))]
+        pub loss_penalty: u8 = 4,
+        /// Penalty for a timeout.
+        #[schemars(range(min = 0, max = 15))]
+        pub timeout_penalty: u8 = 15,
+        /// Which of the values passed over for one packet lose a point of their penalty.
+        pub pardon: BitmapPardon = BitmapPardon::First,
+    }
+
     /// Which of the values passed over for one packet lose a point of their penalty.
-    pub pardon: BitmapPardon,
-}
-
-/// Which of the values passed over for one packet lose a point of their penalty.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(inline)]
-pub enum BitmapPardon {
-    /// The first one.
-    #[default]
-    First,
-    /// Each of them.
-    Each,
-}
-
-impl Default for BitmapConfig {
-    fn default() -> Self {
-        Self { max_penalty: 15, mark_penalty: 1, loss_penalty: 4, timeout_penalty: 15, pardon: BitmapPardon::First }
+    #[derive(Default)]
+    pub enum BitmapPardon {
+        /// The first one.
+        #[default]
+        First,
+        /// Each of them.
+        Each,
     }
 }
 
@@ -57,16 +47,17 @@ impl Default for BitmapConfig {
 #[derive(Clone, Debug)]
 pub struct Bitmap {
     state: Penalties,
-    settings: Settings,
+    /// Its penalties are at most 15.
+    settings: BitmapConfig,
+    evs: u16,
 }
 
 impl Bitmap {
     //= docs/specs/bitmap.md#BITMAP-3 what adds to a penalty
     #[inline]
     fn punish(&mut self, ev: Ev, points: u8) {
-        let Settings { max_penalty, evs, .. } = self.settings;
-        if ev.index() < evs {
-            self.state.update(ev, |penalty| (penalty + points).min(max_penalty));
+        if ev.index() < self.evs {
+            self.state.update(ev, |penalty| (penalty + points).min(self.settings.max_penalty));
         }
     }
 
@@ -75,15 +66,15 @@ impl Bitmap {
     //= docs/specs/bitmap.md#BITMAP-5 skips of one packet
     #[cold]
     fn pass_over(&mut self, rng: &mut impl RngCore) {
-        for passed in 0..MAX_PASSED.min(self.settings.evs) {
-            let ev = self.state.current(self.settings.evs);
+        for passed in 0..MAX_PASSED.min(self.evs) {
+            let ev = self.state.current(self.evs);
             if self.state.penalty(ev) == 0 {
                 return;
             }
-            if passed == 0 || self.settings.pardons_each {
+            if passed == 0 || self.settings.pardon == BitmapPardon::Each {
                 self.state.update(ev, |penalty| penalty.saturating_sub(1));
             }
-            self.state.advance(self.settings.evs, rng);
+            self.state.advance(self.evs, rng);
         }
     }
 }
@@ -99,16 +90,15 @@ impl Scheme for Bitmap {
     fn make(own: &BitmapConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         let points = |value: u8| value.min(15);
         let evs = path.ev_count();
-        let settings = Settings {
+        let settings = BitmapConfig {
             max_penalty: points(own.max_penalty),
             mark_penalty: points(own.mark_penalty),
             loss_penalty: points(own.loss_penalty),
             timeout_penalty: points(own.timeout_penalty),
-            pardons_each: own.pardon == BitmapPardon::Each,
-            evs,
+            ..*own
         };
         let penalties = vec![0; usize::from(evs).div_ceil(2)].into_boxed_slice();
-        Self { state: Penalties { penalties, turn: 0, first: draw_lasting(path, 0, rng) }, settings }
+        Self { state: Penalties { penalties, turn: 0, first: draw_lasting(path, 0, rng) }, settings, evs }
     }
 }
 
@@ -116,7 +106,7 @@ impl Balancer for Bitmap {
     //= docs/specs/bitmap.md#BITMAP-2 taking turns
     #[inline]
     fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
-        let evs = self.settings.evs;
+        let evs = self.evs;
         if self.state.penalty(self.state.current(evs)) > 0 {
             self.pass_over(rng);
         }
@@ -188,15 +178,4 @@ impl Penalties {
 #[inline]
 const fn shift(ev: Ev) -> u32 {
     if ev.index().is_multiple_of(2) { 0 } else { 4 }
-}
-
-/// What a NIC keeps once for all connections.
-#[derive(Clone, Copy, Debug)]
-struct Settings {
-    max_penalty: u8,
-    mark_penalty: u8,
-    loss_penalty: u8,
-    timeout_penalty: u8,
-    pardons_each: bool,
-    evs: u16,
 }

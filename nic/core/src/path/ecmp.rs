@@ -2,8 +2,7 @@
 
 use rand_core::RngCore;
 
-use super::{AckInfo, Balancer, Ev, LossInfo, NoSettings, PathConfig, Scheme, SendInfo, draw_lasting};
-use crate::event::Publisher;
+use super::{Balancer, Ev, NoSettings, PathConfig, Scheme, SendInfo, draw_lasting};
 
 /// Keeps one entropy value for the whole connection, whatever comes back.
 #[derive(Clone, Debug)]
@@ -28,10 +27,4 @@ impl Balancer for Ecmp {
     fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, _rng: &mut impl RngCore) -> Ev {
         self.ev
     }
-
-    #[inline]
-    fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo, _publisher: &mut impl Publisher) {}
-
-    #[inline]
-    fn on_loss(&mut self, _now_ps: u64, _loss: &LossInfo, _publisher: &mut impl Publisher) {}
 }

@@ -5,40 +5,30 @@
 mod tests;
 
 use rand_core::RngCore;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, ahead, draw, draw_lasting};
+use super::{Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, ahead, draw, draw_lasting};
 use crate::event::Publisher;
+use crate::settings::settings;
 use crate::units::ByteSize;
 
-/// The settings of [`Flowcell`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(inline)]
-pub struct FlowcellConfig {
-    /// Most wire bytes of a flowcell. A larger packet makes a flowcell of its own.
-    #[schemars(range(min = 1, max = 2_147_483_648_u64))]
-    pub cell_bytes: ByteSize,
+settings! {
+    /// The settings of [`Flowcell`].
+    pub struct FlowcellConfig {
+        /// Most wire bytes of a flowcell. A larger packet makes a flowcell of its own.
+        #[schemars(range(min = 1, max = 2_147_483_648_u64))]
+        pub cell_bytes: ByteSize = ByteSize::kib(64),
+        /// How the path of the next flowcell is chosen.
+        pub order: FlowcellOrder = FlowcellOrder::InTurn,
+    }
+
     /// How the path of the next flowcell is chosen.
-    pub order: FlowcellOrder,
-}
-
-/// How the path of the next flowcell is chosen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(inline)]
-pub enum FlowcellOrder {
-    /// Entropy values in turn, as in Presto.
-    #[default]
-    InTurn,
-    /// Each is drawn at random.
-    Random,
-}
-
-impl Default for FlowcellConfig {
-    fn default() -> Self {
-        Self { cell_bytes: ByteSize::kib(64), order: FlowcellOrder::InTurn }
+    #[derive(Default)]
+    pub enum FlowcellOrder {
+        /// Entropy values in turn, as in Presto.
+        #[default]
+        InTurn,
+        /// Each is drawn at random.
+        Random,
     }
 }
 
@@ -79,9 +69,6 @@ impl Balancer for Flowcell {
         self.state.sent_bytes = if is_full { packet.bytes } else { after };
         self.state.ev
     }
-
-    #[inline]
-    fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo, _publisher: &mut impl Publisher) {}
 
     //= docs/specs/flowcell.md#FLOWCELL-4 timeouts
     fn on_loss(&mut self, _now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {

@@ -10,8 +10,6 @@ mod rtt;
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod twin;
 
 use rand_core::RngCore;
 

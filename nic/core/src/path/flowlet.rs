@@ -5,38 +5,34 @@
 mod tests;
 
 use rand_core::RngCore;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, draw, draw_lasting};
 use crate::event::Publisher;
+use crate::settings::settings;
 use crate::units::Micros;
 
-/// The settings of [`Flowlet`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(inline)]
-pub struct FlowletConfig {
-    /// What the gap is measured between: a flowlet ends when nothing of the kind came for longer than `gap_us`.
-    pub clock: FlowletClock,
-    /// The gap. By default half the base RTT.
-    #[schemars(range(min = 0, max = 1_000_000))]
-    pub gap_us: Option<Micros>,
-    /// Least time between two changes of the path. By default five base RTTs for `feedback`, 0 for `packets`.
-    #[schemars(range(min = 0, max = 1_000_000))]
-    pub hold_us: Option<Micros>,
-}
+settings! {
+    /// The settings of [`Flowlet`].
+    pub struct FlowletConfig {
+        /// What the gap is measured between: a flowlet ends when nothing of the kind came for longer than `gap_us`.
+        pub clock: FlowletClock = FlowletClock::default(),
+        /// The gap. By default half the base RTT.
+        #[schemars(range(min = 0, max = 1_000_000))]
+        pub gap_us: Option<Micros> = None,
+        /// Least time between two changes of the path. By default five base RTTs for `feedback`, 0 for `packets`.
+        #[schemars(range(min = 0, max = 1_000_000))]
+        pub hold_us: Option<Micros> = None,
+    }
 
-/// What a flowlet's gap is measured between.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(inline)]
-pub enum FlowletClock {
-    /// Feedback, as in REPS's simulator.
-    #[default]
-    Feedback,
-    /// Packets sent.
-    Packets,
+    /// What a flowlet's gap is measured between.
+    #[derive(Default)]
+    pub enum FlowletClock {
+        /// Feedback, as in REPS's simulator.
+        #[default]
+        Feedback,
+        /// Packets sent.
+        Packets,
+    }
 }
 
 /// Keeps an entropy value until the connection pauses.

@@ -5,45 +5,34 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use rand_core::RngCore;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::labels::Labels;
-use super::{AckInfo, Balancer, Ev, LossInfo, PathConfig, Reachability, Scheme, SendInfo, draw_below};
-use crate::event::Publisher;
+use super::{Balancer, Ev, PathConfig, Reachability, Scheme, SendInfo, draw_below};
 use crate::rng;
+use crate::settings::settings;
 use crate::units::ByteSize;
 
-/// The settings of [`HostDr`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(inline)]
-pub struct HostDrConfig {
-    /// Labels that take turns where the engine does not tell the paths.
-    #[schemars(range(min = 1, max = 1_024))]
-    pub labels: u16,
-    /// Packets of up to so many wire bytes are small. Small packets rotate apart from the others.
-    #[schemars(range(min = 0, max = 65_535))]
-    pub small_bytes: ByteSize,
-    /// The order of the turns.
-    pub order: HostDrOrder,
-}
+settings! {
+    /// The settings of [`HostDr`].
+    pub struct HostDrConfig {
+        /// Labels that take turns where the engine does not tell the paths.
+        #[schemars(range(min = 1, max = 1_024))]
+        pub labels: u16 = 64,
+        /// Packets of up to so many wire bytes are small. Small packets rotate apart from the others.
+        #[schemars(range(min = 0, max = 65_535))]
+        pub small_bytes: ByteSize = ByteSize::new(256),
+        /// The order of the turns.
+        pub order: HostDrOrder = HostDrOrder::Drawn,
+    }
 
-/// The order in which paths take turns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(inline)]
-pub enum HostDrOrder {
-    /// Each connection draws an order.
-    #[default]
-    Drawn,
-    /// The order in which the engine told the paths.
-    Told,
-}
-
-impl Default for HostDrConfig {
-    fn default() -> Self {
-        Self { labels: 64, small_bytes: ByteSize::new(256), order: HostDrOrder::Drawn }
+    /// The order in which paths take turns.
+    #[derive(Default)]
+    pub enum HostDrOrder {
+        /// Each connection draws an order.
+        #[default]
+        Drawn,
+        /// The order in which the engine told the paths.
+        Told,
     }
 }
 
@@ -82,6 +71,7 @@ impl Scheme for HostDr {
     }
 }
 
+//= docs/specs/host-dr.md#HDR-7 no feedback
 impl Balancer for HostDr {
     //= docs/specs/host-dr.md#HDR-1 turning switches in turn
     //= docs/specs/host-dr.md#HDR-2 classes of packets
@@ -100,13 +90,6 @@ impl Balancer for HostDr {
             }
         }
     }
-
-    //= docs/specs/host-dr.md#HDR-7 no feedback
-    #[inline]
-    fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo, _publisher: &mut impl Publisher) {}
-
-    #[inline]
-    fn on_loss(&mut self, _now_ps: u64, _loss: &LossInfo, _publisher: &mut impl Publisher) {}
 }
 
 impl Reachability for HostDr {

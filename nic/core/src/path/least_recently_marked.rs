@@ -5,33 +5,25 @@
 use alloc::boxed::Box;
 
 use rand_core::RngCore;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::labels::Labels;
 use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo};
 use crate::event::Publisher;
+use crate::settings::settings;
 use crate::units::Micros;
 
-/// The settings of [`LeastRecentlyMarked`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(inline)]
-pub struct LeastRecentlyMarkedConfig {
-    /// Labels of a connection.
-    #[schemars(range(min = 1, max = 64))]
-    pub labels: u16,
-    /// How long a mark or a trimmed packet counts. By default one base round-trip time.
-    #[schemars(range(min = 0, max = 1_000_000_000))]
-    pub memory_us: Option<Micros>,
-    /// How long a lost packet counts. By default 64 base round-trip times.
-    #[schemars(range(min = 0, max = 1_000_000_000))]
-    pub loss_memory_us: Option<Micros>,
-}
-
-impl Default for LeastRecentlyMarkedConfig {
-    fn default() -> Self {
-        Self { labels: LABELS, memory_us: None, loss_memory_us: None }
+settings! {
+    /// The settings of [`LeastRecentlyMarked`].
+    pub struct LeastRecentlyMarkedConfig {
+        /// Labels of a connection.
+        #[schemars(range(min = 1, max = 64))]
+        pub labels: u16 = LABELS,
+        /// How long a mark or a trimmed packet counts. By default one base round-trip time.
+        #[schemars(range(min = 0, max = 1_000_000_000))]
+        pub memory_us: Option<Micros> = None,
+        /// How long a lost packet counts. By default 64 base round-trip times.
+        #[schemars(range(min = 0, max = 1_000_000_000))]
+        pub loss_memory_us: Option<Micros> = None,
     }
 }
 

@@ -26,8 +26,6 @@ mod subflow;
 mod tests;
 
 use rand_core::RngCore;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 pub use spray_wire::Section;
 
 pub use self::balancer::{
@@ -47,12 +45,14 @@ pub use self::ops::Ops;
 pub use self::ordered_chaos::{OrderedChaos, OrderedChaosConfig};
 pub use self::plb::{Plb, PlbConfig, PlbRule};
 pub use self::power_of_two::{PowerOfTwo, PowerOfTwoConfig};
-pub use self::registry::{AnyBalancer, BalancerConfig, BalancerKind, Schemes, UnknownBalancer};
+pub use self::registry::{AnyBalancer, BalancerConfig, BalancerKind, Schemes};
 pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, Reps, RepsConfig, RepsRule, ThawCheck};
 pub use self::reps_plus::{RepsPlus, RepsPlusConfig};
 pub use self::round_robin::RoundRobin;
 pub use self::subflow::{Subflow, SubflowConfig};
 pub use crate::feedback::{AckInfo, Ev, LossCause, LossInfo, PacketInfo};
+pub use crate::kinds::UnknownName;
+use crate::settings::settings;
 
 /// A balancer that can be made from a connection's settings.
 pub trait Scheme: Balancer + Sized {
@@ -67,11 +67,10 @@ pub trait Scheme: Balancer + Sized {
     fn make(own: &Self::Config, path: &PathConfig, rng: &mut impl RngCore) -> Self;
 }
 
-/// The settings of a balancer that has none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline)]
-pub struct NoSettings {}
+settings! {
+    /// The settings of a balancer that has none.
+    pub struct NoSettings {}
+}
 
 /// How one connection chooses paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

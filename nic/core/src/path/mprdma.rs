@@ -6,47 +6,37 @@
 mod tests;
 
 use rand_core::RngCore;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::{
     AckInfo, Balancer, Ev, LossCause, LossInfo, PacketFeedback, PacketInfo, PathConfig, Scheme, SendInfo, draw,
     draw_below,
 };
 use crate::event::Publisher;
+use crate::settings::settings;
 use crate::units::Ratio;
 
-/// The settings of [`Mprdma`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(inline)]
-pub struct MprdmaConfig {
-    /// Whose rule.
-    pub rule: MprdmaRule,
-    /// `paper`: an acknowledged packet more than this many behind the latest one was on a slow path. That path is not
-    /// used again.
-    #[schemars(range(min = 1, max = 65_535))]
-    pub ooo_packets: u16,
-    /// `paper`: the probability that a round trip sends one packet over a random path. Thousandths count.
-    #[schemars(range(min = 0, max = 1))]
-    pub probe_share: Ratio,
-}
+settings! {
+    /// The settings of [`Mprdma`].
+    pub struct MprdmaConfig {
+        /// Whose rule.
+        pub rule: MprdmaRule = MprdmaRule::Artifact,
+        /// `paper`: an acknowledged packet more than this many behind the latest one was on a slow path. That path is not
+        /// used again.
+        #[schemars(range(min = 1, max = 65_535))]
+        pub ooo_packets: u16 = 32,
+        /// `paper`: the probability that a round trip sends one packet over a random path. Thousandths count.
+        #[schemars(range(min = 0, max = 1))]
+        pub probe_share: Ratio = Ratio::permille(10),
+    }
 
-/// Whose rule `mprdma` follows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(inline)]
-pub enum MprdmaRule {
-    /// That of REPS's simulator.
-    #[default]
-    Artifact,
-    /// MP-RDMA's own.
-    Paper,
-}
-
-impl Default for MprdmaConfig {
-    fn default() -> Self {
-        Self { rule: MprdmaRule::Artifact, ooo_packets: 32, probe_share: Ratio::permille(10) }
+    /// Whose rule `mprdma` follows.
+    #[derive(Default)]
+    pub enum MprdmaRule {
+        /// That of REPS's simulator.
+        #[default]
+        Artifact,
+        /// MP-RDMA's own.
+        Paper,
     }
 }
 

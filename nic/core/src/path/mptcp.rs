@@ -4,8 +4,6 @@
 use alloc::boxed::Box;
 
 use rand_core::RngCore;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::labels::Labels;
 use super::{
@@ -14,34 +12,26 @@ use super::{
 };
 use crate::cc::{AnyCc, CcConfig, CongestionControl};
 use crate::event::Publisher;
+use crate::settings::settings;
 
-/// The settings of [`Mptcp`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(inline)]
-pub struct MptcpConfig {
-    /// Subflows of a connection.
-    #[schemars(range(min = 1, max = 64))]
-    pub subflows: u16,
+settings! {
+    /// The settings of [`Mptcp`].
+    pub struct MptcpConfig {
+        /// Subflows of a connection.
+        #[schemars(range(min = 1, max = 64))]
+        pub subflows: u16 = SUBFLOWS,
+        /// How new bytes go to subflows.
+        pub split: MptcpSplit = MptcpSplit::Equal,
+    }
+
     /// How new bytes go to subflows.
-    pub split: MptcpSplit,
-}
-
-/// How new bytes go to subflows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(inline)]
-pub enum MptcpSplit {
-    /// Each subflow takes the same number of bytes, as several queue pairs would.
-    #[default]
-    Equal,
-    /// The next subflow that has room takes them, as in MPTCP.
-    Free,
-}
-
-impl Default for MptcpConfig {
-    fn default() -> Self {
-        Self { subflows: SUBFLOWS, split: MptcpSplit::Equal }
+    #[derive(Default)]
+    pub enum MptcpSplit {
+        /// Each subflow takes the same number of bytes, as several queue pairs would.
+        #[default]
+        Equal,
+        /// The next subflow that has room takes them, as in MPTCP.
+        Free,
     }
 }
 

@@ -2,8 +2,7 @@
 
 use rand_core::RngCore;
 
-use super::{AckInfo, Balancer, Ev, LossInfo, NoSettings, PathConfig, Scheme, SendInfo, draw};
-use crate::event::Publisher;
+use super::{Balancer, Ev, NoSettings, PathConfig, Scheme, SendInfo, draw};
 
 /// Draws an entropy value for each packet and learns nothing.
 #[derive(Clone, Debug)]
@@ -27,10 +26,4 @@ impl Balancer for Ops {
     fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
         draw(self.evs, rng)
     }
-
-    #[inline]
-    fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo, _publisher: &mut impl Publisher) {}
-
-    #[inline]
-    fn on_loss(&mut self, _now_ps: u64, _loss: &LossInfo, _publisher: &mut impl Publisher) {}
 }

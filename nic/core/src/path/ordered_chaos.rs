@@ -6,65 +6,47 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use rand_core::RngCore;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::{
     AckInfo, Balancer, Ev, LossCause, LossInfo, PacketFeedback, PacketInfo, PathConfig, Scheme, Section, Sections,
     SendInfo, Timer, Trailer, Transmission, draw_lasting, draw_other,
 };
 use crate::event::Publisher;
+use crate::settings::settings;
 use crate::units::{Micros, NEVER, Ratio};
 
 #[cfg(test)]
 mod tests;
 
-/// The settings of [`OrderedChaos`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(inline)]
-pub struct OrderedChaosConfig {
-    /// Subflows, rounded down to a power of two and to the number of entropy values. Packets go to them in turn.
-    #[schemars(range(min = 1, max = 64))]
-    pub subflows: u8,
-    /// Time after which the subflow with the largest mean round-trip time moves to another path.
-    #[schemars(range(min = 0.1, max = 1_000_000))]
-    pub interval_us: Micros,
-    /// Largest random change of that time, either way, as a share of it. Thousandths count.
-    #[schemars(range(min = 0, max = 1))]
-    pub jitter: Ratio,
-    /// A subflow moves only if the largest mean exceeds the least one by this share of the least. Thousandths count.
-    #[schemars(range(min = 0, max = 8))]
-    pub threshold: Ratio,
-    /// Whether a subflow also moves when it hears nothing for two such times while packets of it are in flight. Each
-    /// of these times is a base round-trip time at least.
-    pub silence: bool,
-    /// Whether packets tell the receiver which packets went before them on their path, and trailers follow them. The
-    /// receiver finds losses from this.
-    pub detection: bool,
-    /// Time between trailers of a subflow (the artifact's probes). By default the base round-trip time.
-    #[schemars(range(min = 0.1, max = 1_000_000))]
-    pub probe_us: Option<Micros>,
-    /// Packets of a subflow between trailers, in place of the time. 0 goes by the time.
-    #[schemars(range(min = 0, max = 4_095))]
-    pub probe_packets: u16,
-    /// Whether a trailer follows every packet that is sent again.
-    pub probe_retransmissions: bool,
-}
-
-impl Default for OrderedChaosConfig {
-    fn default() -> Self {
-        Self {
-            subflows: SUBFLOWS,
-            interval_us: Micros::new(15),
-            jitter: Ratio::permille(250),
-            threshold: Ratio::default(),
-            silence: true,
-            detection: true,
-            probe_us: None,
-            probe_packets: 0,
-            probe_retransmissions: true,
-        }
+settings! {
+    /// The settings of [`OrderedChaos`].
+    pub struct OrderedChaosConfig {
+        /// Subflows, rounded down to a power of two and to the number of entropy values. Packets go to them in turn.
+        #[schemars(range(min = 1, max = 64))]
+        pub subflows: u8 = SUBFLOWS,
+        /// Time after which the subflow with the largest mean round-trip time moves to another path.
+        #[schemars(range(min = 0.1, max = 1_000_000))]
+        pub interval_us: Micros = Micros::new(15),
+        /// Largest random change of that time, either way, as a share of it. Thousandths count.
+        #[schemars(range(min = 0, max = 1))]
+        pub jitter: Ratio = Ratio::permille(250),
+        /// A subflow moves only if the largest mean exceeds the least one by this share of the least. Thousandths count.
+        #[schemars(range(min = 0, max = 8))]
+        pub threshold: Ratio = Ratio::default(),
+        /// Whether a subflow also moves when it hears nothing for two such times while packets of it are in flight. Each
+        /// of these times is a base round-trip time at least.
+        pub silence: bool = true,
+        /// Whether packets tell the receiver which packets went before them on their path, and trailers follow them. The
+        /// receiver finds losses from this.
+        pub detection: bool = true,
+        /// Time between trailers of a subflow (the artifact's probes). By default the base round-trip time.
+        #[schemars(range(min = 0.1, max = 1_000_000))]
+        pub probe_us: Option<Micros> = None,
+        /// Packets of a subflow between trailers, in place of the time. 0 goes by the time.
+        #[schemars(range(min = 0, max = 4_095))]
+        pub probe_packets: u16 = 0,
+        /// Whether a trailer follows every packet that is sent again.
+        pub probe_retransmissions: bool = true,
     }
 }
 
@@ -77,7 +59,7 @@ pub struct OrderedChaos {
 }
 
 /// What is to be done, and when. Sets of subflows are bitmaps.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Schedule {
     /// The number of the next new packet.
     next_psn: u64,
@@ -136,7 +118,7 @@ impl Scheme for OrderedChaos {
         for (stream, subflow) in subflows.iter_mut().enumerate() {
             subflow.ev = draw_lasting(path, stream as u64, rng);
         }
-        Self { state: Box::new(Schedule::NEW), subflows, settings }
+        Self { state: Box::new(Schedule::new()), subflows, settings }
     }
 }
 
@@ -351,11 +333,7 @@ impl OrderedChaos {
     /// Moves the subflows that heard nothing for two listening times.
     //= docs/specs/ordered-chaos.md#ORC-8 silence
     fn end_listening(&mut self, now_ps: u64) {
-        let mut quiet = 0;
-        for (index, subflow) in self.subflows.iter().enumerate() {
-            quiet |= if subflow.open > 0 { bit(index) } else { 0 };
-        }
-        quiet &= !self.state.heard;
+        let quiet = self.open() & !self.state.heard;
         let silent = quiet & self.state.quiet;
         (self.state.quiet, self.state.heard) = (quiet & !silent, 0);
         self.state.next_quiet_ps = now_ps.saturating_add(self.settings.listening_ps);
@@ -370,10 +348,7 @@ impl OrderedChaos {
     /// Makes trailers due for the subflows that sent something since their last one.
     //= docs/specs/ordered-chaos.md#ORC-13 trailers now and then
     fn end_probe_interval(&mut self, now_ps: u64) {
-        let mut open = 0;
-        for (index, subflow) in self.subflows.iter().enumerate() {
-            open |= if subflow.open > 0 { bit(index) } else { 0 };
-        }
+        let open = self.open();
         if self.settings.probe_packets == 0 {
             self.state.due |= open & self.state.fresh;
         }
@@ -381,6 +356,12 @@ impl OrderedChaos {
             0 => NEVER,
             _ => now_ps.saturating_add(self.settings.probe_interval_ps),
         };
+    }
+
+    /// The subflows that have packets in flight.
+    fn open(&self) -> u64 {
+        let subflows = self.subflows.iter().enumerate();
+        subflows.fold(0, |open, (index, subflow)| if subflow.open > 0 { open | bit(index) } else { open })
     }
 
     /// A trailer behind the last transmission of a packet, on its path.
@@ -401,22 +382,9 @@ impl OrderedChaos {
 }
 
 impl Schedule {
-    const NEW: Self = Self {
-        next_psn: 0,
-        next_move_ps: NEVER,
-        next_probe_ps: NEVER,
-        due: 0,
-        fresh: 0,
-        moving: 0,
-        fleeing: 0,
-        quiet: 0,
-        heard: 0,
-        next_quiet_ps: 0,
-        best: None,
-        repeated: None,
-        section: Section::NONE,
-        is_plain: true,
-    };
+    fn new() -> Self {
+        Self { next_move_ps: NEVER, next_probe_ps: NEVER, is_plain: true, ..Self::default() }
+    }
 
     /// Nothing is in flight: no trailer has anything to tell.
     fn rest(&mut self) {

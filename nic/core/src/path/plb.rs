@@ -6,57 +6,53 @@
 mod tests;
 
 use rand_core::RngCore;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, draw, draw_lasting};
 use crate::event::Publisher;
+use crate::settings::settings;
 use crate::units::{Micros, Ratio};
 
-/// The settings of [`Plb`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(inline)]
-pub struct PlbConfig {
-    /// Whose version gives the settings that are left out.
-    pub rule: PlbRule,
-    /// A round is congested when more than this share of its packets was marked or lost (`linux`: this share or more). By
-    /// default 0 (`reps`), 0.4 (`ofan`), 0.5 (`linux`).
-    #[schemars(range(min = 0, max = 1))]
-    pub marked_share: Option<Ratio>,
-    /// Congested rounds in a row that change the path. By default 2 (`reps`), 1 (`ofan`), 12 (`linux`).
-    #[schemars(range(min = 1, max = 255))]
-    pub rounds: Option<u8>,
-    /// Congested rounds in a row that change the path while nothing is in flight. By default 3 (`linux`), otherwise
-    /// as `rounds`.
-    #[schemars(range(min = 1, max = 255))]
-    pub idle_rounds: Option<u8>,
-    /// Length of a round measured by time. By default the base RTT.
-    #[schemars(range(min = 0.000_001, max = 1_000_000))]
-    pub round_us: Option<Micros>,
-    /// Acknowledged packets in a round; 0 measures rounds by time. By default those of a BDP (`ofan`), otherwise 0.
-    #[schemars(range(min = 0, max = 16_777_216))]
-    pub round_packets: Option<u32>,
-    /// Least time between two changes of the path for timeouts. By default five base RTTs (`reps`), otherwise 0.
-    #[schemars(range(min = 0, max = 1_000_000))]
-    pub timeout_hold_us: Option<Micros>,
-    /// Time after a timeout in which congestion does not change the path. By default 60 s (`linux`), otherwise 0.
-    #[schemars(range(min = 0, max = 1_000_000_000))]
-    pub suspend_us: Option<Micros>,
-}
+settings! {
+    /// The settings of [`Plb`].
+    pub struct PlbConfig {
+        /// Whose version gives the settings that are left out.
+        pub rule: PlbRule = PlbRule::default(),
+        /// A round is congested when more than this share of its packets was marked or lost (`linux`: this share or more). By
+        /// default 0 (`reps`), 0.4 (`ofan`), 0.5 (`linux`).
+        #[schemars(range(min = 0, max = 1))]
+        pub marked_share: Option<Ratio> = None,
+        /// Congested rounds in a row that change the path. By default 2 (`reps`), 1 (`ofan`), 12 (`linux`).
+        #[schemars(range(min = 1, max = 255))]
+        pub rounds: Option<u8> = None,
+        /// Congested rounds in a row that change the path while nothing is in flight. By default 3 (`linux`), otherwise
+        /// as `rounds`.
+        #[schemars(range(min = 1, max = 255))]
+        pub idle_rounds: Option<u8> = None,
+        /// Length of a round measured by time. By default the base RTT.
+        #[schemars(range(min = 0.000_001, max = 1_000_000))]
+        pub round_us: Option<Micros> = None,
+        /// Acknowledged packets in a round; 0 measures rounds by time. By default those of a BDP (`ofan`), otherwise 0.
+        #[schemars(range(min = 0, max = 16_777_216))]
+        pub round_packets: Option<u32> = None,
+        /// Least time between two changes of the path for timeouts. By default five base RTTs (`reps`), otherwise 0.
+        #[schemars(range(min = 0, max = 1_000_000))]
+        pub timeout_hold_us: Option<Micros> = None,
+        /// Time after a timeout in which congestion does not change the path. By default 60 s (`linux`), otherwise 0.
+        #[schemars(range(min = 0, max = 1_000_000_000))]
+        pub suspend_us: Option<Micros> = None,
+    }
 
-/// Whose version of PLB it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(inline)]
-pub enum PlbRule {
-    /// That of REPS's simulator.
-    #[default]
-    Reps,
-    /// OFAN's.
-    Ofan,
-    /// That of the PLB paper and Linux.
-    Linux,
+    /// Whose version of PLB it is.
+    #[derive(Default)]
+    pub enum PlbRule {
+        /// That of REPS's simulator.
+        #[default]
+        Reps,
+        /// OFAN's.
+        Ofan,
+        /// That of the PLB paper and Linux.
+        Linux,
+    }
 }
 
 /// Keeps an entropy value until its path stays congested or a packet on it times out.

@@ -5,31 +5,23 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use rand_core::RngCore;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::labels::Labels;
 use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo};
 use crate::event::Publisher;
+use crate::settings::settings;
 use crate::units::Micros;
 
-/// The settings of [`PowerOfTwo`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(inline)]
-pub struct PowerOfTwoConfig {
-    /// Labels of a connection.
-    #[schemars(range(min = 1, max = 1_024))]
-    pub labels: u16,
-    /// Time in which a label's score halves, rounded down to a power of two ps. By default eight base round-trip
-    /// times.
-    #[schemars(range(min = 0.000_001, max = 1_000_000_000))]
-    pub half_life_us: Option<Micros>,
-}
-
-impl Default for PowerOfTwoConfig {
-    fn default() -> Self {
-        Self { labels: LABELS, half_life_us: None }
+settings! {
+    /// The settings of [`PowerOfTwo`].
+    pub struct PowerOfTwoConfig {
+        /// Labels of a connection.
+        #[schemars(range(min = 1, max = 1_024))]
+        pub labels: u16 = LABELS,
+        /// Time in which a label's score halves, rounded down to a power of two ps. By default eight base round-trip
+        /// times.
+        #[schemars(range(min = 0.000_001, max = 1_000_000_000))]
+        pub half_life_us: Option<Micros> = None,
     }
 }
 

@@ -1,8 +1,6 @@
 //! The list of balancers: their names, and one type that is any of them.
 
-use core::fmt;
 use core::marker::PhantomData;
-use core::str::FromStr;
 
 use rand_core::RngCore;
 
@@ -13,11 +11,11 @@ use super::{
 use crate::cc::CcConfig;
 use crate::event::Publisher;
 use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo};
-use crate::kinds::kinds;
+use crate::kinds::{UnknownName, forward, kinds};
 
 kinds! {
     /// Names the balancers.
-    BalancerKind;
+    BalancerKind, "balancer";
     /// Any of the balancers, dispatched without allocation or vtable.
     AnyBalancer;
     /// The settings of one balancer.
@@ -83,190 +81,98 @@ impl AnyBalancer {
     }
 }
 
-impl FromStr for BalancerKind {
-    type Err = UnknownBalancer;
-
-    fn from_str(name: &str) -> Result<Self, UnknownBalancer> {
-        Self::named(name).ok_or(UnknownBalancer)
-    }
-}
-
-/// A name that is no balancer's; its message lists those that are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownBalancer;
-
-impl fmt::Display for UnknownBalancer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown balancer; allowed: ")?;
-        for name in BalancerKind::names() {
-            write!(f, "{name}, ")?;
-        }
-        f.write_str("arcane (same as reps)")
-    }
-}
-
-impl core::error::Error for UnknownBalancer {}
-
 impl Balancer for AnyBalancer {
-    #[inline]
-    fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
-        dispatch!(self, scheme => scheme.next_ev(now_ps, packet, rng))
-    }
-
-    #[inline]
-    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher) {
-        dispatch!(self, scheme => scheme.on_ack(now_ps, ack, publisher))
-    }
-
-    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher) {
-        dispatch!(self, scheme => scheme.on_loss(now_ps, loss, publisher))
+    forward! {
+        #[inline]
+        fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev;
+        #[inline]
+        fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher);
+        fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher);
     }
 }
 
-/// The methods of the optional traits. A method that the scheme does not offer does nothing.
-///
-/// Each calls the scheme's own method if its file implements the trait, and that of `Absent` or `AbsentMut` if not: for a
-/// receiver `&T`, the compiler finds a method of `T` before one of `&T`.
+/// Makes methods of the optional traits. Each calls the scheme's own method if its file implements the trait. If not, it
+/// calls that of `$Absent`, which returns what follows the `=`: for a receiver `&T`, the compiler finds a method of `T`
+/// before one of `&T`.
+macro_rules! optional {
+    ($Absent:ident for $Absentee:ty, $Receiver:ty: $(
+        $(#[$about:meta])*
+        $vis:vis fn $name:ident($this:ident $(, $argument:ident: $Type:ty)*) $(-> $Result:ty)? = $without:expr;
+    )+) => {
+        impl AnyBalancer {
+            $(
+                $(#[$about])*
+                $vis fn $name($this: $Receiver $(, $argument: $Type)*) $(-> $Result)? {
+                    dispatch!($this, scheme => scheme.$name($($argument),*))
+                }
+            )+
+        }
+
+        #[allow(unused_variables)]
+        trait $Absent {
+            $(fn $name(&$this $(, $argument: $Type)*) $(-> $Result)? { $without })+
+        }
+
+        impl<T> $Absent for $Absentee {}
+    };
+}
+
+optional! {
+    Absent for &T, &Self:
+    fn holds_back(self) -> bool = false;
+    fn lowest_first(self) -> bool = false;
+    fn has_sections(self) -> bool = false;
+    fn has_probes(self) -> bool = false;
+    fn tracks_packets(self) -> bool = false;
+    /// See [`HoldBack::is_draining`].
+    #[inline]
+    pub fn is_draining(self) -> bool = false;
+    /// See [`Sections::section`].
+    #[inline]
+    pub fn section(self) -> Section = Section::NONE;
+    /// See [`Timer::poll_timeout`].
+    #[inline]
+    pub fn poll_timeout(self) -> Option<u64> = None;
+}
+
+optional! {
+    AbsentMut for &mut T, &mut Self:
+    /// See [`HoldBack::admit`].
+    #[inline]
+    pub fn admit(self, now_ps: u64, packet: &SendInfo) -> Admission = Admission::Window;
+    /// See [`OwnWindows::on_control`].
+    pub fn on_control(self, config: &CcConfig) = ();
+    /// See [`Sections::poll_trailer`].
+    #[inline]
+    pub fn poll_trailer(self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trailer> = None;
+    /// See [`Probing::poll_probe`].
+    #[inline]
+    pub fn poll_probe(self, now_ps: u64) -> Option<Ev> = None;
+    /// See [`Probing::on_probe_ack`].
+    pub fn on_probe_ack(self, now_ps: u64, ev: Ev, marked: bool, publisher: &mut impl Publisher) = ();
+    /// See [`Reachability::on_reachable`].
+    pub fn on_reachable(self, now_ps: u64, paths: &[Ev]) = ();
+    /// See [`PacketFeedback::on_packet_acked`].
+    #[inline]
+    pub fn on_packet_acked(self, now_ps: u64, packet: &PacketInfo) = ();
+    /// See [`EchoFeedback::on_echo`].
+    #[inline]
+    pub fn on_echo(self, now_ps: u64, ev: Ev, marked: bool) = ();
+}
+
 impl AnyBalancer {
     /// Which traits the scheme offers with its settings. The sender asks once, so that it calls no method in vain for
     /// each packet.
     pub fn offers(&self) -> Offers {
-        dispatch!(self, scheme => Offers {
-            hold_back: scheme.holds_back(),
-            lowest_first: scheme.lowest_first(),
-            sections: scheme.has_sections(),
-            probing: scheme.has_probes(),
-            packet_feedback: scheme.tracks_packets(),
-        })
-    }
-
-    /// See [`HoldBack::admit`]; [`Admission::Window`] without.
-    #[inline]
-    pub fn admit(&mut self, now_ps: u64, packet: &SendInfo) -> Admission {
-        dispatch!(self, scheme => scheme.admit(now_ps, packet))
-    }
-
-    /// See [`HoldBack::is_draining`].
-    #[inline]
-    pub fn is_draining(&self) -> bool {
-        dispatch!(self, scheme => scheme.is_draining())
-    }
-
-    /// See [`OwnWindows::on_control`].
-    pub fn on_control(&mut self, config: &CcConfig) {
-        dispatch!(self, scheme => scheme.on_control(config));
-    }
-
-    /// See [`Sections::section`]; [`Section::NONE`] without.
-    #[inline]
-    pub fn section(&self) -> Section {
-        dispatch!(self, scheme => scheme.section())
-    }
-
-    /// See [`Sections::poll_trailer`].
-    #[inline]
-    pub fn poll_trailer(&mut self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trailer> {
-        dispatch!(self, scheme => scheme.poll_trailer(now_ps, oldest))
-    }
-
-    /// See [`Probing::poll_probe`].
-    #[inline]
-    pub fn poll_probe(&mut self, now_ps: u64) -> Option<Ev> {
-        dispatch!(self, scheme => scheme.poll_probe(now_ps))
-    }
-
-    /// See [`Probing::on_probe_ack`].
-    pub fn on_probe_ack(&mut self, now_ps: u64, ev: Ev, marked: bool, publisher: &mut impl Publisher) {
-        dispatch!(self, scheme => scheme.on_probe_ack(now_ps, ev, marked, publisher));
-    }
-
-    /// See [`Timer::poll_timeout`].
-    #[inline]
-    pub fn poll_timeout(&self) -> Option<u64> {
-        dispatch!(self, scheme => scheme.poll_timeout())
-    }
-
-    /// See [`Reachability::on_reachable`].
-    pub fn on_reachable(&mut self, now_ps: u64, paths: &[Ev]) {
-        dispatch!(self, scheme => scheme.on_reachable(now_ps, paths));
-    }
-
-    /// See [`PacketFeedback::on_packet_acked`].
-    #[inline]
-    pub fn on_packet_acked(&mut self, now_ps: u64, packet: &PacketInfo) {
-        dispatch!(self, scheme => scheme.on_packet_acked(now_ps, packet));
-    }
-
-    /// See [`EchoFeedback::on_echo`].
-    #[inline]
-    pub fn on_echo(&mut self, now_ps: u64, ev: Ev, marked: bool) {
-        dispatch!(self, scheme => scheme.on_echo(now_ps, ev, marked));
+        Offers {
+            hold_back: self.holds_back(),
+            lowest_first: self.lowest_first(),
+            sections: self.has_sections(),
+            probing: self.has_probes(),
+            packet_feedback: self.tracks_packets(),
+        }
     }
 }
-
-/// Methods that take `&self` of the traits that a scheme does not offer.
-trait Absent {
-    fn holds_back(&self) -> bool {
-        false
-    }
-
-    fn lowest_first(&self) -> bool {
-        false
-    }
-
-    fn is_draining(&self) -> bool {
-        false
-    }
-
-    fn has_sections(&self) -> bool {
-        false
-    }
-
-    fn section(&self) -> Section {
-        Section::NONE
-    }
-
-    fn has_probes(&self) -> bool {
-        false
-    }
-
-    fn tracks_packets(&self) -> bool {
-        false
-    }
-
-    fn poll_timeout(&self) -> Option<u64> {
-        None
-    }
-}
-
-impl<T> Absent for &T {}
-
-/// Methods that take `&mut self` of the traits that a scheme does not offer.
-trait AbsentMut {
-    fn admit(&self, _now_ps: u64, _packet: &SendInfo) -> Admission {
-        Admission::Window
-    }
-
-    fn on_control(&self, _config: &CcConfig) {}
-
-    fn poll_trailer(&self, _now_ps: u64, _oldest: Option<&Transmission>) -> Option<Trailer> {
-        None
-    }
-
-    fn poll_probe(&self, _now_ps: u64) -> Option<Ev> {
-        None
-    }
-
-    fn on_probe_ack(&self, _now_ps: u64, _ev: Ev, _marked: bool, _publisher: &mut impl Publisher) {}
-
-    fn on_reachable(&self, _now_ps: u64, _paths: &[Ev]) {}
-
-    fn on_packet_acked(&self, _now_ps: u64, _packet: &PacketInfo) {}
-
-    fn on_echo(&self, _now_ps: u64, _ev: Ev, _marked: bool) {}
-}
-
-impl<T> AbsentMut for &mut T {}
 
 /// Whether a type implements [`Reachability`]: its own constant hides the trait's.
 struct Implements<T>(PhantomData<T>);

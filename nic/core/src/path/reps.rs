@@ -26,12 +26,6 @@ pub struct Reps {
 }
 
 impl Reps {
-    /// Makes a balancer that has cached nothing.
-    pub fn new(own: &RepsConfig, path: &PathConfig) -> Self {
-        let force = own.force_freezing_us.map_or(Force::Never, |time| Force::After(time.ps()));
-        Self { state: Buffer::default(), probe: Probe::default(), force, settings: Settings::new(own, path) }
-    }
-
     /// Whether the connection is in freezing mode.
     pub fn is_frozen(&self) -> bool {
         self.state.is_frozen()
@@ -140,7 +134,8 @@ impl Scheme for Reps {
     const STATE_BYTES: usize = size_of::<Buffer>();
 
     fn make(own: &RepsConfig, path: &PathConfig, _rng: &mut impl RngCore) -> Self {
-        Self::new(own, path)
+        let force = own.force_freezing_us.map_or(Force::Never, |time| Force::After(time.ps()));
+        Self { state: Buffer::default(), probe: Probe::default(), force, settings: Settings::new(own, path) }
     }
 }
 
@@ -411,16 +406,16 @@ fn probe_interval_ps(own: &RepsConfig, path: &PathConfig) -> u64 {
 const ULTRA_ETHERNET_EXPLORE: u16 = 16;
 
 #[inline]
-const fn ticks(ps: u64) -> u32 {
+pub(super) const fn ticks(ps: u64) -> u32 {
     (ps >> TICK_SHIFT) as u32
 }
 
 /// Bit of `Buffer::cursors`.
 const FROZEN: u8 = 1 << 6;
 
-/// A tick of 2^20 ps is short against freezing timeouts of 100 us and more. Half the range of 2^32 ticks outlasts any
+/// A tick of 2^20 ps is short against round trips of several us, and freezing timeouts of 100 us and more. Half the range of 2^32 ticks outlasts any
 /// idle connection.
-const TICK_SHIFT: u32 = 20;
+pub(super) const TICK_SHIFT: u32 = 20;
 
 /// Half the range of ticks. A later exit time would look like the past.
-const MAX_TIMEOUT_PS: u64 = (i32::MAX as u64) << TICK_SHIFT;
+pub(super) const MAX_TIMEOUT_PS: u64 = (i32::MAX as u64) << TICK_SHIFT;

@@ -8,6 +8,7 @@ mod tests;
 use rand_core::RngCore;
 
 pub use self::config::RepsPlusConfig;
+use super::reps::{MAX_TIMEOUT_PS, ticks};
 use super::{
     AckInfo, Balancer, EchoFeedback, Ev, LossCause, LossInfo, PacketFeedback, PacketInfo, PathConfig, Scheme, SendInfo,
 };
@@ -25,17 +26,6 @@ pub struct RepsPlus {
 }
 
 impl RepsPlus {
-    /// Makes a balancer that knows nothing; where exploring begins is drawn.
-    pub fn new(own: &RepsPlusConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
-        //= docs/specs/reps-plus.md#RPP-9 where exploring begins
-        let phase = super::draw_seed(path, rng);
-        Self {
-            state: RecycledEvs { phase, ..RecycledEvs::default() },
-            settled: Settled::default(),
-            settings: Settings::new(own, path),
-        }
-    }
-
     /// Whether the connection is in freezing mode.
     pub fn is_frozen(&self) -> bool {
         self.state.flags & FROZEN != 0
@@ -146,8 +136,13 @@ impl Scheme for RepsPlus {
 
     const STATE_BYTES: usize = size_of::<RecycledEvs>();
 
+    //= docs/specs/reps-plus.md#RPP-9 where exploring begins
     fn make(own: &RepsPlusConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
-        Self::new(own, path, rng)
+        Self {
+            state: RecycledEvs { phase: super::draw_seed(path, rng), ..RecycledEvs::default() },
+            settled: Settled::default(),
+            settings: Settings::new(own, path),
+        }
     }
 }
 
@@ -334,11 +329,6 @@ impl Settings {
     }
 }
 
-#[inline]
-const fn ticks(ps: u64) -> u32 {
-    (ps >> TICK_SHIFT) as u32
-}
-
 /// Most entropy values in the buffer: more than an ACK of 16 packets brings.
 pub const MAX_BUFFER: usize = 20;
 
@@ -349,9 +339,3 @@ const GOLDEN: u16 = 40_503;
 /// Bits of `RecycledEvs::flags`.
 const FROZEN: u8 = 1;
 const IMMUNE: u8 = 2;
-
-/// A tick of 2^20 ps is short against round trips of several us.
-const TICK_SHIFT: u32 = 20;
-
-/// Half the range of ticks. A later time would look like the past.
-const MAX_TIMEOUT_PS: u64 = (i32::MAX as u64) << TICK_SHIFT;

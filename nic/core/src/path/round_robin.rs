@@ -2,8 +2,7 @@
 
 use rand_core::RngCore;
 
-use super::{AckInfo, Balancer, Ev, LossInfo, NoSettings, PathConfig, Scheme, SendInfo, ahead, draw_lasting};
-use crate::event::Publisher;
+use super::{Balancer, Ev, NoSettings, PathConfig, Scheme, SendInfo, ahead, draw_lasting};
 
 /// Each packet takes the entropy value after the last packet's.
 #[derive(Clone, Debug)]
@@ -24,6 +23,7 @@ impl Scheme for RoundRobin {
     }
 }
 
+//= docs/specs/round-robin.md#RR-3 no feedback
 impl Balancer for RoundRobin {
     //= docs/specs/round-robin.md#RR-2 the next EV
     #[inline]
@@ -32,13 +32,6 @@ impl Balancer for RoundRobin {
         self.next = ahead(ev, 1, self.evs);
         ev
     }
-
-    //= docs/specs/round-robin.md#RR-3 no feedback
-    #[inline]
-    fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo, _publisher: &mut impl Publisher) {}
-
-    #[inline]
-    fn on_loss(&mut self, _now_ps: u64, _loss: &LossInfo, _publisher: &mut impl Publisher) {}
 }
 
 #[cfg(test)]
@@ -46,7 +39,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::path::BalancerKind;
+    use crate::path::{AckInfo, BalancerKind, LossInfo};
     use crate::rng::stream;
 
     #[test]

@@ -2,26 +2,17 @@
 //! Clauses (SUB-n) are in `docs/specs/subflow.md`.
 
 use rand_core::RngCore;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::labels::Labels;
-use super::{AckInfo, Balancer, Ev, LossInfo, PathConfig, Scheme, SendInfo};
-use crate::event::Publisher;
+use super::{Balancer, Ev, PathConfig, Scheme, SendInfo};
+use crate::settings::settings;
 
-/// The settings of [`Subflow`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(inline)]
-pub struct SubflowConfig {
-    /// Labels of a connection. OFAN's comparison uses 4.
-    #[schemars(range(min = 1, max = 1_024))]
-    pub subflows: u16,
-}
-
-impl Default for SubflowConfig {
-    fn default() -> Self {
-        Self { subflows: 4 }
+settings! {
+    /// The settings of [`Subflow`].
+    pub struct SubflowConfig {
+        /// Labels of a connection. OFAN's comparison uses 4.
+        #[schemars(range(min = 1, max = 1_024))]
+        pub subflows: u16 = 4,
     }
 }
 
@@ -44,6 +35,7 @@ impl Scheme for Subflow {
     }
 }
 
+//= docs/specs/subflow.md#SUB-3 no feedback
 impl Balancer for Subflow {
     //= docs/specs/subflow.md#SUB-2 labels in turn
     #[inline]
@@ -52,13 +44,6 @@ impl Balancer for Subflow {
         self.next = self.labels.after(label);
         self.labels.ev(label)
     }
-
-    //= docs/specs/subflow.md#SUB-3 no feedback
-    #[inline]
-    fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo, _publisher: &mut impl Publisher) {}
-
-    #[inline]
-    fn on_loss(&mut self, _now_ps: u64, _loss: &LossInfo, _publisher: &mut impl Publisher) {}
 }
 
 #[cfg(test)]

@@ -71,7 +71,8 @@ struct Rig {
 
 impl Rig {
     fn new(config: &PathConfig) -> Self {
-        Self { reps: Reps::new(own(config), config), rng: rng::stream(1, 2), log: Vec::new() }
+        let mut rng = rng::stream(1, 2);
+        Self { reps: Reps::make(own(config), config, &mut rng), rng, log: Vec::new() }
     }
 
     fn paper() -> Self {
@@ -560,7 +561,7 @@ proptest! {
         let freezing_timeout_us = Micros::from_ps(timeout_ticks * TICK_PS);
         let reps = RepsConfig { buffer: depth, freezing_timeout_us, ..RepsConfig::default() };
         let path = PathConfig { evs: u32::from(evs), bdp_packets, ..config(BalancerKind::Reps) };
-        let mut ours = Reps::new(&reps, &path);
+        let mut ours = Reps::make(&reps, &path, &mut rng::stream(1, 2));
         let mut paper = PaperReps::new(depth, evs, bdp_packets.into(), timeout_ticks * TICK_PS);
         let (mut our_rng, mut paper_rng) = (rng::stream(9, 9), rng::stream(9, 9));
         let mut now_ps = start_ticks * TICK_PS;

@@ -1,35 +1,32 @@
 //! The receiving host's part of EQDS: which connection gets the next pull, and when.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use spray_wire::Pull;
 
-use super::super::PS_PER_SECOND;
+use crate::cc::fixed_point::Gaps;
 use crate::units::Ratio;
 
 /// Shares a host's link among the connections that ask for credit. Each gets one pull in its turn. Pulls are spaced
 /// so that the packets they call for arrive a little slower than the link carries.
 ///
-/// Memory is one entry for each open connection, taken in [`PullPacer::open`]. Each call is O(1).
+/// Memory is one entry and one place in the queue for each open connection, taken in [`PullPacer::open`]. Each call is O(1).
 #[derive(Clone, Debug)]
 pub struct PullPacer {
     entries: Vec<Entry>,
-    /// The free entries and those that wait for a pull, as lists chained by `next`.
-    free: u32,
-    first: u32,
-    last: u32,
-    /// Earliest time of the next pull, and the fraction of a ps that it leaves out, in 2^-16 ps.
+    free: Vec<u32>,
+    /// The entries that wait for a pull, each once.
+    queue: VecDeque<u32>,
+    /// Earliest time of the next pull.
     next_ps: u64,
-    fraction: u16,
-    /// Time of one byte in units of 2^-16 ps.
-    byte_time: u64,
+    gaps: Gaps,
 }
 
 /// A connection that asks for credit.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     owner: u32,
-    next: u32,
     standing: Standing,
     /// The next pull repeats its total, even if nothing more is granted.
     repeat: bool,
@@ -48,23 +45,11 @@ enum Standing {
     Leaving,
 }
 
-/// No entry.
-const NONE: u32 = u32::MAX;
-
 impl PullPacer {
     /// Makes a pacer for a link of `link_bps`, of which it grants the share `rate`.
     pub fn new(link_bps: u64, rate: Ratio) -> Self {
-        let bps = rate.of(link_bps).max(1);
-        let byte_time = (u128::from(8 * PS_PER_SECOND) << 16) / u128::from(bps);
-        Self {
-            entries: Vec::new(),
-            free: NONE,
-            first: NONE,
-            last: NONE,
-            next_ps: 0,
-            fraction: 0,
-            byte_time: u64::try_from(byte_time).unwrap_or(u64::MAX),
-        }
+        let gaps = Gaps::new(rate.of(link_bps));
+        Self { entries: Vec::new(), free: Vec::new(), queue: VecDeque::new(), next_ps: 0, gaps }
     }
 
     /// Takes in a connection and returns its entry. The caller knows the connection as `owner`; each of its pulls
@@ -72,21 +57,19 @@ impl PullPacer {
     pub fn open(&mut self, owner: u32, pull_bytes: u64) -> u32 {
         let entry = Entry {
             owner,
-            next: NONE,
             standing: Standing::Content,
             repeat: false,
             pull_bytes: pull_bytes.max(1),
             granted: 0,
             target: 0,
         };
-        if self.free == NONE {
-            self.entries.push(entry);
-            return self.entries.len() as u32 - 1;
+        if let Some(index) = self.free.pop() {
+            self.entries[index as usize] = entry;
+            return index;
         }
-        let index = self.free;
-        self.free = self.entries[index as usize].next;
-        self.entries[index as usize] = entry;
-        index
+        self.entries.push(entry);
+        self.queue.reserve(self.entries.len() - self.queue.len());
+        self.entries.len() as u32 - 1
     }
 
     /// Gives an entry up. It must not be used again.
@@ -124,7 +107,7 @@ impl PullPacer {
     /// When [`PullPacer::poll_pull`] next returns a pull; `None` while no connection waits.
     #[inline]
     pub fn poll_timeout(&self) -> Option<u64> {
-        (self.first != NONE).then_some(self.next_ps)
+        (!self.queue.is_empty()).then_some(self.next_ps)
     }
 
     /// Returns the next pull and its owner, if its time has come.
@@ -132,10 +115,9 @@ impl PullPacer {
     //= docs/specs/eqds.md#EQDS-12 spacing of pulls
     #[inline]
     pub fn poll_pull(&mut self, now_ps: u64) -> Option<(u32, Pull)> {
-        while self.first != NONE && self.next_ps <= now_ps {
-            let index = self.first;
+        while self.next_ps <= now_ps {
+            let index = self.queue.pop_front()?;
             let entry = &mut self.entries[index as usize];
-            self.first = entry.next;
             if entry.standing != Standing::Waiting {
                 self.release(index);
                 continue;
@@ -160,40 +142,30 @@ impl PullPacer {
         if self.entries[index as usize].standing != Standing::Content {
             return;
         }
-        if self.first == NONE && self.next_ps < now_ps {
+        if self.queue.is_empty() && self.next_ps < now_ps {
             // Time in which nobody waited is lost.
-            (self.next_ps, self.fraction) = (now_ps, 0);
+            self.next_ps = now_ps;
+            self.gaps.restart();
         }
         self.append(index);
     }
 
     #[inline]
     fn append(&mut self, index: u32) {
-        let entry = &mut self.entries[index as usize];
-        entry.standing = Standing::Waiting;
-        entry.next = NONE;
-        if self.first == NONE {
-            self.first = index;
-        } else {
-            self.entries[self.last as usize].next = index;
-        }
-        self.last = index;
+        self.entries[index as usize].standing = Standing::Waiting;
+        self.queue.push_back(index);
     }
 
     fn release(&mut self, index: u32) {
-        let entry = &mut self.entries[index as usize];
-        entry.standing = Standing::Free;
-        entry.next = self.free;
-        self.free = index;
+        self.entries[index as usize].standing = Standing::Free;
+        self.free.push(index);
     }
 
     /// Moves the next pull's time on by the time of `bytes`. A caller that comes late makes up for it, within bounds.
     //= docs/specs/eqds.md#EQDS-12 spacing of pulls
     #[inline]
     fn advance(&mut self, now_ps: u64, bytes: u64) {
-        let gap = u128::from(bytes) * u128::from(self.byte_time) + u128::from(self.fraction);
-        self.fraction = gap as u16;
-        let gap_ps = u64::try_from(gap >> 16).unwrap_or(u64::MAX);
+        let gap_ps = self.gaps.after(bytes);
         let earliest_ps = now_ps.saturating_sub(gap_ps.saturating_mul(CATCH_UP_PULLS));
         self.next_ps = self.next_ps.max(earliest_ps).saturating_add(gap_ps);
     }

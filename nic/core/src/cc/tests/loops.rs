@@ -4,7 +4,7 @@
 use std::vec::Vec;
 
 use super::*;
-use crate::agenda::Agenda;
+use crate::tests::agenda::Agenda;
 
 const SLOT_PS: u64 = 83_000;
 const LIMIT: u64 = 100;

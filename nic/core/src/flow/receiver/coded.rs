@@ -1,6 +1,6 @@
 //! Arrivals of messages in an ideal erasure code: `docs/specs/erasure.md`.
 
-use super::{Accept, Arrival, Receiver};
+use super::{Accept, Arrival, COMPLETED_SLOTS, Receiver};
 use crate::flow::messages::Coded;
 use crate::loss::{Repair, Span};
 
@@ -17,7 +17,7 @@ impl Receiver {
         let data = &arrival.data;
         let filled = self.has_received(data.psn);
         //= docs/specs/transport.md#TRN-50 beyond the window
-        if !filled && data.psn - self.cumulative >= self.window_packets || self.completed.is_full() {
+        if !filled && data.psn - self.cumulative >= self.window_packets || self.completed.len() >= COMPLETED_SLOTS {
             return Accept::OutOfWindow;
         }
         if arrival.trimmed {

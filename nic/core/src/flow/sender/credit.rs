@@ -31,7 +31,7 @@ impl Sender {
         let request = self.cc.poll_request(is_due)?;
         if is_due {
             let backoff = self.retry.on_asked();
-            self.retry.set_deadline(self.recovery.after_timeout(now_ps, backoff));
+            self.retry.deadline_ps = self.recovery.after_timeout(now_ps, backoff);
         }
         self.stats.pull_requests += 1;
         Some(Transmit::PullRequest { request, ev: draw(self.frames.evs, rng) })

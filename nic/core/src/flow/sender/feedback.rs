@@ -6,7 +6,7 @@ use super::Sender;
 use crate::cc::CongestionControl;
 use crate::event::Publisher;
 use crate::feedback::{AckInfo, LossCause, LossInfo, PacketInfo};
-use crate::loss::{Lost, Record, Settled, trim};
+use crate::loss::{Lost, Record, Settled};
 use crate::path::Balancer;
 
 /// What one acknowledgement settled.
@@ -88,7 +88,7 @@ impl Sender {
             return self.on_missing(now_ps, nack, publisher);
         }
         //= docs/specs/transport.md#TRN-36 trimmed packets
-        if !trim::is_current(self.recovery.scoreboard.record(nack.psn), nack.timestamp_echo_ps) {
+        if !self.recovery.scoreboard.record(nack.psn).is_some_and(|record| record.is_current(nack.timestamp_echo_ps)) {
             self.stats.stale_nacks += 1;
             return;
         }
@@ -186,7 +186,7 @@ impl Sender {
             packet_bytes: tally.echoed.map_or(self.frames.full_packet_bytes, |payload| self.wire_bytes(payload)),
             in_flight_bytes: self.recovery.in_flight_bytes,
             open_packets: self.recovery.scoreboard.span(),
-            unsent_bytes: self.segmenter.unsent_bytes(),
+            unsent_bytes: self.segmenter.unsent_bytes,
             window_bytes: 0,
         };
         self.cc.on_ack(now_ps, &info);

@@ -59,7 +59,7 @@ impl Sender {
         let packet = self.send_info(psn, self.frames.header_bytes, true);
         let ev = self.balancer.next_ev(now_ps, &packet, rng);
         let backoff = self.retry.on_asked();
-        self.retry.set_deadline(self.recovery.after_timeout(now_ps, backoff));
+        self.retry.deadline_ps = self.recovery.after_timeout(now_ps, backoff);
         self.liveness.on_first_sent(now_ps);
         self.stats.grant_requests += 1;
         let data = Data { psn, timestamp_ps: now_ps, ack_now: true, retransmit: true, ..Data::default() };

@@ -9,7 +9,7 @@ use crate::loss::{Backoff, Patience, Record, Repair, RtoConfig, RttEstimator, Sa
 pub(super) struct Recovery {
     pub scoreboard: Scoreboard,
     patience: Patience,
-    rtt: RttEstimator,
+    pub rtt: RttEstimator,
     rto: RtoConfig,
     /// The retransmission timeout without backoff, as of the last round-trip time.
     timeout_ps: u64,
@@ -40,11 +40,6 @@ impl Recovery {
     /// Repairs in another way. Nothing was sent yet.
     pub(super) fn set_repair(&mut self, repair: Repair) {
         (self.repair, self.patience) = (repair, repair.patience());
-    }
-
-    #[inline]
-    pub(super) fn rtt(&self) -> &RttEstimator {
-        &self.rtt
     }
 
     #[inline]

@@ -16,7 +16,8 @@ pub(super) enum Awaited {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Retry {
     awaited: Option<Awaited>,
-    deadline_ps: u64,
+    /// When to ask again; `NEVER` while the sender does not wait.
+    pub deadline_ps: u64,
     due: bool,
     backoff: Backoff,
 }
@@ -53,12 +54,6 @@ impl Retry {
         self.due && self.awaits(awaited)
     }
 
-    /// When to ask again; `NEVER` while the sender does not wait.
-    #[inline]
-    pub(super) fn deadline_ps(&self) -> u64 {
-        self.deadline_ps
-    }
-
     /// Records that the sender asked. Returns the backoff of the next deadline.
     pub(super) fn on_asked(&mut self) -> Backoff {
         self.due = false;
@@ -70,9 +65,5 @@ impl Retry {
         self.due = true;
         self.backoff = self.backoff.saturating_add(1);
         self.backoff
-    }
-
-    pub(super) fn set_deadline(&mut self, deadline_ps: u64) {
-        self.deadline_ps = deadline_ps;
     }
 }

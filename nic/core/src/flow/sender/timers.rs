@@ -13,7 +13,7 @@ impl Sender {
         if self.liveness.has_failed() {
             return None;
         }
-        let mut at_ps = self.give_up_deadline_ps().min(self.paced_until_ps).min(self.retry.deadline_ps());
+        let mut at_ps = self.give_up_deadline_ps().min(self.paced_until_ps).min(self.retry.deadline_ps);
         if self.offers.timer() {
             at_ps = at_ps.min(self.balancer_deadline_ps());
         }
@@ -35,10 +35,10 @@ impl Sender {
         if self.paced_until_ps <= now_ps {
             self.paced_until_ps = NEVER;
         }
-        if self.retry.deadline_ps() <= now_ps {
+        if self.retry.deadline_ps <= now_ps {
             let backoff = self.retry.on_expired();
             // It is not due again before it is sent.
-            self.retry.set_deadline(self.recovery.after_timeout(now_ps, backoff));
+            self.retry.deadline_ps = self.recovery.after_timeout(now_ps, backoff);
         }
     }
 

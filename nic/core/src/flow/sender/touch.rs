@@ -12,8 +12,8 @@ impl Sender {
         cc.window_bytes()
             ^ oldest_ps
             ^ recovery.in_flight_bytes
-            ^ recovery.rtt().min_ps()
-            ^ segmenter.unsent_bytes()
+            ^ recovery.rtt.min_ps()
+            ^ segmenter.unsent_bytes
             ^ liveness.progress_ps
             ^ grant.sent
             ^ u64::from(frames.header_bytes)

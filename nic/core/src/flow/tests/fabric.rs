@@ -6,9 +6,9 @@ use rand_core::RngCore;
 use spray_wire::{Ack, Data, Nack};
 
 use super::*;
-use crate::agenda::Agenda;
 use crate::path::Ev;
 use crate::rng::{self, Rng};
+use crate::tests::agenda::Agenda;
 
 const HOSTS: usize = 4;
 const PATHS: usize = 4;

@@ -10,10 +10,10 @@ use rand_core::RngCore;
 use spray_wire::{Ack, Data, Nack, ProbeAck, Pull, PullRequest};
 
 use super::*;
-use crate::agenda::Agenda;
 use crate::cc::PullPacer;
 use crate::path::Ev;
 use crate::rng::{self, Rng};
+use crate::tests::agenda::Agenda;
 
 /// What the channel does. Shares are of 1,000 frames.
 #[derive(Clone, Copy, Debug, Default)]

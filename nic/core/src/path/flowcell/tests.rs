@@ -3,7 +3,7 @@
 use std::vec::Vec;
 
 use super::*;
-use crate::path::BalancerKind;
+use crate::path::{AckInfo, BalancerKind};
 use crate::rng;
 
 fn flowcell(evs: u32, change: impl FnOnce(&mut FlowcellConfig)) -> Flowcell {

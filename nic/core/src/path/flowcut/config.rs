@@ -1,85 +1,62 @@
 //! The settings of `flowcut`, and what they amount to on a path.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::rtt::{ONE, fixed, ticks};
 use crate::path::{AckInfo, PathConfig};
+use crate::settings::settings;
 use crate::units::{ByteSize, Gbps, Micros, Ratio};
 
-/// The settings of [`Flowcut`](super::Flowcut).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(inline)]
-pub struct FlowcutConfig {
-    /// How the connection tells that its path is congested.
-    pub rule: FlowcutRule,
-    /// A path is drained when its average round-trip time exceeds this many times the least one (§III-C1 evaluates 1
-    /// to 7, §III-C2 takes 4).
-    #[schemars(range(min = 1, max = 1_000))]
-    pub rtt_ratio: Ratio,
-    /// Weight of a new sample in that average (alpha of §III-C1).
-    #[schemars(range(min = 0.001, max = 1))]
-    pub weight: Ratio,
-    /// `paper` only: a path is drained when its normalised round-trip time grows by more than this per
-    /// acknowledgement, on average. 0 turns it off.
-    #[schemars(range(min = 0, max = 1_000))]
-    pub trend: Ratio,
-    /// Weight of a new sample in that average.
-    #[schemars(range(min = 0.001, max = 1))]
-    pub trend_weight: Ratio,
-    /// `paper` only: rate of the links, from which a packet's serialisation at each hop follows. By default the rate
-    /// of the sender's own link; where that is unknown, serialisation counts as delay.
-    #[schemars(range(min = 0.001, max = 100_000))]
-    pub link_rate_gbps: Option<Gbps>,
-    /// No drain begins with fewer payload bytes than this left to send: they would not make up for its cost (§IV-C).
-    /// By default one bandwidth-delay product under `paper`, 0 under `simple`.
-    #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
-    pub tail_bytes: Option<ByteSize>,
-    /// A drain ends when nothing comes back for so long, and the connection keeps its old path (§IV-A). By default 32
-    /// base round-trip times.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub drain_timeout_us: Option<Micros>,
-    /// Change the path as soon as at most this many packets are open (§IV-C). Drains are shorter then, and no packet
-    /// arrives more than this many ahead of one sent before it. 0 waits for all, so that nothing is reordered.
-    pub resume_packets: u16,
-    /// Bytes that may still go over the old path during a drain: XOFF with credit (§II-B). 0 is plain XOFF.
-    #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
-    pub credit_bytes: ByteSize,
-    /// A path is dead after this many timeouts in a row with no feedback between them. The connection then leaves it,
-    /// though packets are open. 0 is never.
-    #[schemars(range(min = 0, max = 100))]
-    pub dead_timeouts: u8,
-}
+settings! {
+    /// The settings of [`Flowcut`](super::Flowcut).
+    pub struct FlowcutConfig {
+        /// How the connection tells that its path is congested.
+        pub rule: FlowcutRule = FlowcutRule::Paper,
+        /// A path is drained when its average round-trip time exceeds this many times the least one (§III-C1 evaluates 1
+        /// to 7, §III-C2 takes 4).
+        #[schemars(range(min = 1, max = 1_000))]
+        pub rtt_ratio: Ratio = Ratio::permille(4_000),
+        /// Weight of a new sample in that average (alpha of §III-C1).
+        #[schemars(range(min = 0.001, max = 1))]
+        pub weight: Ratio = Ratio::permille(120),
+        /// `paper` only: a path is drained when its normalised round-trip time grows by more than this per
+        /// acknowledgement, on average. 0 turns it off.
+        #[schemars(range(min = 0, max = 1_000))]
+        pub trend: Ratio = Ratio::permille(50),
+        /// Weight of a new sample in that average.
+        #[schemars(range(min = 0.001, max = 1))]
+        pub trend_weight: Ratio = Ratio::permille(120),
+        /// `paper` only: rate of the links, from which a packet's serialisation at each hop follows. By default the rate
+        /// of the sender's own link; where that is unknown, serialisation counts as delay.
+        #[schemars(range(min = 0.001, max = 100_000))]
+        pub link_rate_gbps: Option<Gbps> = None,
+        /// No drain begins with fewer payload bytes than this left to send: they would not make up for its cost (§IV-C).
+        /// By default one bandwidth-delay product under `paper`, 0 under `simple`.
+        #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
+        pub tail_bytes: Option<ByteSize> = None,
+        /// A drain ends when nothing comes back for so long, and the connection keeps its old path (§IV-A). By default 32
+        /// base round-trip times.
+        #[schemars(range(min = 1, max = 1_000_000))]
+        pub drain_timeout_us: Option<Micros> = None,
+        /// Change the path as soon as at most this many packets are open (§IV-C). Drains are shorter then, and no packet
+        /// arrives more than this many ahead of one sent before it. 0 waits for all, so that nothing is reordered.
+        pub resume_packets: u16 = 0,
+        /// Bytes that may still go over the old path during a drain: XOFF with credit (§II-B). 0 is plain XOFF.
+        #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
+        pub credit_bytes: ByteSize = ByteSize::new(0),
+        /// A path is dead after this many timeouts in a row with no feedback between them. The connection then leaves it,
+        /// though packets are open. 0 is never.
+        #[schemars(range(min = 0, max = 100))]
+        pub dead_timeouts: u8 = 3,
+    }
 
-/// How a connection tells that its path is congested.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(inline)]
-pub enum FlowcutRule {
-    /// The normalised round-trip time and its trend, as §II-B has them.
-    #[default]
-    Paper,
-    /// The published fat-tree simulator's rule: the average of round-trip times against the least one. A drain does
-    /// not reset the average.
-    Simple,
-}
-
-impl Default for FlowcutConfig {
-    fn default() -> Self {
-        Self {
-            rule: FlowcutRule::Paper,
-            rtt_ratio: Ratio::permille(4_000),
-            weight: Ratio::permille(120),
-            trend: Ratio::permille(50),
-            trend_weight: Ratio::permille(120),
-            link_rate_gbps: None,
-            tail_bytes: None,
-            drain_timeout_us: None,
-            resume_packets: 0,
-            credit_bytes: ByteSize::new(0),
-            dead_timeouts: 3,
-        }
+    /// How a connection tells that its path is congested.
+    #[derive(Default)]
+    pub enum FlowcutRule {
+        /// The normalised round-trip time and its trend, as §II-B has them.
+        #[default]
+        Paper,
+        /// The published fat-tree simulator's rule: the average of round-trip times against the least one. A drain does
+        /// not reset the average.
+        Simple,
     }
 }
 

@@ -1,4 +1,6 @@
-use super::twin::Twin;
+mod twin;
+
+use self::twin::Twin;
 use super::*;
 use crate::path::{BalancerConfig, BalancerKind};
 use crate::rng::{Rng, stream};

@@ -1,121 +1,87 @@
 //! The settings of REPS: the paper's, and where published code departs from it.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
+use crate::settings::settings;
 use crate::units::{Micros, Ratio};
 
-/// The settings of [`Reps`](super::Reps), also under the names `reps-no-freezing` and `reps-probing`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(inline)]
-pub struct RepsConfig {
-    /// Whose rules apply to the settings that are left out.
-    pub rule: RepsRule,
-    /// Entropy values that the buffer holds (REPS_BUFFER_SIZE).
-    #[schemars(range(min = 1, max = 8))]
-    pub buffer: u8,
-    /// Freeze after failures. `reps-no-freezing` turns it off, which leaves REPS's core logic (REPS §3.1).
-    pub freezing: bool,
-    /// Least time spent frozen (FREEZING_TIMEOUT). Freezing may last 1.05 us longer.
-    #[schemars(range(min = 0, max = 2_251_799_812_u64))]
-    pub freezing_timeout_us: Micros,
-    /// Freeze so long after the first acknowledgement, whatever happens, and stay frozen (REPS appendix A, figure
-    /// 15). By default nothing forces freezing.
-    #[schemars(range(min = 0, max = 2_251_799_812_u64))]
-    pub force_freezing_us: Option<Micros>,
-    /// Without trimming, a loss after an RTT of at least this many base RTTs is congestion. REPS appendix A only says
-    /// "high"; the authors' artifact uses 1.65. 0 makes every declared loss a failure.
-    #[schemars(range(min = 0, max = 1_000))]
-    pub congestion_rtt: Ratio,
-    /// Which declared losses may be failures. By default any; timeouts only under `artifact` and `ultra-ethernet`.
-    pub failure_signal: Option<FailureSignal>,
-    /// Probe the failed path while frozen, and leave freezing mode when it answers (REPS §3.2). `reps-probing` turns it on.
-    pub probing: bool,
-    /// Time between probes. By default eight base RTTs: probes are then less than a thousandth of a frozen
-    /// connection's packets. The paper names no interval.
-    #[schemars(range(min = 1, max = 2_251_799_812_u64))]
-    pub probe_us: Option<Micros>,
-    /// With probes: whether the freezing timeout ends freezing mode too. In the paper probes take its place.
-    pub timed_exit: bool,
-    /// Packets that explore after freezing. By default one bandwidth-delay product; 16 under `ultra-ethernet`.
-    pub explore_packets: Option<u16>,
-    /// Whether leaving freezing mode empties the buffer. By default no; yes under `artifact` and `ultra-ethernet`.
-    pub empty_on_thaw: Option<bool>,
-    /// Which feedback ends freezing mode once its time is over. By default an unmarked acknowledgement; any feedback
-    /// under `artifact` and `ultra-ethernet`.
-    pub thaw_check: Option<ThawCheck>,
-    /// The order in which entropy values are reused while frozen. By default valid ones first; all in turn under `artifact`
-    /// and `ultra-ethernet`.
-    pub frozen_walk: Option<FrozenWalk>,
-}
+settings! {
+    /// The settings of [`Reps`](super::Reps), also under the names `reps-no-freezing` and `reps-probing`.
+    pub struct RepsConfig {
+        /// Whose rules apply to the settings that are left out.
+        pub rule: RepsRule = RepsRule::Paper,
+        /// Entropy values that the buffer holds (REPS_BUFFER_SIZE).
+        #[schemars(range(min = 1, max = 8))]
+        pub buffer: u8 = MAX_BUFFER,
+        /// Freeze after failures. `reps-no-freezing` turns it off, which leaves REPS's core logic (REPS §3.1).
+        pub freezing: bool = true,
+        /// Least time spent frozen (FREEZING_TIMEOUT). Freezing may last 1.05 us longer.
+        // About as long as routing takes to exclude a dead link (REPS §3.2).
+        #[schemars(range(min = 0, max = 2_251_799_812_u64))]
+        pub freezing_timeout_us: Micros = Micros::new(10_000),
+        /// Freeze so long after the first acknowledgement, whatever happens, and stay frozen (REPS appendix A, figure
+        /// 15). By default nothing forces freezing.
+        #[schemars(range(min = 0, max = 2_251_799_812_u64))]
+        pub force_freezing_us: Option<Micros> = None,
+        /// Without trimming, a loss after an RTT of at least this many base RTTs is congestion. REPS appendix A only says
+        /// "high"; the authors' artifact uses 1.65. 0 makes every declared loss a failure.
+        #[schemars(range(min = 0, max = 1_000))]
+        pub congestion_rtt: Ratio = Ratio::permille(1_650),
+        /// Which declared losses may be failures. By default any; timeouts only under `artifact` and `ultra-ethernet`.
+        pub failure_signal: Option<FailureSignal> = None,
+        /// Probe the failed path while frozen, and leave freezing mode when it answers (REPS §3.2). `reps-probing` turns it on.
+        pub probing: bool = false,
+        /// Time between probes. By default eight base RTTs: probes are then less than a thousandth of a frozen
+        /// connection's packets. The paper names no interval.
+        #[schemars(range(min = 1, max = 2_251_799_812_u64))]
+        pub probe_us: Option<Micros> = None,
+        /// With probes: whether the freezing timeout ends freezing mode too. In the paper probes take its place.
+        pub timed_exit: bool = false,
+        /// Packets that explore after freezing. By default one bandwidth-delay product; 16 under `ultra-ethernet`.
+        pub explore_packets: Option<u16> = None,
+        /// Whether leaving freezing mode empties the buffer. By default no; yes under `artifact` and `ultra-ethernet`.
+        pub empty_on_thaw: Option<bool> = None,
+        /// Which feedback ends freezing mode once its time is over. By default an unmarked acknowledgement; any feedback
+        /// under `artifact` and `ultra-ethernet`.
+        pub thaw_check: Option<ThawCheck> = None,
+        /// The order in which entropy values are reused while frozen. By default valid ones first; all in turn under `artifact`
+        /// and `ultra-ethernet`.
+        pub frozen_walk: Option<FrozenWalk> = None,
+    }
 
-/// Whose rules REPS follows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(inline)]
-pub enum RepsRule {
-    /// The paper's algorithm.
-    #[default]
-    Paper,
-    /// What the authors' published simulator does.
-    Artifact,
-    /// What the Ultra Ethernet simulator does; it demands a network that trims.
-    UltraEthernet,
-}
+    /// Whose rules REPS follows.
+    #[derive(Default)]
+    pub enum RepsRule {
+        /// The paper's algorithm.
+        #[default]
+        Paper,
+        /// What the authors' published simulator does.
+        Artifact,
+        /// What the Ultra Ethernet simulator does; it demands a network that trims.
+        UltraEthernet,
+    }
 
-/// Which declared losses may be failures; a trimmed packet never is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(inline)]
-pub enum FailureSignal {
-    /// Retransmission timeouts and gaps in selective acknowledgements.
-    AnyLoss,
-    /// Retransmission timeouts only, as in both published implementations.
-    TimeoutOnly,
-}
+    /// Which declared losses may be failures; a trimmed packet never is.
+    pub enum FailureSignal {
+        /// Retransmission timeouts and gaps in selective acknowledgements.
+        AnyLoss,
+        /// Retransmission timeouts only, as in both published implementations.
+        TimeoutOnly,
+    }
 
-/// Which feedback ends freezing mode once its time is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(inline)]
-pub enum ThawCheck {
-    /// An unmarked acknowledgement: the paper's algorithm 1 returns before the check on a marked one.
-    UnmarkedAck,
-    /// Any acknowledgement or NACK, as in both published implementations.
-    AnyFeedback,
-}
+    /// Which feedback ends freezing mode once its time is over.
+    pub enum ThawCheck {
+        /// An unmarked acknowledgement: the paper's algorithm 1 returns before the check on a marked one.
+        UnmarkedAck,
+        /// Any acknowledgement or NACK, as in both published implementations.
+        AnyFeedback,
+    }
 
-/// The order in which entropy values are reused while frozen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(inline)]
-pub enum FrozenWalk {
-    /// Valid ones first, the oldest of them first. When none is left, all from the head around the buffer (the
-    /// paper's algorithm 2).
-    ValidFirst,
-    /// All slots in their order, valid or not, as in the authors' artifact.
-    AllSlots,
-}
-
-impl Default for RepsConfig {
-    fn default() -> Self {
-        Self {
-            rule: RepsRule::Paper,
-            buffer: MAX_BUFFER,
-            freezing: true,
-            freezing_timeout_us: FREEZING_TIMEOUT,
-            force_freezing_us: None,
-            congestion_rtt: Ratio::permille(1_650),
-            failure_signal: None,
-            probing: false,
-            probe_us: None,
-            timed_exit: false,
-            explore_packets: None,
-            empty_on_thaw: None,
-            thaw_check: None,
-            frozen_walk: None,
-        }
+    /// The order in which entropy values are reused while frozen.
+    pub enum FrozenWalk {
+        /// Valid ones first, the oldest of them first. When none is left, all from the head around the buffer (the
+        /// paper's algorithm 2).
+        ValidFirst,
+        /// All slots in their order, valid or not, as in the authors' artifact.
+        AllSlots,
     }
 }
 
@@ -136,6 +102,3 @@ pub const MAX_BUFFER: u8 = 8;
 
 /// Base round trips between two probes of a failed path, without [`RepsConfig::probe_us`].
 pub const PROBE_RTTS: u64 = 8;
-
-/// About as long as routing takes to exclude a dead link (REPS §3.2).
-const FREEZING_TIMEOUT: Micros = Micros::new(10_000);

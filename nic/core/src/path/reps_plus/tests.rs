@@ -6,6 +6,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::path::reps::TICK_SHIFT;
 use crate::path::{BalancerConfig, Reps, RepsConfig};
 use crate::rng::{self, Rng};
 use crate::units::Micros;
@@ -27,7 +28,7 @@ fn config(change: impl FnOnce(&mut RepsPlusConfig)) -> PathConfig {
 
 fn make(config: &PathConfig, rng: &mut Rng) -> RepsPlus {
     let BalancerConfig::RepsPlus(own) = &config.balancer else { panic!("{:?} is not reps-plus", config.balancer) };
-    RepsPlus::new(own, config, rng)
+    RepsPlus::make(own, config, rng)
 }
 
 fn info(ev: u16, marked: bool, packets: u16, marked_packets: u16) -> AckInfo {
@@ -405,7 +406,7 @@ proptest! {
         seed: u64,
     ) {
         let config = config(|config| (config.buffer, config.even_exploring) = (8, false));
-        let (mut plus, mut reps) = (make(&config, &mut rng::stream(1, 1)), Reps::new(&RepsConfig::default(), &config));
+        let (mut plus, mut reps) = (make(&config, &mut rng::stream(1, 1)), Reps::make(&RepsConfig::default(), &config, &mut rng::stream(1, 1)));
         let (mut ours, mut theirs) = (rng::stream(seed, 0), rng::stream(seed, 0));
         for (sends, ev, marked) in steps {
             if sends {

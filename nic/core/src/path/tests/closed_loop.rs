@@ -7,13 +7,13 @@ use std::vec::Vec;
 
 use rand_core::RngCore;
 
-use crate::agenda::Agenda;
 use crate::cc::{AnyCc, CcConfig, CcKind, CongestionControl};
 use crate::event::Event;
 use crate::path::{
     AckInfo, AnyBalancer, Balancer, BalancerKind, Ev, LossCause, LossInfo, PathConfig, RepsConfig, Schemes, SendInfo,
 };
 use crate::rng;
+use crate::tests::agenda::Agenda;
 use crate::units::Micros;
 
 const PATHS: usize = 8;

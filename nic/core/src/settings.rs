@@ -1,0 +1,45 @@
+//! Declares what a file of scenarios may set: each setting with its default beside it.
+
+/// Makes a scheme's settings and the choices among them: types that scenarios read, write and describe. A field's default
+/// follows its type; any field may be left out.
+macro_rules! settings {
+    () => {};
+    (
+        $(#[$about:meta])*
+        pub struct $Name:ident { $($(#[$about_field:meta])* pub $field:ident: $Type:ty = $default:expr,)* }
+        $($rest:tt)*
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(default, deny_unknown_fields)]
+        #[schemars(inline)]
+        pub struct $Name {
+            $($(#[$about_field])* pub $field: $Type,)*
+        }
+
+        impl Default for $Name {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+
+        $crate::settings::settings! { $($rest)* }
+    };
+    (
+        $(#[$about:meta])*
+        pub enum $Name:ident { $($(#[$about_variant:meta])* $variant:ident,)+ }
+        $($rest:tt)*
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(rename_all = "kebab-case")]
+        #[schemars(inline)]
+        pub enum $Name {
+            $($(#[$about_variant])* $variant,)+
+        }
+
+        $crate::settings::settings! { $($rest)* }
+    };
+}
+
+pub(crate) use settings;
