@@ -21,14 +21,6 @@ pub fn set_idle_priority() -> io::Result<()> {
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) })
 }
 
-/// Sets the nice value of the calling thread, -20 to 19; higher yields to others.
-///
-/// # Errors When it is lowered without permission.
-pub fn set_nice(nice: i32) -> io::Result<()> {
-    // SAFETY: takes no pointers; 0 is the calling thread.
-    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) })
-}
-
 /// Binds the calling thread to one CPU.
 ///
 /// # Errors
@@ -69,7 +61,6 @@ mod tests {
     fn priorities_and_clock() {
         let before = monotonic_ns();
         std::thread::spawn(|| {
-            set_nice(19).unwrap();
             set_idle_priority().unwrap();
             pin_to_cpu(0).unwrap();
             assert!(pin_to_cpu(1 << 20).is_err());

@@ -211,10 +211,6 @@ impl<D: Device, W: Write> Device for Capture<D, W> {
         self.device.flush()
     }
 
-    fn mtu(&self) -> usize {
-        self.device.mtu()
-    }
-
     fn max_frame(&self) -> usize {
         self.device.max_frame()
     }

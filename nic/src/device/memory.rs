@@ -255,10 +255,6 @@ impl Device for MemoryDevice {
         Ok(())
     }
 
-    fn mtu(&self) -> usize {
-        self.mtu
-    }
-
     fn max_frame(&self) -> usize {
         self.mtu + ETHERNET_HEADER
     }

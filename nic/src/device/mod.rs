@@ -23,7 +23,7 @@ pub use xsk::{BindMode, OpenError, XskConfig, XskDevice};
 ///
 /// Neither `Copy` nor `Clone`: handing it back ([`Device::release`]) or sending it ([`Device::transmit`]) consumes it. Dropping one
 /// leaves the frame held for good, which [`FrameCensus::held`] shows.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[must_use = "a dropped handle leaves its frame held for good; release or transmit it"]
 pub struct FrameId(u32);
 
@@ -142,10 +142,8 @@ pub trait Device {
     /// error.
     fn flush(&mut self) -> io::Result<()>;
 
-    /// The interface's MTU in bytes: the largest IP packet.
-    fn mtu(&self) -> usize;
-
-    /// The longest frame in bytes that can be sent. The MTU with the Ethernet header, and a frame's space, bound it.
+    /// The longest frame in bytes that can be sent. The MTU (the largest IP packet) with the Ethernet header, and a frame's
+    /// space, bound it.
     fn max_frame(&self) -> usize;
 
     /// The device's counters. May cost a system call.

@@ -88,14 +88,6 @@ impl XskDevice {
         }
     }
 
-    /// Opens queues `0..queues` of an interface, one device each; `config.queue` is not used.
-    ///
-    /// # Errors
-    /// As [`XskDevice::open`], for the first queue that fails.
-    pub fn open_queues(config: &XskConfig, queues: u32) -> Result<Vec<Self>, OpenError> {
-        (0..queues).map(|queue| Self::open(&XskConfig { queue, ..config.clone() })).collect()
-    }
-
     /// Binds, and waits up to 200 ms for a busy queue: the kernel releases the queue of a closed socket a little
     /// later, from a work queue.
     fn bind_patiently(config: &XskConfig, name: &CString, mtu: u32, zero_copy: bool) -> Result<Self, OpenError> {
@@ -278,10 +270,6 @@ impl Device for XskDevice {
             sys::wake_receive(self.fd)?;
         }
         Ok(())
-    }
-
-    fn mtu(&self) -> usize {
-        self.mtu as usize
     }
 
     fn max_frame(&self) -> usize {

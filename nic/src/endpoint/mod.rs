@@ -77,7 +77,7 @@ impl<D: Device> Endpoint<D> {
             machine: Machine::new(config),
             held: HeldFrames::new(frames),
             arrivals: Vec::with_capacity(event_loop::RECEIVE_BATCH),
-            lateness: Lateness::new(),
+            lateness: Lateness::default(),
             polled_ps: 0,
         })
     }

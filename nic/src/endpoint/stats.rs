@@ -136,11 +136,6 @@ impl Lateness {
     /// Largest lateness recorded: 10 s of scenario time. Longer ones count as that.
     const MAX_PS: u64 = 10_000_000_000_000;
 
-    pub(crate) fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, Self::MAX_PS, 2).expect("constant bounds are valid");
-        Self { histogram, frames: 0 }
-    }
-
     pub(crate) fn on_time(&mut self) {
         self.frames += 1;
     }
@@ -188,7 +183,8 @@ impl Lateness {
 
 impl Default for Lateness {
     fn default() -> Self {
-        Self::new()
+        let histogram = Histogram::new_with_bounds(1, Self::MAX_PS, 2).expect("constant bounds are valid");
+        Self { histogram, frames: 0 }
     }
 }
 
@@ -212,7 +208,7 @@ mod tests {
 
     #[test]
     fn lateness_counts_frames_on_time_as_zero() {
-        let mut lateness = Lateness::new();
+        let mut lateness = Lateness::default();
         assert_eq!((lateness.quantile_ps(0.99), lateness.max_ps()), (0, 0));
         (0..985).for_each(|_| lateness.on_time());
         (1..=15).for_each(|n| lateness.late(n * 1_000));

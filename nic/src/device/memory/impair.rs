@@ -2,9 +2,8 @@
 
 use rand_core::RngCore;
 use spray_wire::{
-    checksum::update_u16,
-    offsets::{ETHERTYPE, ETHERTYPE_V4, ETHERTYPE_V6, v4, v6},
-    peek_virtual_time, set_virtual_time,
+    Ecn, peek_virtual_time, set_virtual_time,
+    switch_view::{Changes, Parsed, parse, write},
 };
 
 /// Probabilities and times that apply to each frame sent. The default does nothing.
@@ -25,7 +24,7 @@ pub struct Impairments {
     pub duplicate_ppm: u32,
     /// Chance that one to four bytes of a frame are changed, anywhere in it.
     pub corrupt_ppm: u32,
-    /// Chance that an ECN-capable IP packet is marked as having met congestion.
+    /// Chance that an ECN-capable frame of ours is marked as having met congestion.
     pub mark_ppm: u32,
     /// Chance that a data frame of ours is trimmed to its headers, as a full switch would.
     pub trim_ppm: u32,
@@ -65,46 +64,12 @@ pub(super) fn corrupt(rng: &mut impl RngCore, frame: &mut [u8]) {
     }
 }
 
-/// Shortest frames that hold an IP header without options or extensions.
-const V4_LEN: usize = v4::UDP;
-const V6_LEN: usize = v6::UDP;
-/// ECN codepoint "congestion experienced" (RFC 3168 §5).
-const CE: u8 = 0b11;
-
-/// Marks an IPv4 or IPv6 packet that is ECN-capable and unmarked. Returns whether it did.
+/// Marks a frame of ours that is ECN-capable and unmarked, as a switch would. Returns whether it did.
 pub(super) fn mark(frame: &mut [u8]) -> bool {
-    let Some(&[high, low]) = frame.get(ETHERTYPE..ETHERTYPE + 2) else { return false };
-    match u16::from_be_bytes([high, low]) {
-        ETHERTYPE_V4 if frame.len() >= V4_LEN => mark_v4(frame),
-        ETHERTYPE_V6 if frame.len() >= V6_LEN => mark_v6(frame),
-        _ => false,
-    }
-}
-
-fn is_markable(ecn: u8) -> bool {
-    ecn != 0 && ecn != CE
-}
-
-fn mark_v4(frame: &mut [u8]) -> bool {
-    if !is_markable(frame[v4::TOS] & CE) {
-        return false;
-    }
-    let word = |frame: &[u8], at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
-    let before = word(frame, v4::VERSION_IHL);
-    frame[v4::TOS] |= CE;
-    let checksum = update_u16(word(frame, v4::CHECKSUM), before, word(frame, v4::VERSION_IHL));
-    frame[v4::CHECKSUM..v4::CHECKSUM + 2].copy_from_slice(&checksum.to_be_bytes());
-    true
-}
-
-fn mark_v6(frame: &mut [u8]) -> bool {
-    // The class straddles two bytes, and its two ECN bits are in the middle of the second.
-    let class = &mut frame[v6::VERSION_CLASS + 1];
-    let markable = is_markable(*class >> 4 & CE);
-    if markable {
-        *class |= CE << 4;
-    }
-    markable
+    let Parsed::Ours(headers) = parse(frame) else { return false };
+    let ecn = Ecn::Ce as u8;
+    let is_markable = headers.ecn != Ecn::NotEct as u8 && headers.ecn != ecn;
+    is_markable && write(frame, &headers, &Changes { ttl: headers.ttl, ecn, virtual_time_ps: None }).is_some()
 }
 
 /// Trims a data frame of ours to its headers. Returns whether it did.

@@ -1,7 +1,7 @@
 //! The state that the devices of a memory network share.
 
 use std::{
-    cmp::Ordering,
+    cmp::Reverse,
     collections::{BinaryHeap, VecDeque},
 };
 
@@ -53,26 +53,13 @@ struct Port {
     no_buffer: u64,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Flight {
     due_ps: u64,
     /// Frames due at one time arrive in the order they were sent in.
     sequence: u64,
     to: usize,
     bytes: Vec<u8>,
-}
-
-impl Ord for Flight {
-    /// Reversed: the earliest frame comes first out of a max-heap.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.due_ps, other.sequence).cmp(&(self.due_ps, self.sequence))
-    }
-}
-
-impl PartialOrd for Flight {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 #[derive(Debug)]
@@ -84,7 +71,7 @@ pub(super) struct Network {
     frame_size: usize,
     impairments: Impairments,
     ports: Vec<Port>,
-    flights: BinaryHeap<Flight>,
+    flights: BinaryHeap<Reverse<Flight>>,
     /// Buffers of frames that have arrived, to be used again.
     spare: Vec<Vec<u8>>,
     stats: NetworkStats,
@@ -134,7 +121,7 @@ impl Network {
     }
 
     pub(super) fn next_due_ps(&self) -> Option<u64> {
-        self.flights.peek().map(|flight| flight.due_ps)
+        self.flights.peek().map(|Reverse(flight)| flight.due_ps)
     }
 
     pub(super) fn post(&mut self, port: usize, frames: usize) {
@@ -165,7 +152,7 @@ impl Network {
     /// Delivers frames that are due to their devices.
     pub(super) fn deliver(&mut self) {
         while self.next_due_ps().is_some_and(|due_ps| due_ps <= self.now_ps) {
-            let Some(Flight { to, bytes, .. }) = self.flights.pop() else { break };
+            let Some(Reverse(Flight { to, bytes, .. })) = self.flights.pop() else { break };
             let port = &mut self.ports[to];
             if port.posted == 0 {
                 port.no_buffer += 1;
@@ -232,7 +219,7 @@ impl Network {
             self.stats.corrupted += 1;
         }
         let due_ps = self.now_ps + impairments.delay_ps + impair::up_to(rng, impairments.jitter_ps);
-        self.flights.push(Flight { due_ps, sequence: self.sequence, to, bytes });
+        self.flights.push(Reverse(Flight { due_ps, sequence: self.sequence, to, bytes }));
         self.sequence += 1;
     }
 

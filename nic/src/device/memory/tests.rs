@@ -359,25 +359,23 @@ proptest! {
 }
 
 #[test]
-fn marking_keeps_the_ip_checksum_and_spares_what_is_not_capable() {
-    // An IPv4 header with ECT(0) and a correct checksum, after RFC 1071's example values.
-    let mut frame = vec![0; 34];
-    frame[12..14].copy_from_slice(&[0x08, 0x00]);
-    frame[14..34].copy_from_slice(&[
-        0x45, 0x02, 0x00, 0x3c, 0x1c, 0x46, 0x40, 0x00, 0x40, 0x06, 0, 0, 0xac, 0x10, 0x0a, 0x63, 0xac, 0x10, 0x0a,
-        0x0c,
-    ]);
-    let sum = checksum(&frame[14..34]);
-    frame[24..26].copy_from_slice(&sum.to_be_bytes());
-    assert!(impair::mark(&mut frame));
-    assert_eq!((frame[15], checksum(&frame[14..34])), (0x03, 0));
-    assert!(!impair::mark(&mut frame), "marked already");
-    frame[15] = 0;
-    assert!(!impair::mark(&mut frame), "not capable");
-    let mut v6 = vec![0; 54];
-    v6[12..16].copy_from_slice(&[0x86, 0xdd, 0x60, 0x20]);
-    assert!(impair::mark(&mut v6));
-    assert_eq!(v6[15], 0x30);
+fn marking_spares_what_is_not_capable_marked_already_or_not_ours() {
+    use spray_wire::{Body, Ecn, Envelope, EvPort, Probe, emit, parse};
+    for (src, dst) in [("10.0.0.1", "10.0.0.2"), ("fd00::1", "fd00::2")] {
+        for (ecn, marked) in [(Ecn::Ect0, true), (Ecn::Ect1, true), (Ecn::NotEct, false), (Ecn::Ce, false)] {
+            let (src, dst) = (src.parse().unwrap(), dst.parse().unwrap());
+            let src_port = EvPort::new(50_000);
+            let envelope = Envelope { src_mac: A, dst_mac: B, src, dst, src_port, dscp: 0, ecn, ttl: 64 };
+            let mut frame = [0; 200];
+            let probe = Body::Probe(Probe::default());
+            let len = emit(&mut frame, &envelope, &Default::default(), &probe, &[]).unwrap();
+            let before = frame;
+            assert_eq!(impair::mark(&mut frame[..len]), marked, "{ecn:?}");
+            assert_eq!(frame != before, marked);
+            let parsed = parse(&frame[..len]).unwrap().expect("its checksums are right");
+            assert_eq!(parsed.envelope, Envelope { ecn: if marked { Ecn::Ce } else { ecn }, ..envelope });
+        }
+    }
     assert!(!impair::mark(&mut [0; 20]));
 }
 
@@ -421,13 +419,4 @@ fn data_frames_are_trimmed_marked_and_delayed_virtually_as_a_switch_would() {
         assert_eq!((frame.envelope.ecn, frame.common.virtual_time_ps), (Ecn::Ce, 1_500));
         assert_eq!((network.stats().trimmed, network.stats().marked), (1, 1));
     }
-}
-
-/// RFC 1071, literally.
-fn checksum(header: &[u8]) -> u16 {
-    let mut sum: u32 = header.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
 }

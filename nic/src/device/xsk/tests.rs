@@ -125,7 +125,6 @@ fn refusals_of_the_kernel_are_told_apart() {
             assert!(zero_copy.contains("does not support zero-copy"), "{zero_copy}");
             let queue = attempt(XskConfig { queue: 77, mode: BindMode::Copy, ..config.clone() }).unwrap();
             assert!(queue.contains("has no queue 77"), "{queue}");
-            assert!(XskDevice::open_queues(&config, 3).is_err(), "it has two");
         },
         |interface| {
             // This thread alone becomes nobody: the C library's own call would change all threads.
@@ -257,7 +256,7 @@ fn each_queue_is_a_device() {
     }
     let open_both = |interface: &str| {
         let steer = Steer::attach(interface);
-        let devices = XskDevice::open_queues(&XskConfig::new(interface, 0), 2).unwrap();
+        let devices = [0, 1].map(|queue| XskDevice::open(&XskConfig::new(interface, queue)).unwrap());
         devices.iter().for_each(|device| steer.register(device.queue(), device.fd()));
         (devices, steer)
     };
