@@ -48,8 +48,8 @@ impl Halves {
         }
     }
 
-    /// Makes halves that have sent nothing use the ideal erasure code ([`Repair`](crate::loss::Repair)). Only a simulator calls this: no payload can
-    /// travel.
+    /// Makes new halves use the ideal erasure code; see [`Repair`](crate::loss::Repair). Only a simulator calls this: no
+    /// payload can travel.
     //= docs/specs/erasure.md#ERA-6 an ideal code
     pub fn in_ideal_code(self) -> Self {
         Self { sender: self.sender.in_ideal_code(), receiver: self.receiver.in_ideal_code(), ..self }

@@ -36,12 +36,17 @@ pub use crate::units::NEVER;
 
 /// What the connections of one host share.
 ///
-/// Call order: [`Host::on_data`] and [`Host::on_control`] with every frame that arrives; [`Host::on_sender_deadline`] and
-/// [`Host::on_receiver_deadline`] when the deadlines of [`Halves`] have come; [`Host::serve_sender`] and [`Host::serve_receiver`]
-/// when the user did something; [`Host::transmit`] whenever the link is free and [`Host::has_turns`]; [`Host::grant`] when
-/// [`Host::grant_ps`] has come; [`Host::close`] when a connection ends.
-/// Time must not go back. Connections have numbers, which the owner gives and which must not be used again while a turn of the old
-/// connection may be in the queue. Nothing allocates per packet, and no input panics.
+/// | call | when |
+/// |---|---|
+/// | [`Host::on_data`], [`Host::on_control`] | a frame arrives |
+/// | [`Host::on_sender_deadline`], [`Host::on_receiver_deadline`] | the deadline of [`Halves`] has come |
+/// | [`Host::serve_sender`], [`Host::serve_receiver`] | the user did something |
+/// | [`Host::transmit`] | the link is free and [`Host::has_turns`] |
+/// | [`Host::grant`] | [`Host::grant_ps`] has come |
+/// | [`Host::close`] | a connection ends |
+///
+/// Time must not go back. The owner numbers the connections. A number must not be used again while the old connection
+/// may have a turn in the queue. Nothing allocates per packet, and no input panics.
 #[derive(Debug)]
 pub struct Host<R> {
     /// Connections that may have something to send, in the order of their turns.

@@ -1,6 +1,6 @@
 //! Loss recovery, one file for each scheme: the retransmission timeout (`rto`), the selective-ACK threshold (`sack`,
-//! with `patience`), the NACK of trimming (`Record::is_current`), precise detection on subflows (`subflow`) and the ideal erasure
-//! code (`erasure`). Round-trip times and the scoreboard of packets in flight are here too.
+//! with `patience`), precise detection on subflows (`subflow`) and the ideal erasure code (`erasure`). Round-trip times
+//! and the scoreboard of packets in flight are here too; a record tells whether the NACK of trimming is about it.
 
 mod bits;
 mod erasure;
