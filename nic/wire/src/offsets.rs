@@ -3,8 +3,8 @@
 //! They hold for IPv4 without options and for IPv6 without extension headers: for every frame that
 //! [`classify`](crate::switch_view::classify) takes for one of ours.
 
+use crate::Kind;
 use crate::header::field;
-use crate::{Kind, header_bytes};
 
 /// Bytes of the Ethernet header, without VLAN tag.
 pub const ETHERNET_BYTES: usize = 14;
@@ -71,64 +71,39 @@ pub const fn udp_offset(v6: bool) -> usize {
     if v6 { v6::UDP } else { v4::UDP }
 }
 
-/// Offset of the UDP source port: the entropy value.
-#[inline(always)]
-pub const fn udp_src_port_offset(v6: bool) -> usize {
-    udp_offset(v6)
+macro_rules! offsets {
+    ($($(#[$about:meta])* $name:ident = $base:ident + $more:expr;)+) => {
+        $(
+            $(#[$about])*
+            #[inline(always)]
+            pub const fn $name(v6: bool) -> usize {
+                $base(v6) + $more
+            }
+        )+
+    };
 }
 
-/// Offset of the UDP destination port.
-#[inline(always)]
-pub const fn udp_dst_port_offset(v6: bool) -> usize {
-    udp_offset(v6) + 2
-}
-
-/// Offset of the UDP length.
-#[inline(always)]
-pub const fn udp_length_offset(v6: bool) -> usize {
-    udp_offset(v6) + 4
-}
-
-/// Offset of the UDP checksum.
-#[inline(always)]
-pub const fn udp_checksum_offset(v6: bool) -> usize {
-    udp_offset(v6) + 6
-}
-
-/// Offset of our header.
-#[inline(always)]
-pub const fn udp_payload_offset(v6: bool) -> usize {
-    udp_offset(v6) + UDP_BYTES
-}
-
-/// Offset of the version byte of our header.
-#[inline(always)]
-pub const fn version_offset(v6: bool) -> usize {
-    udp_payload_offset(v6) + field::VERSION
-}
-
-/// Offset of the kind byte, see [`Kind`].
-#[inline(always)]
-pub const fn kind_offset(v6: bool) -> usize {
-    udp_payload_offset(v6) + field::KIND
-}
-
-/// Offset of the `u64` virtual time.
-#[inline(always)]
-pub const fn virtual_time_offset(v6: bool) -> usize {
-    udp_payload_offset(v6) + field::VIRTUAL_TIME
-}
-
-/// Bytes of the shortest frame of ours: all headers up to the end of the common one.
-#[inline(always)]
-pub const fn min_len(v6: bool) -> usize {
-    udp_payload_offset(v6) + crate::header::COMMON_BYTES
-}
-
-/// Length of a trimmed frame: Ethernet up to the end of the Data header.
-#[inline(always)]
-pub const fn trimmed_len(v6: bool) -> usize {
-    header_bytes(v6, Kind::Data)
+offsets! {
+    /// Offset of the UDP source port: the entropy value.
+    udp_src_port_offset = udp_offset + 0;
+    /// Offset of the UDP destination port.
+    udp_dst_port_offset = udp_offset + 2;
+    /// Offset of the UDP length.
+    udp_length_offset = udp_offset + 4;
+    /// Offset of the UDP checksum.
+    udp_checksum_offset = udp_offset + 6;
+    /// Offset of our header.
+    udp_payload_offset = udp_offset + UDP_BYTES;
+    /// Offset of the version byte of our header.
+    version_offset = udp_payload_offset + field::VERSION;
+    /// Offset of the kind byte, see [`Kind`].
+    kind_offset = udp_payload_offset + field::KIND;
+    /// Offset of the `u64` virtual time.
+    virtual_time_offset = udp_payload_offset + field::VIRTUAL_TIME;
+    /// Bytes of the shortest frame of ours: all headers up to the end of the common one.
+    min_len = udp_payload_offset + crate::header::COMMON_BYTES;
+    /// Length of a trimmed frame: Ethernet up to the end of the Data header.
+    trimmed_len = udp_payload_offset + Kind::Data.bytes();
 }
 
 /// UDP length of a trimmed frame: UDP header and Data header.
