@@ -24,12 +24,12 @@ pub struct RouteTable {
     members: Vec<u32>,
 }
 
-/// Group of a leaf toward its own hosts: the port that leads to the host comes next.
+/// The group of a leaf toward its own hosts: its only member is the port that leads to the host.
 const HERE: Group = Group { first: u32::MAX, count: 1 };
 
 impl RouteTable {
-    /// Takes in what routing learns of `events`, and how the switches of a run with root `seed` hash. `port_of` gives the
-    /// number that a link of the network has as a port.
+    /// Builds the table from what routing learns of `events` and from the hash salts of a run with root `seed`. `port_of` gives
+    /// the number that a link of the network has as a port.
     pub fn new(network: &Network, events: &[LinkEvent], seed: u64, port_of: impl Fn(usize) -> u32) -> Self {
         let hosts = 0..network.hosts.len();
         let mut table = Self {
@@ -68,7 +68,7 @@ impl RouteTable {
         }
     }
 
-    /// Members are shared with the group before where they are the same: most of a switch's are.
+    /// The group of these ports. The previous group is used again if it has the same ports: most groups of a switch are alike.
     fn intern(&mut self, ports: impl ExactSizeIterator<Item = u32> + Clone) -> Group {
         let count = ports.len();
         if let Some(before) = self.groups.last().filter(|before| **before != HERE && before.count as usize == count)

@@ -12,10 +12,10 @@ use std::collections::BinaryHeap;
 /// A queue of (key, number) pairs.
 #[derive(Debug)]
 pub(super) struct Calendar {
-    /// Bits of a key below the number of its cell, at most 32, and what they leave of a key.
+    /// How many low bits of a key are below the number of its cell, at most 32, and a mask of them.
     shift: u32,
     low: u64,
-    /// What leaves a cell's index of its number.
+    /// A mask that makes a cell's index of its number.
     mask: u64,
     /// A cell's entries: the key's low bits, then the number.
     cells: Box<[Vec<u64>]>,

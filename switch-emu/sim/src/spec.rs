@@ -10,7 +10,7 @@ pub use spray_fabric::{PortOutcome, PortSamples};
 pub struct SimSpec<'a> {
     /// Hosts, switches and links; checked by [`Network::check`].
     pub network: &'a Network,
-    /// What befalls links, those of hosts included.
+    /// Changes of links, of hosts' own links too.
     pub events: &'a [LinkEvent],
     /// The queue of a port by its rate in bits a second.
     pub queue: &'a dyn Fn(u64) -> Thresholds,

@@ -53,8 +53,8 @@ impl Collect<'_> {
 
     /// Every flow, and whether each message that arrived is one that was sent.
     ///
-    /// Which connection is whose is told by what came on it: of the messages from the flow's sender, the one with its
-    /// hash, the earliest of several.
+    /// A flow's connection is the one on which its message came: the earliest message from the flow's sender that has the hash
+    /// of the flow's payload.
     fn flows(&self) -> (Vec<FlowOutcome>, bool) {
         let mut arrivals: Vec<Vec<(Peer, Hash, &Arrived)>> =
             self.outcome.hosts.iter().map(|running| arrivals(running)).collect();
@@ -69,7 +69,7 @@ impl Collect<'_> {
         };
         let flows =
             self.setup.spec.flows.iter().zip(self.setup.spec.payloads).zip(self.connections).map(flow).collect();
-        // Whatever is left over arrived otherwise than it was sent.
+        // A message that is left over is none of those that were sent.
         (flows, arrivals.iter().all(Vec::is_empty))
     }
 

@@ -39,7 +39,7 @@ pub(super) struct Book {
     /// Those of `failed` that this host began.
     pub own_failed: u64,
     pub log: Vec<LogEntry>,
-    /// What connections are to be told of their paths, and when; the next one last.
+    /// The paths that connections are to be told, and when; the next one last.
     pub news: Vec<(u64, ConnectionId, Vec<Ev>)>,
     /// Keep no payload.
     pub discard: bool,
@@ -148,7 +148,7 @@ impl Setup<'_> {
         self.spec.threads.unwrap_or(cores).clamp(1, self.fabric.hosts.len())
     }
 
-    /// How far the hosts' clock may run ahead of the slowest: within the time that any frame needs to the next host.
+    /// How far the hosts' clock may run ahead of the slowest host: no further than a frame needs to reach the next host.
     pub fn step_ps(&self) -> u64 {
         let network = self.spec.fabric.network;
         let latency = |host| network.links[network.uplink(host)].latency_ps;
@@ -183,7 +183,7 @@ impl Setup<'_> {
 const SPARE_CONNECTIONS: u32 = 8;
 /// Step where links have no latency: a few frames at 100 Gb/s.
 const MIN_STEP_PS: u64 = 500_000;
-/// Hops of the longest path that is thought of.
+/// Most hops of a path.
 const MAX_HOPS: u64 = 8;
 
 impl Book {

@@ -71,7 +71,7 @@ struct Home(File);
 
 impl Drop for Home {
     fn drop(&mut self) {
-        // A thread lost in another namespace would do its next work there: rather stop.
+        // A thread that stayed in another namespace would do its next work there.
         setns(self.0.as_fd(), CloneFlags::CLONE_NEWNET)
             .expect("a thread may return to the namespace that it came from");
     }

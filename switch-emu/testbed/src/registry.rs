@@ -60,7 +60,7 @@ impl Drop for Registration {
         if lock.0 == 0 {
             lock.1 = None;
             let _ = fs::remove_file(lock_path(std::process::id()));
-            // Only when no other process has one.
+            // This fails while another process has a lock.
             let _ = fs::remove_dir(LOCKS);
         }
     }

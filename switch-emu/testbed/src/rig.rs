@@ -58,7 +58,7 @@ const MAX_CABLES: usize = 512;
 /// How long nothing must arrive before the fabric counts as empty: softirq never waits so long for a core.
 const QUIET_LOOKS: u32 = 4;
 const QUIET_LOOK: Duration = Duration::from_millis(2);
-/// Above it, hosts are not told each other's addresses: only tools need that.
+/// Most hosts whose Ethernet addresses a host is told: only tools need them.
 const MAX_NEIGHBOURS: usize = 64;
 
 impl Rig {
@@ -113,7 +113,7 @@ impl Rig {
         }
     }
 
-    /// Throws away what still arrives from an earlier run, until nothing has for a while.
+    /// Throws away what still arrives of an earlier run, until nothing has arrived for a while.
     pub fn drain(&mut self) -> Result<(), RunError> {
         let mut arrivals = Vec::with_capacity(64);
         let mut quiet = 0;
@@ -219,7 +219,7 @@ impl Plan {
         };
         let mut cables = Vec::new();
         for pair in network.links.chunks(2) {
-            // Directions in which the first end is a switch.
+            // `out` begins at a switch.
             let out = if matches!(pair[0].from, Node::Host(_)) { &pair[1] } else { &pair[0] };
             let back = if std::ptr::eq(out, &pair[0]) { &pair[1] } else { &pair[0] };
             let to_host = matches!(out.to, Node::Host(_));

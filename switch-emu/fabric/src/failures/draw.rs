@@ -29,7 +29,7 @@ const STREAM: u64 = 1 << 34;
 const MAX_FAILURES: usize = 100_000;
 const MILLION: f64 = 1e6;
 
-/// A device that may fail: the links that are lost with it.
+/// A device that may fail, and the links that fail with it.
 struct Candidate {
     name: String,
     links: Vec<usize>,
@@ -135,7 +135,7 @@ impl Draw<'_> {
         Ok(events)
     }
 
-    /// What the ways look like from `at_ps` to `end_ps`; `None` where they do not matter.
+    /// The ways that are left from `at_ps` to `end_ps`; `None` for NICs, whose failures take no way from others.
     fn ways<'a>(
         &self,
         routes: &'a ShortestPaths,

@@ -69,15 +69,15 @@ struct Process {
     period_ps: u64,
     /// How long each lasts; `None` is for ever.
     duration_ps: Option<u64>,
-    /// Share of the devices that is out at a time; 1 is exactly one device. Of bit errors the share of the frames.
+    /// Share of the devices that are out at a time, where 1 means one device. Of bit errors: share of the frames that they corrupt.
     share: f64,
-    /// Frames lost in a row, of periodic loss.
+    /// Of periodic loss: frames that are lost in a row.
     lose: u32,
-    /// Frames that get through between, of periodic loss.
+    /// Of periodic loss: frames that get through between two losses.
     pass: u32,
     /// A degraded switch's rate is divided by a hundred times this.
     slowdown: f64,
-    /// Where it is switched on, for errors.
+    /// The line that switches it on, for errors.
     line: usize,
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::fabric::Node;
 use crate::{Network, ShortestPaths};
 
-/// For every leaf, over how many links each switch can still reach it.
+/// Counts for every leaf the links over which each switch still reaches it.
 #[derive(Clone)]
 pub(super) struct Ways<'a> {
     network: &'a Network,
@@ -13,12 +13,12 @@ pub(super) struct Ways<'a> {
     /// Links between switches that end at each switch.
     into: Rc<Vec<Vec<u32>>>,
     dead: Vec<bool>,
-    /// `[leaf * switches + switch]`: next links that are not dead and lead to where the leaf can still be reached.
+    /// `[leaf * switches + switch]`: how many of the switch's next links work and lead to a switch that still reaches the leaf.
     alive: Vec<u32>,
 }
 
 impl<'a> Ways<'a> {
-    /// All links work.
+    /// The ways while all links work.
     pub fn new(network: &'a Network, routes: &'a ShortestPaths) -> Self {
         let switches = network.switches.len();
         let mut into = vec![Vec::new(); switches];
@@ -48,7 +48,7 @@ impl<'a> Ways<'a> {
         }
         let (Node::Switch(from), Node::Switch(to)) = (self.network.links[link].from, self.network.links[link].to)
         else {
-            // A host has no other.
+            // A host has no other way.
             return false;
         };
         (0..self.routes.leaves().len()).all(|leaf| {

@@ -37,7 +37,7 @@ fn capture_log() {
     LOG.with_borrow_mut(String::clear);
 }
 
-/// The log's end: the verifier says last what it minds.
+/// The end of the log, where the verifier says why it refuses.
 fn log_tail() -> String {
     const LINES: usize = 40;
     LOG.with_borrow(|log| {
