@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::event::{changes, epoch_starts, known_down};
 use super::{LinkEvent, Network, groups};
-use crate::fabric::{Fabric, Host, LinkChange, MAX_CHANGES, MAX_EPOCHS, Node, Port, RouteEpoch, Switch, Thresholds};
+use crate::fabric::{Fabric, Host, LinkChange, MAX_CHANGES, MAX_EPOCHS, Node, Port, RouteEpoch, Thresholds};
 
 /// Why events cannot be preloaded into switches.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +42,8 @@ pub fn compile(
     events: &[LinkEvent],
 ) -> Result<Fabric, CompileError> {
     let changes = preload(network, events)?;
-    let mut fabric = Fabric { seed, hosts: hosts(network), switches: switches(network, seed), ..Fabric::default() };
+    let salts = (0..network.switches.len()).map(|switch| salt(seed, switch)).collect();
+    let mut fabric = Fabric { seed, hosts: hosts(network), salts, ..Fabric::default() };
     let mut port_of_link = vec![None; network.links.len()];
     for ((index, link), changes) in network.links.iter().enumerate().zip(changes) {
         let Node::Switch(switch) = link.from else { continue };
@@ -111,12 +112,6 @@ fn hosts(network: &Network) -> Vec<Host> {
 pub fn v4(host: usize) -> Ipv4Addr {
     let [_, high, middle, low] = (host as u32 + 1).to_be_bytes();
     Ipv4Addr::new(10, high, middle, low)
-}
-
-fn switches(network: &Network, seed: u64) -> Vec<Switch> {
-    let switch =
-        |(index, switch): (usize, &super::NetworkSwitch)| Switch { name: switch.name.clone(), salt: salt(seed, index) };
-    network.switches.iter().enumerate().map(switch).collect()
 }
 
 /// The salt of a switch's path hash.

@@ -13,8 +13,8 @@ pub struct Fabric {
     pub seed: u64,
     /// End points, indexed by host number.
     pub hosts: Vec<Host>,
-    /// Switches, indexed by switch number.
-    pub switches: Vec<Switch>,
+    /// Salts of the switches' path hashes, indexed by switch number: they make the switches' choices independent.
+    pub salts: Vec<u32>,
     /// Egress ports of all switches, indexed by port number.
     pub ports: Vec<Port>,
     /// Routing tables in order of `valid_from_ps`; the first is valid from 0. At most [`MAX_EPOCHS`].
@@ -35,15 +35,6 @@ pub struct Host {
     pub v6: Ipv6Addr,
     /// Ethernet address of the host's interface.
     pub mac: [u8; 6],
-}
-
-/// A switch: a name and the salt of its path hash.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Switch {
-    /// Unique name, such as `leaf0`.
-    pub name: String,
-    /// Makes this switch's choice independent of the others'.
-    pub salt: u32,
 }
 
 /// Where a port's cable ends.

@@ -24,7 +24,7 @@ pub use dragonfly::Dragonfly;
 pub use event::{LinkAction, LinkEvent, changes, epoch_starts, known_down};
 pub use fabric::{
     DropEvery, Fabric, Flap, Host, LinkChange, LinkState, MAX_CHANGES, MAX_EPOCHS, MAX_IP_BYTES, Node, Port,
-    RouteEpoch, Switch, Thresholds,
+    RouteEpoch, Thresholds,
 };
 pub use failures::{FailureContext, FailureError, FailureFile};
 pub use fat_tree::FatTree;

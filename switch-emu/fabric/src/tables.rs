@@ -31,11 +31,6 @@ impl<'a> ChassisSpec<'a> {
         Self { fabric, switch: None, frame_bytes: DEFAULT_FRAME_BYTES }
     }
 
-    /// A chassis of one switch.
-    pub fn single(fabric: &'a Fabric, switch: usize) -> Self {
-        Self { switch: Some(switch), ..Self::whole(fabric) }
-    }
-
     /// Whether a switch is inside this chassis.
     pub fn contains(&self, switch: usize) -> bool {
         self.switch.is_none_or(|own| own == switch)
@@ -85,7 +80,7 @@ impl Tables {
             tables.hosts.push((host.v6.octets(), number));
         }
         tables.hosts.retain(|(address, _)| *address != Ipv6Addr::UNSPECIFIED.octets());
-        tables.switches = fabric.switches.iter().map(|switch| SwitchConfig::new(switch.salt)).collect();
+        tables.switches = fabric.salts.iter().map(|salt| SwitchConfig::new(*salt)).collect();
         tables.ports = fabric.ports.iter().map(|port| compile_port(spec, port)).collect();
         tables.compile_routes(fabric);
         Ok(tables)
@@ -111,12 +106,7 @@ fn globals(fabric: &Fabric) -> Globals {
     for (slot, epoch) in epoch_from_ps.iter_mut().zip(&fabric.routes) {
         *slot = epoch.valid_from_ps.min(table::NEVER);
     }
-    Globals {
-        seed: fabric.seed,
-        epoch_from_ps,
-        switches: fabric.switches.len() as u32,
-        hosts: fabric.hosts.len() as u32,
-    }
+    Globals { seed: fabric.seed, epoch_from_ps, switches: fabric.salts.len() as u32, hosts: fabric.hosts.len() as u32 }
 }
 
 fn compile_port(spec: &ChassisSpec<'_>, port: &Port) -> PortConfig {
@@ -141,7 +131,7 @@ fn check(fabric: &Fabric) -> Result<(), TablesError> {
         ));
     }
     for epoch in &fabric.routes {
-        let shape = epoch.groups.len() == fabric.switches.len()
+        let shape = epoch.groups.len() == fabric.salts.len()
             && epoch.groups.iter().all(|hosts| hosts.len() == fabric.hosts.len());
         if !shape {
             return fail("a routing epoch must have one group per switch and host".to_owned());
@@ -157,9 +147,9 @@ fn check_port(fabric: &Fabric, port: &Port) -> Result<(), TablesError> {
     let fail = |text: String| Err(TablesError(format!("port {}: {text}", port.name)));
     let far_end = match port.to {
         Node::Host(host) => host < fabric.hosts.len(),
-        Node::Switch(switch) => switch < fabric.switches.len(),
+        Node::Switch(switch) => switch < fabric.salts.len(),
     };
-    if port.switch >= fabric.switches.len() || !far_end {
+    if port.switch >= fabric.salts.len() || !far_end {
         return fail("it joins nodes that do not exist".to_owned());
     }
     if !(table::MIN_RATE_BPS..=table::MAX_RATE_BPS).contains(&port.rate_bps) {

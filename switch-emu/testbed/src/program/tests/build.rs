@@ -1,6 +1,6 @@
 //! Frames and fabrics for the tests.
 
-use spray_fabric::{Fabric, Host, LinkChange, LinkState, Node, Port, RouteEpoch, Switch, Thresholds};
+use spray_fabric::{Fabric, Host, LinkChange, LinkState, Node, Port, RouteEpoch, Thresholds};
 use spray_wire::{Ack, Body, Common, DSCP_CONTROL, DSCP_DATA, Data, Ecn, Envelope, EvPort, emit, switch_view};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -17,8 +17,6 @@ pub(super) const FULL: u16 = 3_000;
 /// leaves, spine 1 has 10, 11.
 pub(super) fn fabric() -> Fabric {
     let hosts = (0..4).map(|i| Host { name: format!("h{i}"), v4: v4(i), v6: v6(i), mac: [2, 0, 0, 0, 0, i as u8] });
-    let names = ["leaf0", "leaf1", "spine0", "spine1"];
-    let switches = (0..).zip(names).map(|(salt, name)| Switch { name: name.to_owned(), salt });
     let mut ports = Vec::new();
     for leaf in 0..2 {
         ports.extend(
@@ -29,7 +27,7 @@ pub(super) fn fabric() -> Fabric {
         ports.extend([Node::Switch(0), Node::Switch(1)].map(|to| port(spine, to)));
     }
     let routes = vec![routes(0, &[0, 1])];
-    Fabric { seed: 7, hosts: hosts.collect(), switches: switches.collect(), ports, routes }
+    Fabric { seed: 7, hosts: hosts.collect(), salts: vec![0, 1, 2, 3], ports, routes }
 }
 
 /// Routes that use only some spines.
