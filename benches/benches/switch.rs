@@ -44,6 +44,11 @@ fn kernel(c: &mut Criterion) {
             bencher.iter_custom(|count| bench.switch(hops, repeat(count)).expect("a test run").mul_f64(count as f64));
         });
     }
+    group.bench_function(BenchmarkId::new("disorder", HopBench::HOPS), |bencher| {
+        bencher.iter_custom(|count| {
+            bench.disorder(HopBench::HOPS, repeat(count)).expect("a test run").mul_f64(count as f64)
+        });
+    });
     group.finish();
 }
 

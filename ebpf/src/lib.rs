@@ -74,6 +74,11 @@ impl Word for SharedWord {
         // SAFETY: both are references, valid for the call.
         unsafe { spray_walk(queue, from, to, drain) };
     }
+    #[inline(always)]
+    fn stride(queue: &Queue<Self>, from: u64, to: u64, drain: &Drain) {
+        // SAFETY: as above.
+        unsafe { spray_stride(queue, from, to, drain) };
+    }
 }
 
 /// [`Queue::walk`] as a global function: the verifier checks it once by itself instead of at every hop and queue, whose
@@ -88,6 +93,20 @@ pub unsafe extern "C" fn spray_walk(queue: *const Queue<SharedWord>, from: u64, 
     // SAFETY: by this function's contract.
     if let (Some(queue), Some(drain)) = unsafe { (queue.as_ref(), drain.as_ref()) } {
         queue.walk(from, to, drain);
+    }
+    0
+}
+
+/// [`Queue::stride`] as a global function, for the same reason.
+///
+/// # Safety
+/// The pointers are null or valid.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe extern "C" fn spray_stride(queue: *const Queue<SharedWord>, from: u64, to: u64, drain: *const Drain) -> u32 {
+    // SAFETY: by this function's contract.
+    if let (Some(queue), Some(drain)) = unsafe { (queue.as_ref(), drain.as_ref()) } {
+        queue.stride(from, to, drain);
     }
     0
 }

@@ -40,7 +40,7 @@ impl PortConfig {
             before = state.slot_units;
             state = *later;
         }
-        let shift = self.slot_shift & 63;
+        let shift = u64::from(self.slot_shift & 63);
         let (units, ps_per_unit) = (state.slot_units, state.ps_per_unit);
         Present { drain: Drain { shift, units, before, since: state.at_ps >> shift, ps_per_unit }, state }
     }
@@ -60,11 +60,13 @@ impl PortConfig {
             return Err(Cause::Ttl);
         }
         frame.ttl -= 1;
-        let link = self.present(frame.time_ps);
-        link.state.check(frame.time_ps, counters)?;
-        let delay_ps = self.enqueue(frame, random as u32, &link.drain, queues, counters)?;
+        // Taken apart: functions get the address of `drain`, and what lay beside it would keep its place on the kernel's
+        // small stack.
+        let Present { drain, state } = self.present(frame.time_ps);
+        state.check(frame.time_ps, counters)?;
+        let delay_ps = self.enqueue(frame, random as u32, &drain, queues, counters)?;
         // A lost frame has used the link all the same: hence after the queue.
-        if ((random >> 32) as u32) < link.state.loss {
+        if ((random >> 32) as u32) < state.loss {
             counters.link_drop(&counters.drops_random, frame.time_ps);
             return Err(Cause::Random);
         }

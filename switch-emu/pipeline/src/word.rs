@@ -19,6 +19,12 @@ pub trait Word: Sized {
     fn walk(queue: &Queue<Self>, from: u64, to: u64, drain: &Drain) {
         queue.walk(from, to, drain);
     }
+
+    /// Runs [`Queue::stride`]; a function of its own in the kernel for the same reason.
+    #[inline(always)]
+    fn stride(queue: &Queue<Self>, from: u64, to: u64, drain: &Drain) {
+        queue.stride(from, to, drain);
+    }
 }
 
 impl Word for Cell<u64> {

@@ -209,7 +209,7 @@ fn hostile_times_never_panic() {
     let queue = Queue::<Cell<u64>>::default();
     let mut dice = Dice(99);
     for _ in 0..20_000 {
-        let shift = dice.below(64) as u32;
+        let shift = dice.below(64);
         let drain =
             Drain { units: dice.below(1 << 32) as u32, shift: shift % 40, since: dice.below(1 << 30), ..drain() };
         pass(&queue, &drain, dice.below(u64::MAX) >> shift & (u64::MAX >> 2), dice.below(1 << 32) as u32);

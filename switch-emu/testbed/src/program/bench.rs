@@ -11,6 +11,8 @@ const FRAME_PAYLOAD: u16 = 3_000;
 /// 3,114 bytes at 100 Gb/s take 249 ns: a load of 90 %.
 const GAP_PS: u64 = 277_000;
 const START_PS: u64 = 1_000_000_000;
+/// A mask of the time by which a frame is earlier than its place among the others says.
+const EARLY_PS: u64 = (1 << 24) - 1;
 const SWITCH: &str = "bench_switch";
 const REDIRECT: &str = "bench_redirect";
 
@@ -41,7 +43,7 @@ impl HopBench {
     /// # Errors
     /// The kernel refuses the test run.
     pub fn redirect(&self, repeat: u32) -> Result<Duration, ProgramError> {
-        self.run(REDIRECT, 0, repeat)
+        self.run(REDIRECT, 0, 0, repeat)
     }
 
     /// Mean time for a frame to cross `hops` switches (1 to [`HopBench::HOPS`]), frames in order at a load of 90 %.
@@ -52,7 +54,19 @@ impl HopBench {
     /// # Errors
     /// The kernel refuses the test run, or a frame was not forwarded.
     pub fn switch(&self, hops: u32, repeat: u32) -> Result<Duration, ProgramError> {
-        let mean = self.run(SWITCH, Self::HOPS.saturating_sub(hops) as usize, repeat)?;
+        self.forwarded(hops, 0, repeat)
+    }
+
+    /// As [`HopBench::switch`], with frames that are up to 16.8 us out of order: queues walk over many slots.
+    ///
+    /// # Errors
+    /// As [`HopBench::switch`].
+    pub fn disorder(&self, hops: u32, repeat: u32) -> Result<Duration, ProgramError> {
+        self.forwarded(hops, EARLY_PS, repeat)
+    }
+
+    fn forwarded(&self, hops: u32, early_ps: u64, repeat: u32) -> Result<Duration, ProgramError> {
+        let mean = self.run(SWITCH, Self::HOPS.saturating_sub(hops) as usize, early_ps, repeat)?;
         let sent = self.program.chassis_counters()?.forwarded;
         if sent != u64::from(repeat) {
             return Err(ProgramError::Fabric(format!("{sent} of {repeat} frames were forwarded")));
@@ -60,10 +74,10 @@ impl HopBench {
         Ok(mean)
     }
 
-    fn run(&self, name: &'static str, ingress: usize, repeat: u32) -> Result<Duration, ProgramError> {
+    fn run(&self, name: &'static str, ingress: usize, early_ps: u64, repeat: u32) -> Result<Duration, ProgramError> {
         self.program.reset()?;
         self.program.prepare_test(ingress)?;
-        let start = [START_PS, GAP_PS].map(u64::to_ne_bytes).concat();
+        let start = [START_PS, GAP_PS, early_ps].map(u64::to_ne_bytes).concat();
         self.program.maps.put("bench", &[0; 4], &start)?;
         let input = ProgramInput { data_in: Some(&self.frame), repeat, ..Default::default() };
         let output = self.program.program(name)?.test_run(input).map_err(ProgramError::TestRun)?;

@@ -5,6 +5,7 @@
 //! Dropping a program detaches it everywhere.
 
 mod bench;
+mod check;
 mod error;
 mod maps;
 mod object;
@@ -12,6 +13,7 @@ mod steer;
 mod switch;
 
 pub use bench::HopBench;
+pub use check::{Checked, VERIFIER_LIMIT, check_programs};
 pub use error::ProgramError;
 pub use object::AttachMode;
 pub use steer::SteerProgram;

@@ -1,10 +1,10 @@
 //! Finding, opening, loading and attaching a compiled program.
 
 use super::ProgramError;
-use libbpf_rs::{Object, ObjectBuilder, OpenObject, PrintLevel, libbpf_sys};
+use libbpf_rs::{Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut, libbpf_sys};
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Once;
 
 mod embedded {
@@ -51,13 +51,44 @@ pub(super) fn load(
     name: &'static str,
     prepare: impl FnOnce(&mut OpenObject) -> Result<(), ProgramError>,
 ) -> Result<Object, ProgramError> {
+    load_bytes(name, bytes(name)?, prepare)
+}
+
+/// The object with this name, as it was built.
+pub(super) fn bytes(name: &'static str) -> Result<&'static [u8], ProgramError> {
     let bytes = if name == "switch" { embedded::SWITCH } else { embedded::STEER };
-    let bytes = bytes.ok_or(ProgramError::Missing(name))?;
+    bytes.ok_or(ProgramError::Missing(name))
+}
+
+/// As [`load`], of these bytes.
+pub(super) fn load_bytes(
+    name: &'static str,
+    bytes: &[u8],
+    prepare: impl FnOnce(&mut OpenObject) -> Result<(), ProgramError>,
+) -> Result<Object, ProgramError> {
     capture_log();
     let failed = |source| ProgramError::Load { program: name, source, log: log_tail() };
     let mut open = ObjectBuilder::default().open_memory(bytes).map_err(failed)?;
     prepare(&mut open)?;
     open.load().map_err(failed)
+}
+
+/// Leaves out all programs but those named.
+pub(super) fn only(open: &mut OpenObject, programs: &[&str]) {
+    for mut program in open.progs_mut() {
+        let wanted = programs.iter().any(|name| program.name() == *name);
+        program.set_autoload(wanted);
+    }
+}
+
+/// Instructions of a loaded program that the verifier followed; 0 before Linux 5.16, which does not tell.
+pub(super) fn verified_instructions(program: &ProgramMut<'_>) -> io::Result<u32> {
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut size = size_of_val(&info) as u32;
+    // SAFETY: `info` is a plain struct of `size` bytes that outlives the call; its pointers are null with zero lengths.
+    let code =
+        unsafe { libbpf_sys::bpf_obj_get_info_by_fd(program.as_fd().as_raw_fd(), (&raw mut info).cast(), &mut size) };
+    if code < 0 { Err(io::Error::from_raw_os_error(-code)) } else { Ok(info.verified_insns) }
 }
 
 /// Attaches by a BPF link, native mode first. The link lasts as long as the returned descriptor.

@@ -31,10 +31,7 @@ impl SwitchProgram {
     pub(super) fn load_programs(spec: &ChassisSpec<'_>, programs: &[&str]) -> Result<Self, ProgramError> {
         let tables = Tables::compile(spec)?;
         let object = object::load("switch", |open| {
-            for mut program in open.progs_mut() {
-                let wanted = programs.iter().any(|name| program.name() == *name);
-                program.set_autoload(wanted);
-            }
+            object::only(open, programs);
             maps::size(open, &tables)
         })?;
         let maps = Maps::of(&object)?;

@@ -2,10 +2,9 @@
 
 use super::super::switch::SWITCH;
 use super::super::{ProgramError, SwitchProgram};
-use libbpf_rs::{ProgramInput, ProgramMut, libbpf_sys};
+use libbpf_rs::ProgramInput;
 use spray_fabric::{ChassisCounters, PortCounters};
 use spray_pipeline::{Cause, Verdict};
-use std::os::fd::{AsFd, AsRawFd};
 
 impl SwitchProgram {
     /// Runs one frame through the program as if it entered at `ingress`; nothing is sent. No other traffic may pass meanwhile.
@@ -25,17 +24,6 @@ impl SwitchProgram {
         let ports = (0..self.tables.ports.len()).map(|port| self.counters(port)).collect::<Result<_, _>>()?;
         Ok(Snapshot { ports, chassis: self.chassis_counters()? })
     }
-}
-
-/// Instructions of `program` that the verifier walked.
-pub(super) fn verified_instructions(program: &ProgramMut<'_>) -> u32 {
-    let mut info = libbpf_sys::bpf_prog_info::default();
-    let mut size = size_of_val(&info) as u32;
-    // SAFETY: `info` is a plain struct of `size` bytes that outlives the call; its pointers are null with zero lengths.
-    let code =
-        unsafe { libbpf_sys::bpf_obj_get_info_by_fd(program.as_fd().as_raw_fd(), (&raw mut info).cast(), &mut size) };
-    assert_eq!(code, 0);
-    info.verified_insns
 }
 
 /// All counters at one moment.

@@ -1,0 +1,42 @@
+//! What the objects hand to functions by pointer has no padding: Linux 5.15 refuses bytes of the stack that nobody
+//! wrote. Newer kernels take them, so that loading alone would not notice.
+
+use super::super::ProgramError;
+use super::super::object;
+use libbpf_rs::btf::types::{Array, Composite, Enum, Int, Ptr};
+use libbpf_rs::btf::{Btf, BtfType, HasSize};
+
+/// Every struct of the objects' type information: the parameters of global functions, keys and values of maps.
+#[test]
+fn no_struct_of_the_objects_has_padding() {
+    for name in ["switch", "steer"] {
+        let bytes = match object::bytes(name) {
+            Err(error @ ProgramError::Missing(_)) => return spray_test_support::skip(&error.to_string()),
+            bytes => bytes.unwrap_or_else(|error| panic!("{error}")),
+        };
+        let btf = Btf::from_raw(name, bytes).expect("an object").expect("type information in it");
+        let structs: Vec<Composite<'_>> = btf.type_by_kind::<Composite<'_>>().filter(|ty| ty.is_struct).collect();
+        let of = |name: &str| structs.iter().any(|ty| ty.name().is_some_and(|found| found == name));
+        assert!(name != "switch" || (of("Drain") && of("Frame")), "the type information lacks what functions take");
+        for ty in structs {
+            let members: usize = ty.iter().map(|member| size(btf.type_by_id(member.ty).expect("its type"))).sum();
+            assert_eq!(members, ty.size(), "{name}: {:?} has padding", ty.name());
+        }
+    }
+}
+
+fn size(ty: BtfType<'_>) -> usize {
+    let ty = ty.skip_mods_and_typedefs();
+    if let Ok(int) = Int::try_from(ty) {
+        int.size()
+    } else if let Ok(composite) = Composite::try_from(ty) {
+        composite.size()
+    } else if let Ok(array) = Array::try_from(ty) {
+        array.capacity() * size(array.contained_type())
+    } else if let Ok(number) = Enum::try_from(ty) {
+        number.size()
+    } else {
+        assert!(Ptr::try_from(ty).is_ok(), "what is {ty:?}?");
+        8
+    }
+}
