@@ -3,6 +3,7 @@
 use std::{fs, io};
 
 use socket2::{Domain, Socket, Type};
+use spray_testbed::program::{Checked, VERIFIER_LIMIT, check_programs};
 
 use super::Check;
 
@@ -52,19 +53,46 @@ pub(super) fn btf() -> Check {
     }
 }
 
-/// Whether this binary carries the XDP programs, and the kernel takes them.
+/// Whether this binary carries the XDP programs, and the kernel takes every one of them.
 pub(super) fn programs() -> Check {
-    match spray_testbed::program::SteerProgram::load() {
-        Ok(_) => Check::ok("XDP programs", "built in, and the kernel loads them"),
-        Err(error @ spray_testbed::program::ProgramError::Missing(_)) => Check::fail(
-            "XDP programs",
-            error.to_string(),
-            "`cargo xtask build` builds them and a `spray` that carries them",
-        ),
+    match check_programs() {
+        Ok(checked) => judge(&checked),
         Err(error) => {
-            Check::fail("XDP programs", first_line(&error), "run as root, on a kernel with CONFIG_BPF_SYSCALL=y")
+            Check::fail(PROGRAMS, error.to_string(), "`cargo xtask build` builds them and a `spray` that carries them")
         }
     }
+}
+
+const PROGRAMS: &str = "XDP programs";
+
+fn judge(checked: &[Checked]) -> Check {
+    let refused = checked.iter().find_map(|checked| Some((checked.program, checked.verified.as_ref().err()?)));
+    if let Some((program, error)) = refused {
+        let error = error.to_string();
+        return match error.split_once('\n') {
+            Some((first, log)) if !log.trim().is_empty() => Check::fail(
+                PROGRAMS,
+                format!("`{program}`: {first}\n{}", last_lines(log)),
+                "the lines above are the kernel's last words: report them with the output of `uname -r`",
+            ),
+            _ => Check::fail(
+                PROGRAMS,
+                format!("`{program}`: {}", error.trim()),
+                "run as root, on a kernel with CONFIG_BPF_SYSCALL=y",
+            ),
+        };
+    }
+    let figure = |checked: &Checked| format!("{} {}", checked.program, checked.verified.as_ref().unwrap_or(&0));
+    let figures: Vec<String> = checked.iter().map(figure).collect();
+    let figures = figures.join(", ");
+    Check::ok(PROGRAMS, format!("the kernel takes all, instructions verified of {VERIFIER_LIMIT}: {figures}"))
+}
+
+/// The end of what the verifier says, where it names what it minds.
+fn last_lines(log: &str) -> String {
+    const LINES: usize = 8;
+    let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(LINES)..].join("\n")
 }
 
 /// Attaches the steering program to a veth in a namespace of its own.
@@ -104,12 +132,28 @@ fn first_line(error: &impl ToString) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::super::Status;
+    use super::{Checked, judge, parse};
+    use spray_testbed::program::ProgramError;
 
     #[test]
     fn kernel_versions_are_read() {
         assert_eq!(parse("6.18.0-rc1+"), Some((6, 18)));
         assert_eq!(parse("5.10"), Some((5, 10)));
         assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn a_refused_program_is_shown_with_the_end_of_the_log() {
+        let log: String = (0..20).map(|line| format!("line {line}\n\n")).collect();
+        let refused = Checked { program: "switch", verified: Err(ProgramError::Fabric(format!("refused\n{log}"))) };
+        let fine = |program| Checked { program, verified: Ok(64) };
+        let check = judge(&[fine("steer"), refused]);
+        assert_eq!(check.status, Status::Fail);
+        assert!(check.found.starts_with("`switch`: ") && check.found.ends_with("line 18\nline 19"), "{}", check.found);
+        assert_eq!(check.found.lines().count(), 9);
+        let check = judge(&[fine("steer"), fine("switch")]);
+        assert_eq!(check.status, Status::Ok);
+        assert!(check.found.ends_with("of 1000000: steer 64, switch 64"), "{}", check.found);
     }
 }

@@ -53,7 +53,8 @@ impl Check {
             Status::Fail => "fail",
         };
         let remedy = if self.remedy.is_empty() { String::new() } else { format!("\n{:22}-> {}", "", self.remedy) };
-        format!("{status}  {:14}  {}{remedy}", self.check, self.found)
+        let found = self.found.replace('\n', &format!("\n{:22}", ""));
+        format!("{status}  {:14}  {found}{remedy}", self.check)
     }
 }
 
@@ -101,6 +102,8 @@ mod tests {
         assert_eq!(Check::ok("kernel", "6.18").line(), "ok    kernel          6.18");
         let line = Check::fail("rights", "not root", "run as root").line();
         assert_eq!(line, "fail  rights          not root\n                      -> run as root");
+        let line = Check::fail("rights", "one\ntwo", "three").line();
+        assert_eq!(line.lines().nth(1), Some("                      two"));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 #[cfg(feature = "xdp")]
 mod bad_input;
 mod compare_balancers;
+#[cfg(feature = "xdp")]
+mod doctor;
 mod sim;
 #[cfg(not(feature = "xdp"))]
 mod simulator_only;
