@@ -1,5 +1,6 @@
 //! From a fresh clone to a running `spray`.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::setup::setup;
@@ -30,10 +31,14 @@ fn spray(what: &str, arguments: &[String]) -> Outcome {
 }
 
 /// Sets the machine up, builds the XDP programs and a release `spray` that carries them; returns its path.
-pub fn build() -> Outcome<std::path::PathBuf> {
+pub fn build() -> Outcome<PathBuf> {
     setup(true)?;
     crate::ebpf::build()?;
     sh::run(sh::cargo().args(["build", "--release", "--package", "spray"]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| sh::root().join("target"), Into::into);
-    Ok(target.join("release/spray"))
+    Ok(target().join("release/spray"))
+}
+
+/// Where cargo puts what it builds.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| sh::root().join("target"), Into::into)
 }

@@ -5,6 +5,7 @@ mod ci;
 mod citations;
 mod demo;
 mod ebpf;
+mod kernels;
 mod portable;
 mod setup;
 mod sh;
@@ -25,6 +26,7 @@ const USAGE: &str = "cargo xtask COMMAND
   bench [ARGUMENTS]   the microbenchmarks, then `spray bench veth` (as root)
   fidelity            the simulator against every row of the reference, into docs/results/fidelity.md
   results             all balancers under all conditions, and what each decision costs, into docs/results/host-schemes.md
+  kernels [VERSION].. boots Debian's kernels in QEMU, loads every program and runs the demo, into docs/results/kernels.md
   doc                 the documentation of all crates";
 
 fn main() -> ExitCode {
@@ -40,7 +42,7 @@ fn main() -> ExitCode {
 
 fn dispatch(arguments: &[String]) -> Outcome {
     let (command, rest) = arguments.split_first().ok_or_else(|| Failure::unable(format!("which task?\n\n{USAGE}")))?;
-    let takes_arguments = matches!(command.as_str(), "demo" | "bench");
+    let takes_arguments = matches!(command.as_str(), "demo" | "bench" | "kernels");
     if let (false, Some(extra)) = (takes_arguments, rest.first()) {
         return Err(Failure::unable(format!("`{command}` takes no arguments, got `{extra}`\n\n{USAGE}")));
     }
@@ -52,6 +54,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "build-ebpf" => ebpf::build(),
         "build" => demo::build().map(|program| println!("{}", program.display())),
         "bench" => demo::bench(rest),
+        "kernels" => kernels::kernels(rest),
         "fidelity" => fidelity(),
         "results" => results(),
         "doc" => test::doc(),

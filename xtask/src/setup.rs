@@ -8,7 +8,7 @@ use crate::sh::{self, Failure, Outcome};
 /// Oldest compiler that builds the workspace; also in the root `Cargo.toml`.
 const RUSTC: (u32, u32) = (1, 88);
 /// Alternatives: any of them will do. The first one that apt knows is installed.
-type Package = &'static [&'static str];
+pub type Package = &'static [&'static str];
 /// For the C libraries under the AF_XDP sockets and the loader (libxdp, libbpf), and their bindings.
 const FOR_BUILDING: [Package; 9] = [
     &["gcc"],
@@ -101,7 +101,7 @@ fn has_bpf_linker() -> bool {
 }
 
 /// Makes sure that one alternative of each package is installed.
-fn provide(packages: &[Package]) -> Outcome {
+pub fn provide(packages: &[Package]) -> Outcome {
     if sh::capture("dpkg-query", &["--version"]).is_none() {
         return if built_elsewhere() { Ok(()) } else { Err(other_system(packages)) };
     }

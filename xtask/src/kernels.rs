@@ -1,0 +1,122 @@
+//! Other kernels: boots Debian's in QEMU under software emulation, loads every program there and sends real packets.
+//!
+//! The machine needs no KVM and no root: packages are downloaded with a private configuration of apt, and unpacked, not
+//! installed.
+
+mod boot;
+mod initrd;
+mod packages;
+mod report;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::setup;
+use crate::sh::{self, Failure, Outcome};
+use packages::Kernel;
+use report::Row;
+
+/// What is tried when no version is named: the oldest that Debian still has, its stable ones, the newest.
+const DEBIANS: [&str; 6] = ["5.10", "6.1", "6.12", "6.18", "7.2", "7.3"];
+/// The kernel that `cargo xtask test` boots beside the machine's own.
+const IN_TESTS: &str = "6.1";
+/// Where that one is.
+const ITS_SUITE: &str = "bookworm";
+
+/// What runs in the virtual machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// One condition under one balancer, four hosts.
+    Short,
+    /// The demo: nine runs of eight hosts, with slow and silent uplinks.
+    Demo,
+}
+
+/// `cargo xtask kernels VERSION...`: tries each kernel and writes `docs/results/kernels.md`.
+pub fn kernels(versions: &[String]) -> Outcome {
+    let versions = if versions.is_empty() { DEBIANS.map(String::from).to_vec() } else { versions.to_vec() };
+    tools()?;
+    let program = crate::demo::build()?;
+    packages::update(&packages::SUITES)?;
+    let mut rows = Vec::new();
+    for version in &versions {
+        let folder = folder(version);
+        let kernel = packages::fetch(version, &folder)?;
+        rows.push(try_kernel(&kernel, &folder, &program, Extent::Demo)?);
+    }
+    let file = sh::root().join("docs/results/kernels.md");
+    let text = report::document(&rows);
+    std::fs::write(&file, &text).map_err(|error| Failure::failed(format!("{}: {error}", file.display())))?;
+    print!("{text}");
+    println!("{}", file.display());
+    verdict(&rows)
+}
+
+/// The part of `cargo xtask test`: one kernel that is not the machine's, a short run of the binary that the tests built.
+///
+/// # Errors
+/// With code 2 it could not be tried here, which the caller reports as skipped.
+pub fn one_other() -> Outcome {
+    let not_here = |failure: Failure| Failure::unable(failure.message);
+    tools().map_err(not_here)?;
+    sh::run(sh::cargo().args(["build", "--package", "spray"]))?;
+    let program = crate::demo::target().join("debug/spray");
+    packages::update(&[ITS_SUITE]).map_err(not_here)?;
+    let folder = folder(IN_TESTS);
+    let kernel = packages::fetch(IN_TESTS, &folder).map_err(not_here)?;
+    verdict(&[try_kernel(&kernel, &folder, &program, Extent::Short)?])
+}
+
+fn folder(version: &str) -> PathBuf {
+    sh::root().join("target/kernels").join(version)
+}
+
+/// QEMU, a static shell for the initrd, and what unpacks modules.
+fn tools() -> Outcome {
+    const TOOLS: [setup::Package; 4] = [&["qemu-system-x86"], &["busybox-static", "busybox"], &["xz-utils"], &["dpkg"]];
+    if !cfg!(target_arch = "x86_64") {
+        return Err(Failure::unable("the other kernels are booted for x86-64 only, which this machine is not"));
+    }
+    if sh::capture("apt-get", &["--version"]).is_none() {
+        return Err(Failure::unable("the other kernels are Debian's packages: this takes apt"));
+    }
+    setup::provide(&TOOLS)
+}
+
+fn try_kernel(kernel: &Kernel, folder: &Path, program: &Path, extent: Extent) -> Outcome<Row> {
+    let (initrd, stripped) = (folder.join("initrd"), folder.join("spray"));
+    // The initrd is unpacked into the virtual machine's memory.
+    sh::run(Command::new("strip").arg("--strip-debug").arg(program).arg("-o").arg(&stripped))?;
+    initrd::write(&initrd, kernel, &stripped, command(extent))?;
+    let console = boot::boot(&kernel.image, &initrd, extent)?;
+    // Some hundred megabytes.
+    let _ = std::fs::remove_dir_all(kernel.folder());
+    let log = folder.join("console.txt");
+    std::fs::write(&log, console.join("\n")).map_err(|error| Failure::failed(format!("{}: {error}", log.display())))?;
+    let row = Row::read(&kernel.release, &console);
+    println!("{row}\n  its console is in {}", log.display());
+    Ok(row)
+}
+
+/// What the virtual machine runs. The dilation is given: to measure it takes an emulator longer than the run.
+fn command(extent: Extent) -> &'static str {
+    match extent {
+        Extent::Short => "spray run /scenario.toml --out /tmp/run --dilation 20000",
+        Extent::Demo => "spray demo --bytes 4000000 --out /tmp/run --dilation 20000",
+    }
+}
+
+fn verdict(rows: &[Row]) -> Outcome {
+    let bad: Vec<&str> = rows.iter().filter(|row| !row.is_good()).map(|row| row.release.as_str()).collect();
+    if bad.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::failed(format!("these kernels refuse a program or did not verify the payload: {}", bad.join(", "))))
+}
+
+/// Makes an empty folder.
+fn fresh(folder: &Path) -> Outcome<PathBuf> {
+    let _ = std::fs::remove_dir_all(folder);
+    std::fs::create_dir_all(folder).map_err(|error| Failure::failed(format!("{}: {error}", folder.display())))?;
+    Ok(folder.into())
+}

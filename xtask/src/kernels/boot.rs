@@ -1,0 +1,52 @@
+//! A virtual machine without KVM, network or disk, whose console is its output.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::{Extent, initrd};
+use crate::sh::{self, Failure, Outcome};
+
+/// Boots, waits until the machine turns itself off, and returns the lines of its console.
+pub fn boot(image: &Path, initrd: &Path, extent: Extent) -> Outcome<Vec<String>> {
+    // Two to twenty times what it takes on two cores; a kernel that hangs ends the machine.
+    let seconds = match extent {
+        Extent::Short => "180",
+        Extent::Demo => "1200",
+    };
+    let mut command = Command::new("timeout");
+    command.args([
+        seconds,
+        "qemu-system-x86_64",
+        "-accel",
+        "tcg,thread=multi",
+        "-cpu",
+        "max",
+        "-smp",
+        "2",
+        "-m",
+        "2048",
+    ]);
+    command.args([
+        "-nographic",
+        "-no-reboot",
+        "-nic",
+        "none",
+        "-append",
+        "console=ttyS0 quiet panic=-1 mitigations=off",
+    ]);
+    command.arg("-kernel").arg(image).arg("-initrd").arg(initrd).stdin(Stdio::null());
+    let mut lines = Vec::new();
+    let mut ended = false;
+    sh::run_lines(&mut command, |line| {
+        // Progress is drawn over itself on one line.
+        let line = line.trim_end_matches('\r');
+        let line = line.rsplit('\r').next().unwrap_or(line);
+        ended |= line.contains(initrd::END);
+        lines.push(line.to_string());
+    })?;
+    if !ended {
+        let last = lines[lines.len().saturating_sub(20)..].join("\n");
+        return Err(Failure::failed(format!("the virtual machine did not come to its end in {seconds} s:\n{last}")));
+    }
+    Ok(lines)
+}

@@ -1,0 +1,172 @@
+//! Debian's kernels of all releases, through apt: from the mirror that the machine uses anyway.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::sh::{self, Failure, Outcome};
+
+/// Debian's releases and what it prepares: where kernels of different ages are.
+pub const SUITES: [&str; 8] =
+    ["bullseye", "bookworm", "bookworm-backports", "trixie", "trixie-backports", "forky", "sid", "experimental"];
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// The kernels for virtual machines: small, and with all that the programs need.
+const FLAVOUR: &str = "cloud-amd64";
+
+/// A kernel, unpacked.
+#[derive(Debug)]
+pub struct Kernel {
+    /// As `uname -r` says it.
+    pub release: String,
+    /// The compressed kernel.
+    pub image: PathBuf,
+    /// The one module that is not built in and that runs need: `veth`.
+    pub module: PathBuf,
+    unpacked: PathBuf,
+}
+
+impl Kernel {
+    /// Where its packages are unpacked.
+    pub fn folder(&self) -> &Path {
+        &self.unpacked
+    }
+}
+
+fn folder() -> PathBuf {
+    sh::root().join("target/kernels/apt")
+}
+
+/// Reads the lists of these suites into a private folder; the machine's own lists and sources stay as they are.
+pub fn update(suites: &[&str]) -> Outcome {
+    let mirror = mirror()?;
+    let failed = |error| Failure::failed(format!("{}: {error}", folder().display()));
+    for name in ["lists/partial", "cache/archives/partial"] {
+        fs::create_dir_all(folder().join(name)).map_err(failed)?;
+    }
+    let sources: String =
+        suites.iter().map(|suite| format!("deb [signed-by={KEYRING}] {mirror} {suite} main\n")).collect();
+    fs::write(folder().join("sources.list"), sources).map_err(failed)?;
+    let settings = format!(
+        "Dir::State::lists \"{0}/lists\";\nDir::Cache \"{0}/cache\";\nDir::Etc::sourcelist \"{0}/sources.list\";\n\
+         Dir::Etc::sourceparts \"-\";\nAcquire::Languages \"none\";\nAPT::Sandbox::User \"\";\n\
+         Acquire::Retries \"1\";\nAcquire::http::Timeout \"20\";\nAcquire::https::Timeout \"20\";\n",
+        folder().display()
+    );
+    fs::write(folder().join("apt.conf"), settings).map_err(failed)?;
+    // A mirror may have dropped an old suite or lack a new one: what is missing is noticed when a kernel is looked for.
+    let _ = sh::run(apt("apt-get").args(["update", "-qq"]));
+    Ok(())
+}
+
+/// Where the machine's own apt gets Debian from.
+fn mirror() -> Outcome<String> {
+    let format = "$(ORIGIN) $(LABEL) $(REPO_URI)";
+    let targets = sh::capture("apt-get", &["indextargets", "--format", format, "Created-By: Packages"]);
+    let targets = targets.unwrap_or_default();
+    let mirror = targets.lines().find_map(|line| line.strip_prefix("Debian Debian "));
+    mirror.map(String::from).ok_or_else(|| Failure::unable("apt's sources on this machine do not name Debian"))
+}
+
+fn apt(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env("APT_CONFIG", folder().join("apt.conf"));
+    command
+}
+
+/// Downloads and unpacks the newest kernel whose version begins with `version`.
+pub fn fetch(version: &str, into: &Path) -> Outcome<Kernel> {
+    let output = apt("apt-cache").args(["pkgnames", "linux-"]).output();
+    let names = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let releases = releases(&names, version);
+    let Some((release, packages)) = releases.into_iter().find(|(_, packages)| download(packages, into).is_ok()) else {
+        return Err(Failure::unable(format!("apt has no kernel {version} for virtual machines (`{FLAVOUR}`)")));
+    };
+    let unpacked = super::fresh(&into.join("unpacked"))?;
+    for package in packages {
+        let file = find(into, &|name| name.starts_with(&format!("{package}_")) && name.ends_with(".deb"));
+        let file = file.ok_or_else(|| Failure::failed(format!("{package} was not downloaded")))?;
+        sh::run(Command::new("dpkg-deb").arg("-x").args([&file, &unpacked]))?;
+    }
+    let part = |what: &str| {
+        let found = find(&unpacked, &|name| name.starts_with(what));
+        found.ok_or_else(|| Failure::failed(format!("the packages of {release} hold no {what}")))
+    };
+    Ok(Kernel { image: part("vmlinuz")?, module: part("veth.ko")?, release, unpacked: unpacked.clone() })
+}
+
+/// Downloads into a folder, unless it is there already.
+fn download(packages: &[String], into: &Path) -> Outcome {
+    fs::create_dir_all(into).map_err(|error| Failure::failed(format!("{}: {error}", into.display())))?;
+    let there = |package: &String| find(into, &|name| name.starts_with(&format!("{package}_"))).is_some();
+    if packages.iter().all(there) {
+        return Ok(());
+    }
+    sh::run(apt("apt-get").arg("download").args(packages).current_dir(into))
+}
+
+/// The releases of `version`, newest first, each with the packages that hold its image and its modules.
+///
+/// Up to 7.1 one package holds both, from then on there are two.
+fn releases(names: &str, version: &str) -> Vec<(String, Vec<String>)> {
+    let of = |what: &str| -> Vec<String> {
+        let releases = names.lines().filter_map(|name| name.strip_prefix(what)).filter(|release| {
+            let rest = release.strip_prefix(version);
+            rest.is_some_and(|rest| rest.starts_with(['.', '-', '+', '~'])) && release.ends_with(FLAVOUR)
+        });
+        releases.map(String::from).collect()
+    };
+    let (binaries, modules) = (of("linux-binary-"), of("linux-modules-"));
+    let split = binaries
+        .iter()
+        .filter(|release| modules.contains(release))
+        .map(|release| (release.clone(), vec![format!("linux-binary-{release}"), format!("linux-modules-{release}")]));
+    let whole =
+        of("linux-image-").into_iter().filter(|release| !binaries.contains(release) && numbers(release).len() > 3);
+    let whole = whole.map(|release| (release.clone(), vec![format!("linux-image-{release}")]));
+    let mut all: Vec<_> = split.chain(whole).collect();
+    all.sort_by_key(|(release, _)| std::cmp::Reverse(numbers(release)));
+    all
+}
+
+/// `[6, 12, 43, 12, 64]` of `6.12.43+deb12-cloud-amd64`.
+fn numbers(release: &str) -> Vec<u32> {
+    release.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
+}
+
+/// The first file below `folder` whose name fits.
+fn find(folder: &Path, fits: &dyn Fn(&str) -> bool) -> Option<PathBuf> {
+    fs::read_dir(folder).ok()?.flatten().find_map(|entry| {
+        let path = entry.path();
+        if path.is_dir() && !path.is_symlink() {
+            return find(&path, fits);
+        }
+        fits(&entry.file_name().to_string_lossy()).then_some(path)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{numbers, releases};
+
+    #[test]
+    fn the_newest_release_comes_first_with_its_packages() {
+        let names = "linux-image-6.12.43+deb12-cloud-amd64\nlinux-image-6.12.117+deb12-cloud-amd64\n\
+            linux-image-6.12.117+deb12-cloud-amd64-dbg\nlinux-image-6.12.117+deb12-amd64\nlinux-image-6.1.0-56-cloud-amd64\n\
+            linux-image-6.12-cloud-amd64\nlinux-image-7.2.6+deb13-cloud-amd64\nlinux-binary-7.2.6+deb13-cloud-amd64\n\
+            linux-binary-7.2.13+deb14-cloud-amd64\nlinux-modules-7.2.13+deb14-cloud-amd64";
+        let found = |version| -> Vec<String> { releases(names, version).into_iter().map(|(name, _)| name).collect() };
+        assert_eq!(found("6.12"), ["6.12.117+deb12-cloud-amd64", "6.12.43+deb12-cloud-amd64"]);
+        assert_eq!(found("6.1"), ["6.1.0-56-cloud-amd64"]);
+        assert_eq!(found("9"), [""; 0]);
+        // Without its modules a kernel cannot make veth pairs.
+        let (release, packages) = releases(names, "7.2").remove(0);
+        assert_eq!(release, "7.2.13+deb14-cloud-amd64");
+        assert_eq!(packages, ["linux-binary-7.2.13+deb14-cloud-amd64", "linux-modules-7.2.13+deb14-cloud-amd64"]);
+        assert_eq!(releases(names, "7.2").len(), 1);
+    }
+
+    #[test]
+    fn numbers_of_a_release() {
+        assert_eq!(numbers("6.12.43+deb12-cloud-amd64"), [6, 12, 43, 12, 64]);
+    }
+}

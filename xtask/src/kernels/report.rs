@@ -1,0 +1,144 @@
+//! What a virtual machine's console says, as a row of a table.
+
+use std::fmt;
+
+use super::initrd::{DOCTOR, END, RUN};
+
+/// One kernel.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// As `uname -r` says it.
+    pub release: String,
+    /// Programs with the instructions that the verifier followed; empty when one is refused.
+    programs: Vec<(String, u64)>,
+    /// The verifier's words on a refused program.
+    refused: Vec<String>,
+    /// Runs whose payload was verified, and all.
+    verified: (usize, usize),
+    /// The run's command succeeded.
+    succeeded: bool,
+}
+
+impl Row {
+    /// Reads the lines between the marks of the script.
+    pub fn read(release: &str, console: &[String]) -> Self {
+        let part = |from: &'static str, to: &'static str| {
+            let lines = console.iter().map(String::as_str).skip_while(move |line| !line.contains(from)).skip(1);
+            lines.take_while(move |line| !line.contains(to))
+        };
+        let mut row = Self { release: release.into(), ..Self::default() };
+        let mut lines = part(DOCTOR, RUN).skip_while(|line| !line.contains("XDP programs"));
+        let first = lines.next().unwrap_or_default();
+        if first.starts_with("ok") {
+            row.programs = figures(first);
+        } else {
+            row.refused.push(first.trim().into());
+            row.refused.extend(lines.take_while(|line| line.starts_with(' ')).map(|line| line.trim().into()));
+        }
+        let last = |line: &&str| line.split_whitespace().last().map(String::from).unwrap_or_default();
+        // The rows of the table of results: each ends with how the payload fared.
+        let table = part(RUN, END).skip_while(|line| !line.starts_with("---")).skip(1);
+        let fates: Vec<String> = table.take_while(|line| !line.trim().is_empty()).map(|line| last(&line)).collect();
+        let fates: Vec<_> = fates.iter().filter(|fate| !fate.ends_with("us")).collect();
+        row.verified = (fates.iter().filter(|fate| **fate == "verified").count(), fates.len());
+        row.succeeded = part(RUN, END).any(|line| line == "exit 0");
+        row
+    }
+
+    /// Whether every program loads and every run's payload was verified.
+    pub fn is_good(&self) -> bool {
+        let (verified, runs) = self.verified;
+        !self.programs.is_empty() && self.succeeded && runs > 0 && verified == runs
+    }
+
+    fn fate(&self) -> String {
+        match self.verified {
+            (_, 0) => "nothing ran".into(),
+            (verified, runs) => format!("verified in {verified} of {runs} runs"),
+        }
+    }
+}
+
+/// `[("steer", 64), ("switch", 8244)]` of `... instructions verified of 1000000: steer 64, switch 8244`.
+fn figures(line: &str) -> Vec<(String, u64)> {
+    let list = line.rsplit(": ").next().unwrap_or_default();
+    let pairs = list.split(", ").filter_map(|pair| pair.trim().split_once(' '));
+    pairs.filter_map(|(name, number)| Some((name.into(), number.parse().ok()?))).collect()
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let programs: Vec<String> = self.programs.iter().map(|(name, number)| format!("{name} {number}")).collect();
+        write!(f, "{}: {}; {}", self.release, programs.join(", "), self.fate())?;
+        self.refused.iter().try_for_each(|line| write!(f, "\n  {line}"))
+    }
+}
+
+/// The names of the columns, in the doctor's order.
+const PROGRAMS: [&str; 4] = ["steer", "switch", "bench_switch", "bench_redirect"];
+
+/// The page of all rows.
+pub fn document(rows: &[Row]) -> String {
+    let mut text = String::from(
+        "# Kernels\n\nWritten by `cargo xtask kernels`. Each of Debian's kernels boots in QEMU, emulated in software on two cores, loads every XDP program and\n\
+         runs `spray demo --bytes 4000000 --dilation 20000`: three conditions, three balancers, eight hosts. The figures are instructions that the\n\
+         kernel's verifier follows for each program. It refuses a program at a million. Linux 5.15 and older do not tell.\n\n\
+         | kernel | steer | switch | bench_switch | bench_redirect | demo |\n|---|--:|--:|--:|--:|---|\n",
+    );
+    for row in rows {
+        let figure = |name: &str| {
+            let found = row.programs.iter().find(|(program, _)| program == name);
+            found.map_or_else(|| "refused".into(), |(_, number)| grouped(*number))
+        };
+        let figures = PROGRAMS.map(figure).join(" | ");
+        text += &format!("| {} | {figures} | {} |\n", row.release, row.fate());
+    }
+    for row in rows.iter().filter(|row| !row.refused.is_empty()) {
+        text += &format!("\n`spray doctor` on {}:\n```text\n{}\n```\n", row.release, row.refused.join("\n"));
+    }
+    text
+}
+
+/// `8,244` of 8244.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Row, document};
+
+    fn lines(text: &str) -> Vec<String> {
+        text.lines().map(String::from).collect()
+    }
+
+    #[test]
+    fn a_kernel_that_takes_all() {
+        let console = "noise\n@@ doctor\nok    kernel          6.1\n\
+            ok    XDP programs    the kernel takes all, instructions verified of 1000000: steer 64, switch 8244\n@@ run\n\
+            condition  payload\n---------  -------\nhealthy    verified\nslow       verified\n\nresults /tmp\nexit 0\n@@ end";
+        let row = Row::read("6.1.0-56", &lines(console));
+        assert!(row.is_good(), "{row:?}");
+        assert_eq!(row.to_string(), "6.1.0-56: steer 64, switch 8244; verified in 2 of 2 runs");
+        assert!(document(&[row]).contains("| 6.1.0-56 | 64 | 8,244 | refused | refused | verified in 2 of 2 runs |"));
+    }
+
+    #[test]
+    fn a_refused_program_a_failed_run_and_a_damaged_payload_are_told() {
+        let refused = "@@ doctor\nfail  XDP programs    `switch`: refused\n                      too large\nok    AF_XDP\n@@ run\nexit 2\n@@ end";
+        let row = Row::read("7.2", &lines(refused));
+        assert!(!row.is_good());
+        assert_eq!(row.to_string(), "7.2: ; nothing ran\n  fail  XDP programs    `switch`: refused\n  too large");
+        let damaged = "@@ doctor\nok  XDP programs  all: steer 64\n@@ run\n---\nhealthy  verified\nslow  DAMAGED\n\nexit 1\n@@ end";
+        assert!(!Row::read("7.2", &lines(damaged)).is_good());
+        assert!(!Row::read("7.2", &[]).is_good());
+    }
+}
