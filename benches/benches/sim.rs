@@ -6,7 +6,7 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use spray_core::path::BalancerKind;
 use spray_experiments::scenario::Scenario;
-use spray_experiments::sim::{SimOptions, Simulation, reference};
+use spray_experiments::sim::{Simulation, reference};
 use spray_experiments::workload::{Each, Pattern, Payload, Workload};
 use spray_fabric::LeafSpine;
 
@@ -24,11 +24,10 @@ fn sim(criterion: &mut Criterion) {
         let scenario = permutation(leaves, bytes);
         let simulation = Simulation::new(&scenario);
         for balancer in [BalancerKind::Ops, BalancerKind::Reps] {
-            let options = || SimOptions { balancer, seed: 1, events: Vec::new() };
-            let first = simulation.run(&options()).expect("the scenario fits");
+            let first = simulation.run(balancer, 1, &[]).expect("the scenario fits");
             group.throughput(Throughput::Elements(first.sim.map_or(0, |sim| sim.packet_hops)));
             group.bench_function(format!("{name}, {balancer}"), |bencher| {
-                bencher.iter(|| black_box(simulation.run(&options())));
+                bencher.iter(|| black_box(simulation.run(balancer, 1, &[])));
             });
         }
     }

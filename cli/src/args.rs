@@ -34,7 +34,7 @@ pub enum Command {
     /// Runs a scenario file on both engines and prints the differences side by side
     Compare(Compare),
     /// Runs a scenario file with every balancer and compares them in one table
-    CompareBalancers(CompareBalancers),
+    CompareBalancers(Run),
     #[cfg(feature = "xdp")]
     /// Sends a file from an AF_XDP interface to a `spray recv`
     Send(Send),
@@ -54,23 +54,6 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The scenario: see docs/scenario.md and tests/scenarios/
-    #[arg(value_name = "SCENARIO.toml")]
-    pub scenario: PathBuf,
-    /// The engine that runs it
-    #[arg(long, value_enum, default_value_t = Engine::Xdp)]
-    pub engine: Engine,
-    #[command(flatten)]
-    pub overrides: Overrides,
-    #[command(flatten)]
-    pub seeds: Seeds,
-    /// Folder for the results; by default in ./results/, named after the scenario and the time
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub struct CompareBalancers {
     /// The scenario: see docs/scenario.md and tests/scenarios/
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
@@ -110,9 +93,13 @@ pub struct BenchSim {
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(128..=8192))]
     pub hosts: u32,
     /// The balancer
-    #[arg(long, value_name = "NAME", default_value_t = BalancerKind::Reps)]
+    #[arg(long, value_name = "NAME", default_value_t = BalancerKind::Reps, value_parser = balancer)]
     pub balancer: BalancerKind,
     /// Number of measurements of each fabric
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,
+}
+
+fn balancer(name: &str) -> Result<BalancerKind, String> {
+    BalancerKind::named(name).ok_or_else(|| format!("expected one of {}", BalancerKind::names().join(", ")))
 }

@@ -9,6 +9,7 @@ use spray_testbed::{RunError, VethBench};
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
+use crate::say::say;
 use crate::stop::Stop;
 
 /// What is measured, in the order of each repetition.
@@ -68,11 +69,13 @@ pub fn veth(arguments: &args::BenchVeth) -> Outcome {
         }
     }
     progress.clear();
-    println!(
+    say!(
         "{}-byte payloads, Gb/s of payload received, {} times {} s each\n",
-        arguments.payload, arguments.repeat, arguments.seconds
+        arguments.payload,
+        arguments.repeat,
+        arguments.seconds
     );
-    println!("{}", report(&figures));
+    say!("{}", report(&figures));
     Ok(())
 }
 

@@ -14,6 +14,7 @@ use spray_experiments::sim::over_cores;
 use crate::args::Engine;
 use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
+use crate::say::{note, say};
 use crate::sim::args::Seeds;
 use crate::stop::Stop;
 use crate::{engines, folder};
@@ -71,16 +72,16 @@ impl Campaign {
             results::write_sweep(&out, &done).map_err(Failure::failed)?;
         }
         if self.seeds.len() > 1 {
-            println!("{}", results::sweep_table(&done));
+            say!("{}", results::sweep_table(&done));
             speed(&done);
         } else {
             speed(&done);
             results::write_overview(&out, &done).map_err(Failure::failed)?;
-            println!("{}", results::table(&done));
+            say!("{}", results::table(&done));
         }
-        println!("results   {}", out.display());
+        say!("results   {}", out.display());
         if self.seeds.len() <= 1 {
-            println!("overview  {}", out.join("report.html").display());
+            say!("overview  {}", out.join("report.html").display());
         }
         verdict(&done)
     }
@@ -107,7 +108,7 @@ impl Campaign {
     /// # Errors
     /// Those of `done`; 2 when the machine or a scenario does not allow it, 130 after Ctrl-C.
     pub fn each<T: Send>(&self, out: &Path, done: impl Fn(&Job, Ended) -> Outcome<T> + Sync) -> Outcome<Vec<T>> {
-        self.scenarios.iter().flat_map(|s| s.workload.warnings()).for_each(|text| eprintln!("spray: warning: {text}"));
+        self.scenarios.iter().flat_map(|s| s.workload.warnings()).for_each(|text| note!("spray: warning: {text}"));
         let jobs = self.jobs();
         if jobs.is_empty() {
             return Err(Failure::refused("there is nothing to run"));
@@ -246,7 +247,7 @@ fn speed(done: &[RunResult]) {
     let peak = figures().map(|(sim, _)| sim.peak_rss_mb).fold(0.0, f64::max);
     let rate = hops as f64 / seconds.max(1e-9) / 1e6;
     let millions = hops as f64 / 1e6;
-    println!(
+    say!(
         "{millions:.1} million packet-hops in {seconds:.2} s of one core, {rate:.1} million a second; at most {peak:.0} MB"
     );
 }

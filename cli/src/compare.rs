@@ -7,6 +7,7 @@ use crate::args::{self, Engine};
 use crate::campaign::{self, Campaign};
 use crate::failure::{Failure, Outcome};
 use crate::folder;
+use crate::say::say;
 use crate::sim::args::Seeds;
 
 /// Runs the scenario on both engines with the same seed and prints every figure side by side.
@@ -26,10 +27,10 @@ pub fn compare(arguments: &args::Compare) -> Outcome {
     let all = [emulated.clone(), simulated.clone()].concat();
     let pairs: Vec<_> = emulated.into_iter().zip(simulated).collect();
     let table = results::compare_table(&pairs);
-    println!("{table}");
+    say!("{table}");
     let file = out.join("compare.txt");
     std::fs::write(&file, &table)
         .map_err(|error| Failure::failed(format!("cannot write {}: {error}", file.display())))?;
-    println!("results   {}", out.display());
+    say!("results   {}", out.display());
     campaign::verdict(&all)
 }

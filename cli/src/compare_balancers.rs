@@ -10,6 +10,7 @@ use crate::args::{self, Engine};
 use crate::campaign::{self, Campaign, Job};
 use crate::failure::{Failure, Outcome};
 use crate::folder;
+use crate::say::say;
 
 /// A balancer, and the result of one of its runs or why it failed.
 type Row = (String, Result<RunResult, String>);
@@ -19,7 +20,7 @@ type Row = (String, Result<RunResult, String>);
 ///
 /// # Errors
 /// 2 when the machine or the scenario does not allow it, 1 when a run failed or did not complete, 130 after Ctrl-C.
-pub fn compare_balancers(arguments: &args::CompareBalancers) -> Outcome {
+pub fn compare_balancers(arguments: &args::Run) -> Outcome {
     let document = arguments.overrides.load(&arguments.scenario)?;
     let mut scenario = Scenario::read(&document).map_err(Failure::refused)?;
     if !document.is_assigned("transport.balancer") {
@@ -74,7 +75,7 @@ impl Comparison {
         results::write_sweep(&self.out, &done).map_err(Failure::failed)?;
         let title = self.title();
         matrix.write(&self.out, &title).map_err(Failure::failed)?;
-        println!("{title}\n\n{}", matrix.text());
+        say!("{title}\n\n{}", matrix.text());
         self.say_where(&self.out);
         match matrix.bad_runs() {
             0 => Ok(()),
@@ -97,8 +98,8 @@ impl Comparison {
 
     fn say_where(&self, out: &Path) {
         let table = out.join("compare-balancers.md");
-        println!("results   {}", out.display());
-        println!("table     {} (also .csv, .txt)", table.display());
-        println!("overview  {}", self.folder(self.campaign.seeds[0]).join("report.html").display());
+        say!("results   {}", out.display());
+        say!("table     {} (also .csv, .txt)", table.display());
+        say!("overview  {}", self.folder(self.campaign.seeds[0]).join("report.html").display());
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use crate::say::note;
+
 /// Why a command failed, and its exit code.
 #[derive(Debug)]
 pub struct Failure {
@@ -38,7 +40,7 @@ impl Failure {
 
     /// Prints the message, and returns the exit code.
     pub fn report(&self) -> ExitCode {
-        eprintln!("spray: {}", self.message);
+        note!("spray: {}", self.message);
         ExitCode::from(self.code)
     }
 }

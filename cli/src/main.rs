@@ -1,6 +1,7 @@
 //! The `spray` command. Exit codes: 0 done, 1 something ran and failed, 2 nothing was started (bad input, missing rights), 130
 //! Ctrl-C.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
 #[cfg(feature = "xdp")]
@@ -18,6 +19,7 @@ mod failure;
 mod folder;
 mod progress;
 mod run;
+mod say;
 mod settings;
 mod sim;
 mod stop;
@@ -29,6 +31,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Cli, Command};
+use crate::say::say;
 
 /// Keeps what the simulator holds on few, large pages: at 1,024 hosts most of its time goes to misses in cache and TLB.
 #[cfg(target_os = "linux")]
@@ -67,13 +70,13 @@ fn main() -> ExitCode {
 fn clean() -> failure::Outcome {
     let left = spray_testbed::leftovers();
     let removed = spray_testbed::clean();
-    removed.iter().for_each(|name| println!("removed {name}"));
+    removed.iter().for_each(|name| say!("removed {name}"));
     match spray_testbed::leftovers() {
         still if !still.is_empty() => {
             Err(failure::Failure::refused(format!("cannot remove {}: run as root", still.join(", "))))
         }
         _ if left.is_empty() => {
-            println!("nothing was left behind");
+            say!("nothing was left behind");
             Ok(())
         }
         _ => Ok(()),

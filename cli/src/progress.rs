@@ -3,6 +3,8 @@
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
+use crate::say::note;
+
 /// Shows what is going on; clears its line when dropped.
 #[derive(Debug)]
 pub struct Progress {
@@ -29,7 +31,7 @@ impl Progress {
         if self.terminal {
             self.rewrite(text);
         } else {
-            eprintln!("{text}");
+            note!("{text}");
         }
         self.last = Some(now());
     }

@@ -140,7 +140,8 @@ impl Overrides {
         Ok(document)
     }
 
-    /// The flags of settings that begin with `prefix`.
+    /// The flags of settings that begin with `prefix`. A command has them once it is the one that runs, because their help takes
+    /// the whole declaration of the settings.
     fn arguments(command: Command, prefix: &str) -> Command {
         let meanings = Meanings::of::<Settings>();
         let about = |path: &str| meanings.get(path).unwrap_or_default();
@@ -215,7 +216,7 @@ impl FromArgMatches for Overrides {
 
 impl Args for Overrides {
     fn augment_args(command: Command) -> Command {
-        Self::arguments(command, "")
+        command.defer(|command| Self::arguments(command, ""))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -237,7 +238,7 @@ impl FromArgMatches for TransportOverrides {
 #[cfg(feature = "xdp")]
 impl Args for TransportOverrides {
     fn augment_args(command: Command) -> Command {
-        Overrides::arguments(command, "transport.")
+        command.defer(|command| Overrides::arguments(command, "transport."))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

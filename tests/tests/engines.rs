@@ -3,7 +3,7 @@
 use spray_core::path::BalancerKind;
 use spray_experiments::results::RunResult;
 use spray_experiments::scenario::Scenario;
-use spray_experiments::sim::{SimOptions, Simulation};
+use spray_experiments::sim::Simulation;
 use spray_experiments::xdp::Xdp;
 use spray_tests::{assert_sound, run_on, scenarios, testbed, turn};
 
@@ -30,9 +30,7 @@ fn agree(file: &str) {
     let testbed = testbed(&scenario);
     let simulation = Simulation::new(&scenario);
     for balancer in [BalancerKind::Ecmp, BalancerKind::Ops, BalancerKind::Reps] {
-        let seed = scenario.seed;
-        let options = SimOptions { balancer, seed, events: Vec::new() };
-        let simulated = simulation.run(&options).unwrap();
+        let simulated = simulation.run(balancer, scenario.seed, &[]).unwrap();
         let emulated = emulated(&testbed, &scenario, balancer);
         let [(mean, max), (sim_mean, sim_max)] = [&emulated, &simulated].map(completion);
         let within = |ours: f64, other: f64, percent: f64| (ours / other - 1.0).abs() * 100.0 <= percent;

@@ -5,7 +5,7 @@ use spray_experiments::results::RunResult;
 use spray_tests::{assert_sound, parse, run_on, testbed, turn};
 
 fn trims(result: &RunResult) -> u64 {
-    result.ports.iter().map(|port| port.trims).sum()
+    result.ports.iter().map(|port| port.counters.trims).sum()
 }
 
 #[test]

@@ -14,6 +14,6 @@ fn a_slow_uplink_is_drained_and_left_without_reordering() {
     assert!(result.flows.iter().all(|flow| flow.reordered == 0));
     let drained_us: f64 = result.flows.iter().map(|flow| flow.drained_us).sum();
     assert!(drained_us > 0.0, "{:?}", result.flows);
-    let bytes = |name: &str| result.ports.iter().find(|port| port.name == name).unwrap().bytes;
+    let bytes = |name: &str| result.ports.iter().find(|port| port.name == name).unwrap().counters.bytes;
     assert!(bytes("leaf0->spine0") < bytes("leaf0->spine1"), "flows leave the slow uplink");
 }

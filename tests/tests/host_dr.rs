@@ -18,7 +18,7 @@ fn uplinks(rest: &str) -> Vec<u64> {
     let result = run_on(&testbed, &scenario, BalancerKind::HostDr).unwrap();
     assert_sound(&result);
     let uplinks = result.ports.iter().filter(|port| port.name.starts_with("leaf0->spine"));
-    uplinks.map(|port| port.bytes / u64::from(scenario.packet_bytes())).collect()
+    uplinks.map(|port| port.counters.bytes / u64::from(scenario.packet_bytes())).collect()
 }
 
 #[test]

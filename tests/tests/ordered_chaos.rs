@@ -15,7 +15,7 @@ fn what_a_lossy_link_swallows_is_sent_again_and_nothing_else() {
     let testbed = testbed(&scenario);
     let result = run_on(&testbed, &scenario, BalancerKind::OrderedChaos).unwrap();
     assert_sound(&result);
-    let lost: u64 = result.ports.iter().map(|port| port.drops_random + port.drops_queue).sum();
+    let lost: u64 = result.ports.iter().map(|port| port.counters.drops_random + port.counters.drops_queue).sum();
     let transport = result.transport;
     // The lost frames include probes and answers; only packets are sent again.
     assert!(transport.retransmits > 0 && transport.retransmits <= lost, "{lost} lost, {transport:?}");

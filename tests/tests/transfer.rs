@@ -3,6 +3,7 @@
 use spray_core::path::BalancerKind;
 use spray_experiments::results::{EventKind, RunResult};
 use spray_experiments::scenario::Scenario;
+use spray_experiments::workload::{Flow, Pattern};
 use spray_tests::{assert_sound, run, run_on, scenarios, small, testbed, turn};
 
 const BYTES: &str = "512 KiB";
@@ -13,8 +14,8 @@ fn event(link: &str, rest: &str) -> String {
     format!("[[link_event]]\nlink = \"{link}\"\n{rest}\n")
 }
 
-fn sum(result: &RunResult, counter: impl Fn(&spray_experiments::results::PortResult) -> u64) -> u64 {
-    result.ports.iter().map(counter).sum()
+fn sum(result: &RunResult, counter: impl Fn(&spray_experiments::results::PortCounters) -> u64) -> u64 {
+    result.ports.iter().map(|port| counter(&port.counters)).sum()
 }
 
 fn has(result: &RunResult, kind: EventKind) -> bool {
@@ -27,7 +28,7 @@ fn a_healthy_fabric_loses_nothing_and_takes_its_time() {
     let scenario = small(BYTES, "");
     let result = run(&scenario);
     assert_sound(&result);
-    assert_eq!(sum(&result, |port| port.drops_link + port.drops_random + port.drops_ttl), 0);
+    assert_eq!(sum(&result, |port| port.drops_link() + port.drops_random + port.drops_ttl), 0);
     // No flow can be faster than its link: 512 KiB and headers at 100 Gb/s, and half a round trip.
     let least_us = 524_288.0 * 8.0 / 100e3 + 4.0;
     for flow in &result.flows {
@@ -57,7 +58,7 @@ fn a_link_down_is_dropped_on_until_routing_knows() {
     let down = event("leaf0-spine0", "at_us = 10\nuntil_us = 60\naction = \"down\"\nconvergence_us = 15");
     let result = run(&small(BYTES, &down));
     assert_sound(&result);
-    assert!(sum(&result, |port| port.drops_link) > 0);
+    assert!(sum(&result, |port| port.drops_link()) > 0);
     assert_eq!(result.events.iter().filter(|event| event.kind == EventKind::Reroute).count(), 2);
     let recovery = result.recovery_us.unwrap();
     assert!(recovery <= 65.0 + 20.0, "the last drop came {recovery} us after the first failure");
@@ -70,7 +71,7 @@ fn a_silent_drop_is_survived_and_seen() {
     let result = run(&small(BYTES, &silent));
     assert_sound(&result);
     // The link drops ACKs too; later ACKs repeat what they said.
-    assert!(sum(&result, |port| port.drops_link) > 0 && result.transport.retransmits > 0, "{:?}", result.transport);
+    assert!(sum(&result, |port| port.drops_link()) > 0 && result.transport.retransmits > 0, "{:?}", result.transport);
     assert!(has(&result, EventKind::Failure) && has(&result, EventKind::LastDrop));
     assert!(!has(&result, EventKind::Reroute));
 }
@@ -80,9 +81,9 @@ fn a_slow_link_drops_nothing_by_itself() {
     let Some(_turn) = turn() else { return };
     let result = run(&small(BYTES, &event("leaf0->spine0", "action = \"rate\"\nfactor = 0.25")));
     assert_sound(&result);
-    assert_eq!(sum(&result, |port| port.drops_link), 0);
+    assert_eq!(sum(&result, |port| port.drops_link()), 0);
     assert_eq!(result.recovery_us, None);
-    let bytes = |name: &str| result.ports.iter().find(|port| port.name == name).unwrap().bytes;
+    let bytes = |name: &str| result.ports.iter().find(|port| port.name == name).unwrap().counters.bytes;
     assert!(bytes("leaf0->spine0") < bytes("leaf0->spine1"), "REPS moves to the faster uplink");
 }
 
@@ -92,7 +93,7 @@ fn random_loss_is_made_up_for() {
     let result = run(&small(BYTES, &event("leaf0->spine0", "action = \"loss\"\nprobability = 0.05")));
     assert_sound(&result);
     assert!(sum(&result, |port| port.drops_random) > 0);
-    assert_eq!(sum(&result, |port| port.drops_link), 0);
+    assert_eq!(sum(&result, |port| port.drops_link()), 0);
 }
 
 #[test]
@@ -101,7 +102,7 @@ fn a_flapping_link_drops_in_its_bad_times() {
     let flap = event("leaf0->spine0", "action = \"flap\"\nperiod_us = 20\ndown_us = 5");
     let result = run(&small(BYTES, &flap));
     assert_sound(&result);
-    assert!(sum(&result, |port| port.drops_link) > 0);
+    assert!(sum(&result, |port| port.drops_link()) > 0);
 }
 
 #[test]
@@ -111,8 +112,9 @@ fn each_switch_may_have_a_namespace_of_its_own() {
     let silent = event("leaf0->spine0", "at_us = 10\nuntil_us = 200\naction = \"silent-drop\"");
     let result = run(&small(BYTES, &format!("{silent}{per_switch}")));
     assert_sound(&result);
-    assert!(sum(&result, |port| port.drops_link) > 0);
-    let spines: u64 = result.ports.iter().filter(|port| port.name.starts_with("spine")).map(|port| port.frames).sum();
+    assert!(sum(&result, |port| port.drops_link()) > 0);
+    let spines: u64 =
+        result.ports.iter().filter(|port| port.name.starts_with("spine")).map(|port| port.counters.frames).sum();
     assert!(spines > 0);
 }
 
@@ -162,7 +164,8 @@ fn graphs_topo_files_and_matrices_run() {
     let Some(_turn) = turn() else { return };
     for name in ["graph", "fat-tree", "matrix"] {
         let mut scenario = Scenario::load(&scenarios().join(format!("{name}.toml"))).unwrap();
-        scenario.workload.resize(128 << 10);
+        let flows = scenario.flows(scenario.seed).into_iter().map(|flow| Flow { bytes: 128 << 10, ..flow });
+        scenario.workload.pattern = Pattern::Flows(flows.collect());
         assert_sound(&run(&scenario));
     }
 }

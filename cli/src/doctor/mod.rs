@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::args;
 use crate::failure::{Failure, Outcome};
+use crate::say::say;
 
 /// How a check ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -65,9 +66,9 @@ impl Check {
 pub fn doctor(arguments: &args::Doctor) -> Outcome {
     let checks = all();
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&checks).map_err(Failure::failed)?);
+        say!("{}", serde_json::to_string_pretty(&checks).map_err(Failure::failed)?);
     } else {
-        checks.iter().for_each(|check| println!("{}", check.line()));
+        checks.iter().for_each(|check| say!("{}", check.line()));
     }
     match checks.iter().filter(|check| check.status == Status::Fail).count() {
         0 => Ok(()),

@@ -1,11 +1,12 @@
 //! `spray bench sim`: how fast the simulator is, and how that changes with the size of the fabric.
 
 use spray_experiments::results::{self, RunResult};
-use spray_experiments::sim::{SimOptions, Simulation};
+use spray_experiments::sim::Simulation;
 
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
+use crate::say::say;
 use crate::settings::Overrides;
 
 /// A fabric and its flows, as `spray sim` takes them.
@@ -35,12 +36,11 @@ pub fn bench(arguments: &args::BenchSim) -> Outcome {
     for size in SIZES.iter().filter(|size| size.hosts <= arguments.hosts) {
         let scenario = super::published(&Overrides::fabric(size.topology, size.matrix)?)?;
         let simulation = Simulation::new(&scenario);
-        let options = SimOptions { balancer: arguments.balancer, seed: scenario.seed, events: Vec::new() };
         let mut walls = Vec::new();
         let mut last = RunResult::default();
         for round in 1..=arguments.repeat {
             progress.phase(&format!("{}: {round}/{}", size.topology, arguments.repeat));
-            last = simulation.run(&options).map_err(Failure::failed)?;
+            last = simulation.run(arguments.balancer, scenario.seed, &[]).map_err(Failure::failed)?;
             walls.push(last.wall_s);
         }
         if !last.summary().is_complete() {
@@ -62,7 +62,7 @@ pub fn bench(arguments: &args::BenchSim) -> Outcome {
         ]);
     }
     progress.clear();
-    println!("{} on one thread, medians of {}\n", arguments.balancer, arguments.repeat);
-    println!("{}", results::align(&HEADER, 2, &rows));
+    say!("{} on one thread, medians of {}\n", arguments.balancer, arguments.repeat);
+    say!("{}", results::align(&HEADER, 2, &rows));
     Ok(())
 }

@@ -14,6 +14,7 @@ use super::{gbps, megabytes};
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
+use crate::say::{note, say};
 use crate::stop::Stop;
 
 /// Receives one file, or with `--keep` one after the other until Ctrl-C.
@@ -85,7 +86,7 @@ impl Receiving<'_> {
             }
             EndpointEvent::Failed { connection, error, .. } if self.files.remove(&connection).is_some() => {
                 self.progress.clear();
-                eprintln!("spray: the transfer failed: {error}");
+                note!("spray: the transfer failed: {error}");
                 return self.end(Err(Failure::failed("the file is not complete and was removed")));
             }
             _ => {}
@@ -121,7 +122,7 @@ impl Receiving<'_> {
 
     fn refuse(&mut self, connection: ConnectionId, refusal: &Refusal, endpoint: &mut Local) -> Step {
         self.progress.clear();
-        eprintln!("spray: refused: {}", refusal.0);
+        note!("spray: refused: {}", refusal.0);
         endpoint.abort(connection);
         self.files.remove(&connection);
         self.end(Err(Failure::failed("nothing was received")))
@@ -146,10 +147,10 @@ fn finish(incoming: &mut Incoming) -> Result<[u8; 32], Refusal> {
     match path {
         Some(path) => {
             let rate = gbps(bytes, seconds);
-            println!("received {bytes} bytes into {} in {seconds:.3} s: {rate:.2} Gb/s goodput", path.display());
-            println!("SHA-256 {}, as the sender's", hex(&hash));
+            say!("received {bytes} bytes into {} in {seconds:.3} s: {rate:.2} Gb/s goodput", path.display());
+            say!("SHA-256 {}, as the sender's", hex(&hash));
         }
-        None => eprintln!("spray: what arrived has SHA-256 {}, not the sender's; it was removed", hex(&hash)),
+        None => note!("spray: what arrived has SHA-256 {}, not the sender's; it was removed", hex(&hash)),
     }
     Ok(hash)
 }

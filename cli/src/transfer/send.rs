@@ -17,6 +17,7 @@ use super::{gbps, megabytes, network};
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
+use crate::say::say;
 use crate::stop::Stop;
 
 /// Pieces that wait in the connection: enough to keep it busy, few enough to stay in the caches.
@@ -211,17 +212,14 @@ impl Sending {
 
     fn report(&self, session: &Session) {
         let seconds = self.delivered_at.duration_since(self.started).as_secs_f64();
-        println!(
+        say!(
             "sent {} bytes of {} in {seconds:.3} s: {:.2} Gb/s goodput, {} byte payloads",
             self.description.bytes,
             self.description.name,
             gbps(self.description.bytes, seconds),
             session.flow.payload_bytes,
         );
-        println!(
-            "{} packets, {} of them sent again",
-            self.counted.sender.packets_sent, self.counted.sender.retransmits
-        );
-        println!("SHA-256 {}, confirmed by the receiver", hex(&self.description.sha256));
+        say!("{} packets, {} of them sent again", self.counted.sender.packets_sent, self.counted.sender.retransmits);
+        say!("SHA-256 {}, confirmed by the receiver", hex(&self.description.sha256));
     }
 }

@@ -19,6 +19,7 @@ use spray_wire::Kind;
 use super::network;
 use crate::args;
 use crate::failure::{Failure, Outcome};
+use crate::say::note;
 use crate::settings::TransportOverrides;
 use crate::stop::Stop;
 
@@ -202,7 +203,7 @@ fn take_over(interface: &network::Interface, arguments: &args::Interface) -> Out
         Failure::refused(format!("cannot attach to {name}: {error}. If it is busy, stop the other XDP program"))
     })?;
     if mode == AttachMode::Generic {
-        eprintln!("spray: warning: the driver of {name} has no native XDP; the generic way is slower");
+        note!("spray: warning: the driver of {name} has no native XDP; the generic way is slower");
     }
     Ok((device, steer))
 }

@@ -131,6 +131,24 @@ fn every_example_of_a_failure_file_runs_and_shows_in_the_results() {
     assert_eq!(files, 5);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_reader_that_leaves_ends_the_command_quietly() {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
+
+    const SIGPIPE: i32 = 13;
+    let folder = Folder::new();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spray"));
+    command.args(["sim", "--topology", "leaf-spine:2x2x2", "--matrix", "tornado:1", "--out", &folder.join("")]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.signal(), Some(SIGPIPE), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+}
+
 #[test]
 fn bad_input_is_refused_with_line_and_column() {
     let folder = Folder::new();
@@ -159,7 +177,20 @@ fn bad_input_is_refused_with_line_and_column() {
         &topo,
         &matrix,
         &["--balancer", "rpes"],
-        "--balancer rpes: `balancer` is rpes; allowed: one or a list of \"ecmp\", ",
+        "--balancer rpes: `balancer` is rpes (did you mean `reps`?); allowed: one or a list of \"ecmp\", ",
+    );
+    sim(&topo, &matrix, &["--reps-rule", "best"], "--reps-rule best: `rule` is best; allowed: ");
+    sim(
+        &topo,
+        &matrix,
+        &["--set", "link_event.3.at_us=5"],
+        "--set link_event.3.at_us=5: `link_event` has 0 entries; allowed: `link_event.+`, which adds one",
+    );
+    sim(
+        &topo,
+        &matrix,
+        &["--fail", "leaf0-spine0@2..", "--set", "link_event.3.at_us=5"],
+        "`link_event` has 1 entries; allowed: 0 to 0, or `link_event.+`, which adds one",
     );
     sim(&topo, &matrix, &["--cc", "bbr"], "--cc bbr: `cc` is bbr; allowed: \"dctcp\", ");
     sim(&topo, &matrix, &["--evs", "65536"], "65535");

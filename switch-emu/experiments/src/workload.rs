@@ -144,37 +144,17 @@ impl Workload {
         }
     }
 
-    /// Gives every flow the bytes of `path` as payload. With `resize` every flow gets the file's size.
+    /// Gives every flow the bytes of `path` as payload.
     ///
     /// # Errors
     /// When the file cannot be read or is empty.
-    pub fn set_payload_file(&mut self, path: PathBuf, resize: bool) -> std::io::Result<()> {
+    pub fn set_payload_file(&mut self, path: PathBuf) -> std::io::Result<()> {
         let bytes = Bytes::from(std::fs::read(&path)?);
         if bytes.is_empty() {
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "the payload file is empty"));
         }
-        if resize {
-            self.pattern.resize(bytes.len() as u64);
-        }
         self.payload = Payload::File { path, bytes };
         Ok(())
-    }
-
-    /// Sets the payload bytes of every flow.
-    pub fn resize(&mut self, bytes: u64) {
-        self.pattern.resize(bytes);
-    }
-}
-
-impl Pattern {
-    fn resize(&mut self, bytes: u64) {
-        match self {
-            Self::CrossLeafPermutation(each) | Self::Permutation(each) | Self::Tornado(each) => each.bytes = bytes,
-            Self::Incast { each, .. } => each.bytes = bytes,
-            Self::Flows(flows) | Self::Matrix(Matrix { flows, .. }) => {
-                flows.iter_mut().for_each(|flow| flow.bytes = bytes)
-            }
-        }
     }
 }
 

@@ -4,18 +4,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use spray_core::event::Event;
 use spray_core::path::BalancerKind;
 use spray_fabric::{LinkEvent, Network, Thresholds};
 use spray_testbed::{
-    Dilation, FabricSpec, Happened, Report, RunError, Subject, Testbed, TestbedFlow, TestbedOutcome, TestbedSpec,
+    Dilation, FabricSpec, FlowOutcome, Happened, RunError, Subject, Testbed, TestbedFlow, TestbedOutcome, TestbedSpec,
 };
 
 use crate::engine::{Engine, EngineError, Prepared, Progress};
-use crate::results::{
-    EventKind, EventRow, FlowResult, LastDrop, PortResult, RunResult, TestbedLosses, TransportTotals, delivered,
-    link_rows, port_series, reported, reroute_row,
-};
+use crate::results::{Collect, Ended, EventKind, EventRow, RunResult, TestbedLosses, TransportTotals, reported, us};
 use crate::scenario::{Chassis, MAX_XDP_QUEUE_BYTES, Paths, Scenario, SimulationSettings};
 use crate::workload::Flow;
 
@@ -45,8 +41,8 @@ impl Engine for Xdp {
         scenario: &'a Scenario,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Box<dyn Prepared + 'a>, EngineError> {
-        check(scenario).map_err(RunError::Unsupported)?;
         let ready = Ready { engine: self, scenario, paths: scenario.paths() };
+        check(scenario, &ready.paths).map_err(RunError::Unsupported)?;
         let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
         *standing = Some(ready.set_up(standing.take(), progress)?);
         drop(standing);
@@ -88,14 +84,9 @@ impl Ready<'_> {
             return Ok(standing);
         }
         progress(Progress::Phase("setting up namespaces, links and programs".into()));
-        let queue = |rate| self.queue(rate);
+        let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
         let testbed = Testbed::new(&self.fabric(&queue, link_events, *seed))?;
         Ok(Standing { testbed, network: network.clone(), per_switch })
-    }
-
-    fn queue(&self, rate_bps: u64) -> Thresholds {
-        let base_rtt_ps = self.scenario.longest_rtt_ps(&self.paths);
-        self.scenario.queue.config(rate_bps, base_rtt_ps, self.scenario.packet_bytes())
     }
 
     fn fabric<'b>(
@@ -130,27 +121,37 @@ impl Ready<'_> {
             start_ps: flow.start_ps,
             path_seed: flow.path_seed(seed),
         };
-        let queue = |rate| self.queue(rate);
+        let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
         let spec = TestbedSpec {
             fabric: self.fabric(&queue, &scenario.link_events, seed),
             flows: &flows.iter().map(testbed_flow).collect::<Vec<_>>(),
             payloads: &flows.iter().map(|flow| scenario.workload.payload(flow, seed)).collect::<Vec<Bytes>>(),
             flow_config: &|from, to| scenario.flow_config(&self.paths, balancer, from, to),
             v6: scenario.is_v6(),
-            base_rtt_ps: scenario.longest_rtt_ps(&self.paths),
-            until_ps: scenario.time_limit_ps(&flows),
+            base_rtt_ps: scenario.base_rtt_ps(&self.paths),
+            until_ps: scenario.time_limit_ps(&self.paths, &flows),
             sample_ps: scenario.sample_ps,
             dilation: self.dilation(&flows),
             threads: scenario.emulation.threads.map(|threads| threads as usize),
         };
         let outcome = testbed.run(&spec, progress, stop)?;
-        Ok(Collect { scenario, balancer, seed, flows: &flows, outcome: &outcome }.result())
+        let collect = Collect {
+            scenario,
+            balancer,
+            seed,
+            flows: &flows,
+            link_events: &scenario.link_events,
+            reroutes_ps: &outcome.reroutes_ps,
+            ports: &outcome.ports,
+            end_ps: outcome.end_ps,
+        };
+        Ok(result(&collect, &outcome))
     }
 
     fn dilation(&self, flows: &[Flow]) -> Dilation {
         let measured = || {
             let together: Vec<Flow> = flows.iter().map(|flow| Flow { start_ps: 0, ..*flow }).collect();
-            Dilation::Measured { ideal_ps: self.scenario.ideal_ps(&together) }
+            Dilation::Measured { ideal_ps: self.scenario.ideal_ps(&self.paths, &together) }
         };
         self.scenario.emulation.dilation.map_or_else(measured, Dilation::Given)
     }
@@ -158,7 +159,7 @@ impl Ready<'_> {
 
 /// Refuses what `scenario` asks for and real packets cannot do.
 //= docs/specs/erasure.md#ERA-6 an ideal code
-fn check(scenario: &Scenario) -> Result<(), String> {
+fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
     if scenario.workload.triggers().is_some() {
         return Err("triggers start flows of other hosts in no time, which packets cannot; use `--engine sim`".into());
     }
@@ -168,8 +169,7 @@ fn check(scenario: &Scenario) -> Result<(), String> {
     if scenario.simulation != SimulationSettings::default() {
         return Err("the settings in [simulation] are those of the simulator alone; use `--engine sim`".into());
     }
-    let base_rtt_ps = scenario.base_rtt_ps();
-    let limit = |rate_bps| scenario.queue.config(rate_bps, base_rtt_ps, scenario.packet_bytes()).limit_bytes;
+    let limit = |rate_bps| scenario.thresholds(paths, rate_bps).limit_bytes;
     let too_long = scenario.network.links.iter().find(|link| limit(link.rate_bps) > MAX_XDP_QUEUE_BYTES);
     too_long.map_or(Ok(()), |link| {
         let (bytes, name) = (limit(link.rate_bps), &link.name);
@@ -188,124 +188,48 @@ impl From<RunError> for EngineError {
     }
 }
 
-struct Collect<'a> {
-    scenario: &'a Scenario,
-    balancer: BalancerKind,
-    seed: u64,
-    flows: &'a [Flow],
-    outcome: &'a TestbedOutcome,
-}
-
-impl Collect<'_> {
-    fn result(&self) -> RunResult {
-        let (scenario, outcome) = (self.scenario, self.outcome);
-        let losses = outcome.losses;
-        RunResult {
-            engine: "xdp".into(),
-            scenario: scenario.name.clone(),
-            condition: scenario.condition.clone(),
-            balancer: self.balancer.to_string(),
-            congestion_control: scenario.transport.cc.to_string(),
-            seed: self.seed,
-            dilation: outcome.dilation,
-            wall_s: outcome.wall.as_secs_f64(),
-            flows: self.flows(),
-            ports: outcome.ports.iter().map(PortResult::from).collect(),
-            port_samples: outcome.samples.iter().map(|samples| port_series(&outcome.ports, samples)).collect(),
-            delivered: delivered(&outcome.delivered),
-            events: self.event_rows(),
-            transport: self.transport(),
-            testbed_losses: TestbedLosses {
-                veth: losses.veth,
-                rx_ring_full: losses.rx_ring_full,
-                fill_ring_empty: losses.fill_ring_empty,
-                other: losses.other,
-            },
-            late_packets: outcome.late_frames,
-            lateness_p99_us: us(outcome.lateness_p99_ps),
-            payload_verified: outcome.payload_verified,
-            sim: None,
-            recovery_us: self.last_drop().map(|last| last.after_us),
-        }
-    }
-
-    fn host(&self, host: usize) -> &str {
-        &self.scenario.network.hosts[host]
-    }
-
-    fn flows(&self) -> Vec<FlowResult> {
-        let result = |(flow, found): (&Flow, &spray_testbed::FlowOutcome)| {
-            let (start_us, end_us) = (us(flow.start_ps), found.received_ps.map(us));
-            FlowResult {
-                flow: flow.flow,
-                src: self.host(flow.src).into(),
-                dst: self.host(flow.dst).into(),
-                bytes: flow.bytes,
-                start_us,
-                end_us,
-                fct_us: end_us.map(|end| end - start_us),
-                retransmits: found.retransmits,
-                reordered: found.reordered,
-                drained_us: us(found.drained_ps),
-            }
-        };
-        self.flows.iter().zip(&self.outcome.flows).map(result).collect()
-    }
-
-    fn transport(&self) -> TransportTotals {
-        let frozen = |report: &&Report| report.what == Happened::Event(Event::FreezeEntered);
-        let mut totals = TransportTotals {
-            invalid_frames: self.outcome.invalid_frames,
-            freeze_entries: self.outcome.log.iter().filter(frozen).count() as u64,
-            ..TransportTotals::default()
-        };
-        for stats in &self.outcome.connections {
-            totals.packets_sent += stats.sender.packets_sent;
-            totals.retransmits += stats.sender.retransmits;
-            totals.timeouts += stats.sender.timeouts;
-            totals.reordered_packets += stats.receiver.reordered;
-            totals.duplicates += stats.receiver.duplicates;
-        }
-        totals
-    }
-
-    fn event_rows(&self) -> Vec<EventRow> {
-        let mut rows = link_rows(&self.scenario.link_events);
-        rows.extend(self.outcome.reroutes_ps.iter().map(|ps| reroute_row(us(*ps))));
-        let end_us = us(self.outcome.end_ps);
-        rows.retain(|row| row.time_us <= end_us);
-        rows.extend(self.last_drop().map(|last| last.row()));
-        rows.extend(self.log());
-        rows.sort_by(|a, b| a.time_us.total_cmp(&b.time_us));
-        rows
-    }
-
-    /// The rows of what the hosts' balancers and connections reported.
-    fn log(&self) -> impl Iterator<Item = EventRow> {
-        self.outcome.log.iter().filter_map(|report| {
-            let (kind, detail) = match &report.what {
-                Happened::Event(event) => reported(*event)?,
-                Happened::Failed(why) => (EventKind::Failure, why.clone()),
-            };
-            let subject = self.name(report.subject);
-            Some(EventRow { time_us: report.at_ps as f64 / 1e6, kind, subject, detail })
-        })
-    }
-
-    fn name(&self, subject: Subject) -> String {
-        match subject {
-            Subject::Flow(flow) => {
-                format!("{}->{}", self.host(self.flows[flow].src), self.host(self.flows[flow].dst))
-            }
-            Subject::Host(host) => self.host(host).into(),
-        }
-    }
-
-    fn last_drop(&self) -> Option<LastDrop> {
-        LastDrop::of(&self.scenario.network, &self.scenario.link_events, &self.outcome.ports)
+/// What came of a run of `collect`'s scenario.
+fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
+    let ended = |(flow, found): (&Flow, &FlowOutcome)| Ended {
+        start_ps: flow.start_ps,
+        end_ps: found.received_ps,
+        retransmits: found.retransmits,
+        reordered: found.reordered,
+        drained_ps: found.drained_ps,
+    };
+    let mut transport = TransportTotals { invalid_frames: outcome.invalid_frames, ..TransportTotals::default() };
+    outcome.connections.iter().for_each(|stats| transport.add(&stats.sender, &stats.receiver));
+    let losses = outcome.losses;
+    RunResult {
+        dilation: outcome.dilation,
+        wall_s: outcome.wall.as_secs_f64(),
+        ports: outcome.ports.clone(),
+        port_samples: outcome.samples.clone(),
+        delivered: outcome.delivered.clone(),
+        testbed_losses: TestbedLosses {
+            veth: losses.veth,
+            rx_ring_full: losses.rx_ring_full,
+            fill_ring_empty: losses.fill_ring_empty,
+            other: losses.other,
+        },
+        late_packets: outcome.late_frames,
+        lateness_p99_us: us(outcome.lateness_p99_ps),
+        payload_verified: outcome.payload_verified,
+        ..collect.result("xdp", collect.flows.iter().zip(&outcome.flows).map(ended), rows(collect, outcome), transport)
     }
 }
 
-fn us(ps: u64) -> f64 {
-    ps as f64 / 1e6
+/// Rows of what the hosts' balancers and connections reported.
+fn rows(collect: &Collect<'_>, outcome: &TestbedOutcome) -> impl Iterator<Item = EventRow> {
+    outcome.log.iter().filter_map(|report| {
+        let (kind, detail) = match &report.what {
+            Happened::Event(event) => reported(*event)?,
+            Happened::Failed(why) => (EventKind::Failure, why.clone()),
+        };
+        let subject = match report.subject {
+            Subject::Flow(flow) => collect.name(flow),
+            Subject::Host(host) => collect.host(host).into(),
+        };
+        Some(EventRow { time_us: report.at_ps as f64 / 1e6, kind, subject, detail })
+    })
 }

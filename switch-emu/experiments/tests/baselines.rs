@@ -5,7 +5,7 @@ use spray_core::path::BalancerKind::{self, Bitmap, Ecmp, Flowcell, Flowlet, Mprd
 use spray_core::path::{FlowletClock, PlbRule, Schemes};
 use spray_core::units::ByteSize;
 use spray_experiments::scenario::Scenario;
-use spray_experiments::sim::{FctEnd, SimOptions, Simulation, reference};
+use spray_experiments::sim::{FctEnd, Simulation, reference};
 use spray_experiments::workload::{Pattern, Payload, Workload, parse_matrix};
 use spray_fabric::{LinkAction, LinkEvent, TopoFile};
 
@@ -43,8 +43,7 @@ struct Figures {
 fn run(scenario: &Scenario, balancer: BalancerKind) -> Figures {
     let mut figures = Figures { mean: 0, max: 0, reordered: 0 };
     for seed in 1..=4 {
-        let options = SimOptions { balancer, seed, events: Vec::new() };
-        let flows = Simulation::new(scenario).run(&options).unwrap().flows;
+        let flows = Simulation::new(scenario).run(balancer, seed, &[]).unwrap().flows;
         let times: Vec<u64> = flows.iter().map(|flow| (flow.fct_us.expect("it ends") * 1e3).round() as u64).collect();
         figures.mean += times.iter().sum::<u64>() / times.len() as u64;
         figures.max += times.iter().max().unwrap();

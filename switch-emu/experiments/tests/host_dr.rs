@@ -4,7 +4,7 @@
 use spray_core::path::BalancerKind;
 use spray_experiments::results::RunResult;
 use spray_experiments::scenario::Scenario;
-use spray_experiments::sim::{FctEnd, SimOptions, Simulation, reference};
+use spray_experiments::sim::{FctEnd, Simulation, reference};
 use spray_experiments::workload::{Pattern, Payload, Workload, parse_matrix};
 use spray_fabric::{FatTree, LeafSpine, LinkAction, LinkEvent, Network};
 
@@ -32,8 +32,7 @@ fn scenario(network: Network, from: usize, to: usize) -> Scenario {
 }
 
 fn run(scenario: &Scenario, seed: u64) -> RunResult {
-    let options = SimOptions { balancer: BalancerKind::HostDr, seed, events: Vec::new() };
-    let result = Simulation::new(scenario).run(&options).unwrap();
+    let result = Simulation::new(scenario).run(BalancerKind::HostDr, seed, &[]).unwrap();
     assert!(result.flows.iter().all(|flow| flow.fct_us.is_some()));
     result
 }
@@ -41,7 +40,7 @@ fn run(scenario: &Scenario, seed: u64) -> RunResult {
 /// Data frames over each port whose name begins and ends so; there are no others of more than a header.
 fn frames(result: &RunResult, from: &str, to: &str) -> Vec<u64> {
     let named = |name: &str| name.starts_with(from) && name.contains(&format!("->{to}"));
-    result.ports.iter().filter(|port| named(&port.name)).map(|port| port.frames).collect()
+    result.ports.iter().filter(|port| named(&port.name)).map(|port| port.counters.frames).collect()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use spray_core::path::BalancerKind::{self, Ecmp, HostDr, LeastRecentlyMarked, Mptcp, Ops, PowerOfTwo, Reps, Subflow};
 use spray_experiments::scenario::Scenario;
-use spray_experiments::sim::{FctEnd, SimOptions, Simulation, reference};
+use spray_experiments::sim::{FctEnd, Simulation, reference};
 use spray_experiments::workload::{Pattern, Payload, Workload, parse_matrix};
 use spray_fabric::{LinkAction, LinkEvent, TopoFile};
 
@@ -28,8 +28,7 @@ fn befall(scenario: &mut Scenario, name: &str, action: LinkAction) {
 fn mean_ns(scenario: &Scenario, balancer: BalancerKind) -> u64 {
     let simulation = Simulation::new(scenario);
     let one = |seed| {
-        let options = SimOptions { balancer, seed, events: Vec::new() };
-        let result = simulation.run(&options).unwrap();
+        let result = simulation.run(balancer, seed, &[]).unwrap();
         let times = result.flows.iter().map(|flow| (flow.fct_us.expect("every flow completes") * 1e3).round() as u64);
         times.sum::<u64>() / result.flows.len() as u64
     };

@@ -5,7 +5,7 @@ use spray_core::path::BalancerKind::{self, Ops, Reps, RepsNoFreezing};
 use spray_core::units::Micros;
 use spray_experiments::results::RunResult;
 use spray_experiments::scenario::Scenario;
-use spray_experiments::sim::{FctEnd, SimOptions, Simulation, reference};
+use spray_experiments::sim::{FctEnd, Simulation, reference};
 use spray_experiments::workload::{Pattern, Payload, Workload, parse_matrix};
 use spray_fabric::{LinkAction, LinkEvent, TopoFile};
 
@@ -60,8 +60,7 @@ fn kill(scenario: &mut Scenario, name: &str, at_ps: u64) {
 }
 
 fn run(scenario: &Scenario, balancer: BalancerKind, seed: u64) -> RunResult {
-    let options = SimOptions { balancer, seed, events: Vec::new() };
-    Simulation::new(scenario).run(&options).unwrap()
+    Simulation::new(scenario).run(balancer, seed, &[]).unwrap()
 }
 
 fn figures(scenario: &Scenario, balancer: BalancerKind) -> Figures {
@@ -162,7 +161,8 @@ fn a_dead_cable_without_trimming_ruins_ops_and_hardly_touches_reps() {
     // Published: 202.9 us against 9,265.8 us.
     assert!(within(reps.mean, healthy.mean, 4) && within(reps.max, healthy.max, 25), "{reps:?} against {healthy:?}");
     assert!(ops.max > 20 * reps.max, "{ops:?} against {reps:?}");
-    let drops = |balancer| -> u64 { run(&scenario, balancer, 1).ports.iter().map(|port| port.drops_link).sum() };
+    let drops =
+        |balancer| -> u64 { run(&scenario, balancer, 1).ports.iter().map(|port| port.counters.drops_link()).sum() };
     let (reps, ops) = (drops(Reps), drops(Ops));
     println!("{reps} drops against {ops}");
     assert!(5 * reps < ops);

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::document::{Document, Node, Tree};
+use crate::document::{Document, Node, Tree, no_entry};
 use crate::mistake::{Mistake, Origin};
 use crate::schema::AUTO;
 use crate::shape::{Field, List, Scalar, Shape, Table};
@@ -18,20 +18,27 @@ impl Document {
     pub(crate) fn refused(&self, path: &str, shape: &Shape, why: &serde_json::Error) -> Mistake {
         match shape.field(path) {
             Some(Field { name, shape: shape @ Shape::Scalar(_), auto, .. }) => {
-                self.wrong(self.nearest(path), name, &allowed(shape, *auto))
+                self.wrong(self.nearest(path), name, shape, *auto)
             }
             _ => self.mistake(path, why.to_string()),
         }
     }
 
-    fn wrong(&self, node: &Node, name: &str, allowed: &str) -> Mistake {
-        self.mistake_from(&node.at, format!("`{name}` is {}; allowed: {allowed}", node.given))
+    /// The mistake of a value that `shape` does not take.
+    fn wrong(&self, node: &Node, name: &str, shape: &Shape, auto: bool) -> Mistake {
+        let given = match &node.value {
+            Tree::Scalar(Value::String(word)) => word,
+            _ => &node.given,
+        };
+        let (hint, allowed) = (did_you_mean(given, &shape.words()), allowed(shape, auto));
+        self.mistake_from(&node.at, format!("`{name}` is {}{hint}; allowed: {allowed}", node.given))
     }
 
     /// The table `node`, to which `path` leads.
     fn table(&self, node: &Node, table: &Table, path: &[&str]) -> Result<Value, Mistake> {
         let Tree::Table(given) = &node.value else {
-            return Err(self.wrong(node, path.last().unwrap_or(&""), "a table"));
+            let message = format!("`{}` is {}; allowed: a table", path.last().unwrap_or(&""), node.given);
+            return Err(self.mistake_from(&node.at, message));
         };
         self.check_names(given, table, path)?;
         let variant = self.variant(node, given, table, path)?;
@@ -100,19 +107,19 @@ impl Document {
                 items.iter().enumerate().map(item).collect::<Result<Vec<_>, _>>().map(Value::Array)
             }
             (Shape::List(List { of, single: true, .. }), Tree::Scalar(_)) => {
-                let allowed = shape.allowed();
-                match (&**of, &node.value) {
-                    (Shape::Scalar(scalar), Tree::Scalar(value)) => scalar
-                        .read(value, node)
-                        .map(|value| Value::Array(vec![value]))
-                        .ok_or_else(|| self.wrong(node, name, &allowed)),
-                    _ => Err(self.wrong(node, name, &allowed)),
-                }
+                let read = match (&**of, &node.value) {
+                    (Shape::Scalar(scalar), Tree::Scalar(value)) => scalar.read(value, node),
+                    _ => None,
+                };
+                read.map(|value| Value::Array(vec![value])).ok_or_else(|| self.wrong(node, name, shape, false))
             }
             (Shape::Scalar(scalar), Tree::Scalar(value)) => {
-                scalar.read(value, node).ok_or_else(|| self.wrong(node, name, &allowed(shape, auto)))
+                scalar.read(value, node).ok_or_else(|| self.wrong(node, name, shape, auto))
             }
-            _ => Err(self.wrong(node, name, &allowed(shape, auto))),
+            (Shape::List(_), Tree::Table(fields)) if fields.iter().any(|(name, _)| name.parse::<usize>().is_ok()) => {
+                Err(self.mistake_from(&node.at, no_entry(name, 0)))
+            }
+            _ => Err(self.wrong(node, name, shape, auto)),
         }
     }
 }

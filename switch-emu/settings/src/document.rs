@@ -81,11 +81,15 @@ impl Document {
         let node = assigned(value, &origin).map_err(mistake)?;
         let (mut here, mut passed) = (&mut self.root, Vec::new());
         for name in path.split('.') {
+            let entries = here.entries();
             here = here.child(name, &origin).ok_or_else(|| {
                 let parent = if passed.is_empty() { path.into() } else { passed.join(".") };
-                mistake(format!(
-                    "`{name}` is no place in `{parent}`; allowed: PATH=VALUE, as in transport.reps.buffer=4"
-                ))
+                mistake(match entries {
+                    Some(entries) if name.parse::<usize>().is_ok() => no_entry(&parent, entries),
+                    _ => format!(
+                        "`{name}` is no place in `{parent}`; allowed: PATH=VALUE, as in transport.reps.buffer=4"
+                    ),
+                })
             })?;
             passed.push(name);
         }
@@ -166,6 +170,11 @@ impl Node {
         }
     }
 
+    /// Length of the list; `None` for anything else.
+    fn entries(&self) -> Option<usize> {
+        if let Tree::List(items) = &self.value { Some(items.len()) } else { None }
+    }
+
     /// The child of that name, made where there is none.
     fn child(&mut self, name: &str, origin: &Origin) -> Option<&mut Self> {
         let empty = || Self::of(Tree::Table(Vec::new()), origin, "a table");
@@ -203,6 +212,12 @@ impl Node {
                 Tree::Table(fields) => fields.iter().any(|(_, node)| node.is_assigned()),
             }
     }
+}
+
+/// What to say to the place of an entry that `list` does not have.
+pub(crate) fn no_entry(list: &str, entries: usize) -> String {
+    let last = entries.checked_sub(1).map_or_else(String::new, |last| format!("0 to {last}, or "));
+    format!("`{list}` has {entries} entries; allowed: {last}`{list}.+`, which adds one")
 }
 
 /// The two sides of `path=value`.

@@ -97,6 +97,15 @@ impl Shape {
         found
     }
 
+    /// The words that it takes; none if it takes anything else.
+    pub fn words(&self) -> Vec<&str> {
+        match self {
+            Self::Scalar(Scalar::Choice(words)) => words.iter().map(|(word, _)| word.as_str()).collect(),
+            Self::List(list) => list.of.words(),
+            _ => Vec::new(),
+        }
+    }
+
     /// What is allowed, for messages and documents.
     pub fn allowed(&self) -> String {
         match self {

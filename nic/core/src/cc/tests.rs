@@ -38,12 +38,11 @@ fn acks(bytes: u64, packets: u16, marked_packets: u16) -> AckInfo {
 }
 
 #[test]
-fn names_are_parsed_listed_and_shown() {
+fn names_are_shown_and_known() {
     for kind in CcKind::ALL {
-        assert_eq!(kind.to_string().parse(), Ok(kind));
+        assert_eq!(CcKind::named(&kind.to_string()), Some(kind));
     }
-    let message = "bbr".parse::<CcKind>().unwrap_err().to_string();
-    assert!(CcKind::names().iter().all(|name| message.contains(name)), "{message}");
+    assert_eq!(CcKind::named("bbr"), None);
 }
 
 #[test]

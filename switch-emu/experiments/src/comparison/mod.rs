@@ -10,7 +10,7 @@ pub use report::{Costs, markdown};
 
 use crate::results::{Spread, Summary};
 use crate::scenario::Scenario;
-use crate::sim::{FctEnd, SimOptions, Simulation, over_cores, reference};
+use crate::sim::{FctEnd, Simulation, over_cores, reference};
 use crate::workload::{Pattern, Payload, Workload, parse_matrix};
 use spray_fabric::{LinkAction, LinkEvent, TopoFile};
 
@@ -147,8 +147,8 @@ impl Condition {
             balancers.iter().flat_map(|balancer| (1..=seeds).map(|seed| (*balancer, seed))).collect();
         let one = |job: usize| {
             let (balancer, seed) = jobs[job];
-            let options = SimOptions { balancer, seed, events: Vec::new() };
-            let run = simulation.run(&options).map_err(|error| format!("{}, {balancer}: {error}", self.name))?;
+            let run =
+                simulation.run(balancer, seed, &[]).map_err(|error| format!("{}, {balancer}: {error}", self.name))?;
             Ok::<_, String>(run.summary())
         };
         let runs = over_cores(jobs.len(), threads, one)?;

@@ -6,8 +6,9 @@ use spray_core::path::{BalancerKind, FlowcutRule};
 use spray_core::rng::stream;
 use spray_core::units::{ByteSize, Ratio};
 
+use super::{Figures, average, runs};
 use crate::scenario::{QueueLength, Scenario};
-use crate::sim::{FctEnd, SimOptions, Simulation, over_cores, reference};
+use crate::sim::{FctEnd, reference};
 use crate::workload::{Each, Pattern, Payload, Workload, parse_matrix};
 use spray_fabric::Node;
 use spray_fabric::{LinkAction, LinkEvent, Network, TopoFile};
@@ -15,21 +16,6 @@ use spray_fabric::{LinkAction, LinkEvent, Network, TopoFile};
 const EXPECTED: &str = include_str!("../../../../tests/reference/flowcut_expected.csv");
 const TOPOLOGY: &str = include_str!("../../../../tests/reference/fattree_128_200g.topo");
 const MATRIX: &str = include_str!("../../../../tests/reference/perm_n128_s2097152.cm");
-
-/// The figures of one run.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Run {
-    /// Mean completion time, in us.
-    pub mean_us: f64,
-    /// 99th percentile, in us.
-    pub p99_us: f64,
-    /// The slowest flow's, in us.
-    pub max_us: f64,
-    /// Share of its completion time that a flow spends draining, mean over the flows, in per cent.
-    pub drain_percent: f64,
-    /// Packets that arrived after one sent later.
-    pub reordered: u64,
-}
 
 /// Which rule drains paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +70,7 @@ impl Setting {
     ///
     /// # Panics
     /// When a flow does not complete.
-    pub fn run(&self, seeds: u64, threads: usize) -> Vec<Run> {
+    pub fn run(&self, seeds: u64, threads: usize) -> Vec<Figures> {
         let balancer = if self.ratio.is_some() { BalancerKind::Flowcut } else { BalancerKind::Ecmp };
         runs(&self.scenario(), balancer, &|_| Vec::new(), seeds, threads)
     }
@@ -110,40 +96,9 @@ impl Setting {
     }
 }
 
-/// Runs `scenario` with seeds from 1 to `seeds`, each with the link events that `events` draws.
-fn runs(
-    scenario: &Scenario,
-    balancer: BalancerKind,
-    events: &(dyn Fn(u64) -> Vec<LinkEvent> + Sync),
-    seeds: u64,
-    threads: usize,
-) -> Vec<Run> {
-    let simulation = Simulation::new(scenario);
-    let one = |job: usize| {
-        let seed = job as u64 + 1;
-        let options = SimOptions { balancer, seed, events: events(seed) };
-        let result = simulation.run(&options).map_err(|error| error.to_string())?;
-        let mut fct: Vec<f64> = result.flows.iter().filter_map(|flow| flow.fct_us).collect();
-        fct.sort_by(f64::total_cmp);
-        if fct.len() != result.flows.len() {
-            return Err(format!("{balancer}, seed {seed}: {} of {} flows completed", fct.len(), result.flows.len()));
-        }
-        let (flows, last) = (fct.len() as f64, fct.len() - 1);
-        let drained = result.flows.iter().map(|flow| 100.0 * flow.drained_us / flow.fct_us.unwrap_or(f64::NAN));
-        Ok(Run {
-            mean_us: fct.iter().sum::<f64>() / flows,
-            p99_us: fct[last * 99 / 100],
-            max_us: fct[last],
-            drain_percent: drained.sum::<f64>() / flows,
-            reordered: result.transport.reordered_packets,
-        })
-    };
-    over_cores(seeds as usize, threads, one).unwrap_or_else(|error: String| panic!("{error}"))
-}
-
 /// A permutation of 8 MiB flows on the same fabric, as the paper's figures 8 and 9 have them, with our own senders and the
 /// paper's rule, a window of 1.5 bandwidth-delay products, and `slow` cables at a tenth of their rate.
-pub fn figure(balancer: BalancerKind, slow_cables: usize, seeds: u64, threads: usize) -> Vec<Run> {
+pub fn figure(balancer: BalancerKind, slow_cables: usize, seeds: u64, threads: usize) -> Vec<Figures> {
     let network = TopoFile::parse(TOPOLOGY).expect("a reference topology").network();
     let each = Each { bytes: 8 << 20, start_ps: 0 };
     let workload = Workload { pattern: Pattern::Permutation(each), payload: Payload::Generated };
@@ -220,23 +175,15 @@ fn with_link_queues(network: &Network) -> Network {
 }
 
 /// The reference's runs under a balancer, by seed.
-pub fn expected(balancer: &str) -> Vec<Run> {
-    let rows = EXPECTED.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
-    let number = |text: &str| text.parse().expect("a number in flowcut_expected.csv");
-    rows.filter(|row| row[1] == balancer)
-        .map(|row| Run {
-            mean_us: number(row[4]),
-            p99_us: number(row[5]),
-            max_us: number(row[6]),
-            drain_percent: number(row[7]),
-            reordered: 0,
-        })
-        .collect()
-}
-
-/// The average of `of` over runs.
-pub fn average(runs: &[Run], of: impl Fn(&Run) -> f64) -> f64 {
-    runs.iter().map(of).sum::<f64>() / runs.len() as f64
+pub fn expected(balancer: &str) -> Vec<Figures> {
+    let figures = |[mean_us, p99_us, max_us, drain_percent]: [f64; 4]| Figures {
+        mean_us,
+        p99_us,
+        max_us,
+        drain_percent,
+        ..Figures::default()
+    };
+    super::expected(EXPECTED, "perm128-2M", balancer).into_iter().map(figures).collect()
 }
 
 /// One of the reference's balancers, with its runs and ours under either rule.
@@ -245,11 +192,11 @@ pub struct Comparison {
     /// The setting `rtt_ratio`; `None` runs `ecmp` instead of Flowcut.
     pub ratio: Option<u64>,
     /// The reference's runs.
-    pub expected: Vec<Run>,
+    pub expected: Vec<Figures>,
     /// Ours, with its rule.
-    pub simple: Vec<Run>,
+    pub simple: Vec<Figures>,
     /// Ours, with the paper's; none under `ecmp`.
-    pub paper: Vec<Run>,
+    pub paper: Vec<Figures>,
 }
 
 /// Every balancer of the reference, ours with seeds from 1 to `seeds`.
@@ -272,7 +219,7 @@ impl Comparison {
     /// drain share within 4 points. Under `ecmp` only the mean is compared. The paper's rule must be no worse than the published
     /// one.
     pub fn holds(&self) -> bool {
-        let relative = |of: fn(&Run) -> f64| (average(&self.simple, of) / average(&self.expected, of) - 1.0).abs();
+        let relative = |of: fn(&Figures) -> f64| (average(&self.simple, of) / average(&self.expected, of) - 1.0).abs();
         let drains = average(&self.simple, |run| run.drain_percent) - average(&self.expected, |run| run.drain_percent);
         let is_ecmp = self.ratio.is_none();
         relative(|run| run.mean_us) <= 0.05
@@ -281,7 +228,7 @@ impl Comparison {
     }
 
     fn paper_is_no_worse(&self) -> bool {
-        [|run: &Run| run.mean_us, |run: &Run| run.max_us]
+        [|run: &Figures| run.mean_us, |run: &Figures| run.max_us]
             .iter()
             .all(|of| average(&self.paper, of) <= average(&self.simple, of))
     }
@@ -341,21 +288,21 @@ pub fn section(seeds: u64, threads: usize) -> String {
     text + &figures(seeds, threads)
 }
 
-fn against(expected: &[Run], found: &[Run]) -> String {
+fn against(expected: &[Figures], found: &[Figures]) -> String {
     let mut text = String::new();
-    for of in [|run: &Run| run.mean_us, |run: &Run| run.max_us] {
+    for of in [|run: &Figures| run.mean_us, |run: &Figures| run.max_us] {
         let (theirs, ours) = (average(expected, of), average(found, of));
         text += &format!("{theirs:.2} | {ours:.2} | {:+.1} % | ", 100.0 * (ours / theirs - 1.0));
     }
-    let of = |run: &Run| run.drain_percent;
+    let of = |run: &Figures| run.drain_percent;
     text + &format!("{:.1} | {:.1}", average(expected, of), average(found, of))
 }
 
-fn own(runs: &[Run]) -> String {
+fn own(runs: &[Figures]) -> String {
     if runs.is_empty() {
         return " | | ".into();
     }
-    let of = |of: fn(&Run) -> f64| average(runs, of);
+    let of = |of: fn(&Figures) -> f64| average(runs, of);
     format!("{:.2} | {:.2} | {:.1}", of(|run| run.mean_us), of(|run| run.max_us), of(|run| run.drain_percent))
 }
 

@@ -3,28 +3,88 @@
 //! `cargo xtask fidelity` writes the comparison to `docs/results/fidelity.md`; tests check the smaller rows.
 
 pub mod flowcut;
-pub mod order;
 mod report;
 mod rows;
 
 use spray_core::path::BalancerKind;
+use spray_fabric::LinkEvent;
 
 pub use report::markdown;
 pub use rows::{ROWS, Row};
 
-/// Completion times of one run, in us.
+use crate::results::RunResult;
+use crate::scenario::Scenario;
+use crate::sim::{Simulation, over_cores};
+
+/// The figures of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// Mean over the flows.
+    /// Mean completion time over the flows, in us.
     pub mean_us: f64,
-    /// 99th percentile.
+    /// 99th percentile, in us.
     pub p99_us: f64,
-    /// The slowest flow's.
+    /// The slowest flow's, in us.
     pub max_us: f64,
-    /// When the last flow ended.
+    /// When the last flow ended, in us.
     pub makespan_us: f64,
-    /// Real time of the run, in seconds.
-    pub wall_s: f64,
+    /// Share of its completion time that a flow spends draining, mean over the flows, in per cent.
+    pub drain_percent: f64,
+    /// Packets that arrived after one sent later.
+    pub reordered: u64,
+}
+
+impl Figures {
+    /// Those of `run`; an error when a flow did not complete.
+    fn of(run: &RunResult) -> Result<Self, String> {
+        let fct = run.sorted_fcts();
+        if fct.len() != run.flows.len() {
+            let RunResult { balancer, seed, .. } = run;
+            return Err(format!("{balancer}, seed {seed}: {} of {} flows completed", fct.len(), run.flows.len()));
+        }
+        let (flows, last) = (fct.len() as f64, fct.len() - 1);
+        let drained = run.flows.iter().map(|flow| 100.0 * flow.drained_us / flow.fct_us.unwrap_or(f64::NAN));
+        Ok(Self {
+            mean_us: fct.iter().sum::<f64>() / flows,
+            p99_us: fct[last * 99 / 100],
+            max_us: fct[last],
+            makespan_us: run.flows.iter().filter_map(|flow| flow.end_us).fold(0.0, f64::max),
+            drain_percent: drained.sum::<f64>() / flows,
+            reordered: run.transport.reordered_packets,
+        })
+    }
+}
+
+/// Runs `scenario` with seeds from 1 to `seeds`, `threads` at a time, each with the link events that `events` draws.
+///
+/// # Panics
+/// When a flow does not complete.
+fn runs(
+    scenario: &Scenario,
+    balancer: BalancerKind,
+    events: &(dyn Fn(u64) -> Vec<LinkEvent> + Sync),
+    seeds: u64,
+    threads: usize,
+) -> Vec<Figures> {
+    let simulation = Simulation::new(scenario);
+    let one = |job: usize| {
+        let seed = job as u64 + 1;
+        Figures::of(&simulation.run(balancer, seed, &events(seed)).map_err(|error| error.to_string())?)
+    };
+    over_cores(seeds as usize, threads, one).unwrap_or_else(|error: String| panic!("{}: {error}", scenario.name))
+}
+
+/// The average of `of` over runs.
+pub fn average(runs: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
+    runs.iter().map(of).sum::<f64>() / runs.len() as f64
+}
+
+/// The rows of a reference's `table` for this scenario and balancer. Each has mean, 99th percentile and largest completion time,
+/// and one figure more.
+fn expected(table: &str, scenario: &str, balancer: &str) -> Vec<[f64; 4]> {
+    let rows = table.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
+    let own = rows.filter(|row| row[..2] == [scenario, balancer]);
+    let number = |text: &str| text.parse().expect("a number in the reference's table");
+    own.map(|row| [4, 5, 6, 7].map(|column| number(row[column]))).collect()
 }
 
 /// A row under one balancer: the reference's runs and ours.
@@ -79,13 +139,12 @@ impl Comparison {
     pub fn run(row: &'static Row, balancer: BalancerKind, threads: usize) -> Self {
         let seeds = row.seeds(balancer);
         let found = row.run(balancer, seeds, threads);
-        Self { row, balancer, expected: rows::expected(row.scenario, balancer), found }
+        Self { row, balancer, expected: row.expected(balancer), found }
     }
 
     /// The figures that are compared, each with its tolerance.
     pub fn differences(&self) -> Vec<Difference> {
-        let average = |runs: &[Figures], of: fn(&Figures) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
-        let difference = |figure, of, tolerance| Difference {
+        let difference = |figure, of: fn(&Figures) -> f64, tolerance| Difference {
             figure,
             expected_us: average(&self.expected, of),
             found_us: average(&self.found, of),

@@ -1,13 +1,15 @@
 //! The rows of the reference, and how each is run.
 
+use std::path::PathBuf;
+
 use spray_core::path::BalancerKind;
 use spray_core::units::Micros;
 
-use super::Figures;
-use crate::scenario::Scenario;
-use crate::sim::{FctEnd, SimOptions, Simulation, over_cores, reference};
+use super::{Figures, expected, runs};
+use crate::scenario::{Failures, Scenario};
+use crate::sim::{FctEnd, reference};
 use crate::workload::{Matrix, Pattern, Payload, Workload, parse_matrix};
-use spray_fabric::{FailureContext, FailureFile, LinkAction, LinkEvent, TopoFile};
+use spray_fabric::{FailureFile, LinkAction, LinkEvent, TopoFile};
 
 const EXPECTED: &str = include_str!("../../../../tests/reference/expected.csv");
 
@@ -153,28 +155,19 @@ impl Row {
 
     /// Runs it with seeds from 1 to `seeds`.
     pub(super) fn run(&self, balancer: BalancerKind, seeds: u64, threads: usize) -> Vec<Figures> {
-        let scenario = self.scenario();
-        let simulation = Simulation::new(&scenario);
-        let one = |job: usize| {
-            let seed = job as u64 + 1;
-            let events = self.failures(&scenario, &simulation, seed);
-            let options = SimOptions { balancer, seed, events };
-            let result = simulation.run(&options).map_err(|error| error.to_string())?;
-            let mut fct: Vec<f64> = result.flows.iter().filter_map(|flow| flow.fct_us).collect();
-            fct.sort_by(f64::total_cmp);
-            if fct.len() != result.flows.len() {
-                return Err(format!("{} of {} flows completed", fct.len(), result.flows.len()));
-            }
-            let last = fct.len() - 1;
-            Ok(Figures {
-                mean_us: fct.iter().sum::<f64>() / fct.len() as f64,
-                p99_us: fct[last * 99 / 100],
-                max_us: fct[last],
-                makespan_us: result.flows.iter().filter_map(|flow| flow.end_us).fold(0.0, f64::max),
-                wall_s: result.wall_s,
-            })
+        runs(&self.scenario(), balancer, &|_| Vec::new(), seeds, threads)
+    }
+
+    /// The reference's figures, by seed.
+    pub(super) fn expected(&self, balancer: BalancerKind) -> Vec<Figures> {
+        let figures = |[mean_us, p99_us, max_us, makespan_us]: [f64; 4]| Figures {
+            mean_us,
+            p99_us,
+            max_us,
+            makespan_us,
+            ..Figures::default()
         };
-        over_cores(seeds as usize, threads, one).unwrap_or_else(|error: String| panic!("{}: {error}", self.scenario))
+        expected(EXPECTED, self.scenario, balancer.name()).into_iter().map(figures).collect()
     }
 
     fn scenario(&self) -> Scenario {
@@ -193,7 +186,9 @@ impl Row {
         scenario.simulation.fct_end = FctEnd::Acked;
         scenario.transport.evs = self.evs;
         scenario.transport.ack_every = self.ack_every;
-        if self.failed_percent.is_some() {
+        if let Some(percent) = self.failed_percent {
+            let file = FailureFile::dead_cables(percent / 100.0);
+            scenario.failures = Some(Failures { file, source: PathBuf::new(), name: String::new() });
             (scenario.time_limit_ps, scenario.transport.give_up_us) = (Some(PATIENCE_PS), Micros::from_ps(PATIENCE_PS));
         }
         if let Some(name) = self.slow {
@@ -202,17 +197,6 @@ impl Row {
             scenario.link_events.push(LinkEvent { name: name.into(), links, at_ps: 0, until_ps: None, action });
         }
         scenario
-    }
-
-    fn failures(&self, scenario: &Scenario, simulation: &Simulation<'_>, seed: u64) -> Vec<LinkEvent> {
-        let Some(percent) = self.failed_percent else { return Vec::new() };
-        let context = FailureContext {
-            network: &scenario.network,
-            seed,
-            until_ps: simulation.until_ps(seed),
-            packet_bytes: scenario.packet_bytes(),
-        };
-        FailureFile::dead_cables(percent / 100.0).events(&context).expect("few enough failures")
     }
 }
 
@@ -239,21 +223,6 @@ fn ring_text() -> String {
     text + &triggers
 }
 
-/// The reference's figures, by seed.
-pub(super) fn expected(scenario: &str, balancer: BalancerKind) -> Vec<Figures> {
-    let rows = EXPECTED.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
-    let own = rows.filter(|row| row[0] == scenario && row[1] == balancer.name());
-    let number = |text: &str| text.parse().expect("a number in expected.csv");
-    own.map(|row| Figures {
-        mean_us: number(row[4]),
-        p99_us: number(row[5]),
-        max_us: number(row[6]),
-        makespan_us: number(row[7]),
-        wall_s: number(row[8]),
-    })
-    .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -262,7 +231,7 @@ mod tests {
     fn the_reference_has_three_seeds_of_every_row() {
         for row in &ROWS {
             for balancer in row.balancers() {
-                assert_eq!(expected(row.scenario, *balancer).len(), 3, "{} {balancer}", row.scenario);
+                assert_eq!(row.expected(*balancer).len(), 3, "{} {balancer}", row.scenario);
             }
         }
     }

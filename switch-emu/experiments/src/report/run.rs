@@ -1,5 +1,7 @@
 //! The page about one run.
 
+use spray_fabric::PortOutcome;
+
 use super::html::{Row, escape, figure, figures, page, section, table};
 use super::{chart, series};
 use crate::results::{RunResult, Summary, loss_note};
@@ -128,9 +130,10 @@ fn flows(run: &RunResult) -> String {
 }
 
 fn ports(run: &RunResult) -> String {
-    let row = |p: &crate::results::PortResult| {
-        let counts = [p.frames, p.bytes, p.control_frames, p.ecn_marks, p.trims];
-        let drops = [p.drops_queue, p.drops_link, p.drops_random, p.drops_ttl, p.peak_queue_bytes];
+    let row = |p: &PortOutcome| {
+        let c = &p.counters;
+        let counts = [c.frames, c.bytes, c.control_frames, c.marks, c.trims];
+        let drops = [c.drops_queue, c.drops_link(), c.drops_random, c.drops_ttl, p.peak_queue_bytes];
         let numbers = counts.iter().chain(&drops).map(ToString::to_string);
         Row { cells: [escape(&p.name)].into_iter().chain(numbers).collect(), first: false }
     };

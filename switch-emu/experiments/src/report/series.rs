@@ -2,45 +2,40 @@
 
 use std::collections::BTreeMap;
 
+use spray_fabric::{PortOutcome, PortSamples};
+
 use super::chart::Line;
-use crate::results::{EventKind, PortResult, PortSample, RunResult};
+use crate::results::{EventKind, RunResult, gbps, us};
 
 /// Most points per line. More than a screen can show would only make the page larger.
 const BINS: usize = 160;
 
 /// Rate of delivered payload over time, in Gb/s.
 pub(super) fn goodput(run: &RunResult) -> Vec<Line> {
-    let cumulative: Vec<(f64, u64)> = run.delivered.iter().map(|s| (s.time_us, s.bytes)).collect();
-    vec![Line { name: "delivered payload".into(), points: rates(&cumulative, 1.0) }]
+    vec![Line { name: "delivered payload".into(), points: rates(run.delivered.iter().copied(), 1.0) }]
 }
 
 /// Bytes waiting at the `count` ports with the longest queues, in kB.
 pub(super) fn queues(run: &RunResult, count: usize) -> Vec<Line> {
-    let peak = |samples: &[PortSample]| samples.iter().map(|s| s.queue_bytes).max().unwrap_or(0);
     let mut series: Vec<_> = run.port_samples.iter().filter(|s| !s.samples.is_empty()).collect();
     series.sort_by_key(|s| std::cmp::Reverse(peak(&s.samples)));
-    let line = |s: &&crate::results::PortSeries| Line { name: s.name.clone(), points: maxima(&s.samples) };
+    let line = |s: &&PortSamples| Line { name: run.ports[s.port].name.clone(), points: maxima(&s.samples) };
     series.truncate(count);
-    series.sort_by(|a, b| a.name.cmp(&b.name));
+    series.sort_by_key(|s| &run.ports[s.port].name);
     series.iter().map(line).collect()
 }
 
 /// Use of the uplinks of one switch over time, in per cent of their full rate. It is a switch at which a link failed, if there
 /// is one.
 pub(super) fn uplinks(run: &RunResult, count: usize) -> Vec<Line> {
-    let ports: BTreeMap<&str, &PortResult> =
-        run.ports.iter().filter(|p| p.uplink && p.rate_gbps > 0.0).map(|p| (p.name.as_str(), p)).collect();
-    let switch = interesting_switch(run, &ports);
-    let mut lines = Vec::new();
-    for series in run.port_samples.iter().filter(|s| !s.samples.is_empty()) {
-        let Some(port) = ports.get(series.name.as_str()).filter(|p| switch == Some(switch_of(&p.name))) else {
-            continue;
-        };
-        let cumulative: Vec<(f64, u64)> = series.samples.iter().map(|s| (s.time_us, s.sent_bytes)).collect();
-        lines.push(Line { name: series.name.clone(), points: rates(&cumulative, port.rate_gbps / 100.0) });
-    }
-    lines.truncate(count);
-    lines
+    let switch = interesting_switch(run);
+    let sampled = run.port_samples.iter().filter(|s| !s.samples.is_empty()).map(|s| (s, &run.ports[s.port]));
+    let shown = sampled.filter(|(_, port)| is_uplink(port) && switch == Some(switch_of(&port.name))).take(count);
+    let line = |(series, port): (&PortSamples, &PortOutcome)| {
+        let sent = series.samples.iter().map(|(ps, _, sent_bytes)| (*ps, *sent_bytes));
+        Line { name: port.name.clone(), points: rates(sent, port.rate_bps as f64 / 1e9 / 100.0) }
+    };
+    shown.map(line).collect()
 }
 
 /// The share of flows that completed within a time, in percent.
@@ -83,10 +78,16 @@ fn thin(times: &mut Vec<f64>) {
     });
 }
 
-fn interesting_switch<'a>(run: &'a RunResult, ports: &BTreeMap<&'a str, &'a PortResult>) -> Option<&'a str> {
+fn is_uplink(port: &PortOutcome) -> bool {
+    port.uplink && port.rate_bps > 0
+}
+
+fn interesting_switch(run: &RunResult) -> Option<&str> {
+    let uplinks: BTreeMap<&str, u64> =
+        run.ports.iter().filter(|p| is_uplink(p)).map(|p| (p.name.as_str(), p.counters.bytes)).collect();
     let failed = run.events.iter().filter(|e| e.kind == EventKind::Failure).map(|e| e.subject.as_str());
-    let failed = failed.filter(|subject| ports.contains_key(subject)).map(switch_of).next();
-    let busiest = || ports.values().max_by_key(|p| p.bytes).map(|p| switch_of(&p.name));
+    let failed = failed.filter(|subject| uplinks.contains_key(subject)).map(switch_of).next();
+    let busiest = || uplinks.iter().max_by_key(|(_, bytes)| **bytes).map(|(name, _)| switch_of(name));
     failed.or_else(busiest)
 }
 
@@ -95,24 +96,26 @@ fn switch_of(port: &str) -> &str {
     port.split("->").next().unwrap_or(port)
 }
 
-/// Rates in `unit_gbps` between ascending cumulative byte counts, one per bin, at the bins' middles.
-fn rates(cumulative: &[(f64, u64)], unit_gbps: f64) -> Vec<(f64, f64)> {
+/// Rates in `unit_gbps` between ascending (time in ps, bytes so far), one per bin, at the bins' middles.
+fn rates(cumulative: impl Iterator<Item = (u64, u64)>, unit_gbps: f64) -> Vec<(f64, f64)> {
+    let cumulative: Vec<(f64, u64)> = cumulative.map(|(ps, bytes)| (us(ps), bytes)).collect();
     let step = cumulative.len().div_ceil(BINS).max(1);
     let marks: Vec<&(f64, u64)> = cumulative.iter().step_by(step).chain(cumulative.last()).collect();
     let rate = |pair: &[&(f64, u64)]| {
         let (from, to) = (pair[0], pair[1]);
-        let gbps = crate::results::gbps(to.1.saturating_sub(from.1), to.0 - from.0);
+        let gbps = gbps(to.1.saturating_sub(from.1), to.0 - from.0);
         (to.0 > from.0).then(|| (f64::midpoint(from.0, to.0), gbps / unit_gbps))
     };
     marks.windows(2).filter_map(rate).collect()
 }
 
 /// The largest queue of each bin, in kB. The mean would hide peaks.
-fn maxima(samples: &[PortSample]) -> Vec<(f64, f64)> {
+fn maxima(samples: &[(u64, u64, u64)]) -> Vec<(f64, f64)> {
     let step = samples.len().div_ceil(BINS).max(1);
-    let largest = |bin: &[PortSample]| {
-        let peak = bin.iter().map(|s| s.queue_bytes).max().unwrap_or(0);
-        (bin[0].time_us, peak as f64 / 1e3)
-    };
-    samples.chunks(step).map(largest).collect()
+    samples.chunks(step).map(|bin| (us(bin[0].0), peak(bin) as f64 / 1e3)).collect()
+}
+
+/// Most bytes waiting in any of the samples.
+fn peak(samples: &[(u64, u64, u64)]) -> u64 {
+    samples.iter().map(|(_, queue_bytes, _)| *queue_bytes).max().unwrap_or(0)
 }

@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Write};
 
-use super::{EventRow, FlowResult, PortResult};
+use spray_fabric::PortOutcome;
+
+use super::{EventRow, FlowResult};
 
 pub(super) fn flows(flows: &[FlowResult]) -> String {
     let mut out = String::from("flow,src,dst,bytes,start_us,end_us,fct_us,retransmits,reordered,drained_us\n");
@@ -15,15 +17,16 @@ pub(super) fn flows(flows: &[FlowResult]) -> String {
     out
 }
 
-pub(super) fn ports(ports: &[PortResult]) -> String {
+pub(super) fn ports(ports: &[PortOutcome]) -> String {
     let mut out = String::from(
         "port,uplink,rate_gbps,frames,bytes,control_frames,ecn_marks,trims,drops_queue,drops_link,drops_random,drops_ttl,\
          peak_queue_bytes\n",
     );
     for p in ports {
-        let head = format_args!("{},{},{},{},{}", Text(&p.name), p.uplink, p.rate_gbps, p.frames, p.bytes);
-        let fates = format_args!("{},{},{},{}", p.control_frames, p.ecn_marks, p.trims, p.drops_queue);
-        let rest = format_args!("{},{},{},{}", p.drops_link, p.drops_random, p.drops_ttl, p.peak_queue_bytes);
+        let (c, rate_gbps) = (&p.counters, p.rate_bps as f64 / 1e9);
+        let head = format_args!("{},{},{rate_gbps},{},{}", Text(&p.name), p.uplink, c.frames, c.bytes);
+        let fates = format_args!("{},{},{},{}", c.control_frames, c.marks, c.trims, c.drops_queue);
+        let rest = format_args!("{},{},{},{}", c.drops_link(), c.drops_random, c.drops_ttl, p.peak_queue_bytes);
         line(&mut out, format_args!("{head},{fates},{rest}"));
     }
     out

@@ -1,9 +1,9 @@
 //! A run's results: their types, their folder, and the tables that compare runs.
 //!
-//! Every time here is *scenario* time in microseconds from the start of the run, already divided by the dilation.
+//! Every time here is *scenario* time from the start of the run, already divided by the dilation: in microseconds, but for samples.
 
+mod collect;
 mod csv;
-mod failures;
 mod files;
 mod matrix;
 mod spread;
@@ -14,10 +14,9 @@ mod table;
 pub(crate) mod tests;
 
 use serde::{Deserialize, Serialize};
+pub use spray_fabric::{PortCounters, PortOutcome, PortSamples};
 
-use spray_fabric::{PortOutcome, PortSamples};
-
-pub(crate) use self::failures::{LastDrop, link_rows, reported, reroute_row};
+pub(crate) use self::collect::{Collect, Ended, reported};
 pub use self::files::{WriteError, write_overview, write_run};
 pub use self::matrix::{Contender, Matrix};
 pub use self::spread::Spread;
@@ -28,7 +27,7 @@ pub use self::table::{align, table};
 pub(crate) use self::table::{header, lateness_note, loss_note, row};
 
 /// All results of one run of one scenario with one balancer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunResult {
     /// Which engine ran it: `xdp` or `sim`.
     pub engine: String,
@@ -49,11 +48,11 @@ pub struct RunResult {
     /// One entry per flow of the workload, completed or not.
     pub flows: Vec<FlowResult>,
     /// One entry per egress port of the fabric.
-    pub ports: Vec<PortResult>,
-    /// Samples of some of the ports during the run.
-    pub port_samples: Vec<PortSeries>,
-    /// Payload bytes delivered so far, over all flows, sampled during the run; times ascend.
-    pub delivered: Vec<DeliveredSample>,
+    pub ports: Vec<PortOutcome>,
+    /// Samples of some of the ports during the run, with indices into `ports`; times are ps and ascend.
+    pub port_samples: Vec<PortSamples>,
+    /// Payload bytes placed at the receivers, over all flows, each byte once: ascending (time in ps, bytes so far).
+    pub delivered: Vec<(u64, u64)>,
     /// Failures, reroutes, freezing and the like; times ascend.
     pub events: Vec<EventRow>,
     /// What the endpoints counted, over all hosts.
@@ -85,7 +84,7 @@ pub struct SimFigures {
 }
 
 /// One flow: a message from one host to another.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowResult {
     /// The flow's number in the workload, from 0.
     pub flow: u32,
@@ -109,104 +108,8 @@ pub struct FlowResult {
     pub drained_us: f64,
 }
 
-/// One egress port and what it counted.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PortResult {
-    /// For example `leaf0->spine1`.
-    pub name: String,
-    /// Whether it leads to another switch.
-    pub uplink: bool,
-    /// The port's full rate.
-    pub rate_gbps: f64,
-    /// Frames sent on.
-    pub frames: u64,
-    /// Bytes of those frames.
-    pub bytes: u64,
-    /// Of `frames`, those of the control class.
-    pub control_frames: u64,
-    /// Frames marked with CE here.
-    pub ecn_marks: u64,
-    /// Frames cut to their headers here.
-    pub trims: u64,
-    /// Frames dropped because the queue was full.
-    pub drops_queue: u64,
-    /// Frames lost to a link that was down or silently dropping.
-    pub drops_link: u64,
-    /// Frames lost to a link's random loss.
-    pub drops_random: u64,
-    /// Frames whose TTL ran out.
-    pub drops_ttl: u64,
-    /// Most bytes seen waiting at once, if that was sampled.
-    pub peak_queue_bytes: u64,
-}
-
-impl From<&PortOutcome> for PortResult {
-    fn from(port: &PortOutcome) -> Self {
-        let counters = &port.counters;
-        Self {
-            name: port.name.clone(),
-            uplink: port.uplink,
-            rate_gbps: port.rate_bps as f64 / 1e9,
-            frames: counters.frames,
-            bytes: counters.bytes,
-            control_frames: counters.control_frames,
-            ecn_marks: counters.marks,
-            trims: counters.trims,
-            drops_queue: counters.drops_queue,
-            drops_link: counters.drops_link(),
-            drops_random: counters.drops_random,
-            drops_ttl: counters.drops_ttl,
-            peak_queue_bytes: port.peak_queue_bytes,
-        }
-    }
-}
-
-/// The samples of one of `ports`.
-pub(crate) fn port_series(ports: &[PortOutcome], samples: &PortSamples) -> PortSeries {
-    let sample = |(ps, queue_bytes, sent_bytes): &(u64, u64, u64)| PortSample {
-        time_us: *ps as f64 / 1e6,
-        queue_bytes: *queue_bytes,
-        sent_bytes: *sent_bytes,
-    };
-    PortSeries { name: ports[samples.port].name.clone(), samples: samples.samples.iter().map(sample).collect() }
-}
-
-/// Payload bytes delivered, by time in ps.
-pub(crate) fn delivered(samples: &[(u64, u64)]) -> Vec<DeliveredSample> {
-    samples.iter().map(|(ps, bytes)| DeliveredSample { time_us: *ps as f64 / 1e6, bytes: *bytes }).collect()
-}
-
-/// One port's samples over time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PortSeries {
-    /// The port's name, as in [`PortResult::name`].
-    pub name: String,
-    /// Samples with ascending times.
-    pub samples: Vec<PortSample>,
-}
-
-/// One look at one port.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PortSample {
-    /// When.
-    pub time_us: f64,
-    /// Bytes waiting, both classes.
-    pub queue_bytes: u64,
-    /// Bytes sent on since the start of the run.
-    pub sent_bytes: u64,
-}
-
-/// Bytes delivered up to some time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct DeliveredSample {
-    /// When.
-    pub time_us: f64,
-    /// Payload bytes placed at the receivers since the start of the run, each byte once.
-    pub bytes: u64,
-}
-
 /// Something that happened at one moment of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EventRow {
     /// When.
     pub time_us: f64,
@@ -219,8 +122,7 @@ pub struct EventRow {
 }
 
 /// The kinds of [`EventRow`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventKind {
     /// A link began to fail: down, dropping, slow, lossy or flapping.
@@ -254,7 +156,7 @@ impl std::fmt::Display for EventKind {
 }
 
 /// What all endpoints counted together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransportTotals {
     /// Data packets sent, retransmissions among them.
     pub packets_sent: u64,
@@ -291,4 +193,9 @@ impl TestbedLosses {
     pub const fn total(&self) -> u64 {
         self.veth + self.rx_ring_full + self.fill_ring_empty + self.other
     }
+}
+
+/// Picoseconds as microseconds.
+pub(crate) fn us(ps: u64) -> f64 {
+    ps as f64 / 1e6
 }

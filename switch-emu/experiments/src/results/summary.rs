@@ -1,6 +1,7 @@
 //! The figures of a run that fit on one line: `summary.json`.
 
 use serde::{Deserialize, Serialize};
+use spray_fabric::PortCounters;
 
 use super::{RunResult, SimFigures, TestbedLosses};
 
@@ -67,7 +68,7 @@ impl RunResult {
     pub fn summary(&self) -> Summary {
         let fcts = self.sorted_fcts();
         let makespan_us = self.makespan_us();
-        let ports = |count: fn(&super::PortResult) -> u64| self.ports.iter().map(count).sum::<u64>();
+        let ports = |count: fn(&PortCounters) -> u64| self.ports.iter().map(|port| count(&port.counters)).sum::<u64>();
         Summary {
             engine: self.engine.clone(),
             scenario: self.scenario.clone(),
@@ -87,11 +88,11 @@ impl RunResult {
             retransmits: self.transport.retransmits,
             timeouts: self.transport.timeouts,
             drops_queue: ports(|p| p.drops_queue),
-            drops_link: ports(|p| p.drops_link),
+            drops_link: ports(PortCounters::drops_link),
             drops_random: ports(|p| p.drops_random),
             drops_ttl: ports(|p| p.drops_ttl),
             trims: ports(|p| p.trims),
-            ecn_marks: ports(|p| p.ecn_marks),
+            ecn_marks: ports(|p| p.marks),
             reordered_packets: self.transport.reordered_packets,
             drain_percent_of_fct: round3(self.drain_percent()),
             duplicates: self.transport.duplicates,

@@ -106,14 +106,6 @@ impl Scenario {
         read::scenario(document)
     }
 
-    /// Gives every flow the bytes of `file` as payload. With `resize` every flow gets the file's size.
-    ///
-    /// # Errors
-    /// When the file cannot be read or is empty.
-    pub fn set_payload_file(&mut self, file: PathBuf, resize: bool) -> std::io::Result<()> {
-        self.workload.set_payload_file(file, resize)
-    }
-
     /// The condition in a few words, from link events and drawn failures.
     fn describe(events: &[LinkEvent], failures: Option<&Failures>) -> String {
         let word = |event: &LinkEvent| match event.action {
@@ -134,11 +126,6 @@ impl Scenario {
     pub fn add_link_events(&mut self, events: Vec<LinkEvent>) {
         self.link_events.extend(events);
         self.condition = Self::describe(&self.link_events, self.failures.as_ref());
-    }
-
-    /// The queue thresholds of a port with a rate of `rate_bps`.
-    pub fn queue_config(&self, rate_bps: u64) -> Thresholds {
-        self.queue.config(rate_bps, self.base_rtt_ps(), self.packet_bytes())
     }
 }
 

@@ -13,7 +13,7 @@ use spray_wire::Kind;
 
 use super::{Ip, Scenario, Transport};
 use crate::workload::Flow;
-use spray_fabric::{ShortestPaths, hops};
+use spray_fabric::{ShortestPaths, Thresholds, hops};
 
 /// The routes of the healthy fabric, and values that are computed over them once per scenario.
 #[derive(Debug, Clone)]
@@ -72,13 +72,8 @@ impl Scenario {
         }
     }
 
-    /// The longest base round-trip time between any two hosts.
-    pub fn base_rtt_ps(&self) -> u64 {
-        self.longest_rtt_ps(&self.paths())
-    }
-
-    /// As [`Scenario::base_rtt_ps`], computed once per `paths`.
-    pub fn longest_rtt_ps(&self, paths: &Paths) -> u64 {
+    /// The longest base round-trip time between any two hosts; computed once per `paths`.
+    pub fn base_rtt_ps(&self, paths: &Paths) -> u64 {
         *paths.longest_ps.get_or_init(|| {
             // Hosts with equal leaf, rate and latency have equal round-trip times: one of them is enough.
             let mut like: Vec<(usize, u64, u64)> = Vec::new();
@@ -97,6 +92,11 @@ impl Scenario {
             let pairs = hosts.iter().flat_map(|from| hosts.iter().map(move |to| (*from, *to)));
             pairs.map(|(from, to)| self.pair_rtt_ps(paths, from, to)).max().unwrap_or(0)
         })
+    }
+
+    /// The queue of a port with a rate of `rate_bps`.
+    pub fn thresholds(&self, paths: &Paths, rate_bps: u64) -> Thresholds {
+        self.queue.config(rate_bps, self.base_rtt_ps(paths), self.packet_bytes())
     }
 
     /// The settings of the connection from host `from` to host `to` under `balancer`.
@@ -124,8 +124,7 @@ impl Scenario {
     /// empty.
     fn rto(&self, paths: &Paths, base_rtt_ps: u64) -> RtoConfig {
         let drain_ps = *paths.drain_ps.get_or_init(|| {
-            let (longest_ps, packet_bytes) = (self.longest_rtt_ps(paths), self.packet_bytes());
-            let limit = |rate| self.queue.config(rate, longest_ps, packet_bytes).limit_bytes;
+            let limit = |rate| self.thresholds(paths, rate).limit_bytes;
             let rates = self.network.links.iter().map(|link| link.rate_bps);
             rates.map(|rate| serialisation_floor_ps(u64::from(limit(rate)), rate)).max().unwrap_or(0)
         });
@@ -139,11 +138,7 @@ impl Scenario {
 
     /// The least time that `flows` could take: after the last start, the busiest host's bytes at its link's rate and one base
     /// RTT.
-    pub fn ideal_ps(&self, flows: &[Flow]) -> u64 {
-        self.ideal_over_ps(&self.paths(), flows)
-    }
-
-    fn ideal_over_ps(&self, paths: &Paths, flows: &[Flow]) -> u64 {
+    pub fn ideal_ps(&self, paths: &Paths, flows: &[Flow]) -> u64 {
         let packets = |bytes: u64| bytes.div_ceil(u64::from(self.transport.payload_bytes));
         let wire = |flow: &Flow| flow.bytes + packets(flow.bytes) * u64::from(self.header_bytes());
         let mut loads = vec![(0u64, 0u64); self.network.hosts.len()];
@@ -156,21 +151,16 @@ impl Scenario {
             (u128::from(*sent.max(received)) * 8 * PS_PER_S / u128::from(rate)) as u64
         };
         let busiest = loads.iter().enumerate().map(time).max().unwrap_or(0);
-        flows.iter().map(|flow| flow.start_ps).max().unwrap_or(0) + busiest + self.longest_rtt_ps(paths)
+        flows.iter().map(|flow| flow.start_ps).max().unwrap_or(0) + busiest + self.base_rtt_ps(paths)
     }
 
-    /// When a run of `flows` is stopped. By default after 50 times the least time that they could take, at least 20 ms.
-    pub fn time_limit_ps(&self, flows: &[Flow]) -> u64 {
-        self.time_limit_ps.unwrap_or_else(|| default_limit_ps(self.ideal_ps(flows)))
-    }
-
-    /// As [`Scenario::time_limit_ps`], with given `paths`. If flows may start at the end of others, the least time includes
-    /// one round trip more for every flow.
-    pub fn time_limit_over_ps(&self, paths: &Paths, flows: &[Flow]) -> u64 {
+    /// When a run of `flows` is stopped. By default after 50 times the least time that they could take, at least 20 ms. If flows
+    /// may start at the end of others, the least time includes one round trip more for every flow.
+    pub fn time_limit_ps(&self, paths: &Paths, flows: &[Flow]) -> u64 {
         self.time_limit_ps.unwrap_or_else(|| {
             let chained = if self.workload.triggers().is_some() { flows.len() as u64 } else { 0 };
-            let ideal_ps = self.ideal_over_ps(paths, flows);
-            default_limit_ps(ideal_ps.saturating_add(chained.saturating_mul(self.longest_rtt_ps(paths))))
+            let least_ps = chained.saturating_mul(self.base_rtt_ps(paths)).saturating_add(self.ideal_ps(paths, flows));
+            least_ps.saturating_mul(50).max(20_000_000_000)
         })
     }
 }
@@ -237,10 +227,6 @@ impl Transport {
         let max_ps = self.rto_max_us.map_or(min_ps.saturating_mul(16), Micros::ps).max(min_ps);
         RtoConfig { initial_ps: min_ps, min_ps, max_ps }
     }
-}
-
-fn default_limit_ps(ideal_ps: u64) -> u64 {
-    ideal_ps.saturating_mul(50).max(20_000_000_000)
 }
 
 const PS_PER_S: u128 = 1_000_000_000_000;

@@ -128,9 +128,9 @@ fn check_queue(document: &Document, scenario: &Scenario) -> Result<(), Mistake> 
         let message = "`limit` is a percentage of itself; allowed: bytes, packets or bdp";
         return Err(document.mistake("queue.limit", message));
     }
-    let (base_rtt_ps, packet_bytes) = (scenario.base_rtt_ps(), scenario.packet_bytes());
+    let paths = scenario.paths();
     for link in &scenario.network.links {
-        let queue = scenario.queue.config(link.rate_bps, base_rtt_ps, packet_bytes);
+        let queue = scenario.thresholds(&paths, link.rate_bps);
         // Larger values were cut to this one.
         if queue.limit_bytes == u32::MAX {
             let message = format!("`limit` is 4 GiB or more at {}; allowed: less", link.name);

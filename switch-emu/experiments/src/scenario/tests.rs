@@ -32,8 +32,8 @@ fn the_least_scenario_gets_the_papers_defaults() {
     assert_eq!(scenario.transport, Transport::default());
     // 8 links of 1 us, 4 times 3114 bytes and 4 times an ACK at 100 Gb/s.
     let rtt = 8_000_000 + 4 * 3_114 * 80 + 4 * 142 * 80;
-    assert_eq!(scenario.base_rtt_ps(), rtt);
-    let queue = scenario.queue_config(100_000_000_000);
+    assert_eq!(scenario.base_rtt_ps(&scenario.paths()), rtt);
+    let queue = scenario.thresholds(&scenario.paths(), 100_000_000_000);
     let bdp = (rtt / 80) as u32;
     assert_eq!((queue.limit_bytes, queue.mark_min_bytes, queue.mark_max_bytes), (bdp, bdp / 5, bdp / 5 * 4 + 3));
     let config = scenario.flow_config(&scenario.paths(), BalancerKind::Reps, 0, 4);
@@ -59,7 +59,7 @@ fn the_reference_fabric_has_the_reference_round_trip() {
     let mut scenario = parse(&text).unwrap();
     scenario.transport.payload_bytes = 4_150 - scenario.header_bytes();
     let acks = 4 * (142 - 64) * 20;
-    assert_eq!((scenario.base_rtt_ps() - acks) / 1000, 8_337, "8.337 us with 64-byte ACKs");
+    assert_eq!((scenario.base_rtt_ps(&scenario.paths()) - acks) / 1000, 8_337, "8.337 us with 64-byte ACKs");
 }
 
 #[test]
@@ -281,8 +281,9 @@ fn every_example_parses_and_its_fabric_compiles() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "toml") {
             let scenario = Scenario::load(&path).unwrap_or_else(|error| panic!("{error}"));
-            let flows = scenario.flows(scenario.seed);
-            assert!(!flows.is_empty() && scenario.time_limit_ps(&flows) > scenario.ideal_ps(&flows), "{path:?}");
+            let (paths, flows) = (scenario.paths(), scenario.flows(scenario.seed));
+            assert!(!flows.is_empty());
+            assert!(scenario.time_limit_ps(&paths, &flows) > scenario.ideal_ps(&paths, &flows), "{path:?}");
             assert_eq!(path.file_stem().unwrap().to_str(), Some(scenario.name.as_str()));
             examples += 1;
         }

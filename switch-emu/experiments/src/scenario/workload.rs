@@ -100,7 +100,7 @@ impl WorkloadSettings {
         let mut workload = Workload { pattern: Pattern::Flows(Vec::new()), payload: Payload::Generated };
         if let Some(name) = &self.payload {
             let path = document.folder("workload.payload").join(name);
-            workload.set_payload_file(path.clone(), false).map_err(|error| {
+            workload.set_payload_file(path.clone()).map_err(|error| {
                 let message = format!("`{}`: {error}; allowed: a file that is not empty", path.display());
                 document.mistake("workload.payload", message)
             })?;

@@ -2,6 +2,7 @@ use spray_core::units::Micros;
 use std::path::Path;
 
 use super::*;
+use crate::results::FlowResult;
 use crate::sim::{over_cores, reference};
 use crate::workload::{Each, Pattern, Payload, Workload, parse_matrix};
 use spray_fabric::{FailureContext, FailureFile, LeafSpine, Network};
@@ -18,8 +19,8 @@ fn permutation() -> Scenario {
     scenario(Pattern::CrossLeafPermutation(Each { bytes: 1 << 20, start_ps: 0 }))
 }
 
-fn options(seed: u64, events: Vec<LinkEvent>) -> SimOptions {
-    SimOptions { balancer: BalancerKind::Reps, seed, events }
+fn run(scenario: &Scenario, seed: u64, events: &[LinkEvent]) -> RunResult {
+    Simulation::new(scenario).run(BalancerKind::Reps, seed, events).unwrap()
 }
 
 fn drawn(scenario: &Scenario, text: &str, seed: u64) -> Vec<LinkEvent> {
@@ -31,7 +32,7 @@ fn drawn(scenario: &Scenario, text: &str, seed: u64) -> Vec<LinkEvent> {
 fn timeless(mut result: RunResult) -> String {
     result.wall_s = 0.0;
     result.sim = result.sim.map(|sim| SimFigures { packet_hops: sim.packet_hops, ..SimFigures::default() });
-    serde_json::to_string(&result).unwrap()
+    format!("{result:?}")
 }
 
 #[test]
@@ -39,15 +40,15 @@ fn a_seed_gives_the_same_bytes_on_any_number_of_threads() {
     let mut scenario = permutation();
     scenario.sample_ps = 5_000_000;
     let simulation = Simulation::new(&scenario);
-    let run = |job: usize| {
+    let run_job = |job: usize| {
         let balancer = [BalancerKind::Ecmp, BalancerKind::Ops, BalancerKind::Reps][job % 3];
         let seed = 1 + job as u64 / 3;
         let events = drawn(&scenario, "Cable-Fail: ON\nCable-Fail-Max-Percent: 0.1\n", seed);
-        simulation.run(&SimOptions { balancer, ..options(seed, events) }).map(timeless)
+        simulation.run(balancer, seed, &events).map(timeless)
     };
-    let alone = over_cores(9, 1, run).unwrap();
+    let alone = over_cores(9, 1, run_job).unwrap();
     for threads in [2, 3, 9] {
-        assert!(over_cores(9, threads, run).unwrap() == alone, "{threads} threads");
+        assert!(over_cores(9, threads, run_job).unwrap() == alone, "{threads} threads");
     }
     assert_ne!(alone[0], alone[3], "seeds differ");
 }
@@ -60,7 +61,7 @@ fn every_example_of_the_testbed_runs_unchanged() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "toml") {
             let scenario = Scenario::load(&path).unwrap_or_else(|error| panic!("{error}"));
-            let result = Simulation::new(&scenario).run(&options(scenario.seed, Vec::new())).unwrap();
+            let result = run(&scenario, scenario.seed, &[]);
             let summary = result.summary();
             assert!(summary.is_complete(), "{path:?}: {} of {}", summary.flows_completed, summary.flows_total);
             assert!(summary.sim.unwrap().packet_hops > summary.packets_sent, "{path:?}");
@@ -80,16 +81,16 @@ fn triggered_flows_start_when_those_before_them_end() {
                 3->8 id 5 trigger 3 size 100000\n\
                 trigger id 1 oneshot\ntrigger id 2 barrier count 2\ntrigger id 3 multishot\n";
     let scenario = scenario(Pattern::Matrix(parse_matrix(text, 16).unwrap()));
-    let run = |fct_end| {
+    let run_to = |fct_end| {
         let mut scenario = scenario.clone();
         scenario.simulation.fct_end = fct_end;
-        Simulation::new(&scenario).run(&options(1, Vec::new())).unwrap().flows
+        run(&scenario, 1, &[]).flows
     };
-    let (received, acked) = (run(FctEnd::Received), run(FctEnd::Acked));
+    let (received, acked) = (run_to(FctEnd::Received), run_to(FctEnd::Acked));
     assert!(received.iter().all(|flow| flow.fct_us.is_some()));
-    assert_eq!(received[2].start_us, acked[0].end_us.unwrap(), "pulled by the sender's last acknowledgement");
+    assert_eq!(received[2].start_us, acked[0].end_us.unwrap(), "started by the sender's last acknowledgement");
     let last = received[1].end_us.unwrap().max(received[2].end_us.unwrap());
-    assert_eq!(received[3].start_us, last, "pulled by the later of two receivers");
+    assert_eq!(received[3].start_us, last, "started by the later of two receivers");
     assert_eq!(received[4].start_us, received[3].end_us.unwrap());
     assert!(received.iter().zip(&acked).all(|(received, acked)| received.fct_us < acked.fct_us));
 }
@@ -97,36 +98,36 @@ fn triggered_flows_start_when_those_before_them_end() {
 #[test]
 fn failures_show_in_the_counts_of_their_links() {
     let scenario = permutation();
-    let run = |text: &str| {
+    let run_with = |text: &str| {
         let events = drawn(&scenario, text, 1);
-        (Simulation::new(&scenario).run(&options(1, events.clone())).unwrap(), events)
+        (run(&scenario, 1, &events), events)
     };
-    let (result, events) = run("Cable-Periodic-Packet-Loss: ON\nCable-Periodic-Packet-Loss-Drop-Period: 9\n");
-    let port = result.ports.iter().find(|port| port.name == events[0].name).unwrap();
+    let (result, events) = run_with("Cable-Periodic-Packet-Loss: ON\nCable-Periodic-Packet-Loss-Drop-Period: 9\n");
+    let port = &result.ports.iter().find(|port| port.name == events[0].name).unwrap().counters;
     let offered = port.frames + port.drops_random;
     assert!(port.drops_random == offered / 10 && port.drops_random > 0, "{} of {offered}", port.drops_random);
     assert_eq!(result.summary().drops_random, port.drops_random);
     assert!(result.summary().is_complete());
 
-    let (result, _) = run("Random-Packet-Drop: ON\nRandom-Packet-Drop-Rate: 2\n");
-    let frames: u64 = result.ports.iter().filter(|port| !port.uplink).map(|port| port.frames).sum();
+    let (result, _) = run_with("Random-Packet-Drop: ON\nRandom-Packet-Drop-Rate: 2\n");
+    let frames: u64 = result.ports.iter().filter(|port| !port.uplink).map(|port| port.counters.frames).sum();
     let share = result.summary().drops_random as f64 / frames as f64;
     assert!((0.005..0.02).contains(&share), "{share}");
 
-    let (result, events) = run("NIC-Fail: ON\nNIC-Fail-Duration: ON\nNIC-Fail-Duration-Time: 200000000\n");
+    let (result, events) = run_with("NIC-Fail: ON\nNIC-Fail-Duration: ON\nNIC-Fail-Duration-Time: 200000000\n");
     let hit = |flow: &&FlowResult| [&flow.src, &flow.dst].contains(&&events[0].name);
     assert!(result.flows.iter().filter(hit).all(|flow| flow.fct_us.unwrap() > 200.0), "a dead NIC delivers nothing");
     assert!(result.flows.iter().filter(|flow| !hit(flow)).all(|flow| flow.fct_us.unwrap() < 100.0));
-    let own = |port: &&PortResult| {
+    let own = |port: &&PortOutcome| {
         port.name == format!("{}->leaf{}", events[0].name, scenario.network.leaf_of(events[0].links[0] / 2))
     };
-    assert!(result.ports.iter().find(own).unwrap().drops_link > 0, "its own link is listed");
+    assert!(result.ports.iter().find(own).unwrap().counters.drops_link() > 0, "its own link is listed");
     assert!(result.events.iter().any(|row| row.kind == EventKind::LastDrop));
 
     let mut short = scenario.clone();
     (short.time_limit_ps, short.transport.give_up_us) = (Some(2_000_000_000), Micros::new(500));
     let events = drawn(&short, "NIC-Fail: ON\n", 1);
-    let summary = Simulation::new(&short).run(&options(1, events)).unwrap().summary();
+    let summary = run(&short, 1, &events).summary();
     assert_eq!((summary.flows_total - summary.flows_completed, summary.is_complete()), (2, false));
 }
 
@@ -136,12 +137,12 @@ fn a_smaller_record_of_packets_changes_nothing() {
     scenario.transport.window_packets = 4096;
     let flows = scenario.flows(1);
     assert_eq!(window_packets(&scenario, &flows), 512, "257 packets");
-    let narrow = Simulation::new(&scenario).run(&options(1, Vec::new())).unwrap();
+    let narrow = run(&scenario, 1, &[]);
     let mut scenario = scenario.clone();
     // One more flow, a second later, makes the window wide and no difference to the others.
     let late = Flow { flow: flows.len() as u32, src: 0, dst: 15, bytes: 20 << 20, start_ps: 1_000_000_000_000 };
     scenario.workload.pattern = Pattern::Flows([flows.as_slice(), &[late]].concat());
     assert_eq!(window_packets(&scenario, &scenario.flows(1)), 4096, "the scenario's own");
-    let wide = Simulation::new(&scenario).run(&options(1, Vec::new())).unwrap();
+    let wide = run(&scenario, 1, &[]);
     assert_eq!(narrow.flows, wide.flows[..flows.len()]);
 }

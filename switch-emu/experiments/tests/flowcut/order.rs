@@ -7,11 +7,11 @@ use spray_core::path::{BalancerKind, FlowcutRule};
 use spray_core::rng::{Rng, stream};
 use spray_core::units::{ByteSize, Micros, Ratio};
 
-use crate::scenario::{QueueLength, Scenario};
-use crate::sim::{FctEnd, SimOptions, Simulation, reference};
-use crate::workload::{Flow, Pattern, Payload, Workload};
+use spray_experiments::scenario::{QueueLength, Scenario};
+use spray_experiments::sim::{FctEnd, Simulation, reference};
+use spray_experiments::workload::{Flow, Pattern, Payload, Workload};
 use spray_fabric::Node;
-use spray_fabric::{Dragonfly, FatTree, LeafSpine, LinkAction, LinkEvent, Network};
+use spray_fabric::{Dragonfly, FatTree, LeafSpine, LinkAction, LinkEvent, Network, PortCounters};
 
 /// The figures of one random run, or the sum of several.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -82,11 +82,11 @@ pub fn random_run(seed: u64) -> Result<Outcome, String> {
     let mut draw = Draw(stream(seed, 0x0f10));
     let (scenario, what) = scenario(&mut draw);
     let simulation = Simulation::new(&scenario);
-    let balancer = BalancerKind::Flowcut;
-    let options = SimOptions { balancer, seed, events: Vec::new() };
     // The simulator itself asserts that every frame sent is delivered, dropped or in flight.
-    let result = simulation.run(&options).map_err(|error| format!("seed {seed}: {error}"))?;
-    let count = |of: &dyn Fn(&crate::results::FlowResult) -> bool| result.flows.iter().filter(|flow| of(flow)).count();
+    let result = simulation.run(BalancerKind::Flowcut, seed, &[]).map_err(|error| format!("seed {seed}: {error}"))?;
+    let count = |of: &dyn Fn(&spray_experiments::results::FlowResult) -> bool| {
+        result.flows.iter().filter(|flow| of(flow)).count()
+    };
     let (flows, completed) = (result.flows.len() as u64, count(&|flow| flow.fct_us.is_some()) as u64);
     let given_up = result.events.iter().filter(|event| event.detail.contains("given up")).count() as u64;
     Ok(Outcome {
@@ -98,9 +98,13 @@ pub fn random_run(seed: u64) -> Result<Outcome, String> {
         completed,
         stuck: flows - completed - given_up,
         drained: count(&|flow| flow.drained_us > 0.0) as u64,
-        drops: result.ports.iter().map(|port| port.drops_queue + port.drops_link + port.drops_random).sum(),
+        drops: result.ports.iter().map(|port| drops(&port.counters)).sum(),
         what: format!("seed {seed}: {what}"),
     })
+}
+
+fn drops(port: &PortCounters) -> u64 {
+    port.drops_queue + port.drops_link() + port.drops_random
 }
 
 fn scenario(draw: &mut Draw) -> (Scenario, String) {

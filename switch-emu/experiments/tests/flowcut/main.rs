@@ -1,11 +1,16 @@
 //! Flowcut never reorders, never stays drained, and does what its paper and its simulator found.
 
+mod order;
+
 use spray_core::path::BalancerKind;
-use spray_experiments::fidelity::flowcut::{Run, average, compare, figure};
-use spray_experiments::fidelity::order::{Outcome, random_run};
+use spray_experiments::fidelity::flowcut::{compare, figure};
+use spray_experiments::fidelity::{Figures, average};
 use spray_experiments::sim::over_cores;
 
-/// First transmissions of all random runs together.
+use self::order::{Outcome, random_run};
+
+/// First transmissions of all random runs together; the variable `FLOWCUT_PACKETS` asks for another number, `FLOWCUT_SEED` for
+/// another first seed than 1.
 const PACKETS: u64 = 10_000_000;
 /// Runs between looks at how many packets there were.
 const BATCH: u64 = 16;
@@ -15,8 +20,9 @@ const BATCH: u64 = 16;
 #[test]
 fn nothing_is_reordered_and_nothing_stays_drained_in_ten_million_packets() {
     let mut sum = Outcome::default();
-    while sum.packets < PACKETS {
-        let first = sum.runs + 1;
+    let asked = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    while sum.packets < asked("FLOWCUT_PACKETS").unwrap_or(PACKETS) {
+        let first = sum.runs + asked("FLOWCUT_SEED").unwrap_or(1);
         let runs = over_cores(BATCH as usize, 2, |job| random_run(first + job as u64)).unwrap();
         for run in &runs {
             assert_eq!((run.reordered, run.stuck), (0, 0), "{run:?}");
@@ -42,7 +48,7 @@ fn the_tail_is_better_than_ecmp_s_and_far_better_with_slow_links() {
     let tail = |balancer, slow| {
         let runs = figure(balancer, slow, 4, 2);
         assert!(runs.iter().all(|run| run.reordered == 0));
-        average(&runs, |run: &Run| run.p99_us) as u64
+        average(&runs, |run: &Figures| run.p99_us) as u64
     };
     let healthy = [BalancerKind::Ecmp, BalancerKind::Flowcut].map(|balancer| tail(balancer, 0));
     let slow = [BalancerKind::Ecmp, BalancerKind::Flowcut].map(|balancer| tail(balancer, 3));

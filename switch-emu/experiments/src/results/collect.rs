@@ -1,0 +1,148 @@
+//! From what an engine found out to a result. Both engines use it.
+
+use spray_core::event::Event;
+use spray_core::flow::{ReceiverStats, SenderStats};
+use spray_core::path::BalancerKind;
+use spray_fabric::{LinkAction, LinkEvent, PortOutcome};
+
+use super::{EventKind, EventRow, FlowResult, RunResult, TransportTotals, us};
+use crate::scenario::Scenario;
+use crate::workload::Flow;
+
+/// A run, and what both engines say of it. Times are ps of scenario time.
+pub(crate) struct Collect<'a> {
+    pub scenario: &'a Scenario,
+    pub balancer: BalancerKind,
+    pub seed: u64,
+    pub flows: &'a [Flow],
+    /// All link events of the run.
+    pub link_events: &'a [LinkEvent],
+    /// When routing changed.
+    pub reroutes_ps: &'a [u64],
+    pub ports: &'a [PortOutcome],
+    /// When the run ended.
+    pub end_ps: u64,
+}
+
+/// How a flow went.
+pub(crate) struct Ended {
+    pub start_ps: u64,
+    /// `None` if it did not complete.
+    pub end_ps: Option<u64>,
+    pub retransmits: u64,
+    pub reordered: u64,
+    pub drained_ps: u64,
+}
+
+impl Collect<'_> {
+    /// The result without what only one of the engines knows. `ended` has an entry for each flow. `reported` are rows about
+    /// hosts.
+    pub fn result(
+        &self,
+        engine: &str,
+        ended: impl Iterator<Item = Ended>,
+        reported: impl Iterator<Item = EventRow>,
+        transport: TransportTotals,
+    ) -> RunResult {
+        let Scenario { name, condition, .. } = self.scenario;
+        let last_drop = self.last_drop();
+        let mut events = self.link_rows();
+        let reroute = |ps: &u64| row(us(*ps), EventKind::Reroute, "routing", String::new());
+        events.extend(self.reroutes_ps.iter().map(reroute));
+        events.retain(|row| row.time_us <= us(self.end_ps));
+        events.extend(last_drop.iter().map(|(drop, _)| drop.clone()));
+        events.extend(reported);
+        events.sort_by(|a, b| a.time_us.total_cmp(&b.time_us));
+        let freezes = events.iter().filter(|row| row.kind == EventKind::FreezeEntered);
+        RunResult {
+            engine: engine.into(),
+            scenario: name.clone(),
+            condition: condition.clone(),
+            balancer: self.balancer.to_string(),
+            congestion_control: self.scenario.transport.cc.to_string(),
+            seed: self.seed,
+            flows: self.flows.iter().zip(ended).map(|(flow, ended)| self.flow(flow, &ended)).collect(),
+            transport: TransportTotals { freeze_entries: freezes.count() as u64, ..transport },
+            recovery_us: last_drop.map(|(_, after_us)| after_us),
+            events,
+            ..RunResult::default()
+        }
+    }
+
+    fn flow(&self, flow: &Flow, ended: &Ended) -> FlowResult {
+        let (start_us, end_us) = (us(ended.start_ps), ended.end_ps.map(us));
+        FlowResult {
+            flow: flow.flow,
+            src: self.host(flow.src).into(),
+            dst: self.host(flow.dst).into(),
+            bytes: flow.bytes,
+            start_us,
+            end_us,
+            fct_us: end_us.map(|end| end - start_us),
+            retransmits: ended.retransmits,
+            reordered: ended.reordered,
+            drained_us: us(ended.drained_ps),
+        }
+    }
+
+    pub fn host(&self, host: usize) -> &str {
+        &self.scenario.network.hosts[host]
+    }
+
+    /// What rows call the flow.
+    pub fn name(&self, flow: usize) -> String {
+        format!("{}->{}", self.host(self.flows[flow].src), self.host(self.flows[flow].dst))
+    }
+
+    /// A row for the beginning and one for the end of each link event.
+    fn link_rows(&self) -> Vec<EventRow> {
+        let rows = self.link_events.iter().flat_map(|event| {
+            let (kind, detail) = (event.action.name(), event.action.detail());
+            let begins = row(us(event.at_ps), EventKind::Failure, &event.name, format!("{kind}{detail}"));
+            let ends = event.until_ps.map(|until| row(us(until), EventKind::Recovered, &event.name, kind.into()));
+            std::iter::once(begins).chain(ends)
+        });
+        rows.collect()
+    }
+
+    /// The row of the last frame that a failing link dropped, and how long after the link's first failure that was, in us: the
+    /// run's recovery.
+    fn last_drop(&self) -> Option<(EventRow, f64)> {
+        let dropped = self.ports.iter().filter(|port| port.counters.last_link_drop_ps > 0);
+        let drops = dropped.map(|port| (port.name.as_str(), us(port.counters.last_link_drop_ps)));
+        let (port, at_us) = drops.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let hits = |event: &&LinkEvent| {
+            event.links.iter().any(|link| self.scenario.network.links[*link].name == port)
+                && !matches!(event.action, LinkAction::Rate { .. })
+        };
+        let begun_ps = self.link_events.iter().filter(hits).map(|event| event.at_ps).min()?;
+        let after_us = at_us - us(begun_ps);
+        let detail = format!("{after_us:.1} us after the failure began");
+        Some((row(at_us, EventKind::LastDrop, port, detail), after_us))
+    }
+}
+
+fn row(time_us: f64, kind: EventKind, subject: &str, detail: String) -> EventRow {
+    EventRow { time_us, kind, subject: subject.into(), detail }
+}
+
+/// The kind and detail of the row for a host's event; `None` if the event has no row.
+pub(crate) fn reported(event: Event) -> Option<(EventKind, String)> {
+    match event {
+        Event::FreezeEntered => Some((EventKind::FreezeEntered, String::new())),
+        Event::FreezeExited => Some((EventKind::FreezeExited, String::new())),
+        Event::Timeout { psn } => Some((EventKind::Timeout, format!("packet {psn}"))),
+        _ => None,
+    }
+}
+
+impl TransportTotals {
+    /// Adds what the ends of a connection counted.
+    pub(crate) fn add(&mut self, sender: &SenderStats, receiver: &ReceiverStats) {
+        self.packets_sent += sender.packets_sent;
+        self.retransmits += sender.retransmits;
+        self.timeouts += sender.timeouts;
+        self.reordered_packets += receiver.reordered;
+        self.duplicates += receiver.duplicates;
+    }
+}
