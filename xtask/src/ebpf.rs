@@ -10,7 +10,7 @@ const TARGET: &str = "bpfel-unknown-none";
 const PROGRAMS: [&str; 2] = ["switch", "steer"];
 /// Debian's compiler and its ready-made `core` for BPF.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
-const DEBIAN_MINOR: u32 = 96;
+const DEBIAN_VERSION: (u32, u32) = (1, 96);
 /// Atomics need the third revision of the instruction set (kernels from 5.12). Header fields are not aligned: loading
 /// them byte by byte would need more stack than the kernel grants.
 const FLAGS: [&str; 5] = [
@@ -55,15 +55,19 @@ pub fn build() -> Outcome {
     PROGRAMS.iter().try_for_each(|name| install(&workspace, name))
 }
 
+/// Whether a rustup nightly can build `core` itself, the way that works on any distribution.
+pub fn has_nightly() -> bool {
+    let source = |root: String| Path::new(&root).join("lib/rustlib/src/rust/library/core").is_dir();
+    sh::capture("rustup", &["run", "nightly", "rustc", "--print", "sysroot"]).is_some_and(source)
+}
+
 /// The compiler that this machine has: a nightly with rust-src first.
 fn compiler() -> Outcome<Compiler> {
-    let source = |root: String| Path::new(&root).join("lib/rustlib/src/rust/library/core").is_dir();
-    if sh::capture("rustup", &["run", "nightly", "rustc", "--print", "sysroot"]).is_some_and(source) {
+    if has_nightly() {
         return Ok(Compiler::Nightly);
     }
     let core = |root: String| Path::new(&root).join("lib/rustlib").join(TARGET).is_dir();
-    let recent = |version: String| minor(&version).is_some_and(|minor| minor >= DEBIAN_MINOR);
-    let debian = sh::capture(DEBIAN_RUSTC, &["--version"]).is_some_and(recent)
+    let debian = sh::rustc_version(DEBIAN_RUSTC).is_some_and(|version| version >= DEBIAN_VERSION)
         && sh::capture(DEBIAN_RUSTC, &["--print", "sysroot"]).is_some_and(core);
     if debian { Ok(Compiler::Debian) } else { Err(Failure::unable(ADVICE)) }
 }
@@ -103,21 +107,4 @@ fn install(workspace: &Path, name: &str) -> Outcome {
     };
     copy()
         .map_err(|error: std::io::Error| Failure::failed(format!("{} -> {}: {error}", built.display(), kept.display())))
-}
-
-/// The minor version in `rustc 1.96.0 (...)`.
-fn minor(version: &str) -> Option<u32> {
-    version.strip_prefix("rustc 1.")?.split('.').next()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::minor;
-
-    #[test]
-    fn reads_the_minor_version() {
-        assert_eq!(minor("rustc 1.96.0 (ac68faa20 2026-05-25) (built from a source tarball)"), Some(96));
-        assert_eq!(minor("rustc 1.98.0-nightly"), Some(98));
-        assert_eq!(minor("clang 22"), None);
-    }
 }

@@ -11,6 +11,7 @@ mod setup;
 mod sh;
 mod test;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use sh::{Failure, Outcome};
@@ -68,22 +69,21 @@ fn dispatch(arguments: &[String]) -> Outcome {
 
 /// Compares all balancers and measures their decisions, and writes what comes out. Takes some minutes.
 fn results() -> Outcome {
-    let file = sh::root().join("docs/results/host-schemes.md");
     let benches = ["bench", "--package", "spray-benches", "--bench", "path", "--bench", "cc", "--", "--noplot"];
     sh::run(sh::cargo().args(benches))?;
-    let mut command = sh::cargo();
-    command.args(["run", "--release", "--package", "spray-experiments", "--example", "host_schemes", "--"]).arg(&file);
-    sh::run(command.arg(sh::root().join("target/criterion")))?;
-    println!("{}", file.display());
-    Ok(())
+    write("host_schemes", "host-schemes.md", &[sh::root().join("target/criterion")])
 }
 
 /// Compares the simulator with the published one and writes what comes out. Takes a minute or two.
 fn fidelity() -> Outcome {
-    let file = sh::root().join("docs/results/fidelity.md");
-    let mut command = sh::cargo();
-    command.args(["run", "--release", "--package", "spray-experiments", "--example", "fidelity", "--"]).arg(&file);
-    sh::run(&mut command)?;
+    write("fidelity", "fidelity.md", &[])
+}
+
+/// Runs an example of `spray-experiments`, which writes the document of that name; `rest` are further arguments.
+fn write(example: &str, document: &str, rest: &[PathBuf]) -> Outcome {
+    let file = sh::root().join("docs/results").join(document);
+    let arguments = ["run", "--release", "--package", "spray-experiments", "--example", example, "--"];
+    sh::run(sh::cargo().args(arguments).arg(&file).args(rest))?;
     println!("{}", file.display());
     Ok(())
 }

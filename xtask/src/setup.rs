@@ -52,25 +52,19 @@ pub fn setup(programs: bool) -> Outcome<Ready> {
 }
 
 fn check_rustc() -> Outcome {
-    let version = sh::capture("rustc", &["--version"]).unwrap_or_default();
-    if parse_version(&version).is_some_and(|found| found >= RUSTC) {
+    let found = sh::rustc_version("rustc");
+    if found.is_some_and(|found| found >= RUSTC) {
         return Ok(());
     }
     let (major, minor) = RUSTC;
-    let found = if version.is_empty() { "no rustc" } else { &version };
+    let found = found.map_or_else(|| "none".into(), |(major, minor)| format!("{major}.{minor}"));
     Err(Failure::unable(format!(
         "this needs rustc {major}.{minor} or later, found {found}. Run `rustup update stable`, or install rustup: https://rustup.rs"
     )))
 }
 
-/// `(1, 95)` of `rustc 1.95.0 (59807616e 2026-04-14)`.
-fn parse_version(text: &str) -> Option<(u32, u32)> {
-    let mut numbers = text.split_whitespace().nth(1)?.split('.').map_while(|part| part.parse().ok());
-    Some((numbers.next()?, numbers.next()?))
-}
-
 fn kernel_tools() -> Outcome {
-    if !has_nightly_source() {
+    if !crate::ebpf::has_nightly() {
         provide(&FOR_KERNEL_PROGRAMS)?;
     }
     if has_bpf_linker() {
@@ -83,12 +77,6 @@ fn kernel_tools() -> Outcome {
         return sh::run(&mut install);
     }
     sh::run(sh::cargo().args(["install", "bpf-linker", "--locked", "--version", BPF_LINKER_VERSION]))
-}
-
-/// Whether a rustup nightly can build `core` itself, the way that works on any distribution.
-fn has_nightly_source() -> bool {
-    let sysroot = sh::capture("rustup", &["run", "nightly", "rustc", "--print", "sysroot"]);
-    sysroot.is_some_and(|path| Path::new(&path).join("lib/rustlib/src/rust/library/core").is_dir())
 }
 
 fn has_bpf_linker() -> bool {
@@ -153,16 +141,3 @@ fn not_in_apt(missing: &[Package]) -> Failure {
 
 const NIGHTLY_WAY: &str = "To build the XDP programs without Debian's compiler packages: \
     `rustup toolchain install nightly --component rust-src` and `cargo install bpf-linker`.";
-
-#[cfg(test)]
-mod tests {
-    use super::parse_version;
-
-    #[test]
-    fn versions_are_read_and_compared() {
-        assert_eq!(parse_version("rustc 1.95.0 (59807616e 2026-04-14)"), Some((1, 95)));
-        assert_eq!(parse_version("rustc 1.97.0-nightly (e50aa6fba 2026-05-19)"), Some((1, 97)));
-        assert_eq!(parse_version(""), None);
-        assert!(parse_version("rustc 1.100.0").unwrap() > super::RUSTC);
-    }
-}

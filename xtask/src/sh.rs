@@ -69,6 +69,17 @@ pub fn capture(program: impl AsRef<OsStr>, arguments: &[&str]) -> Option<String>
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
 
+/// Major and minor version of a Rust compiler, if there is one.
+pub fn rustc_version(program: &str) -> Option<(u32, u32)> {
+    parse_version(&capture(program, &["--version"])?)
+}
+
+/// `(1, 95)` of `rustc 1.95.0 (59807616e 2026-04-14)`.
+fn parse_version(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.strip_prefix("rustc ")?.split('.').map_while(|part| part.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
+}
+
 /// Whether the effective user is root.
 pub fn is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -91,4 +102,17 @@ fn not_started(shown: &str, error: &std::io::Error) -> Failure {
 fn ended(shown: &str, status: std::process::ExitStatus) -> Failure {
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     Failure { message: format!("`{shown}` failed ({status})"), code }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_version;
+
+    #[test]
+    fn versions_are_read_and_compared() {
+        assert_eq!(parse_version("rustc 1.95.0 (59807616e 2026-04-14)"), Some((1, 95)));
+        assert_eq!(parse_version("rustc 1.97.0-nightly (e50aa6fba 2026-05-19)"), Some((1, 97)));
+        assert_eq!(parse_version("clang 22"), None);
+        assert!(parse_version("rustc 1.100.0").unwrap() > (1, 88));
+    }
 }

@@ -1,36 +1,46 @@
 //! Groups of routers, all joined with all.
 
-use super::Network;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use spray_core::units::{Gbps, Micros};
+
+use super::{Cables, Network};
 use crate::fabric::Node;
 
 /// A dragonfly: groups of routers, every two routers of a group joined by a cable, every two groups by equally many.
 ///
 /// Routes are the shortest paths (minimal routing): at most one cable in the first group, one between groups and one in
 /// the last. Nothing detours over a third group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Dragonfly {
-    /// Number of groups, at least 2.
+    /// Number of groups.
+    #[schemars(range(min = 2, max = 1_024))]
     pub groups: usize,
-    /// Routers of a group, at least 1.
+    /// Routers of a group, `g0r0` and on; every two of them have a cable.
+    #[schemars(range(min = 1, max = 128))]
     pub routers_per_group: usize,
-    /// Hosts on each router, at least 1.
+    /// Hosts on each router, `h0` and on.
+    #[schemars(range(min = 1, max = 128))]
     pub hosts_per_router: usize,
-    /// Cables of each router to other groups; those of a group are a multiple of the other groups.
+    /// Cables of each router to other groups. The number of all such cables of a group must be a multiple of the number of other
+    /// groups.
+    #[schemars(range(min = 1, max = 128))]
     pub global_cables: usize,
-    /// Rate of a host's cable in bits a second.
-    pub host_bps: u64,
-    /// Rate of a cable within a group in bits a second.
-    pub local_bps: u64,
-    /// Rate of a cable between groups in bits a second.
-    pub global_bps: u64,
-    /// Propagation time of a host's cable in ps.
-    pub host_latency_ps: u64,
-    /// Propagation time of a cable within a group in ps.
-    pub local_latency_ps: u64,
-    /// Propagation time of a cable between groups in ps.
-    pub global_latency_ps: u64,
-    /// Time from ingress to egress queue of a router in ps.
-    pub switch_latency_ps: u64,
+    /// Rate of the cables within a group. By default `host_gbps`.
+    #[serde(default)]
+    #[schemars(range(min = 0.01, max = 1_000))]
+    pub local_gbps: Option<Gbps>,
+    /// Rate of the cables between groups. By default `host_gbps`.
+    #[serde(default)]
+    #[schemars(range(min = 0.01, max = 1_000))]
+    pub global_gbps: Option<Gbps>,
+    /// Propagation time of the cables between groups. By default `latency_us`.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub global_latency_us: Option<Micros>,
+    /// Cables.
+    #[serde(flatten)]
+    pub cables: Cables,
 }
 
 /// A cable between groups counts as three within one: two of them never beat one with a cable at either end.
@@ -52,24 +62,22 @@ impl Dragonfly {
         let mut routers = Vec::with_capacity(self.groups * self.routers_per_group);
         for group in 0..self.groups {
             for router in 0..self.routers_per_group {
-                routers.push(network.add_switch(format!("g{group}r{router}"), self.switch_latency_ps));
+                routers.push(self.cables.add_switch(&mut network, format!("g{group}r{router}")));
             }
         }
-        for router in &routers {
-            for _ in 0..self.hosts_per_router {
-                let host = network.add_host(format!("h{}", network.hosts.len()));
-                network.add_cable(host, *router, self.host_bps, self.host_latency_ps);
-            }
-        }
+        routers.iter().for_each(|router| self.cables.add_hosts(&mut network, self.hosts_per_router, *router));
+        let (local_bps, global_bps) = (self.cables.bps(self.local_gbps), self.cables.bps(self.global_gbps));
+        let local_latency_ps = self.cables.latency_us.ps();
+        let global_latency_ps = self.global_latency_us.map_or(local_latency_ps, Micros::ps);
         for group in routers.chunks(self.routers_per_group) {
             for (index, from) in group.iter().enumerate() {
                 for to in &group[index + 1..] {
-                    network.add_cable(*from, *to, self.local_bps, self.local_latency_ps);
+                    network.add_cable(*from, *to, local_bps, local_latency_ps);
                 }
             }
         }
         for (from, to) in self.global_pairs(&routers) {
-            network.add_cable(from, to, self.global_bps, self.global_latency_ps);
+            network.add_cable(from, to, global_bps, global_latency_ps);
             network.links.iter_mut().rev().take(2).for_each(|link| link.cost = GLOBAL_COST);
         }
         network

@@ -1,35 +1,46 @@
 //! Three tiers by counts and rates.
 
-use super::{Network, TopoFile, TopoTier};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use spray_core::units::Gbps;
+
+use super::{Cables, Network, TopoFile, TopoTier};
 
 /// A fat tree of three tiers: pods of ToRs and aggregation switches, each ToR with `bundle` cables to every aggregation
 /// switch of its pod, and cores above. Core `c` has a cable to aggregation switch `c % aggs_per_pod` of every pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FatTree {
-    /// Number of pods, at least 1.
+    /// Number of pods.
+    #[schemars(range(min = 1, max = 256))]
     pub pods: usize,
-    /// ToRs of a pod, at least 1.
+    /// ToRs of a pod, `tor0` and on.
+    #[schemars(range(min = 1, max = 128))]
     pub tors_per_pod: usize,
-    /// Aggregation switches of a pod, at least 1.
+    /// Aggregation switches of a pod, `agg0` and on; every ToR of the pod has cables to each.
+    #[schemars(range(min = 1, max = 128))]
     pub aggs_per_pod: usize,
-    /// Cores, a multiple of `aggs_per_pod`.
+    /// Number of cores, `core0` and on, a multiple of `aggs_per_pod`. Core c has cables to aggregation switch c modulo
+    /// `aggs_per_pod` of each pod.
+    #[schemars(range(min = 1, max = 4_096))]
     pub cores: usize,
-    /// Hosts on each ToR, at least 1.
+    /// Hosts on each ToR, `h0` and on.
+    #[schemars(range(min = 1, max = 1_024))]
     pub hosts_per_tor: usize,
-    /// Parallel cables between a ToR and an aggregation switch, and between that and a core; at least 1.
+    /// Parallel cables between two switches.
+    #[serde(default = "crate::cables::one")]
+    #[schemars(range(min = 1, max = 16))]
     pub bundle: usize,
-    /// Rate of a host's cable in bits a second.
-    pub host_bps: u64,
-    /// Rate of a cable between ToR and aggregation switch in bits a second.
-    pub uplink_bps: u64,
-    /// Rate of a cable between aggregation switch and core in bits a second.
-    pub core_bps: u64,
-    /// Propagation time of a host's cable in ps.
-    pub host_latency_ps: u64,
-    /// Propagation time of every other cable in ps.
-    pub uplink_latency_ps: u64,
-    /// Time from ingress to egress queue of a switch in ps.
-    pub switch_latency_ps: u64,
+    /// Rate of the cables between the two lowest tiers of switches. By default `host_gbps`.
+    #[serde(default)]
+    #[schemars(range(min = 0.01, max = 1_000))]
+    pub uplink_gbps: Option<Gbps>,
+    /// Rate of the cables to cores. By default `uplink_gbps`.
+    #[serde(default)]
+    #[schemars(range(min = 0.01, max = 1_000))]
+    pub core_gbps: Option<Gbps>,
+    /// Cables.
+    #[serde(flatten)]
+    pub cables: Cables,
 }
 
 impl FatTree {
@@ -38,6 +49,7 @@ impl FatTree {
     #[must_use]
     pub const fn uniform(counts: [usize; 5], bps: u64, latency_ps: u64) -> Self {
         let [pods, tors_per_pod, aggs_per_pod, cores, hosts_per_tor] = counts;
+        let cables = Cables::uniform(bps, latency_ps);
         Self {
             pods,
             tors_per_pod,
@@ -45,33 +57,32 @@ impl FatTree {
             cores,
             hosts_per_tor,
             bundle: 1,
-            host_bps: bps,
-            uplink_bps: bps,
-            core_bps: bps,
-            host_latency_ps: latency_ps,
-            uplink_latency_ps: latency_ps,
-            switch_latency_ps: 0,
+            uplink_gbps: None,
+            core_gbps: None,
+            cables,
         }
     }
 
     /// Builds the network: hosts `h0..`, switches `tor0..` and `agg0..` (pod by pod), then `core0..`.
     pub fn network(&self) -> Network {
+        let cables = &self.cables;
         let podsize = self.tors_per_pod * self.hosts_per_tor;
         let tier = |downlink_bps, downlink_latency_ps, radix_down, radix_up, bundle| TopoTier {
             downlink_bps,
             radix_down,
             radix_up,
             downlink_latency_ps,
-            switch_latency_ps: self.switch_latency_ps,
+            switch_latency_ps: cables.switch_latency_us.ps(),
             oversubscribed: 0,
             bundle,
         };
-        let (bundle, latency_ps) = (self.bundle, self.uplink_latency_ps);
+        let (bundle, latency_ps) = (self.bundle, cables.latency_us.ps());
+        let core_gbps = self.core_gbps.or(self.uplink_gbps);
         let planes = self.cores / self.aggs_per_pod;
         let tiers = vec![
-            tier(self.host_bps, self.host_latency_ps, self.hosts_per_tor, self.aggs_per_pod * bundle, 1),
-            tier(self.uplink_bps, latency_ps, self.tors_per_pod * bundle, planes * bundle, bundle),
-            tier(self.core_bps, latency_ps, self.pods * bundle, 0, bundle),
+            tier(cables.host_gbps.bps(), cables.host_latency_ps(), self.hosts_per_tor, self.aggs_per_pod * bundle, 1),
+            tier(cables.bps(self.uplink_gbps), latency_ps, self.tors_per_pod * bundle, planes * bundle, bundle),
+            tier(cables.bps(core_gbps), latency_ps, self.pods * bundle, 0, bundle),
         ];
         TopoFile { nodes: self.pods * podsize, podsize, tiers }.network()
     }

@@ -4,6 +4,7 @@
 //! [`Fabric`] that the switch program and the simulator run.
 
 mod ancestors;
+mod cables;
 mod compile;
 mod dragonfly;
 mod event;
@@ -19,6 +20,7 @@ mod tables;
 mod topo_file;
 
 pub use ancestors::{Ancestors, addresses};
+pub use cables::Cables;
 pub use compile::{CompileError, compile, mix, preload, salt, v4};
 pub use dragonfly::Dragonfly;
 pub use event::{LinkAction, LinkEvent, changes, epoch_starts, known_down};

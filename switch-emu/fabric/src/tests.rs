@@ -1,3 +1,5 @@
+use spray_core::units::{Gbps, Micros};
+
 use super::*;
 use crate::fabric::{Node, Thresholds};
 
@@ -94,7 +96,7 @@ fn a_fat_tree_by_counts_is_the_tree_of_a_file() {
     let file =
         TopoFile::parse(&text.replace("Radix_Up 4", "Radix_Up 2").replace("Radix_Down 8\nBundle 2", "Radix_Down 4"));
     let even = FatTree::uniform([4, 2, 2, 4, 2], 100_000_000_000, 500_000);
-    let tree = FatTree { uplink_bps: 200_000_000_000, core_bps: 400_000_000_000, ..even };
+    let tree = FatTree { uplink_gbps: Some(Gbps::new(200)), core_gbps: Some(Gbps::new(400)), ..even };
     let network = tree.network();
     network.check().unwrap();
     assert_eq!(network, file.unwrap().network());
@@ -110,13 +112,10 @@ const DRAGONFLY: Dragonfly = Dragonfly {
     routers_per_group: 4,
     hosts_per_router: 2,
     global_cables: 2,
-    host_bps: 100_000_000_000,
-    local_bps: 100_000_000_000,
-    global_bps: 50_000_000_000,
-    host_latency_ps: 1,
-    local_latency_ps: 2,
-    global_latency_ps: 3,
-    switch_latency_ps: 0,
+    local_gbps: None,
+    global_gbps: Some(Gbps::new(50)),
+    global_latency_us: Some(Micros::from_ps(3)),
+    cables: Cables { host_latency_us: Some(Micros::from_ps(1)), ..Cables::uniform(100_000_000_000, 2) },
 };
 
 #[test]

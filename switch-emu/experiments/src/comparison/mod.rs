@@ -10,9 +10,8 @@ pub use report::{Costs, markdown};
 
 use crate::results::{Spread, Summary};
 use crate::scenario::Scenario;
-use crate::sim::{FctEnd, Simulation, over_cores, reference};
-use crate::workload::{Pattern, Payload, Workload, parse_matrix};
-use spray_fabric::{LinkAction, LinkEvent, TopoFile};
+use crate::sim::{Simulation, over_cores, published};
+use spray_fabric::{LinkAction, LinkEvent};
 
 const TOPOLOGY: &str = include_str!("../../../../tests/reference/leafspine_128_400g.topo");
 const PERMUTATION: &str = include_str!("../../../../tests/reference/perm_n128_s8388608.cm");
@@ -118,11 +117,7 @@ impl Condition {
     /// # Panics
     /// When the built-in files do not fit together, which a test rules out.
     pub fn scenario(&self) -> Scenario {
-        let network = TopoFile::parse(TOPOLOGY).expect("a reference topology").network();
-        let matrix = parse_matrix(self.matrix, network.hosts.len()).expect("a reference matrix");
-        let workload = Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated };
-        let mut scenario = reference(self.name, network, workload);
-        scenario.simulation.fct_end = FctEnd::Acked;
+        let mut scenario = published(self.name, TOPOLOGY, self.matrix);
         (scenario.transport.evs, scenario.transport.ack_every) = (self.evs, self.ack_every);
         scenario.queue.trimming = self.trimming;
         let (name, links, action) = match self.fault {

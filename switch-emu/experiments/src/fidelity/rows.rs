@@ -7,9 +7,8 @@ use spray_core::units::Micros;
 
 use super::{Figures, expected, runs};
 use crate::scenario::{Failures, Scenario};
-use crate::sim::{FctEnd, reference};
-use crate::workload::{Matrix, Pattern, Payload, Workload, parse_matrix};
-use spray_fabric::{FailureFile, LinkAction, LinkEvent, TopoFile};
+use crate::sim::published;
+use spray_fabric::{FailureFile, LinkAction, LinkEvent};
 
 const EXPECTED: &str = include_str!("../../../../tests/reference/expected.csv");
 
@@ -171,19 +170,8 @@ impl Row {
     }
 
     fn scenario(&self) -> Scenario {
-        let network = TopoFile::parse(self.topology).expect("a reference topology").network();
-        let ring;
-        let text = match self.matrix {
-            Some(text) => text,
-            None => {
-                ring = ring_text();
-                &ring
-            }
-        };
-        let matrix: Matrix = parse_matrix(text, network.hosts.len()).expect("a reference matrix");
-        let workload = Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated };
-        let mut scenario = reference(self.scenario, network, workload);
-        scenario.simulation.fct_end = FctEnd::Acked;
+        let matrix = self.matrix.map_or_else(ring_text, String::from);
+        let mut scenario = published(self.scenario, self.topology, &matrix);
         scenario.transport.evs = self.evs;
         scenario.transport.ack_every = self.ack_every;
         if let Some(percent) = self.failed_percent {

@@ -2,8 +2,11 @@
 
 use std::ops::Range;
 
+use plotters::chart::MeshStyle;
 use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// Colours of series. Most readers, colour-blind ones included, can tell them apart on white and on black.
 const PALETTE: [RGBColor; 8] = [
@@ -28,6 +31,7 @@ pub(super) const THIRD: u32 = 360;
 const FONT: (&str, f64) = ("sans-serif", 16.0);
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 /// One line of a [`lines`] plot.
@@ -63,26 +67,11 @@ pub(super) fn lines(axes: &Axes, lines: &[Line], moments: &[f64]) -> String {
     let x = span(points().map(|p| p.0).chain(moments.iter().copied()).chain([0.0]));
     let y = 0.0..headroom(points().map(|p| p.1), axes.y_at_least);
     svg((axes.width, 280), |area| {
-        let mut chart = ChartBuilder::on(area)
-            .margin(10)
-            .margin_right(24)
-            .x_label_area_size(44)
-            .y_label_area_size(62)
-            .build_cartesian_2d(x.clone(), y.clone())?;
+        let mut chart = chart(area, [24, 44, 62], x.clone(), y.clone())?;
         let number = |v: &f64| short(*v);
-        chart
-            .configure_mesh()
-            .x_desc(axes.x)
-            .y_desc(axes.y)
-            .x_labels(axes.width as usize / 80)
-            .y_labels(6)
-            .label_style(FONT)
-            .axis_style(BLACK.mix(0.6))
-            .bold_line_style(BLACK.mix(0.13))
-            .light_line_style(TRANSPARENT)
-            .x_label_formatter(&number)
-            .y_label_formatter(&number)
-            .draw()?;
+        let mut mesh = mesh(&mut chart);
+        mesh.x_desc(axes.x).y_desc(axes.y).x_labels(axes.width as usize / 80).y_labels(6);
+        mesh.x_label_formatter(&number).y_label_formatter(&number).draw()?;
         for moment in moments {
             let dashes = [(*moment, y.start), (*moment, y.end)];
             chart.draw_series(DashedLineSeries::new(dashes, 5, 4, BLACK.mix(0.7).stroke_width(1)))?;
@@ -99,23 +88,9 @@ pub(super) fn lines(axes: &Axes, lines: &[Line], moments: &[f64]) -> String {
 pub(super) fn bars(y_name: &str, bars: usize, groups: &[Group]) -> String {
     let top = headroom(groups.iter().flat_map(|g| g.values.iter().copied()), 1.0);
     svg((HALF, HEIGHT), |area| {
-        let mut chart = ChartBuilder::on(area)
-            .margin(10)
-            .x_label_area_size(32)
-            .y_label_area_size(62)
-            .build_cartesian_2d(0.0..groups.len() as f64, 0.0..top * 1.06)?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .x_labels(0)
-            .y_labels(6)
-            .y_desc(y_name)
-            .label_style(FONT)
-            .axis_style(BLACK.mix(0.6))
-            .bold_line_style(BLACK.mix(0.13))
-            .light_line_style(TRANSPARENT)
-            .y_label_formatter(&|v| short(*v))
-            .draw()?;
+        let mut chart = chart(area, [10, 32, 62], 0.0..groups.len() as f64, 0.0..top * 1.06)?;
+        let mut mesh = mesh(&mut chart);
+        mesh.disable_x_mesh().x_labels(0).y_labels(6).y_desc(y_name).y_label_formatter(&|v| short(*v)).draw()?;
         for (at, group) in groups.iter().enumerate() {
             for (index, value) in group.values.iter().enumerate() {
                 let (left, right) = bar_span(at, index, bars);
@@ -153,32 +128,40 @@ pub(super) fn timeline(x: Range<f64>, rows: &[(String, Vec<f64>)]) -> String {
     let x = span([x.start, x.end].into_iter());
     let height = 64 + 30 * rows.len() as u32;
     svg((WIDE, height), |area| {
-        let mut chart = ChartBuilder::on(area)
-            .margin(10)
-            .margin_right(24)
-            .x_label_area_size(44)
-            .y_label_area_size(130)
-            .build_cartesian_2d(x.clone(), 0.0..rows.len() as f64)?;
-        chart
-            .configure_mesh()
-            .disable_y_mesh()
-            .x_desc("time (us)")
-            .x_labels(9)
-            .y_labels(0)
-            .label_style(FONT)
-            .axis_style(BLACK.mix(0.6))
-            .bold_line_style(BLACK.mix(0.13))
-            .light_line_style(TRANSPARENT)
-            .x_label_formatter(&|v| short(*v))
-            .draw()?;
+        let mut chart = chart(area, [24, 44, 130], x.clone(), 0.0..rows.len() as f64)?;
+        let mut mesh = mesh(&mut chart);
+        mesh.disable_y_mesh().x_desc("time (us)").x_labels(9).y_labels(0).x_label_formatter(&|v| short(*v)).draw()?;
         for (index, (name, times)) in rows.iter().enumerate() {
             let (colour, y) = (PALETTE[index % PALETTE.len()], rows.len() as f64 - index as f64 - 0.5);
             let left = chart.backend_coord(&(x.start, y));
-            area.draw_text(name, &TextStyle::from(FONT).pos(right()), (left.0 - 8, left.1))?;
+            area.draw_text(
+                name,
+                &TextStyle::from(FONT).pos(Pos::new(HPos::Right, VPos::Center)),
+                (left.0 - 8, left.1),
+            )?;
             chart.draw_series(times.iter().map(|t| Circle::new((*t, y), 5, colour.mix(0.75).filled())))?;
         }
         Ok(())
     })
+}
+
+/// A chart with margins and room for labels: at the right, for those of the x axis, for those of the y axis.
+fn chart<'a, 'b>(
+    area: &'a Area<'b>,
+    [right, below, left]: [u32; 3],
+    x: Range<f64>,
+    y: Range<f64>,
+) -> Result<Chart<'a, 'b>, Box<dyn std::error::Error>> {
+    let mut chart = ChartBuilder::on(area);
+    chart.margin(10).margin_right(right).x_label_area_size(below).y_label_area_size(left);
+    Ok(chart.build_cartesian_2d(x, y)?)
+}
+
+/// Axes and lines behind a chart in the page's style.
+fn mesh<'a, 'b, 'c>(chart: &'c mut Chart<'a, 'b>) -> MeshStyle<'a, 'c, RangedCoordf64, RangedCoordf64, SVGBackend<'b>> {
+    let mut mesh = chart.configure_mesh();
+    mesh.label_style(FONT).axis_style(BLACK.mix(0.6)).bold_line_style(BLACK.mix(0.13)).light_line_style(TRANSPARENT);
+    mesh
 }
 
 /// Draws a plot as part of a page, without the attributes that only a separate file needs. If it cannot be drawn, the page has
@@ -197,17 +180,7 @@ fn svg((width, height): (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -> St
 }
 
 fn centred(size: f64) -> TextStyle<'static> {
-    TextStyle::from((FONT.0, size)).pos(plotters::style::text_anchor::Pos::new(
-        plotters::style::text_anchor::HPos::Center,
-        plotters::style::text_anchor::VPos::Center,
-    ))
-}
-
-fn right() -> plotters::style::text_anchor::Pos {
-    plotters::style::text_anchor::Pos::new(
-        plotters::style::text_anchor::HPos::Right,
-        plotters::style::text_anchor::VPos::Center,
-    )
+    TextStyle::from((FONT.0, size)).pos(Pos::new(HPos::Center, VPos::Center))
 }
 
 /// Where bar `index` of `bars` stands in group `at`. A group is 1 wide; a fifth of that is empty.

@@ -5,10 +5,11 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use spray_core::units::Micros;
-use spray_fabric::Network;
+use spray_fabric::{Network, TopoFile};
 
+use super::FctEnd;
 use crate::scenario::{Document, Emulation, Queue, Scenario, SimulationSettings, Transport};
-use crate::workload::Workload;
+use crate::workload::{Pattern, Payload, Workload, parse_matrix};
 
 /// A scenario with the settings of the published simulations that lacks a name, a fabric and a workload.
 ///
@@ -48,4 +49,18 @@ pub fn reference(name: &str, network: Network, workload: Workload) -> Scenario {
         simulation: preset.simulation,
         failures: None,
     }
+}
+
+/// The flows of the file text `matrix` on the fabric of the file text `topology`, as [`reference`] runs them. A flow ends with its
+/// last acknowledgement.
+///
+/// # Panics
+/// When either is wrong: they are part of the program.
+pub(crate) fn published(name: &str, topology: &str, matrix: &str) -> Scenario {
+    let network = TopoFile::parse(topology).expect("a reference topology").network();
+    let matrix = parse_matrix(matrix, network.hosts.len()).expect("a reference matrix");
+    let workload = Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated };
+    let mut scenario = reference(name, network, workload);
+    scenario.simulation.fct_end = FctEnd::Acked;
+    scenario
 }

@@ -5,13 +5,13 @@ use rand_core::RngCore;
 use spray_core::cc::CcKind;
 use spray_core::path::{BalancerKind, FlowcutRule};
 use spray_core::rng::{Rng, stream};
-use spray_core::units::{ByteSize, Micros, Ratio};
+use spray_core::units::{ByteSize, Gbps, Micros, Ratio};
 
 use spray_experiments::scenario::{QueueLength, Scenario};
 use spray_experiments::sim::{FctEnd, Simulation, reference};
 use spray_experiments::workload::{Flow, Pattern, Payload, Workload};
 use spray_fabric::Node;
-use spray_fabric::{Dragonfly, FatTree, LeafSpine, LinkAction, LinkEvent, Network, PortCounters};
+use spray_fabric::{Cables, Dragonfly, FatTree, LeafSpine, LinkAction, LinkEvent, Network, PortCounters};
 
 /// The figures of one random run, or the sum of several.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -126,24 +126,21 @@ fn scenario(draw: &mut Draw) -> (Scenario, String) {
 const LIMIT_PS: u64 = 1_000_000_000_000;
 
 fn network(draw: &mut Draw) -> (Network, String) {
-    let (host_bps, uplink_bps) = (draw.one(&[100, 200, 400]) * GBPS, draw.one(&[100, 200, 400]) * GBPS);
-    let (host_latency_ps, uplink_latency_ps) = (draw.between(100_000, 1_000_000), draw.between(100_000, 2_000_000));
-    let switch_latency_ps = draw.one(&[0, 300_000]);
+    let (host_gbps, uplink_gbps) = (draw.one(&[100, 200, 400]), draw.one(&[100, 200, 400]));
+    let host_latency_us = Some(Micros::from_ps(draw.between(100_000, 1_000_000)));
+    let latency_ps = draw.between(100_000, 2_000_000);
+    let cables = Cables {
+        host_gbps: Gbps::new(host_gbps),
+        latency_us: Micros::from_ps(latency_ps),
+        host_latency_us,
+        switch_latency_us: Micros::from_ps(draw.one(&[0, 300_000])),
+    };
+    let uplink_gbps = Some(Gbps::new(uplink_gbps));
     match draw.below(3) {
         0 => {
             let (leaves, spines) = (draw.between(2, 8) as usize, draw.between(2, 8) as usize);
             let (hosts_per_leaf, bundle) = (draw.between(2, 6) as usize, draw.between(1, 2) as usize);
-            let of = LeafSpine {
-                leaves,
-                spines,
-                hosts_per_leaf,
-                bundle,
-                host_bps,
-                uplink_bps,
-                host_latency_ps,
-                uplink_latency_ps,
-                switch_latency_ps,
-            };
+            let of = LeafSpine { leaves, spines, hosts_per_leaf, bundle, uplink_gbps, cables };
             (of.network(), format!("{of:?}"))
         }
         1 => {
@@ -155,12 +152,9 @@ fn network(draw: &mut Draw) -> (Network, String) {
                 cores: aggs_per_pod * draw.between(1, 3) as usize,
                 hosts_per_tor: draw.between(1, 4) as usize,
                 bundle: 1,
-                host_bps,
-                uplink_bps,
-                core_bps: uplink_bps,
-                host_latency_ps,
-                uplink_latency_ps,
-                switch_latency_ps,
+                uplink_gbps,
+                core_gbps: None,
+                cables,
             };
             (of.network(), format!("{of:?}"))
         }
@@ -171,20 +165,15 @@ fn network(draw: &mut Draw) -> (Network, String) {
                 routers_per_group: draw.between(2, 4) as usize,
                 hosts_per_router: draw.between(1, 3) as usize,
                 global_cables: (groups - 1) * draw.between(1, 2) as usize,
-                host_bps,
-                local_bps: uplink_bps,
-                global_bps: uplink_bps,
-                host_latency_ps,
-                local_latency_ps: uplink_latency_ps,
-                global_latency_ps: 2 * uplink_latency_ps,
-                switch_latency_ps,
+                local_gbps: uplink_gbps,
+                global_gbps: uplink_gbps,
+                global_latency_us: Some(Micros::from_ps(2 * latency_ps)),
+                cables,
             };
             (of.network(), format!("{of:?}"))
         }
     }
 }
-
-const GBPS: u64 = 1_000_000_000;
 
 /// One to three flows a host, from a packet to some MB, starting within 100 us.
 fn flows(draw: &mut Draw, hosts: usize) -> Vec<Flow> {
