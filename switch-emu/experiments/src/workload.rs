@@ -11,7 +11,7 @@ use spray_core::rng::stream;
 
 use spray_fabric::Network;
 
-pub use matrix::{Matrix, MatrixError, parse_matrix};
+pub use matrix::{Matrix, parse_matrix};
 pub use triggers::{FlowTriggers, Triggers};
 
 /// One flow: a message from one host to another.

@@ -11,6 +11,7 @@ mod event;
 mod fabric;
 mod failures;
 mod fat_tree;
+mod file_error;
 mod leaf_spine;
 mod network;
 mod outcome;
@@ -28,8 +29,9 @@ pub use fabric::{
     DropEvery, Fabric, Flap, Host, LinkChange, LinkState, MAX_CHANGES, MAX_EPOCHS, MAX_IP_BYTES, Node, Port,
     RouteEpoch, Thresholds,
 };
-pub use failures::{FailureContext, FailureError, FailureFile};
+pub use failures::{FailureContext, FailureFile};
 pub use fat_tree::FatTree;
+pub use file_error::FileError;
 pub use leaf_spine::LeafSpine;
 pub use network::{Link, Network, NetworkError, NetworkSwitch};
 pub use outcome::{PortOutcome, PortSamples, Progress};
@@ -37,7 +39,7 @@ pub use route_table::RouteTable;
 pub use routes::{ShortestPaths, groups, hops};
 pub use spray_pipeline::counters::{ChassisCounters, PortCounters};
 pub use tables::{ChassisSpec, DEFAULT_FRAME_BYTES, Tables, TablesError};
-pub use topo_file::{TopoError, TopoFile, TopoTier};
+pub use topo_file::{TopoFile, TopoTier};
 
 #[cfg(test)]
 mod tests;

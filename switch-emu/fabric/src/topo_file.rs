@@ -4,20 +4,8 @@
 //! `Tier n` from the hosts up its switches' `Downlink_speed_Gbps`, `Radix_Down`, `Radix_Up`, `Downlink_Latency_ns`,
 //! `Switch_Latency_ns`, and optionally `Oversubscribed` and `Bundle` (parallel cables to a switch of the tier below).
 
-use super::Network;
+use super::{FileError, Network};
 use crate::fabric::Node;
-
-/// What is wrong with a `.topo` file, and where.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct TopoError {
-    /// Line, from 1.
-    pub line: usize,
-    /// Column, from 1.
-    pub column: usize,
-    /// What is wrong, and what is allowed.
-    pub message: String,
-}
 
 /// One tier of switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +58,7 @@ const MAX_NODES: u64 = 65_536;
 
 impl TopoFile {
     /// Parses `text`.
-    pub fn parse(text: &str) -> Result<Self, TopoError> {
+    pub fn parse(text: &str) -> Result<Self, FileError> {
         let mut head = [None; 3];
         let mut tiers: Vec<RawTier> = Vec::new();
         for (index, full) in text.lines().enumerate() {
@@ -78,7 +66,7 @@ impl TopoFile {
             let mut words = full.split('#').next().unwrap_or_default().split_whitespace();
             let Some(key) = words.next() else { continue };
             let column = 1 + full.find(key).unwrap_or(0);
-            let fail = |message| TopoError { line, column, message };
+            let fail = |message| FileError { line, column, message };
             let value = words.next().and_then(|word| word.parse::<u64>().ok());
             let (Some(value), None) = (value, words.next()) else {
                 return Err(fail(format!("`{key}` takes one whole number")));
@@ -102,8 +90,8 @@ impl TopoFile {
         Self::from_raw(head, &tiers)
     }
 
-    fn from_raw(head: [Option<u64>; 3], raw: &[RawTier]) -> Result<Self, TopoError> {
-        let top = |message: String| TopoError { line: 1, column: 1, message };
+    fn from_raw(head: [Option<u64>; 3], raw: &[RawTier]) -> Result<Self, FileError> {
+        let top = |message: String| FileError { line: 1, column: 1, message };
         let need = |slot: usize| head[slot].ok_or_else(|| top(format!("`{}` is missing", HEAD_KEYS[slot])));
         let (nodes, count, podsize) = (need(0)?, need(1)?, need(2)?);
         if !(2..=MAX_NODES).contains(&nodes) {
@@ -117,7 +105,7 @@ impl TopoFile {
             tiers.push(tier.build(index + 1 == raw.len())?);
         }
         let file = Self { nodes: nodes as usize, podsize: podsize as usize, tiers };
-        file.check().map_err(|(tier, message)| TopoError { line: raw[tier].line, column: 1, message })?;
+        file.check().map_err(|(tier, message)| FileError { line: raw[tier].line, column: 1, message })?;
         Ok(file)
     }
 
@@ -212,8 +200,8 @@ impl TopoTier {
 }
 
 impl RawTier {
-    fn build(&self, top: bool) -> Result<TopoTier, TopoError> {
-        let fail = |message: String| TopoError { line: self.line, column: 1, message };
+    fn build(&self, top: bool) -> Result<TopoTier, FileError> {
+        let fail = |message: String| FileError { line: self.line, column: 1, message };
         let need = |slot: usize| {
             self.values[slot]
                 .filter(|value| *value > 0)

@@ -8,13 +8,13 @@ use crate::schema::AUTO;
 use crate::shape::{Field, List, Scalar, Shape, Table};
 
 impl Document {
-    /// All settings as they are to be read, in the form that their types take.
+    /// The settings in the form that their types read. Everything that the declaration says is checked.
     pub(crate) fn checked(&self, shape: &Shape) -> Result<Value, Mistake> {
         let Shape::Table(table) = shape else { unreachable!("settings are a table") };
         self.table(&self.root, table, &[])
     }
 
-    /// The mistake of a value that its type's own reader refuses.
+    /// A mistake for a value that its type's own reader refuses.
     pub(crate) fn refused(&self, path: &str, shape: &Shape, why: &serde_json::Error) -> Mistake {
         match shape.field(path) {
             Some(Field { name, shape: shape @ Shape::Scalar(_), auto, .. }) => {
@@ -24,7 +24,7 @@ impl Document {
         }
     }
 
-    /// The mistake of a value that `shape` does not take.
+    /// A mistake for a value that `shape` does not take.
     fn wrong(&self, node: &Node, name: &str, shape: &Shape, auto: bool) -> Mistake {
         let given = match &node.value {
             Tree::Scalar(Value::String(word)) => word,
@@ -34,7 +34,7 @@ impl Document {
         self.mistake_from(&node.at, format!("`{name}` is {}{hint}; allowed: {allowed}", node.given))
     }
 
-    /// The table `node`, to which `path` leads.
+    /// The checked table `node`, which stands at `path`.
     fn table(&self, node: &Node, table: &Table, path: &[&str]) -> Result<Value, Mistake> {
         let Tree::Table(given) = &node.value else {
             let message = format!("`{}` is {}; allowed: a table", path.last().unwrap_or(&""), node.given);
@@ -74,7 +74,7 @@ impl Document {
         Err(self.mistake_from(&node.named_at, message))
     }
 
-    /// The variant that the table's tag names.
+    /// The variant that the table's tag names; `None` for a table without variants.
     fn variant(
         &self,
         node: &Node,
@@ -125,7 +125,7 @@ impl Document {
 }
 
 impl Scalar {
-    /// `value` as its type takes it; `None` where it is no value of this kind.
+    /// `value` in the form that its type reads; `None` if this kind takes no such value.
     fn read(&self, value: &Value, node: &Node) -> Option<Value> {
         match self {
             Self::Flag => value.as_bool().map(Value::from),
@@ -146,14 +146,14 @@ impl Scalar {
     }
 }
 
-/// A hint at the name that `given` is a slip of; empty where none is like it.
+/// Names the word of `names` that is most like `given`; empty if none is much like it.
 fn did_you_mean(given: &str, names: &[&str]) -> String {
     let likeness = |name: &&&str| strsim::jaro_winkler(given, name);
     let nearest = names.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
     nearest.filter(|name| likeness(name) > 0.8).map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }
 
-/// Text; of an assignment, the way it is written, whatever else it could be.
+/// The value as text. A value on the command line is text however it is written: `name=5` needs no quotation marks.
 fn text(value: &Value, node: &Node) -> Option<String> {
     let assigned = matches!(node.at, Origin::Assignment(_)).then(|| node.given.clone());
     value.as_str().map(String::from).or(assigned)
@@ -163,7 +163,7 @@ fn allowed(shape: &Shape, auto: bool) -> String {
     format!("{}{}", if auto { "\"auto\", or " } else { "" }, shape.allowed())
 }
 
-/// How a file begins the table that `path` leads to.
+/// The line with which a file begins the table at `path`.
 pub(crate) fn header(path: &[&str]) -> String {
     let names: Vec<_> = path.iter().filter(|name| name.parse::<usize>().is_err()).copied().collect();
     match path.last() {

@@ -1,4 +1,4 @@
-//! A file of settings with the assignments that replace parts of it, every value with its origin.
+//! A file of settings, and assignments that replace parts of it. Each value knows where it comes from.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::mistake::{Mistake, Origin};
 use crate::schema::schema;
 use crate::shape::Shape;
 
-/// Settings as they are written, before their meaning is known.
+/// Settings as the user wrote them, not yet checked against a declaration.
 #[derive(Debug, Clone)]
 pub struct Document {
     file: PathBuf,
@@ -25,9 +25,9 @@ pub struct Document {
 pub(crate) struct Node {
     /// Where the value stands.
     pub at: Origin,
-    /// Where its name stands; where the value does if it has none.
+    /// Where its name stands. An entry of a list has no name: then this is where the value stands.
     pub named_at: Origin,
-    /// The value as the user wrote it, its first line.
+    /// The first line of the value as the user wrote it.
     pub given: String,
     pub value: Tree,
 }
@@ -43,7 +43,7 @@ impl Document {
     /// Reads the file.
     ///
     /// # Errors
-    /// When it cannot be read or is no TOML.
+    /// When the file cannot be read or is not TOML.
     pub fn load(file: &Path) -> Result<Self, Mistake> {
         let text = std::fs::read_to_string(file).map_err(|error| Mistake {
             place: format!("{}:1:1", file.display()),
@@ -55,7 +55,7 @@ impl Document {
     /// Parses `text`. Messages name `file`, and relative paths in the text start at its folder.
     ///
     /// # Errors
-    /// When it is no TOML.
+    /// When it is not TOML.
     pub fn parse(file: &Path, text: &str) -> Result<Self, Mistake> {
         let at = Origin::File(0);
         let root = Node { named_at: at.clone(), at, given: String::new(), value: Tree::Table(Vec::new()) };
@@ -69,12 +69,12 @@ impl Document {
         Ok(document)
     }
 
-    /// Assigns `value`, in TOML or as bare text, to the setting at `path`, as `transport.reps.buffer`. A number in the path is
-    /// the place in a list; the place after the last one, and `+`, append. Messages about the value begin with `label`, which
-    /// is how the user asked for it.
+    /// Assigns `value` to the setting at `path`, such as `transport.reps.buffer`. The value is TOML or text without quotation
+    /// marks. A number in the path is a place in a list; `+`, or the number after the last place, appends. `label` is how the
+    /// user asked for it: messages about the value begin with it.
     ///
     /// # Errors
-    /// When the path leads through something that holds no other settings, or `value` is a list or a table that is no TOML.
+    /// When a part of the path is neither a table nor a list, or when `value` begins like a list, a table or a text and is not TOML.
     pub fn assign(&mut self, path: &str, value: &str, label: &str) -> Result<(), Mistake> {
         let origin = Origin::Assignment(label.into());
         let mistake = |message: String| Mistake { place: label.into(), message };
@@ -119,18 +119,18 @@ impl Document {
         })
     }
 
-    /// A mistake in the setting at `path`, or in the table that would hold it.
+    /// A mistake in the setting at `path`. Where there is no such setting it names the place of the table that would hold it.
     pub fn mistake(&self, path: &str, message: impl Into<String>) -> Mistake {
         self.mistake_from(&self.nearest(path).at, message)
     }
 
-    /// Whether an assignment gave the setting at `path` or a part of it.
+    /// Whether an assignment set `path` or a part of it.
     pub fn is_assigned(&self, path: &str) -> bool {
         self.find(path).is_some_and(Node::is_assigned)
     }
 
-    /// The folder at which a relative path starts that the setting at `path` holds: that of the file, or the working directory
-    /// where an assignment gave it.
+    /// The folder at which relative paths in the setting at `path` start: the folder of the file, or the working directory if an
+    /// assignment set it.
     pub fn folder(&self, path: &str) -> &Path {
         match self.nearest(path).at {
             Origin::File(_) => self.file.parent().unwrap_or(Path::new("")),
@@ -232,7 +232,7 @@ pub fn assignment(text: &str) -> Result<(&str, &str), Mistake> {
     })
 }
 
-/// What an assignment's right side means: TOML, else text as it stands.
+/// The value of an assignment: TOML if it is that, else the text as it stands.
 fn assigned(text: &str, origin: &Origin) -> Result<Node, String> {
     let line = format!("value = {text}");
     match DeTable::parse(&line) {
@@ -250,7 +250,7 @@ fn assigned(text: &str, origin: &Origin) -> Result<Node, String> {
     }
 }
 
-/// The fields of a table that stands in `text`; with `origin`, they all come from there.
+/// The fields of a table that stands in `text`. With `origin` they all come from there, without it from their places in the text.
 fn nodes(text: &str, table: &DeTable<'_>, origin: Option<&Origin>) -> Tree {
     let mut fields: Vec<_> = table.iter().collect();
     // In the order in which they stand.

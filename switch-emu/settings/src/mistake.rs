@@ -1,6 +1,6 @@
 //! What is wrong with a setting, and where.
 
-/// A mistake in settings: prints as `file:line:column: what; allowed: ...`, or `--set path=value: what; allowed: ...`.
+/// A mistake in settings. It prints as `file:line:column: what; allowed: ...`, or as `--set path=value: what; allowed: ...`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct Mistake {
@@ -13,7 +13,7 @@ pub struct Mistake {
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// The file, from this byte on.
+    /// The file, at this byte.
     File(usize),
     /// The assignment, as the user wrote it.
     Assignment(String),

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-/// The word that stands for leaving a setting out.
+/// A setting with this word counts as left out.
 pub(crate) const AUTO: &str = "auto";
 
-/// The JSON Schema of `T`: no other fields than the declared ones, and `"auto"` in place of `null`.
+/// The JSON Schema of `T`. It allows declared fields only, and says `"auto"` in place of `null`.
 pub fn schema<T: JsonSchema>() -> Value {
     let mut settings = SchemaSettings::draft07();
     settings.inline_subschemas = true;
@@ -16,7 +16,7 @@ pub fn schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Closes `schema` and all that are in it.
+/// Makes `schema`, and every schema in it, refuse fields that are not declared.
 fn close(schema: &mut Value) {
     let Value::Object(object) = schema else { return };
     if let Some(Value::Object(fields)) = object.get_mut("properties") {
@@ -43,12 +43,12 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// Whether a default is that of a table, or of a list of tables, which is empty.
+/// Whether this is the default of a table or of a list of tables. The latter is empty.
 fn is_of_tables(default: &Value) -> bool {
     default.is_object() || default.as_array().is_some_and(Vec::is_empty)
 }
 
-/// Lists the other name of a word, which the declaration gives as `x-alias`, as a word too.
+/// Lists the other names of words too. The declaration gives them as `x-alias`.
 fn list_aliases(object: &mut Map<String, Value>) {
     let Some(Value::Array(words)) = object.get_mut("oneOf") else { return };
     *words = std::mem::take(words).into_iter().flat_map(with_alias).collect();
@@ -61,7 +61,7 @@ fn with_alias(mut word: Value) -> Vec<Value> {
     vec![word, other]
 }
 
-/// Puts fields that go with every variant into each: a closed variant takes no others.
+/// Copies the fields that all variants have into each of them, since a variant refuses fields of its surroundings.
 fn merge_variants(object: &mut Map<String, Value>) {
     let is_table = |variant: &Value| variant.get("properties").is_some();
     if !object.get("oneOf").and_then(Value::as_array).is_some_and(|variants| variants.iter().all(is_table)) {

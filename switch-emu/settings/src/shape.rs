@@ -1,4 +1,4 @@
-//! What a JSON Schema says, as checks and documents need it.
+//! The contents of a JSON Schema, in the form that checks and documents use.
 
 use serde_json::Value;
 
@@ -12,11 +12,11 @@ pub(crate) enum Shape {
     Scalar(Scalar),
 }
 
-/// A table. The fields of all variants stand in one list.
+/// A table, with the fields of all its variants in one list.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Table {
     pub about: String,
-    /// The field that tells variants apart, as `kind`, and its words.
+    /// The field that names the variant, such as `kind`, and its words.
     pub tag: Option<(String, Vec<String>)>,
     pub fields: Vec<Field>,
 }
@@ -28,18 +28,18 @@ pub(crate) struct Field {
     pub shape: Shape,
     pub required: bool,
     pub default: Option<Value>,
-    /// Takes `"auto"`.
+    /// Whether it takes `"auto"`.
     pub auto: bool,
-    /// The variants with which it goes; empty: all.
+    /// The variants that have it; if there are none, all have it.
     pub only: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct List {
     pub of: Box<Shape>,
-    /// One element may stand without the list around it.
+    /// Whether one element may stand without brackets.
     pub single: bool,
-    /// Must hold something.
+    /// Whether it needs at least one element.
     pub filled: bool,
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum Scalar {
 }
 
 impl Shape {
-    /// What `schema` takes, which is one that [`crate::schema`] made.
+    /// What `schema` takes. It comes from [`crate::schema`].
     pub fn new(schema: &Value) -> Self {
         let any = schema.get("anyOf").and_then(Value::as_array);
         if let Some([one, _]) = any.map(Vec::as_slice) {
@@ -80,7 +80,7 @@ impl Shape {
         Self::Scalar(Scalar::new(schema))
     }
 
-    /// The field at `path`, in which numbers are places in lists.
+    /// The field at `path`. Numbers in the path are places in lists.
     pub fn field(&self, path: &str) -> Option<&Field> {
         let mut found = None;
         let mut here = self;
@@ -97,7 +97,7 @@ impl Shape {
         found
     }
 
-    /// The words that it takes; none if it takes anything else.
+    /// The words that it takes, alone or in a list; none if it takes other values.
     pub fn words(&self) -> Vec<&str> {
         match self {
             Self::Scalar(Scalar::Choice(words)) => words.iter().map(|(word, _)| word.as_str()).collect(),
@@ -151,7 +151,7 @@ impl Table {
     }
 }
 
-/// The fields of a table, which go with the variants `only`.
+/// The fields of a table that belong to the variants `only`.
 fn fields(schema: &Value, only: &[String]) -> Vec<Field> {
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let field = |(name, schema): (&String, &Value)| {

@@ -6,7 +6,7 @@ use crate::check::header;
 use crate::schema::schema;
 use crate::shape::{Field, Scalar, Shape, Table};
 
-/// All settings of `T` in Markdown: a section for each table.
+/// All settings of `T` in Markdown, with a section for each table.
 pub fn markdown<T: schemars::JsonSchema>() -> String {
     let mut text = String::new();
     if let Shape::Table(table) = Shape::new(&schema::<T>()) {
@@ -39,7 +39,7 @@ impl Meanings {
     }
 }
 
-/// The table to which `path` leads, what it is for, and those in it.
+/// Writes the section of the table at `path`, then those of the tables in it. `about` says what the table is for.
 fn section(text: &mut String, table: &Table, about: &str, path: &[&str]) {
     let rows: Vec<&Field> = table.fields.iter().filter(|field| inner(&field.shape).is_none()).collect();
     let title = header(path);
@@ -82,7 +82,7 @@ fn row(field: &Field) -> String {
     format!("| `{}` | {} |\n", field.name, cells.map(|cell| cell.replace('|', "\\|")).join(" | "))
 }
 
-/// What the field means, with its words and the variants that it goes with.
+/// What the field means: its comment, its words, and the variants that have it.
 fn meaning(field: &Field) -> String {
     let mut parts = vec![field.about.clone()];
     if let Shape::Scalar(Scalar::Choice(words)) = &field.shape {
@@ -96,7 +96,7 @@ fn meaning(field: &Field) -> String {
     parts.join(" ")
 }
 
-/// The unit that a name ends with.
+/// The unit in which a name ends; empty if it ends in none.
 fn unit(name: &str) -> &'static str {
     let units = [("_us", "us"), ("_gbps", "Gb/s"), ("_bytes", "bytes"), ("_packets", "packets"), ("_percent", "%")];
     let of = |(suffix, _): &(&str, &str)| name.ends_with(suffix) || *name == suffix[1..];

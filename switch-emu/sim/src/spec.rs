@@ -101,9 +101,9 @@ pub struct SimFlow {
     pub path_seed: Option<u64>,
     /// When it starts.
     pub start: Start,
-    /// Trigger that fires when the sender has the last acknowledgement.
+    /// The trigger to signal when the sender has the last acknowledgement.
     pub on_sent: Option<usize>,
-    /// Trigger that fires when the receiver has the last byte.
+    /// The trigger to signal when the receiver has the last byte.
     pub on_received: Option<usize>,
 }
 
@@ -112,18 +112,18 @@ pub struct SimFlow {
 pub enum Start {
     /// At this time.
     At(u64),
-    /// When this trigger fires, an index into [`SimSpec::triggers`].
+    /// When this trigger starts it, an index into [`SimSpec::triggers`].
     On(usize),
 }
 
 /// Starts flows when others end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// Fires the first time that it is pulled.
+    /// Starts all its flows at the first signal.
     Oneshot,
-    /// Fires every time that it is pulled: each time the next flow that waits for it starts.
+    /// Starts the next of its flows at each signal.
     Multishot,
-    /// Fires when it has been pulled this often.
+    /// Starts all its flows at the signal of this number.
     Barrier(u32),
 }
 
@@ -157,7 +157,7 @@ pub struct SimOutcome {
 /// One flow's figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowOutcome {
-    /// When it started; `None` where its trigger never fired.
+    /// When it started; `None` where its trigger never started it.
     pub started_ps: Option<u64>,
     /// When the receiver had the last byte.
     pub received_ps: Option<u64>,

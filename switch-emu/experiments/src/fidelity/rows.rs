@@ -18,21 +18,21 @@ pub struct Row {
     /// Its name in the reference's file.
     pub scenario: &'static str,
     topology: &'static str,
-    /// `None` is the ring, whose flows this file generates: a matrix file of it would be long.
+    /// `None` stands for the ring. Its matrix is long, so this file generates it.
     matrix: Option<&'static str>,
     evs: u32,
     ack_every: u32,
     /// A link at half rate.
     slow: Option<&'static str>,
-    /// It has few flows: under `ecmp` single runs differ widely.
+    /// Whether it has few flows. Single runs then differ widely under `ecmp`.
     pub few: bool,
     /// Share of cables that are dead from the start.
     pub failed_percent: Option<f64>,
-    /// The makespan is compared in place of flows' completion times.
+    /// Whether the makespan is compared instead of completion times.
     pub makespan: bool,
-    /// It is small enough to be checked by every test run.
+    /// Whether it is small enough for every test run.
     pub small: bool,
-    /// By balancer, why figures differ from the reference's.
+    /// Why figures differ from the reference's, by balancer.
     explained: &'static [(BalancerKind, &'static str)],
     balancers: &'static [BalancerKind],
 }
@@ -110,7 +110,7 @@ pub static ROWS: [Row; 15] = [
     Row { failed_percent: Some(10.0), balancers: SPRAYERS, ..perm("perm128-failed10") },
 ];
 
-/// Under random failures `ops` needs a hundred times the time of a healthy fabric.
+/// When a run with random failures is stopped. `ops` then takes a hundred times as long as in a healthy fabric.
 const PATIENCE_PS: u64 = 500_000_000_000;
 
 /// Why an ACK per 16 packets differs.
@@ -131,7 +131,7 @@ seeds 1 to 20 gives mean completion times of 1,160 us for `plb` in `four3t` and 
 but for `flowlet` with the slow uplink: two of our twenty draws put three or four flows on it and take over 3,000 us, as none of theirs \
 does; the other eighteen average 1,433 us";
 
-/// Whether a flow stays on one path under `balancer`. Single runs then depend on the paths that flows drew.
+/// Whether a flow keeps to one path under `balancer`. Single runs then differ widely, because flows draw their paths.
 pub(super) fn keeps_paths(balancer: BalancerKind) -> bool {
     matches!(balancer, BalancerKind::Ecmp | BalancerKind::Plb | BalancerKind::Flowlet)
 }
@@ -142,7 +142,7 @@ impl Row {
         self.balancers
     }
 
-    /// How many seeds we run: the reference's three; more where single runs differ widely.
+    /// How many seeds we run: three like the reference, or more if single runs differ widely.
     pub(super) fn seeds(&self, balancer: BalancerKind) -> u64 {
         if keeps_paths(balancer) || self.failed_percent.is_some() { 20 } else { 3 }
     }
@@ -188,8 +188,8 @@ impl Row {
     }
 }
 
-/// Ring AllReduce of 32 hosts and 4 MiB: every host sends 62 times 128 KiB to the next, each flow when the one before is
-/// acknowledged.
+/// The matrix of a ring AllReduce of 4 MiB over 32 hosts. Every host sends 62 times 128 KiB to the next host. A flow starts when
+/// the one before it is acknowledged.
 fn ring_text() -> String {
     let (hosts, steps) = (32, 62);
     let mut text = format!("Nodes {hosts}\nConnections {}\n", hosts * steps);

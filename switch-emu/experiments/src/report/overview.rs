@@ -2,7 +2,7 @@
 
 use super::html::{Row, escape, figure, page, section, table};
 use super::{chart, series};
-use crate::results::{RunResult, Summary, header, lateness_note, loss_note, row};
+use crate::results::{RunResult, Summary, columns, lateness_note, loss_note};
 
 /// The page that compares runs; each row of its table links to the run's own page in [`RunResult::folder`].
 #[must_use]
@@ -106,10 +106,9 @@ fn cdfs(runs: &[RunResult], conditions: &[String]) -> String {
 fn compared(runs: &[RunResult], summaries: &[Summary]) -> String {
     let mut last = None;
     let mut rows = Vec::new();
-    let header = header(summaries);
-    let with_drains = summaries.iter().any(|s| s.drain_percent_of_fct > 0.0);
+    let columns = columns(summaries);
     for (run, s) in runs.iter().zip(summaries) {
-        let mut cells: Vec<String> = row(s, with_drains).iter().map(|cell| escape(cell)).collect();
+        let mut cells: Vec<String> = columns.iter().map(|(_, cell)| escape(&cell(s))).collect();
         cells[1] = format!("<a href=\"{}/report.html\">{}</a>", run.folder(), cells[1]);
         if let Some(cell) = cells.last_mut() {
             *cell = format!("<span class=\"{}\">{cell}</span>", if s.is_complete() { "good" } else { "bad" });
@@ -117,7 +116,7 @@ fn compared(runs: &[RunResult], summaries: &[Summary]) -> String {
         rows.push(Row { cells, first: last.is_some_and(|condition| condition != &s.condition) });
         last = Some(&s.condition);
     }
-    table(&header, 2, &rows)
+    table(&columns.iter().map(|(title, _)| *title).collect::<Vec<_>>(), 2, &rows)
 }
 
 fn notes(summaries: &[Summary]) -> String {

@@ -24,7 +24,7 @@ pub use self::summary::Summary;
 pub(crate) use self::summary::gbps;
 pub use self::sweep::{compare_table, sweep_table, write_sweep};
 pub use self::table::{align, table};
-pub(crate) use self::table::{header, lateness_note, loss_note, row};
+pub(crate) use self::table::{columns, lateness_note, loss_note};
 
 /// All results of one run of one scenario with one balancer.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,24 +2,28 @@
 
 use super::{RunResult, Summary};
 
-/// The columns of the table. There are three columns of drops, by cause: full queue, failed link, random loss.
-const HEADER: [&str; 14] = [
-    "condition",
-    "balancer",
-    "Gb/s",
-    "mean us",
-    "p99 us",
-    "max us",
-    "drops:queue",
-    "link",
-    "random",
-    "trims",
-    "retx",
-    "reordered",
-    "recovery us",
-    "payload",
+/// A column of the table: its title, and the cell of a run.
+pub(crate) type Column = (&'static str, fn(&Summary) -> String);
+
+/// The columns. There are three of drops, by cause: full queue, failed link, random loss.
+const COLUMNS: [Column; 15] = [
+    ("condition", |s| s.condition.clone()),
+    ("balancer", |s| s.balancer.clone()),
+    ("Gb/s", |s| format!("{:.1}", s.goodput_gbps)),
+    ("mean us", |s| format!("{:.1}", s.fct_mean_us)),
+    ("p99 us", |s| format!("{:.1}", s.fct_p99_us)),
+    ("max us", |s| format!("{:.1}", s.fct_max_us)),
+    ("drops:queue", |s| s.drops_queue.to_string()),
+    ("link", |s| s.drops_link.to_string()),
+    ("random", |s| s.drops_random.to_string()),
+    ("trims", |s| s.trims.to_string()),
+    ("retx", |s| s.retransmits.to_string()),
+    ("reordered", |s| s.reordered_packets.to_string()),
+    ("recovery us", |s| s.recovery_us.map_or_else(|| "-".into(), |us| format!("{us:.1}"))),
+    (DRAIN, |s| format!("{:.2}", s.drain_percent_of_fct)),
+    ("payload", payload),
 ];
-/// The last column but one. It is there only if a flow drained.
+/// The title of the column that is left out if no flow drained.
 const DRAIN: &str = "drain % of FCT";
 /// Columns before this one hold words and are aligned to the left.
 const FIRST_NUMBER: usize = 2;
@@ -30,9 +34,10 @@ const FIRST_NUMBER: usize = 2;
 #[must_use]
 pub fn table(runs: &[RunResult]) -> String {
     let summaries: Vec<Summary> = runs.iter().map(RunResult::summary).collect();
-    let header = header(&summaries);
-    let rows: Vec<Vec<String>> = summaries.iter().map(|s| row(s, header.len() > HEADER.len())).collect();
-    let mut out = align(&header, FIRST_NUMBER, &rows);
+    let columns = columns(&summaries);
+    let header: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
+    let row = |s: &Summary| columns.iter().map(|(_, cell)| cell(s)).collect();
+    let mut out = align(&header, FIRST_NUMBER, &summaries.iter().map(row).collect::<Vec<_>>());
     for note in lateness_note(&summaries).into_iter().chain(summaries.iter().filter_map(loss_note)) {
         out += &note;
         out.push('\n');
@@ -41,34 +46,9 @@ pub fn table(runs: &[RunResult]) -> String {
 }
 
 /// The columns of a table of `summaries`.
-pub(crate) fn header(summaries: &[Summary]) -> Vec<&'static str> {
-    let mut header = HEADER.to_vec();
-    if summaries.iter().any(|s| s.drain_percent_of_fct > 0.0) {
-        header.insert(HEADER.len() - 1, DRAIN);
-    }
-    header
-}
-
-/// The cells of one run, in the order of [`header`]. `with_drains` adds the share of drains.
-pub(crate) fn row(s: &Summary, with_drains: bool) -> Vec<String> {
-    let mut cells = vec![
-        s.condition.clone(),
-        s.balancer.clone(),
-        format!("{:.1}", s.goodput_gbps),
-        format!("{:.1}", s.fct_mean_us),
-        format!("{:.1}", s.fct_p99_us),
-        format!("{:.1}", s.fct_max_us),
-        s.drops_queue.to_string(),
-        s.drops_link.to_string(),
-        s.drops_random.to_string(),
-        s.trims.to_string(),
-        s.retransmits.to_string(),
-        s.reordered_packets.to_string(),
-        s.recovery_us.map_or_else(|| "-".into(), |us| format!("{us:.1}")),
-    ];
-    cells.extend(with_drains.then(|| format!("{:.2}", s.drain_percent_of_fct)));
-    cells.push(payload(s));
-    cells
+pub(crate) fn columns(summaries: &[Summary]) -> Vec<Column> {
+    let drained = summaries.iter().any(|s| s.drain_percent_of_fct > 0.0);
+    COLUMNS.into_iter().filter(|(title, _)| drained || *title != DRAIN).collect()
 }
 
 fn payload(s: &Summary) -> String {

@@ -11,7 +11,6 @@ pub mod settings;
 mod topology;
 mod workload;
 
-use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 pub use paths::{Path as ConnectionPath, Paths};
@@ -20,7 +19,7 @@ pub use settings::{Chassis, Emulation, Ip, Queue, Settings, SimulationSettings, 
 pub use spray_settings::{Document, Mistake};
 
 use crate::workload::Workload;
-use spray_fabric::{FailureError, FailureFile, LinkAction, LinkEvent, Network, Thresholds};
+use spray_fabric::{FailureFile, FileError, LinkAction, LinkEvent, Network, Thresholds};
 
 /// A checked scenario. Times are ps of scenario time, rates bits a second.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,8 +75,8 @@ impl Transport {
 
 impl Failures {
     /// A mistake in the file.
-    pub(crate) fn mistake(&self, error: &FailureError) -> Mistake {
-        in_file(&self.source, error.line, error.column, &error.message)
+    pub(crate) fn mistake(&self, error: &FileError) -> Mistake {
+        in_file(&self.source, error)
     }
 }
 
@@ -165,9 +164,23 @@ fn list(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     if names.len() > 24 { format!("{shown} and {} more", names.len() - 24) } else { shown }
 }
 
-/// A mistake in a file that a scenario names.
-fn in_file(file: &Path, line: usize, column: usize, message: impl Display) -> Mistake {
-    Mistake { place: format!("{}:{line}:{column}", file.display()), message: message.to_string() }
+/// The file that the setting at `path` names, as `parse` reads its text, and where it is. `allowed` are such files.
+fn read_file<T>(
+    (document, path): (&Document, &str),
+    name: &str,
+    allowed: &str,
+    parse: impl FnOnce(&str) -> Result<T, FileError>,
+) -> Result<(T, PathBuf), Mistake> {
+    let file = document.folder(path).join(name);
+    let text = std::fs::read_to_string(&file).map_err(|error| {
+        document.mistake(path, format!("`{}` cannot be read: {error}; allowed: {allowed}", file.display()))
+    })?;
+    let parsed = parse(&text).map_err(|error| in_file(&file, &error))?;
+    Ok((parsed, file))
+}
+
+fn in_file(file: &Path, FileError { line, column, message }: &FileError) -> Mistake {
+    Mistake { place: format!("{}:{line}:{column}", file.display()), message: message.clone() }
 }
 
 #[cfg(test)]

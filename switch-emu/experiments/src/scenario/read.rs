@@ -5,7 +5,7 @@ use serde::Deserialize;
 use spray_settings::{Document, Mistake};
 
 use super::settings::{Ip, Settings, Transport};
-use super::{Failures, QueueLength, Scenario, SimulationSettings, in_file};
+use super::{Failures, QueueLength, Scenario, SimulationSettings, read_file};
 use spray_fabric::{CompileError, FailureFile, LinkAction, preload};
 
 pub(super) fn scenario(document: &Document) -> Result<Scenario, Mistake> {
@@ -112,12 +112,7 @@ fn failures(document: &Document, simulation: &SimulationSettings) -> Result<Opti
         }
         (Some(name), None) => name,
     };
-    let source = document.folder(path).join(name);
-    let text = std::fs::read_to_string(&source).map_err(|error| {
-        document.mistake(path, format!("`{}` cannot be read: {error}; allowed: a failure file", source.display()))
-    })?;
-    let file = FailureFile::parse(&text);
-    let file = file.map_err(|error| in_file(&source, error.line, error.column, error.message))?;
+    let (file, source) = read_file((document, path), name, "a failure file", FailureFile::parse)?;
     let name = source.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     Ok(Some(Failures { file, source, name }))
 }

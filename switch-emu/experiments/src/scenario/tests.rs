@@ -107,7 +107,11 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (MINIMAL.replace("1 MiB", "1 mib"), "9:9", "is \"1 mib\"; allowed: \"auto\", or 1 to"),
         (MINIMAL.replace("bytes = \"1 MiB\"", ""), "7:1", "needs `bytes`"),
         (MINIMAL.replace("\"small\"", "\"../small\""), "1:8", "`name` is `../small`; allowed: letters"),
-        (transport("balancer = \"rpes\""), "11:12", "`balancer` is \"rpes\"; allowed: one or a list of \"ecmp\", "),
+        (
+            transport("balancer = \"rpes\""),
+            "11:12",
+            "`balancer` is \"rpes\" (did you mean `reps`?); allowed: one or a list of \"ecmp\", ",
+        ),
         (transport("balancer = [\"ecmp\", \"x\"]"), "11:21", "`balancer` is \"x\"; allowed: \"ecmp\", "),
         (transport("balancer = []"), "11:12", "allowed: one or a list"),
         (transport("cc = \"bbr\""), "11:6", "allowed: \"dctcp\", "),

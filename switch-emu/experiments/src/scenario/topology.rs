@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use spray_core::units::{Gbps, Micros};
 use spray_settings::{Document, Mistake};
 
-use super::{in_file, list};
+use super::{list, read_file};
 use spray_fabric::{Cables, Dragonfly, FatTree, LeafSpine, Network, TopoFile};
 
 /// Most hosts of a scenario: each has an address, and the tables of routes must fit into memory.
@@ -85,7 +85,9 @@ impl Topology {
                 settings.network()
             }
             Self::Graph { hosts, switches, link } => graph(document, hosts, switches, link)?,
-            Self::File { file } => topo_file(document, file)?,
+            Self::File { file } => {
+                read_file((document, "topology.file"), file, "a .topo file", TopoFile::parse)?.0.network()
+            }
         };
         check_hosts(document, &[network.hosts.len()])?;
         network.check().map_err(|error| document.mistake("topology.kind", error.to_string()))?;
@@ -141,14 +143,4 @@ fn graph(document: &Document, hosts: &[String], switches: &[String], links: &[Gr
         network.add_cable(a, b, link.gbps.bps(), link.latency_us.ps());
     }
     Ok(network)
-}
-
-fn topo_file(document: &Document, name: &str) -> Result<Network, Mistake> {
-    let file = document.folder("topology.file").join(name);
-    let text = std::fs::read_to_string(&file).map_err(|error| {
-        let message = format!("`{}` cannot be read: {error}; allowed: a .topo file", file.display());
-        document.mistake("topology.file", message)
-    })?;
-    let topo = TopoFile::parse(&text).map_err(|error| in_file(&file, error.line, error.column, error.message))?;
-    Ok(topo.network())
 }

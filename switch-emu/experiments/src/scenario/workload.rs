@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use spray_core::units::{ByteSize, Micros};
 use spray_settings::{Document, Mistake};
 
-use super::{in_file, list};
+use super::{list, read_file};
 use crate::workload::{Each, Flow, Matrix, Pattern, Payload, Workload, can_cross, parse_matrix};
 use spray_fabric::Network;
 use spray_fabric::Node;
@@ -189,15 +189,11 @@ impl Reader<'_> {
     }
 
     fn matrix(&self, name: &str) -> Result<Matrix, Mistake> {
-        let mistake = |message: String| self.document.mistake("workload.file", message);
-        let file = self.document.folder("workload.file").join(name);
-        let text = std::fs::read_to_string(&file)
-            .map_err(|error| mistake(format!("`{}` cannot be read: {error}; allowed: a .cm file", file.display())))?;
-        let parsed = parse_matrix(&text, self.network.hosts.len());
-        let mut matrix = parsed.map_err(|error| in_file(&file, error.line, error.column, error.message))?;
+        let parse = |text: &str| parse_matrix(text, self.network.hosts.len());
+        let (mut matrix, file) = read_file((self.document, "workload.file"), name, "a .cm file", parse)?;
         let flows = matrix.flows.len();
         if flows > MAX_FLOWS {
-            return Err(mistake(format!("{flows} flows; allowed: at most {MAX_FLOWS}")));
+            return Err(self.document.mistake("workload.file", format!("{flows} flows; allowed: at most {MAX_FLOWS}")));
         }
         matrix.warnings.iter_mut().for_each(|warning| *warning = format!("{}: {warning}", file.display()));
         Ok(matrix)

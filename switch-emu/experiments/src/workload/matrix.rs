@@ -1,7 +1,7 @@
 //! `.cm` connection matrices.
 //!
 //! `Nodes N`, `Connections M`, optionally `Triggers T`; then a line `SRC->DST id I start PS size BYTES` per flow, with
-//! `trigger T` in place of `start`, and `send_done_trigger T` or `recv_done_trigger T` to pull trigger T at the flow's
+//! `trigger T` in place of `start`, and `send_done_trigger T` or `recv_done_trigger T` to signal trigger T at the flow's
 //! end; then `trigger id T oneshot`, `multishot` or `barrier count N` per trigger. Times are picoseconds, `#` starts a
 //! comment, words may be in any case.
 
@@ -11,19 +11,8 @@ use std::collections::HashMap;
 
 use self::line::{Line, Word, words};
 use super::{Flow, FlowTriggers, Triggers};
+use spray_fabric::FileError;
 use spray_sim::Trigger;
-
-/// What is wrong with a matrix, and where.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct MatrixError {
-    /// Line, from 1.
-    pub line: usize,
-    /// Column in characters, from 1.
-    pub column: usize,
-    /// What is wrong, and what is allowed.
-    pub message: String,
-}
 
 /// What a matrix holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,7 +52,7 @@ struct Reader {
 ///
 /// # Errors
 /// The first word that cannot be read, trigger without a description, or flow that would never start, with line and column.
-pub fn parse_matrix(text: &str, hosts: usize) -> Result<Matrix, MatrixError> {
+pub fn parse_matrix(text: &str, hosts: usize) -> Result<Matrix, FileError> {
     let mut reader = Reader::default();
     for (index, full) in text.lines().enumerate() {
         let words = words(full);
@@ -75,7 +64,7 @@ pub fn parse_matrix(text: &str, hosts: usize) -> Result<Matrix, MatrixError> {
 }
 
 impl Reader {
-    fn line(&mut self, line: &Line<'_>, hosts: usize) -> Result<(), MatrixError> {
+    fn line(&mut self, line: &Line<'_>, hosts: usize) -> Result<(), FileError> {
         let first = line.words[0];
         match first.text.to_ascii_lowercase().as_str() {
             "nodes" => {
@@ -92,7 +81,7 @@ impl Reader {
         Ok(())
     }
 
-    fn trigger(&mut self, line: &Line<'_>) -> Result<(), MatrixError> {
+    fn trigger(&mut self, line: &Line<'_>) -> Result<(), FileError> {
         const ALLOWED: &str = "allowed: `trigger id T oneshot`, `multishot` or `barrier count N`";
         let lower: Vec<String> = line.words.iter().map(|word| word.text.to_ascii_lowercase()).collect();
         let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
@@ -118,7 +107,7 @@ impl Reader {
         Ok(())
     }
 
-    fn flow(&mut self, line: &Line<'_>, hosts: usize) -> Result<(), MatrixError> {
+    fn flow(&mut self, line: &Line<'_>, hosts: usize) -> Result<(), FileError> {
         const ALLOWED: &str = "id, start, trigger, size, send_done_trigger, recv_done_trigger, prio";
         let pair = line.words[0];
         let (src, dst) = ends(line, hosts)?;
@@ -160,8 +149,8 @@ impl Reader {
         Ok(())
     }
 
-    fn finish(self, last_line: usize) -> Result<Matrix, MatrixError> {
-        let end = |message: String| MatrixError { line: last_line, column: 1, message };
+    fn finish(self, last_line: usize) -> Result<Matrix, FileError> {
+        let end = |message: String| FileError { line: last_line, column: 1, message };
         if self.flows.is_empty() {
             return Err(end("there are no flows; allowed: `SRC->DST id I start PS size BYTES`".into()));
         }
@@ -180,11 +169,11 @@ impl Reader {
             Some(Reference { id, line, column }) => {
                 self.numbers.get(&id).map(|number| Some(*number)).ok_or_else(|| {
                     let message = format!("trigger {id} is not described; allowed: ids of `trigger id {id} ...` lines");
-                    MatrixError { line, column, message }
+                    FileError { line, column, message }
                 })
             }
         };
-        let of_flow = |flow: usize| -> Result<FlowTriggers, MatrixError> {
+        let of_flow = |flow: usize| -> Result<FlowTriggers, FileError> {
             Ok(FlowTriggers {
                 start: number(self.start[flow])?,
                 on_sent: number(self.on_sent[flow])?,
@@ -194,8 +183,8 @@ impl Reader {
         let of_flow = (0..self.flows.len()).map(of_flow).collect::<Result<Vec<_>, _>>()?;
         let triggers = Triggers { list: self.triggers, of_flow };
         if let Some(flow) = triggers.never_started() {
-            let message = "the flow never starts: nothing pulls its trigger often enough; allowed: one that fires";
-            return Err(MatrixError { line: self.lines[flow], column: 1, message: message.into() });
+            let message = "the flow never starts: too few flows signal its trigger; allowed: one that starts";
+            return Err(FileError { line: self.lines[flow], column: 1, message: message.into() });
         }
         let warning = |line| format!("line {line}: priorities are ignored, here and wherever else they are given");
         Ok(Matrix {
@@ -207,7 +196,7 @@ impl Reader {
 }
 
 /// The hosts of `SRC->DST`.
-fn ends(line: &Line<'_>, hosts: usize) -> Result<(usize, usize), MatrixError> {
+fn ends(line: &Line<'_>, hosts: usize) -> Result<(usize, usize), FileError> {
     let pair: Word<'_> = line.words[0];
     let ends = pair.text.split_once("->").and_then(|(src, dst)| Some((src.parse().ok()?, dst.parse().ok()?)));
     let Some((src, dst)) = ends else {

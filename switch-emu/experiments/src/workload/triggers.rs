@@ -2,10 +2,10 @@
 
 use spray_sim::Trigger;
 
-/// The triggers of a matrix, and which flows pull them or wait for them.
+/// The triggers of a matrix, which flows signal them, and which they start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Triggers {
-    /// What each does when pulled.
+    /// What each does at a signal.
     pub list: Vec<Trigger>,
     /// The triggers of each flow: indices into `list`.
     pub of_flow: Vec<FlowTriggers>,
@@ -14,11 +14,11 @@ pub struct Triggers {
 /// The triggers of one flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FlowTriggers {
-    /// Starts the flow, in place of a start time.
+    /// The one that starts the flow, in place of a start time.
     pub start: Option<usize>,
-    /// Pulled when the sender has the last acknowledgement.
+    /// The one to signal when the sender has the last acknowledgement.
     pub on_sent: Option<usize>,
-    /// Pulled when the receiver has the last byte.
+    /// The one to signal when the receiver has the last byte.
     pub on_received: Option<usize>,
 }
 
@@ -30,15 +30,15 @@ impl Triggers {
             triggers.start.into_iter().for_each(|trigger| waiting[trigger].push(flow));
         }
         waiting.iter_mut().for_each(|flows| flows.reverse());
-        let mut pulls = vec![0u32; self.list.len()];
+        let mut signals = vec![0u32; self.list.len()];
         let mut started: Vec<bool> = self.of_flow.iter().map(|triggers| triggers.start.is_none()).collect();
         let mut running: Vec<usize> = (0..started.len()).filter(|flow| started[*flow]).collect();
         while let Some(flow) = running.pop() {
             for trigger in [self.of_flow[flow].on_sent, self.of_flow[flow].on_received].into_iter().flatten() {
-                pulls[trigger] += 1;
+                signals[trigger] += 1;
                 let starts = match self.list[trigger] {
-                    Trigger::Oneshot if pulls[trigger] == 1 => waiting[trigger].len(),
-                    Trigger::Barrier(count) if pulls[trigger] == count => waiting[trigger].len(),
+                    Trigger::Oneshot if signals[trigger] == 1 => waiting[trigger].len(),
+                    Trigger::Barrier(count) if signals[trigger] == count => waiting[trigger].len(),
                     Trigger::Multishot => waiting[trigger].len().min(1),
                     Trigger::Oneshot | Trigger::Barrier(_) => 0,
                 };

@@ -6,7 +6,8 @@ use spray_core::link::serialisation_floor_ps;
 use spray_core::rng::stream;
 
 use super::ways::Ways;
-use super::{Device, Failure, FailureError, FailureFile, Process};
+use super::{Device, Failure, FailureFile, Process};
+use crate::FileError;
 use crate::fabric::{DropEvery, Node};
 use crate::{LinkAction, LinkEvent, Network, ShortestPaths};
 
@@ -57,7 +58,7 @@ impl FailureFile {
     ///
     /// # Errors
     /// The process that fails too often.
-    pub fn events(&self, context: &FailureContext<'_>) -> Result<Vec<LinkEvent>, FailureError> {
+    pub fn events(&self, context: &FailureContext<'_>) -> Result<Vec<LinkEvent>, FileError> {
         let network = context.network;
         let routes = ShortestPaths::new(network, |_| true);
         let until_ps = self.stop_ps.map_or(context.until_ps, |stop| stop.min(context.until_ps));
@@ -97,7 +98,7 @@ struct Draw<'a> {
 
 impl Draw<'_> {
     /// Devices that fail one after another, each for a while or for good.
-    fn strike(&mut self, routes: &ShortestPaths, outages: &mut Vec<Outage>) -> Result<Vec<LinkEvent>, FailureError> {
+    fn strike(&mut self, routes: &ShortestPaths, outages: &mut Vec<Outage>) -> Result<Vec<LinkEvent>, FileError> {
         let process = self.process;
         let mut candidates = self.candidates();
         let limit = self.limit();
@@ -173,7 +174,7 @@ impl Draw<'_> {
     }
 
     /// One frame at a time: a random device drops what comes within the time of a full frame.
-    fn corrupt_one_by_one(&mut self) -> Result<Vec<LinkEvent>, FailureError> {
+    fn corrupt_one_by_one(&mut self) -> Result<Vec<LinkEvent>, FileError> {
         let (process, network) = (self.process, self.context.network);
         let candidates = self.candidates();
         let last_ps = process.duration_ps.map_or(u64::MAX, |duration| process.start_ps.saturating_add(duration));
@@ -191,12 +192,12 @@ impl Draw<'_> {
         Ok(events)
     }
 
-    fn check_count(&self, failures: usize) -> Result<(), FailureError> {
+    fn check_count(&self, failures: usize) -> Result<(), FileError> {
         if failures <= MAX_FAILURES {
             return Ok(());
         }
         let message = format!("more than {MAX_FAILURES} failures in the run; allowed: a longer period or duration");
-        Err(FailureError { line: self.process.line, column: 1, message })
+        Err(FileError { line: self.process.line, column: 1, message })
     }
 
     /// How many devices may be out at a time: the least number that reaches the share. A share of 1 means one device.

@@ -9,18 +9,6 @@ mod ways;
 
 pub use draw::FailureContext;
 
-/// What is wrong with a failure file, and where.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct FailureError {
-    /// Line, from 1.
-    pub line: usize,
-    /// Column in characters, from 1.
-    pub column: usize,
-    /// What is wrong, and what is allowed.
-    pub message: String,
-}
-
 /// A parsed failure file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FailureFile {

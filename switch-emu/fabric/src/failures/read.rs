@@ -1,6 +1,7 @@
 //! Reading a failure file.
 
-use super::{Device, Failure, FailureError, FailureFile, Process};
+use super::{Device, Failure, FailureFile, Process};
+use crate::FileError;
 
 const DEVICES: [(&str, Device); 3] = [("cable", Device::Cable), ("switch", Device::Switch), ("nic", Device::Nic)];
 const FAILURES: [(&str, Failure); 4] = [
@@ -51,7 +52,7 @@ impl FailureFile {
     ///
     /// # Errors
     /// Names line and column of an unknown key, of a value that the key does not take, and of what does not go together.
-    pub fn parse(text: &str) -> Result<Self, FailureError> {
+    pub fn parse(text: &str) -> Result<Self, FileError> {
         let mut file = Self::default();
         let mut drafts: Vec<Draft> = Vec::new();
         let (mut random, mut random_rate) = (false, None);
@@ -77,7 +78,7 @@ impl FailureFile {
 }
 
 /// The key and value of a line, if it has any.
-fn value(full: &str, line: usize) -> Result<Option<Value<'_>>, FailureError> {
+fn value(full: &str, line: usize) -> Result<Option<Value<'_>>, FileError> {
     let text = full.split('#').next().unwrap_or_default();
     let column = |part: &str| 1 + text[..part.as_ptr() as usize - text.as_ptr() as usize].chars().count();
     if text.trim().is_empty() {
@@ -94,7 +95,7 @@ fn value(full: &str, line: usize) -> Result<Option<Value<'_>>, FailureError> {
 }
 
 /// Takes `key: value` into the process that it belongs to.
-fn draft(drafts: &mut Vec<Draft>, key: &str, value: &Value<'_>) -> Result<(), FailureError> {
+fn draft(drafts: &mut Vec<Draft>, key: &str, value: &Value<'_>) -> Result<(), FileError> {
     let unknown = || error(value.line, 1, format!("unknown key `{}`; {ALLOWED}", value.key));
     let (device, rest) = key.split_once('-').ok_or_else(unknown)?;
     let device = DEVICES.iter().find(|(name, _)| *name == device).ok_or_else(unknown)?.1;
@@ -124,7 +125,7 @@ fn draft(drafts: &mut Vec<Draft>, key: &str, value: &Value<'_>) -> Result<(), Fa
 }
 
 impl Draft {
-    fn finish(self) -> Result<Process, FailureError> {
+    fn finish(self) -> Result<Process, FileError> {
         let mut process = self.process;
         let fail = |message: &str| error(process.line, 1, message.into());
         if self.lasts {
@@ -145,11 +146,11 @@ impl Draft {
 }
 
 impl Value<'_> {
-    fn refused(&self, allowed: &str) -> FailureError {
+    fn refused(&self, allowed: &str) -> FileError {
         error(self.line, self.column, format!("`{}` is {}; allowed: {allowed}", self.key, self.text))
     }
 
-    fn switch(&self) -> Result<bool, FailureError> {
+    fn switch(&self) -> Result<bool, FileError> {
         match self.text.to_ascii_lowercase().as_str() {
             "on" => Ok(true),
             "off" => Ok(false),
@@ -157,17 +158,17 @@ impl Value<'_> {
         }
     }
 
-    fn number(&self, min: f64, max: f64) -> Result<f64, FailureError> {
+    fn number(&self, min: f64, max: f64) -> Result<f64, FileError> {
         let number = self.text.parse().ok().filter(|number| (min..=max).contains(number));
         number.ok_or_else(|| self.refused(&format!("{min} to {max}")))
     }
 
-    fn time(&self) -> Result<u64, FailureError> {
+    fn time(&self) -> Result<u64, FileError> {
         let number = self.text.parse().ok().filter(|ps: &f64| ps.is_finite() && *ps >= 0.0);
         number.map(|ps| ps.min(FOREVER_PS) as u64).ok_or_else(|| self.refused("picoseconds from 0"))
     }
 }
 
-fn error(line: usize, column: usize, message: String) -> FailureError {
-    FailureError { line, column, message }
+fn error(line: usize, column: usize, message: String) -> FileError {
+    FileError { line, column, message }
 }

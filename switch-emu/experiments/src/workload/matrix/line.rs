@@ -1,6 +1,6 @@
 //! Lines of numbers and words, with columns.
 
-use super::MatrixError;
+use spray_fabric::FileError;
 
 /// A word and its column in characters, from 1.
 #[derive(Debug, Clone, Copy)]
@@ -23,12 +23,12 @@ pub(super) fn words(full: &str) -> Vec<Word<'_>> {
 }
 
 impl Line<'_> {
-    pub fn error(&self, word: Word<'_>, message: String) -> MatrixError {
-        MatrixError { line: self.number, column: word.column, message }
+    pub fn error(&self, word: Word<'_>, message: String) -> FileError {
+        FileError { line: self.number, column: word.column, message }
     }
 
     /// The whole number in place `at`; without one the error stands at the word before it.
-    pub fn number(&self, at: usize) -> Result<u64, MatrixError> {
+    pub fn number(&self, at: usize) -> Result<u64, FileError> {
         let before = self.words[at - 1];
         let Some(word) = self.words.get(at) else {
             return Err(self.error(before, format!("`{}` needs a value; allowed: a whole number", before.text)));
@@ -38,7 +38,7 @@ impl Line<'_> {
     }
 
     /// The only value of a line of two words.
-    pub fn only_number(&self) -> Result<u64, MatrixError> {
+    pub fn only_number(&self) -> Result<u64, FileError> {
         match self.words.get(2) {
             Some(extra) => Err(self.error(*extra, format!("`{}` is one too many; allowed: one number", extra.text))),
             None => self.number(1),
