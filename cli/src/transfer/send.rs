@@ -45,7 +45,21 @@ pub fn send(arguments: &args::Send) -> Outcome {
     let mut progress = Progress::new();
     progress.phase("connecting");
     let patience = Duration::from_secs(arguments.interface.timeout + 1 + description.bytes / VERDICT_BYTES_PER_S);
-    let mut sending = Sending::new(file, description, peer, patience);
+    let mut sending = Sending {
+        file,
+        description,
+        peer,
+        patience,
+        connection: None,
+        announced: false,
+        queued: 0,
+        delivered: 0,
+        delivered_bytes: 0,
+        started: now(),
+        delivered_at: now(),
+        counted: ConnectionStats::default(),
+        closing: None,
+    };
     let outcome = session.run(&stop, |endpoint, now_ps| sending.step(endpoint, now_ps, &mut progress));
     progress.clear();
     if outcome.is_err() {
@@ -96,24 +110,6 @@ struct Sending {
 }
 
 impl Sending {
-    fn new(file: File, description: Description, peer: Peer, patience: Duration) -> Self {
-        Self {
-            file,
-            description,
-            peer,
-            patience,
-            connection: None,
-            announced: false,
-            queued: 0,
-            delivered: 0,
-            delivered_bytes: 0,
-            started: now(),
-            delivered_at: now(),
-            counted: ConnectionStats::default(),
-            closing: None,
-        }
-    }
-
     fn step(&mut self, endpoint: &mut Local, now_ps: u64, progress: &mut Progress) -> Step {
         let connection = match self.connection {
             Some(connection) => connection,

@@ -8,26 +8,25 @@ pub use spray_fabric::Progress;
 use crate::results::RunResult;
 use crate::scenario::Scenario;
 
+/// Hears how far the work is.
+pub type Tell<'a> = &'a mut dyn FnMut(Progress);
+
 /// Runs scenarios.
 pub trait Engine: Sync {
     /// Whether a run needs the whole machine. Then only one runs at a time, it reports its progress, and it must be ended by its
     /// stop flag, because it has namespaces to remove.
     fn is_exclusive(&self) -> bool;
 
-    /// Does the work that all runs of `scenario` share, and tells `progress` what takes long.
+    /// Does the work that all runs of `scenario` share, and tells what takes long.
     ///
     /// # Errors
     /// [`EngineError::Refused`] when this engine cannot run the scenario.
-    fn prepare<'a>(
-        &'a self,
-        scenario: &'a Scenario,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Box<dyn Prepared + 'a>, EngineError>;
+    fn prepare<'a>(&'a self, scenario: &'a Scenario, tell: Tell<'_>) -> Result<Box<dyn Prepared + 'a>, EngineError>;
 }
 
 /// A scenario that an engine is ready to run, any number of times.
 pub trait Prepared: Sync {
-    /// Runs the scenario once with `balancer`; all random choices come from `seed`. An exclusive engine tells `progress` a few
+    /// Runs the scenario once with `balancer`; all random choices come from `seed`. An exclusive engine tells a few
     /// times a second how far it is, and ends early when another thread sets `stop`.
     ///
     /// # Errors
@@ -36,7 +35,7 @@ pub trait Prepared: Sync {
         &self,
         balancer: BalancerKind,
         seed: u64,
-        progress: &mut dyn FnMut(Progress),
+        tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError>;
 }

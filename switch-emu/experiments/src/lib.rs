@@ -6,7 +6,6 @@ pub mod fidelity;
 pub mod report;
 pub mod results;
 pub mod scenario;
-pub mod schemes;
 pub mod sim;
 pub mod workload;
 #[cfg(feature = "xdp")]

@@ -10,7 +10,7 @@ use spray_testbed::{
     Dilation, FabricSpec, FlowOutcome, Happened, RunError, Subject, Testbed, TestbedFlow, TestbedOutcome, TestbedSpec,
 };
 
-use crate::engine::{Engine, EngineError, Prepared, Progress};
+use crate::engine::{Engine, EngineError, Prepared, Progress, Tell};
 use crate::results::{Collect, Ended, EventKind, EventRow, RunResult, TestbedLosses, TransportTotals, reported, us};
 use crate::scenario::{Chassis, MAX_XDP_QUEUE_BYTES, Paths, Scenario, SimulationSettings};
 use crate::workload::Flow;
@@ -36,15 +36,11 @@ impl Engine for Xdp {
         true
     }
 
-    fn prepare<'a>(
-        &'a self,
-        scenario: &'a Scenario,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Box<dyn Prepared + 'a>, EngineError> {
+    fn prepare<'a>(&'a self, scenario: &'a Scenario, tell: Tell<'_>) -> Result<Box<dyn Prepared + 'a>, EngineError> {
         let ready = Ready { engine: self, scenario, paths: scenario.paths() };
         check(scenario, &ready.paths).map_err(RunError::Unsupported)?;
         let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        *standing = Some(ready.set_up(standing.take(), progress)?);
+        *standing = Some(ready.set_up(standing.take(), tell)?);
         drop(standing);
         Ok(Box::new(ready))
     }
@@ -62,12 +58,12 @@ impl Prepared for Ready<'_> {
         &self,
         balancer: BalancerKind,
         seed: u64,
-        progress: &mut dyn FnMut(Progress),
+        tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError> {
         let mut place = self.engine.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut standing = self.set_up(place.take(), progress)?;
-        let result = self.run_on(&mut standing.testbed, (balancer, seed), progress, stop)?;
+        let mut standing = self.set_up(place.take(), tell)?;
+        let result = self.run_on(&mut standing.testbed, (balancer, seed), tell, stop)?;
         *place = Some(standing);
         Ok(result)
     }
@@ -75,7 +71,7 @@ impl Prepared for Ready<'_> {
 
 impl Ready<'_> {
     /// The present testbed if it was made for this network, otherwise a new one.
-    fn set_up(&self, standing: Option<Standing>, progress: &mut dyn FnMut(Progress)) -> Result<Standing, EngineError> {
+    fn set_up(&self, standing: Option<Standing>, tell: Tell<'_>) -> Result<Standing, EngineError> {
         let Scenario { network, emulation, link_events, seed, .. } = self.scenario;
         let per_switch = emulation.chassis == Chassis::PerSwitch;
         if let Some(standing) = standing
@@ -83,7 +79,7 @@ impl Ready<'_> {
         {
             return Ok(standing);
         }
-        progress(Progress::Phase("setting up namespaces, links and programs".into()));
+        tell(Progress::Phase("setting up namespaces, links and programs".into()));
         let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
         let testbed = Testbed::new(&self.fabric(&queue, link_events, *seed))?;
         Ok(Standing { testbed, network: network.clone(), per_switch })
@@ -109,7 +105,7 @@ impl Ready<'_> {
         &self,
         testbed: &mut Testbed,
         (balancer, seed): (BalancerKind, u64),
-        progress: &mut dyn FnMut(Progress),
+        tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, RunError> {
         let scenario = self.scenario;
@@ -134,7 +130,7 @@ impl Ready<'_> {
             dilation: self.dilation(&flows),
             threads: scenario.emulation.threads.map(|threads| threads as usize),
         };
-        let outcome = testbed.run(&spec, progress, stop)?;
+        let outcome = testbed.run(&spec, tell, stop)?;
         let collect = Collect {
             scenario,
             balancer,

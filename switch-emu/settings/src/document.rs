@@ -97,15 +97,6 @@ impl Document {
         Ok(())
     }
 
-    /// Assigns what `text` says: `path=value`.
-    ///
-    /// # Errors
-    /// As [`Document::assign`]; when `text` has another form.
-    pub fn set(&mut self, text: &str) -> Result<(), Mistake> {
-        let (path, value) = assignment(text)?;
-        self.assign(path, value, &format!("--set {text}"))
-    }
-
     /// The settings, checked against the declaration of `T`.
     ///
     /// # Errors

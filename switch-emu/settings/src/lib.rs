@@ -26,9 +26,11 @@ pub use schema::schema;
 pub use tables::{Meanings, markdown};
 
 /// Parses bytes: a whole number with or without one of `B`, `kB`, `MB`, `GB`, `KiB`, `MiB`, `GiB`.
-pub fn bytes(text: &str) -> Option<u64> {
-    let (number, unit) = quantity(text)?;
-    let factor = match unit {
+fn bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
+    let number: f64 = text[..end].replace('_', "").parse().ok()?;
+    let factor = match text[end..].trim() {
         "" | "B" => 1,
         "kB" => 1_000,
         "MB" => 1_000_000,
@@ -38,14 +40,6 @@ pub fn bytes(text: &str) -> Option<u64> {
         "GiB" => 1 << 30,
         _ => return None,
     };
-    let value = number * factor as f64;
+    let value = number * f64::from(factor);
     (value.fract() == 0.0 && value < 9e15).then_some(value as u64)
-}
-
-/// Splits `"4 MiB"` into the number, which is finite and not negative, and the unit.
-pub fn quantity(text: &str) -> Option<(f64, &str)> {
-    let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
-    let number = text[..end].replace('_', "").parse().ok()?;
-    Some((number, text[end..].trim()))
 }

@@ -185,8 +185,14 @@ fn document(text: &str) -> Document {
 
 fn read(text: &str, assignments: &[&str]) -> Result<Top, Mistake> {
     let mut document = Document::parse(Path::new("dir/x.toml"), text)?;
-    assignments.iter().try_for_each(|assignment| document.set(assignment))?;
+    assignments.iter().try_for_each(|assignment| set(&mut document, assignment))?;
     document.read()
+}
+
+/// Assigns what `text` says: `path=value`.
+fn set(document: &mut Document, text: &str) -> Result<(), Mistake> {
+    let (path, value) = assignment(text)?;
+    document.assign(path, value, &format!("--set {text}"))
 }
 
 #[test]

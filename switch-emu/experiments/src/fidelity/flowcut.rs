@@ -17,15 +17,6 @@ const EXPECTED: &str = include_str!("../../../../tests/reference/flowcut_expecte
 const TOPOLOGY: &str = include_str!("../../../../tests/reference/fattree_128_200g.topo");
 const MATRIX: &str = include_str!("../../../../tests/reference/perm_n128_s2097152.cm");
 
-/// Which rule drains paths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// The published simulator's.
-    Simple,
-    /// The paper's.
-    Paper,
-}
-
 /// Where packets wait for the sender's link once the window admits them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
@@ -40,8 +31,8 @@ pub enum Waiting {
 pub struct Setting {
     /// The setting `rtt_ratio`; `None` runs `ecmp` instead of Flowcut.
     pub ratio: Option<u64>,
-    /// The rule.
-    pub rule: Rule,
+    /// What drains paths: `Simple` is the published simulator's rule.
+    pub rule: FlowcutRule,
     /// The window, in packets of 4,160 bytes.
     pub window_packets: u64,
     /// Where packets wait for the link.
@@ -86,9 +77,9 @@ impl Setting {
         let window_bytes = self.window_packets * u64::from(PAYLOAD_BYTES + HEADER_BYTES);
         scenario.transport.cc_schemes.fixed_window.window_bytes = Some(ByteSize::new(window_bytes));
         let flowcut = &mut scenario.transport.schemes.flowcut;
-        flowcut.rule = if self.rule == Rule::Simple { FlowcutRule::Simple } else { FlowcutRule::Paper };
+        flowcut.rule = self.rule;
         flowcut.rtt_ratio = Ratio::permille(1_000 * self.ratio.unwrap_or(4));
-        if self.rule == Rule::Paper {
+        if self.rule == FlowcutRule::Paper {
             // The product is that of the host's link, not of the faster cable to the queue before it.
             flowcut.tail_bytes = Some(ByteSize::new(BDP_BYTES));
         }
@@ -208,8 +199,8 @@ pub fn compare(seeds: u64, threads: usize) -> Vec<Comparison> {
         let setting =
             |rule| Setting { ratio, rule, window_packets: REAL_PACKETS, waiting: Waiting::AtLink }.run(seeds, threads);
         let expected = expected(&balancer(ratio));
-        let paper = if ratio.is_some() { setting(Rule::Paper) } else { Vec::new() };
-        Comparison { ratio, expected, simple: setting(Rule::Simple), paper }
+        let paper = if ratio.is_some() { setting(FlowcutRule::Paper) } else { Vec::new() };
+        Comparison { ratio, expected, simple: setting(FlowcutRule::Simple), paper }
     };
     [None, Some(2), Some(3), Some(4), Some(6)].map(one).into()
 }
@@ -280,7 +271,7 @@ pub fn section(seeds: u64, threads: usize) -> String {
              |---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
         );
         for ratio in [2, 3, 4, 6].map(Some) {
-            let setting = Setting { ratio, rule: Rule::Simple, window_packets, waiting: Waiting::InSender };
+            let setting = Setting { ratio, rule: FlowcutRule::Simple, window_packets, waiting: Waiting::InSender };
             let found = setting.run(seeds, threads);
             text += &format!("| {} | {} |\n", balancer(ratio), against(&expected(&balancer(ratio)), &found));
         }

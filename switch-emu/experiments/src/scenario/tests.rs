@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 use spray_core::path::BalancerKind;
 
 use super::*;
+use spray_settings::assignment;
 
 const WORKLOAD: &str = "[workload]\nkind = \"tornado\"\nbytes = 1\n";
 
@@ -23,6 +24,12 @@ fn parse(text: &str) -> Result<Scenario, Mistake> {
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Assigns what `text` says: `path=value`.
+fn set(document: &mut Document, text: &str) -> Result<(), Mistake> {
+    let (path, value) = assignment(text)?;
+    document.assign(path, value, &format!("--set {text}"))
 }
 
 #[test]
@@ -184,7 +191,7 @@ fn settings_of_schemes_stand_in_tables_of_their_names() {
 fn assignments_say_whatever_a_file_can_say() {
     let read = |assignments: &[&str]| {
         let mut document = Document::parse(Path::new("dir/small.toml"), MINIMAL).unwrap();
-        assignments.iter().try_for_each(|assignment| document.set(assignment))?;
+        assignments.iter().try_for_each(|assignment| set(&mut document, assignment))?;
         Scenario::read(&document)
     };
     let scenario = read(&[
@@ -223,9 +230,9 @@ fn a_condition_with_other_events_is_described_anew() {
     let text = format!("condition = \"fine\"\n{MINIMAL}");
     let mut document = Document::parse(Path::new("dir/small.toml"), &text).unwrap();
     assert_eq!(Scenario::read(&document).unwrap().condition, "fine");
-    document.set("simulation.dead_cables_percent=10").unwrap();
+    set(&mut document, "simulation.dead_cables_percent=10").unwrap();
     assert_eq!(Scenario::read(&document).unwrap().condition, "10 % of cables dead");
-    document.set("condition=bad").unwrap();
+    set(&mut document, "condition=bad").unwrap();
     assert_eq!(Scenario::read(&document).unwrap().condition, "bad");
 }
 
@@ -238,7 +245,7 @@ fn defaults_are_within_their_own_ranges() {
                 value.as_object().map(|table| table.iter().map(|(key, value)| (format!("{name}.{key}"), value)));
             let one = value.as_object().is_none().then(|| (name.clone(), value));
             for (path, value) in tables.into_iter().flatten().chain(one).filter(|(_, value)| !value.is_null()) {
-                document.set(&format!("transport.{path}={value}")).unwrap();
+                set(&mut document, &format!("transport.{path}={value}")).unwrap();
             }
         }
         Transport::read(&document).unwrap()

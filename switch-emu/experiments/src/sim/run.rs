@@ -8,7 +8,7 @@ use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_core::path::BalancerKind;
 
-use crate::engine::{Engine, EngineError, Prepared, Progress};
+use crate::engine::{Engine, EngineError, Prepared, Tell};
 use crate::results::{Collect, Ended, EventKind, EventRow, RunResult, SimFigures, TransportTotals, reported, us};
 use crate::scenario::{Paths, Scenario};
 use crate::workload::Flow;
@@ -36,23 +36,13 @@ impl Engine for Sim {
         false
     }
 
-    fn prepare<'a>(
-        &'a self,
-        scenario: &'a Scenario,
-        _: &mut dyn FnMut(Progress),
-    ) -> Result<Box<dyn Prepared + 'a>, EngineError> {
+    fn prepare<'a>(&'a self, scenario: &'a Scenario, _: Tell<'_>) -> Result<Box<dyn Prepared + 'a>, EngineError> {
         Ok(Box::new(Simulation::new(scenario)))
     }
 }
 
 impl Prepared for Simulation<'_> {
-    fn run(
-        &self,
-        balancer: BalancerKind,
-        seed: u64,
-        _: &mut dyn FnMut(Progress),
-        _: &AtomicBool,
-    ) -> Result<RunResult, EngineError> {
+    fn run(&self, balancer: BalancerKind, seed: u64, _: Tell<'_>, _: &AtomicBool) -> Result<RunResult, EngineError> {
         self.run(balancer, seed, &[])
     }
 }

@@ -1,16 +1,15 @@
 //! `docs/reference/schemes.md`: every balancer and congestion control, from the code's own words.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
-
+use spray_experiments::scenario::Settings;
 use spray_settings::Meanings;
 
-use crate::scenario::Settings;
-
 /// A specification: the name of its file in `docs/specs` without the suffix, and its title.
-pub type Spec = (String, String);
+type Spec = (String, String);
 
 const HEAD: &str = "# Schemes
 
@@ -25,11 +24,31 @@ How the schemes compare is in [results/host-schemes.md](../results/host-schemes.
 const ELSEWHERE: [(&str, &str); 5] =
     [("ecmp", "reps"), ("ops", "reps"), ("mptcp", "subflow"), ("fixed-rate", "transport"), ("host-dr", "drb")];
 
+#[test]
+fn the_documentation_of_schemes_is_that_of_the_code() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let mut specs: Vec<Spec> = Vec::new();
+    for entry in std::fs::read_dir(docs.join("specs")).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let title = text.lines().next().and_then(|line| line.strip_prefix("# "));
+        let name = path.file_stem().unwrap().to_str().unwrap().to_string();
+        specs.push((name, title.unwrap_or_else(|| panic!("{path:?} begins without a title")).into()));
+    }
+    specs.sort();
+    let (file, text) = (docs.join("reference/schemes.md"), markdown(&specs).unwrap());
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&file, &text).unwrap();
+    }
+    let found = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(found == text, "docs/reference/schemes.md is behind the code (UPDATE_DOCS=1 writes it anew)");
+}
+
 /// The document; `specs` are all that there are, in the order of their names.
 ///
 /// # Errors
 /// The name of a scheme that no specification is known of.
-pub fn markdown(specs: &[Spec]) -> Result<String, String> {
+fn markdown(specs: &[Spec]) -> Result<String, String> {
     let mut text = HEAD.to_string();
     text += "\n## Balancers\n\n| balancer | what it does | specification | settings | state bytes |\n|---|---|---|---|--:|\n";
     let meanings = Meanings::of::<Settings>();
@@ -76,32 +95,5 @@ fn settings_of(name: &str, table: &str, meanings: &Meanings) -> String {
         [] => String::new(),
         _ if name != table => format!("those of `{table}`"),
         names => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-
-    #[test]
-    fn the_documentation_of_schemes_is_that_of_the_code() {
-        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-        let mut specs: Vec<Spec> = Vec::new();
-        for entry in std::fs::read_dir(docs.join("specs")).unwrap() {
-            let path = entry.unwrap().path();
-            let text = std::fs::read_to_string(&path).unwrap();
-            let title = text.lines().next().and_then(|line| line.strip_prefix("# "));
-            let name = path.file_stem().unwrap().to_str().unwrap().to_string();
-            specs.push((name, title.unwrap_or_else(|| panic!("{path:?} begins without a title")).into()));
-        }
-        specs.sort();
-        let (file, text) = (docs.join("reference/schemes.md"), markdown(&specs).unwrap());
-        if std::env::var_os("UPDATE_DOCS").is_some() {
-            std::fs::write(&file, &text).unwrap();
-        }
-        let found = std::fs::read_to_string(&file).unwrap_or_default();
-        assert!(found == text, "docs/reference/schemes.md is behind the code (UPDATE_DOCS=1 writes it anew)");
     }
 }
