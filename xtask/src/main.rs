@@ -1,8 +1,6 @@
 //! Set-up, build, demo and tests, without anything but cargo and the standard library: `cargo xtask COMMAND`.
 
 mod ci;
-#[cfg(test)]
-mod citations;
 mod demo;
 mod ebpf;
 mod kernels;

@@ -80,6 +80,13 @@ pub enum NetworkError {
     Ends(String),
 }
 
+impl Link {
+    /// Whether it joins two switches.
+    pub fn is_uplink(&self) -> bool {
+        matches!((self.from, self.to), (Node::Switch(_), Node::Switch(_)))
+    }
+}
+
 impl Network {
     /// Adds a host, returning its node.
     pub fn add_host(&mut self, name: impl Into<String>) -> Node {

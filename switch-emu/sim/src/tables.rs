@@ -200,7 +200,7 @@ impl Switches {
         }
         let outcome = |(number, port): (usize, &Port)| {
             let link = &network.links[links[number]];
-            let uplink = matches!((link.from, link.to), (Node::Switch(_), Node::Switch(_)));
+            let uplink = link.is_uplink();
             port.outcome(&link.name, sampler.peak(number), uplink)
         };
         self.ports.iter().enumerate().map(outcome).collect()

@@ -156,9 +156,8 @@ fn uplink(scenario: &Scenario) -> Vec<usize> {
 }
 
 fn between_switches(scenario: &Scenario) -> Vec<usize> {
-    let is_switch = |node| matches!(node, spray_fabric::Node::Switch(_));
     let links = scenario.network.links.iter().enumerate();
-    links.filter(|(_, link)| is_switch(link.from) && is_switch(link.to)).map(|(number, _)| number).collect()
+    links.filter(|(_, link)| link.is_uplink()).map(|(number, _)| number).collect()
 }
 
 #[cfg(test)]

@@ -109,11 +109,7 @@ const SLOW_STREAM: u64 = 0x510e;
 
 /// The first links of the cables between switches.
 fn between_switches(network: &Network) -> impl Iterator<Item = usize> {
-    let is_inner = |link: &usize| {
-        let link = &network.links[*link];
-        matches!((link.from, link.to), (Node::Switch(_), Node::Switch(_)))
-    };
-    (0..network.links.len()).step_by(2).filter(is_inner)
+    (0..network.links.len()).step_by(2).filter(|link| network.links[*link].is_uplink())
 }
 
 fn slow_cable(network: &Network, link: usize) -> LinkEvent {

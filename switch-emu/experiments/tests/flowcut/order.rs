@@ -10,7 +10,6 @@ use spray_core::units::{ByteSize, Gbps, Micros, Ratio};
 use spray_experiments::scenario::{QueueLength, Scenario};
 use spray_experiments::sim::{FctEnd, Simulation, reference};
 use spray_experiments::workload::{Flow, Pattern, Payload, Workload};
-use spray_fabric::Node;
 use spray_fabric::{Cables, Dragonfly, FatTree, LeafSpine, LinkAction, LinkEvent, Network, PortCounters};
 
 /// The figures of one random run, or the sum of several.
@@ -198,9 +197,8 @@ const BYTES: u64 = 400_000_000;
 /// too. Failures that routing learns of move an entropy value to another path while packets are in flight. On a link that becomes
 /// faster again, queued frames keep the times of the slow link, and later frames may overtake them.
 fn failures(draw: &mut Draw, scenario: &mut Scenario) -> String {
-    let between = |link: &&spray_fabric::Link| matches!((link.from, link.to), (Node::Switch(_), Node::Switch(_)));
     let links = &scenario.network.links;
-    let names: Vec<String> = links.iter().filter(between).map(|link| link.name.clone()).collect();
+    let names: Vec<String> = links.iter().filter(|link| link.is_uplink()).map(|link| link.name.clone()).collect();
     let mut events = Vec::new();
     for _ in 0..draw.one(&[0, 1, 1, 2, 4]) {
         let name = names[draw.below(names.len() as u64) as usize].clone();

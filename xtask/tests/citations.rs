@@ -4,12 +4,15 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::sh;
-
 /// What begins a citation; the path of the specification follows.
 const MARK: &str = "//= ";
 /// Folders with code that cites.
 const CODE: [&str; 8] = ["benches", "cli", "ebpf/src", "nic", "switch-emu", "tests", "xtask", "deploy"];
+
+/// The repository's root.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository")
+}
 
 /// The clauses of a specification by name, each as lower-case words.
 fn clauses(text: &str) -> HashMap<String, String> {
@@ -61,7 +64,7 @@ fn fault(line: &str, specifications: &mut HashMap<String, HashMap<String, String
     let Some((file, clause)) = target.split_once('#') else { return Some(format!("`{target}` names no clause")) };
     let specification = specifications
         .entry(file.into())
-        .or_insert_with(|| clauses(&fs::read_to_string(sh::root().join(file)).unwrap_or_default()));
+        .or_insert_with(|| clauses(&fs::read_to_string(root().join(file)).unwrap_or_default()));
     let Some(text) = specification.get(clause) else { return Some(format!("there is no {clause} in {file}")) };
     (!text.contains(&plain(words))).then(|| format!("{clause} does not say `{words}`"))
 }
@@ -69,7 +72,7 @@ fn fault(line: &str, specifications: &mut HashMap<String, HashMap<String, String
 #[test]
 fn citations_name_clauses_and_quote_them() {
     let (mut files, mut specifications, mut faults, mut citations) = (vec![], HashMap::new(), vec![], 0);
-    CODE.iter().for_each(|folder| sources(&sh::root().join(folder), &mut files));
+    CODE.iter().for_each(|folder| sources(&root().join(folder), &mut files));
     for file in files {
         let text = fs::read_to_string(&file).unwrap();
         for (number, line) in text.lines().enumerate() {
