@@ -78,14 +78,10 @@ const SHORT_FORMS: [(&str, &str, &str, Expand); 4] = [
     ),
 ];
 
-/// The changes that a command line makes in a scenario.
+/// The changes that a command line makes in a scenario. With `TRANSPORT` there are only settings under `transport`, for commands
+/// that have connections but no fabric.
 #[derive(Clone, Debug, Default)]
-pub struct Overrides(Vec<Assignment>);
-
-/// The overrides of a command that has connections but no fabric: settings under `transport` only.
-#[cfg(feature = "xdp")]
-#[derive(Clone, Debug, Default)]
-pub struct TransportOverrides(pub Overrides);
+pub struct Overrides<const TRANSPORT: bool = false>(Vec<Assignment>);
 
 #[derive(Clone, Debug)]
 struct Assignment {
@@ -95,7 +91,7 @@ struct Assignment {
     label: String,
 }
 
-impl Overrides {
+impl<const TRANSPORT: bool> Overrides<TRANSPORT> {
     /// Makes the changes.
     ///
     /// # Errors
@@ -140,9 +136,9 @@ impl Overrides {
         Ok(document)
     }
 
-    /// The flags of settings that begin with `prefix`. A command has them once it is the one that runs, because their help takes
-    /// the whole declaration of the settings.
-    fn arguments(command: Command, prefix: &str) -> Command {
+    /// The flags of all settings that the command has.
+    fn arguments(command: Command) -> Command {
+        let prefix = if TRANSPORT { "transport." } else { "" };
         let meanings = Meanings::of::<Settings>();
         let about = |path: &str| meanings.get(path).unwrap_or_default();
         let takes = |path: &&str| path.starts_with(prefix);
@@ -203,7 +199,7 @@ fn refused(why: &str) -> Error {
     Error::raw(ErrorKind::ValueValidation, format!("{why}\n"))
 }
 
-impl FromArgMatches for Overrides {
+impl<const TRANSPORT: bool> FromArgMatches for Overrides<TRANSPORT> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         Self::from(matches)
     }
@@ -214,31 +210,10 @@ impl FromArgMatches for Overrides {
     }
 }
 
-impl Args for Overrides {
+impl<const TRANSPORT: bool> Args for Overrides<TRANSPORT> {
+    /// Only the command that runs gets its flags, because their help takes the whole declaration of the settings.
     fn augment_args(command: Command) -> Command {
-        command.defer(|command| Self::arguments(command, ""))
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-#[cfg(feature = "xdp")]
-impl FromArgMatches for TransportOverrides {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        Overrides::from(matches).map(Self)
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
-        self.0.update_from_arg_matches(matches)
-    }
-}
-
-#[cfg(feature = "xdp")]
-impl Args for TransportOverrides {
-    fn augment_args(command: Command) -> Command {
-        command.defer(|command| Overrides::arguments(command, "transport."))
+        command.defer(Self::arguments)
     }
 
     fn augment_args_for_update(command: Command) -> Command {

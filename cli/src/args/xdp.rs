@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::settings::{Overrides, TransportOverrides};
+use crate::settings::Overrides;
 
 #[derive(Debug, Args)]
 pub struct Demo {
@@ -54,7 +54,7 @@ pub struct Send {
     #[arg(long, value_name = "MAC")]
     pub peer_mac: Option<Mac>,
     #[command(flatten)]
-    pub overrides: TransportOverrides,
+    pub overrides: Overrides<true>,
     /// Rate of the path's slowest link
     #[arg(long, value_name = "GBPS", default_value_t = 10.0, value_parser = rate)]
     pub gbps: f64,
@@ -77,7 +77,7 @@ pub struct Recv {
     #[arg(long)]
     pub keep: bool,
     #[command(flatten)]
-    pub overrides: TransportOverrides,
+    pub overrides: Overrides<true>,
     #[command(flatten)]
     pub interface: Interface,
 }

@@ -20,7 +20,7 @@ use super::network;
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::say::note;
-use crate::settings::TransportOverrides;
+use crate::settings::Overrides;
 use crate::stop::Stop;
 
 /// An endpoint on a real interface. Dropping it detaches the program and closes the socket.
@@ -53,10 +53,10 @@ impl Path {
     ///
     /// # Errors
     /// 2 for overrides that are not allowed.
-    pub fn new(overrides: &TransportOverrides) -> Outcome<Self> {
+    pub fn new(overrides: &Overrides<true>) -> Outcome<Self> {
         let defaults = "[transport]\nack_every = 4\n";
         let mut given = Document::parse(FilePath::new("defaults"), defaults).map_err(Failure::refused)?;
-        overrides.0.apply(&mut given)?;
+        overrides.apply(&mut given)?;
         let transport = Transport::read(&given).map_err(Failure::refused)?;
         Ok(Self { transport, given, gbps: 10.0, rtt_us: 100.0, trimming: false })
     }

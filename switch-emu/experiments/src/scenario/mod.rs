@@ -63,16 +63,6 @@ pub struct Failures {
     pub name: String,
 }
 
-impl Transport {
-    /// Reads the `[transport]` settings of `document`, which need not be a whole scenario.
-    ///
-    /// # Errors
-    /// The first mistake, with its place and what is allowed there.
-    pub fn read(document: &Document) -> Result<Self, Mistake> {
-        read::transport(document)
-    }
-}
-
 impl Failures {
     /// A mistake in the file.
     pub(crate) fn mistake(&self, error: &FileError) -> Mistake {
@@ -95,14 +85,6 @@ impl Scenario {
     /// As [`Scenario::load`].
     pub fn parse(file: &Path, text: &str) -> Result<Self, Mistake> {
         Self::read(&Document::parse(file, text)?)
-    }
-
-    /// Reads a file with the assignments that replace parts of it.
-    ///
-    /// # Errors
-    /// As [`Scenario::load`].
-    pub fn read(document: &Document) -> Result<Self, Mistake> {
-        read::scenario(document)
     }
 
     /// The condition in a few words, from link events and drawn failures.

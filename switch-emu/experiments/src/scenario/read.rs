@@ -8,38 +8,46 @@ use super::settings::{Ip, Settings, Transport};
 use super::{Failures, QueueLength, Scenario, SimulationSettings, read_file};
 use spray_fabric::{CompileError, FailureFile, LinkAction, preload};
 
-pub(super) fn scenario(document: &Document) -> Result<Scenario, Mistake> {
-    let settings: Settings = document.read()?;
-    check_name(document, &settings.name)?;
-    check_payload(document, &settings.transport, &settings.simulation)?;
-    check_transport(document, &settings.transport)?;
-    let network = settings.topology.network(document)?;
-    let workload = settings.workload.workload(document, &network)?;
-    let events = settings.link_event.iter().enumerate().map(|(index, event)| event.event(document, index, &network));
-    let link_events = events.collect::<Result<Vec<_>, _>>()?;
-    let failures = failures(document, &settings.simulation)?;
-    // The file's name for the condition does not describe events that the command line changed.
-    let written = settings.condition.filter(|_| {
-        document.is_assigned("condition") || !["link_event", "simulation"].iter().any(|path| document.is_assigned(path))
-    });
-    let scenario = Scenario {
-        name: settings.name,
-        condition: written.unwrap_or_else(|| Scenario::describe(&link_events, failures.as_ref())),
-        seed: settings.seed,
-        time_limit_ps: settings.time_limit_us.map(|time| time.ps()),
-        sample_ps: settings.sample_us.ps(),
-        network,
-        workload,
-        transport: settings.transport,
-        queue: settings.queue,
-        link_events,
-        emulation: settings.emulation,
-        simulation: settings.simulation,
-        failures,
-    };
-    check_queue(document, &scenario)?;
-    check_events(document, &scenario)?;
-    Ok(scenario)
+impl Scenario {
+    /// Reads a file with the assignments that replace parts of it.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn read(document: &Document) -> Result<Self, Mistake> {
+        let settings: Settings = document.read()?;
+        check_name(document, &settings.name)?;
+        check_payload(document, &settings.transport, &settings.simulation)?;
+        check_transport(document, &settings.transport)?;
+        let network = settings.topology.network(document)?;
+        let workload = settings.workload.workload(document, &network)?;
+        let events =
+            settings.link_event.iter().enumerate().map(|(index, event)| event.event(document, index, &network));
+        let link_events = events.collect::<Result<Vec<_>, _>>()?;
+        let failures = failures(document, &settings.simulation)?;
+        // The file's name for the condition does not describe events that the command line changed.
+        let written = settings.condition.filter(|_| {
+            document.is_assigned("condition")
+                || !["link_event", "simulation"].iter().any(|path| document.is_assigned(path))
+        });
+        let scenario = Self {
+            name: settings.name,
+            condition: written.unwrap_or_else(|| Self::describe(&link_events, failures.as_ref())),
+            seed: settings.seed,
+            time_limit_ps: settings.time_limit_us.map(|time| time.ps()),
+            sample_ps: settings.sample_us.ps(),
+            network,
+            workload,
+            transport: settings.transport,
+            queue: settings.queue,
+            link_events,
+            emulation: settings.emulation,
+            simulation: settings.simulation,
+            failures,
+        };
+        check_queue(document, &scenario)?;
+        check_events(document, &scenario)?;
+        Ok(scenario)
+    }
 }
 
 fn check_name(document: &Document, name: &str) -> Result<(), Mistake> {
@@ -58,14 +66,20 @@ struct Connections {
     transport: Transport,
 }
 
-pub(super) fn transport(document: &Document) -> Result<Transport, Mistake> {
-    let Connections { transport } = document.read()?;
-    check_transport(document, &transport)?;
-    if transport.erasure {
-        let message = "`erasure` is an ideal code, which cannot carry real payload; allowed: false";
-        return Err(document.mistake("transport.erasure", message));
+impl Transport {
+    /// Reads the `[transport]` settings of `document`, which need not be a whole scenario.
+    ///
+    /// # Errors
+    /// The first mistake, with its place and what is allowed there.
+    pub fn read(document: &Document) -> Result<Self, Mistake> {
+        let Connections { transport } = document.read()?;
+        check_transport(document, &transport)?;
+        if transport.erasure {
+            let message = "`erasure` is an ideal code, which cannot carry real payload; allowed: false";
+            return Err(document.mistake("transport.erasure", message));
+        }
+        Ok(transport)
     }
-    Ok(transport)
 }
 
 fn check_payload(document: &Document, transport: &Transport, simulation: &SimulationSettings) -> Result<(), Mistake> {
