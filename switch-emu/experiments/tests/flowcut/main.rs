@@ -31,7 +31,10 @@ fn nothing_is_reordered_and_nothing_stays_drained_in_ten_million_packets() {
     }
     println!("{sum:?}");
     // The runs were hard enough to mean something, and not too hard.
-    assert!(sum.drained * 5 > sum.flows && sum.retransmits * 10 > sum.packets && sum.drops > 100_000, "{sum:?}");
+    assert!(
+        sum.drained * 5 > sum.flows && sum.retransmits * 10 > sum.packets && sum.drops * 100 > sum.packets,
+        "{sum:?}"
+    );
     assert!(sum.completed * 100 > sum.flows * 98, "{sum:?}");
 }
 
