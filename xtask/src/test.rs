@@ -12,7 +12,8 @@ const SKIPPED: &str = "SKIPPED ";
 
 /// `cargo xtask test`: set-up, formatting, clippy, docs, all tests, then those on namespaces, then another kernel.
 pub fn test() -> Outcome {
-    if setup(sh::is_root())?.kernel_programs {
+    let programs = setup(sh::is_root())?.kernel_programs;
+    if programs {
         crate::ebpf::build()?;
     }
     format()?;
@@ -24,14 +25,18 @@ pub fn test() -> Outcome {
     let namespaces = ["test", "--package", NAMESPACES, "--no-fail-fast", "--", "--test-threads=1"];
     let mut ok = sh::run_lines(sh::cargo().args(tests), |line| tally.add(line))?;
     ok &= sh::run_lines(sh::cargo().args(namespaces), |line| tally.add(line))?;
-    ok &= another_kernel(&mut tally);
+    ok &= another_kernel(programs, &mut tally);
     tally.report();
     if ok && tally.failed == 0 { Ok(()) } else { Err(Failure::failed("there are failed tests, named above")) }
 }
 
-/// A kernel that is not the machine's counts as one test.
-fn another_kernel(tally: &mut Tally) -> bool {
-    let outcome = crate::kernels::one_other();
+/// A kernel that is not the machine's counts as one test. Without the XDP programs there is nothing to try.
+fn another_kernel(programs: bool, tally: &mut Tally) -> bool {
+    let outcome = if programs {
+        crate::kernels::one_other()
+    } else {
+        Err(Failure::unable("the XDP programs cannot be built here"))
+    };
     tally.passed += 1;
     match outcome {
         Ok(()) => true,

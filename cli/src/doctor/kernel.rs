@@ -88,10 +88,12 @@ fn judge(checked: &[Checked]) -> Check {
     Check::ok(PROGRAMS, format!("the kernel takes all, instructions verified of {VERIFIER_LIMIT}: {figures}"))
 }
 
-/// The end of what the verifier says, where it names what it minds.
+/// The end of what the verifier says, where it names what it minds; without the loader's own lines around it.
 fn last_lines(log: &str) -> String {
     const LINES: usize = 8;
-    let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+    let is_the_loaders = |line: &str| line.starts_with("libbpf: ") || line.starts_with("-- ");
+    let lines = log.lines().filter(|line| !line.trim().is_empty() && !is_the_loaders(line));
+    let lines: Vec<&str> = lines.collect();
     lines[lines.len().saturating_sub(LINES)..].join("\n")
 }
 
@@ -146,6 +148,7 @@ mod tests {
     #[test]
     fn a_refused_program_is_shown_with_the_end_of_the_log() {
         let log: String = (0..20).map(|line| format!("line {line}\n\n")).collect();
+        let log = log + "-- END PROG LOAD LOG --\nlibbpf: failed to load object\n";
         let refused = Checked { program: "switch", verified: Err(ProgramError::Fabric(format!("refused\n{log}"))) };
         let fine = |program| Checked { program, verified: Ok(64) };
         let check = judge(&[fine("steer"), refused]);

@@ -129,7 +129,7 @@ fn releases(names: &str, version: &str) -> Vec<(String, Vec<String>)> {
 }
 
 /// `[6, 12, 43, 12, 64]` of `6.12.43+deb12-cloud-amd64`.
-fn numbers(release: &str) -> Vec<u32> {
+pub fn numbers(release: &str) -> Vec<u32> {
     release.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
 }
 
