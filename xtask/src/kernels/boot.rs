@@ -38,9 +38,7 @@ pub fn boot(image: &Path, initrd: &Path, extent: Extent) -> Outcome<Vec<String>>
     let mut lines = Vec::new();
     let mut ended = false;
     sh::run_lines(&mut command, |line| {
-        // Progress is drawn over itself on one line.
         let line = line.trim_end_matches('\r');
-        let line = line.rsplit('\r').next().unwrap_or(line);
         ended |= line.contains(initrd::END);
         lines.push(line.to_string());
     })?;

@@ -66,8 +66,7 @@ ip link set lo up
 echo '{DOCTOR}'
 spray doctor
 echo '{RUN}'
-{run}
-echo \"exit $?\"
+{{ {run}; echo \"exit $?\"; }} 2>&1 | cat
 echo '{END}'
 poweroff -f
 "
