@@ -6,13 +6,20 @@
 //! | `session` | an interface taken over: program, socket, endpoint, clock |
 //! | `format` | how a file travels in messages |
 //! | `send`, `recv` | the two ends |
+//! | `outgoing`, `incoming` | their files, each with a thread that reads, hashes and waits for the disk |
+//! | `partial` | a file that does not have its name yet |
 
 mod format;
 mod incoming;
 mod network;
+mod outgoing;
+mod partial;
 mod recv;
 mod send;
 mod session;
+
+#[cfg(test)]
+mod tests;
 
 pub use self::recv::recv;
 pub use self::send::send;

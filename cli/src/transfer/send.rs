@@ -1,18 +1,16 @@
 //! `spray send`.
 
-use std::fs::File;
-use std::io;
 use std::ops::ControlFlow;
-use std::os::unix::fs::FileExt;
-use std::path::Path as FilePath;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use spray_nic::endpoint::ConnectionStats;
-use spray_nic::{ConnectionId, EndpointEvent, MessageId, Peer};
+use spray_nic::device::Device;
+use spray_nic::endpoint::{ConnectionError, ConnectionStats};
+use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Peer};
 
-use super::format::{Description, PIECE_BYTES, decode_verdict, hex, sha256};
-use super::session::{Local, Path, Session, Step};
+use super::format::{Sum, Verdict, encode_sum, hex};
+use super::outgoing::{Outgoing, Part};
+use super::session::{Path, Session, Step};
 use super::{gbps, megabytes, network};
 use crate::args;
 use crate::failure::{Failure, Outcome};
@@ -22,7 +20,7 @@ use crate::stop::Stop;
 
 /// Pieces that wait in the connection: enough to keep it busy, few enough to stay in the caches.
 const QUEUED_PIECES: u64 = 8;
-/// How much longer than the timeout the receiver may take for its SHA-256: it reads the whole file once more.
+/// How much longer than the timeout the receiver may take to put the file on its disk.
 const VERDICT_BYTES_PER_S: u64 = 50_000_000;
 /// How long closing may take: the file has arrived by then.
 const CLOSING: Duration = Duration::from_secs(1);
@@ -38,46 +36,22 @@ pub fn send(arguments: &args::Send) -> Outcome {
         trimming: arguments.trimming,
         ..Path::new(&arguments.overrides)?
     };
-    let (file, description) = describe(&arguments.file)?;
+    let outgoing = Outgoing::open(&arguments.file)?;
     let mut session = Session::open(&arguments.interface, Some(arguments.to), &path)?;
     let peer = peer(&session, arguments)?;
     let stop = Stop::on_signals()?;
     let mut progress = Progress::new();
     progress.phase("connecting");
-    let patience = Duration::from_secs(arguments.interface.timeout + 1 + description.bytes / VERDICT_BYTES_PER_S);
-    let mut sending = Sending {
-        file,
-        description,
-        peer,
-        patience,
-        connection: None,
-        announced: false,
-        queued: 0,
-        delivered: 0,
-        delivered_bytes: 0,
-        started: now(),
-        delivered_at: now(),
-        counted: ConnectionStats::default(),
-        closing: None,
-    };
-    let outcome = session.run(&stop, |endpoint, now_ps| sending.step(endpoint, now_ps, &mut progress));
+    let mut sending = Sending::new(outgoing, peer, Duration::from_secs(arguments.interface.timeout + 1));
+    let outcome = session.run(&stop, |endpoint, now_ps| {
+        progress.update(|| sending.progress());
+        sending.step(endpoint, now_ps)
+    });
     progress.clear();
     if outcome.is_err() {
         session.abort(sending.connection);
     }
     outcome.map(|()| sending.report(&session))
-}
-
-fn describe(path: &FilePath) -> Outcome<(File, Description)> {
-    let unreadable = |error: io::Error| Failure::refused(format!("cannot read {}: {error}", path.display()));
-    let file = File::open(path).map_err(unreadable)?;
-    let metadata = file.metadata().map_err(unreadable)?;
-    if !metadata.is_file() {
-        return Err(Failure::refused(format!("{} is not a file", path.display())));
-    }
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("file").to_string();
-    let sha256 = sha256(&file).map_err(unreadable)?;
-    Ok((file, Description { name, bytes: metadata.len(), sha256 }))
 }
 
 fn peer(session: &Session, arguments: &args::Send) -> Outcome<Peer> {
@@ -89,16 +63,19 @@ fn peer(session: &Session, arguments: &args::Send) -> Outcome<Peer> {
 }
 
 /// A file on its way.
-struct Sending {
-    file: File,
-    description: Description,
+pub(super) struct Sending {
+    outgoing: Outgoing,
     peer: Peer,
-    /// How long the receiver's SHA-256 may take once everything is delivered.
+    /// How long the receiver's verdict may take once everything is delivered.
     patience: Duration,
     connection: Option<ConnectionId>,
-    /// Set once the description is sent, which comes before the pieces.
+    /// The description is delivered: pieces may follow, and none can overtake it.
     announced: bool,
+    /// Pieces that were handed to the connection.
     queued: u64,
+    /// The SHA-256 of what was sent, once it was handed to the connection too: after the last piece.
+    sum: Option<Sum>,
+    /// Messages that the receiver has.
     delivered: u64,
     delivered_bytes: u64,
     started: Instant,
@@ -110,7 +87,28 @@ struct Sending {
 }
 
 impl Sending {
-    fn step(&mut self, endpoint: &mut Local, now_ps: u64, progress: &mut Progress) -> Step {
+    /// `timeout` is how long the receiver may take for its verdict on an empty file.
+    pub(super) fn new(outgoing: Outgoing, peer: Peer, timeout: Duration) -> Self {
+        let patience = timeout + Duration::from_secs(outgoing.description.bytes / VERDICT_BYTES_PER_S);
+        Self {
+            outgoing,
+            peer,
+            patience,
+            connection: None,
+            announced: false,
+            queued: 0,
+            sum: None,
+            delivered: 0,
+            delivered_bytes: 0,
+            started: now(),
+            delivered_at: now(),
+            counted: ConnectionStats::default(),
+            closing: None,
+        }
+    }
+
+    /// Does what the last poll of the endpoint has made possible.
+    pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64) -> Step {
         let connection = match self.connection {
             Some(connection) => connection,
             None => match endpoint.connect(now_ps, self.peer, None) {
@@ -127,21 +125,26 @@ impl Sending {
         if let Err(failure) = self.fill(endpoint, connection) {
             return ControlFlow::Break(Err(failure));
         }
-        progress.update(|| self.progress());
         self.check_patience()
     }
 
-    fn on_event(&mut self, event: &EndpointEvent, endpoint: &mut Local, connection: ConnectionId) -> Step {
+    fn on_event<D: Device>(
+        &mut self,
+        event: &EndpointEvent,
+        endpoint: &mut Endpoint<D>,
+        connection: ConnectionId,
+    ) -> Step {
         match event {
             EndpointEvent::Connected { .. } => {
                 self.started = now();
-                self.announced = true;
-                if let Err(error) = endpoint.send(connection, Bytes::from(self.description.encode())) {
+                if let Err(error) = endpoint.send(connection, Bytes::from(self.outgoing.description.encode())) {
                     return ControlFlow::Break(Err(Failure::failed(error)));
                 }
             }
             EndpointEvent::Delivered { message, .. } => self.on_delivered(*message, endpoint, connection),
-            EndpointEvent::Received { data, .. } => return self.on_verdict(decode_verdict(data), endpoint, connection),
+            EndpointEvent::Received { data, .. } => {
+                return self.on_verdict(Verdict::decode(data), endpoint, connection);
+            }
             EndpointEvent::Closed { .. } | EndpointEvent::Failed { .. } if self.closing.is_some() => {
                 return ControlFlow::Break(Ok(()));
             }
@@ -149,50 +152,63 @@ impl Sending {
                 let message = "the receiver closed the connection before it had confirmed the file";
                 return ControlFlow::Break(Err(Failure::failed(message)));
             }
-            EndpointEvent::Failed { error, .. } => {
-                return ControlFlow::Break(Err(Failure::failed(format!("the transfer failed: {error}"))));
-            }
+            EndpointEvent::Failed { error, .. } => return ControlFlow::Break(Err(self.failure(*error))),
             _ => {}
         }
         ControlFlow::Continue(())
     }
 
-    fn on_delivered(&mut self, message: MessageId, endpoint: &Local, connection: ConnectionId) {
-        // Message 0 is the description, message i + 1 is piece i.
-        if let Some(piece) = u64::from(message.0).checked_sub(1) {
-            self.delivered += 1;
-            self.delivered_bytes += self.description.piece_bytes(piece);
+    fn on_delivered<D: Device>(&mut self, message: MessageId, endpoint: &Endpoint<D>, connection: ConnectionId) {
+        // Message 0 is the description, message i + 1 is piece i, and the last one is the SHA-256, which counts no bytes.
+        match u64::from(message.0).checked_sub(1) {
+            None => self.announced = true,
+            Some(piece) => {
+                self.delivered += 1;
+                self.delivered_bytes += self.outgoing.description.piece_bytes(piece);
+            }
         }
         self.delivered_at = now();
         self.counted = endpoint.connection_stats(connection).unwrap_or_default();
     }
 
-    fn on_verdict(&mut self, verdict: Option<[u8; 32]>, endpoint: &mut Local, connection: ConnectionId) -> Step {
-        if verdict != Some(self.description.sha256) {
-            let message = "what the receiver wrote has another SHA-256 than what was sent";
-            return ControlFlow::Break(Err(Failure::failed(message)));
-        }
-        self.closing = Some(now());
-        endpoint.close(connection);
-        ControlFlow::Continue(())
+    fn on_verdict<D: Device>(
+        &mut self,
+        verdict: Option<Verdict>,
+        endpoint: &mut Endpoint<D>,
+        connection: ConnectionId,
+    ) -> Step {
+        let failure = match verdict {
+            Some(Verdict::Verified(sum)) if Some(sum) == self.sum => {
+                self.closing = Some(now());
+                endpoint.close(connection);
+                return ControlFlow::Continue(());
+            }
+            Some(Verdict::Refused(reason)) => format!("the receiver refused the file: {reason}"),
+            Some(Verdict::Verified(_)) => "what the receiver wrote has another SHA-256 than what was sent".into(),
+            None => "the receiver's answer is not understood; does it run the same version of spray?".into(),
+        };
+        ControlFlow::Break(Err(Failure::failed(failure)))
     }
 
-    /// Keeps a few pieces waiting in the connection.
-    fn fill(&mut self, endpoint: &mut Local, connection: ConnectionId) -> Outcome {
-        while self.announced && self.queued < self.description.pieces() && self.queued < self.delivered + QUEUED_PIECES
-        {
-            let mut piece = vec![0; self.description.piece_bytes(self.queued) as usize];
-            self.file
-                .read_exact_at(&mut piece, self.queued * PIECE_BYTES)
-                .map_err(|error| Failure::failed(format!("the file could not be read to its end: {error}")))?;
-            endpoint.send(connection, piece.into()).map_err(Failure::failed)?;
-            self.queued += 1;
+    /// Keeps a few pieces waiting in the connection, and then the SHA-256.
+    fn fill<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId) -> Outcome {
+        while self.announced && self.sum.is_none() && self.queued < self.delivered + QUEUED_PIECES {
+            let message = match self.outgoing.next()? {
+                None => break,
+                Some(Part::Piece(piece)) => {
+                    self.queued += 1;
+                    piece
+                }
+                Some(Part::Sum(sum)) => encode_sum(self.sum.insert(sum)).into(),
+            };
+            endpoint.send(connection, message).map_err(Failure::failed)?;
         }
         Ok(())
     }
 
     fn check_patience(&self) -> Step {
-        let is_delivered = self.announced && self.delivered == self.description.pieces();
+        // The pieces and their SHA-256.
+        let is_delivered = self.delivered == self.outgoing.description.pieces() + 1;
         if is_delivered && self.closing.is_none() && now() > self.delivered_at + self.patience {
             let message = "everything was delivered, but the receiver did not confirm the SHA-256";
             return ControlFlow::Break(Err(Failure::failed(message)));
@@ -200,22 +216,44 @@ impl Sending {
         ControlFlow::Continue(())
     }
 
+    /// Why the connection failed, and what it may come from.
+    fn failure(&self, error: ConnectionError) -> Failure {
+        let silent = matches!(error, ConnectionError::PeerUnresponsive | ConnectionError::IdleTimeout);
+        // The description is short: it fits every link.
+        let hint = match error {
+            _ if silent && self.announced && self.queued > 0 && self.delivered == 0 => {
+                "; short packets arrived and no long one did: a link on the way may have a smaller MTU, try less --payload"
+            }
+            ConnectionError::ConnectTimeout => "; is `spray recv` running there, and does it listen on that address?",
+            ConnectionError::Aborted => "; the receiver was stopped",
+            _ => "",
+        };
+        Failure::failed(format!("the transfer failed: {error}{hint}"))
+    }
+
     fn progress(&self) -> String {
-        let (done, total) = (self.delivered_bytes, self.description.bytes);
+        if !self.announced {
+            return "connecting".into();
+        }
+        let (done, total) = (self.delivered_bytes, self.outgoing.description.bytes);
         let rate = gbps(done, now().duration_since(self.started).as_secs_f64());
-        format!("{}: {} of {}, {rate:.2} Gb/s", self.description.name, megabytes(done), megabytes(total))
+        let name = self.outgoing.description.name.display();
+        format!("{name}: {} of {}, {rate:.2} Gb/s", megabytes(done), megabytes(total))
     }
 
     fn report(&self, session: &Session) {
         let seconds = self.delivered_at.duration_since(self.started).as_secs_f64();
+        let description = &self.outgoing.description;
         say!(
             "sent {} bytes of {} in {seconds:.3} s: {:.2} Gb/s goodput, {} byte payloads",
-            self.description.bytes,
-            self.description.name,
-            gbps(self.description.bytes, seconds),
+            description.bytes,
+            description.name.display(),
+            gbps(description.bytes, seconds),
             session.flow.payload_bytes,
         );
         say!("{} packets, {} of them sent again", self.counted.sender.packets_sent, self.counted.sender.retransmits);
-        say!("SHA-256 {}, confirmed by the receiver", hex(&self.description.sha256));
+        if let Some(sum) = &self.sum {
+            say!("SHA-256 {}, confirmed by the receiver", hex(sum));
+        }
     }
 }

@@ -33,8 +33,6 @@ pub struct Session {
     _steer: SteerProgram,
 }
 
-/// The endpoint of a session.
-pub type Local = Endpoint<XskDevice>;
 /// The answer of a command's step: go on, or end with this outcome.
 pub type Step = ControlFlow<Outcome>;
 
@@ -97,7 +95,7 @@ impl Session {
     }
 
     /// Runs the endpoint, and calls `step` after every poll, until a step ends the command or the user stops it.
-    pub fn run(&mut self, stop: &Stop, mut step: impl FnMut(&mut Local, u64) -> Step) -> Outcome {
+    pub fn run(&mut self, stop: &Stop, mut step: impl FnMut(&mut Endpoint<XskDevice>, u64) -> Step) -> Outcome {
         let mut end = Ok(());
         driver::run(
             std::slice::from_mut(&mut self.endpoint),

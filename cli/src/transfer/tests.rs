@@ -1,0 +1,277 @@
+//! Both ends over a network in memory that reorders, loses and cuts off. Only the files' threads run in real time.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use spray_core::cc::CcConfig;
+use spray_core::flow::FlowConfig;
+use spray_core::loss::RtoConfig;
+use spray_core::path::{BalancerKind, PathConfig};
+use spray_nic::device::{Impairments, MemoryConfig, MemoryDevice, MemoryNetwork};
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
+use spray_test_support::Folder;
+
+use super::format::{Description, PIECE_BYTES, Verdict, encode_sum};
+use super::outgoing::Outgoing;
+use super::recv::Receiving;
+use super::send::Sending;
+use super::session::Step;
+use crate::failure::{Failure, Outcome};
+use crate::progress::Progress;
+
+const US: u64 = 1_000_000;
+const MS: u64 = 1000 * US;
+/// The receiver; the senders come after it.
+const RECEIVER: usize = 0;
+
+type Memory = Endpoint<MemoryDevice>;
+
+/// What a host does after each poll.
+type Role<'a> = Box<dyn FnMut(&mut Memory, u64) -> Step + 'a>;
+
+fn address(host: usize) -> (IpAddr, [u8; 6]) {
+    (Ipv4Addr::new(10, 0, 0, host as u8 + 1).into(), [2, 0, 0, 0, 0, host as u8])
+}
+
+fn receiver() -> Peer {
+    let (address, mac) = address(RECEIVER);
+    Peer { address, mac }
+}
+
+fn config(host: usize) -> EndpointConfig {
+    const RTT_PS: u64 = 4 * MS;
+    const LINK_BPS: u64 = 1_000_000_000;
+    let (address, mac) = address(host);
+    let path = PathConfig::new(BalancerKind::Reps, RTT_PS, 250);
+    let flow = FlowConfig::for_path(3000, 90, path, CcConfig::for_path(RTT_PS, LINK_BPS, 3090));
+    let rto = RtoConfig { initial_ps: 20 * MS, min_ps: 10 * MS, max_ps: 100 * MS };
+    let flow = FlowConfig { rto, give_up_ps: 500 * MS, ..flow };
+    EndpointConfig { idle_timeout_ps: 500 * MS, ..EndpointConfig::new(address, mac, Mode::Real, flow) }
+}
+
+fn content(bytes: u64) -> Vec<u8> {
+    (0..bytes).map(|n| (n.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect()
+}
+
+fn sending(content: &[u8]) -> Sending {
+    let description = Description { name: "x.bin".into(), bytes: content.len() as u64 };
+    let outgoing = Outgoing::start(std::io::Cursor::new(content.to_vec()), description).unwrap();
+    Sending::new(outgoing, receiver(), Duration::from_secs(60))
+}
+
+fn sender<'a>(content: &[u8]) -> Role<'a> {
+    let mut sending = sending(content);
+    Box::new(move |endpoint, now_ps| sending.step(endpoint, now_ps))
+}
+
+fn say(endpoint: &mut Memory, connection: ConnectionId, message: Bytes) {
+    endpoint.send(connection, message).unwrap();
+}
+
+/// A sender that says these things and closes; it ends when its connection does.
+fn script<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
+    let mut begun = false;
+    Box::new(move |endpoint, now_ps| {
+        if !std::mem::replace(&mut begun, true) {
+            let connection = endpoint.connect(now_ps, receiver(), None).unwrap();
+            messages.iter().for_each(|message| say(endpoint, connection, Bytes::copy_from_slice(message)));
+            endpoint.close(connection);
+        }
+        while let Some(event) = endpoint.poll_event() {
+            match event {
+                EndpointEvent::Closed { .. } | EndpointEvent::Failed { .. } => return ControlFlow::Break(Ok(())),
+                _ => {}
+            }
+        }
+        ControlFlow::Continue(())
+    })
+}
+
+/// Runs a receiver into `out` and these senders until all have ended, and returns how. A host that has ended is not polled any more,
+/// as a process that is gone.
+fn run(out: &Path, keep: bool, senders: Vec<Role<'_>>, impairments: Impairments, seed: u64) -> Vec<Outcome> {
+    let network = MemoryNetwork::new(MemoryConfig { seed, impairments, ..MemoryConfig::default() });
+    let mut receiving = Receiving::new(out, keep, Progress::new());
+    let all = senders.len();
+    let receiver: Role<'_> = Box::new(move |endpoint, _now_ps| receiving.step(endpoint));
+    let mut roles: Vec<Role<'_>> = std::iter::once(receiver).chain(senders).collect();
+    let attach = |host: usize| Endpoint::new(network.attach(address(host).1), config(host)).unwrap();
+    let mut endpoints: Vec<Memory> = (0..roles.len()).map(attach).collect();
+    let mut outcomes: Vec<Option<Outcome>> = roles.iter().map(|_| None).collect();
+    for step in 0..100_000_000_u64 {
+        let now_ps = step * 100 * US;
+        network.advance(now_ps);
+        for ((endpoint, role), outcome) in endpoints.iter_mut().zip(&mut roles).zip(&mut outcomes) {
+            if outcome.is_none() {
+                endpoint.poll(now_ps);
+                *outcome = role(endpoint, now_ps).break_value();
+            }
+        }
+        if outcomes[1..].iter().flatten().count() == all && (keep || outcomes[RECEIVER].is_some()) {
+            return outcomes.into_iter().map(|outcome| outcome.unwrap_or(Ok(()))).collect();
+        }
+        // The files' threads work in the meantime.
+        std::thread::yield_now();
+    }
+    panic!("a transfer has not ended");
+}
+
+fn error(outcome: &Outcome) -> String {
+    outcome.as_ref().map_or_else(Failure::to_string, |()| "no error".into())
+}
+
+fn files(folder: &Folder) -> usize {
+    fs::read_dir(folder.path()).unwrap().count()
+}
+
+#[test]
+fn a_file_arrives_over_paths_that_reorder_and_lose() {
+    let content = content(2 * PIECE_BYTES + 1234);
+    let impairments = Impairments { delay_ps: 100 * US, jitter_ps: 2 * MS, loss_ppm: 1000, ..Impairments::default() };
+    for seed in 0..8 {
+        let folder = Folder::new();
+        let outcomes = run(folder.path(), false, vec![sender(&content)], impairments, seed);
+        assert!(outcomes.iter().all(Result::is_ok), "seed {seed}: {outcomes:?}");
+        assert!(fs::read(folder.path().join("x.bin")).unwrap() == content);
+        assert_eq!(files(&folder), 1);
+    }
+}
+
+#[test]
+fn an_empty_file_arrives() {
+    let folder = Folder::new();
+    let outcomes = run(folder.path(), false, vec![sender(&[])], Impairments::delay(100 * US), 1);
+    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+    assert_eq!(fs::read(folder.path().join("x.bin")).unwrap(), b"");
+}
+
+#[test]
+fn of_two_senders_of_one_name_one_is_confirmed_and_the_other_told_why() {
+    let folder = Folder::new();
+    let contents = [content(PIECE_BYTES), content(PIECE_BYTES + 1)];
+    let senders = contents.iter().map(|content| sender(content)).collect();
+    let outcomes = run(folder.path(), true, senders, Impairments::delay(100 * US), 1);
+    let won = outcomes[1..].iter().position(Result::is_ok).expect("one of them");
+    assert!(error(&outcomes[2 - won]).contains("refused the file: x.bin exists already"), "{outcomes:?}");
+    assert!(fs::read(folder.path().join("x.bin")).unwrap() == contents[won]);
+    assert_eq!(files(&folder), 1);
+}
+
+#[test]
+fn without_keep_a_second_sender_is_told_that_one_file_was_wanted() {
+    let folder = Folder::new();
+    let idle: Role<'_> = {
+        let mut connection = None;
+        let mut told = None;
+        Box::new(move |endpoint, now_ps| {
+            connection.get_or_insert_with(|| endpoint.connect(now_ps, receiver(), None).unwrap());
+            while let Some(event) = endpoint.poll_event() {
+                match event {
+                    EndpointEvent::Received { data, .. } => told = Verdict::decode(&data),
+                    EndpointEvent::Closed { .. } => {
+                        assert!(
+                            matches!(&told, Some(Verdict::Refused(reason)) if reason.contains("--keep")),
+                            "{told:?}"
+                        );
+                        return ControlFlow::Break(Ok(()));
+                    }
+                    _ => {}
+                }
+            }
+            ControlFlow::Continue(())
+        })
+    };
+    let senders = vec![sender(&content(2 * PIECE_BYTES)), idle];
+    let outcomes = run(folder.path(), false, senders, Impairments::delay(100 * US), 1);
+    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+}
+
+/// A sender that is gone as soon as it has heard the verdict: neither its acknowledgement nor its goodbye arrives.
+#[test]
+fn a_good_file_stays_and_counts_when_the_goodbye_is_lost() {
+    for polls_after_the_verdict in [0, 1] {
+        let (folder, content) = (Folder::new(), content(PIECE_BYTES + 7));
+        let mut begun = None;
+        let mut left = polls_after_the_verdict;
+        let messages = content.chunks(PIECE_BYTES as usize).map(<[u8]>::to_vec);
+        let sum = encode_sum(&Sha256::digest(&content).into());
+        let mut rest: Vec<Vec<u8>> = messages.chain([sum]).collect();
+        let mut heard = false;
+        let gone: Role<'_> = Box::new(move |endpoint, now_ps| {
+            let connection = *begun.get_or_insert_with(|| {
+                let connection = endpoint.connect(now_ps, receiver(), None).unwrap();
+                let description = Description { name: "x.bin".into(), bytes: PIECE_BYTES + 7 };
+                endpoint.send(connection, description.encode().into()).unwrap();
+                connection
+            });
+            while let Some(event) = endpoint.poll_event() {
+                match event {
+                    EndpointEvent::Delivered { .. } => {
+                        rest.drain(..).for_each(|message| say(endpoint, connection, message.into()))
+                    }
+                    EndpointEvent::Received { .. } => heard = true,
+                    _ => {}
+                }
+            }
+            if heard && left == 0 {
+                return ControlFlow::Break(Ok(()));
+            }
+            left -= u32::from(heard);
+            ControlFlow::Continue(())
+        });
+        // The rest of what it sends is lost with it.
+        let outcomes = run(folder.path(), false, vec![gone], Impairments::delay(100 * US), 1);
+        assert!(outcomes[RECEIVER].is_ok(), "{outcomes:?}");
+        assert_eq!(fs::read(folder.path().join("x.bin")).unwrap(), content);
+    }
+}
+
+#[test]
+fn no_file_and_half_a_file_are_failures_and_leave_nothing() {
+    let content = content(2 * PIECE_BYTES);
+    let describe = Description { name: "x.bin".into(), bytes: content.len() as u64 }.encode();
+    let (first, second) = content.split_at(PIECE_BYTES as usize);
+    let scripts = [
+        vec![],
+        vec![describe.clone()],
+        vec![describe.clone(), first.to_vec()],
+        // All of it, but not what it should be.
+        vec![describe.clone(), first.to_vec(), second.to_vec()],
+        vec![describe.clone(), first.to_vec(), second.to_vec(), encode_sum(&[7; 32])],
+        vec![describe.clone(), second[1..].to_vec()],
+        // No description first.
+        vec![first.to_vec(), describe],
+    ];
+    for messages in scripts {
+        let (folder, lengths) = (Folder::new(), messages.iter().map(Vec::len).collect::<Vec<_>>());
+        let outcomes = run(folder.path(), false, vec![script(messages)], Impairments::delay(100 * US), 1);
+        assert!(error(&outcomes[RECEIVER]).contains("nothing was received"), "{lengths:?}: {outcomes:?}");
+        assert_eq!(files(&folder), 0, "{lengths:?}");
+    }
+}
+
+/// What the sender said is whole, and it does not wait for the answer.
+#[test]
+fn a_whole_file_is_kept_when_its_sender_leaves_first() {
+    let (folder, content) = (Folder::new(), content(100));
+    let describe = Description { name: "x.bin".into(), bytes: 100 }.encode();
+    let messages = vec![describe, content.clone(), encode_sum(&Sha256::digest(&content).into())];
+    let outcomes = run(folder.path(), false, vec![script(messages)], Impairments::delay(100 * US), 1);
+    assert!(outcomes[RECEIVER].is_ok(), "{outcomes:?}");
+    assert_eq!(fs::read(folder.path().join("x.bin")).unwrap(), content);
+}
+
+#[test]
+fn a_sender_is_told_why_it_is_refused() {
+    let folder = Folder::new();
+    fs::write(folder.path().join("x.bin"), "mine").unwrap();
+    let outcomes = run(folder.path(), false, vec![sender(&content(PIECE_BYTES))], Impairments::delay(100 * US), 1);
+    assert!(error(&outcomes[1]).contains("refused the file: x.bin exists already"), "{outcomes:?}");
+    assert!(error(&outcomes[RECEIVER]).contains("nothing was received"), "{outcomes:?}");
+    assert_eq!(fs::read(folder.path().join("x.bin")).unwrap(), b"mine");
+}
