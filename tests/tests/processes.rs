@@ -1,6 +1,7 @@
 //! `spray send` and `spray recv` as two processes, in two namespaces that a veth pair joins.
 #![expect(clippy::disallowed_methods, reason = "how long real processes take is what is tested")]
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -98,4 +99,103 @@ fn a_killed_receiver_ends_its_sender_with_an_error_in_bounded_time() {
     let status = sending.end();
     assert!(!status.success());
     assert!(killed.elapsed() < Duration::from_secs(15), "{:?}", killed.elapsed());
+}
+
+/// Runs `ip` in a side's namespace.
+fn ip(pair: &Pair, side: usize, arguments: &str) {
+    let mut command = Command::new("ip");
+    command.args(arguments.split(' '));
+    assert!(pair.run_in(side, || command.status()).unwrap().unwrap().success(), "ip {arguments}");
+}
+
+/// What a process that has ended said on standard error.
+fn said(running: &mut Running) -> String {
+    let mut text = String::new();
+    running.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    text
+}
+
+/// A transfer of half a gigabyte that is under way, in processes whose standard errors are kept.
+fn under_way(pair: &Pair, folder: &Folder) -> (Running, Running) {
+    let file = payload(folder, 512 << 20);
+    let out = inbox(folder);
+    let mut receiving = spray();
+    receiving.args(["recv", "--interface", Pair::INTERFACE, "--from", &Pair::address(1, false).to_string(), "--out"]);
+    receiving.arg(&out).stdout(Stdio::null()).stderr(Stdio::piped());
+    let receiving = Running(pair.run_in(1, || receiving.spawn()).unwrap().unwrap());
+    std::thread::sleep(Duration::from_millis(300));
+    let mut sending = sender(&file, false, &[]);
+    sending.stdout(Stdio::null()).stderr(Stdio::piped());
+    let sending = Running(pair.run_in(0, || sending.spawn()).unwrap().unwrap());
+    let begun = Instant::now();
+    while std::fs::read_dir(&out).unwrap().count() == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(10), "nothing arrives");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    (sending, receiving)
+}
+
+#[test]
+fn an_interface_that_is_down_for_a_moment_ends_no_transfer() {
+    let Some(_turn) = turn() else { return };
+    let pair = Pair::new().unwrap();
+    let folder = Folder::new();
+    let (mut sending, mut receiving) = under_way(&pair, &folder);
+    ip(&pair, 0, "link set eth0 down");
+    std::thread::sleep(Duration::from_millis(300));
+    ip(&pair, 0, "link set eth0 up");
+    let (sent, received) = (sending.end(), receiving.end());
+    assert!(sent.success() && received.success(), "{}{}", said(&mut sending), said(&mut receiving));
+    assert!(std::fs::metadata(folder.path().join("in/payload")).is_ok());
+}
+
+#[test]
+fn an_interface_that_is_removed_ends_both_ends_and_says_so() {
+    let Some(_turn) = turn() else { return };
+    let pair = Pair::new().unwrap();
+    let folder = Folder::new();
+    let (mut sending, mut receiving) = under_way(&pair, &folder);
+    ip(&pair, 1, "link delete eth0");
+    for running in [&mut sending, &mut receiving] {
+        assert_eq!(running.end().code(), Some(1));
+        assert!(said(running).contains("interface eth0 was removed"));
+    }
+    assert_eq!(std::fs::read_dir(folder.path().join("in")).unwrap().count(), 0, "nothing is left behind");
+}
+
+#[test]
+fn what_a_killed_receiver_left_the_next_one_removes() {
+    let Some(_turn) = turn() else { return };
+    let pair = Pair::new().unwrap();
+    let folder = Folder::new();
+    let (mut sending, mut receiving) = under_way(&pair, &folder);
+    receiving.0.kill().unwrap();
+    receiving.end();
+    sending.0.kill().unwrap();
+    sending.end();
+    let left = || std::fs::read_dir(folder.path().join("in")).unwrap().count();
+    assert_eq!(left(), 1);
+    let _next = receiver(&pair, &folder.path().join("in"), false);
+    assert_eq!(left(), 0);
+}
+
+#[test]
+fn smaller_mtus_are_named_at_the_receiver_and_on_the_way() {
+    let Some(_turn) = turn() else { return };
+    let pair = Pair::new().unwrap();
+    let folder = Folder::new();
+    let (file, out) = (payload(&folder, 1 << 20), inbox(&folder));
+    ip(&pair, 1, "link set eth0 mtu 1500");
+    let mut receiving = receiver(&pair, &out, false);
+    let mut command = sender(&file, false, &[]);
+    let sent = pair.run_in(0, || command.output()).unwrap().unwrap();
+    assert!(sent.status.success() && receiving.end().success(), "{}", String::from_utf8_lossy(&sent.stderr));
+    assert!(String::from_utf8_lossy(&sent.stdout).contains("payloads would fit here"));
+    // This receiver has said what it takes before its link takes less.
+    let mut receiving = receiver(&pair, &out.join("other"), false);
+    ip(&pair, 1, "link set eth0 mtu 1000");
+    let mut command = sender(&file, false, &["--timeout", "1"]);
+    let sent = pair.run_in(0, || command.output()).unwrap().unwrap();
+    assert_eq!((sent.status.code(), receiving.end().code()), (Some(1), Some(1)));
+    assert!(String::from_utf8_lossy(&sent.stderr).contains("a link on the way may have a smaller MTU"));
 }

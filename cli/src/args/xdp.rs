@@ -64,6 +64,9 @@ pub struct Send {
     /// The switches trim packets (cut them to their headers) instead of dropping them
     #[arg(long)]
     pub trimming: bool,
+    /// Print what was sent, and how, as one JSON object
+    #[arg(long)]
+    pub json: bool,
     #[command(flatten)]
     pub interface: Interface,
 }

@@ -7,6 +7,7 @@
 //! | `format` | how a file travels in messages |
 //! | `send`, `recv` | the two ends |
 //! | `outgoing`, `incoming` | their files, each with a thread that reads, hashes and waits for the disk |
+//! | `report` | the last lines of `send` |
 //! | `partial` | a file that does not have its name yet |
 
 mod format;
@@ -15,6 +16,7 @@ mod network;
 mod outgoing;
 mod partial;
 mod recv;
+mod report;
 mod send;
 mod session;
 

@@ -42,11 +42,6 @@ impl Partial {
         &self.file
     }
 
-    /// Where it is now.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Puts the content on the disk, then gives it the name `target`, then puts the name on the disk.
     ///
     /// # Errors
@@ -154,7 +149,7 @@ mod tests {
         let stale = dir.path().join(format!(".spray-{DEAD}-1.partial"));
         File::create(&stale).unwrap();
         assert_eq!(remove_stale(dir.path()), 1);
-        assert!(!stale.exists() && live.path().exists() && locked.exists());
+        assert!(!stale.exists() && live.path.exists() && locked.exists());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2 + others.len());
     }
 }

@@ -8,8 +8,9 @@ use spray_nic::device::Device;
 use spray_nic::endpoint::{ConnectionError, ConnectionStats};
 use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Peer};
 
-use super::format::{Sum, Verdict, encode_sum, hex};
+use super::format::{Sum, Verdict, encode_sum};
 use super::outgoing::{Outgoing, Part};
+use super::report::{Measured, Report};
 use super::session::{Path, Session, Step};
 use super::{gbps, megabytes, network};
 use crate::args;
@@ -51,7 +52,14 @@ pub fn send(arguments: &args::Send) -> Outcome {
     if outcome.is_err() {
         session.abort(sending.connection);
     }
-    outcome.map(|()| sending.report(&session))
+    outcome?;
+    let report = sending.report(session.flow.payload_bytes, session.freezes);
+    if arguments.json {
+        say!("{}", report.json()?)
+    } else {
+        say!("{report}")
+    }
+    Ok(())
 }
 
 fn peer(session: &Session, arguments: &args::Send) -> Outcome<Peer> {
@@ -241,19 +249,17 @@ impl Sending {
         format!("{name}: {} of {}, {rate:.2} Gb/s", megabytes(done), megabytes(total))
     }
 
-    fn report(&self, session: &Session) {
-        let seconds = self.delivered_at.duration_since(self.started).as_secs_f64();
-        let description = &self.outgoing.description;
-        say!(
-            "sent {} bytes of {} in {seconds:.3} s: {:.2} Gb/s goodput, {} byte payloads",
-            description.bytes,
-            description.name.display(),
-            gbps(description.bytes, seconds),
-            session.flow.payload_bytes,
-        );
-        say!("{} packets, {} of them sent again", self.counted.sender.packets_sent, self.counted.sender.retransmits);
-        if let Some(sum) = &self.sum {
-            say!("SHA-256 {}, confirmed by the receiver", hex(sum));
-        }
+    /// What was sent, and how.
+    pub(super) fn report(&self, own_payload_bytes: u32, freezes: u64) -> Report {
+        Report::new(
+            &self.outgoing.description,
+            self.sum.unwrap_or_default(),
+            &Measured {
+                seconds: self.delivered_at.duration_since(self.started).as_secs_f64(),
+                counted: self.counted,
+                own_payload_bytes,
+                freezes,
+            },
+        )
     }
 }

@@ -4,13 +4,14 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::path::Path as FilePath;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_core::loss::RtoConfig;
 use spray_experiments::scenario::{ConnectionPath, Document, Transport};
 use spray_nic::clock::DilatedClock;
-use spray_nic::device::{BindMode, OpenError, XskConfig, XskDevice};
+use spray_nic::device::{BindMode, Device, OpenError, XskConfig, XskDevice};
 use spray_nic::driver::{self, Idle};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, Mode};
 use spray_testbed::program::{AttachMode, SteerProgram};
@@ -19,6 +20,7 @@ use spray_wire::Kind;
 use super::network;
 use crate::args;
 use crate::failure::{Failure, Outcome};
+use crate::progress::now;
 use crate::say::note;
 use crate::settings::Overrides;
 use crate::stop::Stop;
@@ -30,6 +32,9 @@ pub struct Session {
     pub interface: network::Interface,
     pub address: IpAddr,
     pub flow: FlowConfig,
+    /// Times that a balancer froze (REPS §3.2).
+    pub freezes: u64,
+    outage: Outage,
     _steer: SteerProgram,
 }
 
@@ -69,10 +74,10 @@ const PS_PER_S: u64 = 1_000_000_000_000;
 const PS_PER_US: f64 = 1e6;
 /// Least retransmission timeout: a general-purpose kernel may keep a thread from the CPU for this long.
 const MIN_RTO_PS: u64 = 5_000_000_000;
+/// Events between two steps, of which freezes are counted. A retransmission is one too, so the log takes those of a poll.
+const EVENTS: usize = 4096;
 /// Longest sleep, and so the longest time until Ctrl-C is seen.
 const NAP: Duration = Duration::from_millis(10);
-/// This many device errors in a row end the command. A few are normal while an interface is reconfigured.
-const MAX_DEVICE_ERRORS: u64 = 1000;
 
 impl Session {
     /// Takes the interface over.
@@ -88,25 +93,30 @@ impl Session {
         let (device, steer) = take_over(&interface, arguments)?;
         let mut config = EndpointConfig::new(address, interface.mac, Mode::Real, flow);
         config.max_connections = 16;
+        config.event_log = EVENTS;
         config.idle_timeout_ps = arguments.timeout * PS_PER_S;
         config.handshake.retry_ps = (arguments.timeout * PS_PER_S) / 80;
         let endpoint = Endpoint::new(device, config).map_err(Failure::refused)?;
-        Ok(Self { endpoint, clock: DilatedClock::real(), interface, address, flow, _steer: steer })
+        let outage = Outage::new(name, Duration::from_secs(arguments.timeout));
+        Ok(Self { endpoint, clock: DilatedClock::real(), interface, address, flow, freezes: 0, outage, _steer: steer })
     }
 
     /// Runs the endpoint, and calls `step` after every poll, until a step ends the command or the user stops it.
     pub fn run(&mut self, stop: &Stop, mut step: impl FnMut(&mut Endpoint<XskDevice>, u64) -> Step) -> Outcome {
-        let mut end = Ok(());
+        let (mut end, outage, freezes) = (Ok(()), &mut self.outage, &mut self.freezes);
         driver::run(
             std::slice::from_mut(&mut self.endpoint),
             &mut self.clock,
             Idle::Sleep(NAP),
             |endpoints, now_ps| {
                 let endpoint = &mut endpoints[0];
-                let step = match endpoint.stats().device_errors {
-                    _ if stop.is_set() => ControlFlow::Break(Err(Failure::interrupted())),
-                    0..MAX_DEVICE_ERRORS => step(endpoint, now_ps),
-                    _ => ControlFlow::Break(Err(Failure::failed("the interface is down or gone"))),
+                *freezes += endpoint.drain_log().filter(|entry| entry.event == Event::FreezeEntered).count() as u64;
+                let step = match stop.is_set() {
+                    true => ControlFlow::Break(Err(Failure::interrupted())),
+                    false => match outage.check(endpoint, now()) {
+                        ControlFlow::Continue(()) => step(endpoint, now_ps),
+                        broken => broken,
+                    },
                 };
                 step.map_break(|outcome| end = outcome)
             },
@@ -118,6 +128,36 @@ impl Session {
     pub fn abort(&mut self, connections: impl IntoIterator<Item = ConnectionId>) {
         connections.into_iter().for_each(|connection| self.endpoint.abort(connection));
         self.endpoint.poll(self.clock.now_ps());
+    }
+}
+
+/// How long the interface has not sent. A short outage is waited out: cables are replugged, and interfaces reconfigured.
+pub(super) struct Outage {
+    interface: String,
+    limit: Duration,
+    since: Option<Instant>,
+}
+
+impl Outage {
+    pub(super) fn new(interface: &str, limit: Duration) -> Self {
+        Self { interface: interface.into(), limit, since: None }
+    }
+
+    /// Ends the command when the interface was removed, or is down for longer than the limit.
+    pub(super) fn check<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Instant) -> Step {
+        let name = &self.interface;
+        if endpoint.is_device_gone() {
+            return ControlFlow::Break(Err(Failure::failed(format!("interface {name} was removed"))));
+        }
+        if !endpoint.is_device_failing() {
+            self.since = None;
+            return ControlFlow::Continue(());
+        }
+        if now < *self.since.get_or_insert(now) + self.limit {
+            return ControlFlow::Continue(());
+        }
+        let (seconds, hint) = (self.limit.as_secs(), format!("`ip link set {name} up`"));
+        ControlFlow::Break(Err(Failure::failed(format!("interface {name} has been down for {seconds} s: {hint}"))))
     }
 }
 
@@ -144,7 +184,8 @@ fn check_ready(interface: &network::Interface, name: &str) -> Outcome {
         None => Ok(()),
         Some(id) => Err(Failure::refused(format!(
             "interface {name} is busy: XDP program {id} is attached to it (`bpftool prog show id {id}` tells whose); \
-             stop its owner, or detach it with `ip link set dev {name} xdp off`"
+             stop its owner, or detach it: `bpftool link detach id N` if `bpftool link show` lists a link N of that program, \
+             otherwise `ip link set dev {name} xdp off`"
         ))),
     }
 }

@@ -12,7 +12,7 @@ use spray_core::cc::CcConfig;
 use spray_core::flow::FlowConfig;
 use spray_core::loss::RtoConfig;
 use spray_core::path::{BalancerKind, PathConfig};
-use spray_nic::device::{Impairments, MemoryConfig, MemoryDevice, MemoryNetwork};
+use spray_nic::device::{Impairments, LinkState, MemoryConfig, MemoryDevice, MemoryNetwork};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
 use spray_test_support::Folder;
 
@@ -20,9 +20,9 @@ use super::format::{Description, PIECE_BYTES, Verdict, encode_sum};
 use super::outgoing::Outgoing;
 use super::recv::Receiving;
 use super::send::Sending;
-use super::session::Step;
+use super::session::{Outage, Step};
 use crate::failure::{Failure, Outcome};
-use crate::progress::Progress;
+use crate::progress::{Progress, now};
 
 const US: u64 = 1_000_000;
 const MS: u64 = 1000 * US;
@@ -274,4 +274,32 @@ fn a_sender_is_told_why_it_is_refused() {
     assert!(error(&outcomes[1]).contains("refused the file: x.bin exists already"), "{outcomes:?}");
     assert!(error(&outcomes[RECEIVER]).contains("nothing was received"), "{outcomes:?}");
     assert_eq!(fs::read(folder.path().join("x.bin")).unwrap(), b"mine");
+}
+
+#[test]
+fn an_outage_ends_the_command_when_it_is_longer_than_the_timeout_and_a_removal_at_once() {
+    let network = MemoryNetwork::new(MemoryConfig::default());
+    let mut endpoint = Endpoint::new(network.attach(address(0).1), config(0)).unwrap();
+    let (begun, limit) = (now(), Duration::from_secs(5));
+    let mut outage = Outage::new("eth7", limit);
+    let mut at_ps = 0;
+    // Returns what the check says some time after the start, in an endpoint that wants to send a Connect.
+    let mut check = |seconds: f32, state: LinkState| {
+        network.set_link(0, state);
+        at_ps += MS;
+        endpoint.connect(at_ps, receiver(), None).unwrap();
+        for _ in 0..20 {
+            endpoint.poll(at_ps);
+        }
+        outage.check(&endpoint, begun + Duration::from_secs_f32(seconds)).break_value().map(|outcome| error(&outcome))
+    };
+    for cycle in 0..3 {
+        let start = cycle as f32 * 10.0;
+        assert_eq!(check(start + 1.0, LinkState::Down), None);
+        assert_eq!(check(start + 5.9, LinkState::Down), None, "many short outages are no long one");
+        assert_eq!(check(start + 6.1, LinkState::Up), None);
+    }
+    assert_eq!(check(41.0, LinkState::Down), None);
+    assert!(check(46.1, LinkState::Down).unwrap().contains("eth7 has been down for 5 s"));
+    assert_eq!(check(47.0, LinkState::Removed).unwrap(), "interface eth7 was removed");
 }

@@ -89,7 +89,7 @@ pub enum Error {
     /// The connection was closed before the message was delivered.
     #[error("the connection is closed")]
     Closed,
-    /// The driver thread has ended.
+    /// The driver thread has ended: the device's interface was removed.
     #[error("the endpoint has stopped")]
     Stopped,
 }

@@ -12,7 +12,7 @@ use std::{
 use super::*;
 use crate::{
     clock::DilatedClock,
-    device::{Impairments, MemoryConfig, MemoryNetwork},
+    device::{Impairments, LinkState, MemoryConfig, MemoryNetwork},
     endpoint::{
         HandshakeConfig, Mode,
         tests::{MS, US, address, content, flow, mac, peer},
@@ -117,6 +117,24 @@ fn concurrent_sends_beyond_every_queue() {
             assert!(numbers.iter().copied().eq(0..3000));
         };
         tokio::join!(local, receive);
+    });
+}
+
+#[test]
+fn a_removed_interface_ends_everything_that_waits() {
+    let network = Running::new(Impairments::delay(US));
+    block_on(async {
+        let (client, server) = (network.spawn(0, false), network.spawn(1, true));
+        let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());
+        let (ours, mut theirs) = (ours.unwrap(), theirs.unwrap());
+        // The server, the second port, only waits: for a message, and for another client.
+        network.network.set_link(1, LinkState::Removed);
+        let gone = Error::Connection(ConnectionError::InterfaceGone);
+        let (message, client_error) = tokio::join!(theirs.recv(), server.accept());
+        assert_eq!(message, Err(gone));
+        assert_eq!(client_error.err(), Some(Error::Stopped));
+        assert_eq!(server.connect(peer(0, false)).await.err(), Some(Error::Stopped));
+        drop(ours);
     });
 }
 

@@ -144,6 +144,10 @@ impl Server {
         while let Some(event) = endpoint.next_event() {
             self.on_event(endpoint, event);
         }
+        if endpoint.is_device_gone() {
+            // Every connection has been told. Without the thread, waiting for a peer or connecting to one fails too.
+            return ControlFlow::Break(());
+        }
         self.waker.rearm();
         while let Ok(notice) = self.inputs.notices.try_recv() {
             self.on_notice(endpoint, notice);

@@ -227,6 +227,10 @@ impl<D: Device, W: Write> Device for Capture<D, W> {
         self.device.audit()
     }
 
+    fn is_gone(&self) -> bool {
+        self.device.is_gone()
+    }
+
     fn wake_fd(&self) -> Option<RawFd> {
         self.device.wake_fd()
     }

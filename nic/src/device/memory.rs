@@ -26,6 +26,18 @@ use network::Network;
 /// Ethernet header bytes, which the MTU does not count.
 const ETHERNET_HEADER: usize = 14;
 
+/// The state of a device's interface.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LinkState {
+    /// It sends and receives.
+    #[default]
+    Up,
+    /// Sending fails, and what is queued stays queued, as with an interface that is administratively down.
+    Down,
+    /// Everything fails, for good.
+    Removed,
+}
+
 /// The settings of a [`MemoryNetwork`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryConfig {
@@ -127,6 +139,14 @@ impl MemoryNetwork {
         self.lock().set_impairments(Some(sender.port), impairments);
     }
 
+    /// Takes the interface of the device with port number `port` down, up, or away.
+    ///
+    /// # Panics
+    /// When there is no such port.
+    pub fn set_link(&self, port: usize, state: LinkState) {
+        self.lock().set_link(port, state);
+    }
+
     /// The network's counters.
     #[must_use]
     pub fn stats(&self) -> NetworkStats {
@@ -190,6 +210,9 @@ impl Device for MemoryDevice {
     fn receive(&mut self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize> {
         let budget = budget.min(out.capacity() - out.len());
         let mut network = lock(&self.shared);
+        if network.link(self.port) == LinkState::Removed {
+            return Err(io::ErrorKind::NetworkDown.into());
+        }
         let mut received = 0;
         while received < budget {
             let Some(bytes) = network.pop(self.port) else { break };
@@ -241,6 +264,9 @@ impl Device for MemoryDevice {
     fn flush(&mut self) -> io::Result<()> {
         if !self.queued.is_empty() {
             let mut network = lock(&self.shared);
+            if network.link(self.port) != LinkState::Up {
+                return Err(io::ErrorKind::NetworkDown.into());
+            }
             for &(index, len) in &self.queued {
                 let start = index as usize * self.frame_size;
                 network.send(self.port, &self.memory[start..start + len as usize]);
@@ -253,6 +279,10 @@ impl Device for MemoryDevice {
         }
         self.refill();
         Ok(())
+    }
+
+    fn is_gone(&self) -> bool {
+        lock(&self.shared).link(self.port) == LinkState::Removed
     }
 
     fn max_frame(&self) -> usize {

@@ -15,7 +15,7 @@ pub mod memory;
 pub mod xsk;
 
 pub use capture::{Capture, PcapWriter};
-pub use memory::{Impairments, MemoryConfig, MemoryDevice, MemoryNetwork, NetworkStats};
+pub use memory::{Impairments, LinkState, MemoryConfig, MemoryDevice, MemoryNetwork, NetworkStats};
 #[cfg(feature = "xdp")]
 pub use xsk::{BindMode, OpenError, XskConfig, XskDevice};
 
@@ -157,6 +157,11 @@ pub trait Device {
     /// # Errors
     /// Says which count is wrong.
     fn audit(&self) -> Result<(), String>;
+
+    /// Whether the interface was removed, or moved to another namespace: this device will never work again. Asked after an error.
+    fn is_gone(&self) -> bool {
+        false
+    }
 
     /// A file descriptor that becomes readable when frames arrive, for `poll` and `tokio`; `None` when there is none.
     fn wake_fd(&self) -> Option<RawFd> {

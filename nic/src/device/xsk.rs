@@ -62,6 +62,8 @@ pub struct XskDevice {
     tx_limit: u32,
     tx_reserve: u32,
     empty_receives: u32,
+    /// The interface was removed. The kernel says so once, so it is kept here.
+    gone: bool,
     stats: DeviceStats,
 }
 
@@ -134,6 +136,7 @@ impl XskDevice {
             tx_limit: config.tx_ring.min(config.completion_ring),
             tx_reserve: config.frames / 8,
             empty_receives: 0,
+            gone: false,
             stats: DeviceStats::default(),
         };
         device.refill();
@@ -196,7 +199,7 @@ impl Device for XskDevice {
         }
         self.stats.rx += received as u64;
         if received == 0 {
-            self.check_interface()?;
+            self.check_seldom()?;
         } else {
             self.empty_receives = 0;
         }
@@ -261,7 +264,11 @@ impl Device for XskDevice {
     fn flush(&mut self) -> io::Result<()> {
         if self.frames.count(Place::Tx) > 0 {
             self.submit();
-            self.kick()?;
+            if let Err(error) = self.kick() {
+                // An interface that is down comes back, one that was removed does not.
+                self.check_interface()?;
+                return Err(error);
+            }
             self.reap();
         }
         self.refill();
@@ -298,6 +305,10 @@ impl Device for XskDevice {
         // The kernel shows a batch in rx a moment before it frees the fill slots. In between, frames are counted
         // twice.
         (0..3).find_map(|_| self.audit_rings().ok()).map_or_else(|| self.audit_rings(), Ok)
+    }
+
+    fn is_gone(&self) -> bool {
+        self.gone
     }
 
     fn wake_fd(&self) -> Option<RawFd> {

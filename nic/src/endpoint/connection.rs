@@ -162,6 +162,9 @@ impl Connection {
             receiver: *flow.halves.receiver.stats(),
             window_bytes: flow.halves.sender.window_bytes(),
             in_flight_bytes: flow.halves.sender.in_flight_bytes(),
+            payload_bytes: self.config.payload_bytes,
+            rtt_min_ps: flow.halves.sender.rtt().min_ps(),
+            rtt_smoothed_ps: flow.halves.sender.rtt().smoothed_ps(),
         })
     }
 

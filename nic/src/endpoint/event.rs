@@ -125,6 +125,9 @@ pub enum ConnectionError {
     /// The peer, or this side, gave up on the connection.
     #[error("the connection was aborted")]
     Aborted,
+    /// The device's interface was removed.
+    #[error("the interface was removed")]
+    InterfaceGone,
 }
 
 /// Why an endpoint cannot be made.

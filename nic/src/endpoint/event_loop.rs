@@ -107,7 +107,9 @@ impl<D: Device> Endpoint<D> {
 
     fn receive(&mut self) -> usize {
         let received = self.link.device.receive(&mut self.arrivals, RECEIVE_BATCH);
-        self.link.errors += u64::from(received.is_err());
+        if received.is_err() {
+            self.link.on_error();
+        }
         self.link.received += self.arrivals.len() as u64;
         self.arrivals.len()
     }

@@ -27,6 +27,10 @@ pub(crate) struct Link<D> {
     pub(crate) control_dropped: u64,
     pub(crate) stalls: u64,
     pub(crate) errors: u64,
+    /// The last flush failed.
+    pub(crate) failing: bool,
+    /// The interface was removed.
+    pub(crate) gone: bool,
     /// A free frame, taken before a sender is asked for a packet, so that the packet always has one.
     spare: Option<FrameId>,
     /// Frames ready to be sent that found the tx ring full.
@@ -51,6 +55,8 @@ impl<D: Device> Link<D> {
             control_dropped: 0,
             stalls: 0,
             errors: 0,
+            failing: false,
+            gone: false,
             spare: None,
             waiting: VecDeque::with_capacity(MAX_WAITING),
             unflushed: 0,
@@ -96,9 +102,16 @@ impl<D: Device> Link<D> {
     pub(crate) fn flush(&mut self) {
         self.unflushed = 0;
         self.quiet_polls = 0;
-        if self.device.flush().is_err() {
-            self.errors += 1;
+        self.failing = self.device.flush().is_err();
+        if self.failing {
+            self.on_error();
         }
+    }
+
+    /// Counts an error of the device.
+    pub(crate) fn on_error(&mut self) {
+        self.errors += 1;
+        self.gone |= self.device.is_gone();
     }
 
     /// Ends a poll: flushes if queued frames have waited long enough, and now and then without any, so that completed

@@ -155,6 +155,9 @@ impl<D: Device> Endpoint<D> {
             Mode::Emulated { .. } => self.poll_emulated(now_ps),
         };
         let next_ps = next_ps.min(self.link.settle(now_ps));
+        if self.link.gone {
+            self.machine.fail_all(now_ps, ConnectionError::InterfaceGone);
+        }
         (next_ps != NEVER).then_some(next_ps)
     }
 
@@ -213,6 +216,18 @@ impl<D: Device> Endpoint<D> {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.held.is_empty() && self.machine.table.iter().all(connection::Connection::is_idle)
+    }
+
+    /// Whether the device cannot send now: its interface is down. What is queued goes once it is up again.
+    #[must_use]
+    pub fn is_device_failing(&self) -> bool {
+        self.link.failing
+    }
+
+    /// Whether the device's interface was removed. Every connection has failed then, and every later one fails.
+    #[must_use]
+    pub fn is_device_gone(&self) -> bool {
+        self.link.gone
     }
 
     /// The endpoint's own parameters.

@@ -60,6 +60,17 @@ impl Machine {
         self.fail(now_ps, index, error);
     }
 
+    /// Ends every connection with an error, and forgets the half-open ones.
+    pub(crate) fn fail_all(&mut self, now_ps: u64, error: ConnectionError) {
+        for index in 0..self.config.max_connections {
+            match self.table.slot(index).map(|connection| connection.stage) {
+                Some(Stage::HalfOpen) => drop(self.remove(index)),
+                Some(_) => self.fail(now_ps, index, error),
+                None => {}
+            }
+        }
+    }
+
     /// Ends a connection with an error.
     pub(crate) fn fail(&mut self, now_ps: u64, index: u32, error: ConnectionError) {
         if let Some(connection) = self.remove(index) {

@@ -123,6 +123,12 @@ pub struct ConnectionStats {
     pub window_bytes: u64,
     /// Bytes in flight.
     pub in_flight_bytes: u64,
+    /// Most payload bytes of a packet, by the limits of both sides (END-4).
+    pub payload_bytes: u32,
+    /// The least round-trip time measured, in picoseconds; 0 before the first.
+    pub rtt_min_ps: u64,
+    /// The smoothed round-trip time, in picoseconds; 0 before the first measurement.
+    pub rtt_smoothed_ps: u64,
 }
 
 /// How late the late frames were, in picoseconds of scenario time.

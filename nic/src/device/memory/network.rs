@@ -8,7 +8,7 @@ use std::{
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::{Impairments, MemoryConfig, impair};
+use super::{Impairments, LinkState, MemoryConfig, impair};
 
 /// Counters of a memory network since it was made.
 ///
@@ -45,6 +45,7 @@ pub struct NetworkStats {
 #[derive(Debug)]
 struct Port {
     mac: [u8; 6],
+    link: LinkState,
     impairments: Impairments,
     rng: Xoshiro256PlusPlus,
     /// Frames in the device's fill ring that no arrival has taken yet.
@@ -97,6 +98,7 @@ impl Network {
         let port = self.ports.len();
         self.ports.push(Port {
             mac,
+            link: LinkState::Up,
             impairments: self.impairments,
             rng: Xoshiro256PlusPlus::seed_from_u64(self.seed.wrapping_add(port as u64)),
             posted: 0,
@@ -114,6 +116,14 @@ impl Network {
                 self.ports.iter_mut().for_each(|port| port.impairments = impairments);
             }
         }
+    }
+
+    pub(super) fn set_link(&mut self, port: usize, state: LinkState) {
+        self.ports[port].link = state;
+    }
+
+    pub(super) fn link(&self, port: usize) -> LinkState {
+        self.ports[port].link
     }
 
     pub(super) fn now_ps(&self) -> u64 {

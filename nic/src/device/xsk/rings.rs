@@ -7,8 +7,9 @@ use xsk_rs::{CompQueue, FillQueue, FrameDesc, RxQueue, TxQueue};
 use super::{BATCH, XskDevice, sys};
 use crate::device::frames::Place;
 
-/// Empty receives in a row after which the socket is asked whether its interface is still there.
-pub(super) const RECEIVES_PER_CHECK: u32 = 1024;
+/// Empty receives in a row after which the socket is asked whether its interface is still there. A driver that sleeps for 10 ms between
+/// polls notices within some 1.3 s.
+pub(super) const RECEIVES_PER_CHECK: u32 = 128;
 
 #[derive(Debug)]
 pub(super) struct Rings {
@@ -110,15 +111,21 @@ impl XskDevice {
         Ok(())
     }
 
-    /// Checks the socket's error. A removed interface sets `ENETDOWN`, which a caller that only receives would not
-    /// see.
-    pub(super) fn check_interface(&mut self) -> io::Result<()> {
+    /// Counts a receive without a frame, and now and then asks the socket: a caller that only receives would not see that its
+    /// interface was removed.
+    pub(super) fn check_seldom(&mut self) -> io::Result<()> {
         self.empty_receives += 1;
         if self.empty_receives < RECEIVES_PER_CHECK {
             return Ok(());
         }
         self.empty_receives = 0;
-        sys::pending_error(self.fd)
+        self.check_interface()
+    }
+
+    /// Fails with `ENETDOWN` once the interface was removed: that is the only error that the kernel leaves on the socket.
+    pub(super) fn check_interface(&mut self) -> io::Result<()> {
+        self.gone |= sys::pending_error(self.fd).is_err();
+        if self.gone { Err(io::Error::from_raw_os_error(libc::ENETDOWN)) } else { Ok(()) }
     }
 
     /// Compares the rings with `Frames`. The kernel holds frames that are in no ring.

@@ -405,6 +405,7 @@ fn an_interface_that_is_down_is_an_error_and_one_that_comes_back_is_not() {
         assert!(send(&mut device, 5, 60));
         let down = device.flush().unwrap_err();
         assert_eq!(down.kind(), ErrorKind::NetworkDown);
+        assert!(!device.is_gone());
         assert_eq!(device.census().tx, 1, "what is queued stays queued");
         device.audit().unwrap();
         up(interface, MTU);
@@ -436,7 +437,7 @@ fn an_interface_that_is_removed_is_an_error_for_who_only_receives_too() {
         ready.wait();
         ip(&format!("link delete {interface}"));
         assert!(send(&mut device, 5, 60));
-        assert!(device.flush().is_err());
+        assert!(device.flush().is_err() && device.is_gone());
         device.audit().unwrap();
         over.wait();
     };
@@ -450,6 +451,8 @@ fn an_interface_that_is_removed_is_an_error_for_who_only_receives_too() {
             error.is_some()
         });
         assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::NetworkDown));
+        let again = (0..RECEIVES_PER_CHECK).find_map(|_| device.receive(&mut out, 64).err());
+        assert!(device.is_gone() && again.is_some(), "the kernel tells it once, the device for ever");
         over.wait();
     };
     joined(MTU, remover, receiver);

@@ -30,6 +30,29 @@ fn connect_and_close_under_loss() {
     }
 }
 
+//= docs/specs/endpoint.md#END-11 bounded time
+#[test]
+fn a_link_that_comes_back_loses_nothing_and_one_that_is_removed_ends_its_connections() {
+    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
+    let connection = rig.connect(0, 1);
+    rig.endpoints[0].send(connection, content(1, 5_000_000)).unwrap();
+    rig.run(5 * US, 100 * US, |_| false);
+    assert_eq!(rig.accepted(1).len(), 1);
+    rig.network.set_link(0, LinkState::Down);
+    rig.run(5 * US, 300 * US, |_| false);
+    assert!(rig.endpoints[0].is_device_failing() && !rig.endpoints[0].is_device_gone());
+    assert_eq!(rig.delivered(0), 0);
+    rig.network.set_link(0, LinkState::Up);
+    assert!(rig.run(5 * US, 50 * MS, |rig| rig.delivered(0) == 1));
+    assert!(!rig.endpoints[0].is_device_failing() && rig.failed(0).is_empty());
+    rig.network.set_link(0, LinkState::Removed);
+    assert!(rig.run(5 * US, 50 * US, |rig| rig.failed(0) == [ConnectionError::InterfaceGone]));
+    rig.connect(0, 1);
+    assert!(rig.run(5 * US, 50 * US, |rig| rig.failed(0) == [ConnectionError::InterfaceGone; 2]));
+    assert!(rig.failed(1).is_empty(), "the other side hears nothing, and waits for its idle timeout");
+    rig.audit();
+}
+
 //= docs/specs/endpoint.md#END-9 keep-alives
 #[test]
 fn an_idle_connection_stays_open_while_its_peer_lives() {

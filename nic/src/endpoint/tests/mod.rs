@@ -20,7 +20,7 @@ use spray_core::{
 use spray_wire::{Kind, header_bytes};
 
 use super::*;
-use crate::device::{Impairments, MemoryConfig, MemoryDevice, MemoryNetwork};
+use crate::device::{Impairments, LinkState, MemoryConfig, MemoryDevice, MemoryNetwork};
 
 pub(crate) const US: u64 = 1_000_000;
 pub(crate) const MS: u64 = 1_000_000_000;
