@@ -32,30 +32,34 @@ impl Kernel {
     }
 }
 
-fn folder() -> PathBuf {
-    sh::root().join("target/kernels/apt")
+/// What apt knows of some suites, in a private folder.
+#[derive(Debug)]
+pub struct Lists {
+    folder: PathBuf,
 }
 
-/// Reads the lists of these suites into a private folder; the machine's own lists and sources stay as they are.
-pub fn update(suites: &[&str]) -> Outcome {
+/// Reads the lists of these suites into a folder of this name; the machine's own lists and sources stay as they are.
+pub fn update(name: &str, suites: &[&str]) -> Outcome<Lists> {
     let mirror = mirror()?;
-    let failed = |error| Failure::failed(format!("{}: {error}", folder().display()));
+    let lists = Lists { folder: sh::root().join("target/kernels").join(name) };
+    let folder = &lists.folder;
+    let failed = |error| Failure::failed(format!("{}: {error}", folder.display()));
     for name in ["lists/partial", "cache/archives/partial"] {
-        fs::create_dir_all(folder().join(name)).map_err(failed)?;
+        fs::create_dir_all(folder.join(name)).map_err(failed)?;
     }
     let sources: String =
         suites.iter().map(|suite| format!("deb [signed-by={KEYRING}] {mirror} {suite} main\n")).collect();
-    fs::write(folder().join("sources.list"), sources).map_err(failed)?;
+    fs::write(folder.join("sources.list"), sources).map_err(failed)?;
     let settings = format!(
         "Dir::State::lists \"{0}/lists\";\nDir::Cache \"{0}/cache\";\nDir::Etc::sourcelist \"{0}/sources.list\";\n\
          Dir::Etc::sourceparts \"-\";\nAcquire::Languages \"none\";\nAPT::Sandbox::User \"\";\n\
          Acquire::Retries \"1\";\nAcquire::http::Timeout \"20\";\nAcquire::https::Timeout \"20\";\n",
-        folder().display()
+        folder.display()
     );
-    fs::write(folder().join("apt.conf"), settings).map_err(failed)?;
+    fs::write(folder.join("apt.conf"), settings).map_err(failed)?;
     // A mirror may have dropped an old suite or lack a new one: what is missing is noticed when a kernel is looked for.
-    let _ = sh::run(apt("apt-get").args(["update", "-qq"]));
-    Ok(())
+    let _ = sh::run(lists.apt("apt-get").args(["update", "-qq"]));
+    Ok(lists)
 }
 
 /// Where the machine's own apt gets Debian from.
@@ -67,41 +71,43 @@ fn mirror() -> Outcome<String> {
     mirror.map(String::from).ok_or_else(|| Failure::unable("apt's sources on this machine do not name Debian"))
 }
 
-fn apt(program: &str) -> Command {
-    let mut command = Command::new(program);
-    command.env("APT_CONFIG", folder().join("apt.conf"));
-    command
-}
-
-/// Downloads and unpacks the newest kernel whose version begins with `version`.
-pub fn fetch(version: &str, into: &Path) -> Outcome<Kernel> {
-    let output = apt("apt-cache").args(["pkgnames", "linux-"]).output();
-    let names = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    let releases = releases(&names, version);
-    let Some((release, packages)) = releases.into_iter().find(|(_, packages)| download(packages, into).is_ok()) else {
-        return Err(Failure::unable(format!("apt has no kernel {version} for virtual machines (`{FLAVOUR}`)")));
-    };
-    let unpacked = super::fresh(&into.join("unpacked"))?;
-    for package in packages {
-        let file = find(into, &|name| name.starts_with(&format!("{package}_")) && name.ends_with(".deb"));
-        let file = file.ok_or_else(|| Failure::failed(format!("{package} was not downloaded")))?;
-        sh::run(Command::new("dpkg-deb").arg("-x").args([&file, &unpacked]))?;
+impl Lists {
+    /// Downloads and unpacks the newest kernel whose version begins with `version`.
+    pub fn fetch(&self, version: &str, into: &Path) -> Outcome<Kernel> {
+        let output = self.apt("apt-cache").args(["pkgnames", "linux-"]).output();
+        let names = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        let mut releases = releases(&names, version).into_iter();
+        let Some((release, packages)) = releases.find(|(_, packages)| self.download(packages, into).is_ok()) else {
+            return Err(Failure::unable(format!("apt has no kernel {version} for virtual machines (`{FLAVOUR}`)")));
+        };
+        let unpacked = super::fresh(&into.join("unpacked"))?;
+        for package in packages {
+            let file = find(into, &|name| name.starts_with(&format!("{package}_")) && name.ends_with(".deb"));
+            let file = file.ok_or_else(|| Failure::failed(format!("{package} was not downloaded")))?;
+            sh::run(Command::new("dpkg-deb").arg("-x").args([&file, &unpacked]))?;
+        }
+        let part = |what: &str| {
+            let found = find(&unpacked, &|name| name.starts_with(what));
+            found.ok_or_else(|| Failure::failed(format!("the packages of {release} hold no {what}")))
+        };
+        Ok(Kernel { image: part("vmlinuz")?, module: part("veth.ko")?, release, unpacked: unpacked.clone() })
     }
-    let part = |what: &str| {
-        let found = find(&unpacked, &|name| name.starts_with(what));
-        found.ok_or_else(|| Failure::failed(format!("the packages of {release} hold no {what}")))
-    };
-    Ok(Kernel { image: part("vmlinuz")?, module: part("veth.ko")?, release, unpacked: unpacked.clone() })
-}
 
-/// Downloads into a folder, unless it is there already.
-fn download(packages: &[String], into: &Path) -> Outcome {
-    fs::create_dir_all(into).map_err(|error| Failure::failed(format!("{}: {error}", into.display())))?;
-    let there = |package: &String| find(into, &|name| name.starts_with(&format!("{package}_"))).is_some();
-    if packages.iter().all(there) {
-        return Ok(());
+    /// Downloads into a folder, unless it is there already.
+    fn download(&self, packages: &[String], into: &Path) -> Outcome {
+        fs::create_dir_all(into).map_err(|error| Failure::failed(format!("{}: {error}", into.display())))?;
+        let there = |package: &String| find(into, &|name| name.starts_with(&format!("{package}_"))).is_some();
+        if packages.iter().all(there) {
+            return Ok(());
+        }
+        sh::run(self.apt("apt-get").arg("download").args(packages).current_dir(into))
     }
-    sh::run(apt("apt-get").arg("download").args(packages).current_dir(into))
+
+    fn apt(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env("APT_CONFIG", self.folder.join("apt.conf"));
+        command
+    }
 }
 
 /// The releases of `version`, newest first, each with the packages that hold its image and its modules.
