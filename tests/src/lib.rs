@@ -1,6 +1,8 @@
 //! Helpers of the tests in `tests/`, which run in real namespaces. Without root or without the XDP programs those tests skip.
 #![forbid(unsafe_code)]
 
+pub mod real_network;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::sh::{self, Failure, Outcome};
 
 const TARGET: &str = "bpfel-unknown-none";
-const PROGRAMS: [&str; 2] = ["switch", "steer"];
+const PROGRAMS: [&str; 3] = ["switch", "steer", "router"];
 /// Debian's compiler and its ready-made `core` for BPF.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_VERSION: (u32, u32) = (1, 96);

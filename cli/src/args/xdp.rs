@@ -50,7 +50,7 @@ pub struct Send {
     /// Where `spray recv` listens
     #[arg(long, value_name = "ADDRESS")]
     pub to: IpAddr,
-    /// The Ethernet address of the receiver, or of the next router; by default the kernel's neighbour table has it
+    /// The Ethernet address of the receiver, or of the next router; by default as the kernel's routes and neighbours say
     #[arg(long, value_name = "MAC")]
     pub peer_mac: Option<Mac>,
     #[command(flatten)]

@@ -1,6 +1,6 @@
 //! Interfaces and their neighbours, as the kernel knows them (netlink).
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
@@ -8,7 +8,8 @@ use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::address::AddressAttribute;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkXdp};
 use rtnetlink::packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage};
-use rtnetlink::{Handle, new_connection};
+use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteVia};
+use rtnetlink::{Handle, RouteMessageBuilder, new_connection};
 
 use crate::failure::{Failure, Outcome};
 
@@ -83,13 +84,51 @@ fn own_address(attribute: &AddressAttribute) -> Option<IpAddr> {
     }
 }
 
-/// The Ethernet address of `peer` from the kernel's neighbour table; makes the kernel ask for it if it is missing.
+/// Where the kernel's routes send packets from `own` to `peer` over the interface: a router, or the peer itself.
 ///
 /// # Errors
-/// When the peer does not answer within two seconds.
+/// When no route over the interface leads there.
+pub fn next_hop(interface: &Interface, name: &str, own: IpAddr, peer: IpAddr) -> Outcome<IpAddr> {
+    let no_route = |why: &str| {
+        let mend = "`ip route get` tells the kernel's choice; give another --interface, or the next hop's --peer-mac";
+        Failure::refused(format!("no route from {own} to {peer} over {name}: {why}; {mend}"))
+    };
+    let question = match (own, peer) {
+        (IpAddr::V4(own), IpAddr::V4(peer)) => RouteMessageBuilder::<Ipv4Addr>::new()
+            .destination_prefix(peer, 32)
+            .source_prefix(own, 32)
+            .output_interface(interface.index)
+            .build(),
+        (IpAddr::V6(own), IpAddr::V6(peer)) => RouteMessageBuilder::<Ipv6Addr>::new()
+            .destination_prefix(peer, 128)
+            .source_prefix(own, 128)
+            .output_interface(interface.index)
+            .build(),
+        _ => return Err(no_route("they are not of the same IP version")),
+    };
+    let found = ask(async |handle| {
+        let mut routes = handle.route().get(question).execute();
+        Ok(routes.try_next().await)
+    })?;
+    let route = found.map_err(|error| no_route(&error.to_string()))?.ok_or_else(|| no_route("there is none"))?;
+    let gateway = route.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Gateway(RouteAddress::Inet(gateway)) => Some(IpAddr::V4(*gateway)),
+        RouteAttribute::Gateway(RouteAddress::Inet6(gateway)) => Some(IpAddr::V6(*gateway)),
+        RouteAttribute::Via(RouteVia::Inet6(gateway)) => Some(IpAddr::V6(*gateway)),
+        _ => None,
+    });
+    Ok(gateway.unwrap_or(peer))
+}
+
+/// The Ethernet address to which frames to `peer` go: its own, or the next router's. The kernel's neighbour table has it; where
+/// it is missing, the kernel is made to ask.
+///
+/// # Errors
+/// When there is no route, or the next hop does not answer within two seconds.
 pub fn neighbour(interface: &Interface, name: &str, own: IpAddr, peer: IpAddr) -> Outcome<[u8; 6]> {
+    let hop = next_hop(interface, name, own, peer)?;
     for attempt in 0..20 {
-        if let Some(mac) = ask(async |handle| known(&handle, interface.index, peer).await)? {
+        if let Some(mac) = ask(async |handle| known(&handle, interface.index, hop).await)? {
             return Ok(mac);
         }
         if attempt % 5 == 0 {
@@ -97,9 +136,10 @@ pub fn neighbour(interface: &Interface, name: &str, own: IpAddr, peer: IpAddr) -
         }
         std::thread::sleep(Duration::from_millis(100));
     }
+    let what = if hop == peer { "the receiver".into() } else { format!("the router on the way to {peer}") };
     Err(Failure::refused(format!(
-        "{peer} does not answer on {name}: is the cable in and `spray recv` on the same subnet? \
-         Behind a router, give the router's Ethernet address with --peer-mac"
+        "{hop}, {what}, does not answer on {name}: is the cable in, and are the addresses right? `ip neighbour` tells whom the \
+         kernel knows; --peer-mac gives the Ethernet address by hand"
     )))
 }
 

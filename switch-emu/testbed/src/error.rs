@@ -83,7 +83,7 @@ impl RunError {
     }
 
     /// An [`RunError::Io`].
-    pub(crate) fn io(doing: &'static str, source: io::Error) -> Self {
+    pub fn io(doing: &'static str, source: io::Error) -> Self {
         Self::Io { doing, source }
     }
 }

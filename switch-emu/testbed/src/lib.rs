@@ -22,6 +22,7 @@ mod pair;
 pub mod program;
 mod registry;
 mod rig;
+mod routers;
 mod sample;
 mod spec;
 #[cfg(test)]
@@ -38,6 +39,7 @@ use spray_nic::sys::monotonic_ns;
 pub use error::RunError;
 pub use pair::Pair;
 pub use registry::{clean, leftovers};
+pub use routers::{Jitter, Routers};
 pub use spec::{
     Dilation, FabricSpec, FlowOutcome, Happened, Losses, Report, Subject, TestbedFlow, TestbedOutcome, TestbedSpec,
 };

@@ -44,6 +44,11 @@ impl Namespace {
         }
     }
 
+    /// Its name, as for `ip netns`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Its descriptor, for netlink.
     pub fn file(&self) -> &File {
         &self.file

@@ -56,7 +56,7 @@ impl Maps {
         self.map(name)?.update(key, value, MapFlags::ANY).map_err(ProgramError::map(name))
     }
 
-    fn get(&self, name: &str, index: usize) -> Result<Vec<u8>, ProgramError> {
+    pub(super) fn get(&self, name: &str, index: usize) -> Result<Vec<u8>, ProgramError> {
         let value = self.map(name)?.lookup(&(index as u32).to_ne_bytes(), MapFlags::ANY);
         value.map_err(ProgramError::map(name))?.ok_or_else(|| missing(name))
     }

@@ -9,6 +9,7 @@ mod check;
 mod error;
 mod maps;
 mod object;
+mod router;
 mod steer;
 mod switch;
 
@@ -16,6 +17,7 @@ pub use bench::HopBench;
 pub use check::{Checked, VERIFIER_LIMIT, check_programs};
 pub use error::ProgramError;
 pub use object::AttachMode;
+pub use router::{RouterProgram, Uplink};
 pub use steer::SteerProgram;
 pub use switch::SwitchProgram;
 

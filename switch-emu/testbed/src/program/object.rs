@@ -56,7 +56,12 @@ pub(super) fn load(
 
 /// The object with this name, as it was built.
 pub(super) fn bytes(name: &'static str) -> Result<&'static [u8], ProgramError> {
-    let bytes = if name == "switch" { embedded::SWITCH } else { embedded::STEER };
+    let bytes = match name {
+        "switch" => embedded::SWITCH,
+        "steer" => embedded::STEER,
+        "router" => embedded::ROUTER,
+        _ => None,
+    };
     bytes.ok_or(ProgramError::Missing(name))
 }
 

@@ -1,0 +1,258 @@
+//! Plain Linux routers between two hosts: what `spray` meets where nothing of ours is in the network.
+//!
+//! ```text
+//!                  spine 0
+//!   sender --- leaf 0 ... leaf 1 --- receiver
+//!                  spine 3
+//! ```
+//!
+//! The kernel forwards, chooses a spine by a hash of the five-tuple, and shapes every uplink with a token bucket. A BPF program
+//! on the uplinks marks, loses and counts ([`RouterProgram`]). Needs the commands `ip` and `tc` of iproute2.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::Ipv4Addr;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::RunError;
+use super::links;
+use super::netns::{Namespace, sysctl};
+use super::registry::Registration;
+use crate::program::{RouterProgram, Uplink};
+
+/// Two hosts, two leaves and [`Routers::SPINES`] spines, each in a namespace. Dropping it removes them.
+#[derive(Debug)]
+pub struct Routers {
+    hosts: [Namespace; 2],
+    leaves: [Namespace; 2],
+    _spines: Vec<Namespace>,
+    /// Of each leaf toward each spine.
+    uplinks: [Vec<RouterProgram>; 2],
+    _registration: Registration,
+}
+
+impl Routers {
+    /// Spines, and so paths.
+    pub const SPINES: usize = 4;
+    /// Rate of a spine's links, in bits per second.
+    pub const RATE_BPS: u64 = 200_000_000;
+    /// The name of a host's interface.
+    pub const INTERFACE: &str = "eth0";
+    /// Addresses of a host, all on its one interface: MPTCP takes each for a path of its own.
+    pub const ADDRESSES: u8 = 8;
+    /// A spine's shaper lets this much through at once and holds that much, in bytes.
+    const BURST_BYTES: u64 = 16 << 10;
+    const QUEUE_BYTES: u64 = 250_000;
+    /// What the queue holds when frames begin to be marked, in bytes.
+    const MARK_BYTES: u64 = 60_000;
+
+    /// Makes the namespaces, and joins them. Needs root.
+    ///
+    /// # Errors
+    /// [`RunError`]; what had been made by then is removed.
+    pub fn new() -> Result<Self, RunError> {
+        let registration = Registration::new()?;
+        let make = |name: String| Namespace::create(format!("{}{name}", registration.prefix()));
+        let hosts = [make("host0".into())?, make("host1".into())?];
+        let leaves = [make("leaf0".into())?, make("leaf1".into())?];
+        let spines: Vec<_> = (0..Self::SPINES).map(|spine| make(format!("spine{spine}"))).collect::<Result<_, _>>()?;
+        for router in leaves.iter().chain(&spines) {
+            router.run(forward)?;
+        }
+        for side in 0..2 {
+            wire_host(side, &hosts[side], &leaves[side])?;
+            for (number, spine) in spines.iter().enumerate() {
+                wire_spine(side, number, &leaves[side], spine)?;
+            }
+        }
+        let uplinks = [attach(&leaves[0])?, attach(&leaves[1])?];
+        let routers = Self { hosts, leaves, _spines: spines, uplinks, _registration: registration };
+        routers.heal()?;
+        Ok(routers)
+    }
+
+    /// One of a host's addresses: `side` is 0 or 1, `number` below [`Routers::ADDRESSES`].
+    pub fn address(side: usize, number: u8) -> Ipv4Addr {
+        Ipv4Addr::new(10, 1 + side as u8, 0, 2 + number)
+    }
+
+    /// Runs `work` on this thread inside a host's namespace; a process that it starts stays there.
+    ///
+    /// # Errors
+    /// When the namespace cannot be entered.
+    pub fn run_in<T>(&self, side: usize, work: impl FnOnce() -> T) -> Result<T, RunError> {
+        self.hosts[side].run(work)
+    }
+
+    /// Bytes on all uplinks of the sender's leaf since the last change of one of them.
+    ///
+    /// # Errors
+    /// When a counter cannot be read.
+    pub fn bytes(&self) -> Result<u64, RunError> {
+        self.uplinks[0].iter().try_fold(0, |sum, uplink| Ok(sum + uplink.bytes()?))
+    }
+
+    /// Every uplink healthy and every route in place.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn heal(&self) -> Result<(), RunError> {
+        for side in 0..2 {
+            for spine in 0..Self::SPINES {
+                self.set(side, spine, Self::RATE_BPS, 0.0)?;
+            }
+        }
+        self.route(0..Self::SPINES)
+    }
+
+    /// Sets rate and loss of both directions through a spine; a loss of 1 is silence.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn set_spine(&self, spine: usize, rate_bps: u64, loss: f64) -> Result<(), RunError> {
+        (0..2).try_for_each(|side| self.set(side, spine, rate_bps, loss))
+    }
+
+    fn set(&self, side: usize, spine: usize, rate_bps: u64, loss: f64) -> Result<(), RunError> {
+        let uplink = Uplink { rate_bps, mark_bytes: Self::MARK_BYTES, loss };
+        self.uplinks[side][spine].set(&uplink)?;
+        run_in(&self.leaves[side], &format!("tc qdisc replace dev up{spine} root {}", shaper(rate_bps)))
+    }
+
+    /// Takes a spine out of the routes of both leaves, as a routing protocol would.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn withdraw(&self, spine: usize) -> Result<(), RunError> {
+        self.route((0..Self::SPINES).filter(|other| *other != spine))
+    }
+
+    /// Routes between the hosts over these spines, in both directions.
+    fn route(&self, spines: impl Iterator<Item = usize> + Clone) -> Result<(), RunError> {
+        (0..2).try_for_each(|side| {
+            let hops: String = spines.clone().map(|spine| format!(" nexthop via 10.{}.{spine}.2", 10 + side)).collect();
+            run_in(&self.leaves[side], &format!("ip route replace 10.{}.0.0/24{hops}", 2 - side))
+        })
+    }
+
+    /// Lets the rate of every spine toward the receiver change at random times until the returned value is dropped: half as
+    /// much again and half as much, so that paths differ in delay and the mean rate stays.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn jitter(&self) -> Result<Jitter, RunError> {
+        let tc = || Command::new("tc").args(["-force", "-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+        let failed = |source| RunError::io("starting tc", source);
+        let mut child = self.leaves[0].run(tc)?.map_err(failed)?;
+        let mut stdin = child.stdin.take();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || {
+            let mut fast = [false; Self::SPINES];
+            for spine in (0..Self::SPINES).cycle().take_while(|_| !stopped.load(Relaxed)) {
+                fast[spine] = !fast[spine];
+                let rate_bps = if fast[spine] { Self::RATE_BPS * 3 / 2 } else { Self::RATE_BPS / 2 };
+                if let Some(stdin) = &mut stdin {
+                    let _ = writeln!(stdin, "qdisc replace dev up{spine} root {}", shaper(rate_bps));
+                }
+                // Each spine changes every 12 ms, one after the other.
+                std::thread::sleep(Duration::from_millis(12 / Self::SPINES as u64));
+            }
+        });
+        Ok(Jitter { child, thread: Some(thread), stop })
+    }
+}
+
+/// Changes rates until it is dropped.
+#[derive(Debug)]
+pub struct Jitter {
+    child: Child,
+    thread: Option<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Drop for Jitter {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        // The thread owns the input of `tc`, which ends with it.
+        let _ = self.thread.take().map(JoinHandle::join);
+        let _ = self.child.wait();
+    }
+}
+
+fn shaper(rate_bps: u64) -> String {
+    format!("tbf rate {rate_bps}bit burst {} limit {}", Routers::BURST_BYTES, Routers::QUEUE_BYTES)
+}
+
+/// The namespace routes, by a hash of the five-tuple.
+fn forward() {
+    sysctl("ipv4/ip_forward", "1");
+    sysctl("ipv4/fib_multipath_hash_policy", "1");
+    sysctl("ipv4/conf/all/rp_filter", "0");
+    sysctl("ipv4/conf/default/rp_filter", "0");
+}
+
+/// A host's interface with its addresses, and its leaf's with the gateway's. Offloads that join packets are off: a loss is one
+/// packet's for everybody.
+fn wire_host(side: usize, host: &Namespace, leaf: &Namespace) -> Result<(), RunError> {
+    join(host, Routers::INTERFACE, leaf, "hosts")?;
+    let net = side + 1;
+    let mut text = String::new();
+    for number in 0..Routers::ADDRESSES {
+        let _ = writeln!(text, "ip address add {}/24 dev eth0", Routers::address(side, number));
+    }
+    let _ = writeln!(text, "ip link set eth0 up gso_max_segs 1\nip link set lo up\nip route add default via 10.{net}.0.1");
+    for number in 1..Routers::ADDRESSES {
+        let _ = writeln!(text, "ip mptcp endpoint add {} dev eth0 subflow", Routers::address(side, number));
+    }
+    text += "ip mptcp limits set subflow 8 add_addr_accepted 8\n";
+    run_in(host, &text)?;
+    run_in(leaf, &format!("ip address add 10.{net}.0.1/24 dev hosts\nip link set hosts up"))
+}
+
+/// A leaf's link to a spine, shaped at the leaf; the spine's way back to that leaf's hosts.
+fn wire_spine(side: usize, number: usize, leaf: &Namespace, spine: &Namespace) -> Result<(), RunError> {
+    let (up, down) = (format!("up{number}"), format!("leaf{side}"));
+    join(leaf, &up, spine, &down)?;
+    let (net, hosts) = (format!("10.{}.{number}", 10 + side), side + 1);
+    run_in(leaf, &format!("ip address add {net}.1/24 dev {up}\nip link set {up} up"))?;
+    let back = format!("ip route add 10.{hosts}.0.0/24 via {net}.1");
+    run_in(spine, &format!("ip address add {net}.2/24 dev {down}\nip link set {down} up\n{back}"))
+}
+
+/// A veth pair, one end in each namespace.
+fn join(near: &Namespace, near_name: &str, far: &Namespace, far_name: &str) -> Result<(), RunError> {
+    run_in(near, &format!("ip link add {near_name} type veth peer name {far_name} netns {}", far.name()))
+}
+
+/// The programs on a leaf's uplinks.
+fn attach(leaf: &Namespace) -> Result<Vec<RouterProgram>, RunError> {
+    let uplink = Uplink { rate_bps: Routers::RATE_BPS, mark_bytes: Routers::MARK_BYTES, loss: 0.0 };
+    let attach = |spine: usize| {
+        let name = format!("up{spine}");
+        let index = links::in_namespace(leaf, async |handle| links::index(&handle, &name).await)?;
+        leaf.run(|| RouterProgram::attach(index, &uplink))?.map_err(RunError::from)
+    };
+    (0..Routers::SPINES).map(attach).collect()
+}
+
+/// Runs commands in a namespace, one a line, through one shell.
+fn run_in(namespace: &Namespace, commands: &str) -> Result<(), RunError> {
+    let shell = || -> std::io::Result<()> {
+        let mut shell = Command::new("sh");
+        shell.args(["-e", "-s"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = shell.spawn()?;
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin.write_all(commands.as_bytes())?;
+        }
+        let output = child.wait_with_output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() { Ok(()) } else { Err(std::io::Error::other(format!("`{commands}`: {said}"))) }
+    };
+    namespace.run(shell)?.map_err(|source| RunError::io("setting up a router with iproute2", source))
+}

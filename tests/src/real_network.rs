@@ -1,0 +1,248 @@
+//! Transfers over plain Linux routers: `spray send` and the kernel's own TCP and MPTCP under the same conditions.
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use spray_testbed::{RunError, Routers};
+
+/// What happens to the routers during a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Nothing.
+    Healthy,
+    /// One spine has a tenth of its rate.
+    Slow,
+    /// One spine loses every frame from half of the transfer on; routing does not know.
+    Silent,
+    /// One spine leaves the routes at half of the transfer.
+    Withdrawn,
+    /// Every uplink loses one frame in a hundred.
+    Lossy,
+    /// The rate of every spine changes all the time.
+    Jitter,
+}
+
+impl Condition {
+    /// All of them, in the order of the table.
+    pub const ALL: [Self; 6] = [Self::Healthy, Self::Slow, Self::Silent, Self::Withdrawn, Self::Lossy, Self::Jitter];
+
+    /// The head of its column.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Slow => "a spine at a tenth",
+            Self::Silent => "silent from half on",
+            Self::Withdrawn => "withdrawn at half",
+            Self::Lossy => "1 % loss",
+            Self::Jitter => "jitter",
+        }
+    }
+}
+
+/// Who transfers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Contender {
+    /// `spray send` with these arguments.
+    Spray(Vec<String>),
+    /// One TCP connection of the kernel.
+    Tcp,
+    /// One MPTCP connection of the kernel, with a subflow for each of the sender's addresses.
+    Mptcp,
+}
+
+/// What a transfer came to.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    /// Payload bits per second, in Mb/s; `None` when it did not end well.
+    pub mbps: Option<f64>,
+    /// What the sender printed.
+    pub said: String,
+}
+
+/// The spine to which things happen.
+const SPINE: usize = 0;
+const PORT: u16 = 5001;
+/// A transfer ends after this time at the latest.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Transfers the file at `path` under a condition. The routers are healthy before and after.
+///
+/// # Errors
+/// When the routers cannot be changed, or a program does not start.
+pub fn transfer(
+    routers: &Routers,
+    spray: &Path,
+    path: &Path,
+    contender: &Contender,
+    condition: Condition,
+) -> Result<Transfer, RunError> {
+    routers.heal()?;
+    let bytes = std::fs::metadata(path).map_err(|error| RunError::io("reading the file", error))?.len();
+    let _jitter = (condition == Condition::Jitter).then(|| routers.jitter()).transpose()?;
+    match condition {
+        Condition::Slow => routers.set_spine(SPINE, Routers::RATE_BPS / 10, 0.0)?,
+        Condition::Lossy => (0..Routers::SPINES).try_for_each(|spine| routers.set_spine(spine, Routers::RATE_BPS, 0.01))?,
+        _ => {}
+    }
+    let end = std::sync::atomic::AtomicBool::new(false);
+    let result = std::thread::scope(|scope| {
+        let watch = scope.spawn(|| at_half(routers, bytes, condition, &end));
+        let result = match contender {
+            Contender::Spray(arguments) => by_spray(routers, spray, path, arguments),
+            Contender::Tcp => by_kernel(routers, bytes, Protocol::TCP),
+            Contender::Mptcp => by_kernel(routers, bytes, Protocol::MPTCP),
+        };
+        end.store(true, std::sync::atomic::Ordering::Relaxed);
+        watch.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(result)
+    });
+    drop(_jitter);
+    routers.heal()?;
+    result
+}
+
+/// Waits until half of the bytes have passed the sender's leaf, and does then what the condition says.
+fn at_half(
+    routers: &Routers,
+    bytes: u64,
+    condition: Condition,
+    end: &std::sync::atomic::AtomicBool,
+) -> Result<(), RunError> {
+    if !matches!(condition, Condition::Silent | Condition::Withdrawn) {
+        return Ok(());
+    }
+    while !end.load(std::sync::atomic::Ordering::Relaxed) {
+        if routers.bytes()? >= bytes / 2 {
+            return match condition {
+                Condition::Silent => routers.set_spine(SPINE, Routers::RATE_BPS, 1.0),
+                _ => routers.withdraw(SPINE),
+            };
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(())
+}
+
+/// Ends a process that nobody waits for any more.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn by_spray(routers: &Routers, spray: &Path, file: &Path, arguments: &[String]) -> Result<Transfer, RunError> {
+    let failed = |error| RunError::io("running spray", error);
+    let out = Out::new().map_err(failed)?;
+    let receive = || {
+        let mut command = Command::new(spray);
+        command.args(["recv", "--interface", Routers::INTERFACE, "--out"]).arg(&out.0);
+        command.args(arguments.iter().filter(|one| one.starts_with("--set=")));
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+    };
+    let receiver = Running(routers.run_in(1, receive)?.map_err(failed)?);
+    std::thread::sleep(Duration::from_millis(500));
+    let send = || {
+        let mut command = Command::new(spray);
+        command.arg("send").arg(file).args(["--interface", Routers::INTERFACE, "--to"]);
+        command.arg(Routers::address(1, 0).to_string()).args(arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+    };
+    let mut sender = Running(routers.run_in(0, send)?.map_err(failed)?);
+    let begun = Instant::now();
+    while sender.0.try_wait().map_err(failed)?.is_none() && begun.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let _ = sender.0.kill();
+    let mut said = String::new();
+    for pipe in [sender.0.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read>), sender.0.stderr.take().map(|pipe| Box::new(pipe) as _)] {
+        let _ = pipe.map(|mut pipe: Box<dyn Read>| pipe.read_to_string(&mut said));
+    }
+    drop(receiver);
+    Ok(Transfer { mbps: goodput(&said), said })
+}
+
+/// The goodput in the sender's first line, `sent N bytes of NAME in S s: ...`, in Mb/s.
+fn goodput(said: &str) -> Option<f64> {
+    let line = said.lines().find(|line| line.starts_with("sent "))?;
+    let bytes: f64 = line.split(' ').nth(1)?.parse().ok()?;
+    let seconds: f64 = line.split(" in ").nth(1)?.split(' ').next()?.parse().ok()?;
+    Some(bytes * 8.0 / seconds / 1e6)
+}
+
+/// A folder for what arrives, in memory where the machine has such; gone when dropped.
+struct Out(PathBuf);
+
+impl Out {
+    fn new() -> io::Result<Self> {
+        let shm = Path::new("/dev/shm");
+        let base = if shm.is_dir() { shm.to_path_buf() } else { std::env::temp_dir() };
+        let path = base.join(format!("spray-real-network-{}", std::process::id()));
+        std::fs::create_dir_all(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Out {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn by_kernel(routers: &Routers, bytes: u64, protocol: Protocol) -> Result<Transfer, RunError> {
+    let failed = |error| RunError::io("a transfer of the kernel's", error);
+    let socket = || Socket::new(Domain::IPV4, Type::STREAM, Some(protocol));
+    let listen = || -> io::Result<Socket> {
+        let listener = socket()?;
+        listener.set_reuse_address(true)?;
+        listener.bind(&SockAddr::from(std::net::SocketAddrV4::new(Routers::address(1, 0), PORT)))?;
+        listener.listen(1)?;
+        Ok(listener)
+    };
+    let listener = routers.run_in(1, listen)?.map_err(failed)?;
+    let connect = || -> io::Result<Socket> {
+        let stream = socket()?;
+        let to = SockAddr::from(std::net::SocketAddrV4::new(Routers::address(1, 0), PORT));
+        stream.connect_timeout(&to, PATIENCE)?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(stream)
+    };
+    let mut stream = routers.run_in(0, connect)?.map_err(failed)?;
+    let (mut accepted, _) = listener.accept().map_err(failed)?;
+    accepted.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    let begun = Instant::now();
+    let taken = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let chunk = vec![0u8; 1 << 20];
+            let mut left = bytes as usize;
+            while left > 0 && begun.elapsed() < PATIENCE {
+                let Ok(sent) = stream.write(&chunk[..chunk.len().min(left)]) else { break };
+                left -= sent;
+            }
+        });
+        let mut buffer = vec![0u8; 1 << 20];
+        let mut taken = 0;
+        while let Ok(count @ 1..) = accepted.read(&mut buffer) {
+            taken += count as u64;
+        }
+        taken
+    });
+    let mbps = (taken == bytes).then(|| bytes as f64 * 8.0 / begun.elapsed().as_secs_f64() / 1e6);
+    Ok(Transfer { mbps, said: String::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::goodput;
+
+    #[test]
+    fn the_goodput_is_read_from_the_first_line() {
+        let said = "sent 1000000 bytes of x in 0.010 s: 0.80 Gb/s goodput, 1400 byte payloads\n7 packets, 0 of them sent again\n";
+        assert_eq!(goodput(said), Some(800.0));
+        assert_eq!(goodput("spray: failed"), None);
+    }
+}
