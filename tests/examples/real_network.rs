@@ -2,18 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
-use spray_tests::real_network::{Condition, Contender, transfer};
 use spray_testbed::Routers;
+use spray_tests::real_network::{Condition, Contender, transfer};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let usage = "SPRAY BYTES ROUNDS CONTENDER[,CONTENDER...] CONDITION[,...]|all";
     let mut next = || arguments.next().unwrap_or_else(|| panic!("expected {usage}"));
-    let (spray, bytes, rounds) = (PathBuf::from(next()), next().parse().expect(usage), next().parse::<usize>().expect(usage));
+    let (spray, bytes, rounds) =
+        (PathBuf::from(next()), next().parse().expect(usage), next().parse::<usize>().expect(usage));
     let (names, wanted) = (next(), next());
     let file = Path::new("/dev/shm").join(format!("spray-real-network-{}.bin", std::process::id()));
     std::fs::write(&file, content(bytes)).expect("a file in memory");
-    let conditions: Vec<_> = Condition::ALL.into_iter().filter(|one| wanted == "all" || wanted.split(',').any(|want| one.name().starts_with(want))).collect();
+    let conditions: Vec<_> = Condition::ALL
+        .into_iter()
+        .filter(|one| wanted == "all" || wanted.split(',').any(|want| one.name().starts_with(want)))
+        .collect();
     let routers = Routers::new().unwrap_or_else(|error| panic!("{error}"));
     println!("| | {} |", conditions.iter().map(|one| one.name()).collect::<Vec<_>>().join(" | "));
     println!("|---{}|", "|---".repeat(conditions.len()));
@@ -32,7 +36,8 @@ fn main() {
                         Contender::Spray(given)
                     }
                 };
-                let done = transfer(&routers, &spray, &file, &contender, *condition).unwrap_or_else(|error| panic!("{error}"));
+                let done =
+                    transfer(&routers, &spray, &file, &contender, *condition).unwrap_or_else(|error| panic!("{error}"));
                 eprintln!("{name} {}: {:?}\n{}", condition.name(), done.mbps, done.said);
                 let cell = &mut table[row][column];
                 let separator = if cell.is_empty() { "" } else { "/" };

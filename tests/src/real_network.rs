@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use spray_testbed::{RunError, Routers};
+use spray_testbed::{Routers, RunError};
 
 /// What happens to the routers during a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,9 @@ pub fn transfer(
     let _jitter = (condition == Condition::Jitter).then(|| routers.jitter()).transpose()?;
     match condition {
         Condition::Slow => routers.set_spine(SPINE, Routers::RATE_BPS / 10, 0.0)?,
-        Condition::Lossy => (0..Routers::SPINES).try_for_each(|spine| routers.set_spine(spine, Routers::RATE_BPS, 0.01))?,
+        Condition::Lossy => {
+            (0..Routers::SPINES).try_for_each(|spine| routers.set_spine(spine, Routers::RATE_BPS, 0.01))?
+        }
         _ => {}
     }
     let end = std::sync::atomic::AtomicBool::new(false);
@@ -159,7 +161,10 @@ fn by_spray(routers: &Routers, spray: &Path, file: &Path, arguments: &[String]) 
     }
     let _ = sender.0.kill();
     let mut said = String::new();
-    for pipe in [sender.0.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read>), sender.0.stderr.take().map(|pipe| Box::new(pipe) as _)] {
+    for pipe in [
+        sender.0.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read>),
+        sender.0.stderr.take().map(|pipe| Box::new(pipe) as _),
+    ] {
         let _ = pipe.map(|mut pipe: Box<dyn Read>| pipe.read_to_string(&mut said));
     }
     drop(receiver);

@@ -55,12 +55,12 @@ pub struct Send {
     pub peer_mac: Option<Mac>,
     #[command(flatten)]
     pub overrides: Overrides<true>,
-    /// Rate of the path's slowest link
-    #[arg(long, value_name = "GBPS", default_value_t = 10.0, value_parser = rate)]
-    pub gbps: f64,
-    /// Round-trip time of the empty network
-    #[arg(long, value_name = "US", default_value_t = 100.0, value_parser = microseconds)]
-    pub rtt_us: f64,
+    /// A first guess at the path's rate; the connection learns it
+    #[arg(long, value_name = "GBPS", value_parser = rate)]
+    pub gbps: Option<f64>,
+    /// A first guess at the round-trip time of the empty network; the connection learns it
+    #[arg(long, value_name = "US", value_parser = microseconds)]
+    pub rtt_us: Option<f64>,
     /// The switches trim packets (cut them to their headers) instead of dropping them
     #[arg(long)]
     pub trimming: bool,

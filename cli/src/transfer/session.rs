@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path as FilePath;
 use std::time::{Duration, Instant};
 
+use spray_core::cc::CcConfig;
 use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_core::loss::RtoConfig;
@@ -46,22 +47,24 @@ pub struct Path {
     pub transport: Transport,
     /// Settings that the command line gives.
     pub given: Document,
-    pub gbps: f64,
-    pub rtt_us: f64,
+    /// First guesses, for where the connection has not learned the path yet.
+    pub gbps: Option<f64>,
+    pub rtt_us: Option<f64>,
     pub trimming: bool,
 }
 
 impl Path {
-    /// By default a path of 10 Gb/s and 100 us without trimming, and an ACK per four packets; `overrides` change the settings.
+    /// By default nothing is known of the path, which does not trim. An ACK stands for four packets and echoes the entropy
+    /// values of all of them. `overrides` change the settings.
     ///
     /// # Errors
     /// 2 for overrides that are not allowed.
     pub fn new(overrides: &Overrides<true>) -> Outcome<Self> {
-        let defaults = "[transport]\nack_every = 4\n";
+        let defaults = "[transport]\nack_every = 4\nack_evs = 4\n";
         let mut given = Document::parse(FilePath::new("defaults"), defaults).map_err(Failure::refused)?;
         overrides.apply(&mut given)?;
         let transport = Transport::read(&given).map_err(Failure::refused)?;
-        Ok(Self { transport, given, gbps: 10.0, rtt_us: 100.0, trimming: false })
+        Ok(Self { transport, given, gbps: None, rtt_us: None, trimming: false })
     }
 
     /// The value of a setting where the command line gives it, or `default`.
@@ -76,6 +79,11 @@ const PS_PER_US: f64 = 1e6;
 const MIN_RTO_PS: u64 = 5_000_000_000;
 /// Events between two steps, of which freezes are counted. A retransmission is one too, so the log takes those of a poll.
 const EVENTS: usize = 4096;
+/// The path before anything is known of it.
+const FIRST_GBPS: f64 = 10.0;
+const FIRST_RTT_US: f64 = 100.0;
+/// Most packets between the first unacknowledged one and the next: a bandwidth-delay product of 100 Gb/s and 1 ms.
+const WINDOW_PACKETS: u32 = 8192;
 /// Longest sleep, and so the longest time until Ctrl-C is seen.
 const NAP: Duration = Duration::from_millis(10);
 
@@ -206,18 +214,30 @@ fn flow(arguments: &args::Interface, interface: &network::Interface, own: IpAddr
             interface.mtu
         )));
     }
-    let (link_bps, base_rtt_ps) = ((path.gbps * 1e9) as u64, (path.rtt_us * PS_PER_US) as u64);
+    let link_bps = (path.gbps.unwrap_or(FIRST_GBPS) * 1e9) as u64;
+    let base_rtt_ps = (path.rtt_us.unwrap_or(FIRST_RTT_US) * PS_PER_US) as u64;
     let balancer = path.transport.balancer[0];
     let trimming = path.trimming;
     let connection = ConnectionPath { balancer, base_rtt_ps, link_bps, payload_bytes, header_bytes, trimming };
     let flow = path.transport.flow_config(&connection);
     let default = FlowConfig::for_path(payload_bytes, header_bytes, flow.path, flow.cc);
+    let window_packets = path.or("transport.window_packets", flow.window_packets, WINDOW_PACKETS);
+    let learned = FlowConfig { window_packets, ..flow }.learning();
+    let cc = CcConfig {
+        max_window_bytes: path.or("transport.max_window_bytes", flow.cc.max_window_bytes, learned.cc.max_window_bytes),
+        initial_window_bytes: path.or(
+            "transport.initial_window_bytes",
+            flow.cc.initial_window_bytes,
+            learned.cc.initial_window_bytes,
+        ),
+        ..learned.cc
+    };
     Ok(FlowConfig {
-        window_packets: path.or("transport.window_packets", flow.window_packets, default.window_packets),
+        cc,
         ack_delay_ps: path.or("transport.ack_delay_us", flow.ack_delay_ps, default.ack_delay_ps),
         give_up_ps: path.or("transport.give_up_us", flow.give_up_ps, arguments.timeout * PS_PER_S),
         rto: path.or("transport.rto_min_us", flow.rto, patient(default.rto)),
-        ..flow
+        ..learned
     })
 }
 

@@ -151,6 +151,17 @@ macro_rules! kinds {
             };
         }
 
+        /// Calls a method with two of the same kind, and nothing with two of different kinds:
+        /// `pair!((any, other), one, two => one.method(two))`.
+        macro_rules! pair {
+            ($both:expr, $one:ident, $two:ident => $call:expr) => {
+                match $both {
+                    $(($Any::$variant($one), $Any::$variant($two)) => $call,)+
+                    _ => {}
+                }
+            };
+        }
+
         /// Calls a method of whichever kind it is.
         macro_rules! dispatch {
             ($any:expr, $inner:ident => $call:expr) => {

@@ -53,7 +53,8 @@ pub struct EndpointConfig {
     pub max_connections: u32,
     /// Whether to accept connections of others.
     pub accept: bool,
-    /// Root of all random choices. In [`Mode::Real`] cookies come from the operating system's entropy instead.
+    /// Root of all random choices, from the operating system in [`Mode::Real`] so that no two processes choose alike.
+    /// Cookies come from there besides.
     pub seed: u64,
     /// Retransmission of Connect, Accept and Close.
     pub handshake: HandshakeConfig,
@@ -85,7 +86,7 @@ impl EndpointConfig {
             flow,
             max_connections: 64,
             accept: true,
-            seed: 0,
+            seed: if mode == Mode::Real { getrandom::u64().unwrap_or_default() } else { 0 },
             handshake,
             idle_timeout_ps: 10_000_000_000_000,
             max_queued_messages: 1024,

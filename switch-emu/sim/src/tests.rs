@@ -10,6 +10,7 @@ use super::*;
 use spray_fabric::Thresholds;
 use spray_fabric::{LeafSpine, LinkAction, LinkEvent, Network};
 
+mod calibration;
 mod controls;
 mod eqds;
 mod erasure;

@@ -146,7 +146,8 @@ impl Routers {
     /// # Errors
     /// When the kernel refuses it.
     pub fn jitter(&self) -> Result<Jitter, RunError> {
-        let tc = || Command::new("tc").args(["-force", "-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+        let tc =
+            || Command::new("tc").args(["-force", "-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
         let failed = |source| RunError::io("starting tc", source);
         let mut child = self.leaves[0].run(tc)?.map_err(failed)?;
         let mut stdin = child.stdin.take();
@@ -206,7 +207,8 @@ fn wire_host(side: usize, host: &Namespace, leaf: &Namespace) -> Result<(), RunE
     for number in 0..Routers::ADDRESSES {
         let _ = writeln!(text, "ip address add {}/24 dev eth0", Routers::address(side, number));
     }
-    let _ = writeln!(text, "ip link set eth0 up gso_max_segs 1\nip link set lo up\nip route add default via 10.{net}.0.1");
+    let _ =
+        writeln!(text, "ip link set eth0 up gso_max_segs 1\nip link set lo up\nip route add default via 10.{net}.0.1");
     for number in 1..Routers::ADDRESSES {
         let _ = writeln!(text, "ip mptcp endpoint add {} dev eth0 subflow", Routers::address(side, number));
     }

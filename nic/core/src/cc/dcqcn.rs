@@ -187,6 +187,10 @@ impl Scheme for Dcqcn {
         };
         Self { state, settings }
     }
+
+    fn adopt(&mut self, fresh: Self, _starting: bool) {
+        self.settings = fresh.settings;
+    }
 }
 
 impl CongestionControl for Dcqcn {

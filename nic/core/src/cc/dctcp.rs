@@ -59,6 +59,11 @@ impl Scheme for Dctcp {
             marked_by_trigger: own.marked_by_trigger,
         }
     }
+
+    fn adopt(&mut self, fresh: Self, starting: bool) {
+        let window = if starting { self.window.max(fresh.window) } else { self.window };
+        *self = Self { window, ..fresh };
+    }
 }
 
 impl CongestionControl for Dctcp {

@@ -87,6 +87,10 @@ impl Scheme for Eqds {
             ..Self::default()
         }
     }
+
+    fn adopt(&mut self, fresh: Self, _starting: bool) {
+        (self.speculative_bytes, self.request_bytes) = (fresh.speculative_bytes, fresh.request_bytes);
+    }
 }
 
 impl Eqds {

@@ -44,6 +44,9 @@ impl Scheme for FixedRate {
             window_bytes: config.max_window_bytes.max(u64::from(config.packet_bytes.max(1))),
         }
     }
+
+    /// It follows its settings, whatever the path is.
+    fn adopt(&mut self, _fresh: Self, _starting: bool) {}
 }
 
 impl CongestionControl for FixedRate {

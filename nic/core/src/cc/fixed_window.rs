@@ -35,6 +35,9 @@ impl Scheme for FixedWindow {
         let window_bytes = own.window_bytes.map_or(config.max_window_bytes, ByteSize::bytes);
         Self { window_bytes: window_bytes.max(u64::from(config.packet_bytes.max(1))) }
     }
+
+    /// It follows its settings, whatever the path is.
+    fn adopt(&mut self, _fresh: Self, _starting: bool) {}
 }
 
 impl CongestionControl for FixedWindow {

@@ -97,6 +97,10 @@ pub trait Scheme: CongestionControl + Sized {
 
     /// Makes one for a new connection from its own settings and those of the path.
     fn make(own: &Self::Config, config: &CcConfig) -> Self;
+
+    /// Takes from `fresh` what the settings make of the path, which is known better now. What the control has learned
+    /// stays; but while the connection is `starting`, a larger first window of `fresh` is its window.
+    fn adopt(&mut self, fresh: Self, starting: bool);
 }
 
 /// How one connection controls congestion.

@@ -176,6 +176,13 @@ impl Scheme for MSwift {
         };
         Self { state, delays: Box::new(Median::new(own.samples)), settings }
     }
+
+    fn adopt(&mut self, fresh: Self, starting: bool) {
+        self.settings = fresh.settings;
+        if starting {
+            self.state.window = self.state.window.max(fresh.state.window);
+        }
+    }
 }
 
 impl CongestionControl for MSwift {

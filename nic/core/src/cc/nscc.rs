@@ -233,6 +233,13 @@ impl Scheme for Nscc {
         let first = window(config.initial_window_bytes, settings.min_window >> FRACTION_BITS);
         Self { state: Adaptation { window: first, ..Adaptation::default() }, settings }
     }
+
+    fn adopt(&mut self, fresh: Self, starting: bool) {
+        self.settings = fresh.settings;
+        if starting {
+            self.state.window = self.state.window.max(fresh.state.window);
+        }
+    }
 }
 
 impl CongestionControl for Nscc {

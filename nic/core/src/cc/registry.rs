@@ -40,6 +40,11 @@ impl AnyCc {
     pub fn new(config: &CcConfig) -> Self {
         make!(&config.control, own => (own, config))
     }
+
+    /// Takes from `fresh`, a control of the same kind, what its settings make of the path; see [`Scheme::adopt`].
+    pub fn adopt(&mut self, fresh: Self, starting: bool) {
+        pair!((self, fresh), known, fresh => known.adopt(fresh, starting));
+    }
 }
 
 impl ControlConfig {

@@ -45,6 +45,9 @@ pub struct FlowConfig {
     pub max_data_bytes: u64,
     /// The largest message a receiver takes, in bytes.
     pub max_message_bytes: u64,
+    /// Whether the sender learns the path's base round-trip time and its bandwidth-delay product. If so, what `path` and
+    /// `cc` say of them is a first guess.
+    pub learns_path: bool,
     /// How paths are chosen.
     pub path: PathConfig,
     /// How congestion is controlled.
@@ -73,9 +76,23 @@ impl FlowConfig {
             give_up_ps: DEFAULT_GIVE_UP_PS,
             max_data_bytes: 128 << 20,
             max_message_bytes: 64 << 20,
+            learns_path: false,
             path,
             cc,
         }
+    }
+
+    /// The settings of a connection that learns its path: it begins with [`FIRST_PACKETS`], and only `window_packets` and the
+    /// network limit what is in flight. A window of unlimited bytes stays so.
+    //= docs/specs/calibration.md#CAL-3 the start
+    pub fn learning(mut self) -> Self {
+        let packet_bytes = u64::from(self.packet_bytes());
+        self.learns_path = true;
+        self.cc.initial_window_bytes = FIRST_PACKETS * packet_bytes;
+        if self.cc.max_window_bytes < u64::MAX {
+            self.cc.max_window_bytes = u64::from(self.window_packets) * packet_bytes;
+        }
+        self
     }
 
     /// Returns the settings with every value brought into its range.
@@ -98,6 +115,9 @@ impl FlowConfig {
 
 /// Largest window: 64 Ki packets. At 800 Gb/s, 1 ms and 4 KiB packets that is 3 BDPs; its records take 2 MiB.
 pub const MAX_WINDOW_PACKETS: u32 = 1 << 16;
+
+/// The first window of a connection that learns its path: what 400 Gb/s carry in 3 us, and a slow path's queue holds.
+pub const FIRST_PACKETS: u64 = 32;
 
 /// Messages that a sender holds between [`Sender::send_message`] and the event of their delivery.
 ///

@@ -1,5 +1,6 @@
 //! The sending half of a connection: which packet goes next, over which path, and what feedback means.
 
+mod calibration;
 mod coded;
 mod credit;
 mod feedback;
@@ -13,9 +14,12 @@ mod stats;
 mod timers;
 mod touch;
 
+use alloc::boxed::Box;
+
 use rand_core::RngCore;
 use spray_wire::Probe;
 
+use self::calibration::Calibration;
 use self::grant::Grant;
 use self::liveness::Liveness;
 use self::output::data;
@@ -63,6 +67,8 @@ pub struct Sender {
     stamp_ps: u64,
     draining_since_ps: Option<u64>,
     probe_token: u64,
+    /// What it learns of the path, where it is to learn.
+    calibration: Option<Box<Calibration>>,
     stats: SenderStats,
 }
 
@@ -83,7 +89,7 @@ impl Sender {
         let config = config.sanitised();
         let window_packets = config.window_packets.min(peer_window_packets.max(1));
         let mut balancer = AnyBalancer::new(&config.path, rng);
-        balancer.on_control(&config.cc);
+        balancer.on_control(&config.cc, true);
         let cc = AnyCc::new(&config.cc);
         Self {
             offers: balancer.offers(),
@@ -107,6 +113,7 @@ impl Sender {
             stamp_ps: 0,
             draining_since_ps: None,
             probe_token: 0,
+            calibration: config.learns_path.then(|| Box::new(Calibration::new(&config))),
             stats: SenderStats::default(),
         }
     }
@@ -139,6 +146,9 @@ impl Sender {
     ) -> Option<Transmit> {
         if self.liveness.has_failed() {
             return None;
+        }
+        if self.calibration.is_some() {
+            self.calibrate(rng);
         }
         if self.may_have_control() {
             let control = self.poll_control(now_ps, rng);

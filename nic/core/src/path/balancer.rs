@@ -27,7 +27,7 @@ use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo};
 ///
 /// # Order of the calls
 ///
-/// 1. Once, before any packet: [`OwnWindows::on_control`]. [`Reachability::on_reachable`] follows, and comes again
+/// 1. Before any packet: [`OwnWindows::on_control`]. [`Reachability::on_reachable`] follows, and comes again
 ///    whenever routing changes.
 /// 2. Whenever the sender looks for something to send: [`Probing::poll_probe`] until it returns `None`,
 ///    [`Sections::poll_trailer`] until it returns `None`, then, if a packet waits, [`HoldBack::admit`]. If the packet
@@ -87,8 +87,9 @@ pub trait HoldBack: Timer {
 /// The scheme keeps a congestion window for each of its paths.
 pub trait OwnWindows: HoldBack {
     /// Takes the settings of the connection's congestion control. The scheme makes its own windows from them. Called
-    /// once, before any packet. May allocate.
-    fn on_control(&mut self, config: &CcConfig);
+    /// before any packet, and again when the sender has learned more of the path: the windows then adopt the settings,
+    /// as [`Scheme::adopt`](crate::cc::Scheme::adopt) says of `starting`. May allocate.
+    fn on_control(&mut self, config: &CcConfig, starting: bool);
 }
 
 /// The scheme sends packets in sections: each keeps its order on one path, so that the receiver can tell a loss from

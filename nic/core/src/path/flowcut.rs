@@ -203,6 +203,10 @@ impl Scheme for Flowcut {
         };
         Self { settings, state }
     }
+
+    fn adopt(&mut self, fresh: Self) {
+        self.settings = fresh.settings;
+    }
 }
 
 impl Balancer for Flowcut {

@@ -59,6 +59,10 @@ impl Scheme for Flowlet {
         };
         Self { state: Burst { last_ps: u64::MAX, held_until_ps: 0, ev: draw_lasting(path, 0, rng) }, settings }
     }
+
+    fn adopt(&mut self, fresh: Self) {
+        self.settings = fresh.settings;
+    }
 }
 
 impl Balancer for Flowlet {

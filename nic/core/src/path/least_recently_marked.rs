@@ -128,6 +128,10 @@ impl Scheme for LeastRecentlyMarked {
             state: Box::new(state),
         }
     }
+
+    fn adopt(&mut self, fresh: Self) {
+        (self.memory_ps, self.loss_memory_ps) = (fresh.memory_ps, fresh.loss_memory_ps);
+    }
 }
 
 impl Balancer for LeastRecentlyMarked {

@@ -65,6 +65,10 @@ pub trait Scheme: Balancer + Sized {
     /// Makes one for a new connection from its own settings and those of the path. Lasting choices come from
     /// [`PathConfig::seed`] where there is one.
     fn make(own: &Self::Config, path: &PathConfig, rng: &mut impl RngCore) -> Self;
+
+    /// Takes from `fresh` what the settings make of the path, which is known better now. What the balancer has learned
+    /// stays.
+    fn adopt(&mut self, _fresh: Self) {}
 }
 
 settings! {

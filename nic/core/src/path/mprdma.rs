@@ -62,6 +62,10 @@ impl Scheme for Mprdma {
         };
         Self { state: LastAck::default(), settings }
     }
+
+    fn adopt(&mut self, fresh: Self) {
+        self.settings = fresh.settings;
+    }
 }
 
 impl Balancer for Mprdma {

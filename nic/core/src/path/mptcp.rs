@@ -197,9 +197,11 @@ impl HoldBack for Mptcp {
 impl OwnWindows for Mptcp {
     //= docs/specs/subflow.md#MPTCP-1 subflows
     //= docs/specs/subflow.md#MPTCP-6 without windows
-    fn on_control(&mut self, config: &CcConfig) {
+    fn on_control(&mut self, config: &CcConfig, starting: bool) {
         let cc = AnyCc::new(&config.share(self.labels.count()));
-        if !cc.uses_credit() {
+        if !self.lanes.is_empty() {
+            self.lanes.iter_mut().for_each(|lane| lane.cc.adopt(cc.clone(), starting));
+        } else if !cc.uses_credit() {
             let lane = Lane { cc, in_flight: 0, acked: 0, sent: 0 };
             self.lanes = core::iter::repeat_n(lane, self.labels.count().into()).collect();
         }

@@ -120,6 +120,10 @@ impl Scheme for OrderedChaos {
         }
         Self { state: Box::new(Schedule::new()), subflows, settings }
     }
+
+    fn adopt(&mut self, fresh: Self) {
+        self.settings = fresh.settings;
+    }
 }
 
 impl Balancer for OrderedChaos {

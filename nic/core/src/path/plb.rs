@@ -110,6 +110,10 @@ impl Scheme for Plb {
         let state = Rounds { ev: draw_lasting(path, 0, rng), ..Rounds::default() };
         Self { state, settings: Settings::new(own, path) }
     }
+
+    fn adopt(&mut self, fresh: Self) {
+        self.settings = fresh.settings;
+    }
 }
 
 impl Balancer for Plb {

@@ -80,6 +80,10 @@ impl Scheme for PowerOfTwo {
         let known = vec![Known::default(); labels.count().into()].into_boxed_slice();
         Self { labels, tick_shift: half_life_ps.max(1).ilog2(), known }
     }
+
+    fn adopt(&mut self, fresh: Self) {
+        self.tick_shift = fresh.tick_shift;
+    }
 }
 
 impl Balancer for PowerOfTwo {

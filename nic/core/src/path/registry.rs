@@ -79,6 +79,11 @@ impl AnyBalancer {
     pub fn new(path: &PathConfig, rng: &mut impl RngCore) -> Self {
         make!(&path.balancer, own => (own, path, rng))
     }
+
+    /// Takes from `fresh`, a balancer of the same kind, what its settings make of the path; see [`Scheme::adopt`].
+    pub fn adopt(&mut self, fresh: Self) {
+        pair!((self, fresh), known, fresh => known.adopt(fresh));
+    }
 }
 
 impl Balancer for AnyBalancer {
@@ -141,7 +146,7 @@ optional! {
     #[inline]
     pub fn admit(self, now_ps: u64, packet: &SendInfo) -> Admission = Admission::Window;
     /// See [`OwnWindows::on_control`].
-    pub fn on_control(self, config: &CcConfig) = ();
+    pub fn on_control(self, config: &CcConfig, starting: bool) = ();
     /// See [`Sections::poll_trailer`].
     #[inline]
     pub fn poll_trailer(self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trailer> = None;

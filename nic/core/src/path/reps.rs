@@ -137,6 +137,10 @@ impl Scheme for Reps {
         let force = own.force_freezing_us.map_or(Force::Never, |time| Force::After(time.ps()));
         Self { state: Buffer::default(), probe: Probe::default(), force, settings: Settings::new(own, path) }
     }
+
+    fn adopt(&mut self, fresh: Self) {
+        self.settings = fresh.settings;
+    }
 }
 
 impl Balancer for Reps {
@@ -378,10 +382,7 @@ impl Settings {
             freezing: own.freezing,
             timed_exit: !own.probing || own.timed_exit,
             empty_on_thaw: own.empty_on_thaw.unwrap_or(!paper),
-            failure_signal: own.failure_signal.unwrap_or(match paper {
-                true => FailureSignal::AnyLoss,
-                false => FailureSignal::TimeoutOnly,
-            }),
+            failure_signal: own.failure_signal,
             thaw_check: own.thaw_check.unwrap_or(if paper { ThawCheck::UnmarkedAck } else { ThawCheck::AnyFeedback }),
             frozen_walk: own.frozen_walk.unwrap_or(if paper { FrozenWalk::ValidFirst } else { FrozenWalk::AllSlots }),
         }

@@ -144,6 +144,10 @@ impl Scheme for RepsPlus {
             settings: Settings::new(own, path),
         }
     }
+
+    fn adopt(&mut self, fresh: Self) {
+        self.settings = fresh.settings;
+    }
 }
 
 impl Balancer for RepsPlus {

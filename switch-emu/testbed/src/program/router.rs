@@ -42,7 +42,8 @@ impl RouterProgram {
         let program = object.progs().find(|program| program.name() == "router");
         let program = program.ok_or(ProgramError::Missing("router"))?;
         let failed = |source| ProgramError::Load { program: "router", source, log: String::new() };
-        let mut hook = TcHookBuilder::new(program.as_fd()).ifindex(ifindex as i32).handle(1).priority(1).hook(TC_EGRESS);
+        let mut hook =
+            TcHookBuilder::new(program.as_fd()).ifindex(ifindex as i32).handle(1).priority(1).hook(TC_EGRESS);
         hook.create().and_then(|mut hook| hook.attach()).map_err(failed)?;
         let this = Self { maps, _object: object };
         this.set(uplink)?;

@@ -193,6 +193,7 @@ impl Sender {
         if !reports {
             return;
         }
+        self.learn_path(now_ps, &info);
         info.window_bytes = self.cc.window_bytes();
         self.stats.marked_acks += u64::from(info.marked);
         if !ack.echoes.is_empty() {
@@ -245,6 +246,7 @@ impl Sender {
         let bytes = self.wire_bytes(record.payload_bytes);
         self.recovery.in_flight_bytes -= u64::from(bytes);
         self.stats.on_loss(cause);
+        self.end_start();
         self.cc.on_loss(now_ps, bytes, cause);
         let loss = LossInfo {
             psn,

@@ -31,7 +31,7 @@ impl Rig {
     fn new(subflows: u16, split: MptcpSplit, cc: &CcConfig) -> Self {
         let mut rng = stream(2, 2);
         let mut mptcp = Mptcp::make(&MptcpConfig { subflows, split }, &path(), &mut rng);
-        mptcp.on_control(cc);
+        mptcp.on_control(cc, true);
         Self { mptcp, rng, in_flight: VecDeque::new(), unsent: 1 << 40, now_ps: 0 }
     }
 

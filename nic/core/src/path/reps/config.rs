@@ -25,8 +25,8 @@ settings! {
         /// "high"; the authors' artifact uses 1.65. 0 makes every declared loss a failure.
         #[schemars(range(min = 0, max = 1_000))]
         pub congestion_rtt: Ratio = Ratio::permille(1_650),
-        /// Which declared losses may be failures. By default any; timeouts only under `artifact` and `ultra-ethernet`.
-        pub failure_signal: Option<FailureSignal> = None,
+        /// Which declared losses may be failures.
+        pub failure_signal: FailureSignal = FailureSignal::TimeoutOnly,
         /// Probe the failed path while frozen, and leave freezing mode when it answers (REPS §3.2). `reps-probing` turns it on.
         pub probing: bool = false,
         /// Time between probes. By default eight base RTTs: probes are then less than a thousandth of a frozen
@@ -60,10 +60,12 @@ settings! {
     }
 
     /// Which declared losses may be failures; a trimmed packet never is.
+    #[derive(Default)]
     pub enum FailureSignal {
         /// Retransmission timeouts and gaps in selective acknowledgements.
         AnyLoss,
-        /// Retransmission timeouts only, as in both published implementations.
+        /// Retransmission timeouts only, as in the paper and both published implementations.
+        #[default]
         TimeoutOnly,
     }
 

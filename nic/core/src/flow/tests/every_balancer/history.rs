@@ -85,7 +85,7 @@ impl History {
     pub fn new(flow: &FlowConfig, seed: u64) -> Self {
         let mut rng = rng::stream(seed, 1);
         let mut balancer = AnyBalancer::new(&flow.path, &mut rng);
-        balancer.on_control(&flow.cc);
+        balancer.on_control(&flow.cc, true);
         Self { balancer, evs: flow.path.evs, rng, now_ps: 0, next_psn: 0, in_flight: vec![], lost: vec![] }
     }
 
