@@ -66,7 +66,7 @@ impl Connection {
         let balancer = kind.config(&Schemes { reps, ..Schemes::default() });
         let config = PathConfig::new(balancer, BASE_RTT_PS, WINDOW as u32);
         let mut balancer = AnyBalancer::new(&config, &mut rng);
-        balancer.on_control(&CcConfig::for_path(BASE_RTT_PS, 400_000_000_000, PACKET_BYTES));
+        balancer.on_control(&CcConfig::for_path(BASE_RTT_PS, 400_000_000_000, PACKET_BYTES), true);
         balancer.on_reachable(0, &[1, 2, 3, 4, 5, 6, 7, 8].map(Ev::new));
         let rtts_ps = std::array::from_fn(|_| BASE_RTT_PS + rng.next_u64() % (BASE_RTT_PS / 3));
         Self { balancer, rng, step: 0, next_psn: 0, in_flight: 0, sent: [None; SLOTS], rtts_ps }

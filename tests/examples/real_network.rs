@@ -1,63 +1,70 @@
-//! Transfers over plain Linux routers, as a table in Markdown. `cargo xtask real-network` runs it.
+//! Transfers over plain Linux routers: `cargo xtask real-network` runs it and keeps what it prints.
+//!
+//! Arguments: the `spray` command, bytes of a transfer, rounds, contenders and conditions separated by commas. A contender is `tcp`,
+//! `mptcp-kernel`, or a balancer with further arguments of `spray send`, as in `reps+--set=transport.ack_every=1`.
 
 use std::path::{Path, PathBuf};
 
 use spray_testbed::Routers;
 use spray_tests::real_network::{Condition, Contender, transfer};
 
+const USAGE: &str = "expected SPRAY BYTES ROUNDS CONTENDER,... CONDITION,...";
+
 fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let usage = "SPRAY BYTES ROUNDS CONTENDER[,CONTENDER...] CONDITION[,...]|all";
-    let mut next = || arguments.next().unwrap_or_else(|| panic!("expected {usage}"));
-    let (spray, bytes, rounds) =
-        (PathBuf::from(next()), next().parse().expect(usage), next().parse::<usize>().expect(usage));
-    let (names, wanted) = (next(), next());
-    let file = Path::new("/dev/shm").join(format!("spray-real-network-{}.bin", std::process::id()));
-    std::fs::write(&file, content(bytes)).expect("a file in memory");
-    let conditions: Vec<_> = Condition::ALL
-        .into_iter()
-        .filter(|one| wanted == "all" || wanted.split(',').any(|want| one.name().starts_with(want)))
-        .collect();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [spray, bytes, rounds, contenders, conditions] = arguments.as_slice() else { panic!("{USAGE}") };
+    let (bytes, rounds) = (bytes.parse().expect(USAGE), rounds.parse().expect(USAGE));
+    let is_wanted = |one: &Condition| conditions.split(',').any(|name| one.name().starts_with(name));
+    let conditions: Vec<_> = Condition::ALL.into_iter().filter(is_wanted).collect();
+    let contenders: Vec<_> = contenders.split(',').collect();
+    let file = Content::new(bytes);
     let routers = Routers::new().unwrap_or_else(|error| panic!("{error}"));
-    println!("| | {} |", conditions.iter().map(|one| one.name()).collect::<Vec<_>>().join(" | "));
-    println!("|---{}|", "|---".repeat(conditions.len()));
-    let names: Vec<_> = names.split(',').collect();
-    let mut table = vec![vec![String::new(); conditions.len()]; names.len()];
+    let mut table = vec![vec![Vec::new(); conditions.len()]; contenders.len()];
     for _ in 0..rounds {
         for (column, condition) in conditions.iter().enumerate() {
-            for (row, name) in names.iter().enumerate() {
-                let contender = match *name {
-                    "tcp" => Contender::Tcp,
-                    "mptcp-kernel" => Contender::Mptcp,
-                    text => {
-                        let mut words = text.split('+');
-                        let mut given = vec!["--balancer".to_string(), words.next().unwrap_or_default().to_string()];
-                        given.extend(words.map(str::to_string));
-                        Contender::Spray(given)
-                    }
-                };
-                let done =
-                    transfer(&routers, &spray, &file, &contender, *condition).unwrap_or_else(|error| panic!("{error}"));
-                eprintln!("{name} {}: {:?}\n{}", condition.name(), done.mbps, done.said);
-                let cell = &mut table[row][column];
-                let separator = if cell.is_empty() { "" } else { "/" };
-                *cell += &done.mbps.map_or(format!("{separator}-"), |mbps| format!("{separator}{mbps:.0}"));
+            for (row, name) in contenders.iter().enumerate() {
+                let done = transfer(&routers, Path::new(spray), &file.0, &contender(name), *condition);
+                let done = done.unwrap_or_else(|error| panic!("{error}"));
+                eprintln!("{name}, {}: {:?} Mb/s\n{}", condition.name(), done.mbps, done.said);
+                table[row][column].push(done.mbps.map_or("-".into(), |mbps| format!("{mbps:.0}")));
             }
         }
     }
-    for (name, row) in names.iter().zip(table) {
-        println!("| {name} | {} |", row.join(" | "));
+    println!("| | {} |", conditions.iter().map(|one| one.name()).collect::<Vec<_>>().join(" | "));
+    println!("|---{}|", "|---".repeat(conditions.len()));
+    for (name, row) in contenders.iter().zip(table) {
+        let cells: Vec<_> = row.iter().map(|rounds| rounds.join("/")).collect();
+        println!("| {name} | {} |", cells.join(" | "));
     }
-    let _ = std::fs::remove_file(&file);
 }
 
-fn content(bytes: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut word = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_ne_bytes()
-    };
-    std::iter::repeat_with(&mut word).flatten().take(bytes).collect()
+fn contender(name: &str) -> Contender {
+    match name {
+        "tcp" => Contender::Tcp,
+        "mptcp-kernel" => Contender::Mptcp,
+        name => {
+            let (balancer, rest) = name.split_once('+').unwrap_or((name, ""));
+            let rest = rest.split('+').filter(|word| !word.is_empty()).map(str::to_string);
+            Contender::Spray([format!("--balancer={balancer}")].into_iter().chain(rest).collect())
+        }
+    }
+}
+
+/// A file of bytes that do not repeat; gone when dropped.
+struct Content(PathBuf);
+
+impl Content {
+    fn new(bytes: usize) -> Self {
+        let path = std::env::temp_dir().join(format!("spray-real-network-{}.bin", std::process::id()));
+        let words = (0..bytes.div_ceil(8) as u64).map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let content: Vec<u8> = words.flat_map(u64::to_ne_bytes).take(bytes).collect();
+        std::fs::write(&path, content).expect("a folder for temporary files that can be written");
+        Self(path)
+    }
+}
+
+impl Drop for Content {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }

@@ -1,8 +1,11 @@
 //! Transfers over plain Linux routers: `spray send` and the kernel's own TCP and MPTCP under the same conditions.
+#![expect(clippy::disallowed_methods, reason = "how long real transfers take is what is measured")]
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -81,7 +84,7 @@ pub fn transfer(
 ) -> Result<Transfer, RunError> {
     routers.heal()?;
     let bytes = std::fs::metadata(path).map_err(|error| RunError::io("reading the file", error))?.len();
-    let _jitter = (condition == Condition::Jitter).then(|| routers.jitter()).transpose()?;
+    let jitter = (condition == Condition::Jitter).then(|| routers.jitter()).transpose()?;
     match condition {
         Condition::Slow => routers.set_spine(SPINE, Routers::RATE_BPS / 10, 0.0)?,
         Condition::Lossy => {
@@ -89,7 +92,7 @@ pub fn transfer(
         }
         _ => {}
     }
-    let end = std::sync::atomic::AtomicBool::new(false);
+    let end = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
         let watch = scope.spawn(|| at_half(routers, bytes, condition, &end));
         let result = match contender {
@@ -97,25 +100,20 @@ pub fn transfer(
             Contender::Tcp => by_kernel(routers, bytes, Protocol::TCP),
             Contender::Mptcp => by_kernel(routers, bytes, Protocol::MPTCP),
         };
-        end.store(true, std::sync::atomic::Ordering::Relaxed);
+        end.store(true, Relaxed);
         watch.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(result)
     });
-    drop(_jitter);
+    drop(jitter);
     routers.heal()?;
     result
 }
 
 /// Waits until half of the bytes have passed the sender's leaf, and does then what the condition says.
-fn at_half(
-    routers: &Routers,
-    bytes: u64,
-    condition: Condition,
-    end: &std::sync::atomic::AtomicBool,
-) -> Result<(), RunError> {
+fn at_half(routers: &Routers, bytes: u64, condition: Condition, end: &AtomicBool) -> Result<(), RunError> {
     if !matches!(condition, Condition::Silent | Condition::Withdrawn) {
         return Ok(());
     }
-    while !end.load(std::sync::atomic::Ordering::Relaxed) {
+    while !end.load(Relaxed) {
         if routers.bytes()? >= bytes / 2 {
             return match condition {
                 Condition::Silent => routers.set_spine(SPINE, Routers::RATE_BPS, 1.0),
@@ -161,12 +159,8 @@ fn by_spray(routers: &Routers, spray: &Path, file: &Path, arguments: &[String]) 
     }
     let _ = sender.0.kill();
     let mut said = String::new();
-    for pipe in [
-        sender.0.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read>),
-        sender.0.stderr.take().map(|pipe| Box::new(pipe) as _),
-    ] {
-        let _ = pipe.map(|mut pipe: Box<dyn Read>| pipe.read_to_string(&mut said));
-    }
+    let _ = sender.0.stdout.take().map(|mut pipe| pipe.read_to_string(&mut said));
+    let _ = sender.0.stderr.take().map(|mut pipe| pipe.read_to_string(&mut said));
     drop(receiver);
     Ok(Transfer { mbps: goodput(&said), said })
 }

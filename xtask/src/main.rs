@@ -24,6 +24,8 @@ const USAGE: &str = "cargo xtask COMMAND
   build               set-up, XDP programs and a release `spray`
   bench [ARGUMENTS]   the microbenchmarks, then `spray bench veth` (as root)
   fidelity            the simulator against every row of the reference, into docs/results/fidelity.md
+  real-network [ROUNDS [CONTENDER,... [CONDITION,...]]]
+                      transfers over plain Linux routers (as root); all of them go into docs/results/real-network.md
   results             all balancers under all conditions, and what each decision costs, into docs/results/host-schemes.md
   kernels [VERSION].. boots Debian's kernels in QEMU, loads every program and runs the demo, into docs/results/kernels.md
   doc                 the documentation of all crates";
@@ -41,7 +43,7 @@ fn main() -> ExitCode {
 
 fn dispatch(arguments: &[String]) -> Outcome {
     let (command, rest) = arguments.split_first().ok_or_else(|| Failure::unable(format!("which task?\n\n{USAGE}")))?;
-    let takes_arguments = matches!(command.as_str(), "demo" | "bench" | "kernels");
+    let takes_arguments = matches!(command.as_str(), "demo" | "bench" | "kernels" | "real-network");
     if let (false, Some(extra)) = (takes_arguments, rest.first()) {
         return Err(Failure::unable(format!("`{command}` takes no arguments, got `{extra}`\n\n{USAGE}")));
     }
@@ -56,6 +58,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "kernels" => kernels::kernels(rest),
         "fidelity" => fidelity(),
         "results" => results(),
+        "real-network" => real_network(rest),
         "doc" => test::doc(),
         "help" | "-h" | "--help" => {
             println!("{USAGE}");
@@ -76,6 +79,40 @@ fn results() -> Outcome {
 fn fidelity() -> Outcome {
     write("fidelity", "fidelity.md", &[])
 }
+
+/// Transfers over plain Linux routers, and writes what comes out. Takes some minutes a round.
+fn real_network(arguments: &[String]) -> Outcome {
+    const CONTENDERS: &str = "ecmp,ops,reps,reps-plus,flowcut,mptcp,tcp,mptcp-kernel";
+    const CONDITIONS: &str = "healthy,a spine,silent,withdrawn,1 %,jitter";
+    const BYTES: &str = "128000000";
+    let argument = |place: usize, default: &str| arguments.get(place).map_or(default.into(), String::clone);
+    let spray = demo::build()?;
+    let mut command = sh::cargo();
+    command.args(["run", "--release", "--package", "spray-tests", "--example", "real_network", "--"]).arg(spray);
+    command.args([BYTES.into(), argument(0, "3"), argument(1, CONTENDERS), argument(2, CONDITIONS)]);
+    let mut table = String::new();
+    let done = sh::run_lines(&mut command, |line| table += &format!("{line}\n"))?;
+    if !done {
+        return Err(Failure::failed("the transfers could not be made"));
+    }
+    if arguments.len() > 1 {
+        return Ok(());
+    }
+    let file = sh::root().join("docs/results/real-network.md");
+    std::fs::write(&file, format!("{REAL_NETWORK}{table}")).map_err(|error| Failure::failed(error.to_string()))?;
+    println!("{}", file.display());
+    Ok(())
+}
+
+const REAL_NETWORK: &str = "# Over plain Linux routers
+
+Made by `cargo xtask real-network`: two hosts, two leaves and four spines in namespaces, all of them plain Linux routers. The kernel
+chooses a spine by a hash of the five-tuple and shapes every uplink to 200 Mb/s (`tbf`, 250 kB); a BPF program marks frames by a virtual
+queue of that rate above 60 kB. Nothing of ours is between the hosts, and nobody tells `spray` what the path is. 128 MB a transfer, goodput in
+Mb/s, one figure a round, rounds interleaved; about 760 are possible. `tcp` and `mptcp-kernel` are the kernel's (MPTCP with eight
+addresses); all others are balancers of `spray send`. `-`: unfinished after 60 s.
+
+";
 
 /// Runs an example of `spray-experiments`, which writes the document of that name; `rest` are further arguments.
 fn write(example: &str, document: &str, rest: &[PathBuf]) -> Outcome {

@@ -382,7 +382,10 @@ impl Settings {
             freezing: own.freezing,
             timed_exit: !own.probing || own.timed_exit,
             empty_on_thaw: own.empty_on_thaw.unwrap_or(!paper),
-            failure_signal: own.failure_signal,
+            failure_signal: own.failure_signal.unwrap_or(match paper && path.trimming {
+                true => FailureSignal::AnyLoss,
+                false => FailureSignal::TimeoutOnly,
+            }),
             thaw_check: own.thaw_check.unwrap_or(if paper { ThawCheck::UnmarkedAck } else { ThawCheck::AnyFeedback }),
             frozen_walk: own.frozen_walk.unwrap_or(if paper { FrozenWalk::ValidFirst } else { FrozenWalk::AllSlots }),
         }

@@ -413,7 +413,7 @@ fn every_setting_of_reps_has_a_name() {
         freezing_timeout_us: Micros::from_ps(2_500_000),
         force_freezing_us: Some(Micros::default()),
         congestion_rtt: Ratio::permille(2_000),
-        failure_signal: FailureSignal::AnyLoss,
+        failure_signal: Some(FailureSignal::AnyLoss),
         probing: true,
         probe_us: Some(Micros::new(4)),
         timed_exit: true,

@@ -25,8 +25,9 @@ settings! {
         /// "high"; the authors' artifact uses 1.65. 0 makes every declared loss a failure.
         #[schemars(range(min = 0, max = 1_000))]
         pub congestion_rtt: Ratio = Ratio::permille(1_650),
-        /// Which declared losses may be failures.
-        pub failure_signal: FailureSignal = FailureSignal::TimeoutOnly,
+        /// Which declared losses may be failures. By default timeouts only; any where the network trims, unless under `artifact` or
+        /// `ultra-ethernet`.
+        pub failure_signal: Option<FailureSignal> = None,
         /// Probe the failed path while frozen, and leave freezing mode when it answers (REPS §3.2). `reps-probing` turns it on.
         pub probing: bool = false,
         /// Time between probes. By default eight base RTTs: probes are then less than a thousandth of a frozen
@@ -60,12 +61,10 @@ settings! {
     }
 
     /// Which declared losses may be failures; a trimmed packet never is.
-    #[derive(Default)]
     pub enum FailureSignal {
         /// Retransmission timeouts and gaps in selective acknowledgements.
         AnyLoss,
         /// Retransmission timeouts only, as in the paper and both published implementations.
-        #[default]
         TimeoutOnly,
     }
 

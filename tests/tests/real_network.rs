@@ -1,0 +1,34 @@
+//! Transfers over plain Linux routers, in short: they end well under every condition that `cargo xtask real-network` measures.
+
+use spray_test_support::Folder;
+use spray_testbed::Routers;
+use spray_tests::real_network::{Condition, Contender, transfer};
+use spray_tests::{spray, turn};
+
+#[test]
+fn transfers_over_plain_routers_end_well() {
+    let Some(_turn) = turn() else { return };
+    let folder = Folder::new();
+    let content: Vec<u8> = (0..1_000_000u32).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_be_bytes()).collect();
+    let file = folder.file("payload", content);
+    let routers = Routers::new().unwrap();
+    let by = |balancer: &str| Contender::Spray(vec![format!("--balancer={balancer}")]);
+    for (balancer, condition) in [
+        ("ecmp", Condition::Healthy),
+        ("flowcut", Condition::Healthy),
+        ("reps", Condition::Slow),
+        ("reps-plus", Condition::Silent),
+        ("ops", Condition::Withdrawn),
+        ("reps", Condition::Lossy),
+        ("reps-plus", Condition::Jitter),
+    ] {
+        let command = spray();
+        let done = transfer(&routers, command.get_program().as_ref(), file.as_ref(), &by(balancer), condition).unwrap();
+        assert!(done.mbps.is_some(), "{balancer}, {}: {}", condition.name(), done.said);
+    }
+    for contender in [Contender::Tcp, Contender::Mptcp] {
+        let command = spray();
+        let done = transfer(&routers, command.get_program().as_ref(), file.as_ref(), &contender, Condition::Healthy);
+        assert!(done.unwrap().mbps.is_some(), "{contender:?}");
+    }
+}
