@@ -222,8 +222,12 @@ fn a_dead_path_is_found_by_gaps_before_timeouts() {
     for trims in [false, true] {
         let with = runs(BalancerKind::Reps, Condition::Dead, GAP, trims);
         let without = runs(BalancerKind::Reps, Condition::Dead, None, trims);
-        assert!(with.gaps > 20 * SEEDS && with.timeouts < 5 * SEEDS, "{with:?}");
-        assert!(with.drops < without.drops, "{} against {}: it freezes sooner", with.drops, without.drops);
+        assert!(with.gaps > 20 * SEEDS && with.gaps > with.timeouts, "{with:?}");
+        //= docs/specs/reps.md#REPS-16 declared losses
+        if trims {
+            assert!(with.timeouts < 5 * SEEDS, "{with:?}");
+            assert!(with.drops < without.drops, "{} against {}: it freezes sooner", with.drops, without.drops);
+        }
     }
 }
 
