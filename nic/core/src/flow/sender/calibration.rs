@@ -166,11 +166,6 @@ impl Sender {
         self.balancer.on_control(cc, starting);
         self.cc.adopt(AnyCc::new(cc), starting);
     }
-
-    /// The base round-trip time in use, learned or given, in picoseconds.
-    pub fn base_rtt_ps(&self) -> Option<u64> {
-        self.calibration.as_deref().map(|calibration| calibration.path.base_rtt_ps)
-    }
 }
 
 /// The least round-trip time counts for one to two of these.
