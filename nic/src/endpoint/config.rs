@@ -96,3 +96,24 @@ impl EndpointConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use spray_core::cc::CcConfig;
+    use spray_core::path::{BalancerKind, PathConfig};
+
+    use super::*;
+
+    #[test]
+    fn two_processes_on_a_real_network_choose_differently() {
+        let cc = CcConfig::for_path(100_000_000, 10_000_000_000, 1_500);
+        let path = PathConfig::new(BalancerKind::Ecmp, 100_000_000, 84);
+        let flow = FlowConfig::for_path(1_400, 100, path, cc);
+        let seed = |mode| EndpointConfig::new(Ipv4Addr::LOCALHOST.into(), [2, 0, 0, 0, 0, 1], mode, flow).seed;
+        assert_ne!(seed(Mode::Real), seed(Mode::Real));
+        // An emulated run must come out the same again.
+        assert_eq!(seed(Mode::Emulated { link_bps: 1, link_latency_ps: 0 }), 0);
+    }
+}
