@@ -31,6 +31,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Cli, Command};
+#[cfg(feature = "xdp")]
 use crate::say::say;
 
 /// Keeps what the simulator holds on few, large pages: at 1,024 hosts most of its time goes to misses in cache and TLB.
