@@ -141,6 +141,7 @@ fn by_spray(routers: &Routers, spray: &Path, file: &Path, arguments: &[String]) 
     let receive = || {
         let mut command = Command::new(spray);
         command.args(["recv", "--interface", Routers::INTERFACE, "--out"]).arg(&out.0);
+        // Settings such as the ACK ratio are the receiver's; the balancer and the like are the sender's alone.
         command.args(arguments.iter().filter(|one| one.starts_with("--set=")));
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()
     };
@@ -173,7 +174,7 @@ fn goodput(said: &str) -> Option<f64> {
     Some(bytes * 8.0 / seconds / 1e6)
 }
 
-/// A folder for what arrives, in memory where the machine has such; gone when dropped.
+/// A folder for what arrives; gone when dropped. It is in memory where the machine allows, so that no disk limits a transfer.
 struct Out(PathBuf);
 
 impl Out {

@@ -119,8 +119,7 @@ impl Routers {
     }
 
     fn set(&self, side: usize, spine: usize, rate_bps: u64, loss: f64) -> Result<(), RunError> {
-        let uplink = Uplink { rate_bps, mark_bytes: Self::MARK_BYTES, loss };
-        self.uplinks[side][spine].set(&uplink)?;
+        self.uplinks[side][spine].set(&uplink(rate_bps, loss))?;
         run_in(&self.leaves[side], &format!("tc qdisc replace dev up{spine} root {}", shaper(rate_bps)))
     }
 
@@ -140,8 +139,9 @@ impl Routers {
         })
     }
 
-    /// Lets the rate of every spine toward the receiver change at random times until the returned value is dropped: half as
-    /// much again and half as much, so that paths differ in delay and the mean rate stays.
+    /// Switches the rate of every spine toward the receiver between a half and one and a half of [`Routers::RATE_BPS`] until the
+    /// returned value is dropped. Each spine switches every 12 ms, one after the other. So paths differ in delay, and the mean
+    /// rate stays.
     ///
     /// # Errors
     /// When the kernel refuses it.
@@ -161,7 +161,6 @@ impl Routers {
                 if let Some(stdin) = &mut stdin {
                     let _ = writeln!(stdin, "qdisc replace dev up{spine} root {}", shaper(rate_bps));
                 }
-                // Each spine changes every 12 ms, one after the other.
                 std::thread::sleep(Duration::from_millis(12 / Self::SPINES as u64));
             }
         });
@@ -186,11 +185,16 @@ impl Drop for Jitter {
     }
 }
 
+fn uplink(rate_bps: u64, loss: f64) -> Uplink {
+    Uplink { rate_bps, mark_bytes: Routers::MARK_BYTES, loss }
+}
+
+/// The arguments of `tc` for a token bucket of that rate.
 fn shaper(rate_bps: u64) -> String {
     format!("tbf rate {rate_bps}bit burst {} limit {}", Routers::BURST_BYTES, Routers::QUEUE_BYTES)
 }
 
-/// The namespace routes, by a hash of the five-tuple.
+/// Makes the namespace a router that chooses among equal routes by a hash of the five-tuple.
 fn forward() {
     sysctl("ipv4/ip_forward", "1");
     sysctl("ipv4/fib_multipath_hash_policy", "1");
@@ -198,8 +202,8 @@ fn forward() {
     sysctl("ipv4/conf/default/rp_filter", "0");
 }
 
-/// A host's interface with its addresses, and its leaf's with the gateway's. Offloads that join packets are off: a loss is one
-/// packet's for everybody.
+/// A host's interface with its addresses, and its leaf's with the gateway's. The kernel sends TCP segments one by one, without
+/// segmentation offload: a lost frame then costs TCP one packet, as it costs everybody else.
 fn wire_host(side: usize, host: &Namespace, leaf: &Namespace) -> Result<(), RunError> {
     join(host, Routers::INTERFACE, leaf, "hosts")?;
     let net = side + 1;
@@ -234,11 +238,11 @@ fn join(near: &Namespace, near_name: &str, far: &Namespace, far_name: &str) -> R
 
 /// The programs on a leaf's uplinks.
 fn attach(leaf: &Namespace) -> Result<Vec<RouterProgram>, RunError> {
-    let uplink = Uplink { rate_bps: Routers::RATE_BPS, mark_bytes: Routers::MARK_BYTES, loss: 0.0 };
+    let healthy = uplink(Routers::RATE_BPS, 0.0);
     let attach = |spine: usize| {
         let name = format!("up{spine}");
         let index = links::in_namespace(leaf, async |handle| links::index(&handle, &name).await)?;
-        leaf.run(|| RouterProgram::attach(index, &uplink))?.map_err(RunError::from)
+        leaf.run(|| RouterProgram::attach(index, &healthy))?.map_err(RunError::from)
     };
     (0..Routers::SPINES).map(attach).collect()
 }

@@ -3,6 +3,7 @@
 use std::os::fd::AsFd;
 
 use libbpf_rs::{Object, TC_EGRESS, TcHookBuilder};
+use spray_core::link::serialisation_floor_ps;
 
 use super::ProgramError;
 use super::maps::Maps;
@@ -26,7 +27,7 @@ pub struct Uplink {
     pub loss: f64,
 }
 
-/// Words of the map's value before the settings end, and the place of the count of bytes.
+/// The map's value: the words that are settings, the place of the count of bytes, and all words.
 const SETTINGS: usize = 3;
 const BYTES: usize = 4;
 const WORDS: usize = 6;
@@ -55,10 +56,9 @@ impl RouterProgram {
     /// # Errors
     /// When the map cannot be written.
     pub fn set(&self, uplink: &Uplink) -> Result<(), ProgramError> {
-        const PS_PER_BYTE_AT_1_BPS: u64 = 8_000_000_000_000;
-        let ps_per_byte = PS_PER_BYTE_AT_1_BPS / uplink.rate_bps.max(1);
+        let drain_ps = |bytes| serialisation_floor_ps(bytes, uplink.rate_bps);
         let mut value = [0; WORDS];
-        let settings = [ps_per_byte, uplink.mark_bytes * ps_per_byte / 1000, (uplink.loss * 2f64.powi(32)) as u64];
+        let settings = [drain_ps(1), drain_ps(uplink.mark_bytes) / 1000, (uplink.loss * 2f64.powi(32)) as u64];
         value[..SETTINGS].copy_from_slice(&settings);
         let bytes: Vec<u8> = value.iter().flat_map(|word: &u64| word.to_ne_bytes()).collect();
         self.maps.put("uplink", &0u32.to_ne_bytes(), &bytes)

@@ -25,7 +25,7 @@ pub(super) struct Calibration {
     /// Wire bytes that the best of the latest rounds delivered in one base round-trip time.
     best_bytes: u64,
     phase: Phase,
-    /// The settings below are to be given to balancer and congestion control.
+    /// `path` or `cc` has changed since balancer and congestion control got them.
     is_due: bool,
 }
 
@@ -39,7 +39,7 @@ struct Round {
 /// How the window grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// It doubles with every round, after so many rounds in which that brought little.
+    /// It doubles with every round. So many rounds in a row have delivered little more than the best before.
     Starting(u8),
     /// The congestion control moves it.
     Steady,
@@ -64,7 +64,7 @@ impl Calibration {
     /// Takes an acknowledgement with its round-trip time, and the smoothed one.
     #[inline]
     fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, smoothed_ps: u64) {
-        self.time(now_ps, ack);
+        self.take_rtt(now_ps, ack);
         if ack.marked || ack.marked_packets > 0 {
             self.marks = true;
             self.phase = Phase::Steady;
@@ -75,8 +75,9 @@ impl Calibration {
         }
     }
 
+    /// Takes a round-trip time.
     //= docs/specs/calibration.md#CAL-1 base round-trip time
-    fn time(&mut self, now_ps: u64, ack: &AckInfo) {
+    fn take_rtt(&mut self, now_ps: u64, ack: &AckInfo) {
         if now_ps.saturating_sub(self.epoch_start_ps) >= EPOCH_PS {
             self.least_ps = [u64::MAX, self.least_ps[0]];
             self.epoch_start_ps = now_ps;
@@ -94,6 +95,7 @@ impl Calibration {
         if self.marks && self.calm_ps > 0 { self.calm_ps.max(least_ps) } else { least_ps }
     }
 
+    /// Learns from what the round delivered, and begins the next one.
     //= docs/specs/calibration.md#CAL-2 rounds
     #[inline(never)]
     fn end_round(&mut self, now_ps: u64) {
