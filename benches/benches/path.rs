@@ -111,7 +111,14 @@ impl Connection {
         let ev: Ev = self.balancer.next_ev(now_ps, black_box(&packet), &mut self.rng);
         self.next_psn += 1;
         self.in_flight += 1;
-        Some(PacketInfo { psn: packet.psn, ev: black_box(ev), bytes: PACKET_BYTES, sent_ps: now_ps, was_lost: false })
+        Some(PacketInfo {
+            psn: packet.psn,
+            ev: black_box(ev),
+            bytes: PACKET_BYTES,
+            sent_ps: now_ps,
+            was_lost: false,
+            reported: true,
+        })
     }
 
     fn ack(&mut self, packet: &PacketInfo) {

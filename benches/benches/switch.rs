@@ -10,13 +10,20 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use spray_pipeline::config::{OUTSIDE, PortConfig, Thresholds};
 use spray_pipeline::queue::Queue;
+use spray_pipeline::scheme::Scheme;
 use spray_testbed::program::HopBench;
 use std::cell::Cell;
 
 /// The queue alone: frames in order at 90 % load, a walk every other frame.
 fn queue(c: &mut Criterion) {
-    let thresholds =
-        Thresholds { limit_bytes: 1, mark_min_bytes: 1, mark_max_bytes: 2, control_limit_bytes: 1, trim: false };
+    let thresholds = Thresholds {
+        limit_bytes: 1,
+        mark_min_bytes: 1,
+        mark_max_bytes: 2,
+        control_limit_bytes: 1,
+        trim: false,
+        ..Thresholds::NONE
+    };
     let drain = PortConfig::new(100_000_000_000, 0, &thresholds, OUTSIDE, 3_114).drain(0);
     let (queue, mut t_ps) = (Queue::<Cell<u64>>::default(), 1 << 40);
     c.bench_function("switch/queue", |bencher| {
@@ -30,7 +37,7 @@ fn queue(c: &mut Criterion) {
 }
 
 fn kernel(c: &mut Criterion) {
-    let bench = match HopBench::new() {
+    let bench = match HopBench::new(Scheme::Ecmp, 1) {
         Ok(bench) => bench,
         Err(error) => return eprintln!("switch/kernel SKIPPED: {error}"),
     };
@@ -52,10 +59,30 @@ fn kernel(c: &mut Criterion) {
     group.finish();
 }
 
+/// Six switches in a row with four cables between two of them, by each scheme; frames in order and out of order.
+fn schemes(c: &mut Criterion) {
+    let mut group = c.benchmark_group("switch/schemes");
+    group.throughput(Throughput::Elements(1)).sample_size(20);
+    for scheme in Scheme::ALL {
+        let bench = match HopBench::new(scheme, 4) {
+            Ok(bench) => bench,
+            Err(error) => return eprintln!("switch/schemes SKIPPED: {error}"),
+        };
+        let hops = HopBench::HOPS;
+        group.bench_function(BenchmarkId::new("order", scheme), |bencher| {
+            bencher.iter_custom(|count| bench.switch(hops, repeat(count)).expect("a test run").mul_f64(count as f64));
+        });
+        group.bench_function(BenchmarkId::new("disorder", scheme), |bencher| {
+            bencher.iter_custom(|count| bench.disorder(hops, repeat(count)).expect("a test run").mul_f64(count as f64));
+        });
+    }
+    group.finish();
+}
+
 /// The kernel gives the mean in whole nanoseconds, over runs long enough for it to be stable and short enough to end.
 fn repeat(count: u64) -> u32 {
     count.clamp(10_000, 200_000) as u32
 }
 
-criterion_group!(benches, queue, kernel);
+criterion_group!(benches, queue, kernel, schemes);
 criterion_main!(benches);

@@ -35,11 +35,13 @@ pub enum Command {
     Compare(Compare),
     /// Runs a scenario file with every balancer and compares them in one table
     CompareBalancers(Run),
+    /// Computes how fast a scenario could be at best, and how far each scheme of switches is from that on the simulator
+    Bound(Bound),
     #[cfg(feature = "xdp")]
-    /// Sends a file from an AF_XDP interface to a `spray recv`
+    /// Sends files and folders from an AF_XDP interface to a `spray recv`
     Send(Send),
     #[cfg(feature = "xdp")]
-    /// Receives files on an AF_XDP interface
+    /// Receives files and folders on an AF_XDP interface
     Recv(Recv),
     #[cfg(feature = "xdp")]
     /// Checks what this machine can do, and says what is missing
@@ -67,6 +69,17 @@ pub struct Run {
     /// Folder for the results; by default in ./results/, named after the scenario and the time
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Bound {
+    /// The scenario: see docs/scenario.md and tests/scenarios/
+    #[arg(value_name = "SCENARIO.toml")]
+    pub scenario: PathBuf,
+    #[command(flatten)]
+    pub overrides: Overrides,
+    #[command(flatten)]
+    pub seeds: Seeds,
 }
 
 /// An engine.

@@ -211,6 +211,10 @@ impl Show {
         let colon = if label.is_empty() { "" } else { ": " };
         self.with(|progress| match news {
             News::Phase(text) => progress.phase(&format!("{label}{colon}{text}")),
+            News::Remark(text) => {
+                progress.clear();
+                note!("spray: {label}{colon}{text}");
+            }
             News::Running { time_us, delivered_bytes, total_bytes, flows_completed, flows_total } => {
                 let percent = *delivered_bytes as f64 * 100.0 / (*total_bytes).max(1) as f64;
                 progress.update(|| {

@@ -33,6 +33,12 @@ impl Failure {
         Self { message: "interrupted; nothing was left behind".into(), code: INTERRUPTED }
     }
 
+    /// Ctrl-C or a termination signal in the middle of a transfer, of which the receiver may keep a part.
+    #[cfg(feature = "xdp")]
+    pub fn stopped() -> Self {
+        Self { message: "interrupted".into(), code: INTERRUPTED }
+    }
+
     /// Whether the user stopped the command.
     pub fn is_interrupted(&self) -> bool {
         self.code == INTERRUPTED

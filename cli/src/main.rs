@@ -6,6 +6,7 @@
 mod args;
 #[cfg(feature = "xdp")]
 mod bench;
+mod bound;
 mod campaign;
 #[cfg(feature = "xdp")]
 mod compare;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Sim(arguments) => sim::sim(&arguments),
         #[cfg(feature = "xdp")]
         Command::Compare(arguments) => compare::compare(&arguments),
+        Command::Bound(arguments) => bound::bound(&arguments),
         Command::CompareBalancers(arguments) => compare_balancers::compare_balancers(&arguments),
         #[cfg(feature = "xdp")]
         Command::Clean => clean(),

@@ -13,7 +13,7 @@ use spray_settings::{Meanings, assignment};
 use crate::failure::{Failure, Outcome};
 
 /// Flags with a value: name, name of the value, path of the setting.
-const FLAGS: [(&str, &str, &str); 21] = [
+const FLAGS: [(&str, &str, &str); 22] = [
     ("balancer", "NAME", "transport.balancer"),
     ("cc", "NAME", "transport.cc"),
     ("evs", "N", "transport.evs"),
@@ -34,6 +34,7 @@ const FLAGS: [(&str, &str, &str); 21] = [
     ("time-limit-us", "US", "time_limit_us"),
     ("fail-cables", "PERCENT", "simulation.dead_cables_percent"),
     ("failures", "FILE", "simulation.failures"),
+    ("convergence-us", "US", "routing.convergence_us"),
     ("workload-payload", "FILE", "workload.payload"),
 ];
 
@@ -49,7 +50,13 @@ const SWITCHES: [(&str, &str, &str); 4] = [
 type Expand = fn(&str) -> Result<Vec<(&'static str, String)>, String>;
 
 /// Flags whose value is short for a table or for several settings: name, name of the value, help text.
-const SHORT_FORMS: [(&str, &str, &str, Expand); 4] = [
+const SHORT_FORMS: [(&str, &str, &str, Expand); 5] = [
+    (
+        "switch",
+        "NAME|TIER=NAME",
+        "How switches choose among ports of equal cost, all or those of a tier: tor (or leaf), agg (or spine), core; may be repeated",
+        switch,
+    ),
     (
         "topology",
         "F.topo|COUNTS",
@@ -60,7 +67,8 @@ const SHORT_FORMS: [(&str, &str, &str, Expand); 4] = [
     (
         "matrix",
         "F.cm|PATTERN",
-        "The flows: a `.cm` file, or permutation:BYTES, cross-leaf-permutation:BYTES, tornado:BYTES, incast:SENDERS:BYTES",
+        "The flows: a `.cm` file, or permutation:BYTES, cross-leaf-permutation:BYTES, cross-pod-permutation:BYTES, all-to-all:BYTES, \
+         tornado:BYTES, incast:SENDERS:BYTES",
         matrix,
     ),
     (
@@ -233,7 +241,8 @@ fn quoted(text: &str) -> String {
 
 const TOPOLOGIES: &str = "a .topo file, leaf-spine:LEAVESxSPINESxHOSTS, fat-tree:PODSxTORSxAGGSxCORESxHOSTS or \
                           dragonfly:GROUPSxROUTERSxHOSTSxCABLES, with @GBPS after the counts for another rate than 400";
-const PATTERNS: &str = "a .cm file, permutation:BYTES, cross-leaf-permutation:BYTES, tornado:BYTES or \
+const PATTERNS: &str = "a .cm file, permutation:BYTES, cross-leaf-permutation:BYTES, cross-pod-permutation:BYTES, all-to-all:BYTES, \
+                        tornado:BYTES or \
                         incast:SENDERS:BYTES, with bytes as in 8388608, 8MiB or 2kB";
 
 fn topology(text: &str) -> Result<Vec<(&'static str, String)>, String> {
@@ -263,7 +272,10 @@ fn by_counts(kind: &str, text: &str) -> Result<String, String> {
 
 fn matrix(text: &str) -> Result<Vec<(&'static str, String)>, String> {
     let table = match text.split(':').collect::<Vec<_>>()[..] {
-        [kind @ ("permutation" | "cross-leaf-permutation" | "tornado"), bytes] => {
+        [
+            kind @ ("permutation" | "cross-leaf-permutation" | "cross-pod-permutation" | "all-to-all" | "tornado"),
+            bytes,
+        ] => {
             format!("{{kind = \"{kind}\", bytes = {}}}", quoted(bytes))
         }
         ["incast", senders, bytes] if senders.parse::<u32>().is_ok() => {
@@ -275,6 +287,19 @@ fn matrix(text: &str) -> Result<Vec<(&'static str, String)>, String> {
     let stem = Path::new(text).file_stem().and_then(|stem| stem.to_str()).unwrap_or("sim");
     let name = stem.replace(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c), "-");
     Ok(vec![("name", quoted(&name)), ("workload", table)])
+}
+
+fn switch(text: &str) -> Result<Vec<(&'static str, String)>, String> {
+    let (path, scheme) = match text.split_once('=') {
+        None => ("switch.scheme", text),
+        Some(("tor" | "leaf" | "edge", scheme)) => ("switch.tor", scheme),
+        Some(("agg" | "spine", scheme)) => ("switch.agg", scheme),
+        Some(("core", scheme)) => ("switch.core", scheme),
+        Some((tier, _)) => {
+            return Err(format!("there is no tier `{tier}`; allowed: tor (or leaf), agg (or spine), core"));
+        }
+    };
+    Ok(vec![(path, quoted(scheme))])
 }
 
 fn link_rate(text: &str) -> Result<Vec<(&'static str, String)>, String> {

@@ -70,6 +70,12 @@ impl Word for SharedWord {
         unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::Relaxed }>(self.0.get(), value) };
     }
     #[inline(always)]
+    fn next(&self) -> u64 {
+        // Not relaxed: for that the compiler emits the instruction that does not fetch the value before.
+        // SAFETY: as above.
+        unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::SeqCst }>(self.0.get(), 1) }
+    }
+    #[inline(always)]
     fn walk(queue: &Queue<Self>, from: u64, to: u64, drain: &Drain) {
         // SAFETY: both are references, valid for the call.
         unsafe { spray_walk(queue, from, to, drain) };
@@ -125,6 +131,12 @@ impl Word for CpuWord {
     #[inline(always)]
     fn add(&self, value: u64) {
         self.store(self.load().wrapping_add(value));
+    }
+    #[inline(always)]
+    fn next(&self) -> u64 {
+        let value = self.load();
+        self.store(value.wrapping_add(1));
+        value
     }
 }
 

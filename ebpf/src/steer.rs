@@ -4,15 +4,19 @@
 #![allow(missing_docs, reason = "the xdp macro emits an undocumented function")]
 
 use aya_ebpf::bindings::xdp_action::XDP_PASS;
-use aya_ebpf::btf_maps::XskMap;
+use aya_ebpf::btf_maps::{PerCpuArray, XskMap};
 use aya_ebpf::macros::{btf_map, xdp};
 use aya_ebpf::programs::XdpContext;
-use spray_ebpf::XdpPacket;
+use spray_ebpf::{CpuWord, XdpPacket};
+use spray_pipeline::word::Word;
 use spray_wire::switch_view::classify;
 
 /// Sockets by receive queue.
 #[btf_map(name = "sockets")]
 static SOCKETS: XskMap<64> = XskMap::new();
+/// Frames of the transport that came by a queue without a socket.
+#[btf_map(name = "strays")]
+static STRAYS: PerCpuArray<CpuWord, 1> = PerCpuArray::new();
 
 /// Entry point on a host's interface.
 #[xdp]
@@ -21,7 +25,12 @@ pub fn steer(context: XdpContext) -> u32 {
         return XDP_PASS;
     }
     // A queue without a socket leaves its frames to the kernel, which answers that the port is unreachable.
-    SOCKETS.redirect(context.rx_queue_index(), XDP_PASS.into()).unwrap_or(XDP_PASS)
+    SOCKETS.redirect(context.rx_queue_index(), XDP_PASS.into()).unwrap_or_else(|action| {
+        if let Some(strays) = STRAYS.get(0) {
+            strays.add(1);
+        }
+        action
+    })
 }
 
 #[unsafe(link_section = "license")]

@@ -14,8 +14,9 @@ use spray_pipeline::counters::{ChassisCounters, PortCounters};
 use spray_pipeline::frame::Frame;
 use spray_pipeline::queue::PortQueues;
 use spray_pipeline::routes::{Group, SwitchConfig};
+use spray_pipeline::scheme::{self, Look, Measure};
 use spray_pipeline::word::Word;
-use spray_pipeline::{Cause, Tables, Verdict};
+use spray_pipeline::{Cause, Tables, Verdict, View};
 use spray_wire::offsets::{self, v4};
 use spray_wire::switch_view::{Address, Packet};
 use spray_wire::{DSCP_DATA, UDP_PORT};
@@ -31,6 +32,8 @@ static SWITCHES: Array<SwitchConfig, 1> = Array::new();
 static GROUPS: Array<Group, 1> = Array::new();
 #[btf_map(name = "members")]
 static MEMBERS: Array<u32, 1> = Array::new();
+#[btf_map(name = "words")]
+static WORDS: Array<SharedWord, 1> = Array::new();
 #[btf_map(name = "ports")]
 static PORTS: Array<PortConfig, 1> = Array::new();
 #[btf_map(name = "queues")]
@@ -88,6 +91,10 @@ impl Tables for Maps {
         MEMBERS.get(index).copied()
     }
     #[inline(always)]
+    fn word(&self, index: u32) -> Option<&SharedWord> {
+        WORDS.get(index)
+    }
+    #[inline(always)]
     fn port(&self, port: u32) -> Option<&PortConfig> {
         PORTS.get(port)
     }
@@ -111,6 +118,40 @@ impl Tables for Maps {
             Some(cause) => Err(cause),
         }
     }
+    #[inline(always)]
+    fn least(&self, group: &Group, t_ps: u64, look: &Look) -> u32 {
+        spray_least(group.first, u32::from(group.count), t_ps, pack(look))
+    }
+    #[inline(always)]
+    fn score(&self, member: u32, t_ps: u64, look: &Look, place: u32) -> u64 {
+        spray_score(member, place, t_ps, pack(look))
+    }
+}
+
+/// What goes into one argument of a function: it has five at most.
+#[inline(always)]
+fn pack(look: &Look) -> u64 {
+    u64::from(look.random) << 32 | look.measure as u64
+}
+
+#[inline(always)]
+fn unpack(packed: u64) -> Look {
+    Look { measure: Measure::from_number(packed as u32), random: (packed >> 32) as u32 }
+}
+
+/// [`scheme::least`] as a global function, for the same reason as [`spray_cross`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn spray_least(first: u32, count: u32, t_ps: u64, look: u64) -> u32 {
+    let (group, look) = (Group { count: count as u16, ..Group::one(first) }, unpack(look));
+    View::of(&Maps).map_or(0, |view| scheme::least(&view, &group, t_ps, &look, scheme::MOST_IN_KERNEL))
+}
+
+/// [`scheme::score`] as a global function, for the same reason.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn spray_score(member: u32, place: u32, t_ps: u64, look: u64) -> u64 {
+    View::of(&Maps).map_or(u64::MAX, |view| scheme::score(&view, member, t_ps, &unpack(look), place))
 }
 
 /// One hop as a global function: the verifier checks it once by itself instead of eight times in a row. Returns 0 or a

@@ -15,6 +15,8 @@ pub(crate) struct Held {
     pub frame: FrameId,
     /// Its bytes.
     pub len: u32,
+    /// It has yet to go through the port that the host plays.
+    pub at_port: bool,
 }
 
 /// Frames in the exact order of (virtual time, arrival); its capacity is fixed at construction.
@@ -35,15 +37,15 @@ impl HeldFrames {
         Self { heap: BinaryHeap::with_capacity(capacity), capacity, arrivals: 0 }
     }
 
-    /// Holds a frame until `due_ps`.
+    /// Holds a frame until `due_ps`; `at_port` is for the caller.
     ///
     /// # Errors
     /// Hands the frame back when there is no room.
-    pub fn hold(&mut self, due_ps: u64, frame: FrameId, len: u32) -> Result<(), FrameId> {
+    pub fn hold(&mut self, due_ps: u64, frame: FrameId, len: u32, at_port: bool) -> Result<(), FrameId> {
         if self.heap.len() == self.capacity {
             return Err(frame);
         }
-        self.heap.push(Reverse(Held { due_ps, arrival: self.arrivals, frame, len }));
+        self.heap.push(Reverse(Held { due_ps, arrival: self.arrivals, frame, len, at_port }));
         self.arrivals += 1;
         Ok(())
     }
@@ -83,7 +85,7 @@ mod tests {
                 if let Some(due_ps) = op {
                     let frame = device.allocate().unwrap();
                     let index = frame.index();
-                    match held.hold(due_ps, frame, 64) {
+                    match held.hold(due_ps, frame, 64, false) {
                         Ok(()) => oracle.push((due_ps, number, index)),
                         Err(frame) => {
                             prop_assert_eq!(oracle.len(), 40);

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod real_network;
+pub mod running;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,52 +1,15 @@
 //! `spray send` and `spray recv` as two processes, in two namespaces that a veth pair joins.
 #![expect(clippy::disallowed_methods, reason = "how long real processes take is what is tested")]
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use spray_test_support::Folder;
-use spray_testbed::Pair;
+use spray_testbed::{Pair, Routers};
+use spray_tests::running::{Running, inbox, payload};
 use spray_tests::{spray, turn};
-
-/// A file of `bytes` bytes, different at every place.
-fn payload(folder: &Folder, bytes: usize) -> PathBuf {
-    let content: Vec<u8> = (0..bytes as u32 / 4).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_be_bytes()).collect();
-    folder.file("payload", content).into()
-}
-
-/// A new folder in `folder`, for what is received.
-fn inbox(folder: &Folder) -> PathBuf {
-    let path = folder.path().join("in");
-    std::fs::create_dir(&path).unwrap();
-    path
-}
-
-/// A process that does not outlive its test.
-struct Running(Child);
-
-impl Running {
-    /// Waits until it ends; at most 30 s.
-    fn end(&mut self) -> ExitStatus {
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(30) {
-            if let Some(status) = self.0.try_wait().unwrap() {
-                return status;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("it has not ended within 30 s");
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // In a test that passes it has already ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn receiver(pair: &Pair, out: &Path, v6: bool) -> Running {
     let mut command = spray();
@@ -101,18 +64,36 @@ fn a_killed_receiver_ends_its_sender_with_an_error_in_bounded_time() {
     assert!(killed.elapsed() < Duration::from_secs(15), "{:?}", killed.elapsed());
 }
 
+#[test]
+fn the_report_says_what_limited_the_transfer_and_how_round_trips_were_spread() {
+    let Some(_turn) = turn() else { return };
+    let pair = Pair::new().unwrap();
+    for (limit, rest) in [
+        ("window", &["--cc", "fixed-window", "--set", "transport.fixed-window.window_bytes=4000"][..]),
+        ("pacing", &["--cc", "fixed-rate", "--gbps", "0.1"]),
+    ] {
+        let folder = Folder::new();
+        let file = payload(&folder, 8 << 20);
+        let mut receiver = receiver(&pair, &inbox(&folder), false);
+        let mut command = sender(&file, false, &[rest, &["--json"]].concat());
+        let sent = pair.run_in(0, || command.output()).unwrap().unwrap();
+        assert!(sent.status.success() && receiver.end().success(), "{}", String::from_utf8_lossy(&sent.stderr));
+        let report: serde_json::Value = serde_json::from_slice(&sent.stdout).unwrap();
+        let shares = report["limited_by"].as_object().unwrap();
+        let share = |name: &str| shares[name].as_f64().unwrap();
+        assert!(shares.keys().all(|other| share(other) <= share(limit)), "{limit}: {report}");
+        assert!((shares.keys().map(|name| share(name)).sum::<f64>() - 1.0).abs() < 1e-6, "{report}");
+        let us = |name: &str| report[name].as_f64().unwrap();
+        assert!(0.0 < us("rtt_least_us") && us("rtt_least_us") <= us("rtt_p50_us"), "{report}");
+        assert!(us("rtt_p50_us") <= us("rtt_p99_us") && us("rtt_p99_us") < 1e6, "{report}");
+    }
+}
+
 /// Runs `ip` in a side's namespace.
 fn ip(pair: &Pair, side: usize, arguments: &str) {
     let mut command = Command::new("ip");
     command.args(arguments.split(' '));
     assert!(pair.run_in(side, || command.status()).unwrap().unwrap().success(), "ip {arguments}");
-}
-
-/// What a process that has ended said on standard error.
-fn said(running: &mut Running) -> String {
-    let mut text = String::new();
-    running.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
-    text
 }
 
 /// A transfer of half a gigabyte that is under way, in processes whose standard errors are kept.
@@ -145,7 +126,7 @@ fn an_interface_that_is_down_for_a_moment_ends_no_transfer() {
     std::thread::sleep(Duration::from_millis(300));
     ip(&pair, 0, "link set eth0 up");
     let (sent, received) = (sending.end(), receiving.end());
-    assert!(sent.success() && received.success(), "{}{}", said(&mut sending), said(&mut receiving));
+    assert!(sent.success() && received.success(), "{}{}", sending.said(), receiving.said());
     assert!(std::fs::metadata(folder.path().join("in/payload")).is_ok());
 }
 
@@ -158,25 +139,8 @@ fn an_interface_that_is_removed_ends_both_ends_and_says_so() {
     ip(&pair, 1, "link delete eth0");
     for running in [&mut sending, &mut receiving] {
         assert_eq!(running.end().code(), Some(1));
-        assert!(said(running).contains("interface eth0 was removed"));
+        assert!(running.said().contains("interface eth0 was removed"));
     }
-    assert_eq!(std::fs::read_dir(folder.path().join("in")).unwrap().count(), 0, "nothing is left behind");
-}
-
-#[test]
-fn what_a_killed_receiver_left_the_next_one_removes() {
-    let Some(_turn) = turn() else { return };
-    let pair = Pair::new().unwrap();
-    let folder = Folder::new();
-    let (mut sending, mut receiving) = under_way(&pair, &folder);
-    receiving.0.kill().unwrap();
-    receiving.end();
-    sending.0.kill().unwrap();
-    sending.end();
-    let left = || std::fs::read_dir(folder.path().join("in")).unwrap().count();
-    assert_eq!(left(), 1);
-    let _next = receiver(&pair, &folder.path().join("in"), false);
-    assert_eq!(left(), 0);
 }
 
 #[test]
@@ -198,4 +162,142 @@ fn smaller_mtus_are_named_at_the_receiver_and_on_the_way() {
     let sent = pair.run_in(0, || command.output()).unwrap().unwrap();
     assert_eq!((sent.status.code(), receiving.end().code()), (Some(1), Some(1)));
     assert!(String::from_utf8_lossy(&sent.stderr).contains("a link on the way may have a smaller MTU"));
+}
+
+#[test]
+fn one_receiver_serves_several_senders_at_once() {
+    let Some(_turn) = turn() else { return };
+    let routers = Routers::new().unwrap();
+    routers.add_interface().unwrap();
+    let folder = Folder::new();
+    let out = inbox(&folder);
+    let spawn = |side: usize, interface: &str, command: &mut Command| {
+        command.args(["--interface", interface]).stdout(Stdio::null()).stderr(Stdio::piped());
+        Running(routers.run_in(side, || command.spawn()).unwrap().unwrap())
+    };
+    let mut receiving = spawn(1, Routers::INTERFACE, spray().args(["recv", "--keep", "--out"]).arg(&out));
+    std::thread::sleep(Duration::from_millis(300));
+    let to = Routers::address(1, 0).to_string();
+    let content = std::fs::read(payload(&folder, 64 << 20)).unwrap();
+    let mut sending = ["eth0", "eth1"].map(|interface| {
+        let file = folder.file(&format!("from-{interface}"), &content);
+        spawn(0, interface, spray().arg("send").arg(&file).args(["--to", &to]))
+    });
+    let begun = Instant::now();
+    while std::fs::read_dir(&out).unwrap().count() < 2 {
+        assert!(begun.elapsed() < Duration::from_secs(10), "they do not arrive at the same time");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(!out.join("from-eth0").exists() && !out.join("from-eth1").exists(), "one was over before the other began");
+    for running in &mut sending {
+        assert!(running.end().success(), "{}", running.said());
+    }
+    for interface in ["eth0", "eth1"] {
+        assert!(std::fs::read(out.join(format!("from-{interface}"))).unwrap() == content, "{interface}");
+    }
+    assert!(receiving.0.try_wait().unwrap().is_none(), "with --keep it goes on");
+}
+
+/// The writer pauses for longer than the timeout: an open connection is kept alive.
+#[test]
+fn a_stream_goes_from_standard_input_to_standard_output() {
+    let Some(_turn) = turn() else { return };
+    let pair = Pair::new().unwrap();
+    let mut receive = spray();
+    receive.args([
+        "recv",
+        "--interface",
+        Pair::INTERFACE,
+        "--from",
+        &Pair::address(1, false).to_string(),
+        "--out",
+        "-",
+    ]);
+    receive.args(["--timeout", "1"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut receiving = Running(pair.run_in(1, || receive.spawn()).unwrap().unwrap());
+    std::thread::sleep(Duration::from_millis(300));
+    let mut send = sender(Path::new("-"), false, &["--timeout", "1"]);
+    send.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut sending = Running(pair.run_in(0, || send.spawn()).unwrap().unwrap());
+    let content: Vec<u8> = (0..5_000_001u32).map(|n| (n.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect();
+    let (mut input, mut output) = (sending.0.stdin.take().unwrap(), receiving.0.stdout.take().unwrap());
+    let arrived = std::thread::scope(|scope| {
+        let reader = scope.spawn(move || {
+            let mut arrived = Vec::new();
+            output.read_to_end(&mut arrived).map(|_| arrived)
+        });
+        let (first, second) = content.split_at(3_000_000);
+        let _ = input.write_all(first);
+        std::thread::sleep(Duration::from_millis(2500));
+        let _ = input.write_all(second);
+        drop(input);
+        reader.join().unwrap().unwrap()
+    });
+    let (sent, received) = (sending.end(), receiving.end());
+    let (theirs, ours) = (sending.said(), receiving.said());
+    assert!(sent.success() && received.success(), "{theirs}{ours}");
+    assert!(arrived == content, "{} bytes arrived", arrived.len());
+    assert!(ours.contains("received 5000001 bytes into standard output"), "{ours}");
+}
+
+/// What becomes of the next hop in the middle of a transfer.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    /// The router on this side has another Ethernet address, and says so.
+    Address(usize),
+    /// As above, but it does not say so.
+    Silent(usize),
+    /// The sender's route leads to another router, and the old one is gone.
+    Route,
+}
+
+impl Change {
+    fn happen(self, routers: &Routers) {
+        const ADDRESS: &str = "ip link set hosts address 02:00:00:00:00:99";
+        match self {
+            Self::Address(side) => {
+                let notify = "echo 1 > /proc/sys/net/ipv4/conf/hosts/arp_notify";
+                routers.at_gateway(side, &format!("{notify}\n{ADDRESS}")).unwrap();
+            }
+            Self::Silent(side) => routers.at_gateway(side, ADDRESS).unwrap(),
+            Self::Route => {
+                let other =
+                    "ip link add other link hosts type macvlan mode bridge\nip address add 10.1.0.254/24 dev other";
+                routers.at_gateway(0, &format!("{other}\nip link set other up\n{ADDRESS}")).unwrap();
+                let mut route = Command::new("ip");
+                route.args("route replace default via 10.1.0.254".split(' '));
+                assert!(routers.run_in(0, || route.status()).unwrap().unwrap().success());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_transfer_follows_its_next_hop() {
+    let Some(_turn) = turn() else { return };
+    for change in [Change::Address(0), Change::Address(1), Change::Route, Change::Silent(0)] {
+        let routers = Routers::new().unwrap();
+        let folder = Folder::new();
+        let (file, out) = (payload(&folder, 128 << 20), inbox(&folder));
+        let spawn = |side: usize, command: &mut Command| {
+            command.args(["--interface", Routers::INTERFACE, "--timeout", "20"]);
+            command.stdout(Stdio::null()).stderr(Stdio::piped());
+            Running(routers.run_in(side, || command.spawn()).unwrap().unwrap())
+        };
+        let mut receiving = spawn(1, spray().args(["recv", "--out"]).arg(&out));
+        std::thread::sleep(Duration::from_millis(300));
+        let to = Routers::address(1, 0).to_string();
+        let mut sending = spawn(0, spray().arg("send").arg(&file).args(["--to", &to]));
+        let begun = Instant::now();
+        while std::fs::read_dir(&out).unwrap().count() == 0 {
+            assert!(begun.elapsed() < Duration::from_secs(10), "nothing arrives");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // For a second after it has learned of a neighbour, the kernel believes nothing else of it.
+        std::thread::sleep(Duration::from_millis(1200));
+        change.happen(&routers);
+        assert!(sending.0.try_wait().unwrap().is_none(), "it was too fast");
+        let (sent, received) = (sending.end(), receiving.end());
+        assert!(sent.success() && received.success(), "{change:?}: {}{}", sending.said(), receiving.said());
+    }
 }

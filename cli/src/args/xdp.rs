@@ -44,9 +44,9 @@ pub struct Common {
 
 #[derive(Debug, Args)]
 pub struct Send {
-    /// The file to send
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// The files and folders to send, each under its own name; `-` is standard input
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<PathBuf>,
     /// Where `spray recv` listens
     #[arg(long, value_name = "ADDRESS")]
     pub to: IpAddr,
@@ -55,10 +55,10 @@ pub struct Send {
     pub peer_mac: Option<Mac>,
     #[command(flatten)]
     pub overrides: Overrides<true>,
-    /// A first guess at the path's rate; the connection learns it
+    /// The rate of `--cc fixed-rate`; any other connection learns it
     #[arg(long, value_name = "GBPS", value_parser = rate)]
     pub gbps: Option<f64>,
-    /// A first guess at the round-trip time of the empty network; the connection learns it
+    /// A first guess at the round-trip time, for the timeout before the first acknowledgement; the connection learns it
     #[arg(long, value_name = "US", value_parser = microseconds)]
     pub rtt_us: Option<f64>,
     /// The switches trim packets (cut them to their headers) instead of dropping them
@@ -73,10 +73,11 @@ pub struct Send {
 
 #[derive(Debug, Args)]
 pub struct Recv {
-    /// The file to write, or a folder, in which the file gets the sender's name
+    /// A folder, in which everything gets the sender's names, or the one file to write; `-` is standard output, which gets the file as
+    /// it arrives
     #[arg(long, value_name = "DIR|FILE", default_value = ".")]
     pub out: PathBuf,
-    /// Keep receiving after the first file
+    /// Keep receiving after the first transfer, from several senders at once if they come so; --out must be a folder
     #[arg(long)]
     pub keep: bool,
     #[command(flatten)]
@@ -91,9 +92,9 @@ pub struct Interface {
     /// The interface to send and receive on
     #[arg(long, value_name = "IF")]
     pub interface: String,
-    /// The interface's queue; flows to UDP port 4793 must be steered to it
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub queue: u32,
+    /// Take this queue of the interface alone, to which the NIC puts UDP port 4793; by default all queues
+    #[arg(long, value_name = "N")]
+    pub queue: Option<u32>,
     /// The address to use; by default the interface's first one of the right family
     #[arg(long, value_name = "ADDRESS")]
     pub from: Option<IpAddr>,

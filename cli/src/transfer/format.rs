@@ -1,105 +1,232 @@
-//! How a file travels in messages: its description, its pieces in any order, their SHA-256, and back the receiver's verdict.
+//! How files and folders travel in messages: 16 bytes say what a message is, and the rest is its content.
 //!
-//! Message 0 is the description; the sender waits until it is delivered, so that nothing overtakes it. Message `i + 1` is piece `i`.
-//! The message after the last piece is the SHA-256, which the sender takes while it reads.
+//! | bytes | content |
+//! |---|---|
+//! | 0..3 | `SF4`: the format and its version |
+//! | 3 | what it is |
+//! | 4..8 | the entry's number, big-endian: entries are numbered from 0 |
+//! | 8..16 | a number, big-endian: the length of a file, the place of a piece |
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
 /// Bytes of a piece. Each piece is one message, and the receiver holds a few of them in memory.
 pub const PIECE_BYTES: u64 = 1 << 20;
+/// Entries that are described and have no verdict yet. The receiver has a file open and a thread for each.
+//= docs/specs/endpoint.md#END-21 At most 16 entries
+pub const WINDOW: usize = 16;
+/// Bytes before a message's content.
+pub const HEADER: usize = 16;
 /// Longest name of a file, in bytes, on every usual file system.
 const MAX_NAME: usize = 255;
+/// Longest path that Linux takes.
+const MAX_PATH: usize = 4096;
 /// Most bytes of a refusal's reason.
 const MAX_REASON: usize = 400;
-const MAGIC: &str = "spray-file 2\n";
-const SUM: &str = "spray-sum 1\n";
-const VERIFIED: &str = "spray-verdict 2\nverified ";
-const REFUSED: &str = "spray-verdict 2\nrefused ";
+const MAGIC: &[u8] = b"SF4";
+/// Permission bits that travel: none that give a program another user's rights.
+const MODE: u16 = 0o777;
 
-/// A file's SHA-256.
+/// A SHA-256.
 pub type Sum = [u8; 32];
 
-/// A file, as the sender describes it.
+/// A file or a folder, as the sender describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// The file's name, without any folder. Any bytes that a file system takes, control characters left out.
-    pub name: OsString,
-    pub bytes: u64,
+    /// Where it goes, below what the receiver chose: names joined by `/`. Any bytes that a file system takes, control characters
+    /// left out.
+    pub path: OsString,
+    pub kind: EntryKind,
+    /// Permission bits.
+    pub mode: u16,
+}
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    File {
+        bytes: u64,
+    },
+    /// A file whose length is not known before its end.
+    Stream,
+    Folder,
 }
 
 impl Description {
+    /// The length of a file, if it is known.
+    pub fn bytes(&self) -> Option<u64> {
+        match self.kind {
+            EntryKind::File { bytes } => Some(bytes),
+            EntryKind::Stream | EntryKind::Folder => None,
+        }
+    }
+}
+
+/// How many pieces a file has.
+pub fn pieces(bytes: u64) -> u64 {
+    bytes.div_ceil(PIECE_BYTES)
+}
+
+/// Bytes of piece `index` of a file; 0 from [`pieces`] on.
+pub fn piece_bytes(bytes: u64, index: u64) -> u64 {
+    PIECE_BYTES.min(bytes.saturating_sub(index.saturating_mul(PIECE_BYTES)))
+}
+
+/// Whether `path` can only be something in the folder that the receiver chose, and does nothing to a terminal.
+//= docs/specs/endpoint.md#END-22 A path is names joined by `/`
+pub fn is_harmless(path: &OsStr) -> bool {
+    let is_name = |name: &[u8]| ![&b""[..], b".", b".."].contains(&name) && name.len() <= MAX_NAME;
+    path.len() <= MAX_PATH
+        && path.as_bytes().split(|&byte| byte == b'/').all(is_name)
+        && !path.to_string_lossy().chars().any(char::is_control)
+}
+
+/// A message of the sender's.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Said<'a> {
+    /// The next entry.
+    Entry(u32, Description),
+    /// Of that file, piece `index`.
+    Piece { number: u32, index: u64, data: &'a [u8] },
+    /// After the last piece of that file: its length, and the SHA-256 of all of it.
+    Sum { number: u32, bytes: u64, sum: Sum },
+    /// What the receiver has of that file is not from it: it is to begin anew.
+    Again(u32),
+    /// There are so many entries.
+    End(u32),
+}
+
+/// A message of the receiver's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It takes the file, and has its first `bytes` bytes, whose SHA-256 this is.
+    Ready { number: u32, bytes: u64, sum: Sum },
+    /// The file is on the disk under its name, and this is the SHA-256 of what was written.
+    Verified { number: u32, sum: Sum },
+    /// The folder is there.
+    Made { number: u32 },
+    /// The receiver does not take that entry, for this reason.
+    Refused { number: u32, reason: String },
+    /// It takes no further entry.
+    Ended { reason: String },
+}
+
+const FILE: u8 = b'f';
+const STREAM: u8 = b's';
+const FOLDER: u8 = b'd';
+const PIECE: u8 = b'p';
+const SUM: u8 = b'=';
+const AGAIN: u8 = b'0';
+const END: u8 = b'.';
+const READY: u8 = b'r';
+const VERIFIED: u8 = b'v';
+const MADE: u8 = b'm';
+const REFUSED: u8 = b'x';
+const ENDED: u8 = b'X';
+
+/// The first bytes of a message.
+fn header(kind: u8, number: u32, value: u64) -> Vec<u8> {
+    [MAGIC, &[kind], &number.to_be_bytes(), &value.to_be_bytes()].concat()
+}
+
+/// What a message is, its two numbers, and its content.
+fn parse(message: &[u8]) -> Option<(u8, u32, u64, &[u8])> {
+    let (head, content) = message.split_first_chunk::<HEADER>()?;
+    let (magic, rest) = head.split_at(MAGIC.len());
+    let number = u32::from_be_bytes(rest[1..5].try_into().ok()?);
+    let value = u64::from_be_bytes(rest[5..].try_into().ok()?);
+    (magic == MAGIC).then_some((rest[0], number, value, content))
+}
+
+/// A message whose content is a piece, that is put behind it.
+pub fn begin_piece(number: u32, index: u64, capacity: u64) -> Vec<u8> {
+    let mut message = Vec::with_capacity(HEADER + capacity as usize);
+    message.extend(header(PIECE, number, index));
+    message
+}
+
+impl Said<'_> {
     /// The message.
     pub fn encode(&self) -> Vec<u8> {
-        [format!("{MAGIC}{}\n", self.bytes).as_bytes(), self.name.as_bytes()].concat()
+        match self {
+            Self::Entry(number, Description { path, kind, mode }) => {
+                let (kind, bytes) = match *kind {
+                    EntryKind::File { bytes } => (FILE, bytes),
+                    EntryKind::Stream => (STREAM, 0),
+                    EntryKind::Folder => (FOLDER, 0),
+                };
+                [&header(kind, *number, bytes)[..], &mode.to_be_bytes(), path.as_bytes()].concat()
+            }
+            Self::Piece { number, index, data } => [&header(PIECE, *number, *index)[..], data].concat(),
+            Self::Sum { number, bytes, sum } => [&header(SUM, *number, *bytes)[..], sum].concat(),
+            Self::Again(number) => header(AGAIN, *number, 0),
+            Self::End(entries) => header(END, *entries, 0),
+        }
     }
 
-    /// Reads a message; `None` for anything but a description with a harmless file name.
-    pub fn decode(message: &[u8]) -> Option<Self> {
-        let mut lines = message.strip_prefix(MAGIC.as_bytes())?.splitn(2, |&byte| byte == b'\n');
-        let bytes = std::str::from_utf8(lines.next()?).ok()?.parse().ok()?;
-        let name = lines.next().map(OsStr::from_bytes).filter(|name| is_harmless(name))?;
-        Some(Self { name: name.into(), bytes })
+    /// Reads a message; `None` for anything but a harmless one.
+    pub fn decode(message: &[u8]) -> Option<Said<'_>> {
+        let (kind, number, value, content) = parse(message)?;
+        match kind {
+            PIECE => Some(Said::Piece { number, index: value, data: content }),
+            SUM => Some(Said::Sum { number, bytes: value, sum: content.try_into().ok()? }),
+            AGAIN => content.is_empty().then_some(Said::Again(number)),
+            END => content.is_empty().then_some(Said::End(number)),
+            _ => {
+                let kind = match kind {
+                    FILE => EntryKind::File { bytes: value },
+                    STREAM => EntryKind::Stream,
+                    FOLDER => EntryKind::Folder,
+                    _ => return None,
+                };
+                let (mode, path) = content.split_first_chunk()?;
+                let path = OsStr::from_bytes(path);
+                let mode = u16::from_be_bytes(*mode) & MODE;
+                is_harmless(path).then(|| Said::Entry(number, Description { path: path.into(), kind, mode }))
+            }
+        }
     }
-
-    /// How many pieces there are.
-    pub fn pieces(&self) -> u64 {
-        self.bytes.div_ceil(PIECE_BYTES)
-    }
-
-    /// Bytes of piece `index`; 0 from [`Description::pieces`] on.
-    pub fn piece_bytes(&self, index: u64) -> u64 {
-        PIECE_BYTES.min(self.bytes.saturating_sub(index.saturating_mul(PIECE_BYTES)))
-    }
 }
 
-/// Whether `name` can only be a file in the folder that the receiver chose, and does nothing to a terminal.
-fn is_harmless(name: &OsStr) -> bool {
-    let plain = name.to_string_lossy().chars().all(|c| c != '/' && !c.is_control());
-    plain && ![&b""[..], b".", b".."].contains(&name.as_bytes()) && name.len() <= MAX_NAME
-}
-
-/// The sender's last message: the SHA-256 of all pieces.
-pub fn encode_sum(sum: &Sum) -> Vec<u8> {
-    format!("{SUM}{}\n", hex(sum)).into_bytes()
-}
-
-/// Reads the sender's SHA-256.
-pub fn decode_sum(message: &[u8]) -> Option<Sum> {
-    unhex(message.strip_prefix(SUM.as_bytes())?.strip_suffix(b"\n")?)
-}
-
-/// What the receiver says at the end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The file is on the disk under its name, and this is the SHA-256 of what was written.
-    Verified(Sum),
-    /// The receiver does not take the file, for this reason.
-    Refused(String),
-}
-
-impl Verdict {
+impl Answer {
     /// The message. Of a long reason only the beginning is told.
     pub fn encode(&self) -> Vec<u8> {
+        let begin = |reason: &str| {
+            let mut ends = (0..=MAX_REASON.min(reason.len())).rev();
+            let end = ends.find(|&end| reason.is_char_boundary(end)).unwrap_or(0);
+            reason.as_bytes()[..end].to_vec()
+        };
         match self {
-            Self::Verified(sum) => format!("{VERIFIED}{}\n", hex(sum)).into_bytes(),
-            Self::Refused(reason) => {
-                let mut ends = (0..=MAX_REASON.min(reason.len())).rev();
-                let end = ends.find(|&end| reason.is_char_boundary(end)).unwrap_or(0);
-                format!("{REFUSED}{}\n", &reason[..end]).into_bytes()
-            }
+            Self::Ready { number, bytes, sum } => [&header(READY, *number, *bytes)[..], sum].concat(),
+            Self::Verified { number, sum } => [&header(VERIFIED, *number, 0)[..], sum].concat(),
+            Self::Made { number } => header(MADE, *number, 0),
+            Self::Refused { number, reason } => [header(REFUSED, *number, 0), begin(reason)].concat(),
+            Self::Ended { reason } => [header(ENDED, 0, 0), begin(reason)].concat(),
         }
     }
 
     /// Reads a message; `None` for anything else. The reason is safe to print.
     pub fn decode(message: &[u8]) -> Option<Self> {
-        if let Some(sum) = message.strip_prefix(VERIFIED.as_bytes()) {
-            return unhex(sum.strip_suffix(b"\n")?).map(Self::Verified);
-        }
-        let reason = message.strip_prefix(REFUSED.as_bytes())?.strip_suffix(b"\n")?;
-        let reason = reason.get(..reason.len().min(MAX_REASON))?;
-        Some(Self::Refused(OsString::from_vec(reason.to_vec()).to_string_lossy().replace(char::is_control, " ")))
+        let (kind, number, value, content) = parse(message)?;
+        let reason = || {
+            let short = content.get(..content.len().min(MAX_REASON)).unwrap_or_default();
+            OsString::from_vec(short.to_vec()).to_string_lossy().replace(char::is_control, " ")
+        };
+        Some(match kind {
+            READY => Self::Ready { number, bytes: value, sum: content.try_into().ok()? },
+            VERIFIED => Self::Verified { number, sum: content.try_into().ok()? },
+            MADE => Self::Made { number },
+            REFUSED => Self::Refused { number, reason: reason() },
+            ENDED => Self::Ended { reason: reason() },
+            _ => return None,
+        })
     }
+}
+
+/// A path as people read it.
+pub fn shown(path: &OsStr) -> String {
+    Path::new(path).display().to_string()
 }
 
 /// Lower-case hexadecimal digits.
@@ -107,79 +234,129 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn unhex(text: &[u8]) -> Option<Sum> {
-    let mut bytes = [0; 32];
-    if text.len() != 64 || !text.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    let digit = |digit: u8| char::from(digit).to_digit(16).unwrap_or(0) as u8;
-    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
-        *byte = digit(pair[0]) << 4 | digit(pair[1]);
-    }
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use sha2::{Digest, Sha256};
 
     use super::*;
 
-    fn description(name: &[u8], bytes: u64) -> Description {
-        Description { name: OsStr::from_bytes(name).into(), bytes }
+    fn entry(path: &[u8], kind: EntryKind) -> Description {
+        Description { path: OsStr::from_bytes(path).into(), kind, mode: 0o640 }
+    }
+
+    fn round_trip(description: Description) {
+        let message = Said::Entry(7, description.clone()).encode();
+        assert_eq!(Said::decode(&message), Some(Said::Entry(7, description)));
     }
 
     #[test]
     fn descriptions_round_trip() {
-        let sent = description(b"a file.bin", 3 * PIECE_BYTES + 7);
-        assert_eq!(Description::decode(&sent.encode()), Some(sent.clone()));
-        assert_eq!((sent.pieces(), sent.piece_bytes(2), sent.piece_bytes(3)), (4, PIECE_BYTES, 7));
-        assert_eq!((sent.piece_bytes(4), sent.piece_bytes(u64::MAX)), (0, 0));
-        assert_eq!(description(b"empty", 0).pieces(), 0);
+        let bytes = 3 * PIECE_BYTES + 7;
+        for kind in [EntryKind::File { bytes }, EntryKind::Stream, EntryKind::Folder] {
+            round_trip(entry(b"a folder/a file.bin", kind));
+        }
+        assert_eq!((pieces(bytes), piece_bytes(bytes, 2), piece_bytes(bytes, 3)), (4, PIECE_BYTES, 7));
+        assert_eq!((piece_bytes(bytes, 4), piece_bytes(bytes, u64::MAX), pieces(0)), (0, 0, 0));
     }
 
     #[test]
     fn names_travel_as_bytes_up_to_the_longest_that_file_systems_take() {
-        for name in [&b"caf\xe9.bin"[..], &[0xff; 255], &[b'n'; 255], "längere Namen".as_bytes()] {
-            let sent = description(name, 1);
-            assert_eq!(Description::decode(&sent.encode()), Some(sent));
+        for path in [&b"caf\xe9.bin"[..], &[0xff; 255], &[b'n'; 255], "längere/Namen".as_bytes()] {
+            round_trip(entry(path, EntryKind::Stream));
         }
-        assert_eq!(Description::decode(&description(&[b'n'; 256], 1).encode()), None);
-    }
-
-    #[test]
-    fn names_that_could_leave_the_folder_or_command_a_terminal_are_refused() {
-        for name in [&b"../x"[..], b"/etc/passwd", b"..", b".", b"", b"a\0b", b"a\nb", b"a\x1b[2Jb", b"a\xc2\x9bb"] {
-            assert_eq!(Description::decode(&description(name, 1).encode()), None, "{name:?}");
+        for path in [&[b'n'; 256][..], &b"n/".repeat(3000)] {
+            assert!(!is_harmless(OsStr::from_bytes(path)));
         }
     }
 
     #[test]
-    fn anything_else_is_no_description() {
-        for message in [&b""[..], b"spray-file 2\n", b"spray-file 1\n1\nff\nx\n", &[0xff; 80], &[b'a'; 9000]] {
-            assert_eq!(Description::decode(message), None);
+    //= docs/specs/endpoint.md#END-22 A path is names joined by `/`
+    fn paths_that_could_leave_the_folder_or_command_a_terminal_are_refused() {
+        for path in [
+            &b"../x"[..],
+            b"/etc/passwd",
+            b"..",
+            b".",
+            b"",
+            b"a//b",
+            b"a/",
+            b"a/../b",
+            b"a/./b",
+            b"a/..",
+            b"a\0b",
+            b"a\nb",
+            b"a/\x1b[2Jb",
+            b"a\xc2\x9bb",
+        ] {
+            let message = Said::Entry(0, entry(path, EntryKind::Folder)).encode();
+            assert_eq!(Said::decode(&message), None, "{path:?}");
         }
     }
 
     #[test]
-    fn sums_and_verdicts_round_trip() {
+    fn no_bits_travel_that_give_another_users_rights() {
+        let message = Said::Entry(0, Description { mode: 0o7755, ..entry(b"x", EntryKind::Stream) }).encode();
+        let Some(Said::Entry(0, description)) = Said::decode(&message) else { panic!("an entry") };
+        assert_eq!(description.mode, 0o755);
+    }
+
+    #[test]
+    fn anything_else_is_no_message() {
+        let sum = Said::Sum { number: 1, bytes: 2, sum: [3; 32] }.encode();
+        for message in [&b""[..], b"spray-file 3\n", b"SF4", &[0xff; 80], &sum[..47], &[&sum[..], b"x"].concat()] {
+            assert_eq!(Said::decode(message), None);
+            assert_eq!(Answer::decode(message), None);
+        }
+    }
+
+    #[test]
+    fn pieces_sums_and_answers_round_trip() {
         let sum: Sum = Sha256::digest(b"abc").into();
         assert_eq!(hex(&sum), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-        assert_eq!(decode_sum(&encode_sum(&sum)), Some(sum));
-        assert_eq!(decode_sum(b"spray-sum 1\nzz\n"), None);
-        for verdict in [Verdict::Verified(sum), Verdict::Refused("x exists already".into())] {
-            assert_eq!(Verdict::decode(&verdict.encode()), Some(verdict));
+        for said in [Said::Piece { number: 3, index: 1 << 40, data: b"abc" }, Said::Sum { number: 3, bytes: 3, sum }] {
+            assert_eq!(Said::decode(&said.encode()), Some(said));
         }
-        assert_eq!(Verdict::decode(b"spray-verdict 2\nverified zz\n"), None);
+        let mut piece = begin_piece(3, 1 << 40, 3);
+        piece.extend(b"abc");
+        assert_eq!(piece, Said::Piece { number: 3, index: 1 << 40, data: b"abc" }.encode());
+        for said in [Said::Again(3), Said::End(9)] {
+            assert_eq!(Said::decode(&said.encode()), Some(said));
+        }
+        for answer in [
+            Answer::Ready { number: 1, bytes: PIECE_BYTES, sum },
+            Answer::Verified { number: 1, sum },
+            Answer::Made { number: 2 },
+            Answer::Refused { number: 1, reason: "x exists already".into() },
+            Answer::Ended { reason: "no more".into() },
+        ] {
+            assert_eq!(Answer::decode(&answer.encode()), Some(answer));
+        }
     }
 
     #[test]
     fn a_reason_is_short_and_safe_to_print() {
-        let Some(Verdict::Refused(long)) = Verdict::decode(&Verdict::Refused("é".repeat(1000)).encode()) else {
-            panic!("a refusal")
-        };
-        assert_eq!(long, "é".repeat(MAX_REASON / 2));
-        let hostile = [REFUSED.as_bytes(), b"\x1b[31mred\xff\n"].concat();
-        assert_eq!(Verdict::decode(&hostile), Some(Verdict::Refused(" [31mred\u{fffd}".into())));
+        let long = Answer::Ended { reason: "é".repeat(1000) }.encode();
+        assert_eq!(Answer::decode(&long), Some(Answer::Ended { reason: "é".repeat(MAX_REASON / 2) }));
+        let hostile = [&header(ENDED, 0, 0)[..], b"\x1b[31mred\xff"].concat();
+        assert_eq!(Answer::decode(&hostile), Some(Answer::Ended { reason: " [31mred\u{fffd}".into() }));
+    }
+
+    proptest! {
+        /// Whatever the bytes, what is taken for an entry stays in its folder.
+        #[test]
+        //= docs/specs/endpoint.md#END-22 A path is names joined by `/`
+        fn no_bytes_describe_anything_outside(
+            kind in prop_oneof![Just(FILE), Just(STREAM), Just(FOLDER), any::<u8>()],
+            content in proptest::collection::vec(prop_oneof![Just(b'/'), Just(b'.'), Just(b'a'), any::<u8>()], 0..12),
+        ) {
+            use std::path::Component;
+            let message = [header(kind, 0, 1), content].concat();
+            if let Some(Said::Entry(0, Description { path, mode, .. })) = Said::decode(&message) {
+                let names: Vec<_> = Path::new(&path).components().collect();
+                prop_assert!(!names.is_empty() && mode <= 0o777);
+                prop_assert!(names.iter().all(|name| matches!(name, Component::Normal(_))));
+            }
+        }
     }
 }

@@ -1,252 +1,153 @@
 //! A file that is arriving. It is written beside its final name and gets it once its SHA-256 is right and it is on the disk.
 //!
-//! Pieces are written by the caller, which polls a network and must not wait. A thread of the file's own reads them back in their order,
-//! hashes them, and at the end waits for the disk.
+//! Pieces are written by the caller, which polls a network and must not wait. Its [`Keeper`] does what takes time.
 
-use std::ffi::OsStr;
+use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::ErrorKind;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::thread::JoinHandle;
-use std::time::Instant;
 
-use sha2::{Digest, Sha256};
-
-use super::format::{Description, PIECE_BYTES, Sum, decode_sum, hex};
-use super::partial::{Partial, folder_of, is_partial};
-use crate::progress::now;
-
-/// Why a connection's file is refused, in words for the sender and for the user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal(pub String);
-
-impl Refusal {
-    fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-}
-
-/// A file that has its name, and the SHA-256 of its content.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
-    pub path: PathBuf,
-    pub sum: Sum,
-}
+use super::format::{Description, PIECE_BYTES, Sum, piece_bytes, pieces};
+use super::keeper::{Content, Keeper, Kept, News, Order};
+use super::out::{Out, Refusal};
+use super::partial::Partial;
 
 /// A file on its way in.
 #[derive(Debug)]
 pub struct Incoming {
     pub description: Description,
-    file: File,
-    arrived: Vec<bool>,
+    file: Arc<File>,
     /// Pieces before the first that is missing.
-    prefix: usize,
+    prefix: u64,
+    /// Pieces after that one.
+    beyond: BTreeSet<u64>,
     pub arrived_bytes: u64,
+    /// Bytes that were there before.
+    pub there_bytes: u64,
+    /// Known from the description, or at a stream's end.
+    bytes: Option<u64>,
+    /// Of a stream: the piece that is not whole, which can only be the last, and its bytes.
+    short: Option<(u64, u64)>,
     has_sum: bool,
-    pub started: Instant,
+    /// Whether what has arrived stays for a later transfer if this one breaks off.
+    keeps: Arc<AtomicBool>,
     keeper: Keeper,
 }
 
 impl Incoming {
-    /// Begins with the sender's first message. `unique` is a number that this process has not used before.
-    pub fn begin(message: &[u8], out: &Path, unique: u32) -> Result<Self, Refusal> {
-        // The message after the last piece must have a number too.
-        const MOST_PIECES: u64 = u32::MAX as u64 - 1;
-        let description =
-            Description::decode(message).ok_or_else(|| Refusal::new("its first message describes no file"))?;
-        if description.pieces() > MOST_PIECES {
-            return Err(Refusal::new("the file is too long"));
-        }
-        let (target, replaces) = target(out, &description.name)?;
-        let unwritable = |error| Refusal(format!("cannot write in {}: {error}", folder_of(&target).display()));
-        let partial = Partial::create(folder_of(&target), unique, description.bytes).map_err(unwritable)?;
-        let file = partial.file().try_clone().map_err(unwritable)?;
-        let arrived = vec![false; description.pieces() as usize];
-        let work = Work { partial, target: target.clone(), replaces, bytes: description.bytes };
-        let keeper = Keeper::start(work).map_err(unwritable)?;
-        let (prefix, arrived_bytes, has_sum, started) = (0, 0, false, now());
-        Ok(Self { description, file, arrived, prefix, arrived_bytes, has_sum, started, keeper })
+    /// Begins a file of the transfer `transfer`, or goes on with what there is of it; with `anew` that is known to be of another.
+    pub fn begin(description: Description, out: &Out, transfer: u32, anew: bool) -> Result<Self, Refusal> {
+        let goal = out.goal(&description, transfer)?;
+        let bytes = description.bytes();
+        let (content, keeps, there_bytes) = match goal.check(bytes, anew)? {
+            Some(there) => (Content::There(Arc::new(there)), Arc::default(), bytes.unwrap_or_default()),
+            None => {
+                let unwritable = |error| Refusal(format!("cannot write in {}: {error}", out.folder().path.display()));
+                let mut partial = match (goal.key(), bytes) {
+                    (Some(key), Some(bytes)) => Partial::resume(out.folder(), key, bytes, description.mode),
+                    _ => Partial::create(out.folder(), description.mode),
+                }
+                .map_err(unwritable)?;
+                if out.is_stdout() {
+                    partial.hide().map_err(unwritable)?;
+                }
+                let there = bytes.map_or(0, |bytes| partial.prefix_bytes(bytes));
+                let keeps = Arc::clone(partial.keeps());
+                (Content::Partial(partial), keeps, there)
+            }
+        };
+        let file = Arc::clone(content.file());
+        let keeper = Keeper::start(content, goal, there_bytes)
+            .map_err(|error| Refusal(format!("cannot start a thread for the file: {error}")))?;
+        let (prefix, beyond, arrived_bytes) = (pieces(there_bytes), BTreeSet::new(), 0);
+        let (short, has_sum) = (None, false);
+        Ok(Self { description, file, prefix, beyond, arrived_bytes, there_bytes, bytes, short, has_sum, keeps, keeper })
     }
 
-    /// Takes message number `message`, one after the description: piece `message - 1`, or the SHA-256.
-    pub fn place(&mut self, message: u32, data: &[u8]) -> Result<(), Refusal> {
-        let wrong = || Refusal(format!("message {message} of {} bytes is no piece of the file", data.len()));
-        let piece = u64::from(message).checked_sub(1).ok_or_else(wrong)?;
-        if piece == self.description.pieces() && !self.has_sum {
-            self.has_sum = true;
-            self.keeper.order(Order::Sum(decode_sum(data).ok_or_else(wrong)?));
-            return Ok(());
+    /// Gives up what there is, which is of another file. Returns what the file is, to begin it anew.
+    pub fn restart(self) -> Description {
+        self.keeps.store(false, Ordering::Relaxed);
+        self.description
+    }
+
+    /// Takes piece `index`.
+    pub fn place(&mut self, index: u64, data: &[u8]) -> Result<(), Refusal> {
+        let length = data.len() as u64;
+        let is_right = match self.bytes {
+            Some(bytes) => length > 0 && length == piece_bytes(bytes, index),
+            None => length == PIECE_BYTES || length > 0 && length < PIECE_BYTES && self.short.is_none(),
+        };
+        // No sender has so many under way: a connection's window is at most 64 Ki packets.
+        //= docs/specs/endpoint.md#END-21 1,024 pieces past the first that is missing
+        const AHEAD: u64 = 1024;
+        let is_missing = index >= self.prefix && index - self.prefix < AHEAD && !self.beyond.contains(&index);
+        if !is_right || !is_missing || self.short.is_some_and(|(last, _)| index > last) {
+            return Err(Refusal(format!("{length} bytes as piece {index} are no piece of the file")));
         }
-        let expected = self.description.piece_bytes(piece);
-        let fresh = self.arrived.get_mut(piece as usize).filter(|arrived| !**arrived);
-        let arrived = fresh.filter(|_| data.len() as u64 == expected).ok_or_else(wrong)?;
-        *arrived = true;
-        self.arrived_bytes += expected;
-        self.file.write_all_at(data, piece * PIECE_BYTES).map_err(|error| Refusal(format!("cannot write: {error}")))?;
+        self.file.write_all_at(data, index * PIECE_BYTES).map_err(|error| Refusal(format!("cannot write: {error}")))?;
+        if length < PIECE_BYTES && self.bytes.is_none() {
+            self.short = Some((index, length));
+        }
+        self.arrived_bytes += length;
+        self.beyond.insert(index);
         self.advance();
+        Ok(())
+    }
+
+    /// Takes the file's length, which is news of a stream only, and the sender's SHA-256.
+    pub fn take_sum(&mut self, bytes: u64, sum: Sum) -> Result<(), Refusal> {
+        let last = self.beyond.last().map_or(self.prefix, |last| last + 1);
+        let is_end = match (self.bytes, self.short) {
+            (Some(known), _) => known == bytes,
+            (None, Some((index, length))) => index.checked_mul(PIECE_BYTES).map(|whole| whole + length) == Some(bytes),
+            (None, None) => last <= pieces(bytes),
+        };
+        if self.has_sum || !is_end || last > pieces(bytes) {
+            return Err(Refusal::new("the file's end contradicts what came before"));
+        }
+        self.has_sum = true;
+        self.bytes = Some(bytes);
+        self.keeper.order(Order::Sum { sum, bytes });
         Ok(())
     }
 
     /// Whether everything is here; the rest is between us and the disk.
     pub fn is_whole(&self) -> bool {
-        self.has_sum && self.arrived_bytes == self.description.bytes
+        self.has_sum && Some(self.there_bytes + self.arrived_bytes) == self.bytes
     }
 
-    /// How the file ended, once it has.
-    pub fn ending(&mut self) -> Option<Result<Kept, Refusal>> {
-        self.keeper.ending()
+    /// What the file's thread says.
+    pub fn news(&self) -> Option<News> {
+        self.keeper.news()
+    }
+
+    /// Bytes that a later transfer of the file will find, if this one breaks off.
+    pub fn kept_bytes(&self) -> u64 {
+        if self.keeps.load(Ordering::Relaxed) { self.prefix * PIECE_BYTES } else { 0 }
     }
 
     /// Gives the file up, unless it gets its name at this moment.
-    pub fn abandon(mut self) -> Option<Kept> {
+    pub fn abandon(&mut self) -> Option<Kept> {
         self.keeper.stop();
-        self.ending().and_then(Result::ok)
+        let mut news = std::iter::from_fn(|| self.news());
+        news.find_map(|news| if let News::End(ending) = news { Some(ending) } else { None })?.ok()
     }
 
     /// Has what follows the hashed prefix without a gap hashed.
     fn advance(&mut self) {
         let before = self.prefix;
-        self.prefix += self.arrived[before..].iter().take_while(|arrived| **arrived).count();
+        while self.beyond.remove(&self.prefix) {
+            self.prefix += 1;
+        }
         if self.prefix > before {
-            let until = self.description.bytes.min(self.prefix as u64 * PIECE_BYTES);
-            self.keeper.order(Order::Hash { until });
-        }
-    }
-}
-
-/// Where the file goes, and whether it replaces one. If `out` is a folder, the sender's name is used and must not exist yet.
-fn target(out: &Path, name: &OsStr) -> Result<(PathBuf, bool), Refusal> {
-    if !out.is_dir() {
-        return Ok((out.to_path_buf(), true));
-    }
-    if is_partial(name) {
-        return Err(Refusal(format!("files named {} are those that are still arriving", name.display())));
-    }
-    let target = out.join(OsStr::from_bytes(name.as_bytes()));
-    // It is asked again, without a gap, when the file gets its name.
-    if target.symlink_metadata().is_ok() { Err(exists(&target)) } else { Ok((target, false)) }
-}
-
-fn exists(target: &Path) -> Refusal {
-    Refusal(format!("{} exists already", target.file_name().unwrap_or_default().display()))
-}
-
-/// What the thread is told.
-#[derive(Debug)]
-enum Order {
-    /// All bytes up to here are in the file.
-    Hash { until: u64 },
-    /// This is the sender's SHA-256.
-    Sum(Sum),
-}
-
-/// The thread of a file, as its owner sees it. Dropping it stops the thread, which removes what has no name.
-#[derive(Debug)]
-struct Keeper {
-    orders: Option<Sender<Order>>,
-    endings: Receiver<Result<Kept, Refusal>>,
-    stopped: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Keeper {
-    fn start(work: Work) -> std::io::Result<Self> {
-        let ((orders, orders_in), (endings_out, endings)) = (channel(), channel());
-        let stopped = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&stopped);
-        let thread = std::thread::Builder::new().name("spray-file".into()).spawn(move || {
-            if let Some(ending) = work.run(&orders_in, &flag) {
-                // Nobody waits for it if the file was given up.
-                let _ = endings_out.send(ending);
-            }
-        })?;
-        Ok(Self { orders: Some(orders), endings, stopped, thread: Some(thread) })
-    }
-
-    fn order(&self, order: Order) {
-        // A thread that has ended has told why.
-        let _ = self.orders.as_ref().map(|orders| orders.send(order));
-    }
-
-    fn ending(&self) -> Option<Result<Kept, Refusal>> {
-        match self.endings.try_recv() {
-            Ok(ending) => Some(ending),
-            Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Err(Refusal::new("the file's thread has ended"))),
-        }
-    }
-
-    fn stop(&mut self) {
-        self.stopped.store(true, Ordering::Relaxed);
-        self.orders = None;
-        if let Some(thread) = self.thread.take() {
-            // A panic has already been reported.
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        self.stop();
-    }
-}
-
-/// What the thread owns.
-#[derive(Debug)]
-struct Work {
-    partial: Partial,
-    target: PathBuf,
-    replaces: bool,
-    bytes: u64,
-}
-
-impl Work {
-    /// Hashes as the file grows, and ends it when all of it and the sender's SHA-256 are there. `None` if the file was given up.
-    fn run(self, orders: &Receiver<Order>, stopped: &AtomicBool) -> Option<Result<Kept, Refusal>> {
-        let (mut hasher, mut hashed, mut theirs) = (Sha256::new(), 0, None);
-        while hashed < self.bytes || theirs.is_none() {
-            match orders.recv().ok()? {
-                Order::Sum(sum) => theirs = Some(sum),
-                Order::Hash { until } => match self.hash(&mut hasher, hashed, until, stopped) {
-                    Ok(end) if end == until => hashed = end,
-                    Ok(_) => return None,
-                    Err(error) => return Some(Err(Refusal(format!("cannot read what was written: {error}")))),
-                },
-            }
-        }
-        let sum = hasher.finalize().into();
-        (!stopped.load(Ordering::Relaxed)).then(|| self.finish(sum, theirs))
-    }
-
-    /// Hashes the bytes from `from` to `until`. Returns how far it came before it was stopped.
-    fn hash(&self, hasher: &mut Sha256, from: u64, until: u64, stopped: &AtomicBool) -> std::io::Result<u64> {
-        // Small enough that it stops at once, and that the core's cache holds it.
-        const CHUNK: u64 = 256 << 10;
-        let mut buffer = vec![0; CHUNK as usize];
-        let mut at = from;
-        while at < until && !stopped.load(Ordering::Relaxed) {
-            let chunk = &mut buffer[..CHUNK.min(until - at) as usize];
-            self.partial.file().read_exact_at(chunk, at)?;
-            hasher.update(&*chunk);
-            at += chunk.len() as u64;
-        }
-        Ok(at)
-    }
-
-    fn finish(self, sum: Sum, theirs: Option<Sum>) -> Result<Kept, Refusal> {
-        if Some(sum) != theirs {
-            return Err(Refusal(format!("what arrived has SHA-256 {}, not the sender's; it was removed", hex(&sum))));
-        }
-        match self.partial.give_name(&self.target, self.replaces) {
-            Ok(()) => Ok(Kept { path: self.target, sum }),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(exists(&self.target)),
-            Err(error) => Err(Refusal(format!("cannot finish {}: {error}", self.target.display()))),
+            let whole = self.prefix * PIECE_BYTES;
+            let end = match (self.bytes, self.short) {
+                (Some(bytes), _) => bytes,
+                (None, Some((index, length))) => index * PIECE_BYTES + length,
+                (None, None) => whole,
+            };
+            self.keeper.order(Order::Hash { until: end.min(whole) });
         }
     }
 }
@@ -255,43 +156,63 @@ impl Work {
 mod tests {
     use std::fs;
 
+    use sha2::{Digest, Sha256};
     use spray_test_support::Folder;
 
-    use super::super::format::encode_sum;
+    use super::super::format::EntryKind;
+    use super::super::out::ONE_TRANSFER;
     use super::*;
 
     fn content() -> Vec<u8> {
         (0..PIECE_BYTES as u32 + 5_000).map(|i| ((i * 7) >> 3) as u8).collect()
     }
 
-    fn begin(content: &[u8], dir: &Folder, unique: u32) -> Result<Incoming, Refusal> {
-        let description = Description { name: "x.bin".into(), bytes: content.len() as u64 };
-        Incoming::begin(&description.encode(), dir.path(), unique)
+    fn out(dir: &Folder) -> Out {
+        Out::new(dir.path(), true).unwrap()
     }
 
-    fn sum(content: &[u8]) -> Vec<u8> {
-        encode_sum(&Sha256::digest(content).into())
+    fn describe(name: &str, kind: EntryKind) -> Description {
+        Description { path: name.into(), kind, mode: 0o644 }
+    }
+
+    fn begin(content: &[u8], dir: &Folder) -> Result<Incoming, Refusal> {
+        Incoming::begin(describe("x.bin", EntryKind::File { bytes: content.len() as u64 }), &out(dir), 0, false)
+    }
+
+    fn end(incoming: &mut Incoming, content: &[u8]) -> Result<(), Refusal> {
+        incoming.take_sum(content.len() as u64, Sha256::digest(content).into())
+    }
+
+    /// The next thing that the file's thread says.
+    fn news(incoming: &Incoming) -> News {
+        loop {
+            match incoming.news() {
+                Some(news) => return news,
+                None => std::thread::yield_now(),
+            }
+        }
     }
 
     fn ending(incoming: &mut Incoming) -> Result<Kept, Refusal> {
         loop {
-            match incoming.ending() {
-                Some(ending) => return ending,
-                None => std::thread::yield_now(),
+            if let News::End(ending) = news(incoming) {
+                return ending;
             }
         }
     }
 
     #[test]
     fn messages_in_any_order_make_the_file() {
-        for order in [[1, 2, 3], [3, 2, 1], [2, 3, 1], [1, 3, 2]] {
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [0, 2, 1]] {
             let (dir, content) = (Folder::new(), content());
-            let mut incoming = begin(&content, &dir, 1).unwrap();
+            let mut incoming = begin(&content, &dir).unwrap();
             let (first, second) = content.split_at(PIECE_BYTES as usize);
-            let sum = sum(&content);
             for message in order {
                 assert!(!incoming.is_whole());
-                incoming.place(message, [first, second, &sum][message as usize - 1]).unwrap();
+                match message {
+                    2 => end(&mut incoming, &content).unwrap(),
+                    piece => incoming.place(piece, [first, second][piece as usize]).unwrap(),
+                }
             }
             assert!(incoming.is_whole());
             let kept = ending(&mut incoming).unwrap();
@@ -304,9 +225,9 @@ mod tests {
     #[test]
     fn an_empty_file_is_whole_with_its_sum() {
         let dir = Folder::new();
-        let mut incoming = begin(&[], &dir, 1).unwrap();
+        let mut incoming = begin(&[], &dir).unwrap();
         assert!(!incoming.is_whole());
-        incoming.place(1, &sum(&[])).unwrap();
+        end(&mut incoming, &[]).unwrap();
         assert!(incoming.is_whole());
         assert_eq!(fs::read(ending(&mut incoming).unwrap().path).unwrap(), b"");
     }
@@ -314,12 +235,12 @@ mod tests {
     #[test]
     fn wrong_content_gets_no_name_and_leaves_nothing() {
         let (dir, mut content) = (Folder::new(), content());
-        let mut incoming = begin(&content, &dir, 1).unwrap();
-        incoming.place(3, &sum(&content)).unwrap();
+        let mut incoming = begin(&content, &dir).unwrap();
+        end(&mut incoming, &content).unwrap();
         content[3] ^= 1;
         let (first, second) = content.split_at(PIECE_BYTES as usize);
-        incoming.place(1, first).unwrap();
-        incoming.place(2, second).unwrap();
+        incoming.place(0, first).unwrap();
+        incoming.place(1, second).unwrap();
         assert!(ending(&mut incoming).unwrap_err().0.contains("not the sender's"));
         drop(incoming);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
@@ -328,14 +249,14 @@ mod tests {
     #[test]
     fn of_two_files_of_one_name_one_is_kept_and_the_other_is_told_why() {
         let (dir, content) = (Folder::new(), content());
-        let mut both = [1, 2].map(|unique| begin(&content, &dir, unique).unwrap());
+        let mut both = [(); 2].map(|()| begin(&content, &dir).unwrap());
         let (first, second) = content.split_at(PIECE_BYTES as usize);
         for incoming in &mut both {
-            incoming.place(1, first).unwrap();
-            incoming.place(2, second).unwrap();
+            incoming.place(0, first).unwrap();
+            incoming.place(1, second).unwrap();
         }
         let outcomes = both.each_mut().map(|incoming| {
-            incoming.place(3, &sum(&content)).unwrap();
+            end(incoming, &content).unwrap();
             ending(incoming)
         });
         assert!(outcomes[0].is_ok());
@@ -343,38 +264,158 @@ mod tests {
     }
 
     #[test]
-    fn a_file_given_up_leaves_nothing() {
+    fn where_one_file_is_wanted_the_second_replaces_nothing() {
+        let (dir, contents) = (Folder::new(), [vec![1; 10], vec![2; 10]]);
+        let target = dir.path().join("one");
+        fs::write(&target, "older").unwrap();
+        let out = Out::new(&target, false).unwrap();
+        let begin = |transfer| {
+            Incoming::begin(describe("x.bin", EntryKind::File { bytes: 10 }), &out, transfer, false).unwrap()
+        };
+        // The third is another file of the first transfer.
+        let mut all = [begin(0), begin(1), begin(0)];
+        for (incoming, content) in all.iter_mut().zip(contents.iter().cycle()) {
+            incoming.place(0, content).unwrap();
+        }
+        let outcomes: Vec<_> = (0..3)
+            .map(|place| {
+                end(&mut all[place], &contents[place % 2]).unwrap();
+                ending(&mut all[place])
+            })
+            .collect();
+        assert_eq!(outcomes[1], Err(Refusal::new(ONE_TRANSFER)));
+        assert!(outcomes[2].as_ref().unwrap_err().0.contains("only one file"));
+        assert_eq!(fs::read(&target).unwrap(), contents[0]);
+    }
+
+    /// In every order of its messages.
+    #[test]
+    fn a_stream_has_the_length_that_its_end_gives_it() {
+        let piece = PIECE_BYTES as usize;
+        for (seed, bytes) in [0, 5, 80, piece, 2 * piece + 80].into_iter().enumerate().cycle().take(40) {
+            let (dir, content) = (Folder::new(), vec![7; bytes]);
+            let mut incoming = Incoming::begin(describe("x", EntryKind::Stream), &out(&dir), 0, false).unwrap();
+            let pieces: Vec<&[u8]> = content.chunks(piece).collect();
+            let mut order: Vec<usize> = (0..=pieces.len()).collect();
+            let all = order.len();
+            order.rotate_left(seed % all);
+            order.swap(0, (seed / 2) % all);
+            for at in order {
+                assert!(!incoming.is_whole());
+                match pieces.get(at) {
+                    Some(piece) => incoming.place(at as u64, piece).unwrap(),
+                    None => end(&mut incoming, &content).unwrap(),
+                }
+            }
+            assert!(incoming.is_whole());
+            assert_eq!(fs::read(ending(&mut incoming).unwrap().path).unwrap(), content, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn streams_that_contradict_themselves_are_refused() {
+        const WHOLE: usize = PIECE_BYTES as usize;
+        // Pieces, and then the length.
+        for (messages, bytes) in [
+            (&[(0, WHOLE), (0, WHOLE)][..], 0),
+            (&[(1, 5), (0, 5)], 0),
+            (&[(0, 5), (1, WHOLE)], 0),
+            (&[(1024, WHOLE)], 0),
+            (&[(u64::MAX, WHOLE)], 0),
+            (&[(0, 0)], 0),
+            (&[(1, WHOLE)], WHOLE),
+            (&[(0, 5)], 6),
+            (&[(0, 5)], WHOLE),
+            (&[(1, 5)], 5),
+        ] {
+            let dir = Folder::new();
+            let mut incoming = Incoming::begin(describe("x", EntryKind::Stream), &out(&dir), 0, false).unwrap();
+            let refused = messages.iter().any(|&(index, length)| incoming.place(index, &vec![1; length]).is_err());
+            assert!(refused || incoming.take_sum(bytes as u64, [0; 32]).is_err(), "{messages:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_given_up_leaves_its_whole_pieces_for_a_later_transfer() {
         let (dir, content) = (Folder::new(), content());
-        let mut incoming = begin(&content, &dir, 1).unwrap();
-        incoming.place(1, &content[..PIECE_BYTES as usize]).unwrap();
-        assert_eq!(incoming.abandon(), None);
+        let (first, second) = content.split_at(PIECE_BYTES as usize);
+        for (place, left) in [(1, 0), (0, 1)] {
+            let mut incoming = begin(&content, &dir).unwrap();
+            incoming.place(place, [first, second][place as usize]).unwrap();
+            assert_eq!(incoming.kept_bytes(), left * PIECE_BYTES);
+            assert_eq!(incoming.abandon(), None);
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count() as u64, left, "{place}");
+        }
+        let mut incoming = begin(&content, &dir).unwrap();
+        let ready = News::Ready { bytes: PIECE_BYTES, sum: Sha256::digest(first).into() };
+        assert_eq!(news(&incoming), ready);
+        assert!(incoming.place(0, first).is_err(), "it is there");
+        incoming.place(1, second).unwrap();
+        end(&mut incoming, &content).unwrap();
+        assert!(incoming.is_whole());
+        assert_eq!(fs::read(ending(&mut incoming).unwrap().path).unwrap(), content);
+        drop(incoming);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_of_another_file_is_given_up() {
+        let (dir, content) = (Folder::new(), content());
+        let mut incoming = begin(&content, &dir).unwrap();
+        incoming.place(0, &content[..PIECE_BYTES as usize]).unwrap();
+        drop(incoming);
+        let incoming = begin(&content, &dir).unwrap();
+        let incoming = Incoming::begin(incoming.restart(), &out(&dir), 0, true).unwrap();
+        assert_eq!(news(&incoming), News::Ready { bytes: 0, sum: Sha256::digest(b"").into() });
+        drop(incoming);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    //= docs/specs/endpoint.md#END-23 A file of that name and length
+    fn a_file_that_is_there_is_confirmed_if_it_has_the_senders_content() {
+        let (dir, content) = (Folder::new(), content());
+        fs::write(dir.path().join("x.bin"), &content).unwrap();
+        let mut incoming = begin(&content, &dir).unwrap();
+        let sum: Sum = Sha256::digest(&content).into();
+        assert_eq!(news(&incoming), News::Ready { bytes: content.len() as u64, sum });
+        assert!(incoming.place(0, &content[..PIECE_BYTES as usize]).is_err());
+        end(&mut incoming, &content).unwrap();
+        assert_eq!(ending(&mut incoming).unwrap().sum, sum);
+        let mut other = begin(&content, &dir).unwrap();
+        other.take_sum(content.len() as u64, [7; 32]).unwrap();
+        assert!(ending(&mut other).is_err());
+        let refused = Incoming::begin(other.restart(), &out(&dir), 0, true).unwrap_err();
+        assert_eq!(refused.0, "x.bin exists already, with other content");
+        assert_eq!(fs::read(dir.path().join("x.bin")).unwrap(), content);
     }
 
     #[test]
     fn what_does_not_belong_is_refused() {
         let (dir, content) = (Folder::new(), content());
-        let mut incoming = begin(&content, &dir, 1).unwrap();
+        let mut incoming = begin(&content, &dir).unwrap();
         let (first, second) = content.split_at(PIECE_BYTES as usize);
-        incoming.place(1, first).unwrap();
-        for (message, data) in [(0, first), (1, first), (2, &second[1..]), (4, second), (u32::MAX, second)] {
-            assert!(incoming.place(message, data).is_err(), "{message}");
+        incoming.place(0, first).unwrap();
+        for (index, data) in [(0, first), (1, &second[1..]), (1, &[]), (3, second), (u64::MAX, second)] {
+            assert!(incoming.place(index, data).is_err(), "{index}");
         }
-        incoming.place(3, &sum(&content)).unwrap();
-        assert!(incoming.place(3, &sum(&content)).is_err(), "twice");
-        assert!(Incoming::begin(b"hello", dir.path(), 2).is_err());
+        assert!(incoming.take_sum(5, [0; 32]).is_err(), "another length");
+        end(&mut incoming, &content).unwrap();
+        assert!(end(&mut incoming, &content).is_err(), "twice");
         fs::write(dir.path().join("x.bin"), "mine").unwrap();
-        assert!(begin(&content, &dir, 3).unwrap_err().0.contains("exists already"));
-        let description = Description { name: ".spray-1-1.partial".into(), bytes: 1 };
-        assert!(Incoming::begin(&description.encode(), dir.path(), 4).is_err(), "it would be removed as stale");
+        assert!(begin(&content, &dir).unwrap_err().0.contains("exists already"));
+        for path in [".spray-1-1.partial", "a/.spray-1-1.partial", ".spray-1-1.partial/a"] {
+            let refused = Incoming::begin(describe(path, EntryKind::File { bytes: 1 }), &out(&dir), 0, false);
+            assert!(refused.is_err(), "it would be removed as stale");
+        }
     }
 
     #[test]
     fn the_longest_name_works() {
         let dir = Folder::new();
-        let description = Description { name: "n".repeat(255).into(), bytes: 0 };
-        let mut incoming = Incoming::begin(&description.encode(), dir.path(), 1).unwrap();
-        incoming.place(1, &sum(&[])).unwrap();
+        let description = describe(&"n".repeat(255), EntryKind::File { bytes: 0 });
+        let mut incoming = Incoming::begin(description, &out(&dir), 0, false).unwrap();
+        end(&mut incoming, &[]).unwrap();
         assert!(ending(&mut incoming).is_ok());
     }
 }

@@ -1,24 +1,36 @@
-//! `spray send` and `spray recv`: a file between two AF_XDP interfaces, by the endpoint that the testbed's hosts run.
+//! `spray send` and `spray recv`: files and folders between two AF_XDP interfaces, by the endpoint that the testbed's hosts run.
 //!
 //! | file | content |
 //! |---|---|
-//! | `network` | interfaces and neighbours, as the kernel knows them |
+//! | `network` | interfaces, as the kernel knows them |
+//! | `next_hop` | where frames to a peer go, by the kernel's routes and neighbours, while the command runs |
 //! | `session` | an interface taken over: program, socket, endpoint, clock |
-//! | `format` | how a file travels in messages |
+//! | `format` | how files and folders travel in messages |
 //! | `send`, `recv` | the two ends |
-//! | `outgoing`, `incoming` | their files, each with a thread that reads, hashes and waits for the disk |
+//! | `tree`, `outgoing` | what is to be sent, and the thread that opens, reads and hashes it |
+//! | `arrivals`, `incoming`, `keeper` | what comes by one connection, a file of it, and the file's thread, which hashes it and waits for the disk |
+//! | `meter` | progress: a bar, the rate, the time left |
 //! | `report` | the last lines of `send` |
+//! | `folder` | a folder, below which nothing leads out |
+//! | `out` | where what arrives goes: a folder, a file, standard output |
 //! | `partial` | a file that does not have its name yet |
 
+mod arrivals;
+mod folder;
 mod format;
 mod incoming;
+mod keeper;
+mod meter;
 mod network;
+mod next_hop;
+mod out;
 mod outgoing;
 mod partial;
 mod recv;
 mod report;
 mod send;
 mod session;
+mod tree;
 
 #[cfg(test)]
 mod tests;

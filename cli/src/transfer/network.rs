@@ -1,15 +1,11 @@
-//! Interfaces and their neighbours, as the kernel knows them (netlink).
+//! Interfaces, as the kernel knows them (netlink).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::time::Duration;
+use std::net::IpAddr;
 
 use futures_util::TryStreamExt;
-use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::address::AddressAttribute;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkXdp};
-use rtnetlink::packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage};
-use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteVia};
-use rtnetlink::{Handle, RouteMessageBuilder, new_connection};
+use rtnetlink::{Handle, new_connection};
 
 use crate::failure::{Failure, Outcome};
 
@@ -84,102 +80,8 @@ fn own_address(attribute: &AddressAttribute) -> Option<IpAddr> {
     }
 }
 
-/// Where the kernel's routes send packets from `own` to `peer` over the interface: a router, or the peer itself.
-///
-/// # Errors
-/// When no route over the interface leads there.
-pub fn next_hop(interface: &Interface, name: &str, own: IpAddr, peer: IpAddr) -> Outcome<IpAddr> {
-    let no_route = |why: &str| {
-        let mend = "`ip route get` tells the kernel's choice; give another --interface, or the next hop's --peer-mac";
-        Failure::refused(format!("no route from {own} to {peer} over {name}: {why}; {mend}"))
-    };
-    let question = match (own, peer) {
-        (IpAddr::V4(own), IpAddr::V4(peer)) => RouteMessageBuilder::<Ipv4Addr>::new()
-            .destination_prefix(peer, 32)
-            .source_prefix(own, 32)
-            .output_interface(interface.index)
-            .build(),
-        (IpAddr::V6(own), IpAddr::V6(peer)) => RouteMessageBuilder::<Ipv6Addr>::new()
-            .destination_prefix(peer, 128)
-            .source_prefix(own, 128)
-            .output_interface(interface.index)
-            .build(),
-        _ => return Err(no_route("they are not of the same IP version")),
-    };
-    let found = ask(async |handle| {
-        let mut routes = handle.route().get(question).execute();
-        Ok(routes.try_next().await)
-    })?;
-    let route = found.map_err(|error| no_route(&error.to_string()))?.ok_or_else(|| no_route("there is none"))?;
-    let gateway = route.attributes.iter().find_map(|attribute| match attribute {
-        RouteAttribute::Gateway(RouteAddress::Inet(gateway)) => Some(IpAddr::V4(*gateway)),
-        RouteAttribute::Gateway(RouteAddress::Inet6(gateway)) => Some(IpAddr::V6(*gateway)),
-        RouteAttribute::Via(RouteVia::Inet6(gateway)) => Some(IpAddr::V6(*gateway)),
-        _ => None,
-    });
-    Ok(gateway.unwrap_or(peer))
-}
-
-/// The Ethernet address to which frames to `peer` go: its own, or the next router's. The kernel's neighbour table has it; where
-/// it is missing, the kernel is made to ask.
-///
-/// # Errors
-/// When there is no route, or the next hop does not answer within two seconds.
-pub fn neighbour(interface: &Interface, name: &str, own: IpAddr, peer: IpAddr) -> Outcome<[u8; 6]> {
-    let hop = next_hop(interface, name, own, peer)?;
-    for attempt in 0..20 {
-        if let Some(mac) = ask(async |handle| known(&handle, interface.index, hop).await)? {
-            return Ok(mac);
-        }
-        if attempt % 5 == 0 {
-            provoke(own, peer);
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    let what = if hop == peer { "the receiver".into() } else { format!("the router on the way to {peer}") };
-    Err(Failure::refused(format!(
-        "{hop}, {what}, does not answer on {name}: is the cable in, and are the addresses right? `ip neighbour` tells whom the \
-         kernel knows; --peer-mac gives the Ethernet address by hand"
-    )))
-}
-
-async fn known(handle: &Handle, index: u32, peer: IpAddr) -> Outcome<Option<[u8; 6]>> {
-    let family = if peer.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-    let mut table = handle.neighbours().get().set_address_family(family).execute();
-    let mut mac = None;
-    while let Some(entry) = table.try_next().await.map_err(Failure::failed)? {
-        if entry.header.ifindex == index && destination(&entry) == Some(peer) {
-            mac = mac.or_else(|| link_address(&entry));
-        }
-    }
-    Ok(mac)
-}
-
-fn destination(entry: &NeighbourMessage) -> Option<IpAddr> {
-    entry.attributes.iter().find_map(|attribute| match attribute {
-        NeighbourAttribute::Destination(NeighbourAddress::Inet(v4)) => Some(IpAddr::V4(*v4)),
-        NeighbourAttribute::Destination(NeighbourAddress::Inet6(v6)) => Some(IpAddr::V6(*v6)),
-        _ => None,
-    })
-}
-
-fn link_address(entry: &NeighbourMessage) -> Option<[u8; 6]> {
-    entry.attributes.iter().find_map(|attribute| match attribute {
-        NeighbourAttribute::LinkLayerAddress(bytes) => bytes.as_slice().try_into().ok(),
-        _ => None,
-    })
-}
-
-/// Any packet to the peer makes the kernel resolve it; this one goes to the discard port.
-fn provoke(own: IpAddr, peer: IpAddr) {
-    const DISCARD: u16 = 9;
-    if let Ok(socket) = UdpSocket::bind(SocketAddr::new(own, 0)) {
-        let _ = socket.send_to(&[0], SocketAddr::new(peer, DISCARD));
-    }
-}
-
 /// Runs one exchange with the kernel.
-fn ask<T>(exchange: impl AsyncFnOnce(Handle) -> Outcome<T>) -> Outcome<T> {
+pub fn ask<T>(exchange: impl AsyncFnOnce(Handle) -> Outcome<T>) -> Outcome<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::failed)?;
     runtime.block_on(async {
         let (connection, handle, _) = new_connection().map_err(Failure::failed)?;

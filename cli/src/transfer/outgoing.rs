@@ -1,125 +1,391 @@
-//! A file that is being sent. A thread of its own reads and hashes it, so that the thread that polls the network waits for neither.
+//! Files that are being sent. A thread of its own opens, reads and hashes them, so that the thread that polls the network waits for
+//! neither.
 
+use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::io::{self, Read as _, Seek};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::format::{Description, Sum};
+use super::format::{Description, EntryKind, HEADER, PIECE_BYTES, Sum, begin_piece, piece_bytes, pieces, shown};
+use super::tree::Entry;
 use crate::failure::{Failure, Outcome};
 
-/// Pieces that are read ahead.
+/// Parts that are read ahead.
 const READ_AHEAD: usize = 4;
 
 /// What comes next.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Part {
-    Piece(Bytes),
-    /// After the last piece.
-    Sum(Sum),
+    /// The next entry, which is open and may be described.
+    Entry(u32, Description),
+    /// An entry that cannot be read: its path, and why.
+    Failed(String, String),
+    /// There are no more than so many entries.
+    End(u32),
+    /// The next piece of a file, as a message.
+    Piece { number: u32, message: Bytes },
+    /// What the receiver has is not of that file, which can be read anew.
+    Changed(u32),
+    /// After the last piece of a file: the SHA-256 and the bytes of all.
+    Sum { number: u32, bytes: u64, sum: Sum },
 }
 
-/// A file that is being read.
+/// What the thread is told.
+enum Order {
+    /// Open the next entry that can be read.
+    Open,
+    /// Read that file, of which the receiver has so many first bytes, with this SHA-256.
+    Read(u32, u64, Sum),
+}
+
+/// Where a file's bytes come from.
+pub trait Read: io::Read + Seek + Send {}
+
+impl<T: io::Read + Seek + Send> Read for T {}
+
+pub type Source = Box<dyn Read>;
+
+/// Files that are being read.
 #[derive(Debug)]
 pub struct Outgoing {
-    pub description: Description,
+    orders: Sender<Order>,
     parts: Receiver<io::Result<Part>>,
+    /// One above the number of a file that needs no more reading.
+    dropped: Arc<AtomicU64>,
 }
 
 impl Outgoing {
-    /// Opens the file and begins to read it.
-    ///
-    /// # Errors
-    /// 2 when it cannot be read, or is no file.
-    pub fn open(path: &Path) -> Outcome<Self> {
-        let unreadable = |error: io::Error| Failure::refused(format!("cannot read {}: {error}", path.display()));
-        let file = File::open(path).map_err(unreadable)?;
-        let metadata = file.metadata().map_err(unreadable)?;
-        let name = path.file_name().filter(|_| metadata.is_file());
-        let name = name.ok_or_else(|| Failure::refused(format!("{} is not a file", path.display())))?;
-        let description = Description { name: name.into(), bytes: metadata.len() };
-        if Description::decode(&description.encode()).is_none() {
-            return Err(Failure::refused(format!(
-                "{name:?} has control characters in its name, which a receiver refuses; rename it"
-            )));
-        }
-        Self::start(file, description).map_err(unreadable)
+    /// Opens these entries, one by one when told to.
+    pub fn start(entries: Vec<Entry>) -> io::Result<Self> {
+        Self::start_with(entries.into_iter().map(|entry| {
+            let shown = shown(&entry.path);
+            open(entry).map_err(|error| (shown, format!("cannot be read: {error}")))
+        }))
     }
 
-    /// Reads what `description` says from `file`.
-    pub fn start(file: impl Read + Send + 'static, description: Description) -> io::Result<Self> {
-        let (parts_out, parts) = sync_channel(READ_AHEAD);
-        let described = description.clone();
+    /// As above, with what was or could not be opened.
+    pub fn start_with(
+        entries: impl Iterator<Item = Result<(Description, Source), (String, String)>> + Send + 'static,
+    ) -> io::Result<Self> {
+        let ((orders, orders_in), (parts_out, parts)) = (channel(), sync_channel(READ_AHEAD));
+        let dropped = Arc::new(AtomicU64::new(0));
+        let files = HashMap::new();
+        let mut reader = Reader { entries, opened: 0, files, parts: parts_out, dropped: Arc::clone(&dropped) };
         std::thread::Builder::new().name("spray-file".into()).spawn(move || {
-            if let Err(error) = read(file, &described, &parts_out) {
+            if let Err(error) = reader.run(&orders_in) {
                 // Without a receiver the transfer has ended already.
-                let _ = parts_out.send(Err(error));
+                let _ = reader.parts.send(Err(error));
             }
         })?;
-        Ok(Self { description, parts })
+        Ok(Self { orders, parts, dropped })
     }
 
-    /// The next part, if it has been read; nothing after the sum.
+    /// Asks for one more entry.
+    pub fn open(&self) {
+        self.order(Order::Open);
+    }
+
+    /// Asks for the pieces of a file after the first `bytes` bytes, if these have the SHA-256 `sum`.
+    pub fn read(&self, number: u32, bytes: u64, sum: Sum) {
+        self.order(Order::Read(number, bytes, sum));
+    }
+
+    /// That file needs no more reading, if it is the one that is being read.
+    pub fn drop_file(&self, number: u32) {
+        self.dropped.store(u64::from(number) + 1, Ordering::Relaxed);
+    }
+
+    /// The next part, if it has been read.
     ///
     /// # Errors
-    /// 1 when the file cannot be read to the length that it had.
-    pub fn next(&mut self) -> Outcome<Option<Part>> {
+    /// 1 when a file cannot be read to the length that it had.
+    pub fn next(&self) -> Outcome<Option<Part>> {
         match self.parts.try_recv() {
-            Ok(part) => part
-                .map(Some)
-                .map_err(|error| Failure::failed(format!("the file could not be read to its end: {error}"))),
+            Ok(part) => part.map(Some).map_err(Failure::failed),
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => Ok(None),
         }
     }
+
+    fn order(&self, order: Order) {
+        // A thread that has ended has told why.
+        let _ = self.orders.send(order);
+    }
 }
 
-fn read(mut file: impl Read, description: &Description, parts: &SyncSender<io::Result<Part>>) -> io::Result<()> {
-    let mut hasher = Sha256::new();
-    for index in 0..description.pieces() {
-        let mut piece = vec![0; description.piece_bytes(index) as usize];
-        file.read_exact(&mut piece)?;
-        hasher.update(&piece);
-        if parts.send(Ok(Part::Piece(piece.into()))).is_err() {
-            return Ok(());
+/// Opens what is to be sent. It may have changed since it was looked at.
+fn open(entry: Entry) -> io::Result<(Description, Source)> {
+    let Entry { path, kind, mode, source, named } = entry;
+    let (kind, source): (_, Source) = match kind {
+        EntryKind::Stream => (kind, Box::new(File::from(io::stdin().as_fd().try_clone_to_owned()?))),
+        EntryKind::Folder => (kind, Box::new(io::empty())),
+        EntryKind::File { .. } => {
+            let follows = if named { 0 } else { libc::O_NOFOLLOW };
+            // A pipe would make us wait.
+            let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | follows).open(source)?;
+            let metadata = file.metadata()?;
+            if !metadata.is_file() {
+                return Err(io::Error::other("it is no file any more"));
+            }
+            (EntryKind::File { bytes: metadata.len() }, Box::new(file))
+        }
+    };
+    Ok((Description { path, kind, mode }, source))
+}
+
+/// What the thread owns.
+struct Reader<I> {
+    entries: I,
+    /// Entries that were opened.
+    opened: u32,
+    /// Those that are to be read, by their numbers.
+    files: HashMap<u32, (Description, Source)>,
+    parts: SyncSender<io::Result<Part>>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader<I> {
+    fn run(&mut self, orders: &Receiver<Order>) -> io::Result<()> {
+        for order in orders {
+            match order {
+                Order::Open => self.open_next(),
+                Order::Read(number, bytes, sum) => self.read(number, bytes, sum)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn open_next(&mut self) {
+        loop {
+            let part = match self.entries.next() {
+                None => Part::End(self.opened),
+                Some(Err((path, why))) => {
+                    self.say(Part::Failed(path, why));
+                    continue;
+                }
+                Some(Ok((description, source))) => {
+                    let number = self.opened;
+                    self.opened += 1;
+                    if description.kind != EntryKind::Folder {
+                        self.files.insert(number, (description.clone(), source));
+                    }
+                    Part::Entry(number, description)
+                }
+            };
+            self.say(part);
+            return;
         }
     }
-    let _ = parts.send(Ok(Part::Sum(hasher.finalize().into())));
-    Ok(())
+
+    /// Reads a file after its first `there` bytes, if these have the SHA-256 `sum`.
+    fn read(&mut self, number: u32, there: u64, sum: Sum) -> io::Result<()> {
+        let Some((description, mut source)) = self.files.remove(&number) else { return Ok(()) };
+        let path = shown(&description.path);
+        let unreadable = |error: io::Error| io::Error::other(format!("{path} could not be read to its end: {error}"));
+        let mut hasher = Sha256::new();
+        if there > 0 {
+            // The whole file is hashed at the end: the hasher goes on from here.
+            if !self.hash(number, &mut source, there, &mut hasher).map_err(unreadable)? {
+                return Ok(());
+            }
+            if Sum::from(hasher.clone().finalize()) != sum {
+                source.rewind().map_err(unreadable)?;
+                self.files.insert(number, (description, source));
+                self.say(Part::Changed(number));
+                return Ok(());
+            }
+        }
+        let whole = self.pieces(number, description.bytes(), &mut source, there, &mut hasher).map_err(unreadable)?;
+        if let Some(bytes) = whole {
+            self.say(Part::Sum { number, bytes, sum: hasher.finalize().into() });
+        }
+        Ok(())
+    }
+
+    /// Hashes the next `bytes` bytes. Returns false if they are not needed any more.
+    fn hash(&self, number: u32, source: &mut Source, bytes: u64, hasher: &mut Sha256) -> io::Result<bool> {
+        let mut buffer = Vec::new();
+        for index in 0..pieces(bytes) {
+            buffer.clear();
+            if self.is_dropped(number) {
+                return Ok(false);
+            }
+            fill(source, piece_bytes(bytes, index), &mut buffer)?;
+            hasher.update(&buffer);
+        }
+        Ok(true)
+    }
+
+    /// Reads the pieces after the first `there` bytes. Returns the bytes of all, or nothing if they are not needed any more.
+    fn pieces(
+        &self,
+        number: u32,
+        told: Option<u64>,
+        source: &mut Source,
+        there: u64,
+        hasher: &mut Sha256,
+    ) -> io::Result<Option<u64>> {
+        let mut read = there;
+        for index in pieces(there)..told.map_or(u64::MAX, pieces) {
+            if self.is_dropped(number) {
+                return Ok(None);
+            }
+            let expected = told.map_or(PIECE_BYTES, |bytes| piece_bytes(bytes, index));
+            let mut message = begin_piece(number, index, expected);
+            let length = match told {
+                Some(_) => fill(source, expected, &mut message)?,
+                None => source.take(expected).read_to_end(&mut message)? as u64,
+            };
+            hasher.update(&message[HEADER..]);
+            read += length;
+            if length > 0 && !self.say(Part::Piece { number, message: message.into() }) {
+                return Ok(None);
+            }
+            // Of a stream, the piece that is not whole is the last.
+            if length < expected {
+                break;
+            }
+        }
+        Ok(Some(read))
+    }
+
+    fn is_dropped(&self, number: u32) -> bool {
+        self.dropped.load(Ordering::Relaxed) == u64::from(number) + 1
+    }
+
+    /// Returns whether anybody listens: without, the transfer has ended already.
+    fn say(&self, part: Part) -> bool {
+        self.parts.send(Ok(part)).is_ok()
+    }
+}
+
+/// Reads exactly so many bytes.
+fn fill(source: &mut Source, bytes: u64, into: &mut Vec<u8>) -> io::Result<u64> {
+    let length = source.take(bytes).read_to_end(into)? as u64;
+    if length < bytes { Err(io::Error::other("it has become shorter")) } else { Ok(length) }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::format::PIECE_BYTES;
+    use super::super::format::Said;
     use super::*;
 
-    fn parts(content: Vec<u8>, bytes: u64) -> Outcome<Vec<Part>> {
-        let description = Description { name: "x".into(), bytes };
-        let mut outgoing = Outgoing::start(io::Cursor::new(content), description).unwrap();
-        let mut parts = Vec::new();
-        while !matches!(parts.last(), Some(Part::Sum(_))) {
-            parts.extend(outgoing.next()?);
+    fn next(outgoing: &Outgoing) -> Outcome<Part> {
+        loop {
+            if let Some(part) = outgoing.next()? {
+                return Ok(part);
+            }
             std::thread::yield_now();
         }
-        Ok(parts)
+    }
+
+    fn start(content: Vec<u8>, kind: EntryKind) -> Outgoing {
+        let description = Description { path: "x".into(), kind, mode: 0o644 };
+        let source: Source = Box::new(io::Cursor::new(content));
+        Outgoing::start_with(std::iter::once(Ok((description, source)))).unwrap()
+    }
+
+    /// The pieces of the only file, and its end.
+    fn parts(content: Vec<u8>, kind: EntryKind) -> Outcome<(Vec<Vec<u8>>, Part)> {
+        let outgoing = start(content, kind);
+        outgoing.open();
+        assert!(matches!(next(&outgoing)?, Part::Entry(0, _)));
+        outgoing.read(0, 0, [0; 32]);
+        let mut pieces = Vec::new();
+        loop {
+            match next(&outgoing)? {
+                Part::Piece { number: 0, message } => {
+                    let Some(Said::Piece { number: 0, index, data }) = Said::decode(&message) else {
+                        panic!("a piece")
+                    };
+                    assert_eq!(index, pieces.len() as u64);
+                    pieces.push(data.to_vec());
+                }
+                part => return Ok((pieces, part)),
+            }
+        }
     }
 
     #[test]
     fn pieces_come_in_order_and_then_their_sum() {
         let content: Vec<u8> = (0..9 * PIECE_BYTES + 3).map(|n| (n >> 8) as u8).collect();
-        let parts = parts(content.clone(), content.len() as u64).unwrap();
-        let (sum, pieces) = parts.split_last().unwrap();
-        assert_eq!(*sum, Part::Sum(Sha256::digest(&content).into()));
-        let piece = |part: &Part| if let Part::Piece(piece) = part { piece.to_vec() } else { panic!("a second sum") };
-        assert_eq!(pieces.len(), 10);
-        assert!(pieces.iter().map(piece).collect::<Vec<_>>().concat() == content);
+        let bytes = content.len() as u64;
+        for kind in [EntryKind::File { bytes }, EntryKind::Stream] {
+            let (pieces, end) = parts(content.clone(), kind).unwrap();
+            assert_eq!(end, Part::Sum { number: 0, bytes, sum: Sha256::digest(&content).into() });
+            assert_eq!(pieces.len(), 10);
+            assert!(pieces.concat() == content);
+        }
+    }
+
+    #[test]
+    fn only_a_streams_last_piece_is_not_whole() {
+        for (bytes, lengths) in [(0, vec![]), (5, vec![5]), (PIECE_BYTES, vec![PIECE_BYTES])] {
+            let (pieces, _) = parts(vec![1; bytes as usize], EntryKind::Stream).unwrap();
+            assert_eq!(pieces.iter().map(|piece| piece.len() as u64).collect::<Vec<_>>(), lengths);
+        }
     }
 
     #[test]
     fn a_file_that_has_become_shorter_is_an_error() {
-        assert!(parts(vec![0; 5], 6).unwrap_err().to_string().contains("could not be read to its end"));
-        assert_eq!(parts(vec![0; 9], 0).unwrap(), [Part::Sum(Sha256::digest([]).into())]);
+        let error = parts(vec![0; 5], EntryKind::File { bytes: 6 }).unwrap_err().to_string();
+        assert!(error.contains("x could not be read to its end"), "{error}");
+        let (pieces, end) = parts(vec![0; 9], EntryKind::File { bytes: 0 }).unwrap();
+        assert_eq!(end, Part::Sum { number: 0, bytes: 0, sum: Sha256::digest([]).into() });
+        assert!(pieces.is_empty());
+    }
+
+    #[test]
+    //= docs/specs/endpoint.md#END-23 The sender compares
+    fn only_what_the_receiver_lacks_is_read_if_the_rest_is_the_same() {
+        let content: Vec<u8> = (0..3 * PIECE_BYTES + 9).map(|n| (n >> 10) as u8).collect();
+        let bytes = content.len() as u64;
+        let outgoing = start(content.clone(), EntryKind::File { bytes });
+        outgoing.open();
+        assert!(matches!(next(&outgoing).unwrap(), Part::Entry(0, _)));
+        outgoing.read(0, 2 * PIECE_BYTES, [7; 32]);
+        assert_eq!(next(&outgoing).unwrap(), Part::Changed(0));
+        outgoing.read(0, 2 * PIECE_BYTES, Sha256::digest(&content[..2 * PIECE_BYTES as usize]).into());
+        for index in 2..4 {
+            let Part::Piece { message, .. } = next(&outgoing).unwrap() else { panic!("a piece") };
+            let data = &content[index * PIECE_BYTES as usize..][..piece_bytes(bytes, index as u64) as usize];
+            assert_eq!(Said::decode(&message), Some(Said::Piece { number: 0, index: index as u64, data }));
+        }
+        assert_eq!(next(&outgoing).unwrap(), Part::Sum { number: 0, bytes, sum: Sha256::digest(&content).into() });
+        let outgoing = start(content.clone(), EntryKind::File { bytes });
+        outgoing.open();
+        assert!(matches!(next(&outgoing).unwrap(), Part::Entry(0, _)));
+        let sum = Sha256::digest(&content).into();
+        outgoing.read(0, bytes, sum);
+        assert_eq!(next(&outgoing).unwrap(), Part::Sum { number: 0, bytes, sum });
+    }
+
+    #[test]
+    fn what_cannot_be_opened_is_told_and_has_no_number() {
+        let folder = spray_test_support::Folder::new();
+        let entry = |name: &str| Entry {
+            path: name.into(),
+            kind: EntryKind::File { bytes: 1 },
+            mode: 0o644,
+            source: folder.path().join(name),
+            named: false,
+        };
+        std::fs::write(folder.path().join("there"), "four").unwrap();
+        std::os::unix::fs::symlink("there", folder.path().join("link")).unwrap();
+        let outgoing = Outgoing::start(["gone", "link", "there"].map(entry).into()).unwrap();
+        outgoing.open();
+        for path in ["gone", "link"] {
+            assert!(matches!(next(&outgoing).unwrap(), Part::Failed(failed, _) if failed == path));
+        }
+        let described = Description { path: "there".into(), kind: EntryKind::File { bytes: 4 }, mode: 0o644 };
+        assert_eq!(next(&outgoing).unwrap(), Part::Entry(0, described));
+        outgoing.open();
+        assert_eq!(next(&outgoing).unwrap(), Part::End(1));
     }
 }

@@ -1,88 +1,182 @@
-//! A file that does not have its name yet: `.spray-PID-N.partial`, beside what it is to become.
+//! A file that does not have its name yet, in the folder that files are received in.
 //!
-//! The process that writes it holds its lock. What a killed process left is found by the name, and is stale when the process is gone
-//! and nobody holds the lock.
+//! `.spray-KEY.partial`, where `KEY` is made of the path that it is to get, is found again by a later transfer of the same file, which goes
+//! on where it ended. `.spray-PID-N.partial` is not: its length was not known, or another process had the lock of the other.
+//!
+//! The process that writes it holds its lock. What a killed process left is stale when nobody holds the lock, and the process is gone or
+//! nothing was written for a week.
 
-use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, Flock, FlockArg, RenameFlags, renameat2};
+use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, RenameFlags, renameat, renameat2};
+use nix::unistd::{UnlinkatFlags, Whence, geteuid, linkat, lseek, unlinkat};
+use sha2::{Digest, Sha256};
+
+use super::folder::{Folder, is_file};
+use super::format::{PIECE_BYTES, hex};
 
 const PREFIX: &str = ".spray-";
 const SUFFIX: &str = ".partial";
+/// Digits of a key.
+const KEY: usize = 32;
 
-/// A file on its way in. Removed when dropped, unless it was given its name.
+/// A file on its way in. Removed when dropped, unless it was given its name or a later transfer can go on with it.
 #[derive(Debug)]
 pub struct Partial {
-    file: File,
+    file: Arc<File>,
     /// Nothing where the file system has no locks: there nothing is taken for stale.
     _lock: Option<Flock<File>>,
-    path: PathBuf,
+    folder: Arc<Folder>,
+    name: OsString,
+    keeps: Arc<AtomicBool>,
+    /// It is in the folder under its own name.
+    listed: bool,
 }
 
 impl Partial {
-    /// A new file of `bytes` zeros in `folder`; `unique` is a number that this process has not used before.
+    /// A new file in `folder`, with the permissions `mode` as far as the umask allows them.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn create(folder: &Path, unique: u32, bytes: u64) -> io::Result<Self> {
-        let path = folder.join(format!("{PREFIX}{}-{unique}{SUFFIX}", std::process::id()));
-        // Opened for reading too: the SHA-256 is taken of what the file holds.
-        let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-        let partial = Self { _lock: lock(&file), file, path };
-        partial.file.set_len(bytes)?;
+    pub fn create(folder: &Arc<Folder>, mode: u16) -> io::Result<Self> {
+        static BEGUN: AtomicU32 = AtomicU32::new(0);
+        let unique = BEGUN.fetch_add(1, Ordering::Relaxed);
+        let name = OsString::from(format!("{PREFIX}{}-{unique}{SUFFIX}", std::process::id()));
+        let file = folder.file(&name, FLAGS | OFlag::O_CREAT | OFlag::O_EXCL, mode | OWNER)?;
+        Ok(Self::new(file, folder, name, false))
+    }
+
+    /// What there is of the file that is to get `path`, or a new one. What is longer than `bytes` is cut off.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    //= docs/specs/endpoint.md#END-23 A later transfer goes on with it
+    pub fn resume(folder: &Arc<Folder>, path: &OsStr, bytes: u64, mode: u16) -> io::Result<Self> {
+        let key = &hex(&Sha256::digest(path.as_bytes()))[..KEY];
+        let name = OsString::from(format!("{PREFIX}{key}{SUFFIX}"));
+        let file = match folder.file(&name, FLAGS | OFlag::O_CREAT, mode | OWNER) {
+            Ok(file) => file,
+            // A link, a folder, another user's.
+            Err(_) => return Self::create(folder, mode),
+        };
+        let mut partial = Self::new(file, folder, name, true);
+        // Until it is known to be ours.
+        partial.listed = false;
+        if !partial.is_ours()? {
+            return Self::create(folder, mode);
+        }
+        if partial.file.metadata()?.len() > bytes {
+            partial.file.set_len(bytes)?;
+        }
+        partial.listed = true;
         Ok(partial)
     }
 
+    fn new(file: File, folder: &Arc<Folder>, name: OsString, keeps: bool) -> Self {
+        let (folder, keeps) = (Arc::clone(folder), Arc::new(AtomicBool::new(keeps)));
+        Self { _lock: lock(&file), file: Arc::new(file), folder, name, keeps, listed: true }
+    }
+
+    /// Whether we have the lock, and the file is still in its place and nobody else's.
+    fn is_ours(&self) -> io::Result<bool> {
+        let (file, place) = (self.file.metadata()?, self.folder.look(&self.name)?);
+        let in_place =
+            place.is_some_and(|place| is_file(&place) && (place.st_dev, place.st_ino) == (file.dev(), file.ino()));
+        Ok(in_place && self._lock.is_some() && file.nlink() == 1 && file.uid() == geteuid().as_raw())
+    }
+
+    /// How many bytes it has before the first piece that is not whole; at most `bytes`, the length that it is to have. They may be
+    /// wrong.
+    pub fn prefix_bytes(&self, bytes: u64) -> u64 {
+        let written = match lseek(self.file.as_fd(), 0, Whence::SeekHole) {
+            Ok(hole) => hole as u64,
+            // It has none, and no byte.
+            Err(_) => 0,
+        };
+        if written >= bytes { bytes } else { written / PIECE_BYTES * PIECE_BYTES }
+    }
+
+    /// Whether it stays for a later transfer.
+    pub fn keeps(&self) -> &Arc<AtomicBool> {
+        &self.keeps
+    }
+
+    /// Gives up its name at once, so that nothing is left of it whatever happens.
+    pub fn hide(&mut self) -> io::Result<()> {
+        self.listed = false;
+        Ok(unlinkat(&self.folder.fd, &*self.name, UnlinkatFlags::NoRemoveDir)?)
+    }
+
     /// The file, to write pieces into and to read them back.
-    pub fn file(&self) -> &File {
+    pub fn file(&self) -> &Arc<File> {
         &self.file
     }
 
-    /// Puts the content on the disk, then gives it the name `target`, then puts the name on the disk.
+    /// Takes the permissions that `mode` does not have, puts the content on the disk, gives it the name `name` in `to`, and puts that
+    /// on the disk too.
     ///
     /// # Errors
     /// `AlreadyExists` when there is such a file and `replaces` is not set, however late it came; otherwise what the disk says.
-    pub fn give_name(self, target: &Path, replaces: bool) -> io::Result<()> {
+    pub fn give_name(mut self, to: &Folder, name: &OsStr, mode: u16, replaces: bool) -> io::Result<()> {
+        let has = self.file.metadata()?.permissions().mode();
+        if has & !u32::from(mode) & 0o777 != 0 {
+            self.file.set_permissions(Permissions::from_mode(has & u32::from(mode)))?;
+        }
         self.file.sync_all()?;
-        if replaces { fs::rename(&self.path, target) } else { rename_new(&self.path, target) }?;
-        sync_folder(target)
+        match replaces {
+            true => renameat(&self.folder.fd, &*self.name, &to.fd, name)?,
+            false => self.rename_new(to, name)?,
+        }
+        self.listed = false;
+        to.sync()
+    }
+
+    /// Renames, and fails with `AlreadyExists` rather than replace anything.
+    fn rename_new(&mut self, to: &Folder, name: &OsStr) -> io::Result<()> {
+        match renameat2(&self.folder.fd, &*self.name, &to.fd, name, RenameFlags::RENAME_NOREPLACE) {
+            // File systems without that flag can still refuse a second name.
+            Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
+                linkat(&self.folder.fd, &*self.name, &to.fd, name, AtFlags::empty())?;
+                self.hide()
+            }
+            other => Ok(other?),
+        }
     }
 }
 
 impl Drop for Partial {
+    //= docs/specs/endpoint.md#END-23 removed when the file is refused
     fn drop(&mut self) {
-        // Gone already if it has got its name.
-        let _ = fs::remove_file(&self.path);
+        let stays = self.keeps.load(Ordering::Relaxed) && self.prefix_bytes(u64::MAX) > 0;
+        if self.listed && !stays {
+            // Nobody is told if the disk does not let it go.
+            let _ = self.hide();
+        }
     }
 }
 
-/// Renames, and fails with `AlreadyExists` rather than replace anything.
-fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    match renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE) {
-        // File systems without that flag can still refuse a second name.
-        Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => fs::hard_link(from, to),
-        other => other.map_err(io::Error::from),
-    }
-}
-
-fn sync_folder(of: &Path) -> io::Result<()> {
-    match File::open(folder_of(of)).and_then(|folder| folder.sync_all()) {
-        // The file system does this by itself.
-        Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(()),
-        other => other,
-    }
-}
+/// Its owner writes into it while it arrives.
+const OWNER: u16 = 0o600;
+/// Opened for reading too: the SHA-256 is taken of what the file holds.
+const FLAGS: OFlag = OFlag::O_RDWR;
 
 /// The folder that a path lies in.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Removes what killed processes left in `folder`. Returns how many files.
+/// Removes what killed processes left in `folder` and nobody goes on with. Returns how many files.
+//= docs/specs/endpoint.md#END-24 nothing was written for a week
 pub fn remove_stale(folder: &Path) -> usize {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let stale = entries.map(|entry| entry.path()).filter(|path| is_stale(path));
@@ -90,10 +184,19 @@ pub fn remove_stale(folder: &Path) -> usize {
 }
 
 fn is_stale(path: &Path) -> bool {
-    let writer = path.file_name().and_then(OsStr::to_str).and_then(writer);
-    let is_gone = writer.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists());
+    let is_left = match path.file_name().and_then(writer) {
+        None => false,
+        Some(Writer::Process(pid)) => !Path::new("/proc").join(pid.to_string()).exists(),
+        Some(Writer::Any) => is_old(path),
+    };
     // A process of another machine or container, whose number means nothing here, holds the lock.
-    is_gone && File::open(path).is_ok_and(|file| lock(&file).is_some())
+    is_left && File::open(path).is_ok_and(|file| lock(&file).is_some())
+}
+
+fn is_old(path: &Path) -> bool {
+    const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
+    let written = path.symlink_metadata().and_then(|metadata| metadata.modified());
+    written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age > WEEK))
 }
 
 /// Takes the file's lock, unless another open file has it.
@@ -103,44 +206,80 @@ fn lock(file: &File) -> Option<Flock<File>> {
 
 /// Whether a file of this name would be taken for one that is still arriving.
 pub fn is_partial(name: &OsStr) -> bool {
-    name.to_str().and_then(writer).is_some()
+    writer(name).is_some()
 }
 
-/// The process that writes the partial file `name`.
-fn writer(name: &str) -> Option<u32> {
-    let (pid, unique) = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split_once('-')?;
+/// Who may write a partial file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writer {
+    Process(u32),
+    /// Whoever has its lock.
+    Any,
+}
+
+/// Who may write the partial file `name`, if it is one.
+fn writer(name: &OsStr) -> Option<Writer> {
+    let middle = name.to_str()?.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+    if middle.len() == KEY && middle.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Some(Writer::Any);
+    }
+    let (pid, unique) = middle.split_once('-')?;
     unique.parse::<u32>().ok()?;
-    pid.parse().ok()
+    pid.parse().ok().map(Writer::Process)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::ErrorKind;
     use std::os::unix::fs::FileExt;
 
-    use spray_test_support::Folder;
+    use spray_test_support::Folder as Temporary;
 
     use super::*;
 
+    fn create(dir: &Temporary) -> Partial {
+        Partial::create(&Arc::new(Folder::open(dir.path()).unwrap()), 0o666).unwrap()
+    }
+
+    fn give_name(partial: Partial, replaces: bool) -> io::Result<()> {
+        let folder = Arc::clone(&partial.folder);
+        partial.give_name(&folder, OsStr::new("x"), 0o666, replaces)
+    }
+
     #[test]
     fn of_two_that_want_one_name_the_second_is_refused_and_the_first_keeps_it() {
-        let dir = Folder::new();
+        let dir = Temporary::new();
         let target = dir.path().join("x");
-        let [first, second] = [1, 2].map(|unique| Partial::create(dir.path(), unique, 1).unwrap());
+        let [first, second] = [(); 2].map(|()| create(&dir));
         first.file().write_all_at(b"1", 0).unwrap();
-        first.give_name(&target, false).unwrap();
-        assert_eq!(second.give_name(&target, false).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        give_name(first, false).unwrap();
+        assert_eq!(give_name(second, false).unwrap_err().kind(), ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&target).unwrap(), b"1");
-        Partial::create(dir.path(), 3, 2).unwrap().give_name(&target, true).unwrap();
-        assert_eq!(fs::read(&target).unwrap(), [0, 0]);
+        give_name(create(&dir), true).unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_has_the_permissions_it_had_as_far_as_the_umask_allows_them() {
+        let dir = Temporary::new();
+        let root = Arc::new(Folder::open(dir.path()).unwrap());
+        for (mode, expected) in [(0o777, 0o755), (0o640, 0o640), (0o400, 0o400), (0o066, 0o044)] {
+            let name = format!("{mode:o}");
+            Partial::create(&root, mode).unwrap().give_name(&root, OsStr::new(&name), mode, false).unwrap();
+            let has = fs::metadata(dir.path().join(name)).unwrap().permissions().mode() & 0o777;
+            // The tests' own umask may be stricter.
+            assert_eq!(has & !expected, 0, "{mode:o}: {has:o}");
+            assert_eq!(has & 0o700, expected & 0o700, "{mode:o}: {has:o}");
+        }
     }
 
     #[test]
     fn only_what_a_dead_process_left_is_removed() {
         // No process has this number: it is above the largest that Linux gives.
         const DEAD: u32 = 1 << 30;
-        let dir = Folder::new();
-        let live = Partial::create(dir.path(), 1, 1).unwrap();
+        let dir = Temporary::new();
+        let live = create(&dir);
         let locked = dir.path().join(format!(".spray-{DEAD}-2.partial"));
         let elsewhere = File::create(&locked).unwrap();
         let _held = lock(&elsewhere).unwrap();
@@ -149,7 +288,87 @@ mod tests {
         let stale = dir.path().join(format!(".spray-{DEAD}-1.partial"));
         File::create(&stale).unwrap();
         assert_eq!(remove_stale(dir.path()), 1);
-        assert!(!stale.exists() && live.path.exists() && locked.exists());
+        assert!(!stale.exists() && dir.path().join(&live.name).exists() && locked.exists());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2 + others.len());
+    }
+
+    fn resume(dir: &Temporary, bytes: u64) -> Partial {
+        Partial::resume(&Arc::new(Folder::open(dir.path()).unwrap()), OsStr::new("x"), bytes, 0o666).unwrap()
+    }
+
+    #[test]
+    //= docs/specs/endpoint.md#END-23 A later transfer goes on with it
+    fn the_whole_pieces_before_the_first_hole_are_found_again() {
+        let (dir, piece) = (Temporary::new(), vec![7; PIECE_BYTES as usize]);
+        let first = resume(&dir, 10 * PIECE_BYTES);
+        assert_eq!(first.prefix_bytes(10 * PIECE_BYTES), 0);
+        for index in [0, 1, 5] {
+            first.file().write_all_at(&piece, index * PIECE_BYTES).unwrap();
+        }
+        drop(first);
+        let again = resume(&dir, 10 * PIECE_BYTES);
+        assert_eq!(again.prefix_bytes(10 * PIECE_BYTES), 2 * PIECE_BYTES);
+        drop(again);
+        let shorter = resume(&dir, PIECE_BYTES + 5);
+        assert_eq!(shorter.prefix_bytes(PIECE_BYTES + 5), PIECE_BYTES + 5);
+        assert_eq!(shorter.file().metadata().unwrap().len(), PIECE_BYTES + 5);
+        give_name(shorter, false).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert_eq!(resume(&dir, 5).prefix_bytes(5), 0, "it has its name");
+    }
+
+    #[test]
+    fn what_has_no_whole_piece_or_is_refused_is_removed() {
+        let dir = Temporary::new();
+        let short = resume(&dir, 10);
+        short.file().write_all_at(b"12345", 0).unwrap();
+        drop(short);
+        let refused = resume(&dir, PIECE_BYTES);
+        refused.file().write_all_at(&vec![7; PIECE_BYTES as usize], 0).unwrap();
+        refused.keeps().store(false, Ordering::Relaxed);
+        drop(refused);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn nobody_goes_on_with_what_another_writes_or_somebody_else_put_there() {
+        let dir = Temporary::new();
+        let first = resume(&dir, 5);
+        let second = resume(&dir, 5);
+        assert_ne!(first.name, second.name);
+        let place = dir.path().join(&first.name);
+        drop((first, second));
+        let other = dir.path().join("other");
+        fs::write(&other, "theirs").unwrap();
+        let put: [&dyn Fn(); 3] = [
+            &|| fs::hard_link(&other, &place).unwrap(),
+            &|| std::os::unix::fs::symlink(&other, &place).unwrap(),
+            &|| nix::unistd::mkfifo(&place, nix::sys::stat::Mode::S_IRWXU).unwrap(),
+        ];
+        for put in put {
+            put();
+            assert_ne!(resume(&dir, 5).name, place.file_name().unwrap());
+            assert!(place.symlink_metadata().is_ok(), "it is not ours to remove");
+            fs::remove_file(&place).unwrap();
+        }
+        assert_eq!(fs::read(&other).unwrap(), b"theirs");
+    }
+
+    #[test]
+    //= docs/specs/endpoint.md#END-24 nothing was written for a week
+    fn what_nobody_went_on_with_for_a_week_is_removed() {
+        let dir = Temporary::new();
+        let partial = |days: u64, digit: &str| {
+            let file = File::create(dir.path().join(format!("{PREFIX}{}{SUFFIX}", digit.repeat(KEY)))).unwrap();
+            let written = file.metadata().unwrap().modified().unwrap();
+            file.set_modified(written - Duration::from_secs(days * 24 * 3600)).unwrap();
+            file
+        };
+        drop((partial(6, "a"), partial(8, "b")));
+        let held = partial(8, "c");
+        let _held = lock(&held).unwrap();
+        assert_eq!(remove_stale(dir.path()), 1);
+        assert!(!dir.path().join(format!("{PREFIX}{}{SUFFIX}", "b".repeat(KEY))).exists());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 }

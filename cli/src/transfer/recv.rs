@@ -3,91 +3,82 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
-use std::path::{Path as FilePath, PathBuf};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use spray_nic::device::Device;
-use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId};
+use spray_nic::{ConnectionId, Endpoint, EndpointEvent};
 
-use super::format::{Verdict, hex};
-use super::incoming::{Incoming, Kept, Refusal};
-use super::partial::{folder_of, remove_stale};
-use super::session::{Path, Session, Step};
-use super::{gbps, megabytes};
+use super::arrivals::{Arrivals, Tally};
+use super::format::{Answer, hex, shown};
+use super::gbps;
+use super::incoming::Incoming;
+use super::meter::Meter;
+use super::out::{ONE_TRANSFER, Out, Refusal};
+use super::partial::remove_stale;
+use super::session::{Path, Session, Step, strays_line};
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
 use crate::say::{note, say};
 use crate::stop::Stop;
 
-/// How long others are told, after the one file has arrived, that theirs is not taken.
+/// How long others are told, after the one transfer has arrived, that theirs is not taken.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Receives one file, or with `--keep` one after the other until Ctrl-C.
+/// Receives one transfer, or with `--keep` one after the other until Ctrl-C.
 ///
 /// # Errors
 /// 2 when it could not start, 1 when the transfer failed, 130 after Ctrl-C.
 pub fn recv(arguments: &args::Recv) -> Outcome {
-    let folder = check_out(&arguments.out)?;
+    let out = Out::new(&arguments.out, arguments.keep)?;
     let mut session = Session::open(&arguments.interface, arguments.interface.from, &Path::new(&arguments.overrides)?)?;
+    session.follow_routes()?;
     let stop = Stop::on_signals()?;
-    let stale = remove_stale(folder);
+    let stale = remove_stale(&out.folder().path);
     if stale > 0 {
-        note!("spray: removed {stale} unfinished files of killed runs from {}", folder.display());
+        note!("spray: removed {stale} unfinished files that nobody goes on with from {}", out.folder().path.display());
     }
-    let mut receiving = Receiving::new(&arguments.out, arguments.keep, Progress::new());
+    let mut receiving = Receiving::new(out, arguments.keep, Progress::new());
     receiving.progress.phase(&format!("listening on {} as {}", arguments.interface.interface, session.address));
     let outcome = session.run(&stop, |endpoint, _now_ps| receiving.step(endpoint));
     session.abort(receiving.transfers.keys().copied());
+    receiving.progress.clear();
+    strays_line(session.strays()).inspect(|line| note!("spray: {line}"));
     receiving.end(outcome)
 }
 
-/// The folder that files are written in.
-fn check_out(out: &FilePath) -> Outcome<&FilePath> {
-    let folder = if out.is_dir() { out } else { folder_of(out) };
-    if folder.is_dir() {
-        return Ok(folder);
-    }
-    Err(Failure::refused(format!("cannot write {}: the folder {} does not exist", out.display(), folder.display())))
-}
-
-/// A connection, and what became of its file.
+/// A connection, and what has come by it.
 struct Transfer {
     peer: IpAddr,
-    state: State,
-}
-
-enum State {
-    /// Nothing has come yet.
-    Silent,
-    Arriving(Incoming),
-    /// The file has its name and the sender is being told.
-    Kept,
-    /// The sender is being told why not.
-    Refused,
+    arrivals: Arrivals,
+    /// Every entry has its verdict, or the whole transfer is refused: the sender is being told.
+    over: bool,
 }
 
 /// The receiver.
-pub(super) struct Receiving<'a> {
-    out: &'a FilePath,
+pub(super) struct Receiving {
+    out: Out,
     keep: bool,
     transfers: HashMap<ConnectionId, Transfer>,
-    /// Files that were whole when their connection ended.
-    orphans: Vec<Incoming>,
-    /// Files begun: a number for each.
+    /// Those whose connection has ended, and whose last files are going to the disk.
+    orphans: Vec<(IpAddr, Arrivals)>,
+    /// Transfers begun: a number for each.
     begun: u32,
-    /// Files that have their name.
-    kept: Vec<PathBuf>,
-    /// Since when there is a file and nobody left who waits for a confirmation.
+    /// Without `keep`: how the transfer ended that something was taken of.
+    taken: Option<Outcome>,
+    /// Some files came by a transfer that broke off.
+    partly: bool,
+    /// Since when there is one and nobody left who waits for its verdicts.
     done_since: Option<Instant>,
     progress: Progress,
+    meter: Meter,
 }
 
-impl<'a> Receiving<'a> {
-    pub(super) fn new(out: &'a FilePath, keep: bool, progress: Progress) -> Self {
-        let (transfers, orphans, kept) = (HashMap::new(), Vec::new(), Vec::new());
-        Self { out, keep, transfers, orphans, begun: 0, kept, done_since: None, progress }
+impl Receiving {
+    pub(super) fn new(out: Out, keep: bool, progress: Progress) -> Self {
+        let (transfers, orphans) = (HashMap::new(), Vec::new());
+        let (begun, taken, partly, done_since) = (0, None, false, None);
+        Self { out, keep, transfers, orphans, begun, taken, partly, done_since, progress, meter: Meter::new() }
     }
 
     /// Does what the last poll of the endpoint, and the disk, have made possible.
@@ -97,26 +88,28 @@ impl<'a> Receiving<'a> {
             ended |= self.on_event(event, endpoint);
         }
         ended |= self.poll_files(endpoint);
-        let transfers = &self.transfers;
-        self.progress.update(|| state(transfers));
+        let (transfers, meter, terminal) = (&self.transfers, &mut self.meter, self.progress.is_on_terminal());
+        self.progress.update(|| state(transfers, meter, terminal));
         if self.keep { ControlFlow::Continue(()) } else { self.check_end(ended, endpoint) }
     }
 
     /// The end of the command, which may find that a file got its name in the last moment.
     fn end(mut self, outcome: Outcome) -> Outcome {
         self.progress.clear();
-        let arriving = std::mem::take(&mut self.transfers).into_values().filter_map(|transfer| match transfer.state {
-            State::Arriving(incoming) => Some(incoming),
-            State::Silent | State::Kept | State::Refused => None,
-        });
-        let rest: Vec<Incoming> = arriving.chain(std::mem::take(&mut self.orphans)).collect();
-        for incoming in rest {
-            let (bytes, started) = (incoming.description.bytes, incoming.started);
-            if let Some(kept) = incoming.abandon() {
-                self.on_kept(kept, bytes, started);
+        let open = std::mem::take(&mut self.transfers).into_values().filter(|transfer| !transfer.over);
+        let open = open.map(|Transfer { peer, arrivals, .. }| (peer, arrivals));
+        let rest: Vec<_> = open.chain(std::mem::take(&mut self.orphans)).collect();
+        for (peer, mut arrivals) in rest {
+            report_lost(&arrivals.abandon());
+            match arrivals.is_complete() {
+                true => self.on_complete(&arrivals.tally),
+                false => self.on_broken(peer, &arrivals, "the receiver was stopped"),
             }
         }
-        if self.keep || self.kept.is_empty() { outcome } else { Ok(()) }
+        match self.taken {
+            Some(taken) if !self.keep => taken,
+            _ => outcome,
+        }
     }
 
     /// Takes an event. Returns whether a transfer has ended.
@@ -124,10 +117,25 @@ impl<'a> Receiving<'a> {
         match event {
             EndpointEvent::Accepted { connection, peer, .. } => {
                 self.progress.phase(&format!("connected: {}", peer.address));
-                self.transfers.insert(connection, Transfer { peer: peer.address, state: State::Silent });
+                let arrivals = Arrivals::new(self.begun);
+                self.begun += 1;
+                let peer = peer.address;
+                let stale = self.transfers.extract_if(|_, transfer| transfer.peer == peer && !transfer.over);
+                let stale: Vec<_> = stale.collect();
+                self.transfers.insert(connection, Transfer { peer, arrivals, over: false });
+                for (old, transfer) in stale {
+                    endpoint.abort(old);
+                    self.on_gone(transfer, "the sender began anew");
+                }
             }
-            EndpointEvent::Received { connection, message, data, .. } => {
-                if let Err(refusal) = self.on_message(connection, message, &data) {
+            EndpointEvent::Received { connection, data, .. } => {
+                let mut answers = Vec::new();
+                let taken = match self.transfers.get_mut(&connection) {
+                    Some(transfer) if !transfer.over => transfer.arrivals.on_message(&data, &self.out, &mut answers),
+                    _ => Ok(()),
+                };
+                self.answer(connection, &answers, endpoint);
+                if let Err(refusal) = taken {
                     self.refuse(connection, &refusal, endpoint);
                 }
                 endpoint.recycle(data);
@@ -141,140 +149,185 @@ impl<'a> Receiving<'a> {
         false
     }
 
-    /// The first message describes the file, the others are its pieces and their SHA-256.
-    fn on_message(&mut self, connection: ConnectionId, message: MessageId, data: &Bytes) -> Result<(), Refusal> {
-        let Some(transfer) = self.transfers.get_mut(&connection) else { return Ok(()) };
-        match &mut transfer.state {
-            State::Silent if message == MessageId(0) => {
-                self.begun += 1;
-                transfer.state = State::Arriving(Incoming::begin(data, self.out, self.begun)?);
-                Ok(())
-            }
-            State::Silent => Err(Refusal("the file's first piece came before its description".into())),
-            State::Arriving(incoming) => incoming.place(message.0, data),
-            // What was under way when it was refused.
-            State::Kept | State::Refused => Ok(()),
-        }
+    /// Takes the end of a connection. Returns whether that ended its transfer too: whole files are finished without their sender.
+    fn on_end(&mut self, connection: ConnectionId, why: &str) -> bool {
+        let Some(transfer) = self.transfers.remove(&connection) else { return false };
+        transfer.over || self.on_gone(transfer, why)
     }
 
-    /// Takes the end of a connection. Returns whether that ended its transfer too: a whole file is finished without its sender.
-    fn on_end(&mut self, connection: ConnectionId, why: &str) -> bool {
-        let Some(Transfer { peer, state }) = self.transfers.remove(&connection) else { return false };
-        let lost = match state {
-            State::Kept | State::Refused => return true,
-            State::Arriving(incoming) if incoming.is_whole() => {
-                self.orphans.push(incoming);
-                return false;
-            }
-            State::Arriving(incoming) => {
-                let (bytes, all) = (incoming.arrived_bytes, incoming.description.bytes);
-                let name = incoming.description.name.display();
-                format!("{bytes} of {all} bytes of {name} had arrived, and were removed")
-            }
-            State::Silent => "it had described no file".into(),
-        };
+    /// Takes the end of a transfer that is not over, with the meaning of [`Receiving::on_end`].
+    fn on_gone(&mut self, transfer: Transfer, why: &str) -> bool {
+        let Transfer { peer, mut arrivals, .. } = transfer;
         self.progress.clear();
-        note!("spray: the transfer from {peer} failed: {why}; {lost}");
+        report_lost(&arrivals.leave());
+        if arrivals.is_busy() || arrivals.is_complete() {
+            self.orphans.push((peer, arrivals));
+            return false;
+        }
+        self.on_broken(peer, &arrivals, why);
         true
+    }
+
+    fn on_broken(&mut self, peer: IpAddr, arrivals: &Arrivals, why: &str) {
+        self.out.release(arrivals.transfer());
+        self.partly |= arrivals.tally.kept() > 0;
+        self.progress.clear();
+        let kept = match arrivals.tally.kept() {
+            0 => "none of its files is whole".into(),
+            kept => format!("{kept} files and folders of it are here"),
+        };
+        note!("spray: the transfer from {peer} failed: {why}; {kept}");
     }
 
     /// Takes files that have got their name, or will not get it. Returns whether a transfer has ended.
     fn poll_files<D: Device>(&mut self, endpoint: &mut Endpoint<D>) -> bool {
-        let ending = |transfer: &mut Transfer| match &mut transfer.state {
-            State::Arriving(incoming) => {
-                incoming.ending().map(|ending| (ending, incoming.description.bytes, incoming.started))
-            }
-            State::Silent | State::Kept | State::Refused => None,
-        };
-        let endings: Vec<_> =
-            self.transfers.iter_mut().filter_map(|(&id, transfer)| Some((id, ending(transfer)?))).collect();
-        for (connection, (ending, bytes, started)) in endings {
-            match ending {
-                Ok(kept) => {
-                    self.answer(connection, State::Kept, &Verdict::Verified(kept.sum), endpoint);
-                    self.on_kept(kept, bytes, started);
-                }
-                Err(refusal) => self.refuse(connection, &refusal, endpoint),
+        for connection in self.transfers.keys().copied().collect::<Vec<_>>() {
+            let mut answers = Vec::new();
+            let Some(transfer) = self.transfers.get_mut(&connection).filter(|transfer| !transfer.over) else {
+                continue;
+            };
+            transfer.arrivals.poll(&mut answers);
+            transfer.over = transfer.arrivals.is_complete();
+            let over = transfer.over.then(|| transfer.arrivals.tally.clone());
+            self.answer(connection, &answers, endpoint);
+            if let Some(tally) = over {
+                // The connection ends when the sender has the verdicts, in bounded time whatever the sender does.
+                endpoint.close(connection);
+                self.on_complete(&tally);
             }
         }
         let mut ended = false;
         for at in (0..self.orphans.len()).rev() {
-            let Some(ending) = self.orphans[at].ending() else { continue };
-            let incoming = self.orphans.swap_remove(at);
+            self.orphans[at].1.poll(&mut Vec::new());
+            if self.orphans[at].1.is_busy() {
+                continue;
+            }
+            let (peer, arrivals) = self.orphans.swap_remove(at);
             ended = true;
-            match ending {
-                Ok(kept) => self.on_kept(kept, incoming.description.bytes, incoming.started),
-                Err(Refusal(reason)) => note!("spray: refused: {reason}"),
+            match arrivals.is_complete() {
+                true => self.on_complete(&arrivals.tally),
+                false => self.on_broken(peer, &arrivals, "the sender has left"),
             }
         }
         ended
     }
 
-    fn on_kept(&mut self, kept: Kept, bytes: u64, started: Instant) {
-        let seconds = now().duration_since(started).as_secs_f64();
-        let rate = gbps(bytes, seconds);
+    /// Every entry has its verdict.
+    fn on_complete(&mut self, tally: &Tally) {
         self.progress.clear();
-        say!("received {bytes} bytes into {} in {seconds:.3} s: {rate:.2} Gb/s goodput", kept.path.display());
-        say!("SHA-256 {}, as the sender's", hex(&kept.sum));
-        self.kept.push(kept.path);
-    }
-
-    /// Tells the sender why, and ends the connection once it knows.
-    fn refuse<D: Device>(&mut self, connection: ConnectionId, refusal: &Refusal, endpoint: &mut Endpoint<D>) {
-        self.progress.clear();
-        note!("spray: refused: {}", refusal.0);
-        self.answer(connection, State::Refused, &Verdict::Refused(refusal.0.clone()), endpoint);
-    }
-
-    /// Sends the verdict. The connection ends when the sender has it, in bounded time whatever the sender does.
-    fn answer<D: Device>(
-        &mut self,
-        connection: ConnectionId,
-        state: State,
-        verdict: &Verdict,
-        endpoint: &mut Endpoint<D>,
-    ) {
-        if let Some(transfer) = self.transfers.get_mut(&connection) {
-            transfer.state = state;
+        if tally.kept() == 0 {
+            return;
         }
-        // If the connection is gone, there is nobody to tell.
-        let _ = endpoint.send(connection, verdict.encode().into());
+        let told = summary(tally, &self.out);
+        if self.out.is_stdout() {
+            note!("{told}")
+        } else {
+            say!("{told}")
+        }
+        let outcome = match tally.refused {
+            0 => Ok(()),
+            refused => Err(Failure::failed(format!("{refused} of the transfer's files and folders were refused"))),
+        };
+        self.taken.get_or_insert(outcome);
+    }
+
+    /// Sends the answers, and shows refusals to the user.
+    fn answer<D: Device>(&mut self, connection: ConnectionId, answers: &[Answer], endpoint: &mut Endpoint<D>) {
+        for answer in answers {
+            if let Answer::Refused { reason, .. } | Answer::Ended { reason } = answer {
+                self.progress.clear();
+                note!("spray: refused: {reason}");
+            }
+            // If the connection is gone, there is nobody to tell.
+            let _ = endpoint.send(connection, answer.encode().into());
+        }
+    }
+
+    /// Tells the sender why nothing more is taken of it, and ends the connection once it knows.
+    fn refuse<D: Device>(&mut self, connection: ConnectionId, refusal: &Refusal, endpoint: &mut Endpoint<D>) {
+        self.answer(connection, &[Answer::Ended { reason: refusal.0.clone() }], endpoint);
+        if let Some(transfer) = self.transfers.get_mut(&connection) {
+            transfer.over = true;
+            transfer.arrivals.discard();
+            self.out.release(transfer.arrivals.transfer());
+        }
         endpoint.close(connection);
     }
 
-    /// Without `--keep`: ends with the first file, or when a transfer ended without one and no other is under way.
+    /// Without `--keep`: ends with the first transfer that something was taken of, or when one ended without and no other is under way.
     fn check_end<D: Device>(&mut self, ended: bool, endpoint: &mut Endpoint<D>) -> Step {
-        if self.kept.is_empty() {
+        if self.taken.is_none() {
             let is_over = ended && self.transfers.is_empty() && self.orphans.is_empty();
             return if is_over {
-                ControlFlow::Break(Err(Failure::failed("nothing was received")))
+                let what = if self.partly { "the transfer is not whole" } else { "nothing was received" };
+                ControlFlow::Break(Err(Failure::failed(what)))
             } else {
                 ControlFlow::Continue(())
             };
         }
-        let is_other = |transfer: &Transfer| matches!(transfer.state, State::Silent | State::Arriving(_));
-        let others = self.transfers.iter().filter(|(_, transfer)| is_other(transfer)).map(|(&id, _)| id);
-        let reason =
-            Refusal("the receiver has got another file and takes only one (`spray recv --keep` takes more)".into());
+        let others = self.transfers.iter().filter(|(_, transfer)| !transfer.over).map(|(&id, _)| id);
+        let reason = Refusal::new(ONE_TRANSFER);
         for other in others.collect::<Vec<_>>() {
             self.refuse(other, &reason, endpoint);
         }
-        if self.transfers.values().any(|transfer| matches!(transfer.state, State::Kept)) {
+        let is_told = |transfer: &Transfer| transfer.arrivals.tally.kept() == 0;
+        if !self.transfers.values().all(is_told) {
             return ControlFlow::Continue(());
         }
         let since = *self.done_since.get_or_insert_with(now);
         let is_over = self.transfers.is_empty() || now() > since + FAREWELL;
-        if is_over { ControlFlow::Break(Ok(())) } else { ControlFlow::Continue(()) }
+        match self.taken.take_if(|_| is_over) {
+            Some(taken) => ControlFlow::Break(taken),
+            None => ControlFlow::Continue(()),
+        }
     }
 }
 
-fn state(transfers: &HashMap<ConnectionId, Transfer>) -> String {
-    let arriving = transfers.values().find_map(|transfer| match &transfer.state {
-        State::Arriving(incoming) => Some(incoming),
-        State::Silent | State::Kept | State::Refused => None,
-    });
-    let Some(file) = arriving else { return "waiting".into() };
-    let rate = gbps(file.arrived_bytes, now().duration_since(file.started).as_secs_f64());
-    let (done, total) = (megabytes(file.arrived_bytes), megabytes(file.description.bytes));
-    format!("{}: {done} of {total}, {rate:.2} Gb/s", file.description.name.display())
+/// Names the files that a transfer has lost.
+fn report_lost(lost: &[Incoming]) {
+    for file in lost {
+        let name = shown(&file.description.path);
+        let all = file.description.bytes().map_or(String::new(), |all| format!(" of {all}"));
+        let end = match file.kept_bytes() {
+            0 => "and were removed".into(),
+            kept => format!("and the first {kept} are kept: who sends it again goes on there"),
+        };
+        note!("spray: {}{all} bytes of {name} had arrived, {end}", file.there_bytes + file.arrived_bytes);
+    }
+}
+
+/// What was received.
+fn summary(tally: &Tally, out: &Out) -> String {
+    let seconds = now().duration_since(tally.started).as_secs_f64();
+    let (bytes, rate) = (tally.bytes, gbps(tally.bytes, seconds));
+    let line =
+        |what: String, path: String| format!("received {what} into {path} in {seconds:.3} s: {rate:.2} Gb/s goodput");
+    let there = match tally.there_bytes {
+        0 => String::new(),
+        there => format!("\n{there} bytes were there already, from an earlier transfer"),
+    };
+    match &tally.last {
+        Some(kept) if tally.kept() == 1 => {
+            let told = line(format!("{bytes} bytes"), kept.path.display().to_string());
+            format!("{told}{there}\nSHA-256 {}, as the sender's", hex(&kept.sum))
+        }
+        _ => {
+            let what = format!("{} files and {} folders, {bytes} bytes,", tally.files, tally.folders);
+            let told = line(what, out.folder().path.display().to_string());
+            format!("{told}{there}\neach file has the sender's SHA-256")
+        }
+    }
+}
+
+/// What is under way: one file, or all of them together.
+fn state(transfers: &HashMap<ConnectionId, Transfer>, meter: &mut Meter, terminal: bool) -> String {
+    let files: Vec<&Incoming> = transfers.values().flat_map(|transfer| transfer.arrivals.arriving()).collect();
+    let name = match &files[..] {
+        [] => return "waiting".into(),
+        [file] => shown(&file.description.path),
+        files => format!("{} files", files.len()),
+    };
+    let done = files.iter().map(|file| file.there_bytes + file.arrived_bytes).sum();
+    let total = files.iter().map(|file| file.description.bytes()).sum();
+    meter.line(&name, done, total, now(), terminal)
 }

@@ -6,19 +6,21 @@ use std::os::fd::AsFd;
 use std::path::Path as FilePath;
 use std::time::{Duration, Instant};
 
-use spray_core::cc::CcConfig;
-use spray_core::event::Event;
+use spray_core::cc::{CcConfig, CcKind};
+use spray_core::event::{Event, FreezeReason};
+use spray_core::feedback::LossCause;
 use spray_core::flow::FlowConfig;
 use spray_core::loss::RtoConfig;
 use spray_experiments::scenario::{ConnectionPath, Document, Transport};
 use spray_nic::clock::DilatedClock;
-use spray_nic::device::{BindMode, Device, OpenError, XskConfig, XskDevice};
+use spray_nic::device::{BindMode, Device, OpenError, XskConfig, XskQueues};
 use spray_nic::driver::{self, Idle};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, Mode};
 use spray_testbed::program::{AttachMode, SteerProgram};
 use spray_wire::Kind;
 
 use super::network;
+use super::next_hop::{NextHops, Source};
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::now;
@@ -28,15 +30,16 @@ use crate::stop::Stop;
 
 /// An endpoint on a real interface. Dropping it detaches the program and closes the socket.
 pub struct Session {
-    endpoint: Endpoint<XskDevice>,
+    endpoint: Endpoint<XskQueues>,
     clock: DilatedClock,
     pub interface: network::Interface,
     pub address: IpAddr,
     pub flow: FlowConfig,
-    /// Times that a balancer froze (REPS §3.2).
-    pub freezes: u64,
+    pub freezes: Freezes,
     outage: Outage,
-    _steer: SteerProgram,
+    /// Unless the user gave the next hop.
+    next_hops: Option<NextHops>,
+    steer: SteerProgram,
 }
 
 /// The answer of a command's step: go on, or end with this outcome.
@@ -67,6 +70,23 @@ impl Path {
         Ok(Self { transport, given, gbps: None, rtt_us: None, trimming: false })
     }
 
+    /// The rate of the host's link, as far as it is known.
+    fn link_bps(&self) -> u64 {
+        (self.gbps.unwrap_or(FIRST_GBPS) * 1e9) as u64
+    }
+
+    /// Refuses a control that needs a rate and has none. No default would be right, and what was learned is what it sends.
+    ///
+    /// # Errors
+    /// 2 for a control without its rate.
+    pub fn check(&self) -> Outcome {
+        let own = &self.transport.cc_schemes.fixed_rate;
+        if self.transport.cc == CcKind::FixedRate && own.rate_gbps.is_none() && self.gbps.is_none() {
+            return Err(Failure::refused("--cc fixed-rate needs a rate: give one with --gbps"));
+        }
+        Ok(())
+    }
+
     /// The value of a setting where the command line gives it, or `default`.
     fn or<T>(&self, path: &str, value: T, default: T) -> T {
         if self.given.is_assigned(path) { value } else { default }
@@ -79,6 +99,8 @@ const PS_PER_US: f64 = 1e6;
 const MIN_RTO_PS: u64 = 5_000_000_000;
 /// Events between two steps, of which freezes are counted. A retransmission is one too, so the log takes those of a poll.
 const EVENTS: usize = 4096;
+/// Longest time that a packet waits for others before it is acknowledged.
+const ACK_DELAY_PS: u64 = 50_000_000;
 /// The path before anything is known of it.
 const FIRST_GBPS: f64 = 10.0;
 const FIRST_RTT_US: f64 = 100.0;
@@ -101,27 +123,57 @@ impl Session {
         let (device, steer) = take_over(&interface, arguments)?;
         let mut config = EndpointConfig::new(address, interface.mac, Mode::Real, flow);
         config.max_connections = 16;
+        config.link_bps = path.link_bps();
         config.event_log = EVENTS;
         config.idle_timeout_ps = arguments.timeout * PS_PER_S;
         config.handshake.retry_ps = (arguments.timeout * PS_PER_S) / 80;
         let endpoint = Endpoint::new(device, config).map_err(Failure::refused)?;
         let outage = Outage::new(name, Duration::from_secs(arguments.timeout));
-        Ok(Self { endpoint, clock: DilatedClock::real(), interface, address, flow, freezes: 0, outage, _steer: steer })
+        Ok(Self {
+            endpoint,
+            clock: DilatedClock::real(),
+            interface,
+            address,
+            flow,
+            freezes: Freezes::default(),
+            outage,
+            next_hops: None,
+            steer,
+        })
+    }
+
+    /// From where it sends, for the kernel's routes.
+    pub fn source(&self) -> Source {
+        let interface = self.endpoint.device().interface().into();
+        Source { interface, index: self.interface.index, address: self.address }
+    }
+
+    /// From now on, has frames go where the kernel's routes and neighbours say.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn follow_routes(&mut self) -> Outcome {
+        self.next_hops = Some(NextHops::follow(self.source())?);
+        Ok(())
     }
 
     /// Runs the endpoint, and calls `step` after every poll, until a step ends the command or the user stops it.
-    pub fn run(&mut self, stop: &Stop, mut step: impl FnMut(&mut Endpoint<XskDevice>, u64) -> Step) -> Outcome {
+    pub fn run(&mut self, stop: &Stop, mut step: impl FnMut(&mut Endpoint<XskQueues>, u64) -> Step) -> Outcome {
         let (mut end, outage, freezes) = (Ok(()), &mut self.outage, &mut self.freezes);
+        let next_hops = &mut self.next_hops;
         driver::run(
             std::slice::from_mut(&mut self.endpoint),
             &mut self.clock,
             Idle::Sleep(NAP),
             |endpoints, now_ps| {
-                let endpoint = &mut endpoints[0];
-                *freezes += endpoint.drain_log().filter(|entry| entry.event == Event::FreezeEntered).count() as u64;
+                let (endpoint, now) = (&mut endpoints[0], now());
+                if let Some(next_hops) = next_hops {
+                    next_hops.update(endpoint, now);
+                }
+                endpoint.drain_log().for_each(|entry| freezes.take(&entry.event));
                 let step = match stop.is_set() {
-                    true => ControlFlow::Break(Err(Failure::interrupted())),
-                    false => match outage.check(endpoint, now()) {
+                    true => ControlFlow::Break(Err(Failure::stopped())),
+                    false => match outage.check(endpoint, now) {
                         ControlFlow::Continue(()) => step(endpoint, now_ps),
                         broken => broken,
                     },
@@ -132,10 +184,37 @@ impl Session {
         end
     }
 
+    /// Frames that came by a queue without a socket, and were lost; 0 when the kernel does not tell.
+    pub fn strays(&self) -> u64 {
+        self.steer.strays().unwrap_or(0)
+    }
+
     /// Aborts `connections` and tells their peers.
     pub fn abort(&mut self, connections: impl IntoIterator<Item = ConnectionId>) {
         connections.into_iter().for_each(|connection| self.endpoint.abort(connection));
         self.endpoint.poll(self.clock.now_ps());
+    }
+}
+
+/// Times that a balancer froze (REPS §3.2), and why: for a loss by timeout, for one by a gap, for unanswered probes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Freezes {
+    pub all: u64,
+    pub by_timeout: u64,
+    pub by_gap: u64,
+    pub by_probes: u64,
+}
+
+impl Freezes {
+    pub fn take(&mut self, event: &Event) {
+        let Event::FreezeEntered { reason } = event else { return };
+        self.all += 1;
+        match reason {
+            FreezeReason::Loss(LossCause::Timeout) => self.by_timeout += 1,
+            FreezeReason::Loss(_) => self.by_gap += 1,
+            FreezeReason::Probes => self.by_probes += 1,
+            FreezeReason::Setting => {}
+        }
     }
 }
 
@@ -214,50 +293,57 @@ fn flow(arguments: &args::Interface, interface: &network::Interface, own: IpAddr
             interface.mtu
         )));
     }
-    let link_bps = (path.gbps.unwrap_or(FIRST_GBPS) * 1e9) as u64;
+    Ok(connection(path, payload_bytes, header_bytes, arguments.timeout))
+}
+
+/// The settings of a connection that learns its path. What the user says of the path is not kept, but for the rate of `fixed-rate` and the
+/// first timeout.
+//= docs/specs/calibration.md#CAL-5 guesses
+fn connection(path: &Path, payload_bytes: u32, header_bytes: u32, timeout_s: u64) -> FlowConfig {
+    let link_bps = path.link_bps();
     let base_rtt_ps = (path.rtt_us.unwrap_or(FIRST_RTT_US) * PS_PER_US) as u64;
     let balancer = path.transport.balancer[0];
     let trimming = path.trimming;
     let connection = ConnectionPath { balancer, base_rtt_ps, link_bps, payload_bytes, header_bytes, trimming };
     let flow = path.transport.flow_config(&connection);
-    let default = FlowConfig::for_path(payload_bytes, header_bytes, flow.path, flow.cc);
     let window_packets = path.or("transport.window_packets", flow.window_packets, WINDOW_PACKETS);
     let learned = FlowConfig { window_packets, ..flow }.learning();
-    let cc = CcConfig {
-        max_window_bytes: path.or("transport.max_window_bytes", flow.cc.max_window_bytes, learned.cc.max_window_bytes),
-        initial_window_bytes: path.or(
-            "transport.initial_window_bytes",
-            flow.cc.initial_window_bytes,
-            learned.cc.initial_window_bytes,
-        ),
-        ..learned.cc
+    let max_window_bytes = path.or("transport.max_window_bytes", flow.cc.max_window_bytes, learned.cc.max_window_bytes);
+    let first_bytes = learned.cc.initial_window_bytes.min(max_window_bytes);
+    let initial_window_bytes = path.or("transport.initial_window_bytes", flow.cc.initial_window_bytes, first_bytes);
+    // What follows from the round-trip time is added once that is measured.
+    let rto = RtoConfig {
+        initial_ps: RtoConfig::for_path(base_rtt_ps).initial_ps.max(2 * MIN_RTO_PS),
+        min_ps: MIN_RTO_PS,
+        max_ps: 16 * MIN_RTO_PS,
     };
-    Ok(FlowConfig {
-        cc,
-        ack_delay_ps: path.or("transport.ack_delay_us", flow.ack_delay_ps, default.ack_delay_ps),
-        give_up_ps: path.or("transport.give_up_us", flow.give_up_ps, arguments.timeout * PS_PER_S),
-        rto: path.or("transport.rto_min_us", flow.rto, patient(default.rto)),
+    FlowConfig {
+        cc: CcConfig { max_window_bytes, initial_window_bytes, ..learned.cc },
+        ack_delay_ps: path.or("transport.ack_delay_us", flow.ack_delay_ps, ACK_DELAY_PS),
+        give_up_ps: path.or("transport.give_up_us", flow.give_up_ps, timeout_s * PS_PER_S),
+        rto: path.or("transport.rto_min_us", flow.rto, rto),
         ..learned
-    })
+    }
 }
 
-fn patient(rto: RtoConfig) -> RtoConfig {
-    let min_ps = rto.min_ps.max(MIN_RTO_PS);
-    RtoConfig { min_ps, initial_ps: rto.initial_ps.max(2 * min_ps), max_ps: rto.max_ps.max(16 * min_ps) }
-}
-
-/// Attaches the program after the socket exists, so that a steered frame finds its socket.
-fn take_over(interface: &network::Interface, arguments: &args::Interface) -> Outcome<(XskDevice, SteerProgram)> {
+/// Attaches the program after the sockets exist, so that a steered frame finds its socket.
+fn take_over(interface: &network::Interface, arguments: &args::Interface) -> Outcome<(XskQueues, SteerProgram)> {
     let name = &arguments.interface;
-    let mut config = XskConfig::new(name.clone(), arguments.queue);
-    config.mode = match (arguments.zero_copy, arguments.copy) {
+    let mode = match (arguments.zero_copy, arguments.copy) {
         (true, _) => BindMode::ZeroCopy,
         (_, true) => BindMode::Copy,
         _ => BindMode::Auto,
     };
-    let device = XskDevice::open(&config).map_err(|error: OpenError| Failure::refused(error))?;
+    let config = XskConfig { mode, ..XskConfig::new(name.clone(), 0) };
+    let device = match arguments.queue {
+        Some(queue) => XskQueues::open(&config, &[queue]),
+        None => XskQueues::open_all(&config, SteerProgram::QUEUES),
+    };
+    let device = device.map_err(|error: OpenError| Failure::refused(error))?;
     let mut steer = SteerProgram::load().map_err(Failure::refused)?;
-    steer.register(arguments.queue, device.as_fd()).map_err(Failure::refused)?;
+    for queue in device.queues() {
+        steer.register(queue.queue(), queue.as_fd()).map_err(Failure::refused)?;
+    }
     let mode = steer.attach(interface.index).map_err(|error| {
         Failure::refused(format!("cannot attach to {name}: {error}. If it is busy, stop the other XDP program"))
     })?;
@@ -265,4 +351,59 @@ fn take_over(interface: &network::Interface, arguments: &args::Interface) -> Out
         note!("spray: warning: the driver of {name} has no native XDP; the generic way is slower");
     }
     Ok((device, steer))
+}
+
+/// The line about frames that came by a queue without a socket, if there were any.
+pub fn strays_line(strays: u64) -> Option<String> {
+    (strays > 0).then(|| {
+        format!(
+            "{strays} frames arrived on queues without a socket and were lost: leave out --queue, or have the NIC put UDP port \
+             4793 on that queue"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, Command, FromArgMatches};
+    use spray_core::cc::{ControlConfig, FixedRateConfig};
+
+    use super::*;
+
+    fn path(arguments: &[&str], rtt_us: Option<f64>, gbps: Option<f64>) -> Path {
+        let command = Overrides::<true>::augment_args(Command::new("send"));
+        let matches = command.get_matches_from([&["send"], arguments].concat());
+        let overrides = Overrides::from_arg_matches(&matches).unwrap();
+        Path { rtt_us, gbps, ..Path::new(&overrides).unwrap() }
+    }
+
+    #[test]
+    fn what_is_typed_of_the_path_changes_only_the_first_timeout() {
+        //= docs/specs/calibration.md#CAL-5 guesses
+        let none = connection(&path(&[], None, None), 1_400, 64, 5);
+        assert_eq!(none.rto.min_ps, 5_000 * 1_000_000);
+        for (rtt_us, gbps) in [(84.2, 0.08), (842.0, 0.8), (8_420.0, 8.0)] {
+            let typed = connection(&path(&[], Some(rtt_us), Some(gbps)), 1_400, 64, 5);
+            let initial_ps = typed.rto.initial_ps;
+            assert_eq!(initial_ps, ((rtt_us * 10e6) as u64).max(10_000 * 1_000_000));
+            assert_eq!(FlowConfig { rto: RtoConfig { initial_ps, ..none.rto }, ..none }, typed, "{rtt_us}");
+        }
+    }
+
+    #[test]
+    fn a_fixed_rate_is_the_one_that_is_typed() {
+        let path = path(&["--cc=fixed-rate"], None, Some(0.8));
+        path.check().unwrap();
+        let ControlConfig::FixedRate(FixedRateConfig { rate_gbps }) = connection(&path, 1_400, 64, 5).cc.control else {
+            panic!("another control")
+        };
+        assert_eq!(rate_gbps.unwrap().bps(), 800_000_000);
+    }
+
+    #[test]
+    fn the_first_window_is_within_the_largest() {
+        let path = path(&["--set=transport.max_window_bytes=10000"], None, None);
+        let cc = connection(&path, 1_400, 64, 5).cc;
+        assert_eq!((cc.initial_window_bytes, cc.max_window_bytes), (10_000, 10_000));
+    }
 }

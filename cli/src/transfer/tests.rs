@@ -1,9 +1,11 @@
 //! Both ends over a network in memory that reorders, loses and cuts off. Only the files' threads run in real time.
 
+use std::cell::RefCell;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,13 +18,18 @@ use spray_nic::device::{Impairments, LinkState, MemoryConfig, MemoryDevice, Memo
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
 use spray_test_support::Folder;
 
-use super::format::{Description, PIECE_BYTES, Verdict, encode_sum};
-use super::outgoing::Outgoing;
+use super::format::{Answer, Description, EntryKind, PIECE_BYTES, Said};
+use super::out::Out;
+use super::outgoing::{Outgoing, Source};
 use super::recv::Receiving;
 use super::send::Sending;
 use super::session::{Outage, Step};
+use super::tree::{Entry, Tree};
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
+
+mod folders;
+mod resume;
 
 const US: u64 = 1_000_000;
 const MS: u64 = 1000 * US;
@@ -58,15 +65,46 @@ fn content(bytes: u64) -> Vec<u8> {
     (0..bytes).map(|n| (n.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect()
 }
 
-fn sending(content: &[u8]) -> Sending {
-    let description = Description { name: "x.bin".into(), bytes: content.len() as u64 };
-    let outgoing = Outgoing::start(std::io::Cursor::new(content.to_vec()), description).unwrap();
-    Sending::new(outgoing, receiver(), Duration::from_secs(60))
+fn file(path: &str, bytes: u64) -> Description {
+    Description { path: path.into(), kind: EntryKind::File { bytes }, mode: 0o644 }
+}
+
+/// A sender of one file whose content is in memory.
+fn sending(description: Description, content: &[u8]) -> Sending {
+    let Description { path, kind, mode } = description.clone();
+    let entry = Entry { path, kind, mode, source: "".into(), named: true };
+    let source: Source = Box::new(std::io::Cursor::new(content.to_vec()));
+    let outgoing = Outgoing::start_with(std::iter::once(Ok((description, source)))).unwrap();
+    let tree = Tree { entries: vec![entry], ..Tree::default() };
+    Sending::new(tree, outgoing, receiver(), Duration::from_secs(60))
+}
+
+fn role<'a>(mut sending: Sending) -> Role<'a> {
+    Box::new(move |endpoint, now_ps| {
+        sending.step(endpoint, now_ps).map_break(|end| end.and_then(|()| sending.outcome()))
+    })
+}
+
+/// What a sender has told: bytes delivered, bytes that were there, notes.
+type Told = Rc<RefCell<(u64, u64, usize)>>;
+
+fn telling<'a>(mut sending: Sending) -> (Role<'a>, Told) {
+    let told = Told::default();
+    let tell = Rc::clone(&told);
+    let role: Role<'a> = Box::new(move |endpoint, now_ps| {
+        let step = sending.step(endpoint, now_ps).map_break(|end| end.and_then(|()| sending.outcome()));
+        *tell.borrow_mut() = (sending.delivered_bytes, sending.there_bytes, sending.notes.len());
+        step
+    });
+    (role, told)
 }
 
 fn sender<'a>(content: &[u8]) -> Role<'a> {
-    let mut sending = sending(content);
-    Box::new(move |endpoint, now_ps| sending.step(endpoint, now_ps))
+    sender_of("x.bin", content)
+}
+
+fn sender_of<'a>(name: &str, content: &[u8]) -> Role<'a> {
+    role(sending(file(name, content.len() as u64), content))
 }
 
 fn say(endpoint: &mut Memory, connection: ConnectionId, message: Bytes) {
@@ -96,7 +134,7 @@ fn script<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
 /// as a process that is gone.
 fn run(out: &Path, keep: bool, senders: Vec<Role<'_>>, impairments: Impairments, seed: u64) -> Vec<Outcome> {
     let network = MemoryNetwork::new(MemoryConfig { seed, impairments, ..MemoryConfig::default() });
-    let mut receiving = Receiving::new(out, keep, Progress::new());
+    let mut receiving = Receiving::new(Out::new(out, keep).unwrap(), keep, Progress::new());
     let all = senders.len();
     let receiver: Role<'_> = Box::new(move |endpoint, _now_ps| receiving.step(endpoint));
     let mut roles: Vec<Role<'_>> = std::iter::once(receiver).chain(senders).collect();
@@ -143,6 +181,18 @@ fn a_file_arrives_over_paths_that_reorder_and_lose() {
 }
 
 #[test]
+fn a_stream_arrives_over_paths_that_reorder() {
+    let impairments = Impairments { delay_ps: 100 * US, jitter_ps: 2 * MS, ..Impairments::default() };
+    for (seed, bytes) in (0..).zip([0, 100, PIECE_BYTES, 3 * PIECE_BYTES + 77]) {
+        let (folder, content) = (Folder::new(), content(bytes));
+        let stream = Description { path: "x.bin".into(), kind: EntryKind::Stream, mode: 0o644 };
+        let outcomes = run(folder.path(), false, vec![role(sending(stream, &content))], impairments, seed);
+        assert!(outcomes.iter().all(Result::is_ok), "{bytes} bytes: {outcomes:?}");
+        assert!(fs::read(folder.path().join("x.bin")).unwrap() == content);
+    }
+}
+
+#[test]
 fn an_empty_file_arrives() {
     let folder = Folder::new();
     let outcomes = run(folder.path(), false, vec![sender(&[])], Impairments::delay(100 * US), 1);
@@ -157,9 +207,39 @@ fn of_two_senders_of_one_name_one_is_confirmed_and_the_other_told_why() {
     let senders = contents.iter().map(|content| sender(content)).collect();
     let outcomes = run(folder.path(), true, senders, Impairments::delay(100 * US), 1);
     let won = outcomes[1..].iter().position(Result::is_ok).expect("one of them");
-    assert!(error(&outcomes[2 - won]).contains("refused the file: x.bin exists already"), "{outcomes:?}");
+    assert!(error(&outcomes[2 - won]).contains("refused it: x.bin exists already"), "{outcomes:?}");
     assert!(fs::read(folder.path().join("x.bin")).unwrap() == contents[won]);
     assert_eq!(files(&folder), 1);
+}
+
+/// Both are whole at the same time, which is when the second used to replace the first.
+#[test]
+fn of_two_senders_for_one_file_one_is_confirmed_and_its_content_is_there() {
+    let folder = Folder::new();
+    for seed in 0..10 {
+        let target = folder.path().join("one");
+        let contents = [content(PIECE_BYTES), content(PIECE_BYTES + 1)];
+        let senders = contents.iter().map(|content| sender(content)).collect();
+        let outcomes = run(&target, false, senders, Impairments::delay(100 * US), seed);
+        let won: Vec<usize> = (0..2).filter(|&place| outcomes[1 + place].is_ok()).collect();
+        assert_eq!(won.len(), 1, "{outcomes:?}");
+        assert!(error(&outcomes[2 - won[0]]).contains("takes only one"), "{outcomes:?}");
+        assert!(fs::read(&target).unwrap() == contents[won[0]]);
+        assert_eq!(files(&folder), 1);
+    }
+}
+
+#[test]
+fn several_senders_at_once_are_all_served() {
+    let folder = Folder::new();
+    let contents: Vec<Vec<u8>> = (0..4).map(|n| content(PIECE_BYTES + n)).collect();
+    let named = contents.iter().enumerate().map(|(n, content)| sender_of(&format!("{n}.bin"), content));
+    let outcomes = run(folder.path(), true, named.collect(), Impairments::delay(100 * US), 1);
+    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+    for (n, content) in contents.iter().enumerate() {
+        assert!(fs::read(folder.path().join(format!("{n}.bin"))).unwrap() == *content, "{n}");
+    }
+    assert_eq!(files(&folder), 4);
 }
 
 #[test]
@@ -172,10 +252,10 @@ fn without_keep_a_second_sender_is_told_that_one_file_was_wanted() {
             connection.get_or_insert_with(|| endpoint.connect(now_ps, receiver(), None).unwrap());
             while let Some(event) = endpoint.poll_event() {
                 match event {
-                    EndpointEvent::Received { data, .. } => told = Verdict::decode(&data),
+                    EndpointEvent::Received { data, .. } => told = Answer::decode(&data),
                     EndpointEvent::Closed { .. } => {
                         assert!(
-                            matches!(&told, Some(Verdict::Refused(reason)) if reason.contains("--keep")),
+                            matches!(&told, Some(Answer::Ended { reason }) if reason.contains("--keep")),
                             "{told:?}"
                         );
                         return ControlFlow::Break(Ok(()));
@@ -191,6 +271,15 @@ fn without_keep_a_second_sender_is_told_that_one_file_was_wanted() {
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
 }
 
+/// A file as messages: its description, its pieces and its end.
+fn messages(description: &Description, content: &[u8]) -> Vec<Vec<u8>> {
+    let pieces = content.chunks(PIECE_BYTES as usize).enumerate();
+    let pieces = pieces.map(|(index, data)| Said::Piece { number: 0, index: index as u64, data }.encode());
+    let sum = Said::Sum { number: 0, bytes: content.len() as u64, sum: Sha256::digest(content).into() };
+    let begin = Said::Entry(0, description.clone()).encode();
+    std::iter::once(begin).chain(pieces).chain([sum.encode(), Said::End(1).encode()]).collect()
+}
+
 /// A sender that is gone as soon as it has heard the verdict: neither its acknowledgement nor its goodbye arrives.
 #[test]
 fn a_good_file_stays_and_counts_when_the_goodbye_is_lost() {
@@ -198,24 +287,22 @@ fn a_good_file_stays_and_counts_when_the_goodbye_is_lost() {
         let (folder, content) = (Folder::new(), content(PIECE_BYTES + 7));
         let mut begun = None;
         let mut left = polls_after_the_verdict;
-        let messages = content.chunks(PIECE_BYTES as usize).map(<[u8]>::to_vec);
-        let sum = encode_sum(&Sha256::digest(&content).into());
-        let mut rest: Vec<Vec<u8>> = messages.chain([sum]).collect();
+        let mut rest = messages(&file("x.bin", content.len() as u64), &content);
+        let first = rest.remove(0);
         let mut heard = false;
         let gone: Role<'_> = Box::new(move |endpoint, now_ps| {
             let connection = *begun.get_or_insert_with(|| {
                 let connection = endpoint.connect(now_ps, receiver(), None).unwrap();
-                let description = Description { name: "x.bin".into(), bytes: PIECE_BYTES + 7 };
-                endpoint.send(connection, description.encode().into()).unwrap();
+                endpoint.send(connection, first.clone().into()).unwrap();
                 connection
             });
             while let Some(event) = endpoint.poll_event() {
-                match event {
-                    EndpointEvent::Delivered { .. } => {
+                let EndpointEvent::Received { data, .. } = event else { continue };
+                match Answer::decode(&data) {
+                    Some(Answer::Ready { .. }) => {
                         rest.drain(..).for_each(|message| say(endpoint, connection, message.into()))
                     }
-                    EndpointEvent::Received { .. } => heard = true,
-                    _ => {}
+                    answer => heard = matches!(answer, Some(Answer::Verified { .. })),
                 }
             }
             if heard && left == 0 {
@@ -232,26 +319,30 @@ fn a_good_file_stays_and_counts_when_the_goodbye_is_lost() {
 }
 
 #[test]
-fn no_file_and_half_a_file_are_failures_and_leave_nothing() {
+fn no_file_and_half_a_file_are_failures_and_leave_what_a_later_transfer_goes_on_with() {
     let content = content(2 * PIECE_BYTES);
-    let describe = Description { name: "x.bin".into(), bytes: content.len() as u64 }.encode();
-    let (first, second) = content.split_at(PIECE_BYTES as usize);
+    let all = messages(&file("x.bin", content.len() as u64), &content);
+    let wrong = Said::Sum { number: 0, bytes: content.len() as u64, sum: [7; 32] }.encode();
+    let short = Said::Piece { number: 0, index: 0, data: &content[1..PIECE_BYTES as usize] }.encode();
+    // With the number of files that are left: those that a later transfer can go on with.
     let scripts = [
-        vec![],
-        vec![describe.clone()],
-        vec![describe.clone(), first.to_vec()],
+        (vec![], 0),
+        (all[..1].to_vec(), 0),
+        (all[..2].to_vec(), 1),
+        (vec![all[0].clone(), all[2].clone()], 0),
+        (all[..3].to_vec(), 1),
         // All of it, but not what it should be.
-        vec![describe.clone(), first.to_vec(), second.to_vec()],
-        vec![describe.clone(), first.to_vec(), second.to_vec(), encode_sum(&[7; 32])],
-        vec![describe.clone(), second[1..].to_vec()],
+        (vec![all[0].clone(), all[1].clone(), all[2].clone(), wrong], 0),
+        (vec![all[0].clone(), all[1].clone(), short], 0),
         // No description first.
-        vec![first.to_vec(), describe],
+        (vec![all[1].clone(), all[0].clone()], 0),
+        (vec![content[..100].to_vec()], 0),
     ];
-    for messages in scripts {
+    for (messages, left) in scripts {
         let (folder, lengths) = (Folder::new(), messages.iter().map(Vec::len).collect::<Vec<_>>());
         let outcomes = run(folder.path(), false, vec![script(messages)], Impairments::delay(100 * US), 1);
         assert!(error(&outcomes[RECEIVER]).contains("nothing was received"), "{lengths:?}: {outcomes:?}");
-        assert_eq!(files(&folder), 0, "{lengths:?}");
+        assert_eq!(files(&folder), left, "{lengths:?}");
     }
 }
 
@@ -259,8 +350,7 @@ fn no_file_and_half_a_file_are_failures_and_leave_nothing() {
 #[test]
 fn a_whole_file_is_kept_when_its_sender_leaves_first() {
     let (folder, content) = (Folder::new(), content(100));
-    let describe = Description { name: "x.bin".into(), bytes: 100 }.encode();
-    let messages = vec![describe, content.clone(), encode_sum(&Sha256::digest(&content).into())];
+    let messages = messages(&file("x.bin", 100), &content);
     let outcomes = run(folder.path(), false, vec![script(messages)], Impairments::delay(100 * US), 1);
     assert!(outcomes[RECEIVER].is_ok(), "{outcomes:?}");
     assert_eq!(fs::read(folder.path().join("x.bin")).unwrap(), content);
@@ -271,7 +361,7 @@ fn a_sender_is_told_why_it_is_refused() {
     let folder = Folder::new();
     fs::write(folder.path().join("x.bin"), "mine").unwrap();
     let outcomes = run(folder.path(), false, vec![sender(&content(PIECE_BYTES))], Impairments::delay(100 * US), 1);
-    assert!(error(&outcomes[1]).contains("refused the file: x.bin exists already"), "{outcomes:?}");
+    assert!(error(&outcomes[1]).contains("refused it: x.bin exists already"), "{outcomes:?}");
     assert!(error(&outcomes[RECEIVER]).contains("nothing was received"), "{outcomes:?}");
     assert_eq!(fs::read(folder.path().join("x.bin")).unwrap(), b"mine");
 }

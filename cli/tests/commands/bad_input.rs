@@ -60,6 +60,10 @@ fn numbers_out_of_range_are_refused() {
         let arguments: Vec<&str> = base.iter().copied().take(if option == "--to" { 4 } else { 6 }).collect();
         refused(&[arguments.as_slice(), &[option, value]].concat(), &[says]);
     }
+    refused(
+        &[base.as_slice(), &["--cc", "fixed-rate"]].concat(),
+        &["--cc fixed-rate needs a rate: give one with --gbps"],
+    );
     refused(&["demo", "--bytes", "0"], &["--bytes"]);
     refused(&["demo", "--bytes", "5", "--file", "x"], &["cannot be used with"]);
     refused(&["run", "x.toml", "--engine", "fpga"], &["possible values: xdp"]);
@@ -72,6 +76,8 @@ fn missing_files_and_folders_are_named() {
     refused(&["demo", "--file", "/nowhere/payload"], &["/nowhere/payload"]);
     refused(&["send", "/nowhere/f", "--interface", "lo", "--to", "10.0.0.1"], &["cannot read /nowhere/f"]);
     refused(&["recv", "--interface", "lo", "--out", "/nowhere/f"], &["the folder /nowhere does not exist"]);
+    refused(&["recv", "--interface", "lo", "--keep", "--out", DEMO], &["is not a folder", "--keep takes many files"]);
+    refused(&["recv", "--interface", "lo", "--keep", "--out", "-"], &["--keep takes many files"]);
 }
 
 #[test]

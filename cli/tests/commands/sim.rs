@@ -93,6 +93,12 @@ fn a_scenario_with_long_queues_is_for_the_simulator() {
     let said = "`limit` in [queue] is 95000000 bytes at h0->leaf0; allowed: at most 8323072, or `--engine sim`";
     if cfg!(feature = "xdp") {
         refused(&["run", &scenario, "--balancer", "ops", "--out", &out], &[said]);
+        for (set, said) in [
+            ("queue.mark_at=departure", "`mark_at` in [queue] is `departure`"),
+            ("queue.shared_buffer=12 MB", "`shared_buffer` in [queue] is set"),
+        ] {
+            refused(&["run", &scenario, "--set", set, "--out", &out], &[said, "--engine sim"]);
+        }
     }
 }
 

@@ -8,8 +8,11 @@ use crate::feedback::LossCause;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A balancer took a loss for a failed path and froze: it uses only entropy values that it knows (REPS §3.2).
-    FreezeEntered,
+    /// A balancer froze: it uses only entropy values that it knows (REPS §3.2).
+    FreezeEntered {
+        /// Why.
+        reason: FreezeReason,
+    },
     /// A balancer left freezing mode and explores again (REPS §3.2).
     FreezeExited,
     /// A packet's retransmission timer ran out.
@@ -24,6 +27,17 @@ pub enum Event {
         /// What declared it lost.
         cause: LossCause,
     },
+}
+
+/// What a balancer took for a failed path, so that it froze.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FreezeReason {
+    /// The loss of a packet that was declared lost by this.
+    Loss(LossCause),
+    /// Probes of a lost packet's path that stayed unanswered.
+    Probes,
+    /// Nothing: a setting made it freeze.
+    Setting,
 }
 
 /// Where events go. `()` drops them at no cost; a `Vec<(now_ps, Event)>` keeps them.

@@ -44,6 +44,8 @@ pub struct PacketInfo {
     pub sent_ps: u64,
     /// It was declared lost and is not sent again yet.
     pub was_lost: bool,
+    /// [`Balancer::on_ack`](crate::path::Balancer::on_ack) follows: the ACK tells how its packets fared.
+    pub reported: bool,
 }
 
 /// What declared a packet lost.

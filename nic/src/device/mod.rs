@@ -6,7 +6,7 @@
 //!
 //! Nothing allocates per frame. The kernel is told of new frames once per [`Device::flush`], not once per frame.
 
-use std::{io, os::fd::RawFd};
+use std::{io, iter::Sum, os::fd::RawFd};
 
 pub mod capture;
 mod frames;
@@ -17,7 +17,7 @@ pub mod xsk;
 pub use capture::{Capture, PcapWriter};
 pub use memory::{Impairments, LinkState, MemoryConfig, MemoryDevice, MemoryNetwork, NetworkStats};
 #[cfg(feature = "xdp")]
-pub use xsk::{BindMode, OpenError, XskConfig, XskDevice};
+pub use xsk::{BindMode, OpenError, XskConfig, XskDevice, XskQueues};
 
 /// A frame of one device that the caller holds.
 ///
@@ -80,6 +80,29 @@ pub struct DeviceStats {
     pub wakeups: u64,
 }
 
+/// The counters of several devices together.
+impl Sum for DeviceStats {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            rx: sum.rx + one.rx,
+            rx_bytes: sum.rx_bytes + one.rx_bytes,
+            tx: sum.tx + one.tx,
+            tx_bytes: sum.tx_bytes + one.tx_bytes,
+            tx_completed: sum.tx_completed + one.tx_completed,
+            rx_dropped_ring_full: sum.rx_dropped_ring_full + one.rx_dropped_ring_full,
+            rx_dropped: sum.rx_dropped + one.rx_dropped,
+            fill_empty: sum.fill_empty + one.fill_empty,
+            rx_invalid: sum.rx_invalid + one.rx_invalid,
+            tx_invalid: sum.tx_invalid + one.tx_invalid,
+            tx_dropped: sum.tx_dropped + one.tx_dropped,
+            tx_ring_full: sum.tx_ring_full + one.tx_ring_full,
+            kicks: sum.kicks + one.kicks,
+            kicks_deferred: sum.kicks_deferred + one.kicks_deferred,
+            wakeups: sum.wakeups + one.wakeups,
+        })
+    }
+}
+
 impl DeviceStats {
     /// All arrivals that this device lost.
     #[must_use]
@@ -101,6 +124,19 @@ pub struct FrameCensus {
     pub held: usize,
     /// In the tx ring, or sent and not yet known to be completed.
     pub tx: usize,
+}
+
+/// The frames of several devices together.
+impl Sum for FrameCensus {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            total: sum.total + one.total,
+            free: sum.free + one.free,
+            fill: sum.fill + one.fill,
+            held: sum.held + one.held,
+            tx: sum.tx + one.tx,
+        })
+    }
 }
 
 /// Sends and receives Ethernet frames in buffers of its own.

@@ -27,11 +27,13 @@ use super::{
 
 mod config;
 mod error;
+mod queues;
 mod rings;
 mod sys;
 
 pub use config::{BindMode, XskConfig};
 pub use error::OpenError;
+pub use queues::XskQueues;
 
 use rings::Rings;
 
@@ -42,7 +44,8 @@ const ETHERNET_HEADER: u32 = 14;
 const BATCH: usize = 64;
 /// One queue of an interface: an AF_XDP socket with its own frames.
 ///
-/// It is opened in the network namespace of the calling thread. Afterwards any one thread may use it.
+/// It is opened in the network namespace of the calling thread. Afterwards any one thread may use it. Where the interface has several
+/// queues, packets of one connection come by all of them: [`XskQueues`] has them all.
 #[derive(Debug)]
 pub struct XskDevice {
     /// A cell: `xsk-rs` needs exclusive access even to count, and [`Device::audit`] counts behind a shared borrow.

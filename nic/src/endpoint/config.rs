@@ -49,6 +49,8 @@ pub struct EndpointConfig {
     pub mode: Mode,
     /// Settings of connections, unless [`Endpoint::connect`](crate::Endpoint::connect) gets others.
     pub flow: FlowConfig,
+    /// Rate of the host's link in bits per second, by which it grants credit to senders that ask for some.
+    pub link_bps: u64,
     /// Slots of the connection table, 1 to 65,536. A Connect that finds no slot is refused.
     pub max_connections: u32,
     /// Whether to accept connections of others.
@@ -84,6 +86,7 @@ impl EndpointConfig {
             mac,
             mode,
             flow,
+            link_bps: flow.cc.link_bps,
             max_connections: 64,
             accept: true,
             seed: if mode == Mode::Real { getrandom::u64().unwrap_or_default() } else { 0 },

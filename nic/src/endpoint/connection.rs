@@ -157,15 +157,22 @@ impl Connection {
     }
 
     pub(crate) fn stats(&self) -> ConnectionStats {
-        self.flow.as_ref().map_or_else(ConnectionStats::default, |flow| ConnectionStats {
-            sender: *flow.halves.sender.stats(),
-            receiver: *flow.halves.receiver.stats(),
-            window_bytes: flow.halves.sender.window_bytes(),
-            in_flight_bytes: flow.halves.sender.in_flight_bytes(),
+        let Some(flow) = &self.flow else { return ConnectionStats::default() };
+        let Halves { sender, receiver, .. } = &flow.halves;
+        // A bucket's middle may lie below the least time in it.
+        let rtt_ps = |permille| sender.rtts().map_or(0, |rtts| rtts.permille_ps(permille).max(sender.rtt().min_ps()));
+        ConnectionStats {
+            sender: *sender.stats(),
+            receiver: *receiver.stats(),
+            window_bytes: sender.window_bytes(),
+            in_flight_bytes: sender.in_flight_bytes(),
             payload_bytes: self.config.payload_bytes,
-            rtt_min_ps: flow.halves.sender.rtt().min_ps(),
-            rtt_smoothed_ps: flow.halves.sender.rtt().smoothed_ps(),
-        })
+            rtt_min_ps: sender.rtt().min_ps(),
+            rtt_smoothed_ps: sender.rtt().smoothed_ps(),
+            rtt_p50_ps: rtt_ps(500),
+            rtt_p99_ps: rtt_ps(990),
+            limits: *sender.limits(),
+        }
     }
 
     /// When something has to be done even if no frame arrives.

@@ -4,6 +4,7 @@ use spray_core::host::NEVER;
 
 use super::{Endpoint, Lateness};
 use crate::device::{Device, FrameId};
+use crate::held::Held;
 
 /// Arrivals taken from the device at a time.
 pub(super) const RECEIVE_BATCH: usize = 64;
@@ -75,11 +76,7 @@ impl<D: Device> Endpoint<D> {
             self.machine.clock_ps = self.machine.clock_ps.max(at_ps);
             let at_ps = self.machine.clock_ps;
             match next {
-                Next::Arrival => {
-                    if let Some(held) = self.held.release() {
-                        self.handle(at_ps, held.frame, held.len);
-                    }
-                }
+                Next::Arrival => self.arrive(at_ps),
                 Next::Timer => {
                     self.machine.on_timer(at_ps);
                     self.send_control(at_ps);
@@ -136,10 +133,13 @@ impl<D: Device> Endpoint<D> {
     //= docs/specs/endpoint.md#END-18 frames far ahead
     fn hold(&mut self, now_ps: u64, frame: FrameId, len: u32) {
         let clock_ps = self.machine.clock_ps;
-        let due_ps = match spray_wire::peek_virtual_time(self.link.device.frame(&frame, len)) {
+        let (due_ps, at_port) = match spray_wire::peek_virtual_time(self.link.device.frame(&frame, len)) {
             None => return self.handle(clock_ps, frame, len),
-            Some(0) => now_ps,
-            Some(due_ps) => due_ps,
+            Some(0) => (now_ps, false),
+            Some(time_ps) => match &self.port {
+                None => (time_ps, false),
+                Some(port) => (time_ps.saturating_add(port.latency_ps()), true),
+            },
         };
         if due_ps.saturating_sub(now_ps) > self.machine.config.max_hold_ps {
             self.machine.stats.too_early += 1;
@@ -147,9 +147,25 @@ impl<D: Device> Endpoint<D> {
         }
         self.machine.stats.overdue += u64::from(due_ps < now_ps);
         record(&mut self.lateness, clock_ps.saturating_sub(due_ps));
-        if let Err(frame) = self.held.hold(due_ps.max(clock_ps), frame, len) {
+        self.keep(due_ps.max(clock_ps), frame, len, at_port);
+    }
+
+    fn keep(&mut self, due_ps: u64, frame: FrameId, len: u32, at_port: bool) {
+        if let Err(frame) = self.held.hold(due_ps, frame, len, at_port) {
             self.machine.stats.hold_overflow += 1;
             self.link.device.release(frame);
+        }
+    }
+
+    /// Takes the first frame off hold.
+    //= docs/specs/endpoint.md#END-16a a port that the host plays
+    fn arrive(&mut self, at_ps: u64) {
+        let Some(Held { frame, len, at_port, .. }) = self.held.release() else { return };
+        let Some(port) = self.port.as_mut().filter(|_| at_port) else { return self.handle(at_ps, frame, len) };
+        let bytes = self.link.device.frame_mut(&frame).get_mut(..len as usize).unwrap_or_default();
+        match port.play(bytes) {
+            Some((due_ps, len)) => self.keep(due_ps.max(at_ps), frame, len, false),
+            None => self.link.device.release(frame),
         }
     }
 

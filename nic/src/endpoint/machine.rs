@@ -49,7 +49,7 @@ impl Machine {
         let capacity = config.max_connections as usize;
         Self {
             table: Table::new(config.max_connections),
-            host: Host::new(config.flow.cc.link_bps, capacity, Xoshiro256PlusPlus::seed_from_u64(config.seed)),
+            host: Host::new(config.link_bps, capacity, Xoshiro256PlusPlus::seed_from_u64(config.seed)),
             outside: Outside {
                 outlet: Outlet::new(config.mac, config.address),
                 data: None,

@@ -33,6 +33,9 @@ mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::fmt::Debug;
+use std::net::IpAddr;
+
 use bytes::Bytes;
 use spray_core::flow::FlowConfig;
 use spray_core::host::{self, NEVER};
@@ -51,6 +54,17 @@ use crate::{
     held::HeldFrames,
 };
 
+/// The switch port that leads to a host, for an emulated host that plays it. Boxed: who plays switches is not of this crate.
+pub trait LastPort: Debug + Send {
+    /// How long a frame is on its way from the port to the host at least.
+    fn latency_ps(&self) -> u64;
+
+    /// Takes a frame through the port. Called in the order of virtual times, but for late frames.
+    ///
+    /// Returns when it is at the host, and its length then; `None` when it is lost.
+    fn play(&mut self, frame: &mut [u8]) -> Option<(u64, u32)>;
+}
+
 /// Many connections over one device.
 ///
 /// The project's README has a whole example, which runs as a test. `nic/examples/` has longer ones.
@@ -59,6 +73,8 @@ pub struct Endpoint<D> {
     machine: Machine,
     link: Link<D>,
     held: HeldFrames,
+    /// In emulated mode, where this host plays its leaf's port.
+    port: Option<Box<dyn LastPort>>,
     arrivals: Vec<Received>,
     lateness: Lateness,
     polled_ps: u64,
@@ -76,10 +92,19 @@ impl<D: Device> Endpoint<D> {
             link: Link::new(device, config.mode, if config.mode == Mode::Real { config.coalesce_ps } else { 0 }),
             machine: Machine::new(config),
             held: HeldFrames::new(frames),
+            port: None,
             arrivals: Vec::with_capacity(event_loop::RECEIVE_BATCH),
             lateness: Lateness::default(),
             polled_ps: 0,
         })
+    }
+
+    /// Has this host play the switch port that leads to it, in emulated mode. Frames come with the time at which they are at
+    /// that port.
+    #[must_use]
+    pub fn with_port(mut self, port: Box<dyn LastPort>) -> Self {
+        self.port = Some(port);
+        self
     }
 
     /// Begins a connection to `peer` at `now_ps`; [`EndpointEvent::Connected`] or [`EndpointEvent::Failed`] will follow.
@@ -123,6 +148,18 @@ impl<D: Device> Endpoint<D> {
         };
         flow.halves.sender.on_reachable(now_ps, paths);
         self.machine.nudge(index);
+    }
+
+    /// Sends frames to the peer at `address` to another Ethernet address from now on: the way there has another next hop.
+    pub fn set_next_hop(&mut self, address: IpAddr, mac: [u8; 6]) {
+        let connections = self.machine.table.iter_mut().filter(|connection| connection.peer.address == address);
+        connections.for_each(|connection| connection.peer.mac = mac);
+    }
+
+    /// The addresses of the peers of all open connections; one with several comes several times.
+    pub fn peers(&self) -> impl Iterator<Item = IpAddr> {
+        let open = self.machine.table.iter().filter(|connection| connection.flow.is_some());
+        open.map(|connection| connection.peer.address)
     }
 
     /// Closes a connection once everything sent is delivered. [`EndpointEvent::Closed`] will follow. The connection

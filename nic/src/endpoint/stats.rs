@@ -3,7 +3,7 @@
 use std::ops::Index;
 
 use hdrhistogram::Histogram;
-use spray_core::flow::{ReceiverStats, SenderStats};
+use spray_core::flow::{Limits, ReceiverStats, SenderStats};
 use spray_wire::{Body, Kind};
 
 /// Frames by kind: `counts[Kind::Data]`.
@@ -129,6 +129,13 @@ pub struct ConnectionStats {
     pub rtt_min_ps: u64,
     /// The smoothed round-trip time, in picoseconds; 0 before the first measurement.
     pub rtt_smoothed_ps: u64,
+    /// The median of the round-trip times, in picoseconds, within a thirtieth; 0 before the first, and where the connection does not
+    /// learn its path.
+    pub rtt_p50_ps: u64,
+    /// What 99 % of the round-trip times do not exceed, as `rtt_p50_ps`.
+    pub rtt_p99_ps: u64,
+    /// What kept its sender from sending, and for how long.
+    pub limits: Limits,
 }
 
 /// How late the late frames were, in picoseconds of scenario time.

@@ -63,6 +63,10 @@ impl Table {
         self.slots.iter().filter_map(|slot| slot.connection.as_deref())
     }
 
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
+        self.slots.iter_mut().filter_map(|slot| slot.connection.as_deref_mut())
+    }
+
     /// The slot of the connection that a peer names so.
     pub(crate) fn find_peer(&self, key: &PeerKey) -> Option<u32> {
         self.by_peer.get(key).copied()

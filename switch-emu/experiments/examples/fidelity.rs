@@ -15,11 +15,11 @@ fn main() -> ExitCode {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut comparisons = Vec::new();
     for row in &ROWS {
-        for balancer in row.balancers() {
-            let comparison = Comparison::run(row, *balancer, threads);
+        for contender in row.contenders() {
+            let comparison = Comparison::run(row, *contender, threads);
             for difference in comparison.differences() {
                 let (relative, figure) = (100.0 * difference.relative(), difference.figure);
-                eprintln!("{:24} {balancer:7} {figure:8} {relative:+6.1} %", row.scenario);
+                eprintln!("{:24} {contender:13} {figure:8} {relative:+6.1} %", row.scenario);
             }
             comparisons.push(comparison);
         }

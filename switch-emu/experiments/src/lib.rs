@@ -1,5 +1,6 @@
 //! Experiments: scenarios, workloads, both engines, results, reports and comparisons.
 
+pub mod bound;
 pub mod comparison;
 pub mod engine;
 pub mod fidelity;
@@ -7,6 +8,7 @@ pub mod report;
 pub mod results;
 pub mod scenario;
 pub mod sim;
+pub mod switch_comparison;
 pub mod workload;
 #[cfg(feature = "xdp")]
 pub mod xdp;

@@ -52,8 +52,12 @@ pub struct Workload {
 pub enum Pattern {
     /// Every host sends to one host under another leaf and receives from one. The pairs are drawn from the seed.
     CrossLeafPermutation(Each),
+    /// Every host sends to one host of another pod and receives from one. The pairs are drawn from the seed.
+    CrossPodPermutation(Each),
     /// Every host sends to another host and receives from one. The pairs are drawn from the seed.
     Permutation(Each),
+    /// Every host sends to every other, from the one after it on.
+    AllToAll(Each),
     /// Host `i` of `n` sends to host `i + n / 2`.
     Tornado(Each),
     /// Several hosts send to one.
@@ -100,9 +104,11 @@ impl Workload {
         let hosts = network.hosts.len();
         let pairs = |to: Vec<usize>, each: Each| number((0..hosts).zip(to), each);
         match &self.pattern {
-            Pattern::CrossLeafPermutation(each) => {
-                let leaf: Vec<_> = (0..hosts).map(|host| network.leaf_of(host)).collect();
-                pairs(permutation(&leaf, seed), *each)
+            Pattern::CrossLeafPermutation(each) => pairs(permutation(&leaves(network), seed), *each),
+            Pattern::CrossPodPermutation(each) => pairs(permutation(&pods(network), seed), *each),
+            Pattern::AllToAll(each) => {
+                let all = (1..hosts).flat_map(|step| (0..hosts).map(move |host| (host, (host + step) % hosts)));
+                number(all, *each)
             }
             Pattern::Permutation(each) => pairs(permutation(&(0..hosts).collect::<Vec<_>>(), seed), *each),
             Pattern::Tornado(each) => pairs((0..hosts).map(|host| (host + hosts / 2) % hosts).collect(), *each),
@@ -213,9 +219,20 @@ fn farthest(network: &Network, receiver: usize) -> Vec<usize> {
     others
 }
 
-/// Whether no leaf has more than half of the hosts, so that a permutation across leaves exists.
-pub(crate) fn can_cross(network: &Network) -> bool {
-    network.hosts_by_leaf().iter().all(|hosts| 2 * hosts.len() <= network.hosts.len())
+/// The leaf of every host.
+pub(crate) fn leaves(network: &Network) -> Vec<usize> {
+    (0..network.hosts.len()).map(|host| network.leaf_of(host)).collect()
+}
+
+/// The pod of every host.
+pub(crate) fn pods(network: &Network) -> Vec<usize> {
+    let tiers = network.tiers();
+    leaves(network).into_iter().map(|leaf| tiers.pod[leaf]).collect()
+}
+
+/// Whether no group has more than half of the hosts, so that a permutation across groups exists.
+pub(crate) fn can_cross(group: &[usize]) -> bool {
+    group.iter().all(|own| 2 * group.iter().filter(|other| *other == own).count() <= group.len())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use spray_testbed::{
 
 use crate::engine::{Engine, EngineError, Prepared, Progress, Tell};
 use crate::results::{Collect, Ended, EventKind, EventRow, RunResult, TestbedLosses, TransportTotals, reported, us};
-use crate::scenario::{Chassis, MAX_XDP_QUEUE_BYTES, Paths, Scenario, SimulationSettings};
+use crate::scenario::{Chassis, MAX_XDP_QUEUE_BYTES, MarkAt, Paths, Scenario, SimulationSettings};
 use crate::workload::Flow;
 
 /// The engine that sends real packets through the kernel, one run at a time. Needs root. It keeps its testbed for the next
@@ -72,7 +72,7 @@ impl Prepared for Ready<'_> {
 impl Ready<'_> {
     /// The present testbed if it was made for this network, otherwise a new one.
     fn set_up(&self, standing: Option<Standing>, tell: Tell<'_>) -> Result<Standing, EngineError> {
-        let Scenario { network, emulation, link_events, seed, .. } = self.scenario;
+        let Scenario { network, emulation, seed, .. } = self.scenario;
         let per_switch = emulation.chassis == Chassis::PerSwitch;
         if let Some(standing) = standing
             && (&standing.network, standing.per_switch) == (network, per_switch)
@@ -81,8 +81,16 @@ impl Ready<'_> {
         }
         tell(Progress::Phase("setting up namespaces, links and programs".into()));
         let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
-        let testbed = Testbed::new(&self.fabric(&queue, link_events, *seed))?;
+        let events = self.events(*seed, self.scenario.time_limit_ps(&self.paths, &self.scenario.flows(*seed)))?;
+        let testbed = Testbed::new(&self.fabric(&queue, &events, *seed))?;
         Ok(Standing { testbed, network: network.clone(), per_switch })
+    }
+
+    /// The link events of a run, and the failures that its seed draws.
+    fn events(&self, seed: u64, until_ps: u64) -> Result<Vec<LinkEvent>, RunError> {
+        let drawn = self.scenario.drawn_failures(seed, until_ps);
+        let drawn = drawn.map_err(|mistake| RunError::Unsupported(mistake.to_string()))?;
+        Ok([self.scenario.link_events.as_slice(), &drawn].concat())
     }
 
     fn fabric<'b>(
@@ -110,6 +118,8 @@ impl Ready<'_> {
     ) -> Result<RunResult, RunError> {
         let scenario = self.scenario;
         let flows = scenario.flows(seed);
+        let until_ps = scenario.time_limit_ps(&self.paths, &flows);
+        let events = self.events(seed, until_ps)?;
         let testbed_flow = |flow: &Flow| TestbedFlow {
             src: flow.src,
             dst: flow.dst,
@@ -119,13 +129,13 @@ impl Ready<'_> {
         };
         let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
         let spec = TestbedSpec {
-            fabric: self.fabric(&queue, &scenario.link_events, seed),
+            fabric: self.fabric(&queue, &events, seed),
             flows: &flows.iter().map(testbed_flow).collect::<Vec<_>>(),
             payloads: &flows.iter().map(|flow| scenario.workload.payload(flow, seed)).collect::<Vec<Bytes>>(),
             flow_config: &|from, to| scenario.flow_config(&self.paths, balancer, from, to),
             v6: scenario.is_v6(),
             base_rtt_ps: scenario.base_rtt_ps(&self.paths),
-            until_ps: scenario.time_limit_ps(&self.paths, &flows),
+            until_ps,
             sample_ps: scenario.sample_ps,
             dilation: self.dilation(&flows),
             threads: scenario.emulation.threads.map(|threads| threads as usize),
@@ -136,7 +146,7 @@ impl Ready<'_> {
             balancer,
             seed,
             flows: &flows,
-            link_events: &scenario.link_events,
+            link_events: &events,
             reroutes_ps: &outcome.reroutes_ps,
             ports: &outcome.ports,
             end_ps: outcome.end_ps,
@@ -162,8 +172,18 @@ fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
     if scenario.transport.erasure {
         return Err("`erasure` in [transport] is an ideal code, which no payload can go in; use `--engine sim`".into());
     }
-    if scenario.simulation != SimulationSettings::default() {
-        return Err("the settings in [simulation] are those of the simulator alone; use `--engine sim`".into());
+    let SimulationSettings { failures, dead_cables_percent, .. } = scenario.simulation.clone();
+    if scenario.simulation != (SimulationSettings { failures, dead_cables_percent, ..SimulationSettings::default() }) {
+        let rule = "are those of the simulator alone, but for failures";
+        return Err(format!("the settings in [simulation] {rule}; use `--engine sim`"));
+    }
+    if scenario.queue.mark_at == MarkAt::Departure {
+        let why = "frames leave an XDP program before those behind them have come";
+        return Err(format!("`mark_at` in [queue] is `departure`: {why}; allowed: arrival, or `--engine sim`"));
+    }
+    if scenario.queue.shared_buffer.is_some() {
+        let why = "an XDP program sees one port at a time";
+        return Err(format!("`shared_buffer` in [queue] is set: {why}; use `--engine sim`"));
     }
     let limit = |rate_bps| scenario.thresholds(paths, rate_bps).limit_bytes;
     let too_long = scenario.network.links.iter().find(|link| limit(link.rate_bps) > MAX_XDP_QUEUE_BYTES);

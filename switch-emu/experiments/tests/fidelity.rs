@@ -5,9 +5,9 @@ use spray_experiments::fidelity::{Comparison, ROWS};
 #[test]
 fn the_smaller_rows_are_within_tolerance() {
     for row in ROWS.iter().filter(|row| row.small) {
-        for balancer in row.balancers() {
-            let comparison = Comparison::run(row, *balancer, 2);
-            assert!(comparison.holds(), "{} {balancer}: {:?}", row.scenario, comparison.differences());
+        for contender in row.contenders() {
+            let comparison = Comparison::run(row, *contender, 2);
+            assert!(comparison.holds(), "{} {contender}: {:?}", row.scenario, comparison.differences());
         }
     }
 }

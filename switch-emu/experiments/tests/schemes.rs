@@ -6,6 +6,8 @@ use std::path::Path;
 use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
 use spray_experiments::scenario::Settings;
+use spray_fabric::Scheme;
+use spray_pipeline::scheme::{Layout, Pointers};
 use spray_settings::Meanings;
 
 /// A specification: the name of its file in `docs/specs` without the suffix, and its title.
@@ -19,6 +21,30 @@ stand in the table of its name, `[transport.flowcut] rtt_ratio = 4`, or `--set t
 [settings.md](settings.md) has their units, defaults, ranges and meaning. State is what a NIC keeps per connection, settings left out.
 How the schemes compare is in [results/host-schemes.md](../results/host-schemes.md).
 ";
+
+/// The beginning of the part on switches.
+const SWITCHES: &str = "
+## Schemes of switches
+
+What a switch does with a frame that several ports of equal cost could take. Any of them runs on both engines, in all tiers or in one (`[switch]` in a
+scenario, `--switch NAME` and `--switch tor=NAME` on the command line), under any balancer but `host-dr`. The rules are in
+[switching](../specs/switching.md); how they compare is in [results/switch-schemes.md](../results/switch-schemes.md).
+
+| scheme | which port a frame takes | memory of a switch |
+|---|---|---|
+";
+
+/// What a switch keeps for a scheme.
+fn memory(scheme: Scheme) -> String {
+    let Layout { pointers, orders, flowlets, .. } = scheme.layout();
+    match pointers {
+        Pointers::None if flowlets == 0 => "none".into(),
+        Pointers::None => format!("{} KiB of flowlets", flowlets * 8 / 1024),
+        Pointers::Ports if orders > 1 => format!("8 bytes for each set of ports, {orders} orders of it"),
+        Pointers::Ports => "8 bytes for each set of ports".into(),
+        Pointers::Destination => "16 bytes for each other edge switch (at edges) or pod (above)".into(),
+    }
+}
 
 /// Specifications of schemes whose own name no file has.
 const ELSEWHERE: [(&str, &str); 5] =
@@ -60,6 +86,11 @@ fn markdown(specs: &[Spec]) -> Result<String, String> {
     for kind in CcKind::ALL {
         let settings = settings_of(kind.name(), kind.settings_name(), &meanings);
         line(&mut text, kind.name(), [kind.about(), &settings], kind.state_bytes(), specs)?;
+    }
+    text += SWITCHES;
+    for scheme in Scheme::ALL {
+        let alias = scheme.alias().map_or(String::new(), |alias| format!(", `{alias}`"));
+        let _ = writeln!(text, "| `{scheme}`{alias} | {} | {} |", scheme.about(), memory(scheme));
     }
     text += "\n## Specifications\n\n";
     for (file, title) in specs {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use spray_pipeline::config::MAX_HOPS;
-use spray_pipeline::{hash, routes};
+use spray_pipeline::hash;
+use spray_pipeline::scheme::hashed;
 use spray_wire::switch_view::{addresses_v4, addresses_v6};
 use spray_wire::{Ev, UDP_PORT};
 
@@ -34,10 +35,13 @@ impl<'a> Ancestors<'a> {
     }
 
     /// One entropy value for every path from host `from` to host `to` by the routes in force at `at_ps`. Values are below `evs`. A
-    /// path that none of these values leads over is left out. `addresses` is the digest of the hosts' addresses, see [`addresses`].
+    /// path that none of these values leads over is left out: all are where a switch does not hash. `addresses` is the digest of the hosts' addresses, see [`addresses`].
     //= docs/specs/host-dr.md#HDR-10 one EV for each path
     //= docs/specs/host-dr.md#HDR-11 order of the list
     pub fn paths(&self, at_ps: u64, from: usize, to: usize, addresses: u64, evs: u32) -> Vec<Ev> {
+        if !self.network.switching.hashes() {
+            return Vec::new();
+        }
         let start = self.network.leaf_of(from);
         let count = self.count(at_ps, start, to, MAX_PATHS);
         let tries = evs.min(spray_wire::MAX_EVS).min(TRIES_PER_PATH * count as u32);
@@ -63,7 +67,7 @@ impl<'a> Ancestors<'a> {
                 choices[..hop].reverse();
                 return Some(choices);
             }
-            let choice = routes::choose(&self.routes, at_ps, switch as u32, to as u32, flow)?;
+            let choice = hashed(&self.routes, at_ps, switch as u32, to as u32, flow)?;
             choices[hop] = choice.rank;
             switch = self.end(choice.port)?;
         }

@@ -28,7 +28,7 @@ pub enum CompileError {
     Reroutes(usize),
 }
 
-/// Compiles `network`: addresses, salts drawn from `seed`, one port per link that leaves a switch with the queue that
+/// Compiles `network`: addresses, salts drawn from `seed`, the switches' schemes, one port per link that leaves a switch with the queue that
 /// `queue` gives for its rate, and one routing epoch per change that routing learns of.
 ///
 /// A switch's latency is added to each of its ports.
@@ -43,7 +43,8 @@ pub fn compile(
 ) -> Result<Fabric, CompileError> {
     let changes = preload(network, events)?;
     let salts = (0..network.switches.len()).map(|switch| salt(seed, switch)).collect();
-    let mut fabric = Fabric { seed, hosts: hosts(network), salts, ..Fabric::default() };
+    let mut fabric =
+        Fabric { seed, hosts: hosts(network), salts, switching: network.switching.clone(), ..Fabric::default() };
     let mut port_of_link = vec![None; network.links.len()];
     for ((index, link), changes) in network.links.iter().enumerate().zip(changes) {
         let Node::Switch(switch) = link.from else { continue };

@@ -23,7 +23,7 @@ pub enum LinkAction {
     /// Administratively down: the link drops every frame. Routing learns of the beginning and of the end, `convergence_ps` later
     /// each.
     Down {
-        /// How long routing takes to learn of it.
+        /// How long routing takes to learn of it; [`u64::MAX`] is for ever.
         convergence_ps: u64,
     },
     /// The link drops every frame, and routing does not learn of it.
@@ -132,6 +132,7 @@ fn changes_of(events: &[&LinkEvent]) -> Vec<LinkChange> {
 }
 
 /// When each epoch of routing begins, ascending from 0: routing learns of a change.
+//= docs/specs/switching.md#SWC-22 routing converges after G
 pub fn epoch_starts(events: &[LinkEvent]) -> Vec<u64> {
     let mut times: Vec<u64> = events
         .iter()

@@ -6,6 +6,8 @@ pub use spray_pipeline::config::{MAX_CHANGES, MAX_EPOCHS, Thresholds};
 pub use spray_pipeline::link::{DropEvery, Flap, LinkChange, LinkState};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use crate::Switching;
+
 /// Hosts, switches, egress ports, and the routes between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fabric {
@@ -15,6 +17,8 @@ pub struct Fabric {
     pub hosts: Vec<Host>,
     /// Salts of the switches' path hashes, indexed by switch number: they make the switches' choices independent.
     pub salts: Vec<u32>,
+    /// How switches choose among ports of equal cost.
+    pub switching: Switching,
     /// Egress ports of all switches, indexed by port number.
     pub ports: Vec<Port>,
     /// Routing tables in order of `valid_from_ps`; the first is valid from 0. At most [`MAX_EPOCHS`].

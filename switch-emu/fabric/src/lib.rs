@@ -12,12 +12,15 @@ mod fabric;
 mod failures;
 mod fat_tree;
 mod file_error;
+mod layers;
 mod leaf_spine;
 mod network;
 mod outcome;
 mod route_table;
 mod routes;
+mod switching;
 mod tables;
+mod tiers;
 mod topo_file;
 
 pub use ancestors::{Ancestors, addresses};
@@ -29,7 +32,7 @@ pub use fabric::{
     DropEvery, Fabric, Flap, Host, LinkChange, LinkState, MAX_CHANGES, MAX_EPOCHS, MAX_IP_BYTES, Node, Port,
     RouteEpoch, Thresholds,
 };
-pub use failures::{FailureContext, FailureFile};
+pub use failures::{DrawError, FailureContext, FailureFile, HowMany, Level, RandomFailure};
 pub use fat_tree::FatTree;
 pub use file_error::FileError;
 pub use leaf_spine::LeafSpine;
@@ -38,7 +41,9 @@ pub use outcome::{PortOutcome, PortSamples, Progress};
 pub use route_table::RouteTable;
 pub use routes::{ShortestPaths, groups, hops};
 pub use spray_pipeline::counters::{ChassisCounters, PortCounters};
+pub use switching::{Scheme, Switching};
 pub use tables::{ChassisSpec, DEFAULT_FRAME_BYTES, Tables, TablesError};
+pub use tiers::Tiers;
 pub use topo_file::{TopoFile, TopoTier};
 
 #[cfg(test)]

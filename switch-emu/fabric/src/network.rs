@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::fabric::Node;
+use crate::{Switching, Tiers};
 
 /// A switch of a [`Network`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub struct Network {
     pub switches: Vec<NetworkSwitch>,
     /// The directed links.
     pub links: Vec<Link>,
+    /// How the switches choose among ports of equal cost.
+    pub switching: Switching,
     /// Links that leave each host, kept up by [`Network::add_cable`].
     host_links: Vec<Vec<u32>>,
     /// Nodes by name. If several share one, the first.
@@ -159,6 +162,17 @@ impl Network {
         (0..self.hosts.len()).for_each(|host| by_leaf[self.leaf_of(host)].push(host));
         by_leaf.retain(|hosts| !hosts.is_empty());
         by_leaf
+    }
+
+    /// The tier and the pod of every switch.
+    pub fn tiers(&self) -> Tiers {
+        let joined = |link: &Link| match (link.from, link.to) {
+            (Node::Switch(from), Node::Switch(to)) => Some((from, to)),
+            _ => None,
+        };
+        let links: Vec<_> = self.links.iter().filter_map(joined).collect();
+        let leaves: Vec<_> = (0..self.hosts.len()).map(|host| self.leaf_of(host)).collect();
+        Tiers::new(self.switches.len(), &links, &leaves)
     }
 
     /// The directed links that `name` means: `a->b` is one direction, `a-b` both; `#n` picks one of parallel cables,

@@ -8,6 +8,8 @@ use spray_pipeline::counters::PortCounters;
 pub enum Progress {
     /// A phase of the work begins; the text names it.
     Phase(String),
+    /// Something that the user should know beside the results.
+    Remark(String),
     /// Flows are running.
     Running {
         /// Scenario time.
@@ -24,18 +26,20 @@ pub enum Progress {
 }
 
 /// One port's figures.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PortOutcome {
     /// The link's name.
     pub name: String,
+    /// Its layer, see [`Network::layers`](crate::Network::layers).
+    pub layer: String,
     /// Whether it joins two switches.
     pub uplink: bool,
     /// Its full rate.
     pub rate_bps: u64,
     /// What it counted.
     pub counters: PortCounters,
-    /// Most bytes that a sample saw waiting.
-    pub peak_queue_bytes: u64,
+    /// Bytes at the port on average, from the start of the first flow to the end of the last.
+    pub queue_mean_bytes: f64,
 }
 
 /// One port over time.

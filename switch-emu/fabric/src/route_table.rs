@@ -1,15 +1,19 @@
 //! The routes of a network in every epoch, laid out for whoever asks per frame: the simulator's switches, and the search for
 //! the paths of a connection.
 
+use std::collections::HashMap;
+
 use spray_pipeline::config::NEVER;
 use spray_pipeline::routes::{Group, Routes, SwitchConfig};
 
+use super::switching::{Plan, Ways};
 use super::{LinkEvent, Network, ShortestPaths, epoch_starts, known_down, salt};
+use crate::fabric::Node;
 
 /// Groups by epoch, switch and leaf: hosts of one leaf share their routes, which keeps the table small.
 #[derive(Debug)]
 pub struct RouteTable {
-    salts: Vec<u64>,
+    switches: Vec<SwitchConfig>,
     /// When each epoch begins, ascending from 0.
     epochs: Vec<u64>,
     /// The epoch last entered, and when the next one begins.
@@ -20,65 +24,58 @@ pub struct RouteTable {
     leaf_of: Vec<u32>,
     /// `[(epoch * switches + switch) * leaves + leaf]`.
     groups: Vec<Group>,
-    /// Ports: first the one that leads to each host, then those of the groups.
+    /// Ports of the groups, then the one that leads to each host.
     members: Vec<u32>,
+    /// Where the latter begin.
+    downlinks: u32,
+    /// What the switches' memory holds when a run begins.
+    words: Vec<u64>,
 }
 
 /// The group of a leaf toward its own hosts: its only member is the port that leads to the host.
-const HERE: Group = Group { first: u32::MAX, count: 1 };
+const HERE: Group = Group::one(u32::MAX);
 
 impl RouteTable {
-    /// Builds the table from what routing learns of `events` and from the hash salts of a run with root `seed`. `port_of` gives
-    /// the number that a link of the network has as a port.
+    /// Builds the table from what routing learns of `events`, from the switches' schemes, and from the salts of a run with root
+    /// `seed`. `port_of` gives the number that a link of the network has as a port.
     pub fn new(network: &Network, events: &[LinkEvent], seed: u64, port_of: impl Fn(usize) -> u32) -> Self {
-        let hosts = 0..network.hosts.len();
-        let mut table = Self {
-            salts: (0..network.switches.len()).map(|switch| SwitchConfig::new(salt(seed, switch)).salt).collect(),
-            epochs: epoch_starts(events),
-            epoch: 0,
-            next_epoch_ps: 0,
-            leaves: 0,
-            leaf_of: Vec::new(),
-            groups: Vec::new(),
-            members: hosts.clone().map(|host| port_of(network.downlink(host))).collect(),
+        let salts: Vec<u32> = (0..network.switches.len()).map(|switch| salt(seed, switch)).collect();
+        let mut plan = Plan::new(seed, network.tiers(), &salts, &network.switching);
+        let mut link_of = HashMap::new();
+        network.links.iter().enumerate().filter(|(_, link)| matches!(link.from, Node::Switch(_))).for_each(
+            |(link, _)| {
+                link_of.insert(port_of(link), link);
+            },
+        );
+        let port = |port: u32| {
+            let link = &network.links[link_of[&port]];
+            (link.to, link.rate_bps)
         };
-        for epoch in 0..table.epochs.len() {
-            let from_ps = table.epochs[epoch];
-            let paths = ShortestPaths::new(network, |link| !known_down(events, link, from_ps));
-            let leaf = |host| paths.leaf_number(network.leaf_of(host)).unwrap_or_default() as u32;
-            table.leaf_of = hosts.clone().map(leaf).collect();
-            table.add_epoch(&paths, &port_of);
-        }
-        table.advance(0);
-        table
-    }
-
-    fn add_epoch(&mut self, paths: &ShortestPaths, port_of: impl Fn(usize) -> u32) {
-        self.leaves = paths.leaves().len();
-        self.groups.reserve(self.salts.len() * self.leaves);
-        for switch in 0..self.salts.len() {
-            for leaf in 0..self.leaves {
-                let group = if paths.leaves()[leaf] == switch {
-                    HERE
-                } else {
-                    self.intern(paths.next(switch, leaf).iter().map(|link| port_of(*link as usize)))
-                };
-                self.groups.push(group);
+        let epochs = epoch_starts(events);
+        let (mut groups, mut leaves, mut leaf_of) = (Vec::new(), 0, Vec::new());
+        for from_ps in &epochs {
+            let paths = ShortestPaths::new(network, |link| !known_down(events, link, *from_ps));
+            let number = |host| paths.leaf_number(network.leaf_of(host)).unwrap_or_default() as u32;
+            (leaf_of, leaves) = ((0..network.hosts.len()).map(number).collect(), paths.leaves().len());
+            plan.begin_epoch();
+            groups.reserve(salts.len() * leaves);
+            for switch in 0..salts.len() {
+                for (number, leaf) in paths.leaves().iter().enumerate() {
+                    let next =
+                        |switch: usize| paths.next(switch, number).iter().map(|link| port_of(*link as usize)).collect();
+                    let ways = Ways { next: &next, port: &port };
+                    groups.push(if *leaf == switch { HERE } else { plan.group(switch, *leaf, &ways) });
+                }
             }
         }
-    }
-
-    /// The group of these ports. The previous group is used again if it has the same ports: most groups of a switch are alike.
-    fn intern(&mut self, ports: impl ExactSizeIterator<Item = u32> + Clone) -> Group {
-        let count = ports.len();
-        if let Some(before) = self.groups.last().filter(|before| **before != HERE && before.count as usize == count)
-            && ports.clone().eq(self.members[before.first as usize..][..count].iter().copied())
-        {
-            return *before;
-        }
-        let first = self.members.len() as u32;
-        self.members.extend(ports);
-        Group { first, count: count as u32 }
+        let Plan { switches, mut members, words, .. } = plan;
+        let downlinks = members.len() as u32;
+        members.extend((0..network.hosts.len()).map(|host| port_of(network.downlink(host))));
+        let (epoch, next_epoch_ps) = (0, 0);
+        let mut table =
+            Self { switches, epochs, epoch, next_epoch_ps, leaves, leaf_of, groups, members, downlinks, words };
+        table.advance(0);
+        table
     }
 
     /// Enters the epoch in force at `now_ps`, which makes asking for later times of that epoch fast.
@@ -97,9 +94,14 @@ impl RouteTable {
         &self.epochs
     }
 
-    /// The equal-cost ports of `switch` toward `host` at `t_ps`.
+    /// What the switches' memory holds when a run begins, by [`Group::pointer`] and [`SwitchConfig::flowlets`].
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// The equal-cost ports of `switch` toward `host` at `t_ps`, each as often as its weight says.
     pub fn ports(&self, t_ps: u64, switch: u32, host: u32) -> &[u32] {
-        let Group { first, count } = self.group(t_ps, switch, host).unwrap_or_default();
+        let Group { first, count, .. } = self.group(t_ps, switch, host).unwrap_or_default();
         &self.members[first as usize..][..count as usize]
     }
 
@@ -111,16 +113,16 @@ impl RouteTable {
 
 impl Routes for RouteTable {
     #[inline]
-    fn salt(&self, switch: u32) -> Option<u64> {
-        self.salts.get(switch as usize).copied()
+    fn switch(&self, switch: u32) -> Option<&SwitchConfig> {
+        self.switches.get(switch as usize)
     }
 
     #[inline]
     fn group(&self, t_ps: u64, switch: u32, host: u32) -> Option<Group> {
         let epoch = if t_ps < self.next_epoch_ps { self.epoch } else { self.epoch_at(t_ps) };
         let leaf = *self.leaf_of.get(host as usize)? as usize;
-        let group = *self.groups.get((epoch * self.salts.len() + switch as usize) * self.leaves + leaf)?;
-        Some(Group { first: if group == HERE { host } else { group.first }, count: group.count })
+        let group = *self.groups.get((epoch * self.switches.len() + switch as usize) * self.leaves + leaf)?;
+        Some(if group == HERE { Group::one(self.downlinks + host) } else { group })
     }
 
     #[inline]

@@ -1,9 +1,11 @@
 //! A [`Fabric`] as the tables that the switch program reads.
 
 use crate::fabric::{Fabric, Node, Port};
+use crate::switching::{Plan, Ways};
+use crate::{Scheme, Tiers};
 use spray_pipeline::config::{self as table, Globals, PortConfig};
 use spray_pipeline::routes::{Group, SwitchConfig};
-use std::collections::HashMap;
+use spray_pipeline::scheme::MOST_IN_KERNEL;
 use std::net::Ipv6Addr;
 
 /// Default size of a full frame, by which queue slots are sized: 3,000 bytes of payload and its headers.
@@ -47,6 +49,20 @@ impl<'a> ChassisSpec<'a> {
             .filter(move |(_, port)| self.contains(port.switch) && leaves(port))
             .map(|(i, _)| i)
     }
+
+    /// A port of the fabric as the pipeline plays it.
+    pub fn port(&self, port: &Port) -> PortConfig {
+        let next = match port.to {
+            Node::Switch(to) if self.contains(to) => to as u32,
+            Node::Switch(_) => table::OUTSIDE,
+            Node::Host(_) => table::HOST,
+        };
+        let mut compiled = PortConfig::new(port.rate_bps, port.latency_ps, &port.queue, next, self.frame_bytes);
+        for change in &port.changes {
+            compiled.push(port.rate_bps, change);
+        }
+        compiled
+    }
 }
 
 /// The tables of a chassis, as the pipeline reads them.
@@ -56,12 +72,14 @@ pub struct Tables {
     pub globals: Globals,
     /// Host number by address, IPv4 mapped into IPv6.
     pub hosts: Vec<([u8; 16], u32)>,
-    /// Path hash salts by switch.
+    /// Constants by switch.
     pub switches: Vec<SwitchConfig>,
     /// By [`Globals::group_index`].
     pub groups: Vec<Group>,
     /// Port numbers, runs of which are groups.
     pub members: Vec<u32>,
+    /// What the switches' memory holds when a run begins: pointers and flowlet tables.
+    pub words: Vec<u64>,
     /// By port number.
     pub ports: Vec<PortConfig>,
 }
@@ -80,25 +98,62 @@ impl Tables {
             tables.hosts.push((host.v6.octets(), number));
         }
         tables.hosts.retain(|(address, _)| *address != Ipv6Addr::UNSPECIFIED.octets());
-        tables.switches = fabric.salts.iter().map(|salt| SwitchConfig::new(*salt)).collect();
-        tables.ports = fabric.ports.iter().map(|port| compile_port(spec, port)).collect();
+        tables.ports = fabric.ports.iter().map(|port| spec.port(port)).collect();
         tables.compile_routes(fabric);
+        check_groups(&tables)?;
         Ok(tables)
     }
 
     fn compile_routes(&mut self, fabric: &Fabric) {
-        let mut known: HashMap<&[usize], Group> = HashMap::new();
+        let leaf_of = leaves(fabric);
+        let mut plan = Plan::new(fabric.seed, tiers(fabric, &leaf_of), &fabric.salts, &fabric.switching);
+        let port = |port: u32| {
+            let port = &fabric.ports[port as usize];
+            (port.to, port.rate_bps)
+        };
         for epoch in &fabric.routes {
-            for ports in epoch.groups.iter().flatten() {
-                let group = *known.entry(ports).or_insert_with(|| {
-                    let first = self.members.len() as u32;
-                    self.members.extend(ports.iter().map(|port| *port as u32));
-                    Group { first, count: ports.len() as u32 }
-                });
-                self.groups.push(group);
+            plan.begin_epoch();
+            for switch in 0..epoch.groups.len() {
+                for (host, leaf) in leaf_of.iter().enumerate() {
+                    let next = |switch: usize| epoch.groups[switch][host].iter().map(|port| *port as u32).collect();
+                    self.groups.push(plan.group(switch, *leaf, &Ways { next: &next, port: &port }));
+                }
             }
         }
+        (self.switches, self.members, self.words) = (plan.switches, plan.members, plan.words);
     }
+}
+
+/// Schemes that compare ports look at so many at most.
+fn check_groups(tables: &Tables) -> Result<(), TablesError> {
+    let most = tables.groups.iter().map(|group| group.count).max().unwrap_or(0);
+    let mut schemes = tables.switches.iter().map(|switch| Scheme::from_number(switch.scheme));
+    match schemes.find(|scheme| scheme.looks_at_queues()) {
+        Some(scheme) if u32::from(most) > MOST_IN_KERNEL => {
+            Err(TablesError(format!("a group of {most} ports, at most {MOST_IN_KERNEL} are possible with `{scheme}`")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The switch of each host.
+fn leaves(fabric: &Fabric) -> Vec<usize> {
+    let mut leaf_of = vec![0; fabric.hosts.len()];
+    for port in &fabric.ports {
+        if let Node::Host(host) = port.to {
+            leaf_of[host] = port.switch;
+        }
+    }
+    leaf_of
+}
+
+fn tiers(fabric: &Fabric, leaf_of: &[usize]) -> Tiers {
+    let joined = |port: &Port| match port.to {
+        Node::Switch(to) => Some((port.switch, to)),
+        Node::Host(_) => None,
+    };
+    let links: Vec<_> = fabric.ports.iter().filter_map(joined).collect();
+    Tiers::new(fabric.salts.len(), &links, leaf_of)
 }
 
 fn globals(fabric: &Fabric) -> Globals {
@@ -107,18 +162,6 @@ fn globals(fabric: &Fabric) -> Globals {
         *slot = epoch.valid_from_ps.min(table::NEVER);
     }
     Globals { seed: fabric.seed, epoch_from_ps, switches: fabric.salts.len() as u32, hosts: fabric.hosts.len() as u32 }
-}
-
-fn compile_port(spec: &ChassisSpec<'_>, port: &Port) -> PortConfig {
-    let next = match port.to {
-        Node::Switch(to) if spec.contains(to) => to as u32,
-        _ => table::OUTSIDE,
-    };
-    let mut compiled = PortConfig::new(port.rate_bps, port.latency_ps, &port.queue, next, spec.frame_bytes);
-    for change in &port.changes {
-        compiled.push(port.rate_bps, change);
-    }
-    compiled
 }
 
 fn check(fabric: &Fabric) -> Result<(), TablesError> {

@@ -35,6 +35,7 @@ fn queue(_rate_bps: u64) -> Thresholds {
         mark_max_bytes: 240_000,
         control_limit_bytes: 300_000,
         trim: true,
+        ..Thresholds::NONE
     }
 }
 

@@ -8,8 +8,10 @@ pub const MAX_EPOCHS: usize = 8;
 pub const MAX_CHANGES: usize = 8;
 /// Most switches that a frame crosses inside one chassis; a three-tier fat tree has five.
 pub const MAX_HOPS: usize = 8;
-/// [`PortConfig::next`] of a port that leaves the chassis.
+/// [`PortConfig::next`] of a port that leaves the chassis for a switch of another one.
 pub const OUTSIDE: u32 = u32::MAX;
+/// [`PortConfig::next`] of a port that leads to a host, which plays it for frames that are emulated.
+pub const HOST: u32 = u32::MAX - 1;
 
 /// A time that never comes. It leaves the sign bit free, by which [`Globals::epoch`] compares times.
 pub const NEVER: u64 = i64::MAX as u64;
@@ -67,12 +69,44 @@ pub struct Thresholds {
     pub limit_bytes: u32,
     /// Up to this many waiting data bytes nothing is marked.
     pub mark_min_bytes: u32,
-    /// From this many waiting data bytes everything is marked; in between linearly.
+    /// From this many waiting data bytes everything is marked; below, the probability grows linearly to `mark_ppm`.
     pub mark_max_bytes: u32,
+    /// The probability of a mark just below `mark_max_bytes`, in millionths.
+    pub mark_ppm: u32,
+    /// Whether a frame is marked by what it leaves behind, instead of by what it finds. Only the simulator can.
+    pub mark_departing: bool,
     /// Control bytes (acknowledgements, trimmed headers) that may wait.
     pub control_limit_bytes: u32,
     /// Whether a data frame over the limit is cut to its header instead of dropped.
     pub trim: bool,
+    /// Memory that all ports of a switch share; 0: every port has its own. Only the simulator can.
+    pub shared_bytes: u64,
+    /// What is free of it times this, in thousandths, may wait at one port.
+    pub alpha_milli: u32,
+}
+
+impl Thresholds {
+    /// Ports without any room that mark everything that waits, each with its own memory: for others to build on.
+    pub const NONE: Self = Self {
+        limit_bytes: 0,
+        mark_min_bytes: 0,
+        mark_max_bytes: 0,
+        mark_ppm: 1_000_000,
+        mark_departing: false,
+        control_limit_bytes: 0,
+        trim: false,
+        shared_bytes: 0,
+        alpha_milli: 1_000,
+    };
+
+    /// Data bytes that may wait at a port where `waiting` do, when all ports of the switch together hold `used` bytes.
+    //= docs/specs/switch.md#SW-20 shared buffer
+    pub fn limit_within(&self, used: u64, waiting: u64) -> u32 {
+        let free = self.shared_bytes.saturating_sub(used);
+        let share = u128::from(free) * u128::from(self.alpha_milli) / 1_000;
+        let most = u128::from(waiting.saturating_add(free)).min(share);
+        most.min(u128::from(self.limit_bytes)) as u32
+    }
 }
 
 /// An egress port.
@@ -81,9 +115,11 @@ pub struct Thresholds {
 pub struct PortConfig {
     /// Propagation delay of the cable.
     pub latency_ps: u64,
+    /// `2^48 * p / (mark_max - mark_min)`, for a `p` of 1 a multiple of 2^16: probability gained per byte, up to `p`.
+    pub mark_slope: u64,
     /// A slot lasts `1 << slot_shift` picoseconds.
     pub slot_shift: u32,
-    /// Switch at the far end when it is of this chassis, else [`OUTSIDE`].
+    /// Switch at the far end when it is of this chassis, else [`HOST`] or [`OUTSIDE`].
     pub next: u32,
     /// Data bytes that may wait.
     pub limit: u32,
@@ -91,12 +127,12 @@ pub struct PortConfig {
     pub mark_min: u32,
     /// RED's upper threshold, bytes.
     pub mark_max: u32,
-    /// `2^32 / (mark_max - mark_min)`: probability gained per byte.
-    pub mark_slope: u32,
     /// Control bytes that may wait.
     pub control_limit: u32,
     /// 1 = trim instead of dropping.
     pub trim: u32,
+    /// 1 = frames are marked as they leave, not by [`PortConfig::cross`].
+    pub mark_departing: u32,
     /// The healthy state from 0, then the timed changes.
     pub states: [PortState; MAX_CHANGES + 1],
 }
@@ -105,16 +141,18 @@ impl PortConfig {
     /// A healthy port. `frame_bytes` is the size of a full frame: a slot holds about three of them.
     pub fn new(rate_bps: u64, latency_ps: u64, thresholds: &Thresholds, next: u32, frame_bytes: u32) -> Self {
         let span = thresholds.mark_max_bytes.saturating_sub(thresholds.mark_min_bytes).max(2);
+        let probability = u64::from(thresholds.mark_ppm.min(1_000_000));
         let mut port = Self {
             latency_ps,
+            mark_slope: ((((1 << 32) / u64::from(span)) * probability) << 12) / (1_000_000 >> 4),
             slot_shift: slot_shift(rate_bps, frame_bytes),
             next,
             limit: thresholds.limit_bytes.min(MAX_LIMIT_BYTES),
             mark_min: thresholds.mark_min_bytes,
             mark_max: thresholds.mark_max_bytes,
-            mark_slope: ((1u64 << 32) / u64::from(span)) as u32,
             control_limit: thresholds.control_limit_bytes.min(MAX_LIMIT_BYTES),
             trim: thresholds.trim as u32,
+            mark_departing: thresholds.mark_departing as u32,
             states: [PortState::never(); MAX_CHANGES + 1],
         };
         port.set(rate_bps, &LinkChange { at_ps: 0, state: LinkState::UP });

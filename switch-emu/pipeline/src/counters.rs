@@ -2,9 +2,9 @@
 
 use crate::word::Word;
 
-/// Declares counters once: a struct of words, what they say (`read`), and how two CPUs' figures add up (`add`).
+/// Declares counters once: a struct of words, what they say (`read`), and how two CPUs' figures add up word by word (`$adds`).
 macro_rules! counters {
-    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $add:ident,)* }) => {
+    ($(#[$about:meta])* $name:ident, $adds:vis $add_words:ident { $($(#[$doc:meta])* $field:ident: $add:ident,)* }) => {
         $(#[$about])*
         #[repr(C)]
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ macro_rules! counters {
 
         impl $name {
             /// Adds the figures of another CPU.
-            pub fn add(&mut self, other: &Self) {
+            $adds fn $add_words(&mut self, other: &Self) {
                 $(self.$field = $add(self.$field, other.$field);)*
             }
         }
@@ -30,13 +30,20 @@ macro_rules! counters {
 
 counters! {
     /// Counters of one egress port.
-    PortCounters {
+    PortCounters, add_words {
         /// Frames sent out of the port.
         frames: sum,
         /// Bytes of these frames, after trimming.
         bytes: sum,
         /// Those of the frames that went in the control class (acknowledgements, trimmed headers).
         control_frames: sum,
+        /// Most bytes of both classes at the port at a time, the frame that is being sent included.
+        queue_max: most,
+        /// The area under these bytes over time in halves of a byte and picosecond: its low 32 bits, see
+        /// [`PortCounters::queue_area`].
+        queue_area_low: sum,
+        /// Its bits from the 33rd on.
+        queue_area_high: sum,
         /// Frames on which this port set congestion experienced.
         marks: sum,
         /// Frames that this port cut to their header.
@@ -53,14 +60,14 @@ counters! {
         drops_ttl: sum,
         /// Frames that came more than a ring of slots behind the newest; their queueing delay is approximate.
         stale: sum,
-        /// Virtual time of the last drop by a down, silent, flapping or lossy link; 0 = none.
-        last_link_drop_ps: latest,
+        /// Virtual time of the last drop of a data frame with payload by a down, silent, flapping or lossy link; 0 = none.
+        last_link_drop_ps: most,
     }
 }
 
 counters! {
     /// Counters of the chassis as a whole.
-    ChassisCounters {
+    ChassisCounters, pub add {
         /// Frames seen.
         frames: sum,
         /// Frames that are not ours, left to the kernel.
@@ -82,22 +89,70 @@ fn sum(a: u64, b: u64) -> u64 {
     a.wrapping_add(b)
 }
 
-fn latest(a: u64, b: u64) -> u64 {
+fn most(a: u64, b: u64) -> u64 {
     a.max(b)
 }
 
 impl<W: Word> PortCounters<W> {
-    /// Counts a loss on the link itself.
+    /// Counts a loss on the link itself; `data` says whether the frame carried data.
     #[inline(always)]
-    pub fn link_drop(&self, counter: &W, t_ps: u64) {
+    pub fn link_drop(&self, counter: &W, t_ps: u64, data: bool) {
         counter.add(1);
-        if self.last_link_drop_ps.load() < t_ps {
+        if data && self.last_link_drop_ps.load() < t_ps {
             self.last_link_drop_ps.store(t_ps);
         }
     }
+
+    /// Counts a frame of `len` bytes that finds `ahead` bytes, and takes `own_ps` of the `delay_ps` until it has left.
+    ///
+    /// It waits whole, then leaves bit by bit: so much is its share of the area under the queue.
+    //= docs/specs/switch.md#SW-18 length of the queue over time
+    #[inline(always)]
+    pub fn queued(&self, ahead: u64, len: u32, delay_ps: u64, own_ps: u64) {
+        let (len, dwell) = (u64::from(len), 2 * delay_ps - own_ps);
+        if self.queue_max.load() < ahead + len {
+            self.queue_max.store(ahead + len);
+        }
+        let low = self.queue_area_low.load() + len * (dwell & LOW);
+        self.queue_area_low.store(low & LOW);
+        self.queue_area_high.add(len * (dwell >> 32) + (low >> 32));
+    }
+
+    /// The area under the queue over time, in halves of a byte and picosecond.
+    pub fn queue_area(&self) -> u128 {
+        (u128::from(self.queue_area_high.load()) << 32) + u128::from(self.queue_area_low.load())
+    }
+
+    /// Sets the area under the queue over time.
+    pub fn set_queue_area(&self, area: u128) {
+        self.queue_area_low.store(area as u64 & LOW);
+        self.queue_area_high.store((area >> 32) as u64);
+    }
 }
 
+const LOW: u64 = 0xffff_ffff;
+
 impl PortCounters {
+    /// Adds the figures of another CPU.
+    pub fn add(&mut self, other: &Self) {
+        self.add_words(other);
+        self.queue_area_high += self.queue_area_low >> 32;
+        self.queue_area_low &= LOW;
+    }
+
+    /// The figures without so much of the area under the queue.
+    pub fn less_queue_area(mut self, less: u128) -> Self {
+        let area = ((u128::from(self.queue_area_high) << 32) + u128::from(self.queue_area_low)).saturating_sub(less);
+        (self.queue_area_low, self.queue_area_high) = (area as u64 & LOW, (area >> 32) as u64);
+        self
+    }
+
+    /// Bytes at the port on average over `span_ps`.
+    pub fn queue_mean_bytes(&self, span_ps: u64) -> f64 {
+        let area = (u128::from(self.queue_area_high) << 32) + u128::from(self.queue_area_low);
+        area as f64 / 2.0 / span_ps.max(1) as f64
+    }
+
     /// Frames lost at the port, whatever the cause.
     pub fn drops(&self) -> u64 {
         self.drops_queue + self.drops_link() + self.drops_random + self.drops_ttl

@@ -3,24 +3,26 @@
 //! All frames that came before and have not left are then ahead of a frame. One time is enough to keep of them: when the last
 //! bit leaves. See `docs/specs/virtual-queue.md` for the queue that takes frames in any order.
 
-use crate::config::UNIT_BITS;
+use crate::config::{PS_FRACTION_BITS, UNIT_BITS};
+use crate::counters::PortCounters;
 use crate::queue::{Backlog, Drain, Queues};
+use crate::word::Word;
 use core::cell::Cell;
 
 /// One traffic class of a port, or both together.
 #[derive(Clone, Debug, Default)]
-pub struct Fifo {
+pub struct Fifo<W = Cell<u64>> {
     /// When everything accepted so far has left.
-    busy_until_ps: Cell<u64>,
+    busy_until_ps: W,
 }
 
 /// The two queues of a port.
 #[derive(Clone, Debug, Default)]
-pub struct PortFifos {
+pub struct PortFifos<W = Cell<u64>> {
     /// Both classes: what a data frame waits for.
-    pub total: Fifo,
+    pub total: Fifo<W>,
     /// The control class alone: what a control frame waits for.
-    pub control: Fifo,
+    pub control: Fifo<W>,
 }
 
 /// Where a frame stands in a [`Fifo`].
@@ -32,34 +34,56 @@ pub struct Wait {
     wait_ps: u64,
 }
 
-impl Fifo {
+impl<W: Word> Fifo<W> {
     /// When the queue is empty if nothing more is admitted, in picoseconds.
     pub fn busy_until_ps(&self) -> u64 {
-        self.busy_until_ps.get()
+        self.busy_until_ps.load()
     }
 
     /// From `at_ps` on the link drains at another rate: what waits takes `after` in place of `before` ps per unit.
-    //= docs/specs/virtual-queue.md#VQ-10a queues of the simulator
+    //= docs/specs/virtual-queue.md#VQ-10a the exact queue
     pub fn rescale(&self, at_ps: u64, before: u64, after: u64) {
-        let rest = u128::from(self.busy_until_ps.get().saturating_sub(at_ps));
+        let rest = u128::from(self.busy_until_ps.load().saturating_sub(at_ps));
         let rest = rest * u128::from(after) / u128::from(before.max(1));
         if rest > 0 {
-            self.busy_until_ps.set(at_ps.saturating_add(rest as u64));
+            self.busy_until_ps.store(at_ps.saturating_add(rest as u64));
         }
     }
 }
 
-impl Backlog for Fifo {
+impl<W: Word> PortFifos<W> {
+    /// From `at_ps` on the link drains at another rate: as [`Fifo::rescale`] for both queues. What waits stays another time than was
+    /// counted.
+    //= docs/specs/virtual-queue.md#VQ-10a the exact queue
+    pub fn change_rate<C: Word>(&self, at_ps: u64, before: u64, after: u64, counters: &PortCounters<C>) {
+        let counted = self.area_after(at_ps, before);
+        for queue in [&self.total, &self.control] {
+            queue.rescale(at_ps, before, after);
+        }
+        let area = counters.queue_area() + self.area_after(at_ps, after);
+        counters.set_queue_area(area.saturating_sub(counted));
+    }
+
+    /// The part of the area under the queue that lies after `t_ps`, in halves of a byte and picosecond; `ps_per_unit` as in the port's
+    /// state.
+    pub fn area_after(&self, t_ps: u64, ps_per_unit: u64) -> u128 {
+        let wait_ps = u128::from(self.total.busy_until_ps().saturating_sub(t_ps));
+        // The bytes are the time over the picoseconds per byte, and they last for that time.
+        ((wait_ps * wait_ps) << (PS_FRACTION_BITS - UNIT_BITS)) / u128::from(ps_per_unit.max(1))
+    }
+}
+
+impl<W: Word> Backlog for Fifo<W> {
     type Position = Wait;
 
     #[inline(always)]
     fn locate(&self, t_ps: u64, _drain: &Drain) -> Wait {
-        Wait { at_ps: t_ps, wait_ps: self.busy_until_ps.get().saturating_sub(t_ps) }
+        Wait { at_ps: t_ps, wait_ps: self.busy_until_ps.load().saturating_sub(t_ps) }
     }
 
     #[inline(always)]
     fn push(&self, wait: &Wait, bytes: u32, drain: &Drain) {
-        self.busy_until_ps.set(wait.at_ps + self.delay_ps(wait, bytes, drain));
+        self.busy_until_ps.store(wait.at_ps + self.delay_ps(wait, bytes, drain));
     }
 
     #[inline(always)]
@@ -78,18 +102,23 @@ impl Backlog for Fifo {
     fn is_stale(&self, _wait: &Wait) -> bool {
         false
     }
-}
-
-impl Queues for PortFifos {
-    type Class = Fifo;
 
     #[inline(always)]
-    fn total(&self) -> &Fifo {
+    fn peek(&self, t_ps: u64, drain: &Drain) -> u64 {
+        self.bytes(&self.locate(t_ps, drain), drain)
+    }
+}
+
+impl<W: Word> Queues for PortFifos<W> {
+    type Class = Fifo<W>;
+
+    #[inline(always)]
+    fn total(&self) -> &Fifo<W> {
         &self.total
     }
 
     #[inline(always)]
-    fn control(&self) -> &Fifo {
+    fn control(&self) -> &Fifo<W> {
         &self.control
     }
 }

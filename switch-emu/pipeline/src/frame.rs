@@ -18,7 +18,7 @@ pub struct Frame {
     pub flow: u64,
     /// Virtual time in ps at which the frame is where it is.
     pub time_ps: u64,
-    /// The switch that it is at; [`OUTSIDE`](crate::config::OUTSIDE) once it left the chassis.
+    /// The switch that it is at; [`OUTSIDE`](crate::config::OUTSIDE) or [`HOST`](crate::config::HOST) once it left the chassis.
     pub switch: u32,
     /// The port that it last left by.
     pub port: u32,
@@ -73,16 +73,6 @@ impl Frame {
         Changes { ttl: self.ttl, ecn: self.ecn, virtual_time_ps: if self.emulated { Some(self.time_ps) } else { None } }
     }
 
-    /// Sets congestion experienced; false when it is set already or the sender does not understand it.
-    #[inline(always)]
-    pub(crate) fn mark(&mut self) -> bool {
-        let marks = self.ecn != 0 && self.ecn != ECN_CE;
-        if marks {
-            self.ecn = ECN_CE;
-        }
-        marks
-    }
-
     /// Makes it a trimmed header, which goes in the control class.
     #[inline(always)]
     pub(crate) fn trim(&mut self) {
@@ -91,4 +81,14 @@ impl Frame {
         self.trimmable = false;
         self.trimmed = true;
     }
+}
+
+/// Sets congestion experienced; false when it is set already or the sender does not understand it.
+#[inline(always)]
+pub(crate) fn mark(ecn: &mut u8) -> bool {
+    let marks = *ecn != 0 && *ecn != ECN_CE;
+    if marks {
+        *ecn = ECN_CE;
+    }
+    marks
 }

@@ -15,22 +15,26 @@ pub mod counters;
 pub mod fifo;
 pub mod frame;
 pub mod hash;
+#[cfg(not(target_arch = "bpf"))]
+pub mod last_port;
 pub mod link;
 pub mod port;
 pub mod queue;
 pub mod routes;
+pub mod scheme;
 pub mod word;
 
-use config::{Globals, MAX_HOPS, OUTSIDE, PortConfig};
+use config::{Globals, HOST, MAX_HOPS, PortConfig};
 use counters::{ChassisCounters, PortCounters};
 use frame::Frame;
 use queue::PortQueues;
 use routes::{Group, Routes, SwitchConfig};
+use scheme::{Arrival, Forwarding, Look, Waiting};
 use spray_wire::switch_view::{self, Address, Headers, Packet, Parsed};
 use word::Word;
 
 /// What happens to a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// Not ours: left to the kernel.
     Pass,
@@ -46,7 +50,7 @@ pub enum Verdict {
 }
 
 /// Why a frame was dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Cause {
     /// Its lengths do not fit.
@@ -69,7 +73,7 @@ pub enum Cause {
 
 /// Where a chassis finds its tables: maps in the kernel, vectors in memory.
 pub trait Tables {
-    /// Words shared between CPUs, of queues.
+    /// Words shared between CPUs: of queues, pointers and flowlet tables.
     type Word: Word;
     /// Words of counters; may belong to one CPU each.
     type Count: Word;
@@ -85,6 +89,8 @@ pub trait Tables {
     fn member(&self, index: u32) -> Option<u32>;
     /// A port.
     fn port(&self, port: u32) -> Option<&PortConfig>;
+    /// A word of the switches' memory, see [`Forwarding::word`].
+    fn word(&self, index: u32) -> Option<&Self::Word>;
     /// A port's queues.
     fn queues(&self, port: u32) -> Option<&PortQueues<Self::Word>>;
     /// A port's counters.
@@ -99,6 +105,24 @@ pub trait Tables {
         Self: Sized,
     {
         cross(self, frame, host)
+    }
+
+    /// Runs [`scheme::least`]; a function of its own in the kernel for the same reason.
+    #[inline(always)]
+    fn least(&self, group: &Group, t_ps: u64, look: &Look) -> u32
+    where
+        Self: Sized,
+    {
+        View::of(self).map_or(0, |view| scheme::least(&view, group, t_ps, look, u32::MAX))
+    }
+
+    /// Runs [`scheme::score`]; a function of its own in the kernel for the same reason.
+    #[inline(always)]
+    fn score(&self, member: u32, t_ps: u64, look: &Look, place: u32) -> u64
+    where
+        Self: Sized,
+    {
+        View::of(self).map_or(u64::MAX, |view| scheme::score(&view, member, t_ps, look, place))
     }
 }
 
@@ -187,7 +211,8 @@ fn forward<T: Tables>(tables: &T, destination: &Address, frame: &mut Frame, ingr
     frame.switch = ingress;
     for _ in 0..MAX_HOPS {
         tables.cross(frame, host)?;
-        if frame.switch == OUTSIDE {
+        // [`OUTSIDE`](config::OUTSIDE) is above it.
+        if frame.switch >= HOST {
             return Ok(frame.port);
         }
     }
@@ -198,28 +223,46 @@ fn forward<T: Tables>(tables: &T, destination: &Address, frame: &mut Frame, ingr
 #[inline(always)]
 pub fn cross<T: Tables>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), Cause> {
     let globals = tables.globals().ok_or(Cause::NoRoute)?;
-    let routes = ByHost { tables, globals };
-    let choice = routes::choose(&routes, frame.time_ps, frame.switch, host, frame.flow).ok_or(Cause::NoRoute)?;
+    let arrival = Arrival {
+        t_ps: frame.time_ps,
+        flow: frame.flow,
+        switch: frame.switch,
+        host,
+        crc: frame.crc,
+        control: frame.control,
+    };
+    let choice = scheme::choose(&View { tables, globals }, &arrival).ok_or(Cause::NoRoute)?;
     let number = choice.port;
     let port = tables.port(number).ok_or(Cause::NoRoute)?;
-    let queues = tables.queues(number).ok_or(Cause::NoRoute)?;
-    let counters = tables.counters(number).ok_or(Cause::NoRoute)?;
-    port.cross(frame, port::random(frame, number, globals.seed), queues, counters)?;
     frame.port = number;
     frame.switch = port.next;
-    Ok(())
+    //= docs/specs/virtual-queue.md#VQ-13 the last port is its host's
+    if port.next == HOST && frame.emulated {
+        return Ok(());
+    }
+    let queues = tables.queues(number).ok_or(Cause::NoRoute)?;
+    let counters = tables.counters(number).ok_or(Cause::NoRoute)?;
+    port.cross(frame, port::random(frame, number, globals.seed), queues, counters)
 }
 
-/// The routes of a chassis: a group for every epoch, switch and host.
-struct ByHost<'a, T> {
+/// The tables of a chassis as schemes see them: a group for every epoch, switch and host.
+pub struct View<'a, T> {
     tables: &'a T,
     globals: &'a Globals,
 }
 
-impl<T: Tables> Routes for ByHost<'_, T> {
+impl<'a, T: Tables> View<'a, T> {
+    /// Those of `tables`; `None` while it has no constants.
     #[inline(always)]
-    fn salt(&self, switch: u32) -> Option<u64> {
-        self.tables.switch(switch).map(|switch| switch.salt)
+    pub fn of(tables: &'a T) -> Option<Self> {
+        Some(Self { tables, globals: tables.globals()? })
+    }
+}
+
+impl<T: Tables> Routes for View<'_, T> {
+    #[inline(always)]
+    fn switch(&self, switch: u32) -> Option<&SwitchConfig> {
+        self.tables.switch(switch)
     }
     #[inline(always)]
     fn group(&self, t_ps: u64, switch: u32, host: u32) -> Option<Group> {
@@ -228,6 +271,26 @@ impl<T: Tables> Routes for ByHost<'_, T> {
     #[inline(always)]
     fn member(&self, index: u32) -> Option<u32> {
         self.tables.member(index)
+    }
+}
+
+impl<T: Tables> Forwarding for View<'_, T> {
+    type Word = T::Word;
+    #[inline(always)]
+    fn word(&self, index: u32) -> Option<&T::Word> {
+        self.tables.word(index)
+    }
+    #[inline(always)]
+    fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting> {
+        Some(self.tables.port(port)?.waiting(t_ps, self.tables.queues(port)?))
+    }
+    #[inline(always)]
+    fn least(&self, group: &Group, t_ps: u64, look: &Look) -> u32 {
+        self.tables.least(group, t_ps, look)
+    }
+    #[inline(always)]
+    fn score(&self, member: u32, t_ps: u64, look: &Look, place: u32) -> u64 {
+        self.tables.score(member, t_ps, look, place)
     }
 }
 

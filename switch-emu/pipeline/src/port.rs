@@ -3,10 +3,11 @@
 use crate::Cause;
 use crate::config::PortConfig;
 use crate::counters::PortCounters;
-use crate::frame::Frame;
+use crate::frame::{self, Frame};
 use crate::hash;
 use crate::link::{FLAG_SILENT, FLAG_UP, PortState};
 use crate::queue::{Backlog, Drain, Queues};
+use crate::scheme::Waiting;
 use crate::word::Word;
 
 type Position<Q> = <<Q as Queues>::Class as Backlog>::Position;
@@ -45,12 +46,32 @@ impl PortConfig {
         Present { drain: Drain { shift, units, before, since: state.at_ps >> shift, ps_per_unit }, state }
     }
 
+    /// What a frame that comes at `t_ps` would find waiting.
+    #[inline(always)]
+    pub fn waiting<Q: Queues>(&self, t_ps: u64, queues: &Q) -> Waiting {
+        let Present { drain, state: _ } = self.present(t_ps);
+        Waiting { bytes: queues.total().peek(t_ps, &drain), limit: self.limit }
+    }
+
     /// Takes a frame through the port: on success its time is that of its arrival at the far end.
     #[inline(always)]
     pub fn cross<Q: Queues, C: Word>(
         &self,
         frame: &mut Frame,
         random: u64,
+        queues: &Q,
+        counters: &PortCounters<C>,
+    ) -> Result<(), Cause> {
+        self.cross_within(frame, random, self.limit, queues, counters)
+    }
+
+    /// As [`PortConfig::cross`], where at most `limit` bytes of data may wait.
+    #[inline(always)]
+    pub fn cross_within<Q: Queues, C: Word>(
+        &self,
+        frame: &mut Frame,
+        random: u64,
+        limit: u32,
         queues: &Q,
         counters: &PortCounters<C>,
     ) -> Result<(), Cause> {
@@ -63,11 +84,11 @@ impl PortConfig {
         // Taken apart: functions get the address of `drain`, and what lay beside it would keep its place on the kernel's
         // small stack.
         let Present { drain, state } = self.present(frame.time_ps);
-        state.check(frame.time_ps, counters)?;
-        let delay_ps = self.enqueue(frame, random as u32, &drain, queues, counters)?;
+        state.check(frame.time_ps, frame.trimmable, counters)?;
+        let delay_ps = self.enqueue(frame, (random as u32, limit), &drain, queues, counters)?;
         // A lost frame has used the link all the same: hence after the queue.
         if ((random >> 32) as u32) < state.loss {
-            counters.link_drop(&counters.drops_random, frame.time_ps);
+            counters.link_drop(&counters.drops_random, frame.time_ps, frame.trimmable);
             return Err(Cause::Random);
         }
         frame.time_ps = frame.time_ps.wrapping_add(delay_ps).wrapping_add(self.latency_ps);
@@ -76,13 +97,21 @@ impl PortConfig {
         Ok(())
     }
 
-    /// Takes a frame of `len` bytes over the link alone, which whoever sends has queued by other rules: a host's own.
+    /// Takes a frame of `len` bytes, with data or not, over the link alone, which whoever sends has queued by other rules: a
+    /// host's own.
     #[inline(always)]
-    pub fn carry<C: Word>(&self, t_ps: u64, len: u32, random: u64, counters: &PortCounters<C>) -> Result<(), Cause> {
+    pub fn carry<C: Word>(
+        &self,
+        t_ps: u64,
+        len: u32,
+        data: bool,
+        random: u64,
+        counters: &PortCounters<C>,
+    ) -> Result<(), Cause> {
         let link = self.present(t_ps);
-        link.state.check(t_ps, counters)?;
+        link.state.check(t_ps, data, counters)?;
         if ((random >> 32) as u32) < link.state.loss {
-            counters.link_drop(&counters.drops_random, t_ps);
+            counters.link_drop(&counters.drops_random, t_ps, data);
             return Err(Cause::Random);
         }
         counters.frames.add(1);
@@ -95,7 +124,7 @@ impl PortConfig {
     fn enqueue<Q: Queues, C: Word>(
         &self,
         frame: &mut Frame,
-        random: u32,
+        (random, limit): (u32, u32),
         drain: &Drain,
         queues: &Q,
         counters: &PortCounters<C>,
@@ -107,39 +136,39 @@ impl PortConfig {
         }
         if !frame.control {
             let waiting = queues.total().bytes(&total, drain).saturating_sub(queues.control().bytes(&control, drain));
-            if waiting + u64::from(frame.len) > u64::from(self.limit) {
+            if waiting + u64::from(frame.len) > u64::from(limit) {
                 self.trim(frame, counters)?;
-            } else if self.marks(waiting, random) && frame.mark() {
-                counters.marks.add(1);
+            } else if self.mark_departing == 0 {
+                self.mark(&mut frame.ecn, waiting, random, counters);
             }
         }
-        if !frame.control {
-            queues.total().push(&total, frame.len, drain);
-            return Ok(queues.total().delay_ps(&total, frame.len, drain));
+        if frame.control {
+            self.admit_control(frame, drain, queues, &control, counters)?;
         }
-        self.control(frame, drain, queues, &control, &total, counters)
+        queues.total().push(&total, frame.len, drain);
+        let (delay_ps, own_ps) = (queues.total().delay_ps(&total, frame.len, drain), drain.delay_ps(0, frame.len));
+        counters.queued(queues.total().bytes(&total, drain), frame.len, delay_ps, own_ps);
+        Ok(if frame.control { queues.control().delay_ps(&control, frame.len, drain) } else { delay_ps })
     }
 
-    /// Queues a frame of the control class, a freshly trimmed one included.
+    /// Finds room among the control class for a frame of it, a freshly trimmed one included.
     //= docs/specs/switch.md#SW-12 limit of control frames
     #[inline(always)]
-    fn control<Q: Queues, C: Word>(
+    fn admit_control<Q: Queues, C: Word>(
         &self,
         frame: &Frame,
         drain: &Drain,
         queues: &Q,
         control: &Position<Q>,
-        total: &Position<Q>,
         counters: &PortCounters<C>,
-    ) -> Result<u64, Cause> {
+    ) -> Result<(), Cause> {
         if queues.control().bytes(control, drain) + u64::from(frame.len) > u64::from(self.control_limit) {
             counters.drops_queue.add(1);
             return Err(Cause::Queue);
         }
         queues.control().push(control, frame.len, drain);
-        queues.total().push(total, frame.len, drain);
         counters.control_frames.add(1);
-        Ok(queues.control().delay_ps(control, frame.len, drain))
+        Ok(())
     }
 
     //= docs/specs/switch.md#SW-11 trimming
@@ -154,7 +183,15 @@ impl PortConfig {
         Ok(())
     }
 
-    /// RED: linear between the thresholds.
+    /// Marks a frame for `waiting` bytes of data: those that it finds, or those that it leaves behind.
+    #[inline(always)]
+    pub fn mark<C: Word>(&self, ecn: &mut u8, waiting: u64, random: u32, counters: &PortCounters<C>) {
+        if self.marks(waiting, random) && frame::mark(ecn) {
+            counters.marks.add(1);
+        }
+    }
+
+    /// RED: linear between the thresholds, all from the upper one on.
     //= docs/specs/switch.md#SW-10 marking
     #[inline(always)]
     fn marks(&self, waiting: u64, random: u32) -> bool {
@@ -162,7 +199,7 @@ impl PortConfig {
             return false;
         }
         let over = waiting - u64::from(self.mark_min);
-        waiting >= u64::from(self.mark_max) || u64::from(random) < over * u64::from(self.mark_slope)
+        waiting >= u64::from(self.mark_max) || u64::from(random) << 16 < over * self.mark_slope
     }
 }
 
@@ -170,13 +207,13 @@ impl PortState {
     /// Whether a frame gets onto the link.
     //= docs/specs/switch.md#SW-7 losses of a link
     #[inline(always)]
-    fn check<C: Word>(&self, t_ps: u64, counters: &PortCounters<C>) -> Result<(), Cause> {
+    fn check<C: Word>(&self, t_ps: u64, data: bool, counters: &PortCounters<C>) -> Result<(), Cause> {
         if self.flags & FLAG_UP == 0 {
-            counters.link_drop(&counters.drops_down, t_ps);
+            counters.link_drop(&counters.drops_down, t_ps, data);
             return Err(Cause::Down);
         }
         if self.flags & FLAG_SILENT != 0 || self.out(t_ps) {
-            counters.link_drop(&counters.drops_silent, t_ps);
+            counters.link_drop(&counters.drops_silent, t_ps, data);
             return Err(Cause::Silent);
         }
         Ok(())

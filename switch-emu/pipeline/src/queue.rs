@@ -66,6 +66,8 @@ pub trait Backlog {
     /// Whether the position is only a guess, since the frame came too late.
     //= docs/specs/virtual-queue.md#VQ-8 frames that come too late
     fn is_stale(&self, position: &Self::Position) -> bool;
+    /// Whole bytes that a frame at `t_ps` would find, as far as can be told without moving the queue on.
+    fn peek(&self, t_ps: u64, drain: &Drain) -> u64;
 }
 
 /// The two queues of a port.
@@ -119,6 +121,25 @@ impl<W: Word> Backlog for Queue<W> {
     #[inline(always)]
     fn is_stale(&self, position: &Position) -> bool {
         position.is_stale()
+    }
+
+    /// By the frame's own slot, or by the newest one where that is earlier: only time passes between the two. What came late
+    /// for slots before it is left out until the next frame walks there.
+    //= docs/specs/switching.md#SWC-15 a queue is read at the frame's own time
+    #[inline(always)]
+    fn peek(&self, t_ps: u64, drain: &Drain) -> u64 {
+        let (wanted, newest) = (t_ps >> drain.shift, self.newest.load());
+        let number = if wanted < newest { wanted } else { newest };
+        let slot = self.slot(number);
+        let (arrived, state) = (slot.arrived.load(), slot.state.load());
+        if arrived >> 32 != number & LOW {
+            return 0;
+        }
+        let supply = (state & LOW) + (state >> 32) + units(arrived);
+        let (idle, offset) = (wanted.wrapping_sub(number), t_ps & ((1 << drain.shift) - 1));
+        let per_slot = drain.during(number);
+        let drained = idle.min(LOW).wrapping_mul(per_slot).wrapping_add((offset * per_slot) >> drain.shift);
+        supply.saturating_sub(drained) >> UNIT_BITS
     }
 }
 

@@ -1,13 +1,12 @@
-//! Where a frame goes next: the choice among the equal-cost ports of a switch.
+//! Where a frame may go next: the equal-cost ports of a switch. [`scheme`](crate::scheme) chooses among them.
 
-use crate::hash::{mix, pick};
+use crate::hash::mix;
+use crate::scheme::Scheme;
 
-/// Where a switch finds its routes.
-///
-/// The kernel's maps, the simulator's tables and the search for a connection's paths all choose by [`choose`] over this.
+/// Where a switch finds its routes: the kernel's maps, or the table of the simulator and of the search for a connection's paths.
 pub trait Routes {
-    /// Expanded salt of a switch's path hash, see [`SwitchConfig`]; `None` = there is no such switch.
-    fn salt(&self, switch: u32) -> Option<u64>;
+    /// A switch's constants; `None` = there is no such switch.
+    fn switch(&self, switch: u32) -> Option<&SwitchConfig>;
     /// The equal-cost ports of `switch` toward `host` by the routes in force at `t_ps`; ports whose failure routing knows
     /// of are not among them. `None` = there is no such switch or host.
     fn group(&self, t_ps: u64, switch: u32, host: u32) -> Option<Group>;
@@ -21,22 +20,40 @@ pub trait Routes {
 pub struct Group {
     /// Index of the first member.
     pub first: u32,
-    /// Number of members; 0 = no route.
-    pub count: u32,
+    /// Number of places; 0 = no route. A port with a weight has as many.
+    pub count: u16,
+    /// Orders of the places, one run of `count` behind the other.
+    pub orders: u16,
+    /// Index of the pointer among the switches' words, for schemes that have pointers.
+    pub pointer: u32,
+}
+
+impl Group {
+    /// The only way: one port.
+    pub const fn one(first: u32) -> Self {
+        Self { first, count: 1, orders: 1, pointer: 0 }
+    }
 }
 
 /// A switch's own constants.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SwitchConfig {
-    /// Expanded salt of the path hash.
+    /// Expanded salt of its random and hashed choices.
     pub salt: u64,
+    /// A pause that ends a flowlet.
+    pub gap_ps: u64,
+    /// A [`Scheme`].
+    pub scheme: u32,
+    /// Index of its flowlet table among the switches' words, for schemes that have one.
+    pub flowlets: u32,
 }
 
 impl SwitchConfig {
     /// Expands a 32-bit salt so that neighbouring salts give unrelated choices.
-    pub fn new(salt: u32) -> Self {
-        Self { salt: mix(u64::from(salt) ^ 0x9e37_79b9_7f4a_7c15) }
+    pub fn new(salt: u32, scheme: Scheme) -> Self {
+        let salt = mix(u64::from(salt) ^ 0x9e37_79b9_7f4a_7c15);
+        Self { salt, scheme: scheme as u32, ..Self::default() }
     }
 }
 
@@ -48,22 +65,3 @@ pub struct Choice {
     /// Its place among its equals.
     pub rank: u32,
 }
-
-/// Chooses the port by which a frame to `host` leaves `switch`, where it arrives at `t_ps`.
-///
-/// `flow` is the digest of the frame's five-tuple. `None` = no route.
-//= docs/specs/switch.md#SW-4 routes and epochs
-//= docs/specs/switch.md#SW-5 the choice within a group
-#[inline(always)]
-pub fn choose(routes: &impl Routes, t_ps: u64, switch: u32, host: u32, flow: u64) -> Option<Choice> {
-    let salt = routes.salt(switch)?;
-    let group = routes.group(t_ps, switch, host)?;
-    if group.count == 0 {
-        return None;
-    }
-    let rank = pick((mix(flow ^ salt) >> 32) as u32, group.count);
-    Some(Choice { port: routes.member(group.first.wrapping_add(rank))?, rank })
-}
-
-#[cfg(test)]
-mod tests;

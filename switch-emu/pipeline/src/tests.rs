@@ -2,8 +2,14 @@ use crate::config::{MAX_CHANGES, OUTSIDE, PortConfig, Thresholds};
 use crate::link::{LinkChange, LinkState};
 use std::{assert, assert_eq};
 
-const THRESHOLDS: Thresholds =
-    Thresholds { limit_bytes: 100, mark_min_bytes: 20, mark_max_bytes: 80, control_limit_bytes: 50, trim: true };
+const THRESHOLDS: Thresholds = Thresholds {
+    limit_bytes: 100,
+    mark_min_bytes: 20,
+    mark_max_bytes: 80,
+    control_limit_bytes: 50,
+    trim: true,
+    ..Thresholds::NONE
+};
 
 #[test]
 fn a_slot_holds_about_three_frames() {
@@ -36,4 +42,47 @@ fn changes_hold_from_their_time_on() {
     let mut full = port;
     assert!((2..MAX_CHANGES as u64).all(|i| full.push(1, &slow(i * 2_000_000, 1))));
     assert!(!full.push(1, &slow(u64::MAX - 1, 1)));
+}
+
+/// The share of marks over the length of the queue: DCQCN's curve, at Reunion's setting and at extremes of the scale.
+//= docs/specs/switch.md#SW-10 marking
+#[test]
+fn marks_grow_to_the_probability_and_then_jump() {
+    use crate::counters::PortCounters;
+    use core::cell::Cell;
+    for (min, max, ppm) in
+        [(100_000, 400_000, 200_000), (20, 80, 1_000_000), (0, 8_000_000, 10_000), (500, 500, 200_000)]
+    {
+        let thresholds = Thresholds { mark_min_bytes: min, mark_max_bytes: max, mark_ppm: ppm, ..THRESHOLDS };
+        let port = PortConfig::new(100_000_000_000, 0, &thresholds, OUTSIDE, 3_114);
+        let marks = |waiting: u64| {
+            let counters = PortCounters::<Cell<u64>>::default();
+            for step in 0..100_000u64 {
+                let mut ecn = 2;
+                port.mark(&mut ecn, waiting, ((step << 32) / 100_000) as u32, &counters);
+            }
+            counters.marks.get()
+        };
+        let (min, max, most) = (u64::from(min), u64::from(max), u64::from(ppm) / 10);
+        assert_eq!([marks(min), marks(max), marks(max + 1)], [0, if min == max { 0 } else { 100_000 }, 100_000]);
+        if min < max {
+            let near = |found: u64, expected: u64| {
+                assert!(found.abs_diff(expected) <= 1 + expected / 50, "{found} for {expected}")
+            };
+            near(marks((min + max) / 2), most / 2);
+            near(marks(max - (max - min) / 1_000 - 1), most);
+        }
+    }
+}
+
+/// A port may hold `alpha` of what is free, and never more than is.
+//= docs/specs/switch.md#SW-20 shared buffer
+#[test]
+fn a_shared_buffer_is_shared_by_what_is_free() {
+    let limit = |alpha_milli, used, waiting| {
+        let thresholds = Thresholds { limit_bytes: 900, shared_bytes: 1_000, alpha_milli, ..THRESHOLDS };
+        thresholds.limit_within(used, waiting)
+    };
+    assert_eq!([limit(1_000, 0, 0), limit(1_000, 400, 400), limit(1_000, 500, 100)], [900, 600, 500]);
+    assert_eq!([limit(500, 400, 0), limit(8_000, 900, 50), limit(8_000, 1_200, 50)], [300, 150, 0]);
 }

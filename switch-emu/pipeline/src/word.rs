@@ -13,6 +13,8 @@ pub trait Word: Sized {
     fn store(&self, value: u64);
     /// Adds, wrapping, in one step.
     fn add(&self, value: u64);
+    /// The present value; the next caller gets the one above, whichever CPU it runs on.
+    fn next(&self) -> u64;
 
     /// Runs [`Queue::walk`]; the kernel's host makes it a function of its own, so that the verifier follows it once.
     #[inline(always)]
@@ -40,6 +42,10 @@ impl Word for Cell<u64> {
     fn add(&self, value: u64) {
         self.set(self.get().wrapping_add(value));
     }
+    #[inline(always)]
+    fn next(&self) -> u64 {
+        self.replace(self.get().wrapping_add(1))
+    }
 }
 
 #[cfg(not(target_arch = "bpf"))]
@@ -55,6 +61,9 @@ mod atomic {
         }
         fn add(&self, value: u64) {
             self.fetch_add(value, Relaxed);
+        }
+        fn next(&self) -> u64 {
+            self.fetch_add(1, Relaxed)
         }
     }
 }

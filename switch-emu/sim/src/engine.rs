@@ -99,7 +99,7 @@ impl<'a> Engine<'a> {
     fn handle(&mut self, index: u32) {
         let slot = &mut self.net.arena.slots[index as usize];
         match slot.kind {
-            Kind::AtSwitch | Kind::AtPort => match self.net.switches.forward(slot) {
+            Kind::AtSwitch | Kind::AtPort => match self.net.switches.forward(index, slot) {
                 Ok(()) => self.net.queue.insert(slot.key, index),
                 Err(_) => self.net.arena.lose(index),
             },
@@ -123,7 +123,8 @@ impl<'a> Engine<'a> {
     /// A frame reaches its host.
     #[inline]
     fn arrive(&mut self, index: u32) {
-        let slot = self.take(index);
+        let mut slot = self.take(index);
+        self.net.switches.settle(index, &mut slot);
         self.frames_delivered += 1;
         if slot.control && !slot.trimmed {
             self.control_arrives(&slot);
@@ -347,7 +348,8 @@ impl<'a> Engine<'a> {
                 (outcome.sender, outcome.receiver) = (*halves.sender.stats(), *halves.receiver.stats());
             }
         }
-        let ports = net.switches.outcome(self.spec.network, &self.sampler);
+        let start_ps = net.outcomes.iter().filter_map(|outcome| outcome.started_ps).min().unwrap_or(0);
+        let ports = net.switches.outcome(self.spec.network, start_ps, self.now_ps);
         let crossed: u64 = ports.iter().map(|port| port.counters.frames).sum();
         let dropped: u64 = ports.iter().map(|port| port.counters.drops()).sum::<u64>() + net.switches.no_route;
         let ends = self.frames_delivered + dropped + frames_in_flight;

@@ -5,10 +5,12 @@
 
 mod arena;
 mod calendar;
+mod departures;
 mod engine;
 mod hosts;
 mod net;
 mod sample;
+mod shared;
 mod spec;
 mod sweep;
 mod tables;

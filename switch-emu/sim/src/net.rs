@@ -113,7 +113,7 @@ impl<'a> Net<'a> {
         let (link, switch) = (uplink.port, uplink.switch);
         self.frames_sent += 1;
         let random = self.frames_sent as u32;
-        self.switches.leave_host(link, now_ps, len, random).ok()?;
+        self.switches.leave_host(link, now_ps, len, way == 0, random).ok()?;
         Some(Slot {
             key: key(at_ps, Turn::Arrival),
             flow: hash::flow(addresses[way], u32::from(port.number()) << 16 | u32::from(wire::UDP_PORT)),

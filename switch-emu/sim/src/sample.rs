@@ -10,7 +10,6 @@ pub(super) struct Sampler {
     step_ps: u64,
     next_ps: u64,
     ports: Vec<PortSamples>,
-    peaks: Vec<u64>,
     delivered: Vec<(u64, u64)>,
     /// Bytes of the connections that have ended.
     ended_bytes: u64,
@@ -24,7 +23,6 @@ impl Sampler {
             step_ps: spec.sample_ps,
             next_ps: if on { 0 } else { u64::MAX },
             ports: (0..ports).map(|port| PortSamples { port, samples: Vec::new() }).collect(),
-            peaks: vec![0; ports],
             delivered: Vec::new(),
             ended_bytes: 0,
         }
@@ -32,11 +30,6 @@ impl Sampler {
 
     pub(super) fn next_ps(&self) -> u64 {
         self.next_ps
-    }
-
-    /// Most bytes seen waiting at a port.
-    pub(super) fn peak(&self, port: usize) -> u64 {
-        self.peaks.get(port).copied().unwrap_or(0)
     }
 
     /// Counts what a connection received that ends now.
@@ -55,10 +48,8 @@ impl Sampler {
             let port = &switches.ports[samples.port];
             let waiting = match samples.port.checked_sub(first_host) {
                 Some(host) => port.bytes_in(uplinks[host].link.free_ps().saturating_sub(now_ps)),
-                None => port.bytes_in(port.queues.total.busy_until_ps().saturating_sub(now_ps)),
+                None => port.waiting_bytes(now_ps),
             };
-            let peak = &mut self.peaks[samples.port];
-            *peak = (*peak).max(waiting);
             samples.samples.push((now_ps, waiting, port.counters.bytes.get()));
         }
         let open = connections.iter().filter_map(|entry| entry.halves.as_ref());

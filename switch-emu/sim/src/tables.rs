@@ -6,14 +6,18 @@ use spray_pipeline::config::{NEVER, OUTSIDE, PortConfig};
 use spray_pipeline::counters::PortCounters;
 use spray_pipeline::fifo::PortFifos;
 use spray_pipeline::frame::Frame;
+use spray_pipeline::queue::Backlog;
+use spray_pipeline::routes::{Group, Routes, SwitchConfig};
+use spray_pipeline::scheme::{self, Arrival, Forwarding, Waiting};
 use spray_pipeline::word::Word;
-use spray_pipeline::{Cause, port, routes};
+use spray_pipeline::{Cause, port};
 
 use super::arena::{Kind, Slot, Turn, key, time_ps};
+use super::departures::Departures;
 use super::hosts::Uplink;
-use super::sample::Sampler;
+use super::shared::Shared;
 use super::spec::{PortOutcome, SimSpec};
-use spray_fabric::{DropEvery, LinkChange, LinkState, Node};
+use spray_fabric::{DropEvery, LinkChange, LinkState, Node, Scheme};
 use spray_fabric::{Link, Network, RouteTable, changes};
 
 /// An egress port, with everything that a frame touches there in three cache lines.
@@ -21,19 +25,23 @@ use spray_fabric::{Link, Network, RouteTable, changes};
 #[repr(C, align(64))]
 pub(super) struct Port {
     pub queues: PortFifos,
-    pub rate_bps: u64,
+    /// Those that almost every frame adds to come first and fill the line.
+    pub counters: PortCounters<Cell<u64>>,
     /// Where its cable ends.
     place: u32,
     kind: Kind,
     /// Nothing has befallen the link.
     unchanged: bool,
-    pub counters: PortCounters<Cell<u64>>,
     /// Its first lines hold the healthy state.
     pub config: PortConfig,
+    pub rate_bps: u64,
     periodic: Option<Periodic>,
+    departures: Departures,
 }
 
-const _: () = assert!(std::mem::offset_of!(Port, config) == 128);
+const _: () = assert!(std::mem::offset_of!(Port, counters) + std::mem::offset_of!(PortCounters, marks) == 64);
+const _: () = assert!(std::mem::offset_of!(Port, place) >= 128);
+const _: () = assert!(std::mem::offset_of!(Port, config) + std::mem::offset_of!(PortConfig, states) + 56 <= 256);
 
 /// Losses counted in frames.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +55,8 @@ struct Periodic {
 pub(super) struct Switches {
     pub ports: Vec<Port>,
     routes: RouteTable,
+    /// The switches' memory: pointers and flowlet tables.
+    words: Vec<Cell<u64>>,
     /// Changes of links, the next one last: (time, link, state).
     changes: Vec<(u64, usize, LinkState)>,
     /// Per link of the network its port; hosts' links come after all ports.
@@ -54,6 +64,17 @@ pub(super) struct Switches {
     seed: u64,
     trimmed_len: u16,
     pub no_route: u64,
+    shared: Option<Shared>,
+    /// Per event the port that its frame has left without its mark; empty where frames are marked as they come.
+    unsettled: Vec<Option<Unsettled>>,
+}
+
+/// A frame that has left a port without its mark.
+#[derive(Clone, Copy, Debug)]
+struct Unsettled {
+    port: u32,
+    /// See [`Departures::admit`].
+    place: u64,
 }
 
 impl Switches {
@@ -74,14 +95,18 @@ impl Switches {
             port_of_link[network.uplink(host)] = ports.len() as u32;
             ports.push(Port::new(spec, link.to, link.rate_bps, link.latency_ps));
         }
+        let routes = RouteTable::new(network, spec.events, spec.seed, |link| port_of_link[link]);
         let mut switches = Self {
             ports,
-            routes: RouteTable::new(network, spec.events, spec.seed, |link| port_of_link[link]),
+            words: routes.words().iter().copied().map(Cell::new).collect(),
+            routes,
             changes: Vec::new(),
             port_of_link,
             seed: spec.seed,
             trimmed_len: spec.frames.trimmed.min(u32::from(u16::MAX)) as u16,
             no_route: 0,
+            shared: Shared::new(spec),
+            unsettled: Vec::new(),
         };
         switches.add_changes(changes(spec.events, network.links.len()));
         switches
@@ -114,11 +139,13 @@ impl Switches {
 
     /// Takes a frame through the switch at which it has arrived, and over the cable behind the port that it takes there.
     #[inline]
-    pub(super) fn forward(&mut self, slot: &mut Slot) -> Result<(), Cause> {
+    pub(super) fn forward(&mut self, index: u32, slot: &mut Slot) -> Result<(), Cause> {
+        self.settle(index, slot);
         let number = match slot.kind {
             Kind::AtPort => slot.place,
             _ => self.port_of(slot).ok_or(Cause::NoRoute).inspect_err(|_| self.no_route += 1)?,
         };
+        let limit = self.shared.as_ref().map(|shared| shared.limit(&self.ports, number, time_ps(slot.key)));
         let port = &mut self.ports[number as usize];
         let mut frame = Frame {
             switch: 0,
@@ -136,10 +163,16 @@ impl Switches {
             emulated: true,
         };
         if !port.unchanged {
-            port.lose_periodically(frame.time_ps)?;
+            port.lose_periodically(frame.time_ps, frame.trimmable)?;
         }
         let random = port::random(&frame, number, self.seed);
-        port.config.cross(&mut frame, random, &port.queues, &port.counters)?;
+        let limit = limit.unwrap_or(port.config.limit);
+        let crossed = port.config.cross_within(&mut frame, random, limit, &port.queues, &port.counters);
+        if port.config.mark_departing != 0 {
+            self.leave_unsettled(index, number, time_ps(slot.key), &frame, crossed);
+        }
+        crossed?;
+        let port = &self.ports[number as usize];
         slot.key = key(frame.time_ps, Turn::Arrival);
         slot.len = frame.len;
         slot.ttl = frame.ttl;
@@ -150,19 +183,58 @@ impl Switches {
         Ok(())
     }
 
+    /// Notes that a frame has yet to be marked for the port that it came to at `came_ps`.
+    fn leave_unsettled(&mut self, index: u32, number: u32, came_ps: u64, frame: &Frame, crossed: Result<(), Cause>) {
+        // A frame that the link loses has used the queue all the same.
+        if frame.control || !matches!(crossed, Ok(()) | Err(Cause::Random)) {
+            return;
+        }
+        let port = &mut self.ports[number as usize];
+        let place = port.departures.admit(came_ps, frame.len, port.config.latency_ps);
+        if crossed.is_ok() {
+            let index = index as usize;
+            self.unsettled.resize(self.unsettled.len().max(index + 1), None);
+            self.unsettled[index] = Some(Unsettled { port: number, place });
+        }
+    }
+
+    /// Marks a frame that has come to the far end of a cable, if it has to be: for what it left behind at the near end.
+    //= docs/specs/switch.md#SW-19 marking as a frame leaves
+    #[inline]
+    pub(super) fn settle(&mut self, index: u32, slot: &mut Slot) {
+        let Some(entry) = self.unsettled.get_mut(index as usize) else { return };
+        let Some(Unsettled { port: number, place }) = entry.take() else { return };
+        let port = &mut self.ports[number as usize];
+        let left_ps = time_ps(slot.key) - port.config.latency_ps;
+        let behind = port.departures.behind(place, left_ps);
+        let random = port::share(slot.random, left_ps, number, self.seed) as u32;
+        port.config.mark(&mut slot.ecn, behind, random, &port.counters);
+    }
+
     /// The port by which a frame that arrives at a switch leaves it.
     #[inline]
     fn port_of(&self, slot: &Slot) -> Option<u32> {
-        let choice = routes::choose(&self.routes, time_ps(slot.key), slot.place, slot.to, slot.flow);
-        choice.map(|choice| choice.port)
+        let arrival = Arrival {
+            t_ps: time_ps(slot.key),
+            flow: slot.flow,
+            switch: slot.place,
+            host: slot.to,
+            crc: slot.random,
+            control: slot.control,
+        };
+        scheme::choose(self, &arrival).map(|choice| choice.port)
     }
 
     /// Chooses the port of a frame that is about to arrive at a switch, and returns something of it, for the cache to fetch it.
     ///
-    /// A choice by hash depends on the frame, the switch, and the routes in force when the frame arrives: all are known before,
-    /// and none can change. A scheme that looks at queues must leave the choice to [`Switches::forward`], and may only guess here.
+    /// Some schemes choose by the frame, its time, and the routes in force then: all are known before, and none can change. Where
+    /// a scheme looks at queues or pointers, the choice is left to [`Switches::forward`].
     #[inline]
     pub(super) fn look_ahead(&self, slot: &mut Slot) -> u64 {
+        let Some(switch) = self.routes.switch(slot.place) else { return 0 };
+        if !Scheme::from_number(switch.scheme).is_stateless() {
+            return self.routes.group(time_ps(slot.key), slot.place, slot.to).map_or(0, |group| u64::from(group.first));
+        }
         let Some(number) = self.port_of(slot) else { return 0 };
         (slot.kind, slot.place) = (Kind::AtPort, number);
         let port = &self.ports[number as usize];
@@ -177,33 +249,71 @@ impl Switches {
         uplink.link.free_ps() ^ port.counters.frames.get() ^ u64::from(port.unchanged)
     }
 
-    /// Takes a frame of `len` bytes out of a host: what the host's link does to it, its queue and its rate apart.
+    /// Takes a frame of `len` bytes, with data or not, out of a host: what the host's link does to it, its queue and its rate apart.
     #[inline]
-    pub(super) fn leave_host(&mut self, port: u32, now_ps: u64, len: u32, random: u32) -> Result<(), Cause> {
+    pub(super) fn leave_host(
+        &mut self,
+        port: u32,
+        now_ps: u64,
+        len: u32,
+        data: bool,
+        random: u32,
+    ) -> Result<(), Cause> {
         let entry = &mut self.ports[port as usize];
         if entry.unchanged {
             entry.counters.frames.add(1);
             entry.counters.bytes.add(u64::from(len));
             return Ok(());
         }
-        entry.lose_periodically(now_ps)?;
+        entry.lose_periodically(now_ps, data)?;
         let random = port::share(random, now_ps, port, self.seed);
-        entry.config.carry(now_ps, len, random, &entry.counters)
+        entry.config.carry(now_ps, len, data, random, &entry.counters)
     }
 
-    /// The ports' figures, in the order of [`Switches::ports`].
-    pub(super) fn outcome(&self, network: &Network, sampler: &Sampler) -> Vec<PortOutcome> {
+    /// The ports' figures, in the order of [`Switches::ports`], of a run from `start_ps` to `end_ps`.
+    pub(super) fn outcome(&self, network: &Network, start_ps: u64, end_ps: u64) -> Vec<PortOutcome> {
         let mut links = vec![0; self.ports.len()];
         let known = |link: &Link| !matches!((link.from, link.to), (Node::Host(_), Node::Host(_)));
         for (link, _) in network.links.iter().enumerate().filter(|(_, link)| known(link)) {
             links[self.port_of_link[link] as usize] = link;
         }
-        let outcome = |(number, port): (usize, &Port)| {
-            let link = &network.links[links[number]];
-            let uplink = link.is_uplink();
-            port.outcome(&link.name, sampler.peak(number), uplink)
+        let layers = network.layers();
+        let outcome = |(port, link): (&Port, usize)| {
+            let (name, layer) = (network.links[link].name.clone(), layers[link].clone());
+            let counters = port.counters_until(end_ps);
+            let queue_mean_bytes = counters.queue_mean_bytes(end_ps.saturating_sub(start_ps));
+            let uplink = network.links[link].is_uplink();
+            PortOutcome { name, layer, uplink, rate_bps: port.rate_bps, counters, queue_mean_bytes }
         };
-        self.ports.iter().enumerate().map(outcome).collect()
+        self.ports.iter().zip(links).map(outcome).collect()
+    }
+}
+
+impl Routes for Switches {
+    #[inline]
+    fn switch(&self, switch: u32) -> Option<&SwitchConfig> {
+        self.routes.switch(switch)
+    }
+    #[inline]
+    fn group(&self, t_ps: u64, switch: u32, host: u32) -> Option<Group> {
+        self.routes.group(t_ps, switch, host)
+    }
+    #[inline]
+    fn member(&self, index: u32) -> Option<u32> {
+        self.routes.member(index)
+    }
+}
+
+impl Forwarding for Switches {
+    type Word = Cell<u64>;
+    #[inline]
+    fn word(&self, index: u32) -> Option<&Cell<u64>> {
+        self.words.get(index as usize)
+    }
+    #[inline]
+    fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting> {
+        let port = self.ports.get(port as usize)?;
+        Some(port.config.waiting(t_ps, &port.queues))
     }
 }
 
@@ -218,7 +328,17 @@ impl Port {
         // The exact queue has no limit of its own.
         (config.limit, config.control_limit) = (thresholds.limit_bytes, thresholds.control_limit_bytes);
         let (queues, counters) = (PortFifos::default(), PortCounters::default());
-        Self { config, queues, counters, place, kind, rate_bps, periodic: None, unchanged: true }
+        Self {
+            config,
+            queues,
+            counters,
+            place,
+            kind,
+            rate_bps,
+            periodic: None,
+            unchanged: true,
+            departures: Departures::default(),
+        }
     }
 
     /// The link's state from `at_ps` on.
@@ -227,32 +347,40 @@ impl Port {
         let before = self.config.states[0].ps_per_unit;
         self.config.set(self.rate_bps, &LinkChange { at_ps, state: *state });
         let after = self.config.states[0].ps_per_unit;
-        for queue in [&self.queues.total, &self.queues.control] {
-            queue.rescale(at_ps, before, after);
-        }
+        self.queues.change_rate(at_ps, before, after, &self.counters);
         self.periodic = state.drop_every.map(|every| Periodic { every, seen: 0 });
     }
 
     #[cold]
-    fn lose_periodically(&mut self, now_ps: u64) -> Result<(), Cause> {
+    fn lose_periodically(&mut self, now_ps: u64, data: bool) -> Result<(), Cause> {
         let Some(periodic) = &mut self.periodic else { return Ok(()) };
         let at = periodic.seen % (u64::from(periodic.every.pass) + u64::from(periodic.every.lose)).max(1);
         periodic.seen += 1;
         if at < u64::from(periodic.every.pass) {
             return Ok(());
         }
-        self.counters.link_drop(&self.counters.drops_random, now_ps);
+        self.counters.link_drop(&self.counters.drops_random, now_ps, data);
         Err(Cause::Random)
     }
 
-    /// Bytes that leave in `time_ps`.
+    /// Bytes of both classes at a switch's port.
+    pub(super) fn waiting_bytes(&self, now_ps: u64) -> u64 {
+        self.config.waiting(now_ps, &self.queues).bytes
+    }
+
+    /// Bytes of data at a switch's port.
+    pub(super) fn waiting_data_bytes(&self, now_ps: u64) -> u64 {
+        self.waiting_bytes(now_ps).saturating_sub(self.queues.control.peek(now_ps, &self.config.drain(now_ps)))
+    }
+
+    /// Bytes that leave in `time_ps`, at the full rate.
     pub(super) fn bytes_in(&self, time_ps: u64) -> u64 {
         let bits = u128::from(time_ps) * u128::from(self.rate_bps) / 1_000_000_000_000;
         (bits / 8) as u64
     }
 
-    fn outcome(&self, name: &str, peak_queue_bytes: u64, uplink: bool) -> PortOutcome {
-        let counters = self.counters.read();
-        PortOutcome { name: name.into(), uplink, rate_bps: self.rate_bps, counters, peak_queue_bytes }
+    /// The counters, with the area under the queue up to `end_ps`.
+    fn counters_until(&self, end_ps: u64) -> PortCounters {
+        self.counters.read().less_queue_area(self.queues.area_after(end_ps, self.config.states[0].ps_per_unit))
     }
 }

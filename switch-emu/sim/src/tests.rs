@@ -14,8 +14,10 @@ mod calibration;
 mod controls;
 mod eqds;
 mod erasure;
+mod flowcut;
 mod ofan;
 mod ordered_chaos;
+mod queues;
 mod reps_plus;
 
 const BPS: u64 = 400_000_000_000;
@@ -35,6 +37,7 @@ fn queue(_: u64) -> Thresholds {
         mark_max_bytes: 332_000,
         control_limit_bytes: 415_000,
         trim: true,
+        ..Thresholds::NONE
     }
 }
 
@@ -187,7 +190,7 @@ fn sampling_changes_nothing_but_what_is_sampled() {
     assert_eq!((plain.end_ps, plain.packet_hops), (sampled.end_ps, sampled.packet_hops));
     assert_eq!(plain.flows, sampled.flows);
     assert!(plain.samples.is_empty() && !sampled.samples.is_empty());
-    assert!(sampled.ports.iter().any(|port| port.peak_queue_bytes > 0));
+    assert!(sampled.ports.iter().any(|port| port.counters.queue_max > 0));
     let ascending = sampled.delivered.is_sorted();
     assert!(ascending && sampled.delivered.last().unwrap().1 <= 8 * 200_000);
 }

@@ -1,10 +1,12 @@
 //! How slowly time has to run for this machine to carry a scenario.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use rand_core::RngCore;
 use spray_core::flow::FlowConfig;
+use spray_core::loss::RtoConfig;
 use spray_core::path::{BalancerKind, PathConfig};
 use spray_core::rng::stream;
 use spray_nic::Mode;
@@ -12,8 +14,9 @@ use spray_nic::clock::DilatedClock;
 use spray_nic::sys::monotonic_ns;
 
 use super::drive::{self, Goal, Report};
-use super::frame::{RATE_BPS, RTT_PS, unpaced};
+use super::frame::{RATE_BPS, RTO_PS, RTT_PS, unpaced};
 use super::hosts::Setup;
+use super::pace::{Count, Counted};
 use super::rig::Rig;
 use super::{FabricSpec, OPEN_QUEUE, RunError, TestbedFlow, TestbedSpec};
 
@@ -23,9 +26,6 @@ pub(super) struct Calibration {
     pub dilation: f64,
 }
 
-/// Real time of the burst, and how much of its beginning is left out.
-const BURST_NS: u64 = 400_000_000;
-const WARM_UP_NS: u64 = 100_000_000;
 /// Share of what the burst carried that a run may ask for: holding frames back costs something too. Where it is too much
 /// after all, the hosts' clock stands still until everyone has caught up.
 const SAFETY: f64 = 0.8;
@@ -55,11 +55,8 @@ pub(super) fn measure(
     let payloads = vec![Bytes::from(payload); pairs.len()];
     let burst_spec =
         TestbedSpec { fabric: fast, flows: &pairs, payloads: &payloads, flow_config: &flow_config, ..*spec };
-    let setup = Setup { spec: &burst_spec, fabric: &fabric };
-    let frames_per_s = burst(rig, &setup, stop)? / f64::from(own.payload_bytes);
-    if frames_per_s < 1.0 {
-        return Err(RunError::Calibration);
-    }
+    let setup = Setup { spec: &burst_spec, fabric: &fabric, ports: &[] };
+    let frames_per_s = burst(rig, &setup, own.payload_bytes, stop)? / f64::from(own.payload_bytes);
     let total: u64 = spec.flows.iter().map(|flow| flow.bytes).sum();
     let offered = total as f64 / f64::from(own.payload_bytes) / (ideal_ps as f64 / 1e12);
     let dilation = (offered / (frames_per_s * SAFETY)).max(1.0);
@@ -81,6 +78,11 @@ fn pairs(flows: &[TestbedFlow]) -> Vec<TestbedFlow> {
 const BURST_BYTES: usize = 1 << 20;
 const MESSAGES: usize = 240;
 
+/// First retransmission timeout, which is also the time to the second Connect; longest one; and how long a peer may be silent. A busy
+/// machine may take seconds for a round trip.
+const PATIENT_RTO: RtoConfig = RtoConfig { initial_ps: 10 * RTO_PS, min_ps: RTO_PS, max_ps: 200 * RTO_PS };
+const GIVE_UP_PS: u64 = 60_000_000_000_000;
+
 /// A fixed window without pacing, that fits into veth's ring at the busiest receiver, and timers that stay out of it.
 fn burst_config(own: &FlowConfig, packet_bytes: u32, pairs: &[TestbedFlow]) -> FlowConfig {
     let fan_in = |host| pairs.iter().filter(|pair| pair.dst == host || pair.src == host).count() as u64;
@@ -91,12 +93,14 @@ fn burst_config(own: &FlowConfig, packet_bytes: u32, pairs: &[TestbedFlow]) -> F
         window_packets: own.window_packets,
         ack_every: own.ack_every,
         sack_gap_packets: None,
+        rto: PATIENT_RTO,
+        give_up_ps: GIVE_UP_PS,
         ..unpaced(own.payload_bytes, own.header_bytes, window_bytes, path)
     }
 }
 
 /// Payload bytes a second that the machine carries between `setup`'s pairs.
-fn burst(rig: &mut Rig, setup: &Setup<'_>, stop: &AtomicBool) -> Result<f64, RunError> {
+fn burst(rig: &mut Rig, setup: &Setup<'_>, payload_bytes: u32, stop: &AtomicBool) -> Result<f64, RunError> {
     let (flows, payloads) = (setup.spec.flows, setup.spec.payloads);
     let mut hosts = setup.hosts(rig, |_| Mode::Real)?;
     hosts.iter_mut().for_each(|running| running.book.discard = true);
@@ -107,22 +111,18 @@ fn burst(rig: &mut Rig, setup: &Setup<'_>, stop: &AtomicBool) -> Result<f64, Run
             sent.map_err(|source| RunError::Send { host: setup.fabric.hosts[pair.src].name.clone(), source })?;
         }
     }
-    let goal = Goal {
-        flows: (flows.len() * MESSAGES) as u64,
-        total_bytes: u64::MAX,
-        lead_in_ps: 0,
-        until_ps: BURST_NS * 1000,
-    };
-    let (begun_ns, mut first, mut last) = (monotonic_ns(), None, (0, 0));
+    let goal =
+        Goal { flows: (flows.len() * MESSAGES) as u64, total_bytes: u64::MAX, lead_in_ps: 0, until_ps: u64::MAX };
+    let mut count = Count::new(monotonic_ns(), payload_bytes);
+    let mut counted = Counted::Going;
     let outcome = drive::drive(hosts, vec![DilatedClock::real(); setup.threads()], &goal, &mut |report: &Report| {
-        let now_ns = monotonic_ns();
-        last = (now_ns, report.delivered_bytes);
-        if first.is_none() && now_ns - begun_ns > WARM_UP_NS {
-            first = Some(last);
+        if stop.load(Ordering::Relaxed) {
+            return Err(RunError::Stopped);
         }
-        if stop.load(Ordering::Relaxed) { Err(RunError::Stopped) } else { Ok(()) }
+        counted = count.on_report(monotonic_ns(), report.delivered_bytes);
+        Ok(if counted == Counted::Going { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
     rig.take_back(outcome.hosts);
-    let (first_ns, first_bytes) = first.unwrap_or((begun_ns, 0));
-    Ok((last.1 - first_bytes) as f64 / ((last.0 - first_ns).max(1) as f64 / 1e9))
+    let counted = if counted == Counted::Going { count.end() } else { counted };
+    if let Counted::Rate(bytes_per_s) = counted { Ok(bytes_per_s) } else { Err(RunError::Calibration) }
 }

@@ -35,7 +35,7 @@ impl Collect<'_> {
         Ok(TestbedOutcome {
             flows,
             payload_verified,
-            ports: self.ports(rig, &samples)?,
+            ports: self.ports(rig)?,
             samples: samples.ports,
             delivered: samples.delivered,
             log: self.log(),
@@ -84,26 +84,31 @@ impl Collect<'_> {
         }
     }
 
-    fn ports(&self, rig: &Rig, samples: &Samples) -> Result<Vec<PortOutcome>, RunError> {
-        let peak = |number: usize| {
-            let series = samples.ports.iter().find(|series| series.port == number);
-            series.into_iter().flat_map(|series| &series.samples).map(|(_, queue, _)| *queue).max().unwrap_or(0)
-        };
-        let outcome = |(number, port): (usize, &Port)| {
-            let mut counters: PortCounters = rig.program(port.switch).counters(number)?;
+    fn ports(&self, rig: &Rig) -> Result<Vec<PortOutcome>, RunError> {
+        let spec = self.setup.spec;
+        let start_ps = spec.flows.iter().map(|flow| flow.start_ps).min().unwrap_or(0);
+        let span_ps = self.outcome.end_ps.saturating_sub(self.lead_in_ps + start_ps);
+        let layers = spec.fabric.network.layers().into_iter().zip(&spec.fabric.network.links);
+        let layers = layers.filter(|(_, link)| matches!(link.from, Node::Switch(_))).map(|(layer, _)| layer);
+        let outcome = |((number, port), layer): ((usize, &Port), String)| {
+            let mut counters: PortCounters = match &self.setup.ports[number] {
+                Some(port) => port.counters_until(self.outcome.end_ps),
+                None => rig.program(port.switch).counters(number)?,
+            };
             if counters.last_link_drop_ps > 0 {
                 // 0 means that there was none.
                 counters.last_link_drop_ps = counters.last_link_drop_ps.saturating_sub(self.lead_in_ps).max(1);
             }
             Ok(PortOutcome {
                 name: port.name.clone(),
+                layer,
                 uplink: matches!(port.to, Node::Switch(_)),
                 rate_bps: port.rate_bps,
+                queue_mean_bytes: counters.queue_mean_bytes(span_ps),
                 counters,
-                peak_queue_bytes: peak(number),
             })
         };
-        self.setup.fabric.ports.iter().enumerate().map(outcome).collect()
+        self.setup.fabric.ports.iter().enumerate().zip(layers).map(outcome).collect()
     }
 
     /// Statistics of all connections, senders' and receivers'.

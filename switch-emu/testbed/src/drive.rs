@@ -74,12 +74,12 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Rounds of a thread between two counts of the bytes placed.
 const ROUNDS_PER_COUNT: u32 = 16;
 
-/// Runs `hosts` by the time of `clocks`, each on a thread of its own, until `goal` or an error of `watch`.
+/// Runs `hosts` by the time of `clocks`, each on a thread of its own, until `goal`, or until `watch` breaks off or fails.
 pub(super) fn drive<C: Clock + Send>(
     hosts: Vec<Running>,
     clocks: Vec<C>,
     goal: &Goal,
-    watch: &mut dyn FnMut(&Report) -> Result<(), RunError>,
+    watch: &mut dyn FnMut(&Report) -> Result<ControlFlow<()>, RunError>,
 ) -> Result<Outcome, RunError> {
     let threads = clocks.len();
     let mut shares: Vec<Vec<Running>> = (0..threads).map(|_| Vec::new()).collect();
@@ -129,7 +129,7 @@ fn watch_until_over(
     goal: &Goal,
     boards: &[Board],
     ended: impl Fn() -> bool,
-    watch: &mut dyn FnMut(&Report) -> Result<(), RunError>,
+    watch: &mut dyn FnMut(&Report) -> Result<ControlFlow<()>, RunError>,
 ) -> Result<End, RunError> {
     let mut lead_in_ns = None;
     loop {
@@ -149,9 +149,9 @@ fn watch_until_over(
         if report.now_ps >= goal.lead_in_ps {
             lead_in_ns.get_or_insert(at_ns);
         }
-        watch(&report)?;
+        let enough = watch(&report)?.is_break();
         // A thread ends before it is told to only by a panic, which joining it passes on.
-        if over || report.now_ps >= goal.until_ps || ended() {
+        if over || enough || report.now_ps >= goal.until_ps || ended() {
             return Ok(End { now_ps: report.now_ps, at_ns, lead_in_ns: lead_in_ns.unwrap_or(at_ns) });
         }
     }

@@ -59,7 +59,9 @@ pub enum RunError {
         source: SendError,
     },
     /// The calibration burst got nothing through.
-    #[error("the calibration burst got nothing through the fabric; `spray doctor` checks veth and XDP")]
+    #[error(
+        "the calibration burst got nothing through the fabric for 30 s; `spray doctor` checks veth and XDP, `--dilation` goes without the burst"
+    )]
     Calibration,
     /// Anything else that the machine refused.
     #[error("{doing}: {source}")]

@@ -10,15 +10,18 @@ use spray_nic::device::{Device, DeviceStats, XskDevice};
 use spray_nic::endpoint::{ConnectionError, LogEntry};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
 
+use super::host_port::HostPort;
 use super::rig::Rig;
 use super::{RunError, TestbedFlow, TestbedSpec};
-use spray_fabric::{Ancestors, Fabric, Host, mix};
+use spray_fabric::{Ancestors, Fabric, Host, Node, mix};
 
 /// What the hosts of a run are made from.
 pub(super) struct Setup<'a> {
     pub spec: &'a TestbedSpec<'a>,
     /// As [`TestbedSpec::fabric`] compiles.
     pub fabric: &'a Fabric,
+    /// By number those of the fabric's ports that hosts play.
+    pub ports: &'a [Option<HostPort>],
 }
 
 /// One host of a run.
@@ -80,10 +83,19 @@ impl Setup<'_> {
                 event_log: LOG_ENTRIES,
                 ..EndpointConfig::new(self.address(own), own.mac, mode(host), flow)
             };
-            let endpoint = Endpoint::new(device, config).map_err(RunError::host(&own.name))?;
+            let mut endpoint = Endpoint::new(device, config).map_err(RunError::host(&own.name))?;
+            if let Some(port) = self.port_to(host) {
+                endpoint = endpoint.with_port(Box::new(port));
+            }
             hosts.push(Running { host, endpoint, book: Book::default() });
         }
         Ok(hosts)
+    }
+
+    /// The port that leads to a host, if it plays it.
+    fn port_to(&self, host: usize) -> Option<HostPort> {
+        let ports = self.fabric.ports.iter().zip(self.ports);
+        ports.into_iter().find(|(port, _)| port.to == Node::Host(host)).and_then(|(_, played)| played.clone())
     }
 
     /// A host of the emulated fabric.

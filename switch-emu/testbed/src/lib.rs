@@ -15,9 +15,11 @@ mod collect;
 mod drive;
 mod error;
 mod frame;
+mod host_port;
 mod hosts;
 mod links;
 mod netns;
+mod pace;
 mod pair;
 pub mod program;
 mod registry;
@@ -29,6 +31,7 @@ mod spec;
 mod tests;
 mod veth;
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -67,6 +70,7 @@ const OPEN_QUEUE: Thresholds = Thresholds {
     mark_max_bytes: 2_500_000,
     control_limit_bytes: 2_500_000,
     trim: false,
+    ..Thresholds::NONE
 };
 
 impl FabricSpec<'_> {
@@ -108,7 +112,8 @@ impl Testbed {
         let fabric = spec.fabric.compile(lead_in_ps)?;
         self.rig.drain()?;
         self.rig.configure(&fabric, spec.fabric.packet_bytes)?;
-        let setup = hosts::Setup { spec, fabric: &fabric };
+        let ports = host_port::HostPort::all(&fabric, spec.fabric.packet_bytes);
+        let setup = hosts::Setup { spec, fabric: &fabric, ports: &ports };
         let hosts = setup.hosts(&mut self.rig, |host| setup.emulated(host))?;
         let drops_before = self.rig.interface_drops()?;
         let devices_before = hosts::device_stats(&hosts);
@@ -119,7 +124,8 @@ impl Testbed {
             lead_in_ps,
             until_ps: lead_in_ps.saturating_add(spec.until_ps),
         };
-        let mut sampler = sample::Sampler::new(&self.rig, &fabric, spec.sample_ps, lead_in_ps);
+        let mut sampler = sample::Sampler::new(&self.rig, &setup, lead_in_ps);
+        let mut pace = pace::Pace::new(dilation);
         let clock = DilatedClock::new(monotonic_ns(), dilation);
         let outcome = drive::drive(
             hosts,
@@ -128,7 +134,13 @@ impl Testbed {
             &mut |report: &drive::Report| {
                 sampler.look(report)?;
                 progress(report.progress(&goal));
-                if stop.load(Ordering::Relaxed) { Err(RunError::Stopped) } else { Ok(()) }
+                if let Some(slower) = pace.on_report(monotonic_ns(), report.now_ps) {
+                    let times = if slower < 1000.0 { format!("{slower:.0}") } else { "more than 1000".into() };
+                    progress(Progress::Remark(format!(
+                        "this machine is busy: the run goes {times} times slower than planned. Its results hold"
+                    )));
+                }
+                if stop.load(Ordering::Relaxed) { Err(RunError::Stopped) } else { Ok(ControlFlow::Continue(())) }
             },
         )?;
         let samples = sampler.finish();
@@ -157,9 +169,8 @@ impl Testbed {
         progress(Progress::Phase("measuring what this machine carries".into()));
         let calibrate::Calibration { frames_per_s, dilation } =
             calibrate::measure(&mut self.rig, spec, ideal_ps, stop)?;
-        let rate = frames_per_s / 1e3;
         progress(Progress::Phase(format!(
-            "{rate:.0} thousand frames a second, so time runs {dilation:.0} times slower"
+            "{frames_per_s:.0} frames a second, so time runs {dilation:.0} times slower"
         )));
         self.dilation = Some(dilation);
         Ok(dilation)

@@ -46,23 +46,21 @@ fn failed(name: &str, doing: &'static str) -> impl Fn(rtnetlink::Error) -> RunEr
     move |source| RunError::Link { name: name.to_string(), doing, source: Box::new(source) }
 }
 
-/// Makes a veth pair, both ends in their namespaces, down. Run inside `near`'s namespace.
-///
-/// One queue each way: the sockets bind to queue 0 and must see every frame.
-pub(super) async fn add_pair(handle: &Handle, near: &End<'_>, far: &End<'_>) -> Result<(), RunError> {
+/// Makes a veth pair, both ends in their namespaces, down. Run inside `near`'s namespace. Either end has so many queues each way.
+pub(super) async fn add_pair(handle: &Handle, near: &End<'_>, far: &End<'_>, queues: u32) -> Result<(), RunError> {
     let peer = LinkMessageBuilder::<LinkUnspec>::new()
         .name(far.name.clone())
         .address(far.mac.to_vec())
         .mtu(MTU)
-        .append_extra_attribute(LinkAttribute::NumTxQueues(1))
-        .append_extra_attribute(LinkAttribute::NumRxQueues(1))
+        .append_extra_attribute(LinkAttribute::NumTxQueues(queues))
+        .append_extra_attribute(LinkAttribute::NumRxQueues(queues))
         .setns_by_fd(far.namespace.file().as_raw_fd())
         .build();
     let pair = LinkMessageBuilder::<LinkVeth>::new(&near.name, &far.name)
         .address(near.mac.to_vec())
         .mtu(MTU)
-        .append_extra_attribute(LinkAttribute::NumTxQueues(1))
-        .append_extra_attribute(LinkAttribute::NumRxQueues(1))
+        .append_extra_attribute(LinkAttribute::NumTxQueues(queues))
+        .append_extra_attribute(LinkAttribute::NumRxQueues(queues))
         .set_info_data(InfoData::Veth(InfoVeth::Peer(peer)))
         .build();
     handle.link().add(pair).execute().await.map_err(failed(&near.name, "making a veth pair"))

@@ -25,6 +25,14 @@ impl Pair {
     /// # Errors
     /// [`RunError`]; what had been made by then is removed.
     pub fn new() -> Result<Self, RunError> {
+        Self::with_queues(1)
+    }
+
+    /// As [`new`](Self::new), with interfaces of so many queues.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_queues(queues: u32) -> Result<Self, RunError> {
         let registration = Registration::new()?;
         let make = |side: usize| {
             let namespace = Namespace::create(format!("{}side{side}", registration.prefix()))?;
@@ -34,7 +42,7 @@ impl Pair {
         let sides = [make(0)?, make(1)?];
         let end = |side: usize| End { namespace: &sides[side], name: Self::INTERFACE.into(), mac: Self::mac(side) };
         let (near, far) = (end(0), end(1));
-        links::in_namespace(&sides[0], async |handle| links::add_pair(&handle, &near, &far).await)?;
+        links::in_namespace(&sides[0], async |handle| links::add_pair(&handle, &near, &far, queues).await)?;
         for (side, namespace) in sides.iter().enumerate() {
             links::in_namespace(namespace, async |handle| {
                 let index = links::index(&handle, Self::INTERFACE).await?;

@@ -265,7 +265,8 @@ impl Plan {
                 mac: cable.macs[side],
             };
             let (near, far) = (end(0), end(1));
-            links::in_namespace(near.namespace, async |handle| links::add_pair(&handle, &near, &far).await)?;
+            // One queue: a host's socket must see every frame.
+            links::in_namespace(near.namespace, async |handle| links::add_pair(&handle, &near, &far, 1).await)?;
         }
         for cable in &self.cables {
             for side in 0..2 {

@@ -43,6 +43,8 @@ impl Routers {
     pub const RATE_BPS: u64 = 200_000_000;
     /// The name of a host's interface.
     pub const INTERFACE: &str = "eth0";
+    /// The name of its router's interface toward it.
+    pub const GATEWAY: &str = "hosts";
     /// Addresses of a host, all on its one interface: MPTCP takes each for a path of its own.
     pub const ADDRESSES: u8 = 8;
     /// A spine's shaper lets this much through at once and holds that much, in bytes.
@@ -56,6 +58,15 @@ impl Routers {
     /// # Errors
     /// [`RunError`]; what had been made by then is removed.
     pub fn new() -> Result<Self, RunError> {
+        Self::with_queues(1)
+    }
+
+    /// As [`new`](Self::new), with hosts whose interfaces have so many queues. The last router puts each packet on one by a hash of
+    /// its five-tuple, as a NIC does.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_queues(queues: u32) -> Result<Self, RunError> {
         let registration = Registration::new()?;
         let make = |name: String| Namespace::create(format!("{}{name}", registration.prefix()));
         let hosts = [make("host0".into())?, make("host1".into())?];
@@ -65,7 +76,7 @@ impl Routers {
             router.run(forward)?;
         }
         for side in 0..2 {
-            wire_host(side, &hosts[side], &leaves[side])?;
+            wire_host(side, &hosts[side], &leaves[side], queues)?;
             for (number, spine) in spines.iter().enumerate() {
                 wire_spine(side, number, &leaves[side], spine)?;
             }
@@ -87,6 +98,26 @@ impl Routers {
     /// When the namespace cannot be entered.
     pub fn run_in<T>(&self, side: usize, work: impl FnOnce() -> T) -> Result<T, RunError> {
         self.hosts[side].run(work)
+    }
+
+    /// Gives the sending host a second interface, eth1, with an address and a default route of its own.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn add_interface(&self) -> Result<(), RunError> {
+        let (host, leaf) = (&self.hosts[0], &self.leaves[0]);
+        join(host, "eth1", leaf, "more", 1)?;
+        run_in(leaf, "ip address add 10.1.0.129/25 dev more\nip link set more up")?;
+        let address = "ip address add 10.1.0.200/25 dev eth1\nip link set eth1 up gso_max_segs 1";
+        run_in(host, &format!("{address}\nip route add default via 10.1.0.129 dev eth1 metric 9"))
+    }
+
+    /// Runs commands of iproute2 at a host's router, one a line, through one shell. [`Routers::GATEWAY`] is the router's interface there.
+    ///
+    /// # Errors
+    /// When one of them fails.
+    pub fn at_gateway(&self, side: usize, commands: &str) -> Result<(), RunError> {
+        run_in(&self.leaves[side], commands)
     }
 
     /// Bytes on all uplinks of the sender's leaf since the last change of one of them.
@@ -204,8 +235,8 @@ fn forward() {
 
 /// A host's interface with its addresses, and its leaf's with the gateway's. The kernel sends TCP segments one by one, without
 /// segmentation offload: a lost frame then costs TCP one packet, as it costs everybody else.
-fn wire_host(side: usize, host: &Namespace, leaf: &Namespace) -> Result<(), RunError> {
-    join(host, Routers::INTERFACE, leaf, "hosts")?;
+fn wire_host(side: usize, host: &Namespace, leaf: &Namespace, queues: u32) -> Result<(), RunError> {
+    join(host, Routers::INTERFACE, leaf, Routers::GATEWAY, queues)?;
     let net = side + 1;
     let mut text = String::new();
     for number in 0..Routers::ADDRESSES {
@@ -224,16 +255,18 @@ fn wire_host(side: usize, host: &Namespace, leaf: &Namespace) -> Result<(), RunE
 /// A leaf's link to a spine, shaped at the leaf; the spine's way back to that leaf's hosts.
 fn wire_spine(side: usize, number: usize, leaf: &Namespace, spine: &Namespace) -> Result<(), RunError> {
     let (up, down) = (format!("up{number}"), format!("leaf{side}"));
-    join(leaf, &up, spine, &down)?;
+    join(leaf, &up, spine, &down, 1)?;
     let (net, hosts) = (format!("10.{}.{number}", 10 + side), side + 1);
     run_in(leaf, &format!("ip address add {net}.1/24 dev {up}\nip link set {up} up"))?;
     let back = format!("ip route add 10.{hosts}.0.0/24 via {net}.1");
     run_in(spine, &format!("ip address add {net}.2/24 dev {down}\nip link set {down} up\n{back}"))
 }
 
-/// A veth pair, one end in each namespace.
-fn join(near: &Namespace, near_name: &str, far: &Namespace, far_name: &str) -> Result<(), RunError> {
-    run_in(near, &format!("ip link add {near_name} type veth peer name {far_name} netns {}", far.name()))
+/// A veth pair of so many queues each way, one end in each namespace.
+fn join(near: &Namespace, near_name: &str, far: &Namespace, far_name: &str, queues: u32) -> Result<(), RunError> {
+    let queues = format!("numtxqueues {queues} numrxqueues {queues}");
+    let peer = format!("peer name {far_name} {queues} netns {}", far.name());
+    run_in(near, &format!("ip link add {near_name} {queues} type veth {peer}"))
 }
 
 /// The programs on a leaf's uplinks.

@@ -2,8 +2,10 @@
 
 use super::RunError;
 use super::drive::Report;
+use super::host_port::HostPort;
+use super::hosts::Setup;
 use super::rig::Rig;
-use spray_fabric::{Fabric, Node, PortSamples};
+use spray_fabric::{Node, PortSamples};
 
 /// Ports that are sampled at most: each costs a few microseconds of the machine that also plays the fabric.
 const MAX_PORTS: usize = 128;
@@ -11,6 +13,8 @@ const MAX_PORTS: usize = 128;
 /// Looks at ports every so often.
 pub(super) struct Sampler<'a> {
     rig: &'a Rig,
+    /// By number those ports that hosts play.
+    played: &'a [Option<HostPort>],
     /// Switch and series of each port.
     ports: Vec<(usize, PortSamples)>,
     delivered: Vec<(u64, u64)>,
@@ -27,14 +31,15 @@ pub(super) struct Samples {
 }
 
 impl<'a> Sampler<'a> {
-    /// Samples every `every_ps` (0: never) from `lead_in_ps` on.
-    pub fn new(rig: &'a Rig, fabric: &Fabric, every_ps: u64, lead_in_ps: u64) -> Self {
+    /// Samples as often as the run's spec says, from `lead_in_ps` on.
+    pub fn new(rig: &'a Rig, setup: &Setup<'a>, lead_in_ps: u64) -> Self {
         // Ports to other switches first: they are what balancers balance.
-        let mut ports: Vec<_> = fabric.ports.iter().enumerate().collect();
+        let mut ports: Vec<_> = setup.fabric.ports.iter().enumerate().collect();
         ports.sort_by_key(|(number, port)| (matches!(port.to, Node::Host(_)), *number));
         let ports = ports.into_iter().take(MAX_PORTS);
         let ports = ports.map(|(port, its)| (its.switch, PortSamples { port, samples: Vec::new() })).collect();
-        Self { rig, ports, delivered: Vec::new(), every_ps, lead_in_ps, next_ps: lead_in_ps }
+        let every_ps = setup.spec.sample_ps;
+        Self { rig, played: setup.ports, ports, delivered: Vec::new(), every_ps, lead_in_ps, next_ps: lead_in_ps }
     }
 
     /// Takes a sample if one is due.
@@ -46,9 +51,13 @@ impl<'a> Sampler<'a> {
         self.next_ps = report.now_ps - time_ps % self.every_ps + self.every_ps;
         self.delivered.push((time_ps, report.delivered_bytes));
         for (switch, series) in &mut self.ports {
-            let program = self.rig.program(*switch);
-            let [both, control] = program.queue_bytes(series.port, report.now_ps)?;
-            let sent_bytes = program.counters(series.port)?.bytes;
+            let ([both, control], sent_bytes) = match &self.played[series.port] {
+                Some(port) => (port.queue_bytes(report.now_ps), port.counters().bytes),
+                None => {
+                    let program = self.rig.program(*switch);
+                    (program.queue_bytes(series.port, report.now_ps)?, program.counters(series.port)?.bytes)
+                }
+            };
             series.samples.push((time_ps, both.max(control), sent_bytes));
         }
         Ok(())

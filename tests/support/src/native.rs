@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicU64;
 pub struct NativeSwitch {
     tables: Tables,
     hosts: HashMap<Address, u32>,
+    words: Vec<AtomicU64>,
     queues: Vec<PortQueues<AtomicU64>>,
     counters: Vec<PortCounters<AtomicU64>>,
     chassis: ChassisCounters<AtomicU64>,
@@ -29,6 +30,7 @@ impl NativeSwitch {
         let ports = tables.ports.len();
         Ok(Self {
             hosts: tables.hosts.iter().map(|(address, number)| (address_words(*address), *number)).collect(),
+            words: tables.words.iter().copied().map(AtomicU64::new).collect(),
             queues: (0..ports).map(|_| PortQueues::default()).collect(),
             counters: (0..ports).map(|_| PortCounters::default()).collect(),
             chassis: ChassisCounters::default(),
@@ -85,6 +87,9 @@ impl spray_pipeline::Tables for NativeSwitch {
     }
     fn member(&self, index: u32) -> Option<u32> {
         self.tables.members.get(index as usize).copied()
+    }
+    fn word(&self, index: u32) -> Option<&AtomicU64> {
+        self.words.get(index as usize)
     }
     fn port(&self, port: u32) -> Option<&PortConfig> {
         self.tables.ports.get(port as usize)

@@ -12,6 +12,7 @@ use crate::sh::{self, Failure, Outcome};
 /// What the script prints before and after the parts that [`super::report`] reads.
 pub const DOCTOR: &str = "@@ doctor";
 pub const RUN: &str = "@@ run";
+pub const ZERO_COPY: &str = "@@ zero-copy";
 pub const END: &str = "@@ end";
 
 const SCENARIO: &str = "name = \"kernels\"
@@ -44,11 +45,30 @@ pub fn write(file: &Path, kernel: &Kernel, program: &Path, run: &str) -> Outcome
             archive.file(library.trim_start_matches('/'), &read(Path::new(&library))?, 0o755);
         }
     }
-    archive.file("veth.ko", &module(&kernel.module)?, 0o644);
+    for (number, file) in kernel.modules.iter().enumerate() {
+        archive.file(&format!("{number}.ko"), &module(file)?, 0o644);
+    }
     archive.file("scenario.toml", SCENARIO.as_bytes(), 0o644);
     archive.file("init", script(run).as_bytes(), 0o755);
     fs::write(file, archive.bytes()).map_err(|error| Failure::failed(format!("{}: {error}", file.display())))
 }
+
+/// A file from one NIC of the virtual machine to the other, which is in a namespace of its own. Ends with how `spray send` ended.
+const ZERO_COPY_TRANSFER: &str = "unshare -n sleep 1000 &
+there=$!
+sleep 1
+ip link set eth1 netns $there
+ip address add 10.0.0.1/24 dev eth0
+ip link set eth0 up
+nsenter -t $there -n ip address add 10.0.0.2/24 dev eth1
+nsenter -t $there -n ip link set eth1 up
+nsenter -t $there -n spray recv --interface eth1 --out /tmp --zero-copy &
+receiver=$!
+sleep 3
+head -c 2000000 /dev/urandom > /file
+spray send /file --interface eth0 --to 10.0.0.2 --zero-copy --timeout 20
+echo \"exit $?\"
+kill $there $receiver 2> /dev/null";
 
 fn script(run: &str) -> String {
     format!(
@@ -61,12 +81,14 @@ mount -t sysfs none /sys
 mount -t devtmpfs none /dev
 mount -t tmpfs none /tmp
 mount -t tmpfs none /run
-insmod /veth.ko
+for module in /*.ko; do insmod $module; done
 ip link set lo up
 echo '{DOCTOR}'
 spray doctor
 echo '{RUN}'
 {{ {run}; echo \"exit $?\"; }} 2>&1 | cat
+echo '{ZERO_COPY}'
+{{ {ZERO_COPY_TRANSFER}; }} 2>&1 | cat
 echo '{END}'
 poweroff -f
 "

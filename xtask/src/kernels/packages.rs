@@ -20,8 +20,8 @@ pub struct Kernel {
     pub release: String,
     /// The compressed kernel.
     pub image: PathBuf,
-    /// The one module that is not built in and that runs need: `veth`.
-    pub module: PathBuf,
+    /// The modules that are not built in and that runs need, in the order of loading.
+    pub modules: Vec<PathBuf>,
     unpacked: PathBuf,
 }
 
@@ -31,6 +31,9 @@ impl Kernel {
         &self.unpacked
     }
 }
+
+/// veth pairs, and a NIC of the virtual machine with what it rests on.
+const MODULES: [&str; 4] = ["veth.ko", "failover.ko", "net_failover.ko", "virtio_net.ko"];
 
 /// What apt knows of some suites, in a private folder.
 #[derive(Debug)]
@@ -90,7 +93,8 @@ impl Lists {
             let found = find(&unpacked, &|name| name.starts_with(what));
             found.ok_or_else(|| Failure::failed(format!("the packages of {release} hold no {what}")))
         };
-        Ok(Kernel { image: part("vmlinuz")?, module: part("veth.ko")?, release, unpacked: unpacked.clone() })
+        let modules = MODULES.iter().map(|module| part(module)).collect::<Outcome<_>>()?;
+        Ok(Kernel { image: part("vmlinuz")?, modules, release, unpacked: unpacked.clone() })
     }
 
     /// Downloads into a folder, unless it is there already.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::initrd::{DOCTOR, END, RUN};
+use super::initrd::{DOCTOR, END, RUN, ZERO_COPY};
 
 /// One kernel.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Row {
     verified: (usize, usize),
     /// The run's command succeeded.
     succeeded: bool,
+    /// How `spray send --zero-copy` ended, by its exit code: 2 where the driver has no zero-copy.
+    zero_copy: Option<u8>,
 }
 
 impl Row {
@@ -37,18 +39,29 @@ impl Row {
         }
         let last = |line: &&str| line.split_whitespace().last().map(String::from).unwrap_or_default();
         // The rows of the table of results: each ends with how the payload fared.
-        let table = part(RUN, END).skip_while(|line| !line.starts_with("---")).skip(1);
+        let table = part(RUN, ZERO_COPY).skip_while(|line| !line.starts_with("---")).skip(1);
         let fates: Vec<String> = table.take_while(|line| !line.trim().is_empty()).map(|line| last(&line)).collect();
         let fates: Vec<_> = fates.iter().filter(|fate| !fate.ends_with("us")).collect();
         row.verified = (fates.iter().filter(|fate| **fate == "verified").count(), fates.len());
-        row.succeeded = part(RUN, END).any(|line| line == "exit 0");
+        row.succeeded = part(RUN, ZERO_COPY).any(|line| line == "exit 0");
+        row.zero_copy = part(ZERO_COPY, END).find_map(|line| line.strip_prefix("exit ")?.parse().ok());
         row
     }
 
-    /// Whether every program loads and every run's payload was verified.
+    /// Whether every program loads, every run's payload was verified, and a file arrives where the driver has zero-copy.
     pub fn is_good(&self) -> bool {
         let (verified, runs) = self.verified;
-        !self.programs.is_empty() && self.succeeded && runs > 0 && verified == runs
+        let zero_copy = matches!(self.zero_copy, Some(0 | 2));
+        !self.programs.is_empty() && self.succeeded && runs > 0 && verified == runs && zero_copy
+    }
+
+    fn zero_copy(&self) -> &'static str {
+        match self.zero_copy {
+            Some(0) => "verified",
+            Some(2) => "refused",
+            Some(_) => "failed",
+            None => "nothing ran",
+        }
     }
 
     fn fate(&self) -> String {
@@ -70,7 +83,7 @@ fn figures(line: &str) -> Vec<(String, u64)> {
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let programs: Vec<String> = self.programs.iter().map(|(name, number)| format!("{name} {number}")).collect();
-        write!(f, "{}: {}; {}", self.release, programs.join(", "), self.fate())?;
+        write!(f, "{}: {}; {}; zero-copy {}", self.release, programs.join(", "), self.fate(), self.zero_copy())?;
         self.refused.iter().try_for_each(|line| write!(f, "\n  {line}"))
     }
 }
@@ -82,10 +95,11 @@ const PROGRAMS: [&str; 4] = ["steer", "switch", "bench_switch", "bench_redirect"
 pub fn document(rows: &[Row]) -> String {
     let mut text = String::from(
         "# Kernels\n\nWritten by `cargo xtask kernels`. Each of Debian's kernels boots in QEMU, emulated in software on two cores, loads every XDP program and\n\
-         runs `spray demo --bytes 4000000 --dilation 20000`: three conditions, three balancers, eight hosts. The figures are instructions that the\n\
+         runs `spray demo --bytes 4000000`: three conditions, three balancers, eight hosts. The figures are instructions that the\n\
          kernel's verifier follows for each program. It refuses a program at a million. Kernels before 5.12 refuse\n\
-         pointers as parameters of functions.\n\n\
-         | kernel | steer | switch | bench_switch | bench_redirect | demo |\n|---|--:|--:|--:|--:|---|\n",
+         pointers as parameters of functions. *zero-copy*: `spray send --zero-copy` from one virtio NIC to another, refused where the\n\
+         driver has none.\n\n\
+         | kernel | steer | switch | bench_switch | bench_redirect | demo | zero-copy |\n|---|--:|--:|--:|--:|---|---|\n",
     );
     for row in rows {
         let figure = |name: &str| {
@@ -93,7 +107,7 @@ pub fn document(rows: &[Row]) -> String {
             found.map_or_else(|| "-".into(), |(_, number)| grouped(*number))
         };
         let figures = PROGRAMS.map(figure).join(" | ");
-        text += &format!("| {} | {figures} | {} |\n", row.release, row.fate());
+        text += &format!("| {} | {figures} | {} | {} |\n", row.release, row.fate(), row.zero_copy());
     }
     for row in rows.iter().filter(|row| !row.refused.is_empty()) {
         text += &format!("\n`spray doctor` on {}:\n```text\n{}\n```\n", row.release, row.refused.join("\n"));
@@ -126,11 +140,13 @@ mod tests {
     fn a_kernel_that_takes_all() {
         let console = "noise\n@@ doctor\nok    kernel          6.1\n\
             ok    XDP programs    the kernel takes all, instructions verified of 1000000: steer 64, switch 8244\n@@ run\n\
-            condition  payload\n---------  -------\nhealthy    verified\nslow       verified\n\nresults /tmp\nexit 0\n@@ end";
+            condition  payload\n---------  -------\nhealthy    verified\nslow       verified\n\nresults /tmp\nexit 0\n@@ zero-copy\nspray: no\nexit 2\n@@ end";
         let row = Row::read("6.1.0-56", &lines(console));
         assert!(row.is_good(), "{row:?}");
-        assert_eq!(row.to_string(), "6.1.0-56: steer 64, switch 8244; verified in 2 of 2 runs");
-        assert!(document(&[row]).contains("| 6.1.0-56 | 64 | 8,244 | - | - | verified in 2 of 2 runs |"));
+        assert_eq!(row.to_string(), "6.1.0-56: steer 64, switch 8244; verified in 2 of 2 runs; zero-copy refused");
+        assert!(document(&[row]).contains("| 6.1.0-56 | 64 | 8,244 | - | - | verified in 2 of 2 runs | refused |"));
+        let failed = console.replace("exit 2", "exit 1");
+        assert!(!Row::read("6.1.0-56", &lines(&failed)).is_good(), "it has zero-copy, and no file arrives");
     }
 
     #[test]
@@ -138,7 +154,10 @@ mod tests {
         let refused = "@@ doctor\nfail  XDP programs    `switch`: refused\n                      too large\nok    AF_XDP\n@@ run\nexit 2\n@@ end";
         let row = Row::read("7.2", &lines(refused));
         assert!(!row.is_good());
-        assert_eq!(row.to_string(), "7.2: ; refused\n  fail  XDP programs    `switch`: refused\n  too large");
+        assert_eq!(
+            row.to_string(),
+            "7.2: ; refused; zero-copy nothing ran\n  fail  XDP programs    `switch`: refused\n  too large"
+        );
         let damaged = "@@ doctor\nok  XDP programs  all: steer 64\n@@ run\n---\nhealthy  verified\nslow  DAMAGED\n\nexit 1\n@@ end";
         assert!(!Row::read("7.2", &lines(damaged)).is_good());
         assert!(!Row::read("7.2", &[]).is_good());

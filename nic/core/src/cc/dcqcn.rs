@@ -1,7 +1,7 @@
 //! DCQCN: RoCE's rate control by marks, for Reunion's setting (Reunion §4; the rules are those of "Congestion Control for
 //! Large-Scale RDMA Deployments", SIGCOMM 2015). Clauses (DQN-n) are in `docs/specs/dcqcn.md`.
 
-use super::fixed_point::MAX_RATE_BPS;
+use super::fixed_point::{MAX_RATE_BPS, after_gap};
 use super::{AckInfo, CcConfig, CongestionControl, Scheme, part_bytes, part_rate};
 use crate::feedback::LossCause;
 use crate::link::serialisation_floor_ps;
@@ -83,6 +83,7 @@ struct Settings {
     rate_timer_ps: u64,
     byte_counter: u64,
     window_bytes: u64,
+    catch_up_packets: u64,
     fast_recovery: u32,
     gain: u32,
 }
@@ -188,8 +189,12 @@ impl Scheme for Dcqcn {
         Self { state, settings }
     }
 
-    fn adopt(&mut self, fresh: Self, _starting: bool) {
+    //= docs/specs/dcqcn.md#DQN-10 a learned rate
+    fn adopt(&mut self, fresh: Self, starting: bool) {
         self.settings = fresh.settings;
+        if starting && self.state.last_cnp_ps.is_none() {
+            (self.state.rate_bps, self.state.target_bps) = (self.settings.link_bps, self.settings.link_bps);
+        }
     }
 }
 
@@ -213,7 +218,7 @@ impl CongestionControl for Dcqcn {
         self.advance(now_ps);
         //= docs/specs/dcqcn.md#DQN-9 pacing
         let gap_ps = serialisation_floor_ps(u64::from(bytes), self.state.rate_bps);
-        self.state.next_ps = self.state.next_ps.max(now_ps).saturating_add(gap_ps);
+        self.state.next_ps = after_gap(self.state.next_ps, now_ps, gap_ps, self.settings.catch_up_packets);
         //= docs/specs/dcqcn.md#DQN-5 when the rate rises
         self.state.sent_bytes = self.state.sent_bytes.saturating_add(u64::from(bytes));
         if self.state.sent_bytes >= self.settings.byte_counter && self.state.last_cnp_ps.is_some() {
@@ -248,6 +253,7 @@ impl Settings {
             rate_timer_ps: own.rate_timer_us.ps().max(1),
             byte_counter: own.counter_bytes.bytes().max(1),
             window_bytes: own.window_bytes.map_or(u64::MAX, ByteSize::bytes).max(config.packet_bytes.max(1).into()),
+            catch_up_packets: config.catch_up_packets.into(),
             fast_recovery: own.fast_recovery.min(1000).into(),
             gain: own.gain.clamp(1, 65_536),
         }

@@ -52,6 +52,14 @@ pub(super) fn per_window(bytes: u64, per: u64, window: u64) -> u64 {
     }
 }
 
+/// The time after a packet that was due at `due_ps` and goes at `now_ps`, when the next one is due `gap_ps` later. A sender that comes late
+/// makes up for it with so many packets at most.
+#[inline]
+pub(super) fn after_gap(due_ps: u64, now_ps: u64, gap_ps: u64, catch_up_packets: u64) -> u64 {
+    let earliest_ps = now_ps.saturating_sub(gap_ps.saturating_mul(catch_up_packets));
+    due_ps.max(earliest_ps).saturating_add(gap_ps)
+}
+
 /// Gaps between packets at a constant rate. What a gap leaves out of a picosecond is in the next one.
 #[derive(Clone, Debug)]
 pub(super) struct Gaps {

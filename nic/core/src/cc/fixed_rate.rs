@@ -1,6 +1,6 @@
 //! A constant rate, paced packet by packet. Feedback changes nothing.
 
-use super::fixed_point::Gaps;
+use super::fixed_point::{Gaps, after_gap};
 use super::{CcConfig, CongestionControl, Scheme, part_rate};
 use crate::settings::settings;
 use crate::units::Gbps;
@@ -16,13 +16,15 @@ settings! {
 
 /// Paces at a rate below a window that never moves.
 ///
-/// A sender that comes late does not catch up: the gap to the next packet counts from the late one.
+/// The gap to the next packet counts from the one before, if that was late, or from when it was due for as many packets as
+/// [`CcConfig::catch_up_packets`] says.
 #[derive(Clone, Debug)]
 pub struct FixedRate {
     /// Earliest time of the next packet.
     next_ps: u64,
     gaps: Gaps,
     window_bytes: u64,
+    catch_up_packets: u64,
 }
 
 impl Scheme for FixedRate {
@@ -42,6 +44,7 @@ impl Scheme for FixedRate {
             next_ps: 0,
             gaps: Gaps::new(rate_bps),
             window_bytes: config.max_window_bytes.max(u64::from(config.packet_bytes.max(1))),
+            catch_up_packets: config.catch_up_packets.into(),
         }
     }
 
@@ -51,7 +54,8 @@ impl Scheme for FixedRate {
 
 impl CongestionControl for FixedRate {
     fn on_send(&mut self, now_ps: u64, bytes: u32) {
-        self.next_ps = self.next_ps.max(now_ps).saturating_add(self.gaps.after(bytes.into()));
+        let gap_ps = self.gaps.after(bytes.into());
+        self.next_ps = after_gap(self.next_ps, now_ps, gap_ps, self.catch_up_packets);
     }
 
     #[inline]

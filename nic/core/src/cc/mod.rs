@@ -119,6 +119,9 @@ pub struct CcConfig {
     /// Largest window that growth reaches, at most 2^40 bytes. It is the window of `fixed-rate`; there `u64::MAX`
     /// means no limit.
     pub max_window_bytes: u64,
+    /// Most packets by which a paced sender that comes late makes up for it. A general-purpose kernel runs a thread late, or the thread
+    /// has other things to do; a simulated sender is never late.
+    pub catch_up_packets: u32,
 }
 
 impl CcConfig {
@@ -138,6 +141,7 @@ impl CcConfig {
             link_bps,
             initial_window_bytes: max_window_bytes.div_ceil(packet).saturating_mul(packet),
             max_window_bytes,
+            catch_up_packets: 0,
         }
     }
 
@@ -169,6 +173,17 @@ fn part_rate(rate: Gbps, count: u64) -> Gbps {
 pub const fn bdp_bytes(base_rtt_ps: u64, link_bps: u64) -> u64 {
     let bytes = base_rtt_ps as u128 * link_bps as u128 / (8 * PS_PER_SECOND as u128);
     if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 }
+}
+
+/// The rate that carries so many bytes in so much time, in bits per second, rounded down; 1 at least.
+pub const fn rate_bps(bytes: u64, time_ps: u64) -> u64 {
+    let time_ps = if time_ps == 0 { 1 } else { time_ps };
+    let bps = bytes as u128 * 8 * PS_PER_SECOND as u128 / time_ps as u128;
+    match bps {
+        0 => 1,
+        bps if bps > u64::MAX as u128 => u64::MAX,
+        bps => bps as u64,
+    }
 }
 
 /// Picoseconds in a second.

@@ -124,6 +124,27 @@ fn a_coalesced_ack_splits_by_the_marked_share() {
 }
 
 #[test]
+fn a_rate_is_kept_by_a_sender_that_comes_late() {
+    // 8 Gb/s, a byte a nanosecond: 4,150 bytes every 4.15 us. The thread comes every 10 us, and once 1 ms late.
+    let own = FixedRateConfig { rate_gbps: Some(Gbps::new(8)) };
+    for (catch_up_packets, sent) in [(0, 100), (32, 240)] {
+        let control = ControlConfig::FixedRate(own);
+        let mut cc = AnyCc::new(&CcConfig { control, catch_up_packets, ..reference() });
+        let mut send = |now_ps| {
+            let mut packets = 0;
+            while cc.poll_send(now_ps) <= now_ps {
+                cc.on_send(now_ps, 4_150);
+                packets += 1;
+            }
+            packets
+        };
+        send(0);
+        assert_eq!((1..=100).map(|poll| send(poll * 10_000_000)).sum::<u32>(), sent);
+        assert_eq!(send(2_000_000_000), 1 + catch_up_packets);
+    }
+}
+
+#[test]
 fn fixed_rate_paces_without_drift() {
     let own = FixedRateConfig { rate_gbps: Some(Gbps::new(30)) };
     let mut cc = FixedRate::make(&own, &CcConfig { max_window_bytes: u64::MAX, ..reference() });
@@ -227,7 +248,7 @@ proptest! {
     fn no_history_breaks_a_window(
         (packet_bytes, initial_window_bytes, max_window_bytes) in any::<(u32, u64, u64)>(),
         (fixed_rate_bps, kind) in (any::<u64>(), prop::sample::select(&CcKind::ALL[..])),
-        (base_rtt_ps, link_bps) in any::<(u64, u64)>(),
+        (base_rtt_ps, link_bps, catch_up_packets) in any::<(u64, u64, u32)>(),
         feedback in prop::collection::vec(any::<(u64, u64, u32, u16, u16, bool, (u64, u8, u64))>(), 1..100),
     ) {
         let schemes = CcSchemes {
@@ -236,7 +257,7 @@ proptest! {
         };
         let control = kind.config(&schemes);
         let config =
-            CcConfig { control, packet_bytes, initial_window_bytes, max_window_bytes, base_rtt_ps, link_bps };
+            CcConfig { control, packet_bytes, initial_window_bytes, max_window_bytes, base_rtt_ps, link_bps, catch_up_packets };
         let mut cc = AnyCc::new(&config);
         for (now_ps, bytes, lost, packets, marked_packets, marked, (rtt_ps, hops, in_flight_bytes)) in feedback {
             let ack = AckInfo { marked, rtt_ps, hops, in_flight_bytes, ..acks(bytes, packets, marked_packets) };

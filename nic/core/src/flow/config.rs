@@ -1,8 +1,9 @@
 //! The settings of one connection.
 
-use crate::cc::CcConfig;
+use crate::cc::{CcConfig, ControlConfig, rate_bps};
 use crate::loss::{RtoConfig, SackRule};
 use crate::path::PathConfig;
+use crate::units::Gbps;
 
 /// Settings of one connection, the same type for both of its halves.
 ///
@@ -45,8 +46,7 @@ pub struct FlowConfig {
     pub max_data_bytes: u64,
     /// The largest message a receiver takes, in bytes.
     pub max_message_bytes: u64,
-    /// Whether the sender learns the path's base round-trip time and its bandwidth-delay product. If so, what `path` and
-    /// `cc` say of them is a first guess.
+    /// Whether the sender learns the path's base round-trip time and its rate; see [`FlowConfig::learning`].
     pub learns_path: bool,
     /// How paths are chosen.
     pub path: PathConfig,
@@ -83,15 +83,25 @@ impl FlowConfig {
     }
 
     /// The settings of a connection that learns its path: it begins with [`FIRST_PACKETS`], and only `window_packets` and the
-    /// network limit what is in flight. A window of unlimited bytes stays so.
+    /// network limit what is in flight. A window of unlimited bytes stays so, and so does the rate of `fixed-rate`. Nothing else that
+    /// these settings say of the path is kept, but for the first retransmission timeout.
     //= docs/specs/calibration.md#CAL-3 the start
+    //= docs/specs/calibration.md#CAL-5 guesses
     pub fn learning(mut self) -> Self {
         let packet_bytes = u64::from(self.packet_bytes());
+        let first_bytes = FIRST_PACKETS * packet_bytes;
         self.learns_path = true;
-        self.cc.initial_window_bytes = FIRST_PACKETS * packet_bytes;
+        if let ControlConfig::FixedRate(own) = &mut self.cc.control {
+            own.rate_gbps.get_or_insert(Gbps::from_bps(self.cc.link_bps));
+        }
         if self.cc.max_window_bytes < u64::MAX {
             self.cc.max_window_bytes = u64::from(self.window_packets) * packet_bytes;
         }
+        self.cc.initial_window_bytes = first_bytes.min(self.cc.max_window_bytes);
+        self.cc.link_bps = rate_bps(first_bytes, FIRST_RTT_PS);
+        self.cc.catch_up_packets = CATCH_UP_PACKETS;
+        (self.path.base_rtt_ps, self.cc.base_rtt_ps) = (FIRST_RTT_PS, FIRST_RTT_PS);
+        self.path.bdp_packets = FIRST_PACKETS as u32;
         self
     }
 
@@ -119,6 +129,13 @@ pub const MAX_WINDOW_PACKETS: u32 = 1 << 16;
 /// Packets in the first window of a connection that learns its path. A queue on a slow path still holds them; a path of 400 Gb/s
 /// carries them, at 4 KiB each, in 2.6 us.
 pub const FIRST_PACKETS: u64 = 32;
+
+/// What a connection that learns its path takes for the base round-trip time until the first acknowledgement: 100 us. It is the same
+/// whatever the user says, so that a wrong guess changes nothing.
+const FIRST_RTT_PS: u64 = 100_000_000;
+
+/// How far a paced sender on a general-purpose kernel catches up: a time slice of the kernel's, 3 ms, at 0.5 Gb/s and 1,500 bytes.
+const CATCH_UP_PACKETS: u32 = 128;
 
 /// Messages that a sender holds between [`Sender::send_message`] and the event of their delivery.
 ///

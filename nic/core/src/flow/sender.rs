@@ -5,6 +5,7 @@ mod coded;
 mod credit;
 mod feedback;
 mod grant;
+mod limits;
 mod liveness;
 mod output;
 mod recovery;
@@ -21,6 +22,7 @@ use spray_wire::Probe;
 
 use self::calibration::Calibration;
 use self::grant::Grant;
+pub use self::limits::{Limit, Limits};
 use self::liveness::Liveness;
 use self::output::data;
 pub use self::output::{Full, SenderEvent, Transmit};
@@ -32,8 +34,8 @@ use super::messages::{Segment, Segmenter};
 use crate::cc::{AnyCc, CongestionControl};
 use crate::event::{Event, Publisher};
 use crate::feedback::Ev;
-use crate::loss::RttEstimator;
-use crate::path::{Admission, AnyBalancer, Balancer, Offers, SendInfo};
+use crate::loss::{Backoff, RttEstimator};
+use crate::path::{self, Admission, AnyBalancer, Balancer, Offers, SendInfo};
 use crate::units::NEVER;
 
 /// The sending half of one connection.
@@ -71,6 +73,7 @@ pub struct Sender {
     /// What it learns of the path, where it is to learn.
     calibration: Option<Box<Calibration>>,
     stats: SenderStats,
+    limits: Limits,
 }
 
 /// The sizes and counts that both ends agreed on.
@@ -84,6 +87,9 @@ struct Frames {
     ack_every: u32,
 }
 
+/// Timeouts in a row from which on a balancer is not asked for a path that others came back from. After one its choice gets a second try.
+const OUTDATED: Backoff = 2;
+
 impl Sender {
     /// Makes a sender. `peer_window_packets` and `peer_max_data` come from the handshake.
     pub fn new(config: &FlowConfig, peer_window_packets: u32, peer_max_data: u64, rng: &mut impl RngCore) -> Self {
@@ -92,13 +98,18 @@ impl Sender {
         let mut balancer = AnyBalancer::new(&config.path, rng);
         balancer.on_control(&config.cc, true);
         let cc = AnyCc::new(&config.cc);
+        let offers = balancer.offers();
+        let mut recovery = Recovery::new(&config, window_packets);
+        if offers.gap_rule {
+            recovery.quicken();
+        }
         Self {
-            offers: balancer.offers(),
+            offers,
             balancer,
             uses_credit: cc.uses_credit(),
             cc,
             segmenter: Segmenter::new(config.payload_bytes as u16),
-            recovery: Recovery::new(&config, window_packets),
+            recovery,
             grant: Grant { sent: 0, max: peer_max_data },
             retry: Retry::IDLE,
             liveness: Liveness::new(config.give_up_ps),
@@ -114,8 +125,9 @@ impl Sender {
             stamp_ps: 0,
             draining_since_ps: None,
             probe_token: 0,
-            calibration: config.learns_path.then(|| Box::new(Calibration::new(&config))),
+            calibration: config.learns_path.then(|| Box::new(Calibration::new(&config, offers.reuses))),
             stats: SenderStats::default(),
+            limits: Limits::default(),
         }
     }
 
@@ -148,8 +160,8 @@ impl Sender {
         if self.liveness.has_failed() {
             return None;
         }
-        if self.calibration.is_some() {
-            self.calibrate(rng);
+        if let Some(asked_ps) = self.asked_ps {
+            self.limits.on_waited(asked_ps, now_ps);
         }
         if self.may_have_control() {
             let control = self.poll_control(now_ps, rng);
@@ -261,16 +273,16 @@ impl Sender {
     fn poll_data(&mut self, now_ps: u64, rng: &mut impl RngCore, publisher: &mut impl Publisher) -> Option<Transmit> {
         let (segment, lost) = self.next_segment(now_ps)?;
         if self.uses_credit && !self.credit_admits(now_ps) {
-            return None;
+            return self.wait_for(Limit::Receiver);
         }
         let bytes = self.wire_bytes(segment.payload_bytes);
         let psn = lost.unwrap_or(self.next_psn());
         let packet = self.send_info(psn, bytes, lost.is_some());
-        if !self.admits(now_ps, &packet) || !self.pace_admits(now_ps) {
-            return None;
+        if let Some(limit) = self.holds_back(now_ps, &packet) {
+            return self.wait_for(limit);
         }
         //= docs/specs/transport.md#TRN-2 retransmissions
-        let ev = self.balancer.next_ev(now_ps, &packet, rng);
+        let ev = self.choose_ev(now_ps, &packet, rng);
         self.cc.on_send(now_ps, bytes);
         self.recovery.in_flight_bytes += u64::from(bytes);
         let now_ps = if self.offers.sections { self.stamp(now_ps) } else { now_ps };
@@ -287,6 +299,16 @@ impl Sender {
         Some(Transmit::Data { data, ev })
     }
 
+    /// The path of a packet.
+    //= docs/specs/transport.md#TRN-41 Knowledge that silence outdates
+    #[inline]
+    fn choose_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
+        if self.recovery.backoff >= OUTDATED && self.offers.reuses {
+            return path::draw(self.frames.evs, rng);
+        }
+        self.balancer.next_ev(now_ps, packet, rng)
+    }
+
     /// The segment that goes next if the windows let it, with its number if it was sent before. Lost packets go
     /// before new ones. A new one needs a free sequence number and room in the peer's grant.
     #[inline]
@@ -297,15 +319,15 @@ impl Sender {
         if let Some((psn, record)) = self.recovery.scoreboard.first_lost() {
             return Some((self.segmenter.again(record.message, psn, record.payload_bytes), Some(psn)));
         }
-        let segment = self.segmenter.next()?;
+        let Some(segment) = self.segmenter.next() else { return self.wait_for(Limit::Application) };
         //= docs/specs/transport.md#TRN-4 the packet window
         if self.recovery.scoreboard.span() >= self.frames.window_packets {
-            return None;
+            return self.wait_for(Limit::Window);
         }
         //= docs/specs/transport.md#TRN-5 the receiver's grant
         if !self.grant.admits(segment.payload_bytes) {
             self.wait_for_grant(now_ps);
-            return None;
+            return self.wait_for(Limit::Receiver);
         }
         Some((segment, None))
     }
@@ -322,18 +344,18 @@ impl Sender {
         }
     }
 
-    /// Whether the balancer lets a packet go, and the congestion window too, unless the balancer has its own.
+    /// What does not let a packet go: the balancer, the congestion window unless the balancer has its own, or pacing.
     #[inline]
-    fn admits(&mut self, now_ps: u64, packet: &SendInfo) -> bool {
-        if !self.offers.hold_back {
-            return self.window_admits(packet.bytes);
+    fn holds_back(&mut self, now_ps: u64, packet: &SendInfo) -> Option<Limit> {
+        let mut admission = Admission::Window;
+        if self.offers.hold_back {
+            admission = self.balancer.admit(now_ps, packet);
+            self.watch_drain(now_ps);
         }
-        let admission = self.balancer.admit(now_ps, packet);
-        self.watch_drain(now_ps);
         match admission {
-            Admission::Window => self.window_admits(packet.bytes),
-            Admission::Go => true,
-            Admission::Wait => false,
+            Admission::Wait => Some(Limit::Balancer),
+            Admission::Window if !self.window_admits(packet.bytes) => Some(Limit::Window),
+            Admission::Window | Admission::Go => (!self.pace_admits(now_ps)).then_some(Limit::Pacing),
         }
     }
 

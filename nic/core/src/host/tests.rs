@@ -8,7 +8,7 @@ use spray_wire::{Ack, Body, Data, EvPort, Probe, PullRequest};
 
 use super::*;
 use crate::cc::{CcConfig, CcKind};
-use crate::event::{Event, Publisher};
+use crate::event::{Event, FreezeReason, Publisher};
 use crate::flow::{Accept, Arrival, FlowConfig};
 use crate::path::{BalancerKind, LossCause, PathConfig};
 use crate::rng::{Rng, stream};
@@ -364,7 +364,7 @@ fn frames_for_a_connection_that_has_ended_do_nothing() {
 #[test]
 fn the_log_keeps_each_event_under_its_connection() {
     let mut log = Log::bounded(2);
-    log.of(3).on_event(10, Event::FreezeEntered);
+    log.of(3).on_event(10, Event::FreezeEntered { reason: FreezeReason::Setting });
     log.of(4).on_event(20, Event::FreezeExited);
     log.of(3).on_event(30, Event::FreezeExited);
     assert_eq!(log.overflow(), 1);

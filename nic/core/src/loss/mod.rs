@@ -4,6 +4,7 @@
 
 mod bits;
 mod erasure;
+mod histogram;
 mod patience;
 mod record;
 mod rto;
@@ -17,9 +18,10 @@ mod tests;
 
 pub(crate) use self::bits::Bits;
 pub use self::erasure::{Repair, Span};
+pub use self::histogram::RttHistogram;
 pub use self::patience::Patience;
 pub use self::record::Record;
-pub use self::rto::{Backoff, RtoConfig};
+pub use self::rto::{Backoff, RtoConfig, floor_ps};
 pub use self::rtt::{MAX_SAMPLE_PS, RttEstimator};
 pub use self::sack::{SackGap, SackRule};
 pub use self::scoreboard::{Lost, Scoreboard, Settled};

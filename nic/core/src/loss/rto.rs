@@ -14,14 +14,22 @@ pub struct RtoConfig {
 }
 
 impl RtoConfig {
-    /// The reference's floor: the base round-trip time and the time in which four queues drain. A queue holds one
-    /// bandwidth-delay product, so it drains in one base RTT (REPS §4.1). At 8.337 us that makes 41.7 us.
+    /// The bounds for a path of unknown length whose queues hold one bandwidth-delay product each, so that one drains in one
+    /// base RTT. At 8.337 us the floor is 41.7 us.
     ///
     /// The first timeout is twice that, since a first burst fills queues before any sample. The ceiling is 16 times
     /// that.
     pub const fn for_path(base_rtt_ps: u64) -> Self {
-        let min_ps = base_rtt_ps.saturating_mul(5);
+        let min_ps = floor_ps(base_rtt_ps, base_rtt_ps, 0);
         Self { initial_ps: min_ps.saturating_mul(2), min_ps, max_ps: min_ps.saturating_mul(16) }
+    }
+
+    /// These bounds where the base round-trip time is known: the floor and the ceiling are at least those of such a path.
+    pub const fn on_path(self, base_rtt_ps: u64) -> Self {
+        let path = Self::for_path(base_rtt_ps);
+        let min_ps = if self.min_ps > path.min_ps { self.min_ps } else { path.min_ps };
+        let max_ps = if self.max_ps > path.max_ps { self.max_ps } else { path.max_ps };
+        Self { min_ps, max_ps, ..self }
     }
 
     /// The timeout without backoff.
@@ -40,6 +48,17 @@ impl RtoConfig {
         timeout_ps.saturating_mul(1 << backoff.min(MAX_BACKOFF)).min(self.max_ps.max(timeout_ps))
     }
 }
+
+/// The least timeout on a path through `switches` switches, each with a queue that drains in `drain_ps`: the time that a
+/// packet and its acknowledgement take when every queue is full.
+//= docs/specs/transport.md#TRN-31 bounds of the timeout
+pub const fn floor_ps(base_rtt_ps: u64, drain_ps: u64, switches: u64) -> u64 {
+    let queues = if switches > LEAST_QUEUES { switches } else { LEAST_QUEUES };
+    base_rtt_ps.saturating_add(drain_ps.saturating_mul(queues))
+}
+
+/// Queues that the floor allows for at least: those of the published simulator, for any number of tiers. Two tiers have three.
+const LEAST_QUEUES: u64 = 4;
 
 /// How many times the timeout has doubled.
 pub type Backoff = u8;

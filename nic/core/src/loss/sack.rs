@@ -1,7 +1,7 @@
-//! The selective-ACK threshold: a packet is lost when enough packets sent after it have arrived (OFAN §4 "Loss
-//! recovery"; §8.2 has 6 for all-to-all, 32 for permutations). It is lost at once, or after a time.
+//! The selective-ACK threshold: packets are lost when enough packets sent after them have arrived (OFAN §4 "Loss
+//! recovery"; §8.2 has 6 for all-to-all, 32 for permutations).
 
-use super::{Patience, RttEstimator};
+use super::{Patience, RttEstimator, Scoreboard};
 use crate::settings::settings;
 
 settings! {
@@ -11,7 +11,7 @@ settings! {
         /// A time in which every path seen lately would have answered (TRN-35).
         #[default]
         Patient,
-        /// Nothing else, as in OFAN's evaluation.
+        /// Nothing else, as in OFAN's evaluation: all packets missing before the latest arrival are lost at once (TRN-39).
         Plain,
     }
 }
@@ -19,15 +19,23 @@ settings! {
 /// The threshold and its rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SackGap {
-    /// Later transmissions that must have arrived; `None` never declares a loss.
+    /// Later transmissions that must have arrived, or how far the latest must be ahead (TRN-39); `None` never declares
+    /// a loss.
     pub packets: Option<u32>,
     /// What must hold besides.
     pub rule: SackRule,
 }
 
 impl SackGap {
-    /// When a transmission made at `sent_ps` counts as lost, if `arrived_after` later ones have arrived. `None`: they
-    /// are too few to declare it lost.
+    /// The oldest packet missing before the latest arrival, if the plain rule takes all of those for lost.
+    //= docs/specs/transport.md#TRN-39 plain gap rule
+    #[inline]
+    pub fn widest_gap(&self, scoreboard: &Scoreboard) -> Option<u64> {
+        scoreboard.oldest_behind(u64::from(self.packets?)).filter(|_| self.rule == SackRule::Plain)
+    }
+
+    /// When a transmission made at `sent_ps` counts as lost by the patient rule, if `arrived_after` later ones have
+    /// arrived. `None`: they are too few to declare it lost.
     #[inline]
     pub fn deadline_ps(
         &self,
@@ -42,8 +50,7 @@ impl SackGap {
         match self.rule {
             //= docs/specs/transport.md#TRN-35 gap rule
             SackRule::Patient => patience.time_ps(rtt).map(|patience_ps| sent_ps.saturating_add(patience_ps)),
-            //= docs/specs/transport.md#TRN-39 plain gap rule
-            SackRule::Plain => Some(sent_ps),
+            SackRule::Plain => None,
         }
     }
 }

@@ -43,6 +43,8 @@ pub struct Scoreboard {
     next_psn: u64,
     /// Transmissions made so far.
     transmissions: u64,
+    /// One more than the order of the latest acknowledged transmission, of packets that were sent once.
+    acked_end: u64,
     outstanding: List,
     lost: List,
 }
@@ -58,6 +60,7 @@ impl Scoreboard {
             cumulative: 0,
             next_psn: 0,
             transmissions: 0,
+            acked_end: 0,
             outstanding: List::EMPTY,
             lost: List::EMPTY,
         }
@@ -179,6 +182,16 @@ impl Scoreboard {
         self.transmissions - oldest.order - u64::from(self.outstanding.len)
     }
 
+    /// The oldest outstanding packet, if the latest acknowledged transmission was made at least `ahead` transmissions
+    /// after it.
+    ///
+    /// A packet that was sent again does not say which of its transmissions arrived, so its acknowledgement counts for none.
+    #[inline]
+    pub fn oldest_behind(&self, ahead: u64) -> Option<u64> {
+        let (psn, oldest) = self.oldest()?;
+        (oldest.order.saturating_add(ahead) < self.acked_end).then_some(psn)
+    }
+
     /// The record of a packet in flight, unless it is acknowledged.
     #[inline]
     pub fn record(&self, psn: u64) -> Option<&Record> {
@@ -281,6 +294,9 @@ impl Scoreboard {
     fn take(&mut self, psn: u64) -> Settled {
         let slot = self.slot(psn);
         let record = self.records[slot as usize];
+        if !record.was_lost() {
+            self.acked_end = self.acked_end.max(record.order + 1);
+        }
         if record.is_outstanding() {
             self.outstanding.remove(&mut self.records, slot);
         } else if record.lost().is_some() {

@@ -18,7 +18,7 @@ use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo};
 /// |---|---|
 /// | [`HoldBack`] | refuses to send for a while: drains a path, or keeps windows of its own |
 /// | [`OwnWindows`] | keeps a congestion window for each path |
-/// | [`Sections`] | tells the receiver which packets went over one path in order, so that it finds losses |
+/// | [`Sections`] | tells the receiver which packets went over one path in order, in these or in trailers behind them, so that it finds losses |
 /// | [`Probing`] | probes a path that carries no packets |
 /// | [`Reachability`] | needs to know which EVs lead to distinct paths |
 /// | [`PacketFeedback`] | learns from every packet that an ACK acknowledges |
@@ -40,8 +40,14 @@ use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo};
 /// 6. [`HoldBack::is_draining`] after 3, 4 and every [`HoldBack::admit`]; [`Timer::poll_timeout`] after all of them.
 pub trait Balancer {
     /// Returns the EV of the packet that is sent now, within `0..evs`. Called once for every packet sent, repeats and
-    /// requests for the peer's grant included.
+    /// requests for the peer's grant included, but for those of a silence where the balancer [reuses](Self::reuses) paths (TRN-41).
     fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev;
+
+    /// Whether packets go where others came back from, so that it is mostly the packets by which a window grows that explore, and
+    /// a balancer that hears nothing may never leave a path that has died. Asked once, when the connection begins.
+    fn reuses(&self) -> bool {
+        false
+    }
 
     /// Takes an ACK. Called once for every ACK that a data packet triggered and whose EV is within `0..evs`.
     #[inline]
@@ -92,12 +98,18 @@ pub trait OwnWindows: HoldBack {
     fn on_control(&mut self, config: &CcConfig, starting: bool);
 }
 
-/// The scheme sends packets in sections: each keeps its order on one path, so that the receiver can tell a loss from
-/// reordering.
+/// The scheme sends packets in sections, or trailers behind packets: each keeps its order on one path, so that the receiver
+/// can tell a loss from reordering.
 pub trait Sections: Timer {
     /// Whether the settings turn sections on. Asked once, when the connection begins.
     fn has_sections(&self) -> bool {
         true
+    }
+
+    /// Whether the sender is to declare losses by the gap rule whatever the connection's settings say, and with little
+    /// patience: the scheme stands its mistakes. Asked once, when the connection begins.
+    fn wants_gap_rule(&self) -> bool {
+        false
     }
 
     /// Returns how many packets of its section went before the packet of the last [`Balancer::next_ev`]. Called after
@@ -150,6 +162,8 @@ pub trait EchoFeedback {
 /// Which traits a connection's balancer offers, by its scheme and its settings. It never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offers {
+    /// [`Balancer::reuses`].
+    pub reuses: bool,
     /// [`HoldBack`].
     pub hold_back: bool,
     /// [`HoldBack::lowest_first`].
@@ -160,6 +174,8 @@ pub struct Offers {
     pub probing: bool,
     /// [`PacketFeedback`].
     pub packet_feedback: bool,
+    /// [`Sections::wants_gap_rule`].
+    pub gap_rule: bool,
 }
 
 impl Offers {

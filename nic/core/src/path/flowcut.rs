@@ -6,6 +6,7 @@
 //! acknowledged, then go over another path.
 
 mod config;
+mod rates;
 mod rtt;
 
 #[cfg(test)]
@@ -15,6 +16,7 @@ use rand_core::RngCore;
 
 use self::config::Settings;
 pub use self::config::{FlowcutConfig, FlowcutRule};
+use self::rates::Rates;
 use self::rtt::Delay;
 use super::{
     AckInfo, Admission, Balancer, Ev, HoldBack, LossCause, LossInfo, PathConfig, Scheme, SendInfo, Timer, draw,
@@ -33,6 +35,8 @@ pub struct Flowcut {
 #[derive(Clone, Debug)]
 struct Cut {
     delay: Delay,
+    /// What paths deliver, where the connection learns its path.
+    rates: Rates,
     /// When feedback last came, or the drain began, in ps.
     heard_ps: u64,
     /// When the last silent round was counted. A timeout of an earlier transmission belongs to that round.
@@ -89,10 +93,12 @@ impl Flowcut {
     fn end_flowcut(&mut self) {
         let state = &mut self.state;
         state.active = false;
+        state.rates.begin_round();
         //= docs/specs/flowcut.md#FLC-44 end of repair
         state.fresh |= match state.phase {
             Phase::Draining => true,
-            Phase::Open => !self.settings.simple,
+            //= docs/specs/flowcut.md#FLC-18 where paths differ
+            Phase::Open => !self.settings.simple && !state.rates.differ(self.settings.ratio),
             Phase::Repairing => false,
         };
         state.phase = Phase::Open;
@@ -100,6 +106,19 @@ impl Flowcut {
         if !self.settings.simple {
             state.delay.reset(&self.settings);
         }
+    }
+
+    /// Whether the path is congested, and a drain would pay.
+    #[inline]
+    fn is_worth_leaving(&self, ack: &AckInfo) -> bool {
+        let Self { settings, state } = self;
+        //= docs/specs/flowcut.md#FLC-25 no drain near the end
+        if ack.unsent_bytes < settings.tail_bytes(ack) {
+            return false;
+        }
+        //= docs/specs/flowcut.md#FLC-17 paths compared
+        let is_trial = || state.rates.is_alone() && ack.unsent_bytes / TRIAL_SHARE >= ack.in_flight_bytes;
+        state.delay.is_congested(settings) && (!settings.learned || state.rates.is_behind(settings.ratio) || is_trial())
     }
 
     //= docs/specs/flowcut.md#FLC-20 beginning to drain
@@ -127,6 +146,7 @@ impl Flowcut {
         state.fresh = true;
         state.overlapping = false;
         state.silent_rounds = 0;
+        state.rates.on_dead();
         if !self.settings.simple {
             state.delay.reset(&self.settings);
         }
@@ -179,6 +199,9 @@ impl Flowcut {
     }
 }
 
+/// A path is left only to try others while so many times the bytes in flight, which a drain costs, are still to be sent.
+const TRIAL_SHARE: u64 = 32;
+
 impl Scheme for Flowcut {
     type Config = FlowcutConfig;
 
@@ -188,6 +211,7 @@ impl Scheme for Flowcut {
         let settings = Settings::new(own, path);
         let state = Cut {
             delay: Delay::new(&settings),
+            rates: Rates::default(),
             heard_ps: 0,
             round_ps: 0,
             allowance_bytes: 0,
@@ -204,8 +228,10 @@ impl Scheme for Flowcut {
         Self { settings, state }
     }
 
+    //= docs/specs/flowcut.md#FLC-16 A base that nobody told
     fn adopt(&mut self, fresh: Self) {
         self.settings = fresh.settings;
+        self.settings.learned = true;
     }
 }
 
@@ -216,6 +242,7 @@ impl Balancer for Flowcut {
         if self.state.fresh {
             self.state.ev = self.draw(rng);
             self.state.fresh = false;
+            self.state.rates.begin_path();
         }
         let state = &mut self.state;
         // A request for a grant is no packet of the flow.
@@ -230,17 +257,16 @@ impl Balancer for Flowcut {
     fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
         let state = &mut self.state;
         state.heard_ps = now_ps;
-        let mut is_congested = false;
         //= docs/specs/flowcut.md#FLC-14 ACKs of other paths
         if ack.ev == state.ev {
             state.silent_rounds = 0;
             state.delay.on_ack(&self.settings, ack);
-            is_congested = state.delay.is_congested(&self.settings);
-        }
-        //= docs/specs/flowcut.md#FLC-25 no drain near the end
-        let is_worth_it = ack.unsent_bytes >= self.settings.tail_bytes(ack);
-        if state.phase == Phase::Open && is_congested && is_worth_it {
-            self.begin_drain(now_ps);
+            if self.settings.learned && state.phase != Phase::Repairing {
+                state.rates.on_ack(now_ps, ack);
+            }
+            if state.phase == Phase::Open && self.is_worth_leaving(ack) {
+                self.begin_drain(now_ps);
+            }
         }
         //= docs/specs/flowcut.md#FLC-21 end of a drain
         if ack.open_packets == 0 && self.state.active {

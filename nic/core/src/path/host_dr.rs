@@ -1,11 +1,9 @@
 //! Host DR: destination-based rotation at the host (OFAN §6, after DRB). It rotates over the switches where shortest
 //! paths to the destination turn from up to down. Clauses (HDR-n) are in `docs/specs/host-dr.md`.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-
 use rand_core::RngCore;
 
+use super::known_paths::KnownPaths;
 use super::labels::Labels;
 use super::{Balancer, Ev, PathConfig, Reachability, Scheme, SendInfo, draw_below};
 use crate::rng;
@@ -39,8 +37,7 @@ settings! {
 /// Takes paths in turn, full and small packets each for themselves.
 #[derive(Clone, Debug)]
 pub struct HostDr {
-    /// One entropy value for each path; empty where the engine told none.
-    paths: Box<[Ev]>,
+    paths: KnownPaths,
     labels: Labels,
     /// The next path of full packets, and that of small ones.
     turns: [u16; 2],
@@ -60,7 +57,7 @@ impl Scheme for HostDr {
     fn make(own: &HostDrConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         let seed = path.seed.unwrap_or_else(|| rng.next_u64());
         Self {
-            paths: Box::default(),
+            paths: KnownPaths::default(),
             labels: Labels::new(&PathConfig { seed: Some(seed), ..*path }, own.labels, rng),
             turns: [0; 2],
             small_bytes: own.small_bytes.bytes().min(u32::MAX.into()) as u32,
@@ -78,17 +75,11 @@ impl Balancer for HostDr {
     #[inline]
     fn next_ev(&mut self, _now_ps: u64, packet: &SendInfo, _rng: &mut impl RngCore) -> Ev {
         let turn = &mut self.turns[usize::from(packet.bytes <= self.small_bytes)];
-        match self.paths.get(usize::from(*turn)) {
-            Some(&ev) => {
-                *turn = if usize::from(*turn) + 1 < self.paths.len() { *turn + 1 } else { 0 };
-                ev
-            }
-            None => {
-                let label = *turn;
-                *turn = self.labels.after(label);
-                self.labels.ev(label)
-            }
-        }
+        self.paths.in_turn(turn).unwrap_or_else(|| {
+            let label = *turn;
+            *turn = self.labels.after(label);
+            self.labels.ev(label)
+        })
     }
 }
 
@@ -97,32 +88,21 @@ impl Reachability for HostDr {
     //= docs/specs/host-dr.md#HDR-4 order of the turns
     //= docs/specs/host-dr.md#HDR-5 what is left out
     fn on_reachable(&mut self, _now_ps: u64, paths: &[Ev]) {
-        let mut paths: Vec<Ev> = paths.iter().copied().filter(|ev| ev.index() < self.evs).take(MAX_PATHS).collect();
-        if self.drawn {
-            shuffle(&mut paths, &mut rng::stream(self.seed, ORDER));
-        }
-        let count = if paths.is_empty() { self.labels.count() } else { paths.len() as u16 };
+        let order = self.drawn.then_some(self.seed);
+        self.paths = KnownPaths::new(paths, self.evs, order);
+        let count = if self.paths.is_empty() { self.labels.count() } else { self.paths.count() };
         let starts = &mut rng::stream(self.seed, STARTS);
         self.turns = self.turns.map(|_| draw_below(count, starts));
-        self.paths = paths.into_boxed_slice();
     }
 }
 
-/// Shuffles. Every order is equally likely.
-fn shuffle(paths: &mut [Ev], rng: &mut impl RngCore) {
-    for last in (1..paths.len()).rev() {
-        paths.swap(last, draw_below(last as u16 + 1, rng).into());
-    }
-}
-
-/// Core switches of a fat tree of 64-port switches: 65,536 hosts.
-const MAX_PATHS: usize = 1_024;
-/// Streams of the connection's seed; stream 0 draws its labels.
-const ORDER: u64 = 1;
+/// Stream of the connection's seed; stream 0 draws its labels.
 const STARTS: u64 = 2;
 
 #[cfg(test)]
 mod tests {
+    use std::vec::Vec;
+
     use super::*;
     use crate::path::BalancerKind;
     use crate::rng::stream;
@@ -189,7 +169,7 @@ mod tests {
         let evs = sends(&mut balancer, &FULL, 4);
         assert!(evs == [2, 5, 2, 5] || evs == [5, 2, 5, 2], "{evs:?}: values outside the set are none");
         tell(&mut balancer, &(0..2_000).collect::<Vec<_>>());
-        assert_eq!(balancer.paths.len(), 1_000);
+        assert_eq!(balancer.paths.count(), 1_000);
         tell(&mut balancer, &[]);
         assert!(balancer.paths.is_empty());
         let mut labels = sends(&mut balancer, &FULL, 64);

@@ -8,6 +8,7 @@ mod flowcell;
 mod flowcut;
 mod flowlet;
 mod host_dr;
+mod known_paths;
 mod labels;
 mod least_recently_marked;
 mod mprdma;

@@ -41,8 +41,8 @@ kinds! {
     Mprdma "mprdma" mprdma super::Mprdma;
     /// Entropy values in turn, except those with a penalty, as STrack (REPS §4.1).
     Bitmap "bitmap" bitmap super::Bitmap;
-    /// REPS that recycles all entropy values that an ACK covers, explores evenly, and ends freezing that does not
-    /// help: this project's own.
+    /// REPS that recycles all entropy values that an ACK covers, explores evenly, finds losses before the timer, and
+    /// freezes when probes show that a path has failed: this project's own.
     RepsPlus "reps-plus" reps_plus super::RepsPlus;
     /// Host DR: takes the paths that the engine tells it in turn (OFAN §6).
     HostDr "host-dr" host_dr super::HostDr;
@@ -88,6 +88,7 @@ impl AnyBalancer {
 
 impl Balancer for AnyBalancer {
     forward! {
+        fn reuses(&self) -> bool;
         #[inline]
         fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev;
         #[inline]
@@ -128,6 +129,7 @@ optional! {
     fn lowest_first(self) -> bool = false;
     fn has_sections(self) -> bool = false;
     fn has_probes(self) -> bool = false;
+    fn wants_gap_rule(self) -> bool = false;
     fn tracks_packets(self) -> bool = false;
     /// See [`HoldBack::is_draining`].
     #[inline]
@@ -170,11 +172,13 @@ impl AnyBalancer {
     /// each packet.
     pub fn offers(&self) -> Offers {
         Offers {
+            reuses: self.reuses(),
             hold_back: self.holds_back(),
             lowest_first: self.lowest_first(),
             sections: self.has_sections(),
             probing: self.has_probes(),
             packet_feedback: self.tracks_packets(),
+            gap_rule: self.wants_gap_rule(),
         }
     }
 }
@@ -200,20 +204,36 @@ mod tests {
     /// A trait that a scheme implements and the registry does not see would be ignored in silence.
     #[test]
     fn each_kind_offers_what_its_file_implements() {
-        let nothing =
-            Offers { hold_back: false, lowest_first: false, sections: false, probing: false, packet_feedback: false };
+        let nothing = Offers {
+            reuses: false,
+            hold_back: false,
+            lowest_first: false,
+            sections: false,
+            probing: false,
+            packet_feedback: false,
+            gap_rule: false,
+        };
         for kind in BalancerKind::ALL {
             let expected = match kind {
                 BalancerKind::Flowcut => Offers { hold_back: true, lowest_first: true, ..nothing },
                 BalancerKind::Mptcp => Offers { hold_back: true, packet_feedback: true, ..nothing },
                 BalancerKind::OrderedChaos => Offers { sections: true, packet_feedback: true, ..nothing },
-                BalancerKind::RepsProbing => Offers { probing: true, ..nothing },
-                BalancerKind::RepsPlus => Offers { packet_feedback: true, ..nothing },
+                BalancerKind::Reps | BalancerKind::RepsNoFreezing => Offers { reuses: true, ..nothing },
+                BalancerKind::RepsProbing => Offers { reuses: true, probing: true, ..nothing },
+                BalancerKind::RepsPlus => Offers {
+                    reuses: true,
+                    sections: true,
+                    probing: true,
+                    packet_feedback: true,
+                    gap_rule: true,
+                    ..nothing
+                },
                 _ => nothing,
             };
             let config = PathConfig::new(kind, 8_000_000, 10);
             assert_eq!(AnyBalancer::new(&config, &mut stream(1, 1)).offers(), expected, "{kind}");
-            assert_eq!(config.balancer.wants_reachability(), kind == BalancerKind::HostDr, "{kind}");
+            let reaches = matches!(kind, BalancerKind::HostDr | BalancerKind::RepsPlus);
+            assert_eq!(config.balancer.wants_reachability(), reaches, "{kind}");
         }
     }
 }

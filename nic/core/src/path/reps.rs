@@ -9,7 +9,7 @@ pub use self::config::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, RepsCo
 use super::{
     AckInfo, Balancer, EchoFeedback, Ev, LossCause, LossInfo, PathConfig, Probing, Scheme, SendInfo, Timer, draw,
 };
-use crate::event::{Event, Publisher};
+use crate::event::{Event, FreezeReason, Publisher};
 use crate::units::{Micros, Ratio};
 
 /// Recycled entropy packet spraying.
@@ -83,7 +83,7 @@ impl Reps {
         {
             if !self.state.is_frozen() {
                 self.state.freeze(now_ps);
-                publisher.on_event(now_ps, Event::FreezeEntered);
+                publisher.on_event(now_ps, Event::FreezeEntered { reason: FreezeReason::Setting });
             }
             self.state.explore = 0;
             self.force = Force::Frozen;
@@ -102,14 +102,14 @@ impl Reps {
     /// Takes a failed path: algorithm 1, lines 21-26.
     //= docs/specs/reps.md#REPS-10 freezing on a failure
     //= docs/specs/reps.md#REPS-11 failures that change nothing
-    fn on_failure(&mut self, now_ps: u64, lost: Ev, publisher: &mut impl Publisher) {
+    fn on_failure(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher) {
         //= docs/specs/reps.md#REPS-24 without freezing
         if self.state.is_frozen() || self.state.explore > 0 || !self.settings.freezing {
             return;
         }
         self.state.freeze(now_ps.saturating_add(self.settings.freezing_timeout_ps));
-        self.probe = Probe { lost, next_ps: now_ps.saturating_add(self.settings.probe_interval_ps) };
-        publisher.on_event(now_ps, Event::FreezeEntered);
+        self.probe = Probe { lost: loss.ev, next_ps: now_ps.saturating_add(self.settings.probe_interval_ps) };
+        publisher.on_event(now_ps, Event::FreezeEntered { reason: FreezeReason::Loss(loss.cause) });
     }
 
     /// Whether a loss that was not trimmed means a failed path rather than congestion (REPS appendix A).
@@ -144,6 +144,10 @@ impl Scheme for Reps {
 }
 
 impl Balancer for Reps {
+    fn reuses(&self) -> bool {
+        true
+    }
+
     /// ONSEND of algorithm 2.
     //= docs/specs/reps.md#REPS-5 when a packet explores
     //= docs/specs/reps.md#REPS-6 the explore counter
@@ -178,7 +182,7 @@ impl Balancer for Reps {
     fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher) {
         if loss.cause != LossCause::Trimmed {
             if self.is_failure(loss) {
-                self.on_failure(now_ps, loss.ev, publisher);
+                self.on_failure(now_ps, loss, publisher);
             }
         } else if self.settings.thaw_check == ThawCheck::AnyFeedback {
             self.check_thaw(now_ps, publisher);

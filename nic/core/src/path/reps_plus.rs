@@ -1,5 +1,6 @@
 //! `reps-plus`, this project's own: REPS that recycles the entropy value of every packet an ACK stands for, explores evenly,
-//! and gives freezing up where it does not help. Clauses (RPP-n) are in `docs/specs/reps-plus.md`.
+//! finds losses before the timer, and freezes when probes show that a path has failed. Clauses (RPP-n) are in
+//! `docs/specs/reps-plus.md`.
 
 mod config;
 #[cfg(test)]
@@ -8,32 +9,36 @@ mod tests;
 use rand_core::RngCore;
 
 pub use self::config::RepsPlusConfig;
-use super::reps::{MAX_TIMEOUT_PS, ticks};
+use super::known_paths::KnownPaths;
+use super::reps::{MAX_TIMEOUT_PS, TICK_SHIFT, ticks};
 use super::{
-    AckInfo, Balancer, EchoFeedback, Ev, LossCause, LossInfo, PacketFeedback, PacketInfo, PathConfig, Scheme, SendInfo,
+    AckInfo, Balancer, EchoFeedback, Ev, LossCause, LossInfo, PacketFeedback, PacketInfo, PathConfig, Probing,
+    Reachability, Scheme, Section, Sections, SendInfo, Timer, Trailer, Transmission,
 };
-use crate::event::{Event, Publisher};
+use crate::event::{Event, FreezeReason, Publisher};
+use crate::units::NEVER;
 
-/// REPS with three changes: what an ACK vouches for, how it explores, and when it stops freezing.
+/// REPS that hears more from an ACK, explores evenly, finds losses before the timer, and freezes on evidence.
 ///
 /// Of its bytes only [`Scheme::STATE_BYTES`] belong to a connection. `settled` serves while one ACK is taken, and a NIC would
-/// hold it, as the settings, once for all connections.
+/// hold it once for all connections, as the settings; `paths` it would hold once for each destination.
 #[derive(Clone, Debug)]
 pub struct RepsPlus {
     state: RecycledEvs,
     settled: Settled,
+    paths: KnownPaths,
     settings: Settings,
 }
 
 impl RepsPlus {
     /// Whether the connection is in freezing mode.
     pub fn is_frozen(&self) -> bool {
-        self.state.flags & FROZEN != 0
+        self.state.is_frozen()
     }
 
-    /// Whether failures do not freeze it, since freezing did not help.
-    pub fn is_immune(&self) -> bool {
-        self.state.flags & IMMUNE != 0
+    /// The entropy value whose packet was lost and whose path is being probed.
+    pub fn suspect(&self) -> Option<Ev> {
+        (self.state.probe_ps != NEVER).then_some(self.state.suspect)
     }
 
     /// Cached entropy values that have not been used since.
@@ -41,12 +46,15 @@ impl RepsPlus {
         self.state.valid
     }
 
-    /// The next of an even sequence, or a random one.
+    /// The next path in turn, where the engine has told them. Otherwise the next of an even sequence, or a random value.
     //= docs/specs/reps-plus.md#RPP-8 even exploring
     #[inline]
     fn explore(&mut self, rng: &mut impl RngCore) -> Ev {
         if !self.settings.even {
             return super::draw(self.settings.evs, rng);
+        }
+        if let Some(ev) = self.paths.in_turn(&mut self.state.phase) {
+            return ev;
         }
         self.state.phase = self.state.phase.wrapping_add(GOLDEN);
         Ev::new(((u32::from(self.state.phase) * u32::from(self.settings.evs)) >> 16) as u16)
@@ -55,7 +63,7 @@ impl RepsPlus {
     /// Caches the entropy values of the other packets that the ACK covers, as many as it shows to be unmarked.
     #[inline]
     fn cache_others(&mut self, ack: &AckInfo) {
-        let Self { state, settled, settings } = self;
+        let Self { state, settled, settings, .. } = self;
         let mut left = if settled.echoed {
             settled.len
         } else {
@@ -78,56 +86,53 @@ impl RepsPlus {
         }
     }
 
-    /// Ends freezing, or immunity from it, once its time is over.
-    //= docs/specs/reps-plus.md#RPP-12 thawing
-    #[cold]
-    fn check_time(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
-        if !self.state.is_past_end(now_ps) {
-            return;
+    /// Freezes if the suspect's path has failed, and ends freezing once its time is over.
+    #[inline(never)]
+    fn judge(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher) {
+        let state = &self.state;
+        //= docs/specs/reps-plus.md#RPP-13 thawing
+        if state.is_frozen() && ticks(now_ps).wrapping_sub(state.thaw_at) as i32 > 0 {
+            return self.clear(now_ps, publisher);
         }
+        //= docs/specs/reps-plus.md#RPP-12 freezing
+        let sent_ps = now_ps.saturating_sub(ack.rtt_ps);
+        if state.probes == PROBES && now_ps >= state.probe_ps && sent_ps >= state.probe_ps - state.wait_ps() / 2 {
+            self.freeze(now_ps, publisher);
+        }
+    }
+
+    /// Suspects nothing any more, and so is not frozen.
+    fn clear(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
         if self.is_frozen() {
-            self.state.explore = self.settings.explore_packets;
             publisher.on_event(now_ps, Event::FreezeExited);
         }
-        self.state.flags &= !(FROZEN | IMMUNE);
+        (self.state.probes, self.state.probe_ps) = (0, NEVER);
     }
 
-    #[cold]
-    fn on_failure(&mut self, now_ps: u64, sent_ps: u64, publisher: &mut impl Publisher) {
-        if self.is_frozen() {
-            return self.on_loss_while_frozen(now_ps, sent_ps, publisher);
-        }
-        if self.is_immune() && self.state.is_past_end(now_ps) {
-            self.state.flags &= !IMMUNE;
-        }
-        //= docs/specs/reps-plus.md#RPP-11 freezing
-        if self.is_immune() || self.state.explore > 0 {
-            return;
-        }
-        self.state.flags |= FROZEN;
-        self.state.begin(now_ps, self.settings.freezing_timeout_ps);
-        self.state.losses = 0;
-        publisher.on_event(now_ps, Event::FreezeEntered);
-    }
-
-    /// Takes a loss while frozen. If every packet under way carried a known value, freezing does not help.
-    //= docs/specs/reps-plus.md#RPP-13 A loss despite freezing
-    fn on_loss_while_frozen(&mut self, now_ps: u64, sent_ps: u64, publisher: &mut impl Publisher) {
+    /// Begins to probe the path of a lost packet, unless it probes another.
+    //= docs/specs/reps-plus.md#RPP-10 a suspect
+    fn suspect_path(&mut self, now_ps: u64, loss: &LossInfo) {
         let state = &mut self.state;
-        let settled = ticks(sent_ps).wrapping_sub(state.since.wrapping_add(self.settings.rtt_ticks)) as i32 > 0;
-        if !settled || self.settings.futile_losses == 0 {
+        if state.probe_ps != NEVER {
             return;
         }
-        state.losses += 1;
-        if state.losses < self.settings.futile_losses {
-            // Losses of the same round say nothing more.
-            state.since = ticks(now_ps);
-            return;
-        }
-        //= docs/specs/reps-plus.md#RPP-14 immunity
-        state.flags = state.flags & !FROZEN | IMMUNE;
-        state.begin(now_ps, self.settings.freezing_timeout_ps);
-        publisher.on_event(now_ps, Event::FreezeExited);
+        let rtt_ps = loss.max_rtt_ps.min(MAX_TIMEOUT_PS);
+        let wait_ps = (rtt_ps + rtt_ps / 8).max(self.settings.overdue_ps());
+        state.suspect = loss.ev;
+        state.wait = (ticks(wait_ps) + 1).min(u32::from(u16::MAX)) as u16;
+        state.probes = 0;
+        state.probe_ps = now_ps;
+    }
+
+    /// The suspect's path has failed.
+    fn freeze(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
+        let state = &mut self.state;
+        state.forget(state.suspect, self.settings.depth);
+        state.probes = FROZEN;
+        state.explore = 0;
+        state.probe_ps = now_ps.saturating_add(FROZEN_WAITS * state.wait_ps());
+        state.thaw_at = ticks(now_ps.saturating_add(self.settings.freezing_timeout_ps));
+        publisher.on_event(now_ps, Event::FreezeEntered { reason: FreezeReason::Probes });
     }
 }
 
@@ -139,23 +144,35 @@ impl Scheme for RepsPlus {
     //= docs/specs/reps-plus.md#RPP-9 where exploring begins
     fn make(own: &RepsPlusConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         Self {
-            state: RecycledEvs { phase: super::draw_seed(path, rng), ..RecycledEvs::default() },
+            state: RecycledEvs::new(super::draw_seed(path, rng)),
             settled: Settled::default(),
+            paths: KnownPaths::default(),
             settings: Settings::new(own, path),
         }
     }
 
     fn adopt(&mut self, fresh: Self) {
+        if fresh.settings.base_rtt_ps != self.settings.base_rtt_ps {
+            // It came from the old round-trip time. The next packet sets it anew.
+            self.state.ask_ps = NEVER;
+        }
         self.settings = fresh.settings;
     }
 }
 
 impl Balancer for RepsPlus {
+    fn reuses(&self) -> bool {
+        true
+    }
+
     //= docs/specs/reps-plus.md#RPP-6 exploring or reusing
-    //= docs/specs/reps-plus.md#RPP-7 reuse while frozen
+    //= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
     #[inline]
-    fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
+    fn next_ev(&mut self, now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
         let state = &mut self.state;
+        if state.ask_ps == NEVER {
+            state.ask_ps = now_ps.saturating_add(self.settings.overdue_ps());
+        }
         if state.explore > 0 {
             state.explore -= 1;
             return self.explore(rng);
@@ -163,33 +180,119 @@ impl Balancer for RepsPlus {
         if state.valid > 0 {
             return state.oldest(self.settings.depth);
         }
-        if state.flags & FROZEN != 0 && state.filled > 0 {
-            return state.walk();
+        if state.probe_ps != NEVER && state.filled > 0 {
+            return state.walk(self.settings.depth);
         }
         self.explore(rng)
     }
 
     //= docs/specs/reps-plus.md#RPP-1 caching the trigger's EV
+    //= docs/specs/reps-plus.md#RPP-17 slow paths
     //= docs/specs/reps-plus.md#RPP-5 A longer buffer
     #[inline]
     fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher) {
-        if self.state.flags & (FROZEN | IMMUNE) != 0 && !ack.marked {
-            self.check_time(now_ps, publisher);
+        if self.state.probe_ps != NEVER {
+            self.judge(now_ps, ack, publisher);
         }
         if ack.packets > 1 {
             self.cache_others(ack);
         }
-        (self.settled.len, self.settled.echoed) = (0, false);
-        if !ack.marked && ack.ev.index() < self.settings.evs {
+        self.settled.clear();
+        if !ack.marked && ack.rtt_ps < self.settings.slow_ps() && ack.ev.index() < self.settings.evs {
             self.state.cache(ack.ev, self.settings.depth);
         }
     }
 
-    //= docs/specs/reps-plus.md#RPP-10 what a failure is
-    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher) {
-        if loss.cause != LossCause::Trimmed && loss.max_rtt_ps < self.settings.congestion_rtt_ps {
-            self.on_failure(now_ps, loss.sent_ps, publisher);
+    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
+        //= docs/specs/reps-plus.md#RPP-10 a suspect
+        if matches!(loss.cause, LossCause::Timeout | LossCause::SackGap) {
+            self.suspect_path(now_ps, loss);
+            //= docs/specs/reps-plus.md#RPP-14 losses while frozen
+            if self.is_frozen() {
+                self.state.forget(loss.ev, self.settings.depth);
+            }
         }
+    }
+}
+
+//= docs/specs/reps-plus.md#RPP-11 probes
+impl Probing for RepsPlus {
+    fn poll_probe(&mut self, now_ps: u64) -> Option<Ev> {
+        let state = &mut self.state;
+        if now_ps < state.probe_ps || state.probes == PROBES {
+            return None;
+        }
+        if !state.is_frozen() {
+            state.probes += 1;
+        }
+        let wait_ps = match state.probes {
+            FROZEN => FROZEN_WAITS * state.wait_ps(),
+            PROBES => state.wait_ps(),
+            _ => state.wait_ps() / 2,
+        };
+        state.probe_ps = now_ps.saturating_add(wait_ps);
+        Some(state.suspect)
+    }
+
+    fn on_probe_ack(&mut self, now_ps: u64, ev: Ev, _marked: bool, publisher: &mut impl Publisher) {
+        if self.suspect() != Some(ev) {
+            return;
+        }
+        //= docs/specs/reps-plus.md#RPP-13 thawing
+        if self.is_frozen() {
+            self.state.explore = self.settings.explore_packets;
+        }
+        self.clear(now_ps, publisher);
+    }
+}
+
+impl Sections for RepsPlus {
+    fn has_sections(&self) -> bool {
+        self.settings.early
+    }
+
+    fn wants_gap_rule(&self) -> bool {
+        self.settings.early
+    }
+
+    #[inline]
+    fn section(&self) -> Section {
+        Section::NONE
+    }
+
+    //= docs/specs/reps-plus.md#RPP-16 asking for a packet
+    fn poll_trailer(&mut self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trailer> {
+        let Self { state, settings, .. } = self;
+        if now_ps < state.ask_ps {
+            return None;
+        }
+        let Some(oldest) = oldest else {
+            state.ask_ps = NEVER;
+            return None;
+        };
+        let due_ps = oldest.sent_ps.saturating_add(settings.overdue_ps());
+        state.ask_ps = if now_ps < due_ps { due_ps } else { now_ps.saturating_add(settings.overdue_ps()) };
+        if now_ps < due_ps {
+            return None;
+        }
+        Some(Trailer { psn: oldest.psn, ev: oldest.ev, section: Section::new(0, 0), ack_now: true })
+    }
+}
+
+impl Timer for RepsPlus {
+    #[inline]
+    fn poll_timeout(&self) -> Option<u64> {
+        let probe_ps = if self.state.probes == PROBES { NEVER } else { self.state.probe_ps };
+        let at_ps = probe_ps.min(self.state.ask_ps);
+        (at_ps != NEVER).then_some(at_ps)
+    }
+}
+
+impl Reachability for RepsPlus {
+    //= docs/specs/reps-plus.md#RPP-8 even exploring
+    fn on_reachable(&mut self, _now_ps: u64, paths: &[Ev]) {
+        let paths = if self.settings.known_paths { paths } else { &[] };
+        self.paths = KnownPaths::new(paths, self.settings.evs, Some(self.state.phase.into()));
     }
 }
 
@@ -201,8 +304,15 @@ impl PacketFeedback for RepsPlus {
 
     //= docs/specs/reps-plus.md#RPP-2 candidates
     #[inline]
-    fn on_packet_acked(&mut self, _now_ps: u64, packet: &PacketInfo) {
-        self.settled.push(packet.ev, self.settings.evs);
+    fn on_packet_acked(&mut self, now_ps: u64, packet: &PacketInfo) {
+        if !packet.reported {
+            return;
+        }
+        if now_ps.saturating_sub(packet.sent_ps) < self.settings.slow_ps() {
+            self.settled.push(packet.ev, self.settings.evs);
+        } else {
+            self.settled.push_slow(packet.ev);
+        }
     }
 }
 
@@ -211,49 +321,80 @@ impl EchoFeedback for RepsPlus {
     #[inline]
     fn on_echo(&mut self, _now_ps: u64, ev: Ev, marked: bool) {
         if !self.settled.echoed {
-            self.settled = Settled { echoed: true, ..Settled::default() };
+            (self.settled.len, self.settled.echoed) = (0, true);
         }
-        if !marked {
+        if !marked && !self.settled.is_slow(ev) {
             self.settled.push(ev, self.settings.evs);
         }
     }
 }
 
 /// What a NIC keeps for each connection.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct RecycledEvs {
     /// Slots from `filled` on were never written; the `valid` ones before `head` are unused.
     cached: [Ev; MAX_BUFFER],
-    /// When freezing, or the immunity from it, is over; ticks of 2^20 ps (1.05 us), wrapping after 75 minutes.
-    end: u32,
-    /// When freezing began, or when the last loss despite it was counted, in ticks.
-    since: u32,
+    /// When the next probe goes, or the last one counts as unanswered; `NEVER` without a suspect.
+    probe_ps: u64,
+    /// When the oldest packet is looked at again; `NEVER` while nothing is in flight.
+    ask_ps: u64,
+    /// When freezing is over, in ticks of 2^20 ps (1.05 us), wrapping after 75 minutes.
+    thaw_at: u32,
+    /// The value whose packet was lost.
+    suspect: Ev,
+    /// Time that the answer to a probe may take, in ticks; at most 69 ms.
+    wait: u16,
     /// Packets that explore before cached values are used again.
     explore: u16,
-    /// Position of exploring in the set, in 2^-16 of it.
+    /// Position of exploring in the set, in 2^-16 of it, or in the list of paths.
     phase: u16,
     head: u8,
     valid: u8,
     filled: u8,
-    /// Position of the walk over the buffer.
-    cursor: u8,
-    /// Losses despite freezing.
-    losses: u8,
-    flags: u8,
+    /// Probes of the suspect, or [`FROZEN`].
+    probes: u8,
 }
 
 //= docs/specs/reps-plus.md#RPP-15 bytes of state
-const _: () = assert!(size_of::<RecycledEvs>() < 64, "the state stays under 64 bytes");
+const _: () = assert!(size_of::<RecycledEvs>() <= 64, "the state fits a cache line");
 
 impl RecycledEvs {
+    const fn new(phase: u16) -> Self {
+        Self {
+            cached: [Ev::new(0); MAX_BUFFER],
+            probe_ps: NEVER,
+            ask_ps: NEVER,
+            thaw_at: 0,
+            suspect: Ev::new(0),
+            wait: 0,
+            explore: 0,
+            phase,
+            head: 0,
+            valid: 0,
+            filled: 0,
+            probes: 0,
+        }
+    }
+
+    #[inline]
+    const fn is_frozen(&self) -> bool {
+        self.probes == FROZEN
+    }
+
+    /// Time that the answer to a probe may take.
+    const fn wait_ps(&self) -> u64 {
+        (self.wait as u64) << TICK_SHIFT
+    }
+
     #[inline]
     fn cache(&mut self, ev: Ev, depth: u8) {
-        if let Some(slot) = self.cached.get_mut(usize::from(self.head)) {
+        let head = self.head;
+        if let Some(slot) = self.cached.get_mut(usize::from(head)) {
             *slot = ev;
         }
-        self.head = if self.head + 1 < depth { self.head + 1 } else { 0 };
+        self.filled += u8::from(head == self.filled);
+        self.head = if head + 1 < depth { head + 1 } else { 0 };
         self.valid = (self.valid + 1).min(depth);
-        self.filled = (self.filled + 1).min(depth);
     }
 
     /// Uses the oldest valid value. There must be one.
@@ -264,20 +405,28 @@ impl RecycledEvs {
         self.cached.get(usize::from(at)).copied().unwrap_or_default()
     }
 
-    /// Uses the next value of the buffer, valid or not.
-    fn walk(&mut self) -> Ev {
-        self.cursor = if self.cursor + 1 < self.filled { self.cursor + 1 } else { 0 };
-        self.cached.get(usize::from(self.cursor)).copied().unwrap_or_default()
+    /// Uses the next value of the buffer, none of which is valid.
+    fn walk(&mut self, depth: u8) -> Ev {
+        let at = if self.head < self.filled { self.head } else { 0 };
+        self.head = if at + 1 < depth { at + 1 } else { 0 };
+        self.cached.get(usize::from(at)).copied().unwrap_or_default()
     }
 
-    fn begin(&mut self, now_ps: u64, length_ps: u64) {
-        self.since = ticks(now_ps);
-        self.end = ticks(now_ps.saturating_add(length_ps));
-    }
-
-    #[inline]
-    fn is_past_end(&self, now_ps: u64) -> bool {
-        ticks(now_ps).wrapping_sub(self.end) as i32 > 0
+    /// Removes a value, used or not. The others keep their order.
+    fn forget(&mut self, ev: Ev, depth: u8) {
+        let Self { cached, head, valid, filled, .. } = *self;
+        (self.head, self.valid, self.filled) = (0, 0, 0);
+        for step in 0..filled {
+            // From the oldest to the latest; the last ones are the valid ones.
+            let old = cached.get(usize::from((head + step) % filled)).copied();
+            let Some(old) = old.filter(|old| *old != ev) else { continue };
+            if let Some(slot) = self.cached.get_mut(usize::from(self.filled)) {
+                *slot = old;
+            }
+            self.filled += 1;
+            self.valid += u8::from(step + valid >= filled);
+        }
+        self.head = if self.filled < depth { self.filled } else { 0 };
     }
 }
 
@@ -286,6 +435,8 @@ impl RecycledEvs {
 struct Settled {
     evs: [Ev; MAX_BUFFER],
     len: u8,
+    /// Values of packets that took too long, from the end of `evs`.
+    slow: u8,
     /// They are the ACK's own echoes: all of them count.
     echoed: bool,
 }
@@ -293,12 +444,34 @@ struct Settled {
 impl Settled {
     #[inline]
     fn push(&mut self, ev: Ev, evs: u16) {
-        if let Some(slot) = self.evs.get_mut(usize::from(self.len))
+        if !self.is_full()
             && ev.index() < evs
+            && let Some(slot) = self.evs.get_mut(usize::from(self.len))
         {
             *slot = ev;
             self.len += 1;
         }
+    }
+
+    fn push_slow(&mut self, ev: Ev) {
+        if !self.is_full()
+            && let Some(slot) = self.evs.iter_mut().rev().nth(usize::from(self.slow))
+        {
+            *slot = ev;
+            self.slow += 1;
+        }
+    }
+
+    fn is_slow(&self, ev: Ev) -> bool {
+        self.evs.iter().rev().take(usize::from(self.slow)).any(|slow| *slow == ev)
+    }
+
+    fn is_full(&self) -> bool {
+        usize::from(self.len + self.slow) == MAX_BUFFER
+    }
+
+    fn clear(&mut self) {
+        (self.len, self.slow, self.echoed) = (0, 0, false);
     }
 }
 
@@ -306,40 +479,55 @@ impl Settled {
 #[derive(Clone, Debug)]
 struct Settings {
     freezing_timeout_ps: u64,
-    /// A loss after an RTT of at least this is congestion.
-    congestion_rtt_ps: u64,
-    rtt_ticks: u32,
+    base_rtt_ps: u64,
     explore_packets: u16,
     evs: u16,
     depth: u8,
-    futile_losses: u8,
     whole_acks: bool,
     even: bool,
+    known_paths: bool,
+    early: bool,
 }
 
 impl Settings {
     fn new(own: &RepsPlusConfig, path: &PathConfig) -> Self {
         Self {
             freezing_timeout_ps: own.freezing_timeout_us.ps().min(MAX_TIMEOUT_PS),
-            congestion_rtt_ps: if path.trimming { u64::MAX } else { own.congestion_rtt.of(path.base_rtt_ps).max(1) },
-            rtt_ticks: ticks(path.base_rtt_ps.min(MAX_TIMEOUT_PS)),
+            base_rtt_ps: path.base_rtt_ps.clamp(1, MAX_TIMEOUT_PS),
             explore_packets: path.bdp_packets.min(u32::from(u16::MAX)) as u16,
             evs: path.ev_count(),
             depth: own.buffer.clamp(1, MAX_BUFFER as u8),
-            futile_losses: own.futile_losses,
             whole_acks: own.whole_acks,
             even: own.even_exploring,
+            known_paths: own.known_paths,
+            early: own.early_losses,
         }
+    }
+
+    /// Round-trip time from which on a path is too slow to be used again: every queue of two tiers is full, or a link has lost
+    /// most of its rate.
+    #[inline]
+    fn slow_ps(&self) -> u64 {
+        4 * self.base_rtt_ps
+    }
+
+    /// Age from which on a packet's ACK is overdue.
+    #[inline]
+    fn overdue_ps(&self) -> u64 {
+        (self.base_rtt_ps + self.base_rtt_ps / 4).max(1)
     }
 }
 
-/// Most entropy values in the buffer: more than an ACK of 16 packets brings.
-pub const MAX_BUFFER: usize = 20;
+/// Most entropy values in the buffer: as many as an ACK of 16 packets brings.
+pub const MAX_BUFFER: usize = 16;
 
 /// The golden ratio's share of 2^16. Its multiples fill a circle evenly, and since it is odd they meet each of 2^16
 /// places once.
 const GOLDEN: u16 = 40_503;
 
-/// Bits of `RecycledEvs::flags`.
-const FROZEN: u8 = 1;
-const IMMUNE: u8 = 2;
+/// Probes that must stay unanswered.
+const PROBES: u8 = 3;
+/// In place of their number: they stayed unanswered.
+const FROZEN: u8 = u8::MAX;
+/// Probes of a failed path wait so many times longer than those of a suspect.
+const FROZEN_WAITS: u64 = 8;

@@ -9,7 +9,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::event::Event;
+use crate::event::{Event, FreezeReason};
 use crate::rng::{self, Rng};
 use crate::units::{Micros, Ratio};
 use twin::PaperReps;
@@ -18,6 +18,7 @@ use twin::PaperReps;
 const TICK_PS: u64 = 1 << 20;
 const BASE_RTT_PS: u64 = 8_337_000;
 const FREEZING_TIMEOUT: Micros = Micros::from_ps(10 * TICK_PS);
+const FROZEN_BY_TIMEOUT: Event = Event::FreezeEntered { reason: FreezeReason::Loss(LossCause::Timeout) };
 
 fn config(balancer: BalancerKind) -> PathConfig {
     PathConfig { trimming: true, ..PathConfig::new(balancer, BASE_RTT_PS, 100) }
@@ -200,7 +201,7 @@ fn a_frozen_connection_walks_what_it_knows() {
     rig.sends(6);
     rig.timeout(0);
     assert_eq!(rig.sends(10), [7, 8, 1, 2, 3, 4, 5, 6, 7, 8].map(Some));
-    assert_eq!(rig.log, [(0, Event::FreezeEntered)]);
+    assert_eq!(rig.log, [(0, FROZEN_BY_TIMEOUT)]);
 }
 
 #[test]
@@ -254,7 +255,7 @@ fn thawing_needs_an_unmarked_ack_after_the_timeout_and_keeps_the_buffer() {
     assert_eq!(rig.sends(100), [None; 100]);
     assert_eq!(rig.sends(5), [Some(1), Some(2), Some(3), Some(4), None]);
     rig.timeout(12 * TICK_PS);
-    let events = [(0, Event::FreezeEntered), (11 * TICK_PS, Event::FreezeExited), (12 * TICK_PS, Event::FreezeEntered)];
+    let events = [(0, FROZEN_BY_TIMEOUT), (11 * TICK_PS, Event::FreezeExited), (12 * TICK_PS, FROZEN_BY_TIMEOUT)];
     assert_eq!(rig.log, events);
 }
 
@@ -330,7 +331,7 @@ fn probes_of_the_lost_ev_end_freezing_in_place_of_time() {
     assert_eq!(rig.reps.exploring(), 100);
     assert_eq!(rig.reps.poll_timeout(), None);
     rig.reps.on_probe_ack(1800, Ev::new(99), false, &mut rig.log);
-    assert_eq!(rig.log, [(500, Event::FreezeEntered), (1700, Event::FreezeExited)]);
+    assert_eq!(rig.log, [(500, FROZEN_BY_TIMEOUT), (1700, Event::FreezeExited)]);
 }
 
 #[test]
@@ -368,7 +369,7 @@ fn forced_freezing_begins_at_its_time_and_never_ends() {
     rig.timeout(7 * TICK_PS);
     rig.ack(1000 * TICK_PS, 3, false);
     assert_eq!(rig.sends(7), [1, 2, 3, 1, 2, 3, 1].map(Some));
-    assert_eq!(rig.log, [(6 * TICK_PS, Event::FreezeEntered)]);
+    assert_eq!(rig.log, [(6 * TICK_PS, Event::FreezeEntered { reason: FreezeReason::Setting })]);
     let mut rig = Rig::new(&reps_config(|reps| reps.force_freezing_us = Some(Micros::default())));
     rig.ack(7, 1, true);
     assert!(rig.reps.is_frozen(), "from the first feedback on");
@@ -681,12 +682,12 @@ fn defaults_are_the_published_settings() {
         timeout_penalty = 15
         pardon = 'first'
         [reps-plus]
-        buffer = 20
-        freezing_timeout_us = 10000
-        congestion_rtt = 1.65
+        buffer = 16
+        freezing_timeout_us = 10_000
         whole_acks = true
         even_exploring = true
-        futile_losses = 1
+        known_paths = true
+        early_losses = true
         [host-dr]
         labels = 64
         small_bytes = 256

@@ -24,6 +24,20 @@ pub enum OpenError {
         /// The queue asked for.
         queue: u32,
     },
+    /// Not all queues can be opened, and frames that arrive on the others would be lost.
+    #[error(
+        "{why}. Any of the {queues} queues of `{interface}` may get the next packet, since each has a source port of its own: leave one queue (`ethtool -L {interface} {one}`), or have the NIC put UDP port 4793 on one and name that"
+    )]
+    NotAll {
+        /// The interface.
+        interface: String,
+        /// How many receive queues it has.
+        queues: u32,
+        /// What leaves one of them, as arguments of `ethtool -L`.
+        one: &'static str,
+        /// What stands in the way.
+        why: String,
+    },
     /// Missing rights.
     #[error(
         "not permitted to open an AF_XDP socket on `{interface}`; run as root, or with CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF (CAP_SYS_ADMIN before Linux 5.8)"

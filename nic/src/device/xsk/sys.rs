@@ -82,10 +82,60 @@ pub(super) fn is_zero_copy(fd: RawFd) -> io::Result<bool> {
 /// # Errors
 /// `ENODEV` when there is no such interface.
 pub(super) fn interface_mtu(name: &CString) -> io::Result<u32> {
+    let mut request = interface_request(name)?;
+    // SAFETY: SIOCGIFMTU reads the name, which ends in a NUL within its array, and writes the union's `int`.
+    unsafe { ask_interface(libc::SIOCGIFMTU, &mut request) }?;
+    // SAFETY: the ioctl above succeeded and so wrote this member.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+    u32::try_from(mtu).map_err(io::Error::other)
+}
+
+/// Queues of an interface, by what they are for: `struct ethtool_channels` of `linux/ethtool.h`, which libc does not have.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Channels {
+    command: u32,
+    most: [u32; 4],
+    pub(super) rx: u32,
+    pub(super) tx: u32,
+    other: u32,
+    pub(super) combined: u32,
+}
+
+/// The queues that an interface of this thread's network namespace has now.
+///
+/// # Errors
+/// `ENODEV` when there is no such interface, `EOPNOTSUPP` when its driver does not tell.
+pub(super) fn channels(name: &CString) -> io::Result<Channels> {
+    /// `SIOCETHTOOL` of `linux/sockios.h` and `ETHTOOL_GCHANNELS` of `linux/ethtool.h`.
+    const SIOCETHTOOL: libc::Ioctl = 0x8946;
+    const GET_CHANNELS: u32 = 0x3c;
+    let mut channels = Channels { command: GET_CHANNELS, ..Channels::default() };
+    let mut request = interface_request(name)?;
+    request.ifr_ifru.ifru_data = (&raw mut channels).cast();
+    // SAFETY: SIOCETHTOOL reads the name, which ends in a NUL within its array, and the command; that one writes the structure, which
+    // is live and has the kernel's layout.
+    unsafe { ask_interface(SIOCETHTOOL, &mut request) }?;
+    Ok(channels)
+}
+
+/// A request about the interface of that name.
+fn interface_request(name: &CString) -> io::Result<libc::ifreq> {
     let bytes = name.as_bytes_with_nul();
     if bytes.len() > libc::IFNAMSIZ {
         return Err(io::Error::from_raw_os_error(libc::ENODEV));
     }
+    // SAFETY: `ifreq` is a plain C structure for which all zeroes is a value.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(bytes) {
+        *to = *from as libc::c_char;
+    }
+    Ok(request)
+}
+
+/// # Safety
+/// The request must hold what this ioctl reads, and be valid for what it writes.
+unsafe fn ask_interface(ioctl: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
     // SAFETY: plain arguments; the result is checked below.
     let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
     if fd < 0 {
@@ -93,19 +143,29 @@ pub(super) fn interface_mtu(name: &CString) -> io::Result<u32> {
     }
     // SAFETY: the call above just made this descriptor, and nothing else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-    // SAFETY: `ifreq` is a plain C structure for which all zeroes is a value.
-    let mut request: libc::ifreq = unsafe { mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(bytes) {
-        *to = *from as libc::c_char;
-    }
-    // SAFETY: SIOCGIFMTU reads the name, which ends in a NUL within its array, and writes the union's `int`; `request` outlives it.
-    let outcome = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) };
-    if outcome < 0 {
+    // SAFETY: by this function's contract; `request` outlives the call.
+    let outcome = unsafe { libc::ioctl(socket.as_raw_fd(), ioctl, &raw mut *request) };
+    if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// A descriptor that is readable while any of `fds` is.
+pub(super) fn any_readable(fds: impl IntoIterator<Item = RawFd>) -> io::Result<OwnedFd> {
+    // SAFETY: a plain argument; the result is checked below.
+    let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+    if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the ioctl above succeeded and so wrote this member.
-    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
-    u32::try_from(mtu).map_err(io::Error::other)
+    // SAFETY: the call above just made this descriptor, and nothing else owns it.
+    let epoll = unsafe { OwnedFd::from_raw_fd(fd) };
+    for fd in fds {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        // SAFETY: `event` is a live epoll_event, which the call only reads.
+        let outcome = unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &raw mut event) };
+        if outcome < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(epoll)
 }
 
 /// Takes the error that waits on the socket, if one does: `ENETDOWN` once its interface was removed.

@@ -1,5 +1,7 @@
 //! Emulated hosts are exact: what happens does not depend on when the machine gets round to it.
 
+use std::sync::{Arc, Mutex};
+
 use super::*;
 use spray_core::link::serialisation_ceil_ps;
 
@@ -93,6 +95,65 @@ fn late_frames_are_handled_at_once_and_counted() {
     assert!(stats.overdue >= stats.late && stats.overdue > 0);
     assert_eq!(lateness.late_frames(), stats.late);
     rig.audit();
+}
+
+/// A port that sends one frame after another, loses some, and remembers the times at which frames came.
+#[derive(Debug, Default)]
+struct Port {
+    came_ps: Vec<u64>,
+    busy_until_ps: u64,
+}
+
+#[derive(Debug)]
+struct Shared(Arc<Mutex<Port>>);
+
+const PORT_LATENCY_PS: u64 = 2 * US;
+const PORT_FRAME_PS: u64 = 300_000;
+
+impl LastPort for Shared {
+    fn latency_ps(&self) -> u64 {
+        PORT_LATENCY_PS
+    }
+
+    fn play(&mut self, frame: &mut [u8]) -> Option<(u64, u32)> {
+        let mut port = self.0.lock().unwrap();
+        let time_ps = spray_wire::peek_virtual_time(frame).unwrap();
+        port.came_ps.push(time_ps);
+        port.busy_until_ps = port.busy_until_ps.max(time_ps) + PORT_FRAME_PS;
+        let kept = !port.came_ps.len().is_multiple_of(20);
+        kept.then_some((port.busy_until_ps + PORT_LATENCY_PS, frame.len() as u32))
+    }
+}
+
+/// Two hosts send to a third that plays its port; returns its events and the times at which frames came to the port.
+fn incast(tick_ps: u64, physical: Impairments) -> (Vec<EndpointEvent>, Vec<u64>) {
+    let mut rig = Rig::new(3, false, EMULATED, physical);
+    let port = Arc::new(Mutex::new(Port::default()));
+    let last = rig.endpoints.pop().unwrap();
+    rig.endpoints.push(last.with_port(Box::new(Shared(Arc::clone(&port)))));
+    for from in 0..2 {
+        // Never at one time: frames of one time go by the order in which they were received.
+        let apart_ps = 1_003 * from as u64;
+        let connection = rig.endpoints[from].connect(apart_ps, peer(2, false), None).unwrap();
+        rig.endpoints[from].send_at(connection, content(from, 100_000), 50 * US + apart_ps).unwrap();
+    }
+    assert!(rig.run(tick_ps, 500 * MS, |rig| rig.delivered(0) + rig.delivered(1) == 2 && rig.received(2).len() == 2));
+    assert_eq!(rig.endpoints.iter().map(|endpoint| endpoint.stats().late).sum::<u64>(), 0);
+    let events = rig.events[2].clone();
+    rig.audit();
+    let came_ps = std::mem::take(&mut port.lock().unwrap().came_ps);
+    (events, came_ps)
+}
+
+//= docs/specs/endpoint.md#END-16a a port that the host plays
+#[test]
+fn frames_come_to_the_hosts_port_in_the_order_of_their_times() {
+    let fabric = |jitter_ps| Impairments { virtual_latency_ps: US, jitter_ps, ..Impairments::default() };
+    let (events, came_ps) = incast(100_000, fabric(0));
+    assert!(came_ps.len() > 200 && came_ps.is_sorted(), "{came_ps:?}");
+    // What overtakes on the way, and how late hosts are polled, changes nothing.
+    let again = incast(500_000, fabric(US));
+    assert!((&events, &came_ps) == (&again.0, &again.1));
 }
 
 //= docs/specs/endpoint.md#END-15 choosing late

@@ -7,7 +7,7 @@ mod report;
 mod rows;
 
 use spray_core::path::BalancerKind;
-use spray_fabric::LinkEvent;
+use spray_fabric::{LinkEvent, Scheme};
 
 pub use report::markdown;
 pub use rows::{ROWS, Row};
@@ -15,6 +15,55 @@ pub use rows::{ROWS, Row};
 use crate::results::RunResult;
 use crate::scenario::Scenario;
 use crate::sim::{Simulation, over_cores};
+
+/// What chooses paths in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contender {
+    /// A balancer at the hosts, over switches that hash.
+    Host(BalancerKind),
+    /// The shortest queue at the switches, which is the reference's adaptive RoCE.
+    AdaptiveRoce,
+}
+
+impl Contender {
+    /// Its name in the reference's file.
+    pub const fn reference_name(self) -> &'static str {
+        match self {
+            Self::Host(balancer) => balancer.name(),
+            Self::AdaptiveRoce => "switch-ar",
+        }
+    }
+
+    /// What hosts run.
+    const fn balancer(self) -> BalancerKind {
+        match self {
+            Self::Host(balancer) => balancer,
+            Self::AdaptiveRoce => BalancerKind::Ecmp,
+        }
+    }
+
+    /// What switches run.
+    const fn scheme(self) -> Scheme {
+        match self {
+            Self::Host(_) => Scheme::Ecmp,
+            Self::AdaptiveRoce => Scheme::Jsq,
+        }
+    }
+
+    /// Whether a flow keeps to one path. Single runs then differ widely, because flows draw their paths.
+    fn keeps_paths(self) -> bool {
+        matches!(self, Self::Host(BalancerKind::Ecmp | BalancerKind::Plb | BalancerKind::Flowlet))
+    }
+}
+
+impl std::fmt::Display for Contender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Host(balancer) => balancer.name(),
+            Self::AdaptiveRoce => "adaptive-roce",
+        })
+    }
+}
 
 /// The figures of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -93,7 +142,7 @@ pub struct Comparison {
     /// The row.
     pub row: &'static Row,
     /// What chose paths.
-    pub balancer: BalancerKind,
+    pub contender: Contender,
     /// The reference, by seed.
     pub expected: Vec<Figures>,
     /// Ours, by seed.
@@ -128,18 +177,18 @@ impl Difference {
 /// Relative tolerances of mean and largest completion times, and of the ring's makespan.
 const MEAN: f64 = 0.03;
 const MAX: f64 = 0.06;
-/// Of balancers other than `ops` and `reps`: of the mean only.
+/// Of others than `ops` and `reps`: of the mean only.
 const OTHERS: f64 = 0.10;
 
 impl Comparison {
-    /// Runs `row` under `balancer` with the seeds from 1 on, `threads` at a time.
+    /// Runs `row` under `contender` with the seeds from 1 on, `threads` at a time.
     ///
     /// # Panics
     /// When the row's files do not fit: they are part of the program.
-    pub fn run(row: &'static Row, balancer: BalancerKind, threads: usize) -> Self {
-        let seeds = row.seeds(balancer);
-        let found = row.run(balancer, seeds, threads);
-        Self { row, balancer, expected: row.expected(balancer), found }
+    pub fn run(row: &'static Row, contender: Contender, threads: usize) -> Self {
+        let seeds = row.seeds(contender);
+        let found = row.run(contender, seeds, threads);
+        Self { row, contender, expected: row.expected(contender), found }
     }
 
     /// The figures that are compared, each with its tolerance.
@@ -153,10 +202,9 @@ impl Comparison {
         if self.row.makespan {
             return vec![difference("makespan", |run| run.makespan_us, Some(MEAN))];
         }
-        let (mean, max) = match self.balancer {
-            BalancerKind::Ecmp if self.row.few => (None, None),
-            _ if self.row.failed_percent.is_some() => (None, None),
-            BalancerKind::Ops | BalancerKind::Reps => (Some(MEAN), Some(MAX)),
+        let (mean, max) = match self.contender {
+            Contender::Host(BalancerKind::Ecmp) if self.row.few => (None, None),
+            Contender::Host(BalancerKind::Ops | BalancerKind::Reps) => (Some(MEAN), Some(MAX)),
             _ => (Some(OTHERS), None),
         };
         vec![difference("mean", |run| run.mean_us, mean), difference("max", |run| run.max_us, max)]
@@ -165,12 +213,12 @@ impl Comparison {
     /// Whether single runs differ so widely that means say little. The document then shows where the reference's runs fall
     /// among ours.
     pub fn is_distribution(&self) -> bool {
-        self.row.failed_percent.is_some() || (self.row.few && rows::keeps_paths(self.balancer))
+        self.row.few && self.contender.keeps_paths()
     }
 
     /// Why its figures differ from the reference's; `None` where that is not known or they do not.
     pub fn explained(&self) -> Option<&'static str> {
-        self.row.explained(self.balancer)
+        self.row.explained(self.contender)
     }
 
     /// Whether every figure is within its tolerance, or the row is one that the documentation explains.

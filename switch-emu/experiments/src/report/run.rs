@@ -133,11 +133,12 @@ fn ports(run: &RunResult) -> String {
     let row = |p: &PortOutcome| {
         let c = &p.counters;
         let counts = [c.frames, c.bytes, c.control_frames, c.marks, c.trims];
-        let drops = [c.drops_queue, c.drops_link(), c.drops_random, c.drops_ttl, p.peak_queue_bytes];
-        let numbers = counts.iter().chain(&drops).map(ToString::to_string);
+        let rest = [c.drops_queue, c.drops_link(), c.drops_random, c.drops_ttl, c.queue_max];
+        let mean = format!("{:.0}", p.queue_mean_bytes);
+        let numbers = counts.iter().chain(&rest).map(ToString::to_string).chain([mean]);
         Row { cells: [escape(&p.name)].into_iter().chain(numbers).collect(), first: false }
     };
     let rows: Vec<Row> = run.ports.iter().take(256).map(row).collect();
-    let heads = "port|frames|bytes|control|marks|trims|drops: queue|link|random|TTL|peak queue (B)";
+    let heads = "port|frames|bytes|control|marks|trims|drops: queue|link|random|TTL|queue (B): max|mean";
     table(&heads.split('|').collect::<Vec<_>>(), 1, &rows)
 }

@@ -5,7 +5,7 @@ use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_core::path::BalancerKind;
 use spray_fabric::{LinkAction, LinkEvent, PortOutcome};
 
-use super::{EventKind, EventRow, FlowResult, RunResult, TransportTotals, us};
+use super::{EventKind, EventRow, FlowResult, Freezing, RunResult, TransportTotals, us};
 use crate::scenario::Scenario;
 use crate::workload::Flow;
 
@@ -54,14 +54,16 @@ impl Collect<'_> {
         events.extend(reported);
         events.sort_by(|a, b| a.time_us.total_cmp(&b.time_us));
         let freezes = events.iter().filter(|row| row.kind == EventKind::FreezeEntered);
+        let flows: Vec<_> = self.flows.iter().zip(ended).map(|(flow, ended)| self.flow(flow, &ended)).collect();
         RunResult {
+            freezing: Freezing::of(self, &flows, &events),
             engine: engine.into(),
             scenario: name.clone(),
             condition: condition.clone(),
             balancer: self.balancer.to_string(),
             congestion_control: self.scenario.transport.cc.to_string(),
             seed: self.seed,
-            flows: self.flows.iter().zip(ended).map(|(flow, ended)| self.flow(flow, &ended)).collect(),
+            flows,
             transport: TransportTotals { freeze_entries: freezes.count() as u64, ..transport },
             recovery_us: last_drop.map(|(_, after_us)| after_us),
             events,
@@ -105,7 +107,7 @@ impl Collect<'_> {
         rows.collect()
     }
 
-    /// The row of the last frame that a failing link dropped, and how long after the link's first failure that was, in us: the
+    /// The row of the last data frame that a failing link dropped, and how long after the link's first failure that was, in us: the
     /// run's recovery.
     fn last_drop(&self) -> Option<(EventRow, f64)> {
         let dropped = self.ports.iter().filter(|port| port.counters.last_link_drop_ps > 0);
@@ -129,7 +131,7 @@ fn row(time_us: f64, kind: EventKind, subject: &str, detail: String) -> EventRow
 /// The kind and detail of the row for a host's event; `None` if the event has no row.
 pub(crate) fn reported(event: Event) -> Option<(EventKind, String)> {
     match event {
-        Event::FreezeEntered => Some((EventKind::FreezeEntered, String::new())),
+        Event::FreezeEntered { .. } => Some((EventKind::FreezeEntered, String::new())),
         Event::FreezeExited => Some((EventKind::FreezeExited, String::new())),
         Event::Timeout { psn } => Some((EventKind::Timeout, format!("packet {psn}"))),
         _ => None,

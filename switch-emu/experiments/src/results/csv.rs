@@ -20,14 +20,15 @@ pub(super) fn flows(flows: &[FlowResult]) -> String {
 pub(super) fn ports(ports: &[PortOutcome]) -> String {
     let mut out = String::from(
         "port,uplink,rate_gbps,frames,bytes,control_frames,ecn_marks,trims,drops_queue,drops_link,drops_random,drops_ttl,\
-         peak_queue_bytes\n",
+         queue_max_bytes,queue_mean_bytes,layer\n",
     );
     for p in ports {
         let (c, rate_gbps) = (&p.counters, p.rate_bps as f64 / 1e9);
         let head = format_args!("{},{},{rate_gbps},{},{}", Text(&p.name), p.uplink, c.frames, c.bytes);
         let fates = format_args!("{},{},{},{}", c.control_frames, c.marks, c.trims, c.drops_queue);
-        let rest = format_args!("{},{},{},{}", c.drops_link(), c.drops_random, c.drops_ttl, p.peak_queue_bytes);
-        line(&mut out, format_args!("{head},{fates},{rest}"));
+        let losses = format_args!("{},{},{}", c.drops_link(), c.drops_random, c.drops_ttl);
+        let queue = format_args!("{},{:.3},{}", c.queue_max, p.queue_mean_bytes, Text(&p.layer));
+        line(&mut out, format_args!("{head},{fates},{losses},{queue}"));
     }
     out
 }

@@ -5,6 +5,7 @@
 mod collect;
 mod csv;
 mod files;
+mod freezing;
 mod matrix;
 mod spread;
 mod summary;
@@ -13,6 +14,7 @@ mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use self::freezing::Freezing;
 use serde::{Deserialize, Serialize};
 pub use spray_fabric::{PortCounters, PortOutcome, PortSamples};
 
@@ -20,8 +22,8 @@ pub(crate) use self::collect::{Collect, Ended, reported};
 pub use self::files::{WriteError, write_overview, write_run};
 pub use self::matrix::{Contender, Matrix};
 pub use self::spread::Spread;
-pub use self::summary::Summary;
 pub(crate) use self::summary::gbps;
+pub use self::summary::{LayerQueue, Summary};
 pub use self::sweep::{compare_table, sweep_table, write_sweep};
 pub use self::table::{align, table};
 pub(crate) use self::table::{columns, lateness_note, loss_note};
@@ -67,9 +69,11 @@ pub struct RunResult {
     pub payload_verified: bool,
     /// Figures that only the simulator has.
     pub sim: Option<SimFigures>,
-    /// From the first failure to the last drop that it caused; `None` where the scenario fails nothing or nothing was
+    /// From the first failure to the last data frame that it dropped; `None` where the scenario fails nothing or no data was
     /// dropped.
     pub recovery_us: Option<f64>,
+    /// Whether connections froze when a path of theirs had failed.
+    pub freezing: Freezing,
 }
 
 /// The simulator's figures about itself.

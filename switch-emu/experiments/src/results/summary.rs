@@ -1,7 +1,7 @@
 //! The figures of a run that fit on one line: `summary.json`.
 
 use serde::{Deserialize, Serialize};
-use spray_fabric::PortCounters;
+use spray_fabric::{PortCounters, PortOutcome};
 
 use super::{RunResult, SimFigures, TestbedLosses};
 
@@ -35,12 +35,23 @@ pub struct Summary {
     pub drops_ttl: u64,
     pub trims: u64,
     pub ecn_marks: u64,
+    /// Most bytes at a port of a switch at any time: data and control, the rest of the frame that is being sent included.
+    pub queue_max_bytes: u64,
+    /// The time average of these bytes, from the start of the first flow until the sender of the last has its last
+    /// acknowledgement, or the run stops; mean over all ports of switches, to switches and to hosts, busy and idle.
+    pub queue_mean_bytes: f64,
+    /// The same by layer, in the order of the ports.
+    pub queue_by_layer: Vec<LayerQueue>,
     pub reordered_packets: u64,
     /// Share of its completion time for which a flow was held back to change its path; mean over the completed flows.
     pub drain_percent_of_fct: f64,
     pub duplicates: u64,
     pub invalid_frames: u64,
     pub freeze_entries: u64,
+    /// See [`Freezing::precision`](super::Freezing::precision).
+    pub freeze_precision: Option<f64>,
+    /// See [`Freezing::recall`](super::Freezing::recall).
+    pub freeze_recall: Option<f64>,
     pub recovery_us: Option<f64>,
     pub wall_s: f64,
     pub dilation: f64,
@@ -51,6 +62,31 @@ pub struct Summary {
     /// Figures that only the simulator has; other runs lack these keys.
     #[serde(flatten)]
     pub sim: Option<SimFigures>,
+}
+
+/// The queues of a layer's ports.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LayerQueue {
+    /// Its name, see [`Network::layers`](spray_fabric::Network::layers).
+    pub layer: String,
+    /// How many ports it has.
+    pub ports: u64,
+    /// As [`Summary::queue_max_bytes`].
+    pub max_bytes: u64,
+    /// As [`Summary::queue_mean_bytes`].
+    pub mean_bytes: f64,
+}
+
+impl LayerQueue {
+    /// The queues of some ports together; 0 of none.
+    fn of<'a>(layer: &str, ports: impl Iterator<Item = &'a PortOutcome>) -> Self {
+        let (mut own, mut sum) = (Self { layer: layer.into(), ..Self::default() }, 0.0);
+        for port in ports {
+            (own.ports, own.max_bytes) = (own.ports + 1, own.max_bytes.max(port.counters.queue_max));
+            sum += port.queue_mean_bytes;
+        }
+        Self { mean_bytes: round3(sum / own.ports.max(1) as f64), ..own }
+    }
 }
 
 impl Summary {
@@ -69,6 +105,7 @@ impl RunResult {
         let fcts = self.sorted_fcts();
         let makespan_us = self.makespan_us();
         let ports = |count: fn(&PortCounters) -> u64| self.ports.iter().map(|port| count(&port.counters)).sum::<u64>();
+        let queues = LayerQueue::of("", self.switch_ports());
         Summary {
             engine: self.engine.clone(),
             scenario: self.scenario.clone(),
@@ -93,11 +130,16 @@ impl RunResult {
             drops_ttl: ports(|p| p.drops_ttl),
             trims: ports(|p| p.trims),
             ecn_marks: ports(|p| p.marks),
+            queue_max_bytes: queues.max_bytes,
+            queue_mean_bytes: queues.mean_bytes,
+            queue_by_layer: self.queue_by_layer(),
             reordered_packets: self.transport.reordered_packets,
             drain_percent_of_fct: round3(self.drain_percent()),
             duplicates: self.transport.duplicates,
             invalid_frames: self.transport.invalid_frames,
             freeze_entries: self.transport.freeze_entries,
+            freeze_precision: self.freezing.precision.map(round3),
+            freeze_recall: self.freezing.recall.map(round3),
             recovery_us: self.recovery_us.map(round3),
             wall_s: round3(self.wall_s),
             dilation: self.dilation,
@@ -107,6 +149,22 @@ impl RunResult {
             testbed_losses: self.testbed_losses,
             sim: self.sim,
         }
+    }
+
+    fn queue_by_layer(&self) -> Vec<LayerQueue> {
+        let mut layers: Vec<&str> = Vec::new();
+        for port in self.switch_ports() {
+            if !layers.contains(&port.layer.as_str()) {
+                layers.push(&port.layer);
+            }
+        }
+        let own = |layer: &&str| LayerQueue::of(layer, self.switch_ports().filter(|port| port.layer == *layer));
+        layers.iter().map(own).collect()
+    }
+
+    /// The ports without hosts' own links.
+    fn switch_ports(&self) -> impl Iterator<Item = &PortOutcome> {
+        self.ports.iter().filter(|port| !port.layer.starts_with("host->"))
     }
 
     /// The completed flows' completion times, ascending.

@@ -40,6 +40,7 @@ pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult
 fn ports() -> Vec<PortOutcome> {
     let port = |(index, name): (usize, &str)| PortOutcome {
         name: name.into(),
+        layer: name.replace(|c: char| c.is_ascii_digit(), ""),
         uplink: true,
         rate_bps: 100_000_000_000,
         counters: PortCounters {
@@ -48,9 +49,10 @@ fn ports() -> Vec<PortOutcome> {
             trims: index as u64,
             drops_silent: 3,
             drops_queue: 1,
+            queue_max: 5_000 * (index as u64 + 1),
             ..PortCounters::default()
         },
-        peak_queue_bytes: 0,
+        queue_mean_bytes: 1_000.0 * index as f64,
     };
     ["leaf0->spine0", "leaf0->spine1", "leaf1->spine0"].into_iter().enumerate().map(port).collect()
 }
@@ -92,6 +94,19 @@ fn summary_adds_up_flows_and_ports() {
 }
 
 #[test]
+fn summary_has_the_queues_of_all_ports_and_by_layer() {
+    let mut run = sample("ops", "healthy", &[100.0]);
+    run.ports[2].layer = "spine->leaf".into();
+    let host = PortOutcome { layer: "host->leaf".into(), queue_mean_bytes: 9e9, ..PortOutcome::default() };
+    run.ports.push(host);
+    let s = run.summary();
+    assert_eq!((s.queue_max_bytes, s.queue_mean_bytes), (15_000, 1_000.0));
+    let layer =
+        |layer: &str, ports, max_bytes, mean_bytes| LayerQueue { layer: layer.into(), ports, max_bytes, mean_bytes };
+    assert_eq!(s.queue_by_layer, [layer("leaf->spine", 2, 10_000, 500.0), layer("spine->leaf", 1, 15_000, 2_000.0)]);
+}
+
+#[test]
 fn summary_of_an_unfinished_run_has_no_nan() {
     let mut run = sample("ecmp", "healthy", &[100.0, 200.0]);
     for flow in &mut run.flows {
@@ -110,7 +125,7 @@ fn summary_json_round_trips_and_holds_the_promised_keys() {
     let keys = "engine scenario balancer congestion_control seed flows_total flows_completed fct_mean_us fct_p50_us \
                 fct_p99_us fct_max_us makespan_us goodput_gbps packets_sent retransmits drops_queue drops_link \
                 drops_random trims ecn_marks reordered_packets drain_percent_of_fct freeze_entries wall_s dilation late_packets \
-                lateness_p99_us payload_verified";
+                lateness_p99_us payload_verified queue_max_bytes queue_mean_bytes queue_by_layer";
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     for key in keys.split_whitespace() {
         assert!(value.get(key).is_some(), "summary.json lacks {key}");
@@ -133,9 +148,12 @@ fn csv_files_are_as_documented() {
                     91.500,last_drop,leaf0->spine0,\n\
                     120.000,recovered,leaf0->spine0,\n";
     assert_eq!(csv::events(&run.events), expected);
-    let ports = csv::ports(&run.ports[..1]);
-    assert_eq!(ports.lines().nth(1), Some("leaf0->spine0,true,100,500,2000000,0,0,0,1,3,0,0,0"));
-    assert_eq!(ports.lines().next().unwrap().split(',').count(), 13);
+    let ports = csv::ports(&run.ports[1..2]);
+    assert_eq!(
+        ports.lines().nth(1),
+        Some("leaf0->spine1,true,100,500,2000001,0,0,1,1,3,0,0,10000,1000.000,leaf->spine")
+    );
+    assert_eq!(ports.lines().next().unwrap().split(',').count(), 15);
 }
 
 #[test]

@@ -34,10 +34,10 @@ pub struct LinkEventSettings {
 pub enum ActionSettings {
     /// The link drops every frame, and routing learns of it.
     Down {
-        /// Time that routing takes to learn of the beginning, and of the end.
-        #[serde(default = "convergence_us")]
+        /// Time that routing takes to learn of the beginning, and of the end. By default that of [routing].
+        #[serde(default)]
         #[schemars(range(min = 0, max = 3_600_000_000_u64))]
-        convergence_us: Micros,
+        convergence_us: Option<Micros>,
     },
     /// The link drops every frame, and routing does not learn of it.
     SilentDrop,
@@ -64,16 +64,18 @@ pub enum ActionSettings {
     },
 }
 
-fn convergence_us() -> Micros {
-    Micros::new(50)
-}
-
 impl LinkEventSettings {
-    /// The event in `network`. It is number `index` of `document`.
+    /// The event in `network`, of which routing learns `convergence_ps` late unless it says otherwise. It is number `index` of
+    /// `document`.
     ///
     /// # Errors
     /// A setting that does not fit the network, with its place.
-    pub(super) fn event(&self, document: &Document, index: usize, network: &Network) -> Result<LinkEvent, Mistake> {
+    pub(super) fn event(
+        &self,
+        (document, index): (&Document, usize),
+        network: &Network,
+        convergence_ps: u64,
+    ) -> Result<LinkEvent, Mistake> {
         let mistake = |field: &str, message: String| document.mistake(&format!("link_event.{index}.{field}"), message);
         let links = network.links_named(&self.link).ok_or_else(|| {
             let leaving = network.links.iter().filter(|link| matches!(link.from, Node::Switch(_)));
@@ -85,7 +87,9 @@ impl LinkEventSettings {
             return Err(mistake("until_us", "`until_us` is not after `at_us`; allowed: later times".into()));
         }
         let action = match self.action {
-            ActionSettings::Down { convergence_us } => LinkAction::Down { convergence_ps: convergence_us.ps() },
+            ActionSettings::Down { convergence_us } => {
+                LinkAction::Down { convergence_ps: convergence_us.map_or(convergence_ps, Micros::ps) }
+            }
             ActionSettings::SilentDrop => LinkAction::SilentDrop,
             ActionSettings::Rate { factor } => LinkAction::Rate { ppm: factor.ppm() as u32 },
             ActionSettings::Loss { probability } => LinkAction::Loss { ppm: probability.ppm() as u32 },

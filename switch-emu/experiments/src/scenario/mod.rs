@@ -3,6 +3,7 @@
 //! [`settings`] declares every field once. [`Scenario::load`] reads a file; [`Scenario::read`] takes a file with assignments
 //! that replace parts of it. Every mistake is a [`Mistake`] with its place and what is allowed there.
 
+mod failure;
 mod link_event;
 mod paths;
 mod queue_length;
@@ -15,11 +16,11 @@ use std::path::{Path, PathBuf};
 
 pub use paths::{Path as ConnectionPath, Paths};
 pub use queue_length::QueueLength;
-pub use settings::{Chassis, Emulation, Ip, Queue, Settings, SimulationSettings, Transport};
+pub use settings::{Chassis, Emulation, Ip, MarkAt, Queue, Settings, SimulationSettings, Switch, Transport};
 pub use spray_settings::{Document, Mistake};
 
 use crate::workload::Workload;
-use spray_fabric::{FailureFile, FileError, LinkAction, LinkEvent, Network, Thresholds};
+use spray_fabric::{DrawError, FailureContext, FailureFile, FileError, LinkAction, LinkEvent, Network, Thresholds};
 
 /// A checked scenario. Times are ps of scenario time, rates bits a second.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,7 +49,7 @@ pub struct Scenario {
     pub emulation: Emulation,
     /// Settings that only the `sim` engine has.
     pub simulation: SimulationSettings,
-    /// Failures that each run draws from its seed; the `sim` engine only.
+    /// Failures that each run draws from its seed.
     pub failures: Option<Failures>,
 }
 
@@ -59,14 +60,21 @@ pub struct Failures {
     pub file: FailureFile,
     /// The file that says so.
     pub source: PathBuf,
+    /// Where each random failure stands in the scenario.
+    pub places: Vec<String>,
     /// The condition in a few words.
     pub name: String,
 }
 
 impl Failures {
-    /// A mistake in the file.
-    pub(crate) fn mistake(&self, error: &FileError) -> Mistake {
-        in_file(&self.source, error)
+    /// The mistake that makes the draw impossible, with its place.
+    fn mistake(&self, error: &DrawError) -> Mistake {
+        match error {
+            DrawError::Line(error) => in_file(&self.source, error),
+            DrawError::Random { index, message } => {
+                Mistake { place: self.places[*index].clone(), message: message.clone() }
+            }
+        }
     }
 }
 
@@ -85,6 +93,17 @@ impl Scenario {
     /// As [`Scenario::load`].
     pub fn parse(file: &Path, text: &str) -> Result<Self, Mistake> {
         Self::read(&Document::parse(file, text)?)
+    }
+
+    /// The failures that a run with root `seed` and an end at `until_ps` draws, in addition to the link events.
+    ///
+    /// # Errors
+    /// There are more than the fabric takes, or fewer devices than are to fail.
+    pub fn drawn_failures(&self, seed: u64, until_ps: u64) -> Result<Vec<LinkEvent>, Mistake> {
+        let Some(failures) = &self.failures else { return Ok(Vec::new()) };
+        let (network, packet_bytes) = (&self.network, self.packet_bytes());
+        let events = failures.file.events(&FailureContext { network, seed, until_ps, packet_bytes });
+        events.map_err(|error| failures.mistake(&error))
     }
 
     /// The condition in a few words, from link events and drawn failures.
@@ -128,6 +147,10 @@ impl Queue {
             mark_max_bytes: if self.marking { bytes(self.mark_max, limit_bytes) } else { u32::MAX },
             control_limit_bytes: bytes(self.control_limit, limit_bytes),
             trim: self.trimming,
+            mark_ppm: (self.mark_probability * 1e6) as u32,
+            mark_departing: self.mark_at == MarkAt::Departure,
+            shared_bytes: self.shared_buffer.map_or(0, |buffer| buffer.bytes()),
+            alpha_milli: (self.alpha * 1e3) as u32,
         }
     }
 }

@@ -6,7 +6,7 @@ use spray_core::cc::CcConfig;
 use spray_core::cc::CcKind;
 use spray_core::flow::FlowConfig;
 use spray_core::link::serialisation_floor_ps;
-use spray_core::loss::RtoConfig;
+use spray_core::loss::{RtoConfig, floor_ps};
 use spray_core::path::{BalancerKind, PathConfig};
 use spray_core::units::{ByteSize, Gbps, Micros};
 use spray_wire::Kind;
@@ -18,7 +18,7 @@ use spray_fabric::{ShortestPaths, Thresholds, hops};
 /// The routes of the healthy fabric, and values that are computed over them once per scenario.
 #[derive(Debug, Clone)]
 pub struct Paths {
-    routes: ShortestPaths,
+    pub(crate) routes: ShortestPaths,
     longest_ps: OnceLock<u64>,
     drain_ps: OnceLock<u64>,
     largest_bytes: OnceLock<u64>,
@@ -113,22 +113,27 @@ impl Scenario {
         let largest = || self.flows(self.seed).iter().map(|flow| flow.bytes).max().unwrap_or(0).max(1 << 20);
         let largest = *paths.largest_bytes.get_or_init(largest);
         FlowConfig {
-            rto: self.rto(paths, base_rtt_ps),
+            rto: self.rto(paths, base_rtt_ps, from, to),
             max_data_bytes: largest.saturating_mul(2),
             max_message_bytes: largest,
             ..flow
         }
     }
 
-    /// Bounds of the retransmission timeout. The default least one is the base RTT plus the time that four full queues take to
-    /// empty.
-    fn rto(&self, paths: &Paths, base_rtt_ps: u64) -> RtoConfig {
-        let drain_ps = *paths.drain_ps.get_or_init(|| {
+    /// Bounds of the retransmission timeout between two hosts. The default least one lets every queue on the path be full.
+    fn rto(&self, paths: &Paths, base_rtt_ps: u64, from: usize, to: usize) -> RtoConfig {
+        // Every link but the sender's own leaves a switch.
+        let switches = hops(&self.network, &paths.routes, from, to).len().saturating_sub(1) as u64;
+        self.transport.rto(floor_ps(base_rtt_ps, self.drain_ps(paths), switches))
+    }
+
+    /// The longest time in which a full queue drains.
+    pub(crate) fn drain_ps(&self, paths: &Paths) -> u64 {
+        *paths.drain_ps.get_or_init(|| {
             let limit = |rate| self.thresholds(paths, rate).limit_bytes;
             let rates = self.network.links.iter().map(|link| link.rate_bps);
             rates.map(|rate| serialisation_floor_ps(u64::from(limit(rate)), rate)).max().unwrap_or(0)
-        });
-        self.transport.rto(base_rtt_ps + 4 * drain_ps)
+        })
     }
 
     /// The flows of a run with root `seed`.

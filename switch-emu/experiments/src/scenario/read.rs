@@ -4,9 +4,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use spray_settings::{Document, Mistake};
 
-use super::settings::{Ip, Settings, Transport};
+use spray_core::path::BalancerKind;
+use spray_core::units::Micros;
+
+use super::failure::{FailureSettings, words};
+use super::settings::{Ip, Settings, Switch, Transport};
 use super::{Failures, QueueLength, Scenario, SimulationSettings, read_file};
-use spray_fabric::{CompileError, FailureFile, LinkAction, preload};
+use spray_fabric::{
+    CompileError, DrawError, FailureContext, FailureFile, LinkAction, Network, RandomFailure, Switching, preload,
+};
 
 impl Scenario {
     /// Reads a file with the assignments that replace parts of it.
@@ -20,16 +26,17 @@ impl Scenario {
         check_transport(document, &settings.transport)?;
         let network = settings.topology.network(document)?;
         let workload = settings.workload.workload(document, &network)?;
-        let events =
-            settings.link_event.iter().enumerate().map(|(index, event)| event.event(document, index, &network));
+        let convergence_ps = settings.routing.convergence_us.ps();
+        let events = settings.link_event.iter().enumerate();
+        let events = events.map(|(index, event)| event.event((document, index), &network, convergence_ps));
         let link_events = events.collect::<Result<Vec<_>, _>>()?;
-        let failures = failures(document, &settings.simulation)?;
+        let failures = failures(document, &settings, &network)?;
         // The file's name for the condition does not describe events that the command line changed.
         let written = settings.condition.filter(|_| {
             document.is_assigned("condition")
-                || !["link_event", "simulation"].iter().any(|path| document.is_assigned(path))
+                || !["link_event", "failure", "routing", "simulation"].iter().any(|path| document.is_assigned(path))
         });
-        let scenario = Self {
+        let mut scenario = Self {
             name: settings.name,
             condition: written.unwrap_or_else(|| Self::describe(&link_events, failures.as_ref())),
             seed: settings.seed,
@@ -44,10 +51,32 @@ impl Scenario {
             simulation: settings.simulation,
             failures,
         };
+        let gap_ps = scenario.base_rtt_ps(&scenario.paths()) / 2;
+        scenario.network.switching = settings.switch.switching(gap_ps);
+        check_switches(document, &scenario)?;
         check_queue(document, &scenario)?;
         check_events(document, &scenario)?;
         Ok(scenario)
     }
+}
+
+impl Switch {
+    /// The schemes by tier. `gap_ps` is the default pause that ends a flowlet.
+    fn switching(&self, gap_ps: u64) -> Switching {
+        let schemes = [self.tor, self.agg, self.core].map(|tier| tier.unwrap_or(self.scheme)).to_vec();
+        Switching { schemes, flowlet_gap_ps: self.flowlet_gap_us.map_or(gap_ps, Micros::ps) }
+    }
+}
+
+/// Host DR names paths by entropy values: it needs switches whose choice follows from these.
+fn check_switches(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
+    let schemes = &scenario.network.switching.schemes;
+    let Some(scheme) = schemes.iter().find(|scheme| !scheme.hashes()) else { return Ok(()) };
+    if !scenario.transport.balancer.contains(&BalancerKind::HostDr) {
+        return Ok(());
+    }
+    let rule = "`host-dr` chooses paths by entropy value; allowed: switches with `ecmp` or `wcmp`";
+    Err(document.mistake("switch.scheme", format!("switches with `{scheme}`, but the balancer {rule}")))
 }
 
 fn check_name(document: &Document, name: &str) -> Result<(), Mistake> {
@@ -108,27 +137,50 @@ fn check_transport(document: &Document, transport: &Transport) -> Result<(), Mis
 const ETHERNET_BYTES: u32 = 14;
 
 /// The failures that are drawn from each run's seed.
-fn failures(document: &Document, simulation: &SimulationSettings) -> Result<Option<Failures>, Mistake> {
+fn failures(document: &Document, settings: &Settings, network: &Network) -> Result<Option<Failures>, Mistake> {
     let path = "simulation.failures";
-    let name = match (&simulation.failures, simulation.dead_cables_percent) {
-        (None, None) => return Ok(None),
+    let SimulationSettings { failures, dead_cables_percent, .. } = &settings.simulation;
+    let (file, source, name) = match (failures, dead_cables_percent) {
+        (None, None) => (FailureFile::default(), path.into(), None),
         (None, Some(percent)) => {
-            let failures = FailureFile::dead_cables(percent / 100.0);
-            return Ok(Some(Failures {
-                file: failures,
-                source: path.into(),
-                name: format!("{percent} % of cables dead"),
-            }));
+            let name = format!("{percent} % of cables dead");
+            (FailureFile::dead_cables(percent / 100.0), path.into(), Some(name))
         }
         (Some(_), Some(_)) => {
             let message = "`failures` and `dead_cables_percent`; allowed: one of the two";
             return Err(document.mistake(path, message));
         }
-        (Some(name), None) => name,
+        (Some(name), None) => {
+            let (file, source) = read_file((document, path), name, "a failure file", FailureFile::parse)?;
+            let name = source.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+            (file, source, Some(name))
+        }
     };
-    let (file, source) = read_file((document, path), name, "a failure file", FailureFile::parse)?;
-    let name = source.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok(Some(Failures { file, source, name }))
+    let (random, places) = random_failures(document, settings, network)?;
+    if name.is_none() && random.is_empty() {
+        return Ok(None);
+    }
+    let names: Vec<String> = name.into_iter().chain(random.iter().map(words)).collect();
+    Ok(Some(Failures { file: file.and(random), source, places, name: names.join(", ") }))
+}
+
+/// The failures of `[[failure]]`, and where each stands.
+fn random_failures(
+    document: &Document,
+    settings: &Settings,
+    network: &Network,
+) -> Result<(Vec<RandomFailure>, Vec<String>), Mistake> {
+    let convergence_ps = settings.routing.convergence_us.ps();
+    let read = |(index, failure): (usize, &FailureSettings)| failure.failure((document, index), convergence_ps);
+    let random: Vec<_> = settings.failure.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+    let place = |index| document.mistake(&format!("failure.{index}.what"), "").place;
+    let places: Vec<_> = (0..random.len()).map(place).collect();
+    // The scenario's own seed must find devices that may fail. Other seeds find as many, or say so when they run.
+    let context = FailureContext { network, seed: settings.seed, until_ps: u64::MAX, packet_bytes: 0 };
+    match FailureFile::default().and(random.clone()).events(&context) {
+        Err(DrawError::Random { index, message }) => Err(Mistake { place: places[index].clone(), message }),
+        _ => Ok((random, places)),
+    }
 }
 
 /// Checks the thresholds against each other, in bytes, at the fabric's own rates.

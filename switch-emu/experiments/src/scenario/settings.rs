@@ -8,8 +8,10 @@ use spray_core::flow::DEFAULT_SACK_GAP_PACKETS;
 use spray_core::loss::SackRule;
 use spray_core::path::{BalancerKind, Schemes};
 use spray_core::units::{ByteSize, Micros};
+use spray_fabric::Scheme;
 
 use super::QueueLength;
+use super::failure::{FailureSettings, Routing};
 use super::link_event::LinkEventSettings;
 use super::topology::Topology;
 use super::workload::WorkloadSettings;
@@ -47,13 +49,22 @@ pub struct Settings {
     /// The queue of every port.
     #[serde(default)]
     pub queue: Queue,
+    /// How switches choose among ports of equal cost.
+    #[serde(default)]
+    pub switch: Switch,
     /// A change of a link, and when it happens. The table may be repeated.
     #[serde(default)]
     pub link_event: Vec<LinkEventSettings>,
+    /// Links or switches that fail at random. The table may be repeated.
+    #[serde(default)]
+    pub failure: Vec<FailureSettings>,
+    /// How routing learns of failures.
+    #[serde(default)]
+    pub routing: Routing,
     /// Settings of the `xdp` engine, which runs the scenario on this machine.
     #[serde(default)]
     pub emulation: Emulation,
-    /// Settings that only the `sim` engine has.
+    /// Settings of the `sim` engine. Of these the `xdp` engine takes the failures only.
     #[serde(default)]
     pub simulation: SimulationSettings,
 }
@@ -113,7 +124,8 @@ pub struct Transport {
     pub sack_rule: SackRule,
     /// Send messages in an ideal erasure code: any packets, if they are enough, make up the message. The simulator only.
     pub erasure: bool,
-    /// Least retransmission timeout, and the first one. By default the base RTT plus the time that four full queues take to empty.
+    /// Least retransmission timeout, and the first one. By default the base RTT plus the time that full queues take to empty, one for
+    /// each switch on the path and at least four.
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub rto_min_us: Option<Micros>,
     /// Largest retransmission timeout. By default 16 times the least; 0 means the least.
@@ -133,7 +145,7 @@ pub struct Transport {
 impl Default for Transport {
     fn default() -> Self {
         Self {
-            balancer: vec![BalancerKind::Reps],
+            balancer: vec![BalancerKind::RepsPlus],
             cc: CcKind::Dctcp,
             initial_window_bytes: None,
             max_window_bytes: None,
@@ -185,12 +197,37 @@ pub struct Queue {
     pub marking: bool,
     /// Queue length below which no packet is marked.
     pub mark_min: QueueLength,
-    /// Queue length from which on every packet is marked. Between `mark_min` and this the share of marked packets grows.
+    /// Queue length from which on every packet is marked. Between `mark_min` and this the share of marked packets grows from 0 to
+    /// `mark_probability`.
     pub mark_max: QueueLength,
+    /// The share of packets that are marked just below `mark_max`: 1 makes RED's curve continuous, DCQCN has less.
+    #[schemars(range(min = 0.001, max = 1))]
+    pub mark_probability: f64,
+    /// When a packet is marked. The `xdp` engine marks as packets arrive.
+    pub mark_at: MarkAt,
     /// Most bytes of ACKs and trimmed headers that may wait. They are sent before data.
     pub control_limit: QueueLength,
     /// Whether switches cut a data frame that exceeds the limit to its headers (trim it), instead of dropping it.
     pub trimming: bool,
+    /// Memory that the ports of a switch share. By default every port has `limit` of its own. The `sim` engine only.
+    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
+    pub shared_buffer: Option<ByteSize>,
+    /// With `shared_buffer`: as much data may wait at a port as this times the memory that is free, at most `limit` (dynamic
+    /// thresholds).
+    #[schemars(range(min = 0.001, max = 1_000))]
+    pub alpha: f64,
+}
+
+/// When a switch marks a packet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum MarkAt {
+    /// When it comes, by the data that waits.
+    #[default]
+    Arrival,
+    /// When its last bit leaves, by the data that waits behind it, as in the published simulations and most switches.
+    Departure,
 }
 
 impl Default for Queue {
@@ -200,10 +237,31 @@ impl Default for Queue {
             marking: true,
             mark_min: QueueLength::Percent(20.0),
             mark_max: QueueLength::Percent(80.0),
+            mark_probability: 1.0,
+            mark_at: MarkAt::Arrival,
             control_limit: QueueLength::Percent(100.0),
             trimming: true,
+            shared_buffer: None,
+            alpha: 1.0,
         }
     }
+}
+
+/// How switches choose among ports of equal cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Switch {
+    /// The scheme of every switch whose tier has no other.
+    pub scheme: Scheme,
+    /// The scheme of the switches that have hosts: ToRs, leaves, routers of a dragonfly. By default `scheme`.
+    pub tor: Option<Scheme>,
+    /// The scheme of the switches above these: aggregation switches, spines. By default `scheme`.
+    pub agg: Option<Scheme>,
+    /// The scheme of the switches above these: cores. By default `scheme`.
+    pub core: Option<Scheme>,
+    /// The pause that ends a flowlet, for schemes that move flowlets. By default half the longest base RTT (REPS §4.1).
+    #[schemars(range(min = 0.01, max = 1_000_000))]
+    pub flowlet_gap_us: Option<Micros>,
 }
 
 /// How the `xdp` engine plays a scenario.
@@ -233,7 +291,7 @@ pub enum Chassis {
     PerSwitch,
 }
 
-/// Settings that only the `sim` engine has.
+/// Settings of the `sim` engine. Of these the `xdp` engine takes the failures only.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SimulationSettings {

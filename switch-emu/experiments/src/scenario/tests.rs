@@ -69,9 +69,25 @@ fn the_reference_fabric_has_the_reference_round_trip() {
     assert_eq!((scenario.base_rtt_ps(&scenario.paths()) - acks) / 1000, 8_337, "8.337 us with 64-byte ACKs");
 }
 
+//= docs/specs/transport.md#TRN-31 bounds of the timeout
+#[test]
+fn the_least_timeout_covers_the_queue_of_every_switch_on_the_path() {
+    let counts = "kind = \"fat-tree\"\npods = 2\ntors_per_pod = 2\naggs_per_pod = 2\ncores = 2\nhosts_per_tor = 2\nhost_gbps = 400\n";
+    let scenario =
+        parse(&format!("name = \"x\"\n[topology]\n{counts}[workload]\nkind = \"permutation\"\nbytes = 1\n")).unwrap();
+    let paths = scenario.paths();
+    let limit = u64::from(scenario.thresholds(&paths, 400_000_000_000).limit_bytes);
+    for (to, queues) in [(1, 4), (2, 4), (4, 5)] {
+        let config = scenario.flow_config(&paths, BalancerKind::Reps, 0, to);
+        let floor_ps = config.cc.base_rtt_ps + queues * limit * 20;
+        assert_eq!((config.rto.min_ps, config.rto.initial_ps), (floor_ps, floor_ps), "to host {to}");
+    }
+}
+
 #[test]
 fn every_mistake_says_where_and_what_is_allowed() {
     let event = |rest: &str| format!("{MINIMAL}[[link_event]]\n{rest}\n");
+    let failure = |rest: &str| format!("{MINIMAL}[[failure]]\n{rest}\n");
     let transport = |rest: &str| format!("{MINIMAL}[transport]\n{rest}\n");
     let window = |rest: &str| format!("{MINIMAL}[transport]\nfixed-window.{rest}\n");
     let queue = |rest: &str| format!("{MINIMAL}[queue]\n{rest}\n");
@@ -148,6 +164,9 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (queue("limit = \"4 GiB\""), "11:9", "4 GiB or more"),
         (queue("limit = \"2000000 packets\""), "11:9", "4 GiB or more"),
         (queue("mark_min = \"90 %\""), "10:1", "allowed: ascending"),
+        (queue("mark_probability = 1.5"), "11:20", "`mark_probability` is 1.5; allowed: 0.001 to 1"),
+        (queue("mark_at = \"leaving\""), "11:11", "allowed: \"arrival\", \"departure\""),
+        (queue("alpha = 0"), "11:9", "`alpha` is 0; allowed: 0.001 to 1000"),
         (queue("trimming = 1"), "11:12", "allowed: true, false"),
         (event("link = \"leaf0->spine9\"\naction = \"down\""), "11:8", "allowed: leaf0->h0, leaf0->h1"),
         (event("link = \"leaf0->spine1\"\naction = \"explode\""), "12:10", "allowed: \"down\", \"silent-drop\""),
@@ -157,6 +176,29 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (event("link = \"leaf0->spine1\"\naction = \"flap\"\nperiod_us = 5\ndown_us = 5"), "14:11", "allowed: less"),
         (event("link = \"leaf0->spine1\"\nat_us = 5\nuntil_us = 5\naction = \"down\""), "13:12", "later times"),
         (event("link = \"h0->leaf0\"\naction = \"down\""), "11:8", "leaves a host; allowed: links that leave a switch"),
+        (failure("what = \"links\"\naction = \"down\""), "11:8", "needs `share` or `probability`; allowed: one of"),
+        (failure("what = \"links\"\nshare = 0.1\nprobability = 0.1\naction = \"down\""), "11:8", "one of the two"),
+        (failure("what = \"cables\"\nshare = 0.1\naction = \"down\""), "11:8", "allowed: \"links\", \"tor-agg\", "),
+        (
+            failure("what = \"core\"\nshare = 0.1\naction = \"down\""),
+            "11:8",
+            "the fabric has no cores; allowed: \"links\"",
+        ),
+        (
+            failure("what = \"agg\"\nshare = 1\naction = \"silent-drop\""),
+            "11:8",
+            "only 3 can without cutting off hosts",
+        ),
+        (failure("what = \"agg\"\nshare = 0\naction = \"down\""), "12:9", "`share` is 0; allowed: "),
+        (failure("what = \"agg\"\nshare = 0.2\naction = \"rate\""), "10:1", "needs `factor`"),
+        (
+            failure("what = \"agg\"\nshare = 0.2\naction = \"down\"\nfactor = 0.5"),
+            "14:1",
+            "does not go with action `down`",
+        ),
+        (failure("what = \"agg\"\nshare = 0.2\naction = \"down\"\nat_us = 3\nuntil_us = 2"), "15:12", "later times"),
+        (format!("{MINIMAL}[routing]\nconvergence_us = \"soon\""), "11:18", "allowed: 0 to 3600000000, or \"never\""),
+        (format!("{MINIMAL}[routing]\nconvergence_us = -1"), "11:18", "allowed: 0 to 3600000000, or \"never\""),
         (format!("{MINIMAL}[emulation]\ndilation = \"fast\""), "11:12", "allowed: \"auto\", or 1 to 1000000"),
         (format!("{MINIMAL}[emulation]\nchassis = \"box\""), "11:11", "allowed: \"fabric\", \"per-switch\""),
         (format!("{MINIMAL}flow = []"), "10:1", "does not go with kind `cross-leaf-permutation`"),
@@ -234,6 +276,43 @@ fn a_condition_with_other_events_is_described_anew() {
     assert_eq!(Scenario::read(&document).unwrap().condition, "10 % of cables dead");
     set(&mut document, "condition=bad").unwrap();
     assert_eq!(Scenario::read(&document).unwrap().condition, "bad");
+}
+
+#[test]
+fn routing_converges_as_it_is_told() {
+    //= docs/specs/switching.md#SWC-22 routing converges after G
+    let convergence = |rest: &str| {
+        let scenario = parse(&format!("{MINIMAL}{rest}")).unwrap();
+        let drawn = scenario.drawn_failures(3, 1_000_000_000).unwrap();
+        match scenario.link_events.iter().chain(&drawn).next().unwrap().action {
+            LinkAction::Down { convergence_ps } => convergence_ps,
+            other => panic!("{other:?}"),
+        }
+    };
+    let (event, failure) = (
+        "[[link_event]]\nlink = \"leaf0-spine1\"\naction = \"down\"\n",
+        "[[failure]]\nwhat = \"links\"\nshare = 0.1\naction = \"down\"\n",
+    );
+    for down in [event, failure] {
+        assert_eq!(convergence(down), 50_000_000);
+        assert_eq!(convergence(&format!("[routing]\nconvergence_us = 0\n{down}")), 0);
+        assert_eq!(convergence(&format!("[routing]\nconvergence_us = 7.5\n{down}")), 7_500_000);
+        assert_eq!(convergence(&format!("[routing]\nconvergence_us = \"never\"\n{down}")), u64::MAX);
+    }
+    assert_eq!(convergence(&format!("[routing]\nconvergence_us = \"never\"\n{event}convergence_us = 2\n")), 2_000_000);
+}
+
+#[test]
+fn failures_are_drawn_from_the_seed_of_the_run() {
+    //= docs/specs/switching.md#SWC-20 who fails
+    let text = format!("{MINIMAL}[[failure]]\nwhat = \"links\"\nshare = 0.2\naction = \"rate\"\nfactor = 0.1\n");
+    let scenario = parse(&text).unwrap();
+    assert_eq!(scenario.condition, "20 % of links at 10 % rate");
+    let names = |seed| -> Vec<String> {
+        scenario.drawn_failures(seed, 1_000_000).unwrap().into_iter().map(|event| event.name).collect()
+    };
+    assert_eq!(names(1), names(1));
+    assert!((2..20).any(|seed| names(seed) != names(1)));
 }
 
 #[test]

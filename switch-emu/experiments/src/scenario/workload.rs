@@ -6,7 +6,7 @@ use spray_core::units::{ByteSize, Micros};
 use spray_settings::{Document, Mistake};
 
 use super::{list, read_file};
-use crate::workload::{Each, Flow, Matrix, Pattern, Payload, Workload, can_cross, parse_matrix};
+use crate::workload::{Each, Flow, Matrix, Pattern, Payload, Workload, can_cross, leaves, parse_matrix, pods};
 use spray_fabric::Network;
 use spray_fabric::Node;
 
@@ -31,8 +31,13 @@ pub struct WorkloadSettings {
 pub enum PatternSettings {
     /// Every host sends to one under another leaf and receives from one.
     CrossLeafPermutation(EachSettings),
+    /// Every host sends to one of another pod and receives from one. A pod are the switches that are joined without passing through the
+    /// highest tier.
+    CrossPodPermutation(EachSettings),
     /// Every host sends to another one and receives from one.
     Permutation(EachSettings),
+    /// Every host sends to every other.
+    AllToAll(EachSettings),
     /// Host i of n sends to host i + n / 2.
     Tornado(EachSettings),
     /// Several hosts send to one.
@@ -120,12 +125,25 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn pattern(&self, settings: &PatternSettings) -> Result<Pattern, Mistake> {
         Ok(match settings {
-            PatternSettings::CrossLeafPermutation(_) if !can_cross(self.network) => {
-                let message = "one leaf has more than half of the hosts; allowed: `permutation`, or another topology";
-                return Err(self.document.mistake("workload.kind", message));
+            PatternSettings::CrossLeafPermutation(each) => {
+                self.check_halves("leaf", &leaves(self.network))?;
+                Pattern::CrossLeafPermutation(self.each(each)?)
             }
-            PatternSettings::CrossLeafPermutation(each) => Pattern::CrossLeafPermutation(self.each(each)?),
+            PatternSettings::CrossPodPermutation(each) => {
+                self.check_halves("pod", &pods(self.network))?;
+                Pattern::CrossPodPermutation(self.each(each)?)
+            }
             PatternSettings::Permutation(each) => Pattern::Permutation(self.each(each)?),
+            PatternSettings::AllToAll(each) => {
+                let hosts = self.network.hosts.len();
+                if hosts * (hosts - 1) > MAX_FLOWS {
+                    let message = format!(
+                        "all to all of {hosts} hosts; allowed: at most {MAX_FLOWS} flows, which 316 hosts have"
+                    );
+                    return Err(self.document.mistake("workload.kind", message));
+                }
+                Pattern::AllToAll(self.each(each)?)
+            }
             PatternSettings::Tornado(each) => Pattern::Tornado(self.each(each)?),
             PatternSettings::Incast { senders, receiver, each } => Pattern::Incast {
                 senders: self.senders(*senders)?,
@@ -138,6 +156,16 @@ impl Reader<'_> {
             }
             PatternSettings::Matrix { file } => Pattern::Matrix(self.matrix(file)?),
         })
+    }
+
+    /// A permutation across groups needs groups of at most half of the hosts.
+    fn check_halves(&self, what: &str, group: &[usize]) -> Result<(), Mistake> {
+        if can_cross(group) {
+            return Ok(());
+        }
+        let message =
+            format!("one {what} has more than half of the hosts; allowed: `permutation`, or another topology");
+        Err(self.document.mistake("workload.kind", message))
     }
 
     fn each(&self, each: &EachSettings) -> Result<Each, Mistake> {

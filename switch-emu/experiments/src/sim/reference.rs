@@ -4,6 +4,7 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use spray_core::loss::floor_ps;
 use spray_core::units::Micros;
 use spray_fabric::{Network, TopoFile};
 
@@ -52,7 +53,8 @@ pub fn reference(name: &str, network: Network, workload: Workload) -> Scenario {
 }
 
 /// The flows of the file text `matrix` on the fabric of the file text `topology`, as [`reference`] runs them. A flow ends with its
-/// last acknowledgement.
+/// last acknowledgement, and the least timeout is the same for all pairs of hosts and any number of tiers: the longest base RTT and
+/// four queues.
 ///
 /// # Panics
 /// When either is wrong: they are part of the program.
@@ -62,5 +64,8 @@ pub(crate) fn published(name: &str, topology: &str, matrix: &str) -> Scenario {
     let workload = Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated };
     let mut scenario = reference(name, network, workload);
     scenario.simulation.fct_end = FctEnd::Acked;
+    let paths = scenario.paths();
+    let floor_ps = floor_ps(scenario.base_rtt_ps(&paths), scenario.drain_ps(&paths), 0);
+    scenario.transport.rto_min_us = Some(Micros::from_ps(floor_ps));
     scenario
 }

@@ -12,7 +12,7 @@ use crate::engine::{Engine, EngineError, Prepared, Tell};
 use crate::results::{Collect, Ended, EventKind, EventRow, RunResult, SimFigures, TransportTotals, reported, us};
 use crate::scenario::{Paths, Scenario};
 use crate::workload::Flow;
-use spray_fabric::{FailureContext, LinkEvent, PortOutcome, PortSamples, epoch_starts};
+use spray_fabric::{LinkEvent, PortOutcome, PortSamples, epoch_starts};
 use spray_sim::{FlowOutcome, FrameBytes, SimFlow, SimOutcome, SimSpec, Start, simulate};
 
 /// When a flow counts as complete.
@@ -60,14 +60,6 @@ impl<'a> Simulation<'a> {
         Self { scenario, paths: scenario.paths() }
     }
 
-    /// The failures that a run with root `seed` draws; an error when there are more than the fabric takes.
-    fn failures(&self, seed: u64, until_ps: u64) -> Result<Vec<LinkEvent>, EngineError> {
-        let Some(failures) = &self.scenario.failures else { return Ok(Vec::new()) };
-        let (network, packet_bytes) = (&self.scenario.network, self.scenario.packet_bytes());
-        let events = failures.file.events(&FailureContext { network, seed, until_ps, packet_bytes });
-        events.map_err(|error| EngineError::Refused(failures.mistake(&error).to_string()))
-    }
-
     /// Runs it once under `balancer`, with `events` in addition to the scenario's own link events and failures. All random
     /// choices come from `seed`.
     ///
@@ -79,7 +71,9 @@ impl<'a> Simulation<'a> {
         let paths = &self.paths;
         let triggers = scenario.workload.triggers();
         let until_ps = scenario.time_limit_ps(paths, &flows);
-        let events = [scenario.link_events.as_slice(), events, &self.failures(seed, until_ps)?].concat();
+        let drawn = scenario.drawn_failures(seed, until_ps);
+        let drawn = drawn.map_err(|mistake| EngineError::Refused(mistake.to_string()))?;
+        let events = [scenario.link_events.as_slice(), events, &drawn].concat();
         let epochs_ps = epoch_starts(&events);
         let window_packets = window_packets(scenario, &flows);
         let sim_flows: Vec<SimFlow> = flows.iter().map(|flow| sim_flow(scenario, flow, seed)).collect();

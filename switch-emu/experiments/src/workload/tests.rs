@@ -49,6 +49,25 @@ fn a_permutation_across_leaves_uses_all_other_leaves() {
 }
 
 #[test]
+fn a_permutation_across_pods_leaves_every_pod() {
+    let network = spray_fabric::FatTree::uniform([4, 2, 2, 4, 2], 1_000_000_000, 0).network();
+    for seed in 0..20 {
+        let pairs = flows(Pattern::CrossPodPermutation(EACH), &network, seed);
+        assert!(pairs.iter().all(|(from, to)| from / 4 != to / 4), "{pairs:?}");
+    }
+}
+
+#[test]
+fn all_to_all_has_every_pair_once() {
+    let pairs = flows(Pattern::AllToAll(EACH), &network(2, 3), 1);
+    assert_eq!(pairs[..7], [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (0, 2)]);
+    let mut all = pairs.clone();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 30);
+}
+
+#[test]
 fn tornado_and_incast_take_the_far_side() {
     let network = network(2, 4);
     let tornado = flows(Pattern::Tornado(EACH), &network, 1);

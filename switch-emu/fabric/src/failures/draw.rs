@@ -6,7 +6,7 @@ use spray_core::link::serialisation_floor_ps;
 use spray_core::rng::stream;
 
 use super::ways::Ways;
-use super::{Device, Failure, FailureFile, Process};
+use super::{Device, DrawError, Failure, FailureFile, Process};
 use crate::FileError;
 use crate::fabric::{DropEvery, Node};
 use crate::{LinkAction, LinkEvent, Network, ShortestPaths};
@@ -31,22 +31,66 @@ const MAX_FAILURES: usize = 100_000;
 const MILLION: f64 = 1e6;
 
 /// A device that may fail, and the links that fail with it.
-struct Candidate {
-    name: String,
-    links: Vec<usize>,
+pub(super) struct Candidate {
+    pub name: String,
+    pub links: Vec<usize>,
 }
 
 impl Candidate {
-    fn event(&self, at_ps: u64, until_ps: Option<u64>, action: LinkAction) -> LinkEvent {
+    pub(super) fn event(&self, at_ps: u64, until_ps: Option<u64>, action: LinkAction) -> LinkEvent {
         LinkEvent { name: self.name.clone(), links: self.links.clone(), at_ps, until_ps, action }
     }
 }
 
-/// A failure that removes paths from `from_ps` on.
+/// Takes a random one of the devices whose failure leaves a way, uniformly. Those that are needed go to `needed`.
+pub(super) fn draw_one(
+    rng: &mut impl RngCore,
+    candidates: &mut Vec<Candidate>,
+    needed: &mut Vec<Candidate>,
+    mut ways: Option<&mut Ways<'_>>,
+) -> Option<Candidate> {
+    while !candidates.is_empty() {
+        let index = (u64::from(rng.next_u32()) * candidates.len() as u64) >> 32;
+        let candidate = candidates.swap_remove(index as usize);
+        if ways.as_mut().is_none_or(|ways| ways.remove(&candidate.links)) {
+            return Some(candidate);
+        }
+        needed.push(candidate);
+    }
+    None
+}
+
+/// Failures that remove paths.
+#[derive(Default)]
+pub(super) struct Outages(Vec<Outage>);
+
 struct Outage {
     links: Vec<usize>,
     from_ps: u64,
     until_ps: Option<u64>,
+}
+
+impl Outages {
+    pub(super) fn add(&mut self, links: &[usize], from_ps: u64, until_ps: Option<u64>) {
+        self.0.push(Outage { links: links.to_vec(), from_ps, until_ps });
+    }
+
+    /// The ways that are left from `at_ps` to `end_ps`.
+    pub(super) fn ways<'a>(
+        &self,
+        network: &'a Network,
+        routes: &'a ShortestPaths,
+        at_ps: u64,
+        end_ps: Option<u64>,
+    ) -> Ways<'a> {
+        let mut ways = Ways::new(network, routes);
+        let end_ps = end_ps.unwrap_or(u64::MAX);
+        let overlaps = |outage: &&Outage| outage.from_ps < end_ps && outage.until_ps.is_none_or(|until| until > at_ps);
+        for outage in self.0.iter().filter(overlaps) {
+            ways.take(&outage.links);
+        }
+        ways
+    }
 }
 
 impl FailureFile {
@@ -57,21 +101,37 @@ impl FailureFile {
     /// share asks for.
     ///
     /// # Errors
-    /// The process that fails too often.
-    pub fn events(&self, context: &FailureContext<'_>) -> Result<Vec<LinkEvent>, FileError> {
+    /// The process that fails too often, and the random failure that finds too few devices.
+    pub fn events(&self, context: &FailureContext<'_>) -> Result<Vec<LinkEvent>, DrawError> {
+        let routes = ShortestPaths::new(context.network, |_| true);
+        let mut outages = Outages::default();
+        let mut events = self.listed(context, &routes, &mut outages).map_err(DrawError::Line)?;
+        for (index, failure) in self.random.iter().enumerate() {
+            let drawn = failure.events((context, index as u64), &routes, &mut outages);
+            events.extend(drawn.map_err(|message| DrawError::Random { index, message })?);
+        }
+        events.sort_by_key(|event| event.at_ps);
+        Ok(events)
+    }
+
+    /// The failures of the lines of a file.
+    fn listed(
+        &self,
+        context: &FailureContext<'_>,
+        routes: &ShortestPaths,
+        outages: &mut Outages,
+    ) -> Result<Vec<LinkEvent>, FileError> {
         let network = context.network;
-        let routes = ShortestPaths::new(network, |_| true);
         let until_ps = self.stop_ps.map_or(context.until_ps, |stop| stop.min(context.until_ps));
         let context = FailureContext { until_ps, ..*context };
         let mut events = Vec::new();
-        let mut outages = Vec::new();
         for (number, process) in self.processes.iter().enumerate() {
             let rng = stream(context.seed, STREAM + number as u64);
             let mut draw = Draw { process, context, rng, upper_only: self.upper_only };
             let drawn = match process.failure {
                 Failure::BitErrors if process.period_ps == 0 => draw.corrupt_all(),
                 Failure::BitErrors => draw.corrupt_one_by_one()?,
-                _ => draw.strike(&routes, &mut outages)?,
+                _ => draw.strike(routes, outages)?,
             };
             events.extend(drawn);
         }
@@ -84,7 +144,6 @@ impl FailureFile {
             event.until_ps = event.until_ps.or(self.stop_ps).map(|until| until.min(self.stop_ps.unwrap_or(u64::MAX)));
         }
         events.retain(|event| event.until_ps.is_none_or(|until| until > event.at_ps));
-        events.sort_by_key(|event| event.at_ps);
         Ok(events)
     }
 }
@@ -98,7 +157,7 @@ struct Draw<'a> {
 
 impl Draw<'_> {
     /// Devices that fail one after another, each for a while or for good.
-    fn strike(&mut self, routes: &ShortestPaths, outages: &mut Vec<Outage>) -> Result<Vec<LinkEvent>, FileError> {
+    fn strike(&mut self, routes: &ShortestPaths, outages: &mut Outages) -> Result<Vec<LinkEvent>, FileError> {
         let process = self.process;
         let mut candidates = self.candidates();
         let limit = self.limit();
@@ -109,19 +168,17 @@ impl Draw<'_> {
             let (back, out): (Vec<_>, Vec<_>) = active.into_iter().partition(|(until, _)| *until <= at_ps);
             active = out;
             candidates.extend(back.into_iter().map(|(_, candidate)| candidate));
-            let mut ways = self.ways(routes, outages, at_ps, end_ps);
+            // The failures of NICs take no way from others.
+            let concerns_ways = process.device != Device::Nic;
+            let mut ways = concerns_ways.then(|| outages.ways(self.context.network, routes, at_ps, end_ps));
             let mut needed = Vec::new();
             let mut struck = false;
-            while active.len() < limit && !candidates.is_empty() && !(struck && process.period_ps > 0) {
-                let index = (u64::from(self.rng.next_u32()) * candidates.len() as u64) >> 32;
-                let candidate = candidates.swap_remove(index as usize);
-                if ways.as_mut().is_some_and(|ways| !ways.remove(&candidate.links)) {
-                    needed.push(candidate);
-                    continue;
-                }
+            while active.len() < limit && !(struck && process.period_ps > 0) {
+                let drawn = draw_one(&mut self.rng, &mut candidates, &mut needed, ways.as_mut());
+                let Some(candidate) = drawn else { break };
                 struck = true;
                 if process.device != Device::Nic {
-                    outages.push(Outage { links: candidate.links.clone(), from_ps: at_ps, until_ps: end_ps });
+                    outages.add(&candidate.links, at_ps, end_ps);
                 }
                 events.extend(self.actions().into_iter().map(|action| candidate.event(at_ps, end_ps, action)));
                 active.push((end_ps.unwrap_or(u64::MAX), candidate));
@@ -134,29 +191,6 @@ impl Draw<'_> {
             at_ps = if struck && active.len() < limit && process.period_ps > 0 { due_ps } else { free_ps.max(due_ps) };
         }
         Ok(events)
-    }
-
-    /// The ways that are left from `at_ps` to `end_ps`; `None` for NICs, whose failures take no way from others.
-    fn ways<'a>(
-        &self,
-        routes: &'a ShortestPaths,
-        outages: &[Outage],
-        at_ps: u64,
-        end_ps: Option<u64>,
-    ) -> Option<Ways<'a>>
-    where
-        Self: 'a,
-    {
-        if self.process.device == Device::Nic {
-            return None;
-        }
-        let mut ways = Ways::new(self.context.network, routes);
-        let end_ps = end_ps.unwrap_or(u64::MAX);
-        let overlaps = |outage: &&Outage| outage.from_ps < end_ps && outage.until_ps.is_none_or(|until| until > at_ps);
-        for outage in outages.iter().filter(overlaps) {
-            ways.remove(&outage.links);
-        }
-        Some(ways)
     }
 
     /// The same share of the frames on every device.
@@ -263,7 +297,7 @@ impl Draw<'_> {
 
 /// The links between switches; of the two upper tiers only where asked.
 fn cables(network: &Network, upper_only: bool) -> Vec<usize> {
-    let tiers = tiers(network);
+    let tiers = network.tiers().tier;
     let top = tiers.iter().copied().max().unwrap_or(0);
     let fits = |(index, link): (usize, &crate::Link)| match (link.from, link.to) {
         (Node::Switch(from), Node::Switch(to)) => {
@@ -272,25 +306,4 @@ fn cables(network: &Network, upper_only: bool) -> Vec<usize> {
         _ => None,
     };
     network.links.iter().enumerate().filter_map(fits).collect()
-}
-
-/// How many cables each switch is away from the nearest one with hosts.
-fn tiers(network: &Network) -> Vec<u32> {
-    let mut tier = vec![u32::MAX; network.switches.len()];
-    (0..network.hosts.len()).for_each(|host| tier[network.leaf_of(host)] = 0);
-    for level in 1.. {
-        let mut found = false;
-        for link in &network.links {
-            if let (Node::Switch(from), Node::Switch(to)) = (link.from, link.to)
-                && tier[from] == level - 1
-                && tier[to] > level
-            {
-                (tier[to], found) = (level, true);
-            }
-        }
-        if !found {
-            break;
-        }
-    }
-    tier
 }

@@ -2,12 +2,17 @@
 //!
 //! Lines of `Key: value`, keys and values in any case, `#` starts a comment, times in ps. `docs/sim.md` lists every key.
 //! [`FailureFile::events`] draws the victims from the seed and turns all of it into [`LinkEvent`](super::LinkEvent)s.
+//! [`RandomFailure`]s, which scenarios have, are drawn along with them.
 
 mod draw;
+mod random;
 mod read;
 mod ways;
 
 pub use draw::FailureContext;
+pub use random::{HowMany, Level, RandomFailure};
+
+use crate::FileError;
 
 /// A parsed failure file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -20,6 +25,24 @@ pub struct FailureFile {
     upper_only: bool,
     /// No failure begins, and none lasts, beyond this.
     stop_ps: Option<u64>,
+    /// Failures that no line of a file says.
+    random: Vec<RandomFailure>,
+}
+
+/// Why failures cannot be drawn.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DrawError {
+    /// A line of the file.
+    #[error("{}", .0.message)]
+    Line(FileError),
+    /// A random failure.
+    #[error("{message}")]
+    Random {
+        /// Its number.
+        index: usize,
+        /// What is wrong, and what is allowed.
+        message: String,
+    },
 }
 
 /// What fails.
@@ -91,6 +114,12 @@ impl FailureFile {
     pub fn dead_cables(share: f64) -> Self {
         let process = Process { share, ..Process::new(Device::Cable, Failure::Fail) };
         Self { processes: vec![process], ..Self::default() }
+    }
+
+    /// The same with these failures besides.
+    #[must_use]
+    pub fn and(self, random: Vec<RandomFailure>) -> Self {
+        Self { random, ..self }
     }
 }
 

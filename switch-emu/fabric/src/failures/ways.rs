@@ -35,11 +35,21 @@ impl<'a> Ways<'a> {
     /// Takes `links` away. If some leaf then had no way to another, changes nothing instead.
     pub fn remove(&mut self, links: &[usize]) -> bool {
         let mut less = self.clone();
-        let possible = links.iter().all(|link| less.remove_one(*link));
+        let possible = less.take(links);
         if possible {
             *self = less;
         }
         possible
+    }
+
+    /// Takes `links` away, whatever comes of it. False when some leaf lost its last way to another.
+    pub fn take(&mut self, links: &[usize]) -> bool {
+        links.iter().fold(true, |kept, link| kept & self.remove_one(*link))
+    }
+
+    /// Whether none of `links` works.
+    pub fn are_dead(&self, links: &[usize]) -> bool {
+        links.iter().all(|link| self.dead[*link])
     }
 
     fn remove_one(&mut self, link: usize) -> bool {
@@ -51,9 +61,9 @@ impl<'a> Ways<'a> {
             // A host has no other way.
             return false;
         };
-        (0..self.routes.leaves().len()).all(|leaf| {
+        (0..self.routes.leaves().len()).fold(true, |kept, leaf| {
             let led = self.routes.next(from, leaf).contains(&(link as u32)) && self.reaches(to, leaf);
-            !led || self.lose_way(from, leaf)
+            kept & (!led || self.lose_way(from, leaf))
         })
     }
 
@@ -72,13 +82,11 @@ impl<'a> Ways<'a> {
         if self.alive[slot] > 0 {
             return true;
         }
-        if self.routes.leaf_number(switch).is_some() {
-            return false;
-        }
+        let kept = self.routes.leaf_number(switch).is_none();
         let before: Vec<u32> = self.into[switch].iter().copied().filter(|link| !self.dead[*link as usize]).collect();
-        before.into_iter().all(|link| {
-            let Node::Switch(from) = self.network.links[link as usize].from else { return true };
-            !self.routes.next(from, leaf).contains(&link) || self.lose_way(from, leaf)
+        before.into_iter().fold(kept, |kept, link| {
+            let Node::Switch(from) = self.network.links[link as usize].from else { return kept };
+            kept & (!self.routes.next(from, leaf).contains(&link) || self.lose_way(from, leaf))
         })
     }
 }

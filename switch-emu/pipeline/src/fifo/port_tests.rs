@@ -7,6 +7,7 @@ use crate::counters::PortCounters;
 use crate::frame::Frame;
 use core::cell::Cell;
 use proptest::prelude::*;
+use std::assert_eq;
 use std::vec::Vec;
 
 const RATE_BPS: u64 = 400_000_000_000;
@@ -58,9 +59,9 @@ proptest! {
         trim: bool,
     ) {
         let thresholds =
-            Thresholds { limit_bytes: limit, mark_min_bytes: limit / 5, mark_max_bytes: limit / 5 * 4, control_limit_bytes: limit, trim };
+            Thresholds { limit_bytes: limit, mark_min_bytes: limit / 5, mark_max_bytes: limit / 5 * 4, control_limit_bytes: limit, trim, ..Thresholds::NONE };
         let port = PortConfig::new(RATE_BPS, LATENCY_PS, &thresholds, OUTSIDE, 4_150);
-        let (queues, counters) = (PortFifos::default(), PortCounters::<Cell<u64>>::default());
+        let (queues, counters) = (<PortFifos>::default(), PortCounters::<Cell<u64>>::default());
         let (mut t_ps, mut dropped) = (0, 0);
         // When the link has sent everything accepted so far, were it never idle with something waiting.
         let mut busy_until_ps = 0u64;
@@ -98,4 +99,47 @@ proptest! {
         prop_assert_eq!(counters.bytes.get(), carried.iter().sum::<u64>());
         prop_assert_eq!(counters.drops_queue.get(), dropped as u64);
     }
+}
+
+proptest! {
+    /// The area under the queue, which is counted frame by frame, against its trapezoids between one arrival and the next.
+    //= docs/specs/switch.md#SW-18 length of the queue over time
+    #[test]
+    fn the_length_over_time_is_that_of_a_queue_that_is_watched(
+        arrivals in prop::collection::vec((0u64..9_000, 64u32..4_150, prop::bool::weighted(0.3)), 1..400),
+        limit in 8_000u32..80_000,
+    ) {
+        let thresholds =
+            Thresholds { limit_bytes: limit, mark_min_bytes: 1, mark_max_bytes: 2, control_limit_bytes: limit / 8, trim: true, ..Thresholds::NONE };
+        let port = PortConfig::new(RATE_BPS, LATENCY_PS, &thresholds, OUTSIDE, 4_150);
+        let (queues, counters) = (<PortFifos>::default(), PortCounters::<Cell<u64>>::default());
+        // A byte leaves at each tick.
+        let (mut ticks, mut bytes, mut most, mut area) = (0, 0u64, 0, 0u128);
+        for (gap_bytes, bytes_of_frame, control) in arrivals {
+            let left = bytes.min(gap_bytes);
+            area += u128::from((2 * bytes - left) * left * PS_PER_BYTE);
+            (ticks, bytes) = (ticks + gap_bytes, bytes - left);
+            let mut frame = frame(ticks * PS_PER_BYTE, Coming { gap_ps: 0, bytes: bytes_of_frame, control });
+            if port.cross(&mut frame, 0x8000_0000_0000_0000, &queues, &counters).is_ok() {
+                bytes += u64::from(frame.len);
+                most = most.max(bytes);
+            }
+        }
+        area += u128::from(bytes * bytes * PS_PER_BYTE);
+        prop_assert_eq!((counters.queue_area(), counters.queue_max.get()), (area, most));
+    }
+}
+
+#[test]
+fn a_long_time_over_a_long_queue_fits() {
+    let counters = PortCounters::<Cell<u64>>::default();
+    let (hour_ps, full) = (3_600_000_000_000_000, 4_000_000_000);
+    (0..1_000).for_each(|_| counters.queued(full, 9_000, hour_ps, 20 * 9_000));
+    assert_eq!(counters.queue_area(), 1_000 * 9_000 * (2 * u128::from(hour_ps) - 180_000));
+    assert_eq!(counters.queue_max.get(), full + 9_000);
+    // Several CPUs count apart.
+    let mut sum = counters.read();
+    sum.add(&counters.read());
+    assert_eq!(sum.queue_mean_bytes(2 * hour_ps), counters.read().queue_mean_bytes(hour_ps));
+    assert_eq!((sum.queue_max, sum.queue_area_low >> 32), (full + 9_000, 0));
 }

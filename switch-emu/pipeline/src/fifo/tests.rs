@@ -11,8 +11,14 @@ const PS_PER_BYTE: u64 = 20;
 const FRAME: u32 = 4_150;
 
 fn port() -> PortConfig {
-    let thresholds =
-        Thresholds { limit_bytes: 1, mark_min_bytes: 1, mark_max_bytes: 2, control_limit_bytes: 1, trim: false };
+    let thresholds = Thresholds {
+        limit_bytes: 1,
+        mark_min_bytes: 1,
+        mark_max_bytes: 2,
+        control_limit_bytes: 1,
+        trim: false,
+        ..Thresholds::NONE
+    };
     PortConfig::new(RATE_BPS, 0, &thresholds, OUTSIDE, FRAME)
 }
 
@@ -26,7 +32,7 @@ fn pass<Q: Backlog>(queue: &Q, drain: &Drain, t_ps: u64, bytes: u32) -> (u64, u6
 
 #[test]
 fn frames_leave_one_after_another() {
-    let (fifo, drain) = (Fifo::default(), port().drain(0));
+    let (fifo, drain) = (<Fifo>::default(), port().drain(0));
     assert_eq!(pass(&fifo, &drain, 1_000, FRAME), (0, 1_000 + 83_000));
     assert_eq!(pass(&fifo, &drain, 1_000, FRAME), (u64::from(FRAME), 1_000 + 166_000));
     assert_eq!(pass(&fifo, &drain, 84_000, 64), (u64::from(FRAME), 168_280));
@@ -37,7 +43,7 @@ fn frames_leave_one_after_another() {
 #[test]
 fn agrees_with_the_queue_of_slots() {
     for load in [50, 90, 99, 120] {
-        let (fifo, slots, drain) = (Fifo::default(), Queue::<Cell<u64>>::default(), port().drain(0));
+        let (fifo, slots, drain) = (<Fifo>::default(), Queue::<Cell<u64>>::default(), port().drain(0));
         let (mut t_ps, mut worst) = (0, 0);
         for frame in 0..20_000u64 {
             let bytes = if mix(frame).is_multiple_of(5) { 64 } else { FRAME };
@@ -53,7 +59,7 @@ fn agrees_with_the_queue_of_slots() {
 
 #[test]
 fn what_waits_takes_longer_on_a_slower_link() {
-    let (fifo, mut port) = (Fifo::default(), port());
+    let (fifo, mut port) = (<Fifo>::default(), port());
     let drain = port.drain(0);
     assert_eq!(pass(&fifo, &drain, 0, FRAME).1, 83_000);
     let before = port.states[0].ps_per_unit;

@@ -58,6 +58,7 @@ fn completion_ps(network: &Network, flows: &[SimFlow], balancer: BalancerKind, s
         mark_max_bytes: 8_000_000,
         control_limit_bytes: 8_000_000,
         trim: false,
+        ..Thresholds::NONE
     };
     let spec = SimSpec {
         network,

@@ -4,7 +4,8 @@ use super::ProgramError;
 use super::switch::SwitchProgram;
 use crate::frame::data_frame;
 use libbpf_rs::ProgramInput;
-use spray_fabric::{ChassisSpec, Network, Thresholds, compile};
+use spray_fabric::{ChassisSpec, Network, Scheme, Switching, Thresholds, compile};
+use spray_pipeline::config::{HOST, OUTSIDE};
 use std::time::Duration;
 
 const FRAME_PAYLOAD: u16 = 3_000;
@@ -27,14 +28,19 @@ impl HopBench {
     /// Switches in the chain.
     pub const HOPS: u32 = 6;
 
-    /// Loads a chain of [`HopBench::HOPS`] switches and the bare redirect.
+    /// Loads a chain of [`HopBench::HOPS`] switches and the bare redirect. Between two switches are so many `cables`, among which
+    /// they choose by `scheme`.
     ///
     /// # Errors
     /// The programs are missing or refused.
-    pub fn new() -> Result<Self, ProgramError> {
-        let network = chain();
+    pub fn new(scheme: Scheme, cables: u32) -> Result<Self, ProgramError> {
+        let mut network = chain(cables);
+        network.switching = Switching { flowlet_gap_ps: FLOWLET_GAP_PS, ..Switching::all(scheme) };
         let fabric = compile(&network, 1, |_| QUEUE, &[]).expect("a fabric without events");
-        let program = SwitchProgram::load_programs(&ChassisSpec::whole(&fabric), &[SWITCH, REDIRECT])?;
+        let mut program = SwitchProgram::load_programs(&ChassisSpec::whole(&fabric), &[SWITCH, REDIRECT])?;
+        // Every switch of the chain plays its port: those that lead to hosts count as ports to another chassis.
+        program.tables.ports.iter_mut().filter(|port| port.next == HOST).for_each(|port| port.next = OUTSIDE);
+        program.maps.write(&program.tables)?;
         Ok(Self { program, frame: data_frame(&fabric.hosts[0], &fabric.hosts[1], FRAME_PAYLOAD) })
     }
 
@@ -91,17 +97,23 @@ const QUEUE: Thresholds = Thresholds {
     mark_max_bytes: 320_000,
     control_limit_bytes: 100_000,
     trim: true,
+    ..Thresholds::NONE
 };
 
+/// Frames of a flow are further apart: every other one begins a flowlet.
+const FLOWLET_GAP_PS: u64 = 1_000_000;
+
 /// [`HopBench::HOPS`] switches in a row, with a host at either end.
-fn chain() -> Network {
+fn chain(cables: u32) -> Network {
     const RATE_BPS: u64 = 100_000_000_000;
     const LATENCY_PS: u64 = 1_000_000;
     let mut network = Network::default();
     let mut last = network.add_host("h0");
     for switch in 0..HopBench::HOPS {
         let next = network.add_switch(format!("s{switch}"), 0);
-        network.add_cable(last, next, RATE_BPS, LATENCY_PS);
+        for _ in 0..if switch == 0 { 1 } else { cables } {
+            network.add_cable(last, next, RATE_BPS, LATENCY_PS);
+        }
         last = next;
     }
     let host = network.add_host("h1");

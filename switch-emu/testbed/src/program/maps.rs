@@ -3,7 +3,7 @@
 use super::ProgramError;
 use super::object::{Pod, pod_bytes, pod_from};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, OpenObject};
-use spray_fabric::{ChassisCounters, PortCounters, Tables};
+use spray_fabric::{ChassisCounters, PortCounters, Scheme, Tables};
 use spray_pipeline::config::{self as table, Globals, PortConfig};
 use spray_pipeline::queue::QUEUE_WORDS;
 use spray_pipeline::routes::{Group, SwitchConfig};
@@ -11,13 +11,15 @@ use std::collections::HashMap;
 
 /// Sizes the maps of an object that is not loaded yet.
 pub(super) fn size(open: &mut OpenObject, tables: &Tables) -> Result<(), ProgramError> {
-    let ports = tables.ports.len();
+    let (ports, switches) = (tables.ports.len(), tables.switches.len());
+    let hosts = tables.globals.hosts as usize;
     let sizes = [
         ("hosts", tables.hosts.len()),
-        ("switches", tables.switches.len()),
-        // Room for a reconfiguration with other epochs and other groups in them.
-        ("groups", table::MAX_EPOCHS * tables.switches.len() * tables.globals.hosts as usize),
-        ("members", table::MAX_EPOCHS * (tables.members.len() + tables.switches.len())),
+        ("switches", switches),
+        // Room for a reconfiguration with other epochs, other groups in them, and other schemes.
+        ("groups", table::MAX_EPOCHS * switches * hosts),
+        ("members", table::MAX_EPOCHS * (tables.members.len() + Scheme::most_orders(switches) * ports + switches)),
+        ("words", tables.words.len().max(Scheme::most_words(switches, hosts))),
         ("ports", ports),
         ("queues", ports),
         ("counters", ports),
@@ -71,6 +73,7 @@ impl Maps {
         self.fill("groups", &tables.groups)?;
         self.fill("ports", &tables.ports)?;
         self.fill("members", &tables.members)?;
+        self.fill("words", &tables.words)?;
         tables.hosts.iter().try_for_each(|(address, number)| self.put("hosts", address, &number.to_ne_bytes()))
     }
 
@@ -110,16 +113,17 @@ impl Maps {
         pod_from(&self.get("queues", port)?).ok_or_else(|| missing("queues"))
     }
 
-    pub(super) fn clear(&self, ports: usize) -> Result<(), ProgramError> {
+    pub(super) fn clear(&self, tables: &Tables) -> Result<(), ProgramError> {
+        self.fill("words", &tables.words)?;
         let empty = vec![0; self.map("queues")?.value_size() as usize];
-        for port in 0..ports as u32 {
+        for port in 0..tables.ports.len() as u32 {
             self.put("queues", &port.to_ne_bytes(), &empty)?;
             self.clear_percpu("counters", port)?;
         }
         self.clear_percpu("chassis", 0)
     }
 
-    fn read_percpu<T: Pod>(&self, name: &str, index: usize) -> Result<Vec<T>, ProgramError> {
+    pub(super) fn read_percpu<T: Pod>(&self, name: &str, index: usize) -> Result<Vec<T>, ProgramError> {
         let values = self.map(name)?.lookup_percpu(&(index as u32).to_ne_bytes(), MapFlags::ANY);
         let values = values.map_err(ProgramError::map(name))?.ok_or_else(|| missing(name))?;
         values.iter().map(|value| pod_from(value).ok_or_else(|| missing(name))).collect()
@@ -135,6 +139,8 @@ impl Maps {
 
 // SAFETY: one integer.
 unsafe impl Pod for u32 {}
+// SAFETY: one integer.
+unsafe impl Pod for u64 {}
 // SAFETY: integers.
 unsafe impl Pod for [[u64; QUEUE_WORDS]; 2] {}
 // SAFETY: (all six) `repr(C)` structs of integers laid out without padding, pinned by the assertions below.
@@ -151,6 +157,6 @@ unsafe impl Pod for PortCounters {}
 unsafe impl Pod for ChassisCounters {}
 
 const _: () = assert!(size_of::<Globals>() == 8 + 64 + 8);
-const _: () = assert!(size_of::<PortConfig>() == 40 + 9 * 48);
-const _: () = assert!(size_of::<PortCounters>() == 12 * 8);
+const _: () = assert!(size_of::<PortConfig>() == 48 + 9 * 48);
+const _: () = assert!(size_of::<PortCounters>() == 15 * 8);
 const _: () = assert!(size_of::<ChassisCounters>() == 7 * 8);

@@ -47,4 +47,12 @@ impl SteerProgram {
         let fd = socket.as_raw_fd() as u32;
         self.maps.put("sockets", &queue.to_ne_bytes(), &fd.to_ne_bytes())
     }
+
+    /// Frames of the transport that came by a queue without a socket. The kernel got them, so they are lost to the transport.
+    ///
+    /// # Errors
+    /// [`ProgramError::Map`] when the kernel refuses to tell.
+    pub fn strays(&self) -> Result<u64, ProgramError> {
+        Ok(self.maps.read_percpu::<u64>("strays", 0)?.iter().sum())
+    }
 }

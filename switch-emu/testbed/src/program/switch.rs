@@ -106,12 +106,12 @@ impl SwitchProgram {
         Ok(self.maps.queue_words(port)?.each_ref().map(waiting))
     }
 
-    /// Empties all queues and sets all counters to zero, for the next run.
+    /// Empties all queues, sets all counters to zero and all pointers to where they begin, for the next run.
     ///
     /// # Errors
     /// [`ProgramError::Map`] when the kernel refuses.
     pub fn reset(&self) -> Result<(), ProgramError> {
-        self.maps.clear(self.tables.ports.len())
+        self.maps.clear(&self.tables)
     }
 
     /// The program's entry point, by name.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use spray_wire::Pull;
 
-use crate::cc::fixed_point::Gaps;
+use crate::cc::fixed_point::{Gaps, after_gap};
 use crate::units::Ratio;
 
 /// Shares a host's link among the connections that ask for credit. Each gets one pull in its turn. Pulls are spaced
@@ -166,8 +166,7 @@ impl PullPacer {
     #[inline]
     fn advance(&mut self, now_ps: u64, bytes: u64) {
         let gap_ps = self.gaps.after(bytes);
-        let earliest_ps = now_ps.saturating_sub(gap_ps.saturating_mul(CATCH_UP_PULLS));
-        self.next_ps = self.next_ps.max(earliest_ps).saturating_add(gap_ps);
+        self.next_ps = after_gap(self.next_ps, now_ps, gap_ps, CATCH_UP_PULLS);
     }
 }
 

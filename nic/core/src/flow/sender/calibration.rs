@@ -1,24 +1,28 @@
 //! What a sender learns of its path while it sends: the round-trip time without queues, and how much the path takes.
 //! Clauses (CAL-n) are in `docs/specs/calibration.md`.
 
-use rand_core::RngCore;
-
 use super::Sender;
-use crate::cc::{AnyCc, CcConfig};
+use crate::cc::{AnyCc, CcConfig, rate_bps};
 use crate::feedback::AckInfo;
-use crate::flow::FlowConfig;
+use crate::flow::{FIRST_PACKETS, FlowConfig};
+use crate::loss::{RtoConfig, RttHistogram};
 use crate::path::{AnyBalancer, PathConfig};
+use crate::rng;
 
 /// What is known of the path, and the settings that follow from it.
 #[derive(Clone, Debug)]
 pub(super) struct Calibration {
     path: PathConfig,
     cc: CcConfig,
+    rto: RtoConfig,
+    /// The balancer sends most packets where others came back from.
+    reuses: bool,
     /// Least round-trip times of the present epoch and of the one before; `u64::MAX` where there was none.
     least_ps: [u64; 2],
     epoch_start_ps: u64,
     /// Smoothed round-trip time of acknowledgements without a mark; 0 before the first.
     calm_ps: u64,
+    rtts: RttHistogram,
     /// The network has marked a packet.
     marks: bool,
     round: Round,
@@ -34,25 +38,31 @@ pub(super) struct Calibration {
 struct Round {
     start_ps: u64,
     bytes: u64,
+    /// A packet took long.
+    is_late: bool,
 }
 
 /// How the window grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// It doubles with every round. So many rounds in a row have delivered little more than the best before.
+    /// It grows with every round. So many rounds in a row have delivered little more than the best before.
     Starting(u8),
     /// The congestion control moves it.
     Steady,
 }
 
 impl Calibration {
-    pub(super) fn new(config: &FlowConfig) -> Self {
+    /// `reuses` says whether the balancer [reuses](crate::path::Balancer::reuses) paths.
+    pub(super) fn new(config: &FlowConfig, reuses: bool) -> Self {
         Self {
             path: config.path,
             cc: config.cc,
+            rto: config.rto,
+            reuses,
             least_ps: [u64::MAX; 2],
             epoch_start_ps: 0,
             calm_ps: 0,
+            rtts: RttHistogram::default(),
             marks: false,
             round: Round::default(),
             best_bytes: 0,
@@ -65,11 +75,11 @@ impl Calibration {
     #[inline]
     fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, smoothed_ps: u64) {
         self.take_rtt(now_ps, ack);
+        self.round.is_late |= ack.rtt_ps >= self.base_rtt_ps().saturating_mul(LATE_RTTS);
         if ack.marked || ack.marked_packets > 0 {
             self.marks = true;
             self.phase = Phase::Steady;
         }
-        self.round.bytes += ack.bytes;
         if now_ps.saturating_sub(self.round.start_ps) >= smoothed_ps.max(1) {
             self.end_round(now_ps);
         }
@@ -78,6 +88,7 @@ impl Calibration {
     /// Takes a round-trip time.
     //= docs/specs/calibration.md#CAL-1 base round-trip time
     fn take_rtt(&mut self, now_ps: u64, ack: &AckInfo) {
+        self.rtts.on_sample(ack.rtt_ps);
         if now_ps.saturating_sub(self.epoch_start_ps) >= EPOCH_PS {
             self.least_ps = [u64::MAX, self.least_ps[0]];
             self.epoch_start_ps = now_ps;
@@ -85,7 +96,9 @@ impl Calibration {
         self.least_ps[0] = self.least_ps[0].min(ack.rtt_ps);
         if !ack.marked {
             let calm_ps = if self.calm_ps == 0 { ack.rtt_ps } else { self.calm_ps };
-            self.calm_ps = (calm_ps - calm_ps / 16 + ack.rtt_ps / 16).max(1);
+            // One path that is ten times slower than the others does not make all slow.
+            let rtt_ps = ack.rtt_ps.min(calm_ps.saturating_mul(2));
+            self.calm_ps = (calm_ps - calm_ps / 16 + rtt_ps / 16).max(1);
         }
     }
 
@@ -99,24 +112,17 @@ impl Calibration {
     //= docs/specs/calibration.md#CAL-2 rounds
     #[inline(never)]
     fn end_round(&mut self, now_ps: u64) {
-        let Round { start_ps, bytes } = core::mem::replace(&mut self.round, Round { start_ps: now_ps, bytes: 0 });
+        let next = Round { start_ps: now_ps, ..Round::default() };
+        let Round { start_ps, bytes, is_late } = core::mem::replace(&mut self.round, next);
         let base_rtt_ps = self.base_rtt_ps();
         if start_ps == 0 {
-            // The first acknowledgement: it says how far the guess was off.
-            return self.judge(base_rtt_ps, self.path.bdp_packets);
+            // The first acknowledgement takes the place of the guess, however near that was: the path takes the first window.
+            return self.settle(base_rtt_ps, FIRST_PACKETS as u32);
         }
         let elapsed_ps = u128::from((now_ps - start_ps).max(1));
         let bytes_per_rtt = (u128::from(bytes) * u128::from(base_rtt_ps) / elapsed_ps).min(u128::from(u64::MAX)) as u64;
-        //= docs/specs/calibration.md#CAL-3 the start
         if let Phase::Starting(idle) = self.phase {
-            let grew = bytes_per_rtt >= self.best_bytes + self.best_bytes / 4;
-            self.phase = match idle {
-                _ if grew => Phase::Starting(0),
-                IDLE_ROUNDS.. => Phase::Steady,
-                idle => Phase::Starting(idle + 1),
-            };
-            self.cc.initial_window_bytes = self.cc.initial_window_bytes.max(bytes.saturating_mul(2));
-            self.is_due = true;
+            self.grow(idle, bytes, bytes_per_rtt, is_late && self.reuses);
         }
         // An eighth is forgotten with every round, so that a path that has become slower is known as such.
         self.best_bytes = bytes_per_rtt.max(self.best_bytes - self.best_bytes / 8);
@@ -124,25 +130,58 @@ impl Calibration {
         self.judge(base_rtt_ps, (self.best_bytes / packet).clamp(1, u64::from(u16::MAX)) as u32);
     }
 
+    /// The start goes on for another round, if this one delivered more than those before. With `careful` the window grows little.
+    //= docs/specs/calibration.md#CAL-3 the start
+    //= docs/specs/calibration.md#CAL-6 A careful start
+    fn grow(&mut self, idle: u8, bytes: u64, bytes_per_rtt: u64, careful: bool) {
+        let best_bytes = self.best_bytes;
+        let (more_bytes, least_gain) = if careful { (bytes / 4, best_bytes / 8) } else { (bytes, best_bytes / 4) };
+        self.phase = match idle {
+            _ if bytes_per_rtt >= best_bytes + least_gain => Phase::Starting(0),
+            IDLE_ROUNDS.. => Phase::Steady,
+            idle => Phase::Starting(idle + 1),
+        };
+        let window_bytes = bytes.saturating_add(more_bytes).min(self.cc.max_window_bytes);
+        self.cc.initial_window_bytes = self.cc.initial_window_bytes.max(window_bytes);
+        self.is_due = true;
+    }
+
     /// New settings are due when what is known differs by an eighth.
     //= docs/specs/calibration.md#CAL-4 what follows
     fn judge(&mut self, base_rtt_ps: u64, bdp_packets: u32) {
         let differs = |known: u64, new: u64| known.abs_diff(new) > known / 8;
         if differs(self.path.base_rtt_ps, base_rtt_ps) || differs(self.path.bdp_packets.into(), bdp_packets.into()) {
-            (self.path.base_rtt_ps, self.cc.base_rtt_ps) = (base_rtt_ps, base_rtt_ps);
-            self.path.bdp_packets = bdp_packets;
-            self.is_due = true;
+            self.settle(base_rtt_ps, bdp_packets);
         }
+    }
+
+    fn settle(&mut self, base_rtt_ps: u64, bdp_packets: u32) {
+        (self.path.base_rtt_ps, self.cc.base_rtt_ps) = (base_rtt_ps, base_rtt_ps);
+        self.path.bdp_packets = bdp_packets;
+        // Twice what arrived, since a rate that is all that arrived could never rise.
+        let bytes = 2 * u64::from(bdp_packets).max(FIRST_PACKETS) * u64::from(self.cc.packet_bytes.max(1));
+        self.cc.link_bps = rate_bps(bytes, base_rtt_ps);
+        self.is_due = true;
     }
 }
 
 impl Sender {
-    /// Learns from an acknowledgement that a data packet triggered.
-    #[inline]
-    pub(super) fn learn_path(&mut self, now_ps: u64, ack: &AckInfo) {
+    /// The round-trip times of all acknowledgements that a data packet triggered, where it learns its path.
+    pub fn rtts(&self) -> Option<&RttHistogram> {
+        self.calibration.as_deref().map(|calibration| &calibration.rtts)
+    }
+
+    /// Learns from an acknowledgement. `reports` says that a data packet triggered it. Balancer and congestion control take it
+    /// afterwards, by the settings that follow from it.
+    pub(super) fn learn(&mut self, now_ps: u64, ack: &AckInfo, reports: bool) {
         let smoothed_ps = self.recovery.rtt.smoothed_ps();
-        if let Some(calibration) = self.calibration.as_deref_mut() {
+        let Some(calibration) = self.calibration.as_deref_mut() else { return };
+        calibration.round.bytes += ack.bytes;
+        if reports {
             calibration.on_ack(now_ps, ack, smoothed_ps);
+            if core::mem::take(&mut calibration.is_due) {
+                self.calibrate();
+            }
         }
     }
 
@@ -155,24 +194,25 @@ impl Sender {
         }
     }
 
-    /// Gives balancer and congestion control the settings that follow from what was learned.
-    #[inline]
-    pub(super) fn calibrate(&mut self, rng: &mut impl RngCore) {
-        let Some(calibration) = self.calibration.as_deref_mut().filter(|calibration| calibration.is_due) else {
-            return;
-        };
-        calibration.is_due = false;
-        let starting = calibration.phase != Phase::Steady;
-        let Calibration { path, cc, .. } = calibration;
-        self.balancer.adopt(AnyBalancer::new(path, rng));
+    /// Gives balancer, congestion control and retransmission timer the settings that follow from what was learned.
+    #[inline(never)]
+    fn calibrate(&mut self) {
+        let Some(Calibration { path, cc, rto, phase, .. }) = self.calibration.as_deref() else { return };
+        let starting = *phase != Phase::Steady;
+        // What it draws is not adopted. So it draws nothing from the connection's generator: how often the path's figures changed must not
+        // change the paths that are drawn.
+        self.balancer.adopt(AnyBalancer::new(path, &mut rng::stream(0, 0)));
         self.balancer.on_control(cc, starting);
         self.cc.adopt(AnyCc::new(cc), starting);
+        self.recovery.set_rto(rto.on_path(cc.base_rtt_ps));
     }
 }
 
 /// The least round-trip time counts for one to two of these.
 const EPOCH_PS: u64 = 5_000_000_000_000;
-/// Rounds without a quarter more that end the start.
+/// A packet that takes so many base round-trip times went over a path that is far slower than others, or all queues on it are full.
+const LATE_RTTS: u64 = 3;
+/// Rounds with little more that end the start.
 const IDLE_ROUNDS: u8 = 3;
 
 #[cfg(test)]
@@ -187,17 +227,18 @@ mod tests {
     fn calibration() -> Calibration {
         let cc = CcConfig::for_path(100 * US, 10_000_000_000, PACKET as u32);
         let path = PathConfig::new(BalancerKind::Reps, 100 * US, 125);
-        Calibration::new(&FlowConfig::for_path(936, 64, path, cc).learning())
+        Calibration::new(&FlowConfig::for_path(936, 64, path, cc).learning(), true)
     }
 
-    fn ack(rtt_ps: u64, packets: u64, marked: bool) -> AckInfo {
-        AckInfo { ev: Ev::default(), marked, bytes: packets * PACKET, rtt_ps, packets: 1, ..AckInfo::default() }
+    fn ack(rtt_ps: u64, marked: bool) -> AckInfo {
+        AckInfo { ev: Ev::default(), marked, bytes: PACKET, rtt_ps, packets: 1, ..AckInfo::default() }
     }
 
     /// So many rounds of 50 us with one acknowledgement each.
     fn rounds(calibration: &mut Calibration, from: u64, packets: &[u64]) {
         for (round, packets) in (from..).zip(packets) {
-            calibration.on_ack(round * 50 * US, &ack(50 * US, *packets, false), 50 * US);
+            calibration.round.bytes += packets * PACKET;
+            calibration.on_ack(round * 50 * US, &ack(50 * US, false), 50 * US);
         }
     }
 
@@ -217,10 +258,57 @@ mod tests {
     }
 
     #[test]
+    fn the_start_ends_at_the_largest_window() {
+        //= docs/specs/calibration.md#CAL-3 the start
+        let mut calibration = calibration();
+        calibration.cc.max_window_bytes = 50 * PACKET;
+        rounds(&mut calibration, 1, &[1, 32, 50]);
+        assert_eq!(calibration.cc.initial_window_bytes, 50 * PACKET);
+    }
+
+    #[test]
+    fn the_window_grows_by_a_quarter_where_a_packet_is_late() {
+        //= docs/specs/calibration.md#CAL-6 A careful start
+        for (reuses, grown) in [(true, 50), (false, 80)] {
+            let mut calibration = Calibration { reuses, ..calibration() };
+            rounds(&mut calibration, 1, &[1, 32]);
+            calibration.round.bytes += 8 * PACKET;
+            calibration.on_ack(120 * US, &ack(150 * US, false), 50 * US);
+            rounds(&mut calibration, 3, &[32]);
+            assert_eq!(calibration.cc.initial_window_bytes, grown.max(64) * PACKET, "{reuses}");
+            // The next one doubles again.
+            rounds(&mut calibration, 4, &[50]);
+            assert_eq!(calibration.cc.initial_window_bytes, 100 * PACKET, "{reuses}");
+        }
+    }
+
+    #[test]
+    fn careful_rounds_need_less_growth_to_go_on() {
+        //= docs/specs/calibration.md#CAL-6 A careful start
+        for (late, phase) in [(true, Phase::Starting(0)), (false, Phase::Starting(1))] {
+            let mut calibration = calibration();
+            rounds(&mut calibration, 1, &[1, 40]);
+            let rtt_ps = if late { 150 * US } else { 50 * US };
+            calibration.on_ack(120 * US, &ack(rtt_ps, false), 50 * US);
+            rounds(&mut calibration, 3, &[46]);
+            assert_eq!(calibration.phase, phase, "{late}");
+        }
+    }
+
+    #[test]
+    fn the_links_rate_is_twice_what_arrives() {
+        //= docs/specs/calibration.md#CAL-4 what follows
+        let mut calibration = calibration();
+        rounds(&mut calibration, 1, &[1, 100]);
+        // 100 packets of 1,000 bytes in 50 us are 16 Gb/s.
+        assert_eq!(calibration.cc.link_bps, 32_000_000_000);
+    }
+
+    #[test]
     fn a_mark_ends_the_start() {
         //= docs/specs/calibration.md#CAL-3 the start
         let mut calibration = calibration();
-        calibration.on_ack(50 * US, &ack(50 * US, 1, true), 50 * US);
+        calibration.on_ack(50 * US, &ack(50 * US, true), 50 * US);
         assert_eq!(calibration.phase, Phase::Steady);
     }
 
@@ -228,10 +316,10 @@ mod tests {
     fn unmarked_packets_tell_the_base_rtt_where_the_network_marks() {
         //= docs/specs/calibration.md#CAL-1 base round-trip time
         let mut calibration = calibration();
-        calibration.on_ack(50 * US, &ack(20 * US, 1, false), 50 * US);
-        (2..200).for_each(|round| calibration.on_ack(round * 50 * US, &ack(80 * US, 1, false), 50 * US));
+        calibration.on_ack(50 * US, &ack(20 * US, false), 50 * US);
+        (2..200).for_each(|round| calibration.on_ack(round * 50 * US, &ack(80 * US, false), 50 * US));
         assert_eq!(calibration.base_rtt_ps(), 20 * US);
-        calibration.on_ack(10_000 * US, &ack(500 * US, 1, true), 50 * US);
+        calibration.on_ack(10_000 * US, &ack(500 * US, true), 50 * US);
         assert!((79 * US..=80 * US).contains(&calibration.base_rtt_ps()), "{}", calibration.base_rtt_ps());
     }
 
@@ -239,11 +327,11 @@ mod tests {
     fn what_was_least_long_ago_is_forgotten() {
         //= docs/specs/calibration.md#CAL-1 base round-trip time
         let mut calibration = calibration();
-        calibration.on_ack(1, &ack(20 * US, 1, false), 50 * US);
+        calibration.on_ack(1, &ack(20 * US, false), 50 * US);
         for second in 1..=11 {
             let known_ps = calibration.base_rtt_ps();
             assert_eq!(known_ps, if second <= 10 { 20 * US } else { 90 * US }, "{second}");
-            calibration.on_ack(second * 1_000_000 * US, &ack(90 * US, 1, false), 50 * US);
+            calibration.on_ack(second * 1_000_000 * US, &ack(90 * US, false), 50 * US);
         }
     }
 }

@@ -113,6 +113,7 @@ impl Sender {
         let min_rtt_ps = self.rtt().min_ps();
         let Self { recovery, segmenter, frames, balancer, offers, .. } = self;
         let header_bytes = frames.header_bytes;
+        let reported = ack.packets > 0 && ack.port.ev(frames.evs.into()).is_some();
         let mut settled = |packet: Settled| {
             let Settled { psn, record } = packet;
             let bytes = u32::from(record.payload_bytes) + header_bytes;
@@ -126,7 +127,7 @@ impl Sender {
             }
             if offers.packet_feedback {
                 let was_lost = record.lost().is_some();
-                let info = PacketInfo { psn, ev: record.ev, bytes, sent_ps: record.sent_ps, was_lost };
+                let info = PacketInfo { psn, ev: record.ev, bytes, sent_ps: record.sent_ps, was_lost, reported };
                 balancer.on_packet_acked(now_ps, &info);
             }
             //= docs/specs/transport.md#TRN-24 delivered messages
@@ -189,11 +190,13 @@ impl Sender {
             unsent_bytes: self.segmenter.unsent_bytes,
             window_bytes: 0,
         };
+        if self.calibration.is_some() {
+            self.learn(now_ps, &info, reports);
+        }
         self.cc.on_ack(now_ps, &info);
         if !reports {
             return;
         }
-        self.learn_path(now_ps, &info);
         info.window_bytes = self.cc.window_bytes();
         self.stats.marked_acks += u64::from(info.marked);
         if !ack.echoes.is_empty() {

@@ -1,7 +1,7 @@
 //! Loss recovery: which packets are in flight, how long their feedback may take, and when they count as lost.
 
 use super::NEVER;
-use crate::flow::FlowConfig;
+use crate::flow::{DEFAULT_SACK_GAP_PACKETS, FlowConfig};
 use crate::loss::{Backoff, Patience, Record, Repair, RtoConfig, RttEstimator, SackGap, Scoreboard};
 
 /// The packets of a connection that are sent and not acknowledged, and their timers.
@@ -37,6 +37,13 @@ impl Recovery {
         }
     }
 
+    /// Declares losses by the gap rule, with little patience.
+    //= docs/specs/transport.md#TRN-40 quick gap rule
+    pub(super) fn quicken(&mut self) {
+        self.sack_gap.packets = self.sack_gap.packets.or(Some(DEFAULT_SACK_GAP_PACKETS));
+        self.patience = Patience::quick();
+    }
+
     /// Repairs in another way. Nothing was sent yet.
     pub(super) fn set_repair(&mut self, repair: Repair) {
         (self.repair, self.patience) = (repair, repair.patience());
@@ -46,6 +53,12 @@ impl Recovery {
     pub(super) fn on_rtt_sample(&mut self, now_ps: u64, rtt_ps: u64) {
         self.rtt.on_sample(now_ps, rtt_ps);
         self.timeout_ps = self.rto.timeout_ps(&self.rtt);
+    }
+
+    /// Takes new bounds of the retransmission timeout.
+    pub(super) fn set_rto(&mut self, rto: RtoConfig) {
+        self.rto = rto;
+        self.timeout_ps = rto.timeout_ps(&self.rtt);
     }
 
     /// Adapts the gap rule's patience to its mistakes and confirmations. Mistakes of one ACK count once.
@@ -79,6 +92,12 @@ impl Recovery {
     #[inline]
     pub(super) fn deadline_ps(&self) -> u64 {
         self.scoreboard.oldest().map_or(NEVER, |(_, oldest)| self.expiry_ps(oldest).min(self.gap_deadline_ps(oldest)))
+    }
+
+    /// The oldest transmission, if the plain gap rule declares it and all others before the latest arrival lost.
+    #[inline]
+    pub(super) fn widest_gap(&self) -> Option<u64> {
+        self.sack_gap.widest_gap(&self.scoreboard)
     }
 
     /// The oldest transmission, if the gap rule declares it lost.

@@ -8,8 +8,12 @@ use crate::feedback::LossCause;
 use crate::path::{Trailer, Transmission};
 
 impl Sender {
-    /// Returns a trailer that is due.
+    /// Returns a trailer that is due. Before the first round-trip time a sender that learns its path knows of no time at which
+    /// one would be.
     pub(super) fn poll_trailer(&mut self, now_ps: u64) -> Option<Transmit> {
+        if self.calibration.is_some() && self.rtt().smoothed_ps() == 0 {
+            return None;
+        }
         let oldest = self.recovery.scoreboard.oldest();
         let oldest = oldest.map(|(psn, record)| Transmission { psn, ev: record.ev, sent_ps: record.sent_ps });
         let trailer = self.balancer.poll_trailer(now_ps, oldest.as_ref())?;

@@ -46,6 +46,11 @@ impl Sender {
     //= docs/specs/transport.md#TRN-35 gap rule
     #[inline]
     pub(super) fn detect_gaps(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
+        let mut missing = self.recovery.widest_gap();
+        while let Some(psn) = missing {
+            self.lose(now_ps, psn, LossCause::SackGap, publisher);
+            missing = self.recovery.scoreboard.oldest_behind(1);
+        }
         while let Some(psn) = self.recovery.overtaken(now_ps) {
             self.lose(now_ps, psn, LossCause::SackGap, publisher);
         }

@@ -1,16 +1,19 @@
 //! Tests of sender and receiver; clauses are those of `docs/specs/transport.md`.
 
+mod calibration;
 mod channel;
 mod erasure;
 mod every_balancer;
 mod fabric;
 mod flowcut;
 mod hostile;
+mod limits;
 mod pair;
 mod reassembly;
 mod receiver;
 mod sections;
 mod sender;
+mod silence;
 
 use super::*;
 use crate::cc::{CcConfig, CcKind};

@@ -105,10 +105,16 @@ fn largest_rtt_is_forgotten_after_two() {
     assert_eq!(rtt.recent_max_ps(), 12 * US);
 }
 
+//= docs/specs/transport.md#TRN-31 bounds of the timeout
 #[test]
-fn reference_floor() {
-    // Base RTT and four queue drains of one base RTT each: 41.7 us; the reference's queues drain a little faster.
+fn the_floor_covers_every_full_queue() {
+    // The reference's across two tiers: queues of 415,000 bytes at 400 Gb/s. A path of unknown length has queues of a base RTT.
+    assert_eq!(floor_ps(8_337_000, 8_300_000, 3), 41_537_000);
     assert_eq!(RtoConfig::for_path(8_337_000).min_ps, 41_685_000);
+    // REPS's 70 us, nearly: three tiers with 500 ns for each of 12 links and 10 switches both ways, 4 KiB at 400 Gb/s over 6 links, and the
+    // queues of 5 switches that drain in a base RTT each.
+    let base_rtt_ps = 22 * 500_000 + 6 * 81_920;
+    assert_eq!(floor_ps(base_rtt_ps, base_rtt_ps, 5) / US, 68);
 }
 
 fn run(packets: u32, ops: &[Op]) {

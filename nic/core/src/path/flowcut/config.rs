@@ -82,6 +82,8 @@ pub(super) struct Settings {
     pub(super) evs: u16,
     pub(super) dead_rounds: u8,
     pub(super) simple: bool,
+    /// `base` was learned from the connection's own round-trip times.
+    pub(super) learned: bool,
 }
 
 impl Settings {
@@ -104,6 +106,7 @@ impl Settings {
             evs: path.ev_count(),
             dead_rounds: own.dead_timeouts,
             simple,
+            learned: false,
         }
     }
 

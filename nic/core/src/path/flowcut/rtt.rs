@@ -61,7 +61,8 @@ impl Delay {
         }
         //= docs/specs/flowcut.md#FLC-12 average against threshold
         //= docs/specs/flowcut.md#FLC-13 trend against threshold
-        self.average > settings.ratio || i64::from(self.trend) > i64::from(settings.trend)
+        //= docs/specs/flowcut.md#FLC-16 A base that nobody told
+        self.average > settings.ratio || (!settings.learned && i64::from(self.trend) > i64::from(settings.trend))
     }
 
     //= docs/specs/flowcut.md#FLC-50 the published simulator's rule
@@ -91,7 +92,9 @@ impl Delay {
         let least = &mut self.least[hops];
         *least = if *least == 0 { queueless } else { (*least).min(queueless) };
         //= docs/specs/flowcut.md#FLC-11 normalised RTT
-        let reference = (u64::from(*least) + u64::from(serial)).min(self.expected(settings, hops)).max(1);
+        let seen = u64::from(*least) + u64::from(serial);
+        //= docs/specs/flowcut.md#FLC-16 A base that nobody told
+        let reference = if settings.learned { seen } else { seen.min(self.expected(settings, hops)) }.max(1);
         ((u64::from(rtt) << 16) / reference).min(u64::from(u32::MAX)) as u32
     }
 

@@ -39,7 +39,7 @@ impl Rig {
 
     /// One of packet `psn`, with no room to speak of.
     fn ack_of(&mut self, psn: u64, ev: u16) {
-        let packet = PacketInfo { psn, ev: Ev::new(ev), bytes: 4_150, sent_ps: 0, was_lost: false };
+        let packet = PacketInfo { psn, ev: Ev::new(ev), bytes: 4_150, sent_ps: 0, was_lost: false, reported: true };
         self.mprdma.on_packet_acked(0, &packet);
         self.ack(ev, 4_150);
     }

@@ -51,7 +51,14 @@ impl Rig {
             return None;
         }
         let ev = self.mptcp.next_ev(self.now_ps, &info, &mut self.rng);
-        self.in_flight.push_back(PacketInfo { psn: 0, ev, bytes: PACKET, sent_ps: self.now_ps, was_lost: false });
+        self.in_flight.push_back(PacketInfo {
+            psn: 0,
+            ev,
+            bytes: PACKET,
+            sent_ps: self.now_ps,
+            was_lost: false,
+            reported: true,
+        });
         if !retransmit {
             self.unsent -= u64::from(PACKET);
         }

@@ -63,7 +63,7 @@ impl Rig {
 
     fn ack(&mut self, psn: u64, ev: Ev, rtt_ps: u64) {
         let sent_ps = self.now_ps.saturating_sub(rtt_ps);
-        let packet = PacketInfo { psn, ev, bytes: BYTES, sent_ps, was_lost: false };
+        let packet = PacketInfo { psn, ev, bytes: BYTES, sent_ps, was_lost: false, reported: true };
         self.balancer.on_packet_acked(self.now_ps, &packet);
         let ack = AckInfo { ev, packets: 1, rtt_ps, unsent_bytes: self.unsent, open_packets: 1, ..AckInfo::default() };
         self.balancer.on_ack(self.now_ps, &ack, &mut ());
@@ -156,7 +156,14 @@ fn a_threshold_keeps_what_is_not_much_worse() {
         // In units of what is stored, so that the quarter is exact.
         rig.balancer.on_packet_acked(
             rig.now_ps,
-            &PacketInfo { psn: 0, ev: evs[0], bytes: BYTES, sent_ps: rig.now_ps - 4096 * 1024, was_lost: false },
+            &PacketInfo {
+                psn: 0,
+                ev: evs[0],
+                bytes: BYTES,
+                sent_ps: rig.now_ps - 4096 * 1024,
+                was_lost: false,
+                reported: true,
+            },
         );
         rig.ack(1, evs[1], 5120 * 1024);
         assert_eq!(!rig.moved_by_sending().is_empty(), moves, "{threshold}");

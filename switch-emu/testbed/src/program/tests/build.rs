@@ -27,7 +27,7 @@ pub(super) fn fabric() -> Fabric {
         ports.extend([Node::Switch(0), Node::Switch(1)].map(|to| port(spine, to)));
     }
     let routes = vec![routes(0, &[0, 1])];
-    Fabric { seed: 7, hosts: hosts.collect(), salts: vec![0, 1, 2, 3], ports, routes }
+    Fabric { seed: 7, hosts: hosts.collect(), salts: vec![0, 1, 2, 3], ports, routes, ..Fabric::default() }
 }
 
 /// Routes that use only some spines.
@@ -53,6 +53,7 @@ fn port(switch: usize, to: Node) -> Port {
         mark_max_bytes: 80_000,
         control_limit_bytes: 10_000,
         trim: true,
+        ..Thresholds::NONE
     };
     let name = format!("{switch}->{to:?}");
     Port { name, switch, to, rate_bps: 100_000_000_000, latency_ps: LATENCY_PS, queue, changes: Vec::new() }

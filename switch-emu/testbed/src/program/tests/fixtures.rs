@@ -1,7 +1,7 @@
 //! Packet-in/packet-out tables, run on the pipeline in memory and in the kernel.
 
 use super::build::{FULL, LATENCY_PS, PS_PER_BYTE, START_PS, Spec, fabric, routes, trimmed, uplinks};
-use spray_fabric::{Fabric, Flap, LinkState};
+use spray_fabric::{ChassisSpec, Fabric, Flap, LinkState};
 use spray_pipeline::Cause::{self, Down, HopLimit, Malformed, NoRoute, Queue, Random, Silent, Ttl};
 use spray_pipeline::Verdict::{self, Drop, Pass};
 use spray_wire::Ecn;
@@ -10,6 +10,8 @@ use spray_wire::Ecn;
 pub(super) struct Case {
     pub(super) description: &'static str,
     pub(super) fabric: Fabric,
+    /// The only switch of the chassis; `None` = all.
+    pub(super) switch: Option<usize>,
     /// Frames sent through beforehand, to fill queues.
     pub(super) before: Vec<Vec<u8>>,
     pub(super) frame: Vec<u8>,
@@ -20,7 +22,7 @@ pub(super) struct Case {
 
 impl Case {
     fn new(description: &'static str, frame: Vec<u8>, verdict: Verdict) -> Self {
-        Self { description, fabric: fabric(), before: Vec::new(), frame, verdict, expected: None }
+        Self { description, fabric: fabric(), switch: None, before: Vec::new(), frame, verdict, expected: None }
     }
 
     /// A frame that comes out of `port` as `after`.
@@ -29,15 +31,26 @@ impl Case {
         Self { expected: Some(after.frame()), ..Self::new(description, before.frame(), verdict) }
     }
 
+    /// The chassis that the frame enters.
+    pub(super) fn chassis(&self) -> ChassisSpec<'_> {
+        ChassisSpec { switch: self.switch, ..ChassisSpec::whole(&self.fabric) }
+    }
+
     fn on(mut self, change: impl FnOnce(&mut Fabric)) -> Self {
         change(&mut self.fabric);
         self
     }
 
-    /// The queue of h2's port (4), reached from h3 within one hop, is filled first: exact times are easy to tell.
+    /// Leaf 0 is a chassis by itself, with one uplink in use (2).
+    fn one_hop(mut self) -> Self {
+        self.switch = Some(0);
+        self.on(|fabric| fabric.routes = vec![routes(0, &[0])])
+    }
+
+    /// The queue of leaf 0's uplink is filled first, with one switch in the chassis: exact times are easy to tell.
     fn behind(mut self, count: usize, spec: Spec) -> Self {
         self.before = vec![spec.frame(); count];
-        self
+        self.one_hop()
     }
 }
 
@@ -52,7 +65,7 @@ fn crossed(spec: Spec, hops: u8) -> Spec {
 }
 
 const V6: Spec = Spec { v6: true, ..Spec::DATA };
-/// To h1 under the same leaf: one hop.
+/// To h1 under the same leaf: by the last port alone.
 const NEAR: Spec = Spec { to: 1, ..Spec::DATA };
 const NEAR_V6: Spec = Spec { v6: true, ..NEAR };
 
@@ -64,21 +77,28 @@ fn forwarding() -> Vec<Case> {
     let ack_v6 = Spec { v6: true, ..Spec::ACK };
     let short = Spec { payload: Some(0), ..Spec::DATA };
     vec![
-        Case::sent("IPv4 data crosses three switches", Spec::DATA, 4, crossed(Spec::DATA, 3)),
-        Case::sent("IPv6 data crosses three switches", V6, 4, crossed(V6, 3)),
-        Case::sent("a frame under the same leaf crosses one", NEAR, 1, crossed(NEAR, 1)),
-        Case::sent("an acknowledgement over IPv4", Spec::ACK, 4, crossed(Spec::ACK, 3)),
-        Case::sent("an acknowledgement over IPv6", ack_v6, 4, crossed(ack_v6, 3)),
-        Case::sent("data without payload", short, 4, crossed(short, 3)),
+        Case::sent("IPv4 data crosses two ports to the last", Spec::DATA, 4, crossed(Spec::DATA, 2)),
+        Case::sent("IPv6 data crosses two ports to the last", V6, 4, crossed(V6, 2)),
+        Case::sent("one port, where that leaves the chassis", Spec::DATA, 2, crossed(Spec::DATA, 1)).one_hop(),
+        Case::sent("a frame under the same leaf is at the last at once", NEAR, 1, NEAR),
+        Case::sent("an acknowledgement over IPv4", Spec::ACK, 4, crossed(Spec::ACK, 2)),
+        Case::sent("an acknowledgement over IPv6", ack_v6, 4, crossed(ack_v6, 2)),
+        Case::sent("data without payload", short, 4, crossed(short, 2)),
         Case::sent(
             "the last hop may use the last of the TTL",
-            Spec { ttl: 2, ..NEAR },
-            1,
-            Spec { ttl: 1, ..crossed(NEAR, 1) },
+            Spec { ttl: 3, ..Spec::DATA },
+            4,
+            Spec { ttl: 1, ..crossed(Spec::DATA, 2) },
         ),
-        Case::new("the TTL runs out at once", Spec { ttl: 1, ..NEAR }.frame(), Drop(Ttl)),
-        Case::new("the TTL runs out on the way", Spec { ttl: 3, ..Spec::DATA }.frame(), Drop(Ttl)),
+        Case::new("the TTL runs out at once", Spec { ttl: 1, ..Spec::DATA }.frame(), Drop(Ttl)),
+        Case::new("the TTL runs out on the way", Spec { ttl: 2, ..Spec::DATA }.frame(), Drop(Ttl)),
         Case::new("a TTL of zero", Spec { ttl: 0, ..V6 }.frame(), Drop(Ttl)),
+        Case::sent(
+            "at the last port the TTL is the host's business",
+            Spec { ttl: 1, ..NEAR },
+            1,
+            Spec { ttl: 1, ..NEAR },
+        ),
         Case::new("an address that is no host's", Spec { to: 77, ..Spec::DATA }.frame(), Drop(NoRoute)),
         Case::new("a host that routing has lost", Spec::DATA.frame(), Drop(NoRoute)).on(|fabric| {
             fabric.routes[0].groups[0][2].clear();
@@ -141,8 +161,8 @@ fn links() -> Vec<Case> {
     let up = LinkState::UP;
     let flap = LinkState { flap: Some(Flap { period_ps: 10_000_000, down_ps: 5_000_000 }), ..up };
     let slow = LinkState { rate_ppm: 500_000, ..up };
-    let slower = Spec { time_ps: after(Spec::DATA, 3) + Spec::DATA.len() * PS_PER_BYTE, ..crossed(Spec::DATA, 3) };
-    let sent = |description| Case::sent(description, Spec::DATA, 4, crossed(Spec::DATA, 3));
+    let slower = Spec { time_ps: after(Spec::DATA, 2) + Spec::DATA.len() * PS_PER_BYTE, ..crossed(Spec::DATA, 2) };
+    let sent = |description| Case::sent(description, Spec::DATA, 4, crossed(Spec::DATA, 2));
     vec![
         state("administratively down", Down, LinkState { up: false, ..up }),
         state("silently dropping", Silent, LinkState { silent_drop: true, ..up }),
@@ -176,34 +196,35 @@ fn behind(spec: Spec, count: u64) -> Spec {
 }
 
 fn queues() -> Vec<Case> {
-    let plain = Spec { ecn: Ecn::NotEct, ..NEAR };
-    let near_ack = Spec { to: 1, ..Spec::ACK };
+    let plain = Spec { ecn: Ecn::NotEct, ..Spec::DATA };
     let cut = |spec: Spec| {
         let time_ps = spec.time_ps + trimmed(spec.frame()).len() as u64 * PS_PER_BYTE + LATENCY_PS;
         trimmed(Spec { time_ps, ttl: spec.ttl - 1, ..spec }.frame())
     };
     let cut_case = |description, spec: Spec| {
         let expected = cut(spec);
-        let verdict = Verdict::Redirect { port: 1, trimmed_len: expected.len() as u32 };
+        let verdict = Verdict::Redirect { port: 2, trimmed_len: expected.len() as u32 };
         Case { expected: Some(expected), ..Case::new(description, spec.frame(), verdict) }
     };
     let no_trim = |fabric: &mut Fabric| fabric.ports.iter_mut().for_each(|port| port.queue.trim = false);
     vec![
-        Case::sent("below the thresholds nothing is marked", NEAR, 1, behind(NEAR, 6)).behind(6, NEAR),
-        Case::sent("above them everything is", NEAR, 1, Spec { ecn: Ecn::Ce, ..behind(NEAR, 26) }).behind(26, NEAR),
-        Case::sent("over IPv6 too", NEAR_V6, 1, Spec { ecn: Ecn::Ce, ..behind(NEAR_V6, 26) }).behind(26, NEAR_V6),
-        Case::sent("but only what understands it", plain, 1, behind(plain, 26)).behind(26, NEAR),
-        Case::sent("control overtakes data", near_ack, 1, crossed(near_ack, 1)).behind(26, NEAR),
-        cut_case("over the limit a frame is trimmed", NEAR).behind(32, NEAR),
-        cut_case("over IPv6 too, with its checksum", NEAR_V6).behind(31, NEAR_V6),
-        Case::new("or dropped", NEAR.frame(), Drop(Queue)).behind(32, NEAR).on(no_trim),
-        Case::new("nothing to trim", Spec { payload: Some(0), ..NEAR }.frame(), Drop(Queue)).behind(32, NEAR).on(
-            |fabric| {
+        Case::sent("below the thresholds nothing is marked", Spec::DATA, 2, behind(Spec::DATA, 6))
+            .behind(6, Spec::DATA),
+        Case::sent("above them everything is", Spec::DATA, 2, Spec { ecn: Ecn::Ce, ..behind(Spec::DATA, 26) })
+            .behind(26, Spec::DATA),
+        Case::sent("over IPv6 too", V6, 2, Spec { ecn: Ecn::Ce, ..behind(V6, 26) }).behind(26, V6),
+        Case::sent("but only what understands it", plain, 2, behind(plain, 26)).behind(26, Spec::DATA),
+        Case::sent("control overtakes data", Spec::ACK, 2, crossed(Spec::ACK, 1)).behind(26, Spec::DATA),
+        cut_case("over the limit a frame is trimmed", Spec::DATA).behind(32, Spec::DATA),
+        cut_case("over IPv6 too, with its checksum", V6).behind(31, V6),
+        Case::new("or dropped", Spec::DATA.frame(), Drop(Queue)).behind(32, Spec::DATA).on(no_trim),
+        Case::new("nothing to trim", Spec { payload: Some(0), ..Spec::DATA }.frame(), Drop(Queue))
+            .behind(32, Spec::DATA)
+            .on(|fabric| {
                 fabric.ports.iter_mut().for_each(|port| port.queue.limit_bytes = 99_700);
-            },
-        ),
-        Case::new("control has a limit of its own", near_ack.frame(), Drop(Queue)).behind(70, near_ack),
-        Case::new("for trimmed frames too", NEAR.frame(), Drop(Queue)).behind(130, NEAR),
+            }),
+        Case::new("control has a limit of its own", Spec::ACK.frame(), Drop(Queue)).behind(70, Spec::ACK),
+        Case::new("for trimmed frames too", Spec::DATA.frame(), Drop(Queue)).behind(130, Spec::DATA),
     ]
 }
 
@@ -212,7 +233,7 @@ fn times() -> Vec<Case> {
     vec![
         Case::sent("a frame that is not emulated stays so", plain(NEAR), 1, Spec { ttl: 63, ..plain(NEAR) }),
         Case::sent("over IPv6 too", plain(NEAR_V6), 1, Spec { ttl: 63, ..plain(NEAR_V6) }),
-        Case::sent("a UDP checksum over IPv4 is kept right", NEAR, 1, crossed(NEAR, 1)).with_udp_checksum(),
+        Case::sent("a UDP checksum over IPv4 is kept right", Spec::DATA, 4, crossed(Spec::DATA, 2)).with_udp_checksum(),
     ]
 }
 

@@ -1,5 +1,6 @@
 mod build;
 mod check;
+mod cpus;
 mod fixtures;
 mod layouts;
 mod properties;
@@ -8,7 +9,7 @@ mod verdict;
 use super::{HopBench, SwitchProgram};
 use build::fabric;
 use fixtures::{Case, cases};
-use spray_fabric::{ChassisSpec, Fabric, LinkState, Node};
+use spray_fabric::{ChassisSpec, Fabric, LinkState, Node, Scheme};
 use spray_pipeline::Verdict;
 use spray_test_support::NativeSwitch;
 
@@ -51,7 +52,7 @@ fn hex(frame: &[u8]) -> String {
 #[test]
 fn fixtures_in_memory() {
     for case in cases() {
-        check(&case, &NativeSwitch::new(&ChassisSpec::whole(&case.fabric)).expect("a valid fabric"));
+        check(&case, &NativeSwitch::new(&case.chassis()).expect("a valid fabric"));
     }
 }
 
@@ -59,7 +60,7 @@ fn fixtures_in_memory() {
 fn fixtures_in_the_kernel() {
     let Some(mut program) = loaded() else { return };
     for case in cases() {
-        program.configure(&ChassisSpec::whole(&case.fabric)).expect("a fabric of the same shape");
+        program.configure(&case.chassis()).expect("a fabric of the same shape");
         check(&case, &program);
     }
 }
@@ -107,15 +108,17 @@ fn chassis_of_one_switch_add_up() {
 
 #[test]
 fn reset_forgets_queues_and_counters() {
-    let Some(program) = loaded() else { return };
-    let frame = build::Spec { to: 1, ..build::Spec::DATA }.frame();
+    let Some(mut program) = loaded() else { return };
+    let fabric = Fabric { routes: vec![build::routes(0, &[0])], ..fabric() };
+    program.configure(&ChassisSpec::whole(&fabric)).expect("a fabric of the same shape");
+    let frame = build::Spec::DATA.frame();
     (0..10).for_each(|_| drop(program.run(&frame)));
-    let waiting = |program: &SwitchProgram| program.queue_bytes(1, build::START_PS).expect("a port");
+    let waiting = |program: &SwitchProgram| program.queue_bytes(2, build::START_PS).expect("a port");
     assert_eq!(waiting(&program), [10 * frame.len() as u64, 0]);
-    assert_eq!(program.counters(1).expect("a port").frames, 10);
+    assert_eq!(program.counters(2).expect("a port").frames, 10);
     program.reset().expect("writable maps");
     assert_eq!(waiting(&program), [0, 0]);
-    assert_eq!(program.counters(1).expect("a port"), spray_fabric::PortCounters::default());
+    assert_eq!(program.counters(2).expect("a port"), spray_fabric::PortCounters::default());
     assert!(program.counters(99).is_err() && program.queue_bytes(99, 0).is_err());
 }
 
@@ -148,7 +151,7 @@ fn cost_per_hop() {
         return;
     }
     const REPEAT: u32 = 100_000;
-    let bench = HopBench::new().unwrap_or_else(|error| panic!("{error}"));
+    let bench = HopBench::new(Scheme::Ecmp, 1).unwrap_or_else(|error| panic!("{error}"));
     let redirect = bench.redirect(REPEAT).unwrap_or_else(|error| panic!("{error}"));
     let hops = [1, HopBench::HOPS].map(|hops| bench.switch(hops, REPEAT).unwrap_or_else(|error| panic!("{error}")));
     println!("a redirect {redirect:?}, one hop {:?}, {} hops {:?}", hops[0], HopBench::HOPS, hops[1]);

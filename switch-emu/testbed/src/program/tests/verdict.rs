@@ -4,7 +4,9 @@ use super::super::switch::SWITCH;
 use super::super::{ProgramError, SwitchProgram};
 use libbpf_rs::ProgramInput;
 use spray_fabric::{ChassisCounters, PortCounters};
+use spray_pipeline::config::HOST;
 use spray_pipeline::{Cause, Verdict};
+use spray_wire::switch_view::{self, Parsed, address_words};
 
 impl SwitchProgram {
     /// Runs one frame through the program as if it entered at `ingress`; nothing is sent. No other traffic may pass meanwhile.
@@ -17,7 +19,23 @@ impl SwitchProgram {
         let (action, len) = (output.return_value, output.data.map_or(0, |data| data.len()));
         out.truncate(len);
         let after = self.snapshot()?;
-        Ok((verdict(action, len, &before, &after, &self.outside)?, out))
+        let port = self.sent_by(&before, &after).or_else(|| self.handed_over(&out));
+        Ok((verdict(action, len, &before, &after, port)?, out))
+    }
+
+    /// The port out of the chassis that counted a frame.
+    fn sent_by(&self, before: &Snapshot, after: &Snapshot) -> Option<usize> {
+        self.outside.iter().copied().find(|port| after.ports[*port].frames > before.ports[*port].frames)
+    }
+
+    /// The port to the host that `frame` is for, which counts nothing here: the host plays it.
+    fn handed_over(&self, frame: &[u8]) -> Option<usize> {
+        let Parsed::Ours(headers) = switch_view::parse(frame) else { return None };
+        let tables = &self.tables;
+        let host = tables.hosts.iter().find(|(address, _)| address_words(*address) == headers.destination)?.1;
+        let only = |switch| tables.groups[tables.globals.group_index(0, switch, host) as usize].first;
+        let ports = (0..tables.globals.switches).filter_map(|switch| tables.members.get(only(switch) as usize));
+        ports.map(|port| *port as usize).find(|port| tables.ports[*port].next == HOST)
     }
 
     fn snapshot(&self) -> Result<Snapshot, ProgramError> {
@@ -41,13 +59,12 @@ fn verdict(
     len: usize,
     before: &Snapshot,
     after: &Snapshot,
-    outside: &[usize],
+    port: Option<usize>,
 ) -> Result<Verdict, ProgramError> {
     match action {
         PASS => Ok(Verdict::Pass),
         REDIRECT => {
-            let sent = |port: &&usize| after.ports[**port].frames > before.ports[**port].frames;
-            let port = outside.iter().find(sent).copied().ok_or_else(|| unexpected(action))?;
+            let port = port.ok_or_else(|| unexpected(action))?;
             let trimmed = (0..after.ports.len()).any(|port| after.ports[port].trims > before.ports[port].trims);
             Ok(Verdict::Redirect { port: port as u32, trimmed_len: if trimmed { len as u32 } else { 0 } })
         }

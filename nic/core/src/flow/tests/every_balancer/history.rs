@@ -197,7 +197,14 @@ impl History {
         let ev = self.balancer.next_ev(self.now_ps, &packet, &mut self.rng);
         self.check(ev)?;
         let _ = self.balancer.section();
-        let sent = PacketInfo { psn: packet.psn, ev, bytes: PACKET_BYTES, sent_ps: self.now_ps, was_lost: false };
+        let sent = PacketInfo {
+            psn: packet.psn,
+            ev,
+            bytes: PACKET_BYTES,
+            sent_ps: self.now_ps,
+            was_lost: false,
+            reported: true,
+        };
         match again {
             Some(_) => drop(self.lost.remove(0)),
             None => self.next_psn += 1,

@@ -1,0 +1,60 @@
+//! `spray bound`: the best that a scenario allows, and how far schemes are from it.
+
+use spray_experiments::bound::{Above, Basis, Bound, above};
+use spray_experiments::results::align;
+use spray_experiments::scenario::Scenario;
+use spray_fabric::Scheme;
+
+use crate::args;
+use crate::failure::{Failure, Outcome};
+use crate::say::say;
+
+/// Prints the bound, then the completion times of the scenario's balancers over switches with each scheme, or with those that the
+/// command line names.
+///
+/// # Errors
+/// 2 when the scenario does not allow it.
+pub fn bound(arguments: &args::Bound) -> Outcome {
+    let document = arguments.overrides.load(&arguments.scenario)?;
+    let scenario = Scenario::read(&document).map_err(Failure::refused)?;
+    let named =
+        ["switch.scheme", "switch.tor", "switch.agg", "switch.core"].iter().any(|path| document.is_assigned(path));
+    let schemes = if named { vec![None] } else { Scheme::ALL.map(Some).to_vec() };
+    let seeds = match arguments.seeds.list() {
+        seeds if seeds.is_empty() => vec![scenario.seed],
+        seeds => seeds,
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = arguments.seeds.threads.map_or(cores, |threads| threads as usize);
+    say!("{}", about(&scenario.bound(seeds[0], &[])));
+    let rows = above(&scenario, &schemes, &seeds, threads).map_err(Failure::refused)?;
+    let cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, &scenario)).collect();
+    say!("{}", align(&["switches", "balancer", "last ACK us", "above the bound", ""], 2, &cells));
+    Ok(())
+}
+
+fn about(bound: &Bound) -> String {
+    let basis = match bound.basis {
+        Basis::Permutation => "a permutation, data and ACKs sharing the links (OFAN appendix B)",
+        Basis::Transmission => "the slowest flow\'s bytes at that rate, and the way there and back",
+    };
+    format!(
+        "every flow can have {:.3} Gb/s at once, headers included; no more over {}\n\
+         the last ACK comes after {:.3} us at the earliest: {basis}\n",
+        bound.rate_bps / 1e9,
+        bound.bottleneck,
+        bound.completion_ps as f64 / 1e6,
+    )
+}
+
+fn cells(row: &Above, scenario: &Scenario) -> Vec<String> {
+    let own = || scenario.network.switching.schemes.iter().map(|scheme| scheme.name()).collect::<Vec<_>>().join("/");
+    let incomplete = if row.incomplete == 0 { String::new() } else { format!("{} flows incomplete", row.incomplete) };
+    vec![
+        row.scheme.map_or_else(own, |scheme| scheme.name().to_string()),
+        row.balancer.to_string(),
+        format!("{:.1}", row.completion_us.mean),
+        format!("{:.1} %", row.above_percent.mean),
+        incomplete,
+    ]
+}

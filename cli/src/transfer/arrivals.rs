@@ -1,0 +1,373 @@
+//! What arrives by one connection: entries by their numbers, from the first message to the last verdict. No connection is known here:
+//! messages go in, answers come out.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use super::format::{Answer, Description, EntryKind, Said, WINDOW};
+use super::incoming::Incoming;
+use super::keeper::{Kept, News};
+use super::out::{Out, Refusal};
+use crate::progress::now;
+
+/// One transfer.
+#[derive(Debug)]
+pub struct Arrivals {
+    /// This transfer's own, among those of the process.
+    transfer: u32,
+    /// The first entry that is not begun.
+    next: u32,
+    /// Entries that came before an earlier one.
+    early: BTreeMap<u32, Description>,
+    files: BTreeMap<u32, Incoming>,
+    /// How many entries there are, once the sender has said it.
+    entries: Option<u32>,
+    /// Something was given up.
+    broken: bool,
+    pub tally: Tally,
+}
+
+/// What became of the entries.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    pub started: Instant,
+    pub files: u32,
+    pub folders: u32,
+    pub refused: u32,
+    /// Bytes that arrived of files that were kept.
+    pub bytes: u64,
+    /// Bytes of these that were there before.
+    pub there_bytes: u64,
+    /// The last file that was kept.
+    pub last: Option<Kept>,
+}
+
+impl Tally {
+    /// Entries that are there.
+    pub fn kept(&self) -> u32 {
+        self.files + self.folders
+    }
+}
+
+impl Arrivals {
+    pub fn new(transfer: u32) -> Self {
+        let tally = Tally { started: now(), files: 0, folders: 0, refused: 0, bytes: 0, there_bytes: 0, last: None };
+        Self { transfer, next: 0, early: BTreeMap::new(), files: BTreeMap::new(), entries: None, broken: false, tally }
+    }
+
+    pub fn transfer(&self) -> u32 {
+        self.transfer
+    }
+
+    /// Takes a message. What is to be answered is added to `answers`.
+    ///
+    /// # Errors
+    /// When it is none of ours or breaks the rules, which ends the transfer. What one entry is refused for is answered.
+    pub fn on_message(&mut self, message: &[u8], out: &Out, answers: &mut Vec<Answer>) -> Result<(), Refusal> {
+        let said = Said::decode(message).ok_or_else(|| {
+            Refusal::new(
+                "a message was not understood, or describes no harmless file; does it run the same version of spray?",
+            )
+        })?;
+        let number = match said {
+            Said::Entry(number, description) => return self.on_entry(number, description, out, answers),
+            Said::End(entries) if self.entries.is_none() => {
+                self.entries = Some(entries);
+                return Ok(());
+            }
+            Said::End(_) => return Err(Refusal::new("it ended twice")),
+            Said::Piece { number, .. } | Said::Sum { number, .. } | Said::Again(number) => number,
+        };
+        let Some(file) = self.files.get_mut(&number) else {
+            // What was under way when the file was refused.
+            return if number < self.next { Ok(()) } else { Err(Refusal::new("a file came before its description")) };
+        };
+        let taken = match said {
+            Said::Piece { index, data, .. } => file.place(index, data),
+            Said::Sum { bytes, sum, .. } => file.take_sum(bytes, sum),
+            Said::Again(_) => {
+                let description = self.files.remove(&number).map(Incoming::restart);
+                description.map_or(Ok(()), |description| self.begin_file(number, description, out, true))
+            }
+            Said::Entry(..) | Said::End(_) => Ok(()),
+        };
+        if let Err(refusal) = taken {
+            // What is refused is not gone on with.
+            drop(self.files.remove(&number).map(Incoming::restart));
+            self.refuse(number, refusal, answers);
+        }
+        Ok(())
+    }
+
+    /// Takes what the files' threads say: what is there of a file, that it has got its name, or that it will not get it.
+    pub fn poll(&mut self, answers: &mut Vec<Answer>) {
+        let news = self.files.iter().filter_map(|(&number, file)| Some((number, file.news()?)));
+        for (number, news) in news.collect::<Vec<_>>() {
+            match news {
+                News::Ready { bytes, sum } => answers.push(Answer::Ready { number, bytes, sum }),
+                News::End(ending) => {
+                    let Some(file) = self.files.remove(&number) else { continue };
+                    match ending {
+                        Ok(kept) => {
+                            answers.push(Answer::Verified { number, sum: kept.sum });
+                            self.keep(kept, file.arrived_bytes, file.there_bytes);
+                        }
+                        Err(refusal) => self.refuse(number, refusal, answers),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether every entry has its verdict.
+    pub fn is_complete(&self) -> bool {
+        let is_all = self.entries.is_some_and(|entries| self.next >= entries) && self.early.is_empty();
+        is_all && self.files.is_empty() && !self.broken
+    }
+
+    /// The connection is gone: what is not whole is given up, and the rest is finished without it. Returns what was given up.
+    pub fn leave(&mut self) -> Vec<Incoming> {
+        let (whole, lost): (_, BTreeMap<u32, Incoming>) =
+            std::mem::take(&mut self.files).into_iter().partition(|(_, file)| file.is_whole());
+        self.files = whole;
+        self.broken |= !lost.is_empty() || !self.early.is_empty();
+        self.early.clear();
+        lost.into_values().collect()
+    }
+
+    /// Gives up everything that does not get its name at this moment, and returns it.
+    pub fn abandon(&mut self) -> Vec<Incoming> {
+        let mut lost = self.leave();
+        for mut file in std::mem::take(&mut self.files).into_values() {
+            match file.abandon() {
+                Some(kept) => self.keep(kept, file.arrived_bytes, file.there_bytes),
+                None => lost.push(file),
+            }
+        }
+        self.broken |= !lost.is_empty();
+        lost
+    }
+
+    /// Gives up everything, and leaves nothing for a later transfer.
+    pub fn discard(&mut self) {
+        self.broken = true;
+        std::mem::take(&mut self.files).into_values().for_each(|file| drop(file.restart()));
+    }
+
+    /// Whether files are still on their way, or to the disk.
+    pub fn is_busy(&self) -> bool {
+        !self.files.is_empty()
+    }
+
+    /// The files that are on their way.
+    pub fn arriving(&self) -> impl Iterator<Item = &Incoming> {
+        self.files.values()
+    }
+
+    /// Takes an entry; those that earlier ones must come before wait for them. So a folder is made before what lies in it.
+    //= docs/specs/endpoint.md#END-21 in the order of their numbers
+    fn on_entry(
+        &mut self,
+        number: u32,
+        description: Description,
+        out: &Out,
+        answers: &mut Vec<Answer>,
+    ) -> Result<(), Refusal> {
+        //= docs/specs/endpoint.md#END-21 At most 16 entries
+        let is_new = number >= self.next && !self.early.contains_key(&number);
+        if !is_new || number - self.next >= WINDOW as u32 || self.files.len() + self.early.len() >= WINDOW {
+            return Err(Refusal::new("too much was described at once, or something twice"));
+        }
+        self.early.insert(number, description);
+        while let Some(description) = self.early.remove(&self.next) {
+            self.begin(self.next, description, out, answers);
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, number: u32, description: Description, out: &Out, answers: &mut Vec<Answer>) {
+        if description.kind == EntryKind::Folder {
+            match out.make(&description, self.transfer) {
+                Ok(()) => {
+                    self.tally.folders += 1;
+                    answers.push(Answer::Made { number });
+                }
+                Err(refusal) => self.refuse(number, refusal, answers),
+            }
+            return;
+        }
+        if let Err(refusal) = self.begin_file(number, description, out, false) {
+            self.refuse(number, refusal, answers);
+        }
+    }
+
+    fn begin_file(&mut self, number: u32, description: Description, out: &Out, anew: bool) -> Result<(), Refusal> {
+        self.files.insert(number, Incoming::begin(description, out, self.transfer, anew)?);
+        Ok(())
+    }
+
+    fn keep(&mut self, kept: Kept, arrived: u64, there: u64) {
+        self.tally.files += 1;
+        self.tally.bytes += arrived;
+        self.tally.there_bytes += there;
+        self.tally.last = Some(kept);
+    }
+
+    fn refuse(&mut self, number: u32, Refusal(reason): Refusal, answers: &mut Vec<Answer>) {
+        self.tally.refused += 1;
+        answers.push(Answer::Refused { number, reason });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use proptest::prelude::*;
+    use sha2::{Digest, Sha256};
+    use spray_test_support::Folder;
+
+    use super::*;
+
+    fn file(path: &str, bytes: u64) -> Description {
+        Description { path: path.into(), kind: EntryKind::File { bytes }, mode: 0o644 }
+    }
+
+    fn folder(path: &str) -> Description {
+        Description { path: path.into(), kind: EntryKind::Folder, mode: 0o755 }
+    }
+
+    /// Says these things, and waits until every file has ended.
+    fn run(arrivals: &mut Arrivals, out: &Out, messages: &[Said<'_>]) -> Result<Vec<Answer>, Refusal> {
+        let mut answers = Vec::new();
+        for message in messages {
+            arrivals.on_message(&message.encode(), out, &mut answers)?;
+        }
+        while arrivals.arriving().any(Incoming::is_whole) {
+            arrivals.poll(&mut answers);
+            std::thread::yield_now();
+        }
+        Ok(answers)
+    }
+
+    #[test]
+    //= docs/specs/endpoint.md#END-21 in the order of their numbers
+    fn entries_are_taken_in_the_order_of_their_numbers() {
+        let dir = Folder::new();
+        let out = Out::new(dir.path(), false).unwrap();
+        let mut arrivals = Arrivals::new(0);
+        let sum = Sha256::digest(b"").into();
+        let said = [
+            Said::End(3),
+            Said::Entry(1, folder("a/b")),
+            Said::Entry(2, file("a/b/empty", 0)),
+            Said::Entry(0, Description { mode: 0o711, ..folder("a") }),
+            Said::Sum { number: 2, bytes: 0, sum },
+        ];
+        assert!(run(&mut arrivals, &out, &said[..3]).unwrap().is_empty(), "the first is missing");
+        assert!(!arrivals.is_complete());
+        let answers = run(&mut arrivals, &out, &said[3..]).unwrap();
+        assert_eq!(answers[..2], [Answer::Made { number: 0 }, Answer::Made { number: 1 }]);
+        assert_eq!(answers.last(), Some(&Answer::Verified { number: 2, sum }));
+        assert!(arrivals.is_complete() && dir.path().join("a/b/empty").is_file());
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(dir.path().join("a")).unwrap().permissions().mode() & 0o777, 0o711);
+    }
+
+    #[test]
+    fn one_entry_is_refused_and_the_others_are_taken() {
+        let (dir, outside) = (Folder::new(), Folder::new());
+        fs::write(dir.path().join("there"), "mine").unwrap();
+        std::os::unix::fs::symlink(outside.path(), dir.path().join("link")).unwrap();
+        let out = Out::new(dir.path(), false).unwrap();
+        let mut arrivals = Arrivals::new(0);
+        let sum = Sha256::digest(b"").into();
+        let said = [
+            Said::Entry(0, file("there", 5)),
+            Said::Entry(1, file("link/x", 0)),
+            Said::Entry(2, folder("there/x")),
+            Said::Entry(3, file("good", 0)),
+            // It was refused in the meantime.
+            Said::Sum { number: 1, bytes: 0, sum },
+            Said::Sum { number: 3, bytes: 0, sum },
+            Said::End(4),
+        ];
+        let answers = run(&mut arrivals, &out, &said).unwrap();
+        let refused = answers.iter().filter(|answer| matches!(answer, Answer::Refused { .. })).count();
+        assert_eq!((refused, arrivals.tally.refused, arrivals.tally.kept()), (3, 3, 1), "{answers:?}");
+        assert!(arrivals.is_complete());
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+        assert_eq!(fs::read(dir.path().join("there")).unwrap(), b"mine");
+    }
+
+    #[test]
+    //= docs/specs/endpoint.md#END-21 At most 16 entries
+    fn who_describes_too_much_at_once_is_refused() {
+        let dir = Folder::new();
+        let out = Out::new(dir.path(), true).unwrap();
+        let many =
+            |from: u32| (0..=WINDOW as u32).map(move |number| Said::Entry(from + number, file(&number.to_string(), 5)));
+        for from in [0, 1, WINDOW as u32, u32::MAX - WINDOW as u32] {
+            let said: Vec<_> = many(from).collect();
+            assert!(run(&mut Arrivals::new(0), &out, &said).is_err(), "{from}");
+        }
+        for twice in [[Said::End(1), Said::End(1)], [0, 0].map(|number| Said::Entry(number, folder("a")))] {
+            assert!(run(&mut Arrivals::new(0), &out, &twice).is_err());
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "the folder `a` only");
+    }
+
+    fn said() -> impl Strategy<Value = Vec<u8>> {
+        let path = proptest::collection::vec(prop_oneof!["a", "b", "link", "\\.\\.", "", "x\u{7}"], 1..4);
+        let kind = prop_oneof![
+            (0..3 * super::super::format::PIECE_BYTES).prop_map(|bytes| EntryKind::File { bytes }),
+            any::<u64>().prop_map(|bytes| EntryKind::File { bytes }),
+            Just(EntryKind::Stream),
+            Just(EntryKind::Folder),
+        ];
+        let number = prop_oneof![0u32..4, any::<u32>()];
+        let index = prop_oneof![0u64..3, any::<u64>()];
+        prop_oneof![
+            (number.clone(), path, kind, any::<u16>()).prop_map(|(number, path, kind, mode)| {
+                Said::Entry(number, Description { path: path.join("/").into(), kind, mode }).encode()
+            }),
+            (number.clone(), index, proptest::collection::vec(any::<u8>(), 0..9))
+                .prop_map(|(number, index, data)| Said::Piece { number, index, data: &data }.encode()),
+            (number.clone(), any::<u8>(), any::<[u8; 32]>()).prop_map(|(number, bytes, sum)| Said::Sum {
+                number,
+                bytes: bytes.into(),
+                sum
+            }
+            .encode()),
+            number.prop_map(|number| Said::End(number).encode()),
+            prop_oneof![0u32..4, any::<u32>()].prop_map(|number| Said::Again(number).encode()),
+            proptest::collection::vec(any::<u8>(), 0..40),
+        ]
+    }
+
+    proptest! {
+        /// Whatever is said: nothing is written outside of the folder, what is there stays, and nothing unfinished is left.
+        #[test]
+        fn no_conversation_leaves_the_folder(messages in proptest::collection::vec(said(), 1..30)) {
+            let (dir, outside) = (Folder::new(), Folder::new());
+            fs::write(dir.path().join("a"), "mine").unwrap();
+            std::os::unix::fs::symlink(outside.path(), dir.path().join("link")).unwrap();
+            let out = Out::new(dir.path(), true).unwrap();
+            let (mut arrivals, mut answers) = (Arrivals::new(0), Vec::new());
+            for message in &messages {
+                let _ = arrivals.on_message(message, &out, &mut answers);
+                prop_assert!(arrivals.files.len() + arrivals.early.len() <= WINDOW);
+            }
+            drop(arrivals.abandon());
+            prop_assert!(!arrivals.is_busy());
+            prop_assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+            prop_assert_eq!(fs::read(dir.path().join("a")).unwrap(), b"mine");
+            let left = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+            let allowed = ["a", "b", "link"].map(std::ffi::OsString::from);
+            for name in left {
+                prop_assert!(allowed.contains(&name), "{name:?}");
+            }
+        }
+    }
+}

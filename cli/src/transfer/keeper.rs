@@ -1,0 +1,198 @@
+//! The thread of a file that is arriving: it reads back what was written, hashes it, and at the end waits for the disk.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+
+use sha2::{Digest, Sha256};
+
+use super::format::{Sum, hex};
+use super::out::{Goal, Refusal};
+use super::partial::Partial;
+
+/// A file that has its name, and the SHA-256 of its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    pub path: PathBuf,
+    pub sum: Sum,
+}
+
+/// What the thread says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// The file's first bytes, which were there before, have this SHA-256.
+    Ready { bytes: u64, sum: Sum },
+    /// How the file ended.
+    End(Result<Kept, Refusal>),
+}
+
+/// What the thread is told.
+#[derive(Debug)]
+pub enum Order {
+    /// All bytes up to here are in the file.
+    Hash { until: u64 },
+    /// This is the sender's SHA-256, and how long the file is.
+    Sum { sum: Sum, bytes: u64 },
+}
+
+/// The thread of a file, as its owner sees it. Dropping it stops the thread, which removes what has no name.
+#[derive(Debug)]
+pub struct Keeper {
+    orders: Option<Sender<Order>>,
+    news: Receiver<News>,
+    stopped: Arc<AtomicBool>,
+    /// Unless it may wait for standard output for ever; it leaves nothing behind then.
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    /// Starts with what is there, of which the first `bytes` bytes may be right.
+    pub fn start(content: Content, goal: Goal, bytes: u64) -> std::io::Result<Self> {
+        let ((orders, orders_in), (news_out, news)) = (channel(), channel());
+        let stopped = Arc::new(AtomicBool::new(false));
+        let (flag, waits) = (Arc::clone(&stopped), goal.may_block());
+        let work = Work { content, goal, hasher: Sha256::new(), hashed: 0, news: news_out };
+        let thread =
+            std::thread::Builder::new().name("spray-file".into()).spawn(move || work.run(bytes, &orders_in, &flag))?;
+        Ok(Self { orders: Some(orders), news, stopped, thread: (!waits).then_some(thread) })
+    }
+
+    pub fn order(&self, order: Order) {
+        // A thread that has ended has told why.
+        let _ = self.orders.as_ref().map(|orders| orders.send(order));
+    }
+
+    /// What the thread says, once each.
+    pub fn news(&self) -> Option<News> {
+        match self.news.try_recv() {
+            Ok(news) => Some(news),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(News::End(Err(Refusal::new("the file's thread has ended")))),
+        }
+    }
+
+    /// Stops the thread, and waits for its end.
+    pub fn stop(&mut self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.orders = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic has already been reported.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Where the bytes are.
+#[derive(Debug)]
+pub enum Content {
+    /// In a file that has no name yet.
+    Partial(Partial),
+    /// In a file that has its name, and is not written any more.
+    There(Arc<File>),
+}
+
+impl Content {
+    pub fn file(&self) -> &Arc<File> {
+        match self {
+            Self::Partial(partial) => partial.file(),
+            Self::There(file) => file,
+        }
+    }
+}
+
+/// What the thread owns.
+#[derive(Debug)]
+struct Work {
+    content: Content,
+    goal: Goal,
+    hasher: Sha256,
+    /// Bytes that were hashed.
+    hashed: u64,
+    news: Sender<News>,
+}
+
+impl Work {
+    /// Hashes what is there, then what comes as the file grows, and ends it when all of it and the sender's SHA-256 are there.
+    fn run(mut self, there: u64, orders: &Receiver<Order>, stopped: &AtomicBool) {
+        let news = self.news.clone();
+        let ending = match self.take(there, orders, stopped) {
+            Ok(Some(theirs)) => self.finish(theirs),
+            // The file was given up.
+            Ok(None) => return,
+            Err(error) => {
+                self.discard();
+                Err(Refusal(format!("cannot take what has arrived: {error}")))
+            }
+        };
+        // Nobody waits for it if the file was given up.
+        let _ = news.send(News::End(ending));
+    }
+
+    /// Returns the sender's SHA-256 when everything is hashed; `None` if the file was given up.
+    fn take(&mut self, there: u64, orders: &Receiver<Order>, stopped: &AtomicBool) -> std::io::Result<Option<Sum>> {
+        if !self.hash(there, stopped)? {
+            return Ok(None);
+        }
+        let _ = self.news.send(News::Ready { bytes: there, sum: self.hasher.clone().finalize().into() });
+        let mut theirs = None;
+        loop {
+            match theirs {
+                Some((sum, bytes)) if self.hashed >= bytes => {
+                    return Ok((!stopped.load(Ordering::Relaxed)).then_some(sum));
+                }
+                _ => {}
+            }
+            match orders.recv() {
+                Ok(Order::Sum { sum, bytes }) => theirs = Some((sum, bytes)),
+                Ok(Order::Hash { until }) if self.hash(until, stopped)? => {}
+                Ok(Order::Hash { .. }) | Err(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// Hashes the bytes up to `until`, and writes them where they are to go at once. Returns false if it was stopped.
+    fn hash(&mut self, until: u64, stopped: &AtomicBool) -> std::io::Result<bool> {
+        // Small enough that it stops at once, and that the core's cache holds it.
+        const CHUNK: u64 = 256 << 10;
+        let mut buffer = vec![0; CHUNK.min(until.saturating_sub(self.hashed)) as usize];
+        while self.hashed < until && !stopped.load(Ordering::Relaxed) {
+            let chunk = &mut buffer[..CHUNK.min(until - self.hashed) as usize];
+            self.content.file().read_exact_at(chunk, self.hashed)?;
+            self.hasher.update(&*chunk);
+            self.goal.take(chunk)?;
+            self.hashed += chunk.len() as u64;
+        }
+        Ok(self.hashed >= until)
+    }
+
+    fn finish(self, theirs: Sum) -> Result<Kept, Refusal> {
+        // It gets its name or is refused.
+        self.discard();
+        let sum: Sum = self.hasher.clone().finalize().into();
+        if sum != theirs {
+            return Err(Refusal(format!("what arrived has SHA-256 {}, not the sender's; it was removed", hex(&sum))));
+        }
+        let path = match self.content {
+            Content::Partial(partial) => self.goal.finish(partial)?,
+            Content::There(file) => self.goal.confirm(&file)?,
+        };
+        Ok(Kept { path, sum })
+    }
+
+    /// Has nothing left for a later transfer.
+    fn discard(&self) {
+        if let Content::Partial(partial) = &self.content {
+            partial.keeps().store(false, Ordering::Relaxed);
+        }
+    }
+}

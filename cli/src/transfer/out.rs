@@ -1,0 +1,250 @@
+//! Where what arrives goes: into a folder, into one file, or to standard output.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::fcntl::OFlag;
+
+use super::folder::{Folder, is_file};
+use super::format::Description;
+use super::partial::{Partial, folder_of, is_partial};
+use crate::failure::{Failure, Outcome};
+
+/// Why something is not taken, in words for the sender and for the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal(pub String);
+
+impl Refusal {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+/// Where files go.
+#[derive(Debug)]
+pub struct Out {
+    place: Place,
+    /// The folder that files are written in.
+    folder: Arc<Folder>,
+    /// Where only one transfer is taken: the number of that which was first to put something there.
+    taken: Option<Arc<Mutex<Option<u32>>>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    /// Everything gets its sender's name, below the folder.
+    Folder,
+    /// One file, which may replace an older one.
+    File(OsString),
+    Stdout,
+}
+
+/// Why the others are refused where only one transfer is taken.
+pub const ONE_TRANSFER: &str = "the receiver takes only one transfer, another one's (`spray recv --keep` takes more)";
+/// Why the others of a transfer are refused where only one file is taken.
+const ONE_FILE: &str = "the receiver takes only one file (a folder as its --out takes more)";
+
+impl Out {
+    /// A folder, where files get their senders' names, the name of one file, or `-`, which is standard output. With `keep` it takes any
+    /// number of transfers.
+    ///
+    /// # Errors
+    /// 2 when the folder does not exist, or when many files would get one name.
+    pub fn new(path: &Path, keep: bool) -> Outcome<Self> {
+        let (place, folder) = match path {
+            _ if path == Path::new("-") => (Place::Stdout, std::env::temp_dir()),
+            _ if path.is_dir() => (Place::Folder, path.into()),
+            _ => (Place::File(path.file_name().unwrap_or_default().into()), folder_of(path).to_path_buf()),
+        };
+        if keep && place != Place::Folder {
+            let mend = "--keep takes many files: --out must be a folder that exists";
+            return Err(Failure::refused(format!("{} is not a folder, and {mend}", path.display())));
+        }
+        let unusable = |error: std::io::Error| match error.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => {
+                let shown = path.display();
+                Failure::refused(format!("cannot write {shown}: the folder {} does not exist", folder.display()))
+            }
+            _ => Failure::refused(format!("cannot use the folder {}: {error}", folder.display())),
+        };
+        let folder = Arc::new(Folder::open(&folder).map_err(unusable)?);
+        Ok(Self { place, folder, taken: (!keep).then(Arc::default) })
+    }
+
+    /// The folder that files are written in.
+    pub fn folder(&self) -> &Arc<Folder> {
+        &self.folder
+    }
+
+    /// Whether what arrives goes to standard output.
+    pub fn is_stdout(&self) -> bool {
+        self.place == Place::Stdout
+    }
+
+    /// What is to become of a file of the transfer `transfer`.
+    pub fn goal(&self, description: &Description, transfer: u32) -> Result<Goal, Refusal> {
+        let claim = Claim { taken: self.taken.clone(), transfer, only_one: self.place != Place::Folder };
+        let (folder, name, key, replaces) = match &self.place {
+            Place::Stdout => {
+                claim.take()?.set();
+                let stdout = std::io::stdout().as_fd().try_clone_to_owned();
+                let stdout = stdout.map_err(|error| Refusal(format!("cannot write to standard output: {error}")))?;
+                return Ok(Goal::Stdout(stdout.into()));
+            }
+            Place::File(name) => (Arc::clone(&self.folder), name.clone(), name.clone(), true),
+            Place::Folder => {
+                let (parent, name) = self.place_of(&description.path)?;
+                (Arc::new(parent), name.into(), description.path.clone(), false)
+            }
+        };
+        Ok(Goal::Name { folder, name, key, mode: description.mode, replaces, claim })
+    }
+
+    /// Makes a folder of the transfer `transfer`.
+    pub fn make(&self, description: &Description, transfer: u32) -> Result<(), Refusal> {
+        if self.place != Place::Folder {
+            return Err(Refusal::new("the receiver takes no folder (its --out must be a folder that exists)"));
+        }
+        Claim { taken: self.taken.clone(), transfer, only_one: false }.take()?.set();
+        self.place_of(&description.path)?;
+        self.folder.below(Path::new(&description.path), description.mode).map(drop).map_err(|error| unmade(&error))
+    }
+
+    /// Lets another transfer in, after `transfer` has broken off. Not where it has already put something that cannot be undone.
+    pub fn release(&self, transfer: u32) {
+        if let (Place::Folder, Some(taken)) = (&self.place, &self.taken) {
+            let mut taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
+            *taken = taken.filter(|&holder| holder != transfer);
+        }
+    }
+
+    /// The folder that a path below this one lies in, and its name there.
+    fn place_of<'a>(&self, path: &'a OsStr) -> Result<(Folder, &'a OsStr), Refusal> {
+        let path = Path::new(path);
+        let name = path.file_name().ok_or_else(|| Refusal::new("it has no name"))?;
+        if path.iter().any(is_partial) {
+            return Err(Refusal(format!("files named {} are those that are still arriving", name.display())));
+        }
+        let parent = path.parent().unwrap_or(Path::new(""));
+        Ok((self.folder.below(parent, 0o777).map_err(|error| unmade(&error))?, name))
+    }
+}
+
+fn unmade(error: &std::io::Error) -> Refusal {
+    Refusal(format!("cannot make the folder: {error}"))
+}
+
+/// The right to put something where files go.
+#[derive(Debug)]
+pub struct Claim {
+    taken: Option<Arc<Mutex<Option<u32>>>>,
+    transfer: u32,
+    only_one: bool,
+}
+
+/// That right, held while it is used: of two that end at once, the second must not replace the first.
+struct Held<'a> {
+    taken: Option<std::sync::MutexGuard<'a, Option<u32>>>,
+    transfer: u32,
+}
+
+impl Claim {
+    fn take(&self) -> Result<Held<'_>, Refusal> {
+        let taken = self.taken.as_ref().map(|taken| taken.lock().unwrap_or_else(PoisonError::into_inner));
+        match taken.as_deref() {
+            Some(Some(holder)) if *holder != self.transfer => Err(Refusal::new(ONE_TRANSFER)),
+            Some(Some(_)) if self.only_one => Err(Refusal::new(ONE_FILE)),
+            _ => Ok(Held { taken, transfer: self.transfer }),
+        }
+    }
+}
+
+impl Held<'_> {
+    fn set(mut self) {
+        if let Some(taken) = self.taken.as_deref_mut() {
+            *taken = Some(self.transfer);
+        }
+    }
+}
+
+/// What becomes of a file.
+#[derive(Debug)]
+pub enum Goal {
+    /// It gets this name when it is whole, where it may replace an older file. The key is its path below where files go.
+    Name { folder: Arc<Folder>, name: OsString, key: OsString, mode: u16, replaces: bool, claim: Claim },
+    /// It goes there while it arrives.
+    Stdout(File),
+}
+
+impl Goal {
+    /// Refuses what could not get its name, which is asked again, without a gap, when the file gets it. A file of that name and length
+    /// is what the sender may have sent before; with `anew` it is known to be another.
+    //= docs/specs/endpoint.md#END-23 A file of that name and length
+    pub fn check(&self, bytes: Option<u64>, anew: bool) -> Result<Option<File>, Refusal> {
+        let Self::Name { folder, name, replaces: false, .. } = self else { return Ok(None) };
+        match folder.look(name) {
+            Ok(None) => Ok(None),
+            Ok(Some(_)) if anew => Err(Refusal(format!("{}, with other content", exists(name).0))),
+            Ok(Some(there)) if is_file(&there) && bytes == Some(there.st_size as u64) => {
+                folder.file(name, OFlag::O_RDONLY, 0).map(Some).map_err(|_| exists(name))
+            }
+            Ok(Some(_)) => Err(exists(name)),
+            Err(error) => Err(Refusal(format!("cannot look for {}: {error}", name.display()))),
+        }
+    }
+
+    /// What its partial file is found again by, if it is.
+    pub fn key(&self) -> Option<&OsStr> {
+        match self {
+            Self::Name { key, .. } => Some(key),
+            Self::Stdout(_) => None,
+        }
+    }
+
+    /// Takes what comes next in the file.
+    pub fn take(&mut self, chunk: &[u8]) -> std::io::Result<()> {
+        match self {
+            Self::Name { .. } => Ok(()),
+            Self::Stdout(stdout) => stdout.write_all(chunk),
+        }
+    }
+
+    /// Whether [`Goal::take`] may wait for ever.
+    pub fn may_block(&self) -> bool {
+        matches!(self, Self::Stdout(_))
+    }
+
+    /// Ends a file that was there already, and whose SHA-256 is right. Returns where it is.
+    pub fn confirm(self, there: &File) -> Result<PathBuf, Refusal> {
+        let Self::Name { folder, name, claim, .. } = self else { return Err(Refusal::new("it has no name")) };
+        let held = claim.take()?;
+        let path = folder.path.join(name);
+        // Whoever wrote it may not have waited for the disk.
+        let on_disk = there.sync_all().and_then(|()| folder.sync());
+        on_disk.map_err(|error| Refusal(format!("cannot put {} on the disk: {error}", path.display())))?;
+        held.set();
+        Ok(path)
+    }
+
+    /// Ends a file whose SHA-256 is right. Returns where it is.
+    pub fn finish(self, partial: Partial) -> Result<PathBuf, Refusal> {
+        let Self::Name { folder, name, mode, replaces, claim, .. } = self else { return Ok("standard output".into()) };
+        let held = claim.take()?;
+        match partial.give_name(&folder, &name, mode, replaces) {
+            Ok(()) => {
+                held.set();
+                Ok(folder.path.join(name))
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(exists(&name)),
+            Err(error) => Err(Refusal(format!("cannot finish {}: {error}", folder.path.join(name).display()))),
+        }
+    }
+}
+
+fn exists(name: &OsStr) -> Refusal {
+    Refusal(format!("{} exists already", name.display()))
+}

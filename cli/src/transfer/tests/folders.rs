@@ -1,0 +1,113 @@
+//! Folders, with all that can be in them.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use super::*;
+
+/// A sender of these files and folders.
+fn sender_of_paths<'a>(paths: &[PathBuf]) -> Role<'a> {
+    let tree = Tree::of(paths).unwrap();
+    let outgoing = Outgoing::start(tree.entries.clone()).unwrap();
+    role(Sending::new(tree, outgoing, receiver(), Duration::from_secs(60)))
+}
+
+/// A tree with everything that a tree can have: empty files and folders, a name that is no UTF-8, many small files.
+fn tree(folder: &Folder) -> PathBuf {
+    let top = folder.path().join("tree");
+    fs::create_dir_all(top.join("empty/more")).unwrap();
+    fs::create_dir(top.join("small")).unwrap();
+    fs::write(top.join("nothing"), "").unwrap();
+    fs::write(top.join(OsStr::from_bytes(b"caf\xe9")), "latin").unwrap();
+    fs::write(top.join("big"), content(2 * PIECE_BYTES + 5)).unwrap();
+    (0..40).for_each(|n| fs::write(top.join(format!("small/{n}")), content(n * 100)).unwrap());
+    fs::write(top.join("run.sh"), "echo").unwrap();
+    fs::set_permissions(top.join("run.sh"), fs::Permissions::from_mode(0o750)).unwrap();
+    fs::set_permissions(top.join("empty/more"), fs::Permissions::from_mode(0o500)).unwrap();
+    top
+}
+
+/// What is below a folder: paths, permissions and contents.
+fn look(top: &Path) -> Vec<(PathBuf, u32, Option<Vec<u8>>)> {
+    let below = walkdir::WalkDir::new(top).sort_by_file_name().into_iter().map(Result::unwrap);
+    below
+        .map(|entry| {
+            let path = entry.path().strip_prefix(top).unwrap().to_path_buf();
+            let metadata = entry.metadata().unwrap();
+            let content = metadata.is_file().then(|| fs::read(entry.path()).unwrap());
+            // A folder's owner may always enter it.
+            let mode = metadata.permissions().mode() | if metadata.is_dir() { 0o700 } else { 0 };
+            (path, mode & 0o777, content)
+        })
+        .collect()
+}
+
+#[test]
+//= docs/specs/endpoint.md#END-20 files and folders by one connection
+fn folders_arrive_with_all_that_is_in_them_over_paths_that_reorder_and_lose() {
+    let impairments = Impairments { delay_ps: 100 * US, jitter_ps: 2 * MS, loss_ppm: 1000, ..Impairments::default() };
+    for seed in 0..4 {
+        let (here, there) = (Folder::new(), Folder::new());
+        let (top, alone) = (tree(&here), here.path().join("alone"));
+        fs::write(&alone, "alone").unwrap();
+        let sender = sender_of_paths(&[top.clone(), alone]);
+        let outcomes = run(there.path(), false, vec![sender], impairments, seed);
+        assert!(outcomes.iter().all(Result::is_ok), "seed {seed}: {outcomes:?}");
+        assert!(look(&there.path().join("tree")) == look(&top));
+        assert_eq!((fs::read(there.path().join("alone")).unwrap(), files(&there)), (b"alone".to_vec(), 2));
+    }
+}
+
+#[test]
+//= docs/specs/endpoint.md#END-23 A file of that name and length
+fn what_is_sent_twice_is_confirmed_twice_and_travels_once() {
+    let (here, there) = (Folder::new(), Folder::new());
+    let top = tree(&here);
+    let send = || {
+        let tree = Tree::of(std::slice::from_ref(&top)).unwrap();
+        let outgoing = Outgoing::start(tree.entries.clone()).unwrap();
+        let (role, told) = telling(Sending::new(tree, outgoing, receiver(), Duration::from_secs(60)));
+        let outcomes = run(there.path(), false, vec![role], Impairments::delay(100 * US), 1);
+        (outcomes, told.take())
+    };
+    let (outcomes, (all, _, _)) = send();
+    assert!(outcomes.iter().all(Result::is_ok) && all > 0, "{outcomes:?}");
+    let (outcomes, told) = send();
+    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+    assert_eq!(told, (0, all, 0));
+    fs::write(top.join("run.sh"), "ECHO").unwrap();
+    let (outcomes, told) = send();
+    assert!(error(&outcomes[1]).contains("1 of 48 files and folders were not sent"), "{outcomes:?}");
+    assert_eq!(told, (0, all - 4, 0));
+    assert_eq!(fs::read(there.path().join("tree/run.sh")).unwrap(), b"echo");
+}
+
+#[test]
+fn of_a_folder_the_files_that_are_there_are_refused_and_the_others_arrive() {
+    let (here, there) = (Folder::new(), Folder::new());
+    let top = tree(&here);
+    fs::create_dir(there.path().join("tree")).unwrap();
+    fs::write(there.path().join("tree/big"), "mine").unwrap();
+    let outcomes = run(there.path(), false, vec![sender_of_paths(&[top])], Impairments::delay(100 * US), 1);
+    assert!(error(&outcomes[1]).contains("1 of 48 files and folders were not sent"), "{outcomes:?}");
+    assert!(error(&outcomes[RECEIVER]).contains("1 of the transfer's files and folders were refused"), "{outcomes:?}");
+    assert_eq!(fs::read(there.path().join("tree/big")).unwrap(), b"mine");
+    assert_eq!(fs::read(there.path().join("tree/run.sh")).unwrap(), b"echo");
+}
+
+#[test]
+fn a_receiver_of_one_file_takes_no_folder_and_no_second_file() {
+    let (here, there) = (Folder::new(), Folder::new());
+    let top = tree(&here);
+    let run = |paths: &[PathBuf]| {
+        run(&there.path().join("one"), false, vec![sender_of_paths(paths)], Impairments::delay(100 * US), 1)
+    };
+    let outcomes = run(&[top.join("empty")]);
+    assert!(error(&outcomes[1]).contains("were not sent"), "{outcomes:?}");
+    assert!(error(&outcomes[RECEIVER]).contains("nothing was received"), "{outcomes:?}");
+    let outcomes = run(&[top.join("big"), top.join("run.sh")]);
+    assert!(error(&outcomes[1]).contains("1 of 2 files and folders were not sent"), "{outcomes:?}");
+    assert_eq!(files(&there), 1);
+}

@@ -1,0 +1,62 @@
+//! What a sender waits for while it sends nothing, and for how long.
+
+use super::Sender;
+
+/// What keeps a sender from sending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// The application: everything that it handed over is sent.
+    Application,
+    /// The congestion window, or the window of packet numbers that both ends agreed on (TRN-3, TRN-4).
+    Window,
+    /// The pacing of the congestion control.
+    Pacing,
+    /// The receiver: its grant (TRN-5) or its credit is used up.
+    Receiver,
+    /// The balancer: it drains a path, or its own windows are full.
+    Balancer,
+}
+
+/// How long a sender could not send, by what it waited for.
+///
+/// Time in which neither of these held it back is that of the host: its link was busy, or its thread was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    waited_ps: [u64; 5],
+    /// What the present wait, if there is one, is for.
+    pub(super) present: Limit,
+}
+
+impl Limits {
+    /// How long the sender waited for this, in picoseconds, up to the last [`Sender::poll_transmit`].
+    pub fn waited_ps(&self, limit: Limit) -> u64 {
+        self.waited_ps[limit as usize]
+    }
+
+    /// A wait goes on at `now_ps`, or ends.
+    #[inline]
+    pub(super) fn on_waited(&mut self, since_ps: u64, now_ps: u64) {
+        self.waited_ps[self.present as usize] += now_ps.saturating_sub(since_ps);
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { waited_ps: [0; 5], present: Limit::Application }
+    }
+}
+
+impl Sender {
+    /// What has kept it from sending since construction.
+    #[inline]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Nothing goes now, for this reason.
+    #[inline]
+    pub(super) fn wait_for<T>(&mut self, limit: Limit) -> Option<T> {
+        self.limits.present = limit;
+        None
+    }
+}

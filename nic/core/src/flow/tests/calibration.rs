@@ -1,0 +1,79 @@
+//! A sender that learns its path, as a whole.
+
+use spray_wire::{Ack, EvPort};
+
+use super::*;
+use crate::rng::{Rng, stream};
+
+const RTT_PS: u64 = 100 * US;
+
+/// Settings for a path whose round-trip time the user takes for `typed_ps`.
+fn typed(typed_ps: u64) -> FlowConfig {
+    let cc = CcConfig::for_path(typed_ps, 10_000_000_000, PAYLOAD + HEADER);
+    let path = PathConfig::new(BalancerKind::Ecmp, typed_ps, 12);
+    FlowConfig {
+        rto: RtoConfig { initial_ps: 10 * typed_ps, min_ps: 50 * US, max_ps: 800 * US },
+        sack_gap_packets: None,
+        ..FlowConfig::for_path(PAYLOAD, HEADER, path, cc)
+    }
+    .learning()
+}
+
+/// A sender whose first 20 packets were acknowledged after a round-trip time.
+fn calibrated(config: &FlowConfig) -> (Sender, Rng) {
+    let mut rng = stream(1, 1);
+    let mut sender = Sender::new(config, 64, u64::MAX, &mut rng);
+    sender.send_message(1, 20_000).unwrap();
+    assert_eq!(core::iter::from_fn(|| sender.poll_transmit(US, &mut rng, &mut ())).count(), 20);
+    for psn in 1..=20 {
+        let ack = Ack { cumulative: psn, sack_base: psn, timestamp_echo_ps: US, packets: 1, ..Ack::default() };
+        sender.on_ack(US + RTT_PS, &Ack { port: EvPort::new(7), ..ack }, &mut ());
+    }
+    (sender, rng)
+}
+
+#[test]
+fn the_timeout_follows_the_measured_round_trip_time() {
+    //= docs/specs/calibration.md#CAL-4 what follows
+    let timeout_ps = |typed_ps, min_ps| {
+        let mut config = typed(typed_ps);
+        config.rto.min_ps = min_ps;
+        let (mut sender, mut rng) = calibrated(&config);
+        sender.send_message(2, 1_000).unwrap();
+        assert!(sender.poll_transmit(300 * US, &mut rng, &mut ()).is_some());
+        sender.poll_timeout().unwrap() - 300 * US
+    };
+    for typed_ps in [RTT_PS / 10, RTT_PS, RTT_PS * 10] {
+        // The base round-trip time and four full queues.
+        assert_eq!(timeout_ps(typed_ps, 50 * US), 5 * RTT_PS, "{typed_ps}");
+        // The settings may want more.
+        assert_eq!(timeout_ps(typed_ps, 700 * US), 700 * US, "{typed_ps}");
+    }
+}
+
+#[test]
+fn no_window_is_larger_than_the_largest() {
+    //= docs/specs/calibration.md#CAL-3 the start
+    let mut config = typed(RTT_PS);
+    config.cc.max_window_bytes = 24 * u64::from(PAYLOAD + HEADER);
+    let (mut sender, mut rng) = calibrated(&config);
+    assert_eq!(sender.window_bytes(), 24 * u64::from(PAYLOAD + HEADER));
+    sender.send_message(2, 100_000).unwrap();
+    assert_eq!(core::iter::from_fn(|| sender.poll_transmit(300 * US, &mut rng, &mut ())).count(), 24);
+}
+
+#[test]
+fn what_was_typed_is_not_kept() {
+    //= docs/specs/calibration.md#CAL-5 guesses
+    let settings = |typed_ps| FlowConfig { rto: config().rto, ack_delay_ps: 0, window_packets: 256, ..typed(typed_ps) };
+    let kept = settings(RTT_PS).learning();
+    assert_eq!(settings(RTT_PS / 10).learning(), kept);
+    assert_eq!(settings(RTT_PS * 10).learning(), kept);
+    // But for a rate that the control is to keep.
+    let paced = FlowConfig { cc: CcConfig { link_bps: 7_000_000_000, ..fixed(1 << 20, 1) }, ..typed(RTT_PS) };
+    assert_eq!(paced.learning().cc.control, paced.cc.control);
+    let control = ControlConfig::FixedRate(FixedRateConfig { rate_gbps: None });
+    let told = FlowConfig { cc: CcConfig { control, ..paced.cc }, ..paced }.learning();
+    let rate_gbps = Some(Gbps::from_bps(7_000_000_000));
+    assert_eq!(told.cc.control, ControlConfig::FixedRate(FixedRateConfig { rate_gbps }));
+}

@@ -1,0 +1,87 @@
+//! Round-trip times by their frequency, in a fixed number of buckets.
+
+use super::MAX_SAMPLE_PS;
+
+/// How often each round-trip time was measured. A bucket is 0.26 us wide, or a sixteenth of its octave if that is wider.
+#[derive(Clone, Debug)]
+pub struct RttHistogram {
+    counts: [u32; BUCKETS],
+    samples: u64,
+}
+
+/// The narrowest bucket: 2^18 ps.
+const UNIT_SHIFT: u32 = 18;
+/// Sixteen buckets an octave.
+const PART_SHIFT: u32 = 4;
+/// The buckets up to that of the largest sample.
+const BUCKETS: usize = bucket(MAX_SAMPLE_PS) + 1;
+
+impl RttHistogram {
+    /// Takes a round-trip time in picoseconds; one above [`MAX_SAMPLE_PS`] counts as that.
+    #[inline]
+    pub fn on_sample(&mut self, rtt_ps: u64) {
+        let count = &mut self.counts[bucket(rtt_ps.min(MAX_SAMPLE_PS))];
+        *count = count.saturating_add(1);
+        self.samples += 1;
+    }
+
+    /// The time that so many thousandths of the samples do not exceed, in picoseconds: the middle of its bucket. 0 without
+    /// samples.
+    pub fn permille_ps(&self, permille: u16) -> u64 {
+        let rank = (self.samples * u64::from(permille)).div_ceil(1000).max(1);
+        let mut seen = 0;
+        let found = self.counts.iter().position(|&count| {
+            seen += u64::from(count);
+            seen >= rank
+        });
+        found.map_or(0, |found| u64::midpoint(least_ps(found), least_ps(found + 1)))
+    }
+}
+
+impl Default for RttHistogram {
+    fn default() -> Self {
+        Self { counts: [0; BUCKETS], samples: 0 }
+    }
+}
+
+/// The bucket of a time.
+#[inline]
+const fn bucket(ps: u64) -> usize {
+    let units = ps >> UNIT_SHIFT;
+    let octave = (units | 1).ilog2().saturating_sub(PART_SHIFT);
+    ((octave << PART_SHIFT) as u64 + (units >> octave)) as usize
+}
+
+/// The least time in a bucket.
+const fn least_ps(bucket: usize) -> u64 {
+    let octave = (bucket >> PART_SHIFT).saturating_sub(1);
+    ((bucket - (octave << PART_SHIFT)) as u64) << octave << UNIT_SHIFT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_follow_each_other_and_hold_their_times() {
+        for at in 0..BUCKETS {
+            let (from_ps, to_ps) = (least_ps(at), least_ps(at + 1));
+            assert_eq!((bucket(from_ps), bucket(to_ps - 1)), (at, at));
+            assert!(to_ps - from_ps <= (from_ps / 16).max(1 << UNIT_SHIFT), "{at}");
+        }
+    }
+
+    #[test]
+    fn shares_are_found_within_a_bucket() {
+        const US: u64 = 1_000_000;
+        let mut histogram = RttHistogram::default();
+        assert_eq!(histogram.permille_ps(500), 0);
+        (1..=1000).for_each(|n| histogram.on_sample(n * US));
+        for (permille, exact_us) in [(0, 1), (1, 1), (500, 500), (990, 990), (1000, 1000)] {
+            let (found, exact) = (histogram.permille_ps(permille), exact_us * US);
+            assert!(found.abs_diff(exact) <= (exact / 16).max(1 << UNIT_SHIFT), "{permille}: {found}");
+        }
+        histogram.on_sample(u64::MAX);
+        assert!(histogram.permille_ps(1000) >= MAX_SAMPLE_PS);
+    }
+}

@@ -1,0 +1,55 @@
+//! The paths that an engine tells a scheme: one entropy value for each.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use rand_core::RngCore;
+
+use super::{Ev, draw_below};
+use crate::rng;
+
+/// Paths that take turns; none where the engine told none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KnownPaths {
+    evs: Box<[Ev]>,
+}
+
+impl KnownPaths {
+    /// Takes at most [`MAX_PATHS`] of the paths whose values are below `evs`, in an order drawn from `seed`, or as they are told.
+    pub(super) fn new(paths: &[Ev], evs: u16, seed: Option<u64>) -> Self {
+        let mut paths: Vec<Ev> = paths.iter().copied().filter(|ev| ev.index() < evs).take(MAX_PATHS).collect();
+        if let Some(seed) = seed {
+            shuffle(&mut paths, &mut rng::stream(seed, ORDER));
+        }
+        Self { evs: paths.into_boxed_slice() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.evs.is_empty()
+    }
+
+    pub(super) fn count(&self) -> u16 {
+        self.evs.len() as u16
+    }
+
+    /// The path at `turn`, which moves on to the next; `None` without paths. A turn beyond the paths counts modulo their number.
+    #[inline]
+    pub(super) fn in_turn(&self, turn: &mut u16) -> Option<Ev> {
+        let at = usize::from(*turn);
+        let at = if at < self.evs.len() { at } else { at.checked_rem(self.evs.len())? };
+        *turn = if at + 1 < self.evs.len() { at as u16 + 1 } else { 0 };
+        self.evs.get(at).copied()
+    }
+}
+
+/// Shuffles. Every order is equally likely.
+fn shuffle(paths: &mut [Ev], rng: &mut impl RngCore) {
+    for last in (1..paths.len()).rev() {
+        paths.swap(last, draw_below(last as u16 + 1, rng).into());
+    }
+}
+
+/// Core switches of a fat tree of 64-port switches: 65,536 hosts.
+const MAX_PATHS: usize = 1_024;
+/// Stream of the connection's seed.
+const ORDER: u64 = 1;

@@ -1,0 +1,50 @@
+//! Runs all schemes of switches, alone and under balancers, and writes the comparison: `cargo xtask results`.
+
+use std::process::ExitCode;
+
+use spray_experiments::switch_comparison::{
+    CONTENDERS, Condition, Contender, FAILING, HEALTHY, Run, UNDER_FAILURES, markdown, over_every_scheme,
+};
+
+/// Of the matrix of hosts and switches.
+const MATRIX_SEEDS: u64 = 3;
+
+fn main() -> ExitCode {
+    let Some(file) = std::env::args().nth(1) else {
+        eprintln!("usage: switch_schemes FILE.md");
+        return ExitCode::from(2);
+    };
+    match document() {
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(1)
+        }
+        Ok(text) => match std::fs::write(&file, text) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{file}: {error}");
+                ExitCode::from(2)
+            }
+        },
+    }
+}
+
+fn document() -> Result<String, String> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let all = |conditions: &[Condition], contenders: &[Contender]| {
+        conditions.iter().map(|condition| run(condition, contenders, threads)).collect::<Result<Vec<_>, _>>()
+    };
+    let healthy = all(&HEALTHY, &CONTENDERS)?;
+    let failing = all(&FAILING, &UNDER_FAILURES)?;
+    Ok(markdown(&healthy, &failing, &over_every_scheme(MATRIX_SEEDS, threads)?))
+}
+
+fn run(condition: &Condition, contenders: &[Contender], threads: usize) -> Result<Vec<Vec<Run>>, String> {
+    let runs = condition.run(contenders, threads)?;
+    for (contender, runs) in contenders.iter().zip(&runs) {
+        let (balancer, scheme) = (contender.balancer, contender.switches());
+        let above = runs.iter().map(|run| run.above_percent).sum::<f64>() / runs.len() as f64;
+        eprintln!("{:30} {balancer:10} {scheme:14} {above:8.1} % above the bound", condition.name);
+    }
+    Ok(runs)
+}

@@ -1,0 +1,290 @@
+//! How fast a scenario could be at best: the rate that all flows can have at once, and the least completion time (OFAN §5,
+//! appendices A and B).
+
+use spray_core::path::BalancerKind;
+use spray_fabric::{LinkAction, LinkEvent, Node, Scheme, ShortestPaths};
+
+use crate::results::Spread;
+use crate::scenario::Scenario;
+use crate::sim::{FctEnd, Simulation, over_cores};
+use crate::workload::Flow;
+
+/// What no scheme can beat that spreads every flow evenly over its shortest paths.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bound {
+    /// Rate in bits a second that every flow can have at once, headers included: the paper's rho_max.
+    pub rate_bps: f64,
+    /// The link that has no more to give.
+    pub bottleneck: String,
+    /// Least time from the first start to the last acknowledgement, in ps.
+    pub completion_ps: u64,
+    /// What it follows from.
+    pub basis: Basis,
+}
+
+/// How a least completion time is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// Every host sends one flow and receives one, all of one size: data and ACKs share links in three modes (OFAN appendix B).
+    Permutation,
+    /// All bytes of the slowest flow at its rate, the propagation there and back, and the serialisation at every hop (OFAN §5).
+    Transmission,
+}
+
+/// How a balancer at the hosts and a scheme in the switches come out beside the bound.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Above {
+    /// The scheme of the switches; `None` is the scenario's own choice.
+    pub scheme: Option<Scheme>,
+    /// The balancer.
+    pub balancer: BalancerKind,
+    /// From the first start to the last acknowledgement, in us, over the seeds.
+    pub completion_us: Spread,
+    /// By how much that is above the bound of the same seed, in percent.
+    pub above_percent: Spread,
+    /// Flows that did not complete, in all runs together.
+    pub incomplete: u64,
+}
+
+/// Runs `scenario` on the simulator with each scheme, balancer and seed, on `threads` threads.
+///
+/// # Errors
+/// What the simulator refuses.
+pub fn above(
+    scenario: &Scenario,
+    schemes: &[Option<Scheme>],
+    seeds: &[u64],
+    threads: usize,
+) -> Result<Vec<Above>, String> {
+    let with = |scheme: &Option<Scheme>| {
+        let mut scenario = scenario.clone();
+        scenario.simulation.fct_end = FctEnd::Acked;
+        if let Some(scheme) = scheme {
+            scenario.network.switching.schemes = vec![*scheme];
+        }
+        scenario
+    };
+    let scenarios: Vec<Scenario> = schemes.iter().map(with).collect();
+    let simulations: Vec<Simulation<'_>> = scenarios.iter().map(Simulation::new).collect();
+    let balancers = &scenario.transport.balancer;
+    let rows = schemes.len() * balancers.len();
+    let one = |job: usize| {
+        let (row, seed) = (job / seeds.len(), seeds[job % seeds.len()]);
+        let simulation = &simulations[row / balancers.len()];
+        let run = simulation.run(balancers[row % balancers.len()], seed, &[]).map_err(|error| error.to_string())?;
+        let drawn = scenario.drawn_failures(seed, u64::MAX).map_err(|error| error.to_string())?;
+        let bound_us = scenario.bound(seed, &drawn).completion_ps as f64 / 1e6;
+        let summary = run.summary();
+        Ok::<_, String>((summary.makespan_us, bound_us, summary.flows_total - summary.flows_completed))
+    };
+    let runs = over_cores(rows * seeds.len(), threads, one)?;
+    let row = |(row, runs): (usize, &[(f64, f64, u64)])| {
+        let spread = |figure: fn(&(f64, f64, u64)) -> f64| Spread::of(&runs.iter().map(figure).collect::<Vec<_>>());
+        Above {
+            scheme: schemes[row / balancers.len()],
+            balancer: balancers[row % balancers.len()],
+            completion_us: spread(|run| run.0),
+            above_percent: spread(|run| 100.0 * (run.0 / run.1 - 1.0)),
+            incomplete: runs.iter().map(|run| run.2).sum(),
+        }
+    };
+    Ok(runs.chunks(seeds.len()).enumerate().map(row).collect())
+}
+
+impl Scenario {
+    /// The bound for the flows of a run with root `seed`, under link events that last from its beginning on.
+    ///
+    /// Links that drop everything are no paths; links at a lower rate have that rate. Events that begin later do not count.
+    pub fn bound(&self, seed: u64, events: &[LinkEvent]) -> Bound {
+        let flows = self.flows(seed);
+        let state = Links::new(self, events);
+        let paths = ShortestPaths::new(&self.network, |link| state.rate_bps[link] > 0);
+        let loads = loads(self, &paths, &flows);
+        let slowest = |(link, load): (usize, &f64)| (state.rate_bps[link] as f64 / load, link);
+        let busy = loads.iter().enumerate().filter(|(_, load)| **load > 0.0).map(slowest);
+        let (rate_bps, link) = busy.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((0.0, 0));
+        let bottleneck = self.network.links[link].name.clone();
+        let times = Times::new(self, &flows, rate_bps);
+        match permutation(&flows) {
+            true => Bound { rate_bps, bottleneck, completion_ps: times.permutation_ps(), basis: Basis::Permutation },
+            false => Bound { rate_bps, bottleneck, completion_ps: times.transmission_ps(), basis: Basis::Transmission },
+        }
+    }
+}
+
+/// The rates of all links while `events` last; 0 for a link that drops everything.
+struct Links {
+    rate_bps: Vec<u64>,
+}
+
+impl Links {
+    fn new(scenario: &Scenario, events: &[LinkEvent]) -> Self {
+        let mut rate_bps: Vec<u64> = scenario.network.links.iter().map(|link| link.rate_bps).collect();
+        for event in scenario.link_events.iter().chain(events).filter(|event| event.at_ps == 0) {
+            for link in &event.links {
+                match event.action {
+                    LinkAction::Down { .. } | LinkAction::SilentDrop => rate_bps[*link] = 0,
+                    LinkAction::Rate { ppm } => {
+                        rate_bps[*link] = (rate_bps[*link] as u128 * u128::from(ppm) / 1_000_000) as u64
+                    }
+                    LinkAction::Loss { .. } | LinkAction::Flap { .. } | LinkAction::Periodic(_) => {}
+                }
+            }
+        }
+        Self { rate_bps }
+    }
+}
+
+/// Units of flow on every link when each flow, one unit, is split evenly over all its shortest paths (OFAN appendix A).
+fn loads(scenario: &Scenario, paths: &ShortestPaths, flows: &[Flow]) -> Vec<f64> {
+    let network = &scenario.network;
+    let mut loads = vec![0.0; network.links.len()];
+    let leaves = paths.leaves().len();
+    // Flows between two leaves are alike within the fabric.
+    let mut between = vec![0.0; leaves * network.switches.len()];
+    for flow in flows {
+        loads[network.uplink(flow.src)] += 1.0;
+        loads[network.downlink(flow.dst)] += 1.0;
+        if let Some(to) = paths.leaf_number(network.leaf_of(flow.dst)) {
+            between[to * network.switches.len() + network.leaf_of(flow.src)] += 1.0;
+        }
+    }
+    for (leaf, from) in between.chunks(network.switches.len()).enumerate() {
+        spread(scenario, paths, leaf, from, &mut loads);
+    }
+    loads
+}
+
+/// Adds the load of what starts at every switch, `from`, toward a leaf.
+fn spread(scenario: &Scenario, paths: &ShortestPaths, leaf: usize, from: &[f64], loads: &mut [f64]) {
+    let ends = |link: u32| match scenario.network.links[link as usize].to {
+        Node::Switch(switch) => switch,
+        Node::Host(_) => unreachable!("routes between switches end at switches"),
+    };
+    // Number of paths from each switch, and the switches in the order of their distance, the farthest first.
+    let mut ways: Vec<Option<f64>> = vec![None; from.len()];
+    let mut order = Vec::new();
+    fn count(
+        switch: usize,
+        leaf: usize,
+        paths: &ShortestPaths,
+        ends: &impl Fn(u32) -> usize,
+        ways: &mut Vec<Option<f64>>,
+        order: &mut Vec<usize>,
+    ) -> f64 {
+        if let Some(known) = ways[switch] {
+            return known;
+        }
+        let own = match paths.leaves()[leaf] == switch {
+            true => 1.0,
+            false => {
+                paths.next(switch, leaf).iter().map(|link| count(ends(*link), leaf, paths, ends, ways, order)).sum()
+            }
+        };
+        ways[switch] = Some(own);
+        order.push(switch);
+        own
+    }
+    (0..from.len()).filter(|switch| from[*switch] > 0.0).for_each(|switch| {
+        count(switch, leaf, paths, &ends, &mut ways, &mut order);
+    });
+    let mut carried = from.to_vec();
+    for switch in order.into_iter().rev() {
+        let (load, all) = (carried[switch], ways[switch].unwrap_or(0.0));
+        if load == 0.0 || all == 0.0 {
+            continue;
+        }
+        for link in paths.next(switch, leaf) {
+            let share = load * ways[ends(*link)].unwrap_or(0.0) / all;
+            loads[*link as usize] += share;
+            carried[ends(*link)] += share;
+        }
+    }
+}
+
+/// Whether every sender sends once and every receiver receives once, at one time and of one size, and every sender receives.
+fn permutation(flows: &[Flow]) -> bool {
+    let sorted = |end: fn(&Flow) -> usize| {
+        let mut ends: Vec<usize> = flows.iter().map(end).collect();
+        ends.sort_unstable();
+        ends
+    };
+    let (from, to) = (sorted(|flow| flow.src), sorted(|flow| flow.dst));
+    let alike = flows.windows(2).all(|pair| pair[0].bytes == pair[1].bytes && pair[0].start_ps == pair[1].start_ps);
+    alike && from == to && from.windows(2).all(|pair| pair[0] != pair[1])
+}
+
+/// What least times follow from.
+struct Times<'a> {
+    scenario: &'a Scenario,
+    flows: &'a [Flow],
+    /// Time of a full packet at the rate that every flow can have.
+    packet_ps: f64,
+    /// Time of a full packet and of an ACK on a host's link.
+    data_ps: f64,
+    ack_ps: f64,
+    /// The longest way: links, and their latencies together.
+    hops: f64,
+    propagation_ps: f64,
+}
+
+impl<'a> Times<'a> {
+    fn new(scenario: &'a Scenario, flows: &'a [Flow], rate_bps: f64) -> Self {
+        let network = &scenario.network;
+        let paths = ShortestPaths::new(network, |_| true);
+        let way = |flow: &Flow| {
+            let links = spray_fabric::hops(network, &paths, flow.src, flow.dst);
+            let latency: u64 = links.iter().map(|link| network.links[*link].latency_ps).sum();
+            (links.len(), latency)
+        };
+        let (hops, propagation_ps) = flows.iter().map(way).max().unwrap_or((0, 0));
+        let link_bps = flows.iter().map(|flow| network.links[network.uplink(flow.src)].rate_bps).max().unwrap_or(1);
+        let ps = |bytes: u32, bps: f64| f64::from(bytes) * 8e12 / bps.max(1.0);
+        Self {
+            scenario,
+            flows,
+            packet_ps: ps(scenario.packet_bytes(), rate_bps),
+            data_ps: ps(scenario.packet_bytes(), link_bps as f64),
+            ack_ps: ps(scenario.ack_bytes(), link_bps as f64),
+            hops: hops as f64,
+            propagation_ps: propagation_ps as f64,
+        }
+    }
+
+    fn packets(&self) -> u64 {
+        let most = self.flows.iter().map(|flow| flow.bytes).max().unwrap_or(0);
+        most.div_ceil(u64::from(self.scenario.transport.payload_bytes)).max(1)
+    }
+
+    /// When the last ACK of a permutation comes, by the three modes of OFAN's appendix B: data alone, data and ACKs in turn, ACKs
+    /// alone. Gaps between frames are part of the frames here.
+    ///
+    /// The last equation is printed with the time of data packets at each hop; the paper's own example comes out with that of ACKs.
+    fn permutation_ps(&self) -> u64 {
+        let (packets, later_hops) = (self.packets(), self.hops - 1.0);
+        let alone = ((self.propagation_ps + later_hops * self.data_ps) / self.packet_ps).ceil() as u64 + 1;
+        let alone = alone.min(packets);
+        let first = self.propagation_ps + self.hops * self.data_ps + (alone - 1) as f64 * self.packet_ps + self.ack_ps;
+        let both = self.packet_ps + self.ack_ps;
+        let interleaved = |packet: u64| first + (packet - 1) as f64 * both;
+        let last = packets - alone + 1;
+        let mut acks: Vec<f64> = (1..=last).map(interleaved).collect();
+        for packet in last + 1..=packets {
+            let sent = interleaved(last) + (packet - last) as f64 * self.ack_ps;
+            let arrived = match packet.checked_sub(alone) {
+                Some(before) if before < acks.len() as u64 => acks[before as usize],
+                _ => 0.0,
+            };
+            acks.push(sent.max(arrived + later_hops * self.ack_ps + self.propagation_ps));
+        }
+        acks.last().copied().unwrap_or(0.0) as u64
+    }
+
+    fn transmission_ps(&self) -> u64 {
+        let there = self.propagation_ps + self.packets() as f64 * self.packet_ps + (self.hops - 1.0) * self.data_ps;
+        (there + self.propagation_ps + self.hops * self.ack_ps) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+use super::*;
+use crate::sim::reference;
+use crate::workload::{Each, Pattern, Payload, Workload};
+use spray_fabric::{FatTree, LeafSpine, Network};
+
+/// OFAN's setting (§5): 800 Gb/s, 0.5 us a link, payloads of 4,096 bytes; the 20 bytes between frames count as header.
+fn scenario(network: Network, pattern: Pattern) -> Scenario {
+    let mut scenario = reference("bound", network, Workload { pattern, payload: Payload::Generated });
+    scenario.transport.payload_bytes = 4_096;
+    (scenario.simulation.header_bytes, scenario.simulation.control_bytes) = (Some(82), Some(84));
+    scenario
+}
+
+fn fat_tree(k: usize) -> Network {
+    FatTree::uniform([k, k / 2, k / 2, k * k / 4, k / 2], 800_000_000_000, 500_000).network()
+}
+
+fn down(network: &Network, name: &str) -> LinkEvent {
+    let links = network.links_named(name).unwrap();
+    LinkEvent { name: name.into(), links, at_ps: 0, until_ps: None, action: LinkAction::Down { convergence_ps: 0 } }
+}
+
+const EACH: Each = Each { bytes: 256 * 4_096, start_ps: 0 };
+
+#[test]
+fn the_permutation_bound_is_the_papers() {
+    // OFAN appendix B: 17.05694 us. The gaps that count as header here add 20 bytes at each of five later hops and to one ACK.
+    let bound = scenario(fat_tree(4), Pattern::CrossPodPermutation(EACH)).bound(1, &[]);
+    assert_eq!(bound.basis, Basis::Permutation);
+    assert!((17_056_940..17_060_000).contains(&bound.completion_ps), "{bound:?}");
+    assert!((bound.rate_bps - 800e9).abs() < 1.0, "{bound:?}");
+}
+
+#[test]
+fn all_to_all_takes_its_transmission() {
+    let bound = scenario(fat_tree(8), Pattern::AllToAll(EACH)).bound(1, &[]);
+    assert_eq!(bound.basis, Basis::Transmission);
+    assert!((bound.rate_bps - 800e9 / 127.0).abs() < 1.0, "{bound:?}");
+    // OFAN §5: about 1.3 ms.
+    assert!((1_340_000_000..1_370_000_000).contains(&bound.completion_ps), "{bound:?}");
+}
+
+#[test]
+fn a_lost_uplink_takes_its_share() {
+    // Four hosts on leaf 0 of two send over four uplinks; with one gone, four flows share three.
+    let network = LeafSpine::uniform([2, 4, 4], 100_000_000_000, 1_000_000).network();
+    let event = down(&network, "leaf0-spine1");
+    let bound = scenario(network, Pattern::CrossLeafPermutation(EACH)).bound(1, &[event]);
+    assert!((bound.rate_bps - 75e9).abs() < 1.0, "{bound:?}");
+    assert!(bound.bottleneck.contains("leaf0"), "{bound:?}");
+}
+
+#[test]
+fn flows_split_evenly_over_paths_not_ports() {
+    // OFAN appendix A: pod 1 loses one of agg2's two cables to cores, so that agg2 has one of the three paths into pod 1.
+    let network = fat_tree(4);
+    let event = down(&network, "agg2-core0");
+    let flows = |dst: usize| Pattern::Flows(vec![Flow { flow: 0, src: 0, dst, bytes: 4_096, start_ps: 0 }]);
+    let scenario = scenario(network.clone(), flows(4));
+    let paths = ShortestPaths::new(&network, |link| !event.links.contains(&link));
+    let loads = loads(&scenario, &paths, &scenario.flows(1));
+    let load = |name: &str| loads[network.links.iter().position(|link| link.name == name).unwrap()];
+    assert!((load("tor0->agg0") - 1.0 / 3.0).abs() < 1e-9 && (load("tor0->agg1") - 2.0 / 3.0).abs() < 1e-9);
+    assert_eq!([load("h0->tor0"), load("tor2->h4")], [1.0, 1.0]);
+}

@@ -1,0 +1,134 @@
+//! Freezing held against the schedule of failures: whether connections froze when a path of theirs had failed, and only then.
+
+use std::collections::{HashMap, HashSet};
+
+use spray_fabric::{LinkAction, LinkEvent, Network, Node, ShortestPaths};
+
+use super::collect::Collect;
+use super::{EventKind, EventRow, FlowResult, us};
+
+/// How well connections froze. A connection is a pair of hosts.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Freezing {
+    /// Share of all freezes that began while a link on one of the connection's shortest paths, either way, dropped everything, or
+    /// within 10 base RTTs afterwards; `None` if there were none.
+    pub precision: Option<f64>,
+    /// Of the connections that sent for 10 base RTTs or longer while a link on one of the shortest paths of their data dropped
+    /// everything, the share that froze in that time or within 10 base RTTs afterwards; `None` if there were none.
+    pub recall: Option<f64>,
+}
+
+/// Two hosts, by their numbers.
+type Pair = (usize, usize);
+
+impl Freezing {
+    /// `flows` are as in [`Collect`]. `events` has a row for each freeze, under the name of the flow.
+    pub(super) fn of(collect: &Collect<'_>, flows: &[FlowResult], events: &[EventRow]) -> Self {
+        let named: HashMap<String, Pair> =
+            collect.flows.iter().enumerate().map(|(flow, of)| (collect.name(flow), (of.src, of.dst))).collect();
+        let freezes = events.iter().filter(|row| row.kind == EventKind::FreezeEntered);
+        let freezes: Vec<(f64, Pair)> =
+            freezes.filter_map(|row| Some((row.time_us, *named.get(&row.subject)?))).collect();
+        let failures: Vec<&LinkEvent> = collect.link_events.iter().filter(|event| drops_all(event)).collect();
+        if freezes.is_empty() && failures.is_empty() {
+            return Self::default();
+        }
+        let paths = collect.scenario.paths();
+        let network = &collect.scenario.network;
+        let grace_us = |(src, dst)| 10.0 * us(collect.scenario.pair_rtt_ps(&paths, src, dst));
+        let both_ways = collect.flows.iter().flat_map(|flow| [(flow.src, flow.dst), (flow.dst, flow.src)]);
+        let links: HashMap<Pair, HashSet<usize>> =
+            both_ways.map(|pair| (pair, on_paths(network, &paths.routes, pair))).collect();
+        let hits = |event: &LinkEvent, pair: Pair| event.links.iter().any(|link| links[&pair].contains(link));
+        let lasts = |event: &LinkEvent| (us(event.at_ps), event.until_ps.map_or(f64::INFINITY, us));
+        let during = |at_us: f64, pair: Pair, event: &LinkEvent| {
+            let (from_us, to_us) = lasts(event);
+            (from_us..=to_us + grace_us(pair)).contains(&at_us)
+        };
+
+        let is_justified = |(at_us, pair): &&(f64, Pair)| {
+            let back = (pair.1, pair.0);
+            let explains = |event: &&LinkEvent| hits(event, *pair) || hits(event, back);
+            failures.iter().any(|event| during(*at_us, *pair, event) && explains(event))
+        };
+        let justified = freezes.iter().filter(is_justified).count();
+
+        let (mut exposed, mut froze) = (HashSet::new(), HashSet::new());
+        for (flow, sent) in collect.flows.iter().zip(flows) {
+            let pair = (flow.src, flow.dst);
+            let end_us = sent.end_us.unwrap_or(us(collect.end_ps));
+            for event in &failures {
+                let (from_us, to_us) = lasts(event);
+                let overlap_us = end_us.min(to_us) - sent.start_us.max(from_us);
+                if overlap_us >= grace_us(pair) && hits(event, pair) {
+                    exposed.insert(pair);
+                    if freezes.iter().any(|(at_us, of)| *of == pair && during(*at_us, pair, event)) {
+                        froze.insert(pair);
+                    }
+                }
+            }
+        }
+        let share = |part: usize, all: usize| (all > 0).then(|| part as f64 / all as f64);
+        Self { precision: share(justified, freezes.len()), recall: share(froze.len(), exposed.len()) }
+    }
+}
+
+/// Whether the link drops every frame, all the time or in outages.
+fn drops_all(event: &LinkEvent) -> bool {
+    matches!(event.action, LinkAction::Down { .. } | LinkAction::SilentDrop | LinkAction::Flap { .. })
+}
+
+/// The links on all shortest paths from the one host to the other.
+fn on_paths(network: &Network, routes: &ShortestPaths, (src, dst): Pair) -> HashSet<usize> {
+    let mut links = HashSet::from([network.uplink(src), network.downlink(dst)]);
+    let leaf = routes.leaf_number(network.leaf_of(dst)).unwrap_or_default();
+    let mut at = vec![network.leaf_of(src)];
+    while let Some(switch) = at.pop() {
+        for link in routes.next(switch, leaf).iter().map(|link| *link as usize) {
+            if links.insert(link)
+                && let Node::Switch(next) = network.links[link].to
+            {
+                at.push(next);
+            }
+        }
+    }
+    links
+}
+
+#[cfg(test)]
+mod tests {
+    use spray_core::path::BalancerKind;
+
+    use super::*;
+    use crate::sim::{Simulation, published};
+
+    const US: u64 = 1_000_000;
+
+    /// Precision and recall, with a host that sends from leaf 0 and one that sends from leaf 1, when these links fail.
+    fn froze(balancer: BalancerKind, links: &str, action: LinkAction, until_us: u64) -> (Option<f64>, Option<f64>) {
+        let topology = include_str!("../../../../tests/reference/leafspine_32_400g.topo");
+        let matrix = "Nodes 32\nConnections 2\n0->28 id 1 start 0 size 8388608\n4->29 id 2 start 0 size 8388608\n";
+        let mut scenario = published("freezing", topology, matrix);
+        let is_meant = |link: &spray_fabric::Link| link.name.starts_with(links) && link.is_uplink();
+        let links = (0..scenario.network.links.len()).filter(|link| is_meant(&scenario.network.links[*link])).collect();
+        let event = LinkEvent { name: "x".into(), links, at_ps: 50 * US, until_ps: Some(until_us * US), action };
+        scenario.add_link_events(vec![event]);
+        let summary = Simulation::new(&scenario).run(balancer, 1, &[]).unwrap().summary();
+        (summary.freeze_precision, summary.freeze_recall)
+    }
+
+    #[test]
+    fn freezes_are_held_against_the_failures() {
+        use BalancerKind::{Ops, Reps, RepsPlus};
+        let dead = LinkAction::SilentDrop;
+        let lossy = LinkAction::Loss { ppm: 10_000 };
+        // Only one of the two connections crosses the link.
+        assert_eq!(froze(RepsPlus, "leaf0->spine0", dead, 150), (Some(1.0), Some(1.0)));
+        assert_eq!(froze(Ops, "leaf0->spine0", dead, 150), (None, Some(0.0)));
+        assert_eq!(froze(Ops, "leaf5->spine0", dead, 150), (None, None), "nobody's");
+        // Too short to be noticed: nobody counts as exposed.
+        assert_eq!(froze(Ops, "leaf0->spine0", dead, 60), (None, None));
+        assert_eq!(froze(RepsPlus, "", lossy, 150), (None, None));
+        assert_eq!(froze(Reps, "", lossy, 150), (Some(0.0), None), "needless");
+    }
+}

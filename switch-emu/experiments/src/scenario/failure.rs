@@ -1,0 +1,186 @@
+//! `[[failure]]`: links and switches that fail at random; and `[routing]`.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use spray_core::units::{Micros, Ratio};
+use spray_settings::{Document, Mistake};
+
+use spray_fabric::{HowMany, Level, LinkAction, RandomFailure};
+
+/// Links or switches that fail at one time. The seed of each run draws which.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FailureSettings {
+    /// What fails: links (both directions of a cable between two switches) or whole switches, all or those of a tier. Leaves count as
+    /// ToRs, spines as aggregation switches.
+    pub what: Level,
+    /// Share of them that fails, at least one. Either this or `probability`.
+    #[serde(default)]
+    #[schemars(range(min = 0.000_001, max = 1))]
+    pub share: Option<Ratio>,
+    /// Probability with which each fails, by itself.
+    #[serde(default)]
+    #[schemars(range(min = 0.000_001, max = 1))]
+    pub probability: Option<Ratio>,
+    /// When they fail.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 3_600_000_000_u64))]
+    pub at_us: Micros,
+    /// When they are back. By default never.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 3_600_000_000_u64))]
+    pub until_us: Option<Micros>,
+    /// Whether the failure may leave a host without a shortest path to another. Otherwise devices that are the last way do not fail.
+    #[serde(default)]
+    pub disconnect: bool,
+    /// What happens.
+    #[serde(flatten)]
+    pub action: FailureAction,
+}
+
+/// What happens to what fails.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "action", rename_all = "kebab-case")]
+pub enum FailureAction {
+    /// Its links drop every frame, and routing learns of it after the time in [routing].
+    Down,
+    /// Its links drop every frame, and routing does not learn of it.
+    SilentDrop,
+    /// Its links are slower.
+    Rate {
+        /// Share of the rate that is left.
+        #[schemars(range(min = 0.001, max = 0.999))]
+        factor: Ratio,
+    },
+}
+
+impl FailureSettings {
+    /// The failure, number `index` of `document`; routing learns of it `convergence_ps` late.
+    ///
+    /// # Errors
+    /// Settings that do not go together, with their place.
+    pub(super) fn failure(
+        &self,
+        (document, index): (&Document, usize),
+        convergence_ps: u64,
+    ) -> Result<RandomFailure, Mistake> {
+        let mistake = |field: &str, message: &str| document.mistake(&format!("failure.{index}.{field}"), message);
+        let part = |ratio: Ratio| ratio.ppm() as f64 / 1e6;
+        let how_many = match (self.share, self.probability) {
+            (Some(share), None) => HowMany::Share(part(share)),
+            (None, Some(probability)) => HowMany::Probability(part(probability)),
+            _ => return Err(mistake("what", "needs `share` or `probability`; allowed: one of the two")),
+        };
+        if self.until_us.is_some_and(|until| until <= self.at_us) {
+            return Err(mistake("until_us", "`until_us` is not after `at_us`; allowed: later times"));
+        }
+        let action = match self.action {
+            FailureAction::Down => LinkAction::Down { convergence_ps },
+            FailureAction::SilentDrop => LinkAction::SilentDrop,
+            FailureAction::Rate { factor } => LinkAction::Rate { ppm: factor.ppm() as u32 },
+        };
+        let (at_ps, until_ps, disconnect) = (self.at_us.ps(), self.until_us.map(Micros::ps), self.disconnect);
+        Ok(RandomFailure { level: self.what, how_many, at_ps, until_ps, action, disconnect })
+    }
+}
+
+/// The failure in a few words.
+pub(super) fn words(failure: &RandomFailure) -> String {
+    let how_many = match failure.how_many {
+        HowMany::Share(share) => format!("{} % of", share * 100.0),
+        HowMany::Probability(probability) => format!("each with {} % of", probability * 100.0),
+    };
+    let what = match failure.action {
+        LinkAction::Rate { ppm } => format!("at {} % rate", f64::from(ppm) / 1e4),
+        action => action.name().into(),
+    };
+    format!("{how_many} {} {what}", failure.level.words())
+}
+
+/// How routing learns of failures.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Routing {
+    /// Time from the moment at which links go down, or are back, until all switches have the new routes and weights: the G of OFAN
+    /// (§5.2). Until then frames on links that are down are lost. 0: routes are right at once. `"never"`: routing does not learn of it.
+    pub convergence_us: Convergence,
+}
+
+/// Time until routing has learned of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
+pub enum Convergence {
+    /// That much later.
+    After(Micros),
+    /// Not during the run.
+    Never,
+}
+
+impl Convergence {
+    /// In ps; [`u64::MAX`] is never.
+    pub fn ps(self) -> u64 {
+        match self {
+            Self::After(time) => time.ps(),
+            Self::Never => u64::MAX,
+        }
+    }
+}
+
+impl Default for Convergence {
+    fn default() -> Self {
+        Self::After(Micros::new(50))
+    }
+}
+
+/// The two TOML types that a time may have.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Time(Micros),
+    Text(String),
+}
+
+impl TryFrom<Written> for Convergence {
+    type Error = &'static str;
+
+    fn try_from(written: Written) -> Result<Self, Self::Error> {
+        match written {
+            Written::Time(time) if time <= MOST => Ok(Self::After(time)),
+            Written::Text(text) if text == "never" => Ok(Self::Never),
+            _ => Err("not a time"),
+        }
+    }
+}
+
+/// An hour, as of other times.
+const MOST: Micros = Micros::new(3_600_000_000);
+
+impl From<Convergence> for Written {
+    fn from(convergence: Convergence) -> Self {
+        match convergence {
+            Convergence::After(time) => Self::Time(time),
+            Convergence::Never => Self::Text("never".into()),
+        }
+    }
+}
+
+impl JsonSchema for Convergence {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Convergence".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": ["number", "string"],
+            "minimum": 0,
+            "maximum": 3_600_000_000_u64,
+            "pattern": "^never$",
+            "x-allowed": "0 to 3600000000, or \"never\"",
+        })
+    }
+}

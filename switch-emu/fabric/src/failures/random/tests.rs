@@ -1,0 +1,175 @@
+use std::collections::HashSet;
+
+use super::*;
+use crate::{Dragonfly, DrawError, FailureFile, FatTree, LeafSpine, ShortestPaths};
+
+fn tree() -> Network {
+    FatTree::uniform([4, 4, 4, 16, 2], 100_000_000_000, 0).network()
+}
+
+fn down(level: Level, how_many: HowMany) -> RandomFailure {
+    let action = LinkAction::Down { convergence_ps: 0 };
+    RandomFailure { level, how_many, at_ps: 5, until_ps: None, action, disconnect: false }
+}
+
+fn draw(network: &Network, seed: u64, random: &[RandomFailure]) -> Result<Vec<LinkEvent>, DrawError> {
+    let context = FailureContext { network, seed, until_ps: 1_000, packet_bytes: 1 };
+    FailureFile::default().and(random.to_vec()).events(&context)
+}
+
+fn names(events: &[LinkEvent]) -> HashSet<String> {
+    events.iter().map(|event| event.name.clone()).collect()
+}
+
+/// Cost of the shortest paths between all leaves while `dead` links are out; `None` = no path.
+fn lengths(network: &Network, dead: &[LinkEvent]) -> Vec<Option<u32>> {
+    let dead: HashSet<usize> = dead.iter().flat_map(|event| event.links.clone()).collect();
+    let routes = ShortestPaths::new(network, |link| !dead.contains(&link));
+    let length = |from: usize, leaf: usize| {
+        let (mut switch, mut cost) = (from, 0);
+        while switch != routes.leaves()[leaf] {
+            let link = &network.links[*routes.next(switch, leaf).first()? as usize];
+            cost += link.cost;
+            let Node::Switch(to) = link.to else { return None };
+            switch = to;
+        }
+        Some(cost)
+    };
+    let leaves = 0..routes.leaves().len();
+    leaves
+        .clone()
+        .flat_map(|from| leaves.clone().map(move |to| (from, to)))
+        .map(|(from, to)| length(routes.leaves()[from], to))
+        .collect()
+}
+
+#[test]
+fn a_share_of_a_tier_fails_in_both_directions() {
+    //= docs/specs/switching.md#SWC-20 who fails
+    let tree = tree();
+    // 64 cables between ToRs and aggregation switches, 64 above; 16 aggregation switches, 16 cores.
+    for (level, share, expected, part) in [
+        (Level::TorAgg, 0.05, 4, "tor"),
+        (Level::AggCore, 0.05, 4, "core"),
+        (Level::AggCore, 0.001, 1, "core"),
+        (Level::Links, 0.05, 7, "-"),
+    ] {
+        let events = draw(&tree, 3, &[down(level, HowMany::Share(share))]).unwrap();
+        assert_eq!(names(&events).len(), expected, "{level:?}");
+        for event in &events {
+            let [there, back] = event.links[..] else { panic!("{event:?}") };
+            assert_eq!((tree.links[there].from, tree.links[there].to), (tree.links[back].to, tree.links[back].from));
+            assert!(event.name.contains(part), "{event:?}");
+            assert_eq!(tree.links_named(&event.name), Some(vec![there, back]));
+        }
+    }
+    for (level, share, expected, part) in
+        [(Level::Agg, 0.1, 2, "agg"), (Level::Core, 0.125, 2, "core"), (Level::Switches, 0.05, 2, "")]
+    {
+        let events = draw(&tree, 3, &[down(level, HowMany::Share(share))]).unwrap();
+        assert!(events.len() == expected && events.iter().all(|event| event.name.contains(part)), "{events:?}");
+        // Every cable of the switch, in both directions.
+        assert!(events.iter().all(|event| event.links.iter().all(|link| event.links.contains(&(link ^ 1)))));
+        assert!(events.iter().all(|event| event.links.len() >= 8), "{events:?}");
+    }
+    let seeds: HashSet<_> = (0..20)
+        .map(|seed| {
+            let mut names: Vec<_> =
+                names(&draw(&tree, seed, &[down(Level::AggCore, HowMany::Share(0.05))]).unwrap()).into_iter().collect();
+            names.sort();
+            names
+        })
+        .collect();
+    assert!(seeds.len() > 18);
+}
+
+#[test]
+fn a_probability_strikes_each_by_itself() {
+    //= docs/specs/switching.md#SWC-20 who fails
+    let tree = tree();
+    let struck = |seed, probability| {
+        names(&draw(&tree, seed, &[down(Level::Links, HowMany::Probability(probability))]).unwrap())
+    };
+    let counts: Vec<usize> = (0..400).map(|seed| struck(seed, 0.01).len()).collect();
+    // 128 links: binomial with mean 1.28 and variance 1.267. Five standard errors.
+    let mean = counts.iter().sum::<usize>() as f64 / 400.0;
+    let variance = counts.iter().map(|count| (*count as f64 - mean).powi(2)).sum::<f64>() / 400.0;
+    assert!((mean - 1.28).abs() < 5.0 * (1.267f64 / 400.0).sqrt(), "{mean}");
+    assert!((0.8..1.8).contains(&variance), "{variance}: independent, not a fixed number");
+    for seed in 0..20 {
+        assert!(struck(seed, 0.01).is_subset(&struck(seed, 0.05)));
+    }
+}
+
+#[test]
+fn no_host_is_cut_off_unless_asked() {
+    //= docs/specs/switching.md#SWC-21 no host is cut off
+    let dragonfly = Dragonfly {
+        groups: 5,
+        routers_per_group: 4,
+        hosts_per_router: 1,
+        global_cables: 2,
+        local_gbps: None,
+        global_gbps: None,
+        global_latency_us: None,
+        cables: crate::Cables::default(),
+    };
+    for network in [tree(), LeafSpine::uniform([4, 4, 2], 1_000_000_000, 0).network(), dragonfly.network()] {
+        let healthy = lengths(&network, &[]);
+        let mut cut = 0;
+        for seed in 0..10 {
+            let links = down(Level::Links, HowMany::Probability(0.4));
+            let switches = down(Level::Switches, HowMany::Probability(0.3));
+            let random = if network.switches[0].name == "g0r0" { vec![links] } else { vec![links, switches] };
+            let kept = draw(&network, seed, &random).unwrap();
+            assert!(lengths(&network, &kept) == healthy, "seed {seed}: {:?}", names(&kept));
+            let asked: Vec<_> =
+                random.iter().map(|failure| RandomFailure { disconnect: true, ..failure.clone() }).collect();
+            let more = draw(&network, seed, &asked).unwrap();
+            assert!(names(&kept).is_subset(&names(&more)), "seed {seed}");
+            cut += usize::from(lengths(&network, &more) != healthy);
+        }
+        assert!(cut > 5, "{cut}");
+    }
+}
+
+#[test]
+fn failures_at_other_times_and_slow_links_are_no_hindrance() {
+    //= docs/specs/switching.md#SWC-21 no host is cut off
+    let network = LeafSpine::uniform([2, 2, 1], 1_000_000_000, 0).network();
+    let half = |at_ps, until_ps| RandomFailure { at_ps, until_ps, ..down(Level::Agg, HowMany::Share(0.5)) };
+    assert!(draw(&network, 1, &[half(0, Some(10)), half(10, None)]).is_ok());
+    let error = draw(&network, 1, &[half(0, Some(11)), half(10, None)]).unwrap_err();
+    assert!(matches!(&error, DrawError::Random { index: 1, .. }), "{error:?}");
+    let slow =
+        RandomFailure { action: LinkAction::Rate { ppm: 100_000 }, ..down(Level::Links, HowMany::Probability(1.0)) };
+    assert_eq!(draw(&network, 1, &[half(0, None), slow]).unwrap().len(), 5);
+}
+
+#[test]
+fn what_cannot_fail_is_said() {
+    let tree = tree();
+    let leaf_spine = LeafSpine::uniform([4, 4, 2], 1_000_000_000, 0).network();
+    let all = HowMany::Share(1.0);
+    for (network, level, what) in [
+        (
+            &tree,
+            Level::Tor,
+            "1 of 16 switches with hosts are to fail, but of those that work only 0 can without cutting off",
+        ),
+        (
+            &leaf_spine,
+            Level::Core,
+            "the fabric has no cores; allowed: \"links\", \"tor-agg\", \"switches\", \"tor\", \"agg\"",
+        ),
+        (&tree, Level::Global, "the fabric has no links between groups; allowed: \"links\""),
+    ] {
+        let share = if level == Level::Tor { HowMany::Share(0.01) } else { all };
+        let error = draw(network, 1, &[down(level, share)]).unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    }
+    let cut = RandomFailure { disconnect: true, ..down(Level::Tor, all) };
+    assert_eq!(draw(&tree, 1, &[cut]).unwrap().len(), 16);
+    let late = RandomFailure { at_ps: 1_000, ..down(Level::Core, HowMany::Share(0.1)) };
+    assert_eq!(draw(&tree, 1, &[late]).unwrap(), []);
+}

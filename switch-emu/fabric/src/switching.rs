@@ -1,0 +1,255 @@
+//! Which scheme each switch of a network has, and the tables that schemes go by: groups of ports, weights, pointers.
+
+use std::collections::HashMap;
+
+use rand_core::RngCore;
+use spray_pipeline::routes::{Group, SwitchConfig};
+pub use spray_pipeline::scheme::Scheme;
+use spray_pipeline::scheme::{Layout, Pointers};
+
+use spray_core::rng::stream;
+
+use super::{Tiers, mix};
+use crate::fabric::Node;
+
+/// The schemes of a network's switches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Switching {
+    /// Of the switches of each tier, from that of the hosts' switches on; the last one also of the tiers above. None = ECMP.
+    pub schemes: Vec<Scheme>,
+    /// The pause that ends a flowlet at a switch.
+    pub flowlet_gap_ps: u64,
+}
+
+impl Switching {
+    /// One scheme for all switches.
+    pub fn all(scheme: Scheme) -> Self {
+        Self { schemes: vec![scheme], ..Self::default() }
+    }
+
+    /// Whether an entropy value stands for a path: every switch hashes.
+    pub fn hashes(&self) -> bool {
+        self.schemes.iter().all(|scheme| scheme.hashes())
+    }
+
+    /// The scheme of the switches of a tier.
+    pub fn scheme(&self, tier: usize) -> Scheme {
+        self.schemes.get(tier).or(self.schemes.last()).copied().unwrap_or_default()
+    }
+}
+
+/// Lays out what the switches of a network choose by. Groups of all epochs of routing are added to one plan, so that pointers go on
+/// where routes change.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    seed: u64,
+    tiers: Tiers,
+    /// By switch.
+    pub(crate) switches: Vec<SwitchConfig>,
+    layouts: Vec<Layout>,
+    /// Ports, runs of which are groups.
+    pub(crate) members: Vec<u32>,
+    /// What the switches' words hold when a run begins.
+    pub(crate) words: Vec<u64>,
+    runs: HashMap<(Shuffle, Vec<u32>), u32>,
+    pointers: HashMap<(usize, Destination), u32>,
+    /// Capacities of an epoch, by switch, leaf, and the least rate on the way to the switch.
+    capacities: HashMap<(usize, usize, u64), u64>,
+}
+
+/// Which groups have the same orders of the same ports: all that are not shuffled, those of a switch, or those toward a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Shuffle {
+    No,
+    At { switch: usize },
+    Toward { switch: usize, pod: usize },
+}
+
+/// What has a pointer at a switch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Destination {
+    Ports(Vec<u32>),
+    Leaf(usize),
+    Pod(usize),
+}
+
+/// The ways on from a switch toward a leaf, as a plan asks for them.
+pub(crate) struct Ways<'a> {
+    /// The ports of a switch that lie on shortest paths to the leaf.
+    pub(crate) next: &'a dyn Fn(usize) -> Vec<u32>,
+    /// Where a port's cable ends, and its rate in bits a second.
+    pub(crate) port: &'a dyn Fn(u32) -> (Node, u64),
+}
+
+impl Plan {
+    /// A plan without groups for switches with these tiers.
+    pub(crate) fn new(seed: u64, tiers: Tiers, salts: &[u32], switching: &Switching) -> Self {
+        let schemes: Vec<Scheme> = tiers.tier.iter().map(|tier| switching.scheme(*tier)).collect();
+        let layouts: Vec<Layout> = schemes.iter().map(|scheme| scheme.layout()).collect();
+        // Word 0 belongs to nobody.
+        let mut words = vec![0];
+        let config = |((salt, scheme), layout): ((&u32, &Scheme), &Layout)| {
+            let flowlets = words.len() as u32;
+            words.resize(words.len() + layout.flowlets as usize, 0);
+            SwitchConfig { gap_ps: switching.flowlet_gap_ps, flowlets, ..SwitchConfig::new(*salt, *scheme) }
+        };
+        let switches = salts.iter().zip(&schemes).zip(&layouts).map(config).collect();
+        Self {
+            seed,
+            tiers,
+            switches,
+            layouts,
+            members: Vec::new(),
+            words,
+            runs: HashMap::new(),
+            pointers: HashMap::new(),
+            capacities: HashMap::new(),
+        }
+    }
+
+    /// Begins an epoch of routing: groups that are added from here on have other ways.
+    pub(crate) fn begin_epoch(&mut self) {
+        self.capacities.clear();
+    }
+
+    /// The group of `switch` toward the hosts of the switch `leaf`, another one.
+    pub(crate) fn group(&mut self, switch: usize, leaf: usize, ways: &Ways<'_>) -> Group {
+        let layout = self.layouts[switch];
+        let ports = (ways.next)(switch);
+        if ports.len() < 2 {
+            let first = self.run(Shuffle::No, &ports, 1);
+            return Group { first, count: ports.len() as u16, orders: 1, pointer: 0 };
+        }
+        let pointer = self.pointer(switch, leaf, &layout, &ports);
+        let ports = if layout.weighted { weighted(&ports, &self.weights(&ports, leaf, ways)) } else { ports };
+        let shuffle = match layout.pointers {
+            _ if !layout.shuffled => Shuffle::No,
+            //= docs/specs/switching.md#SWC-8 OFAN's pointers
+            Pointers::Destination => Shuffle::Toward { switch, pod: self.tiers.pod[leaf] },
+            Pointers::Ports | Pointers::None => Shuffle::At { switch },
+        };
+        let first = self.run(shuffle, &ports, layout.orders);
+        Group { first, count: ports.len() as u16, orders: layout.orders, pointer }
+    }
+
+    /// Where the orders of these ports begin among the members.
+    fn run(&mut self, shuffle: Shuffle, ports: &[u32], orders: u16) -> u32 {
+        if let Some(first) = self.runs.get(&(shuffle, ports.to_vec())) {
+            return *first;
+        }
+        let first = self.members.len() as u32;
+        let lot = match shuffle {
+            Shuffle::No => None,
+            Shuffle::At { switch } => Some((switch as u64) << 32 | u64::from(u32::MAX)),
+            Shuffle::Toward { switch, pod } => Some((switch as u64) << 32 | pod as u64),
+        };
+        for order in 0..orders {
+            match lot {
+                None => self.members.extend(ports),
+                Some(lot) => {
+                    let mut rng = stream(mix(self.seed ^ mix(lot)), u64::from(order));
+                    self.members.extend(interleaved(ports, &mut rng));
+                }
+            }
+        }
+        self.runs.insert((shuffle, ports.to_vec()), first);
+        first
+    }
+
+    //= docs/specs/switching.md#SWC-7 where pointers begin
+    //= docs/specs/switching.md#SWC-9 destinations that share a pointer
+    fn pointer(&mut self, switch: usize, leaf: usize, layout: &Layout, ports: &[u32]) -> u32 {
+        let Tiers { tier, pod } = &self.tiers;
+        let destination = match layout.pointers {
+            Pointers::None => return 0,
+            Pointers::Ports => Destination::Ports(ports.to_vec()),
+            Pointers::Destination if tier[switch] > 0 && pod[switch] != pod[leaf] => Destination::Pod(pod[leaf]),
+            Pointers::Destination => Destination::Leaf(leaf),
+        };
+        let known = self.pointers.len() as u64;
+        let (words, seed) = (&mut self.words, self.seed);
+        *self.pointers.entry((switch, destination)).or_insert_with(|| {
+            let first = words.len() as u32;
+            let mut rng = stream(mix(seed), known);
+            for _class in 0..2 {
+                words.push(if layout.random_start { u64::from(rng.next_u32()) } else { 0 });
+            }
+            first
+        })
+    }
+
+    /// The weight of each port of a switch toward `leaf`: the sum over all paths behind it of their least rates, its own included.
+    //= docs/specs/switching.md#SWC-4 weights
+    fn weights(&mut self, ports: &[u32], leaf: usize, ways: &Ways<'_>) -> Vec<u64> {
+        let weight = |port: &u32| {
+            let (end, bps) = (ways.port)(*port);
+            self.capacity(end, leaf, bps, ways)
+        };
+        reduced(ports.iter().map(weight).collect())
+    }
+
+    fn capacity(&mut self, end: Node, leaf: usize, least_bps: u64, ways: &Ways<'_>) -> u64 {
+        let Node::Switch(switch) = end else { return least_bps };
+        if switch == leaf {
+            return least_bps;
+        }
+        if let Some(known) = self.capacities.get(&(switch, leaf, least_bps)) {
+            return *known;
+        }
+        let mut sum = 0;
+        for port in (ways.next)(switch) {
+            let (end, bps) = (ways.port)(port);
+            sum += self.capacity(end, leaf, least_bps.min(bps), ways);
+        }
+        self.capacities.insert((switch, leaf, least_bps), sum);
+        sum
+    }
+}
+
+/// Most places that weights give a group.
+const MOST_PLACES: u64 = 1_024;
+
+/// Weights over their greatest common divisor; no more places than [`MOST_PLACES`], or one for each port.
+fn reduced(mut weights: Vec<u64>) -> Vec<u64> {
+    let sum: u64 = weights.iter().sum();
+    let divisor = weights.iter().fold(0, |a, b| gcd(a, *b)).max(1);
+    if sum / divisor <= MOST_PLACES {
+        weights.iter_mut().for_each(|weight| *weight /= divisor);
+        return weights;
+    }
+    let scaled = |weight: u64| (u128::from(weight) * u128::from(MOST_PLACES) / u128::from(sum)) as u64;
+    weights.iter_mut().for_each(|weight| *weight = scaled(*weight).max(1));
+    weights
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Each port as often as its weight says.
+fn weighted(ports: &[u32], weights: &[u64]) -> Vec<u32> {
+    ports.iter().zip(weights).flat_map(|(port, weight)| std::iter::repeat_n(*port, *weight as usize)).collect()
+}
+
+/// The ports of `places` in random order, as an interleaved weighted round robin: in round `r` all ports that have more than `r`
+/// places.
+//= docs/specs/switching.md#SWC-4 weights
+fn interleaved(places: &[u32], rng: &mut impl RngCore) -> Vec<u32> {
+    let mut ports: Vec<(u32, usize)> = Vec::new();
+    for port in places {
+        match ports.iter_mut().find(|(known, _)| known == port) {
+            Some((_, weight)) => *weight += 1,
+            None => ports.push((*port, 1)),
+        }
+    }
+    for last in (1..ports.len()).rev() {
+        let chosen = (u64::from(rng.next_u32()) * (last as u64 + 1)) >> 32;
+        ports.swap(last, chosen as usize);
+    }
+    let rounds = ports.iter().map(|(_, weight)| *weight).max().unwrap_or(0);
+    let round = |round: usize| ports.iter().filter(move |(_, weight)| *weight > round).map(|(port, _)| *port);
+    (0..rounds).flat_map(round).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! Where a switch stands: its tier above the hosts, and its pod.
+
+use std::collections::VecDeque;
+
+/// The tier and the pod of every switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tiers {
+    /// Links from a switch down to the nearest host, less one: 0 for switches with hosts.
+    pub tier: Vec<usize>,
+    /// A number for each pod: switches that are joined without passing through the highest tier. Where all switches are of one
+    /// tier, each is a pod of its own.
+    pub pod: Vec<usize>,
+}
+
+impl Tiers {
+    /// Those of switches that are joined by `links`, from and to switches by number, in both directions; `leaves` have hosts.
+    pub fn new(switches: usize, links: &[(usize, usize)], leaves: &[usize]) -> Self {
+        let mut out = vec![Vec::new(); switches];
+        links.iter().for_each(|(from, to)| out[*from].push(*to));
+        let mut tier = vec![usize::MAX; switches];
+        leaves.iter().for_each(|leaf| tier[*leaf] = 0);
+        let mut queue: VecDeque<usize> = (0..switches).filter(|switch| tier[*switch] == 0).collect();
+        while let Some(from) = queue.pop_front() {
+            for to in &out[from] {
+                if tier[*to] == usize::MAX {
+                    tier[*to] = tier[from] + 1;
+                    queue.push_back(*to);
+                }
+            }
+        }
+        let top = tier.iter().copied().filter(|tier| *tier != usize::MAX).max().unwrap_or(0);
+        let mut pod = vec![usize::MAX; switches];
+        for (number, start) in (0..switches).enumerate() {
+            let mut stack = if pod[start] == usize::MAX { vec![start] } else { Vec::new() };
+            while let Some(switch) = stack.pop() {
+                pod[switch] = number;
+                if tier[switch] < top {
+                    stack.extend(out[switch].iter().filter(|to| tier[**to] < top && pod[**to] == usize::MAX));
+                }
+            }
+        }
+        Self { tier, pod }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FatTree, LeafSpine, Network};
+
+    fn tiers(network: &Network) -> Tiers {
+        network.tiers()
+    }
+
+    #[test]
+    fn a_fat_tree_has_pods_below_its_cores() {
+        let network = FatTree::uniform([4, 2, 2, 4, 2], 100_000_000_000, 1).network();
+        let Tiers { tier, pod } = tiers(&network);
+        let of = |name: &str| network.switches.iter().position(|switch| switch.name == name).unwrap();
+        assert_eq!([tier[of("tor0")], tier[of("agg7")], tier[of("core3")]], [0, 1, 2]);
+        for (tor, agg) in [(0, 0), (1, 1), (2, 3), (7, 6)] {
+            assert_eq!(pod[of(&format!("tor{tor}"))], pod[of(&format!("agg{agg}"))], "tor{tor}, agg{agg}");
+        }
+        assert_ne!(pod[of("tor0")], pod[of("tor2")]);
+        assert_ne!(pod[of("core0")], pod[of("core1")]);
+    }
+
+    #[test]
+    fn a_leaf_below_spines_is_a_pod() {
+        let network = LeafSpine::uniform([3, 2, 2], 100_000_000_000, 1).network();
+        let Tiers { tier, pod } = tiers(&network);
+        assert_eq!(tier, [0, 0, 0, 1, 1]);
+        assert_eq!(pod.iter().collect::<std::collections::HashSet<_>>().len(), 5);
+    }
+}

@@ -1,0 +1,109 @@
+//! The last port of a path, which the host behind it plays: it sees every frame for that port, and knows when it has them in order.
+
+use crate::config::{NEVER, PortConfig};
+use crate::counters::PortCounters;
+use crate::fifo::PortFifos;
+use crate::frame::Frame;
+use crate::queue::{Backlog, Queues};
+use crate::word::Word;
+use crate::{Cause, port};
+use core::cell::Cell;
+use spray_wire::switch_view::{self, Packet, Parsed};
+
+/// A port that leads to a host, with exact queues. Another thread may look at one of atomic words meanwhile.
+#[derive(Debug)]
+pub struct LastPort<W = Cell<u64>> {
+    number: u32,
+    seed: u64,
+    config: PortConfig,
+    queues: PortFifos<W>,
+    counters: PortCounters<W>,
+    /// The latest time at which a frame came.
+    newest_ps: W,
+}
+
+/// A frame that went through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// When it is at the host.
+    pub due_ps: u64,
+    /// Its bytes: fewer than before when the port has trimmed it.
+    pub len: u32,
+}
+
+impl<W: Word + Default> LastPort<W> {
+    /// The idle port of this number, in a fabric with this seed.
+    pub fn new(number: u32, seed: u64, config: PortConfig) -> Self {
+        let (queues, counters) = (PortFifos::default(), PortCounters::default());
+        Self { number, seed, config, queues, counters, newest_ps: W::default() }
+    }
+
+    /// How long a frame takes at least: the cable's latency.
+    pub fn latency_ps(&self) -> u64 {
+        self.config.latency_ps
+    }
+
+    /// Takes a frame through the port and writes into it what changed. Frames must come in the order of their virtual times.
+    ///
+    /// What no switch would take is left as it is, and due at once: the host finds out what is wrong with it.
+    //= docs/specs/virtual-queue.md#VQ-13 the last port is its host's
+    pub fn play(&self, packet: &mut (impl Packet + ?Sized)) -> Result<Delivery, Cause> {
+        let Parsed::Ours(headers) = switch_view::parse(packet) else {
+            return Ok(Delivery { due_ps: 0, len: packet.frame_bytes() });
+        };
+        let mut frame = Frame::new(&headers, || self.newest_ps.load());
+        self.arrive(&mut frame);
+        let random = port::random(&frame, self.number, self.seed);
+        self.config.cross(&mut frame, random, &self.queues, &self.counters)?;
+        match crate::write(packet, &headers, &frame) {
+            Some(0) => Ok(Delivery { due_ps: frame.time_ps, len: headers.bytes }),
+            Some(len) => Ok(Delivery { due_ps: frame.time_ps, len }),
+            None => Err(Cause::Malformed),
+        }
+    }
+
+    /// Goes on to the frame's time.
+    //= docs/specs/virtual-queue.md#VQ-14 late at the last port
+    fn arrive(&self, frame: &mut Frame) {
+        let newest_ps = self.newest_ps.load();
+        if frame.time_ps < newest_ps {
+            self.counters.stale.add(1);
+            frame.time_ps = newest_ps;
+            return;
+        }
+        self.newest_ps.store(frame.time_ps);
+        let mut before = &self.config.states[0];
+        for state in &self.config.states[1..] {
+            if state.at_ps == NEVER || state.at_ps > frame.time_ps {
+                break;
+            }
+            if state.at_ps > newest_ps {
+                self.queues.change_rate(state.at_ps, before.ps_per_unit, state.ps_per_unit, &self.counters);
+            }
+            before = state;
+        }
+    }
+
+    /// What the port has counted.
+    pub fn counters(&self) -> PortCounters {
+        self.counters.read()
+    }
+
+    /// What it has counted at the end of a run, with the area under the queue up to then.
+    pub fn counters_until(&self, end_ps: u64) -> PortCounters {
+        let ps_per_unit = self.config.drain(end_ps).ps_per_unit;
+        self.counters().less_queue_area(self.queues.area_after(end_ps, ps_per_unit))
+    }
+
+    /// Bytes that wait when the host is at `now_ps`: of both classes, and of the control class. Changes nothing.
+    ///
+    /// The port is a cable's latency behind its host.
+    pub fn queue_bytes(&self, now_ps: u64) -> [u64; 2] {
+        let at_ps = now_ps.saturating_sub(self.config.latency_ps).max(self.newest_ps.load());
+        let drain = self.config.drain(at_ps);
+        [self.queues.total(), self.queues.control()].map(|queue| queue.peek(at_ps, &drain))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! Frames in and out of order against queues that are written down as lists, and what is written into frames.
+
+use super::*;
+use crate::config::{HOST, Thresholds};
+use crate::link::{LinkChange, LinkState};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use proptest::prelude::*;
+use spray_wire::{Ack, Body, Common, DSCP_CONTROL, DSCP_DATA, Data, Ecn, Envelope, EvPort, emit};
+use std::vec::Vec;
+use std::{assert_eq, vec};
+
+const RATE_BPS: u64 = 100_000_000_000;
+const PS_PER_BYTE: u64 = 80;
+const LATENCY_PS: u64 = 1_000_000;
+const START_PS: u64 = 1_000_000_000;
+const LIMITS: Thresholds = Thresholds {
+    limit_bytes: 20_000,
+    mark_min_bytes: 6_000,
+    mark_max_bytes: 6_001,
+    control_limit_bytes: 20_000,
+    trim: true,
+    ..Thresholds::NONE
+};
+
+fn config(thresholds: &Thresholds) -> PortConfig {
+    PortConfig::new(RATE_BPS, LATENCY_PS, thresholds, HOST, 3_114)
+}
+
+fn port(thresholds: &Thresholds) -> LastPort {
+    LastPort::new(3, 7, config(thresholds))
+}
+
+/// A frame; `None` for the payload makes it an acknowledgement.
+#[derive(Clone, Copy)]
+struct Spec {
+    v6: bool,
+    ecn: Ecn,
+    ttl: u8,
+    time_ps: u64,
+    payload: Option<u16>,
+}
+
+const DATA: Spec = Spec { v6: false, ecn: Ecn::Ect0, ttl: 62, time_ps: START_PS, payload: Some(3_000) };
+const ACK: Spec = Spec { ecn: Ecn::NotEct, payload: None, ..DATA };
+
+impl Spec {
+    fn frame(&self) -> Vec<u8> {
+        let address = |host: u8| match self.v6 {
+            true => IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, host.into())),
+            false => IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)),
+        };
+        let envelope = Envelope {
+            src_mac: [2; 6],
+            dst_mac: [4; 6],
+            src: address(1),
+            dst: address(2),
+            src_port: EvPort::new(50_000),
+            dscp: if self.payload.is_some() { DSCP_DATA } else { DSCP_CONTROL },
+            ecn: self.ecn,
+            ttl: self.ttl,
+        };
+        let body = match self.payload {
+            None => Body::Ack(Ack { port: EvPort::new(50_000), packets: 1, ..Ack::default() }),
+            Some(payload_bytes) => {
+                Body::Data(Data { message_bytes: payload_bytes.into(), payload_bytes, ..Data::default() })
+            }
+        };
+        let common = Common { virtual_time_ps: self.time_ps, ..Common::default() };
+        let mut out = vec![0; 4_096];
+        let payload = vec![5; self.payload.unwrap_or(0).into()];
+        let len = emit(&mut out, &envelope, &common, &body, &payload).expect("a frame that fits");
+        out.truncate(len);
+        out
+    }
+
+    /// The time that the frame takes on the link and the cable.
+    fn way_ps(&self) -> u64 {
+        self.frame().len() as u64 * PS_PER_BYTE + LATENCY_PS
+    }
+}
+
+/// Plays a frame; returns it as it reaches the host.
+fn play(port: &LastPort, spec: &Spec) -> Result<Vec<u8>, Cause> {
+    let mut frame = spec.frame();
+    let Delivery { due_ps, len } = port.play(frame.as_mut_slice())?;
+    frame.truncate(len as usize);
+    assert_eq!(switch_view::peek_virtual_time(&frame), Some(due_ps));
+    Ok(frame)
+}
+
+#[test]
+fn an_idle_port_takes_the_time_of_the_frame_and_of_the_cable() {
+    for spec in [DATA, ACK, Spec { v6: true, ..DATA }, Spec { v6: true, ..ACK }] {
+        let after = Spec { ttl: spec.ttl - 1, time_ps: spec.time_ps + spec.way_ps(), ..spec };
+        assert_eq!(play(&port(&LIMITS), &spec), Ok(after.frame()));
+    }
+}
+
+#[test]
+fn frames_are_marked_trimmed_and_dropped_as_at_a_switch() {
+    for v6 in [false, true] {
+        let data = Spec { v6, ..DATA };
+        let (port, len) = (port(&LIMITS), data.frame().len() as u64);
+        for ahead in 0..6 {
+            let time_ps = START_PS + data.way_ps() + ahead * len * PS_PER_BYTE;
+            let ecn = if ahead >= 2 { Ecn::Ce } else { Ecn::Ect0 };
+            assert_eq!(play(&port, &data), Ok(Spec { ecn, ttl: 61, time_ps, ..data }.frame()), "behind {ahead}");
+        }
+        let mut cut = Spec { ttl: 61, ..data }.frame();
+        let bytes = switch_view::trim(&mut cut).expect("a data frame");
+        switch_view::set_virtual_time(&mut cut, START_PS + bytes as u64 * PS_PER_BYTE + LATENCY_PS);
+        assert_eq!(play(&port, &data), Ok(cut[..bytes].to_vec()), "control goes first");
+        let counters = port.counters();
+        assert_eq!((counters.frames, counters.marks, counters.trims, counters.control_frames), (7, 4, 1, 1));
+    }
+    let no_trim = port(&Thresholds { trim: false, ..LIMITS });
+    let fates: Vec<_> = (0..8).map(|_| play(&no_trim, &DATA).err()).collect();
+    assert_eq!(fates[5..], [None, Some(Cause::Queue), Some(Cause::Queue)]);
+    assert_eq!(play(&no_trim, &Spec { ttl: 1, ..ACK }), Err(Cause::Ttl));
+    assert_eq!((no_trim.counters().drops_queue, no_trim.counters().drops_ttl), (2, 1));
+}
+
+#[test]
+fn links_change_with_the_time_of_frames() {
+    let at = |after_ps: u64, state| LinkChange { at_ps: START_PS + after_ps, state };
+    let mut config = config(&LIMITS);
+    config.push(RATE_BPS, &at(100_000, LinkState { rate_ppm: 500_000, ..LinkState::UP }));
+    config.push(RATE_BPS, &at(10_000_000, LinkState { silent_drop: true, ..LinkState::UP }));
+    let port: LastPort = LastPort::new(3, 7, config);
+    let len = DATA.frame().len() as u64;
+    let due_ps = |time_ps| {
+        let frame = play(&port, &Spec { time_ps, ..DATA });
+        frame.map(|frame| switch_view::peek_virtual_time(&frame).expect("ours"))
+    };
+    assert_eq!(due_ps(START_PS), Ok(START_PS + len * PS_PER_BYTE + LATENCY_PS));
+    // What is left of the first frame at the change leaves at half the rate, and so does the second.
+    let left_ps = START_PS + 100_000 + 2 * (len * PS_PER_BYTE - 100_000);
+    let second = due_ps(START_PS + 200_000).expect("a link that is up");
+    assert!(second.abs_diff(left_ps + 2 * len * PS_PER_BYTE + LATENCY_PS) <= 2, "{second}");
+    assert_eq!(due_ps(START_PS + 10_000_000), Err(Cause::Silent));
+    assert_eq!(port.counters().last_link_drop_ps, START_PS + 10_000_000);
+}
+
+#[test]
+fn what_is_no_frame_of_ours_is_left_to_the_host() {
+    let port = port(&LIMITS);
+    for damage in [
+        |frame: &mut Vec<u8>| frame[13] = 6,
+        |frame: &mut Vec<u8>| frame[39] ^= 1,
+        |frame: &mut Vec<u8>| frame.truncate(60),
+    ] {
+        let mut frame = DATA.frame();
+        damage(&mut frame);
+        let before = frame.clone();
+        assert_eq!(port.play(frame.as_mut_slice()), Ok(Delivery { due_ps: 0, len: before.len() as u32 }));
+        assert_eq!(frame, before);
+    }
+    assert_eq!(port.counters(), PortCounters::default());
+}
+
+#[test]
+fn a_look_at_the_queue_is_a_latency_behind_the_host() {
+    let (port, len) = (port(&LIMITS), DATA.frame().len() as u64);
+    for _ in 0..3 {
+        play(&port, &DATA).expect("room");
+    }
+    play(&port, &ACK).expect("room");
+    let both = 3 * len + ACK.frame().len() as u64;
+    let sent = (1_000_000 / PS_PER_BYTE).min(both);
+    for (now_ps, waiting) in
+        [(0, both), (LATENCY_PS, both), (LATENCY_PS + 100_000, both - 1_250), (LATENCY_PS + 1_000_000, both - sent)]
+    {
+        let [total, control] = port.queue_bytes(START_PS + now_ps);
+        assert!(total.abs_diff(waiting) <= 1 && control <= ACK.frame().len() as u64, "{now_ps}: {total}, {control}");
+    }
+}
+
+/// One class of a queue as the list of what it admitted: (departure, bytes).
+#[derive(Default)]
+struct Listed {
+    busy_until_ps: u64,
+}
+
+impl Listed {
+    fn admit(&mut self, at_ps: u64, bytes: u64) -> u64 {
+        self.busy_until_ps = self.busy_until_ps.max(at_ps) + bytes * PS_PER_BYTE;
+        self.busy_until_ps
+    }
+}
+
+proptest! {
+    /// A late frame comes at the newest frame's time, is counted, and delays nothing that was played before it.
+    //= docs/specs/virtual-queue.md#VQ-14 late at the last port
+    #[test]
+    fn disordered_frames_are_played_as_they_come(
+        arrivals in prop::collection::vec((0u64..400_000, 0u64..1_500_000, prop::option::of(0u16..3_000)), 1..300),
+    ) {
+        let open = Thresholds { limit_bytes: 8_000_000, mark_min_bytes: 8_000_000, mark_max_bytes: 8_000_000, control_limit_bytes: 8_000_000, trim: false, ..Thresholds::NONE };
+        let port = port(&open);
+        let (mut total, mut control) = (Listed::default(), Listed::default());
+        let (mut clock_ps, mut newest_ps, mut late) = (START_PS + 2_000_000, 0, 0);
+        let mut left_ps = [0; 2];
+        for (gap_ps, early_ps, payload) in arrivals {
+            clock_ps += gap_ps;
+            let spec = Spec { time_ps: clock_ps - early_ps, payload, ..DATA };
+            let frame = play(&port, &spec).expect("room");
+            let bytes = frame.len() as u64;
+            late += u64::from(spec.time_ps < newest_ps);
+            newest_ps = newest_ps.max(spec.time_ps);
+            let of_all_ps = total.admit(newest_ps, bytes);
+            let expected_ps = if payload.is_some() { of_all_ps } else { control.admit(newest_ps, bytes) };
+            let due_ps = switch_view::peek_virtual_time(&frame).expect("ours");
+            prop_assert!(due_ps.abs_diff(expected_ps + LATENCY_PS) <= 300, "{due_ps} for {expected_ps}");
+            prop_assert!(due_ps >= spec.time_ps + LATENCY_PS);
+            let class = usize::from(payload.is_some());
+            prop_assert!(due_ps > left_ps[class], "in order within a class");
+            left_ps[class] = due_ps;
+        }
+        prop_assert_eq!(port.counters().stale, late);
+    }
+}

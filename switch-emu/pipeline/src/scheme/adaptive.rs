@@ -1,0 +1,71 @@
+//! The least loaded port: by bytes (JSQ, OFAN §6.1; in the REPS paper's simulations adaptive RoCE, REPS §4.1), or by classes of
+//! load (OFAN §3.2, Table 2).
+
+use super::{Forwarding, Waiting};
+use crate::hash::mix;
+use crate::routes::Group;
+
+/// How ports are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// What a queue's load is.
+    pub measure: Measure,
+    /// Random bits, which decide between equals.
+    pub random: u32,
+}
+
+/// What a queue's load is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Measure {
+    /// Bytes that wait.
+    Bytes,
+    /// The class of the queue's length: below 5, 10 or 20 % of the limit, or above.
+    Class,
+}
+
+/// Most places of a group that the kernel's switch looks at; its loader refuses more.
+pub const MOST_IN_KERNEL: u32 = 256;
+
+/// The part of a score that is the place.
+const PLACES: u32 = 0xffff;
+
+impl Measure {
+    /// The measure with this number.
+    #[inline(always)]
+    pub const fn from_number(number: u32) -> Self {
+        if number == Self::Bytes as u32 { Self::Bytes } else { Self::Class }
+    }
+}
+
+/// The place of the least loaded port of a group at `t_ps`, among the first `most`; of several, a random one.
+//= docs/specs/switching.md#SWC-11 the least loaded port
+#[inline(always)]
+pub fn least<F: Forwarding>(tables: &F, group: &Group, t_ps: u64, look: &Look, most: u32) -> u32 {
+    let mut best = u64::MAX;
+    for place in 0..most {
+        if place >= u32::from(group.count) {
+            break;
+        }
+        best = best.min(tables.score(group.first.wrapping_add(place), t_ps, look, place));
+    }
+    best as u32 & PLACES
+}
+
+/// Load above, random bits below, and the place at the end: the least of these is a random one among equals.
+#[inline(always)]
+pub fn score<F: Forwarding>(tables: &F, member: u32, t_ps: u64, look: &Look, place: u32) -> u64 {
+    load(tables, member, t_ps, look).map_or(u64::MAX, |load| {
+        let lot = mix(u64::from(look.random) << 32 | u64::from(place)) >> 48;
+        load.min(u64::from(u32::MAX)) << 32 | lot << 16 | u64::from(place)
+    })
+}
+
+#[inline(always)]
+fn load<F: Forwarding>(tables: &F, member: u32, t_ps: u64, look: &Look) -> Option<u64> {
+    let port = tables.member(member)?;
+    let Waiting { bytes, limit } = tables.waiting(port, t_ps)?;
+    //= docs/specs/switching.md#SWC-12 classes of load
+    let class = || [20, 10, 5].iter().map(|part| u64::from(bytes * part >= u64::from(limit))).sum();
+    Some(if look.measure == Measure::Bytes { bytes } else { class() })
+}

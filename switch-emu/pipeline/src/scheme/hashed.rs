@@ -1,0 +1,35 @@
+//! Choices that need no memory: a hash of the five-tuple (ECMP; weighted, WCMP), or random bits (OFAN §6.1).
+
+use super::{Arrival, Scheme};
+use crate::hash::{mix, pick};
+use crate::routes::{Choice, Group, Routes, SwitchConfig};
+
+/// The place of a flow in a group. Weights are places: a port has as many as its weight.
+//= docs/specs/switch.md#SW-5 the choice within a group
+//= docs/specs/switching.md#SWC-4 weights
+#[inline(always)]
+pub(super) fn rank(switch: &SwitchConfig, group: &Group, flow: u64) -> u32 {
+    pick((mix(flow ^ switch.salt) >> 32) as u32, u32::from(group.count))
+}
+
+/// A random place.
+#[inline(always)]
+pub(super) fn random(switch: &SwitchConfig, group: &Group, frame: &Arrival) -> u32 {
+    pick((frame.random(switch) >> 32) as u32, u32::from(group.count))
+}
+
+/// The choice of a switch that hashes, for whoever looks for paths without frames. `None` = no route, or the port of a frame does
+/// not follow from its five-tuple there.
+#[inline]
+pub fn hashed(routes: &impl Routes, t_ps: u64, switch: u32, host: u32, flow: u64) -> Option<Choice> {
+    let config = routes.switch(switch)?;
+    let group = routes.group(t_ps, switch, host)?;
+    let hashes = Scheme::from_number(config.scheme).hashes();
+    let rank = match group.count {
+        0 => return None,
+        1 => 0,
+        _ if hashes => rank(config, &group, flow),
+        _ => return None,
+    };
+    Some(Choice { port: routes.member(group.first.wrapping_add(rank))?, rank })
+}

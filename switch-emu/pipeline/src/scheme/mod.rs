@@ -1,0 +1,307 @@
+//! How a switch chooses among the equal-cost ports of a group: a file for each rule, a line here for each scheme.
+//!
+//! A scheme sees the frame, its group, the switch's own words of memory ([`Forwarding::word`]) and the queues behind its ports
+//! ([`Forwarding::waiting`]). `docs/specs/switching.md` states the rules (`SWC-n`).
+
+mod adaptive;
+mod flowlet;
+mod hashed;
+mod ofan;
+mod rotation;
+
+pub use adaptive::{Look, MOST_IN_KERNEL, Measure, least, score};
+pub use flowlet::FLOWLETS;
+pub use hashed::hashed;
+
+use crate::hash::mix;
+use crate::routes::{Choice, Group, Routes, SwitchConfig};
+use crate::word::Word;
+
+/// Makes [`Scheme`] from one list: what a scheme does, its variant, its name, another name for it, what it needs in the tables.
+macro_rules! schemes {
+    ($($(#[doc = $about:literal])+ $variant:ident $name:literal $(| $alias:literal)? $layout:ident;)+) => {
+        /// What chooses a frame's port among those of equal cost.
+        #[repr(u32)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[cfg_attr(feature = "settings", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+        pub enum Scheme {
+            $(
+                $(#[doc = $about])+
+                #[cfg_attr(feature = "settings", serde(rename = $name $(, alias = $alias)?))]
+                $(#[cfg_attr(feature = "settings", schemars(extend("x-alias" = $alias)))])?
+                $variant,
+            )+
+        }
+
+        impl Scheme {
+            /// All of them, in the order of their numbers.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
+
+            /// Its name in scenarios and on the command line.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+
+            /// Another name for it.
+            pub const fn alias(self) -> Option<&'static str> {
+                match self {
+                    $($(Self::$variant => Some($alias),)?)+
+                    _ => None,
+                }
+            }
+
+            /// What it does, in a sentence or two.
+            pub const fn about(self) -> &'static str {
+                match self {
+                    $(Self::$variant => concat!($($about),+).trim_ascii(),)+
+                }
+            }
+
+            /// What it needs in the tables.
+            pub const fn layout(self) -> Layout {
+                match self {
+                    $(Self::$variant => Layout::$layout,)+
+                }
+            }
+
+            /// The scheme with this number; [`Scheme::Ecmp`] where there is none.
+            #[inline(always)]
+            pub const fn from_number(number: u32) -> Self {
+                match number {
+                    $(number if number == Self::$variant as u32 => Self::$variant,)+
+                    _ => Self::Ecmp,
+                }
+            }
+        }
+    };
+}
+
+schemes! {
+    /// A hash of the five-tuple.
+    Ecmp "ecmp" PLAIN;
+    /// A hash of the five-tuple; ports have weights by the capacity of the paths behind them (OFAN §5.2).
+    Wcmp "wcmp" WEIGHTED;
+    /// A random port for every packet (OFAN §6.1, RSQ).
+    Random "random" | "rsq" PLAIN;
+    /// Ports in turn, with a pointer for each group of ports: simple round robin (OFAN §6.1).
+    Rr "rr" TURNS;
+    /// Ports in turn, in an order that is drawn anew every five rounds (OFAN §3.2, Table 2).
+    RrPermuted "rr-permuted" ORDERS;
+    /// The port with the shortest queue (OFAN §6.1); the adaptive RoCE of the REPS paper's simulations (REPS §4.1).
+    Jsq "jsq" | "adaptive-roce" PLAIN;
+    /// A port whose queue is in the lowest class: below 5, 10 or 20 % of its limit, or above (OFAN §3.2, Table 2).
+    Adaptive "adaptive" PLAIN;
+    /// As `adaptive`, but a flow stays on its port until it pauses.
+    AdaptiveFlowlet "adaptive-flowlet" FLOWLETS;
+    /// Ports in turn, with a pointer for each destination edge switch or pod and class of frames, and weights (OFAN §7).
+    Ofan "ofan" OFAN;
+    /// OFAN without weights: all ports that lead to the destination count the same (OFAN §F.4).
+    OfanFib "ofan-fib" OFAN_FIB;
+    /// OFAN whose pointers begin at the shortest queue and take the ports in their own order (OFAN §F.4).
+    OfanShortest "ofan-shortest" OFAN_SHORTEST;
+}
+
+/// What a scheme needs in the tables of a switch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// What has a pointer.
+    pub pointers: Pointers,
+    /// Orders of its ports that a group keeps.
+    pub orders: u16,
+    /// Whether these orders are random.
+    pub shuffled: bool,
+    /// Whether pointers begin at random.
+    pub random_start: bool,
+    /// Whether ports have weights.
+    pub weighted: bool,
+    /// Words of a flowlet table.
+    pub flowlets: u32,
+}
+
+/// What has a pointer of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pointers {
+    /// Nothing.
+    #[default]
+    None,
+    /// A set of ports.
+    Ports,
+    /// A destination and a class of frames.
+    Destination,
+}
+
+/// Orders that `rr-permuted` keeps for a group: each switch goes through them in an order of its own.
+const ORDERS: u16 = 64;
+
+impl Layout {
+    const PLAIN: Self = Self {
+        pointers: Pointers::None,
+        orders: 1,
+        shuffled: false,
+        random_start: false,
+        weighted: false,
+        flowlets: 0,
+    };
+    const WEIGHTED: Self = Self { weighted: true, ..Self::PLAIN };
+    const FLOWLETS: Self = Self { flowlets: FLOWLETS, ..Self::PLAIN };
+    const TURNS: Self = Self { pointers: Pointers::Ports, random_start: true, ..Self::PLAIN };
+    const ORDERS: Self = Self { orders: ORDERS, shuffled: true, ..Self::TURNS };
+    const OFAN_SHORTEST: Self = Self { pointers: Pointers::Destination, ..Self::PLAIN };
+    const OFAN_FIB: Self = Self { shuffled: true, random_start: true, ..Self::OFAN_SHORTEST };
+    const OFAN: Self = Self { weighted: true, ..Self::OFAN_FIB };
+}
+
+impl Scheme {
+    /// Whether a port follows from the five-tuple alone.
+    #[inline(always)]
+    pub const fn hashes(self) -> bool {
+        matches!(self, Self::Ecmp | Self::Wcmp)
+    }
+
+    /// Whether it compares the queues behind ports.
+    pub const fn looks_at_queues(self) -> bool {
+        matches!(self, Self::Jsq | Self::Adaptive | Self::AdaptiveFlowlet | Self::OfanShortest)
+    }
+
+    /// Orders of its ports that the groups of a switch keep at most, with `switches` to go to.
+    pub const fn most_orders(switches: usize) -> usize {
+        switches + ORDERS as usize
+    }
+
+    /// Words that the switches of a fabric of this size need at most.
+    pub const fn most_words(switches: usize, hosts: usize) -> usize {
+        1 + switches * (FLOWLETS as usize + 2 * hosts)
+    }
+
+    /// Whether a port follows from the frame, its time and the routes alone.
+    #[inline(always)]
+    pub const fn is_stateless(self) -> bool {
+        matches!(self, Self::Ecmp | Self::Wcmp | Self::Random)
+    }
+}
+
+#[expect(clippy::derivable_impls, reason = "the list above would have to mark a variant")]
+impl Default for Scheme {
+    fn default() -> Self {
+        Self::Ecmp
+    }
+}
+
+impl core::fmt::Display for Scheme {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A frame at the switch that it has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When.
+    pub t_ps: u64,
+    /// Digest of its five-tuple.
+    pub flow: u64,
+    /// The switch.
+    pub switch: u32,
+    /// The host that it is for.
+    pub host: u32,
+    /// The CRC of its header: its share of random choices.
+    pub crc: u32,
+    /// Whether it goes in the control class.
+    pub control: bool,
+}
+
+impl Arrival {
+    /// Random bits for this frame at this switch.
+    //= docs/specs/switching.md#SWC-3 random choices
+    #[inline(always)]
+    fn random(&self, switch: &SwitchConfig) -> u64 {
+        let crc = u64::from(self.crc).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mix(crc ^ self.t_ps ^ switch.salt.rotate_left(32))
+    }
+}
+
+/// What waits at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Bytes of both classes.
+    pub bytes: u64,
+    /// Data bytes that may wait.
+    pub limit: u32,
+}
+
+/// What schemes read and write beside routes.
+pub trait Forwarding: Routes {
+    /// Words shared between CPUs.
+    type Word: Word;
+    /// A word of the switches' memory: pointers, and entries of flowlet tables.
+    fn word(&self, index: u32) -> Option<&Self::Word>;
+    /// What a frame that came to `port` at `t_ps` would find there.
+    fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting>;
+
+    /// Runs [`least`]; the kernel's host makes it a function of its own, so that the verifier follows it once.
+    #[inline(always)]
+    fn least(&self, group: &Group, t_ps: u64, look: &Look) -> u32
+    where
+        Self: Sized,
+    {
+        least(self, group, t_ps, look, u32::MAX)
+    }
+
+    /// Runs [`score`]; a function of its own in the kernel for the same reason.
+    #[inline(always)]
+    fn score(&self, member: u32, t_ps: u64, look: &Look, place: u32) -> u64
+    where
+        Self: Sized,
+    {
+        score(self, member, t_ps, look, place)
+    }
+}
+
+/// Chooses the port by which a frame leaves a switch. `None` = no route.
+//= docs/specs/switch.md#SW-4 routes and epochs
+//= docs/specs/switching.md#SWC-1 a choice among equals
+#[inline(always)]
+pub fn choose<F: Forwarding>(tables: &F, frame: &Arrival) -> Option<Choice> {
+    let switch = tables.switch(frame.switch)?;
+    let group = tables.group(frame.t_ps, frame.switch, frame.host)?;
+    let rank = match group.count {
+        0 => return None,
+        1 => 0,
+        _ => rank(tables, switch, &group, frame)?,
+    };
+    Some(Choice { port: tables.member(group.first.wrapping_add(rank))?, rank })
+}
+
+#[inline(always)]
+fn rank<F: Forwarding>(tables: &F, switch: &SwitchConfig, group: &Group, frame: &Arrival) -> Option<u32> {
+    let scheme = Scheme::from_number(switch.scheme);
+    match scheme {
+        Scheme::Ecmp | Scheme::Wcmp => Some(hashed::rank(switch, group, frame.flow)),
+        Scheme::Random => Some(hashed::random(switch, group, frame)),
+        Scheme::Rr => rotation::simple(tables.word(group.pointer)?, group),
+        Scheme::RrPermuted => rotation::permuted(tables.word(group.pointer)?, group, switch),
+        Scheme::Jsq => Some(least_loaded(tables, switch, group, frame, Measure::Bytes)),
+        Scheme::Adaptive => Some(least_loaded(tables, switch, group, frame, Measure::Class)),
+        Scheme::AdaptiveFlowlet => flowlet::rank(tables, switch, group, frame),
+        Scheme::Ofan | Scheme::OfanFib => ofan::rank(tables, group, frame),
+        Scheme::OfanShortest => ofan::rank_from_shortest(tables, switch, group, frame),
+    }
+}
+
+/// The place of the least loaded port for this frame.
+#[inline(always)]
+fn least_loaded<F: Forwarding>(
+    tables: &F,
+    switch: &SwitchConfig,
+    group: &Group,
+    frame: &Arrival,
+    measure: Measure,
+) -> u32 {
+    let look = Look { measure, random: (frame.random(switch) >> 32) as u32 };
+    tables.least(group, frame.t_ps, &look)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,41 @@
+//! OFAN: destination-based rotation in switches (OFAN §7, §F.4).
+//!
+//! A switch keeps a pointer for each destination edge switch (at edges) or pod (above) and each class of frames. All frames that
+//! share a pointer take the ports in turn, so that what goes to one destination comes down over all paths evenly. Which
+//! destinations share a pointer, the random order of the ports, its weights and where a pointer begins stand in the tables.
+
+use super::rotation;
+use super::{Arrival, Forwarding, Measure, least_loaded};
+use crate::routes::{Group, SwitchConfig};
+use crate::word::Word;
+
+/// The pointer of a frame: data and control frames have one each, since they differ in size.
+//= docs/specs/switching.md#SWC-8 OFAN's pointers
+#[inline(always)]
+fn pointer<'a, F: Forwarding>(tables: &'a F, group: &Group, frame: &Arrival) -> Option<&'a F::Word> {
+    tables.word(group.pointer.wrapping_add(u32::from(frame.control)))
+}
+
+/// The next place for the frame's destination and class.
+#[inline(always)]
+pub(super) fn rank<F: Forwarding>(tables: &F, group: &Group, frame: &Arrival) -> Option<u32> {
+    rotation::simple(pointer(tables, group, frame)?, group)
+}
+
+/// As [`rank`]; a pointer that was never used, 0, begins at the shortest queue.
+//= docs/specs/switching.md#SWC-10 OFAN from the shortest queue
+#[inline(always)]
+pub(super) fn rank_from_shortest<F: Forwarding>(
+    tables: &F,
+    switch: &SwitchConfig,
+    group: &Group,
+    frame: &Arrival,
+) -> Option<u32> {
+    let (pointer, count) = (pointer(tables, group, frame)?, u64::from(group.count));
+    if pointer.load() == 0 {
+        let first = least_loaded(tables, switch, group, frame, Measure::Bytes);
+        pointer.store(u64::from(first) + count + 1);
+        return Some(first);
+    }
+    Some((pointer.next() % count) as u32)
+}

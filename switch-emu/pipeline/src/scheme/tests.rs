@@ -1,0 +1,222 @@
+use super::*;
+use core::cell::Cell;
+use std::collections::HashSet;
+use std::vec::Vec;
+use std::{assert, assert_eq, vec};
+
+const FIRST: u32 = 7;
+const TABLE: u32 = 8;
+const ARRIVAL: Arrival = Arrival { t_ps: 5_000_000, flow: 1, switch: 0, host: 0, crc: 9, control: false };
+
+/// A switch with one group, whose members are `FIRST` and on, and queues that tests fill.
+struct OneSwitch {
+    config: SwitchConfig,
+    group: Group,
+    words: Vec<Cell<u64>>,
+    queues: Vec<Cell<u64>>,
+}
+
+impl OneSwitch {
+    const POINTER: u32 = 3;
+
+    fn new(scheme: Scheme, salt: u32, count: u16) -> Self {
+        let orders = scheme.layout().orders;
+        Self {
+            config: SwitchConfig { gap_ps: 1_000_000, flowlets: TABLE, ..SwitchConfig::new(salt, scheme) },
+            group: Group { first: FIRST, count, orders, pointer: Self::POINTER },
+            words: vec![Cell::new(0); (TABLE + FLOWLETS) as usize],
+            queues: vec![Cell::new(0); usize::from(count * orders) + FIRST as usize],
+        }
+    }
+
+    fn fill(&self, bytes: &[u64]) {
+        bytes.iter().enumerate().for_each(|(place, bytes)| self.queues[FIRST as usize + place].set(*bytes));
+    }
+
+    fn rank(&self, frame: Arrival) -> u32 {
+        choose(self, &frame).unwrap().rank
+    }
+}
+
+impl Routes for OneSwitch {
+    fn switch(&self, _: u32) -> Option<&SwitchConfig> {
+        Some(&self.config)
+    }
+    fn group(&self, _: u64, _: u32, _: u32) -> Option<Group> {
+        Some(self.group)
+    }
+    fn member(&self, index: u32) -> Option<u32> {
+        Some(index)
+    }
+}
+
+impl Forwarding for OneSwitch {
+    type Word = Cell<u64>;
+    fn word(&self, index: u32) -> Option<&Cell<u64>> {
+        self.words.get(index as usize)
+    }
+    fn waiting(&self, port: u32, _: u64) -> Option<Waiting> {
+        Some(Waiting { bytes: self.queues[port as usize].get(), limit: 100_000 })
+    }
+}
+
+/// Chi-square of counts against a uniform spread.
+fn chi_square(counts: &[u64]) -> u64 {
+    let mean = counts.iter().sum::<u64>() / counts.len() as u64;
+    counts.iter().map(|count| count.abs_diff(mean).pow(2)).sum::<u64>() / mean
+}
+
+/// The choice of a switch with `salt` among `count` ports, for frames from consecutive source ports.
+fn chosen(salt: u32, count: u16, port: u16) -> usize {
+    let addresses = spray_wire::switch_view::addresses_v4(0x0a00_0001_0a00_0002);
+    let flow = crate::hash::flow(addresses, u32::from(port) << 16 | u32::from(spray_wire::UDP_PORT));
+    let switch = OneSwitch::new(Scheme::Ecmp, salt, count);
+    let choice = choose(&switch, &Arrival { flow, ..ARRIVAL }).unwrap();
+    assert_eq!(choice.port, choice.rank + FIRST);
+    choice.rank as usize
+}
+
+#[test]
+fn source_ports_spread_evenly() {
+    //= docs/specs/switch.md#SW-5 the choice within a group
+    // 16,384 consecutive ports over n uplinks; chi-square stays below its 99.9 % point.
+    for (uplinks, limit) in [(4, 17), (7, 23), (16, 38), (64, 104)] {
+        let mut counts = vec![0; uplinks as usize];
+        (49_152..=65_535).for_each(|port| counts[chosen(uplinks, uplinks as u16, port)] += 1);
+        assert!(chi_square(&counts) < limit, "{uplinks} uplinks: {}", chi_square(&counts));
+    }
+}
+
+#[test]
+fn switches_choose_independently() {
+    // every pair of choices of two switches with neighbouring salts is equally likely
+    let mut counts = vec![0; 64];
+    (1..=65_535).for_each(|port| counts[chosen(1, 8, port) * 8 + chosen(2, 8, port)] += 1);
+    assert!(chi_square(&counts) < 104, "{}", chi_square(&counts));
+}
+
+#[test]
+fn without_ports_there_is_no_route() {
+    assert_eq!(choose(&OneSwitch::new(Scheme::Ecmp, 1, 0), &ARRIVAL), None);
+}
+
+#[test]
+fn numbers_and_names_are_one_list() {
+    for (number, scheme) in Scheme::ALL.into_iter().enumerate() {
+        assert_eq!((scheme as usize, Scheme::from_number(number as u32)), (number, scheme));
+    }
+    let names: HashSet<_> = Scheme::ALL.into_iter().map(Scheme::name).collect();
+    assert_eq!(names.len(), Scheme::ALL.len());
+}
+
+#[test]
+fn random_choices_spread_and_differ_between_switches() {
+    //= docs/specs/switching.md#SWC-3 random choices
+    let (one, other) = (OneSwitch::new(Scheme::Random, 1, 8), OneSwitch::new(Scheme::Random, 2, 8));
+    let mut counts = vec![0; 64];
+    for crc in 0..65_536 {
+        let frame = Arrival { crc, ..ARRIVAL };
+        counts[(one.rank(frame) * 8 + other.rank(frame)) as usize] += 1;
+    }
+    assert!(chi_square(&counts) < 104, "{}", chi_square(&counts));
+}
+
+#[test]
+fn round_robin_takes_ports_in_turn() {
+    //= docs/specs/switching.md#SWC-5 pointers
+    let switch = OneSwitch::new(Scheme::Rr, 1, 5);
+    switch.words[OneSwitch::POINTER as usize].set(3);
+    let ranks: Vec<_> = (0..12).map(|flow| switch.rank(Arrival { flow, control: flow % 3 == 0, ..ARRIVAL })).collect();
+    assert_eq!(ranks, [3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn an_order_lasts_five_rounds() {
+    //= docs/specs/switching.md#SWC-6 an order that changes
+    let switch = OneSwitch::new(Scheme::RrPermuted, 1, 6);
+    let mut orders = HashSet::new();
+    for _ in 0..200 {
+        let ranks: Vec<_> = (0..30).map(|_| switch.rank(ARRIVAL)).collect();
+        let first = ranks[0] - ranks[0] % 6;
+        let round: Vec<_> = (first..first + 6).collect();
+        assert!(ranks.chunks(6).all(|ranks| ranks == round), "{ranks:?}");
+        orders.insert(first / 6);
+    }
+    // 200 draws of 64 leave 3 out on average.
+    assert!(orders.len() > 52, "{}", orders.len());
+}
+
+#[test]
+fn the_shortest_queue_wins_and_ties_are_random() {
+    //= docs/specs/switching.md#SWC-11 the least loaded port
+    let switch = OneSwitch::new(Scheme::Jsq, 1, 5);
+    switch.fill(&[900, 400, 401, 400, 5_000]);
+    let mut counts = vec![0; 5];
+    (0..2_000).for_each(|crc| counts[switch.rank(Arrival { crc, ..ARRIVAL }) as usize] += 1);
+    assert_eq!(counts[1] + counts[3], 2_000);
+    assert!((850..1_150).contains(&counts[1]), "{counts:?}");
+}
+
+#[test]
+fn classes_hide_small_differences() {
+    //= docs/specs/switching.md#SWC-12 classes of load
+    let switch = OneSwitch::new(Scheme::Adaptive, 1, 4);
+    // Of a limit of 100,000: classes begin at 5,000, 10,000 and 20,000.
+    let taken = |queues: [u64; 4]| {
+        switch.fill(&queues);
+        let mut taken: Vec<_> = (0..200).map(|crc| switch.rank(Arrival { crc, ..ARRIVAL })).collect();
+        taken.sort_unstable();
+        taken.dedup();
+        taken
+    };
+    assert_eq!(taken([4_999, 0, 5_000, 100]), [0, 1, 3]);
+    assert_eq!(taken([9_999, 10_000, 5_000, 30_000]), [0, 2]);
+    assert_eq!(taken([19_999, 10_000, 20_000, 30_000]), [0, 1]);
+    assert_eq!(taken([20_000, 90_000, 20_000, 30_000]), [0, 1, 2, 3]);
+}
+
+#[test]
+fn a_flowlet_keeps_its_port_until_it_pauses() {
+    //= docs/specs/switching.md#SWC-13 flowlets
+    let switch = OneSwitch::new(Scheme::AdaptiveFlowlet, 1, 4);
+    let at = |t_ps, flow| Arrival { t_ps, flow, ..ARRIVAL };
+    switch.fill(&[50_000, 50_000, 0, 50_000]);
+    assert_eq!(switch.rank(at(10_000_000, 1)), 2);
+    switch.fill(&[50_000, 0, 50_000, 50_000]);
+    // Gaps are known to 4.096 ns.
+    assert_eq!(switch.rank(at(10_990_000, 1)), 2, "it goes on");
+    assert_eq!(switch.rank(at(11_980_000, 1)), 2, "it still goes on");
+    assert_eq!(switch.rank(at(12_000_000, 2)), 1, "another flow");
+    assert_eq!(switch.rank(at(12_990_000, 1)), 1, "after a pause");
+}
+
+#[test]
+fn a_frame_from_earlier_belongs_to_the_flowlet() {
+    //= docs/specs/switching.md#SWC-14 flowlets out of order
+    let switch = OneSwitch::new(Scheme::AdaptiveFlowlet, 1, 4);
+    let at = |t_ps| Arrival { t_ps, ..ARRIVAL };
+    switch.fill(&[50_000, 50_000, 0, 50_000]);
+    assert_eq!(switch.rank(at(20_000_000)), 2);
+    switch.fill(&[50_000, 0, 50_000, 50_000]);
+    assert_eq!(switch.rank(at(12_000_000)), 2, "eight pauses earlier");
+    assert_eq!(switch.rank(at(20_500_000)), 2, "the earlier frame did not turn the time back");
+}
+
+#[test]
+fn ofan_has_a_pointer_for_each_class() {
+    //= docs/specs/switching.md#SWC-8 OFAN's pointers
+    let switch = OneSwitch::new(Scheme::Ofan, 1, 4);
+    switch.words[OneSwitch::POINTER as usize].set(6);
+    switch.words[OneSwitch::POINTER as usize + 1].set(1);
+    let rank = |control| switch.rank(Arrival { control, ..ARRIVAL });
+    assert_eq!([rank(false), rank(true), rank(false), rank(false), rank(true)], [2, 1, 3, 0, 2]);
+}
+
+#[test]
+fn a_pointer_may_begin_at_the_shortest_queue() {
+    //= docs/specs/switching.md#SWC-10 OFAN from the shortest queue
+    let switch = OneSwitch::new(Scheme::OfanShortest, 1, 4);
+    switch.fill(&[50, 60, 10, 70]);
+    let ranks: Vec<_> = (0..6).map(|_| switch.rank(ARRIVAL)).collect();
+    assert_eq!(ranks, [2, 3, 0, 1, 2, 3]);
+}

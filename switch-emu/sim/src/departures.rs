@@ -1,0 +1,103 @@
+//! What is behind a frame when it leaves a port, without an event for that moment.
+//!
+//! A frame's mark is settled when it reaches the far end of the cable: by then all that came while it was at the port is known, and
+//! nobody has looked at the mark.
+
+use std::collections::VecDeque;
+
+/// The data that came to a port, as far back as a frame that is still on the cable may ask.
+#[derive(Debug, Default)]
+pub(super) struct Departures {
+    /// (time, data bytes up to and with this frame), ascending.
+    comings: VecDeque<(u64, u64)>,
+    bytes: u64,
+}
+
+impl Departures {
+    /// A data frame of `len` bytes is admitted at `now_ps`; frames that left `cable_ps` ago have been asked about. Returns the frame's
+    /// place, for [`Departures::behind`].
+    pub(super) fn admit(&mut self, now_ps: u64, len: u32, cable_ps: u64) -> u64 {
+        self.forget(now_ps.saturating_sub(cable_ps));
+        self.bytes += u64::from(len);
+        self.comings.push_back((now_ps, self.bytes));
+        self.bytes
+    }
+
+    /// Data bytes behind the frame with this place when its last bit leaves, at `left_ps`. Frames are asked about in the order in
+    /// which they leave.
+    //= docs/specs/switch.md#SW-19 marking as a frame leaves
+    pub(super) fn behind(&mut self, place: u64, left_ps: u64) -> u64 {
+        self.forget(left_ps);
+        self.comings.front().map_or(0, |(_, bytes)| bytes.saturating_sub(place))
+    }
+
+    /// Forgets what came before the last that came until `t_ps`.
+    fn forget(&mut self, t_ps: u64) {
+        while self.comings.get(1).is_some_and(|(at_ps, _)| *at_ps <= t_ps) {
+            self.comings.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PS_PER_BYTE: u64 = 20;
+    const CABLE_PS: u64 = 500_000;
+
+    /// What happens at one moment; frames that reach the far end come last, as they ask for what has come.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    enum Event {
+        Comes(usize),
+        Leaves(usize),
+        Arrives(usize),
+    }
+
+    proptest! {
+        /// Against a queue whose departures are events.
+        #[test]
+        fn a_departure_that_is_settled_late_is_that_of_the_moment(
+            frames in prop::collection::vec((0u64..300_000, 64u64..4_150), 1..300),
+        ) {
+            let (mut at_ps, mut free_ps) = (0, 0);
+            let mut events = Vec::new();
+            for (index, (gap_ps, len)) in frames.iter().enumerate() {
+                at_ps += gap_ps;
+                free_ps = at_ps.max(free_ps) + len * PS_PER_BYTE;
+                events.push((at_ps, Event::Comes(index)));
+                events.push((free_ps, Event::Leaves(index)));
+                events.push((free_ps + CABLE_PS, Event::Arrives(index)));
+            }
+            events.sort_unstable();
+            let (mut departures, mut waiting) = (Departures::default(), 0);
+            let (mut places, mut behind) = (vec![0; frames.len()], vec![0; frames.len()]);
+            for (now_ps, event) in events {
+                match event {
+                    Event::Comes(index) => {
+                        waiting += frames[index].1;
+                        places[index] = departures.admit(now_ps, frames[index].1 as u32, CABLE_PS);
+                    }
+                    Event::Leaves(index) => {
+                        waiting -= frames[index].1;
+                        behind[index] = waiting;
+                    }
+                    Event::Arrives(index) => {
+                        prop_assert_eq!(departures.behind(places[index], now_ps - CABLE_PS), behind[index]);
+                    }
+                }
+            }
+            prop_assert!(departures.comings.len() <= 1, "nothing is kept that nobody asks about");
+        }
+    }
+
+    #[test]
+    fn frames_that_never_arrive_are_forgotten() {
+        let mut departures = Departures::default();
+        for frame in 0..1_000 {
+            departures.admit(frame * 100_000, 64, CABLE_PS);
+        }
+        assert!(departures.comings.len() <= 7, "{}", departures.comings.len());
+    }
+}

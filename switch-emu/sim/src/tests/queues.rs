@@ -1,0 +1,115 @@
+//! The queues' figures against what samples see.
+
+use super::*;
+
+/// A link that slows down while frames wait, comes back, and drops, with samples every 50 ns: their mean is that of the queue.
+//= docs/specs/switch.md#SW-18 length of the queue over time
+#[test]
+fn the_average_queue_is_that_of_close_samples() {
+    let network = leaf_spine(2, 2, 4);
+    let links = network.links_named("leaf0->spine1").unwrap();
+    let slow = |at_us: u64, ppm| LinkEvent {
+        name: "leaf0->spine1".into(),
+        links: links.clone(),
+        at_ps: at_us * US,
+        until_ps: Some((at_us + 13) * US),
+        action: LinkAction::Rate { ppm },
+    };
+    let flows: Vec<_> = (0..8).map(|src| flow(src, (src + 4) % 8, 1_000_000)).collect();
+    let late = |flow: SimFlow| SimFlow { start: Start::At(7 * US), ..flow };
+    let flows: Vec<_> = flows.into_iter().map(late).collect();
+    let spec = SimSpec {
+        network: &network,
+        events: &[slow(15, 300_000), slow(50, 150_000)],
+        queue: &queue,
+        flows: &flows,
+        triggers: &[],
+        flow_config: &|_, _| flow_config(BalancerKind::Ops),
+        ideal_code: false,
+        frames: FrameBytes::all(64),
+        seed: 5,
+        until_ps: 60_000 * US,
+        sample_ps: US / 20,
+    };
+    let outcome = simulate(&spec).unwrap();
+    assert!(outcome.end_ps > 70 * US, "both changes come while frames wait");
+    for samples in &outcome.samples[..outcome.ports.len() - network.hosts.len()] {
+        let port = &outcome.ports[samples.port];
+        let seen = samples.samples.iter().filter(|(at_ps, ..)| *at_ps >= 7 * US).map(|(_, bytes, _)| *bytes);
+        let (count, sum) = (seen.clone().count() as f64, seen.clone().sum::<u64>() as f64);
+        let (mean, exact) = (sum / count, port.queue_mean_bytes);
+        assert!((mean - exact).abs() < 0.01 * exact + 15.0, "{}: {exact}, and {mean} by samples", port.name);
+        let most = seen.max().unwrap();
+        assert!(most <= port.counters.queue_max && port.counters.queue_max < most + 5 * 4_150, "{}", port.name);
+    }
+}
+
+/// A host alone sends to another: its frames never wait, and each is at every port for as long as it takes to leave.
+#[test]
+fn a_flow_alone_leaves_the_frame_that_is_being_sent() {
+    let network = leaf_spine(2, 1, 1);
+    let packets = 200;
+    let outcome = run(&network, &[], &[flow(0, 1, packets * PAYLOAD)], BalancerKind::Ecmp, 1);
+    let port = outcome.ports.iter().find(|port| port.name == "leaf0->spine0").unwrap();
+    assert_eq!((port.counters.queue_max, port.layer.as_str()), (4_150, "leaf->spine"));
+    let sent = &port.counters;
+    let probes = sent.frames - packets;
+    let area = packets * PACKET_PS * 4_150 + probes * CONTROL_PS * 64;
+    assert_eq!(port.queue_mean_bytes, area as f64 / 2.0 / outcome.end_ps as f64);
+}
+
+/// All hosts of other leaves send to host 0.
+fn incast(network: &Network, queue: &dyn Fn(u64) -> Thresholds, packets: u64) -> SimOutcome {
+    let others = (0..network.hosts.len()).filter(|src| network.leaf_of(*src) != network.leaf_of(0));
+    let flows: Vec<_> = others.map(|src| flow(src, 0, packets * PAYLOAD)).collect();
+    let spec = SimSpec {
+        network,
+        events: &[],
+        queue,
+        flows: &flows,
+        triggers: &[],
+        flow_config: &|_, _| flow_config(BalancerKind::Ops),
+        ideal_code: false,
+        frames: FrameBytes::all(64),
+        seed: 3,
+        until_ps: 60_000 * US,
+        sample_ps: 0,
+    };
+    simulate(&spec).unwrap()
+}
+
+/// Eight packets come to a port at once. With a step at three packets those that find as many are marked as they come, which are
+/// the last; as they leave, those that leave as many behind, which are the first: they are told a queue's length earlier.
+//= docs/specs/switch.md#SW-19 marking as a frame leaves
+#[test]
+fn the_first_of_a_burst_is_marked_as_it_leaves() {
+    let marked = |mark_departing| {
+        let step =
+            |bps| Thresholds { mark_min_bytes: 3 * 4_150 - 1, mark_max_bytes: 3 * 4_150, mark_departing, ..queue(bps) };
+        let outcome = incast(&leaf_spine(9, 1, 1), &step, 1);
+        let mut flows: Vec<_> =
+            outcome.flows.iter().map(|flow| (flow.received_ps.unwrap(), flow.receiver.marked > 0)).collect();
+        flows.sort_unstable();
+        flows.into_iter().map(|(_, marked)| u8::from(marked)).collect::<Vec<_>>()
+    };
+    let (arriving, leaving) = (marked(false), marked(true));
+    assert_eq!(arriving.iter().chain(&leaving).filter(|marked| **marked == 0).count(), 6, "{arriving:?} {leaving:?}");
+    assert_eq!([&arriving[..3], &leaving[5..]].concat(), [0; 6], "{arriving:?} {leaving:?}");
+}
+
+/// An incast takes what is free of the shared memory, no more: less for a smaller alpha.
+//= docs/specs/switch.md#SW-20 shared buffer
+#[test]
+fn a_port_gets_its_share_of_the_memory() {
+    let most = |alpha_milli| {
+        let shared = |bps| Thresholds { limit_bytes: 1 << 30, shared_bytes: 300_000, alpha_milli, ..queue(bps) };
+        let outcome = incast(&leaf_spine(2, 4, 16), &shared, 200);
+        assert!(outcome.flows.iter().all(|flow| flow.acked_ps.is_some()));
+        let port = outcome.ports.iter().find(|port| port.name == "leaf0->h0").unwrap();
+        assert!(port.counters.trims > 0);
+        port.counters.queue_max
+    };
+    // Alone at its switch, a port may hold alpha / (1 + alpha) of the memory.
+    let (half, most_of_it) = (most(1_000), most(8_000));
+    assert!((120_000..=160_000).contains(&half) && (230_000..=280_000).contains(&most_of_it), "{half} {most_of_it}");
+}

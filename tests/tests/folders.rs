@@ -1,0 +1,160 @@
+//! Folders by `spray send` and `spray recv` as two processes, in namespaces that routers with ECMP join.
+#![expect(clippy::disallowed_methods, reason = "processes that hang are to be found")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use spray_test_support::Folder;
+use spray_testbed::Routers;
+use spray_tests::running::{Running, inbox, payload};
+use spray_tests::{spray, turn};
+
+/// Starts a command in a side's namespace.
+fn spawn(routers: &Routers, side: usize, command: &mut Command) -> Running {
+    command.args(["--interface", Routers::INTERFACE]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Running(routers.run_in(side, || command.spawn()).unwrap().unwrap())
+}
+
+fn receive(routers: &Routers, out: &Path) -> Running {
+    let running = spawn(routers, 1, spray().args(["recv", "--out"]).arg(out));
+    // Its program and socket need a moment; the sender tries again for longer than that.
+    std::thread::sleep(Duration::from_millis(300));
+    running
+}
+
+fn send(routers: &Routers, path: &Path) -> Running {
+    let to = Routers::address(1, 0).to_string();
+    spawn(routers, 0, spray().arg("send").arg(path).args(["--json", "--to", &to]))
+}
+
+/// Whether `diff` finds no difference between two folders.
+fn is_same(one: &Path, other: &Path) -> bool {
+    Command::new("diff").arg("-r").args([one, other]).stdout(Stdio::null()).status().unwrap().success()
+}
+
+/// The object that an ended sender printed.
+fn report(sending: &mut Running) -> serde_json::Value {
+    serde_json::from_reader(sending.0.stdout.take().unwrap()).unwrap()
+}
+
+#[test]
+fn a_folder_arrives_and_the_sender_says_what_was_taken() {
+    let Some(_turn) = turn() else { return };
+    let routers = Routers::new().unwrap();
+    let folder = Folder::new();
+    let (tree, out) = (folder.path().join("tree"), inbox(&folder));
+    fs::create_dir_all(tree.join("a/empty")).unwrap();
+    fs::rename(payload(&folder, 20 << 20), tree.join("big")).unwrap();
+    (0..200).for_each(|n| fs::write(tree.join(format!("a/{n}")), format!("{n}")).unwrap());
+    fs::set_permissions(tree.join("a/7"), fs::Permissions::from_mode(0o700)).unwrap();
+    let mut receiving = receive(&routers, &out);
+    let mut sending = send(&routers, &tree);
+    assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.said(), receiving.said());
+    assert!(is_same(&tree, &out.join("tree")));
+    assert_eq!(fs::metadata(out.join("tree/a/7")).unwrap().permissions().mode() & 0o777, 0o700);
+    let report = report(&mut sending);
+    assert_eq!((&report["files_verified"], &report["folders"], &report["failed"]), (&201.into(), &3.into(), &0.into()));
+}
+
+#[test]
+fn what_is_not_taken_is_named_and_the_rest_arrives() {
+    let Some(_turn) = turn() else { return };
+    let routers = Routers::new().unwrap();
+    let folder = Folder::new();
+    let (tree, out) = (folder.path().join("tree"), inbox(&folder));
+    for top in [&tree, &out.join("tree")] {
+        fs::create_dir(top).unwrap();
+        fs::write(top.join("there"), top.as_os_str().as_encoded_bytes()).unwrap();
+    }
+    fs::write(tree.join("new"), "new").unwrap();
+    symlink("new", tree.join("link")).unwrap();
+    let mut receiving = receive(&routers, &out);
+    let mut sending = send(&routers, &tree);
+    assert_eq!((sending.end().code(), receiving.end().code()), (Some(1), Some(1)));
+    let said = sending.said();
+    for part in [
+        "skipped tree/link: a symbolic link",
+        "not sent: tree/there: the receiver refused it: there exists already",
+        "1 of 3 files and folders were not sent",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let report = report(&mut sending);
+    assert_eq!((&report["files_verified"], &report["failed"], &report["skipped"]), (&1.into(), &1.into(), &1.into()));
+    assert_eq!(fs::read(out.join("tree/new")).unwrap(), b"new");
+    assert!(fs::symlink_metadata(out.join("tree/link")).is_err());
+}
+
+/// A folder with a file of 256 MiB, and room for what is received of it.
+fn big(folder: &Folder) -> (PathBuf, PathBuf) {
+    let tree = folder.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("a"), "first").unwrap();
+    fs::rename(payload(folder, 256 << 20), tree.join("big")).unwrap();
+    (tree, inbox(folder))
+}
+
+/// Waits until a part of the big file has arrived.
+fn wait_for_a_part(out: &Path) {
+    let is_long = |entry: fs::DirEntry| entry.metadata().is_ok_and(|metadata| metadata.len() > 32 << 20);
+    let begun = Instant::now();
+    while !fs::read_dir(out).unwrap().flatten().any(is_long) {
+        assert!(begun.elapsed() < Duration::from_secs(20), "nothing arrives");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(!out.join("tree/big").exists(), "it was too fast");
+}
+
+/// What the ended sender says of bytes that travelled, and those that were there.
+fn travelled(sending: &mut Running) -> (u64, u64) {
+    let report = report(sending);
+    let bytes = |name: &str| report[name].as_u64().unwrap();
+    (bytes("sent_bytes"), bytes("there_bytes"))
+}
+
+#[test]
+fn after_its_receiver_was_killed_a_transfer_goes_on_where_it_was() {
+    let Some(_turn) = turn() else { return };
+    let routers = Routers::new().unwrap();
+    let folder = Folder::new();
+    let (tree, out) = big(&folder);
+    let mut killed = receive(&routers, &out);
+    let mut sending = send(&routers, &tree);
+    wait_for_a_part(&out);
+    killed.0.kill().unwrap();
+    killed.end();
+    assert_eq!(sending.end().code(), Some(1));
+    let said = sending.said();
+    assert!(said.contains("the same command goes on from what has arrived"), "{said}");
+    let mut receiving = receive(&routers, &out);
+    let mut sending = send(&routers, &tree);
+    assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.said(), receiving.said());
+    assert!(is_same(&tree, &out.join("tree")));
+    let (sent, there) = travelled(&mut sending);
+    assert_eq!(sent + there, (256 << 20) + 5);
+    assert!(there > 16 << 20, "{there} of the bytes were there");
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 1, "nothing is left behind");
+}
+
+/// The receiver still waits for the old sender when the new one comes.
+#[test]
+fn after_its_sender_was_killed_a_transfer_goes_on_at_once() {
+    let Some(_turn) = turn() else { return };
+    let routers = Routers::new().unwrap();
+    let folder = Folder::new();
+    let (tree, out) = big(&folder);
+    let mut receiving = receive(&routers, &out);
+    let mut killed = send(&routers, &tree);
+    wait_for_a_part(&out);
+    killed.0.kill().unwrap();
+    killed.end();
+    let mut sending = send(&routers, &tree);
+    assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.said(), receiving.said());
+    assert!(is_same(&tree, &out.join("tree")));
+    assert!(receiving.said().contains("the sender began anew"));
+    let (sent, there) = travelled(&mut sending);
+    assert!(there > 16 << 20 && sent + there == (256 << 20) + 5, "{sent} {there}");
+}

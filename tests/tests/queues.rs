@@ -1,0 +1,71 @@
+//! `spray send` and `spray recv` on interfaces with several queues, which a sprayed connection uses all.
+
+use std::process::Output;
+
+use spray_test_support::{Folder, text};
+use spray_testbed::{Pair, Routers};
+use spray_tests::real_network::{Condition, Contender, Transfer, transfer};
+use spray_tests::{spray, turn};
+
+/// Behind the last router, each packet's ports choose the queue of the host that it comes to.
+#[test]
+fn a_sprayed_connection_uses_all_queues_and_loses_nothing() {
+    let Some(_turn) = turn() else { return };
+    let folder = Folder::new();
+    let content: Vec<u8> = (0..1_000_000u32).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_be_bytes()).collect();
+    let file = folder.file("payload", content);
+    let routers = Routers::with_queues(2).unwrap();
+    let command = spray();
+    let by = |arguments: &[&str]| -> Transfer {
+        let contender = Contender::Spray(arguments.iter().map(ToString::to_string).collect());
+        transfer(&routers, command.get_program().as_ref(), file.as_ref(), &contender, Condition::Healthy).unwrap()
+    };
+    for balancer in ["ecmp", "ops", "reps-plus"] {
+        for round in 0..2 {
+            let done = by(&[&format!("--balancer={balancer}")]);
+            assert!(done.mbps.is_some(), "{balancer}, round {round}: {}", done.said);
+            assert!(!done.said.contains("without a socket"), "{}", done.said);
+        }
+    }
+    // The sender takes one of its two queues: ACKs come by both.
+    let done = by(&["--balancer=ops", "--queue=0"]);
+    assert!(done.said.contains("frames arrived on queues without a socket"), "{}", done.said);
+}
+
+fn send(pair: &Pair, file: &str, arguments: &[&str]) -> Output {
+    let mut command = spray();
+    let to = Pair::address(1, false).to_string();
+    command.args(["send", file, "--interface", Pair::INTERFACE, "--to", &to]).args(arguments);
+    pair.run_in(0, || command.output()).unwrap().unwrap()
+}
+
+/// Between two hosts, frames arrive on the queue that they were sent by.
+#[test]
+fn frames_on_a_queue_that_nobody_took_are_counted_and_told() {
+    let Some(_turn) = turn() else { return };
+    let (pair, folder) = (Pair::with_queues(2).unwrap(), Folder::new());
+    let file = folder.file("payload", [7; 100_000]);
+    let mut command = spray();
+    let from = Pair::address(1, false).to_string();
+    command.args(["recv", "--keep", "--interface", Pair::INTERFACE, "--from", &from, "--out", &folder.join("")]);
+    command.stderr(std::process::Stdio::null());
+    let mut receiver = pair.run_in(1, || command.spawn()).unwrap().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    // The receiver's first queue answers, and the sender has the second.
+    let refused = send(&pair, &file, &["--queue", "1", "--timeout", "1"]);
+    receiver.kill().unwrap();
+    receiver.wait().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    let said = text(&refused.stderr);
+    assert!(said.contains("frames arrived on queues without a socket and were lost: leave out --queue"), "{said}");
+}
+
+#[test]
+fn more_queues_than_sockets_are_refused_with_what_mends_it() {
+    let Some(_turn) = turn() else { return };
+    let (pair, folder) = (Pair::with_queues(65).unwrap(), Folder::new());
+    let refused = send(&pair, &folder.file("payload", "x"), &[]);
+    let said = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("has 65 queues, and 64 can be served") && said.contains("`ethtool -L eth0 rx 1`"), "{said}");
+}
