@@ -25,23 +25,27 @@ impl Meter {
         Self { last: None, bytes_per_s: None }
     }
 
-    /// The line for `name`, of whose `total` bytes `done` are there now; a stream's total is not known. A bar is drawn on a
-    /// terminal only.
+    /// The line for `name`, of whose `total` bytes `done` are there now; a stream's total is not known. The first line tells no rate. A
+    /// bar is drawn on a terminal only.
     pub fn line(&mut self, name: &str, done: u64, total: Option<u64>, now: Instant, terminal: bool) -> String {
         self.look(now, done);
-        let rate = self.bytes_per_s.unwrap_or(0.0);
         let short: String = name.chars().take(NAME).collect();
+        let rate = self.bytes_per_s.map_or_else(String::new, |rate| format!(", {:.2} Gb/s", gbps(rate as u64, 1.0)));
         let Some(total) = total else {
-            return format!("{short}: {}, {:.2} Gb/s", megabytes(done), gbps(rate as u64, 1.0));
+            return format!("{short}: {}{rate}", megabytes(done));
         };
         let bar = if terminal { bar(done, total) } else { ":".into() };
         let percent = 100 * u128::from(done) / u128::from(total.max(1));
-        let left = match total.saturating_sub(done) {
-            0 => "all there, being checked".into(),
-            _ if rate < 1.0 => "stalled".into(),
-            left => format!("{} left", span(left as f64 / rate)),
-        };
-        format!("{short}{bar} {percent} % of {}, {:.2} Gb/s, {left}", megabytes(total), gbps(rate as u64, 1.0))
+        format!("{short}{bar} {percent} % of {}{rate}{}", megabytes(total), self.left(total.saturating_sub(done)))
+    }
+
+    fn left(&self, bytes: u64) -> String {
+        match (bytes, self.bytes_per_s) {
+            (0, _) => ", all there, being checked".into(),
+            (_, None) => String::new(),
+            (_, Some(rate)) if rate < 1.0 => ", stalled".into(),
+            (bytes, Some(rate)) => format!(", {} left", span(bytes as f64 / rate)),
+        }
     }
 
     fn look(&mut self, now: Instant, done: u64) {
@@ -83,7 +87,7 @@ mod tests {
         let mut line = |s: u64, mb: u64| {
             meter.line("x.bin", mb * 1_000_000, Some(1_000_000_000), begun + Duration::from_secs(s), true)
         };
-        assert_eq!(line(0, 0), "x.bin [>         ] 0 % of 1000.0 MB, 0.00 Gb/s, stalled");
+        assert_eq!(line(0, 0), "x.bin [>         ] 0 % of 1000.0 MB");
         assert_eq!(line(1, 100), "x.bin [=>        ] 10 % of 1000.0 MB, 0.80 Gb/s, 9 s left");
         assert_eq!(line(10, 1000), "x.bin [==========] 100 % of 1000.0 MB, 0.80 Gb/s, all there, being checked");
         assert_eq!(meter.line("x", 1, Some(2), begun, false), "x: 50 % of 0.0 MB, 0.80 Gb/s, 1 s left");
