@@ -30,11 +30,11 @@ pub fn sim(arguments: &Sim) -> Outcome {
 fn published(overrides: &Overrides) -> Outcome<Scenario> {
     let mut document = preset();
     overrides.apply(&mut document)?;
-    for (path, flag) in [("topology", "--topology"), ("workload", "--matrix")] {
-        if !document.is_assigned(path) {
-            let what = format!("`spray sim` needs {flag}; allowed: what `spray sim --help` says there");
-            return Err(Failure::refused(what));
-        }
+    let needed = [("topology", "--topology"), ("workload", "--matrix")];
+    let missing: Vec<&str> =
+        needed.iter().filter(|(path, _)| !document.is_assigned(path)).map(|(_, flag)| *flag).collect();
+    if !missing.is_empty() {
+        return Err(Failure::refused(format!("`spray sim` needs {}, see `spray sim --help`", missing.join(" and "))));
     }
     Scenario::read(&document).map_err(Failure::refused)
 }

@@ -223,6 +223,7 @@ fn bad_input_is_refused_with_line_and_column() {
     }
     refused(&["sim", "--topology", &topo], &["needs --matrix"]);
     refused(&["sim", "--matrix", &matrix], &["needs --topology"]);
+    refused(&["sim"], &["needs --topology and --matrix"]);
     sim(&topo, &matrix, &["--no-marking", "1"], "unexpected argument '1'");
     sim("ring:4", &matrix, &[], "allowed: a .topo file");
     sim("leaf-spine:2x2", &matrix, &[], "leaf-spine:LEAVESxSPINESxHOSTS");
