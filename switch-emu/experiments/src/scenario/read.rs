@@ -9,7 +9,7 @@ use spray_core::units::Micros;
 
 use super::failure::{FailureSettings, words};
 use super::settings::{Ip, Settings, Switch, Transport};
-use super::{Failures, QueueLength, Scenario, SimulationSettings, read_file};
+use super::{Failures, Paths, QueueLength, Scenario, SimulationSettings, read_file};
 use spray_fabric::{
     CompileError, DrawError, FailureContext, FailureFile, LinkAction, Network, RandomFailure, Switching, preload,
 };
@@ -51,10 +51,11 @@ impl Scenario {
             simulation: settings.simulation,
             failures,
         };
-        let gap_ps = scenario.base_rtt_ps(&scenario.paths()) / 2;
+        let paths = scenario.paths();
+        let gap_ps = scenario.base_rtt_ps(&paths) / 2;
         scenario.network.switching = settings.switch.switching(gap_ps);
         check_switches(document, &scenario)?;
-        check_queue(document, &scenario)?;
+        check_queue(document, &scenario, &paths)?;
         check_events(document, &scenario)?;
         Ok(scenario)
     }
@@ -184,14 +185,13 @@ fn random_failures(
 }
 
 /// Checks the thresholds against each other, in bytes, at the fabric's own rates.
-fn check_queue(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
+fn check_queue(document: &Document, scenario: &Scenario, paths: &Paths) -> Result<(), Mistake> {
     if matches!(scenario.queue.limit, QueueLength::Percent(_)) {
         let message = "`limit` is a percentage of itself; allowed: bytes, packets or bdp";
         return Err(document.mistake("queue.limit", message));
     }
-    let paths = scenario.paths();
     for link in &scenario.network.links {
-        let queue = scenario.thresholds(&paths, link.rate_bps);
+        let queue = scenario.thresholds(paths, link.rate_bps);
         // Larger values were cut to this one.
         if queue.limit_bytes == u32::MAX {
             let message = format!("`limit` is 4 GiB or more at {}; allowed: less", link.name);
