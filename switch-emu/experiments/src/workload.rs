@@ -3,6 +3,7 @@
 mod matrix;
 mod triggers;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -232,7 +233,9 @@ pub(crate) fn pods(network: &Network) -> Vec<usize> {
 
 /// Whether no group has more than half of the hosts, so that a permutation across groups exists.
 pub(crate) fn can_cross(group: &[usize]) -> bool {
-    group.iter().all(|own| 2 * group.iter().filter(|other| *other == own).count() <= group.len())
+    let mut members: HashMap<usize, usize> = HashMap::new();
+    group.iter().for_each(|own| *members.entry(*own).or_default() += 1);
+    members.values().all(|count| 2 * count <= group.len())
 }
 
 #[cfg(test)]
