@@ -51,7 +51,8 @@ pub(crate) struct Plan {
     pub(crate) members: Vec<u32>,
     /// What the switches' words hold when a run begins.
     pub(crate) words: Vec<u64>,
-    runs: HashMap<(Shuffle, Vec<u32>), u32>,
+    /// Where orders begin among the members, by shuffle and ports.
+    runs: HashMap<Shuffle, HashMap<Vec<u32>, u32>>,
     pointers: HashMap<(usize, Destination), u32>,
     /// Capacities of an epoch, by switch, leaf, and the least rate on the way to the switch.
     capacities: HashMap<(usize, usize, u64), u64>,
@@ -134,7 +135,7 @@ impl Plan {
 
     /// Where the orders of these ports begin among the members.
     fn run(&mut self, shuffle: Shuffle, ports: &[u32], orders: u16) -> u32 {
-        if let Some(first) = self.runs.get(&(shuffle, ports.to_vec())) {
+        if let Some(first) = self.runs.get(&shuffle).and_then(|runs| runs.get(ports)) {
             return *first;
         }
         let first = self.members.len() as u32;
@@ -152,7 +153,7 @@ impl Plan {
                 }
             }
         }
-        self.runs.insert((shuffle, ports.to_vec()), first);
+        self.runs.entry(shuffle).or_default().insert(ports.to_vec(), first);
         first
     }
 
