@@ -58,22 +58,30 @@ fn flow(src: usize, dst: usize, bytes: u64) -> SimFlow {
     SimFlow { src, dst, bytes, path_seed: None, start: Start::At(0), on_sent: None, on_received: None }
 }
 
-/// Runs `flows` on `network` to their end.
-fn run(network: &Network, events: &[LinkEvent], flows: &[SimFlow], balancer: BalancerKind, seed: u64) -> SimOutcome {
-    let spec = SimSpec {
+/// A run without events and without samples, for others to build on.
+fn spec<'a>(
+    network: &'a Network,
+    flows: &'a [SimFlow],
+    flow_config: &'a dyn Fn(usize, usize) -> FlowConfig,
+) -> SimSpec<'a> {
+    SimSpec {
         network,
-        events,
+        events: &[],
         queue: &queue,
         flows,
         triggers: &[],
-        flow_config: &|_, _| flow_config(balancer),
+        flow_config,
         ideal_code: false,
         frames: FrameBytes::all(64),
-        seed,
+        seed: 1,
         until_ps: 60_000 * US,
         sample_ps: 0,
-    };
-    simulate(&spec).unwrap()
+    }
+}
+
+/// Runs `flows` on `network` to their end.
+fn run(network: &Network, events: &[LinkEvent], flows: &[SimFlow], balancer: BalancerKind, seed: u64) -> SimOutcome {
+    simulate(&SimSpec { events, seed, ..spec(network, flows, &|_, _| flow_config(balancer)) }).unwrap()
 }
 
 #[test]
@@ -138,20 +146,9 @@ fn triggers_start_flows_when_others_end() {
     flows[1].on_received = Some(0);
     flows[2].start = Start::On(0);
     flows[3].start = Start::On(0);
-    let spec = SimSpec {
-        network: &network,
-        events: &[],
-        queue: &queue,
-        flows: &flows,
-        triggers: &[Trigger::Barrier(2)],
-        flow_config: &|_, _| flow_config(BalancerKind::Reps),
-        ideal_code: false,
-        frames: FrameBytes::all(64),
-        seed: 1,
-        until_ps: 1_000 * US,
-        sample_ps: 0,
-    };
-    let outcome = simulate(&spec).unwrap();
+    let config = |_, _| flow_config(BalancerKind::Reps);
+    let triggers = &[Trigger::Barrier(2)];
+    let outcome = simulate(&SimSpec { triggers, until_ps: 1_000 * US, ..spec(&network, &flows, &config) }).unwrap();
     let later = outcome.flows[0].acked_ps.max(outcome.flows[1].received_ps);
     assert_eq!([outcome.flows[2].started_ps, outcome.flows[3].started_ps], [later; 2]);
     assert!(outcome.flows.iter().all(|flow| flow.acked_ps.is_some()));
@@ -173,20 +170,8 @@ fn sampling_changes_nothing_but_what_is_sampled() {
     let network = leaf_spine(2, 2, 4);
     let flows: Vec<_> = (0..8).map(|src| flow(src, (src + 4) % 8, 200_000)).collect();
     let plain = run(&network, &[], &flows, BalancerKind::Ops, 5);
-    let spec = SimSpec {
-        network: &network,
-        events: &[],
-        queue: &queue,
-        flows: &flows,
-        triggers: &[],
-        flow_config: &|_, _| flow_config(BalancerKind::Ops),
-        ideal_code: false,
-        frames: FrameBytes::all(64),
-        seed: 5,
-        until_ps: 60_000 * US,
-        sample_ps: US,
-    };
-    let sampled = simulate(&spec).unwrap();
+    let config = |_, _| flow_config(BalancerKind::Ops);
+    let sampled = simulate(&SimSpec { seed: 5, sample_ps: US, ..spec(&network, &flows, &config) }).unwrap();
     assert_eq!((plain.end_ps, plain.packet_hops), (sampled.end_ps, sampled.packet_hops));
     assert_eq!(plain.flows, sampled.flows);
     assert!(plain.samples.is_empty() && !sampled.samples.is_empty());

@@ -29,20 +29,9 @@ fn mean_us(config: FlowConfig, slow: bool, packets: u64, seed: u64) -> f64 {
     let action = LinkAction::Rate { ppm: 100_000 };
     let event = LinkEvent { name: "leaf0->spine0".into(), links, at_ps: 0, until_ps: None, action };
     let flows: Vec<_> = (0..32).map(|src| flow(src, (src + 8) % 32, packets * PAYLOAD)).collect();
-    let spec = SimSpec {
-        network: &network,
-        events: if slow { std::slice::from_ref(&event) } else { &[] },
-        queue: &|bps| Thresholds { trim: false, ..queue(bps) },
-        flows: &flows,
-        triggers: &[],
-        flow_config: &|_, _| config,
-        ideal_code: false,
-        frames: FrameBytes::all(64),
-        seed,
-        until_ps: 60_000 * US,
-        sample_ps: 0,
-    };
-    let outcome = simulate(&spec).unwrap();
+    let events = if slow { std::slice::from_ref(&event) } else { &[] };
+    let (queue, config) = (|bps| Thresholds { trim: false, ..queue(bps) }, |_, _| config);
+    let outcome = simulate(&SimSpec { events, queue: &queue, seed, ..spec(&network, &flows, &config) }).unwrap();
     let total: u64 = outcome.flows.iter().map(|flow| flow.acked_ps.expect("a complete flow")).sum();
     total as f64 / 32.0 / US as f64
 }

@@ -25,17 +25,12 @@ fn simulate_with(
         config
     };
     let spec = SimSpec {
-        network,
         events,
         queue: &|rate| Thresholds { trim, ..queue(rate) },
-        flows,
-        triggers: &[],
-        flow_config: &config,
-        ideal_code: false,
-        frames: FrameBytes::all(64),
         seed,
         until_ps: 2_000_000 * US,
         sample_ps: 10 * US,
+        ..spec(network, flows, &config)
     };
     simulate(&spec).unwrap()
 }

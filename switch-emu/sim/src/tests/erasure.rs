@@ -18,20 +18,7 @@ fn lossy(ppm: u32, seed: u64, ideal_code: bool, change: impl Fn(&mut FlowConfig)
     let mut config = flow_config(BalancerKind::Ops);
     (config.cc.control, config.cc.max_window_bytes) = (CcKind::FixedRate.into(), u64::MAX);
     change(&mut config);
-    let spec = SimSpec {
-        network: &network,
-        events: &[event],
-        queue: &queue,
-        flows: &flows,
-        triggers: &[],
-        flow_config: &|_, _| config,
-        ideal_code,
-        frames: FrameBytes::all(64),
-        seed,
-        until_ps: 60_000 * US,
-        sample_ps: 0,
-    };
-    simulate(&spec).unwrap()
+    simulate(&SimSpec { events: &[event], ideal_code, seed, ..spec(&network, &flows, &|_, _| config) }).unwrap()
 }
 
 fn slowest_us(outcome: &SimOutcome) -> u64 {

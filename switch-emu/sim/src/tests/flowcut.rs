@@ -22,18 +22,13 @@ fn fct_ms(balancer: BalancerKind, path_seed: u64) -> f64 {
     let flows = [SimFlow { path_seed: Some(path_seed), ..flow(0, 1, 4096 * PAYLOAD) }];
     let rto = RtoConfig { initial_ps: 10_000 * US, min_ps: 5_000 * US, max_ps: 80_000 * US };
     let config = FlowConfig { rto, window_packets: 1024, ..flow_config(balancer) }.learning();
+    let config = |_, _| config;
     let spec = SimSpec {
-        network: &network,
         events: &events,
         queue: &marks,
-        flows: &flows,
-        triggers: &[],
-        flow_config: &|_, _| config,
-        ideal_code: false,
-        frames: FrameBytes::all(64),
         seed: path_seed,
         until_ps: 20_000_000 * US,
-        sample_ps: 0,
+        ..spec(&network, &flows, &config)
     };
     let outcome = simulate(&spec).unwrap();
     outcome.flows[0].acked_ps.expect("a complete flow") as f64 / US as f64 / 1e3

@@ -60,18 +60,13 @@ fn completion_ps(network: &Network, flows: &[SimFlow], balancer: BalancerKind, s
         trim: false,
         ..Thresholds::NONE
     };
+    let config = |_, _| flow;
     let spec = SimSpec {
-        network,
-        events: &[],
         queue: &|_| deep,
-        flows,
-        triggers: &[],
-        flow_config: &|_, _| flow,
-        ideal_code: false,
         frames: FrameBytes::all((ACK + GAP) as u32),
         seed,
         until_ps: 1_000 * US,
-        sample_ps: 0,
+        ..spec(network, flows, &config)
     };
     let outcome = simulate(&spec).unwrap();
     outcome.flows.iter().map(|flow| flow.acked_ps.expect("a complete flow")).max().unwrap_or(0)

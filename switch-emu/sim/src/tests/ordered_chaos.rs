@@ -15,20 +15,8 @@ fn ring(packets: u64) -> Vec<SimFlow> {
 
 fn run_with(flows: &[SimFlow], events: &[LinkEvent], trim: bool, seed: u64, config: &FlowConfig) -> SimOutcome {
     let network = leaf_spine(4, 4, 4);
-    let spec = SimSpec {
-        network: &network,
-        events,
-        queue: &|rate_bps| Thresholds { trim, ..queue(rate_bps) },
-        flows,
-        triggers: &[],
-        flow_config: &|_, _| *config,
-        ideal_code: false,
-        frames: FrameBytes::all(64),
-        seed,
-        until_ps: 60_000 * US,
-        sample_ps: 0,
-    };
-    simulate(&spec).unwrap()
+    let queue = |rate_bps| Thresholds { trim, ..queue(rate_bps) };
+    simulate(&SimSpec { events, queue: &queue, seed, ..spec(&network, flows, &|_, _| *config) }).unwrap()
 }
 
 fn config(balancer: BalancerKind) -> FlowConfig {

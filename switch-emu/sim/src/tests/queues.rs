@@ -18,19 +18,8 @@ fn the_average_queue_is_that_of_close_samples() {
     let flows: Vec<_> = (0..8).map(|src| flow(src, (src + 4) % 8, 1_000_000)).collect();
     let late = |flow: SimFlow| SimFlow { start: Start::At(7 * US), ..flow };
     let flows: Vec<_> = flows.into_iter().map(late).collect();
-    let spec = SimSpec {
-        network: &network,
-        events: &[slow(15, 300_000), slow(50, 150_000)],
-        queue: &queue,
-        flows: &flows,
-        triggers: &[],
-        flow_config: &|_, _| flow_config(BalancerKind::Ops),
-        ideal_code: false,
-        frames: FrameBytes::all(64),
-        seed: 5,
-        until_ps: 60_000 * US,
-        sample_ps: US / 20,
-    };
+    let (config, events) = (|_, _| flow_config(BalancerKind::Ops), [slow(15, 300_000), slow(50, 150_000)]);
+    let spec = SimSpec { events: &events, seed: 5, sample_ps: US / 20, ..spec(&network, &flows, &config) };
     let outcome = simulate(&spec).unwrap();
     assert!(outcome.end_ps > 70 * US, "both changes come while frames wait");
     for samples in &outcome.samples[..outcome.ports.len() - network.hosts.len()] {
@@ -62,20 +51,7 @@ fn a_flow_alone_leaves_the_frame_that_is_being_sent() {
 fn incast(network: &Network, queue: &dyn Fn(u64) -> Thresholds, packets: u64) -> SimOutcome {
     let others = (0..network.hosts.len()).filter(|src| network.leaf_of(*src) != network.leaf_of(0));
     let flows: Vec<_> = others.map(|src| flow(src, 0, packets * PAYLOAD)).collect();
-    let spec = SimSpec {
-        network,
-        events: &[],
-        queue,
-        flows: &flows,
-        triggers: &[],
-        flow_config: &|_, _| flow_config(BalancerKind::Ops),
-        ideal_code: false,
-        frames: FrameBytes::all(64),
-        seed: 3,
-        until_ps: 60_000 * US,
-        sample_ps: 0,
-    };
-    simulate(&spec).unwrap()
+    simulate(&SimSpec { queue, seed: 3, ..spec(network, &flows, &|_, _| flow_config(BalancerKind::Ops)) }).unwrap()
 }
 
 /// Eight packets come to a port at once. With a step at three packets those that find as many are marked as they come, which are

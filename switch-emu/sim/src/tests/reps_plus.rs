@@ -54,20 +54,8 @@ fn runs(row: Row, balancer: BalancerKind) -> Vec<SimOutcome> {
         FlowConfig { ack_every: row.ack_every, ack_evs: row.ack_evs, ack_delay_ps: 2 * US, ..config }
     };
     let run = |seed| {
-        let spec = SimSpec {
-            network: &network,
-            events: &events,
-            queue: &|rate| Thresholds { trim: row.trim, ..queue(rate) },
-            flows: &flows,
-            triggers: &[],
-            flow_config: &config,
-            ideal_code: false,
-            frames: FrameBytes::all(64),
-            seed,
-            until_ps: 60_000 * US,
-            sample_ps: 0,
-        };
-        simulate(&spec).unwrap()
+        let queue = |rate| Thresholds { trim: row.trim, ..queue(rate) };
+        simulate(&SimSpec { events: &events, queue: &queue, seed, ..spec(&network, &flows, &config) }).unwrap()
     };
     (1..=3).map(run).collect()
 }
