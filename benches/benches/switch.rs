@@ -16,15 +16,7 @@ use std::cell::Cell;
 
 /// The queue alone: frames in order at 90 % load, a walk every other frame.
 fn queue(c: &mut Criterion) {
-    let thresholds = Thresholds {
-        limit_bytes: 1,
-        mark_min_bytes: 1,
-        mark_max_bytes: 2,
-        control_limit_bytes: 1,
-        trim: false,
-        ..Thresholds::NONE
-    };
-    let drain = PortConfig::new(100_000_000_000, 0, &thresholds, OUTSIDE, 3_114).drain(0);
+    let drain = PortConfig::new(100_000_000_000, 0, &Thresholds::NONE, OUTSIDE, 3_114).drain(0);
     let (queue, mut t_ps) = (Queue::<Cell<u64>>::default(), 1 << 40);
     c.bench_function("switch/queue", |bencher| {
         bencher.iter(|| {

@@ -11,15 +11,7 @@ const PS_PER_BYTE: u64 = 20;
 const FRAME: u32 = 4_150;
 
 fn port() -> PortConfig {
-    let thresholds = Thresholds {
-        limit_bytes: 1,
-        mark_min_bytes: 1,
-        mark_max_bytes: 2,
-        control_limit_bytes: 1,
-        trim: false,
-        ..Thresholds::NONE
-    };
-    PortConfig::new(RATE_BPS, 0, &thresholds, OUTSIDE, FRAME)
+    PortConfig::new(RATE_BPS, 0, &Thresholds::NONE, OUTSIDE, FRAME)
 }
 
 /// Sends a frame through; returns the bytes ahead of it and when it has left.

@@ -10,15 +10,7 @@ const PS_PER_BYTE: u64 = 80;
 const FRAME: u32 = 3_114;
 
 fn drain() -> Drain {
-    let thresholds = Thresholds {
-        limit_bytes: 1,
-        mark_min_bytes: 1,
-        mark_max_bytes: 2,
-        control_limit_bytes: 1,
-        trim: false,
-        ..Thresholds::NONE
-    };
-    PortConfig::new(RATE_BPS, 0, &thresholds, OUTSIDE, FRAME).drain(0)
+    PortConfig::new(RATE_BPS, 0, &Thresholds::NONE, OUTSIDE, FRAME).drain(0)
 }
 
 /// Sends a frame through and returns when it has left.
