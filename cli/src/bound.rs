@@ -20,14 +20,9 @@ pub fn bound(arguments: &args::Bound) -> Outcome {
     let named =
         ["switch.scheme", "switch.tor", "switch.agg", "switch.core"].iter().any(|path| document.is_assigned(path));
     let schemes = if named { vec![None] } else { Scheme::ALL.map(Some).to_vec() };
-    let seeds = match arguments.seeds.list() {
-        seeds if seeds.is_empty() => vec![scenario.seed],
-        seeds => seeds,
-    };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = arguments.seeds.threads.map_or(cores, |threads| threads as usize);
+    let seeds = arguments.seeds.list_or(scenario.seed);
     say!("{}", about(&scenario.bound(seeds[0], &[])));
-    let rows = above(&scenario, &schemes, &seeds, threads).map_err(Failure::refused)?;
+    let rows = above(&scenario, &schemes, &seeds, arguments.seeds.threads()).map_err(Failure::refused)?;
     let cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, &scenario)).collect();
     say!("{}", align(&["switches", "balancer", "last ACK us", "above the bound", ""], 2, &cells));
     Ok(())

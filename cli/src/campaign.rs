@@ -50,13 +50,12 @@ pub type Ended = Result<RunResult, Failure>;
 impl Campaign {
     /// `scenario` on `engine`, with the given seeds or else its own.
     pub fn new(engine: Engine, scenario: Scenario, seeds: &Seeds) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             name: scenario.name.clone(),
             engine,
             scenarios: vec![scenario],
             seeds: seeds.list(),
-            threads: seeds.threads.map_or(cores, |threads| threads as usize),
+            threads: seeds.threads(),
         }
     }
 

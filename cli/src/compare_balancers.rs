@@ -29,10 +29,8 @@ pub fn compare_balancers(arguments: &args::Run) -> Outcome {
     if arguments.engine == Engine::Xdp && arguments.seeds.threads.is_some() {
         return Err(Failure::refused("`--threads` goes with `--engine sim`: the xdp engine runs one at a time"));
     }
-    let mut campaign = Campaign::new(arguments.engine, scenario, &arguments.seeds);
-    if campaign.seeds.is_empty() {
-        campaign.seeds.push(campaign.scenarios[0].seed);
-    }
+    let seeds = arguments.seeds.list_or(scenario.seed);
+    let campaign = Campaign { seeds, ..Campaign::new(arguments.engine, scenario, &arguments.seeds) };
     let out = folder::location(arguments.out.as_deref(), "compare-balancers");
     Comparison { campaign, out }.run()
 }

@@ -40,6 +40,18 @@ impl Seeds {
             (None, seed) => seed.into_iter().collect(),
         }
     }
+
+    /// The seeds that were asked for; only `own` if none were.
+    pub fn list_or(&self, own: u64) -> Vec<u64> {
+        let list = self.list();
+        if list.is_empty() { vec![own] } else { list }
+    }
+
+    /// Most runs at the same time.
+    pub fn threads(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.map_or_else(cores, |threads| threads as usize)
+    }
 }
 
 /// Seeds from one to another, both included.
