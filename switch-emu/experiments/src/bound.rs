@@ -68,24 +68,27 @@ pub fn above(
     let simulations: Vec<Simulation<'_>> = scenarios.iter().map(Simulation::new).collect();
     let balancers = &scenario.transport.balancer;
     let rows = schemes.len() * balancers.len();
+    let bound_us = |index: usize| {
+        let drawn = scenario.drawn_failures(seeds[index], u64::MAX).map_err(|error| error.to_string())?;
+        Ok::<_, String>(scenario.bound(seeds[index], &drawn).completion_ps as f64 / 1e6)
+    };
+    let bounds_us = over_cores(seeds.len(), threads, bound_us)?;
     let one = |job: usize| {
         let (row, seed) = (job / seeds.len(), seeds[job % seeds.len()]);
         let simulation = &simulations[row / balancers.len()];
         let run = simulation.run(balancers[row % balancers.len()], seed, &[]).map_err(|error| error.to_string())?;
-        let drawn = scenario.drawn_failures(seed, u64::MAX).map_err(|error| error.to_string())?;
-        let bound_us = scenario.bound(seed, &drawn).completion_ps as f64 / 1e6;
         let summary = run.summary();
-        Ok::<_, String>((summary.makespan_us, bound_us, summary.flows_total - summary.flows_completed))
+        Ok::<_, String>((summary.makespan_us, summary.flows_total - summary.flows_completed))
     };
     let runs = over_cores(rows * seeds.len(), threads, one)?;
-    let row = |(row, runs): (usize, &[(f64, f64, u64)])| {
-        let spread = |figure: fn(&(f64, f64, u64)) -> f64| Spread::of(&runs.iter().map(figure).collect::<Vec<_>>());
+    let row = |(row, runs): (usize, &[(f64, u64)])| {
+        let above = |((us, _), bound_us): (&(f64, u64), &f64)| 100.0 * (us / bound_us - 1.0);
         Above {
             scheme: schemes[row / balancers.len()],
             balancer: balancers[row % balancers.len()],
-            completion_us: spread(|run| run.0),
-            above_percent: spread(|run| 100.0 * (run.0 / run.1 - 1.0)),
-            incomplete: runs.iter().map(|run| run.2).sum(),
+            completion_us: Spread::of(&runs.iter().map(|(us, _)| *us).collect::<Vec<_>>()),
+            above_percent: Spread::of(&runs.iter().zip(&bounds_us).map(above).collect::<Vec<_>>()),
+            incomplete: runs.iter().map(|(_, incomplete)| incomplete).sum(),
         }
     };
     Ok(runs.chunks(seeds.len()).enumerate().map(row).collect())
