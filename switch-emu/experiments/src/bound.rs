@@ -2,7 +2,7 @@
 //! appendices A and B).
 
 use spray_core::path::BalancerKind;
-use spray_fabric::{LinkAction, LinkEvent, Node, Scheme, ShortestPaths};
+use spray_fabric::{LinkAction, LinkEvent, Network, Node, Scheme, ShortestPaths};
 
 use crate::results::Spread;
 use crate::scenario::Scenario;
@@ -102,7 +102,7 @@ impl Scenario {
         let flows = self.flows(seed);
         let state = Links::new(self, events);
         let paths = ShortestPaths::new(&self.network, |link| state.rate_bps[link] > 0);
-        let loads = loads(self, &paths, &flows);
+        let loads = loads(&self.network, &paths, &flows);
         let slowest = |(link, load): (usize, &f64)| (state.rate_bps[link] as f64 / load, link);
         let busy = loads.iter().enumerate().filter(|(_, load)| **load > 0.0).map(slowest);
         let (rate_bps, link) = busy.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((0.0, 0));
@@ -139,8 +139,7 @@ impl Links {
 }
 
 /// Units of flow on every link when each flow, one unit, is split evenly over all its shortest paths (OFAN appendix A).
-fn loads(scenario: &Scenario, paths: &ShortestPaths, flows: &[Flow]) -> Vec<f64> {
-    let network = &scenario.network;
+fn loads(network: &Network, paths: &ShortestPaths, flows: &[Flow]) -> Vec<f64> {
     let mut loads = vec![0.0; network.links.len()];
     let leaves = paths.leaves().len();
     // Flows between two leaves are alike within the fabric.
@@ -153,54 +152,64 @@ fn loads(scenario: &Scenario, paths: &ShortestPaths, flows: &[Flow]) -> Vec<f64>
         }
     }
     for (leaf, from) in between.chunks(network.switches.len()).enumerate() {
-        spread(scenario, paths, leaf, from, &mut loads);
+        spread(network, paths, leaf, from, &mut loads);
     }
     loads
 }
 
 /// Adds the load of what starts at every switch, `from`, toward a leaf.
-fn spread(scenario: &Scenario, paths: &ShortestPaths, leaf: usize, from: &[f64], loads: &mut [f64]) {
-    let ends = |link: u32| match scenario.network.links[link as usize].to {
-        Node::Switch(switch) => switch,
-        Node::Host(_) => unreachable!("routes between switches end at switches"),
-    };
-    // Number of paths from each switch, and the switches in the order of their distance, the farthest first.
-    let mut ways: Vec<Option<f64>> = vec![None; from.len()];
-    let mut order = Vec::new();
-    fn count(
-        switch: usize,
-        leaf: usize,
-        paths: &ShortestPaths,
-        ends: &impl Fn(u32) -> usize,
-        ways: &mut Vec<Option<f64>>,
-        order: &mut Vec<usize>,
-    ) -> f64 {
-        if let Some(known) = ways[switch] {
-            return known;
-        }
-        let own = match paths.leaves()[leaf] == switch {
-            true => 1.0,
-            false => {
-                paths.next(switch, leaf).iter().map(|link| count(ends(*link), leaf, paths, ends, ways, order)).sum()
-            }
-        };
-        ways[switch] = Some(own);
-        order.push(switch);
-        own
-    }
+fn spread(network: &Network, paths: &ShortestPaths, leaf: usize, from: &[f64], loads: &mut [f64]) {
+    let mut ways = Ways { network, paths, leaf, count: vec![None; from.len()], order: Vec::new() };
     (0..from.len()).filter(|switch| from[*switch] > 0.0).for_each(|switch| {
-        count(switch, leaf, paths, &ends, &mut ways, &mut order);
+        ways.count(switch);
     });
     let mut carried = from.to_vec();
-    for switch in order.into_iter().rev() {
-        let (load, all) = (carried[switch], ways[switch].unwrap_or(0.0));
+    for switch in ways.order.iter().rev() {
+        let (load, all) = (carried[*switch], ways.count[*switch].unwrap_or(0.0));
         if load == 0.0 || all == 0.0 {
             continue;
         }
-        for link in paths.next(switch, leaf) {
-            let share = load * ways[ends(*link)].unwrap_or(0.0) / all;
+        for link in paths.next(*switch, leaf) {
+            let end = ways.end(*link);
+            let share = load * ways.count[end].unwrap_or(0.0) / all;
             loads[*link as usize] += share;
-            carried[ends(*link)] += share;
+            carried[end] += share;
+        }
+    }
+}
+
+/// How many shortest paths lead from switches to a leaf.
+struct Ways<'a> {
+    network: &'a Network,
+    paths: &'a ShortestPaths,
+    leaf: usize,
+    /// By switch; `None` where nobody has asked.
+    count: Vec<Option<f64>>,
+    /// The switches counted, each after all that lie on its paths.
+    order: Vec<usize>,
+}
+
+impl Ways<'_> {
+    /// The number of paths from `switch` on.
+    fn count(&mut self, switch: usize) -> f64 {
+        if let Some(known) = self.count[switch] {
+            return known;
+        }
+        let paths = self.paths;
+        let own = match paths.leaves()[self.leaf] == switch {
+            true => 1.0,
+            false => paths.next(switch, self.leaf).iter().map(|link| self.count(self.end(*link))).sum(),
+        };
+        self.count[switch] = Some(own);
+        self.order.push(switch);
+        own
+    }
+
+    /// The switch at which a link ends.
+    fn end(&self, link: u32) -> usize {
+        match self.network.links[link as usize].to {
+            Node::Switch(switch) => switch,
+            Node::Host(_) => unreachable!("routes between switches end at switches"),
         }
     }
 }

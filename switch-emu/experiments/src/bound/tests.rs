@@ -1,7 +1,7 @@
 use super::*;
 use crate::sim::reference;
 use crate::workload::{Each, Pattern, Payload, Workload};
-use spray_fabric::{FatTree, LeafSpine, Network};
+use spray_fabric::{FatTree, LeafSpine};
 
 /// OFAN's setting (§5): 800 Gb/s, 0.5 us a link, payloads of 4,096 bytes; the 20 bytes between frames count as header.
 fn scenario(network: Network, pattern: Pattern) -> Scenario {
@@ -58,7 +58,7 @@ fn flows_split_evenly_over_paths_not_ports() {
     let flows = |dst: usize| Pattern::Flows(vec![Flow { flow: 0, src: 0, dst, bytes: 4_096, start_ps: 0 }]);
     let scenario = scenario(network.clone(), flows(4));
     let paths = ShortestPaths::new(&network, |link| !event.links.contains(&link));
-    let loads = loads(&scenario, &paths, &scenario.flows(1));
+    let loads = loads(&network, &paths, &scenario.flows(1));
     let load = |name: &str| loads[network.links.iter().position(|link| link.name == name).unwrap()];
     assert!((load("tor0->agg0") - 1.0 / 3.0).abs() < 1e-9 && (load("tor0->agg1") - 2.0 / 3.0).abs() < 1e-9);
     assert_eq!([load("h0->tor0"), load("tor2->h4")], [1.0, 1.0]);
