@@ -166,13 +166,11 @@ impl Network {
 
     /// The tier and the pod of every switch.
     pub fn tiers(&self) -> Tiers {
-        let joined = |link: &Link| match (link.from, link.to) {
-            (Node::Switch(from), Node::Switch(to)) => Some((from, to)),
-            _ => None,
+        let leaving = |link: &Link| match link.from {
+            Node::Switch(from) => Some((from, link.to)),
+            Node::Host(_) => None,
         };
-        let links: Vec<_> = self.links.iter().filter_map(joined).collect();
-        let leaves: Vec<_> = (0..self.hosts.len()).map(|host| self.leaf_of(host)).collect();
-        Tiers::new(self.switches.len(), &links, &leaves)
+        Tiers::new(self.switches.len(), self.links.iter().filter_map(leaving))
     }
 
     /// The directed links that `name` means: `a->b` is one direction, `a-b` both; `#n` picks one of parallel cables,

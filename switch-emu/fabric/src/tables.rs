@@ -106,7 +106,8 @@ impl Tables {
 
     fn compile_routes(&mut self, fabric: &Fabric) {
         let leaf_of = leaves(fabric);
-        let mut plan = Plan::new(fabric.seed, tiers(fabric, &leaf_of), &fabric.salts, &fabric.switching);
+        let tiers = Tiers::new(fabric.salts.len(), fabric.ports.iter().map(|port| (port.switch, port.to)));
+        let mut plan = Plan::new(fabric.seed, tiers, &fabric.salts, &fabric.switching);
         let port = |port: u32| {
             let port = &fabric.ports[port as usize];
             (port.to, port.rate_bps)
@@ -145,15 +146,6 @@ fn leaves(fabric: &Fabric) -> Vec<usize> {
         }
     }
     leaf_of
-}
-
-fn tiers(fabric: &Fabric, leaf_of: &[usize]) -> Tiers {
-    let joined = |port: &Port| match port.to {
-        Node::Switch(to) => Some((port.switch, to)),
-        Node::Host(_) => None,
-    };
-    let links: Vec<_> = fabric.ports.iter().filter_map(joined).collect();
-    Tiers::new(fabric.salts.len(), &links, leaf_of)
 }
 
 fn globals(fabric: &Fabric) -> Globals {

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::fabric::Node;
+
 /// The tier and the pod of every switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tiers {
@@ -13,12 +15,16 @@ pub struct Tiers {
 }
 
 impl Tiers {
-    /// Those of switches that are joined by `links`, from and to switches by number, in both directions; `leaves` have hosts.
-    pub fn new(switches: usize, links: &[(usize, usize)], leaves: &[usize]) -> Self {
+    /// Those of `switches` switches that `cables` join to hosts and to each other, each named from the switch that it leaves.
+    pub(crate) fn new(switches: usize, cables: impl Iterator<Item = (usize, Node)>) -> Self {
         let mut out = vec![Vec::new(); switches];
-        links.iter().for_each(|(from, to)| out[*from].push(*to));
         let mut tier = vec![usize::MAX; switches];
-        leaves.iter().for_each(|leaf| tier[*leaf] = 0);
+        for (from, to) in cables {
+            match to {
+                Node::Switch(to) => out[from].push(to),
+                Node::Host(_) => tier[from] = 0,
+            }
+        }
         let mut queue: VecDeque<usize> = (0..switches).filter(|switch| tier[*switch] == 0).collect();
         while let Some(from) = queue.pop_front() {
             for to in &out[from] {
@@ -30,10 +36,10 @@ impl Tiers {
         }
         let top = tier.iter().copied().filter(|tier| *tier != usize::MAX).max().unwrap_or(0);
         let mut pod = vec![usize::MAX; switches];
-        for (number, start) in (0..switches).enumerate() {
+        for start in 0..switches {
             let mut stack = if pod[start] == usize::MAX { vec![start] } else { Vec::new() };
             while let Some(switch) = stack.pop() {
-                pod[switch] = number;
+                pod[switch] = start;
                 if tier[switch] < top {
                     stack.extend(out[switch].iter().filter(|to| tier[**to] < top && pod[**to] == usize::MAX));
                 }
@@ -46,16 +52,12 @@ impl Tiers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FatTree, LeafSpine, Network};
-
-    fn tiers(network: &Network) -> Tiers {
-        network.tiers()
-    }
+    use crate::{FatTree, LeafSpine};
 
     #[test]
     fn a_fat_tree_has_pods_below_its_cores() {
         let network = FatTree::uniform([4, 2, 2, 4, 2], 100_000_000_000, 1).network();
-        let Tiers { tier, pod } = tiers(&network);
+        let Tiers { tier, pod } = network.tiers();
         let of = |name: &str| network.switches.iter().position(|switch| switch.name == name).unwrap();
         assert_eq!([tier[of("tor0")], tier[of("agg7")], tier[of("core3")]], [0, 1, 2]);
         for (tor, agg) in [(0, 0), (1, 1), (2, 3), (7, 6)] {
@@ -68,7 +70,7 @@ mod tests {
     #[test]
     fn a_leaf_below_spines_is_a_pod() {
         let network = LeafSpine::uniform([3, 2, 2], 100_000_000_000, 1).network();
-        let Tiers { tier, pod } = tiers(&network);
+        let Tiers { tier, pod } = network.tiers();
         assert_eq!(tier, [0, 0, 0, 1, 1]);
         assert_eq!(pod.iter().collect::<std::collections::HashSet<_>>().len(), 5);
     }
