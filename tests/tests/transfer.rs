@@ -134,7 +134,8 @@ fn an_incast_is_trimmed_or_dropped_as_told() {
     let incast = |trimming: bool| {
         let text = format!(
             "name = \"incast\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
-             [transport]\nbalancer = \"ops\"\n[workload]\nkind = \"incast\"\nbytes = \"256 KiB\"\n[queue]\nlimit = \"20 packets\"\ntrimming = {trimming}\n"
+             [transport]\nbalancer = \"ops\"\n[workload]\nkind = \"incast\"\nbytes = \"256 KiB\"\n\
+             [queue]\nlimit = \"20 packets\"\ntrimming = {trimming}\n"
         );
         run(&spray_tests::parse(&text))
     };

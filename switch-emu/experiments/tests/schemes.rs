@@ -82,7 +82,8 @@ fn markdown(specs: &[Spec]) -> Result<String, String> {
         let settings = settings_of(kind.name(), kind.settings_name(), &meanings);
         line(&mut text, kind.name(), [kind.about(), &settings], kind.state_bytes(), specs)?;
     }
-    text += "\n## Congestion controls\n\n| congestion control | what it does | specification | settings | state bytes |\n|---|---|---|---|--:|\n";
+    text += "\n## Congestion controls\n\n\
+             | congestion control | what it does | specification | settings | state bytes |\n|---|---|---|---|--:|\n";
     for kind in CcKind::ALL {
         let settings = settings_of(kind.name(), kind.settings_name(), &meanings);
         line(&mut text, kind.name(), [kind.about(), &settings], kind.state_bytes(), specs)?;

@@ -28,8 +28,8 @@ pub enum CompileError {
     Reroutes(usize),
 }
 
-/// Compiles `network`: addresses, salts drawn from `seed`, the switches' schemes, one port per link that leaves a switch with the queue that
-/// `queue` gives for its rate, and one routing epoch per change that routing learns of.
+/// Compiles `network`: addresses, salts drawn from `seed`, the switches' schemes, one port per link that leaves a switch with the
+/// queue that `queue` gives for its rate, and one routing epoch per change that routing learns of.
 ///
 /// A switch's latency is added to each of its ports.
 ///

@@ -60,7 +60,8 @@ pub enum RunError {
     },
     /// The calibration burst got nothing through.
     #[error(
-        "the calibration burst got nothing through the fabric for 30 s; `spray doctor` checks veth and XDP, `--dilation` goes without the burst"
+        "the calibration burst got nothing through the fabric for 30 s; `spray doctor` checks veth and XDP, \
+         `--dilation` goes without the burst"
     )]
     Calibration,
     /// Anything else that the machine refused.

@@ -94,7 +94,9 @@ const PROGRAMS: [&str; 4] = ["steer", "switch", "bench_switch", "bench_redirect"
 /// The page of all rows.
 pub fn document(rows: &[Row]) -> String {
     let mut text = String::from(
-        "# Kernels\n\nWritten by `cargo xtask kernels`. Each of Debian's kernels boots in QEMU, emulated in software on two cores, loads every XDP program and\n\
+        "# Kernels\n\n\
+         Written by `cargo xtask kernels`. Each of Debian's kernels boots in QEMU, emulated in software on two cores, \
+         loads every XDP program and\n\
          runs `spray demo --bytes 4000000`: three conditions, three balancers, eight hosts. The figures are instructions that the\n\
          kernel's verifier follows for each program. It refuses a program at a million. Kernels before 5.12 refuse\n\
          pointers as parameters of functions. *zero-copy*: `spray send --zero-copy` from one virtio NIC to another, refused where the\n\
@@ -140,7 +142,8 @@ mod tests {
     fn a_kernel_that_takes_all() {
         let console = "noise\n@@ doctor\nok    kernel          6.1\n\
             ok    XDP programs    the kernel takes all, instructions verified of 1000000: steer 64, switch 8244\n@@ run\n\
-            condition  payload\n---------  -------\nhealthy    verified\nslow       verified\n\nresults /tmp\nexit 0\n@@ zero-copy\nspray: no\nexit 2\n@@ end";
+            condition  payload\n---------  -------\nhealthy    verified\nslow       verified\n\nresults /tmp\nexit 0\n\
+            @@ zero-copy\nspray: no\nexit 2\n@@ end";
         let row = Row::read("6.1.0-56", &lines(console));
         assert!(row.is_good(), "{row:?}");
         assert_eq!(row.to_string(), "6.1.0-56: steer 64, switch 8244; verified in 2 of 2 runs; zero-copy refused");
@@ -151,7 +154,8 @@ mod tests {
 
     #[test]
     fn a_refused_program_a_failed_run_and_a_damaged_payload_are_told() {
-        let refused = "@@ doctor\nfail  XDP programs    `switch`: refused\n                      too large\nok    AF_XDP\n@@ run\nexit 2\n@@ end";
+        let refused = "@@ doctor\nfail  XDP programs    `switch`: refused\n                      too large\n\
+            ok    AF_XDP\n@@ run\nexit 2\n@@ end";
         let row = Row::read("7.2", &lines(refused));
         assert!(!row.is_good());
         assert_eq!(

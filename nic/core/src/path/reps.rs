@@ -421,8 +421,8 @@ pub(super) const fn ticks(ps: u64) -> u32 {
 /// Bit of `Buffer::cursors`.
 const FROZEN: u8 = 1 << 6;
 
-/// A tick of 2^20 ps is short against round trips of several us, and freezing timeouts of 100 us and more. Half the range of 2^32 ticks outlasts any
-/// idle connection.
+/// A tick of 2^20 ps is short against round trips of several us, and freezing timeouts of 100 us and more. Half the range of
+/// 2^32 ticks outlasts any idle connection.
 pub(super) const TICK_SHIFT: u32 = 20;
 
 /// Half the range of ticks. A later exit time would look like the past.

@@ -26,7 +26,8 @@ pub enum OpenError {
     },
     /// Not all queues can be opened, and frames that arrive on the others would be lost.
     #[error(
-        "{why}. Any of the {queues} queues of `{interface}` may get the next packet, since each has a source port of its own: leave one queue (`ethtool -L {interface} {one}`), or have the NIC put UDP port 4793 on one and name that"
+        "{why}. Any of the {queues} queues of `{interface}` may get the next packet, since each has a source port \
+         of its own: leave one queue (`ethtool -L {interface} {one}`), or have the NIC put UDP port 4793 on one and name that"
     )]
     NotAll {
         /// The interface.
@@ -40,7 +41,8 @@ pub enum OpenError {
     },
     /// Missing rights.
     #[error(
-        "not permitted to open an AF_XDP socket on `{interface}`; run as root, or with CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF (CAP_SYS_ADMIN before Linux 5.8)"
+        "not permitted to open an AF_XDP socket on `{interface}`; run as root, or with \
+         CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF (CAP_SYS_ADMIN before Linux 5.8)"
     )]
     NotPermitted {
         /// The interface.
@@ -58,7 +60,8 @@ pub enum OpenError {
     },
     /// The frames could not be pinned.
     #[error(
-        "could not pin {bytes} bytes for frames; raise the limit (`ulimit -l unlimited`, or LimitMEMLOCK=infinity in a unit) or use fewer frames"
+        "could not pin {bytes} bytes for frames; raise the limit (`ulimit -l unlimited`, or \
+         LimitMEMLOCK=infinity in a unit) or use fewer frames"
     )]
     NoMemory {
         /// Bytes of the UMEM.
@@ -76,7 +79,8 @@ pub enum OpenError {
     },
     /// A frame of the interface would not fit.
     #[error(
-        "frames of {frame_size} bytes hold {capacity} bytes, but MTU {mtu} of `{interface}` needs {needed}; use larger frames (at most a page) or `ip link set {interface} mtu {}`",
+        "frames of {frame_size} bytes hold {capacity} bytes, but MTU {mtu} of `{interface}` needs {needed}; \
+         use larger frames (at most a page) or `ip link set {interface} mtu {}`",
         capacity - (needed - mtu)
     )]
     FrameTooSmall {

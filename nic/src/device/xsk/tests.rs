@@ -101,7 +101,8 @@ fn errors_say_what_to_do() {
     let small = XskConfig { frame_size: 2048, ..config }.check_mtu(3498).unwrap_err().to_string();
     assert_eq!(
         small,
-        "frames of 2048 bytes hold 1792 bytes, but MTU 3498 of `spray-none` needs 3512; use larger frames (at most a page) or `ip link set spray-none mtu 1778`"
+        "frames of 2048 bytes hold 1792 bytes, but MTU 3498 of `spray-none` needs 3512; \
+         use larger frames (at most a page) or `ip link set spray-none mtu 1778`"
     );
 }
 

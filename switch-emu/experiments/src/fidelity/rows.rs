@@ -119,17 +119,19 @@ pub static ROWS: [Row; 15] = [
 
 /// Why an ACK per 16 packets differs.
 const ACKS: &str = "\
-The reference's largest completion time is 254.6 to 255.2 us under either balancer and every seed. That neither balancer nor seed moves it \
-points to the retransmission timer: some of its flows seem to wait for a timeout for their last packets, 42 us on top of about 200. We did not \
-reproduce that, so that this row is open. What differs is known: its ACK covers 64 packets from the one that triggered it on when that one is \
-marked, so that packets before it go unacknowledged; ours covers 256 packets and everything that arrived since the last ACK, and a \
-message that is complete is acknowledged at once";
+The reference's largest completion time is 254.6 to 255.2 us under either balancer and every seed. That neither balancer \
+nor seed moves it points to the retransmission timer: some of its flows seem to wait for a timeout for their last \
+packets, 42 us on top of about 200. We did not reproduce that, so that this row is open. What differs is known: its ACK \
+covers 64 packets from the one that triggered it on when that one is marked, so that packets before it go \
+unacknowledged; ours covers 256 packets and everything that arrived since the last ACK, and a message that is complete \
+is acknowledged at once";
 
 /// Why `ops` differs where an eighth of its packets is lost.
 const PARTS_OF_PACKETS: &str = "\
-Under `ops`, which loses an eighth of its packets to the end, windows shrink to a few packets. The reference's sender sends a packet while any \
-part of it fits its window, ours while the whole packet does. With our rule patched into it, the reference takes 2,478 us on average \
-instead of 2,094. Under `reps`, whose windows stay large, the patch changes nothing";
+Under `ops`, which loses an eighth of its packets to the end, windows shrink to a few packets. The reference's sender \
+sends a packet while any part of it fits its window, ours while the whole packet does. With our rule patched into it, \
+the reference takes 2,478 us on average instead of 2,094. Under `reps`, whose windows stay large, the patch changes \
+nothing";
 
 /// Why four flows that each keep to a path differ.
 const FOUR_PATHS: &[(BalancerKind, &str)] = &[(BalancerKind::Plb, DRAWS), (BalancerKind::Flowlet, DRAWS)];

@@ -33,9 +33,11 @@ pub fn markdown(healthy: &[Vec<Vec<Run>>], failing: &[Vec<Vec<Run>>], matrix: &[
         let queue = runs.iter().map(|run| run.summary.queue_max_bytes).max().unwrap_or(0) / FRAME_BYTES;
         format!("{:.1} ({queue})", above.mean)
     });
-    text += "\nIn parentheses: the longest queue of all runs, in full packets.\n\n### Each cable between switches fails with a probability of 1 %\n\n\
-             Failed cables drop everything from the beginning on. Routing, weights included, knows of them after G. No failure cuts hosts off. \
-             The bound is that of the fabric that is left. Flows that had not completed after 20 ms, some thousand times as long, count as incomplete.\n\n";
+    text += "\nIn parentheses: the longest queue of all runs, in full packets.\n\n\
+             ### Each cable between switches fails with a probability of 1 %\n\n\
+             Failed cables drop everything from the beginning on. Routing, weights included, knows of them after G. \
+             No failure cuts hosts off. The bound is that of the fabric that is left. Flows that had not completed \
+             after 20 ms, some thousand times as long, count as incomplete.\n\n";
     table(&mut text, &FAILING, &UNDER_FAILURES, failing, |runs| {
         let above = Spread::of(&runs.iter().map(|run| run.above_percent).collect::<Vec<_>>());
         let incomplete: u64 = runs.iter().map(|run| run.summary.flows_total - run.summary.flows_completed).sum();
@@ -70,7 +72,8 @@ fn hosts_and_switches(text: &mut String, matrix: &[Vec<[Vec<Summary>; 2]>]) {
     let names: Vec<String> = AT_HOSTS.iter().map(ToString::to_string).collect();
     let _ = writeln!(
         text,
-        "\n## Hosts and switches together\n\nThe permutation of REPS's published simulations (128 hosts, two tiers, 400 Gb/s, 8 MiB, DCTCP, \
+        "\n## Hosts and switches together\n\n\
+         The permutation of REPS's published simulations (128 hosts, two tiers, 400 Gb/s, 8 MiB, DCTCP, \
          [sim.md](../sim.md)): mean / largest completion time in us, mean over seeds 1 to {}.\n",
         matrix[0][0][0].len()
     );

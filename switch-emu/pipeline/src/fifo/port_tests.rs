@@ -58,8 +58,14 @@ proptest! {
         limit in 8_000u32..40_000,
         trim: bool,
     ) {
-        let thresholds =
-            Thresholds { limit_bytes: limit, mark_min_bytes: limit / 5, mark_max_bytes: limit / 5 * 4, control_limit_bytes: limit, trim, ..Thresholds::NONE };
+        let thresholds = Thresholds {
+            limit_bytes: limit,
+            mark_min_bytes: limit / 5,
+            mark_max_bytes: limit / 5 * 4,
+            control_limit_bytes: limit,
+            trim,
+            ..Thresholds::NONE
+        };
         let port = PortConfig::new(RATE_BPS, LATENCY_PS, &thresholds, OUTSIDE, 4_150);
         let (queues, counters) = (<PortFifos>::default(), PortCounters::<Cell<u64>>::default());
         let (mut t_ps, mut dropped) = (0, 0);
@@ -109,8 +115,14 @@ proptest! {
         arrivals in prop::collection::vec((0u64..9_000, 64u32..4_150, prop::bool::weighted(0.3)), 1..400),
         limit in 8_000u32..80_000,
     ) {
-        let thresholds =
-            Thresholds { limit_bytes: limit, mark_min_bytes: 1, mark_max_bytes: 2, control_limit_bytes: limit / 8, trim: true, ..Thresholds::NONE };
+        let thresholds = Thresholds {
+            limit_bytes: limit,
+            mark_min_bytes: 1,
+            mark_max_bytes: 2,
+            control_limit_bytes: limit / 8,
+            trim: true,
+            ..Thresholds::NONE
+        };
         let port = PortConfig::new(RATE_BPS, LATENCY_PS, &thresholds, OUTSIDE, 4_150);
         let (queues, counters) = (<PortFifos>::default(), PortCounters::<Cell<u64>>::default());
         // A byte leaves at each tick.

@@ -195,7 +195,13 @@ proptest! {
     fn disordered_frames_are_played_as_they_come(
         arrivals in prop::collection::vec((0u64..400_000, 0u64..1_500_000, prop::option::of(0u16..3_000)), 1..300),
     ) {
-        let open = Thresholds { limit_bytes: 8_000_000, mark_min_bytes: 8_000_000, mark_max_bytes: 8_000_000, control_limit_bytes: 8_000_000, trim: false, ..Thresholds::NONE };
+        let open = Thresholds {
+            limit_bytes: 8_000_000,
+            mark_min_bytes: 8_000_000,
+            mark_max_bytes: 8_000_000,
+            control_limit_bytes: 8_000_000,
+            ..Thresholds::NONE
+        };
         let port = port(&open);
         let (mut total, mut control) = (Listed::default(), Listed::default());
         let (mut clock_ps, mut newest_ps, mut late) = (START_PS + 2_000_000, 0, 0);

@@ -44,7 +44,8 @@ proptest! {
     //= docs/specs/ordered-chaos.md#ORC-24 why a missing packet is lost
     #[test]
     fn nothing_that_was_only_overtaken_is_sent_again(
-        seed in any::<u64>(), subflows in 0u32..=5, spread in 0u64..40, ack_every in 1u32..9, gap_ps in prop_oneof![Just(0), Just(100_000u64)],
+        seed in any::<u64>(), subflows in 0u32..=5, spread in 0u64..40, ack_every in 1u32..9,
+        gap_ps in prop_oneof![Just(0), Just(100_000u64)],
         packets in 1u64..400,
     ) {
         let done = run(chaos(ack_every, 1 << subflows, seed), paths(spread * US, gap_ps), packets, seed);
@@ -60,7 +61,8 @@ proptest! {
     //= docs/specs/ordered-chaos.md#ORC-26 ACKs of trailers
     #[test]
     fn what_is_lost_and_only_that_is_sent_again_without_a_timeout(
-        seed in any::<u64>(), subflows in 0u32..=5, spread in 0u64..40, ack_every in 1u32..9, gap_ps in prop_oneof![Just(0), Just(100_000u64)],
+        seed in any::<u64>(), subflows in 0u32..=5, spread in 0u64..40, ack_every in 1u32..9,
+        gap_ps in prop_oneof![Just(0), Just(100_000u64)],
         packets in 1u64..400, loss in 1u32..200, ack_loss in prop_oneof![Just(0), 1u32..100], trim in prop_oneof![Just(0), 1u32..50],
     ) {
         let channel = Channel { loss, ack_loss, trim, ..paths(spread * US, gap_ps) };

@@ -619,7 +619,8 @@ proptest! {
         seed: u64,
     ) {
         let config = config(|config| (config.buffer, config.even_exploring) = (8, false));
-        let (mut plus, mut reps) = (make(&config, &mut rng::stream(1, 1)), Reps::make(&RepsConfig::default(), &config, &mut rng::stream(1, 1)));
+        let mut plus = make(&config, &mut rng::stream(1, 1));
+        let mut reps = Reps::make(&RepsConfig::default(), &config, &mut rng::stream(1, 1));
         let (mut ours, mut theirs) = (rng::stream(seed, 0), rng::stream(seed, 0));
         for (sends, ev, marked) in steps {
             if sends {

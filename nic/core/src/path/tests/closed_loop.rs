@@ -1,7 +1,8 @@
 //! Balancers in a closed loop over a few modelled paths: what the REPS paper promises, seen from outside.
 //!
-//! One packet goes out per slot of time, as far as the congestion control lets it. Every path is a queue that serves one packet in so many slots; it marks above
-//! a threshold and may be dead. Acknowledgements come back after the queue and a fixed delay, losses after a timeout.
+//! One packet goes out per slot of time, as far as the congestion control lets it. Every path is a queue that serves one packet
+//! in so many slots; it marks above a threshold and may be dead. Acknowledgements come back after the queue and a fixed delay,
+//! losses after a timeout.
 
 use std::vec::Vec;
 

@@ -46,7 +46,8 @@ impl Drop for TogetherToTheEnd<'_> {
     }
 }
 
-/// Runs both functions at once, each in a namespace of its own with one end of a veth of two queues: `spray-d0` for `left`, `spray-d1` for `right`.
+/// Runs both functions at once, each in a namespace of its own with one end of a veth of two queues: `spray-d0` for `left`,
+/// `spray-d1` for `right`.
 pub(super) fn joined<L: Send, R: Send>(
     mtu: u32,
     left: impl FnOnce(&str) -> L + Send,
