@@ -15,11 +15,11 @@ fn main() -> ExitCode {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut comparisons = Vec::new();
     for row in &ROWS {
-        for contender in row.contenders() {
-            let comparison = Comparison::run(row, *contender, threads);
+        for chooser in row.choosers() {
+            let comparison = Comparison::run(row, *chooser, threads);
             for difference in comparison.differences() {
                 let (relative, figure) = (100.0 * difference.relative(), difference.figure);
-                eprintln!("{:24} {contender:13} {figure:8} {relative:+6.1} %", row.scenario);
+                eprintln!("{:24} {chooser:13} {figure:8} {relative:+6.1} %", row.scenario);
             }
             comparisons.push(comparison);
         }

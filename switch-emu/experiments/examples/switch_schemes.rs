@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use spray_experiments::switch_comparison::{
-    CONTENDERS, Condition, Contender, FAILING, HEALTHY, Run, UNDER_FAILURES, markdown, over_every_scheme,
+    Condition, FAILING, HEALTHY, PAIRINGS, Pairing, Run, UNDER_FAILURES, markdown, over_every_scheme,
 };
 
 /// Of the matrix of hosts and switches.
@@ -31,18 +31,18 @@ fn main() -> ExitCode {
 
 fn document() -> Result<String, String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let all = |conditions: &[Condition], contenders: &[Contender]| {
-        conditions.iter().map(|condition| run(condition, contenders, threads)).collect::<Result<Vec<_>, _>>()
+    let all = |conditions: &[Condition], pairings: &[Pairing]| {
+        conditions.iter().map(|condition| run(condition, pairings, threads)).collect::<Result<Vec<_>, _>>()
     };
-    let healthy = all(&HEALTHY, &CONTENDERS)?;
+    let healthy = all(&HEALTHY, &PAIRINGS)?;
     let failing = all(&FAILING, &UNDER_FAILURES)?;
     Ok(markdown(&healthy, &failing, &over_every_scheme(MATRIX_SEEDS, threads)?))
 }
 
-fn run(condition: &Condition, contenders: &[Contender], threads: usize) -> Result<Vec<Vec<Run>>, String> {
-    let runs = condition.run(contenders, threads)?;
-    for (contender, runs) in contenders.iter().zip(&runs) {
-        let (balancer, scheme) = (contender.balancer, contender.switches());
+fn run(condition: &Condition, pairings: &[Pairing], threads: usize) -> Result<Vec<Vec<Run>>, String> {
+    let runs = condition.run(pairings, threads)?;
+    for (pairing, runs) in pairings.iter().zip(&runs) {
+        let (balancer, scheme) = (pairing.balancer, pairing.switches());
         let above = runs.iter().map(|run| run.above_percent).sum::<f64>() / runs.len() as f64;
         eprintln!("{:30} {balancer:10} {scheme:14} {above:8.1} % above the bound", condition.name);
     }

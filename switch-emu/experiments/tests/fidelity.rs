@@ -5,9 +5,9 @@ use spray_experiments::fidelity::{Comparison, ROWS};
 #[test]
 fn the_smaller_rows_are_within_tolerance() {
     for row in ROWS.iter().filter(|row| row.small) {
-        for contender in row.contenders() {
-            let comparison = Comparison::run(row, *contender, 2);
-            assert!(comparison.holds(), "{} {contender}: {:?}", row.scenario, comparison.differences());
+        for chooser in row.choosers() {
+            let comparison = Comparison::run(row, *chooser, 2);
+            assert!(comparison.holds(), "{} {chooser}: {:?}", row.scenario, comparison.differences());
         }
     }
 }

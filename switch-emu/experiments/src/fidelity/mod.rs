@@ -18,14 +18,14 @@ use crate::sim::{Simulation, over_cores};
 
 /// What chooses paths in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Contender {
+pub enum Chooser {
     /// A balancer at the hosts, over switches that hash.
     Host(BalancerKind),
     /// The shortest queue at the switches, which is the reference's adaptive RoCE.
     AdaptiveRoce,
 }
 
-impl Contender {
+impl Chooser {
     /// Its name in the reference's file.
     pub const fn reference_name(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl Contender {
     }
 }
 
-impl std::fmt::Display for Contender {
+impl std::fmt::Display for Chooser {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
             Self::Host(balancer) => balancer.name(),
@@ -142,7 +142,7 @@ pub struct Comparison {
     /// The row.
     pub row: &'static Row,
     /// What chose paths.
-    pub contender: Contender,
+    pub chooser: Chooser,
     /// The reference, by seed.
     pub expected: Vec<Figures>,
     /// Ours, by seed.
@@ -181,14 +181,14 @@ const MAX: f64 = 0.06;
 const OTHERS: f64 = 0.10;
 
 impl Comparison {
-    /// Runs `row` under `contender` with the seeds from 1 on, `threads` at a time.
+    /// Runs `row` under `chooser` with the seeds from 1 on, `threads` at a time.
     ///
     /// # Panics
     /// When the row's files do not fit: they are part of the program.
-    pub fn run(row: &'static Row, contender: Contender, threads: usize) -> Self {
-        let seeds = row.seeds(contender);
-        let found = row.run(contender, seeds, threads);
-        Self { row, contender, expected: row.expected(contender), found }
+    pub fn run(row: &'static Row, chooser: Chooser, threads: usize) -> Self {
+        let seeds = row.seeds(chooser);
+        let found = row.run(chooser, seeds, threads);
+        Self { row, chooser, expected: row.expected(chooser), found }
     }
 
     /// The figures that are compared, each with its tolerance.
@@ -202,9 +202,9 @@ impl Comparison {
         if self.row.makespan {
             return vec![difference("makespan", |run| run.makespan_us, Some(MEAN))];
         }
-        let (mean, max) = match self.contender {
-            Contender::Host(BalancerKind::Ecmp) if self.row.few => (None, None),
-            Contender::Host(BalancerKind::Ops | BalancerKind::Reps) => (Some(MEAN), Some(MAX)),
+        let (mean, max) = match self.chooser {
+            Chooser::Host(BalancerKind::Ecmp) if self.row.few => (None, None),
+            Chooser::Host(BalancerKind::Ops | BalancerKind::Reps) => (Some(MEAN), Some(MAX)),
             _ => (Some(OTHERS), None),
         };
         vec![difference("mean", |run| run.mean_us, mean), difference("max", |run| run.max_us, max)]
@@ -213,12 +213,12 @@ impl Comparison {
     /// Whether single runs differ so widely that means say little. The document then shows where the reference's runs fall
     /// among ours.
     pub fn is_distribution(&self) -> bool {
-        self.row.few && self.contender.keeps_paths()
+        self.row.few && self.chooser.keeps_paths()
     }
 
     /// Why its figures differ from the reference's; `None` where that is not known or they do not.
     pub fn explained(&self) -> Option<&'static str> {
-        self.row.explained(self.contender)
+        self.row.explained(self.chooser)
     }
 
     /// Whether every figure is within its tolerance, or the row is one that the documentation explains.

@@ -39,7 +39,7 @@ pub fn markdown(comparisons: &[Comparison]) -> String {
                 text,
                 "| {} | {} | {figure} | {expected_us:.2} | {found_us:.2} | {:+.1} % | {verdict} |",
                 one.row.scenario,
-                one.contender,
+                one.chooser,
                 100.0 * difference.relative()
             );
         }
@@ -90,7 +90,7 @@ fn distributions(text: &mut String, comparisons: &[Comparison]) {
             "- {} {}: ours {least:.1} / {quarter:.1} / {half:.1} / {three:.1} / {most:.1} (least, quartiles, most); the \
              reference {}",
             one.row.scenario,
-            one.contender,
+            one.chooser,
             places.join(", ")
         );
     }
@@ -106,7 +106,7 @@ fn every_seed(text: &mut String, comparisons: &[Comparison]) {
                 let _ = writeln!(
                     text,
                     "| {} | {} | {whose} | {seed} | {mean_us:.2} | {p99_us:.2} | {max_us:.2} | {makespan_us:.2} |",
-                    one.row.scenario, one.contender
+                    one.row.scenario, one.chooser
                 );
             }
         }

@@ -2,7 +2,7 @@
 
 use spray_core::path::BalancerKind;
 
-use super::{Contender, Figures, expected, runs};
+use super::{Chooser, Figures, expected, runs};
 use crate::scenario::Scenario;
 use crate::sim::published;
 use spray_fabric::{LinkAction, LinkEvent, Switching};
@@ -32,7 +32,7 @@ pub struct Row {
     pub small: bool,
     /// Why figures differ from the reference's, by balancer.
     explained: &'static [(BalancerKind, &'static str)],
-    contenders: &'static [Contender],
+    choosers: &'static [Chooser],
 }
 
 const fn row(scenario: &'static str, topology: &'static str, matrix: &'static str) -> Row {
@@ -48,7 +48,7 @@ const fn row(scenario: &'static str, topology: &'static str, matrix: &'static st
         makespan: false,
         small: false,
         explained: &[],
-        contenders: PAPERS,
+        choosers: PAPERS,
     }
 }
 
@@ -62,28 +62,28 @@ const PERM_128: &str = include_str!("../../../../tests/reference/perm_n128_s8388
 const TORNADO_128: &str = include_str!("../../../../tests/reference/tornado_n128_s8388608.cm");
 const INCAST: &str = include_str!("../../../../tests/reference/incast_n128_d16_s4194304.cm");
 const FOUR: &str = include_str!("../../../../tests/reference/four_n128_s33554432.cm");
-const PAPERS: &[Contender] = &[
-    Contender::Host(BalancerKind::Ecmp),
-    Contender::Host(BalancerKind::Ops),
-    Contender::Host(BalancerKind::Reps),
-    Contender::Host(BalancerKind::Plb),
-    Contender::Host(BalancerKind::Mprdma),
-    Contender::Host(BalancerKind::Bitmap),
-    Contender::Host(BalancerKind::Flowlet),
-    Contender::AdaptiveRoce,
+const PAPERS: &[Chooser] = &[
+    Chooser::Host(BalancerKind::Ecmp),
+    Chooser::Host(BalancerKind::Ops),
+    Chooser::Host(BalancerKind::Reps),
+    Chooser::Host(BalancerKind::Plb),
+    Chooser::Host(BalancerKind::Mprdma),
+    Chooser::Host(BalancerKind::Bitmap),
+    Chooser::Host(BalancerKind::Flowlet),
+    Chooser::AdaptiveRoce,
 ];
-const SPRAYERS: &[Contender] = &[Contender::Host(BalancerKind::Ops), Contender::Host(BalancerKind::Reps)];
+const SPRAYERS: &[Chooser] = &[Chooser::Host(BalancerKind::Ops), Chooser::Host(BalancerKind::Reps)];
 
 const fn perm(scenario: &'static str) -> Row {
     row(scenario, LEAF_SPINE_128, PERM_128)
 }
 
 const fn evs(scenario: &'static str, evs: u32) -> Row {
-    Row { evs, contenders: SPRAYERS, ..perm(scenario) }
+    Row { evs, choosers: SPRAYERS, ..perm(scenario) }
 }
 
 const fn ack(scenario: &'static str, ack_every: u32) -> Row {
-    Row { ack_every, contenders: SPRAYERS, ..perm(scenario) }
+    Row { ack_every, choosers: SPRAYERS, ..perm(scenario) }
 }
 
 /// Every scenario of the reference.
@@ -112,7 +112,7 @@ pub static ROWS: [Row; 15] = [
         small: true,
         dead_uplinks: true,
         explained: &[(BalancerKind::Ops, PARTS_OF_PACKETS)],
-        contenders: SPRAYERS,
+        choosers: SPRAYERS,
         ..perm("perm128-failed10")
     },
 ];
@@ -145,29 +145,29 @@ does; the other eighteen average 1,433 us";
 
 impl Row {
     /// What it is run under.
-    pub fn contenders(&self) -> &'static [Contender] {
-        self.contenders
+    pub fn choosers(&self) -> &'static [Chooser] {
+        self.choosers
     }
 
     /// How many seeds we run: three like the reference, or more if single runs differ widely.
-    pub(super) fn seeds(&self, contender: Contender) -> u64 {
-        if contender.keeps_paths() { 20 } else { 3 }
+    pub(super) fn seeds(&self, chooser: Chooser) -> u64 {
+        if chooser.keeps_paths() { 20 } else { 3 }
     }
 
-    /// Why its figures under `contender` differ from the reference's.
-    pub(super) fn explained(&self, contender: Contender) -> Option<&'static str> {
-        self.explained.iter().find(|(kind, _)| Contender::Host(*kind) == contender).map(|(_, why)| *why)
+    /// Why its figures under `chooser` differ from the reference's.
+    pub(super) fn explained(&self, chooser: Chooser) -> Option<&'static str> {
+        self.explained.iter().find(|(kind, _)| Chooser::Host(*kind) == chooser).map(|(_, why)| *why)
     }
 
     /// Runs it with seeds from 1 to `seeds`.
-    pub(super) fn run(&self, contender: Contender, seeds: u64, threads: usize) -> Vec<Figures> {
+    pub(super) fn run(&self, chooser: Chooser, seeds: u64, threads: usize) -> Vec<Figures> {
         let mut scenario = self.scenario();
-        scenario.network.switching = Switching::all(contender.scheme());
-        runs(&scenario, contender.balancer(), &|_| Vec::new(), seeds, threads)
+        scenario.network.switching = Switching::all(chooser.scheme());
+        runs(&scenario, chooser.balancer(), &|_| Vec::new(), seeds, threads)
     }
 
     /// The reference's figures, by seed.
-    pub(super) fn expected(&self, contender: Contender) -> Vec<Figures> {
+    pub(super) fn expected(&self, chooser: Chooser) -> Vec<Figures> {
         let figures = |[mean_us, p99_us, max_us, makespan_us]: [f64; 4]| Figures {
             mean_us,
             p99_us,
@@ -175,7 +175,7 @@ impl Row {
             makespan_us,
             ..Figures::default()
         };
-        expected(EXPECTED, self.scenario, contender.reference_name()).into_iter().map(figures).collect()
+        expected(EXPECTED, self.scenario, chooser.reference_name()).into_iter().map(figures).collect()
     }
 
     fn scenario(&self) -> Scenario {
@@ -227,8 +227,8 @@ mod tests {
     #[test]
     fn the_reference_has_three_seeds_of_every_row() {
         for row in &ROWS {
-            for contender in row.contenders() {
-                assert_eq!(row.expected(*contender).len(), 3, "{} {contender}", row.scenario);
+            for chooser in row.choosers() {
+                assert_eq!(row.expected(*chooser).len(), 3, "{} {chooser}", row.scenario);
             }
         }
     }

@@ -7,7 +7,7 @@ use super::{RunResult, Spread, Summary, WriteError, files};
 
 /// One balancer and its runs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Contender {
+pub struct BalancerRuns {
     /// The balancer's name.
     pub balancer: String,
     /// Its runs, by seed.
@@ -19,7 +19,7 @@ pub struct Contender {
 /// All balancers under one scenario, in the order in which they are shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Matrix {
-    contenders: Vec<Contender>,
+    balancers: Vec<BalancerRuns>,
 }
 
 /// A column of the table.
@@ -71,7 +71,7 @@ fn is_wrong(s: &Summary) -> bool {
     s.flows_completed == s.flows_total && !s.is_complete()
 }
 
-impl Contender {
+impl BalancerRuns {
     /// A cell that says how its runs ended.
     fn verdict(&self) -> String {
         let (all, complete) = (self.runs.len() + self.failures.len(), self.complete());
@@ -98,16 +98,16 @@ impl Contender {
 }
 
 impl Matrix {
-    /// A table of `contenders`, in the order of its rows.
+    /// A table of `balancers`, in the order of its rows.
     #[must_use]
-    pub fn new(contenders: Vec<Contender>) -> Self {
-        Self { contenders }
+    pub fn new(balancers: Vec<BalancerRuns>) -> Self {
+        Self { balancers }
     }
 
     /// How many runs failed or did not complete.
     #[must_use]
     pub fn bad_runs(&self) -> usize {
-        self.contenders.iter().map(|one| one.failures.len() + one.runs.len() - one.complete()).sum()
+        self.balancers.iter().map(|one| one.failures.len() + one.runs.len() - one.complete()).sum()
     }
 
     /// The table as aligned text. `*` marks the best of the balancers whose runs are all complete. Notes stand below the table.
@@ -116,7 +116,7 @@ impl Matrix {
         let columns = self.columns();
         let several = self.has_spread();
         let mark = |value: String, best: bool| value + if best { "*" } else { " " };
-        let rows: Vec<Vec<String>> = self.contenders.iter().map(|one| self.row(one, &columns, &mark)).collect();
+        let rows: Vec<Vec<String>> = self.balancers.iter().map(|one| self.row(one, &columns, &mark)).collect();
         let mut out = align(&header(&columns, several), 2, &rows);
         self.notes().for_each(|note| out = format!("{out}{note}\n"));
         out
@@ -130,7 +130,7 @@ impl Matrix {
         let rule: String = (0..header.len()).map(|column| if column < 2 { "---|" } else { "--:|" }).collect();
         let mut out = format!("| {} |\n|{rule}\n", header.join(" | "));
         let mark = |value: String, best: bool| if best { format!("**{value}**") } else { value };
-        for one in &self.contenders {
+        for one in &self.balancers {
             out += &format!("| {} |\n", self.row(one, &columns, &mark).join(" | "));
         }
         let notes: Vec<String> = self.notes().collect();
@@ -142,7 +142,7 @@ impl Matrix {
     pub fn csv(&self) -> String {
         let keys: Vec<&str> = COLUMNS.iter().map(|column| column.key).collect();
         let mut out = format!("balancer,runs,runs_complete,slowdown,fct_mean_sd_us,{}\n", keys.join(","));
-        for one in &self.contenders {
+        for one in &self.balancers {
             let all = one.runs.len() + one.failures.len();
             let slowdown = self.slowdown(one).map_or_else(String::new, |factor| format!("{factor:.4}"));
             let figure = |value: f64| if one.runs.is_empty() { String::new() } else { format!("{value:.3}") };
@@ -163,7 +163,7 @@ impl Matrix {
         files::write(dir, "compare-balancers.md", &format!("{title}\n\n{}", self.markdown()))
     }
 
-    fn row(&self, one: &Contender, columns: &[&Column], mark: &dyn Fn(String, bool) -> String) -> Vec<String> {
+    fn row(&self, one: &BalancerRuns, columns: &[&Column], mark: &dyn Fn(String, bool) -> String) -> Vec<String> {
         let mut row = vec![one.balancer.clone(), one.verdict()];
         for column in columns {
             let spread = one.spread(column);
@@ -180,16 +180,16 @@ impl Matrix {
 
     /// The columns that are shown.
     fn columns(&self) -> Vec<&'static Column> {
-        let runs = || self.contenders.iter().flat_map(|one| &one.runs);
+        let runs = || self.balancers.iter().flat_map(|one| &one.runs);
         COLUMNS.iter().filter(|column| !column.optional || runs().any(|run| (column.of)(run) != 0.0)).collect()
     }
 
     fn has_spread(&self) -> bool {
-        self.contenders.iter().any(|one| one.runs.len() > 1)
+        self.balancers.iter().any(|one| one.runs.len() > 1)
     }
 
     fn best(&self, column: &Column) -> Option<f64> {
-        let means = self.contenders.iter().filter(|one| one.is_sound()).map(|one| one.spread(column).mean);
+        let means = self.balancers.iter().filter(|one| one.is_sound()).map(|one| one.spread(column).mean);
         match column.best {
             Best::Least => means.min_by(f64::total_cmp),
             Best::Most => means.max_by(f64::total_cmp),
@@ -198,14 +198,14 @@ impl Matrix {
     }
 
     /// Mean completion time, divided by the best one.
-    fn slowdown(&self, one: &Contender) -> Option<f64> {
+    fn slowdown(&self, one: &BalancerRuns) -> Option<f64> {
         let best = self.best(MERIT).filter(|best| *best > 0.0)?;
         one.is_sound().then(|| one.spread(MERIT).mean / best)
     }
 
     fn notes(&self) -> impl Iterator<Item = String> {
-        let runs: Vec<Summary> = self.contenders.iter().flat_map(|one| one.runs.clone()).collect();
-        let failed = self.contenders.iter().flat_map(|one| {
+        let runs: Vec<Summary> = self.balancers.iter().flat_map(|one| one.runs.clone()).collect();
+        let failed = self.balancers.iter().flat_map(|one| {
             one.failures.iter().map(|why| format!("failed: {}, {why}", one.balancer)).collect::<Vec<_>>()
         });
         let unfinished = runs.iter().filter(|run| !run.is_complete()).map(|run| {
@@ -220,18 +220,18 @@ impl Matrix {
 impl FromIterator<(String, Result<RunResult, String>)> for Matrix {
     /// A table of runs, or of why they failed, each with its balancer's name.
     fn from_iter<I: IntoIterator<Item = (String, Result<RunResult, String>)>>(runs: I) -> Self {
-        let mut contenders: Vec<Contender> = Vec::new();
+        let mut balancers: Vec<BalancerRuns> = Vec::new();
         for (balancer, run) in runs {
-            let index = contenders.iter().position(|one| one.balancer == balancer).unwrap_or_else(|| {
-                contenders.push(Contender { balancer, ..Contender::default() });
-                contenders.len() - 1
+            let index = balancers.iter().position(|one| one.balancer == balancer).unwrap_or_else(|| {
+                balancers.push(BalancerRuns { balancer, ..BalancerRuns::default() });
+                balancers.len() - 1
             });
             match run {
-                Ok(run) => contenders[index].runs.push(run.summary()),
-                Err(why) => contenders[index].failures.push(why),
+                Ok(run) => balancers[index].runs.push(run.summary()),
+                Err(why) => balancers[index].failures.push(why),
             }
         }
-        Self { contenders }
+        Self { balancers }
     }
 }
 

@@ -20,7 +20,7 @@ pub use spray_fabric::{PortCounters, PortOutcome, PortSamples};
 
 pub(crate) use self::collect::{Collect, Ended, reported};
 pub use self::files::{WriteError, write_overview, write_run};
-pub use self::matrix::{Contender, Matrix};
+pub use self::matrix::{BalancerRuns, Matrix};
 pub use self::spread::Spread;
 pub(crate) use self::summary::gbps;
 pub use self::summary::{LayerQueue, Summary};

@@ -20,7 +20,7 @@ use crate::sim::{Simulation, over_cores};
 
 /// A balancer at the hosts over a scheme in the switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Contender {
+pub struct Pairing {
     /// What OFAN calls it.
     pub paper: &'static str,
     /// At the hosts.
@@ -31,7 +31,7 @@ pub struct Contender {
     pub scheme: Scheme,
 }
 
-impl Contender {
+impl Pairing {
     /// What switches run, in words.
     pub fn switches(&self) -> String {
         if self.edge == self.scheme {
@@ -42,16 +42,16 @@ impl Contender {
     }
 }
 
-const fn host(paper: &'static str, balancer: BalancerKind) -> Contender {
-    Contender { paper, balancer, edge: Scheme::Ecmp, scheme: Scheme::Ecmp }
+const fn host(paper: &'static str, balancer: BalancerKind) -> Pairing {
+    Pairing { paper, balancer, edge: Scheme::Ecmp, scheme: Scheme::Ecmp }
 }
 
-const fn switch(paper: &'static str, scheme: Scheme) -> Contender {
-    Contender { paper, balancer: Ecmp, edge: scheme, scheme }
+const fn switch(paper: &'static str, scheme: Scheme) -> Pairing {
+    Pairing { paper, balancer: Ecmp, edge: scheme, scheme }
 }
 
 /// All of OFAN's, this project's own, and both together.
-pub const CONTENDERS: [Contender; 18] = [
+pub const PAIRINGS: [Pairing; 18] = [
     host("Flow", Ecmp),
     host("Subflow", Subflow),
     host("Host Flowlet AR", Plb),
@@ -73,21 +73,21 @@ pub const CONTENDERS: [Contender; 18] = [
 ];
 
 /// A balancer over OFAN, where entropy values choose nothing, or only what the first switch does.
-const fn hybrid(balancer: BalancerKind, edge: Scheme) -> Contender {
-    Contender { paper: "", balancer, edge, scheme: Scheme::Ofan }
+const fn hybrid(balancer: BalancerKind, edge: Scheme) -> Pairing {
+    Pairing { paper: "", balancer, edge, scheme: Scheme::Ofan }
 }
 
 /// Those that are compared while links fail.
-pub const UNDER_FAILURES: [Contender; 9] = [
-    CONTENDERS[3],
-    CONTENDERS[4],
-    CONTENDERS[6],
-    CONTENDERS[9],
-    CONTENDERS[11],
-    CONTENDERS[12],
-    CONTENDERS[13],
-    CONTENDERS[16],
-    CONTENDERS[17],
+pub const UNDER_FAILURES: [Pairing; 9] = [
+    PAIRINGS[3],
+    PAIRINGS[4],
+    PAIRINGS[6],
+    PAIRINGS[9],
+    PAIRINGS[11],
+    PAIRINGS[12],
+    PAIRINGS[13],
+    PAIRINGS[16],
+    PAIRINGS[17],
 ];
 
 /// A workload in OFAN's setting, and when routing learns of failed cables.
@@ -147,31 +147,31 @@ pub struct Run {
 }
 
 impl Condition {
-    /// Runs every contender with each seed, on `threads` threads; the runs of each.
+    /// Runs every pairing with each seed, on `threads` threads; the runs of each.
     ///
     /// # Errors
     /// What the simulator refuses.
     ///
     /// # Panics
     /// When the built-in scenario is wrong, which a test rules out.
-    pub fn run(&self, contenders: &[Contender], threads: usize) -> Result<Vec<Vec<Run>>, String> {
+    pub fn run(&self, pairings: &[Pairing], threads: usize) -> Result<Vec<Vec<Run>>, String> {
         let seeds = self.seeds;
         let one = |job: usize| {
-            let (contender, seed) = (contenders[job / seeds as usize], job as u64 % seeds + 1);
-            self.one(contender, seed).map_err(|error| format!("{}, {contender:?}: {error}", self.name))
+            let (pairing, seed) = (pairings[job / seeds as usize], job as u64 % seeds + 1);
+            self.one(pairing, seed).map_err(|error| format!("{}, {pairing:?}: {error}", self.name))
         };
-        let runs = over_cores(contenders.len() * seeds as usize, threads, one)?;
+        let runs = over_cores(pairings.len() * seeds as usize, threads, one)?;
         Ok(runs.chunks(seeds as usize).map(<[Run]>::to_vec).collect())
     }
 
     /// At the rate that all flows can have at once: OFAN's ideal congestion control.
-    fn one(&self, contender: Contender, seed: u64) -> Result<Run, String> {
+    fn one(&self, pairing: Pairing, seed: u64) -> Result<Run, String> {
         let mut scenario = self.scenario();
-        scenario.network.switching.schemes = vec![contender.edge, contender.scheme];
+        scenario.network.switching.schemes = vec![pairing.edge, pairing.scheme];
         let failed = scenario.drawn_failures(seed, u64::MAX).map_err(|error| error.to_string())?;
         let bound = scenario.bound(seed, &failed);
         scenario.transport.cc_schemes.fixed_rate.rate_gbps = Some(Gbps::from_bps(bound.rate_bps as u64));
-        let run = Simulation::new(&scenario).run(contender.balancer, seed, &[]).map_err(|error| error.to_string())?;
+        let run = Simulation::new(&scenario).run(pairing.balancer, seed, &[]).map_err(|error| error.to_string())?;
         let summary = run.summary();
         let above_percent = 100.0 * (summary.makespan_us * 1e6 / bound.completion_ps as f64 - 1.0);
         Ok(Run { above_percent, summary })

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use spray_fabric::Scheme;
 
-use super::{AT_HOSTS, CONTENDERS, Condition, Contender, FAILING, HEALTHY, Run, UNDER_FAILURES};
+use super::{AT_HOSTS, Condition, FAILING, HEALTHY, PAIRINGS, Pairing, Run, UNDER_FAILURES};
 use crate::results::{Spread, Summary};
 
 const HEAD: &str = "# Switches that choose
@@ -23,12 +23,12 @@ three of all to all.
 
 ";
 
-/// The document: the runs of [`HEALTHY`] with all [`CONTENDERS`], those of [`FAILING`] with [`UNDER_FAILURES`], and what
+/// The document: the runs of [`HEALTHY`] with all [`PAIRINGS`], those of [`FAILING`] with [`UNDER_FAILURES`], and what
 /// [`over_every_scheme`](super::over_every_scheme) returned.
 #[must_use]
 pub fn markdown(healthy: &[Vec<Vec<Run>>], failing: &[Vec<Vec<Run>>], matrix: &[Vec<[Vec<Summary>; 2]>]) -> String {
     let mut text = HEAD.to_string();
-    table(&mut text, &HEALTHY, &CONTENDERS, healthy, |runs| {
+    table(&mut text, &HEALTHY, &PAIRINGS, healthy, |runs| {
         let above = Spread::of(&runs.iter().map(|run| run.above_percent).collect::<Vec<_>>());
         let queue = runs.iter().map(|run| run.summary.queue_max_bytes).max().unwrap_or(0) / FRAME_BYTES;
         format!("{:.1} ({queue})", above.mean)
@@ -53,16 +53,16 @@ const FRAME_BYTES: u64 = 4_178;
 fn table(
     text: &mut String,
     conditions: &[Condition],
-    contenders: &[Contender],
+    pairings: &[Pairing],
     rows: &[Vec<Vec<Run>>],
     cell: impl Fn(&[Run]) -> String,
 ) {
     let names: Vec<&str> = conditions.iter().map(|condition| condition.name).collect();
     let _ = writeln!(text, "| OFAN's name | hosts | switches | {} |", names.join(" | "));
     let _ = writeln!(text, "|---|---|---|{}", "--:|".repeat(names.len()));
-    for (index, contender) in contenders.iter().enumerate() {
-        let Contender { paper, balancer, .. } = contender;
-        let scheme = contender.switches();
+    for (index, pairing) in pairings.iter().enumerate() {
+        let Pairing { paper, balancer, .. } = pairing;
+        let scheme = pairing.switches();
         let cells: Vec<String> = rows.iter().map(|row| cell(&row[index])).collect();
         let _ = writeln!(text, "| {paper} | {balancer} | {scheme} | {} |", cells.join(" | "));
     }
