@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use spray_core::units::{Micros, Ratio};
 use spray_settings::{Document, Mistake};
 
+use super::link_event::span_ps;
 use spray_fabric::{HowMany, Level, LinkAction, RandomFailure};
 
 /// Links or switches that fail at one time. The seed of each run draws which.
@@ -65,23 +66,22 @@ impl FailureSettings {
         (document, index): (&Document, usize),
         convergence_ps: u64,
     ) -> Result<RandomFailure, Mistake> {
-        let mistake = |field: &str, message: &str| document.mistake(&format!("failure.{index}.{field}"), message);
         let part = |ratio: Ratio| ratio.ppm() as f64 / 1e6;
         let how_many = match (self.share, self.probability) {
             (Some(share), None) => HowMany::Share(part(share)),
             (None, Some(probability)) => HowMany::Probability(part(probability)),
-            _ => return Err(mistake("what", "needs `share` or `probability`; allowed: one of the two")),
+            _ => {
+                let message = "needs `share` or `probability`; allowed: one of the two";
+                return Err(document.mistake(&format!("failure.{index}.what"), message));
+            }
         };
-        if self.until_us.is_some_and(|until| until <= self.at_us) {
-            return Err(mistake("until_us", "`until_us` is not after `at_us`; allowed: later times"));
-        }
+        let (at_ps, until_ps) = span_ps(document, &format!("failure.{index}"), self.at_us, self.until_us)?;
         let action = match self.action {
             FailureAction::Down => LinkAction::Down { convergence_ps },
             FailureAction::SilentDrop => LinkAction::SilentDrop,
             FailureAction::Rate { factor } => LinkAction::Rate { ppm: factor.ppm() as u32 },
         };
-        let (at_ps, until_ps, disconnect) = (self.at_us.ps(), self.until_us.map(Micros::ps), self.disconnect);
-        Ok(RandomFailure { level: self.what, how_many, at_ps, until_ps, action, disconnect })
+        Ok(RandomFailure { level: self.what, how_many, at_ps, until_ps, action, disconnect: self.disconnect })
     }
 }
 

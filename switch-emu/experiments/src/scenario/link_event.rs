@@ -83,9 +83,7 @@ impl LinkEventSettings {
             let message = format!("there is no link `{}`; allowed: {names}, and with `-` both directions", self.link);
             mistake("link", message)
         })?;
-        if self.until_us.is_some_and(|until| until <= self.at_us) {
-            return Err(mistake("until_us", "`until_us` is not after `at_us`; allowed: later times".into()));
-        }
+        let (at_ps, until_ps) = span_ps(document, &format!("link_event.{index}"), self.at_us, self.until_us)?;
         let action = match self.action {
             ActionSettings::Down { convergence_us } => {
                 LinkAction::Down { convergence_ps: convergence_us.map_or(convergence_ps, Micros::ps) }
@@ -100,7 +98,23 @@ impl LinkEventSettings {
                 LinkAction::Flap { period_ps: period_us.ps(), down_ps: down_us.ps() }
             }
         };
-        let (at_ps, until_ps) = (self.at_us.ps(), self.until_us.map(Micros::ps));
         Ok(LinkEvent { name: self.link.clone(), links, at_ps, until_ps, action })
     }
+}
+
+/// When the `entry` of a document begins and ends, by its `at_us` and `until_us`.
+///
+/// # Errors
+/// It ends before it begins.
+pub(super) fn span_ps(
+    document: &Document,
+    entry: &str,
+    at_us: Micros,
+    until_us: Option<Micros>,
+) -> Result<(u64, Option<u64>), Mistake> {
+    if until_us.is_some_and(|until| until <= at_us) {
+        let message = "`until_us` is not after `at_us`; allowed: later times";
+        return Err(document.mistake(&format!("{entry}.until_us"), message));
+    }
+    Ok((at_us.ps(), until_us.map(Micros::ps)))
 }
