@@ -2,20 +2,25 @@
 //! finds losses before the timer, and freezes when probes show that a path has failed. Clauses (RPP-n) are in
 //! `docs/specs/reps-plus.md`.
 
+mod buffer;
 mod config;
+mod freezing;
+mod settled;
 #[cfg(test)]
 mod tests;
 
 use rand_core::RngCore;
 
 pub use self::config::RepsPlusConfig;
+use self::freezing::{FROZEN, PROBES};
+use self::settled::Settled;
 use super::known_paths::KnownPaths;
-use super::reps::{MAX_TIMEOUT_PS, TICK_SHIFT, ticks};
+use super::reps::{MAX_TIMEOUT_PS, TICK_SHIFT};
 use super::{
-    AckInfo, Balancer, EchoFeedback, Ev, LossCause, LossInfo, PacketFeedback, PacketInfo, PathConfig, Probing,
-    Reachability, Scheme, Section, Sections, SendInfo, Timer, Trailer, Transmission,
+    AckInfo, Balancer, EchoFeedback, Ev, LossCause, LossInfo, PacketFeedback, PacketInfo, PathConfig, Reachability,
+    Scheme, Section, Sections, SendInfo, Timer, Trailer, Transmission,
 };
-use crate::event::{Event, FreezeReason, Publisher};
+use crate::event::Publisher;
 use crate::units::NEVER;
 
 /// REPS that hears more from an ACK, explores evenly, finds losses before the timer, and freezes on evidence.
@@ -84,55 +89,6 @@ impl RepsPlus {
             state.cache(ev, settings.depth);
             left -= 1;
         }
-    }
-
-    /// Freezes if the suspect's path has failed, and ends freezing once its time is over.
-    #[inline(never)]
-    fn judge(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher) {
-        let state = &self.state;
-        //= docs/specs/reps-plus.md#RPP-13 thawing
-        if state.is_frozen() && ticks(now_ps).wrapping_sub(state.thaw_at) as i32 > 0 {
-            return self.clear(now_ps, publisher);
-        }
-        //= docs/specs/reps-plus.md#RPP-12 freezing
-        let sent_ps = now_ps.saturating_sub(ack.rtt_ps);
-        if state.probes == PROBES && now_ps >= state.probe_ps && sent_ps >= state.probe_ps - state.wait_ps() / 2 {
-            self.freeze(now_ps, publisher);
-        }
-    }
-
-    /// Suspects nothing any more, and so is not frozen.
-    fn clear(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
-        if self.is_frozen() {
-            publisher.on_event(now_ps, Event::FreezeExited);
-        }
-        (self.state.probes, self.state.probe_ps) = (0, NEVER);
-    }
-
-    /// Begins to probe the path of a lost packet, unless it probes another.
-    //= docs/specs/reps-plus.md#RPP-10 a suspect
-    fn suspect_path(&mut self, now_ps: u64, loss: &LossInfo) {
-        let state = &mut self.state;
-        if state.probe_ps != NEVER {
-            return;
-        }
-        let rtt_ps = loss.max_rtt_ps.min(MAX_TIMEOUT_PS);
-        let wait_ps = (rtt_ps + rtt_ps / 8).max(self.settings.overdue_ps());
-        state.suspect = loss.ev;
-        state.wait = (ticks(wait_ps) + 1).min(u32::from(u16::MAX)) as u16;
-        state.probes = 0;
-        state.probe_ps = now_ps;
-    }
-
-    /// The suspect's path has failed.
-    fn freeze(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
-        let state = &mut self.state;
-        state.forget(state.suspect, self.settings.depth);
-        state.probes = FROZEN;
-        state.explore = 0;
-        state.probe_ps = now_ps.saturating_add(FROZEN_WAITS * state.wait_ps());
-        state.thaw_at = ticks(now_ps.saturating_add(self.settings.freezing_timeout_ps));
-        publisher.on_event(now_ps, Event::FreezeEntered { reason: FreezeReason::Probes });
     }
 }
 
@@ -212,37 +168,6 @@ impl Balancer for RepsPlus {
                 self.state.forget(loss.ev, self.settings.depth);
             }
         }
-    }
-}
-
-//= docs/specs/reps-plus.md#RPP-11 probes
-impl Probing for RepsPlus {
-    fn poll_probe(&mut self, now_ps: u64) -> Option<Ev> {
-        let state = &mut self.state;
-        if now_ps < state.probe_ps || state.probes == PROBES {
-            return None;
-        }
-        if !state.is_frozen() {
-            state.probes += 1;
-        }
-        let wait_ps = match state.probes {
-            FROZEN => FROZEN_WAITS * state.wait_ps(),
-            PROBES => state.wait_ps(),
-            _ => state.wait_ps() / 2,
-        };
-        state.probe_ps = now_ps.saturating_add(wait_ps);
-        Some(state.suspect)
-    }
-
-    fn on_probe_ack(&mut self, now_ps: u64, ev: Ev, _marked: bool, publisher: &mut impl Publisher) {
-        if self.suspect() != Some(ev) {
-            return;
-        }
-        //= docs/specs/reps-plus.md#RPP-13 thawing
-        if self.is_frozen() {
-            self.state.explore = self.settings.explore_packets;
-        }
-        self.clear(now_ps, publisher);
     }
 }
 
@@ -385,94 +310,6 @@ impl RecycledEvs {
     const fn wait_ps(&self) -> u64 {
         (self.wait as u64) << TICK_SHIFT
     }
-
-    #[inline]
-    fn cache(&mut self, ev: Ev, depth: u8) {
-        let head = self.head;
-        if let Some(slot) = self.cached.get_mut(usize::from(head)) {
-            *slot = ev;
-        }
-        self.filled += u8::from(head == self.filled);
-        self.head = if head + 1 < depth { head + 1 } else { 0 };
-        self.valid = (self.valid + 1).min(depth);
-    }
-
-    /// Uses the oldest valid value. There must be one.
-    #[inline]
-    fn oldest(&mut self, depth: u8) -> Ev {
-        let at = if self.head >= self.valid { self.head - self.valid } else { self.head + depth - self.valid };
-        self.valid -= 1;
-        self.cached.get(usize::from(at)).copied().unwrap_or_default()
-    }
-
-    /// Uses the next value of the buffer, none of which is valid.
-    fn walk(&mut self, depth: u8) -> Ev {
-        let at = if self.head < self.filled { self.head } else { 0 };
-        self.head = if at + 1 < depth { at + 1 } else { 0 };
-        self.cached.get(usize::from(at)).copied().unwrap_or_default()
-    }
-
-    /// Removes a value, used or not. The others keep their order.
-    fn forget(&mut self, ev: Ev, depth: u8) {
-        let Self { cached, head, valid, filled, .. } = *self;
-        (self.head, self.valid, self.filled) = (0, 0, 0);
-        for step in 0..filled {
-            // From the oldest to the latest; the last ones are the valid ones.
-            let old = cached.get(usize::from((head + step) % filled)).copied();
-            let Some(old) = old.filter(|old| *old != ev) else { continue };
-            if let Some(slot) = self.cached.get_mut(usize::from(self.filled)) {
-                *slot = old;
-            }
-            self.filled += 1;
-            self.valid += u8::from(step + valid >= filled);
-        }
-        self.head = if self.filled < depth { self.filled } else { 0 };
-    }
-}
-
-/// Entropy values of packets that the ACK at hand covers, at most as many as the buffer holds.
-#[derive(Clone, Copy, Debug, Default)]
-struct Settled {
-    evs: [Ev; MAX_BUFFER],
-    len: u8,
-    /// Values of packets that took too long, from the end of `evs`.
-    slow: u8,
-    /// They are the ACK's own echoes: all of them count.
-    echoed: bool,
-}
-
-impl Settled {
-    #[inline]
-    fn push(&mut self, ev: Ev, evs: u16) {
-        if !self.is_full()
-            && ev.index() < evs
-            && let Some(slot) = self.evs.get_mut(usize::from(self.len))
-        {
-            *slot = ev;
-            self.len += 1;
-        }
-    }
-
-    fn push_slow(&mut self, ev: Ev) {
-        if !self.is_full()
-            && let Some(slot) = self.evs.iter_mut().rev().nth(usize::from(self.slow))
-        {
-            *slot = ev;
-            self.slow += 1;
-        }
-    }
-
-    fn is_slow(&self, ev: Ev) -> bool {
-        self.evs.iter().rev().take(usize::from(self.slow)).any(|slow| *slow == ev)
-    }
-
-    fn is_full(&self) -> bool {
-        usize::from(self.len + self.slow) == MAX_BUFFER
-    }
-
-    fn clear(&mut self) {
-        (self.len, self.slow, self.echoed) = (0, 0, false);
-    }
 }
 
 /// The settings in the units that the packet path needs.
@@ -524,10 +361,3 @@ pub const MAX_BUFFER: usize = 16;
 /// The golden ratio's share of 2^16. Its multiples fill a circle evenly, and since it is odd they meet each of 2^16
 /// places once.
 const GOLDEN: u16 = 40_503;
-
-/// Probes that must stay unanswered.
-const PROBES: u8 = 3;
-/// In place of their number: they stayed unanswered.
-const FROZEN: u8 = u8::MAX;
-/// Probes of a failed path wait so many times longer than those of a suspect.
-const FROZEN_WAITS: u64 = 8;

@@ -1,0 +1,49 @@
+//! The circular buffer of entropy values.
+
+use super::RecycledEvs;
+use crate::path::Ev;
+
+impl RecycledEvs {
+    #[inline]
+    pub(super) fn cache(&mut self, ev: Ev, depth: u8) {
+        let head = self.head;
+        if let Some(slot) = self.cached.get_mut(usize::from(head)) {
+            *slot = ev;
+        }
+        self.filled += u8::from(head == self.filled);
+        self.head = if head + 1 < depth { head + 1 } else { 0 };
+        self.valid = (self.valid + 1).min(depth);
+    }
+
+    /// Uses the oldest valid value. There must be one.
+    #[inline]
+    pub(super) fn oldest(&mut self, depth: u8) -> Ev {
+        let at = if self.head >= self.valid { self.head - self.valid } else { self.head + depth - self.valid };
+        self.valid -= 1;
+        self.cached.get(usize::from(at)).copied().unwrap_or_default()
+    }
+
+    /// Uses the next value of the buffer, none of which is valid.
+    pub(super) fn walk(&mut self, depth: u8) -> Ev {
+        let at = if self.head < self.filled { self.head } else { 0 };
+        self.head = if at + 1 < depth { at + 1 } else { 0 };
+        self.cached.get(usize::from(at)).copied().unwrap_or_default()
+    }
+
+    /// Removes a value, used or not. The others keep their order.
+    pub(super) fn forget(&mut self, ev: Ev, depth: u8) {
+        let Self { cached, head, valid, filled, .. } = *self;
+        (self.head, self.valid, self.filled) = (0, 0, 0);
+        for step in 0..filled {
+            // From the oldest to the latest; the last ones are the valid ones.
+            let old = cached.get(usize::from((head + step) % filled)).copied();
+            let Some(old) = old.filter(|old| *old != ev) else { continue };
+            if let Some(slot) = self.cached.get_mut(usize::from(self.filled)) {
+                *slot = old;
+            }
+            self.filled += 1;
+            self.valid += u8::from(step + valid >= filled);
+        }
+        self.head = if self.filled < depth { self.filled } else { 0 };
+    }
+}

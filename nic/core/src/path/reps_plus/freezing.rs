@@ -1,0 +1,96 @@
+//! Which path has failed: probes of a suspect, and freezing once they stay unanswered.
+
+use super::RepsPlus;
+use crate::event::{Event, FreezeReason, Publisher};
+use crate::path::reps::{MAX_TIMEOUT_PS, ticks};
+use crate::path::{AckInfo, Ev, LossInfo, Probing};
+use crate::units::NEVER;
+
+impl RepsPlus {
+    /// Freezes if the suspect's path has failed, and ends freezing once its time is over.
+    #[inline(never)]
+    pub(super) fn judge(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher) {
+        let state = &self.state;
+        //= docs/specs/reps-plus.md#RPP-13 thawing
+        if state.is_frozen() && ticks(now_ps).wrapping_sub(state.thaw_at) as i32 > 0 {
+            return self.clear(now_ps, publisher);
+        }
+        //= docs/specs/reps-plus.md#RPP-12 freezing
+        let sent_ps = now_ps.saturating_sub(ack.rtt_ps);
+        if state.probes == PROBES && now_ps >= state.probe_ps && sent_ps >= state.probe_ps - state.wait_ps() / 2 {
+            self.freeze(now_ps, publisher);
+        }
+    }
+
+    /// Suspects nothing any more, and so is not frozen.
+    fn clear(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
+        if self.is_frozen() {
+            publisher.on_event(now_ps, Event::FreezeExited);
+        }
+        (self.state.probes, self.state.probe_ps) = (0, NEVER);
+    }
+
+    /// Begins to probe the path of a lost packet, unless it probes another.
+    //= docs/specs/reps-plus.md#RPP-10 a suspect
+    pub(super) fn suspect_path(&mut self, now_ps: u64, loss: &LossInfo) {
+        let state = &mut self.state;
+        if state.probe_ps != NEVER {
+            return;
+        }
+        let rtt_ps = loss.max_rtt_ps.min(MAX_TIMEOUT_PS);
+        let wait_ps = (rtt_ps + rtt_ps / 8).max(self.settings.overdue_ps());
+        state.suspect = loss.ev;
+        state.wait = (ticks(wait_ps) + 1).min(u32::from(u16::MAX)) as u16;
+        state.probes = 0;
+        state.probe_ps = now_ps;
+    }
+
+    /// The suspect's path has failed.
+    fn freeze(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
+        let state = &mut self.state;
+        state.forget(state.suspect, self.settings.depth);
+        state.probes = FROZEN;
+        state.explore = 0;
+        state.probe_ps = now_ps.saturating_add(FROZEN_WAITS * state.wait_ps());
+        state.thaw_at = ticks(now_ps.saturating_add(self.settings.freezing_timeout_ps));
+        publisher.on_event(now_ps, Event::FreezeEntered { reason: FreezeReason::Probes });
+    }
+}
+
+//= docs/specs/reps-plus.md#RPP-11 probes
+impl Probing for RepsPlus {
+    fn poll_probe(&mut self, now_ps: u64) -> Option<Ev> {
+        let state = &mut self.state;
+        if now_ps < state.probe_ps || state.probes == PROBES {
+            return None;
+        }
+        if !state.is_frozen() {
+            state.probes += 1;
+        }
+        let wait_ps = match state.probes {
+            FROZEN => FROZEN_WAITS * state.wait_ps(),
+            PROBES => state.wait_ps(),
+            _ => state.wait_ps() / 2,
+        };
+        state.probe_ps = now_ps.saturating_add(wait_ps);
+        Some(state.suspect)
+    }
+
+    fn on_probe_ack(&mut self, now_ps: u64, ev: Ev, _marked: bool, publisher: &mut impl Publisher) {
+        if self.suspect() != Some(ev) {
+            return;
+        }
+        //= docs/specs/reps-plus.md#RPP-13 thawing
+        if self.is_frozen() {
+            self.state.explore = self.settings.explore_packets;
+        }
+        self.clear(now_ps, publisher);
+    }
+}
+
+/// Probes that must stay unanswered.
+pub(super) const PROBES: u8 = 3;
+/// In place of their number: they stayed unanswered.
+pub(super) const FROZEN: u8 = u8::MAX;
+/// Probes of a failed path wait so many times longer than those of a suspect.
+const FROZEN_WAITS: u64 = 8;

@@ -1,0 +1,49 @@
+//! What an ACK settles, while it is taken.
+
+use super::MAX_BUFFER;
+use crate::path::Ev;
+
+/// Entropy values of packets that the ACK at hand covers, at most as many as the buffer holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Settled {
+    pub evs: [Ev; MAX_BUFFER],
+    pub len: u8,
+    /// Values of packets that took too long, from the end of `evs`.
+    slow: u8,
+    /// They are the ACK's own echoes: all of them count.
+    pub echoed: bool,
+}
+
+impl Settled {
+    #[inline]
+    pub fn push(&mut self, ev: Ev, evs: u16) {
+        if !self.is_full()
+            && ev.index() < evs
+            && let Some(slot) = self.evs.get_mut(usize::from(self.len))
+        {
+            *slot = ev;
+            self.len += 1;
+        }
+    }
+
+    pub fn push_slow(&mut self, ev: Ev) {
+        if !self.is_full()
+            && let Some(slot) = self.evs.iter_mut().rev().nth(usize::from(self.slow))
+        {
+            *slot = ev;
+            self.slow += 1;
+        }
+    }
+
+    pub fn is_slow(&self, ev: Ev) -> bool {
+        self.evs.iter().rev().take(usize::from(self.slow)).any(|slow| *slow == ev)
+    }
+
+    fn is_full(&self) -> bool {
+        usize::from(self.len + self.slow) == MAX_BUFFER
+    }
+
+    pub fn clear(&mut self) {
+        (self.len, self.slow, self.echoed) = (0, 0, false);
+    }
+}

@@ -1,0 +1,233 @@
+//! Random histories against a literal twin, and against REPS.
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// The clauses, word for word.
+struct Twin {
+    depth: usize,
+    valid: VecDeque<u16>,
+    slots: Vec<u16>,
+    head: usize,
+    explore: u16,
+    /// The suspect, how many probes went, and when the next one goes, or the last one counts as unanswered.
+    suspect: Option<(u16, u8, u64)>,
+    frozen: bool,
+    wait: u64,
+    end: u64,
+    phase: u16,
+}
+
+impl Twin {
+    fn cache(&mut self, ev: u16) {
+        self.valid.push_back(ev);
+        if self.valid.len() > self.depth {
+            self.valid.pop_front();
+        }
+        if self.head < self.slots.len() {
+            self.slots[self.head] = ev
+        } else {
+            self.slots.push(ev)
+        }
+        self.head = (self.head + 1) % self.depth;
+    }
+
+    fn forget(&mut self, ev: u16) {
+        self.valid.retain(|other| *other != ev);
+        let pivot = self.head % self.slots.len().max(1);
+        self.slots.rotate_left(pivot);
+        self.slots.retain(|other| *other != ev);
+        self.head = self.slots.len() % self.depth;
+    }
+
+    /// `settled` says of each value whether its packet was slow.
+    fn on_ack(&mut self, now: u64, sent: u64, settled: &[(u16, bool)], echoes: &[(u16, bool)], ack: &AckInfo) {
+        if self.frozen && now > self.end {
+            (self.frozen, self.suspect) = (false, None);
+        }
+        if let Some((ev, 3, at)) = self.suspect
+            && !self.frozen
+            && 2 * now >= 2 * at
+            && 2 * sent >= 2 * at - self.wait
+        {
+            self.forget(ev);
+            (self.frozen, self.explore, self.end) = (true, 0, now + TIMEOUT_PS);
+            self.suspect = Some((ev, 3, now + 8 * self.wait));
+        }
+        let counts = |(ev, slow): &&(u16, bool)| *slow || *ev < EVS;
+        let known: Vec<(u16, bool)> = settled.iter().filter(counts).copied().take(MAX_BUFFER).collect();
+        let others: Vec<u16> = if echoes.is_empty() {
+            let vouched = ack.packets.saturating_sub(1 + ack.marked_packets.saturating_sub(u16::from(ack.marked)));
+            let mut others: Vec<u16> = known.iter().filter(|(_, slow)| !slow).map(|(ev, _)| *ev).collect();
+            if let Some(own) = others.iter().position(|&ev| ev == ack.ev.index()) {
+                others.remove(own);
+            }
+            others.into_iter().take(usize::from(vouched)).collect()
+        } else {
+            let is_good = |(ev, marked): &&(u16, bool)| !marked && *ev < EVS && !known.contains(&(*ev, true));
+            let room = MAX_BUFFER - known.iter().filter(|(_, slow)| *slow).count();
+            echoes.iter().filter(is_good).map(|(ev, _)| *ev).take(room).collect()
+        };
+        if ack.packets > 1 {
+            others.into_iter().for_each(|ev| self.cache(ev));
+        }
+        if !ack.marked && now - sent < 4 * RTT_PS && ack.ev.index() < EVS {
+            self.cache(ack.ev.index());
+        }
+    }
+
+    fn on_loss(&mut self, now: u64, ev: u16, max_rtt: u64) {
+        if self.suspect.is_none() {
+            // Whole ticks, and one more.
+            self.wait = ((max_rtt * 9 / 8).max(RTT_PS * 5 / 4) / TICK_PS + 1) * TICK_PS;
+            self.suspect = Some((ev, 0, now));
+        }
+        if self.frozen {
+            self.forget(ev);
+        }
+    }
+
+    fn poll_probe(&mut self, now: u64) -> Option<u16> {
+        let (ev, sent, at) = self.suspect?;
+        if now < at || (sent == 3 && !self.frozen) {
+            return None;
+        }
+        self.suspect = Some(match (self.frozen, sent) {
+            (true, _) => (ev, 3, now + 8 * self.wait),
+            (false, 2) => (ev, 3, now + self.wait),
+            (false, _) => (ev, sent + 1, now + self.wait / 2),
+        });
+        Some(ev)
+    }
+
+    fn on_answer(&mut self, ev: u16) {
+        if self.suspect.is_some_and(|(suspect, ..)| suspect == ev) {
+            self.explore = if self.frozen { BDP } else { self.explore };
+            (self.frozen, self.suspect) = (false, None);
+        }
+    }
+
+    fn next_ev(&mut self) -> u16 {
+        if self.explore > 0 {
+            self.explore -= 1;
+        } else if let Some(ev) = self.valid.pop_front() {
+            return ev;
+        } else if self.suspect.is_some() && !self.slots.is_empty() {
+            let at = if self.head < self.slots.len() { self.head } else { 0 };
+            self.head = (at + 1) % self.depth;
+            return self.slots[at];
+        }
+        self.phase = self.phase.wrapping_add(GOLDEN);
+        (u32::from(self.phase) * u32::from(EVS) / 65_536) as u16
+    }
+}
+
+const TICK_PS: u64 = 1 << TICK_SHIFT;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Send(u8),
+    Ack { settled: Vec<(u16, bool)>, echoes: Vec<(u16, bool)>, marked: bool, marks: u16, packets: u16, age: u64 },
+    Loss { ev: u16, max_rtt: u64 },
+    Probe,
+    Answer(u16),
+    Wait(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    // Few values, so that what is lost, cached and probed is often the same.
+    let evs = || prop_oneof![4 => 0..8u16, 1 => 0..EVS + 3];
+    let echoes = prop_oneof![
+        3 => Just(Vec::new()),
+        1 => prop::collection::vec((evs(), prop::bool::weighted(0.2)), 1..15),
+    ];
+    let ack = (
+        prop::collection::vec((evs(), prop::bool::weighted(0.2)), 1..30),
+        echoes,
+        prop::bool::weighted(0.2),
+        0u16..4,
+        1u16..40,
+        prop_oneof![4 => 0u64..20, 1 => 30u64..34],
+    );
+    prop_oneof![
+        6 => (1u8..30).prop_map(Step::Send),
+        6 => ack.prop_map(|(settled, echoes, marked, marks, packets, age)| Step::Ack { settled, echoes, marked, marks, packets, age }),
+        2 => (0..8u16, 0u64..40).prop_map(|(ev, max_rtt)| Step::Loss { ev, max_rtt }),
+        4 => Just(Step::Probe),
+        1 => (0..8u16).prop_map(Step::Answer),
+        3 => prop_oneof![8 => 1u64..40, 1 => 900u64..1200].prop_map(Step::Wait),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_history_is_as_the_clauses_say(steps in prop::collection::vec(step(), 1..120), depth in 1u64..=16) {
+        let mut rig = Rig::new(|config| config.buffer = depth as u8);
+        let mut twin = Twin {
+            depth: depth as usize, valid: VecDeque::new(), slots: Vec::new(), head: 0, explore: 0,
+            suspect: None, frozen: false, wait: 0, end: 0, phase: rig.plus.state.phase,
+        };
+        let mut tick = 100;
+        for step in steps {
+            let now_ps = tick * TICK_PS;
+            match step {
+                Step::Send(count) => for _ in 0..count {
+                    prop_assert_eq!(rig.send(), twin.next_ev());
+                },
+                Step::Ack { settled, echoes, marked, marks, packets, age } => {
+                    let ack = info(settled.last().unwrap().0, marked, packets, (marks + u16::from(marked)).min(packets));
+                    let ack = AckInfo { rtt_ps: age * TICK_PS, ..ack };
+                    for &(ev, slow) in &settled {
+                        let age_ps = 4 * RTT_PS - u64::from(!slow);
+                        rig.plus.on_packet_acked(now_ps, &PacketInfo { sent_ps: now_ps - age_ps, ..packet(ev) });
+                    }
+                    echoes.iter().for_each(|&(ev, marked)| rig.plus.on_echo(now_ps, Ev::new(ev), marked));
+                    rig.plus.on_ack(now_ps, &ack, &mut rig.log);
+                    twin.on_ack(now_ps, now_ps - age * TICK_PS, &settled, &echoes, &ack);
+                }
+                Step::Loss { ev, max_rtt } => {
+                    let loss = LossInfo { max_rtt_ps: max_rtt * TICK_PS, ..lost(ev) };
+                    rig.plus.on_loss(now_ps, &loss, &mut rig.log);
+                    twin.on_loss(now_ps, ev, max_rtt * TICK_PS);
+                }
+                Step::Probe => prop_assert_eq!(rig.plus.poll_probe(now_ps).map(Ev::index), twin.poll_probe(now_ps)),
+                Step::Answer(ev) => {
+                    rig.answer(now_ps, ev);
+                    twin.on_answer(ev);
+                }
+                Step::Wait(ticks) => tick += ticks,
+            }
+            let seen = (rig.plus.is_frozen(), rig.plus.suspect().map(Ev::index), usize::from(rig.plus.valid_evs()));
+            prop_assert_eq!(seen, (twin.frozen, twin.suspect.map(|(ev, ..)| ev), twin.valid.len()));
+        }
+    }
+
+    /// With an ACK per packet, and exploring at random, it is REPS until something fails.
+    //= docs/specs/reps-plus.md#RPP-3 how many candidates count
+    #[test]
+    fn with_an_ack_per_packet_it_is_reps(
+        steps in prop::collection::vec((any::<bool>(), 0..EVS, prop::bool::weighted(0.3)), 1..300),
+        seed: u64,
+    ) {
+        let config = config(|config| (config.buffer, config.even_exploring) = (8, false));
+        let mut plus = make(&config, &mut rng::stream(1, 1));
+        let mut reps = Reps::make(&RepsConfig::default(), &config, &mut rng::stream(1, 1));
+        let (mut ours, mut theirs) = (rng::stream(seed, 0), rng::stream(seed, 0));
+        for (sends, ev, marked) in steps {
+            if sends {
+                let (ours, theirs) = (&mut ours, &mut theirs);
+                prop_assert_eq!(plus.next_ev(0, &SendInfo::default(), ours), reps.next_ev(0, &SendInfo::default(), theirs));
+                continue;
+            }
+            // Settled along with it, for want of an ACK that was lost.
+            plus.on_packet_acked(0, &packet(ev / 2));
+            plus.on_packet_acked(0, &packet(ev));
+            let ack = info(ev, marked, 1, u16::from(marked));
+            plus.on_ack(0, &ack, &mut ());
+            reps.on_ack(0, &ack, &mut ());
+        }
+    }
+}
