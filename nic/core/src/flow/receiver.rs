@@ -1,13 +1,15 @@
 //! The receiving half of a connection: what to place, what to acknowledge, what to grant.
 
+mod acks;
 mod coded;
 mod pull;
 mod stats;
 
 use alloc::collections::VecDeque;
 
-use spray_wire::{Ack, Data, Echoes, EvPort, Nack, Section};
+use spray_wire::{Ack, Data, EvPort, Nack, Section};
 
+use self::acks::Pending;
 pub use self::stats::ReceiverStats;
 use super::config::FlowConfig;
 use super::messages::{Placed, Reassembly};
@@ -77,24 +79,6 @@ pub struct Receiver {
     grant: Grant,
     pull: pull::PullTarget,
     stats: ReceiverStats,
-}
-
-/// What the next ACK will report.
-#[derive(Clone, Copy, Debug, Default)]
-struct Pending {
-    due: bool,
-    deadline_ps: Option<u64>,
-    packets: u8,
-    marked_packets: u8,
-    port: EvPort,
-    hops: u8,
-    marked: bool,
-    timestamp_ps: u64,
-    /// Further packets that the ACK echoes: those before the one that triggers it.
-    echoes: Echoes,
-    /// Numbers that arrived since the last ACK lie in `lowest..end`; there are none when the two are equal.
-    lowest: u64,
-    end: u64,
 }
 
 /// Flow control: how many payload bytes the sender may send over the connection's life.
@@ -373,31 +357,6 @@ impl Receiver {
         self.on_arrival(now_ps, arrival, true);
     }
 
-    /// Counts a packet towards the next ACK, which will echo it.
-    //= docs/specs/transport.md#TRN-54 when an ACK is due
-    #[inline]
-    fn on_arrival(&mut self, now_ps: u64, arrival: &Arrival, at_once: bool) {
-        let pending = &mut self.pending;
-        //= docs/specs/transport.md#TRN-59 further echoes
-        if pending.packets > 0 {
-            pending.echoes.push(pending.port, pending.marked, usize::from(self.ack_echoes));
-        }
-        pending.port = arrival.port;
-        pending.hops = arrival.hops;
-        pending.marked = arrival.marked;
-        pending.timestamp_ps = arrival.data.timestamp_ps;
-        self.stats.marked += u64::from(arrival.marked);
-        pending.packets = pending.packets.saturating_add(1);
-        pending.marked_packets = pending.marked_packets.saturating_add(u8::from(arrival.marked));
-        pending.due |= at_once || arrival.data.ack_now || pending.packets >= self.ack_every;
-        pending.due |= self.ack_marked && arrival.marked;
-        if pending.due {
-            pending.deadline_ps = None;
-        } else if pending.deadline_ps.is_none() {
-            pending.deadline_ps = Some(now_ps.saturating_add(self.ack_delay_ps));
-        }
-    }
-
     //= docs/specs/transport.md#TRN-56 NACKs
     fn on_trimmed(&mut self, arrival: &Arrival) {
         self.stats.trimmed += 1;
@@ -409,39 +368,12 @@ impl Receiver {
             self.stats.nacks_dropped += 1;
         }
     }
+}
 
-    /// The number where the ACK's bitmap begins. It is the cumulative number if the bitmap then covers all pending
-    /// packets. Otherwise the bitmap ends at the latest pending packet, but begins no later than the lowest one.
+impl Grant {
     #[inline]
-    fn sack_base(&self) -> u64 {
-        let Pending { lowest, end, .. } = self.pending;
-        if self.pending.is_covered(self.cumulative) {
-            return self.cumulative;
-        }
-        self.cumulative.max(end.saturating_sub(BITMAP_PACKETS)).min(lowest.max(self.cumulative))
-    }
-
-    /// What has arrived from `base` on.
-    #[inline]
-    fn bitmap(&self, base: u64) -> [u64; 4] {
-        if base >= self.highest {
-            return [0; 4];
-        }
-        [0, 64, 128, 192].map(|ahead| self.received.load(base.saturating_add(ahead), self.highest))
-    }
-
-    /// Begins a new count. Another ACK is due at once if this one's bitmap did not cover all pending packets.
-    #[inline]
-    fn after_ack(&mut self, base: u64) {
-        let covered = base.saturating_add(BITMAP_PACKETS);
-        let pending = &mut self.pending;
-        pending.packets = 0;
-        pending.echoes.clear();
-        pending.marked_packets = 0;
-        pending.marked = false;
-        pending.deadline_ps = None;
-        pending.lowest = pending.lowest.max(covered).min(pending.end);
-        pending.due = pending.lowest < pending.end;
+    fn limit(&self) -> u64 {
+        self.consumed.saturating_add(self.window_bytes)
     }
 }
 
@@ -466,34 +398,6 @@ fn queue(nacks: &mut VecDeque<Nack>, nack: Nack) -> bool {
     }
     has_room
 }
-
-impl Pending {
-    #[inline]
-    fn cover(&mut self, psn: u64) {
-        if self.lowest == self.end {
-            (self.lowest, self.end) = (psn, psn + 1);
-        } else {
-            self.lowest = self.lowest.min(psn);
-            self.end = self.end.max(psn + 1);
-        }
-    }
-
-    /// Whether a bitmap that begins at `base` covers all pending packets.
-    #[inline]
-    fn is_covered(&self, base: u64) -> bool {
-        self.lowest == self.end || self.end.saturating_sub(base) <= BITMAP_PACKETS
-    }
-}
-
-impl Grant {
-    #[inline]
-    fn limit(&self) -> u64 {
-        self.consumed.saturating_add(self.window_bytes)
-    }
-}
-
-/// Packets that an ACK's bitmap covers.
-const BITMAP_PACKETS: u64 = spray_wire::BITMAP_BITS as u64;
 
 /// Completed messages held until they are taken; the owner takes them after every frame.
 const COMPLETED_SLOTS: usize = 64;

@@ -1,0 +1,105 @@
+//! What the receiver tells the sender: when an ACK is due, and what it covers.
+
+use spray_wire::{Echoes, EvPort};
+
+use super::{Arrival, Receiver};
+
+/// What the next ACK will report.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pending {
+    pub due: bool,
+    pub deadline_ps: Option<u64>,
+    pub packets: u8,
+    pub marked_packets: u8,
+    pub port: EvPort,
+    pub hops: u8,
+    pub marked: bool,
+    pub timestamp_ps: u64,
+    /// Further packets that the ACK echoes: those before the one that triggers it.
+    pub echoes: Echoes,
+    /// Numbers that arrived since the last ACK lie in `lowest..end`; there are none when the two are equal.
+    pub lowest: u64,
+    pub end: u64,
+}
+
+impl Receiver {
+    /// Counts a packet towards the next ACK, which will echo it.
+    //= docs/specs/transport.md#TRN-54 when an ACK is due
+    #[inline]
+    pub(super) fn on_arrival(&mut self, now_ps: u64, arrival: &Arrival, at_once: bool) {
+        let pending = &mut self.pending;
+        //= docs/specs/transport.md#TRN-59 further echoes
+        if pending.packets > 0 {
+            pending.echoes.push(pending.port, pending.marked, usize::from(self.ack_echoes));
+        }
+        pending.port = arrival.port;
+        pending.hops = arrival.hops;
+        pending.marked = arrival.marked;
+        pending.timestamp_ps = arrival.data.timestamp_ps;
+        self.stats.marked += u64::from(arrival.marked);
+        pending.packets = pending.packets.saturating_add(1);
+        pending.marked_packets = pending.marked_packets.saturating_add(u8::from(arrival.marked));
+        pending.due |= at_once || arrival.data.ack_now || pending.packets >= self.ack_every;
+        pending.due |= self.ack_marked && arrival.marked;
+        if pending.due {
+            pending.deadline_ps = None;
+        } else if pending.deadline_ps.is_none() {
+            pending.deadline_ps = Some(now_ps.saturating_add(self.ack_delay_ps));
+        }
+    }
+
+    /// The number where the ACK's bitmap begins. It is the cumulative number if the bitmap then covers all pending
+    /// packets. Otherwise the bitmap ends at the latest pending packet, but begins no later than the lowest one.
+    #[inline]
+    pub(super) fn sack_base(&self) -> u64 {
+        let Pending { lowest, end, .. } = self.pending;
+        if self.pending.is_covered(self.cumulative) {
+            return self.cumulative;
+        }
+        self.cumulative.max(end.saturating_sub(BITMAP_PACKETS)).min(lowest.max(self.cumulative))
+    }
+
+    /// What has arrived from `base` on.
+    #[inline]
+    pub(super) fn bitmap(&self, base: u64) -> [u64; 4] {
+        if base >= self.highest {
+            return [0; 4];
+        }
+        [0, 64, 128, 192].map(|ahead| self.received.load(base.saturating_add(ahead), self.highest))
+    }
+
+    /// Begins a new count. Another ACK is due at once if this one's bitmap did not cover all pending packets.
+    #[inline]
+    pub(super) fn after_ack(&mut self, base: u64) {
+        let covered = base.saturating_add(BITMAP_PACKETS);
+        let pending = &mut self.pending;
+        pending.packets = 0;
+        pending.echoes.clear();
+        pending.marked_packets = 0;
+        pending.marked = false;
+        pending.deadline_ps = None;
+        pending.lowest = pending.lowest.max(covered).min(pending.end);
+        pending.due = pending.lowest < pending.end;
+    }
+}
+
+impl Pending {
+    #[inline]
+    pub(super) fn cover(&mut self, psn: u64) {
+        if self.lowest == self.end {
+            (self.lowest, self.end) = (psn, psn + 1);
+        } else {
+            self.lowest = self.lowest.min(psn);
+            self.end = self.end.max(psn + 1);
+        }
+    }
+
+    /// Whether a bitmap that begins at `base` covers all pending packets.
+    #[inline]
+    pub(super) fn is_covered(&self, base: u64) -> bool {
+        self.lowest == self.end || self.end.saturating_sub(base) <= BITMAP_PACKETS
+    }
+}
+
+/// Packets that an ACK's bitmap covers.
+const BITMAP_PACKETS: u64 = spray_wire::BITMAP_BITS as u64;
