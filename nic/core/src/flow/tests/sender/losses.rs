@@ -1,0 +1,261 @@
+//! What a sender takes for lost, and when it goes again.
+
+use proptest::prelude::*;
+
+use super::*;
+
+//= docs/specs/transport.md#TRN-34 A timeout of its own
+#[test]
+fn only_what_timed_out_goes_again() {
+    let mut rig = Rig::new(FlowConfig { sack_gap_packets: None, ..open_config() });
+    (0..4).for_each(|message| rig.sender.send_message(message, 1000).unwrap());
+    let first = rig.drain(0);
+    (4..6).for_each(|message| rig.sender.send_message(message, 1000).unwrap());
+    rig.drain(40 * US);
+    rig.ack_each(10 * US, 0, [1, 3]);
+    assert_eq!(rig.sender.poll_timeout(), Some(50 * US));
+    rig.timeout(50 * US - 1);
+    assert_eq!(rig.lost(), (0, 0, 0));
+    rig.timeout(50 * US);
+    let again = rig.drain(50 * US);
+    assert_eq!(again.iter().map(|data| data.psn).collect::<Vec<_>>(), [0, 2]);
+    //= docs/specs/transport.md#TRN-2 retransmissions
+    for data in again {
+        let original = first[data.psn as usize];
+        assert!(data.retransmit && data.ack_now);
+        assert_eq!(data, Data { timestamp_ps: 50 * US, ack_now: true, retransmit: true, ..original });
+    }
+    assert_eq!(rig.events.iter().filter(|(_, e)| matches!(e, Event::Timeout { .. })).count(), 2);
+    let retransmit = Event::Retransmit { psn: 2, cause: LossCause::Timeout };
+    assert!(rig.events.contains(&(50 * US, retransmit)));
+}
+
+//= docs/specs/transport.md#TRN-32 backoff
+#[test]
+fn timeouts_in_a_row_back_off_and_progress_resets_them() {
+    let mut rig = Rig::new(open_config());
+    rig.sender.send_message(1, 2000).unwrap();
+    rig.drain(0);
+    let mut gaps = vec![];
+    let mut now_ps = 0;
+    for _ in 0..5 {
+        let at_ps = rig.sender.poll_timeout().unwrap();
+        gaps.push((at_ps - now_ps) / US);
+        now_ps = at_ps;
+        rig.timeout(now_ps);
+        assert_eq!(rig.psns(now_ps), [0, 1], "a flight that expires together counts once");
+    }
+    assert_eq!(gaps, [100, 200, 400, 800, 800]);
+    rig.ack(now_ps + 10 * US, selective(1, now_ps));
+    assert_eq!(rig.sender.poll_timeout(), Some(now_ps + 50 * US));
+}
+
+/// Sends `count` packets at 0, 1, 2, ... us.
+fn spaced(count: u64, config: FlowConfig) -> Rig {
+    let mut rig = Rig::new(config);
+    for psn in 0..count {
+        rig.sender.send_message(psn as u32, 1000).unwrap();
+        assert_eq!(rig.psns(psn * US), [psn]);
+    }
+    rig
+}
+
+//= docs/specs/transport.md#TRN-35 gap rule
+#[test]
+fn a_gap_is_a_loss_after_enough_arrivals_and_enough_time() {
+    let mut rig = spaced(12, FlowConfig { sack_gap_packets: Some(4), ..open_config() });
+    for psn in 1..4 {
+        rig.ack(psn * US + 10 * US, selective(psn, psn * US));
+    }
+    rig.timeout(30 * US);
+    assert_eq!(rig.lost(), (0, 0, 0), "three arrivals");
+    let mut rig = spaced(12, FlowConfig { sack_gap_packets: Some(4), ..open_config() });
+    (1..5).for_each(|psn| rig.ack(psn * US + 4 * US, selective(psn, psn * US)));
+    assert_eq!(rig.lost(), (0, 0, 0), "8 us after it was sent, with round trips of 4");
+    rig.ack(11 * US, selective(7, 7 * US));
+    assert_eq!(rig.lost(), (0, 1, 0), "over 2 5/8 of them");
+    assert_eq!(rig.psns(11 * US), [0]);
+}
+
+//= docs/specs/transport.md#TRN-35 gap rule
+#[test]
+fn reordering_within_a_round_trip_is_no_loss() {
+    let mut rig = Rig::new(FlowConfig { sack_gap_packets: Some(2), ..open_config() });
+    (0..10).for_each(|message| rig.sender.send_message(message, 1000).unwrap());
+    rig.drain(0);
+    (1..10).for_each(|psn| rig.ack(10 * US + psn, selective(psn, 0)));
+    assert_eq!(rig.lost(), (0, 0, 0));
+    let deadline_ps = rig.sender.poll_timeout().unwrap();
+    let smoothed_ps = rig.sender.rtt().smoothed_ps();
+    assert_eq!(deadline_ps, smoothed_ps + smoothed_ps / 8 + 6 * (smoothed_ps / 4));
+    rig.timeout(deadline_ps);
+    assert_eq!(rig.lost(), (0, 1, 0), "no further ACK is needed");
+}
+
+//= docs/specs/transport.md#TRN-35 gap rule
+#[test]
+fn a_slow_path_seen_lately_is_waited_out() {
+    let mut rig = Rig::new(FlowConfig { sack_gap_packets: Some(2), ..open_config() });
+    (0..6).for_each(|message| rig.sender.send_message(message, 1000).unwrap());
+    rig.drain(0);
+    rig.ack(10 * US, selective(1, 0));
+    rig.ack(25 * US, selective(2, 0));
+    (6..12).for_each(|message| rig.sender.send_message(message, 1000).unwrap());
+    rig.drain(26 * US);
+    rig.ack_each(36 * US, 26 * US, [0, 3, 4, 5]);
+    rig.ack_each(36 * US, 26 * US, [7, 8, 9]);
+    let extra_ps = 6 * (rig.sender.rtt().smoothed_ps() / 4);
+    assert_eq!(rig.sender.poll_timeout(), Some((26 + 25) * US + extra_ps));
+}
+
+//= docs/specs/transport.md#TRN-35 gap rule
+#[test]
+fn without_a_gap_rule_only_timeouts_and_trims_lose() {
+    let mut rig = spaced(12, FlowConfig { sack_gap_packets: None, ..open_config() });
+    (1..12).for_each(|psn| rig.ack(psn * US + 10 * US, selective(psn, psn * US)));
+    rig.timeout(49 * US);
+    assert_eq!(rig.lost(), (0, 0, 0));
+    rig.timeout(51 * US);
+    assert_eq!(rig.lost(), (1, 0, 0));
+}
+
+//= docs/specs/transport.md#TRN-36 trimmed packets
+#[test]
+fn a_trimmed_packet_goes_again_first_and_once() {
+    let mut rig = Rig::new(config());
+    rig.sender.send_message(1, 100_000).unwrap();
+    rig.drain(0);
+    let before = (rig.sender.window_bytes(), rig.sender.in_flight_bytes());
+    let nack = Nack { psn: 3, ..Nack::default() };
+    for _ in 0..2 {
+        rig.sender.on_nack(5 * US, &nack, &mut rig.events);
+    }
+    //= docs/specs/transport.md#TRN-37 reports of losses
+    assert_eq!((rig.sender.window_bytes(), rig.sender.in_flight_bytes()), (before.0 - 1100, before.1 - 1100));
+    assert_eq!((rig.lost(), rig.sender.stats().stale_nacks), ((0, 0, 1), 1));
+    // Window and flight shrank by the same: the next ACK makes room, and the trimmed packet takes it.
+    assert_eq!(rig.psns(5 * US), [0; 0]);
+    rig.ack(5 * US, selective(0, 0));
+    assert_eq!(rig.psns(5 * US), [3]);
+    rig.sender.on_nack(6 * US, &nack, &mut rig.events);
+    assert_eq!(rig.sender.stats().stale_nacks, 2, "of the first transmission, not the second");
+    rig.sender.on_nack(6 * US, &Nack { timestamp_echo_ps: 5 * US, ..nack }, &mut rig.events);
+    assert_eq!(rig.sender.stats().nacks, 2);
+}
+
+//= docs/specs/transport.md#TRN-37 reports of losses
+#[test]
+fn every_lost_packet_cuts_the_window_by_its_bytes() {
+    let mut rig = Rig::new(config());
+    rig.sender.send_message(1, 100_000).unwrap();
+    let packets = rig.drain(0).len() as u64;
+    let window_bytes = rig.sender.window_bytes();
+    rig.timeout(100 * US);
+    assert_eq!(rig.lost().0, packets);
+    assert_eq!(rig.sender.in_flight_bytes(), 0);
+    assert_eq!(rig.sender.window_bytes(), (window_bytes - packets * 1100).max(1100));
+    //= docs/specs/transport.md#TRN-2 retransmissions
+    let again = rig.poll(100 * US).unwrap();
+    assert!(again.psn == 0 && again.ack_now && again.retransmit, "in the middle of a message too");
+}
+
+#[test]
+fn an_ack_in_time_saves_a_packet_declared_lost() {
+    let mut rig = Rig::new(config());
+    rig.sender.send_message(1, 100_000).unwrap();
+    rig.drain(0);
+    rig.sender.on_nack(5 * US, &Nack { psn: 3, ..Nack::default() }, &mut rig.events);
+    rig.ack(6 * US, selective(3, 0));
+    assert_eq!(rig.sender.stats().late_acks, 1);
+    assert!(rig.drain(6 * US).iter().all(|data| !data.retransmit));
+}
+
+//= docs/specs/transport.md#TRN-38 patience
+#[test]
+fn a_packet_mistaken_for_lost_teaches_patience() {
+    let config = FlowConfig { sack_gap_packets: Some(2), ..open_config() };
+    let mut rig = Rig::new(config);
+    let mut start_ps = 0;
+    let mut waits = vec![];
+    for round in 0..3u64 {
+        let first = 6 * round;
+        (0..6).for_each(|i| rig.sender.send_message((first + i) as u32, 1000).unwrap());
+        rig.drain(start_ps);
+        rig.ack_each(start_ps + 8 * US, start_ps, first + 1..first + 6);
+        let lost_ps = rig.sender.poll_timeout().unwrap();
+        waits.push((lost_ps - start_ps) / 1000);
+        rig.timeout(lost_ps);
+        // Even rounds: the first transmission's ACK comes just before, odd ones: just after it is sent again.
+        if round == 1 {
+            assert_eq!(rig.psns(lost_ps), [first]);
+        }
+        rig.ack(lost_ps + US, selective(first, start_ps));
+        start_ps += 1000 * US;
+    }
+    assert!(waits[1] > waits[0] + 1_900 && waits[2] > waits[1] + 1_900, "two quarters of 8 us in ns: {waits:?}");
+    assert_eq!((rig.sender.stats().late_acks, rig.sender.stats().spurious_retransmits), (2, 1));
+}
+
+#[test]
+fn the_plain_rule_takes_all_that_is_missing_for_lost_and_waits_for_nothing() {
+    //= docs/specs/transport.md#TRN-39 plain gap rule
+    for gap in [6, 32] {
+        let mut rig = Rig::new(plain(gap));
+        rig.sender.send_message(1, 60 * u64::from(PAYLOAD)).unwrap();
+        assert_eq!(rig.drain(0).len(), 60);
+        let (now_ps, gap) = (10 * US, u64::from(gap));
+        rig.ack_each(now_ps, 0, [1, gap - 3, gap - 1]);
+        assert_eq!(rig.lost().1, 0, "one short of {gap}");
+        rig.ack_each(now_ps, 0, [gap]);
+        let missing: Vec<_> = (0..gap).filter(|psn| ![1, gap - 3, gap - 1].contains(psn)).collect();
+        assert_eq!(rig.psns(now_ps), missing, "one that only two overtook too");
+        // Sent again, they must be overtaken again, and one that arrives overtakes nothing.
+        rig.ack_each(now_ps, 0, [gap + 1, gap + 2, 0]);
+        assert_eq!(rig.lost().1, missing.len() as u64);
+    }
+}
+
+fn plain(gap: u32) -> FlowConfig {
+    FlowConfig { sack_gap_packets: Some(gap), sack_rule: SackRule::Plain, ..open_config() }
+}
+
+proptest! {
+    /// OFAN §4: "retransmits all missing packets when the gap between the lowest and highest acknowledged sequence
+    /// numbers crosses a configured threshold", read from one end of the numbers to the other.
+    #[test]
+    fn the_plain_rule_is_the_papers(gap in 1..12u32, acks in prop::collection::vec(0..64u64, 1..200)) {
+        //= docs/specs/transport.md#TRN-39 plain gap rule
+        let mut rig = Rig::new(plain(gap));
+        rig.sender.send_message(1, 64 * u64::from(PAYLOAD)).unwrap();
+        // Transmissions, as the paper numbers packets: the packet of each, and what is known of it.
+        let mut sent: Vec<_> = rig.psns(0).iter().map(|&psn| (psn, Is::Missing)).collect();
+        for (i, &psn) in acks.iter().enumerate() {
+            let now_ps = 10 * US + i as u64;
+            rig.ack(now_ps, selective(psn, 0));
+            // Of a packet that was sent again nobody knows which transmission arrived.
+            let is_one = sent.iter().filter(|(of, _)| *of == psn).count() == 1;
+            for (_, is) in sent.iter_mut().filter(|sent| **sent == (psn, Is::Missing)) {
+                *is = if is_one { Is::Acknowledged } else { Is::Settled };
+            }
+            let highest = sent.iter().rposition(|(_, is)| *is == Is::Acknowledged);
+            let lowest = sent.iter().position(|(_, is)| *is == Is::Missing);
+            let mut again = vec![];
+            if let (Some(highest), Some(lowest)) = (highest, lowest) && highest >= lowest + gap as usize {
+                for (psn, is) in sent[..highest].iter_mut().filter(|(_, is)| *is == Is::Missing) {
+                    *is = Is::Settled;
+                    again.push(*psn);
+                }
+            }
+            sent.extend(again.iter().map(|&psn| (psn, Is::Missing)));
+            prop_assert_eq!(rig.psns(now_ps), again, "after {:?}", &acks[..=i]);
+        }
+    }
+}
+
+/// What is known of a transmission: nothing, that it arrived, or that it no longer matters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Is {
+    Missing,
+    Acknowledged,
+    Settled,
+}

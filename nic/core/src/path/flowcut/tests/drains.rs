@@ -1,0 +1,85 @@
+//! How drains end, and when they are not worth it.
+
+use super::*;
+
+//= docs/specs/flowcut.md#FLC-22 XOFF with credit
+//= docs/specs/flowcut.md#FLC-30 pausing from outside
+#[test]
+fn a_drain_s_credit_is_spent_and_told() {
+    let mut rig = Rig::new(&config(|own| own.credit_bytes = ByteSize::new(2 * u64::from(BYTES) + 1)));
+    assert_eq!(rig.flowcut.allowed_bytes(), u64::MAX);
+    let old = rig.drain();
+    assert_eq!(rig.flowcut.allowed_bytes(), 2 * u64::from(BYTES) + 1);
+    assert_eq!([rig.send(), rig.send(), rig.send()], [Some(old), Some(old), None]);
+    assert_eq!(rig.flowcut.allowed_bytes(), 1);
+    while !rig.open.is_empty() {
+        rig.ack(BASE_RTT_PS);
+    }
+    assert_eq!(rig.flowcut.allowed_bytes(), u64::MAX);
+    let mut plain = Rig::new(&config(|_| ()));
+    plain.drain();
+    assert_eq!((plain.flowcut.allowed_bytes(), plain.send()), (0, None));
+}
+
+//= docs/specs/flowcut.md#FLC-24 A silent drain
+#[test]
+fn a_drain_without_acks_ends_on_the_old_path() {
+    let mut rig = Rig::new(&config(|own| own.drain_timeout_us = Some(Micros::new(100))));
+    rig.now_ps = 7_000_000;
+    let old = rig.drain();
+    assert_eq!(rig.flowcut.poll_timeout(), None, "nothing waits yet");
+    assert!(!rig.may());
+    assert_eq!(rig.flowcut.poll_timeout(), Some(107_000_000));
+    rig.now_ps = 50_000_000;
+    rig.ack(BASE_RTT_PS);
+    assert_eq!(rig.flowcut.poll_timeout(), Some(150_000_000), "what comes back puts it off");
+    rig.now_ps = 150_000_000;
+    assert_eq!(rig.send(), Some(old));
+    assert_eq!((rig.flowcut.is_draining(), rig.flowcut.poll_timeout()), (false, None));
+    rig.ack(4 * BASE_RTT_PS);
+    assert!(!rig.flowcut.is_draining(), "the average began anew");
+}
+
+//= docs/specs/flowcut.md#FLC-25 no drain near the end
+#[test]
+fn the_last_packets_are_not_worth_a_drain() {
+    let drains = |tail_bytes: Option<u64>, unsent_bytes: u64| {
+        let mut rig = Rig::new(&config(|own| own.tail_bytes = tail_bytes.map(ByteSize::new)));
+        let ev = rig.send().unwrap();
+        let ack = AckInfo {
+            ev,
+            rtt_ps: 50 * BASE_RTT_PS,
+            packet_bytes: BYTES,
+            open_packets: 5,
+            unsent_bytes,
+            ..AckInfo::default()
+        };
+        (0..9).for_each(|_| rig.flowcut.on_ack(0, &ack, &mut ()));
+        rig.flowcut.is_draining()
+    };
+    assert!(drains(Some(1_000), 1_000) && !drains(Some(1_000), 999) && drains(Some(0), 0));
+    let bdp = 100 * u64::from(BYTES);
+    assert!(drains(None, bdp) && !drains(None, bdp - 1));
+}
+
+//= docs/specs/flowcut.md#FLC-27 early resumption
+//= docs/specs/flowcut.md#FLC-28 bound of reordering
+#[test]
+fn early_resumption_bounds_how_far_a_packet_gets_ahead() {
+    let mut rig = Rig::new(&config(|own| own.resume_packets = 3));
+    let old = rig.drain();
+    while rig.open.len() > 3 {
+        assert!(!rig.may());
+        rig.ack(BASE_RTT_PS);
+    }
+    let new = rig.send().unwrap();
+    assert_ne!(new, old);
+    assert!(!rig.flowcut.is_draining() && rig.send().is_none(), "four are open");
+    // Old ones make room for as many; once they are all gone nothing is held.
+    for _ in 0..2 {
+        rig.ack(BASE_RTT_PS);
+        assert_eq!((rig.send(), rig.send()), (Some(new), None));
+    }
+    rig.ack(BASE_RTT_PS);
+    (0..20).for_each(|_| assert_eq!(rig.send(), Some(new)));
+}

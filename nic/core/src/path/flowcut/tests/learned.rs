@@ -1,0 +1,97 @@
+//! Connections that learn what their paths deliver.
+
+use super::*;
+
+/// A connection that learns its path, with much to send and 40 packets under way. The path's least RTT is known.
+fn learning() -> Rig {
+    let config = config(|_| ());
+    let mut rig = Rig::new(&config);
+    rig.flowcut.adopt(Flowcut::make(own(&config), &config, &mut stream(2, 2)));
+    rig.unsent_bytes = 1 << 30;
+    (0..40).for_each(|_| assert!(rig.send().is_some()));
+    rig.ack(BASE_RTT_PS);
+    rig
+}
+
+/// Sends over one path, which delivers a packet every `gap_ps` and has a long queue, until `packets` arrived or it drains. Returns whether
+/// it drains; it has drained then.
+fn drains(rig: &mut Rig, gap_ps: u64, packets: u32) -> bool {
+    while rig.open.len() < 40 && rig.send().is_some() {}
+    for _ in 0..packets {
+        rig.now_ps += gap_ps;
+        rig.ack(30 * BASE_RTT_PS);
+        if rig.flowcut.is_draining() {
+            rig.now_ps += gap_ps;
+            (0..rig.open.len()).for_each(|_| rig.ack(30 * BASE_RTT_PS));
+            return true;
+        }
+        rig.send();
+    }
+    false
+}
+
+/// What three paths deliver, in packets per base RTT.
+fn three_known(rates: [u64; 3]) -> Rig {
+    let mut rig = learning();
+    for rate in rates {
+        assert!(drains(&mut rig, BASE_RTT_PS / rate, 2_000), "a path is left while too few are known");
+    }
+    rig
+}
+
+//= docs/specs/flowcut.md#FLC-16 a base that nobody told
+//= docs/specs/flowcut.md#FLC-17 paths compared
+#[test]
+fn a_learned_path_is_left_for_better_ones_only() {
+    let mut alike = three_known([8, 9, 8]);
+    assert!(!drains(&mut alike, BASE_RTT_PS / 8, 2_000), "no path did better");
+    assert!(!drains(&mut alike, BASE_RTT_PS / 3, 2_000), "a third is no congestion");
+    assert!(drains(&mut alike, BASE_RTT_PS / 2, 2_000), "more than four times as much");
+    let mut short = learning();
+    short.unsent_bytes = 31 * 40 * u64::from(BYTES);
+    assert!(!drains(&mut short, BASE_RTT_PS / 8, 2_000), "too little is left to try others");
+    let mut empty = learning();
+    for _ in 0..2_000 {
+        empty.now_ps += BASE_RTT_PS / 8;
+        empty.ack(2 * BASE_RTT_PS);
+        assert!(empty.send().is_some(), "there is hardly a queue");
+    }
+}
+
+//= docs/specs/flowcut.md#FLC-17 paths compared
+#[test]
+fn a_path_is_tried_again_less_and_less_often() {
+    let mut rig = three_known([8, 8, 8]);
+    // A round takes an RTT, in which 240 packets arrive.
+    for rounds in [64, 512, 4_096, 4_096] {
+        assert!(!drains(&mut rig, BASE_RTT_PS / 8, (rounds - 1) * 240), "{rounds} rounds");
+        assert!(drains(&mut rig, BASE_RTT_PS / 8, 2 * 240), "{rounds} rounds");
+    }
+}
+
+//= docs/specs/flowcut.md#FLC-18 where paths differ
+#[test]
+fn a_good_path_is_kept_where_paths_differ() {
+    for (rates, is_kept) in [([8, 8, 9], false), ([8, 1, 9], true)] {
+        let mut rig = three_known(rates);
+        assert!(!drains(&mut rig, BASE_RTT_PS / 8, 100));
+        let path = rig.flowcut.ev();
+        while !rig.open.is_empty() {
+            rig.ack(BASE_RTT_PS);
+        }
+        assert_eq!(rig.send() == Some(path), is_kept, "{rates:?}");
+    }
+    // A dead path differs from any.
+    let mut rig = three_known([8, 8, 8]);
+    assert!(rig.send().is_some());
+    for round in 1..=3 {
+        rig.now_ps += 1 << 40;
+        rig.timeout(rig.now_ps - round);
+    }
+    rig.open.clear();
+    let path = rig.send();
+    rig.ack(BASE_RTT_PS);
+    assert_eq!(rig.send(), path);
+    rig.ack(BASE_RTT_PS);
+    assert_eq!(rig.send(), path);
+}

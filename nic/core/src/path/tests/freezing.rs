@@ -1,0 +1,127 @@
+//! REPS: when it freezes, what it sends while frozen, and how it thaws.
+
+use super::*;
+
+#[test]
+fn a_frozen_connection_walks_what_it_knows() {
+    //= docs/specs/reps.md#REPS-7 reusing the oldest valid EV
+    //= docs/specs/reps.md#REPS-8 reuse while frozen
+    let mut rig = Rig::paper().acks(&[1, 2, 3, 4, 5, 6, 7, 8]);
+    rig.sends(6);
+    rig.timeout(0);
+    assert_eq!(rig.sends(10), [7, 8, 1, 2, 3, 4, 5, 6, 7, 8].map(Some));
+    assert_eq!(rig.log, [(0, FROZEN_BY_TIMEOUT)]);
+}
+
+#[test]
+fn an_ack_in_freezing_mode_replaces_the_next_in_turn() {
+    //= docs/specs/reps.md#REPS-8 reuse while frozen
+    let mut rig = Rig::paper().acks(&[1, 2, 3, 4, 5, 6, 7, 8]);
+    rig.sends(8);
+    rig.timeout(0);
+    assert_eq!(rig.sends(2), [Some(1), Some(2)]);
+    rig.ack(0, 9, false);
+    assert_eq!(rig.sends(9), [9, 4, 5, 6, 7, 8, 1, 2, 9].map(Some));
+}
+
+#[test]
+fn the_frozen_walk_skips_slots_never_written() {
+    //= docs/specs/reps.md#REPS-9 slots never written
+    let mut rig = Rig::paper().acks(&[1, 2, 3]);
+    rig.timeout(0);
+    assert_eq!(rig.sends(7), [1, 2, 3, 1, 2, 3, 1].map(Some));
+    rig.sends(2);
+    rig.ack(0, 4, false);
+    assert_eq!(rig.reps.cached_evs(), [1, 2, 3, 4].map(Ev::new));
+    assert_eq!(rig.sends(5), [4, 1, 2, 3, 4].map(Some));
+}
+
+#[test]
+fn freezing_with_nothing_cached_explores() {
+    //= docs/specs/reps.md#REPS-5 when a packet explores
+    let mut rig = Rig::paper();
+    rig.timeout(0);
+    assert!(rig.reps.is_frozen());
+    assert_eq!(rig.send(), None);
+}
+
+#[test]
+fn thawing_needs_an_unmarked_ack_after_the_timeout_and_keeps_the_buffer() {
+    //= docs/specs/reps.md#REPS-6 the explore counter
+    //= docs/specs/reps.md#REPS-11 failures that change nothing
+    //= docs/specs/reps.md#REPS-12 thawing
+    let mut rig = Rig::paper().acks(&[1, 2]);
+    rig.timeout(0);
+    rig.timeout(5 * TICK_PS);
+    rig.ack(10 * TICK_PS, 3, false);
+    rig.ack(11 * TICK_PS, 4, true);
+    assert!(rig.reps.is_frozen());
+    rig.ack(11 * TICK_PS, 4, false);
+    assert!(!rig.reps.is_frozen());
+    assert_eq!(rig.reps.exploring(), 100);
+    rig.timeout(12 * TICK_PS);
+    assert!(!rig.reps.is_frozen(), "no freezing while exploring");
+    assert_eq!(rig.sends(100), [None; 100]);
+    assert_eq!(rig.sends(5), [Some(1), Some(2), Some(3), Some(4), None]);
+    rig.timeout(12 * TICK_PS);
+    let events = [(0, FROZEN_BY_TIMEOUT), (11 * TICK_PS, Event::FreezeExited), (12 * TICK_PS, FROZEN_BY_TIMEOUT)];
+    assert_eq!(rig.log, events);
+}
+
+#[test]
+fn the_exit_time_is_never_early_and_less_than_a_unit_late_across_its_wrap() {
+    //= docs/specs/reps.md#REPS-13 the timer's width
+    for start_ps in [0, 123_456_789, (1 << 52) - 3 * TICK_PS - 5, (1 << 52) - 1, u64::MAX / 2] {
+        let timeout_ps = 10 * TICK_PS + 777;
+        let mut rig = Rig::new(&reps_config(|reps| reps.freezing_timeout_us = Micros::from_ps(timeout_ps))).acks(&[1]);
+        rig.timeout(start_ps);
+        rig.ack(start_ps + timeout_ps, 1, false);
+        assert!(rig.reps.is_frozen());
+        rig.ack(start_ps + timeout_ps + TICK_PS, 1, false);
+        assert!(!rig.reps.is_frozen());
+    }
+}
+
+#[test]
+fn a_trimmed_packet_is_congestion_with_trimming_and_without() {
+    //= docs/specs/reps.md#REPS-14 networks that trim
+    for trimming in [true, false] {
+        let mut rig = Rig::new(&PathConfig { trimming, ..reps_config(|_| ()) });
+        rig.loss(0, loss(1, LossCause::Trimmed));
+        assert!(!rig.reps.is_frozen());
+    }
+}
+
+#[test]
+fn with_trimming_any_other_loss_is_failure_whatever_the_rtt() {
+    //= docs/specs/reps.md#REPS-14 networks that trim
+    //= docs/specs/reps.md#REPS-16 declared losses
+    for cause in [LossCause::Timeout, LossCause::SackGap] {
+        let mut rig = Rig::paper();
+        rig.loss(0, LossInfo { max_rtt_ps: 10 * BASE_RTT_PS, ..loss(1, cause) });
+        assert!(rig.reps.is_frozen());
+    }
+}
+
+#[test]
+fn without_trimming_a_high_rtt_before_the_loss_is_congestion() {
+    //= docs/specs/reps.md#REPS-15 networks that do not trim
+    let threshold_ps = BASE_RTT_PS * 1650 / 1000;
+    for (max_rtt_ps, frozen) in [(0, true), (threshold_ps - 1, true), (threshold_ps, false)] {
+        let mut rig = Rig::new(&PathConfig { trimming: false, ..reps_config(|_| ()) });
+        rig.loss(0, LossInfo { max_rtt_ps, ..loss(1, LossCause::Timeout) });
+        assert_eq!(rig.reps.is_frozen(), frozen);
+    }
+    let config = reps_config(|reps| reps.congestion_rtt = Ratio::default());
+    let mut rig = Rig::new(&PathConfig { trimming: false, ..config });
+    rig.loss(0, LossInfo { max_rtt_ps: 10 * BASE_RTT_PS, ..loss(1, LossCause::Timeout) });
+    assert!(rig.reps.is_frozen());
+}
+
+#[test]
+fn a_bdp_beyond_the_counter_saturates() {
+    let mut rig = Rig::new(&PathConfig { bdp_packets: 1 << 20, ..reps_config(|_| ()) });
+    rig.timeout(0);
+    rig.ack(11 * TICK_PS, 1, false);
+    assert_eq!(rig.reps.exploring(), 65_535);
+}
