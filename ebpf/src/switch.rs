@@ -209,6 +209,8 @@ fn renew(packet: &mut impl Packet) -> Option<()> {
     head[v4::TTL..][..2].copy_from_slice(&[64, offsets::PROTOCOL_UDP]);
     let ports = (now_ps as u32) << 16 | u32::from(UDP_PORT);
     head[offsets::udp_src_port_offset(false)..][..4].copy_from_slice(&ports.to_be_bytes());
+    // The switch before it has noted how the last frame goes on.
+    head[offsets::flags_offset(false)..][..2].copy_from_slice(&[0; 2]);
     Some(())
 }
 

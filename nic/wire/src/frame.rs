@@ -153,8 +153,8 @@ const COVERED_MAX: usize = COVERED_START + Kind::Ack.bytes() + echoes::bytes_of(
 #[repr(align(8))]
 struct Covered([u8; COVERED_MAX]);
 
-/// CRC32C over both addresses (16 bytes each, IPv4 as v4-mapped), both ports, and `header` without its virtual time and
-/// the CRC itself (WIRE-10).
+/// CRC32C over both addresses (16 bytes each, IPv4 as v4-mapped), both ports, and `header` without its virtual time, the CRC
+/// itself, and with 0 for the note of a detour (WIRE-10).
 #[inline]
 fn header_crc(envelope: &Envelope, header: &[u8]) -> Result<u32, Error> {
     let mut covered = Covered([0; COVERED_MAX]);
@@ -163,7 +163,8 @@ fn header_crc(envelope: &Envelope, header: &[u8]) -> Result<u32, Error> {
         .array::<16, 16>(mapped(envelope.dst))
         .u16::<32>(envelope.src_port.number())
         .u16::<34>(UDP_PORT)
-        .array::<36, { field::VIRTUAL_TIME }>(*chunk(header)?);
+        .array::<36, { field::VIRTUAL_TIME }>(*chunk(header)?)
+        .u8::<{ 36 + field::DETOUR }>(0);
     let rest = header.get(COMMON_BYTES..).ok_or(Error::Truncated)?;
     covered.0.get_mut(COVERED_START..COVERED_START + rest.len()).ok_or(Error::Length)?.copy_from_slice(rest);
     Ok(crc32c::crc32c(&covered.0[..COVERED_START + rest.len()]))

@@ -14,6 +14,8 @@ pub mod field {
     pub const KIND: usize = 1;
     /// `u8`, meaning by kind.
     pub const FLAGS: usize = 2;
+    /// `u8`, the note of switches that may take a frame a longer way. The CRC leaves it out, because switches rewrite it.
+    pub const DETOUR: usize = 3;
     /// `u32`, the connection's number at the frame's receiver.
     pub const CONNECTION: usize = 4;
     /// `u64`, what the receiver demands.

@@ -1,6 +1,7 @@
 //! What a switch reads of a frame and what it changes: the one parser for the XDP program, the simulator's tests and hosts.
 //!
-//! A switch changes ECN, DSCP, TTL, lengths, checksums and the virtual time, nothing else (WIRE-14). It checks no CRC.
+//! A switch changes ECN, DSCP, TTL, lengths, checksums, the virtual time and the note of a detour, nothing else (WIRE-14). It checks
+//! no CRC.
 //! All functions are generic over [`Packet`]: a host passes a slice, and the XDP program passes its frame, whose bounds the
 //! kernel's verifier must see checked. Nothing here panics, and no loop depends on the frame.
 
@@ -69,6 +70,8 @@ pub struct Headers {
     pub ecn: u8,
     /// DSCP.
     pub dscp: u8,
+    /// Note of a detour, 0 as sent.
+    pub detour: u8,
     /// A data frame that still has a payload: a switch may trim it.
     pub trimmable: bool,
 }
@@ -93,6 +96,8 @@ pub struct Changes {
     pub ecn: u8,
     /// Virtual time in ps; `None` keeps what the frame says.
     pub virtual_time_ps: Option<u64>,
+    /// Note of a detour.
+    pub detour: u8,
 }
 
 /// Ethernet, IP and UDP headers: what [`classify`] needs.
@@ -206,6 +211,7 @@ fn finish<const N: usize>(head: &[u8; N], v6: bool, bytes: u32, ip: &Ip) -> Pars
         ttl: ip.ttl,
         ecn: ip.class & 3,
         dscp: ip.class >> 2,
+        detour: head[at::flags_offset(v6) + 1],
         trimmable: data && udp_length > least,
     })
 }
@@ -237,11 +243,11 @@ pub fn write(packet: &mut (impl Packet + ?Sized), headers: &Headers, changes: &C
         let class = u16_at(head, v6::VERSION_CLASS);
         put(head, v6::VERSION_CLASS, class & !0x30 | u16::from(changes.ecn) << 4);
         head[v6::HOP_LIMIT] = changes.ttl;
-        write_time(head, headers, changes);
+        write_ours(head, headers, changes);
     } else {
         let head = packet.head_mut::<V4_LEAST>()?;
         write_v4(head, changes);
-        write_time(head, headers, changes);
+        write_ours(head, headers, changes);
     }
     Some(())
 }
@@ -258,10 +264,24 @@ fn write_v4(head: &mut [u8; V4_LEAST], changes: &Changes) {
 }
 
 #[inline(always)]
-fn write_time<const N: usize>(head: &mut [u8; N], headers: &Headers, changes: &Changes) {
+fn write_ours<const N: usize>(head: &mut [u8; N], headers: &Headers, changes: &Changes) {
     if let Some(time_ps) = changes.virtual_time_ps {
         stamp(head, headers.v6, headers.virtual_time_ps, time_ps);
     }
+    if changes.detour != headers.detour {
+        note(head, headers.v6, changes.detour);
+    }
+}
+
+/// Replace the note of a detour and keep the UDP checksum right.
+#[inline(always)]
+fn note<const N: usize>(head: &mut [u8; N], v6: bool, detour: u8) {
+    let (checksum, old) = (u16_at(head, at::udp_checksum_offset(v6)), u16_at(head, at::flags_offset(v6)));
+    if checksum != 0 {
+        let new = old & 0xff00 | u16::from(detour);
+        put(head, at::udp_checksum_offset(v6), nonzero(update_u16(checksum, old, new)));
+    }
+    head[at::flags_offset(v6) + 1] = detour;
 }
 
 /// Replace the virtual time `old_ps` and keep the UDP checksum right; 0 stands for no checksum and stays (WIRE-4).

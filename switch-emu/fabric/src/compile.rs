@@ -43,8 +43,8 @@ pub fn compile(
 ) -> Result<Fabric, CompileError> {
     let changes = preload(network, events)?;
     let salts = (0..network.switches.len()).map(|switch| salt(seed, switch)).collect();
-    let mut fabric =
-        Fabric { seed, hosts: hosts(network), salts, switching: network.switching.clone(), ..Fabric::default() };
+    let (hosts, switching, groups) = (hosts(network), network.switching.clone(), network.groups);
+    let mut fabric = Fabric { seed, hosts, salts, switching, groups, ..Fabric::default() };
     let mut port_of_link = vec![None; network.links.len()];
     for ((index, link), changes) in network.links.iter().enumerate().zip(changes) {
         let Node::Switch(switch) = link.from else { continue };

@@ -4,13 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_core::units::{Gbps, Micros};
 
-use super::{Cables, Network};
+use super::{Cables, Groups, Network};
 use crate::fabric::Node;
 
 /// A dragonfly: groups of routers, every two routers of a group joined by a cable, every two groups by equally many.
 ///
 /// Routes are the shortest paths (minimal routing): at most one cable in the first group, one between groups and one in
-/// the last. Nothing detours over a third group.
+/// the last. Switches with `valiant` or `ugal` detour over a third group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Dragonfly {
     /// Number of groups.
@@ -58,7 +58,10 @@ impl Dragonfly {
     /// Port `p` of a group (router `p / global_cables`) leads to the group `p % (groups - 1) + 1` further on; the far end
     /// is the port that leads back in the same round.
     pub fn network(&self) -> Network {
+        let [count, switches, hosts] =
+            [self.groups, self.routers_per_group, self.hosts_per_router].map(|number| number as u16);
         let mut network = Network::default();
+        network.groups = Groups { count, switches, hosts };
         let mut routers = Vec::with_capacity(self.groups * self.routers_per_group);
         for group in 0..self.groups {
             for router in 0..self.routers_per_group {

@@ -6,7 +6,7 @@ pub use spray_pipeline::config::{MAX_CHANGES, MAX_EPOCHS, Thresholds};
 pub use spray_pipeline::link::{DropEvery, Flap, LinkChange, LinkState};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::Switching;
+use crate::{Groups, Switching};
 
 /// Hosts, switches, egress ports, and the routes between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct Fabric {
     pub salts: Vec<u32>,
     /// How switches choose among ports of equal cost.
     pub switching: Switching,
+    /// A dragonfly's groups.
+    pub groups: Groups,
     /// Egress ports of all switches, indexed by port number.
     pub ports: Vec<Port>,
     /// Routing tables in order of `valid_from_ps`; the first is valid from 0. At most [`MAX_EPOCHS`].

@@ -1,12 +1,13 @@
 //! Which layer of a fabric a link belongs to: the tiers at its two ends.
 
-use crate::{Network, Node};
+use crate::{Link, Network, Node};
 
 impl Network {
     /// The layer of every link: `tor->agg`, `spine->leaf`, `leaf->host`.
     ///
     /// A tier is called by what its switches' names begin with, if all of them and no other tier's do, before their numbers.
-    /// Otherwise it is `switch` where there is one tier, and `tier0` and so on where there are several.
+    /// Otherwise it is `switch` where there is one tier, and `tier0` and so on where there are several. A dragonfly's links are
+    /// `local` within a group and `global` between two.
     //= docs/specs/switch.md#SW-18 length of the queue over time
     pub fn layers(&self) -> Vec<String> {
         let tiers = self.tiers().tier;
@@ -16,7 +17,14 @@ impl Network {
             // A switch that no host can be reached from has no tier.
             Node::Switch(switch) => names.get(tiers[switch]).map_or("switch", String::as_str),
         };
-        self.links.iter().map(|link| format!("{}->{}", name(link.from), name(link.to))).collect()
+        let layer = |link: &Link| match (link.from, link.to) {
+            (Node::Switch(from), Node::Switch(to)) if self.groups.exist() => {
+                let same = self.groups.of_switch(from) == self.groups.of_switch(to);
+                if same { "local".to_string() } else { "global".to_string() }
+            }
+            (from, to) => format!("{}->{}", name(from), name(to)),
+        };
+        self.links.iter().map(layer).collect()
     }
 
     fn tier_names(&self, tiers: &[usize]) -> Vec<String> {

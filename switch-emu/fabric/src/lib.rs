@@ -41,7 +41,7 @@ pub use outcome::{PortOutcome, PortSamples, Progress};
 pub use route_table::RouteTable;
 pub use routes::{ShortestPaths, groups, hops};
 pub use spray_pipeline::counters::{ChassisCounters, PortCounters};
-pub use switching::{Scheme, Switching};
+pub use switching::{Groups, Scheme, Switching, SwitchingError};
 pub use tables::{ChassisSpec, DEFAULT_FRAME_BYTES, Tables, TablesError};
 pub use tiers::Tiers;
 pub use topo_file::{TopoFile, TopoTier};

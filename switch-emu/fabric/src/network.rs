@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::fabric::Node;
-use crate::{Switching, Tiers};
+use crate::{Groups, Switching, Tiers};
 
 /// A switch of a [`Network`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +42,8 @@ pub struct Network {
     pub links: Vec<Link>,
     /// How the switches choose among ports of equal cost.
     pub switching: Switching,
+    /// A dragonfly's groups.
+    pub groups: Groups,
     /// Links that leave each host, kept up by [`Network::add_cable`].
     host_links: Vec<Vec<u32>>,
     /// Nodes by name. If several share one, the first.

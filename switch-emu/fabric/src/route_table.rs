@@ -40,7 +40,7 @@ impl RouteTable {
     /// `seed`. `port_of` gives the number that a link of the network has as a port.
     pub fn new(network: &Network, events: &[LinkEvent], seed: u64, port_of: impl Fn(usize) -> u32) -> Self {
         let salts: Vec<u32> = (0..network.switches.len()).map(|switch| salt(seed, switch)).collect();
-        let mut plan = Plan::new(seed, network.tiers(), &salts, &network.switching);
+        let mut plan = Plan::new(seed, network.tiers(), &salts, &network.switching, network.groups);
         let mut link_of = HashMap::new();
         network.links.iter().enumerate().filter(|(_, link)| matches!(link.from, Node::Switch(_))).for_each(
             |(link, _)| {

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use rand_core::RngCore;
 use spray_pipeline::routes::{Group, SwitchConfig};
-pub use spray_pipeline::scheme::Scheme;
-use spray_pipeline::scheme::{Layout, Pointers};
+pub use spray_pipeline::scheme::{Groups, Scheme};
+use spray_pipeline::scheme::{Layout, MOST_GROUPS, Pointers};
 
 use spray_core::rng::stream;
 
@@ -32,10 +32,36 @@ impl Switching {
         self.schemes.iter().all(|scheme| scheme.hashes())
     }
 
+    /// Whether the schemes can run in a fabric with these groups.
+    ///
+    /// # Errors
+    /// The scheme that cannot, and why.
+    //= docs/specs/switching.md#SWC-34 where they run
+    pub fn check(&self, groups: Groups) -> Result<(), SwitchingError> {
+        match self.schemes.iter().find(|scheme| scheme.needs_groups()) {
+            Some(scheme) if !groups.exist() => Err(SwitchingError::NoGroups(*scheme)),
+            Some(scheme) if groups.count > MOST_GROUPS => Err(SwitchingError::Groups(*scheme, groups.count)),
+            _ => Ok(()),
+        }
+    }
+
     /// The scheme of the switches of a tier.
     pub fn scheme(&self, tier: usize) -> Scheme {
         self.schemes.get(tier).or(self.schemes.last()).copied().unwrap_or_default()
     }
+}
+
+/// Why a scheme cannot run in a fabric.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SwitchingError {
+    /// The fabric is no dragonfly.
+    #[error(
+        "switches with `{0}` take detours over other groups, and the fabric has none; allowed: dragonflies, or another scheme"
+    )]
+    NoGroups(Scheme),
+    /// A frame cannot name so many groups.
+    #[error("switches with `{0}` in a dragonfly of {1} groups; allowed: at most {MOST_GROUPS} groups")]
+    Groups(Scheme, u16),
 }
 
 /// Lays out what the switches of a network choose by. Groups of all epochs of routing are added to one plan, so that pointers go on
@@ -84,17 +110,18 @@ pub(crate) struct Ways<'a> {
 
 impl Plan {
     /// A plan without groups for switches with these tiers.
-    pub(crate) fn new(seed: u64, tiers: Tiers, salts: &[u32], switching: &Switching) -> Self {
+    pub(crate) fn new(seed: u64, tiers: Tiers, salts: &[u32], switching: &Switching, groups: Groups) -> Self {
         let schemes: Vec<Scheme> = tiers.tier.iter().map(|tier| switching.scheme(*tier)).collect();
         let layouts: Vec<Layout> = schemes.iter().map(|scheme| scheme.layout()).collect();
         // Word 0 belongs to nobody.
         let mut words = vec![0];
-        let config = |((salt, scheme), layout): ((&u32, &Scheme), &Layout)| {
+        let config = |(switch, ((salt, scheme), layout)): (usize, ((&u32, &Scheme), &Layout))| {
             let flowlets = words.len() as u32;
             words.resize(words.len() + layout.flowlets as usize, 0);
-            SwitchConfig { gap_ps: switching.flowlet_gap_ps, flowlets, ..SwitchConfig::new(*salt, *scheme) }
+            let (gap_ps, group) = (switching.flowlet_gap_ps, groups.of_switch(switch));
+            SwitchConfig { gap_ps, flowlets, groups, group, ..SwitchConfig::new(*salt, *scheme) }
         };
-        let switches = salts.iter().zip(&schemes).zip(&layouts).map(config).collect();
+        let switches = salts.iter().zip(&schemes).zip(&layouts).enumerate().map(config).collect();
         Self {
             seed,
             tiers,
@@ -117,9 +144,10 @@ impl Plan {
     pub(crate) fn group(&mut self, switch: usize, leaf: usize, ways: &Ways<'_>) -> Group {
         let layout = self.layouts[switch];
         let ports = (ways.next)(switch);
+        let hops = if layout.ways { hops(switch, leaf, ways) } else { 0 };
         if ports.len() < 2 {
             let first = self.run(Shuffle::No, &ports, 1);
-            return Group { first, count: ports.len() as u16, orders: 1, pointer: 0 };
+            return Group { first, count: ports.len() as u16, orders: 1, hops, pointer: 0 };
         }
         let pointer = self.pointer(switch, leaf, &layout, &ports);
         let ports = if layout.weighted { weighted(&ports, &self.weights(&ports, leaf, ways)) } else { ports };
@@ -130,11 +158,11 @@ impl Plan {
             Pointers::Ports | Pointers::None => Shuffle::At { switch },
         };
         let first = self.run(shuffle, &ports, layout.orders);
-        Group { first, count: ports.len() as u16, orders: layout.orders, pointer }
+        Group { first, count: ports.len() as u16, orders: layout.orders, hops, pointer }
     }
 
     /// Where the orders of these ports begin among the members.
-    fn run(&mut self, shuffle: Shuffle, ports: &[u32], orders: u16) -> u32 {
+    fn run(&mut self, shuffle: Shuffle, ports: &[u32], orders: u8) -> u32 {
         if let Some(first) = self.runs.get(&shuffle).and_then(|runs| runs.get(ports)) {
             return *first;
         }
@@ -205,6 +233,16 @@ impl Plan {
         self.capacities.insert((switch, leaf, least_bps), sum);
         sum
     }
+}
+
+/// Links of a shortest way from a switch to the switch `leaf`.
+fn hops(switch: usize, leaf: usize, ways: &Ways<'_>) -> u8 {
+    let further = |at: &usize| match (ways.port)(*(ways.next)(*at).first()?).0 {
+        Node::Switch(next) if *at != leaf => Some(next),
+        _ => None,
+    };
+    // Every link leads nearer.
+    std::iter::successors(Some(switch), further).skip(1).count().min(usize::from(u8::MAX)) as u8
 }
 
 /// Most places that weights give a group.

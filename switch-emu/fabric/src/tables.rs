@@ -107,7 +107,7 @@ impl Tables {
     fn compile_routes(&mut self, fabric: &Fabric) {
         let leaf_of = leaves(fabric);
         let tiers = Tiers::new(fabric.salts.len(), fabric.ports.iter().map(|port| (port.switch, port.to)));
-        let mut plan = Plan::new(fabric.seed, tiers, &fabric.salts, &fabric.switching);
+        let mut plan = Plan::new(fabric.seed, tiers, &fabric.salts, &fabric.switching, fabric.groups);
         let port = |port: u32| {
             let port = &fabric.ports[port as usize];
             (port.to, port.rate_bps)
@@ -158,6 +158,7 @@ fn globals(fabric: &Fabric) -> Globals {
 
 fn check(fabric: &Fabric) -> Result<(), TablesError> {
     let fail = |text: String| Err(TablesError(text));
+    fabric.switching.check(fabric.groups).map_err(|error| TablesError(error.to_string()))?;
     if fabric.routes.is_empty() || fabric.routes.len() > table::MAX_EPOCHS {
         return fail(format!(
             "{} routing epochs, between 1 and {} are possible",

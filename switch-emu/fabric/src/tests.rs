@@ -108,7 +108,7 @@ fn a_fat_tree_by_counts_is_the_tree_of_a_file() {
     assert_eq!(doubled.switches.len(), network.switches.len());
 }
 
-const DRAGONFLY: Dragonfly = Dragonfly {
+pub(crate) const DRAGONFLY: Dragonfly = Dragonfly {
     groups: 5,
     routers_per_group: 4,
     hosts_per_router: 2,

@@ -40,9 +40,13 @@ pub struct Frame {
     pub trimmed: bool,
     /// It carries a virtual time.
     pub emulated: bool,
+    /// How it goes through a dragonfly, see [`Arrival::detour`](crate::scheme::Arrival::detour).
+    pub detour: u8,
+    /// Nothing.
+    pub unused: [u8; 7],
 }
 
-const _: () = assert!(size_of::<Frame>() == 2 * 8 + 4 * 4 + 2 + 6);
+const _: () = assert!(size_of::<Frame>() == 2 * 8 + 4 * 4 + 2 + 7 + 7);
 
 impl Frame {
     /// The frame with these headers; `now_ps` is asked for the time of one that carries no virtual time.
@@ -64,13 +68,16 @@ impl Frame {
             trimmable: headers.trimmable,
             trimmed: false,
             emulated,
+            detour: headers.detour,
+            unused: [0; 7],
         }
     }
 
     /// What to write into the frame's headers.
     #[inline(always)]
     pub fn changes(&self) -> Changes {
-        Changes { ttl: self.ttl, ecn: self.ecn, virtual_time_ps: if self.emulated { Some(self.time_ps) } else { None } }
+        let virtual_time_ps = if self.emulated { Some(self.time_ps) } else { None };
+        Changes { ttl: self.ttl, ecn: self.ecn, virtual_time_ps, detour: self.detour }
     }
 
     /// Makes it a trimmed header, which goes in the control class.

@@ -230,11 +230,12 @@ pub fn cross<T: Tables>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), 
         host,
         crc: frame.crc,
         control: frame.control,
+        detour: frame.detour,
     };
     let choice = scheme::choose(&View { tables, globals }, &arrival).ok_or(Cause::NoRoute)?;
     let number = choice.port;
     let port = tables.port(number).ok_or(Cause::NoRoute)?;
-    frame.port = number;
+    (frame.port, frame.detour) = (number, choice.detour);
     frame.switch = port.next;
     //= docs/specs/virtual-queue.md#VQ-13 the last port is its host's
     if port.next == HOST && frame.emulated {

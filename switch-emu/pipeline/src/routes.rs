@@ -1,7 +1,7 @@
 //! Where a frame may go next: the equal-cost ports of a switch. [`scheme`](crate::scheme) chooses among them.
 
 use crate::hash::mix;
-use crate::scheme::Scheme;
+use crate::scheme::{Groups, Scheme};
 
 /// Where a switch finds its routes: the kernel's maps, or the table of the simulator and of the search for a connection's paths.
 pub trait Routes {
@@ -23,7 +23,9 @@ pub struct Group {
     /// Number of places; 0 = no route. A port with a weight has as many.
     pub count: u16,
     /// Orders of the places, one run of `count` behind the other.
-    pub orders: u16,
+    pub orders: u8,
+    /// Links to the host's switch, for schemes that compare ways.
+    pub hops: u8,
     /// Index of the pointer among the switches' words, for schemes that have pointers.
     pub pointer: u32,
 }
@@ -31,7 +33,7 @@ pub struct Group {
 impl Group {
     /// The only way: one port.
     pub const fn one(first: u32) -> Self {
-        Self { first, count: 1, orders: 1, pointer: 0 }
+        Self { first, count: 1, orders: 1, hops: 0, pointer: 0 }
     }
 }
 
@@ -47,6 +49,10 @@ pub struct SwitchConfig {
     pub scheme: u32,
     /// Index of its flowlet table among the switches' words, for schemes that have one.
     pub flowlets: u32,
+    /// The fabric's groups.
+    pub groups: Groups,
+    /// The group that it is of.
+    pub group: u16,
 }
 
 impl SwitchConfig {
@@ -64,4 +70,6 @@ pub struct Choice {
     pub port: u32,
     /// Its place among its equals.
     pub rank: u32,
+    /// How it goes on, see [`Arrival::detour`](crate::scheme::Arrival::detour).
+    pub detour: u8,
 }

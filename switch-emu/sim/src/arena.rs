@@ -74,9 +74,10 @@ pub(super) struct Slot {
     pub ttl: u8,
     pub ecn: u8,
     pub control: bool,
-    pub trimmed: bool,
-    /// A data frame's flags.
+    /// A data frame's flags, and whether a switch has trimmed it.
     pub flags: u8,
+    /// How the frame goes through a dragonfly.
+    pub detour: u8,
     pub kind: Kind,
 }
 
@@ -99,13 +100,23 @@ impl Slot {
         ttl: 0,
         ecn: 0,
         control: false,
-        trimmed: false,
         flags: 0,
+        detour: 0,
         kind: Kind::Free,
     };
 
     pub(super) fn is_frame(&self) -> bool {
         matches!(self.kind, Kind::AtSwitch | Kind::AtPort | Kind::AtHost)
+    }
+
+    #[inline]
+    pub(super) fn is_trimmed(&self) -> bool {
+        self.flags & TRIMMED != 0
+    }
+
+    #[inline]
+    pub(super) fn set_trimmed(&mut self) {
+        self.flags |= TRIMMED;
     }
 
     /// A switch may cut it: data with a payload that it still has.
@@ -146,6 +157,7 @@ pub(super) const fn flags(data: &Data) -> u8 {
 const ACK_NOW: u8 = 1;
 const RETRANSMIT: u8 = 2;
 const TRAILER: u8 = 4;
+const TRIMMED: u8 = 8;
 
 /// All events, and the bodies of control frames.
 #[derive(Debug)]
@@ -212,7 +224,7 @@ impl Arena {
     pub(super) fn lose(&mut self, index: u32) {
         let slot = self.slots[index as usize];
         // A data frame stays one when it is cut.
-        if slot.control && !slot.trimmed {
+        if slot.control && !slot.is_trimmed() {
             self.drop_control(&slot);
         }
         self.give_back(index);

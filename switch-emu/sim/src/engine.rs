@@ -126,7 +126,7 @@ impl<'a> Engine<'a> {
         let mut slot = self.take(index);
         self.net.switches.settle(index, &mut slot);
         self.frames_delivered += 1;
-        if slot.control && !slot.trimmed {
+        if slot.control && !slot.is_trimmed() {
             self.control_arrives(&slot);
         } else {
             self.data_arrives(&slot);
@@ -142,7 +142,7 @@ impl<'a> Engine<'a> {
         }
         let Path { port, hops, marked } = path(slot);
         let data = slot.data(connection.message_bytes, connection.payload_bytes);
-        let arrival = Arrival { data, port, marked, hops, trimmed: slot.trimmed };
+        let arrival = Arrival { data, port, marked, hops, trimmed: slot.is_trimmed() };
         hosts[connection.dst as usize].on_data(*now_ps, slot.connection, connection, &arrival, (), net);
     }
 
@@ -376,7 +376,7 @@ impl<'a> Engine<'a> {
 fn touch_connection(connections: &[Connection], arena: &Arena, index: u32) -> u64 {
     let slot = &arena.slots[index as usize];
     let Some(halves) = connections[slot.connection as usize].halves.as_deref() else { return 0 };
-    if slot.control && !slot.trimmed {
+    if slot.control && !slot.is_trimmed() {
         let (cumulative, more) = arena.touch(slot);
         more ^ halves.sender.touch() ^ u64::from(halves.sender.is_outstanding(cumulative.wrapping_sub(1)))
     } else {

@@ -7,7 +7,7 @@ use spray_pipeline::counters::PortCounters;
 use spray_pipeline::fifo::PortFifos;
 use spray_pipeline::frame::Frame;
 use spray_pipeline::queue::Backlog;
-use spray_pipeline::routes::{Group, Routes, SwitchConfig};
+use spray_pipeline::routes::{Choice, Group, Routes, SwitchConfig};
 use spray_pipeline::scheme::{self, Arrival, Forwarding, Waiting};
 use spray_pipeline::word::Word;
 use spray_pipeline::{Cause, port};
@@ -143,7 +143,11 @@ impl Switches {
         self.settle(index, slot);
         let number = match slot.kind {
             Kind::AtPort => slot.place,
-            _ => self.port_of(slot).ok_or(Cause::NoRoute).inspect_err(|_| self.no_route += 1)?,
+            _ => {
+                let choice = self.choose(slot).ok_or(Cause::NoRoute).inspect_err(|_| self.no_route += 1)?;
+                slot.detour = choice.detour;
+                choice.port
+            }
         };
         let limit = self.shared.as_ref().map(|shared| shared.limit(&self.ports, number, time_ps(slot.key)));
         let port = &mut self.ports[number as usize];
@@ -158,9 +162,11 @@ impl Switches {
             ecn: slot.ecn,
             control: slot.control,
             trimmable: slot.is_trimmable(),
-            trimmed: slot.trimmed,
+            trimmed: slot.is_trimmed(),
             trimmed_len: self.trimmed_len,
             emulated: true,
+            detour: 0,
+            unused: [0; 7],
         };
         if !port.unchanged {
             port.lose_periodically(frame.time_ps, frame.trimmable)?;
@@ -178,7 +184,9 @@ impl Switches {
         slot.ttl = frame.ttl;
         slot.ecn = frame.ecn;
         slot.control = frame.control;
-        slot.trimmed = frame.trimmed;
+        if frame.trimmed {
+            slot.set_trimmed();
+        }
         (slot.place, slot.kind) = (port.place, port.kind);
         Ok(())
     }
@@ -211,9 +219,9 @@ impl Switches {
         port.config.mark(&mut slot.ecn, behind, random, &port.counters);
     }
 
-    /// The port by which a frame that arrives at a switch leaves it.
+    /// How a frame that arrives at a switch leaves it.
     #[inline]
-    fn port_of(&self, slot: &Slot) -> Option<u32> {
+    fn choose(&self, slot: &Slot) -> Option<Choice> {
         let arrival = Arrival {
             t_ps: time_ps(slot.key),
             flow: slot.flow,
@@ -221,8 +229,9 @@ impl Switches {
             host: slot.to,
             crc: slot.random,
             control: slot.control,
+            detour: slot.detour,
         };
-        scheme::choose(self, &arrival).map(|choice| choice.port)
+        scheme::choose(self, &arrival)
     }
 
     /// Chooses the port of a frame that is about to arrive at a switch, and returns something of it, for the cache to fetch it.
@@ -235,7 +244,7 @@ impl Switches {
         if !Scheme::from_number(switch.scheme).is_stateless() {
             return self.routes.group(time_ps(slot.key), slot.place, slot.to).map_or(0, |group| u64::from(group.first));
         }
-        let Some(number) = self.port_of(slot) else { return 0 };
+        let Some(Choice { port: number, .. }) = self.choose(slot) else { return 0 };
         (slot.kind, slot.place) = (Kind::AtPort, number);
         let port = &self.ports[number as usize];
         let [healthy, next, ..] = &port.config.states;

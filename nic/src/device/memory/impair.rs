@@ -69,7 +69,9 @@ pub(super) fn mark(frame: &mut [u8]) -> bool {
     let Parsed::Ours(headers) = parse(frame) else { return false };
     let ecn = Ecn::Ce as u8;
     let is_markable = headers.ecn != Ecn::NotEct as u8 && headers.ecn != ecn;
-    is_markable && write(frame, &headers, &Changes { ttl: headers.ttl, ecn, virtual_time_ps: None }).is_some()
+    is_markable
+        && write(frame, &headers, &Changes { ttl: headers.ttl, ecn, virtual_time_ps: None, detour: headers.detour })
+            .is_some()
 }
 
 /// Trims a data frame of ours to its headers. Returns whether it did.

@@ -96,6 +96,7 @@ fn offsets_point_at_the_fields() {
         assert_eq!((frame[version_offset(v6)], frame[kind_offset(v6)]), (VERSION, Kind::Data as u8));
         let at = virtual_time_offset(v6);
         assert_eq!(frame[at..at + 8], VIRTUAL_TIME.to_be_bytes());
+        assert_eq!(frame[flags_offset(v6)..][..2], [7, 0]);
         assert_eq!(classify(frame.as_slice()), Some(v6));
         assert_eq!(frame[if v6 { v6::HOP_LIMIT } else { v4::TTL }], 33);
     }

@@ -69,9 +69,11 @@ impl Switch {
     }
 }
 
-/// Host DR names paths by entropy values: it needs switches whose choice follows from these.
+/// Schemes that detour need groups. Host DR names paths by entropy values: it needs switches whose choice follows from these.
 fn check_switches(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
-    let schemes = &scenario.network.switching.schemes;
+    let Network { switching, groups, .. } = &scenario.network;
+    switching.check(*groups).map_err(|error| document.mistake("switch.scheme", error.to_string()))?;
+    let schemes = &switching.schemes;
     let Some(scheme) = schemes.iter().find(|scheme| !scheme.hashes()) else { return Ok(()) };
     if !scenario.transport.balancer.contains(&BalancerKind::HostDr) {
         return Ok(());

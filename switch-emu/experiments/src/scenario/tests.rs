@@ -127,6 +127,11 @@ fn every_mistake_says_where_and_what_is_allowed() {
             "7:17",
             "allowed: multiples of 5",
         ),
+        (
+            format!("{MINIMAL}[switch]\nscheme = \"ugal\"\n"),
+            "11:10",
+            "switches with `ugal` take detours over other groups, and the fabric has none; allowed: dragonflies",
+        ),
         (MINIMAL.replace("1 MiB", "1 mib"), "9:9", "is \"1 mib\"; allowed: \"auto\", or 1 to"),
         (MINIMAL.replace("bytes = \"1 MiB\"", ""), "7:1", "needs `bytes`"),
         (MINIMAL.replace("\"small\"", "\"../small\""), "1:8", "`name` is `../small`; allowed: letters"),

@@ -232,3 +232,32 @@ fn weights_after_random_failures_count_the_paths_on_both_engines() {
     }
     assert!(uneven > 100, "{uneven}");
 }
+
+#[test]
+fn detours_need_groups_that_a_frame_can_name() {
+    //= docs/specs/switching.md#SWC-34 where they run
+    let check = |schemes: &[Scheme], count| {
+        let switching = Switching { schemes: schemes.to_vec(), ..Switching::default() };
+        switching.check(Groups { count, switches: 2, hosts: 1 })
+    };
+    for scheme in [Scheme::Valiant, Scheme::Ugal] {
+        assert_eq!(check(&[Scheme::Ecmp, scheme], 0), Err(SwitchingError::NoGroups(scheme)));
+        assert_eq!(check(&[scheme], 255), Err(SwitchingError::Groups(scheme, 255)));
+        assert_eq!(check(&[scheme], 254), Ok(()));
+    }
+    assert_eq!(check(&Scheme::anywhere().collect::<Vec<_>>(), 0), Ok(()));
+}
+
+#[test]
+fn ways_know_how_many_links_they_have() {
+    //= docs/specs/switching.md#SWC-31 where a detour is worth it
+    let mut network = crate::tests::DRAGONFLY.network();
+    network.switching = Switching::all(Scheme::Ugal);
+    let table = table(&network, &[]);
+    for (switch, host) in (0..20).flat_map(|switch| (0..40).map(move |host| (switch, host))) {
+        let path = crate::hops(&network, &crate::ShortestPaths::new(&network, |_| true), 2 * switch, host);
+        // Without those of the hosts.
+        let links = path.len().saturating_sub(2);
+        assert_eq!(usize::from(table.group(0, switch as u32, host as u32).unwrap().hops), links, "{switch} to h{host}");
+    }
+}

@@ -48,6 +48,8 @@ fn frame(t_ps: u64, coming: Coming) -> Frame {
         trimmed: false,
         trimmed_len: TRIMMED,
         emulated: true,
+        detour: 0,
+        unused: [0; 7],
     }
 }
 

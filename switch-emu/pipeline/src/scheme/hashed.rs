@@ -31,5 +31,5 @@ pub fn hashed(routes: &impl Routes, t_ps: u64, switch: u32, host: u32, flow: u64
         _ if hashes => rank(config, &group, flow),
         _ => return None,
     };
-    Some(Choice { port: routes.member(group.first.wrapping_add(rank))?, rank })
+    Some(Choice { port: routes.member(group.first.wrapping_add(rank))?, rank, detour: 0 })
 }

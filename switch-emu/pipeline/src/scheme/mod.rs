@@ -4,12 +4,14 @@
 //! ([`Forwarding::waiting`]). `docs/specs/switching.md` states the rules (`SWC-n`).
 
 mod adaptive;
+mod detour;
 mod flowlet;
 mod hashed;
 mod ofan;
 mod rotation;
 
 pub use adaptive::{Look, MOST_IN_KERNEL, Measure, least, score};
+pub use detour::{Groups, MOST_GROUPS};
 pub use flowlet::FLOWLETS;
 pub use hashed::hashed;
 
@@ -101,6 +103,10 @@ schemes! {
     OfanFib "ofan-fib" OFAN_FIB;
     /// OFAN whose pointers begin at the shortest queue and take the ports in their own order (OFAN §F.4).
     OfanShortest "ofan-shortest" OFAN_SHORTEST;
+    /// In a dragonfly: over a random third group, packet by packet (Kim et al., ISCA 2008, VAL).
+    Valiant "valiant" WAYS;
+    /// In a dragonfly: over a random third group where the shorter queue there outweighs the longer way (Kim et al., ISCA 2008, UGAL-L).
+    Ugal "ugal" WAYS;
 }
 
 /// What a scheme needs in the tables of a switch.
@@ -109,7 +115,7 @@ pub struct Layout {
     /// What has a pointer.
     pub pointers: Pointers,
     /// Orders of its ports that a group keeps.
-    pub orders: u16,
+    pub orders: u8,
     /// Whether these orders are random.
     pub shuffled: bool,
     /// Whether pointers begin at random.
@@ -118,6 +124,8 @@ pub struct Layout {
     pub weighted: bool,
     /// Words of a flowlet table.
     pub flowlets: u32,
+    /// Whether groups know how far their hosts are; such schemes need a fabric of [`Groups`].
+    pub ways: bool,
 }
 
 /// What has a pointer of its own.
@@ -133,7 +141,7 @@ pub enum Pointers {
 }
 
 /// Orders that `rr-permuted` keeps for a group: each switch goes through them in an order of its own.
-const ORDERS: u16 = 64;
+const ORDERS: u8 = 64;
 
 impl Layout {
     const PLAIN: Self = Self {
@@ -143,7 +151,9 @@ impl Layout {
         random_start: false,
         weighted: false,
         flowlets: 0,
+        ways: false,
     };
+    const WAYS: Self = Self { ways: true, ..Self::PLAIN };
     const WEIGHTED: Self = Self { weighted: true, ..Self::PLAIN };
     const FLOWLETS: Self = Self { flowlets: FLOWLETS, ..Self::PLAIN };
     const TURNS: Self = Self { pointers: Pointers::Ports, random_start: true, ..Self::PLAIN };
@@ -160,7 +170,18 @@ impl Scheme {
         matches!(self, Self::Ecmp | Self::Wcmp)
     }
 
-    /// Whether it compares the queues behind ports.
+    /// Whether it goes by the groups of a dragonfly.
+    #[inline(always)]
+    pub const fn needs_groups(self) -> bool {
+        matches!(self, Self::Valiant | Self::Ugal)
+    }
+
+    /// Those that run in any fabric.
+    pub fn anywhere() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|scheme| !scheme.needs_groups())
+    }
+
+    /// Whether it compares the queues behind all ports of a group.
     pub const fn looks_at_queues(self) -> bool {
         matches!(self, Self::Jsq | Self::Adaptive | Self::AdaptiveFlowlet | Self::OfanShortest)
     }
@@ -210,6 +231,8 @@ pub struct Arrival {
     pub crc: u32,
     /// Whether it goes in the control class.
     pub control: bool,
+    /// How it goes through a dragonfly: 0 is not decided yet, 1 on the shortest way, 2 and on to group 0 and on first.
+    pub detour: u8,
 }
 
 impl Arrival {
@@ -265,21 +288,30 @@ pub trait Forwarding: Routes {
 #[inline(always)]
 pub fn choose<F: Forwarding>(tables: &F, frame: &Arrival) -> Option<Choice> {
     let switch = tables.switch(frame.switch)?;
+    let scheme = Scheme::from_number(switch.scheme);
+    if scheme.needs_groups() {
+        return detour::choose(tables, switch, frame, scheme);
+    }
     let group = tables.group(frame.t_ps, frame.switch, frame.host)?;
     let rank = match group.count {
         0 => return None,
         1 => 0,
-        _ => rank(tables, switch, &group, frame)?,
+        _ => rank(tables, switch, &group, frame, scheme)?,
     };
-    Some(Choice { port: tables.member(group.first.wrapping_add(rank))?, rank })
+    Some(Choice { port: tables.member(group.first.wrapping_add(rank))?, rank, detour: frame.detour })
 }
 
 #[inline(always)]
-fn rank<F: Forwarding>(tables: &F, switch: &SwitchConfig, group: &Group, frame: &Arrival) -> Option<u32> {
-    let scheme = Scheme::from_number(switch.scheme);
+fn rank<F: Forwarding>(
+    tables: &F,
+    switch: &SwitchConfig,
+    group: &Group,
+    frame: &Arrival,
+    scheme: Scheme,
+) -> Option<u32> {
     match scheme {
         Scheme::Ecmp | Scheme::Wcmp => Some(hashed::rank(switch, group, frame.flow)),
-        Scheme::Random => Some(hashed::random(switch, group, frame)),
+        Scheme::Random | Scheme::Valiant | Scheme::Ugal => Some(hashed::random(switch, group, frame)),
         Scheme::Rr => rotation::simple(tables.word(group.pointer)?, group),
         Scheme::RrPermuted => rotation::permuted(tables.word(group.pointer)?, group, switch),
         Scheme::Jsq => Some(least_loaded(tables, switch, group, frame, Measure::Bytes)),

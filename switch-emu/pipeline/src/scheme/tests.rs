@@ -6,7 +6,7 @@ use std::{assert, assert_eq, vec};
 
 const FIRST: u32 = 7;
 const TABLE: u32 = 8;
-const ARRIVAL: Arrival = Arrival { t_ps: 5_000_000, flow: 1, switch: 0, host: 0, crc: 9, control: false };
+const ARRIVAL: Arrival = Arrival { t_ps: 5_000_000, flow: 1, switch: 0, host: 0, crc: 9, control: false, detour: 0 };
 
 /// A switch with one group, whose members are `FIRST` and on, and queues that tests fill.
 struct OneSwitch {
@@ -23,9 +23,9 @@ impl OneSwitch {
         let orders = scheme.layout().orders;
         Self {
             config: SwitchConfig { gap_ps: 1_000_000, flowlets: TABLE, ..SwitchConfig::new(salt, scheme) },
-            group: Group { first: FIRST, count, orders, pointer: Self::POINTER },
+            group: Group { first: FIRST, count, orders, hops: 0, pointer: Self::POINTER },
             words: vec![Cell::new(0); (TABLE + FLOWLETS) as usize],
-            queues: vec![Cell::new(0); usize::from(count * orders) + FIRST as usize],
+            queues: vec![Cell::new(0); usize::from(count * u16::from(orders)) + FIRST as usize],
         }
     }
 

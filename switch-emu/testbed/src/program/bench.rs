@@ -4,7 +4,7 @@ use super::ProgramError;
 use super::switch::SwitchProgram;
 use crate::frame::data_frame;
 use libbpf_rs::ProgramInput;
-use spray_fabric::{ChassisSpec, Network, Scheme, Switching, Thresholds, compile};
+use spray_fabric::{ChassisSpec, Groups, Network, Scheme, Switching, Thresholds, compile};
 use spray_pipeline::config::{HOST, OUTSIDE};
 use std::time::Duration;
 
@@ -41,7 +41,8 @@ impl HopBench {
         // Every switch of the chain plays its port: those that lead to hosts count as ports to another chassis.
         program.tables.ports.iter_mut().filter(|port| port.next == HOST).for_each(|port| port.next = OUTSIDE);
         program.maps.write(&program.tables)?;
-        Ok(Self { program, frame: data_frame(&fabric.hosts[0], &fabric.hosts[1], FRAME_PAYLOAD) })
+        let [first, .., last] = fabric.hosts.as_slice() else { unreachable!("a host at every switch") };
+        Ok(Self { program, frame: data_frame(first, last, FRAME_PAYLOAD) })
     }
 
     /// Mean time of a program that only redirects.
@@ -103,20 +104,20 @@ const QUEUE: Thresholds = Thresholds {
 /// Frames of a flow are further apart: every other one begins a flowlet.
 const FLOWLET_GAP_PS: u64 = 1_000_000;
 
-/// [`HopBench::HOPS`] switches in a row, with a host at either end.
+/// [`HopBench::HOPS`] switches in a row, with a host each. Two are a group: from the first group to the last every way is over the other
+/// one.
 fn chain(cables: u32) -> Network {
     const RATE_BPS: u64 = 100_000_000_000;
     const LATENCY_PS: u64 = 1_000_000;
     let mut network = Network::default();
-    let mut last = network.add_host("h0");
-    for switch in 0..HopBench::HOPS {
-        let next = network.add_switch(format!("s{switch}"), 0);
-        for _ in 0..if switch == 0 { 1 } else { cables } {
-            network.add_cable(last, next, RATE_BPS, LATENCY_PS);
-        }
-        last = next;
+    network.groups = Groups { count: (HopBench::HOPS / 2) as u16, switches: 2, hosts: 1 };
+    let mut last = None;
+    for number in 0..HopBench::HOPS {
+        let (host, switch) = (network.add_host(format!("h{number}")), network.add_switch(format!("s{number}"), 0));
+        network.add_cable(host, switch, RATE_BPS, LATENCY_PS);
+        let between = last.map_or(0, |_| cables);
+        (0..between).for_each(|_| network.add_cable(last.unwrap_or(switch), switch, RATE_BPS, LATENCY_PS));
+        last = Some(switch);
     }
-    let host = network.add_host("h1");
-    network.add_cable(last, host, RATE_BPS, LATENCY_PS);
     network
 }

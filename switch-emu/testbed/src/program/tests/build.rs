@@ -16,7 +16,7 @@ pub(super) const FULL: u16 = 3_000;
 /// Ports: leaf 0 has 0, 1 to h0, h1 and 2, 3 to the spines; leaf 1 has 4, 5 to h2, h3 and 6, 7; spine 0 has 8, 9 to the
 /// leaves, spine 1 has 10, 11.
 pub(super) fn fabric() -> Fabric {
-    let hosts = (0..4).map(|i| Host { name: format!("h{i}"), v4: v4(i), v6: v6(i), mac: [2, 0, 0, 0, 0, i as u8] });
+    let hosts = (0..4).map(host);
     let mut ports = Vec::new();
     for leaf in 0..2 {
         ports.extend(
@@ -62,6 +62,12 @@ fn port(switch: usize, to: Node) -> Port {
 /// Both uplinks of leaf 0 get a state from a time on.
 pub(super) fn uplinks(fabric: &mut Fabric, at_ps: u64, state: LinkState) {
     fabric.ports[2..4].iter_mut().for_each(|port| port.changes.push(LinkChange { at_ps, state }));
+}
+
+/// A host with the addresses that frames have.
+pub(super) fn host(number: u16) -> Host {
+    let mac = [2, 0, 0, 0, 0, number as u8];
+    Host { name: format!("h{number}"), v4: v4(number), v6: v6(number), mac }
 }
 
 fn v4(host: u16) -> Ipv4Addr {

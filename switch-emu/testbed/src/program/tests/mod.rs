@@ -1,6 +1,7 @@
 mod build;
 mod check;
 mod cpus;
+mod dragonfly;
 mod fixtures;
 mod layouts;
 mod properties;
@@ -67,10 +68,15 @@ fn fixtures_in_the_kernel() {
 
 /// The program. Without root or without the built program the test skips, and this is `None`.
 fn loaded() -> Option<SwitchProgram> {
+    loaded_for(&fabric())
+}
+
+/// As [`loaded`], for fabrics of this shape.
+fn loaded_for(fabric: &Fabric) -> Option<SwitchProgram> {
     if !spray_test_support::has_root() {
         return None;
     }
-    match SwitchProgram::load(&ChassisSpec::whole(&fabric())) {
+    match SwitchProgram::load(&ChassisSpec::whole(fabric)) {
         Err(error @ super::ProgramError::Missing(_)) => {
             spray_test_support::skip(&error.to_string());
             None

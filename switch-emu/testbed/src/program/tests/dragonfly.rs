@@ -1,0 +1,243 @@
+//! Detours over a third group, switch by switch, in one chassis and in the kernel.
+
+use super::super::SwitchProgram;
+use super::build::{START_PS, Spec, host};
+use super::{Engine, loaded_for};
+use spray_fabric::{Cables, ChassisSpec, Dragonfly, Fabric, Node, Scheme, Switching, Thresholds, compile};
+use spray_pipeline::Verdict;
+use spray_test_support::NativeSwitch;
+use std::collections::HashMap;
+
+/// Switches and hosts of a group.
+const SWITCHES: usize = 3;
+const HOSTS: usize = 6;
+const GROUPS: usize = 4;
+/// Where a frame notes how it goes on: over IPv4 and over IPv6.
+const NOTE: [usize; 2] = [45, 65];
+
+/// Four groups of three switches with two hosts each, one cable between any two groups; h0 is at switch 0 of group 0.
+fn fabric(scheme: Scheme) -> Fabric {
+    let dragonfly = Dragonfly {
+        groups: GROUPS,
+        routers_per_group: SWITCHES,
+        hosts_per_router: HOSTS / SWITCHES,
+        global_cables: 1,
+        local_gbps: None,
+        global_gbps: None,
+        global_latency_us: None,
+        cables: Cables::default(),
+    };
+    let mut network = dragonfly.network();
+    network.switching = Switching::all(scheme);
+    let mut fabric = compile(&network, 7, |_| QUEUE, &[]).expect("a fabric without events");
+    fabric.hosts.iter_mut().enumerate().for_each(|(number, entry)| *entry = host(number as u16));
+    fabric
+}
+
+const QUEUE: Thresholds = Thresholds {
+    limit_bytes: 100_000,
+    mark_min_bytes: 20_000,
+    mark_max_bytes: 80_000,
+    control_limit_bytes: 10_000,
+    trim: true,
+    ..Thresholds::NONE
+};
+
+/// A chassis for each switch, and one for all.
+struct Both<'a> {
+    fabric: &'a Fabric,
+    singles: Vec<NativeSwitch>,
+    whole: NativeSwitch,
+}
+
+impl<'a> Both<'a> {
+    fn new(fabric: &'a Fabric) -> Self {
+        let native = |switch| {
+            let spec = ChassisSpec { switch, ..ChassisSpec::whole(fabric) };
+            NativeSwitch::new(&spec).expect("a valid fabric")
+        };
+        let singles = (0..fabric.salts.len()).map(|switch| native(Some(switch))).collect();
+        Self { fabric, singles, whole: native(None) }
+    }
+
+    /// The switches that a frame crosses from `switch` on. It fares as in one chassis, and arrives whole.
+    fn walk(&self, switch: usize, frame: &[u8]) -> Vec<usize> {
+        let (mut one, mut frame, mut path) = (frame.to_vec(), frame.to_vec(), vec![switch]);
+        let verdict = self.whole.process(&mut one, switch, 0);
+        loop {
+            let at = path[path.len() - 1];
+            let step = self.singles[at].process(&mut frame, at, 0);
+            let Verdict::Redirect { port, .. } = step else { panic!("{step:?} after {path:?}") };
+            match self.fabric.ports[port as usize].to {
+                Node::Switch(next) => path.push(next),
+                Node::Host(_) => {
+                    assert!(step == verdict && frame == one, "{path:?}: {step:?}, {verdict:?}");
+                    break;
+                }
+            }
+        }
+        assert!(matches!(spray_wire::parse(&frame), Ok(Some(_))), "{path:?}");
+        path
+    }
+
+    /// Links on the shortest way between two switches.
+    fn links(&self, from: usize, to: usize) -> u64 {
+        let next = |at: &usize| {
+            let port = *self.fabric.routes[0].groups[*at][to * (HOSTS / SWITCHES)].first()?;
+            match self.fabric.ports[port].to {
+                Node::Switch(next) => Some(next),
+                Node::Host(_) => None,
+            }
+        };
+        std::iter::successors(Some(from), next).count() as u64 - 1
+    }
+
+    /// What waits at switch 0 on the shortest ways to another one, in bytes.
+    fn waiting(&self, to: usize, time_ps: u64) -> Vec<u64> {
+        let ports = &self.fabric.routes[0].groups[0][to * (HOSTS / SWITCHES)];
+        ports.iter().map(|port| self.whole.queue_bytes(*port, time_ps)[0]).collect()
+    }
+}
+
+/// The groups that a path goes through, one after the other.
+fn groups(path: &[usize]) -> Vec<usize> {
+    let mut groups: Vec<usize> = path.iter().map(|switch| switch / SWITCHES).collect();
+    groups.dedup();
+    groups
+}
+
+#[test]
+fn valiant_goes_over_every_third_group_alike() {
+    //= docs/specs/switching.md#SWC-30 over a third group
+    let fabric = fabric(Scheme::Valiant);
+    let both = Both::new(&fabric);
+    for to in 1..(GROUPS * HOSTS) as u16 {
+        let target = usize::from(to) / HOSTS;
+        let mut taken: HashMap<usize, u32> = HashMap::new();
+        for port in 0..400 {
+            let time_ps = START_PS + (u64::from(to) * 400 + u64::from(port)) * 1_000_000;
+            let path = both.walk(0, &Spec { to, port, v6: port % 2 == 0, time_ps, ..Spec::DATA }.frame());
+            match groups(&path).as_slice() {
+                [0] => assert!(target == 0 && path.len() <= 2, "{path:?}"),
+                [0, via, last] => {
+                    assert!(
+                        *last == target && target != 0 && ![0, target].contains(via) && path.len() <= 6,
+                        "{path:?}"
+                    );
+                    *taken.entry(*via).or_default() += 1;
+                }
+                other => panic!("h0 to h{to}: {other:?}"),
+            }
+        }
+        // 400 fair coins: 200 within four standard deviations.
+        let fair = taken.values().all(|count| (160..=240).contains(count)) && taken.len() == GROUPS - 2;
+        assert!(target == 0 || fair, "h0 to h{to}: {taken:?}");
+    }
+}
+
+#[test]
+fn ugal_takes_the_shortest_way_where_nothing_waits() {
+    //= docs/specs/switching.md#SWC-31 where a detour is worth it
+    let fabric = fabric(Scheme::Ugal);
+    let both = Both::new(&fabric);
+    for (number, to) in (0..2_000).zip((1..(GROUPS * HOSTS) as u16).cycle()) {
+        let path = both.walk(
+            0,
+            &Spec { to, port: number, time_ps: START_PS + u64::from(number) * 1_000_000, ..Spec::DATA }.frame(),
+        );
+        let target = usize::from(to) / (HOSTS / SWITCHES);
+        assert_eq!(path.len() as u64 - 1, both.links(0, target), "h0 to h{to}: {path:?}");
+    }
+}
+
+/// The rule of the paper, of a frame whose group is known. Which host of the group it goes toward and which of equal ports are looked at
+/// is not: one of them must do.
+#[test]
+fn ugal_compares_queues_times_links() {
+    //= docs/specs/switching.md#SWC-31 where a detour is worth it
+    let fabric = fabric(Scheme::Ugal);
+    let both = Both::new(&fabric);
+    let mut detours = 0;
+    for number in 0..1_000u64 {
+        let (to, time_ps) = (6 + (number % 5) as u16, START_PS + number * 150_000);
+        let target = usize::from(to) / (HOSTS / SWITCHES);
+        let times = |waiting: Vec<u64>, links: u64| waiting.into_iter().map(move |bytes| bytes * links);
+        let shortest: Vec<u64> = times(both.waiting(target, time_ps), both.links(0, target)).collect();
+        let through = |third| times(both.waiting(third, time_ps), both.links(0, third) + both.links(third, target));
+        let longer: Vec<Vec<u64>> =
+            (0..GROUPS).map(|via| (via * SWITCHES..(via + 1) * SWITCHES).flat_map(through).collect()).collect();
+        let [least, most] = [shortest.iter().min(), shortest.iter().max()].map(Option::unwrap);
+        let path = both.walk(0, &Spec { to, port: number as u16, time_ps, ..Spec::DATA }.frame());
+        match groups(&path).as_slice() {
+            [0, 1] => assert!(longer[2..].iter().flatten().any(|longer| least <= longer), "{number}"),
+            [0, via, 1] => {
+                detours += 1;
+                assert!(longer[*via].iter().any(|longer| most > longer), "{number}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!((200..800).contains(&detours), "{detours}");
+}
+
+#[test]
+fn no_note_leads_astray() {
+    //= docs/specs/switching.md#SWC-32 a note that makes no sense
+    for scheme in [Scheme::Valiant, Scheme::Ugal] {
+        let fabric = fabric(scheme);
+        let both = Both::new(&fabric);
+        for note in 0..=u8::MAX {
+            for (switch, to) in (0..GROUPS * SWITCHES).zip([3, 9, 14, 23].into_iter().cycle()) {
+                let v6 = note % 2 == 0;
+                let time_ps = START_PS + (u64::from(note) * 12 + switch as u64) * 1_000_000;
+                let mut frame = Spec { to, v6, port: u16::from(note), time_ps, ..Spec::DATA }.frame();
+                // An attacker keeps the checksum right.
+                frame[NOTE[usize::from(v6)]] = note;
+                if v6 {
+                    let sum = u16::from_be_bytes([frame[60], frame[61]]);
+                    let sum = spray_wire::checksum::udp(spray_wire::checksum::update_u16(sum, 0, note.into()));
+                    frame[60..62].copy_from_slice(&sum.to_be_bytes());
+                }
+                let path = both.walk(switch, &frame);
+                assert!(path.len() <= 6 && groups(&path).len() <= 3, "{note} at {switch}: {path:?}");
+                if note == 1 || note > 1 + GROUPS as u8 {
+                    let target = usize::from(to) / (HOSTS / SWITCHES);
+                    assert_eq!(path.len() as u64 - 1, both.links(switch, target), "{note}: {path:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn kernel_and_memory_agree_on_detours() {
+    //= docs/specs/switching.md#SWC-2 one source
+    let (valiant, ugal) = (fabric(Scheme::Valiant), fabric(Scheme::Ugal));
+    let Some(mut kernel) = loaded_for(&valiant) else { return };
+    let verdicts = [&valiant, &ugal].map(|fabric| agree(&mut kernel, fabric));
+    assert_ne!(verdicts[0], verdicts[1]);
+}
+
+/// Frames to all hosts, every third with a note, in no order of time.
+fn agree(kernel: &mut SwitchProgram, fabric: &Fabric) -> Vec<Vec<u8>> {
+    let spec = ChassisSpec::whole(fabric);
+    kernel.configure(&spec).expect("a fabric of the same shape");
+    let memory = NativeSwitch::new(&spec).expect("a valid fabric");
+    let one = |number: u64| {
+        let lot = spray_fabric::mix(number);
+        let (to, v6) = ((lot % 25) as u16, lot >> 8 & 1 == 1);
+        let time_ps = START_PS + number * 20_000 + (lot >> 20 & 0xff_ffff);
+        let mut frame = Spec { to, v6, port: number as u16, time_ps, ..Spec::DATA }.frame();
+        if number.is_multiple_of(3) {
+            frame[NOTE[usize::from(v6)]] = (lot >> 48) as u8 % 8;
+        }
+        let (verdict, out) = memory.run(&frame);
+        assert_eq!(kernel.run(&frame), (verdict, out.clone()), "frame {number}");
+        out
+    };
+    let frames = (0..4_000).map(one).collect();
+    for port in 0..fabric.ports.len() {
+        assert_eq!(kernel.counters(port).expect("a port"), memory.counters(port), "{}", fabric.ports[port].name);
+    }
+    frames
+}
