@@ -96,10 +96,39 @@ fn a_scenario_with_long_queues_is_for_the_simulator() {
         for (set, said) in [
             ("queue.mark_at=departure", "`mark_at` in [queue] is `departure`"),
             ("queue.shared_buffer=12 MB", "`shared_buffer` in [queue] is set"),
+            ("queue.pfc=true", "`pfc` in [queue] is on"),
         ] {
             refused(&["run", &scenario, "--set", set, "--out", &out], &[said, "--engine sim"]);
         }
     }
+}
+
+/// Five switches in a circle, whose hosts send to the next but one.
+//= docs/specs/pfc.md#PFC-7 deadlock
+#[test]
+fn a_deadlock_of_a_lossless_network_is_told() {
+    let folder = Folder::new();
+    let link = |a: &str, b: &str| format!("[[topology.link]]\na = \"{a}\"\nb = \"{b}\"\n");
+    let ends = |index: usize| [format!("s{}", index % 5), format!("s{}", (index + 1) % 5)];
+    let links: String =
+        (0..5).map(|at| link(&format!("h{at}"), &ends(at)[0]) + &link(&ends(at)[0], &ends(at)[1])).collect();
+    let flow =
+        |at: usize| format!("[[workload.flow]]\nsrc = \"h{at}\"\ndst = \"h{}\"\nbytes = \"4 MiB\"\n", (at + 2) % 5);
+    let names = |letter: char| format!("{:?}", (0..5).map(|at| format!("{letter}{at}")).collect::<Vec<_>>());
+    let circle = format!(
+        "name = \"circle\"\ntime_limit_us = 3000\n[topology]\nkind = \"graph\"\nhosts = {}\nswitches = {}\n{links}[workload]\nkind = \"flows\"\n{}\
+         [queue]\npfc = true\nlimit = \"10 packets\"\nmarking = false\n\
+         [transport]\ncc = \"fixed-rate\"\nrto_min_us = 100000\n",
+        names('h'),
+        names('s'),
+        (0..5).map(flow).collect::<String>(),
+    );
+    let scenario = folder.file("circle.toml", circle);
+    let out = folder.join("out");
+    let output = spray(&["run", &scenario, "--engine", "sim", "--balancer", "ecmp", "--out", &out]);
+    let said = text(&output.stderr);
+    assert!(said.contains("these links pause for ever") && said.contains("s0->s1"), "{said}");
+    assert_eq!(output.status.code(), Some(1), "{said}");
 }
 
 #[test]

@@ -185,6 +185,9 @@ fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
         let why = "an XDP program sees one port at a time";
         return Err(format!("`shared_buffer` in [queue] is set: {why}; use `--engine sim`"));
     }
+    if scenario.queue.pfc {
+        return Err("`pfc` in [queue] is on: an XDP program cannot hold a frame back; use `--engine sim`".into());
+    }
     let limit = |rate_bps| scenario.thresholds(paths, rate_bps).limit_bytes;
     let too_long = scenario.network.links.iter().find(|link| limit(link.rate_bps) > MAX_XDP_QUEUE_BYTES);
     too_long.map_or(Ok(()), |link| {

@@ -40,6 +40,10 @@ pub struct PortOutcome {
     pub counters: PortCounters,
     /// Bytes at the port on average, from the start of the first flow to the end of the last.
     pub queue_mean_bytes: f64,
+    /// How often priority flow control had its data pause. Only the simulator has it, as [`PortOutcome::paused_ps`].
+    pub pauses: u64,
+    /// How long its data paused.
+    pub paused_ps: u64,
 }
 
 /// One port over time.

@@ -64,6 +64,30 @@ impl<W: Word> PortFifos<W> {
         counters.set_queue_area(area.saturating_sub(counted));
     }
 
+    /// From `at_ps` on no data leaves for `by_ps`: what waits leaves so much later, the control frames among it not. `ps_per_unit` as in
+    /// the port's state.
+    pub fn postpone<C: Word>(&self, at_ps: u64, by_ps: u64, ps_per_unit: u64, counters: &PortCounters<C>) {
+        let wait_ps = u128::from(self.total.busy_until_ps().saturating_sub(at_ps));
+        // What waits, in halves of a byte as in `area_after`, stays for as long.
+        let area =
+            ((2 * wait_ps * u128::from(by_ps)) << (PS_FRACTION_BITS - UNIT_BITS)) / u128::from(ps_per_unit.max(1));
+        counters.set_queue_area(counters.queue_area() + area);
+        self.total.busy_until_ps.store(self.total.busy_until_ps() + by_ps);
+    }
+
+    /// The control class as if there were no data: what its frames meet while no data leaves.
+    pub fn control_alone(&self) -> Self
+    where
+        W: Clone,
+    {
+        Self { total: self.control.clone(), control: self.control.clone() }
+    }
+
+    /// Takes the control class over from [`PortFifos::control_alone`].
+    pub fn set_control(&self, alone: &Self) {
+        self.control.busy_until_ps.store(alone.control.busy_until_ps());
+    }
+
     /// The part of the area under the queue that lies after `t_ps`, in halves of a byte and picosecond; `ps_per_unit` as in the port's
     /// state.
     pub fn area_after(&self, t_ps: u64, ps_per_unit: u64) -> u128 {

@@ -24,6 +24,14 @@ pub(super) enum Kind {
     Grant,
     /// Flow `connection` starts.
     Start,
+    /// The first frame of data at port `place` may leave.
+    Leaves,
+    /// The sender of port `place`'s link pauses.
+    Pause,
+    /// The sender of port `place`'s link goes on.
+    Resume,
+    /// Time to look for deadlocks.
+    Watch,
 }
 
 /// Which of the events of one moment comes first: what arrives may change what a timer does, and both what is sent.

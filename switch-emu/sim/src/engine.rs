@@ -99,10 +99,19 @@ impl<'a> Engine<'a> {
     fn handle(&mut self, index: u32) {
         let slot = &mut self.net.arena.slots[index as usize];
         match slot.kind {
-            Kind::AtSwitch | Kind::AtPort => match self.net.switches.forward(index, slot) {
-                Ok(()) => self.net.queue.insert(slot.key, index),
-                Err(_) => self.net.arena.lose(index),
-            },
+            Kind::AtSwitch | Kind::AtPort => {
+                match self.net.switches.forward(index, slot) {
+                    Ok(true) => self.net.queue.insert(slot.key, index),
+                    Ok(false) => {}
+                    Err(_) => self.net.arena.lose(index),
+                }
+                self.net.insert_signals();
+            }
+            Kind::Leaves => {
+                let port = self.take(index).place;
+                self.net.leaves(self.now_ps, port);
+            }
+            Kind::Pause | Kind::Resume | Kind::Watch => self.signalled(index),
             Kind::AtHost => self.arrive(index),
             Kind::Transmit => {
                 let host = self.take(index).place;
@@ -117,6 +126,18 @@ impl<'a> Engine<'a> {
                 self.start(flow);
             }
             Kind::Free => {}
+        }
+    }
+
+    /// A pause or its end has come to the sender of a link, or it is time to look for deadlocks.
+    #[cold]
+    fn signalled(&mut self, index: u32) {
+        let Slot { kind, place: port, .. } = self.take(index);
+        self.net.switches.signalled(kind, port, self.now_ps);
+        self.net.insert_signals();
+        let host = (port as usize).checked_sub(self.net.switches.ports.len() - self.hosts.len());
+        if let (Kind::Resume, Some(host)) = (kind, host) {
+            self.turn(host as u32);
         }
     }
 
@@ -175,6 +196,10 @@ impl<'a> Engine<'a> {
     fn turn(&mut self, number: u32) {
         let Self { hosts, connections, net, now_ps, .. } = self;
         let host = &mut hosts[number as usize];
+        //= docs/specs/pfc.md#PFC-5 what a pause stops
+        if net.switches.ports[net.uplinks[number as usize].port as usize].is_paused() {
+            return;
+        }
         if net.uplinks[number as usize].link.free_ps() <= *now_ps {
             host.transmit(*now_ps, connections, net);
         }
@@ -339,7 +364,7 @@ impl<'a> Engine<'a> {
     /// Gathers the figures, and asserts that no frame got lost in the simulator itself.
     fn outcome(mut self) -> SimOutcome {
         let net = &mut self.net;
-        let mut frames_in_flight = 0;
+        let mut frames_in_flight = net.switches.frames_held();
         while let Some((_, slot)) = net.queue.pop() {
             frames_in_flight += u64::from(net.arena.slots[slot as usize].is_frame());
         }
@@ -360,6 +385,7 @@ impl<'a> Engine<'a> {
             ports,
             samples,
             delivered,
+            deadlock: net.switches.deadlock(self.spec.network),
             events: net.log.drain().map(|entry| (entry.at_ps, entry.connection, entry.event)).collect(),
             end_ps: self.now_ps,
             packet_hops: crossed,

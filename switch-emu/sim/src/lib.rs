@@ -9,6 +9,7 @@ mod departures;
 mod engine;
 mod hosts;
 mod net;
+mod pfc;
 mod sample;
 mod shared;
 mod spec;
@@ -16,7 +17,8 @@ mod sweep;
 mod tables;
 
 pub use spec::{
-    FlowOutcome, FrameBytes, PortOutcome, PortSamples, SimError, SimFlow, SimOutcome, SimSpec, Start, Trigger,
+    Deadlock, FlowOutcome, FrameBytes, Pfc, PortOutcome, PortSamples, SimError, SimFlow, SimOutcome, SimSpec, Start,
+    Trigger,
 };
 pub use sweep::over_cores;
 

@@ -8,6 +8,7 @@ use spray_wire::{self as wire, Body, Data, EvPort};
 use super::arena::{Arena, Kind, Slot, Turn, flags, key};
 use super::calendar::Calendar;
 use super::hosts::{Connection, Uplink};
+use super::pfc::Signal;
 use super::spec::{FlowOutcome, SimSpec, Start, Trigger};
 use super::tables::Switches;
 
@@ -131,10 +132,31 @@ impl<'a> Net<'a> {
     }
 
     #[inline]
-    fn insert(&mut self, slot: Slot) {
+    fn insert(&mut self, slot: Slot) -> u32 {
         let key = slot.key;
         let index = self.arena.take(slot);
         self.queue.insert(key, index);
+        index
+    }
+
+    /// The first frame of data at a port may leave.
+    pub(super) fn leaves(&mut self, now_ps: u64, port: u32) {
+        if let Some((event, at_ps)) = self.switches.leaves(port, now_ps) {
+            let slot = &mut self.arena.slots[event as usize];
+            slot.key = key(at_ps, Turn::Arrival);
+            self.queue.insert(slot.key, event);
+        }
+        self.insert_signals();
+    }
+
+    /// Puts what the links of a lossless network have asked for among the events.
+    #[inline]
+    pub(super) fn insert_signals(&mut self) {
+        while let Some(Signal { at_ps, kind, port }) = self.switches.signal() {
+            // What leaves makes room for what comes.
+            let turn = if kind == Kind::Leaves { Turn::Start } else { Turn::Arrival };
+            self.insert(Slot { key: key(at_ps, turn), kind, place: port, ..Slot::EMPTY });
+        }
     }
 }
 
@@ -168,7 +190,8 @@ impl host::Owner for Net<'_> {
     fn send_data(&mut self, now_ps: u64, number: u32, connection: &mut Connection, port: EvPort, data: &Data) {
         let len = u32::from(data.payload_bytes) + connection.header_bytes;
         let Some(start) = self.leave(now_ps, number, connection, 0, port, len) else { return };
-        self.insert(Slot {
+        let link = self.uplinks[connection.src as usize].port;
+        let event = self.insert(Slot {
             sent_ps: data.timestamp_ps,
             psn: data.psn,
             payload_bytes: data.payload_bytes,
@@ -178,6 +201,7 @@ impl host::Owner for Net<'_> {
             flags: flags(data),
             ..start
         });
+        self.switches.left_host(event, link);
     }
 
     #[inline]

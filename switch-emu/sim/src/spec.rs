@@ -14,6 +14,8 @@ pub struct SimSpec<'a> {
     pub events: &'a [LinkEvent],
     /// The queue of a port by its rate in bits a second.
     pub queue: &'a dyn Fn(u64) -> Thresholds,
+    /// Whether the network loses no data for want of memory; `None` = ports drop what does not fit.
+    pub pfc: Option<Pfc>,
     /// Who sends what to whom; one connection each. Results keep this order.
     pub flows: &'a [SimFlow],
     /// What starts flows at the end of others, by the numbers that [`SimFlow`] uses.
@@ -50,6 +52,24 @@ impl SimSpec<'_> {
         }
         Ok(())
     }
+}
+
+/// Priority flow control on every link: thresholds are those of the data that came over one link, and lead to a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pfc {
+    /// Bytes of a full frame.
+    pub frame_bytes: u32,
+    /// Memory for what comes over a link until a pause stops it; `None` = as much as that can be.
+    pub headroom_bytes: Option<u64>,
+}
+
+/// Links that pause for ever, since each waits for another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Deadlock {
+    /// When it was found.
+    pub at_ps: u64,
+    /// The links' names.
+    pub links: Vec<String>,
 }
 
 /// Bytes on the wire of frames that carry no payload.
@@ -138,6 +158,8 @@ pub struct SimOutcome {
     pub samples: Vec<PortSamples>,
     /// Payload bytes delivered so far, (time, bytes); empty without sampling.
     pub delivered: Vec<(u64, u64)>,
+    /// The first deadlock of paused links.
+    pub deadlock: Option<Deadlock>,
     /// What the senders reported: (time, flow, event), in order. Retransmissions are left out: counts tell of them.
     pub events: Vec<(u64, u32, spray_core::event::Event)>,
     /// When the last event happened.

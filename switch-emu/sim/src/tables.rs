@@ -15,8 +15,9 @@ use spray_pipeline::{Cause, port};
 use super::arena::{Kind, Slot, Turn, key, time_ps};
 use super::departures::Departures;
 use super::hosts::Uplink;
+use super::pfc::{Pfc, Signal};
 use super::shared::Shared;
-use super::spec::{PortOutcome, SimSpec};
+use super::spec::{Deadlock, PortOutcome, SimSpec};
 use spray_fabric::{DropEvery, LinkChange, LinkState, Node, Scheme};
 use spray_fabric::{Link, Network, RouteTable, changes};
 
@@ -37,6 +38,8 @@ pub(super) struct Port {
     pub rate_bps: u64,
     periodic: Option<Periodic>,
     departures: Departures,
+    /// While its data pauses: up to when what waits has been counted as waiting; else [`NEVER`].
+    frozen_ps: u64,
 }
 
 const _: () = assert!(std::mem::offset_of!(Port, counters) + std::mem::offset_of!(PortCounters, marks) == 64);
@@ -65,6 +68,7 @@ pub(super) struct Switches {
     trimmed_len: u16,
     pub no_route: u64,
     shared: Option<Shared>,
+    pfc: Option<Pfc>,
     /// Per event the port that its frame has left without its mark; empty where frames are marked as they come.
     unsettled: Vec<Option<Unsettled>>,
 }
@@ -95,6 +99,7 @@ impl Switches {
             port_of_link[network.uplink(host)] = ports.len() as u32;
             ports.push(Port::new(spec, link.to, link.rate_bps, link.latency_ps));
         }
+        let pfc = spec.pfc.map(|config| Pfc::new(spec, &config, &port_of_link, ports.len()));
         let routes = RouteTable::new(network, spec.events, spec.seed, |link| port_of_link[link]);
         let mut switches = Self {
             ports,
@@ -105,7 +110,9 @@ impl Switches {
             seed: spec.seed,
             trimmed_len: spec.frames.trimmed.min(u32::from(u16::MAX)) as u16,
             no_route: 0,
-            shared: Shared::new(spec),
+            // With PFC memory is that of the links by which data comes.
+            shared: if pfc.is_some() { None } else { Shared::new(spec) },
+            pfc,
             unsettled: Vec::new(),
         };
         switches.add_changes(changes(spec.events, network.links.len()));
@@ -137,9 +144,10 @@ impl Switches {
         changed
     }
 
-    /// Takes a frame through the switch at which it has arrived, and over the cable behind the port that it takes there.
+    /// Takes a frame through the switch at which it has arrived, and over the cable behind the port that it takes there; `false` if
+    /// it waits at the port for as long as it has to.
     #[inline]
-    pub(super) fn forward(&mut self, index: u32, slot: &mut Slot) -> Result<(), Cause> {
+    pub(super) fn forward(&mut self, index: u32, slot: &mut Slot) -> Result<bool, Cause> {
         self.settle(index, slot);
         let number = match slot.kind {
             Kind::AtPort => slot.place,
@@ -172,8 +180,10 @@ impl Switches {
             port.lose_periodically(frame.time_ps, frame.trimmable)?;
         }
         let random = port::random(&frame, number, self.seed);
-        let limit = limit.unwrap_or(port.config.limit);
-        let crossed = port.config.cross_within(&mut frame, random, limit, &port.queues, &port.counters);
+        let crossed = match &mut self.pfc {
+            None => port.cross(&mut frame, random, limit.unwrap_or(port.config.limit)),
+            Some(pfc) => cross_lossless(pfc, index, number, port, &mut frame, random),
+        };
         if port.config.mark_departing != 0 {
             self.leave_unsettled(index, number, time_ps(slot.key), &frame, crossed);
         }
@@ -188,7 +198,48 @@ impl Switches {
             slot.set_trimmed();
         }
         (slot.place, slot.kind) = (port.place, port.kind);
-        Ok(())
+        Ok(self.pfc.is_none() || frame.control)
+    }
+
+    /// The first frame of data at a port may leave; returns its event, with the time at which it reaches the far end.
+    pub(super) fn leaves(&mut self, number: u32, now_ps: u64) -> Option<(u32, u64)> {
+        let port = &mut self.ports[number as usize];
+        let event = self.pfc.as_mut()?.leaves(number, port, now_ps)?;
+        Some((event, now_ps + port.config.latency_ps))
+    }
+
+    /// A pause or its end has come to the sender of a link, or it is time to look for deadlocks.
+    pub(super) fn signalled(&mut self, kind: Kind, number: u32, now_ps: u64) {
+        let Some(pfc) = &mut self.pfc else { return };
+        match kind {
+            Kind::Pause => pfc.pause(number, &mut self.ports[number as usize], now_ps),
+            Kind::Resume => pfc.resume(number, &mut self.ports[number as usize], now_ps),
+            _ => pfc.watch(&self.ports, now_ps),
+        }
+    }
+
+    /// What has yet to be put among the events.
+    #[inline]
+    pub(super) fn signal(&mut self) -> Option<Signal> {
+        self.pfc.as_mut()?.signals.pop()
+    }
+
+    /// The frame of this event has left its host.
+    #[inline]
+    pub(super) fn left_host(&mut self, event: u32, port: u32) {
+        if let Some(pfc) = &mut self.pfc {
+            pfc.comes_by(event, port);
+        }
+    }
+
+    /// Frames that wait at ports without being among the events.
+    pub(super) fn frames_held(&self) -> u64 {
+        self.pfc.as_ref().map_or(0, Pfc::frames)
+    }
+
+    /// The first deadlock of paused links.
+    pub(super) fn deadlock(&self, network: &Network) -> Option<Deadlock> {
+        self.pfc.as_ref()?.deadlock(network, &self.port_of_link)
     }
 
     /// Notes that a frame has yet to be marked for the port that it came to at `came_ps`.
@@ -280,7 +331,10 @@ impl Switches {
     }
 
     /// The ports' figures, in the order of [`Switches::ports`], of a run from `start_ps` to `end_ps`.
-    pub(super) fn outcome(&self, network: &Network, start_ps: u64, end_ps: u64) -> Vec<PortOutcome> {
+    pub(super) fn outcome(&mut self, network: &Network, start_ps: u64, end_ps: u64) -> Vec<PortOutcome> {
+        for port in &mut self.ports {
+            port.thaw(end_ps);
+        }
         let mut links = vec![0; self.ports.len()];
         let known = |link: &Link| !matches!((link.from, link.to), (Node::Host(_), Node::Host(_)));
         for (link, _) in network.links.iter().enumerate().filter(|(_, link)| known(link)) {
@@ -292,7 +346,10 @@ impl Switches {
             let counters = port.counters_until(end_ps);
             let queue_mean_bytes = counters.queue_mean_bytes(end_ps.saturating_sub(start_ps));
             let uplink = network.links[link].is_uplink();
-            PortOutcome { name, layer, uplink, rate_bps: port.rate_bps, counters, queue_mean_bytes }
+            let number = self.port_of_link[link] as usize;
+            let (pauses, paused_ps) = self.pfc.as_ref().map_or((0, 0), |pfc| pfc.pauses(number, port, end_ps));
+            let rate_bps = port.rate_bps;
+            PortOutcome { name, layer, uplink, rate_bps, counters, queue_mean_bytes, pauses, paused_ps }
         };
         self.ports.iter().zip(links).map(outcome).collect()
     }
@@ -322,8 +379,34 @@ impl Forwarding for Switches {
     #[inline]
     fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting> {
         let port = self.ports.get(port as usize)?;
-        Some(port.config.waiting(t_ps, &port.queues))
+        Some(port.waiting(t_ps))
     }
+}
+
+/// Takes a frame through a port where no data is dropped for want of room: it has its memory by the link that it came over.
+fn cross_lossless(
+    pfc: &mut Pfc,
+    event: u32,
+    number: u32,
+    port: &mut Port,
+    frame: &mut Frame,
+    random: u64,
+) -> Result<(), Cause> {
+    let now_ps = frame.time_ps;
+    pfc.thaw(number, port, now_ps);
+    if frame.control {
+        return port.cross_control(frame, random);
+    }
+    if !pfc.admit(event, frame.len, now_ps) {
+        port.counters.drops_queue.add(1);
+        return Err(Cause::Queue);
+    }
+    let crossed = port.cross(frame, random, u32::MAX);
+    match crossed {
+        Ok(()) => pfc.hold(event, number, port, frame.len, frame.time_ps - port.config.latency_ps),
+        Err(_) => pfc.lose(event, frame.len, now_ps),
+    }
+    crossed
 }
 
 impl Port {
@@ -347,7 +430,67 @@ impl Port {
             periodic: None,
             unchanged: true,
             departures: Departures::default(),
+            frozen_ps: NEVER,
         }
+    }
+
+    #[inline]
+    fn cross(&self, frame: &mut Frame, random: u64, limit: u32) -> Result<(), Cause> {
+        self.config.cross_within(frame, random, limit, &self.queues, &self.counters)
+    }
+
+    /// Takes a control frame through, which waits for data that goes, but not for data that pauses.
+    fn cross_control(&self, frame: &mut Frame, random: u64) -> Result<(), Cause> {
+        if !self.is_paused() {
+            return self.cross(frame, random, self.config.limit);
+        }
+        let alone = self.queues.control_alone();
+        let crossed = self.config.cross_within(frame, random, self.config.limit, &alone, &self.counters);
+        self.queues.set_control(&alone);
+        crossed
+    }
+
+    /// How long a frame's bits take at the rate at `t_ps`.
+    pub(super) fn sending_ps(&self, len: u32, t_ps: u64) -> u64 {
+        self.config.drain(t_ps).delay_ps(0, len)
+    }
+
+    /// Whether data pauses.
+    #[inline]
+    pub(super) fn is_paused(&self) -> bool {
+        self.frozen_ps != NEVER
+    }
+
+    /// No data leaves from `from_ps` on.
+    pub(super) fn pause(&mut self, from_ps: u64) {
+        self.frozen_ps = from_ps;
+    }
+
+    /// Data leaves again; what has waited was counted by [`Port::thaw`].
+    pub(super) fn resume(&mut self) {
+        self.frozen_ps = NEVER;
+    }
+
+    /// Counts a pause up to `now_ps`; returns by how much what waits is delayed by it.
+    pub(super) fn thaw(&mut self, now_ps: u64) -> u64 {
+        let by_ps = now_ps.saturating_sub(self.frozen_ps);
+        let from_ps = self.frozen_ps;
+        if by_ps == 0 {
+            return 0;
+        }
+        self.frozen_ps = now_ps;
+        if self.queues.total.busy_until_ps() <= from_ps {
+            return 0;
+        }
+        self.queues.postpone(from_ps, by_ps, self.config.states[0].ps_per_unit, &self.counters);
+        by_ps
+    }
+
+    /// What a frame that comes at `now_ps` would find.
+    #[inline]
+    fn waiting(&self, now_ps: u64) -> Waiting {
+        // What pauses is as long as it was.
+        self.config.waiting(now_ps.min(self.frozen_ps), &self.queues)
     }
 
     /// The link's state from `at_ps` on.
@@ -374,7 +517,7 @@ impl Port {
 
     /// Bytes of both classes at a switch's port.
     pub(super) fn waiting_bytes(&self, now_ps: u64) -> u64 {
-        self.config.waiting(now_ps, &self.queues).bytes
+        self.waiting(now_ps).bytes
     }
 
     /// Bytes of data at a switch's port.

@@ -17,6 +17,7 @@ mod erasure;
 mod flowcut;
 mod ofan;
 mod ordered_chaos;
+mod pfc;
 mod queues;
 mod reps_plus;
 
@@ -70,6 +71,7 @@ fn spec<'a>(
         queue: &queue,
         flows,
         triggers: &[],
+        pfc: None,
         flow_config,
         ideal_code: false,
         frames: FrameBytes::all(64),

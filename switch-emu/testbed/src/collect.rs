@@ -106,6 +106,7 @@ impl Collect<'_> {
                 rate_bps: port.rate_bps,
                 queue_mean_bytes: counters.queue_mean_bytes(span_ps),
                 counters,
+                ..PortOutcome::default()
             })
         };
         self.setup.fabric.ports.iter().enumerate().zip(layers).map(outcome).collect()

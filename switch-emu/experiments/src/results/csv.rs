@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use spray_fabric::PortOutcome;
 
-use super::{EventRow, FlowResult};
+use super::{EventRow, FlowResult, us};
 
 pub(super) fn flows(flows: &[FlowResult]) -> String {
     let mut out = String::from("flow,src,dst,bytes,start_us,end_us,fct_us,retransmits,reordered,drained_us\n");
@@ -20,7 +20,7 @@ pub(super) fn flows(flows: &[FlowResult]) -> String {
 pub(super) fn ports(ports: &[PortOutcome]) -> String {
     let mut out = String::from(
         "port,uplink,rate_gbps,frames,bytes,control_frames,ecn_marks,trims,drops_queue,drops_link,drops_random,drops_ttl,\
-         queue_max_bytes,queue_mean_bytes,layer\n",
+         queue_max_bytes,queue_mean_bytes,layer,pauses,paused_us\n",
     );
     for p in ports {
         let (c, rate_gbps) = (&p.counters, p.rate_bps as f64 / 1e9);
@@ -28,7 +28,8 @@ pub(super) fn ports(ports: &[PortOutcome]) -> String {
         let fates = format_args!("{},{},{},{}", c.control_frames, c.marks, c.trims, c.drops_queue);
         let losses = format_args!("{},{},{}", c.drops_link(), c.drops_random, c.drops_ttl);
         let queue = format_args!("{},{:.3},{}", c.queue_max, p.queue_mean_bytes, Text(&p.layer));
-        line(&mut out, format_args!("{head},{fates},{losses},{queue}"));
+        let pauses = format_args!("{},{:.3}", p.pauses, us(p.paused_ps));
+        line(&mut out, format_args!("{head},{fates},{losses},{queue},{pauses}"));
     }
     out
 }

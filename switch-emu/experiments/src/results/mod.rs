@@ -85,6 +85,20 @@ pub struct SimFigures {
     pub packet_hops_per_s: f64,
     /// Most memory that the process has held so far, in MB (10^6 bytes). It includes that of runs on other threads.
     pub peak_rss_mb: f64,
+    /// Of networks with priority flow control.
+    #[serde(flatten)]
+    pub pfc: Option<PfcFigures>,
+}
+
+/// What priority flow control did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PfcFigures {
+    /// How often the sender of a link paused.
+    pub pauses: u64,
+    /// For how long, over all links.
+    pub paused_us: f64,
+    /// When links were found that wait for each other.
+    pub deadlock_us: Option<f64>,
 }
 
 /// One flow: a message from one host to another.
@@ -131,6 +145,8 @@ pub struct EventRow {
 pub enum EventKind {
     /// A link began to fail: down, dropping, slow, lossy or flapping.
     Failure,
+    /// Links that pause wait for each other.
+    Deadlock,
     /// A sender's balancer entered freezing mode (REPS §3.2).
     FreezeEntered,
     /// A sender's balancer left freezing mode.
@@ -149,6 +165,7 @@ impl std::fmt::Display for EventKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Failure => "failure",
+            Self::Deadlock => "deadlock",
             Self::FreezeEntered => "freeze_entered",
             Self::FreezeExited => "freeze_exited",
             Self::LastDrop => "last_drop",

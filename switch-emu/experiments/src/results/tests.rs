@@ -53,6 +53,8 @@ fn ports() -> Vec<PortOutcome> {
             ..PortCounters::default()
         },
         queue_mean_bytes: 1_000.0 * index as f64,
+        pauses: index as u64,
+        paused_ps: 1_500_000 * index as u64,
     };
     ["leaf0->spine0", "leaf0->spine1", "leaf1->spine0"].into_iter().enumerate().map(port).collect()
 }
@@ -151,9 +153,9 @@ fn csv_files_are_as_documented() {
     let ports = csv::ports(&run.ports[1..2]);
     assert_eq!(
         ports.lines().nth(1),
-        Some("leaf0->spine1,true,100,500,2000001,0,0,1,1,3,0,0,10000,1000.000,leaf->spine")
+        Some("leaf0->spine1,true,100,500,2000001,0,0,1,1,3,0,0,10000,1000.000,leaf->spine,1,1.500")
     );
-    assert_eq!(ports.lines().next().unwrap().split(',').count(), 15);
+    assert_eq!(ports.lines().next().unwrap().split(',').count(), 17);
 }
 
 #[test]

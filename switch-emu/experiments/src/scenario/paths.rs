@@ -14,6 +14,7 @@ use spray_wire::Kind;
 use super::{Ip, Scenario, Transport};
 use crate::workload::Flow;
 use spray_fabric::{ShortestPaths, Thresholds, hops};
+use spray_sim::Pfc;
 
 /// The routes of the healthy fabric, and values that are computed over them once per scenario.
 #[derive(Debug, Clone)]
@@ -97,6 +98,12 @@ impl Scenario {
     /// The queue of a port with a rate of `rate_bps`.
     pub fn thresholds(&self, paths: &Paths, rate_bps: u64) -> Thresholds {
         self.queue.config(rate_bps, self.base_rtt_ps(paths), self.packet_bytes())
+    }
+
+    /// Priority flow control, if switches have it.
+    pub fn pfc(&self) -> Option<Pfc> {
+        let headroom_bytes = self.queue.pfc_headroom.map(|bytes| bytes.bytes());
+        self.queue.pfc.then(|| Pfc { frame_bytes: self.packet_bytes(), headroom_bytes })
     }
 
     /// The settings of the connection from host `from` to host `to` under `balancer`.

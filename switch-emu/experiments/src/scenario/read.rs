@@ -199,7 +199,9 @@ fn check_queue(document: &Document, scenario: &Scenario, paths: &Paths) -> Resul
             let message = format!("`limit` is 4 GiB or more at {}; allowed: less", link.name);
             return Err(document.mistake("queue.limit", message));
         }
-        let ascending = queue.mark_min_bytes <= queue.mark_max_bytes && queue.mark_max_bytes <= queue.limit_bytes;
+        // With priority flow control the limit is that of a link's data, which waits at any ports.
+        let below_limit = scenario.queue.pfc || queue.mark_max_bytes <= queue.limit_bytes;
+        let ascending = queue.mark_min_bytes <= queue.mark_max_bytes && below_limit;
         if scenario.queue.marking && !ascending {
             let (min, max, limit) = (queue.mark_min_bytes, queue.mark_max_bytes, queue.limit_bytes);
             let message = format!(

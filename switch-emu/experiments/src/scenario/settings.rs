@@ -216,6 +216,13 @@ pub struct Queue {
     /// thresholds).
     #[schemars(range(min = 0.001, max = 1_000))]
     pub alpha: f64,
+    /// Whether a switch has the senders of a link pause their data (priority flow control) when more of what came over that link
+    /// waits than `limit` or the link's share of `shared_buffer`. No port drops or trims data then. The `sim` engine only.
+    pub pfc: bool,
+    /// Memory of a switch for the data that comes over a link until a pause stops it; what exceeds it is dropped. By default as
+    /// much as that can be.
+    #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
+    pub pfc_headroom: Option<ByteSize>,
 }
 
 /// When a switch marks a packet.
@@ -243,6 +250,8 @@ impl Default for Queue {
             trimming: true,
             shared_buffer: None,
             alpha: 1.0,
+            pfc: false,
+            pfc_headroom: None,
         }
     }
 }

@@ -8,8 +8,10 @@ use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_core::path::BalancerKind;
 
-use crate::engine::{Engine, EngineError, Prepared, Tell};
-use crate::results::{Collect, Ended, EventKind, EventRow, RunResult, SimFigures, TransportTotals, reported, us};
+use crate::engine::{Engine, EngineError, Prepared, Progress, Tell};
+use crate::results::{
+    Collect, Ended, EventKind, EventRow, PfcFigures, RunResult, SimFigures, TransportTotals, reported, us,
+};
 use crate::scenario::{Paths, Scenario};
 use crate::workload::Flow;
 use spray_fabric::{LinkEvent, PortOutcome, PortSamples, epoch_starts};
@@ -42,8 +44,13 @@ impl Engine for Sim {
 }
 
 impl Prepared for Simulation<'_> {
-    fn run(&self, balancer: BalancerKind, seed: u64, _: Tell<'_>, _: &AtomicBool) -> Result<RunResult, EngineError> {
-        self.run(balancer, seed, &[])
+    fn run(&self, balancer: BalancerKind, seed: u64, tell: Tell<'_>, _: &AtomicBool) -> Result<RunResult, EngineError> {
+        let result = self.run(balancer, seed, &[])?;
+        if let Some(deadlock) = result.events.iter().find(|row| row.kind == EventKind::Deadlock) {
+            let EventRow { time_us, detail, .. } = deadlock;
+            tell(Progress::Remark(format!("deadlock at {time_us:.0} us: these links pause for ever: {detail}")));
+        }
+        Ok(result)
     }
 }
 
@@ -83,6 +90,7 @@ impl<'a> Simulation<'a> {
             queue: &|rate_bps| scenario.thresholds(paths, rate_bps),
             flows: &sim_flows,
             triggers: triggers.map_or(&[], |triggers| &triggers.list),
+            pfc: scenario.pfc(),
             flow_config: &|from, to| FlowConfig { window_packets, ..scenario.flow_config(paths, balancer, from, to) },
             ideal_code: scenario.transport.erasure,
             frames: match scenario.simulation.control_bytes {
@@ -172,6 +180,11 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
             packet_hops: outcome.packet_hops,
             packet_hops_per_s: (outcome.packet_hops as f64 / wall_s.max(1e-9)).round(),
             peak_rss_mb: peak_rss_mb(),
+            pfc: collect.scenario.queue.pfc.then(|| PfcFigures {
+                pauses: outcome.ports.iter().map(|port| port.pauses).sum(),
+                paused_us: us(outcome.ports.iter().map(|port| port.paused_ps).sum()),
+                deadlock_us: outcome.deadlock.as_ref().map(|deadlock| us(deadlock.at_ps)),
+            }),
         }),
         ..collect.result("sim", collect.flows.iter().zip(&outcome.flows).map(ended), rows(collect, outcome), transport)
     }
@@ -190,7 +203,13 @@ fn rows(collect: &Collect<'_>, outcome: &SimOutcome) -> impl Iterator<Item = Eve
         subject: collect.name(flow),
         detail: "the connection was given up".into(),
     });
-    outcome.events.iter().filter_map(row).chain(failed)
+    let deadlock = outcome.deadlock.iter().map(|deadlock| EventRow {
+        time_us: us(deadlock.at_ps),
+        kind: EventKind::Deadlock,
+        subject: deadlock.links.first().cloned().unwrap_or_default(),
+        detail: deadlock.links.join(" "),
+    });
+    outcome.events.iter().filter_map(row).chain(failed).chain(deadlock)
 }
 
 /// Most memory that this process has held so far, in MB; 0 where the system does not say.

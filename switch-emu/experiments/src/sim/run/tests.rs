@@ -1,4 +1,4 @@
-use spray_core::units::Micros;
+use spray_core::units::{ByteSize, Micros};
 use std::path::Path;
 
 use super::*;
@@ -51,6 +51,21 @@ fn a_seed_gives_the_same_bytes_on_any_number_of_threads() {
         assert!(over_cores(9, threads, run_job).unwrap() == alone, "{threads} threads");
     }
     assert_ne!(alone[0], alone[3], "seeds differ");
+}
+
+#[test]
+fn what_priority_flow_control_does_is_in_the_summary() {
+    let mut scenario = scenario(Pattern::CrossLeafPermutation(Each { bytes: 1 << 20, start_ps: 0 }));
+    let lossy = Simulation::new(&scenario).run(BalancerKind::Ecmp, 1, &[]).unwrap().summary();
+    (scenario.queue.pfc, scenario.queue.marking) = (true, false);
+    let lossless = Simulation::new(&scenario).run(BalancerKind::Ecmp, 1, &[]).unwrap().summary();
+    assert!(lossy.trims > 0 && lossy.sim.unwrap().pfc.is_none());
+    assert_eq!((lossless.trims, lossless.drops_queue), (0, 0));
+    let pfc = lossless.sim.unwrap().pfc.unwrap();
+    assert!(pfc.pauses > 0 && pfc.paused_us > 0.0 && pfc.deadlock_us.is_none(), "{pfc:?}");
+    scenario.queue.pfc_headroom = Some(ByteSize::new(4_150));
+    let without_headroom = Simulation::new(&scenario).run(BalancerKind::Ecmp, 1, &[]).unwrap().summary();
+    assert!(without_headroom.drops_queue > 0);
 }
 
 #[test]

@@ -1,0 +1,300 @@
+//! Priority flow control (IEEE 802.1Qbb): a switch that is about to run out of memory has the senders of its links pause.
+//!
+//! A frame of data waits here, at its port, and is an event only while it is on a cable: when it leaves is not known before, since
+//! the port may have to pause. `docs/specs/pfc.md` states the rules (`PFC-n`).
+
+use std::collections::VecDeque;
+
+use spray_core::link::serialisation_ceil_ps;
+use spray_fabric::{Network, Node, Thresholds};
+
+use super::arena::Kind;
+use super::spec::{Deadlock, Pfc as Config, SimSpec};
+use super::tables::Port;
+
+/// The links of a network whose data nothing drops for want of memory.
+#[derive(Debug)]
+pub(super) struct Pfc {
+    /// Per port.
+    lanes: Vec<Lane>,
+    /// Per switch: bytes of data in its memory, without those in headroom.
+    used: Vec<u64>,
+    /// Per event: the port over which its frame comes.
+    came_by: Vec<u32>,
+    /// What has yet to be put among the events.
+    pub signals: Vec<Signal>,
+    /// Whether a look for deadlocks is among the events.
+    watching: bool,
+    deadlock: Option<(u64, Vec<u32>)>,
+}
+
+/// An event of a port.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Signal {
+    pub at_ps: u64,
+    pub kind: Kind,
+    pub port: u32,
+}
+
+/// A link: at its near end the data that waits to go over it, at its far end what came over it and is still there.
+#[derive(Debug, Default)]
+struct Lane {
+    waiting: VecDeque<Held>,
+    /// By how much pauses have delayed what waits.
+    delay_ps: u64,
+    /// The departure of the first in line is among the events.
+    armed: bool,
+    since_ps: u64,
+    pauses: u64,
+    paused_ps: u64,
+    /// `None` where the far end is a host, which takes everything.
+    room: Option<Room>,
+}
+
+/// A frame of data at a port.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    event: u32,
+    came_by: u32,
+    len: u32,
+    /// When its last bit leaves, less the lane's delay.
+    due_ps: u64,
+    /// How long its bits take.
+    sending_ps: u64,
+}
+
+/// What a switch holds of the data that came over a link.
+#[derive(Debug)]
+struct Room {
+    switch: u32,
+    thresholds: Thresholds,
+    headroom_bytes: u64,
+    /// How long a pause takes to the sender.
+    back_ps: u64,
+    bytes: u64,
+    /// Of these, in headroom.
+    over: u64,
+    /// The sender has been told to pause.
+    full: bool,
+}
+
+/// Bytes of a PFC frame.
+const SIGNAL_BYTES: u64 = 64;
+/// Time between looks for deadlocks, while a link pauses.
+const WATCH_PS: u64 = 100_000_000;
+
+impl Pfc {
+    /// `port_of_link` has the port of each link of the network, hosts' own included.
+    pub(super) fn new(spec: &SimSpec<'_>, config: &Config, port_of_link: &[u32], ports: usize) -> Self {
+        let mut lanes: Vec<Lane> = (0..ports).map(|_| Lane::default()).collect();
+        for (link, port) in port_of_link.iter().enumerate() {
+            lanes[*port as usize].room = Room::new(spec, config, link);
+        }
+        let used = vec![0; spec.network.switches.len()];
+        Self { lanes, used, came_by: Vec::new(), signals: Vec::new(), watching: false, deadlock: None }
+    }
+
+    /// The frame of this event comes over the link of `port`.
+    pub(super) fn comes_by(&mut self, event: u32, port: u32) {
+        let event = event as usize;
+        self.came_by.resize(self.came_by.len().max(event + 1), 0);
+        self.came_by[event] = port;
+    }
+
+    /// Finds memory for a frame of data that has come to a switch; `false` where there is none.
+    //= docs/specs/pfc.md#PFC-2 memory
+    pub(super) fn admit(&mut self, event: u32, len: u32, now_ps: u64) -> bool {
+        let Self { lanes, used, came_by, signals, .. } = self;
+        let port = came_by[event as usize];
+        let Some(room) = &mut lanes[port as usize].room else { return true };
+        let (used, len) = (&mut used[room.switch as usize], u64::from(len));
+        if room.bytes - room.over + len <= room.pause_above(*used) {
+            *used += len;
+        } else if room.over + len <= room.headroom_bytes {
+            room.over += len;
+            //= docs/specs/pfc.md#PFC-3 pause
+            if !std::mem::replace(&mut room.full, true) {
+                signals.push(Signal { at_ps: now_ps + room.back_ps, kind: Kind::Pause, port });
+            }
+        } else {
+            return false;
+        }
+        room.bytes += len;
+        true
+    }
+
+    /// Gives back the memory of a frame that came by `port`.
+    fn release(&mut self, port: u32, len: u32, now_ps: u64) {
+        let Self { lanes, used, signals, .. } = self;
+        let Some(room) = &mut lanes[port as usize].room else { return };
+        let (used, len) = (&mut used[room.switch as usize], u64::from(len));
+        // Headroom is free first.
+        let over = room.over.min(len);
+        room.over -= over;
+        *used -= len - over;
+        room.bytes -= len;
+        //= docs/specs/pfc.md#PFC-4 resume
+        if room.full && room.over == 0 && room.bytes <= room.pause_above(*used).saturating_sub(2 * len) {
+            room.full = false;
+            signals.push(Signal { at_ps: now_ps + room.back_ps, kind: Kind::Resume, port });
+        }
+    }
+
+    /// A frame that was admitted goes no further.
+    pub(super) fn lose(&mut self, event: u32, len: u32, now_ps: u64) {
+        self.release(self.came_by[event as usize], len, now_ps);
+    }
+
+    /// A frame of data joins those that wait at `number`; its last bit leaves at `due_ps` unless the port pauses.
+    pub(super) fn hold(&mut self, event: u32, number: u32, port: &Port, len: u32, due_ps: u64) {
+        let lane = &mut self.lanes[number as usize];
+        let sending_ps = port.sending_ps(len, due_ps);
+        let came_by = self.came_by[event as usize];
+        lane.waiting.push_back(Held { event, came_by, len, due_ps: due_ps - lane.delay_ps, sending_ps });
+        self.arm(number, port);
+    }
+
+    /// Puts the departure of the first in line among the events.
+    fn arm(&mut self, number: u32, port: &Port) {
+        let lane = &mut self.lanes[number as usize];
+        let Some(first) = lane.waiting.front() else { return };
+        if !port.is_paused() && !std::mem::replace(&mut lane.armed, true) {
+            self.signals.push(Signal { at_ps: first.due_ps + lane.delay_ps, kind: Kind::Leaves, port: number });
+        }
+    }
+
+    /// What waits at a port that pauses waits longer.
+    pub(super) fn thaw(&mut self, number: u32, port: &mut Port, now_ps: u64) {
+        self.lanes[number as usize].delay_ps += port.thaw(now_ps);
+    }
+
+    /// The first in line may leave by now: returns its event. `port` is that with this number.
+    pub(super) fn leaves(&mut self, number: u32, port: &mut Port, now_ps: u64) -> Option<u32> {
+        self.thaw(number, port, now_ps);
+        let lane = &mut self.lanes[number as usize];
+        lane.armed = false;
+        let due = |lane: &Lane| lane.waiting.front().is_some_and(|first| first.due_ps + lane.delay_ps <= now_ps);
+        let first = if due(lane) { lane.waiting.pop_front() } else { None };
+        self.arm(number, port);
+        let Held { event, came_by, len, .. } = first?;
+        self.release(came_by, len, now_ps);
+        self.comes_by(event, number);
+        Some(event)
+    }
+
+    /// A pause reaches the sender of a link: the frame that it is sending goes on.
+    //= docs/specs/pfc.md#PFC-5 what a pause stops
+    pub(super) fn pause(&mut self, number: u32, port: &mut Port, now_ps: u64) {
+        let lane = &mut self.lanes[number as usize];
+        let first = lane.waiting.front().map(|first| (first.due_ps + lane.delay_ps, first.sending_ps));
+        let under_way = first.filter(|(due_ps, sending_ps)| *due_ps < now_ps + sending_ps);
+        port.pause(under_way.map_or(now_ps, |(due_ps, _)| due_ps.max(now_ps)));
+        (lane.since_ps, lane.pauses) = (now_ps, lane.pauses + 1);
+        if !std::mem::replace(&mut self.watching, true) {
+            self.signals.push(Signal { at_ps: now_ps + WATCH_PS, kind: Kind::Watch, port: 0 });
+        }
+    }
+
+    /// A resume reaches the sender of a link.
+    pub(super) fn resume(&mut self, number: u32, port: &mut Port, now_ps: u64) {
+        self.thaw(number, port, now_ps);
+        port.resume();
+        let lane = &mut self.lanes[number as usize];
+        lane.paused_ps += now_ps - lane.since_ps;
+        self.arm(number, port);
+    }
+
+    /// How often a link's sender paused, and for how long, up to `end_ps`.
+    pub(super) fn pauses(&self, number: usize, port: &Port, end_ps: u64) -> (u64, u64) {
+        let lane = &self.lanes[number];
+        let present_ps = if port.is_paused() { end_ps.saturating_sub(lane.since_ps) } else { 0 };
+        (lane.pauses, lane.paused_ps + present_ps)
+    }
+
+    /// Frames that wait at ports.
+    pub(super) fn frames(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.waiting.len() as u64).sum()
+    }
+
+    /// The first deadlock that was found, with the names of its links.
+    pub(super) fn deadlock(&self, network: &Network, port_of_link: &[u32]) -> Option<Deadlock> {
+        let (at_ps, ports) = self.deadlock.as_ref()?;
+        let links = network.links.iter().zip(port_of_link).filter(|(_, port)| ports.contains(port));
+        Some(Deadlock { at_ps: *at_ps, links: links.map(|(link, _)| link.name.clone()).collect() })
+    }
+
+    /// Looks for a deadlock while links pause.
+    pub(super) fn watch(&mut self, ports: &[Port], now_ps: u64) {
+        let stuck = self.stuck(ports);
+        if !stuck.is_empty() && self.deadlock.is_none() {
+            self.deadlock = Some((now_ps, stuck));
+        }
+        self.watching = ports.iter().any(Port::is_paused) && self.deadlock.is_none();
+        if self.watching {
+            self.signals.push(Signal { at_ps: now_ps + WATCH_PS, kind: Kind::Watch, port: 0 });
+        }
+    }
+
+    /// The links that pause for ever: each waits for memory whose frames wait, at the next switch, for such links.
+    //= docs/specs/pfc.md#PFC-7 deadlock
+    fn stuck(&self, ports: &[Port]) -> Vec<u32> {
+        let pauses = |port: &u32| {
+            let room = self.lanes[*port as usize].room.as_ref();
+            ports[*port as usize].is_paused() && room.is_some_and(|room| room.full)
+        };
+        let mut stuck: Vec<u32> = (0..ports.len() as u32).filter(pauses).collect();
+        loop {
+            let held = |port: u32| self.held_for_good(&stuck, |held| held.came_by == port);
+            let stays = |port: &u32| {
+                let Some(room) = &self.lanes[*port as usize].room else { return false };
+                let own = |held: &Held| self.room_of(held).is_some_and(|other| other.switch == room.switch);
+                held(*port) > room.pause_above(self.held_for_good(&stuck, own))
+            };
+            let left: Vec<u32> = stuck.iter().copied().filter(stays).collect();
+            if left.len() == stuck.len() {
+                return stuck;
+            }
+            stuck = left;
+        }
+    }
+
+    /// Bytes that wait at `stuck` ports and are such.
+    fn held_for_good(&self, stuck: &[u32], such: impl Fn(&Held) -> bool) -> u64 {
+        let waiting = stuck.iter().flat_map(|port| &self.lanes[*port as usize].waiting);
+        waiting.filter(|held| such(held)).map(|held| u64::from(held.len)).sum()
+    }
+
+    fn room_of(&self, held: &Held) -> Option<&Room> {
+        self.lanes[held.came_by as usize].room.as_ref()
+    }
+}
+
+impl Room {
+    /// That at the far end of a link; `None` for a host.
+    fn new(spec: &SimSpec<'_>, config: &Config, link: usize) -> Option<Self> {
+        let Network { links, switches, .. } = spec.network;
+        let link = &links[link];
+        let Node::Switch(switch) = link.to else { return None };
+        let near_ps = if let Node::Switch(near) = link.from { switches[near].latency_ps } else { 0 };
+        let back_ps = link.latency_ps + serialisation_ceil_ps(SIGNAL_BYTES, link.rate_bps);
+        let blind_ps = u128::from(link.latency_ps + near_ps + back_ps);
+        //= docs/specs/pfc.md#PFC-6 headroom
+        let blind = (blind_ps * u128::from(link.rate_bps)).div_ceil(8_000_000_000_000) as u64;
+        let needed = blind + 2 * u64::from(config.frame_bytes);
+        Some(Self {
+            switch: switch as u32,
+            thresholds: (spec.queue)(link.rate_bps),
+            headroom_bytes: config.headroom_bytes.unwrap_or(needed),
+            back_ps,
+            bytes: 0,
+            over: 0,
+            full: false,
+        })
+    }
+
+    /// Most bytes that may be here without headroom, when the switch holds `used`.
+    fn pause_above(&self, used: u64) -> u64 {
+        let Thresholds { shared_bytes, limit_bytes, .. } = self.thresholds;
+        u64::from(if shared_bytes > 0 { self.thresholds.limit_within(used, self.bytes) } else { limit_bytes })
+    }
+}
