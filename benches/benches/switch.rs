@@ -8,9 +8,9 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use spray_fabric::{FlowHash, HashFunction, Scheme, Switching};
 use spray_pipeline::config::{OUTSIDE, PortConfig, Thresholds};
 use spray_pipeline::queue::Queue;
-use spray_pipeline::scheme::Scheme;
 use spray_testbed::program::HopBench;
 use std::cell::Cell;
 
@@ -29,7 +29,7 @@ fn queue(c: &mut Criterion) {
 }
 
 fn kernel(c: &mut Criterion) {
-    let bench = match HopBench::new(Scheme::Ecmp, 1) {
+    let bench = match HopBench::new(Switching::default(), 1) {
         Ok(bench) => bench,
         Err(error) => return eprintln!("switch/kernel SKIPPED: {error}"),
     };
@@ -51,20 +51,25 @@ fn kernel(c: &mut Criterion) {
     group.finish();
 }
 
-/// Six switches in a row with four cables between two of them, by each scheme; frames in order and out of order.
+/// Six switches in a row with four cables between two of them, by each scheme and each hash; frames in order and out of order.
 fn schemes(c: &mut Criterion) {
     let mut group = c.benchmark_group("switch/schemes");
     group.throughput(Throughput::Elements(1)).sample_size(20);
-    for scheme in Scheme::ALL {
-        let bench = match HopBench::new(scheme, 4) {
+    let hashes = [HashFunction::Crc16, HashFunction::Crc32, HashFunction::Xor].map(|function| {
+        let hash = FlowHash { function, ..FlowHash::default() };
+        (format!("{function:?}").to_lowercase(), Switching { hash, ..Switching::default() })
+    });
+    let schemes = Scheme::ALL.map(|scheme| (scheme.to_string(), Switching::all(scheme)));
+    for (name, switching) in schemes.into_iter().chain(hashes) {
+        let bench = match HopBench::new(switching, 4) {
             Ok(bench) => bench,
             Err(error) => return eprintln!("switch/schemes SKIPPED: {error}"),
         };
         let hops = HopBench::HOPS;
-        group.bench_function(BenchmarkId::new("order", scheme), |bencher| {
+        group.bench_function(BenchmarkId::new("order", &name), |bencher| {
             bencher.iter_custom(|count| bench.switch(hops, repeat(count)).expect("a test run").mul_f64(count as f64));
         });
-        group.bench_function(BenchmarkId::new("disorder", scheme), |bencher| {
+        group.bench_function(BenchmarkId::new("disorder", &name), |bencher| {
             bencher.iter_custom(|count| bench.disorder(hops, repeat(count)).expect("a test run").mul_f64(count as f64));
         });
     }

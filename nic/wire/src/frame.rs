@@ -277,7 +277,7 @@ fn emit_v6(head: &mut [u8; V6_HEADERS], e: &Envelope, src: Ipv6Addr, dst: Ipv6Ad
         .array::<6, 6>(e.src_mac)
         .u16::<12>(ETHERTYPE_V6)
         .u16::<{ v6::VERSION_CLASS }>(6 << 12 | (e.tos() as u16) << 4)
-        .u16::<16>(0)
+        .u16::<{ v6::LABEL }>(e.src_port.number())
         .u16::<{ v6::PAYLOAD_LENGTH }>(udp_bytes)
         .u8::<{ v6::NEXT_HEADER }>(PROTOCOL_UDP)
         .u8::<{ v6::HOP_LIMIT }>(e.ttl)

@@ -51,6 +51,8 @@ pub mod v4 {
 pub mod v6 {
     /// `u16`: version (4 bits), traffic class (8: DSCP, ECN), high bits of the flow label.
     pub const VERSION_CLASS: usize = 14;
+    /// `u16`: low bits of the flow label.
+    pub const LABEL: usize = 16;
     /// `u16`: payload, without the IPv6 header.
     pub const PAYLOAD_LENGTH: usize = 18;
     /// `u8`.

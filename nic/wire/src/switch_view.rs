@@ -54,10 +54,12 @@ pub struct Headers {
     pub v6: bool,
     /// Address of the destination.
     pub destination: Address,
-    /// Digest of both addresses, see [`addresses_v4`] and [`addresses_v6`].
+    /// Both addresses in 64 bits, see [`addresses_v4`] and [`addresses_v6`].
     pub addresses: u64,
     /// UDP source port in the high half, destination port in the low half.
     pub ports: u32,
+    /// Flow label; 0 over IPv4.
+    pub label: u32,
     /// Virtual time in ps; 0 = not emulated.
     pub virtual_time_ps: u64,
     /// CRC of our header.
@@ -155,7 +157,8 @@ fn parse_v4(head: &[u8; V4_LEAST], bytes: u32) -> Parsed {
         class: head[v4::TOS],
         ttl: head[v4::TTL],
         destination: [0, u64::from_ne_bytes([0, 0, 0xff, 0xff, address[0], address[1], address[2], address[3]])],
-        addresses: addresses_v4(u64_le(head, v4::SRC)),
+        addresses: u64_le(head, v4::SRC),
+        label: 0,
     };
     finish(head, false, bytes, &ip)
 }
@@ -173,6 +176,7 @@ fn parse_v6(head: &[u8; V6_LEAST], bytes: u32) -> Parsed {
             [u64_le(head, v6::SRC), u64_le(head, v6::SRC + 8)],
             [u64_le(head, v6::DST), u64_le(head, v6::DST + 8)],
         ),
+        label: u32_at(head, v6::VERSION_CLASS) & 0xf_ffff,
     };
     finish(head, true, bytes, &ip)
 }
@@ -187,6 +191,7 @@ struct Ip {
     ttl: u8,
     destination: Address,
     addresses: u64,
+    label: u32,
 }
 
 #[inline(always)]
@@ -205,6 +210,7 @@ fn finish<const N: usize>(head: &[u8; N], v6: bool, bytes: u32, ip: &Ip) -> Pars
         destination: ip.destination,
         addresses: ip.addresses,
         ports: u32_at(head, at::udp_src_port_offset(v6)),
+        label: ip.label,
         virtual_time_ps: u64_at(head, at::virtual_time_offset(v6)),
         crc: u32_at(head, at::udp_payload_offset(v6) + field::HEADER_CRC),
         bytes,
@@ -216,22 +222,17 @@ fn finish<const N: usize>(head: &[u8; N], v6: bool, bytes: u32, ip: &Ip) -> Pars
     })
 }
 
-/// Odd multipliers that keep the parts of an address pair apart: fractions of square roots.
-const K: [u64; 4] = [0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b, 0xa54f_f53a_5f1d_36f1];
-
-/// Return the digest of two IPv4 addresses: `both` is the source followed by the destination, as one little-endian number.
-#[inline(always)]
-pub const fn addresses_v4(both: u64) -> u64 {
-    both.wrapping_mul(K[0])
+/// Return two IPv4 addresses as one little-endian number, the source first.
+pub const fn addresses_v4(source: [u8; 4], destination: [u8; 4]) -> u64 {
+    (u32::from_le_bytes(destination) as u64) << 32 | u32::from_le_bytes(source) as u64
 }
 
-/// Return the digest of two IPv6 addresses, each read as two little-endian numbers.
+/// Return two IPv6 addresses, each read as two little-endian numbers, as one number like that of IPv4: each is the exclusive or of its four
+/// 32-bit words, as switches fold them to hash them.
 #[inline(always)]
 pub const fn addresses_v6(source: [u64; 2], destination: [u64; 2]) -> u64 {
-    source[0].wrapping_mul(K[0])
-        ^ source[1].wrapping_mul(K[1]).rotate_left(16)
-        ^ destination[0].wrapping_mul(K[2]).rotate_left(32)
-        ^ destination[1].wrapping_mul(K[3]).rotate_left(48)
+    let (source, destination) = (source[0] ^ source[1], destination[0] ^ destination[1]);
+    (destination ^ destination >> 32) << 32 | (source ^ source >> 32) & 0xffff_ffff
 }
 
 /// Write what a switch changed into the frame that `headers` were read from, and keep its checksums right. Returns `None`

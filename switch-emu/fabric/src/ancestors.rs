@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use spray_pipeline::config::MAX_HOPS;
-use spray_pipeline::hash;
+use spray_pipeline::flow_hash::Key;
 use spray_pipeline::scheme::hashed;
 use spray_wire::switch_view::{addresses_v4, addresses_v6};
-use spray_wire::{Ev, UDP_PORT};
+use spray_wire::{Ev, EvPort, UDP_PORT};
 
 use super::{LinkEvent, Network, RouteTable};
 use crate::fabric::Node;
@@ -35,7 +35,7 @@ impl<'a> Ancestors<'a> {
     }
 
     /// One entropy value for every path from host `from` to host `to` by the routes in force at `at_ps`. Values are below `evs`. A
-    /// path that none of these values leads over is left out: all are where a switch does not hash. `addresses` is the digest of the hosts' addresses, see [`addresses`].
+    /// path that none of these values leads over is left out: all are where a switch does not hash. `addresses` are the hosts', see [`addresses`].
     //= docs/specs/host-dr.md#HDR-10 one EV for each path
     //= docs/specs/host-dr.md#HDR-11 order of the list
     pub fn paths(&self, at_ps: u64, from: usize, to: usize, addresses: u64, evs: u32) -> Vec<Ev> {
@@ -47,7 +47,7 @@ impl<'a> Ancestors<'a> {
         let tries = evs.min(spray_wire::MAX_EVS).min(TRIES_PER_PATH * count as u32);
         let mut found: BTreeMap<Choices, Ev> = BTreeMap::new();
         for ev in (0..tries).map(|index| Ev::new(index as u16)) {
-            let flow = hash::flow(addresses, u32::from(ev.port(evs).number()) << 16 | u32::from(UDP_PORT));
+            let flow = self.network.switching.hash.digest(&flow_key(addresses, ev.port(evs)));
             if let Some(choices) = self.walk(at_ps, start, to, flow) {
                 found.entry(choices).or_insert(ev);
             }
@@ -98,15 +98,16 @@ impl<'a> Ancestors<'a> {
     }
 }
 
-/// The digest of the addresses of frames from one host to another, as switches compute it; 0 for a pair of two families.
+/// What switches may hash of a frame that a host sends: `port` stands for its EV.
+pub fn flow_key(addresses: u64, port: EvPort) -> Key {
+    let label = u32::from(port.number());
+    Key { addresses, ports: label << 16 | u32::from(UDP_PORT), label }
+}
+
+/// The addresses of frames from one host to another, as [`Key`] has them; 0 for a pair of two families.
 pub fn addresses(from: IpAddr, to: IpAddr) -> u64 {
     match (from, to) {
-        (IpAddr::V4(from), IpAddr::V4(to)) => {
-            let mut both = [0; 8];
-            both[..4].copy_from_slice(&from.octets());
-            both[4..].copy_from_slice(&to.octets());
-            addresses_v4(u64::from_le_bytes(both))
-        }
+        (IpAddr::V4(from), IpAddr::V4(to)) => addresses_v4(from.octets(), to.octets()),
         (IpAddr::V6(from), IpAddr::V6(to)) => {
             let halves = |octets: [u8; 16]| {
                 let half = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| octets[at + byte]));

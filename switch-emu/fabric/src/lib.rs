@@ -23,7 +23,7 @@ mod tables;
 mod tiers;
 mod topo_file;
 
-pub use ancestors::{Ancestors, addresses};
+pub use ancestors::{Ancestors, addresses, flow_key};
 pub use cables::Cables;
 pub use compile::{CompileError, compile, mix, preload, salt, v4};
 pub use dragonfly::Dragonfly;
@@ -41,6 +41,7 @@ pub use outcome::{PortOutcome, PortSamples, Progress};
 pub use route_table::RouteTable;
 pub use routes::{ShortestPaths, groups, hops};
 pub use spray_pipeline::counters::{ChassisCounters, PortCounters};
+pub use spray_pipeline::flow_hash::{FlowHash, HashFields, HashFunction, HashSeed};
 pub use switching::{Groups, Scheme, Switching, SwitchingError};
 pub use tables::{ChassisSpec, DEFAULT_FRAME_BYTES, Tables, TablesError};
 pub use tiers::Tiers;

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use rand_core::RngCore;
+use spray_pipeline::flow_hash::{FlowHash, HashSeed};
 use spray_pipeline::routes::{Group, SwitchConfig};
 pub use spray_pipeline::scheme::{Groups, Scheme};
 use spray_pipeline::scheme::{Layout, MOST_GROUPS, Pointers};
 
 use spray_core::rng::stream;
 
-use super::{Tiers, mix};
+use super::{Tiers, mix, salt};
 use crate::fabric::Node;
 
 /// The schemes of a network's switches.
@@ -19,6 +20,10 @@ pub struct Switching {
     pub schemes: Vec<Scheme>,
     /// The pause that ends a flowlet at a switch.
     pub flowlet_gap_ps: u64,
+    /// What switches hash, and how.
+    pub hash: FlowHash,
+    /// Which of them hash alike.
+    pub hash_seed: HashSeed,
 }
 
 impl Switching {
@@ -49,7 +54,26 @@ impl Switching {
     pub fn scheme(&self, tier: usize) -> Scheme {
         self.schemes.get(tier).or(self.schemes.last()).copied().unwrap_or_default()
     }
+
+    /// The seed of a switch's hash in a run with root `seed`; `own` is the switch's salt.
+    //= docs/specs/switching.md#SWC-25 seeds
+    fn hash_seed(&self, seed: u64, tier: usize, own: u32) -> u32 {
+        match self.hash_seed {
+            HashSeed::Switch => own,
+            HashSeed::Tier => salt(mix(seed), tier.wrapping_add(1)),
+            HashSeed::Same => salt(mix(seed), 0),
+        }
+    }
+
+    /// Bits by which the switches of a tier rotate a hash.
+    //= docs/specs/switching.md#SWC-25 seeds
+    fn hash_offset(&self, tier: usize) -> u32 {
+        if self.hash_seed == HashSeed::Same { 0 } else { OFFSET_BITS.wrapping_mul(tier as u32) }
+    }
 }
+
+/// Bits by which a tier rotates its hashes further than the one below: with CRC-16, places of three tiers of up to 32 ports do not share bits.
+const OFFSET_BITS: u32 = 5;
 
 /// Why a scheme cannot run in a fabric.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -115,13 +139,16 @@ impl Plan {
         let layouts: Vec<Layout> = schemes.iter().map(|scheme| scheme.layout()).collect();
         // Word 0 belongs to nobody.
         let mut words = vec![0];
-        let config = |(switch, ((salt, scheme), layout)): (usize, ((&u32, &Scheme), &Layout))| {
+        let config = |(switch, layout): (usize, &Layout)| {
             let flowlets = words.len() as u32;
             words.resize(words.len() + layout.flowlets as usize, 0);
             let (gap_ps, group) = (switching.flowlet_gap_ps, groups.of_switch(switch));
-            SwitchConfig { gap_ps, flowlets, groups, group, ..SwitchConfig::new(*salt, *scheme) }
+            let hash_seed = switching.hash_seed(seed, tiers.tier[switch], salts[switch]);
+            let offset = switching.hash_offset(tiers.tier[switch]);
+            let config = SwitchConfig::new(salts[switch], schemes[switch]).hashed_by(switching.hash, hash_seed, offset);
+            SwitchConfig { gap_ps, flowlets, groups, group, ..config }
         };
-        let switches = salts.iter().zip(&schemes).zip(&layouts).enumerate().map(config).collect();
+        let switches = layouts.iter().enumerate().map(config).collect();
         Self {
             seed,
             tiers,

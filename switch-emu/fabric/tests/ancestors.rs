@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use spray_fabric::{
-    Ancestors, ChassisSpec, Fabric, FatTree, LeafSpine, LinkAction, LinkEvent, Network, Thresholds, addresses, compile,
+    Ancestors, ChassisSpec, Fabric, FatTree, FlowHash, HashFields, HashFunction, Host, LeafSpine, LinkAction,
+    LinkEvent, Network, Thresholds, addresses, compile,
 };
 use spray_test_support::NativeSwitch;
 use spray_wire::{Body, Common, Data, Ecn, Envelope, Ev};
@@ -57,7 +58,11 @@ fn check(network: &Network, events: &[LinkEvent], at_ps: u64, from: usize, to: u
         let fabric = compile(network, seed, queue, events).unwrap();
         let ancestors = Ancestors::new(network, events, seed);
         let hosts = [from, to].map(|host| &fabric.hosts[host]);
-        for [from_ip, to_ip] in [hosts.map(|host| IpAddr::V4(host.v4)), hosts.map(|host| IpAddr::V6(host.v6))] {
+        for addresses_of in [|host: &Host| IpAddr::V4(host.v4), |host: &Host| IpAddr::V6(host.v6)] {
+            let [from_ip, to_ip] = hosts.map(addresses_of);
+            if from_ip.is_ipv4() && network.switching.hash.fields == HashFields::FlowLabel {
+                continue;
+            }
             let evs = ancestors.paths(at_ps, from, to, addresses(from_ip, to_ip), EVS);
             assert_eq!(evs.len(), count);
             let leaf = network.leaf_of(from);
@@ -84,6 +89,19 @@ fn every_path_has_a_value_and_no_two_have_the_same() {
     check(&leaf_spine(2), &[], 0, 0, 4, 16);
     check(&fat_tree(), &[], 0, 0, 11, 4);
     check(&fat_tree(), &[], 0, 0, 3, 2);
+}
+
+#[test]
+fn paths_are_known_whatever_switches_hash() {
+    //= docs/specs/switching.md#SWC-23 what is hashed
+    //= docs/specs/host-dr.md#HDR-10 one EV for each path
+    for function in [HashFunction::Ideal, HashFunction::Crc16, HashFunction::Crc32, HashFunction::Xor] {
+        for fields in [HashFields::FiveTuple, HashFields::Ports, HashFields::FlowLabel] {
+            let mut network = fat_tree();
+            network.switching.hash = FlowHash { function, fields };
+            check(&network, &[], 0, 0, 11, 4);
+        }
+    }
 }
 
 #[test]

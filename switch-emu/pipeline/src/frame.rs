@@ -4,7 +4,7 @@ use spray_wire::offsets::trimmed_len;
 use spray_wire::switch_view::{Changes, Headers};
 use spray_wire::{DSCP_CONTROL, DSCP_TRIMMED};
 
-use crate::hash;
+use crate::flow_hash::Key;
 
 const ECN_CE: u8 = 3;
 
@@ -14,7 +14,7 @@ const ECN_CE: u8 = 3;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Digest of the five-tuple, see [`hash::flow`].
+    /// Digest of what switches hash, by [`FlowHash`](crate::flow_hash::FlowHash); 0 before a chassis takes the frame.
     pub flow: u64,
     /// Virtual time in ps at which the frame is where it is.
     pub time_ps: u64,
@@ -55,7 +55,7 @@ impl Frame {
     pub fn new(headers: &Headers, now_ps: impl FnOnce() -> u64) -> Self {
         let emulated = headers.virtual_time_ps != 0;
         Self {
-            flow: hash::flow(headers.addresses, headers.ports),
+            flow: 0,
             time_ps: if emulated { headers.virtual_time_ps } else { now_ps() },
             switch: 0,
             port: 0,
@@ -88,6 +88,12 @@ impl Frame {
         self.trimmable = false;
         self.trimmed = true;
     }
+}
+
+/// What a switch may hash of the frame with these headers.
+#[inline(always)]
+pub(crate) fn key(headers: &Headers) -> Key {
+    Key { addresses: headers.addresses, ports: headers.ports, label: headers.label }
 }
 
 /// Sets congestion experienced; false when it is set already or the sender does not understand it.

@@ -1,11 +1,10 @@
 //! Mixing functions for path choice and repeatable random decisions.
 
-/// Digest of a five-tuple: `addresses` is the digest of both addresses, `ports` the source port in the high half
-/// and the destination port in the low half.
+/// The ideal digest of two addresses, as [`Key`](crate::flow_hash::Key) has them, and of ports or a label.
 //= docs/specs/switch.md#SW-5 the choice within a group
 #[inline(always)]
-pub const fn flow(addresses: u64, ports: u32) -> u64 {
-    mix(addresses ^ (ports as u64).wrapping_mul(0x510e_527f_ade6_82d1))
+pub const fn flow(addresses: u64, entropy: u32) -> u64 {
+    mix(addresses.wrapping_mul(0x6a09_e667_f3bc_c909) ^ (entropy as u64).wrapping_mul(0x510e_527f_ade6_82d1))
 }
 
 /// A 64-bit finaliser (that of SplitMix64): every input bit changes every output bit with probability 1/2.

@@ -13,6 +13,7 @@ pub mod config;
 pub mod counters;
 #[cfg(not(target_arch = "bpf"))]
 pub mod fifo;
+pub mod flow_hash;
 pub mod frame;
 pub mod hash;
 #[cfg(not(target_arch = "bpf"))]
@@ -26,6 +27,7 @@ pub mod word;
 
 use config::{Globals, HOST, MAX_HOPS, PortConfig};
 use counters::{ChassisCounters, PortCounters};
+use flow_hash::FlowHash;
 use frame::Frame;
 use queue::PortQueues;
 use routes::{Group, Routes, SwitchConfig};
@@ -176,6 +178,10 @@ pub fn process<T: Tables>(
         }
     };
     let mut frame = Frame::new(&headers, now_ps);
+    //= docs/specs/switching.md#SWC-23 what is hashed
+    if let Some(switch) = tables.switch(ingress) {
+        frame.flow = FlowHash::from_number(switch.hash).digest(&frame::key(&headers));
+    }
     match forward(tables, &headers.destination, &mut frame, ingress) {
         Ok(port) => {
             let Some(trimmed_len) = write(packet, &headers, &frame) else {

@@ -1,6 +1,6 @@
 //! Where a frame may go next: the equal-cost ports of a switch. [`scheme`](crate::scheme) chooses among them.
 
-use crate::hash::mix;
+use crate::flow_hash::{FlowHash, HashFunction};
 use crate::scheme::{Groups, Scheme};
 
 /// Where a switch finds its routes: the kernel's maps, or the table of the simulator and of the search for a connection's paths.
@@ -41,14 +41,20 @@ impl Group {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SwitchConfig {
-    /// Expanded salt of its random and hashed choices.
+    /// Expanded salt of its random choices.
     pub salt: u64,
+    /// What its hash adds to a digest, see [`HashFunction::seed`].
+    pub hash_seed: u64,
     /// A pause that ends a flowlet.
     pub gap_ps: u64,
     /// A [`Scheme`].
     pub scheme: u32,
     /// Index of its flowlet table among the switches' words, for schemes that have one.
     pub flowlets: u32,
+    /// A [`FlowHash`].
+    pub hash: u32,
+    /// Bits by which it rotates a hash to the right.
+    pub hash_offset: u32,
     /// The fabric's groups.
     pub groups: Groups,
     /// The group that it is of.
@@ -58,8 +64,13 @@ pub struct SwitchConfig {
 impl SwitchConfig {
     /// Expands a 32-bit salt so that neighbouring salts give unrelated choices.
     pub fn new(salt: u32, scheme: Scheme) -> Self {
-        let salt = mix(u64::from(salt) ^ 0x9e37_79b9_7f4a_7c15);
-        Self { salt, scheme: scheme as u32, ..Self::default() }
+        let salt = HashFunction::Ideal.seed(salt);
+        Self { salt, hash_seed: salt, scheme: scheme as u32, ..Self::default() }
+    }
+
+    /// The same with another hash.
+    pub fn hashed_by(self, hash: FlowHash, seed: u32, offset: u32) -> Self {
+        Self { hash_seed: hash.function.seed(seed), hash: hash.number(), hash_offset: offset, ..self }
     }
 }
 

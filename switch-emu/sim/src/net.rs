@@ -2,7 +2,7 @@
 
 use spray_core::host::{self, Log};
 use spray_core::link::HostLink;
-use spray_pipeline::hash;
+use spray_fabric::flow_key;
 use spray_wire::{self as wire, Body, Data, EvPort};
 
 use super::arena::{Arena, Kind, Slot, Turn, flags, key};
@@ -117,7 +117,7 @@ impl<'a> Net<'a> {
         self.switches.leave_host(link, now_ps, len, way == 0, random).ok()?;
         Some(Slot {
             key: key(at_ps, Turn::Arrival),
-            flow: hash::flow(addresses[way], u32::from(port.number()) << 16 | u32::from(wire::UDP_PORT)),
+            flow: self.spec.network.switching.hash.digest(&flow_key(addresses[way], port)),
             random,
             connection: number,
             to,

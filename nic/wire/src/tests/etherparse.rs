@@ -49,7 +49,8 @@ fn check_v4(ip: &Ipv4Header, udp: &UdpHeader, e: &Envelope, payload_bytes: usize
 fn check_v6(ip: &Ipv6Header, udp: &UdpHeader, e: &Envelope, payload: &[u8]) {
     assert_eq!((ip.traffic_class, ip.hop_limit), (e.dscp << 2 | e.ecn as u8, e.ttl));
     assert_eq!((&ip.source[..], &ip.destination[..]), (&octets(e.src)[..], &octets(e.dst)[..]));
-    assert_eq!((ip.next_header, ip.flow_label.value()), (IpNumber::UDP, 0));
+    //= docs/specs/wire.md#WIRE-13 EVs and ports
+    assert_eq!((ip.next_header, ip.flow_label.value()), (IpNumber::UDP, e.src_port.number().into()));
     assert_eq!(udp.checksum, udp.calc_checksum_ipv6(ip, payload).unwrap());
 }
 

@@ -109,7 +109,7 @@ fn a_reset_over_ipv4_is_these_bytes() {
 #[test]
 fn a_reset_over_ipv6_has_these_headers() {
     let frame = build(&envelope(true), &common(), &Body::Reset(Reset { reason: 7 }), &[]);
-    let mut headers = std::vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd, 0x62, 0xa0, 0, 0, 0, 40, 17, 64];
+    let mut headers = std::vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd, 0x62, 0xa0, 0xc3, 0x50, 0, 40, 17, 64];
     headers
         .extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
     headers.extend([0xc3, 0x50, 0x12, 0xb9, 0, 40]);

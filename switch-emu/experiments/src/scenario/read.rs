@@ -11,7 +11,8 @@ use super::failure::{FailureSettings, words};
 use super::settings::{Ip, Settings, Switch, Transport};
 use super::{Failures, Paths, QueueLength, Scenario, SimulationSettings, read_file};
 use spray_fabric::{
-    CompileError, DrawError, FailureContext, FailureFile, LinkAction, Network, RandomFailure, Switching, preload,
+    CompileError, DrawError, FailureContext, FailureFile, FlowHash, HashFields, LinkAction, Network, RandomFailure,
+    Switching, preload,
 };
 
 impl Scenario {
@@ -65,21 +66,36 @@ impl Switch {
     /// The schemes by tier. `gap_ps` is the default pause that ends a flowlet.
     fn switching(&self, gap_ps: u64) -> Switching {
         let schemes = [self.tor, self.agg, self.core].map(|tier| tier.unwrap_or(self.scheme)).to_vec();
-        Switching { schemes, flowlet_gap_ps: self.flowlet_gap_us.map_or(gap_ps, Micros::ps) }
+        let hash = FlowHash { function: self.hash, fields: self.hash_fields };
+        let flowlet_gap_ps = self.flowlet_gap_us.map_or(gap_ps, Micros::ps);
+        Switching { schemes, flowlet_gap_ps, hash, hash_seed: self.hash_seed }
     }
 }
 
-/// Schemes that detour need groups. Host DR names paths by entropy values: it needs switches whose choice follows from these.
+/// Frames need the fields that switches hash, and schemes that detour need groups. Host DR names paths by entropy values: it needs switches
+/// whose choice follows from these.
 fn check_switches(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
     let Network { switching, groups, .. } = &scenario.network;
+    let Switching { schemes, hash, .. } = switching;
+    let mistake = |path: &str, message: String| Err(document.mistake(path, message));
     switching.check(*groups).map_err(|error| document.mistake("switch.scheme", error.to_string()))?;
-    let schemes = &switching.schemes;
-    let Some(scheme) = schemes.iter().find(|scheme| !scheme.hashes()) else { return Ok(()) };
+    if hash.fields == HashFields::FlowLabel && !scenario.is_v6() {
+        let rule = "allowed: `ip = 6` in `[transport]`, or other `hash_fields`";
+        return mistake("switch.hash_fields", format!("IPv4 has no flow label; {rule}"));
+    }
     if !scenario.transport.balancer.contains(&BalancerKind::HostDr) {
         return Ok(());
     }
-    let rule = "`host-dr` chooses paths by entropy value; allowed: switches with `ecmp` or `wcmp`";
-    Err(document.mistake("switch.scheme", format!("switches with `{scheme}`, but the balancer {rule}")))
+    let rule = "but the balancer `host-dr` chooses paths by entropy value; allowed:";
+    if hash.fields == HashFields::Addresses {
+        return mistake("switch.hash_fields", format!("switches hash addresses alone, {rule} other `hash_fields`"));
+    }
+    match schemes.iter().find(|scheme| !scheme.hashes()) {
+        Some(scheme) => {
+            mistake("switch.scheme", format!("switches with `{scheme}`, {rule} switches with `ecmp` or `wcmp`"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn check_name(document: &Document, name: &str) -> Result<(), Mistake> {

@@ -8,7 +8,7 @@ use spray_core::flow::DEFAULT_SACK_GAP_PACKETS;
 use spray_core::loss::SackRule;
 use spray_core::path::{BalancerKind, Schemes};
 use spray_core::units::{ByteSize, Micros};
-use spray_fabric::Scheme;
+use spray_fabric::{HashFields, HashFunction, HashSeed, Scheme};
 
 use super::QueueLength;
 use super::failure::{FailureSettings, Routing};
@@ -271,6 +271,12 @@ pub struct Switch {
     /// The pause that ends a flowlet, for schemes that move flowlets. By default half the longest base RTT (REPS §4.1).
     #[schemars(range(min = 0.01, max = 1_000_000))]
     pub flowlet_gap_us: Option<Micros>,
+    /// By which function switches hash.
+    pub hash: HashFunction,
+    /// What of a packet they hash. Its flow label, over IPv6, is its entropy value as the source port is.
+    pub hash_fields: HashFields,
+    /// Which switches hash with the same seed: those that do choose alike, and leave paths unused.
+    pub hash_seed: HashSeed,
 }
 
 /// How the `xdp` engine plays a scenario.

@@ -91,6 +91,8 @@ fn every_mistake_says_where_and_what_is_allowed() {
     let transport = |rest: &str| format!("{MINIMAL}[transport]\n{rest}\n");
     let window = |rest: &str| format!("{MINIMAL}[transport]\nfixed-window.{rest}\n");
     let queue = |rest: &str| format!("{MINIMAL}[queue]\n{rest}\n");
+    let switch = |rest: &str| format!("{MINIMAL}[switch]\n{rest}\n");
+    let host_dr = |rest: &str| format!("{MINIMAL}[switch]\n{rest}\n[transport]\nbalancer = \"host-dr\"\n");
     let tree = |rest: &str| {
         let counts = "kind = \"fat-tree\"\npods = 2\ntors_per_pod = 2\naggs_per_pod = 2\nhosts_per_tor = 2\n";
         format!("name = \"t\"\n[topology]\n{counts}{rest}\n{WORKLOAD}")
@@ -173,6 +175,11 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (queue("mark_at = \"leaving\""), "11:11", "allowed: \"arrival\", \"departure\""),
         (queue("alpha = 0"), "11:9", "`alpha` is 0; allowed: 0.001 to 1000"),
         (queue("trimming = 1"), "11:12", "allowed: true, false"),
+        (switch("hash = \"crc8\""), "11:8", "allowed: \"ideal\", \"crc16\", \"crc32\", \"xor\""),
+        (switch("hash_seed = \"link\""), "11:13", "allowed: \"switch\", \"tier\", \"same\""),
+        (switch("hash_fields = \"flow-label\""), "11:15", "IPv4 has no flow label; allowed: `ip = 6`"),
+        (host_dr("hash_fields = \"addresses\""), "11:15", "switches hash addresses alone, but the balancer `host-dr`"),
+        (host_dr("scheme = \"rr\""), "11:10", "switches with `rr`, but the balancer `host-dr`"),
         (event("link = \"leaf0->spine9\"\naction = \"down\""), "11:8", "allowed: leaf0->h0, leaf0->h1"),
         (event("link = \"leaf0->spine1\"\naction = \"explode\""), "12:10", "allowed: \"down\", \"silent-drop\""),
         (event("link = \"leaf0->spine1\"\naction = \"rate\""), "10:1", "needs `factor`; allowed: 0.001 to 0.999"),

@@ -1,8 +1,10 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::{FatTree, LeafSpine, LinkAction, LinkEvent, Network, RouteTable};
+use crate::{FatTree, HashFunction, LeafSpine, LinkAction, LinkEvent, Network, RouteTable, flow_key};
 use spray_pipeline::routes::Routes;
+use spray_pipeline::scheme::hashed;
+use spray_wire::EvPort;
 
 /// Four pods of two ToRs and two aggregation switches, eight cores.
 fn fat_tree(scheme: Scheme) -> Network {
@@ -128,6 +130,33 @@ fn the_tiers_of_a_network_may_differ() {
     let table = table(&network, &[]);
     let scheme = |name: &str| Scheme::from_number(Routes::switch(&table, switch(&network, name)).unwrap().scheme);
     assert_eq!([scheme("tor5"), scheme("agg1"), scheme("core7")], [Scheme::Rr, Scheme::Ofan, Scheme::Ofan]);
+}
+
+/// Links between aggregation and core switches, of 16, that the packets of one connection take under 4,096 EVs.
+fn core_links(function: HashFunction, hash_seed: HashSeed) -> usize {
+    let mut network = FatTree::uniform([2, 2, 4, 16, 4], 100_000_000_000, 1).network();
+    let hash = FlowHash { function, ..FlowHash::default() };
+    network.switching = Switching { hash, hash_seed, ..Switching::default() };
+    let table = table(&network, &[]);
+    let links = (1..=4_096).map(|port| {
+        let flow = hash.digest(&flow_key(77, EvPort::new(port)));
+        let up = |switch| hashed(&table, 0, switch, 15, flow).unwrap().port;
+        match network.links[up(switch(&network, "tor0")) as usize].to {
+            Node::Switch(agg) => up(agg as u32),
+            Node::Host(_) => panic!("a way down"),
+        }
+    });
+    links.collect::<HashSet<_>>().len()
+}
+
+#[test]
+fn one_seed_for_all_leaves_most_core_links_unused() {
+    //= docs/specs/switching.md#SWC-25 seeds
+    //= docs/specs/switching.md#SWC-26 polarisation
+    for function in [HashFunction::Ideal, HashFunction::Crc16, HashFunction::Crc32, HashFunction::Xor] {
+        let used = [HashSeed::Same, HashSeed::Tier, HashSeed::Switch].map(|seed| core_links(function, seed));
+        assert_eq!(used, [4, 16, 16], "{function:?}");
+    }
 }
 
 /// The paths from `switch` to `leaf` over each of its next links, counted one by one.

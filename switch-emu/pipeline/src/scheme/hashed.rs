@@ -1,7 +1,8 @@
 //! Choices that need no memory: a hash of the five-tuple (ECMP; weighted, WCMP), or random bits (OFAN §6.1).
 
 use super::{Arrival, Scheme};
-use crate::hash::{mix, pick};
+use crate::flow_hash::{FlowHash, place};
+use crate::hash::pick;
 use crate::routes::{Choice, Group, Routes, SwitchConfig};
 
 /// The place of a flow in a group. Weights are places: a port has as many as its weight.
@@ -9,7 +10,8 @@ use crate::routes::{Choice, Group, Routes, SwitchConfig};
 //= docs/specs/switching.md#SWC-4 weights
 #[inline(always)]
 pub(super) fn rank(switch: &SwitchConfig, group: &Group, flow: u64) -> u32 {
-    pick((mix(flow ^ switch.salt) >> 32) as u32, u32::from(group.count))
+    let function = FlowHash::from_number(switch.hash).function;
+    place(function, flow ^ switch.hash_seed, switch.hash_offset, u32::from(group.count))
 }
 
 /// A random place.

@@ -4,7 +4,7 @@ use super::ProgramError;
 use super::switch::SwitchProgram;
 use crate::frame::data_frame;
 use libbpf_rs::ProgramInput;
-use spray_fabric::{ChassisSpec, Groups, Network, Scheme, Switching, Thresholds, compile};
+use spray_fabric::{ChassisSpec, Groups, Network, Switching, Thresholds, compile};
 use spray_pipeline::config::{HOST, OUTSIDE};
 use std::time::Duration;
 
@@ -29,13 +29,13 @@ impl HopBench {
     pub const HOPS: u32 = 6;
 
     /// Loads a chain of [`HopBench::HOPS`] switches and the bare redirect. Between two switches are so many `cables`, among which
-    /// they choose by `scheme`.
+    /// they choose by `switching`.
     ///
     /// # Errors
     /// The programs are missing or refused.
-    pub fn new(scheme: Scheme, cables: u32) -> Result<Self, ProgramError> {
+    pub fn new(switching: Switching, cables: u32) -> Result<Self, ProgramError> {
         let mut network = chain(cables);
-        network.switching = Switching { flowlet_gap_ps: FLOWLET_GAP_PS, ..Switching::all(scheme) };
+        network.switching = Switching { flowlet_gap_ps: FLOWLET_GAP_PS, ..switching };
         let fabric = compile(&network, 1, |_| QUEUE, &[]).expect("a fabric without events");
         let mut program = SwitchProgram::load_programs(&ChassisSpec::whole(&fabric), &[SWITCH, REDIRECT])?;
         // Every switch of the chain plays its port: those that lead to hosts count as ports to another chassis.

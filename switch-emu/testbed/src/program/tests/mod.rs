@@ -10,7 +10,7 @@ mod verdict;
 use super::{HopBench, SwitchProgram};
 use build::fabric;
 use fixtures::{Case, cases};
-use spray_fabric::{ChassisSpec, Fabric, LinkState, Node, Scheme};
+use spray_fabric::{ChassisSpec, Fabric, LinkState, Node, Switching};
 use spray_pipeline::Verdict;
 use spray_test_support::NativeSwitch;
 
@@ -157,7 +157,7 @@ fn cost_per_hop() {
         return;
     }
     const REPEAT: u32 = 100_000;
-    let bench = HopBench::new(Scheme::Ecmp, 1).unwrap_or_else(|error| panic!("{error}"));
+    let bench = HopBench::new(Switching::default(), 1).unwrap_or_else(|error| panic!("{error}"));
     let redirect = bench.redirect(REPEAT).unwrap_or_else(|error| panic!("{error}"));
     let hops = [1, HopBench::HOPS].map(|hops| bench.switch(hops, REPEAT).unwrap_or_else(|error| panic!("{error}")));
     println!("a redirect {redirect:?}, one hop {:?}, {} hops {:?}", hops[0], HopBench::HOPS, hops[1]);

@@ -6,7 +6,9 @@ use super::build::{LATENCY_PS, START_PS, Spec, fabric, uplinks};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use spray_fabric::{ChassisSpec, Fabric, LinkState, PortCounters, Scheme, Switching};
+use spray_fabric::{
+    ChassisSpec, Fabric, FlowHash, HashFields, HashFunction, LinkState, PortCounters, Scheme, Switching,
+};
 use spray_pipeline::Verdict;
 use spray_test_support::NativeSwitch;
 use spray_wire::Ecn;
@@ -120,6 +122,27 @@ fn kernel_and_memory_agree() {
     let same = [Scheme::Wcmp, Scheme::OfanFib];
     let different = Scheme::anywhere().filter(|scheme| !same.contains(scheme)).collect::<HashSet<_>>();
     assert_eq!(taken.into_values().collect::<HashSet<_>>(), different);
+}
+
+#[test]
+fn kernel_and_memory_hash_alike() {
+    //= docs/specs/switching.md#SWC-2 one source
+    //= docs/specs/switching.md#SWC-24 functions
+    let Some(mut kernel) = super::loaded() else { return };
+    let mut taken = HashSet::new();
+    for function in [HashFunction::Ideal, HashFunction::Crc16, HashFunction::Crc32, HashFunction::Xor] {
+        for fields in [HashFields::FiveTuple, HashFields::Addresses, HashFields::Ports, HashFields::FlowLabel] {
+            let switching = Switching { hash: FlowHash { function, fields }, ..Switching::default() };
+            let (frames, verdicts) = agree(&mut kernel, Fabric { switching, ..lossy() });
+            assert!(
+                fields == HashFields::Addresses || frames.iter().all(|frames| *frames > 0),
+                "{fields:?}: {frames:?}"
+            );
+            taken.insert(verdicts);
+        }
+    }
+    // With one source host, few pairs of addresses may hash alike by several functions.
+    assert!(taken.len() > 12, "{}", taken.len());
 }
 
 /// Runs frames through the kernel and memory; returns how many took each of leaf 0's uplinks, and all verdicts.
