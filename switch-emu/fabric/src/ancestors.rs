@@ -80,8 +80,8 @@ impl<'a> Ancestors<'a> {
             return 1;
         }
         let mut count = 0;
-        for link in self.routes.ports(at_ps, switch as u32, to as u32) {
-            let Some(next) = self.end(*link) else { continue };
+        for link in self.routes.ways(at_ps, switch as u32, to as u32) {
+            let Some(next) = self.end(link) else { continue };
             if count >= most {
                 break;
             }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use spray_pipeline::config::NEVER;
 use spray_pipeline::routes::{Group, Routes, SwitchConfig};
 
-use super::switching::{Plan, Ways};
+use super::switching::{Plan, Scheme, Ways};
 use super::{LinkEvent, Network, ShortestPaths, epoch_starts, known_down, salt};
 use crate::fabric::Node;
 
@@ -103,6 +103,17 @@ impl RouteTable {
     pub fn ports(&self, t_ps: u64, switch: u32, host: u32) -> &[u32] {
         let Group { first, count, .. } = self.group(t_ps, switch, host).unwrap_or_default();
         &self.members[first as usize..][..count as usize]
+    }
+
+    /// These ports as often as paths over them are told apart: those of a resilient group once.
+    pub fn ways(&self, t_ps: u64, switch: u32, host: u32) -> Vec<u32> {
+        let mut ports = self.ports(t_ps, switch, host).to_vec();
+        let config = self.switches.get(switch as usize).copied().unwrap_or_default();
+        if Scheme::from_number(config.scheme).layout().resilient {
+            ports.sort_unstable();
+            ports.dedup();
+        }
+        ports
     }
 
     #[cold]

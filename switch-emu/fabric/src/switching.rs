@@ -1,5 +1,6 @@
 //! Which scheme each switch of a network has, and the tables that schemes go by: groups of ports, weights, pointers.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use rand_core::RngCore;
@@ -104,6 +105,10 @@ pub(crate) struct Plan {
     /// Where orders begin among the members, by shuffle and ports.
     runs: HashMap<Shuffle, HashMap<Vec<u32>, u32>>,
     pointers: HashMap<(usize, Destination), u32>,
+    /// The latest group of a switch toward a leaf, where groups are resilient.
+    latest: HashMap<(usize, usize), Group>,
+    /// What becomes of a resilient group, by its first place, how many it has, and its next ports.
+    after: HashMap<(u32, u16), HashMap<Vec<u32>, Group>>,
     /// Capacities of an epoch, by switch, leaf, and the least rate on the way to the switch.
     capacities: HashMap<(usize, usize, u64), u64>,
 }
@@ -158,6 +163,8 @@ impl Plan {
             words,
             runs: HashMap::new(),
             pointers: HashMap::new(),
+            latest: HashMap::new(),
+            after: HashMap::new(),
             capacities: HashMap::new(),
         }
     }
@@ -175,6 +182,9 @@ impl Plan {
         if ports.len() < 2 {
             let first = self.run(Shuffle::No, &ports, 1);
             return Group { first, count: ports.len() as u16, orders: 1, hops, pointer: 0 };
+        }
+        if layout.resilient {
+            return self.resilient(switch, leaf, &ports);
         }
         let pointer = self.pointer(switch, leaf, &layout, &ports);
         let ports = if layout.weighted { weighted(&ports, &self.weights(&ports, leaf, ways)) } else { ports };
@@ -210,6 +220,21 @@ impl Plan {
         }
         self.runs.entry(shuffle).or_default().insert(ports.to_vec(), first);
         first
+    }
+
+    /// The group of these ports, with as many places as possible as in the epoch before.
+    //= docs/specs/switching.md#SWC-27 resilient groups
+    fn resilient(&mut self, switch: usize, leaf: usize, ports: &[u32]) -> Group {
+        let Group { first, count, .. } = self.latest.get(&(switch, leaf)).copied().unwrap_or_default();
+        let known = self.after.get(&(first, count)).and_then(|groups| groups.get(ports));
+        let group = known.copied().unwrap_or_else(|| {
+            let places = levelled(&self.members[first as usize..][..count.into()], ports);
+            let group = Group { count: places.len() as u16, ..Group::one(self.run(Shuffle::No, &places, 1)) };
+            self.after.entry((first, count)).or_default().insert(ports.to_vec(), group);
+            group
+        });
+        self.latest.insert((switch, leaf), group);
+        group
     }
 
     //= docs/specs/switching.md#SWC-7 where pointers begin
@@ -272,7 +297,26 @@ fn hops(switch: usize, leaf: usize, ways: &Ways<'_>) -> u8 {
     std::iter::successors(Some(switch), further).skip(1).count().min(usize::from(u8::MAX)) as u8
 }
 
-/// Most places that weights give a group.
+/// Gives `ports` equal shares of the places that were `before`. A port keeps as many of its own as it may have.
+//= docs/specs/switching.md#SWC-27 resilient groups
+fn levelled(before: &[u32], ports: &[u32]) -> Vec<u32> {
+    let count = before.len().max(ports.len()).max(MOST_PLACES as usize);
+    let mut most_first = ports.to_vec();
+    most_first.sort_by_key(|port| Reverse(before.iter().filter(|known| *known == port).count()));
+    let share = |(rank, port): (usize, &u32)| (*port, (count + ports.len() - 1 - rank) / ports.len());
+    let mut left: HashMap<u32, usize> = most_first.iter().enumerate().map(share).collect();
+    let mut take = |port: &u32| {
+        let left = left.get_mut(port).filter(|left| **left > 0)?;
+        *left -= 1;
+        Some(*port)
+    };
+    let mut places: Vec<Option<u32>> = before.iter().map(&mut take).collect();
+    places.resize(count, None);
+    let mut turns = ports.iter().cycle();
+    places.into_iter().filter_map(|place| place.or_else(|| turns.find_map(&mut take))).collect()
+}
+
+/// Most places that weights give a group, and places of a resilient one.
 const MOST_PLACES: u64 = 1_024;
 
 /// Weights over their greatest common divisor; no more places than [`MOST_PLACES`], or one for each port.

@@ -127,14 +127,16 @@ impl Tables {
 
 /// Schemes that compare ports look at so many at most.
 fn check_groups(tables: &Tables) -> Result<(), TablesError> {
-    let most = tables.groups.iter().map(|group| group.count).max().unwrap_or(0);
-    let mut schemes = tables.switches.iter().map(|switch| Scheme::from_number(switch.scheme));
-    match schemes.find(|scheme| scheme.looks_at_queues()) {
-        Some(scheme) if u32::from(most) > MOST_IN_KERNEL => {
-            Err(TablesError(format!("a group of {most} ports, at most {MOST_IN_KERNEL} are possible with `{scheme}`")))
+    let Globals { switches, hosts, .. } = tables.globals;
+    for (group, switch) in tables.groups.chunks(hosts.max(1) as usize).zip((0..switches as usize).cycle()) {
+        let most = group.iter().map(|group| group.count).max().unwrap_or(0);
+        let scheme = Scheme::from_number(tables.switches[switch].scheme);
+        if scheme.looks_at_queues() && u32::from(most) > MOST_IN_KERNEL {
+            let message = format!("a group of {most} ports, at most {MOST_IN_KERNEL} are possible with `{scheme}`");
+            return Err(TablesError(message));
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 /// The switch of each host.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use spray_fabric::{
     Ancestors, ChassisSpec, Fabric, FatTree, FlowHash, HashFields, HashFunction, Host, LeafSpine, LinkAction,
-    LinkEvent, Network, Thresholds, addresses, compile,
+    LinkEvent, Network, Scheme, Switching, Thresholds, addresses, compile,
 };
 use spray_test_support::NativeSwitch;
 use spray_wire::{Body, Common, Data, Ecn, Envelope, Ev};
@@ -89,6 +89,24 @@ fn every_path_has_a_value_and_no_two_have_the_same() {
     check(&leaf_spine(2), &[], 0, 0, 4, 16);
     check(&fat_tree(), &[], 0, 0, 11, 4);
     check(&fat_tree(), &[], 0, 0, 3, 2);
+}
+
+#[test]
+fn a_port_of_a_resilient_group_is_one_path() {
+    //= docs/specs/switching.md#SWC-27 resilient groups
+    //= docs/specs/host-dr.md#HDR-10 one EV for each path
+    let mut network = leaf_spine(1);
+    network.switching = Switching::all(Scheme::EcmpResilient);
+    check(&network, &[], 0, 0, 4, 4);
+    let links = network.links_named("spine2-leaf0").unwrap();
+    let action = LinkAction::Down { convergence_ps: 0 };
+    let down = LinkEvent { name: "x".into(), links, at_ps: 20 * US, until_ps: Some(50 * US), action };
+    for (at_ps, count) in [(0, 4), (30 * US, 3), (60 * US, 4)] {
+        check(&network, std::slice::from_ref(&down), at_ps, 0, 4, count);
+    }
+    let mut network = fat_tree();
+    network.switching = Switching::all(Scheme::EcmpResilient);
+    check(&network, &[], 0, 0, 11, 4);
 }
 
 #[test]

@@ -91,9 +91,10 @@ fn check_switches(document: &Document, scenario: &Scenario) -> Result<(), Mistak
         return mistake("switch.hash_fields", format!("switches hash addresses alone, {rule} other `hash_fields`"));
     }
     match schemes.iter().find(|scheme| !scheme.hashes()) {
-        Some(scheme) => {
-            mistake("switch.scheme", format!("switches with `{scheme}`, {rule} switches with `ecmp` or `wcmp`"))
-        }
+        Some(scheme) => mistake(
+            "switch.scheme",
+            format!("switches with `{scheme}`, {rule} switches with `ecmp`, `ecmp-resilient` or `wcmp`"),
+        ),
         None => Ok(()),
     }
 }

@@ -132,6 +132,66 @@ fn the_tiers_of_a_network_may_differ() {
     assert_eq!([scheme("tor5"), scheme("agg1"), scheme("core7")], [Scheme::Rr, Scheme::Ofan, Scheme::Ofan]);
 }
 
+#[test]
+fn only_places_of_ports_that_leave_move() {
+    //= docs/specs/switching.md#SWC-27 resilient groups
+    for seed in 0..50 {
+        let mut rng = stream(seed, 0);
+        let all: Vec<u32> = (0..2 + rng.next_u32() % 40).map(|port| 100 + 3 * port).collect();
+        let mut ports = all.clone();
+        let mut places = levelled(&[], &ports);
+        for step in 0..30 {
+            let (chosen, before) = (all[rng.next_u32() as usize % all.len()], places.clone());
+            let leaves = ports.contains(&chosen);
+            if leaves && ports.len() == 2 {
+                continue;
+            }
+            ports = all.iter().filter(|port| (**port == chosen) != ports.contains(port)).copied().collect();
+            places = levelled(&before, &ports);
+            let moved: Vec<_> = before.iter().zip(&places).filter(|(before, now)| before != now).collect();
+            let by_the_change = |(before, now): &(&u32, &u32)| chosen == if leaves { **before } else { **now };
+            assert!(moved.iter().all(by_the_change), "seed {seed}, step {step}: {chosen} of {ports:?}");
+            let share = |port: &u32| places.iter().filter(|place| *place == port).count();
+            let shares: Vec<_> = ports.iter().map(share).collect();
+            assert_eq!(shares.iter().sum::<usize>(), 1_024);
+            assert!(
+                shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1,
+                "seed {seed}, step {step}: {shares:?}"
+            );
+        }
+    }
+}
+
+/// The ports of tor0 toward host 15 that 1,000 flows take at these times, while its cable to agg1 is out from 100 to 200.
+fn taken(scheme: Scheme, times: [u64; 3]) -> [Vec<u32>; 3] {
+    let mut network = FatTree::uniform([2, 2, 4, 16, 4], 100_000_000_000, 1).network();
+    network.switching = Switching::all(scheme);
+    let action = LinkAction::Down { convergence_ps: 0 };
+    let links = network.links_named("tor0-agg1").unwrap();
+    let event = LinkEvent { name: "x".into(), links, at_ps: 100, until_ps: Some(200), action };
+    let table = table(&network, &[event]);
+    times.map(|at_ps| {
+        (0..1_000).map(|flow| hashed(&table, at_ps, switch(&network, "tor0"), 15, mix(flow)).unwrap().port).collect()
+    })
+}
+
+#[test]
+fn a_resilient_group_moves_only_the_flows_of_the_failed_port() {
+    //= docs/specs/switching.md#SWC-27 resilient groups
+    let moved = |scheme| {
+        let [before, during, after] = taken(scheme, [0, 150, 250]);
+        let failed: Vec<_> = before.iter().copied().filter(|port| !during.contains(port)).collect();
+        assert!((200..300).contains(&failed.len()), "{}", failed.len());
+        let moved = |a: &[u32], b: &[u32]| a.iter().zip(b).filter(|(a, b)| a != b).count() - failed.len();
+        let moved_back = during.iter().zip(&after).filter(|(during, after)| during != after);
+        let elsewhere = moved_back.filter(|(_, after)| **after != failed[0]).count();
+        (moved(&before, &during), elsewhere)
+    };
+    assert_eq!(moved(Scheme::EcmpResilient), (0, 0));
+    let (whole, _) = moved(Scheme::Ecmp);
+    assert!(whole > 50, "a group that rehashes whole moves others too: {whole}");
+}
+
 /// Links between aggregation and core switches, of 16, that the packets of one connection take under 4,096 EVs.
 fn core_links(function: HashFunction, hash_seed: HashSeed) -> usize {
     let mut network = FatTree::uniform([2, 2, 4, 16, 4], 100_000_000_000, 1).network();
@@ -157,6 +217,20 @@ fn one_seed_for_all_leaves_most_core_links_unused() {
         let used = [HashSeed::Same, HashSeed::Tier, HashSeed::Switch].map(|seed| core_links(function, seed));
         assert_eq!(used, [4, 16, 16], "{function:?}");
     }
+}
+
+#[test]
+fn only_switches_that_look_at_queues_have_small_groups() {
+    use crate::{ChassisSpec, Tables, Thresholds, compile};
+    let compiled = |schemes: [Scheme; 2], cores| {
+        let mut network = FatTree::uniform([2, 1, 2, cores, 1], 100_000_000_000, 1).network();
+        network.switching.schemes = schemes.to_vec();
+        let fabric = compile(&network, 7, |_| Thresholds::NONE, &[]).unwrap();
+        Tables::compile(&ChassisSpec::whole(&fabric)).map(|_| ()).map_err(|error| error.0)
+    };
+    assert_eq!(compiled([Scheme::Jsq, Scheme::EcmpResilient], 4), Ok(()), "1,024 places above, two ports below");
+    let message = "a group of 300 ports, at most 256 are possible with `jsq`";
+    assert_eq!(compiled([Scheme::Ecmp, Scheme::Jsq], 600), Err(message.into()));
 }
 
 /// The paths from `switch` to `leaf` over each of its next links, counted one by one.

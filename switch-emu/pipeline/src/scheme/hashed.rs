@@ -21,17 +21,21 @@ pub(super) fn random(switch: &SwitchConfig, group: &Group, frame: &Arrival) -> u
 }
 
 /// The choice of a switch that hashes, for whoever looks for paths without frames. `None` = no route, or the port of a frame does
-/// not follow from its five-tuple there.
+/// not follow from its hash there. In a resilient group the rank is that of the port's first place.
 #[inline]
 pub fn hashed(routes: &impl Routes, t_ps: u64, switch: u32, host: u32, flow: u64) -> Option<Choice> {
     let config = routes.switch(switch)?;
     let group = routes.group(t_ps, switch, host)?;
-    let hashes = Scheme::from_number(config.scheme).hashes();
+    let scheme = Scheme::from_number(config.scheme);
     let rank = match group.count {
         0 => return None,
         1 => 0,
-        _ if hashes => rank(config, &group, flow),
+        _ if scheme.hashes() => rank(config, &group, flow),
         _ => return None,
     };
-    Some(Choice { port: routes.member(group.first.wrapping_add(rank))?, rank, detour: 0 })
+    let port_at = |place: u32| routes.member(group.first.wrapping_add(place));
+    let port = port_at(rank)?;
+    let first = || (0..rank).find(|place| port_at(*place) == Some(port));
+    let rank = if scheme == Scheme::EcmpResilient { first().unwrap_or(rank) } else { rank };
+    Some(Choice { port, rank, detour: 0 })
 }

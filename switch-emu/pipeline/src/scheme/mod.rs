@@ -83,6 +83,8 @@ macro_rules! schemes {
 schemes! {
     /// A hash of the five-tuple.
     Ecmp "ecmp" PLAIN;
+    /// A hash of the five-tuple; when a port leaves the group, only the flows of that port move (resilient hashing).
+    EcmpResilient "ecmp-resilient" RESILIENT;
     /// A hash of the five-tuple; ports have weights by the capacity of the paths behind them (OFAN §5.2).
     Wcmp "wcmp" WEIGHTED;
     /// A random port for every packet (OFAN §6.1, RSQ).
@@ -122,6 +124,8 @@ pub struct Layout {
     pub random_start: bool,
     /// Whether ports have weights.
     pub weighted: bool,
+    /// Whether a group keeps as many places as it can where its ports change.
+    pub resilient: bool,
     /// Words of a flowlet table.
     pub flowlets: u32,
     /// Whether groups know how far their hosts are; such schemes need a fabric of [`Groups`].
@@ -150,11 +154,13 @@ impl Layout {
         shuffled: false,
         random_start: false,
         weighted: false,
+        resilient: false,
         flowlets: 0,
         ways: false,
     };
     const WAYS: Self = Self { ways: true, ..Self::PLAIN };
     const WEIGHTED: Self = Self { weighted: true, ..Self::PLAIN };
+    const RESILIENT: Self = Self { resilient: true, ..Self::PLAIN };
     const FLOWLETS: Self = Self { flowlets: FLOWLETS, ..Self::PLAIN };
     const TURNS: Self = Self { pointers: Pointers::Ports, random_start: true, ..Self::PLAIN };
     const ORDERS: Self = Self { orders: ORDERS, shuffled: true, ..Self::TURNS };
@@ -167,7 +173,7 @@ impl Scheme {
     /// Whether a port follows from the five-tuple alone.
     #[inline(always)]
     pub const fn hashes(self) -> bool {
-        matches!(self, Self::Ecmp | Self::Wcmp)
+        matches!(self, Self::Ecmp | Self::EcmpResilient | Self::Wcmp)
     }
 
     /// Whether it goes by the groups of a dragonfly.
@@ -199,7 +205,7 @@ impl Scheme {
     /// Whether a port follows from the frame, its time and the routes alone.
     #[inline(always)]
     pub const fn is_stateless(self) -> bool {
-        matches!(self, Self::Ecmp | Self::Wcmp | Self::Random)
+        self.hashes() || matches!(self, Self::Random)
     }
 }
 
@@ -310,7 +316,7 @@ fn rank<F: Forwarding>(
     scheme: Scheme,
 ) -> Option<u32> {
     match scheme {
-        Scheme::Ecmp | Scheme::Wcmp => Some(hashed::rank(switch, group, frame.flow)),
+        Scheme::Ecmp | Scheme::EcmpResilient | Scheme::Wcmp => Some(hashed::rank(switch, group, frame.flow)),
         Scheme::Random | Scheme::Valiant | Scheme::Ugal => Some(hashed::random(switch, group, frame)),
         Scheme::Rr => rotation::simple(tables.word(group.pointer)?, group),
         Scheme::RrPermuted => rotation::permuted(tables.word(group.pointer)?, group, switch),
