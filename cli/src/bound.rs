@@ -43,7 +43,7 @@ fn about(bound: &Bound) -> String {
 }
 
 fn cells(row: &Above, scenario: &Scenario) -> Vec<String> {
-    let own = || scenario.network.switching.schemes.iter().map(|scheme| scheme.name()).collect::<Vec<_>>().join("/");
+    let own = || scenario.network.switching.to_string();
     let incomplete = if row.incomplete == 0 { String::new() } else { format!("{} flows incomplete", row.incomplete) };
     vec![
         row.scheme.map_or_else(own, |scheme| scheme.name().to_string()),

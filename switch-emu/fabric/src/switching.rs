@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::fmt;
 
 use rand_core::RngCore;
 use spray_pipeline::flow_hash::{FlowHash, HashSeed};
@@ -70,6 +71,18 @@ impl Switching {
     //= docs/specs/switching.md#SWC-25 seeds
     fn hash_offset(&self, tier: usize) -> u32 {
         if self.hash_seed == HashSeed::Same { 0 } else { OFFSET_BITS.wrapping_mul(tier as u32) }
+    }
+}
+
+impl fmt::Display for Switching {
+    /// The scheme of all tiers, or that of each as `--switch` takes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let first = self.scheme(0);
+        if self.schemes.iter().all(|scheme| *scheme == first) {
+            return f.pad(first.name());
+        }
+        let tiers = ["tor", "agg", "core"].iter().zip(&self.schemes);
+        f.pad(&tiers.map(|(tier, scheme)| format!("{tier}={scheme}")).collect::<Vec<_>>().join(","))
     }
 }
 

@@ -62,6 +62,7 @@ impl Collect<'_> {
             condition: condition.clone(),
             balancer: self.balancer.to_string(),
             congestion_control: self.scenario.transport.cc.to_string(),
+            switching: self.scenario.network.switching.clone(),
             seed: self.seed,
             flows,
             transport: TransportTotals { freeze_entries: freezes.count() as u64, ..transport },

@@ -16,6 +16,7 @@ pub(crate) mod tests;
 
 pub use self::freezing::Freezing;
 use serde::{Deserialize, Serialize};
+use spray_fabric::Switching;
 pub use spray_fabric::{PortCounters, PortOutcome, PortSamples};
 
 pub(crate) use self::collect::{Collect, Ended, reported};
@@ -23,7 +24,7 @@ pub use self::files::{WriteError, write_overview, write_run};
 pub use self::matrix::{BalancerRuns, Matrix};
 pub use self::spread::Spread;
 pub(crate) use self::summary::gbps;
-pub use self::summary::{LayerQueue, Summary};
+pub use self::summary::{Hash, LayerQueue, Summary};
 pub use self::sweep::{compare_table, sweep_table, write_sweep};
 pub use self::table::{align, table};
 pub(crate) use self::table::{columns, lateness_note, loss_note};
@@ -41,6 +42,8 @@ pub struct RunResult {
     pub balancer: String,
     /// The congestion control's name.
     pub congestion_control: String,
+    /// How the switches choose.
+    pub switching: Switching,
     /// The root seed.
     pub seed: u64,
     /// How many times slower than scenario time the machine ran; 1 for the simulator.

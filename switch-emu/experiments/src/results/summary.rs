@@ -1,7 +1,7 @@
 //! The figures of a run that fit on one line: `summary.json`.
 
 use serde::{Deserialize, Serialize};
-use spray_fabric::{PortCounters, PortOutcome};
+use spray_fabric::{FlowHash, HashFields, HashFunction, HashSeed, PortCounters, PortOutcome, Switching};
 
 use super::{RunResult, SimFigures, TestbedLosses};
 
@@ -14,6 +14,11 @@ pub struct Summary {
     pub condition: String,
     pub balancer: String,
     pub congestion_control: String,
+    /// The switches' scheme, or that of each tier as in `tor=rr,agg=ofan,core=ofan`.
+    pub switch: String,
+    /// How switches hash, where it is not the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hash: Option<Hash>,
     pub seed: u64,
     pub flows_total: u64,
     pub flows_completed: u64,
@@ -64,6 +69,25 @@ pub struct Summary {
     pub sim: Option<SimFigures>,
 }
 
+/// How switches hash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hash {
+    /// By which function.
+    pub function: HashFunction,
+    /// What of a packet.
+    pub fields: HashFields,
+    /// Which of them with the same seed.
+    pub seed: HashSeed,
+}
+
+impl Hash {
+    /// That of these switches; `None` if it is the default.
+    fn of(switching: &Switching) -> Option<Self> {
+        let FlowHash { function, fields } = switching.hash;
+        Some(Self { function, fields, seed: switching.hash_seed }).filter(|hash| *hash != Self::default())
+    }
+}
+
 /// The queues of a layer's ports.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LayerQueue {
@@ -112,6 +136,8 @@ impl RunResult {
             condition: self.condition.clone(),
             balancer: self.balancer.clone(),
             congestion_control: self.congestion_control.clone(),
+            switch: self.switching.to_string(),
+            hash: Hash::of(&self.switching),
             seed: self.seed,
             flows_total: self.flows.len() as u64,
             flows_completed: fcts.len() as u64,

@@ -1,5 +1,7 @@
 //! The files of a run and the table, against literal text.
 
+use spray_fabric::{HashFunction, HashSeed, Scheme};
+
 use super::*;
 
 /// A small run with one of everything; shared with the report's tests.
@@ -124,7 +126,7 @@ fn summary_json_round_trips_and_holds_the_promised_keys() {
     let summary = sample("reps", "healthy", &[100.0]).summary();
     let text = serde_json::to_string(&summary).unwrap();
     assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
-    let keys = "engine scenario balancer congestion_control seed flows_total flows_completed fct_mean_us fct_p50_us \
+    let keys = "engine scenario balancer congestion_control switch seed flows_total flows_completed fct_mean_us fct_p50_us \
                 fct_p99_us fct_max_us makespan_us goodput_gbps packets_sent retransmits drops_queue drops_link \
                 drops_random trims ecn_marks reordered_packets drain_percent_of_fct freeze_entries wall_s dilation late_packets \
                 lateness_p99_us payload_verified queue_max_bytes queue_mean_bytes queue_by_layer";
@@ -132,6 +134,23 @@ fn summary_json_round_trips_and_holds_the_promised_keys() {
     for key in keys.split_whitespace() {
         assert!(value.get(key).is_some(), "summary.json lacks {key}");
     }
+}
+
+#[test]
+fn summary_names_what_switches_do() {
+    let mut run = sample("reps", "healthy", &[100.0]);
+    let named = |run: &RunResult| {
+        let value = serde_json::to_value(run.summary()).unwrap();
+        (value["switch"].clone(), value.get("hash").cloned())
+    };
+    assert_eq!(named(&run), ("ecmp".into(), None));
+    run.switching = Switching::all(Scheme::Ofan);
+    assert_eq!(named(&run), ("ofan".into(), None));
+    run.switching.schemes = vec![Scheme::Ecmp, Scheme::Rr, Scheme::Rr];
+    run.switching.hash.function = HashFunction::Crc16;
+    run.switching.hash_seed = HashSeed::Same;
+    let hash = serde_json::json!({ "function": "crc16", "fields": "five-tuple", "seed": "same" });
+    assert_eq!(named(&run), ("tor=ecmp,agg=rr,core=rr".into(), Some(hash)));
 }
 
 #[test]
