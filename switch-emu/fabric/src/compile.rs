@@ -1,6 +1,6 @@
 //! Compiles a network and its timed events into the fabric that the switch program runs.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::event::{changes, epoch_starts, known_down};
 use super::{LinkEvent, Network, groups};
@@ -101,7 +101,7 @@ fn hosts(network: &Network) -> Vec<Host> {
         Host {
             name: name.clone(),
             v4: v4(index),
-            v6: Ipv6Addr::new(0xfd53, 0x5052, 0x4159, 0, 0, 0, (id >> 16) as u16, id as u16),
+            v6: v6(index),
             // Locally administered, unicast.
             mac: [0x02, 0x53, 0x50, high, middle, low],
         }
@@ -109,10 +109,19 @@ fn hosts(network: &Network) -> Vec<Host> {
     network.hosts.iter().enumerate().map(host).collect()
 }
 
-/// The IPv4 address of a host.
-pub fn v4(host: usize) -> Ipv4Addr {
+/// The address of a host.
+pub fn address(host: usize, v6: bool) -> IpAddr {
+    if v6 { self::v6(host).into() } else { v4(host).into() }
+}
+
+fn v4(host: usize) -> Ipv4Addr {
     let [_, high, middle, low] = (host as u32 + 1).to_be_bytes();
     Ipv4Addr::new(10, high, middle, low)
+}
+
+fn v6(host: usize) -> Ipv6Addr {
+    let id = host as u32 + 1;
+    Ipv6Addr::new(0xfd53, 0x5052, 0x4159, 0, 0, 0, (id >> 16) as u16, id as u16)
 }
 
 /// The salt of a switch's path hash.

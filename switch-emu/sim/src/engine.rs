@@ -43,7 +43,7 @@ impl<'a> Engine<'a> {
             spec,
             now_ps: 0,
             hosts: net.uplinks.iter().enumerate().map(host).collect(),
-            connections: spec.flows.iter().map(|flow| Connection::new(flow.src, flow.dst)).collect(),
+            connections: spec.flows.iter().map(|flow| Connection::new(flow.src, flow.dst, spec.v6)).collect(),
             sampler: Sampler::new(spec, net.switches.ports.len()),
             ancestors: None,
             next_special_ps: 0,

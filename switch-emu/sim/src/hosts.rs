@@ -2,7 +2,7 @@
 
 use spray_core::host::{Entry, Halves, NEVER};
 use spray_core::link::HostLink;
-use spray_fabric::v4;
+use spray_fabric::address;
 
 /// A host's link to its switch, and which of the host's timers are among the events.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Uplink {
 pub(super) struct Connection {
     pub src: u32,
     pub dst: u32,
-    /// Digest of the addresses: of data, and of what answers it.
+    /// Both addresses, as switches hash them: of data, and of what answers it.
     pub addresses: [u64; 2],
     pub header_bytes: u32,
     pub evs: u32,
@@ -38,8 +38,9 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// A connection that has not begun.
-    pub(super) fn new(src: usize, dst: usize) -> Self {
+    /// A connection over IPv6 or IPv4 that has not begun.
+    pub(super) fn new(src: usize, dst: usize, v6: bool) -> Self {
+        let addresses = |from, to| spray_fabric::addresses(address(from, v6), address(to, v6));
         Self {
             src: src as u32,
             dst: dst as u32,
@@ -60,9 +61,4 @@ impl Entry for Connection {
     fn halves(&mut self) -> Option<&mut Halves> {
         self.halves.as_deref_mut()
     }
-}
-
-/// Digest of the addresses of frames between two hosts.
-fn addresses(from: usize, to: usize) -> u64 {
-    spray_fabric::addresses(v4(from).into(), v4(to).into())
 }

@@ -24,6 +24,8 @@ pub struct SimSpec<'a> {
     pub flow_config: &'a dyn Fn(usize, usize) -> FlowConfig,
     /// Whether connections send in the ideal erasure code, which needs no retransmission.
     pub ideal_code: bool,
+    /// Whether hosts have IPv6 addresses instead of IPv4: switches hash them.
+    pub v6: bool,
     /// Bytes of frames without payload; those of data headers are [`FlowConfig::header_bytes`].
     pub frames: FrameBytes,
     /// Root of every random choice.

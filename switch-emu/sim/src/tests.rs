@@ -74,6 +74,7 @@ fn spec<'a>(
         pfc: None,
         flow_config,
         ideal_code: false,
+        v6: false,
         frames: FrameBytes::all(64),
         seed: 1,
         until_ps: 60_000 * US,

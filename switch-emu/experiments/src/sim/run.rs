@@ -93,6 +93,7 @@ impl<'a> Simulation<'a> {
             pfc: scenario.pfc(),
             flow_config: &|from, to| FlowConfig { window_packets, ..scenario.flow_config(paths, balancer, from, to) },
             ideal_code: scenario.transport.erasure,
+            v6: scenario.is_v6(),
             frames: match scenario.simulation.control_bytes {
                 Some(bytes) => FrameBytes::all(bytes),
                 None => FrameBytes::wire(scenario.is_v6()),
