@@ -9,7 +9,7 @@ use crate::sys::monotonic_ns;
 
 /// Tells a driver the time.
 pub trait Clock {
-    /// The time in picoseconds; it never goes back. The caller has handled everything before `handled_ps`.
+    /// The time in picoseconds; it never goes back. The caller has handled everything before `handled_ps`, and sent what came of it.
     fn tick(&mut self, handled_ps: u64) -> u64;
 
     /// How long `ps` of this clock take, in nanoseconds of real time.

@@ -90,13 +90,21 @@ pub(crate) fn run_resting<D: Device>(
     let mut now_ps = clock.tick(0);
     loop {
         let next_ps = poll_all(endpoints, now_ps);
+        let done_ps = take_turns(endpoints);
         if between(endpoints, now_ps).is_break() {
             return;
         }
         let activity = endpoints.iter().map(Endpoint::activity).sum();
         rest.pause(activity, clock.real_ns(next_ps.saturating_sub(now_ps)));
-        now_ps = clock.tick(now_ps.min(next_ps));
+        now_ps = clock.tick(now_ps.min(next_ps).min(done_ps));
     }
+}
+
+/// Lets endpoints that send in turns do so, as far as endpoints of other threads allow; returns the time up to which all is sent.
+//= docs/specs/endpoint.md#END-16b turns
+fn take_turns<D: Device>(endpoints: &mut [Endpoint<D>]) -> u64 {
+    while endpoints.iter_mut().fold(false, |any, endpoint| endpoint.take_turn() | any) {}
+    endpoints.iter().map(Endpoint::done_ps).min().unwrap_or(u64::MAX)
 }
 
 /// Polls every endpoint once; returns the earliest time at which one wants to be polled again.

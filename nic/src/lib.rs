@@ -18,6 +18,7 @@ pub mod driver;
 pub mod endpoint;
 mod held;
 pub mod sys;
+pub mod turns;
 
 pub use endpoint::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, MessageId, Mode, Peer};
 

@@ -5,6 +5,7 @@ use spray_experiments::results::RunResult;
 use spray_experiments::scenario::Scenario;
 use spray_experiments::sim::Simulation;
 use spray_experiments::xdp::Xdp;
+use spray_fabric::Scheme;
 use spray_tests::{assert_sound, run_on, scenarios, testbed, turn};
 
 /// Largest difference of the engines in mean and largest completion time, in per cent.
@@ -28,6 +29,31 @@ fn packets_and_the_simulator_agree_on_a_healthy_fabric() {
 fn packets_and_the_simulator_agree_on_a_slow_uplink() {
     agree("demo-slow-uplink.toml");
 }
+
+/// Switches that choose by a pointer or by queues meet the frames of all hosts in the order of virtual time. On this fabric hosts go in
+/// lockstep: in the simulator hardly a packet is reordered, and a few frames out of order would reorder half of them.
+//= docs/specs/endpoint.md#END-16b turns
+#[test]
+fn switches_that_choose_reorder_as_in_the_simulator() {
+    let Some(_turn) = turn() else { return };
+    let mut scenario = Scenario::load(&scenarios().join("demo-healthy.toml")).unwrap_or_else(|error| panic!("{error}"));
+    let testbed = testbed(&scenario);
+    for scheme in [Scheme::Rr, Scheme::Jsq, Scheme::Ofan, Scheme::Adaptive] {
+        scenario.network.switching.schemes = vec![scheme];
+        let simulated = Simulation::new(&scenario).run(BalancerKind::Ecmp, scenario.seed, &[]).unwrap();
+        let emulated = emulated(&testbed, &scenario, BalancerKind::Ecmp);
+        let [(mean, max), (sim_mean, sim_max)] = [&emulated, &simulated].map(completion);
+        assert!(within(mean, sim_mean, LOCKSTEP_PERCENT), "{scheme}: mean {mean:.1} us, simulated {sim_mean:.1}");
+        assert!(within(max, sim_max, LOCKSTEP_PERCENT), "{scheme}: largest {max:.1} us, simulated {sim_max:.1}");
+        let [reordered, sim_reordered] = [&emulated, &simulated].map(reordered);
+        let excess = reordered - sim_reordered;
+        assert!(excess <= FEW_REORDERED, "{scheme}: {reordered} packets reordered, simulated {sim_reordered}");
+    }
+}
+
+/// Differences of the engines on a fabric in lockstep: completion times in per cent, and packets of some 45,000.
+const LOCKSTEP_PERCENT: f64 = 0.1;
+const FEW_REORDERED: f64 = 45.0;
 
 fn agree(file: &str) {
     let Some(_turn) = turn() else { return };

@@ -11,12 +11,13 @@ use std::{
 use super::*;
 use crate::{
     clock::{DilatedClock, PatientClock},
-    device::{MemoryConfig, MemoryDevice, MemoryNetwork},
+    device::{MemoryConfig, MemoryDevice, MemoryNetwork, Received},
     endpoint::{
         EndpointConfig, EndpointEvent,
-        tests::{EMULATED, address, config, content, mac, peer},
+        tests::{EMULATED, US, address, config, content, mac, peer},
     },
     sys::monotonic_ns,
+    turns::Turns,
 };
 
 const HOSTS: usize = 4;
@@ -82,6 +83,71 @@ fn threads_and_stalls_do_not_show_in_an_emulation() {
     assert_eq!((alone.len(), late), (HOSTS, 0));
     assert_eq!(ring(1), (alone.clone(), 0));
     assert_eq!(ring(2), (alone, 0));
+}
+
+/// Takes so much time with every look.
+struct Leaps(u64);
+
+impl Clock for Leaps {
+    fn tick(&mut self, _handled_ps: u64) -> u64 {
+        self.0 += 300 * US;
+        self.0
+    }
+
+    fn real_ns(&self, _ps: u64) -> u64 {
+        0
+    }
+}
+
+/// Hosts call one that is silent, again and again. Returns the virtual times of their frames in the order in which they came there.
+fn calls(threads: usize, in_turns: bool) -> Vec<u64> {
+    const LONG: u64 = 20_000 * US;
+    let network = MemoryNetwork::new(MemoryConfig { frame_size: 2048, ..MemoryConfig::default() });
+    let turns = Turns::new(HOSTS, US);
+    let mut shares: Vec<Vec<Endpoint<MemoryDevice>>> = (0..threads).map(|_| Vec::new()).collect();
+    for (host, mut endpoint) in hosts(&network).into_iter().enumerate() {
+        for call in 0..3 {
+            endpoint.connect(1 + (call * 7 + host as u64 * 3) * US, peer(HOSTS, false), None).unwrap();
+        }
+        let endpoint = if in_turns { endpoint.with_turn(turns.of(host)) } else { endpoint };
+        shares[host % threads].push(endpoint);
+    }
+    let mut silent = network.attach(mac(HOSTS));
+    silent.flush().unwrap();
+    std::thread::scope(|scope| {
+        for share in &mut shares {
+            scope.spawn(|| {
+                run(share, &mut Leaps(0), Idle::Spin, |endpoints, now_ps| {
+                    let is_over = now_ps > LONG && endpoints.iter().all(|endpoint| endpoint.done_ps() > LONG);
+                    if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                });
+            });
+        }
+    });
+    network.advance(2 * LONG);
+    let (mut times, mut arrivals) = (Vec::new(), Vec::with_capacity(64));
+    while silent.receive(&mut arrivals, 64).unwrap() > 0 {
+        for Received { frame, len } in arrivals.drain(..) {
+            times.extend(spray_wire::peek_virtual_time(silent.frame(&frame, len)));
+            silent.release(frame);
+        }
+    }
+    times
+}
+
+//= docs/specs/endpoint.md#END-16b turns
+#[test]
+fn hosts_that_send_in_turns_send_in_the_order_of_virtual_time() {
+    let alone = calls(1, true);
+    assert_eq!(alone.len(), HOSTS * 3 * 12);
+    assert!(alone.is_sorted(), "{alone:?}");
+    assert_eq!(calls(2, true), alone);
+    assert_eq!(calls(4, true), alone);
+    let (mut free, mut sorted) = (calls(1, false), alone);
+    assert!(!free.is_sorted(), "so long a step shows the difference");
+    free.sort_unstable();
+    sorted.sort_unstable();
+    assert_eq!(free, sorted);
 }
 
 #[test]

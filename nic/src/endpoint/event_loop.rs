@@ -85,7 +85,7 @@ impl<D: Device> Endpoint<D> {
                 Next::Transmit => can_send = false,
             }
         }
-        now_ps
+        self.what_next(can_send).0.min(now_ps)
     }
 
     /// Sends the control frames that the last event left in the outlet.

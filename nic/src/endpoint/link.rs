@@ -7,6 +7,7 @@ use spray_wire::{self as wire, Body, Common, Envelope};
 
 use super::{KindCounts, Mode};
 use crate::device::{Device, FrameId};
+use crate::turns::Turn;
 
 /// Frames per flush. veth's ring silently drops beyond 256, so a burst must leave the kernel time to empty it.
 const FRAMES_PER_FLUSH: u32 = 64;
@@ -14,6 +15,9 @@ const FRAMES_PER_FLUSH: u32 = 64;
 const POLLS_PER_FLUSH: u32 = 16;
 /// Most frames that wait for room in the tx ring. While any waits, senders are not asked for data.
 const MAX_WAITING: usize = 64;
+/// Data frames of an emulated host that wait for its turn. The hosts are at most the latency of a link apart, in which a link of
+/// 400 Gb/s carries a dozen full frames. Twice as many may wait with control frames.
+const MAX_BEFORE_TURN: usize = 512;
 
 /// Sends frames one after another and stamps each as it leaves.
 #[derive(Debug)]
@@ -33,13 +37,24 @@ pub(crate) struct Link<D> {
     pub(crate) gone: bool,
     /// A free frame, taken before a sender is asked for a packet, so that the packet always has one.
     spare: Option<FrameId>,
-    /// Frames ready to be sent that found the tx ring full.
-    waiting: VecDeque<(FrameId, u32)>,
+    /// Frames ready to be sent that found the tx ring full, or whose turn has not come.
+    waiting: VecDeque<Waiting>,
+    /// In emulated mode, where hosts send in turns.
+    turn: Option<Turn>,
     unflushed: u32,
     quiet_polls: u32,
     /// When the first of the unflushed frames was queued.
     unflushed_since_ps: u64,
     coalesce_ps: u64,
+}
+
+/// A frame on its way to the device.
+#[derive(Debug)]
+struct Waiting {
+    /// Its virtual time; 0 in real mode.
+    at_ps: u64,
+    frame: FrameId,
+    bytes: u32,
 }
 
 impl<D: Device> Link<D> {
@@ -59,6 +74,7 @@ impl<D: Device> Link<D> {
             gone: false,
             spare: None,
             waiting: VecDeque::with_capacity(MAX_WAITING),
+            turn: None,
             unflushed: 0,
             quiet_polls: 0,
             unflushed_since_ps: 0,
@@ -66,31 +82,39 @@ impl<D: Device> Link<D> {
         }
     }
 
+    /// Has the host send in turns with others from now on.
+    pub(crate) fn set_turn(&mut self, turn: Turn) {
+        self.waiting.reserve(2 * MAX_BEFORE_TURN);
+        self.turn = Some(turn);
+    }
+
     /// Whether a data packet can be sent now: takes a free frame for it and makes sure of room.
     pub(crate) fn can_send(&mut self) -> bool {
-        if self.waiting.is_empty() && self.reserve() {
+        if self.has_room() && self.reserve() {
             return true;
         }
         self.flush();
         self.send_waiting();
-        let can_send = self.waiting.is_empty() && self.reserve();
+        let can_send = self.has_room() && self.reserve();
         self.stalls += u64::from(!can_send);
         can_send
     }
 
     /// Sends a frame, if the device has room for it.
     pub(crate) fn send(&mut self, now_ps: u64, e: &Envelope, common: Common, body: &Body, payload: &[u8]) {
-        if self.waiting.len() >= MAX_WAITING || !self.reserve() {
+        let room = if self.turn.is_some() { 2 * MAX_BEFORE_TURN } else { MAX_WAITING };
+        if self.waiting.len() >= room || !self.reserve() {
             self.control_dropped += 1;
             return;
         }
         let Some(frame) = self.spare.take() else { return };
         let bytes = body.header_bytes(e.is_v6()) + payload.len();
-        let common = Common { virtual_time_ps: self.leave(now_ps, bytes as u64), ..common };
+        let at_ps = self.leave(now_ps, bytes as u64);
+        let common = Common { virtual_time_ps: at_ps, ..common };
         match wire::emit(self.device.frame_mut(&frame), e, &common, body, payload) {
             Ok(bytes) => {
                 self.sent.count(body);
-                self.queue(frame, bytes as u32);
+                self.queue(Waiting { at_ps, frame, bytes: bytes as u32 });
             }
             // The packet is longer than the device's frames. The checks of endpoint and connection settings rule that
             // out.
@@ -136,28 +160,71 @@ impl<D: Device> Link<D> {
         due_ps
     }
 
-    /// Gives the device the frames that wait for room, as many as it has room for.
+    /// Gives the device the frames that wait, as many as it has room for and as far as it is their turn.
     pub(crate) fn send_waiting(&mut self) {
-        while let Some((frame, bytes)) = self.waiting.pop_front() {
+        let until_ps = self.turn.as_ref().map_or(NEVER, Turn::until_ps);
+        while self.waiting.front().is_some_and(|first| first.at_ps <= until_ps) {
+            let Some(Waiting { at_ps, frame, bytes }) = self.waiting.pop_front() else { return };
             if let Err(frame) = self.device.transmit(frame, bytes) {
-                self.waiting.push_front((frame, bytes));
+                self.waiting.push_front(Waiting { at_ps, frame, bytes });
                 return;
             }
             self.unflushed += 1;
         }
     }
 
+    /// Sends the frames whose turn it is, and hands the turn on. Returns whether there were any.
+    //= docs/specs/endpoint.md#END-16b turns
+    pub(crate) fn take_turn(&mut self) -> bool {
+        let before = self.waiting.len();
+        if before == 0 || self.turn.is_none() {
+            return false;
+        }
+        self.send_waiting();
+        if self.unflushed > 0 {
+            self.flush();
+        }
+        self.pass_turn();
+        self.waiting.len() < before
+    }
+
+    /// Notes that the host has handled everything up to `now_ps`.
+    pub(crate) fn handled(&mut self, now_ps: u64) {
+        if let Some(turn) = &mut self.turn {
+            turn.handled(now_ps);
+            self.pass_turn();
+        }
+    }
+
+    /// The time up to which everything is handled and sent; [`NEVER`] without turns.
+    pub(crate) fn done_ps(&self) -> u64 {
+        self.turn.as_ref().map_or(NEVER, Turn::done_ps)
+    }
+
+    fn pass_turn(&self) {
+        if let Some(turn) = &self.turn {
+            turn.pass(self.waiting.front().map_or(NEVER, |first| first.at_ps));
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        if self.turn.is_some() { self.waiting.len() < MAX_BEFORE_TURN } else { self.waiting.is_empty() }
+    }
+
     /// Gives every frame held here back to the device, so that it can be audited or used by another.
     pub(crate) fn into_device(mut self) -> D {
-        let waiting = self.waiting.drain(..).map(|(frame, _)| frame);
+        let waiting = self.waiting.drain(..).map(|waiting| waiting.frame);
         for frame in waiting.chain(self.spare.take()) {
             self.device.release(frame);
         }
         self.device
     }
 
-    fn queue(&mut self, frame: FrameId, bytes: u32) {
-        self.waiting.push_back((frame, bytes));
+    fn queue(&mut self, frame: Waiting) {
+        self.waiting.push_back(frame);
+        if self.turn.is_some() {
+            return;
+        }
         self.send_waiting();
         if self.unflushed >= FRAMES_PER_FLUSH {
             self.flush();

@@ -52,6 +52,7 @@ use self::{link::Link, machine::Machine};
 use crate::{
     device::{Device, Received},
     held::HeldFrames,
+    turns::Turn,
 };
 
 /// The switch port that leads to a host, for an emulated host that plays it. Boxed: who plays switches is not of this crate.
@@ -104,6 +105,14 @@ impl<D: Device> Endpoint<D> {
     #[must_use]
     pub fn with_port(mut self, port: Box<dyn LastPort>) -> Self {
         self.port = Some(port);
+        self
+    }
+
+    /// Has this host send in turns with others, in emulated mode. [`run`](crate::driver::run) then lets the endpoints of its thread
+    /// take their turns after each round.
+    #[must_use]
+    pub fn with_turn(mut self, turn: Turn) -> Self {
+        self.link.set_turn(turn);
         self
     }
 
@@ -191,6 +200,7 @@ impl<D: Device> Endpoint<D> {
             Mode::Real => self.poll_real(now_ps),
             Mode::Emulated { .. } => self.poll_emulated(now_ps),
         };
+        self.link.handled(now_ps.min(next_ps));
         let next_ps = next_ps.min(self.link.settle(now_ps));
         if self.link.gone {
             self.machine.fail_all(now_ps, ConnectionError::InterfaceGone);
@@ -293,6 +303,16 @@ impl<D: Device> Endpoint<D> {
     /// Records that the caller has finished with a received message.
     pub(crate) fn consumed(&mut self, connection: ConnectionId, bytes: u64) {
         self.machine.on_consumed(connection, bytes);
+    }
+
+    /// Sends the frames whose turn it is; returns whether there were any.
+    pub(crate) fn take_turn(&mut self) -> bool {
+        self.link.take_turn()
+    }
+
+    /// The time up to which everything is handled and sent; [`NEVER`] for an endpoint without turns.
+    pub(crate) fn done_ps(&self) -> u64 {
+        self.link.done_ps()
     }
 
     /// A number that changes whenever a frame comes or goes.

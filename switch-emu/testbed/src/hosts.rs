@@ -8,6 +8,7 @@ use spray_core::event::Event;
 use spray_core::path::Ev;
 use spray_nic::device::{Device, DeviceStats, XskDevice};
 use spray_nic::endpoint::{ConnectionError, LogEntry};
+use spray_nic::turns::Turns;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
 
 use super::host_port::HostPort;
@@ -66,6 +67,7 @@ impl Setup<'_> {
     /// One endpoint per host, on the rig's sockets, in the mode that `mode` gives each.
     pub fn hosts(&self, rig: &mut Rig, mode: impl Fn(usize) -> Mode) -> Result<Vec<Running>, RunError> {
         let max_hold_ps = self.max_hold_ps();
+        let turns = Turns::new(rig.devices.len(), self.least_latency_ps());
         let mut hosts = Vec::with_capacity(rig.devices.len());
         for host in 0..rig.devices.len() {
             let Some(device) = rig.devices[host].take() else {
@@ -86,6 +88,9 @@ impl Setup<'_> {
             let mut endpoint = Endpoint::new(device, config).map_err(RunError::host(&own.name))?;
             if let Some(port) = self.port_to(host) {
                 endpoint = endpoint.with_port(Box::new(port));
+            }
+            if matches!(mode(host), Mode::Emulated { .. }) {
+                endpoint = endpoint.with_turn(turns.of(host));
             }
             hosts.push(Running { host, endpoint, book: Book::default() });
         }
@@ -154,17 +159,21 @@ impl Setup<'_> {
         known.epoch_starts().iter().copied().map(news)
     }
 
-    /// How many threads poll the hosts.
+    /// How many threads poll the hosts. One by default: hosts send in turns, and threads would wait for each other.
     pub fn threads(&self) -> usize {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        self.spec.threads.unwrap_or(cores).clamp(1, self.fabric.hosts.len())
+        self.spec.threads.unwrap_or(1).clamp(1, self.fabric.hosts.len())
     }
 
     /// How far the hosts' clock may run ahead of the slowest host: no further than a frame needs to reach the next host.
     pub fn step_ps(&self) -> u64 {
+        self.least_latency_ps().max(MIN_STEP_PS)
+    }
+
+    /// The least latency of a host's link.
+    fn least_latency_ps(&self) -> u64 {
         let network = self.spec.fabric.network;
         let latency = |host| network.links[network.uplink(host)].latency_ps;
-        (0..network.hosts.len()).map(latency).min().unwrap_or(0).max(MIN_STEP_PS)
+        (0..network.hosts.len()).map(latency).min().unwrap_or(0)
     }
 
     /// The peer's address and MAC.

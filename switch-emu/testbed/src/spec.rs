@@ -46,7 +46,7 @@ pub struct TestbedSpec<'a> {
     pub sample_ps: u64,
     /// How much slower than scenario time the run goes.
     pub dilation: Dilation,
-    /// Threads that poll hosts; `None` is one a core, at most one a host.
+    /// Threads that poll hosts, at most one a host; `None` is one.
     pub threads: Option<usize>,
 }
 

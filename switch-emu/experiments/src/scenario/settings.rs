@@ -289,7 +289,8 @@ pub struct Emulation {
     pub dilation: Option<f64>,
     /// Which switches share one XDP program.
     pub chassis: Chassis,
-    /// Threads that poll hosts. By default one per core, at most one per host.
+    /// Threads that poll hosts, at most one per host. By default one: hosts send in the order of virtual time, and more threads wait for
+    /// each other.
     #[schemars(range(min = 1, max = 256))]
     pub threads: Option<u32>,
 }

@@ -1,0 +1,170 @@
+//! Hosts of an emulation send in turns: their frames go out in the order of virtual time, over all hosts and threads.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// What the hosts of an emulation tell each other: how far each has come.
+//= docs/specs/endpoint.md#END-16b turns
+#[derive(Debug)]
+pub struct Turns {
+    ahead_ps: u64,
+    /// By host the time before which it will send nothing; `u64::MAX` for one that has ended.
+    next_ps: Box<[AtomicU64]>,
+}
+
+/// One host's part in [`Turns`]. Dropping it ends the host.
+#[derive(Debug)]
+pub struct Turn {
+    turns: Arc<Turns>,
+    host: usize,
+    handled_ps: u64,
+}
+
+impl Turns {
+    /// Those of `hosts` hosts, whose frames have virtual times at least `ahead_ps` after they have left: the least latency of a host's
+    /// link.
+    #[must_use]
+    pub fn new(hosts: usize, ahead_ps: u64) -> Arc<Self> {
+        Arc::new(Self { ahead_ps, next_ps: (0..hosts).map(|_| AtomicU64::new(0)).collect() })
+    }
+
+    /// The part of host number `host`. Until it has been polled once, no other sends.
+    ///
+    /// # Panics
+    /// When there is no such host.
+    #[must_use]
+    pub fn of(self: &Arc<Self>, host: usize) -> Turn {
+        assert!(host < self.next_ps.len(), "host {host} of {}", self.next_ps.len());
+        Turn { turns: Arc::clone(self), host, handled_ps: 0 }
+    }
+}
+
+impl Turn {
+    /// Notes that the host has handled everything up to `now_ps`: its later frames leave after that. [`pass`](Self::pass) tells the
+    /// others.
+    pub(crate) fn handled(&mut self, now_ps: u64) {
+        self.handled_ps = now_ps;
+    }
+
+    /// The latest virtual time of a frame that the host may send now: no host will send an earlier one any more.
+    pub(crate) fn until_ps(&self) -> u64 {
+        let others = self.turns.next_ps.iter().enumerate().filter(|(host, _)| *host != self.host);
+        let until = |(host, next_ps): (usize, &AtomicU64)| {
+            // Of one time the first host goes first.
+            next_ps.load(Ordering::Acquire).saturating_sub(u64::from(host < self.host))
+        };
+        let until_ps = others.map(until).min().unwrap_or(u64::MAX).min(self.handled_ps);
+        until_ps.saturating_add(self.turns.ahead_ps)
+    }
+
+    /// Tells the others how far the host has come; `first_ps` is the virtual time of the first frame that it has yet to send, or
+    /// `u64::MAX`.
+    pub(crate) fn pass(&self, first_ps: u64) {
+        let next_ps = first_ps.saturating_sub(self.turns.ahead_ps).min(self.handled_ps);
+        self.turns.next_ps[self.host].store(next_ps, Ordering::Release);
+    }
+
+    /// The time up to which the host has handled and sent everything, as the others know it.
+    pub(crate) fn done_ps(&self) -> u64 {
+        self.turns.next_ps[self.host].load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.turns.next_ps[self.host].store(u64::MAX, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const AHEAD_PS: u64 = 40;
+
+    /// A host: its part, its waiting frames, and how long its frames wait at its link beyond the latency.
+    struct Host {
+        turn: Turn,
+        waiting: VecDeque<u64>,
+        handled_ps: u64,
+        slower_ps: u64,
+    }
+
+    impl Host {
+        /// Handles everything up to `now_ps`, which makes a frame after each of `gaps`.
+        fn handle(&mut self, gaps: &[u64], now_ps: u64) {
+            let mut at_ps = self.handled_ps;
+            for gap in gaps {
+                at_ps += gap;
+                if at_ps <= now_ps {
+                    // Put on the link at this time, it has left 1 ps later at least.
+                    let first_ps =
+                        (at_ps + 1 + AHEAD_PS + self.slower_ps).max(self.waiting.back().copied().unwrap_or(0));
+                    self.waiting.push_back(first_ps);
+                }
+            }
+            self.handled_ps = now_ps;
+            self.turn.handled(now_ps);
+            self.turn.pass(self.waiting.front().copied().unwrap_or(u64::MAX));
+        }
+
+        /// Sends what it may.
+        fn send(&mut self, number: usize, sent: &mut Vec<(u64, usize)>) {
+            let until_ps = self.turn.until_ps();
+            while let Some(&at_ps) = self.waiting.front().filter(|at_ps| **at_ps <= until_ps) {
+                self.waiting.pop_front();
+                sent.push((at_ps, number));
+            }
+            self.turn.pass(self.waiting.front().copied().unwrap_or(u64::MAX));
+        }
+    }
+
+    proptest! {
+        /// However hosts come to be polled, their frames go out by (virtual time, host), and all of them once everyone is far enough.
+        #[test]
+        fn frames_go_out_in_the_order_of_virtual_time(
+            slower in prop::collection::vec(0u64..100, 2..5),
+            steps in prop::collection::vec((0usize..5, prop::collection::vec(0u64..60, 0..6), 1u64..200), 1..120),
+        ) {
+            let turns = Turns::new(slower.len(), AHEAD_PS);
+            let host = |(number, slower_ps): (usize, &u64)| {
+                Host { turn: turns.of(number), waiting: VecDeque::new(), handled_ps: 0, slower_ps: *slower_ps }
+            };
+            let mut hosts: Vec<Host> = slower.iter().enumerate().map(host).collect();
+            let mut sent = Vec::new();
+            for (number, gaps, step_ps) in steps {
+                let number = number % hosts.len();
+                let now_ps = hosts[number].handled_ps + step_ps;
+                hosts[number].handle(&gaps, now_ps);
+                hosts[number].send(number, &mut sent);
+            }
+            hosts.iter_mut().for_each(|host| host.handle(&[], 1_000_000));
+            let waiting: usize = hosts.iter().map(|host| host.waiting.len()).sum();
+            let all = sent.len() + waiting;
+            while (0..hosts.len()).any(|number| !hosts[number].waiting.is_empty()) {
+                let before = sent.len();
+                (0..hosts.len()).for_each(|number| hosts[number].send(number, &mut sent));
+                prop_assert!(sent.len() > before, "someone can always send");
+            }
+            prop_assert_eq!(sent.len(), all);
+            prop_assert!(sent.is_sorted(), "{:?}", sent);
+        }
+    }
+
+    #[test]
+    fn a_host_that_has_ended_is_not_waited_for() {
+        let turns = Turns::new(2, AHEAD_PS);
+        let (mut first, second) = (turns.of(0), turns.of(1));
+        first.handled(1_000);
+        first.pass(u64::MAX);
+        assert_eq!(first.until_ps(), AHEAD_PS);
+        drop(second);
+        assert_eq!(first.until_ps(), 1_000 + AHEAD_PS);
+    }
+}
