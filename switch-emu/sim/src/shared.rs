@@ -2,7 +2,6 @@
 
 use spray_fabric::{Network, Node, Thresholds};
 
-use super::spec::SimSpec;
 use super::tables::Port;
 
 /// Which ports share memory: those of a switch.
@@ -17,14 +16,14 @@ pub(super) struct Shared {
 
 impl Shared {
     /// `None` where every port has its own memory.
-    pub(super) fn new(spec: &SimSpec<'_>) -> Option<Self> {
-        let Network { switches, links, .. } = spec.network;
+    pub(super) fn new(network: &Network, queues: &[Thresholds]) -> Option<Self> {
+        let Network { switches, links, .. } = network;
         let mut shared = Self { thresholds: Vec::new(), switch: Vec::new(), ports: vec![Vec::new(); switches.len()] };
-        for link in links {
+        for (link, queue) in links.iter().zip(queues) {
             let Node::Switch(switch) = link.from else { continue };
             shared.ports[switch].push(shared.switch.len() as u32);
             shared.switch.push(switch as u32);
-            shared.thresholds.push((spec.queue)(link.rate_bps));
+            shared.thresholds.push(*queue);
         }
         shared.thresholds.iter().any(|port| port.shared_bytes > 0).then_some(shared)
     }

@@ -2,7 +2,7 @@
 
 use spray_core::flow::FlowConfig;
 
-use spray_fabric::{LinkEvent, Network, Thresholds};
+use spray_fabric::{Link, LinkChange, LinkEvent, Network, Thresholds, changes};
 pub use spray_fabric::{PortOutcome, PortSamples};
 
 /// One run, complete: the simulator reads nothing else. Times are ps of scenario time.
@@ -16,6 +16,8 @@ pub struct SimSpec<'a> {
     pub queue: &'a dyn Fn(u64) -> Thresholds,
     /// Whether the network loses no data for want of memory; `None` = ports drop what does not fit.
     pub pfc: Option<Pfc>,
+    /// Whether a link that begins at a share of its rate has that share of its queue.
+    pub short_slow_queues: bool,
     /// Who sends what to whom; one connection each. Results keep this order.
     pub flows: &'a [SimFlow],
     /// What starts flows at the end of others, by the numbers that [`SimFlow`] uses.
@@ -37,6 +39,18 @@ pub struct SimSpec<'a> {
 }
 
 impl SimSpec<'_> {
+    /// By link the thresholds of its queue.
+    //= docs/specs/switch.md#SW-21 queues of slow links
+    pub(super) fn queues(&self) -> Vec<Thresholds> {
+        let first_ppm = |changes: &[LinkChange]| {
+            let first = changes.first().filter(|first| self.short_slow_queues && first.at_ps == 0);
+            first.map_or(1_000_000, |first| first.state.rate_ppm)
+        };
+        let changes = changes(self.events, self.network.links.len());
+        let queue = |(link, changes): (&Link, Vec<LinkChange>)| share((self.queue)(link.rate_bps), first_ppm(&changes));
+        self.network.links.iter().zip(changes).map(queue).collect()
+    }
+
     /// Checks that flows are between different hosts that exist, and name only triggers that exist.
     pub(super) fn check(&self) -> Result<(), SimError> {
         let hosts = self.network.hosts.len();
@@ -72,6 +86,19 @@ pub struct Deadlock {
     pub at_ps: u64,
     /// The links' names.
     pub links: Vec<String>,
+}
+
+/// So many millionths of a queue; one that marks nothing still marks nothing.
+fn share(queue: Thresholds, ppm: u32) -> Thresholds {
+    let of =
+        |bytes: u32| if bytes == u32::MAX { bytes } else { (u64::from(bytes) * u64::from(ppm) / 1_000_000) as u32 };
+    Thresholds {
+        limit_bytes: of(queue.limit_bytes),
+        mark_min_bytes: of(queue.mark_min_bytes),
+        mark_max_bytes: of(queue.mark_max_bytes),
+        control_limit_bytes: of(queue.control_limit_bytes),
+        ..queue
+    }
 }
 
 /// Bytes on the wire of frames that carry no payload.

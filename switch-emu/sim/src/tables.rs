@@ -19,7 +19,7 @@ use super::pfc::{Pfc, Signal};
 use super::shared::Shared;
 use super::spec::{Deadlock, PortOutcome, SimSpec};
 use spray_fabric::{DropEvery, LinkChange, LinkState, Node, Scheme};
-use spray_fabric::{Link, Network, RouteTable, changes};
+use spray_fabric::{Link, Network, RouteTable, Thresholds, changes};
 
 /// An egress port, with everything that a frame touches there in three cache lines.
 #[derive(Debug)]
@@ -86,18 +86,20 @@ impl Switches {
     pub(super) fn new(spec: &SimSpec<'_>) -> Self {
         let network = spec.network;
         let mut port_of_link = vec![0; network.links.len()];
+        let queues = spec.queues();
         let mut ports = Vec::new();
         for (index, link) in network.links.iter().enumerate() {
             if let Node::Switch(switch) = link.from {
                 port_of_link[index] = ports.len() as u32;
                 let latency_ps = link.latency_ps + network.switches[switch].latency_ps;
-                ports.push(Port::new(spec, link.to, link.rate_bps, latency_ps));
+                ports.push(Port::new(spec, link.to, link.rate_bps, latency_ps, &queues[index]));
             }
         }
         for host in 0..network.hosts.len() {
-            let link = &network.links[network.uplink(host)];
-            port_of_link[network.uplink(host)] = ports.len() as u32;
-            ports.push(Port::new(spec, link.to, link.rate_bps, link.latency_ps));
+            let index = network.uplink(host);
+            let link = &network.links[index];
+            port_of_link[index] = ports.len() as u32;
+            ports.push(Port::new(spec, link.to, link.rate_bps, link.latency_ps, &queues[index]));
         }
         let pfc = spec.pfc.map(|config| Pfc::new(spec, &config, &port_of_link, ports.len()));
         let routes = RouteTable::new(network, spec.events, spec.seed, |link| port_of_link[link]);
@@ -111,7 +113,7 @@ impl Switches {
             trimmed_len: spec.frames.trimmed.min(u32::from(u16::MAX)) as u16,
             no_route: 0,
             // With PFC memory is that of the links by which data comes.
-            shared: if pfc.is_some() { None } else { Shared::new(spec) },
+            shared: if pfc.is_some() { None } else { Shared::new(spec.network, &queues) },
             pfc,
             unsettled: Vec::new(),
         };
@@ -410,13 +412,12 @@ fn cross_lossless(
 }
 
 impl Port {
-    fn new(spec: &SimSpec<'_>, to: Node, rate_bps: u64, latency_ps: u64) -> Self {
-        let thresholds = (spec.queue)(rate_bps);
+    fn new(spec: &SimSpec<'_>, to: Node, rate_bps: u64, latency_ps: u64, thresholds: &Thresholds) -> Self {
         let (place, kind) = match to {
             Node::Switch(switch) => (switch as u32, Kind::AtSwitch),
             Node::Host(host) => (host as u32, Kind::AtHost),
         };
-        let mut config = PortConfig::new(rate_bps, latency_ps, &thresholds, OUTSIDE, spec.frames.trimmed.max(4096));
+        let mut config = PortConfig::new(rate_bps, latency_ps, thresholds, OUTSIDE, spec.frames.trimmed.max(4096));
         // The exact queue has no limit of its own.
         (config.limit, config.control_limit) = (thresholds.limit_bytes, thresholds.control_limit_bytes);
         let (queues, counters) = (PortFifos::default(), PortCounters::default());

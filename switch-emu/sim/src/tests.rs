@@ -69,6 +69,7 @@ fn spec<'a>(
         network,
         events: &[],
         queue: &queue,
+        short_slow_queues: false,
         flows,
         triggers: &[],
         pfc: None,

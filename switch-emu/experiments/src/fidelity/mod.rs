@@ -5,6 +5,8 @@
 pub mod flowcut;
 mod report;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use spray_core::path::BalancerKind;
 use spray_fabric::{LinkEvent, Scheme};

@@ -141,7 +141,7 @@ Four flows that each keep to a path give widely different means, of which the re
 seeds 1 to 20 gives mean completion times of 1,160 us for `plb` in `four3t` and 1,396 us in `four3t-slow-uplink` (single runs from 694 to \
 1,478 and from 1,031 to 1,768), and of 1,297 and 1,447 us for `flowlet` (705 to 2,636 and 892 to 1,872). Ours are within 5 % of those, \
 but for `flowlet` with the slow uplink: two of our twenty draws put three or four flows on it and take over 3,000 us, as none of theirs \
-does; the other eighteen average 1,433 us";
+does; the other eighteen average 1,460 us";
 
 impl Row {
     /// What it is run under.

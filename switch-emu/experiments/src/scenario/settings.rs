@@ -317,6 +317,9 @@ pub struct SimulationSettings {
     /// Bytes of an ACK, NACK, probe or trimmed frame. By default those of our own frames.
     #[schemars(range(min = 1, max = 1_000))]
     pub control_bytes: Option<u32>,
+    /// Whether a link that a `rate` event slows from time 0 on has as much less of its queue, thresholds of marks included, as in the
+    /// published simulations.
+    pub short_slow_queues: bool,
     /// When a flow counts as complete.
     pub fct_end: FctEnd,
     /// Share of the cables that fail silently from the start, each in one direction. The seed of each run draws them.

@@ -5,7 +5,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use spray_core::loss::floor_ps;
-use spray_core::units::Micros;
+use spray_core::units::{ByteSize, Micros};
 use spray_fabric::{Network, TopoFile};
 
 use super::FctEnd;
@@ -53,19 +53,24 @@ pub fn reference(name: &str, network: Network, workload: Workload) -> Scenario {
 }
 
 /// The flows of the file text `matrix` on the fabric of the file text `topology`, as [`reference`] runs them. A flow ends with its
-/// last acknowledgement, and the least timeout is the same for all pairs of hosts and any number of tiers: the longest base RTT and
-/// four queues.
+/// last acknowledgement. The first window is the same for all pairs of hosts and any number of tiers, and so is the least timeout: the
+/// longest base RTT and four queues.
 ///
 /// # Panics
 /// When either is wrong: they are part of the program.
+//= docs/specs/dctcp.md#DCTCP-6 the first window
 pub(crate) fn published(name: &str, topology: &str, matrix: &str) -> Scenario {
     let network = TopoFile::parse(topology).expect("a reference topology").network();
     let matrix = parse_matrix(matrix, network.hosts.len()).expect("a reference matrix");
     let workload = Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated };
     let mut scenario = reference(name, network, workload);
     scenario.simulation.fct_end = FctEnd::Acked;
+    scenario.transport.initial_window_bytes = Some(ByteSize::new(FIRST_WINDOW_BYTES));
     let paths = scenario.paths();
     let floor_ps = floor_ps(scenario.base_rtt_ps(&paths), scenario.drain_ps(&paths), 0);
     scenario.transport.rto_min_us = Some(Micros::from_ps(floor_ps));
     scenario
 }
+
+/// 151 packets: the published command lines' window, whatever the pair of hosts.
+const FIRST_WINDOW_BYTES: u64 = 626_650;

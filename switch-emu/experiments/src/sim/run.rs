@@ -88,6 +88,7 @@ impl<'a> Simulation<'a> {
             network: &scenario.network,
             events: &events,
             queue: &|rate_bps| scenario.thresholds(paths, rate_bps),
+            short_slow_queues: scenario.simulation.short_slow_queues,
             flows: &sim_flows,
             triggers: triggers.map_or(&[], |triggers| &triggers.list),
             pfc: scenario.pfc(),

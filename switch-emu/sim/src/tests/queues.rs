@@ -73,6 +73,34 @@ fn the_first_of_a_burst_is_marked_as_it_leaves() {
     assert_eq!([&arriving[..3], &leaving[5..]].concat(), [0; 6], "{arriving:?} {leaving:?}");
 }
 
+/// An uplink at half rate fills its whole queue, or half of it where slow links have less from the beginning.
+//= docs/specs/switch.md#SW-21 queues of slow links
+#[test]
+fn a_link_that_begins_slow_may_have_less_of_a_queue() {
+    let network = leaf_spine(2, 1, 4);
+    let flows: Vec<_> = (0..4).map(|src| flow(src, src + 4, 400 * PAYLOAD)).collect();
+    let most = |short_slow_queues, at_ps| {
+        let slow = LinkEvent {
+            name: "leaf0->spine0".into(),
+            links: network.links_named("leaf0->spine0").unwrap(),
+            at_ps,
+            until_ps: None,
+            action: LinkAction::Rate { ppm: 500_000 },
+        };
+        let config = |_, _| flow_config(BalancerKind::Ops);
+        let spec = SimSpec { events: &[slow], short_slow_queues, ..spec(&network, &flows, &config) };
+        let outcome = simulate(&spec).unwrap();
+        let port = outcome.ports.iter().find(|port| port.name == "leaf0->spine0").unwrap();
+        assert!(port.counters.trims > 0, "full");
+        port.counters.queue_max
+    };
+    let (whole, half) = (most(false, 0), most(true, 0));
+    let limit = u64::from(queue(400_000_000_000).limit_bytes);
+    assert!(whole > limit - 4_150, "{whole}");
+    assert!(half < whole * 5 / 8 && half > limit / 2 - 4_150, "{half} of {whole}");
+    assert_eq!(most(true, 1), most(false, 1), "a link that slows down later keeps its queue");
+}
+
 /// An incast takes what is free of the shared memory, no more: less for a smaller alpha.
 //= docs/specs/switch.md#SW-20 shared buffer
 #[test]
