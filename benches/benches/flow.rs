@@ -111,7 +111,8 @@ impl Connection {
     fn round_trip(&mut self) {
         self.send();
         if let Some((data, ev)) = self.flight.pop_front() {
-            let arrival = Arrival { data, port: ev.port(EVS), marked: false, hops: 3, trimmed: false };
+            let arrival =
+                Arrival { data, port: ev.port(EVS), marked: false, hops: 3, trimmed: false, last_port: false };
             black_box(self.receiver.on_data(self.now_ps, black_box(&arrival)));
         }
         while let Some(ack) = self.receiver.poll_ack() {
@@ -138,7 +139,14 @@ impl Source {
 
     #[inline]
     fn receive(&mut self) {
-        let arrival = Arrival { data: self.data, port: EvPort::new(77), marked: false, hops: 3, trimmed: false };
+        let arrival = Arrival {
+            data: self.data,
+            port: EvPort::new(77),
+            marked: false,
+            hops: 3,
+            trimmed: false,
+            last_port: false,
+        };
         black_box(self.receiver.on_data(self.data.timestamp_ps, black_box(&arrival)));
         black_box(self.receiver.poll_ack());
         self.data.psn += 1;

@@ -86,7 +86,7 @@ impl Machine {
             let fate = self.host.on_control(now_ps, number, connection, &frame.body, &path, &mut self.outside);
             return self.on_fate(now_ps, index, fate);
         };
-        let arrival = Arrival { data, port, marked, hops, trimmed: frame.trimmed };
+        let arrival = Arrival { data, port, marked, hops, trimmed: frame.trimmed, last_port: frame.is_trimmed_last() };
         match self.host.on_data(now_ps, number, connection, &arrival, frame.payload, &mut self.outside) {
             Accept::New { .. } | Accept::Trimmed | Accept::Trailer => {}
             Accept::Duplicate => self.stats.duplicates += 1,

@@ -10,8 +10,8 @@ use crate::offsets::{
 };
 use crate::switch_view::classify;
 use crate::{
-    Body, Common, DSCP_TRIMMED, Data, Ecn, Envelope, Error, EvPort, Kind, MAX_ECHOES, UDP_PORT, ack, checksum, data,
-    echoes,
+    Body, Common, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Data, Ecn, Envelope, Error, EvPort, Kind, MAX_ECHOES, UDP_PORT, ack,
+    checksum, data, echoes,
 };
 
 const V4_HEADERS: usize = udp_payload_offset(false);
@@ -32,6 +32,13 @@ pub struct Frame<'a> {
     pub payload: &'a [u8],
     /// A switch cut the payload off.
     pub trimmed: bool,
+}
+
+impl Frame<'_> {
+    /// Whether the last port of the path says that it cut the payload off.
+    pub fn is_trimmed_last(&self) -> bool {
+        self.trimmed && self.envelope.dscp == DSCP_TRIMMED_LAST
+    }
 }
 
 /// Parse a whole Ethernet frame. `Ok(None)` means that it is not ours. Bytes behind the IP datagram are padding.
@@ -65,7 +72,7 @@ fn check_payload(envelope: &Envelope, body: &Body, header: &[u8], payload: &[u8]
     let Body::Data(data) = body else {
         return if payload.is_empty() { Ok(false) } else { Err(Error::Length) };
     };
-    if envelope.dscp == DSCP_TRIMMED && payload.is_empty() {
+    if matches!(envelope.dscp, DSCP_TRIMMED | DSCP_TRIMMED_LAST) && payload.is_empty() {
         return Ok(true);
     }
     if payload.len() != data.payload_bytes as usize {

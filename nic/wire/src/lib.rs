@@ -70,5 +70,7 @@ pub const DSCP_DATA: u8 = 10;
 pub const DSCP_CONTROL: u8 = 46;
 /// DSCP that a switch gives to a data frame whose payload it cut off; control class too (VOICE-ADMIT).
 pub const DSCP_TRIMMED: u8 = 44;
+/// DSCP of a data frame that the last port of its path trimmed, where that has one of its own; control class too (local use).
+pub const DSCP_TRIMMED_LAST: u8 = 47;
 /// TTL or hop limit of a frame as sent; every switch takes one off.
 pub const INITIAL_TTL: u8 = 64;

@@ -21,4 +21,6 @@ header! {
     flags:
     /// The packet was not trimmed but lost: the answered frame was sent after it on the same path and arrived without it.
     1 missing;
+    /// The last port of the path trimmed the frame: the queue in front of the receiver was full, not the fabric.
+    2 last_port;
 }

@@ -297,24 +297,24 @@ fn stamp<const N: usize>(head: &mut [u8; N], v6: bool, old_ps: u64, new_ps: u64)
     }
 }
 
-/// Turn a data frame into its header: set the trimmed DSCP, lengths and checksums (WIRE-15). Returns the bytes that the
-/// caller must cut the frame to, or `None` if the frame is too short.
+/// Turn a data frame into its header: set `dscp`, one of those of trimmed frames, lengths and checksums (WIRE-15). Returns the bytes
+/// that the caller must cut the frame to, or `None` if the frame is too short.
 ///
 /// The frame must be one that [`parse`] calls trimmable; `v6` is its IP version.
 #[inline(always)]
-pub fn cut(packet: &mut (impl Packet + ?Sized), v6: bool) -> Option<u32> {
+pub fn cut(packet: &mut (impl Packet + ?Sized), v6: bool, dscp: u8) -> Option<u32> {
     if v6 {
-        cut_v6(packet.head_mut()?)
+        cut_v6(packet.head_mut()?, dscp)
     } else {
-        cut_v4(packet.head_mut()?)
+        cut_v4(packet.head_mut()?, dscp)
     }
     Some(at::trimmed_len(v6) as u32)
 }
 
 #[inline(always)]
-fn cut_v4(head: &mut [u8; at::TRIMMED_LEN_V4]) {
+fn cut_v4(head: &mut [u8; at::TRIMMED_LEN_V4], dscp: u8) {
     let (class, length) = (u16_at(head, v4::VERSION_IHL), u16_at(head, v4::TOTAL_LENGTH));
-    let new_class = class & !0xfc | u16::from(DSCP_TRIMMED) << 2;
+    let new_class = class & !0xfc | u16::from(dscp) << 2;
     let checksum = update_u16(u16_at(head, v4::CHECKSUM), class, new_class);
     put(head, v4::CHECKSUM, update_u16(checksum, length, at::TRIMMED_V4_TOTAL_LENGTH));
     put(head, v4::VERSION_IHL, new_class);
@@ -324,9 +324,9 @@ fn cut_v4(head: &mut [u8; at::TRIMMED_LEN_V4]) {
 }
 
 #[inline(always)]
-fn cut_v6(head: &mut [u8; at::TRIMMED_LEN_V6]) {
+fn cut_v6(head: &mut [u8; at::TRIMMED_LEN_V6], dscp: u8) {
     let class = u16_at(head, v6::VERSION_CLASS);
-    put(head, v6::VERSION_CLASS, class & !0x0fc0 | u16::from(DSCP_TRIMMED) << 6);
+    put(head, v6::VERSION_CLASS, class & !0x0fc0 | u16::from(dscp) << 6);
     put(head, v6::PAYLOAD_LENGTH, at::TRIMMED_UDP_LENGTH);
     put(head, at::udp_length_offset(true), at::TRIMMED_UDP_LENGTH);
     let checksum = trimmed_udp_checksum_v6(head);
@@ -353,7 +353,7 @@ pub(crate) fn trimmed_udp_checksum_v6(headers: &[u8; at::TRIMMED_LEN_V6]) -> u16
 /// it is no data frame of ours or has no payload.
 pub fn trim(frame: &mut [u8]) -> Option<usize> {
     match parse(frame) {
-        Parsed::Ours(Headers { v6, trimmable: true, .. }) => cut(frame, v6).map(|bytes| bytes as usize),
+        Parsed::Ours(Headers { v6, trimmable: true, .. }) => cut(frame, v6, DSCP_TRIMMED).map(|bytes| bytes as usize),
         _ => None,
     }
 }

@@ -1,6 +1,7 @@
 //! What a chassis is told before it runs: plain data, the same bytes in the kernel's maps and in memory.
 
 use crate::link::{LinkChange, LinkState, PortState};
+use spray_wire::{DSCP_TRIMMED, DSCP_TRIMMED_LAST};
 
 /// Most routing epochs; a scenario reroutes a handful of times.
 pub const MAX_EPOCHS: usize = 8;
@@ -79,6 +80,8 @@ pub struct Thresholds {
     pub control_limit_bytes: u32,
     /// Whether a data frame over the limit is cut to its header instead of dropped.
     pub trim: bool,
+    /// Whether the last port of a path trims with a DSCP of its own.
+    pub trim_tells_last: bool,
     /// Memory that all ports of a switch share; 0: every port has its own. Only the simulator can.
     pub shared_bytes: u64,
     /// What is free of it times this, in thousandths, may wait at one port.
@@ -95,9 +98,20 @@ impl Thresholds {
         mark_departing: false,
         control_limit_bytes: 0,
         trim: false,
+        trim_tells_last: false,
         shared_bytes: 0,
         alpha_milli: 1_000,
     };
+
+    /// The DSCP with which a port trims, the last one of a path or another; 0: it drops.
+    //= docs/specs/switch.md#SW-21 two DSCPs of trimmed frames
+    const fn trim_dscp(&self, is_last: bool) -> u8 {
+        match (self.trim, self.trim_tells_last && is_last) {
+            (false, _) => 0,
+            (true, false) => DSCP_TRIMMED,
+            (true, true) => DSCP_TRIMMED_LAST,
+        }
+    }
 
     /// Data bytes that may wait at a port where `waiting` do, when all ports of the switch together hold `used` bytes.
     //= docs/specs/switch.md#SW-20 shared buffer
@@ -129,7 +143,7 @@ pub struct PortConfig {
     pub mark_max: u32,
     /// Control bytes that may wait.
     pub control_limit: u32,
-    /// 1 = trim instead of dropping.
+    /// The DSCP of frames that are trimmed instead of dropped; 0 = they are dropped.
     pub trim: u32,
     /// 1 = frames are marked as they leave, not by [`PortConfig::cross`].
     pub mark_departing: u32,
@@ -151,7 +165,7 @@ impl PortConfig {
             mark_min: thresholds.mark_min_bytes,
             mark_max: thresholds.mark_max_bytes,
             control_limit: thresholds.control_limit_bytes.min(MAX_LIMIT_BYTES),
-            trim: thresholds.trim as u32,
+            trim: u32::from(thresholds.trim_dscp(next == HOST)),
             mark_departing: thresholds.mark_departing as u32,
             states: [PortState::never(); MAX_CHANGES + 1],
         };

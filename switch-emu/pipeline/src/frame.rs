@@ -2,7 +2,7 @@
 
 use spray_wire::offsets::trimmed_len;
 use spray_wire::switch_view::{Changes, Headers};
-use spray_wire::{DSCP_CONTROL, DSCP_TRIMMED};
+use spray_wire::{DSCP_CONTROL, DSCP_TRIMMED, DSCP_TRIMMED_LAST};
 
 use crate::flow_hash::Key;
 
@@ -36,8 +36,8 @@ pub struct Frame {
     pub control: bool,
     /// A data frame with a payload that a switch may cut off.
     pub trimmable: bool,
-    /// A switch of this chassis has trimmed it.
-    pub trimmed: bool,
+    /// The DSCP with which a switch of this chassis has trimmed it; 0: none has.
+    pub trimmed: u8,
     /// It carries a virtual time.
     pub emulated: bool,
     /// How it goes through a dragonfly, see [`Arrival::detour`](crate::scheme::Arrival::detour).
@@ -64,9 +64,9 @@ impl Frame {
             trimmed_len: trimmed_len(headers.v6) as u16,
             ttl: headers.ttl,
             ecn: headers.ecn,
-            control: headers.dscp == DSCP_CONTROL || headers.dscp == DSCP_TRIMMED,
+            control: matches!(headers.dscp, DSCP_CONTROL | DSCP_TRIMMED | DSCP_TRIMMED_LAST),
             trimmable: headers.trimmable,
-            trimmed: false,
+            trimmed: 0,
             emulated,
             detour: headers.detour,
             unused: [0; 7],
@@ -80,13 +80,13 @@ impl Frame {
         Changes { ttl: self.ttl, ecn: self.ecn, virtual_time_ps, detour: self.detour }
     }
 
-    /// Makes it a trimmed header, which goes in the control class.
+    /// Makes it a trimmed header with this DSCP, which goes in the control class.
     #[inline(always)]
-    pub(crate) fn trim(&mut self) {
+    pub(crate) fn trim(&mut self, dscp: u8) {
         self.len = u32::from(self.trimmed_len);
         self.control = true;
         self.trimmable = false;
-        self.trimmed = true;
+        self.trimmed = dscp;
     }
 }
 

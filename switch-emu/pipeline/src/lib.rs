@@ -206,7 +206,10 @@ pub fn process<T: Tables>(
 #[inline(always)]
 fn write(packet: &mut (impl Packet + ?Sized), headers: &Headers, frame: &Frame) -> Option<u32> {
     switch_view::write(packet, headers, &frame.changes())?;
-    if frame.trimmed { switch_view::cut(packet, headers.v6) } else { Some(0) }
+    match frame.trimmed {
+        0 => Some(0),
+        dscp => switch_view::cut(packet, headers.v6, dscp),
+    }
 }
 
 /// Goes from switch to switch until a port leaves the chassis.

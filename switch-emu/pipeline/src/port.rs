@@ -178,7 +178,7 @@ impl PortConfig {
             counters.drops_queue.add(1);
             return Err(Cause::Queue);
         }
-        frame.trim();
+        frame.trim(self.trim as u8);
         counters.trims.add(1);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Where events live: one cache line each, taken from and given back to a list of free ones.
 
-use spray_wire::{Body, Data, EvPort, Section};
+use spray_wire::{Body, DSCP_TRIMMED_LAST, Data, EvPort, Section};
 
 /// What a slot of the arena is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,9 +122,16 @@ impl Slot {
         self.flags & TRIMMED != 0
     }
 
+    /// Whether the last port of the path says that it trimmed the frame.
     #[inline]
-    pub(super) fn set_trimmed(&mut self) {
-        self.flags |= TRIMMED;
+    pub(super) fn is_trimmed_last(&self) -> bool {
+        self.flags & TRIMMED_LAST != 0
+    }
+
+    /// A switch has trimmed it with this DSCP.
+    #[inline]
+    pub(super) fn set_trimmed(&mut self, dscp: u8) {
+        self.flags |= TRIMMED | if dscp == DSCP_TRIMMED_LAST { TRIMMED_LAST } else { 0 };
     }
 
     /// A switch may cut it: data with a payload that it still has.
@@ -166,6 +173,7 @@ const ACK_NOW: u8 = 1;
 const RETRANSMIT: u8 = 2;
 const TRAILER: u8 = 4;
 const TRIMMED: u8 = 8;
+const TRIMMED_LAST: u8 = 16;
 
 /// All events, and the bodies of control frames.
 #[derive(Debug)]

@@ -163,7 +163,8 @@ impl<'a> Engine<'a> {
         }
         let Path { port, hops, marked } = path(slot);
         let data = slot.data(connection.message_bytes, connection.payload_bytes);
-        let arrival = Arrival { data, port, marked, hops, trimmed: slot.is_trimmed() };
+        let arrival =
+            Arrival { data, port, marked, hops, trimmed: slot.is_trimmed(), last_port: slot.is_trimmed_last() };
         hosts[connection.dst as usize].on_data(*now_ps, slot.connection, connection, &arrival, (), net);
     }
 

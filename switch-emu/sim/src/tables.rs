@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use spray_pipeline::config::{NEVER, OUTSIDE, PortConfig};
+use spray_pipeline::config::{HOST, NEVER, OUTSIDE, PortConfig};
 use spray_pipeline::counters::PortCounters;
 use spray_pipeline::fifo::PortFifos;
 use spray_pipeline::frame::Frame;
@@ -172,7 +172,7 @@ impl Switches {
             ecn: slot.ecn,
             control: slot.control,
             trimmable: slot.is_trimmable(),
-            trimmed: slot.is_trimmed(),
+            trimmed: 0,
             trimmed_len: self.trimmed_len,
             emulated: true,
             detour: 0,
@@ -196,8 +196,8 @@ impl Switches {
         slot.ttl = frame.ttl;
         slot.ecn = frame.ecn;
         slot.control = frame.control;
-        if frame.trimmed {
-            slot.set_trimmed();
+        if frame.trimmed != 0 {
+            slot.set_trimmed(frame.trimmed);
         }
         (slot.place, slot.kind) = (port.place, port.kind);
         Ok(self.pfc.is_none() || frame.control)
@@ -413,11 +413,11 @@ fn cross_lossless(
 
 impl Port {
     fn new(spec: &SimSpec<'_>, to: Node, rate_bps: u64, latency_ps: u64, thresholds: &Thresholds) -> Self {
-        let (place, kind) = match to {
-            Node::Switch(switch) => (switch as u32, Kind::AtSwitch),
-            Node::Host(host) => (host as u32, Kind::AtHost),
+        let (place, kind, next) = match to {
+            Node::Switch(switch) => (switch as u32, Kind::AtSwitch, OUTSIDE),
+            Node::Host(host) => (host as u32, Kind::AtHost, HOST),
         };
-        let mut config = PortConfig::new(rate_bps, latency_ps, thresholds, OUTSIDE, spec.frames.trimmed.max(4096));
+        let mut config = PortConfig::new(rate_bps, latency_ps, thresholds, next, spec.frames.trimmed.max(4096));
         // The exact queue has no limit of its own.
         (config.limit, config.control_limit) = (thresholds.limit_bytes, thresholds.control_limit_bytes);
         let (queues, counters) = (PortFifos::default(), PortCounters::default());

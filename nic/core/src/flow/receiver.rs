@@ -28,6 +28,8 @@ pub struct Arrival {
     pub hops: u8,
     /// A switch cut its payload off.
     pub trimmed: bool,
+    /// It was the last port of the path, which says so by a DSCP of its own.
+    pub last_port: bool,
 }
 
 /// What became of a data frame.
@@ -360,6 +362,7 @@ impl Receiver {
     //= docs/specs/transport.md#TRN-56 NACKs
     fn on_trimmed(&mut self, arrival: &Arrival) {
         self.stats.trimmed += 1;
+        self.stats.trimmed_last += u64::from(arrival.last_port);
         let data = &arrival.data;
         if queue(&mut self.nacks, nack(arrival, data.psn, data.payload_bytes, false)) {
             self.watch.on_told(data.psn);
@@ -387,6 +390,7 @@ fn nack(arrival: &Arrival, psn: u64, payload_bytes: u16, missing: bool) -> Nack 
         marked: arrival.marked,
         payload_bytes,
         missing,
+        last_port: arrival.last_port && !missing,
     }
 }
 

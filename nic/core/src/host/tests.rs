@@ -199,7 +199,7 @@ impl<P: Payload> Station<P> {
         let connection = &mut table[number as usize];
         match (body, piece) {
             (Body::Data(data), Some(piece)) => {
-                let arrival = Arrival { data, port, marked: false, hops: 1, trimmed };
+                let arrival = Arrival { data, port, marked: false, hops: 1, trimmed, last_port: false };
                 Some(host.on_data(now_ps, number, connection, &arrival, piece, outside))
             }
             (body, _) => {

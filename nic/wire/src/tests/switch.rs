@@ -106,6 +106,23 @@ fn offsets_point_at_the_fields() {
 }
 
 #[test]
+fn the_last_port_has_a_dscp_of_its_own() {
+    for v6 in [false, true] {
+        for (dscp, last) in [(DSCP_TRIMMED, false), (DSCP_TRIMMED_LAST, true)] {
+            let mut frame = data_frame(v6);
+            let len = crate::switch_view::cut(frame.as_mut_slice(), v6, dscp).unwrap() as usize;
+            let frame = parse(&frame[..len]).unwrap().unwrap();
+            assert_eq!((frame.trimmed, frame.is_trimmed_last(), frame.envelope.dscp), (true, last, dscp));
+        }
+        // The DSCP alone cuts nothing off.
+        let (body, payload) = bodies().swap_remove(0);
+        let frame = build(&Envelope { dscp: DSCP_TRIMMED_LAST, ..envelope(v6) }, &common(), &body, &payload);
+        let frame = parse(&frame).unwrap().unwrap();
+        assert!(!frame.trimmed && !frame.is_trimmed_last());
+    }
+}
+
+#[test]
 fn only_data_is_trimmed() {
     for v6 in [false, true] {
         for (body, payload) in bodies() {

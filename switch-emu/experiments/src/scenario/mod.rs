@@ -147,6 +147,7 @@ impl Queue {
             mark_max_bytes: if self.marking { bytes(self.mark_max, limit_bytes) } else { u32::MAX },
             control_limit_bytes: bytes(self.control_limit, limit_bytes),
             trim: self.trimming,
+            trim_tells_last: self.trim_dscps == 2,
             mark_ppm: (self.mark_probability * 1e6) as u32,
             mark_departing: self.mark_at == MarkAt::Departure,
             shared_bytes: self.shared_buffer.map_or(0, |buffer| buffer.bytes()),

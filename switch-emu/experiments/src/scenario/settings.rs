@@ -209,6 +209,10 @@ pub struct Queue {
     pub control_limit: QueueLength,
     /// Whether switches cut a data frame that exceeds the limit to its headers (trim it), instead of dropping it.
     pub trimming: bool,
+    /// DSCPs of trimmed frames. With 2 the last port of a path, which leads to the host, has one of its own: hosts can tell an incast
+    /// from a busy fabric.
+    #[schemars(range(min = 1, max = 2))]
+    pub trim_dscps: u8,
     /// Memory that the ports of a switch share. By default every port has `limit` of its own. The `sim` engine only.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub shared_buffer: Option<ByteSize>,
@@ -248,6 +252,7 @@ impl Default for Queue {
             mark_at: MarkAt::Arrival,
             control_limit: QueueLength::Percent(100.0),
             trimming: true,
+            trim_dscps: 1,
             shared_buffer: None,
             alpha: 1.0,
             pfc: false,

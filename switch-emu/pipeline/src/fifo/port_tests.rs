@@ -45,7 +45,7 @@ fn frame(t_ps: u64, coming: Coming) -> Frame {
         ecn: 2,
         control: coming.control,
         trimmable: !coming.control,
-        trimmed: false,
+        trimmed: 0,
         trimmed_len: TRIMMED,
         emulated: true,
         detour: 0,
@@ -96,8 +96,8 @@ proptest! {
                         let drift = ROUNDING_PS * arrivals.len() as u64;
                         prop_assert!(leaves_ps.abs_diff(busy_until_ps) <= drift, "{leaves_ps} for {busy_until_ps}");
                     }
-                    prop_assert_eq!(frame.trimmed, frame.control && !arrival.control);
-                    prop_assert_eq!(frame.len, if frame.trimmed { u32::from(TRIMMED) } else { arrival.bytes });
+                    prop_assert_eq!(frame.trimmed != 0, frame.control && !arrival.control);
+                    prop_assert_eq!(frame.len, if frame.trimmed != 0 { u32::from(TRIMMED) } else { arrival.bytes });
                     carried.push(u64::from(frame.len));
                 }
             }

@@ -121,6 +121,24 @@ fn frames_are_marked_trimmed_and_dropped_as_at_a_switch() {
 }
 
 #[test]
+fn a_last_port_may_trim_with_a_dscp_of_its_own() {
+    //= docs/specs/switch.md#SW-21 two DSCPs of trimmed frames
+    for v6 in [false, true] {
+        let port = port(&Thresholds { trim_tells_last: true, ..LIMITS });
+        let spec = Spec { v6, ..DATA };
+        let frames: Vec<_> = (0..8).map(|_| play(&port, &spec).unwrap()).collect();
+        let trimmed = |frame: &Vec<u8>| spray_wire::parse(frame).unwrap().unwrap().is_trimmed_last();
+        assert_eq!(frames.iter().filter(|frame| trimmed(frame)).count() as u64, port.counters().trims);
+        assert!(port.counters().trims > 0);
+        // Such a header goes in the control class, and is not trimmed again.
+        let header = frames.iter().find(|frame| trimmed(frame)).unwrap();
+        let Parsed::Ours(headers) = switch_view::parse(header.as_slice()) else { panic!("a frame of ours") };
+        let frame = Frame::new(&headers, || 0);
+        assert!(frame.control && !frame.trimmable);
+    }
+}
+
+#[test]
 fn links_change_with_the_time_of_frames() {
     let at = |after_ps: u64, state| LinkChange { at_ps: START_PS + after_ps, state };
     let mut config = config(&LIMITS);

@@ -117,3 +117,32 @@ fn a_port_gets_its_share_of_the_memory() {
     let (half, most_of_it) = (most(1_000), most(8_000));
     assert!((120_000..=160_000).contains(&half) && (230_000..=280_000).contains(&most_of_it), "{half} {most_of_it}");
 }
+
+/// An incast is trimmed in front of its receiver, a slow uplink in the fabric: with two DSCPs both ends can tell.
+//= docs/specs/switch.md#SW-21 two DSCPs of trimmed frames
+#[test]
+fn hosts_can_tell_an_incast_from_a_busy_fabric() {
+    let network = leaf_spine(2, 4, 4);
+    let slow = LinkEvent {
+        name: "leaf0-spine0".into(),
+        links: network.links_named("leaf0->spine0").unwrap(),
+        at_ps: 0,
+        until_ps: None,
+        action: LinkAction::Rate { ppm: 50_000 },
+    };
+    let incast: Vec<_> = (4..6).map(|src| flow(src, 0, 1_000_000)).collect();
+    let across: Vec<_> = (0..4).map(|src| flow(src, src + 4, 1_000_000)).collect();
+    let count = |flows: &[SimFlow], events: &[LinkEvent], trim_tells_last| {
+        let config = |_, _| flow_config(BalancerKind::Ops);
+        let queue = |rate| Thresholds { trim: true, trim_tells_last, ..queue(rate) };
+        let outcome = simulate(&SimSpec { events, queue: &queue, ..spec(&network, flows, &config) }).unwrap();
+        let sum = |of: fn(&FlowOutcome) -> u64| outcome.flows.iter().map(of).sum::<u64>();
+        [sum(|flow| flow.receiver.trimmed), sum(|flow| flow.receiver.trimmed_last), sum(|flow| flow.sender.nacks_last)]
+    };
+    let [trimmed, last, told] = count(&incast, &[], true);
+    assert!(trimmed > 0 && last == trimmed && told > 0 && told <= last, "{trimmed}, {last}, {told}");
+    let [trimmed, last, told] = count(&across, &[slow], true);
+    assert!(trimmed > 0 && last == 0 && told == 0, "{trimmed}, {last}, {told}");
+    let [trimmed, last, told] = count(&incast, &[], false);
+    assert!(trimmed > 0 && last == 0 && told == 0, "{trimmed}, {last}, {told}");
+}

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReceiverStats {
-    /// Data frames, trimmed ones included: the sum of what follows up to `invalid`.
+    /// Data frames, trimmed ones included: the sum of what follows up to `invalid`, `trimmed_last` left out.
     pub frames: u64,
     /// First arrivals with their payload.
     pub packets: u64,
@@ -12,6 +12,8 @@ pub struct ReceiverStats {
     pub duplicates: u64,
     /// Trimmed frames of packets that had not arrived.
     pub trimmed: u64,
+    /// Those of them that the last port of their path trimmed, and said so: this host's own incast, not the fabric.
+    pub trimmed_last: u64,
     /// Frames beyond the window, or refused because completed messages wait to be taken.
     pub out_of_window: u64,
     /// Frames that contradict themselves, their message, or a limit.

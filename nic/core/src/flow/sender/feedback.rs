@@ -92,6 +92,7 @@ impl Sender {
             self.stats.stale_nacks += 1;
             return;
         }
+        self.stats.nacks_last += u64::from(nack.last_port);
         self.lose(now_ps, nack.psn, LossCause::Trimmed, publisher);
     }
 

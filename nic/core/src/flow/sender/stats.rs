@@ -27,6 +27,8 @@ pub struct SenderStats {
     pub sack_gaps: u64,
     /// Packets declared lost because a switch trimmed them.
     pub nacks: u64,
+    /// Those of them that the last port of the path trimmed, and said so: the receiver's own incast, not the fabric.
+    pub nacks_last: u64,
     /// Packets declared lost because a later one on the same path arrived at the receiver.
     pub missing: u64,
     /// NACKs for packets that had arrived, or were declared lost or sent again since.

@@ -147,7 +147,7 @@ impl Fabric {
         }
         let (min, max) = (QUEUE_BYTES / 5, QUEUE_BYTES * 4 / 5);
         let marked = backlog > min && self.rng.next_u64() % (max - min) < backlog - min;
-        let arrival = Arrival { data, port: ev.port(65_535), marked, hops: 3, trimmed: full };
+        let arrival = Arrival { data, port: ev.port(65_535), marked, hops: 3, trimmed: full, last_port: false };
         let mut at_ps = self.now_ps;
         if !full {
             self.busy_ps[path] = self.busy_ps[path].max(self.now_ps) + 4150 * byte_ps;

@@ -51,7 +51,7 @@ impl Paths {
     /// The next packet of a path arrives.
     fn deliver(&mut self, path: usize) {
         let Some((data, ev)) = self.data[path].pop_front() else { return };
-        let arrival = Arrival { data, port: ev.port(EVS), marked: false, hops: 3, trimmed: false };
+        let arrival = Arrival { data, port: ev.port(EVS), marked: false, hops: 3, trimmed: false, last_port: false };
         self.receiver.on_data(self.now_ps, &arrival);
         while let Some((_, bytes)) = self.receiver.message_completed() {
             self.receiver.consumed(bytes);

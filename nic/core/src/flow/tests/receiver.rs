@@ -36,7 +36,14 @@ impl Rig {
 }
 
 fn arrival(data: Data) -> Arrival {
-    Arrival { data, port: EvPort::new((data.psn as u16).wrapping_add(1000)), marked: false, hops: 3, trimmed: false }
+    Arrival {
+        data,
+        port: EvPort::new((data.psn as u16).wrapping_add(1000)),
+        marked: false,
+        hops: 3,
+        trimmed: false,
+        last_port: false,
+    }
 }
 
 fn selected(ack: &Ack) -> Vec<u64> {

@@ -126,7 +126,7 @@ fn a_trailer_is_no_packet() {
     let section = spray_wire::Section::new(2, 2);
     let trailer = |psn| Data { psn, timestamp_ps: 77, trailer: true, section, ..Data::default() };
     let mut take = |data: Data, trimmed| {
-        let arrival = Arrival { data, port: EvPort::new(9), marked: true, hops: 2, trimmed };
+        let arrival = Arrival { data, port: EvPort::new(9), marked: true, hops: 2, trimmed, last_port: false };
         assert_eq!(receiver.on_data(0, &arrival), Accept::Trailer);
         let nacks: Vec<Nack> = core::iter::from_fn(|| receiver.poll_nack()).collect();
         (nacks, receiver.poll_ack())
@@ -140,6 +140,7 @@ fn a_trailer_is_no_packet() {
         marked: true,
         payload_bytes: 0,
         missing: true,
+        last_port: false,
     };
     assert_eq!((nacks, ack), ([1, 5, 9].map(told).to_vec(), None));
     assert_eq!(take(trailer(9), false).0.len(), 3, "again");

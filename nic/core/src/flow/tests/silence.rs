@@ -46,7 +46,8 @@ fn second_message_arrives(kind: BalancerKind, dead: Dead, seed: u64) -> bool {
             arrivals.retain(|(_, ev)| dead != Dead::Forward || !is_on(dead_path, *ev));
             now_ps += ONE_WAY_PS;
             for (data, ev) in arrivals {
-                let arrival = Arrival { data, port: ev.port(EVS), marked: false, hops: 3, trimmed: false };
+                let arrival =
+                    Arrival { data, port: ev.port(EVS), marked: false, hops: 3, trimmed: false, last_port: false };
                 receiver.on_data(now_ps, &arrival);
             }
             receiver.on_timeout(now_ps);

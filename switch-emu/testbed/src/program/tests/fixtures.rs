@@ -217,6 +217,9 @@ fn queues() -> Vec<Case> {
         Case::sent("control overtakes data", Spec::ACK, 2, crossed(Spec::ACK, 1)).behind(26, Spec::DATA),
         cut_case("over the limit a frame is trimmed", Spec::DATA).behind(32, Spec::DATA),
         cut_case("over IPv6 too, with its checksum", V6).behind(31, V6),
+        cut_case("with the DSCP of the fabric, before the last port", Spec::DATA)
+            .behind(32, Spec::DATA)
+            .on(|fabric| fabric.ports.iter_mut().for_each(|port| port.queue.trim_tells_last = true)),
         Case::new("or dropped", Spec::DATA.frame(), Drop(Queue)).behind(32, Spec::DATA).on(no_trim),
         Case::new("nothing to trim", Spec { payload: Some(0), ..Spec::DATA }.frame(), Drop(Queue))
             .behind(32, Spec::DATA)
