@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use spray_core::path::BalancerKind;
-use spray_fabric::{LinkEvent, Network, Thresholds};
+use spray_fabric::{LinkEvent, MAX_IP_BYTES, Network, Thresholds};
 use spray_testbed::{
     Dilation, FabricSpec, FlowOutcome, Happened, RunError, Subject, Testbed, TestbedFlow, TestbedOutcome, TestbedSpec,
 };
@@ -163,6 +163,8 @@ impl Ready<'_> {
     }
 }
 
+const ETHERNET_BYTES: u32 = 14;
+
 /// Refuses what `scenario` asks for and real packets cannot do.
 //= docs/specs/erasure.md#ERA-6 an ideal code
 fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
@@ -187,6 +189,14 @@ fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
     }
     if scenario.queue.pfc {
         return Err("`pfc` in [queue] is on: an XDP program cannot hold a frame back; use `--engine sim`".into());
+    }
+    //= docs/specs/switch.md#SW-22 the largest packet
+    let most = scenario.transport.payload_bytes + MAX_IP_BYTES + ETHERNET_BYTES - scenario.packet_bytes();
+    if scenario.transport.payload_bytes > most {
+        let bytes = scenario.transport.payload_bytes;
+        return Err(format!(
+            "`payload_bytes` in [transport] is {bytes}; allowed: at most {most} here, or `--engine sim`"
+        ));
     }
     let limit = |rate_bps| scenario.thresholds(paths, rate_bps).limit_bytes;
     let too_long = scenario.network.links.iter().find(|link| limit(link.rate_bps) > MAX_XDP_QUEUE_BYTES);

@@ -9,9 +9,15 @@ use spray_fabric::{Scheme, Switching};
 
 /// OFAN's setting (§5) with deep buffers: a random inter-pod permutation of `packets` packets a flow.
 fn scenario(packets: u64) -> Scenario {
+    scenario_of(packets * 4_096, 4_096)
+}
+
+/// The same with `bytes` a flow, in packets with so much payload.
+fn scenario_of(bytes: u64, payload: u64) -> Scenario {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/scenarios/ofan.toml");
     let mut document = Document::load(&file).unwrap();
-    document.assign("workload.bytes", &(packets * 4_096).to_string(), "bytes").unwrap();
+    document.assign("workload.bytes", &bytes.to_string(), "bytes").unwrap();
+    document.assign("transport.payload_bytes", &payload.to_string(), "payload_bytes").unwrap();
     // Few ACKs: the theory is about data alone.
     document.assign("transport.ack_every", "64", "ack_every").unwrap();
     document.assign("queue.limit", "\"64 MB\"", "limit").unwrap();
@@ -76,4 +82,35 @@ fn destination_based_rotation_does_not_grow() {
         let queues = [64, 256, 1_024].map(|packets| largest(scheme, balancer, packets));
         assert!(queues.iter().all(|queue| *queue < most), "{scheme}, {balancer}: {queues:?}");
     }
+}
+
+/// The payload, of powers of two, with which messages of so many bytes are done first, and the completion times in us.
+fn best_payload(scheme: Scheme, balancer: BalancerKind, bytes: u64, payloads: &[u64]) -> (u64, Vec<f64>) {
+    const SEEDS: u64 = 3;
+    let time_us = |payload: &u64| {
+        let mut scenario = scenario_of(bytes, *payload);
+        scenario.network.switching = Switching::all(scheme);
+        let simulation = Simulation::new(&scenario);
+        let one = |seed| simulation.run(balancer, seed, &[]).unwrap().summary().makespan_us;
+        (1..=SEEDS).map(one).sum::<f64>() / SEEDS as f64
+    };
+    let times: Vec<f64> = payloads.iter().map(time_us).collect();
+    let best = times.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1)).unwrap().0;
+    (payloads[best], times)
+}
+
+#[test]
+fn the_best_packet_grows_with_the_square_root_of_the_message() {
+    //= docs/specs/switching.md#SWC-40 the best packet size
+    // OFAN §8.1, theorem 5: a message sixteen times as long wants four times the payload.
+    const SMALL: u64 = 256 << 10;
+    let (small, small_us) = best_payload(Scheme::Ofan, Ecmp, SMALL, &[256, 512, 1_024, 2_048, 4_096, 8_192]);
+    let (large, large_us) = best_payload(Scheme::Ofan, Ecmp, 16 * SMALL, &[1_024, 2_048, 4_096, 8_192, 16_384, 32_768]);
+    println!("{small} of {small_us:.2?}, {large} of {large_us:.2?}");
+    for (best, bytes) in [(small, SMALL), (large, 16 * SMALL)] {
+        // Headers and gap of 82 bytes, and the paper's queues of ten packets.
+        let theorem = (82.0 / 10.0 * bytes as f64).sqrt();
+        assert!((0.5..2.0).contains(&(best as f64 / theorem)), "{best} for {bytes}, theorem 5 says {theorem}");
+    }
+    assert!((2..=8).contains(&(large / small)), "{small}, {large}");
 }

@@ -8,7 +8,7 @@ use spray_core::path::BalancerKind;
 use spray_core::units::Micros;
 
 use super::failure::{FailureSettings, words};
-use super::settings::{Ip, Settings, Switch, Transport};
+use super::settings::{Settings, Switch, Transport};
 use super::{Failures, Paths, QueueLength, Scenario, SimulationSettings, read_file};
 use spray_fabric::{
     CompileError, DrawError, FailureContext, FailureFile, FlowHash, HashFields, LinkAction, Network, RandomFailure,
@@ -23,7 +23,6 @@ impl Scenario {
     pub fn read(document: &Document) -> Result<Self, Mistake> {
         let settings: Settings = document.read()?;
         check_name(document, &settings.name)?;
-        check_payload(document, &settings.transport, &settings.simulation)?;
         check_transport(document, &settings.transport)?;
         let network = settings.topology.network(document)?;
         let workload = settings.workload.workload(document, &network)?;
@@ -131,16 +130,6 @@ impl Transport {
     }
 }
 
-fn check_payload(document: &Document, transport: &Transport, simulation: &SimulationSettings) -> Result<(), Mistake> {
-    let headers = spray_wire::header_bytes(transport.ip == Ip::V6, spray_wire::Kind::Data) as u32 - ETHERNET_BYTES;
-    let most = spray_fabric::MAX_IP_BYTES - headers;
-    if transport.payload_bytes > most && simulation.header_bytes.is_none() {
-        let message = format!("`payload_bytes` is {}; allowed: at most {most} here", transport.payload_bytes);
-        return Err(document.mistake("transport.payload_bytes", message));
-    }
-    Ok(())
-}
-
 fn check_transport(document: &Document, transport: &Transport) -> Result<(), Mistake> {
     let mistake = |field: &str, message: String| Err(document.mistake(&format!("transport.{field}"), message));
     if !transport.window_packets.is_power_of_two() {
@@ -153,8 +142,6 @@ fn check_transport(document: &Document, transport: &Transport) -> Result<(), Mis
     }
     Ok(())
 }
-
-const ETHERNET_BYTES: u32 = 14;
 
 /// The failures that are drawn from each run's seed.
 fn failures(document: &Document, settings: &Settings, network: &Network) -> Result<Option<Failures>, Mistake> {

@@ -94,9 +94,9 @@ pub struct Transport {
     pub max_window_bytes: Option<ByteSize>,
     /// IP version.
     pub ip: Ip,
-    /// Payload of a full packet. At most 3398, with IPv6 3378, since XDP on veth carries IP packets of at most 3,498 bytes. With
-    /// `header_bytes` in `[simulation]` at most 9000.
-    #[schemars(range(min = 64, max = 9_000))]
+    /// Payload of a full packet. The `xdp` engine takes at most 3398, with IPv6 3378: XDP on veth carries IP packets of at most
+    /// 3,498 bytes.
+    #[schemars(range(min = 64, max = 65_000))]
     pub payload_bytes: u32,
     /// Data packets per ACK.
     #[schemars(range(min = 1, max = 64))]
