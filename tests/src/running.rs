@@ -37,6 +37,12 @@ impl Running {
         panic!("it has not ended within 30 s");
     }
 
+    /// Kills it, and waits until it is gone.
+    pub fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.end();
+    }
+
     /// What it said on standard error, once it has ended.
     pub fn said(&mut self) -> String {
         let mut text = String::new();

@@ -88,73 +88,76 @@ fn what_is_not_taken_is_named_and_the_rest_arrives() {
     assert!(fs::symlink_metadata(out.join("tree/link")).is_err());
 }
 
-/// A folder with a file of 256 MiB, and room for what is received of it.
-fn big(folder: &Folder) -> (PathBuf, PathBuf) {
-    let tree = folder.path().join("tree");
-    fs::create_dir(&tree).unwrap();
-    fs::write(tree.join("a"), "first").unwrap();
-    fs::rename(payload(folder, 256 << 20), tree.join("big")).unwrap();
-    (tree, inbox(folder))
+/// A transfer of a folder with a large file, of which a part has arrived.
+struct Halfway {
+    receiving: Running,
+    sending: Running,
+    routers: Routers,
+    tree: PathBuf,
+    out: PathBuf,
+    _folder: Folder,
 }
 
-/// Waits until a part of the big file has arrived.
-fn wait_for_a_part(out: &Path) {
-    let is_long = |entry: fs::DirEntry| entry.metadata().is_ok_and(|metadata| metadata.len() > 32 << 20);
-    let begun = Instant::now();
-    while !fs::read_dir(out).unwrap().flatten().any(is_long) {
-        assert!(begun.elapsed() < Duration::from_secs(20), "nothing arrives");
-        std::thread::sleep(Duration::from_millis(5));
+impl Halfway {
+    const BYTES: u64 = 256 << 20;
+
+    fn new() -> Self {
+        let routers = Routers::new().unwrap();
+        let folder = Folder::new();
+        let (tree, out) = (folder.path().join("tree"), inbox(&folder));
+        fs::create_dir(&tree).unwrap();
+        fs::write(tree.join("a"), "first").unwrap();
+        fs::rename(payload(&folder, Self::BYTES as usize), tree.join("big")).unwrap();
+        let receiving = receive(&routers, &out);
+        let sending = send(&routers, &tree);
+        let halfway = Self { receiving, sending, routers, tree, out, _folder: folder };
+        halfway.wait_for_a_part();
+        halfway
     }
-    assert!(!out.join("tree/big").exists(), "it was too fast");
-}
 
-/// What the ended sender says of bytes that travelled, and those that were there.
-fn travelled(sending: &mut Running) -> (u64, u64) {
-    let report = report(sending);
-    let bytes = |name: &str| report[name].as_u64().unwrap();
-    (bytes("sent_bytes"), bytes("there_bytes"))
+    fn wait_for_a_part(&self) {
+        let is_long = |entry: fs::DirEntry| entry.metadata().is_ok_and(|metadata| metadata.len() > 32 << 20);
+        let begun = Instant::now();
+        while !fs::read_dir(&self.out).unwrap().flatten().any(is_long) {
+            assert!(begun.elapsed() < Duration::from_secs(20), "nothing arrives");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(!self.out.join("tree/big").exists(), "it was too fast");
+    }
+
+    /// Waits until both ends, one of which began anew, have done their part. What had arrived is not sent again.
+    fn finish(&mut self) {
+        let Self { tree, out, receiving, sending, .. } = self;
+        assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.said(), receiving.said());
+        assert!(is_same(tree, &out.join("tree")));
+        let report = report(sending);
+        let [sent, there] = ["sent_bytes", "there_bytes"].map(|name| report[name].as_u64().unwrap());
+        assert_eq!(sent + there, Self::BYTES + "first".len() as u64);
+        assert!(there > 16 << 20, "{there} of the bytes were there");
+        assert_eq!(fs::read_dir(out).unwrap().count(), 1, "nothing is left behind");
+    }
 }
 
 #[test]
 fn after_its_receiver_was_killed_a_transfer_goes_on_where_it_was() {
     let Some(_turn) = turn() else { return };
-    let routers = Routers::new().unwrap();
-    let folder = Folder::new();
-    let (tree, out) = big(&folder);
-    let mut killed = receive(&routers, &out);
-    let mut sending = send(&routers, &tree);
-    wait_for_a_part(&out);
-    killed.0.kill().unwrap();
-    killed.end();
-    assert_eq!(sending.end().code(), Some(1));
-    let said = sending.said();
+    let mut halfway = Halfway::new();
+    halfway.receiving.kill();
+    assert_eq!(halfway.sending.end().code(), Some(1));
+    let said = halfway.sending.said();
     assert!(said.contains("the same command goes on from what has arrived"), "{said}");
-    let mut receiving = receive(&routers, &out);
-    let mut sending = send(&routers, &tree);
-    assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.said(), receiving.said());
-    assert!(is_same(&tree, &out.join("tree")));
-    let (sent, there) = travelled(&mut sending);
-    assert_eq!(sent + there, (256 << 20) + 5);
-    assert!(there > 16 << 20, "{there} of the bytes were there");
-    assert_eq!(fs::read_dir(&out).unwrap().count(), 1, "nothing is left behind");
+    halfway.receiving = receive(&halfway.routers, &halfway.out);
+    halfway.sending = send(&halfway.routers, &halfway.tree);
+    halfway.finish();
 }
 
 /// The receiver still waits for the old sender when the new one comes.
 #[test]
 fn after_its_sender_was_killed_a_transfer_goes_on_at_once() {
     let Some(_turn) = turn() else { return };
-    let routers = Routers::new().unwrap();
-    let folder = Folder::new();
-    let (tree, out) = big(&folder);
-    let mut receiving = receive(&routers, &out);
-    let mut killed = send(&routers, &tree);
-    wait_for_a_part(&out);
-    killed.0.kill().unwrap();
-    killed.end();
-    let mut sending = send(&routers, &tree);
-    assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.said(), receiving.said());
-    assert!(is_same(&tree, &out.join("tree")));
-    assert!(receiving.said().contains("the sender began anew"));
-    let (sent, there) = travelled(&mut sending);
-    assert!(there > 16 << 20 && sent + there == (256 << 20) + 5, "{sent} {there}");
+    let mut halfway = Halfway::new();
+    halfway.sending.kill();
+    halfway.sending = send(&halfway.routers, &halfway.tree);
+    halfway.finish();
+    assert!(halfway.receiving.said().contains("the sender began anew"));
 }
