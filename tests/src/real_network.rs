@@ -3,13 +3,15 @@
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use spray_testbed::{Routers, RunError};
+
+use crate::running::Running;
 
 /// What happens to the routers during a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,16 +127,6 @@ fn at_half(routers: &Routers, bytes: u64, condition: Condition, end: &AtomicBool
     Ok(())
 }
 
-/// Ends a process that nobody waits for any more.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 fn by_spray(routers: &Routers, spray: &Path, file: &Path, arguments: &[String]) -> Result<Transfer, RunError> {
     let failed = |error| RunError::io("running spray", error);
     let out = Out::new().map_err(failed)?;
@@ -143,10 +135,9 @@ fn by_spray(routers: &Routers, spray: &Path, file: &Path, arguments: &[String]) 
         command.args(["recv", "--interface", Routers::INTERFACE, "--out"]).arg(&out.0);
         // Settings such as the ACK ratio are the receiver's; the balancer and the like are the sender's alone.
         command.args(arguments.iter().filter(|one| one.starts_with("--set=")));
-        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()
     };
-    let receiver = Running(routers.run_in(1, receive)?.map_err(failed)?);
-    std::thread::sleep(Duration::from_millis(500));
+    let receiver = Running(routers.run_in(1, receive)?.map_err(failed)?).listening();
     let send = || {
         let mut command = Command::new(spray);
         command.arg("send").arg(file).args(["--interface", Routers::INTERFACE, "--to"]);

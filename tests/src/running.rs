@@ -24,17 +24,41 @@ pub fn inbox(folder: &Folder) -> PathBuf {
 /// A process that does not outlive its test.
 pub struct Running(pub Child);
 
+/// How long something may take on a slow and busy machine, before it counts as never happening.
+pub const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Waits until `is_so`.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "waited {PATIENCE:?} for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 impl Running {
-    /// Waits until it ends; at most 30 s.
-    pub fn end(&mut self) -> ExitStatus {
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(30) {
-            if let Some(status) = self.0.try_wait().unwrap() {
-                return status;
-            }
-            std::thread::sleep(Duration::from_millis(20));
+    /// Waits until this `spray recv`, whose standard error is a pipe, can be reached.
+    pub fn listening(mut self) -> Self {
+        let stderr = self.0.stderr.as_mut().expect("a piped standard error");
+        // No more is read than that line.
+        let (mut said, mut byte) = (Vec::new(), [0]);
+        while !(said.ends_with(b"\n") && String::from_utf8_lossy(&said).contains("listening on ")) {
+            let ended = stderr.read(&mut byte).unwrap() == 0;
+            assert!(!ended, "it ended: {}", String::from_utf8_lossy(&said));
+            said.extend(byte);
         }
-        panic!("it has not ended within 30 s");
+        self
+    }
+
+    /// Whether it goes on.
+    pub fn is_running(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+
+    /// Waits until it ends.
+    pub fn end(&mut self) -> ExitStatus {
+        wait_until("the end of a process", || !self.is_running());
+        self.0.wait().unwrap()
     }
 
     /// Kills it, and waits until it is gone.

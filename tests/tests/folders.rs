@@ -1,15 +1,13 @@
 //! Folders by `spray send` and `spray recv` as two processes, in namespaces that routers with ECMP join.
-#![expect(clippy::disallowed_methods, reason = "processes that hang are to be found")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use spray_test_support::Folder;
 use spray_testbed::Routers;
-use spray_tests::running::{Running, inbox, payload};
+use spray_tests::running::{Running, inbox, payload, wait_until};
 use spray_tests::{spray, turn};
 
 /// Starts a command in a side's namespace.
@@ -19,10 +17,7 @@ fn spawn(routers: &Routers, side: usize, command: &mut Command) -> Running {
 }
 
 fn receive(routers: &Routers, out: &Path) -> Running {
-    let running = spawn(routers, 1, spray().args(["recv", "--out"]).arg(out));
-    // Its program and socket need a moment; the sender tries again for longer than that.
-    std::thread::sleep(Duration::from_millis(300));
-    running
+    spawn(routers, 1, spray().args(["recv", "--out"]).arg(out)).listening()
 }
 
 fn send(routers: &Routers, path: &Path) -> Running {
@@ -117,11 +112,7 @@ impl Halfway {
 
     fn wait_for_a_part(&self) {
         let is_long = |entry: fs::DirEntry| entry.metadata().is_ok_and(|metadata| metadata.len() > 32 << 20);
-        let begun = Instant::now();
-        while !fs::read_dir(&self.out).unwrap().flatten().any(is_long) {
-            assert!(begun.elapsed() < Duration::from_secs(20), "nothing arrives");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until("a part of the file", || fs::read_dir(&self.out).unwrap().flatten().any(is_long));
         assert!(!self.out.join("tree/big").exists(), "it was too fast");
     }
 

@@ -8,17 +8,15 @@ use std::time::{Duration, Instant};
 
 use spray_test_support::Folder;
 use spray_testbed::{Pair, Routers};
-use spray_tests::running::{Running, inbox, payload};
+use spray_tests::running::{Running, inbox, payload, wait_until};
 use spray_tests::{spray, turn};
 
 fn receiver(pair: &Pair, out: &Path, v6: bool) -> Running {
     let mut command = spray();
     let from = Pair::address(1, v6).to_string();
     command.args(["recv", "--interface", Pair::INTERFACE, "--from", &from, "--out"]).arg(out);
-    let child = pair.run_in(1, || command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()).unwrap().unwrap();
-    // Its program and socket need a moment; the sender tries again for longer than that.
-    std::thread::sleep(Duration::from_millis(300));
-    Running(child)
+    let child = pair.run_in(1, || command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()).unwrap().unwrap();
+    Running(child).listening()
 }
 
 fn sender(file: &Path, v6: bool, rest: &[&str]) -> Command {
@@ -49,15 +47,9 @@ fn a_killed_receiver_ends_its_sender_with_an_error_in_bounded_time() {
     let Some(_turn) = turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();
-    let file = payload(&folder, 512 << 20);
-    let mut receiver = receiver(&pair, &inbox(&folder), false);
-    let mut command = sender(&file, false, &["--timeout", "2"]);
-    let sending = pair.run_in(0, || command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()).unwrap().unwrap();
-    let mut sending = Running(sending);
-    std::thread::sleep(Duration::from_millis(700));
-    assert_eq!(sending.0.try_wait().unwrap(), None, "half a gigabyte takes longer");
-    receiver.0.kill().unwrap();
-    receiver.end();
+    let (mut sending, mut receiving) = under_way(&pair, &folder, &["--timeout", "2"]);
+    assert!(sending.is_running(), "it was too fast");
+    receiving.kill();
     let killed = Instant::now();
     let status = sending.end();
     assert!(!status.success());
@@ -98,23 +90,18 @@ fn ip(pair: &Pair, side: usize, arguments: &str) {
     assert!(pair.run_in(side, || command.status()).unwrap().unwrap().success(), "ip {arguments}");
 }
 
-/// A transfer of half a gigabyte that is under way, in processes whose standard errors are kept.
-fn under_way(pair: &Pair, folder: &Folder) -> (Running, Running) {
+/// A transfer of half a gigabyte that is under way, in processes whose standard errors are kept. `rest` is for the sender.
+fn under_way(pair: &Pair, folder: &Folder, rest: &[&str]) -> (Running, Running) {
     let file = payload(folder, 512 << 20);
     let out = inbox(folder);
     let mut receiving = spray();
     receiving.args(["recv", "--interface", Pair::INTERFACE, "--from", &Pair::address(1, false).to_string(), "--out"]);
     receiving.arg(&out).stdout(Stdio::null()).stderr(Stdio::piped());
-    let receiving = Running(pair.run_in(1, || receiving.spawn()).unwrap().unwrap());
-    std::thread::sleep(Duration::from_millis(300));
-    let mut sending = sender(&file, false, &[]);
+    let receiving = Running(pair.run_in(1, || receiving.spawn()).unwrap().unwrap()).listening();
+    let mut sending = sender(&file, false, rest);
     sending.stdout(Stdio::null()).stderr(Stdio::piped());
     let sending = Running(pair.run_in(0, || sending.spawn()).unwrap().unwrap());
-    let begun = Instant::now();
-    while std::fs::read_dir(&out).unwrap().count() == 0 {
-        assert!(begun.elapsed() < Duration::from_secs(10), "nothing arrives");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the first of the file", || std::fs::read_dir(&out).unwrap().count() > 0);
     (sending, receiving)
 }
 
@@ -123,7 +110,7 @@ fn an_interface_that_is_down_for_a_moment_ends_no_transfer() {
     let Some(_turn) = turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();
-    let (mut sending, mut receiving) = under_way(&pair, &folder);
+    let (mut sending, mut receiving) = under_way(&pair, &folder, &[]);
     ip(&pair, 0, "link set eth0 down");
     std::thread::sleep(Duration::from_millis(300));
     ip(&pair, 0, "link set eth0 up");
@@ -137,7 +124,7 @@ fn an_interface_that_is_removed_ends_both_ends_and_says_so() {
     let Some(_turn) = turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();
-    let (mut sending, mut receiving) = under_way(&pair, &folder);
+    let (mut sending, mut receiving) = under_way(&pair, &folder, &[]);
     ip(&pair, 1, "link delete eth0");
     for running in [&mut sending, &mut receiving] {
         assert_eq!(running.end().code(), Some(1));
@@ -177,19 +164,15 @@ fn one_receiver_serves_several_senders_at_once() {
         command.args(["--interface", interface]).stdout(Stdio::null()).stderr(Stdio::piped());
         Running(routers.run_in(side, || command.spawn()).unwrap().unwrap())
     };
-    let mut receiving = spawn(1, Routers::INTERFACE, spray().args(["recv", "--keep", "--out"]).arg(&out));
-    std::thread::sleep(Duration::from_millis(300));
+    let mut receiving = spawn(1, Routers::INTERFACE, spray().args(["recv", "--keep", "--out"]).arg(&out)).listening();
     let to = Routers::address(1, 0).to_string();
-    let content = std::fs::read(payload(&folder, 64 << 20)).unwrap();
-    let mut sending = ["eth0", "eth1"].map(|interface| {
-        let file = folder.file(&format!("from-{interface}"), &content);
-        spawn(0, interface, spray().arg("send").arg(&file).args(["--to", &to]))
-    });
-    let begun = Instant::now();
-    while std::fs::read_dir(&out).unwrap().count() < 2 {
-        assert!(begun.elapsed() < Duration::from_secs(10), "they do not arrive at the same time");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let content = std::fs::read(payload(&folder, 32 << 20)).unwrap();
+    let files = ["eth0", "eth1"].map(|interface| (interface, folder.file(&format!("from-{interface}"), &content)));
+    // Either takes 2.7 s: the other begins within that time.
+    let slow = ["--cc", "fixed-rate", "--gbps", "0.1"];
+    let mut sending = files
+        .map(|(interface, file)| spawn(0, interface, spray().arg("send").arg(&file).args(["--to", &to]).args(slow)));
+    wait_until("both files", || std::fs::read_dir(&out).unwrap().count() == 2);
     assert!(!out.join("from-eth0").exists() && !out.join("from-eth1").exists(), "one was over before the other began");
     for running in &mut sending {
         assert!(running.end().success(), "{}", running.said());
@@ -197,7 +180,7 @@ fn one_receiver_serves_several_senders_at_once() {
     for interface in ["eth0", "eth1"] {
         assert!(std::fs::read(out.join(format!("from-{interface}"))).unwrap() == content, "{interface}");
     }
-    assert!(receiving.0.try_wait().unwrap().is_none(), "with --keep it goes on");
+    assert!(receiving.is_running(), "with --keep it goes on");
 }
 
 /// The writer pauses for longer than the timeout: an open connection is kept alive.
@@ -216,8 +199,7 @@ fn a_stream_goes_from_standard_input_to_standard_output() {
         "-",
     ]);
     receive.args(["--timeout", "1"]).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut receiving = Running(pair.run_in(1, || receive.spawn()).unwrap().unwrap());
-    std::thread::sleep(Duration::from_millis(300));
+    let mut receiving = Running(pair.run_in(1, || receive.spawn()).unwrap().unwrap()).listening();
     let mut send = sender(Path::new("-"), false, &["--timeout", "1"]);
     send.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut sending = Running(pair.run_in(0, || send.spawn()).unwrap().unwrap());
@@ -280,25 +262,20 @@ fn a_transfer_follows_its_next_hop() {
     for change in [Change::Address(0), Change::Address(1), Change::Route, Change::Silent(0)] {
         let routers = Routers::new().unwrap();
         let folder = Folder::new();
-        let (file, out) = (payload(&folder, 128 << 20), inbox(&folder));
+        let (file, out) = (payload(&folder, 256 << 20), inbox(&folder));
         let spawn = |side: usize, command: &mut Command| {
             command.args(["--interface", Routers::INTERFACE, "--timeout", "20"]);
             command.stdout(Stdio::null()).stderr(Stdio::piped());
             Running(routers.run_in(side, || command.spawn()).unwrap().unwrap())
         };
-        let mut receiving = spawn(1, spray().args(["recv", "--out"]).arg(&out));
-        std::thread::sleep(Duration::from_millis(300));
+        let mut receiving = spawn(1, spray().args(["recv", "--out"]).arg(&out)).listening();
         let to = Routers::address(1, 0).to_string();
         let mut sending = spawn(0, spray().arg("send").arg(&file).args(["--to", &to]));
-        let begun = Instant::now();
-        while std::fs::read_dir(&out).unwrap().count() == 0 {
-            assert!(begun.elapsed() < Duration::from_secs(10), "nothing arrives");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until("the first of the file", || std::fs::read_dir(&out).unwrap().count() > 0);
         // For a second after it has learned of a neighbour, the kernel believes nothing else of it.
         std::thread::sleep(Duration::from_millis(1200));
         change.happen(&routers);
-        assert!(sending.0.try_wait().unwrap().is_none(), "it was too fast");
+        assert!(sending.is_running(), "it was too fast");
         let (sent, received) = (sending.end(), receiving.end());
         assert!(sent.success() && received.success(), "{change:?}: {}{}", sending.said(), receiving.said());
     }

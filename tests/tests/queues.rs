@@ -1,10 +1,11 @@
 //! `spray send` and `spray recv` on interfaces with several queues, which a sprayed connection uses all.
 
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use spray_test_support::{Folder, text};
 use spray_testbed::{Pair, Routers};
 use spray_tests::real_network::{Condition, Contender, Transfer, transfer};
+use spray_tests::running::Running;
 use spray_tests::{spray, turn};
 
 /// Behind the last router, each packet's ports choose the queue of the host that it comes to.
@@ -48,13 +49,11 @@ fn frames_on_a_queue_that_nobody_took_are_counted_and_told() {
     let mut command = spray();
     let from = Pair::address(1, false).to_string();
     command.args(["recv", "--keep", "--interface", Pair::INTERFACE, "--from", &from, "--out", &folder.join("")]);
-    command.stderr(std::process::Stdio::null());
-    let mut receiver = pair.run_in(1, || command.spawn()).unwrap().unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    command.stderr(Stdio::piped());
+    let receiver = Running(pair.run_in(1, || command.spawn()).unwrap().unwrap()).listening();
     // The receiver's first queue answers, and the sender has the second.
     let refused = send(&pair, &file, &["--queue", "1", "--timeout", "1"]);
-    receiver.kill().unwrap();
-    receiver.wait().unwrap();
+    drop(receiver);
     assert_eq!(refused.status.code(), Some(1));
     let said = text(&refused.stderr);
     assert!(said.contains("frames arrived on queues without a socket and were lost: leave out --queue"), "{said}");
