@@ -35,7 +35,7 @@ const KEY: usize = 32;
 pub struct Partial {
     file: Arc<File>,
     /// Nothing where the file system has no locks: there nothing is taken for stale.
-    _lock: Option<Flock<File>>,
+    lock: Option<Flock<File>>,
     folder: Arc<Folder>,
     name: OsString,
     keeps: Arc<AtomicBool>,
@@ -84,7 +84,7 @@ impl Partial {
 
     fn new(file: File, folder: &Arc<Folder>, name: OsString, keeps: bool) -> Self {
         let (folder, keeps) = (Arc::clone(folder), Arc::new(AtomicBool::new(keeps)));
-        Self { _lock: lock(&file), file: Arc::new(file), folder, name, keeps, listed: true }
+        Self { lock: lock(&file), file: Arc::new(file), folder, name, keeps, listed: true }
     }
 
     /// Whether we have the lock, and the file is still in its place and nobody else's.
@@ -92,7 +92,7 @@ impl Partial {
         let (file, place) = (self.file.metadata()?, self.folder.look(&self.name)?);
         let in_place =
             place.is_some_and(|place| is_file(&place) && (place.st_dev, place.st_ino) == (file.dev(), file.ino()));
-        Ok(in_place && self._lock.is_some() && file.nlink() == 1 && file.uid() == geteuid().as_raw())
+        Ok(in_place && self.lock.is_some() && file.nlink() == 1 && file.uid() == geteuid().as_raw())
     }
 
     /// How many bytes it has before the first piece that is not whole; at most `bytes`, the length that it is to have. They may be

@@ -1,4 +1,4 @@
-//! The file system of the virtual machine: a shell, `spray` with its libraries, a module and a script, as a `newc`
+//! The file system of the virtual machine: a shell, `spray` with its libraries, modules and a script, as a `newc`
 //! archive (`Documentation/driver-api/early-userspace/buffer-format.rst` of the kernel).
 
 use std::collections::BTreeMap;

@@ -94,7 +94,8 @@ impl Lists {
             found.ok_or_else(|| Failure::failed(format!("the packages of {release} hold no {what}")))
         };
         let modules = MODULES.iter().map(|module| part(module)).collect::<Outcome<_>>()?;
-        Ok(Kernel { image: part("vmlinuz")?, modules, release, unpacked: unpacked.clone() })
+        let image = part("vmlinuz")?;
+        Ok(Kernel { image, modules, release, unpacked })
     }
 
     /// Downloads into a folder, unless it is there already.
