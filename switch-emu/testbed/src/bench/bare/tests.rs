@@ -5,8 +5,9 @@ use super::*;
 const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const TARGET: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
+/// The receiver has room for all that goes while it gets no turn: a window for each [`STALL`] of the time.
 fn network() -> (MemoryNetwork, MemoryDevice, MemoryDevice) {
-    let network = MemoryNetwork::new(MemoryConfig::default());
+    let network = MemoryNetwork::new(MemoryConfig { frames: 8_192, rx_ring: 4_096, ..MemoryConfig::default() });
     let (sender, receiver) = (network.attach(SOURCE), network.attach(TARGET));
     (network, sender, receiver)
 }
@@ -43,9 +44,14 @@ fn a_window_survives_the_loss_of_all_of_it() {
     let (network, mut sender, mut receiver) = network();
     network.set_impairments(Impairments { loss_ppm: 1_000_000, ..Impairments::default() });
     let frame = template(64);
-    let result = run(&mut sender, &mut receiver, &config(&frame, 8)).expect("memory devices do not fail");
-    assert_eq!(result.received, 0);
-    assert!(result.sent > 8, "stuck after the first window: {result:?}");
+    let mut sent = |millis| {
+        let config = BareConfig { duration: Duration::from_millis(millis), ..config(&frame, 8) };
+        let result = run(&mut sender, &mut receiver, &config).expect("memory devices do not fail");
+        assert_eq!(result.received, 0);
+        result.sent
+    };
+    // On a busy machine a thread may get no second turn for a while.
+    assert!([30, 1_000, 20_000].into_iter().any(|millis| sent(millis) > 8), "stuck after the first window");
 }
 
 #[test]
