@@ -1,7 +1,7 @@
 //! Ordered Chaos with real packets: the receiver reports what a lossy link dropped, and nothing else is sent again.
 
 use spray_core::path::BalancerKind;
-use spray_tests::{assert_sound, parse, run_on, testbed, turn};
+use spray_tests::{in_time, parse, testbed, turn};
 
 #[test]
 fn what_a_lossy_link_swallows_is_sent_again_and_nothing_else() {
@@ -13,8 +13,7 @@ fn what_a_lossy_link_swallows_is_sent_again_and_nothing_else() {
          [[link_event]]\nlink = \"leaf0->spine0\"\nat_us = 0\naction = \"loss\"\nprobability = 0.03\n",
     );
     let testbed = testbed(&scenario);
-    let result = run_on(&testbed, &scenario, BalancerKind::OrderedChaos).unwrap();
-    assert_sound(&result);
+    let result = in_time(&testbed, &scenario, BalancerKind::OrderedChaos);
     let lost: u64 = result.ports.iter().map(|port| port.counters.drops_random + port.counters.drops_queue).sum();
     let transport = result.transport;
     // The lost frames include probes and answers; only packets are sent again.

@@ -4,7 +4,7 @@ use spray_core::path::BalancerKind;
 use spray_experiments::results::{EventKind, RunResult};
 use spray_experiments::scenario::Scenario;
 use spray_experiments::workload::{Flow, Pattern};
-use spray_tests::{assert_sound, run, run_on, scenarios, small, testbed, turn};
+use spray_tests::{assert_sound, in_time, run, run_on, scenarios, small, testbed, turn};
 
 const BYTES: &str = "512 KiB";
 /// The size of a flow: the first window, in which a mark or trim counts most, is a small part of it.
@@ -26,8 +26,7 @@ fn has(result: &RunResult, kind: EventKind) -> bool {
 fn a_healthy_fabric_loses_nothing_and_takes_its_time() {
     let Some(_turn) = turn() else { return };
     let scenario = small(BYTES, "");
-    let result = run(&scenario);
-    assert_sound(&result);
+    let result = in_time(&testbed(&scenario), &scenario, scenario.transport.balancer[0]);
     assert_eq!(sum(&result, |port| port.drops_link() + port.drops_random + port.drops_ttl), 0);
     // No flow can be faster than its link: 512 KiB and headers at 100 Gb/s, and half a round trip.
     let least_us = 524_288.0 * 8.0 / 100e3 + 4.0;
@@ -56,8 +55,8 @@ fn one_testbed_runs_balancers_and_fabrics_in_turn() {
 fn a_link_down_is_dropped_on_until_routing_knows() {
     let Some(_turn) = turn() else { return };
     let down = event("leaf0-spine0", "at_us = 10\nuntil_us = 60\naction = \"down\"\nconvergence_us = 15");
-    let result = run(&small(BYTES, &down));
-    assert_sound(&result);
+    let scenario = small(BYTES, &down);
+    let result = in_time(&testbed(&scenario), &scenario, scenario.transport.balancer[0]);
     assert!(sum(&result, |port| port.drops_link()) > 0);
     assert_eq!(result.events.iter().filter(|event| event.kind == EventKind::Reroute).count(), 2);
     let recovery = result.recovery_us.unwrap();
@@ -181,7 +180,7 @@ fn one_seed_gives_one_outcome_with_ecmp() {
     let Some(_turn) = turn() else { return };
     let scenario = small(LONG, "[transport]\nbalancer = \"ecmp\"\n");
     let testbed = testbed(&scenario);
-    let spans = [(); 3].map(|()| makespan_us(&run_on(&testbed, &scenario, BalancerKind::Ecmp).unwrap()));
+    let spans = [(); 3].map(|()| makespan_us(&in_time(&testbed, &scenario, BalancerKind::Ecmp)));
     assert!(spans.iter().all(|span| (span / spans[0] - 1.0).abs() < 0.05), "{spans:?}");
 }
 
@@ -189,8 +188,8 @@ fn one_seed_gives_one_outcome_with_ecmp() {
 fn both_chassis_modes_play_the_same_fabric() {
     let Some(_turn) = turn() else { return };
     let mode = |mode: &str| {
-        let rest = format!("[transport]\nbalancer = \"ecmp\"\n[emulation]\nchassis = \"{mode}\"\n");
-        makespan_us(&run(&small(LONG, &rest)))
+        let scenario = small(LONG, &format!("[emulation]\nchassis = \"{mode}\"\n"));
+        makespan_us(&in_time(&testbed(&scenario), &scenario, BalancerKind::Ecmp))
     };
     let (whole, parts) = (mode("fabric"), mode("per-switch"));
     assert!((whole / parts - 1.0).abs() < 0.05, "{whole} us in one program, {parts} us in one per switch");
