@@ -40,7 +40,7 @@ pub struct SimSpec<'a> {
 
 impl SimSpec<'_> {
     /// By link the thresholds of its queue.
-    //= docs/specs/switch.md#SW-21 queues of slow links
+    //= docs/specs/switch.md#SW-23 queues of slow links
     pub(super) fn queues(&self) -> Vec<Thresholds> {
         let first_ppm = |changes: &[LinkChange]| {
             let first = changes.first().filter(|first| self.short_slow_queues && first.at_ps == 0);

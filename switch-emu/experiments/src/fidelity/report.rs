@@ -24,7 +24,7 @@ uplink and 1 to 3 % otherwise, in either simulator. A mean over three seeds is t
 of two such means by 7 %. Over 24 seeds each, with its program run by us on nine permutations of 32 to 128 hosts under leaves and spines that
 are not among the rows, ours is from 1.3 % below to 2.9 % above theirs with 32 entropy values, 0.8 % above on average.
 
-A link that is slow from the beginning has as much less of its queue, as theirs (`SW-21`): with a whole queue, largest completion times of
+A link that is slow from the beginning has as much less of its queue, as theirs (`SW-23`): with a whole queue, largest completion times of
 2 MiB would be 12 % above theirs.
 ";
 

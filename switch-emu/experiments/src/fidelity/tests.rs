@@ -42,7 +42,7 @@ fn largest_and_mean(case: &Case) -> (f64, f64) {
 }
 
 /// A slow link with its whole queue would let the slowest flow take 12 % longer.
-//= docs/specs/switch.md#SW-21 queues of slow links
+//= docs/specs/switch.md#SW-23 queues of slow links
 #[test]
 fn short_messages_take_as_long_as_in_the_published_simulator() {
     for case in CASES {

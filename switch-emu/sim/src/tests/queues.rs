@@ -74,7 +74,7 @@ fn the_first_of_a_burst_is_marked_as_it_leaves() {
 }
 
 /// An uplink at half rate fills its whole queue, or half of it where slow links have less from the beginning.
-//= docs/specs/switch.md#SW-21 queues of slow links
+//= docs/specs/switch.md#SW-23 queues of slow links
 #[test]
 fn a_link_that_begins_slow_may_have_less_of_a_queue() {
     let network = leaf_spine(2, 1, 4);
