@@ -11,6 +11,7 @@ use aya_ebpf::programs::XdpContext;
 use spray_ebpf::{CpuWord, SharedWord, XdpPacket, ingress_ifindex};
 use spray_pipeline::config::{Globals, PortConfig};
 use spray_pipeline::counters::{ChassisCounters, PortCounters};
+use spray_pipeline::flow_hash::{FlowHash, Key};
 use spray_pipeline::frame::Frame;
 use spray_pipeline::queue::PortQueues;
 use spray_pipeline::routes::{Group, SwitchConfig};
@@ -111,6 +112,10 @@ impl Tables for Maps {
         CHASSIS.get(0)
     }
     #[inline(always)]
+    fn digest(&self, hash: u32, key: &Key) -> u64 {
+        spray_digest(hash, key.addresses, key.ports, key.label)
+    }
+    #[inline(always)]
     fn cross(&self, frame: &mut Frame, host: u32) -> Result<(), Cause> {
         // SAFETY: a reference, valid for the call.
         match Cause::from_code(unsafe { spray_cross(frame, host) }) {
@@ -126,6 +131,13 @@ impl Tables for Maps {
     fn score(&self, member: u32, t_ps: u64, look: &Look, place: u32) -> u64 {
         spray_score(member, place, t_ps, pack(look))
     }
+}
+
+/// [`FlowHash::digest`] as a global function: what it needs of the stack counts for it alone.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn spray_digest(hash: u32, addresses: u64, ports: u32, label: u32) -> u64 {
+    FlowHash::from_number(hash).digest(&Key { addresses, ports, label })
 }
 
 /// What goes into one argument of a function: it has five at most.

@@ -27,7 +27,7 @@ pub mod word;
 
 use config::{Globals, HOST, MAX_HOPS, PortConfig};
 use counters::{ChassisCounters, PortCounters};
-use flow_hash::FlowHash;
+use flow_hash::{FlowHash, Key};
 use frame::Frame;
 use queue::PortQueues;
 use routes::{Group, Routes, SwitchConfig};
@@ -99,6 +99,12 @@ pub trait Tables {
     fn counters(&self, port: u32) -> Option<&PortCounters<Self::Count>>;
     /// The chassis's counters.
     fn chassis(&self) -> Option<&ChassisCounters<Self::Count>>;
+
+    /// The digest by the [`FlowHash`] of this number; a function of its own in the kernel, with its own stack.
+    #[inline(always)]
+    fn digest(&self, hash: u32, key: &Key) -> u64 {
+        FlowHash::from_number(hash).digest(key)
+    }
 
     /// Runs [`cross`]; the kernel's host makes it a function of its own, so that the verifier follows it once.
     #[inline(always)]
@@ -180,7 +186,7 @@ pub fn process<T: Tables>(
     let mut frame = Frame::new(&headers, now_ps);
     //= docs/specs/switching.md#SWC-23 what is hashed
     if let Some(switch) = tables.switch(ingress) {
-        frame.flow = FlowHash::from_number(switch.hash).digest(&frame::key(&headers));
+        frame.flow = tables.digest(switch.hash, &frame::key(&headers));
     }
     match forward(tables, &headers.destination, &mut frame, ingress) {
         Ok(port) => {
