@@ -26,7 +26,7 @@ pub struct Frame {
     pub crc: u32,
     /// Bytes of the Ethernet frame.
     pub len: u32,
-    /// Bytes that are left of it when a switch trims it.
+    /// Bytes that are left of it when a switch trims it; 0 of a frame without a payload that a switch may cut off.
     pub trimmed_len: u16,
     /// TTL or hop limit.
     pub ttl: u8,
@@ -34,19 +34,15 @@ pub struct Frame {
     pub ecn: u8,
     /// It goes in the control class.
     pub control: bool,
-    /// A data frame with a payload that a switch may cut off.
-    pub trimmable: bool,
     /// The DSCP with which a switch of this chassis has trimmed it; 0: none has.
     pub trimmed: u8,
     /// It carries a virtual time.
     pub emulated: bool,
     /// How it goes through a dragonfly, see [`Arrival::detour`](crate::scheme::Arrival::detour).
     pub detour: u8,
-    /// Nothing.
-    pub unused: [u8; 7],
 }
 
-const _: () = assert!(size_of::<Frame>() == 2 * 8 + 4 * 4 + 2 + 7 + 7);
+const _: () = assert!(size_of::<Frame>() == 2 * 8 + 4 * 4 + 2 + 6);
 
 impl Frame {
     /// The frame with these headers; `now_ps` is asked for the time of one that carries no virtual time.
@@ -61,15 +57,13 @@ impl Frame {
             port: 0,
             crc: headers.crc,
             len: headers.bytes,
-            trimmed_len: trimmed_len(headers.v6) as u16,
+            trimmed_len: if headers.trimmable { trimmed_len(headers.v6) as u16 } else { 0 },
             ttl: headers.ttl,
             ecn: headers.ecn,
             control: matches!(headers.dscp, DSCP_CONTROL | DSCP_TRIMMED | DSCP_TRIMMED_LAST),
-            trimmable: headers.trimmable,
             trimmed: 0,
             emulated,
             detour: headers.detour,
-            unused: [0; 7],
         }
     }
 
@@ -80,12 +74,18 @@ impl Frame {
         Changes { ttl: self.ttl, ecn: self.ecn, virtual_time_ps, detour: self.detour }
     }
 
+    /// Whether it is data with a payload that a switch may cut off.
+    #[inline(always)]
+    pub const fn is_trimmable(&self) -> bool {
+        self.trimmed_len != 0
+    }
+
     /// Makes it a trimmed header with this DSCP, which goes in the control class.
     #[inline(always)]
     pub(crate) fn trim(&mut self, dscp: u8) {
         self.len = u32::from(self.trimmed_len);
         self.control = true;
-        self.trimmable = false;
+        self.trimmed_len = 0;
         self.trimmed = dscp;
     }
 }

@@ -183,12 +183,14 @@ pub fn process<T: Tables>(
             return Verdict::Drop(Cause::Malformed);
         }
     };
+    // Before the frame: the kernel's small stack has room for either.
+    let host = tables.host(&headers.destination);
     let mut frame = Frame::new(&headers, now_ps);
     //= docs/specs/switching.md#SWC-23 what is hashed
     if let Some(switch) = tables.switch(ingress) {
         frame.flow = tables.digest(switch.hash, &frame::key(&headers));
     }
-    match forward(tables, &headers.destination, &mut frame, ingress) {
+    match host.map_or(Err(Cause::NoRoute), |host| forward(tables, host, &mut frame, ingress)) {
         Ok(port) => {
             let Some(trimmed_len) = write(packet, &headers, &frame) else {
                 chassis.malformed.add(1);
@@ -221,8 +223,7 @@ fn write(packet: &mut (impl Packet + ?Sized), headers: &Headers, frame: &Frame) 
 /// Goes from switch to switch until a port leaves the chassis.
 //= docs/specs/switch.md#SW-2 a chassis of switches
 #[inline(always)]
-fn forward<T: Tables>(tables: &T, destination: &Address, frame: &mut Frame, ingress: u32) -> Result<u32, Cause> {
-    let host = tables.host(destination).ok_or(Cause::NoRoute)?;
+fn forward<T: Tables>(tables: &T, host: u32, frame: &mut Frame, ingress: u32) -> Result<u32, Cause> {
     frame.switch = ingress;
     for _ in 0..MAX_HOPS {
         tables.cross(frame, host)?;

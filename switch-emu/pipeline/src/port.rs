@@ -84,11 +84,11 @@ impl PortConfig {
         // Taken apart: functions get the address of `drain`, and what lay beside it would keep its place on the kernel's
         // small stack.
         let Present { drain, state } = self.present(frame.time_ps);
-        state.check(frame.time_ps, frame.trimmable, counters)?;
+        state.check(frame.time_ps, frame.is_trimmable(), counters)?;
         let delay_ps = self.enqueue(frame, (random as u32, limit), &drain, queues, counters)?;
         // A lost frame has used the link all the same: hence after the queue.
         if ((random >> 32) as u32) < state.loss {
-            counters.link_drop(&counters.drops_random, frame.time_ps, frame.trimmable);
+            counters.link_drop(&counters.drops_random, frame.time_ps, frame.is_trimmable());
             return Err(Cause::Random);
         }
         frame.time_ps = frame.time_ps.wrapping_add(delay_ps).wrapping_add(self.latency_ps);
@@ -174,7 +174,7 @@ impl PortConfig {
     //= docs/specs/switch.md#SW-11 trimming
     #[inline(always)]
     fn trim<C: Word>(&self, frame: &mut Frame, counters: &PortCounters<C>) -> Result<(), Cause> {
-        if self.trim == 0 || !frame.trimmable {
+        if self.trim == 0 || !frame.is_trimmable() {
             counters.drops_queue.add(1);
             return Err(Cause::Queue);
         }

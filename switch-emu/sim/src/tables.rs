@@ -110,7 +110,7 @@ impl Switches {
             changes: Vec::new(),
             port_of_link,
             seed: spec.seed,
-            trimmed_len: spec.frames.trimmed.min(u32::from(u16::MAX)) as u16,
+            trimmed_len: spec.frames.trimmed.clamp(1, u32::from(u16::MAX)) as u16,
             no_route: 0,
             // With PFC memory is that of the links by which data comes.
             shared: if pfc.is_some() { None } else { Shared::new(spec.network, &queues) },
@@ -171,15 +171,13 @@ impl Switches {
             ttl: slot.ttl,
             ecn: slot.ecn,
             control: slot.control,
-            trimmable: slot.is_trimmable(),
             trimmed: 0,
-            trimmed_len: self.trimmed_len,
+            trimmed_len: if slot.is_trimmable() { self.trimmed_len } else { 0 },
             emulated: true,
             detour: 0,
-            unused: [0; 7],
         };
         if !port.unchanged {
-            port.lose_periodically(frame.time_ps, frame.trimmable)?;
+            port.lose_periodically(frame.time_ps, frame.is_trimmable())?;
         }
         let random = port::random(&frame, number, self.seed);
         let crossed = match &mut self.pfc {

@@ -44,12 +44,10 @@ fn frame(t_ps: u64, coming: Coming) -> Frame {
         ttl: 64,
         ecn: 2,
         control: coming.control,
-        trimmable: !coming.control,
         trimmed: 0,
-        trimmed_len: TRIMMED,
+        trimmed_len: if coming.control { 0 } else { TRIMMED },
         emulated: true,
         detour: 0,
-        unused: [0; 7],
     }
 }
 

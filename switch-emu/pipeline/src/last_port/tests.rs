@@ -134,7 +134,7 @@ fn a_last_port_may_trim_with_a_dscp_of_its_own() {
         let header = frames.iter().find(|frame| trimmed(frame)).unwrap();
         let Parsed::Ours(headers) = switch_view::parse(header.as_slice()) else { panic!("a frame of ours") };
         let frame = Frame::new(&headers, || 0);
-        assert!(frame.control && !frame.trimmable);
+        assert!(frame.control && !frame.is_trimmable());
     }
 }
 
