@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use spray_experiments::switch_comparison::{
-    Condition, FAILING, HEALTHY, PAIRINGS, Pairing, Run, UNDER_FAILURES, markdown, over_every_scheme,
+    Condition, FAILING, HEALTHY, PAIRINGS, Pairing, Run, UNDER_FAILURES, dragonfly, markdown, over_every_scheme,
 };
 
 /// Of the matrix of hosts and switches.
@@ -36,7 +36,8 @@ fn document() -> Result<String, String> {
     };
     let healthy = all(&HEALTHY, &PAIRINGS)?;
     let failing = all(&FAILING, &UNDER_FAILURES)?;
-    Ok(markdown(&healthy, &failing, &over_every_scheme(MATRIX_SEEDS, threads)?))
+    let matrix = over_every_scheme(MATRIX_SEEDS, threads)?;
+    Ok(markdown(&healthy, &failing, &matrix) + &dragonfly(MATRIX_SEEDS, threads)?)
 }
 
 fn run(condition: &Condition, pairings: &[Pairing], threads: usize) -> Result<Vec<Vec<Run>>, String> {

@@ -3,6 +3,7 @@
 //!
 //! `cargo xtask results` writes the outcome to `docs/results/switch-schemes.md`.
 
+mod dragonfly;
 mod report;
 
 use std::path::Path;
@@ -11,6 +12,7 @@ use spray_core::path::BalancerKind::{self, Ecmp, Flowcut, HostDr, Ops, Plb, Reps
 use spray_core::units::Gbps;
 use spray_fabric::{Scheme, Switching};
 
+pub use dragonfly::dragonfly;
 pub use report::markdown;
 
 use crate::comparison::CONDITIONS;
