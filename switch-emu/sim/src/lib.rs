@@ -10,6 +10,7 @@ mod engine;
 mod hosts;
 mod net;
 mod pfc;
+mod port;
 mod sample;
 mod shared;
 mod spec;

@@ -7,10 +7,13 @@ use std::collections::VecDeque;
 
 use spray_core::link::serialisation_ceil_ps;
 use spray_fabric::{Network, Node, Thresholds};
+use spray_pipeline::Cause;
+use spray_pipeline::frame::Frame;
+use spray_pipeline::word::Word;
 
 use super::arena::Kind;
+use super::port::Port;
 use super::spec::{Deadlock, Pfc as Config, SimSpec};
-use super::tables::Port;
 
 /// The links of a network whose data nothing drops for want of memory.
 #[derive(Debug)]
@@ -101,9 +104,35 @@ impl Pfc {
         self.came_by[event] = port;
     }
 
+    /// Takes a frame through a port where no data is dropped for want of room: it has its memory by the link that it came over.
+    pub(super) fn cross(
+        &mut self,
+        event: u32,
+        number: u32,
+        port: &mut Port,
+        frame: &mut Frame,
+        random: u64,
+    ) -> Result<(), Cause> {
+        let now_ps = frame.time_ps;
+        self.thaw(number, port, now_ps);
+        if frame.control {
+            return port.cross_control(frame, random);
+        }
+        if !self.admit(event, frame.len, now_ps) {
+            port.counters.drops_queue.add(1);
+            return Err(Cause::Queue);
+        }
+        let crossed = port.cross(frame, random, u32::MAX);
+        match crossed {
+            Ok(()) => self.hold(event, number, port, frame.len, frame.time_ps - port.config.latency_ps),
+            Err(_) => self.lose(event, frame.len, now_ps),
+        }
+        crossed
+    }
+
     /// Finds memory for a frame of data that has come to a switch; `false` where there is none.
     //= docs/specs/pfc.md#PFC-2 memory
-    pub(super) fn admit(&mut self, event: u32, len: u32, now_ps: u64) -> bool {
+    fn admit(&mut self, event: u32, len: u32, now_ps: u64) -> bool {
         let Self { lanes, used, came_by, signals, .. } = self;
         let port = came_by[event as usize];
         let Some(room) = &mut lanes[port as usize].room else { return true };
@@ -141,12 +170,12 @@ impl Pfc {
     }
 
     /// A frame that was admitted goes no further.
-    pub(super) fn lose(&mut self, event: u32, len: u32, now_ps: u64) {
+    fn lose(&mut self, event: u32, len: u32, now_ps: u64) {
         self.release(self.came_by[event as usize], len, now_ps);
     }
 
     /// A frame of data joins those that wait at `number`; its last bit leaves at `due_ps` unless the port pauses.
-    pub(super) fn hold(&mut self, event: u32, number: u32, port: &Port, len: u32, due_ps: u64) {
+    fn hold(&mut self, event: u32, number: u32, port: &Port, len: u32, due_ps: u64) {
         let lane = &mut self.lanes[number as usize];
         let sending_ps = port.sending_ps(len, due_ps);
         let came_by = self.came_by[event as usize];
@@ -164,7 +193,7 @@ impl Pfc {
     }
 
     /// What waits at a port that pauses waits longer.
-    pub(super) fn thaw(&mut self, number: u32, port: &mut Port, now_ps: u64) {
+    fn thaw(&mut self, number: u32, port: &mut Port, now_ps: u64) {
         self.lanes[number as usize].delay_ps += port.thaw(now_ps);
     }
 

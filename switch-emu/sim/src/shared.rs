@@ -2,7 +2,7 @@
 
 use spray_fabric::{Network, Node, Thresholds};
 
-use super::tables::Port;
+use super::port::Port;
 
 /// Which ports share memory: those of a switch.
 #[derive(Debug)]

@@ -1,57 +1,21 @@
-//! The switches: ports, routes by leaf, and how a frame crosses one.
+//! The switches: their routes, and how a frame crosses one.
 
 use std::cell::Cell;
 
-use spray_pipeline::config::{HOST, NEVER, OUTSIDE, PortConfig};
-use spray_pipeline::counters::PortCounters;
-use spray_pipeline::fifo::PortFifos;
+use spray_pipeline::config::NEVER;
 use spray_pipeline::frame::Frame;
-use spray_pipeline::queue::Backlog;
 use spray_pipeline::routes::{Choice, Group, Routes, SwitchConfig};
 use spray_pipeline::scheme::{self, Arrival, Forwarding, Waiting};
 use spray_pipeline::word::Word;
 use spray_pipeline::{Cause, port};
 
 use super::arena::{Kind, Slot, Turn, key, time_ps};
-use super::departures::Departures;
 use super::hosts::Uplink;
 use super::pfc::{Pfc, Signal};
+use super::port::Port;
 use super::shared::Shared;
 use super::spec::{Deadlock, PortOutcome, SimSpec};
-use spray_fabric::{DropEvery, LinkChange, LinkState, Node, Scheme};
-use spray_fabric::{Link, Network, RouteTable, Thresholds, changes};
-
-/// An egress port, with everything that a frame touches there in three cache lines.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub(super) struct Port {
-    pub queues: PortFifos,
-    /// Those that almost every frame adds to come first and fill the line.
-    pub counters: PortCounters<Cell<u64>>,
-    /// Where its cable ends.
-    place: u32,
-    kind: Kind,
-    /// Nothing has befallen the link.
-    unchanged: bool,
-    /// Its first lines hold the healthy state.
-    pub config: PortConfig,
-    pub rate_bps: u64,
-    periodic: Option<Periodic>,
-    departures: Departures,
-    /// While its data pauses: up to when what waits has been counted as waiting; else [`NEVER`].
-    frozen_ps: u64,
-}
-
-const _: () = assert!(std::mem::offset_of!(Port, counters) + std::mem::offset_of!(PortCounters, marks) == 64);
-const _: () = assert!(std::mem::offset_of!(Port, place) >= 128);
-const _: () = assert!(std::mem::offset_of!(Port, config) + std::mem::offset_of!(PortConfig, states) + 56 <= 256);
-
-/// Losses counted in frames.
-#[derive(Clone, Copy, Debug)]
-struct Periodic {
-    every: DropEvery,
-    seen: u64,
-}
+use spray_fabric::{Link, LinkChange, LinkState, Network, Node, RouteTable, Scheme, changes};
 
 /// All switches of a network, and their state.
 #[derive(Debug)]
@@ -182,7 +146,7 @@ impl Switches {
         let random = port::random(&frame, number, self.seed);
         let crossed = match &mut self.pfc {
             None => port.cross(&mut frame, random, limit.unwrap_or(port.config.limit)),
-            Some(pfc) => cross_lossless(pfc, index, number, port, &mut frame, random),
+            Some(pfc) => pfc.cross(index, number, port, &mut frame, random),
         };
         if port.config.mark_departing != 0 {
             self.leave_unsettled(index, number, time_ps(slot.key), &frame, crossed);
@@ -380,158 +344,5 @@ impl Forwarding for Switches {
     fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting> {
         let port = self.ports.get(port as usize)?;
         Some(port.waiting(t_ps))
-    }
-}
-
-/// Takes a frame through a port where no data is dropped for want of room: it has its memory by the link that it came over.
-fn cross_lossless(
-    pfc: &mut Pfc,
-    event: u32,
-    number: u32,
-    port: &mut Port,
-    frame: &mut Frame,
-    random: u64,
-) -> Result<(), Cause> {
-    let now_ps = frame.time_ps;
-    pfc.thaw(number, port, now_ps);
-    if frame.control {
-        return port.cross_control(frame, random);
-    }
-    if !pfc.admit(event, frame.len, now_ps) {
-        port.counters.drops_queue.add(1);
-        return Err(Cause::Queue);
-    }
-    let crossed = port.cross(frame, random, u32::MAX);
-    match crossed {
-        Ok(()) => pfc.hold(event, number, port, frame.len, frame.time_ps - port.config.latency_ps),
-        Err(_) => pfc.lose(event, frame.len, now_ps),
-    }
-    crossed
-}
-
-impl Port {
-    fn new(spec: &SimSpec<'_>, to: Node, rate_bps: u64, latency_ps: u64, thresholds: &Thresholds) -> Self {
-        let (place, kind, next) = match to {
-            Node::Switch(switch) => (switch as u32, Kind::AtSwitch, OUTSIDE),
-            Node::Host(host) => (host as u32, Kind::AtHost, HOST),
-        };
-        let mut config = PortConfig::new(rate_bps, latency_ps, thresholds, next, spec.frames.trimmed.max(4096));
-        // The exact queue has no limit of its own.
-        (config.limit, config.control_limit) = (thresholds.limit_bytes, thresholds.control_limit_bytes);
-        let (queues, counters) = (PortFifos::default(), PortCounters::default());
-        Self {
-            config,
-            queues,
-            counters,
-            place,
-            kind,
-            rate_bps,
-            periodic: None,
-            unchanged: true,
-            departures: Departures::default(),
-            frozen_ps: NEVER,
-        }
-    }
-
-    #[inline]
-    fn cross(&self, frame: &mut Frame, random: u64, limit: u32) -> Result<(), Cause> {
-        self.config.cross_within(frame, random, limit, &self.queues, &self.counters)
-    }
-
-    /// Takes a control frame through, which waits for data that goes, but not for data that pauses.
-    fn cross_control(&self, frame: &mut Frame, random: u64) -> Result<(), Cause> {
-        if !self.is_paused() {
-            return self.cross(frame, random, self.config.limit);
-        }
-        let alone = self.queues.control_alone();
-        let crossed = self.config.cross_within(frame, random, self.config.limit, &alone, &self.counters);
-        self.queues.set_control(&alone);
-        crossed
-    }
-
-    /// How long a frame's bits take at the rate at `t_ps`.
-    pub(super) fn sending_ps(&self, len: u32, t_ps: u64) -> u64 {
-        self.config.drain(t_ps).delay_ps(0, len)
-    }
-
-    /// Whether data pauses.
-    #[inline]
-    pub(super) fn is_paused(&self) -> bool {
-        self.frozen_ps != NEVER
-    }
-
-    /// No data leaves from `from_ps` on.
-    pub(super) fn pause(&mut self, from_ps: u64) {
-        self.frozen_ps = from_ps;
-    }
-
-    /// Data leaves again; what has waited was counted by [`Port::thaw`].
-    pub(super) fn resume(&mut self) {
-        self.frozen_ps = NEVER;
-    }
-
-    /// Counts a pause up to `now_ps`; returns by how much what waits is delayed by it.
-    pub(super) fn thaw(&mut self, now_ps: u64) -> u64 {
-        let by_ps = now_ps.saturating_sub(self.frozen_ps);
-        let from_ps = self.frozen_ps;
-        if by_ps == 0 {
-            return 0;
-        }
-        self.frozen_ps = now_ps;
-        if self.queues.total.busy_until_ps() <= from_ps {
-            return 0;
-        }
-        self.queues.postpone(from_ps, by_ps, self.config.states[0].ps_per_unit, &self.counters);
-        by_ps
-    }
-
-    /// What a frame that comes at `now_ps` would find.
-    #[inline]
-    fn waiting(&self, now_ps: u64) -> Waiting {
-        // What pauses is as long as it was.
-        self.config.waiting(now_ps.min(self.frozen_ps), &self.queues)
-    }
-
-    /// The link's state from `at_ps` on.
-    fn change(&mut self, at_ps: u64, state: &LinkState) {
-        self.unchanged = false;
-        let before = self.config.states[0].ps_per_unit;
-        self.config.set(self.rate_bps, &LinkChange { at_ps, state: *state });
-        let after = self.config.states[0].ps_per_unit;
-        self.queues.change_rate(at_ps, before, after, &self.counters);
-        self.periodic = state.drop_every.map(|every| Periodic { every, seen: 0 });
-    }
-
-    #[cold]
-    fn lose_periodically(&mut self, now_ps: u64, data: bool) -> Result<(), Cause> {
-        let Some(periodic) = &mut self.periodic else { return Ok(()) };
-        let at = periodic.seen % (u64::from(periodic.every.pass) + u64::from(periodic.every.lose)).max(1);
-        periodic.seen += 1;
-        if at < u64::from(periodic.every.pass) {
-            return Ok(());
-        }
-        self.counters.link_drop(&self.counters.drops_random, now_ps, data);
-        Err(Cause::Random)
-    }
-
-    /// Bytes of both classes at a switch's port.
-    pub(super) fn waiting_bytes(&self, now_ps: u64) -> u64 {
-        self.waiting(now_ps).bytes
-    }
-
-    /// Bytes of data at a switch's port.
-    pub(super) fn waiting_data_bytes(&self, now_ps: u64) -> u64 {
-        self.waiting_bytes(now_ps).saturating_sub(self.queues.control.peek(now_ps, &self.config.drain(now_ps)))
-    }
-
-    /// Bytes that leave in `time_ps`, at the full rate.
-    pub(super) fn bytes_in(&self, time_ps: u64) -> u64 {
-        let bits = u128::from(time_ps) * u128::from(self.rate_bps) / 1_000_000_000_000;
-        (bits / 8) as u64
-    }
-
-    /// The counters, with the area under the queue up to `end_ps`.
-    fn counters_until(&self, end_ps: u64) -> PortCounters {
-        self.counters.read().less_queue_area(self.queues.area_after(end_ps, self.config.states[0].ps_per_unit))
     }
 }
