@@ -16,6 +16,7 @@ use spray_pipeline::frame::Frame;
 use spray_pipeline::queue::PortQueues;
 use spray_pipeline::routes::{Group, SwitchConfig};
 use spray_pipeline::scheme::{self, Look, Measure};
+use spray_pipeline::trail::Trail;
 use spray_pipeline::word::Word;
 use spray_pipeline::{Cause, Tables, Verdict, View};
 use spray_wire::offsets::{self, v4};
@@ -50,6 +51,10 @@ static INGRESS: HashMap<u32, u32, 4096> = HashMap::new();
 #[btf_map(name = "egress")]
 static EGRESS: DevMap<1> = DevMap::new();
 
+/// What the switches tell each other about the frame that this CPU is at.
+#[btf_map(name = "trail")]
+static TRAIL: PerCpuArray<Trail<CpuWord>, 1> = PerCpuArray::new();
+
 /// Clock of the benchmark's stream.
 #[btf_map(name = "bench")]
 static BENCH: Array<Bench, 1> = Array::new();
@@ -69,6 +74,7 @@ struct Maps;
 impl Tables for Maps {
     type Word = SharedWord;
     type Count = CpuWord;
+    type Note = CpuWord;
 
     #[inline(always)]
     fn globals(&self) -> Option<&Globals> {
@@ -94,6 +100,10 @@ impl Tables for Maps {
     #[inline(always)]
     fn word(&self, index: u32) -> Option<&SharedWord> {
         WORDS.get(index)
+    }
+    #[inline(always)]
+    fn trail(&self) -> Option<&Trail<CpuWord>> {
+        TRAIL.get(0)
     }
     #[inline(always)]
     fn port(&self, port: u32) -> Option<&PortConfig> {
@@ -124,6 +134,14 @@ impl Tables for Maps {
         }
     }
     #[inline(always)]
+    fn recall(&self, frame: &mut Frame, host: u32) -> Option<u32> {
+        // SAFETY: a reference, valid for the call.
+        match unsafe { spray_recall(frame, host) } {
+            NO_PORT => None,
+            port => Some(port),
+        }
+    }
+    #[inline(always)]
     fn least(&self, group: &Group, t_ps: u64, look: &Look) -> u32 {
         spray_least(group.first, u32::from(group.count), t_ps, pack(look))
     }
@@ -143,12 +161,28 @@ pub extern "C" fn spray_digest(hash: u32, addresses: u64, ports: u32, label: u32
 /// What goes into one argument of a function: it has five at most.
 #[inline(always)]
 fn pack(look: &Look) -> u64 {
-    u64::from(look.random) << 32 | look.measure as u64
+    u64::from(look.random) << 32 | u64::from(look.row) << 2 | look.measure as u64
 }
 
 #[inline(always)]
 fn unpack(packed: u64) -> Look {
-    Look { measure: Measure::from_number(packed as u32), random: (packed >> 32) as u32 }
+    let low = packed as u32;
+    Look { measure: Measure::from_number(low & 3), random: (packed >> 32) as u32, row: low >> 2 }
+}
+
+/// What [`spray_recall`] returns where there is no route.
+const NO_PORT: u32 = u32::MAX;
+
+/// [`scheme::recall`] as a global function, for the same reason as [`spray_cross`].
+///
+/// # Safety
+/// The pointer is null or valid.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe extern "C" fn spray_recall(frame: *mut Frame, host: u32) -> u32 {
+    // SAFETY: by this function's contract.
+    let Some(frame) = (unsafe { frame.as_mut() }) else { return NO_PORT };
+    View::of(&Maps).and_then(|view| scheme::recall(&view, frame, host)).unwrap_or(NO_PORT)
 }
 
 /// [`scheme::least`] as a global function, for the same reason as [`spray_cross`].

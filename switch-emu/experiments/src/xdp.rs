@@ -187,6 +187,11 @@ fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
         let why = "an XDP program sees one port at a time";
         return Err(format!("`shared_buffer` in [queue] is set: {why}; use `--engine sim`"));
     }
+    if scenario.emulation.chassis == Chassis::PerSwitch && scenario.network.switching.remembers() {
+        let why = "what such switches tell each other about a frame stays within a chassis";
+        let scheme = &scenario.network.switching;
+        return Err(format!("`chassis` in [emulation] is `per-switch` with `{scheme}`: {why}; allowed: fabric"));
+    }
     if scenario.queue.pfc {
         return Err("`pfc` in [queue] is on: an XDP program cannot hold a frame back; use `--engine sim`".into());
     }

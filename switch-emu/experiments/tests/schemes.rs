@@ -7,7 +7,7 @@ use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
 use spray_experiments::scenario::Settings;
 use spray_fabric::Scheme;
-use spray_pipeline::scheme::{Layout, Pointers};
+use spray_pipeline::scheme::{Layout, Pointers, Size};
 use spray_settings::Meanings;
 
 /// A specification: the name of its file in `docs/specs` without the suffix, and its title.
@@ -36,10 +36,13 @@ scenario, `--switch NAME` and `--switch tor=NAME` on the command line), under an
 
 /// What a switch keeps for a scheme.
 fn memory(scheme: Scheme) -> String {
-    let Layout { pointers, orders, flowlets, .. } = scheme.layout();
+    let Layout { pointers, orders, .. } = scheme.layout();
+    let words = |leaves| scheme.words(&Size { leaves, uplinks: 16 });
+    let (own, leaf) = (words(0), words(1) - words(0));
     match pointers {
-        Pointers::None if flowlets == 0 => "none".into(),
-        Pointers::None => format!("{} KiB of flowlets", flowlets * 8 / 1024),
+        Pointers::None if own == 0 => "none".into(),
+        Pointers::None if leaf == 0 => format!("{} KiB", own * 8 / 1024),
+        Pointers::None => format!("{} KiB, and {} bytes for each leaf with 16 uplinks", own * 8 / 1024, leaf * 8),
         Pointers::Ports if orders > 1 => format!("8 bytes for each set of ports, {orders} orders of it"),
         Pointers::Ports => "8 bytes for each set of ports".into(),
         Pointers::Destination => "16 bytes for each other edge switch (at edges) or pod (above)".into(),

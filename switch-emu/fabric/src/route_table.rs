@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use spray_pipeline::config::NEVER;
 use spray_pipeline::routes::{Group, Routes, SwitchConfig};
 
-use super::switching::{Plan, Scheme, Ways};
+use super::switching::{Places, Plan, Scheme, Ways};
 use super::{LinkEvent, Network, ShortestPaths, epoch_starts, known_down, salt};
 use crate::fabric::Node;
 
@@ -40,7 +40,8 @@ impl RouteTable {
     /// `seed`. `port_of` gives the number that a link of the network has as a port.
     pub fn new(network: &Network, events: &[LinkEvent], seed: u64, port_of: impl Fn(usize) -> u32) -> Self {
         let salts: Vec<u32> = (0..network.switches.len()).map(|switch| salt(seed, switch)).collect();
-        let mut plan = Plan::new(seed, network.tiers(), &salts, &network.switching, network.groups);
+        let places = places(network, &port_of);
+        let mut plan = Plan::new(seed, network.tiers(), &salts, &network.switching, network.groups, &places);
         let mut link_of = HashMap::new();
         network.links.iter().enumerate().filter(|(_, link)| matches!(link.from, Node::Switch(_))).for_each(
             |(link, _)| {
@@ -94,7 +95,7 @@ impl RouteTable {
         &self.epochs
     }
 
-    /// What the switches' memory holds when a run begins, by [`Group::pointer`] and [`SwitchConfig::flowlets`].
+    /// What the switches' memory holds when a run begins, by [`Group::pointer`] and [`SwitchConfig::memory`].
     pub fn words(&self) -> &[u64] {
         &self.words
     }
@@ -120,6 +121,19 @@ impl RouteTable {
     fn epoch_at(&self, t_ps: u64) -> usize {
         self.epochs.iter().rposition(|from_ps| *from_ps <= t_ps).unwrap_or(0)
     }
+}
+
+/// Where the network's hosts and ports are.
+fn places(network: &Network, port_of: impl Fn(usize) -> u32) -> Places {
+    let mut ports = Vec::new();
+    for (link, entry) in network.links.iter().enumerate() {
+        if let Node::Switch(switch) = entry.from {
+            let port = port_of(link) as usize;
+            ports.resize(ports.len().max(port + 1), None);
+            ports[port] = Some((switch, matches!(entry.to, Node::Switch(_))));
+        }
+    }
+    Places { leaf_of: (0..network.hosts.len()).map(|host| network.leaf_of(host)).collect(), ports }
 }
 
 impl Routes for RouteTable {

@@ -8,7 +8,7 @@ use rand_core::RngCore;
 use spray_pipeline::flow_hash::{FlowHash, HashSeed};
 use spray_pipeline::routes::{Group, SwitchConfig};
 pub use spray_pipeline::scheme::{Groups, Scheme};
-use spray_pipeline::scheme::{Layout, MOST_GROUPS, Pointers};
+use spray_pipeline::scheme::{Layout, MOST_GROUPS, Pointers, Size, port_words};
 
 use spray_core::rng::stream;
 
@@ -37,6 +37,11 @@ impl Switching {
     /// Whether an entropy value stands for a path: every switch hashes.
     pub fn hashes(&self) -> bool {
         self.schemes.iter().all(|scheme| scheme.hashes())
+    }
+
+    /// Whether some switch tells others about a frame, which a chassis of all switches alone lets it do.
+    pub fn remembers(&self) -> bool {
+        self.schemes.iter().any(|scheme| scheme.remembers())
     }
 
     /// Whether the schemes can run in a fabric with these groups.
@@ -84,6 +89,23 @@ impl fmt::Display for Switching {
         let tiers = ["tor", "agg", "core"].iter().zip(&self.schemes);
         f.pad(&tiers.map(|(tier, scheme)| format!("{tier}={scheme}")).collect::<Vec<_>>().join(","))
     }
+}
+
+/// [`SwitchConfig::leaf`] of a switch without hosts.
+const NO_LEAF: u32 = u32::MAX;
+
+/// What all switches know where some scheme remembers, and the words that say what ports and hosts are.
+fn shared_config(schemes: &[Scheme], places: &Places, size: &Size, words: &mut Vec<u64>) -> SwitchConfig {
+    if !schemes.iter().any(|scheme| scheme.remembers()) {
+        return SwitchConfig::default();
+    }
+    words.extend(places.tags().into_iter().flat_map(|tag| [tag, 0]));
+    let hosts = words.len() as u32;
+    let leaves = places.leaves();
+    let leaf = |switch: &usize| leaves.partition_point(|leaf| leaf < switch) as u64;
+    words.extend(places.leaf_of.iter().map(leaf));
+    let Size { leaves, uplinks } = *size;
+    SwitchConfig { remembers: 1, hosts, leaves, uplinks, ..SwitchConfig::default() }
 }
 
 /// Bits by which a tier rotates its hashes further than the one below: with CRC-16, places of three tiers of up to 32 ports do not share bits.
@@ -150,23 +172,91 @@ pub(crate) struct Ways<'a> {
     pub(crate) port: &'a dyn Fn(u32) -> (Node, u64),
 }
 
+/// Where the hosts and ports of a network are.
+#[derive(Debug)]
+pub(crate) struct Places {
+    /// The switch of each host.
+    pub(crate) leaf_of: Vec<usize>,
+    /// By port its switch, and whether it leads to another one; `None`: a host's own link.
+    pub(crate) ports: Vec<Option<(usize, bool)>>,
+}
+
+impl Places {
+    /// The switches with hosts, in their order.
+    fn leaves(&self) -> Vec<usize> {
+        let mut leaves = self.leaf_of.clone();
+        leaves.sort_unstable();
+        leaves.dedup();
+        leaves
+    }
+
+    /// By port its number among those of its switch that lead to switches; 0 of others.
+    fn tags(&self) -> Vec<u64> {
+        let mut counts: HashMap<usize, u64> = HashMap::new();
+        let tag = |port: &Option<(usize, bool)>| match port {
+            Some((switch, true)) => {
+                let count = counts.entry(*switch).or_default();
+                *count += 1;
+                *count - 1
+            }
+            _ => 0,
+        };
+        self.ports.iter().map(tag).collect()
+    }
+
+    /// What the memory of schemes depends on.
+    fn size(&self) -> Size {
+        let leaves = self.leaves();
+        let uplinks = |leaf: &usize| self.ports.iter().flatten().filter(|port| **port == (*leaf, true)).count();
+        Size { leaves: leaves.len() as u32, uplinks: leaves.iter().map(uplinks).max().unwrap_or(0) as u32 }
+    }
+
+    /// Words that any schemes need at most in a fabric of so many switches.
+    pub(crate) fn most_words(&self, switches: usize) -> usize {
+        let (size, hosts) = (self.size(), self.leaf_of.len());
+        let most = Scheme::ALL.iter().map(|scheme| scheme.words(&size)).max().unwrap_or(0) as usize;
+        self.words_of_places() + switches * (most + 2 * hosts)
+    }
+
+    /// Words that say what ports and hosts are, and the first, which belongs to nobody.
+    fn words_of_places(&self) -> usize {
+        port_words(self.ports.len() as u32) as usize + self.leaf_of.len()
+    }
+}
+
 impl Plan {
     /// A plan without groups for switches with these tiers.
-    pub(crate) fn new(seed: u64, tiers: Tiers, salts: &[u32], switching: &Switching, groups: Groups) -> Self {
+    pub(crate) fn new(
+        seed: u64,
+        tiers: Tiers,
+        salts: &[u32],
+        switching: &Switching,
+        groups: Groups,
+        places: &Places,
+    ) -> Self {
         let schemes: Vec<Scheme> = tiers.tier.iter().map(|tier| switching.scheme(*tier)).collect();
         let layouts: Vec<Layout> = schemes.iter().map(|scheme| scheme.layout()).collect();
         // Word 0 belongs to nobody.
         let mut words = vec![0];
-        let config = |(switch, layout): (usize, &Layout)| {
-            let flowlets = words.len() as u32;
-            words.resize(words.len() + layout.flowlets as usize, 0);
+        let size = places.size();
+        let shared = shared_config(&schemes, places, &size, &mut words);
+        let leaves = places.leaves();
+        let config = |(switch, scheme): (usize, &Scheme)| {
+            let memory = words.len() as u32;
+            words.resize(words.len() + scheme.words(&size) as usize, 0);
             let (gap_ps, group) = (switching.flowlet_gap_ps, groups.of_switch(switch));
             let hash_seed = switching.hash_seed(seed, tiers.tier[switch], salts[switch]);
             let offset = switching.hash_offset(tiers.tier[switch]);
-            let config = SwitchConfig::new(salts[switch], schemes[switch]).hashed_by(switching.hash, hash_seed, offset);
-            SwitchConfig { gap_ps, flowlets, groups, group, ..config }
+            let config = SwitchConfig::new(salts[switch], *scheme).hashed_by(switching.hash, hash_seed, offset);
+            let SwitchConfig { remembers, hosts, leaves: count, uplinks, .. } = shared;
+            let leaf = match leaves.binary_search(&switch) {
+                _ if remembers == 0 => 0,
+                Ok(leaf) => leaf as u32,
+                Err(_) => NO_LEAF,
+            };
+            SwitchConfig { gap_ps, memory, groups, group, remembers, hosts, leaf, leaves: count, uplinks, ..config }
         };
-        let switches = layouts.iter().enumerate().map(config).collect();
+        let switches = schemes.iter().enumerate().map(config).collect();
         Self {
             seed,
             tiers,

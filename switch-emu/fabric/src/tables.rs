@@ -1,7 +1,7 @@
 //! A [`Fabric`] as the tables that the switch program reads.
 
 use crate::fabric::{Fabric, Node, Port};
-use crate::switching::{Plan, Ways};
+use crate::switching::{Places, Plan, Ways};
 use crate::{Scheme, Tiers};
 use spray_pipeline::config::{self as table, Globals, PortConfig};
 use spray_pipeline::routes::{Group, SwitchConfig};
@@ -78,8 +78,10 @@ pub struct Tables {
     pub groups: Vec<Group>,
     /// Port numbers, runs of which are groups.
     pub members: Vec<u32>,
-    /// What the switches' memory holds when a run begins: pointers and flowlet tables.
+    /// What the switches' memory holds when a run begins: pointers, and what schemes keep.
     pub words: Vec<u64>,
+    /// How many of these words any schemes need at most.
+    pub most_words: usize,
     /// By port number.
     pub ports: Vec<PortConfig>,
 }
@@ -92,6 +94,11 @@ impl Tables {
     pub fn compile(spec: &ChassisSpec<'_>) -> Result<Self, TablesError> {
         let fabric = spec.fabric;
         check(fabric)?;
+        //= docs/specs/switching.md#SWC-2a what switches tell each other
+        if spec.switch.is_some() && fabric.switching.remembers() {
+            let scheme = &fabric.switching;
+            return Err(TablesError(format!("`{scheme}` in a chassis of one switch; allowed: one of all switches")));
+        }
         let mut tables = Self { globals: globals(fabric), ..Self::default() };
         for (number, host) in (0..).zip(&fabric.hosts) {
             tables.hosts.push((host.v4.to_ipv6_mapped().octets(), number));
@@ -107,7 +114,9 @@ impl Tables {
     fn compile_routes(&mut self, fabric: &Fabric) {
         let leaf_of = leaves(fabric);
         let tiers = Tiers::new(fabric.salts.len(), fabric.ports.iter().map(|port| (port.switch, port.to)));
-        let mut plan = Plan::new(fabric.seed, tiers, &fabric.salts, &fabric.switching, fabric.groups);
+        let ports = fabric.ports.iter().map(|port| Some((port.switch, matches!(port.to, Node::Switch(_))))).collect();
+        let places = Places { leaf_of: leaf_of.clone(), ports };
+        let mut plan = Plan::new(fabric.seed, tiers, &fabric.salts, &fabric.switching, fabric.groups, &places);
         let port = |port: u32| {
             let port = &fabric.ports[port as usize];
             (port.to, port.rate_bps)
@@ -122,6 +131,7 @@ impl Tables {
             }
         }
         (self.switches, self.members, self.words) = (plan.switches, plan.members, plan.words);
+        self.most_words = places.most_words(fabric.salts.len());
     }
 }
 

@@ -23,6 +23,7 @@ pub mod port;
 pub mod queue;
 pub mod routes;
 pub mod scheme;
+pub mod trail;
 pub mod word;
 
 use config::{Globals, HOST, MAX_HOPS, PortConfig};
@@ -31,8 +32,10 @@ use flow_hash::{FlowHash, Key};
 use frame::Frame;
 use queue::PortQueues;
 use routes::{Group, Routes, SwitchConfig};
-use scheme::{Arrival, Forwarding, Look, Waiting};
+use scheme::{Arrival, Forwarding, Look, Scheme, Waiting};
+use spray_wire::DSCP_CONTROL;
 use spray_wire::switch_view::{self, Address, Headers, Packet, Parsed};
+use trail::Trail;
 use word::Word;
 
 /// What happens to a frame.
@@ -79,6 +82,8 @@ pub trait Tables {
     type Word: Word;
     /// Words of counters; may belong to one CPU each.
     type Count: Word;
+    /// Words of a frame's trail; belong to one CPU each.
+    type Note: Word;
     /// Constants of the chassis.
     fn globals(&self) -> Option<&Globals>;
     /// Number of the host with this address.
@@ -93,6 +98,8 @@ pub trait Tables {
     fn port(&self, port: u32) -> Option<&PortConfig>;
     /// A word of the switches' memory, see [`Forwarding::word`].
     fn word(&self, index: u32) -> Option<&Self::Word>;
+    /// Of the frame at hand; belongs to one CPU.
+    fn trail(&self) -> Option<&Trail<Self::Note>>;
     /// A port's queues.
     fn queues(&self, port: u32) -> Option<&PortQueues<Self::Word>>;
     /// A port's counters.
@@ -113,6 +120,15 @@ pub trait Tables {
         Self: Sized,
     {
         cross(self, frame, host)
+    }
+
+    /// Runs [`scheme::recall`]; a function of its own in the kernel for the same reason.
+    #[inline(always)]
+    fn recall(&self, frame: &mut Frame, host: u32) -> Option<u32>
+    where
+        Self: Sized,
+    {
+        scheme::recall(&View::of(self)?, frame, host)
     }
 
     /// Runs [`scheme::least`]; a function of its own in the kernel for the same reason.
@@ -187,10 +203,18 @@ pub fn process<T: Tables>(
     let host = tables.host(&headers.destination);
     let mut frame = Frame::new(&headers, now_ps);
     //= docs/specs/switching.md#SWC-23 what is hashed
+    let mut remembers = false;
     if let Some(switch) = tables.switch(ingress) {
-        frame.flow = tables.digest(switch.hash, &frame::key(&headers));
+        let key = frame::key(&headers);
+        frame.flow = tables.digest(switch.hash, &key);
+        if switch.remembers != 0
+            && let Some(trail) = tables.trail()
+        {
+            trail.begin(ingress, headers.dscp == DSCP_CONTROL, &key);
+            remembers = true;
+        }
     }
-    match host.map_or(Err(Cause::NoRoute), |host| forward(tables, host, &mut frame, ingress)) {
+    match host.map_or(Err(Cause::NoRoute), |host| forward(tables, host, &mut frame, ingress, remembers)) {
         Ok(port) => {
             let Some(trimmed_len) = write(packet, &headers, &frame) else {
                 chassis.malformed.add(1);
@@ -223,9 +247,12 @@ fn write(packet: &mut (impl Packet + ?Sized), headers: &Headers, frame: &Frame) 
 /// Goes from switch to switch until a port leaves the chassis.
 //= docs/specs/switch.md#SW-2 a chassis of switches
 #[inline(always)]
-fn forward<T: Tables>(tables: &T, host: u32, frame: &mut Frame, ingress: u32) -> Result<u32, Cause> {
+fn forward<T: Tables>(tables: &T, host: u32, frame: &mut Frame, ingress: u32, remembers: bool) -> Result<u32, Cause> {
     frame.switch = ingress;
     for _ in 0..MAX_HOPS {
+        if remembers {
+            find(tables, frame, host)?;
+        }
         tables.cross(frame, host)?;
         // [`OUTSIDE`](config::OUTSIDE) is above it.
         if frame.switch >= HOST {
@@ -235,23 +262,23 @@ fn forward<T: Tables>(tables: &T, host: u32, frame: &mut Frame, ingress: u32) ->
     Err(Cause::HopLimit)
 }
 
+/// Sets the port that a frame leaves its present switch by, if the scheme there remembers.
+#[inline(always)]
+fn find<T: Tables>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), Cause> {
+    let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
+    if Scheme::from_number(switch.scheme).remembers() {
+        frame.port = tables.recall(frame, host).ok_or(Cause::NoRoute)?;
+    }
+    Ok(())
+}
+
 /// Takes a frame through its present switch: sets the port that it leaves by and the switch that it comes to.
 #[inline(always)]
 pub fn cross<T: Tables>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), Cause> {
     let globals = tables.globals().ok_or(Cause::NoRoute)?;
-    let arrival = Arrival {
-        t_ps: frame.time_ps,
-        flow: frame.flow,
-        switch: frame.switch,
-        host,
-        crc: frame.crc,
-        control: frame.control,
-        detour: frame.detour,
-    };
-    let choice = scheme::choose(&View { tables, globals }, &arrival).ok_or(Cause::NoRoute)?;
-    let number = choice.port;
+    let (number, detour) = next(tables, globals, frame, host).ok_or(Cause::NoRoute)?;
     let port = tables.port(number).ok_or(Cause::NoRoute)?;
-    (frame.port, frame.detour) = (number, choice.detour);
+    (frame.port, frame.detour) = (number, detour);
     frame.switch = port.next;
     //= docs/specs/virtual-queue.md#VQ-13 the last port is its host's
     if port.next == HOST && frame.emulated {
@@ -260,6 +287,17 @@ pub fn cross<T: Tables>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), 
     let queues = tables.queues(number).ok_or(Cause::NoRoute)?;
     let counters = tables.counters(number).ok_or(Cause::NoRoute)?;
     port.cross(frame, port::random(frame, number, globals.seed), queues, counters)
+}
+
+/// The port by which a frame leaves its switch, and its note of a detour.
+#[inline(always)]
+fn next<T: Tables>(tables: &T, globals: &Globals, frame: &Frame, host: u32) -> Option<(u32, u8)> {
+    let switch = tables.switch(frame.switch)?;
+    if Scheme::from_number(switch.scheme).remembers() {
+        return Some((frame.port, frame.detour));
+    }
+    let choice = scheme::choose(&View { tables, globals }, &Arrival::of(frame, host))?;
+    Some((choice.port, choice.detour))
 }
 
 /// The tables of a chassis as schemes see them: a group for every epoch, switch and host.
@@ -293,9 +331,14 @@ impl<T: Tables> Routes for View<'_, T> {
 
 impl<T: Tables> Forwarding for View<'_, T> {
     type Word = T::Word;
+    type Note = T::Note;
     #[inline(always)]
     fn word(&self, index: u32) -> Option<&T::Word> {
         self.tables.word(index)
+    }
+    #[inline(always)]
+    fn trail(&self) -> Option<&Trail<T::Note>> {
+        self.tables.trail()
     }
     #[inline(always)]
     fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting> {

@@ -50,7 +50,7 @@ impl PortConfig {
     #[inline(always)]
     pub fn waiting<Q: Queues>(&self, t_ps: u64, queues: &Q) -> Waiting {
         let Present { drain, state: _ } = self.present(t_ps);
-        Waiting { bytes: queues.total().peek(t_ps, &drain), limit: self.limit }
+        Waiting { bytes: queues.total().peek(t_ps, &drain), limit: self.limit, ps_per_unit: drain.ps_per_unit }
     }
 
     /// Takes a frame through the port: on success its time is that of its arrival at the far end.

@@ -49,8 +49,8 @@ pub struct SwitchConfig {
     pub gap_ps: u64,
     /// A [`Scheme`].
     pub scheme: u32,
-    /// Index of its flowlet table among the switches' words, for schemes that have one.
-    pub flowlets: u32,
+    /// Index of its scheme's memory among the switches' words, for schemes that have some.
+    pub memory: u32,
     /// A [`FlowHash`].
     pub hash: u32,
     /// Bits by which it rotates a hash to the right.
@@ -59,6 +59,18 @@ pub struct SwitchConfig {
     pub groups: Groups,
     /// The group that it is of.
     pub group: u16,
+    /// 1 = some scheme of the fabric [remembers](Scheme::remembers); else the fields below are 0.
+    pub remembers: u32,
+    /// Index of the hosts' words: the number of each one's leaf.
+    pub hosts: u32,
+    /// Its number among the switches with hosts; [`u32::MAX`]: it has none.
+    pub leaf: u32,
+    /// Switches with hosts in the fabric.
+    pub leaves: u32,
+    /// Most ports of such a switch that lead to switches.
+    pub uplinks: u32,
+    /// Nothing: keeps the size a multiple of 8.
+    pub spare: u32,
 }
 
 impl SwitchConfig {

@@ -183,7 +183,8 @@ impl host::Owner for Net<'_> {
         };
         let Some(start) = self.leave(now_ps, number, connection, way, port, len) else { return };
         let psn = self.arena.keep(body);
-        self.insert(Slot { psn, ..start });
+        let event = self.insert(Slot { psn, ..start });
+        self.switches.begin_trail(event, start.place, true, || flow_key(connection.addresses[way], port));
     }
 
     #[inline]
@@ -202,6 +203,7 @@ impl host::Owner for Net<'_> {
             ..start
         });
         self.switches.left_host(event, link);
+        self.switches.begin_trail(event, start.place, false, || flow_key(connection.addresses[0], port));
     }
 
     #[inline]

@@ -3,9 +3,11 @@
 use std::cell::Cell;
 
 use spray_pipeline::config::NEVER;
+use spray_pipeline::flow_hash::Key;
 use spray_pipeline::frame::Frame;
 use spray_pipeline::routes::{Choice, Group, Routes, SwitchConfig};
 use spray_pipeline::scheme::{self, Arrival, Forwarding, Waiting};
+use spray_pipeline::trail::Trail;
 use spray_pipeline::word::Word;
 use spray_pipeline::{Cause, port};
 
@@ -22,8 +24,14 @@ use spray_fabric::{Link, LinkChange, LinkState, Network, Node, RouteTable, Schem
 pub(super) struct Switches {
     pub ports: Vec<Port>,
     routes: RouteTable,
-    /// The switches' memory: pointers and flowlet tables.
+    /// The switches' memory: pointers, and what schemes keep.
     words: Vec<Cell<u64>>,
+    /// Whether some scheme remembers; then frames have trails.
+    remembers: bool,
+    /// That of the frame at hand.
+    trail: Trail,
+    /// By event that of its frame.
+    trails: Vec<[u64; 3]>,
     /// Changes of links, the next one last: (time, link, state).
     changes: Vec<(u64, usize, LinkState)>,
     /// Per link of the network its port; hosts' links come after all ports.
@@ -69,6 +77,10 @@ impl Switches {
         let routes = RouteTable::new(network, spec.events, spec.seed, |link| port_of_link[link]);
         let mut switches = Self {
             ports,
+            remembers: (0..network.switches.len() as u32)
+                .any(|switch| routes.switch(switch).is_some_and(|config| config.remembers != 0)),
+            trail: Trail::default(),
+            trails: Vec::new(),
             words: routes.words().iter().copied().map(Cell::new).collect(),
             routes,
             changes: Vec::new(),
@@ -117,29 +129,11 @@ impl Switches {
         self.settle(index, slot);
         let number = match slot.kind {
             Kind::AtPort => slot.place,
-            _ => {
-                let choice = self.choose(slot).ok_or(Cause::NoRoute).inspect_err(|_| self.no_route += 1)?;
-                slot.detour = choice.detour;
-                choice.port
-            }
+            _ => self.find(index, slot).ok_or(Cause::NoRoute).inspect_err(|_| self.no_route += 1)?,
         };
         let limit = self.shared.as_ref().map(|shared| shared.limit(&self.ports, number, time_ps(slot.key)));
         let port = &mut self.ports[number as usize];
-        let mut frame = Frame {
-            switch: 0,
-            port: 0,
-            flow: slot.flow,
-            crc: slot.random,
-            time_ps: time_ps(slot.key),
-            len: slot.len,
-            ttl: slot.ttl,
-            ecn: slot.ecn,
-            control: slot.control,
-            trimmed: 0,
-            trimmed_len: if slot.is_trimmable() { self.trimmed_len } else { 0 },
-            emulated: true,
-            detour: 0,
-        };
+        let mut frame = frame(slot, self.trimmed_len);
         if !port.unchanged {
             port.lose_periodically(frame.time_ps, frame.is_trimmable())?;
         }
@@ -234,6 +228,41 @@ impl Switches {
         port.config.mark(&mut slot.ecn, behind, random, &port.counters);
     }
 
+    /// A frame leaves its host for the switch `entry`; a `reply` goes against its connection's data.
+    #[inline]
+    pub(super) fn begin_trail(&mut self, index: u32, entry: u32, reply: bool, key: impl FnOnce() -> Key) {
+        if self.remembers {
+            self.trail.begin(entry, reply, &key());
+            self.keep_trail(index);
+        }
+    }
+
+    fn keep_trail(&mut self, index: u32) {
+        let index = index as usize;
+        self.trails.resize(self.trails.len().max(index + 1), [0; 3]);
+        self.trails[index] = self.trail.words();
+    }
+
+    /// The port by which a frame leaves the switch that it is at; also notes in the frame what switches tell each other.
+    #[inline]
+    fn find(&mut self, index: u32, slot: &mut Slot) -> Option<u32> {
+        if !self.remembers || !self.recalls(slot.place) {
+            let choice = self.choose(slot)?;
+            slot.detour = choice.detour;
+            return Some(choice.port);
+        }
+        self.trail.resume(self.trails[index as usize]);
+        let mut frame = Frame { switch: slot.place, ..frame(slot, self.trimmed_len) };
+        let port = scheme::recall(self, &mut frame, slot.to)?;
+        slot.detour = frame.detour;
+        self.keep_trail(index);
+        Some(port)
+    }
+
+    fn recalls(&self, switch: u32) -> bool {
+        self.routes.switch(switch).is_some_and(|config| Scheme::from_number(config.scheme).remembers())
+    }
+
     /// How a frame that arrives at a switch leaves it.
     #[inline]
     fn choose(&self, slot: &Slot) -> Option<Choice> {
@@ -319,6 +348,25 @@ impl Switches {
     }
 }
 
+/// The frame of an event, as ports see it.
+fn frame(slot: &Slot, trimmed_len: u16) -> Frame {
+    Frame {
+        switch: 0,
+        port: 0,
+        flow: slot.flow,
+        crc: slot.random,
+        time_ps: time_ps(slot.key),
+        len: slot.len,
+        ttl: slot.ttl,
+        ecn: slot.ecn,
+        control: slot.control,
+        trimmed: 0,
+        trimmed_len: if slot.is_trimmable() { trimmed_len } else { 0 },
+        emulated: true,
+        detour: slot.detour,
+    }
+}
+
 impl Routes for Switches {
     #[inline]
     fn switch(&self, switch: u32) -> Option<&SwitchConfig> {
@@ -336,6 +384,11 @@ impl Routes for Switches {
 
 impl Forwarding for Switches {
     type Word = Cell<u64>;
+    type Note = Cell<u64>;
+    #[inline]
+    fn trail(&self) -> Option<&Trail> {
+        Some(&self.trail)
+    }
     #[inline]
     fn word(&self, index: u32) -> Option<&Cell<u64>> {
         self.words.get(index as usize)

@@ -5,11 +5,12 @@ use spray_pipeline::Verdict;
 use spray_pipeline::config::{Globals, PortConfig};
 use spray_pipeline::queue::PortQueues;
 use spray_pipeline::routes::{Group, SwitchConfig};
+use spray_pipeline::trail::Trail;
 use spray_wire::switch_view::{Address, address_words};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 
-/// A chassis in memory; may be used from several threads at once.
+/// A chassis in memory; may be used from several threads at once, but by one where schemes remember.
 #[derive(Debug)]
 pub struct NativeSwitch {
     tables: Tables,
@@ -18,6 +19,7 @@ pub struct NativeSwitch {
     queues: Vec<PortQueues<AtomicU64>>,
     counters: Vec<PortCounters<AtomicU64>>,
     chassis: ChassisCounters<AtomicU64>,
+    trail: Trail<AtomicU64>,
 }
 
 impl NativeSwitch {
@@ -34,6 +36,7 @@ impl NativeSwitch {
             queues: (0..ports).map(|_| PortQueues::default()).collect(),
             counters: (0..ports).map(|_| PortCounters::default()).collect(),
             chassis: ChassisCounters::default(),
+            trail: Trail::default(),
             tables,
         })
     }
@@ -72,6 +75,7 @@ impl NativeSwitch {
 impl spray_pipeline::Tables for NativeSwitch {
     type Word = AtomicU64;
     type Count = AtomicU64;
+    type Note = AtomicU64;
 
     fn globals(&self) -> Option<&Globals> {
         Some(&self.tables.globals)
@@ -90,6 +94,9 @@ impl spray_pipeline::Tables for NativeSwitch {
     }
     fn word(&self, index: u32) -> Option<&AtomicU64> {
         self.words.get(index as usize)
+    }
+    fn trail(&self) -> Option<&Trail<AtomicU64>> {
+        Some(&self.trail)
     }
     fn port(&self, port: u32) -> Option<&PortConfig> {
         self.tables.ports.get(port as usize)

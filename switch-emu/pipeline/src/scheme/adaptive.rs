@@ -1,7 +1,7 @@
 //! The least loaded port: by bytes (JSQ, OFAN §6.1; in the REPS paper's simulations adaptive RoCE, REPS §4.1), or by classes of
 //! load (OFAN §3.2, Table 2).
 
-use super::{Forwarding, Waiting};
+use super::{Forwarding, Waiting, conga};
 use crate::hash::mix;
 use crate::routes::Group;
 
@@ -12,6 +12,8 @@ pub struct Look {
     pub measure: Measure,
     /// Random bits, which decide between equals.
     pub random: u32,
+    /// Under [`Measure::Path`], where the words begin that tell of the paths behind ports; below 2^30.
+    pub row: u32,
 }
 
 /// What a queue's load is.
@@ -22,6 +24,8 @@ pub enum Measure {
     Bytes,
     /// The class of the queue's length: below 5, 10 or 20 % of the limit, or above.
     Class,
+    /// How congested the path behind the port is.
+    Path,
 }
 
 /// Most places of a group that the kernel's switch looks at; its loader refuses more.
@@ -34,7 +38,11 @@ impl Measure {
     /// The measure with this number.
     #[inline(always)]
     pub const fn from_number(number: u32) -> Self {
-        if number == Self::Bytes as u32 { Self::Bytes } else { Self::Class }
+        match number {
+            number if number == Self::Bytes as u32 => Self::Bytes,
+            number if number == Self::Class as u32 => Self::Class,
+            _ => Self::Path,
+        }
     }
 }
 
@@ -64,7 +72,10 @@ pub fn score<F: Forwarding>(tables: &F, member: u32, t_ps: u64, look: &Look, pla
 #[inline(always)]
 fn load<F: Forwarding>(tables: &F, member: u32, t_ps: u64, look: &Look) -> Option<u64> {
     let port = tables.member(member)?;
-    let Waiting { bytes, limit } = tables.waiting(port, t_ps)?;
+    if look.measure == Measure::Path {
+        return conga::load(tables, port, t_ps, look.row);
+    }
+    let Waiting { bytes, limit, .. } = tables.waiting(port, t_ps)?;
     //= docs/specs/switching.md#SWC-12 classes of load
     let class = || [20, 10, 5].iter().map(|part| u64::from(bytes * part >= u64::from(limit))).sum();
     Some(if look.measure == Measure::Bytes { bytes } else { class() })

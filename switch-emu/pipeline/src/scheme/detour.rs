@@ -144,6 +144,6 @@ impl Way {
     /// Bytes that wait at its port.
     #[inline(always)]
     fn bytes<F: Forwarding>(&self, tables: &F, frame: &Arrival) -> u64 {
-        tables.score(self.member(), frame.t_ps, &Look { measure: Measure::Bytes, random: 0 }, 0) >> 32
+        tables.score(self.member(), frame.t_ps, &Look { measure: Measure::Bytes, random: 0, row: 0 }, 0) >> 32
     }
 }

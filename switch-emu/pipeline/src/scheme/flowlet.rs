@@ -1,6 +1,7 @@
-//! Adaptive routing of flowlets: a flow keeps its port until it pauses, then takes the least loaded one.
+//! Flowlets: a flow keeps its port until it pauses. What it takes then is the scheme's: the least loaded port, a random one (LetFlow),
+//! or that of the least congested path (Conga).
 
-use super::{Arrival, Forwarding, Measure, least_loaded};
+use super::{Arrival, Forwarding};
 use crate::hash::mix;
 use crate::routes::{Group, SwitchConfig};
 use crate::word::Word;
@@ -12,12 +13,18 @@ pub const FLOWLETS: u32 = 4_096;
 const PLACE_BITS: u32 = 16;
 const TIME_SHIFT: u32 = 12;
 
-/// The place of a frame's flowlet.
+/// The place of a frame's flowlet. `fresh` chooses that of a new one; it hears the place of the flowlet before, if the group still has it.
 //= docs/specs/switching.md#SWC-13 flowlets
 #[inline(always)]
-pub(super) fn rank<F: Forwarding>(tables: &F, switch: &SwitchConfig, group: &Group, frame: &Arrival) -> Option<u32> {
+pub(super) fn rank<F: Forwarding>(
+    tables: &F,
+    switch: &SwitchConfig,
+    group: &Group,
+    frame: &Arrival,
+    fresh: impl FnOnce(Option<u32>) -> u32,
+) -> Option<u32> {
     let index = (mix(frame.flow ^ switch.salt) >> 32) as u32 & (FLOWLETS - 1);
-    let entry = tables.word(switch.flowlets.wrapping_add(index))?;
+    let entry = tables.word(switch.memory.wrapping_add(index))?;
     let now = frame.t_ps >> TIME_SHIFT << PLACE_BITS;
     let known = entry.load();
     let (last, place) = (known >> PLACE_BITS << PLACE_BITS, known as u32 & 0xffff);
@@ -25,8 +32,9 @@ pub(super) fn rank<F: Forwarding>(tables: &F, switch: &SwitchConfig, group: &Gro
     //= docs/specs/switching.md#SWC-14 flowlets out of order
     let gap = now.wrapping_sub(last) as i64;
     let pause = (switch.gap_ps >> TIME_SHIFT << PLACE_BITS) as i64;
-    let goes_on = gap < pause && known != 0 && place < u32::from(group.count);
-    let place = if goes_on { place } else { least_loaded(tables, switch, group, frame, Measure::Class) };
+    let has_place = known != 0 && place < u32::from(group.count);
+    let goes_on = gap < pause && has_place;
+    let place = if goes_on { place } else { fresh(has_place.then_some(place)) };
     if !goes_on || gap > 0 {
         entry.store(now | u64::from(place));
     }

@@ -4,6 +4,7 @@
 //! ([`Forwarding::waiting`]). `docs/specs/switching.md` states the rules (`SWC-n`).
 
 mod adaptive;
+mod conga;
 mod detour;
 mod flowlet;
 mod hashed;
@@ -15,8 +16,11 @@ pub use detour::{Groups, MOST_GROUPS};
 pub use flowlet::FLOWLETS;
 pub use hashed::hashed;
 
+use crate::config::{PS_FRACTION_BITS, UNIT_BITS};
+use crate::frame::Frame;
 use crate::hash::mix;
 use crate::routes::{Choice, Group, Routes, SwitchConfig};
+use crate::trail::Trail;
 use crate::word::Word;
 
 /// Makes [`Scheme`] from one list: what a scheme does, its variant, its name, another name for it, what it needs in the tables.
@@ -98,7 +102,11 @@ schemes! {
     /// A port whose queue is in the lowest class: below 5, 10 or 20 % of its limit, or above (OFAN §3.2, Table 2).
     Adaptive "adaptive" PLAIN;
     /// As `adaptive`, but a flow stays on its port until it pauses.
-    AdaptiveFlowlet "adaptive-flowlet" FLOWLETS;
+    AdaptiveFlowlet "adaptive-flowlet" PLAIN;
+    /// A random port for every flowlet (Vanini et al., *Let It Flow*, NSDI 2017).
+    LetFlow "letflow" PLAIN;
+    /// For every flowlet the path to its leaf that is least congested, by what links and returning frames tell (*CONGA*, SIGCOMM 2014).
+    Conga "conga" PLAIN;
     /// Ports in turn, with a pointer for each destination edge switch or pod and class of frames, and weights (OFAN §7).
     Ofan "ofan" OFAN;
     /// OFAN without weights: all ports that lead to the destination count the same (OFAN §F.4).
@@ -126,10 +134,17 @@ pub struct Layout {
     pub weighted: bool,
     /// Whether a group keeps as many places as it can where its ports change.
     pub resilient: bool,
-    /// Words of a flowlet table.
-    pub flowlets: u32,
     /// Whether groups know how far their hosts are; such schemes need a fabric of [`Groups`].
     pub ways: bool,
+}
+
+/// What a scheme's memory depends on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Switches with hosts.
+    pub leaves: u32,
+    /// Most ports of such a switch that lead to switches.
+    pub uplinks: u32,
 }
 
 /// What has a pointer of its own.
@@ -155,13 +170,11 @@ impl Layout {
         random_start: false,
         weighted: false,
         resilient: false,
-        flowlets: 0,
         ways: false,
     };
     const WAYS: Self = Self { ways: true, ..Self::PLAIN };
     const WEIGHTED: Self = Self { weighted: true, ..Self::PLAIN };
     const RESILIENT: Self = Self { resilient: true, ..Self::PLAIN };
-    const FLOWLETS: Self = Self { flowlets: FLOWLETS, ..Self::PLAIN };
     const TURNS: Self = Self { pointers: Pointers::Ports, random_start: true, ..Self::PLAIN };
     const ORDERS: Self = Self { orders: ORDERS, shuffled: true, ..Self::TURNS };
     const OFAN_SHORTEST: Self = Self { pointers: Pointers::Destination, ..Self::PLAIN };
@@ -189,7 +202,7 @@ impl Scheme {
 
     /// Whether it compares the queues behind all ports of a group.
     pub const fn looks_at_queues(self) -> bool {
-        matches!(self, Self::Jsq | Self::Adaptive | Self::AdaptiveFlowlet | Self::OfanShortest)
+        matches!(self, Self::Jsq | Self::Adaptive | Self::AdaptiveFlowlet | Self::OfanShortest | Self::Conga)
     }
 
     /// Orders of its ports that the groups of a switch keep at most, with `switches` to go to.
@@ -197,9 +210,19 @@ impl Scheme {
         switches + ORDERS as usize
     }
 
-    /// Words that the switches of a fabric of this size need at most.
-    pub const fn most_words(switches: usize, hosts: usize) -> usize {
-        1 + switches * (FLOWLETS as usize + 2 * hosts)
+    /// Words of memory that a switch with this scheme has, pointers apart.
+    pub const fn words(self, size: &Size) -> u32 {
+        match self {
+            Self::AdaptiveFlowlet | Self::LetFlow => FLOWLETS,
+            Self::Conga => conga::words(size),
+            _ => 0,
+        }
+    }
+
+    /// Whether switches tell each other something about a frame: it has a [`Trail`], and [`recall`] finds its ports.
+    #[inline(always)]
+    pub const fn remembers(self) -> bool {
+        matches!(self, Self::Conga)
     }
 
     /// Whether a port follows from the frame, its time and the routes alone.
@@ -242,6 +265,20 @@ pub struct Arrival {
 }
 
 impl Arrival {
+    /// A frame for this host at the switch that it is at.
+    #[inline(always)]
+    pub fn of(frame: &Frame, host: u32) -> Self {
+        Self {
+            t_ps: frame.time_ps,
+            flow: frame.flow,
+            switch: frame.switch,
+            host,
+            crc: frame.crc,
+            control: frame.control,
+            detour: frame.detour,
+        }
+    }
+
     /// Random bits for this frame at this switch.
     //= docs/specs/switching.md#SWC-3 random choices
     #[inline(always)]
@@ -258,16 +295,42 @@ pub struct Waiting {
     pub bytes: u64,
     /// Data bytes that may wait.
     pub limit: u32,
+    /// Picoseconds that 1/256 byte takes at the present rate, in units of 2^-20.
+    pub ps_per_unit: u64,
+}
+
+impl Waiting {
+    /// Bytes that the port sends in this time at its present rate.
+    #[inline(always)]
+    fn bytes_in(&self, time_ps: u64) -> u64 {
+        (time_ps << (PS_FRACTION_BITS - UNIT_BITS)) / self.ps_per_unit.max(1)
+    }
 }
 
 /// What schemes read and write beside routes.
 pub trait Forwarding: Routes {
     /// Words shared between CPUs.
     type Word: Word;
-    /// A word of the switches' memory: pointers, and entries of flowlet tables.
+    /// Words of the frame's trail.
+    type Note: Word;
+    /// A word of the switches' memory: pointers, what ports and hosts are, and the tables of schemes.
     fn word(&self, index: u32) -> Option<&Self::Word>;
+    /// What switches have told each other about the frame at hand; only where a scheme [remembers](Scheme::remembers).
+    fn trail(&self) -> Option<&Trail<Self::Note>>;
     /// What a frame that came to `port` at `t_ps` would find there.
     fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting>;
+
+    /// The number of a port among those of its switch that lead to switches.
+    #[inline(always)]
+    fn tag(&self, port: u32) -> Option<u32> {
+        Some(self.word(port_words(port))?.load() as u32)
+    }
+
+    /// The word in which a scheme measures a port's rate.
+    #[inline(always)]
+    fn rate_word(&self, port: u32) -> Option<&Self::Word> {
+        self.word(port_words(port).wrapping_add(1))
+    }
 
     /// Runs [`least`]; the kernel's host makes it a function of its own, so that the verifier follows it once.
     #[inline(always)]
@@ -285,6 +348,29 @@ pub trait Forwarding: Routes {
         Self: Sized,
     {
         score(self, member, t_ps, look, place)
+    }
+}
+
+/// Where the words of a port begin, in fabrics whose schemes remember: its [tag](Forwarding::tag), then its
+/// [rate](Forwarding::rate_word). Word 0 belongs to nobody.
+#[inline(always)]
+pub const fn port_words(port: u32) -> u32 {
+    port.wrapping_mul(2).wrapping_add(1)
+}
+
+/// The number of the leaf that a host is at.
+#[inline(always)]
+fn leaf<F: Forwarding>(tables: &F, switch: &SwitchConfig, host: u32) -> Option<u32> {
+    Some(tables.word(switch.hosts.wrapping_add(host))?.load() as u32)
+}
+
+/// As [`choose`], for schemes that [remember](Scheme::remembers): they read and write the frame's trail too. `None` = no route.
+#[inline(always)]
+pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Option<u32> {
+    let switch = tables.switch(frame.switch)?;
+    match Scheme::from_number(switch.scheme) {
+        Scheme::Conga => conga::route(tables, switch, frame, host),
+        _ => None,
     }
 }
 
@@ -317,12 +403,16 @@ fn rank<F: Forwarding>(
 ) -> Option<u32> {
     match scheme {
         Scheme::Ecmp | Scheme::EcmpResilient | Scheme::Wcmp => Some(hashed::rank(switch, group, frame.flow)),
-        Scheme::Random | Scheme::Valiant | Scheme::Ugal => Some(hashed::random(switch, group, frame)),
+        // Conga's are found by [`recall`].
+        Scheme::Random | Scheme::Valiant | Scheme::Ugal | Scheme::Conga => Some(hashed::random(switch, group, frame)),
         Scheme::Rr => rotation::simple(tables.word(group.pointer)?, group),
         Scheme::RrPermuted => rotation::permuted(tables.word(group.pointer)?, group, switch),
         Scheme::Jsq => Some(least_loaded(tables, switch, group, frame, Measure::Bytes)),
         Scheme::Adaptive => Some(least_loaded(tables, switch, group, frame, Measure::Class)),
-        Scheme::AdaptiveFlowlet => flowlet::rank(tables, switch, group, frame),
+        Scheme::AdaptiveFlowlet => {
+            flowlet::rank(tables, switch, group, frame, |_| least_loaded(tables, switch, group, frame, Measure::Class))
+        }
+        Scheme::LetFlow => flowlet::rank(tables, switch, group, frame, |_| hashed::random(switch, group, frame)),
         Scheme::Ofan | Scheme::OfanFib => ofan::rank(tables, group, frame),
         Scheme::OfanShortest => ofan::rank_from_shortest(tables, switch, group, frame),
     }
@@ -337,7 +427,7 @@ fn least_loaded<F: Forwarding>(
     frame: &Arrival,
     measure: Measure,
 ) -> u32 {
-    let look = Look { measure, random: (frame.random(switch) >> 32) as u32 };
+    let look = Look { measure, random: (frame.random(switch) >> 32) as u32, row: 0 };
     tables.least(group, frame.t_ps, &look)
 }
 

@@ -22,7 +22,7 @@ impl OneSwitch {
     fn new(scheme: Scheme, salt: u32, count: u16) -> Self {
         let orders = scheme.layout().orders;
         Self {
-            config: SwitchConfig { gap_ps: 1_000_000, flowlets: TABLE, ..SwitchConfig::new(salt, scheme) },
+            config: SwitchConfig { gap_ps: 1_000_000, memory: TABLE, ..SwitchConfig::new(salt, scheme) },
             group: Group { first: FIRST, count, orders, hops: 0, pointer: Self::POINTER },
             words: vec![Cell::new(0); (TABLE + FLOWLETS) as usize],
             queues: vec![Cell::new(0); usize::from(count * u16::from(orders)) + FIRST as usize],
@@ -52,11 +52,15 @@ impl Routes for OneSwitch {
 
 impl Forwarding for OneSwitch {
     type Word = Cell<u64>;
+    type Note = Cell<u64>;
     fn word(&self, index: u32) -> Option<&Cell<u64>> {
         self.words.get(index as usize)
     }
+    fn trail(&self) -> Option<&Trail> {
+        None
+    }
     fn waiting(&self, port: u32, _: u64) -> Option<Waiting> {
-        Some(Waiting { bytes: self.queues[port as usize].get(), limit: 100_000 })
+        Some(Waiting { bytes: self.queues[port as usize].get(), limit: 100_000, ps_per_unit: 1 })
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) fn size(open: &mut OpenObject, tables: &Tables) -> Result<(), Program
         // Room for a reconfiguration with other epochs, other groups in them, and other schemes.
         ("groups", table::MAX_EPOCHS * switches * hosts),
         ("members", table::MAX_EPOCHS * (tables.members.len() + Scheme::most_orders(switches) * ports + switches)),
-        ("words", tables.words.len().max(Scheme::most_words(switches, hosts))),
+        ("words", tables.words.len().max(tables.most_words)),
         ("ports", ports),
         ("queues", ports),
         ("counters", ports),

@@ -1,0 +1,221 @@
+//! Conga: flowlets go where the path to their leaf is least congested (Alizadeh et al., *CONGA: Distributed Congestion-Aware Load
+//! Balancing for Datacenters*, SIGCOMM 2014, §3).
+//!
+//! A frame carries the uplink that it took and the worst congestion that it met; the destination's leaf keeps both, and returns them on
+//! frames that go back.
+
+use super::{Arrival, Forwarding, Look, Measure, Size, flowlet, hashed};
+use crate::frame::Frame;
+use crate::routes::{Group, SwitchConfig};
+use crate::word::Word;
+
+/// Congestion is told in three bits (§3.3, *Parameter choices*: Q = 3).
+const MOST: u64 = 7;
+
+/// A port's estimate decays by 1/8 every 20 us, so that it spans 160 us (§3.2; the paper's tau).
+const DECAY_PS: u64 = 20_000_000;
+const SPAN_PS: u64 = 8 * DECAY_PS;
+
+/// What a leaf has heard of a path fades when nothing was heard of it for 10 ms (§3.3).
+const FADES_US: u64 = 10_000;
+
+/// (7/8)^1, ^2, ^4 and so on in units of 2^-16.
+const POWERS: [u64; 6] = [57_344, 50_176, 38_416, 22_519, 7_737, 913];
+
+/// Tags of uplinks in a word of metrics to return: four bits each, the metric and whether it is new.
+const TAGS_IN_WORD: u32 = 16;
+const NEW: u64 = 8;
+const ALL_NEW: u64 = 0x8888_8888_8888_8888;
+
+/// The note of a frame: tag and congestion of the way there, then tag and congestion of the way back, if there is something to return.
+const RETURNS: u64 = 1 << 32;
+
+/// Words that a leaf needs: flowlets, congestion to each leaf by uplink, and from each leaf what to return.
+pub(super) const fn words(size: &Size) -> u32 {
+    super::FLOWLETS + size.leaves * (size.uplinks + 1 + returned(size.uplinks))
+}
+
+/// Words of metrics to return to a leaf with this many uplinks.
+const fn returned(uplinks: u32) -> u32 {
+    uplinks.div_ceil(TAGS_IN_WORD)
+}
+
+/// Takes a frame through a switch: chooses its port, reads and writes its note.
+#[inline(always)]
+pub(super) fn route<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Frame, host: u32) -> Option<u32> {
+    let trail = tables.trail()?;
+    let arrival = Arrival::of(frame, host);
+    let group = tables.group(arrival.t_ps, arrival.switch, host)?;
+    let (source, target) = (tables.switch(trail.source())?.leaf, super::leaf(tables, switch, host)?);
+    if switch.leaf == target {
+        if source != target {
+            learn(tables, switch, source, trail.note.load(), arrival.t_ps);
+        }
+        return tables.member(group.first);
+    }
+    let rank = match group.count {
+        0 => return None,
+        1 => 0,
+        _ if switch.leaf != source => hashed::rank(switch, &group, arrival.flow),
+        _ => flowlet::rank(tables, switch, &group, &arrival, |before| {
+            least(tables, switch, &group, &arrival, target, before)
+        })?,
+    };
+    let port = tables.member(group.first.wrapping_add(rank))?;
+    let load = crosses(tables, port, &arrival, frame.len);
+    let note = trail.note.load();
+    //= docs/specs/switching.md#SWC-52 what a frame tells
+    trail.note.store(if switch.leaf == source {
+        let tag = u64::from(tables.tag(port)?);
+        tag | load << 8 | to_return(tables, switch, target)
+    } else {
+        note & !(0xff << 8) | load.max(note >> 8 & 0xff) << 8
+    });
+    Some(port)
+}
+
+/// The place of the least congested path to a leaf; that of the flowlet before, if no other is better.
+//= docs/specs/switching.md#SWC-51 the least congested path
+#[inline(always)]
+fn least<F: Forwarding>(
+    tables: &F,
+    switch: &SwitchConfig,
+    group: &Group,
+    frame: &Arrival,
+    target: u32,
+    before: Option<u32>,
+) -> u32 {
+    let row = to_leaf(switch, target);
+    let look = Look { measure: Measure::Path, random: (frame.random(switch) >> 32) as u32, row };
+    let best = tables.least(group, frame.t_ps, &look);
+    let load = |place: u32| tables.score(group.first.wrapping_add(place), frame.t_ps, &look, place) >> 32;
+    match before {
+        Some(before) if load(before) <= load(best) => before,
+        _ => best,
+    }
+}
+
+/// Where the congestion toward a leaf begins among a switch's words.
+#[inline(always)]
+fn to_leaf(switch: &SwitchConfig, leaf: u32) -> u32 {
+    switch.memory.wrapping_add(super::FLOWLETS).wrapping_add(leaf.wrapping_mul(switch.uplinks))
+}
+
+/// Where begins what a leaf's frames have told: whose turn it is to be returned, then the metrics.
+#[inline(always)]
+fn from_leaf(switch: &SwitchConfig, leaf: u32) -> u32 {
+    to_leaf(switch, switch.leaves).wrapping_add(leaf.wrapping_mul(1 + returned(switch.uplinks)))
+}
+
+/// How congested the path by a port is: the port itself, or what was heard of the rest.
+#[inline(always)]
+pub(super) fn load<F: Forwarding>(tables: &F, port: u32, t_ps: u64, row: u32) -> Option<u64> {
+    let heard = tables.word(row.wrapping_add(tables.tag(port)?))?.load();
+    Some(congestion(tables, port, t_ps)?.max(faded(heard, t_ps)))
+}
+
+/// What was heard of a path: its congestion below, and when, in us. It halves for each time that it fades.
+//= docs/specs/switching.md#SWC-54 what was heard fades
+#[inline(always)]
+fn faded(heard: u64, t_ps: u64) -> u64 {
+    let age_us = (t_ps / 1_000_000).saturating_sub(heard >> 3);
+    (heard & MOST) >> (age_us / FADES_US).min(63)
+}
+
+/// Counts a frame at a port; returns how congested the port then is.
+//= docs/specs/switching.md#SWC-50 how congested a port is
+#[inline(always)]
+fn crosses<F: Forwarding>(tables: &F, port: u32, frame: &Arrival, len: u32) -> u64 {
+    let Some(word) = tables.rate_word(port) else { return 0 };
+    let (period, bytes) = decayed(word.load(), frame.t_ps);
+    let bytes = (bytes + u64::from(len)).min(u64::from(u32::MAX));
+    word.store(period << 32 | bytes);
+    quantised(tables, port, frame.t_ps, bytes)
+}
+
+#[inline(always)]
+fn congestion<F: Forwarding>(tables: &F, port: u32, t_ps: u64) -> Option<u64> {
+    let (_, bytes) = decayed(tables.rate_word(port)?.load(), t_ps);
+    Some(quantised(tables, port, t_ps, bytes))
+}
+
+/// An estimate and its period, at the period of `t_ps` or, of a frame that comes after a later one, as it is.
+#[inline(always)]
+fn decayed(word: u64, t_ps: u64) -> (u64, u64) {
+    let (period, mut bytes) = (word >> 32, word & 0xffff_ffff);
+    let now = (t_ps / DECAY_PS) & 0xffff_ffff;
+    if now <= period {
+        return (period, bytes);
+    }
+    let periods = now - period;
+    for (bit, power) in POWERS.iter().enumerate() {
+        if periods >> bit & 1 != 0 {
+            bytes = (bytes * power) >> 16;
+        }
+    }
+    (now, if periods >> POWERS.len() != 0 { 0 } else { bytes })
+}
+
+/// Bytes of an estimate as a share of what the link carries in its span: 0 to [`MOST`].
+#[inline(always)]
+fn quantised<F: Forwarding>(tables: &F, port: u32, t_ps: u64, bytes: u64) -> u64 {
+    let full = tables.waiting(port, t_ps).map_or(1, |waiting| waiting.bytes_in(SPAN_PS)).max(1);
+    ((bytes << 3) / full).min(MOST)
+}
+
+/// Keeps what a frame from another leaf tells: the congestion of its own path, to be returned, and of one from here.
+//= docs/specs/switching.md#SWC-53 what a leaf keeps
+#[inline(always)]
+fn learn<F: Forwarding>(tables: &F, switch: &SwitchConfig, source: u32, note: u64, t_ps: u64) {
+    let (tag, load) = (note as u32 & 0xff, note >> 8 & MOST);
+    if tag < switch.uplinks
+        && let Some(word) = tables.word(from_leaf(switch, source).wrapping_add(1 + tag / TAGS_IN_WORD))
+    {
+        let shift = 4 * (tag % TAGS_IN_WORD);
+        let known = word.load();
+        if known >> shift & MOST != load {
+            word.store(known & !(0xf << shift) | (load | NEW) << shift);
+        }
+    }
+    let (tag, load) = ((note >> 16) as u32 & 0xff, note >> 24 & MOST);
+    if note & RETURNS != 0
+        && tag < switch.uplinks
+        && let Some(word) = tables.word(to_leaf(switch, source).wrapping_add(tag))
+    {
+        word.store((t_ps / 1_000_000) << 3 | load);
+    }
+}
+
+/// What to return to a leaf with this frame: each uplink in turn, those with news first.
+//= docs/specs/switching.md#SWC-53 what a leaf keeps
+#[inline(always)]
+fn to_return<F: Forwarding>(tables: &F, switch: &SwitchConfig, leaf: u32) -> u64 {
+    let row = from_leaf(switch, leaf);
+    let Some(turn) = tables.word(row) else { return 0 };
+    let first = turn.next() as u32 % switch.uplinks.max(1);
+    let Some(word) = tables.word(row.wrapping_add(1 + first / TAGS_IN_WORD)) else { return 0 };
+    let known = word.load();
+    let start = first % TAGS_IN_WORD;
+    let news = (known & ALL_NEW).rotate_right(4 * start);
+    let tag = if news == 0 { start } else { start.wrapping_add(lowest(news) / 4) % TAGS_IN_WORD };
+    word.store(known & !(NEW << (4 * tag)));
+    let load = known >> (4 * tag) & MOST;
+    u64::from(first - start + tag) << 16 | load << 24 | RETURNS
+}
+
+/// The lowest bit that is set. BPF has no instruction for it, and the compiler's own way takes a table.
+#[inline(always)]
+fn lowest(bits: u64) -> u32 {
+    let mut at = 0;
+    let mut left = bits;
+    for shift in [32, 16, 8, 4, 2, 1] {
+        if left & ((1 << shift) - 1) == 0 {
+            left >>= shift;
+            at += shift;
+        }
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests;
