@@ -82,7 +82,7 @@ impl Machine {
         let number = connection.id.raw();
         let (port, hops, marked) = (frame.envelope.src_port, frame.envelope.hops(), frame.envelope.marked());
         let Body::Data(data) = frame.body else {
-            let path = Path { port, hops, marked };
+            let path = Path { port, hops, marked, pause: frame.pause };
             let fate = self.host.on_control(now_ps, number, connection, &frame.body, &path, &mut self.outside);
             return self.on_fate(now_ps, index, fate);
         };

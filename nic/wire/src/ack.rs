@@ -9,6 +9,8 @@ pub const BITMAP_BITS: u32 = 256;
 
 /// Offset of the number of echoes.
 const ECHOES: usize = 90;
+/// Offset of the hop echo.
+pub(crate) const HOPS: usize = 86;
 
 header! {
     /// An acknowledgement.

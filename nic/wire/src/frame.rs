@@ -32,6 +32,8 @@ pub struct Frame<'a> {
     pub payload: &'a [u8],
     /// A switch cut the payload off.
     pub trimmed: bool,
+    /// A switch asks the flow's sender to pause: see [`PAUSE`](crate::switch_view::PAUSE).
+    pub pause: bool,
 }
 
 impl Frame<'_> {
@@ -58,7 +60,8 @@ pub fn parse(frame: &[u8]) -> Result<Option<Frame<'_>>, Error> {
     }
     let body = Body::parse(kind, header)?;
     let trimmed = check_payload(&envelope, &body, header, payload)?;
-    Ok(Some(Frame { envelope, common, body, payload, trimmed }))
+    let pause = ours[field::DETOUR] == crate::switch_view::PAUSE;
+    Ok(Some(Frame { envelope, common, body, payload, trimmed, pause }))
 }
 
 /// Bytes of our header.

@@ -78,6 +78,52 @@ pub struct Headers {
     pub trimmable: bool,
 }
 
+/// Note of a frame against the data of its flow, whose sender must pause (`docs/specs/flowcut-switch.md`, FCS-5).
+pub const PAUSE: u8 = 255;
+
+/// What a frame says of a packet of its connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketFields {
+    /// Of data its packet's number, of an acknowledgement the lowest that has not arrived.
+    pub number: u64,
+    /// When the packet was sent, or that which triggered the acknowledgement, in ps by its sender's clock.
+    pub stamp_ps: u64,
+    /// Of an acknowledgement the switches that its packet has passed.
+    pub hops: u8,
+    /// It is an acknowledgement.
+    pub is_ack: bool,
+}
+
+/// Read what data and acknowledgements say of packets; nothing of other kinds, and of frames that are too short.
+#[inline(always)]
+pub fn packet_fields(packet: &(impl Packet + ?Sized), v6: bool) -> PacketFields {
+    if v6 {
+        let acks = packet.head::<{ V6_HEADERS + ACK_HEAD }>().map(|head| fields(head, true));
+        return acks.or_else(|| Some(fields(packet.head::<{ V6_HEADERS + DATA_HEAD }>()?, true))).unwrap_or_default();
+    }
+    let acks = packet.head::<{ V4_HEADERS + ACK_HEAD }>().map(|head| fields(head, false));
+    acks.or_else(|| Some(fields(packet.head::<{ V4_HEADERS + DATA_HEAD }>()?, false))).unwrap_or_default()
+}
+
+/// Bytes of our header up to an acknowledgement's hop echo, and up to the time at which data was sent.
+const ACK_HEAD: usize = crate::ack::HOPS + 1;
+const DATA_HEAD: usize = STAMP_AT + 8;
+/// Where data and acknowledgements have the number and the time.
+const NUMBER_AT: usize = crate::header::COMMON_BYTES;
+const STAMP_AT: usize = NUMBER_AT + 8;
+
+#[inline(always)]
+fn fields<const N: usize>(head: &[u8; N], v6: bool) -> PacketFields {
+    let (ours, kind) = (at::udp_payload_offset(v6), head[at::kind_offset(v6)]);
+    let is_ack = kind == Kind::Ack as u8;
+    if !is_ack && kind != Kind::Data as u8 {
+        return PacketFields::default();
+    }
+    // An acknowledgement is long enough for its hops: [`packet_fields`] tries that length first.
+    let hops = if is_ack && N > ours + crate::ack::HOPS { head[ours + crate::ack::HOPS] } else { 0 };
+    PacketFields { number: u64_at(head, ours + NUMBER_AT), stamp_ps: u64_at(head, ours + STAMP_AT), hops, is_ack }
+}
+
 /// What [`parse`] finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {

@@ -130,7 +130,7 @@ fn places(network: &Network, port_of: impl Fn(usize) -> u32) -> Places {
         if let Node::Switch(switch) = entry.from {
             let port = port_of(link) as usize;
             ports.resize(ports.len().max(port + 1), None);
-            ports[port] = Some((switch, matches!(entry.to, Node::Switch(_))));
+            ports[port] = Some((switch, entry.to));
         }
     }
     Places { leaf_of: (0..network.hosts.len()).map(|host| network.leaf_of(host)).collect(), ports }

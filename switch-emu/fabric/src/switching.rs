@@ -99,7 +99,7 @@ fn shared_config(schemes: &[Scheme], places: &Places, size: &Size, words: &mut V
     if !schemes.iter().any(|scheme| scheme.remembers()) {
         return SwitchConfig::default();
     }
-    words.extend(places.tags().into_iter().flat_map(|tag| [tag, 0]));
+    words.extend(places.words());
     let hosts = words.len() as u32;
     let leaves = places.leaves();
     let leaf = |switch: &usize| leaves.partition_point(|leaf| leaf < switch) as u64;
@@ -177,8 +177,8 @@ pub(crate) struct Ways<'a> {
 pub(crate) struct Places {
     /// The switch of each host.
     pub(crate) leaf_of: Vec<usize>,
-    /// By port its switch, and whether it leads to another one; `None`: a host's own link.
-    pub(crate) ports: Vec<Option<(usize, bool)>>,
+    /// By port its switch, and the switch that it leads to; `None`: a host's own link.
+    pub(crate) ports: Vec<Option<(usize, Node)>>,
 }
 
 impl Places {
@@ -190,24 +190,37 @@ impl Places {
         leaves
     }
 
-    /// By port its number among those of its switch that lead to switches; 0 of others.
-    fn tags(&self) -> Vec<u64> {
+    /// By port the three words that schemes go by: its number among those of its switch that lead to switches, the rate that is measured,
+    /// and 1 plus the port that leads back.
+    fn words(&self) -> Vec<u64> {
         let mut counts: HashMap<usize, u64> = HashMap::new();
-        let tag = |port: &Option<(usize, bool)>| match port {
-            Some((switch, true)) => {
-                let count = counts.entry(*switch).or_default();
-                *count += 1;
-                *count - 1
-            }
-            _ => 0,
+        let mut by_ends: HashMap<(usize, usize), Vec<u32>> = HashMap::new();
+        let mut places = Vec::new();
+        for (number, port) in (0..).zip(&self.ports) {
+            let Some((switch, Node::Switch(next))) = port else {
+                places.push(None);
+                continue;
+            };
+            let count = counts.entry(*switch).or_default();
+            let cables = by_ends.entry((*switch, *next)).or_default();
+            places.push(Some((*count, (*next, *switch), cables.len())));
+            *count += 1;
+            cables.push(number);
+        }
+        // Of several cables between two switches the one with the same number leads back.
+        let back = |ends, cable| by_ends.get(&ends).and_then(|ports: &Vec<u32>| ports.get(cable));
+        let words = |place: Option<(u64, (usize, usize), usize)>| match place {
+            None => [0; 3],
+            Some((tag, ends, cable)) => [tag, 0, back(ends, cable).map_or(0, |port| u64::from(*port) + 1)],
         };
-        self.ports.iter().map(tag).collect()
+        places.into_iter().flat_map(words).collect()
     }
 
     /// What the memory of schemes depends on.
     fn size(&self) -> Size {
         let leaves = self.leaves();
-        let uplinks = |leaf: &usize| self.ports.iter().flatten().filter(|port| **port == (*leaf, true)).count();
+        let is_uplink = |(at, end): &(usize, Node), leaf| *at == leaf && matches!(end, Node::Switch(_));
+        let uplinks = |leaf: &usize| self.ports.iter().flatten().filter(|port| is_uplink(port, *leaf)).count();
         Size { leaves: leaves.len() as u32, uplinks: leaves.iter().map(uplinks).max().unwrap_or(0) as u32 }
     }
 

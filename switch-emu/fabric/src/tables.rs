@@ -114,7 +114,7 @@ impl Tables {
     fn compile_routes(&mut self, fabric: &Fabric) {
         let leaf_of = leaves(fabric);
         let tiers = Tiers::new(fabric.salts.len(), fabric.ports.iter().map(|port| (port.switch, port.to)));
-        let ports = fabric.ports.iter().map(|port| Some((port.switch, matches!(port.to, Node::Switch(_))))).collect();
+        let ports = fabric.ports.iter().map(|port| Some((port.switch, port.to))).collect();
         let places = Places { leaf_of: leaf_of.clone(), ports };
         let mut plan = Plan::new(fabric.seed, tiers, &fabric.salts, &fabric.switching, fabric.groups, &places);
         let port = |port: u32| {

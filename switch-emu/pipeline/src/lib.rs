@@ -124,11 +124,11 @@ pub trait Tables {
 
     /// Runs [`scheme::recall`]; a function of its own in the kernel for the same reason.
     #[inline(always)]
-    fn recall(&self, frame: &mut Frame, host: u32) -> Option<u32>
+    fn recall(&self, frame: &mut Frame, host: u32) -> Result<u32, Cause>
     where
         Self: Sized,
     {
-        scheme::recall(&View::of(self)?, frame, host)
+        scheme::recall(&View::of(self).ok_or(Cause::NoRoute)?, frame, host)
     }
 
     /// Runs [`scheme::least`]; a function of its own in the kernel for the same reason.
@@ -210,7 +210,8 @@ pub fn process<T: Tables>(
         if switch.remembers != 0
             && let Some(trail) = tables.trail()
         {
-            trail.begin(ingress, headers.dscp == DSCP_CONTROL, &key);
+            let fields = switch_view::packet_fields(packet, headers.v6);
+            trail.begin(ingress, headers.dscp == DSCP_CONTROL, &key, &fields);
             remembers = true;
         }
     }
@@ -267,7 +268,7 @@ fn forward<T: Tables>(tables: &T, host: u32, frame: &mut Frame, ingress: u32, re
 fn find<T: Tables>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), Cause> {
     let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
     if Scheme::from_number(switch.scheme).remembers() {
-        frame.port = tables.recall(frame, host).ok_or(Cause::NoRoute)?;
+        frame.port = tables.recall(frame, host)?;
     }
     Ok(())
 }

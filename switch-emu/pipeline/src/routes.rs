@@ -45,7 +45,7 @@ pub struct SwitchConfig {
     pub salt: u64,
     /// What its hash adds to a digest, see [`HashFunction::seed`].
     pub hash_seed: u64,
-    /// A pause that ends a flowlet.
+    /// A pause that ends a flowlet; for schemes that drain the longest time that a frame is under way.
     pub gap_ps: u64,
     /// A [`Scheme`].
     pub scheme: u32,
@@ -69,8 +69,8 @@ pub struct SwitchConfig {
     pub leaves: u32,
     /// Most ports of such a switch that lead to switches.
     pub uplinks: u32,
-    /// Nothing: keeps the size a multiple of 8.
-    pub spare: u32,
+    /// A draining flow may go on when at most so many of its packets are on their way, for schemes that drain.
+    pub resume_packets: u32,
 }
 
 impl SwitchConfig {

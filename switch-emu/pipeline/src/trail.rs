@@ -2,32 +2,48 @@
 
 use core::cell::Cell;
 
+use spray_wire::switch_view::PacketFields;
+
 use crate::flow_hash::Key;
 use crate::hash::mix;
 use crate::word::Word;
 
-/// What is known of a frame since it entered the chassis; 24 bytes. Only schemes that remember have it.
+/// What is known of a frame since it entered the chassis; 48 bytes. Only schemes that remember have it.
 #[repr(C)]
 #[derive(Clone, Debug, Default)]
 pub struct Trail<W = Cell<u64>> {
     /// What the switches note, each scheme in its own way; 0 where the frame enters.
     pub note: W,
-    /// The switch by which it entered, and [`REPLY`].
+    /// The switch by which it entered, [`REPLY`], [`ACK`], and the switches that an acknowledged packet passed.
     entry: W,
     /// Names the flow, with its data and against it.
     flow: W,
+    /// See [`PacketFields::number`] and [`PacketFields::stamp_ps`].
+    number: W,
+    stamp: W,
+    /// The port that it last left by plus 1.
+    port: W,
 }
+
+/// Words of a trail.
+pub const WORDS: usize = 6;
 
 /// The frame goes against the data of its flow: an acknowledgement, or other control.
 const REPLY: u64 = 1 << 32;
+const ACK: u64 = 1 << 33;
+const HOPS_SHIFT: u32 = 40;
 
 impl<W: Word> Trail<W> {
     /// A frame with these fields enters at `switch`; a `reply` goes against the data.
     #[inline(always)]
-    pub fn begin(&self, switch: u32, reply: bool, key: &Key) {
+    pub fn begin(&self, switch: u32, reply: bool, key: &Key, packet: &PacketFields) {
+        let kind = if reply { REPLY } else { 0 } | if packet.is_ack { ACK } else { 0 };
         self.note.store(0);
-        self.entry.store(u64::from(switch) | if reply { REPLY } else { 0 });
+        self.entry.store(u64::from(switch) | kind | u64::from(packet.hops) << HOPS_SHIFT);
         self.flow.store(flow(reply, key));
+        self.number.store(packet.number);
+        self.stamp.store(packet.stamp_ps);
+        self.port.store(0);
     }
 
     /// The switch by which the frame entered: that of the host that sent it.
@@ -42,24 +58,64 @@ impl<W: Word> Trail<W> {
         self.entry.load() & REPLY != 0
     }
 
+    /// Whether it is an acknowledgement.
+    #[inline(always)]
+    pub fn acknowledges(&self) -> bool {
+        self.entry.load() & ACK != 0
+    }
+
+    /// Switches that the acknowledged packet has passed.
+    #[inline(always)]
+    pub fn hops(&self) -> u8 {
+        (self.entry.load() >> HOPS_SHIFT) as u8
+    }
+
+    /// See [`PacketFields::number`].
+    #[inline(always)]
+    pub fn number(&self) -> u64 {
+        self.number.load()
+    }
+
+    /// See [`PacketFields::stamp_ps`].
+    #[inline(always)]
+    pub fn stamp(&self) -> u64 {
+        self.stamp.load()
+    }
+
     /// A digest of the flow's addresses and entropy value, the same both ways; never 0.
     #[inline(always)]
     pub fn flow(&self) -> u64 {
         self.flow.load()
     }
 
+    /// The frame leaves its switch by this port.
+    #[inline(always)]
+    pub fn leaves_by(&self, port: u32) {
+        self.port.store(u64::from(port) + 1);
+    }
+
+    /// The port by which it left the switch before.
+    #[inline(always)]
+    pub fn came_by(&self) -> Option<u32> {
+        match self.port.load() {
+            0 => None,
+            port => Some(port as u32 - 1),
+        }
+    }
+
     /// All of it, for a frame that waits for its next switch.
     #[inline(always)]
-    pub fn words(&self) -> [u64; 3] {
-        [self.note.load(), self.entry.load(), self.flow.load()]
+    pub fn words(&self) -> [u64; WORDS] {
+        [&self.note, &self.entry, &self.flow, &self.number, &self.stamp, &self.port].map(Word::load)
     }
 
     /// Goes on with the frame of these words.
     #[inline(always)]
-    pub fn resume(&self, [note, entry, flow]: [u64; 3]) {
-        self.note.store(note);
-        self.entry.store(entry);
-        self.flow.store(flow);
+    pub fn resume(&self, words: [u64; WORDS]) {
+        let Self { note, entry, flow, number, stamp, port } = self;
+        for (word, value) in [note, entry, flow, number, stamp, port].into_iter().zip(words) {
+            word.store(value);
+        }
     }
 }
 
@@ -73,7 +129,7 @@ fn flow(reply: bool, key: &Key) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{assert_eq, assert_ne};
+    use std::{assert, assert_eq, assert_ne};
 
     #[test]
     fn data_and_replies_are_one_flow() {
@@ -87,10 +143,14 @@ mod tests {
     #[test]
     fn a_trail_goes_on_where_it_was() {
         let (one, other) = (Trail::<Cell<u64>>::default(), Trail::<Cell<u64>>::default());
-        one.begin(7, true, &Key { addresses: 1, ports: 2, label: 3 });
+        let packet = PacketFields { number: 11, stamp_ps: 12, hops: 13, is_ack: true };
+        one.begin(7, true, &Key { addresses: 1, ports: 2, label: 3 }, &packet);
+        assert_eq!(one.came_by(), None);
         one.note.store(5);
+        one.leaves_by(0);
         other.resume(one.words());
-        assert_eq!((other.note.load(), other.source(), other.is_reply()), (5, 7, true));
-        assert_eq!(other.flow(), one.flow());
+        assert_eq!((other.note.load(), other.source(), other.came_by()), (5, 7, Some(0)));
+        assert_eq!((other.number(), other.stamp(), other.hops(), other.flow()), (11, 12, 13, one.flow()));
+        assert!(other.is_reply() && other.acknowledges());
     }
 }

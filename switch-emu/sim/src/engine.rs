@@ -161,7 +161,7 @@ impl<'a> Engine<'a> {
         if connection.halves.is_none() {
             return;
         }
-        let Path { port, hops, marked } = path(slot);
+        let Path { port, hops, marked, .. } = path(slot);
         let data = slot.data(connection.message_bytes, connection.payload_bytes);
         let arrival =
             Arrival { data, port, marked, hops, trimmed: slot.is_trimmed(), last_port: slot.is_trimmed_last() };
@@ -420,7 +420,8 @@ fn touch_turn(connections: &[Connection], host: &Host<Rng>) -> u64 {
 
 #[inline]
 fn path(slot: &Slot) -> Path {
-    Path { port: slot.port, hops: wire::INITIAL_TTL - slot.ttl, marked: slot.ecn == ECN_CE }
+    let pause = slot.detour == wire::switch_view::PAUSE;
+    Path { port: slot.port, hops: wire::INITIAL_TTL - slot.ttl, marked: slot.ecn == ECN_CE, pause }
 }
 
 /// How many events' slots and bodies are fetched at a time: many enough for the fetches to overlap, few enough for the

@@ -3,7 +3,8 @@
 use spray_core::host::{self, Log};
 use spray_core::link::HostLink;
 use spray_fabric::flow_key;
-use spray_wire::{self as wire, Body, Data, EvPort};
+use spray_wire::switch_view::PacketFields;
+use spray_wire::{self as wire, Ack, Body, Data, EvPort};
 
 use super::arena::{Arena, Kind, Slot, Turn, flags, key};
 use super::calendar::Calendar;
@@ -182,9 +183,16 @@ impl host::Owner for Net<'_> {
             _ => (0, frames.probe),
         };
         let Some(start) = self.leave(now_ps, number, connection, way, port, len) else { return };
+        let fields = match &body {
+            Body::Ack(Ack { cumulative, timestamp_echo_ps, hops, .. }) => {
+                PacketFields { number: *cumulative, stamp_ps: *timestamp_echo_ps, hops: *hops, is_ack: true }
+            }
+            _ => PacketFields::default(),
+        };
         let psn = self.arena.keep(body);
         let event = self.insert(Slot { psn, ..start });
-        self.switches.begin_trail(event, start.place, true, || flow_key(connection.addresses[way], port));
+        let key = || flow_key(connection.addresses[way], port);
+        self.switches.begin_trail(event, (start.place, true), || (key(), fields));
     }
 
     #[inline]
@@ -203,7 +211,8 @@ impl host::Owner for Net<'_> {
             ..start
         });
         self.switches.left_host(event, link);
-        self.switches.begin_trail(event, start.place, false, || flow_key(connection.addresses[0], port));
+        let fields = PacketFields { number: data.psn, stamp_ps: data.timestamp_ps, ..PacketFields::default() };
+        self.switches.begin_trail(event, (start.place, false), || (flow_key(connection.addresses[0], port), fields));
     }
 
     #[inline]

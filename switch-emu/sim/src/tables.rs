@@ -7,9 +7,10 @@ use spray_pipeline::flow_hash::Key;
 use spray_pipeline::frame::Frame;
 use spray_pipeline::routes::{Choice, Group, Routes, SwitchConfig};
 use spray_pipeline::scheme::{self, Arrival, Forwarding, Waiting};
-use spray_pipeline::trail::Trail;
+use spray_pipeline::trail::{self, Trail};
 use spray_pipeline::word::Word;
 use spray_pipeline::{Cause, port};
+use spray_wire::switch_view::PacketFields;
 
 use super::arena::{Kind, Slot, Turn, key, time_ps};
 use super::hosts::Uplink;
@@ -31,7 +32,7 @@ pub(super) struct Switches {
     /// That of the frame at hand.
     trail: Trail,
     /// By event that of its frame.
-    trails: Vec<[u64; 3]>,
+    trails: Vec<[u64; trail::WORDS]>,
     /// Changes of links, the next one last: (time, link, state).
     changes: Vec<(u64, usize, LinkState)>,
     /// Per link of the network its port; hosts' links come after all ports.
@@ -230,16 +231,22 @@ impl Switches {
 
     /// A frame leaves its host for the switch `entry`; a `reply` goes against its connection's data.
     #[inline]
-    pub(super) fn begin_trail(&mut self, index: u32, entry: u32, reply: bool, key: impl FnOnce() -> Key) {
+    pub(super) fn begin_trail(
+        &mut self,
+        index: u32,
+        (entry, reply): (u32, bool),
+        told: impl FnOnce() -> (Key, PacketFields),
+    ) {
         if self.remembers {
-            self.trail.begin(entry, reply, &key());
+            let (key, fields) = told();
+            self.trail.begin(entry, reply, &key, &fields);
             self.keep_trail(index);
         }
     }
 
     fn keep_trail(&mut self, index: u32) {
         let index = index as usize;
-        self.trails.resize(self.trails.len().max(index + 1), [0; 3]);
+        self.trails.resize(self.trails.len().max(index + 1), [0; trail::WORDS]);
         self.trails[index] = self.trail.words();
     }
 
@@ -253,7 +260,7 @@ impl Switches {
         }
         self.trail.resume(self.trails[index as usize]);
         let mut frame = Frame { switch: slot.place, ..frame(slot, self.trimmed_len) };
-        let port = scheme::recall(self, &mut frame, slot.to)?;
+        let port = scheme::recall(self, &mut frame, slot.to).ok()?;
         slot.detour = frame.detour;
         self.keep_trail(index);
         Some(port)

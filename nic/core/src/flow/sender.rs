@@ -66,6 +66,8 @@ pub struct Sender {
     paced_until_ps: u64,
     /// When there was last nothing to send. The balancer's wake-ups up to then are done.
     asked_ps: Option<u64>,
+    /// A switch wants it to pause.
+    paused: bool,
     /// Timestamp of the last frame with a section. Each is later than the one before.
     stamp_ps: u64,
     draining_since_ps: Option<u64>,
@@ -122,6 +124,7 @@ impl Sender {
             },
             paced_until_ps: NEVER,
             asked_ps: None,
+            paused: false,
             stamp_ps: 0,
             draining_since_ps: None,
             probe_token: 0,
@@ -230,6 +233,14 @@ impl Sender {
         self.balancer.on_reachable(now_ps, paths);
     }
 
+    /// A switch wants the sender to pause, or to go on. Lost packets are sent again meanwhile; the pause ends with a timeout, and when
+    /// nothing is open any more.
+    //= docs/specs/flowcut-switch.md#FCS-5 draining
+    #[inline]
+    pub fn on_pause(&mut self, pause: bool) {
+        self.paused = pause;
+    }
+
     /// The balancer, for its own figures.
     #[inline]
     pub fn balancer(&self) -> &AnyBalancer {
@@ -320,6 +331,10 @@ impl Sender {
             return Some((self.segmenter.again(record.message, psn, record.payload_bytes), Some(psn)));
         }
         let Some(segment) = self.segmenter.next() else { return self.wait_for(Limit::Application) };
+        //= docs/specs/flowcut-switch.md#FCS-5 draining
+        if self.paused && self.recovery.scoreboard.span() > 0 {
+            return self.wait_for(Limit::Balancer);
+        }
         //= docs/specs/transport.md#TRN-4 the packet window
         if self.recovery.scoreboard.span() >= self.frames.window_packets {
             return self.wait_for(Limit::Window);

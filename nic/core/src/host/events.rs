@@ -15,6 +15,8 @@ pub struct Path {
     pub hops: u8,
     /// It carries an ECN mark.
     pub marked: bool,
+    /// A switch asks the connection's sender to pause; without it a reply lets it go on.
+    pub pause: bool,
 }
 
 /// Whether a connection goes on after an event.
@@ -66,6 +68,7 @@ impl<R: RngCore> Host<R> {
     ) -> Fate {
         let Some(halves) = connection.halves() else { return Fate::Open };
         let sender = &mut halves.sender;
+        sender.on_pause(path.pause);
         match body {
             Body::Ack(ack) => sender.on_ack(now_ps, ack, &mut owner.log().of(number)),
             Body::Nack(nack) => sender.on_nack(now_ps, nack, &mut owner.log().of(number)),
@@ -165,6 +168,6 @@ impl<R: RngCore> Host<R> {
 
 /// The answer to a probe. It goes from the port that the probe came from, as an acknowledgement would.
 fn answer(probe: &Probe, path: &Path) -> Body {
-    let Path { port, hops, marked } = *path;
+    let Path { port, hops, marked, .. } = *path;
     Body::ProbeAck(ProbeAck { token: probe.token, timestamp_ps: probe.timestamp_ps, port, hops, marked })
 }

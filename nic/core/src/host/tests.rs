@@ -203,7 +203,7 @@ impl<P: Payload> Station<P> {
                 Some(host.on_data(now_ps, number, connection, &arrival, piece, outside))
             }
             (body, _) => {
-                let path = Path { port, hops: 1, marked: false };
+                let path = Path { port, hops: 1, marked: false, pause: false };
                 if host.on_control(now_ps, number, connection, &body, &path, outside) == Fate::Done {
                     done.push(number);
                 }

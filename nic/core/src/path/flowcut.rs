@@ -98,7 +98,7 @@ impl Flowcut {
         state.fresh |= match state.phase {
             Phase::Draining => true,
             //= docs/specs/flowcut.md#FLC-18 where paths differ
-            Phase::Open => !self.settings.simple && !state.rates.differ(self.settings.ratio),
+            Phase::Open => !self.settings.simple && !state.rates.differ(self.settings.rule.ratio),
             Phase::Repairing => false,
         };
         state.phase = Phase::Open;
@@ -118,7 +118,8 @@ impl Flowcut {
         }
         //= docs/specs/flowcut.md#FLC-17 paths compared
         let is_trial = || state.rates.is_alone() && ack.unsent_bytes / TRIAL_SHARE >= ack.in_flight_bytes;
-        state.delay.is_congested(settings) && (!settings.learned || state.rates.is_behind(settings.ratio) || is_trial())
+        state.delay.is_congested(settings)
+            && (!settings.learned || state.rates.is_behind(settings.rule.ratio) || is_trial())
     }
 
     //= docs/specs/flowcut.md#FLC-20 beginning to drain

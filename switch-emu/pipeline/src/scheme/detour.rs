@@ -21,7 +21,7 @@ pub struct Groups {
 }
 
 /// Most groups that a frame's note can tell apart.
-pub const MOST_GROUPS: u16 = 254;
+pub const MOST_GROUPS: u16 = 253;
 
 /// Notes of a frame: nobody has decided; it goes by the shortest way; from here on the number of the group that it goes to first.
 const UNDECIDED: u8 = 0;

@@ -6,6 +6,7 @@
 mod adaptive;
 mod conga;
 mod detour;
+mod flowcut;
 mod flowlet;
 mod hashed;
 mod ofan;
@@ -16,6 +17,7 @@ pub use detour::{Groups, MOST_GROUPS};
 pub use flowlet::FLOWLETS;
 pub use hashed::hashed;
 
+use crate::Cause;
 use crate::config::{PS_FRACTION_BITS, UNIT_BITS};
 use crate::frame::Frame;
 use crate::hash::mix;
@@ -107,6 +109,11 @@ schemes! {
     LetFlow "letflow" PLAIN;
     /// For every flowlet the path to its leaf that is least congested, by what links and returning frames tell (*CONGA*, SIGCOMM 2014).
     Conga "conga" PLAIN;
+    /// Flowcut: a flow takes the least loaded port whenever nothing of it is on its way, and its host pauses while a congested path drains; switches with hosts
+    /// choose, the others hash (Flowcut §II-C, ingress only).
+    FlowcutIngress "flowcut-ingress" PLAIN;
+    /// Flowcut at every switch; acknowledgements go back by the switches that the data passed (Flowcut §II-A, full switch).
+    FlowcutSwitch "flowcut-switch" PLAIN;
     /// Ports in turn, with a pointer for each destination edge switch or pod and class of frames, and weights (OFAN §7).
     Ofan "ofan" OFAN;
     /// OFAN without weights: all ports that lead to the destination count the same (OFAN §F.4).
@@ -202,7 +209,16 @@ impl Scheme {
 
     /// Whether it compares the queues behind all ports of a group.
     pub const fn looks_at_queues(self) -> bool {
-        matches!(self, Self::Jsq | Self::Adaptive | Self::AdaptiveFlowlet | Self::OfanShortest | Self::Conga)
+        matches!(
+            self,
+            Self::Jsq
+                | Self::Adaptive
+                | Self::AdaptiveFlowlet
+                | Self::OfanShortest
+                | Self::Conga
+                | Self::FlowcutIngress
+                | Self::FlowcutSwitch
+        )
     }
 
     /// Orders of its ports that the groups of a switch keep at most, with `switches` to go to.
@@ -215,6 +231,7 @@ impl Scheme {
         match self {
             Self::AdaptiveFlowlet | Self::LetFlow => FLOWLETS,
             Self::Conga => conga::words(size),
+            Self::FlowcutIngress | Self::FlowcutSwitch => flowcut::WORDS,
             _ => 0,
         }
     }
@@ -222,7 +239,7 @@ impl Scheme {
     /// Whether switches tell each other something about a frame: it has a [`Trail`], and [`recall`] finds its ports.
     #[inline(always)]
     pub const fn remembers(self) -> bool {
-        matches!(self, Self::Conga)
+        matches!(self, Self::Conga | Self::FlowcutIngress | Self::FlowcutSwitch)
     }
 
     /// Whether a port follows from the frame, its time and the routes alone.
@@ -332,6 +349,15 @@ pub trait Forwarding: Routes {
         self.word(port_words(port).wrapping_add(1))
     }
 
+    /// The port at the far end of a port's cable, which leads back; `None` of a port to a host.
+    #[inline(always)]
+    fn back(&self, port: u32) -> Option<u32> {
+        match self.word(port_words(port).wrapping_add(2))?.load() {
+            0 => None,
+            back => Some(back as u32 - 1),
+        }
+    }
+
     /// Runs [`least`]; the kernel's host makes it a function of its own, so that the verifier follows it once.
     #[inline(always)]
     fn least(&self, group: &Group, t_ps: u64, look: &Look) -> u32
@@ -352,10 +378,10 @@ pub trait Forwarding: Routes {
 }
 
 /// Where the words of a port begin, in fabrics whose schemes remember: its [tag](Forwarding::tag), then its
-/// [rate](Forwarding::rate_word). Word 0 belongs to nobody.
+/// [rate](Forwarding::rate_word), then the port [back](Forwarding::back). Word 0 belongs to nobody.
 #[inline(always)]
 pub const fn port_words(port: u32) -> u32 {
-    port.wrapping_mul(2).wrapping_add(1)
+    port.wrapping_mul(3).wrapping_add(1)
 }
 
 /// The number of the leaf that a host is at.
@@ -366,12 +392,27 @@ fn leaf<F: Forwarding>(tables: &F, switch: &SwitchConfig, host: u32) -> Option<u
 
 /// As [`choose`], for schemes that [remember](Scheme::remembers): they read and write the frame's trail too. `None` = no route.
 #[inline(always)]
-pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Option<u32> {
-    let switch = tables.switch(frame.switch)?;
+pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
+    let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
     match Scheme::from_number(switch.scheme) {
-        Scheme::Conga => conga::route(tables, switch, frame, host),
-        _ => None,
+        Scheme::Conga => recall_conga(tables, frame, host),
+        Scheme::FlowcutIngress | Scheme::FlowcutSwitch => recall_flowcut(tables, frame, host),
+        _ => Err(Cause::NoRoute),
     }
+}
+
+/// [`recall`] at a switch with `conga`: one of its parts, each a function of its own in the kernel.
+#[inline(always)]
+pub fn recall_conga<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
+    let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
+    conga::route(tables, switch, frame, host).ok_or(Cause::NoRoute)
+}
+
+/// [`recall`] at a switch with `flowcut-ingress` or `flowcut-switch`.
+#[inline(always)]
+pub fn recall_flowcut<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
+    let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
+    flowcut::route(tables, switch, frame, host, switch.scheme == Scheme::FlowcutSwitch as u32)
 }
 
 /// Chooses the port by which a frame leaves a switch. `None` = no route.
@@ -403,8 +444,9 @@ fn rank<F: Forwarding>(
 ) -> Option<u32> {
     match scheme {
         Scheme::Ecmp | Scheme::EcmpResilient | Scheme::Wcmp => Some(hashed::rank(switch, group, frame.flow)),
-        // Conga's are found by [`recall`].
-        Scheme::Random | Scheme::Valiant | Scheme::Ugal | Scheme::Conga => Some(hashed::random(switch, group, frame)),
+        Scheme::Random | Scheme::Valiant | Scheme::Ugal => Some(hashed::random(switch, group, frame)),
+        // Theirs are found by [`recall`].
+        Scheme::Conga | Scheme::FlowcutIngress | Scheme::FlowcutSwitch => Some(hashed::rank(switch, group, frame.flow)),
         Scheme::Rr => rotation::simple(tables.word(group.pointer)?, group),
         Scheme::RrPermuted => rotation::permuted(tables.word(group.pointer)?, group, switch),
         Scheme::Jsq => Some(least_loaded(tables, switch, group, frame, Measure::Bytes)),

@@ -61,6 +61,7 @@ impl Sender {
     fn expire(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
         while let Some(psn) = self.recovery.take_expired(now_ps) {
             publisher.on_event(now_ps, Event::Timeout { psn });
+            self.paused = false;
             self.lose(now_ps, psn, LossCause::Timeout, publisher);
         }
     }

@@ -4,6 +4,7 @@ use super::rtt::{ONE, fixed, ticks};
 use crate::path::{AckInfo, PathConfig};
 use crate::settings::settings;
 use crate::units::{ByteSize, Gbps, Micros, Ratio};
+use spray_flowcut::Rule;
 
 settings! {
     /// The settings of [`Flowcut`](super::Flowcut).
@@ -71,12 +72,8 @@ pub(super) struct Settings {
     pub(super) resume_packets: u32,
     /// Round-trip time of the empty network, in ticks; 0 where it is not known.
     pub(super) base: u32,
-    /// What follows is in units of [`ONE`].
-    pub(super) ratio: u32,
-    pub(super) weight: u32,
-    /// Where the trend is off, larger than any trend.
-    pub(super) trend: u32,
-    pub(super) trend_weight: u32,
+    /// Where the trend is off, its threshold is larger than any trend.
+    pub(super) rule: Rule,
     /// Serialisation of 1,024 bytes, in ps.
     pub(super) kib_ps: u32,
     pub(super) evs: u16,
@@ -98,10 +95,12 @@ impl Settings {
             credit_bytes: own.credit_bytes.bytes(),
             resume_packets: own.resume_packets.into(),
             base: ticks(path.base_rtt_ps),
-            ratio: fixed(own.rtt_ratio),
-            weight: fixed(own.weight).min(ONE),
-            trend: if own.trend == Ratio::default() { u32::MAX } else { fixed(own.trend) },
-            trend_weight: fixed(own.trend_weight).min(ONE),
+            rule: Rule {
+                ratio: fixed(own.rtt_ratio),
+                weight: fixed(own.weight).min(ONE),
+                trend: if own.trend == Ratio::default() { u32::MAX } else { fixed(own.trend) },
+                trend_weight: fixed(own.trend_weight).min(ONE),
+            },
             kib_ps: own.link_rate_gbps.map_or(0, kib_ps),
             evs: path.ev_count(),
             dead_rounds: own.dead_timeouts,

@@ -1,0 +1,320 @@
+//! Flowcut in switches (Bonato et al., *Flowcut Switching*, §II-A to §II-C): a flow changes its port only when nothing of it is on its way, and
+//! its host pauses while a congested path drains.
+//!
+//! What has arrived is what acknowledgements say that pass: they echo the time at which a packet was sent. A flowcut's packets keep their
+//! order, so that with the latest of them all have arrived.
+
+use spray_flowcut::{Congestion, HOPS, Rule, Sample};
+
+use super::{Arrival, Forwarding, Measure, hashed, least_loaded};
+use crate::Cause;
+use crate::frame::Frame;
+use crate::hash::mix;
+use crate::routes::{Group, SwitchConfig};
+use crate::trail::Trail;
+use crate::word::Word;
+
+/// What a reply says, in the place of a detour, to a host that must pause its flow.
+pub const PAUSE: u8 = spray_wire::switch_view::PAUSE;
+
+/// The table of flows that pass: sets of four entries, and before each set how often one was missing.
+const SETS: u32 = 512;
+const WAYS: u32 = 4;
+const SET: u32 = 1 + WAYS * ENTRY;
+
+/// Words of an entry: the flow; when its latest packet was sent, and the latest that has arrived; the latest packet's number and bytes;
+/// its port; what is known of its path; when its latest packet passed.
+const ENTRY: u32 = 8;
+const SENT: u32 = 1;
+const ARRIVED: u32 = 2;
+const LATEST: u32 = 3;
+const PORT: u32 = 4;
+const PATH: u32 = 5;
+const TREND: u32 = 6;
+const PASSED: u32 = 7;
+
+/// Where what begins in a switch's memory: the least round-trip times by hops, how many flows have something on its way now (below) and
+/// had at most (above), the table.
+pub const ACTIVE: u32 = HOPS as u32;
+const TABLE: u32 = ACTIVE + 1;
+
+/// Words of a switch.
+pub(super) const WORDS: u32 = TABLE + SETS * SET;
+
+/// The word of [`LATEST`]: the number's low bits, and the bytes above.
+const LEN_SHIFT: u32 = 32;
+
+/// The word of [`TREND`]: the flow drains, and the trend below.
+const DRAINS: u64 = 1 << 32;
+
+/// The word of [`PORT`]: the port, the port back plus 1 (0: none), and the place in the group.
+const PORT_BITS: u32 = 24;
+const PORT_MASK: u64 = (1 << PORT_BITS) - 1;
+
+/// Takes a frame through a switch. `everywhere`: all switches keep entries, and replies go back by the switches that the data passed.
+//= docs/specs/flowcut-switch.md#FCS-1 where entries are
+#[inline(always)]
+pub(super) fn route<F: Forwarding>(
+    tables: &F,
+    switch: &SwitchConfig,
+    frame: &mut Frame,
+    host: u32,
+    everywhere: bool,
+) -> Result<u32, Cause> {
+    let port = find(tables, switch, frame, host, everywhere)?;
+    if let Some(trail) = tables.trail() {
+        trail.leaves_by(port);
+    }
+    Ok(port)
+}
+
+#[inline(always)]
+fn find<F: Forwarding>(
+    tables: &F,
+    switch: &SwitchConfig,
+    frame: &mut Frame,
+    host: u32,
+    everywhere: bool,
+) -> Result<u32, Cause> {
+    let at = Here { tables, switch, trail: tables.trail().ok_or(Cause::NoRoute)? };
+    let group = tables.group(frame.time_ps, frame.switch, host).ok_or(Cause::NoRoute)?;
+    let source = tables.switch(at.trail.source()).ok_or(Cause::NoRoute)?.leaf;
+    let target = super::leaf(tables, switch, host).ok_or(Cause::NoRoute)?;
+    let only = || tables.member(group.first).ok_or(Cause::NoRoute);
+    if group.count == 0 {
+        return Err(Cause::NoRoute);
+    }
+    let (first, last) = (switch.leaf == source, switch.leaf == target);
+    if source == target {
+        return only();
+    }
+    if at.trail.is_reply() {
+        if last {
+            frame.detour = if at.arrived(frame.time_ps, true) { PAUSE } else { 0 };
+            return only();
+        }
+        if everywhere && let Some(port) = at.back(frame.time_ps) {
+            return Ok(port);
+        }
+    } else if (first || everywhere)
+        && let Some(port) = at.forward(frame, host, &group)?
+    {
+        return Ok(port);
+    }
+    let rank = if group.count == 1 { 0 } else { hashed::rank(switch, &group, frame.flow) };
+    tables.member(group.first.wrapping_add(rank)).ok_or(Cause::NoRoute)
+}
+
+/// A frame's switch.
+struct Here<'a, F: Forwarding> {
+    tables: &'a F,
+    switch: &'a SwitchConfig,
+    trail: &'a Trail<F::Note>,
+}
+
+impl<F: Forwarding> Here<'_, F> {
+    #[inline(always)]
+    fn word(&self, index: u32) -> Option<&F::Word> {
+        self.tables.word(self.switch.memory.wrapping_add(index))
+    }
+
+    #[inline(always)]
+    fn load(&self, index: u32) -> u64 {
+        self.word(index).map_or(0, Word::load)
+    }
+
+    #[inline(always)]
+    fn store(&self, index: u32, value: u64) {
+        if let Some(word) = self.word(index) {
+            word.store(value);
+        }
+    }
+
+    /// Where the set of the frame's flow begins.
+    #[inline(always)]
+    fn set(&self) -> u32 {
+        (mix(self.trail.flow() ^ self.switch.salt) >> 32) as u32 & (SETS - 1)
+    }
+
+    /// The entry of the frame's flow.
+    #[inline(always)]
+    fn known(&self) -> Option<u32> {
+        let first = TABLE + self.set() * SET + 1;
+        let mut found = None;
+        for way in 0..WAYS {
+            let entry = first + way * ENTRY;
+            if self.load(entry) == self.trail.flow() {
+                found = Some(entry);
+            }
+        }
+        found
+    }
+
+    #[inline(always)]
+    fn is_idle(&self, entry: u32) -> bool {
+        self.load(entry + SENT) <= self.load(entry + ARRIVED)
+    }
+
+    /// An entry of which nothing is on its way, for the frame's flow, which has none.
+    #[inline(always)]
+    fn free(&self) -> Option<u32> {
+        let first = TABLE + self.set() * SET + 1;
+        let mut found = None;
+        for way in 0..WAYS {
+            let entry = first + way * ENTRY;
+            if self.is_idle(entry) {
+                found = Some(entry);
+            }
+        }
+        found
+    }
+
+    /// The port of a frame of data at a switch that keeps entries; `None`: it has none, and goes by its hash.
+    //= docs/specs/flowcut-switch.md#FCS-2 one port for a flowcut
+    #[inline(always)]
+    fn forward(&self, frame: &Frame, host: u32, group: &Group) -> Result<Option<u32>, Cause> {
+        // A header that an earlier port has cut is no data: it may overtake, and does not count as arrived.
+        let is_data = !frame.control;
+        let (entry, is_new) = match self.known() {
+            Some(entry) => (entry, false),
+            None if !is_data => return Ok(None),
+            None => match self.take_entry() {
+                Some(entry) => (entry, true),
+                None => return Ok(None),
+            },
+        };
+        let known = self.load(entry + PORT);
+        let (port, place) = ((known & PORT_MASK) as u32, (known >> (2 * PORT_BITS)) as u32);
+        let stands = !is_new
+            && place < u32::from(group.count)
+            && self.tables.member(group.first.wrapping_add(place)) == Some(port);
+        if !is_data {
+            return Ok(if stands { Some(port) } else { None });
+        }
+        let is_idle = is_new || self.is_idle(entry);
+        //= docs/specs/flowcut-switch.md#FCS-7 a port that routing takes away
+        let is_over = || frame.time_ps.saturating_sub(self.load(entry + PASSED)) > self.switch.gap_ps;
+        let port = if is_idle || (!stands && is_over()) {
+            self.begin(entry, frame, host, group, is_new).ok_or(Cause::NoRoute)?
+        } else if stands {
+            port
+        } else {
+            return Err(Cause::NoRoute);
+        };
+        if is_idle {
+            self.store(entry + ARRIVED, self.trail.stamp().saturating_sub(1));
+            self.count_active(1);
+        }
+        self.store(entry + SENT, self.trail.stamp());
+        self.store(entry + LATEST, self.trail.number() & 0xffff_ffff | u64::from(frame.len) << LEN_SHIFT);
+        self.store(entry + PASSED, frame.time_ps);
+        Ok(Some(port))
+    }
+
+    /// Gives the frame's flow an entry.
+    //= docs/specs/flowcut-switch.md#FCS-6 a full table
+    #[inline(always)]
+    fn take_entry(&self) -> Option<u32> {
+        let Some(entry) = self.free() else {
+            self.word(TABLE + self.set() * SET)?.add(1);
+            return None;
+        };
+        self.store(entry, self.trail.flow());
+        Some(entry)
+    }
+
+    /// Chooses the port of a new flowcut, or of one whose port is gone.
+    //= docs/specs/flowcut-switch.md#FCS-3 the least loaded port
+    #[inline(always)]
+    fn begin(&self, entry: u32, frame: &Frame, host: u32, group: &Group, is_new: bool) -> Option<u32> {
+        // Where the table was full once, a flow that comes to have an entry may have packets on their way by the hashed port.
+        let overflowed = is_new && self.load(TABLE + self.set() * SET) != 0;
+        let place = match group.count {
+            1 => 0,
+            _ if overflowed => hashed::rank(self.switch, group, frame.flow),
+            _ => least_loaded(self.tables, self.switch, group, &Arrival::of(frame, host), Measure::Bytes),
+        };
+        let port = self.tables.member(group.first.wrapping_add(place))?;
+        let back = self.trail.came_by().and_then(|port| self.tables.back(port)).map_or(0, |back| u64::from(back) + 1);
+        let word = u64::from(port) & PORT_MASK | (back & PORT_MASK) << PORT_BITS;
+        self.store(entry + PORT, word | u64::from(place) << (2 * PORT_BITS));
+        self.keep(entry, &Congestion::NONE, false);
+        Some(port)
+    }
+
+    /// The port by which the flow's data came, where all switches keep entries.
+    //= docs/specs/flowcut-switch.md#FCS-8 the way back
+    #[inline(always)]
+    fn back(&self, now_ps: u64) -> Option<u32> {
+        let back = self.load(self.known()? + PORT) >> PORT_BITS & PORT_MASK;
+        self.arrived(now_ps, false);
+        if back == 0 { None } else { Some(back as u32 - 1) }
+    }
+
+    /// Takes what a reply tells; returns whether the flow's host must pause. Only the source's switch measures.
+    //= docs/specs/flowcut-switch.md#FCS-4 what has arrived
+    //= docs/specs/flowcut-switch.md#FCS-5 draining
+    #[inline(always)]
+    fn arrived(&self, now_ps: u64, measures: bool) -> bool {
+        let Some(entry) = self.known() else { return false };
+        let trend = self.load(entry + TREND);
+        if self.is_idle(entry) {
+            return false;
+        }
+        if !self.trail.acknowledges() || self.trail.stamp() <= self.load(entry + ARRIVED) {
+            return trend & DRAINS != 0;
+        }
+        self.store(entry + ARRIVED, self.trail.stamp());
+        if self.is_idle(entry) {
+            self.count_active(-1);
+            return false;
+        }
+        if !measures {
+            return false;
+        }
+        let path = self.load(entry + PATH);
+        let mut path = Congestion { average: path as u32, previous: (path >> 32) as u32, trend: trend as u32 as i32 };
+        path.on_sample(&Rule::DEFAULT, self.normalised(entry, now_ps));
+        let mut drains = trend & DRAINS != 0;
+        drains |= path.is_slow(&Rule::DEFAULT) || path.is_growing(&Rule::DEFAULT);
+        //= docs/specs/flowcut-switch.md#FCS-9 early resumption
+        let open = (self.load(entry + LATEST) as u32).wrapping_sub(self.trail.number() as u32).wrapping_add(1);
+        drains &= open > self.switch.resume_packets;
+        self.keep(entry, &path, drains);
+        drains
+    }
+
+    /// The round-trip time of the packet that is acknowledged over the least possible one for its hops and its bytes.
+    #[inline(always)]
+    fn normalised(&self, entry: u32, now_ps: u64) -> u32 {
+        let port = (self.load(entry + PORT) & PORT_MASK) as u32;
+        // 2^-20 ps a 1/256 byte are 1/4 ps a KiB.
+        let kib_ps = self.tables.waiting(port, now_ps).map_or(0, |waiting| waiting.ps_per_unit >> 2) as u32;
+        let rtt_ps = now_ps.saturating_sub(self.trail.stamp());
+        let bytes = (self.load(entry + LATEST) >> LEN_SHIFT) as u32;
+        let sample = Sample::new(rtt_ps, bytes, kib_ps, self.trail.hops());
+        let index = sample.hops() as u32;
+        let known = self.load(index) as u32;
+        let least = if known == 0 || sample.queueless() < known { sample.queueless() } else { known };
+        self.store(index, u64::from(least));
+        sample.over(sample.reference(least))
+    }
+
+    #[inline(always)]
+    fn keep(&self, entry: u32, path: &Congestion, drains: bool) {
+        self.store(entry + PATH, u64::from(path.average) | u64::from(path.previous) << 32);
+        self.store(entry + TREND, u64::from(path.trend as u32) | if drains { DRAINS } else { 0 });
+    }
+
+    /// Counts flows that have something on its way.
+    #[inline(always)]
+    fn count_active(&self, change: i64) {
+        let word = self.load(ACTIVE);
+        let now = (word & 0xffff_ffff).wrapping_add(change as u64) & 0xffff_ffff;
+        let most = word >> 32;
+        self.store(ACTIVE, now | if now > most { now } else { most } << 32);
+    }
+}
+
+#[cfg(test)]
+mod tests;
