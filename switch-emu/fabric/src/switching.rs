@@ -22,6 +22,10 @@ pub struct Switching {
     pub schemes: Vec<Scheme>,
     /// The pause that ends a flowlet at a switch.
     pub flowlet_gap_ps: u64,
+    /// The longest time that a frame may be under way: after it nothing comes any more over a port that routing took away.
+    pub longest_ps: u64,
+    /// A draining flow may go on when at most so many of its packets are on their way.
+    pub resume_packets: u32,
     /// What switches hash, and how.
     pub hash: FlowHash,
     /// Which of them hash alike.
@@ -257,7 +261,8 @@ impl Plan {
         let config = |(switch, scheme): (usize, &Scheme)| {
             let memory = words.len() as u32;
             words.resize(words.len() + scheme.words(&size) as usize, 0);
-            let (gap_ps, group) = (switching.flowlet_gap_ps, groups.of_switch(switch));
+            let gap_ps = if scheme.drains() { switching.longest_ps } else { switching.flowlet_gap_ps };
+            let (resume_packets, group) = (switching.resume_packets, groups.of_switch(switch));
             let hash_seed = switching.hash_seed(seed, tiers.tier[switch], salts[switch]);
             let offset = switching.hash_offset(tiers.tier[switch]);
             let config = SwitchConfig::new(salts[switch], *scheme).hashed_by(switching.hash, hash_seed, offset);
@@ -267,7 +272,8 @@ impl Plan {
                 Ok(leaf) => leaf as u32,
                 Err(_) => NO_LEAF,
             };
-            SwitchConfig { gap_ps, memory, groups, group, remembers, hosts, leaf, leaves: count, uplinks, ..config }
+            let config = SwitchConfig { gap_ps, memory, groups, group, resume_packets, ..config };
+            SwitchConfig { remembers, hosts, leaf, leaves: count, uplinks, ..config }
         };
         let switches = schemes.iter().enumerate().map(config).collect();
         Self {

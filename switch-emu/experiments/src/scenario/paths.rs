@@ -13,7 +13,8 @@ use spray_wire::Kind;
 
 use super::{Ip, Scenario, Transport};
 use crate::workload::Flow;
-use spray_fabric::{ShortestPaths, Thresholds, hops};
+use spray_fabric::{LinkAction, LinkEvent, ShortestPaths, Thresholds, hops};
+use spray_pipeline::config::MAX_HOPS;
 use spray_sim::Pfc;
 
 /// The routes of the healthy fabric, and values that are computed over them once per scenario.
@@ -141,6 +142,16 @@ impl Scenario {
             let rates = self.network.links.iter().map(|link| link.rate_bps);
             rates.map(|rate| serialisation_floor_ps(u64::from(limit(rate)), rate)).max().unwrap_or(0)
         })
+    }
+
+    /// The longest time that a frame may be under way: all queues are full, at the lowest rate to which a link falls. Pauses do not count.
+    pub fn longest_ps(&self, paths: &Paths) -> u64 {
+        let rate = |event: &LinkEvent| match event.action {
+            LinkAction::Rate { ppm } => Some(u64::from(ppm.max(1))),
+            _ => None,
+        };
+        let least_ppm = self.link_events.iter().filter_map(rate).min().unwrap_or(1_000_000).min(1_000_000);
+        floor_ps(self.base_rtt_ps(paths), self.drain_ps(paths), MAX_HOPS as u64).saturating_mul(1_000_000) / least_ppm
     }
 
     /// The flows of a run with root `seed`.

@@ -53,7 +53,7 @@ impl Scenario {
         };
         let paths = scenario.paths();
         let gap_ps = scenario.base_rtt_ps(&paths) / 2;
-        scenario.network.switching = settings.switch.switching(gap_ps);
+        scenario.network.switching = settings.switch.switching(gap_ps, scenario.longest_ps(&paths));
         check_switches(document, &scenario)?;
         check_queue(document, &scenario, &paths)?;
         check_events(document, &scenario)?;
@@ -62,12 +62,13 @@ impl Scenario {
 }
 
 impl Switch {
-    /// The schemes by tier. `gap_ps` is the default pause that ends a flowlet.
-    fn switching(&self, gap_ps: u64) -> Switching {
+    /// The schemes by tier. `gap_ps` is the default pause that ends a flowlet, `longest_ps` as [`Switching`] has it.
+    fn switching(&self, gap_ps: u64, longest_ps: u64) -> Switching {
         let schemes = [self.tor, self.agg, self.core].map(|tier| tier.unwrap_or(self.scheme)).to_vec();
         let hash = FlowHash { function: self.hash, fields: self.hash_fields };
         let flowlet_gap_ps = self.flowlet_gap_us.map_or(gap_ps, Micros::ps);
-        Switching { schemes, flowlet_gap_ps, hash, hash_seed: self.hash_seed }
+        let resume_packets = self.resume_packets;
+        Switching { schemes, flowlet_gap_ps, longest_ps, resume_packets, hash, hash_seed: self.hash_seed }
     }
 }
 

@@ -276,6 +276,9 @@ pub struct Switch {
     /// The pause that ends a flowlet, for schemes that move flowlets. By default half the longest base RTT (REPS §4.1).
     #[schemars(range(min = 0.01, max = 1_000_000))]
     pub flowlet_gap_us: Option<Micros>,
+    /// A draining flow may go on when at most this many of its packets are on their way, for schemes that drain. What it sends then goes by
+    /// its old port if they have not arrived before.
+    pub resume_packets: u32,
     /// By which function switches hash.
     pub hash: HashFunction,
     /// What of a packet they hash. Its flow label, over IPv6, is its entropy value as the source port is.

@@ -214,8 +214,10 @@ pub fn over_every_scheme(seeds: u64, threads: usize) -> Result<Vec<Vec<[Vec<Summ
         let (seed, rest) = (job as u64 % seeds + 1, job / seeds as usize);
         let (condition, rest) = (rest % 2, rest / 2);
         let mut scenario = scenarios[condition].clone();
-        let gap_ps = scenario.base_rtt_ps(&scenario.paths()) / 2;
-        scenario.network.switching = Switching { flowlet_gap_ps: gap_ps, ..Switching::all(schemes[rest / hosts]) };
+        let paths = scenario.paths();
+        let (gap_ps, longest_ps) = (scenario.base_rtt_ps(&paths) / 2, scenario.longest_ps(&paths));
+        let scheme = Switching::all(schemes[rest / hosts]);
+        scenario.network.switching = Switching { flowlet_gap_ps: gap_ps, longest_ps, ..scheme };
         let run = Simulation::new(&scenario).run(AT_HOSTS[rest % hosts], seed, &[]);
         Ok::<_, String>(run.map_err(|error| error.to_string())?.summary())
     };

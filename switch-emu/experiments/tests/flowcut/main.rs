@@ -6,6 +6,7 @@ use spray_core::path::BalancerKind;
 use spray_experiments::fidelity::flowcut::{compare, figure};
 use spray_experiments::fidelity::{Figures, average};
 use spray_experiments::sim::over_cores;
+use spray_fabric::Scheme;
 
 use self::order::{Outcome, random_run};
 
@@ -19,23 +20,47 @@ const BATCH: u64 = 16;
 //= docs/specs/flowcut.md#FLC-45 order and progress in repair
 #[test]
 fn nothing_is_reordered_and_nothing_stays_drained_in_ten_million_packets() {
-    let mut sum = Outcome::default();
-    let asked = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
-    while sum.packets < asked("FLOWCUT_PACKETS").unwrap_or(PACKETS) {
-        let first = sum.runs + asked("FLOWCUT_SEED").unwrap_or(1);
-        let runs = over_cores(BATCH as usize, 2, |job| random_run(first + job as u64)).unwrap();
-        for run in &runs {
-            assert_eq!((run.reordered, run.stuck), (0, 0), "{run:?}");
-            sum.add(run);
-        }
-    }
-    println!("{sum:?}");
+    let sum = ten_million_packets(None);
     // The runs were hard enough to mean something, and not too hard.
     assert!(
         sum.drained * 5 > sum.flows && sum.retransmits * 10 > sum.packets && sum.drops * 100 > sum.packets,
         "{sum:?}"
     );
     assert!(sum.completed * 100 > sum.flows * 98, "{sum:?}");
+}
+
+//= docs/specs/flowcut-switch.md#FCS-10 no reordering
+#[test]
+fn ingress_switches_reorder_nothing_in_ten_million_packets() {
+    assert_is_hard(&ten_million_packets(Some(Scheme::FlowcutIngress)));
+}
+
+//= docs/specs/flowcut-switch.md#FCS-10 no reordering
+#[test]
+fn switches_reorder_nothing_in_ten_million_packets() {
+    assert_is_hard(&ten_million_packets(Some(Scheme::FlowcutSwitch)));
+}
+
+/// Flows that lost packets and went on. A flow on a dead path stays there until nothing of it is on its way, or is given up.
+fn assert_is_hard(sum: &Outcome) {
+    assert!(sum.retransmits * 20 > sum.packets && sum.drops * 100 > sum.packets, "{sum:?}");
+    assert!(sum.completed * 100 > sum.flows * 80, "{sum:?}");
+}
+
+/// Random runs, with Flowcut in `switches` or at hosts, of which no one reorders a packet or leaves a flow where it is for ever.
+fn ten_million_packets(switches: Option<Scheme>) -> Outcome {
+    let mut sum = Outcome::default();
+    let asked = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    while sum.packets < asked("FLOWCUT_PACKETS").unwrap_or(PACKETS) {
+        let first = sum.runs + asked("FLOWCUT_SEED").unwrap_or(1);
+        let runs = over_cores(BATCH as usize, 2, |job| random_run(first + job as u64, switches)).unwrap();
+        for run in &runs {
+            assert_eq!((run.reordered, run.stuck), (0, 0), "{run:?}");
+            sum.add(run);
+        }
+    }
+    println!("{sum:?}");
+    sum
 }
 
 #[test]

@@ -1,5 +1,7 @@
-//! Random runs of Flowcut: a seed draws fabric, load, failures, congestion control and settings. In no run may a packet
+//! Random runs of Flowcut, at hosts or in switches: a seed draws fabric, load, failures, congestion control and settings. In no run may a packet
 //! arrive after one that was sent later, and no flow may stay in a drain for ever.
+
+use std::collections::HashSet;
 
 use rand_core::RngCore;
 use spray_core::cc::CcKind;
@@ -10,7 +12,9 @@ use spray_core::units::{ByteSize, Gbps, Micros, Ratio};
 use spray_experiments::scenario::{QueueLength, Scenario};
 use spray_experiments::sim::{FctEnd, Simulation, reference};
 use spray_experiments::workload::{Flow, Pattern, Payload, Workload};
-use spray_fabric::{Cables, Dragonfly, FatTree, LeafSpine, LinkAction, LinkEvent, Network, PortCounters};
+use spray_fabric::{
+    Cables, Dragonfly, FatTree, LeafSpine, Link, LinkAction, LinkEvent, Network, PortCounters, Scheme, Switching,
+};
 
 /// The figures of one random run, or the sum of several.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -73,16 +77,23 @@ impl Draw {
     }
 }
 
-/// Runs the random run of `seed`; some tens of thousands of packets.
+/// Runs the random run of `seed`, some tens of thousands of packets, with Flowcut in `switches` or else at hosts.
 ///
 /// # Errors
 /// When the simulator refuses the run: the draws of this module are then wrong.
-pub fn random_run(seed: u64) -> Result<Outcome, String> {
+pub fn random_run(seed: u64, switches: Option<Scheme>) -> Result<Outcome, String> {
     let mut draw = Draw(stream(seed, 0x0f10));
-    let (scenario, what) = scenario(&mut draw);
+    let (mut scenario, mut what) = scenario(&mut draw, switches);
+    if let Some(scheme) = switches {
+        let longest_ps = scenario.longest_ps(&scenario.paths());
+        let resume_packets = draw.one(&[0, 0, 1, 8]);
+        scenario.network.switching = Switching { longest_ps, resume_packets, ..Switching::all(scheme) };
+        what = format!("{scheme}, resume at {resume_packets}; {what}");
+    }
+    let balancer = if switches.is_some() { BalancerKind::Ecmp } else { BalancerKind::Flowcut };
     let simulation = Simulation::new(&scenario);
     // The simulator itself asserts that every frame sent is delivered, dropped or in flight.
-    let result = simulation.run(BalancerKind::Flowcut, seed, &[]).map_err(|error| format!("seed {seed}: {error}"))?;
+    let result = simulation.run(balancer, seed, &[]).map_err(|error| format!("seed {seed}: {error}"))?;
     let count = |of: &dyn Fn(&spray_experiments::results::FlowResult) -> bool| {
         result.flows.iter().filter(|flow| of(flow)).count()
     };
@@ -106,13 +117,13 @@ fn drops(port: &PortCounters) -> u64 {
     port.drops_queue + port.drops_link() + port.drops_random
 }
 
-fn scenario(draw: &mut Draw) -> (Scenario, String) {
+fn scenario(draw: &mut Draw, switches: Option<Scheme>) -> (Scenario, String) {
     let (network, fabric) = network(draw);
     let flows = flows(draw, network.hosts.len());
     let workload = Workload { pattern: Pattern::Flows(flows), payload: Payload::Generated };
     let mut scenario = reference("order", network, workload);
     scenario.simulation.fct_end = FctEnd::Acked;
-    let failures = failures(draw, &mut scenario);
+    let failures = failures(draw, &mut scenario, switches);
     let transport = transport(draw, &mut scenario);
     let queue = queue(draw, &mut scenario);
     // Longer than any flow goes without progress before it is given up.
@@ -195,8 +206,14 @@ const BYTES: u64 = 400_000_000;
 
 /// Failures of up to four links between switches. Two kinds are left out because they reorder packets on one path, under `ecmp`
 /// too. Failures that routing learns of move an entropy value to another path while packets are in flight. On a link that becomes
-/// faster again, queued frames keep the times of the slow link, and later frames may overtake them.
-fn failures(draw: &mut Draw, scenario: &mut Scenario) -> String {
+/// faster again, queued frames keep the times of the slow link, and later frames may overtake them. Where all switches that have a choice keep flowcuts, routing
+/// may learn.
+fn failures(draw: &mut Draw, scenario: &mut Scenario, switches: Option<Scheme>) -> String {
+    let network = &scenario.network;
+    let ends = |link: &Link| (link.from, link.to);
+    let single = network.links.iter().map(ends).collect::<HashSet<_>>().len() == network.links.len();
+    let leaves_alone = single && !network.groups.exist() && network.tiers().tier.iter().max() == Some(&1);
+    let learns = switches == Some(Scheme::FlowcutSwitch) || (switches.is_some() && leaves_alone);
     let links = &scenario.network.links;
     let names: Vec<String> = links.iter().filter(|link| link.is_uplink()).map(|link| link.name.clone()).collect();
     let mut events = Vec::new();
@@ -213,6 +230,7 @@ fn failures(draw: &mut Draw, scenario: &mut Scenario) -> String {
                 period_ps: draw.between(10, 200) * 1_000_000,
                 down_ps: draw.between(1, 10) * 1_000_000,
             },
+            _ if learns => LinkAction::Down { convergence_ps: draw.between(0, 100) * 1_000_000 },
             // The link is down, and routing does not learn of it.
             _ => LinkAction::Down { convergence_ps: 2 * LIMIT_PS },
         };

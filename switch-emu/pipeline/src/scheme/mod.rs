@@ -11,6 +11,8 @@ mod flowlet;
 mod hashed;
 mod ofan;
 mod rotation;
+#[cfg(test)]
+mod two_leaves;
 
 pub use adaptive::{Look, MOST_IN_KERNEL, Measure, least, score};
 pub use detour::{Groups, MOST_GROUPS};
@@ -234,6 +236,11 @@ impl Scheme {
             Self::FlowcutIngress | Self::FlowcutSwitch => flowcut::WORDS,
             _ => 0,
         }
+    }
+
+    /// Whether its flows drain before they change their port.
+    pub const fn drains(self) -> bool {
+        matches!(self, Self::FlowcutIngress | Self::FlowcutSwitch)
     }
 
     /// Whether switches tell each other something about a frame: it has a [`Trail`], and [`recall`] finds its ports.

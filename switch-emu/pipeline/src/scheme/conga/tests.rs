@@ -1,131 +1,31 @@
 //! Two leaves under four spines, against what the paper says written down with floats and maps.
 
 use super::*;
-use crate::flow_hash::Key;
-use crate::routes::{Choice, Routes};
-use crate::scheme::{Scheme, Waiting, choose, port_words, recall};
-use crate::trail::Trail;
-use core::cell::Cell;
+use crate::routes::Choice;
+use crate::scheme::two_leaves::{FRAME, Net, SIZE, SPINES, US};
+use crate::scheme::{Scheme, choose};
 use proptest::prelude::*;
+use spray_wire::switch_view::PacketFields;
 use std::collections::HashMap;
 use std::vec::Vec;
-use std::{assert, assert_eq, vec};
+use std::{assert, assert_eq};
 
-const SPINES: u32 = 4;
-const GBPS_100_PS_PER_BYTE: u64 = 80;
-const US: u64 = 1_000_000;
-const SIZE: Size = Size { leaves: 2, uplinks: SPINES };
-
-/// Switches 0 and 1 are leaves with a host each (hosts 0 and 1), switches 2 to 5 spines. Ports 0 to 3 lead from leaf 0 to the spines, 4 to
-/// 7 from leaf 1, 8 and on from each spine to leaf 0 and to leaf 1, 16 and 17 to the hosts.
-struct Net {
-    switches: Vec<SwitchConfig>,
-    words: Vec<Cell<u64>>,
-    trail: Trail,
-}
-
-impl Net {
-    fn new() -> Self {
-        let ports = 18;
-        let hosts = port_words(ports);
-        let first = hosts + 2;
-        let config = |switch: u32| SwitchConfig {
-            gap_ps: 100 * US,
-            memory: first + switch * words(&SIZE),
-            remembers: 1,
-            hosts,
-            leaf: if switch < 2 { switch } else { u32::MAX },
-            leaves: 2,
-            uplinks: SPINES,
-            ..SwitchConfig::new(switch, Scheme::Conga)
-        };
-        let net = Self {
-            switches: (0..2 + SPINES).map(config).collect(),
-            words: vec![Cell::new(0); (first + 6 * words(&SIZE)) as usize],
-            trail: Trail::default(),
-        };
-        (0..8).for_each(|port| net.words[port_words(port) as usize].set(u64::from(port % SPINES)));
-        net.words[hosts as usize + 1].set(1);
-        net
-    }
-
-    /// Sends a frame from a leaf's host to the other; returns the spine that it went over, and its note at the end.
-    fn send(&self, t_ps: u64, from: u32, flow: u64, len: u32) -> (u32, u64) {
-        self.trail.begin(from, false, &Key { addresses: flow, ports: 0, label: 0 });
-        let (mut at, host) = (from, 1 - from);
-        let mut spine = 0;
-        loop {
-            let mut frame = Frame { switch: at, flow, time_ps: t_ps, crc: flow as u32, len, ..frame() };
-            let port = recall(self, &mut frame, host).unwrap();
-            at = match port {
-                0..8 => 2 + port % SPINES,
-                8..16 => port % 2,
-                _ => return (spine, self.trail.note.get()),
-            };
-            spine = if at >= 2 { at - 2 } else { spine };
-        }
-    }
-}
-
-fn frame() -> Frame {
-    Frame {
-        flow: 0,
-        time_ps: 0,
-        switch: 0,
-        port: 0,
-        crc: 1,
-        len: 0,
-        trimmed_len: 0,
-        ttl: 64,
-        ecn: 0,
-        control: false,
-        trimmed: 0,
-        emulated: true,
-        detour: 0,
-    }
-}
-
-impl Routes for Net {
-    fn switch(&self, switch: u32) -> Option<&SwitchConfig> {
-        self.switches.get(switch as usize)
-    }
-    fn group(&self, _: u64, switch: u32, host: u32) -> Option<Group> {
-        Some(match switch {
-            leaf if leaf == host => Group::one(16 + host),
-            leaf @ 0..2 => Group { count: SPINES as u16, ..Group::one(leaf * SPINES) },
-            spine => Group::one(8 + 2 * (spine - 2) + host),
-        })
-    }
-    fn member(&self, index: u32) -> Option<u32> {
-        Some(index)
-    }
-}
-
-impl Forwarding for Net {
-    type Word = Cell<u64>;
-    type Note = Cell<u64>;
-    fn word(&self, index: u32) -> Option<&Cell<u64>> {
-        self.words.get(index as usize)
-    }
-    fn trail(&self) -> Option<&Trail> {
-        Some(&self.trail)
-    }
-    fn waiting(&self, _: u32, _: u64) -> Option<Waiting> {
-        // 1/256 byte in units of 2^-20 ps.
-        Some(Waiting { bytes: 0, limit: 1, ps_per_unit: GBPS_100_PS_PER_BYTE << 12 })
-    }
+/// Sends a frame from a leaf's host to the other; returns the spine that it went over, and its note at the end.
+fn send(net: &Net, t_ps: u64, from: u32, flow: u64, len: u32) -> (u32, u64) {
+    let way = net.go(from, flow, false, &PacketFields::default(), &Frame { time_ps: t_ps, len, ..FRAME }).unwrap();
+    (way.spine, way.note)
 }
 
 #[test]
 fn a_port_at_its_rate_is_as_congested_as_can_be_told() {
     //= docs/specs/switching.md#SWC-50 how congested a port is
-    let net = Net::new();
+    let net = Net::new(Scheme::Conga);
     let mut notes = Vec::new();
     // One flow at half the rate of a link, then at all of it: 4,000 bytes take 0.32 us.
     for (gap_ps, until_us) in [(640_000, 1_000), (320_000, 2_000)] {
         let mut t_ps = until_us * US - 1_000 * US;
         while t_ps < until_us * US {
-            notes.push(net.send(t_ps, 0, 7, 4_000).1);
+            notes.push(send(&net, t_ps, 0, 7, 4_000).1);
             t_ps += gap_ps;
         }
     }
@@ -140,7 +40,7 @@ proptest! {
     #[test]
     fn estimates_decay_as_the_paper_says(frames in prop::collection::vec((0..100u64, 64..9_000u32), 1..200)) {
         //= docs/specs/switching.md#SWC-50 how congested a port is
-        let net = Net::new();
+        let net = Net::new(Scheme::Conga);
         let (mut register, mut tick, mut t_ps) = (0.0f64, 0, 0);
         for (gap_us, len) in frames {
             t_ps += gap_us * US;
@@ -149,7 +49,7 @@ proptest! {
                 tick += 1;
             }
             register += f64::from(len);
-            crosses(&net, 3, &Arrival::of(&Frame { time_ps: t_ps, ..frame() }, 1), len);
+            crosses(&net, 3, &Arrival::of(&Frame { time_ps: t_ps, ..FRAME }, 1), len);
             let kept = net.rate_word(3).unwrap().get() & 0xffff_ffff;
             // Whole bytes: a tick rounds down, and the powers of 7/8 have 16 bits.
             prop_assert!((kept as f64 - register).abs() < 0.001 * register + 60.0, "{} {}", kept, register);
@@ -161,16 +61,16 @@ proptest! {
     fn leaves_learn_what_frames_have_met(sent in prop::collection::vec((0..16u64, 1_000..9_000u32), 1..300)) {
         //= docs/specs/switching.md#SWC-52 what a frame tells
         //= docs/specs/switching.md#SWC-53 what a leaf keeps
-        let net = Net::new();
+        let net = Net::new(Scheme::Conga);
         let mut met: HashMap<u32, u64> = HashMap::new();
         for (n, (flow, len)) in sent.iter().enumerate() {
-            let (spine, note) = net.send(n as u64 * 200_000, 0, flow * 77, *len);
+            let (spine, note) = send(&net, n as u64 * 200_000, 0, flow * 77, *len);
             prop_assert_eq!(note as u32 & 0xff, spine);
             met.insert(spine, note >> 8 & MOST);
         }
         // Four frames back return four uplinks' news.
         for _ in 0..SPINES {
-            net.send(100 * US, 1, 5, 64);
+            send(&net, 100 * US, 1, 5, 64);
         }
         for (spine, load) in met {
             let heard = net.word(to_leaf(&net.switches[0], 1) + spine).unwrap().get();
@@ -190,23 +90,23 @@ proptest! {
 #[test]
 fn new_flowlets_take_the_least_congested_path_and_stay_where_none_is_better() {
     //= docs/specs/switching.md#SWC-51 the least congested path
-    let net = Net::new();
+    let net = Net::new(Scheme::Conga);
     let t_ps = 1_000 * US;
     let hear = |spine: u32, load: u64| {
         net.word(to_leaf(&net.switches[0], 1) + spine).unwrap().set((t_ps / US) << 3 | load);
     };
     [5, 2, 6, 2].into_iter().zip(0..).for_each(|(load, spine)| hear(spine, load));
-    let chosen: Vec<u32> = (0..64).map(|flow| net.send(t_ps, 0, flow * 1_001, 64).0).collect();
+    let chosen: Vec<u32> = (0..64).map(|flow| send(&net, t_ps, 0, flow * 1_001, 64).0).collect();
     assert!(chosen.iter().all(|spine| matches!(spine, 1 | 3)), "{chosen:?}");
     assert!(chosen.contains(&1) && chosen.contains(&3), "equals are drawn by lot");
     // After a pause: all stay, for the other one is no better.
-    let again: Vec<u32> = (0..64).map(|flow| net.send(t_ps + 200 * US, 0, flow * 1_001, 64).0).collect();
+    let again: Vec<u32> = (0..64).map(|flow| send(&net, t_ps + 200 * US, 0, flow * 1_001, 64).0).collect();
     assert_eq!(chosen, again);
     // Within a flowlet nobody moves, after it everybody.
     [7, 7, 0, 7].into_iter().zip(0..).for_each(|(load, spine)| hear(spine, load));
-    let within: Vec<u32> = (0..64).map(|flow| net.send(t_ps + 250 * US, 0, flow * 1_001, 64).0).collect();
+    let within: Vec<u32> = (0..64).map(|flow| send(&net, t_ps + 250 * US, 0, flow * 1_001, 64).0).collect();
     assert_eq!(chosen, within);
-    assert!((0..64).all(|flow| net.send(t_ps + 400 * US, 0, flow * 1_001, 64).0 == 2));
+    assert!((0..64).all(|flow| send(&net, t_ps + 400 * US, 0, flow * 1_001, 64).0 == 2));
 }
 
 #[test]
@@ -219,7 +119,7 @@ fn what_was_heard_long_ago_fades() {
 
 #[test]
 fn without_a_trail_there_is_no_route() {
-    let net = Net::new();
-    let Choice { rank, .. } = choose(&net, &Arrival { switch: 0, ..Arrival::of(&frame(), 1) }).unwrap();
+    let net = Net::new(Scheme::Conga);
+    let Choice { rank, .. } = choose(&net, &Arrival { switch: 0, ..Arrival::of(&FRAME, 1) }).unwrap();
     assert!(rank < SPINES, "the search for paths sees a group like any other");
 }

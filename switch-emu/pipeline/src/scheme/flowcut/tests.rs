@@ -1,1 +1,190 @@
+//! Flows over two leaves under four spines, against a list of what is on its way.
 
+use super::*;
+use crate::scheme::Scheme;
+use crate::scheme::two_leaves::{FRAME, Net, SPINES, US, Way};
+use proptest::prelude::*;
+use spray_wire::switch_view::PacketFields;
+use std::vec::Vec;
+use std::{assert, assert_eq, assert_ne, vec};
+
+const BOTH: [Scheme; 2] = [Scheme::FlowcutIngress, Scheme::FlowcutSwitch];
+const LEN: u32 = 4_000;
+
+/// Sends packet `psn` of a flow from leaf 0 at `t_ps`.
+fn send(net: &Net, t_ps: u64, flow: u64, psn: u64) -> Result<Way, Cause> {
+    let fields = PacketFields { number: psn, stamp_ps: t_ps, ..PacketFields::default() };
+    net.go(0, flow, false, &fields, &Frame { time_ps: t_ps, len: LEN, ..FRAME })
+}
+
+/// Acknowledges the packet sent at `stamp_ps`, the one before `psn`.
+fn acknowledge(net: &Net, t_ps: u64, flow: u64, psn: u64, stamp_ps: u64) -> Way {
+    let fields = PacketFields { number: psn, stamp_ps, hops: 3, is_ack: true };
+    net.go(1, flow, true, &fields, &Frame { time_ps: t_ps, len: 100, control: true, ..FRAME }).unwrap()
+}
+
+/// Lets `spine` be the one with the shortest queue.
+fn prefer(net: &Net, spine: u32) {
+    (0..SPINES).for_each(|port| net.waiting[port as usize].set(u64::from(port != spine) * 50_000));
+}
+
+#[test]
+fn a_flow_moves_when_nothing_is_on_its_way() {
+    //= docs/specs/flowcut-switch.md#FCS-1 where entries are
+    //= docs/specs/flowcut-switch.md#FCS-2 one port for a flowcut
+    //= docs/specs/flowcut-switch.md#FCS-3 the least loaded port
+    //= docs/specs/flowcut-switch.md#FCS-4 what has arrived
+    for net in BOTH.map(Net::new) {
+        prefer(&net, 2);
+        assert_eq!(send(&net, 10 * US, 7, 0).unwrap().spine, 2);
+        prefer(&net, 3);
+        assert_eq!(send(&net, 11 * US, 7, 1).unwrap().spine, 2, "one is on its way");
+        acknowledge(&net, 20 * US, 7, 1, 10 * US);
+        assert_eq!(send(&net, 21 * US, 7, 2).unwrap().spine, 2, "two are");
+        // A reply that is no acknowledgement, and one of an earlier packet, tell nothing.
+        let other = PacketFields { stamp_ps: 21 * US, ..PacketFields::default() };
+        net.go(1, 7, true, &other, &Frame { time_ps: 22 * US, control: true, ..FRAME }).unwrap();
+        acknowledge(&net, 23 * US, 7, 2, 11 * US);
+        assert_eq!(send(&net, 24 * US, 7, 3).unwrap().spine, 2);
+        acknowledge(&net, 35 * US, 7, 4, 24 * US);
+        assert_eq!(send(&net, 36 * US, 7, 4).unwrap().spine, 3, "all have arrived with the latest");
+        assert_eq!(send(&net, 36 * US, 8, 0).unwrap().spine, 3, "another flow has its own entry");
+    }
+}
+
+#[test]
+fn acknowledgements_go_back_by_the_spine_of_the_data() {
+    //= docs/specs/flowcut-switch.md#FCS-8 the way back
+    let ways = |scheme| {
+        let net = Net::new(scheme);
+        let way = |flow: u64| {
+            prefer(&net, flow as u32 % SPINES);
+            let there = send(&net, 10 * US + flow, flow * 7_919, 0).unwrap().spine;
+            there == acknowledge(&net, 20 * US + flow, flow * 7_919, 1, 10 * US + flow).spine
+        };
+        (1..33).map(way).collect::<Vec<_>>()
+    };
+    assert!(ways(Scheme::FlowcutSwitch).iter().all(|same| *same));
+    assert!(ways(Scheme::FlowcutIngress).iter().any(|same| !same), "they go by their hash");
+}
+
+#[test]
+fn a_flow_drains_when_its_round_trip_times_are_too_long() {
+    //= docs/specs/flowcut-switch.md#FCS-5 draining
+    for net in BOTH.map(Net::new) {
+        prefer(&net, 1);
+        let mut paused = Vec::new();
+        // 10 us first, then 60: six times as long.
+        for psn in 0..40 {
+            let t_ps = (100 + psn) * US;
+            send(&net, t_ps, 7, psn).unwrap();
+        }
+        for psn in 0..40u64 {
+            let rtt_ps = if psn < 10 { 10 * US } else { 60 * US };
+            let way = acknowledge(&net, (100 + psn) * US + rtt_ps, 7, psn + 1, (100 + psn) * US);
+            assert!(way.detour == 0 || way.detour == PAUSE);
+            paused.push(way.detour == PAUSE);
+        }
+        let first = paused.iter().position(|paused| *paused).expect("it drains");
+        assert!((10..25).contains(&first), "{paused:?}");
+        assert!(paused[first..39].iter().all(|paused| *paused), "until nothing is on its way");
+        assert!(!paused[39]);
+        prefer(&net, 0);
+        assert_eq!(send(&net, 300 * US, 7, 40).unwrap().spine, 0);
+        // Its average is new.
+        send(&net, 301 * US, 7, 41).unwrap();
+        assert_eq!(acknowledge(&net, 310 * US, 7, 41, 300 * US).detour, 0);
+    }
+}
+
+#[test]
+fn a_drain_may_end_early_and_what_comes_keeps_the_port() {
+    //= docs/specs/flowcut-switch.md#FCS-9 early resumption
+    let mut net = Net::new(Scheme::FlowcutIngress);
+    net.switches.iter_mut().for_each(|switch| switch.resume_packets = 3);
+    prefer(&net, 1);
+    (0..10).for_each(|psn| drop(send(&net, (100 + psn) * US, 7, psn).unwrap()));
+    acknowledge(&net, 110 * US, 7, 1, 100 * US);
+    let paused: Vec<bool> =
+        (1..9).map(|psn| acknowledge(&net, 900 * US, 7, psn + 1, (100 + psn) * US).detour == PAUSE).collect();
+    // Packets 7 to 9 are on their way when 7 is the lowest that has not arrived.
+    assert_eq!(paused, [true, true, true, true, true, false, false, false]);
+    prefer(&net, 0);
+    assert_eq!(send(&net, 901 * US, 7, 10).unwrap().spine, 1);
+}
+
+#[test]
+fn flows_without_an_entry_go_by_their_hash_and_are_never_overtaken() {
+    //= docs/specs/flowcut-switch.md#FCS-6 a full table
+    let net = Net::new(Scheme::FlowcutIngress);
+    let hash = |flow: u64| {
+        let (switch, frame) = (&net.switches[0], Frame { flow, ..FRAME });
+        hashed::rank(switch, &crate::routes::Routes::group(&net, 0, 0, 1).unwrap(), frame.flow)
+    };
+    // More flows than entries, all on their way.
+    let flows: Vec<u64> = (1..4_000).map(|flow| mix(flow)).collect();
+    prefer(&net, 2);
+    let without = |flow: &u64| send(&net, 10 * US, *flow, 0).unwrap().spine != 2;
+    let without: Vec<u64> = flows.iter().copied().filter(without).collect();
+    assert!(without.len() > 500, "{}", without.len());
+    assert!(without.iter().all(|flow| send(&net, 11 * US, *flow, 1).unwrap().spine == hash(*flow)));
+    // Entries become free: the flows that had none still go by their hash until nothing is on its way.
+    let has_entry = |flow: &&u64| !without.contains(flow);
+    flows.iter().filter(has_entry).for_each(|flow| drop(acknowledge(&net, 20 * US, *flow, 1, 10 * US)));
+    prefer(&net, 3);
+    assert!(without.iter().all(|flow| send(&net, 30 * US, *flow, 2).unwrap().spine == hash(*flow)));
+}
+
+#[test]
+fn a_flow_whose_port_is_gone_waits() {
+    //= docs/specs/flowcut-switch.md#FCS-7 a port that routing takes away
+    for net in BOTH.map(Net::new) {
+        prefer(&net, 3);
+        send(&net, 10 * US, 7, 0).unwrap();
+        net.uplinks.set(3);
+        assert_eq!(send(&net, 11 * US, 7, 1), Err(Cause::NoRoute));
+        // The test's longest time is 100 us.
+        assert_eq!(send(&net, 110 * US, 7, 1), Err(Cause::NoRoute));
+        assert_ne!(send(&net, 111 * US, 7, 1).unwrap().spine, 3);
+        // With an acknowledgement it goes on at once.
+        net.uplinks.set(4);
+        send(&net, 300 * US, 9, 0).unwrap();
+        net.uplinks.set(3);
+        acknowledge(&net, 310 * US, 9, 1, 300 * US);
+        assert_ne!(send(&net, 311 * US, 9, 1).unwrap().spine, 3);
+    }
+}
+
+proptest! {
+    /// Random packets and acknowledgements of a few flows: a flow changes its spine only when its list is empty, and then takes the least
+    /// loaded; the count of flows with something on its way is that of lists that are not empty.
+    #[test]
+    fn histories_agree_with_lists(steps in prop::collection::vec((0..5u64, any::<bool>(), 0..SPINES), 1..400)) {
+        for net in BOTH.map(Net::new) {
+            let mut on_way: Vec<Vec<u64>> = vec![Vec::new(); 5];
+            let mut spines = [u32::MAX; 5];
+            let mut most = 0;
+            for (step, (flow, sends, shortest)) in (1u64..).zip(&steps) {
+                let (list, t_ps) = (&mut on_way[*flow as usize], step * US);
+                prefer(&net, *shortest);
+                if *sends {
+                    let spine = send(&net, t_ps, flow * 104_729 + 1, step).unwrap().spine;
+                    let expected = if list.is_empty() { *shortest } else { spines[*flow as usize] };
+                    prop_assert_eq!(spine, expected);
+                    spines[*flow as usize] = spine;
+                    list.push(t_ps);
+                } else if !list.is_empty() {
+                    // Of the packet in the middle: those before it have arrived too.
+                    let arrived = list.len() / 2;
+                    let stamp_ps = list[arrived];
+                    list.drain(..=arrived);
+                    acknowledge(&net, t_ps, flow * 104_729 + 1, step, stamp_ps);
+                }
+                let active = on_way.iter().filter(|list| !list.is_empty()).count() as u64;
+                most = most.max(active);
+                let word = net.words[(net.switches[0].memory + ACTIVE) as usize].get();
+                prop_assert_eq!((word & 0xffff_ffff, word >> 32), (active, most));
+            }
+        }
+    }
+}
