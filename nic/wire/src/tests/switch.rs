@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::samples::*;
 use crate::checksum::{add, fold, update_u16, update_u64};
 use crate::offsets::*;
-use crate::switch_view::{classify, trim, trimmed_udp_checksum_v6};
+use crate::switch_view::{PacketFields, classify, packet_fields, trim, trimmed_udp_checksum_v6};
 use crate::*;
 
 fn sum(bytes: &[u8]) -> u16 {
@@ -63,7 +63,7 @@ proptest! {
         let len = trim(&mut frame).unwrap();
         prop_assert_eq!(len, trimmed_len(e.is_v6()));
         let envelope = Envelope { dscp: DSCP_TRIMMED, ..e };
-        let expected = Frame { envelope, common: c, body, payload: &[], trimmed: true };
+        let expected = Frame { envelope, common: c, body, payload: &[], trimmed: true, pause: false };
         prop_assert_eq!(parse(&frame[..len]), Ok(Some(expected)));
         // Bytes that are still there count as padding, and a second switch has nothing left to trim.
         prop_assert_eq!(parse(&frame), Ok(Some(expected)));
@@ -158,5 +158,29 @@ fn peek_needs_the_common_header_only() {
         let peeked: Vec<bool> = (0..frame.len()).map(|len| peek_virtual_time(&frame[..len]).is_some()).collect();
         let expected: Vec<bool> = (0..frame.len()).map(|len| len >= min_len(v6)).collect();
         assert_eq!(peeked, expected);
+    }
+}
+
+#[test]
+fn switches_read_which_packet_a_frame_is_of() {
+    for v6 in [false, true] {
+        for (body, payload) in bodies() {
+            let mut frame = build(&envelope(v6), &common(), &body, &payload);
+            let fields = packet_fields(frame.as_slice(), v6);
+            let expected = match &body {
+                Body::Data(Data { psn, timestamp_ps, .. }) => {
+                    PacketFields { number: *psn, stamp_ps: *timestamp_ps, ..PacketFields::default() }
+                }
+                Body::Ack(Ack { cumulative, timestamp_echo_ps, hops, .. }) => {
+                    PacketFields { number: *cumulative, stamp_ps: *timestamp_echo_ps, hops: *hops, is_ack: true }
+                }
+                _ => PacketFields::default(),
+            };
+            assert_eq!(fields, expected, "{body:?}");
+            // Frames that end early say nothing, or what is there.
+            (0..frame.len()).for_each(|len| drop(packet_fields(&frame[..len], v6)));
+            frame.truncate(min_len(v6));
+            assert_eq!(packet_fields(frame.as_slice(), v6), PacketFields::default());
+        }
     }
 }

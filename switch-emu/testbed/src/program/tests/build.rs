@@ -82,19 +82,31 @@ fn v6(host: u16) -> Ipv6Addr {
 #[derive(Clone, Copy)]
 pub(super) struct Spec {
     pub(super) v6: bool,
+    pub(super) from: u16,
     pub(super) to: u16,
     pub(super) port: u16,
     pub(super) ttl: u8,
     pub(super) ecn: Ecn,
     pub(super) time_ps: u64,
+    /// When its packet was sent, or the one that it acknowledges.
+    pub(super) stamp_ps: u64,
     /// `None` = an acknowledgement.
     pub(super) payload: Option<u16>,
 }
 
 impl Spec {
     /// A full data frame from h0 to h2.
-    pub(super) const DATA: Self =
-        Self { v6: false, to: 2, port: 50_000, ttl: 64, ecn: Ecn::Ect0, time_ps: START_PS, payload: Some(FULL) };
+    pub(super) const DATA: Self = Self {
+        v6: false,
+        from: 0,
+        to: 2,
+        port: 50_000,
+        ttl: 64,
+        ecn: Ecn::Ect0,
+        time_ps: START_PS,
+        stamp_ps: START_PS,
+        payload: Some(FULL),
+    };
     /// An acknowledgement from h0 to h2.
     pub(super) const ACK: Self = Self { ecn: Ecn::NotEct, payload: None, ..Self::DATA };
 
@@ -106,9 +118,9 @@ impl Spec {
         let address = |host| if self.v6 { IpAddr::V6(v6(host)) } else { IpAddr::V4(v4(host)) };
         let dscp = if self.payload.is_some() { DSCP_DATA } else { DSCP_CONTROL };
         let envelope = Envelope {
-            src_mac: [2, 0, 0, 0, 0, 0],
+            src_mac: [2, 0, 0, 0, 0, self.from as u8],
             dst_mac: [2, 0, 0, 0, 0, self.to as u8],
-            src: address(0),
+            src: address(self.from),
             dst: address(self.to),
             src_port: EvPort::new(self.port),
             dscp,
@@ -127,7 +139,7 @@ impl Spec {
         match self.payload {
             Some(payload_bytes) => Body::Data(Data {
                 psn: 9,
-                timestamp_ps: START_PS,
+                timestamp_ps: self.stamp_ps,
                 message: 1,
                 offset: 0,
                 message_bytes: u64::from(payload_bytes),
@@ -137,7 +149,7 @@ impl Spec {
             }),
             None => Body::Ack(Ack {
                 cumulative: 8,
-                timestamp_echo_ps: START_PS,
+                timestamp_echo_ps: self.stamp_ps,
                 sack_base: 8,
                 bitmap: [1, 0, 0, 0],
                 port: EvPort::new(50_000),

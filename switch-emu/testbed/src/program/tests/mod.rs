@@ -3,6 +3,7 @@ mod check;
 mod cpus;
 mod dragonfly;
 mod fixtures;
+mod flowcut;
 mod layouts;
 mod properties;
 mod verdict;

@@ -20,7 +20,7 @@ fn ours() -> impl Strategy<Value = Vec<u8>> {
     let parts = (any::<bool>(), 0..5u16, any::<u16>(), 0..70u8, any::<bool>(), 0..120_000_000u64, payload);
     parts.prop_map(|(v6, to, port, ttl, ect, delay_ps, payload)| {
         let ecn = if ect { Ecn::Ect0 } else { Ecn::NotEct };
-        Spec { v6, to, port, ttl, ecn, time_ps: START_PS + delay_ps, payload }.frame()
+        Spec { v6, to, port, ttl, ecn, time_ps: START_PS + delay_ps, payload, ..Spec::DATA }.frame()
     })
 }
 
@@ -118,8 +118,9 @@ fn kernel_and_memory_agree() {
         assert!(frames.iter().all(|frames| *frames > 0), "{scheme}: {frames:?}");
         taken.entry(verdicts).or_insert(scheme);
     }
-    // Schemes without effect would have the same verdicts. Here weights are equal, so `wcmp` is `ecmp` and `ofan-fib` is `ofan`.
-    let same = [Scheme::Wcmp, Scheme::OfanFib];
+    // Schemes without effect would have the same verdicts. Here weights are equal, so `wcmp` is `ecmp` and `ofan-fib` is `ofan`; no spine has
+    // a choice, so `flowcut-switch` is `flowcut-ingress`.
+    let same = [Scheme::Wcmp, Scheme::OfanFib, Scheme::FlowcutSwitch];
     let different = Scheme::anywhere().filter(|scheme| !same.contains(scheme)).collect::<HashSet<_>>();
     assert_eq!(taken.into_values().collect::<HashSet<_>>(), different);
 }
