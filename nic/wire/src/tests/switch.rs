@@ -178,7 +178,7 @@ fn switches_read_which_packet_a_frame_is_of() {
             };
             assert_eq!(fields, expected, "{body:?}");
             // Frames that end early say nothing, or what is there.
-            (0..frame.len()).for_each(|len| drop(packet_fields(&frame[..len], v6)));
+            (0..frame.len()).for_each(|len| assert!(packet_fields(&frame[..len], v6).hops <= fields.hops));
             frame.truncate(min_len(v6));
             assert_eq!(packet_fields(frame.as_slice(), v6), PacketFields::default());
         }

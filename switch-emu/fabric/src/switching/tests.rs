@@ -345,8 +345,8 @@ fn detours_need_groups_that_a_frame_can_name() {
     };
     for scheme in [Scheme::Valiant, Scheme::Ugal] {
         assert_eq!(check(&[Scheme::Ecmp, scheme], 0), Err(SwitchingError::NoGroups(scheme)));
-        assert_eq!(check(&[scheme], 255), Err(SwitchingError::Groups(scheme, 255)));
-        assert_eq!(check(&[scheme], 254), Ok(()));
+        assert_eq!(check(&[scheme], 254), Err(SwitchingError::Groups(scheme, 254)));
+        assert_eq!(check(&[scheme], 253), Ok(()));
     }
     assert_eq!(check(&Scheme::anywhere().collect::<Vec<_>>(), 0), Ok(()));
 }
