@@ -236,6 +236,7 @@ fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
     let losses = outcome.losses;
     RunResult {
         dilation: outcome.dilation,
+        entries: outcome.entries.map(Into::into),
         wall_s: outcome.wall.as_secs_f64(),
         ports: outcome.ports.clone(),
         port_samples: outcome.samples.clone(),

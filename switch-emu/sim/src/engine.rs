@@ -382,6 +382,7 @@ impl<'a> Engine<'a> {
         assert_eq!(net.frames_sent, ends, "frames sent are delivered, dropped or in flight");
         let (samples, delivered) = self.sampler.finish();
         SimOutcome {
+            entries: net.switches.entries(),
             flows: std::mem::take(&mut net.outcomes),
             ports,
             samples,

@@ -4,6 +4,7 @@ use spray_core::flow::FlowConfig;
 
 use spray_fabric::{Link, LinkChange, LinkEvent, Network, Thresholds, changes};
 pub use spray_fabric::{PortOutcome, PortSamples};
+use spray_pipeline::scheme::Entries;
 
 /// One run, complete: the simulator reads nothing else. Times are ps of scenario time.
 #[derive(Clone, Copy)]
@@ -179,6 +180,8 @@ pub enum Trigger {
 /// What a run found out, in the order of [`SimSpec::flows`] and of [`SimOutcome::ports`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SimOutcome {
+    /// How full the switches' tables of flows became, where they keep any.
+    pub entries: Option<Entries>,
     /// Flows, completed or not.
     pub flows: Vec<FlowOutcome>,
     /// Egress ports of the switches, then the hosts' own links.

@@ -6,7 +6,7 @@ use spray_pipeline::config::NEVER;
 use spray_pipeline::flow_hash::Key;
 use spray_pipeline::frame::Frame;
 use spray_pipeline::routes::{Choice, Group, Routes, SwitchConfig};
-use spray_pipeline::scheme::{self, Arrival, Forwarding, Waiting};
+use spray_pipeline::scheme::{self, Arrival, Entries, Forwarding, Waiting};
 use spray_pipeline::trail::{self, Trail};
 use spray_pipeline::word::Word;
 use spray_pipeline::{Cause, port};
@@ -328,6 +328,12 @@ impl Switches {
         entry.lose_periodically(now_ps, data)?;
         let random = port::share(random, now_ps, port, self.seed);
         entry.config.carry(now_ps, len, data, random, &entry.counters)
+    }
+
+    /// How full the switches' tables of flows became, where they keep any.
+    pub(super) fn entries(&self) -> Option<Entries> {
+        let word = |index: u32| self.words.get(index as usize).map_or(0, Cell::get);
+        Entries::of((0..).map_while(|switch| self.routes.switch(switch)), word)
     }
 
     /// The ports' figures, in the order of [`Switches::ports`], of a run from `start_ps` to `end_ps`.

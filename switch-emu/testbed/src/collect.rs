@@ -33,6 +33,7 @@ impl Collect<'_> {
         self.outcome.hosts.iter().for_each(|running| lateness.merge(running.endpoint.lateness()));
         let epochs = self.setup.fabric.routes.iter().skip(1);
         Ok(TestbedOutcome {
+            entries: rig.program(0).entries(),
             flows,
             payload_verified,
             ports: self.ports(rig)?,

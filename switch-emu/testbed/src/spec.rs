@@ -7,6 +7,7 @@ use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_fabric::{LinkEvent, Network, PortOutcome, PortSamples, Thresholds};
 use spray_nic::endpoint::ConnectionStats;
+use spray_pipeline::scheme::Entries;
 
 /// The part of a spec that many runs share: hosts, links and switches.
 #[derive(Clone, Copy)]
@@ -80,6 +81,8 @@ pub struct TestbedFlow {
 /// The outcome of a run, in the order of [`TestbedSpec::flows`] and of the fabric's ports.
 #[derive(Clone, Debug, Default)]
 pub struct TestbedOutcome {
+    /// How full the switches' tables of flows became, where they keep any.
+    pub entries: Option<Entries>,
     /// Flows, completed or not.
     pub flows: Vec<FlowOutcome>,
     /// Whether every message that arrived equals one that was sent.

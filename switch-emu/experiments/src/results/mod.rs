@@ -18,6 +18,7 @@ pub use self::freezing::Freezing;
 use serde::{Deserialize, Serialize};
 use spray_fabric::Switching;
 pub use spray_fabric::{PortCounters, PortOutcome, PortSamples};
+use spray_pipeline::scheme::Entries;
 
 pub(crate) use self::collect::{Collect, Ended, reported};
 pub use self::files::{WriteError, write_overview, write_run};
@@ -72,11 +73,28 @@ pub struct RunResult {
     pub payload_verified: bool,
     /// Figures that only the simulator has.
     pub sim: Option<SimFigures>,
+    /// Of switches that keep entries for flows.
+    pub entries: Option<EntryFigures>,
     /// From the first failure to the last data frame that it dropped; `None` where the scenario fails nothing or no data was
     /// dropped.
     pub recovery_us: Option<f64>,
     /// Whether connections froze when a path of theirs had failed.
     pub freezing: Freezing,
+}
+
+/// How full the switches' tables of flows became.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EntryFigures {
+    /// Flows that had something on their way through one switch at once, at most; see `spray flowcut-memory`.
+    pub flowcut_entries: u64,
+    /// Packets that passed without an entry, for want of one.
+    pub flowcut_entries_missing: u64,
+}
+
+impl From<Entries> for EntryFigures {
+    fn from(entries: Entries) -> Self {
+        Self { flowcut_entries: entries.most, flowcut_entries_missing: entries.missing }
+    }
 }
 
 /// The simulator's figures about itself.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use spray_fabric::{FlowHash, HashFields, HashFunction, HashSeed, PortCounters, PortOutcome, Switching};
 
-use super::{RunResult, SimFigures, TestbedLosses};
+use super::{EntryFigures, RunResult, SimFigures, TestbedLosses};
 
 /// The contents of `summary.json`; its field names are its keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -67,6 +67,9 @@ pub struct Summary {
     /// Figures that only the simulator has; other runs lack these keys.
     #[serde(flatten)]
     pub sim: Option<SimFigures>,
+    /// Figures of switches that keep entries for flows; other runs lack these keys.
+    #[serde(flatten)]
+    pub entries: Option<EntryFigures>,
 }
 
 /// How switches hash.
@@ -174,6 +177,7 @@ impl RunResult {
             payload_verified: self.payload_verified,
             testbed_losses: self.testbed_losses,
             sim: self.sim,
+            entries: self.entries,
         }
     }
 

@@ -178,6 +178,7 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
         ports: ports.iter().chain(hosts.iter().filter(dropped)).cloned().collect(),
         port_samples: outcome.samples.iter().filter(between).cloned().collect(),
         delivered: outcome.delivered.clone(),
+        entries: outcome.entries.map(Into::into),
         sim: Some(SimFigures {
             packet_hops: outcome.packet_hops,
             packet_hops_per_s: (outcome.packet_hops as f64 / wall_s.max(1e-9)).round(),

@@ -16,6 +16,7 @@ mod two_leaves;
 
 pub use adaptive::{Look, MOST_IN_KERNEL, Measure, least, score};
 pub use detour::{Groups, MOST_GROUPS};
+pub use flowcut::Entries;
 pub use flowlet::FLOWLETS;
 pub use hashed::hashed;
 

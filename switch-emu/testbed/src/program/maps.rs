@@ -108,6 +108,11 @@ impl Maps {
         Ok(sum)
     }
 
+    /// A word of the switches' memory; 0 beyond its end.
+    pub(super) fn word(&self, index: u32) -> u64 {
+        self.get("words", index as usize).ok().and_then(|value| pod_from(&value)).unwrap_or(0)
+    }
+
     /// The words of a port's queues: those of `total`, then those of `control`.
     pub(super) fn queue_words(&self, port: usize) -> Result<[[u64; QUEUE_WORDS]; 2], ProgramError> {
         pod_from(&self.get("queues", port)?).ok_or_else(|| missing("queues"))

@@ -6,6 +6,7 @@ use super::object::{self, AttachMode};
 use libbpf_rs::{Object, ProgramMut};
 use spray_fabric::{ChassisCounters, ChassisSpec, PortCounters, Tables};
 use spray_pipeline::queue::{QUEUE_WORDS, Queue};
+use spray_pipeline::scheme::Entries;
 use std::os::fd::{AsFd, OwnedFd};
 
 /// A loaded switch program; dropping it detaches it.
@@ -84,6 +85,11 @@ impl SwitchProgram {
     /// [`ProgramError::Map`] when there is no such port.
     pub fn counters(&self, port: usize) -> Result<PortCounters, ProgramError> {
         self.maps.port_counters(port)
+    }
+
+    /// Reads how full the switches' tables of flows became; `None` where they keep none.
+    pub fn entries(&self) -> Option<Entries> {
+        Entries::of(self.tables.switches.iter(), |index| self.maps.word(index))
     }
 
     /// Reads the chassis's own counters.
