@@ -153,6 +153,12 @@ impl<F: Forwarding> Here<'_, F> {
         }
     }
 
+    /// When the frame's packet was sent, plus 1 so that it is after 0: an entry that is new.
+    #[inline(always)]
+    fn stamp(&self) -> u64 {
+        self.trail.stamp().saturating_add(1)
+    }
+
     /// Where the set of the frame's flow begins.
     #[inline(always)]
     fn set(&self) -> u32 {
@@ -225,10 +231,10 @@ impl<F: Forwarding> Here<'_, F> {
             return Err(Cause::NoRoute);
         };
         if is_idle {
-            self.store(entry + ARRIVED, self.trail.stamp().saturating_sub(1));
+            self.store(entry + ARRIVED, self.stamp() - 1);
             self.count_active(1);
         }
-        self.store(entry + SENT, self.trail.stamp());
+        self.store(entry + SENT, self.stamp());
         self.store(entry + LATEST, self.trail.number() & 0xffff_ffff | u64::from(frame.len) << LEN_SHIFT);
         self.store(entry + PASSED, frame.time_ps);
         Ok(Some(port))
@@ -284,10 +290,12 @@ impl<F: Forwarding> Here<'_, F> {
         if self.is_idle(entry) {
             return false;
         }
-        if !self.trail.acknowledges() || self.trail.stamp() <= self.load(entry + ARRIVED) {
+        // An echo of what has not passed is a lie.
+        let stamp = self.stamp();
+        if !self.trail.acknowledges() || stamp <= self.load(entry + ARRIVED) || stamp > self.load(entry + SENT) {
             return trend & DRAINS != 0;
         }
-        self.store(entry + ARRIVED, self.trail.stamp());
+        self.store(entry + ARRIVED, stamp);
         if self.is_idle(entry) {
             self.count_active(-1);
             return false;

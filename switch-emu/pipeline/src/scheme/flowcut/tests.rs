@@ -53,6 +53,22 @@ fn a_flow_moves_when_nothing_is_on_its_way() {
 }
 
 #[test]
+fn time_begins_at_0_and_lies_tell_nothing() {
+    //= docs/specs/flowcut-switch.md#FCS-4 what has arrived
+    for net in BOTH.map(Net::new) {
+        prefer(&net, 2);
+        send(&net, 0, 7, 0).unwrap();
+        prefer(&net, 1);
+        assert_eq!(send(&net, US, 7, 1).unwrap().spine, 2, "one is on its way");
+        // An echo of a time at which nothing was sent yet.
+        acknowledge(&net, 2 * US, 7, 2, u64::MAX);
+        assert_eq!(send(&net, 3 * US, 7, 2).unwrap().spine, 2);
+        acknowledge(&net, 9 * US, 7, 3, 3 * US);
+        assert_eq!(send(&net, 10 * US, 7, 3).unwrap().spine, 1);
+    }
+}
+
+#[test]
 fn acknowledgements_go_back_by_the_spine_of_the_data() {
     //= docs/specs/flowcut-switch.md#FCS-8 the way back
     let ways = |scheme| {
