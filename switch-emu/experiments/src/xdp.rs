@@ -228,7 +228,7 @@ fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
         start_ps: flow.start_ps,
         end_ps: found.received_ps,
         retransmits: found.retransmits,
-        reordered: found.reordered,
+        order: found.order,
         drained_ps: found.drained_ps,
     };
     let mut transport = TransportTotals { invalid_frames: outcome.invalid_frames, ..TransportTotals::default() };

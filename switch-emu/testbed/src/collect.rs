@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
+use spray_core::flow::OrderStats;
 use spray_fabric::{Node, Port, PortCounters, PortOutcome};
 use spray_nic::device::{Device, DeviceStats};
 use spray_nic::endpoint::{ConnectionStats, Lateness};
@@ -80,7 +81,7 @@ impl Collect<'_> {
         FlowOutcome {
             received_ps: arrived.map(|arrived| arrived.completed_ps.saturating_sub(self.lead_in_ps)),
             retransmits: sender.map_or(0, |stats| stats.sender.retransmits),
-            reordered: arrived.and_then(receiver).map_or(0, |stats| stats.receiver.reordered),
+            order: arrived.and_then(receiver).map_or(OrderStats::default(), |stats| stats.receiver.order),
             drained_ps: sender.map_or(0, |stats| stats.sender.drained_ps),
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use spray_core::event::Event;
-use spray_core::flow::FlowConfig;
+use spray_core::flow::{FlowConfig, OrderStats};
 use spray_fabric::{LinkEvent, Network, PortOutcome, PortSamples, Thresholds};
 use spray_nic::endpoint::ConnectionStats;
 use spray_pipeline::scheme::Entries;
@@ -122,8 +122,8 @@ pub struct FlowOutcome {
     pub received_ps: Option<u64>,
     /// Packets sent again.
     pub retransmits: u64,
-    /// Packets that arrived after one with a higher sequence number.
-    pub reordered: u64,
+    /// In which order its packets arrived.
+    pub order: OrderStats,
     /// Time for which the balancer held the flow back.
     pub drained_ps: u64,
 }

@@ -2,6 +2,7 @@
 
 mod acks;
 mod coded;
+mod order;
 mod pull;
 mod stats;
 
@@ -10,6 +11,8 @@ use alloc::collections::VecDeque;
 use spray_wire::{Ack, Data, EvPort, Nack, Section};
 
 use self::acks::Pending;
+use self::order::Order;
+pub use self::order::{Degrees, OrderStats};
 pub use self::stats::ReceiverStats;
 use super::config::FlowConfig;
 use super::messages::{Placed, Reassembly};
@@ -80,6 +83,7 @@ pub struct Receiver {
     pending: Pending,
     grant: Grant,
     pull: pull::PullTarget,
+    order: Order,
     stats: ReceiverStats,
 }
 
@@ -120,6 +124,7 @@ impl Receiver {
                 told: config.max_data_bytes,
             },
             pull: pull::PullTarget::new(config.header_bytes),
+            order: Order::default(),
             stats: ReceiverStats::default(),
         }
     }
@@ -306,8 +311,7 @@ impl Receiver {
         let psn = arrival.data.psn;
         self.stats.packets += 1;
         self.stats.bytes += u64::from(arrival.data.payload_bytes);
-        //= docs/specs/transport.md#TRN-58 reordering
-        self.stats.reordered += u64::from(psn < self.highest && !arrival.data.retransmit);
+        self.order.on_arrival(psn, arrival.data.retransmit, &mut self.stats.order);
         self.highest = self.highest.max(psn + 1);
         self.received.insert(psn);
         self.watch.on_arrival(psn);

@@ -46,7 +46,7 @@ fn a_connection_stays_itself_when_its_path_changes() {
         assert_eq!(*data, content(number, 20_000));
     }
     let stats = rig.endpoints[1].connection_stats(accepted[0]).unwrap();
-    assert_eq!((stats.receiver.reordered, stats.receiver.duplicates), (0, 0));
+    assert_eq!((stats.receiver.order.reordered, stats.receiver.duplicates), (0, 0));
     // The other way round the same connection has paths of its own.
     rig.endpoints[1].send(accepted[0], content(99, 5_000)).unwrap();
     assert!(rig.run(10 * US, 50 * MS, |rig| rig.received(0).len() == 1));

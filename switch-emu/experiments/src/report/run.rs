@@ -61,6 +61,8 @@ fn figures_of(s: &Summary) -> Vec<(&'static str, String)> {
         ("trims", s.trims.to_string()),
         ("ECN marks", s.ecn_marks.to_string()),
         ("reordered packets", s.reordered_packets.to_string()),
+        ("places behind", places(&s.reordering_degrees)),
+        ("unexpected packets", s.unexpected_packets.to_string()),
         ("freezes", s.freeze_entries.to_string()),
         ("recovery", s.recovery_us.map_or_else(|| "–".into(), us)),
         ("dilation", format!("{:.0}×", s.dilation)),
@@ -68,6 +70,15 @@ fn figures_of(s: &Summary) -> Vec<(&'static str, String)> {
         ("lateness p99", format!("{:.3} us", s.lateness_p99_us)),
         ("run took", format!("{:.2} s", s.wall_s)),
     ]
+}
+
+/// How many reordered packets were behind by how much.
+fn places(degrees: &[u64]) -> String {
+    let range = |(power, count): (usize, &u64)| match power {
+        0 => format!("1: {count}"),
+        power => format!("{} to {}: {count}", 1_u64 << power, (2_u64 << power) - 1),
+    };
+    if degrees.is_empty() { "–".into() } else { degrees.iter().enumerate().map(range).collect::<Vec<_>>().join(", ") }
 }
 
 fn over_time(run: &RunResult) -> String {
@@ -122,11 +133,12 @@ fn flows(run: &RunResult) -> String {
             time(f.fct_us),
             f.retransmits.to_string(),
             f.reordered.to_string(),
+            f.unexpected.to_string(),
         ],
         first: false,
     };
     let rows: Vec<Row> = run.flows.iter().take(256).map(row).collect();
-    table(&["flow", "hosts", "bytes", "start (us)", "FCT (us)", "retransmits", "reordered"], 2, &rows)
+    table(&["flow", "hosts", "bytes", "start (us)", "FCT (us)", "retransmits", "reordered", "unexpected"], 2, &rows)
 }
 
 fn ports(run: &RunResult) -> String {

@@ -1,7 +1,7 @@
 //! From what an engine found out to a result. Both engines use it.
 
 use spray_core::event::Event;
-use spray_core::flow::{ReceiverStats, SenderStats};
+use spray_core::flow::{OrderStats, ReceiverStats, SenderStats};
 use spray_core::path::BalancerKind;
 use spray_fabric::{LinkAction, LinkEvent, PortOutcome};
 
@@ -30,7 +30,7 @@ pub(crate) struct Ended {
     /// `None` if it did not complete.
     pub end_ps: Option<u64>,
     pub retransmits: u64,
-    pub reordered: u64,
+    pub order: OrderStats,
     pub drained_ps: u64,
 }
 
@@ -83,7 +83,9 @@ impl Collect<'_> {
             end_us,
             fct_us: end_us.map(|end| end - start_us),
             retransmits: ended.retransmits,
-            reordered: ended.reordered,
+            reordered: ended.order.reordered,
+            unexpected: ended.order.unexpected,
+            degrees: ended.order.degrees,
             drained_us: us(ended.drained_ps),
         }
     }
@@ -145,7 +147,9 @@ impl TransportTotals {
         self.packets_sent += sender.packets_sent;
         self.retransmits += sender.retransmits;
         self.timeouts += sender.timeouts;
-        self.reordered_packets += receiver.reordered;
+        self.reordered_packets += receiver.order.reordered;
+        self.unexpected_packets += receiver.order.unexpected;
+        self.reordering_degrees.add(&receiver.order.degrees);
         self.duplicates += receiver.duplicates;
     }
 }

@@ -7,12 +7,14 @@ use spray_fabric::PortOutcome;
 use super::{EventRow, FlowResult, us};
 
 pub(super) fn flows(flows: &[FlowResult]) -> String {
-    let mut out = String::from("flow,src,dst,bytes,start_us,end_us,fct_us,retransmits,reordered,drained_us\n");
+    let mut out =
+        String::from("flow,src,dst,bytes,start_us,end_us,fct_us,retransmits,reordered,drained_us,unexpected,degrees\n");
     for f in flows {
         let (end, fct) = (Time(f.end_us), Time(f.fct_us));
         let head = format_args!("{},{},{},{},{}", f.flow, Text(&f.src), Text(&f.dst), f.bytes, Time(Some(f.start_us)));
         let drained = Time(Some(f.drained_us));
-        line(&mut out, format_args!("{head},{end},{fct},{},{},{drained}", f.retransmits, f.reordered));
+        let order = format_args!("{},{}", f.unexpected, Counts(f.degrees.counts()));
+        line(&mut out, format_args!("{head},{end},{fct},{},{},{drained},{order}", f.retransmits, f.reordered));
     }
     out
 }
@@ -53,6 +55,15 @@ struct Time(Option<f64>);
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.map_or(Ok(()), |us| write!(f, "{us:.3}"))
+    }
+}
+
+/// Counts, with spaces between them.
+struct Counts<'a>(&'a [u64]);
+
+impl fmt::Display for Counts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().enumerate().try_for_each(|(at, count)| write!(f, "{}{count}", if at > 0 { " " } else { "" }))
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod tests;
 
 pub use self::freezing::Freezing;
 use serde::{Deserialize, Serialize};
+use spray_core::flow::Degrees;
 use spray_fabric::Switching;
 pub use spray_fabric::{PortCounters, PortOutcome, PortSamples};
 use spray_pipeline::scheme::Entries;
@@ -143,6 +144,10 @@ pub struct FlowResult {
     pub retransmits: u64,
     /// Packets that arrived after one with a higher sequence number.
     pub reordered: u64,
+    /// Packets whose sequence number is not one more than that of the packet before (Flowcut §III-C2); a lost packet counts once.
+    pub unexpected: u64,
+    /// By how many places the reordered ones were behind, in powers of two.
+    pub degrees: Degrees,
     /// Time during which the balancer drained the flow, to change its path.
     pub drained_us: f64,
 }
@@ -208,6 +213,10 @@ pub struct TransportTotals {
     pub timeouts: u64,
     /// Data packets that arrived after one with a higher sequence number.
     pub reordered_packets: u64,
+    /// Data packets whose sequence number is not one more than that of the packet before.
+    pub unexpected_packets: u64,
+    /// By how many places the reordered ones were behind, in powers of two.
+    pub reordering_degrees: Degrees,
     /// Data packets that arrived more than once.
     pub duplicates: u64,
     /// Frames thrown away as malformed, corrupted or forged.

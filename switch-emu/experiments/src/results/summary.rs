@@ -48,6 +48,9 @@ pub struct Summary {
     /// The same by layer, in the order of the ports.
     pub queue_by_layer: Vec<LayerQueue>,
     pub reordered_packets: u64,
+    pub unexpected_packets: u64,
+    /// How many of the reordered packets were 1 place behind the highest number seen, 2 to 3, 4 to 7, and so on.
+    pub reordering_degrees: Vec<u64>,
     /// Share of its completion time for which a flow was held back to change its path; mean over the completed flows.
     pub drain_percent_of_fct: f64,
     pub duplicates: u64,
@@ -163,6 +166,8 @@ impl RunResult {
             queue_mean_bytes: queues.mean_bytes,
             queue_by_layer: self.queue_by_layer(),
             reordered_packets: self.transport.reordered_packets,
+            unexpected_packets: self.transport.unexpected_packets,
+            reordering_degrees: self.transport.reordering_degrees.counts().to_vec(),
             drain_percent_of_fct: round3(self.drain_percent()),
             duplicates: self.transport.duplicates,
             invalid_frames: self.transport.invalid_frames,

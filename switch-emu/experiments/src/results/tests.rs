@@ -16,7 +16,7 @@ pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult
         fct_us: Some(*fct),
         retransmits: index as u64,
         reordered: 2,
-        drained_us: 0.0,
+        ..FlowResult::default()
     };
     RunResult {
         engine: "xdp".into(),
@@ -37,6 +37,13 @@ pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult
         recovery_us: Some(41.5),
         ..RunResult::default()
     }
+}
+
+/// So many packets behind by one place, by two to three, by four to seven.
+fn degrees(counts: &[u64]) -> Degrees {
+    let mut degrees = Degrees::default();
+    counts.iter().enumerate().for_each(|(power, &count)| (0..count).for_each(|_| degrees.count(1 << power)));
+    degrees
 }
 
 fn ports() -> Vec<PortOutcome> {
@@ -128,7 +135,7 @@ fn summary_json_round_trips_and_holds_the_promised_keys() {
     assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
     let keys = "engine scenario balancer congestion_control switch seed flows_total flows_completed fct_mean_us fct_p50_us \
                 fct_p99_us fct_max_us makespan_us goodput_gbps packets_sent retransmits drops_queue drops_link \
-                drops_random trims ecn_marks reordered_packets drain_percent_of_fct freeze_entries wall_s dilation late_packets \
+                drops_random trims ecn_marks reordered_packets unexpected_packets reordering_degrees drain_percent_of_fct freeze_entries wall_s dilation late_packets \
                 lateness_p99_us payload_verified queue_max_bytes queue_mean_bytes queue_by_layer";
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     for key in keys.split_whitespace() {
@@ -159,9 +166,10 @@ fn csv_files_are_as_documented() {
     run.flows[1].end_us = None;
     run.flows[1].fct_us = None;
     run.flows[0].drained_us = 12.5;
-    let expected = "flow,src,dst,bytes,start_us,end_us,fct_us,retransmits,reordered,drained_us\n\
-                    0,h0,h4,1000000,0.000,100.000,100.000,0,2,12.500\n\
-                    1,h1,h5,1000000,0.000,,,1,2,0.000\n";
+    (run.flows[0].unexpected, run.flows[0].degrees) = (5, degrees(&[2, 0, 1]));
+    let expected = "flow,src,dst,bytes,start_us,end_us,fct_us,retransmits,reordered,drained_us,unexpected,degrees\n\
+                    0,h0,h4,1000000,0.000,100.000,100.000,0,2,12.500,5,2 0 1\n\
+                    1,h1,h5,1000000,0.000,,,1,2,0.000,0,\n";
     assert_eq!(csv::flows(&run.flows), expected);
     let expected = "time_us,kind,subject,detail\n\
                     50.000,failure,leaf0->spine0,silent drop\n\

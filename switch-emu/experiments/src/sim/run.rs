@@ -160,7 +160,7 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
             FctEnd::Acked => found.acked_ps,
         },
         retransmits: found.sender.retransmits,
-        reordered: found.receiver.reordered,
+        order: found.receiver.order,
         drained_ps: found.sender.drained_ps,
     };
     let mut transport = TransportTotals::default();

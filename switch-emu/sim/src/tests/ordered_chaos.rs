@@ -56,7 +56,7 @@ fn only_what_full_queues_dropped_is_sent_again_and_no_timeout_needed() {
             let duplicates = sum(&outcome, |flow| flow.receiver.duplicates);
             assert_eq!((sum(&outcome, |flow| flow.sender.timeouts), duplicates), (0, 0), "seed {seed}");
             assert!(retransmits > 100 || !queues_overflow, "or nothing is tested");
-            assert!(sum(&outcome, |flow| flow.receiver.reordered) > 50, "or nothing is tested");
+            assert!(sum(&outcome, |flow| flow.receiver.order.reordered) > 50, "or nothing is tested");
         }
     }
 }

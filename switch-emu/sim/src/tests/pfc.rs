@@ -205,7 +205,7 @@ fn headroom_is_what_arrives_until_a_pause_stops_it() {
     assert_eq!(outcome.frames_dropped, 0);
     let last_ps = outcome.flows.iter().map(|flow| flow.received_ps.unwrap()).max().unwrap();
     assert!(last_ps < 24 * 300 * PACKET_PS + 3 * PACKET_PS + 4 * US + US, "{last_ps}");
-    assert!(outcome.flows.iter().all(|flow| flow.sender.retransmits == 0 && flow.receiver.reordered == 0));
+    assert!(outcome.flows.iter().all(|flow| flow.sender.retransmits == 0 && flow.receiver.order.reordered == 0));
     let pauses = |port: &PortOutcome| port.pauses > 0 && port.paused_ps > 10 * US;
     let paused: Vec<_> = outcome.ports.iter().filter(|port| pauses(port)).map(|port| port.name.as_str()).collect();
     assert!((8..32).all(|host| paused.iter().any(|name| name.starts_with(&format!("h{host}->")))), "{paused:?}");

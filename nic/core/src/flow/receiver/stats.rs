@@ -1,5 +1,7 @@
 //! What a receiver counts.
 
+use super::order::OrderStats;
+
 /// Counts of one receiver since its construction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -22,9 +24,8 @@ pub struct ReceiverStats {
     pub trailers: u64,
     /// Reports of missing packets; a packet told twice counts twice.
     pub missing: u64,
-    /// First arrivals with a lower number than one seen before: the network reordered them. Retransmissions do not
-    /// count.
-    pub reordered: u64,
+    /// In which order packets arrived, first arrivals only.
+    pub order: OrderStats,
     /// First arrivals and duplicates with an ECN mark.
     pub marked: u64,
     /// Payload bytes of first arrivals.

@@ -75,7 +75,7 @@ fn a_clean_channel_needs_no_retransmission() {
 fn reordering_alone_hardly_ever_looks_like_loss() {
     let channel = Channel { jitter_ps: 3 * US, ack_jitter_ps: 3 * US, ..CLEAN };
     let done = run(config(), channel, &[3_000_000], 2);
-    assert!(done.receiver.stats().reordered > 1000);
+    assert!(done.receiver.stats().order.reordered > 1000);
     let spurious = done.sender.stats().retransmits;
     assert!(spurious < 30, "{spurious} of 3000 although everything arrived within 16 us");
 }

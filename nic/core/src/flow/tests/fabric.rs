@@ -179,7 +179,7 @@ impl Fabric {
             gaps: sum(&|stats| stats.sack_gaps),
             mistakes: sum(&|stats| stats.late_acks + stats.spurious_retransmits),
             drops: self.drops,
-            reordered: self.hosts.iter().map(|host| host.receiver.stats().reordered).sum(),
+            reordered: self.hosts.iter().map(|host| host.receiver.stats().order.reordered).sum(),
         }
     }
 }

@@ -134,7 +134,7 @@ fn no_delay_no_loss_and_no_needless_timeout_reorders() {
                 break;
             }
         }
-        assert_eq!(paths.receiver.stats().reordered, 0, "seed {seed}");
+        assert_eq!(paths.receiver.stats().order.reordered, 0, "seed {seed}");
         assert!(paths.sender.is_idle(), "seed {seed}: {:?}", paths.sender.stats());
         let again = paths.sent.windows(2).filter(|pair| pair[1].2 && pair[0].1 != pair[1].1);
         repaired += again.count();

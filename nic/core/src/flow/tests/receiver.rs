@@ -127,12 +127,12 @@ fn window_duplicates_and_order() {
     for psn in [3, 0, 1, 2] {
         assert_eq!(rig.take(0, packet(psn)), NEW);
     }
-    assert_eq!((rig.receiver.cumulative(), rig.receiver.stats().reordered), (4, 4));
+    assert_eq!((rig.receiver.cumulative(), rig.receiver.stats().order.reordered), (4, 4));
     assert_eq!(rig.take(0, packet(2)), Accept::Duplicate);
     rig.acks();
     assert_eq!(rig.take(0, packet(6)), NEW);
     assert_eq!(rig.take(0, Data { retransmit: true, ..packet(5) }), NEW);
-    assert_eq!(rig.receiver.stats().reordered, 5, "a retransmission comes late because it was sent late");
+    assert_eq!(rig.receiver.stats().order.reordered, 5, "a retransmission comes late because it was sent late");
     assert_eq!(rig.take(0, packet(2)), Accept::Duplicate);
     let ack = rig.acks()[0];
     assert_eq!((ack.cumulative, selected(&ack)), (4, [5, 6, 7].to_vec()));

@@ -1,0 +1,158 @@
+//! In which order packets arrive: by two measures, and how far they are out of place.
+
+/// By how many places packets were behind the highest number seen, in powers of two: entry `i` counts those from `2^i` to
+/// `2^(i+1) - 1` places behind. The window bounds the places, so the last entry is never exceeded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Degrees([u64; DEGREES]);
+
+/// A window of 2^16 packets has numbers up to 2^16 - 1 places apart.
+const DEGREES: usize = super::super::MAX_WINDOW_PACKETS.ilog2() as usize;
+
+impl Degrees {
+    /// The counts without the zeros at the end.
+    pub fn counts(&self) -> &[u64] {
+        let end = self.0.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1);
+        &self.0[..end]
+    }
+
+    /// Adds the counts of other packets.
+    pub fn add(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(count, more)| *count += more);
+    }
+
+    /// Counts a packet that is `places` behind, 1 at least.
+    #[inline]
+    pub fn count(&mut self, places: u64) {
+        self.0[(places.max(1).ilog2() as usize).min(DEGREES - 1)] += 1;
+    }
+}
+
+/// What a receiver remembers of the order of arrivals.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Order {
+    /// One more than the highest number seen.
+    highest: u64,
+    /// One more than the number of the packet before, retransmissions left out.
+    expected: u64,
+}
+
+/// What the order of arrivals came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OrderStats {
+    /// Packets with a lower number than one seen before: the network reordered them. Retransmissions do not count.
+    pub reordered: u64,
+    /// Packets whose number is not one more than that of the packet before. Retransmissions neither count nor are a packet
+    /// before.
+    pub unexpected: u64,
+    /// How far the reordered ones were behind the highest number seen.
+    pub degrees: Degrees,
+}
+
+impl Order {
+    /// Takes the arrival of a packet.
+    #[inline]
+    pub(super) fn on_arrival(&mut self, psn: u64, retransmit: bool, stats: &mut OrderStats) {
+        if !retransmit {
+            //= docs/specs/transport.md#TRN-58 reordering
+            if psn + 1 < self.highest {
+                stats.reordered += 1;
+                //= docs/specs/transport.md#TRN-61 degree of reordering
+                stats.degrees.count(self.highest - 1 - psn);
+            }
+            //= docs/specs/transport.md#TRN-60 expected against received
+            stats.unexpected += u64::from(psn != self.expected);
+            self.expected = psn + 1;
+        }
+        self.highest = self.highest.max(psn + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec;
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn count(arrivals: &[(u64, bool)]) -> OrderStats {
+        let (mut order, mut stats) = (Order::default(), OrderStats::default());
+        arrivals.iter().for_each(|&(psn, again)| order.on_arrival(psn, again, &mut stats));
+        stats
+    }
+
+    /// The definitions, word by word, over the whole list of arrivals.
+    fn literal(arrivals: &[(u64, bool)]) -> (u64, u64, Vec<u64>) {
+        let (mut reordered, mut unexpected, mut degrees) = (0, 0, vec![0; DEGREES]);
+        for (at, &(psn, again)) in arrivals.iter().enumerate() {
+            if again {
+                continue;
+            }
+            let highest = arrivals[..at].iter().map(|&(earlier, _)| earlier).max();
+            if let Some(highest) = highest.filter(|&highest| psn < highest) {
+                reordered += 1;
+                let power = (0..DEGREES).rfind(|&power| highest - psn >= 1 << power);
+                degrees[power.unwrap()] += 1;
+            }
+            let before = arrivals[..at].iter().rfind(|&&(_, again)| !again);
+            unexpected += u64::from(before.map_or(0, |&(before, _)| before + 1) != psn);
+        }
+        while degrees.last() == Some(&0) {
+            degrees.pop();
+        }
+        (reordered, unexpected, degrees)
+    }
+
+    //= docs/specs/transport.md#TRN-58 reordering
+    //= docs/specs/transport.md#TRN-60 expected against received
+    //= docs/specs/transport.md#TRN-61 degree of reordering
+    #[test]
+    fn what_each_order_of_arrivals_comes_to() {
+        let cases: [(&[u64], u64, u64, &[u64]); 6] = [
+            (&[0, 1, 2, 3], 0, 0, &[]),
+            // One late packet: it is behind, and so is the expectation before and after it.
+            (&[0, 2, 1, 3], 1, 3, &[1]),
+            (&[1, 2, 3, 0, 4], 1, 3, &[0, 1]),
+            // A lost packet: nothing is behind.
+            (&[0, 1, 3, 4], 0, 1, &[]),
+            (&[3, 2, 1, 0], 3, 4, &[1, 2]),
+            (&[8, 0, 1, 2, 3, 4, 5, 6, 7], 8, 2, &[1, 2, 4, 1]),
+        ];
+        for (psns, reordered, unexpected, degrees) in cases {
+            let arrivals: Vec<_> = psns.iter().map(|&psn| (psn, false)).collect();
+            let stats = count(&arrivals);
+            assert_eq!(
+                (stats.reordered, stats.unexpected, stats.degrees.counts()),
+                (reordered, unexpected, degrees),
+                "{psns:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_widest_window_fits() {
+        let widest = u64::from(super::super::super::MAX_WINDOW_PACKETS) - 1;
+        let stats = count(&[(widest, false), (0, false)]);
+        assert_eq!((stats.degrees.counts().len(), stats.degrees.counts()[DEGREES - 1]), (DEGREES, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn counts_are_those_of_the_definitions(arrivals in prop::collection::vec((0_u64..5_000, prop::bool::weighted(0.2)), 0..300)) {
+            let stats = count(&arrivals);
+            let (reordered, unexpected, degrees) = literal(&arrivals);
+            prop_assert_eq!((stats.reordered, stats.unexpected), (reordered, unexpected));
+            prop_assert_eq!(stats.degrees.counts(), &degrees[..]);
+            prop_assert_eq!(degrees.iter().sum::<u64>(), reordered);
+        }
+
+        #[test]
+        fn sums_are_those_of_all_packets(one in prop::collection::vec(0_u64..500, 0..60), two in prop::collection::vec(0_u64..500, 0..60)) {
+            let stats = [one, two].map(|psns| count(&psns.into_iter().map(|psn| (psn, false)).collect::<Vec<_>>()));
+            let mut sum = stats[0].degrees;
+            sum.add(&stats[1].degrees);
+            prop_assert_eq!(sum.counts().iter().sum::<u64>(), stats[0].reordered + stats[1].reordered);
+        }
+    }
+}
