@@ -13,13 +13,14 @@ use spray_settings::{Meanings, assignment};
 use crate::failure::{Failure, Outcome};
 
 /// Flags with a value: name, name of the value, path of the setting.
-const FLAGS: [(&str, &str, &str); 22] = [
+const FLAGS: [(&str, &str, &str); 23] = [
     ("balancer", "NAME", "transport.balancer"),
     ("cc", "NAME", "transport.cc"),
     ("evs", "N", "transport.evs"),
     ("payload", "BYTES", "transport.payload_bytes"),
     ("ack-every", "PACKETS", "transport.ack_every"),
     ("ack-evs", "N", "transport.ack_evs"),
+    ("receiver", "NAME", "transport.receiver"),
     ("sack-gap", "PACKETS", "transport.sack_gap_packets"),
     ("sack-rule", "RULE", "transport.sack_rule"),
     ("rto-min-us", "US", "transport.rto_min_us"),

@@ -58,8 +58,11 @@ pub enum LossCause {
     SackGap,
     /// A switch trimmed it because its queue was full, and the receiver said so.
     Trimmed,
-    /// A packet sent after it on the same path arrived first, and the receiver said so.
+    /// A packet sent after it arrived first, on the same path or at a receiver that keeps nothing out of order, and the receiver said
+    /// so.
     Missing,
+    /// Nothing: it goes again because the sender goes back to an earlier one. Its path and the network have not failed it.
+    GoneBack,
 }
 
 /// One lost packet, as path choice sees it.

@@ -1,12 +1,13 @@
-//! Nack: a frame arrived trimmed, or a packet is missing from its section.
+//! Nack: a frame arrived trimmed, a packet is missing from its section, or the sender is to go back.
 
 use crate::EvPort;
 use crate::declare::header;
 
 header! {
-    /// The receiver's answer to a trimmed frame, or to a frame that proves an earlier packet lost.
+    /// The receiver's answer to a trimmed frame, to a frame that proves an earlier packet lost, or to one that it drops because an
+    /// earlier packet has not arrived.
     Nack, 52 bytes;
-    /// Sequence number of the packet that was trimmed, or is missing.
+    /// Sequence number of the packet that was trimmed, is missing, or is expected.
     28 psn: u64;
     /// Send timestamp of the answered frame, in picoseconds of the sender's clock.
     36 timestamp_echo_ps: u64;
@@ -16,11 +17,13 @@ header! {
     46 hops: u8;
     /// The frame was marked.
     47 marked: bool;
-    /// Payload that was cut off, in bytes; 0 of a missing packet.
+    /// Payload that was cut off, in bytes; 0 where nothing was.
     48 payload_bytes: u16;
     flags:
     /// The packet was not trimmed but lost: the answered frame was sent after it on the same path and arrived without it.
     1 missing;
     /// The last port of the path trimmed the frame: the queue in front of the receiver was full, not the fabric.
     2 last_port;
+    /// The receiver has every packet below `psn` and keeps none above it: everything from there on is to be sent again.
+    4 go_back;
 }

@@ -19,6 +19,7 @@ mod ofan;
 mod ordered_chaos;
 mod pfc;
 mod queues;
+mod rdma;
 mod reps_plus;
 
 const BPS: u64 = 400_000_000_000;

@@ -38,6 +38,9 @@ settings! {
         /// Least rate. By default a thousandth of the link's rate.
         #[schemars(range(min = 0.000_001, max = 1_000))]
         pub min_rate_gbps: Option<Gbps> = None,
+        /// Whether a lost packet counts as a mark. In NICs it does not: marks alone cut the rate, and `go-back-n` takes every late packet
+        /// for a lost one.
+        pub losses: bool = true,
         /// Wire bytes that may be in flight, never less than a packet. By default there is no limit.
         #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
         pub window_bytes: Option<ByteSize> = None,
@@ -86,6 +89,7 @@ struct Settings {
     catch_up_packets: u64,
     fast_recovery: u32,
     gain: u32,
+    losses: bool,
 }
 
 impl Dcqcn {
@@ -208,7 +212,11 @@ impl CongestionControl for Dcqcn {
     }
 
     //= docs/specs/dcqcn.md#DQN-8 losses
-    fn on_loss(&mut self, now_ps: u64, _bytes: u32, _cause: LossCause) {
+    fn on_loss(&mut self, now_ps: u64, _bytes: u32, cause: LossCause) {
+        //= docs/specs/go-back-n.md#GBN-5 no sign of congestion
+        if cause == LossCause::GoneBack || !self.settings.losses {
+            return;
+        }
         self.advance(now_ps);
         self.on_congestion(now_ps);
     }
@@ -256,6 +264,7 @@ impl Settings {
             catch_up_packets: config.catch_up_packets.into(),
             fast_recovery: own.fast_recovery.min(1000).into(),
             gain: own.gain.clamp(1, 65_536),
+            losses: own.losses,
         }
     }
 }

@@ -43,7 +43,8 @@ pub trait CongestionControl {
     /// Takes an ACK. Called once for every ACK that a data packet triggered or that settles one.
     fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo) {}
 
-    /// Takes the loss of one packet of `bytes` on the wire. Called once for each transmission that is declared lost.
+    /// Takes the loss of one packet of `bytes` on the wire. Called once for each transmission that is declared lost. With
+    /// [`LossCause::GoneBack`] it is no sign of congestion: the packet only is no longer in flight.
     fn on_loss(&mut self, _now_ps: u64, _bytes: u32, _cause: LossCause) {}
 
     /// Counts a packet of `bytes` on the wire that is sent now. Called once for every transmission.

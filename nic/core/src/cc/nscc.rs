@@ -271,6 +271,10 @@ impl CongestionControl for Nscc {
     fn on_loss(&mut self, now_ps: u64, bytes: u32, cause: LossCause) {
         let bytes = u64::from(bytes);
         self.state.in_flight = self.state.in_flight.saturating_sub(bytes);
+        //= docs/specs/go-back-n.md#GBN-5 no sign of congestion
+        if cause == LossCause::GoneBack {
+            return;
+        }
         if cause == LossCause::Trimmed {
             self.state.ignored = self.state.ignored.saturating_add(bytes).min(MAX_WINDOW_BYTES);
             self.average(ticks(self.settings.base_rtt_ps));

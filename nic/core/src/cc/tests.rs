@@ -311,6 +311,7 @@ fn defaults_are_the_published_settings() {
         counter_bytes = 10000000
         fast_recovery = 5
         gain = 256
+        losses = true
     ";
     let written = toml::Value::try_from(CcSchemes::default()).unwrap();
     assert_eq!(written, toml::from_str::<toml::Value>(published).unwrap());

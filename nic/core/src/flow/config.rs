@@ -1,7 +1,7 @@
 //! The settings of one connection.
 
 use crate::cc::{CcConfig, ControlConfig, rate_bps};
-use crate::loss::{RtoConfig, SackRule};
+use crate::loss::{ReceiverConfig, RtoConfig, SackRule};
 use crate::path::PathConfig;
 use crate::units::Gbps;
 
@@ -33,6 +33,8 @@ pub struct FlowConfig {
     pub ack_delay_ps: u64,
     /// Bounds of the retransmission timeout.
     pub rto: RtoConfig,
+    /// What becomes of packets out of order. Both ends must have the same.
+    pub receiver: ReceiverConfig,
     /// So many later transmissions must have arrived before the gap rule declares a packet lost. `None` leaves losses
     /// to timeouts and trims, as the published simulations do.
     pub sack_gap_packets: Option<u32>,
@@ -71,6 +73,7 @@ impl FlowConfig {
             ack_marked: false,
             ack_delay_ps: base_rtt_ps / 2,
             rto: RtoConfig::for_path(base_rtt_ps),
+            receiver: ReceiverConfig::Selective,
             sack_gap_packets: Some(DEFAULT_SACK_GAP_PACKETS),
             sack_rule: SackRule::Patient,
             give_up_ps: DEFAULT_GIVE_UP_PS,
@@ -115,6 +118,16 @@ impl FlowConfig {
         self.give_up_ps = self.give_up_ps.max(1);
         self.sack_gap_packets = self.sack_gap_packets.map(|packets| packets.max(1));
         self
+    }
+
+    /// Most packets in flight by the receiver's rules; unbounded where it has none, or where the path is not known yet.
+    //= docs/specs/irn.md#IRN-5 BDP-FC
+    pub(super) fn cap_packets(&self) -> u32 {
+        let bdp_packets = if self.learns_path { u32::MAX } else { self.path.bdp_packets.max(1) };
+        match self.receiver {
+            ReceiverConfig::Irn(own) => own.cap_packets.unwrap_or(bdp_packets),
+            ReceiverConfig::Selective | ReceiverConfig::GoBackN(_) => u32::MAX,
+        }
     }
 
     /// Bytes of a full packet on the wire.

@@ -2,6 +2,7 @@
 
 mod acks;
 mod coded;
+mod go_back;
 mod order;
 mod pull;
 mod stats;
@@ -16,7 +17,7 @@ pub use self::order::{Degrees, OrderStats};
 pub use self::stats::ReceiverStats;
 use super::config::FlowConfig;
 use super::messages::{Placed, Reassembly};
-use crate::loss::{Arrived, Bits, Evidence, Repair, SectionWatch};
+use crate::loss::{Arrived, Bits, Evidence, GoBackN, ReceiverConfig, Repair, SectionWatch};
 
 /// A data frame as it came off the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub enum Accept {
     Duplicate,
     /// It lost its payload. A NACK is due.
     Trimmed,
+    /// An earlier packet is missing, and the receiver keeps nothing out of order. Drop it; a NACK may be due.
+    OutOfOrder,
     /// Its number is beyond the window, or completed messages wait to be taken. Drop it; an ACK is due.
     OutOfWindow,
     /// It contradicts itself, its message so far, or a limit. Drop it.
@@ -75,7 +78,10 @@ pub struct Receiver {
     ack_echoes: u8,
     ack_marked: bool,
     ack_delay_ps: u64,
+    /// Whether a packet out of order is acknowledged at once.
+    ack_gaps: bool,
     repair: Repair,
+    go_back: GoBackN,
     reassembly: Reassembly,
     completed: VecDeque<(u32, u64)>,
     nacks: VecDeque<Nack>,
@@ -102,6 +108,10 @@ impl Receiver {
     pub fn new(config: &FlowConfig) -> Self {
         let config = config.sanitised();
         let window_packets = config.window_packets;
+        let go_back = match &config.receiver {
+            ReceiverConfig::GoBackN(own) => Some(GoBackN::new(own)),
+            ReceiverConfig::Selective | ReceiverConfig::Irn(_) => None,
+        };
         Self {
             received: Bits::new(window_packets),
             cumulative: 0,
@@ -111,7 +121,9 @@ impl Receiver {
             ack_echoes: config.ack_evs.saturating_sub(1) as u8,
             ack_marked: config.ack_marked,
             ack_delay_ps: config.ack_delay_ps,
-            repair: Repair::Resend,
+            ack_gaps: matches!(config.receiver, ReceiverConfig::Irn(_)),
+            repair: if go_back.is_some() { Repair::GoBack } else { Repair::Resend },
+            go_back: go_back.unwrap_or_default(),
             reassembly: Reassembly::new(window_packets, u32::from(u16::MAX), config.max_message_bytes),
             completed: VecDeque::with_capacity(COMPLETED_SLOTS),
             nacks: VecDeque::with_capacity(NACK_SLOTS),
@@ -140,6 +152,7 @@ impl Receiver {
         let accept = match self.repair {
             Repair::Resend => self.on_packet(now_ps, arrival),
             Repair::IdealCode => self.on_coded(now_ps, arrival),
+            Repair::GoBack => self.on_in_order(now_ps, arrival),
         };
         match accept {
             Accept::New { .. } | Accept::Trailer => {}
@@ -148,6 +161,7 @@ impl Receiver {
                 self.on_duplicate(now_ps, arrival);
             }
             Accept::Trimmed => self.on_trimmed(arrival),
+            Accept::OutOfOrder => self.on_out_of_order(now_ps, arrival),
             Accept::OutOfWindow => {
                 self.stats.out_of_window += 1;
                 self.on_arrival(now_ps, arrival, true);
@@ -317,7 +331,8 @@ impl Receiver {
         self.watch.on_arrival(psn);
         self.cumulative = self.received.remove_run(self.cumulative, self.highest);
         self.pending.cover(psn);
-        self.on_arrival(now_ps, arrival, false);
+        //= docs/specs/irn.md#IRN-1 the receiver
+        self.on_arrival(now_ps, arrival, self.ack_gaps && psn >= self.cumulative);
         //= docs/specs/ordered-chaos.md#ORC-21 evidence
         if arrival.data.section != Section::NONE && !arrival.data.retransmit {
             self.check_section(arrival, false);
@@ -328,8 +343,8 @@ impl Receiver {
     fn on_trailer(&mut self, arrival: &Arrival) {
         self.stats.trailers += 1;
         let ahead = arrival.data.psn.saturating_sub(self.cumulative);
-        // A trimmed trailer may have overtaken the packets that it followed.
-        if ahead < self.window_packets && !arrival.trimmed {
+        // A trimmed trailer may have overtaken the packets that it followed. One who goes back asks for nothing else.
+        if ahead < self.window_packets && !arrival.trimmed && self.repair != Repair::GoBack {
             self.check_section(arrival, true);
         }
         //= docs/specs/ordered-chaos.md#ORC-26 ACKs of trailers
@@ -367,6 +382,10 @@ impl Receiver {
     fn on_trimmed(&mut self, arrival: &Arrival) {
         self.stats.trimmed += 1;
         self.stats.trimmed_last += u64::from(arrival.last_port);
+        //= docs/specs/go-back-n.md#GBN-1 what is kept
+        if self.repair == Repair::GoBack {
+            return;
+        }
         let data = &arrival.data;
         if queue(&mut self.nacks, nack(arrival, data.psn, data.payload_bytes, false)) {
             self.watch.on_told(data.psn);
@@ -395,6 +414,7 @@ fn nack(arrival: &Arrival, psn: u64, payload_bytes: u16, missing: bool) -> Nack 
         payload_bytes,
         missing,
         last_port: arrival.last_port && !missing,
+        go_back: false,
     }
 }
 

@@ -4,6 +4,7 @@ mod calibration;
 mod coded;
 mod credit;
 mod feedback;
+mod go_back;
 mod grant;
 mod limits;
 mod liveness;
@@ -34,7 +35,7 @@ use super::messages::{Segment, Segmenter};
 use crate::cc::{AnyCc, CongestionControl};
 use crate::event::{Event, Publisher};
 use crate::feedback::Ev;
-use crate::loss::{Backoff, RttEstimator};
+use crate::loss::{Backoff, ReceiverConfig, RttEstimator};
 use crate::path::{self, Admission, AnyBalancer, Balancer, Offers, SendInfo};
 use crate::units::NEVER;
 
@@ -96,13 +97,13 @@ impl Sender {
     /// Makes a sender. `peer_window_packets` and `peer_max_data` come from the handshake.
     pub fn new(config: &FlowConfig, peer_window_packets: u32, peer_max_data: u64, rng: &mut impl RngCore) -> Self {
         let config = config.sanitised();
-        let window_packets = config.window_packets.min(peer_window_packets.max(1));
+        let window_packets = config.window_packets.min(peer_window_packets.max(1)).min(config.cap_packets());
         let mut balancer = AnyBalancer::new(&config.path, rng);
         balancer.on_control(&config.cc, true);
         let cc = AnyCc::new(&config.cc);
         let offers = balancer.offers();
         let mut recovery = Recovery::new(&config, window_packets);
-        if offers.gap_rule {
+        if offers.gap_rule && config.receiver == ReceiverConfig::Selective {
             recovery.quicken();
         }
         Self {

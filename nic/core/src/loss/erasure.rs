@@ -15,6 +15,8 @@ pub enum Repair {
     Resend,
     /// A fresh packet of the ideal code is sent.
     IdealCode,
+    /// Every packet from the lost one on is sent again.
+    GoBack,
 }
 
 impl Repair {
@@ -22,7 +24,7 @@ impl Repair {
     //= docs/specs/erasure.md#ERA-4
     pub fn patience(self) -> Patience {
         match self {
-            Self::Resend => Patience::default(),
+            Self::Resend | Self::GoBack => Patience::default(),
             Self::IdealCode => Patience::eager(),
         }
     }
@@ -33,7 +35,7 @@ impl Repair {
     #[inline]
     pub fn overdue_ps(self, sent_ps: u64, patience: &Patience, rtt: &RttEstimator) -> u64 {
         match self {
-            Self::Resend => NEVER,
+            Self::Resend | Self::GoBack => NEVER,
             Self::IdealCode => patience.time_ps(rtt).map_or(NEVER, |patience_ps| sent_ps.saturating_add(patience_ps)),
         }
     }

@@ -1,11 +1,14 @@
 //! Loss recovery, one file for each scheme: the retransmission timeout (`rto`), the selective-ACK threshold (`sack`,
-//! with `patience`), precise detection on subflows (`subflow`) and the ideal erasure code (`erasure`). Round-trip times
+//! with `patience`), precise detection on subflows (`subflow`), what NICs for RDMA do (`go_back_n`, `irn`) and the ideal erasure code (`erasure`). Round-trip times
 //! and the scoreboard of packets in flight are here too; a record tells whether the NACK of trimming is about it.
 
 mod bits;
 mod erasure;
+mod go_back_n;
 mod histogram;
+mod irn;
 mod patience;
+mod receivers;
 mod record;
 mod rto;
 mod rtt;
@@ -18,8 +21,12 @@ mod tests;
 
 pub(crate) use self::bits::Bits;
 pub use self::erasure::{Repair, Span};
+pub(crate) use self::go_back_n::GoBackN;
+pub use self::go_back_n::GoBackNConfig;
 pub use self::histogram::RttHistogram;
+pub use self::irn::{Irn, IrnConfig};
 pub use self::patience::Patience;
+pub use self::receivers::{ReceiverConfig, ReceiverKind, Receivers};
 pub use self::record::Record;
 pub use self::rto::{Backoff, RtoConfig, floor_ps};
 pub use self::rtt::{MAX_SAMPLE_PS, RttEstimator};

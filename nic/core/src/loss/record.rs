@@ -79,10 +79,11 @@ impl Fate {
     /// Sent once.
     pub(super) const OUTSTANDING: Self = Self(1);
     /// In flight again; from here on, causes are added.
-    const RESENT: u8 = 4;
+    const RESENT: u8 = 8;
     /// Declared lost, and not sent again yet.
-    const LOST: u8 = 8;
-    const CAUSES: [LossCause; 4] = [LossCause::Timeout, LossCause::SackGap, LossCause::Trimmed, LossCause::Missing];
+    const LOST: u8 = 16;
+    const CAUSES: [LossCause; 5] =
+        [LossCause::Timeout, LossCause::SackGap, LossCause::Trimmed, LossCause::Missing, LossCause::GoneBack];
 
     pub(super) const fn lost_for(cause: LossCause) -> Self {
         Self(Self::LOST | cause as u8)
@@ -94,7 +95,7 @@ impl Fate {
 
     #[inline]
     fn cause(self, state: u8) -> Option<LossCause> {
-        (self.0 & !3 == state).then_some(Self::CAUSES[usize::from(self.0 & 3)])
+        (self.0 & !7 == state).then(|| Self::CAUSES[usize::from(self.0 & 7)])
     }
 }
 

@@ -205,6 +205,18 @@ impl Scoreboard {
         self.record(psn).is_some_and(Record::is_outstanding)
     }
 
+    /// Whether `psn` is in flight again, by a transmission that at least so many went before.
+    #[inline]
+    pub fn is_resent_since(&self, psn: u64, transmissions: u64) -> bool {
+        self.record(psn).is_some_and(|record| record.resent().is_some() && record.order >= transmissions)
+    }
+
+    /// Transmissions made so far.
+    #[inline]
+    pub fn transmissions(&self) -> u64 {
+        self.transmissions
+    }
+
     /// The lowest number not acknowledged.
     #[inline]
     pub fn cumulative(&self) -> u64 {

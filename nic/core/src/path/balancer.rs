@@ -54,7 +54,8 @@ pub trait Balancer {
     fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo, _publisher: &mut impl Publisher) {}
 
     /// Takes the loss of a packet. Called once for each transmission that is declared lost; the balancer decides whether
-    /// it means congestion or a failed path.
+    /// it means congestion or a failed path. [`LossCause::GoneBack`](crate::path::LossCause::GoneBack) means neither, and comes only
+    /// where [`PacketFeedback`] keeps an account of packets.
     #[inline]
     fn on_loss(&mut self, _now_ps: u64, _loss: &LossInfo, _publisher: &mut impl Publisher) {}
 }

@@ -175,7 +175,7 @@ impl Balancer for Mptcp {
         let Some(lane) = self.lanes.get_mut(usize::from(label)) else { return };
         lane.in_flight = lane.in_flight.saturating_sub(loss.bytes.into());
         lane.cc.on_loss(now_ps, loss.bytes, loss.cause);
-        if loss.cause != LossCause::Trimmed {
+        if !matches!(loss.cause, LossCause::Trimmed | LossCause::GoneBack) {
             self.loser = label;
         }
     }

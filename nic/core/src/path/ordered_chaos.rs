@@ -156,6 +156,9 @@ impl Balancer for OrderedChaos {
     }
 
     fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
+        if loss.cause == LossCause::GoneBack {
+            return;
+        }
         let index = self.index(loss.psn);
         if loss.cause != LossCause::Timeout {
             //= docs/specs/ordered-chaos.md#ORC-3 round-trip times

@@ -64,6 +64,7 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
         payload_bytes: 3000,
         missing: true,
         last_port: false,
+        go_back: true,
     };
     let connect = Connect {
         connection: 1,
@@ -193,8 +194,8 @@ fn any_control() -> impl Strategy<Value = Body> {
             echoes: echoes(others),
         })
     });
-    let nack = any::<(u64, u64, u16, u8, [bool; 3], u16)>().prop_map(|f| {
-        let [marked, missing, last_port] = f.4;
+    let nack = any::<(u64, u64, u16, u8, [bool; 4], u16)>().prop_map(|f| {
+        let [marked, missing, last_port, go_back] = f.4;
         let (psn, timestamp_echo_ps) = (f.0, f.1);
         Body::Nack(Nack {
             psn,
@@ -205,6 +206,7 @@ fn any_control() -> impl Strategy<Value = Body> {
             payload_bytes: f.5,
             missing,
             last_port,
+            go_back,
         })
     });
     let handshake = any::<(bool, u32, u64, u32, u32, u64, u32)>().prop_map(|f| {

@@ -237,6 +237,7 @@ impl Transport {
             ack_marked: self.ack_marked,
             ack_delay_ps: self.ack_delay_us.map_or(base_rtt_ps / 4, Micros::ps),
             rto: self.rto(flow.rto.min_ps),
+            receiver: self.receiver.config(&self.receivers),
             sack_gap_packets: (self.sack_gap_packets > 0).then_some(self.sack_gap_packets),
             sack_rule: self.sack_rule,
             give_up_ps: self.give_up_us.ps(),

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use spray_settings::{Document, Mistake};
 
+use spray_core::loss::ReceiverKind;
 use spray_core::path::BalancerKind;
 use spray_core::units::Micros;
 
@@ -136,6 +137,12 @@ fn check_transport(document: &Document, transport: &Transport) -> Result<(), Mis
     if !transport.window_packets.is_power_of_two() {
         let message = format!("`window_packets` is {}; allowed: powers of two", transport.window_packets);
         return mistake("window_packets", message);
+    }
+    if transport.erasure && transport.receiver != ReceiverKind::Selective {
+        return mistake(
+            "receiver",
+            "`erasure` repairs losses in its own way; allowed: `receiver = \"selective\"`".into(),
+        );
     }
     let bounds = transport.rto_max_us.zip(transport.rto_min_us);
     if bounds.is_some_and(|(max, min)| max.ps() != 0 && max < min) {

@@ -5,7 +5,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use spray_core::cc::{CcKind, CcSchemes};
 use spray_core::flow::DEFAULT_SACK_GAP_PACKETS;
-use spray_core::loss::SackRule;
+use spray_core::loss::{ReceiverKind, Receivers, SackRule};
 use spray_core::path::{BalancerKind, Schemes};
 use spray_core::units::{ByteSize, Micros};
 use spray_fabric::{HashFields, HashFunction, HashSeed, Scheme};
@@ -116,7 +116,9 @@ pub struct Transport {
     /// Most packets from the oldest unacknowledged one to the newest; a power of two.
     #[schemars(range(min = 256, max = 16_384))]
     pub window_packets: u32,
-    /// A packet counts as lost when this many packets sent after it have arrived, and `sack_rule` holds. With 0 only the
+    /// What becomes of packets out of order, at both ends.
+    pub receiver: ReceiverKind,
+    /// With the receiver `selective`: a packet counts as lost when this many packets sent after it have arrived, and `sack_rule` holds. With 0 only the
     /// retransmission timer and trimmed headers tell of losses.
     #[schemars(range(min = 0, max = 16_384))]
     pub sack_gap_packets: u32,
@@ -134,6 +136,9 @@ pub struct Transport {
     /// Time without progress after which a connection fails.
     #[schemars(range(min = 0.000_001, max = 3_600_000_000_u64))]
     pub give_up_us: Micros,
+    /// Settings of the receivers.
+    #[serde(flatten)]
+    pub receivers: Receivers,
     /// Settings of the balancers.
     #[serde(flatten)]
     pub schemes: Schemes,
@@ -157,12 +162,14 @@ impl Default for Transport {
             ack_delay_us: None,
             evs: 65_535,
             window_packets: 4_096,
+            receiver: ReceiverKind::Selective,
             sack_gap_packets: DEFAULT_SACK_GAP_PACKETS,
             sack_rule: SackRule::Patient,
             erasure: false,
             rto_min_us: None,
             rto_max_us: None,
             give_up_us: Micros::new(20_000),
+            receivers: Receivers::default(),
             schemes: Schemes::default(),
             cc_schemes: CcSchemes::default(),
         }

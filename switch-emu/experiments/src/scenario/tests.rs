@@ -354,7 +354,7 @@ fn a_link_that_changes_too_often_is_named() {
 
 #[test]
 fn loss_recovery_is_as_asked_for() {
-    use spray_core::loss::SackRule;
+    use spray_core::loss::{IrnConfig, ReceiverConfig, SackRule};
     let with = |lines: &str| parse(&format!("{MINIMAL}[transport]\n{lines}"));
     let scenario = with("sack_gap_packets = 32\nsack_rule = \"plain\"\nerasure = true").unwrap();
     let config = scenario.flow_config(&scenario.paths(), BalancerKind::Ops, 0, 4);
@@ -362,6 +362,11 @@ fn loss_recovery_is_as_asked_for() {
     assert!(scenario.transport.erasure);
     let message = with("sack_rule = \"rack\"").unwrap_err().to_string();
     assert!(message.contains("\"patient\", \"plain\""), "{message}");
+    let scenario = with("receiver = \"irn\"\n[transport.irn]\nnacks = 3\n").unwrap();
+    let config = scenario.flow_config(&scenario.paths(), BalancerKind::Ops, 0, 4);
+    assert_eq!(config.receiver, ReceiverConfig::Irn(IrnConfig { nacks: 3, ..IrnConfig::default() }));
+    let message = with("receiver = \"go-back-n\"\nerasure = true").unwrap_err().to_string();
+    assert!(message.contains("allowed: `receiver = \"selective\"`"), "{message}");
 }
 
 #[test]

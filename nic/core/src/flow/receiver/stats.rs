@@ -16,6 +16,8 @@ pub struct ReceiverStats {
     pub trimmed: u64,
     /// Those of them that the last port of their path trimmed, and said so: this host's own incast, not the fabric.
     pub trimmed_last: u64,
+    /// Frames dropped by `go-back-n` because an earlier packet was missing.
+    pub out_of_order: u64,
     /// Frames beyond the window, or refused because completed messages wait to be taken.
     pub out_of_window: u64,
     /// Frames that contradict themselves, their message, or a limit.
@@ -24,7 +26,7 @@ pub struct ReceiverStats {
     pub trailers: u64,
     /// Reports of missing packets; a packet told twice counts twice.
     pub missing: u64,
-    /// In which order packets arrived, first arrivals only.
+    /// In which order packets arrived: first arrivals, and with `go-back-n` those that it dropped.
     pub order: OrderStats,
     /// First arrivals and duplicates with an ECN mark.
     pub marked: u64,

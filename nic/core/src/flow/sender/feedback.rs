@@ -6,7 +6,7 @@ use super::Sender;
 use crate::cc::CongestionControl;
 use crate::event::Publisher;
 use crate::feedback::{AckInfo, LossCause, LossInfo, PacketInfo};
-use crate::loss::{Lost, Record, Settled};
+use crate::loss::{Lost, Record, Repair, Settled};
 use crate::path::Balancer;
 
 /// What one acknowledgement settled.
@@ -75,6 +75,9 @@ impl Sender {
             self.pass_over(now_ps, ack);
         }
         self.on_grant(now_ps, ack.max_data);
+        if let Some(irn) = &mut self.recovery.irn {
+            irn.on_ack(ack, &self.recovery.scoreboard);
+        }
         self.credit(now_ps, ack, &tally, wire_bytes, publisher);
         self.detect_gaps(now_ps, publisher);
     }
@@ -83,6 +86,9 @@ impl Sender {
     pub fn on_nack(&mut self, now_ps: u64, nack: &Nack, publisher: &mut impl Publisher) {
         if self.liveness.has_failed() {
             return;
+        }
+        if nack.go_back {
+            return self.on_go_back(now_ps, nack, publisher);
         }
         if nack.missing {
             return self.on_missing(now_ps, nack, publisher);
@@ -243,7 +249,8 @@ impl Sender {
     pub(super) fn lose(&mut self, now_ps: u64, psn: u64, cause: LossCause, publisher: &mut impl Publisher) {
         let Some(&record) = self.recovery.scoreboard.record(psn) else { return };
         //= docs/specs/transport.md#TRN-36 trimmed packets
-        let place = if cause == LossCause::Trimmed { Lost::First } else { Lost::Last };
+        let first = cause == LossCause::Trimmed || self.recovery.repair == Repair::GoBack;
+        let place = if first { Lost::First } else { Lost::Last };
         if !self.recovery.scoreboard.on_lost(psn, cause, place) {
             return;
         }
@@ -261,7 +268,10 @@ impl Sender {
             in_flight_bytes: self.recovery.in_flight_bytes,
             sent_ps: record.sent_ps,
         };
-        self.balancer.on_loss(now_ps, &loss, publisher);
+        //= docs/specs/go-back-n.md#GBN-5 no sign of congestion
+        if cause != LossCause::GoneBack || self.offers.packet_feedback {
+            self.balancer.on_loss(now_ps, &loss, publisher);
+        }
         self.watch_drain(now_ps);
     }
 }

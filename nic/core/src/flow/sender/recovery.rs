@@ -2,7 +2,9 @@
 
 use super::NEVER;
 use crate::flow::{DEFAULT_SACK_GAP_PACKETS, FlowConfig};
-use crate::loss::{Backoff, Patience, Record, Repair, RtoConfig, RttEstimator, SackGap, Scoreboard};
+use crate::loss::{
+    Backoff, Irn, Patience, ReceiverConfig, Record, Repair, RtoConfig, RttEstimator, SackGap, Scoreboard,
+};
 
 /// The packets of a connection that are sent and not acknowledged, and their timers.
 #[derive(Clone, Debug)]
@@ -16,6 +18,8 @@ pub(super) struct Recovery {
     /// Timeouts in a row without progress.
     pub backoff: Backoff,
     sack_gap: SackGap,
+    /// With IRN: what it knows in place of the gap rule.
+    pub irn: Option<Irn>,
     pub repair: Repair,
     /// Wire bytes of outstanding packets. Lost ones do not count.
     pub in_flight_bytes: u64,
@@ -24,15 +28,21 @@ pub(super) struct Recovery {
 impl Recovery {
     pub(super) fn new(config: &FlowConfig, window_packets: u32) -> Self {
         let rtt = RttEstimator::default();
+        let (repair, irn, gap_packets) = match &config.receiver {
+            ReceiverConfig::Selective => (Repair::Resend, None, config.sack_gap_packets),
+            ReceiverConfig::GoBackN(_) => (Repair::GoBack, None, None),
+            ReceiverConfig::Irn(own) => (Repair::Resend, Some(Irn::new(own, &config.rto)), None),
+        };
         Self {
             scoreboard: Scoreboard::new(window_packets),
-            patience: Repair::Resend.patience(),
+            patience: repair.patience(),
             rtt,
             rto: config.rto,
             timeout_ps: config.rto.timeout_ps(&rtt),
             backoff: 0,
-            sack_gap: SackGap { packets: config.sack_gap_packets, rule: config.sack_rule },
-            repair: Repair::Resend,
+            sack_gap: SackGap { packets: gap_packets, rule: config.sack_rule },
+            irn,
+            repair,
             in_flight_bytes: 0,
         }
     }
@@ -59,6 +69,9 @@ impl Recovery {
     pub(super) fn set_rto(&mut self, rto: RtoConfig) {
         self.rto = rto;
         self.timeout_ps = rto.timeout_ps(&self.rtt);
+        if let Some(irn) = &mut self.irn {
+            irn.set_rto(&rto);
+        }
     }
 
     /// Adapts the gap rule's patience to its mistakes and confirmations. Mistakes of one ACK count once.
@@ -108,6 +121,12 @@ impl Recovery {
         (self.gap_deadline_ps(oldest) <= now_ps).then_some(psn)
     }
 
+    /// The next packet that IRN's recovery finds lost.
+    #[inline]
+    pub(super) fn missing_in_recovery(&mut self) -> Option<u64> {
+        self.irn.as_mut()?.take_lost(&self.scoreboard)
+    }
+
     /// The oldest transmission, if its timeout ran out. This may raise the backoff.
     //= docs/specs/transport.md#TRN-34 a timeout of its own
     pub(super) fn take_expired(&mut self, now_ps: u64) -> Option<u64> {
@@ -119,13 +138,20 @@ impl Recovery {
         if oldest.backoff >= self.backoff {
             self.backoff = self.backoff.saturating_add(1);
         }
+        //= docs/specs/irn.md#IRN-2 recoveries
+        if let Some(irn) = &mut self.irn {
+            irn.recover(&self.scoreboard);
+        }
         Some(psn)
     }
 
     /// When a transmission times out.
     #[inline]
     fn expiry_ps(&self, record: &Record) -> u64 {
-        self.after_timeout(record.sent_ps, record.backoff.min(self.backoff))
+        match &self.irn {
+            Some(irn) => record.sent_ps.saturating_add(irn.timeout_ps(self.scoreboard.span())),
+            None => self.after_timeout(record.sent_ps, record.backoff.min(self.backoff)),
+        }
     }
 
     /// When the oldest transmission counts as lost by the gap rule or, in a code, for its age.

@@ -29,8 +29,10 @@ pub struct SenderStats {
     pub nacks: u64,
     /// Those of them that the last port of the path trimmed, and said so: the receiver's own incast, not the fabric.
     pub nacks_last: u64,
-    /// Packets declared lost because a later one on the same path arrived at the receiver.
+    /// Packets declared lost because the receiver said that a later one had arrived, on the same path or, under `go-back-n`, on any.
     pub missing: u64,
+    /// Packets sent again only because the sender went back to an earlier one (`go-back-n`).
+    pub gone_back: u64,
     /// NACKs for packets that had arrived, or were declared lost or sent again since.
     pub stale_nacks: u64,
     /// Packets acknowledged after they were declared lost and before they were sent again: they were not lost.
@@ -70,6 +72,7 @@ impl SenderStats {
             LossCause::Timeout => self.timeouts += 1,
             LossCause::Trimmed => self.nacks += 1,
             LossCause::Missing => self.missing += 1,
+            LossCause::GoneBack => self.gone_back += 1,
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::{NEVER, Sender};
 use crate::event::{Event, Publisher};
 use crate::feedback::LossCause;
+use crate::loss::Repair;
 
 impl Sender {
     /// Returns when [`Sender::on_timeout`] and [`Sender::poll_transmit`] have something to do without other input.
@@ -54,6 +55,10 @@ impl Sender {
         while let Some(psn) = self.recovery.overtaken(now_ps) {
             self.lose(now_ps, psn, LossCause::SackGap, publisher);
         }
+        //= docs/specs/irn.md#IRN-3 what is lost
+        while let Some(psn) = self.recovery.missing_in_recovery() {
+            self.lose(now_ps, psn, LossCause::SackGap, publisher);
+        }
     }
 
     /// Declares lost every transmission whose own timeout ran out.
@@ -62,7 +67,11 @@ impl Sender {
         while let Some(psn) = self.recovery.take_expired(now_ps) {
             publisher.on_event(now_ps, Event::Timeout { psn });
             self.paused = false;
-            self.lose(now_ps, psn, LossCause::Timeout, publisher);
+            if self.recovery.repair == Repair::GoBack {
+                self.go_back(now_ps, LossCause::Timeout, publisher);
+            } else {
+                self.lose(now_ps, psn, LossCause::Timeout, publisher);
+            }
         }
     }
 

@@ -89,6 +89,7 @@ fn config(balancer: BalancerKind, cc: CcKind, evs: u32, seed: u64) -> FlowConfig
         rto: RtoConfig { initial_ps: 100 * US, min_ps: 50 * US, max_ps: 800 * US },
         sack_gap_packets: (rng.next_u32().is_multiple_of(2)).then(|| 1 + rng.next_u32() % 20),
         give_up_ps: 20_000 * US,
+        receiver: RECEIVERS[rng.next_u32() as usize % 3].into(),
         max_data_bytes: 200_000,
         max_message_bytes: 20_000,
         ..FlowConfig::for_path(PAYLOAD, HEADER, path, cc)

@@ -141,6 +141,7 @@ fn a_trailer_is_no_packet() {
         payload_bytes: 0,
         missing: true,
         last_port: false,
+        go_back: false,
     };
     assert_eq!((nacks, ack), ([1, 5, 9].map(told).to_vec(), None));
     assert_eq!(take(trailer(9), false).0.len(), 3, "again");

@@ -238,14 +238,15 @@ impl History {
             return;
         }
         let packet = self.in_flight.remove(place % self.in_flight.len());
-        let causes = [LossCause::Timeout, LossCause::SackGap, LossCause::Trimmed, LossCause::Missing];
+        let causes =
+            [LossCause::Timeout, LossCause::SackGap, LossCause::Trimmed, LossCause::Missing, LossCause::GoneBack];
         self.lost.push(packet);
         self.lost.sort_by_key(|packet| packet.psn);
         let loss = LossInfo {
             psn: packet.psn,
             ev: packet.ev,
             bytes: packet.bytes,
-            cause: causes[usize::from(cause % 4)],
+            cause: causes[usize::from(cause % 5)],
             max_rtt_ps: u64::from(cause) * 1_000_000,
             in_flight_bytes: self.in_flight_bytes(),
             sent_ps: packet.sent_ps,

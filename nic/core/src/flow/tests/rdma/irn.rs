@@ -1,0 +1,221 @@
+//! IRN against the paper's sender, written down as §3.1 and §3.2 have it.
+
+use std::collections::BTreeSet;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+use spray_wire::{Ack, Data, EvPort};
+
+use super::*;
+use crate::rng;
+use crate::units::Micros;
+
+const CAP: u64 = 24;
+
+fn config(own: IrnConfig) -> FlowConfig {
+    FlowConfig { receiver: ReceiverConfig::Irn(own), window_packets: 256, give_up_ps: u64::MAX / 2, ..open_config() }
+}
+
+fn plain() -> IrnConfig {
+    IrnConfig { cap_packets: Some(CAP as u32), rto_low_us: Some(Micros::new(1 << 30)), ..IrnConfig::default() }
+}
+
+/// A sender that looks through all its packets for the next one.
+#[derive(Default)]
+struct Literal {
+    next: u64,
+    acked: BTreeSet<u64>,
+    cumulative: u64,
+    /// The last new packet before the recovery under way.
+    recovery_seq: Option<u64>,
+    /// Where the recovery looks for the next lost packet.
+    pointer: u64,
+}
+
+impl Literal {
+    fn on_ack(&mut self, cumulative: u64, sacked: &[u64]) {
+        self.cumulative = self.cumulative.max(cumulative);
+        self.acked.extend(sacked);
+        while self.acked.contains(&self.cumulative) {
+            self.cumulative += 1;
+        }
+        self.recovery_seq = self.recovery_seq.filter(|last| self.cumulative <= *last);
+        let is_nack = sacked.iter().any(|psn| *psn >= self.cumulative);
+        if is_nack && self.recovery_seq.is_none() {
+            (self.recovery_seq, self.pointer) = (Some(self.next - 1), self.cumulative);
+        }
+    }
+
+    /// The next packet: a lost one in a recovery, else a new one if BDP-FC lets it go.
+    fn send(&mut self) -> Option<u64> {
+        let highest = self.acked.last().copied().unwrap_or(0);
+        if self.recovery_seq.is_some() {
+            let from = self.pointer.max(self.cumulative);
+            if let Some(lost) = (from..highest).find(|psn| !self.acked.contains(psn)) {
+                self.pointer = lost + 1;
+                return Some(lost);
+            }
+        }
+        let is_new = self.next - self.cumulative < CAP;
+        self.next += u64::from(is_new);
+        is_new.then(|| self.next - 1)
+    }
+}
+
+struct Rig {
+    sender: Sender,
+    rng: rng::Rng,
+    now_ps: u64,
+}
+
+impl Rig {
+    fn new(own: IrnConfig) -> Self {
+        let (mut rng, config) = (rng::stream(1, 1), config(own));
+        let mut sender = Sender::new(&config, 256, u64::MAX, &mut rng);
+        sender.send_message(1, 1 << 30).unwrap();
+        Self { sender, rng, now_ps: US }
+    }
+
+    fn drain(&mut self) -> Vec<u64> {
+        self.now_ps += US;
+        core::iter::from_fn(|| match self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ())? {
+            Transmit::Data { data, .. } => Some(data.psn),
+            other => panic!("{other:?}"),
+        })
+        .collect()
+    }
+
+    fn ack(&mut self, cumulative: u64, sacked: &[u64]) {
+        let mut bitmap = [0; 4];
+        sacked.iter().for_each(|psn| bitmap[((psn - cumulative) / 64) as usize] |= 1 << ((psn - cumulative) % 64));
+        let ack = Ack { cumulative, sack_base: cumulative, bitmap, ..Ack::default() };
+        self.sender.on_ack(self.now_ps, &ack, &mut ());
+    }
+}
+
+proptest! {
+    /// Whatever is acknowledged: which packets go next.
+    //= docs/specs/irn.md#IRN-2 recoveries
+    //= docs/specs/irn.md#IRN-3 what is lost
+    //= docs/specs/irn.md#IRN-5 BDP-FC
+    #[test]
+    fn the_sender_sends_as_the_paper_has_it(acks in prop::collection::vec((0..6u64, prop::collection::vec(0..CAP, 0..4)), 1..80)) {
+        let (mut rig, mut literal) = (Rig::new(plain()), Literal::default());
+        for (ahead, sacked) in acks {
+            let expected: Vec<u64> = core::iter::from_fn(|| literal.send()).collect();
+            prop_assert_eq!(rig.drain(), expected);
+            let cumulative = (literal.cumulative + ahead).min(literal.next);
+            let mut sacked: Vec<u64> = sacked.into_iter().map(|at| cumulative + at).filter(|psn| *psn < literal.next).collect();
+            sacked.sort_unstable();
+            rig.ack(cumulative, &sacked);
+            literal.on_ack(cumulative, &sacked);
+        }
+    }
+}
+
+//= docs/specs/irn.md#IRN-3 what is lost
+#[test]
+fn each_packet_goes_again_once_in_a_recovery() {
+    let mut rig = Rig::new(plain());
+    assert_eq!(rig.drain(), (0..CAP).collect::<Vec<_>>());
+    rig.ack(0, &[3]);
+    assert_eq!(rig.drain(), [0, 1, 2]);
+    rig.ack(0, &[3, 4, 6]);
+    assert_eq!(rig.drain(), [5]);
+    rig.ack(0, &[3, 4, 6, 7]);
+    assert_eq!(rig.drain(), [0; 0], "once");
+    //= docs/specs/irn.md#IRN-2 recoveries
+    rig.ack(CAP, &[]);
+    assert_eq!(rig.drain(), (CAP..2 * CAP).collect::<Vec<_>>(), "the recovery is over, and new packets go");
+    rig.ack(CAP, &[CAP + 1]);
+    assert_eq!(rig.drain(), [CAP], "the next one has begun");
+}
+
+//= docs/specs/irn.md#IRN-2 recoveries
+#[test]
+fn more_nacks_may_be_asked_for() {
+    let mut rig = Rig::new(IrnConfig { nacks: 3, ..plain() });
+    rig.drain();
+    rig.ack(0, &[1]);
+    rig.ack(0, &[1, 2]);
+    assert_eq!(rig.drain(), [0; 0]);
+    rig.ack(4, &[6]);
+    rig.ack(4, &[6, 7]);
+    assert_eq!(rig.drain(), (CAP..CAP + 4).collect::<Vec<_>>(), "another gap is counted anew");
+    rig.ack(4, &[6, 7, 9]);
+    assert_eq!(rig.drain(), [4, 5, 8]);
+}
+
+//= docs/specs/irn.md#IRN-6 two timeouts
+#[test]
+fn few_packets_in_flight_have_the_low_timeout() {
+    let own = IrnConfig { rto_low_us: Some(Micros::new(10)), rto_high_us: Some(Micros::new(70)), ..plain() };
+    for (packets, timeout_us) in [(1, 10), (2, 10), (3, 70), (9, 70)] {
+        let (mut rng, config) = (rng::stream(1, 1), config(own));
+        let mut sender = Sender::new(&config, 256, u64::MAX, &mut rng);
+        sender.send_message(1, packets * 1000).unwrap();
+        while sender.poll_transmit(US, &mut rng, &mut ()).is_some() {}
+        for round in 1..4 {
+            let at_ps = US + round * timeout_us * US;
+            assert_eq!(sender.poll_timeout(), Some(at_ps), "no backoff");
+            sender.on_timeout(at_ps, &mut ());
+            while sender.poll_transmit(at_ps, &mut rng, &mut ()).is_some() {}
+            assert_eq!(sender.stats().timeouts, round * packets);
+        }
+    }
+    let rto = config(plain()).rto;
+    let own = crate::loss::Irn::new(&IrnConfig::default(), &rto);
+    assert_eq!((own.timeout_ps(2), own.timeout_ps(3)), (rto.min_ps, rto.min_ps / 100 * 320));
+}
+
+/// After a timeout, what the recovery has sent again is not sent a third time for the packets above it.
+//= docs/specs/irn.md#IRN-2 recoveries
+#[test]
+fn a_timeout_begins_a_recovery() {
+    let own = IrnConfig { rto_high_us: Some(Micros::new(70)), rto_low_us: Some(Micros::new(70)), ..plain() };
+    let mut rig = Rig::new(own);
+    let first_ps = rig.now_ps + US;
+    rig.drain();
+    rig.now_ps = first_ps + 70 * US;
+    rig.sender.on_timeout(rig.now_ps, &mut ());
+    assert_eq!(rig.drain(), (0..CAP).collect::<Vec<_>>());
+    rig.ack(0, &[9]);
+    assert_eq!(rig.drain(), [0; 0]);
+}
+
+//= docs/specs/irn.md#IRN-1 the receiver
+#[test]
+fn a_packet_out_of_order_is_acknowledged_at_once() {
+    let packet = |psn| Data {
+        psn,
+        message: 1,
+        offset: psn * 1000,
+        message_bytes: 100_000,
+        payload_bytes: 1000,
+        ..Data::default()
+    };
+    let arrival = |psn| Arrival {
+        data: packet(psn),
+        port: EvPort::new(1000),
+        marked: false,
+        hops: 3,
+        trimmed: false,
+        last_port: false,
+    };
+    let mut receiver = Receiver::new(&FlowConfig { ack_every: 16, ..config(plain()) });
+    let mut acks = |psn| {
+        assert_eq!(receiver.on_data(0, &arrival(psn)), Accept::New { place: true });
+        receiver.poll_ack().map(|ack| (ack.cumulative, (0..20).filter(|psn| ack.selected(*psn)).collect::<Vec<_>>()))
+    };
+    assert_eq!([0, 1].map(&mut acks), [None, None]);
+    assert_eq!(acks(4), Some((2, [4].to_vec())));
+    assert_eq!(acks(6), Some((2, [4, 6].to_vec())));
+    assert_eq!([2, 3].map(&mut acks), [None, None]);
+}
+
+//= docs/specs/irn.md#IRN-5 BDP-FC
+#[test]
+fn the_cap_is_one_bandwidth_delay_product_by_default() {
+    let mut rig = Rig::new(IrnConfig::default());
+    assert_eq!(rig.drain().len(), 12, "the test path's");
+}

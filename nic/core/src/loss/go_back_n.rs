@@ -1,0 +1,39 @@
+//! Go-back-N as RoCE NICs have it: one NACK for a gap (Mittal et al., SIGCOMM 2018, §2; the receiver of the simulator published with
+//! HPCC).
+//! Clauses (GBN-n) are in `docs/specs/go-back-n.md`.
+
+use crate::settings::settings;
+use crate::units::Micros;
+
+settings! {
+    /// The settings of [`GoBackN`].
+    pub struct GoBackNConfig {
+        /// A gap is told again when a packet is dropped this long after it was told.
+        #[schemars(range(min = 0.001, max = 1_000_000))]
+        pub nack_interval_us: Micros = Micros::new(500),
+    }
+}
+
+/// Which gap was told last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct GoBackN {
+    interval_ps: u64,
+    /// The packet that was expected then, and the time from which on it may be told again.
+    told: Option<(u64, u64)>,
+}
+
+impl GoBackN {
+    pub(crate) fn new(config: &GoBackNConfig) -> Self {
+        Self { interval_ps: config.nack_interval_us.ps(), told: None }
+    }
+
+    /// Takes a packet above the `expected` one, which is dropped. Returns whether a NACK is due.
+    //= docs/specs/go-back-n.md#GBN-2 one NACK for a gap
+    pub(crate) fn on_dropped(&mut self, now_ps: u64, expected: u64) -> bool {
+        let is_told = self.told.is_some_and(|(psn, again_ps)| psn == expected && now_ps < again_ps);
+        if !is_told {
+            self.told = Some((expected, now_ps.saturating_add(self.interval_ps)));
+        }
+        !is_told
+    }
+}

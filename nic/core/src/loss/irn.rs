@@ -1,0 +1,124 @@
+//! IRN's loss recovery: selective repeat with one retransmission of each packet in a recovery, and two fixed timeouts (Mittal et
+//! al., SIGCOMM 2018, §3). Clauses (IRN-n) are in `docs/specs/irn.md`.
+
+use spray_wire::Ack;
+
+use super::{RtoConfig, Scoreboard};
+use crate::settings::settings;
+use crate::units::Micros;
+
+settings! {
+    /// The settings of [`Irn`].
+    pub struct IrnConfig {
+        /// Most packets in flight, from the oldest unacknowledged one to the newest. By default one bandwidth-delay product.
+        #[schemars(range(min = 1, max = 65_536))]
+        pub cap_packets: Option<u32> = None,
+        /// NACKs of one gap that begin a recovery. The paper's evaluation has 1; more allow for reordering (§7).
+        #[schemars(range(min = 1, max = 65_536))]
+        pub nacks: u32 = 1,
+        /// Fewer packets in flight than this have the low timeout.
+        #[schemars(range(min = 0, max = 65_536))]
+        pub few_packets: u32 = 3,
+        /// The low timeout. By default the least retransmission timeout, `rto_min_us`.
+        #[schemars(range(min = 0.001, max = 3_600_000_000_u64))]
+        pub rto_low_us: Option<Micros> = None,
+        /// The high timeout, at least the low one. By default 3.2 times that, as 320 us are to 100 in the paper.
+        #[schemars(range(min = 0.001, max = 3_600_000_000_u64))]
+        pub rto_high_us: Option<Micros> = None,
+    }
+}
+
+/// What an IRN sender knows of its losses besides the scoreboard.
+#[derive(Clone, Copy, Debug)]
+pub struct Irn {
+    settings: IrnConfig,
+    rto_low_ps: u64,
+    rto_high_ps: u64,
+    recovery: Option<Recovery>,
+    /// One more than the highest number acknowledged.
+    acked_end: u64,
+    /// The gap that NACKs are counted for, by the lowest missing number, and their count.
+    gap: u64,
+    nacks: u32,
+}
+
+/// A recovery under way.
+#[derive(Clone, Copy, Debug)]
+struct Recovery {
+    /// The next new number when it began. It ends when all below are acknowledged.
+    end: u64,
+    /// Transmissions made before it began.
+    transmissions: u64,
+    /// All numbers below are judged.
+    judged: u64,
+}
+
+impl Irn {
+    /// Makes one with nothing sent.
+    pub fn new(settings: &IrnConfig, rto: &RtoConfig) -> Self {
+        let mut irn =
+            Self { settings: *settings, rto_low_ps: 0, rto_high_ps: 0, recovery: None, acked_end: 0, gap: 0, nacks: 0 };
+        irn.set_rto(rto);
+        irn
+    }
+
+    /// Takes the bounds of the retransmission timeout.
+    //= docs/specs/irn.md#IRN-6 two timeouts
+    pub fn set_rto(&mut self, rto: &RtoConfig) {
+        let IrnConfig { rto_low_us, rto_high_us, .. } = self.settings;
+        self.rto_low_ps = rto_low_us.map_or(rto.min_ps, Micros::ps).max(1);
+        self.rto_high_ps = rto_high_us.map_or(self.rto_low_ps / 10 * 32, Micros::ps).max(self.rto_low_ps);
+    }
+
+    /// How long an acknowledgement may take when the numbers from the lowest unacknowledged one on are `span`.
+    //= docs/specs/irn.md#IRN-6 two timeouts
+    #[inline]
+    pub fn timeout_ps(&self, span: u64) -> u64 {
+        if span < u64::from(self.settings.few_packets) { self.rto_low_ps } else { self.rto_high_ps }
+    }
+
+    /// Takes an acknowledgement after the scoreboard did.
+    //= docs/specs/irn.md#IRN-2 recoveries
+    pub fn on_ack(&mut self, ack: &Ack, board: &Scoreboard) {
+        let (end, cumulative) = (end(ack), board.cumulative());
+        self.acked_end = self.acked_end.max(end);
+        if self.recovery.is_some_and(|recovery| cumulative >= recovery.end) {
+            (self.recovery, self.nacks) = (None, 0);
+        }
+        if self.gap != cumulative {
+            (self.gap, self.nacks) = (cumulative, 0);
+        }
+        self.nacks = self.nacks.saturating_add(u32::from(end > cumulative));
+        if end > cumulative && self.nacks >= self.settings.nacks {
+            self.recover(board);
+        }
+    }
+
+    /// Begins a recovery unless one is under way.
+    //= docs/specs/irn.md#IRN-2 recoveries
+    pub fn recover(&mut self, board: &Scoreboard) {
+        self.recovery.get_or_insert(Recovery {
+            end: board.next_psn(),
+            transmissions: board.transmissions(),
+            judged: board.cumulative(),
+        });
+    }
+
+    /// The next packet that the recovery finds lost, each once. The caller declares it lost.
+    //= docs/specs/irn.md#IRN-3 what is lost
+    pub fn take_lost(&mut self, board: &Scoreboard) -> Option<u64> {
+        let recovery = self.recovery.as_mut()?;
+        let first = recovery.judged.max(board.cumulative());
+        let is_lost = |psn: &u64| board.is_outstanding(*psn) && !board.is_resent_since(*psn, recovery.transmissions);
+        let found = (first..self.acked_end).find(is_lost);
+        recovery.judged = found.map_or(self.acked_end.max(first), |psn| psn + 1);
+        found
+    }
+}
+
+/// One more than the highest number that an acknowledgement covers.
+fn end(ack: &Ack) -> u64 {
+    let word = ack.bitmap.iter().rposition(|&bits| bits != 0);
+    let bits = word.map_or(0, |word| 64 * word as u64 + 64 - u64::from(ack.bitmap[word].leading_zeros()));
+    if bits == 0 { ack.cumulative } else { ack.cumulative.max(ack.sack_base.saturating_add(bits)) }
+}

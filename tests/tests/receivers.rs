@@ -1,0 +1,37 @@
+//! The receivers of NICs for RDMA with real packets: a fabric that loses and one that reorders, under DCQCN.
+
+use spray_tests::{assert_sound, run, small, turn};
+
+fn scenario(receiver: &str, balancer: &str, rest: &str) -> spray_experiments::scenario::Scenario {
+    let transport =
+        format!("receiver = \"{receiver}\"\nbalancer = \"{balancer}\"\ncc = \"dcqcn\"\ngive_up_us = 200000\n");
+    small("512 KiB", &format!("[queue]\ntrimming = false\nlimit = \"400 packets\"\n[transport]\n{transport}{rest}"))
+}
+
+#[test]
+fn both_receivers_deliver_every_byte_over_links_that_lose() {
+    let Some(_turn) = turn() else { return };
+    let lossy = "[[link_event]]\nlink = \"leaf0-spine0\"\naction = \"loss\"\nprobability = 0.01\n\
+                 [[link_event]]\nlink = \"leaf0-spine1\"\naction = \"loss\"\nprobability = 0.01\n";
+    for receiver in ["go-back-n", "irn"] {
+        let result = run(&scenario(receiver, "ecmp", lossy));
+        assert_sound(&result);
+        assert!(result.transport.retransmits > 0, "{receiver}: {:?}", result.transport);
+        assert_eq!(result.transport.reordered_packets, 0, "{receiver}: on one path");
+    }
+}
+
+#[test]
+fn reordering_makes_go_back_n_send_packets_again() {
+    let Some(_turn) = turn() else { return };
+    let slow = "[[link_event]]\nlink = \"leaf0-spine0\"\naction = \"rate\"\nfactor = 0.5\n";
+    let back = run(&scenario("go-back-n", "ops", slow));
+    let irn = run(&scenario("irn", "ops", &format!("[transport.irn]\nnacks = 4096\n{slow}")));
+    for result in [&back, &irn] {
+        assert_sound(result);
+        let (reordered, unexpected) = (result.transport.reordered_packets, result.transport.unexpected_packets);
+        assert!(unexpected > reordered && reordered > 0, "{:?}", result.transport);
+    }
+    assert!(back.transport.retransmits > 100, "{:?}", back.transport);
+    assert!(irn.transport.retransmits < back.transport.retransmits / 10, "{:?}", irn.transport);
+}
