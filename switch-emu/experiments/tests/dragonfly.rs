@@ -1,22 +1,14 @@
 //! Dragonflies: what detours over a third group gain and cost (Kim et al., ISCA 2008).
 
-use std::path::Path;
-
 use spray_core::path::BalancerKind::Ecmp;
 use spray_experiments::results::RunResult;
-use spray_experiments::scenario::{Document, Scenario};
+use spray_experiments::scenario::Scenario;
 use spray_experiments::sim::Simulation;
-use spray_experiments::workload::{Flow, Pattern};
+use spray_experiments::switch_comparison::dragonfly::{all_to_all, next_group, scenario};
 use spray_fabric::{Scheme, Switching};
 
-/// A balanced dragonfly of 72 hosts: nine groups of four routers with two hosts and two cables to other groups each.
-fn scenario(scheme: Scheme, workload: &str) -> Scenario {
-    let text = format!(
-        "name = \"dragonfly\"\nsample_us = 0\n[topology]\nkind = \"dragonfly\"\ngroups = 9\nrouters_per_group = 4\n\
-         hosts_per_router = 2\nglobal_cables = 2\n[transport]\nbalancer = \"ecmp\"\nsack_gap_packets = 0\n[workload]\n{workload}"
-    );
-    let document = Document::parse(Path::new("dragonfly"), &text).unwrap();
-    let mut scenario = Scenario::read(&document).unwrap();
+/// The scenario under a scheme.
+fn with(scheme: Scheme, mut scenario: Scenario) -> Scenario {
     scenario.network.switching = Switching::all(scheme);
     scenario
 }
@@ -33,20 +25,10 @@ fn last(scenario: &Scenario) -> f64 {
     (1..=SEEDS).map(|seed| run(scenario, seed).summary().fct_max_us).sum::<f64>() / SEEDS as f64
 }
 
-/// Every host of a group sends to the host in its place in the next group: eight flows share the one cable of their two groups.
-fn adversarial(scheme: Scheme) -> Scenario {
-    const BYTES: u64 = 1 << 20;
-    let mut scenario = scenario(scheme, "kind = \"permutation\"\nbytes = \"1 MiB\"");
-    let flow =
-        |src: u32| Flow { flow: src, src: src as usize, dst: (src as usize + 8) % 72, bytes: BYTES, start_ps: 0 };
-    scenario.workload.pattern = Pattern::Flows((0..72).map(flow).collect());
-    scenario
-}
-
 #[test]
 fn detours_beat_the_shortest_way_where_all_of_a_group_send_to_the_next() {
     let [shortest, valiant, ugal] =
-        [Scheme::Ecmp, Scheme::Valiant, Scheme::Ugal].map(|scheme| last(&adversarial(scheme)));
+        [Scheme::Ecmp, Scheme::Valiant, Scheme::Ugal].map(|scheme| last(&with(scheme, next_group())));
     println!("{shortest:.1} us, valiant {valiant:.1}, ugal {ugal:.1}");
     // One cable takes 8 MiB in 671 us. Over seven other groups it could be a fourth: every frame then takes two of them.
     assert!(shortest > 690.0, "{shortest}");
@@ -57,7 +39,7 @@ fn detours_beat_the_shortest_way_where_all_of_a_group_send_to_the_next() {
 /// All to all is uniform, and queues are deep, so that nothing is sent twice: the shortest ways use every cable between groups alike, and Valiant's use each twice as much.
 #[test]
 fn on_uniform_traffic_valiant_costs_half_of_the_capacity() {
-    let scenario = |scheme| scenario(scheme, "kind = \"all-to-all\"\nbytes = \"24 kB\"\n[queue]\nlimit = \"64 MB\"");
+    let scenario = |scheme| with(scheme, all_to_all());
     let [shortest, valiant, ugal] = [Scheme::Ecmp, Scheme::Valiant, Scheme::Ugal].map(|scheme| last(&scenario(scheme)));
     println!("{shortest:.1} us, valiant {valiant:.1}, ugal {ugal:.1}");
     assert!((1.6..2.0).contains(&(valiant / shortest)), "{shortest} us, valiant {valiant}");
@@ -75,7 +57,7 @@ fn on_uniform_traffic_valiant_costs_half_of_the_capacity() {
 #[test]
 fn on_an_idle_network_ugal_is_minimal() {
     let workload = "kind = \"flows\"\n[[workload.flow]]\nsrc = \"h0\"\ndst = \"h71\"\nbytes = 66000";
-    let time = |scheme| run(&scenario(scheme, workload), 1).flows[0].fct_us;
+    let time = |scheme| run(&with(scheme, scenario(workload)), 1).flows[0].fct_us;
     assert_eq!(time(Scheme::Ugal), time(Scheme::Ecmp));
     assert!(time(Scheme::Valiant) > time(Scheme::Ecmp));
 }
@@ -83,7 +65,7 @@ fn on_an_idle_network_ugal_is_minimal() {
 #[test]
 fn results_tell_links_within_groups_from_those_between() {
     //= docs/specs/switch.md#SW-18 length of the queue over time
-    let summary = run(&adversarial(Scheme::Ugal), 1).summary();
+    let summary = run(&with(Scheme::Ugal, next_group()), 1).summary();
     let layers: Vec<_> = summary.queue_by_layer.iter().map(|layer| (layer.layer.as_str(), layer.ports)).collect();
     assert_eq!(layers, [("switch->host", 72), ("local", 108), ("global", 72)]);
 }

@@ -49,17 +49,22 @@ pub fn dragonfly(seeds: u64, threads: usize) -> Result<String, String> {
     Ok(text)
 }
 
-/// The scenario with this workload, and what follows it.
-fn scenario(rest: &str) -> Scenario {
+/// A balanced dragonfly of 72 hosts: nine groups of four switches with two hosts and two cables to other groups each. `workload` is what
+/// follows `[workload]` in the scenario's file.
+///
+/// # Panics
+/// When `workload` is none.
+pub fn scenario(workload: &str) -> Scenario {
     let text = format!(
         "name = \"dragonfly\"\nsample_us = 0\n[topology]\nkind = \"dragonfly\"\ngroups = 9\nrouters_per_group = 4\n\
-         hosts_per_router = 2\nglobal_cables = 2\n[transport]\nbalancer = \"ecmp\"\nsack_gap_packets = 0\n[workload]\n{rest}"
+         hosts_per_router = 2\nglobal_cables = 2\n[transport]\nbalancer = \"ecmp\"\nsack_gap_packets = 0\n[workload]\n{workload}"
     );
     let document = Document::parse(Path::new("dragonfly"), &text).expect("part of the program");
     Scenario::read(&document).expect("part of the program")
 }
 
-fn next_group() -> Scenario {
+/// Every host of a group sends 1 MiB to the host in its place in the next group: eight flows share the one cable of their two groups.
+pub fn next_group() -> Scenario {
     let mut scenario = scenario("kind = \"permutation\"\nbytes = \"1 MiB\"");
     let (hosts, group) = (scenario.network.hosts.len(), scenario.network.hosts.len() / 9);
     let flow = |src: usize| Flow { flow: src as u32, src, dst: (src + group) % hosts, bytes: 1 << 20, start_ps: 0 };
@@ -67,6 +72,7 @@ fn next_group() -> Scenario {
     scenario
 }
 
-fn all_to_all() -> Scenario {
+/// 24 kB from each host to each. Queues are deep, so that nothing is sent twice.
+pub fn all_to_all() -> Scenario {
     scenario("kind = \"all-to-all\"\nbytes = \"24 kB\"\n[queue]\nlimit = \"64 MB\"")
 }

@@ -3,7 +3,7 @@
 //!
 //! `cargo xtask results` writes the outcome to `docs/results/switch-schemes.md`.
 
-mod dragonfly;
+pub mod dragonfly;
 mod report;
 
 use std::path::Path;
