@@ -4,6 +4,7 @@ use spray_core::path::BalancerKind;
 use spray_experiments::results::RunResult;
 use spray_experiments::scenario::Scenario;
 use spray_experiments::sim::Simulation;
+use spray_experiments::workload::Pattern;
 use spray_fabric::Scheme;
 use spray_tests::{in_time, scenarios, testbed, turn};
 
@@ -97,6 +98,31 @@ fn an_incast_is_trimmed_and_dropped_as_in_the_simulator() {
         let [cut, sim_cut] = [&emulated, &simulated].map(at_port);
         assert!(within(cut, sim_cut, TRIMS_PERCENT), "{cut} frames cut or dropped, simulated {sim_cut}");
     }
+}
+
+/// Hosts go from partner to partner at their own pace on both engines: the next message starts when the one before is acknowledged.
+//= docs/specs/closed-loop.md#CL-1 at most one open message
+#[test]
+fn hosts_send_one_message_after_the_other_as_in_the_simulator() {
+    let Some(_turn) = turn() else { return };
+    let mut scenario = Scenario::load(&scenarios().join("partners.toml")).unwrap_or_else(|error| panic!("{error}"));
+    let testbed = testbed(&scenario);
+    let ops = BalancerKind::Ops;
+    let simulated = Simulation::new(&scenario).run(ops, scenario.seed, &[]).unwrap();
+    let emulated = in_time(&testbed, &scenario, ops);
+    assert!(emulated.payload_verified && emulated.flows.len() == 80);
+    let [(mean, max), (sim_mean, sim_max)] = [&emulated, &simulated].map(completion);
+    assert!(within(mean, sim_mean, MEAN_PERCENT), "mean {mean:.1} us, simulated {sim_mean:.1}");
+    assert!(within(max, sim_max, MAX_PERCENT), "largest {max:.1} us, simulated {sim_max:.1}");
+    for host in &scenario.network.hosts {
+        let own: Vec<_> = emulated.flows.iter().filter(|flow| flow.src == *host).collect();
+        assert!(own.windows(2).all(|pair| Some(pair[1].start_us) >= pair[0].end_us), "{host}");
+    }
+    let Pattern::PartnerAfterPartner(partners) = &mut scenario.workload.pattern else { unreachable!() };
+    partners.until_ps = Some(100_000_000);
+    let emulated = in_time(&testbed, &scenario, ops);
+    assert!(emulated.flows.len() < 80 && emulated.flows.iter().all(|flow| flow.start_us < 100.0));
+    completion(&emulated);
 }
 
 /// Packets that came after one with a higher number, over all flows.

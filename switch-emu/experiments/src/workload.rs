@@ -1,8 +1,11 @@
 //! Workloads: who sends how much to whom, when, and which bytes.
 
 mod matrix;
+mod partners;
+mod sizes;
 mod triggers;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -13,6 +16,8 @@ use spray_core::rng::stream;
 use spray_fabric::Network;
 
 pub use matrix::{Matrix, parse_matrix};
+pub use partners::Partners;
+pub use sizes::Sizes;
 pub use triggers::{FlowTriggers, Triggers};
 
 /// One flow: a message from one host to another.
@@ -70,6 +75,8 @@ pub enum Pattern {
         /// Bytes and start.
         each: Each,
     },
+    /// Every host sends one message after the other, each to another random host.
+    PartnerAfterPartner(Partners),
     /// The listed flows.
     Flows(Vec<Flow>),
     /// Flows and triggers of a `.cm` file.
@@ -117,16 +124,32 @@ impl Workload {
                 let far = farthest(network, *receiver);
                 number(far.into_iter().take(*senders).map(|sender| (sender, *receiver)), *each)
             }
+            Pattern::PartnerAfterPartner(partners) => partners.flows(network, seed),
             Pattern::Flows(flows) | Pattern::Matrix(Matrix { flows, .. }) => flows.clone(),
         }
     }
 
-    /// What starts flows at the end of others; `None` if no flow waits for another.
-    pub fn triggers(&self) -> Option<&Triggers> {
+    /// What starts flows at the end of others on a network of `hosts` hosts; `None` if no flow waits for another.
+    pub fn triggers(&self, hosts: usize) -> Option<Cow<'_, Triggers>> {
         match &self.pattern {
-            Pattern::Matrix(matrix) => matrix.triggers.as_ref(),
+            Pattern::Matrix(matrix) => matrix.triggers.as_ref().map(Cow::Borrowed),
+            Pattern::PartnerAfterPartner(partners) => Some(Cow::Owned(partners.triggers(hosts))),
             _ => None,
         }
+    }
+
+    /// Whether flows wait for others.
+    pub fn is_chained(&self) -> bool {
+        match &self.pattern {
+            Pattern::Matrix(matrix) => matrix.triggers.is_some(),
+            Pattern::PartnerAfterPartner(_) => true,
+            _ => false,
+        }
+    }
+
+    /// The workload whose hosts send one message after the other, if it is one.
+    pub fn partners(&self) -> Option<&Partners> {
+        if let Pattern::PartnerAfterPartner(partners) = &self.pattern { Some(partners) } else { None }
     }
 
     /// Sentences about parts of the file that are ignored.
@@ -167,7 +190,7 @@ impl Workload {
 
 /// The random stream of the first flow's payload. Hosts and switches use other streams.
 const PAYLOAD_STREAM: u64 = 1 << 32;
-/// Stream that permutations are drawn from.
+/// Stream that permutations are drawn from. Those after it, by host, draw partners and sizes.
 const PATTERN_STREAM: u64 = 1 << 33;
 /// Paths of flows.
 const PATH_STREAM: u64 = 1 << 34;

@@ -120,11 +120,13 @@ impl Ready<'_> {
         let flows = scenario.flows(seed);
         let until_ps = scenario.time_limit_ps(&self.paths, &flows);
         let events = self.events(seed, until_ps)?;
+        let (partners, hosts) = (scenario.workload.partners(), scenario.network.hosts.len());
         let testbed_flow = |flow: &Flow| TestbedFlow {
             src: flow.src,
             dst: flow.dst,
             bytes: flow.bytes,
             start_ps: flow.start_ps,
+            after: partners.and_then(|partners| partners.after(flow.flow, hosts)),
             path_seed: flow.path_seed(seed),
         };
         let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
@@ -136,6 +138,7 @@ impl Ready<'_> {
             v6: scenario.is_v6(),
             base_rtt_ps: scenario.base_rtt_ps(&self.paths),
             until_ps,
+            starts_until_ps: partners.and_then(|partners| partners.until_ps),
             sample_ps: scenario.sample_ps,
             dilation: self.dilation(&flows),
             threads: scenario.emulation.threads.map(|threads| threads as usize),
@@ -168,7 +171,7 @@ const ETHERNET_BYTES: u32 = 14;
 /// Refuses what `scenario` asks for and real packets cannot do.
 //= docs/specs/erasure.md#ERA-6 an ideal code
 fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
-    if scenario.workload.triggers().is_some() {
+    if scenario.workload.is_chained() && scenario.workload.partners().is_none() {
         return Err("triggers start flows of other hosts in no time, which packets cannot; use `--engine sim`".into());
     }
     if scenario.transport.erasure {
@@ -224,12 +227,17 @@ impl From<RunError> for EngineError {
 
 /// What came of a run of `collect`'s scenario.
 fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
-    let ended = |(flow, found): (&Flow, &FlowOutcome)| Ended {
-        start_ps: flow.start_ps,
-        end_ps: found.received_ps,
-        retransmits: found.retransmits,
-        order: found.order,
-        drained_ps: found.drained_ps,
+    //= docs/specs/closed-loop.md#CL-2 are no part of the run
+    let until = collect.scenario.workload.partners().and_then(|partners| partners.until_ps);
+    let is_part = |found: &FlowOutcome| found.started_ps.is_some() || until.is_none();
+    let ended = |(flow, found): (&Flow, &FlowOutcome)| {
+        is_part(found).then(|| Ended {
+            start_ps: found.started_ps.unwrap_or(flow.start_ps),
+            end_ps: found.received_ps,
+            retransmits: found.retransmits,
+            order: found.order,
+            drained_ps: found.drained_ps,
+        })
     };
     let mut transport = TransportTotals { invalid_frames: outcome.invalid_frames, ..TransportTotals::default() };
     outcome.connections.iter().for_each(|stats| transport.add(&stats.sender, &stats.receiver));

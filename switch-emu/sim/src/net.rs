@@ -69,7 +69,8 @@ impl<'a> Net<'a> {
             Trigger::Oneshot if waiting.signals == 1 => waiting.flows.len(),
             Trigger::Barrier(count) if waiting.signals == count => waiting.flows.len(),
             Trigger::Multishot => waiting.flows.len().min(1),
-            Trigger::Oneshot | Trigger::Barrier(_) => 0,
+            Trigger::MultishotUntil(until_ps) if now_ps < until_ps => waiting.flows.len().min(1),
+            Trigger::Oneshot | Trigger::Barrier(_) | Trigger::MultishotUntil(_) => 0,
         };
         for _ in 0..starts {
             if let Some(flow) = self.triggers[trigger].flows.pop() {

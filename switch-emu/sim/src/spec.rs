@@ -173,6 +173,8 @@ pub enum Trigger {
     Oneshot,
     /// Starts the next of its flows at each signal.
     Multishot,
+    /// Starts the next of its flows at each signal before this time.
+    MultishotUntil(u64),
     /// Starts all its flows at the signal of this number.
     Barrier(u32),
 }

@@ -69,8 +69,8 @@ impl Collect<'_> {
             let arrived = found.map(|index| candidates.remove(index).2);
             self.flow(flow, *connection, arrived)
         };
-        let flows =
-            self.setup.spec.flows.iter().zip(self.setup.spec.payloads).zip(self.connections).map(flow).collect();
+        let flows = self.setup.spec.flows.iter().zip(self.setup.spec.payloads).zip(self.connections);
+        let flows = flows.map(flow).collect();
         // A message that is left over is none of those that were sent.
         (flows, arrivals.iter().all(Vec::is_empty))
     }
@@ -78,7 +78,12 @@ impl Collect<'_> {
     fn flow(&self, flow: &TestbedFlow, connection: ConnectionId, arrived: Option<&Arrived>) -> FlowOutcome {
         let sender = self.outcome.hosts[flow.src].endpoint.connection_stats(connection);
         let receiver = |arrived: &Arrived| self.outcome.hosts[flow.dst].endpoint.connection_stats(arrived.connection);
+        let began = match flow.after {
+            None => Some(self.lead_in_ps + flow.start_ps),
+            Some(_) => self.outcome.hosts[flow.src].book.began(connection),
+        };
         FlowOutcome {
+            started_ps: began.map(|at_ps| at_ps.saturating_sub(self.lead_in_ps)),
             received_ps: arrived.map(|arrived| arrived.completed_ps.saturating_sub(self.lead_in_ps)),
             retransmits: sender.map_or(0, |stats| stats.sender.retransmits),
             order: arrived.and_then(receiver).map_or(OrderStats::default(), |stats| stats.receiver.order),

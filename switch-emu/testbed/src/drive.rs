@@ -63,10 +63,12 @@ pub(super) struct Outcome {
 struct Board {
     now_ps: AtomicU64,
     placed_bytes: AtomicU64,
-    /// Messages that arrived, messages of these hosts that were delivered, and connections of theirs that failed.
+    /// Messages that arrived, messages of these hosts that were delivered, connections of theirs that failed, and messages that
+    /// were left out.
     arrived: AtomicU64,
     delivered: AtomicU64,
     failed: AtomicU64,
+    left_out: AtomicU64,
 }
 
 /// How often the watcher looks, at least.
@@ -144,7 +146,8 @@ fn watch_until_over(
             arrived: sum(|board| &board.arrived),
         };
         // Every sender knows how its flow ended, and every receiver has reported what its sender knows of.
-        let over = delivered + failed >= goal.flows && report.arrived >= delivered;
+        let left_out = sum(|board| &board.left_out);
+        let over = delivered + failed + left_out >= goal.flows && report.arrived >= delivered;
         let at_ns = monotonic_ns();
         if report.now_ps >= goal.lead_in_ps {
             lead_in_ns.get_or_insert(at_ns);
@@ -174,6 +177,7 @@ fn poll<C: Clock>(share: Vec<Running>, mut clock: C, board: &Board, stop: &Atomi
         board.arrived.store(total(|book| book.arrived.len() as u64), Ordering::Relaxed);
         board.delivered.store(total(|book| book.delivered), Ordering::Relaxed);
         board.failed.store(total(|book| book.own_failed), Ordering::Relaxed);
+        board.left_out.store(total(|book| book.left_out), Ordering::Relaxed);
         board.now_ps.store(now_ps, Ordering::Relaxed);
         rounds = rounds.wrapping_add(1);
         if rounds.is_multiple_of(ROUNDS_PER_COUNT) {

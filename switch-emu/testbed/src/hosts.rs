@@ -1,6 +1,7 @@
 //! The hosts of a run: endpoints, their connections, and what they report.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 use bytes::Bytes;
@@ -43,6 +44,14 @@ pub(super) struct Book {
     /// Those of `failed` that this host began.
     pub own_failed: u64,
     pub log: Vec<LogEntry>,
+    /// By connection what follows its message.
+    next: HashMap<ConnectionId, (ConnectionId, Bytes)>,
+    /// Messages that followed another, by their connections, and when they began.
+    began: HashMap<ConnectionId, u64>,
+    /// When messages stop to follow others.
+    next_until_ps: Option<u64>,
+    /// Messages that came too late to follow another.
+    pub left_out: u64,
     /// The paths that connections are to be told, and when; the next one last.
     pub news: Vec<(u64, ConnectionId, Vec<Ev>)>,
     /// Keep no payload.
@@ -127,9 +136,13 @@ impl Setup<'_> {
             let endpoint = &mut hosts[flow.src].endpoint;
             let connection =
                 endpoint.connect(CONNECT_PS, self.peer(flow.dst), Some(config)).map_err(RunError::host(host))?;
-            endpoint
-                .send_at(connection, payload.clone(), lead_in_ps + flow.start_ps)
-                .map_err(|source| RunError::Send { host: host.clone(), source })?;
+            if let Some(before) = flow.after {
+                hosts[flow.src].book.next.insert(connections[before], (connection, payload.clone()));
+            } else {
+                endpoint
+                    .send_at(connection, payload.clone(), lead_in_ps + flow.start_ps)
+                    .map_err(|source| RunError::Send { host: host.clone(), source })?;
+            }
             if config.path.balancer.wants_reachability() {
                 let known = ancestors.get_or_insert_with(|| Ancestors::new(network, events, self.spec.fabric.seed));
                 let news = self.news(known, flow, config.path.evs, lead_in_ps);
@@ -137,7 +150,10 @@ impl Setup<'_> {
             }
             connections.push(connection);
         }
-        hosts.iter_mut().for_each(|running| running.book.news.sort_by_key(|(at_ps, ..)| Reverse(*at_ps)));
+        for Running { book, .. } in &mut hosts {
+            book.news.sort_by_key(|(at_ps, ..)| Reverse(*at_ps));
+            book.next_until_ps = self.spec.starts_until_ps.map(|until_ps| until_ps.saturating_add(lead_in_ps));
+        }
         Ok((hosts, connections))
     }
 
@@ -217,7 +233,10 @@ impl Book {
                     let data = if self.discard { Bytes::new() } else { data };
                     self.arrived.push(Arrived { connection, data, started_ps, completed_ps });
                 }
-                EndpointEvent::Delivered { .. } => self.delivered += 1,
+                EndpointEvent::Delivered { connection, at_ps, .. } => {
+                    self.delivered += 1;
+                    self.follow(endpoint, connection, at_ps);
+                }
                 EndpointEvent::Failed { connection, error, at_ps } => {
                     let accepted = self.accepted.iter().any(|(accepted, _)| *accepted == connection);
                     self.own_failed += u64::from(!accepted);
@@ -228,6 +247,29 @@ impl Book {
         }
         let worth_keeping = |entry: &LogEntry| !matches!(entry.event, Event::Retransmit { .. });
         self.log.extend(endpoint.drain_log().filter(worth_keeping));
+    }
+
+    /// Begins the message that follows that of `connection`, if one does.
+    //= docs/specs/closed-loop.md#CL-1 the next message when
+    fn follow(&mut self, endpoint: &mut Endpoint<XskDevice>, connection: ConnectionId, at_ps: u64) {
+        let Some((next, payload)) = self.next.remove(&connection) else { return };
+        if self.next_until_ps.is_some_and(|until_ps| at_ps >= until_ps) {
+            let mut last = next;
+            self.left_out += 1;
+            while let Some((after, _)) = self.next.remove(&last) {
+                (last, self.left_out) = (after, self.left_out + 1);
+            }
+            return;
+        }
+        // A connection that has failed says so by itself.
+        if endpoint.send_at(next, payload, at_ps).is_ok() {
+            self.began.insert(next, at_ps);
+        }
+    }
+
+    /// When the message of a connection began, if it followed another.
+    pub fn began(&self, connection: ConnectionId) -> Option<u64> {
+        self.began.get(&connection).copied()
     }
 
     /// Tells `endpoint` what is new by `now_ps`.

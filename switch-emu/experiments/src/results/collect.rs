@@ -35,12 +35,12 @@ pub(crate) struct Ended {
 }
 
 impl Collect<'_> {
-    /// The result without what only one of the engines knows. `ended` has an entry for each flow. `reported` are rows about
-    /// hosts.
+    /// The result without what only one of the engines knows. `ended` has an entry for each flow, `None` for those that are no
+    /// part of the run. `reported` are rows about hosts.
     pub fn result(
         &self,
         engine: &str,
-        ended: impl Iterator<Item = Ended>,
+        ended: impl Iterator<Item = Option<Ended>>,
         reported: impl Iterator<Item = EventRow>,
         transport: TransportTotals,
     ) -> RunResult {
@@ -54,7 +54,8 @@ impl Collect<'_> {
         events.extend(reported);
         events.sort_by(|a, b| a.time_us.total_cmp(&b.time_us));
         let freezes = events.iter().filter(|row| row.kind == EventKind::FreezeEntered);
-        let flows: Vec<_> = self.flows.iter().zip(ended).map(|(flow, ended)| self.flow(flow, &ended)).collect();
+        let flows = self.flows.iter().zip(ended).filter_map(|(flow, ended)| Some(self.flow(flow, &ended?)));
+        let flows: Vec<_> = flows.collect();
         RunResult {
             freezing: Freezing::of(self, &flows, &events),
             engine: engine.into(),

@@ -54,7 +54,8 @@ impl Freezing {
         let justified = freezes.iter().filter(is_justified).count();
 
         let (mut exposed, mut froze) = (HashSet::new(), HashSet::new());
-        for (flow, sent) in collect.flows.iter().zip(flows) {
+        for sent in flows {
+            let flow = &collect.flows[sent.flow as usize];
             let pair = (flow.src, flow.dst);
             let end_us = sent.end_us.unwrap_or(us(collect.end_ps));
             for event in &failures {

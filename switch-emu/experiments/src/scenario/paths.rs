@@ -181,7 +181,7 @@ impl Scenario {
     /// may start at the end of others, the least time includes one round trip more for every flow.
     pub fn time_limit_ps(&self, paths: &Paths, flows: &[Flow]) -> u64 {
         self.time_limit_ps.unwrap_or_else(|| {
-            let chained = if self.workload.triggers().is_some() { flows.len() as u64 } else { 0 };
+            let chained = if self.workload.is_chained() { flows.len() as u64 } else { 0 };
             let least_ps = chained.saturating_mul(self.base_rtt_ps(paths)).saturating_add(self.ideal_ps(paths, flows));
             least_ps.saturating_mul(50).max(20_000_000_000)
         })

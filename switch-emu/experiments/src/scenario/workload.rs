@@ -6,12 +6,17 @@ use spray_core::units::{ByteSize, Micros};
 use spray_settings::{Document, Mistake};
 
 use super::{list, read_file};
-use crate::workload::{Each, Flow, Matrix, Pattern, Payload, Workload, can_cross, leaves, parse_matrix, pods};
+use crate::workload::{
+    Each, Flow, Matrix, Partners, Pattern, Payload, Sizes, Workload, can_cross, leaves, parse_matrix, pods,
+};
 use spray_fabric::Network;
 use spray_fabric::Node;
 
 /// Most flows of a run: more results would not fit into a report.
 const MAX_FLOWS: usize = 100_000;
+
+/// Largest message: what a size may be in a scenario.
+const MAX_MESSAGE_BYTES: u64 = 1 << 40;
 
 /// Who sends what to whom.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +58,9 @@ pub enum PatternSettings {
         #[serde(flatten)]
         each: EachSettings,
     },
+    /// Every host sends one message after the other: the next one, to another random host, when the one before is delivered
+    /// (Flowcut §III-B2).
+    PartnerAfterPartner(PartnersSettings),
     /// The flows that `[[workload.flow]]` lists.
     Flows {
         /// A flow. The table may be repeated.
@@ -77,6 +85,31 @@ pub struct EachSettings {
     #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub start_us: Micros,
+}
+
+/// What hosts send one message after the other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PartnersSettings {
+    /// From what the sizes of messages are drawn.
+    pub sizes: Sizes,
+    /// Messages of each host; with `until_us` at most so many.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub messages: u32,
+    /// The largest message: larger ones are cut to this. By default none is cut; required for `uniform`.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
+    pub max_bytes: Option<ByteSize>,
+    /// Whether partners are under another leaf, so that all messages cross switches above the leaves.
+    #[serde(default)]
+    pub cross_leaf: bool,
+    /// When the first messages start.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 3_600_000_000_u64))]
+    pub start_us: Micros,
+    /// No message starts at this time or later. By default all are sent.
+    #[serde(default)]
+    #[schemars(range(min = 0.000_001, max = 3_600_000_000_u64))]
+    pub until_us: Option<Micros>,
 }
 
 /// One flow.
@@ -150,11 +183,43 @@ impl Reader<'_> {
                 receiver: receiver.as_ref().map_or(Ok(0), |name| self.host("workload.receiver", name))?,
                 each: self.each(each)?,
             },
+            PatternSettings::PartnerAfterPartner(partners) => Pattern::PartnerAfterPartner(self.partners(partners)?),
             PatternSettings::Flows { flow } => {
                 let flows = flow.iter().enumerate().map(|(index, flow)| self.flow(index, flow));
                 Pattern::Flows(flows.collect::<Result<_, _>>()?)
             }
             PatternSettings::Matrix { file } => Pattern::Matrix(self.matrix(file)?),
+        })
+    }
+
+    fn partners(&self, settings: &PartnersSettings) -> Result<Partners, Mistake> {
+        let PartnersSettings { sizes, messages, max_bytes, cross_leaf, start_us, until_us } = *settings;
+        let mistake = |field: &str, message: String| Err(self.document.mistake(&format!("workload.{field}"), message));
+        let hosts = self.network.hosts.len();
+        if messages as usize * hosts > MAX_FLOWS {
+            let most = MAX_FLOWS / hosts;
+            return mistake(
+                "messages",
+                format!("`messages` is {messages} for each of {hosts} hosts; allowed: at most {most}"),
+            );
+        }
+        if sizes == Sizes::Uniform && max_bytes.is_none() {
+            return mistake("sizes", "`uniform` needs `max_bytes`; allowed: a size such as \"1 MiB\"".into());
+        }
+        if until_us.is_some_and(|until| until <= start_us) {
+            return mistake("until_us", "`until_us` is not after `start_us`; allowed: later".into());
+        }
+        let leaf = leaves(self.network);
+        if cross_leaf && leaf.iter().all(|other| *other == leaf[0]) {
+            return mistake("cross_leaf", "all hosts are under one leaf; allowed: false, or another topology".into());
+        }
+        Ok(Partners {
+            messages,
+            sizes,
+            max_bytes: max_bytes.map_or(MAX_MESSAGE_BYTES, ByteSize::bytes),
+            cross_leaf,
+            start_ps: start_us.ps(),
+            until_ps: until_us.map(Micros::ps),
         })
     }
 
@@ -227,3 +292,6 @@ impl Reader<'_> {
         Ok(matrix)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use crate::results::{
     Collect, Ended, EventKind, EventRow, PfcFigures, RunResult, SimFigures, TransportTotals, reported, us,
 };
 use crate::scenario::{Paths, Scenario};
-use crate::workload::Flow;
+use crate::workload::{Flow, FlowTriggers};
 use spray_fabric::{LinkEvent, PortOutcome, PortSamples, epoch_starts};
 use spray_sim::{FlowOutcome, FrameBytes, SimFlow, SimOutcome, SimSpec, Start, simulate};
 
@@ -76,21 +76,27 @@ impl<'a> Simulation<'a> {
         let scenario = self.scenario;
         let flows = scenario.flows(seed);
         let paths = &self.paths;
-        let triggers = scenario.workload.triggers();
+        let triggers = scenario.workload.triggers(scenario.network.hosts.len());
         let until_ps = scenario.time_limit_ps(paths, &flows);
         let drawn = scenario.drawn_failures(seed, until_ps);
         let drawn = drawn.map_err(|mistake| EngineError::Refused(mistake.to_string()))?;
         let events = [scenario.link_events.as_slice(), events, &drawn].concat();
         let epochs_ps = epoch_starts(&events);
         let window_packets = window_packets(scenario, &flows);
-        let sim_flows: Vec<SimFlow> = flows.iter().map(|flow| sim_flow(scenario, flow, seed)).collect();
+        let sim_flows: Vec<SimFlow> = flows
+            .iter()
+            .map(|flow| {
+                let own = triggers.as_ref().map(|triggers| triggers.of_flow[flow.flow as usize]);
+                sim_flow(flow, own.unwrap_or_default(), seed)
+            })
+            .collect();
         let spec = SimSpec {
             network: &scenario.network,
             events: &events,
             queue: &|rate_bps| scenario.thresholds(paths, rate_bps),
             short_slow_queues: scenario.simulation.short_slow_queues,
             flows: &sim_flows,
-            triggers: triggers.map_or(&[], |triggers| &triggers.list),
+            triggers: triggers.as_ref().map_or(&[], |triggers| &triggers.list),
             pfc: scenario.pfc(),
             flow_config: &|from, to| FlowConfig { window_packets, ..scenario.flow_config(paths, balancer, from, to) },
             ideal_code: scenario.transport.erasure,
@@ -136,9 +142,7 @@ fn window_packets(scenario: &Scenario, flows: &[Flow]) -> u32 {
 /// Least number of packets that senders and receivers keep track of: what a selective acknowledgement spans.
 const LEAST_WINDOW_PACKETS: u32 = 256;
 
-fn sim_flow(scenario: &Scenario, flow: &Flow, seed: u64) -> SimFlow {
-    let triggers =
-        scenario.workload.triggers().map(|triggers| triggers.of_flow[flow.flow as usize]).unwrap_or_default();
+fn sim_flow(flow: &Flow, triggers: FlowTriggers, seed: u64) -> SimFlow {
     SimFlow {
         src: flow.src,
         dst: flow.dst,
@@ -153,15 +157,20 @@ fn sim_flow(scenario: &Scenario, flow: &Flow, seed: u64) -> SimFlow {
 /// What came of a run of `collect`'s scenario.
 fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult {
     let Scenario { simulation, network, .. } = collect.scenario;
-    let ended = |(flow, found): (&Flow, &FlowOutcome)| Ended {
-        start_ps: found.started_ps.unwrap_or(flow.start_ps),
-        end_ps: match simulation.fct_end {
-            FctEnd::Received => found.received_ps,
-            FctEnd::Acked => found.acked_ps,
-        },
-        retransmits: found.sender.retransmits,
-        order: found.receiver.order,
-        drained_ps: found.sender.drained_ps,
+    //= docs/specs/closed-loop.md#CL-2 are no part of the run
+    let until = collect.scenario.workload.partners().and_then(|partners| partners.until_ps);
+    let is_part = |found: &FlowOutcome| found.started_ps.is_some() || until.is_none();
+    let ended = |(flow, found): (&Flow, &FlowOutcome)| {
+        is_part(found).then(|| Ended {
+            start_ps: found.started_ps.unwrap_or(flow.start_ps),
+            end_ps: match simulation.fct_end {
+                FctEnd::Received => found.received_ps,
+                FctEnd::Acked => found.acked_ps,
+            },
+            retransmits: found.sender.retransmits,
+            order: found.receiver.order,
+            drained_ps: found.sender.drained_ps,
+        })
     };
     let mut transport = TransportTotals::default();
     for flow in &outcome.flows {

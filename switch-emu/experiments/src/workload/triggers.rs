@@ -39,7 +39,7 @@ impl Triggers {
                 let starts = match self.list[trigger] {
                     Trigger::Oneshot if signals[trigger] == 1 => waiting[trigger].len(),
                     Trigger::Barrier(count) if signals[trigger] == count => waiting[trigger].len(),
-                    Trigger::Multishot => waiting[trigger].len().min(1),
+                    Trigger::Multishot | Trigger::MultishotUntil(_) => waiting[trigger].len().min(1),
                     Trigger::Oneshot | Trigger::Barrier(_) => 0,
                 };
                 for _ in 0..starts {

@@ -4,7 +4,7 @@ use std::path::Path;
 use super::*;
 use crate::results::FlowResult;
 use crate::sim::{over_cores, reference};
-use crate::workload::{Each, Pattern, Payload, Workload, parse_matrix};
+use crate::workload::{Each, Partners, Pattern, Payload, Sizes, Workload, parse_matrix};
 use spray_fabric::{FailureContext, FailureFile, LeafSpine, Network};
 
 fn network() -> Network {
@@ -160,4 +160,48 @@ fn a_smaller_record_of_packets_changes_nothing() {
     assert_eq!(window_packets(&scenario, &scenario.flows(1)), 4096, "the scenario's own");
     let wide = run(&scenario, 1, &[]);
     assert_eq!(narrow.flows, wide.flows[..flows.len()]);
+}
+
+fn partners(until_us: Option<u64>) -> Scenario {
+    let partners = Partners {
+        messages: 20,
+        sizes: Sizes::Hadoop,
+        max_bytes: 200_000,
+        cross_leaf: true,
+        start_ps: 3_000_000,
+        until_ps: until_us.map(|until| until * 1_000_000),
+    };
+    scenario(Pattern::PartnerAfterPartner(partners))
+}
+
+//= docs/specs/closed-loop.md#CL-1 at most one open message
+#[test]
+fn hosts_send_one_message_after_the_other() {
+    let mut scenario = partners(None);
+    // The end of a flow is then the moment at which its sender knows.
+    scenario.simulation.fct_end = FctEnd::Acked;
+    let result = run(&scenario, 5, &[]);
+    assert_eq!(result.flows.len(), 20 * 16);
+    for src in &scenario.network.hosts {
+        let own: Vec<&FlowResult> = result.flows.iter().filter(|flow| flow.src == *src).collect();
+        assert_eq!(own[0].start_us, 3.0);
+        for pair in own.windows(2) {
+            assert_eq!(Some(pair[1].start_us), pair[0].end_us, "{src}");
+        }
+    }
+    assert_eq!(timeless(run(&scenario, 5, &[])), timeless(result));
+}
+
+//= docs/specs/closed-loop.md#CL-2 no message begins at that time or later
+#[test]
+fn messages_begin_before_the_end_or_are_no_part_of_the_run() {
+    let (all, some) = (run(&partners(None), 5, &[]), run(&partners(Some(60)), 5, &[]));
+    let summary = some.summary();
+    assert!(summary.is_complete() && some.flows.len() < all.flows.len(), "{} flows", some.flows.len());
+    let early = |result: &RunResult| result.flows.iter().filter(|flow| flow.start_us < 60.0).count();
+    assert_eq!((early(&some), some.flows.len()), (early(&all), early(&all)));
+    // Every host had a message open when the time was over.
+    for src in &partners(None).network.hosts {
+        assert!(some.flows.iter().any(|flow| flow.src == *src && flow.end_us.unwrap() > 50.0), "{src}");
+    }
 }

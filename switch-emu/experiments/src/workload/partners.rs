@@ -1,0 +1,72 @@
+//! Partner after partner: every host sends one message after the other, each to another random host (Flowcut §III-B2).
+//!
+//! `docs/specs/closed-loop.md` states the rules (`CL-n`).
+
+use rand_core::RngCore;
+use spray_core::rng::{Rng, stream};
+use spray_fabric::Network;
+use spray_sim::Trigger;
+
+use super::{Flow, FlowTriggers, PATTERN_STREAM, Sizes, Triggers, leaves};
+
+/// Every host sends messages to random partners, the next one when the one before is delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Partners {
+    /// Messages of each host.
+    pub messages: u32,
+    /// Their sizes.
+    pub sizes: Sizes,
+    /// The largest message.
+    pub max_bytes: u64,
+    /// Whether partners are under another leaf.
+    pub cross_leaf: bool,
+    /// When the first ones start.
+    pub start_ps: u64,
+    /// Messages whose turn comes then or later are left out.
+    pub until_ps: Option<u64>,
+}
+
+impl Partners {
+    /// The messages, those of all hosts in turn: flow `round * hosts + host` is the host's message number `round`.
+    //= docs/specs/closed-loop.md#CL-3 follow from the seed alone
+    pub(super) fn flows(&self, network: &Network, seed: u64) -> Vec<Flow> {
+        let hosts = network.hosts.len();
+        let partners = self.partners(network);
+        let mut rngs: Vec<Rng> = (0..hosts).map(|host| stream(seed, PATTERN_STREAM + 1 + host as u64)).collect();
+        let all = (0..self.messages as usize * hosts).map(|flow| {
+            let (src, rng) = (flow % hosts, &mut rngs[flow % hosts]);
+            //= docs/specs/closed-loop.md#CL-4 every partner alike
+            let own = &partners[src];
+            let dst = own[((u128::from(rng.next_u64()) * own.len() as u128) >> 64) as usize];
+            let bytes = self.sizes.draw(rng.next_u64(), self.max_bytes);
+            Flow { flow: flow as u32, src, dst, bytes, start_ps: self.start_ps }
+        });
+        all.collect()
+    }
+
+    /// The hosts that each may send to.
+    fn partners(&self, network: &Network) -> Vec<Vec<usize>> {
+        let leaf = leaves(network);
+        let may = |from: usize, to: usize| from != to && !(self.cross_leaf && leaf[from] == leaf[to]);
+        (0..leaf.len()).map(|from| (0..leaf.len()).filter(|to| may(from, *to)).collect()).collect()
+    }
+
+    /// The flow of the same host whose delivery starts `flow`, of `hosts` hosts.
+    //= docs/specs/closed-loop.md#CL-1 the next message when
+    pub fn after(&self, flow: u32, hosts: usize) -> Option<usize> {
+        (flow as usize).checked_sub(hosts)
+    }
+
+    /// One trigger a host: every message but the first waits for it, and every one signals it.
+    pub(super) fn triggers(&self, hosts: usize) -> Triggers {
+        let of = |flow: usize| {
+            let own = Some(flow % hosts);
+            FlowTriggers { start: own.filter(|_| flow >= hosts), on_sent: own, on_received: None }
+        };
+        let kind = self.until_ps.map_or(Trigger::Multishot, Trigger::MultishotUntil);
+        Triggers { list: vec![kind; hosts], of_flow: (0..self.messages as usize * hosts).map(of).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+use super::*;
+use crate::workload::{Pattern, Payload, Workload};
+use spray_fabric::LeafSpine;
+
+const PARTNERS: Partners =
+    Partners { messages: 50, sizes: Sizes::Hadoop, max_bytes: 1 << 40, cross_leaf: false, start_ps: 7, until_ps: None };
+
+fn network(leaves: usize, hosts_per_leaf: usize) -> Network {
+    LeafSpine::uniform([leaves, 2, hosts_per_leaf], 1_000_000_000, 0).network()
+}
+
+fn flows(partners: Partners, network: &Network, seed: u64) -> Vec<Flow> {
+    let workload = Workload { pattern: Pattern::PartnerAfterPartner(partners), payload: Payload::Generated };
+    workload.flows(network, seed)
+}
+
+//= docs/specs/closed-loop.md#CL-3 follow from the seed alone
+#[test]
+fn messages_follow_the_seed_and_those_of_a_host_not_how_many_there_are() {
+    let network = network(3, 4);
+    let all = flows(PARTNERS, &network, 1);
+    assert_eq!(all, flows(PARTNERS, &network, 1));
+    assert_ne!(all, flows(PARTNERS, &network, 2));
+    assert_eq!(all[..120], flows(Partners { messages: 10, ..PARTNERS }, &network, 1));
+    assert!(all.iter().enumerate().all(|(number, flow)| (flow.flow, flow.src) == (number as u32, number % 12)));
+}
+
+//= docs/specs/closed-loop.md#CL-4 every partner alike
+#[test]
+fn every_partner_comes_as_often() {
+    const MESSAGES: u32 = 6_000;
+    let network = network(3, 4);
+    for cross_leaf in [false, true] {
+        let all = flows(Partners { messages: MESSAGES, cross_leaf, ..PARTNERS }, &network, 3);
+        for src in 0..12 {
+            let may = |dst: usize| dst != src && !(cross_leaf && dst / 4 == src / 4);
+            let partners = (0..12).filter(|dst| may(*dst)).count() as f64;
+            for dst in 0..12 {
+                let found = all.iter().filter(|flow| (flow.src, flow.dst) == (src, dst)).count() as f64;
+                let expected = if may(dst) { f64::from(MESSAGES) / partners } else { 0.0 };
+                // Four standard deviations.
+                assert!((found - expected).abs() <= 4.0 * expected.sqrt(), "{src} {dst}: {found} {expected}");
+            }
+        }
+    }
+}
+
+//= docs/specs/closed-loop.md#CL-1 at most one open message
+#[test]
+fn every_message_but_the_first_waits_for_the_one_before() {
+    let triggers = PARTNERS.triggers(12);
+    assert_eq!(triggers.never_started(), None);
+    assert_eq!((triggers.list.len(), triggers.of_flow.len()), (12, 600));
+    for flow in 0..600 {
+        let before = PARTNERS.after(flow, 12);
+        assert_eq!(before, (flow as usize).checked_sub(12));
+        let own = triggers.of_flow[flow as usize];
+        assert_eq!(own.start, before.and_then(|before| triggers.of_flow[before].on_sent));
+    }
+}

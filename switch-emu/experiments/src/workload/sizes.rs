@@ -1,0 +1,374 @@
+//! Published distributions of message sizes.
+//!
+//! Each is a list of points (bytes, share of the messages that are at most so long, in millionths). Between two points sizes are
+//! uniform. `docs/specs/closed-loop.md` says where the numbers come from.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A published distribution of message sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum Sizes {
+    /// Web search (DCTCP, figure 4): mean 1.7 MB.
+    WebSearch,
+    /// Data mining (VL2): mean 12.7 MB; four fifths have at most 10 kB.
+    DataMining,
+    /// Enterprise (Conga, figure 8): mean 216 kB; four fifths have at most 11 kB.
+    Enterprise,
+    /// Alibaba's storage, 2019 (published with HPCC): mean 41 kB.
+    Alibaba,
+    /// Facebook's Hadoop (published with HPCC): mean 120 kB.
+    Hadoop,
+    /// All sizes from 1 byte to `max_bytes` alike.
+    Uniform,
+}
+
+/// Bytes, and the millionths of the messages that have at most so many.
+type Point = (u64, u32);
+
+impl Sizes {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::WebSearch, Self::DataMining, Self::Enterprise, Self::Alibaba, Self::Hadoop, Self::Uniform];
+
+    /// The name that a scenario gives it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WebSearch => "web-search",
+            Self::DataMining => "data-mining",
+            Self::Enterprise => "enterprise",
+            Self::Alibaba => "alibaba",
+            Self::Hadoop => "hadoop",
+            Self::Uniform => "uniform",
+        }
+    }
+
+    /// The size, of 1 to `max_bytes` bytes, at a random place in the distribution. Larger ones are cut to `max_bytes`.
+    //= docs/specs/closed-loop.md#CL-5 at a random share
+    pub fn draw(self, random: u64, max_bytes: u64) -> u64 {
+        let all = [(0, 0), (max_bytes, 1_000_000)];
+        let points = match self {
+            Self::WebSearch => WEB_SEARCH,
+            Self::DataMining => DATA_MINING,
+            Self::Enterprise => ENTERPRISE,
+            Self::Alibaba => ALIBABA,
+            Self::Hadoop => HADOOP,
+            Self::Uniform => &all,
+        };
+        inverse(points, random).clamp(1, max_bytes)
+    }
+}
+
+/// The size below which `random` of 2^64 messages are, between the two points around it.
+fn inverse(points: &[Point], random: u64) -> u64 {
+    // Shares in 2^-64 of a millionth: 84 bits. A size of 2^40 bytes times such a share has 124.
+    let share = |ppm: u32| u128::from(ppm) << 64;
+    let wanted = u128::from(random) * 1_000_000;
+    let above = points.partition_point(|(_, ppm)| share(*ppm) <= wanted).clamp(1, points.len() - 1);
+    let ((low, from), (high, to)) = (points[above - 1], points[above]);
+    let part = u128::from(high - low) * (wanted - share(from)) / (share(to) - share(from));
+    low + part as u64
+}
+
+const WEB_SEARCH: &[Point] = &[
+    (0, 0),
+    (10_000, 150_000),
+    (20_000, 200_000),
+    (30_000, 300_000),
+    (50_000, 400_000),
+    (80_000, 530_000),
+    (200_000, 600_000),
+    (1_000_000, 700_000),
+    (2_000_000, 800_000),
+    (5_000_000, 900_000),
+    (10_000_000, 970_000),
+    (30_000_000, 1_000_000),
+];
+
+const DATA_MINING: &[Point] = &[
+    (0, 0),
+    (180, 100_000),
+    (216, 200_000),
+    (560, 300_000),
+    (900, 400_000),
+    (1_100, 500_000),
+    (1_870, 600_000),
+    (3_160, 700_000),
+    (10_000, 800_000),
+    (400_000, 900_000),
+    (3_160_000, 950_000),
+    (100_000_000, 980_000),
+    (1_000_000_000, 1_000_000),
+];
+
+const ALIBABA: &[Point] = &[
+    (0, 0),
+    (4_000, 229_300),
+    (8_000, 692_100),
+    (16_000, 806_100),
+    (32_000, 904_700),
+    (64_000, 935_300),
+    (128_000, 967_700),
+    (256_000, 975_300),
+    (2_000_000, 1_000_000),
+];
+
+const HADOOP: &[Point] = &[
+    (0, 0),
+    (100, 10_000),
+    (200, 20_000),
+    (300, 50_000),
+    (350, 150_000),
+    (400, 200_000),
+    (500, 300_000),
+    (600, 400_000),
+    (700, 500_000),
+    (1_000, 600_000),
+    (2_000, 670_000),
+    (7_000, 700_000),
+    (30_000, 720_000),
+    (50_000, 820_000),
+    (80_000, 870_000),
+    (120_000, 900_000),
+    (300_000, 950_000),
+    (1_000_000, 975_000),
+    (2_000_000, 990_000),
+    (10_000_000, 1_000_000),
+];
+
+const ENTERPRISE: &[Point] = &[
+    (250, 0),
+    (270, 10_000),
+    (286, 20_000),
+    (297, 30_000),
+    (312, 40_000),
+    (327, 50_000),
+    (342, 60_000),
+    (356, 70_000),
+    (368, 80_000),
+    (383, 90_000),
+    (404, 100_000),
+    (427, 110_000),
+    (447, 120_000),
+    (469, 130_000),
+    (490, 140_000),
+    (512, 150_000),
+    (536, 160_000),
+    (561, 170_000),
+    (587, 180_000),
+    (612, 190_000),
+    (636, 200_000),
+    (651, 210_000),
+    (674, 220_000),
+    (696, 230_000),
+    (708, 240_000),
+    (729, 250_000),
+    (753, 260_000),
+    (782, 270_000),
+    (820, 280_000),
+    (857, 290_000),
+    (900, 300_000),
+    (945, 310_000),
+    (990, 320_000),
+    (1_036, 330_000),
+    (1_086, 340_000),
+    (1_140, 350_000),
+    (1_200, 360_000),
+    (1_260, 370_000),
+    (1_311, 380_000),
+    (1_353, 390_000),
+    (1_393, 400_000),
+    (1_452, 410_000),
+    (1_485, 420_000),
+    (1_510, 430_000),
+    (1_540, 440_000),
+    (1_597, 450_000),
+    (1_658, 460_000),
+    (1_721, 470_000),
+    (1_784, 480_000),
+    (1_873, 490_000),
+    (1_978, 500_000),
+    (2_079, 510_000),
+    (2_160, 520_000),
+    (2_267, 530_000),
+    (2_395, 540_000),
+    (2_536, 550_000),
+    (2_688, 560_000),
+    (2_862, 570_000),
+    (2_960, 580_000),
+    (3_040, 590_000),
+    (3_163, 600_000),
+    (3_390, 610_000),
+    (3_603, 620_000),
+    (3_836, 630_000),
+    (4_124, 640_000),
+    (4_406, 650_000),
+    (4_540, 660_000),
+    (4_673, 670_000),
+    (4_952, 680_000),
+    (5_260, 690_000),
+    (5_625, 700_000),
+    (5_938, 710_000),
+    (6_088, 720_000),
+    (6_506, 730_000),
+    (6_976, 740_000),
+    (7_430, 750_000),
+    (7_800, 760_000),
+    (8_332, 770_000),
+    (8_849, 780_000),
+    (9_477, 790_000),
+    (10_344, 800_000),
+    (11_256, 810_000),
+    (12_396, 820_000),
+    (13_766, 830_000),
+    (15_370, 840_000),
+    (17_417, 850_000),
+    (19_884, 860_000),
+    (22_822, 870_000),
+    (26_285, 880_000),
+    (30_973, 890_000),
+    (37_152, 900_000),
+    (45_274, 910_000),
+    (55_796, 920_000),
+    (70_997, 930_000),
+    (94_050, 940_000),
+    (131_474, 950_000),
+    (189_792, 960_000),
+    (344_538, 970_000),
+    (898_190, 980_000),
+    (2_221_957, 990_000),
+    (2_624_209, 991_000),
+    (3_114_668, 992_000),
+    (3_849_851, 993_000),
+    (4_904_979, 994_000),
+    (6_438_497, 995_000),
+    (8_608_848, 996_000),
+    (13_392_072, 997_000),
+    (23_110_447, 998_000),
+    (40_607_470, 999_000),
+    (44_466_961, 999_100),
+    (48_564_256, 999_200),
+    (53_520_618, 999_300),
+    (59_661_017, 999_400),
+    (67_292_218, 999_500),
+    (76_720_988, 999_600),
+    (92_984_411, 999_700),
+    (121_274_824, 999_800),
+    (168_707_183, 999_900),
+    (176_569_410, 999_910),
+    (184_086_600, 999_920),
+    (195_504_461, 999_930),
+    (211_698_244, 999_940),
+    (230_332_119, 999_950),
+    (249_070_260, 999_960),
+    (293_849_828, 999_970),
+    (361_127_656, 999_980),
+    (440_186_178, 999_990),
+    (442_950_536, 999_991),
+    (449_947_224, 999_992),
+    (466_035_021, 999_993),
+    (482_515_012, 999_994),
+    (510_665_738, 999_995),
+    (561_765_744, 999_996),
+    (669_621_992, 999_997),
+    (738_727_896, 999_998),
+    (1_022_256_099, 999_999),
+    (1_773_379_248, 1_000_000),
+];
+
+#[cfg(test)]
+mod tests {
+    use rand_core::RngCore;
+    use spray_core::rng::stream;
+
+    use super::*;
+
+    const PUBLISHED: [(Sizes, &[Point]); 5] = [
+        (Sizes::WebSearch, WEB_SEARCH),
+        (Sizes::DataMining, DATA_MINING),
+        (Sizes::Enterprise, ENTERPRISE),
+        (Sizes::Alibaba, ALIBABA),
+        (Sizes::Hadoop, HADOOP),
+    ];
+    const DRAWS: usize = 200_000;
+
+    fn draws(sizes: Sizes, max_bytes: u64) -> Vec<u64> {
+        let mut rng = stream(1, 0);
+        (0..DRAWS).map(|_| sizes.draw(rng.next_u64(), max_bytes)).collect()
+    }
+
+    /// The mean of a distribution whose sizes are uniform between points.
+    fn mean(points: &[Point]) -> f64 {
+        let part = |pair: &[Point]| f64::from(pair[1].1 - pair[0].1) / 1e6 * (pair[0].0 + pair[1].0) as f64 / 2.0;
+        points.windows(2).map(part).sum()
+    }
+
+    #[test]
+    fn points_ascend_from_none_to_all() {
+        for (sizes, points) in PUBLISHED {
+            assert_eq!((points[0].1, points[points.len() - 1].1), (0, 1_000_000), "{sizes:?}");
+            assert!(points.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1), "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn means_are_those_that_are_published() {
+        let of = |sizes| mean(PUBLISHED.iter().find(|(other, _)| *other == sizes).unwrap().1);
+        // What is published of them; of the others nothing is.
+        let expected = [(Sizes::WebSearch, 1.7e6), (Sizes::Enterprise, 215e3), (Sizes::DataMining, 12.5e6)];
+        for (sizes, bytes) in expected {
+            let found = of(sizes);
+            assert!((found / bytes - 1.0).abs() < 0.02, "{sizes:?}: {found}");
+        }
+    }
+
+    //= docs/specs/closed-loop.md#CL-5 at a random share
+    #[test]
+    fn draws_follow_the_distribution() {
+        for (sizes, points) in PUBLISHED {
+            let drawn = draws(sizes, u64::MAX);
+            for (bytes, ppm) in points {
+                let share = drawn.iter().filter(|size| *size <= bytes).count() as f64 / DRAWS as f64;
+                let expected = f64::from(*ppm) / 1e6;
+                // Four standard deviations.
+                let allowed = 4.0 * (expected * (1.0 - expected) / DRAWS as f64).sqrt() + 1e-9;
+                // A draw is cut to whole bytes, and to at least one: small sizes come a little earlier.
+                let cut = if *bytes < 1_000 { 0.01 } else { 0.001 };
+                assert!((share - expected).abs() < allowed + cut, "{sizes:?}, {bytes}: {share} {expected}");
+            }
+            let (found, expected) = (drawn.iter().sum::<u64>() as f64 / DRAWS as f64, mean(points));
+            assert!((found / expected - 1.0).abs() < 0.05, "{sizes:?}: {found} {expected}");
+        }
+    }
+
+    #[test]
+    fn a_draw_is_the_inverse_of_the_distribution() {
+        // Literally, with real numbers.
+        let literal = |points: &[Point], random: u64| -> f64 {
+            let share = random as f64 / 2f64.powi(64) * 1e6;
+            let above = points.iter().position(|(_, ppm)| f64::from(*ppm) > share).unwrap_or(points.len() - 1);
+            let ((low, from), (high, to)) = (points[above - 1], points[above]);
+            low as f64 + (high - low) as f64 * (share - f64::from(from)) / f64::from(to - from)
+        };
+        let mut rng = stream(2, 0);
+        for (sizes, points) in PUBLISHED {
+            for random in (0..2_000).map(|_| rng.next_u64()).chain([0, 1, u64::MAX]) {
+                let (found, expected) = (sizes.draw(random, u64::MAX) as f64, literal(points, random));
+                assert!((found - expected).abs() <= 1.0 + expected * 1e-6, "{sizes:?} {random}: {found} {expected}");
+            }
+            assert!(sizes.draw(u64::MAX, u64::MAX) + 1_000 > points[points.len() - 1].0, "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_end_at_the_largest() {
+        for sizes in Sizes::ALL {
+            let drawn = draws(sizes, 3_000);
+            assert!(drawn.iter().all(|size| (1..=3_000).contains(size)), "{sizes:?}");
+        }
+        let mean = draws(Sizes::Uniform, 3_000).iter().sum::<u64>() as f64 / DRAWS as f64;
+        assert!((mean / 1_500.0 - 1.0).abs() < 0.01, "{mean}");
+    }
+}
