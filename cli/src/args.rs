@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use spray_core::path::BalancerKind;
+use spray_experiments::flowcut_memory::Network;
 
 #[cfg(feature = "xdp")]
 pub use self::xdp::*;
@@ -37,6 +38,8 @@ pub enum Command {
     CompareBalancers(Run),
     /// Computes how fast a scenario could be at best, and how far each scheme of switches is from that on the simulator
     Bound(Bound),
+    /// Computes how much state Flowcut needs in switches and NICs, by its paper's model
+    FlowcutMemory(FlowcutMemory),
     #[cfg(feature = "xdp")]
     /// Sends files and folders from an AF_XDP interface to a `spray recv`
     Send(Send),
@@ -82,6 +85,39 @@ pub struct Bound {
     pub seeds: Seeds,
 }
 
+#[derive(Debug, Args)]
+pub struct FlowcutMemory {
+    /// Hosts of the network
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    pub hosts: u32,
+    /// Rate of a host's link
+    #[arg(long, value_name = "GBPS", default_value_t = 200.0, value_parser = gbps)]
+    pub gbps: f64,
+    /// Longest time from sending a packet to its acknowledgement
+    #[arg(long, value_name = "US", default_value_t = 5.0, value_parser = rtt_us)]
+    pub rtt_us: f64,
+    /// Bytes of a packet
+    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(64..=65_535))]
+    pub mtu_bytes: u32,
+    /// Flows that each host sends
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub flows_per_host: u32,
+    /// Ports of a switch, each of which may lead to a host
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    pub ports_per_switch: u32,
+    /// Print JSON in place of tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl FlowcutMemory {
+    /// The network that the options describe.
+    pub fn network(&self) -> Network {
+        let Self { hosts, gbps, rtt_us, mtu_bytes, flows_per_host, ports_per_switch, .. } = *self;
+        Network { hosts, gbps, rtt_us, mtu_bytes, flows_per_host, ports_per_switch }
+    }
+}
+
 /// An engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Engine {
@@ -115,4 +151,12 @@ pub struct BenchSim {
 
 fn balancer(name: &str) -> Result<BalancerKind, String> {
     BalancerKind::named(name).ok_or_else(|| format!("expected one of {}", BalancerKind::names().join(", ")))
+}
+
+fn gbps(text: &str) -> Result<f64, &'static str> {
+    text.parse().ok().filter(|gbps| (0.001..=1e5).contains(gbps)).ok_or("expected Gb/s from 0.001 to 100000")
+}
+
+fn rtt_us(text: &str) -> Result<f64, &'static str> {
+    text.parse().ok().filter(|us| (0.001..=1e6).contains(us)).ok_or("expected microseconds from 0.001 to 1000000")
 }

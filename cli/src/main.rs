@@ -17,6 +17,7 @@ mod demo;
 mod doctor;
 mod engines;
 mod failure;
+mod flowcut_memory;
 mod folder;
 mod progress;
 mod run;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "xdp")]
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Bound(arguments) => bound::bound(&arguments),
+        Command::FlowcutMemory(arguments) => flowcut_memory::flowcut_memory(&arguments),
         Command::CompareBalancers(arguments) => compare_balancers::compare_balancers(&arguments),
         #[cfg(feature = "xdp")]
         Command::Clean => clean(),

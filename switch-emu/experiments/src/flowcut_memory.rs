@@ -1,0 +1,234 @@
+//! How much state flowcuts, flowlets and flowcells need in switches and NICs, after Flowcut's model (Flowcut §III-A2).
+//!
+//! `docs/specs/flowcut-memory.md` states it (`FCM-n`).
+
+use serde::Serialize;
+
+/// A network. [`Default`] is what figure 4 holds fixed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Network {
+    /// Hosts, `H`.
+    pub hosts: u32,
+    /// Rate of a host's link in Gb/s, `B`.
+    pub gbps: f64,
+    /// Time from sending a packet to its acknowledgement in us, `l`: the longest.
+    pub rtt_us: f64,
+    /// Bytes of a packet, `M`.
+    pub mtu_bytes: u32,
+    /// Flows that each host sends, `f`.
+    pub flows_per_host: u32,
+    /// Ports of a switch; each may lead to a host.
+    pub ports_per_switch: u32,
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self { hosts: 1024, gbps: 200.0, rtt_us: 5.0, mtu_bytes: 2048, flows_per_host: 10_000, ports_per_switch: 64 }
+    }
+}
+
+/// Who keeps which state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Keeper {
+    /// Flowcut in every switch.
+    FlowcutFullSwitch,
+    /// Flowcut in the switches that have hosts.
+    FlowcutIngressSwitch,
+    /// Flowcut in NICs.
+    FlowcutNic,
+    /// Flowlets in a switch.
+    FlowletSwitch,
+    /// Flowcells in a switch.
+    FlowcellSwitch,
+}
+
+/// The state of one switch or NIC.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct State {
+    /// Whose.
+    pub keeper: Keeper,
+    /// Most flows that are active there at once.
+    pub flows: f64,
+    /// Bytes for each.
+    pub bytes_per_flow: u32,
+    /// Bytes in all.
+    pub bytes: f64,
+}
+
+impl Keeper {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::FlowcutFullSwitch,
+        Self::FlowcutIngressSwitch,
+        Self::FlowcutNic,
+        Self::FlowletSwitch,
+        Self::FlowcellSwitch,
+    ];
+
+    /// What people read.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::FlowcutFullSwitch => "flowcut, full switch",
+            Self::FlowcutIngressSwitch => "flowcut, ingress switch only",
+            Self::FlowcutNic => "flowcut, NIC only",
+            Self::FlowletSwitch => "flowlet, switch",
+            Self::FlowcellSwitch => "flowcell, switch",
+        }
+    }
+
+    //= docs/specs/flowcut-memory.md#FCM-2 full switch 11
+    const fn bytes_per_flow(self) -> u32 {
+        match self {
+            Self::FlowcutFullSwitch => 11,
+            Self::FlowcutIngressSwitch | Self::FlowcutNic => 10,
+            Self::FlowletSwitch => 5,
+            Self::FlowcellSwitch => 2,
+        }
+    }
+
+    /// The hosts whose flows it keeps.
+    //= docs/specs/flowcut-memory.md#FCM-3 every active flow of the network
+    fn hosts(self, network: &Network) -> u32 {
+        match self {
+            Self::FlowcutFullSwitch | Self::FlowletSwitch | Self::FlowcellSwitch => network.hosts,
+            Self::FlowcutIngressSwitch => network.ports_per_switch.min(network.hosts),
+            Self::FlowcutNic => 1,
+        }
+    }
+}
+
+impl Network {
+    /// The most state of each keeper, in the order of [`Keeper::ALL`].
+    pub fn states(&self) -> [State; 5] {
+        Keeper::ALL.map(|keeper| self.state(keeper))
+    }
+
+    /// The most state of `keeper`.
+    pub fn state(&self, keeper: Keeper) -> State {
+        let (flows, bytes_per_flow) = (self.active_flows(keeper.hosts(self)), keeper.bytes_per_flow());
+        State { keeper, flows, bytes_per_flow, bytes: flows * f64::from(bytes_per_flow) }
+    }
+
+    /// Packets that each host has in flight at most.
+    pub fn packets_in_flight(&self) -> f64 {
+        // Gb/s times us are thousands of bits.
+        self.gbps * self.rtt_us * 1e3 / 8.0 / f64::from(self.mtu_bytes)
+    }
+
+    /// Equation 1, for so many hosts.
+    //= docs/specs/flowcut-memory.md#FCM-1 at most one flow for each
+    fn active_flows(&self, hosts: u32) -> f64 {
+        f64::from(hosts) * self.packets_in_flight().min(f64::from(self.flows_per_host))
+    }
+}
+
+/// What the paper says in words, and the state that it speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Claim {
+    /// The paper's figure.
+    pub figure: &'static str,
+    /// What it says there.
+    pub says: &'static str,
+    /// The network.
+    pub network: Network,
+    /// The state by the formula.
+    pub state: State,
+    /// Whether the formula gives what the paper says.
+    pub holds: bool,
+}
+
+const KIB: f64 = 1024.0;
+const MIB: f64 = KIB * KIB;
+
+/// Every figure that the paper has in words.
+//= docs/specs/flowcut-memory.md#FCM-4 no number of flows makes it more
+pub fn claims() -> [Claim; 5] {
+    let [slow, fast] =
+        [(200.0, 50.0), (800.0, 5.0)].map(|(gbps, rtt_us)| Network { gbps, rtt_us, ..Network::default() });
+    let [full, ingress, nic] = [Keeper::FlowcutFullSwitch, Keeper::FlowcutIngressSwitch, Keeper::FlowcutNic];
+    // "Slightly more" than so much: up to a half more.
+    let slightly_above = |bytes: f64| move |found: f64| (bytes..1.5 * bytes).contains(&found);
+    let claim = |figure, says, network: Network, keeper, holds: &dyn Fn(f64) -> bool| {
+        let state = network.state(keeper);
+        Claim { figure, says, network, state, holds: holds(state.bytes) }
+    };
+    let hosts = |hosts| Network { hosts, ..fast };
+    [
+        claim("4a", "not beyond 7 MiB", slow, full, &|bytes| bytes <= 7.0 * MIB),
+        claim("4c", "up to 16384 hosts not above 50 MiB", hosts(16_384), full, &|bytes| bytes <= 50.0 * MIB),
+        claim("4c", "with more hosts above 50 MiB", hosts(32_768), full, &|bytes| bytes > 50.0 * MIB),
+        claim("4c", "slightly more than 100 KiB", hosts(65_536), ingress, &slightly_above(100.0 * KIB)),
+        claim("4c", "slightly more than 10 KiB", hosts(65_536), nic, &slightly_above(10.0 * KIB)),
+    ]
+}
+
+/// Bytes as people read them.
+pub fn readable(bytes: f64) -> String {
+    match bytes {
+        bytes if bytes >= MIB => format!("{:.2} MiB", bytes / MIB),
+        bytes if bytes >= KIB => format!("{:.1} KiB", bytes / KIB),
+        bytes => format!("{bytes:.0} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Equation 1 as the paper writes it.
+    fn equation_1(network: &Network) -> f64 {
+        let (h, f) = (f64::from(network.hosts), f64::from(network.flows_per_host));
+        let (b, l, m) = (network.gbps * 1e9 / 8.0, network.rtt_us * 1e-6, f64::from(network.mtu_bytes));
+        if b * l / (f * m) >= 1.0 { h * f } else { h * b * l / m }
+    }
+
+    //= docs/specs/flowcut-memory.md#FCM-1 at most one flow for each
+    #[test]
+    fn active_flows_are_those_of_equation_1() {
+        for flows_per_host in [1, 10, 61, 62, 244, 245, 10_000, 1_000_000] {
+            for gbps in [100.0, 200.0, 800.0, 1_600.0] {
+                for rtt_us in [1.0, 5.0, 50.0] {
+                    let network = Network { gbps, rtt_us, flows_per_host, ..Network::default() };
+                    let (found, expected) = (network.active_flows(network.hosts), equation_1(&network));
+                    assert!((found / expected - 1.0).abs() < 1e-9, "{network:?}: {found} {expected}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn beyond_one_packet_in_flight_more_flows_need_nothing_more() {
+        let bytes = |flows_per_host| Network { flows_per_host, ..Network::default() }.states().map(|state| state.bytes);
+        assert_eq!(bytes(62), bytes(1_000_000));
+        assert!(bytes(61).iter().zip(bytes(62)).all(|(few, many)| *few < many));
+    }
+
+    /// Figure 4a: memory grows linearly with the round trip.
+    #[test]
+    fn memory_is_proportional_to_round_trip_rate_and_hosts() {
+        let base = Network::default();
+        let full = |network: Network| network.state(Keeper::FlowcutFullSwitch).bytes;
+        for more in
+            [Network { rtt_us: 50.0, ..base }, Network { gbps: 2_000.0, ..base }, Network { hosts: 10_240, ..base }]
+        {
+            assert!((full(more) / full(base) - 10.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn the_papers_figures_are_the_formulas_but_for_ingress_and_nic() {
+        let found: Vec<_> = claims().iter().map(|claim| (readable(claim.state.bytes), claim.holds)).collect();
+        let expected =
+            [("6.56 MiB", true), ("41.96 MiB", true), ("83.92 MiB", true), ("152.6 KiB", false), ("2.4 KiB", false)];
+        assert_eq!(found, expected.map(|(bytes, holds)| (bytes.to_string(), holds)));
+    }
+
+    //= docs/specs/flowcut-memory.md#FCM-2 full switch 11
+    #[test]
+    fn figure_5_compares_what_a_flow_takes() {
+        let [full, ingress, nic, flowlet, flowcell] = Network::default().states().map(|state| state.bytes);
+        assert!(nic < ingress && ingress < flowcell && flowcell < flowlet && flowlet < full);
+        assert!((full / flowlet - 11.0 / 5.0).abs() < 1e-9 && (flowlet / flowcell - 2.5).abs() < 1e-9);
+    }
+}
