@@ -18,7 +18,7 @@ use spray_fabric::Network;
 pub use matrix::{Matrix, parse_matrix};
 pub use partners::Partners;
 pub use sizes::Sizes;
-pub use triggers::{FlowTriggers, Triggers};
+pub use triggers::{ClosedLoop, FlowTriggers, Triggers};
 
 /// One flow: a message from one host to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,12 @@ pub enum Pattern {
     /// Every host sends to another host and receives from one. The pairs are drawn from the seed.
     Permutation(Each),
     /// Every host sends to every other, from the one after it on.
-    AllToAll(Each),
+    AllToAll {
+        /// Bytes and start.
+        each: Each,
+        /// Most messages of a host that are open at once; `None` is all.
+        open: Option<u32>,
+    },
     /// Host `i` of `n` sends to host `i + n / 2`.
     Tornado(Each),
     /// Several hosts send to one.
@@ -114,7 +119,7 @@ impl Workload {
         match &self.pattern {
             Pattern::CrossLeafPermutation(each) => pairs(permutation(&leaves(network), seed), *each),
             Pattern::CrossPodPermutation(each) => pairs(permutation(&pods(network), seed), *each),
-            Pattern::AllToAll(each) => {
+            Pattern::AllToAll { each, .. } => {
                 let all = (1..hosts).flat_map(|step| (0..hosts).map(move |host| (host, (host + step) % hosts)));
                 number(all, *each)
             }
@@ -129,27 +134,26 @@ impl Workload {
         }
     }
 
-    /// What starts flows at the end of others on a network of `hosts` hosts; `None` if no flow waits for another.
-    pub fn triggers(&self, hosts: usize) -> Option<Cow<'_, Triggers>> {
+    /// What starts flows at the end of others, of `flows` between `hosts` hosts; `None` if no flow waits for another.
+    pub fn triggers(&self, flows: usize, hosts: usize) -> Option<Cow<'_, Triggers>> {
         match &self.pattern {
             Pattern::Matrix(matrix) => matrix.triggers.as_ref().map(Cow::Borrowed),
-            Pattern::PartnerAfterPartner(partners) => Some(Cow::Owned(partners.triggers(hosts))),
-            _ => None,
+            _ => self.closed_loop().map(|closed| Cow::Owned(closed.triggers(flows, hosts))),
         }
     }
 
     /// Whether flows wait for others.
     pub fn is_chained(&self) -> bool {
-        match &self.pattern {
-            Pattern::Matrix(matrix) => matrix.triggers.is_some(),
-            Pattern::PartnerAfterPartner(_) => true,
-            _ => false,
-        }
+        matches!(&self.pattern, Pattern::Matrix(Matrix { triggers: Some(_), .. })) || self.closed_loop().is_some()
     }
 
-    /// The workload whose hosts send one message after the other, if it is one.
-    pub fn partners(&self) -> Option<&Partners> {
-        if let Pattern::PartnerAfterPartner(partners) = &self.pattern { Some(partners) } else { None }
+    /// How hosts send message after message, where they do.
+    pub fn closed_loop(&self) -> Option<ClosedLoop> {
+        match &self.pattern {
+            Pattern::AllToAll { open: Some(open), .. } => Some(ClosedLoop { open: *open, until_ps: None }),
+            Pattern::PartnerAfterPartner(partners) => Some(ClosedLoop { open: 1, until_ps: partners.until_ps }),
+            _ => None,
+        }
     }
 
     /// Sentences about parts of the file that are ignored.

@@ -120,13 +120,13 @@ impl Ready<'_> {
         let flows = scenario.flows(seed);
         let until_ps = scenario.time_limit_ps(&self.paths, &flows);
         let events = self.events(seed, until_ps)?;
-        let (partners, hosts) = (scenario.workload.partners(), scenario.network.hosts.len());
+        let (closed, hosts) = (scenario.workload.closed_loop(), scenario.network.hosts.len());
         let testbed_flow = |flow: &Flow| TestbedFlow {
             src: flow.src,
             dst: flow.dst,
             bytes: flow.bytes,
             start_ps: flow.start_ps,
-            after: partners.and_then(|partners| partners.after(flow.flow, hosts)),
+            waits: closed.is_some_and(|closed| closed.waits(flow.flow as usize, hosts)),
             path_seed: flow.path_seed(seed),
         };
         let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
@@ -138,7 +138,7 @@ impl Ready<'_> {
             v6: scenario.is_v6(),
             base_rtt_ps: scenario.base_rtt_ps(&self.paths),
             until_ps,
-            starts_until_ps: partners.and_then(|partners| partners.until_ps),
+            starts_until_ps: closed.and_then(|closed| closed.until_ps),
             sample_ps: scenario.sample_ps,
             dilation: self.dilation(&flows),
             threads: scenario.emulation.threads.map(|threads| threads as usize),
@@ -171,7 +171,7 @@ const ETHERNET_BYTES: u32 = 14;
 /// Refuses what `scenario` asks for and real packets cannot do.
 //= docs/specs/erasure.md#ERA-6 an ideal code
 fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
-    if scenario.workload.is_chained() && scenario.workload.partners().is_none() {
+    if scenario.workload.is_chained() && scenario.workload.closed_loop().is_none() {
         return Err("triggers start flows of other hosts in no time, which packets cannot; use `--engine sim`".into());
     }
     if scenario.transport.erasure {
@@ -228,7 +228,7 @@ impl From<RunError> for EngineError {
 /// What came of a run of `collect`'s scenario.
 fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
     //= docs/specs/closed-loop.md#CL-2 are no part of the run
-    let until = collect.scenario.workload.partners().and_then(|partners| partners.until_ps);
+    let until = collect.scenario.workload.closed_loop().and_then(|closed| closed.until_ps);
     let is_part = |found: &FlowOutcome| found.started_ps.is_some() || until.is_none();
     let ended = |(flow, found): (&Flow, &FlowOutcome)| {
         is_part(found).then(|| Ended {

@@ -68,7 +68,7 @@ fn pairs(flows: &[TestbedFlow]) -> Vec<TestbedFlow> {
     let mut pairs: Vec<TestbedFlow> = Vec::new();
     for flow in flows {
         if !pairs.iter().any(|pair| (pair.src, pair.dst) == (flow.src, flow.dst)) {
-            pairs.push(TestbedFlow { bytes: BURST_BYTES as u64, start_ps: 0, after: None, ..*flow });
+            pairs.push(TestbedFlow { bytes: BURST_BYTES as u64, start_ps: 0, waits: false, ..*flow });
         }
     }
     pairs

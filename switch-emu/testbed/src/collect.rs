@@ -78,9 +78,10 @@ impl Collect<'_> {
     fn flow(&self, flow: &TestbedFlow, connection: ConnectionId, arrived: Option<&Arrived>) -> FlowOutcome {
         let sender = self.outcome.hosts[flow.src].endpoint.connection_stats(connection);
         let receiver = |arrived: &Arrived| self.outcome.hosts[flow.dst].endpoint.connection_stats(arrived.connection);
-        let began = match flow.after {
-            None => Some(self.lead_in_ps + flow.start_ps),
-            Some(_) => self.outcome.hosts[flow.src].book.began(connection),
+        let began = if flow.waits {
+            self.outcome.hosts[flow.src].book.began(connection)
+        } else {
+            Some(self.lead_in_ps + flow.start_ps)
         };
         FlowOutcome {
             started_ps: began.map(|at_ps| at_ps.saturating_sub(self.lead_in_ps)),

@@ -1,7 +1,7 @@
 //! The hosts of a run: endpoints, their connections, and what they report.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
 use bytes::Bytes;
@@ -44,13 +44,13 @@ pub(super) struct Book {
     /// Those of `failed` that this host began.
     pub own_failed: u64,
     pub log: Vec<LogEntry>,
-    /// By connection what follows its message.
-    next: HashMap<ConnectionId, (ConnectionId, Bytes)>,
-    /// Messages that followed another, by their connections, and when they began.
+    /// Messages that wait for others of this host to be delivered, and their connections.
+    waiting: VecDeque<(ConnectionId, Bytes)>,
+    /// When those began that waited, by their connections.
     began: HashMap<ConnectionId, u64>,
-    /// When messages stop to follow others.
-    next_until_ps: Option<u64>,
-    /// Messages that came too late to follow another.
+    /// When messages stop to begin so.
+    waiting_until_ps: Option<u64>,
+    /// Messages that waited for longer.
     pub left_out: u64,
     /// The paths that connections are to be told, and when; the next one last.
     pub news: Vec<(u64, ConnectionId, Vec<Ev>)>,
@@ -136,8 +136,8 @@ impl Setup<'_> {
             let endpoint = &mut hosts[flow.src].endpoint;
             let connection =
                 endpoint.connect(CONNECT_PS, self.peer(flow.dst), Some(config)).map_err(RunError::host(host))?;
-            if let Some(before) = flow.after {
-                hosts[flow.src].book.next.insert(connections[before], (connection, payload.clone()));
+            if flow.waits {
+                hosts[flow.src].book.waiting.push_back((connection, payload.clone()));
             } else {
                 endpoint
                     .send_at(connection, payload.clone(), lead_in_ps + flow.start_ps)
@@ -152,7 +152,7 @@ impl Setup<'_> {
         }
         for Running { book, .. } in &mut hosts {
             book.news.sort_by_key(|(at_ps, ..)| Reverse(*at_ps));
-            book.next_until_ps = self.spec.starts_until_ps.map(|until_ps| until_ps.saturating_add(lead_in_ps));
+            book.waiting_until_ps = self.spec.starts_until_ps.map(|until_ps| until_ps.saturating_add(lead_in_ps));
         }
         Ok((hosts, connections))
     }
@@ -233,9 +233,9 @@ impl Book {
                     let data = if self.discard { Bytes::new() } else { data };
                     self.arrived.push(Arrived { connection, data, started_ps, completed_ps });
                 }
-                EndpointEvent::Delivered { connection, at_ps, .. } => {
+                EndpointEvent::Delivered { at_ps, .. } => {
                     self.delivered += 1;
-                    self.follow(endpoint, connection, at_ps);
+                    self.begin_next(endpoint, at_ps);
                 }
                 EndpointEvent::Failed { connection, error, at_ps } => {
                     let accepted = self.accepted.iter().any(|(accepted, _)| *accepted == connection);
@@ -249,25 +249,20 @@ impl Book {
         self.log.extend(endpoint.drain_log().filter(worth_keeping));
     }
 
-    /// Begins the message that follows that of `connection`, if one does.
+    /// Begins the next message that waits, if there is time.
     //= docs/specs/closed-loop.md#CL-1 the next message when
-    fn follow(&mut self, endpoint: &mut Endpoint<XskDevice>, connection: ConnectionId, at_ps: u64) {
-        let Some((next, payload)) = self.next.remove(&connection) else { return };
-        if self.next_until_ps.is_some_and(|until_ps| at_ps >= until_ps) {
-            let mut last = next;
-            self.left_out += 1;
-            while let Some((after, _)) = self.next.remove(&last) {
-                (last, self.left_out) = (after, self.left_out + 1);
-            }
-            return;
+    fn begin_next(&mut self, endpoint: &mut Endpoint<XskDevice>, at_ps: u64) {
+        if self.waiting_until_ps.is_some_and(|until_ps| at_ps >= until_ps) {
+            self.left_out += self.waiting.drain(..).count() as u64;
         }
+        let Some((connection, payload)) = self.waiting.pop_front() else { return };
         // A connection that has failed says so by itself.
-        if endpoint.send_at(next, payload, at_ps).is_ok() {
-            self.began.insert(next, at_ps);
+        if endpoint.send_at(connection, payload, at_ps).is_ok() {
+            self.began.insert(connection, at_ps);
         }
     }
 
-    /// When the message of a connection began, if it followed another.
+    /// When the message of a connection began, if it waited.
     pub fn began(&self, connection: ConnectionId) -> Option<u64> {
         self.began.get(&connection).copied()
     }

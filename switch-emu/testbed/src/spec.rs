@@ -43,7 +43,7 @@ pub struct TestbedSpec<'a> {
     pub base_rtt_ps: u64,
     /// When the run is stopped if flows are not through by then.
     pub until_ps: u64,
-    /// Flows that would follow another at this time or later are left out.
+    /// Flows that wait until this time or later are left out.
     pub starts_until_ps: Option<u64>,
     /// Time between samples of queues and of delivered bytes; 0 takes none.
     pub sample_ps: u64,
@@ -76,9 +76,8 @@ pub struct TestbedFlow {
     pub bytes: u64,
     /// When it starts.
     pub start_ps: u64,
-    /// The flow of the same host, an earlier one, that it follows: it starts when that is delivered, in place of `start_ps`. One flow
-    /// follows another at most.
-    pub after: Option<usize>,
+    /// Whether it waits: at each delivery of a message of its host the next flow that waits there starts, in place of `start_ps`.
+    pub waits: bool,
     /// See [`PathConfig::seed`](spray_core::path::PathConfig::seed).
     pub path_seed: u64,
 }
@@ -123,7 +122,7 @@ pub struct TestbedOutcome {
 /// One flow's figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowOutcome {
-    /// When it started; `None` where the flow that it follows did not end in time.
+    /// When it started; `None` where it waited in vain.
     pub started_ps: Option<u64>,
     /// When the receiver had the last byte.
     pub received_ps: Option<u64>,

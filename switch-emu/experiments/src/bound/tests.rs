@@ -33,7 +33,7 @@ fn the_permutation_bound_is_the_papers() {
 
 #[test]
 fn all_to_all_takes_its_transmission() {
-    let bound = scenario(fat_tree(8), Pattern::AllToAll(EACH)).bound(1, &[]);
+    let bound = scenario(fat_tree(8), Pattern::AllToAll { each: EACH, open: None }).bound(1, &[]);
     assert_eq!(bound.basis, Basis::Transmission);
     assert!((bound.rate_bps - 800e9 / 127.0).abs() < 1.0, "{bound:?}");
     // OFAN §5: about 1.3 ms.

@@ -42,7 +42,15 @@ pub enum PatternSettings {
     /// Every host sends to another one and receives from one.
     Permutation(EachSettings),
     /// Every host sends to every other.
-    AllToAll(EachSettings),
+    AllToAll {
+        /// Most messages of a host that are open at once: the next one starts when one is delivered. By default all.
+        #[serde(default)]
+        #[schemars(range(min = 1, max = 65_535))]
+        open: Option<u32>,
+        /// Bytes and start.
+        #[serde(flatten)]
+        each: EachSettings,
+    },
     /// Host i of n sends to host i + n / 2.
     Tornado(EachSettings),
     /// Several hosts send to one.
@@ -167,7 +175,7 @@ impl Reader<'_> {
                 Pattern::CrossPodPermutation(self.each(each)?)
             }
             PatternSettings::Permutation(each) => Pattern::Permutation(self.each(each)?),
-            PatternSettings::AllToAll(each) => {
+            PatternSettings::AllToAll { open, each } => {
                 let hosts = self.network.hosts.len();
                 if hosts * (hosts - 1) > MAX_FLOWS {
                     let message = format!(
@@ -175,7 +183,7 @@ impl Reader<'_> {
                     );
                     return Err(self.document.mistake("workload.kind", message));
                 }
-                Pattern::AllToAll(self.each(each)?)
+                Pattern::AllToAll { each: self.each(each)?, open: *open }
             }
             PatternSettings::Tornado(each) => Pattern::Tornado(self.each(each)?),
             PatternSettings::Incast { senders, receiver, each } => Pattern::Incast {

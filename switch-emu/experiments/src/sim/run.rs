@@ -76,7 +76,7 @@ impl<'a> Simulation<'a> {
         let scenario = self.scenario;
         let flows = scenario.flows(seed);
         let paths = &self.paths;
-        let triggers = scenario.workload.triggers(scenario.network.hosts.len());
+        let triggers = scenario.workload.triggers(flows.len(), scenario.network.hosts.len());
         let until_ps = scenario.time_limit_ps(paths, &flows);
         let drawn = scenario.drawn_failures(seed, until_ps);
         let drawn = drawn.map_err(|mistake| EngineError::Refused(mistake.to_string()))?;
@@ -158,7 +158,7 @@ fn sim_flow(flow: &Flow, triggers: FlowTriggers, seed: u64) -> SimFlow {
 fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult {
     let Scenario { simulation, network, .. } = collect.scenario;
     //= docs/specs/closed-loop.md#CL-2 are no part of the run
-    let until = collect.scenario.workload.partners().and_then(|partners| partners.until_ps);
+    let until = collect.scenario.workload.closed_loop().and_then(|closed| closed.until_ps);
     let is_part = |found: &FlowOutcome| found.started_ps.is_some() || until.is_none();
     let ended = |(flow, found): (&Flow, &FlowOutcome)| {
         is_part(found).then(|| Ended {

@@ -5,9 +5,8 @@
 use rand_core::RngCore;
 use spray_core::rng::{Rng, stream};
 use spray_fabric::Network;
-use spray_sim::Trigger;
 
-use super::{Flow, FlowTriggers, PATTERN_STREAM, Sizes, Triggers, leaves};
+use super::{Flow, PATTERN_STREAM, Sizes, leaves};
 
 /// Every host sends messages to random partners, the next one when the one before is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,22 +48,6 @@ impl Partners {
         let leaf = leaves(network);
         let may = |from: usize, to: usize| from != to && !(self.cross_leaf && leaf[from] == leaf[to]);
         (0..leaf.len()).map(|from| (0..leaf.len()).filter(|to| may(from, *to)).collect()).collect()
-    }
-
-    /// The flow of the same host whose delivery starts `flow`, of `hosts` hosts.
-    //= docs/specs/closed-loop.md#CL-1 the next message when
-    pub fn after(&self, flow: u32, hosts: usize) -> Option<usize> {
-        (flow as usize).checked_sub(hosts)
-    }
-
-    /// One trigger a host: every message but the first waits for it, and every one signals it.
-    pub(super) fn triggers(&self, hosts: usize) -> Triggers {
-        let of = |flow: usize| {
-            let own = Some(flow % hosts);
-            FlowTriggers { start: own.filter(|_| flow >= hosts), on_sent: own, on_received: None }
-        };
-        let kind = self.until_ps.map_or(Trigger::Multishot, Trigger::MultishotUntil);
-        Triggers { list: vec![kind; hosts], of_flow: (0..self.messages as usize * hosts).map(of).collect() }
     }
 }
 

@@ -59,7 +59,7 @@ fn a_permutation_across_pods_leaves_every_pod() {
 
 #[test]
 fn all_to_all_has_every_pair_once() {
-    let pairs = flows(Pattern::AllToAll(EACH), &network(2, 3), 1);
+    let pairs = flows(Pattern::AllToAll { each: EACH, open: None }, &network(2, 3), 1);
     assert_eq!(pairs[..7], [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (0, 2)]);
     let mut all = pairs.clone();
     all.sort_unstable();
@@ -146,4 +146,17 @@ fn triggers_of_all_kinds_are_read() {
     // Without a second signal to the multishot its second flow waits for ever.
     let error = parse_matrix(&text.replace("size 9 recv_done_trigger 30\n0", "size 9\n0"), 4).unwrap_err();
     assert_eq!((error.line, error.message.contains("never starts")), (9, true), "{error:?}");
+}
+
+//= docs/specs/closed-loop.md#CL-1 at most one open message
+#[test]
+fn messages_beyond_the_open_ones_wait_for_others_of_their_host() {
+    for open in [1, 3, 50] {
+        let triggers = ClosedLoop { open, until_ps: None }.triggers(600, 12);
+        assert_eq!((triggers.never_started(), triggers.list.len(), triggers.of_flow.len()), (None, 12, 600));
+        for (flow, own) in triggers.of_flow.iter().enumerate() {
+            let waits = flow >= open as usize * 12;
+            assert_eq!((own.start, own.on_sent), (waits.then_some(flow % 12), Some(flow % 12)));
+        }
+    }
 }

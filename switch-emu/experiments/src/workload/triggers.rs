@@ -22,6 +22,33 @@ pub struct FlowTriggers {
     pub on_received: Option<usize>,
 }
 
+/// Hosts that send message after message, in the order of the flows. Flow number `f` of `n` hosts is one of host `f % n`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClosedLoop {
+    /// Most messages of a host that are open at once.
+    pub open: u32,
+    /// When messages stop to follow others.
+    pub until_ps: Option<u64>,
+}
+
+impl ClosedLoop {
+    /// Whether `flow` waits for another to end, and does not begin at its start.
+    //= docs/specs/closed-loop.md#CL-1 the next message when
+    pub fn waits(&self, flow: usize, hosts: usize) -> bool {
+        flow / hosts >= self.open as usize
+    }
+
+    /// One trigger a host: every message that waits does so for it, and every one signals it.
+    pub(super) fn triggers(&self, flows: usize, hosts: usize) -> Triggers {
+        let of = |flow: usize| {
+            let own = Some(flow % hosts);
+            FlowTriggers { start: own.filter(|_| self.waits(flow, hosts)), on_sent: own, on_received: None }
+        };
+        let kind = self.until_ps.map_or(Trigger::Multishot, Trigger::MultishotUntil);
+        Triggers { list: vec![kind; hosts], of_flow: (0..flows).map(of).collect() }
+    }
+}
+
 impl Triggers {
     /// The first flow that never starts even if every started flow ends; `None` if all flows start.
     pub fn never_started(&self) -> Option<usize> {

@@ -192,6 +192,24 @@ fn hosts_send_one_message_after_the_other() {
     assert_eq!(timeless(run(&scenario, 5, &[])), timeless(result));
 }
 
+//= docs/specs/closed-loop.md#CL-1 keeps `open` messages
+#[test]
+fn all_to_all_keeps_so_many_messages_open() {
+    for open in [1, 3] {
+        let each = Each { bytes: 50_000, start_ps: 0 };
+        let mut scenario = scenario(Pattern::AllToAll { each, open: Some(open) });
+        scenario.simulation.fct_end = FctEnd::Acked;
+        let result = run(&scenario, 1, &[]);
+        assert!(result.flows.len() == 16 * 15 && result.summary().is_complete());
+        for src in &scenario.network.hosts {
+            let own: Vec<_> = result.flows.iter().filter(|flow| flow.src == *src).collect();
+            let at = |time: f64| own.iter().filter(|flow| flow.start_us <= time && time < flow.end_us.unwrap()).count();
+            assert!(own.iter().all(|flow| at(flow.start_us) <= open as usize), "{src}");
+            assert!(own.iter().take(15 - open as usize).all(|flow| at(flow.start_us) == open as usize), "{src}");
+        }
+    }
+}
+
 //= docs/specs/closed-loop.md#CL-2 no message begins at that time or later
 #[test]
 fn messages_begin_before_the_end_or_are_no_part_of_the_run() {

@@ -44,17 +44,3 @@ fn every_partner_comes_as_often() {
         }
     }
 }
-
-//= docs/specs/closed-loop.md#CL-1 at most one open message
-#[test]
-fn every_message_but_the_first_waits_for_the_one_before() {
-    let triggers = PARTNERS.triggers(12);
-    assert_eq!(triggers.never_started(), None);
-    assert_eq!((triggers.list.len(), triggers.of_flow.len()), (12, 600));
-    for flow in 0..600 {
-        let before = PARTNERS.after(flow, 12);
-        assert_eq!(before, (flow as usize).checked_sub(12));
-        let own = triggers.of_flow[flow as usize];
-        assert_eq!(own.start, before.and_then(|before| triggers.of_flow[before].on_sent));
-    }
-}
