@@ -4,6 +4,7 @@
 //! `cargo xtask results` writes the outcome to `docs/results/switch-schemes.md`.
 
 pub mod dragonfly;
+pub mod flowcut;
 mod report;
 
 use std::path::Path;
