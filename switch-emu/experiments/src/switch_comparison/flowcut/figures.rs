@@ -61,7 +61,6 @@ mark_min = \"20 %\"
 mark_max = \"80 %\"
 ";
 
-/// Above the tables.
 const TREE: &str = "kind = \"fat-tree\"\npods = 8\ntors_per_pod = 4\naggs_per_pod = 4\ncores = 16\nhosts_per_tor = 4";
 const HALF_TREE: &str =
     "kind = \"fat-tree\"\npods = 4\ntors_per_pod = 4\naggs_per_pod = 4\ncores = 16\nhosts_per_tor = 4";
@@ -173,7 +172,8 @@ pub const FIGURES: [Figure; 6] = [
     Figure {
         number: 11,
         title: "data mining on a 2:1 tapered tree",
-        about: "Partner after partner, across leaves, sizes of data mining up to 32 MiB, 20 messages of each host; 128 hosts, half of the uplinks.",
+        about: "Partner after partner, across leaves, sizes of data mining up to 32 MiB, 20 messages of each host; 128 hosts, \
+                half of the uplinks.",
         metric: Metric::P99,
         contenders: &ON_TREES,
         seeds: SEEDS,
@@ -188,12 +188,14 @@ pub const FIGURES: [Figure; 6] = [
             IN_ORDER,
         ],
         topology: TAPERED_TREE,
-        workload: "workload = {kind = \"partner-after-partner\", sizes = \"data-mining\", max_bytes = \"32 MiB\", messages = 20, cross_leaf = true}",
+        workload: "workload = {kind = \"partner-after-partner\", sizes = \"data-mining\", max_bytes = \"32 MiB\", \
+                   messages = 20, cross_leaf = true}",
     },
     Figure {
         number: 13,
         title: "random uniform on a dragonfly",
-        about: "Partner after partner, sizes from 1 byte to 1 MiB, 50 messages of each host; 128 hosts in four groups of eight switches, eight cables between two groups.",
+        about: "Partner after partner, sizes from 1 byte to 1 MiB, 50 messages of each host; 128 hosts in four groups of eight \
+                switches, eight cables between two groups.",
         metric: Metric::Runtime,
         contenders: &ON_DRAGONFLIES,
         seeds: SEEDS,
@@ -204,7 +206,8 @@ pub const FIGURES: [Figure; 6] = [
             IN_ORDER,
         ],
         topology: DRAGONFLY,
-        workload: "workload = {kind = \"partner-after-partner\", sizes = \"uniform\", max_bytes = \"1 MiB\", messages = 50}",
+        workload: "workload = {kind = \"partner-after-partner\", sizes = \"uniform\", max_bytes = \"1 MiB\", \
+                   messages = 50}",
     },
     Figure {
         number: 14,
@@ -219,6 +222,7 @@ pub const FIGURES: [Figure; 6] = [
             IN_ORDER,
         ],
         topology: DRAGONFLY,
-        workload: "workload = {kind = \"partner-after-partner\", sizes = \"enterprise\", max_bytes = \"32 MiB\", messages = 100}",
+        workload: "workload = {kind = \"partner-after-partner\", sizes = \"enterprise\", max_bytes = \"32 MiB\", \
+                   messages = 100}",
     },
 ];
