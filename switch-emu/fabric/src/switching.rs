@@ -7,8 +7,8 @@ use std::fmt;
 use rand_core::RngCore;
 use spray_pipeline::flow_hash::{FlowHash, HashSeed};
 use spray_pipeline::routes::{Group, SwitchConfig};
-pub use spray_pipeline::scheme::{Groups, Scheme};
-use spray_pipeline::scheme::{Layout, MOST_GROUPS, Pointers, Size, port_words};
+pub use spray_pipeline::scheme::{Groups, Scheme, reunion};
+use spray_pipeline::scheme::{Layout, MOST_GROUPS, Pointers, Size, port_word, port_words};
 
 use spray_core::rng::stream;
 
@@ -30,6 +30,8 @@ pub struct Switching {
     pub hash: FlowHash,
     /// Which of them hash alike.
     pub hash_seed: HashSeed,
+    /// How Reunion works, where it does.
+    pub reunion: reunion::Settings,
 }
 
 impl Switching {
@@ -59,6 +61,11 @@ impl Switching {
             Some(scheme) if groups.count > MOST_GROUPS => Err(SwitchingError::Groups(*scheme, groups.count)),
             _ => Ok(()),
         }
+    }
+
+    /// Whether some switches have Reunion.
+    pub fn has_reunion(&self) -> bool {
+        self.schemes.iter().any(|scheme| scheme.reunion_base().is_some())
     }
 
     /// The scheme of the switches of a tier.
@@ -99,11 +106,17 @@ impl fmt::Display for Switching {
 const NO_LEAF: u32 = u32::MAX;
 
 /// What all switches know where some scheme remembers, and the words that say what ports and hosts are.
-fn shared_config(schemes: &[Scheme], places: &Places, size: &Size, words: &mut Vec<u64>) -> SwitchConfig {
+fn shared_config(
+    schemes: &[Scheme],
+    places: &Places,
+    tiers: &Tiers,
+    size: &Size,
+    words: &mut Vec<u64>,
+) -> SwitchConfig {
     if !schemes.iter().any(|scheme| scheme.remembers()) {
         return SwitchConfig::default();
     }
-    words.extend(places.words());
+    words.extend(places.words(tiers));
     let hosts = words.len() as u32;
     let leaves = places.leaves();
     let leaf = |switch: &usize| leaves.partition_point(|leaf| leaf < switch) as u64;
@@ -194,9 +207,13 @@ impl Places {
         leaves
     }
 
-    /// By port the three words that schemes go by: its number among those of its switch that lead to switches, the rate that is measured,
-    /// and 1 plus the port that leads back.
-    fn words(&self) -> Vec<u64> {
+    /// By port the three words that schemes go by: what it is ([`port_word`]), the rate that is measured, and 1 plus the port that leads
+    /// back.
+    fn words(&self, tiers: &Tiers) -> Vec<u64> {
+        let mut ways = vec![0; self.ports.len()];
+        for switch in 0..tiers.tier.len() {
+            (1..).zip(self.ways(tiers, switch)).for_each(|(way, port)| ways[port as usize] = way);
+        }
         let mut counts: HashMap<usize, u64> = HashMap::new();
         let mut by_ends: HashMap<(usize, usize), Vec<u32>> = HashMap::new();
         let mut places = Vec::new();
@@ -207,7 +224,8 @@ impl Places {
             };
             let count = counts.entry(*switch).or_default();
             let cables = by_ends.entry((*switch, *next)).or_default();
-            places.push(Some((*count, (*next, *switch), cables.len())));
+            let word = port_word(*count as u32, u16::try_from(*next).ok(), ways[number as usize]);
+            places.push(Some((word, (*next, *switch), cables.len())));
             *count += 1;
             cables.push(number);
         }
@@ -215,9 +233,16 @@ impl Places {
         let back = |ends, cable| by_ends.get(&ends).and_then(|ports: &Vec<u32>| ports.get(cable));
         let words = |place: Option<(u64, (usize, usize), usize)>| match place {
             None => [0; 3],
-            Some((tag, ends, cable)) => [tag, 0, back(ends, cable).map_or(0, |port| u64::from(*port) + 1)],
+            Some((word, ends, cable)) => [word, 0, back(ends, cable).map_or(0, |port| u64::from(*port) + 1)],
         };
         places.into_iter().flat_map(words).collect()
+    }
+
+    /// The ports of a switch that lead up, in their order: its ways from 1 on, as far as there are numbers for them.
+    //= docs/specs/reunion.md#REU-2 source routing
+    fn ways(&self, tiers: &Tiers, switch: usize) -> Vec<u32> {
+        let leads_up = |(_, port): &(u32, &Option<(usize, Node)>)| matches!(port, Some((from, Node::Switch(to))) if *from == switch && tiers.tier[*to] > tiers.tier[switch]);
+        (0..).zip(&self.ports).filter(leads_up).map(|(port, _)| port).take(u8::MAX.into()).collect()
     }
 
     /// What the memory of schemes depends on.
@@ -231,7 +256,8 @@ impl Places {
     /// Words that any schemes need at most in a fabric of so many switches.
     pub(crate) fn most_words(&self, switches: usize) -> usize {
         let (size, hosts) = (self.size(), self.leaf_of.len());
-        let most = Scheme::ALL.iter().map(|scheme| scheme.words(&size)).max().unwrap_or(0) as usize;
+        let in_kernel = Scheme::ALL.iter().filter(|scheme| scheme.is_in_kernel());
+        let most = in_kernel.map(|scheme| scheme.words(&size)).max().unwrap_or(0) as usize;
         self.words_of_places() + switches * (most + 2 * hosts)
     }
 
@@ -256,11 +282,16 @@ impl Plan {
         // Word 0 belongs to nobody.
         let mut words = vec![0];
         let size = places.size();
-        let shared = shared_config(&schemes, places, &size, &mut words);
+        let shared = shared_config(&schemes, places, &tiers, &size, &mut words);
         let leaves = places.leaves();
         let config = |(switch, scheme): (usize, &Scheme)| {
             let memory = words.len() as u32;
             words.resize(words.len() + scheme.words(&size) as usize, 0);
+            if let Some(base) = scheme.reunion_base() {
+                let first = (memory + base.words(&size)) as usize;
+                let ways = places.ways(&tiers, switch);
+                switching.reunion.words(&ways).for_each(|(place, word)| words[first + place as usize] = word);
+            }
             let gap_ps = if scheme.drains() { switching.longest_ps } else { switching.flowlet_gap_ps };
             let (resume_packets, group) = (switching.resume_packets, groups.of_switch(switch));
             let hash_seed = switching.hash_seed(seed, tiers.tier[switch], salts[switch]);

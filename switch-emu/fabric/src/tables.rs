@@ -2,7 +2,7 @@
 
 use crate::fabric::{Fabric, Node, Port};
 use crate::switching::{Places, Plan, Ways};
-use crate::{Scheme, Tiers};
+use crate::{Scheme, Switching, Tiers, reunion};
 use spray_pipeline::config::{self as table, Globals, PortConfig};
 use spray_pipeline::routes::{Group, SwitchConfig};
 use spray_pipeline::scheme::MOST_IN_KERNEL;
@@ -116,7 +116,11 @@ impl Tables {
         let tiers = Tiers::new(fabric.salts.len(), fabric.ports.iter().map(|port| (port.switch, port.to)));
         let ports = fabric.ports.iter().map(|port| Some((port.switch, port.to))).collect();
         let places = Places { leaf_of: leaf_of.clone(), ports };
-        let mut plan = Plan::new(fabric.seed, tiers, &fabric.salts, &fabric.switching, fabric.groups, &places);
+        // A chassis makes no frames.
+        //= docs/specs/reunion.md#REU-18 riding back
+        let reunion = reunion::Settings { ride: true, ..fabric.switching.reunion };
+        let switching = Switching { reunion, ..fabric.switching.clone() };
+        let mut plan = Plan::new(fabric.seed, tiers, &fabric.salts, &switching, fabric.groups, &places);
         let port = |port: u32| {
             let port = &fabric.ports[port as usize];
             (port.to, port.rate_bps)

@@ -134,6 +134,12 @@ impl Slot {
         self.flags |= TRIMMED | if dscp == DSCP_TRIMMED_LAST { TRIMMED_LAST } else { 0 };
     }
 
+    /// Whether it goes from one switch to another.
+    #[inline]
+    pub(super) fn is_notice(&self) -> bool {
+        self.flags & NOTICE != 0
+    }
+
     /// A switch may cut it: data with a payload that it still has.
     #[inline]
     pub(super) fn is_trimmable(&self) -> bool {
@@ -174,6 +180,8 @@ const RETRANSMIT: u8 = 2;
 const TRAILER: u8 = 4;
 const TRIMMED: u8 = 8;
 const TRIMMED_LAST: u8 = 16;
+/// Of a frame between switches, which has no body.
+pub(super) const NOTICE: u8 = 32;
 
 /// All events, and the bodies of control frames.
 #[derive(Debug)]
@@ -240,7 +248,7 @@ impl Arena {
     pub(super) fn lose(&mut self, index: u32) {
         let slot = self.slots[index as usize];
         // A data frame stays one when it is cut.
-        if slot.control && !slot.is_trimmed() {
+        if slot.control && !slot.is_trimmed() && !slot.is_notice() {
             self.drop_control(&slot);
         }
         self.give_back(index);

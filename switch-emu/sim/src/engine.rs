@@ -99,13 +99,19 @@ impl<'a> Engine<'a> {
     fn handle(&mut self, index: u32) {
         let slot = &mut self.net.arena.slots[index as usize];
         match slot.kind {
+            Kind::AtSwitch if slot.is_notice() && self.net.switches.hear(index, slot) => {
+                self.take(index);
+                self.frames_delivered += 1;
+            }
             Kind::AtSwitch | Kind::AtPort => {
+                let at = slot.place;
                 match self.net.switches.forward(index, slot) {
                     Ok(true) => self.net.queue.insert(slot.key, index),
                     Ok(false) => {}
                     Err(_) => self.net.arena.lose(index),
                 }
                 self.net.insert_signals();
+                self.net.send_notices(self.now_ps, at);
             }
             Kind::Leaves => {
                 let port = self.take(index).place;
@@ -388,6 +394,7 @@ impl<'a> Engine<'a> {
             samples,
             delivered,
             deadlock: net.switches.deadlock(self.spec.network),
+            reunion: net.switches.reunion(),
             events: net.log.drain().map(|entry| (entry.at_ps, entry.connection, entry.event)).collect(),
             end_ps: self.now_ps,
             packet_hops: crossed,

@@ -3,10 +3,11 @@
 use spray_core::host::{self, Log};
 use spray_core::link::HostLink;
 use spray_fabric::flow_key;
+use spray_pipeline::hash::mix;
 use spray_wire::switch_view::PacketFields;
 use spray_wire::{self as wire, Ack, Body, Data, EvPort};
 
-use super::arena::{Arena, Kind, Slot, Turn, flags, key};
+use super::arena::{Arena, Kind, NOTICE, Slot, Turn, flags, key};
 use super::calendar::Calendar;
 use super::hosts::{Connection, Uplink};
 use super::pfc::Signal;
@@ -139,6 +140,30 @@ impl<'a> Net<'a> {
         let index = self.arena.take(slot);
         self.queue.insert(key, index);
         index
+    }
+
+    /// Puts what switch `at` has to tell other switches on their way.
+    //= docs/specs/reunion.md#REU-17 a frame of its own
+    #[inline]
+    pub(super) fn send_notices(&mut self, now_ps: u64, at: u32) {
+        while let Some(notice) = self.switches.poll_notice(at) {
+            self.frames_sent += 1;
+            let random = self.frames_sent as u32;
+            let event = self.insert(Slot {
+                key: key(now_ps, Turn::Arrival),
+                flow: mix(u64::from(random)),
+                random,
+                to: notice.host,
+                len: NOTICE_BYTES + LINK_BYTES * notice.links,
+                ttl: wire::INITIAL_TTL,
+                control: true,
+                flags: NOTICE,
+                kind: Kind::AtSwitch,
+                place: at,
+                ..Slot::EMPTY
+            });
+            self.switches.begin_notice(event, at, notice.note);
+        }
     }
 
     /// The first frame of data at a port may leave.
@@ -299,5 +324,10 @@ const EVENTS_PER_CELL: u64 = 128;
 const CELLS: u32 = 11;
 /// The latency of a link, and a full queue: what is further ahead waits in a heap.
 const REACH_PS: u64 = 12_000_000;
+
+/// A frame between switches: headers and what it says, the links that it lists apart.
+const NOTICE_BYTES: u32 = 64;
+/// A link: the numbers of two switches.
+const LINK_BYTES: u32 = 4;
 
 const ECN_ECT0: u8 = wire::Ecn::Ect0 as u8;

@@ -2,7 +2,7 @@
 
 use spray_core::flow::FlowConfig;
 
-use spray_fabric::{Link, LinkChange, LinkEvent, Network, Thresholds, changes};
+use spray_fabric::{Link, LinkChange, LinkEvent, Network, Thresholds, changes, reunion};
 pub use spray_fabric::{PortOutcome, PortSamples};
 use spray_pipeline::scheme::Entries;
 
@@ -194,6 +194,8 @@ pub struct SimOutcome {
     pub delivered: Vec<(u64, u64)>,
     /// The first deadlock of paused links.
     pub deadlock: Option<Deadlock>,
+    /// What switches with Reunion did.
+    pub reunion: reunion::Counts,
     /// What the senders reported: (time, flow, event), in order. Retransmissions are left out: counts tell of them.
     pub events: Vec<(u64, u32, spray_core::event::Event)>,
     /// When the last event happened.

@@ -18,7 +18,7 @@ use super::pfc::{Pfc, Signal};
 use super::port::Port;
 use super::shared::Shared;
 use super::spec::{Deadlock, PortOutcome, SimSpec};
-use spray_fabric::{Link, LinkChange, LinkState, Network, Node, RouteTable, Scheme, changes};
+use spray_fabric::{Link, LinkChange, LinkState, Network, Node, RouteTable, Scheme, changes, reunion};
 
 /// All switches of a network, and their state.
 #[derive(Debug)]
@@ -33,6 +33,8 @@ pub(super) struct Switches {
     trail: Trail,
     /// By event that of its frame.
     trails: Vec<[u64; trail::WORDS]>,
+    /// By switch its first host, where switches have Reunion.
+    first_host: Vec<u32>,
     /// Changes of links, the next one last: (time, link, state).
     changes: Vec<(u64, usize, LinkState)>,
     /// Per link of the network its port; hosts' links come after all ports.
@@ -82,6 +84,7 @@ impl Switches {
                 .any(|switch| routes.switch(switch).is_some_and(|config| config.remembers != 0)),
             trail: Trail::default(),
             trails: Vec::new(),
+            first_host: first_hosts(network),
             words: routes.words().iter().copied().map(Cell::new).collect(),
             routes,
             changes: Vec::new(),
@@ -266,6 +269,44 @@ impl Switches {
         Some(port)
     }
 
+    /// The next thing that a switch has to tell another one.
+    #[inline]
+    pub(super) fn poll_notice(&self, at: u32) -> Option<Notice> {
+        if self.first_host.is_empty() {
+            return None;
+        }
+        let reunion::Sent { to, note, links } = reunion::poll(self, at)?;
+        Some(Notice { host: *self.first_host.get(to as usize)?, note, links })
+    }
+
+    /// A frame between switches sets out at `entry`.
+    pub(super) fn begin_notice(&mut self, index: u32, entry: u32, note: u64) {
+        self.trail.begin(entry, true, &Key::default(), &PacketFields::default());
+        self.trail.note.store(note);
+        self.keep_trail(index);
+    }
+
+    /// A frame between switches has come to a switch; whether it is the one that it is for, which then heeds it.
+    pub(super) fn hear(&mut self, index: u32, slot: &Slot) -> bool {
+        let is_there = self.first_host.iter().position(|host| *host == slot.to) == Some(slot.place as usize);
+        if is_there {
+            self.trail.resume(self.trails[index as usize]);
+            let mut frame = Frame { switch: slot.place, ..frame(slot, self.trimmed_len) };
+            let _heeded = scheme::recall(self, &mut frame, slot.to);
+        }
+        is_there
+    }
+
+    /// What switches with Reunion did.
+    pub(super) fn reunion(&self) -> reunion::Counts {
+        let counts = (0..self.first_host.len() as u32).filter_map(|switch| reunion::counts(self, switch));
+        counts.fold(reunion::Counts::default(), |sum, one| reunion::Counts {
+            rerouted: sum.rerouted + one.rerouted,
+            stuck: sum.stuck + one.stuck,
+            notified: sum.notified + one.notified,
+        })
+    }
+
     fn recalls(&self, switch: u32) -> bool {
         self.routes.switch(switch).is_some_and(|config| Scheme::from_number(config.scheme).remembers())
     }
@@ -359,6 +400,27 @@ impl Switches {
         };
         self.ports.iter().zip(links).map(outcome).collect()
     }
+}
+
+/// What a switch tells another one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Notice {
+    /// A host of that switch.
+    pub host: u32,
+    /// See [`Trail::note`].
+    pub note: u64,
+    /// Links that it lists.
+    pub links: u32,
+}
+
+/// By switch its first host, if any switches have Reunion; else nothing.
+fn first_hosts(network: &Network) -> Vec<u32> {
+    if !network.switching.has_reunion() {
+        return Vec::new();
+    }
+    let mut first = vec![u32::MAX; network.switches.len()];
+    (0..network.hosts.len()).rev().for_each(|host| first[network.leaf_of(host)] = host as u32);
+    first
 }
 
 /// The frame of an event, as ports see it.

@@ -21,6 +21,7 @@ mod pfc;
 mod queues;
 mod rdma;
 mod reps_plus;
+mod reunion;
 
 const BPS: u64 = 400_000_000_000;
 const US: u64 = 1_000_000;

@@ -110,6 +110,20 @@ pub struct SimFigures {
     /// Of networks with priority flow control.
     #[serde(flatten)]
     pub pfc: Option<PfcFigures>,
+    /// Of switches with Reunion.
+    #[serde(flatten)]
+    pub reunion: Option<ReunionFigures>,
+}
+
+/// What switches with Reunion did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReunionFigures {
+    /// Flows given another path.
+    pub rerouted: u64,
+    /// Flows that were to be, and for which there was none.
+    pub stuck: u64,
+    /// Notifications sent.
+    pub notified: u64,
 }
 
 /// What priority flow control did.

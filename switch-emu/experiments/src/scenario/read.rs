@@ -9,11 +9,11 @@ use spray_core::path::BalancerKind;
 use spray_core::units::Micros;
 
 use super::failure::{FailureSettings, words};
-use super::settings::{Settings, Switch, Transport};
+use super::settings::{Reunion, Settings, Switch, Transport};
 use super::{Failures, Paths, QueueLength, Scenario, SimulationSettings, read_file};
 use spray_fabric::{
     CompileError, DrawError, FailureContext, FailureFile, FlowHash, HashFields, LinkAction, Network, RandomFailure,
-    Switching, preload,
+    Switching, preload, reunion,
 };
 
 impl Scenario {
@@ -69,7 +69,10 @@ impl Switch {
         let hash = FlowHash { function: self.hash, fields: self.hash_fields };
         let flowlet_gap_ps = self.flowlet_gap_us.map_or(gap_ps, Micros::ps);
         let resume_packets = self.resume_packets;
-        Switching { schemes, flowlet_gap_ps, longest_ps, resume_packets, hash, hash_seed: self.hash_seed }
+        let Reunion { interval_us, tolerance, timeout_us } = self.reunion;
+        let (interval_ps, timeout_ps) = (interval_us.ps(), timeout_us.ps());
+        let reunion = reunion::Settings { interval_ps, tolerance, timeout_ps, ride: false };
+        Switching { schemes, flowlet_gap_ps, longest_ps, resume_packets, hash, hash_seed: self.hash_seed, reunion }
     }
 }
 

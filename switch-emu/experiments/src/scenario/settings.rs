@@ -8,7 +8,7 @@ use spray_core::flow::DEFAULT_SACK_GAP_PACKETS;
 use spray_core::loss::{ReceiverKind, Receivers, SackRule};
 use spray_core::path::{BalancerKind, Schemes};
 use spray_core::units::{ByteSize, Micros};
-use spray_fabric::{HashFields, HashFunction, HashSeed, Scheme};
+use spray_fabric::{HashFields, HashFunction, HashSeed, Scheme, reunion};
 
 use super::QueueLength;
 use super::failure::{FailureSettings, Routing};
@@ -292,6 +292,32 @@ pub struct Switch {
     pub hash_fields: HashFields,
     /// Which switches hash with the same seed: those that do choose alike, and leave paths unused.
     pub hash_seed: HashSeed,
+    /// How switches with `reunion` work, over any base.
+    pub reunion: Reunion,
+}
+
+/// How switches with `reunion` work, over any base.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Reunion {
+    /// The time in which switches count elephants, and after which they tell and move them: the paper's s (Reunion §3.1).
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub interval_us: Micros,
+    /// Elephants that a link may have without a collision: the paper's t, 1 where they go at the links' rate, the number of slices
+    /// where flows are sliced (Reunion §3.1).
+    #[schemars(range(min = 1, max = 1_000))]
+    pub tolerance: u32,
+    /// A pause after which a flow that was moved goes where the base sends it: the fallback (Reunion §4.2).
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub timeout_us: Micros,
+}
+
+impl Default for Reunion {
+    fn default() -> Self {
+        let reunion::Settings { interval_ps, tolerance, timeout_ps, .. } = reunion::Settings::default();
+        let micros = |ps| Micros::new(ps / 1_000_000);
+        Self { interval_us: micros(interval_ps), tolerance, timeout_us: micros(timeout_ps) }
+    }
 }
 
 /// How the `xdp` engine plays a scenario.

@@ -10,11 +10,12 @@ use spray_core::path::BalancerKind;
 
 use crate::engine::{Engine, EngineError, Prepared, Progress, Tell};
 use crate::results::{
-    Collect, Ended, EventKind, EventRow, PfcFigures, RunResult, SimFigures, TransportTotals, reported, us,
+    Collect, Ended, EventKind, EventRow, PfcFigures, ReunionFigures, RunResult, SimFigures, TransportTotals, reported,
+    us,
 };
 use crate::scenario::{Paths, Scenario};
 use crate::workload::{Flow, FlowTriggers};
-use spray_fabric::{LinkEvent, PortOutcome, PortSamples, epoch_starts};
+use spray_fabric::{LinkEvent, PortOutcome, PortSamples, epoch_starts, reunion};
 use spray_sim::{FlowOutcome, FrameBytes, SimFlow, SimOutcome, SimSpec, Start, simulate};
 
 /// When a flow counts as complete.
@@ -196,6 +197,10 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
                 pauses: outcome.ports.iter().map(|port| port.pauses).sum(),
                 paused_us: us(outcome.ports.iter().map(|port| port.paused_ps).sum()),
                 deadlock_us: outcome.deadlock.as_ref().map(|deadlock| us(deadlock.at_ps)),
+            }),
+            reunion: network.switching.has_reunion().then_some({
+                let reunion::Counts { rerouted, stuck, notified } = outcome.reunion;
+                ReunionFigures { rerouted, stuck, notified }
             }),
         }),
         ..collect.result("sim", collect.flows.iter().zip(&outcome.flows).map(ended), rows(collect, outcome), transport)

@@ -6,6 +6,7 @@
 pub mod dragonfly;
 pub mod flowcut;
 mod report;
+pub mod reunion;
 
 use std::path::Path;
 

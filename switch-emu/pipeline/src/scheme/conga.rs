@@ -40,9 +40,15 @@ const fn returned(uplinks: u32) -> u32 {
     uplinks.div_ceil(TAGS_IN_WORD)
 }
 
-/// Takes a frame through a switch: chooses its port, reads and writes its note.
+/// Takes a frame through a switch: chooses its port, unless that is `pinned`, reads and writes its note.
 #[inline(always)]
-pub(super) fn route<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Frame, host: u32) -> Option<u32> {
+pub(super) fn route<F: Forwarding>(
+    tables: &F,
+    switch: &SwitchConfig,
+    frame: &Frame,
+    host: u32,
+    pinned: Option<u32>,
+) -> Option<u32> {
     let trail = tables.trail()?;
     let arrival = Arrival::of(frame, host);
     let group = tables.group(arrival.t_ps, arrival.switch, host)?;
@@ -56,12 +62,16 @@ pub(super) fn route<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Fr
     let rank = match group.count {
         0 => return None,
         1 => 0,
+        _ if pinned.is_some() => 0,
         _ if switch.leaf != source => hashed::rank(switch, &group, arrival.flow),
         _ => flowlet::rank(tables, switch, &group, &arrival, |before| {
             least(tables, switch, &group, &arrival, target, before)
         })?,
     };
-    let port = tables.member(group.first.wrapping_add(rank))?;
+    let port = match pinned {
+        Some(port) => port,
+        None => tables.member(group.first.wrapping_add(rank))?,
+    };
     let load = crosses(tables, port, &arrival, frame.len);
     let note = trail.note.load();
     //= docs/specs/switching.md#SWC-52 what a frame tells

@@ -10,6 +10,7 @@ mod flowcut;
 mod flowlet;
 mod hashed;
 mod ofan;
+pub mod reunion;
 mod rotation;
 #[cfg(test)]
 mod two_leaves;
@@ -117,6 +118,12 @@ schemes! {
     FlowcutIngress "flowcut-ingress" PLAIN;
     /// Flowcut at every switch; acknowledgements go back by the switches that the data passed (Flowcut §II-A, full switch).
     FlowcutSwitch "flowcut-switch" PLAIN;
+    /// As `ecmp`, but elephants that collide are given other paths (*Reunion*, Computer Networks 2025).
+    Reunion "reunion" PLAIN;
+    /// As `letflow`, but elephants that collide are given other paths.
+    ReunionLetFlow "reunion+letflow" PLAIN;
+    /// As `conga`, but elephants that collide are given other paths.
+    ReunionConga "reunion+conga" PLAIN;
     /// Ports in turn, with a pointer for each destination edge switch or pod and class of frames, and weights (OFAN §7).
     Ofan "ofan" OFAN;
     /// OFAN without weights: all ports that lead to the destination count the same (OFAN §F.4).
@@ -221,6 +228,7 @@ impl Scheme {
                 | Self::Conga
                 | Self::FlowcutIngress
                 | Self::FlowcutSwitch
+                | Self::ReunionConga
         )
     }
 
@@ -235,6 +243,9 @@ impl Scheme {
             Self::AdaptiveFlowlet | Self::LetFlow => FLOWLETS,
             Self::Conga => conga::words(size),
             Self::FlowcutIngress | Self::FlowcutSwitch => flowcut::WORDS,
+            Self::Reunion => reunion::WORDS,
+            Self::ReunionLetFlow => FLOWLETS + reunion::WORDS,
+            Self::ReunionConga => conga::words(size) + reunion::WORDS,
             _ => 0,
         }
     }
@@ -247,7 +258,23 @@ impl Scheme {
     /// Whether switches tell each other something about a frame: it has a [`Trail`], and [`recall`] finds its ports.
     #[inline(always)]
     pub const fn remembers(self) -> bool {
-        matches!(self, Self::Conga | Self::FlowcutIngress | Self::FlowcutSwitch)
+        matches!(self, Self::Conga | Self::FlowcutIngress | Self::FlowcutSwitch) || self.reunion_base().is_some()
+    }
+
+    /// Whether the kernel's switch has it. Reunion's calls need more stack than the kernel grants.
+    pub const fn is_in_kernel(self) -> bool {
+        self.reunion_base().is_none()
+    }
+
+    /// What chooses where Reunion does not; `None`: it is no Reunion.
+    #[inline(always)]
+    pub const fn reunion_base(self) -> Option<Self> {
+        match self {
+            Self::Reunion => Some(Self::Ecmp),
+            Self::ReunionLetFlow => Some(Self::LetFlow),
+            Self::ReunionConga => Some(Self::Conga),
+            _ => None,
+        }
     }
 
     /// Whether a port follows from the frame, its time and the routes alone.
@@ -351,6 +378,18 @@ pub trait Forwarding: Routes {
         Some(self.word(port_words(port))?.load() as u32)
     }
 
+    /// The switch that a port leads to; `None`: a host.
+    #[inline(always)]
+    fn far_end(&self, port: u32) -> Option<u32> {
+        (self.word(port_words(port))?.load() >> FAR_END_SHIFT & 0xffff).checked_sub(1).map(|switch| switch as u32)
+    }
+
+    /// The number of a port among those of its switch that lead up, from 1 on; 0 of others.
+    #[inline(always)]
+    fn way(&self, port: u32) -> Option<u32> {
+        Some((self.word(port_words(port))?.load() >> WAY_SHIFT) as u32)
+    }
+
     /// The word in which a scheme measures a port's rate.
     #[inline(always)]
     fn rate_word(&self, port: u32) -> Option<&Self::Word> {
@@ -392,6 +431,18 @@ pub const fn port_words(port: u32) -> u32 {
     port.wrapping_mul(3).wrapping_add(1)
 }
 
+/// What a port's first word holds: its tag, its [far end](Forwarding::far_end), its [way](Forwarding::way).
+pub const fn port_word(tag: u32, far_end: Option<u16>, way: u8) -> u64 {
+    let far_end = match far_end {
+        Some(switch) => switch as u64 + 1,
+        None => 0,
+    };
+    tag as u64 | far_end << FAR_END_SHIFT | (way as u64) << WAY_SHIFT
+}
+
+const FAR_END_SHIFT: u32 = 32;
+const WAY_SHIFT: u32 = 48;
+
 /// The number of the leaf that a host is at.
 #[inline(always)]
 fn leaf<F: Forwarding>(tables: &F, switch: &SwitchConfig, host: u32) -> Option<u32> {
@@ -405,7 +456,10 @@ pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result
     match Scheme::from_number(switch.scheme) {
         Scheme::Conga => recall_conga(tables, frame, host),
         Scheme::FlowcutIngress | Scheme::FlowcutSwitch => recall_flowcut(tables, frame, host),
-        _ => Err(Cause::NoRoute),
+        scheme => {
+            let base = scheme.reunion_base().ok_or(Cause::NoRoute)?;
+            reunion::route(tables, switch, frame, host, base).ok_or(Cause::NoRoute)
+        }
     }
 }
 
@@ -413,7 +467,7 @@ pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result
 #[inline(always)]
 pub fn recall_conga<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
     let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
-    conga::route(tables, switch, frame, host).ok_or(Cause::NoRoute)
+    conga::route(tables, switch, frame, host, None).ok_or(Cause::NoRoute)
 }
 
 /// [`recall`] at a switch with `flowcut-ingress` or `flowcut-switch`.
@@ -433,6 +487,12 @@ pub fn choose<F: Forwarding>(tables: &F, frame: &Arrival) -> Option<Choice> {
     if scheme.needs_groups() {
         return detour::choose(tables, switch, frame, scheme);
     }
+    choose_by(tables, switch, frame, scheme)
+}
+
+/// As [`choose`], by a scheme that stays on the shortest ways.
+#[inline(always)]
+fn choose_by<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Arrival, scheme: Scheme) -> Option<Choice> {
     let group = tables.group(frame.t_ps, frame.switch, frame.host)?;
     let rank = match group.count {
         0 => return None,
@@ -455,6 +515,9 @@ fn rank<F: Forwarding>(
         Scheme::Random | Scheme::Valiant | Scheme::Ugal => Some(hashed::random(switch, group, frame)),
         // Theirs are found by [`recall`].
         Scheme::Conga | Scheme::FlowcutIngress | Scheme::FlowcutSwitch => Some(hashed::rank(switch, group, frame.flow)),
+        Scheme::Reunion | Scheme::ReunionLetFlow | Scheme::ReunionConga => {
+            Some(hashed::rank(switch, group, frame.flow))
+        }
         Scheme::Rr => rotation::simple(tables.word(group.pointer)?, group),
         Scheme::RrPermuted => rotation::permuted(tables.word(group.pointer)?, group, switch),
         Scheme::Jsq => Some(least_loaded(tables, switch, group, frame, Measure::Bytes)),

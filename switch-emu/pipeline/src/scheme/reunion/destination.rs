@@ -1,0 +1,180 @@
+//! What a destination switch does: it learns where elephants collide, and tells one source for each such link (Reunion §3.3 to §3.5).
+
+use super::memory::{BOTTLENECKS, HIGH, MOST_BOTTLENECKS, MOST_HIGH, Memory, before, single};
+use super::note::Note;
+use super::path::{self, Course, Walk};
+use crate::scheme::Forwarding;
+use crate::word::Word;
+
+/// What a notification says, its highly utilised links apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Notification {
+    /// The link where elephants collide.
+    pub(super) link: u32,
+    /// The flow to move.
+    pub(super) flow: u64,
+    /// Of the destination.
+    pub(super) interval: u64,
+}
+
+/// Takes a frame of an elephant that has come to the leaf of its host, from another; `course` begins at the source.
+#[inline(always)]
+pub(super) fn arrive<F: Forwarding>(tables: &F, memory: &Memory<'_, F>, course: &Course, note: Note) -> Option<()> {
+    let interval = memory.enter(course.t_ps)?;
+    if !note.is_elephant() {
+        return Some(());
+    }
+    let flow = tables.trail()?.flow();
+    let entry = memory.seen(interval).entry((flow >> 32) as u32);
+    if let Some(entry) = entry
+        && entry.value != Some(note.path())
+    {
+        entry.set(note.path());
+        count(tables, memory, interval, course, note.path())?;
+    }
+    if note.bottleneck() != 0
+        && let Some(link) = Walk::new(tables, course, note.path()).link(note.bottleneck())
+    {
+        write_down(memory, interval, link, flow, course.from)?;
+    }
+    Some(())
+}
+
+/// Counts an elephant on its links (the Link Table); lists those that now have as many as are tolerated.
+//= docs/specs/reunion.md#REU-12 highly utilised links
+#[inline(always)]
+fn count<F: Forwarding>(tables: &F, memory: &Memory<'_, F>, interval: u64, course: &Course, path: u32) -> Option<()> {
+    let tolerance = memory.load(single::TOLERANCE)?;
+    path::count(tables, course, &memory.arrived(interval), path, |link, elephants| {
+        if u64::from(elephants) == tolerance {
+            list(memory, interval, link);
+        }
+    });
+    Some(())
+}
+
+/// Adds a link to the list of highly utilised ones.
+#[inline(always)]
+fn list<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, link: u32) {
+    let Some(word) = memory.of_interval(HIGH, interval, 0) else { return };
+    let known = word.load();
+    let listed = if known >> 32 == interval { known as u32 } else { 0 };
+    if listed < MOST_HIGH
+        && let Some(entry) = memory.of_interval(HIGH, interval, 1 + listed)
+    {
+        entry.store(u64::from(link));
+        word.store(interval << 32 | u64::from(listed + 1));
+    }
+}
+
+/// Tells `mark` every highly utilised link of an interval, if that is not too long ago.
+#[inline(always)]
+pub(super) fn for_high<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, mark: impl Fn(u32)) {
+    let known = memory.of_interval(HIGH, interval, 0).map_or(0, Word::load);
+    let listed = if known >> 32 == interval { known as u32 } else { 0 };
+    for entry in 0..listed.min(MOST_HIGH) {
+        if let Some(link) = memory.of_interval(HIGH, interval, 1 + entry) {
+            mark(link.load() as u32);
+        }
+    }
+}
+
+/// The words of a place of the Bottleneck Link Table: link, interval and source; flow, whose lowest bit says that it is yet to be sent.
+#[inline(always)]
+fn bottleneck<'a, F: Forwarding>(
+    memory: &Memory<'a, F>,
+    interval: u64,
+    place: u32,
+) -> Option<(&'a F::Word, &'a F::Word)> {
+    let entry = 2 * (place % MOST_BOTTLENECKS);
+    Some((memory.of_interval(BOTTLENECKS, interval, entry)?, memory.of_interval(BOTTLENECKS, interval, entry + 1)?))
+}
+
+const UNSENT: u64 = 1;
+
+/// Keeps the last flow that came over a bottleneck, and where it came from.
+//= docs/specs/reunion.md#REU-13 the flow to move
+#[inline(always)]
+fn write_down<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, link: u32, flow: u64, source: u32) -> Option<()> {
+    let (head, name) = bottleneck(memory, interval, link)?;
+    head.store(u64::from(link) << 32 | interval << 16 | u64::from(source & 0xffff));
+    name.store(flow | UNSENT);
+    Some(())
+}
+
+/// What the notification at this place says, if it is of the interval with these low bits.
+#[inline(always)]
+pub(super) fn read<F: Forwarding>(memory: &Memory<'_, F>, place: u32, low: u64) -> Option<Notification> {
+    // Neighbouring intervals have two halves: the lowest bit says which.
+    let (head, name) = bottleneck(memory, low, place)?;
+    let (head, flow) = (head.load(), name.load() | UNSENT);
+    let interval = head >> 16 & 0xffff;
+    if interval & 0xff != low {
+        return None;
+    }
+    Some(Notification { link: (head >> 32) as u32, flow, interval })
+}
+
+/// A notification that rides on a frame that goes to a leaf: one place of the table is looked at, the next one each time.
+//= docs/specs/reunion.md#REU-18 riding back
+#[inline(always)]
+pub(super) fn ride<F: Forwarding>(tables: &F, memory: &Memory<'_, F>, interval: u64, target: u32) -> Option<Note> {
+    if memory.load(single::RIDE)? == 0 {
+        return None;
+    }
+    let place = memory.word(single::CURSOR)?.next() as u32 % MOST_BOTTLENECKS;
+    let is_there = |source: u32| tables.switch(source).is_some_and(|switch| switch.leaf == target);
+    take(memory, before(interval), place, is_there).map(|_| Note::notification(place, before(interval)))
+}
+
+/// Takes the notification at a place, if there is one to send and its source fits; returns the source.
+#[inline(always)]
+fn take<F: Forwarding>(
+    memory: &Memory<'_, F>,
+    interval: u64,
+    place: u32,
+    fits: impl FnOnce(u32) -> bool,
+) -> Option<u32> {
+    let (head, name) = bottleneck(memory, interval, place)?;
+    let (head, flow) = (head.load(), name.load());
+    let source = head as u32 & 0xffff;
+    if head >> 16 & 0xffff != interval || flow & UNSENT == 0 || !fits(source) {
+        return None;
+    }
+    name.store(flow & !UNSENT);
+    memory.word(single::NOTIFIED)?.add(1);
+    Some(source)
+}
+
+/// A notification that goes as a frame of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// The switch that it goes to.
+    pub to: u32,
+    /// What its trail notes.
+    pub note: u64,
+    /// Links that it names.
+    pub links: u32,
+}
+
+/// The next notification of the interval that is over, for switches that send frames of their own; `None`: all are sent.
+//= docs/specs/reunion.md#REU-17 a frame of its own
+#[cfg(not(target_arch = "bpf"))]
+pub(super) fn poll<F: Forwarding>(memory: &Memory<'_, F>) -> Option<Sent> {
+    let over = before(memory.load(single::INTERVAL)?);
+    let sent = memory.word(single::SENT)?;
+    if memory.load(single::RIDE)? != 0 || sent.load() == over {
+        return None;
+    }
+    let cursor = memory.word(single::CURSOR)?;
+    while cursor.load() < u64::from(MOST_BOTTLENECKS) {
+        let place = cursor.next() as u32;
+        if let Some(to) = take(memory, over, place, |_| true) {
+            let links = core::cell::Cell::new(1);
+            for_high(memory, over, |_| links.set(links.get() + 1));
+            return Some(Sent { to, note: Note::notification(place, over).into(0), links: links.get() });
+        }
+    }
+    sent.store(over);
+    None
+}

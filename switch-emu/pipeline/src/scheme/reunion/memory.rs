@@ -1,0 +1,257 @@
+//! A switch's memory: where its parts lie, and the intervals in which it counts.
+
+use super::sketch;
+use crate::routes::SwitchConfig;
+use crate::scheme::{Forwarding, Scheme, Size};
+use crate::word::Word;
+
+/// Single words, in their order.
+pub(super) mod single {
+    /// Length of an interval in ps: `s`.
+    pub(crate) const LENGTH_PS: u32 = 0;
+    /// Elephants that a link may have without a collision: `t`.
+    pub(crate) const TOLERANCE: u32 = 1;
+    /// A pause after which a flow goes by the base again, in ps.
+    pub(crate) const TIMEOUT_PS: u32 = 2;
+    /// Most elephants of a source switch.
+    pub(crate) const HOT: u32 = 3;
+    /// Whether notifications ride on frames that go back; else they are frames of their own.
+    pub(crate) const RIDE: u32 = 4;
+    /// The present interval, 1 to [`INTERVALS`](super::INTERVALS); 0 before the first.
+    pub(crate) const INTERVAL: u32 = 5;
+    /// When it ends.
+    pub(crate) const END_PS: u32 = 6;
+    /// The class from which on a flow is an elephant, plus 1; 0: not known yet.
+    pub(crate) const THRESHOLD: u32 = 7;
+    /// Elephants of the present interval.
+    pub(crate) const ELEPHANTS: u32 = 8;
+    /// Where to look for the next notification.
+    pub(crate) const CURSOR: u32 = 9;
+    /// Flows given another path.
+    pub(crate) const REROUTED: u32 = 10;
+    /// Flows that were to be, and for which there was no path.
+    pub(crate) const STUCK: u32 = 11;
+    /// Notifications sent.
+    pub(crate) const NOTIFIED: u32 = 12;
+    /// The interval whose notifications are all sent.
+    pub(crate) const SENT: u32 = 13;
+    /// How many there are.
+    pub(crate) const COUNT: u32 = 16;
+}
+
+/// Intervals are numbered from 1 on, and then again, so that entries of [`Ledger`]s name theirs. The number is even, since neighbours use
+/// two tables in turn.
+pub(super) const INTERVALS: u64 = 65_534;
+
+/// A part of a switch's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    first: u32,
+    words: u32,
+}
+
+impl Part {
+    const fn after(before: Self, words: u32) -> Self {
+        Self { first: before.first + before.words, words }
+    }
+
+    /// Where the entry with this number is, counted from the memory's first word; those that do not exist fall together with others.
+    #[inline(always)]
+    pub(super) const fn place(self, entry: u32) -> u32 {
+        self.first + entry % self.words
+    }
+
+    /// The first or the second half of it: neighbouring intervals have one each.
+    #[inline(always)]
+    const fn half(self, interval: u64) -> Self {
+        let words = self.words / 2;
+        Self { first: self.first + (interval as u32 & 1) * words, words }
+    }
+}
+
+const SINGLE: Part = Part { first: 0, words: single::COUNT };
+/// The port of each way up, plus 1; way 0 does not exist.
+pub(super) const WAYS: Part = Part::after(SINGLE, 256);
+/// Elephants by link, of this and the last interval.
+pub(super) const LINKS: Part = Part::after(WAYS, 2 * 1_024);
+/// Elephants that go through, or come here.
+pub(super) const SEEN: Part = Part::after(LINKS, 2_048);
+/// How many flows of this interval have so many frames, by the power of two.
+pub(super) const CLASSES: Part = Part::after(SEEN, 32);
+/// The Flow Path Table, of two words for each flow.
+pub(super) const FLOWS: Part = Part::after(CLASSES, 4_096);
+/// The Count-Min Sketch.
+pub(super) const SKETCH: Part = Part::after(FLOWS, sketch::HASHES * sketch::ENTRIES);
+/// Elephants that come here, by link.
+pub(super) const ARRIVED: Part = Part::after(SKETCH, 1_024);
+/// Highly utilised links of this and the last interval: how many, and which.
+pub(super) const HIGH: Part = Part::after(ARRIVED, 2 * (1 + MOST_HIGH));
+/// Bottlenecks of this and the last interval, of two words each.
+pub(super) const BOTTLENECKS: Part = Part::after(HIGH, 2 * 2 * MOST_BOTTLENECKS);
+const END: Part = Part::after(BOTTLENECKS, 0);
+
+/// Highly utilised links that a notification lists.
+pub(super) const MOST_HIGH: u32 = 64;
+/// Bottlenecks that a switch tells apart.
+pub(super) const MOST_BOTTLENECKS: u32 = 128;
+
+/// Words of a switch, beside those of the base.
+pub(crate) const WORDS: u32 = END.first;
+
+/// The memory of one switch.
+pub(super) struct Memory<'a, F> {
+    tables: &'a F,
+    first: u32,
+}
+
+impl<F> Clone for Memory<'_, F> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<F> Copy for Memory<'_, F> {}
+
+impl<'a, F: Forwarding> Memory<'a, F> {
+    /// That of a switch, behind what the base keeps.
+    #[inline(always)]
+    pub(super) fn of(tables: &'a F, switch: &SwitchConfig, base: Scheme) -> Self {
+        let size = Size { leaves: switch.leaves, uplinks: switch.uplinks };
+        Self { tables, first: switch.memory.wrapping_add(base.words(&size)) }
+    }
+
+    /// The word at this place.
+    #[inline(always)]
+    pub(super) fn word(&self, place: u32) -> Option<&'a F::Word> {
+        self.tables.word(self.first.wrapping_add(place))
+    }
+
+    /// The value of the word at this place.
+    #[inline(always)]
+    pub(super) fn load(&self, place: u32) -> Option<u64> {
+        Some(self.word(place)?.load())
+    }
+
+    /// The port of a way up.
+    #[inline(always)]
+    pub(super) fn way(&self, way: u32) -> Option<u32> {
+        (self.load(WAYS.place(way))? as u32).checked_sub(1)
+    }
+
+    /// The interval at `t_ps`; ends the one before if it is over. A frame that comes late is of the present one.
+    //= docs/specs/reunion.md#REU-3 intervals end with a frame
+    #[inline(always)]
+    pub(super) fn enter(&self, t_ps: u64) -> Option<u64> {
+        let (end, number) = (self.word(single::END_PS)?, self.word(single::INTERVAL)?);
+        if t_ps < end.load() {
+            return Some(number.load());
+        }
+        let length_ps = self.load(single::LENGTH_PS)?.max(1);
+        end.store((t_ps / length_ps + 1) * length_ps);
+        let next = number.load() % INTERVALS + 1;
+        number.store(next);
+        self.word(single::CURSOR)?.store(0);
+        sketch::begin(self, next)?;
+        Some(next)
+    }
+
+    /// Elephants by link of an interval.
+    #[inline(always)]
+    pub(super) fn links(&self, interval: u64) -> Ledger<'a, F> {
+        Ledger { memory: *self, part: LINKS.half(interval), interval }
+    }
+
+    /// The path or port of each elephant that went through or came in an interval.
+    #[inline(always)]
+    pub(super) fn seen(&self, interval: u64) -> Ledger<'a, F> {
+        Ledger { memory: *self, part: SEEN, interval }
+    }
+
+    /// Elephants that came in an interval, by link.
+    #[inline(always)]
+    pub(super) fn arrived(&self, interval: u64) -> Ledger<'a, F> {
+        Ledger { memory: *self, part: ARRIVED, interval }
+    }
+
+    /// Entry `entry` of one of the parts that neighbouring intervals have two of.
+    #[inline(always)]
+    pub(super) fn of_interval(&self, part: Part, interval: u64, entry: u32) -> Option<&'a F::Word> {
+        self.word(part.half(interval).place(entry))
+    }
+}
+
+/// The interval before.
+#[inline(always)]
+pub(super) const fn before(interval: u64) -> u64 {
+    if interval <= 1 { INTERVALS } else { interval - 1 }
+}
+
+/// Values by key, of one interval: in the next it is empty, without having been cleared.
+///
+/// Each key has four places. A key for which there is none left is not counted.
+pub(super) struct Ledger<'a, F> {
+    memory: Memory<'a, F>,
+    part: Part,
+    interval: u64,
+}
+
+/// Places of a key.
+const PLACES: u32 = 4;
+
+/// A place of a ledger: the key above, then the interval, then the value.
+pub(super) struct Entry<'a, W> {
+    word: &'a W,
+    head: u64,
+    /// What it holds; `None`: the key is new.
+    pub(super) value: Option<u32>,
+}
+
+impl<W: Word> Entry<'_, W> {
+    /// Sets the value, at most 65,535.
+    #[inline(always)]
+    pub(super) fn set(&self, value: u32) {
+        self.word.store(self.head | u64::from(value & 0xffff));
+    }
+}
+
+impl<'a, F: Forwarding> Ledger<'a, F> {
+    /// The place of a key: its own, or one that this interval does not use. `None`: there is none left.
+    //= docs/specs/reunion.md#REU-4 tables of an interval
+    #[inline(always)]
+    pub(super) fn entry(&self, key: u32) -> Option<Entry<'a, F::Word>> {
+        let head = u64::from(key) << 32 | self.interval << 16;
+        let set = key.wrapping_mul(0x9e37_79b1) >> 16;
+        let mut free = None;
+        for place in 0..PLACES {
+            let word = self.memory.word(self.part.place(set.wrapping_mul(PLACES).wrapping_add(place)))?;
+            let known = word.load();
+            if known >> 16 == head >> 16 {
+                return Some(Entry { word, head, value: Some(known as u32 & 0xffff) });
+            }
+            if free.is_none() && known >> 16 & 0xffff != self.interval {
+                free = Some(word);
+            }
+        }
+        Some(Entry { word: free?, head, value: None })
+    }
+
+    /// The value of a key; 0 if it is new.
+    #[inline(always)]
+    pub(super) fn value(&self, key: u32) -> u32 {
+        self.entry(key).and_then(|entry| entry.value).unwrap_or(0)
+    }
+
+    /// Counts one more; returns how many there are. [`MARKED`] stays what it is.
+    #[inline(always)]
+    pub(super) fn count(&self, key: u32) -> u32 {
+        let Some(entry) = self.entry(key) else { return 0 };
+        let known = entry.value.unwrap_or(0);
+        let next = if known == MARKED { MARKED } else { known + 1 };
+        entry.set(next);
+        next
+    }
+}
+
+/// As many as there can be: the paper's infinity.
+pub(super) const MARKED: u32 = 0xffff;

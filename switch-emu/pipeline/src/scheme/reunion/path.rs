@@ -1,0 +1,207 @@
+//! PathID: which ways up a frame takes, and the links that follow from it (Reunion §3.1).
+//!
+//! A PathID holds one way for each tier: the number of a port among those of its switch that lead up, from 1 on; 0 leaves the
+//! choice to the switch. In two tiers these are the paper's eight bits.
+
+use super::memory::{Ledger, MARKED, Memory};
+use crate::hash::pick;
+use crate::routes::{Group, SwitchConfig};
+use crate::scheme::{Forwarding, Scheme};
+
+/// Bits of a way.
+const WAY_BITS: u32 = 8;
+const WAY_MASK: u32 = 0xff;
+/// Tiers that have ways up.
+const TIERS: u32 = 2;
+/// Links between switches on a path.
+pub(super) const MOST_LINKS: u32 = 4;
+/// Paths that a reroute looks at.
+const MOST_PATHS: u32 = 256;
+
+/// The way that a PathID has for a frame that has taken so many links; 0: none.
+#[inline(always)]
+pub(super) const fn way(path: u32, hops: u32) -> u32 {
+    if hops < TIERS { path >> (hops * WAY_BITS) & WAY_MASK } else { 0 }
+}
+
+/// A PathID with this way after so many links.
+#[inline(always)]
+pub(super) const fn with_way(path: u32, hops: u32, way: u32) -> u32 {
+    if hops >= TIERS {
+        return path;
+    }
+    let shift = hops * WAY_BITS;
+    path & !(WAY_MASK << shift) | (way & WAY_MASK) << shift
+}
+
+/// The port of a PathID's way at a switch, if routes lead over it.
+//= docs/specs/reunion.md#REU-2 source routing
+#[inline(always)]
+pub(super) fn pinned<F: Forwarding>(memory: &Memory<'_, F>, tables: &F, group: &Group, way: u32) -> Option<u32> {
+    if way == 0 {
+        return None;
+    }
+    memory.way(way).filter(|port| has(tables, group, *port))
+}
+
+/// Whether a port is in a group, whose ports ascend.
+#[inline(always)]
+fn has<F: Forwarding>(tables: &F, group: &Group, port: u32) -> bool {
+    let (mut low, mut count) = (0, u32::from(group.count));
+    // Groups have less than 2^16 places.
+    for _ in 0..16 {
+        if count < 2 {
+            break;
+        }
+        let half = count / 2;
+        let above = tables.member(group.first.wrapping_add(low + half)).is_some_and(|member| member <= port);
+        (low, count) = if above { (low + half, count - half) } else { (low, half) };
+    }
+    count == 1 && tables.member(group.first.wrapping_add(low)) == Some(port)
+}
+
+/// The links of a path toward a host, one after the other: the numbers of their ports.
+pub(super) struct Walk<'a, F> {
+    tables: &'a F,
+    t_ps: u64,
+    at: u32,
+    host: u32,
+    target: u32,
+    path: u32,
+    hops: u32,
+}
+
+/// Where a path leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Course {
+    /// When.
+    pub(super) t_ps: u64,
+    /// From this switch.
+    pub(super) from: u32,
+    /// To this host.
+    pub(super) host: u32,
+    /// The number of its leaf.
+    pub(super) target: u32,
+}
+
+impl<'a, F: Forwarding> Walk<'a, F> {
+    /// Begins at the path's first switch.
+    #[inline(always)]
+    pub(super) fn new(tables: &'a F, course: &Course, path: u32) -> Self {
+        let Course { t_ps, from, host, target } = *course;
+        Self { tables, t_ps, at: from, host, target, path, hops: 0 }
+    }
+
+    /// The next link's port; `None` at the host's leaf, and where the PathID leaves the way open.
+    #[inline(always)]
+    pub(super) fn next(&mut self) -> Option<u32> {
+        let switch = self.tables.switch(self.at)?;
+        if switch.leaf == self.target {
+            return None;
+        }
+        let port = match way(self.path, self.hops) {
+            0 => self.only(self.tables.group(self.t_ps, self.at, self.host)?)?,
+            way => Memory::of(self.tables, switch, Scheme::from_number(switch.scheme).reunion_base()?).way(way)?,
+        };
+        self.at = self.tables.far_end(port)?;
+        self.hops += 1;
+        Some(port)
+    }
+
+    #[inline(always)]
+    fn only(&self, group: Group) -> Option<u32> {
+        if group.count == 1 { self.tables.member(group.first) } else { None }
+    }
+
+    /// The link with this number on the way, from 1 on.
+    #[inline(always)]
+    pub(super) fn link(mut self, number: u32) -> Option<u32> {
+        for at in 1..=MOST_LINKS {
+            let port = self.next()?;
+            if at == number {
+                return Some(port);
+            }
+        }
+        None
+    }
+}
+
+/// A path all of whose links have fewer elephants than are tolerated, which counts there from now on (Algorithm 2). The search begins at a
+/// random one. `None`: there is none.
+//= docs/specs/reunion.md#REU-16 an available path
+#[inline(always)]
+pub(super) fn find<F: Forwarding>(
+    tables: &F,
+    course: &Course,
+    links: &Ledger<'_, F>,
+    tolerance: u32,
+    random: u32,
+) -> Option<u32> {
+    let first = tables.group(course.t_ps, course.from, course.host)?;
+    let second = tables.group(course.t_ps, tables.far_end(tables.member(first.first)?)?, course.host)?;
+    let (ports, further) = (u32::from(first.count), u32::from(second.count).max(1));
+    let paths = ports.wrapping_mul(further);
+    let start = pick(random, paths);
+    for number in 0..MOST_PATHS.min(paths) {
+        let number = (start + number) % paths;
+        let Some(path) = path(tables, course, &first, number % ports, number / ports) else { continue };
+        if is_available(tables, course, links, tolerance, path) {
+            let mut walk = Walk::new(tables, course, path);
+            for _ in 0..MOST_LINKS {
+                let Some(port) = walk.next() else { break };
+                links.count(port);
+            }
+            return Some(path);
+        }
+    }
+    None
+}
+
+/// The PathID over these places of the groups on the way up.
+#[inline(always)]
+fn path<F: Forwarding>(tables: &F, course: &Course, group: &Group, first: u32, second: u32) -> Option<u32> {
+    let port = tables.member(group.first.wrapping_add(first))?;
+    let path = tables.way(port)?;
+    let above = tables.group(course.t_ps, tables.far_end(port)?, course.host)?;
+    if above.count < 2 {
+        return Some(path);
+    }
+    let port = tables.member(above.first.wrapping_add(second % u32::from(above.count)))?;
+    Some(with_way(path, 1, tables.way(port)?))
+}
+
+/// Whether fewer elephants than are tolerated take each link of a path.
+//= docs/specs/reunion.md#REU-16 an available path
+#[inline(always)]
+fn is_available<F: Forwarding>(tables: &F, course: &Course, links: &Ledger<'_, F>, tolerance: u32, path: u32) -> bool {
+    let mut walk = Walk::new(tables, course, path);
+    for _ in 0..MOST_LINKS {
+        let Some(port) = walk.next() else { break };
+        if links.value(port) >= tolerance.min(MARKED) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Counts one more elephant on every link of a path; tells `counted` each of them, and how many it then has.
+#[inline(always)]
+pub(super) fn count<F: Forwarding>(
+    tables: &F,
+    course: &Course,
+    links: &Ledger<'_, F>,
+    path: u32,
+    mut counted: impl FnMut(u32, u32),
+) {
+    let mut walk = Walk::new(tables, course, path);
+    for _ in 0..MOST_LINKS {
+        let Some(port) = walk.next() else { break };
+        counted(port, links.count(port));
+    }
+}
+
+/// The random bits of a search.
+#[inline(always)]
+pub(super) fn lot(switch: &SwitchConfig, flow: u64, t_ps: u64) -> u32 {
+    (crate::hash::mix(flow ^ t_ps ^ switch.salt) >> 32) as u32
+}

@@ -1,0 +1,99 @@
+//! Which flows are elephants: a Count-Min Sketch (Cormode and Muthukrishnan, *J. Algorithms* 55, 2005; Reunion §3.2).
+
+use super::memory::{CLASSES, Memory, SKETCH, single};
+use crate::hash::mix;
+use crate::scheme::Forwarding;
+use crate::word::Word;
+
+/// Hash functions, the paper's `a`: 7 with the example of §3.2.
+pub(super) const HASHES: u32 = 7;
+/// Entries of each, the paper's `k`: 2000 with its example; a power of two.
+pub(super) const ENTRIES: u32 = 2_048;
+
+/// An entry: the interval in which it was counted above, then the count.
+const COUNT_BITS: u32 = 48;
+/// Classes of counts, by the power of two.
+const MOST_CLASSES: u32 = 32;
+
+/// Counts a frame; returns how many of its flow there were in this interval, this one included, or more.
+//= docs/specs/reunion.md#REU-5 the sketch
+#[inline(always)]
+pub(super) fn count<F: Forwarding>(memory: &Memory<'_, F>, flow: u64, interval: u64) -> Option<u64> {
+    let hash = mix(flow);
+    let (step, mut at) = ((hash >> 32) as u32 | 1, hash as u32);
+    let mut least = u64::MAX;
+    for row in 0..HASHES {
+        let word = memory.word(SKETCH.place(row * ENTRIES + at % ENTRIES))?;
+        let count = of_interval(word.load(), interval) + 1;
+        word.store(interval << COUNT_BITS | count);
+        least = least.min(count);
+        at = at.wrapping_add(step).rotate_left(7);
+    }
+    if class(least) != class(least - 1) {
+        let word = memory.word(CLASSES.place(class(least) - 1))?;
+        word.store(interval << COUNT_BITS | (of_interval(word.load(), interval) + 1));
+    }
+    Some(least)
+}
+
+#[inline(always)]
+fn of_interval(entry: u64, interval: u64) -> u64 {
+    if entry >> COUNT_BITS == interval { entry & ((1 << COUNT_BITS) - 1) } else { 0 }
+}
+
+/// How many powers of two a count has reached.
+#[inline(always)]
+fn class(count: u64) -> u32 {
+    let mut class = 0;
+    // In steps: BPF has no instruction for it.
+    let mut left = count.min(u64::from(u32::MAX));
+    for shift in [16, 8, 4, 2, 1] {
+        if left >> shift != 0 {
+            left >>= shift;
+            class += shift;
+        }
+    }
+    class + (left != 0) as u32
+}
+
+/// Whether a flow that has this many frames may be an elephant, as far as there are not too many of them.
+//= docs/specs/reunion.md#REU-6 among the largest
+#[inline(always)]
+pub(super) fn is_large<F: Forwarding>(memory: &Memory<'_, F>, count: u64) -> bool {
+    let threshold = memory.load(single::THRESHOLD).unwrap_or(0) as u32;
+    threshold != 0 && class(count) >= threshold
+}
+
+/// Whether the interval has room for another elephant, which takes it.
+//= docs/specs/reunion.md#REU-6 among the largest
+#[inline(always)]
+pub(super) fn admit<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Option<bool> {
+    let word = memory.word(single::ELEPHANTS)?;
+    let known = of_interval(word.load(), interval);
+    let admits = known < memory.load(single::HOT)?;
+    if admits {
+        word.store(interval << COUNT_BITS | (known + 1));
+    }
+    Some(admits)
+}
+
+/// Settles by the interval that is over from which class on flows are elephants: the lowest one that no more flows have reached than are
+/// to be elephants. If even the highest has more of them, then that one. Without any flow it stays as it was.
+//= docs/specs/reunion.md#REU-6 among the largest
+#[inline(always)]
+pub(super) fn begin<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Option<()> {
+    let (over, hot) = (super::memory::before(interval), memory.load(single::HOT)?);
+    let (mut threshold, mut fits) = (0, true);
+    for below in 0..MOST_CLASSES {
+        let class = MOST_CLASSES - below;
+        let flows = of_interval(memory.load(CLASSES.place(class - 1))?, over);
+        fits &= flows <= hot;
+        if flows > 0 && (fits || threshold == 0) {
+            threshold = class;
+        }
+    }
+    if threshold != 0 {
+        memory.word(single::THRESHOLD)?.store(u64::from(threshold));
+    }
+    Some(())
+}

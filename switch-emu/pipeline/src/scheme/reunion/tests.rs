@@ -1,0 +1,518 @@
+use super::*;
+use crate::flow_hash::Key;
+use crate::routes::{Group, Routes};
+use crate::scheme::{Size, Waiting, port_word, port_words, recall};
+use crate::trail::Trail;
+use core::cell::Cell;
+use proptest::prelude::*;
+use spray_wire::switch_view::PacketFields;
+use std::collections::{HashMap, HashSet};
+use std::vec::Vec;
+use std::{assert, assert_eq, assert_ne, vec};
+
+/// Frames say nothing of packets.
+const NONE: PacketFields = PacketFields { number: 0, stamp_ps: 0, hops: 0, is_ack: false };
+const INTERVAL_PS: u64 = 1_000_000_000;
+const SETTINGS: Settings = Settings { interval_ps: INTERVAL_PS, tolerance: 1, timeout_ps: 500_000_000, ride: false };
+
+/// Leaves below spines, a cable between each two. Leaves come first, hosts leaf by leaf.
+struct LeafSpine {
+    leaves: u32,
+    spines: u32,
+    hosts: u32,
+    switches: Vec<SwitchConfig>,
+    words: Vec<Cell<u64>>,
+    trail: Trail,
+    /// Ports that no route takes.
+    down: HashSet<u32>,
+    members: Vec<u32>,
+}
+
+impl LeafSpine {
+    fn new([leaves, spines, hosts]: [u32; 3], scheme: Scheme, settings: Settings) -> Self {
+        let ports = 2 * leaves * spines + leaves * hosts;
+        let size = Size { leaves, uplinks: spines };
+        let mut words = vec![0; port_words(ports) as usize];
+        for port in 0..ports {
+            let (far_end, way) = match port {
+                port if port < leaves * spines => (Some((leaves + port % spines) as u16), (port % spines + 1) as u8),
+                port if port < 2 * leaves * spines => (Some((port % leaves) as u16), 0),
+                _ => (None, 0),
+            };
+            words[port_words(port) as usize] = port_word(port % spines, far_end, way);
+        }
+        let first_host = words.len() as u32;
+        words.extend((0..leaves * hosts).map(|host| u64::from(host / hosts)));
+        let mut switches = Vec::new();
+        for switch in 0..leaves + spines {
+            let memory = words.len() as u32;
+            words.resize(words.len() + scheme.words(&size) as usize, 0);
+            let ways: Vec<u32> =
+                if switch < leaves { (switch * spines..(switch + 1) * spines).collect() } else { vec![] };
+            let base = scheme.reunion_base().unwrap().words(&size);
+            settings.words(&ways).for_each(|(place, word)| words[(memory + base + place) as usize] = word);
+            let leaf = if switch < leaves { switch } else { u32::MAX };
+            let config = SwitchConfig::new(switch, scheme);
+            switches.push(SwitchConfig {
+                memory,
+                hosts: first_host,
+                leaf,
+                leaves,
+                uplinks: spines,
+                gap_ps: 1 << 20,
+                ..config
+            });
+        }
+        let words = words.into_iter().map(Cell::new).collect();
+        let members = (0..ports).collect();
+        Self { leaves, spines, hosts, switches, words, trail: Trail::default(), down: HashSet::new(), members }
+    }
+
+    /// Routes no longer take the link from a leaf to a spine.
+    fn fail(&mut self, leaf: u32, spine: u32) {
+        self.down.insert(leaf * self.spines + spine);
+    }
+
+    fn memory(&self, switch: u32) -> Memory<'_, Self> {
+        let config = &self.switches[switch as usize];
+        Memory::of(self, config, Scheme::from_number(config.scheme).reunion_base().unwrap())
+    }
+
+    /// Sends a frame; returns the spine that it took and what it noted at the end. `kind`: data, or a reply.
+    fn send(&self, t_ps: u64, flow: u32, src: u32, dst: u32, kind: Kind) -> (Option<u32>, Note) {
+        let key = Key { addresses: u64::from(src) << 32 | u64::from(dst), ports: flow, label: 0 };
+        let leaf = src / self.hosts;
+        self.trail.begin(leaf, kind == Kind::Reply, &key, &NONE);
+        self.go(t_ps, crate::hash::mix(u64::from(flow)), leaf, dst, kind)
+    }
+
+    fn go(&self, t_ps: u64, flow: u64, leaf: u32, dst: u32, kind: Kind) -> (Option<u32>, Note) {
+        let mut frame = Frame { flow, time_ps: t_ps, switch: leaf, control: kind == Kind::Reply, ..frame() };
+        let mut spine = None;
+        loop {
+            let port = recall(self, &mut frame, dst).unwrap();
+            match self.far_end(port) {
+                None => return (spine, Note::of(self.trail.note.load())),
+                Some(next) => frame.switch = next,
+            }
+            spine = spine.or(frame.switch.checked_sub(self.leaves));
+        }
+    }
+
+    /// The flow's name in tables.
+    fn name(flow: u32, src: u32, dst: u32) -> u64 {
+        let trail: Trail = Trail::default();
+        trail.begin(0, false, &Key { addresses: u64::from(src) << 32 | u64::from(dst), ports: flow, label: 0 }, &NONE);
+        trail.flow()
+    }
+
+    /// A flow that takes this spine from this leaf by its hash.
+    fn flow_over(&self, spine: u32, src: u32, dst: u32) -> u32 {
+        (1..).find(|flow| self.hashed(*flow, src, dst) == spine).unwrap()
+    }
+
+    fn hashed(&self, flow: u32, src: u32, dst: u32) -> u32 {
+        let arrival =
+            Arrival::of(&Frame { flow: crate::hash::mix(u64::from(flow)), switch: src / self.hosts, ..frame() }, dst);
+        crate::scheme::choose_by(self, &self.switches[(src / self.hosts) as usize], &arrival, Scheme::Ecmp)
+            .unwrap()
+            .rank
+    }
+
+    /// Delivers the notifications of a switch as frames of their own; returns where they went.
+    fn notify(&self, t_ps: u64, switch: u32) -> Vec<u32> {
+        let mut sent = Vec::new();
+        while let Some(Sent { to, note, .. }) = poll(self, switch) {
+            self.trail.begin(switch, true, &Key::default(), &NONE);
+            self.trail.note.store(note);
+            self.go(t_ps, 7, switch, to * self.hosts, Kind::Reply);
+            sent.push(to);
+        }
+        sent
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Data,
+    Reply,
+}
+
+fn frame() -> Frame {
+    Frame {
+        flow: 0,
+        time_ps: 0,
+        switch: 0,
+        port: 0,
+        crc: 0,
+        len: 1_000,
+        trimmed_len: 0,
+        ttl: 64,
+        ecn: 0,
+        control: false,
+        trimmed: 0,
+        emulated: true,
+        detour: 0,
+    }
+}
+
+impl Routes for LeafSpine {
+    fn switch(&self, switch: u32) -> Option<&SwitchConfig> {
+        self.switches.get(switch as usize)
+    }
+    fn group(&self, _: u64, switch: u32, host: u32) -> Option<Group> {
+        let leaf = host / self.hosts;
+        let links = self.leaves * self.spines;
+        Some(match switch {
+            switch if switch == leaf => Group::one(2 * links + host),
+            switch if switch >= self.leaves => Group::one(links + (switch - self.leaves) * self.leaves + leaf),
+            switch => {
+                // A failed port is the last of its leaf in these tests.
+                let count =
+                    (0..self.spines).filter(|spine| !self.down.contains(&(switch * self.spines + spine))).count();
+                Group { count: count as u16, ..Group::one(switch * self.spines) }
+            }
+        })
+    }
+    fn member(&self, index: u32) -> Option<u32> {
+        self.members.get(index as usize).copied()
+    }
+}
+
+impl Forwarding for LeafSpine {
+    type Word = Cell<u64>;
+    type Note = Cell<u64>;
+    fn word(&self, index: u32) -> Option<&Cell<u64>> {
+        self.words.get(index as usize)
+    }
+    fn trail(&self) -> Option<&Trail> {
+        Some(&self.trail)
+    }
+    fn waiting(&self, _: u32, _: u64) -> Option<Waiting> {
+        Some(Waiting { bytes: 0, limit: 100_000, ps_per_unit: 1 << 20 })
+    }
+}
+
+fn fabric() -> LeafSpine {
+    LeafSpine::new([4, 4, 4], Scheme::Reunion, SETTINGS)
+}
+
+/// Two flows from different leaves to one, over one spine, with a frame every `gap_ps`; notes what each takes, by interval.
+struct Collision {
+    fabric: LeafSpine,
+    flows: [(u32, u32, u32); 2],
+    t_ps: u64,
+}
+
+impl Collision {
+    fn new(scheme: Scheme, settings: Settings) -> Self {
+        let fabric = LeafSpine::new([4, 4, 4], scheme, settings);
+        let flows = [(0, 12), (5, 13)].map(|(src, dst)| (fabric.flow_over(1, src, dst), src, dst));
+        Self { fabric, flows, t_ps: 0 }
+    }
+
+    /// Sends for so long; returns the spines of both flows, in the order in which they first took them.
+    fn run(&mut self, time_ps: u64, replies: bool) -> [Vec<u32>; 2] {
+        let mut taken = [Vec::new(), Vec::new()];
+        let end_ps = self.t_ps + time_ps;
+        while self.t_ps < end_ps {
+            for (at, (flow, src, dst)) in self.flows.into_iter().enumerate() {
+                let spine = self.fabric.send(self.t_ps, flow, src, dst, Kind::Data).0.unwrap();
+                if taken[at].last() != Some(&spine) {
+                    taken[at].push(spine);
+                }
+                if replies {
+                    self.fabric.send(self.t_ps, flow, dst, src, Kind::Reply);
+                } else {
+                    self.fabric.notify(self.t_ps, 3);
+                }
+            }
+            self.t_ps += 1_000_000;
+        }
+        taken
+    }
+}
+
+#[test]
+fn elephants_that_collide_are_parted() {
+    //= docs/specs/reunion.md#REU-10 a collision
+    //= docs/specs/reunion.md#REU-15 rerouting
+    //= docs/specs/reunion.md#REU-17 a frame of its own
+    let mut collision = Collision::new(Scheme::Reunion, SETTINGS);
+    // In the first interval nobody is an elephant, in the second they collide, in the third the source is told.
+    assert_eq!(collision.run(3 * INTERVAL_PS, false), [[1], [1]]);
+    let [first, second] = collision.run(3 * INTERVAL_PS, false);
+    assert!(first.len() + second.len() <= 3, "one of the two moves, once: {first:?}, {second:?}");
+    assert_ne!(first.last(), second.last());
+    let parted = [first.last().copied(), second.last().copied()];
+    let after = collision.run(5 * INTERVAL_PS, false);
+    assert_eq!(after.map(|taken| taken.last().copied()), parted, "and there they stay");
+    let counts: Vec<Counts> = (0..8).map(|switch| counts(&collision.fabric, switch).unwrap()).collect();
+    assert_eq!(counts.iter().map(|counts| counts.rerouted).sum::<u64>(), 1);
+    assert!(counts[3].notified >= 1 && counts[0].notified + counts[1].notified == 0);
+}
+
+#[test]
+fn notifications_ride_on_replies() {
+    //= docs/specs/reunion.md#REU-18 riding back
+    let mut collision = Collision::new(Scheme::Reunion, Settings { ride: true, ..SETTINGS });
+    let [first, second] = collision.run(8 * INTERVAL_PS, true);
+    assert_eq!(first.len() + second.len(), 3, "{first:?}, {second:?}");
+    assert_eq!(poll(&collision.fabric, 3), None);
+}
+
+#[test]
+fn every_base_parts_them() {
+    for scheme in Scheme::ALL.into_iter().filter(|scheme| scheme.reunion_base().is_some()) {
+        for ride in [false, true] {
+            let mut collision = Collision::new(scheme, Settings { ride, ..SETTINGS });
+            let [first, second] = collision.run(10 * INTERVAL_PS, ride);
+            assert_ne!(first.last(), second.last(), "{scheme}");
+        }
+    }
+}
+
+#[test]
+fn two_slices_may_share_a_link() {
+    //= docs/specs/reunion.md#REU-10 a collision
+    let mut collision = Collision::new(Scheme::Reunion, Settings { tolerance: 2, ..SETTINGS });
+    assert_eq!(collision.run(8 * INTERVAL_PS, false), [[1], [1]]);
+}
+
+#[test]
+fn a_pause_gives_a_flow_back_to_the_base() {
+    //= docs/specs/reunion.md#REU-8 the fallback
+    let mut collision = Collision::new(Scheme::Reunion, SETTINGS);
+    collision.run(6 * INTERVAL_PS, false);
+    let moved = |taken: &[Vec<u32>; 2]| taken.iter().position(|taken| taken[0] != 1);
+    let short = collision.run(1_000_000, false);
+    let which = moved(&short).unwrap();
+    collision.t_ps += 499_000_000;
+    assert_eq!(collision.run(1_000_000, false)[which], short[which]);
+    collision.t_ps += 502_000_000;
+    assert_eq!(moved(&collision.run(1_000_000, false)), None);
+}
+
+#[test]
+fn a_path_that_fails_gives_a_flow_back_to_the_base() {
+    //= docs/specs/reunion.md#REU-2 source routing
+    let mut fabric = LeafSpine::new([4, 4, 4], Scheme::Reunion, SETTINGS);
+    let (flow, src, dst) = (fabric.flow_over(1, 0, 12), 0, 12);
+    fabric.send(1, flow, src, dst, Kind::Data);
+    let memory = fabric.memory(0);
+    let name = LeafSpine::name(flow, src, dst);
+    flows::enter(&memory, name, 1, SETTINGS.timeout_ps).unwrap().give(4);
+    assert_eq!(fabric.send(2, flow, src, dst, Kind::Data).0, Some(3));
+    fabric.fail(0, 3);
+    assert_eq!(fabric.send(3, flow, src, dst, Kind::Data).0, Some(fabric.hashed(flow, src, dst)));
+    fabric.down.clear();
+    assert_eq!(fabric.send(4, flow, src, dst, Kind::Data).0, Some(1), "for good");
+}
+
+#[test]
+fn replies_and_neighbours_are_not_counted() {
+    //= docs/specs/reunion.md#REU-5 the sketch
+    let fabric = fabric();
+    for frame in 0..5_000 {
+        let t_ps = frame * 1_000_000;
+        let (_, note) = fabric.send(t_ps, 1, 0, 12, Kind::Reply);
+        assert!(!note.is_elephant());
+        fabric.send(t_ps, 1, 0, 1, Kind::Data);
+    }
+    assert_eq!(fabric.memory(0).load(single::THRESHOLD), Some(0));
+}
+
+#[test]
+fn the_first_bottleneck_is_the_one_that_is_told() {
+    //= docs/specs/reunion.md#REU-11 the first bottleneck
+    let fabric = fabric();
+    // Two flows of one leaf to two hosts of another, over one spine: their first link and their second both collide.
+    let flows = [(0, 12), (1, 13)].map(|(src, dst)| (fabric.flow_over(2, src, dst), src, dst));
+    let mut last = Note::default();
+    for t in 0..3_000 {
+        for (flow, src, dst) in flows {
+            last = fabric.send(t * 1_000_000, flow, src, dst, Kind::Data).1;
+        }
+    }
+    assert_eq!((last.bottleneck(), last.hops(), last.path()), (1, 2, 3));
+}
+
+#[test]
+fn a_link_is_highly_utilised_from_the_tolerance_on() {
+    //= docs/specs/reunion.md#REU-12 highly utilised links
+    for (tolerance, listed) in [(1, [true, true]), (2, [false, true]), (3, [false, false])] {
+        let fabric = LeafSpine::new([4, 4, 4], Scheme::Reunion, Settings { tolerance, ..SETTINGS });
+        let memory = fabric.memory(3);
+        let interval = memory.enter(1).unwrap();
+        let elephant = |flow: u32, src: u32, dst: u32, spine: u32| {
+            fabric.trail.begin(src / 4, false, &Key { addresses: u64::from(src), ports: flow, label: 0 }, &NONE);
+            let course = Course { t_ps: 1, from: src / 4, host: dst, target: 3 };
+            destination::arrive(&fabric, &memory, &course, Note::data(spine + 1, true).further()).unwrap();
+        };
+        // One over spine 0; two over spine 1, each with several frames.
+        (0..5).for_each(|_| elephant(1, 0, 12, 0));
+        (0..5).for_each(|_| elephant(2, 4, 13, 1));
+        (0..5).for_each(|_| elephant(3, 8, 14, 1));
+        let high = Cell::new(Vec::new());
+        destination::for_high(&memory, interval, |link| {
+            let mut links = high.take();
+            links.push(link);
+            high.set(links);
+        });
+        let high = high.take();
+        let down = |spine: u32| 16 + spine * 4 + 3;
+        assert_eq!([0, 1].map(|spine| high.contains(&down(spine))), listed, "tolerance {tolerance}: {high:?}");
+        assert_eq!(high.iter().collect::<HashSet<_>>().len(), high.len(), "each once");
+    }
+}
+
+#[test]
+fn one_source_is_told_for_each_link_and_the_last_flow_is_it() {
+    //= docs/specs/reunion.md#REU-13 the flow to move
+    let fabric = fabric();
+    let memory = fabric.memory(3);
+    memory.enter(1).unwrap();
+    for (src, spine) in [(0, 0), (4, 0), (8, 1), (4, 1), (0, 1)] {
+        fabric.trail.begin(src / 4, false, &Key { addresses: u64::from(src), ports: 1, label: 0 }, &NONE);
+        let course = Course { t_ps: 1, from: src / 4, host: 12, target: 3 };
+        // The second link is the bottleneck.
+        let note = Note::data(spine + 1, true).further().collided();
+        destination::arrive(&fabric, &memory, &course, note).unwrap();
+    }
+    memory.enter(INTERVAL_PS + 1).unwrap();
+    assert_eq!(fabric.notify(INTERVAL_PS + 1, 3), [1, 0]);
+    assert!(fabric.notify(INTERVAL_PS + 2, 3).is_empty());
+}
+
+proptest! {
+    /// Against a count of each flow: never less, and rarely much more (Cormode and Muthukrishnan, theorem 1).
+    //= docs/specs/reunion.md#REU-5 the sketch
+    #[test]
+    fn the_sketch_is_that_of_its_paper(flows in prop::collection::vec(0u64..5_000, 1..20_000), seed: u64) {
+        let fabric = fabric();
+        let memory = fabric.memory(0);
+        let mut exact: HashMap<u64, u64> = HashMap::new();
+        let mut told = HashMap::new();
+        for flow in &flows {
+            let name = crate::hash::mix(flow ^ seed);
+            *exact.entry(name).or_default() += 1;
+            told.insert(name, sketch::count(&memory, name, 5).unwrap());
+        }
+        // With k = 2 / eps an estimate exceeds the count by eps of all frames with a probability below 2^-a.
+        let slack = 2 * flows.len() as u64 / u64::from(sketch::ENTRIES);
+        let above = exact.iter().filter(|(name, count)| told[name] > **count + slack).count();
+        prop_assert!(exact.iter().all(|(name, count)| told[name] >= *count));
+        prop_assert!(above * 100 <= exact.len() + 99, "{above} of {}", exact.len());
+        // The next interval has a sketch of its own.
+        let name = crate::hash::mix(flows[0] ^ seed);
+        prop_assert_eq!(sketch::count(&memory, name, 6), Some(1));
+    }
+
+    /// Elephants are those flows that sorting finds to be the largest, as far as powers of two tell flows apart.
+    //= docs/specs/reunion.md#REU-6 among the largest
+    #[test]
+    fn elephants_are_the_largest_flows(sizes in prop::collection::vec(1u64..3_000, 1..40)) {
+        let fabric = fabric();
+        let memory = fabric.memory(0);
+        let mut name = 0;
+        let mut count = |interval: u64| sizes.iter().map(|size| {
+            name += 1;
+            (0..*size).map(|_| {
+                let frames = sketch::count(&memory, crate::hash::mix(name), interval).unwrap();
+                (sketch::is_large(&memory, frames), frames)
+            }).last().unwrap().0
+        }).collect::<Vec<_>>();
+        prop_assert!(!count(1).contains(&true), "nothing is known in the first interval");
+        sketch::begin(&memory, 2).unwrap();
+        let large = count(2);
+        let mut sorted = sizes.clone();
+        sorted.sort_unstable_by(|a, b| b.cmp(a));
+        // Of four ways up with a tolerance of 1. As many as there are at most, and more where the largest are alike.
+        let class = |size: u64| 64 - size.leading_zeros();
+        let top = class(sorted[0]);
+        let least = (1..=top).find(|least| sizes.iter().filter(|size| class(**size) >= *least).count() <= 4).unwrap_or(top);
+        // Classes without flows are the same as the one above.
+        let least = (least..=top).find(|least| sizes.iter().any(|size| class(*size) == *least)).unwrap();
+        let expected: Vec<bool> = sizes.iter().map(|size| class(*size) >= least).collect();
+        prop_assert_eq!(large, expected, "{:?}", sizes);
+        prop_assert_eq!((0..10).filter(|_| sketch::admit(&memory, 2).unwrap()).count(), 4, "no more than these");
+    }
+
+    /// Against a map, as long as no key finds its places taken.
+    //= docs/specs/reunion.md#REU-4 tables of an interval
+    #[test]
+    fn a_ledger_is_a_map_that_empties_itself(
+        keys in prop::collection::vec(0u32..100, 1..400),
+        next in prop::collection::vec(0u32..100, 1..100),
+    ) {
+        let fabric = fabric();
+        let memory = fabric.memory(0);
+        for (interval, keys) in [(1, &keys), (2, &next), (3, &next)] {
+            let ledger = memory.links(interval);
+            let mut model: HashMap<u32, u32> = HashMap::new();
+            for key in keys {
+                *model.entry(*key).or_default() += 1;
+                prop_assert_eq!(ledger.count(*key), model[key]);
+            }
+            for key in 0..100 {
+                prop_assert_eq!(ledger.value(key), model.get(&key).copied().unwrap_or(0));
+            }
+        }
+    }
+
+    /// Algorithm 2, with a break after the path that was found, over all paths of a leaf-spine.
+    //= docs/specs/reunion.md#REU-16 an available path
+    #[test]
+    fn a_path_is_found_if_algorithm_2_finds_one(
+        elephants in prop::collection::vec((0u32..4, 0u32..2, 1u32..4), 0..12),
+        tolerance in 1u32..4,
+        random: u32,
+    ) {
+        let fabric = fabric();
+        let links = fabric.memory(0).links(1);
+        let ports = |spine: u32| [spine, 16 + spine * 4 + 3];
+        let mut model: HashMap<u32, u32> = HashMap::new();
+        for (spine, link, count) in elephants {
+            for _ in 0..count {
+                links.count(ports(spine)[link as usize]);
+                *model.entry(ports(spine)[link as usize]).or_default() += 1;
+            }
+        }
+        let is_available = |spine: u32| ports(spine).iter().all(|link| model.get(link).copied().unwrap_or(0) < tolerance);
+        let course = Course { t_ps: 1, from: 0, host: 12, target: 3 };
+        let found = path::find(&fabric, &course, &links, tolerance, random);
+        prop_assert_eq!(found.is_some(), (0..4).any(is_available));
+        if let Some(path) = found {
+            prop_assert!(is_available(path - 1));
+            for port in ports(path - 1) {
+                prop_assert_eq!(links.value(port), model.get(&port).copied().unwrap_or(0) + 1, "it counts there");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_search_begins_anywhere() {
+    //= docs/specs/reunion.md#REU-16 an available path
+    let course = Course { t_ps: 1, from: 0, host: 12, target: 3 };
+    let found = |random| {
+        let fabric = fabric();
+        path::find(&fabric, &course, &fabric.memory(0).links(1), 1, random).unwrap()
+    };
+    let all: HashSet<u32> = (0..64).map(|lot| found(lot << 26)).collect();
+    assert_eq!(all, HashSet::from([1, 2, 3, 4]));
+}
+
+#[test]
+fn intervals_have_numbers_that_come_again() {
+    //= docs/specs/reunion.md#REU-3 intervals end with a frame
+    let fabric = fabric();
+    let memory = fabric.memory(0);
+    assert_eq!(memory.enter(0), Some(1));
+    assert_eq!(memory.enter(INTERVAL_PS - 1), Some(1));
+    assert_eq!(memory.enter(INTERVAL_PS), Some(2));
+    assert_eq!(memory.enter(INTERVAL_PS / 2), Some(2), "a late frame is of the present one");
+    assert_eq!(memory.enter(9 * INTERVAL_PS + 7), Some(3), "intervals without frames do not count");
+    memory.word(single::INTERVAL).unwrap().set(memory::INTERVALS);
+    assert_eq!((memory.enter(20 * INTERVAL_PS), memory::before(1)), (Some(1), memory::INTERVALS));
+}
