@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::routes::Choice;
-use crate::scheme::two_leaves::{FRAME, Net, SIZE, SPINES, US};
+use crate::scheme::two_leaves::{FRAME, Net, SPINES, US};
 use crate::scheme::{Scheme, choose};
 use proptest::prelude::*;
 use spray_wire::switch_view::PacketFields;

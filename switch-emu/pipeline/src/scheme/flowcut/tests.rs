@@ -119,7 +119,9 @@ fn a_drain_may_end_early_and_what_comes_keeps_the_port() {
     let mut net = Net::new(Scheme::FlowcutIngress);
     net.switches.iter_mut().for_each(|switch| switch.resume_packets = 3);
     prefer(&net, 1);
-    (0..10).for_each(|psn| drop(send(&net, (100 + psn) * US, 7, psn).unwrap()));
+    for psn in 0..10 {
+        send(&net, (100 + psn) * US, 7, psn).unwrap();
+    }
     acknowledge(&net, 110 * US, 7, 1, 100 * US);
     let paused: Vec<bool> =
         (1..9).map(|psn| acknowledge(&net, 900 * US, 7, psn + 1, (100 + psn) * US).detour == PAUSE).collect();
@@ -138,7 +140,7 @@ fn flows_without_an_entry_go_by_their_hash_and_are_never_overtaken() {
         hashed::rank(switch, &crate::routes::Routes::group(&net, 0, 0, 1).unwrap(), frame.flow)
     };
     // More flows than entries, all on their way.
-    let flows: Vec<u64> = (1..4_000).map(|flow| mix(flow)).collect();
+    let flows: Vec<u64> = (1..4_000).map(mix).collect();
     prefer(&net, 2);
     let without = |flow: &u64| send(&net, 10 * US, *flow, 0).unwrap().spine != 2;
     let without: Vec<u64> = flows.iter().copied().filter(without).collect();
@@ -146,7 +148,9 @@ fn flows_without_an_entry_go_by_their_hash_and_are_never_overtaken() {
     assert!(without.iter().all(|flow| send(&net, 11 * US, *flow, 1).unwrap().spine == hash(*flow)));
     // Entries become free: the flows that had none still go by their hash until nothing is on its way.
     let has_entry = |flow: &&u64| !without.contains(flow);
-    flows.iter().filter(has_entry).for_each(|flow| drop(acknowledge(&net, 20 * US, *flow, 1, 10 * US)));
+    for flow in flows.iter().filter(has_entry) {
+        acknowledge(&net, 20 * US, *flow, 1, 10 * US);
+    }
     prefer(&net, 3);
     assert!(without.iter().all(|flow| send(&net, 30 * US, *flow, 2).unwrap().spine == hash(*flow)));
 }
