@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use spray_core::link::serialisation_ceil_ps;
-use spray_fabric::{Network, Node, Thresholds};
+use spray_fabric::{Link, Network, Node, Thresholds};
 use spray_pipeline::Cause;
 use spray_pipeline::frame::Frame;
 use spray_pipeline::word::Word;
@@ -298,23 +298,35 @@ impl Pfc {
     }
 }
 
+impl Config {
+    /// The memory for what comes over a link until a pause stops it.
+    //= docs/specs/pfc.md#PFC-6 headroom
+    pub fn headroom_bytes(&self, network: &Network, link: usize) -> u64 {
+        self.headroom_bytes.unwrap_or_else(|| {
+            let link = &network.links[link];
+            let near_ps = if let Node::Switch(near) = link.from { network.switches[near].latency_ps } else { 0 };
+            let blind_ps = u128::from(link.latency_ps + near_ps + back_ps(link));
+            let blind = (blind_ps * u128::from(link.rate_bps)).div_ceil(8_000_000_000_000) as u64;
+            blind + 2 * u64::from(self.frame_bytes)
+        })
+    }
+}
+
+/// How long a pause takes back over a link.
+fn back_ps(link: &Link) -> u64 {
+    link.latency_ps + serialisation_ceil_ps(SIGNAL_BYTES, link.rate_bps)
+}
+
 impl Room {
     /// That at the far end of a link; `None` for a host.
-    fn new(spec: &SimSpec<'_>, config: &Config, link: usize) -> Option<Self> {
-        let Network { links, switches, .. } = spec.network;
-        let link = &links[link];
+    fn new(spec: &SimSpec<'_>, config: &Config, number: usize) -> Option<Self> {
+        let link = &spec.network.links[number];
         let Node::Switch(switch) = link.to else { return None };
-        let near_ps = if let Node::Switch(near) = link.from { switches[near].latency_ps } else { 0 };
-        let back_ps = link.latency_ps + serialisation_ceil_ps(SIGNAL_BYTES, link.rate_bps);
-        let blind_ps = u128::from(link.latency_ps + near_ps + back_ps);
-        //= docs/specs/pfc.md#PFC-6 headroom
-        let blind = (blind_ps * u128::from(link.rate_bps)).div_ceil(8_000_000_000_000) as u64;
-        let needed = blind + 2 * u64::from(config.frame_bytes);
         Some(Self {
             switch: switch as u32,
             thresholds: (spec.queue)(link.rate_bps),
-            headroom_bytes: config.headroom_bytes.unwrap_or(needed),
-            back_ps,
+            headroom_bytes: config.headroom_bytes(spec.network, number),
+            back_ps: back_ps(link),
             bytes: 0,
             over: 0,
             full: false,

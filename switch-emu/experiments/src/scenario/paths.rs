@@ -13,7 +13,7 @@ use spray_wire::Kind;
 
 use super::{Ip, Scenario, Transport};
 use crate::workload::Flow;
-use spray_fabric::{LinkAction, LinkEvent, ShortestPaths, Thresholds, hops};
+use spray_fabric::{Link, LinkAction, LinkEvent, Network, Node, ShortestPaths, Thresholds, hops};
 use spray_pipeline::config::MAX_HOPS;
 use spray_sim::Pfc;
 
@@ -54,8 +54,8 @@ impl Scenario {
             let time = |link: usize| {
                 let link = &self.network.links[link];
                 let switch_ps = match link.from {
-                    spray_fabric::Node::Switch(switch) => self.network.switches[switch].latency_ps,
-                    spray_fabric::Node::Host(_) => 0,
+                    Node::Switch(switch) => self.network.switches[switch].latency_ps,
+                    Node::Host(_) => 0,
                 };
                 link.latency_ps + switch_ps + serialisation_floor_ps(u64::from(bytes), link.rate_bps)
             };
@@ -135,9 +135,12 @@ impl Scenario {
         self.transport.rto(floor_ps(base_rtt_ps, self.drain_ps(paths), switches))
     }
 
-    /// The longest time in which a full queue drains.
+    /// The longest time in which a full queue drains. With priority flow control all memory of its switch may wait at a port.
     pub(crate) fn drain_ps(&self, paths: &Paths) -> u64 {
         *paths.drain_ps.get_or_init(|| {
+            if let Some(pfc) = self.pfc() {
+                return self.memory_drain_ps(paths, &pfc);
+            }
             let limit = |rate| self.thresholds(paths, rate).limit_bytes;
             let rates = self.network.links.iter().map(|link| link.rate_bps);
             rates.map(|rate| serialisation_floor_ps(u64::from(limit(rate)), rate)).max().unwrap_or(0)
@@ -152,6 +155,25 @@ impl Scenario {
         };
         let least_ppm = self.link_events.iter().filter_map(rate).min().unwrap_or(1_000_000).min(1_000_000);
         floor_ps(self.base_rtt_ps(paths), self.drain_ps(paths), MAX_HOPS as u64).saturating_mul(1_000_000) / least_ppm
+    }
+
+    /// The longest time in which the full memory of a switch drains through the slowest of its ports.
+    //= docs/specs/pfc.md#PFC-8 timeouts
+    fn memory_drain_ps(&self, paths: &Paths, pfc: &Pfc) -> u64 {
+        let Network { links, switches, .. } = &self.network;
+        let shared = self.queue.shared_buffer.map(ByteSize::bytes);
+        let mut memory = vec![shared.unwrap_or(0); switches.len()];
+        for (number, link) in links.iter().enumerate() {
+            if let Node::Switch(switch) = link.to {
+                let own = if shared.is_some() { 0 } else { self.thresholds(paths, link.rate_bps).limit_bytes.into() };
+                memory[switch] += own + pfc.headroom_bytes(&self.network, number);
+            }
+        }
+        let port_ps = |link: &Link| match link.from {
+            Node::Switch(switch) => serialisation_floor_ps(memory[switch], link.rate_bps),
+            Node::Host(_) => 0,
+        };
+        links.iter().map(port_ps).max().unwrap_or(0)
     }
 
     /// The flows of a run with root `seed`.

@@ -127,7 +127,7 @@ pub struct Transport {
     /// Send messages in an ideal erasure code: any packets, if they are enough, make up the message. The simulator only.
     pub erasure: bool,
     /// Least retransmission timeout, and the first one. By default the base RTT plus the time that full queues take to empty, one for
-    /// each switch on the path and at least four.
+    /// each switch on the path and at least four; with `pfc` a full queue is all memory of its switch.
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub rto_min_us: Option<Micros>,
     /// Largest retransmission timeout. By default 16 times the least; 0 means the least.

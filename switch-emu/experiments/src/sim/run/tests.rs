@@ -1,3 +1,4 @@
+use spray_core::cc::CcKind;
 use spray_core::units::{ByteSize, Micros};
 use std::path::Path;
 
@@ -66,6 +67,38 @@ fn what_priority_flow_control_does_is_in_the_summary() {
     scenario.queue.pfc_headroom = Some(ByteSize::new(4_150));
     let without_headroom = Simulation::new(&scenario).run(BalancerKind::Ecmp, 1, &[]).unwrap().summary();
     assert!(without_headroom.drops_queue > 0);
+}
+
+/// An incast whose pauses reach the senders, under controls that slow them and without.
+#[test]
+fn no_packet_times_out_while_links_pause() {
+    //= docs/specs/pfc.md#PFC-8 timeouts
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/scenarios/lossless.toml");
+    let lossless = Scenario::load(&file).unwrap();
+    let run = |scenario: &Scenario, cc, balancer| {
+        let mut scenario = scenario.clone();
+        scenario.transport.cc = cc;
+        let summary = Simulation::new(&scenario).run(balancer, 1, &[]).unwrap().summary();
+        assert!(summary.sim.unwrap().pfc.unwrap().pauses > 100, "or nothing is tested");
+        (summary.timeouts, summary.retransmits)
+    };
+    let paths = lossless.paths();
+    let least_us = lossless.flow_config(&paths, BalancerKind::Ecmp, 8, 0).rto.min_ps / 1_000_000;
+    assert_eq!(least_us, 513, "as docs/specs/pfc.md says");
+    for balancer in [BalancerKind::Ecmp, BalancerKind::Ops] {
+        for cc in [CcKind::Dcqcn, CcKind::Dctcp] {
+            assert_eq!(run(&lossless, cc, balancer), (0, 0), "{balancer} under {cc}");
+        }
+        let (late, again) = run(&lossless, CcKind::FixedRate, balancer);
+        assert!(late <= 10 && again <= 2, "{balancer}: {late} late, {again} sent again");
+    }
+    let mut shared = lossless.clone();
+    shared.queue.shared_buffer = Some(ByteSize::new(1_000_000));
+    assert_eq!(run(&shared, CcKind::Dcqcn, BalancerKind::Ecmp), (0, 0));
+    let mut hasty = lossless;
+    hasty.transport.rto_min_us = Some(Micros::new(100));
+    let (late, again) = run(&hasty, CcKind::Dcqcn, BalancerKind::Ecmp);
+    assert!(late > 0 && again > 0, "or nothing is tested");
 }
 
 #[test]
