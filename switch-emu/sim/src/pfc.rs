@@ -74,6 +74,8 @@ struct Room {
     headroom_bytes: u64,
     /// How long a pause takes to the sender.
     back_ps: u64,
+    /// When the latest pause or resume gets there: the next one comes later.
+    told_ps: u64,
     bytes: u64,
     /// Of these, in headroom.
     over: u64,
@@ -143,7 +145,7 @@ impl Pfc {
             room.over += len;
             //= docs/specs/pfc.md#PFC-3 pause
             if !std::mem::replace(&mut room.full, true) {
-                signals.push(Signal { at_ps: now_ps + room.back_ps, kind: Kind::Pause, port });
+                signals.push(Signal { at_ps: room.tell(now_ps), kind: Kind::Pause, port });
             }
         } else {
             return false;
@@ -165,7 +167,7 @@ impl Pfc {
         //= docs/specs/pfc.md#PFC-4 resume
         if room.full && room.over == 0 && room.bytes <= room.pause_above(*used).saturating_sub(2 * len) {
             room.full = false;
-            signals.push(Signal { at_ps: now_ps + room.back_ps, kind: Kind::Resume, port });
+            signals.push(Signal { at_ps: room.tell(now_ps), kind: Kind::Resume, port });
         }
     }
 
@@ -327,10 +329,17 @@ impl Room {
             thresholds: (spec.queue)(link.rate_bps),
             headroom_bytes: config.headroom_bytes(spec.network, number),
             back_ps: back_ps(link),
+            told_ps: 0,
             bytes: 0,
             over: 0,
             full: false,
         })
+    }
+
+    /// When what the sender is told now gets there. A pause and a resume of one moment keep their order, which events of one time do not.
+    fn tell(&mut self, now_ps: u64) -> u64 {
+        self.told_ps = (now_ps + self.back_ps).max(self.told_ps + 1);
+        self.told_ps
     }
 
     /// Most bytes that may be here without headroom, when the switch holds `used`.
