@@ -92,10 +92,39 @@ pub enum Check {
     },
 }
 
+/// Whether a statement holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It does.
+    Confirmed,
+    /// Flowcut does better than that.
+    Better,
+    /// It does not.
+    Contradicted,
+}
+
+impl Verdict {
+    const fn of(holds: bool) -> Self {
+        if holds { Self::Confirmed } else { Self::Contradicted }
+    }
+
+    /// As it stands in tables.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Confirmed => "confirmed",
+            Self::Better => "better",
+            Self::Contradicted => "**contradicted**",
+        }
+    }
+}
+
 /// What we find: in words, and whether the statement holds.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Found {
+    /// Our figures.
     pub ours: String,
-    pub holds: bool,
+    /// Whether it holds.
+    pub verdict: Verdict,
 }
 
 impl Check {
@@ -109,13 +138,15 @@ impl Check {
                 let (own, other) = (value(of, metric)?, value(to, metric)?);
                 let ratio = own / other;
                 let ours = format!("{} {own:.1} against {other:.1}: {ratio:.2} times", metric.name());
-                Found { ours, holds: (least..=most).contains(&ratio) }
+                let is_better = of.is_flowcut() && ratio < least;
+                let holds = Verdict::of((least..=most).contains(&ratio));
+                Found { ours, verdict: if is_better { Verdict::Better } else { holds } }
             }
             Self::Least { metric, of } => extreme(rows, metric, value(of, metric)?, "least", |a, b| a < b)?,
             Self::Most { metric, of } => extreme(rows, metric, value(of, metric)?, "largest", |a, b| a > b)?,
             Self::Reordered { of, least, most } => {
                 let own = value(of, Metric::Reordered)?;
-                Found { ours: format!("{own:.2} %"), holds: (least..=most).contains(&own) }
+                Found { ours: format!("{own:.2} %"), verdict: Verdict::of((least..=most).contains(&own)) }
             }
         })
     }
@@ -131,5 +162,5 @@ fn extreme(rows: &[Row], metric: Metric, own: f64, word: &str, beyond: fn(f64, f
     }
     let (contender, value) = (first.contender, first.mean(metric));
     let ours = format!("{} {own:.1}; the {word} is {contender}'s {value:.1}", metric.name());
-    Some(Found { ours, holds: !beyond(value, own) })
+    Some(Found { ours, verdict: Verdict::of(!beyond(value, own)) })
 }

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use super::Contender::{self, Ecmp, FlowcutNic, Flowlet, MpRdma, Spraying, Ugal, Valiant};
+use super::Contender::{
+    self, Ecmp, FlowcutIngress, FlowcutNic, FlowcutSwitch, Flowlet, MpRdma, Spraying, Ugal, Valiant,
+};
 use super::{Check, Metric, Statement};
 use crate::scenario::{Document, Scenario};
 
@@ -74,9 +76,11 @@ const BALANCED: Contender = Flowlet { most_reordered: 5 };
 const LOWEST: Contender = Flowlet { most_reordered: 2 };
 
 /// On fat trees.
-const ON_TREES: [Contender; 7] = [Ecmp, Spraying, BEST, BALANCED, LOWEST, MpRdma, FlowcutNic];
+const ON_TREES: [Contender; 9] =
+    [Ecmp, Spraying, BEST, BALANCED, LOWEST, MpRdma, FlowcutNic, FlowcutIngress, FlowcutSwitch];
 /// On dragonflies.
-const ON_DRAGONFLIES: [Contender; 7] = [Ecmp, Valiant, Ugal, BEST, BALANCED, LOWEST, FlowcutNic];
+const ON_DRAGONFLIES: [Contender; 9] =
+    [Ecmp, Valiant, Ugal, BEST, BALANCED, LOWEST, FlowcutNic, FlowcutIngress, FlowcutSwitch];
 
 const SEEDS: u64 = 3;
 

@@ -12,7 +12,7 @@ use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
 use spray_fabric::{Scheme, Switching};
 
-pub use checks::{Check, Metric, Statement};
+pub use checks::{Check, Metric, Statement, Verdict};
 pub use figures::{FIGURES, Figure};
 pub use report::{HEADING, markdown};
 
@@ -36,6 +36,10 @@ pub enum Contender {
     MpRdma,
     /// Flowcut in NICs.
     FlowcutNic,
+    /// Flowcut in the switches that have hosts.
+    FlowcutIngress,
+    /// Flowcut in every switch.
+    FlowcutSwitch,
     /// The shortest way or a detour, by queues, for each packet.
     Ugal,
     /// A detour for each packet.
@@ -50,14 +54,23 @@ impl fmt::Display for Contender {
             Self::Flowlet { most_reordered } => write!(f, "Flowlet, at most {most_reordered} % out of order"),
             Self::MpRdma => f.write_str("MP-RDMA"),
             Self::FlowcutNic => f.write_str("Flowcut, NIC only"),
+            Self::FlowcutIngress => f.write_str("Flowcut, ingress only"),
+            Self::FlowcutSwitch => f.write_str("Flowcut, full switch"),
             Self::Ugal => f.write_str("UGAL"),
             Self::Valiant => f.write_str("Valiant"),
         }
     }
 }
 
+impl Contender {
+    /// Whether it is a variant of Flowcut.
+    pub const fn is_flowcut(self) -> bool {
+        matches!(self, Self::FlowcutNic | Self::FlowcutIngress | Self::FlowcutSwitch)
+    }
+}
+
 /// Pauses that end a flowlet, in us, of which the best is taken.
-pub const GAPS_US: [f64; 8] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
+pub const GAPS_US: [f64; 11] = [0.25, 0.5, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 16.0, 32.0];
 
 /// What hosts and switches run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -86,6 +99,8 @@ impl Contender {
             }
             Self::MpRdma => vec![Setting { balancer: BalancerKind::Mprdma, cc: CcKind::Dctcp, ..plain }],
             Self::FlowcutNic => vec![Setting { balancer: BalancerKind::Flowcut, ..plain }],
+            Self::FlowcutIngress => switch(Scheme::FlowcutIngress),
+            Self::FlowcutSwitch => switch(Scheme::FlowcutSwitch),
             Self::Ugal => switch(Scheme::Ugal),
             Self::Valiant => switch(Scheme::Valiant),
         }
