@@ -9,6 +9,7 @@ mod departures;
 mod engine;
 mod hosts;
 mod net;
+mod notices;
 mod pfc;
 mod port;
 mod sample;

@@ -14,11 +14,12 @@ use spray_wire::switch_view::PacketFields;
 
 use super::arena::{Kind, Slot, Turn, key, time_ps};
 use super::hosts::Uplink;
+use super::notices;
 use super::pfc::{Pfc, Signal};
 use super::port::Port;
 use super::shared::Shared;
 use super::spec::{Deadlock, PortOutcome, SimSpec};
-use spray_fabric::{Link, LinkChange, LinkState, Network, Node, RouteTable, Scheme, changes, reunion};
+use spray_fabric::{Link, LinkChange, LinkState, Network, Node, RouteTable, Scheme, changes};
 
 /// All switches of a network, and their state.
 #[derive(Debug)]
@@ -30,17 +31,17 @@ pub(super) struct Switches {
     /// Whether some scheme remembers; then frames have trails.
     remembers: bool,
     /// That of the frame at hand.
-    trail: Trail,
+    pub trail: Trail,
     /// By event that of its frame.
-    trails: Vec<[u64; trail::WORDS]>,
+    pub trails: Vec<[u64; trail::WORDS]>,
     /// By switch its first host, where switches have Reunion.
-    first_host: Vec<u32>,
+    pub first_host: Vec<u32>,
     /// Changes of links, the next one last: (time, link, state).
     changes: Vec<(u64, usize, LinkState)>,
     /// Per link of the network its port; hosts' links come after all ports.
     pub port_of_link: Vec<u32>,
     seed: u64,
-    trimmed_len: u16,
+    pub trimmed_len: u16,
     pub no_route: u64,
     shared: Option<Shared>,
     pfc: Option<Pfc>,
@@ -84,7 +85,7 @@ impl Switches {
                 .any(|switch| routes.switch(switch).is_some_and(|config| config.remembers != 0)),
             trail: Trail::default(),
             trails: Vec::new(),
-            first_host: first_hosts(network),
+            first_host: notices::first_hosts(network),
             words: routes.words().iter().copied().map(Cell::new).collect(),
             routes,
             changes: Vec::new(),
@@ -247,7 +248,7 @@ impl Switches {
         }
     }
 
-    fn keep_trail(&mut self, index: u32) {
+    pub(super) fn keep_trail(&mut self, index: u32) {
         let index = index as usize;
         self.trails.resize(self.trails.len().max(index + 1), [0; trail::WORDS]);
         self.trails[index] = self.trail.words();
@@ -267,44 +268,6 @@ impl Switches {
         slot.detour = frame.detour;
         self.keep_trail(index);
         Some(port)
-    }
-
-    /// The next thing that a switch has to tell another one.
-    #[inline]
-    pub(super) fn poll_notice(&self, at: u32) -> Option<Notice> {
-        if self.first_host.is_empty() {
-            return None;
-        }
-        let reunion::Sent { to, note, links } = reunion::poll(self, at)?;
-        Some(Notice { host: *self.first_host.get(to as usize)?, note, links })
-    }
-
-    /// A frame between switches sets out at `entry`.
-    pub(super) fn begin_notice(&mut self, index: u32, entry: u32, note: u64) {
-        self.trail.begin(entry, true, &Key::default(), &PacketFields::default());
-        self.trail.note.store(note);
-        self.keep_trail(index);
-    }
-
-    /// A frame between switches has come to a switch; whether it is the one that it is for, which then heeds it.
-    pub(super) fn hear(&mut self, index: u32, slot: &Slot) -> bool {
-        let is_there = self.first_host.iter().position(|host| *host == slot.to) == Some(slot.place as usize);
-        if is_there {
-            self.trail.resume(self.trails[index as usize]);
-            let mut frame = Frame { switch: slot.place, ..frame(slot, self.trimmed_len) };
-            let _heeded = scheme::recall(self, &mut frame, slot.to);
-        }
-        is_there
-    }
-
-    /// What switches with Reunion did.
-    pub(super) fn reunion(&self) -> reunion::Counts {
-        let counts = (0..self.first_host.len() as u32).filter_map(|switch| reunion::counts(self, switch));
-        counts.fold(reunion::Counts::default(), |sum, one| reunion::Counts {
-            rerouted: sum.rerouted + one.rerouted,
-            stuck: sum.stuck + one.stuck,
-            notified: sum.notified + one.notified,
-        })
     }
 
     fn recalls(&self, switch: u32) -> bool {
@@ -402,29 +365,8 @@ impl Switches {
     }
 }
 
-/// What a switch tells another one.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Notice {
-    /// A host of that switch.
-    pub host: u32,
-    /// See [`Trail::note`].
-    pub note: u64,
-    /// Links that it lists.
-    pub links: u32,
-}
-
-/// By switch its first host, if any switches have Reunion; else nothing.
-fn first_hosts(network: &Network) -> Vec<u32> {
-    if !network.switching.has_reunion() {
-        return Vec::new();
-    }
-    let mut first = vec![u32::MAX; network.switches.len()];
-    (0..network.hosts.len()).rev().for_each(|host| first[network.leaf_of(host)] = host as u32);
-    first
-}
-
 /// The frame of an event, as ports see it.
-fn frame(slot: &Slot, trimmed_len: u16) -> Frame {
+pub(super) fn frame(slot: &Slot, trimmed_len: u16) -> Frame {
     Frame {
         switch: 0,
         port: 0,

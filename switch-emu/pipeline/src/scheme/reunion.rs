@@ -5,6 +5,8 @@
 
 mod destination;
 mod flows;
+#[cfg(test)]
+mod leaf_spine;
 mod memory;
 mod note;
 mod path;

@@ -1,0 +1,205 @@
+//! A leaf-spine for tests: leaves below spines, a cable between each two.
+
+use core::cell::Cell;
+use spray_wire::switch_view::PacketFields;
+use std::collections::HashSet;
+use std::vec;
+use std::vec::Vec;
+
+use super::memory::Memory;
+use super::note::Note;
+use super::{Sent, Settings, poll};
+use crate::flow_hash::Key;
+use crate::frame::Frame;
+use crate::routes::{Group, Routes, SwitchConfig};
+use crate::scheme::{Arrival, Forwarding, Scheme, Size, Waiting, port_word, port_words, recall};
+use crate::trail::Trail;
+use crate::word::Word;
+
+/// Frames say nothing of packets.
+pub(super) const NONE: PacketFields = PacketFields { number: 0, stamp_ps: 0, hops: 0, is_ack: false };
+pub(super) const INTERVAL_PS: u64 = 1_000_000_000;
+pub(super) const SETTINGS: Settings =
+    Settings { interval_ps: INTERVAL_PS, tolerance: 1, timeout_ps: 500_000_000, ride: false };
+
+/// Leaves come first, hosts leaf by leaf.
+pub(super) struct LeafSpine {
+    leaves: u32,
+    spines: u32,
+    hosts: u32,
+    switches: Vec<SwitchConfig>,
+    words: Vec<Cell<u64>>,
+    pub(super) trail: Trail,
+    /// Ports that no route takes.
+    pub(super) down: HashSet<u32>,
+    members: Vec<u32>,
+}
+
+impl LeafSpine {
+    pub(super) fn new([leaves, spines, hosts]: [u32; 3], scheme: Scheme, settings: Settings) -> Self {
+        let ports = 2 * leaves * spines + leaves * hosts;
+        let size = Size { leaves, uplinks: spines };
+        let mut words = vec![0; port_words(ports) as usize];
+        for port in 0..ports {
+            let (far_end, way) = match port {
+                port if port < leaves * spines => (Some((leaves + port % spines) as u16), (port % spines + 1) as u8),
+                port if port < 2 * leaves * spines => (Some((port % leaves) as u16), 0),
+                _ => (None, 0),
+            };
+            words[port_words(port) as usize] = port_word(port % spines, far_end, way);
+        }
+        let first_host = words.len() as u32;
+        words.extend((0..leaves * hosts).map(|host| u64::from(host / hosts)));
+        let mut switches = Vec::new();
+        for switch in 0..leaves + spines {
+            let memory = words.len() as u32;
+            words.resize(words.len() + scheme.words(&size) as usize, 0);
+            let ways: Vec<u32> =
+                if switch < leaves { (switch * spines..(switch + 1) * spines).collect() } else { vec![] };
+            let base = scheme.reunion_base().unwrap().words(&size);
+            settings.words(&ways).for_each(|(place, word)| words[(memory + base + place) as usize] = word);
+            let leaf = if switch < leaves { switch } else { u32::MAX };
+            let config = SwitchConfig::new(switch, scheme);
+            switches.push(SwitchConfig {
+                memory,
+                hosts: first_host,
+                leaf,
+                leaves,
+                uplinks: spines,
+                gap_ps: 1 << 20,
+                ..config
+            });
+        }
+        let words = words.into_iter().map(Cell::new).collect();
+        let members = (0..ports).collect();
+        Self { leaves, spines, hosts, switches, words, trail: Trail::default(), down: HashSet::new(), members }
+    }
+
+    /// Routes no longer take the link from a leaf to a spine.
+    pub(super) fn fail(&mut self, leaf: u32, spine: u32) {
+        self.down.insert(leaf * self.spines + spine);
+    }
+
+    pub(super) fn memory(&self, switch: u32) -> Memory<'_, Self> {
+        let config = &self.switches[switch as usize];
+        Memory::of(self, config, Scheme::from_number(config.scheme).reunion_base().unwrap())
+    }
+
+    /// Sends a frame; returns the spine that it took and what it noted at the end. `kind`: data, or a reply.
+    pub(super) fn send(&self, t_ps: u64, flow: u32, src: u32, dst: u32, kind: Kind) -> (Option<u32>, Note) {
+        let key = Key { addresses: u64::from(src) << 32 | u64::from(dst), ports: flow, label: 0 };
+        let leaf = src / self.hosts;
+        self.trail.begin(leaf, kind == Kind::Reply, &key, &NONE);
+        self.go(t_ps, crate::hash::mix(u64::from(flow)), leaf, dst, kind)
+    }
+
+    fn go(&self, t_ps: u64, flow: u64, leaf: u32, dst: u32, kind: Kind) -> (Option<u32>, Note) {
+        let mut frame = Frame { flow, time_ps: t_ps, switch: leaf, control: kind == Kind::Reply, ..frame() };
+        let mut spine = None;
+        loop {
+            let port = recall(self, &mut frame, dst).unwrap();
+            match self.far_end(port) {
+                None => return (spine, Note::of(self.trail.note.load())),
+                Some(next) => frame.switch = next,
+            }
+            spine = spine.or(frame.switch.checked_sub(self.leaves));
+        }
+    }
+
+    /// The flow's name in tables.
+    pub(super) fn name(flow: u32, src: u32, dst: u32) -> u64 {
+        let trail: Trail = Trail::default();
+        trail.begin(0, false, &Key { addresses: u64::from(src) << 32 | u64::from(dst), ports: flow, label: 0 }, &NONE);
+        trail.flow()
+    }
+
+    /// A flow that takes this spine from this leaf by its hash.
+    pub(super) fn flow_over(&self, spine: u32, src: u32, dst: u32) -> u32 {
+        (1..).find(|flow| self.hashed(*flow, src, dst) == spine).unwrap()
+    }
+
+    pub(super) fn hashed(&self, flow: u32, src: u32, dst: u32) -> u32 {
+        let arrival =
+            Arrival::of(&Frame { flow: crate::hash::mix(u64::from(flow)), switch: src / self.hosts, ..frame() }, dst);
+        crate::scheme::choose_by(self, &self.switches[(src / self.hosts) as usize], &arrival, Scheme::Ecmp)
+            .unwrap()
+            .rank
+    }
+
+    /// Delivers the notifications of a switch as frames of their own; returns where they went.
+    pub(super) fn notify(&self, t_ps: u64, switch: u32) -> Vec<u32> {
+        let mut sent = Vec::new();
+        while let Some(Sent { to, note, .. }) = poll(self, switch) {
+            self.trail.begin(switch, true, &Key::default(), &NONE);
+            self.trail.note.store(note);
+            self.go(t_ps, 7, switch, to * self.hosts, Kind::Reply);
+            sent.push(to);
+        }
+        sent
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Data,
+    Reply,
+}
+
+fn frame() -> Frame {
+    Frame {
+        flow: 0,
+        time_ps: 0,
+        switch: 0,
+        port: 0,
+        crc: 0,
+        len: 1_000,
+        trimmed_len: 0,
+        ttl: 64,
+        ecn: 0,
+        control: false,
+        trimmed: 0,
+        emulated: true,
+        detour: 0,
+    }
+}
+
+impl Routes for LeafSpine {
+    fn switch(&self, switch: u32) -> Option<&SwitchConfig> {
+        self.switches.get(switch as usize)
+    }
+    fn group(&self, _: u64, switch: u32, host: u32) -> Option<Group> {
+        let leaf = host / self.hosts;
+        let links = self.leaves * self.spines;
+        Some(match switch {
+            switch if switch == leaf => Group::one(2 * links + host),
+            switch if switch >= self.leaves => Group::one(links + (switch - self.leaves) * self.leaves + leaf),
+            switch => {
+                // A failed port is the last of its leaf in these tests.
+                let count =
+                    (0..self.spines).filter(|spine| !self.down.contains(&(switch * self.spines + spine))).count();
+                Group { count: count as u16, ..Group::one(switch * self.spines) }
+            }
+        })
+    }
+    fn member(&self, index: u32) -> Option<u32> {
+        self.members.get(index as usize).copied()
+    }
+}
+
+impl Forwarding for LeafSpine {
+    type Word = Cell<u64>;
+    type Note = Cell<u64>;
+    fn word(&self, index: u32) -> Option<&Cell<u64>> {
+        self.words.get(index as usize)
+    }
+    fn trail(&self) -> Option<&Trail> {
+        Some(&self.trail)
+    }
+    fn waiting(&self, _: u32, _: u64) -> Option<Waiting> {
+        Some(Waiting { bytes: 0, limit: 100_000, ps_per_unit: 1 << 20 })
+    }
+}
+
+pub(super) fn fabric() -> LeafSpine {
+    LeafSpine::new([4, 4, 4], Scheme::Reunion, SETTINGS)
+}
