@@ -6,7 +6,7 @@ use crate::settings::settings;
 use crate::units::Micros;
 
 settings! {
-    /// The settings of [`GoBackN`].
+    /// The settings of go-back-N.
     pub struct GoBackNConfig {
         /// A gap is told again when a packet is dropped this long after it was told.
         #[schemars(range(min = 0.001, max = 1_000_000))]
