@@ -74,7 +74,8 @@ fn results() -> Outcome {
     let benches = ["bench", "--package", "spray-benches", "--bench", "path", "--bench", "cc", "--", "--noplot"];
     sh::run(sh::cargo().args(benches))?;
     write("host_schemes", "host-schemes.md", &[sh::root().join("target/criterion")])?;
-    write("switch_schemes", "switch-schemes.md", &[])
+    write("switch_schemes", "switch-schemes.md", &[])?;
+    write("flowcut_figures", "switch-schemes.md", &[])
 }
 
 /// Compares the simulator with the published one and writes what comes out. Takes a minute or two.
