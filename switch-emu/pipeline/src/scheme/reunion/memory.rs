@@ -34,6 +34,7 @@ pub(super) mod single {
     /// Notifications sent.
     pub(crate) const NOTIFIED: u32 = 12;
     /// The interval whose notifications are all sent.
+    #[cfg(not(target_arch = "bpf"))]
     pub(crate) const SENT: u32 = 13;
     /// How many there are.
     pub(crate) const COUNT: u32 = 16;
