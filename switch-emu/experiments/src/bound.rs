@@ -60,7 +60,9 @@ pub fn above(
         let mut scenario = scenario.clone();
         scenario.simulation.fct_end = FctEnd::Acked;
         if let Some(scheme) = scheme {
-            scenario.network.switching.schemes = vec![*scheme];
+            let longest_ps = scenario.longest_ps(&scenario.paths());
+            let switching = &mut scenario.network.switching;
+            (switching.schemes, switching.longest_ps) = (vec![*scheme], longest_ps);
         }
         scenario
     };

@@ -22,7 +22,8 @@ pub struct Switching {
     pub schemes: Vec<Scheme>,
     /// The pause that ends a flowlet at a switch.
     pub flowlet_gap_ps: u64,
-    /// The longest time that a frame may be under way: after it nothing comes any more over a port that routing took away.
+    /// The longest time that a frame may be under way: after it nothing comes any more over a port that routing took away. Only for schemes
+    /// that [drain](Scheme::drains); otherwise 0, so that fabrics with other failures are the same.
     pub longest_ps: u64,
     /// A draining flow may go on when at most so many of its packets are on their way.
     pub resume_packets: u32,

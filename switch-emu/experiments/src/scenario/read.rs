@@ -68,6 +68,7 @@ impl Switch {
         let schemes = [self.tor, self.agg, self.core].map(|tier| tier.unwrap_or(self.scheme)).to_vec();
         let hash = FlowHash { function: self.hash, fields: self.hash_fields };
         let flowlet_gap_ps = self.flowlet_gap_us.map_or(gap_ps, Micros::ps);
+        let longest_ps = if schemes.iter().any(|scheme| scheme.drains()) { longest_ps } else { 0 };
         let resume_packets = self.resume_packets;
         let Reunion { interval_us, tolerance, timeout_us } = self.reunion;
         let (interval_ps, timeout_ps) = (interval_us.ps(), timeout_us.ps());
