@@ -13,26 +13,27 @@ fn main() -> ExitCode {
     };
     let wanted: Vec<String> = arguments.collect();
     let is_wanted = |figure: &&Figure| wanted.is_empty() || wanted.contains(&figure.number.to_string());
-    let figures = FIGURES.iter().filter(is_wanted).map(run).collect::<Result<Vec<_>, _>>();
-    let written = figures.and_then(|figures| {
-        let text = std::fs::read_to_string(&file).unwrap_or_default();
-        std::fs::write(&file, in_place(&text, &markdown(&figures))).map_err(|error| format!("{file}: {error}"))
-    });
-    match written {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
+    let mut figures = Vec::new();
+    for figure in FIGURES.iter().filter(is_wanted) {
+        let written = run(figure).and_then(|rows| {
+            figures.push((*figure, rows));
+            let text = std::fs::read_to_string(&file).unwrap_or_default();
+            std::fs::write(&file, in_place(&text, &markdown(&figures))).map_err(|error| format!("{file}: {error}"))
+        });
+        if let Err(error) = written {
             eprintln!("{error}");
-            ExitCode::from(1)
+            return ExitCode::from(1);
         }
     }
+    ExitCode::SUCCESS
 }
 
-fn run(figure: &Figure) -> Result<(Figure, Vec<Row>), String> {
+fn run(figure: &Figure) -> Result<Vec<Row>, String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let rows = figure.run(threads)?;
     let wall_s: f64 = rows.iter().flat_map(|row| &row.runs).map(|run| run.wall_s).sum();
     eprintln!("figure {:2} {:50} {wall_s:.0} s of simulation in the rows", figure.number, figure.title);
-    Ok((*figure, rows))
+    Ok(rows)
 }
 
 /// `text` with `section` in place of the one with the same heading, or at its end.

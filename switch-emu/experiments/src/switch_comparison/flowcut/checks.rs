@@ -12,6 +12,8 @@ pub enum Metric {
     Mean,
     /// From the first start to the last end, in us.
     Runtime,
+    /// Packets that did not have the number expected next, in per cent of those sent: the paper's count (Flowcut §III-C2).
+    Unexpected,
     /// Packets that came after one with a higher number, in per cent of those sent.
     Reordered,
     /// Share of its completion time that a flow was held back, in per cent.
@@ -25,7 +27,8 @@ impl Metric {
             Self::P99 => "p99",
             Self::Mean => "mean",
             Self::Runtime => "runtime",
-            Self::Reordered => "out of order",
+            Self::Unexpected => "unexpected",
+            Self::Reordered => "overtaken",
             Self::Drained => "drained",
         }
     }
@@ -36,6 +39,7 @@ impl Metric {
             Self::P99 => run.fct_p99_us,
             Self::Mean => run.fct_mean_us,
             Self::Runtime => run.makespan_us,
+            Self::Unexpected => 100.0 * run.unexpected_packets as f64 / run.packets_sent.max(1) as f64,
             Self::Reordered => 100.0 * run.reordered_packets as f64 / run.packets_sent.max(1) as f64,
             Self::Drained => run.drain_percent_of_fct,
         }
@@ -81,7 +85,7 @@ pub enum Check {
         /// Whose.
         of: Contender,
     },
-    /// So many per cent of its packets are out of order.
+    /// So many per cent of its packets are out of order, as the paper counts them.
     Reordered {
         /// Whose.
         of: Contender,
@@ -145,7 +149,7 @@ impl Check {
             Self::Least { metric, of } => extreme(rows, metric, value(of, metric)?, "least", |a, b| a < b)?,
             Self::Most { metric, of } => extreme(rows, metric, value(of, metric)?, "largest", |a, b| a > b)?,
             Self::Reordered { of, least, most } => {
-                let own = value(of, Metric::Reordered)?;
+                let own = value(of, Metric::Unexpected)?;
                 Found { ours: format!("{own:.2} %"), verdict: Verdict::of((least..=most).contains(&own)) }
             }
         })

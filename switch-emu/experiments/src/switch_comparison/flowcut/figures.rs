@@ -36,11 +36,16 @@ impl Figure {
     /// When the built-in text is wrong, which a test rules out.
     pub fn scenario(&self) -> Scenario {
         let Self { number, topology, workload, .. } = self;
-        let text = format!("name = \"flowcut-figure-{number}\"\n{workload}\n[topology]\n{topology}\n{COMMON}");
+        let text = format!(
+            "name = \"flowcut-figure-{number}\"\ntime_limit_us = {TIME_LIMIT_US}\nsample_us = 0\n{workload}\n[topology]\n{topology}\n{COMMON}"
+        );
         let document = Document::parse(Path::new("flowcut"), &text).expect("part of the program");
         Scenario::read(&document).expect("part of the program")
     }
 }
+
+/// Several times what any run takes. Pauses that wait for each other in a circle would never end one.
+const TIME_LIMIT_US: u64 = 200_000;
 
 /// Packets, window and switches of all figures. Marks are for MP-RDMA alone.
 const COMMON: &str = "

@@ -168,7 +168,7 @@ impl Figure {
     fn best(&self, contender: Contender, of: &dyn Fn(&Setting) -> Vec<Summary>) -> Option<Row> {
         let rows = contender.settings().into_iter().map(|setting| Row { contender, setting, runs: of(&setting) });
         let may = |row: &Row| match contender {
-            Contender::Flowlet { most_reordered } => row.mean(Metric::Reordered) <= f64::from(most_reordered),
+            Contender::Flowlet { most_reordered } => row.mean(Metric::Unexpected) <= f64::from(most_reordered),
             _ => true,
         };
         rows.filter(may).min_by(|a, b| a.mean(self.metric).total_cmp(&b.mean(self.metric)))

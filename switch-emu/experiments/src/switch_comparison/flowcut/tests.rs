@@ -27,7 +27,7 @@ fn every_figure_is_a_lossless_scenario_whose_statements_are_about_its_contenders
 }
 
 fn row(contender: Contender, p99: f64, reordered: u64) -> Row {
-    let run = Summary { fct_p99_us: p99, reordered_packets: reordered, packets_sent: 100, ..Summary::default() };
+    let run = Summary { fct_p99_us: p99, unexpected_packets: reordered, packets_sent: 100, ..Summary::default() };
     Row { contender, setting: contender.settings()[0], runs: vec![run] }
 }
 
