@@ -185,7 +185,7 @@ fn network(draw: &mut Draw) -> (Network, String) {
     }
 }
 
-/// One to three flows a host, from a packet to some MB, starting within 100 us.
+/// One to three flows a host, from a packet to some MB, starting within 100 us, some at 0.
 fn flows(draw: &mut Draw, hosts: usize) -> Vec<Flow> {
     let per_host = draw.between(1, 3);
     let most = draw.one(&[100_000, 1_000_000, 4_000_000, 16_000_000]);
@@ -195,7 +195,7 @@ fn flows(draw: &mut Draw, hosts: usize) -> Vec<Flow> {
         let src = number as usize % hosts;
         let other = (src + draw.between(1, hosts as u64 - 1) as usize) % hosts;
         let dst = incast.filter(|dst| *dst != src).unwrap_or(other);
-        let start_ps = draw.below(100_000_000);
+        let start_ps = if draw.chance(20) { 0 } else { draw.below(100_000_000) };
         Flow { flow: number as u32, src, dst, bytes: draw.between(1, most), start_ps }
     };
     (0..count).map(flow).collect()
