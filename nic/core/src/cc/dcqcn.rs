@@ -212,13 +212,11 @@ impl CongestionControl for Dcqcn {
     }
 
     //= docs/specs/dcqcn.md#DQN-8 losses
-    fn on_loss(&mut self, now_ps: u64, _bytes: u32, cause: LossCause) {
-        //= docs/specs/go-back-n.md#GBN-5 no sign of congestion
-        if cause == LossCause::GoneBack || !self.settings.losses {
-            return;
+    fn on_loss(&mut self, now_ps: u64, _bytes: u32, _cause: LossCause) {
+        if self.settings.losses {
+            self.advance(now_ps);
+            self.on_congestion(now_ps);
         }
-        self.advance(now_ps);
-        self.on_congestion(now_ps);
     }
 
     #[inline]

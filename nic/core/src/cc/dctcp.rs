@@ -84,11 +84,7 @@ impl CongestionControl for Dctcp {
     }
 
     //= docs/specs/dctcp.md#DCTCP-3 cut for losses
-    fn on_loss(&mut self, _now_ps: u64, bytes: u32, cause: LossCause) {
-        //= docs/specs/go-back-n.md#GBN-5 no sign of congestion
-        if cause == LossCause::GoneBack {
-            return;
-        }
+    fn on_loss(&mut self, _now_ps: u64, bytes: u32, _cause: LossCause) {
         self.shrink(u64::from(bytes) << FRACTION_BITS);
         self.clamp();
     }

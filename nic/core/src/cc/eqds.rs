@@ -125,6 +125,13 @@ impl CongestionControl for Eqds {
         *lost = lost.saturating_add(u64::from(bytes));
     }
 
+    /// It takes credit like a lost packet.
+    #[inline]
+    fn on_gone_back(&mut self, bytes: u32) {
+        self.speculating = false;
+        self.wanted = self.wanted.saturating_add(u64::from(bytes));
+    }
+
     //= docs/specs/eqds.md#EQDS-1 credit spent
     #[inline]
     fn on_send(&mut self, _now_ps: u64, bytes: u32) {

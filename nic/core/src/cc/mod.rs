@@ -43,9 +43,14 @@ pub trait CongestionControl {
     /// Takes an ACK. Called once for every ACK that a data packet triggered or that settles one.
     fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo) {}
 
-    /// Takes the loss of one packet of `bytes` on the wire. Called once for each transmission that is declared lost. With
-    /// [`LossCause::GoneBack`] it is no sign of congestion: the packet only is no longer in flight.
+    /// Takes the loss of one packet of `bytes` on the wire. Called once for each transmission that is declared lost, but for those of
+    /// [`CongestionControl::on_gone_back`].
     fn on_loss(&mut self, _now_ps: u64, _bytes: u32, _cause: LossCause) {}
+
+    /// A packet of `bytes` on the wire goes again because the sender goes back to an earlier one. It is no longer in flight, which is no
+    /// sign of congestion.
+    //= docs/specs/go-back-n.md#GBN-5 no sign of congestion
+    fn on_gone_back(&mut self, _bytes: u32) {}
 
     /// Counts a packet of `bytes` on the wire that is sent now. Called once for every transmission.
     fn on_send(&mut self, _now_ps: u64, _bytes: u32) {}

@@ -204,8 +204,7 @@ impl CongestionControl for MSwift {
 
     //= docs/specs/mswift.md#MSW-7 losses
     fn on_loss(&mut self, now_ps: u64, _bytes: u32, cause: LossCause) {
-        //= docs/specs/go-back-n.md#GBN-5 no sign of congestion
-        if cause == LossCause::GoneBack || !self.can_decrease(now_ps) {
+        if !self.can_decrease(now_ps) {
             return;
         }
         self.state.timeouts = if cause == LossCause::Timeout { self.state.timeouts.saturating_add(1) } else { 0 };

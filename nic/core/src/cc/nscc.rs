@@ -269,12 +269,8 @@ impl CongestionControl for Nscc {
 
     //= docs/specs/nscc.md#NSC-10 losses
     fn on_loss(&mut self, now_ps: u64, bytes: u32, cause: LossCause) {
+        self.on_gone_back(bytes);
         let bytes = u64::from(bytes);
-        self.state.in_flight = self.state.in_flight.saturating_sub(bytes);
-        //= docs/specs/go-back-n.md#GBN-5 no sign of congestion
-        if cause == LossCause::GoneBack {
-            return;
-        }
         if cause == LossCause::Trimmed {
             self.state.ignored = self.state.ignored.saturating_add(bytes).min(MAX_WINDOW_BYTES);
             self.average(ticks(self.settings.base_rtt_ps));
@@ -285,6 +281,11 @@ impl CongestionControl for Nscc {
         }
         self.state.window = self.state.window.saturating_sub(bytes << FRACTION_BITS);
         self.limit();
+    }
+
+    #[inline]
+    fn on_gone_back(&mut self, bytes: u32) {
+        self.state.in_flight = self.state.in_flight.saturating_sub(u64::from(bytes));
     }
 
     #[inline]

@@ -65,6 +65,7 @@ impl CongestionControl for AnyCc {
         #[inline(always)]
         fn on_ack(&mut self, now_ps: u64, ack: &AckInfo);
         fn on_loss(&mut self, now_ps: u64, bytes: u32, cause: LossCause);
+        fn on_gone_back(&mut self, bytes: u32);
         #[inline(always)]
         fn on_send(&mut self, now_ps: u64, bytes: u32);
         #[inline]

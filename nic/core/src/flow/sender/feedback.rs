@@ -258,7 +258,10 @@ impl Sender {
         self.recovery.in_flight_bytes -= u64::from(bytes);
         self.stats.on_loss(cause);
         self.end_start();
-        self.cc.on_loss(now_ps, bytes, cause);
+        match cause {
+            LossCause::GoneBack => self.cc.on_gone_back(bytes),
+            _ => self.cc.on_loss(now_ps, bytes, cause),
+        }
         let loss = LossInfo {
             psn,
             ev: record.ev,
