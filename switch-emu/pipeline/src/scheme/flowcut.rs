@@ -1,10 +1,11 @@
 //! Flowcut in switches (Bonato et al., *Flowcut Switching*, §II-A to §II-C): a flow changes its port only when nothing of it is on its way, and
 //! its host pauses while a congested path drains.
 //!
-//! What has arrived is what acknowledgements say that pass: they echo the time at which a packet was sent. A flowcut's packets keep their
-//! order, so that with the latest of them all have arrived.
+//! Acknowledgements that pass tell what has arrived: they echo the time at which a packet was sent. A flowcut's packets keep their order.
+//! When the latest of them has arrived, all have.
 
 use spray_flowcut::{Congestion, HOPS, Rule, Sample};
+use spray_wire::switch_view::PAUSE;
 
 use super::{Arrival, Forwarding, Measure, Scheme, hashed, least_loaded};
 use crate::Cause;
@@ -13,9 +14,6 @@ use crate::hash::mix;
 use crate::routes::{Group, SwitchConfig};
 use crate::trail::Trail;
 use crate::word::Word;
-
-/// What a reply says, in the place of a detour, to a host that must pause its flow.
-pub const PAUSE: u8 = spray_wire::switch_view::PAUSE;
 
 /// The table of flows that pass: sets of four entries, and before each set how often one was missing.
 const SETS: u32 = 512;
@@ -84,48 +82,10 @@ pub(super) fn route<F: Forwarding>(
     host: u32,
     everywhere: bool,
 ) -> Result<u32, Cause> {
-    let port = find(tables, switch, frame, host, everywhere)?;
-    if let Some(trail) = tables.trail() {
-        trail.leaves_by(port);
-    }
+    let trail = tables.trail().ok_or(Cause::NoRoute)?;
+    let port = Here { tables, switch, trail }.port(frame, host, everywhere)?;
+    trail.leaves_by(port);
     Ok(port)
-}
-
-#[inline(always)]
-fn find<F: Forwarding>(
-    tables: &F,
-    switch: &SwitchConfig,
-    frame: &mut Frame,
-    host: u32,
-    everywhere: bool,
-) -> Result<u32, Cause> {
-    let at = Here { tables, switch, trail: tables.trail().ok_or(Cause::NoRoute)? };
-    let group = tables.group(frame.time_ps, frame.switch, host).ok_or(Cause::NoRoute)?;
-    let source = tables.switch(at.trail.source()).ok_or(Cause::NoRoute)?.leaf;
-    let target = super::leaf(tables, switch, host).ok_or(Cause::NoRoute)?;
-    let only = || tables.member(group.first).ok_or(Cause::NoRoute);
-    if group.count == 0 {
-        return Err(Cause::NoRoute);
-    }
-    let (first, last) = (switch.leaf == source, switch.leaf == target);
-    if source == target {
-        return only();
-    }
-    if at.trail.is_reply() {
-        if last {
-            frame.detour = if at.arrived(frame.time_ps, true) { PAUSE } else { 0 };
-            return only();
-        }
-        if everywhere && let Some(port) = at.back(frame.time_ps) {
-            return Ok(port);
-        }
-    } else if (first || everywhere)
-        && let Some(port) = at.forward(frame, host, &group)?
-    {
-        return Ok(port);
-    }
-    let rank = if group.count == 1 { 0 } else { hashed::rank(switch, &group, frame.flow) };
-    tables.member(group.first.wrapping_add(rank)).ok_or(Cause::NoRoute)
 }
 
 /// A frame's switch.
@@ -136,6 +96,37 @@ struct Here<'a, F: Forwarding> {
 }
 
 impl<F: Forwarding> Here<'_, F> {
+    /// The port by which the frame leaves the switch.
+    #[inline(always)]
+    fn port(&self, frame: &mut Frame, host: u32, everywhere: bool) -> Result<u32, Cause> {
+        let Self { tables, switch, trail } = *self;
+        let group = tables.group(frame.time_ps, frame.switch, host).ok_or(Cause::NoRoute)?;
+        let source = tables.switch(trail.source()).ok_or(Cause::NoRoute)?.leaf;
+        let target = super::leaf(tables, switch, host).ok_or(Cause::NoRoute)?;
+        let only = || tables.member(group.first).ok_or(Cause::NoRoute);
+        if group.count == 0 {
+            return Err(Cause::NoRoute);
+        }
+        if source == target {
+            return only();
+        }
+        if trail.is_reply() {
+            if switch.leaf == target {
+                frame.detour = if self.arrived(frame.time_ps, true) { PAUSE } else { 0 };
+                return only();
+            }
+            if everywhere && let Some(port) = self.back(frame.time_ps) {
+                return Ok(port);
+            }
+        } else if (switch.leaf == source || everywhere)
+            && let Some(port) = self.forward(frame, host, &group)?
+        {
+            return Ok(port);
+        }
+        let rank = if group.count == 1 { 0 } else { hashed::rank(switch, &group, frame.flow) };
+        tables.member(group.first.wrapping_add(rank)).ok_or(Cause::NoRoute)
+    }
+
     #[inline(always)]
     fn word(&self, index: u32) -> Option<&F::Word> {
         self.tables.word(self.switch.memory.wrapping_add(index))
@@ -159,43 +150,37 @@ impl<F: Forwarding> Here<'_, F> {
         self.trail.stamp().saturating_add(1)
     }
 
-    /// Where the set of the frame's flow begins.
+    /// Where the set of the frame's flow begins: the count of packets without an entry, then the entries.
     #[inline(always)]
     fn set(&self) -> u32 {
-        (mix(self.trail.flow() ^ self.switch.salt) >> 32) as u32 & (SETS - 1)
+        let number = (mix(self.trail.flow() ^ self.switch.salt) >> 32) as u32 & (SETS - 1);
+        TABLE + number * SET
+    }
+
+    /// An entry of the flow's set that is as asked for; of several the last.
+    #[inline(always)]
+    fn entry(&self, is_wanted: impl Fn(u32) -> bool) -> Option<u32> {
+        let first = self.set() + 1;
+        let mut found = None;
+        for way in 0..WAYS {
+            let entry = first + way * ENTRY;
+            if is_wanted(entry) {
+                found = Some(entry);
+            }
+        }
+        found
     }
 
     /// The entry of the frame's flow.
     #[inline(always)]
     fn known(&self) -> Option<u32> {
-        let first = TABLE + self.set() * SET + 1;
-        let mut found = None;
-        for way in 0..WAYS {
-            let entry = first + way * ENTRY;
-            if self.load(entry) == self.trail.flow() {
-                found = Some(entry);
-            }
-        }
-        found
+        self.entry(|entry| self.load(entry) == self.trail.flow())
     }
 
+    /// Whether nothing of an entry's flow is on its way.
     #[inline(always)]
     fn is_idle(&self, entry: u32) -> bool {
         self.load(entry + SENT) <= self.load(entry + ARRIVED)
-    }
-
-    /// An entry of which nothing is on its way, for the frame's flow, which has none.
-    #[inline(always)]
-    fn free(&self) -> Option<u32> {
-        let first = TABLE + self.set() * SET + 1;
-        let mut found = None;
-        for way in 0..WAYS {
-            let entry = first + way * ENTRY;
-            if self.is_idle(entry) {
-                found = Some(entry);
-            }
-        }
-        found
     }
 
     /// The port of a frame of data at a switch that keeps entries; `None`: it has none, and goes by its hash.
@@ -244,8 +229,8 @@ impl<F: Forwarding> Here<'_, F> {
     //= docs/specs/flowcut-switch.md#FCS-6 a full table
     #[inline(always)]
     fn take_entry(&self) -> Option<u32> {
-        let Some(entry) = self.free() else {
-            self.word(TABLE + self.set() * SET)?.add(1);
+        let Some(entry) = self.entry(|entry| self.is_idle(entry)) else {
+            self.word(self.set())?.add(1);
             return None;
         };
         self.store(entry, self.trail.flow());
@@ -257,7 +242,7 @@ impl<F: Forwarding> Here<'_, F> {
     #[inline(always)]
     fn begin(&self, entry: u32, frame: &Frame, host: u32, group: &Group, is_new: bool) -> Option<u32> {
         // Where the table was full once, a flow that comes to have an entry may have packets on their way by the hashed port.
-        let overflowed = is_new && self.load(TABLE + self.set() * SET) != 0;
+        let overflowed = is_new && self.load(self.set()) != 0;
         let place = match group.count {
             1 => 0,
             _ if overflowed => hashed::rank(self.switch, group, frame.flow),
@@ -290,7 +275,7 @@ impl<F: Forwarding> Here<'_, F> {
         if self.is_idle(entry) {
             return false;
         }
-        // An echo of what has not passed is a lie.
+        // An echo of a packet that has not passed tells nothing.
         let stamp = self.stamp();
         if !self.trail.acknowledges() || stamp <= self.load(entry + ARRIVED) || stamp > self.load(entry + SENT) {
             return trend & DRAINS != 0;
@@ -337,7 +322,7 @@ impl<F: Forwarding> Here<'_, F> {
         self.store(entry + TREND, u64::from(path.trend as u32) | if drains { DRAINS } else { 0 });
     }
 
-    /// Counts flows that have something on its way.
+    /// Counts flows of which something is on its way.
     #[inline(always)]
     fn count_active(&self, change: i64) {
         let word = self.load(ACTIVE);

@@ -449,7 +449,10 @@ fn leaf<F: Forwarding>(tables: &F, switch: &SwitchConfig, host: u32) -> Option<u
     Some(tables.word(switch.hosts.wrapping_add(host))?.load() as u32)
 }
 
-/// As [`choose`], for schemes that [remember](Scheme::remembers): they read and write the frame's trail too. `None` = no route.
+/// The port by which a frame leaves a switch whose scheme [remembers](Scheme::remembers): it reads and writes the frame's trail too.
+///
+/// # Errors
+/// [`Cause::NoRoute`] when no port leads on, or a flow must wait before it takes another one.
 #[inline(always)]
 pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
     let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
@@ -513,11 +516,13 @@ fn rank<F: Forwarding>(
     match scheme {
         Scheme::Ecmp | Scheme::EcmpResilient | Scheme::Wcmp => Some(hashed::rank(switch, group, frame.flow)),
         Scheme::Random | Scheme::Valiant | Scheme::Ugal => Some(hashed::random(switch, group, frame)),
-        // Theirs are found by [`recall`].
-        Scheme::Conga | Scheme::FlowcutIngress | Scheme::FlowcutSwitch => Some(hashed::rank(switch, group, frame.flow)),
-        Scheme::Reunion | Scheme::ReunionLetFlow | Scheme::ReunionConga => {
-            Some(hashed::rank(switch, group, frame.flow))
-        }
+        // [`recall`] finds their ports.
+        Scheme::Conga
+        | Scheme::FlowcutIngress
+        | Scheme::FlowcutSwitch
+        | Scheme::Reunion
+        | Scheme::ReunionLetFlow
+        | Scheme::ReunionConga => Some(hashed::rank(switch, group, frame.flow)),
         Scheme::Rr => rotation::simple(tables.word(group.pointer)?, group),
         Scheme::RrPermuted => rotation::permuted(tables.word(group.pointer)?, group, switch),
         Scheme::Jsq => Some(least_loaded(tables, switch, group, frame, Measure::Bytes)),

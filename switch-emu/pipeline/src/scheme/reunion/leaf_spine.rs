@@ -12,7 +12,7 @@ use super::{Sent, Settings, poll};
 use crate::flow_hash::Key;
 use crate::frame::Frame;
 use crate::routes::{Group, Routes, SwitchConfig};
-use crate::scheme::{Arrival, Forwarding, Scheme, Size, Waiting, port_word, port_words, recall};
+use crate::scheme::{Arrival, Forwarding, Scheme, Size, Waiting, port_word, port_words, recall, two_leaves};
 use crate::trail::Trail;
 use crate::word::Word;
 
@@ -94,7 +94,7 @@ impl LeafSpine {
     }
 
     fn go(&self, t_ps: u64, flow: u64, leaf: u32, dst: u32, kind: Kind) -> (Option<u32>, Note) {
-        let mut frame = Frame { flow, time_ps: t_ps, switch: leaf, control: kind == Kind::Reply, ..frame() };
+        let mut frame = Frame { flow, time_ps: t_ps, switch: leaf, control: kind == Kind::Reply, ..FRAME };
         let mut spine = None;
         loop {
             let port = recall(self, &mut frame, dst).unwrap();
@@ -120,7 +120,7 @@ impl LeafSpine {
 
     pub(super) fn hashed(&self, flow: u32, src: u32, dst: u32) -> u32 {
         let arrival =
-            Arrival::of(&Frame { flow: crate::hash::mix(u64::from(flow)), switch: src / self.hosts, ..frame() }, dst);
+            Arrival::of(&Frame { flow: crate::hash::mix(u64::from(flow)), switch: src / self.hosts, ..FRAME }, dst);
         crate::scheme::choose_by(self, &self.switches[(src / self.hosts) as usize], &arrival, Scheme::Ecmp)
             .unwrap()
             .rank
@@ -145,23 +145,7 @@ pub(super) enum Kind {
     Reply,
 }
 
-fn frame() -> Frame {
-    Frame {
-        flow: 0,
-        time_ps: 0,
-        switch: 0,
-        port: 0,
-        crc: 0,
-        len: 1_000,
-        trimmed_len: 0,
-        ttl: 64,
-        ecn: 0,
-        control: false,
-        trimmed: 0,
-        emulated: true,
-        detour: 0,
-    }
-}
+const FRAME: Frame = Frame { crc: 0, len: 1_000, ..two_leaves::FRAME };
 
 impl Routes for LeafSpine {
     fn switch(&self, switch: u32) -> Option<&SwitchConfig> {
