@@ -133,7 +133,7 @@ fn places(network: &Network, port_of: impl Fn(usize) -> u32) -> Places {
             ports[port] = Some((switch, entry.to));
         }
     }
-    Places { leaf_of: (0..network.hosts.len()).map(|host| network.leaf_of(host)).collect(), ports }
+    Places::new((0..network.hosts.len()).map(|host| network.leaf_of(host)).collect(), ports)
 }
 
 impl Routes for RouteTable {

@@ -1,5 +1,7 @@
 //! Which scheme each switch of a network has, and the tables that schemes go by: groups of ports, weights, pointers.
 
+mod places;
+
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
@@ -8,10 +10,11 @@ use rand_core::RngCore;
 use spray_pipeline::flow_hash::{FlowHash, HashSeed};
 use spray_pipeline::routes::{Group, SwitchConfig};
 pub use spray_pipeline::scheme::{Groups, Scheme, reunion};
-use spray_pipeline::scheme::{Layout, MOST_GROUPS, Pointers, Size, port_word, port_words};
+use spray_pipeline::scheme::{Layout, MOST_GROUPS, Pointers};
 
 use spray_core::rng::stream;
 
+pub(crate) use self::places::Places;
 use super::{Tiers, mix, salt};
 use crate::fabric::Node;
 
@@ -103,29 +106,6 @@ impl fmt::Display for Switching {
     }
 }
 
-/// [`SwitchConfig::leaf`] of a switch without hosts.
-const NO_LEAF: u32 = u32::MAX;
-
-/// What all switches know where some scheme remembers, and the words that say what ports and hosts are.
-fn shared_config(
-    schemes: &[Scheme],
-    places: &Places,
-    tiers: &Tiers,
-    size: &Size,
-    words: &mut Vec<u64>,
-) -> SwitchConfig {
-    if !schemes.iter().any(|scheme| scheme.remembers()) {
-        return SwitchConfig::default();
-    }
-    words.extend(places.words(tiers));
-    let hosts = words.len() as u32;
-    let leaves = places.leaves();
-    let leaf = |switch: &usize| leaves.partition_point(|leaf| leaf < switch) as u64;
-    words.extend(places.leaf_of.iter().map(leaf));
-    let Size { leaves, uplinks } = *size;
-    SwitchConfig { remembers: 1, hosts, leaves, uplinks, ..SwitchConfig::default() }
-}
-
 /// Bits by which a tier rotates its hashes further than the one below: with CRC-16, places of three tiers of up to 32 ports do not share bits.
 const OFFSET_BITS: u32 = 5;
 
@@ -190,84 +170,6 @@ pub(crate) struct Ways<'a> {
     pub(crate) port: &'a dyn Fn(u32) -> (Node, u64),
 }
 
-/// Where the hosts and ports of a network are.
-#[derive(Debug)]
-pub(crate) struct Places {
-    /// The switch of each host.
-    pub(crate) leaf_of: Vec<usize>,
-    /// By port its switch, and the switch that it leads to; `None`: a host's own link.
-    pub(crate) ports: Vec<Option<(usize, Node)>>,
-}
-
-impl Places {
-    /// The switches with hosts, in their order.
-    fn leaves(&self) -> Vec<usize> {
-        let mut leaves = self.leaf_of.clone();
-        leaves.sort_unstable();
-        leaves.dedup();
-        leaves
-    }
-
-    /// By port the three words that schemes go by: what it is ([`port_word`]), the rate that is measured, and 1 plus the port that leads
-    /// back.
-    fn words(&self, tiers: &Tiers) -> Vec<u64> {
-        let mut ways = vec![0; self.ports.len()];
-        for switch in 0..tiers.tier.len() {
-            (1..).zip(self.ways(tiers, switch)).for_each(|(way, port)| ways[port as usize] = way);
-        }
-        let mut counts: HashMap<usize, u64> = HashMap::new();
-        let mut by_ends: HashMap<(usize, usize), Vec<u32>> = HashMap::new();
-        let mut places = Vec::new();
-        for (number, port) in (0..).zip(&self.ports) {
-            let Some((switch, Node::Switch(next))) = port else {
-                places.push(None);
-                continue;
-            };
-            let count = counts.entry(*switch).or_default();
-            let cables = by_ends.entry((*switch, *next)).or_default();
-            let word = port_word(*count as u32, u16::try_from(*next).ok(), ways[number as usize]);
-            places.push(Some((word, (*next, *switch), cables.len())));
-            *count += 1;
-            cables.push(number);
-        }
-        // Of several cables between two switches the one with the same number leads back.
-        let back = |ends, cable| by_ends.get(&ends).and_then(|ports: &Vec<u32>| ports.get(cable));
-        let words = |place: Option<(u64, (usize, usize), usize)>| match place {
-            None => [0; 3],
-            Some((word, ends, cable)) => [word, 0, back(ends, cable).map_or(0, |port| u64::from(*port) + 1)],
-        };
-        places.into_iter().flat_map(words).collect()
-    }
-
-    /// The ports of a switch that lead up, in their order: its ways from 1 on, as far as there are numbers for them.
-    //= docs/specs/reunion.md#REU-2 source routing
-    fn ways(&self, tiers: &Tiers, switch: usize) -> Vec<u32> {
-        let leads_up = |(_, port): &(u32, &Option<(usize, Node)>)| matches!(port, Some((from, Node::Switch(to))) if *from == switch && tiers.tier[*to] > tiers.tier[switch]);
-        (0..).zip(&self.ports).filter(leads_up).map(|(port, _)| port).take(u8::MAX.into()).collect()
-    }
-
-    /// What the memory of schemes depends on.
-    fn size(&self) -> Size {
-        let leaves = self.leaves();
-        let is_uplink = |(at, end): &(usize, Node), leaf| *at == leaf && matches!(end, Node::Switch(_));
-        let uplinks = |leaf: &usize| self.ports.iter().flatten().filter(|port| is_uplink(port, *leaf)).count();
-        Size { leaves: leaves.len() as u32, uplinks: leaves.iter().map(uplinks).max().unwrap_or(0) as u32 }
-    }
-
-    /// Words that any schemes need at most in a fabric of so many switches.
-    pub(crate) fn most_words(&self, switches: usize) -> usize {
-        let (size, hosts) = (self.size(), self.leaf_of.len());
-        let in_kernel = Scheme::ALL.iter().filter(|scheme| scheme.is_in_kernel());
-        let most = in_kernel.map(|scheme| scheme.words(&size)).max().unwrap_or(0) as usize;
-        self.words_of_places() + switches * (most + 2 * hosts)
-    }
-
-    /// Words that say what ports and hosts are, and the first, which belongs to nobody.
-    fn words_of_places(&self) -> usize {
-        port_words(self.ports.len() as u32) as usize + self.leaf_of.len()
-    }
-}
-
 impl Plan {
     /// A plan without groups for switches with these tiers.
     pub(crate) fn new(
@@ -283,29 +185,25 @@ impl Plan {
         // Word 0 belongs to nobody.
         let mut words = vec![0];
         let size = places.size();
-        let shared = shared_config(&schemes, places, &tiers, &size, &mut words);
-        let leaves = places.leaves();
+        let remembers = schemes.iter().any(|scheme| scheme.remembers());
+        let ways = if remembers { places.ways(&tiers) } else { Vec::new() };
+        let shared = if remembers { places.lay_out(&ways, &size, &mut words) } else { SwitchConfig::default() };
         let config = |(switch, scheme): (usize, &Scheme)| {
             let memory = words.len() as u32;
             words.resize(words.len() + scheme.words(&size) as usize, 0);
             if let Some(base) = scheme.reunion_base() {
                 let first = (memory + base.words(&size)) as usize;
-                let ways = places.ways(&tiers, switch);
-                switching.reunion.words(&ways).for_each(|(place, word)| words[first + place as usize] = word);
+                switching.reunion.words(&ways[switch]).for_each(|(place, word)| words[first + place as usize] = word);
             }
             let gap_ps = if scheme.drains() { switching.longest_ps } else { switching.flowlet_gap_ps };
             let (resume_packets, group) = (switching.resume_packets, groups.of_switch(switch));
             let hash_seed = switching.hash_seed(seed, tiers.tier[switch], salts[switch]);
             let offset = switching.hash_offset(tiers.tier[switch]);
             let config = SwitchConfig::new(salts[switch], *scheme).hashed_by(switching.hash, hash_seed, offset);
-            let SwitchConfig { remembers, hosts, leaves: count, uplinks, .. } = shared;
-            let leaf = match leaves.binary_search(&switch) {
-                _ if remembers == 0 => 0,
-                Ok(leaf) => leaf as u32,
-                Err(_) => NO_LEAF,
-            };
-            let config = SwitchConfig { gap_ps, memory, groups, group, resume_packets, ..config };
-            SwitchConfig { remembers, hosts, leaf, leaves: count, uplinks, ..config }
+            let leaf = if remembers { places.leaf(switch) } else { 0 };
+            let config = SwitchConfig { gap_ps, memory, groups, group, resume_packets, leaf, ..config };
+            let SwitchConfig { remembers, hosts, leaves, uplinks, .. } = shared;
+            SwitchConfig { remembers, hosts, leaves, uplinks, ..config }
         };
         let switches = schemes.iter().enumerate().map(config).collect();
         Self {

@@ -1,4 +1,6 @@
 use super::*;
+use crate::routes::Routes;
+use crate::trail::Trail;
 use core::cell::Cell;
 use std::collections::HashSet;
 use std::vec::Vec;

@@ -1,0 +1,109 @@
+//! Where the hosts and ports of a network are, and the words that tell schemes which [remember](Scheme::remembers) of them.
+
+use std::collections::HashMap;
+
+use spray_pipeline::routes::SwitchConfig;
+use spray_pipeline::scheme::{Scheme, Size, port_word, port_words};
+
+use crate::Tiers;
+use crate::fabric::Node;
+
+/// [`SwitchConfig::leaf`] of a switch without hosts.
+const NO_LEAF: u32 = u32::MAX;
+
+/// Where the hosts and ports of a network are.
+#[derive(Debug)]
+pub(crate) struct Places {
+    /// The switch of each host.
+    leaf_of: Vec<usize>,
+    /// By port its switch, and where it leads to; `None`: a host's own link.
+    ports: Vec<Option<(usize, Node)>>,
+    /// The switches with hosts, in their order.
+    leaves: Vec<usize>,
+}
+
+impl Places {
+    /// Of hosts at these switches, and of ports at these switches, which lead there; `None`: a host's own link.
+    pub(crate) fn new(leaf_of: Vec<usize>, ports: Vec<Option<(usize, Node)>>) -> Self {
+        let mut leaves = leaf_of.clone();
+        leaves.sort_unstable();
+        leaves.dedup();
+        Self { leaf_of, ports, leaves }
+    }
+
+    /// By port its number, its switch and the switch that it leads to.
+    fn links(&self) -> impl Iterator<Item = (u32, usize, usize)> {
+        (0..).zip(&self.ports).filter_map(|(number, port)| match port {
+            Some((from, Node::Switch(to))) => Some((number, *from, *to)),
+            _ => None,
+        })
+    }
+
+    /// What the memory of schemes depends on.
+    pub(super) fn size(&self) -> Size {
+        let mut uplinks = vec![0; self.leaves.len()];
+        for (_, from, _) in self.links() {
+            self.leaves.binary_search(&from).into_iter().for_each(|leaf| uplinks[leaf] += 1);
+        }
+        Size { leaves: self.leaves.len() as u32, uplinks: uplinks.into_iter().max().unwrap_or(0) }
+    }
+
+    /// Adds the words that say what ports and hosts are; gives what all switches know of them.
+    pub(super) fn lay_out(&self, ways: &[Vec<u32>], size: &Size, words: &mut Vec<u64>) -> SwitchConfig {
+        words.extend(self.words(ways));
+        let hosts = words.len() as u32;
+        let leaf = |switch: &usize| self.leaves.partition_point(|leaf| leaf < switch) as u64;
+        words.extend(self.leaf_of.iter().map(leaf));
+        let Size { leaves, uplinks } = *size;
+        SwitchConfig { remembers: 1, hosts, leaves, uplinks, ..SwitchConfig::default() }
+    }
+
+    /// The number of a switch among those with hosts.
+    pub(super) fn leaf(&self, switch: usize) -> u32 {
+        self.leaves.binary_search(&switch).map_or(NO_LEAF, |leaf| leaf as u32)
+    }
+
+    /// By port the three words that schemes go by: what it is ([`port_word`]), the rate that is measured, and 1 plus the port that leads
+    /// back.
+    fn words(&self, ways: &[Vec<u32>]) -> Vec<u64> {
+        let mut way_of = vec![0; self.ports.len()];
+        for ways in ways {
+            (1..).zip(ways).for_each(|(way, port)| way_of[*port as usize] = way);
+        }
+        let mut tags: HashMap<usize, u32> = HashMap::new();
+        let mut cables: HashMap<(usize, usize), Vec<u32>> = HashMap::new();
+        let mut words = vec![0; 3 * self.ports.len()];
+        for (port, from, to) in self.links() {
+            let tag = tags.entry(from).or_default();
+            words[3 * port as usize] = port_word(*tag, u16::try_from(to).ok(), way_of[port as usize]);
+            *tag += 1;
+            cables.entry((from, to)).or_default().push(port);
+        }
+        // Of several cables between two switches the one with the same number leads back.
+        for ((from, to), ports) in &cables {
+            let back = cables.get(&(*to, *from)).into_iter().flatten();
+            ports.iter().zip(back).for_each(|(port, back)| words[3 * *port as usize + 2] = u64::from(*back) + 1);
+        }
+        words
+    }
+
+    /// By switch the ports that lead up, in their order: its ways from 1 on, as far as there are numbers for them.
+    //= docs/specs/reunion.md#REU-2 source routing
+    pub(super) fn ways(&self, tiers: &Tiers) -> Vec<Vec<u32>> {
+        let mut ways = vec![Vec::new(); tiers.tier.len()];
+        for (port, from, to) in self.links() {
+            if tiers.tier[to] > tiers.tier[from] && ways[from].len() < usize::from(u8::MAX) {
+                ways[from].push(port);
+            }
+        }
+        ways
+    }
+
+    /// Words that any schemes need at most in a fabric of so many switches.
+    pub(crate) fn most_words(&self, switches: usize) -> usize {
+        let (size, hosts) = (self.size(), self.leaf_of.len());
+        let in_kernel = Scheme::ALL.iter().filter(|scheme| scheme.is_in_kernel());
+        let most = in_kernel.map(|scheme| scheme.words(&size)).max().unwrap_or(0) as usize;
+        port_words(self.ports.len() as u32) as usize + hosts + switches * (most + 2 * hosts)
+    }
+}

@@ -1,0 +1,163 @@
+//! What schemes see: the frame, the queues behind ports, the switch's own words of memory.
+
+#[cfg(doc)]
+use super::Scheme;
+use super::{Look, least, score};
+use crate::config::{PS_FRACTION_BITS, UNIT_BITS};
+use crate::frame::Frame;
+use crate::hash::mix;
+use crate::routes::{Group, Routes, SwitchConfig};
+use crate::trail::Trail;
+use crate::word::Word;
+
+/// A frame at the switch that it has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When.
+    pub t_ps: u64,
+    /// Digest of its five-tuple.
+    pub flow: u64,
+    /// The switch.
+    pub switch: u32,
+    /// The host that it is for.
+    pub host: u32,
+    /// The CRC of its header: its share of random choices.
+    pub crc: u32,
+    /// Whether it goes in the control class.
+    pub control: bool,
+    /// How it goes through a dragonfly: 0 is not decided yet, 1 on the shortest way, 2 and on to group 0 and on first.
+    pub detour: u8,
+}
+
+impl Arrival {
+    /// A frame for this host at the switch that it is at.
+    #[inline(always)]
+    pub fn of(frame: &Frame, host: u32) -> Self {
+        Self {
+            t_ps: frame.time_ps,
+            flow: frame.flow,
+            switch: frame.switch,
+            host,
+            crc: frame.crc,
+            control: frame.control,
+            detour: frame.detour,
+        }
+    }
+
+    /// Random bits for this frame at this switch.
+    //= docs/specs/switching.md#SWC-3 random choices
+    #[inline(always)]
+    pub(super) fn random(&self, switch: &SwitchConfig) -> u64 {
+        let crc = u64::from(self.crc).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mix(crc ^ self.t_ps ^ switch.salt.rotate_left(32))
+    }
+}
+
+/// What waits at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Bytes of both classes.
+    pub bytes: u64,
+    /// Data bytes that may wait.
+    pub limit: u32,
+    /// Picoseconds that 1/256 byte takes at the present rate, in units of 2^-20.
+    pub ps_per_unit: u64,
+}
+
+impl Waiting {
+    /// Bytes that the port sends in this time at its present rate.
+    #[inline(always)]
+    pub(super) fn bytes_in(&self, time_ps: u64) -> u64 {
+        (time_ps << (PS_FRACTION_BITS - UNIT_BITS)) / self.ps_per_unit.max(1)
+    }
+}
+
+/// What schemes read and write beside routes.
+pub trait Forwarding: Routes {
+    /// Words shared between CPUs.
+    type Word: Word;
+    /// Words of the frame's trail.
+    type Note: Word;
+    /// A word of the switches' memory: pointers, what ports and hosts are, and the tables of schemes.
+    fn word(&self, index: u32) -> Option<&Self::Word>;
+    /// What switches have told each other about the frame at hand; only where a scheme [remembers](Scheme::remembers).
+    fn trail(&self) -> Option<&Trail<Self::Note>>;
+    /// What a frame that came to `port` at `t_ps` would find there.
+    fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting>;
+
+    /// The number of a port among those of its switch that lead to switches.
+    #[inline(always)]
+    fn tag(&self, port: u32) -> Option<u32> {
+        Some(self.word(port_words(port))?.load() as u32)
+    }
+
+    /// The switch that a port leads to; `None`: a host.
+    #[inline(always)]
+    fn far_end(&self, port: u32) -> Option<u32> {
+        (self.word(port_words(port))?.load() >> FAR_END_SHIFT & 0xffff).checked_sub(1).map(|switch| switch as u32)
+    }
+
+    /// The number of a port among those of its switch that lead up, from 1 on; 0 of others.
+    #[inline(always)]
+    fn way(&self, port: u32) -> Option<u32> {
+        Some((self.word(port_words(port))?.load() >> WAY_SHIFT) as u32)
+    }
+
+    /// The word in which a scheme measures a port's rate.
+    #[inline(always)]
+    fn rate_word(&self, port: u32) -> Option<&Self::Word> {
+        self.word(port_words(port).wrapping_add(1))
+    }
+
+    /// The port at the far end of a port's cable, which leads back; `None` of a port to a host.
+    #[inline(always)]
+    fn back(&self, port: u32) -> Option<u32> {
+        match self.word(port_words(port).wrapping_add(2))?.load() {
+            0 => None,
+            back => Some(back as u32 - 1),
+        }
+    }
+
+    /// Runs [`least`]; the kernel's host makes it a function of its own, so that the verifier follows it once.
+    #[inline(always)]
+    fn least(&self, group: &Group, t_ps: u64, look: &Look) -> u32
+    where
+        Self: Sized,
+    {
+        least(self, group, t_ps, look, u32::MAX)
+    }
+
+    /// Runs [`score`]; a function of its own in the kernel for the same reason.
+    #[inline(always)]
+    fn score(&self, member: u32, t_ps: u64, look: &Look, place: u32) -> u64
+    where
+        Self: Sized,
+    {
+        score(self, member, t_ps, look, place)
+    }
+}
+
+/// Where the words of a port begin, in fabrics whose schemes remember: its [tag](Forwarding::tag), then its
+/// [rate](Forwarding::rate_word), then the port [back](Forwarding::back). Word 0 belongs to nobody.
+#[inline(always)]
+pub const fn port_words(port: u32) -> u32 {
+    port.wrapping_mul(3).wrapping_add(1)
+}
+
+/// What a port's first word holds: its tag, its [far end](Forwarding::far_end), its [way](Forwarding::way).
+pub const fn port_word(tag: u32, far_end: Option<u16>, way: u8) -> u64 {
+    let far_end = match far_end {
+        Some(switch) => switch as u64 + 1,
+        None => 0,
+    };
+    tag as u64 | far_end << FAR_END_SHIFT | (way as u64) << WAY_SHIFT
+}
+
+const FAR_END_SHIFT: u32 = 32;
+const WAY_SHIFT: u32 = 48;
+
+/// The number of the leaf that a host is at.
+#[inline(always)]
+pub(super) fn leaf<F: Forwarding>(tables: &F, switch: &SwitchConfig, host: u32) -> Option<u32> {
+    Some(tables.word(switch.hosts.wrapping_add(host))?.load() as u32)
+}
