@@ -15,7 +15,7 @@ use spray_pipeline::flow_hash::{FlowHash, Key};
 use spray_pipeline::frame::Frame;
 use spray_pipeline::queue::PortQueues;
 use spray_pipeline::routes::{Group, SwitchConfig};
-use spray_pipeline::scheme::{self, Look, Measure, Scheme};
+use spray_pipeline::scheme::{self, Look, Measure, NO_PORT, Part};
 use spray_pipeline::trail::Trail;
 use spray_pipeline::word::Word;
 use spray_pipeline::{Cause, Tables, Verdict, View};
@@ -135,13 +135,24 @@ impl Tables for Maps {
     }
     #[inline(always)]
     fn recall(&self, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
-        let switch = SWITCHES.get(frame.switch).ok_or(Cause::NoRoute)?;
-        // SAFETY: a reference, valid for the calls.
-        let port = match Scheme::from_number(switch.scheme) {
-            Scheme::Conga => unsafe { spray_conga(frame, host) },
-            _ => unsafe { spray_flowcut(frame, host) },
-        };
+        // SAFETY: a reference, valid for the call.
+        let port = unsafe { spray_recall(frame, host) };
         if port == NO_PORT { Err(Cause::NoRoute) } else { Ok(port) }
+    }
+    #[inline(always)]
+    fn part(&self, part: Part, frame: &mut Frame, host: u32, port: u32) -> u32 {
+        // SAFETY: a reference, valid for the calls.
+        unsafe {
+            match part {
+                Part::Conga => spray_conga(frame, host, port),
+                Part::Flowcut => spray_flowcut(frame, host, port),
+                Part::Move => spray_move(frame, host, port),
+                Part::Prepare => spray_prepare(frame, host, port),
+                Part::Base => spray_base(frame, host, port),
+                Part::Settle => spray_settle(frame, host, port),
+                Part::Path => spray_path(frame, host, port),
+            }
+        }
     }
     #[inline(always)]
     fn least(&self, group: &Group, t_ps: u64, look: &Look) -> u32 {
@@ -172,31 +183,45 @@ fn unpack(packed: u64) -> Look {
     Look { measure: Measure::from_number(low & 3), random: (packed >> 32) as u32, row: low >> 2 }
 }
 
-/// What the parts of [`scheme::recall`] return where there is no route.
-const NO_PORT: u32 = u32::MAX;
-
-/// [`scheme::recall_conga`] as a global function, for the same reason as [`spray_cross`].
+/// [`scheme::recall`] as a global function, for the same reason as [`spray_cross`].
 ///
 /// # Safety
 /// The pointer is null or valid.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub unsafe extern "C" fn spray_conga(frame: *mut Frame, host: u32) -> u32 {
+pub unsafe extern "C" fn spray_recall(frame: *mut Frame, host: u32) -> u32 {
     // SAFETY: by this function's contract.
     let Some(frame) = (unsafe { frame.as_mut() }) else { return NO_PORT };
-    View::of(&Maps).map_or(NO_PORT, |view| scheme::recall_conga(&view, frame, host).unwrap_or(NO_PORT))
+    View::of(&Maps).map_or(NO_PORT, |view| scheme::recall(&view, frame, host).unwrap_or(NO_PORT))
 }
 
-/// [`scheme::recall_flowcut`] as a global function, for the same reason.
-///
-/// # Safety
-/// The pointer is null or valid.
-#[unsafe(no_mangle)]
-#[inline(never)]
-pub unsafe extern "C" fn spray_flowcut(frame: *mut Frame, host: u32) -> u32 {
-    // SAFETY: by this function's contract.
-    let Some(frame) = (unsafe { frame.as_mut() }) else { return NO_PORT };
-    View::of(&Maps).map_or(NO_PORT, |view| scheme::recall_flowcut(&view, frame, host).unwrap_or(NO_PORT))
+/// Makes each [`Part`] of [`scheme::recall`] a global function: what it needs of the stack counts for it alone.
+macro_rules! parts {
+    ($($name:ident $part:ident;)+) => {
+        $(
+            /// Runs this part.
+            ///
+            /// # Safety
+            /// The pointer is null or valid.
+            #[unsafe(no_mangle)]
+            #[inline(never)]
+            pub unsafe extern "C" fn $name(frame: *mut Frame, host: u32, port: u32) -> u32 {
+                // SAFETY: by this function's contract.
+                let Some(frame) = (unsafe { frame.as_mut() }) else { return NO_PORT };
+                View::of(&Maps).map_or(NO_PORT, |view| scheme::part(&view, Part::$part, frame, host, port))
+            }
+        )+
+    };
+}
+
+parts! {
+    spray_conga Conga;
+    spray_flowcut Flowcut;
+    spray_move Move;
+    spray_prepare Prepare;
+    spray_base Base;
+    spray_settle Settle;
+    spray_path Path;
 }
 
 /// [`scheme::least`] as a global function, for the same reason as [`spray_cross`].

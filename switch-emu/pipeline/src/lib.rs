@@ -32,7 +32,7 @@ use flow_hash::{FlowHash, Key};
 use frame::Frame;
 use queue::PortQueues;
 use routes::{Group, Routes, SwitchConfig};
-use scheme::{Arrival, Forwarding, Look, Scheme, Waiting};
+use scheme::{Arrival, Forwarding, Look, NO_PORT, Part, Scheme, Waiting};
 use spray_wire::DSCP_CONTROL;
 use spray_wire::switch_view::{self, Address, Headers, Packet, Parsed};
 use trail::Trail;
@@ -129,6 +129,15 @@ pub trait Tables {
         Self: Sized,
     {
         scheme::recall(&View::of(self).ok_or(Cause::NoRoute)?, frame, host)
+    }
+
+    /// Runs [`scheme::part`]; a function of its own for each part in the kernel, for the same reason.
+    #[inline(always)]
+    fn part(&self, part: Part, frame: &mut Frame, host: u32, port: u32) -> u32
+    where
+        Self: Sized,
+    {
+        View::of(self).map_or(NO_PORT, |view| scheme::part(&view, part, frame, host, port))
     }
 
     /// Runs [`scheme::least`]; a function of its own in the kernel for the same reason.
@@ -344,6 +353,10 @@ impl<T: Tables> Forwarding for View<'_, T> {
     #[inline(always)]
     fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting> {
         Some(self.tables.port(port)?.waiting(t_ps, self.tables.queues(port)?))
+    }
+    #[inline(always)]
+    fn part(&self, part: Part, frame: &mut Frame, host: u32, port: u32) -> u32 {
+        self.tables.part(part, frame, host, port)
     }
     #[inline(always)]
     fn least(&self, group: &Group, t_ps: u64, look: &Look) -> u32 {

@@ -2,7 +2,7 @@
 
 #[cfg(doc)]
 use super::Scheme;
-use super::{Look, least, score};
+use super::{Look, Part, least, score};
 use crate::config::{PS_FRACTION_BITS, UNIT_BITS};
 use crate::frame::Frame;
 use crate::hash::mix;
@@ -116,6 +116,15 @@ pub trait Forwarding: Routes {
             0 => None,
             back => Some(back as u32 - 1),
         }
+    }
+
+    /// Runs a [`part`](super::part) of [`recall`](super::recall); each is a function of its own in the kernel.
+    #[inline(always)]
+    fn part(&self, part: Part, frame: &mut Frame, host: u32, port: u32) -> u32
+    where
+        Self: Sized,
+    {
+        super::part(self, part, frame, host, port)
     }
 
     /// Runs [`least`]; the kernel's host makes it a function of its own, so that the verifier follows it once.

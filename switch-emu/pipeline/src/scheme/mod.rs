@@ -13,6 +13,7 @@ mod hashed;
 mod layout;
 mod list;
 mod ofan;
+mod recall;
 pub mod reunion;
 mod rotation;
 #[cfg(test)]
@@ -27,41 +28,9 @@ pub use forwarding::{Arrival, Forwarding, Waiting, port_word, port_words};
 pub use hashed::hashed;
 pub use layout::{Layout, Pointers, Size};
 pub use list::Scheme;
+pub use recall::{NO_PORT, OPEN, Part, part, recall};
 
-use crate::Cause;
-use crate::frame::Frame;
 use crate::routes::{Choice, Group, SwitchConfig};
-
-/// The port by which a frame leaves a switch whose scheme [remembers](Scheme::remembers): it reads and writes the frame's trail too.
-///
-/// # Errors
-/// [`Cause::NoRoute`] when no port leads on, or a flow must wait before it takes another one.
-#[inline(always)]
-pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
-    let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
-    match Scheme::from_number(switch.scheme) {
-        Scheme::Conga => recall_conga(tables, frame, host),
-        Scheme::FlowcutIngress | Scheme::FlowcutSwitch => recall_flowcut(tables, frame, host),
-        scheme => {
-            let base = scheme.reunion_base().ok_or(Cause::NoRoute)?;
-            reunion::route(tables, switch, frame, host, base).ok_or(Cause::NoRoute)
-        }
-    }
-}
-
-/// [`recall`] at a switch with `conga`: one of its parts, each a function of its own in the kernel.
-#[inline(always)]
-pub fn recall_conga<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
-    let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
-    conga::route(tables, switch, frame, host, None).ok_or(Cause::NoRoute)
-}
-
-/// [`recall`] at a switch with `flowcut-ingress` or `flowcut-switch`.
-#[inline(always)]
-pub fn recall_flowcut<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
-    let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
-    flowcut::route(tables, switch, frame, host, switch.scheme == Scheme::FlowcutSwitch as u32)
-}
 
 /// Chooses the port by which a frame leaves a switch. `None` = no route.
 //= docs/specs/switch.md#SW-4 routes and epochs

@@ -16,9 +16,10 @@ mod source;
 pub use destination::Sent;
 pub(super) use memory::WORDS;
 
-use super::{Arrival, Forwarding, Scheme, conga};
+use super::Forwarding;
 use crate::frame::Frame;
 use crate::routes::SwitchConfig;
+use crate::trail::Trail;
 use crate::word::Word;
 use memory::{MARKED, Memory, single};
 use note::Note;
@@ -72,64 +73,126 @@ pub struct Counts {
     pub notified: u64,
 }
 
-/// Takes a frame through a switch: chooses its port, reads and writes its note.
-#[inline(always)]
-pub(super) fn route<F: Forwarding>(
-    tables: &F,
-    switch: &SwitchConfig,
-    frame: &Frame,
-    host: u32,
-    base: Scheme,
-) -> Option<u32> {
-    let trail = tables.trail()?;
-    let (from, target) = (trail.source(), super::leaf(tables, switch, host)?);
-    let source = tables.switch(from)?;
-    let course = Course { t_ps: frame.time_ps, from, host, target };
-    if source.leaf == target {
-        return base_port(tables, switch, frame, host, base, None);
-    }
-    if switch.leaf == source.leaf {
-        return source::route(tables, switch, frame, base, &course);
-    }
-    let note = Note::of(trail.note.load());
-    if switch.leaf == target {
-        let _heard = match note.notified() {
-            Some(_) => source::notified(tables, switch, base, frame.time_ps, source, note),
-            None => destination::arrive(tables, &Memory::of(tables, switch, base), &course, note),
-        };
-        return base_port(tables, switch, frame, host, base, None);
-    }
-    go_through(tables, switch, frame, &course, base, note)
+/// A frame at a switch, on the way to another leaf or to hosts of its own.
+pub(super) struct Here<'a, F: Forwarding> {
+    tables: &'a F,
+    trail: &'a Trail<F::Note>,
+    switch: &'a SwitchConfig,
+    source: &'a SwitchConfig,
+    memory: Memory<'a, F>,
+    course: Course,
 }
 
-/// Takes a frame through a switch between source and destination, by its PathID.
-//= docs/specs/reunion.md#REU-2 source routing
-#[inline(always)]
-fn go_through<F: Forwarding>(
-    tables: &F,
-    switch: &SwitchConfig,
-    frame: &Frame,
-    course: &Course,
-    base: Scheme,
-    note: Note,
-) -> Option<u32> {
-    if frame.control && !note.is_elephant() {
-        return base_port(tables, switch, frame, course.host, base, None);
+impl<'a, F: Forwarding> Here<'a, F> {
+    #[inline(always)]
+    pub(super) fn new(tables: &'a F, switch: &'a SwitchConfig, frame: &Frame, host: u32) -> Option<Self> {
+        let trail = tables.trail()?;
+        let (from, target) = (trail.source(), super::leaf(tables, switch, host)?);
+        let source = tables.switch(from)?;
+        let memory = Memory::of(tables, switch)?;
+        let course = Course { t_ps: frame.time_ps, from, host, target };
+        Some(Self { tables, trail, switch, source, memory, course })
     }
-    let trail = tables.trail()?;
-    let memory = Memory::of(tables, switch, base);
-    let group = tables.group(frame.time_ps, frame.switch, course.host)?;
-    let pinned = path::pinned(&memory, tables, &group, path::way(note.path(), note.hops()));
-    let port = base_port(tables, switch, frame, course.host, base, pinned)?;
-    let way = tables.way(port)?;
-    let path = if way == 0 { note.path() } else { path::with_way(note.path(), note.hops(), way) };
-    let mut note = note.with_path(path).further();
-    if note.is_elephant() {
-        let interval = memory.enter(frame.time_ps)?;
-        note = collides(&memory, interval, (trail.flow() >> 32) as u32, port, note);
+
+    /// Gives the frame's flow another path, if this is its source switch and time to.
+    #[inline(always)]
+    pub(super) fn reroute(&self, frame: &mut Frame) -> Option<()> {
+        if self.place() == Place::Source && !frame.control { source::reroute(self, frame) } else { Some(()) }
     }
-    trail.note.store(note.into(trail.note.load()));
-    Some(port)
+
+    /// What a switch does before a port is chosen: it counts the frame or reads its note. Gives the port, if the flow has a path.
+    #[inline(always)]
+    pub(super) fn prepare(&self, frame: &Frame) -> Option<Option<u32>> {
+        match self.place() {
+            Place::Source => source::prepare(self, frame),
+            Place::Between => self.pinned(frame),
+            Place::Target => {
+                let note = self.note();
+                let _heard = match note.notified() {
+                    Some(_) => source::notified(self, note),
+                    None => destination::arrive(self, note),
+                };
+                Some(None)
+            }
+            Place::Local => Some(None),
+        }
+    }
+
+    /// What a switch does once the port is known: the frame takes a note of it along.
+    #[inline(always)]
+    pub(super) fn settle(&self, frame: &Frame, port: u32) -> Option<()> {
+        let note = match self.place() {
+            Place::Source => source::settle(self, frame, port)?,
+            Place::Between if self.is_told(frame) => self.further(port)?,
+            _ => return Some(()),
+        };
+        self.trail.note.store(note.into(self.trail.note.load()));
+        Some(())
+    }
+
+    /// Takes the path with this number toward the frame's host, if it is available; gives its PathID.
+    #[inline(always)]
+    pub(super) fn take_path(&self, number: u32) -> Option<u32> {
+        path::take(self.tables, &self.memory, &self.course, number)
+    }
+
+    #[inline(always)]
+    fn place(&self) -> Place {
+        let Self { switch, source, course, .. } = self;
+        match () {
+            () if source.leaf == course.target => Place::Local,
+            () if switch.leaf == source.leaf => Place::Source,
+            () if switch.leaf == course.target => Place::Target,
+            () => Place::Between,
+        }
+    }
+
+    #[inline(always)]
+    fn note(&self) -> Note {
+        Note::of(self.trail.note.load())
+    }
+
+    /// Whether switches between leaves go by its note: control frames go by the base.
+    #[inline(always)]
+    fn is_told(&self, frame: &Frame) -> bool {
+        !frame.control || self.note().is_elephant()
+    }
+
+    /// The port that the frame's PathID tells.
+    //= docs/specs/reunion.md#REU-2 source routing
+    #[inline(always)]
+    fn pinned(&self, frame: &Frame) -> Option<Option<u32>> {
+        if !self.is_told(frame) {
+            return Some(None);
+        }
+        let (note, tables) = (self.note(), self.tables);
+        let group = tables.group(frame.time_ps, frame.switch, self.course.host)?;
+        Some(path::pinned(&self.memory, tables, &group, path::way(note.path(), note.hops())))
+    }
+
+    /// The frame's note behind this port.
+    //= docs/specs/reunion.md#REU-2 source routing
+    #[inline(always)]
+    fn further(&self, port: u32) -> Option<Note> {
+        let (note, way) = (self.note(), self.tables.way(port)?);
+        let path = if way == 0 { note.path() } else { path::with_way(note.path(), note.hops(), way) };
+        let note = note.with_path(path).further();
+        if !note.is_elephant() {
+            return Some(note);
+        }
+        let interval = self.memory.enter(self.course.t_ps)?;
+        Some(collides(&self.memory, interval, (self.trail.flow() >> 32) as u32, port, note))
+    }
+}
+
+/// Where a switch is on a frame's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// The only one: both hosts are at it.
+    Local,
+    Source,
+    Between,
+    Target,
 }
 
 /// Counts an elephant at a port, once an interval; notes whether the port has too many.
@@ -148,37 +211,15 @@ fn collides<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, flow: u32, por
     if elephants != MARKED && u64::from(elephants) > tolerance { note.collided() } else { note }
 }
 
-/// The port that the base chooses, or goes along with.
-#[inline(always)]
-fn base_port<F: Forwarding>(
-    tables: &F,
-    switch: &SwitchConfig,
-    frame: &Frame,
-    host: u32,
-    base: Scheme,
-    pinned: Option<u32>,
-) -> Option<u32> {
-    if base == Scheme::Conga {
-        return conga::route(tables, switch, frame, host, pinned);
-    }
-    match pinned {
-        Some(port) => Some(port),
-        None => Some(super::choose_by(tables, switch, &Arrival::of(frame, host), base)?.port),
-    }
-}
-
 /// The next notification that a switch sends as a frame of its own, if it has one.
 #[cfg(not(target_arch = "bpf"))]
 pub fn poll<F: Forwarding>(tables: &F, switch: u32) -> Option<Sent> {
-    let config = tables.switch(switch)?;
-    let base = Scheme::from_number(config.scheme).reunion_base()?;
-    destination::poll(&Memory::of(tables, config, base))
+    destination::poll(&Memory::of(tables, tables.switch(switch)?)?)
 }
 
 /// What a switch has done; `None`: it has no Reunion.
 pub fn counts<F: Forwarding>(tables: &F, switch: u32) -> Option<Counts> {
-    let config = tables.switch(switch)?;
-    let memory = Memory::of(tables, config, Scheme::from_number(config.scheme).reunion_base()?);
+    let memory = Memory::of(tables, tables.switch(switch)?)?;
     Some(Counts {
         rerouted: memory.load(single::REROUTED)?,
         stuck: memory.load(single::STUCK)?,

@@ -1,5 +1,6 @@
 //! What a destination switch does: it learns where elephants collide, and tells one source for each such link (Reunion §3.3 to §3.5).
 
+use super::Here;
 use super::memory::{BOTTLENECKS, HIGH, MOST_BOTTLENECKS, MOST_HIGH, Memory, before, single};
 use super::note::Note;
 use super::path::{self, Course, Walk};
@@ -17,14 +18,15 @@ pub(super) struct Notification {
     pub(super) interval: u64,
 }
 
-/// Takes a frame of an elephant that has come to the leaf of its host, from another; `course` begins at the source.
+/// Takes a frame of an elephant that has come to the leaf of its host, from another.
 #[inline(always)]
-pub(super) fn arrive<F: Forwarding>(tables: &F, memory: &Memory<'_, F>, course: &Course, note: Note) -> Option<()> {
+pub(super) fn arrive<F: Forwarding>(here: &Here<'_, F>, note: Note) -> Option<()> {
+    let Here { tables, trail, ref memory, ref course, .. } = *here;
     let interval = memory.enter(course.t_ps)?;
     if !note.is_elephant() {
         return Some(());
     }
-    let flow = tables.trail()?.flow();
+    let flow = trail.flow();
     let entry = memory.seen(interval).entry((flow >> 32) as u32);
     if let Some(entry) = entry
         && entry.value != Some(note.path())

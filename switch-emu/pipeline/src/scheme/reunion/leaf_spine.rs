@@ -6,9 +6,10 @@ use std::collections::HashSet;
 use std::vec;
 use std::vec::Vec;
 
-use super::memory::Memory;
+use super::memory::{Memory, single};
 use super::note::Note;
-use super::{Sent, Settings, poll};
+use super::path::{self, Course};
+use super::{Here, Sent, Settings, poll};
 use crate::flow_hash::Key;
 use crate::frame::Frame;
 use crate::routes::{Group, Routes, SwitchConfig};
@@ -82,7 +83,20 @@ impl LeafSpine {
 
     pub(super) fn memory(&self, switch: u32) -> Memory<'_, Self> {
         let config = &self.switches[switch as usize];
-        Memory::of(self, config, Scheme::from_number(config.scheme).reunion_base().unwrap())
+        Memory::of(self, config).unwrap()
+    }
+
+    /// The frame of the trail at a switch, on its way to `host`.
+    pub(super) fn here(&self, t_ps: u64, switch: u32, host: u32) -> Here<'_, Self> {
+        Here::new(self, &self.switches[switch as usize], &Frame { time_ps: t_ps, switch, ..FRAME }, host).unwrap()
+    }
+
+    /// The path that switch 0 finds in its second interval for a flow to host 12.
+    pub(super) fn find(&self, random: u32) -> Option<u32> {
+        self.memory(0).word(single::INTERVAL).unwrap().set(2);
+        self.trail.begin(0, false, &Key { addresses: 0, ports: 1, label: 0 }, &NONE);
+        let mut frame = Frame { time_ps: 1, ..FRAME };
+        path::find(self, &mut frame, &Course { t_ps: 1, from: 0, host: 12, target: 3 }, random)
     }
 
     /// Sends a frame; returns the spine that it took and what it noted at the end. `kind`: data, or a reply.

@@ -115,11 +115,12 @@ impl<F> Clone for Memory<'_, F> {
 impl<F> Copy for Memory<'_, F> {}
 
 impl<'a, F: Forwarding> Memory<'a, F> {
-    /// That of a switch, behind what the base keeps.
+    /// That of a switch, behind what the base keeps; `None`: it has no Reunion.
     #[inline(always)]
-    pub(super) fn of(tables: &'a F, switch: &SwitchConfig, base: Scheme) -> Self {
+    pub(super) fn of(tables: &'a F, switch: &SwitchConfig) -> Option<Self> {
+        let base = Scheme::from_number(switch.scheme).reunion_base()?;
         let size = Size { leaves: switch.leaves, uplinks: switch.uplinks };
-        Self { tables, first: switch.memory.wrapping_add(base.words(&size)) }
+        Some(Self { tables, first: switch.memory.wrapping_add(base.words(&size)) })
     }
 
     /// The word at this place.

@@ -3,10 +3,11 @@
 //! A PathID holds one way for each tier: the number of a port among those of its switch that lead up, from 1 on; 0 leaves the
 //! choice to the switch. In two tiers these are the paper's eight bits.
 
-use super::memory::{Ledger, MARKED, Memory};
+use super::memory::{Ledger, MARKED, Memory, before, single};
+use crate::frame::Frame;
 use crate::hash::pick;
 use crate::routes::{Group, SwitchConfig};
-use crate::scheme::{Forwarding, Scheme};
+use crate::scheme::{Forwarding, NO_PORT, Part};
 
 /// Bits of a way.
 const WAY_BITS: u32 = 8;
@@ -101,7 +102,7 @@ impl<'a, F: Forwarding> Walk<'a, F> {
         }
         let port = match way(self.path, self.hops) {
             0 => self.only(self.tables.group(self.t_ps, self.at, self.host)?)?,
-            way => Memory::of(self.tables, switch, Scheme::from_number(switch.scheme).reunion_base()?).way(way)?,
+            way => Memory::of(self.tables, switch)?.way(way)?,
         };
         self.at = self.tables.far_end(port)?;
         self.hops += 1;
@@ -130,31 +131,59 @@ impl<'a, F: Forwarding> Walk<'a, F> {
 /// random one. `None`: there is none.
 //= docs/specs/reunion.md#REU-16 an available path
 #[inline(always)]
-pub(super) fn find<F: Forwarding>(
-    tables: &F,
-    course: &Course,
-    links: &Ledger<'_, F>,
-    tolerance: u32,
-    random: u32,
-) -> Option<u32> {
-    let first = tables.group(course.t_ps, course.from, course.host)?;
-    let second = tables.group(course.t_ps, tables.far_end(tables.member(first.first)?)?, course.host)?;
-    let (ports, further) = (u32::from(first.count), u32::from(second.count).max(1));
-    let paths = ports.wrapping_mul(further);
-    let start = pick(random, paths);
-    for number in 0..MOST_PATHS.min(paths) {
-        let number = (start + number) % paths;
-        let Some(path) = path(tables, course, &first, number % ports, number / ports) else { continue };
-        if is_available(tables, course, links, tolerance, path) {
-            let mut walk = Walk::new(tables, course, path);
-            for _ in 0..MOST_LINKS {
-                let Some(port) = walk.next() else { break };
-                links.count(port);
-            }
-            return Some(path);
+pub(super) fn find<F: Forwarding>(tables: &F, frame: &mut Frame, course: &Course, random: u32) -> Option<u32> {
+    let paths = Paths::of(tables, course)?;
+    let start = pick(random, paths.count());
+    for number in 0..MOST_PATHS.min(paths.count()) {
+        let number = start.wrapping_add(number) % paths.count();
+        let found = tables.part(Part::Path, frame, course.host, number);
+        if found != NO_PORT {
+            return Some(found);
         }
     }
     None
+}
+
+/// Counts one more elephant on the links of the path with this number in the interval that is over, if all of them have fewer than are
+/// tolerated; gives its PathID.
+#[inline(always)]
+pub(super) fn take<F: Forwarding>(tables: &F, memory: &Memory<'_, F>, course: &Course, number: u32) -> Option<u32> {
+    let Paths { first, .. } = Paths::of(tables, course)?;
+    let ports = u32::from(first.count);
+    let path = path(tables, course, &first, number % ports, number / ports)?;
+    let links = memory.links(before(memory.load(single::INTERVAL)?));
+    let tolerance = memory.load(single::TOLERANCE)? as u32;
+    if !is_available(tables, course, &links, tolerance, path) {
+        return None;
+    }
+    count(tables, course, &links, path, |_, _| {});
+    Some(path)
+}
+
+/// The paths to a host, by the places of the ports on the way up.
+struct Paths {
+    /// Ports of the source switch, at least 1.
+    first: Group,
+    /// Ports of a switch above, at least 1.
+    further: u32,
+}
+
+impl Paths {
+    #[inline(always)]
+    fn of<F: Forwarding>(tables: &F, course: &Course) -> Option<Self> {
+        let first = tables.group(course.t_ps, course.from, course.host)?;
+        let second = tables.group(course.t_ps, tables.far_end(tables.member(first.first)?)?, course.host)?;
+        if first.count == 0 {
+            return None;
+        }
+        Some(Self { first, further: u32::from(second.count).max(1) })
+    }
+
+    /// How many there are, at least 1 and below 2^32.
+    #[inline(always)]
+    fn count(&self) -> u32 {
+        u32::from(self.first.count).wrapping_mul(self.further).max(1)
+    }
 }
 
 /// The PathID over these places of the groups on the way up.

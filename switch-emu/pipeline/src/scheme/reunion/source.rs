@@ -3,82 +3,92 @@
 use super::memory::{MARKED, Memory, before, single};
 use super::note::Note;
 use super::path::{self, Course};
-use super::{base_port, destination, flows, sketch};
+use super::{Here, destination, flows, sketch};
 use crate::frame::Frame;
-use crate::routes::SwitchConfig;
-use crate::scheme::{Forwarding, Scheme};
+use crate::scheme::Forwarding;
 use crate::word::Word;
 
-/// Takes a frame that its host sends to another leaf; returns its port.
+/// Gives a flow that was notified in the interval that is over another path, if there is an available one (Algorithm 2).
+//= docs/specs/reunion.md#REU-15 rerouting
 #[inline(always)]
-pub(super) fn route<F: Forwarding>(
-    tables: &F,
-    switch: &SwitchConfig,
-    frame: &Frame,
-    base: Scheme,
-    course: &Course,
-) -> Option<u32> {
-    let trail = tables.trail()?;
-    let memory = Memory::of(tables, switch, base);
+pub(super) fn reroute<F: Forwarding>(here: &Here<'_, F>, frame: &mut Frame) -> Option<()> {
+    let Here { tables, trail, switch, ref memory, ref course, .. } = *here;
     let interval = memory.enter(frame.time_ps)?;
-    if frame.control {
-        let own = Note::of(trail.note.load());
-        let port = base_port(tables, switch, frame, course.host, base, None)?;
-        let note = match own.notified() {
-            Some(_) => own,
-            None => destination::ride(tables, &memory, interval, course.target).unwrap_or_default(),
-        };
-        trail.note.store(note.into(trail.note.load()));
-        return Some(port);
+    let Some(known) = flows::find(memory, trail.flow(), course.t_ps) else { return Some(()) };
+    //= docs/specs/reunion.md#REU-8 the fallback
+    if known.has_paused(memory.load(single::TIMEOUT_PS)?) {
+        known.give(0);
     }
-    let flow = trail.flow();
-    let known = place(tables, switch, &memory, flow, interval, course)?;
-    let given = known.as_ref().map_or(0, flows::Known::path);
-    let group = tables.group(frame.time_ps, frame.switch, course.host)?;
-    let pinned = path::pinned(&memory, tables, &group, path::way(given, 0));
-    let port = base_port(tables, switch, frame, course.host, base, pinned)?;
-    let path = path::with_way(if pinned.is_some() { given } else { 0 }, 0, tables.way(port)?);
-    let elephant = known.as_ref().is_some_and(|known| known.is_elephant(interval));
-    let mut note = Note::data(path, elephant);
-    if let Some(known) = known {
-        if given != 0 && pinned.is_none() {
-            known.give(0);
-        }
-        if elephant {
-            note = collides(tables, &memory, &known, interval, course, path, note, port);
-        }
+    known.comes();
+    let notified = known.notified();
+    if notified == 0 || notified == interval {
+        return Some(());
     }
-    trail.note.store(note.into(trail.note.load()));
-    Some(port)
+    if notified == before(interval) {
+        let random = path::lot(switch, trail.flow(), course.t_ps);
+        if let Some(path) = path::find(tables, frame, course, random) {
+            known.moves(interval, path);
+            memory.word(single::REROUTED)?.add(1);
+            return Some(());
+        }
+        memory.word(single::STUCK)?.add(1);
+    }
+    known.give(known.path());
+    Some(())
 }
 
-/// Counts a frame of a flow, moves it if it is time, and returns what is known of it: `None` of a flow that is none of the elephants.
+/// Counts a frame that its host sends to another leaf; gives its port, if its flow has a path.
 #[inline(always)]
-fn place<'a, F: Forwarding>(
-    tables: &'a F,
-    switch: &SwitchConfig,
-    memory: &Memory<'a, F>,
-    flow: u64,
-    interval: u64,
-    course: &Course,
-) -> Option<Option<flows::Known<'a, F::Word>>> {
-    let frames = sketch::count(memory, flow, interval)?;
-    let timeout_ps = memory.load(single::TIMEOUT_PS)?;
-    let known = flows::find(memory, flow, course.t_ps);
-    if let Some(known) = &known {
-        //= docs/specs/reunion.md#REU-8 the fallback
-        if known.has_paused(timeout_ps) {
-            known.give(0);
-        }
-        known.comes();
-        move_it(tables, switch, memory, known, flow, interval, course)?;
+pub(super) fn prepare<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> Option<Option<u32>> {
+    let Here { tables, trail, ref memory, ref course, .. } = *here;
+    let interval = memory.enter(frame.time_ps)?;
+    if frame.control {
+        return Some(None);
     }
+    let known = count(here, trail.flow(), interval)?;
+    let Some(known) = known.filter(|known| known.path() != 0) else { return Some(None) };
+    let group = tables.group(frame.time_ps, frame.switch, course.host)?;
+    let pinned = path::pinned(memory, tables, &group, path::way(known.path(), 0));
+    if pinned.is_none() {
+        known.give(0);
+    }
+    Some(pinned)
+}
+
+/// The note of a frame that leaves by this port.
+#[inline(always)]
+pub(super) fn settle<F: Forwarding>(here: &Here<'_, F>, frame: &Frame, port: u32) -> Option<Note> {
+    let Here { tables, trail, ref memory, ref course, .. } = *here;
+    let interval = memory.enter(frame.time_ps)?;
+    if frame.control {
+        let own = here.note();
+        let ridden = || destination::ride(tables, memory, interval, course.target).unwrap_or_default();
+        return Some(if own.notified().is_some() { own } else { ridden() });
+    }
+    let known = flows::find(memory, trail.flow(), course.t_ps);
+    let given = known.as_ref().map_or(0, flows::Known::path);
+    let path = path::with_way(given, 0, tables.way(port)?);
+    let elephant = known.filter(|known| known.is_elephant(interval));
+    let note = Note::data(path, elephant.is_some());
+    Some(match elephant {
+        Some(known) => collides(here, &known, interval, path, note, port),
+        None => note,
+    })
+}
+
+/// Counts a frame of a flow, and returns what is known of it: `None` of a flow that is none of the elephants.
+#[inline(always)]
+fn count<'a, F: Forwarding>(here: &Here<'a, F>, flow: u64, interval: u64) -> Option<Option<flows::Known<'a, F::Word>>> {
+    let Here { ref memory, ref course, .. } = *here;
+    let frames = sketch::count(memory, flow, interval)?;
+    let known = flows::find(memory, flow, course.t_ps);
     if known.as_ref().is_some_and(|known| known.is_elephant(interval)) {
         return Some(known);
     }
     if !sketch::is_large(memory, frames) || !sketch::admit(memory, interval)? {
         return Some(known);
     }
+    let timeout_ps = memory.load(single::TIMEOUT_PS)?;
     let known = known.or_else(|| flows::enter(memory, flow, course.t_ps, timeout_ps));
     if let Some(known) = &known {
         // On no path yet.
@@ -87,54 +97,19 @@ fn place<'a, F: Forwarding>(
     Some(known)
 }
 
-/// Moves a flow that was notified in the interval that is over, if there is an available path (Algorithm 2).
-//= docs/specs/reunion.md#REU-15 rerouting
-#[inline(always)]
-fn move_it<F: Forwarding>(
-    tables: &F,
-    switch: &SwitchConfig,
-    memory: &Memory<'_, F>,
-    known: &flows::Known<'_, F::Word>,
-    flow: u64,
-    interval: u64,
-    course: &Course,
-) -> Option<()> {
-    let notified = known.notified();
-    if notified == 0 || notified == interval {
-        return Some(());
-    }
-    if notified == before(interval) {
-        let links = memory.links(notified);
-        let tolerance = memory.load(single::TOLERANCE)? as u32;
-        let random = path::lot(switch, flow, course.t_ps);
-        match path::find(tables, course, &links, tolerance, random) {
-            Some(path) => {
-                known.moves(interval, path);
-                memory.word(single::REROUTED)?.add(1);
-                return Some(());
-            }
-            None => memory.word(single::STUCK)?.add(1),
-        }
-    }
-    known.give(known.path());
-    Some(())
-}
-
 /// Counts an elephant on the links of its path, once an interval and path; notes whether its first link has too many.
 //= docs/specs/reunion.md#REU-9 links of the source
 //= docs/specs/reunion.md#REU-10 a collision
 #[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "all of them are registers in the kernel")]
 fn collides<F: Forwarding>(
-    tables: &F,
-    memory: &Memory<'_, F>,
+    here: &Here<'_, F>,
     known: &flows::Known<'_, F::Word>,
     interval: u64,
-    course: &Course,
     path: u32,
     note: Note,
     port: u32,
 ) -> Note {
+    let Here { tables, ref memory, ref course, .. } = *here;
     let links = memory.links(interval);
     if known.counts(interval, path) {
         path::count(tables, course, &links, path, |_, _| {});
@@ -147,19 +122,12 @@ fn collides<F: Forwarding>(
 /// A notification has come: its links are not to be chosen in this interval, and its flow is to be moved when it ends.
 //= docs/specs/reunion.md#REU-14 what a notification does
 #[inline(always)]
-pub(super) fn notified<F: Forwarding>(
-    tables: &F,
-    switch: &SwitchConfig,
-    base: Scheme,
-    t_ps: u64,
-    source: &SwitchConfig,
-    note: Note,
-) -> Option<()> {
+pub(super) fn notified<F: Forwarding>(here: &Here<'_, F>, note: Note) -> Option<()> {
+    let Here { tables, source, ref memory, course: Course { t_ps, .. }, .. } = *here;
     let (place, low) = note.notified()?;
-    let memory = Memory::of(tables, switch, base);
     let interval = memory.enter(t_ps)?;
     let links = memory.links(interval);
-    let sender = Memory::of(tables, source, base);
+    let sender = Memory::of(tables, source)?;
     let notification = destination::read(&sender, place, low)?;
     let mark = |link: u32| {
         if let Some(entry) = links.entry(link) {
@@ -168,6 +136,6 @@ pub(super) fn notified<F: Forwarding>(
     };
     mark(notification.link);
     destination::for_high(&sender, notification.interval, mark);
-    flows::find(&memory, notification.flow, t_ps)?.notify(interval);
+    flows::find(memory, notification.flow, t_ps)?.notify(interval);
     Some(())
 }

@@ -1,6 +1,7 @@
 use super::leaf_spine::{INTERVAL_PS, Kind, LeafSpine, NONE, SETTINGS, fabric};
 use super::*;
 use crate::flow_hash::Key;
+use crate::scheme::Scheme;
 use core::cell::Cell;
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
@@ -156,8 +157,8 @@ fn a_link_is_highly_utilised_from_the_tolerance_on() {
         let interval = memory.enter(1).unwrap();
         let elephant = |flow: u32, src: u32, dst: u32, spine: u32| {
             fabric.trail.begin(src / 4, false, &Key { addresses: u64::from(src), ports: flow, label: 0 }, &NONE);
-            let course = Course { t_ps: 1, from: src / 4, host: dst, target: 3 };
-            destination::arrive(&fabric, &memory, &course, Note::data(spine + 1, true).further()).unwrap();
+            let here = fabric.here(1, 3, dst);
+            destination::arrive(&here, Note::data(spine + 1, true).further()).unwrap();
         };
         // One over spine 0; two over spine 1, each with several frames.
         (0..5).for_each(|_| elephant(1, 0, 12, 0));
@@ -184,10 +185,9 @@ fn one_source_is_told_for_each_link_and_the_last_flow_is_it() {
     memory.enter(1).unwrap();
     for (src, spine) in [(0, 0), (4, 0), (8, 1), (4, 1), (0, 1)] {
         fabric.trail.begin(src / 4, false, &Key { addresses: u64::from(src), ports: 1, label: 0 }, &NONE);
-        let course = Course { t_ps: 1, from: src / 4, host: 12, target: 3 };
         // The second link is the bottleneck.
         let note = Note::data(spine + 1, true).further().collided();
-        destination::arrive(&fabric, &memory, &course, note).unwrap();
+        destination::arrive(&fabric.here(1, 3, 12), note).unwrap();
     }
     memory.enter(INTERVAL_PS + 1).unwrap();
     assert_eq!(fabric.notify(INTERVAL_PS + 1, 3), [1, 0]);
@@ -278,7 +278,7 @@ proptest! {
         tolerance in 1u32..4,
         random: u32,
     ) {
-        let fabric = fabric();
+        let fabric = LeafSpine::new([4, 4, 4], Scheme::Reunion, Settings { tolerance, ..SETTINGS });
         let links = fabric.memory(0).links(1);
         let ports = |spine: u32| [spine, 16 + spine * 4 + 3];
         let mut model: HashMap<u32, u32> = HashMap::new();
@@ -289,8 +289,7 @@ proptest! {
             }
         }
         let is_available = |spine: u32| ports(spine).iter().all(|link| model.get(link).copied().unwrap_or(0) < tolerance);
-        let course = Course { t_ps: 1, from: 0, host: 12, target: 3 };
-        let found = path::find(&fabric, &course, &links, tolerance, random);
+        let found = fabric.find(random);
         prop_assert_eq!(found.is_some(), (0..4).any(is_available));
         if let Some(path) = found {
             prop_assert!(is_available(path - 1));
@@ -304,11 +303,7 @@ proptest! {
 #[test]
 fn a_search_begins_anywhere() {
     //= docs/specs/reunion.md#REU-16 an available path
-    let course = Course { t_ps: 1, from: 0, host: 12, target: 3 };
-    let found = |random| {
-        let fabric = fabric();
-        path::find(&fabric, &course, &fabric.memory(0).links(1), 1, random).unwrap()
-    };
+    let found = |random| fabric().find(random).unwrap();
     let all: HashSet<u32> = (0..64).map(|lot| found(lot << 26)).collect();
     assert_eq!(all, HashSet::from([1, 2, 3, 4]));
 }

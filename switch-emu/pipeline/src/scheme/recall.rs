@@ -1,0 +1,95 @@
+//! Schemes whose switches [remember](Scheme::remembers): they read and write the frame's trail too.
+//!
+//! Each part of them is a function of its own in the kernel, since its stack has no room for two.
+
+use super::reunion::Here;
+use super::{Arrival, Forwarding, Scheme, choose_by, conga, flowcut};
+use crate::Cause;
+use crate::frame::Frame;
+use crate::routes::SwitchConfig;
+
+/// What is done with a frame at a switch, given a port or [`OPEN`]. The answer is a port, [`OPEN`] or [`NO_PORT`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// `conga` chooses a port, or goes along with the one given.
+    Conga,
+    /// Flowcut chooses a port.
+    Flowcut,
+    /// Reunion gives the frame's flow another path, if it is to have one.
+    Move,
+    /// Reunion counts the frame, and gives it a port if its flow has a path.
+    Prepare,
+    /// Reunion's base chooses, if it is not `conga`.
+    Base,
+    /// Reunion notes that the frame leaves by the port given.
+    Settle,
+    /// Reunion takes the path with the number given, if it is available; the answer is its PathID.
+    Path,
+}
+
+/// No port leads on, or there is no such path.
+pub const NO_PORT: u32 = u32::MAX;
+/// A port is yet to be chosen.
+pub const OPEN: u32 = NO_PORT - 1;
+
+/// The port by which a frame leaves a switch whose scheme remembers.
+///
+/// # Errors
+/// [`Cause::NoRoute`] when no port leads on, or a flow must wait before it takes another one.
+#[inline(always)]
+pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
+    let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
+    let scheme = Scheme::from_number(switch.scheme);
+    let port = match (scheme, scheme.reunion_base()) {
+        (Scheme::Conga, _) => tables.part(Part::Conga, frame, host, OPEN),
+        (_, None) => tables.part(Part::Flowcut, frame, host, OPEN),
+        (_, Some(base)) => {
+            let moved = tables.part(Part::Move, frame, host, OPEN);
+            let given = if moved == NO_PORT { NO_PORT } else { tables.part(Part::Prepare, frame, host, OPEN) };
+            let port = match given {
+                NO_PORT => NO_PORT,
+                _ if base == Scheme::Conga => tables.part(Part::Conga, frame, host, given),
+                OPEN => tables.part(Part::Base, frame, host, OPEN),
+                given => given,
+            };
+            if port == NO_PORT { NO_PORT } else { tables.part(Part::Settle, frame, host, port) }
+        }
+    };
+    if port == NO_PORT { Err(Cause::NoRoute) } else { Ok(port) }
+}
+
+/// Runs a part.
+#[inline(always)]
+pub fn part<F: Forwarding>(tables: &F, part: Part, frame: &mut Frame, host: u32, port: u32) -> u32 {
+    run(tables, part, frame, host, port).unwrap_or(NO_PORT)
+}
+
+#[inline(always)]
+fn run<F: Forwarding>(tables: &F, part: Part, frame: &mut Frame, host: u32, port: u32) -> Option<u32> {
+    let switch = tables.switch(frame.switch)?;
+    match part {
+        Part::Conga => conga::route(tables, switch, frame, host, if port == OPEN { None } else { Some(port) }),
+        Part::Flowcut => {
+            flowcut::route(tables, switch, frame, host, switch.scheme == Scheme::FlowcutSwitch as u32).ok()
+        }
+        Part::Move => {
+            Here::new(tables, switch, frame, host)?.reroute(frame)?;
+            Some(OPEN)
+        }
+        Part::Prepare => Some(match Here::new(tables, switch, frame, host)?.prepare(frame)? {
+            Some(given) => given,
+            None => OPEN,
+        }),
+        Part::Base => Some(choose_by(tables, switch, &Arrival::of(frame, host), base(switch)?)?.port),
+        Part::Settle => {
+            Here::new(tables, switch, frame, host)?.settle(frame, port)?;
+            Some(port)
+        }
+        Part::Path => Here::new(tables, switch, frame, host)?.take_path(port),
+    }
+}
+
+#[inline(always)]
+fn base(switch: &SwitchConfig) -> Option<Scheme> {
+    Scheme::from_number(switch.scheme).reunion_base()
+}
