@@ -15,7 +15,7 @@ use spray_pipeline::flow_hash::{FlowHash, Key};
 use spray_pipeline::frame::Frame;
 use spray_pipeline::queue::PortQueues;
 use spray_pipeline::routes::{Group, SwitchConfig};
-use spray_pipeline::scheme::{self, Look, Measure, NO_PORT, Part};
+use spray_pipeline::scheme::{self, Look, Measure, NO_PORT, OPEN, Part};
 use spray_pipeline::trail::Trail;
 use spray_pipeline::word::Word;
 use spray_pipeline::{Cause, Tables, Verdict, View};
@@ -145,10 +145,10 @@ impl Tables for Maps {
         unsafe {
             match part {
                 Part::Conga => spray_conga(frame, host, port),
-                Part::Flowcut => spray_flowcut(frame, host, port),
-                Part::Move => spray_move(frame, host, port),
-                Part::Prepare => spray_prepare(frame, host, port),
-                Part::Base => spray_base(frame, host, port),
+                Part::Flowcut => spray_flowcut(frame, host),
+                Part::Begin => spray_begin(frame, host),
+                Part::Prepare => spray_prepare(frame, host),
+                Part::Base => spray_base(frame, host),
                 Part::Settle => spray_settle(frame, host, port),
                 Part::Path => spray_path(frame, host, port),
             }
@@ -195,9 +195,10 @@ pub unsafe extern "C" fn spray_recall(frame: *mut Frame, host: u32) -> u32 {
     View::of(&Maps).map_or(NO_PORT, |view| scheme::recall(&view, frame, host).unwrap_or(NO_PORT))
 }
 
-/// Makes each [`Part`] of [`scheme::recall`] a global function: what it needs of the stack counts for it alone.
+/// Makes each [`Part`] of [`scheme::recall`] a global function: what it needs of the stack counts for it alone. The compiler does not
+/// pass arguments that a function does not read, and the verifier wants all of them: only parts that are `given` a port have one.
 macro_rules! parts {
-    ($($name:ident $part:ident;)+) => {
+    ($($name:ident $part:ident $(given $port:ident)?;)+) => {
         $(
             /// Runs this part.
             ///
@@ -205,7 +206,8 @@ macro_rules! parts {
             /// The pointer is null or valid.
             #[unsafe(no_mangle)]
             #[inline(never)]
-            pub unsafe extern "C" fn $name(frame: *mut Frame, host: u32, port: u32) -> u32 {
+            pub unsafe extern "C" fn $name(frame: *mut Frame, host: u32 $(, $port: u32)?) -> u32 {
+                let [port, ..] = [$($port,)? OPEN];
                 // SAFETY: by this function's contract.
                 let Some(frame) = (unsafe { frame.as_mut() }) else { return NO_PORT };
                 View::of(&Maps).map_or(NO_PORT, |view| scheme::part(&view, Part::$part, frame, host, port))
@@ -215,13 +217,13 @@ macro_rules! parts {
 }
 
 parts! {
-    spray_conga Conga;
+    spray_conga Conga given port;
     spray_flowcut Flowcut;
-    spray_move Move;
+    spray_begin Begin;
     spray_prepare Prepare;
     spray_base Base;
-    spray_settle Settle;
-    spray_path Path;
+    spray_settle Settle given port;
+    spray_path Path given port;
 }
 
 /// [`scheme::least`] as a global function, for the same reason as [`spray_cross`].

@@ -15,8 +15,8 @@ pub enum Part {
     Conga,
     /// Flowcut chooses a port.
     Flowcut,
-    /// Reunion gives the frame's flow another path, if it is to have one.
-    Move,
+    /// Reunion ends an interval that is over, and gives the frame's flow another path if it is to have one.
+    Begin,
     /// Reunion counts the frame, and gives it a port if its flow has a path.
     Prepare,
     /// Reunion's base chooses, if it is not `conga`.
@@ -44,8 +44,8 @@ pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result
         (Scheme::Conga, _) => tables.part(Part::Conga, frame, host, OPEN),
         (_, None) => tables.part(Part::Flowcut, frame, host, OPEN),
         (_, Some(base)) => {
-            let moved = tables.part(Part::Move, frame, host, OPEN);
-            let given = if moved == NO_PORT { NO_PORT } else { tables.part(Part::Prepare, frame, host, OPEN) };
+            let begun = tables.part(Part::Begin, frame, host, OPEN);
+            let given = if begun == NO_PORT { NO_PORT } else { tables.part(Part::Prepare, frame, host, OPEN) };
             let port = match given {
                 NO_PORT => NO_PORT,
                 _ if base == Scheme::Conga => tables.part(Part::Conga, frame, host, given),
@@ -72,8 +72,8 @@ fn run<F: Forwarding>(tables: &F, part: Part, frame: &mut Frame, host: u32, port
         Part::Flowcut => {
             flowcut::route(tables, switch, frame, host, switch.scheme == Scheme::FlowcutSwitch as u32).ok()
         }
-        Part::Move => {
-            Here::new(tables, switch, frame, host)?.reroute(frame)?;
+        Part::Begin => {
+            Here::new(tables, switch, frame, host)?.begin(frame)?;
             Some(OPEN)
         }
         Part::Prepare => Some(match Here::new(tables, switch, frame, host)?.prepare(frame)? {

@@ -94,9 +94,14 @@ impl<'a, F: Forwarding> Here<'a, F> {
         Some(Self { tables, trail, switch, source, memory, course })
     }
 
-    /// Gives the frame's flow another path, if this is its source switch and time to.
+    /// Ends the interval if it is over; then gives the frame's flow another path, if this is its source switch and time to.
     #[inline(always)]
-    pub(super) fn reroute(&self, frame: &mut Frame) -> Option<()> {
+    pub(super) fn begin(&self, frame: &mut Frame) -> Option<()> {
+        match self.place() {
+            Place::Local => return Some(()),
+            Place::Between if !self.note().is_elephant() => return Some(()),
+            Place::Source | Place::Between | Place::Target => self.memory.enter(self.course.t_ps)?,
+        };
         if self.place() == Place::Source && !frame.control { source::reroute(self, frame) } else { Some(()) }
     }
 
@@ -180,7 +185,7 @@ impl<'a, F: Forwarding> Here<'a, F> {
         if !note.is_elephant() {
             return Some(note);
         }
-        let interval = self.memory.enter(self.course.t_ps)?;
+        let interval = self.memory.interval()?;
         Some(collides(&self.memory, interval, (self.trail.flow() >> 32) as u32, port, note))
     }
 }

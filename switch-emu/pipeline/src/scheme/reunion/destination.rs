@@ -22,7 +22,7 @@ pub(super) struct Notification {
 #[inline(always)]
 pub(super) fn arrive<F: Forwarding>(here: &Here<'_, F>, note: Note) -> Option<()> {
     let Here { tables, trail, ref memory, ref course, .. } = *here;
-    let interval = memory.enter(course.t_ps)?;
+    let interval = memory.interval()?;
     if !note.is_elephant() {
         return Some(());
     }

@@ -141,6 +141,12 @@ impl<'a, F: Forwarding> Memory<'a, F> {
         (self.load(WAYS.place(way))? as u32).checked_sub(1)
     }
 
+    /// The present interval.
+    #[inline(always)]
+    pub(super) fn interval(&self) -> Option<u64> {
+        self.load(single::INTERVAL)
+    }
+
     /// The interval at `t_ps`; ends the one before if it is over. A frame that comes late is of the present one.
     //= docs/specs/reunion.md#REU-3 intervals end with a frame
     #[inline(always)]

@@ -151,7 +151,7 @@ pub(super) fn take<F: Forwarding>(tables: &F, memory: &Memory<'_, F>, course: &C
     let Paths { first, .. } = Paths::of(tables, course)?;
     let ports = u32::from(first.count);
     let path = path(tables, course, &first, number % ports, number / ports)?;
-    let links = memory.links(before(memory.load(single::INTERVAL)?));
+    let links = memory.links(before(memory.interval()?));
     let tolerance = memory.load(single::TOLERANCE)? as u32;
     if !is_available(tables, course, &links, tolerance, path) {
         return None;

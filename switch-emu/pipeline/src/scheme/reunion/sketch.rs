@@ -83,13 +83,15 @@ pub(super) fn admit<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Opt
 #[inline(always)]
 pub(super) fn begin<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Option<()> {
     let (over, hot) = (super::memory::before(interval), memory.load(single::HOT)?);
-    let (mut threshold, mut fits) = (0, true);
+    let mut threshold = 0;
     for below in 0..MOST_CLASSES {
         let class = MOST_CLASSES - below;
         let flows = of_interval(memory.load(CLASSES.place(class - 1))?, over);
-        fits &= flows <= hot;
-        if flows > 0 && (fits || threshold == 0) {
+        if flows > 0 && (flows <= hot || threshold == 0) {
             threshold = class;
+        }
+        if flows > hot {
+            break;
         }
     }
     if threshold != 0 {

@@ -13,7 +13,7 @@ use crate::word::Word;
 #[inline(always)]
 pub(super) fn reroute<F: Forwarding>(here: &Here<'_, F>, frame: &mut Frame) -> Option<()> {
     let Here { tables, trail, switch, ref memory, ref course, .. } = *here;
-    let interval = memory.enter(frame.time_ps)?;
+    let interval = memory.interval()?;
     let Some(known) = flows::find(memory, trail.flow(), course.t_ps) else { return Some(()) };
     //= docs/specs/reunion.md#REU-8 the fallback
     if known.has_paused(memory.load(single::TIMEOUT_PS)?) {
@@ -41,7 +41,7 @@ pub(super) fn reroute<F: Forwarding>(here: &Here<'_, F>, frame: &mut Frame) -> O
 #[inline(always)]
 pub(super) fn prepare<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> Option<Option<u32>> {
     let Here { tables, trail, ref memory, ref course, .. } = *here;
-    let interval = memory.enter(frame.time_ps)?;
+    let interval = memory.interval()?;
     if frame.control {
         return Some(None);
     }
@@ -59,7 +59,7 @@ pub(super) fn prepare<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> Optio
 #[inline(always)]
 pub(super) fn settle<F: Forwarding>(here: &Here<'_, F>, frame: &Frame, port: u32) -> Option<Note> {
     let Here { tables, trail, ref memory, ref course, .. } = *here;
-    let interval = memory.enter(frame.time_ps)?;
+    let interval = memory.interval()?;
     if frame.control {
         let own = here.note();
         let ridden = || destination::ride(tables, memory, interval, course.target).unwrap_or_default();
@@ -125,7 +125,7 @@ fn collides<F: Forwarding>(
 pub(super) fn notified<F: Forwarding>(here: &Here<'_, F>, note: Note) -> Option<()> {
     let Here { tables, source, ref memory, course: Course { t_ps, .. }, .. } = *here;
     let (place, low) = note.notified()?;
-    let interval = memory.enter(t_ps)?;
+    let interval = memory.interval()?;
     let links = memory.links(interval);
     let sender = Memory::of(tables, source)?;
     let notification = destination::read(&sender, place, low)?;
