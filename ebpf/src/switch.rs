@@ -147,6 +147,7 @@ impl Tables for Maps {
                 Part::Conga => spray_conga(frame, host, port),
                 Part::Flowcut => spray_flowcut(frame, host),
                 Part::Begin => spray_begin(frame, host),
+                Part::Move => spray_move(frame, host),
                 Part::Prepare => spray_prepare(frame, host),
                 Part::Base => spray_base(frame, host),
                 Part::Settle => spray_settle(frame, host, port),
@@ -161,6 +162,10 @@ impl Tables for Maps {
     #[inline(always)]
     fn score(&self, member: u32, t_ps: u64, look: &Look, place: u32) -> u64 {
         spray_score(member, place, t_ps, pack(look))
+    }
+    #[inline(always)]
+    fn look_up(&self, first: u32, words: u32, head: u64) -> u64 {
+        spray_look_up(first, words, head)
     }
 }
 
@@ -220,6 +225,7 @@ parts! {
     spray_conga Conga given port;
     spray_flowcut Flowcut;
     spray_begin Begin;
+    spray_move Move;
     spray_prepare Prepare;
     spray_base Base;
     spray_settle Settle given port;
@@ -239,6 +245,13 @@ pub extern "C" fn spray_least(first: u32, count: u32, t_ps: u64, look: u64) -> u
 #[inline(never)]
 pub extern "C" fn spray_score(member: u32, place: u32, t_ps: u64, look: u64) -> u64 {
     View::of(&Maps).map_or(u64::MAX, |view| scheme::score(&view, member, t_ps, &unpack(look), place))
+}
+
+/// [`scheme::reunion::look_up`] as a global function, for the same reason.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn spray_look_up(first: u32, words: u32, head: u64) -> u64 {
+    View::of(&Maps).map_or(0, |view| scheme::reunion::look_up(&view, first, words, head))
 }
 
 /// One hop as a global function: the verifier checks it once by itself instead of eight times in a row. Returns 0 or a

@@ -195,11 +195,6 @@ fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
         let scheme = &scenario.network.switching;
         return Err(format!("`chassis` in [emulation] is `per-switch` with `{scheme}`: {why}; allowed: fabric"));
     }
-    //= docs/specs/reunion.md#REU-19 where it runs
-    if let Some(scheme) = scenario.network.switching.schemes.iter().find(|scheme| !scheme.is_in_kernel()) {
-        let why = "the calls of that scheme need more stack than the kernel grants";
-        return Err(format!("`scheme` in [switch] is `{scheme}`: {why}; use `--engine sim`, or another scheme"));
-    }
     if scenario.queue.pfc {
         return Err("`pfc` in [queue] is on: an XDP program cannot hold a frame back; use `--engine sim`".into());
     }

@@ -157,6 +157,15 @@ pub trait Tables {
     {
         View::of(self).map_or(u64::MAX, |view| scheme::score(&view, member, t_ps, look, place))
     }
+
+    /// Runs [`scheme::reunion::look_up`]; a function of its own in the kernel for the same reason.
+    #[inline(always)]
+    fn look_up(&self, first: u32, words: u32, head: u64) -> u64
+    where
+        Self: Sized,
+    {
+        View::of(self).map_or(0, |view| scheme::reunion::look_up(&view, first, words, head))
+    }
 }
 
 impl Cause {
@@ -365,6 +374,10 @@ impl<T: Tables> Forwarding for View<'_, T> {
     #[inline(always)]
     fn score(&self, member: u32, t_ps: u64, look: &Look, place: u32) -> u64 {
         self.tables.score(member, t_ps, look, place)
+    }
+    #[inline(always)]
+    fn look_up(&self, first: u32, words: u32, head: u64) -> u64 {
+        self.tables.look_up(first, words, head)
     }
 }
 

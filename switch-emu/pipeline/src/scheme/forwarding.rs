@@ -2,7 +2,7 @@
 
 #[cfg(doc)]
 use super::Scheme;
-use super::{Look, Part, least, score};
+use super::{Look, Part, least, reunion, score};
 use crate::config::{PS_FRACTION_BITS, UNIT_BITS};
 use crate::frame::Frame;
 use crate::hash::mix;
@@ -143,6 +143,15 @@ pub trait Forwarding: Routes {
         Self: Sized,
     {
         score(self, member, t_ps, look, place)
+    }
+
+    /// Runs [`look_up`](reunion::look_up); a function of its own in the kernel for the same reason.
+    #[inline(always)]
+    fn look_up(&self, first: u32, words: u32, head: u64) -> u64
+    where
+        Self: Sized,
+    {
+        reunion::look_up(self, first, words, head)
     }
 }
 

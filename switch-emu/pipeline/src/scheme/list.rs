@@ -177,9 +177,9 @@ impl Scheme {
         matches!(self, Self::Conga | Self::FlowcutIngress | Self::FlowcutSwitch) || self.reunion_base().is_some()
     }
 
-    /// Whether the kernel's switch has it. Reunion's calls need more stack than the kernel grants.
+    /// Whether the kernel's switch has it.
     pub const fn is_in_kernel(self) -> bool {
-        self.reunion_base().is_none()
+        true
     }
 
     /// What chooses where Reunion does not; `None`: it is no Reunion.

@@ -15,8 +15,10 @@ pub enum Part {
     Conga,
     /// Flowcut chooses a port.
     Flowcut,
-    /// Reunion ends an interval that is over, and gives the frame's flow another path if it is to have one.
+    /// Reunion ends an interval that is over.
     Begin,
+    /// Reunion gives the frame's flow another path if it is to have one.
+    Move,
     /// Reunion counts the frame, and gives it a port if its flow has a path.
     Prepare,
     /// Reunion's base chooses, if it is not `conga`.
@@ -44,8 +46,12 @@ pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result
         (Scheme::Conga, _) => tables.part(Part::Conga, frame, host, OPEN),
         (_, None) => tables.part(Part::Flowcut, frame, host, OPEN),
         (_, Some(base)) => {
-            let begun = tables.part(Part::Begin, frame, host, OPEN);
-            let given = if begun == NO_PORT { NO_PORT } else { tables.part(Part::Prepare, frame, host, OPEN) };
+            for part in [Part::Begin, Part::Move] {
+                if tables.part(part, frame, host, OPEN) == NO_PORT {
+                    return Err(Cause::NoRoute);
+                }
+            }
+            let given = tables.part(Part::Prepare, frame, host, OPEN);
             let port = match given {
                 NO_PORT => NO_PORT,
                 _ if base == Scheme::Conga => tables.part(Part::Conga, frame, host, given),
@@ -73,7 +79,11 @@ fn run<F: Forwarding>(tables: &F, part: Part, frame: &mut Frame, host: u32, port
             flowcut::route(tables, switch, frame, host, switch.scheme == Scheme::FlowcutSwitch as u32).ok()
         }
         Part::Begin => {
-            Here::new(tables, switch, frame, host)?.begin(frame)?;
+            Here::new(tables, switch, frame, host)?.begin()?;
+            Some(OPEN)
+        }
+        Part::Move => {
+            Here::new(tables, switch, frame, host)?.reroute(frame)?;
             Some(OPEN)
         }
         Part::Prepare => Some(match Here::new(tables, switch, frame, host)?.prepare(frame)? {

@@ -15,6 +15,7 @@ mod source;
 
 pub use destination::Sent;
 pub(super) use memory::WORDS;
+pub use memory::look_up;
 
 use super::Forwarding;
 use crate::frame::Frame;
@@ -94,14 +95,23 @@ impl<'a, F: Forwarding> Here<'a, F> {
         Some(Self { tables, trail, switch, source, memory, course })
     }
 
-    /// Ends the interval if it is over; then gives the frame's flow another path, if this is its source switch and time to.
+    /// Ends the interval if it is over.
     #[inline(always)]
-    pub(super) fn begin(&self, frame: &mut Frame) -> Option<()> {
-        match self.place() {
-            Place::Local => return Some(()),
-            Place::Between if !self.note().is_elephant() => return Some(()),
-            Place::Source | Place::Between | Place::Target => self.memory.enter(self.course.t_ps)?,
+    pub(super) fn begin(&self) -> Option<()> {
+        let counts = match self.place() {
+            Place::Local => false,
+            Place::Between => self.note().is_elephant(),
+            Place::Source | Place::Target => true,
         };
+        if counts {
+            self.memory.enter(self.course.t_ps)?;
+        }
+        Some(())
+    }
+
+    /// Gives the frame's flow another path, if this is its source switch and time to.
+    #[inline(always)]
+    pub(super) fn reroute(&self, frame: &mut Frame) -> Option<()> {
         if self.place() == Place::Source && !frame.control { source::reroute(self, frame) } else { Some(()) }
     }
 

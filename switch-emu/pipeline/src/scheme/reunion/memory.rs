@@ -207,7 +207,7 @@ pub(super) struct Ledger<'a, F> {
 /// Places of a key.
 const PLACES: u32 = 4;
 
-/// A place of a ledger: the key above, then the interval, then the value.
+/// An entry of a ledger: the key above, then the interval, then the value.
 pub(super) struct Entry<'a, W> {
     word: &'a W,
     head: u64,
@@ -224,24 +224,16 @@ impl<W: Word> Entry<'_, W> {
 }
 
 impl<'a, F: Forwarding> Ledger<'a, F> {
-    /// The place of a key: its own, or one that this interval does not use. `None`: there is none left.
+    /// The entry of a key: its own, or one that this interval does not use. `None`: there is none left.
     //= docs/specs/reunion.md#REU-4 tables of an interval
     #[inline(always)]
     pub(super) fn entry(&self, key: u32) -> Option<Entry<'a, F::Word>> {
+        let Memory { tables, first } = self.memory;
         let head = u64::from(key) << 32 | self.interval << 16;
-        let set = key.wrapping_mul(0x9e37_79b1) >> 16;
-        let mut free = None;
-        for place in 0..PLACES {
-            let word = self.memory.word(self.part.place(set.wrapping_mul(PLACES).wrapping_add(place)))?;
-            let known = word.load();
-            if known >> 16 == head >> 16 {
-                return Some(Entry { word, head, value: Some(known as u32 & 0xffff) });
-            }
-            if free.is_none() && known >> 16 & 0xffff != self.interval {
-                free = Some(word);
-            }
-        }
-        Some(Entry { word: free?, head, value: None })
+        let found = tables.look_up(first.wrapping_add(self.part.first), self.part.words, head);
+        let word = tables.word((found as u32).checked_sub(1)?)?;
+        let value = if found & KNOWN != 0 { Some(word.load() as u32 & 0xffff) } else { None };
+        Some(Entry { word, head, value })
     }
 
     /// The value of a key; 0 if it is new.
@@ -260,6 +252,29 @@ impl<'a, F: Forwarding> Ledger<'a, F> {
         next
     }
 }
+
+/// Looks a key up in a ledger of `words` from `first` on; `head` is what its entry has above the value. Gives 1 plus the word of its entry or of
+/// a free one, with [`KNOWN`] if it is its own; 0: there is none left.
+#[inline(always)]
+pub fn look_up<F: Forwarding>(tables: &F, first: u32, words: u32, head: u64) -> u64 {
+    let set = ((head >> 32) as u32).wrapping_mul(0x9e37_79b1) >> 16;
+    let mut free = 0;
+    for place in 0..PLACES {
+        let index = first.wrapping_add(set.wrapping_mul(PLACES).wrapping_add(place) % words.max(1));
+        let Some(word) = tables.word(index) else { return 0 };
+        let known = word.load();
+        if known >> 16 == head >> 16 {
+            return u64::from(index) + 1 | KNOWN;
+        }
+        if free == 0 && (known ^ head) >> 16 & 0xffff != 0 {
+            free = u64::from(index) + 1;
+        }
+    }
+    free
+}
+
+/// The entry that [`look_up`] has found is the key's own.
+const KNOWN: u64 = 1 << 32;
 
 /// As many as there can be: the paper's infinity.
 pub(super) const MARKED: u32 = 0xffff;

@@ -44,16 +44,15 @@ fn of_interval(entry: u64, interval: u64) -> u64 {
 /// How many powers of two a count has reached.
 #[inline(always)]
 fn class(count: u64) -> u32 {
-    let mut class = 0;
-    // In steps: BPF has no instruction for it.
-    let mut left = count.min(u64::from(u32::MAX));
-    for shift in [16, 8, 4, 2, 1] {
-        if left >> shift != 0 {
-            left >>= shift;
-            class += shift;
-        }
+    // BPF has no instruction for it, and each branch doubles what the verifier follows: all bits below the highest are set and counted.
+    let mut bits = count.min(u64::from(u32::MAX));
+    for shift in [1, 2, 4, 8, 16] {
+        bits |= bits >> shift;
     }
-    class + (left != 0) as u32
+    for (shift, mask) in [(1, 0x5555_5555), (2, 0x3333_3333), (4, 0x0f0f_0f0f), (8, 0x00ff_00ff), (16, 0xffff)] {
+        bits = (bits & mask) + (bits >> shift & mask);
+    }
+    bits as u32
 }
 
 /// Whether a flow that has this many frames may be an elephant, as far as there are not too many of them.
@@ -83,17 +82,13 @@ pub(super) fn admit<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Opt
 #[inline(always)]
 pub(super) fn begin<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Option<()> {
     let (over, hot) = (super::memory::before(interval), memory.load(single::HOT)?);
-    let mut threshold = 0;
-    for below in 0..MOST_CLASSES {
-        let class = MOST_CLASSES - below;
-        let flows = of_interval(memory.load(CLASSES.place(class - 1))?, over);
-        if flows > 0 && (flows <= hot || threshold == 0) {
-            threshold = class;
-        }
-        if flows > hot {
-            break;
-        }
+    // A flow has reached all classes below its own, so there are ever fewer.
+    let reached = |class: u32| Some(of_interval(memory.load(CLASSES.place(class - 1))?, over));
+    let mut class = 1;
+    while class < MOST_CLASSES && reached(class)? > hot {
+        class += 1;
     }
+    let threshold = if reached(class)? > 0 { class } else { class - 1 };
     if threshold != 0 {
         memory.word(single::THRESHOLD)?.store(u64::from(threshold));
     }

@@ -6,6 +6,7 @@ mod fixtures;
 mod flowcut;
 mod layouts;
 mod properties;
+mod reunion;
 mod verdict;
 
 use super::{HopBench, SwitchProgram};
