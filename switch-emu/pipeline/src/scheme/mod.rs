@@ -5,6 +5,7 @@
 
 mod adaptive;
 mod conga;
+pub mod conweave;
 mod detour;
 mod flowcut;
 mod flowlet;
@@ -12,6 +13,8 @@ mod forwarding;
 mod hashed;
 mod layout;
 mod list;
+#[cfg(not(target_arch = "bpf"))]
+mod notice;
 mod ofan;
 pub mod reunion;
 mod rotation;
@@ -27,6 +30,8 @@ pub use forwarding::{Arrival, Forwarding, Waiting, port_word, port_words};
 pub use hashed::hashed;
 pub use layout::{Layout, Pointers, Size};
 pub use list::Scheme;
+#[cfg(not(target_arch = "bpf"))]
+pub use notice::{Notice, poll};
 
 use crate::Cause;
 use crate::frame::Frame;
@@ -42,6 +47,8 @@ pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result
     match Scheme::from_number(switch.scheme) {
         Scheme::Conga => recall_conga(tables, frame, host),
         Scheme::FlowcutIngress | Scheme::FlowcutSwitch => recall_flowcut(tables, frame, host),
+        #[cfg(not(target_arch = "bpf"))]
+        Scheme::ConWeave => conweave::route(tables, switch, frame, host).ok_or(Cause::NoRoute),
         scheme => {
             let base = scheme.reunion_base().ok_or(Cause::NoRoute)?;
             reunion::route(tables, switch, frame, host, base).ok_or(Cause::NoRoute)
@@ -101,11 +108,13 @@ fn rank<F: Forwarding>(
         Scheme::Random | Scheme::Valiant | Scheme::Ugal => Some(hashed::random(switch, group, frame)),
         // [`recall`] finds their ports.
         Scheme::Conga
+        | Scheme::ConWeave
         | Scheme::FlowcutIngress
         | Scheme::FlowcutSwitch
         | Scheme::Reunion
         | Scheme::ReunionLetFlow
-        | Scheme::ReunionConga => Some(hashed::rank(switch, group, frame.flow)),
+        | Scheme::ReunionConga
+        | Scheme::ReunionConWeave => Some(hashed::rank(switch, group, frame.flow)),
         Scheme::Rr => rotation::simple(tables.word(group.pointer)?, group),
         Scheme::RrPermuted => rotation::permuted(tables.word(group.pointer)?, group, switch),
         Scheme::Jsq => Some(least_loaded(tables, switch, group, frame, Measure::Bytes)),

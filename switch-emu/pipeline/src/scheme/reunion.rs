@@ -7,9 +7,9 @@ mod destination;
 mod flows;
 #[cfg(test)]
 mod leaf_spine;
-mod memory;
-mod note;
-mod path;
+pub(super) mod memory;
+pub(super) mod note;
+pub(super) mod path;
 mod sketch;
 mod source;
 
@@ -17,6 +17,8 @@ pub use destination::Sent;
 pub(super) use memory::WORDS;
 
 use super::{Arrival, Forwarding, Scheme, conga};
+#[cfg(not(target_arch = "bpf"))]
+use super::conweave;
 use crate::frame::Frame;
 use crate::routes::SwitchConfig;
 use crate::word::Word;
@@ -160,6 +162,10 @@ fn base_port<F: Forwarding>(
 ) -> Option<u32> {
     if base == Scheme::Conga {
         return conga::route(tables, switch, frame, host, pinned);
+    }
+    #[cfg(not(target_arch = "bpf"))]
+    if base == Scheme::ConWeave {
+        return conweave::go_along(tables, switch, frame, host, pinned);
     }
     match pinned {
         Some(port) => Some(port),

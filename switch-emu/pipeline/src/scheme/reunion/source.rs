@@ -36,8 +36,8 @@ pub(super) fn route<F: Forwarding>(
     let given = known.as_ref().map_or(0, flows::Known::path);
     let group = tables.group(frame.time_ps, frame.switch, course.host)?;
     let pinned = path::pinned(&memory, tables, &group, path::way(given, 0));
-    let port = base_port(tables, switch, frame, course.host, base, pinned)?;
-    let path = path::with_way(if pinned.is_some() { given } else { 0 }, 0, tables.way(port)?);
+    let given_now = if pinned.is_some() { given } else { 0 };
+    let (port, path) = chosen(tables, switch, frame, base, course, (given_now, pinned))?;
     let elephant = known.as_ref().is_some_and(|known| known.is_elephant(interval));
     let mut note = Note::data(path, elephant);
     if let Some(known) = known {
@@ -50,6 +50,25 @@ pub(super) fn route<F: Forwarding>(
     }
     trail.note.store(note.into(trail.note.load()));
     Some(port)
+}
+
+/// The port and the path of a frame of a flow that has been given this path, by this port; ([0](path::way), `None`): none.
+#[inline(always)]
+fn chosen<F: Forwarding>(
+    tables: &F,
+    switch: &SwitchConfig,
+    frame: &Frame,
+    base: Scheme,
+    course: &Course,
+    (given, pinned): (u32, Option<u32>),
+) -> Option<(u32, u32)> {
+    //= docs/specs/conweave.md#CWV-19 under Reunion
+    #[cfg(not(target_arch = "bpf"))]
+    if base == Scheme::ConWeave {
+        return crate::scheme::conweave::send(tables, switch, frame, course, given);
+    }
+    let port = base_port(tables, switch, frame, course.host, base, pinned)?;
+    Some((port, path::with_way(given, 0, tables.way(port)?)))
 }
 
 /// Counts a frame of a flow, moves it if it is time, and returns what is known of it: `None` of a flow that is none of the elephants.
