@@ -182,7 +182,13 @@ impl<'a> Net<'a> {
         }
         while let Some(Timer { at_ps, switch, queue }) = self.switches.reorder.timer() {
             let at_ps = at_ps.max(now_ps);
-            self.insert(Slot { key: key(at_ps, Turn::Timer), kind: Kind::LetGo, place: switch, connection: queue, ..Slot::EMPTY });
+            self.insert(Slot {
+                key: key(at_ps, Turn::Timer),
+                kind: Kind::LetGo,
+                place: switch,
+                connection: queue,
+                ..Slot::EMPTY
+            });
         }
     }
 

@@ -98,7 +98,15 @@ impl Pfc {
             lanes[*port as usize].room = Room::new(spec, config, link);
         }
         let used = vec![0; spec.network.switches.len()];
-        Self { lanes, used, came_by: Vec::new(), admitted: Vec::new(), signals: Vec::new(), watching: false, deadlock: None }
+        Self {
+            lanes,
+            used,
+            came_by: Vec::new(),
+            admitted: Vec::new(),
+            signals: Vec::new(),
+            watching: false,
+            deadlock: None,
+        }
     }
 
     /// The frame of this event comes over the link of `port`.

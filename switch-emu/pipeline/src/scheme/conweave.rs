@@ -45,23 +45,33 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// Those of the paper's published simulation of a leaf-spine; the last two are ours.
-    //= docs/specs/conweave.md#CWV-18 settings
     fn default() -> Self {
-        const US: u64 = 1_000_000;
-        Self {
-            reply_extra_ps: 4 * US,
-            path_busy_ps: 16 * US,
-            inactive_ps: 300 * US,
-            resume_extra_ps: 16 * US,
-            resume_default_ps: 200 * US,
-            queues: 32,
-            held_bytes: 4 << 20,
-        }
+        Self::of(false, false)
     }
 }
 
 impl Settings {
+    /// Those of the paper's published simulation, where there are more than two tiers or not, and priority flow control or not; the last two
+    /// are ours.
+    //= docs/specs/conweave.md#CWV-18 settings
+    pub const fn of(many_tiers: bool, lossless: bool) -> Self {
+        const US: u64 = 1_000_000;
+        let (inactive, resume_extra, resume_default) = match (many_tiers, lossless) {
+            (false, _) => (300, 16, 200),
+            (true, false) => (1_000, 16, 300),
+            (true, true) => (1_000, 64, 600),
+        };
+        Self {
+            reply_extra_ps: 4 * US,
+            path_busy_ps: 16 * US,
+            inactive_ps: inactive * US,
+            resume_extra_ps: resume_extra * US,
+            resume_default_ps: resume_default * US,
+            queues: 32,
+            held_bytes: 4 << 20,
+        }
+    }
+
     /// The words of a switch with the ports of its ways up, and with the base RTTs to the switches with hosts by their numbers: each by its
     /// place in the switch's memory.
     pub fn words<'a>(&self, ways: &'a [u32], rtts_ps: &'a [u64]) -> impl Iterator<Item = (u32, u64)> + use<'a> {
@@ -153,6 +163,6 @@ impl Counts {
 }
 
 #[cfg(test)]
-
+mod model;
 #[cfg(test)]
 mod tests;

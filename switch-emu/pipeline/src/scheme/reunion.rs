@@ -6,7 +6,7 @@
 mod destination;
 mod flows;
 #[cfg(test)]
-mod leaf_spine;
+pub(super) mod leaf_spine;
 pub(super) mod memory;
 pub(super) mod note;
 pub(super) mod path;
@@ -16,9 +16,9 @@ mod source;
 pub use destination::Sent;
 pub(super) use memory::WORDS;
 
-use super::{Arrival, Forwarding, Scheme, conga};
 #[cfg(not(target_arch = "bpf"))]
 use super::conweave;
+use super::{Arrival, Forwarding, Scheme, conga};
 use crate::frame::Frame;
 use crate::routes::SwitchConfig;
 use crate::word::Word;

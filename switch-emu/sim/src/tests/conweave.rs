@@ -32,10 +32,19 @@ fn reordered(outcome: &SimOutcome) -> u64 {
 
 #[test]
 fn probe() {
-    for (name, network, step) in [("2", leaf_spine(4, 4, 4), 4), ("3", FatTree::uniform([4, 2, 2, 4, 2], BPS, US).network(), 4)] {
-        for scheme in [Scheme::Ecmp, Scheme::LetFlow, Scheme::Conga, Scheme::ConWeave, Scheme::Reunion, Scheme::ReunionConWeave] {
+    for (name, network, step) in
+        [("2", leaf_spine(4, 4, 4), 4), ("3", FatTree::uniform([4, 2, 2, 4, 2], BPS, US).network(), 4)]
+    {
+        for scheme in
+            [Scheme::Ecmp, Scheme::LetFlow, Scheme::Conga, Scheme::ConWeave, Scheme::Reunion, Scheme::ReunionConWeave]
+        {
             let outcome = ring(&network, scheme, step, 1, conweave::Settings::default());
-            println!("{name} {scheme} {} us, reordered {}, {:?}", end_us(&outcome), reordered(&outcome), outcome.conweave);
+            println!(
+                "{name} {scheme} {} us, reordered {}, {:?}",
+                end_us(&outcome),
+                reordered(&outcome),
+                outcome.conweave
+            );
         }
     }
 }

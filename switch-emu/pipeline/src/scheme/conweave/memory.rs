@@ -10,7 +10,10 @@ use crate::scheme::Forwarding;
 use crate::word::Word;
 
 /// Single words, in their order.
-#[cfg_attr(target_arch = "bpf", expect(dead_code, reason = "the kernel has no ConWeave, and only knows how much memory it takes"))]
+#[cfg_attr(
+    target_arch = "bpf",
+    expect(dead_code, reason = "the kernel has no ConWeave, and only knows how much memory it takes")
+)]
 pub(super) mod single {
     /// See [`Settings`](super::super::Settings).
     pub(crate) const REPLY_EXTRA_PS: u32 = 0;

@@ -1,7 +1,7 @@
 //! Reordering queues: which flow waits in which, and until when. Who calls the switch holds the frames, and does what [`order`] says.
 
-pub use super::memory::MOST_QUEUES;
 use super::destination::{Arrival, OPEN, QUEUE_SHIFT};
+pub use super::memory::MOST_QUEUES;
 use super::memory::{CAME, Entry, Memory, came, queue, single};
 use crate::scheme::{Forwarding, Scheme};
 

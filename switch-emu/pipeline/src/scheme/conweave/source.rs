@@ -78,7 +78,9 @@ pub(super) fn send<F: Forwarding>(
     }
     if pauses || is_lost {
         let left = path;
-        path = choose().or_else(|| if is_new || is_lost { any(tables, switch, course, flow) } else { None }).unwrap_or(path);
+        path = choose()
+            .or_else(|| if is_new || is_lost { any(tables, switch, course, flow) } else { None })
+            .unwrap_or(path);
         memory.add(single::REROUTED, u64::from(!is_new && path != left));
     }
     //= docs/specs/conweave.md#CWV-5 a request

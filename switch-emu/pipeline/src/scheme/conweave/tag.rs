@@ -21,16 +21,8 @@ pub(super) enum Kind {
     Notify,
 }
 
-const KINDS: [Kind; 8] = [
-    Kind::Other,
-    Kind::Data,
-    Kind::Request,
-    Kind::Tail,
-    Kind::Reply,
-    Kind::Clear,
-    Kind::Notify,
-    Kind::Other,
-];
+const KINDS: [Kind; 8] =
+    [Kind::Other, Kind::Data, Kind::Request, Kind::Tail, Kind::Reply, Kind::Clear, Kind::Notify, Kind::Other];
 const REROUTED: u64 = 1 << 3;
 const EPOCH_SHIFT: u32 = 4;
 const TAIL_SHIFT: u32 = 20;

@@ -159,7 +159,13 @@ pub(super) fn find<F: Forwarding>(
 
 /// The PathID over these places of the groups on the way up.
 #[inline(always)]
-pub(in crate::scheme) fn path<F: Forwarding>(tables: &F, course: &Course, group: &Group, first: u32, second: u32) -> Option<u32> {
+pub(in crate::scheme) fn path<F: Forwarding>(
+    tables: &F,
+    course: &Course,
+    group: &Group,
+    first: u32,
+    second: u32,
+) -> Option<u32> {
     let port = tables.member(group.first.wrapping_add(first))?;
     let path = tables.way(port)?;
     let above = tables.group(course.t_ps, tables.far_end(port)?, course.host)?;
