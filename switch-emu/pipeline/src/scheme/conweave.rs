@@ -3,25 +3,17 @@
 //!
 //! `docs/specs/conweave.md` states the rules (`CWV-n`). What decides is here; who calls it holds the frames.
 
-#[cfg(not(target_arch = "bpf"))]
 mod destination;
 mod memory;
-#[cfg(not(target_arch = "bpf"))]
 mod queues;
-#[cfg(not(target_arch = "bpf"))]
 mod route;
-#[cfg(not(target_arch = "bpf"))]
 mod source;
-#[cfg(not(target_arch = "bpf"))]
 mod tag;
 
 pub(super) use memory::words;
-#[cfg(not(target_arch = "bpf"))]
 pub use queues::{Expiry, MOST_QUEUES, Order, expire, order};
-#[cfg(not(target_arch = "bpf"))]
 pub(super) use route::{go_along, poll, route, send};
 
-#[cfg(not(target_arch = "bpf"))]
 use super::{Forwarding, Scheme};
 use memory::single;
 
@@ -118,7 +110,6 @@ pub struct Counts {
     pub notifies: u64,
 }
 
-#[cfg(not(target_arch = "bpf"))]
 impl Counts {
     /// Those of a switch; `None`: it has no ConWeave.
     pub fn of<F: Forwarding>(tables: &F, switch: u32) -> Option<Self> {

@@ -1,10 +1,12 @@
 //! All schemes: a line each with its name, what it does and what it needs.
 
+#[cfg(not(target_arch = "bpf"))]
+use super::conweave;
 use super::flowlet::FLOWLETS;
 use super::layout::ORDERS;
 #[cfg(doc)]
 use super::recall;
-use super::{Layout, Size, conga, conweave, flowcut, reunion};
+use super::{Layout, Size, conga, flowcut, reunion};
 #[cfg(doc)]
 use crate::trail::Trail;
 
@@ -163,11 +165,13 @@ impl Scheme {
         match self {
             Self::AdaptiveFlowlet | Self::LetFlow => FLOWLETS,
             Self::Conga => conga::words(size),
+            #[cfg(not(target_arch = "bpf"))]
             Self::ConWeave => conweave::words(size),
             Self::FlowcutIngress | Self::FlowcutSwitch => flowcut::WORDS,
             Self::Reunion => reunion::WORDS,
             Self::ReunionLetFlow => FLOWLETS + reunion::WORDS,
             Self::ReunionConga => conga::words(size) + reunion::WORDS,
+            #[cfg(not(target_arch = "bpf"))]
             Self::ReunionConWeave => conweave::words(size) + reunion::WORDS,
             _ => 0,
         }

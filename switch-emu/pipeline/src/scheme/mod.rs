@@ -5,6 +5,7 @@
 
 mod adaptive;
 mod conga;
+#[cfg(not(target_arch = "bpf"))]
 pub mod conweave;
 mod detour;
 mod flowcut;

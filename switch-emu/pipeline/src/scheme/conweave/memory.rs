@@ -2,18 +2,11 @@
 
 use super::super::Size;
 use super::super::reunion::memory::Part;
-#[cfg(not(target_arch = "bpf"))]
 use crate::routes::SwitchConfig;
-#[cfg(not(target_arch = "bpf"))]
 use crate::scheme::Forwarding;
-#[cfg(not(target_arch = "bpf"))]
 use crate::word::Word;
 
 /// Single words, in their order.
-#[cfg_attr(
-    target_arch = "bpf",
-    expect(dead_code, reason = "the kernel has no ConWeave, and only knows how much memory it takes")
-)]
 pub(super) mod single {
     /// See [`Settings`](super::super::Settings).
     pub(crate) const REPLY_EXTRA_PS: u32 = 0;
@@ -114,26 +107,24 @@ pub(super) const SENT: Part = Part::after(OUTBOX, SETS * PLACES * sent::WORDS);
 pub(super) const CAME: Part = Part::after(SENT, SETS * PLACES * came::WORDS);
 /// Reordering queues.
 pub(super) const QUEUES: Part = Part::after(CAME, MOST_QUEUES * queue::WORDS);
-const END: Part = Part::after(QUEUES, 0);
+const END: Part = Part::after(QUEUES, 1);
 
 /// Words of a switch.
 pub(in crate::scheme) const fn words(size: &Size) -> u32 {
-    END.start() + size.leaves
+    END.place(0) + size.leaves
 }
 
 /// Where the base RTT to a leaf is.
 pub(super) const fn rtt(leaf: u32) -> u32 {
-    END.start() + leaf
+    END.place(0) + leaf
 }
 
 /// The memory of one switch.
-#[cfg(not(target_arch = "bpf"))]
 pub(super) struct Memory<'a, F> {
     tables: &'a F,
     first: u32,
 }
 
-#[cfg(not(target_arch = "bpf"))]
 impl<'a, F: Forwarding> Memory<'a, F> {
     /// That of a switch.
     pub(super) fn of(tables: &'a F, switch: &SwitchConfig) -> Self {
@@ -204,13 +195,11 @@ impl<'a, F: Forwarding> Memory<'a, F> {
 }
 
 /// Some words of a memory.
-#[cfg(not(target_arch = "bpf"))]
 pub(super) struct Entry<'m, 'a, F> {
     memory: &'m Memory<'a, F>,
     first: u32,
 }
 
-#[cfg(not(target_arch = "bpf"))]
 impl<F: Forwarding> Entry<'_, '_, F> {
     pub(super) fn load(&self, word: u32) -> u64 {
         self.memory.load(self.first + word)

@@ -68,11 +68,6 @@ impl Part {
         self.first + entry % self.words
     }
 
-    /// Where it begins.
-    pub(in crate::scheme) const fn start(self) -> u32 {
-        self.first
-    }
-
     /// The first or the second half of it: neighbouring intervals have one each.
     #[inline(always)]
     const fn half(self, interval: u64) -> Self {
