@@ -1,6 +1,6 @@
 //! What a source switch does: it measures whether its flows' packets are late, and gives late flows other paths (ConWeave §3.2).
 
-use super::memory::{BUSY, Memory, SENT, rtt, sent, single};
+use super::memory::{BUSY, Entry, Memory, SENT, rtt, sent, single};
 use super::tag::{Kind, Tag};
 use crate::config::NEVER;
 use crate::frame::Frame;
@@ -22,7 +22,7 @@ const SETTLED: u64 = 1 << 17;
 const PATH_SHIFT: u32 = 32;
 
 /// Random paths that a reroute looks at.
-const LOOKS: u32 = 2;
+const LOOKS: u64 = 2;
 
 /// Epochs of a flow that is new to a switch begin with the time, in units of 2^20 ps: an epoch that its destination remembers is older.
 const EPOCH_UNIT: u32 = 20;
@@ -35,61 +35,67 @@ pub(super) fn send<F: Forwarding>(
     course: &Course,
     given: u32,
 ) -> Option<Sends> {
-    let (memory, now_ps) = (Memory::of(tables, switch), course.t_ps);
-    let flow = tables.trail()?.flow();
+    let (memory, now_ps, flow) = (Memory::of(tables, switch), course.t_ps, tables.trail()?.flow());
     let inactive_ps = memory.load(single::INACTIVE_PS);
-    let Some((entry, is_new)) =
-        memory.enter(SENT, sent::WORDS, flow, |entry| entry.load(sent::ACTIVE_PS) + inactive_ps < now_ps)
-    else {
+    let pauses = |entry: &Entry<'_, '_, F>| entry.load(sent::ACTIVE_PS) + inactive_ps < now_ps;
+    let Some((entry, is_new)) = memory.enter(SENT, sent::WORDS, flow, pauses) else {
         memory.add(single::NO_ENTRY, 1);
         return None;
     };
     let state = entry.load(sent::STATE);
-    let (mut path, known) = ((state >> PATH_SHIFT) as u32, state as u16);
-    let rerouted = state & REROUTED != 0;
-    let choose = || {
-        if given != 0 {
-            return Some(given);
-        }
-        choose(tables, &memory, switch, course, path::lot(switch, flow, now_ps ^ u64::from(frame.crc) << 32))
+    let (path, epoch, rerouted) = ((state >> PATH_SHIFT) as u32, state as u16, state & REROUTED != 0);
+    let choose = || match given {
+        0 => choose(tables, &memory, switch, course, flow ^ u64::from(frame.crc) << 32),
+        given => Some(given),
     };
     //= docs/specs/conweave.md#CWV-4 epochs
-    let pauses = is_new || entry.load(sent::ACTIVE_PS) + inactive_ps < now_ps;
-    let is_lost = path != 0 && !leads(tables, &memory, frame, course, path);
-    let begins = pauses || is_lost || state & SETTLED != 0;
+    let has_none = is_new || path != 0 && !leads(tables, &memory, frame, course, path);
+    let is_free = has_none || pauses(&entry);
     //= docs/specs/conweave.md#CWV-6 a late reply
-    let moves = given != 0 && given != path && !rerouted;
-    let is_late = !begins && (entry.load(sent::REPLY_BY_PS) < now_ps || moves);
+    let is_late = entry.load(sent::REPLY_BY_PS) < now_ps || given != 0 && given != path && !rerouted;
     entry.store(sent::ACTIVE_PS, now_ps);
+    if is_free {
+        let any = || if has_none { one(tables, course, mix(flow ^ course.t_ps)) } else { None };
+        let next = choose().or_else(any).unwrap_or(path);
+        memory.add(single::REROUTED, u64::from(!is_new && next != path));
+        let epoch = if is_new { (now_ps >> EPOCH_UNIT) as u16 } else { epoch.wrapping_add(1) };
+        return Some(begin(&memory, &entry, course, epoch, next));
+    }
+    if state & SETTLED != 0 {
+        return Some(begin(&memory, &entry, course, epoch.wrapping_add(1), path));
+    }
     if is_late {
-        let left = path;
-        path = choose().unwrap_or(path);
-        memory.add(single::REROUTED, u64::from(path != left));
-        entry.store(sent::REPLY_BY_PS, NEVER);
-        entry.store(sent::TAIL_PS, now_ps);
-        entry.store(sent::STATE, u64::from(known) | REROUTED | u64::from(path) << PATH_SHIFT);
-        //= docs/specs/conweave.md#CWV-7 the TAIL
-        let tag = Tag { kind: Kind::Tail, rerouted: false, epoch: known, tail_ps: now_ps };
-        return Some(Sends { tag, path: left });
+        let next = choose().unwrap_or(path);
+        memory.add(single::REROUTED, u64::from(next != path));
+        return Some(leave(&entry, now_ps, epoch, (path, next)));
     }
-    if !begins {
-        let (kind, tail_ps) = (Kind::Data, entry.load(sent::TAIL_PS));
-        return Some(Sends { tag: Tag { kind, rerouted, epoch: known, tail_ps }, path });
-    }
-    if pauses || is_lost {
-        let left = path;
-        path = choose()
-            .or_else(|| if is_new || is_lost { any(tables, switch, course, flow) } else { None })
-            .unwrap_or(path);
-        memory.add(single::REROUTED, u64::from(!is_new && path != left));
-    }
-    //= docs/specs/conweave.md#CWV-5 a request
-    let epoch = if is_new { (now_ps >> EPOCH_UNIT) as u16 } else { known.wrapping_add(1) };
-    let reply_by_ps = now_ps + memory.load(rtt(course.target)) + memory.load(single::REPLY_EXTRA_PS);
+    let tag = Tag { kind: Kind::Data, rerouted, epoch, tail_ps: entry.load(sent::TAIL_PS) };
+    Some(Sends { tag, path })
+}
+
+/// A packet begins an epoch on a path.
+//= docs/specs/conweave.md#CWV-5 a request
+fn begin<F: Forwarding>(
+    memory: &Memory<'_, F>,
+    entry: &Entry<'_, '_, F>,
+    course: &Course,
+    epoch: u16,
+    path: u32,
+) -> Sends {
+    let reply_by_ps = course.t_ps + memory.load(rtt(course.target)) + memory.load(single::REPLY_EXTRA_PS);
     entry.store(sent::REPLY_BY_PS, reply_by_ps);
     entry.store(sent::TAIL_PS, 0);
     entry.store(sent::STATE, u64::from(epoch) | u64::from(path) << PATH_SHIFT);
-    Some(Sends { tag: Tag { kind: Kind::Request, rerouted: false, epoch, tail_ps: 0 }, path })
+    Sends { tag: Tag { kind: Kind::Request, rerouted: false, epoch, tail_ps: 0 }, path }
+}
+
+/// A packet is the last one on its path.
+//= docs/specs/conweave.md#CWV-7 the TAIL
+fn leave<F: Forwarding>(entry: &Entry<'_, '_, F>, now_ps: u64, epoch: u16, (path, next): (u32, u32)) -> Sends {
+    entry.store(sent::REPLY_BY_PS, NEVER);
+    entry.store(sent::TAIL_PS, now_ps);
+    entry.store(sent::STATE, u64::from(epoch) | REROUTED | u64::from(next) << PATH_SHIFT);
+    Sends { tag: Tag { kind: Kind::Tail, rerouted: false, epoch, tail_ps: now_ps }, path }
 }
 
 /// A frame of ConWeave's has come from the switch at the other end.
@@ -122,16 +128,11 @@ fn choose<F: Forwarding>(
     memory: &Memory<'_, F>,
     switch: &SwitchConfig,
     course: &Course,
-    random: u32,
+    lot: u64,
 ) -> Option<u32> {
-    let lots = (0..LOOKS).map(|look| mix(u64::from(random) << 32 | u64::from(look)) ^ switch.salt);
-    let mut paths = lots.filter_map(|lot| one(tables, course, lot));
+    let random = u64::from(path::lot(switch, lot, course.t_ps)) << 32;
+    let mut paths = (0..LOOKS).filter_map(|look| one(tables, course, mix(random | look)));
     paths.find(|path| !is_busy(memory, course, *path))
-}
-
-/// A random path, busy or not.
-fn any<F: Forwarding>(tables: &F, switch: &SwitchConfig, course: &Course, flow: u64) -> Option<u32> {
-    one(tables, course, mix(flow ^ switch.salt))
 }
 
 /// The path that this lot falls on.
