@@ -5,6 +5,7 @@ use super::*;
 use crate::flow_hash::Key;
 use crate::frame::Frame;
 use crate::scheme::reunion::leaf_spine::{BASE_RTT_PS, LeafSpine, SETTINGS};
+use crate::scheme::reunion::path::Course;
 use crate::scheme::{Notice, recall, two_leaves};
 use crate::trail::WORDS;
 use proptest::prelude::*;
@@ -305,6 +306,35 @@ fn a_path_that_routing_takes_away_is_left_at_once() {
     assert_eq!(next.kind(), (Kind::Request, false));
     assert_ne!(next.spine, SPINES - 1);
     assert_eq!(net.send_to(3 * US, flow, DST).spine, next.spine);
+}
+
+#[test]
+fn a_path_that_reunion_gives_is_taken_behind_a_tail() {
+    //= docs/specs/conweave.md#CWV-19 under Reunion
+    let net = Net::new();
+    // The way up and the tag of a packet that leaves at `t_ps`.
+    let send = |t_ps: u64, given: u32| {
+        let key = Key { addresses: u64::from(SRC) << 32 | u64::from(DST), ports: 1, label: 0 };
+        net.0.trail.begin(0, false, &key, &PacketFields::default());
+        let frame = Frame { time_ps: t_ps, switch: 0, len: LEN, ..two_leaves::FRAME };
+        let course = Course { t_ps, from: 0, host: DST, target: FAR };
+        let (port, path) = super::send(&net.0, &net.0.switches[0], &frame, &course, given).unwrap();
+        assert_eq!(net.0.far_end(port), Some(LEAVES + path - 1), "the port of its path");
+        (path, Tag::of(net.0.trail.more()[1]))
+    };
+    let (first, _) = send(US, 0);
+    let [given, other] = [first % SPINES + 1, (first + 1) % SPINES + 1];
+    let (path, tail) = send(2 * US, given);
+    assert_eq!((path, tail.kind), (first, Kind::Tail), "at once, but the last one on the old path");
+    let (path, moved) = send(3 * US, given);
+    assert_eq!((path, moved.rerouted), (given, true));
+    let (path, waits) = send(4 * US, other);
+    assert_eq!((path, waits.kind), (given, Kind::Data), "one reroute at a time");
+    let clear = Tag { kind: Kind::Clear, epoch: tail.epoch, ..Tag::default() };
+    net.hear(5 * US, &Notice { flow: net.0.trail.flow(), more: [0, clear.word()], ..Notice::default() });
+    assert_eq!((send(6 * US, other).1.kind, send(7 * US, other).1.kind), (Kind::Request, Kind::Tail));
+    assert_eq!(send(8 * US, other).0, other);
+    assert_eq!(net.counts(0).rerouted, 2);
 }
 
 /// What happens in a random history.
