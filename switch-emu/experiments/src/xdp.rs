@@ -195,6 +195,11 @@ fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
         let scheme = &scenario.network.switching;
         return Err(format!("`chassis` in [emulation] is `per-switch` with `{scheme}`: {why}; allowed: fabric"));
     }
+    //= docs/specs/conweave.md#CWV-21 where it runs
+    if let Some(scheme) = scenario.network.switching.schemes.iter().find(|scheme| scheme.holds()) {
+        let why = "an XDP program can neither hold a frame, nor make one, nor wait for a time";
+        return Err(format!("`scheme` in [switch] is `{scheme}`: {why}; use `--engine sim`, or another scheme"));
+    }
     if scenario.queue.pfc {
         return Err("`pfc` in [queue] is on: an XDP program cannot hold a frame back; use `--engine sim`".into());
     }

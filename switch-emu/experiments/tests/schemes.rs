@@ -26,7 +26,7 @@ How the schemes compare is in [results/host-schemes.md](../results/host-schemes.
 const SWITCHES: &str = "
 ## Schemes of switches
 
-What a switch does with a frame that several ports of equal cost could take. Any of them runs on both engines, but for `reunion`, which only the simulator has, in all tiers or in one (`[switch]` in a
+What a switch does with a frame that several ports of equal cost could take. Any of them runs on both engines, but for `reunion` and `conweave`, which only the simulator has, in all tiers or in one (`[switch]` in a
 scenario, `--switch NAME` and `--switch tor=NAME` on the command line), under any balancer but `host-dr`. The rules are in
 [switching](../specs/switching.md); how they compare is in [results/switch-schemes.md](../results/switch-schemes.md).
 

@@ -42,7 +42,7 @@ pub use route_table::RouteTable;
 pub use routes::{ShortestPaths, groups, hops};
 pub use spray_pipeline::counters::{ChassisCounters, PortCounters};
 pub use spray_pipeline::flow_hash::{FlowHash, HashFields, HashFunction, HashSeed};
-pub use switching::{Groups, Scheme, Switching, SwitchingError, reunion};
+pub use switching::{Groups, Scheme, Switching, SwitchingError, conweave, reunion};
 pub use tables::{ChassisSpec, DEFAULT_FRAME_BYTES, Tables, TablesError};
 pub use tiers::Tiers;
 pub use topo_file::{TopoFile, TopoTier};

@@ -125,15 +125,17 @@ impl RouteTable {
 
 /// Where the network's hosts and ports are.
 fn places(network: &Network, port_of: impl Fn(usize) -> u32) -> Places {
-    let mut ports = Vec::new();
+    let (mut ports, mut latencies_ps) = (Vec::new(), Vec::new());
     for (link, entry) in network.links.iter().enumerate() {
         if let Node::Switch(switch) = entry.from {
             let port = port_of(link) as usize;
             ports.resize(ports.len().max(port + 1), None);
             ports[port] = Some((switch, entry.to));
+            latencies_ps.resize(ports.len(), 0);
+            latencies_ps[port] = entry.latency_ps + network.switches[switch].latency_ps;
         }
     }
-    Places::new((0..network.hosts.len()).map(|host| network.leaf_of(host)).collect(), ports)
+    Places::new((0..network.hosts.len()).map(|host| network.leaf_of(host)).collect(), ports, latencies_ps)
 }
 
 impl Routes for RouteTable {

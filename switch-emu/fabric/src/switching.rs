@@ -9,7 +9,7 @@ use std::fmt;
 use rand_core::RngCore;
 use spray_pipeline::flow_hash::{FlowHash, HashSeed};
 use spray_pipeline::routes::{Group, SwitchConfig};
-pub use spray_pipeline::scheme::{Groups, Scheme, reunion};
+pub use spray_pipeline::scheme::{Groups, Scheme, conweave, reunion};
 use spray_pipeline::scheme::{Layout, MOST_GROUPS, Pointers};
 
 use spray_core::rng::stream;
@@ -36,6 +36,8 @@ pub struct Switching {
     pub hash_seed: HashSeed,
     /// How Reunion works, where it does.
     pub reunion: reunion::Settings,
+    /// How ConWeave works, where it does.
+    pub conweave: conweave::Settings,
 }
 
 impl Switching {
@@ -70,6 +72,16 @@ impl Switching {
     /// Whether some switches have Reunion.
     pub fn has_reunion(&self) -> bool {
         self.schemes.iter().any(|scheme| scheme.reunion_base().is_some())
+    }
+
+    /// Whether some switches have ConWeave: those with hosts hold packets.
+    pub fn has_conweave(&self) -> bool {
+        self.schemes.iter().any(|scheme| scheme.holds())
+    }
+
+    /// Whether some switches send each other frames of their own.
+    pub fn has_notices(&self) -> bool {
+        self.schemes.iter().any(|scheme| scheme.sends())
     }
 
     /// The scheme of the switches of a tier.
@@ -194,6 +206,12 @@ impl Plan {
             if let Some(base) = scheme.reunion_base() {
                 let first = (memory + base.words(&size)) as usize;
                 switching.reunion.words(&ways[switch]).for_each(|(place, word)| words[first + place as usize] = word);
+            }
+            if scheme.holds() {
+                let leaf = places.leaf(switch) < size.leaves;
+                let rtts_ps = if leaf { places.base_rtts_ps(switch, tiers.tier.len()) } else { Vec::new() };
+                let conweave = switching.conweave.words(&ways[switch], &rtts_ps);
+                conweave.for_each(|(place, word)| words[(memory + place) as usize] = word);
             }
             let gap_ps = if scheme.drains() { switching.longest_ps } else { switching.flowlet_gap_ps };
             let (resume_packets, group) = (switching.resume_packets, groups.of_switch(switch));

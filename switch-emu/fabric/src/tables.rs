@@ -115,7 +115,8 @@ impl Tables {
         let leaf_of = leaves(fabric);
         let tiers = Tiers::new(fabric.salts.len(), fabric.ports.iter().map(|port| (port.switch, port.to)));
         let ports = fabric.ports.iter().map(|port| Some((port.switch, port.to))).collect();
-        let places = Places::new(leaf_of.clone(), ports);
+        let latencies_ps = fabric.ports.iter().map(|port| port.latency_ps).collect();
+        let places = Places::new(leaf_of.clone(), ports, latencies_ps);
         // A chassis makes no frames.
         //= docs/specs/reunion.md#REU-18 riding back
         let reunion = reunion::Settings { ride: true, ..fabric.switching.reunion };

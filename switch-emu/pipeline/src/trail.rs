@@ -8,7 +8,7 @@ use crate::flow_hash::Key;
 use crate::hash::mix;
 use crate::word::Word;
 
-/// What is known of a frame since it entered the chassis; 48 bytes. Only schemes that remember have it.
+/// What is known of a frame since it entered the chassis; 64 bytes. Only schemes that remember have it.
 #[repr(C)]
 #[derive(Clone, Debug, Default)]
 pub struct Trail<W = Cell<u64>> {
@@ -23,10 +23,12 @@ pub struct Trail<W = Cell<u64>> {
     stamp: W,
     /// The port that it last left by plus 1.
     port: W,
+    /// More that the switches note: [`Trail::more`].
+    more: [W; 2],
 }
 
 /// Words of a trail.
-pub const WORDS: usize = 6;
+pub const WORDS: usize = 8;
 
 /// The frame goes against the data of its flow: an acknowledgement, or other control.
 const REPLY: u64 = 1 << 32;
@@ -44,6 +46,29 @@ impl<W: Word> Trail<W> {
         self.number.store(packet.number);
         self.stamp.store(packet.stamp_ps);
         self.port.store(0);
+        self.set_more([0; 2]);
+    }
+
+    /// A frame of its own that `switch` sends to another one, about this flow.
+    #[cfg(not(target_arch = "bpf"))]
+    pub fn begin_notice(&self, switch: u32, note: u64, flow: u64, more: [u64; 2]) {
+        self.begin(switch, true, &Key::default(), &PacketFields::default());
+        self.note.store(note);
+        self.flow.store(flow);
+        self.set_more(more);
+    }
+
+    /// What does not fit the note, such as times; 0 where the frame enters.
+    #[inline(always)]
+    pub fn more(&self) -> [u64; 2] {
+        [self.more[0].load(), self.more[1].load()]
+    }
+
+    /// Notes more.
+    #[inline(always)]
+    pub fn set_more(&self, [first, second]: [u64; 2]) {
+        self.more[0].store(first);
+        self.more[1].store(second);
     }
 
     /// The switch by which the frame entered: that of the host that sent it.
@@ -106,14 +131,15 @@ impl<W: Word> Trail<W> {
     /// All of it, for a frame that waits for its next switch.
     #[inline(always)]
     pub fn words(&self) -> [u64; WORDS] {
-        [&self.note, &self.entry, &self.flow, &self.number, &self.stamp, &self.port].map(Word::load)
+        let Self { note, entry, flow, number, stamp, port, more: [first, second] } = self;
+        [note, entry, flow, number, stamp, port, first, second].map(Word::load)
     }
 
     /// Goes on with the frame of these words.
     #[inline(always)]
     pub fn resume(&self, words: [u64; WORDS]) {
-        let Self { note, entry, flow, number, stamp, port } = self;
-        for (word, value) in [note, entry, flow, number, stamp, port].into_iter().zip(words) {
+        let Self { note, entry, flow, number, stamp, port, more: [first, second] } = self;
+        for (word, value) in [note, entry, flow, number, stamp, port, first, second].into_iter().zip(words) {
             word.store(value);
         }
     }
@@ -148,9 +174,11 @@ mod tests {
         assert_eq!(one.came_by(), None);
         one.note.store(5);
         one.leaves_by(0);
+        one.set_more([8, 9]);
         other.resume(one.words());
         assert_eq!((other.note.load(), other.source(), other.came_by()), (5, 7, Some(0)));
         assert_eq!((other.number(), other.stamp(), other.hops(), other.flow()), (11, 12, 13, one.flow()));
         assert!(other.is_reply() && other.acknowledges());
+        assert_eq!(other.more(), [8, 9]);
     }
 }

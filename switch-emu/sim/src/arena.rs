@@ -32,6 +32,8 @@ pub(super) enum Kind {
     Resume,
     /// Time to look for deadlocks.
     Watch,
+    /// What waits in reordering queue `connection` of switch `place` may have waited long enough.
+    LetGo,
 }
 
 /// Which of the events of one moment comes first: what arrives may change what a timer does, and both what is sent.

@@ -110,6 +110,7 @@ impl<'a> Engine<'a> {
                     Ok(false) => {}
                     Err(_) => self.net.arena.lose(index),
                 }
+                self.net.let_go(self.now_ps);
                 self.net.insert_signals();
                 self.net.send_notices(self.now_ps, at);
             }
@@ -118,6 +119,12 @@ impl<'a> Engine<'a> {
                 self.net.leaves(self.now_ps, port);
             }
             Kind::Pause | Kind::Resume | Kind::Watch => self.signalled(index),
+            Kind::LetGo => {
+                let Slot { place: switch, connection: queue, .. } = self.take(index);
+                self.net.switches.look_at_queue(switch, queue, self.now_ps);
+                self.net.let_go(self.now_ps);
+                self.net.insert_signals();
+            }
             Kind::AtHost => self.arrive(index),
             Kind::Transmit => {
                 let host = self.take(index).place;
@@ -395,6 +402,7 @@ impl<'a> Engine<'a> {
             delivered,
             deadlock: net.switches.deadlock(self.spec.network),
             reunion: net.switches.reunion(),
+            conweave: net.switches.conweave(),
             events: net.log.drain().map(|entry| (entry.at_ps, entry.connection, entry.event)).collect(),
             end_ps: self.now_ps,
             packet_hops: crossed,

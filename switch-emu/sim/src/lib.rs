@@ -12,6 +12,7 @@ mod net;
 mod notices;
 mod pfc;
 mod port;
+mod reorder;
 mod sample;
 mod shared;
 mod spec;

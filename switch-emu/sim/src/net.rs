@@ -11,6 +11,7 @@ use super::arena::{Arena, Kind, NOTICE, Slot, Turn, flags, key};
 use super::calendar::Calendar;
 use super::hosts::{Connection, Uplink};
 use super::pfc::Signal;
+use super::reorder::Timer;
 use super::spec::{FlowOutcome, SimSpec, Start, Trigger};
 use super::tables::Switches;
 
@@ -144,16 +145,17 @@ impl<'a> Net<'a> {
 
     /// Puts what switch `at` has to tell other switches on their way.
     //= docs/specs/reunion.md#REU-17 a frame of its own
+    //= docs/specs/conweave.md#CWV-12 frames of their own
     #[inline]
     pub(super) fn send_notices(&mut self, now_ps: u64, at: u32) {
-        while let Some(notice) = self.switches.poll_notice(at) {
+        while let Some((host, notice)) = self.switches.poll_notice(at) {
             self.frames_sent += 1;
             let random = self.frames_sent as u32;
             let event = self.insert(Slot {
                 key: key(now_ps, Turn::Arrival),
                 flow: mix(u64::from(random)),
                 random,
-                to: notice.host,
+                to: host,
                 len: NOTICE_BYTES + LINK_BYTES * notice.links,
                 ttl: wire::INITIAL_TTL,
                 control: true,
@@ -162,7 +164,31 @@ impl<'a> Net<'a> {
                 place: at,
                 ..Slot::EMPTY
             });
-            self.switches.begin_notice(event, at, notice.note);
+            self.switches.begin_notice(event, at, &notice);
+        }
+    }
+
+    /// Sends what has waited in a reordering queue on its way, and puts the times of such queues among the events.
+    #[inline]
+    pub(super) fn let_go(&mut self, now_ps: u64) {
+        while let Some((event, port)) = self.switches.reorder.released() {
+            let slot = &mut self.arena.slots[event as usize];
+            (slot.key, slot.kind, slot.place) = (key(now_ps, Turn::Arrival), Kind::AtPort, port);
+            match self.switches.forward(event, slot) {
+                Ok(true) => self.queue.insert(slot.key, event),
+                Ok(false) => {}
+                Err(_) => self.arena.lose(event),
+            }
+        }
+        while let Some(Timer { at_ps, switch, queue }) = self.switches.reorder.timer() {
+            let at_ps = at_ps.max(now_ps);
+            self.insert(Slot {
+                key: key(at_ps, Turn::Timer),
+                kind: Kind::LetGo,
+                place: switch,
+                connection: queue,
+                ..Slot::EMPTY
+            });
         }
     }
 

@@ -24,6 +24,8 @@ pub(super) struct Pfc {
     used: Vec<u64>,
     /// Per event: the port over which its frame comes.
     came_by: Vec<u32>,
+    /// Per event: whether its frame has its memory already, before it comes to its port.
+    admitted: Vec<bool>,
     /// What has yet to be put among the events.
     pub signals: Vec<Signal>,
     /// Whether a look for deadlocks is among the events.
@@ -96,7 +98,15 @@ impl Pfc {
             lanes[*port as usize].room = Room::new(spec, config, link);
         }
         let used = vec![0; spec.network.switches.len()];
-        Self { lanes, used, came_by: Vec::new(), signals: Vec::new(), watching: false, deadlock: None }
+        Self {
+            lanes,
+            used,
+            came_by: Vec::new(),
+            admitted: Vec::new(),
+            signals: Vec::new(),
+            watching: false,
+            deadlock: None,
+        }
     }
 
     /// The frame of this event comes over the link of `port`.
@@ -120,7 +130,8 @@ impl Pfc {
         if frame.control {
             return port.cross_control(frame, random);
         }
-        if !self.admit(event, frame.len, now_ps) {
+        let admitted = self.admitted.get_mut(event as usize).is_some_and(std::mem::take);
+        if !admitted && !self.admit(event, frame.len, now_ps) {
             port.counters.drops_queue.add(1);
             return Err(Cause::Queue);
         }
@@ -130,6 +141,14 @@ impl Pfc {
             Err(_) => self.lose(event, frame.len, now_ps),
         }
         crossed
+    }
+
+    /// Finds memory for a frame that waits before it comes to its port; `false` where there is none.
+    pub(super) fn admit_early(&mut self, event: u32, len: u32, now_ps: u64) -> bool {
+        let place = event as usize;
+        self.admitted.resize(self.admitted.len().max(place + 1), false);
+        self.admitted[place] = self.admit(event, len, now_ps);
+        self.admitted[place]
     }
 
     /// Finds memory for a frame of data that has come to a switch; `false` where there is none.

@@ -2,7 +2,7 @@
 
 use spray_core::flow::FlowConfig;
 
-use spray_fabric::{Link, LinkChange, LinkEvent, Network, Thresholds, changes, reunion};
+use spray_fabric::{Link, LinkChange, LinkEvent, Network, Thresholds, changes, conweave, reunion};
 pub use spray_fabric::{PortOutcome, PortSamples};
 use spray_pipeline::scheme::Entries;
 
@@ -196,6 +196,8 @@ pub struct SimOutcome {
     pub deadlock: Option<Deadlock>,
     /// What switches with Reunion did.
     pub reunion: reunion::Counts,
+    /// What switches with ConWeave did.
+    pub conweave: conweave::Counts,
     /// What the senders reported: (time, flow, event), in order. Retransmissions are left out: counts tell of them.
     pub events: Vec<(u64, u32, spray_core::event::Event)>,
     /// When the last event happened.

@@ -17,6 +17,7 @@ use super::hosts::Uplink;
 use super::notices;
 use super::pfc::{Pfc, Signal};
 use super::port::Port;
+use super::reorder::Reorder;
 use super::shared::Shared;
 use super::spec::{Deadlock, PortOutcome, SimSpec};
 use spray_fabric::{Link, LinkChange, LinkState, Network, Node, RouteTable, Scheme, changes};
@@ -34,7 +35,9 @@ pub(super) struct Switches {
     pub trail: Trail,
     /// By event that of its frame.
     pub trails: Vec<[u64; trail::WORDS]>,
-    /// By switch its first host, where switches have Reunion.
+    /// Frames that wait for others of their flow, at switches with ConWeave.
+    pub reorder: Reorder,
+    /// By switch its first host, where switches tell each other something.
     pub first_host: Vec<u32>,
     /// Changes of links, the next one last: (time, link, state).
     changes: Vec<(u64, usize, LinkState)>,
@@ -44,7 +47,7 @@ pub(super) struct Switches {
     pub trimmed_len: u16,
     pub no_route: u64,
     shared: Option<Shared>,
-    pfc: Option<Pfc>,
+    pub pfc: Option<Pfc>,
     /// Per event the port that its frame has left without its mark; empty where frames are marked as they come.
     unsettled: Vec<Option<Unsettled>>,
 }
@@ -85,6 +88,7 @@ impl Switches {
                 .any(|switch| routes.switch(switch).is_some_and(|config| config.remembers != 0)),
             trail: Trail::default(),
             trails: Vec::new(),
+            reorder: Reorder::default(),
             first_host: notices::first_hosts(network),
             words: routes.words().iter().copied().map(Cell::new).collect(),
             routes,
@@ -128,13 +132,19 @@ impl Switches {
     }
 
     /// Takes a frame through the switch at which it has arrived, and over the cable behind the port that it takes there; `false` if
-    /// it waits at the port for as long as it has to.
+    /// it waits there for as long as it has to.
     #[inline]
     pub(super) fn forward(&mut self, index: u32, slot: &mut Slot) -> Result<bool, Cause> {
         self.settle(index, slot);
         let number = match slot.kind {
             Kind::AtPort => slot.place,
-            _ => self.find(index, slot).ok_or(Cause::NoRoute).inspect_err(|_| self.no_route += 1)?,
+            _ => {
+                let number = self.find(index, slot).ok_or(Cause::NoRoute).inspect_err(|_| self.no_route += 1)?;
+                if self.has_to_wait(index, slot, number)? {
+                    return Ok(false);
+                }
+                number
+            }
         };
         let limit = self.shared.as_ref().map(|shared| shared.limit(&self.ports, number, time_ps(slot.key)));
         let port = &mut self.ports[number as usize];
@@ -197,7 +207,7 @@ impl Switches {
 
     /// Frames that wait at ports without being among the events.
     pub(super) fn frames_held(&self) -> u64 {
-        self.pfc.as_ref().map_or(0, Pfc::frames)
+        self.pfc.as_ref().map_or(0, Pfc::frames) + self.reorder.frames()
     }
 
     /// The first deadlock of paused links.
@@ -272,6 +282,12 @@ impl Switches {
 
     fn recalls(&self, switch: u32) -> bool {
         self.routes.switch(switch).is_some_and(|config| Scheme::from_number(config.scheme).remembers())
+    }
+
+    /// Whether a switch has hosts, and holds packets for them.
+    #[inline]
+    pub(super) fn holds(&self, switch: u32) -> bool {
+        self.routes.switch(switch).is_some_and(|config| Scheme::from_number(config.scheme).holds())
     }
 
     /// How a frame that arrives at a switch leaves it.

@@ -12,6 +12,7 @@ use spray_fabric::{LeafSpine, LinkAction, LinkEvent, Network};
 
 mod calibration;
 mod controls;
+mod conweave;
 mod eqds;
 mod erasure;
 mod flowcut;

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use spray_core::flow::Degrees;
 use spray_fabric::Switching;
 pub use spray_fabric::{PortCounters, PortOutcome, PortSamples};
-use spray_pipeline::scheme::Entries;
+use spray_pipeline::scheme::{Entries, conweave};
 
 pub(crate) use self::collect::{Collect, Ended, reported};
 pub use self::files::{WriteError, write_overview, write_run};
@@ -113,6 +113,48 @@ pub struct SimFigures {
     /// Of switches with Reunion.
     #[serde(flatten)]
     pub reunion: Option<ReunionFigures>,
+    /// Of switches with ConWeave.
+    #[serde(flatten)]
+    pub conweave: Option<ConWeaveFigures>,
+}
+
+/// What switches with ConWeave did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ConWeaveFigures {
+    /// Flows given another path.
+    pub conweave_rerouted: u64,
+    /// Packets that a switch held.
+    pub conweave_held: u64,
+    /// Bytes that one switch held at most at once.
+    pub conweave_held_bytes: u64,
+    /// Reordering queues that one switch used at most at once.
+    pub conweave_queues: u64,
+    /// Queues given up because their TAIL did not come in time.
+    pub conweave_timeouts: u64,
+    /// Packets that were to be held, and for which there was no queue.
+    pub conweave_no_queue: u64,
+    /// Queues given up for want of memory.
+    pub conweave_no_memory: u64,
+    /// Packets of flows for which a table had no entry left.
+    pub conweave_no_entry: u64,
+    /// Frames that switches sent each other: RTT_REPLY, CLEAR and NOTIFY.
+    pub conweave_control: u64,
+}
+
+impl From<conweave::Counts> for ConWeaveFigures {
+    fn from(counts: conweave::Counts) -> Self {
+        Self {
+            conweave_rerouted: counts.rerouted,
+            conweave_held: counts.held,
+            conweave_held_bytes: counts.held_bytes,
+            conweave_queues: counts.queues,
+            conweave_timeouts: counts.timeouts,
+            conweave_no_queue: counts.no_queue,
+            conweave_no_memory: counts.no_memory,
+            conweave_no_entry: counts.no_entry,
+            conweave_control: counts.replies + counts.clears + counts.notifies,
+        }
+    }
 }
 
 /// What switches with Reunion did.

@@ -9,11 +9,11 @@ use spray_core::path::BalancerKind;
 use spray_core::units::Micros;
 
 use super::failure::{FailureSettings, words};
-use super::settings::{Reunion, Settings, Switch, Transport};
+use super::settings::{ConWeave, Reunion, Settings, Switch, Transport};
 use super::{Failures, Paths, QueueLength, Scenario, SimulationSettings, read_file};
 use spray_fabric::{
     CompileError, DrawError, FailureContext, FailureFile, FlowHash, HashFields, LinkAction, Network, RandomFailure,
-    Switching, preload, reunion,
+    Switching, conweave, preload, reunion,
 };
 
 impl Scenario {
@@ -54,7 +54,8 @@ impl Scenario {
         };
         let paths = scenario.paths();
         let gap_ps = scenario.base_rtt_ps(&paths) / 2;
-        scenario.network.switching = settings.switch.switching(gap_ps, scenario.longest_ps(&paths));
+        let conweave = settings.switch.conweave.over(&scenario);
+        scenario.network.switching = settings.switch.switching(gap_ps, scenario.longest_ps(&paths), conweave);
         check_switches(document, &scenario)?;
         check_queue(document, &scenario, &paths)?;
         check_events(document, &scenario)?;
@@ -64,7 +65,7 @@ impl Scenario {
 
 impl Switch {
     /// The schemes by tier. `gap_ps` is the default pause that ends a flowlet, `longest_ps` as [`Switching`] has it.
-    fn switching(&self, gap_ps: u64, longest_ps: u64) -> Switching {
+    fn switching(&self, gap_ps: u64, longest_ps: u64, conweave: conweave::Settings) -> Switching {
         let schemes = [self.tor, self.agg, self.core].map(|tier| tier.unwrap_or(self.scheme)).to_vec();
         let hash = FlowHash { function: self.hash, fields: self.hash_fields };
         let flowlet_gap_ps = self.flowlet_gap_us.map_or(gap_ps, Micros::ps);
@@ -73,7 +74,26 @@ impl Switch {
         let Reunion { interval_us, tolerance, timeout_us } = self.reunion;
         let (interval_ps, timeout_ps) = (interval_us.ps(), timeout_us.ps());
         let reunion = reunion::Settings { interval_ps, tolerance, timeout_ps, ride: false };
-        Switching { schemes, flowlet_gap_ps, longest_ps, resume_packets, hash, hash_seed: self.hash_seed, reunion }
+        let hash_seed = self.hash_seed;
+        Switching { schemes, flowlet_gap_ps, longest_ps, resume_packets, hash, hash_seed, reunion, conweave }
+    }
+}
+
+impl ConWeave {
+    /// What switches go by; the defaults depend on the network.
+    //= docs/specs/conweave.md#CWV-18 settings
+    fn over(&self, scenario: &Scenario) -> conweave::Settings {
+        let many_tiers = scenario.network.tiers().tier.into_iter().any(|tier| tier > 1);
+        let defaults = conweave::Settings::of(many_tiers, scenario.queue.pfc);
+        conweave::Settings {
+            reply_extra_ps: self.reply_extra_us.ps(),
+            path_busy_ps: self.path_busy_us.ps(),
+            inactive_ps: self.inactive_us.map_or(defaults.inactive_ps, Micros::ps),
+            resume_extra_ps: self.resume_extra_us.map_or(defaults.resume_extra_ps, Micros::ps),
+            resume_default_ps: self.resume_default_us.map_or(defaults.resume_default_ps, Micros::ps),
+            queues: self.queues,
+            held_bytes: self.held.bytes(),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use spray_core::flow::DEFAULT_SACK_GAP_PACKETS;
 use spray_core::loss::{ReceiverKind, Receivers, SackRule};
 use spray_core::path::{BalancerKind, Schemes};
 use spray_core::units::{ByteSize, Micros};
-use spray_fabric::{HashFields, HashFunction, HashSeed, Scheme, reunion};
+use spray_fabric::{HashFields, HashFunction, HashSeed, Scheme, conweave, reunion};
 
 use super::QueueLength;
 use super::failure::{FailureSettings, Routing};
@@ -294,6 +294,8 @@ pub struct Switch {
     pub hash_seed: HashSeed,
     /// How switches with `reunion` work, over any base.
     pub reunion: Reunion,
+    /// How switches with `conweave` work.
+    pub conweave: ConWeave,
 }
 
 /// How switches with `reunion` work, over any base.
@@ -317,6 +319,52 @@ impl Default for Reunion {
         let reunion::Settings { interval_ps, tolerance, timeout_ps, .. } = reunion::Settings::default();
         let micros = |ps| Micros::new(ps / 1_000_000);
         Self { interval_us: micros(interval_ps), tolerance, timeout_us: micros(timeout_ps) }
+    }
+}
+
+/// How switches with `conweave` work. Defaults are those of the paper's published simulation.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ConWeave {
+    /// By how much a reply may be later than the base RTT between the two switches before its flow takes another path. Both together are
+    /// the paper's theta_reply.
+    #[schemars(range(min = 0.01, max = 1_000_000))]
+    pub reply_extra_us: Micros,
+    /// How long a path is not chosen after a marked packet has come over it: theta_path_busy.
+    #[schemars(range(min = 0.01, max = 1_000_000))]
+    pub path_busy_us: Micros,
+    /// A pause of a flow after which it may take another path at once: theta_inactive. By default 300 us where all switches are leaves
+    /// and spines, 1 ms with more tiers.
+    #[schemars(range(min = 0.01, max = 1_000_000))]
+    pub inactive_us: Option<Micros>,
+    /// How long a TAIL is waited for beyond the time at which it is expected: theta_resume_extra. By default 16 us; 64 us with more
+    /// tiers and priority flow control.
+    #[schemars(range(min = 0.01, max = 1_000_000))]
+    pub resume_extra_us: Option<Micros>,
+    /// How long it is waited for where no packet of the old path has told when: theta_resume_default. By default 200 us; with more tiers 300 us, and
+    /// 600 us with priority flow control too.
+    #[schemars(range(min = 0.01, max = 1_000_000))]
+    pub resume_default_us: Option<Micros>,
+    /// Reordering queues of each port to a host.
+    #[schemars(range(min = 1, max = 256))]
+    pub queues: u32,
+    /// What a switch holds at most; beyond that a flow's packets go on, out of order.
+    pub held: ByteSize,
+}
+
+impl Default for ConWeave {
+    fn default() -> Self {
+        let conweave::Settings { reply_extra_ps, path_busy_ps, queues, held_bytes, .. } = conweave::Settings::default();
+        let micros = |ps| Micros::new(ps / 1_000_000);
+        Self {
+            reply_extra_us: micros(reply_extra_ps),
+            path_busy_us: micros(path_busy_ps),
+            inactive_us: None,
+            resume_extra_us: None,
+            resume_default_us: None,
+            queues,
+            held: ByteSize::new(held_bytes),
+        }
     }
 }
 

@@ -241,6 +241,26 @@ fn settings_of_schemes_stand_in_tables_of_their_names() {
 }
 
 #[test]
+fn conweave_waits_longer_where_there_are_more_tiers() {
+    //= docs/specs/conweave.md#CWV-18 settings
+    let tree = "name = \"x\"\n[topology]\nkind = \"fat-tree\"\npods = 2\ntors_per_pod = 2\naggs_per_pod = 2\ncores = 2\n\
+                hosts_per_tor = 2\n[workload]\nkind = \"permutation\"\nbytes = 1\n";
+    let waits = |text: &str, rest: &str| {
+        let conweave = parse(&format!("{text}{rest}\n")).unwrap().network.switching.conweave;
+        [conweave.inactive_ps, conweave.resume_extra_ps, conweave.resume_default_ps].map(|ps| ps / 1_000_000)
+    };
+    assert_eq!(waits(MINIMAL, ""), [300, 16, 200]);
+    assert_eq!(waits(MINIMAL, "[queue]\npfc = true"), [300, 16, 200]);
+    assert_eq!(waits(tree, ""), [1_000, 16, 300]);
+    assert_eq!(waits(tree, "[queue]\npfc = true"), [1_000, 64, 600]);
+    assert_eq!(waits(tree, "[switch.conweave]\ninactive_us = 50\nresume_default_us = 7"), [50, 16, 7]);
+    let all = "[switch.conweave]\nreply_extra_us = 1\npath_busy_us = 2\nqueues = 3\nheld = \"1 kB\"";
+    let conweave = parse(&format!("{MINIMAL}{all}\n")).unwrap().network.switching.conweave;
+    assert_eq!((conweave.reply_extra_ps, conweave.path_busy_ps), (1_000_000, 2_000_000));
+    assert_eq!((conweave.queues, conweave.held_bytes), (3, 1_000));
+}
+
+#[test]
 fn assignments_say_whatever_a_file_can_say() {
     let read = |assignments: &[&str]| {
         let mut document = Document::parse(Path::new("dir/small.toml"), MINIMAL).unwrap();

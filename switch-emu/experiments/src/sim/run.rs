@@ -202,6 +202,7 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
                 let reunion::Counts { rerouted, stuck, notified } = outcome.reunion;
                 ReunionFigures { rerouted, stuck, notified }
             }),
+            conweave: network.switching.has_conweave().then(|| outcome.conweave.into()),
         }),
         ..collect.result("sim", collect.flows.iter().zip(&outcome.flows).map(ended), rows(collect, outcome), transport)
     }

@@ -8,7 +8,7 @@ use spray_core::path::BalancerKind;
 use spray_core::rng::stream;
 use spray_fabric::{Network, Scheme};
 
-use crate::results::{ReunionFigures, RunResult};
+use crate::results::{ConWeaveFigures, ReunionFigures, RunResult};
 use crate::scenario::{Document, Scenario};
 use crate::sim::{Simulation, over_cores};
 use crate::workload::{Flow, Pattern};
@@ -41,6 +41,8 @@ pub struct Ring {
     pub reordered_ppm: f64,
     /// What Reunion did.
     pub reunion: Option<ReunionFigures>,
+    /// What ConWeave did.
+    pub conweave: Option<ConWeaveFigures>,
 }
 
 impl Rings {
@@ -82,6 +84,7 @@ impl Rings {
             mean_ms: ends.iter().sum::<f64>() / ends.len() as f64 / 1e3,
             reordered_ppm: reordered as f64 * 1e6 / packets as f64,
             reunion: run.sim.as_ref().and_then(|figures| figures.reunion),
+            conweave: run.sim.as_ref().and_then(|figures| figures.conweave),
         })
     }
 

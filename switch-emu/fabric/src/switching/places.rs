@@ -18,17 +18,19 @@ pub(crate) struct Places {
     leaf_of: Vec<usize>,
     /// By port its switch, and where it leads to; `None`: a host's own link.
     ports: Vec<Option<(usize, Node)>>,
+    /// By port the time from its switch to the next one, without waiting and without the frame's own length.
+    latencies_ps: Vec<u64>,
     /// The switches with hosts, in their order.
     leaves: Vec<usize>,
 }
 
 impl Places {
     /// Of hosts at these switches, and of ports at these switches, which lead there; `None`: a host's own link.
-    pub(crate) fn new(leaf_of: Vec<usize>, ports: Vec<Option<(usize, Node)>>) -> Self {
+    pub(crate) fn new(leaf_of: Vec<usize>, ports: Vec<Option<(usize, Node)>>, latencies_ps: Vec<u64>) -> Self {
         let mut leaves = leaf_of.clone();
         leaves.sort_unstable();
         leaves.dedup();
-        Self { leaf_of, ports, leaves }
+        Self { leaf_of, ports, latencies_ps, leaves }
     }
 
     /// By port its number, its switch and the switch that it leads to.
@@ -85,6 +87,28 @@ impl Places {
             ports.iter().zip(back).for_each(|(port, back)| words[3 * *port as usize + 2] = u64::from(*back) + 1);
         }
         words
+    }
+
+    /// The base RTTs from a switch to those with hosts, by their numbers: twice the least latency of a way with the fewest links.
+    //= docs/specs/conweave.md#CWV-5 a request
+    pub(super) fn base_rtts_ps(&self, from: usize, switches: usize) -> Vec<u64> {
+        let mut known = vec![None; switches];
+        known[from] = Some(0);
+        // Once for each link more.
+        loop {
+            let mut next = known.clone();
+            for (port, at, to) in self.links() {
+                if let (Some(here_ps), None) = (known[at], known[to]) {
+                    let there_ps = here_ps + self.latencies_ps[port as usize];
+                    next[to] = Some(next[to].map_or(there_ps, |least: u64| least.min(there_ps)));
+                }
+            }
+            if next == known {
+                break;
+            }
+            known = next;
+        }
+        self.leaves.iter().map(|leaf| 2 * known[*leaf].unwrap_or(0)).collect()
     }
 
     /// By switch the ports that lead up, in their order: its ways from 1 on, as far as there are numbers for them.

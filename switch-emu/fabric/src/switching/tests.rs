@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use super::*;
 use crate::{FatTree, HashFunction, LeafSpine, LinkAction, LinkEvent, Network, RouteTable, flow_key};
 use spray_pipeline::routes::Routes;
-use spray_pipeline::scheme::hashed;
+use spray_pipeline::scheme::{Size, hashed};
 use spray_wire::EvPort;
 
 /// Four pods of two ToRs and two aggregation switches, eight cores.
@@ -95,6 +95,21 @@ fn simple_round_robin_has_one_pointer_for_a_set_of_ports() {
     let groups: HashSet<_> =
         (2..16).map(|host| table.group(0, switch(&network, "tor0"), host).unwrap().pointer).collect();
     assert_eq!(groups.len(), 1);
+}
+
+#[test]
+fn base_round_trips_follow_from_cables_and_switches() {
+    //= docs/specs/conweave.md#CWV-5 a request
+    let mut network = fat_tree(Scheme::ConWeave);
+    network.switches.iter_mut().for_each(|switch| switch.latency_ps = 10);
+    // One of the two ways to the other ToR of the pod is longer.
+    let longer = network.links_named("tor0->agg1").unwrap()[0];
+    network.links[longer].latency_ps = 5;
+    let table = table(&network, &[]);
+    let config = table.switch(0).unwrap();
+    let memory = Scheme::ConWeave.words(&Size { leaves: config.leaves, uplinks: config.uplinks });
+    let rtts = &table.words()[(config.memory + memory) as usize - 8..][..8];
+    assert_eq!(rtts, [0, 2 * 2 * 11, 88, 88, 88, 88, 88, 88]);
 }
 
 #[test]

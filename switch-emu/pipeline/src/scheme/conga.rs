@@ -29,6 +29,7 @@ const ALL_NEW: u64 = 0x8888_8888_8888_8888;
 
 /// The note of a frame: tag and congestion of the way there, then tag and congestion of the way back, if there is something to return.
 const RETURNS: u64 = 1 << 32;
+const OWN: u64 = (RETURNS << 1) - 1;
 
 /// Words that a leaf needs: flowlets, congestion to each leaf by uplink, and from each leaf what to return.
 pub(super) const fn words(size: &Size) -> u32 {
@@ -77,7 +78,7 @@ pub(super) fn route<F: Forwarding>(
     //= docs/specs/switching.md#SWC-52 what a frame tells
     trail.note.store(if switch.leaf == source {
         let tag = u64::from(tables.tag(port)?);
-        tag | load << 8 | to_return(tables, switch, target)
+        note & !OWN | tag | load << 8 | to_return(tables, switch, target)
     } else {
         note & !(0xff << 8) | load.max(note >> 8 & 0xff) << 8
     });

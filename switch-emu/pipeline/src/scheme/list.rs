@@ -1,5 +1,7 @@
 //! All schemes: a line each with its name, what it does and what it needs.
 
+#[cfg(not(target_arch = "bpf"))]
+use super::conweave;
 use super::flowlet::FLOWLETS;
 use super::layout::ORDERS;
 #[cfg(doc)]
@@ -92,6 +94,9 @@ schemes! {
     LetFlow "letflow" PLAIN;
     /// For every flowlet the path to its leaf that is least congested, by what links and returning frames tell (*CONGA*, SIGCOMM 2014).
     Conga "conga" PLAIN;
+    /// A flow whose packets are late takes another path, which its destination's switch hides by holding packets until those before
+    /// them have come (*ConWeave*, SIGCOMM 2023).
+    ConWeave "conweave" PLAIN;
     /// Flowcut: a flow takes the least loaded port whenever nothing of it is on its way, and its host pauses while a congested path drains; switches with hosts
     /// choose, the others hash (Flowcut §II-C, ingress only).
     FlowcutIngress "flowcut-ingress" PLAIN;
@@ -103,6 +108,8 @@ schemes! {
     ReunionLetFlow "reunion+letflow" PLAIN;
     /// As `conga`, but elephants that collide are given other paths.
     ReunionConga "reunion+conga" PLAIN;
+    /// As `conweave`, but elephants that collide are given other paths.
+    ReunionConWeave "reunion+conweave" PLAIN;
     /// Ports in turn, with a pointer for each destination edge switch or pod and class of frames, and weights (OFAN §7).
     Ofan "ofan" OFAN;
     /// OFAN without weights: all ports that lead to the destination count the same (OFAN §F.4).
@@ -158,10 +165,14 @@ impl Scheme {
         match self {
             Self::AdaptiveFlowlet | Self::LetFlow => FLOWLETS,
             Self::Conga => conga::words(size),
+            #[cfg(not(target_arch = "bpf"))]
+            Self::ConWeave => conweave::words(size),
             Self::FlowcutIngress | Self::FlowcutSwitch => flowcut::WORDS,
             Self::Reunion => reunion::WORDS,
             Self::ReunionLetFlow => FLOWLETS + reunion::WORDS,
             Self::ReunionConga => conga::words(size) + reunion::WORDS,
+            #[cfg(not(target_arch = "bpf"))]
+            Self::ReunionConWeave => conweave::words(size) + reunion::WORDS,
             _ => 0,
         }
     }
@@ -174,12 +185,24 @@ impl Scheme {
     /// Whether switches tell each other something about a frame: it has a [`Trail`], and [`recall`] finds its ports.
     #[inline(always)]
     pub const fn remembers(self) -> bool {
-        matches!(self, Self::Conga | Self::FlowcutIngress | Self::FlowcutSwitch) || self.reunion_base().is_some()
+        matches!(self, Self::Conga | Self::ConWeave | Self::FlowcutIngress | Self::FlowcutSwitch)
+            || self.reunion_base().is_some()
     }
 
-    /// Whether the kernel's switch has it.
+    /// Whether the kernel's switch has it: a program cannot hold packets as ConWeave does.
     pub const fn is_in_kernel(self) -> bool {
-        true
+        !self.holds()
+    }
+
+    /// Whether the switches with hosts hold packets until those before them have come.
+    #[inline(always)]
+    pub const fn holds(self) -> bool {
+        matches!(self, Self::ConWeave | Self::ReunionConWeave)
+    }
+
+    /// Whether switches send each other frames of their own.
+    pub const fn sends(self) -> bool {
+        self.holds() || self.reunion_base().is_some()
     }
 
     /// What chooses where Reunion does not; `None`: it is no Reunion.
@@ -189,6 +212,7 @@ impl Scheme {
             Self::Reunion => Some(Self::Ecmp),
             Self::ReunionLetFlow => Some(Self::LetFlow),
             Self::ReunionConga => Some(Self::Conga),
+            Self::ReunionConWeave => Some(Self::ConWeave),
             _ => None,
         }
     }

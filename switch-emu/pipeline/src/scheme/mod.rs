@@ -5,6 +5,8 @@
 
 mod adaptive;
 mod conga;
+#[cfg(not(target_arch = "bpf"))]
+pub mod conweave;
 mod detour;
 mod flowcut;
 mod flowlet;
@@ -12,6 +14,8 @@ mod forwarding;
 mod hashed;
 mod layout;
 mod list;
+#[cfg(not(target_arch = "bpf"))]
+mod notice;
 mod ofan;
 mod recall;
 pub mod reunion;
@@ -28,6 +32,8 @@ pub use forwarding::{Arrival, Forwarding, Waiting, port_word, port_words};
 pub use hashed::hashed;
 pub use layout::{Layout, Pointers, Size};
 pub use list::Scheme;
+#[cfg(not(target_arch = "bpf"))]
+pub use notice::{Notice, poll};
 pub use recall::{NO_PORT, OPEN, Part, part, recall};
 
 use crate::routes::{Choice, Group, SwitchConfig};
@@ -70,11 +76,13 @@ fn rank<F: Forwarding>(
         Scheme::Random | Scheme::Valiant | Scheme::Ugal => Some(hashed::random(switch, group, frame)),
         // [`recall`] finds their ports.
         Scheme::Conga
+        | Scheme::ConWeave
         | Scheme::FlowcutIngress
         | Scheme::FlowcutSwitch
         | Scheme::Reunion
         | Scheme::ReunionLetFlow
-        | Scheme::ReunionConga => Some(hashed::rank(switch, group, frame.flow)),
+        | Scheme::ReunionConga
+        | Scheme::ReunionConWeave => Some(hashed::rank(switch, group, frame.flow)),
         Scheme::Rr => rotation::simple(tables.word(group.pointer)?, group),
         Scheme::RrPermuted => rotation::permuted(tables.word(group.pointer)?, group, switch),
         Scheme::Jsq => Some(least_loaded(tables, switch, group, frame, Measure::Bytes)),

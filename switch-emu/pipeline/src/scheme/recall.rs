@@ -2,6 +2,8 @@
 //!
 //! Each part of them is a function of its own in the kernel, since its stack has no room for two.
 
+#[cfg(not(target_arch = "bpf"))]
+use super::conweave;
 use super::reunion::Here;
 use super::{Arrival, Forwarding, Scheme, choose_by, conga, flowcut};
 use crate::Cause;
@@ -21,7 +23,7 @@ pub enum Part {
     Move,
     /// Reunion counts the frame, and gives it a port if its flow has a path.
     Prepare,
-    /// Reunion's base chooses, if it is not `conga`.
+    /// Reunion's base chooses, if it keeps nothing of frames that are given a port.
     Base,
     /// Reunion notes that the frame leaves by the port given.
     Settle,
@@ -41,27 +43,42 @@ pub const OPEN: u32 = NO_PORT - 1;
 #[inline(always)]
 pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
     let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
-    let scheme = Scheme::from_number(switch.scheme);
-    let port = match (scheme, scheme.reunion_base()) {
-        (Scheme::Conga, _) => tables.part(Part::Conga, frame, host, OPEN),
-        (_, None) => tables.part(Part::Flowcut, frame, host, OPEN),
-        (_, Some(base)) => {
-            for part in [Part::Begin, Part::Move] {
-                if tables.part(part, frame, host, OPEN) == NO_PORT {
-                    return Err(Cause::NoRoute);
-                }
-            }
-            let given = tables.part(Part::Prepare, frame, host, OPEN);
-            let port = match given {
-                NO_PORT => NO_PORT,
-                _ if base == Scheme::Conga => tables.part(Part::Conga, frame, host, given),
-                OPEN => tables.part(Part::Base, frame, host, OPEN),
-                given => given,
-            };
-            if port == NO_PORT { NO_PORT } else { tables.part(Part::Settle, frame, host, port) }
-        }
+    let port = match Scheme::from_number(switch.scheme) {
+        Scheme::Conga => ask(tables, Part::Conga, frame, host, OPEN),
+        #[cfg(not(target_arch = "bpf"))]
+        Scheme::ConWeave => conweave::route(tables, switch, frame, host),
+        scheme => match scheme.reunion_base() {
+            Some(base) => recall_reunion(tables, frame, host, base),
+            None => ask(tables, Part::Flowcut, frame, host, OPEN),
+        },
     };
-    if port == NO_PORT { Err(Cause::NoRoute) } else { Ok(port) }
+    port.ok_or(Cause::NoRoute)
+}
+
+#[inline(always)]
+fn recall_reunion<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32, base: Scheme) -> Option<u32> {
+    ask(tables, Part::Begin, frame, host, OPEN)?;
+    ask(tables, Part::Move, frame, host, OPEN)?;
+    let given = ask(tables, Part::Prepare, frame, host, OPEN)?;
+    let port = match base {
+        Scheme::Conga => ask(tables, Part::Conga, frame, host, given)?,
+        #[cfg(not(target_arch = "bpf"))]
+        Scheme::ConWeave => conweave::under_reunion(tables, frame, host, given_port(given))?,
+        _ if given != OPEN => given,
+        _ => ask(tables, Part::Base, frame, host, OPEN)?,
+    };
+    ask(tables, Part::Settle, frame, host, port)
+}
+
+#[inline(always)]
+fn ask<F: Forwarding>(tables: &F, part: Part, frame: &mut Frame, host: u32, port: u32) -> Option<u32> {
+    let answer = tables.part(part, frame, host, port);
+    if answer == NO_PORT { None } else { Some(answer) }
+}
+
+#[inline(always)]
+const fn given_port(port: u32) -> Option<u32> {
+    if port == OPEN { None } else { Some(port) }
 }
 
 /// Runs a part.
@@ -74,7 +91,7 @@ pub fn part<F: Forwarding>(tables: &F, part: Part, frame: &mut Frame, host: u32,
 fn run<F: Forwarding>(tables: &F, part: Part, frame: &mut Frame, host: u32, port: u32) -> Option<u32> {
     let switch = tables.switch(frame.switch)?;
     match part {
-        Part::Conga => conga::route(tables, switch, frame, host, if port == OPEN { None } else { Some(port) }),
+        Part::Conga => conga::route(tables, switch, frame, host, given_port(port)),
         Part::Flowcut => {
             flowcut::route(tables, switch, frame, host, switch.scheme == Scheme::FlowcutSwitch as u32).ok()
         }

@@ -6,10 +6,10 @@
 mod destination;
 mod flows;
 #[cfg(test)]
-mod leaf_spine;
-mod memory;
-mod note;
-mod path;
+pub(super) mod leaf_spine;
+pub(super) mod memory;
+pub(super) mod note;
+pub(super) mod path;
 mod sketch;
 mod source;
 

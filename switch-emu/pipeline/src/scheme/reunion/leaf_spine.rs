@@ -13,31 +13,34 @@ use super::{Here, Sent, Settings, poll};
 use crate::flow_hash::Key;
 use crate::frame::Frame;
 use crate::routes::{Group, Routes, SwitchConfig};
-use crate::scheme::{Arrival, Forwarding, Scheme, Size, Waiting, port_word, port_words, recall, two_leaves};
+use crate::scheme::{Arrival, Forwarding, Scheme, Size, Waiting, conweave, port_word, port_words, recall, two_leaves};
 use crate::trail::Trail;
 use crate::word::Word;
 
 /// Frames say nothing of packets.
 pub(super) const NONE: PacketFields = PacketFields { number: 0, stamp_ps: 0, hops: 0, is_ack: false };
 pub(super) const INTERVAL_PS: u64 = 1_000_000_000;
-pub(super) const SETTINGS: Settings =
+pub(in crate::scheme) const SETTINGS: Settings =
     Settings { interval_ps: INTERVAL_PS, tolerance: 1, timeout_ps: 500_000_000, ride: false };
 
+/// Between two leaves, there and back.
+pub(in crate::scheme) const BASE_RTT_PS: u64 = 4_000_000;
+
 /// Leaves come first, hosts leaf by leaf.
-pub(super) struct LeafSpine {
+pub(in crate::scheme) struct LeafSpine {
     leaves: u32,
     spines: u32,
     hosts: u32,
-    switches: Vec<SwitchConfig>,
+    pub(in crate::scheme) switches: Vec<SwitchConfig>,
     words: Vec<Cell<u64>>,
-    pub(super) trail: Trail,
+    pub(in crate::scheme) trail: Trail,
     /// Ports that no route takes.
     pub(super) down: HashSet<u32>,
     members: Vec<u32>,
 }
 
 impl LeafSpine {
-    pub(super) fn new([leaves, spines, hosts]: [u32; 3], scheme: Scheme, settings: Settings) -> Self {
+    pub(in crate::scheme) fn new([leaves, spines, hosts]: [u32; 3], scheme: Scheme, settings: Settings) -> Self {
         let ports = 2 * leaves * spines + leaves * hosts;
         let size = Size { leaves, uplinks: spines };
         let mut words = vec![0; port_words(ports) as usize];
@@ -57,8 +60,15 @@ impl LeafSpine {
             words.resize(words.len() + scheme.words(&size) as usize, 0);
             let ways: Vec<u32> =
                 if switch < leaves { (switch * spines..(switch + 1) * spines).collect() } else { vec![] };
-            let base = scheme.reunion_base().unwrap().words(&size);
-            settings.words(&ways).for_each(|(place, word)| words[(memory + base + place) as usize] = word);
+            if let Some(base) = scheme.reunion_base() {
+                let first = memory + base.words(&size);
+                settings.words(&ways).for_each(|(place, word)| words[(first + place) as usize] = word);
+            }
+            if scheme.holds() {
+                let rtts_ps = vec![BASE_RTT_PS; leaves as usize];
+                let conweave = conweave::Settings::default().words(&ways, &rtts_ps);
+                conweave.for_each(|(place, word)| words[(memory + place) as usize] = word);
+            }
             let leaf = if switch < leaves { switch } else { u32::MAX };
             let config = SwitchConfig::new(switch, scheme);
             switches.push(SwitchConfig {
@@ -77,7 +87,7 @@ impl LeafSpine {
     }
 
     /// Routes no longer take the link from a leaf to a spine.
-    pub(super) fn fail(&mut self, leaf: u32, spine: u32) {
+    pub(in crate::scheme) fn fail(&mut self, leaf: u32, spine: u32) {
         self.down.insert(leaf * self.spines + spine);
     }
 

@@ -46,19 +46,25 @@ pub(super) const INTERVALS: u64 = 65_534;
 
 /// A part of a switch's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(in crate::scheme) struct Part {
     first: u32,
     words: u32,
 }
 
 impl Part {
-    const fn after(before: Self, words: u32) -> Self {
+    /// The first part of a memory.
+    pub(in crate::scheme) const fn first(words: u32) -> Self {
+        Self { first: 0, words }
+    }
+
+    /// The part behind another one.
+    pub(in crate::scheme) const fn after(before: Self, words: u32) -> Self {
         Self { first: before.first + before.words, words }
     }
 
     /// Where the entry with this number is, counted from the memory's first word; those that do not exist fall together with others.
     #[inline(always)]
-    pub(super) const fn place(self, entry: u32) -> u32 {
+    pub(in crate::scheme) const fn place(self, entry: u32) -> u32 {
         self.first + entry % self.words
     }
 
@@ -70,7 +76,7 @@ impl Part {
     }
 }
 
-const SINGLE: Part = Part { first: 0, words: single::COUNT };
+const SINGLE: Part = Part::first(single::COUNT);
 /// The port of each way up, plus 1; way 0 does not exist.
 pub(super) const WAYS: Part = Part::after(SINGLE, 256);
 /// Elephants by link, of this and the last interval.
@@ -264,7 +270,7 @@ pub fn look_up<F: Forwarding>(tables: &F, first: u32, words: u32, head: u64) -> 
         let Some(word) = tables.word(index) else { return 0 };
         let known = word.load();
         if known >> 16 == head >> 16 {
-            return u64::from(index) + 1 | KNOWN;
+            return KNOWN | (u64::from(index) + 1);
         }
         if free == 0 && (known ^ head) >> 16 & 0xffff != 0 {
             free = u64::from(index) + 1;

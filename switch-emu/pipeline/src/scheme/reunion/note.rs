@@ -14,80 +14,80 @@ const NOTIFICATION: u64 = 1 << 56;
 /// What a data frame says of itself. A notification says where it is written down, instead.
 //= docs/specs/reunion.md#REU-1 what a frame carries
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Note(u64);
+pub(in crate::scheme) struct Note(u64);
 
 impl Note {
     /// Reunion's part of a trail's note.
     #[inline(always)]
-    pub(super) const fn of(note: u64) -> Self {
+    pub(in crate::scheme) const fn of(note: u64) -> Self {
         Self(note & !BASE)
     }
 
     /// A trail's note with this as Reunion's part.
     #[inline(always)]
-    pub(super) const fn into(self, note: u64) -> u64 {
+    pub(in crate::scheme) const fn into(self, note: u64) -> u64 {
         note & BASE | self.0
     }
 
     /// A notification at this place of its sender's table.
     #[inline(always)]
-    pub(super) const fn notification(place: u32, interval: u64) -> Self {
+    pub(in crate::scheme) const fn notification(place: u32, interval: u64) -> Self {
         Self(NOTIFICATION | (place as u64 & 0xff | (interval & 0xff) << 8) << PATH_SHIFT)
     }
 
     /// Where a notification is written down, and the low bits of its interval.
     #[inline(always)]
-    pub(super) const fn notified(self) -> Option<(u32, u64)> {
+    pub(in crate::scheme) const fn notified(self) -> Option<(u32, u64)> {
         let bits = self.0 >> PATH_SHIFT;
         if self.0 & NOTIFICATION == 0 { None } else { Some((bits as u32 & 0xff, bits >> 8 & 0xff)) }
     }
 
     /// A frame of an elephant, or not, that has left its first switch by this path.
     #[inline(always)]
-    pub(super) const fn data(path: u32, elephant: bool) -> Self {
+    pub(in crate::scheme) const fn data(path: u32, elephant: bool) -> Self {
         Self((path as u64 & 0xffff) << PATH_SHIFT | if elephant { ELEPHANT } else { 0 } | 1 << HOPS_SHIFT)
     }
 
     /// Its PathID.
     #[inline(always)]
-    pub(super) const fn path(self) -> u32 {
+    pub(in crate::scheme) const fn path(self) -> u32 {
         (self.0 >> PATH_SHIFT) as u32 & 0xffff
     }
 
     /// With another PathID.
     #[inline(always)]
-    pub(super) const fn with_path(self, path: u32) -> Self {
+    pub(in crate::scheme) const fn with_path(self, path: u32) -> Self {
         Self(self.0 & !(0xffff << PATH_SHIFT) | (path as u64 & 0xffff) << PATH_SHIFT)
     }
 
     /// Whether its flow is an elephant.
     #[inline(always)]
-    pub(super) const fn is_elephant(self) -> bool {
+    pub(in crate::scheme) const fn is_elephant(self) -> bool {
         self.0 & ELEPHANT != 0
     }
 
     /// Links between switches that it has taken.
     #[inline(always)]
-    pub(super) const fn hops(self) -> u32 {
+    pub(in crate::scheme) const fn hops(self) -> u32 {
         (self.0 >> HOPS_SHIFT & HOP_MASK) as u32
     }
 
     /// The same one link further; at most seven are told apart.
     #[inline(always)]
-    pub(super) const fn further(self) -> Self {
+    pub(in crate::scheme) const fn further(self) -> Self {
         if self.hops() as u64 == HOP_MASK { self } else { Self(self.0 + (1 << HOPS_SHIFT)) }
     }
 
     /// Which of its links is the first where elephants collide, from 1 on; 0: none.
     #[inline(always)]
-    pub(super) const fn bottleneck(self) -> u32 {
+    pub(in crate::scheme) const fn bottleneck(self) -> u32 {
         (self.0 >> BOTTLENECK_SHIFT & HOP_MASK) as u32
     }
 
     /// The same with the link that it has taken last as the bottleneck, unless there is one already.
     //= docs/specs/reunion.md#REU-11 the first bottleneck
     #[inline(always)]
-    pub(super) const fn collided(self) -> Self {
+    pub(in crate::scheme) const fn collided(self) -> Self {
         if self.bottleneck() != 0 { self } else { Self(self.0 | (self.hops() as u64) << BOTTLENECK_SHIFT) }
     }
 }

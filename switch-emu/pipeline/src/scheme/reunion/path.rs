@@ -21,13 +21,13 @@ const MOST_PATHS: u32 = 256;
 
 /// The way that a PathID has for a frame that has taken so many links; 0: none.
 #[inline(always)]
-pub(super) const fn way(path: u32, hops: u32) -> u32 {
+pub(in crate::scheme) const fn way(path: u32, hops: u32) -> u32 {
     if hops < TIERS { path >> (hops * WAY_BITS) & WAY_MASK } else { 0 }
 }
 
 /// A PathID with this way after so many links.
 #[inline(always)]
-pub(super) const fn with_way(path: u32, hops: u32, way: u32) -> u32 {
+pub(in crate::scheme) const fn with_way(path: u32, hops: u32, way: u32) -> u32 {
     if hops >= TIERS {
         return path;
     }
@@ -47,7 +47,7 @@ pub(super) fn pinned<F: Forwarding>(memory: &Memory<'_, F>, tables: &F, group: &
 
 /// Whether a port is in a group, whose ports ascend.
 #[inline(always)]
-fn has<F: Forwarding>(tables: &F, group: &Group, port: u32) -> bool {
+pub(in crate::scheme) fn has<F: Forwarding>(tables: &F, group: &Group, port: u32) -> bool {
     let (mut low, mut count) = (0, u32::from(group.count));
     // Groups have less than 2^16 places.
     for _ in 0..16 {
@@ -74,15 +74,15 @@ pub(super) struct Walk<'a, F> {
 
 /// Where a path leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Course {
+pub(in crate::scheme) struct Course {
     /// When.
-    pub(super) t_ps: u64,
+    pub(in crate::scheme) t_ps: u64,
     /// From this switch.
-    pub(super) from: u32,
+    pub(in crate::scheme) from: u32,
     /// To this host.
-    pub(super) host: u32,
+    pub(in crate::scheme) host: u32,
     /// The number of its leaf.
-    pub(super) target: u32,
+    pub(in crate::scheme) target: u32,
 }
 
 impl<'a, F: Forwarding> Walk<'a, F> {
@@ -188,7 +188,13 @@ impl Paths {
 
 /// The PathID over these places of the groups on the way up.
 #[inline(always)]
-fn path<F: Forwarding>(tables: &F, course: &Course, group: &Group, first: u32, second: u32) -> Option<u32> {
+pub(in crate::scheme) fn path<F: Forwarding>(
+    tables: &F,
+    course: &Course,
+    group: &Group,
+    first: u32,
+    second: u32,
+) -> Option<u32> {
     let port = tables.member(group.first.wrapping_add(first))?;
     let path = tables.way(port)?;
     let above = tables.group(course.t_ps, tables.far_end(port)?, course.host)?;
@@ -231,6 +237,6 @@ pub(super) fn count<F: Forwarding>(
 
 /// The random bits of a search.
 #[inline(always)]
-pub(super) fn lot(switch: &SwitchConfig, flow: u64, t_ps: u64) -> u32 {
+pub(in crate::scheme) fn lot(switch: &SwitchConfig, flow: u64, t_ps: u64) -> u32 {
     (crate::hash::mix(flow ^ t_ps ^ switch.salt) >> 32) as u32
 }

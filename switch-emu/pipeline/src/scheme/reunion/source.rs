@@ -37,7 +37,7 @@ pub(super) fn reroute<F: Forwarding>(here: &Here<'_, F>, frame: &mut Frame) -> O
     Some(())
 }
 
-/// Counts a frame that its host sends to another leaf; gives its port, if its flow has a path.
+/// Counts a frame that its host sends to another leaf; if its flow has been given a path, notes that and gives its port.
 #[inline(always)]
 pub(super) fn prepare<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> Option<Option<u32>> {
     let Here { tables, trail, ref memory, ref course, .. } = *here;
@@ -49,13 +49,14 @@ pub(super) fn prepare<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> Optio
     let Some(known) = known.filter(|known| known.path() != 0) else { return Some(None) };
     let group = tables.group(frame.time_ps, frame.switch, course.host)?;
     let pinned = path::pinned(memory, tables, &group, path::way(known.path(), 0));
-    if pinned.is_none() {
-        known.give(0);
+    match pinned {
+        Some(_) => trail.note.store(Note::data(known.path(), false).into(trail.note.load())),
+        None => known.give(0),
     }
     Some(pinned)
 }
 
-/// The note of a frame that leaves by this port.
+/// The note of a frame that leaves by this port, on the path that it notes already, if any.
 #[inline(always)]
 pub(super) fn settle<F: Forwarding>(here: &Here<'_, F>, frame: &Frame, port: u32) -> Option<Note> {
     let Here { tables, trail, ref memory, ref course, .. } = *here;
@@ -65,10 +66,8 @@ pub(super) fn settle<F: Forwarding>(here: &Here<'_, F>, frame: &Frame, port: u32
         let ridden = || destination::ride(tables, memory, interval, course.target).unwrap_or_default();
         return Some(if own.notified().is_some() { own } else { ridden() });
     }
-    let known = flows::find(memory, trail.flow(), course.t_ps);
-    let given = known.as_ref().map_or(0, flows::Known::path);
-    let path = path::with_way(given, 0, tables.way(port)?);
-    let elephant = known.filter(|known| known.is_elephant(interval));
+    let path = path::with_way(here.note().path(), 0, tables.way(port)?);
+    let elephant = flows::find(memory, trail.flow(), course.t_ps).filter(|known| known.is_elephant(interval));
     let note = Note::data(path, elephant.is_some());
     Some(match elephant {
         Some(known) => collides(here, &known, interval, path, note, port),
