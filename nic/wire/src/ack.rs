@@ -35,6 +35,9 @@ header! {
     89 marked: bool;
     /// Message bytes that the sender may send over the connection's life (flow control).
     92 max_data: u64;
+    flags:
+    /// The packet that triggered the ACK had been trimmed: its header may have overtaken others.
+    1 trimmed;
     echoes:
     /// EVs of the other packets that it acknowledges; empty unless the receiver is set to send them.
     90 echoes;

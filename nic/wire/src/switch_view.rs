@@ -90,7 +90,7 @@ pub struct PacketFields {
     pub stamp_ps: u64,
     /// Of an acknowledgement the switches that its packet has passed.
     pub hops: u8,
-    /// It is an acknowledgement.
+    /// It is an acknowledgement of a packet that came whole.
     pub is_ack: bool,
 }
 
@@ -121,6 +121,8 @@ fn fields<const N: usize>(head: &[u8; N], v6: bool) -> PacketFields {
     }
     // An acknowledgement is long enough for its hops: [`packet_fields`] tries that length first.
     let hops = if is_ack && N > ours + crate::ack::HOPS { head[ours + crate::ack::HOPS] } else { 0 };
+    //= docs/specs/flowcut-switch.md#FCS-4 what has arrived
+    let is_ack = is_ack && head[at::flags_offset(v6)] & 1 == 0;
     PacketFields { number: u64_at(head, ours + NUMBER_AT), stamp_ps: u64_at(head, ours + STAMP_AT), hops, is_ack }
 }
 

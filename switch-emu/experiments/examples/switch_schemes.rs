@@ -1,7 +1,9 @@
-//! Runs all schemes of switches, alone and under balancers, and writes the comparison: `cargo xtask results`.
+//! Runs all schemes of switches, alone and under balancers, and writes the comparison: `cargo xtask results`. With `adaptive-roce` behind the file's
+//! name only that section.
 
 use std::process::ExitCode;
 
+use spray_experiments::switch_comparison::adaptive_roce::adaptive_roce;
 use spray_experiments::switch_comparison::{
     Condition, FAILING, HEALTHY, PAIRINGS, Pairing, Run, UNDER_FAILURES, dragonfly, markdown, over_every_scheme,
 };
@@ -14,7 +16,12 @@ fn main() -> ExitCode {
         eprintln!("usage: switch_schemes FILE.md");
         return ExitCode::from(2);
     };
-    match document() {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let text = match std::env::args().nth(2).as_deref() {
+        Some("adaptive-roce") => adaptive_roce(MATRIX_SEEDS, threads),
+        _ => document(threads),
+    };
+    match text {
         Err(error) => {
             eprintln!("{error}");
             ExitCode::from(1)
@@ -29,15 +36,15 @@ fn main() -> ExitCode {
     }
 }
 
-fn document() -> Result<String, String> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+fn document(threads: usize) -> Result<String, String> {
     let all = |conditions: &[Condition], pairings: &[Pairing]| {
         conditions.iter().map(|condition| run(condition, pairings, threads)).collect::<Result<Vec<_>, _>>()
     };
     let healthy = all(&HEALTHY, &PAIRINGS)?;
     let failing = all(&FAILING, &UNDER_FAILURES)?;
     let matrix = over_every_scheme(MATRIX_SEEDS, threads)?;
-    Ok(markdown(&healthy, &failing, &matrix) + &dragonfly(MATRIX_SEEDS, threads)?)
+    let lossless = adaptive_roce(MATRIX_SEEDS, threads)?;
+    Ok(markdown(&healthy, &failing, &matrix) + &dragonfly(MATRIX_SEEDS, threads)? + "\n" + &lossless)
 }
 
 fn run(condition: &Condition, pairings: &[Pairing], threads: usize) -> Result<Vec<Vec<Run>>, String> {

@@ -36,6 +36,21 @@ fn detours_beat_the_shortest_way_where_all_of_a_group_send_to_the_next() {
     assert!(shortest / ugal > 1.5, "{shortest} us, ugal {ugal}");
 }
 
+/// Flowcuts choose by the same rule, one way for many packets, and reorder nothing.
+#[test]
+fn flowcuts_take_detours_too() {
+    //= docs/specs/flowcut-switch.md#FCS-11 detours
+    let shortest = last(&with(Scheme::Ecmp, next_group()));
+    for scheme in [Scheme::FlowcutIngress, Scheme::FlowcutSwitch] {
+        let scenario = with(scheme, next_group());
+        let ends = last(&scenario);
+        let uniform = last(&with(scheme, all_to_all()));
+        println!("{shortest:.1} us, {scheme} {ends:.1}, all to all {uniform:.1}");
+        assert!(shortest / ends > 1.2, "{shortest} us, {scheme} {ends}");
+        assert_eq!(run(&scenario, 1).summary().reordered_packets, 0);
+    }
+}
+
 /// All to all is uniform, and queues are deep, so that nothing is sent twice: the shortest ways use every cable between groups alike, and Valiant's use each twice as much.
 #[test]
 fn on_uniform_traffic_valiant_costs_half_of_the_capacity() {

@@ -10,7 +10,7 @@ use crate::fabric::Node;
 /// A dragonfly: groups of routers, every two routers of a group joined by a cable, every two groups by equally many.
 ///
 /// Routes are the shortest paths (minimal routing): at most one cable in the first group, one between groups and one in
-/// the last. Switches with `valiant` or `ugal` detour over a third group.
+/// the last. Switches with `valiant`, `ugal` or Flowcut detour over a third group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Dragonfly {
     /// Number of groups.

@@ -248,7 +248,7 @@ impl Plan {
     pub(crate) fn group(&mut self, switch: usize, leaf: usize, ways: &Ways<'_>) -> Group {
         let layout = self.layouts[switch];
         let ports = (ways.next)(switch);
-        let hops = if layout.ways { hops(switch, leaf, ways) } else { 0 };
+        let hops = if layout.ways && self.switches[switch].groups.exist() { hops(switch, leaf, ways) } else { 0 };
         if ports.len() < 2 {
             let first = self.run(Shuffle::No, &ports, 1);
             return Group { first, count: ports.len() as u16, orders: 1, hops, pointer: 0 };

@@ -236,8 +236,8 @@ impl host::Owner for Net<'_> {
         };
         let Some(start) = self.leave(now_ps, number, connection, way, port, len) else { return };
         let fields = match &body {
-            Body::Ack(Ack { cumulative, timestamp_echo_ps, hops, .. }) => {
-                PacketFields { number: *cumulative, stamp_ps: *timestamp_echo_ps, hops: *hops, is_ack: true }
+            Body::Ack(Ack { cumulative, timestamp_echo_ps, hops, trimmed, .. }) => {
+                PacketFields { number: *cumulative, stamp_ps: *timestamp_echo_ps, hops: *hops, is_ack: !trimmed }
             }
             _ => PacketFields::default(),
         };

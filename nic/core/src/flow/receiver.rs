@@ -191,6 +191,7 @@ impl Receiver {
             packets: pending.packets,
             marked_packets: pending.marked_packets,
             marked: pending.marked,
+            trimmed: pending.trimmed,
             max_data: self.grant.told,
             echoes: pending.echoes,
         };

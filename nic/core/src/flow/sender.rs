@@ -333,7 +333,8 @@ impl Sender {
         }
         let Some(segment) = self.segmenter.next() else { return self.wait_for(Limit::Application) };
         //= docs/specs/flowcut-switch.md#FCS-5 draining
-        if self.paused && self.recovery.scoreboard.span() > 0 {
+        self.watch_drain(now_ps);
+        if self.is_paused() {
             return self.wait_for(Limit::Balancer);
         }
         //= docs/specs/transport.md#TRN-4 the packet window

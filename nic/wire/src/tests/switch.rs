@@ -171,8 +171,8 @@ fn switches_read_which_packet_a_frame_is_of() {
                 Body::Data(Data { psn, timestamp_ps, .. }) => {
                     PacketFields { number: *psn, stamp_ps: *timestamp_ps, ..PacketFields::default() }
                 }
-                Body::Ack(Ack { cumulative, timestamp_echo_ps, hops, .. }) => {
-                    PacketFields { number: *cumulative, stamp_ps: *timestamp_echo_ps, hops: *hops, is_ack: true }
+                Body::Ack(Ack { cumulative, timestamp_echo_ps, hops, trimmed, .. }) => {
+                    PacketFields { number: *cumulative, stamp_ps: *timestamp_echo_ps, hops: *hops, is_ack: !trimmed }
                 }
                 _ => PacketFields::default(),
             };

@@ -17,12 +17,14 @@ const HEAD: &str = "## Detours in a dragonfly
 each host to each, in queues of 64 MB. When the last flow ends in us, mean over seeds 1 to";
 
 /// The rows: what hosts and switches run.
-const ROWS: [(BalancerKind, Scheme); 5] = [
+const ROWS: [(BalancerKind, Scheme); 7] = [
     (Ecmp, Scheme::Ecmp),
     (Ops, Scheme::Ecmp),
     (Ecmp, Scheme::Adaptive),
     (Ecmp, Scheme::Valiant),
     (Ecmp, Scheme::Ugal),
+    (Ecmp, Scheme::FlowcutIngress),
+    (Ecmp, Scheme::FlowcutSwitch),
 ];
 
 /// The comparison as a section of the document.

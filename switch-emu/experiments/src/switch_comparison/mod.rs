@@ -3,6 +3,7 @@
 //!
 //! `cargo xtask results` writes the outcome to `docs/results/switch-schemes.md`.
 
+pub mod adaptive_roce;
 pub mod dragonfly;
 pub mod flowcut;
 mod report;

@@ -8,10 +8,10 @@ use spray_core::path::BalancerKind;
 use spray_core::rng::stream;
 use spray_fabric::{Network, Scheme};
 
-use crate::results::{ConWeaveFigures, ReunionFigures, RunResult};
+use crate::results::{ConWeaveFigures, ReunionFigures, RunResult, Summary};
 use crate::scenario::{Document, Scenario};
 use crate::sim::{Simulation, over_cores};
-use crate::workload::{Flow, Pattern};
+use crate::workload::{Flow, Partners, Pattern, Sizes};
 
 /// What is run: how large flows are, at which loads, and with how many seeds, from 1 on.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,6 +96,7 @@ impl Rings {
         (0..).zip(slices).map(|(flow, (src, dst, bytes))| Flow { flow, src, dst, bytes, start_ps: 0 }).collect()
     }
 
+    /// The paper's fabric under a scheme; the workload is another's.
     fn scenario(&self, scheme: Scheme, gap_us: f64) -> Scenario {
         let file = Path::new("tests/scenarios/reunion.toml");
         let text = include_str!("../../../../tests/scenarios/reunion.toml");
@@ -135,6 +136,65 @@ fn ring(network: &Network, load: u64, seed: u64) -> Vec<(usize, usize)> {
 const RING_STREAM: u64 = 0x0072_696e_6700;
 /// Swaps that are tried at most: some dozens are enough.
 const ROUNDS: usize = 100_000;
+
+/// Messages in sizes of a published distribution in the fabric of `rings`, whose schemes, interval and seeds count: each host sends so many to
+/// partners under other leaves, one after the other. Not in the paper.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Messages {
+    /// The fabric and its schemes.
+    pub rings: Rings,
+    /// Where sizes come from.
+    pub sizes: Sizes,
+    /// Messages of each host.
+    pub messages: u32,
+}
+
+impl Messages {
+    /// Runs every scheme with each seed on `threads` threads: a line of a table for each.
+    ///
+    /// # Errors
+    /// What the simulator refuses, and messages that do not arrive.
+    pub fn run(&self, threads: usize) -> Result<String, String> {
+        let (schemes, seeds) = (&self.rings.schemes, self.rings.seeds as usize);
+        let one = |job: usize| {
+            let ((scheme, gap_us), seed) = (schemes[job / seeds], job as u64 % self.rings.seeds + 1);
+            let mut scenario = self.rings.scenario(scheme, gap_us);
+            let (sizes, messages) = (self.sizes, self.messages);
+            let partners =
+                Partners { messages, sizes, max_bytes: MOST_BYTES, cross_leaf: true, start_ps: 0, until_ps: None };
+            scenario.workload.pattern = Pattern::PartnerAfterPartner(partners);
+            // The largest message that a connection takes follows from the flows of the scenario's own seed.
+            (scenario.time_limit_ps, scenario.seed) = (Some(LIMIT_PS), seed);
+            let run =
+                Simulation::new(&scenario).run(BalancerKind::Ecmp, seed, &[]).map_err(|error| error.to_string())?;
+            let summary = run.summary();
+            let moved = run.sim.as_ref().and_then(|figures| figures.reunion).map_or(0, |figures| figures.rerouted);
+            summary.is_complete().then_some((summary, moved)).ok_or(format!("{scheme}, seed {seed}: a message is lost"))
+        };
+        let runs = over_cores(schemes.len() * seeds, threads, one)?;
+        let mut text = format!("| {} | p99 | mean | runtime | out of order | rerouted |\n", self.sizes.name());
+        text += "|---|--:|--:|--:|--:|--:|\n";
+        for ((scheme, _), runs) in schemes.iter().zip(runs.chunks(seeds)) {
+            let mean = |of: &dyn Fn(&(Summary, u64)) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+            let _ = writeln!(
+                text,
+                "| `{scheme}` | {:.0} | {:.0} | {:.0} | {:.3} % | {:.0} |",
+                mean(&|(run, _)| run.fct_p99_us),
+                mean(&|(run, _)| run.fct_mean_us),
+                mean(&|(run, _)| run.makespan_us),
+                mean(&|(run, _)| 100.0 * run.reordered_packets as f64 / run.packets_sent as f64),
+                mean(&|(_, moved)| *moved as f64),
+            );
+        }
+        Ok(text)
+    }
+}
+
+/// Several times what any run takes.
+const LIMIT_PS: u64 = 2_000_000_000_000;
+
+/// The largest message: with fewer than a hundred of each host larger ones would decide alone.
+const MOST_BYTES: u64 = 32 << 20;
 
 /// The comparison as a section of the document. Of the schemes, each Reunion has its base right before it.
 #[must_use]

@@ -25,7 +25,7 @@ pub const MOST_GROUPS: u16 = 253;
 
 /// Notes of a frame: nobody has decided; it goes by the shortest way; from here on the number of the group that it goes to first.
 const UNDECIDED: u8 = 0;
-const SHORTEST: u8 = 1;
+pub(super) const SHORTEST: u8 = 1;
 const FIRST: u8 = 2;
 
 impl Groups {
@@ -52,7 +52,7 @@ impl Groups {
     }
 }
 
-/// The ports toward a host, and one of them.
+/// The ports toward a host, which may be none, and one of them.
 struct Way {
     group: Group,
     rank: u32,
@@ -67,26 +67,54 @@ pub(super) fn choose<F: Forwarding>(
     frame: &Arrival,
     scheme: Scheme,
 ) -> Option<Choice> {
-    if let Some(via) = via(switch, frame)
-        && let Some(way) = way(tables, switch, frame, switch.groups.toward(via, frame.crc))
-        && (frame.detour != UNDECIDED || scheme == Scheme::Valiant || is_worth_it(tables, switch, frame, via, &way))
-    {
-        return way.choice(tables, FIRST + via);
+    //= docs/specs/switching.md#SWC-33 among ports of equal cost
+    let random = |group: &Group| hashed::random(switch, group, frame);
+    if frame.detour == UNDECIDED {
+        return decide(tables, switch, frame, scheme == Scheme::Valiant, random);
     }
-    way(tables, switch, frame, frame.host)?.choice(tables, SHORTEST)
+    let (toward, note) = aim(switch, frame.detour, frame.host, frame.crc);
+    let onward = way(tables, frame, toward, random);
+    if note != SHORTEST && onward.exists() {
+        return onward.choice(tables, note);
+    }
+    way(tables, frame, frame.host, random).choice(tables, SHORTEST)
 }
 
-/// The group that the frame goes to first: the one that was noted, or that is drawn now.
+/// Decides for a frame at its first switch: over a third group, `always` or where that is worth it, or by the shortest way. `rank` is the place
+/// among ports of equal cost.
+#[inline(always)]
+pub(super) fn decide<F: Forwarding>(
+    tables: &F,
+    switch: &SwitchConfig,
+    frame: &Arrival,
+    always: bool,
+    rank: impl Fn(&Group) -> u32,
+) -> Option<Choice> {
+    let shortest = way(tables, frame, frame.host, &rank);
+    if let Some(via) = draw(switch, frame) {
+        let third = switch.groups.toward(via, frame.crc);
+        let detour = way(tables, frame, third, &rank);
+        let takes = always || !shortest.exists() || is_worth_it(tables, switch, frame, &shortest, &detour, third);
+        if detour.exists() && takes {
+            return detour.choice(tables, FIRST + via);
+        }
+    }
+    shortest.choice(tables, SHORTEST)
+}
+
+/// The host toward which a frame with this note goes on from here, and its note from here on. `lot` is what [`decide`] had as the frame's CRC.
+/// Without groups: to its own host, with the note that it has.
 //= docs/specs/switching.md#SWC-32 a note that makes no sense
 #[inline(always)]
-fn via(switch: &SwitchConfig, frame: &Arrival) -> Option<u8> {
-    let here = u32::from(switch.group);
-    match frame.detour {
-        UNDECIDED => draw(switch, frame),
-        SHORTEST => None,
-        note => {
-            Some(note - FIRST).filter(|via| u32::from(*via) < u32::from(switch.groups.count) && u32::from(*via) != here)
+pub(super) fn aim(switch: &SwitchConfig, note: u8, host: u32, lot: u32) -> (u32, u8) {
+    if !switch.groups.exist() {
+        return (host, note);
+    }
+    match note {
+        FIRST.. if u16::from(note - FIRST) < switch.groups.count && u16::from(note - FIRST) != switch.group => {
+            (switch.groups.toward(note - FIRST, lot), note)
         }
+        _ => (host, SHORTEST),
     }
 }
 
@@ -106,24 +134,26 @@ fn draw(switch: &SwitchConfig, frame: &Arrival) -> Option<u8> {
     Some(group as u8)
 }
 
-/// The way from here toward a host; of several ports of equal cost a random one.
-//= docs/specs/switching.md#SWC-33 among ports of equal cost
+/// The way from here toward a host, by the port at place `rank` of those of equal cost.
 #[inline(always)]
-fn way<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Arrival, host: u32) -> Option<Way> {
-    let group = tables.group(frame.t_ps, frame.switch, host)?;
-    match group.count {
-        0 => None,
-        1 => Some(Way { group, rank: 0 }),
-        _ => Some(Way { group, rank: hashed::random(switch, &group, frame) }),
-    }
+fn way<F: Forwarding>(tables: &F, frame: &Arrival, host: u32, rank: impl Fn(&Group) -> u32) -> Way {
+    // No `Option`: what one without a value has in its place, the kernel may not read.
+    let group = tables.group(frame.t_ps, frame.switch, host).unwrap_or_default();
+    let rank = if group.count > 1 { rank(&group) } else { 0 };
+    Way { group, rank }
 }
 
-/// Whether what waits on the shortest way, times its links, is more than on the way over group `via`.
+/// Whether what waits on the shortest way, times its links, is more than on the way toward the host `third`.
 //= docs/specs/switching.md#SWC-31 where a detour is worth it
 #[inline(always)]
-fn is_worth_it<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Arrival, via: u8, detour: &Way) -> bool {
-    let Some(shortest) = way(tables, switch, frame, frame.host) else { return true };
-    let third = switch.groups.toward(via, frame.crc);
+fn is_worth_it<F: Forwarding>(
+    tables: &F,
+    switch: &SwitchConfig,
+    frame: &Arrival,
+    shortest: &Way,
+    detour: &Way,
+    third: u32,
+) -> bool {
     let Some(at) = third.checked_div(u32::from(switch.groups.hosts)) else { return false };
     let rest = tables.group(frame.t_ps, at, frame.host).map_or(0, |group| u64::from(group.hops));
     let links = u64::from(detour.group.hops) + rest;
@@ -132,12 +162,20 @@ fn is_worth_it<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Arrival
 
 impl Way {
     #[inline(always)]
+    fn exists(&self) -> bool {
+        self.group.count != 0
+    }
+
+    #[inline(always)]
     fn member(&self) -> u32 {
         self.group.first.wrapping_add(self.rank)
     }
 
     #[inline(always)]
     fn choice<F: Forwarding>(&self, tables: &F, detour: u8) -> Option<Choice> {
+        if !self.exists() {
+            return None;
+        }
         Some(Choice { port: tables.member(self.member())?, rank: self.rank, detour })
     }
 

@@ -7,11 +7,11 @@
 use spray_flowcut::{Congestion, HOPS, Rule, Sample};
 use spray_wire::switch_view::PAUSE;
 
-use super::{Arrival, Forwarding, Measure, Scheme, hashed, least_loaded};
+use super::{Arrival, Forwarding, Measure, Scheme, detour, hashed, least_loaded};
 use crate::Cause;
 use crate::frame::Frame;
 use crate::hash::mix;
-use crate::routes::{Group, SwitchConfig};
+use crate::routes::{Choice, Group, SwitchConfig};
 use crate::trail::Trail;
 use crate::word::Word;
 
@@ -65,8 +65,9 @@ impl Entries {
 /// The word of [`LATEST`]: the number's low bits, and the bytes above.
 const LEN_SHIFT: u32 = 32;
 
-/// The word of [`TREND`]: the flow drains, and the trend below.
+/// The word of [`TREND`]: the note with which its packets go on (8 bits), that the flow drains, and the trend below.
 const DRAINS: u64 = 1 << 32;
+const NOTE_SHIFT: u32 = 40;
 
 /// The word of [`PORT`]: the port, the port back plus 1 (0: none), and the place in the group.
 const PORT_BITS: u32 = 24;
@@ -83,7 +84,11 @@ pub(super) fn route<F: Forwarding>(
     everywhere: bool,
 ) -> Result<u32, Cause> {
     let trail = tables.trail().ok_or(Cause::NoRoute)?;
-    let port = Here { tables, switch, trail }.port(frame, host, everywhere)?;
+    let is_first = trail.source() == frame.switch && trail.came_by().is_none();
+    // A flow may cross a switch twice: on its way to a third group, and from there.
+    let is_last_leg = !is_first && !trail.is_reply() && frame.detour == detour::SHORTEST;
+    let flow = trail.flow() ^ if is_last_leg { LAST_LEG } else { 0 };
+    let port = Here { tables, switch, trail, flow, is_first }.port(frame, host, everywhere)?;
     trail.leaves_by(port);
     Ok(port)
 }
@@ -93,38 +98,81 @@ struct Here<'a, F: Forwarding> {
     tables: &'a F,
     switch: &'a SwitchConfig,
     trail: &'a Trail<F::Note>,
+    /// What its entry is known by.
+    flow: u64,
+    /// Whether it is the frame's first switch.
+    is_first: bool,
+}
+
+/// What a flow's name differs by where its packets go by the shortest way for good.
+const LAST_LEG: u64 = 2;
+
+/// Where a frame goes on to: the ports that lead there, and its note from here on.
+struct Onward {
+    group: Group,
+    note: u8,
 }
 
 impl<F: Forwarding> Here<'_, F> {
     /// The port by which the frame leaves the switch.
     #[inline(always)]
     fn port(&self, frame: &mut Frame, host: u32, everywhere: bool) -> Result<u32, Cause> {
-        let Self { tables, switch, trail } = *self;
-        let group = tables.group(frame.time_ps, frame.switch, host).ok_or(Cause::NoRoute)?;
+        let Self { tables, switch, trail, is_first, .. } = *self;
         let source = tables.switch(trail.source()).ok_or(Cause::NoRoute)?.leaf;
         let target = super::leaf(tables, switch, host).ok_or(Cause::NoRoute)?;
-        let only = || tables.member(group.first).ok_or(Cause::NoRoute);
-        if group.count == 0 {
-            return Err(Cause::NoRoute);
-        }
         if source == target {
-            return only();
+            return self.shortest(frame, host);
         }
         if trail.is_reply() {
             if switch.leaf == target {
                 frame.detour = if self.arrived(frame.time_ps, true) { PAUSE } else { 0 };
-                return only();
-            }
-            if everywhere && let Some(port) = self.back(frame.time_ps) {
+            } else if everywhere && let Some(port) = self.way_back(frame.time_ps) {
                 return Ok(port);
             }
-        } else if (switch.leaf == source || everywhere)
-            && let Some(port) = self.forward(frame, host, &group)?
+            return self.shortest(frame, host);
+        }
+        if is_first {
+            frame.detour = 0;
+        }
+        if (is_first || everywhere)
+            && let Some(port) = self.forward(frame, host)?
         {
             return Ok(port);
         }
-        let rank = if group.count == 1 { 0 } else { hashed::rank(switch, &group, frame.flow) };
-        tables.member(group.first.wrapping_add(rank)).ok_or(Cause::NoRoute)
+        let onward = self.onward(frame, host, frame.detour)?;
+        frame.detour = onward.note;
+        self.hashed(frame, &onward)
+    }
+
+    /// The port of the shortest way, by the frame's hash among several.
+    #[inline(always)]
+    fn shortest(&self, frame: &Frame, host: u32) -> Result<u32, Cause> {
+        self.hashed(frame, &self.onward(frame, host, detour::SHORTEST)?)
+    }
+
+    /// Where a frame that came with this note goes on to.
+    #[inline(always)]
+    fn onward(&self, frame: &Frame, host: u32, note: u8) -> Result<Onward, Cause> {
+        let (toward, note) = detour::aim(self.switch, note, host, self.lot());
+        let group = self.tables.group(frame.time_ps, frame.switch, toward).ok_or(Cause::NoRoute)?;
+        Ok(Onward { group, note })
+    }
+
+    /// The flow's share of random choices in place of a frame's own.
+    #[inline(always)]
+    fn lot(&self) -> u32 {
+        (self.trail.flow() >> 32) as u32
+    }
+
+    #[inline(always)]
+    fn hashed(&self, frame: &Frame, onward: &Onward) -> Result<u32, Cause> {
+        let Group { first, count, .. } = onward.group;
+        let rank = match count {
+            0 => return Err(Cause::NoRoute),
+            1 => 0,
+            _ => hashed::rank(self.switch, &onward.group, frame.flow),
+        };
+        self.tables.member(first.wrapping_add(rank)).ok_or(Cause::NoRoute)
     }
 
     #[inline(always)]
@@ -153,7 +201,7 @@ impl<F: Forwarding> Here<'_, F> {
     /// Where the set of the frame's flow begins: the count of packets without an entry, then the entries.
     #[inline(always)]
     fn set(&self) -> u32 {
-        let number = (mix(self.trail.flow() ^ self.switch.salt) >> 32) as u32 & (SETS - 1);
+        let number = (mix(self.flow ^ self.switch.salt) >> 32) as u32 & (SETS - 1);
         TABLE + number * SET
     }
 
@@ -174,7 +222,7 @@ impl<F: Forwarding> Here<'_, F> {
     /// The entry of the frame's flow.
     #[inline(always)]
     fn known(&self) -> Option<u32> {
-        self.entry(|entry| self.load(entry) == self.trail.flow())
+        self.entry(|entry| self.load(entry) == self.flow)
     }
 
     /// Whether nothing of an entry's flow is on its way.
@@ -186,7 +234,7 @@ impl<F: Forwarding> Here<'_, F> {
     /// The port of a frame of data at a switch that keeps entries; `None`: it has none, and goes by its hash.
     //= docs/specs/flowcut-switch.md#FCS-2 one port for a flowcut
     #[inline(always)]
-    fn forward(&self, frame: &Frame, host: u32, group: &Group) -> Result<Option<u32>, Cause> {
+    fn forward(&self, frame: &mut Frame, host: u32) -> Result<Option<u32>, Cause> {
         // A header that an earlier port has cut is no data: it may overtake, and does not count as arrived.
         let is_data = !frame.control;
         let (entry, is_new) = match self.known() {
@@ -197,24 +245,30 @@ impl<F: Forwarding> Here<'_, F> {
                 None => return Ok(None),
             },
         };
+        let note = (self.load(entry + TREND) >> NOTE_SHIFT) as u8;
+        let onward = self.onward(frame, host, if self.is_first && !is_new { note } else { frame.detour })?;
         let known = self.load(entry + PORT);
         let (port, place) = ((known & PORT_MASK) as u32, (known >> (2 * PORT_BITS)) as u32);
+        // The source changes the way of a flow only when nothing of it is on its way.
+        let is_moved = onward.note != note;
         let stands = !is_new
-            && place < u32::from(group.count)
-            && self.tables.member(group.first.wrapping_add(place)) == Some(port);
+            && !is_moved
+            && place < u32::from(onward.group.count)
+            && self.tables.member(onward.group.first.wrapping_add(place)) == Some(port);
         if !is_data {
             return Ok(if stands { Some(port) } else { None });
         }
         let is_idle = is_new || self.is_idle(entry);
         //= docs/specs/flowcut-switch.md#FCS-7 a port that routing takes away
         let is_over = || frame.time_ps.saturating_sub(self.load(entry + PASSED)) > self.switch.gap_ps;
-        let port = if is_idle || (!stands && is_over()) {
-            self.begin(entry, frame, host, group, is_new).ok_or(Cause::NoRoute)?
+        let (port, note) = if is_idle || is_moved || (!stands && is_over()) {
+            self.begin(entry, frame, host, onward, is_new).ok_or(Cause::NoRoute)?
         } else if stands {
-            port
+            (port, note)
         } else {
             return Err(Cause::NoRoute);
         };
+        frame.detour = note;
         if is_idle {
             self.store(entry + ARRIVED, self.stamp() - 1);
             self.count_active(1);
@@ -233,31 +287,56 @@ impl<F: Forwarding> Here<'_, F> {
             self.word(self.set())?.add(1);
             return None;
         };
-        self.store(entry, self.trail.flow());
+        self.store(entry, self.flow);
         Some(entry)
     }
 
-    /// Chooses the port of a new flowcut, or of one whose port is gone.
-    //= docs/specs/flowcut-switch.md#FCS-3 the least loaded port
+    /// Chooses the port of a new flowcut, or of one whose port is gone, and the note with which its packets go on.
     #[inline(always)]
-    fn begin(&self, entry: u32, frame: &Frame, host: u32, group: &Group, is_new: bool) -> Option<u32> {
+    fn begin(&self, entry: u32, frame: &Frame, host: u32, onward: Onward, is_new: bool) -> Option<(u32, u8)> {
         // Where the table was full once, a flow that comes to have an entry may have packets on their way by the hashed port.
         let overflowed = is_new && self.load(self.set()) != 0;
-        let place = match group.count {
-            1 => 0,
-            _ if overflowed => hashed::rank(self.switch, group, frame.flow),
-            _ => least_loaded(self.tables, self.switch, group, &Arrival::of(frame, host), Measure::Bytes),
+        let arrival = Arrival { crc: self.lot(), detour: 0, ..Arrival::of(frame, host) };
+        //= docs/specs/flowcut-switch.md#FCS-3 the least loaded port
+        let least = |group: &Group| least_loaded(self.tables, self.switch, group, &arrival, Measure::Bytes);
+        let Choice { port, rank, detour } = if self.is_first && self.switch.groups.exist() && !overflowed {
+            //= docs/specs/flowcut-switch.md#FCS-11 detours
+            detour::decide(self.tables, self.switch, &arrival, false, least)?
+        } else {
+            let Onward { group, note } = onward;
+            let rank = match group.count {
+                0 => return None,
+                1 => 0,
+                _ if overflowed => hashed::rank(self.switch, &group, frame.flow),
+                _ => least(&group),
+            };
+            Choice { port: self.tables.member(group.first.wrapping_add(rank))?, rank, detour: note }
         };
-        let port = self.tables.member(group.first.wrapping_add(place))?;
         let back = self.trail.came_by().and_then(|port| self.tables.back(port)).map_or(0, |back| u64::from(back) + 1);
         let word = u64::from(port) & PORT_MASK | (back & PORT_MASK) << PORT_BITS;
-        self.store(entry + PORT, word | u64::from(place) << (2 * PORT_BITS));
-        self.keep(entry, &Congestion::NONE, false);
+        self.store(entry + PORT, word | u64::from(rank) << (2 * PORT_BITS));
+        self.keep(entry, &Congestion::NONE, u64::from(detour) << NOTE_SHIFT);
+        Some((port, detour))
+    }
+
+    /// The port by which the flow's data came, where all switches keep entries. A reply goes back by the last leg of a detour as far as
+    /// that is known, then by the first one, and notes so: a switch may be on both.
+    //= docs/specs/flowcut-switch.md#FCS-8 the way back
+    #[inline(always)]
+    fn way_back(&self, now_ps: u64) -> Option<u32> {
+        let last = Here { flow: self.flow ^ LAST_LEG, ..*self };
+        if self.switch.groups.exist()
+            && self.trail.note.load() == 0
+            && let Some(entry) = last.known()
+            && !last.is_idle(entry)
+        {
+            return last.back(now_ps);
+        }
+        let port = self.back(now_ps)?;
+        self.trail.note.store(1);
         Some(port)
     }
 
-    /// The port by which the flow's data came, where all switches keep entries.
-    //= docs/specs/flowcut-switch.md#FCS-8 the way back
     #[inline(always)]
     fn back(&self, now_ps: u64) -> Option<u32> {
         let back = self.load(self.known()? + PORT) >> PORT_BITS & PORT_MASK;
@@ -296,7 +375,7 @@ impl<F: Forwarding> Here<'_, F> {
         //= docs/specs/flowcut-switch.md#FCS-9 early resumption
         let open = (self.load(entry + LATEST) as u32).wrapping_sub(self.trail.number() as u32).wrapping_add(1);
         drains &= open > self.switch.resume_packets;
-        self.keep(entry, &path, drains);
+        self.keep(entry, &path, trend & !DRAINS | if drains { DRAINS } else { 0 });
         drains
     }
 
@@ -317,9 +396,9 @@ impl<F: Forwarding> Here<'_, F> {
     }
 
     #[inline(always)]
-    fn keep(&self, entry: u32, path: &Congestion, drains: bool) {
+    fn keep(&self, entry: u32, path: &Congestion, rest: u64) {
         self.store(entry + PATH, u64::from(path.average) | u64::from(path.previous) << 32);
-        self.store(entry + TREND, u64::from(path.trend as u32) | if drains { DRAINS } else { 0 });
+        self.store(entry + TREND, u64::from(path.trend as u32) | rest & !u64::from(u32::MAX));
     }
 
     /// Counts flows of which something is on its way.

@@ -18,7 +18,7 @@ pub struct Layout {
     pub weighted: bool,
     /// Whether a group keeps as many places as it can where its ports change.
     pub resilient: bool,
-    /// Whether groups know how far their hosts are; such schemes need a fabric of [`Groups`].
+    /// Whether groups know how far their hosts are, in a fabric of [`Groups`].
     pub ways: bool,
 }
 

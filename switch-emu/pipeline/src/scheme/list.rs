@@ -99,9 +99,9 @@ schemes! {
     ConWeave "conweave" PLAIN;
     /// Flowcut: a flow takes the least loaded port whenever nothing of it is on its way, and its host pauses while a congested path drains; switches with hosts
     /// choose, the others hash (Flowcut §II-C, ingress only).
-    FlowcutIngress "flowcut-ingress" PLAIN;
+    FlowcutIngress "flowcut-ingress" WAYS;
     /// Flowcut at every switch; acknowledgements go back by the switches that the data passed (Flowcut §II-A, full switch).
-    FlowcutSwitch "flowcut-switch" PLAIN;
+    FlowcutSwitch "flowcut-switch" WAYS;
     /// As `ecmp`, but elephants that collide are given other paths (*Reunion*, Computer Networks 2025).
     Reunion "reunion" PLAIN;
     /// As `letflow`, but elephants that collide are given other paths.

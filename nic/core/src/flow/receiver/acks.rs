@@ -14,6 +14,7 @@ pub(super) struct Pending {
     pub port: EvPort,
     pub hops: u8,
     pub marked: bool,
+    pub trimmed: bool,
     pub timestamp_ps: u64,
     /// Further packets that the ACK echoes: those before the one that triggers it.
     pub echoes: Echoes,
@@ -35,6 +36,7 @@ impl Receiver {
         pending.port = arrival.port;
         pending.hops = arrival.hops;
         pending.marked = arrival.marked;
+        pending.trimmed = arrival.trimmed;
         pending.timestamp_ps = arrival.data.timestamp_ps;
         self.stats.marked += u64::from(arrival.marked);
         pending.packets = pending.packets.saturating_add(1);

@@ -59,7 +59,7 @@ pub struct SenderStats {
     pub pull_requests: u64,
     /// Pulls that brought credit.
     pub pulls: u64,
-    /// Drains: times that the balancer waited until nothing was in flight, to change its path then.
+    /// Drains: times that the balancer, or a switch by a pause, held new packets back until nothing was in flight, to change the path then.
     pub drains: u64,
     /// Time spent draining, in picoseconds, without a drain under way.
     pub drained_ps: u64,
@@ -81,13 +81,20 @@ impl Sender {
     /// Notices the beginning and the end of a drain.
     #[inline]
     pub(super) fn watch_drain(&mut self, now_ps: u64) {
-        if self.offers.hold_back {
+        if self.offers.hold_back || self.paused || self.draining_since_ps.is_some() {
             self.note_drain(now_ps);
         }
     }
 
+    /// Whether a switch's pause holds: it ends when nothing is open any more.
+    #[inline]
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused && self.recovery.scoreboard.span() > 0
+    }
+
     fn note_drain(&mut self, now_ps: u64) {
-        match (self.draining_since_ps, self.balancer.is_draining()) {
+        let is_held_back = self.is_paused() && self.segmenter.unsent_bytes > 0;
+        match (self.draining_since_ps, self.balancer.is_draining() || is_held_back) {
             (None, true) => {
                 self.draining_since_ps = Some(now_ps);
                 self.stats.drains += 1;

@@ -32,6 +32,7 @@ fn ack() -> impl Strategy<Value = Ack> {
                 packets,
                 marked_packets,
                 marked,
+                trimmed: marked,
                 max_data,
                 echoes,
             }

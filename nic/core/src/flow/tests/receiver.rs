@@ -114,6 +114,18 @@ fn marks_are_counted_per_ack() {
     assert_eq!((ack.packets, ack.marked_packets, ack.marked), (1, 1, true));
 }
 
+//= docs/specs/flowcut-switch.md#FCS-4 what has arrived
+#[test]
+fn an_ack_of_a_duplicate_says_that_it_was_trimmed() {
+    let mut rig = Rig::new(config());
+    rig.take(0, packet(0));
+    assert!(!rig.acks()[0].trimmed);
+    assert_eq!(rig.receiver.on_data(0, &Arrival { trimmed: true, ..arrival(packet(0)) }), Accept::Duplicate);
+    assert!(rig.acks()[0].trimmed);
+    rig.take(0, packet(0));
+    assert!(!rig.acks()[0].trimmed);
+}
+
 //= docs/specs/transport.md#TRN-50 beyond the window
 //= docs/specs/transport.md#TRN-51 duplicates
 //= docs/specs/transport.md#TRN-58 reordering

@@ -376,3 +376,33 @@ fn every_echo_of_an_ack_is_recycled() {
     plain.ack(10 * US, Ack { port: Ev::new(6).port(16), packets: 5, marked_packets: 1, ..cumulative(1, 0) });
     assert_eq!(rig.sender.window_bytes(), plain.sender.window_bytes(), "from {window}");
 }
+
+//= docs/specs/flowcut-switch.md#FCS-5 draining
+#[test]
+fn a_switch_s_pause_counts_as_drained_while_it_holds_packets_back() {
+    let payload = u64::from(config().payload_bytes);
+    let mut rig = Rig::new(FlowConfig { window_packets: 4, ..open_config() });
+    rig.sender.send_message(0, 10 * payload).unwrap();
+    assert_eq!(rig.psns(0).len(), 4);
+    // From 10 us to 25.
+    rig.sender.on_pause(true);
+    rig.ack(10 * US, cumulative(1, 0));
+    assert!(rig.psns(10 * US).is_empty());
+    rig.sender.on_pause(false);
+    rig.ack(25 * US, cumulative(4, 0));
+    assert_eq!(rig.psns(25 * US).len(), 4);
+    assert_eq!((rig.sender.stats().drains, rig.sender.stats().drained_ps), (1, 15 * US));
+    // From 30 us to 40, and while nothing is left to send.
+    rig.sender.on_pause(true);
+    rig.ack(30 * US, cumulative(5, 25 * US));
+    assert!(rig.psns(30 * US).is_empty());
+    rig.sender.on_pause(false);
+    rig.ack(40 * US, cumulative(6, 25 * US));
+    assert_eq!(rig.psns(40 * US).len(), 2);
+    assert_eq!((rig.sender.stats().drains, rig.sender.stats().drained_ps), (2, 25 * US));
+    rig.sender.on_pause(true);
+    rig.ack(45 * US, cumulative(8, 25 * US));
+    assert!(rig.psns(45 * US).is_empty());
+    rig.ack(60 * US, cumulative(10, 40 * US));
+    assert_eq!((rig.sender.stats().drains, rig.sender.stats().drained_ps), (2, 25 * US));
+}

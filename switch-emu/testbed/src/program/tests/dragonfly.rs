@@ -3,9 +3,12 @@
 use super::super::SwitchProgram;
 use super::build::{START_PS, Spec, host};
 use super::{Engine, loaded_for};
-use spray_fabric::{Cables, ChassisSpec, Dragonfly, Fabric, Node, Scheme, Switching, Thresholds, compile};
+use spray_fabric::{
+    Cables, ChassisSpec, Dragonfly, Fabric, LinkAction, LinkEvent, Node, Scheme, Switching, Thresholds, compile,
+};
 use spray_pipeline::Verdict;
 use spray_test_support::NativeSwitch;
+use spray_wire::Ecn;
 use std::collections::HashMap;
 
 /// Switches and hosts of a group.
@@ -17,6 +20,11 @@ const NOTE: [usize; 2] = [45, 65];
 
 /// Four groups of three switches with two hosts each, one cable between any two groups; h0 is at switch 0 of group 0.
 fn fabric(scheme: Scheme) -> Fabric {
+    without(scheme, &[])
+}
+
+/// The same without some cables, of which routing knows.
+fn without(scheme: Scheme, cables: &[&str]) -> Fabric {
     let dragonfly = Dragonfly {
         groups: GROUPS,
         routers_per_group: SWITCHES,
@@ -29,7 +37,15 @@ fn fabric(scheme: Scheme) -> Fabric {
     };
     let mut network = dragonfly.network();
     network.switching = Switching::all(scheme);
-    let mut fabric = compile(&network, 7, |_| QUEUE, &[]).expect("a fabric without events");
+    let down = |name: &&str| LinkEvent {
+        name: (*name).into(),
+        links: network.links_named(name).expect("one of the fabric"),
+        at_ps: 0,
+        until_ps: None,
+        action: LinkAction::Down { convergence_ps: 0 },
+    };
+    let events: Vec<LinkEvent> = cables.iter().map(down).collect();
+    let mut fabric = compile(&network, 7, |_| QUEUE, &events).expect("few events");
     fabric.hosts.iter_mut().enumerate().for_each(|(number, entry)| *entry = host(number as u16));
     fabric
 }
@@ -240,4 +256,78 @@ fn agree(kernel: &mut SwitchProgram, fabric: &Fabric) -> Vec<Vec<u8>> {
         assert_eq!(kernel.counters(port).expect("a port"), memory.counters(port), "{}", fabric.ports[port].name);
     }
     frames
+}
+
+/// Packets of many flows to one group at once: some flowcuts take detours. All packets of one go over the same ports. Where every switch keeps
+/// entries, acknowledgements go back by the cables of the data: also without the cable between groups 1 and 2, where the ways over
+/// group 2 cross some switches twice.
+#[test]
+fn flowcuts_keep_their_way_over_a_third_group() {
+    //= docs/specs/switching.md#SWC-2 one source
+    //= docs/specs/flowcut-switch.md#FCS-8 the way back
+    //= docs/specs/flowcut-switch.md#FCS-11 detours
+    let mut kernel = loaded_for(&fabric(Scheme::FlowcutSwitch));
+    for scheme in [Scheme::FlowcutIngress, Scheme::FlowcutSwitch] {
+        for cables in [&[][..], &["g1r0-g2r2"]] {
+            let mut fabric = without(scheme, cables);
+            fabric.switching.longest_ps = 1_000_000_000;
+            let spec = ChassisSpec::whole(&fabric);
+            let memory = NativeSwitch::new(&spec).expect("a valid fabric");
+            if let Some(kernel) = &mut kernel {
+                kernel.configure(&spec).expect("a fabric of the same shape");
+            }
+            let mut time_ps = START_PS;
+            let mut cross = |packet: Spec, ingress: usize, gap_ps: u64| {
+                time_ps += gap_ps;
+                let frame = Spec { time_ps, ..packet }.frame();
+                let before: Vec<u64> = (0..fabric.ports.len()).map(|port| memory.counters(port).frames).collect();
+                let mut native = frame.clone();
+                let verdict = memory.process(&mut native, ingress, 0);
+                assert!(matches!(verdict, Verdict::Redirect { .. }), "{scheme}: {verdict:?}");
+                if let Some(kernel) = &mut kernel {
+                    assert_eq!(kernel.test_run(&frame, ingress).expect("a run"), (verdict, native));
+                }
+                let passed = |port: &usize| memory.counters(*port).frames > before[*port];
+                let is_inside = |port: &usize| matches!(fabric.ports[*port].to, Node::Switch(_));
+                (0..fabric.ports.len()).filter(is_inside).filter(passed).collect::<Vec<_>>()
+            };
+            let (mut ways, mut detours, mut twice) = (Vec::new(), 0, 0);
+            for round in 0..4 {
+                for flow in 0..30u16 {
+                    let packet = Spec {
+                        to: 6 + flow % 6,
+                        port: 50_000 + flow,
+                        v6: flow % 2 == 0,
+                        payload: Some(1_000),
+                        ..Spec::DATA
+                    };
+                    let packet = Spec { stamp_ps: START_PS + round, ..packet };
+                    let way = cross(packet, 0, if round == 0 { 20_000 } else { 400_000 });
+                    if round == 0 {
+                        ways.push((packet, way.clone()));
+                    }
+                    assert_eq!(way, ways[usize::from(flow)].1, "{scheme}: {flow}");
+                }
+            }
+            for (packet, way) in &ways {
+                let (stamp_ps, payload, ecn) = (START_PS + 3, None, Ecn::NotEct);
+                let reply = Spec { from: packet.to, to: packet.from, stamp_ps, payload, ecn, ..*packet };
+                let back = cross(reply, usize::from(packet.to) / (HOSTS / SWITCHES), 400_000);
+                let cable = |port: &usize| (Node::Switch(fabric.ports[*port].switch), fabric.ports[*port].to);
+                let there: Vec<_> = way.iter().map(cable).map(|(from, to)| (to, from)).collect();
+                // Where the data came by its first switch again, the acknowledgement has arrived.
+                let is_home = way.iter().filter(|port| fabric.ports[**port].switch == 0).count() > 1;
+                let goes_back = back.iter().all(|port| there.contains(&cable(port)));
+                let all = goes_back && (is_home || back.len() == there.len());
+                assert!(scheme == Scheme::FlowcutIngress || all, "{way:?}, {back:?}");
+                let groups = |port: &&usize| matches!(cable(port), (Node::Switch(a), Node::Switch(b)) if a / SWITCHES != b / SWITCHES);
+                detours += u32::from(way.iter().filter(groups).count() > 1);
+                let from = |port: &usize| fabric.ports[*port].switch;
+                twice +=
+                    u32::from(way.iter().any(|port| way.iter().filter(|other| from(other) == from(port)).count() > 1));
+            }
+            assert!((3..28).contains(&detours), "{scheme}: {detours}");
+            assert_eq!(twice > 0, !cables.is_empty(), "{scheme}: {twice}");
+        }
+    }
 }
