@@ -130,11 +130,12 @@ impl Ready<'_> {
             path_seed: flow.path_seed(seed),
         };
         let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
+        let largest_bytes = flows.iter().map(|flow| flow.bytes).max().unwrap_or(0);
         let spec = TestbedSpec {
             fabric: self.fabric(&queue, &events, seed),
             flows: &flows.iter().map(testbed_flow).collect::<Vec<_>>(),
             payloads: &flows.iter().map(|flow| scenario.workload.payload(flow, seed)).collect::<Vec<Bytes>>(),
-            flow_config: &|from, to| scenario.flow_config(&self.paths, balancer, from, to),
+            flow_config: &|from, to| scenario.flow_config(&self.paths, balancer, [from, to], largest_bytes),
             v6: scenario.is_v6(),
             base_rtt_ps: scenario.base_rtt_ps(&self.paths),
             until_ps,
@@ -250,6 +251,7 @@ fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
     RunResult {
         dilation: outcome.dilation,
         entries: outcome.entries.map(Into::into),
+        reunion: outcome.reunion.map(Into::into),
         wall_s: outcome.wall.as_secs_f64(),
         ports: outcome.ports.clone(),
         port_samples: outcome.samples.clone(),

@@ -1,6 +1,6 @@
 //! What switches tell each other in frames of their own: Reunion's notifications, ConWeave's answers.
 
-use spray_fabric::{Network, conweave, reunion};
+use spray_fabric::{Network, conweave};
 use spray_pipeline::frame::Frame;
 use spray_pipeline::scheme::{self, Notice};
 
@@ -39,16 +39,6 @@ impl Switches {
     pub(super) fn conweave(&self) -> conweave::Counts {
         let counts = (0..self.first_host.len() as u32).filter_map(|switch| conweave::Counts::of(self, switch));
         counts.fold(conweave::Counts::default(), conweave::Counts::with)
-    }
-
-    /// What switches with Reunion did.
-    pub(super) fn reunion(&self) -> reunion::Counts {
-        let counts = (0..self.first_host.len() as u32).filter_map(|switch| reunion::counts(self, switch));
-        counts.fold(reunion::Counts::default(), |sum, one| reunion::Counts {
-            rerouted: sum.rerouted + one.rerouted,
-            stuck: sum.stuck + one.stuck,
-            notified: sum.notified + one.notified,
-        })
     }
 }
 

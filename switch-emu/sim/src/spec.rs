@@ -195,7 +195,7 @@ pub struct SimOutcome {
     /// The first deadlock of paused links.
     pub deadlock: Option<Deadlock>,
     /// What switches with Reunion did.
-    pub reunion: reunion::Counts,
+    pub reunion: Option<reunion::Counts>,
     /// What switches with ConWeave did.
     pub conweave: conweave::Counts,
     /// What the senders reported: (time, flow, event), in order. Retransmissions are left out: counts tell of them.

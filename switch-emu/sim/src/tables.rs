@@ -6,7 +6,7 @@ use spray_pipeline::config::NEVER;
 use spray_pipeline::flow_hash::Key;
 use spray_pipeline::frame::Frame;
 use spray_pipeline::routes::{Choice, Group, Routes, SwitchConfig};
-use spray_pipeline::scheme::{self, Arrival, Entries, Forwarding, Waiting};
+use spray_pipeline::scheme::{self, Arrival, Entries, Forwarding, Waiting, reunion};
 use spray_pipeline::trail::{self, Trail};
 use spray_pipeline::word::Word;
 use spray_pipeline::{Cause, port};
@@ -352,8 +352,20 @@ impl Switches {
 
     /// How full the switches' tables of flows became, where they keep any.
     pub(super) fn entries(&self) -> Option<Entries> {
-        let word = |index: u32| self.words.get(index as usize).map_or(0, Cell::get);
-        Entries::of((0..).map_while(|switch| self.routes.switch(switch)), word)
+        Entries::of(self.configs(), |index| self.value(index))
+    }
+
+    /// What switches with Reunion did; `None` where none has it.
+    pub(super) fn reunion(&self) -> Option<reunion::Counts> {
+        reunion::Counts::of(self.configs(), |index| self.value(index))
+    }
+
+    fn configs(&self) -> impl Iterator<Item = &SwitchConfig> {
+        (0..).map_while(|switch| self.routes.switch(switch))
+    }
+
+    fn value(&self, index: u32) -> u64 {
+        self.words.get(index as usize).map_or(0, Cell::get)
     }
 
     /// The ports' figures, in the order of [`Switches::ports`], of a run from `start_ps` to `end_ps`.

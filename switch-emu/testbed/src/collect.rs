@@ -35,6 +35,7 @@ impl Collect<'_> {
         let epochs = self.setup.fabric.routes.iter().skip(1);
         Ok(TestbedOutcome {
             entries: rig.program(0).entries(),
+            reunion: rig.program(0).reunion(),
             flows,
             payload_verified,
             ports: self.ports(rig)?,

@@ -7,7 +7,7 @@ use spray_core::event::Event;
 use spray_core::flow::{FlowConfig, OrderStats};
 use spray_fabric::{LinkEvent, Network, PortOutcome, PortSamples, Thresholds};
 use spray_nic::endpoint::ConnectionStats;
-use spray_pipeline::scheme::Entries;
+use spray_pipeline::scheme::{Entries, reunion};
 
 /// The part of a spec that many runs share: hosts, links and switches.
 #[derive(Clone, Copy)]
@@ -87,6 +87,8 @@ pub struct TestbedFlow {
 pub struct TestbedOutcome {
     /// How full the switches' tables of flows became, where they keep any.
     pub entries: Option<Entries>,
+    /// What switches with Reunion did; `None` where none has it.
+    pub reunion: Option<reunion::Counts>,
     /// Flows, completed or not.
     pub flows: Vec<FlowOutcome>,
     /// Whether every message that arrived equals one that was sent.

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use spray_core::flow::Degrees;
 use spray_fabric::Switching;
 pub use spray_fabric::{PortCounters, PortOutcome, PortSamples};
-use spray_pipeline::scheme::{Entries, conweave};
+use spray_pipeline::scheme::{Entries, conweave, reunion};
 
 pub(crate) use self::collect::{Collect, Ended, reported};
 pub use self::files::{WriteError, write_overview, write_run};
@@ -76,6 +76,8 @@ pub struct RunResult {
     pub sim: Option<SimFigures>,
     /// Of switches that keep entries for flows.
     pub entries: Option<EntryFigures>,
+    /// Of switches with Reunion.
+    pub reunion: Option<ReunionFigures>,
     /// From the first failure to the last data frame that it dropped; `None` where the scenario fails nothing or no data was
     /// dropped.
     pub recovery_us: Option<f64>,
@@ -98,6 +100,24 @@ impl From<Entries> for EntryFigures {
     }
 }
 
+/// What switches with Reunion did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReunionFigures {
+    /// Flows given another path.
+    pub rerouted: u64,
+    /// Flows that were to be, and for which there was none.
+    pub stuck: u64,
+    /// Notifications sent.
+    pub notified: u64,
+}
+
+impl From<reunion::Counts> for ReunionFigures {
+    fn from(counts: reunion::Counts) -> Self {
+        let reunion::Counts { rerouted, stuck, notified } = counts;
+        Self { rerouted, stuck, notified }
+    }
+}
+
 /// The simulator's figures about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SimFigures {
@@ -110,9 +130,6 @@ pub struct SimFigures {
     /// Of networks with priority flow control.
     #[serde(flatten)]
     pub pfc: Option<PfcFigures>,
-    /// Of switches with Reunion.
-    #[serde(flatten)]
-    pub reunion: Option<ReunionFigures>,
     /// Of switches with ConWeave.
     #[serde(flatten)]
     pub conweave: Option<ConWeaveFigures>,
@@ -155,17 +172,6 @@ impl From<conweave::Counts> for ConWeaveFigures {
             conweave_control: counts.replies + counts.clears + counts.notifies,
         }
     }
-}
-
-/// What switches with Reunion did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ReunionFigures {
-    /// Flows given another path.
-    pub rerouted: u64,
-    /// Flows that were to be, and for which there was none.
-    pub stuck: u64,
-    /// Notifications sent.
-    pub notified: u64,
 }
 
 /// What priority flow control did.

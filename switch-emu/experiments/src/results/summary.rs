@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use spray_fabric::{FlowHash, HashFields, HashFunction, HashSeed, PortCounters, PortOutcome, Switching};
 
-use super::{EntryFigures, RunResult, SimFigures, TestbedLosses};
+use super::{EntryFigures, ReunionFigures, RunResult, SimFigures, TestbedLosses};
 
 /// The contents of `summary.json`; its field names are its keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -73,6 +73,9 @@ pub struct Summary {
     /// Figures of switches that keep entries for flows; other runs lack these keys.
     #[serde(flatten)]
     pub entries: Option<EntryFigures>,
+    /// Figures of switches with Reunion; other runs lack these keys.
+    #[serde(flatten)]
+    pub reunion: Option<ReunionFigures>,
 }
 
 /// How switches hash.
@@ -183,6 +186,7 @@ impl RunResult {
             testbed_losses: self.testbed_losses,
             sim: self.sim,
             entries: self.entries,
+            reunion: self.reunion,
         }
     }
 

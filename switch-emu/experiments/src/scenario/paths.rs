@@ -23,7 +23,6 @@ pub struct Paths {
     pub(crate) routes: ShortestPaths,
     longest_ps: OnceLock<u64>,
     drain_ps: OnceLock<u64>,
-    largest_bytes: OnceLock<u64>,
 }
 
 /// Sizes are those of a frame as sockets see it: preamble and checksum of Ethernet do not count.
@@ -70,7 +69,6 @@ impl Scenario {
             routes: ShortestPaths::new(&self.network, |_| true),
             longest_ps: OnceLock::new(),
             drain_ps: OnceLock::new(),
-            largest_bytes: OnceLock::new(),
         }
     }
 
@@ -107,8 +105,14 @@ impl Scenario {
         self.queue.pfc.then(|| Pfc { frame_bytes: self.packet_bytes(), headroom_bytes })
     }
 
-    /// The settings of the connection from host `from` to host `to` under `balancer`.
-    pub fn flow_config(&self, paths: &Paths, balancer: BalancerKind, from: usize, to: usize) -> FlowConfig {
+    /// The settings of the connection from host `from` to host `to` under `balancer`, for messages of at most `largest_bytes`.
+    pub fn flow_config(
+        &self,
+        paths: &Paths,
+        balancer: BalancerKind,
+        [from, to]: [usize; 2],
+        largest_bytes: u64,
+    ) -> FlowConfig {
         let base_rtt_ps = self.pair_rtt_ps(paths, from, to);
         let flow = self.transport.flow_config(&Path {
             balancer,
@@ -118,8 +122,7 @@ impl Scenario {
             header_bytes: self.header_bytes(),
             trimming: self.queue.trimming,
         });
-        let largest = || self.flows(self.seed).iter().map(|flow| flow.bytes).max().unwrap_or(0).max(1 << 20);
-        let largest = *paths.largest_bytes.get_or_init(largest);
+        let largest = largest_bytes.max(1 << 20);
         FlowConfig {
             rto: self.rto(paths, base_rtt_ps, from, to),
             max_data_bytes: largest.saturating_mul(2),

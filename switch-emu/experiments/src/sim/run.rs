@@ -10,12 +10,11 @@ use spray_core::path::BalancerKind;
 
 use crate::engine::{Engine, EngineError, Prepared, Progress, Tell};
 use crate::results::{
-    Collect, Ended, EventKind, EventRow, PfcFigures, ReunionFigures, RunResult, SimFigures, TransportTotals, reported,
-    us,
+    Collect, Ended, EventKind, EventRow, PfcFigures, RunResult, SimFigures, TransportTotals, reported, us,
 };
 use crate::scenario::{Paths, Scenario};
 use crate::workload::{Flow, FlowTriggers};
-use spray_fabric::{LinkEvent, PortOutcome, PortSamples, epoch_starts, reunion};
+use spray_fabric::{LinkEvent, PortOutcome, PortSamples, epoch_starts};
 use spray_sim::{FlowOutcome, FrameBytes, SimFlow, SimOutcome, SimSpec, Start, simulate};
 
 /// When a flow counts as complete.
@@ -91,6 +90,7 @@ impl<'a> Simulation<'a> {
                 sim_flow(flow, own.unwrap_or_default(), seed)
             })
             .collect();
+        let largest_bytes = flows.iter().map(|flow| flow.bytes).max().unwrap_or(0);
         let spec = SimSpec {
             network: &scenario.network,
             events: &events,
@@ -99,7 +99,10 @@ impl<'a> Simulation<'a> {
             flows: &sim_flows,
             triggers: triggers.as_ref().map_or(&[], |triggers| &triggers.list),
             pfc: scenario.pfc(),
-            flow_config: &|from, to| FlowConfig { window_packets, ..scenario.flow_config(paths, balancer, from, to) },
+            flow_config: &|from, to| FlowConfig {
+                window_packets,
+                ..scenario.flow_config(paths, balancer, [from, to], largest_bytes)
+            },
             ideal_code: scenario.transport.erasure,
             v6: scenario.is_v6(),
             frames: match scenario.simulation.control_bytes {
@@ -189,6 +192,7 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
         port_samples: outcome.samples.iter().filter(between).cloned().collect(),
         delivered: outcome.delivered.clone(),
         entries: outcome.entries.map(Into::into),
+        reunion: outcome.reunion.map(Into::into),
         sim: Some(SimFigures {
             packet_hops: outcome.packet_hops,
             packet_hops_per_s: (outcome.packet_hops as f64 / wall_s.max(1e-9)).round(),
@@ -197,10 +201,6 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
                 pauses: outcome.ports.iter().map(|port| port.pauses).sum(),
                 paused_us: us(outcome.ports.iter().map(|port| port.paused_ps).sum()),
                 deadlock_us: outcome.deadlock.as_ref().map(|deadlock| us(deadlock.at_ps)),
-            }),
-            reunion: network.switching.has_reunion().then_some({
-                let reunion::Counts { rerouted, stuck, notified } = outcome.reunion;
-                ReunionFigures { rerouted, stuck, notified }
             }),
             conweave: network.switching.has_conweave().then(|| outcome.conweave.into()),
         }),

@@ -83,7 +83,7 @@ impl Rings {
             tail_ms: ends.iter().fold(0.0, |a: f64, b| a.max(*b)) / 1e3,
             mean_ms: ends.iter().sum::<f64>() / ends.len() as f64 / 1e3,
             reordered_ppm: reordered as f64 * 1e6 / packets as f64,
-            reunion: run.sim.as_ref().and_then(|figures| figures.reunion),
+            reunion: run.reunion,
             conweave: run.sim.as_ref().and_then(|figures| figures.conweave),
         })
     }
@@ -163,12 +163,11 @@ impl Messages {
             let partners =
                 Partners { messages, sizes, max_bytes: MOST_BYTES, cross_leaf: true, start_ps: 0, until_ps: None };
             scenario.workload.pattern = Pattern::PartnerAfterPartner(partners);
-            // The largest message that a connection takes follows from the flows of the scenario's own seed.
-            (scenario.time_limit_ps, scenario.seed) = (Some(LIMIT_PS), seed);
+            scenario.time_limit_ps = Some(LIMIT_PS);
             let run =
                 Simulation::new(&scenario).run(BalancerKind::Ecmp, seed, &[]).map_err(|error| error.to_string())?;
             let summary = run.summary();
-            let moved = run.sim.as_ref().and_then(|figures| figures.reunion).map_or(0, |figures| figures.rerouted);
+            let moved = run.reunion.map_or(0, |figures| figures.rerouted);
             summary.is_complete().then_some((summary, moved)).ok_or(format!("{scheme}, seed {seed}: a message is lost"))
         };
         let runs = over_cores(schemes.len() * seeds, threads, one)?;

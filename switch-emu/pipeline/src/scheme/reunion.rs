@@ -63,7 +63,7 @@ impl Settings {
     }
 }
 
-/// What a switch has done.
+/// What switches have done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Flows given another path.
@@ -72,6 +72,24 @@ pub struct Counts {
     pub stuck: u64,
     /// Notifications sent.
     pub notified: u64,
+}
+
+impl Counts {
+    /// Those of all switches together; `None` where none has Reunion. `word`: of the switches' memory.
+    pub fn of<'a>(switches: impl Iterator<Item = &'a SwitchConfig>, word: impl Fn(u32) -> u64) -> Option<Self> {
+        let mut all = None;
+        for first in switches.filter_map(memory::first) {
+            let [rerouted, stuck, notified] =
+                [single::REROUTED, single::STUCK, single::NOTIFIED].map(|place| word(first + place));
+            let sum: Self = all.unwrap_or_default();
+            all = Some(Self {
+                rerouted: sum.rerouted + rerouted,
+                stuck: sum.stuck + stuck,
+                notified: sum.notified + notified,
+            });
+        }
+        all
+    }
 }
 
 /// A frame at a switch, on the way to another leaf or to hosts of its own.
@@ -230,16 +248,6 @@ fn collides<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, flow: u32, por
 #[cfg(not(target_arch = "bpf"))]
 pub fn poll<F: Forwarding>(tables: &F, switch: u32) -> Option<Sent> {
     destination::poll(&Memory::of(tables, tables.switch(switch)?)?)
-}
-
-/// What a switch has done; `None`: it has no Reunion.
-pub fn counts<F: Forwarding>(tables: &F, switch: u32) -> Option<Counts> {
-    let memory = Memory::of(tables, tables.switch(switch)?)?;
-    Some(Counts {
-        rerouted: memory.load(single::REROUTED)?,
-        stuck: memory.load(single::STUCK)?,
-        notified: memory.load(single::NOTIFIED)?,
-    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::object::{self, AttachMode};
 use libbpf_rs::{Object, ProgramMut};
 use spray_fabric::{ChassisCounters, ChassisSpec, PortCounters, Tables};
 use spray_pipeline::queue::{QUEUE_WORDS, Queue};
-use spray_pipeline::scheme::Entries;
+use spray_pipeline::scheme::{Entries, reunion};
 use std::os::fd::{AsFd, OwnedFd};
 
 /// A loaded switch program; dropping it detaches it.
@@ -90,6 +90,11 @@ impl SwitchProgram {
     /// Reads how full the switches' tables of flows became; `None` where they keep none.
     pub fn entries(&self) -> Option<Entries> {
         Entries::of(self.tables.switches.iter(), |index| self.maps.word(index))
+    }
+
+    /// Reads what switches with Reunion did; `None` where none has it.
+    pub fn reunion(&self) -> Option<reunion::Counts> {
+        reunion::Counts::of(self.tables.switches.iter(), |index| self.maps.word(index))
     }
 
     /// Reads the chassis's own counters.

@@ -9,7 +9,7 @@ use std::vec::Vec;
 use super::memory::{Memory, single};
 use super::note::Note;
 use super::path::{self, Course};
-use super::{Here, Sent, Settings, poll};
+use super::{Counts, Here, Sent, Settings, poll};
 use crate::flow_hash::Key;
 use crate::frame::Frame;
 use crate::routes::{Group, Routes, SwitchConfig};
@@ -99,6 +99,12 @@ impl LeafSpine {
     /// The frame of the trail at a switch, on its way to `host`.
     pub(super) fn here(&self, t_ps: u64, switch: u32, host: u32) -> Here<'_, Self> {
         Here::new(self, &self.switches[switch as usize], &Frame { time_ps: t_ps, switch, ..FRAME }, host).unwrap()
+    }
+
+    /// What a switch has done.
+    pub(super) fn counts(&self, switch: u32) -> Counts {
+        let switch = &self.switches[switch as usize];
+        Counts::of([switch].into_iter(), |word| self.words[word as usize].get()).unwrap()
     }
 
     /// The path that switch 0 finds in its second interval for a flow to host 12.

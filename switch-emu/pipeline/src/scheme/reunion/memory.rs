@@ -105,6 +105,14 @@ pub(super) const MOST_BOTTLENECKS: u32 = 128;
 /// Words of a switch, beside those of the base.
 pub(crate) const WORDS: u32 = END.first;
 
+/// Where a switch's memory begins, behind what the base keeps; `None`: it has no Reunion.
+#[inline(always)]
+pub(super) fn first(switch: &SwitchConfig) -> Option<u32> {
+    let base = Scheme::from_number(switch.scheme).reunion_base()?;
+    let size = Size { leaves: switch.leaves, uplinks: switch.uplinks };
+    Some(switch.memory.wrapping_add(base.words(&size)))
+}
+
 /// The memory of one switch.
 pub(super) struct Memory<'a, F> {
     tables: &'a F,
@@ -124,9 +132,7 @@ impl<'a, F: Forwarding> Memory<'a, F> {
     /// That of a switch, behind what the base keeps; `None`: it has no Reunion.
     #[inline(always)]
     pub(super) fn of(tables: &'a F, switch: &SwitchConfig) -> Option<Self> {
-        let base = Scheme::from_number(switch.scheme).reunion_base()?;
-        let size = Size { leaves: switch.leaves, uplinks: switch.uplinks };
-        Some(Self { tables, first: switch.memory.wrapping_add(base.words(&size)) })
+        Some(Self { tables, first: first(switch)? })
     }
 
     /// The word at this place.

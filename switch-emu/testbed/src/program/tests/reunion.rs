@@ -2,7 +2,6 @@
 
 use super::build::{START_PS, Spec, fabric};
 use spray_fabric::{ChassisSpec, Fabric, Scheme, Switching, mix, reunion};
-use spray_pipeline::View;
 use spray_test_support::NativeSwitch;
 use spray_wire::Ecn;
 
@@ -52,8 +51,7 @@ fn kernel_and_memory_agree_on_reroutes() {
         if scheme == Scheme::Reunion {
             assert!(shares[0].iter().any(|frames| *frames < 100), "{scheme}: together at first: {:?}", shares[0]);
         }
-        let view = View::of(&memory).expect("its constants");
-        let moved = reunion::counts(&view, 0).expect("a switch with Reunion");
+        let moved = kernel.reunion().expect("switches with Reunion");
         assert!(moved.rerouted >= 1 && moved.rerouted < 8, "{scheme}: {moved:?}");
     }
 }
