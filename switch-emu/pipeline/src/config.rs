@@ -17,12 +17,12 @@ pub const HOST: u32 = u32::MAX - 1;
 /// A time that never comes. It leaves the sign bit free, by which [`Globals::epoch`] compares times.
 pub const NEVER: u64 = i64::MAX as u64;
 
-/// Queues count in 1/256 byte, so that a slot's drain is rounded by less than 1/256 byte.
-pub const UNIT_BITS: u32 = 8;
+/// Queues count in 1/128 byte, so that a slot's drain is rounded by less than 1/128 byte.
+pub const UNIT_BITS: u32 = 7;
 /// Fraction bits of [`PortState::ps_per_unit`].
-pub const PS_FRACTION_BITS: u32 = 20;
+pub const PS_FRACTION_BITS: u32 = 19;
 /// Largest queue limit: a backlog in units must fit 32 bits for both classes together.
-pub const MAX_LIMIT_BYTES: u32 = (8 << 20) - 65_536;
+pub const MAX_LIMIT_BYTES: u32 = (16 << 20) - 65_536;
 /// Lowest rate that a port may fall to: the time of a full backlog must fit 64 bits.
 pub const MIN_RATE_BPS: u64 = 10_000_000;
 /// Highest rate of a port.

@@ -197,7 +197,7 @@ fn one_or_list(generator: &mut SchemaGenerator) -> Schema {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Queue {
-    /// Most data that may wait at a port: less than 4 GiB, on the `xdp` engine at most 8323072 bytes. A BDP is the longest base
+    /// Most data that may wait at a port: less than 4 GiB, on the `xdp` engine at most 16711680 bytes. A BDP is the longest base
     /// RTT of the fabric times the port's own rate; a packet is a full data frame with its headers.
     pub limit: QueueLength,
     /// Whether switches mark packets (ECN).

@@ -1,5 +1,5 @@
 use super::*;
-use crate::config::{OUTSIDE, PortConfig, Thresholds};
+use crate::config::{MAX_LIMIT_BYTES, MIN_RATE_BPS, OUTSIDE, PS_PER_BYTE_AT_1_BPS, PortConfig, Thresholds};
 use crate::hash::mix;
 use core::cell::Cell;
 use std::vec::Vec;
@@ -74,7 +74,7 @@ fn disorder(arrivals: &[Arrival], disorder_ps: u64, seed: u64) -> Vec<Arrival> {
 #[test]
 fn in_order_it_is_lindley() {
     //= docs/specs/virtual-queue.md#VQ-4 backlog and departure
-    // Within a slot of 1/256 byte roundings, whatever the load.
+    // Within a slot of 1/128 byte roundings, whatever the load.
     for load in [1, 30, 80, 99, 120] {
         let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());
         let mut worst_ps = 0;
@@ -83,6 +83,23 @@ fn in_order_it_is_lindley() {
             worst_ps = worst_ps.max(left_ps.abs_diff(arrival.exact_ps));
         }
         assert!(worst_ps <= 400, "load {load} %: {worst_ps} ps");
+    }
+}
+
+/// Both classes at the largest limit: at the lowest rate too their time fits.
+#[test]
+fn the_longest_queues_are_exact() {
+    //= docs/specs/virtual-queue.md#VQ-10 the two queues of a port
+    for rate_bps in [RATE_BPS, MIN_RATE_BPS] {
+        let drain = PortConfig::new(rate_bps, 0, &Thresholds::NONE, OUTSIDE, FRAME).drain(0);
+        let queue = Queue::<Cell<u64>>::default();
+        let (mut bytes, mut left_ps) = (0, 0);
+        while bytes <= 2 * u64::from(MAX_LIMIT_BYTES) {
+            left_ps = pass(&queue, &drain, 5_000_000_000, FRAME) - 5_000_000_000;
+            bytes += u64::from(FRAME);
+        }
+        let exact_ps = u128::from(bytes) * PS_PER_BYTE_AT_1_BPS / u128::from(rate_bps);
+        assert_eq!(u128::from(left_ps), exact_ps, "{rate_bps} b/s");
     }
 }
 

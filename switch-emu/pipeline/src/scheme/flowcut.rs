@@ -383,8 +383,7 @@ impl<F: Forwarding> Here<'_, F> {
     #[inline(always)]
     fn normalised(&self, entry: u32, now_ps: u64) -> u32 {
         let port = (self.load(entry + PORT) & PORT_MASK) as u32;
-        // 2^-20 ps a 1/256 byte are 1/4 ps a KiB.
-        let kib_ps = self.tables.waiting(port, now_ps).map_or(0, |waiting| waiting.ps_per_unit >> 2) as u32;
+        let kib_ps = self.tables.waiting(port, now_ps).map_or(0, |waiting| waiting.kib_ps()) as u32;
         let rtt_ps = now_ps.saturating_sub(self.trail.stamp());
         let bytes = (self.load(entry + LATEST) >> LEN_SHIFT) as u32;
         let sample = Sample::new(rtt_ps, bytes, kib_ps, self.trail.hops());

@@ -8,6 +8,7 @@ use spray_wire::switch_view::PacketFields;
 
 use super::{Forwarding, Scheme, Size, Waiting, port_words, recall};
 use crate::Cause;
+use crate::config::{PS_FRACTION_BITS, UNIT_BITS};
 use crate::flow_hash::Key;
 use crate::frame::Frame;
 use crate::routes::{Group, Routes, SwitchConfig};
@@ -143,8 +144,7 @@ impl Forwarding for Net {
         Some(&self.trail)
     }
     fn waiting(&self, port: u32, _: u64) -> Option<Waiting> {
-        // 1/256 byte in units of 2^-20 ps.
         let bytes = self.waiting[port as usize].get();
-        Some(Waiting { bytes, limit: 1 << 20, ps_per_unit: GBPS_100_PS_PER_BYTE << 12 })
+        Some(Waiting { bytes, limit: 1 << 20, ps_per_unit: GBPS_100_PS_PER_BYTE << (PS_FRACTION_BITS - UNIT_BITS) })
     }
 }

@@ -225,6 +225,20 @@ fn hosts_send_one_message_after_the_other() {
     assert_eq!(timeless(run(&scenario, 5, &[])), timeless(result));
 }
 
+/// The largest message of a run is its own, whatever the scenario's own seed draws.
+#[test]
+fn messages_are_delivered_under_any_seed() {
+    let mut scenario = partners(None);
+    if let Pattern::PartnerAfterPartner(partners) = &mut scenario.workload.pattern {
+        (partners.messages, partners.sizes, partners.max_bytes) = (2, Sizes::WebSearch, 16 << 20);
+    }
+    let largest = |seed| scenario.flows(seed).iter().map(|flow| flow.bytes).max();
+    let larger = (1..).filter(|seed| largest(*seed) > largest(scenario.seed));
+    for seed in larger.take(3) {
+        assert!(run(&scenario, seed, &[]).summary().is_complete(), "seed {seed}");
+    }
+}
+
 //= docs/specs/closed-loop.md#CL-1 keeps `open` messages
 #[test]
 fn all_to_all_keeps_so_many_messages_open() {
