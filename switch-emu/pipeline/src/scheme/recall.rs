@@ -27,7 +27,8 @@ pub enum Part {
     Base,
     /// Reunion notes that the frame leaves by the port given.
     Settle,
-    /// Reunion takes the path with the number given, if it is available; the answer is its PathID.
+    /// Reunion takes the path whose turn is given in a search, if it is available. The answer is its PathID, or [`OPEN`] when there are no
+    /// more.
     Path,
 }
 

@@ -163,10 +163,10 @@ impl<'a, F: Forwarding> Here<'a, F> {
         Some(())
     }
 
-    /// Takes the path with this number toward the frame's host, if it is available; gives its PathID.
+    /// Takes the path whose turn it is in a search, if it is available; gives its PathID, or [`OPEN`](super::OPEN) when there are no more.
     #[inline(always)]
-    pub(super) fn take_path(&self, number: u32) -> Option<u32> {
-        path::take(self.tables, &self.memory, &self.course, number)
+    pub(super) fn take_path(&self, turn: u32) -> Option<u32> {
+        path::take(self, turn)
     }
 
     #[inline(always)]

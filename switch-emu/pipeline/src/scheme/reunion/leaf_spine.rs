@@ -107,12 +107,12 @@ impl LeafSpine {
         Counts::of([switch].into_iter(), |word| self.words[word as usize].get()).unwrap()
     }
 
-    /// The path that switch 0 finds in its second interval for a flow to host 12.
-    pub(super) fn find(&self, random: u32) -> Option<u32> {
+    /// The path that switch 0 finds in its second interval for this flow to host 12.
+    pub(super) fn find(&self, flow: u32) -> Option<u32> {
         self.memory(0).word(single::INTERVAL).unwrap().set(2);
-        self.trail.begin(0, false, &Key { addresses: 0, ports: 1, label: 0 }, &NONE);
+        self.trail.begin(0, false, &Key { addresses: 0, ports: flow, label: 0 }, &NONE);
         let mut frame = Frame { time_ps: 1, ..FRAME };
-        path::find(self, &mut frame, &Course { t_ps: 1, from: 0, host: 12, target: 3 }, random)
+        path::find(self, &mut frame, &Course { t_ps: 1, from: 0, host: 12, target: 3 })
     }
 
     /// Sends a frame; returns the spine that it took and what it noted at the end. `kind`: data, or a reply.

@@ -3,11 +3,12 @@
 //! A PathID holds one way for each tier: the number of a port among those of its switch that lead up, from 1 on; 0 leaves the
 //! choice to the switch. In two tiers these are the paper's eight bits.
 
+use super::Here;
 use super::memory::{Ledger, MARKED, Memory, before, single};
 use crate::frame::Frame;
 use crate::hash::pick;
 use crate::routes::{Group, SwitchConfig};
-use crate::scheme::{Forwarding, NO_PORT, Part};
+use crate::scheme::{Forwarding, NO_PORT, OPEN, Part};
 
 /// Bits of a way.
 const WAY_BITS: u32 = 8;
@@ -127,29 +128,33 @@ impl<'a, F: Forwarding> Walk<'a, F> {
     }
 }
 
-/// A path all of whose links have fewer elephants than are tolerated, which counts there from now on (Algorithm 2). The search begins at a
-/// random one. `None`: there is none.
+/// A path all of whose links have fewer elephants than are tolerated, which counts there from now on (Algorithm 2). `None`: there is none.
 //= docs/specs/reunion.md#REU-16 an available path
 #[inline(always)]
-pub(super) fn find<F: Forwarding>(tables: &F, frame: &mut Frame, course: &Course, random: u32) -> Option<u32> {
-    let paths = Paths::of(tables, course)?;
-    let start = pick(random, paths.count());
-    for number in 0..MOST_PATHS.min(paths.count()) {
-        let number = start.wrapping_add(number) % paths.count();
-        let found = tables.part(Part::Path, frame, course.host, number);
-        if found != NO_PORT {
-            return Some(found);
+pub(super) fn find<F: Forwarding>(tables: &F, frame: &mut Frame, course: &Course) -> Option<u32> {
+    for turn in 0..MOST_PATHS {
+        match tables.part(Part::Path, frame, course.host, turn) {
+            NO_PORT => {}
+            OPEN => return None,
+            path => return Some(path),
         }
     }
     None
 }
 
-/// Counts one more elephant on the links of the path with this number in the interval that is over, if all of them have fewer than are
-/// tolerated; gives its PathID.
+/// Takes the path whose turn it is in a search, which begins at a random one: counts one more elephant on its links in the interval that is
+/// over, if all of them have fewer than are tolerated. Gives its PathID, or [`OPEN`] when all paths have had their turn.
 #[inline(always)]
-pub(super) fn take<F: Forwarding>(tables: &F, memory: &Memory<'_, F>, course: &Course, number: u32) -> Option<u32> {
-    let Paths { first, .. } = Paths::of(tables, course)?;
-    let ports = u32::from(first.count);
+pub(super) fn take<F: Forwarding>(here: &Here<'_, F>, turn: u32) -> Option<u32> {
+    let Here { tables, trail, switch, ref memory, ref course, .. } = *here;
+    let first = tables.group(course.t_ps, course.from, course.host)?;
+    let second = tables.group(course.t_ps, tables.far_end(tables.member(first.first)?)?, course.host)?;
+    let ports = u32::from(first.count).max(1);
+    let paths = ports.wrapping_mul(u32::from(second.count).max(1)).max(1);
+    if turn >= paths {
+        return Some(OPEN);
+    }
+    let number = pick(lot(switch, trail.flow(), course.t_ps), paths).wrapping_add(turn) % paths;
     let path = path(tables, course, &first, number % ports, number / ports)?;
     let links = memory.links(before(memory.interval()?));
     let tolerance = memory.load(single::TOLERANCE)? as u32;
@@ -158,32 +163,6 @@ pub(super) fn take<F: Forwarding>(tables: &F, memory: &Memory<'_, F>, course: &C
     }
     count(tables, course, &links, path, |_, _| {});
     Some(path)
-}
-
-/// The paths to a host, by the places of the ports on the way up.
-struct Paths {
-    /// Ports of the source switch, at least 1.
-    first: Group,
-    /// Ports of a switch above, at least 1.
-    further: u32,
-}
-
-impl Paths {
-    #[inline(always)]
-    fn of<F: Forwarding>(tables: &F, course: &Course) -> Option<Self> {
-        let first = tables.group(course.t_ps, course.from, course.host)?;
-        let second = tables.group(course.t_ps, tables.far_end(tables.member(first.first)?)?, course.host)?;
-        if first.count == 0 {
-            return None;
-        }
-        Some(Self { first, further: u32::from(second.count).max(1) })
-    }
-
-    /// How many there are, at least 1 and below 2^32.
-    #[inline(always)]
-    fn count(&self) -> u32 {
-        u32::from(self.first.count).wrapping_mul(self.further).max(1)
-    }
 }
 
 /// The PathID over these places of the groups on the way up.

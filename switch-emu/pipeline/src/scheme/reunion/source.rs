@@ -12,7 +12,7 @@ use crate::word::Word;
 //= docs/specs/reunion.md#REU-15 rerouting
 #[inline(always)]
 pub(super) fn reroute<F: Forwarding>(here: &Here<'_, F>, frame: &mut Frame) -> Option<()> {
-    let Here { tables, trail, switch, ref memory, ref course, .. } = *here;
+    let Here { tables, trail, ref memory, ref course, .. } = *here;
     let interval = memory.interval()?;
     let Some(known) = flows::find(memory, trail.flow(), course.t_ps) else { return Some(()) };
     //= docs/specs/reunion.md#REU-8 the fallback
@@ -25,8 +25,7 @@ pub(super) fn reroute<F: Forwarding>(here: &Here<'_, F>, frame: &mut Frame) -> O
         return Some(());
     }
     if notified == before(interval) {
-        let random = path::lot(switch, trail.flow(), course.t_ps);
-        if let Some(path) = path::find(tables, frame, course, random) {
+        if let Some(path) = path::find(tables, frame, course) {
             known.moves(interval, path);
             memory.word(single::REROUTED)?.add(1);
             return Some(());

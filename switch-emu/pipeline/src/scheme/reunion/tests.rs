@@ -276,7 +276,7 @@ proptest! {
     fn a_path_is_found_if_algorithm_2_finds_one(
         elephants in prop::collection::vec((0u32..4, 0u32..2, 1u32..4), 0..12),
         tolerance in 1u32..4,
-        random: u32,
+        flow: u32,
     ) {
         let fabric = LeafSpine::new([4, 4, 4], Scheme::Reunion, Settings { tolerance, ..SETTINGS });
         let links = fabric.memory(0).links(1);
@@ -289,7 +289,7 @@ proptest! {
             }
         }
         let is_available = |spine: u32| ports(spine).iter().all(|link| model.get(link).copied().unwrap_or(0) < tolerance);
-        let found = fabric.find(random);
+        let found = fabric.find(flow);
         prop_assert_eq!(found.is_some(), (0..4).any(is_available));
         if let Some(path) = found {
             prop_assert!(is_available(path - 1));
@@ -303,8 +303,8 @@ proptest! {
 #[test]
 fn a_search_begins_anywhere() {
     //= docs/specs/reunion.md#REU-16 an available path
-    let found = |random| fabric().find(random).unwrap();
-    let all: HashSet<u32> = (0..64).map(|lot| found(lot << 26)).collect();
+    let found = |flow| fabric().find(flow).unwrap();
+    let all: HashSet<u32> = (0..64).map(found).collect();
     assert_eq!(all, HashSet::from([1, 2, 3, 4]));
 }
 
