@@ -266,7 +266,7 @@ impl<'a, F: Forwarding> Ledger<'a, F> {
 }
 
 /// Looks a key up in a ledger of `words` from `first` on; `head` is what its entry has above the value. Gives 1 plus the word of its entry or of
-/// a free one, with [`KNOWN`] if it is its own; 0: there is none left.
+/// a free one, with bit 32 set if it is its own; 0: there is none left.
 #[inline(always)]
 pub fn look_up<F: Forwarding>(tables: &F, first: u32, words: u32, head: u64) -> u64 {
     let set = ((head >> 32) as u32).wrapping_mul(0x9e37_79b1) >> 16;
