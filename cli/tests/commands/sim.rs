@@ -90,7 +90,7 @@ fn a_scenario_with_long_queues_is_for_the_simulator() {
     let out = folder.join("out");
     let output = spray(&["run", &scenario, "--engine", "sim", "--balancer", "ops", "--out", &out]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let said = "`limit` in [queue] is 95000000 bytes at h0->leaf0; allowed: at most 8323072, or `--engine sim`";
+    let said = "`limit` in [queue] is 95000000 bytes at h0->leaf0; allowed: at most 16711680, or `--engine sim`";
     if cfg!(feature = "xdp") {
         refused(&["run", &scenario, "--balancer", "ops", "--out", &out], &[said]);
         for (set, said) in [
