@@ -97,6 +97,11 @@ pub struct Each {
     pub start_ps: u64,
 }
 
+/// The bytes of the largest flow; 0 without flows.
+pub fn largest_bytes(flows: &[Flow]) -> u64 {
+    flows.iter().map(|flow| flow.bytes).max().unwrap_or(0)
+}
+
 /// What flows carry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Payload {

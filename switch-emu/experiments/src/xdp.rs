@@ -13,7 +13,7 @@ use spray_testbed::{
 use crate::engine::{Engine, EngineError, Prepared, Progress, Tell};
 use crate::results::{Collect, Ended, EventKind, EventRow, RunResult, TestbedLosses, TransportTotals, reported, us};
 use crate::scenario::{Chassis, MAX_XDP_QUEUE_BYTES, MarkAt, Paths, Scenario, SimulationSettings};
-use crate::workload::Flow;
+use crate::workload::{Flow, largest_bytes};
 
 /// The engine that sends real packets through the kernel, one run at a time. Needs root. It keeps its testbed for the next
 /// scenario on the same network; dropping the engine removes the testbed.
@@ -130,7 +130,7 @@ impl Ready<'_> {
             path_seed: flow.path_seed(seed),
         };
         let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
-        let largest_bytes = flows.iter().map(|flow| flow.bytes).max().unwrap_or(0);
+        let largest_bytes = largest_bytes(&flows);
         let spec = TestbedSpec {
             fabric: self.fabric(&queue, &events, seed),
             flows: &flows.iter().map(testbed_flow).collect::<Vec<_>>(),

@@ -284,7 +284,7 @@ impl Switches {
         self.routes.switch(switch).is_some_and(|config| Scheme::from_number(config.scheme).remembers())
     }
 
-    /// Whether a switch has hosts, and holds packets for them.
+    /// Whether the scheme of a switch holds packets.
     #[inline]
     pub(super) fn holds(&self, switch: u32) -> bool {
         self.routes.switch(switch).is_some_and(|config| Scheme::from_number(config.scheme).holds())

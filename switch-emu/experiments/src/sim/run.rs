@@ -13,7 +13,7 @@ use crate::results::{
     Collect, Ended, EventKind, EventRow, PfcFigures, RunResult, SimFigures, TransportTotals, reported, us,
 };
 use crate::scenario::{Paths, Scenario};
-use crate::workload::{Flow, FlowTriggers};
+use crate::workload::{Flow, FlowTriggers, largest_bytes};
 use spray_fabric::{LinkEvent, PortOutcome, PortSamples, epoch_starts};
 use spray_sim::{FlowOutcome, FrameBytes, SimFlow, SimOutcome, SimSpec, Start, simulate};
 
@@ -90,7 +90,7 @@ impl<'a> Simulation<'a> {
                 sim_flow(flow, own.unwrap_or_default(), seed)
             })
             .collect();
-        let largest_bytes = flows.iter().map(|flow| flow.bytes).max().unwrap_or(0);
+        let largest_bytes = largest_bytes(&flows);
         let spec = SimSpec {
             network: &scenario.network,
             events: &events,

@@ -22,7 +22,7 @@ use crate::frame::Frame;
 use crate::routes::SwitchConfig;
 use crate::trail::Trail;
 use crate::word::Word;
-use memory::{MARKED, Memory, single};
+use memory::{Ledger, MARKED, Memory, single};
 use note::Note;
 use path::Course;
 
@@ -172,11 +172,14 @@ impl<'a, F: Forwarding> Here<'a, F> {
     #[inline(always)]
     fn place(&self) -> Place {
         let Self { switch, source, course, .. } = self;
-        match () {
-            () if source.leaf == course.target => Place::Local,
-            () if switch.leaf == source.leaf => Place::Source,
-            () if switch.leaf == course.target => Place::Target,
-            () => Place::Between,
+        if source.leaf == course.target {
+            Place::Local
+        } else if switch.leaf == source.leaf {
+            Place::Source
+        } else if switch.leaf == course.target {
+            Place::Target
+        } else {
+            Place::Between
         }
     }
 
@@ -239,6 +242,13 @@ fn collides<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, flow: u32, por
         entry.set(port);
         links.count(port);
     }
+    behind(memory, &links, port, note)
+}
+
+/// The note of an elephant behind a port: a collision, if the port has too many.
+//= docs/specs/reunion.md#REU-10 a collision
+#[inline(always)]
+fn behind<F: Forwarding>(memory: &Memory<'_, F>, links: &Ledger<'_, F>, port: u32, note: Note) -> Note {
     let elephants = links.value(port);
     let tolerance = memory.load(single::TOLERANCE).unwrap_or(u64::MAX);
     if elephants != MARKED && u64::from(elephants) > tolerance { note.collided() } else { note }

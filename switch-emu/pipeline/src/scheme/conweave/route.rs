@@ -30,8 +30,8 @@ pub(in crate::scheme) fn route<F: Forwarding>(
     port
 }
 
-/// Takes a frame through a switch of which Reunion has the note. Reunion has given its flow the path that is noted, at its source, or this
-/// port.
+/// Takes a frame through a switch with Reunion. `port` is the one that Reunion gives the frame. At the source of its flow, the note has the
+/// path that Reunion gives.
 //= docs/specs/conweave.md#CWV-19 under Reunion
 pub(in crate::scheme) fn under_reunion<F: Forwarding>(
     tables: &F,

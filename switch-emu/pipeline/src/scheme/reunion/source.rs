@@ -3,7 +3,7 @@
 use super::memory::{MARKED, Memory, before, single};
 use super::note::Note;
 use super::path::{self, Course};
-use super::{Here, destination, flows, sketch};
+use super::{Here, behind, destination, flows, sketch};
 use crate::frame::Frame;
 use crate::scheme::Forwarding;
 use crate::word::Word;
@@ -112,9 +112,7 @@ fn collides<F: Forwarding>(
     if known.counts(interval, path) {
         path::count(tables, course, &links, path, |_, _| {});
     }
-    let elephants = links.value(port);
-    let tolerance = memory.load(single::TOLERANCE).unwrap_or(u64::MAX);
-    if elephants != MARKED && u64::from(elephants) > tolerance { note.collided() } else { note }
+    behind(memory, &links, port, note)
 }
 
 /// A notification has come: its links are not to be chosen in this interval, and its flow is to be moved when it ends.
