@@ -137,11 +137,8 @@ fn choose<F: Forwarding>(
 
 /// The path that this lot falls on.
 fn one<F: Forwarding>(tables: &F, course: &Course, lot: u64) -> Option<u32> {
-    let first = tables.group(course.t_ps, course.from, course.host)?;
-    let above = tables.group(course.t_ps, tables.far_end(tables.member(first.first)?)?, course.host)?;
-    let (ports, further) = (u32::from(first.count), u32::from(above.count).max(1));
-    let number = pick((lot >> 32) as u32, ports.wrapping_mul(further));
-    path::path(tables, course, &first, number % ports, number / ports)
+    let paths = path::Paths::of(tables, course)?;
+    paths.path(tables, course, pick((lot >> 32) as u32, paths.count))
 }
 
 /// Whether routes still lead over the first link of a path.

@@ -147,15 +147,12 @@ pub(super) fn find<F: Forwarding>(tables: &F, frame: &mut Frame, course: &Course
 #[inline(always)]
 pub(super) fn take<F: Forwarding>(here: &Here<'_, F>, turn: u32) -> Option<u32> {
     let Here { tables, trail, switch, ref memory, ref course, .. } = *here;
-    let first = tables.group(course.t_ps, course.from, course.host)?;
-    let second = tables.group(course.t_ps, tables.far_end(tables.member(first.first)?)?, course.host)?;
-    let ports = u32::from(first.count).max(1);
-    let paths = ports.wrapping_mul(u32::from(second.count).max(1)).max(1);
-    if turn >= paths {
+    let paths = Paths::of(tables, course)?;
+    if turn >= paths.count {
         return Some(OPEN);
     }
-    let number = pick(lot(switch, trail.flow(), course.t_ps), paths).wrapping_add(turn) % paths;
-    let path = path(tables, course, &first, number % ports, number / ports)?;
+    let number = pick(lot(switch, trail.flow(), course.t_ps), paths.count).wrapping_add(turn) % paths.count;
+    let path = paths.path(tables, course, number)?;
     let links = memory.links(before(memory.interval()?));
     let tolerance = memory.load(single::TOLERANCE)? as u32;
     if !is_available(tables, course, &links, tolerance, path) {
@@ -165,15 +162,34 @@ pub(super) fn take<F: Forwarding>(here: &Here<'_, F>, turn: u32) -> Option<u32> 
     Some(path)
 }
 
+/// The paths to a host.
+pub(in crate::scheme) struct Paths {
+    /// The ports of the first switch.
+    first: Group,
+    ports: u32,
+    /// How many there are, at least 1.
+    pub(in crate::scheme) count: u32,
+}
+
+impl Paths {
+    #[inline(always)]
+    pub(in crate::scheme) fn of<F: Forwarding>(tables: &F, course: &Course) -> Option<Self> {
+        let first = tables.group(course.t_ps, course.from, course.host)?;
+        let second = tables.group(course.t_ps, tables.far_end(tables.member(first.first)?)?, course.host)?;
+        let ports = u32::from(first.count).max(1);
+        Some(Self { first, ports, count: ports.wrapping_mul(u32::from(second.count).max(1)).max(1) })
+    }
+
+    /// The PathID of the path with this number.
+    #[inline(always)]
+    pub(in crate::scheme) fn path<F: Forwarding>(&self, tables: &F, course: &Course, number: u32) -> Option<u32> {
+        path(tables, course, &self.first, number % self.ports, number / self.ports)
+    }
+}
+
 /// The PathID over these places of the groups on the way up.
 #[inline(always)]
-pub(in crate::scheme) fn path<F: Forwarding>(
-    tables: &F,
-    course: &Course,
-    group: &Group,
-    first: u32,
-    second: u32,
-) -> Option<u32> {
+fn path<F: Forwarding>(tables: &F, course: &Course, group: &Group, first: u32, second: u32) -> Option<u32> {
     let port = tables.member(group.first.wrapping_add(first))?;
     let path = tables.way(port)?;
     let above = tables.group(course.t_ps, tables.far_end(port)?, course.host)?;
