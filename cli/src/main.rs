@@ -4,7 +4,6 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
-#[cfg(feature = "xdp")]
 mod bench;
 mod bound;
 mod campaign;
@@ -57,9 +56,7 @@ fn main() -> ExitCode {
         Command::CompareBalancers(arguments) => compare_balancers::compare_balancers(&arguments),
         #[cfg(feature = "xdp")]
         Command::Clean => clean(),
-        #[cfg(feature = "xdp")]
-        Command::Bench(args::Bench::Veth(arguments)) => bench::veth(&arguments),
-        Command::Bench(args::Bench::Sim(arguments)) => sim::bench(&arguments),
+        Command::Bench(bench) => bench::bench(&bench),
         #[cfg(feature = "xdp")]
         Command::Send(arguments) => transfer::send(&arguments),
         #[cfg(feature = "xdp")]

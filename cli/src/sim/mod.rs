@@ -1,7 +1,6 @@
-//! `spray sim` and `spray bench sim`.
+//! `spray sim`.
 
 pub mod args;
-mod bench;
 
 use spray_experiments::scenario::Scenario;
 use spray_experiments::sim::preset;
@@ -11,8 +10,6 @@ use crate::args::Engine;
 use crate::campaign::Campaign;
 use crate::failure::{Failure, Outcome};
 use crate::settings::Overrides;
-
-pub use bench::bench;
 
 /// Runs what the arguments describe.
 ///
@@ -27,7 +24,7 @@ pub fn sim(arguments: &Sim) -> Outcome {
 ///
 /// # Errors
 /// 2 for overrides that are not allowed.
-fn published(overrides: &Overrides) -> Outcome<Scenario> {
+pub fn published(overrides: &Overrides) -> Outcome<Scenario> {
     let mut document = preset();
     overrides.apply(&mut document)?;
     let needed = [("topology", "--topology"), ("workload", "--matrix")];

@@ -6,6 +6,7 @@ use spray_experiments::results;
 use spray_testbed::bench::Throughput;
 use spray_testbed::{RunError, VethBench};
 
+use super::median;
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
@@ -115,25 +116,9 @@ fn report(figures: &[Vec<f64>; WAYS.len()]) -> String {
     out + &results::align(&["ratio of medians", "", "target"], 1, &rows)
 }
 
-/// The middle value; the mean of the middle two of an even number.
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match (sorted.len(), sorted.len() / 2) {
-        (0, _) => 0.0,
-        (length, middle) if length % 2 == 0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
-        (_, middle) => sorted[middle],
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn medians_of_odd_even_and_no_values() {
-        assert_eq!((median(&[3.0, 1.0, 2.0]), median(&[4.0, 1.0, 2.0, 3.0]), median(&[])), (2.0, 2.5, 0.0));
-    }
 
     #[test]
     fn report_holds_medians_and_ratios() {

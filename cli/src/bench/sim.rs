@@ -3,6 +3,7 @@
 use spray_experiments::results::{self, RunResult};
 use spray_experiments::sim::Simulation;
 
+use super::median;
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
@@ -29,12 +30,12 @@ const HEADER: [&str; 8] =
 ///
 /// # Errors
 /// 1 when a run does not complete.
-pub fn bench(arguments: &args::BenchSim) -> Outcome {
+pub fn sim(arguments: &args::BenchSim) -> Outcome {
     let mut progress = Progress::new();
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut smallest_ns = None;
     for size in SIZES.iter().filter(|size| size.hosts <= arguments.hosts) {
-        let scenario = super::published(&Overrides::fabric(size.topology, size.matrix)?)?;
+        let scenario = crate::sim::published(&Overrides::fabric(size.topology, size.matrix)?)?;
         let simulation = Simulation::new(&scenario);
         let mut walls = Vec::new();
         let mut last = RunResult::default();
@@ -46,8 +47,7 @@ pub fn bench(arguments: &args::BenchSim) -> Outcome {
         if !last.summary().is_complete() {
             return Err(Failure::failed(format!("{}: not every flow completed", size.topology)));
         }
-        walls.sort_by(f64::total_cmp);
-        let (wall_s, sim) = (walls[walls.len() / 2], last.sim.unwrap_or_default());
+        let (wall_s, sim) = (median(&walls), last.sim.unwrap_or_default());
         let hop_ns = wall_s * 1e9 / sim.packet_hops.max(1) as f64;
         let growth = hop_ns / *smallest_ns.get_or_insert(hop_ns);
         rows.push(vec![

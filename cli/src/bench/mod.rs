@@ -1,0 +1,41 @@
+//! `spray bench`: how fast things are, as ratios measured side by side in one run.
+
+mod sim;
+#[cfg(feature = "xdp")]
+mod veth;
+
+use crate::args::Bench;
+use crate::failure::Outcome;
+
+/// Measures what the arguments name.
+///
+/// # Errors
+/// 2 when the machine does not allow it, 1 when a measurement failed, 130 after Ctrl-C.
+pub fn bench(arguments: &Bench) -> Outcome {
+    match arguments {
+        #[cfg(feature = "xdp")]
+        Bench::Veth(arguments) => veth::veth(arguments),
+        Bench::Sim(arguments) => sim::sim(arguments),
+    }
+}
+
+/// The middle value; the mean of the middle two of an even number.
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match (sorted.len(), sorted.len() / 2) {
+        (0, _) => 0.0,
+        (length, middle) if length % 2 == 0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
+        (_, middle) => sorted[middle],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_of_odd_even_and_no_values() {
+        assert_eq!((median(&[3.0, 1.0, 2.0]), median(&[4.0, 1.0, 2.0, 3.0]), median(&[])), (2.0, 2.5, 0.0));
+    }
+}
