@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use spray_core::flow::FlowConfig;
-use spray_core::host::{Halves, NEVER};
+use spray_core::host::{NEVER, ReceiveHalf, SendHalf};
 use spray_core::path::Ev;
 use spray_wire::{Body, Common, Terms};
 
@@ -57,7 +57,8 @@ impl Retry {
 /// proven.
 #[derive(Debug)]
 pub(crate) struct Flow {
-    pub(crate) halves: Halves,
+    pub(crate) sending: SendHalf,
+    pub(crate) receiving: ReceiveHalf,
     pub(crate) receive_buffers: ReceiveBuffers,
 }
 
@@ -158,7 +159,7 @@ impl Connection {
 
     pub(crate) fn stats(&self) -> ConnectionStats {
         let Some(flow) = &self.flow else { return ConnectionStats::default() };
-        let Halves { sender, receiver, .. } = &flow.halves;
+        let (sender, receiver) = (&flow.sending.sender, &flow.receiving.receiver);
         // A bucket's middle may lie below the least time in it.
         let rtt_ps = |permille| sender.rtts().map_or(0, |rtts| rtts.permille_ps(permille).max(sender.rtt().min_ps()));
         ConnectionStats {
@@ -179,8 +180,8 @@ impl Connection {
     pub(crate) fn deadline_ps(&self, now_ps: u64) -> u64 {
         let handshake = self.retry.at_ps.min(self.idle_check_ps);
         match self.flow.as_deref() {
-            Some(Flow { halves, .. }) if self.stage == Stage::Open => {
-                handshake.min(halves.receiver_deadline_ps()).min(halves.sender_deadline_ps(now_ps))
+            Some(Flow { sending, receiving, .. }) if self.stage == Stage::Open => {
+                handshake.min(receiving.deadline_ps()).min(sending.deadline_ps(now_ps))
             }
             _ => handshake,
         }

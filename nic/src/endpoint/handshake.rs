@@ -1,6 +1,7 @@
 //! Connect, Accept, Close and Reset.
 
-use spray_core::{flow::FlowConfig, host::Halves};
+use spray_core::flow::FlowConfig;
+use spray_core::host::{ReceiveHalf, SendHalf};
 use spray_wire::{Body, Close, CloseReason, Common, EvPort, Frame, Probe, RESET_UNKNOWN_CONNECTION, Reset, Terms};
 
 use super::{
@@ -254,11 +255,12 @@ impl Machine {
         //= docs/specs/endpoint.md#END-4 payload of both sides
         connection.config.payload_bytes = connection.config.payload_bytes.min(remote.max_payload);
         let config = &connection.config;
-        let mut halves = Halves::new(config, remote.window_packets, remote.max_data, &mut self.host.rng);
+        let mut sending = SendHalf::new(config, remote.window_packets, remote.max_data, &mut self.host.rng);
+        let receiving = ReceiveHalf::new(config);
         if !connection.reachable.is_empty() {
-            halves.sender.on_reachable(now_ps, &connection.reachable);
+            sending.sender.on_reachable(now_ps, &connection.reachable);
         }
-        connection.flow = Some(Box::new(Flow { halves, receive_buffers: ReceiveBuffers::default() }));
+        connection.flow = Some(Box::new(Flow { sending, receiving, receive_buffers: ReceiveBuffers::default() }));
         connection.stage = Stage::Open;
         connection.retry = Retry::OFF;
         connection.idle_check_ps = now_ps + (idle_timeout_ps / 3).max(1);

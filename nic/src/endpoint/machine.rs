@@ -143,7 +143,7 @@ impl Machine {
         let Some(connection) = self.table.slot(index) else { return };
         connection.unread = connection.unread.saturating_sub(1);
         if let Some(flow) = connection.flow.as_mut() {
-            flow.halves.receiver.consumed(bytes);
+            flow.receiving.receiver.consumed(bytes);
             self.nudge(index);
         }
     }

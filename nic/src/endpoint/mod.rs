@@ -155,7 +155,7 @@ impl<D: Device> Endpoint<D> {
             connection.reachable = paths.into();
             return;
         };
-        flow.halves.sender.on_reachable(now_ps, paths);
+        flow.sending.sender.on_reachable(now_ps, paths);
         self.machine.nudge(index);
     }
 

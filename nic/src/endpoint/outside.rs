@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use spray_core::host::{self, Entry, Halves, Log};
+use spray_core::host::{self, Entry, Log, ReceiveHalf, SendHalf};
 use spray_wire::{Body, Data, EvPort};
 
 use super::{
@@ -71,9 +71,9 @@ impl host::Owner for Outside {
     }
 
     fn take_messages(&mut self, now_ps: u64, _number: u32, connection: &mut Connection) {
-        let Some(Flow { halves, receive_buffers }) = connection.flow.as_deref_mut() else { return };
+        let Some(Flow { receiving, receive_buffers, .. }) = connection.flow.as_deref_mut() else { return };
         while connection.unread < MAX_UNREAD
-            && let Some((message, _)) = halves.receiver.message_completed()
+            && let Some((message, _)) = receiving.receiver.message_completed()
         {
             connection.unread += 1;
             // A message without bytes has no packet with a place.
@@ -112,8 +112,13 @@ impl host::Owner for Outside {
 
 impl Entry for Connection {
     #[inline]
-    fn halves(&mut self) -> Option<&mut Halves> {
-        Some(&mut self.flow.as_deref_mut()?.halves)
+    fn sending(&mut self) -> Option<&mut SendHalf> {
+        Some(&mut self.flow.as_deref_mut()?.sending)
+    }
+
+    #[inline]
+    fn receiving(&mut self) -> Option<&mut ReceiveHalf> {
+        Some(&mut self.flow.as_deref_mut()?.receiving)
     }
 }
 

@@ -91,7 +91,7 @@ impl Machine {
         self.outside.deadlines.set(index, NEVER);
         let connection = self.table.remove(index)?;
         if let Some(flow) = connection.flow.as_deref() {
-            self.host.close(&flow.halves);
+            self.host.close(&flow.receiving);
         }
         Some(connection)
     }
@@ -117,7 +117,7 @@ impl Machine {
 
 impl Connection {
     pub(crate) fn close_frame(&self, reason: CloseReason, acknowledgement: bool) -> Body {
-        let final_psn = self.flow.as_ref().map_or(0, |flow| flow.halves.sender.next_psn());
+        let final_psn = self.flow.as_ref().map_or(0, |flow| flow.sending.sender.next_psn());
         Body::Close(Close { final_psn, reason, acknowledgement })
     }
 
@@ -126,7 +126,7 @@ impl Connection {
         let Some(flow) = self.flow.as_deref_mut() else { return };
         while let Some(&message) = self.backlog.front() {
             let bytes = self.send_buffers.get(message).map_or(0, |outgoing| outgoing.data.len() as u64);
-            if flow.halves.sender.send_message(message, bytes).is_err() {
+            if flow.sending.sender.send_message(message, bytes).is_err() {
                 return;
             }
             self.backlog.pop_front();

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use rand_core::RngCore;
 use spray_wire::{Body, PullRequest};
 
-use super::{Entry, Halves, Host, Owner, Table};
+use super::{Entry, Host, Owner, ReceiveHalf, Table};
 use crate::cc::PullPacer;
 use crate::path::draw;
 
@@ -25,15 +25,15 @@ impl<R: RngCore> Host<R> {
     pub fn grant<O: Owner>(&mut self, now_ps: u64, table: &mut impl Table<O::Connection>, owner: &mut O) {
         let Some((number, pull)) = self.pacer.as_deref_mut().and_then(|pacer| pacer.poll_pull(now_ps)) else { return };
         let Some(connection) = table.entry(number) else { return };
-        let Some(halves) = connection.halves() else { return };
-        let evs = halves.evs;
+        let Some(ReceiveHalf { evs, .. }) = connection.receiving() else { return };
+        let evs = *evs;
         let port = draw(evs, &mut self.rng).port(evs.into());
         owner.send(now_ps, number, connection, port, Body::Pull(pull));
     }
 
     /// Ends a connection's share of credit.
-    pub fn close(&mut self, halves: &Halves) {
-        if let (Some(pacer), Some(entry)) = (self.pacer.as_deref_mut(), halves.credit.entry) {
+    pub fn close(&mut self, half: &ReceiveHalf) {
+        if let (Some(pacer), Some(entry)) = (self.pacer.as_deref_mut(), half.credit.entry) {
             pacer.close(entry);
         }
     }
@@ -48,7 +48,7 @@ impl<R: RngCore> Host<R> {
         request: &PullRequest,
         owner: &mut O,
     ) {
-        let Some(Halves { receiver, credit, .. }) = connection.halves() else { return };
+        let Some(ReceiveHalf { receiver, credit, .. }) = connection.receiving() else { return };
         receiver.on_pull_request(request);
         let link_bps = self.link_bps;
         let pacer = self.pacer.get_or_insert_with(|| Box::new(PullPacer::new(link_bps, credit.rate)));
@@ -60,7 +60,7 @@ impl<R: RngCore> Host<R> {
     /// Tells the pacer that a sender needs more credit: it asked, or one of its packets was trimmed.
     #[inline]
     pub(super) fn want_credit<O: Owner>(&mut self, now_ps: u64, connection: &mut O::Connection, owner: &mut O) {
-        let Some(Halves { receiver, credit, .. }) = connection.halves() else { return };
+        let Some(ReceiveHalf { receiver, credit, .. }) = connection.receiving() else { return };
         let (Some(pacer), Some(entry)) = (self.pacer.as_deref_mut(), credit.entry) else { return };
         pacer.on_target(now_ps, entry, receiver.pull_target());
         if let Some(at_ps) = pacer.poll_timeout() {

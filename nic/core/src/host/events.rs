@@ -3,7 +3,7 @@
 use rand_core::RngCore;
 use spray_wire::{Body, EvPort, Probe, ProbeAck};
 
-use super::{Entry, Host, Owner};
+use super::{Entry, Host, Owner, SendHalf};
 use crate::flow::{Accept, Arrival, SenderEvent};
 
 /// What a frame tells of the path that it took.
@@ -43,8 +43,8 @@ impl<R: RngCore> Host<R> {
         payload: O::Payload<'_>,
         owner: &mut O,
     ) -> Accept {
-        let Some(halves) = connection.halves() else { return Accept::Invalid };
-        let mut accept = halves.receiver.on_data(now_ps, arrival);
+        let Some(half) = connection.receiving() else { return Accept::Invalid };
+        let mut accept = half.receiver.on_data(now_ps, arrival);
         if accept == (Accept::New { place: true }) && !owner.place(connection, &arrival.data, payload) {
             accept = Accept::Invalid;
         }
@@ -66,22 +66,21 @@ impl<R: RngCore> Host<R> {
         path: &Path,
         owner: &mut O,
     ) -> Fate {
-        let Some(halves) = connection.halves() else { return Fate::Open };
-        let sender = &mut halves.sender;
+        match body {
+            Body::PullRequest(request) => self.on_pull_request(now_ps, number, connection, request, owner),
+            Body::Probe(probe) if connection.receiving().is_some() => {
+                owner.send(now_ps, number, connection, path.port, answer(probe, path));
+            }
+            _ => {}
+        }
+        let Some(SendHalf { sender, .. }) = connection.sending() else { return Fate::Open };
         sender.on_pause(path.pause);
         match body {
             Body::Ack(ack) => sender.on_ack(now_ps, ack, &mut owner.log().of(number)),
             Body::Nack(nack) => sender.on_nack(now_ps, nack, &mut owner.log().of(number)),
             Body::ProbeAck(answer) => sender.on_probe_ack(now_ps, answer, &mut owner.log().of(number)),
             Body::Pull(pull) => sender.on_pull(now_ps, pull),
-            Body::PullRequest(request) => {
-                self.on_pull_request(now_ps, number, connection, request, owner);
-                return Fate::Open;
-            }
-            Body::Probe(probe) => {
-                owner.send(now_ps, number, connection, path.port, answer(probe, path));
-                return Fate::Open;
-            }
+            Body::PullRequest(_) | Body::Probe(_) => return Fate::Open,
             Body::Data(_) | Body::Connect(_) | Body::Accept(_) | Body::Close(_) | Body::Reset(_) => return Fate::Open,
         }
         self.serve_sender(now_ps, number, connection, owner)
@@ -96,7 +95,7 @@ impl<R: RngCore> Host<R> {
         connection: &mut O::Connection,
         owner: &mut O,
     ) -> Fate {
-        while let Some(event) = connection.halves().and_then(|halves| halves.sender.poll_event()) {
+        while let Some(event) = connection.sending().and_then(|half| half.sender.poll_event()) {
             match event {
                 SenderEvent::MessageDelivered { message, at_ps } => {
                     owner.on_delivered(number, connection, message, at_ps);
@@ -107,8 +106,8 @@ impl<R: RngCore> Host<R> {
         if !owner.submit(connection) {
             return Fate::Done;
         }
-        let Some(halves) = connection.halves() else { return Fate::Open };
-        if !core::mem::replace(&mut halves.ready, true) {
+        let Some(half) = connection.sending() else { return Fate::Open };
+        if !core::mem::replace(&mut half.ready, true) {
             self.turns.push_back(number);
         }
         owner.arm_sender(now_ps, number, connection, false);
@@ -125,10 +124,10 @@ impl<R: RngCore> Host<R> {
         owner: &mut O,
     ) {
         owner.take_messages(now_ps, number, connection);
-        while let Some(nack) = connection.halves().and_then(|halves| halves.receiver.poll_nack()) {
+        while let Some(nack) = connection.receiving().and_then(|half| half.receiver.poll_nack()) {
             owner.send(now_ps, number, connection, nack.port, Body::Nack(nack));
         }
-        while let Some(ack) = connection.halves().and_then(|halves| halves.receiver.poll_ack()) {
+        while let Some(ack) = connection.receiving().and_then(|half| half.receiver.poll_ack()) {
             owner.send(now_ps, number, connection, ack.port, Body::Ack(ack));
         }
         owner.arm_receiver(now_ps, number, connection);
@@ -142,10 +141,10 @@ impl<R: RngCore> Host<R> {
         connection: &mut O::Connection,
         owner: &mut O,
     ) -> Fate {
-        if let Some(halves) = connection.halves()
-            && halves.is_sender_due(now_ps)
+        if let Some(half) = connection.sending()
+            && half.is_due(now_ps)
         {
-            halves.sender.on_timeout(now_ps, &mut owner.log().of(number));
+            half.sender.on_timeout(now_ps, &mut owner.log().of(number));
         }
         self.serve_sender(now_ps, number, connection, owner)
     }
@@ -159,8 +158,8 @@ impl<R: RngCore> Host<R> {
         connection: &mut O::Connection,
         owner: &mut O,
     ) {
-        if let Some(halves) = connection.halves() {
-            halves.receiver.on_timeout(now_ps);
+        if let Some(half) = connection.receiving() {
+            half.receiver.on_timeout(now_ps);
         }
         self.serve_receiver(now_ps, number, connection, owner);
     }

@@ -1,4 +1,4 @@
-//! A connection's sender and receiver, and when each wants to be woken.
+//! A connection's two halves at one host, and when each wants to be woken.
 
 use rand_core::RngCore;
 
@@ -6,20 +6,24 @@ use super::NEVER;
 use crate::flow::{FlowConfig, Receiver, Sender};
 use crate::units::Ratio;
 
-/// The two halves of a connection, and what the host keeps of each.
-///
-/// Both belong to one host and talk to the peer's halves. In the simulator flows go one way: there the sender of one
-/// host and the receiver of the other share an entry.
+/// The sending half of a connection, and what the host keeps of it. It talks to the peer's receiving half.
 #[derive(Debug)]
-pub struct Halves {
-    /// The sending half.
+pub struct SendHalf {
+    /// The sender.
     pub sender: Sender,
-    /// The receiving half.
-    pub receiver: Receiver,
     /// Size of the set of entropy values.
     pub(super) evs: u16,
     /// The connection is in the queue of turns.
     pub(super) ready: bool,
+}
+
+/// The receiving half of a connection, and what the host keeps of it. It talks to the peer's sending half.
+#[derive(Debug)]
+pub struct ReceiveHalf {
+    /// The receiver.
+    pub receiver: Receiver,
+    /// Size of the set of entropy values.
+    pub(super) evs: u16,
     pub(super) credit: Credit,
 }
 
@@ -34,25 +38,18 @@ pub(super) struct Credit {
     pub(super) rate: Ratio,
 }
 
-impl Halves {
-    /// Makes both halves. `peer_window_packets` and `peer_max_data` are the peer's limits.
+impl SendHalf {
+    /// Makes a sending half. `peer_window_packets` and `peer_max_data` are the peer's limits.
     pub fn new(config: &FlowConfig, peer_window_packets: u32, peer_max_data: u64, rng: &mut impl RngCore) -> Self {
-        let eqds = config.cc.control.eqds();
-        let packet_bytes = config.sanitised().packet_bytes();
-        Self {
-            sender: Sender::new(config, peer_window_packets, peer_max_data, rng),
-            receiver: Receiver::new(config),
-            evs: config.path.ev_count(),
-            ready: false,
-            credit: Credit { entry: None, pull_bytes: eqds.pull_bytes(packet_bytes), rate: eqds.pull_rate },
-        }
+        let sender = Sender::new(config, peer_window_packets, peer_max_data, rng);
+        Self { sender, evs: config.path.ev_count(), ready: false }
     }
 
-    /// Makes new halves use the ideal erasure code; see [`Repair`](crate::loss::Repair). Only a simulator calls this: no
+    /// Makes a new half use the ideal erasure code; see [`Repair`](crate::loss::Repair). Only a simulator calls this: no
     /// payload can travel.
     //= docs/specs/erasure.md#ERA-6 an ideal code
     pub fn in_ideal_code(self) -> Self {
-        Self { sender: self.sender.in_ideal_code(), receiver: self.receiver.in_ideal_code(), ..self }
+        Self { sender: self.sender.in_ideal_code(), ..self }
     }
 
     /// When the sender has to be served without any other event, in picoseconds; [`NEVER`] if nothing is to come.
@@ -60,7 +57,7 @@ impl Halves {
     /// A sender that is due and in the queue waits for its turn. One that is due and not in the queue has just had
     /// its turn and could do nothing; it is served again 1 us later, since at once would be for ever.
     #[inline]
-    pub fn sender_deadline_ps(&self, now_ps: u64) -> u64 {
+    pub fn deadline_ps(&self, now_ps: u64) -> u64 {
         match self.sender.poll_timeout() {
             None => NEVER,
             Some(at_ps) if at_ps > now_ps => at_ps,
@@ -69,17 +66,36 @@ impl Halves {
         }
     }
 
+    /// Whether the sender's time has come.
+    #[inline]
+    pub fn is_due(&self, now_ps: u64) -> bool {
+        self.sender.poll_timeout().is_some_and(|at_ps| at_ps <= now_ps)
+    }
+}
+
+impl ReceiveHalf {
+    /// Makes a receiving half.
+    pub fn new(config: &FlowConfig) -> Self {
+        let eqds = config.cc.control.eqds();
+        let pull_bytes = eqds.pull_bytes(config.sanitised().packet_bytes());
+        Self {
+            receiver: Receiver::new(config),
+            evs: config.path.ev_count(),
+            credit: Credit { entry: None, pull_bytes, rate: eqds.pull_rate },
+        }
+    }
+
+    /// Makes a new half expect the ideal erasure code, as [`SendHalf::in_ideal_code`] sends it.
+    //= docs/specs/erasure.md#ERA-6 an ideal code
+    pub fn in_ideal_code(self) -> Self {
+        Self { receiver: self.receiver.in_ideal_code(), ..self }
+    }
+
     /// When the receiver has to be served without any other event, in picoseconds; [`NEVER`] if no acknowledgement
     /// waits.
     #[inline]
-    pub fn receiver_deadline_ps(&self) -> u64 {
+    pub fn deadline_ps(&self) -> u64 {
         self.receiver.poll_timeout().unwrap_or(NEVER)
-    }
-
-    /// Whether the sender's time has come.
-    #[inline]
-    pub fn is_sender_due(&self, now_ps: u64) -> bool {
-        self.sender.poll_timeout().is_some_and(|at_ps| at_ps <= now_ps)
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `halves` | a connection's sender and receiver, and when each wants to be woken |
+//! | `halves` | a connection's two halves, and when each wants to be woken |
 //! | `events` | what follows from a frame, a timer, or a call of the user |
 //! | `turns` | whose packet goes next |
 //! | `credit` | the credit that the host grants to those that send to it |
@@ -29,7 +29,7 @@ use alloc::vec::Vec;
 use spray_wire::{Body, Data, EvPort};
 
 pub use self::events::{Fate, Path};
-pub use self::halves::Halves;
+pub use self::halves::{ReceiveHalf, SendHalf};
 pub use self::log::{Log, LogEntry};
 use crate::cc::PullPacer;
 pub use crate::units::NEVER;
@@ -39,7 +39,7 @@ pub use crate::units::NEVER;
 /// | call | when |
 /// |---|---|
 /// | [`Host::on_data`], [`Host::on_control`] | a frame arrives |
-/// | [`Host::on_sender_deadline`], [`Host::on_receiver_deadline`] | the deadline of [`Halves`] has come |
+/// | [`Host::on_sender_deadline`], [`Host::on_receiver_deadline`] | the deadline of [`SendHalf`] or [`ReceiveHalf`] has come |
 /// | [`Host::serve_sender`], [`Host::serve_receiver`] | the user did something |
 /// | [`Host::transmit`] | the link is free and [`Host::has_turns`] |
 /// | [`Host::grant`] | [`Host::grant_ps`] has come |
@@ -95,11 +95,11 @@ pub trait Owner {
     /// connection is to end.
     fn submit(&mut self, connection: &mut Self::Connection) -> bool;
 
-    /// Sets the timer to [`Halves::sender_deadline_ps`]. With `sent`, a packet was just sent: a deadline that was set
+    /// Sets the timer to [`SendHalf::deadline_ps`]. With `sent`, a packet was just sent: a deadline that was set
     /// before is then no later than the new one, so an owner whose timers cannot be moved may leave its timer.
     fn arm_sender(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection, sent: bool);
 
-    /// Sets the timer to [`Halves::receiver_deadline_ps`].
+    /// Sets the timer to [`ReceiveHalf::deadline_ps`].
     fn arm_receiver(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection);
 
     /// Sets the host's timer for [`Host::grant`] to `at_ps`. An owner that reads [`Host::grant_ps`] itself does
@@ -109,8 +109,11 @@ pub trait Owner {
 
 /// An entry of the owner's table of connections.
 pub trait Entry {
-    /// The connection's halves; `None` before it is open and after its end.
-    fn halves(&mut self) -> Option<&mut Halves>;
+    /// The half that sends from here; `None` before the connection is open, after its end, and where nothing is sent from here.
+    fn sending(&mut self) -> Option<&mut SendHalf>;
+
+    /// The half that receives here; `None` before the connection is open, after its end, and where nothing is received here.
+    fn receiving(&mut self) -> Option<&mut ReceiveHalf>;
 }
 
 /// The owner's table of connections.

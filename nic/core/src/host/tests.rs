@@ -73,7 +73,7 @@ impl Payload for usize {
 
 /// A connection's entry: the message that it sends, and the one that it receives.
 struct Connection<P> {
-    halves: Option<Halves>,
+    halves: Option<(SendHalf, ReceiveHalf)>,
     waiting: Vec<u32>,
     outgoing: P,
     incoming: P,
@@ -81,8 +81,12 @@ struct Connection<P> {
 }
 
 impl<P> Entry for Connection<P> {
-    fn halves(&mut self) -> Option<&mut Halves> {
-        self.halves.as_mut()
+    fn sending(&mut self) -> Option<&mut SendHalf> {
+        self.halves.as_mut().map(|(half, _)| half)
+    }
+
+    fn receiving(&mut self) -> Option<&mut ReceiveHalf> {
+        self.halves.as_mut().map(|(_, half)| half)
     }
 }
 
@@ -120,9 +124,9 @@ impl<P: Payload> Owner for Outside<P> {
     }
 
     fn take_messages(&mut self, _now_ps: u64, number: u32, connection: &mut Connection<P>) {
-        let Some(halves) = connection.halves.as_mut() else { return };
-        while let Some((_, bytes)) = halves.receiver.message_completed() {
-            halves.receiver.consumed(bytes);
+        let Some(half) = connection.receiving() else { return };
+        while let Some((_, bytes)) = half.receiver.message_completed() {
+            half.receiver.consumed(bytes);
             self.received.push((number, bytes));
         }
     }
@@ -132,21 +136,21 @@ impl<P: Payload> Owner for Outside<P> {
     }
 
     fn submit(&mut self, connection: &mut Connection<P>) -> bool {
-        let Some(halves) = connection.halves.as_mut() else { return false };
+        let Some((half, _)) = connection.halves.as_mut() else { return false };
         for message in connection.waiting.drain(..) {
-            halves.sender.send_message(message, connection.outgoing.len() as u64).unwrap();
+            half.sender.send_message(message, connection.outgoing.len() as u64).unwrap();
         }
         !connection.delivered
     }
 
     fn arm_sender(&mut self, now_ps: u64, number: u32, connection: &mut Connection<P>, _sent: bool) {
-        let Some(halves) = connection.halves.as_ref() else { return };
-        self.sender_timer_ps[number as usize] = halves.sender_deadline_ps(now_ps);
+        let Some((half, _)) = connection.halves.as_ref() else { return };
+        self.sender_timer_ps[number as usize] = half.deadline_ps(now_ps);
     }
 
     fn arm_receiver(&mut self, _now_ps: u64, number: u32, connection: &mut Connection<P>) {
-        let Some(halves) = connection.halves.as_ref() else { return };
-        self.receiver_timer_ps[number as usize] = halves.receiver_deadline_ps();
+        let Some((_, half)) = connection.halves.as_ref() else { return };
+        self.receiver_timer_ps[number as usize] = half.deadline_ps();
     }
 
     fn arm_grant(&mut self, _now_ps: u64, _connection: &mut Connection<P>, at_ps: u64) {
@@ -167,7 +171,10 @@ impl<P: Payload> Station<P> {
     fn new(seed: u64, connections: usize, bytes: Option<usize>, config: &FlowConfig) -> Self {
         let mut host = Host::new(BPS, connections, stream(seed, 0));
         let mut connection = || Connection {
-            halves: Some(Halves::new(config, config.window_packets, config.max_data_bytes, &mut host.rng)),
+            halves: Some((
+                SendHalf::new(config, config.window_packets, config.max_data_bytes, &mut host.rng),
+                ReceiveHalf::new(config),
+            )),
             waiting: bytes.iter().map(|_| 7).collect(),
             outgoing: P::of(bytes.unwrap_or(0)),
             incoming: P::default(),
@@ -282,7 +289,7 @@ fn messages_that_are_only_counted_take_the_same_course() {
     let (carried, _) = transfer::<Vec<u8>>(3, bytes, CcKind::Dctcp);
     for (counted, carried) in counted.table.iter().zip(&carried.table) {
         let stats =
-            [&counted.halves, &carried.halves].map(|halves| halves.as_ref().map(|halves| halves.sender.stats()));
+            [&counted.halves, &carried.halves].map(|halves| halves.as_ref().map(|(half, _)| half.sender.stats()));
         assert_eq!(stats[0], stats[1]);
     }
 }
@@ -336,8 +343,8 @@ fn a_host_grants_credit_once_somebody_asks_and_stops_when_all_have_ended() {
     // 13 grants and two remainders at 99 % of 100 Gb/s.
     assert!((700_000..1_200_000).contains(&now_ps), "{now_ps}");
     station.arrive(now_ps, (0, EvPort::new(1), ask(20_000), None), false);
-    let halves = station.table[0].halves.take().unwrap();
-    station.host.close(&halves);
+    let (_, half) = station.table[0].halves.take().unwrap();
+    station.host.close(&half);
     station.host.grant(now_ps + US, &mut station.table, &mut station.outside);
     assert!(station.outside.out.is_empty() && station.host.grant_ps().is_none());
 }

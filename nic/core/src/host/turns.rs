@@ -27,10 +27,10 @@ impl<R: RngCore> Host<R> {
     pub fn transmit<O: Owner>(&mut self, now_ps: u64, table: &mut impl Table<O::Connection>, owner: &mut O) {
         while let Some(number) = self.turns.pop_front() {
             let Some(connection) = table.entry(number) else { continue };
-            let Some(halves) = connection.halves() else { continue };
-            let transmit = halves.sender.poll_transmit(now_ps, &mut self.rng, &mut owner.log().of(number));
-            let evs = halves.evs.into();
-            halves.ready = transmit.is_some();
+            let Some(half) = connection.sending() else { continue };
+            let transmit = half.sender.poll_transmit(now_ps, &mut self.rng, &mut owner.log().of(number));
+            let evs = half.evs.into();
+            half.ready = transmit.is_some();
             if transmit.is_some() {
                 self.turns.push_back(number);
             }

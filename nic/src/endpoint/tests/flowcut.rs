@@ -13,7 +13,7 @@ fn flowcut() -> FlowConfig {
 /// The path that a host's connection is on.
 fn ev(rig: &Rig, host: usize, connection: ConnectionId) -> Ev {
     let connection = rig.endpoints[host].machine.table.get(connection).unwrap();
-    match connection.flow.as_ref().unwrap().halves.sender.balancer() {
+    match connection.flow.as_ref().unwrap().sending.sender.balancer() {
         AnyBalancer::Flowcut(flowcut) => flowcut.ev(),
         other => panic!("{other:?}"),
     }

@@ -10,7 +10,7 @@ fn next(rig: &mut Rig, id: ConnectionId) -> Vec<Ev> {
     let table = &mut rig.endpoints[0].machine.table;
     let index = table.find(id).unwrap();
     let flow = table.slot(index).unwrap().flow.as_ref().expect("an open connection");
-    let (mut balancer, mut rng) = (flow.halves.sender.balancer().clone(), stream(1, 1));
+    let (mut balancer, mut rng) = (flow.sending.sender.balancer().clone(), stream(1, 1));
     let full = SendInfo { bytes: 1_000, unsent_bytes: 1, ..SendInfo::default() };
     let mut evs: Vec<_> = (0..200).map(|_| balancer.next_ev(0, &full, &mut rng)).collect();
     evs.sort_unstable();
