@@ -132,7 +132,7 @@ pub enum Bench {
     #[cfg(feature = "xdp")]
     /// One REPS connection over veth through the switch, against bare AF_XDP frames and kernel UDP
     Veth(BenchVeth),
-    /// The simulator on one thread: packet-hops a second and memory, for fabrics of growing size
+    /// The simulator: packet-hops a second and memory, for fabrics of growing size
     Sim(BenchSim),
 }
 
@@ -144,6 +144,9 @@ pub struct BenchSim {
     /// The balancer
     #[arg(long, value_name = "NAME", default_value_t = BalancerKind::Reps, value_parser = balancer)]
     pub balancer: BalancerKind,
+    /// Number of threads
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub threads: u64,
     /// Number of measurements of each fabric
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,

@@ -112,7 +112,8 @@ impl Campaign {
         if jobs.is_empty() {
             return Err(Failure::refused("there is nothing to run"));
         }
-        let engine = engines::engine(self.engine)?;
+        // What the runs at the same time do not need goes to each of them.
+        let engine = engines::engine(self.engine, (self.threads / jobs.len()).max(1))?;
         let show = Show::new(jobs.len(), engine.is_exclusive());
         let stop = if engine.is_exclusive() { Stop::on_signals()? } else { Stop::never() };
         let prepare = |scenario| engine.prepare(scenario, &mut |news| show.news("", &news)).map_err(ended);

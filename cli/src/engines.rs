@@ -6,13 +6,13 @@ use spray_experiments::sim::Sim;
 use crate::args;
 use crate::failure::Outcome;
 
-/// The engine that the user named.
+/// The engine that the user named; a run of the simulator has at most so many threads.
 ///
 /// # Errors
 /// 2 when this build lacks the engine.
-pub fn engine(which: args::Engine) -> Outcome<Box<dyn Engine>> {
+pub fn engine(which: args::Engine, threads: usize) -> Outcome<Box<dyn Engine>> {
     match which {
-        args::Engine::Sim => Ok(Box::new(Sim)),
+        args::Engine::Sim => Ok(Box::new(Sim { threads })),
         args::Engine::Xdp => xdp(),
     }
 }

@@ -36,7 +36,7 @@ pub fn sim(arguments: &args::BenchSim) -> Outcome {
     let mut smallest_ns = None;
     for size in SIZES.iter().filter(|size| size.hosts <= arguments.hosts) {
         let scenario = crate::sim::published(&Overrides::fabric(size.topology, size.matrix)?)?;
-        let simulation = Simulation::new(&scenario);
+        let simulation = Simulation::new(&scenario).on_threads(arguments.threads as usize);
         let mut walls = Vec::new();
         let mut last = RunResult::default();
         for round in 1..=arguments.repeat {

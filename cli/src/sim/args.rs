@@ -18,7 +18,7 @@ pub struct Sim {
     pub out: Option<PathBuf>,
 }
 
-/// The seeds of the runs, and how many run at once.
+/// The seeds of the runs, and on how many threads.
 #[derive(Debug, Args)]
 pub struct Seeds {
     /// Root of all random choices
@@ -27,7 +27,7 @@ pub struct Seeds {
     /// Makes a run for each seed from A to B, B included
     #[arg(long, value_name = "A..B", conflicts_with = "seed", value_parser = seeds)]
     pub seeds: Option<SeedRange>,
-    /// Number of runs at the same time, each on one thread; by default one per core
+    /// Number of threads, for runs at the same time and within a run; by default one per core. Results do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub threads: Option<u64>,
 }
@@ -47,7 +47,7 @@ impl Seeds {
         if list.is_empty() { vec![own] } else { list }
     }
 
-    /// Most runs at the same time.
+    /// Threads for all runs together.
     pub fn threads(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         self.threads.map_or_else(cores, |threads| threads as usize)

@@ -50,7 +50,7 @@ fn check(engine: &dyn Engine, schemes: &[&str]) {
 
 #[test]
 fn routing_converges_in_the_simulator() {
-    check(&Sim, &["ecmp", "wcmp", "rr-permuted", "ofan"]);
+    check(&Sim::default(), &["ecmp", "wcmp", "rr-permuted", "ofan"]);
 }
 
 #[cfg(all(target_os = "linux", feature = "xdp"))]

@@ -2,6 +2,7 @@
 //! the paths of a connection.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use spray_pipeline::config::NEVER;
 use spray_pipeline::routes::{Group, Routes, SwitchConfig};
@@ -16,9 +17,9 @@ pub struct RouteTable {
     switches: Vec<SwitchConfig>,
     /// When each epoch begins, ascending from 0.
     epochs: Vec<u64>,
-    /// The epoch last entered, and when the next one begins.
-    epoch: usize,
-    next_epoch_ps: u64,
+    /// The epoch last entered, and when the next one begins. Whoever shares the table enters an epoch while nobody asks.
+    epoch: AtomicUsize,
+    next_epoch_ps: AtomicU64,
     leaves: usize,
     /// Per host the number of its leaf.
     leaf_of: Vec<u32>,
@@ -72,22 +73,23 @@ impl RouteTable {
         let Plan { switches, mut members, words, .. } = plan;
         let downlinks = members.len() as u32;
         members.extend((0..network.hosts.len()).map(|host| port_of(network.downlink(host))));
-        let (epoch, next_epoch_ps) = (0, 0);
-        let mut table =
+        let (epoch, next_epoch_ps) = (AtomicUsize::new(0), AtomicU64::new(0));
+        let table =
             Self { switches, epochs, epoch, next_epoch_ps, leaves, leaf_of, groups, members, downlinks, words };
         table.advance(0);
         table
     }
 
     /// Enters the epoch in force at `now_ps`, which makes asking for later times of that epoch fast.
-    pub fn advance(&mut self, now_ps: u64) {
-        self.epoch = self.epoch_at(now_ps);
-        self.next_epoch_ps = self.epochs.get(self.epoch + 1).copied().unwrap_or(NEVER);
+    pub fn advance(&self, now_ps: u64) {
+        let epoch = self.epoch_at(now_ps);
+        self.epoch.store(epoch, Relaxed);
+        self.next_epoch_ps.store(self.epochs.get(epoch + 1).copied().unwrap_or(NEVER), Relaxed);
     }
 
     /// When the epoch after the one entered begins; [`NEVER`] after the last.
     pub fn next_epoch_ps(&self) -> u64 {
-        self.next_epoch_ps
+        self.next_epoch_ps.load(Relaxed)
     }
 
     /// When each epoch of routing begins, ascending from 0.
@@ -146,7 +148,7 @@ impl Routes for RouteTable {
 
     #[inline]
     fn group(&self, t_ps: u64, switch: u32, host: u32) -> Option<Group> {
-        let epoch = if t_ps < self.next_epoch_ps { self.epoch } else { self.epoch_at(t_ps) };
+        let epoch = if t_ps < self.next_epoch_ps() { self.epoch.load(Relaxed) } else { self.epoch_at(t_ps) };
         let leaf = *self.leaf_of.get(host as usize)? as usize;
         let group = *self.groups.get((epoch * self.switches.len() + switch as usize) * self.leaves + leaf)?;
         Some(if group == HERE { Group::one(self.downlinks + host) } else { group })

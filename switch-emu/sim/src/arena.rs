@@ -22,8 +22,10 @@ pub(super) enum Kind {
     ReceiverTimer,
     /// Host `place` may grant credit.
     Grant,
-    /// Flow `connection` starts.
+    /// The flow of connection `connection` starts.
     Start,
+    /// The flow of connection `connection` is over at the other end.
+    Over,
     /// The first frame of data at port `place` may leave.
     Leaves,
     /// The sender of port `place`'s link pauses.
@@ -142,6 +144,13 @@ impl Slot {
         self.flags & NOTICE != 0
     }
 
+    /// It is a frame that says something beyond its slot: see [`Arena::keep`].
+    #[inline]
+    pub(super) fn has_body(&self) -> bool {
+        // A data frame stays one when it is cut.
+        self.control && !self.is_trimmed() && !self.is_notice()
+    }
+
     /// A switch may cut it: data with a payload that it still has.
     #[inline]
     pub(super) fn is_trimmable(&self) -> bool {
@@ -249,8 +258,7 @@ impl Arena {
     /// Gives back a frame that is lost, and what it says.
     pub(super) fn lose(&mut self, index: u32) {
         let slot = self.slots[index as usize];
-        // A data frame stays one when it is cut.
-        if slot.control && !slot.is_trimmed() && !slot.is_notice() {
+        if slot.has_body() {
             self.drop_control(&slot);
         }
         self.give_back(index);

@@ -61,15 +61,29 @@ impl Calendar {
         }
     }
 
-    /// Takes the entry with the least key.
+    /// Takes the entry with the least key, if that is below `end`. Later ones may then come before it, but none below `end`.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<(u64, u32)> {
-        if self.taken == self.due.len() && !self.advance() {
+    pub(super) fn pop_before(&mut self, end: u64) -> Option<(u64, u32)> {
+        if self.taken == self.due.len() && !self.advance(end) {
             return None;
         }
         let entry = self.due[self.taken];
+        let key = self.now << self.shift | entry >> 32;
+        if key >= end {
+            return None;
+        }
         self.taken += 1;
-        Some((self.now << self.shift | entry >> 32, entry as u32))
+        Some((key, entry as u32))
+    }
+
+    /// A key that no entry is below; `None` without entries.
+    pub(super) fn bound(&self) -> Option<u64> {
+        if let Some(entry) = self.due.get(self.taken) {
+            return Some(self.now << self.shift | entry >> 32);
+        }
+        let near = (self.near > 0).then(|| self.next_full() << self.shift);
+        let far = self.far.peek().map(|Reverse((key, _))| *key);
+        near.into_iter().chain(far).min()
     }
 
     /// The numbers of up to `count` entries that come next, as far as they are known.
@@ -109,16 +123,20 @@ impl Calendar {
         self.due.insert(self.taken + at, entry);
     }
 
-    /// Goes to the next cell with anything in it.
+    /// Goes to the next cell with anything in it, if that begins below `end`.
     #[cold]
     #[inline(never)]
-    fn advance(&mut self) -> bool {
+    fn advance(&mut self, end: u64) -> bool {
         let far = self.far.peek().map(|Reverse((key, _))| key >> self.shift);
-        self.now = match (self.near, far) {
+        let next = match (self.near, far) {
             (0, None) => return false,
             (0, Some(far)) => far,
             (_, far) => self.next_full().min(far.unwrap_or(u64::MAX)),
         };
+        if next << self.shift >= end {
+            return false;
+        }
+        self.now = next;
         while let Some(Reverse((key, number))) = self.far.peek().copied() {
             if (key >> self.shift) - self.now >= self.cells.len() as u64 {
                 break;

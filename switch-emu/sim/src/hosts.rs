@@ -1,14 +1,18 @@
 //! What the simulator keeps of hosts and connections beside [`spray_core::host`].
 
-use spray_core::host::{Entry, Halves, NEVER};
+use spray_core::flow::FlowConfig;
+use spray_core::host::{Entry, NEVER, ReceiveHalf, SendHalf};
 use spray_core::link::HostLink;
 use spray_fabric::address;
+
+use super::common::Common;
 
 /// A host's link to its switch, and which of the host's timers are among the events.
 #[derive(Debug)]
 pub(super) struct Uplink {
     pub link: HostLink,
-    /// The link among the ports.
+    /// The link's number among all ports, and its place among those of its part.
+    pub number: u32,
     pub port: u32,
     /// The switch at the link's other end.
     pub switch: u32,
@@ -18,47 +22,76 @@ pub(super) struct Uplink {
     pub grant_armed: bool,
 }
 
-/// A flow's connection: the sender at one host, the receiver at another.
+/// One end of a flow's connection, at its host: it has a sending or a receiving half.
 #[derive(Debug)]
-pub(super) struct Connection {
-    pub src: u32,
-    pub dst: u32,
-    /// Both addresses, as switches hash them: of data, and of what answers it.
-    pub addresses: [u64; 2],
+pub(super) struct End {
+    pub flow: u32,
+    /// The host, by its place in the part.
+    pub host: u32,
+    /// The other end's part, its place there, and its host.
+    pub peer_part: u32,
+    pub peer: u32,
+    pub peer_host: u32,
+    /// Both addresses, as switches hash them in frames from here.
+    pub addresses: u64,
     pub header_bytes: u32,
     pub evs: u32,
     /// Payload of a full packet.
     pub payload_bytes: u64,
     pub message_bytes: u64,
-    /// Both ends while the flow lasts.
-    pub halves: Option<Box<Halves>>,
-    /// The timers among the events that count; others are out of date.
-    pub sender_timer_ps: u64,
-    pub receiver_timer_ps: u64,
+    /// It is the receiver's end.
+    pub receives: bool,
+    /// The flow is over.
+    pub over: bool,
+    /// The timer among the events that counts; others are out of date.
+    pub timer_ps: u64,
+    /// From the flow's start to its end.
+    pub sending: Option<Box<SendHalf>>,
+    /// From the first frame that comes to the flow's end.
+    pub receiving: Option<Box<ReceiveHalf>>,
 }
 
-impl Connection {
-    /// A connection over IPv6 or IPv4 that has not begun.
-    pub(super) fn new(src: usize, dst: usize, v6: bool) -> Self {
-        let addresses = |from, to| spray_fabric::addresses(address(from, v6), address(to, v6));
+impl End {
+    /// The sender's end of a flow, or the receiver's. `peer` is the other end's place in its part.
+    pub(super) fn new(common: &Common<'_>, flow: usize, receives: bool, peer: u32) -> Self {
+        let setting = &common.spec.flows[flow];
+        let (own, other) = if receives { (setting.dst, setting.src) } else { (setting.src, setting.dst) };
+        let address = |host| address(host, common.spec.v6);
         Self {
-            src: src as u32,
-            dst: dst as u32,
-            addresses: [addresses(src, dst), addresses(dst, src)],
+            flow: flow as u32,
+            host: common.partition.place_of_host[own],
+            peer_part: common.partition.of_switch[common.spec.network.leaf_of(other)],
+            peer,
+            peer_host: other as u32,
+            addresses: spray_fabric::addresses(address(own), address(other)),
             header_bytes: 0,
             evs: 1,
             payload_bytes: 0,
-            message_bytes: 0,
-            halves: None,
-            sender_timer_ps: NEVER,
-            receiver_timer_ps: NEVER,
+            message_bytes: setting.bytes,
+            receives,
+            over: false,
+            timer_ps: NEVER,
+            sending: None,
+            receiving: None,
         }
+    }
+
+    /// Takes what frames need of the connection's settings.
+    pub(super) fn configure(&mut self, config: &FlowConfig) {
+        self.header_bytes = config.header_bytes;
+        self.payload_bytes = u64::from(config.sanitised().payload_bytes);
+        self.evs = config.path.evs;
     }
 }
 
-impl Entry for Connection {
+impl Entry for End {
     #[inline]
-    fn halves(&mut self) -> Option<&mut Halves> {
-        self.halves.as_deref_mut()
+    fn sending(&mut self) -> Option<&mut SendHalf> {
+        self.sending.as_deref_mut()
+    }
+
+    #[inline]
+    fn receiving(&mut self) -> Option<&mut ReceiveHalf> {
+        self.receiving.as_deref_mut()
     }
 }

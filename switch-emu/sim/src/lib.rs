@@ -5,11 +5,15 @@
 
 mod arena;
 mod calendar;
+mod common;
 mod departures;
 mod engine;
 mod hosts;
+mod mail;
 mod net;
 mod notices;
+mod part;
+mod partition;
 mod pfc;
 mod port;
 mod reorder;
@@ -28,10 +32,12 @@ pub use sweep::over_cores;
 #[cfg(test)]
 mod tests;
 
-/// Runs `spec` until its flows are through or `until_ps` has come.
+/// Runs `spec` until its flows are through or `until_ps` has come, on at most `threads` threads. The outcome does not depend on how many
+/// they are.
 ///
 /// # Errors
 /// [`SimError`] when the spec contradicts itself. Flows that do not complete are no error: the outcome says so.
-pub fn simulate(spec: &SimSpec<'_>) -> Result<SimOutcome, SimError> {
-    Ok(engine::Engine::new(spec)?.run())
+pub fn simulate(spec: &SimSpec<'_>, threads: usize) -> Result<SimOutcome, SimError> {
+    spec.check()?;
+    Ok(engine::Engine::new(&common::Common::new(spec), threads).run())
 }

@@ -1,66 +1,144 @@
-//! What surrounds the simulated hosts: links, switches, and the events under way.
+//! What surrounds the simulated hosts of a part: links, switches, and the events under way.
 
-use spray_core::host::{self, Log};
+use spray_core::host::{self, Log, NEVER};
 use spray_core::link::HostLink;
 use spray_fabric::flow_key;
 use spray_pipeline::hash::mix;
 use spray_wire::switch_view::PacketFields;
 use spray_wire::{self as wire, Ack, Body, Data, EvPort};
 
-use super::arena::{Arena, Kind, NOTICE, Slot, Turn, flags, key};
+use super::arena::{Arena, Kind, NOTICE, Slot, Turn, flags, key, time_ps};
 use super::calendar::Calendar;
-use super::hosts::{Connection, Uplink};
+use super::common::Common;
+use super::hosts::{End, Uplink};
+use super::mail::{Letter, Mail};
 use super::pfc::Signal;
 use super::reorder::Timer;
-use super::spec::{FlowOutcome, SimSpec, Start, Trigger};
+use super::spec::{FlowOutcome, SimSpec, Trigger};
 use super::tables::Switches;
 
 /// The owner of the hosts, in the words of [`spray_core::host`].
 pub(super) struct Net<'a> {
     spec: &'a SimSpec<'a>,
+    /// The part's number.
+    number: u32,
     pub queue: Calendar,
     pub arena: Arena,
-    pub switches: Switches,
+    pub switches: Switches<'a>,
     /// Per host.
     pub uplinks: Vec<Uplink>,
+    /// Per end of a connection what came of its flow there.
     pub outcomes: Vec<FlowOutcome>,
     pub log: Log,
     triggers: Vec<Waiting>,
     pub frames_sent: u64,
+    /// Events that go on in another part: that, and the event.
+    leaving: Vec<(u32, u32)>,
+    /// When the first of them leaves that has yet to leave its port.
+    unsettled_ps: u64,
 }
 
-/// A trigger, how often it was signalled, and the flows that wait for it, the next one last.
+/// A trigger, how often it was signalled, and the ends that wait for it, the next one last.
 struct Waiting {
     kind: Trigger,
     signals: u32,
-    flows: Vec<u32>,
+    ends: Vec<u32>,
 }
 
 impl<'a> Net<'a> {
-    pub(super) fn new(spec: &'a SimSpec<'a>) -> Self {
-        let switches = Switches::new(spec);
-        let uplinks: Vec<_> = (0..spec.network.hosts.len()).map(|host| uplink(spec, &switches, host)).collect();
-        let fastest = uplinks.iter().map(|uplink| switches.ports[uplink.port as usize].rate_bps).max().unwrap_or(1);
-        let (shift, cells) = geometry(uplinks.len(), fastest);
-        let mut net = Self {
+    /// What surrounds the hosts of part `number`, in which these connections end.
+    pub(super) fn new(common: &'a Common<'a>, number: usize, switches: Switches<'a>, ends: usize) -> Self {
+        let spec = common.spec;
+        let first = switches.ports.len() - common.partition.hosts[number].len();
+        let uplinks = common.partition.hosts[number].iter().zip(first as u32..);
+        let uplinks: Vec<_> = uplinks.map(|(host, port)| uplink(common, *host as usize, port)).collect();
+        let fastest = switches.ports.iter().map(|port| port.rate_bps).max().unwrap_or(1);
+        let (shift, cells) = geometry(uplinks.len(), first, fastest);
+        Self {
             spec,
+            number: number as u32,
             queue: Calendar::new(shift, cells),
             arena: Arena::new(),
             switches,
             uplinks,
-            outcomes: vec![FlowOutcome::default(); spec.flows.len()],
+            outcomes: vec![FlowOutcome::default(); ends],
             log: Log::unbounded(),
-            triggers: spec.triggers.iter().map(|kind| Waiting { kind: *kind, signals: 0, flows: Vec::new() }).collect(),
+            triggers: spec.triggers.iter().map(|kind| Waiting { kind: *kind, signals: 0, ends: Vec::new() }).collect(),
             frames_sent: 0,
-        };
-        for (flow, setting) in spec.flows.iter().enumerate() {
-            match setting.start {
-                Start::At(at_ps) => net.schedule(at_ps, Turn::Start, Kind::Start, flow as u32),
-                Start::On(trigger) => net.triggers[trigger].flows.push(flow as u32),
-            }
+            leaving: Vec::new(),
+            unsettled_ps: NEVER,
         }
-        net.triggers.iter_mut().for_each(|waiting| waiting.flows.reverse());
-        net
+    }
+
+    /// The end of a flow waits for a trigger, behind those that wait already.
+    pub(super) fn wait(&mut self, trigger: usize, end: u32) {
+        self.triggers[trigger].ends.insert(0, end);
+    }
+
+    /// When the next event may come, or the next frame leave a port for another part: no later than it does.
+    pub(super) fn next_ps(&self) -> u64 {
+        self.queue.bound().map_or(NEVER, time_ps).min(self.unsettled_ps)
+    }
+
+    /// Frames under way, those that wait at ports included.
+    pub(super) fn frames_in_flight(&mut self) -> u64 {
+        let mut frames = self.switches.frames_held();
+        let leaving = self.leaving.drain(..).map(|(_, event)| event);
+        for event in leaving.chain(std::iter::from_fn(|| self.queue.pop_before(u64::MAX)).map(|(_, event)| event)) {
+            frames += u64::from(self.arena.slots[event as usize].is_frame());
+        }
+        frames
+    }
+
+    /// An event goes on in `part`.
+    #[inline]
+    pub(super) fn pass(&mut self, event: u32, part: u32) {
+        if part == self.number {
+            self.queue.insert(self.arena.slots[event as usize].key, event);
+        } else {
+            self.leaving.push((part, event));
+        }
+    }
+
+    /// Hands over what goes on in other parts, as far as it has left its port before `end_ps`, by `post`; returns when the first of it is
+    /// due.
+    pub(super) fn hand_over(&mut self, end_ps: u64, mut post: impl FnMut(u32, Letter)) -> u64 {
+        self.unsettled_ps = NEVER;
+        let mut first = u64::MAX;
+        let (mut leaving, mut kept) = (std::mem::take(&mut self.leaving), 0);
+        for at in 0..leaving.len() {
+            let (part, event) = leaving[at];
+            let slot = &mut self.arena.slots[event as usize];
+            if let Some(left_ps) = self.switches.unsettled_until_ps(event, slot).filter(|left_ps| *left_ps >= end_ps) {
+                self.unsettled_ps = self.unsettled_ps.min(left_ps);
+                leaving[kept] = (part, event);
+                kept += 1;
+                continue;
+            }
+            self.switches.settle(event, slot);
+            let slot = *slot;
+            let body = slot.has_body().then(|| self.arena.drop_control(&slot));
+            let trail = self.switches.common.remembers.then(|| self.switches.trails[event as usize]);
+            post(part, Letter { slot, body, trail });
+            self.arena.give_back(event);
+            first = first.min(slot.key);
+        }
+        leaving.truncate(kept);
+        self.leaving = leaving;
+        time_ps(first)
+    }
+
+    /// Takes in what other parts have handed over.
+    pub(super) fn take_in(&mut self, mail: &mut Mail) {
+        mail.take(|Letter { mut slot, body, trail }| {
+            if let Some(body) = body {
+                slot.psn = self.arena.keep(body);
+            }
+            let event = self.insert(slot);
+            if let Some(trail) = trail {
+                self.switches.put_trail(event, trail);
+            }
+        });
     }
 
     /// Takes a signal of a trigger, which may start flows.
@@ -68,15 +146,15 @@ impl<'a> Net<'a> {
         let waiting = &mut self.triggers[trigger];
         waiting.signals += 1;
         let starts = match waiting.kind {
-            Trigger::Oneshot if waiting.signals == 1 => waiting.flows.len(),
-            Trigger::Barrier(count) if waiting.signals == count => waiting.flows.len(),
-            Trigger::Multishot => waiting.flows.len().min(1),
-            Trigger::MultishotUntil(until_ps) if now_ps < until_ps => waiting.flows.len().min(1),
+            Trigger::Oneshot if waiting.signals == 1 => waiting.ends.len(),
+            Trigger::Barrier(count) if waiting.signals == count => waiting.ends.len(),
+            Trigger::Multishot => waiting.ends.len().min(1),
+            Trigger::MultishotUntil(until_ps) if now_ps < until_ps => waiting.ends.len().min(1),
             Trigger::Oneshot | Trigger::Barrier(_) | Trigger::MultishotUntil(_) => 0,
         };
         for _ in 0..starts {
-            if let Some(flow) = self.triggers[trigger].flows.pop() {
-                self.schedule(now_ps, Turn::Start, Kind::Start, flow);
+            if let Some(end) = self.triggers[trigger].ends.pop() {
+                self.schedule(now_ps, Turn::Start, Kind::Start, end);
             }
         }
     }
@@ -99,38 +177,41 @@ impl<'a> Net<'a> {
         }
     }
 
-    /// Puts a frame on its host's link, behind the one in progress; returns its arrival at the first switch, unless the link
-    /// loses it. `way` is 0 with the connection's data and 1 against it.
+    /// Tells the other end of a connection that its flow is over.
+    pub(super) fn tell_over(&mut self, now_ps: u64, end: &End) {
+        let at_ps = now_ps + self.switches.common.partition.lookahead_ps;
+        let (part, connection) = (end.peer_part, end.peer);
+        let event = self.arena.take(Slot { key: key(at_ps, Turn::Start), kind: Kind::Over, connection, ..Slot::EMPTY });
+        self.pass(event, part);
+    }
+
+    /// The number of the next frame, its share of random decisions.
     #[inline]
-    fn leave(
-        &mut self,
-        now_ps: u64,
-        number: u32,
-        connection: &Connection,
-        way: usize,
-        port: EvPort,
-        len: u32,
-    ) -> Option<Slot> {
-        let Connection { src, dst, addresses, .. } = connection;
-        let (from, to) = if way == 0 { (*src, *dst) } else { (*dst, *src) };
-        let uplink = &mut self.uplinks[from as usize];
-        let at_ps = uplink.link.send(now_ps, u64::from(len));
-        let (link, switch) = (uplink.port, uplink.switch);
+    fn next_random(&mut self) -> u32 {
         self.frames_sent += 1;
-        let random = self.frames_sent as u32;
-        self.switches.leave_host(link, now_ps, len, way == 0, random).ok()?;
+        (self.frames_sent as u32).wrapping_add(self.number.wrapping_mul(PART_STEP))
+    }
+
+    /// Puts a frame on its host's link, behind the one in progress; returns its arrival at the first switch, unless the link
+    /// loses it.
+    #[inline]
+    fn leave(&mut self, now_ps: u64, end: &End, port: EvPort, len: u32) -> Option<Slot> {
+        let random = self.next_random();
+        let uplink = &mut self.uplinks[end.host as usize];
+        let at_ps = uplink.link.send(now_ps, u64::from(len));
+        self.switches.leave_host(uplink, now_ps, len, !end.receives, random).ok()?;
         Some(Slot {
             key: key(at_ps, Turn::Arrival),
-            flow: self.spec.network.switching.hash.digest(&flow_key(addresses[way], port)),
+            flow: self.spec.network.switching.hash.digest(&flow_key(end.addresses, port)),
             random,
-            connection: number,
-            to,
+            connection: end.peer,
+            to: end.peer_host,
             len,
             port,
             ttl: wire::INITIAL_TTL,
             control: true,
             kind: Kind::AtSwitch,
-            place: switch,
+            place: uplink.switch,
             ..Slot::EMPTY
         })
     }
@@ -149,8 +230,7 @@ impl<'a> Net<'a> {
     #[inline]
     pub(super) fn send_notices(&mut self, now_ps: u64, at: u32) {
         while let Some((host, notice)) = self.switches.poll_notice(at) {
-            self.frames_sent += 1;
-            let random = self.frames_sent as u32;
+            let random = self.next_random();
             let event = self.insert(Slot {
                 key: key(now_ps, Turn::Arrival),
                 flow: mix(u64::from(random)),
@@ -175,8 +255,8 @@ impl<'a> Net<'a> {
             let slot = &mut self.arena.slots[event as usize];
             (slot.key, slot.kind, slot.place) = (key(now_ps, Turn::Arrival), Kind::AtPort, port);
             match self.switches.forward(event, slot) {
-                Ok(true) => self.queue.insert(slot.key, event),
-                Ok(false) => {}
+                Ok(Some(part)) => self.pass(event, part),
+                Ok(None) => {}
                 Err(_) => self.arena.lose(event),
             }
         }
@@ -214,7 +294,7 @@ impl<'a> Net<'a> {
 }
 
 impl host::Owner for Net<'_> {
-    type Connection = Connection;
+    type Connection = End;
     /// Bytes are counted, not carried.
     type Payload<'a> = ();
 
@@ -224,17 +304,16 @@ impl host::Owner for Net<'_> {
     }
 
     #[inline]
-    fn send(&mut self, now_ps: u64, number: u32, connection: &mut Connection, port: EvPort, body: Body) {
+    fn send(&mut self, now_ps: u64, _number: u32, end: &mut End, port: EvPort, body: Body) {
         let frames = &self.spec.frames;
-        let (way, len) = match &body {
-            Body::Ack(ack) => (1, frames.ack + ack.echoes.bytes() as u32),
-            Body::Nack(_) => (1, frames.nack),
-            Body::Pull(_) => (1, frames.pull),
-            Body::ProbeAck(_) => (1, frames.probe),
-            Body::PullRequest(_) => (0, frames.pull_request),
-            _ => (0, frames.probe),
+        let len = match &body {
+            Body::Ack(ack) => frames.ack + ack.echoes.bytes() as u32,
+            Body::Nack(_) => frames.nack,
+            Body::Pull(_) => frames.pull,
+            Body::PullRequest(_) => frames.pull_request,
+            _ => frames.probe,
         };
-        let Some(start) = self.leave(now_ps, number, connection, way, port, len) else { return };
+        let Some(start) = self.leave(now_ps, end, port, len) else { return };
         let fields = match &body {
             Body::Ack(Ack { cumulative, timestamp_echo_ps, hops, trimmed, .. }) => {
                 PacketFields { number: *cumulative, stamp_ps: *timestamp_echo_ps, hops: *hops, is_ack: !trimmed }
@@ -243,15 +322,14 @@ impl host::Owner for Net<'_> {
         };
         let psn = self.arena.keep(body);
         let event = self.insert(Slot { psn, ..start });
-        let key = || flow_key(connection.addresses[way], port);
-        self.switches.begin_trail(event, (start.place, true), || (key(), fields));
+        self.switches.begin_trail(event, (start.place, true), || (flow_key(end.addresses, port), fields));
     }
 
     #[inline]
-    fn send_data(&mut self, now_ps: u64, number: u32, connection: &mut Connection, port: EvPort, data: &Data) {
-        let len = u32::from(data.payload_bytes) + connection.header_bytes;
-        let Some(start) = self.leave(now_ps, number, connection, 0, port, len) else { return };
-        let link = self.uplinks[connection.src as usize].port;
+    fn send_data(&mut self, now_ps: u64, _number: u32, end: &mut End, port: EvPort, data: &Data) {
+        let len = u32::from(data.payload_bytes) + end.header_bytes;
+        let Some(start) = self.leave(now_ps, end, port, len) else { return };
+        let link = self.uplinks[end.host as usize].port;
         let event = self.insert(Slot {
             sent_ps: data.timestamp_ps,
             psn: data.psn,
@@ -264,90 +342,97 @@ impl host::Owner for Net<'_> {
         });
         self.switches.left_host(event, link);
         let fields = PacketFields { number: data.psn, stamp_ps: data.timestamp_ps, ..PacketFields::default() };
-        self.switches.begin_trail(event, (start.place, false), || (flow_key(connection.addresses[0], port), fields));
+        self.switches.begin_trail(event, (start.place, false), || (flow_key(end.addresses, port), fields));
     }
 
     #[inline]
-    fn place(&mut self, _connection: &mut Connection, _data: &Data, (): ()) -> bool {
+    fn place(&mut self, _end: &mut End, _data: &Data, (): ()) -> bool {
         true
     }
 
     #[inline]
-    fn take_messages(&mut self, now_ps: u64, number: u32, connection: &mut Connection) {
-        let Some(halves) = connection.halves.as_deref_mut() else { return };
-        while let Some((_, bytes)) = halves.receiver.message_completed() {
-            halves.receiver.consumed(bytes);
+    fn take_messages(&mut self, now_ps: u64, number: u32, end: &mut End) {
+        let Some(half) = end.receiving.as_deref_mut() else { return };
+        while let Some((_, bytes)) = half.receiver.message_completed() {
+            half.receiver.consumed(bytes);
             self.outcomes[number as usize].received_ps = Some(now_ps);
-            if let Some(trigger) = self.spec.flows[number as usize].on_received {
+            if let Some(trigger) = self.spec.flows[end.flow as usize].on_received {
                 self.signal(now_ps, trigger);
             }
         }
     }
 
-    fn on_delivered(&mut self, number: u32, _connection: &mut Connection, _message: u32, at_ps: u64) {
+    fn on_delivered(&mut self, number: u32, _end: &mut End, _message: u32, at_ps: u64) {
         self.outcomes[number as usize].acked_ps = Some(at_ps);
     }
 
     /// A flow is one message, which its sender has from the beginning.
     #[inline]
-    fn submit(&mut self, connection: &mut Connection) -> bool {
-        connection.halves.as_deref().is_some_and(|halves| !halves.sender.is_idle())
+    fn submit(&mut self, end: &mut End) -> bool {
+        end.sending.as_deref().is_some_and(|half| !half.sender.is_idle())
     }
 
     #[inline]
-    fn arm_sender(&mut self, now_ps: u64, number: u32, connection: &mut Connection, sent: bool) {
-        if sent && connection.sender_timer_ps != host::NEVER {
+    fn arm_sender(&mut self, now_ps: u64, number: u32, end: &mut End, sent: bool) {
+        if sent && end.timer_ps != host::NEVER {
             return;
         }
-        let Some(halves) = connection.halves.as_deref() else { return };
-        let at_ps = halves.sender_deadline_ps(now_ps);
-        if at_ps < connection.sender_timer_ps {
-            connection.sender_timer_ps = at_ps;
+        let Some(half) = end.sending.as_deref() else { return };
+        let at_ps = half.deadline_ps(now_ps);
+        if at_ps < end.timer_ps {
+            end.timer_ps = at_ps;
             self.schedule(at_ps, Turn::Timer, Kind::SenderTimer, number);
         }
     }
 
     #[inline]
-    fn arm_receiver(&mut self, _now_ps: u64, number: u32, connection: &mut Connection) {
-        let Some(halves) = connection.halves.as_deref() else { return };
-        let at_ps = halves.receiver_deadline_ps();
-        if at_ps < connection.receiver_timer_ps {
-            connection.receiver_timer_ps = at_ps;
+    fn arm_receiver(&mut self, _now_ps: u64, number: u32, end: &mut End) {
+        let Some(half) = end.receiving.as_deref() else { return };
+        let at_ps = half.deadline_ps();
+        if at_ps < end.timer_ps {
+            end.timer_ps = at_ps;
             self.schedule(at_ps, Turn::Timer, Kind::ReceiverTimer, number);
         }
     }
 
     #[inline]
-    fn arm_grant(&mut self, now_ps: u64, connection: &mut Connection, at_ps: u64) {
-        Net::arm_grant(self, now_ps, connection.dst, at_ps);
+    fn arm_grant(&mut self, now_ps: u64, end: &mut End, at_ps: u64) {
+        Net::arm_grant(self, now_ps, end.host, at_ps);
     }
 }
 
-fn uplink(spec: &SimSpec<'_>, switches: &Switches, host: usize) -> Uplink {
-    let index = spec.network.uplink(host);
-    let link = &spec.network.links[index];
+/// The link of a host, which is at `port` among the ports of its part.
+fn uplink(common: &Common<'_>, host: usize, port: u32) -> Uplink {
+    let network = common.spec.network;
+    let index = network.uplink(host);
+    let link = &network.links[index];
     Uplink {
         link: HostLink::new(link.rate_bps, link.latency_ps),
-        port: switches.port_of_link[index],
-        switch: spec.network.leaf_of(host) as u32,
+        number: common.port_of_link[index],
+        port,
+        switch: network.leaf_of(host) as u32,
         turn_armed: false,
         grant_armed: false,
     }
 }
 
-/// The calendar's cell width and number as powers of two: some hundred events a cell when every host is busy, more where the
+/// The calendar's cell width and number as powers of two: some hundred events a cell when every host and port is busy, more where the
 /// calendar would not reach far enough.
-fn geometry(hosts: usize, rate_bps: u64) -> (u32, u32) {
-    // Nine events for each full packet of 4 KiB, in keys of a quarter ps.
+fn geometry(hosts: usize, ports: usize, rate_bps: u64) -> (u32, u32) {
+    // Events for each full packet of 4 KiB, in keys of a quarter ps.
+    let events = (9 * hosts).max(2 * ports) as u64;
     let packet_ps = 8_000_000_000_000u64 * 4096 / rate_bps.max(1);
-    let width = (4 * packet_ps * EVENTS_PER_CELL / (9 * hosts as u64)).max((4 * REACH_PS) >> CELLS);
-    (63 - width.leading_zeros(), CELLS)
+    let width = (4 * packet_ps * EVENTS_PER_CELL / events.max(1)).max((4 * REACH_PS) >> MOST_CELLS);
+    let shift = 63 - width.leading_zeros();
+    let cells = 64 - (4 * REACH_PS >> shift).leading_zeros();
+    (shift, cells.clamp(LEAST_CELLS, MOST_CELLS))
 }
 
 /// Few enough for what is inserted into the present cell, many enough to sort fast and to look ahead.
 const EVENTS_PER_CELL: u64 = 128;
-/// Cells as a power of two.
-const CELLS: u32 = 11;
+/// Cells as powers of two.
+const LEAST_CELLS: u32 = 4;
+const MOST_CELLS: u32 = 11;
 /// The latency of a link, and a full queue: what is further ahead waits in a heap.
 const REACH_PS: u64 = 12_000_000;
 
@@ -355,5 +440,8 @@ const REACH_PS: u64 = 12_000_000;
 const NOTICE_BYTES: u32 = 64;
 /// A link: the numbers of two switches.
 const LINK_BYTES: u32 = 4;
+
+/// Distance between the numbers of frames of different parts.
+const PART_STEP: u32 = 0x9e37_79b9;
 
 const ECN_ECT0: u8 = wire::Ecn::Ect0 as u8;

@@ -7,15 +7,15 @@ use spray_pipeline::scheme::{self, Notice};
 use super::arena::Slot;
 use super::tables::{Switches, frame};
 
-impl Switches {
+impl Switches<'_> {
     /// The next thing that a switch has to tell another one, and a host of that.
     #[inline]
     pub(super) fn poll_notice(&self, at: u32) -> Option<(u32, Notice)> {
-        if self.first_host.is_empty() {
+        if self.common.first_host.is_empty() {
             return None;
         }
         let notice = scheme::poll(self, at)?;
-        Some((*self.first_host.get(notice.to as usize)?, notice))
+        Some((*self.common.first_host.get(notice.to as usize)?, notice))
     }
 
     /// A frame between switches sets out at `entry`.
@@ -26,10 +26,10 @@ impl Switches {
 
     /// A frame between switches has come to a switch; whether it is the one that it is for, which then heeds it.
     pub(super) fn hear(&mut self, index: u32, slot: &Slot) -> bool {
-        let is_there = self.first_host.get(slot.place as usize) == Some(&slot.to);
+        let is_there = self.common.first_host.get(slot.place as usize) == Some(&slot.to);
         if is_there {
             self.trail.resume(self.trails[index as usize]);
-            let mut frame = Frame { switch: slot.place, ..frame(slot, self.trimmed_len) };
+            let mut frame = Frame { switch: slot.place, ..frame(slot, self.common.trimmed_len) };
             let _heeded = scheme::recall(self, &mut frame, slot.to);
         }
         is_there
@@ -37,7 +37,7 @@ impl Switches {
 
     /// What switches with ConWeave did.
     pub(super) fn conweave(&self) -> conweave::Counts {
-        let counts = (0..self.first_host.len() as u32).filter_map(|switch| conweave::Counts::of(self, switch));
+        let counts = (0..self.common.first_host.len() as u32).filter_map(|switch| conweave::Counts::of(self, switch));
         counts.fold(conweave::Counts::default(), conweave::Counts::with)
     }
 }

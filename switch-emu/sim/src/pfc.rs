@@ -92,8 +92,8 @@ const WATCH_PS: u64 = 100_000_000;
 
 impl Pfc {
     /// `port_of_link` has the port of each link of the network, hosts' own included.
-    pub(super) fn new(spec: &SimSpec<'_>, config: &Config, port_of_link: &[u32], ports: usize) -> Self {
-        let mut lanes: Vec<Lane> = (0..ports).map(|_| Lane::default()).collect();
+    pub(super) fn new(spec: &SimSpec<'_>, config: &Config, port_of_link: &[u32]) -> Self {
+        let mut lanes: Vec<Lane> = (0..port_of_link.len()).map(|_| Lane::default()).collect();
         for (link, port) in port_of_link.iter().enumerate() {
             lanes[*port as usize].room = Room::new(spec, config, link);
         }

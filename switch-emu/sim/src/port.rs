@@ -13,7 +13,7 @@ use spray_pipeline::scheme::Waiting;
 
 use super::arena::Kind;
 use super::departures::Departures;
-use super::spec::SimSpec;
+use super::common::Common;
 
 /// An egress port, with everything that a frame touches there in three cache lines.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub(super) struct Port {
     /// Where its cable ends.
     pub place: u32,
     pub kind: Kind,
+    /// The part there.
+    pub part: u32,
     /// Nothing has befallen the link.
     pub unchanged: bool,
     /// Its first lines hold the healthy state.
@@ -48,12 +50,20 @@ struct Periodic {
 }
 
 impl Port {
-    pub(super) fn new(spec: &SimSpec<'_>, to: Node, rate_bps: u64, latency_ps: u64, thresholds: &Thresholds) -> Self {
+    /// A port whose cable ends at `to`, in a part.
+    pub(super) fn new(
+        common: &Common<'_>,
+        (to, part): (Node, u32),
+        rate_bps: u64,
+        latency_ps: u64,
+        thresholds: &Thresholds,
+    ) -> Self {
         let (place, kind, next) = match to {
             Node::Switch(switch) => (switch as u32, Kind::AtSwitch, OUTSIDE),
-            Node::Host(host) => (host as u32, Kind::AtHost, HOST),
+            Node::Host(host) => (common.partition.place_of_host[host], Kind::AtHost, HOST),
         };
-        let mut config = PortConfig::new(rate_bps, latency_ps, thresholds, next, spec.frames.trimmed.max(4096));
+        let most_bytes = common.spec.frames.trimmed.max(4096);
+        let mut config = PortConfig::new(rate_bps, latency_ps, thresholds, next, most_bytes);
         // The exact queue has no limit of its own.
         (config.limit, config.control_limit) = (thresholds.limit_bytes, thresholds.control_limit_bytes);
         let (queues, counters) = (PortFifos::default(), PortCounters::default());
@@ -63,6 +73,7 @@ impl Port {
             counters,
             place,
             kind,
+            part,
             rate_bps,
             periodic: None,
             unchanged: true,

@@ -88,7 +88,7 @@ impl Reorder {
     }
 }
 
-impl Switches {
+impl Switches<'_> {
     /// Whether a frame that has come to the switch of its host waits for others of its flow; it leaves by port `number`.
     #[inline]
     pub(super) fn has_to_wait(&mut self, index: u32, slot: &Slot, number: u32) -> Result<bool, Cause> {
@@ -102,7 +102,8 @@ impl Switches {
             if self.pfc.as_mut().is_none_or(|pfc| pfc.admit_early(index, slot.len, time_ps(slot.key))) {
                 self.reorder.hold(slot.place, queue, index, number);
             } else {
-                self.ports[number as usize].counters.drops_queue.add(1);
+                let place = self.place(number);
+                self.ports[place].counters.drops_queue.add(1);
                 waits = Err(Cause::Queue);
             }
         }

@@ -16,27 +16,32 @@ pub(super) struct Shared {
 
 impl Shared {
     /// `None` where every port has its own memory.
-    pub(super) fn new(network: &Network, queues: &[Thresholds]) -> Option<Self> {
+    pub(super) fn new(network: &Network, queues: &[Thresholds], port_of_link: &[u32]) -> Option<Self> {
         let Network { switches, links, .. } = network;
-        let mut shared = Self { thresholds: Vec::new(), switch: Vec::new(), ports: vec![Vec::new(); switches.len()] };
-        for (link, queue) in links.iter().zip(queues) {
-            let Node::Switch(switch) = link.from else { continue };
-            shared.ports[switch].push(shared.switch.len() as u32);
-            shared.switch.push(switch as u32);
-            shared.thresholds.push(*queue);
+        if queues.iter().all(|queue| queue.shared_bytes == 0) {
+            return None;
         }
-        shared.thresholds.iter().any(|port| port.shared_bytes > 0).then_some(shared)
+        let (thresholds, switch) = (vec![Thresholds::NONE; links.len()], vec![0; links.len()]);
+        let mut shared = Self { thresholds, switch, ports: vec![Vec::new(); switches.len()] };
+        for (index, link) in links.iter().enumerate() {
+            let Node::Switch(switch) = link.from else { continue };
+            let port = port_of_link[index];
+            shared.ports[switch].push(port);
+            shared.switch[port as usize] = switch as u32;
+            shared.thresholds[port as usize] = queues[index];
+        }
+        Some(shared)
     }
 
-    /// Data bytes that may wait at `port` at `now_ps`.
+    /// Data bytes that may wait at `port` at `now_ps`; `at` has the ports of its switch.
     //= docs/specs/switch.md#SW-20 shared buffer
-    pub(super) fn limit(&self, ports: &[Port], port: u32, now_ps: u64) -> u32 {
+    pub(super) fn limit<'p>(&self, at: impl Fn(u32) -> &'p Port, port: u32, now_ps: u64) -> u32 {
         let thresholds = &self.thresholds[port as usize];
         if thresholds.shared_bytes == 0 {
             return thresholds.limit_bytes;
         }
         let own = &self.ports[self.switch[port as usize] as usize];
-        let used = own.iter().map(|port| ports[*port as usize].waiting_bytes(now_ps)).sum();
-        thresholds.limit_within(used, ports[port as usize].waiting_data_bytes(now_ps))
+        let used = own.iter().map(|port| at(*port).waiting_bytes(now_ps)).sum();
+        thresholds.limit_within(used, at(port).waiting_data_bytes(now_ps))
     }
 }

@@ -14,7 +14,7 @@ pub struct SimSpec<'a> {
     /// Changes of links, of hosts' own links too.
     pub events: &'a [LinkEvent],
     /// The queue of a port by its rate in bits a second.
-    pub queue: &'a dyn Fn(u64) -> Thresholds,
+    pub queue: &'a (dyn Fn(u64) -> Thresholds + Sync),
     /// Whether the network loses no data for want of memory; `None` = ports drop what does not fit.
     pub pfc: Option<Pfc>,
     /// Whether a link that begins at a share of its rate has that share of its queue.
@@ -24,7 +24,7 @@ pub struct SimSpec<'a> {
     /// What starts flows at the end of others, by the numbers that [`SimFlow`] uses.
     pub triggers: &'a [Trigger],
     /// How the connection from one host to another works.
-    pub flow_config: &'a dyn Fn(usize, usize) -> FlowConfig,
+    pub flow_config: &'a (dyn Fn(usize, usize) -> FlowConfig + Sync),
     /// Whether connections send in the ideal erasure code, which needs no retransmission.
     pub ideal_code: bool,
     /// Whether hosts have IPv6 addresses instead of IPv4: switches hash them.

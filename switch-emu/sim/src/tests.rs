@@ -66,7 +66,7 @@ fn flow(src: usize, dst: usize, bytes: u64) -> SimFlow {
 fn spec<'a>(
     network: &'a Network,
     flows: &'a [SimFlow],
-    flow_config: &'a dyn Fn(usize, usize) -> FlowConfig,
+    flow_config: &'a (dyn Fn(usize, usize) -> FlowConfig + Sync),
 ) -> SimSpec<'a> {
     SimSpec {
         network,
@@ -88,7 +88,7 @@ fn spec<'a>(
 
 /// Runs `flows` on `network` to their end.
 fn run(network: &Network, events: &[LinkEvent], flows: &[SimFlow], balancer: BalancerKind, seed: u64) -> SimOutcome {
-    simulate(&SimSpec { events, seed, ..spec(network, flows, &|_, _| flow_config(balancer)) }).unwrap()
+    simulate(&SimSpec { events, seed, ..spec(network, flows, &|_, _| flow_config(balancer)) }, 1).unwrap()
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn triggers_start_flows_when_others_end() {
     flows[3].start = Start::On(0);
     let config = |_, _| flow_config(BalancerKind::Reps);
     let triggers = &[Trigger::Barrier(2)];
-    let outcome = simulate(&SimSpec { triggers, until_ps: 1_000 * US, ..spec(&network, &flows, &config) }).unwrap();
+    let outcome = simulate(&SimSpec { triggers, until_ps: 1_000 * US, ..spec(&network, &flows, &config) }, 1).unwrap();
     let later = outcome.flows[0].acked_ps.max(outcome.flows[1].received_ps);
     assert_eq!([outcome.flows[2].started_ps, outcome.flows[3].started_ps], [later; 2]);
     assert!(outcome.flows.iter().all(|flow| flow.acked_ps.is_some()));
@@ -178,7 +178,7 @@ fn sampling_changes_nothing_but_what_is_sampled() {
     let flows: Vec<_> = (0..8).map(|src| flow(src, (src + 4) % 8, 200_000)).collect();
     let plain = run(&network, &[], &flows, BalancerKind::Ops, 5);
     let config = |_, _| flow_config(BalancerKind::Ops);
-    let sampled = simulate(&SimSpec { seed: 5, sample_ps: US, ..spec(&network, &flows, &config) }).unwrap();
+    let sampled = simulate(&SimSpec { seed: 5, sample_ps: US, ..spec(&network, &flows, &config) }, 1).unwrap();
     assert_eq!((plain.end_ps, plain.packet_hops), (sampled.end_ps, sampled.packet_hops));
     assert_eq!(plain.flows, sampled.flows);
     assert!(plain.samples.is_empty() && !sampled.samples.is_empty());

@@ -30,8 +30,17 @@ pub enum FctEnd {
 }
 
 /// The engine that runs under virtual time; any number of runs at once.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Sim;
+#[derive(Clone, Copy, Debug)]
+pub struct Sim {
+    /// Most threads of one run; 1 by default. The results do not depend on it.
+    pub threads: usize,
+}
+
+impl Default for Sim {
+    fn default() -> Self {
+        Self { threads: 1 }
+    }
+}
 
 impl Engine for Sim {
     fn is_exclusive(&self) -> bool {
@@ -39,7 +48,7 @@ impl Engine for Sim {
     }
 
     fn prepare<'a>(&'a self, scenario: &'a Scenario, _: Tell<'_>) -> Result<Box<dyn Prepared + 'a>, EngineError> {
-        Ok(Box::new(Simulation::new(scenario)))
+        Ok(Box::new(Simulation::new(scenario).on_threads(self.threads)))
     }
 }
 
@@ -59,12 +68,18 @@ impl Prepared for Simulation<'_> {
 pub struct Simulation<'a> {
     scenario: &'a Scenario,
     paths: Paths,
+    threads: usize,
 }
 
 impl<'a> Simulation<'a> {
     /// Computes what all runs of `scenario` have in common.
     pub fn new(scenario: &'a Scenario) -> Self {
-        Self { scenario, paths: scenario.paths() }
+        Self { scenario, paths: scenario.paths(), threads: 1 }
+    }
+
+    /// The same with each run on at most so many threads. The results do not depend on it.
+    pub fn on_threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
     }
 
     /// Runs it once under `balancer`, with `events` in addition to the scenario's own link events and failures. All random
@@ -114,7 +129,7 @@ impl<'a> Simulation<'a> {
             sample_ps: scenario.sample_ps,
         };
         let begun = now();
-        let outcome = simulate(&spec).map_err(|error| EngineError::Refused(error.to_string()))?;
+        let outcome = simulate(&spec, self.threads).map_err(|error| EngineError::Refused(error.to_string()))?;
         let wall_s = begun.elapsed().as_secs_f64();
         let collect = Collect {
             scenario,

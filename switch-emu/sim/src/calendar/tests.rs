@@ -28,15 +28,15 @@ fn takes_in_order_of_keys_then_numbers() {
             calendar.insert(now + ahead, number);
             oracle.insert((now + ahead, number));
             while step(&mut state).is_multiple_of(2) && !oracle.is_empty() {
-                let taken = calendar.pop();
+                let taken = calendar.pop_before(u64::MAX);
                 assert_eq!(taken, oracle.pop_first(), "seed {seed}");
                 now = taken.unwrap().0;
             }
         }
         while let Some(expected) = oracle.pop_first() {
-            assert_eq!(calendar.pop(), Some(expected), "seed {seed}");
+            assert_eq!(calendar.pop_before(u64::MAX), Some(expected), "seed {seed}");
         }
-        assert_eq!(calendar.pop(), None);
+        assert_eq!(calendar.pop_before(u64::MAX), None);
     }
 }
 
@@ -44,7 +44,39 @@ fn takes_in_order_of_keys_then_numbers() {
 fn what_comes_next_is_known_within_a_cell() {
     let mut calendar = Calendar::new(4, 8);
     [(3, 7), (1, 5), (2, 6), (40, 8)].into_iter().for_each(|(key, number)| calendar.insert(key + 16, number));
-    assert_eq!(calendar.pop(), Some((17, 5)));
+    assert_eq!(calendar.pop_before(u64::MAX), Some((17, 5)));
     assert!(calendar.upcoming(9).eq([6, 7]));
     assert!(calendar.upcoming(1).eq([6]));
+}
+
+/// Against an ordered set: windows, between which events come that are not below the end of the last one.
+#[test]
+fn takes_what_comes_before_the_end_of_a_window() {
+    for seed in 1..200u64 {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut calendar = Calendar::new((seed % 9) as u32, 8);
+        let mut oracle = BTreeSet::new();
+        let (mut number, mut end) = (0, 0);
+        for _ in 0..400 {
+            for _ in 0..step(&mut state) % 20 {
+                let key = end + step(&mut state) % [10, 100, 100_000][(step(&mut state) % 3) as usize];
+                calendar.insert(key, number);
+                oracle.insert((key, number));
+                number += 1;
+            }
+            let first = oracle.first().map(|(key, _)| *key);
+            assert!(calendar.bound() <= first && calendar.bound().is_some() == first.is_some(), "seed {seed}");
+            end += step(&mut state) % 200;
+            while let Some(taken) = calendar.pop_before(end) {
+                assert_eq!(Some(taken), oracle.pop_first(), "seed {seed}");
+                if step(&mut state).is_multiple_of(3) {
+                    let key = taken.0 + step(&mut state) % 300;
+                    calendar.insert(key, number);
+                    oracle.insert((key, number));
+                    number += 1;
+                }
+            }
+            assert!(oracle.first().is_none_or(|(key, _)| *key >= end), "seed {seed}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ fn outcome(kind: CcKind, flows: &[SimFlow]) -> (u64, u64, u64) {
         config.cc.max_window_bytes = u64::MAX;
     }
     let network = leaf_spine(4, 8, 8);
-    let outcome = simulate(&spec(&network, flows, &|_, _| config)).unwrap();
+    let outcome = simulate(&spec(&network, flows, &|_, _| config), 1).unwrap();
     let slowest_us = outcome.flows.iter().map(|flow| flow.acked_ps.expect("a complete flow")).max().unwrap_or(0) / US;
     let sum = |count: fn(&FlowOutcome) -> u64| outcome.flows.iter().map(count).sum();
     (slowest_us, sum(|flow| flow.sender.nacks), sum(|flow| flow.sender.timeouts))

@@ -66,7 +66,7 @@ impl Case {
 
     fn run(&self) -> SimOutcome {
         let lossless = |bps| Thresholds { limit_bytes: 150_000, trim: false, ..queue(bps) };
-        let queue: &dyn Fn(u64) -> Thresholds = if self.lossless { &lossless } else { &queue };
+        let queue: &(dyn Fn(u64) -> Thresholds + Sync) = if self.lossless { &lossless } else { &queue };
         let config = |_, _| {
             let late = RtoConfig { initial_ps: 5_000 * US, min_ps: 5_000 * US, max_ps: 50_000 * US };
             let rto = if self.lossless { late } else { flow_config(BalancerKind::Ecmp).rto };
@@ -74,7 +74,7 @@ impl Case {
         };
         let pfc = self.lossless.then_some(Pfc { frame_bytes: 4_150, headroom_bytes: None });
         let spec = spec(&self.network, &self.flows, &config);
-        simulate(&SimSpec { events: &self.events, queue, pfc, seed: self.seed, ..spec }).unwrap()
+        simulate(&SimSpec { events: &self.events, queue, pfc, seed: self.seed, ..spec }, 1).unwrap()
     }
 }
 

@@ -32,7 +32,7 @@ fn simulate_with(
         sample_ps: 10 * US,
         ..spec(network, flows, &config)
     };
-    simulate(&spec).unwrap()
+    simulate(&spec, 1).unwrap()
 }
 
 fn sum(outcome: &SimOutcome, count: impl Fn(&FlowOutcome) -> u64) -> u64 {

@@ -30,7 +30,7 @@ fn fct_ms(balancer: BalancerKind, path_seed: u64) -> f64 {
         until_ps: 20_000_000 * US,
         ..spec(&network, &flows, &config)
     };
-    let outcome = simulate(&spec).unwrap();
+    let outcome = simulate(&spec, 1).unwrap();
     outcome.flows[0].acked_ps.expect("a complete flow") as f64 / US as f64 / 1e3
 }
 

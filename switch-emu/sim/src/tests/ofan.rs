@@ -68,7 +68,7 @@ fn completion_ps(network: &Network, flows: &[SimFlow], balancer: BalancerKind, s
         until_ps: 1_000 * US,
         ..spec(network, flows, &config)
     };
-    let outcome = simulate(&spec).unwrap();
+    let outcome = simulate(&spec, 1).unwrap();
     outcome.flows.iter().map(|flow| flow.acked_ps.expect("a complete flow")).max().unwrap_or(0)
 }
 

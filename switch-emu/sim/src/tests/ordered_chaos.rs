@@ -16,7 +16,7 @@ fn ring(packets: u64) -> Vec<SimFlow> {
 fn run_with(flows: &[SimFlow], events: &[LinkEvent], trim: bool, seed: u64, config: &FlowConfig) -> SimOutcome {
     let network = leaf_spine(4, 4, 4);
     let queue = |rate_bps| Thresholds { trim, ..queue(rate_bps) };
-    simulate(&SimSpec { events, queue: &queue, seed, ..spec(&network, flows, &|_, _| *config) }).unwrap()
+    simulate(&SimSpec { events, queue: &queue, seed, ..spec(&network, flows, &|_, _| *config) }, 1).unwrap()
 }
 
 fn config(balancer: BalancerKind) -> FlowConfig {

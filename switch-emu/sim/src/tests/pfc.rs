@@ -21,14 +21,14 @@ fn blast(balancer: BalancerKind) -> FlowConfig {
 
 fn lossless(
     network: &Network,
-    queue: &dyn Fn(u64) -> Thresholds,
+    queue: &(dyn Fn(u64) -> Thresholds + Sync),
     headroom_bytes: Option<u64>,
     flows: &[SimFlow],
     until_us: u64,
 ) -> SimOutcome {
     let pfc = Some(Pfc { frame_bytes: FRAME as u32, headroom_bytes });
     let config = |_, _| blast(BalancerKind::Ecmp);
-    simulate(&SimSpec { queue, pfc, until_ps: until_us * US, ..spec(network, flows, &config) }).unwrap()
+    simulate(&SimSpec { queue, pfc, until_ps: until_us * US, ..spec(network, flows, &config) }, 1).unwrap()
 }
 
 fn limit(packets: u64) -> impl Fn(u64) -> Thresholds {

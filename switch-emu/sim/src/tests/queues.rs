@@ -20,7 +20,7 @@ fn the_average_queue_is_that_of_close_samples() {
     let flows: Vec<_> = flows.into_iter().map(late).collect();
     let (config, events) = (|_, _| flow_config(BalancerKind::Ops), [slow(15, 300_000), slow(50, 150_000)]);
     let spec = SimSpec { events: &events, seed: 5, sample_ps: US / 20, ..spec(&network, &flows, &config) };
-    let outcome = simulate(&spec).unwrap();
+    let outcome = simulate(&spec, 1).unwrap();
     assert!(outcome.end_ps > 70 * US, "both changes come while frames wait");
     for samples in &outcome.samples[..outcome.ports.len() - network.hosts.len()] {
         let port = &outcome.ports[samples.port];
@@ -48,10 +48,10 @@ fn a_flow_alone_leaves_the_frame_that_is_being_sent() {
 }
 
 /// All hosts of other leaves send to host 0.
-fn incast(network: &Network, queue: &dyn Fn(u64) -> Thresholds, packets: u64) -> SimOutcome {
+fn incast(network: &Network, queue: &(dyn Fn(u64) -> Thresholds + Sync), packets: u64) -> SimOutcome {
     let others = (0..network.hosts.len()).filter(|src| network.leaf_of(*src) != network.leaf_of(0));
     let flows: Vec<_> = others.map(|src| flow(src, 0, packets * PAYLOAD)).collect();
-    simulate(&SimSpec { queue, seed: 3, ..spec(network, &flows, &|_, _| flow_config(BalancerKind::Ops)) }).unwrap()
+    simulate(&SimSpec { queue, seed: 3, ..spec(network, &flows, &|_, _| flow_config(BalancerKind::Ops)) }, 1).unwrap()
 }
 
 /// Eight packets come to a port at once. With a step at three packets those that find as many are marked as they come, which are
@@ -89,7 +89,7 @@ fn a_link_that_begins_slow_may_have_less_of_a_queue() {
         };
         let config = |_, _| flow_config(BalancerKind::Ops);
         let spec = SimSpec { events: &[slow], short_slow_queues, ..spec(&network, &flows, &config) };
-        let outcome = simulate(&spec).unwrap();
+        let outcome = simulate(&spec, 1).unwrap();
         let port = outcome.ports.iter().find(|port| port.name == "leaf0->spine0").unwrap();
         assert!(port.counters.trims > 0, "full");
         port.counters.queue_max
@@ -135,7 +135,7 @@ fn hosts_can_tell_an_incast_from_a_busy_fabric() {
     let count = |flows: &[SimFlow], events: &[LinkEvent], trim_tells_last| {
         let config = |_, _| flow_config(BalancerKind::Ops);
         let queue = |rate| Thresholds { trim: true, trim_tells_last, ..queue(rate) };
-        let outcome = simulate(&SimSpec { events, queue: &queue, ..spec(&network, flows, &config) }).unwrap();
+        let outcome = simulate(&SimSpec { events, queue: &queue, ..spec(&network, flows, &config) }, 1).unwrap();
         let sum = |of: fn(&FlowOutcome) -> u64| outcome.flows.iter().map(of).sum::<u64>();
         [sum(|flow| flow.receiver.trimmed), sum(|flow| flow.receiver.trimmed_last), sum(|flow| flow.sender.nacks_last)]
     };

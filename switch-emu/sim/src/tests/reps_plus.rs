@@ -55,7 +55,7 @@ fn runs(row: Row, balancer: BalancerKind) -> Vec<SimOutcome> {
     };
     let run = |seed| {
         let queue = |rate| Thresholds { trim: row.trim, ..queue(rate) };
-        simulate(&SimSpec { events: &events, queue: &queue, seed, ..spec(&network, &flows, &config) }).unwrap()
+        simulate(&SimSpec { events: &events, queue: &queue, seed, ..spec(&network, &flows, &config) }, 1).unwrap()
     };
     (1..=3).map(run).collect()
 }

@@ -14,7 +14,7 @@ fn makespan_us(mut network: Network, scheme: Scheme, step: usize, seed: u64) -> 
         .map(|src| SimFlow { path_seed: Some(seed * 100 + src as u64), ..flow(src, (src + step) % hosts, BYTES) })
         .collect();
     let config = |_, _| flow_config(BalancerKind::Ecmp);
-    let outcome = simulate(&SimSpec { seed, until_ps: 100_000 * US, ..spec(&network, &flows, &config) }).unwrap();
+    let outcome = simulate(&SimSpec { seed, until_ps: 100_000 * US, ..spec(&network, &flows, &config) }, 1).unwrap();
     let ends = outcome.flows.iter().map(|flow| flow.received_ps.expect("every flow ends"));
     (ends.max().unwrap_or(0) / US, outcome)
 }

@@ -1,0 +1,137 @@
+//! What all parts of a run share: they look at it while they run, and only between windows does anything in it change.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use spray_fabric::{Ancestors, Node, RouteTable};
+use spray_pipeline::routes::Routes;
+use spray_pipeline::word::Word;
+
+use super::notices;
+use super::partition::Partition;
+use super::shared::Shared;
+use super::spec::SimSpec;
+
+/// What all parts of a run share.
+pub(super) struct Common<'a> {
+    pub spec: &'a SimSpec<'a>,
+    pub partition: Partition,
+    pub routes: RouteTable,
+    /// The switches' memory: pointers, and what schemes keep. Each word belongs to one switch, so to one part.
+    pub words: Vec<OwnWord>,
+    /// Whether some scheme remembers; then frames have trails.
+    pub remembers: bool,
+    /// By switch its first host, where switches tell each other something.
+    pub first_host: Vec<u32>,
+    /// Memory that the ports of a switch share; with PFC memory is that of the links by which data comes.
+    pub shared: Option<Shared>,
+    pub trimmed_len: u16,
+    /// Which paths there are, once a balancer wants to know.
+    pub ancestors: OnceLock<Ancestors<'a>>,
+    /// By link of the network its port: those of the switches part by part, in the order of links, then hosts' own links.
+    pub port_of_link: Vec<u32>,
+    /// By part its first port; behind the last one hosts' own links begin.
+    pub first_port: Vec<u32>,
+}
+
+/// Where a port is: its part, and its place among the ports of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PortPlace {
+    pub part: usize,
+    pub place: usize,
+}
+
+impl<'a> Common<'a> {
+    pub(super) fn new(spec: &'a SimSpec<'a>) -> Self {
+        let network = spec.network;
+        let partition = Partition::new(spec);
+        let (port_of_link, first_port) = number_ports(spec, &partition);
+        let queues = spec.queues();
+        let routes = RouteTable::new(network, spec.events, spec.seed, |link| port_of_link[link]);
+        let mut switches = (0..network.switches.len() as u32).filter_map(|switch| routes.switch(switch));
+        Self {
+            spec,
+            words: routes.words().iter().map(|word| OwnWord(AtomicU64::new(*word))).collect(),
+            remembers: switches.any(|config| config.remembers != 0),
+            first_host: notices::first_hosts(network),
+            shared: if spec.pfc.is_some() { None } else { Shared::new(network, &queues, &port_of_link) },
+            trimmed_len: spec.frames.trimmed.clamp(1, u32::from(u16::MAX)) as u16,
+            ancestors: OnceLock::new(),
+            partition,
+            routes,
+            port_of_link,
+            first_port,
+        }
+    }
+
+    /// Where the port of a link is.
+    pub(super) fn locate(&self, link: usize) -> PortPlace {
+        let Partition { of_switch, place_of_host, .. } = &self.partition;
+        let network = self.spec.network;
+        match network.links[link].from {
+            Node::Switch(switch) => {
+                let part = of_switch[switch] as usize;
+                PortPlace { part, place: (self.port_of_link[link] - self.first_port[part]) as usize }
+            }
+            Node::Host(host) => {
+                let part = of_switch[network.leaf_of(host)] as usize;
+                let own = (self.first_port[part + 1] - self.first_port[part]) as usize;
+                PortPlace { part, place: own + place_of_host[host] as usize }
+            }
+        }
+    }
+
+    /// The links in the order of their figures: those of switches, then hosts' own.
+    pub(super) fn links(&self) -> impl Iterator<Item = usize> {
+        let network = self.spec.network;
+        let of_switches = |link: &usize| matches!(network.links[*link].from, Node::Switch(_));
+        let hosts = (0..network.hosts.len()).map(|host| network.uplink(host));
+        (0..network.links.len()).filter(of_switches).chain(hosts)
+    }
+}
+
+/// By link of the network its port, and by part its first port.
+fn number_ports(spec: &SimSpec<'_>, partition: &Partition) -> (Vec<u32>, Vec<u32>) {
+    let network = spec.network;
+    let mut of_part = vec![Vec::new(); partition.len()];
+    for (index, link) in network.links.iter().enumerate() {
+        if let Node::Switch(switch) = link.from {
+            of_part[partition.of_switch[switch] as usize].push(index);
+        }
+    }
+    let (mut port_of_link, mut first_port, mut next) = (vec![0; network.links.len()], vec![0], 0);
+    for links in of_part {
+        links.into_iter().for_each(|link| {
+            port_of_link[link] = next;
+            next += 1;
+        });
+        first_port.push(next);
+    }
+    (0..network.hosts.len()).for_each(|host| port_of_link[network.uplink(host)] = next + host as u32);
+    (port_of_link, first_port)
+}
+
+/// A word of a switch's memory, which only the switch's own part reads and writes: so no step of these has to be atomic.
+#[derive(Debug)]
+pub(super) struct OwnWord(AtomicU64);
+
+impl Word for OwnWord {
+    #[inline]
+    fn load(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+    #[inline]
+    fn store(&self, value: u64) {
+        self.0.store(value, Relaxed);
+    }
+    #[inline]
+    fn add(&self, value: u64) {
+        self.store(self.load().wrapping_add(value));
+    }
+    #[inline]
+    fn next(&self) -> u64 {
+        let value = self.load();
+        self.store(value.wrapping_add(1));
+        value
+    }
+}

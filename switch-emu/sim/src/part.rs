@@ -1,0 +1,455 @@
+//! A part of a run: takes its events in order and lets its hosts and switches act.
+
+use std::hint::black_box;
+
+use spray_core::flow::{Arrival, FlowConfig};
+use spray_core::host::{Fate, Host, NEVER, Owner, Path, ReceiveHalf, SendHalf};
+use spray_core::rng::{Rng, stream};
+use spray_fabric::Ancestors;
+use spray_wire as wire;
+
+use super::arena::{Arena, Kind, Slot, Turn, key, time_ps};
+use super::common::Common;
+use super::hosts::End;
+use super::net::Net;
+use super::spec::Start;
+use super::tables::Switches;
+
+/// Some switches and hosts, and everything that is to happen there.
+pub(super) struct Part<'a> {
+    common: &'a Common<'a>,
+    /// When the last event happened.
+    pub now_ps: u64,
+    pub net: Net<'a>,
+    hosts: Vec<Host<Rng>>,
+    /// By their numbers.
+    pub ends: Vec<End>,
+    /// Flows from here that neither ended nor failed.
+    pub open: usize,
+    /// Whether the run ends with the last of them.
+    alone: bool,
+    pub frames_delivered: u64,
+    /// Events so far: how much work the part is.
+    pub events: u64,
+}
+
+impl<'a> Part<'a> {
+    /// Part `number`, with the ends of connections that are there.
+    pub(super) fn new(common: &'a Common<'a>, number: usize, switches: Switches<'a>, ends: Vec<End>) -> Self {
+        let spec = common.spec;
+        let net = Net::new(common, number, switches, ends.len());
+        let host = |(host, uplink): (&u32, &super::hosts::Uplink)| {
+            Host::new(net.switches.ports[uplink.port as usize].rate_bps, 0, stream(spec.seed, u64::from(*host)))
+        };
+        let mut part = Self {
+            common,
+            now_ps: 0,
+            hosts: common.partition.hosts[number].iter().zip(&net.uplinks).map(host).collect(),
+            open: ends.iter().filter(|end| !end.receives).count(),
+            alone: common.partition.len() == 1,
+            frames_delivered: 0,
+            events: 0,
+            ends,
+            net,
+        };
+        part.schedule_starts();
+        part
+    }
+
+    fn schedule_starts(&mut self) {
+        let Self { common, net, ends, .. } = self;
+        let starts = |(number, end): (usize, &End)| {
+            (!end.receives).then(|| (number as u32, common.spec.flows[end.flow as usize].start))
+        };
+        for (number, start) in ends.iter().enumerate().filter_map(starts) {
+            if let Start::At(at_ps) = start {
+                net.schedule(at_ps, Turn::Start, Kind::Start, number);
+            }
+        }
+        // The next one last.
+        for (number, start) in ends.iter().enumerate().filter_map(starts).rev() {
+            if let Start::On(trigger) = start {
+                net.wait(trigger, number);
+            }
+        }
+    }
+
+    /// Takes the events that come before `end_ps`.
+    pub(super) fn run(&mut self, end_ps: u64) {
+        let end = key(end_ps.min(NEVER >> 2), Turn::Start);
+        let mut fetched = 0;
+        while (self.open > 0 || !self.alone)
+            && let Some((key, slot)) = self.net.queue.pop_before(end)
+        {
+            if fetched == 0 {
+                fetched = FETCH;
+                self.fetch();
+            }
+            fetched -= 1;
+            self.events += 1;
+            self.now_ps = time_ps(key);
+            self.handle(slot);
+        }
+    }
+
+    /// Has the cache fetch what the next events will touch: of all of them at once, while one after another would wait.
+    #[inline]
+    fn fetch(&mut self) {
+        let Self { ends, hosts, net: Net { queue, arena, switches, uplinks, .. }, .. } = self;
+        let next = queue.upcoming(FETCH);
+        black_box(next.clone().fold(0, |sum, index| sum ^ arena.slots[index as usize].key));
+        let mut sum = 0;
+        for index in next {
+            let slot = &mut arena.slots[index as usize];
+            let (kind, host) = (slot.kind, slot.place as usize);
+            sum ^= match kind {
+                Kind::AtSwitch => switches.look_ahead(slot),
+                Kind::AtHost => switches.touch_uplink(&uplinks[host]) ^ touch_end(ends, arena, index),
+                Kind::Transmit => switches.touch_uplink(&uplinks[host]) ^ touch_turn(ends, &hosts[host]),
+                _ => 0,
+            };
+        }
+        black_box(sum);
+    }
+
+    #[inline]
+    fn handle(&mut self, index: u32) {
+        let slot = &mut self.net.arena.slots[index as usize];
+        match slot.kind {
+            Kind::AtSwitch if slot.is_notice() && self.net.switches.hear(index, slot) => {
+                self.take(index);
+                self.frames_delivered += 1;
+            }
+            Kind::AtSwitch | Kind::AtPort => {
+                let at = slot.place;
+                match self.net.switches.forward(index, slot) {
+                    Ok(Some(part)) => self.net.pass(index, part),
+                    Ok(None) => {}
+                    Err(_) => self.net.arena.lose(index),
+                }
+                self.net.let_go(self.now_ps);
+                self.net.insert_signals();
+                self.net.send_notices(self.now_ps, at);
+            }
+            Kind::Leaves => {
+                let port = self.take(index).place;
+                self.net.leaves(self.now_ps, port);
+            }
+            Kind::Pause | Kind::Resume | Kind::Watch => self.signalled(index),
+            Kind::LetGo => {
+                let Slot { place: switch, connection: queue, .. } = self.take(index);
+                self.net.switches.look_at_queue(switch, queue, self.now_ps);
+                self.net.let_go(self.now_ps);
+                self.net.insert_signals();
+            }
+            Kind::AtHost => self.arrive(index),
+            Kind::Transmit => {
+                let host = self.take(index).place;
+                self.net.uplinks[host as usize].turn_armed = false;
+                self.turn(host);
+            }
+            Kind::SenderTimer => self.sender_timer(index),
+            Kind::ReceiverTimer => self.receiver_timer(index),
+            Kind::Grant => self.grant(index),
+            Kind::Start => {
+                let number = self.take(index).connection;
+                self.start(number);
+            }
+            Kind::Over => {
+                let number = self.take(index).connection;
+                self.over(number);
+            }
+            Kind::Free => {}
+        }
+    }
+
+    /// A pause or its end has come to the sender of a link, or it is time to look for deadlocks.
+    #[cold]
+    fn signalled(&mut self, index: u32) {
+        let Slot { kind, place: port, .. } = self.take(index);
+        self.net.switches.signalled(kind, port, self.now_ps);
+        self.net.insert_signals();
+        let host = (port as usize).checked_sub(self.net.switches.ports.len() - self.hosts.len());
+        if let (Kind::Resume, Some(host)) = (kind, host) {
+            self.turn(host as u32);
+        }
+    }
+
+    /// A frame reaches its host.
+    #[inline]
+    fn arrive(&mut self, index: u32) {
+        let mut slot = self.take(index);
+        self.net.switches.settle(index, &mut slot);
+        self.frames_delivered += 1;
+        if slot.control && !slot.is_trimmed() {
+            self.control_arrives(&slot);
+        } else {
+            self.data_arrives(&slot);
+        }
+    }
+
+    #[inline]
+    fn data_arrives(&mut self, slot: &Slot) {
+        self.receives(slot.connection);
+        let Self { hosts, ends, net, now_ps, .. } = self;
+        let end = &mut ends[slot.connection as usize];
+        if end.receiving.is_none() {
+            return;
+        }
+        let Path { port, hops, marked, .. } = path(slot);
+        let data = slot.data(end.message_bytes, end.payload_bytes);
+        let arrival =
+            Arrival { data, port, marked, hops, trimmed: slot.is_trimmed(), last_port: slot.is_trimmed_last() };
+        hosts[end.host as usize].on_data(*now_ps, slot.connection, end, &arrival, (), net);
+    }
+
+    #[inline]
+    fn control_arrives(&mut self, slot: &Slot) {
+        self.receives(slot.connection);
+        let Self { hosts, ends, net, now_ps, .. } = self;
+        let body = net.arena.drop_control(slot);
+        let end = &mut ends[slot.connection as usize];
+        let host = &mut hosts[end.host as usize];
+        let fate = host.on_control(*now_ps, slot.connection, end, &body, &path(slot), net);
+        self.after_sender(slot.connection, fate);
+    }
+
+    /// Makes the receiver of a flow whose first frame has come.
+    #[inline]
+    fn receives(&mut self, number: u32) {
+        let end = &mut self.ends[number as usize];
+        if end.receives && end.receiving.is_none() && !end.over {
+            open(self.common, end);
+        }
+    }
+
+    /// After an event of a sender: ends its flow, or gives its host a turn.
+    #[inline]
+    fn after_sender(&mut self, number: u32, fate: Fate) {
+        match fate {
+            Fate::Open => {
+                let host = self.ends[number as usize].host;
+                if !self.net.uplinks[host as usize].turn_armed {
+                    self.turn(host);
+                }
+            }
+            Fate::Done => self.delivered(number),
+            Fate::Failed => self.failed(number),
+        }
+    }
+
+    /// A host's link may be free: sends the next data packet, and asks for another turn.
+    fn turn(&mut self, number: u32) {
+        let Self { hosts, ends, net, now_ps, .. } = self;
+        let host = &mut hosts[number as usize];
+        //= docs/specs/pfc.md#PFC-5 what a pause stops
+        if net.switches.ports[net.uplinks[number as usize].port as usize].is_paused() {
+            return;
+        }
+        if net.uplinks[number as usize].link.free_ps() <= *now_ps {
+            host.transmit(*now_ps, ends, net);
+        }
+        let uplink = &mut net.uplinks[number as usize];
+        if host.has_turns() && !std::mem::replace(&mut uplink.turn_armed, true) {
+            let at_ps = uplink.link.free_ps().max(*now_ps);
+            net.schedule_host(at_ps, Turn::Transmit, Kind::Transmit, number);
+        }
+    }
+
+    fn sender_timer(&mut self, index: u32) {
+        let slot = self.take(index);
+        let (number, at_ps) = (slot.connection, time_ps(slot.key));
+        let Self { hosts, ends, net, .. } = self;
+        let end = &mut ends[number as usize];
+        if end.timer_ps != at_ps {
+            return;
+        }
+        end.timer_ps = NEVER;
+        let Some(half) = end.sending.as_deref() else { return };
+        if !half.is_due(at_ps) {
+            return net.arm_sender(at_ps, number, end, false);
+        }
+        let fate = hosts[end.host as usize].on_sender_deadline(at_ps, number, end, net);
+        self.after_sender(number, fate);
+    }
+
+    fn receiver_timer(&mut self, index: u32) {
+        let slot = self.take(index);
+        let (number, at_ps) = (slot.connection, time_ps(slot.key));
+        let Self { hosts, ends, net, .. } = self;
+        let end = &mut ends[number as usize];
+        if end.timer_ps == at_ps {
+            end.timer_ps = NEVER;
+            hosts[end.host as usize].on_receiver_deadline(at_ps, number, end, net);
+        }
+    }
+
+    /// The time of a host's next grant of credit has come.
+    fn grant(&mut self, index: u32) {
+        let number = self.take(index).place;
+        let Self { hosts, ends, net, now_ps, .. } = self;
+        let host = &mut hosts[number as usize];
+        net.uplinks[number as usize].grant_armed = false;
+        host.grant(*now_ps, ends, net);
+        if let Some(at_ps) = host.grant_ps() {
+            net.arm_grant(*now_ps, number, at_ps);
+        }
+    }
+
+    fn start(&mut self, number: u32) {
+        let Self { common, hosts, ends, net, now_ps, .. } = self;
+        let end = &mut ends[number as usize];
+        let host = &mut hosts[end.host as usize];
+        let config = config(common, end);
+        let mut half = SendHalf::new(&config, config.window_packets, config.max_data_bytes, &mut host.rng);
+        if common.spec.ideal_code {
+            half = half.in_ideal_code();
+        }
+        // The first message always finds room.
+        let _ = half.sender.send_message(0, end.message_bytes);
+        end.configure(&config);
+        end.sending = Some(Box::new(half));
+        net.outcomes[number as usize].started_ps = Some(*now_ps);
+        if config.path.balancer.wants_reachability() {
+            tell(common, *now_ps, end);
+        }
+        let fate = host.serve_sender(*now_ps, number, end, net);
+        self.after_sender(number, fate);
+    }
+
+    /// The sender has every acknowledgement, so that the receiver has every byte.
+    fn delivered(&mut self, number: u32) {
+        self.end(number);
+        let flow = self.ends[number as usize].flow;
+        if let Some(trigger) = self.common.spec.flows[flow as usize].on_sent {
+            self.net.signal(self.now_ps, trigger);
+        }
+    }
+
+    fn failed(&mut self, number: u32) {
+        self.net.outcomes[number as usize].failed = true;
+        self.end(number);
+    }
+
+    /// Takes leave of a sender; frames that are still under way to it find nobody.
+    fn end(&mut self, number: u32) {
+        self.over(number);
+        self.open -= 1;
+        let peer = self.ends[number as usize].peer;
+        if self.alone {
+            self.over(peer);
+        } else {
+            self.net.tell_over(self.now_ps, &self.ends[number as usize]);
+        }
+    }
+
+    /// The flow of an end is over.
+    fn over(&mut self, number: u32) {
+        let end = &mut self.ends[number as usize];
+        let outcome = &mut self.net.outcomes[number as usize];
+        end.over = true;
+        if let Some(half) = end.sending.take() {
+            outcome.sender = *half.sender.stats();
+        }
+        if let Some(half) = end.receiving.take() {
+            self.hosts[end.host as usize].close(&half);
+            outcome.receiver = *half.receiver.stats();
+        }
+    }
+
+    /// Tells all senders which paths there are by the routes in force at `at_ps`.
+    pub(super) fn tell_all(&mut self, at_ps: u64) {
+        self.now_ps = at_ps;
+        self.ends.iter_mut().for_each(|end| tell(self.common, at_ps, end));
+    }
+
+    /// Payload bytes that receivers here have taken.
+    pub(super) fn bytes_received(&self) -> u64 {
+        let bytes = |(number, end): (usize, &End)| match end.receiving.as_deref() {
+            Some(half) => half.receiver.stats().bytes,
+            None => self.net.outcomes[number].receiver.bytes,
+        };
+        self.ends.iter().enumerate().map(bytes).sum()
+    }
+
+    /// Notes what those have counted whose flows have not ended.
+    pub(super) fn close(&mut self) {
+        for (end, outcome) in self.ends.iter().zip(&mut self.net.outcomes) {
+            if let Some(half) = &end.sending {
+                outcome.sender = *half.sender.stats();
+            }
+            if let Some(half) = &end.receiving {
+                outcome.receiver = *half.receiver.stats();
+            }
+        }
+    }
+
+    /// Takes an event out of its slot.
+    #[inline]
+    fn take(&mut self, index: u32) -> Slot {
+        let slot = self.net.arena.slots[index as usize];
+        self.net.arena.give_back(index);
+        slot
+    }
+}
+
+/// How the connection of an end works.
+fn config(common: &Common<'_>, end: &End) -> FlowConfig {
+    let setting = &common.spec.flows[end.flow as usize];
+    let mut config = (common.spec.flow_config)(setting.src, setting.dst);
+    config.path.seed = setting.path_seed;
+    config
+}
+
+/// Makes the receiver at an end.
+#[cold]
+fn open(common: &Common<'_>, end: &mut End) {
+    let config = config(common, end);
+    let half = ReceiveHalf::new(&config);
+    end.configure(&config);
+    end.receiving = Some(Box::new(if common.spec.ideal_code { half.in_ideal_code() } else { half }));
+}
+
+/// Tells a sender which paths there are by the routes in force.
+//= docs/specs/host-dr.md#HDR-3 paths that can be reached
+fn tell(common: &Common<'_>, now_ps: u64, end: &mut End) {
+    let Some(half) = end.sending.as_deref_mut() else { return };
+    let spec = common.spec;
+    let ancestors = common.ancestors.get_or_init(|| Ancestors::new(spec.network, spec.events, spec.seed));
+    let setting = &spec.flows[end.flow as usize];
+    let paths = ancestors.paths(now_ps, setting.src, setting.dst, end.addresses, end.evs);
+    half.sender.on_reachable(now_ps, &paths);
+}
+
+/// Something of what a frame will touch at its host.
+#[inline]
+fn touch_end(ends: &[End], arena: &Arena, index: u32) -> u64 {
+    let slot = &arena.slots[index as usize];
+    let end = &ends[slot.connection as usize];
+    if slot.has_body() {
+        let Some(half) = end.sending.as_deref() else { return 0 };
+        let (cumulative, more) = arena.touch(slot);
+        more ^ half.sender.touch() ^ u64::from(half.sender.is_outstanding(cumulative.wrapping_sub(1)))
+    } else {
+        end.receiving.as_deref().map_or(0, |half| half.receiver.touch(slot.psn))
+    }
+}
+
+/// Something of the connection whose turn comes next.
+#[inline]
+fn touch_turn(ends: &[End], host: &Host<Rng>) -> u64 {
+    let next = host.next_turn().and_then(|number| ends[number as usize].sending.as_deref());
+    next.map_or(0, |half| half.sender.touch())
+}
+
+#[inline]
+fn path(slot: &Slot) -> Path {
+    let pause = slot.detour == wire::switch_view::PAUSE;
+    Path { port: slot.port, hops: wire::INITIAL_TTL - slot.ttl, marked: slot.ecn == ECN_CE, pause }
+}
+
+/// How many events' slots and bodies are fetched at a time: many enough for the fetches to overlap, few enough for the
+/// first-level cache to keep them.
+const FETCH: usize = 32;
+
+const ECN_CE: u8 = wire::Ecn::Ce as u8;
