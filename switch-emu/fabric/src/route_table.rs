@@ -74,8 +74,7 @@ impl RouteTable {
         let downlinks = members.len() as u32;
         members.extend((0..network.hosts.len()).map(|host| port_of(network.downlink(host))));
         let (epoch, next_epoch_ps) = (AtomicUsize::new(0), AtomicU64::new(0));
-        let table =
-            Self { switches, epochs, epoch, next_epoch_ps, leaves, leaf_of, groups, members, downlinks, words };
+        let table = Self { switches, epochs, epoch, next_epoch_ps, leaves, leaf_of, groups, members, downlinks, words };
         table.advance(0);
         table
     }

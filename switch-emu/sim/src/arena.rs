@@ -5,8 +5,6 @@ use spray_wire::{Body, DSCP_TRIMMED_LAST, Data, EvPort, Section};
 /// What a slot of the arena is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// In the list of free slots.
-    Free,
     /// A frame that arrives at switch `place`.
     AtSwitch,
     /// A frame that arrives at the switch of port `place`, by which it will leave: see
@@ -73,7 +71,7 @@ pub(super) struct Slot {
     pub psn: u64,
     /// The frame's share of random decisions: its number.
     pub random: u32,
-    /// Switch, port or host that the event is at; of a free slot the next one.
+    /// Switch, port or host that the event is at.
     pub place: u32,
     pub connection: u32,
     /// Host that the frame goes to.
@@ -114,7 +112,7 @@ impl Slot {
         control: false,
         flags: 0,
         detour: 0,
-        kind: Kind::Free,
+        kind: Kind::Start,
     };
 
     pub(super) fn is_frame(&self) -> bool {
@@ -195,41 +193,28 @@ const TRIMMED_LAST: u8 = 16;
 pub(super) const NOTICE: u8 = 32;
 
 /// All events, and the bodies of control frames.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Arena {
     pub slots: Vec<Slot>,
-    free: u32,
-    controls: Vec<Body>,
-    free_controls: Vec<u32>,
+    /// Slots that are free, the one given back last on top: the cache still knows it. They are listed apart, so that taking one does not
+    /// wait for memory.
+    free: Vec<u32>,
+    pub controls: Vec<Body>,
+    pub free_controls: Vec<u32>,
 }
 
-/// No slot.
-const NONE: u32 = u32::MAX;
-
 impl Arena {
-    pub(super) fn new() -> Self {
-        Self { slots: Vec::new(), free: NONE, controls: Vec::new(), free_controls: Vec::new() }
-    }
-
-    /// Takes a slot; the one given back last, which the cache still knows.
+    /// Takes a slot.
     #[inline]
-    pub(super) fn take(&mut self, slot: Slot) -> u32 {
-        let index = self.free;
-        if index == NONE {
-            return self.grow(slot);
-        }
-        let place = &mut self.slots[index as usize];
-        self.free = place.place;
-        *place = slot;
+    pub(super) fn take(&mut self, slot: &Slot) -> u32 {
+        let Some(index) = self.free.pop() else { return self.grow(slot) };
+        self.slots[index as usize] = *slot;
         index
     }
 
     #[inline]
     pub(super) fn give_back(&mut self, index: u32) {
-        let slot = &mut self.slots[index as usize];
-        slot.kind = Kind::Free;
-        slot.place = self.free;
-        self.free = index;
+        self.free.push(index);
     }
 
     /// Keeps what a control frame says; returns where, for [`Slot::psn`].
@@ -274,8 +259,8 @@ impl Arena {
     }
 
     #[cold]
-    fn grow(&mut self, slot: Slot) -> u32 {
-        self.slots.push(slot);
+    fn grow(&mut self, slot: &Slot) -> u32 {
+        self.slots.push(*slot);
         self.slots.len() as u32 - 1
     }
 }

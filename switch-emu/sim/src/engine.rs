@@ -1,8 +1,6 @@
 //! The run: its parts go on side by side for as long as nothing can come from one to another, and what befalls links, routes and
 //! samples comes in between.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use spray_core::host::NEVER;
 use spray_fabric::{LinkState, Node, PortOutcome, changes, reunion};
 use spray_pipeline::routes::{Routes, SwitchConfig};
@@ -11,7 +9,7 @@ use spray_pipeline::word::Word;
 
 use super::common::{Common, PortPlace};
 use super::hosts::End;
-use super::mail::{Mail, Meeting};
+use super::mail::{Exchange, Meeting};
 use super::part::Part;
 use super::sample::Sampler;
 use super::spec::{FlowOutcome, SimOutcome};
@@ -22,6 +20,7 @@ pub(super) struct Engine<'a> {
     common: &'a Common<'a>,
     threads: usize,
     parts: Vec<Part<'a>>,
+    exchange: Exchange,
     sampler: Sampler,
     /// Changes of links, the next one last: (time, link, state).
     changes: Vec<(u64, usize, LinkState)>,
@@ -50,6 +49,7 @@ impl<'a> Engine<'a> {
             common,
             threads: threads.clamp(1, common.partition.len()),
             parts: links.iter().zip(ends(common)).enumerate().map(part).collect(),
+            exchange: Exchange::new(&common.partition),
             sampler: Sampler::new(spec, common.links().count()),
             changes,
             next_special_ps: 0,
@@ -74,29 +74,25 @@ impl<'a> Engine<'a> {
     /// event may come, and how many flows there are.
     fn windows(&mut self) -> (u64, usize) {
         let shares = shares(&self.parts, self.threads);
-        let threads = shares.len();
         let windows = Windows {
             lookahead_ps: if self.parts.len() == 1 { NEVER } else { self.common.partition.lookahead_ps },
             end_ps: self.next_special_ps,
-            thread_of: (0..).zip(&shares).flat_map(|(thread, share)| std::iter::repeat_n(thread, *share)).collect(),
-            first: shares.iter().scan(0, |next, share| Some(std::mem::replace(next, *next + share))).collect(),
-            mail: [(); 2].map(|()| {
-                let to = || shares.iter().map(|share| Mutex::new((0..*share).map(|_| Mail::default()).collect()));
-                (0..threads).map(|_| to().collect()).collect()
-            }),
-            meeting: Meeting::new(threads),
+            exchange: &self.exchange,
+            meeting: Meeting::new(shares.len()),
         };
         let mut rest = self.parts.as_mut_slice();
         std::thread::scope(|scope| {
-            let (first, others) = rest.split_at_mut(shares[0]);
+            let (own, others) = rest.split_at_mut(shares[0]);
             rest = others;
+            let mut first = shares[0];
             for (thread, share) in shares.iter().enumerate().skip(1) {
-                let (own, others) = std::mem::take(&mut rest).split_at_mut(*share);
+                let (theirs, others) = std::mem::take(&mut rest).split_at_mut(*share);
                 rest = others;
                 let windows = &windows;
-                scope.spawn(move || windows.run(thread, own));
+                scope.spawn(move || windows.run(thread, first, theirs));
+                first += share;
             }
-            windows.run(0, first)
+            windows.run(0, 0, own)
         })
     }
 
@@ -190,50 +186,36 @@ impl<'a> Engine<'a> {
 }
 
 /// Runs of parts, one behind the other on each thread, until all have come to the same time.
-struct Windows {
+struct Windows<'a> {
     lookahead_ps: u64,
     /// No event from here on.
     end_ps: u64,
-    /// By part its thread; by thread its first part.
-    thread_of: Vec<usize>,
-    first: Vec<usize>,
-    /// By parity of the window, by thread that hands over and by thread that takes in: for each part of that. So nobody waits for a lock.
-    mail: [Vec<Vec<Mutex<Vec<Mail>>>>; 2],
+    exchange: &'a Exchange,
     meeting: Meeting,
 }
 
-impl Windows {
-    /// Runs the parts of a thread; returns when the next event of any part may come, and how many flows there are.
-    ///
-    /// A part takes in mail in the order of the parts that it is from, whichever threads they run on.
-    fn run(&self, thread: usize, parts: &mut [Part<'_>]) -> (u64, usize) {
+impl Windows<'_> {
+    /// Runs the parts of a thread, from number `first` on; returns when the next event of any part may come, and how many flows there are.
+    fn run(&self, thread: usize, first: usize, parts: &mut [Part<'_>]) -> (u64, usize) {
         let _attendance = self.meeting.attend();
-        let mut mail_ps = NEVER;
+        let Self { exchange, end_ps, .. } = *self;
+        let mut out_ps = NEVER;
         for window in 0.. {
-            let next_ps = parts.iter().map(|part| part.net.next_ps()).fold(mail_ps, u64::min);
+            let next_ps = parts.iter().map(|part| part.net.next_ps()).fold(out_ps, u64::min);
             let open = parts.iter().map(|part| part.open).sum();
             let (start_ps, open) = self.meeting.agree(thread, next_ps, open);
-            let mut arrived: Vec<_> = self.mail[(window + 1) % 2].iter().map(|to| lock(&to[thread])).collect();
-            let mut take_in = |place: usize, part: &mut Part<'_>| {
-                let boxes = arrived.iter_mut().map(|from| &mut from[place]);
-                boxes.filter(|mail| !mail.is_empty()).for_each(|mail| part.net.take_in(mail));
-            };
-            if open == 0 || start_ps >= self.end_ps || window == WINDOWS {
-                parts.iter_mut().enumerate().for_each(|(place, part)| take_in(place, part));
+            let numbered = (first..).zip(parts.iter_mut());
+            if open == 0 || start_ps >= end_ps || window == WINDOWS {
+                numbered.for_each(|(number, part)| exchange.take_in(window + 1, number, &mut part.net));
                 return (start_ps, open);
             }
-            let end_ps = start_ps.saturating_add(self.lookahead_ps).min(self.end_ps);
-            let mut out: Vec<_> = self.mail[window % 2][thread].iter().map(lock).collect();
-            mail_ps = NEVER;
-            for (place, part) in parts.iter_mut().enumerate() {
-                take_in(place, part);
+            let end_ps = start_ps.saturating_add(self.lookahead_ps).min(end_ps);
+            out_ps = NEVER;
+            for (number, part) in numbered {
+                exchange.take_in(window + 1, number, &mut part.net);
                 if part.net.next_ps() < end_ps {
                     part.run(end_ps);
-                    let post = |to: u32, letter| {
-                        let thread = self.thread_of[to as usize];
-                        out[thread][to as usize - self.first[thread]].put(letter);
-                    };
-                    mail_ps = mail_ps.min(part.net.hand_over(end_ps, post));
+                    out_ps = out_ps.min(exchange.hand_over(window, number, &mut part.net));
                 }
             }
         }
@@ -243,10 +225,6 @@ impl Windows {
 
 /// Windows until the work is shared anew.
 const WINDOWS: usize = 256;
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// How many parts, in their order, each thread runs: about the same work, as far as the past tells.
 fn shares(parts: &[Part<'_>], threads: usize) -> Vec<usize> {

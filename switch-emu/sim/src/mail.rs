@@ -1,54 +1,105 @@
 //! What one part of a run hands over to others, and how those that run the parts meet between windows.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spray_core::host::NEVER;
 use spray_pipeline::trail;
 use spray_wire::Body;
 
-use super::arena::Slot;
+use super::arena::{Kind, Slot, Turn};
+use super::net::Net;
+use super::partition::Partition;
 
-/// An event that goes on in another part.
-#[derive(Debug)]
-pub(super) struct Letter {
-    pub slot: Slot,
-    /// What a frame says beyond its slot.
-    pub body: Option<Body>,
-    /// What switches have told each other in a frame, where they do.
-    pub trail: Option<[u64; trail::WORDS]>,
-}
-
-/// Letters to one part, in the order in which they were handed over.
+/// Frames on their way from one part to another, in the order in which they left.
 #[derive(Debug, Default)]
 pub(super) struct Mail {
-    slots: Vec<Slot>,
-    /// Of those that have a body, and of all where frames have trails.
-    bodies: Vec<Body>,
-    trails: Vec<[u64; trail::WORDS]>,
+    pub slots: Vec<Slot>,
+    /// What frames say beyond their slots, of those that [do](Slot::has_body).
+    pub bodies: Vec<Body>,
+    /// What switches have told each other in the frames, where they do.
+    pub trails: Vec<[u64; trail::WORDS]>,
 }
 
-impl Mail {
-    /// Adds a letter.
-    #[inline]
-    pub(super) fn put(&mut self, Letter { slot, body, trail }: Letter) {
-        self.slots.push(slot);
-        self.bodies.extend(body);
-        self.trails.extend(trail);
+/// The flow of an end of a connection is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Over {
+    /// The end's part and number.
+    pub part: u32,
+    pub end: u32,
+    pub at_ps: u64,
+}
+
+/// What all parts hand over to each other, for two windows: while one of them is filled the other one is emptied. So nobody waits for a lock.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    windows: [Window; 2],
+    /// By part its first way, and to where its ways lead.
+    first_way: Vec<usize>,
+    ends: Vec<u32>,
+    /// By part the ways that lead there, in the order of where they begin.
+    into: Vec<Vec<usize>>,
+}
+
+/// What is handed over in one window.
+#[derive(Debug)]
+struct Window {
+    /// By way.
+    mail: Vec<Mutex<Mail>>,
+    /// By part.
+    over: Vec<Mutex<Vec<Over>>>,
+    /// By part whether anything is for it.
+    any: Vec<AtomicBool>,
+}
+
+impl Exchange {
+    pub(super) fn new(partition: &Partition) -> Self {
+        let first_way = partition.ways.iter().scan(0, |next, ways| Some(std::mem::replace(next, *next + ways.len())));
+        let first_way: Vec<usize> = first_way.collect();
+        let ends: Vec<u32> = partition.ways.iter().flatten().copied().collect();
+        let mut into = vec![Vec::new(); partition.len()];
+        ends.iter().enumerate().for_each(|(way, end)| into[*end as usize].push(way));
+        let windows = [(); 2].map(|()| Window {
+            mail: ends.iter().map(|_| Mutex::default()).collect(),
+            over: into.iter().map(|_| Mutex::default()).collect(),
+            any: into.iter().map(|_| AtomicBool::new(false)).collect(),
+        });
+        Self { windows, first_way, ends, into }
     }
 
-    /// Takes all letters out, in order.
-    #[inline]
-    pub(super) fn take(&mut self, mut letter: impl FnMut(Letter)) {
-        let (mut bodies, mut trails) = (self.bodies.drain(..), self.trails.drain(..));
-        for slot in self.slots.drain(..) {
-            let body = if slot.has_body() { bodies.next() } else { None };
-            letter(Letter { slot, body, trail: trails.next() });
+    /// Hands over what part `number` has in its outbox; returns when the first of it is due.
+    pub(super) fn hand_over(&self, window: usize, number: usize, net: &mut Net<'_>) -> u64 {
+        let Window { mail, over, any } = &self.windows[window % 2];
+        for (way, own) in (self.first_way[number]..).zip(&mut net.outbox).filter(|(_, own)| !own.slots.is_empty()) {
+            // What was there was taken in; its memory comes back.
+            std::mem::swap(&mut *lock(&mail[way]), own);
+            any[self.ends[way] as usize].store(true, Ordering::Relaxed);
         }
+        for told in net.over.drain(..) {
+            lock(&over[told.part as usize]).push(told);
+            any[told.part as usize].store(true, Ordering::Relaxed);
+        }
+        std::mem::replace(&mut net.out_ps, NEVER)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.slots.is_empty()
+    /// Has part `number` take in what was handed over in `window`: in the order of the parts that it is from, whichever threads they run
+    /// on.
+    pub(super) fn take_in(&self, window: usize, number: usize, net: &mut Net<'_>) {
+        let Window { mail, over, any } = &self.windows[window % 2];
+        if !any[number].swap(false, Ordering::Relaxed) {
+            return;
+        }
+        for way in &self.into[number] {
+            net.take_in(&mut lock(&mail[*way]));
+        }
+        let mut over = std::mem::take(&mut *lock(&over[number]));
+        over.sort_unstable();
+        over.into_iter().for_each(|over| net.schedule(over.at_ps, Turn::Start, Kind::Over, over.end));
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Where threads meet between windows. Each brings the time of its next event and how many flows it has left; all leave with the

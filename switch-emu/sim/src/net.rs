@@ -11,7 +11,7 @@ use super::arena::{Arena, Kind, NOTICE, Slot, Turn, flags, key, time_ps};
 use super::calendar::Calendar;
 use super::common::Common;
 use super::hosts::{End, Uplink};
-use super::mail::{Letter, Mail};
+use super::mail::{Mail, Over};
 use super::pfc::Signal;
 use super::reorder::Timer;
 use super::spec::{FlowOutcome, SimSpec, Trigger};
@@ -32,10 +32,16 @@ pub(super) struct Net<'a> {
     pub log: Log,
     triggers: Vec<Waiting>,
     pub frames_sent: u64,
-    /// Events that go on in another part: that, and the event.
+    /// By way what goes on in the part there.
+    pub outbox: Vec<Mail>,
+    /// Ends of connections in other parts whose flows are over.
+    pub over: Vec<Over>,
+    /// When the first thing of both is due.
+    pub out_ps: u64,
+    /// Frames that have yet to leave their port to get their marks, before they are put into the outbox: way, and event.
     leaving: Vec<(u32, u32)>,
-    /// When the first of them leaves that has yet to leave its port.
-    unsettled_ps: u64,
+    /// When the first of them leaves.
+    leaves_ps: u64,
 }
 
 /// A trigger, how often it was signalled, and the ends that wait for it, the next one last.
@@ -58,15 +64,18 @@ impl<'a> Net<'a> {
             spec,
             number: number as u32,
             queue: Calendar::new(shift, cells),
-            arena: Arena::new(),
+            arena: Arena::default(),
             switches,
             uplinks,
             outcomes: vec![FlowOutcome::default(); ends],
             log: Log::unbounded(),
             triggers: spec.triggers.iter().map(|kind| Waiting { kind: *kind, signals: 0, ends: Vec::new() }).collect(),
             frames_sent: 0,
+            outbox: common.partition.ways[number].iter().map(|_| Mail::default()).collect(),
+            over: Vec::new(),
+            out_ps: NEVER,
             leaving: Vec::new(),
-            unsettled_ps: NEVER,
+            leaves_ps: NEVER,
         }
     }
 
@@ -77,7 +86,7 @@ impl<'a> Net<'a> {
 
     /// When the next event may come, or the next frame leave a port for another part: no later than it does.
     pub(super) fn next_ps(&self) -> u64 {
-        self.queue.bound().map_or(NEVER, time_ps).min(self.unsettled_ps)
+        self.queue.bound().map_or(NEVER, time_ps).min(self.leaves_ps)
     }
 
     /// Frames under way, those that wait at ports included.
@@ -90,55 +99,86 @@ impl<'a> Net<'a> {
         frames
     }
 
-    /// An event goes on in `part`.
+    /// A frame goes on over a cable; for `way` see [`Port::way`](super::port::Port::way).
     #[inline]
-    pub(super) fn pass(&mut self, event: u32, part: u32) {
-        if part == self.number {
+    fn pass(&mut self, event: u32, way: u32) {
+        if way == 0 {
             self.queue.insert(self.arena.slots[event as usize].key, event);
+        } else if self.switches.leaves_unsettled() {
+            self.leaving.push((way, event));
         } else {
-            self.leaving.push((part, event));
+            self.post(event, way);
         }
     }
 
-    /// Hands over what goes on in other parts, as far as it has left its port before `end_ps`, by `post`; returns when the first of it is
-    /// due.
-    pub(super) fn hand_over(&mut self, end_ps: u64, mut post: impl FnMut(u32, Letter)) -> u64 {
-        self.unsettled_ps = NEVER;
-        let mut first = u64::MAX;
-        let (mut leaving, mut kept) = (std::mem::take(&mut self.leaving), 0);
-        for at in 0..leaving.len() {
-            let (part, event) = leaving[at];
+    /// Puts a frame into the outbox.
+    #[inline]
+    fn post(&mut self, event: u32, way: u32) {
+        let Self { arena, outbox, switches, .. } = self;
+        let slot = &arena.slots[event as usize];
+        let mail = &mut outbox[way as usize - 1];
+        mail.slots.push(*slot);
+        self.out_ps = self.out_ps.min(time_ps(slot.key));
+        if slot.has_body() {
+            mail.bodies.push(arena.controls[slot.psn as usize]);
+            arena.free_controls.push(slot.psn as u32);
+        }
+        if switches.common.remembers {
+            mail.trails.push(switches.trails[event as usize]);
+        }
+        arena.give_back(event);
+    }
+
+    /// Puts into the outbox what has left its port before `end_ps`.
+    pub(super) fn settle_until(&mut self, end_ps: u64) {
+        if self.leaving.is_empty() {
+            return;
+        }
+        self.leaves_ps = NEVER;
+        let mut kept = 0;
+        for at in 0..self.leaving.len() {
+            let (way, event) = self.leaving[at];
             let slot = &mut self.arena.slots[event as usize];
-            if let Some(left_ps) = self.switches.unsettled_until_ps(event, slot).filter(|left_ps| *left_ps >= end_ps) {
-                self.unsettled_ps = self.unsettled_ps.min(left_ps);
-                leaving[kept] = (part, event);
+            let left_ps = self.switches.unsettled_until_ps(event, slot);
+            if let Some(left_ps) = left_ps.filter(|left_ps| *left_ps >= end_ps) {
+                self.leaves_ps = self.leaves_ps.min(left_ps);
+                self.leaving[kept] = (way, event);
                 kept += 1;
-                continue;
+            } else {
+                self.switches.settle(event, slot);
+                self.post(event, way);
             }
-            self.switches.settle(event, slot);
-            let slot = *slot;
-            let body = slot.has_body().then(|| self.arena.drop_control(&slot));
-            let trail = self.switches.common.remembers.then(|| self.switches.trails[event as usize]);
-            post(part, Letter { slot, body, trail });
-            self.arena.give_back(event);
-            first = first.min(slot.key);
         }
-        leaving.truncate(kept);
-        self.leaving = leaving;
-        time_ps(first)
+        self.leaving.truncate(kept);
     }
 
-    /// Takes in what other parts have handed over.
+    /// Takes in what another part has handed over.
     pub(super) fn take_in(&mut self, mail: &mut Mail) {
-        mail.take(|Letter { mut slot, body, trail }| {
-            if let Some(body) = body {
-                slot.psn = self.arena.keep(body);
+        let Mail { slots, bodies, trails } = mail;
+        let (mut bodies, mut trails) = (bodies.drain(..), trails.drain(..));
+        for slot in &*slots {
+            let event = self.arena.take(slot);
+            self.queue.insert(slot.key, event);
+            if slot.has_body() {
+                // Every frame that has one brings it.
+                let Some(body) = bodies.next() else { return };
+                self.arena.slots[event as usize].psn = self.arena.keep(body);
             }
-            let event = self.insert(slot);
-            if let Some(trail) = trail {
+            if let Some(trail) = trails.next() {
                 self.switches.put_trail(event, trail);
             }
-        });
+        }
+        slots.clear();
+    }
+
+    /// Takes a frame onwards from the switch or port that it is at.
+    #[inline]
+    pub(super) fn forward(&mut self, event: u32) {
+        match self.switches.forward(event, &mut self.arena.slots[event as usize]) {
+            Ok(Some(way)) => self.pass(event, way),
+            Ok(None) => {}
+            Err(_) => self.arena.lose(event),
+        }
     }
 
     /// Takes a signal of a trigger, which may start flows.
@@ -165,6 +205,7 @@ impl<'a> Net<'a> {
     }
 
     /// Puts an event of a connection among the events.
+    #[inline]
     pub(super) fn schedule(&mut self, at_ps: u64, turn: Turn, kind: Kind, connection: u32) {
         self.insert(Slot { key: key(at_ps, turn), kind, connection, ..Slot::EMPTY });
     }
@@ -177,12 +218,11 @@ impl<'a> Net<'a> {
         }
     }
 
-    /// Tells the other end of a connection that its flow is over.
+    /// Tells the other end of a connection, in another part, that its flow is over.
     pub(super) fn tell_over(&mut self, now_ps: u64, end: &End) {
         let at_ps = now_ps + self.switches.common.partition.lookahead_ps;
-        let (part, connection) = (end.peer_part, end.peer);
-        let event = self.arena.take(Slot { key: key(at_ps, Turn::Start), kind: Kind::Over, connection, ..Slot::EMPTY });
-        self.pass(event, part);
+        self.over.push(Over { part: end.peer_part, end: end.peer, at_ps });
+        self.out_ps = self.out_ps.min(at_ps);
     }
 
     /// The number of the next frame, its share of random decisions.
@@ -219,7 +259,7 @@ impl<'a> Net<'a> {
     #[inline]
     fn insert(&mut self, slot: Slot) -> u32 {
         let key = slot.key;
-        let index = self.arena.take(slot);
+        let index = self.arena.take(&slot);
         self.queue.insert(key, index);
         index
     }
@@ -254,11 +294,7 @@ impl<'a> Net<'a> {
         while let Some((event, port)) = self.switches.reorder.released() {
             let slot = &mut self.arena.slots[event as usize];
             (slot.key, slot.kind, slot.place) = (key(now_ps, Turn::Arrival), Kind::AtPort, port);
-            match self.switches.forward(event, slot) {
-                Ok(Some(part)) => self.pass(event, part),
-                Ok(None) => {}
-                Err(_) => self.arena.lose(event),
-            }
+            self.forward(event);
         }
         while let Some(Timer { at_ps, switch, queue }) = self.switches.reorder.timer() {
             let at_ps = at_ps.max(now_ps);

@@ -90,6 +90,7 @@ impl<'a> Part<'a> {
             self.now_ps = time_ps(key);
             self.handle(slot);
         }
+        self.net.settle_until(end_ps);
     }
 
     /// Has the cache fetch what the next events will touch: of all of them at once, while one after another would wait.
@@ -122,11 +123,7 @@ impl<'a> Part<'a> {
             }
             Kind::AtSwitch | Kind::AtPort => {
                 let at = slot.place;
-                match self.net.switches.forward(index, slot) {
-                    Ok(Some(part)) => self.net.pass(index, part),
-                    Ok(None) => {}
-                    Err(_) => self.net.arena.lose(index),
-                }
+                self.net.forward(index);
                 self.net.let_go(self.now_ps);
                 self.net.insert_signals();
                 self.net.send_notices(self.now_ps, at);
@@ -159,7 +156,6 @@ impl<'a> Part<'a> {
                 let number = self.take(index).connection;
                 self.over(number);
             }
-            Kind::Free => {}
         }
     }
 

@@ -14,6 +14,8 @@ pub(super) struct Partition {
     pub hosts: Vec<Vec<u32>>,
     /// By host its place among those of its part.
     pub place_of_host: Vec<u32>,
+    /// By part those to which its cables lead, ascending: its *ways*.
+    pub ways: Vec<Vec<u32>>,
     /// Least time from one part to another.
     pub lookahead_ps: u64,
 }
@@ -23,7 +25,6 @@ impl Partition {
     pub(super) fn new(spec: &SimSpec<'_>) -> Self {
         let switches = spec.network.switches.len() as u32;
         let lookahead_ps = shortest_ps(spec.network);
-        //= docs/sim.md#parts
         let apart = spec.network.hosts.len() >= LEAST_HOSTS
             && (LEAST_LOOKAHEAD_PS..u64::MAX).contains(&lookahead_ps)
             && spec.triggers.is_empty()
@@ -36,7 +37,19 @@ impl Partition {
             own.len() as u32 - 1
         };
         let place_of_host = (0..spec.network.hosts.len()).map(place).collect();
-        Self { of_switch, hosts, place_of_host, lookahead_ps }
+        let mut ways = vec![Vec::new(); hosts.len()];
+        for link in &spec.network.links {
+            if let (Node::Switch(from), Node::Switch(to)) = (link.from, link.to)
+                && of_switch[from] != of_switch[to]
+            {
+                ways[of_switch[from] as usize].push(of_switch[to]);
+            }
+        }
+        ways.iter_mut().for_each(|ways: &mut Vec<u32>| {
+            ways.sort_unstable();
+            ways.dedup();
+        });
+        Self { of_switch, hosts, place_of_host, ways, lookahead_ps }
     }
 
     /// How many parts there are.

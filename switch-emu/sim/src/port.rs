@@ -12,8 +12,8 @@ use spray_pipeline::queue::Backlog;
 use spray_pipeline::scheme::Waiting;
 
 use super::arena::Kind;
-use super::departures::Departures;
 use super::common::Common;
+use super::departures::Departures;
 
 /// An egress port, with everything that a frame touches there in three cache lines.
 #[derive(Debug)]
@@ -25,8 +25,8 @@ pub(super) struct Port {
     /// Where its cable ends.
     pub place: u32,
     pub kind: Kind,
-    /// The part there.
-    pub part: u32,
+    /// In which part that is: 0 = this one, else 1 more than the number of the way to it.
+    pub way: u32,
     /// Nothing has befallen the link.
     pub unchanged: bool,
     /// Its first lines hold the healthy state.
@@ -50,10 +50,10 @@ struct Periodic {
 }
 
 impl Port {
-    /// A port whose cable ends at `to`, in a part.
+    /// A port whose cable ends at `to`; for `way` see [`Port::way`].
     pub(super) fn new(
         common: &Common<'_>,
-        (to, part): (Node, u32),
+        (to, way): (Node, u32),
         rate_bps: u64,
         latency_ps: u64,
         thresholds: &Thresholds,
@@ -73,7 +73,7 @@ impl Port {
             counters,
             place,
             kind,
-            part,
+            way,
             rate_bps,
             periodic: None,
             unchanged: true,

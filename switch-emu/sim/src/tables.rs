@@ -57,11 +57,14 @@ impl<'a> Switches<'a> {
                     Node::Switch(switch) => network.switches[switch].latency_ps,
                     Node::Host(_) => 0,
                 };
-            let to = match entry.to {
-                Node::Switch(switch) => common.partition.of_switch[switch],
-                Node::Host(_) => number as u32,
+            let way = match entry.to {
+                Node::Switch(switch) => {
+                    let ways = &common.partition.ways[number];
+                    ways.binary_search(&common.partition.of_switch[switch]).map_or(0, |way| way as u32 + 1)
+                }
+                Node::Host(_) => 0,
             };
-            Port::new(common, (entry.to, to), entry.rate_bps, latency_ps, &queues[*link])
+            Port::new(common, (entry.to, way), entry.rate_bps, latency_ps, &queues[*link])
         };
         let pfc = spec.pfc.map(|config| Pfc::new(spec, &config, &common.port_of_link));
         Self {
@@ -83,8 +86,8 @@ impl<'a> Switches<'a> {
         number.wrapping_sub(self.first) as usize
     }
 
-    /// Takes a frame through the switch at which it has arrived, and over the cable behind the port that it takes there; returns the part
-    /// at the end of that, or `None` if the frame waits here for as long as it has to.
+    /// Takes a frame through the switch at which it has arrived, and over the cable behind the port that it takes there; returns the
+    /// [`Port::way`] of that, or `None` if the frame waits here for as long as it has to.
     #[inline]
     pub(super) fn forward(&mut self, index: u32, slot: &mut Slot) -> Result<Option<u32>, Cause> {
         self.settle(index, slot);
@@ -125,7 +128,7 @@ impl<'a> Switches<'a> {
             slot.set_trimmed(frame.trimmed);
         }
         (slot.place, slot.kind) = (port.place, port.kind);
-        Ok((self.pfc.is_none() || frame.control).then_some(port.part))
+        Ok((self.pfc.is_none() || frame.control).then_some(port.way))
     }
 
     /// The first frame of data at a port may leave; returns its event, with the time at which it reaches the far end.
@@ -197,6 +200,12 @@ impl<'a> Switches<'a> {
         let behind = port.departures.behind(place, left_ps);
         let random = port::share(slot.random, left_ps, number, self.common.spec.seed) as u32;
         port.config.mark(&mut slot.ecn, behind, random, &port.counters);
+    }
+
+    /// Whether frames get their marks as they leave a port.
+    #[inline]
+    pub(super) fn leaves_unsettled(&self) -> bool {
+        !self.unsettled.is_empty()
     }
 
     /// When a frame that is on its way leaves its port, if it is to get its mark then.
@@ -279,7 +288,11 @@ impl<'a> Switches<'a> {
     pub(super) fn look_ahead(&self, slot: &mut Slot) -> u64 {
         let Some(switch) = self.common.routes.switch(slot.place) else { return 0 };
         if !Scheme::from_number(switch.scheme).is_stateless() {
-            return self.common.routes.group(time_ps(slot.key), slot.place, slot.to).map_or(0, |group| u64::from(group.first));
+            return self
+                .common
+                .routes
+                .group(time_ps(slot.key), slot.place, slot.to)
+                .map_or(0, |group| u64::from(group.first));
         }
         let Some(Choice { port: number, .. }) = self.choose(slot) else { return 0 };
         (slot.kind, slot.place) = (Kind::AtPort, number);

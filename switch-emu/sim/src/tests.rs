@@ -18,6 +18,7 @@ mod erasure;
 mod flowcut;
 mod ofan;
 mod ordered_chaos;
+mod parts;
 mod pfc;
 mod queues;
 mod rdma;
