@@ -5,6 +5,7 @@ mod coded;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
+use alloc::vec::Vec;
 
 use spray_wire::Data;
 
@@ -47,7 +48,8 @@ struct Outgoing {
 /// The sender's messages, in the order in which they were handed over.
 #[derive(Clone, Debug)]
 pub(super) struct Segmenter {
-    slots: Box<[Outgoing]>,
+    /// At most [`MESSAGE_SLOTS`], as many as were ever needed.
+    slots: Vec<Outgoing>,
     /// Running numbers of the oldest message kept, the one being cut, and the next to come. A slot is a number's low
     /// bits.
     oldest: u32,
@@ -62,11 +64,11 @@ pub(super) struct Segmenter {
 impl Segmenter {
     pub(super) fn new(payload_bytes: u16) -> Self {
         Self {
-            slots: vec![Outgoing::default(); MESSAGE_SLOTS].into_boxed_slice(),
+            slots: Vec::new(),
             oldest: 0,
             cutting: 0,
             newest: 0,
-            delivered: VecDeque::with_capacity(MESSAGE_SLOTS),
+            delivered: VecDeque::new(),
             payload_bytes,
             unsent_bytes: 0,
         }
@@ -74,12 +76,17 @@ impl Segmenter {
 
     /// Takes a message; `false` when there is no room.
     pub(super) fn push(&mut self, message: u32, bytes: u64) -> bool {
-        if self.newest.wrapping_sub(self.oldest) as usize == self.slots.len() {
+        if self.newest.wrapping_sub(self.oldest) as usize == MESSAGE_SLOTS {
             return false;
         }
         //= docs/specs/transport.md#TRN-1 packets of a message
         let open_packets = bytes.div_ceil(u64::from(self.payload_bytes)).max(1);
-        self.slots[slot_of(self.newest)] = Outgoing { message, bytes, open_packets, ..Outgoing::default() };
+        let outgoing = Outgoing { message, bytes, open_packets, ..Outgoing::default() };
+        match self.slots.get_mut(slot_of(self.newest)) {
+            Some(slot) => *slot = outgoing,
+            // Numbers come one by one, so that the first slot that is missing is the next one.
+            None => self.slots.push(outgoing),
+        }
         self.newest = self.newest.wrapping_add(1);
         self.unsent_bytes = self.unsent_bytes.saturating_add(bytes);
         true
@@ -144,7 +151,7 @@ impl Segmenter {
             return false;
         }
         outgoing.delivered_ps = now_ps;
-        // There is room: a slot is in the queue at most once before it is free again.
+        // No more than there are slots: each is in the queue at most once before it is free again.
         self.delivered.push_back(slot);
         true
     }
@@ -210,7 +217,11 @@ struct Incoming {
     key: u64,
 }
 
-/// The receiver's incomplete messages: a hash table with linear probing, never more than half full.
+/// Slots for incomplete messages that a connection begins with.
+const FIRST_INCOMING: usize = 8;
+
+/// The receiver's incomplete messages: a hash table with linear probing, never more than half full. It doubles with the messages that are
+/// open.
 #[derive(Clone, Debug)]
 pub(super) struct Reassembly {
     slots: Box<[Incoming]>,
@@ -230,11 +241,10 @@ impl Reassembly {
     /// the first and the end of the last.
     pub(super) fn new(window_packets: u32, payload_bytes: u32, max_message_bytes: u64) -> Self {
         let max_open = window_packets as usize / 2 + 1;
-        let slots = (2 * max_open).next_power_of_two();
         let window_bytes = u64::from(window_packets) * u64::from(payload_bytes);
         Self {
-            slots: vec![Incoming::default(); slots].into_boxed_slice(),
-            shift: 32 - slots.trailing_zeros(),
+            slots: vec![Incoming::default(); FIRST_INCOMING].into_boxed_slice(),
+            shift: 32 - FIRST_INCOMING.trailing_zeros(),
             open: 0,
             max_open,
             open_bytes: 0,
@@ -262,10 +272,14 @@ impl Reassembly {
         self.place_first(slot, data, end)
     }
 
-    fn place_first(&mut self, slot: usize, data: &Data, end: u64) -> Placed {
+    fn place_first(&mut self, mut slot: usize, data: &Data, end: u64) -> Placed {
         let open_bytes = self.open_bytes.saturating_add(data.message_bytes);
         if self.open == self.max_open || open_bytes > self.max_open_bytes {
             return Placed::Rejected;
+        }
+        if 2 * (self.open + 1) > self.slots.len() {
+            self.grow();
+            (slot, _) = self.find(data.message);
         }
         let last = end == data.message_bytes;
         self.slots[slot] = Incoming {
@@ -294,6 +308,16 @@ impl Reassembly {
         self.open_bytes -= data.message_bytes;
         self.remove(slot);
         Placed::Complete
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let slots = vec![Incoming::default(); 2 * self.slots.len()].into_boxed_slice();
+        self.shift -= 1;
+        for incoming in core::mem::replace(&mut self.slots, slots).into_iter().filter(|incoming| incoming.used) {
+            let (slot, _) = self.find(incoming.message);
+            self.slots[slot] = incoming;
+        }
     }
 
     /// The slot of `message` and true, or the free slot where it would go and false.

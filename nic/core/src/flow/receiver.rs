@@ -125,8 +125,8 @@ impl Receiver {
             repair: if go_back.is_some() { Repair::GoBack } else { Repair::Resend },
             go_back: go_back.unwrap_or_default(),
             reassembly: Reassembly::new(window_packets, u32::from(u16::MAX), config.max_message_bytes),
-            completed: VecDeque::with_capacity(COMPLETED_SLOTS),
-            nacks: VecDeque::with_capacity(NACK_SLOTS),
+            completed: VecDeque::new(),
+            nacks: VecDeque::new(),
             watch: SectionWatch::new(window_packets),
             pending: Pending::default(),
             grant: Grant {

@@ -4,10 +4,11 @@
 //! Every packet sequence number (PSN) between the cumulative acknowledgement and the next one to send has a slot. A
 //! slot is *outstanding* (in flight), *lost* (waits to be sent again) or acknowledged. Outstanding slots form a list in
 //! order of their last transmission, lost ones a queue; both run through the records, so that everything here is O(1)
-//! per packet and nothing allocates.
+//! per packet. Records are as many as the most packets that were ever in flight need: a connection with little in flight stays small.
 
 use alloc::boxed::Box;
 use alloc::vec;
+use alloc::vec::Vec;
 
 use super::Backoff;
 use super::bits::{Bits, ones};
@@ -32,10 +33,15 @@ pub enum Lost {
     Last,
 }
 
+/// Records that a connection begins with.
+const FIRST_RECORDS: usize = 64;
+
 /// The sender's view of its packets between the cumulative acknowledgement and the next new one.
 #[derive(Clone, Debug)]
 pub struct Scoreboard {
+    /// A power of two of them, which doubles up to `capacity`.
     records: Box<[Record]>,
+    capacity: u32,
     /// Bits of the acknowledged numbers above `cumulative`, and their count.
     acked: Bits,
     acked_ahead: u32,
@@ -52,9 +58,9 @@ pub struct Scoreboard {
 impl Scoreboard {
     /// Makes room for `packets`, rounded up to a power of two of at least 64 (a bitmap word).
     pub fn new(packets: u32) -> Self {
-        let slots = packets.clamp(64, 1 << 20).next_power_of_two() as usize;
         Self {
-            records: vec![Record::EMPTY; slots].into_boxed_slice(),
+            records: vec![Record::EMPTY; FIRST_RECORDS].into_boxed_slice(),
+            capacity: packets.clamp(FIRST_RECORDS as u32, 1 << 20).next_power_of_two(),
             acked: Bits::new(packets),
             acked_ahead: 0,
             cumulative: 0,
@@ -72,6 +78,9 @@ impl Scoreboard {
     #[inline]
     pub fn send_new(&mut self, now_ps: u64, ev: Ev, backoff: Backoff, message: u16, payload_bytes: u16) -> u64 {
         debug_assert!(self.span() < self.capacity());
+        if self.span() == self.records.len() as u64 {
+            self.grow();
+        }
         let psn = self.next_psn;
         let slot = self.slot(psn);
         self.next_psn += 1;
@@ -250,7 +259,29 @@ impl Scoreboard {
     /// Largest span.
     #[inline]
     pub fn capacity(&self) -> u64 {
-        self.records.len() as u64
+        u64::from(self.capacity)
+    }
+
+    /// Doubles the records, as seldom as the flight doubles.
+    #[cold]
+    fn grow(&mut self) {
+        let mut records = vec![Record::EMPTY; 2 * self.records.len()].into_boxed_slice();
+        let mask = records.len() as u64 - 1;
+        let new_slot = |psn: u64| (psn & mask) as u32;
+        let outstanding: Vec<u32> = self.psns(&self.outstanding).map(new_slot).collect();
+        let lost: Vec<u32> = self.psns(&self.lost).map(new_slot).collect();
+        for psn in self.cumulative..self.next_psn {
+            records[new_slot(psn) as usize] = self.records[self.slot(psn) as usize];
+        }
+        (self.outstanding, self.lost) = (List::EMPTY, List::EMPTY);
+        outstanding.into_iter().for_each(|slot| self.outstanding.push_back(&mut records, slot));
+        lost.into_iter().for_each(|slot| self.lost.push_back(&mut records, slot));
+        self.records = records;
+    }
+
+    /// The numbers of a list's packets, in its order.
+    fn psns(&self, list: &List) -> impl Iterator<Item = u64> {
+        core::iter::successors(self.at(list.head), |(_, record)| self.at(record.next)).map(|(psn, _)| psn)
     }
 
     #[inline]
@@ -333,12 +364,12 @@ impl Scoreboard {
     #[inline]
     fn at(&self, slot: u32) -> Option<(u64, &Record)> {
         let record = self.records.get(slot as usize)?;
-        let ahead = u64::from(slot).wrapping_sub(self.cumulative) & (self.capacity() - 1);
+        let ahead = u64::from(slot).wrapping_sub(self.cumulative) & (self.records.len() as u64 - 1);
         Some((self.cumulative + ahead, record))
     }
 
     #[inline]
     fn slot(&self, psn: u64) -> u32 {
-        (psn & (self.capacity() - 1)) as u32
+        (psn & (self.records.len() as u64 - 1)) as u32
     }
 }
