@@ -226,6 +226,9 @@ impl Arena {
                 index
             }
             None => {
+                if self.controls.len() == self.controls.capacity() {
+                    self.controls.reserve_exact(64.max(self.controls.len() / 4));
+                }
                 self.controls.push(control);
                 self.controls.len() as u32 - 1
             }
@@ -260,6 +263,10 @@ impl Arena {
 
     #[cold]
     fn grow(&mut self, slot: &Slot) -> u32 {
+        // Doubling would leave more memory unused.
+        if self.slots.len() == self.slots.capacity() {
+            self.slots.reserve_exact(64.max(self.slots.len() / 4));
+        }
         self.slots.push(*slot);
         self.slots.len() as u32 - 1
     }

@@ -21,6 +21,8 @@ pub(super) struct Common<'a> {
     pub words: Vec<OwnWord>,
     /// Whether some scheme remembers; then frames have trails.
     pub remembers: bool,
+    /// Whether more may follow from a frame at a switch than that it goes on: pauses, notices, frames that waited.
+    pub has_more: bool,
     /// By switch its first host, where switches tell each other something.
     pub first_host: Vec<u32>,
     /// Memory that the ports of a switch share; with PFC memory is that of the links by which data comes.
@@ -53,6 +55,7 @@ impl<'a> Common<'a> {
             spec,
             words: routes.words().iter().map(|word| OwnWord(AtomicU64::new(*word))).collect(),
             remembers: switches.any(|config| config.remembers != 0),
+            has_more: spec.pfc.is_some() || network.switching.has_notices() || network.switching.has_conweave(),
             first_host: notices::first_hosts(network),
             shared: if spec.pfc.is_some() { None } else { Shared::new(network, &queues, &port_of_link) },
             trimmed_len: spec.frames.trimmed.clamp(1, u32::from(u16::MAX)) as u16,

@@ -199,23 +199,24 @@ impl Windows<'_> {
     fn run(&self, thread: usize, first: usize, parts: &mut [Part<'_>]) -> (u64, usize) {
         let _attendance = self.meeting.attend();
         let Self { exchange, end_ps, .. } = *self;
-        let mut out_ps = NEVER;
+        let (mut out_ps, mut spare) = (NEVER, Vec::new());
         for window in 0.. {
             let next_ps = parts.iter().map(|part| part.net.next_ps()).fold(out_ps, u64::min);
             let open = parts.iter().map(|part| part.open).sum();
             let (start_ps, open) = self.meeting.agree(thread, next_ps, open);
             let numbered = (first..).zip(parts.iter_mut());
             if open == 0 || start_ps >= end_ps || window == WINDOWS {
-                numbered.for_each(|(number, part)| exchange.take_in(window + 1, number, &mut part.net));
+                numbered.for_each(|(number, part)| exchange.take_in(window + 1, number, &mut part.net, &mut spare));
                 return (start_ps, open);
             }
             let end_ps = start_ps.saturating_add(self.lookahead_ps).min(end_ps);
             out_ps = NEVER;
             for (number, part) in numbered {
-                exchange.take_in(window + 1, number, &mut part.net);
+                exchange.take_in(window + 1, number, &mut part.net, &mut spare);
                 if part.net.next_ps() < end_ps {
+                    part.net.outbox.iter_mut().for_each(|mail| *mail = spare.pop().unwrap_or_default());
                     part.run(end_ps);
-                    out_ps = out_ps.min(exchange.hand_over(window, number, &mut part.net));
+                    out_ps = out_ps.min(exchange.hand_over(window, number, &mut part.net, &mut spare));
                 }
             }
         }

@@ -67,12 +67,16 @@ impl Exchange {
         Self { windows, first_way, ends, into }
     }
 
-    /// Hands over what part `number` has in its outbox; returns when the first of it is due.
-    pub(super) fn hand_over(&self, window: usize, number: usize, net: &mut Net<'_>) -> u64 {
+    /// Hands over what part `number` has in its outbox; returns when the first of it is due. Memory that was not needed goes to `spare`.
+    pub(super) fn hand_over(&self, window: usize, number: usize, net: &mut Net<'_>, spare: &mut Vec<Mail>) -> u64 {
         let Window { mail, over, any } = &self.windows[window % 2];
-        for (way, own) in (self.first_way[number]..).zip(&mut net.outbox).filter(|(_, own)| !own.slots.is_empty()) {
-            // What was there was taken in; its memory comes back.
-            std::mem::swap(&mut *lock(&mail[way]), own);
+        for (way, own) in (self.first_way[number]..).zip(&mut net.outbox) {
+            let own = std::mem::take(own);
+            if own.slots.is_empty() {
+                spare.push(own);
+                continue;
+            }
+            *lock(&mail[way]) = own;
             any[self.ends[way] as usize].store(true, Ordering::Relaxed);
         }
         for told in net.over.drain(..) {
@@ -83,14 +87,18 @@ impl Exchange {
     }
 
     /// Has part `number` take in what was handed over in `window`: in the order of the parts that it is from, whichever threads they run
-    /// on.
-    pub(super) fn take_in(&self, window: usize, number: usize, net: &mut Net<'_>) {
+    /// on. The memory of what is taken in goes to `spare`, and from there to the outbox: the cache still holds it.
+    pub(super) fn take_in(&self, window: usize, number: usize, net: &mut Net<'_>, spare: &mut Vec<Mail>) {
         let Window { mail, over, any } = &self.windows[window % 2];
         if !any[number].swap(false, Ordering::Relaxed) {
             return;
         }
         for way in &self.into[number] {
-            net.take_in(&mut lock(&mail[*way]));
+            let mut mail = std::mem::take(&mut *lock(&mail[*way]));
+            if !mail.slots.is_empty() {
+                net.take_in(&mut mail);
+                spare.push(mail);
+            }
         }
         let mut over = std::mem::take(&mut *lock(&over[number]));
         over.sort_unstable();

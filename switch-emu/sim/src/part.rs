@@ -124,9 +124,11 @@ impl<'a> Part<'a> {
             Kind::AtSwitch | Kind::AtPort => {
                 let at = slot.place;
                 self.net.forward(index);
-                self.net.let_go(self.now_ps);
-                self.net.insert_signals();
-                self.net.send_notices(self.now_ps, at);
+                if self.common.has_more {
+                    self.net.let_go(self.now_ps);
+                    self.net.insert_signals();
+                    self.net.send_notices(self.now_ps, at);
+                }
             }
             Kind::Leaves => {
                 let port = self.take(index).place;
