@@ -1,7 +1,6 @@
 //! Equal-cost shortest paths.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 use super::Network;
 use crate::fabric::Node;
@@ -25,29 +24,27 @@ impl ShortestPaths {
     /// Finds the routes of a checked `network` over the links that `usable` lets through.
     pub fn new(network: &Network, usable: impl Fn(usize) -> bool) -> Self {
         let switches = network.switches.len();
-        let mut into: Vec<Vec<usize>> = vec![Vec::new(); switches];
-        let mut out: Vec<Vec<usize>> = vec![Vec::new(); switches];
+        let mut into: Vec<Vec<Hop>> = vec![Vec::new(); switches];
+        let mut out: Vec<Vec<Hop>> = vec![Vec::new(); switches];
         for (index, link) in network.links.iter().enumerate().filter(|(index, _)| usable(*index)) {
             if let (Node::Switch(from), Node::Switch(to)) = (link.from, link.to) {
-                into[to].push(index);
-                out[from].push(index);
+                into[to].push(Hop { link: index as u32, end: from as u32, cost: link.cost });
+                out[from].push(Hop { link: index as u32, end: to as u32, cost: link.cost });
             }
         }
         let mut leaf_number = vec![None; switches];
         (0..network.hosts.len()).for_each(|host| leaf_number[network.leaf_of(host)] = Some(0));
         let leaves: Vec<usize> = (0..switches).filter(|switch| leaf_number[*switch].is_some()).collect();
         leaves.iter().enumerate().for_each(|(number, leaf)| leaf_number[*leaf] = Some(number as u32));
-        let distances: Vec<_> = leaves.iter().map(|leaf| distances(network, *leaf, &into)).collect();
+        let distances: Vec<_> = leaves.iter().map(|leaf| distances(*leaf, &into)).collect();
         let mut routes = Self { leaves, leaf_number, first: vec![0], members: Vec::new() };
         for (switch, links) in out.iter().enumerate() {
             for distance in &distances {
-                let nearer = |index: &&usize| match network.links[**index].to {
-                    Node::Host(_) => false,
-                    Node::Switch(to) => {
-                        distance[to] != FAR && distance[to] + network.links[**index].cost == distance[switch]
-                    }
+                let nearer = |hop: &&Hop| {
+                    let left = distance[hop.end as usize];
+                    left != FAR && left + hop.cost == distance[switch]
                 };
-                routes.members.extend(links.iter().filter(nearer).map(|link| *link as u32));
+                routes.members.extend(links.iter().filter(nearer).map(|hop| hop.link));
                 routes.first.push(routes.members.len() as u32);
             }
         }
@@ -74,21 +71,32 @@ impl ShortestPaths {
 
 const FAR: u32 = u32::MAX;
 
-/// Costs of the cheapest paths from every switch to `leaf`.
-fn distances(network: &Network, leaf: usize, into: &[Vec<usize>]) -> Vec<u32> {
-    let mut distance = vec![FAR; network.switches.len()];
-    let mut queue = BinaryHeap::from([(Reverse(0), leaf)]);
+/// A link between switches: its number, the switch at the end that is asked about, its cost. Few bytes, as searches look at all of them once
+/// for each leaf.
+#[derive(Clone, Copy, Debug)]
+struct Hop {
+    link: u32,
+    end: u32,
+    cost: u32,
+}
+
+/// Costs of the cheapest paths from every switch to `leaf`; `into` has the links that lead to each switch.
+fn distances(leaf: usize, into: &[Vec<Hop>]) -> Vec<u32> {
+    let mut distance = vec![FAR; into.len()];
+    // By cost the switches that have it, as far as is known: links have few different costs.
+    let mut known = BTreeMap::from([(0, vec![leaf as u32])]);
     distance[leaf] = 0;
-    while let Some((Reverse(cost), switch)) = queue.pop() {
-        if cost > distance[switch] {
-            continue;
-        }
-        for link in into[switch].iter().map(|index| &network.links[*index]) {
-            let Node::Switch(from) = link.from else { continue };
-            let over = cost.saturating_add(link.cost);
-            if over < distance[from] {
-                distance[from] = over;
-                queue.push((Reverse(over), from));
+    while let Some((cost, switches)) = known.pop_first() {
+        for switch in switches {
+            if distance[switch as usize] < cost {
+                continue;
+            }
+            for Hop { end, cost: more, .. } in &into[switch as usize] {
+                let over = cost.saturating_add(*more);
+                if over < distance[*end as usize] {
+                    distance[*end as usize] = over;
+                    known.entry(over).or_default().push(*end);
+                }
             }
         }
     }
