@@ -138,16 +138,22 @@ pub enum Bench {
 
 #[derive(Debug, Args)]
 pub struct BenchSim {
-    /// Largest fabric: 128, 1024 or 8192 hosts
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(128..=8192))]
+    /// Largest fabric: 128, 1024, 8192 or 65536 hosts; the largest needs some 5 GB
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(128..=65536))]
     pub hosts: u32,
     /// The balancer
     #[arg(long, value_name = "NAME", default_value_t = BalancerKind::Reps, value_parser = balancer)]
     pub balancer: BalancerKind,
-    /// Number of threads
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
+    /// Number of threads, beside one
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub threads: u64,
-    /// Number of measurements of each fabric
+    /// Another simulator, timed beside this one: a command with `{topology}` for a .topo file and `{matrix}` for a .cm file
+    #[arg(long, value_name = "COMMAND")]
+    pub reference: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Number of measurements of each fabric; those of more than 1024 hosts are run once
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,
 }

@@ -240,7 +240,7 @@ impl Show {
     }
 }
 
-/// Prints how fast the simulator was, if it ran.
+/// Prints how fast the simulator was, if it ran: seconds of each run, on however many threads.
 fn speed(done: &[RunResult]) {
     let figures = || done.iter().filter_map(|run| Some((run.sim?, run.wall_s)));
     if figures().next().is_none() {
@@ -251,9 +251,7 @@ fn speed(done: &[RunResult]) {
     let peak = figures().map(|(sim, _)| sim.peak_rss_mb).fold(0.0, f64::max);
     let rate = hops as f64 / seconds.max(1e-9) / 1e6;
     let millions = hops as f64 / 1e6;
-    say!(
-        "{millions:.1} million packet-hops in {seconds:.2} s of one core, {rate:.1} million a second; at most {peak:.0} MB"
-    );
+    say!("{millions:.1} million packet-hops in {seconds:.2} s, {rate:.1} million a second; at most {peak:.0} MB");
 }
 
 #[cfg(test)]

@@ -460,7 +460,7 @@ fn geometry(hosts: usize, ports: usize, rate_bps: u64) -> (u32, u32) {
     let packet_ps = 8_000_000_000_000u64 * 4096 / rate_bps.max(1);
     let width = (4 * packet_ps * EVENTS_PER_CELL / events.max(1)).max((4 * REACH_PS) >> MOST_CELLS);
     let shift = 63 - width.leading_zeros();
-    let cells = 64 - (4 * REACH_PS >> shift).leading_zeros();
+    let cells = 64 - ((4 * REACH_PS) >> shift).leading_zeros();
     (shift, cells.clamp(LEAST_CELLS, MOST_CELLS))
 }
 

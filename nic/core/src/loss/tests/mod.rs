@@ -129,6 +129,31 @@ fn board_capacity(packets: u32) -> u64 {
     Scoreboard::new(packets).capacity()
 }
 
+/// Records double while packets are outstanding, lost and acknowledged; both lists keep their orders.
+#[test]
+fn lists_keep_their_order_when_records_grow() {
+    let mut board = Scoreboard::new(1024);
+    assert_eq!(board.capacity(), 1024);
+    let send = |board: &mut Scoreboard, now_ps| board.send_new(now_ps, Ev::new(0), 0, 0, 1);
+    (0..50).for_each(|now_ps| assert_eq!(send(&mut board, now_ps), now_ps));
+    for psn in [40, 7, 23] {
+        assert!(board.on_lost(psn, LossCause::Missing, Lost::Last));
+    }
+    board.settle(5, 5, &[1 << 10, 0, 0, 0], &mut |_| {});
+    // 1,000 in flight: four times doubled.
+    (50..1_005).for_each(|now_ps| assert_eq!(send(&mut board, now_ps), now_ps));
+    assert_eq!((board.span(), board.lost(), board.cumulative()), (1_000, 3, 5));
+    for psn in [40, 7, 23] {
+        assert_eq!(board.send_lost(2_000, Ev::new(0), 0).map(|(psn, _)| psn), Some(psn));
+    }
+    let outstanding = (5..1_005).filter(|psn| ![40, 7, 23, 15].contains(psn)).chain([40, 7, 23]);
+    for psn in outstanding {
+        assert_eq!(board.oldest().map(|(psn, _)| psn), Some(psn));
+        assert!(board.on_lost(psn, LossCause::Timeout, Lost::Last));
+    }
+    assert_eq!((board.outstanding(), board.lost()), (0, 999));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
