@@ -81,7 +81,7 @@ fn check_payload(envelope: &Envelope, body: &Body, header: &[u8], payload: &[u8]
     if payload.len() != data.payload_bytes as usize {
         return Err(Error::Length);
     }
-    if crc32c::crc32c(payload) != View(chunk::<{ Data::BYTES }>(header)?).u32::<{ data::PAYLOAD_CRC }>() {
+    if crc32c(payload) != View(chunk::<{ Data::BYTES }>(header)?).u32::<{ data::PAYLOAD_CRC }>() {
         return Err(Error::PayloadChecksum);
     }
     Ok(false)
@@ -177,7 +177,13 @@ fn header_crc(envelope: &Envelope, header: &[u8]) -> Result<u32, Error> {
         .u8::<{ 36 + field::DETOUR }>(0);
     let rest = header.get(COMMON_BYTES..).ok_or(Error::Truncated)?;
     covered.0.get_mut(COVERED_START..COVERED_START + rest.len()).ok_or(Error::Length)?.copy_from_slice(rest);
-    Ok(crc32c::crc32c(&covered.0[..COVERED_START + rest.len()]))
+    Ok(crc32c(&covered.0[..COVERED_START + rest.len()]))
+}
+
+/// CRC32C, also known as CRC-32/ISCSI.
+#[inline]
+pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
+    crc_fast::crc32_iscsi(bytes)
 }
 
 fn mapped(address: IpAddr) -> [u8; 16] {
@@ -251,7 +257,7 @@ fn emit_header(header: &mut [u8], e: &Envelope, c: &Common, body: &Body, payload
     c.emit(chunk_mut(header)?, body.kind(), body.flags());
     body.emit(header)?;
     if body.kind() == Kind::Data {
-        let crc = crc32c::crc32c(payload);
+        let crc = crc32c(payload);
         Writer(chunk_mut::<{ Data::BYTES }>(header)?).u32::<{ data::PAYLOAD_CRC }>(crc);
     }
     let crc = header_crc(e, header)?;
