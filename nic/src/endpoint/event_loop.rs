@@ -90,8 +90,10 @@ impl<D: Device> Endpoint<D> {
 
     /// Sends the control frames that the last event left in the outlet.
     pub(super) fn send_control(&mut self, now_ps: u64) {
-        while let Some(control) = self.machine.outside.outlet.pop() {
+        let outlet = &mut self.machine.outside.outlet;
+        while let Some(control) = outlet.first() {
             self.link.send(now_ps, &control.envelope, control.common, &control.body, &[]);
+            outlet.remove_first();
         }
     }
 
@@ -181,7 +183,7 @@ impl<D: Device> Endpoint<D> {
 
     fn transmit(&mut self, now_ps: u64) {
         if let Some(data) = self.machine.poll_data(now_ps) {
-            self.link.send(now_ps, &data.envelope, data.common, &data.body, data.payload);
+            self.link.send(now_ps, &data.envelope, data.common, data.body, data.payload);
         }
         self.send_control(now_ps);
     }

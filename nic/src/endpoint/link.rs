@@ -221,11 +221,18 @@ impl<D: Device> Link<D> {
     }
 
     fn queue(&mut self, frame: Waiting) {
-        self.waiting.push_back(frame);
-        if self.turn.is_some() {
-            return;
+        if self.turn.is_some() || !self.waiting.is_empty() {
+            self.waiting.push_back(frame);
+            if self.turn.is_some() {
+                return;
+            }
+            self.send_waiting();
+        } else {
+            match self.device.transmit(frame.frame, frame.bytes) {
+                Ok(()) => self.unflushed += 1,
+                Err(id) => self.waiting.push_back(Waiting { frame: id, ..frame }),
+            }
         }
-        self.send_waiting();
         if self.unflushed >= FRAMES_PER_FLUSH {
             self.flush();
         }

@@ -20,7 +20,7 @@ use super::{
 pub(crate) struct DataFrame<'a> {
     pub(crate) envelope: Envelope,
     pub(crate) common: Common,
-    pub(crate) body: Body,
+    pub(crate) body: &'a Body,
     pub(crate) payload: &'a [u8],
 }
 
@@ -125,16 +125,18 @@ impl Machine {
 
     /// The next data frame, by the connections' turns. Probes that are due on the way go to the outlet.
     pub(crate) fn poll_data(&mut self, now_ps: u64) -> Option<DataFrame<'_>> {
+        self.outside.data = None;
         self.host.transmit(now_ps, &mut self.table, &mut self.outside);
-        let (id, port, data) = self.outside.data.take()?;
-        let connection = self.table.get(id)?;
+        let (id, port, body) = self.outside.data.as_ref()?;
+        let Body::Data(data) = body else { return None };
+        let connection = self.table.get(*id)?;
         let (start, bytes) = (data.offset as usize, usize::from(data.payload_bytes));
         let payload = match bytes {
             0 => &[],
             _ => connection.send_buffers.get(data.message)?.data.get(start..start + bytes)?,
         };
-        let envelope = self.outside.outlet.data_envelope(&connection.peer, port);
-        Some(DataFrame { envelope, common: connection.common(), body: Body::Data(data), payload })
+        let envelope = self.outside.outlet.data_envelope(&connection.peer, *port);
+        Some(DataFrame { envelope, common: connection.common(), body, payload })
     }
 
     /// The user has taken `bytes` of what a connection received.

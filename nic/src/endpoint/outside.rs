@@ -25,7 +25,7 @@ pub(crate) const MAX_UNREAD: u32 = 4096;
 pub(crate) struct Outside {
     pub(crate) outlet: Outlet,
     /// The data frame that the host sends now.
-    pub(crate) data: Option<(ConnectionId, EvPort, Data)>,
+    pub(crate) data: Option<(ConnectionId, EvPort, Body)>,
     pub(crate) events: VecDeque<EndpointEvent>,
     pub(crate) deadlines: Deadlines,
     pub(crate) log: Log,
@@ -60,7 +60,7 @@ impl host::Owner for Outside {
 
     #[inline]
     fn send_data(&mut self, _now_ps: u64, number: u32, _connection: &mut Connection, port: EvPort, data: &Data) {
-        self.data = Some((ConnectionId(number), port, *data));
+        self.data = Some((ConnectionId(number), port, Body::Data(*data)));
     }
 
     #[inline]
