@@ -2,7 +2,7 @@
 
 use spray_core::host::NEVER;
 
-use super::{Endpoint, Lateness};
+use super::{Endpoint, Lateness, machine::Payload};
 use crate::device::{Device, FrameId};
 use crate::held::Held;
 
@@ -92,7 +92,7 @@ impl<D: Device> Endpoint<D> {
     pub(super) fn send_control(&mut self, now_ps: u64) {
         let outlet = &mut self.machine.outside.outlet;
         while let Some(control) = outlet.first() {
-            self.link.send(now_ps, &control.envelope, control.common, &control.body, &[]);
+            self.link.send(now_ps, &control.envelope, control.common, &control.body, Payload::NONE);
             outlet.remove_first();
         }
     }
