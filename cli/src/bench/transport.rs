@@ -66,7 +66,7 @@ impl Rigs {
         let args::BenchTransport { payload, connections, ack_every, packets, .. } = *arguments;
         let load = Load { connections, ..Load::new(payload, ack_every) };
         let small = Load { connections, ..Load::new(SMALL_BYTES, ack_every) };
-        let short = Load { message_packets: MANY_MESSAGE_PACKETS, connections: 1, ..load };
+        let short = Load { message_packets: MANY_MESSAGE_PACKETS, connections: 1, in_place: true, ..load };
         let rung = |rung| Frames::new(&load, rung);
         Self {
             packets,

@@ -1,10 +1,13 @@
 //! Whole endpoints: two of them, and many hosts on one thread.
 
+use std::hint::black_box;
+
 use bytes::Bytes;
 use spray_wire::Kind;
 
 use super::{End, Ends, Load, STEP_PS, Stopwatch, host, network};
 use crate::device::{MemoryDevice, MemoryNetwork};
+use crate::endpoint::{Lent, Sink, Source};
 use crate::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode};
 
 /// Messages that wait at a connection: one is sent, another follows it.
@@ -15,6 +18,35 @@ const QUEUED: usize = 2;
 struct Sending {
     endpoint: Endpoint<MemoryDevice>,
     message: Bytes,
+    in_place: bool,
+}
+
+/// A message whose payload is in the frames already, but for a word of each packet.
+#[derive(Debug)]
+struct InFrames {
+    bytes: u64,
+}
+
+impl Source for InFrames {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn fill(&self, offset: u64, to: &mut [u8]) {
+        if let Some(word) = to.first_chunk_mut() {
+            *word = offset.to_le_bytes();
+        }
+    }
+}
+
+/// Looks at a word of each packet.
+#[derive(Debug)]
+struct Look;
+
+impl Sink for Look {
+    fn take(&mut self, piece: &Lent<'_>) {
+        black_box(piece.payload.first_chunk::<8>());
+    }
 }
 
 /// Two endpoints, of which one sends to the other.
@@ -33,8 +65,7 @@ impl Pair {
     #[must_use]
     pub fn new(load: &Load) -> Self {
         let network = network();
-        let message = Bytes::from(vec![7; load.message_bytes()]);
-        let sender = Sending { endpoint: endpoint(&network, 1, load), message };
+        let sender = Sending::new(&network, 1, load);
         let mut pair = Self { sender, receiver: endpoint(&network, 2, load), now_ps: 0 };
         let mut watch = Stopwatch::start();
         for _ in 0..load.connections {
@@ -99,9 +130,7 @@ impl Hosts {
     #[must_use]
     pub fn new(load: &Load, hosts: u16) -> Self {
         let network = network();
-        let message = Bytes::from(vec![7; load.message_bytes()]);
-        let make = |number| Sending { endpoint: endpoint(&network, number, load), message: message.clone() };
-        let mut hosts: Vec<Sending> = (0..hosts).map(make).collect();
+        let mut hosts: Vec<Sending> = (0..hosts).map(|number| Sending::new(&network, number, load)).collect();
         let count = hosts.len() as u16;
         for (number, sending) in (1..).zip(&mut hosts) {
             let connection = sending.endpoint.connect(0, host(number % count), None).expect("a free slot");
@@ -130,6 +159,11 @@ impl Hosts {
 }
 
 impl Sending {
+    fn new(network: &MemoryNetwork, number: u16, load: &Load) -> Self {
+        let message = Bytes::from(vec![7; load.message_bytes()]);
+        Self { endpoint: endpoint(network, number, load), message, in_place: load.in_place }
+    }
+
     fn poll(&mut self, now_ps: u64) {
         self.endpoint.poll(now_ps);
         while let Some(event) = self.endpoint.poll_event() {
@@ -146,7 +180,12 @@ impl Sending {
     }
 
     fn send(&mut self, connection: ConnectionId) {
-        self.endpoint.send(connection, self.message.clone()).expect("few messages wait");
+        let bytes = self.message.len() as u64;
+        let sent = match self.in_place {
+            true => self.endpoint.send_from(connection, Box::new(InFrames { bytes })),
+            false => self.endpoint.send(connection, self.message.clone()),
+        };
+        sent.expect("few messages wait");
     }
 }
 
@@ -163,5 +202,6 @@ fn endpoint(network: &MemoryNetwork, number: u16, load: &Load) -> Endpoint<Memor
     let host = host(number);
     let config = EndpointConfig::new(host.address, host.mac, Mode::Real, load.flow());
     let config = EndpointConfig { max_connections: load.connections.max(2), ..config };
-    Endpoint::new(network.attach(host.mac), config).expect("a sound configuration")
+    let endpoint = Endpoint::new(network.attach(host.mac), config).expect("a sound configuration");
+    if load.in_place { endpoint.with_sink(Box::new(Look)) } else { endpoint }
 }

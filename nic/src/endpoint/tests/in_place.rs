@@ -5,9 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 
-/// Puts messages together, and counts how often each byte came.
+/// Every byte of a message, and how often it came.
+type Counted = Vec<(u8, u32)>;
+
+/// Puts messages together.
 #[derive(Debug, Clone, Default)]
-struct Collector(Arc<Mutex<HashMap<(ConnectionId, MessageId), Vec<(u8, u32)>>>>);
+struct Collector(Arc<Mutex<HashMap<(ConnectionId, MessageId), Counted>>>);
 
 impl Sink for Collector {
     fn take(&mut self, piece: &Lent<'_>) {
@@ -71,7 +74,7 @@ fn every_byte_comes_once_whatever_the_network_does() {
         let messages = std::mem::take(&mut *collector.0.lock().unwrap());
         assert_eq!(messages.len(), lengths.len(), "a message without bytes has no piece");
         for ((_, MessageId(seed)), bytes) in messages {
-            let expected: Vec<(u8, u32)> =
+            let expected: Counted =
                 content(seed as usize, lengths[seed as usize]).iter().map(|byte| (*byte, 1)).collect();
             assert!(bytes == expected, "message {seed}");
         }
