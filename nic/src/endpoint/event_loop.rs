@@ -2,7 +2,7 @@
 
 use spray_core::host::NEVER;
 
-use super::{Endpoint, Lateness, machine::Payload};
+use super::{Endpoint, Lateness, machine::Payload, touch};
 use crate::device::{Device, FrameId};
 use crate::held::Held;
 
@@ -35,8 +35,12 @@ impl<D: Device> Endpoint<D> {
         for _ in 0..BATCHES_PER_POLL {
             let received = self.receive();
             let mut arrivals = std::mem::take(&mut self.arrivals);
-            for arrival in arrivals.drain(..) {
-                self.handle(now_ps, arrival.frame, arrival.len);
+            while !arrivals.is_empty() {
+                let batch = arrivals.len().min(touch::AHEAD);
+                self.touch_arrivals(&arrivals[..batch]);
+                for arrival in arrivals.drain(..batch) {
+                    self.handle(now_ps, arrival.frame, arrival.len);
+                }
             }
             self.arrivals = arrivals;
             if received < RECEIVE_BATCH {

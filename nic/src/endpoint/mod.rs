@@ -12,6 +12,7 @@
 //! | `table`, `connection` | the bounded connection table and its entries |
 //! | `deadlines` | one timer per connection |
 //! | `buffers` | where payload is read from and written to |
+//! | `touch` | what is read ahead where there are many connections |
 //! | `in_place` | payload that stays in the frames |
 
 mod buffers;
@@ -31,6 +32,7 @@ mod outside;
 mod service;
 mod stats;
 mod table;
+mod touch;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -64,6 +64,14 @@ pub fn parse(frame: &[u8]) -> Result<Option<Frame<'_>>, Error> {
     Ok(Some(Frame { envelope, common, body, payload, trimmed, pause }))
 }
 
+/// Return the connection's number of a frame of ours, and the number that follows the common header: of the packet in a Data, of
+/// all that arrived in an Ack. `None` if the frame is not ours or too short. It checks nothing.
+#[inline]
+pub fn peek_packet(frame: &[u8]) -> Option<(u32, u64)> {
+    let head = frame.get(udp_payload_offset(classify(frame)?)..)?.first_chunk::<{ COMMON_BYTES + 8 }>()?;
+    Some((View(head).u32::<{ field::CONNECTION }>(), View(head).u64::<COMMON_BYTES>()))
+}
+
 /// Bytes of our header.
 #[inline]
 fn our_bytes(kind: Kind, ours: &[u8]) -> Result<usize, Error> {
