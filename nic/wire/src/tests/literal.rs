@@ -71,7 +71,7 @@ fn bitwise_crc_gives_the_published_check_value() {
 /// A fast CRC takes other instructions for other lengths.
 #[test]
 fn crc_of_every_length_is_that_of_the_twin() {
-    let bytes: Vec<u8> = (0..9_000u32).map(|i| (i * i >> 3) as u8).collect();
+    let bytes: Vec<u8> = (0..9_000u32).map(|i| ((i * i) >> 3) as u8).collect();
     for len in (0..1_100).chain([3_000, 3_398, 4_096, 8_999]) {
         for start in [0, 1] {
             let bytes = &bytes[start..start + len];
