@@ -181,9 +181,8 @@ fn ends(criterion: &mut Criterion) {
         [("3400_bytes", 3400, false), ("3400_bytes_in_place", 3400, true), ("64_bytes", 64, false)]
     {
         let mut pair = bench::Pair::new(&bench::Load { in_place, ..bench::Load::new(payload_bytes, 4) });
-        let ends: [(&str, fn(bench::Ends) -> f64); 2] =
-            [("sender", |ends| ends.sender_ns), ("receiver", |ends| ends.receiver_ns)];
-        for (end, pick) in ends {
+        for end in ["sender", "receiver"] {
+            let pick = |ends: bench::Ends| if end == "sender" { ends.sender_ns } else { ends.receiver_ns };
             group.bench_function(format!("{end}/{name}"), |bencher| {
                 bencher.iter_custom(|packets| Duration::from_nanos((pick(pair.run(packets)) * packets as f64) as u64));
             });
