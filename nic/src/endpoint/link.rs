@@ -186,9 +186,6 @@ impl<D: Device> Link<D> {
             return false;
         }
         self.send_waiting();
-        if self.unflushed > 0 {
-            self.flush();
-        }
         self.pass_turn();
         self.waiting.len() < before
     }
@@ -206,7 +203,11 @@ impl<D: Device> Link<D> {
         self.turn.as_ref().map_or(NEVER, Turn::done_ps)
     }
 
-    fn pass_turn(&self) {
+    /// Hands the turn on. What was sent is on its way by then, ahead of what others send.
+    fn pass_turn(&mut self) {
+        if self.turn.is_some() && self.unflushed > 0 {
+            self.flush();
+        }
         if let Some(turn) = &self.turn {
             turn.pass(self.waiting.front().map_or(NEVER, |first| first.at_ps));
         }
