@@ -4,7 +4,7 @@
 //! per data packet, of both sides together. Both include copies and CRCs.
 #![expect(missing_docs, reason = "criterion's macro makes a public function")]
 
-use std::{hint::black_box, net::IpAddr};
+use std::{hint::black_box, net::IpAddr, time::Duration};
 
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
@@ -14,7 +14,7 @@ use spray_core::{
     path::{BalancerKind, PathConfig},
 };
 use spray_nic::{
-    Endpoint, EndpointConfig, EndpointEvent, Mode, Peer,
+    Endpoint, EndpointConfig, EndpointEvent, Mode, Peer, bench,
     device::{Device, MemoryConfig, MemoryDevice, MemoryNetwork, Received},
 };
 use spray_wire::{Body, Common, Data, Ecn, Envelope, EvPort, Kind, emit, header_bytes, parse};
@@ -174,5 +174,22 @@ fn small(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, endpoints, small);
+/// Either end by itself, as `spray bench transport` measures it.
+fn ends(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("transport");
+    for (name, payload_bytes, in_place) in
+        [("3400_bytes", 3400, false), ("3400_bytes_in_place", 3400, true), ("64_bytes", 64, false)]
+    {
+        let mut pair = bench::Pair::new(&bench::Load { in_place, ..bench::Load::new(payload_bytes, 4) });
+        for end in ["sender", "receiver"] {
+            let pick = |ends: bench::Ends| if end == "sender" { ends.sender_ns } else { ends.receiver_ns };
+            group.bench_function(format!("{end}/{name}"), |bencher| {
+                bencher.iter_custom(|packets| Duration::from_nanos((pick(pair.run(packets)) * packets as f64) as u64));
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, endpoints, small, ends);
 criterion_main!(benches);

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use spray_core::path::BalancerKind;
 use spray_experiments::flowcut_memory::Network;
+#[cfg(target_os = "linux")]
+use spray_nic::bench::MAX_PAYLOAD_BYTES;
 
 #[cfg(feature = "xdp")]
 pub use self::xdp::*;
@@ -134,6 +136,9 @@ pub enum Bench {
     Veth(BenchVeth),
     /// The simulator: packet-hops a second and memory, for fabrics of growing size
     Sim(BenchSim),
+    #[cfg(target_os = "linux")]
+    /// Both ends of a connection over devices in memory: the cost of a packet, in parts, beside the targets
+    Transport(BenchTransport),
 }
 
 #[derive(Debug, Args)]
@@ -156,6 +161,29 @@ pub struct BenchSim {
     /// Number of measurements of each fabric; those of more than 1024 hosts are run once
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,
+}
+
+#[cfg(target_os = "linux")]
+#[derive(Debug, Args)]
+pub struct BenchTransport {
+    /// Payload of a packet
+    #[arg(long, value_name = "BYTES", default_value_t = 3400, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_PAYLOAD_BYTES)))]
+    pub payload: u32,
+    /// Connections that send in turns
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub connections: u32,
+    /// Packets for one ACK
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub ack_every: u32,
+    /// Packets of each measurement
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub packets: u64,
+    /// Number of measurements of each figure
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=101))]
+    pub repeat: u32,
+    /// Print JSON in place of tables
+    #[arg(long)]
+    pub json: bool,
 }
 
 fn balancer(name: &str) -> Result<BalancerKind, String> {

@@ -12,6 +12,7 @@
 //! keeps up.
 
 pub mod aio;
+pub mod bench;
 pub mod clock;
 pub mod device;
 pub mod driver;

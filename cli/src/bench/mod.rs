@@ -1,6 +1,8 @@
 //! `spray bench`: how fast things are, as ratios measured side by side in one run.
 
 mod sim;
+#[cfg(target_os = "linux")]
+mod transport;
 #[cfg(feature = "xdp")]
 mod veth;
 
@@ -16,6 +18,8 @@ pub fn bench(arguments: &Bench) -> Outcome {
         #[cfg(feature = "xdp")]
         Bench::Veth(arguments) => veth::veth(arguments),
         Bench::Sim(arguments) => sim::sim(arguments),
+        #[cfg(target_os = "linux")]
+        Bench::Transport(arguments) => transport::transport(arguments),
     }
 }
 

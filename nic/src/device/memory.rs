@@ -1,6 +1,6 @@
 //! Devices joined in memory: without root or kernel, in virtual time, with the impairments that a test asks for.
 //!
-//! A [`MemoryNetwork`] joins any number of [`MemoryDevice`]s like a switch: a frame goes to the device with its destination MAC
+//! A [`MemoryNetwork`] joins any number of [`MemoryDevice`]s like a switch, without copying their frames: a frame goes to the device with its destination MAC
 //! address, and to all others when that is a group address. Time enters only through [`MemoryNetwork::advance`], so one seed
 //! gives one run. The handle is cheap to clone, and threads may share it. Each sender draws from a generator of its own, so the fate of
 //! its frames does not depend on how the threads interleave.
@@ -21,7 +21,7 @@ mod network;
 pub use impair::Impairments;
 pub use network::NetworkStats;
 
-use network::Network;
+use network::{Network, Packet};
 
 /// Ethernet header bytes, which the MTU does not count.
 const ETHERNET_HEADER: usize = 14;
@@ -98,8 +98,7 @@ impl MemoryNetwork {
             shared: Arc::clone(&self.shared),
             port,
             frames: Frames::new(self.config.frames),
-            memory: vec![0; frame_size * self.config.frames as usize].into(),
-            frame_size,
+            memory: (0..self.config.frames).map(|_| vec![0; frame_size].into()).collect(),
             mtu: (self.config.mtu as usize).min(frame_size - ETHERNET_HEADER),
             rx_ring: self.config.rx_ring,
             tx_ring: self.config.tx_ring,
@@ -177,8 +176,8 @@ pub struct MemoryDevice {
     shared: Arc<Mutex<Network>>,
     port: usize,
     frames: Frames,
-    memory: Box<[u8]>,
-    frame_size: usize,
+    /// The buffer of each frame. A frame that is sent leaves its buffer to the receiver and gets another.
+    memory: Box<[Box<[u8]>]>,
     mtu: usize,
     rx_ring: u32,
     tx_ring: u32,
@@ -190,11 +189,6 @@ pub struct MemoryDevice {
 }
 
 impl MemoryDevice {
-    fn range(&self, index: u32) -> std::ops::Range<usize> {
-        let start = index as usize * self.frame_size;
-        start..start + self.frame_size
-    }
-
     fn refill(&mut self) {
         let mut posted = 0;
         while self.frames.count(Place::Fill) < self.rx_ring && self.frames.count(Place::Free) > self.tx_reserve {
@@ -215,27 +209,24 @@ impl Device for MemoryDevice {
         }
         let mut received = 0;
         while received < budget {
-            let Some(bytes) = network.pop(self.port) else { break };
+            let Some(Packet { bytes, len }) = network.pop(self.port) else { break };
             let index = self.filled.pop().expect("a delivery took a posted frame, and posted frames are in `filled`");
             self.frames.shift(index, Place::Fill, Place::Held);
-            let start = index as usize * self.frame_size;
-            self.memory[start..start + bytes.len()].copy_from_slice(&bytes);
-            out.push(Received { frame: FrameId(index), len: bytes.len() as u32 });
-            self.stats.rx_bytes += bytes.len() as u64;
+            network.recycle(std::mem::replace(&mut self.memory[index as usize], bytes));
+            out.push(Received { frame: FrameId(index), len: len as u32 });
+            self.stats.rx_bytes += len as u64;
             received += 1;
-            network.recycle(bytes);
         }
         self.stats.rx += received as u64;
         Ok(received)
     }
 
     fn frame(&self, id: &FrameId, len: u32) -> &[u8] {
-        &self.memory[self.range(self.frames.held(id))][..len as usize]
+        &self.memory[self.frames.held(id) as usize][..len as usize]
     }
 
     fn frame_mut(&mut self, id: &FrameId) -> &mut [u8] {
-        let range = self.range(self.frames.held(id));
-        &mut self.memory[range]
+        &mut self.memory[self.frames.held(id) as usize]
     }
 
     fn release(&mut self, id: FrameId) {
@@ -268,11 +259,9 @@ impl Device for MemoryDevice {
                 return Err(io::ErrorKind::NetworkDown.into());
             }
             for &(index, len) in &self.queued {
-                let start = index as usize * self.frame_size;
-                network.send(self.port, &self.memory[start..start + len as usize]);
+                network.send(self.port, &mut self.memory[index as usize], len as usize);
                 self.frames.shift(index, Place::Tx, Place::Free);
             }
-            network.deliver();
             self.stats.tx_completed += self.queued.len() as u64;
             self.stats.kicks += 1;
             self.queued.clear();

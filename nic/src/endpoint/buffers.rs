@@ -5,10 +5,38 @@ use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
 
+use super::Source;
+
+/// Where the bytes of a message come from.
+#[derive(Debug)]
+pub(crate) enum Content {
+    Bytes(Bytes),
+    Source(Box<dyn Source>),
+}
+
+impl Content {
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Self::Bytes(data) => data.len() as u64,
+            Self::Source(source) => source.bytes(),
+        }
+    }
+
+    /// Writes the bytes from `offset` on into a frame.
+    #[inline]
+    pub(crate) fn fill(&self, offset: u64, to: &mut [u8]) {
+        match self {
+            // The sender cuts packets out of the message, so they lie within it.
+            Self::Bytes(data) => to.copy_from_slice(&data[offset as usize..offset as usize + to.len()]),
+            Self::Source(source) => source.fill(offset, to),
+        }
+    }
+}
+
 /// A message that is not delivered yet.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
-    pub(crate) data: Bytes,
+    pub(crate) content: Content,
     pub(crate) started_ps: u64,
 }
 
@@ -24,9 +52,9 @@ pub(crate) struct SendBuffers {
 
 impl SendBuffers {
     /// Takes a message and returns its number.
-    pub(crate) fn push(&mut self, data: Bytes, started_ps: u64) -> u32 {
+    pub(crate) fn push(&mut self, content: Content, started_ps: u64) -> u32 {
         let message = self.first.wrapping_add(self.messages.len() as u32);
-        self.messages.push_back(Some(Outgoing { data, started_ps }));
+        self.messages.push_back(Some(Outgoing { content, started_ps }));
         self.undelivered += 1;
         message
     }
@@ -101,6 +129,9 @@ pub(crate) struct Piece<'a> {
 /// A message that is being received.
 #[derive(Debug)]
 pub(crate) struct Incoming {
+    /// As first announced.
+    bytes: u64,
+    /// Empty where the payload is lent.
     pub(crate) data: Vec<u8>,
     pub(crate) started_ps: u64,
 }
@@ -118,13 +149,22 @@ impl ReceiveBuffers {
     ///
     /// Returns `false` if it does not fit the message as first announced. The receiver has checked everything else.
     pub(crate) fn place(&mut self, piece: &Piece<'_>, pool: &mut Pool) -> bool {
-        let incoming = self.find(piece.message, piece.message_bytes, pool);
+        let take = |bytes| pool.take(bytes as usize);
+        let incoming = self.find(piece.message, piece.message_bytes, take);
         let Ok(offset) = usize::try_from(piece.offset) else { return false };
         let Some(end) = offset.checked_add(piece.payload.len()) else { return false };
         let Some(place) = incoming.data.get_mut(offset..end) else { return false };
         place.copy_from_slice(piece.payload);
         incoming.started_ps = incoming.started_ps.min(piece.timestamp_ps);
         true
+    }
+
+    /// Notes a packet whose payload is lent to the user. Returns `false` if it does not fit the message as first announced.
+    pub(crate) fn lend(&mut self, piece: &Piece<'_>) -> bool {
+        let incoming = self.find(piece.message, piece.message_bytes, |_| Vec::new());
+        let end = piece.offset.checked_add(piece.payload.len() as u64);
+        incoming.started_ps = incoming.started_ps.min(piece.timestamp_ps);
+        end.is_some_and(|end| end <= incoming.bytes)
     }
 
     /// Takes out a finished message.
@@ -138,10 +178,11 @@ impl ReceiveBuffers {
         }
     }
 
-    fn find(&mut self, message: u32, bytes: u64, pool: &mut Pool) -> &mut Incoming {
+    /// The message of that number. `take` makes room for a new one.
+    fn find(&mut self, message: u32, bytes: u64, take: impl FnOnce(u64) -> Vec<u8>) -> &mut Incoming {
         if self.current.as_ref().is_none_or(|(current, _)| *current != message) {
             let found = self.messages.remove(&message);
-            let fresh = || Incoming { data: pool.take(bytes as usize), started_ps: u64::MAX };
+            let fresh = || Incoming { bytes, data: take(bytes), started_ps: u64::MAX };
             if let Some((current, incoming)) = self.current.replace((message, found.unwrap_or_else(fresh))) {
                 self.messages.insert(current, incoming);
             }
@@ -158,18 +199,24 @@ impl ReceiveBuffers {
 mod tests {
     use super::*;
 
+    fn first_byte(outgoing: &Outgoing) -> u8 {
+        let mut byte = [0];
+        outgoing.content.fill(0, &mut byte);
+        byte[0]
+    }
+
     #[test]
     fn send_buffers_numbers_in_sequence_and_removes_in_any_order() {
         let mut send_buffers = SendBuffers::default();
         let numbers: Vec<u32> =
-            (0..4u8).map(|n| send_buffers.push(Bytes::copy_from_slice(&[n]), u64::from(n))).collect();
+            (0..4u8).map(|n| send_buffers.push(Content::Bytes(Bytes::copy_from_slice(&[n])), u64::from(n))).collect();
         assert_eq!(numbers, [0, 1, 2, 3]);
-        assert_eq!(send_buffers.remove(1).unwrap().data[..], [1]);
+        assert_eq!(first_byte(&send_buffers.remove(1).unwrap()), 1);
         assert!(send_buffers.remove(1).is_none());
         assert_eq!(send_buffers.remove(0).unwrap().started_ps, 0);
         assert!(send_buffers.get(0).is_none() && send_buffers.get(4).is_none());
-        assert_eq!(send_buffers.get(3).unwrap().data[..], [3]);
-        assert_eq!(send_buffers.push(Bytes::new(), 9), 4);
+        assert_eq!(first_byte(send_buffers.get(3).unwrap()), 3);
+        assert_eq!(send_buffers.push(Content::Bytes(Bytes::new()), 9), 4);
         assert_eq!(send_buffers.len(), 3);
     }
 

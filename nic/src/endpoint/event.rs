@@ -65,7 +65,7 @@ pub enum EndpointEvent {
         connection: ConnectionId,
         /// Its number among the peer's messages.
         message: MessageId,
-        /// Its bytes.
+        /// Its bytes; none where a [`Sink`](super::Sink) took them.
         data: Bytes,
         /// The earliest send timestamp among its packets, on the *sender's* clock (one common clock in emulation).
         started_ps: u64,

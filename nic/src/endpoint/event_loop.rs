@@ -2,7 +2,7 @@
 
 use spray_core::host::NEVER;
 
-use super::{Endpoint, Lateness};
+use super::{Endpoint, Lateness, machine::Payload, touch};
 use crate::device::{Device, FrameId};
 use crate::held::Held;
 
@@ -35,8 +35,12 @@ impl<D: Device> Endpoint<D> {
         for _ in 0..BATCHES_PER_POLL {
             let received = self.receive();
             let mut arrivals = std::mem::take(&mut self.arrivals);
-            for arrival in arrivals.drain(..) {
-                self.handle(now_ps, arrival.frame, arrival.len);
+            while !arrivals.is_empty() {
+                let batch = arrivals.len().min(touch::AHEAD);
+                self.touch_arrivals(&arrivals[..batch]);
+                for arrival in arrivals.drain(..batch) {
+                    self.handle(now_ps, arrival.frame, arrival.len);
+                }
             }
             self.arrivals = arrivals;
             if received < RECEIVE_BATCH {
@@ -90,8 +94,10 @@ impl<D: Device> Endpoint<D> {
 
     /// Sends the control frames that the last event left in the outlet.
     pub(super) fn send_control(&mut self, now_ps: u64) {
-        while let Some(control) = self.machine.outside.outlet.pop() {
-            self.link.send(now_ps, &control.envelope, control.common, &control.body, &[]);
+        let outlet = &mut self.machine.outside.outlet;
+        while let Some(control) = outlet.first() {
+            self.link.send(now_ps, &control.envelope, control.common, &control.body, Payload::NONE);
+            outlet.remove_first();
         }
     }
 
@@ -181,7 +187,7 @@ impl<D: Device> Endpoint<D> {
 
     fn transmit(&mut self, now_ps: u64) {
         if let Some(data) = self.machine.poll_data(now_ps) {
-            self.link.send(now_ps, &data.envelope, data.common, &data.body, data.payload);
+            self.link.send(now_ps, &data.envelope, data.common, data.body, data.payload);
         }
         self.send_control(now_ps);
     }

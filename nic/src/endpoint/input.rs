@@ -26,8 +26,8 @@ impl Machine {
             self.stats.wrong_address += 1;
             return;
         }
-        match frame.body {
-            Body::Connect(connect) => self.on_connect(now_ps, frame, connect),
+        match &frame.body {
+            Body::Connect(connect) => self.on_connect(now_ps, frame, *connect),
             Body::Reset(_) => self.on_reset(now_ps, frame),
             _ => {
                 if let Some(index) = self.authenticate(now_ps, frame) {
@@ -56,9 +56,9 @@ impl Machine {
 
     fn on_authentic(&mut self, now_ps: u64, index: u32, frame: &Frame<'_>) {
         let Some(connection) = self.table.slot(index) else { return };
-        match (connection.stage, frame.body) {
-            (_, Body::Close(close)) => self.on_close(now_ps, index, close, frame.envelope.src_port),
-            (Stage::Connecting | Stage::Open, Body::Accept(accept)) => self.on_accept(now_ps, index, accept),
+        match (connection.stage, &frame.body) {
+            (_, Body::Close(close)) => self.on_close(now_ps, index, *close, frame.envelope.src_port),
+            (Stage::Connecting | Stage::Open, Body::Accept(accept)) => self.on_accept(now_ps, index, *accept),
             (Stage::Open, _) => self.on_open(now_ps, index, frame),
             (
                 Stage::HalfOpen,
@@ -81,12 +81,13 @@ impl Machine {
         let Some(connection) = self.table.slot(index) else { return };
         let number = connection.id.raw();
         let (port, hops, marked) = (frame.envelope.src_port, frame.envelope.hops(), frame.envelope.marked());
-        let Body::Data(data) = frame.body else {
+        let Body::Data(data) = &frame.body else {
             let path = Path { port, hops, marked, pause: frame.pause };
             let fate = self.host.on_control(now_ps, number, connection, &frame.body, &path, &mut self.outside);
             return self.on_fate(now_ps, index, fate);
         };
-        let arrival = Arrival { data, port, marked, hops, trimmed: frame.trimmed, last_port: frame.is_trimmed_last() };
+        let arrival =
+            Arrival { data: *data, port, marked, hops, trimmed: frame.trimmed, last_port: frame.is_trimmed_last() };
         match self.host.on_data(now_ps, number, connection, &arrival, frame.payload, &mut self.outside) {
             Accept::New { .. } | Accept::Trimmed | Accept::Trailer | Accept::OutOfOrder => {}
             Accept::Duplicate => self.stats.duplicates += 1,

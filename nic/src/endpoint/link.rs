@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use spray_core::{host::NEVER, link::HostLink};
 use spray_wire::{self as wire, Body, Common, Envelope};
 
-use super::{KindCounts, Mode};
+use super::{KindCounts, Mode, machine::Payload};
 use crate::device::{Device, FrameId};
 use crate::turns::Turn;
 
@@ -101,17 +101,22 @@ impl<D: Device> Link<D> {
     }
 
     /// Sends a frame, if the device has room for it.
-    pub(crate) fn send(&mut self, now_ps: u64, e: &Envelope, common: Common, body: &Body, payload: &[u8]) {
+    pub(crate) fn send(&mut self, now_ps: u64, e: &Envelope, common: Common, body: &Body, payload: Payload<'_>) {
         let room = if self.turn.is_some() { 2 * MAX_BEFORE_TURN } else { MAX_WAITING };
         if self.waiting.len() >= room || !self.reserve() {
             self.control_dropped += 1;
             return;
         }
         let Some(frame) = self.spare.take() else { return };
-        let bytes = body.header_bytes(e.is_v6()) + payload.len();
+        let headers = body.header_bytes(e.is_v6());
+        let bytes = headers + payload.bytes;
         let at_ps = self.leave(now_ps, bytes as u64);
         let common = Common { virtual_time_ps: at_ps, ..common };
-        match wire::emit(self.device.frame_mut(&frame), e, &common, body, payload) {
+        let space = self.device.frame_mut(&frame);
+        if let Some(place) = space.get_mut(headers..bytes) {
+            payload.fill(place);
+        }
+        match wire::emit_in_place(space, e, &common, body, payload.bytes) {
             Ok(bytes) => {
                 self.sent.count(body);
                 self.queue(Waiting { at_ps, frame, bytes: bytes as u32 });
@@ -181,9 +186,6 @@ impl<D: Device> Link<D> {
             return false;
         }
         self.send_waiting();
-        if self.unflushed > 0 {
-            self.flush();
-        }
         self.pass_turn();
         self.waiting.len() < before
     }
@@ -201,7 +203,11 @@ impl<D: Device> Link<D> {
         self.turn.as_ref().map_or(NEVER, Turn::done_ps)
     }
 
-    fn pass_turn(&self) {
+    /// Hands the turn on. What was sent is on its way by then, ahead of what others send.
+    fn pass_turn(&mut self) {
+        if self.turn.is_some() && self.unflushed > 0 {
+            self.flush();
+        }
         if let Some(turn) = &self.turn {
             turn.pass(self.waiting.front().map_or(NEVER, |first| first.at_ps));
         }
@@ -221,11 +227,18 @@ impl<D: Device> Link<D> {
     }
 
     fn queue(&mut self, frame: Waiting) {
-        self.waiting.push_back(frame);
-        if self.turn.is_some() {
-            return;
+        if self.turn.is_some() || !self.waiting.is_empty() {
+            self.waiting.push_back(frame);
+            if self.turn.is_some() {
+                return;
+            }
+            self.send_waiting();
+        } else {
+            match self.device.transmit(frame.frame, frame.bytes) {
+                Ok(()) => self.unflushed += 1,
+                Err(id) => self.waiting.push_back(Waiting { frame: id, ..frame }),
+            }
         }
-        self.send_waiting();
         if self.unflushed >= FRAMES_PER_FLUSH {
             self.flush();
         }

@@ -5,23 +5,49 @@ use std::{
     collections::{BinaryHeap, VecDeque},
 };
 
-use bytes::Bytes;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use spray_core::host::{Host, Log, NEVER};
 use spray_wire::{Body, Common, Envelope, EvPort};
 
 use super::{
-    ConnectionId, EndpointConfig, EndpointStats, MessageId, Mode, SendError, buffers::Pool, connection::Stage,
-    deadlines::Deadlines, limit::RateLimit, outlet::Outlet, outside::Outside, table::Table,
+    ConnectionId, EndpointConfig, EndpointStats, MessageId, Mode, SendError,
+    buffers::{Content, Pool},
+    connection::Stage,
+    deadlines::Deadlines,
+    limit::RateLimit,
+    outlet::Outlet,
+    outside::Outside,
+    table::Table,
 };
 
-/// A data frame to send. Its payload lies in the user's message.
+/// A data frame to send.
 pub(crate) struct DataFrame<'a> {
     pub(crate) envelope: Envelope,
     pub(crate) common: Common,
-    pub(crate) body: Body,
-    pub(crate) payload: &'a [u8],
+    pub(crate) body: &'a Body,
+    pub(crate) payload: Payload<'a>,
+}
+
+/// The payload of a data frame: a piece of the user's message.
+#[derive(Clone, Copy)]
+pub(crate) struct Payload<'a> {
+    /// `None` where there is no payload.
+    content: Option<&'a Content>,
+    offset: u64,
+    pub(crate) bytes: usize,
+}
+
+impl Payload<'_> {
+    pub(crate) const NONE: Self = Self { content: None, offset: 0, bytes: 0 };
+
+    /// Writes it into its place in a frame.
+    #[inline]
+    pub(crate) fn fill(&self, to: &mut [u8]) {
+        if let Some(content) = self.content {
+            content.fill(self.offset, to);
+        }
+    }
 }
 
 /// A message that is handed to its connection at a time: (time, order of calls, connection, message).
@@ -57,6 +83,7 @@ impl Machine {
                 deadlines: Deadlines::new(capacity),
                 log: Log::bounded(config.event_log),
                 pool: Pool::default(),
+                sink: None,
             },
             half_open: VecDeque::with_capacity(2 * capacity + 1),
             limit: RateLimit::default(),
@@ -83,11 +110,11 @@ impl Machine {
     }
 
     /// Takes a message that is handed to its connection at `at_ps`, or at the last event's time if that is later.
-    pub(crate) fn schedule(&mut self, id: ConnectionId, data: Bytes, at_ps: u64) -> Result<MessageId, SendError> {
+    pub(crate) fn schedule(&mut self, id: ConnectionId, content: Content, at_ps: u64) -> Result<MessageId, SendError> {
         let limit = self.config.max_queued_messages;
         let index = self.table.find(id).ok_or(SendError::Unknown)?;
         let connection = self.table.slot(index).ok_or(SendError::Unknown)?;
-        let (bytes, max) = (data.len() as u64, connection.config.max_message_bytes);
+        let (bytes, max) = (content.bytes(), connection.config.max_message_bytes);
         if connection.close_wanted || connection.stage == Stage::Closing {
             return Err(SendError::Closing);
         }
@@ -97,7 +124,7 @@ impl Machine {
         if connection.send_buffers.len() >= limit {
             return Err(SendError::Full);
         }
-        let message = connection.send_buffers.push(data, at_ps);
+        let message = connection.send_buffers.push(content, at_ps);
         self.scheduled.push(Reverse((at_ps, self.schedules, id, message)));
         self.schedules += 1;
         Ok(MessageId(message))
@@ -125,16 +152,22 @@ impl Machine {
 
     /// The next data frame, by the connections' turns. Probes that are due on the way go to the outlet.
     pub(crate) fn poll_data(&mut self, now_ps: u64) -> Option<DataFrame<'_>> {
+        self.outside.data = None;
         self.host.transmit(now_ps, &mut self.table, &mut self.outside);
-        let (id, port, data) = self.outside.data.take()?;
-        let connection = self.table.get(id)?;
-        let (start, bytes) = (data.offset as usize, usize::from(data.payload_bytes));
-        let payload = match bytes {
-            0 => &[],
-            _ => connection.send_buffers.get(data.message)?.data.get(start..start + bytes)?,
+        let slot = self.outside.data.as_ref()?.0.slot();
+        self.touch_turns(slot);
+        let (id, port, body) = self.outside.data.as_ref()?;
+        let Body::Data(data) = body else { return None };
+        let connection = self.table.get(*id)?;
+        let payload = match data.payload_bytes {
+            0 => Payload::NONE,
+            bytes => {
+                let content = &connection.send_buffers.get(data.message)?.content;
+                Payload { content: Some(content), offset: data.offset, bytes: bytes.into() }
+            }
         };
-        let envelope = self.outside.outlet.data_envelope(&connection.peer, port);
-        Some(DataFrame { envelope, common: connection.common(), body: Body::Data(data), payload })
+        let envelope = self.outside.outlet.data_envelope(&connection.peer, *port);
+        Some(DataFrame { envelope, common: connection.common(), body, payload })
     }
 
     /// The user has taken `bytes` of what a connection received.

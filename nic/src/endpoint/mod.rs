@@ -12,6 +12,8 @@
 //! | `table`, `connection` | the bounded connection table and its entries |
 //! | `deadlines` | one timer per connection |
 //! | `buffers` | where payload is read from and written to |
+//! | `touch` | what is read ahead where there are many connections |
+//! | `in_place` | payload that stays in the frames |
 
 mod buffers;
 mod config;
@@ -20,6 +22,7 @@ mod deadlines;
 mod event;
 mod event_loop;
 mod handshake;
+mod in_place;
 mod input;
 mod limit;
 mod link;
@@ -29,6 +32,7 @@ mod outside;
 mod service;
 mod stats;
 mod table;
+mod touch;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -43,12 +47,13 @@ use spray_core::path::Ev;
 use spray_wire::{self as wire, CloseReason, Kind};
 
 pub(crate) use self::outside::MAX_UNREAD;
+use self::{buffers::Content, link::Link, machine::Machine};
 pub use self::{
     config::{EndpointConfig, HandshakeConfig, Mode, Peer},
     event::{ConfigError, ConnectError, ConnectionError, ConnectionId, EndpointEvent, LogEntry, MessageId, SendError},
+    in_place::{Lent, Sink, Source},
     stats::{ConnectionStats, EndpointStats, KindCounts, Lateness},
 };
-use self::{link::Link, machine::Machine};
 use crate::{
     device::{Device, Received},
     held::HeldFrames,
@@ -116,6 +121,14 @@ impl<D: Device> Endpoint<D> {
         self
     }
 
+    /// Has `sink` take the payload of everything that is received from now on, in place of buffers. A message's
+    /// [`EndpointEvent::Received`] then comes without its bytes.
+    #[must_use]
+    pub fn with_sink(mut self, sink: Box<dyn Sink>) -> Self {
+        self.machine.outside.sink = Some(sink);
+        self
+    }
+
     /// Begins a connection to `peer` at `now_ps`; [`EndpointEvent::Connected`] or [`EndpointEvent::Failed`] will follow.
     ///
     /// Messages may be sent at once; they wait until the connection is open. Without `flow` the endpoint's own
@@ -142,7 +155,15 @@ impl<D: Device> Endpoint<D> {
     /// # Errors
     /// As [`send`](Self::send).
     pub fn send_at(&mut self, connection: ConnectionId, data: Bytes, at_ps: u64) -> Result<MessageId, SendError> {
-        self.machine.schedule(connection, data, at_ps)
+        self.machine.schedule(connection, Content::Bytes(data), at_ps)
+    }
+
+    /// As [`send`](Self::send), for a message that `source` writes into the frames.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn send_from(&mut self, connection: ConnectionId, source: Box<dyn Source>) -> Result<MessageId, SendError> {
+        self.machine.schedule(connection, Content::Source(source), self.polled_ps)
     }
 
     /// Tells a connection's balancer which entropy values lead to distinct paths to the peer, one for each, where somebody knows;

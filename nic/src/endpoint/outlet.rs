@@ -40,10 +40,16 @@ impl Outlet {
         self.frames.push_back(Control { envelope, common, body });
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Control> {
-        self.frames.pop_front()
+    #[inline]
+    pub(crate) fn first(&self) -> Option<&Control> {
+        self.frames.front()
     }
 
+    pub(crate) fn remove_first(&mut self) {
+        self.frames.pop_front();
+    }
+
+    #[inline]
     pub(crate) fn data_envelope(&self, peer: &Peer, src_port: EvPort) -> Envelope {
         Envelope {
             src_mac: self.mac,

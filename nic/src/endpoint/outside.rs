@@ -7,8 +7,8 @@ use spray_core::host::{self, Entry, Log, ReceiveHalf, SendHalf};
 use spray_wire::{Body, Data, EvPort};
 
 use super::{
-    ConnectionId, EndpointEvent, MessageId,
-    buffers::{Incoming, Piece, Pool},
+    ConnectionId, EndpointEvent, Lent, MessageId, Sink,
+    buffers::{Piece, Pool},
     connection::{Connection, Flow},
     deadlines::Deadlines,
     outlet::Outlet,
@@ -25,11 +25,13 @@ pub(crate) const MAX_UNREAD: u32 = 4096;
 pub(crate) struct Outside {
     pub(crate) outlet: Outlet,
     /// The data frame that the host sends now.
-    pub(crate) data: Option<(ConnectionId, EvPort, Data)>,
+    pub(crate) data: Option<(ConnectionId, EvPort, Body)>,
     pub(crate) events: VecDeque<EndpointEvent>,
     pub(crate) deadlines: Deadlines,
     pub(crate) log: Log,
     pub(crate) pool: Pool,
+    /// Takes payload in place of buffers.
+    pub(crate) sink: Option<Box<dyn Sink>>,
 }
 
 impl Outside {
@@ -60,14 +62,22 @@ impl host::Owner for Outside {
 
     #[inline]
     fn send_data(&mut self, _now_ps: u64, number: u32, _connection: &mut Connection, port: EvPort, data: &Data) {
-        self.data = Some((ConnectionId(number), port, *data));
+        self.data = Some((ConnectionId(number), port, Body::Data(*data)));
     }
 
     #[inline]
     fn place(&mut self, connection: &mut Connection, data: &Data, payload: &[u8]) -> bool {
         let Some(flow) = connection.flow.as_deref_mut() else { return false };
         let Data { message, message_bytes, offset, timestamp_ps, .. } = *data;
-        flow.receive_buffers.place(&Piece { message, message_bytes, offset, timestamp_ps, payload }, &mut self.pool)
+        let piece = Piece { message, message_bytes, offset, timestamp_ps, payload };
+        let Some(sink) = &mut self.sink else { return flow.receive_buffers.place(&piece, &mut self.pool) };
+        if !flow.receive_buffers.lend(&piece) {
+            return false;
+        }
+        //= docs/specs/endpoint.md#END-12a Lent frames
+        sink.take(&Lent { connection: connection.id, message: MessageId(message), message_bytes, offset, payload });
+        flow.receiving.receiver.consumed(payload.len() as u64);
+        true
     }
 
     fn take_messages(&mut self, now_ps: u64, _number: u32, connection: &mut Connection) {
@@ -77,12 +87,13 @@ impl host::Owner for Outside {
         {
             connection.unread += 1;
             // A message without bytes has no packet with a place.
-            let whole = receive_buffers.finish(message).unwrap_or(Incoming { data: Vec::new(), started_ps: now_ps });
+            let (data, started_ps) =
+                receive_buffers.finish(message).map_or((Vec::new(), now_ps), |whole| (whole.data, whole.started_ps));
             self.events.push_back(EndpointEvent::Received {
                 connection: connection.id,
                 message: MessageId(message),
-                data: Bytes::from(whole.data),
-                started_ps: whole.started_ps,
+                data: Bytes::from(data),
+                started_ps,
                 completed_ps: now_ps,
             });
         }

@@ -125,7 +125,7 @@ impl Connection {
     pub(crate) fn submit_backlog(&mut self) {
         let Some(flow) = self.flow.as_deref_mut() else { return };
         while let Some(&message) = self.backlog.front() {
-            let bytes = self.send_buffers.get(message).map_or(0, |outgoing| outgoing.data.len() as u64);
+            let bytes = self.send_buffers.get(message).map_or(0, |outgoing| outgoing.content.bytes());
             if flow.sending.sender.send_message(message, bytes).is_err() {
                 return;
             }

@@ -75,13 +75,13 @@ macro_rules! kinds {
             }
 
             /// Read the body out of `header`, which is ours from its first byte on.
-            #[inline]
+            #[inline(always)]
             pub(crate) fn parse(kind: Kind, header: &[u8]) -> Result<Self, Error> {
                 Ok(match kind { $(Kind::$kind => Self::$kind(Header::parse(header)?),)+ })
             }
 
             /// Write the body into `header`, which is ours from its first byte on. CRCs are left 0.
-            #[inline]
+            #[inline(always)]
             pub(crate) fn emit(&self, header: &mut [u8]) -> Result<(), Error> {
                 match self { $(Self::$kind(body) => body.emit(header),)+ }
             }

@@ -15,7 +15,7 @@ pub const fn fold(sum: u64) -> u16 {
 }
 
 /// Add the 16-bit words of `bytes` to `sum` (an odd last byte counts as the high byte of a word).
-#[inline]
+#[inline(always)]
 pub fn add(sum: u64, bytes: &[u8]) -> u64 {
     // Words of 32 bits fold to the same value as words of 16, because 2^16 == 1 modulo 2^16 - 1; that halves the additions.
     // They are read in the machine's byte order: swapping the sum's bytes once does for all words (RFC 1071 §2 (B)).

@@ -77,6 +77,7 @@ macro_rules! header {
         impl $crate::body::Header for $Name {
             const BYTES: usize = $bytes;
 
+            #[inline(always)]
             fn parse(header: &[u8]) -> Result<Self, $crate::Error> {
                 use $crate::{bytes, declare::Value, header::field::FLAGS};
                 let (header, _rest) = header.split_first_chunk::<$bytes>().ok_or($crate::Error::Truncated)?;
@@ -89,6 +90,7 @@ macro_rules! header {
                 })
             }
 
+            #[inline(always)]
             fn emit(&self, header: &mut [u8]) -> Result<(), $crate::Error> {
                 use $crate::{bytes, declare::Value, header::COMMON_BYTES};
                 let (header, _rest) = header.split_first_chunk_mut::<$bytes>().ok_or($crate::Error::BufferTooSmall)?;

@@ -64,6 +64,14 @@ pub fn parse(frame: &[u8]) -> Result<Option<Frame<'_>>, Error> {
     Ok(Some(Frame { envelope, common, body, payload, trimmed, pause }))
 }
 
+/// Return the connection's number of a frame of ours, and the number that follows the common header: of the packet in a Data, of
+/// all that arrived in an Ack. `None` if the frame is not ours or too short. It checks nothing.
+#[inline]
+pub fn peek_packet(frame: &[u8]) -> Option<(u32, u64)> {
+    let head = frame.get(udp_payload_offset(classify(frame)?)..)?.first_chunk::<{ COMMON_BYTES + 8 }>()?;
+    Some((View(head).u32::<{ field::CONNECTION }>(), View(head).u64::<COMMON_BYTES>()))
+}
+
 /// Bytes of our header.
 #[inline]
 fn our_bytes(kind: Kind, ours: &[u8]) -> Result<usize, Error> {
@@ -71,6 +79,7 @@ fn our_bytes(kind: Kind, ours: &[u8]) -> Result<usize, Error> {
 }
 
 /// Check length and CRC of the payload; return whether a switch cut it off.
+#[inline(always)]
 fn check_payload(envelope: &Envelope, body: &Body, header: &[u8], payload: &[u8]) -> Result<bool, Error> {
     let Body::Data(data) = body else {
         return if payload.is_empty() { Ok(false) } else { Err(Error::Length) };
@@ -81,12 +90,13 @@ fn check_payload(envelope: &Envelope, body: &Body, header: &[u8], payload: &[u8]
     if payload.len() != data.payload_bytes as usize {
         return Err(Error::Length);
     }
-    if crc32c::crc32c(payload) != View(chunk::<{ Data::BYTES }>(header)?).u32::<{ data::PAYLOAD_CRC }>() {
+    if crc32c(payload) != View(chunk::<{ Data::BYTES }>(header)?).u32::<{ data::PAYLOAD_CRC }>() {
         return Err(Error::PayloadChecksum);
     }
     Ok(false)
 }
 
+#[inline(always)]
 fn parse_v4(frame: &[u8]) -> Result<(Envelope, &[u8]), Error> {
     let head = View(chunk::<V4_HEADERS>(frame)?);
     let ip = frame.get(v4::VERSION_IHL..v4::UDP).ok_or(Error::Truncated)?;
@@ -135,6 +145,7 @@ fn parse_v6(frame: &[u8]) -> Result<(Envelope, &[u8]), Error> {
 }
 
 /// Return the UDP datagram. The IP header gives its length too.
+#[inline(always)]
 fn udp(frame: &[u8], at: usize, length: usize) -> Result<&[u8], Error> {
     let udp = frame.get(at..at + length).ok_or(Error::Truncated)?;
     let said = View(udp.first_chunk::<UDP_BYTES>().ok_or(Error::Length)?).u16::<4>();
@@ -165,7 +176,7 @@ struct Covered([u8; COVERED_MAX]);
 
 /// CRC32C over both addresses (16 bytes each, IPv4 as v4-mapped), both ports, and `header` without its virtual time, the CRC
 /// itself, and with 0 for the note of a detour (WIRE-10).
-#[inline]
+#[inline(always)]
 fn header_crc(envelope: &Envelope, header: &[u8]) -> Result<u32, Error> {
     let mut covered = Covered([0; COVERED_MAX]);
     Writer(&mut covered.0)
@@ -177,9 +188,16 @@ fn header_crc(envelope: &Envelope, header: &[u8]) -> Result<u32, Error> {
         .u8::<{ 36 + field::DETOUR }>(0);
     let rest = header.get(COMMON_BYTES..).ok_or(Error::Truncated)?;
     covered.0.get_mut(COVERED_START..COVERED_START + rest.len()).ok_or(Error::Length)?.copy_from_slice(rest);
-    Ok(crc32c::crc32c(&covered.0[..COVERED_START + rest.len()]))
+    Ok(crc32c(&covered.0[..COVERED_START + rest.len()]))
 }
 
+/// CRC32C, also known as CRC-32/ISCSI: the checksum of headers and payload.
+#[inline]
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    crc_fast::crc32_iscsi(bytes)
+}
+
+#[inline(always)]
 fn mapped(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
@@ -247,11 +265,12 @@ fn udp_length(body: &Body, payload_bytes: usize) -> Result<u16, Error> {
 }
 
 /// Write our header with both CRCs.
+#[inline(always)]
 fn emit_header(header: &mut [u8], e: &Envelope, c: &Common, body: &Body, payload: &[u8]) -> Result<(), Error> {
     c.emit(chunk_mut(header)?, body.kind(), body.flags());
     body.emit(header)?;
     if body.kind() == Kind::Data {
-        let crc = crc32c::crc32c(payload);
+        let crc = crc32c(payload);
         Writer(chunk_mut::<{ Data::BYTES }>(header)?).u32::<{ data::PAYLOAD_CRC }>(crc);
     }
     let crc = header_crc(e, header)?;
@@ -259,6 +278,7 @@ fn emit_header(header: &mut [u8], e: &Envelope, c: &Common, body: &Body, payload
     Ok(())
 }
 
+#[inline(always)]
 fn emit_v4(head: &mut [u8; V4_HEADERS], e: &Envelope, src: Ipv4Addr, dst: Ipv4Addr, udp_bytes: u16) {
     let mut writer = Writer(head);
     writer
@@ -297,6 +317,7 @@ fn emit_v6(head: &mut [u8; V6_HEADERS], e: &Envelope, src: Ipv6Addr, dst: Ipv6Ad
 }
 
 /// Write the UDP header, which ends the array, with checksum 0.
+#[inline(always)]
 fn emit_udp<const N: usize, const AT: usize>(writer: &mut Writer<'_, N>, src_port: EvPort, length: u16) {
     let [a, b] = src_port.number().to_be_bytes();
     let [c, d] = UDP_PORT.to_be_bytes();

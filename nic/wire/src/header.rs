@@ -39,6 +39,7 @@ pub struct Common {
 
 impl Common {
     /// Check version and kind (WIRE-9).
+    #[inline(always)]
     pub(crate) fn parse(bytes: &[u8; COMMON_BYTES]) -> Result<(Self, Kind), Error> {
         let view = View(bytes);
         if view.u8::<{ field::VERSION }>() != VERSION {
@@ -54,6 +55,7 @@ impl Common {
     }
 
     /// Write everything but the CRC, which is left 0.
+    #[inline(always)]
     pub(crate) fn emit(&self, bytes: &mut [u8; COMMON_BYTES], kind: Kind, flags: u8) {
         Writer(bytes)
             .array::<{ field::VERSION }, 4>([VERSION, kind as u8, flags, 0])

@@ -52,7 +52,7 @@ pub use envelope::{Ecn, Envelope};
 pub use error::Error;
 pub use ev::{Ev, EvPort, MAX_EVS};
 #[cfg(feature = "std")]
-pub use frame::{Frame, emit, emit_in_place, parse};
+pub use frame::{Frame, crc32c, emit, emit_in_place, parse, peek_packet};
 pub use handshake::{Accept, Connect, Terms};
 pub use header::Common;
 pub use nack::Nack;

@@ -3,8 +3,9 @@
 use super::Backoff;
 use crate::feedback::{Ev, LossCause};
 
-/// What the sender keeps of a packet that is sent and not acknowledged.
+/// What the sender keeps of a packet that is sent and not acknowledged. It lies within one cache line.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub struct Record {
     /// When it was last sent, in picoseconds.
     pub sent_ps: u64,
@@ -22,6 +23,8 @@ pub struct Record {
     pub backoff: Backoff,
     pub(super) fate: Fate,
 }
+
+const _: () = assert!(size_of::<Record>() == 32);
 
 impl Record {
     pub(super) const EMPTY: Self = Self {

@@ -74,15 +74,6 @@ pub(super) fn mark(frame: &mut [u8]) -> bool {
             .is_some()
 }
 
-/// Trims a data frame of ours to its headers. Returns whether it did.
-pub(super) fn trim(frame: &mut Vec<u8>) -> bool {
-    let trimmed = spray_wire::switch_view::trim(frame);
-    if let Some(len) = trimmed {
-        frame.truncate(len);
-    }
-    trimmed.is_some()
-}
-
 /// Adds to the virtual time of a frame of ours that is emulated.
 pub(super) fn delay_virtually(frame: &mut [u8], latency_ps: u64) {
     if latency_ps == 0 {

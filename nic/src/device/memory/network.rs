@@ -50,8 +50,18 @@ struct Port {
     rng: Xoshiro256PlusPlus,
     /// Frames in the device's fill ring that no arrival has taken yet.
     posted: usize,
-    arrived: VecDeque<Vec<u8>>,
+    arrived: VecDeque<Packet>,
     no_buffer: u64,
+    /// Where its last frame went: most frames follow it.
+    last_to: usize,
+}
+
+/// A frame in a buffer of the network's.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Packet {
+    /// As long as a device's frames.
+    pub(super) bytes: Box<[u8]>,
+    pub(super) len: usize,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,7 +70,7 @@ struct Flight {
     /// Frames due at one time arrive in the order they were sent in.
     sequence: u64,
     to: usize,
-    bytes: Vec<u8>,
+    packet: Packet,
 }
 
 #[derive(Debug)]
@@ -73,8 +83,8 @@ pub(super) struct Network {
     impairments: Impairments,
     ports: Vec<Port>,
     flights: BinaryHeap<Reverse<Flight>>,
-    /// Buffers of frames that have arrived, to be used again.
-    spare: Vec<Vec<u8>>,
+    /// Buffers that hold no frame.
+    spare: Vec<Box<[u8]>>,
     stats: NetworkStats,
 }
 
@@ -104,6 +114,7 @@ impl Network {
             posted: 0,
             arrived: VecDeque::new(),
             no_buffer: 0,
+            last_to: 0,
         });
         port
     }
@@ -146,11 +157,12 @@ impl Network {
         self.ports[port].no_buffer
     }
 
-    pub(super) fn pop(&mut self, port: usize) -> Option<Vec<u8>> {
+    pub(super) fn pop(&mut self, port: usize) -> Option<Packet> {
         self.ports[port].arrived.pop_front()
     }
 
-    pub(super) fn recycle(&mut self, bytes: Vec<u8>) {
+    /// Takes a buffer without a frame.
+    pub(super) fn recycle(&mut self, bytes: Box<[u8]>) {
         self.spare.push(bytes);
     }
 
@@ -162,37 +174,58 @@ impl Network {
     /// Delivers frames that are due to their devices.
     pub(super) fn deliver(&mut self) {
         while self.next_due_ps().is_some_and(|due_ps| due_ps <= self.now_ps) {
-            let Some(Reverse(Flight { to, bytes, .. })) = self.flights.pop() else { break };
-            let port = &mut self.ports[to];
-            if port.posted == 0 {
-                port.no_buffer += 1;
-                self.stats.no_buffer += 1;
-                self.spare.push(bytes);
-                continue;
-            }
-            port.posted -= 1;
-            port.arrived.push_back(bytes);
-            self.stats.delivered += 1;
+            let Some(Reverse(Flight { to, packet, .. })) = self.flights.pop() else { break };
+            self.arrive(to, packet);
         }
     }
 
-    pub(super) fn send(&mut self, from: usize, frame: &[u8]) {
-        self.stats.sent += 1;
-        let group = frame.first().is_some_and(|first| first & 1 == 1);
-        let mut receivers = 0;
-        for to in 0..self.ports.len() {
-            let wanted = if group { to != from } else { frame.get(..6) == Some(&self.ports[to].mac[..]) };
-            if wanted {
-                receivers += 1;
-                self.stats.copies += u64::from(receivers > 1);
-                self.carry(from, to, frame);
-            }
+    fn arrive(&mut self, to: usize, packet: Packet) {
+        let port = &mut self.ports[to];
+        if port.posted == 0 {
+            port.no_buffer += 1;
+            self.stats.no_buffer += 1;
+            self.spare.push(packet.bytes);
+            return;
         }
-        self.stats.unroutable += u64::from(receivers == 0);
+        port.posted -= 1;
+        port.arrived.push_back(packet);
+        self.stats.delivered += 1;
+    }
+
+    /// Sends the first `len` bytes of a device's frame. It may take the frame's buffer and leave another in its place.
+    pub(super) fn send(&mut self, from: usize, frame: &mut Box<[u8]>, len: usize) {
+        self.stats.sent += 1;
+        let is_group = len > 0 && frame[0] & 1 == 1;
+        if is_group {
+            let others = self.ports.len() - 1;
+            self.stats.copies += others.saturating_sub(1) as u64;
+            self.stats.unroutable += u64::from(others == 0);
+            for to in (0..self.ports.len()).filter(|&to| to != from) {
+                let mut copy = self.copy(&frame[..len]);
+                self.carry(from, to, &mut copy, len);
+                self.recycle(copy);
+            }
+            return;
+        }
+        match self.find(from, &frame[..len.min(6)]) {
+            Some(to) => self.carry(from, to, frame, len),
+            None => self.stats.unroutable += 1,
+        }
+    }
+
+    /// The port with a MAC address.
+    fn find(&mut self, from: usize, mac: &[u8]) -> Option<usize> {
+        let last = self.ports[from].last_to;
+        if self.ports[last].mac == mac {
+            return Some(last);
+        }
+        let to = self.ports.iter().position(|port| port.mac == mac)?;
+        self.ports[from].last_to = to;
+        Some(to)
     }
 
     /// Takes one frame to one receiver, through the sender's impairments.
-    fn carry(&mut self, from: usize, to: usize, frame: &[u8]) {
+    fn carry(&mut self, from: usize, to: usize, frame: &mut Box<[u8]>, len: usize) {
         let Impairments { loss_ppm, duplicate_ppm, .. } = self.ports[from].impairments;
         let rng = &mut self.ports[from].rng;
         if impair::chance(rng, loss_ppm) {
@@ -200,37 +233,56 @@ impl Network {
             return;
         }
         let twice = impair::chance(rng, duplicate_ppm);
-        self.launch(from, to, frame);
-        if twice {
+        let second = twice.then(|| self.copy(&frame[..len]));
+        self.launch(from, to, frame, len);
+        if let Some(mut second) = second {
             self.stats.copies += 1;
             self.stats.duplicated += 1;
-            self.launch(from, to, frame);
+            self.launch(from, to, &mut second, len);
+            self.recycle(second);
         }
     }
 
-    fn launch(&mut self, from: usize, to: usize, frame: &[u8]) {
+    /// Puts a frame on its way, without a copy: its buffer goes, and one without a frame takes its place.
+    fn launch(&mut self, from: usize, to: usize, frame: &mut Box<[u8]>, len: usize) {
         if self.flights.len() >= self.in_flight_limit {
             self.stats.overflow += 1;
             return;
         }
-        let mut bytes = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(self.frame_size));
-        bytes.clear();
-        bytes.extend_from_slice(frame);
+        let empty = self.buffer();
+        let mut packet = Packet { bytes: std::mem::replace(frame, empty), len };
         let Port { rng, impairments, .. } = &mut self.ports[from];
-        impair::delay_virtually(&mut bytes, impairments.virtual_latency_ps);
-        if impair::chance(rng, impairments.trim_ppm) {
-            self.stats.trimmed += u64::from(impair::trim(&mut bytes));
+        impair::delay_virtually(packet.frame(), impairments.virtual_latency_ps);
+        if impair::chance(rng, impairments.trim_ppm)
+            && let Some(len) = spray_wire::switch_view::trim(packet.frame())
+        {
+            packet.len = len;
+            self.stats.trimmed += 1;
         }
         if impair::chance(rng, impairments.mark_ppm) {
-            self.stats.marked += u64::from(impair::mark(&mut bytes));
+            self.stats.marked += u64::from(impair::mark(packet.frame()));
         }
         if impair::chance(rng, impairments.corrupt_ppm) {
-            impair::corrupt(rng, &mut bytes);
+            impair::corrupt(rng, packet.frame());
             self.stats.corrupted += 1;
         }
         let due_ps = self.now_ps + impairments.delay_ps + impair::up_to(rng, impairments.jitter_ps);
-        self.flights.push(Reverse(Flight { due_ps, sequence: self.sequence, to, bytes }));
+        if due_ps <= self.now_ps {
+            // All frames that were due before are delivered.
+            return self.arrive(to, packet);
+        }
+        self.flights.push(Reverse(Flight { due_ps, sequence: self.sequence, to, packet }));
         self.sequence += 1;
+    }
+
+    fn copy(&mut self, frame: &[u8]) -> Box<[u8]> {
+        let mut bytes = self.buffer();
+        bytes[..frame.len()].copy_from_slice(frame);
+        bytes
+    }
+
+    fn buffer(&mut self) -> Box<[u8]> {
+        self.spare.pop().unwrap_or_else(|| vec![0; self.frame_size].into())
     }
 
     pub(super) fn stats(&self) -> NetworkStats {
@@ -243,5 +295,11 @@ impl Network {
         let ended =
             stats.lost + stats.unroutable + stats.overflow + stats.no_buffer + stats.in_flight + stats.delivered;
         if made == ended { Ok(()) } else { Err(format!("{made} frames made, {ended} accounted for: {stats:?}")) }
+    }
+}
+
+impl Packet {
+    fn frame(&mut self) -> &mut [u8] {
+        &mut self.bytes[..self.len]
     }
 }

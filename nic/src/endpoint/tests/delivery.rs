@@ -48,6 +48,24 @@ fn all_to_next(v6: bool, mode: Mode, hosts: usize, messages: usize, bytes: usize
     rig
 }
 
+/// With so many, state is read ahead: of frames that have arrived, and of turns to come.
+#[test]
+fn a_hundred_connections_lose_nothing() {
+    const CONNECTIONS: usize = 100;
+    for (mode, impairments) in [(Mode::Real, Impairments::delay(5 * US)), (EMULATED, Impairments::default())] {
+        let mut rig = Rig::with(2, false, mode, impairments, |_, config| config.max_connections = CONNECTIONS as u32);
+        for message in 0..CONNECTIONS {
+            let connection = rig.connect(0, 1);
+            rig.endpoints[0].send(connection, content(message, 5_000 + message)).unwrap();
+        }
+        assert!(rig.run(50 * US, 2_000 * MS, |rig| rig.delivered(0) == CONNECTIONS));
+        let mut received: Vec<Bytes> = rig.received(1).into_iter().map(|(.., data)| data).collect();
+        received.sort_by_key(Bytes::len);
+        assert!(received == (0..CONNECTIONS).map(|seed| content(seed, 5_000 + seed)).collect::<Vec<_>>());
+        rig.audit();
+    }
+}
+
 #[test]
 fn faultless_v4_real() {
     all_to_next(false, Mode::Real, 3, 5, 20_000, Impairments::delay(5 * US)).audit();

@@ -6,6 +6,7 @@ mod emulation;
 mod flowcut;
 mod handshake;
 mod hostile;
+mod in_place;
 mod reachable;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

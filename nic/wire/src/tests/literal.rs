@@ -68,6 +68,18 @@ fn bitwise_crc_gives_the_published_check_value() {
     assert_eq!(crc32c_bitwise(b"123456789"), 0xe306_9283);
 }
 
+/// A fast CRC takes other instructions for other lengths.
+#[test]
+fn crc_of_every_length_is_that_of_the_twin() {
+    let bytes: Vec<u8> = (0..9_000u32).map(|i| ((i * i) >> 3) as u8).collect();
+    for len in (0..1_100).chain([3_000, 3_398, 4_096, 8_999]) {
+        for start in [0, 1] {
+            let bytes = &bytes[start..start + len];
+            assert_eq!(crate::frame::crc32c(bytes), crc32c_bitwise(bytes), "{len} bytes from {start}");
+        }
+    }
+}
+
 #[test]
 fn every_kind_has_the_specified_bytes() {
     for v6 in [false, true] {

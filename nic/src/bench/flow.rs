@@ -1,0 +1,165 @@
+//! The transport without frames: what path choice and recovery cost.
+
+use std::hint::black_box;
+
+use spray_core::{
+    feedback::AckInfo,
+    flow::{Arrival, FlowConfig, Receiver, Sender, Transmit},
+    path::{AnyBalancer, Balancer, Ev, SendInfo},
+    rng::{self, Rng},
+};
+use spray_wire::{Ack, Data};
+
+use super::{BATCH, End, Ends, Load, RTT_PS, STEP_PS, Stopwatch};
+
+/// The sender and the receiver of one connection without frames: the choice of a path, the window, the records of what is in
+/// flight, acknowledgements.
+#[derive(Debug)]
+pub struct Flow {
+    sender: Sender,
+    receiver: Receiver,
+    rng: Rng,
+    evs: u16,
+    flight: Vec<(Data, Ev)>,
+    acks: Vec<Ack>,
+    now_ps: u64,
+}
+
+impl Flow {
+    /// Makes both, with an endless message.
+    ///
+    /// # Panics
+    /// Never: the queue of messages is empty.
+    #[must_use]
+    pub fn new(load: &Load) -> Self {
+        let unlimited = u64::MAX / 4;
+        let config = FlowConfig { max_data_bytes: unlimited, max_message_bytes: unlimited, ..load.flow() };
+        let mut rng = rng::stream(1, 1);
+        let mut sender = Sender::new(&config, config.window_packets, unlimited, &mut rng);
+        sender.send_message(1, unlimited).expect("an empty queue");
+        Self {
+            sender,
+            receiver: Receiver::new(&config),
+            rng,
+            evs: config.path.ev_count(),
+            flight: Vec::with_capacity(BATCH),
+            acks: Vec::with_capacity(BATCH),
+            now_ps: 0,
+        }
+    }
+
+    /// Sends at least so many packets; what each cost.
+    pub fn run(&mut self, packets: u64) -> Ends {
+        let mut watch = Stopwatch::start();
+        let mut sent = 0;
+        while sent < packets {
+            self.now_ps += STEP_PS;
+            self.send();
+            sent += self.flight.len() as u64;
+            watch.lap(End::Sender);
+            self.receive();
+            watch.lap(End::Receiver);
+            self.acknowledge();
+            watch.lap(End::Sender);
+        }
+        watch.per_packet(sent)
+    }
+
+    fn send(&mut self) {
+        while self.flight.len() < BATCH
+            && let Some(Transmit::Data { data, ev }) = self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ())
+        {
+            self.flight.push((data, ev));
+            black_box(self.sender.poll_timeout());
+        }
+    }
+
+    fn receive(&mut self) {
+        for (data, ev) in self.flight.drain(..) {
+            let port = ev.port(self.evs.into());
+            let arrival = Arrival { data, port, marked: false, hops: 3, trimmed: false, last_port: false };
+            black_box(self.receiver.on_data(self.now_ps, black_box(&arrival)));
+            self.acks.extend(self.receiver.poll_ack());
+            black_box((self.receiver.poll_nack(), self.receiver.poll_timeout()));
+        }
+    }
+
+    fn acknowledge(&mut self) {
+        for ack in self.acks.drain(..) {
+            self.sender.on_ack(self.now_ps, black_box(&ack), &mut ());
+            black_box(self.sender.poll_timeout());
+        }
+    }
+}
+
+/// A balancer by itself.
+#[derive(Debug)]
+pub struct Choosing {
+    balancer: AnyBalancer,
+    rng: Rng,
+    packet_bytes: u32,
+    ack_every: u16,
+    chosen: Vec<Ev>,
+    now_ps: u64,
+    psn: u64,
+}
+
+impl Choosing {
+    /// Makes the balancer.
+    #[must_use]
+    pub fn new(load: &Load) -> Self {
+        let config = load.flow();
+        let mut rng = rng::stream(1, 1);
+        Self {
+            balancer: AnyBalancer::new(&config.path, &mut rng),
+            rng,
+            packet_bytes: config.packet_bytes(),
+            ack_every: load.ack_every as u16,
+            chosen: Vec::with_capacity(BATCH),
+            now_ps: 0,
+            psn: 0,
+        }
+    }
+
+    /// Chooses paths for at least so many packets and takes the feedback of their ACKs; what each cost, in nanoseconds.
+    pub fn run(&mut self, packets: u64) -> f64 {
+        let first = self.psn;
+        let mut watch = Stopwatch::start();
+        while self.psn - first < packets {
+            self.now_ps += STEP_PS;
+            (0..BATCH).for_each(|_| self.choose());
+            self.acknowledge();
+        }
+        watch.lap(End::Sender);
+        watch.per_packet(self.psn - first).sender_ns
+    }
+
+    fn choose(&mut self) {
+        let packet = SendInfo {
+            psn: self.psn,
+            bytes: self.packet_bytes,
+            retransmit: false,
+            in_flight_bytes: 0,
+            open_packets: 0,
+            unsent_bytes: u64::MAX / 4,
+        };
+        self.chosen.push(self.balancer.next_ev(self.now_ps, black_box(&packet), &mut self.rng));
+        self.psn += 1;
+    }
+
+    fn acknowledge(&mut self) {
+        let packets = self.ack_every;
+        for echoed in self.chosen.chunks(packets.into()).filter_map(|packets| packets.last()) {
+            let info = AckInfo {
+                ev: *echoed,
+                packets,
+                bytes: u64::from(self.packet_bytes) * u64::from(packets),
+                rtt_ps: RTT_PS,
+                packet_bytes: self.packet_bytes,
+                ..AckInfo::default()
+            };
+            self.balancer.on_ack(self.now_ps, black_box(&info), &mut ());
+        }
+        self.chosen.clear();
+    }
+}

@@ -1,0 +1,207 @@
+//! Whole endpoints: two of them, and many hosts on one thread.
+
+use std::hint::black_box;
+
+use bytes::Bytes;
+use spray_wire::Kind;
+
+use super::{End, Ends, Load, STEP_PS, Stopwatch, host, network};
+use crate::device::{MemoryDevice, MemoryNetwork};
+use crate::endpoint::{Lent, Sink, Source};
+use crate::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode};
+
+/// Messages that wait at a connection: one is sent, another follows it.
+const QUEUED: usize = 2;
+
+/// An endpoint that sends on all of its connections for as long as it is polled.
+#[derive(Debug)]
+struct Sending {
+    endpoint: Endpoint<MemoryDevice>,
+    message: Bytes,
+    in_place: bool,
+}
+
+/// A message whose payload is in the frames already, but for a word of each packet.
+#[derive(Debug)]
+struct InFrames {
+    bytes: u64,
+}
+
+impl Source for InFrames {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn fill(&self, offset: u64, to: &mut [u8]) {
+        if let Some(word) = to.first_chunk_mut() {
+            *word = offset.to_le_bytes();
+        }
+    }
+}
+
+/// Looks at a word of each packet.
+#[derive(Debug)]
+struct Look;
+
+impl Sink for Look {
+    fn take(&mut self, piece: &Lent<'_>) {
+        black_box(piece.payload.first_chunk::<8>());
+    }
+}
+
+/// Two endpoints, of which one sends to the other.
+#[derive(Debug)]
+pub struct Pair {
+    sender: Sending,
+    receiver: Endpoint<MemoryDevice>,
+    now_ps: u64,
+}
+
+impl Pair {
+    /// Opens the connections.
+    ///
+    /// # Panics
+    /// When `load` does not fit an endpoint.
+    #[must_use]
+    pub fn new(load: &Load) -> Self {
+        let network = network();
+        let sender = Sending::new(&network, 1, load);
+        let mut pair = Self { sender, receiver: endpoint(&network, 2, load), now_ps: 0 };
+        let mut watch = Stopwatch::start();
+        for _ in 0..load.connections {
+            let connection = pair.sender.endpoint.connect(pair.now_ps, host(2), None).expect("a free slot");
+            pair.sender.fill(connection);
+            let connected = |endpoint: &Endpoint<_>| endpoint.stats().received[Kind::Accept];
+            let before = connected(&pair.sender.endpoint);
+            while connected(&pair.sender.endpoint) == before {
+                pair.step(&mut watch);
+            }
+        }
+        pair
+    }
+
+    /// Sends at least so many packets; what each cost.
+    pub fn run(&mut self, packets: u64) -> Ends {
+        let first = self.packets();
+        let mut watch = Stopwatch::start();
+        while self.packets() - first < packets {
+            self.step(&mut watch);
+        }
+        watch.per_packet(self.packets() - first)
+    }
+
+    /// Data packets sent so far.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        self.sender.endpoint.stats().sent[Kind::Data]
+    }
+
+    /// Checks that nothing was lost, sent twice or refused.
+    ///
+    /// # Errors
+    /// Says what is wrong.
+    pub fn audit(&self) -> Result<(), String> {
+        let (sent, received) = (self.sender.endpoint.stats(), self.receiver.stats());
+        let is_sound = sent.sent[Kind::Data] == received.received[Kind::Data] && received.duplicates == 0;
+        if is_sound { Ok(()) } else { Err(format!("sender {sent:?}, receiver {received:?}")) }
+    }
+
+    fn step(&mut self, watch: &mut Stopwatch) {
+        self.now_ps += STEP_PS;
+        self.sender.poll(self.now_ps);
+        watch.lap(End::Sender);
+        receive(&mut self.receiver, self.now_ps);
+        watch.lap(End::Receiver);
+    }
+}
+
+/// Hosts of one process in a ring, each of which sends to the next, polled in turn by one thread.
+#[derive(Debug)]
+pub struct Hosts {
+    hosts: Vec<Sending>,
+    now_ps: u64,
+}
+
+impl Hosts {
+    /// Opens a connection from each host to the next.
+    ///
+    /// # Panics
+    /// When `load` does not fit an endpoint.
+    #[must_use]
+    pub fn new(load: &Load, hosts: u16) -> Self {
+        let network = network();
+        let mut hosts: Vec<Sending> = (0..hosts).map(|number| Sending::new(&network, number, load)).collect();
+        let count = hosts.len() as u16;
+        for (number, sending) in (1..).zip(&mut hosts) {
+            let connection = sending.endpoint.connect(0, host(number % count), None).expect("a free slot");
+            sending.fill(connection);
+        }
+        Self { hosts, now_ps: 0 }
+    }
+
+    /// Sends at least so many packets; what each cost both of its ends together, in nanoseconds.
+    pub fn run(&mut self, packets: u64) -> f64 {
+        let first = self.packets();
+        let mut watch = Stopwatch::start();
+        while self.packets() - first < packets {
+            self.now_ps += STEP_PS;
+            for sending in &mut self.hosts {
+                sending.poll(self.now_ps);
+            }
+        }
+        watch.lap(End::Sender);
+        watch.per_packet(self.packets() - first).sender_ns
+    }
+
+    fn packets(&self) -> u64 {
+        self.hosts.iter().map(|sending| sending.endpoint.stats().sent[Kind::Data]).sum()
+    }
+}
+
+impl Sending {
+    fn new(network: &MemoryNetwork, number: u16, load: &Load) -> Self {
+        let message = Bytes::from(vec![7; load.message_bytes()]);
+        Self { endpoint: endpoint(network, number, load), message, in_place: load.in_place }
+    }
+
+    fn poll(&mut self, now_ps: u64) {
+        self.endpoint.poll(now_ps);
+        while let Some(event) = self.endpoint.poll_event() {
+            match event {
+                EndpointEvent::Delivered { connection, .. } => self.send(connection),
+                EndpointEvent::Received { data, .. } => self.endpoint.recycle(data),
+                _ => {}
+            }
+        }
+    }
+
+    fn fill(&mut self, connection: ConnectionId) {
+        (0..QUEUED).for_each(|_| self.send(connection));
+    }
+
+    fn send(&mut self, connection: ConnectionId) {
+        let bytes = self.message.len() as u64;
+        let sent = match self.in_place {
+            true => self.endpoint.send_from(connection, Box::new(InFrames { bytes })),
+            false => self.endpoint.send(connection, self.message.clone()),
+        };
+        sent.expect("few messages wait");
+    }
+}
+
+fn receive(endpoint: &mut Endpoint<MemoryDevice>, now_ps: u64) {
+    endpoint.poll(now_ps);
+    while let Some(event) = endpoint.poll_event() {
+        if let EndpointEvent::Received { data, .. } = event {
+            endpoint.recycle(data);
+        }
+    }
+}
+
+fn endpoint(network: &MemoryNetwork, number: u16, load: &Load) -> Endpoint<MemoryDevice> {
+    let host = host(number);
+    let config = EndpointConfig::new(host.address, host.mac, Mode::Real, load.flow());
+    let config = EndpointConfig { max_connections: load.connections.max(2), ..config };
+    let endpoint = Endpoint::new(network.attach(host.mac), config).expect("a sound configuration");
+    if load.in_place { endpoint.with_sink(Box::new(Look)) } else { endpoint }
+}
