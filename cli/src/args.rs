@@ -130,7 +130,7 @@ pub enum Engine {
 #[derive(Debug, Subcommand)]
 pub enum Bench {
     #[cfg(feature = "xdp")]
-    /// One REPS connection over veth through the switch, against bare AF_XDP frames and kernel UDP
+    /// One REPS connection over veth through the switch, against bare AF_XDP frames, the kernel's UDP and TCP, and QUIC
     Veth(BenchVeth),
     /// The simulator on one thread: packet-hops a second and memory, for fabrics of growing size
     Sim(BenchSim),

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 
 use crate::settings::Overrides;
 
@@ -122,11 +123,20 @@ pub struct BenchVeth {
     #[arg(long, value_name = "N", default_value_t = 3000, value_parser = clap::value_parser!(u32).range(64..=3300))]
     pub payload: u32,
     /// Seconds per measurement
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=60))]
-    pub seconds: u64,
+    #[arg(long, value_name = "S", default_value_t = 2.0, value_parser = seconds)]
+    pub seconds: f64,
     /// Number of measurements of each kind, interleaved
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,
+    /// Measure these alone
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(crate::bench::peers()))]
+    pub only: Vec<String>,
+    /// Leave out the round trips of small messages
+    #[arg(long)]
+    pub no_latency: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// An Ethernet address such as `02:00:00:00:00:01`.
@@ -154,4 +164,8 @@ fn rate(text: &str) -> Result<f64, &'static str> {
 
 fn microseconds(text: &str) -> Result<f64, &'static str> {
     text.parse().ok().filter(|us| (1.0..=1e6).contains(us)).ok_or("expected microseconds from 1 to 1000000")
+}
+
+fn seconds(text: &str) -> Result<f64, &'static str> {
+    text.parse().ok().filter(|seconds| (0.1..=60.0).contains(seconds)).ok_or("expected seconds from 0.1 to 60")
 }

@@ -4,6 +4,9 @@ mod sim;
 #[cfg(feature = "xdp")]
 mod veth;
 
+#[cfg(feature = "xdp")]
+pub use veth::names as peers;
+
 use crate::args::Bench;
 use crate::failure::Outcome;
 

@@ -19,6 +19,7 @@ mod host_port;
 mod hosts;
 mod links;
 mod netns;
+mod offloads;
 mod pace;
 mod pair;
 pub mod program;
@@ -45,7 +46,7 @@ pub use routers::{Jitter, Routers};
 pub use spec::{
     Dilation, FabricSpec, FlowOutcome, Happened, Losses, Report, Subject, TestbedFlow, TestbedOutcome, TestbedSpec,
 };
-pub use veth::{VethBench, probe_veth_xdp};
+pub use veth::{Kernel, Transport, VethBench, probe_veth_xdp};
 
 use self::drive::Goal;
 use self::rig::Rig;
