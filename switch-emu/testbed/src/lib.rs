@@ -39,6 +39,8 @@ use spray_fabric::{Fabric, Progress, Thresholds, compile};
 use spray_nic::clock::{DilatedClock, PatientClock};
 use spray_nic::sys::monotonic_ns;
 
+#[cfg(feature = "quic")]
+pub use bench::quic::Quic;
 pub use error::RunError;
 pub use pair::Pair;
 pub use registry::{clean, leftovers};

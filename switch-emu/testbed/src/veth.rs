@@ -18,6 +18,8 @@ use spray_nic::{Endpoint, EndpointConfig, Mode, Peer};
 use super::pair::Pair;
 use super::rig::Rig;
 use super::{FabricSpec, OPEN_QUEUE, RunError};
+#[cfg(feature = "quic")]
+use crate::bench::quic::{self, Quic};
 use crate::bench::{Latency, Throughput, bare, cpu, join};
 use crate::frame::{RATE_BPS, RTT_PS, data_frame, data_header_bytes, unpaced};
 use crate::program::AttachMode;
@@ -155,6 +157,28 @@ impl VethBench {
     /// When a program or a socket fails.
     pub fn kernel_latency(&self, way: Kernel, loaded: bool, duration: Duration) -> Result<Latency, RunError> {
         self.over_pair(way).latency(loaded, duration)
+    }
+
+    /// The same payloads by a stream of a QUIC library, over that pair.
+    ///
+    /// # Errors
+    /// When the library or a socket fails.
+    #[cfg(feature = "quic")]
+    pub fn quic(&self, library: Quic, duration: Duration) -> Result<Throughput, RunError> {
+        let sockets = kernel::udp_sockets(&self.pair)?;
+        let outcome = quic::run(library, sockets, duration, self.payload_bytes as u16, threads(false));
+        outcome.map_err(failed("sending by QUIC"))
+    }
+
+    /// Round trips of small messages by a QUIC library; `loaded` beside a stream that carries as much as it can.
+    ///
+    /// # Errors
+    /// When the library or a socket fails.
+    #[cfg(feature = "quic")]
+    pub fn quic_latency(&self, library: Quic, loaded: bool, duration: Duration) -> Result<Latency, RunError> {
+        let sockets = kernel::udp_sockets(&self.pair)?;
+        let outcome = quic::exchange(library, sockets, loaded, duration, self.payload_bytes as u16, threads(false));
+        outcome.map_err(failed("asking by QUIC"))
     }
 
     fn over_pair(&self, way: Kernel) -> OverPair<'_> {

@@ -18,6 +18,8 @@ pub(crate) mod exchange;
 pub mod kernel_tcp;
 pub mod kernel_udp;
 mod mmsg;
+#[cfg(feature = "quic")]
+pub mod quic;
 
 /// How long round trips took, in nanoseconds.
 pub type Latency = Histogram<u64>;
