@@ -134,6 +134,9 @@ pub enum Bench {
     Veth(BenchVeth),
     /// The simulator on one thread: packet-hops a second and memory, for fabrics of growing size
     Sim(BenchSim),
+    #[cfg(feature = "xdp")]
+    /// All benchmarks and the demo, into one Markdown document
+    Speed(BenchSpeed),
 }
 
 #[derive(Debug, Args)]

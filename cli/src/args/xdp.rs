@@ -129,7 +129,7 @@ pub struct BenchVeth {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,
     /// Measure these alone
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(crate::bench::peers()))]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(crate::bench::peers().map(|(name, _)| name)))]
     pub only: Vec<String>,
     /// Leave out the round trips of small messages
     #[arg(long)]
@@ -137,6 +137,19 @@ pub struct BenchVeth {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchSpeed {
+    /// The document to write
+    #[arg(long, value_name = "FILE", default_value = "docs/results/speed.md")]
+    pub out: PathBuf,
+    /// Threads of the simulator, for `spray bench sim`
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub threads: u32,
+    /// The published simulator, to be measured beside ours by `spray bench sim`
+    #[arg(long, value_name = "BINARY")]
+    pub reference: Option<PathBuf>,
 }
 
 /// An Ethernet address such as `02:00:00:00:00:01`.

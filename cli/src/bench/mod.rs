@@ -2,10 +2,12 @@
 
 mod sim;
 #[cfg(feature = "xdp")]
+mod speed;
+#[cfg(feature = "xdp")]
 mod veth;
 
 #[cfg(feature = "xdp")]
-pub use veth::names as peers;
+pub use veth::peers;
 
 use crate::args::Bench;
 use crate::failure::Outcome;
@@ -19,6 +21,8 @@ pub fn bench(arguments: &Bench) -> Outcome {
         #[cfg(feature = "xdp")]
         Bench::Veth(arguments) => veth::veth(arguments),
         Bench::Sim(arguments) => sim::sim(arguments),
+        #[cfg(feature = "xdp")]
+        Bench::Speed(arguments) => speed::speed(arguments),
     }
 }
 

@@ -52,7 +52,7 @@ const RATIOS: [(&str, &str, [&str; 2], f64); 3] = [
 ];
 
 /// Quantiles of round trips, by name.
-const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99_9", 0.999)];
+pub(super) const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99_9", 0.999)];
 
 const fn ours(ack_every: u32, coalesces: bool) -> Way {
     Way::Transport(Transport { ack_every, coalesces })
@@ -122,9 +122,14 @@ pub fn veth(arguments: &args::BenchVeth) -> Outcome {
     Ok(())
 }
 
-/// The names of all peers, for the command line.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    PEERS.iter().map(|(name, ..)| *name)
+/// All peers: names and words.
+pub fn peers() -> impl Iterator<Item = (&'static str, &'static str)> {
+    PEERS.iter().map(|(name, words, _)| (*name, *words))
+}
+
+/// All ratios: names in JSON and words.
+pub(super) fn ratios() -> impl Iterator<Item = (&'static str, &'static str)> {
+    RATIOS.iter().map(|(name, words, ..)| (*name, *words))
 }
 
 fn failed(error: RunError) -> Failure {
