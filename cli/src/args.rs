@@ -132,13 +132,16 @@ pub enum Engine {
 #[derive(Debug, Subcommand)]
 pub enum Bench {
     #[cfg(feature = "xdp")]
-    /// One REPS connection over veth through the switch, against bare AF_XDP frames and kernel UDP
+    /// One REPS connection over veth through the switch, against bare AF_XDP frames, the kernel's UDP and TCP, and QUIC
     Veth(BenchVeth),
     /// The simulator: packet-hops a second and memory, for fabrics of growing size
     Sim(BenchSim),
     #[cfg(target_os = "linux")]
     /// Both ends of a connection over devices in memory: the cost of a packet, in parts, beside the targets
     Transport(BenchTransport),
+    #[cfg(feature = "xdp")]
+    /// All benchmarks and the demo, into one Markdown document
+    Speed(BenchSpeed),
 }
 
 #[derive(Debug, Args)]

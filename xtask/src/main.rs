@@ -24,6 +24,7 @@ const USAGE: &str = "cargo xtask COMMAND
   build               set-up, XDP programs and a release `spray`
   bench [ARGUMENTS]   the microbenchmarks, then `spray bench veth` (as root)
   fidelity            the simulator against every row of the reference, into docs/results/fidelity.md
+  speed [ARGUMENTS]   `spray bench speed`: every benchmark of the command, with QUIC beside it (as root), into docs/results/speed.md
   real-network [ROUNDS [CONTENDER,... [CONDITION,...]]]
                       transfers over plain Linux routers (as root); all of them go into docs/results/real-network.md
   results             all balancers under all conditions, and what each decision costs, into docs/results/host-schemes.md; all
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
 
 fn dispatch(arguments: &[String]) -> Outcome {
     let (command, rest) = arguments.split_first().ok_or_else(|| Failure::unable(format!("which task?\n\n{USAGE}")))?;
-    let takes_arguments = matches!(command.as_str(), "demo" | "bench" | "kernels" | "real-network");
+    let takes_arguments = matches!(command.as_str(), "demo" | "bench" | "kernels" | "real-network" | "speed");
     if let (false, Some(extra)) = (takes_arguments, rest.first()) {
         return Err(Failure::unable(format!("`{command}` takes no arguments, got `{extra}`\n\n{USAGE}")));
     }
@@ -58,6 +59,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "bench" => demo::bench(rest),
         "kernels" => kernels::kernels(rest),
         "fidelity" => fidelity(),
+        "speed" => demo::speed(rest),
         "results" => results(),
         "real-network" => real_network(rest),
         "doc" => test::doc(),

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 
 use crate::settings::Overrides;
 
@@ -122,11 +123,33 @@ pub struct BenchVeth {
     #[arg(long, value_name = "N", default_value_t = 3000, value_parser = clap::value_parser!(u32).range(64..=3300))]
     pub payload: u32,
     /// Seconds per measurement
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=60))]
-    pub seconds: u64,
+    #[arg(long, value_name = "S", default_value_t = 2.0, value_parser = seconds)]
+    pub seconds: f64,
     /// Number of measurements of each kind, interleaved
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,
+    /// Measure these alone
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(crate::bench::peers().map(|(name, _)| name)))]
+    pub only: Vec<String>,
+    /// Leave out the round trips of small messages
+    #[arg(long)]
+    pub no_latency: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchSpeed {
+    /// The document to write
+    #[arg(long, value_name = "FILE", default_value = "docs/results/speed.md")]
+    pub out: PathBuf,
+    /// Threads of the simulator, for `spray bench sim`
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub threads: u32,
+    /// The published simulator, to be measured beside ours by `spray bench sim`: its command, with `{topology}` and `{matrix}`
+    #[arg(long, value_name = "COMMAND")]
+    pub reference: Option<String>,
 }
 
 /// An Ethernet address such as `02:00:00:00:00:01`.
@@ -154,4 +177,8 @@ fn rate(text: &str) -> Result<f64, &'static str> {
 
 fn microseconds(text: &str) -> Result<f64, &'static str> {
     text.parse().ok().filter(|us| (1.0..=1e6).contains(us)).ok_or("expected microseconds from 1 to 1000000")
+}
+
+fn seconds(text: &str) -> Result<f64, &'static str> {
+    text.parse().ok().filter(|seconds| (0.1..=60.0).contains(seconds)).ok_or("expected seconds from 0.1 to 60")
 }

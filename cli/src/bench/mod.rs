@@ -1,10 +1,15 @@
 //! `spray bench`: how fast things are, as ratios measured side by side in one run.
 
 mod sim;
+#[cfg(feature = "xdp")]
+mod speed;
 #[cfg(target_os = "linux")]
 mod transport;
 #[cfg(feature = "xdp")]
 mod veth;
+
+#[cfg(feature = "xdp")]
+pub use veth::peers;
 
 use crate::args::Bench;
 use crate::failure::Outcome;
@@ -20,6 +25,8 @@ pub fn bench(arguments: &Bench) -> Outcome {
         Bench::Sim(arguments) => sim::sim(arguments),
         #[cfg(target_os = "linux")]
         Bench::Transport(arguments) => transport::transport(arguments),
+        #[cfg(feature = "xdp")]
+        Bench::Speed(arguments) => speed::speed(arguments),
     }
 }
 

@@ -23,12 +23,10 @@ use super::{FabricSpec, OPEN_QUEUE, RunError, TestbedFlow, TestbedSpec};
 /// What the burst found.
 pub(super) struct Calibration {
     pub frames_per_s: f64,
+    /// How many times slower time has to run for that to be the hosts' full rate.
     pub dilation: f64,
 }
 
-/// Share of what the burst carried that a run may ask for: holding frames back costs something too. Where it is too much
-/// after all, the hosts' clock stands still until everyone has caught up.
-const SAFETY: f64 = 0.8;
 /// Packets that one host may be sent at a time: veth's ring holds 256 frames.
 const MAX_FAN_IN_PACKETS: u64 = 128;
 
@@ -59,7 +57,7 @@ pub(super) fn measure(
     let frames_per_s = burst(rig, &setup, own.payload_bytes, stop)? / f64::from(own.payload_bytes);
     let total: u64 = spec.flows.iter().map(|flow| flow.bytes).sum();
     let offered = total as f64 / f64::from(own.payload_bytes) / (ideal_ps as f64 / 1e12);
-    let dilation = (offered / (frames_per_s * SAFETY)).max(1.0);
+    let dilation = (offered / frames_per_s).max(1.0);
     Ok(Calibration { frames_per_s, dilation })
 }
 

@@ -5,7 +5,7 @@
 //! runs a [`TestbedSpec`] on it, any number of times. Dropping the testbed removes everything. [`clean`] removes what
 //! killed processes left behind.
 //!
-//! Scenario time 0 is [`LEAD_IN`] of real time after the hosts' clocks start: connections are set up before it. Inside,
+//! Scenario time 0 is some round trips after the hosts' clocks start: connections are set up before it. Inside,
 //! all virtual times are that much later, in the programs' tables as well; specs and outcomes are in scenario time.
 
 /// Baselines for `spray bench veth`.
@@ -19,6 +19,7 @@ mod host_port;
 mod hosts;
 mod links;
 mod netns;
+mod offloads;
 mod pace;
 mod pair;
 pub mod program;
@@ -33,12 +34,13 @@ mod veth;
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use spray_fabric::{Fabric, Progress, Thresholds, compile};
 use spray_nic::clock::{DilatedClock, PatientClock};
 use spray_nic::sys::monotonic_ns;
 
+#[cfg(feature = "quic")]
+pub use bench::quic::Quic;
 pub use error::RunError;
 pub use pair::Pair;
 pub use registry::{clean, leftovers};
@@ -46,15 +48,18 @@ pub use routers::{Jitter, Routers};
 pub use spec::{
     Dilation, FabricSpec, FlowOutcome, Happened, Losses, Report, Subject, TestbedFlow, TestbedOutcome, TestbedSpec,
 };
-pub use veth::{VethBench, probe_veth_xdp};
+pub use veth::{Kernel, Transport, VethBench, probe_veth_xdp};
 
 use self::drive::Goal;
 use self::rig::Rig;
 
-/// Real time for setting up connections before scenario time 0.
-pub const LEAD_IN: Duration = Duration::from_millis(150);
-/// Lead-in in base round trips, where that is longer: a handshake takes two, its first retry comes after five.
+/// Base round trips before scenario time 0, in which connections are set up: a handshake takes two, its first retry comes after five.
+/// Virtual time, so that what a run comes to does not depend on how fast the machine is.
 const LEAD_IN_RTTS: u64 = 40;
+
+/// How many times faster than the machine carries the hosts' full rate their clock goes where the machine is free. Links rarely all send
+/// at full rate; while they do, the clock waits for the hosts. Even so a frame has the real time of some frames to arrive in.
+const HASTE: f64 = 4.0;
 
 /// A fabric that is set up on this machine.
 #[derive(Debug)]
@@ -107,8 +112,12 @@ impl Testbed {
         progress: &mut dyn FnMut(Progress),
         stop: &AtomicBool,
     ) -> Result<TestbedOutcome, RunError> {
-        let dilation = self.dilation(spec, progress, stop)?;
-        let lead_in_ps = lead_in_ps(dilation).max(LEAD_IN_RTTS * spec.base_rtt_ps);
+        let planned = self.dilation(spec, progress, stop)?;
+        let dilation = match spec.dilation {
+            Dilation::Given(dilation) => dilation,
+            Dilation::Measured { .. } => (planned / HASTE).max(1.0),
+        };
+        let lead_in_ps = LEAD_IN_RTTS * spec.base_rtt_ps;
         let fabric = spec.fabric.compile(lead_in_ps)?;
         self.rig.drain()?;
         self.rig.configure(&fabric, spec.fabric.packet_bytes)?;
@@ -125,7 +134,7 @@ impl Testbed {
             until_ps: lead_in_ps.saturating_add(spec.until_ps),
         };
         let mut sampler = sample::Sampler::new(&self.rig, &setup, lead_in_ps);
-        let mut pace = pace::Pace::new(dilation);
+        let mut pace = pace::Pace::new(planned);
         let clock = DilatedClock::new(monotonic_ns(), dilation);
         let outcome = drive::drive(
             hosts,
@@ -170,14 +179,9 @@ impl Testbed {
         let calibrate::Calibration { frames_per_s, dilation } =
             calibrate::measure(&mut self.rig, spec, ideal_ps, stop)?;
         progress(Progress::Phase(format!(
-            "{frames_per_s:.0} frames a second, so time runs {dilation:.0} times slower"
+            "{frames_per_s:.0} frames a second, so at the hosts' full rate time runs {dilation:.0} times slower"
         )));
         self.dilation = Some(dilation);
         Ok(dilation)
     }
-}
-
-/// [`LEAD_IN`] in virtual time.
-fn lead_in_ps(dilation: f64) -> u64 {
-    (LEAD_IN.as_nanos() as f64 * 1000.0 / dilation) as u64
 }

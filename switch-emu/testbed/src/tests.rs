@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use spray_nic::device::{Device, XskDevice};
 
 use super::frame::data_frame;

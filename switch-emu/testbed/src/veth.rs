@@ -1,28 +1,35 @@
-//! What the transport carries over veth and a switch, and what bare frames and kernel UDP carry there: `spray bench veth`.
+//! What the transport carries over veth and a switch, what bare frames carry there, and what the kernel's transports and QUIC carry over a
+//! veth pair: `spray bench veth`.
 //!
 //! All in real time: frames bear no virtual time and the switch's queues are faster than the machine, so that only the cost
-//! of each way is measured. Every measurement has one sending and one receiving thread.
+//! of each way is measured. Every measurement has one sending and one receiving thread, under load one more of each for sockets.
 
-use std::net::UdpSocket;
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::thread;
 use std::time::Duration;
 
-use bytes::Bytes;
 use spray_core::flow::FlowConfig;
 use spray_core::path::{BalancerKind, PathConfig};
-use spray_nic::clock::DilatedClock;
 use spray_nic::device::XskDevice;
-use spray_nic::driver::{DriverOptions, Idle, run};
-use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
+use spray_nic::driver::DriverOptions;
+use spray_nic::{Endpoint, EndpointConfig, Mode, Peer};
 
 use super::pair::Pair;
 use super::rig::Rig;
 use super::{FabricSpec, OPEN_QUEUE, RunError};
-use crate::bench::{Arrivals, StopOnDrop, Throughput, bare, join, kernel_udp};
-use crate::frame::{RATE_BPS, RTO_PS, RTT_PS, data_frame, data_header_bytes, unpaced};
+#[cfg(feature = "quic")]
+use crate::bench::quic::{self, Quic};
+use crate::bench::{Latency, Throughput, bare, cpu, join};
+use crate::frame::{RATE_BPS, RTT_PS, data_frame, data_header_bytes, unpaced};
 use crate::program::AttachMode;
 use spray_fabric::{Fabric, LeafSpine};
+
+mod kernel;
+mod transport;
+
+pub use self::kernel::Kernel;
+use self::kernel::OverPair;
 
 /// Two hosts under two leaves with four spines between them, all in one chassis: three switch hops a frame.
 const FABRIC: LeafSpine = LeafSpine::uniform([2, 4, 1], RATE_BPS, 1_000_000);
@@ -32,11 +39,16 @@ const WINDOW_PACKETS: u32 = 192;
 const FRAMES: u32 = 512;
 /// One doorbell for several frames, as a NIC's interrupt for several; a small part of the time that a full window takes.
 const COALESCE_PS: u64 = 20_000_000;
-/// The transport's messages, and how many of them wait.
-const MESSAGE_BYTES: usize = 1 << 20;
-const QUEUED_MESSAGES: usize = 8;
+/// How a connection of ours is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transport {
+    /// Packets an ACK.
+    pub ack_every: u32,
+    /// Frames wait up to 20 us for others, as interrupts of a NIC do.
+    pub coalesces: bool,
+}
 
-/// A standing fabric of two hosts for measurements, and a veth pair beside it for the kernel's own UDP.
+/// A standing fabric of two hosts for measurements, and a veth pair beside it for the kernel's own transports.
 #[derive(Debug)]
 pub struct VethBench {
     rig: Rig,
@@ -67,31 +79,53 @@ impl VethBench {
         Ok(Self { rig, fabric, payload_bytes, pair: Pair::new()? })
     }
 
-    /// Messages over one connection with REPS, received whole: payload only, at `ack_every` packets an ACK.
+    /// Messages over one connection with REPS, received whole: payload only.
     ///
     /// # Errors
     /// When the machine fails, or nothing arrives.
-    pub fn transport(&mut self, ack_every: u32, duration: Duration) -> Result<Throughput, RunError> {
-        self.rig.drain()?;
-        let flow = self.flow(ack_every);
-        let sender = self.endpoint(0, flow)?;
-        let receiver = self.endpoint(1, flow)?;
-        let peer = Peer { address: self.fabric.hosts[1].v4.into(), mac: self.fabric.hosts[1].mac };
+    pub fn transport(&mut self, transport: Transport, duration: Duration) -> Result<Throughput, RunError> {
+        let [sender, receiver] = self.endpoints(transport)?;
+        let peer = self.peer(1);
         let stop = AtomicBool::new(false);
-        let ((sender, sent), (receiver, arrivals)) = std::thread::scope(|scope| {
-            let receiving = scope.spawn(|| receive(receiver, &stop));
-            let sending = scope.spawn(|| send(sender, peer, duration, &stop));
+        let busy = machine_busy()?;
+        let ((sender, sent), (receiver, arrivals)) = thread::scope(|scope| {
+            let receiving = scope.spawn(|| transport::receive(receiver, &stop));
+            let sending = scope.spawn(|| transport::send(sender, peer, duration, &stop));
             (join(sending), join(receiving))
         });
+        let busy = machine_busy()?.saturating_sub(busy);
         self.rig.devices = vec![Some(sender), Some(receiver)];
         Ok(Throughput {
             sent,
             // The first one only started the clock.
             received: arrivals.count.saturating_sub(1),
-            bytes: MESSAGE_BYTES,
+            bytes: transport::MESSAGE_BYTES,
             sending: duration,
             receiving: arrivals.time(),
+            busy,
         })
+    }
+
+    /// Round trips of small messages over two connections with REPS, one each way; `loaded` beside one that carries as much as it can.
+    ///
+    /// # Errors
+    /// When the machine fails.
+    pub fn transport_latency(
+        &mut self,
+        transport: Transport,
+        loaded: bool,
+        duration: Duration,
+    ) -> Result<Latency, RunError> {
+        let [asking, answering] = self.endpoints(transport)?;
+        let peers = [1, 0].map(|host| self.peer(host));
+        let stop = AtomicBool::new(false);
+        let ((asking, took), answering) = thread::scope(|scope| {
+            let answers = scope.spawn(|| transport::answer(answering, peers[1], &stop));
+            let asks = scope.spawn(|| transport::ask(asking, peers[0], loaded, duration, &stop));
+            (join(asks), join(answers))
+        });
+        self.rig.devices = vec![Some(asking), Some(answering)];
+        Ok(took)
     }
 
     /// Frames of the transport's size over the same path, by the same sockets, without a transport.
@@ -106,21 +140,59 @@ impl VethBench {
             return Err(RunError::Unsupported("an earlier measurement failed".into()));
         };
         let config = bare::BareConfig { template: &template, duration, window: WINDOW_PACKETS, threads: threads(true) };
-        bare::run(sender, receiver, &config).map_err(|error| RunError::io("sending bare frames", error))
+        bare::run(sender, receiver, &config).map_err(failed("sending bare frames"))
     }
 
-    /// Datagrams of the same payload by `sendmmsg` and `recvmmsg` over one veth pair.
-    ///
-    /// With `programs`, XDP programs sit on both ends as on the hosts' own links, and pass every datagram to the kernel; without,
-    /// the kernel has the pair for itself, which is faster.
+    /// The same payloads by the kernel, over one veth pair.
     ///
     /// # Errors
     /// When a program or a socket fails.
-    pub fn kernel_udp(&self, programs: bool, duration: Duration) -> Result<Throughput, RunError> {
-        let _programs = if programs { Some([self.pair.steer(0)?, self.pair.steer(1)?]) } else { None };
-        let [sender, receiver] = udp_sockets(&self.pair)?;
-        kernel_udp::run(&sender, &receiver, duration, self.payload_bytes as usize, threads(false))
-            .map_err(|error| RunError::io("sending kernel UDP", error))
+    pub fn kernel(&self, way: Kernel, duration: Duration) -> Result<Throughput, RunError> {
+        self.over_pair(way).throughput(duration)
+    }
+
+    /// Round trips of small messages by the kernel; `loaded` beside sockets that carry as much as they can.
+    ///
+    /// # Errors
+    /// When a program or a socket fails.
+    pub fn kernel_latency(&self, way: Kernel, loaded: bool, duration: Duration) -> Result<Latency, RunError> {
+        self.over_pair(way).latency(loaded, duration)
+    }
+
+    /// The same payloads by a stream of a QUIC library, over that pair.
+    ///
+    /// # Errors
+    /// When the library or a socket fails.
+    #[cfg(feature = "quic")]
+    pub fn quic(&self, library: Quic, duration: Duration) -> Result<Throughput, RunError> {
+        let sockets = kernel::udp_sockets(&self.pair)?;
+        let outcome = quic::run(library, sockets, duration, self.payload_bytes as u16, threads(false));
+        outcome.map_err(failed("sending by QUIC"))
+    }
+
+    /// Round trips of small messages by a QUIC library; `loaded` beside a stream that carries as much as it can.
+    ///
+    /// # Errors
+    /// When the library or a socket fails.
+    #[cfg(feature = "quic")]
+    pub fn quic_latency(&self, library: Quic, loaded: bool, duration: Duration) -> Result<Latency, RunError> {
+        let sockets = kernel::udp_sockets(&self.pair)?;
+        let outcome = quic::exchange(library, sockets, loaded, duration, self.payload_bytes as u16, threads(false));
+        outcome.map_err(failed("asking by QUIC"))
+    }
+
+    fn over_pair(&self, way: Kernel) -> OverPair<'_> {
+        OverPair { pair: &self.pair, way, payload_bytes: self.payload_bytes }
+    }
+
+    /// Both hosts' endpoints, after what an earlier measurement left has gone.
+    fn endpoints(&mut self, transport: Transport) -> Result<[Endpoint<XskDevice>; 2], RunError> {
+        self.rig.drain()?;
+        Ok([self.endpoint(0, transport)?, self.endpoint(1, transport)?])
+    }
+
+    fn peer(&self, host: usize) -> Peer {
+        Peer { address: self.fabric.hosts[host].v4.into(), mac: self.fabric.hosts[host].mac }
     }
 
     fn flow(&self, ack_every: u32) -> FlowConfig {
@@ -130,12 +202,12 @@ impl VethBench {
         FlowConfig { ack_every, window_packets: 1024, ..unpaced(self.payload_bytes, header_bytes, window_bytes, path) }
     }
 
-    fn endpoint(&mut self, host: usize, flow: FlowConfig) -> Result<Endpoint<XskDevice>, RunError> {
+    fn endpoint(&mut self, host: usize, transport: Transport) -> Result<Endpoint<XskDevice>, RunError> {
         let own = &self.fabric.hosts[host];
         let device = self.rig.devices[host].take();
         let device = device.ok_or_else(|| RunError::Unsupported("an earlier measurement failed".into()))?;
-        let mut config = EndpointConfig::new(own.v4.into(), own.mac, Mode::Real, flow);
-        config.coalesce_ps = COALESCE_PS;
+        let mut config = EndpointConfig::new(own.v4.into(), own.mac, Mode::Real, self.flow(transport.ack_every));
+        config.coalesce_ps = if transport.coalesces { COALESCE_PS } else { 0 };
         Endpoint::new(device, config).map_err(RunError::host(&own.name))
     }
 }
@@ -147,50 +219,6 @@ fn threads(idle_priority: bool) -> [DriverOptions; 2] {
     [0, 1].map(|side| DriverOptions { idle_priority, cpu: (cpus > 1).then_some(side), ..DriverOptions::emulation() })
 }
 
-/// Sends messages, a few waiting at any time, for `duration`; then waits for what is under way.
-fn send(mut endpoint: Endpoint<XskDevice>, peer: Peer, duration: Duration, stop: &AtomicBool) -> (XskDevice, u64) {
-    let _stop = StopOnDrop(stop);
-    let _ = threads(true)[0].apply();
-    let payload = Bytes::from(vec![0x5a; MESSAGE_BYTES]);
-    let until_ps = duration.as_nanos() as u64 * 1000;
-    let connection = endpoint.connect(1, peer, None);
-    let (mut queued, mut delivered) = (0usize, 0usize);
-    run(std::slice::from_mut(&mut endpoint), &mut DilatedClock::real(), Idle::Spin, |endpoints, now_ps| {
-        let (endpoint, Ok(connection)) = (&mut endpoints[0], connection.as_ref()) else {
-            return ControlFlow::Break(());
-        };
-        while let Some(event) = endpoint.poll_event() {
-            match event {
-                EndpointEvent::Delivered { .. } => delivered += 1,
-                EndpointEvent::Failed { .. } | EndpointEvent::Closed { .. } => return ControlFlow::Break(()),
-                _ => {}
-            }
-        }
-        let is_over = now_ps >= until_ps;
-        while !is_over && queued < delivered + QUEUED_MESSAGES && endpoint.send(*connection, payload.clone()).is_ok() {
-            queued += 1;
-        }
-        if is_over && (delivered == queued || now_ps >= until_ps + RTO_PS) {
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
-    });
-    (endpoint.into_device(), queued as u64)
-}
-
-/// Receives messages until told to stop.
-fn receive(mut endpoint: Endpoint<XskDevice>, stop: &AtomicBool) -> (XskDevice, Arrivals) {
-    let _ = threads(true)[1].apply();
-    let mut arrivals = Arrivals::default();
-    run(std::slice::from_mut(&mut endpoint), &mut DilatedClock::real(), Idle::Spin, |endpoints, _| {
-        while let Some(event) = endpoints[0].poll_event() {
-            arrivals.add(matches!(event, EndpointEvent::Received { .. }).into());
-        }
-        if stop.load(Ordering::Acquire) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    (endpoint.into_device(), arrivals)
-}
-
 /// Tries an XDP program on a veth pair in namespaces of its own: whether the kernel has it run in the driver.
 ///
 /// # Errors
@@ -200,11 +228,10 @@ pub fn probe_veth_xdp() -> Result<bool, RunError> {
     Ok(mode == AttachMode::Native)
 }
 
-/// A UDP sender and a receiver, each on its side of the pair.
-fn udp_sockets(pair: &Pair) -> Result<[UdpSocket; 2], RunError> {
-    let open = |side: usize| {
-        let bound = pair.run_in(side, || UdpSocket::bind((Pair::address(side, false), 0)))?;
-        bound.map_err(|error| RunError::io("opening a UDP socket", error))
-    };
-    Ok([open(0)?, open(1)?])
+fn machine_busy() -> Result<Duration, RunError> {
+    cpu::busy().map_err(failed("reading the CPUs' time"))
+}
+
+fn failed(doing: &'static str) -> impl Fn(io::Error) -> RunError {
+    move |error| RunError::io(doing, error)
 }

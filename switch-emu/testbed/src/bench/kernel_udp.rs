@@ -6,18 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use nix::sys::socket::{setsockopt, sockopt};
 use socket2::SockRef;
 use spray_nic::driver::DriverOptions;
 
 use super::mmsg::Batch;
-use super::{Arrivals, Throughput, measure, now};
+use super::{Arrivals, PATIENCE, Throughput, is_busy, measure, now};
 
 /// Datagrams per system call; beyond 64 nothing is gained.
 const BATCH: usize = 64;
-/// Asked for on both sides; the kernel grants up to `net.core.{r,w}mem_max`.
+/// Of both sides. Where the limits of `net.core` are lower, it takes root.
 const SOCKET_BUFFER: usize = 8 << 20;
-/// How long the receiver waits for stragglers, and the longest that any call blocks.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// Datagrams that the kernel cuts one send into, and the longest send: a UDP datagram's limit.
+const MAX_SEGMENTS: usize = 64;
+const MAX_SEND: usize = 65_000;
 
 /// Sends datagrams of `payload_bytes` (1..=65,507) from `sender` to `receiver` for `duration`, as fast as it goes, and counts.
 ///
@@ -44,6 +46,24 @@ pub fn run(
     measure(threads, payload_bytes, send, |stop| receive(receiver, payload_bytes, stop))
 }
 
+/// As [`run`], with many datagrams in one send and in one receive (`UDP_SEGMENT`, `UDP_GRO`): the outcome counts such sends, of as many bytes.
+///
+/// # Errors
+/// As [`run`], and where the kernel has neither option.
+pub fn run_segmented(
+    sender: &UdpSocket,
+    receiver: &UdpSocket,
+    duration: Duration,
+    payload_bytes: u16,
+    threads: [DriverOptions; 2],
+) -> io::Result<Throughput> {
+    setsockopt(sender, sockopt::UdpGsoSegment, &payload_bytes.into())?;
+    setsockopt(receiver, sockopt::UdpGroSegment, &true)?;
+    let payload_bytes = usize::from(payload_bytes);
+    let segments = (MAX_SEND / payload_bytes.max(1)).min(MAX_SEGMENTS);
+    run(sender, receiver, duration, segments * payload_bytes, threads)
+}
+
 fn prepare(sender: &UdpSocket, receiver: &UdpSocket) -> io::Result<()> {
     if sender.peer_addr().is_err() {
         sender.connect(receiver.local_addr()?)?;
@@ -54,7 +74,11 @@ fn prepare(sender: &UdpSocket, receiver: &UdpSocket) -> io::Result<()> {
         socket.set_write_timeout(Some(PATIENCE))?;
     }
     SockRef::from(sender).set_send_buffer_size(SOCKET_BUFFER)?;
-    SockRef::from(receiver).set_recv_buffer_size(SOCKET_BUFFER)
+    SockRef::from(receiver).set_recv_buffer_size(SOCKET_BUFFER)?;
+    // Without the right to it, what was granted above stays.
+    let _ = setsockopt(sender, sockopt::SndBufForce, &SOCKET_BUFFER);
+    let _ = setsockopt(receiver, sockopt::RcvBufForce, &SOCKET_BUFFER);
+    Ok(())
 }
 
 fn send(socket: &UdpSocket, bytes: usize, duration: Duration, stop: &AtomicBool) -> io::Result<(u64, Duration)> {
@@ -85,12 +109,6 @@ fn receive(socket: &UdpSocket, bytes: usize, stop: &AtomicBool) -> io::Result<Ar
             Err(error) => return Err(error),
         }
     }
-}
-
-/// Not now, but later: full buffers, timeouts, signals.
-fn is_busy(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
-        || error.raw_os_error() == Some(libc::ENOBUFS)
 }
 
 #[cfg(test)]

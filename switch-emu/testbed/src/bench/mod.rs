@@ -1,6 +1,7 @@
-//! Baselines that the transport is measured against, over the same path: kernel UDP, and AF_XDP frames without transport.
+//! What the transport is measured against: AF_XDP frames without a transport over the same path, and over a path like it the kernel's UDP
+//! and TCP.
 //!
-//! Both run one sender thread and one receiver thread for a given time, and count. They read the machine's clock: rates here
+//! Each has one sender thread and one receiver thread for a given time, and counts. They read the machine's clock: rates here
 //! are of the machine, not of the scenario.
 
 use std::io;
@@ -8,11 +9,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hdrhistogram::Histogram;
 use spray_nic::driver::DriverOptions;
 
 pub mod bare;
+pub(crate) mod cpu;
+pub(crate) mod exchange;
+pub mod kernel_tcp;
 pub mod kernel_udp;
 mod mmsg;
+#[cfg(feature = "quic")]
+pub mod quic;
+
+/// How long round trips took, in nanoseconds.
+pub type Latency = Histogram<u64>;
+
+/// How long a receiver waits for stragglers, and the longest that any call of a socket blocks.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
+/// Round trips up to this are told apart, to one percent.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// What one run sent and received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +42,8 @@ pub struct Throughput {
     pub sending: Duration,
     /// From the first arrival to the last.
     pub receiving: Duration,
+    /// CPU time of the whole machine meanwhile.
+    pub busy: Duration,
 }
 
 impl Throughput {
@@ -41,11 +58,33 @@ impl Throughput {
     pub fn received_gbps(&self) -> f64 {
         self.received_pps() * self.bytes as f64 * 8e-9
     }
+
+    /// CPU time of the machine per 10^9 bytes received, in seconds.
+    #[must_use]
+    pub fn cpu_s_per_gb(&self) -> f64 {
+        self.busy.as_secs_f64() / (self.received as f64 * self.bytes as f64 * 1e-9).max(f64::MIN_POSITIVE)
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures the machine's time")]
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
+}
+
+/// No round trips yet.
+pub(crate) fn latency() -> Latency {
+    Histogram::new_with_bounds(1, LONGEST.as_nanos() as u64, 2)
+        .expect("the bounds are far enough apart, 2 digits are allowed")
+}
+
+pub(crate) fn record(latency: &mut Latency, took: Duration) {
+    latency.saturating_record(took.as_nanos() as u64);
+}
+
+/// Not now, but later: full buffers, timeouts, signals.
+pub(crate) fn is_busy(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+        || error.raw_os_error() == Some(libc::ENOBUFS)
 }
 
 /// First and last arrival, and how many there were.
@@ -80,6 +119,7 @@ fn measure(
     receive: impl FnOnce(&AtomicBool) -> io::Result<Arrivals> + Send,
 ) -> io::Result<Throughput> {
     let stop = AtomicBool::new(false);
+    let busy = cpu::busy()?;
     let (sent, arrivals) = thread::scope(|scope| {
         let receiving = scope.spawn(|| {
             threads[1].apply()?;
@@ -94,7 +134,8 @@ fn measure(
         (join(sending), join(receiving))
     });
     let ((sent, sending), arrivals) = (sent?, arrivals?);
-    Ok(Throughput { sent, received: arrivals.count, bytes, sending, receiving: arrivals.time() })
+    let busy = cpu::busy()?.saturating_sub(busy);
+    Ok(Throughput { sent, received: arrivals.count, bytes, sending, receiving: arrivals.time(), busy })
 }
 
 /// Ends the other thread when this one returns, fails or panics.

@@ -1,0 +1,151 @@
+//! What the hosts' threads do with their endpoints.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use spray_nic::clock::DilatedClock;
+use spray_nic::device::XskDevice;
+use spray_nic::driver::{Idle, run};
+use spray_nic::{ConnectionId, Endpoint, EndpointEvent, Peer};
+
+use super::threads;
+use crate::bench::exchange::MESSAGE_BYTES as SMALL_BYTES;
+use crate::bench::{Arrivals, Latency, StopOnDrop, latency, now, record};
+use crate::frame::RTO_PS;
+
+/// The messages that make load, and how many of them wait.
+pub(super) const MESSAGE_BYTES: usize = 1 << 20;
+const QUEUED_MESSAGES: usize = 8;
+
+/// Sends messages, a few waiting at any time, for `duration`; then waits for what is under way.
+pub(super) fn send(
+    mut endpoint: Endpoint<XskDevice>,
+    peer: Peer,
+    duration: Duration,
+    stop: &AtomicBool,
+) -> (XskDevice, u64) {
+    let _stop = StopOnDrop(stop);
+    let _ = threads(true)[0].apply();
+    let until_ps = duration.as_nanos() as u64 * 1000;
+    let Ok(connection) = endpoint.connect(1, peer, None) else { return (endpoint.into_device(), 0) };
+    let mut load = Load::new(connection);
+    spin(&mut endpoint, |endpoint, now_ps| {
+        while let Some(event) = endpoint.poll_event() {
+            match event {
+                EndpointEvent::Delivered { .. } => load.delivered += 1,
+                EndpointEvent::Failed { .. } | EndpointEvent::Closed { .. } => return ControlFlow::Break(()),
+                _ => {}
+            }
+        }
+        if now_ps < until_ps {
+            load.top_up(endpoint);
+        } else if load.delivered == load.queued || now_ps >= until_ps + RTO_PS {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    (endpoint.into_device(), load.queued as u64)
+}
+
+/// Receives messages until told to stop.
+pub(super) fn receive(mut endpoint: Endpoint<XskDevice>, stop: &AtomicBool) -> (XskDevice, Arrivals) {
+    let _ = threads(true)[1].apply();
+    let mut arrivals = Arrivals::default();
+    spin(&mut endpoint, |endpoint, _| {
+        while let Some(event) = endpoint.poll_event() {
+            if let EndpointEvent::Received { data, .. } = event {
+                arrivals.add(1);
+                endpoint.recycle(data);
+            }
+        }
+        if stop.load(Ordering::Acquire) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    (endpoint.into_device(), arrivals)
+}
+
+/// Sends small messages to the peer for `duration`, each after the answer to the one before, and tells how long the answers took. `loaded`
+/// also keeps large messages waiting.
+pub(super) fn ask(
+    mut endpoint: Endpoint<XskDevice>,
+    peer: Peer,
+    loaded: bool,
+    duration: Duration,
+    stop: &AtomicBool,
+) -> (XskDevice, Latency) {
+    let _stop = StopOnDrop(stop);
+    let _ = threads(true)[0].apply();
+    let mut took = latency();
+    let until_ps = duration.as_nanos() as u64 * 1000;
+    let Ok(requests) = endpoint.connect(1, peer, None) else { return (endpoint.into_device(), took) };
+    let mut load = loaded.then(|| endpoint.connect(1, peer, None).ok().map(Load::new)).flatten();
+    let request = Bytes::from_static(&[0x5a; SMALL_BYTES]);
+    let mut asked: Option<Instant> = None;
+    spin(&mut endpoint, |endpoint, now_ps| {
+        while let Some(event) = endpoint.poll_event() {
+            match event {
+                EndpointEvent::Delivered { connection, .. } if connection != requests => {
+                    load.iter_mut().for_each(|load| load.delivered += 1);
+                }
+                EndpointEvent::Received { .. } => asked.take().iter().for_each(|at| record(&mut took, at.elapsed())),
+                EndpointEvent::Failed { .. } | EndpointEvent::Closed { .. } => return ControlFlow::Break(()),
+                _ => {}
+            }
+        }
+        if asked.is_none() && endpoint.send(requests, request.clone()).is_ok() {
+            asked = Some(now());
+        }
+        load.iter_mut().for_each(|load| load.top_up(endpoint));
+        if now_ps < until_ps { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    (endpoint.into_device(), took)
+}
+
+/// Sends every small message back, over a connection of its own, until told to stop.
+pub(super) fn answer(mut endpoint: Endpoint<XskDevice>, peer: Peer, stop: &AtomicBool) -> XskDevice {
+    let _ = threads(true)[1].apply();
+    let Ok(answers) = endpoint.connect(1, peer, None) else { return endpoint.into_device() };
+    spin(&mut endpoint, |endpoint, _| {
+        while let Some(event) = endpoint.poll_event() {
+            match event {
+                EndpointEvent::Received { data, .. } if data.len() == SMALL_BYTES => {
+                    // A connection that has failed says so to the asking side by silence.
+                    let _ = endpoint.send(answers, data);
+                }
+                EndpointEvent::Received { data, .. } => endpoint.recycle(data),
+                _ => {}
+            }
+        }
+        if stop.load(Ordering::Acquire) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    endpoint.into_device()
+}
+
+/// A connection that always has messages to send.
+struct Load {
+    connection: ConnectionId,
+    payload: Bytes,
+    queued: usize,
+    delivered: usize,
+}
+
+impl Load {
+    fn new(connection: ConnectionId) -> Self {
+        Self { connection, payload: Bytes::from(vec![0x5a; MESSAGE_BYTES]), queued: 0, delivered: 0 }
+    }
+
+    fn top_up(&mut self, endpoint: &mut Endpoint<XskDevice>) {
+        let is_room = |load: &Self| load.queued < load.delivered + QUEUED_MESSAGES;
+        while is_room(self) && endpoint.send(self.connection, self.payload.clone()).is_ok() {
+            self.queued += 1;
+        }
+    }
+}
+
+/// Polls one endpoint until `between` breaks off.
+fn spin(endpoint: &mut Endpoint<XskDevice>, mut between: impl FnMut(&mut Endpoint<XskDevice>, u64) -> ControlFlow<()>) {
+    run(std::slice::from_mut(endpoint), &mut DilatedClock::real(), Idle::Spin, |endpoints, now_ps| {
+        between(&mut endpoints[0], now_ps)
+    });
+}
