@@ -13,6 +13,7 @@ use super::veth;
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::say::{note, say};
+use crate::stop::Stop;
 
 /// A benchmark that speaks JSON: its arguments, and how its object is shown.
 struct Section {
@@ -51,6 +52,8 @@ enum Target {
 /// # Errors
 /// 2 when the machine does not allow it or the file cannot be written, 1 when a measurement failed, 130 after Ctrl-C.
 pub fn speed(arguments: &args::BenchSpeed) -> Outcome {
+    // Ctrl-C reaches the benchmark too, which cleans up and says so; without this, nobody would be there to hear it.
+    let _stop = Stop::on_signals()?;
     let mut document = head();
     for section in sections(arguments) {
         let words = ["spray".to_string(), section.arguments.join(" ")].join(" ");
