@@ -127,7 +127,8 @@ fn measure(arguments: &[String]) -> Outcome<Option<Value>> {
 fn table(object: &Value) -> String {
     let Some(fields) = object.as_object() else { return String::new() };
     let row = |(name, value): (&String, &Value)| {
-        let shown = !name.ends_with("_target") && (value.is_number() || value.is_string());
+        let is_target = name.ends_with("_target") || name.starts_with("target_");
+        let shown = !is_target && (value.is_number() || value.is_string());
         shown.then(|| format!("| {} | {} | {} |\n", words(name), number(value), target(object, name)))
     };
     let rows: String = fields.iter().filter_map(row).collect();

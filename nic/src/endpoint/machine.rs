@@ -154,8 +154,7 @@ impl Machine {
     pub(crate) fn poll_data(&mut self, now_ps: u64) -> Option<DataFrame<'_>> {
         self.outside.data = None;
         self.host.transmit(now_ps, &mut self.table, &mut self.outside);
-        let slot = self.outside.data.as_ref()?.0.slot();
-        self.touch_turns(slot);
+        self.touch_turns();
         let (id, port, body) = self.outside.data.as_ref()?;
         let Body::Data(data) = body else { return None };
         let connection = self.table.get(*id)?;

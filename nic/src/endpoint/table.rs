@@ -24,9 +24,6 @@ pub(crate) struct Table {
     slots: Vec<Slot>,
     free: VecDeque<u32>,
     by_peer: HashMap<PeerKey, u32>,
-    /// The slot whose turn came after that of each slot when it last sent.
-    turn_after: Vec<u32>,
-    last_turn: u32,
 }
 
 impl Table {
@@ -35,20 +32,7 @@ impl Table {
             slots: (0..capacity).map(|_| Slot::default()).collect(),
             free: (0..capacity).collect(),
             by_peer: HashMap::with_capacity(capacity as usize),
-            turn_after: vec![0; capacity as usize],
-            last_turn: 0,
         }
-    }
-
-    /// Notes that it is a slot's turn to send.
-    pub(crate) fn note_turn(&mut self, slot: u32) {
-        self.turn_after[self.last_turn as usize] = slot;
-        self.last_turn = slot;
-    }
-
-    /// The slot whose turn came after that of this one when it last sent.
-    pub(crate) fn turn_after(&self, slot: u32) -> u32 {
-        self.turn_after[slot as usize]
     }
 
     /// The connection in a slot, to look at.

@@ -7,7 +7,7 @@ use std::hint::black_box;
 
 use spray_wire::peek_packet;
 
-use super::{Endpoint, machine::Machine, table::Table};
+use super::{ConnectionId, Endpoint, machine::Machine, table::Table};
 use crate::device::{Device, Received};
 
 /// With fewer connections their state stays in the cache by itself.
@@ -27,26 +27,29 @@ impl<D: Device> Endpoint<D> {
             *packet = peek_packet(self.link.device.frame(&arrival.frame, arrival.len));
         }
         let packets = packets.into_iter().flatten();
-        let slots = |number: u32| number & 0xffff;
-        let mut mix = packets.clone().fold(0, |mix, (number, _)| mix ^ table.touch_entry(slots(number)));
-        mix ^= packets.clone().fold(0, |mix, (number, _)| mix ^ table.touch_flow(slots(number)));
-        mix ^= packets.fold(0, |mix, (number, psn)| mix ^ table.touch_halves(slots(number), psn));
+        let mut mix = packets.clone().fold(0, |mix, (number, _)| mix ^ table.touch_entry(slot_of(number)));
+        mix ^= packets.clone().fold(0, |mix, (number, _)| mix ^ table.touch_flow(slot_of(number)));
+        mix ^= packets.fold(0, |mix, (number, psn)| mix ^ table.touch_halves(slot_of(number), psn));
         black_box(mix);
     }
 }
 
+/// The slot of the connection with this number.
+fn slot_of(number: u32) -> u32 {
+    ConnectionId(number).slot()
+}
+
 impl Machine {
-    /// Reads ahead for the next turns. With every connection busy, turns come in the same order again and again.
-    pub(super) fn touch_turns(&mut self, slot: u32) {
-        if self.table.len() < MANY {
+    /// Reads ahead for the next turns.
+    pub(super) fn touch_turns(&self) {
+        let Self { table, host, .. } = self;
+        if table.len() < MANY {
             return;
         }
-        let table = &mut self.table;
-        table.note_turn(slot);
-        let first = table.turn_after(slot);
-        let second = table.turn_after(first);
-        let third = table.turn_after(second);
-        black_box(table.touch_halves(first, 0) ^ table.touch_flow(second) ^ table.touch_entry(third));
+        let slot = |ahead| host.turn(ahead).map(slot_of);
+        let first = slot(0).map_or(0, |slot| table.touch_halves(slot, 0));
+        let second = slot(1).map_or(0, |slot| table.touch_flow(slot));
+        black_box(first ^ second ^ slot(2).map_or(0, |slot| table.touch_entry(slot)));
     }
 }
 

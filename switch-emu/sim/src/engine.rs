@@ -229,7 +229,7 @@ const WINDOWS: usize = 256;
 
 /// How many parts, in their order, each thread runs: about the same work, as far as the past tells.
 fn shares(parts: &[Part<'_>], threads: usize) -> Vec<usize> {
-    let work = |part: &Part<'_>| part.events + part.ends.len() as u64 + 1;
+    let work = |part: &Part<'_>| part.work + part.ends.len() as u64 + 1;
     let total: u64 = parts.iter().map(work).sum();
     let mut shares = vec![0; threads];
     let mut before = 0;

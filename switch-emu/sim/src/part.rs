@@ -29,8 +29,8 @@ pub(super) struct Part<'a> {
     /// Whether the run ends with the last of them.
     alone: bool,
     pub frames_delivered: u64,
-    /// Events so far: how much work the part is.
-    pub events: u64,
+    /// How much work the part was so far: 2 for each event at a switch, 3 for one at a host, where the transport runs.
+    pub work: u64,
 }
 
 impl<'a> Part<'a> {
@@ -48,7 +48,7 @@ impl<'a> Part<'a> {
             open: ends.iter().filter(|end| !end.receives).count(),
             alone: common.partition.len() == 1,
             frames_delivered: 0,
-            events: 0,
+            work: 0,
             ends,
             net,
         };
@@ -86,7 +86,8 @@ impl<'a> Part<'a> {
                 self.fetch();
             }
             fetched -= 1;
-            self.events += 1;
+            let at_switch = matches!(self.net.arena.slots[slot as usize].kind, Kind::AtSwitch | Kind::AtPort);
+            self.work += if at_switch { 2 } else { 3 };
             self.now_ps = time_ps(key);
             self.handle(slot);
         }
@@ -436,7 +437,7 @@ fn touch_end(ends: &[End], arena: &Arena, index: u32) -> u64 {
 /// Something of the connection whose turn comes next.
 #[inline]
 fn touch_turn(ends: &[End], host: &Host<Rng>) -> u64 {
-    let next = host.next_turn().and_then(|number| ends[number as usize].sending.as_deref());
+    let next = host.turn(0).and_then(|number| ends[number as usize].sending.as_deref());
     next.map_or(0, |half| half.sender.touch())
 }
 

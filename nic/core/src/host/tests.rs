@@ -298,7 +298,7 @@ fn messages_that_are_only_counted_take_the_same_course() {
 fn connections_take_turns_packet_by_packet() {
     let mut station = Station::<usize>::new(1, 3, Some(10 * PAYLOAD), &config(CcKind::Dctcp));
     (0..3).for_each(|number| station.serve(0, number));
-    assert_eq!(station.host.next_turn(), Some(0));
+    assert_eq!(station.host.turn(0), Some(0));
     (0..6).for_each(|_| station.host.transmit(0, &mut station.table, &mut station.outside));
     let order: Vec<u32> = station.outside.out.iter().map(|(number, ..)| *number).collect();
     assert_eq!(order, [0, 1, 2, 0, 1, 2]);

@@ -13,10 +13,10 @@ impl<R: RngCore> Host<R> {
         !self.turns.is_empty()
     }
 
-    /// The connection whose turn comes next.
+    /// The connection whose turn comes after so many others.
     #[inline]
-    pub fn next_turn(&self) -> Option<u32> {
-        self.turns.front().copied()
+    pub fn turn(&self, ahead: usize) -> Option<u32> {
+        self.turns.get(ahead).copied()
     }
 
     /// Gives connections their turns until one has sent a data packet or none has anything to send.
