@@ -1,7 +1,7 @@
 //! Sans-IO transport: path choice, congestion control, loss detection, sender and receiver.
 //!
 //! Time (`_ps`, picoseconds of scenario time) and randomness come in as arguments; nothing reads a clock, and nothing
-//! allocates after construction. Methods named `on_*` take feedback, `poll_*` hand out what is to be done.
+//! allocates per packet. Methods named `on_*` take feedback, `poll_*` hand out what is to be done.
 #![no_std]
 #![forbid(unsafe_code)]
 

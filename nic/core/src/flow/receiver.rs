@@ -63,7 +63,7 @@ pub enum Accept {
 /// Call order: after *every* [`Receiver::on_data`], [`Receiver::poll_ack`], [`Receiver::poll_nack`] and
 /// [`Receiver::message_completed`] until each returns `None`. An ACK echoes one packet: several arrivals before a
 /// poll would share one echo. [`Receiver::on_timeout`] when [`Receiver::poll_timeout`] is due. Nothing allocates
-/// after [`Receiver::new`], memory is bounded whatever the peer sends, and no input panics.
+/// per packet: tables double when more messages are open than ever before. Memory is bounded whatever the peer sends, and no input panics.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     /// Bits of numbers in `cumulative..highest`.

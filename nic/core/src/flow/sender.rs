@@ -43,8 +43,8 @@ use crate::units::NEVER;
 ///
 /// Call order: `on_*` with whatever arrived, [`Sender::on_timeout`] when [`Sender::poll_timeout`] is due, then
 /// [`Sender::poll_transmit`] until it returns `None`, [`Sender::poll_event`] likewise, and read
-/// [`Sender::poll_timeout`] last. Time must not go back. Nothing allocates after [`Sender::new`] but new settings,
-/// when a sender that learns its path knows more of it; no input panics.
+/// [`Sender::poll_timeout`] last. Time must not go back. Nothing allocates per packet: tables double when more is in flight
+/// or waits than ever before, up to the window, and a sender that learns its path takes new settings. No input panics.
 #[derive(Clone, Debug)]
 pub struct Sender {
     /// Chooses paths.
