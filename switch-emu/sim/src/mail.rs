@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spray_core::host::NEVER;
-use spray_pipeline::trail;
 use spray_wire::Body;
 
 use super::arena::{Kind, Slot, Turn};
@@ -17,8 +16,6 @@ pub(super) struct Mail {
     pub slots: Vec<Slot>,
     /// What frames say beyond their slots, of those that [do](Slot::has_body).
     pub bodies: Vec<Body>,
-    /// What switches have told each other in the frames, where they do.
-    pub trails: Vec<[u64; trail::WORDS]>,
 }
 
 /// The flow of an end of a connection is over.

@@ -79,9 +79,9 @@ impl<'a> Net<'a> {
         }
     }
 
-    /// The end of a flow waits for a trigger, behind those that wait already.
+    /// The end of a flow waits for a trigger, ahead of those that wait already.
     pub(super) fn wait(&mut self, trigger: usize, end: u32) {
-        self.triggers[trigger].ends.insert(0, end);
+        self.triggers[trigger].ends.push(end);
     }
 
     /// When the next event may come, or the next frame leave a port for another part: no later than it does.
@@ -114,7 +114,7 @@ impl<'a> Net<'a> {
     /// Puts a frame into the outbox.
     #[inline]
     fn post(&mut self, event: u32, way: u32) {
-        let Self { arena, outbox, switches, .. } = self;
+        let Self { arena, outbox, .. } = self;
         let slot = &arena.slots[event as usize];
         let mail = &mut outbox[way as usize - 1];
         mail.slots.push(*slot);
@@ -122,9 +122,6 @@ impl<'a> Net<'a> {
         if slot.has_body() {
             mail.bodies.push(arena.controls[slot.psn as usize]);
             arena.free_controls.push(slot.psn as u32);
-        }
-        if switches.common.remembers {
-            mail.trails.push(switches.trails[event as usize]);
         }
         arena.give_back(event);
     }
@@ -154,8 +151,8 @@ impl<'a> Net<'a> {
 
     /// Takes in what another part has handed over.
     pub(super) fn take_in(&mut self, mail: &mut Mail) {
-        let Mail { slots, bodies, trails } = mail;
-        let (mut bodies, mut trails) = (bodies.drain(..), trails.drain(..));
+        let Mail { slots, bodies } = mail;
+        let mut bodies = bodies.drain(..);
         for slot in &*slots {
             let event = self.arena.take(slot);
             self.queue.insert(slot.key, event);
@@ -163,9 +160,6 @@ impl<'a> Net<'a> {
                 // Every frame that has one brings it.
                 let Some(body) = bodies.next() else { return };
                 self.arena.slots[event as usize].psn = self.arena.keep(body);
-            }
-            if let Some(trail) = trails.next() {
-                self.switches.put_trail(event, trail);
             }
         }
         slots.clear();

@@ -25,7 +25,10 @@ impl Partition {
     pub(super) fn new(spec: &SimSpec<'_>) -> Self {
         let switches = spec.network.switches.len() as u32;
         let lookahead_ps = shortest_ps(spec.network);
-        let apart = spec.network.hosts.len() >= LEAST_HOSTS
+        // Where what a switch does depends on what came before, the order of simultaneous arrivals matters: there it stays as it is.
+        let stateless = spec.network.switching.schemes.iter().all(|scheme| scheme.is_stateless());
+        let apart = stateless
+            && spec.network.hosts.len() >= LEAST_HOSTS
             && (LEAST_LOOKAHEAD_PS..u64::MAX).contains(&lookahead_ps)
             && spec.triggers.is_empty()
             && spec.pfc.is_none();

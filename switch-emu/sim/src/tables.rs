@@ -230,13 +230,9 @@ impl<'a> Switches<'a> {
     }
 
     pub(super) fn keep_trail(&mut self, index: u32) {
-        self.put_trail(index, self.trail.words());
-    }
-
-    pub(super) fn put_trail(&mut self, index: u32, words: [u64; trail::WORDS]) {
         let index = index as usize;
         self.trails.resize(self.trails.len().max(index + 1), [0; trail::WORDS]);
-        self.trails[index] = words;
+        self.trails[index] = self.trail.words();
     }
 
     /// The port by which a frame leaves the switch that it is at; also notes in the frame what switches tell each other.
