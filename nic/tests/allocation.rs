@@ -139,7 +139,7 @@ fn nothing_is_allocated_per_packet() {
         (2_000..100_000).for_each(|number| pair.step(number));
         let allocations = ALLOCATIONS.with(Cell::get) - before;
         // Tables double when more is in flight or open than ever before.
-        assert!(allocations <= 8, "{balancer}: {allocations} in 98,000 steps");
+        assert!(allocations <= 16, "{balancer}: {allocations} in 98,000 steps");
         let stats = pair.sender.stats();
         assert!(pair.delivered > 100 && stats.retransmits > 500, "{balancer}: {} messages, {stats:?}", pair.delivered);
     }

@@ -53,8 +53,6 @@ pub fn run<D: Device + Send>(sender: &mut D, receiver: &mut D, config: &BareConf
 struct Source<'a, D> {
     device: &'a mut D,
     config: &'a BareConfig<'a>,
-    /// By frame: the template is in it.
-    prepared: Vec<bool>,
     arrivals: Vec<Received>,
     sent: u64,
     window: Window,
@@ -62,9 +60,8 @@ struct Source<'a, D> {
 
 impl<'a, D: Device> Source<'a, D> {
     fn new(device: &'a mut D, config: &'a BareConfig<'a>) -> Self {
-        let prepared = vec![false; device.census().total];
         let window = Window::new(config.window);
-        Self { device, config, prepared, arrivals: Vec::with_capacity(BATCH), sent: 0, window }
+        Self { device, config, arrivals: Vec::with_capacity(BATCH), sent: 0, window }
     }
 
     fn run(mut self, stop: &AtomicBool, received: &AtomicU64) -> io::Result<(u64, Duration)> {
@@ -99,22 +96,27 @@ impl<'a, D: Device> Source<'a, D> {
         self.sent - before
     }
 
+    /// Writes the template into a frame, unless it is there from the last time: what overwrote it begins otherwise.
     fn prepare(&mut self, id: &FrameId) {
-        if !std::mem::replace(&mut self.prepared[id.index()], true) {
-            self.device.frame_mut(id)[..self.config.template.len()].copy_from_slice(self.config.template);
+        let (frame, template) = (self.device.frame_mut(id), self.config.template);
+        let head = template.len().min(HEAD);
+        if frame[..head] != template[..head] {
+            frame[..template.len()].copy_from_slice(template);
         }
     }
 
-    /// What comes in here is neighbour traffic; it overwrote the frames that it came in.
+    /// What comes in here is neighbour traffic.
     fn discard_arrivals(&mut self) -> io::Result<()> {
         self.device.receive(&mut self.arrivals, BATCH)?;
         for arrival in self.arrivals.drain(..) {
-            self.prepared[arrival.frame.index()] = false;
             self.device.release(arrival.frame);
         }
         Ok(())
     }
 }
+
+/// Bytes by which a frame is known: all headers.
+const HEAD: usize = 64;
 
 /// How many frames may be on their way.
 struct Window {
