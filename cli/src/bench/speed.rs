@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
+use super::transport::{MANY_TARGET, QUEUES_TARGET, SMALL_TARGET_NS, TARGET_NS};
 use super::veth;
 use crate::args;
 use crate::failure::{Failure, Outcome};
@@ -24,18 +25,18 @@ struct Section {
 
 /// What figures aim at, by their names in JSON. An object that has a number `NAME_target` says itself that `NAME` is to be at least that.
 const TARGETS: [(&str, Target); 15] = [
-    ("sender_ns", Target::AtMost(200.0)),
-    ("receiver_ns", Target::AtMost(200.0)),
-    ("sender_in_place_ns", Target::AtMost(200.0)),
-    ("receiver_in_place_ns", Target::AtMost(200.0)),
-    ("sender_64_bytes_ns", Target::AtMost(90.0)),
-    ("receiver_64_bytes_ns", Target::AtMost(90.0)),
-    ("sender_64_bytes_in_place_ns", Target::AtMost(90.0)),
-    ("receiver_64_bytes_in_place_ns", Target::AtMost(90.0)),
+    ("sender_ns", Target::AtMost(TARGET_NS)),
+    ("receiver_ns", Target::AtMost(TARGET_NS)),
+    ("sender_in_place_ns", Target::AtMost(TARGET_NS)),
+    ("receiver_in_place_ns", Target::AtMost(TARGET_NS)),
+    ("sender_64_bytes_ns", Target::AtMost(SMALL_TARGET_NS)),
+    ("receiver_64_bytes_ns", Target::AtMost(SMALL_TARGET_NS)),
+    ("sender_64_bytes_in_place_ns", Target::AtMost(SMALL_TARGET_NS)),
+    ("receiver_64_bytes_in_place_ns", Target::AtMost(SMALL_TARGET_NS)),
     ("sender_gbps", Target::AtLeast(100.0)),
     ("receiver_gbps", Target::AtLeast(100.0)),
-    ("ratio_1000_connections", Target::AtMost(1.1)),
-    ("ratio_two_queues", Target::AtLeast(1.8)),
+    ("ratio_1000_connections", Target::AtMost(MANY_TARGET)),
+    ("ratio_two_queues", Target::AtLeast(QUEUES_TARGET)),
     ("growth_8192", Target::AtMost(2.0)),
     ("wall_s_8192", Target::AtMost(3.0)),
     ("peak_rss_mb_8192", Target::AtMost(500.0)),

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use spray_fabric::{Ancestors, Node, RouteTable};
+use spray_fabric::{Ancestors, Node, RouteTable, Thresholds};
 use spray_pipeline::routes::Routes;
 use spray_pipeline::word::Word;
 
@@ -25,6 +25,8 @@ pub(super) struct Common<'a> {
     pub has_more: bool,
     /// By switch its first host, where switches tell each other something.
     pub first_host: Vec<u32>,
+    /// By link of the network its queue.
+    pub queues: Vec<Thresholds>,
     /// Memory that the ports of a switch share; with PFC memory is that of the links by which data comes.
     pub shared: Option<Shared>,
     pub trimmed_len: u16,
@@ -58,6 +60,7 @@ impl<'a> Common<'a> {
             has_more: spec.pfc.is_some() || network.switching.has_notices() || network.switching.has_conweave(),
             first_host: notices::first_hosts(network),
             shared: if spec.pfc.is_some() { None } else { Shared::new(network, &queues, &port_of_link) },
+            queues,
             trimmed_len: spec.frames.trimmed.clamp(1, u32::from(u16::MAX)) as u16,
             ancestors: OnceLock::new(),
             partition,
@@ -67,19 +70,22 @@ impl<'a> Common<'a> {
         }
     }
 
+    /// The part of a host: that of its switch.
+    pub(super) fn part_of_host(&self, host: usize) -> u32 {
+        self.partition.of_switch[self.spec.network.leaf_of(host)]
+    }
+
     /// Where the port of a link is.
     pub(super) fn locate(&self, link: usize) -> PortPlace {
-        let Partition { of_switch, place_of_host, .. } = &self.partition;
-        let network = self.spec.network;
-        match network.links[link].from {
+        match self.spec.network.links[link].from {
             Node::Switch(switch) => {
-                let part = of_switch[switch] as usize;
+                let part = self.partition.of_switch[switch] as usize;
                 PortPlace { part, place: (self.port_of_link[link] - self.first_port[part]) as usize }
             }
             Node::Host(host) => {
-                let part = of_switch[network.leaf_of(host)] as usize;
+                let part = self.part_of_host(host) as usize;
                 let own = (self.first_port[part + 1] - self.first_port[part]) as usize;
-                PortPlace { part, place: own + place_of_host[host] as usize }
+                PortPlace { part, place: own + self.partition.place_of_host[host] as usize }
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use spray_core::host::NEVER;
 use spray_fabric::{LinkState, Node, PortOutcome, changes, reunion};
-use spray_pipeline::routes::{Routes, SwitchConfig};
+use spray_pipeline::routes::Routes;
 use spray_pipeline::scheme::Entries;
 use spray_pipeline::word::Word;
 
@@ -34,11 +34,10 @@ impl<'a> Engine<'a> {
     /// Makes a run on at most so many threads.
     pub(super) fn new(common: &'a Common<'a>, threads: usize) -> Self {
         let spec = common.spec;
-        let queues = spec.queues();
         let mut links = vec![Vec::new(); common.partition.len()];
         common.links().for_each(|link| links[common.locate(link).part].push(link));
         let part = |(number, (links, ends)): (usize, (&Vec<usize>, Vec<End>))| {
-            Part::new(common, number, Switches::new(common, number, links, &queues), ends)
+            Part::new(common, number, Switches::new(common, number, links), ends)
         };
         let mut changes: Vec<_> = (0..)
             .zip(changes(spec.events, spec.network.links.len()))
@@ -166,7 +165,7 @@ impl<'a> Engine<'a> {
         let switches = &parts[0].net.switches;
         let (samples, delivered) = sampler.finish();
         SimOutcome {
-            entries: Entries::of(configs().collect::<Vec<&SwitchConfig>>().into_iter(), value),
+            entries: Entries::of(configs(), value),
             packet_hops: ports.iter().map(|port| port.counters.frames).sum(),
             flows,
             ports,
@@ -247,10 +246,9 @@ fn shares(parts: &[Part<'_>], threads: usize) -> Vec<usize> {
 
 /// By part the ends of connections there.
 fn ends(common: &Common<'_>) -> Vec<Vec<End>> {
-    let part_of = |host: usize| common.partition.of_switch[common.spec.network.leaf_of(host)] as usize;
     let mut ends: Vec<Vec<End>> = (0..common.partition.len()).map(|_| Vec::new()).collect();
     for (flow, setting) in common.spec.flows.iter().enumerate() {
-        let (from, to) = (part_of(setting.src), part_of(setting.dst));
+        let [from, to] = [setting.src, setting.dst].map(|host| common.part_of_host(host) as usize);
         let sender = ends[from].len() as u32;
         let receiver = ends[to].len() as u32 + u32::from(from == to);
         ends[from].push(End::new(common, flow, false, receiver));

@@ -60,7 +60,7 @@ impl End {
         Self {
             flow: flow as u32,
             host: common.partition.place_of_host[own],
-            peer_part: common.partition.of_switch[common.spec.network.leaf_of(other)],
+            peer_part: common.part_of_host(other),
             peer,
             peer_host: other as u32,
             addresses: spray_fabric::addresses(address(own), address(other)),

@@ -17,7 +17,7 @@ use super::pfc::{Pfc, Signal};
 use super::port::Port;
 use super::reorder::Reorder;
 use super::spec::Deadlock;
-use spray_fabric::{Node, Scheme, Thresholds};
+use spray_fabric::{Node, Scheme};
 
 /// The switches of a part, and their state.
 pub(super) struct Switches<'a> {
@@ -47,8 +47,8 @@ struct Unsettled {
 }
 
 impl<'a> Switches<'a> {
-    /// The ports of part `number`, which has these links. `queues` are those of all links.
-    pub(super) fn new(common: &'a Common<'a>, number: usize, links: &[usize], queues: &[Thresholds]) -> Self {
+    /// The ports of part `number`, which has these links.
+    pub(super) fn new(common: &'a Common<'a>, number: usize, links: &[usize]) -> Self {
         let (spec, network) = (common.spec, common.spec.network);
         let port = |link: &usize| {
             let entry = &network.links[*link];
@@ -64,7 +64,7 @@ impl<'a> Switches<'a> {
                 }
                 Node::Host(_) => 0,
             };
-            Port::new(common, (entry.to, way), entry.rate_bps, latency_ps, &queues[*link])
+            Port::new(common, (entry.to, way), entry.rate_bps, latency_ps, &common.queues[*link])
         };
         let pfc = spec.pfc.map(|config| Pfc::new(spec, &config, &common.port_of_link));
         Self {
