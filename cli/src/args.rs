@@ -49,6 +49,9 @@ pub enum Command {
     /// Receives files and folders on an AF_XDP interface
     Recv(Recv),
     #[cfg(feature = "xdp")]
+    /// Makes a key for `spray send` and `spray recv`, and prints its public half
+    Keygen(Keygen),
+    #[cfg(feature = "xdp")]
     /// Checks what this machine can do, and says what is missing
     Doctor(Doctor),
     #[cfg(feature = "xdp")]

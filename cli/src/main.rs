@@ -62,6 +62,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "xdp")]
         Command::Recv(arguments) => transfer::recv(&arguments),
         #[cfg(feature = "xdp")]
+        Command::Keygen(arguments) => transfer::keygen(&arguments),
+        #[cfg(feature = "xdp")]
         Command::Doctor(arguments) => doctor::doctor(&arguments),
     };
     match outcome {

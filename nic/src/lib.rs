@@ -18,6 +18,7 @@ pub mod device;
 pub mod driver;
 pub mod endpoint;
 mod held;
+pub mod keys;
 pub mod sys;
 pub mod turns;
 

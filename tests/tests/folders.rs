@@ -17,12 +17,12 @@ fn spawn(routers: &Routers, side: usize, command: &mut Command) -> Running {
 }
 
 fn receive(routers: &Routers, out: &Path) -> Running {
-    spawn(routers, 1, spray().args(["recv", "--out"]).arg(out)).listening()
+    spawn(routers, 1, spray().args(["recv", "--insecure", "--out"]).arg(out)).listening()
 }
 
 fn send(routers: &Routers, path: &Path) -> Running {
     let to = Routers::address(1, 0).to_string();
-    spawn(routers, 0, spray().arg("send").arg(path).args(["--json", "--to", &to]))
+    spawn(routers, 0, spray().arg("send").arg(path).args(["--insecure", "--json", "--to", &to]))
 }
 
 /// Whether `diff` finds no difference between two folders.

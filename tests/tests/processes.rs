@@ -14,7 +14,7 @@ use spray_tests::{spray, turn};
 fn receiver(pair: &Pair, out: &Path, v6: bool) -> Running {
     let mut command = spray();
     let from = Pair::address(1, v6).to_string();
-    command.args(["recv", "--interface", Pair::INTERFACE, "--from", &from, "--out"]).arg(out);
+    command.args(["recv", "--insecure", "--interface", Pair::INTERFACE, "--from", &from, "--out"]).arg(out);
     let child = pair.run_in(1, || command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()).unwrap().unwrap();
     Running(child).listening()
 }
@@ -22,7 +22,7 @@ fn receiver(pair: &Pair, out: &Path, v6: bool) -> Running {
 fn sender(file: &Path, v6: bool, rest: &[&str]) -> Command {
     let mut command = spray();
     let to = Pair::address(1, v6).to_string();
-    command.arg("send").arg(file).args(["--interface", Pair::INTERFACE, "--to", &to]).args(rest);
+    command.arg("send").arg(file).args(["--insecure", "--interface", Pair::INTERFACE, "--to", &to]).args(rest);
     command
 }
 
@@ -40,6 +40,46 @@ fn a_file_arrives_as_it_was_sent_with_either_ip_version() {
         assert!(sent.status.success() && received.success(), "{}", String::from_utf8_lossy(&sent.stderr));
         assert!(std::fs::read(&file).unwrap() == std::fs::read(folder.path().join("in/payload")).unwrap());
     }
+}
+
+#[test]
+fn files_go_to_who_has_the_key_and_to_nobody_else() {
+    let Some(_turn) = turn() else { return };
+    let (pair, folder) = (Pair::new().unwrap(), Folder::new());
+    let file = payload(&folder, 8 << 20);
+    let keygen = |name: &str| {
+        let path = folder.join(name);
+        let made = spray().args(["keygen", &path]).output().unwrap();
+        assert!(made.status.success());
+        (path, String::from_utf8(made.stdout).unwrap().trim().to_string())
+    };
+    let ((a, a_public), (b, b_public), (c, _)) = (keygen("a"), keygen("b"), keygen("c"));
+    let address = Pair::address(1, false).to_string();
+    let receive = |arguments: &[&str]| {
+        let mut command = spray();
+        command.args(["recv", "--keep", "--interface", Pair::INTERFACE, "--from", &address, "--out"]);
+        command.arg(inbox(&folder)).args(arguments).stdout(Stdio::null()).stderr(Stdio::piped());
+        Running(pair.run_in(1, || command.spawn()).unwrap().unwrap()).listening()
+    };
+    let send = |arguments: &[&str]| {
+        let mut command = spray();
+        command.arg("send").arg(&file).args(["--interface", Pair::INTERFACE, "--to", &address]).args(arguments);
+        let sent = pair.run_in(0, || command.output()).unwrap().unwrap();
+        (sent.status.code(), String::from_utf8_lossy(&sent.stderr).into_owned())
+    };
+    let mut receiver = receive(&["--key", &b, "--peer", &a_public]);
+    for others in [&["--key", &c, "--peer", &b_public][..], &["--key", &a], &["--key", &c], &["--insecure"]] {
+        let (code, said) = send(others);
+        assert!(code == Some(1) && said.contains("do not have each other's keys"), "{others:?} {said}");
+        assert!(!folder.path().join("in/payload").exists());
+    }
+    assert_eq!(send(&["--key", &a, "--peer", &b_public]), (Some(0), String::new()));
+    assert!(std::fs::read(&file).unwrap() == std::fs::read(folder.path().join("in/payload")).unwrap());
+    receiver.kill();
+    std::fs::remove_file(folder.path().join("in/payload")).unwrap();
+    let _receiver = receive(&["--key", &a]);
+    assert_eq!(send(&["--key", &a]).0, Some(0), "one key for both");
+    assert!(std::fs::read(&file).unwrap() == std::fs::read(folder.path().join("in/payload")).unwrap());
 }
 
 #[test]
@@ -95,7 +135,15 @@ fn under_way(pair: &Pair, folder: &Folder, rest: &[&str]) -> (Running, Running) 
     let file = payload(folder, 512 << 20);
     let out = inbox(folder);
     let mut receiving = spray();
-    receiving.args(["recv", "--interface", Pair::INTERFACE, "--from", &Pair::address(1, false).to_string(), "--out"]);
+    receiving.args([
+        "recv",
+        "--insecure",
+        "--interface",
+        Pair::INTERFACE,
+        "--from",
+        &Pair::address(1, false).to_string(),
+        "--out",
+    ]);
     receiving.arg(&out).stdout(Stdio::null()).stderr(Stdio::piped());
     let receiving = Running(pair.run_in(1, || receiving.spawn()).unwrap().unwrap()).listening();
     let mut sending = sender(&file, false, rest);
@@ -164,14 +212,16 @@ fn one_receiver_serves_several_senders_at_once() {
         command.args(["--interface", interface]).stdout(Stdio::null()).stderr(Stdio::piped());
         Running(routers.run_in(side, || command.spawn()).unwrap().unwrap())
     };
-    let mut receiving = spawn(1, Routers::INTERFACE, spray().args(["recv", "--keep", "--out"]).arg(&out)).listening();
+    let mut receiving =
+        spawn(1, Routers::INTERFACE, spray().args(["recv", "--insecure", "--keep", "--out"]).arg(&out)).listening();
     let to = Routers::address(1, 0).to_string();
     let content = std::fs::read(payload(&folder, 32 << 20)).unwrap();
     let files = ["eth0", "eth1"].map(|interface| (interface, folder.file(&format!("from-{interface}"), &content)));
     // Either takes 2.7 s: the other begins within that time.
     let slow = ["--cc", "fixed-rate", "--gbps", "0.1"];
-    let mut sending = files
-        .map(|(interface, file)| spawn(0, interface, spray().arg("send").arg(&file).args(["--to", &to]).args(slow)));
+    let mut sending = files.map(|(interface, file)| {
+        spawn(0, interface, spray().arg("send").arg(&file).args(["--insecure", "--to", &to]).args(slow))
+    });
     wait_until("both files", || std::fs::read_dir(&out).unwrap().count() == 2);
     assert!(!out.join("from-eth0").exists() && !out.join("from-eth1").exists(), "one was over before the other began");
     for running in &mut sending {
@@ -191,6 +241,7 @@ fn a_stream_goes_from_standard_input_to_standard_output() {
     let mut receive = spray();
     receive.args([
         "recv",
+        "--insecure",
         "--interface",
         Pair::INTERFACE,
         "--from",
@@ -268,9 +319,9 @@ fn a_transfer_follows_its_next_hop() {
             command.stdout(Stdio::null()).stderr(Stdio::piped());
             Running(routers.run_in(side, || command.spawn()).unwrap().unwrap())
         };
-        let mut receiving = spawn(1, spray().args(["recv", "--out"]).arg(&out)).listening();
+        let mut receiving = spawn(1, spray().args(["recv", "--insecure", "--out"]).arg(&out)).listening();
         let to = Routers::address(1, 0).to_string();
-        let mut sending = spawn(0, spray().arg("send").arg(&file).args(["--to", &to]));
+        let mut sending = spawn(0, spray().arg("send").arg(&file).args(["--insecure", "--to", &to]));
         wait_until("the first of the file", || std::fs::read_dir(&out).unwrap().count() > 0);
         // For a second after it has learned of a neighbour, the kernel believes nothing else of it.
         std::thread::sleep(Duration::from_millis(1200));

@@ -36,7 +36,7 @@ fn a_sprayed_connection_uses_all_queues_and_loses_nothing() {
 fn send(pair: &Pair, file: &str, arguments: &[&str]) -> Output {
     let mut command = spray();
     let to = Pair::address(1, false).to_string();
-    command.args(["send", file, "--interface", Pair::INTERFACE, "--to", &to]).args(arguments);
+    command.args(["send", file, "--insecure", "--interface", Pair::INTERFACE, "--to", &to]).args(arguments);
     pair.run_in(0, || command.output()).unwrap().unwrap()
 }
 
@@ -48,7 +48,17 @@ fn frames_on_a_queue_that_nobody_took_are_counted_and_told() {
     let file = folder.file("payload", [7; 100_000]);
     let mut command = spray();
     let from = Pair::address(1, false).to_string();
-    command.args(["recv", "--keep", "--interface", Pair::INTERFACE, "--from", &from, "--out", &folder.join("")]);
+    command.args([
+        "recv",
+        "--insecure",
+        "--keep",
+        "--interface",
+        Pair::INTERFACE,
+        "--from",
+        &from,
+        "--out",
+        &folder.join(""),
+    ]);
     command.stderr(Stdio::piped());
     let receiver = Running(pair.run_in(1, || command.spawn()).unwrap().unwrap()).listening();
     // The receiver's first queue answers, and the sender has the second.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use spray_nic::keys::PublicKey;
 
 use crate::settings::Overrides;
 
@@ -87,12 +88,35 @@ pub struct Recv {
     pub interface: Interface,
 }
 
+#[derive(Debug, Args)]
+pub struct Keygen {
+    /// The file to make, for its owner alone; none of that name may exist
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+}
+
+/// Who may be on the other side.
+#[derive(Debug, Args)]
+pub struct Trust {
+    /// This side's key, as `spray keygen FILE` makes it; the other side has the same, or is a --peer
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// The public key of the other side, which has its own; a receiver may have several, each with a --peer
+    #[arg(long, value_name = "KEY", requires = "key")]
+    pub peer: Vec<PublicKey>,
+    /// Without keys: anybody on the network may send, answer and read
+    #[arg(long, conflicts_with = "key")]
+    pub insecure: bool,
+}
+
 /// The interface that an endpoint takes over, and how.
 #[derive(Debug, Args)]
 pub struct Interface {
     /// The interface to send and receive on
     #[arg(long, value_name = "IF")]
     pub interface: String,
+    #[command(flatten)]
+    pub trust: Trust,
     /// Take this queue of the interface alone, to which the NIC puts UDP port 4793; by default all queues
     #[arg(long, value_name = "N")]
     pub queue: Option<u32>,

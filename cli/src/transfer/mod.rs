@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `network` | interfaces, as the kernel knows them |
 //! | `next_hop` | where frames to a peer go, by the kernel's routes and neighbours, while the command runs |
+//! | `trust` | keys, and the command that makes them |
 //! | `session` | an interface taken over: program, socket, endpoint, clock |
 //! | `format` | how files and folders travel in messages |
 //! | `send`, `recv` | the two ends |
@@ -31,12 +32,14 @@ mod report;
 mod send;
 mod session;
 mod tree;
+mod trust;
 
 #[cfg(test)]
 mod tests;
 
 pub use self::recv::recv;
 pub use self::send::send;
+pub use self::trust::keygen;
 
 /// `12.3 MB` and the like.
 fn megabytes(bytes: u64) -> String {

@@ -39,7 +39,9 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
         note!("spray: removed {stale} unfinished files that nobody goes on with from {}", out.folder().path.display());
     }
     let mut receiving = Receiving::new(out, arguments.keep, Progress::new());
-    receiving.progress.phase(&format!("listening on {} as {}", arguments.interface.interface, session.address));
+    let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
+    let name = &arguments.interface.interface;
+    receiving.progress.phase(&format!("listening on {name} as {}{whose}", session.address));
     let outcome = session.run(&stop, |endpoint, _now_ps| receiving.step(endpoint));
     session.abort(receiving.transfers.keys().copied());
     receiving.progress.clear();

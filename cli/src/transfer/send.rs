@@ -40,6 +40,9 @@ pub fn send(arguments: &args::Send) -> Outcome {
         ..Path::new(&arguments.overrides)?
     };
     path.check()?;
+    if arguments.interface.trust.peer.len() > 1 {
+        return Err(Failure::refused("several --peer: a sender connects to one receiver, and takes its key alone"));
+    }
     let tree = Tree::of(&arguments.paths)?;
     let mut session = Session::open(&arguments.interface, Some(arguments.to), &path)?;
     let peer = peer(&mut session, arguments)?;
@@ -406,6 +409,9 @@ impl Sending {
             }
             ConnectionError::ConnectTimeout => "; is `spray recv` running there, and does it listen on that address?",
             ConnectionError::Aborted => "; the receiver was stopped",
+            ConnectionError::Key => {
+                "; both sides take the same --key, or each the other's public key with --peer, or both --insecure"
+            }
             _ => "",
         };
         let again =

@@ -17,10 +17,11 @@ use spray_nic::device::{BindMode, Device, OpenError, XskConfig, XskQueues};
 use spray_nic::driver::{self, Idle};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, Mode};
 use spray_testbed::program::{AttachMode, SteerProgram};
-use spray_wire::Kind;
+use spray_wire::{Kind, SEAL_BYTES, TAG_BYTES};
 
 use super::network;
 use super::next_hop::{NextHops, Source};
+use super::trust;
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::now;
@@ -113,18 +114,20 @@ impl Session {
     /// Takes the interface over.
     ///
     /// # Errors
-    /// When it is missing, down, busy, without a fitting address, or its MTU is too small; when rights are missing.
+    /// When it is missing, down, busy, without a fitting address, or its MTU is too small; when rights or keys are missing.
     pub fn open(arguments: &args::Interface, peer: Option<IpAddr>, path: &Path) -> Outcome<Self> {
         let name = &arguments.interface;
+        let keys = trust::keys(&arguments.trust)?;
         let interface = network::interface(name)?;
         let address = own_address(&interface, arguments, peer)?;
         check_ready(&interface, name)?;
-        let flow = flow(arguments, &interface, address, path)?;
+        let flow = flow(arguments, &interface, address, path, keys.is_some())?;
         let (device, steer) = take_over(&interface, arguments)?;
         let mut config = EndpointConfig::new(address, interface.mac, Mode::Real, flow);
         config.max_connections = 16;
         config.link_bps = path.link_bps();
         config.event_log = EVENTS;
+        config.keys = keys;
         config.idle_timeout_ps = arguments.timeout * PS_PER_S;
         config.handshake.retry_ps = (arguments.timeout * PS_PER_S) / 80;
         let endpoint = Endpoint::new(device, config).map_err(Failure::refused)?;
@@ -278,10 +281,17 @@ fn check_ready(interface: &network::Interface, name: &str) -> Outcome {
 }
 
 /// Connection parameters: the MTU limits the packet size, and the user gives rate and round-trip time of the path.
-fn flow(arguments: &args::Interface, interface: &network::Interface, own: IpAddr, path: &Path) -> Outcome<FlowConfig> {
+fn flow(
+    arguments: &args::Interface,
+    interface: &network::Interface,
+    own: IpAddr,
+    path: &Path,
+    sealed: bool,
+) -> Outcome<FlowConfig> {
     const ETHERNET_HEADER: u32 = 14;
     const LEAST_PAYLOAD: u32 = 64;
-    let header_bytes = spray_wire::header_bytes(own.is_ipv6(), Kind::Data) as u32;
+    let seal_bytes = if sealed { SEAL_BYTES + TAG_BYTES } else { 0 };
+    let header_bytes = (spray_wire::header_bytes(own.is_ipv6(), Kind::Data) + seal_bytes) as u32;
     let room = (interface.mtu + ETHERNET_HEADER).saturating_sub(header_bytes);
     let payload_bytes = path.or("transport.payload_bytes", path.transport.payload_bytes, room);
     if payload_bytes > room || room < LEAST_PAYLOAD {

@@ -84,16 +84,34 @@ fn missing_files_and_folders_are_named() {
 fn missing_interface_is_named_with_the_way_to_find_one() {
     let folder = Folder::new();
     let file = folder.file("payload", "payload");
-    let arguments = ["send", &file, "--interface", "spraynope0", "--to", "10.0.0.1"];
+    let arguments = ["send", &file, "--insecure", "--interface", "spraynope0", "--to", "10.0.0.1"];
     refused(&arguments, &["there is no interface spraynope0", "ip link"]);
-    refused(&["recv", "--interface", "spraynope0"], &["there is no interface spraynope0"]);
+    refused(&["recv", "--insecure", "--interface", "spraynope0"], &["there is no interface spraynope0"]);
+}
+
+#[test]
+fn no_key_is_answered_with_how_to_make_one() {
+    let folder = Folder::new();
+    let file = folder.file("payload", "payload");
+    let key = folder.file("key", "not one");
+    let (send, recv) = (["send", &file, "--interface", "lo", "--to", "10.0.0.1"], ["recv", "--interface", "lo"]);
+    for command in [&send[..], &recv] {
+        let with = |more: &[&str], says: &[&str]| refused(&[command, more].concat(), says);
+        with(&[], &["spray keygen FILE", "--key FILE", "--insecure"]);
+        with(&["--key", "/nowhere/key"], &["cannot read the key /nowhere/key"]);
+        with(&["--key", &key], &[&key, "chmod 600"]);
+        with(&["--key", &key, "--insecure"], &["cannot be used with"]);
+        with(&["--peer", &"0".repeat(64)], &["required", "--key"]);
+        with(&["--key", &key, "--peer", "bob"], &["a key is 64 hexadecimal digits"]);
+    }
+    refused(&["keygen", &key], &["cannot make the key's file", &key]);
 }
 
 #[test]
 fn own_and_peer_address_must_be_of_one_family() {
     let folder = Folder::new();
     let file = folder.file("family", "payload");
-    let arguments = ["send", &file, "--interface", "lo", "--to", "10.0.0.1", "--from", "::1"];
+    let arguments = ["send", &file, "--insecure", "--interface", "lo", "--to", "10.0.0.1", "--from", "::1"];
     refused(&arguments, &["--from ::1", "--to 10.0.0.1", "same IP version"]);
 }
 
@@ -109,7 +127,7 @@ fn help_is_not_an_error() {
     let output = spray(&["--help"]);
     assert_eq!(output.status.code(), Some(0));
     let text = text(&output.stdout);
-    for command in ["demo", "run", "compare-balancers", "send", "recv", "doctor", "clean", "bench"] {
+    for command in ["demo", "run", "compare-balancers", "send", "recv", "keygen", "doctor", "clean", "bench"] {
         assert!(text.contains(command), "{command}");
     }
 }

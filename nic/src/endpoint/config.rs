@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use spray_core::flow::FlowConfig;
 
+use crate::keys::Keys;
+
 /// How an endpoint relates to time and to its link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -29,7 +31,7 @@ pub struct Peer {
     pub mac: [u8; 6],
 }
 
-/// Retransmission of Connect, Accept and Close frames.
+/// Retransmission of Connect and Close frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HandshakeConfig {
     /// Time until the first retransmission in picoseconds. It doubles each time, up to eight times this.
@@ -56,9 +58,9 @@ pub struct EndpointConfig {
     /// Whether to accept connections of others.
     pub accept: bool,
     /// Root of all random choices, from the operating system in [`Mode::Real`] so that no two processes choose alike.
-    /// Cookies come from there besides.
+    /// Cookies, tokens and keys come from there besides.
     pub seed: u64,
-    /// Retransmission of Connect, Accept and Close.
+    /// Retransmission of Connect and Close.
     pub handshake: HandshakeConfig,
     /// A connection fails when its peer has been silent for this long, in picoseconds. Keep-alives go at a third of
     /// it.
@@ -72,6 +74,9 @@ pub struct EndpointConfig {
     /// Telling a copying socket takes a system call, so bursts are cheaper. 0 tells it after every poll that sent.
     /// Real mode only.
     pub coalesce_ps: u64,
+    /// With keys, connections are only with the holders of others, and every frame of theirs is sealed. Without, anybody may connect,
+    /// and nothing is sealed.
+    pub keys: Option<Keys>,
     /// Entries of the log of [`spray_core::event::Event`]s; 0 keeps none.
     pub event_log: usize,
 }
@@ -95,6 +100,7 @@ impl EndpointConfig {
             max_queued_messages: 1024,
             max_hold_ps: 100_000_000_000,
             coalesce_ps: 0,
+            keys: None,
             event_log: 0,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
 use spray_core::flow::FlowConfig;
 use spray_core::host::{NEVER, ReceiveHalf, SendHalf};
 use spray_core::path::Ev;
@@ -10,6 +11,8 @@ use spray_wire::{Body, Common, Terms};
 use super::{
     ConnectionId, ConnectionStats, HandshakeConfig, Peer,
     buffers::{ReceiveBuffers, SendBuffers},
+    exchange::Initiator,
+    seal::{Seals, Ticket},
     table::PeerKey,
 };
 
@@ -18,7 +21,7 @@ use super::{
 pub(crate) enum Stage {
     /// We sent a Connect.
     Connecting,
-    /// We sent an Accept, and no frame with our cookie has come back yet: the peer's address may be forged.
+    /// We sent an Accept, and no frame of the connection has come back yet: the Connect may be a replay.
     HalfOpen,
     /// Data goes both ways.
     Open,
@@ -28,17 +31,22 @@ pub(crate) enum Stage {
 
 /// Retransmission of a handshake frame, with doubling intervals.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Retry {
+pub(crate) struct Repeat {
     sent: u32,
     pub(crate) at_ps: u64,
 }
 
-impl Retry {
+impl Repeat {
     pub(crate) const OFF: Self = Self { sent: 0, at_ps: NEVER };
 
     /// The first frame is due at `now_ps`.
     pub(crate) fn start(now_ps: u64) -> Self {
         Self { sent: 0, at_ps: now_ps }
+    }
+
+    /// Nothing is repeated, and all is over at `at_ps`.
+    pub(crate) fn none_until(at_ps: u64) -> Self {
+        Self { sent: u32::MAX, at_ps }
     }
 
     /// Counts a frame that goes now and sets the time of the next. Returns `false` if all attempts are used up.
@@ -81,7 +89,15 @@ pub(crate) struct Connection {
     pub(crate) unread: u32,
     /// `close` was called: a Close goes when everything is delivered.
     pub(crate) close_wanted: bool,
-    pub(crate) retry: Retry,
+    pub(crate) repeat: Repeat,
+    /// What the server's Retry said; zeros before that.
+    pub(crate) token: [u8; 16],
+    /// The client's side of the key exchange, until the Accept comes.
+    pub(crate) initiator: Option<Initiator>,
+    /// The server's message of the key exchange.
+    pub(crate) answer: Bytes,
+    /// What seals the frames and opens the peer's, where the two sides have keys and have exchanged them.
+    pub(crate) seals: Option<Box<Seals>>,
     /// The EVs of distinct paths that the sender gets once it exists; see [`Sender::on_reachable`].
     pub(crate) reachable: Box<[Ev]>,
     /// When the peer was last heard.
@@ -111,7 +127,11 @@ impl Connection {
             backlog: VecDeque::new(),
             unread: 0,
             close_wanted: false,
-            retry: Retry::start(now_ps),
+            repeat: Repeat::start(now_ps),
+            token: [0; 16],
+            initiator: None,
+            answer: Bytes::new(),
+            seals: None,
             reachable: Box::default(),
             heard_ps: now_ps,
             idle_check_ps: NEVER,
@@ -131,20 +151,38 @@ impl Connection {
             max_payload: self.config.payload_bytes,
             max_data: self.config.max_data_bytes,
             ack_every: self.config.ack_every,
+            exchange_bytes: 0,
+            token: self.token,
         }
     }
 
     pub(crate) fn connect_frame(&self) -> Body {
-        Body::Connect(self.terms())
+        Body::Connect(Terms { exchange_bytes: self.exchange_message().len() as u16, ..self.terms() })
     }
 
     pub(crate) fn accept_frame(&self) -> Body {
-        Body::Accept(self.terms())
+        Body::Accept(Terms { exchange_bytes: self.answer.len() as u16, ..self.terms() })
+    }
+
+    /// The message that our Connect or Accept carries.
+    pub(crate) fn exchange_message(&self) -> Bytes {
+        match &self.initiator {
+            Some(initiator) => Bytes::copy_from_slice(initiator.message()),
+            None => self.answer.clone(),
+        }
+    }
+
+    /// The next frame's number and key, where frames are sealed.
+    #[inline]
+    pub(crate) fn ticket(&mut self) -> Option<Ticket> {
+        self.seals.as_mut().map(|seals| seals.sealer.next())
     }
 
     /// The fields that every frame to the peer carries.
-    pub(crate) fn common(&self) -> Common {
-        Common { connection: self.remote.connection, cookie: self.remote.cookie, virtual_time_ps: 0 }
+    #[inline]
+    pub(crate) fn common(&self, seal: Option<&Ticket>) -> Common {
+        let cookie = seal.map_or(self.remote.cookie, Ticket::number);
+        Common { connection: self.remote.connection, cookie, virtual_time_ps: 0 }
     }
 
     /// Whether everything of ours is delivered.
@@ -178,7 +216,7 @@ impl Connection {
 
     /// When something has to be done even if no frame arrives.
     pub(crate) fn deadline_ps(&self, now_ps: u64) -> u64 {
-        let handshake = self.retry.at_ps.min(self.idle_check_ps);
+        let handshake = self.repeat.at_ps.min(self.idle_check_ps);
         match self.flow.as_deref() {
             Some(Flow { sending, receiving, .. }) if self.stage == Stage::Open => {
                 handshake.min(receiving.deadline_ps()).min(sending.deadline_ps(now_ps))

@@ -5,6 +5,7 @@ use spray_core::event::Event;
 use thiserror::Error;
 
 use super::Peer;
+use crate::keys::PublicKey;
 
 /// Names a connection of one endpoint. The same value names another connection only after 65,536 others have had its
 /// slot.
@@ -110,6 +111,9 @@ pub enum ConnectionError {
     /// The peer accepts no connections, or no more of them.
     #[error("the peer refused the connection")]
     Refused,
+    /// The peer does not know our key, or is not the one whose key we have, or one side has keys and the other has none.
+    #[error("the peer and this side do not have each other's keys")]
+    Key,
     /// Data stayed unacknowledged for the give-up time.
     #[error("the peer stopped acknowledging")]
     PeerUnresponsive,
@@ -163,6 +167,9 @@ pub enum ConfigError {
         /// The longest message.
         max_message_bytes: u64,
     },
+    /// The key of a peer is none that keys can be exchanged with.
+    #[error("no keys can be exchanged with the public key {0}")]
+    Key(PublicKey),
     /// The operating system gives no random numbers.
     #[error("no entropy from the operating system: {0}")]
     Entropy(String),

@@ -2,7 +2,7 @@
 
 use spray_core::host::NEVER;
 
-use super::{Endpoint, Lateness, machine::Payload, touch};
+use super::{Endpoint, Lateness, machine::Payload, outlet::Control, touch};
 use crate::device::{Device, FrameId};
 use crate::held::Held;
 
@@ -96,7 +96,8 @@ impl<D: Device> Endpoint<D> {
     pub(super) fn send_control(&mut self, now_ps: u64) {
         let outlet = &mut self.machine.outside.outlet;
         while let Some(control) = outlet.first() {
-            self.link.send(now_ps, &control.envelope, control.common, &control.body, Payload::NONE);
+            let Control { envelope, common, body, exchange, seal } = control;
+            self.link.send(now_ps, envelope, *common, body, Payload::Exchange(exchange), seal.as_ref());
             outlet.remove_first();
         }
     }
@@ -179,6 +180,10 @@ impl<D: Device> Endpoint<D> {
         match spray_wire::parse(self.link.device.frame(&frame, len)) {
             Ok(Some(parsed)) => self.machine.on_frame(now_ps, &parsed),
             Ok(None) => self.machine.stats.not_ours += 1,
+            Err(spray_wire::Error::Sealed) => {
+                let bytes = self.link.device.frame_mut(&frame).get_mut(..len as usize).unwrap_or_default();
+                self.machine.on_sealed(now_ps, bytes);
+            }
             Err(error) => self.machine.on_malformed(error),
         }
         self.link.device.release(frame);
@@ -187,7 +192,7 @@ impl<D: Device> Endpoint<D> {
 
     fn transmit(&mut self, now_ps: u64) {
         if let Some(data) = self.machine.poll_data(now_ps) {
-            self.link.send(now_ps, &data.envelope, data.common, data.body, data.payload);
+            self.link.send(now_ps, &data.envelope, data.common, data.body, data.payload, data.seal.as_ref());
         }
         self.send_control(now_ps);
     }

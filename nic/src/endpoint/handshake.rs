@@ -1,16 +1,28 @@
-//! Connect, Accept, Close and Reset.
+//! Connect, Retry, Accept, Close and Reset.
 
+use std::cmp::Reverse;
+
+use bytes::Bytes;
 use spray_core::flow::FlowConfig;
 use spray_core::host::{ReceiveHalf, SendHalf};
-use spray_wire::{Body, Close, CloseReason, Common, EvPort, Frame, Probe, RESET_UNKNOWN_CONNECTION, Reset, Terms};
+use spray_wire::{
+    Body, Close, CloseReason, Common, EvPort, Frame, Probe, RESET_UNKNOWN_CONNECTION, Reset, Retry, Terms,
+};
 
 use super::{
     ConnectError, ConnectionError, ConnectionId, EndpointEvent, Peer,
     buffers::ReceiveBuffers,
-    connection::{Connection, Flow, Retry, Stage},
+    connection::{Connection, Flow, Repeat, Stage},
+    exchange::{Ends, Initiator, Responder},
     machine::Machine,
+    seal::Seals,
     service::KEEP_ALIVE,
 };
+
+/// Half-open connections whose addresses are compared when the table is full.
+const COMPARED: usize = 64;
+/// How long a half-open connection waits for a frame of the client's, in intervals of the handshake: two of the longest.
+const HALF_OPEN: u64 = 16;
 
 impl Machine {
     /// Takes a slot for a connection to `peer`. Its Connect goes at `now_ps`.
@@ -31,36 +43,106 @@ impl Machine {
         Ok(self.table.slot(index).ok_or(ConnectError::TableFull)?.id)
     }
 
-    /// Answers a connection request. Nothing but a slot is spent on it until the peer has proved its address.
-    //= docs/specs/endpoint.md#END-2 half-open connections
+    /// Answers a connection request. Nothing is kept until the client has proved its address and its key, and nothing but a slot until
+    /// a frame of the connection comes.
+    //= docs/specs/endpoint.md#END-2 the address first
     pub(crate) fn on_connect(&mut self, now_ps: u64, frame: &Frame<'_>, connect: Terms) {
         let peer = Peer { address: frame.envelope.src, mac: frame.envelope.src_mac };
         if connect.window_packets == 0 || connect.max_payload == 0 {
             self.stats.malformed += 1;
             return;
         }
-        if let Some(index) = self.table.find_peer(&(peer.address, connect.connection, connect.cookie)) {
-            self.answer_again(index);
+        if !self.config.accept {
+            return self.refuse(now_ps, peer, connect, CloseReason::Refused);
+        }
+        let (number, cookie) = (connect.connection, connect.cookie);
+        if !self.tokens.is_right(now_ps, peer.address, number, cookie, &connect.token) {
+            let common = Common { connection: number, cookie, virtual_time_ps: 0 };
+            let token = self.tokens.make(now_ps, peer.address, number, cookie);
+            return self.outside.outlet.push(&peer, common, frame.envelope.src_port, Body::Retry(Retry { token }));
+        }
+        if let Some(index) = self.table.find_peer(&(peer.address, number, cookie)) {
+            return self.answer_again(index);
+        }
+        let responder = match self.read_exchange(now_ps, peer, &connect, frame.payload) {
+            Ok(responder) => responder,
+            Err(None) => return,
+            Err(Some(reason)) => return self.refuse(now_ps, peer, connect, reason),
+        };
+        self.make_room();
+        if self.table.is_full() {
+            return self.refuse(now_ps, peer, connect, CloseReason::Refused);
+        }
+        self.half_open(now_ps, peer, connect, responder);
+    }
+
+    /// The server's side of the key exchange, where there are keys. An error is the reason of a refusal, or none where the client is
+    /// to try again later.
+    //= docs/specs/endpoint.md#END-33 the key exchange
+    //= docs/specs/endpoint.md#END-34 exchanges are limited
+    fn read_exchange(
+        &mut self,
+        now_ps: u64,
+        peer: Peer,
+        connect: &Terms,
+        message: &[u8],
+    ) -> Result<Option<Responder>, Option<CloseReason>> {
+        let Some(keys) = &self.config.keys else {
+            return if message.is_empty() { Ok(None) } else { Err(Some(CloseReason::Key)) };
+        };
+        if message.is_empty() {
+            return Err(Some(CloseReason::Key));
+        }
+        if !self.exchanges.allow(now_ps, peer.address) {
+            self.stats.exchanges_limited += 1;
+            return Err(None);
+        }
+        let ends = Ends { client: peer.address, server: self.config.address };
+        let responder = Responder::new(keys, ends, connect, message);
+        self.stats.forged += u64::from(responder.is_none());
+        responder.map(Some).ok_or(Some(CloseReason::Key))
+    }
+
+    /// Takes the server's token: connects again, now with it and with the key exchange's message.
+    //= docs/specs/endpoint.md#END-2 the address first
+    pub(crate) fn on_retry(&mut self, now_ps: u64, index: u32, retry: Retry) {
+        let (port, config, own) = (self.any_port(), self.config.handshake, self.config.address);
+        let keys = self.config.keys.as_ref();
+        let Some(connection) = self.table.slot(index) else { return };
+        if connection.stage != Stage::Connecting || connection.token == retry.token {
+            self.stats.unexpected += 1;
             return;
         }
-        if self.config.accept {
-            self.make_room();
-        }
-        if !self.config.accept || self.table.is_full() {
-            self.refuse(now_ps, peer, connect);
+        if !connection.repeat.again(now_ps, &config) {
             return;
         }
-        self.half_open(now_ps, peer, connect);
+        connection.token = retry.token;
+        if let Some(keys) = keys {
+            let ends = Ends { client: own, server: connection.peer.address };
+            connection.initiator = Initiator::new(keys, ends, &connection.terms());
+        }
+        let body = connection.connect_frame();
+        self.outside.outlet.push_to(connection, port, body);
+        self.reschedule(now_ps, index);
     }
 
     /// Takes the peer's limits. The answer proves our address to the peer.
-    pub(crate) fn on_accept(&mut self, now_ps: u64, index: u32, accept: Terms) {
+    pub(crate) fn on_accept(&mut self, now_ps: u64, index: u32, accept: Terms, message: &[u8]) {
         let port = self.any_port();
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage == Stage::Connecting {
             if accept.window_packets == 0 || accept.max_payload == 0 {
                 self.stats.malformed += 1;
                 return;
+            }
+            if self.config.keys.is_some() {
+                let secrets = connection.initiator.as_mut().and_then(|initiator| initiator.finish(&accept, message));
+                let Some(secrets) = secrets else {
+                    self.stats.forged += 1;
+                    return;
+                };
+                connection.initiator = None;
+                connection.seals = Some(Box::new(Seals::new(&secrets)));
             }
             connection.remote = accept;
             let (id, key) = (connection.id, connection.peer_key());
@@ -72,14 +154,14 @@ impl Machine {
             return;
         }
         let Some(connection) = self.table.slot(index) else { return };
-        //= docs/specs/endpoint.md#END-3 open by the cookie
+        //= docs/specs/endpoint.md#END-3 open by a frame
         let probe = Probe { token: KEEP_ALIVE, timestamp_ps: now_ps };
         self.outside.outlet.push_to(connection, port, Body::Probe(probe));
         self.service(now_ps, index);
     }
 
-    /// Opens a half-open connection: a frame with our cookie came back, so the peer's address is real.
-    //= docs/specs/endpoint.md#END-3 open by the cookie
+    /// Opens a half-open connection: a frame of the connection came, so the Connect was no replay.
+    //= docs/specs/endpoint.md#END-3 open by a frame
     pub(crate) fn on_proof(&mut self, now_ps: u64, index: u32) {
         self.open(now_ps, index);
         if let Some(connection) = self.table.slot(index) {
@@ -94,8 +176,11 @@ impl Machine {
     pub(crate) fn on_close(&mut self, now_ps: u64, index: u32, close: Close, port: EvPort) {
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage == Stage::Connecting {
-            let refused = close.reason == CloseReason::Refused;
-            let error = if refused { ConnectionError::Refused } else { ConnectionError::Aborted };
+            let error = match close.reason {
+                CloseReason::Refused => ConnectionError::Refused,
+                CloseReason::Key => ConnectionError::Key,
+                _ => ConnectionError::Aborted,
+            };
             self.fail(now_ps, index, error);
             return;
         }
@@ -126,7 +211,12 @@ impl Machine {
             self.stats.unknown_connection += 1;
             return;
         };
-        match self.table.slot(index).map(|connection| connection.stage) {
+        let connection = self.table.slot(index);
+        if connection.as_ref().is_some_and(|connection| connection.seals.is_some()) {
+            self.stats.unsealed += 1;
+            return;
+        }
+        match connection.map(|connection| connection.stage) {
             Some(Stage::Closing) => self.finish(now_ps, index),
             Some(Stage::Open) => self.fail(now_ps, index, ConnectionError::Reset),
             // Our Accept answered a Connect that the network delivered late.
@@ -138,7 +228,7 @@ impl Machine {
     /// Answers a frame of an unknown connection with a Reset under the frame's own cookie, within the rate limit.
     //= docs/specs/endpoint.md#END-8 answers to strangers
     pub(crate) fn send_reset(&mut self, now_ps: u64, frame: &Frame<'_>) {
-        if matches!(frame.body, Body::Close(Close { acknowledgement: true, .. })) {
+        if matches!(frame.body, Body::Close(Close { acknowledgement: true, .. }) | Body::Retry(_)) {
             return;
         }
         if !self.limit.allow(now_ps) {
@@ -156,7 +246,7 @@ impl Machine {
     pub(crate) fn start_close(&mut self, now_ps: u64, index: u32) {
         if let Some(connection) = self.table.slot(index) {
             connection.stage = Stage::Closing;
-            connection.retry = Retry::start(now_ps);
+            connection.repeat = Repeat::start(now_ps);
             self.retransmit_handshake(now_ps, index);
             self.reschedule(now_ps, index);
         }
@@ -166,18 +256,19 @@ impl Machine {
     pub(crate) fn retransmit_handshake(&mut self, now_ps: u64, index: u32) {
         let (port, config) = (self.any_port(), self.config.handshake);
         let Some(connection) = self.table.slot(index) else { return };
-        let goes_on = connection.retry.again(now_ps, &config);
+        let goes_on = connection.repeat.again(now_ps, &config);
         let (stage, id) = (connection.stage, connection.id);
         let body = match stage {
-            Stage::Connecting => connection.connect_frame(),
-            Stage::HalfOpen => connection.accept_frame(),
-            Stage::Closing => connection.close_frame(CloseReason::Done, false),
+            Stage::Connecting => Some(connection.connect_frame()),
+            Stage::Closing => Some(connection.close_frame(CloseReason::Done, false)),
+            // The client repeats its Connect until it has the Accept.
+            Stage::HalfOpen => None,
             Stage::Open => {
-                connection.retry = Retry::OFF;
+                connection.repeat = Repeat::OFF;
                 return;
             }
         };
-        if goes_on {
+        if goes_on && let Some(body) = body {
             self.outside.outlet.push_to(connection, port, body);
             return;
         }
@@ -193,27 +284,53 @@ impl Machine {
         }
     }
 
-    /// Makes room in a full table: gives the oldest half-open connection up. A flood of requests cannot keep others
-    /// out for longer than a round trip, and never ends an open connection.
+    /// Makes room in a full table: gives a half-open connection up. Whoever begins many gives way first, and an open connection
+    /// never does.
     //= docs/specs/endpoint.md#END-5 A full table
     fn make_room(&mut self) {
         while self.table.is_full()
-            && let Some(id) = self.half_open.pop_front()
+            && let Some(at) = self.gives_way()
+            && let Some(id) = self.half_open.remove(at)
         {
-            if let Some(index) = self.table.find(id)
-                && self.table.slot(index).is_some_and(|connection| connection.stage == Stage::HalfOpen)
-            {
+            if let Some(index) = self.table.find(id) {
                 self.stats.half_open_evicted += 1;
                 self.remove(index);
             }
         }
     }
 
-    fn half_open(&mut self, now_ps: u64, peer: Peer, connect: Terms) {
+    /// The place of the half-open connection that gives way: the oldest of the address that has most of the oldest ones.
+    fn gives_way(&mut self) -> Option<usize> {
+        let Self { table, half_open, .. } = self;
+        let waits = |id: &ConnectionId| table.get(*id).filter(|connection| connection.stage == Stage::HalfOpen);
+        while half_open.front().is_some_and(|id| waits(id).is_none()) {
+            half_open.pop_front();
+        }
+        let oldest: Vec<_> = half_open.iter().take(COMPARED).map(|id| Some(waits(id)?.peer.address)).collect();
+        let count = |address| oldest.iter().filter(|other| **other == address).count();
+        let waiting = oldest.iter().enumerate().filter(|(_, address)| address.is_some());
+        // The first of those with the largest count.
+        waiting.min_by_key(|(_, address)| Reverse(count(**address))).map(|(at, _)| at)
+    }
+
+    fn half_open(&mut self, now_ps: u64, peer: Peer, connect: Terms, responder: Option<Responder>) {
         let (cookie, config) = (self.cookie(), self.config.flow.sanitised());
-        let make =
-            |id| Connection { remote: connect, ..Connection::new(id, peer, cookie, Stage::HalfOpen, config, now_ps) };
+        let repeat =
+            Repeat::none_until(now_ps.saturating_add(self.config.handshake.retry_ps.saturating_mul(HALF_OPEN)));
+        let make = |id| {
+            let connection = Connection::new(id, peer, cookie, Stage::HalfOpen, config, now_ps);
+            Connection { remote: connect, repeat, ..connection }
+        };
         let Some(index) = self.table.insert(make) else { return };
+        if let Some(responder) = responder {
+            let Some(connection) = self.table.slot(index) else { return };
+            let Some((secrets, message)) = responder.answer(&connection.terms()) else {
+                self.remove(index);
+                return;
+            };
+            connection.seals = Some(Box::new(Seals::new(&secrets)));
+            connection.answer = Bytes::copy_from_slice(&message);
+        }
         self.table.name((peer.address, connect.connection, connect.cookie), index);
         if self.half_open.len() >= 2 * self.config.max_connections as usize {
             let table = &self.table;
@@ -222,11 +339,11 @@ impl Machine {
         if let Some(connection) = self.table.slot(index) {
             self.half_open.push_back(connection.id);
         }
-        self.retransmit_handshake(now_ps, index);
+        self.answer_again(index);
         self.reschedule(now_ps, index);
     }
 
-    /// Answers a repeated Connect as before. The timer of our own repetitions does not change.
+    /// Answers a Connect, in the same way each time.
     fn answer_again(&mut self, index: u32) {
         let port = self.any_port();
         if let Some(connection) = self.table.slot(index) {
@@ -235,7 +352,7 @@ impl Machine {
         }
     }
 
-    fn refuse(&mut self, now_ps: u64, peer: Peer, connect: Terms) {
+    fn refuse(&mut self, now_ps: u64, peer: Peer, connect: Terms, reason: CloseReason) {
         self.stats.refused += 1;
         if !self.limit.allow(now_ps) {
             self.stats.reset_limited += 1;
@@ -243,7 +360,7 @@ impl Machine {
         }
         let port = self.any_port();
         let common = Common { connection: connect.connection, cookie: connect.cookie, virtual_time_ps: 0 };
-        let close = Close { final_psn: 0, reason: CloseReason::Refused, acknowledgement: false };
+        let close = Close { final_psn: 0, reason, acknowledgement: false };
         self.outside.outlet.push(&peer, common, port, Body::Close(close));
     }
 
@@ -262,7 +379,7 @@ impl Machine {
         }
         connection.flow = Some(Box::new(Flow { sending, receiving, receive_buffers: ReceiveBuffers::default() }));
         connection.stage = Stage::Open;
-        connection.retry = Retry::OFF;
+        connection.repeat = Repeat::OFF;
         connection.idle_check_ps = now_ps + (idle_timeout_ps / 3).max(1);
     }
 }

@@ -4,7 +4,7 @@ use spray_core::flow::{Accept, Arrival};
 use spray_core::host::Path;
 use spray_wire::{self as wire, Body, Frame};
 
-use super::{ConnectionId, connection::Stage, machine::Machine};
+use super::{ConnectionId, connection::Stage, machine::Machine, seal::Verdict};
 
 impl Machine {
     /// Counts a frame that does not parse.
@@ -15,6 +15,34 @@ impl Machine {
             | wire::Error::IpChecksum
             | wire::Error::UdpChecksum => self.stats.checksum += 1,
             _ => self.stats.malformed += 1,
+        }
+    }
+
+    /// Opens a sealed frame in place, and handles it if it is genuine and new.
+    //= docs/specs/endpoint.md#END-35 sealed connections
+    pub(crate) fn on_sealed(&mut self, now_ps: u64, frame: &mut [u8]) {
+        let (table, stats) = (&mut self.table, &mut self.stats);
+        let opened = wire::open(frame, |sealed| {
+            let connection = table.find(ConnectionId(sealed.connection)).and_then(|index| table.slot(index));
+            let Some(connection) = connection else {
+                stats.unknown_connection += 1;
+                return false;
+            };
+            let seals = connection.seals.as_deref_mut().filter(|_| connection.peer.address == sealed.source);
+            let Some(seals) = seals else {
+                stats.wrong_cookie += 1;
+                return false;
+            };
+            let verdict = seals.opener.open(sealed);
+            stats.forged += u64::from(verdict == Verdict::Forged);
+            stats.replayed += u64::from(verdict == Verdict::Replayed);
+            verdict == Verdict::Genuine
+        });
+        match opened {
+            Ok(Some(frame)) => self.on_frame(now_ps, &frame),
+            Ok(None) => self.stats.not_ours += 1,
+            Err(wire::Error::Tag) => {}
+            Err(error) => self.on_malformed(error),
         }
     }
 
@@ -46,9 +74,17 @@ impl Machine {
             return None;
         };
         let connection = self.table.slot(index)?;
-        if connection.cookie != frame.common.cookie || connection.peer.address != frame.envelope.src {
-            self.stats.wrong_cookie += 1;
-            return None;
+        // Who opened a sealed frame has found out whose it is.
+        if !frame.sealed {
+            if connection.cookie != frame.common.cookie || connection.peer.address != frame.envelope.src {
+                self.stats.wrong_cookie += 1;
+                return None;
+            }
+            //= docs/specs/endpoint.md#END-35 sealed connections
+            if connection.seals.is_some() && !matches!(frame.body, Body::Accept(_)) {
+                self.stats.unsealed += 1;
+                return None;
+            }
         }
         connection.heard_ps = now_ps;
         Some(index)
@@ -58,7 +94,10 @@ impl Machine {
         let Some(connection) = self.table.slot(index) else { return };
         match (connection.stage, &frame.body) {
             (_, Body::Close(close)) => self.on_close(now_ps, index, *close, frame.envelope.src_port),
-            (Stage::Connecting | Stage::Open, Body::Accept(accept)) => self.on_accept(now_ps, index, *accept),
+            (Stage::Connecting, Body::Retry(retry)) => self.on_retry(now_ps, index, *retry),
+            (Stage::Connecting | Stage::Open, Body::Accept(accept)) => {
+                self.on_accept(now_ps, index, *accept, frame.payload);
+            }
             (Stage::Open, _) => self.on_open(now_ps, index, frame),
             (
                 Stage::HalfOpen,

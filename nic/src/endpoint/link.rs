@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use spray_core::{host::NEVER, link::HostLink};
-use spray_wire::{self as wire, Body, Common, Envelope};
+use spray_wire::{self as wire, Body, Common, Envelope, Kind, SEAL_BYTES, TAG_BYTES};
 
-use super::{KindCounts, Mode, machine::Payload};
+use super::{KindCounts, Mode, machine::Payload, seal::Ticket};
 use crate::device::{Device, FrameId};
 use crate::turns::Turn;
 
@@ -101,22 +101,35 @@ impl<D: Device> Link<D> {
     }
 
     /// Sends a frame, if the device has room for it.
-    pub(crate) fn send(&mut self, now_ps: u64, e: &Envelope, common: Common, body: &Body, payload: Payload<'_>) {
+    pub(crate) fn send(
+        &mut self,
+        now_ps: u64,
+        e: &Envelope,
+        common: Common,
+        body: &Body,
+        payload: Payload<'_>,
+        seal: Option<&Ticket>,
+    ) {
         let room = if self.turn.is_some() { 2 * MAX_BEFORE_TURN } else { MAX_WAITING };
         if self.waiting.len() >= room || !self.reserve() {
             self.control_dropped += 1;
             return;
         }
         let Some(frame) = self.spare.take() else { return };
-        let headers = body.header_bytes(e.is_v6());
-        let bytes = headers + payload.bytes;
-        let at_ps = self.leave(now_ps, bytes as u64);
+        let headers = body.header_bytes(e.is_v6()) + if seal.is_some() { SEAL_BYTES } else { 0 };
+        let bytes = headers + payload.bytes();
+        let tag = if seal.is_some() && body.kind() == Kind::Data { TAG_BYTES } else { 0 };
+        let at_ps = self.leave(now_ps, (bytes + tag) as u64);
         let common = Common { virtual_time_ps: at_ps, ..common };
         let space = self.device.frame_mut(&frame);
         if let Some(place) = space.get_mut(headers..bytes) {
             payload.fill(place);
         }
-        match wire::emit_in_place(space, e, &common, body, payload.bytes) {
+        let emitted = match seal {
+            None => wire::emit_in_place(space, e, &common, body, payload.bytes()),
+            Some(seal) => wire::emit_sealed(space, e, &common, body, payload.bytes(), seal),
+        };
+        match emitted {
             Ok(bytes) => {
                 self.sent.count(body);
                 self.queue(Waiting { at_ps, frame, bytes: bytes as u32 });

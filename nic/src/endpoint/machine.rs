@@ -15,10 +15,12 @@ use super::{
     buffers::{Content, Pool},
     connection::Stage,
     deadlines::Deadlines,
-    limit::RateLimit,
+    limit::{Answers, Exchanges},
     outlet::Outlet,
     outside::Outside,
+    seal::Ticket,
     table::Table,
+    token::Tokens,
 };
 
 /// A data frame to send.
@@ -27,27 +29,52 @@ pub(crate) struct DataFrame<'a> {
     pub(crate) common: Common,
     pub(crate) body: &'a Body,
     pub(crate) payload: Payload<'a>,
+    pub(crate) seal: Option<Ticket>,
 }
 
-/// The payload of a data frame: a piece of the user's message.
+/// What follows the headers of a frame.
 #[derive(Clone, Copy)]
-pub(crate) struct Payload<'a> {
-    /// `None` where there is no payload.
-    content: Option<&'a Content>,
-    offset: u64,
-    pub(crate) bytes: usize,
+pub(crate) enum Payload<'a> {
+    None,
+    /// A piece of the user's message.
+    Piece {
+        content: &'a Content,
+        offset: u64,
+        bytes: usize,
+    },
+    /// A message of the key exchange.
+    Exchange(&'a [u8]),
 }
 
 impl Payload<'_> {
-    pub(crate) const NONE: Self = Self { content: None, offset: 0, bytes: 0 };
-
-    /// Writes it into its place in a frame.
-    #[inline]
-    pub(crate) fn fill(&self, to: &mut [u8]) {
-        if let Some(content) = self.content {
-            content.fill(self.offset, to);
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Piece { bytes, .. } => *bytes,
+            Self::Exchange(message) => message.len(),
         }
     }
+
+    /// Writes it into its place in a frame, which is as long.
+    #[inline]
+    pub(crate) fn fill(&self, to: &mut [u8]) {
+        match self {
+            Self::None => {}
+            Self::Piece { content, offset, .. } => content.fill(*offset, to),
+            Self::Exchange(message) => to.copy_from_slice(message),
+        }
+    }
+}
+
+/// What tokens are made with, from the operating system. Where a run must repeat it comes from the seed.
+fn secret(config: &EndpointConfig) -> [u8; 32] {
+    let seed = config.seed.to_be_bytes();
+    let mut secret = std::array::from_fn(|at| seed[at % seed.len()]);
+    if config.mode == Mode::Real {
+        // The check of the configuration has found that there are random numbers.
+        let _ = getrandom::fill(&mut secret);
+    }
+    secret
 }
 
 /// A message that is handed to its connection at a time: (time, order of calls, connection, message).
@@ -62,7 +89,9 @@ pub(crate) struct Machine {
     pub(crate) outside: Outside,
     /// Half-open connections, oldest first. Entries that have opened or ended are skipped.
     pub(crate) half_open: VecDeque<ConnectionId>,
-    pub(crate) limit: RateLimit,
+    pub(crate) limit: Answers,
+    pub(crate) exchanges: Exchanges,
+    pub(crate) tokens: Tokens,
     pub(crate) stats: EndpointStats,
     /// The time of the last event, which never goes back.
     pub(crate) clock_ps: u64,
@@ -86,7 +115,9 @@ impl Machine {
                 sink: None,
             },
             half_open: VecDeque::with_capacity(2 * capacity + 1),
-            limit: RateLimit::default(),
+            limit: Answers::default(),
+            exchanges: Exchanges::default(),
+            tokens: Tokens::new(&secret(&config)),
             stats: EndpointStats::default(),
             clock_ps: 0,
             scheduled: BinaryHeap::new(),
@@ -157,16 +188,18 @@ impl Machine {
         self.touch_turns();
         let (id, port, body) = self.outside.data.as_ref()?;
         let Body::Data(data) = body else { return None };
-        let connection = self.table.get(*id)?;
+        let connection = self.table.slot(self.table.find(*id)?)?;
+        let seal = connection.ticket();
+        let common = connection.common(seal.as_ref());
         let payload = match data.payload_bytes {
-            0 => Payload::NONE,
+            0 => Payload::None,
             bytes => {
                 let content = &connection.send_buffers.get(data.message)?.content;
-                Payload { content: Some(content), offset: data.offset, bytes: bytes.into() }
+                Payload::Piece { content, offset: data.offset, bytes: bytes.into() }
             }
         };
         let envelope = self.outside.outlet.data_envelope(&connection.peer, *port);
-        Some(DataFrame { envelope, common: connection.common(), body, payload })
+        Some(DataFrame { envelope, common, body, payload, seal })
     }
 
     /// The user has taken `bytes` of what a connection received.

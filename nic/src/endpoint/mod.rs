@@ -14,6 +14,8 @@
 //! | `buffers` | where payload is read from and written to |
 //! | `touch` | what is read ahead where there are many connections |
 //! | `in_place` | payload that stays in the frames |
+//! | `token` | how a client proves its address |
+//! | `exchange`, `seal` | how two sides agree on keys, and seal their frames with them |
 
 mod buffers;
 mod config;
@@ -21,6 +23,7 @@ mod connection;
 mod deadlines;
 mod event;
 mod event_loop;
+mod exchange;
 mod handshake;
 mod in_place;
 mod input;
@@ -29,9 +32,11 @@ mod link;
 mod machine;
 mod outlet;
 mod outside;
+mod seal;
 mod service;
 mod stats;
 mod table;
+mod token;
 mod touch;
 
 #[cfg(test)]
@@ -138,7 +143,7 @@ impl<D: Device> Endpoint<D> {
     /// When no slot is free, or the parameters do not fit.
     pub fn connect(&mut self, now_ps: u64, peer: Peer, flow: Option<FlowConfig>) -> Result<ConnectionId, ConnectError> {
         let flow = flow.unwrap_or(self.machine.config.flow);
-        check_flow(&flow, self.machine.config.address.is_ipv6(), &self.link.device)?;
+        check_flow(&flow, &self.machine.config, &self.link.device)?;
         self.machine.connect(now_ps, peer, flow)
     }
 
@@ -360,10 +365,13 @@ fn check<D: Device>(config: &EndpointConfig, device: &D) -> Result<(), ConfigErr
         Mode::Emulated { .. } => {}
         Mode::Real => drop(getrandom::u64().map_err(|error| ConfigError::Entropy(error.to_string()))?),
     }
-    check_flow(&config.flow, config.address.is_ipv6(), device)
+    if let Some(key) = config.keys.as_ref().and_then(|keys| keys.unusable()) {
+        return Err(ConfigError::Key(key));
+    }
+    check_flow(&config.flow, config, device)
 }
 
-fn check_flow<D: Device>(flow: &FlowConfig, v6: bool, device: &D) -> Result<(), ConfigError> {
+fn check_flow<D: Device>(flow: &FlowConfig, config: &EndpointConfig, device: &D) -> Result<(), ConfigError> {
     if !(1..=wire::MAX_EVS).contains(&flow.path.evs) {
         return Err(ConfigError::Evs(flow.path.evs));
     }
@@ -374,7 +382,8 @@ fn check_flow<D: Device>(flow: &FlowConfig, v6: bool, device: &D) -> Result<(), 
     if max_data_bytes < max_message_bytes {
         return Err(ConfigError::Grant { max_data_bytes, max_message_bytes });
     }
-    let needed = wire::header_bytes(v6, Kind::Data) + flow.payload_bytes as usize;
+    let seal = if config.keys.is_some() { wire::SEAL_BYTES + wire::TAG_BYTES } else { 0 };
+    let needed = wire::header_bytes(config.address.is_ipv6(), Kind::Data) + seal + flow.payload_bytes as usize;
     let available = device.max_frame();
     if needed > available { Err(ConfigError::FrameTooLong { needed, available }) } else { Ok(()) }
 }

@@ -2,9 +2,10 @@
 
 use std::{collections::VecDeque, net::IpAddr};
 
+use bytes::Bytes;
 use spray_wire::{Body, Common, DSCP_CONTROL, DSCP_DATA, Ecn, Envelope, EvPort, INITIAL_TTL};
 
-use super::{Peer, connection::Connection};
+use super::{Peer, connection::Connection, seal::Ticket};
 
 /// Room for the frames of one event: a handful at most. They are sent after each event.
 const RESERVE: usize = 64;
@@ -15,6 +16,10 @@ pub(crate) struct Control {
     pub(crate) envelope: Envelope,
     pub(crate) common: Common,
     pub(crate) body: Body,
+    /// A message of the key exchange.
+    pub(crate) exchange: Bytes,
+    /// With what it is sealed, if it is.
+    pub(crate) seal: Option<Ticket>,
 }
 
 /// The frames to send, and the addresses that they leave from.
@@ -30,14 +35,27 @@ impl Outlet {
         Self { mac, address, frames: VecDeque::with_capacity(RESERVE) }
     }
 
-    /// Queues a frame of a connection.
-    pub(crate) fn push_to(&mut self, connection: &Connection, src_port: EvPort, body: Body) {
-        self.push(&connection.peer, connection.common(), src_port, body);
+    /// Queues a frame of a connection. The handshake's go as they are, others are sealed where the connection has keys.
+    pub(crate) fn push_to(&mut self, connection: &mut Connection, src_port: EvPort, body: Body) {
+        let (mut exchange, mut seal) = (Bytes::new(), None);
+        if matches!(body, Body::Connect(_) | Body::Accept(_)) {
+            exchange = connection.exchange_message();
+        } else {
+            seal = connection.ticket();
+        }
+        let envelope = self.control_envelope(&connection.peer, src_port);
+        let common = connection.common(seal.as_ref());
+        self.frames.push_back(Control { envelope, common, body, exchange, seal });
     }
 
+    /// Queues a frame of no connection.
     pub(crate) fn push(&mut self, peer: &Peer, common: Common, src_port: EvPort, body: Body) {
-        let envelope = Envelope { dscp: DSCP_CONTROL, ecn: Ecn::NotEct, ..self.data_envelope(peer, src_port) };
-        self.frames.push_back(Control { envelope, common, body });
+        let envelope = self.control_envelope(peer, src_port);
+        self.frames.push_back(Control { envelope, common, body, exchange: Bytes::new(), seal: None });
+    }
+
+    fn control_envelope(&self, peer: &Peer, src_port: EvPort) -> Envelope {
+        Envelope { dscp: DSCP_CONTROL, ecn: Ecn::NotEct, ..self.data_envelope(peer, src_port) }
     }
 
     #[inline]

@@ -39,7 +39,7 @@ impl Machine {
         self.outside.deadlines.set(index, NEVER);
         let Some(connection) = self.table.slot(index) else { return };
         let idle_check_ps = connection.idle_check_ps;
-        if connection.retry.at_ps <= now_ps {
+        if connection.repeat.at_ps <= now_ps {
             self.retransmit_handshake(now_ps, index);
         }
         if idle_check_ps <= now_ps {

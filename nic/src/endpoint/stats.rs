@@ -75,6 +75,12 @@ counters! {
         unknown_connection,
         /// Arrivals for a connection of ours with another cookie, or from another address than its peer's.
         wrong_cookie,
+        /// Arrivals whose seal does not match, and messages of a key exchange that do not.
+        forged,
+        /// Sealed arrivals that had arrived before, or are too old to know.
+        replayed,
+        /// Plain arrivals for a connection whose frames are sealed.
+        unsealed,
         /// Arrivals of a kind that the connection does not expect at its stage.
         unexpected,
         /// Data that had arrived before.
@@ -83,12 +89,14 @@ counters! {
         out_of_window,
         /// Data whose message, offset or length contradict each other or what arrived before.
         invalid,
-        /// Connection requests refused, as the table was full or accepting is off.
+        /// Connection requests refused, as the table was full, accepting is off, or the keys do not fit.
         refused,
         /// Half-open connections given up to make room for another.
         half_open_evicted,
         /// Half-open connections whose peer never proved its address.
         half_open_expired,
+        /// Key exchanges put off because of their rate limit.
+        exchanges_limited,
         /// Resets and refusals not sent because of their rate limit.
         reset_limited,
         /// Frames handled after their virtual time had passed for this host; see [`Lateness`].

@@ -1,7 +1,7 @@
 //! The kinds of frames: the list of them, and what a frame of any kind says.
 
 use crate::offsets::udp_payload_offset;
-use crate::{Accept, Ack, Close, Connect, Data, Error, Nack, Probe, ProbeAck, Pull, PullRequest, Reset};
+use crate::{Accept, Ack, Close, Connect, Data, Error, Nack, Probe, ProbeAck, Pull, PullRequest, Reset, Retry};
 
 /// The header of one kind. `header` is ours, from the first byte of the common part on.
 pub(crate) trait Header: Sized {
@@ -117,6 +117,8 @@ kinds! {
     Pull = 10 "pull";
     /// A sender asks for credit.
     PullRequest = 11 "pull_request";
+    /// The server asks a client to prove its address.
+    Retry = 12 "retry";
 }
 
 /// The bytes on the wire are in a row.
@@ -129,6 +131,16 @@ impl Body {
         match self {
             Self::Ack(ack) => Ack::BYTES + ack.echoes.bytes(),
             _ => self.kind().bytes(),
+        }
+    }
+
+    /// Return the bytes that follow the header, as the header says: those of a Data as it was sent, or of a key exchange's message.
+    #[inline]
+    pub const fn payload_bytes(&self) -> usize {
+        match self {
+            Self::Data(data) => data.payload_bytes as usize,
+            Self::Connect(terms) | Self::Accept(terms) => terms.exchange_bytes as usize,
+            _ => 0,
         }
     }
 

@@ -18,6 +18,8 @@ pub enum CloseReason {
     Timeout = 2,
     /// The peer takes no (more) connections.
     Refused = 3,
+    /// The keys of the two sides do not fit.
+    Key = 4,
 }
 
 impl CloseReason {
@@ -28,6 +30,7 @@ impl CloseReason {
             1 => Self::Aborted,
             2 => Self::Timeout,
             3 => Self::Refused,
+            4 => Self::Key,
             _ => return None,
         })
     }

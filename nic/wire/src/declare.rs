@@ -28,6 +28,19 @@ impl Value for [u64; 4] {
     }
 }
 
+/// A token: bytes that only their author reads.
+impl Value for [u8; 16] {
+    #[inline(always)]
+    fn read<const AT: usize, const N: usize>(header: View<'_, N>) -> Result<Self, Error> {
+        Ok(header.array::<AT, 16>())
+    }
+
+    #[inline(always)]
+    fn write<const AT: usize, const N: usize>(self, header: &mut Writer<'_, N>) {
+        header.array::<AT, 16>(self);
+    }
+}
+
 macro_rules! values {
     ($($Type:ty: $size:ident, $bits:ident => $read:expr, $write:expr;)+) => {
         $(impl Value for $Type {

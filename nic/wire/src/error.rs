@@ -19,6 +19,10 @@ pub enum Error {
     Length,
     /// The payload's CRC32C does not match.
     PayloadChecksum,
+    /// The frame is sealed, and who reads it has no key.
+    Sealed,
+    /// The frame is sealed, and its tag does not match.
+    Tag,
     /// The frame ends before the end that its lengths give, or before the end of its header.
     Truncated,
     /// The UDP checksum does not match, or is missing over IPv6.
@@ -39,6 +43,8 @@ impl fmt::Display for Error {
             Self::Kind => "unknown frame kind",
             Self::Length => "inconsistent lengths",
             Self::PayloadChecksum => "payload checksum mismatch",
+            Self::Sealed => "sealed frame",
+            Self::Tag => "the seal does not match",
             Self::Truncated => "truncated frame",
             Self::UdpChecksum => "udp checksum mismatch",
             Self::Value => "field value without meaning",

@@ -10,8 +10,8 @@ use crate::offsets::{
 };
 use crate::switch_view::classify;
 use crate::{
-    Body, Common, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Data, Ecn, Envelope, Error, EvPort, Kind, MAX_ECHOES, UDP_PORT, ack,
-    checksum, data, echoes,
+    Body, Common, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Data, Ecn, Envelope, Error, EvPort, Kind, MAX_ECHOES, UDP_PORT,
+    VERSION, ack, checksum, data, echoes,
 };
 
 const V4_HEADERS: usize = udp_payload_offset(false);
@@ -28,12 +28,14 @@ pub struct Frame<'a> {
     pub common: Common,
     /// What it says.
     pub body: Body,
-    /// Payload of a data frame; empty for the other kinds and when trimmed.
+    /// Payload of a data frame, or a message of the key exchange; empty for the other kinds and when trimmed.
     pub payload: &'a [u8],
     /// A switch cut the payload off.
     pub trimmed: bool,
     /// A switch asks the flow's sender to pause: see [`PAUSE`](crate::switch_view::PAUSE).
     pub pause: bool,
+    /// It was sealed: only a holder of its connection's keys can have made it.
+    pub sealed: bool,
 }
 
 impl Frame<'_> {
@@ -51,17 +53,19 @@ impl Frame<'_> {
 #[inline]
 pub fn parse(frame: &[u8]) -> Result<Option<Frame<'_>>, Error> {
     let Some(is_v6) = classify(frame) else { return Ok(None) };
-    let (envelope, udp) = if is_v6 { parse_v6(frame)? } else { parse_v4(frame)? };
+    let (envelope, udp) = parse_envelope(frame, is_v6)?;
     let ours = udp.get(UDP_BYTES..).ok_or(Error::Truncated)?;
-    let (common, kind) = Common::parse(ours.first_chunk::<COMMON_BYTES>().ok_or(Error::Truncated)?)?;
+    let (common, kind) = Common::parse::<VERSION>(ours.first_chunk::<COMMON_BYTES>().ok_or(Error::Truncated)?)?;
     let (header, payload) = ours.split_at_checked(our_bytes(kind, ours)?).ok_or(Error::Truncated)?;
-    if header_crc(&envelope, header)? != View(chunk::<COMMON_BYTES>(header)?).u32::<{ field::HEADER_CRC }>() {
+    if crc32c(Covered::of(&envelope, header)?.bytes())
+        != View(chunk::<COMMON_BYTES>(header)?).u32::<{ field::HEADER_CRC }>()
+    {
         return Err(Error::HeaderChecksum);
     }
     let body = Body::parse(kind, header)?;
     let trimmed = check_payload(&envelope, &body, header, payload)?;
     let pause = ours[field::DETOUR] == crate::switch_view::PAUSE;
-    Ok(Some(Frame { envelope, common, body, payload, trimmed, pause }))
+    Ok(Some(Frame { envelope, common, body, payload, trimmed, pause, sealed: false }))
 }
 
 /// Return the connection's number of a frame of ours, and the number that follows the common header: of the packet in a Data, of
@@ -74,26 +78,36 @@ pub fn peek_packet(frame: &[u8]) -> Option<(u32, u64)> {
 
 /// Bytes of our header.
 #[inline]
-fn our_bytes(kind: Kind, ours: &[u8]) -> Result<usize, Error> {
+pub(crate) fn our_bytes(kind: Kind, ours: &[u8]) -> Result<usize, Error> {
     if kind == Kind::Ack { ack::bytes(ours) } else { Ok(kind.bytes()) }
 }
 
 /// Check length and CRC of the payload; return whether a switch cut it off.
 #[inline(always)]
 fn check_payload(envelope: &Envelope, body: &Body, header: &[u8], payload: &[u8]) -> Result<bool, Error> {
-    let Body::Data(data) = body else {
-        return if payload.is_empty() { Ok(false) } else { Err(Error::Length) };
-    };
-    if matches!(envelope.dscp, DSCP_TRIMMED | DSCP_TRIMMED_LAST) && payload.is_empty() {
+    let is_data = matches!(body, Body::Data(_));
+    if is_data && is_cut(envelope, payload) {
         return Ok(true);
     }
-    if payload.len() != data.payload_bytes as usize {
+    if payload.len() != body.payload_bytes() {
         return Err(Error::Length);
     }
-    if crc32c(payload) != View(chunk::<{ Data::BYTES }>(header)?).u32::<{ data::PAYLOAD_CRC }>() {
+    if is_data && crc32c(payload) != View(chunk::<{ Data::BYTES }>(header)?).u32::<{ data::PAYLOAD_CRC }>() {
         return Err(Error::PayloadChecksum);
     }
     Ok(false)
+}
+
+/// Whether a switch has cut the payload off a data frame (WIRE-12).
+#[inline(always)]
+pub(crate) fn is_cut(envelope: &Envelope, payload: &[u8]) -> bool {
+    matches!(envelope.dscp, DSCP_TRIMMED | DSCP_TRIMMED_LAST) && payload.is_empty()
+}
+
+/// Read the envelope, and return it with the UDP datagram, in IPv4 or IPv6.
+#[inline(always)]
+pub(crate) fn parse_envelope(frame: &[u8], is_v6: bool) -> Result<(Envelope, &[u8]), Error> {
+    if is_v6 { parse_v6(frame) } else { parse_v4(frame) }
 }
 
 #[inline(always)]
@@ -165,30 +179,43 @@ fn udp_sum(addresses: &[u8], udp: &[u8]) -> u64 {
     checksum::add(checksum::add(pseudo, addresses), udp)
 }
 
-/// Bytes that the header CRC covers before the kind's own fields: addresses, ports, and the common header up to the virtual time.
+/// Bytes that the header's CRC or tag covers before the kind's own fields: addresses, ports, and the common header up to the virtual
+/// time.
 const COVERED_START: usize = 16 + 16 + 2 + 2 + field::VIRTUAL_TIME;
-/// The most bytes that a header CRC covers: those of an Ack with every echo.
+/// The most bytes that it covers: those of an Ack with every echo.
 const COVERED_MAX: usize = COVERED_START + Kind::Ack.bytes() + echoes::bytes_of(MAX_ECHOES) - COMMON_BYTES;
 
-/// A copy of what the header CRC covers, contiguous and aligned: the CRC then takes eight bytes a step instead of one.
-#[repr(align(8))]
-struct Covered([u8; COVERED_MAX]);
-
-/// CRC32C over both addresses (16 bytes each, IPv4 as v4-mapped), both ports, and `header` without its virtual time, the CRC
+/// A copy of what the header's CRC or tag covers, contiguous and aligned: a CRC then takes eight bytes a step instead of one.
+///
+/// It is both addresses (16 bytes each, IPv4 as v4-mapped), both ports, and the header without its virtual time, the CRC
 /// itself, and with 0 for the note of a detour (WIRE-10).
-#[inline(always)]
-fn header_crc(envelope: &Envelope, header: &[u8]) -> Result<u32, Error> {
-    let mut covered = Covered([0; COVERED_MAX]);
-    Writer(&mut covered.0)
-        .array::<0, 16>(mapped(envelope.src))
-        .array::<16, 16>(mapped(envelope.dst))
-        .u16::<32>(envelope.src_port.number())
-        .u16::<34>(UDP_PORT)
-        .array::<36, { field::VIRTUAL_TIME }>(*chunk(header)?)
-        .u8::<{ 36 + field::DETOUR }>(0);
-    let rest = header.get(COMMON_BYTES..).ok_or(Error::Truncated)?;
-    covered.0.get_mut(COVERED_START..COVERED_START + rest.len()).ok_or(Error::Length)?.copy_from_slice(rest);
-    Ok(crc32c(&covered.0[..COVERED_START + rest.len()]))
+#[repr(align(8))]
+pub(crate) struct Covered {
+    copy: [u8; COVERED_MAX],
+    len: usize,
+}
+
+impl Covered {
+    #[inline(always)]
+    pub(crate) fn of(envelope: &Envelope, header: &[u8]) -> Result<Self, Error> {
+        let mut copy = [0; COVERED_MAX];
+        Writer(&mut copy)
+            .array::<0, 16>(mapped(envelope.src))
+            .array::<16, 16>(mapped(envelope.dst))
+            .u16::<32>(envelope.src_port.number())
+            .u16::<34>(UDP_PORT)
+            .array::<36, { field::VIRTUAL_TIME }>(*chunk(header)?)
+            .u8::<{ 36 + field::DETOUR }>(0);
+        let rest = header.get(COMMON_BYTES..).ok_or(Error::Truncated)?;
+        let len = COVERED_START + rest.len();
+        copy.get_mut(COVERED_START..len).ok_or(Error::Length)?.copy_from_slice(rest);
+        Ok(Self { copy, len })
+    }
+
+    #[inline(always)]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.copy.get(..self.len).unwrap_or_default()
+    }
 }
 
 /// CRC32C, also known as CRC-32/ISCSI: the checksum of headers and payload.
@@ -210,7 +237,7 @@ fn mapped(address: IpAddr) -> [u8; 16] {
 /// # Errors
 ///
 /// [`Error::BufferTooSmall`]; [`Error::Family`] if the addresses are of two IP versions; [`Error::Length`] if the
-/// payload is not as long as its Data says, exceeds what UDP can carry, or follows another kind than Data.
+/// payload is not as long as its header says, or exceeds what UDP can carry.
 #[inline]
 pub fn emit(out: &mut [u8], e: &Envelope, c: &Common, body: &Body, payload: &[u8]) -> Result<usize, Error> {
     let at = body.header_bytes(e.is_v6());
@@ -232,12 +259,18 @@ pub fn emit_in_place(
     body: &Body,
     payload_bytes: usize,
 ) -> Result<usize, Error> {
-    let udp_bytes = udp_length(body, payload_bytes)?;
-    let is_v6 = e.is_v6();
-    let out = out.get_mut(..udp_offset(is_v6) + udp_bytes as usize).ok_or(Error::BufferTooSmall)?;
-    let ours = out.get_mut(udp_payload_offset(is_v6)..).ok_or(Error::BufferTooSmall)?;
+    let udp_bytes = udp_length(body, payload_bytes, 0)?;
+    let out = out.get_mut(..udp_offset(e.is_v6()) + udp_bytes as usize).ok_or(Error::BufferTooSmall)?;
+    let ours = out.get_mut(udp_payload_offset(e.is_v6())..).ok_or(Error::BufferTooSmall)?;
     let (header, payload) = ours.split_at_mut_checked(body.bytes()).ok_or(Error::BufferTooSmall)?;
     emit_header(header, e, c, body, payload)?;
+    emit_envelope(out, e, udp_bytes)?;
+    Ok(out.len())
+}
+
+/// Write Ethernet, IP and UDP headers around what lies behind them, to the end of `out`.
+#[inline(always)]
+pub(crate) fn emit_envelope(out: &mut [u8], e: &Envelope, udp_bytes: u16) -> Result<(), Error> {
     match (e.src, e.dst) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => emit_v4(chunk_mut(out)?, e, src, dst, udp_bytes),
         (IpAddr::V6(src), IpAddr::V6(dst)) => {
@@ -248,15 +281,16 @@ pub fn emit_in_place(
         }
         _ => return Err(Error::Family),
     }
-    Ok(out.len())
+    Ok(())
 }
 
-fn udp_length(body: &Body, payload_bytes: usize) -> Result<u16, Error> {
-    let expected = if let Body::Data(data) = body { data.payload_bytes as usize } else { 0 };
-    if payload_bytes != expected {
+/// The UDP length of a frame whose seal, if it has one, takes `seal_bytes`.
+#[inline(always)]
+pub(crate) fn udp_length(body: &Body, payload_bytes: usize, seal_bytes: usize) -> Result<u16, Error> {
+    if payload_bytes != body.payload_bytes() {
         return Err(Error::Length);
     }
-    let length = UDP_BYTES + body.bytes() + payload_bytes;
+    let length = UDP_BYTES + body.bytes() + payload_bytes + seal_bytes;
     // The IPv4 total length has to hold the IP header too.
     if length > u16::MAX as usize - 20 {
         return Err(Error::Length);
@@ -267,13 +301,13 @@ fn udp_length(body: &Body, payload_bytes: usize) -> Result<u16, Error> {
 /// Write our header with both CRCs.
 #[inline(always)]
 fn emit_header(header: &mut [u8], e: &Envelope, c: &Common, body: &Body, payload: &[u8]) -> Result<(), Error> {
-    c.emit(chunk_mut(header)?, body.kind(), body.flags());
+    c.emit(chunk_mut(header)?, VERSION, body.kind(), body.flags());
     body.emit(header)?;
     if body.kind() == Kind::Data {
         let crc = crc32c(payload);
         Writer(chunk_mut::<{ Data::BYTES }>(header)?).u32::<{ data::PAYLOAD_CRC }>(crc);
     }
-    let crc = header_crc(e, header)?;
+    let crc = crc32c(Covered::of(e, header)?.bytes());
     Writer(chunk_mut::<COMMON_BYTES>(header)?).u32::<{ field::HEADER_CRC }>(crc);
     Ok(())
 }

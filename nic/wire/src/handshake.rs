@@ -1,10 +1,12 @@
-//! Connect and Accept: the two sides tell each other their connection number, cookie and limits.
+//! Connect, Retry and Accept: the client proves its address, and the two sides tell each other their connection number, cookie
+//! and limits.
 
 use crate::declare::header;
 
 header! {
-    /// A side's terms: a Connect's, whose common header carries connection 0 and cookie 0, or an Accept's.
-    Terms, 64 bytes;
+    /// A side's terms: a Connect's, whose common header carries connection 0 and cookie 0, or an Accept's. A message of the key
+    /// exchange may follow as the frame's payload.
+    Terms, 80 bytes;
     /// Number that the peer must put into frames to me.
     28 connection: u32;
     /// Cookie that the peer must put into frames to me.
@@ -17,6 +19,10 @@ header! {
     48 max_data: u64;
     /// I acknowledge once per this many data packets.
     56 ack_every: u32;
+    /// Length of the key exchange's message that follows, in bytes; 0 where frames are not sealed.
+    60 exchange_bytes: u16;
+    /// What the server's Retry said; zeros in the first Connect and in an Accept.
+    64 token: [u8; 16];
 }
 
 /// A client's request.
@@ -24,3 +30,11 @@ pub type Connect = Terms;
 
 /// The server's answer, under the client's connection number and cookie.
 pub type Accept = Terms;
+
+header! {
+    /// The server's answer to a Connect without a token of its own, under the client's connection number and cookie: only who
+    /// receives it can connect. It is shorter than a Connect.
+    Retry, 44 bytes;
+    /// What the next Connect must carry.
+    28 token: [u8; 16];
+}

@@ -1,7 +1,7 @@
 //! The common header (WIRE-6), with which the header of every kind begins.
 
 use crate::bytes::{View, Writer};
-use crate::{Error, Kind, VERSION};
+use crate::{Error, Kind, VERSION_SEALED};
 
 /// Bytes of the common header.
 pub const COMMON_BYTES: usize = 28;
@@ -18,11 +18,11 @@ pub mod field {
     pub const DETOUR: usize = 3;
     /// `u32`, the connection's number at the frame's receiver.
     pub const CONNECTION: usize = 4;
-    /// `u64`, what the receiver demands.
+    /// `u64`, what the receiver demands; in a sealed frame the number of the frame.
     pub const COOKIE: usize = 8;
     /// `u64`, the emulation header. The CRC leaves it out, because switches rewrite it.
     pub const VIRTUAL_TIME: usize = 16;
-    /// `u32`, CRC32C.
+    /// `u32`, CRC32C; in a sealed frame the first bytes of the header's tag.
     pub const HEADER_CRC: usize = 24;
 }
 
@@ -31,19 +31,22 @@ pub mod field {
 pub struct Common {
     /// The connection's number at the frame's receiver; 0 in a Connect.
     pub connection: u32,
-    /// What the receiver demands, so that a stranger's frame changes nothing; 0 in a Connect (WIRE-16).
+    /// What the receiver demands, so that a stranger's frame changes nothing; 0 in a Connect (WIRE-16). In a sealed frame the number of
+    /// the frame (WIRE-18).
     pub cookie: u64,
     /// Scenario time at which the frame arrives where it is, in picoseconds; 0 = not emulated.
     pub virtual_time_ps: u64,
 }
 
 impl Common {
-    /// Check version and kind (WIRE-9).
+    /// Check version and kind (WIRE-9). The version is that of plain frames or of sealed ones.
     #[inline(always)]
-    pub(crate) fn parse(bytes: &[u8; COMMON_BYTES]) -> Result<(Self, Kind), Error> {
+    pub(crate) fn parse<const EXPECTED: u8>(bytes: &[u8; COMMON_BYTES]) -> Result<(Self, Kind), Error> {
         let view = View(bytes);
-        if view.u8::<{ field::VERSION }>() != VERSION {
-            return Err(Error::Version);
+        match view.u8::<{ field::VERSION }>() {
+            version if version == EXPECTED => {}
+            VERSION_SEALED => return Err(Error::Sealed),
+            _ => return Err(Error::Version),
         }
         let kind = Kind::from_u8(view.u8::<{ field::KIND }>()).ok_or(Error::Kind)?;
         let common = Self {
@@ -54,11 +57,11 @@ impl Common {
         Ok((common, kind))
     }
 
-    /// Write everything but the CRC, which is left 0.
+    /// Write everything but the CRC or tag, which is left 0.
     #[inline(always)]
-    pub(crate) fn emit(&self, bytes: &mut [u8; COMMON_BYTES], kind: Kind, flags: u8) {
+    pub(crate) fn emit(&self, bytes: &mut [u8; COMMON_BYTES], version: u8, kind: Kind, flags: u8) {
         Writer(bytes)
-            .array::<{ field::VERSION }, 4>([VERSION, kind as u8, flags, 0])
+            .array::<{ field::VERSION }, 4>([version, kind as u8, flags, 0])
             .u32::<{ field::CONNECTION }>(self.connection)
             .u64::<{ field::COOKIE }>(self.cookie)
             .u64::<{ field::VIRTUAL_TIME }>(self.virtual_time_ps)

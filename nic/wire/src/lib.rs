@@ -7,6 +7,7 @@
 //! | module | content |
 //! |---|---|
 //! | [`frame`] | whole frames: [`parse`], [`emit`], [`emit_in_place`] (feature `std`, for the CRC32C) |
+//! | `sealed` | the same for sealed frames: [`open`], [`emit_sealed`] |
 //! | [`offsets`] | where the fields lie |
 //! | [`switch_view`] | what a switch reads and changes: one parser for kernel and hosts |
 //! | [`checksum`] | Internet checksum, whole and incremental |
@@ -38,6 +39,8 @@ mod nack;
 pub mod offsets;
 mod probe;
 mod pull;
+#[cfg(feature = "std")]
+mod sealed;
 pub mod switch_view;
 
 #[cfg(all(test, feature = "std"))]
@@ -53,17 +56,25 @@ pub use error::Error;
 pub use ev::{Ev, EvPort, MAX_EVS};
 #[cfg(feature = "std")]
 pub use frame::{Frame, crc32c, emit, emit_in_place, parse, peek_packet};
-pub use handshake::{Accept, Connect, Terms};
+pub use handshake::{Accept, Connect, Retry, Terms};
 pub use header::Common;
 pub use nack::Nack;
 pub use probe::{Probe, ProbeAck};
 pub use pull::{Pull, PullRequest};
+#[cfg(feature = "std")]
+pub use sealed::{Seal, Sealed, emit_sealed, open};
 pub use switch_view::{peek_virtual_time, set_virtual_time};
 
 /// UDP destination port of every frame of ours.
 pub const UDP_PORT: u16 = 4793;
 /// Version of the layouts, first byte of every header of ours.
 pub const VERSION: u8 = 1;
+/// The first byte of a sealed frame (WIRE-18).
+pub const VERSION_SEALED: u8 = 2;
+/// Bytes that the seal adds behind our header. It has room for four more there.
+pub const SEAL_BYTES: usize = 12;
+/// Bytes that the seal adds behind a payload.
+pub const TAG_BYTES: usize = 16;
 /// DSCP of data frames (AF11).
 pub const DSCP_DATA: u8 = 10;
 /// DSCP of everything but data: ACKs and the handshake go in the control class (EF).

@@ -106,15 +106,9 @@ offsets! {
     virtual_time_offset = udp_payload_offset + field::VIRTUAL_TIME;
     /// Bytes of the shortest frame of ours: all headers up to the end of the common one.
     min_len = udp_payload_offset + crate::header::COMMON_BYTES;
-    /// Length of a trimmed frame: Ethernet up to the end of the Data header.
+    /// Length of a trimmed frame: Ethernet up to the end of the Data header. A sealed one keeps [`SEAL_BYTES`](crate::SEAL_BYTES) more.
     trimmed_len = udp_payload_offset + Kind::Data.bytes();
 }
 
-/// UDP length of a trimmed frame: UDP header and Data header.
+/// UDP length of a trimmed frame: UDP header and Data header. A sealed one has [`SEAL_BYTES`](crate::SEAL_BYTES) more.
 pub const TRIMMED_UDP_LENGTH: u16 = (UDP_BYTES + Kind::Data.bytes()) as u16;
-/// IPv4 total length of a trimmed frame.
-pub const TRIMMED_V4_TOTAL_LENGTH: u16 = 20 + TRIMMED_UDP_LENGTH;
-/// [`trimmed_len`] over IPv4, as a constant for array types.
-pub const TRIMMED_LEN_V4: usize = trimmed_len(false);
-/// [`trimmed_len`] over IPv6, as a constant for array types.
-pub const TRIMMED_LEN_V6: usize = trimmed_len(true);

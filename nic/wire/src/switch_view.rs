@@ -11,7 +11,7 @@ use self::words::{put, u16_at, u32_at, u32_ne, u64_at, u64_le, u64_ne};
 use crate::checksum::{fold, udp as nonzero, update_u16, update_u64};
 use crate::header::field;
 use crate::offsets::{self as at, v4, v6};
-use crate::{DSCP_TRIMMED, Kind, UDP_PORT, VERSION};
+use crate::{DSCP_TRIMMED, Kind, SEAL_BYTES, UDP_PORT, VERSION, VERSION_SEALED};
 
 /// A frame in memory whose owner can check its bounds.
 pub trait Packet {
@@ -62,7 +62,7 @@ pub struct Headers {
     pub label: u32,
     /// Virtual time in ps; 0 = not emulated.
     pub virtual_time_ps: u64,
-    /// CRC of our header.
+    /// CRC of our header, or the first bytes of its tag.
     pub crc: u32,
     /// Bytes of the Ethernet frame.
     pub bytes: u32,
@@ -74,8 +74,8 @@ pub struct Headers {
     pub dscp: u8,
     /// Note of a detour, 0 as sent.
     pub detour: u8,
-    /// A data frame that still has a payload: a switch may trim it.
-    pub trimmable: bool,
+    /// Bytes that are left of a data frame with a payload when a switch trims it; 0 of every other frame.
+    pub trimmed_len: u16,
 }
 
 /// Note of a frame against the data of its flow, whose sender must pause (`docs/specs/flowcut-switch.md`, FCS-5).
@@ -244,11 +244,14 @@ struct Ip {
 
 #[inline(always)]
 fn finish<const N: usize>(head: &[u8; N], v6: bool, bytes: u32, ip: &Ip) -> Parsed {
-    if head[at::version_offset(v6)] != VERSION {
-        return Parsed::Foreign;
-    }
+    let seal = match head[at::version_offset(v6)] {
+        VERSION => 0,
+        VERSION_SEALED => SEAL_BYTES as u32,
+        _ => return Parsed::Foreign,
+    };
     let data = head[at::kind_offset(v6)] == Kind::Data as u8;
-    let least = if data { u32::from(at::TRIMMED_UDP_LENGTH) } else { (at::min_len(v6) - at::udp_offset(v6)) as u32 };
+    let header = if data { u32::from(at::TRIMMED_UDP_LENGTH) } else { (at::min_len(v6) - at::udp_offset(v6)) as u32 };
+    let least = header + seal;
     let udp_length = u32::from(u16_at(head, at::udp_length_offset(v6)));
     if udp_length != ip.datagram || udp_length < least || ip.end > bytes {
         return Parsed::Malformed;
@@ -266,7 +269,7 @@ fn finish<const N: usize>(head: &[u8; N], v6: bool, bytes: u32, ip: &Ip) -> Pars
         ecn: ip.class & 3,
         dscp: ip.class >> 2,
         detour: head[at::flags_offset(v6) + 1],
-        trimmable: data && udp_length > least,
+        trimmed_len: if data && udp_length > least { (at::udp_offset(v6) as u32 + least) as u16 } else { 0 },
     })
 }
 
@@ -348,47 +351,52 @@ fn stamp<const N: usize>(head: &mut [u8; N], v6: bool, old_ps: u64, new_ps: u64)
 /// Turn a data frame into its header: set `dscp`, one of those of trimmed frames, lengths and checksums (WIRE-15). Returns the bytes
 /// that the caller must cut the frame to, or `None` if the frame is too short.
 ///
-/// The frame must be one that [`parse`] calls trimmable; `v6` is its IP version.
+/// `headers` are the frame's, and say that it may be trimmed.
 #[inline(always)]
-pub fn cut(packet: &mut (impl Packet + ?Sized), v6: bool, dscp: u8) -> Option<u32> {
-    if v6 {
-        cut_v6(packet.head_mut()?, dscp)
-    } else {
-        cut_v4(packet.head_mut()?, dscp)
+pub fn cut(packet: &mut (impl Packet + ?Sized), headers: &Headers, dscp: u8) -> Option<u32> {
+    let sealed = headers.trimmed_len as usize > at::trimmed_len(headers.v6);
+    match (headers.v6, sealed) {
+        (false, false) => cut_v4::<{ at::trimmed_len(false) }>(packet.head_mut()?, dscp),
+        (false, true) => cut_v4::<{ at::trimmed_len(false) + SEAL_BYTES }>(packet.head_mut()?, dscp),
+        (true, false) => cut_v6::<{ at::trimmed_len(true) }>(packet.head_mut()?, dscp),
+        (true, true) => cut_v6::<{ at::trimmed_len(true) + SEAL_BYTES }>(packet.head_mut()?, dscp),
     }
-    Some(at::trimmed_len(v6) as u32)
+    Some(u32::from(headers.trimmed_len))
 }
 
+/// Cuts a frame to `N` bytes.
 #[inline(always)]
-fn cut_v4(head: &mut [u8; at::TRIMMED_LEN_V4], dscp: u8) {
+fn cut_v4<const N: usize>(head: &mut [u8; N], dscp: u8) {
     let (class, length) = (u16_at(head, v4::VERSION_IHL), u16_at(head, v4::TOTAL_LENGTH));
     let new_class = class & !0xfc | u16::from(dscp) << 2;
+    let new_length = const { (N - at::ETHERNET_BYTES) as u16 };
     let checksum = update_u16(u16_at(head, v4::CHECKSUM), class, new_class);
-    put(head, v4::CHECKSUM, update_u16(checksum, length, at::TRIMMED_V4_TOTAL_LENGTH));
+    put(head, v4::CHECKSUM, update_u16(checksum, length, new_length));
     put(head, v4::VERSION_IHL, new_class);
-    put(head, v4::TOTAL_LENGTH, at::TRIMMED_V4_TOTAL_LENGTH);
-    put(head, at::udp_length_offset(false), at::TRIMMED_UDP_LENGTH);
+    put(head, v4::TOTAL_LENGTH, new_length);
+    put(head, at::udp_length_offset(false), const { (N - v4::UDP) as u16 });
     put(head, at::udp_checksum_offset(false), 0);
 }
 
+/// Cuts a frame to `N` bytes.
 #[inline(always)]
-fn cut_v6(head: &mut [u8; at::TRIMMED_LEN_V6], dscp: u8) {
+fn cut_v6<const N: usize>(head: &mut [u8; N], dscp: u8) {
     let class = u16_at(head, v6::VERSION_CLASS);
     put(head, v6::VERSION_CLASS, class & !0x0fc0 | u16::from(dscp) << 6);
-    put(head, v6::PAYLOAD_LENGTH, at::TRIMMED_UDP_LENGTH);
-    put(head, at::udp_length_offset(true), at::TRIMMED_UDP_LENGTH);
+    put(head, v6::PAYLOAD_LENGTH, const { (N - v6::UDP) as u16 });
+    put(head, at::udp_length_offset(true), const { (N - v6::UDP) as u16 });
     let checksum = trimmed_udp_checksum_v6(head);
     put(head, at::udp_checksum_offset(true), checksum);
 }
 
-/// Return the UDP checksum of a trimmed IPv6 frame as it is written into the frame.
+/// Return the UDP checksum of an IPv6 frame of `N` bytes as it is written into the frame.
 ///
 /// `headers` is the frame after trimming, with its new UDP length; the value of its checksum field does not count.
 #[inline(always)]
-pub(crate) fn trimmed_udp_checksum_v6(headers: &[u8; at::TRIMMED_LEN_V6]) -> u16 {
+pub(crate) fn trimmed_udp_checksum_v6<const N: usize>(headers: &[u8; N]) -> u16 {
     // Both addresses, the UDP header and ours lie in a row. The rest of the pseudo header is two small numbers.
-    const { assert!((at::TRIMMED_LEN_V6 - v6::SRC).is_multiple_of(4)) }
-    let mut sum = u64::from(at::TRIMMED_UDP_LENGTH) + u64::from(at::PROTOCOL_UDP);
+    const { assert!((N - v6::SRC).is_multiple_of(4)) }
+    let mut sum = const { (N - v6::UDP) as u64 + at::PROTOCOL_UDP as u64 };
     let (_, row) = headers.split_at(v6::SRC);
     for word in row.as_chunks::<4>().0 {
         sum += u64::from(u32::from_be_bytes(*word));
@@ -401,7 +409,9 @@ pub(crate) fn trimmed_udp_checksum_v6(headers: &[u8; at::TRIMMED_LEN_V6]) -> u16
 /// it is no data frame of ours or has no payload.
 pub fn trim(frame: &mut [u8]) -> Option<usize> {
     match parse(frame) {
-        Parsed::Ours(Headers { v6, trimmable: true, .. }) => cut(frame, v6, DSCP_TRIMMED).map(|bytes| bytes as usize),
+        Parsed::Ours(headers) if headers.trimmed_len > 0 => {
+            cut(frame, &headers, DSCP_TRIMMED).map(|bytes| bytes as usize)
+        }
         _ => None,
     }
 }
@@ -419,7 +429,7 @@ pub fn peek_virtual_time(frame: &[u8]) -> Option<u64> {
 
 #[inline]
 fn virtual_time<const N: usize>(head: &[u8; N], v6: bool) -> Option<u64> {
-    (head[at::version_offset(v6)] == VERSION).then(|| u64_at(head, at::virtual_time_offset(v6)))
+    matches!(head[at::version_offset(v6)], VERSION | VERSION_SEALED).then(|| u64_at(head, at::virtual_time_offset(v6)))
 }
 
 /// Set the virtual time of a frame in ps, and keep its UDP checksum right; a frame that is not ours stays as it is.

@@ -1,6 +1,5 @@
 //! A frame as the switches of a chassis pass it on: read once at the entry, written once at the exit.
 
-use spray_wire::offsets::trimmed_len;
 use spray_wire::switch_view::{Changes, Headers};
 use spray_wire::{DSCP_CONTROL, DSCP_TRIMMED, DSCP_TRIMMED_LAST};
 
@@ -57,7 +56,7 @@ impl Frame {
             port: 0,
             crc: headers.crc,
             len: headers.bytes,
-            trimmed_len: if headers.trimmable { trimmed_len(headers.v6) as u16 } else { 0 },
+            trimmed_len: headers.trimmed_len,
             ttl: headers.ttl,
             ecn: headers.ecn,
             control: matches!(headers.dscp, DSCP_CONTROL | DSCP_TRIMMED | DSCP_TRIMMED_LAST),

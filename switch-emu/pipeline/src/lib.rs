@@ -259,7 +259,7 @@ fn write(packet: &mut (impl Packet + ?Sized), headers: &Headers, frame: &Frame) 
     switch_view::write(packet, headers, &frame.changes())?;
     match frame.trimmed {
         0 => Some(0),
-        dscp => switch_view::cut(packet, headers.v6, dscp),
+        dscp => switch_view::cut(packet, headers, dscp),
     }
 }
 

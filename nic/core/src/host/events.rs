@@ -81,7 +81,9 @@ impl<R: RngCore> Host<R> {
             Body::ProbeAck(answer) => sender.on_probe_ack(now_ps, answer, &mut owner.log().of(number)),
             Body::Pull(pull) => sender.on_pull(now_ps, pull),
             Body::PullRequest(_) | Body::Probe(_) => return Fate::Open,
-            Body::Data(_) | Body::Connect(_) | Body::Accept(_) | Body::Close(_) | Body::Reset(_) => return Fate::Open,
+            Body::Data(_) | Body::Connect(_) | Body::Accept(_) | Body::Close(_) | Body::Retry(_) | Body::Reset(_) => {
+                return Fate::Open;
+            }
         }
         self.serve_sender(now_ps, number, connection, owner)
     }

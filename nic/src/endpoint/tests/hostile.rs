@@ -3,27 +3,28 @@
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use spray_wire::{
-    Accept, Ack, Body, Close, CloseReason, Common, Connect, Data, Ecn, Envelope, EvPort, Nack, Probe, ProbeAck, Pull,
-    PullRequest, Reset, emit,
+    Accept, Ack, Body, Close, CloseReason, Common, Data, Ecn, Envelope, EvPort, Nack, Probe, ProbeAck, Pull,
+    PullRequest, Reset, Retry, Terms, emit,
 };
 
 use super::*;
+use crate::keys::{Keys, PrivateKey};
 
 const STRANGER: usize = 9;
 
 /// Somebody on the network who sends whatever frames it likes.
-struct Stranger {
+pub(super) struct Stranger {
     device: MemoryDevice,
     arrivals: Vec<Received>,
 }
 
 impl Stranger {
-    fn new(rig: &Rig) -> Self {
+    pub(super) fn new(rig: &Rig) -> Self {
         Self { device: rig.network.attach(mac(STRANGER)), arrivals: Vec::with_capacity(4096) }
     }
 
     /// Sends a frame that claims to come from host `from`.
-    fn send(&mut self, rig: &Rig, from: usize, to: usize, connection: u32, cookie: u64, body: &Body) {
+    pub(super) fn send(&mut self, rig: &Rig, from: usize, to: usize, connection: u32, cookie: u64, body: &Body) {
         let envelope = Envelope {
             src_mac: mac(STRANGER),
             dst_mac: mac(to),
@@ -40,7 +41,7 @@ impl Stranger {
         self.send_raw(&frame[..bytes]);
     }
 
-    fn send_raw(&mut self, bytes: &[u8]) {
+    pub(super) fn send_raw(&mut self, bytes: &[u8]) {
         self.device.flush().unwrap();
         let frame = self.device.allocate().unwrap();
         self.device.frame_mut(&frame)[..bytes.len()].copy_from_slice(bytes);
@@ -49,7 +50,7 @@ impl Stranger {
     }
 
     /// Frames that came back.
-    fn received(&mut self) -> Vec<Body> {
+    pub(super) fn received(&mut self) -> Vec<Body> {
         self.device.receive(&mut self.arrivals, 4096).unwrap();
         let mut bodies = Vec::new();
         for arrival in self.arrivals.drain(..) {
@@ -62,15 +63,26 @@ impl Stranger {
     }
 }
 
-fn one_of_each() -> Vec<Body> {
-    let terms =
-        Connect { connection: 77, cookie: 78, window_packets: 16, max_payload: 100, max_data: 10, ack_every: 1 };
-    let Connect { connection, cookie, window_packets, max_payload, max_data, ack_every } = terms;
+/// Terms as a client may have them.
+fn asked(connection: u32) -> Terms {
+    Terms {
+        connection,
+        cookie: 5,
+        window_packets: 16,
+        max_payload: 1000,
+        max_data: 10,
+        ack_every: 1,
+        ..Terms::default()
+    }
+}
+
+pub(super) fn one_of_each() -> Vec<Body> {
     vec![
         Body::Data(Data { psn: 3, message: 0, message_bytes: 0, ..Data::default() }),
         Body::Ack(Ack { cumulative: 10_000, max_data: u64::MAX, bitmap: [u64::MAX; 4], ..Ack::default() }),
         Body::Nack(Nack { psn: 1, ..Nack::default() }),
-        Body::Accept(Accept { connection, cookie, window_packets, max_payload, max_data, ack_every }),
+        Body::Accept(Accept { cookie: 78, ..asked(77) }),
+        Body::Retry(Retry { token: [7; 16] }),
         Body::Close(Close { final_psn: 0, reason: CloseReason::Done, acknowledgement: false }),
         Body::Close(Close { final_psn: 0, reason: CloseReason::Aborted, acknowledgement: true }),
         Body::Probe(Probe { token: u64::MAX, timestamp_ps: 0 }),
@@ -103,7 +115,7 @@ fn forged_cookies_change_nothing() {
             if forge {
                 let wrong: u64 = rig.endpoints.iter().map(|endpoint| endpoint.stats().wrong_cookie).sum();
                 let unknown: u64 = rig.endpoints.iter().map(|endpoint| endpoint.stats().unknown_connection).sum();
-                assert_eq!((wrong, unknown), (10 * 2 * 3, 2 * 3), "resets count as unknown");
+                assert_eq!((wrong, unknown), (11 * 2 * 3, 2 * 3), "resets count as unknown");
             }
             (rig.events.clone(), rig.endpoints[0].connection_stats(connection).map(|stats| stats.sender))
         };
@@ -123,25 +135,73 @@ fn the_right_cookie_from_another_address_changes_nothing() {
         stranger.send(&rig, 5, 0, connection.raw(), cookie, &body);
     }
     rig.run(US, MS, |_| false);
-    assert_eq!(rig.endpoints[0].stats().wrong_cookie, 10);
+    assert_eq!(rig.endpoints[0].stats().wrong_cookie, 11);
     assert!(rig.failed(0).is_empty() && rig.closed(0) == 0);
     rig.audit();
 }
 
-//= docs/specs/endpoint.md#END-2 half-open connections
+//= docs/specs/endpoint.md#END-2 the address first
+#[test]
+fn a_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
+    for keys in [None, Some(Keys::new(PrivateKey::generate().unwrap(), vec![]))] {
+        let rtt_ps = MS;
+        let change = |_: usize, config: &mut EndpointConfig| {
+            config.keys = keys.clone();
+            config.handshake.retry_ps = 5 * rtt_ps;
+        };
+        let mut rig = Rig::with(2, false, Mode::Real, Impairments::delay(rtt_ps / 2), change);
+        let mut stranger = Stranger::new(&rig);
+        let (mut forged, mut number) = (0, 0);
+        let mut flood = |rig: &mut Rig, for_ps: u64| {
+            let end_ps = rig.now_ps + for_ps;
+            rig.run(US, for_ps + US, |rig| {
+                while number * 10 * US < rig.now_ps {
+                    number += 1;
+                    // From anywhere, with any number: no two are alike, and no token is right.
+                    let token = [number as u8; 16];
+                    let connect = Terms { exchange_bytes: 0, token, ..asked(number as u32) };
+                    stranger.send(rig, 20 + (number % 200) as usize, 1, 0, 0, &Body::Connect(connect));
+                    forged += 1;
+                }
+                stranger.received();
+                rig.now_ps >= end_ps
+            })
+        };
+        flood(&mut rig, 20 * MS);
+        let (connection, began_ps) = (rig.connect(0, 1), rig.now_ps);
+        flood(&mut rig, 3 * rtt_ps);
+        let connected = rig.events[0].iter().find_map(|event| match event {
+            EndpointEvent::Connected { connection: id, at_ps } if *id == connection => Some(*at_ps),
+            _ => None,
+        });
+        assert!(connected.is_some_and(|at_ps| at_ps <= began_ps + 2 * rtt_ps + 10 * US), "{connected:?} {began_ps}");
+        assert_eq!(rig.accepted(1).len(), 1, "within three round trips");
+        let stats = rig.endpoints[1].stats();
+        assert!(forged > 2_000 && stats.received[Kind::Connect] > 2_000);
+        assert_eq!((rig.endpoints[1].connections(), stats.half_open_evicted), (1, 0), "nothing is kept for the others");
+        // A Retry for each Connect, and shorter than it.
+        assert!(stats.sent[Kind::Retry] <= stats.received[Kind::Connect]);
+        assert!(Kind::Retry.bytes() < Kind::Connect.bytes());
+        assert_eq!(stats.sent[Kind::Accept], 1);
+        rig.run(US, MS, |_| false);
+        stranger.received();
+        rig.audit();
+    }
+}
+
+/// Who receives at its address gets no further than a slot that gives way.
+//= docs/specs/endpoint.md#END-3 open by a frame
 //= docs/specs/endpoint.md#END-5 a full table
 #[test]
-fn a_connect_flood_is_bounded_and_keeps_nobody_out() {
+fn connects_that_nothing_follows_are_bounded_and_keep_nobody_out() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
     let mut stranger = Stranger::new(&rig);
     let open = rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1));
     for wave in 0..50u32 {
         for number in 0..20 {
-            let connection = wave * 20 + number;
-            let connect =
-                Connect { connection, cookie: 5, window_packets: 16, max_payload: 100, max_data: 10, ack_every: 1 };
-            stranger.send(&rig, 3, 1, 0, 0, &Body::Connect(connect));
+            let connect = with_token(&rig, asked(wave * 20 + number));
+            stranger.send(&rig, STRANGER, 1, 0, 0, &Body::Connect(connect));
         }
         rig.run(US, 3 * US, |_| false);
         assert!(rig.endpoints[1].connections() <= 16);
@@ -154,20 +214,33 @@ fn a_connect_flood_is_bounded_and_keeps_nobody_out() {
     assert!(rig.run(US, 2 * MS, |rig| rig.accepted(1).len() == 2), "the other connection came through");
     rig.endpoints[0].send(open, content(1, 100_000)).unwrap();
     assert!(rig.run(US, 10 * MS, |rig| rig.received(1).len() == 1), "the open connection still works");
-    // What stays half-open goes away by itself.
+    // What stays half-open goes away by itself, and is told nothing more.
+    let accepts = rig.endpoints[1].stats().sent[Kind::Accept];
     assert!(rig.run(100 * US, 20 * MS, |rig| rig.endpoints[1].connections() == 2));
-    assert!(rig.endpoints[1].stats().half_open_expired > 0);
+    let stats = rig.endpoints[1].stats();
+    assert_eq!(stats.sent[Kind::Accept], accepts, "an Accept for a Connect, and none besides");
+    assert!(stats.half_open_expired > 0);
     rig.audit();
 }
 
-//= docs/specs/endpoint.md#END-2 half-open connections
-//= docs/specs/endpoint.md#END-3 open by the cookie
+/// The Connect with the token that host 1 gives the stranger.
+fn with_token(rig: &Rig, connect: Terms) -> Terms {
+    let (address, now_ps) = (address(STRANGER, rig.v6), rig.endpoints[1].machine.clock_ps);
+    let token = rig.endpoints[1].machine.tokens.make(now_ps, address, connect.connection, connect.cookie);
+    Terms { token, ..connect }
+}
+
+//= docs/specs/endpoint.md#END-2 the address first
+//= docs/specs/endpoint.md#END-3 open by a frame
 #[test]
 fn a_repeated_connect_is_one_connection() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
     let mut stranger = Stranger::new(&rig);
-    let connect =
-        Connect { connection: 4, cookie: 5, window_packets: 16, max_payload: 100, max_data: 10, ack_every: 1 };
+    stranger.send(&rig, STRANGER, 1, 0, 0, &Body::Connect(asked(4)));
+    rig.run(US, 10 * US, |_| false);
+    let [Body::Retry(Retry { token })] = stranger.received()[..] else { panic!("one Retry") };
+    let connect = Terms { token, ..asked(4) };
+    assert_eq!((connect, rig.endpoints[1].connections()), (with_token(&rig, asked(4)), 0));
     for _ in 0..10 {
         stranger.send(&rig, STRANGER, 1, 0, 0, &Body::Connect(connect));
     }
@@ -181,6 +254,8 @@ fn a_repeated_connect_is_one_connection() {
     rig.run(US, 10 * US, |_| false);
     assert_eq!(rig.accepted(1).len(), 1);
     stranger.send(&rig, STRANGER, 1, 0, 0, &Body::Connect(connect));
+    // From elsewhere the token is worth nothing.
+    stranger.send(&rig, 5, 1, 0, 0, &Body::Connect(connect));
     rig.run(US, 10 * US, |_| false);
     assert_eq!((rig.endpoints[1].connections(), rig.accepted(1).len()), (1, 1));
     rig.audit();

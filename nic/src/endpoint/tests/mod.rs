@@ -8,6 +8,7 @@ mod handshake;
 mod hostile;
 mod in_place;
 mod reachable;
+mod sealed;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

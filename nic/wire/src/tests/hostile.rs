@@ -117,9 +117,10 @@ fn each_error_has_its_name() {
         parse(&frame).map(|frame| frame.is_some())
     };
     assert_eq!(broken(false, 22, 63), Err(Error::IpChecksum));
-    assert_eq!(broken(false, 42, 2), Err(Error::Version));
+    assert_eq!(broken(false, 42, 2), Err(Error::Sealed));
+    assert_eq!(broken(false, 42, 3), Err(Error::Version));
     assert_eq!(broken(false, 43, 0), Err(Error::Kind));
-    assert_eq!(broken(false, 43, 12), Err(Error::Kind));
+    assert_eq!(broken(false, 43, 13), Err(Error::Kind));
     assert_eq!(broken(false, 44, 0), Err(Error::HeaderChecksum));
     assert_eq!(broken(false, 200, 0xaa), Err(Error::PayloadChecksum));
     assert_eq!(broken(false, 39, 0), Err(Error::Length));

@@ -5,4 +5,5 @@ mod hostile;
 mod literal;
 mod round_trip;
 mod samples;
+mod sealed;
 mod switch;

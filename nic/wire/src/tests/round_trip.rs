@@ -11,7 +11,7 @@ fn check(e: &Envelope, c: &Common, body: &Body, payload: &[u8]) {
     let frame = build(e, c, body, payload);
     assert_eq!(frame.len(), body.header_bytes(e.is_v6()) + payload.len());
     let trimmed = body.kind() == Kind::Data && e.dscp == DSCP_TRIMMED && payload.is_empty();
-    let expected = Frame { envelope: *e, common: *c, body: *body, payload, trimmed, pause: false };
+    let expected = Frame { envelope: *e, common: *c, body: *body, payload, trimmed, pause: false, sealed: false };
     assert_eq!(parse(&frame), Ok(Some(expected)));
     assert_eq!(peek_virtual_time(&frame), Some(c.virtual_time_ps));
 }

@@ -74,6 +74,8 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
         max_payload: 3000,
         max_data: 1 << 40,
         ack_every: 4,
+        exchange_bytes: 0,
+        token: *b"a client's token",
     };
     let accept = Accept {
         connection: 9,
@@ -82,6 +84,7 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
         max_payload: 1400,
         max_data: 1 << 20,
         ack_every: 1,
+        ..Accept::default()
     };
     let probe_ack = ProbeAck { token: 99, timestamp_ps: 123_456_789, port: EvPort::new(60_000), hops: 3, marked: true };
     vec![
@@ -96,6 +99,7 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
         (Body::ProbeAck(probe_ack), vec![]),
         (Body::Pull(Pull { credit_bytes: 0x1112_1314_1516_1718 }), vec![]),
         (Body::PullRequest(PullRequest { demand_bytes: 1 << 40, pulled_bytes: 0x2122_2324_2526_2728 }), vec![]),
+        (Body::Retry(Retry { token: *b"a server's token" }), vec![]),
         (Body::Ack(ack), vec![]),
     ]
 }
@@ -211,15 +215,15 @@ fn any_control() -> impl Strategy<Value = Body> {
             go_back,
         })
     });
-    let handshake = any::<(bool, u32, u64, u32, u32, u64, u32)>().prop_map(|f| {
-        let (_, connection, cookie, window_packets, max_payload, max_data, ack_every) = f;
-        if f.0 {
-            Body::Connect(Connect { connection, cookie, window_packets, max_payload, max_data, ack_every })
-        } else {
-            Body::Accept(Accept { connection, cookie, window_packets, max_payload, max_data, ack_every })
-        }
+    let handshake = any::<(bool, u32, u64, u32, u32, u64, u32, [u8; 16])>().prop_map(|f| {
+        let (is_connect, connection, cookie, window_packets, max_payload, max_data, ack_every, token) = f;
+        let exchange_bytes = 0;
+        let terms =
+            Terms { connection, cookie, window_packets, max_payload, max_data, ack_every, exchange_bytes, token };
+        if is_connect { Body::Connect(terms) } else { Body::Accept(terms) }
     });
-    let close = (any::<u64>(), 0..4u32, any::<bool>()).prop_map(|(final_psn, reason, acknowledgement)| {
+    let retry = any::<[u8; 16]>().prop_map(|token| Body::Retry(Retry { token }));
+    let close = (any::<u64>(), 0..5u32, any::<bool>()).prop_map(|(final_psn, reason, acknowledgement)| {
         Body::Close(Close { final_psn, reason: CloseReason::from_u32(reason).unwrap(), acknowledgement })
     });
     let reset = any::<u32>().prop_map(|reason| Body::Reset(Reset { reason }));
@@ -230,7 +234,7 @@ fn any_control() -> impl Strategy<Value = Body> {
     let pull = any::<u64>().prop_map(|credit_bytes| Body::Pull(Pull { credit_bytes }));
     let request = any::<(u64, u64)>()
         .prop_map(|(demand_bytes, pulled_bytes)| Body::PullRequest(PullRequest { demand_bytes, pulled_bytes }));
-    prop_oneof![ack, nack, handshake, close, reset, probe, probe_ack, pull, request]
+    prop_oneof![ack, nack, handshake, close, reset, probe, probe_ack, pull, request, retry]
 }
 
 /// Any body, with its payload.

@@ -1,0 +1,122 @@
+//! Who may send and receive: keys from files, or nobody's.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use spray_nic::keys::{Keys, PrivateKey};
+
+use crate::args;
+use crate::failure::{Failure, Outcome};
+use crate::say::say;
+
+/// Most bytes of a key's file: the key, and a line about it.
+const MOST_BYTES: u64 = 4096;
+
+/// Makes a key.
+///
+/// # Errors
+/// 2 when the file exists or cannot be written.
+pub fn keygen(arguments: &args::Keygen) -> Outcome {
+    let path = arguments.file.display();
+    let key = PrivateKey::generate().map_err(Failure::failed)?;
+    let public = key.public();
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&arguments.file);
+    let mut file = made.map_err(|error| Failure::refused(format!("cannot make the key's file {path}: {error}")))?;
+    let text = format!("# spray, private key of {public}: keep it to yourself\n{}\n", key.reveal());
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    written.map_err(|error| Failure::failed(format!("cannot write the key's file {path}: {error}")))?;
+    say!("{public}");
+    Ok(())
+}
+
+/// The keys that the command line names; `None` for `--insecure`.
+///
+/// # Errors
+/// 2 when it names none and does not say `--insecure`, or the file cannot be read, holds no key, or others can read it.
+pub fn keys(arguments: &args::Trust) -> Outcome<Option<Keys>> {
+    if arguments.insecure {
+        return Ok(None);
+    }
+    let Some(path) = &arguments.key else {
+        return Err(Failure::refused(
+            "no key: make one with `spray keygen FILE`, give it with --key FILE, and the same file to the other side \
+             (or its public key to this one, with --peer). Or say --insecure: then anybody on the network may send and read",
+        ));
+    };
+    let own = read(path)?;
+    Ok(Some(Keys::new(own, arguments.peer.clone())))
+}
+
+fn read(path: &Path) -> Outcome<PrivateKey> {
+    let shown = path.display();
+    let cannot = |error| Failure::refused(format!("cannot read the key {shown}: {error}"));
+    let file = File::open(path).map_err(cannot)?;
+    let mode = file.metadata().map_err(cannot)?.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(Failure::refused(format!(
+            "others can read the key {shown} (mode {mode:03o}): `chmod 600 {shown}`"
+        )));
+    }
+    let mut text = String::new();
+    file.take(MOST_BYTES).read_to_string(&mut text).map_err(cannot)?;
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let key = lines.next().and_then(|line| line.parse().ok()).filter(|_| lines.next().is_none());
+    key.ok_or_else(|| Failure::refused(format!("{shown} holds no key: `spray keygen FILE` makes one")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
+
+    use spray_test_support::Folder;
+
+    use super::*;
+
+    fn trust(key: Option<PathBuf>, insecure: bool) -> args::Trust {
+        args::Trust { key, peer: Vec::new(), insecure }
+    }
+
+    #[test]
+    fn a_key_is_made_once_for_its_owner_alone() {
+        let folder = Folder::new();
+        let file = folder.path().join("key");
+        keygen(&args::Keygen { file: file.clone() }).unwrap();
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+        let before = fs::read(&file).unwrap();
+        assert!(keygen(&args::Keygen { file: file.clone() }).unwrap_err().to_string().contains("exists"));
+        assert_eq!(fs::read(&file).unwrap(), before);
+        let key = read(&file).unwrap();
+        assert!(before.starts_with(format!("# spray, private key of {}", key.public()).as_bytes()));
+        assert!(keys(&trust(Some(file), false)).unwrap().is_some());
+    }
+
+    #[test]
+    fn without_a_key_it_takes_a_word() {
+        assert!(keys(&trust(None, false)).unwrap_err().to_string().contains("--insecure"));
+        assert!(keys(&trust(None, true)).unwrap().is_none());
+    }
+
+    #[test]
+    fn files_that_are_no_keys_are_refused() {
+        let folder = Folder::new();
+        let hex = "5".repeat(64);
+        for (text, mode, says) in [
+            (hex.clone(), 0o640, "chmod 600"),
+            (hex.clone(), 0o604, "others can read"),
+            (String::new(), 0o600, "holds no key"),
+            (format!("{hex}\n{hex}"), 0o600, "holds no key"),
+            (format!("{hex}5"), 0o600, "holds no key"),
+            (format!("#{}\n{hex}", "x".repeat(5000)), 0o600, "holds no key"),
+        ] {
+            let file = folder.file("key", &text);
+            fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+            let error = read(Path::new(&file)).unwrap_err().to_string();
+            assert!(error.contains(says) && error.contains(&file), "{error}");
+        }
+        assert!(read(Path::new("/nowhere/key")).unwrap_err().to_string().contains("/nowhere/key"));
+    }
+}

@@ -1,0 +1,126 @@
+//! Frames of two sides, across many keys, and what others make of them.
+
+use std::net::IpAddr;
+
+use super::*;
+
+const SECRET: Secret = [7; 32];
+
+/// A frame as the wire carries it: its number, header, tag of the header, and payload with its tag.
+#[derive(Clone)]
+struct Wire {
+    number: u64,
+    covered: Vec<u8>,
+    tag: [u8; TAG_BYTES],
+    payload: Option<Vec<u8>>,
+}
+
+fn sealed(ticket: &Ticket, payload: Option<&[u8]>) -> Wire {
+    let covered = format!("header {}", ticket.number()).into_bytes();
+    let payload = payload.map(|text| {
+        let mut bytes = text.to_vec();
+        let tag = ticket.payload(&covered, &mut bytes);
+        [&bytes[..], &tag].concat()
+    });
+    Wire { number: ticket.number(), tag: ticket.header(&covered), covered, payload }
+}
+
+fn judge(opener: &mut Opener, wire: &Wire) -> (Verdict, Vec<u8>) {
+    let mut payload = wire.payload.clone();
+    let verdict = opener.open(Sealed {
+        connection: 1,
+        number: wire.number,
+        source: IpAddr::from([10, 0, 0, 1]),
+        covered: &wire.covered,
+        header_tag: wire.tag,
+        payload: payload.as_deref_mut(),
+    });
+    let text = payload.map_or(Vec::new(), |bytes| bytes[..bytes.len() - TAG_BYTES].to_vec());
+    (verdict, text)
+}
+
+/// The seal of frame `number`, as if all before it had been sent.
+fn at(sealer: &mut Sealer, number: u64) -> Ticket {
+    for key in (sealer.number >> FRAMES_BITS) + 1..=number >> FRAMES_BITS {
+        sealer.number = key << FRAMES_BITS;
+        if sealer.number < number {
+            sealer.next();
+        }
+    }
+    sealer.number = number;
+    sealer.next()
+}
+
+//= docs/specs/wire.md#WIRE-18 sealed frames
+#[test]
+fn what_was_sealed_opens_once_and_nothing_else_does() {
+    let (mut sealer, mut opener) = (Sealer::new(SECRET), Opener::new(SECRET));
+    for round in 0..50 {
+        let text = vec![round; usize::from(round) * 70];
+        let whole = sealed(&sealer.next(), Some(&text));
+        let header = sealed(&sealer.next(), None);
+        // The payload is not to be read on the way.
+        assert!(text.len() < 16 || whole.payload.as_ref().unwrap()[..text.len()] != text[..]);
+        for wire in [&whole, &header] {
+            let mut other = wire.clone();
+            other.covered[3] ^= 1;
+            assert_eq!(judge(&mut opener, &other).0, Verdict::Forged);
+            let other = Wire { number: wire.number + 2, ..wire.clone() };
+            assert_eq!(judge(&mut opener, &other).0, Verdict::Forged);
+            assert_eq!(judge(&mut Opener::new([8; 32]), wire).0, Verdict::Forged);
+        }
+        // A payload's tag is none of a header, and the other way round.
+        let bytes = whole.payload.clone().unwrap();
+        let tag = bytes[bytes.len() - TAG_BYTES..].try_into().unwrap();
+        assert_eq!(judge(&mut opener, &Wire { tag, payload: None, ..whole.clone() }).0, Verdict::Forged);
+        // A trimmed frame is its header alone. Who has it does not take the whole one of that number any more.
+        if round % 2 == 0 {
+            assert_eq!(judge(&mut opener, &Wire { payload: None, ..whole.clone() }).0, Verdict::Genuine);
+            assert_eq!(judge(&mut opener, &whole).0, Verdict::Replayed);
+        } else {
+            assert_eq!(judge(&mut opener, &whole), (Verdict::Genuine, text));
+        }
+        assert_eq!(judge(&mut opener, &header).0, Verdict::Genuine);
+        assert_eq!(judge(&mut opener, &header).0, Verdict::Replayed);
+    }
+}
+
+//= docs/specs/wire.md#WIRE-19 numbers and keys
+#[test]
+fn keys_change_with_the_numbers_and_late_frames_still_open() {
+    let (mut sealer, mut opener) = (Sealer::new(SECRET), Opener::new(SECRET));
+    let mut keys = Vec::new();
+    for epoch in 0..6u64 {
+        let first = epoch << FRAMES_BITS;
+        let last = first + (1 << FRAMES_BITS) - 1;
+        let late = sealed(&at(&mut sealer, last - 1), None);
+        let ticket = sealer.next();
+        assert_eq!(ticket.number(), last);
+        keys.push(Arc::clone(&ticket.key));
+        assert_eq!(judge(&mut opener, &sealed(&ticket, Some(b"the last under its key"))).0, Verdict::Genuine);
+        let ticket = sealer.next();
+        assert!(!Arc::ptr_eq(&ticket.key, keys.last().unwrap()), "another key for {}", ticket.number());
+        assert_eq!(judge(&mut opener, &sealed(&ticket, Some(b"the first under the next"))).0, Verdict::Genuine);
+        assert_eq!(judge(&mut opener, &late).0, Verdict::Genuine, "sent before the change, and late");
+        assert_eq!(judge(&mut opener, &late).0, Verdict::Replayed);
+    }
+    // Two keys ahead nobody of us sends, and a forged frame moves nothing.
+    let current = opener.current;
+    let far = sealed(&at(&mut sealer, (current + 2) << FRAMES_BITS), None);
+    assert_eq!((judge(&mut opener, &far).0, opener.current), (Verdict::Forged, current));
+    let forged = Wire { number: ((current + 1) << FRAMES_BITS) + 5, ..sealed(&Sealer::new(SECRET).next(), None) };
+    assert_eq!((judge(&mut opener, &forged).0, opener.current), (Verdict::Forged, current));
+}
+
+/// A chain's later keys say nothing of earlier ones, but both sides derive the same.
+#[test]
+fn a_chain_goes_one_way_and_is_the_same_for_both() {
+    let (mut ours, mut theirs) = (Chain(SECRET), Chain(SECRET));
+    let mut secrets = vec![SECRET];
+    for _ in 0..20 {
+        let (ours_tag, theirs_tag) = (ours.next().seal(0, 1, b"x", &mut []), theirs.next().seal(0, 1, b"x", &mut []));
+        assert_eq!((ours_tag, ours.0), (theirs_tag, theirs.0));
+        assert!(!secrets.contains(&ours.0));
+        secrets.push(ours.0);
+    }
+}

@@ -1,0 +1,236 @@
+//! Connections of endpoints with keys: what others on the way can read, forge and replay.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use spray_wire::{Accept, Body, VERSION_SEALED};
+
+use super::hostile::{Stranger, one_of_each};
+use super::*;
+use crate::device::Capture;
+use crate::keys::{Keys, PrivateKey};
+
+fn key() -> PrivateKey {
+    PrivateKey::generate().unwrap()
+}
+
+fn with_keys(v6: bool, impairments: Impairments, keys: [Option<Keys>; 2]) -> Rig {
+    Rig::with(2, v6, Mode::Real, impairments, |host, config| config.keys.clone_from(&keys[host]))
+}
+
+fn shared(impairments: Impairments) -> Rig {
+    let keys = Keys::new(key(), vec![]);
+    with_keys(false, impairments, [Some(keys.clone()), Some(keys)])
+}
+
+/// Loses, doubles, reorders, corrupts, marks and trims.
+fn everything() -> Impairments {
+    Impairments {
+        delay_ps: 5 * US,
+        jitter_ps: 20 * US,
+        loss_ppm: 20_000,
+        duplicate_ppm: 20_000,
+        corrupt_ppm: 20_000,
+        mark_ppm: 20_000,
+        trim_ppm: 20_000,
+        ..Impairments::default()
+    }
+}
+
+//= docs/specs/endpoint.md#END-35 sealed connections
+#[test]
+fn messages_arrive_whatever_befalls_their_frames() {
+    for v6 in [false, true] {
+        let (client, server) = (key(), key());
+        let keys = [
+            Some(Keys::new(client.clone(), vec![server.public()])),
+            Some(Keys::new(server, vec![key().public(), client.public()])),
+        ];
+        let mut rig = with_keys(v6, everything(), keys);
+        let ours = rig.connect(0, 1);
+        rig.endpoints[0].send(ours, content(1, 2_000_000)).unwrap();
+        assert!(rig.run(5 * US, 100 * MS, |rig| !rig.accepted(1).is_empty()));
+        let theirs = rig.accepted(1)[0];
+        rig.endpoints[1].send(theirs, content(2, 1_000_000)).unwrap();
+        assert!(rig.run(5 * US, 1000 * MS, |rig| rig.received(1).len() == 1 && rig.received(0).len() == 1));
+        assert!(rig.received(1)[0].2 == content(1, 2_000_000) && rig.received(0)[0].2 == content(2, 1_000_000));
+        rig.endpoints[0].close(ours);
+        assert!(rig.run(5 * US, 1000 * MS, |rig| rig.closed(0) == 1 && rig.closed(1) == 1));
+        for endpoint in &rig.endpoints {
+            let stats = endpoint.stats();
+            assert!(stats.replayed > 0 && stats.forged + stats.checksum > 0 && stats.trimmed > 0, "{stats:?}");
+            assert_eq!(stats.unsealed, 0);
+        }
+        rig.audit();
+    }
+}
+
+//= docs/specs/endpoint.md#END-33 the key exchange
+#[test]
+fn who_has_not_the_right_key_is_refused_and_told_so() {
+    let (a, b, c) = (key(), key(), key());
+    let keys = |own: &PrivateKey, peers: &[&PrivateKey]| {
+        Some(Keys::new(own.clone(), peers.iter().map(|key| key.public()).collect()))
+    };
+    let fitting = [(keys(&a, &[]), keys(&a, &[])), (keys(&a, &[&b]), keys(&b, &[&c, &a])), (None, None)];
+    let others = [
+        (keys(&a, &[]), None),
+        (None, keys(&a, &[])),
+        (keys(&a, &[]), keys(&b, &[])),
+        (keys(&a, &[&b]), keys(&b, &[&c])),
+        (keys(&c, &[&a]), keys(&b, &[&c])),
+    ];
+    let cases = fitting.into_iter().map(|pair| (pair, true)).chain(others.into_iter().map(|pair| (pair, false)));
+    for ((client, server), fits) in cases {
+        let mut rig = with_keys(false, Impairments::delay(US), [client, server]);
+        rig.connect(0, 1);
+        rig.run(US, 10 * MS, |_| false);
+        assert_eq!(rig.accepted(1).len(), usize::from(fits));
+        assert_eq!(rig.failed(0), if fits { vec![] } else { vec![ConnectionError::Key] });
+        assert_eq!(rig.endpoints[1].connections(), usize::from(fits));
+        rig.audit();
+    }
+}
+
+//= docs/specs/endpoint.md#END-35 sealed connections
+#[test]
+fn plain_frames_with_the_right_cookies_change_nothing() {
+    let run = |forge: bool| {
+        // One key for both cases: what follows does not depend on it.
+        let mut rig = shared(Impairments::delay(5 * US));
+        let mut stranger = Stranger::new(&rig);
+        let ours = rig.connect(0, 1);
+        rig.endpoints[0].send(ours, content(1, 200_000)).unwrap();
+        assert!(rig.run(US, MS, |rig| !rig.accepted(1).is_empty()));
+        let theirs = rig.accepted(1)[0];
+        for body in one_of_each().iter().filter(|_| forge) {
+            for (from, to, id) in [(0, 1, theirs), (1, 0, ours)] {
+                let cookie = rig.endpoints[to].machine.table.get(id).unwrap().cookie;
+                stranger.send(&rig, from, to, id.raw(), cookie, body);
+            }
+        }
+        assert!(rig.run(US, 100 * MS, |rig| rig.delivered(0) == 1));
+        assert!(rig.failed(0).is_empty() && rig.failed(1).is_empty());
+        assert_eq!(rig.received(1)[0].2, content(1, 200_000));
+        let unsealed: u64 = rig.endpoints.iter().map(|endpoint| endpoint.stats().unsealed).sum();
+        assert!(!forge || unsealed >= 18, "{unsealed}");
+        rig.audit();
+    };
+    run(true);
+    run(false);
+}
+
+/// Somebody on the way answers before the server does.
+//= docs/specs/endpoint.md#END-33 the key exchange
+#[test]
+fn a_forged_accept_does_not_end_the_exchange() {
+    let mut rig = shared(Impairments::delay(50 * US));
+    let mut stranger = Stranger::new(&rig);
+    let ours = rig.connect(0, 1);
+    assert!(rig.run(US, MS, |rig| rig.endpoints[0].stats().sent[Kind::Connect] == 2));
+    let cookie = rig.endpoints[0].machine.table.get(ours).unwrap().cookie;
+    let accept = Accept {
+        connection: 3,
+        cookie: 4,
+        window_packets: 64,
+        max_payload: 1000,
+        max_data: 1 << 20,
+        ..Accept::default()
+    };
+    stranger.send(&rig, 1, 0, ours.raw(), cookie, &Body::Accept(accept));
+    assert!(rig.run(US, 70 * US, |rig| rig.endpoints[0].stats().forged == 1));
+    assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1), "the server's own came after it");
+    assert!(rig.failed(0).is_empty());
+    rig.audit();
+}
+
+/// What a device sends, for all to see.
+#[derive(Clone, Debug, Default)]
+struct Tap(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Tap {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Tap {
+    /// The frames of the capture file (24 bytes, then 16 before each frame).
+    fn frames(&self) -> Vec<Vec<u8>> {
+        let (file, mut at, mut frames) = (self.0.lock().unwrap(), 24, Vec::new());
+        while let Some(head) = file.get(at..at + 16) {
+            let bytes = u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
+            frames.push(file[at + 16..at + 16 + bytes].to_vec());
+            at += 16 + bytes;
+        }
+        frames
+    }
+}
+
+//= docs/specs/endpoint.md#END-35 sealed connections
+//= docs/specs/wire.md#WIRE-19 numbers and keys
+#[test]
+fn who_sees_everything_reads_nothing_and_can_replay_nothing() {
+    let network = MemoryNetwork::new(MemoryConfig {
+        seed: 7,
+        frame_size: 2048,
+        impairments: Impairments::delay(5 * US),
+        ..MemoryConfig::default()
+    });
+    let (keys, taps) = (Keys::new(key(), vec![]), [Tap::default(), Tap::default()]);
+    let mut endpoints = [0, 1].map(|host| {
+        let config = EndpointConfig { keys: Some(keys.clone()), ..config(host, false, Mode::Real) };
+        let device = Capture::new(network.attach(mac(host)), taps[host].clone(), || Duration::ZERO).unwrap();
+        Endpoint::new(device, config).unwrap()
+    });
+    let mut stranger = network.attach(mac(9));
+    let secret = Bytes::from(b"the weights of a model that nobody else has trained, ".repeat(4_000));
+    let connection = endpoints[0].connect(0, peer(1, false), None).unwrap();
+    endpoints[0].send(connection, secret.clone()).unwrap();
+    let (mut received, mut replayed) = (Vec::new(), false);
+    for step in 0..20_000u64 {
+        let now_ps = step * US;
+        network.advance(now_ps);
+        for endpoint in &mut endpoints {
+            endpoint.poll(now_ps);
+            while let Some(event) = endpoint.poll_event() {
+                match event {
+                    EndpointEvent::Received { data, .. } => received.push(data),
+                    EndpointEvent::Failed { error, .. } => panic!("{error}"),
+                    _ => {}
+                }
+            }
+        }
+        // In the middle of the transfer everything that was seen comes again, from the right addresses.
+        if received.is_empty() && endpoints[1].stats().received[Kind::Data] > 100 && !replayed {
+            replayed = true;
+            for (host, tap) in taps.iter().enumerate() {
+                // A capture has what comes, too.
+                for seen in tap.frames().into_iter().filter(|frame| frame[..6] == mac(1 - host)) {
+                    let Some(frame) = stranger.allocate() else { break };
+                    stranger.frame_mut(&frame)[..seen.len()].copy_from_slice(&seen);
+                    stranger.transmit(frame, seen.len() as u32).unwrap();
+                    stranger.flush().unwrap();
+                }
+            }
+        }
+    }
+    assert!(replayed && received == [secret.clone()]);
+    let stats: Vec<_> = endpoints.iter().map(Endpoint::stats).collect();
+    assert!(stats[1].replayed > 50 && stats[0].replayed > 10, "{stats:?}");
+    assert_eq!((stats[1].duplicates, endpoints[1].connections()), (0, 1), "nothing of it came to the receiver");
+    let frames: Vec<_> = taps.iter().flat_map(Tap::frames).collect();
+    let is_plain = |frame: &&Vec<u8>| frame[42] != VERSION_SEALED;
+    let plain: Vec<_> =
+        frames.iter().filter(is_plain).map(|frame| spray_wire::parse(frame).unwrap().unwrap().body).collect();
+    let handshake = |body: &Body| matches!(body, Body::Connect(_) | Body::Retry(_) | Body::Accept(_));
+    assert!(frames.len() > 200 && plain.len() >= 4 && plain.iter().all(handshake), "{plain:?}");
+    let word = &secret[..16];
+    assert!(!frames.iter().any(|frame| frame.windows(word.len()).any(|part| part == word)));
+}

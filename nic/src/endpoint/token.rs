@@ -1,0 +1,67 @@
+//! Tokens: a client proves that it receives what is sent to its address before anything is kept for it.
+
+use std::net::IpAddr;
+
+use ring::hmac;
+
+/// How long a token is given out. It is taken for as long again.
+const PERIOD_PS: u64 = 8_000_000_000_000;
+
+/// The maker of tokens, and their judge. It keeps nothing about clients.
+#[derive(Debug)]
+pub(crate) struct Tokens(hmac::Key);
+
+impl Tokens {
+    pub(crate) fn new(secret: &[u8; 32]) -> Self {
+        Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
+    }
+
+    /// The token that a client must show for the connection that it numbers so.
+    //= docs/specs/endpoint.md#END-2 the address first
+    pub(crate) fn make(&self, now_ps: u64, client: IpAddr, connection: u32, cookie: u64) -> [u8; 16] {
+        self.of(now_ps / PERIOD_PS, client, connection, cookie)
+    }
+
+    /// Whether this is its token, and not too old: from 8 to 16 s.
+    pub(crate) fn is_right(&self, now_ps: u64, client: IpAddr, connection: u32, cookie: u64, token: &[u8; 16]) -> bool {
+        let period = now_ps / PERIOD_PS;
+        [Some(period), period.checked_sub(1)].into_iter().flatten().any(|period| {
+            // What is compared takes the same time wherever they differ.
+            let right = self.of(period, client, connection, cookie);
+            right.iter().zip(token).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+        })
+    }
+
+    fn of(&self, period: u64, client: IpAddr, connection: u32, cookie: u64) -> [u8; 16] {
+        let mut context = hmac::Context::with_key(&self.0);
+        match client {
+            IpAddr::V4(address) => context.update(&address.octets()),
+            IpAddr::V6(address) => context.update(&address.octets()),
+        }
+        context.update(&period.to_be_bytes());
+        context.update(&connection.to_be_bytes());
+        context.update(&cookie.to_be_bytes());
+        let tag = context.sign();
+        std::array::from_fn(|at| tag.as_ref()[at])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    //= docs/specs/endpoint.md#END-2 the address first
+    #[test]
+    fn a_token_is_for_one_client_one_connection_and_some_seconds() {
+        let tokens = |secret| Tokens::new(&[secret; 32]);
+        let (ours, client, other) = (tokens(1), IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let token = ours.make(5, client, 7, 8);
+        assert!(ours.is_right(5, client, 7, 8, &token) && ours.is_right(2 * PERIOD_PS - 1, client, 7, 8, &token));
+        assert!(!ours.is_right(2 * PERIOD_PS, client, 7, 8, &token));
+        assert!(!ours.is_right(5, other, 7, 8, &token) && !ours.is_right(5, client, 6, 8, &token));
+        assert!(!ours.is_right(5, client, 7, 9, &token) && !tokens(2).is_right(5, client, 7, 8, &token));
+        assert!(!ours.is_right(5, client, 7, 8, &[0; 16]));
+        let late = ours.make(3 * PERIOD_PS, client, 7, 8);
+        assert!(!ours.is_right(PERIOD_PS, client, 7, 8, &late));
+    }
+}

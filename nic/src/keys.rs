@@ -1,0 +1,187 @@
+//! Keys by which endpoints know each other.
+//!
+//! Who holds a key may connect to those who list its public half. Endpoints that share one key need no list.
+
+use std::fmt;
+use std::str::FromStr;
+
+use snow::params::DHChoice;
+use snow::resolvers::{CryptoResolver, DefaultResolver};
+use thiserror::Error;
+
+/// Bytes of a key.
+const BYTES: usize = 32;
+
+/// The secret half of a key (X25519).
+#[derive(Clone, PartialEq, Eq)]
+pub struct PrivateKey([u8; BYTES]);
+
+/// The public half of a key: the name of whoever holds the other.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PublicKey([u8; BYTES]);
+
+/// What is written is no key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("a key is 64 hexadecimal digits")]
+pub struct KeyError;
+
+impl PrivateKey {
+    /// Draws a key from the operating system's random numbers.
+    ///
+    /// # Errors
+    /// When it has none.
+    pub fn generate() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; BYTES];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(bytes))
+    }
+
+    /// Its public half.
+    #[must_use]
+    pub fn public(&self) -> PublicKey {
+        let mut curve = DefaultResolver.resolve_dh(&DHChoice::Curve25519).expect("the feature is on");
+        curve.set(&self.0);
+        PublicKey(curve.pubkey().try_into().unwrap_or_default())
+    }
+
+    /// The key as 64 hexadecimal digits, to be kept in a file that nobody else can read.
+    #[must_use]
+    pub fn reveal(&self) -> String {
+        hex(&self.0)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl PublicKey {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+}
+
+impl FromStr for PrivateKey {
+    type Err = KeyError;
+
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        unhex(text).map(Self)
+    }
+}
+
+impl FromStr for PublicKey {
+    type Err = KeyError;
+
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        unhex(text).map(Self)
+    }
+}
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.0))
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({self})")
+    }
+}
+
+/// It never shows the key.
+impl fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PrivateKey(of {})", self.public())
+    }
+}
+
+/// An endpoint's own key, and those of its peers.
+#[derive(Debug, Clone)]
+pub struct Keys {
+    pub(crate) own: PrivateKey,
+    pub(crate) peers: Vec<PublicKey>,
+}
+
+impl Keys {
+    /// An endpoint that holds `own`, accepts connections of the holders of `peers`, and connects to the holder of the first. Without
+    /// any, the peers hold the same key.
+    #[must_use]
+    pub fn new(own: PrivateKey, mut peers: Vec<PublicKey>) -> Self {
+        if peers.is_empty() {
+            peers.push(own.public());
+        }
+        Self { own, peers }
+    }
+}
+
+impl Keys {
+    /// A peer's key that no keys can be exchanged with, if there is one: with some points every secret is the same.
+    pub(crate) fn unusable(&self) -> Option<PublicKey> {
+        let mut curve = DefaultResolver.resolve_dh(&DHChoice::Curve25519).expect("the feature is on");
+        curve.set(&self.own.0);
+        let is_unusable = |key: &&PublicKey| {
+            let mut shared = [0; BYTES];
+            curve.dh(&key.0, &mut shared).is_err() || shared == [0; BYTES]
+        };
+        self.peers.iter().find(is_unusable).copied()
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Result<[u8; BYTES], KeyError> {
+    let digits = text.as_bytes();
+    if digits.len() != 2 * BYTES || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return Err(KeyError);
+    }
+    let digit = |at: usize| (digits[at] as char).to_digit(16).unwrap_or_default() as u8;
+    Ok(std::array::from_fn(|at| digit(2 * at) << 4 | digit(2 * at + 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pair that OpenSSL made.
+    #[test]
+    fn the_public_half_is_what_others_make_of_it() {
+        let key: PrivateKey = "1810d6a504251c89b858dc2dc859ace9169f5b60cd9e36c9aa8b4d76cb02f243".parse().unwrap();
+        let public = "3860838b6935ac2120ee847b4a2e6cd0ecae8f5c3e33c7de0734a4522a029f5a";
+        assert_eq!(key.public().to_string(), public);
+    }
+
+    #[test]
+    fn text_and_back() {
+        let key = PrivateKey::generate().unwrap();
+        assert_eq!(key.reveal().parse(), Ok(key.clone()));
+        assert_eq!(key.public().to_string().parse(), Ok(key.public()));
+        assert_ne!(key, PrivateKey::generate().unwrap());
+        for bad in ["", "0", &"g".repeat(64), &"0".repeat(63), &"ä".repeat(32)] {
+            assert_eq!(bad.parse::<PublicKey>(), Err(KeyError), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_point_of_small_order_is_no_key() {
+        let own = PrivateKey::generate().unwrap();
+        let one = format!("01{}", "0".repeat(62));
+        for bad in ["0".repeat(64), one] {
+            let bad: PublicKey = bad.parse().unwrap();
+            assert_eq!(Keys::new(own.clone(), vec![own.public(), bad]).unusable(), Some(bad));
+        }
+        assert_eq!(Keys::new(own, vec![]).unusable(), None);
+    }
+
+    #[test]
+    fn a_private_key_is_never_printed() {
+        let key = PrivateKey::generate().unwrap();
+        assert!(!format!("{key:?} {:?}", Keys::new(key.clone(), vec![])).contains(&key.reveal()));
+    }
+}

@@ -1,0 +1,132 @@
+//! Sealed frames: the same headers as in plain ones, with tags in place of CRCs and the payload encrypted (WIRE-18).
+//!
+//! The cipher is the caller's ([`Seal`], [`open`]); here is what it covers, and where its tags lie.
+
+use core::net::IpAddr;
+
+use crate::bytes::{Writer, chunk, chunk_mut};
+use crate::frame::{Covered, emit_envelope, is_cut, our_bytes, parse_envelope, udp_length};
+use crate::header::{COMMON_BYTES, field};
+use crate::offsets::{UDP_BYTES, udp_offset, udp_payload_offset};
+use crate::switch_view::{PAUSE, classify};
+use crate::{Body, Common, Envelope, Error, Frame, Kind, SEAL_BYTES, TAG_BYTES, VERSION_SEALED};
+
+/// Bytes of the header's tag in the place of the CRC; the rest follows the header.
+const TAG_HEAD: usize = TAG_BYTES - SEAL_BYTES;
+
+/// Seals the frames of one connection. It knows the frame's number, which no two frames of a connection share.
+pub trait Seal {
+    /// Return the tag of a header, which covers `covered`.
+    fn header(&self, covered: &[u8]) -> [u8; TAG_BYTES];
+
+    /// Encrypt a payload in place and return its tag, which covers `covered` too.
+    fn payload(&self, covered: &[u8], payload: &mut [u8]) -> [u8; TAG_BYTES];
+}
+
+/// A sealed frame that nobody has opened yet: nothing of it is to be believed.
+#[derive(Debug)]
+pub struct Sealed<'a> {
+    /// Number of the connection at the receiver.
+    pub connection: u32,
+    /// Number of the frame in its connection and direction.
+    pub number: u64,
+    /// Its source.
+    pub source: IpAddr,
+    /// What its tags cover, besides the payload.
+    pub covered: &'a [u8],
+    /// The tag of the header.
+    pub header_tag: [u8; TAG_BYTES],
+    /// Of a whole data frame the encrypted payload and behind it its tag, which covers the header too; `None` of every other frame.
+    pub payload: Option<&'a mut [u8]>,
+}
+
+/// Build a sealed frame around a payload of `payload_bytes` that already lies in `out`, at [`Body::header_bytes`] and
+/// [`SEAL_BYTES`] more. `c.cookie` is the frame's number. A data frame with a payload needs [`TAG_BYTES`] of room behind it.
+///
+/// # Errors
+///
+/// As [`emit`](crate::emit).
+//= docs/specs/wire.md#WIRE-18 sealed frames
+#[inline]
+pub fn emit_sealed(
+    out: &mut [u8],
+    e: &Envelope,
+    c: &Common,
+    body: &Body,
+    payload_bytes: usize,
+    seal: &impl Seal,
+) -> Result<usize, Error> {
+    let tag_bytes = if body.kind() == Kind::Data { TAG_BYTES } else { 0 };
+    let udp_bytes = udp_length(body, payload_bytes, SEAL_BYTES + tag_bytes)?;
+    let out = out.get_mut(..udp_offset(e.is_v6()) + udp_bytes as usize).ok_or(Error::BufferTooSmall)?;
+    let ours = out.get_mut(udp_payload_offset(e.is_v6())..).ok_or(Error::BufferTooSmall)?;
+    let (header, rest) = ours.split_at_mut_checked(body.bytes()).ok_or(Error::BufferTooSmall)?;
+    let (tail, payload) = rest.split_at_mut_checked(SEAL_BYTES).ok_or(Error::BufferTooSmall)?;
+    c.emit(chunk_mut(header)?, VERSION_SEALED, body.kind(), body.flags());
+    body.emit(header)?;
+    let covered = Covered::of(e, header)?;
+    let (head, rest) = split_tag(seal.header(covered.bytes()));
+    Writer(chunk_mut::<COMMON_BYTES>(header)?).array::<{ field::HEADER_CRC }, TAG_HEAD>(head);
+    tail.copy_from_slice(&rest);
+    if body.kind() == Kind::Data {
+        let (payload, tag) = payload.split_at_mut_checked(payload_bytes).ok_or(Error::BufferTooSmall)?;
+        tag.copy_from_slice(&seal.payload(covered.bytes(), payload));
+    }
+    emit_envelope(out, e, udp_bytes)?;
+    Ok(out.len())
+}
+
+/// Parse a sealed frame. `decide` gets it before anything in it counts: it checks the tag, decrypts the payload in place, and
+/// returns whether the frame is genuine. `Ok(None)` means that the frame is not ours.
+///
+/// # Errors
+///
+/// As [`parse`](crate::parse); [`Error::Tag`] if it is not genuine.
+#[inline]
+pub fn open(frame: &mut [u8], decide: impl FnOnce(Sealed<'_>) -> bool) -> Result<Option<Frame<'_>>, Error> {
+    let Some(is_v6) = classify(frame) else { return Ok(None) };
+    let (envelope, udp) = parse_envelope(frame, is_v6)?;
+    let ours = udp.get(UDP_BYTES..).ok_or(Error::Truncated)?;
+    let (common, kind) = Common::parse::<VERSION_SEALED>(ours.first_chunk::<COMMON_BYTES>().ok_or(Error::Truncated)?)?;
+    let header_bytes = our_bytes(kind, ours)?;
+    let (header, rest) = ours.split_at_checked(header_bytes).ok_or(Error::Truncated)?;
+    let (tail, payload) = rest.split_at_checked(SEAL_BYTES).ok_or(Error::Truncated)?;
+    let header_tag = join_tag(*chunk(&header[field::HEADER_CRC..])?, *chunk(tail)?);
+    let covered = Covered::of(&envelope, header)?;
+    let trimmed = kind == Kind::Data && is_cut(&envelope, payload);
+    let whole = kind == Kind::Data && !trimmed;
+    if whole && payload.len() < TAG_BYTES || !whole && !payload.is_empty() {
+        return Err(Error::Length);
+    }
+    let (start, bytes) = (udp_payload_offset(is_v6), payload.len());
+    let payload_start = start + header_bytes + SEAL_BYTES;
+    let place = payload_start..payload_start + bytes;
+    let sealed = Sealed {
+        connection: common.connection,
+        number: common.cookie,
+        source: envelope.src,
+        covered: covered.bytes(),
+        header_tag,
+        payload: if whole { frame.get_mut(place) } else { None },
+    };
+    if !decide(sealed) {
+        return Err(Error::Tag);
+    }
+    let frame = &*frame;
+    let body = Body::parse(kind, frame.get(start..start + header_bytes).ok_or(Error::Truncated)?)?;
+    let bytes = if whole { bytes - TAG_BYTES } else { 0 };
+    if !trimmed && bytes != body.payload_bytes() {
+        return Err(Error::Length);
+    }
+    let payload = frame.get(payload_start..payload_start + bytes).ok_or(Error::Truncated)?;
+    let pause = frame.get(start + field::DETOUR) == Some(&PAUSE);
+    Ok(Some(Frame { envelope, common, body, payload, trimmed, pause, sealed: true }))
+}
+
+fn split_tag(tag: [u8; TAG_BYTES]) -> ([u8; TAG_HEAD], [u8; SEAL_BYTES]) {
+    (core::array::from_fn(|at| tag[at]), core::array::from_fn(|at| tag[TAG_HEAD + at]))
+}
+
+fn join_tag(head: [u8; TAG_HEAD], rest: [u8; SEAL_BYTES]) -> [u8; TAG_BYTES] {
+    core::array::from_fn(|at| if at < TAG_HEAD { head[at] } else { rest[at - TAG_HEAD] })
+}

@@ -1,0 +1,139 @@
+//! Sealed frames: where tags lie and what they cover (WIRE-18). The cipher here is none; the real one is in `nic/src/endpoint/seal`.
+
+use std::vec;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::samples::*;
+use crate::offsets::{trimmed_len, udp_payload_offset};
+use crate::switch_view::{set_virtual_time, trim};
+use crate::*;
+
+/// Tags by a CRC, and payload with every bit turned.
+struct Toy;
+
+impl Toy {
+    fn tag(parts: &[&[u8]]) -> [u8; TAG_BYTES] {
+        let [a, b, c, d] = crc32c(&parts.concat()).to_be_bytes();
+        core::array::from_fn(|at| [a, b, c, d][at % 4] ^ at as u8)
+    }
+}
+
+impl Seal for Toy {
+    fn header(&self, covered: &[u8]) -> [u8; TAG_BYTES] {
+        Self::tag(&[b"header", covered])
+    }
+
+    fn payload(&self, covered: &[u8], payload: &mut [u8]) -> [u8; TAG_BYTES] {
+        payload.iter_mut().for_each(|byte| *byte = !*byte);
+        Self::tag(&[b"payload", covered, payload])
+    }
+}
+
+fn opened(sealed: Sealed<'_>) -> bool {
+    let Some(payload) = sealed.payload else { return sealed.header_tag == Toy.header(sealed.covered) };
+    let (text, tag) = payload.split_last_chunk_mut::<TAG_BYTES>().unwrap();
+    let right = *tag == Toy::tag(&[b"payload", sealed.covered, text]);
+    text.iter_mut().for_each(|byte| *byte = !*byte);
+    right
+}
+
+fn seal(e: &Envelope, c: &Common, body: &Body, payload: &[u8]) -> Vec<u8> {
+    let mut out = vec![0xee; 70_000];
+    let at = body.header_bytes(e.is_v6()) + SEAL_BYTES;
+    out[at..at + payload.len()].copy_from_slice(payload);
+    let len = emit_sealed(&mut out, e, c, body, payload.len(), &Toy).unwrap();
+    out.truncate(len);
+    out
+}
+
+proptest! {
+    //= docs/specs/wire.md#WIRE-18 sealed frames
+    #[test]
+    fn any_frame_opens_to_itself(e in any_envelope(), c in any_common(), (body, payload) in any_body(), time: u64) {
+        let mut frame = seal(&e, &c, &body, &payload);
+        let tag = if body.kind() == Kind::Data { TAG_BYTES } else { 0 };
+        prop_assert_eq!(frame.len(), body.header_bytes(e.is_v6()) + SEAL_BYTES + payload.len() + tag);
+        prop_assert_eq!(parse(&frame), Err(Error::Sealed));
+        // What a switch writes does not touch what is sealed.
+        set_virtual_time(&mut frame, time);
+        let common = Common { virtual_time_ps: time, ..c };
+        let expected =
+            Frame { envelope: e, common, body, payload: &payload, trimmed: false, pause: false, sealed: true };
+        prop_assert_eq!(open(&mut frame, opened), Ok(Some(expected)));
+    }
+
+    //= docs/specs/wire.md#WIRE-15 trimming
+    #[test]
+    fn a_trimmed_header_proves_itself(e in any_envelope(), c in any_common()) {
+        let (body, payload) = bodies().swap_remove(0);
+        let mut frame = seal(&e, &c, &body, &payload);
+        let len = trim(&mut frame).unwrap();
+        prop_assert_eq!(len, trimmed_len(e.is_v6()) + SEAL_BYTES);
+        frame.truncate(len);
+        let envelope = Envelope { dscp: DSCP_TRIMMED, ..e };
+        let expected =
+            Frame { envelope, common: c, body, payload: &[], trimmed: true, pause: false, sealed: true };
+        prop_assert_eq!(trim(&mut frame), None);
+        let mut copy = frame.clone();
+        prop_assert_eq!(open(&mut copy, opened), Ok(Some(expected)));
+        frame[udp_payload_offset(e.is_v6()) + 30] ^= 1;
+        prop_assert!(open(&mut frame, opened).is_err());
+    }
+}
+
+/// Addresses, ports, header, payload and tags: who changes one of them is found out, and nobody else is asked.
+#[test]
+fn no_flipped_bit_is_taken() {
+    for v6 in [false, true] {
+        for (body, payload) in bodies() {
+            let frame = seal(&envelope(v6), &common(), &body, &payload);
+            let ours = udp_payload_offset(v6);
+            for bit in ours * 8..frame.len() * 8 {
+                let mut frame = frame.clone();
+                frame[bit / 8] ^= 1 << (bit % 8);
+                let at = bit / 8 - ours;
+                // Switches write the time and the detour. A whole data frame's payload has a tag that covers the header too.
+                let own_tag = (24..28).contains(&at) || (72..72 + SEAL_BYTES).contains(&at);
+                let free = (16..24).contains(&at) || at == 3 || body.kind() == Kind::Data && own_tag;
+                let result = open(&mut frame, opened);
+                // Over IPv6 the UDP checksum finds every one.
+                assert_eq!(result.is_ok(), free && !v6, "{:?} byte {at}", body.kind());
+            }
+        }
+    }
+}
+
+#[test]
+fn cut_anywhere_it_is_refused_without_a_panic() {
+    for v6 in [false, true] {
+        for (body, payload) in bodies() {
+            let frame = seal(&envelope(v6), &common(), &body, &payload);
+            for len in 0..frame.len() {
+                assert!(!matches!(open(&mut frame[..len].to_vec(), opened), Ok(Some(_))), "{:?} {len}", body.kind());
+                let mut small = vec![0; len];
+                let emitted = emit_sealed(&mut small, &envelope(v6), &common(), &body, payload.len(), &Toy);
+                assert_eq!(emitted, Err(Error::BufferTooSmall), "{:?} {len}", body.kind());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_plain_frame_is_none_that_opens() {
+    for frame in frames() {
+        assert_eq!(open(&mut frame.clone(), |_| true), Err(Error::Version));
+    }
+}
+
+#[test]
+fn a_message_of_the_key_exchange_follows_the_terms() {
+    let message = [7; 96];
+    let connect = Body::Connect(Connect { connection: 1, cookie: 2, exchange_bytes: 96, ..Connect::default() });
+    let frame = build(&envelope(false), &common(), &connect, &message);
+    assert_eq!(frame.len(), 42 + 80 + 96);
+    assert_eq!(parse(&frame).unwrap().unwrap().payload, message);
+    let short = Body::Connect(Connect { exchange_bytes: 95, ..Connect::default() });
+    assert_eq!(emit(&mut [0; 500], &envelope(false), &common(), &short, &message), Err(Error::Length));
+}
