@@ -174,8 +174,7 @@ pub fn hops(network: &Network, routes: &ShortestPaths, from: usize, to: usize) -
     let mut switch = network.leaf_of(from);
     let leaf = routes.leaf_number(network.leaf_of(to)).unwrap_or_default();
     // Every link leads one hop nearer.
-    loop {
-        let Some(link) = routes.slowest(switch, leaf) else { break };
+    while let Some(link) = routes.slowest(switch, leaf) {
         path.push(link);
         match network.links[link].to {
             Node::Host(_) => break,
