@@ -54,7 +54,7 @@ pub fn compile(
             switch,
             to: link.to,
             rate_bps: link.rate_bps,
-            latency_ps: link.latency_ps + network.switches[switch].latency_ps,
+            latency_ps: network.latency_ps(index),
             queue: queue(link.rate_bps),
             changes,
         });

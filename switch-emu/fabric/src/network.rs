@@ -158,6 +158,15 @@ impl Network {
         }
     }
 
+    /// Time in ps from a link's queue to its far end, the frame's bits apart: that through the switch that it leaves, and its own.
+    pub fn latency_ps(&self, link: usize) -> u64 {
+        let Link { from, latency_ps, .. } = self.links[link];
+        match from {
+            Node::Switch(switch) => latency_ps + self.switches[switch].latency_ps,
+            Node::Host(_) => latency_ps,
+        }
+    }
+
     /// The hosts of each switch, in the switches' order. Switches without hosts are left out.
     pub fn hosts_by_leaf(&self) -> Vec<Vec<usize>> {
         let mut by_leaf = vec![Vec::new(); self.switches.len()];

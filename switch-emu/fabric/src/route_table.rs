@@ -133,7 +133,7 @@ fn places(network: &Network, port_of: impl Fn(usize) -> u32) -> Places {
             ports.resize(ports.len().max(port + 1), None);
             ports[port] = Some((switch, entry.to));
             latencies_ps.resize(ports.len(), 0);
-            latencies_ps[port] = entry.latency_ps + network.switches[switch].latency_ps;
+            latencies_ps[port] = network.latency_ps(link);
         }
     }
     Places::new((0..network.hosts.len()).map(|host| network.leaf_of(host)).collect(), ports, latencies_ps)

@@ -14,10 +14,22 @@ pub struct ShortestPaths {
     leaves: Vec<usize>,
     /// Per switch its number among the leaves.
     leaf_number: Vec<Option<u32>>,
-    /// `[switch * leaves + leaf]` is where its members begin; one more entry at the end.
-    first: Vec<u32>,
+    /// `[switch * leaves + leaf]` is the number of its list. Leaves side by side that a switch reaches by the same links share one: most
+    /// do.
+    list_of: Vec<u32>,
+    lists: Vec<List>,
     /// Indices into [`Network::links`].
     members: Vec<u32>,
+}
+
+/// Links by which a switch is left toward some leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct List {
+    /// Where they begin among the members, and how many they are.
+    first: u32,
+    count: u32,
+    /// The slowest of them, of equals the one of the longest latency.
+    slowest: Option<u32>,
 }
 
 impl ShortestPaths {
@@ -37,15 +49,15 @@ impl ShortestPaths {
         let leaves: Vec<usize> = (0..switches).filter(|switch| leaf_number[*switch].is_some()).collect();
         leaves.iter().enumerate().for_each(|(number, leaf)| leaf_number[*leaf] = Some(number as u32));
         let distances: Vec<_> = leaves.iter().map(|leaf| distances(*leaf, &into)).collect();
-        let mut routes = Self { leaves, leaf_number, first: vec![0], members: Vec::new() };
+        let list_of = Vec::with_capacity(switches * leaves.len());
+        let mut routes = Self { leaves, leaf_number, list_of, lists: Vec::new(), members: Vec::new() };
         for (switch, links) in out.iter().enumerate() {
             for distance in &distances {
                 let nearer = |hop: &&Hop| {
                     let left = distance[hop.end as usize];
                     left != FAR && left + hop.cost == distance[switch]
                 };
-                routes.members.extend(links.iter().filter(nearer).map(|hop| hop.link));
-                routes.first.push(routes.members.len() as u32);
+                routes.push(network, links.iter().filter(nearer).map(|hop| hop.link));
             }
         }
         routes
@@ -64,8 +76,38 @@ impl ShortestPaths {
     /// The links by which `switch` is left toward the leaf with number `leaf`: indices into [`Network::links`]; none at
     /// that leaf itself and where no path is left.
     pub fn next(&self, switch: usize, leaf: usize) -> &[u32] {
-        let slot = switch * self.leaves.len() + leaf;
-        &self.members[self.first[slot] as usize..self.first[slot + 1] as usize]
+        self.members(&self.list(switch, leaf))
+    }
+
+    /// The slowest of the links by which `switch` is left toward the leaf with number `leaf`, of equals one of the longest latency.
+    pub fn slowest(&self, switch: usize, leaf: usize) -> Option<usize> {
+        self.list(switch, leaf).slowest.map(|link| link as usize)
+    }
+
+    fn list(&self, switch: usize, leaf: usize) -> List {
+        self.lists[self.list_of[switch * self.leaves.len() + leaf] as usize]
+    }
+
+    fn members(&self, list: &List) -> &[u32] {
+        &self.members[list.first as usize..][..list.count as usize]
+    }
+
+    /// Adds the links of the next switch and leaf.
+    fn push(&mut self, network: &Network, links: impl Iterator<Item = u32>) {
+        let first = self.members.len();
+        self.members.extend(links);
+        if self.lists.last().is_some_and(|latest| self.members(latest) == &self.members[first..]) {
+            self.members.truncate(first);
+        } else {
+            let slowest = |index: &&u32| {
+                let link = &network.links[**index as usize];
+                (u64::MAX - link.rate_bps, link.latency_ps)
+            };
+            let own = &self.members[first..];
+            let slowest = own.iter().max_by_key(slowest).copied();
+            self.lists.push(List { first: first as u32, count: own.len() as u32, slowest });
+        }
+        self.list_of.push(self.lists.len() as u32 - 1);
     }
 }
 
@@ -132,14 +174,9 @@ pub fn hops(network: &Network, routes: &ShortestPaths, from: usize, to: usize) -
     let mut switch = network.leaf_of(from);
     let leaf = routes.leaf_number(network.leaf_of(to)).unwrap_or_default();
     // Every link leads one hop nearer.
-    loop {
-        let slowest = |index: &&u32| {
-            let link = &network.links[**index as usize];
-            (u64::MAX - link.rate_bps, link.latency_ps)
-        };
-        let Some(link) = routes.next(switch, leaf).iter().max_by_key(slowest) else { break };
-        path.push(*link as usize);
-        match network.links[*link as usize].to {
+    while let Some(link) = routes.slowest(switch, leaf) {
+        path.push(link);
+        match network.links[link].to {
             Node::Host(_) => break,
             Node::Switch(next) => switch = next,
         }

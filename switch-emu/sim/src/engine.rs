@@ -28,6 +28,11 @@ pub(super) struct Engine<'a> {
     next_special_ps: u64,
     /// When the run was stopped, if it was.
     stopped_ps: u64,
+    /// How many windows come before the work is shared anew.
+    stretch: usize,
+    /// The window that comes next, and when it begins at the earliest, if those before it have only made way for new shares.
+    window: usize,
+    begin_ps: u64,
 }
 
 impl<'a> Engine<'a> {
@@ -53,6 +58,9 @@ impl<'a> Engine<'a> {
             changes,
             next_special_ps: 0,
             stopped_ps: 0,
+            stretch: FIRST_STRETCH,
+            window: 0,
+            begin_ps: 0,
         }
     }
 
@@ -73,14 +81,19 @@ impl<'a> Engine<'a> {
     /// event may come, and how many flows there are.
     fn windows(&mut self) -> (u64, usize) {
         let shares = shares(&self.parts, self.threads);
+        let most = (self.window + self.stretch).min(WINDOWS);
+        self.stretch = (2 * self.stretch).min(WINDOWS);
         let windows = Windows {
+            window: self.window,
+            most,
+            begin_ps: self.begin_ps,
             lookahead_ps: if self.parts.len() == 1 { NEVER } else { self.common.partition.lookahead_ps },
             end_ps: self.next_special_ps,
             exchange: &self.exchange,
             meeting: Meeting::new(shares.len()),
         };
         let mut rest = self.parts.as_mut_slice();
-        std::thread::scope(|scope| {
+        let (next_ps, open) = std::thread::scope(|scope| {
             let (own, others) = rest.split_at_mut(shares[0]);
             rest = others;
             let mut first = shares[0];
@@ -92,7 +105,11 @@ impl<'a> Engine<'a> {
                 first += share;
             }
             windows.run(0, 0, own)
-        })
+        });
+        // New shares change nothing about when windows begin.
+        self.window = if next_ps < self.next_special_ps { most % WINDOWS } else { 0 };
+        self.begin_ps = if self.window > 0 { next_ps } else { 0 };
+        (next_ps, open)
     }
 
     /// Does what is due at certain times up to `now_ps`; `false` when the run's time is over.
@@ -186,6 +203,11 @@ impl<'a> Engine<'a> {
 
 /// Runs of parts, one behind the other on each thread, until all have come to the same time.
 struct Windows<'a> {
+    /// The number of the first window, and of the one before which they end at the latest.
+    window: usize,
+    most: usize,
+    /// When the first window begins at the earliest.
+    begin_ps: u64,
     lookahead_ps: u64,
     /// No event from here on.
     end_ps: u64,
@@ -199,12 +221,15 @@ impl Windows<'_> {
         let _attendance = self.meeting.attend();
         let Self { exchange, end_ps, .. } = *self;
         let (mut out_ps, mut spare) = (NEVER, Vec::new());
-        for window in 0.. {
+        for window in self.window.. {
             let next_ps = parts.iter().map(|part| part.net.next_ps()).fold(out_ps, u64::min);
             let open = parts.iter().map(|part| part.open).sum();
-            let (start_ps, open) = self.meeting.agree(thread, next_ps, open);
+            let (mut start_ps, open) = self.meeting.agree(thread, next_ps, open);
+            if window == self.window {
+                start_ps = start_ps.max(self.begin_ps);
+            }
             let numbered = (first..).zip(parts.iter_mut());
-            if open == 0 || start_ps >= end_ps || window == WINDOWS {
+            if open == 0 || start_ps >= end_ps || window == self.most {
                 numbered.for_each(|(number, part)| exchange.take_in(window + 1, number, &mut part.net, &mut spare));
                 return (start_ps, open);
             }
@@ -223,12 +248,15 @@ impl Windows<'_> {
     }
 }
 
-/// Windows until the work is shared anew.
+/// Most windows until the work is shared anew. After as many, the next one begins where the calendars say, which may be a little earlier.
 const WINDOWS: usize = 256;
+/// Windows until the work is shared anew for the first time, as the first shares are guesses; each time it is twice as many.
+const FIRST_STRETCH: usize = 4;
 
 /// How many parts, in their order, each thread runs: about the same work, as far as the past tells.
 fn shares(parts: &[Part<'_>], threads: usize) -> Vec<usize> {
-    let work = |part: &Part<'_>| part.work + part.ends.len() as u64 + 1;
+    // A part that has yet to show what it does counts by its ends and ports.
+    let work = |part: &Part<'_>| part.work + (part.ends.len() + part.net.switches.ports.len()) as u64 + 1;
     let total: u64 = parts.iter().map(work).sum();
     let mut shares = vec![0; threads];
     let mut before = 0;

@@ -63,11 +63,8 @@ impl Partition {
 
 /// The least time from one switch to another; [`u64::MAX`] where there is one switch.
 fn shortest_ps(network: &Network) -> u64 {
-    let between = network.links.iter().filter_map(|link| match (link.from, link.to) {
-        (Node::Switch(from), Node::Switch(_)) => Some(link.latency_ps + network.switches[from].latency_ps),
-        _ => None,
-    });
-    between.min().unwrap_or(u64::MAX)
+    let between = (0..network.links.len()).filter(|link| network.links[*link].is_uplink());
+    between.map(|link| network.latency_ps(link)).min().unwrap_or(u64::MAX)
 }
 
 /// In smaller networks changing from part to part costs more than it gives.

@@ -324,9 +324,9 @@ impl Config {
     //= docs/specs/pfc.md#PFC-6 headroom
     pub fn headroom_bytes(&self, network: &Network, link: usize) -> u64 {
         self.headroom_bytes.unwrap_or_else(|| {
+            let ahead_ps = network.latency_ps(link);
             let link = &network.links[link];
-            let near_ps = if let Node::Switch(near) = link.from { network.switches[near].latency_ps } else { 0 };
-            let blind_ps = u128::from(link.latency_ps + near_ps + back_ps(link));
+            let blind_ps = u128::from(ahead_ps + back_ps(link));
             let blind = (blind_ps * u128::from(link.rate_bps)).div_ceil(8_000_000_000_000) as u64;
             blind + 2 * u64::from(self.frame_bytes)
         })

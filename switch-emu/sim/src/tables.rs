@@ -52,11 +52,6 @@ impl<'a> Switches<'a> {
         let (spec, network) = (common.spec, common.spec.network);
         let port = |link: &usize| {
             let entry = &network.links[*link];
-            let latency_ps = entry.latency_ps
-                + match entry.from {
-                    Node::Switch(switch) => network.switches[switch].latency_ps,
-                    Node::Host(_) => 0,
-                };
             let way = match entry.to {
                 Node::Switch(switch) => {
                     let ways = &common.partition.ways[number];
@@ -64,7 +59,7 @@ impl<'a> Switches<'a> {
                 }
                 Node::Host(_) => 0,
             };
-            Port::new(common, (entry.to, way), entry.rate_bps, latency_ps, &common.queues[*link])
+            Port::new(common, (entry.to, way), entry.rate_bps, network.latency_ps(*link), &common.queues[*link])
         };
         let pfc = spec.pfc.map(|config| Pfc::new(spec, &config, &common.port_of_link));
         Self {

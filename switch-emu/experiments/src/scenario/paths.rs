@@ -51,12 +51,8 @@ impl Scenario {
     pub fn pair_rtt_ps(&self, paths: &Paths, from: usize, to: usize) -> u64 {
         let way = |from, to, bytes: u32| -> u64 {
             let time = |link: usize| {
-                let link = &self.network.links[link];
-                let switch_ps = match link.from {
-                    Node::Switch(switch) => self.network.switches[switch].latency_ps,
-                    Node::Host(_) => 0,
-                };
-                link.latency_ps + switch_ps + serialisation_floor_ps(u64::from(bytes), link.rate_bps)
+                let rate_bps = self.network.links[link].rate_bps;
+                self.network.latency_ps(link) + serialisation_floor_ps(u64::from(bytes), rate_bps)
             };
             hops(&self.network, &paths.routes, from, to).into_iter().map(time).sum()
         };
