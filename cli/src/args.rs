@@ -140,6 +140,9 @@ pub enum Bench {
     /// The simulator: packet-hops a second and memory, for fabrics of growing size
     Sim(BenchSim),
     #[cfg(target_os = "linux")]
+    /// Hostile frames of every kind: what each costs an endpoint, and what it sends back
+    Hostile(BenchHostile),
+    #[cfg(target_os = "linux")]
     /// Both ends of a connection over devices in memory: the cost of a packet, in parts, beside the targets
     Transport(BenchTransport),
     #[cfg(feature = "xdp")]
@@ -188,6 +191,17 @@ pub struct BenchTransport {
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,
     /// Print JSON in place of tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[cfg(target_os = "linux")]
+#[derive(Debug, Args)]
+pub struct BenchHostile {
+    /// Number of measurements of each kind
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=101))]
+    pub repeat: u32,
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }

@@ -1,5 +1,7 @@
 //! `spray bench`: how fast things are, as ratios measured side by side in one run.
 
+#[cfg(target_os = "linux")]
+mod hostile;
 mod sim;
 #[cfg(feature = "xdp")]
 mod speed;
@@ -23,6 +25,8 @@ pub fn bench(arguments: &Bench) -> Outcome {
         #[cfg(feature = "xdp")]
         Bench::Veth(arguments) => veth::veth(arguments),
         Bench::Sim(arguments) => sim::sim(arguments),
+        #[cfg(target_os = "linux")]
+        Bench::Hostile(arguments) => hostile::hostile(arguments),
         #[cfg(target_os = "linux")]
         Bench::Transport(arguments) => transport::transport(arguments),
         #[cfg(feature = "xdp")]

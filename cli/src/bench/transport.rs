@@ -56,6 +56,8 @@ struct Rigs {
     in_place: Pair,
     small: Pair,
     small_in_place: Pair,
+    sealed: Pair,
+    small_sealed: Pair,
     few: Pair,
     many: Pair,
     two_hosts: Hosts,
@@ -81,6 +83,8 @@ impl Rigs {
             in_place: Pair::new(&Load { in_place: true, ..load }),
             small: Pair::new(&small),
             small_in_place: Pair::new(&Load { in_place: true, ..small }),
+            sealed: Pair::new(&Load { sealed: true, ..load }),
+            small_sealed: Pair::new(&Load { sealed: true, ..small }),
             few: Pair::new(&short),
             many: Pair::new(&Load { connections: MANY, ..short }),
             two_hosts: Hosts::new(&short, 2),
@@ -104,6 +108,8 @@ impl Rigs {
             "receiver_64_bytes_in_place_ns",
             self.small_in_place.run(packets),
         );
+        figures.add_ends("sender_sealed_ns", "receiver_sealed_ns", self.sealed.run(packets));
+        figures.add_ends("sender_64_bytes_sealed_ns", "receiver_64_bytes_sealed_ns", self.small_sealed.run(packets));
         let rungs = self.rungs.each_mut().map(|frames| frames.run(packets));
         self.parts(figures, ends, rungs);
         let both = |ends: Ends| ends.sender_ns + ends.receiver_ns;
@@ -132,8 +138,8 @@ impl Rigs {
     }
 
     fn audit(&self) -> Result<(), String> {
-        let pairs = [&self.pair, &self.in_place, &self.small, &self.small_in_place, &self.few, &self.many];
-        pairs.into_iter().try_for_each(Pair::audit)
+        let Self { pair, in_place, small, small_in_place, sealed, small_sealed, few, many, .. } = self;
+        [pair, in_place, small, small_in_place, sealed, small_sealed, few, many].into_iter().try_for_each(Pair::audit)
     }
 }
 
@@ -222,6 +228,8 @@ fn report(arguments: &args::BenchTransport, figures: &Figures) -> String {
         row("payload in place", "sender_in_place_ns", "receiver_in_place_ns", &full),
         row("64 bytes", "sender_64_bytes_ns", "receiver_64_bytes_ns", &small),
         row("64 bytes in place", "sender_64_bytes_in_place_ns", "receiver_64_bytes_in_place_ns", &small),
+        row("sealed, without checksum", "sender_sealed_ns", "receiver_sealed_ns", ""),
+        row("64 bytes, sealed", "sender_64_bytes_sealed_ns", "receiver_64_bytes_sealed_ns", ""),
         vec!["Gb/s a core".into(), rate("sender_ns"), rate("receiver_ns"), "at least 100".into()],
     ];
     out += &align(&["ns a packet", "sender", "receiver", "target"], 1, &rows);

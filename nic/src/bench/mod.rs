@@ -8,12 +8,14 @@
 
 mod flow;
 mod frames;
+mod hostile;
 mod pair;
 mod queues;
 
 pub use self::{
     flow::{Choosing, Flow},
     frames::{Frames, Rung},
+    hostile::{Cost, Hostile, hostile_costs},
     pair::{Hosts, Pair},
     queues::packets_per_s,
 };
@@ -25,7 +27,7 @@ use spray_core::{
     flow::FlowConfig,
     path::{BalancerKind, PathConfig},
 };
-use spray_wire::{Kind, header_bytes};
+use spray_wire::{Kind, SEAL_BYTES, TAG_BYTES, header_bytes};
 
 use crate::Peer;
 use crate::device::{MemoryConfig, MemoryNetwork};
@@ -44,13 +46,15 @@ pub struct Load {
     pub ack_every: u32,
     /// The payload stays in the frames: the receiver looks at it there, and the sender writes it there.
     pub in_place: bool,
+    /// The two ends have keys, and seal their frames.
+    pub sealed: bool,
 }
 
 impl Load {
     /// One connection that sends messages of 256 packets, copied in and out.
     #[must_use]
     pub fn new(payload_bytes: u32, ack_every: u32) -> Self {
-        Self { payload_bytes, message_packets: 256, connections: 1, ack_every, in_place: false }
+        Self { payload_bytes, message_packets: 256, connections: 1, ack_every, in_place: false, sealed: false }
     }
 
     fn message_bytes(&self) -> usize {
@@ -77,6 +81,8 @@ pub struct Ends {
     pub receiver_ns: f64,
 }
 
+/// A key to measure with.
+const KEY: &str = "1810d6a504251c89b858dc2dc859ace9169f5b60cd9e36c9aa8b4d76cb02f243";
 /// Packets of a batch, as many as an endpoint sends in one poll.
 const BATCH: usize = 64;
 /// Base round-trip time of the path.
@@ -132,7 +138,7 @@ pub fn memcpy_ns(load: &Load, packets: u64) -> f64 {
 /// The largest that a frame of 4,096 bytes has room for.
 const MTU: u32 = 4_082;
 /// The largest payload of a [`Load`].
-pub const MAX_PAYLOAD_BYTES: u32 = MTU + 14 - header_bytes(false, Kind::Data) as u32;
+pub const MAX_PAYLOAD_BYTES: u32 = MTU + 14 - (header_bytes(false, Kind::Data) + SEAL_BYTES + TAG_BYTES) as u32;
 
 fn network() -> MemoryNetwork {
     MemoryNetwork::new(MemoryConfig { mtu: MTU, ..MemoryConfig::default() })

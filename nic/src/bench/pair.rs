@@ -5,9 +5,10 @@ use std::hint::black_box;
 use bytes::Bytes;
 use spray_wire::Kind;
 
-use super::{End, Ends, Load, STEP_PS, Stopwatch, host, network};
+use super::{End, Ends, KEY, Load, STEP_PS, Stopwatch, host, network};
 use crate::device::{MemoryDevice, MemoryNetwork};
 use crate::endpoint::{Lent, Sink, Source};
+use crate::keys::Keys;
 use crate::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode};
 
 /// Messages that wait at a connection: one is sent, another follows it.
@@ -201,7 +202,9 @@ fn receive(endpoint: &mut Endpoint<MemoryDevice>, now_ps: u64) {
 fn endpoint(network: &MemoryNetwork, number: u16, load: &Load) -> Endpoint<MemoryDevice> {
     let host = host(number);
     let config = EndpointConfig::new(host.address, host.mac, Mode::Real, load.flow());
-    let config = EndpointConfig { max_connections: load.connections.max(2), ..config };
+    // Every end has the same key.
+    let keys = load.sealed.then(|| Keys::new(KEY.parse().expect("64 digits"), Vec::new()));
+    let config = EndpointConfig { max_connections: load.connections.max(2), keys, ..config };
     let endpoint = Endpoint::new(network.attach(host.mac), config).expect("a sound configuration");
     if load.in_place { endpoint.with_sink(Box::new(Look)) } else { endpoint }
 }

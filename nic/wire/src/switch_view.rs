@@ -75,7 +75,7 @@ pub struct Headers {
     /// Note of a detour, 0 as sent.
     pub detour: u8,
     /// Bytes that are left of a data frame with a payload when a switch trims it; 0 of every other frame.
-    pub trimmed_len: u16,
+    pub trimmed_len: u32,
 }
 
 /// Note of a frame against the data of its flow, whose sender must pause (`docs/specs/flowcut-switch.md`, FCS-5).
@@ -198,25 +198,31 @@ pub fn parse(packet: &(impl Packet + ?Sized)) -> Parsed {
 #[inline(always)]
 fn parse_v4(head: &[u8; V4_LEAST], bytes: u32) -> Parsed {
     let total = u32::from(u16_at(head, v4::TOTAL_LENGTH));
+    let lengths = Lengths { datagram: total.wrapping_sub(20), end: total + at::ETHERNET_BYTES as u32, bytes };
+    let trimmed_len = match trimmed_len(head, false, &lengths) {
+        Ok(len) => len,
+        Err(other) => return other,
+    };
     let address = u32_ne(head, v4::DST).to_ne_bytes();
     let ip = Ip {
-        datagram: total.wrapping_sub(20),
-        end: total + at::ETHERNET_BYTES as u32,
         class: head[v4::TOS],
         ttl: head[v4::TTL],
         destination: [0, u64::from_ne_bytes([0, 0, 0xff, 0xff, address[0], address[1], address[2], address[3]])],
         addresses: u64_le(head, v4::SRC),
         label: 0,
     };
-    finish(head, false, bytes, &ip)
+    headers(head, false, bytes, trimmed_len, &ip)
 }
 
 #[inline(always)]
 fn parse_v6(head: &[u8; V6_LEAST], bytes: u32) -> Parsed {
     let payload = u32::from(u16_at(head, v6::PAYLOAD_LENGTH));
+    let lengths = Lengths { datagram: payload, end: payload + v6::UDP as u32, bytes };
+    let trimmed_len = match trimmed_len(head, true, &lengths) {
+        Ok(len) => len,
+        Err(other) => return other,
+    };
     let ip = Ip {
-        datagram: payload,
-        end: payload + v6::UDP as u32,
         class: (u16_at(head, v6::VERSION_CLASS) >> 4) as u8,
         ttl: head[v6::HOP_LIMIT],
         destination: [u64_ne(head, v6::DST), u64_ne(head, v6::DST + 8)],
@@ -226,15 +232,39 @@ fn parse_v6(head: &[u8; V6_LEAST], bytes: u32) -> Parsed {
         ),
         label: u32_at(head, v6::VERSION_CLASS) & 0xf_ffff,
     };
-    finish(head, true, bytes, &ip)
+    headers(head, true, bytes, trimmed_len, &ip)
 }
 
-/// What the IP header says.
-struct Ip {
+/// How long a frame is, by its IP header and in fact.
+struct Lengths {
     /// Bytes of the UDP header and its payload.
     datagram: u32,
     /// Offset in the frame at which the IP packet ends.
     end: u32,
+    /// Bytes of the Ethernet frame.
+    bytes: u32,
+}
+
+/// Checks version and lengths. Returns [`Headers::trimmed_len`], or what the frame is instead.
+#[inline(always)]
+fn trimmed_len<const N: usize>(head: &[u8; N], v6: bool, lengths: &Lengths) -> Result<u32, Parsed> {
+    // The two versions are in a row.
+    let seals = head[at::version_offset(v6)].wrapping_sub(VERSION);
+    if seals > VERSION_SEALED - VERSION {
+        return Err(Parsed::Foreign);
+    }
+    let data = head[at::kind_offset(v6)] == Kind::Data as u8;
+    let header = if data { u32::from(at::TRIMMED_UDP_LENGTH) } else { (at::min_len(v6) - at::udp_offset(v6)) as u32 };
+    let least = header + u32::from(seals) * SEAL_BYTES as u32;
+    let udp_length = u32::from(u16_at(head, at::udp_length_offset(v6)));
+    if udp_length != lengths.datagram || udp_length < least || lengths.end > lengths.bytes {
+        return Err(Parsed::Malformed);
+    }
+    Ok(if data && udp_length > least { at::udp_offset(v6) as u32 + least } else { 0 })
+}
+
+/// What the IP header says.
+struct Ip {
     class: u8,
     ttl: u8,
     destination: Address,
@@ -243,19 +273,7 @@ struct Ip {
 }
 
 #[inline(always)]
-fn finish<const N: usize>(head: &[u8; N], v6: bool, bytes: u32, ip: &Ip) -> Parsed {
-    let seal = match head[at::version_offset(v6)] {
-        VERSION => 0,
-        VERSION_SEALED => SEAL_BYTES as u32,
-        _ => return Parsed::Foreign,
-    };
-    let data = head[at::kind_offset(v6)] == Kind::Data as u8;
-    let header = if data { u32::from(at::TRIMMED_UDP_LENGTH) } else { (at::min_len(v6) - at::udp_offset(v6)) as u32 };
-    let least = header + seal;
-    let udp_length = u32::from(u16_at(head, at::udp_length_offset(v6)));
-    if udp_length != ip.datagram || udp_length < least || ip.end > bytes {
-        return Parsed::Malformed;
-    }
+fn headers<const N: usize>(head: &[u8; N], v6: bool, bytes: u32, trimmed_len: u32, ip: &Ip) -> Parsed {
     Parsed::Ours(Headers {
         v6,
         destination: ip.destination,
@@ -269,7 +287,7 @@ fn finish<const N: usize>(head: &[u8; N], v6: bool, bytes: u32, ip: &Ip) -> Pars
         ecn: ip.class & 3,
         dscp: ip.class >> 2,
         detour: head[at::flags_offset(v6) + 1],
-        trimmed_len: if data && udp_length > least { (at::udp_offset(v6) as u32 + least) as u16 } else { 0 },
+        trimmed_len,
     })
 }
 
@@ -286,20 +304,20 @@ pub const fn addresses_v6(source: [u64; 2], destination: [u64; 2]) -> u64 {
     (destination ^ destination >> 32) << 32 | (source ^ source >> 32) & 0xffff_ffff
 }
 
-/// Write what a switch changed into the frame that `headers` were read from, and keep its checksums right. Returns `None`
-/// if the frame is too short, which a frame that [`parse`] took is not.
+/// Write what a switch changed into a frame that [`parse`] took, of IPv6 or not, and keep its checksums right. Returns `None` if the
+/// frame is too short, which such a frame is not.
 #[inline(always)]
-pub fn write(packet: &mut (impl Packet + ?Sized), headers: &Headers, changes: &Changes) -> Option<()> {
-    if headers.v6 {
+pub fn write(packet: &mut (impl Packet + ?Sized), v6: bool, changes: &Changes) -> Option<()> {
+    if v6 {
         let head = packet.head_mut::<V6_LEAST>()?;
         let class = u16_at(head, v6::VERSION_CLASS);
         put(head, v6::VERSION_CLASS, class & !0x30 | u16::from(changes.ecn) << 4);
         head[v6::HOP_LIMIT] = changes.ttl;
-        write_ours(head, headers, changes);
+        write_ours(head, true, changes);
     } else {
         let head = packet.head_mut::<V4_LEAST>()?;
         write_v4(head, changes);
-        write_ours(head, headers, changes);
+        write_ours(head, false, changes);
     }
     Some(())
 }
@@ -316,12 +334,12 @@ fn write_v4(head: &mut [u8; V4_LEAST], changes: &Changes) {
 }
 
 #[inline(always)]
-fn write_ours<const N: usize>(head: &mut [u8; N], headers: &Headers, changes: &Changes) {
+fn write_ours<const N: usize>(head: &mut [u8; N], v6: bool, changes: &Changes) {
     if let Some(time_ps) = changes.virtual_time_ps {
-        stamp(head, headers.v6, headers.virtual_time_ps, time_ps);
+        stamp(head, v6, u64_at(head, at::virtual_time_offset(v6)), time_ps);
     }
-    if changes.detour != headers.detour {
-        note(head, headers.v6, changes.detour);
+    if changes.detour != head[at::flags_offset(v6) + 1] {
+        note(head, v6, changes.detour);
     }
 }
 
@@ -351,56 +369,68 @@ fn stamp<const N: usize>(head: &mut [u8; N], v6: bool, old_ps: u64, new_ps: u64)
 /// Turn a data frame into its header: set `dscp`, one of those of trimmed frames, lengths and checksums (WIRE-15). Returns the bytes
 /// that the caller must cut the frame to, or `None` if the frame is too short.
 ///
-/// `headers` are the frame's, and say that it may be trimmed.
+/// `v6` is the frame's IP version, and `bytes` are those that are left, as [`Headers::trimmed_len`] says them.
 #[inline(always)]
-pub fn cut(packet: &mut (impl Packet + ?Sized), headers: &Headers, dscp: u8) -> Option<u32> {
-    let sealed = headers.trimmed_len as usize > at::trimmed_len(headers.v6);
-    match (headers.v6, sealed) {
-        (false, false) => cut_v4::<{ at::trimmed_len(false) }>(packet.head_mut()?, dscp),
-        (false, true) => cut_v4::<{ at::trimmed_len(false) + SEAL_BYTES }>(packet.head_mut()?, dscp),
-        (true, false) => cut_v6::<{ at::trimmed_len(true) }>(packet.head_mut()?, dscp),
-        (true, true) => cut_v6::<{ at::trimmed_len(true) + SEAL_BYTES }>(packet.head_mut()?, dscp),
+pub fn cut(packet: &mut (impl Packet + ?Sized), v6: bool, dscp: u8, bytes: u32) -> Option<u32> {
+    if v6 {
+        let tail = if bytes as usize > at::trimmed_len(true) { seal_sum(packet.head()?) } else { 0 };
+        cut_v6(packet.head_mut()?, dscp, bytes as u16, tail);
+    } else {
+        cut_v4(packet.head_mut()?, dscp, bytes as u16);
     }
-    Some(u32::from(headers.trimmed_len))
+    Some(bytes)
 }
 
-/// Cuts a frame to `N` bytes.
+/// Cuts a frame to `bytes`.
 #[inline(always)]
-fn cut_v4<const N: usize>(head: &mut [u8; N], dscp: u8) {
+fn cut_v4(head: &mut [u8; at::trimmed_len(false)], dscp: u8, bytes: u16) {
     let (class, length) = (u16_at(head, v4::VERSION_IHL), u16_at(head, v4::TOTAL_LENGTH));
-    let new_class = class & !0xfc | u16::from(dscp) << 2;
-    let new_length = const { (N - at::ETHERNET_BYTES) as u16 };
+    let (new_class, new_length) = (class & !0xfc | u16::from(dscp) << 2, bytes - at::ETHERNET_BYTES as u16);
     let checksum = update_u16(u16_at(head, v4::CHECKSUM), class, new_class);
     put(head, v4::CHECKSUM, update_u16(checksum, length, new_length));
     put(head, v4::VERSION_IHL, new_class);
     put(head, v4::TOTAL_LENGTH, new_length);
-    put(head, at::udp_length_offset(false), const { (N - v4::UDP) as u16 });
+    put(head, at::udp_length_offset(false), bytes - v4::UDP as u16);
     put(head, at::udp_checksum_offset(false), 0);
 }
 
-/// Cuts a frame to `N` bytes.
+/// Cuts a frame to `bytes`; `tail` is the sum of what it keeps behind the Data header.
 #[inline(always)]
-fn cut_v6<const N: usize>(head: &mut [u8; N], dscp: u8) {
-    let class = u16_at(head, v6::VERSION_CLASS);
+fn cut_v6(head: &mut [u8; at::trimmed_len(true)], dscp: u8, bytes: u16, tail: u64) {
+    let (class, udp_length) = (u16_at(head, v6::VERSION_CLASS), bytes - v6::UDP as u16);
     put(head, v6::VERSION_CLASS, class & !0x0fc0 | u16::from(dscp) << 6);
-    put(head, v6::PAYLOAD_LENGTH, const { (N - v6::UDP) as u16 });
-    put(head, at::udp_length_offset(true), const { (N - v6::UDP) as u16 });
-    let checksum = trimmed_udp_checksum_v6(head);
+    put(head, v6::PAYLOAD_LENGTH, udp_length);
+    put(head, at::udp_length_offset(true), udp_length);
+    let checksum = trimmed_udp_checksum_v6(head, udp_length, tail);
     put(head, at::udp_checksum_offset(true), checksum);
 }
 
-/// Return the UDP checksum of an IPv6 frame of `N` bytes as it is written into the frame.
-///
-/// `headers` is the frame after trimming, with its new UDP length; the value of its checksum field does not count.
+/// Sum of the rest of the tag behind a Data header.
 #[inline(always)]
-pub(crate) fn trimmed_udp_checksum_v6<const N: usize>(headers: &[u8; N]) -> u16 {
-    // Both addresses, the UDP header and ours lie in a row. The rest of the pseudo header is two small numbers.
-    const { assert!((N - v6::SRC).is_multiple_of(4)) }
-    let mut sum = const { (N - v6::UDP) as u64 + at::PROTOCOL_UDP as u64 };
-    let (_, row) = headers.split_at(v6::SRC);
-    for word in row.as_chunks::<4>().0 {
+fn seal_sum(headers: &[u8; at::trimmed_len(true) + SEAL_BYTES]) -> u64 {
+    let (_, tail) = headers.split_at(at::trimmed_len(true));
+    sum_of_words(tail)
+}
+
+#[inline(always)]
+fn sum_of_words(bytes: &[u8]) -> u64 {
+    let mut sum = 0;
+    for word in bytes.as_chunks::<4>().0 {
         sum += u64::from(u32::from_be_bytes(*word));
     }
+    sum
+}
+
+/// Return the UDP checksum of a trimmed IPv6 frame as it is written into the frame.
+///
+/// `headers` is the frame after trimming, with its new UDP length; the value of its checksum field does not count. `tail` is the sum of
+/// what is left behind.
+#[inline(always)]
+pub(crate) fn trimmed_udp_checksum_v6(headers: &[u8; at::trimmed_len(true)], udp_length: u16, tail: u64) -> u16 {
+    // Both addresses, the UDP header and ours lie in a row. The rest of the pseudo header is two small numbers.
+    const { assert!((at::trimmed_len(true) - v6::SRC).is_multiple_of(4) && SEAL_BYTES.is_multiple_of(4)) }
+    let (_, row) = headers.split_at(v6::SRC);
+    let sum = u64::from(udp_length) + u64::from(at::PROTOCOL_UDP) + sum_of_words(row) + tail;
     // Adding the complement of a word takes it out of a ones' complement sum.
     nonzero(!fold(sum + u64::from(!u16_at(headers, at::udp_checksum_offset(true)))))
 }
@@ -409,8 +439,8 @@ pub(crate) fn trimmed_udp_checksum_v6<const N: usize>(headers: &[u8; N]) -> u16 
 /// it is no data frame of ours or has no payload.
 pub fn trim(frame: &mut [u8]) -> Option<usize> {
     match parse(frame) {
-        Parsed::Ours(headers) if headers.trimmed_len > 0 => {
-            cut(frame, &headers, DSCP_TRIMMED).map(|bytes| bytes as usize)
+        Parsed::Ours(Headers { v6, trimmed_len: bytes @ 1.., .. }) => {
+            cut(frame, v6, DSCP_TRIMMED, bytes).map(|bytes| bytes as usize)
         }
         _ => None,
     }

@@ -56,7 +56,7 @@ impl Frame {
             port: 0,
             crc: headers.crc,
             len: headers.bytes,
-            trimmed_len: headers.trimmed_len,
+            trimmed_len: headers.trimmed_len as u16,
             ttl: headers.ttl,
             ecn: headers.ecn,
             control: matches!(headers.dscp, DSCP_CONTROL | DSCP_TRIMMED | DSCP_TRIMMED_LAST),

@@ -34,7 +34,7 @@ use queue::PortQueues;
 use routes::{Group, Routes, SwitchConfig};
 use scheme::{Arrival, Forwarding, Look, NO_PORT, Part, Scheme, Waiting};
 use spray_wire::DSCP_CONTROL;
-use spray_wire::switch_view::{self, Address, Headers, Packet, Parsed};
+use spray_wire::switch_view::{self, Address, Packet, Parsed};
 use trail::Trail;
 use word::Word;
 
@@ -235,7 +235,7 @@ pub fn process<T: Tables>(
     }
     match host.map_or(Err(Cause::NoRoute), |host| forward(tables, host, &mut frame, ingress, remembers)) {
         Ok(port) => {
-            let Some(trimmed_len) = write(packet, &headers, &frame) else {
+            let Some(trimmed_len) = write(packet, headers.v6, &frame) else {
                 chassis.malformed.add(1);
                 return Verdict::Drop(Cause::Malformed);
             };
@@ -255,11 +255,11 @@ pub fn process<T: Tables>(
 
 /// Writes the changes back. Returns the length to cut the frame to, 0 = keep it; `None` when the frame is too short.
 #[inline(always)]
-fn write(packet: &mut (impl Packet + ?Sized), headers: &Headers, frame: &Frame) -> Option<u32> {
-    switch_view::write(packet, headers, &frame.changes())?;
+fn write(packet: &mut (impl Packet + ?Sized), v6: bool, frame: &Frame) -> Option<u32> {
+    switch_view::write(packet, v6, &frame.changes())?;
     match frame.trimmed {
         0 => Some(0),
-        dscp => switch_view::cut(packet, headers, dscp),
+        dscp => switch_view::cut(packet, v6, dscp, frame.len),
     }
 }
 

@@ -70,7 +70,7 @@ pub(super) fn mark(frame: &mut [u8]) -> bool {
     let ecn = Ecn::Ce as u8;
     let is_markable = headers.ecn != Ecn::NotEct as u8 && headers.ecn != ecn;
     is_markable
-        && write(frame, &headers, &Changes { ttl: headers.ttl, ecn, virtual_time_ps: None, detour: headers.detour })
+        && write(frame, headers.v6, &Changes { ttl: headers.ttl, ecn, virtual_time_ps: None, detour: headers.detour })
             .is_some()
 }
 

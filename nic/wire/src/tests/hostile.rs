@@ -142,12 +142,12 @@ fn ipv6_without_udp_checksum_is_refused() {
 fn a_close_for_no_known_reason_is_refused() {
     let close = Body::Close(Close::default());
     let frame = build(&envelope(false), &common(), &close, &[]);
-    // Reasons 0 and 4 differ by one bit; CRC32C is linear, so that the CRCs of two frames tell that bit's syndrome.
+    // Reasons 0 and 8 differ by one bit; CRC32C is linear, so that the CRCs of two frames tell that bit's syndrome.
     let reset = |reason| build(&envelope(false), &common(), &Body::Reset(Reset { reason }), &[]);
     let crc = |frame: &[u8]| u32::from_be_bytes(frame[66..70].try_into().unwrap());
-    let syndrome = crc(&reset(0)) ^ crc(&reset(4));
+    let syndrome = crc(&reset(0)) ^ crc(&reset(8));
     let mut forged = frame.clone();
-    forged[81] = 4;
+    forged[81] = 8;
     forged[66..70].copy_from_slice(&(crc(&frame) ^ syndrome).to_be_bytes());
     assert_eq!(parse(&forged), Err(Error::Value));
 }

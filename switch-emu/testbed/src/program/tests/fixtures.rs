@@ -54,6 +54,9 @@ impl Case {
     }
 }
 
+const SEALED: Spec = Spec { sealed: true, ..Spec::DATA };
+const SEALED_ACK: Spec = Spec { sealed: true, ..Spec::ACK };
+
 /// Time after `hops` idle ports.
 fn after(spec: Spec, hops: u64) -> u64 {
     spec.time_ps + hops * (spec.len() * PS_PER_BYTE + LATENCY_PS)
@@ -127,7 +130,7 @@ fn foreign() -> Vec<Case> {
         pass("IPv4 options", edited(NEAR, |frame| frame[14] = 0x46)),
         pass("the first fragment", edited(NEAR, |frame| frame[20] = 0x20)),
         pass("a later fragment", edited(NEAR, |frame| frame[21] = 1)),
-        pass("another version of the transport", edited(NEAR, |frame| frame[42] = 2)),
+        pass("another version of the transport", edited(NEAR, |frame| frame[42] = 3)),
         pass("another version of the transport over IPv6", edited(NEAR_V6, |frame| frame[62] = 0)),
         pass("an Ethernet header alone", edited(NEAR, |frame| frame.truncate(14))),
         pass("an IPv6 header alone", edited(NEAR_V6, |frame| frame.truncate(54))),
@@ -217,6 +220,9 @@ fn queues() -> Vec<Case> {
         Case::sent("control overtakes data", Spec::ACK, 2, crossed(Spec::ACK, 1)).behind(26, Spec::DATA),
         cut_case("over the limit a frame is trimmed", Spec::DATA).behind(32, Spec::DATA),
         cut_case("over IPv6 too, with its checksum", V6).behind(31, V6),
+        cut_case("a sealed one keeps its header's tag", SEALED).behind(32, SEALED),
+        cut_case("over IPv6 too", Spec { v6: true, ..SEALED }).behind(31, Spec { v6: true, ..SEALED }),
+        Case::sent("sealed control passes as any", SEALED_ACK, 2, crossed(SEALED_ACK, 1)).one_hop(),
         cut_case("with the DSCP of the fabric, before the last port", Spec::DATA)
             .behind(32, Spec::DATA)
             .on(|fabric| fabric.ports.iter_mut().for_each(|port| port.queue.trim_tells_last = true)),

@@ -1,0 +1,321 @@
+//! What a hostile frame costs an endpoint, and what it gets back: by who sends it.
+
+use spray_wire::{
+    Accept, Ack, Body, Common, Connect, DSCP_CONTROL, Data, Ecn, Envelope, EvPort, INITIAL_TTL, Nack, Probe, ProbeAck,
+    PullRequest, Retry, SEAL_BYTES, Seal, TAG_BYTES, emit, emit_sealed, parse,
+};
+
+use super::{End, KEY, Load, STEP_PS, Stopwatch, host, network};
+use crate::device::{Device, MemoryDevice, MemoryNetwork, Received};
+use crate::keys::Keys;
+use crate::{Endpoint, EndpointConfig, EndpointEvent, Mode};
+
+/// What a kind of hostile frame costs and brings.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    /// What the frame is.
+    pub name: &'static str,
+    /// What its sender needs for it.
+    pub sender: Hostile,
+    /// Bytes of the frame.
+    pub bytes: usize,
+    /// Time that the endpoint spends on it, in nanoseconds.
+    pub ns: f64,
+    /// Frames that the endpoint sends for each.
+    pub answers: f64,
+    /// Bytes that it sends for each.
+    pub answer_bytes: f64,
+}
+
+/// What the sender of a hostile frame knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hostile {
+    /// Nothing but the address.
+    Stranger,
+    /// It receives what is sent to its address.
+    Addressee,
+    /// It sees the connection's frames, or guesses its number.
+    Observer,
+    /// It is the connection's peer.
+    Peer,
+}
+
+impl Hostile {
+    /// Its name in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stranger => "stranger",
+            Self::Addressee => "at its own address",
+            Self::Observer => "observer",
+            Self::Peer => "peer",
+        }
+    }
+}
+
+/// Frames of a batch.
+const BATCH: usize = 64;
+
+/// A seal that nobody believes.
+struct NoSeal;
+
+impl Seal for NoSeal {
+    fn header(&self, _covered: &[u8]) -> [u8; TAG_BYTES] {
+        [1; TAG_BYTES]
+    }
+
+    fn payload(&self, _covered: &[u8], _payload: &mut [u8]) -> [u8; TAG_BYTES] {
+        [1; TAG_BYTES]
+    }
+}
+
+/// A frame that somebody sends.
+enum Sent {
+    Plain(u32, u64, Body),
+    /// Connection, number, payload bytes.
+    Sealed(u32, u64, u16),
+    /// A Connect with a message of the key exchange that is none.
+    Exchange(Connect),
+    /// The header is changed after its CRC.
+    Corrupt,
+    /// For another port.
+    Foreign,
+}
+
+/// An endpoint under attack, with one honest connection, and one of the attacker's if it takes plain ones.
+struct Victim {
+    network: MemoryNetwork,
+    endpoint: Endpoint<MemoryDevice>,
+    client: Endpoint<MemoryDevice>,
+    attacker: MemoryDevice,
+    arrivals: Vec<Received>,
+    now_ps: u64,
+    /// The number of the honest connection at the endpoint.
+    honest: u32,
+    /// The endpoint's terms for the attacker's connection.
+    own: Accept,
+    /// The Connect that those answer.
+    asked: Connect,
+}
+
+impl Victim {
+    fn new(load: &Load, sealed: bool) -> Self {
+        let network = network();
+        let keys = sealed.then(|| Keys::new(KEY.parse().expect("64 digits"), Vec::new()));
+        let endpoint = |number| {
+            let host = host(number);
+            let config = EndpointConfig::new(host.address, host.mac, Mode::Real, load.flow());
+            let config = EndpointConfig { keys: keys.clone(), ..config };
+            Endpoint::new(network.attach(host.mac), config).expect("a sound configuration")
+        };
+        let (client, endpoint) = (endpoint(1), endpoint(2));
+        let attacker = network.attach(host(3).mac);
+        let (arrivals, asked) = (Vec::with_capacity(4 * BATCH), connect([0; 16]));
+        let (now_ps, honest, own) = (0, 0, Accept::default());
+        let mut victim = Self { network, endpoint, client, attacker, arrivals, now_ps, honest, own, asked };
+        victim.client.connect(0, host(2), None).expect("a free slot");
+        while victim.honest == 0 {
+            victim.step();
+            victim.client.poll(victim.now_ps);
+            while let Some(event) = victim.endpoint.poll_event() {
+                if let EndpointEvent::Accepted { connection, .. } = event {
+                    // Numbers count from 0: one more tells it from none.
+                    victim.honest = connection.raw() + 1;
+                }
+            }
+        }
+        victim.honest -= 1;
+        victim.learn_token();
+        if !sealed {
+            victim.open();
+        }
+        victim
+    }
+
+    fn step(&mut self) {
+        self.now_ps += STEP_PS;
+        self.network.advance(self.now_ps);
+        self.endpoint.poll(self.now_ps);
+    }
+
+    /// Asks for a token, as anybody can who receives at his address.
+    fn learn_token(&mut self) {
+        self.send(&Sent::Plain(0, 0, Body::Connect(self.asked)));
+        self.step();
+        if let Some(Body::Retry(Retry { token })) = self.answers().2 {
+            self.asked = connect(token);
+        }
+    }
+
+    /// Becomes a peer of an endpoint without keys.
+    fn open(&mut self) {
+        self.send(&Sent::Plain(0, 0, Body::Connect(self.asked)));
+        self.step();
+        if let Some(Body::Accept(accept)) = self.answers().2 {
+            self.own = accept;
+        }
+        let proof = Body::Probe(Probe { token: 1, timestamp_ps: 0 });
+        self.send(&Sent::Plain(self.own.connection, self.own.cookie, proof));
+        self.step();
+        self.answers();
+    }
+
+    /// Sends a frame. Returns its length.
+    fn send(&mut self, sent: &Sent) -> usize {
+        self.attacker.flush().expect("memory");
+        let frame = self.attacker.allocate().expect("a free frame");
+        let space = self.attacker.frame_mut(&frame);
+        let bytes = write(space, sent);
+        assert!(self.attacker.transmit(frame, bytes as u32).is_ok(), "the ring has room");
+        bytes
+    }
+
+    /// Frames and bytes that came back, and the last of them.
+    fn answers(&mut self) -> (u64, u64, Option<Body>) {
+        let (mut frames, mut bytes, mut last) = (0, 0, None);
+        self.attacker.flush().expect("memory");
+        self.network.advance(self.now_ps);
+        while self.attacker.receive(&mut self.arrivals, BATCH).expect("memory") > 0 {
+            for arrival in self.arrivals.drain(..) {
+                frames += 1;
+                bytes += u64::from(arrival.len);
+                let seen = parse(self.attacker.frame(&arrival.frame, arrival.len));
+                last = seen.ok().flatten().map(|frame| frame.body);
+                self.attacker.release(arrival.frame);
+            }
+            self.attacker.flush().expect("memory");
+        }
+        (frames, bytes, last)
+    }
+
+    /// Sends batches of a frame, each made anew by its number, and measures what the endpoint does.
+    fn suffer(&mut self, name: &'static str, sender: Hostile, batches: u64, make: impl Fn(u64) -> Sent) -> Cost {
+        let (mut watch, mut bytes, mut answers, mut answer_bytes) = (Stopwatch::start(), 0, 0, 0);
+        for batch in 0..batches {
+            for at in 0..BATCH as u64 {
+                bytes = self.send(&make(batch * BATCH as u64 + at));
+            }
+            self.attacker.flush().expect("memory");
+            self.now_ps += STEP_PS;
+            self.network.advance(self.now_ps);
+            watch.lap(End::Sender);
+            self.endpoint.poll(self.now_ps);
+            watch.lap(End::Receiver);
+            while self.endpoint.poll_event().is_some() {}
+            let (more, more_bytes, _) = self.answers();
+            answers += more;
+            answer_bytes += more_bytes;
+        }
+        let frames = batches * BATCH as u64;
+        let each = |count: u64| count as f64 / frames as f64;
+        let ns = watch.per_packet(frames).receiver_ns;
+        Cost { name, sender, bytes, ns, answers: each(answers), answer_bytes: each(answer_bytes) }
+    }
+}
+
+fn connect(token: [u8; 16]) -> Connect {
+    Connect {
+        connection: 5,
+        cookie: 6,
+        window_packets: 256,
+        max_payload: 3_400,
+        max_data: 1 << 20,
+        ack_every: 1,
+        exchange_bytes: 0,
+        token,
+    }
+}
+
+fn write(space: &mut [u8], sent: &Sent) -> usize {
+    let (from, to) = (host(3), host(2));
+    let envelope = Envelope {
+        src_mac: from.mac,
+        dst_mac: to.mac,
+        src: from.address,
+        dst: to.address,
+        src_port: EvPort::new(50_000),
+        dscp: DSCP_CONTROL,
+        ecn: Ecn::NotEct,
+        ttl: INITIAL_TTL,
+    };
+    let probe = Body::Probe(Probe { token: 1, timestamp_ps: 2 });
+    let common = |connection, cookie| Common { connection, cookie, virtual_time_ps: 0 };
+    let written = match sent {
+        Sent::Plain(connection, cookie, body) => {
+            let payload = [7; 4_096];
+            emit(space, &envelope, &common(*connection, *cookie), body, &payload[..body.payload_bytes()])
+        }
+        Sent::Sealed(connection, number, payload_bytes) => {
+            // It says that it comes from the honest peer.
+            let envelope = Envelope { src: host(1).address, ..envelope };
+            let data = Body::Data(Data { psn: *number, payload_bytes: *payload_bytes, ..Data::default() });
+            let at = data.header_bytes(false) + SEAL_BYTES;
+            space[at..at + usize::from(*payload_bytes)].fill(7);
+            emit_sealed(space, &envelope, &common(*connection, *number), &data, usize::from(*payload_bytes), &NoSeal)
+        }
+        Sent::Exchange(connect) => {
+            let connect = Connect { exchange_bytes: 96, ..*connect };
+            emit(space, &envelope, &common(0, 0), &Body::Connect(connect), &[9; 96])
+        }
+        Sent::Corrupt => emit(space, &envelope, &common(9, 9), &probe, &[]),
+        Sent::Foreign => emit(space, &envelope, &common(9, 9), &probe, &[]),
+    };
+    match sent {
+        Sent::Corrupt => space[80] ^= 1,
+        Sent::Foreign => space[36] ^= 1,
+        _ => {}
+    }
+    written.expect("a frame that fits")
+}
+
+/// Measures every kind of hostile frame, `batches` of 64 each, against an endpoint with keys and one without.
+///
+/// # Panics
+/// When an endpoint cannot be made, which it can.
+#[must_use]
+pub fn hostile_costs(batches: u64) -> Vec<Cost> {
+    let load = Load::new(3_400, 1);
+    let mut costs = Vec::new();
+    let mut victim = Victim::new(&load, false);
+    let (honest, own, asked) = (victim.honest, victim.own, victim.asked);
+    let mut suffer = |name, sender, make: &dyn Fn(u64) -> Sent| costs.push(victim.suffer(name, sender, batches, make));
+    let probe = Body::Probe(Probe { token: 1, timestamp_ps: 2 });
+    suffer("of another protocol", Hostile::Stranger, &|_| Sent::Foreign);
+    suffer("corrupt", Hostile::Stranger, &|_| Sent::Corrupt);
+    suffer("of an unknown connection", Hostile::Stranger, &|_| Sent::Plain(0xffff, 5, probe));
+    suffer("with another cookie", Hostile::Stranger, &|_| Sent::Plain(honest, 5, probe));
+    suffer("Connect", Hostile::Stranger, &|at| {
+        Sent::Plain(0, 0, Body::Connect(Connect { cookie: at, ..connect([0; 16]) }))
+    });
+    suffer("Connect again, with the token", Hostile::Addressee, &|_| Sent::Plain(0, 0, Body::Connect(asked)));
+    let of_peer = |body| Sent::Plain(own.connection, own.cookie, body);
+    let data = Data { message_bytes: 3_400, payload_bytes: 3_400, ..Data::default() };
+    suffer("Data, the same again and again", Hostile::Peer, &|_| of_peer(Body::Data(data)));
+    suffer("Data beyond the window", Hostile::Peer, &|at| of_peer(Body::Data(Data { psn: 1 << 40 | at, ..data })));
+    suffer("Ack of what was not sent", Hostile::Peer, &|at| {
+        of_peer(Body::Ack(Ack { cumulative: at, bitmap: [u64::MAX; 4], ..Ack::default() }))
+    });
+    suffer("Nack of what was not sent", Hostile::Peer, &|psn| of_peer(Body::Nack(Nack { psn, ..Nack::default() })));
+    suffer("Probe", Hostile::Peer, &|_| of_peer(probe));
+    suffer("ProbeAck without a Probe", Hostile::Peer, &|token| {
+        of_peer(Body::ProbeAck(ProbeAck { token, ..ProbeAck::default() }))
+    });
+    suffer("PullRequest for all there is", Hostile::Peer, &|_| {
+        of_peer(Body::PullRequest(PullRequest { demand_bytes: u64::MAX, pulled_bytes: 0 }))
+    });
+    let mut victim = Victim::new(&load, true);
+    let (honest, asked) = (victim.honest, victim.asked);
+    // First, while the limit lets them through.
+    let exchanges = victim.suffer("Connect with the token, and a key exchange", Hostile::Addressee, 1, |at| {
+        // The token is for this connection, so all are alike but for what the terms say.
+        Sent::Exchange(Connect { max_data: asked.max_data + at, ..asked })
+    });
+    costs.push(exchanges);
+    let mut suffer = |name, sender, make: &dyn Fn(u64) -> Sent| costs.push(victim.suffer(name, sender, batches, make));
+    suffer("the same, above the limit", Hostile::Addressee, &|_| Sent::Exchange(asked));
+    suffer("sealed, of an unknown connection", Hostile::Stranger, &|at| Sent::Sealed(0xffff, at, 64));
+    suffer("sealed, forged, 64 bytes", Hostile::Observer, &|at| Sent::Sealed(honest, 100 + at, 64));
+    suffer("sealed, forged, 3,400 bytes", Hostile::Observer, &|at| Sent::Sealed(honest, 100 + at, 3_400));
+    suffer("sealed, replayed", Hostile::Observer, &|_| Sent::Sealed(honest, 0, 3_400));
+    costs
+}
