@@ -148,12 +148,12 @@ impl Session {
         Source { interface, index: self.interface.index, address: self.address }
     }
 
-    /// From now on, has frames go where the kernel's routes and neighbours say.
+    /// While it runs, frames go where the kernel's routes and neighbours say.
     ///
     /// # Errors
-    /// When a thread cannot be started.
+    /// When the kernel does not tell them.
     pub fn follow_routes(&mut self) -> Outcome {
-        self.next_hops = Some(NextHops::follow(self.source())?);
+        self.next_hops = Some(NextHops::open(self.source())?);
         Ok(())
     }
 
@@ -161,6 +161,7 @@ impl Session {
     pub fn run(&mut self, stop: &Stop, mut step: impl FnMut(&mut Endpoint<XskQueues>, u64) -> Step) -> Outcome {
         let (mut end, outage, freezes) = (Ok(()), &mut self.outage, &mut self.freezes);
         let next_hops = &mut self.next_hops;
+        next_hops.as_mut().map_or(Ok(()), NextHops::start)?;
         driver::run(
             std::slice::from_mut(&mut self.endpoint),
             &mut self.clock,
