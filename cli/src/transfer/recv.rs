@@ -17,6 +17,7 @@ use super::out::{ONE_TRANSFER, Out, Refusal};
 use super::partial::remove_stale;
 use super::session::{Path, Session, Step, strays_line};
 use crate::args;
+use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
 use crate::say::{note, say};
@@ -38,6 +39,7 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     if stale > 0 {
         note!("spray: removed {stale} unfinished files that nobody goes on with from {}", out.folder().path.display());
     }
+    session.confine(&Reach::Write(&out.folder().path))?;
     let mut receiving = Receiving::new(out, arguments.keep, Progress::new());
     receiving.progress.phase(&format!("listening on {} as {}", arguments.interface.interface, session.address));
     let outcome = session.run(&stop, |endpoint, _now_ps| receiving.step(endpoint));

@@ -44,6 +44,7 @@ pub fn send(arguments: &args::Send) -> Outcome {
     let mut session = Session::open(&arguments.interface, Some(arguments.to), &path)?;
     let peer = peer(&mut session, arguments)?;
     let stop = Stop::on_signals()?;
+    session.confine(&tree.reach())?;
     tree.skipped.iter().for_each(|(name, what)| note!("spray: skipped {name}: {what}"));
     let mut progress = Progress::new();
     progress.phase("connecting");

@@ -22,6 +22,7 @@ use spray_wire::Kind;
 use super::network;
 use super::next_hop::{NextHops, Source};
 use crate::args;
+use crate::confine::{Reach, confine};
 use crate::failure::{Failure, Outcome};
 use crate::progress::now;
 use crate::say::note;
@@ -155,6 +156,16 @@ impl Session {
     pub fn follow_routes(&mut self) -> Outcome {
         self.next_hops = Some(NextHops::open(self.source())?);
         Ok(())
+    }
+
+    /// Gives up all that a session does not need which is open and runs no thread yet.
+    ///
+    /// # Errors
+    /// 2 when more would be kept.
+    pub fn confine(&self, reach: &Reach<'_>) -> Outcome {
+        // How many CPUs there may be is read from a file, and kept.
+        self.strays();
+        confine(reach)
     }
 
     /// Runs the endpoint, and calls `step` after every poll, until a step ends the command or the user stops it.
