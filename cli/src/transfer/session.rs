@@ -19,8 +19,10 @@ use spray_nic::{ConnectionId, Endpoint, EndpointConfig, Mode};
 use spray_testbed::program::{AttachMode, SteerProgram};
 use spray_wire::Kind;
 
+use super::format::MESSAGE_BYTES;
 use super::network;
 use super::next_hop::{NextHops, Source};
+use super::recv::CONNECTIONS;
 use crate::args;
 use crate::confine::{Reach, confine};
 use crate::failure::{Failure, Outcome};
@@ -123,7 +125,7 @@ impl Session {
         let flow = flow(arguments, &interface, address, path)?;
         let (device, steer) = take_over(&interface, arguments)?;
         let mut config = EndpointConfig::new(address, interface.mac, Mode::Real, flow);
-        config.max_connections = 16;
+        config.max_connections = CONNECTIONS;
         config.link_bps = path.link_bps();
         config.event_log = EVENTS;
         config.idle_timeout_ps = arguments.timeout * PS_PER_S;
@@ -334,6 +336,7 @@ fn connection(path: &Path, payload_bytes: u32, header_bytes: u32, timeout_s: u64
         ack_delay_ps: path.or("transport.ack_delay_us", flow.ack_delay_ps, ACK_DELAY_PS),
         give_up_ps: path.or("transport.give_up_us", flow.give_up_ps, timeout_s * PS_PER_S),
         rto: path.or("transport.rto_min_us", flow.rto, rto),
+        max_message_bytes: MESSAGE_BYTES,
         ..learned
     }
 }
@@ -410,6 +413,15 @@ mod tests {
             panic!("another control")
         };
         assert_eq!(rate_gbps.unwrap().bps(), 800_000_000);
+    }
+
+    /// A peer may announce no more than what a sender sends: the receiver makes room for a message with its first packet.
+    #[test]
+    //= docs/specs/endpoint.md#END-21 No message is longer
+    fn no_message_is_longer_than_a_piece() {
+        use super::super::format::{PIECE_BYTES, begin_piece};
+        let longest = begin_piece(0, 0, PIECE_BYTES).len() as u64 + PIECE_BYTES;
+        assert_eq!(connection(&path(&[], None, None), 1_400, 64, 5).max_message_bytes, longest);
     }
 
     #[test]
