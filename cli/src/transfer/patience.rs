@@ -74,7 +74,7 @@ impl Patience {
         let (quiet_ps, unsaid_ps) = (self.quiet_ps(now_ps), now_ps.saturating_sub(self.message_at_ps));
         if !self.has_spoken {
             //= docs/specs/endpoint.md#END-25 has said nothing
-            return within(unsaid_ps, self.limits.first_ps, "nothing was said after the connection had opened");
+            return within(unsaid_ps, self.limits.first_ps, "no message came");
         }
         //= docs/specs/endpoint.md#END-26 bytes within the timeout
         let compare_ps = (compared_bytes / COMPARED_BYTES_PER_S).saturating_mul(PS_PER_S);

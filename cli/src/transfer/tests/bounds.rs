@@ -47,7 +47,7 @@ fn meet(folder: &Folder, keep: bool, senders: Vec<Role<'_>>) -> Vec<Outcome> {
 fn who_never_says_anything_is_told_and_another_is_served() {
     let (folder, content) = (Folder::new(), content(PIECE_BYTES));
     let outcomes = meet(&folder, false, vec![idle(vec![]), later(sender(&content), 15 * S)]);
-    assert_eq!(error(&outcomes[1]), "nothing was said after the connection had opened for 10 s");
+    assert_eq!(error(&outcomes[1]), "no message came for 10 s");
     assert!(outcomes[RECEIVER].is_ok() && outcomes[2].is_ok(), "{outcomes:?}");
     assert!(fs::read(folder.path().join("x.bin")).unwrap() == content);
 }
@@ -81,10 +81,44 @@ fn sixteen_silent_senders_keep_nobody_out() {
 //= docs/specs/endpoint.md#END-27 the new one is refused
 fn nobody_who_sends_gives_way() {
     let folder = Folder::new();
-    let content = content(4 * PIECE_BYTES);
-    let mut all: Vec<_> = (0..16).map(|n| sender_of(&format!("{n}"), &content)).collect();
-    all.push(later(sender_of("late", &content), 3 * MS));
-    let outcomes = meet(&folder, true, all);
-    assert!(outcomes[..17].iter().all(Result::is_ok), "{outcomes:?}");
+    let begun = (0..16).map(|n| idle(vec![Said::Entry(0, file(&format!("{n}"), 5)).encode()]));
+    let late = later(sender(&content(5)), S);
+    let outcomes = meet(&folder, true, begun.chain([late]).collect());
     assert!(error(&outcomes[17]).contains("takes from 16 senders at once"), "{outcomes:?}");
+    let ended = outcomes[1..17].iter().map(error).filter(|why| why == "nothing of use arrived for 20 s");
+    assert_eq!(ended.count(), 16, "{outcomes:?}");
+}
+
+/// It answers, and lives, but does not take what it has: so the sender may send no more.
+#[test]
+//= docs/specs/endpoint.md#END-26 none of it is acknowledged within the timeout
+fn a_receiver_that_takes_nothing_is_left() {
+    let network = MemoryNetwork::new(MemoryConfig::default());
+    let limited = |host| {
+        let EndpointConfig { flow, .. } = config(host);
+        let flow = FlowConfig { max_data_bytes: 2 * PIECE_BYTES, max_message_bytes: 2 * PIECE_BYTES, ..flow };
+        Endpoint::new(network.attach(address(host).1), EndpointConfig { flow, ..config(host) }).unwrap()
+    };
+    let (mut receiver, mut sender) = (limited(RECEIVER), limited(1));
+    let content = content(8 * PIECE_BYTES);
+    let mut sending = sending(file("x.bin", content.len() as u64), &content);
+    let mut is_ready = false;
+    for now_ps in (0..200 * S).step_by(100 * US as usize) {
+        network.advance(now_ps);
+        receiver.poll(now_ps);
+        sender.poll(now_ps);
+        while !is_ready && let Some(event) = receiver.poll_event() {
+            if let EndpointEvent::Received { connection, .. } = event {
+                is_ready = true;
+                say(&mut receiver, connection, Answer::Ready { number: 0, bytes: 0, sum: [0; 32] }.encode().into());
+            }
+        }
+        if let ControlFlow::Break(outcome) = sending.step(&mut sender, now_ps) {
+            assert!(error(&outcome).contains("takes nothing more"), "{outcome:?}");
+            assert!((60 * S..90 * S).contains(&now_ps), "{now_ps}");
+            return;
+        }
+        std::thread::yield_now();
+    }
+    panic!("it waits for ever");
 }
