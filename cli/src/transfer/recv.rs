@@ -31,12 +31,12 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// Transfers at once.
 //= docs/specs/endpoint.md#END-27 16 transfers at once
 const TRANSFERS: usize = 16;
-/// Connections that are over and whose senders are being told so, in all and of one address.
-//= docs/specs/endpoint.md#END-27 8 connections
-const ENDED: usize = 8;
+/// Connections that are over and whose senders are being told so: of one address, and those of which nothing was taken.
+//= docs/specs/endpoint.md#END-27 3 of an address
 const ENDED_OF_ADDRESS: usize = 3;
-/// Connections that the endpoint has room for: these, and as many that are not open yet.
-pub(super) const CONNECTIONS: u32 = 2 * (TRANSFERS + ENDED) as u32;
+const REFUSED: usize = 8;
+/// Connections that the endpoint has room for: those that transfer, those that have, those that are refused, and 24 that are not open yet.
+pub(super) const CONNECTIONS: u32 = (2 * TRANSFERS + REFUSED + 24) as u32;
 /// How often senders are looked at that keep the receiver waiting.
 const CHECK_PS: u64 = 100_000_000_000;
 
@@ -204,11 +204,16 @@ impl Receiving {
         self.limit_ended(peer, endpoint);
     }
 
-    /// Forgets the oldest connections that are over, of which there may be only so many: of this address, and in all.
+    /// Forgets the oldest connections that are over, of which there may be only so many: of this address, of those that were refused, and
+    /// of those whose senders wait for verdicts.
     //= docs/specs/endpoint.md#END-27 the oldest gives way
     fn limit_ended<D: Device>(&mut self, peer: IpAddr, endpoint: &mut Endpoint<D>) {
-        for (most, of) in [(ENDED_OF_ADDRESS, Some(peer)), (ENDED, None)] {
-            let ended = self.transfers.iter().filter(|(_, it)| it.over && of.is_none_or(|peer| it.peer == peer));
+        type Kind<'a> = &'a dyn Fn(&Transfer) -> bool;
+        let is_refused = |it: &Transfer| it.arrivals.tally.kept() == 0;
+        let kinds: [(usize, Kind<'_>); 3] =
+            [(ENDED_OF_ADDRESS, &|it| it.peer == peer), (REFUSED, &is_refused), (TRANSFERS, &|it| !is_refused(it))];
+        for (most, is_of) in kinds {
+            let ended = self.transfers.iter().filter(|(_, it)| it.over && is_of(it));
             let mut ended: Vec<_> = ended.map(|(&id, it)| (it.arrivals.transfer(), id)).collect();
             ended.sort_unstable_by_key(|&(begun, _)| std::cmp::Reverse(begun));
             for (_, id) in ended.split_off(most.min(ended.len())) {
@@ -420,4 +425,46 @@ fn state(transfers: &HashMap<ConnectionId, Transfer>, meter: &mut Meter, termina
     // What a sender says of its files is not to be trusted with a sum.
     let total = files.iter().try_fold(0_u64, |sum, file| Some(sum.saturating_add(file.description.bytes()?)));
     meter.line(&name, done, total, now(), terminal)
+}
+
+#[cfg(test)]
+mod tests {
+    use spray_core::cc::CcConfig;
+    use spray_core::flow::FlowConfig;
+    use spray_core::path::{BalancerKind, PathConfig};
+    use spray_nic::device::{MemoryConfig, MemoryNetwork};
+    use spray_nic::{EndpointConfig, Mode, Peer};
+    use spray_test_support::Folder;
+
+    use super::*;
+
+    #[test]
+    //= docs/specs/endpoint.md#END-27 3 of an address
+    fn of_connections_that_are_over_the_oldest_give_way() {
+        let path = PathConfig::new(BalancerKind::Reps, 1_000_000, 250);
+        let flow = FlowConfig::for_path(3000, 90, path, CcConfig::for_path(1_000_000, 1_000_000_000, 3090));
+        let own = "10.0.0.1".parse().unwrap();
+        let config = EndpointConfig { max_connections: 200, ..EndpointConfig::new(own, [2; 6], Mode::Real, flow) };
+        let network = MemoryNetwork::new(MemoryConfig::default());
+        let mut endpoint = Endpoint::new(network.attach([2; 6]), config).unwrap();
+        let (folder, limits) = (Folder::new(), Limits::new(5));
+        let mut receiving = Receiving::new(Out::new(folder.path(), true).unwrap(), true, limits, Progress::new());
+        // So many of each address, of which something was taken or not: what is left of them all.
+        for (addresses, each, kept, left) in [(1, 9, 0, 3), (1, 9, 1, 3), (30, 1, 0, 8), (30, 1, 1, 16), (16, 1, 1, 16)]
+        {
+            receiving.transfers.clear();
+            for number in 0..addresses * each {
+                let address = IpAddr::from([10, 0, 1, (number % addresses) as u8]);
+                let id = endpoint.connect(0, Peer { address, mac: [4; 6] }, None).unwrap();
+                let mut arrivals = Arrivals::new(number);
+                arrivals.tally.files = kept;
+                let patience = Patience::new(limits, 0);
+                receiving.transfers.insert(id, Transfer { peer: address, arrivals, patience, over: true });
+                receiving.limit_ended(address, &mut endpoint);
+            }
+            let numbers: Vec<u32> = receiving.transfers.values().map(|it| it.arrivals.transfer()).collect();
+            assert_eq!(numbers.len() as u32, left, "{addresses} addresses, {each} each, {kept} kept");
+            assert!(numbers.iter().all(|&number| number >= addresses * each - left), "{numbers:?}");
+        }
+    }
 }
