@@ -211,13 +211,13 @@ impl NextHops {
         const GROUPS: [MulticastGroup; 3] =
             [MulticastGroup::Neigh, MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::failed)?;
-        let _entered = runtime.enter();
+        let entered = runtime.enter();
         let (connection, handle, news) = new_multicast_connection(&GROUPS).map_err(Failure::failed)?;
         runtime.spawn(connection);
         let ((peers, told), (finds, found)) = (unbounded_channel(), mpsc::channel());
         let prod = source.prod();
         let work: Work = Box::pin(source.watch(handle, news, prod, told, finds));
-        drop(_entered);
+        drop(entered);
         Ok(Self { work: Some((runtime, work)), peers: Some(peers), found, thread: None, next: None })
     }
 
