@@ -11,6 +11,8 @@ mod campaign;
 mod compare;
 mod compare_balancers;
 #[cfg(feature = "xdp")]
+mod confine;
+#[cfg(feature = "xdp")]
 mod demo;
 #[cfg(feature = "xdp")]
 mod doctor;

@@ -76,9 +76,9 @@ pub struct Send {
 #[derive(Debug, Args)]
 pub struct Recv {
     /// A folder, in which everything gets the sender's names, or the one file to write; `-` is standard output, which gets the file as
-    /// it arrives
-    #[arg(long, value_name = "DIR|FILE", default_value = ".")]
-    pub out: PathBuf,
+    /// it arrives. By default the current folder, if that is neither `/` nor a user's home
+    #[arg(long, value_name = "DIR|FILE")]
+    pub out: Option<PathBuf>,
     /// Keep receiving after the first transfer, from several senders at once if they come so; --out must be a folder
     #[arg(long)]
     pub keep: bool,

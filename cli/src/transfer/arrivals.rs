@@ -8,6 +8,7 @@ use super::format::{Answer, Description, EntryKind, Said, WINDOW};
 use super::incoming::Incoming;
 use super::keeper::{Kept, News};
 use super::out::{Out, Refusal};
+use super::patience::Awaited;
 use crate::progress::now;
 
 /// One transfer.
@@ -104,7 +105,10 @@ impl Arrivals {
         let news = self.files.iter().filter_map(|(&number, file)| Some((number, file.news()?)));
         for (number, news) in news.collect::<Vec<_>>() {
             match news {
-                News::Ready { bytes, sum } => answers.push(Answer::Ready { number, bytes, sum }),
+                News::Ready { bytes, sum } => {
+                    self.files.get_mut(&number).into_iter().for_each(|file| file.is_ready = true);
+                    answers.push(Answer::Ready { number, bytes, sum });
+                }
                 News::End(ending) => {
                     let Some(file) = self.files.remove(&number) else { continue };
                     match ending {
@@ -157,6 +161,18 @@ impl Arrivals {
     /// Whether files are still on their way, or to the disk.
     pub fn is_busy(&self) -> bool {
         !self.files.is_empty()
+    }
+
+    /// What the sender is waited for; `None` while this side has something to do.
+    pub fn awaited(&self) -> Option<Awaited> {
+        if self.is_complete() {
+            return None;
+        }
+        let add = |one: Awaited, other: Awaited| Awaited {
+            compared_bytes: one.compared_bytes.saturating_add(other.compared_bytes),
+            is_stream: one.is_stream || other.is_stream,
+        };
+        self.files.values().map(Incoming::awaited).try_fold(Awaited::default(), |all, file| Some(add(all, file?)))
     }
 
     /// The files that are on their way.
@@ -316,6 +332,41 @@ mod tests {
             assert!(run(&mut Arrivals::new(0), &out, &twice).is_err());
         }
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "the folder `a` only");
+    }
+
+    /// They get their names like any other: nothing is replaced, no link is followed, and nothing runs as somebody else.
+    #[test]
+    //= docs/specs/endpoint.md#END-22 No symbolic link on the way is followed
+    fn names_that_programs_look_for_are_like_any_other() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let (dir, outside) = (Folder::new(), Folder::new());
+        fs::write(outside.path().join("bashrc"), "theirs").unwrap();
+        fs::write(dir.path().join(".profile"), "mine").unwrap();
+        for (to, link) in [("bashrc", ".bashrc"), ("missing", ".login"), ("", ".ssh")] {
+            symlink(outside.path().join(to), dir.path().join(link)).unwrap();
+        }
+        let out = Out::new(dir.path(), false).unwrap();
+        let mut arrivals = Arrivals::new(0);
+        let sum = Sha256::digest(b"").into();
+        let names = [".profile", ".bashrc", ".login", ".ssh/authorized_keys", ".zshrc", "tool"];
+        let described = names.iter().zip(0..).map(|(name, number)| {
+            let length = if *name == ".bashrc" { 6 } else { 0 };
+            Said::Entry(number, Description { mode: 0o7777, ..file(name, length) })
+        });
+        let sums = (0..6).map(|number| Said::Sum { number, bytes: 0, sum });
+        let answers = run(&mut arrivals, &out, &described.chain(sums).collect::<Vec<_>>()).unwrap();
+        let refused = answers.iter().filter_map(|answer| match answer {
+            Answer::Refused { number, .. } => Some(*number),
+            _ => None,
+        });
+        assert_eq!(refused.collect::<Vec<_>>(), [0, 1, 2, 3], "{answers:?}");
+        assert_eq!(fs::read(dir.path().join(".profile")).unwrap(), b"mine");
+        assert_eq!(fs::read(outside.path().join("bashrc")).unwrap(), b"theirs");
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+        for name in [".zshrc", "tool"] {
+            let mode = fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o7000, 0, "{name}: {mode:o}");
+        }
     }
 
     fn said() -> impl Strategy<Value = Vec<u8>> {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, open, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstatat, mkdirat};
+use nix::sys::statvfs::fstatvfs;
 
 /// An open folder.
 #[derive(Debug)]
@@ -75,6 +76,12 @@ impl Folder {
         // So that a pipe makes nobody wait.
         let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
         Ok(openat(&self.fd, name, flags, Mode::from_bits_truncate(mode.into()))?.into())
+    }
+
+    /// Bytes that can still be written on its file system; `None` where it does not tell.
+    pub fn room(&self) -> Option<u64> {
+        let there = fstatvfs(&self.fd).ok().filter(|there| there.blocks() > 0)?;
+        Some(there.blocks_available().saturating_mul(there.fragment_size()))
     }
 
     /// Puts the names in the folder on the disk.

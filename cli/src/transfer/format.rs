@@ -18,6 +18,9 @@ pub const PIECE_BYTES: u64 = 1 << 20;
 pub const WINDOW: usize = 16;
 /// Bytes before a message's content.
 pub const HEADER: usize = 16;
+/// Bytes of the longest message, a whole piece.
+//= docs/specs/endpoint.md#END-21 No message is longer
+pub const MESSAGE_BYTES: u64 = HEADER as u64 + PIECE_BYTES;
 /// Longest name of a file, in bytes, on every usual file system.
 const MAX_NAME: usize = 255;
 /// Longest path that Linux takes.

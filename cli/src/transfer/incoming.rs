@@ -8,10 +8,11 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::format::{Description, PIECE_BYTES, Sum, piece_bytes, pieces};
+use super::format::{Description, EntryKind, PIECE_BYTES, Sum, piece_bytes, pieces};
 use super::keeper::{Content, Keeper, Kept, News, Order};
 use super::out::{Out, Refusal};
 use super::partial::Partial;
+use super::patience::Awaited;
 
 /// A file on its way in.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub struct Incoming {
     /// Of a stream: the piece that is not whole, which can only be the last, and its bytes.
     short: Option<(u64, u64)>,
     has_sum: bool,
+    /// The sender was told that it may send.
+    pub is_ready: bool,
     /// Whether what has arrived stays for a later transfer if this one breaks off.
     keeps: Arc<AtomicBool>,
     keeper: Keeper,
@@ -52,6 +55,7 @@ impl Incoming {
                 if out.is_stdout() {
                     partial.hide().map_err(unwritable)?;
                 }
+                bytes.map_or(Ok(()), |bytes| partial.check_room(bytes))?;
                 let there = bytes.map_or(0, |bytes| partial.prefix_bytes(bytes));
                 let keeps = Arc::clone(partial.keeps());
                 (Content::Partial(partial), keeps, there)
@@ -61,8 +65,21 @@ impl Incoming {
         let keeper = Keeper::start(content, goal, there_bytes)
             .map_err(|error| Refusal(format!("cannot start a thread for the file: {error}")))?;
         let (prefix, beyond, arrived_bytes) = (pieces(there_bytes), BTreeSet::new(), 0);
-        let (short, has_sum) = (None, false);
-        Ok(Self { description, file, prefix, beyond, arrived_bytes, there_bytes, bytes, short, has_sum, keeps, keeper })
+        let (short, has_sum, is_ready) = (None, false, false);
+        Ok(Self {
+            description,
+            file,
+            prefix,
+            beyond,
+            arrived_bytes,
+            there_bytes,
+            bytes,
+            short,
+            has_sum,
+            is_ready,
+            keeps,
+            keeper,
+        })
     }
 
     /// Gives up what there is, which is of another file. Returns what the file is, to begin it anew.
@@ -117,6 +134,13 @@ impl Incoming {
         self.has_sum && Some(self.there_bytes + self.arrived_bytes) == self.bytes
     }
 
+    /// What the sender is waited for, of this file; `None` while it is this side that has something to do.
+    pub fn awaited(&self) -> Option<Awaited> {
+        let compared_bytes = if self.arrived_bytes == 0 { self.there_bytes } else { 0 };
+        let is_stream = self.description.kind == EntryKind::Stream;
+        (self.is_ready && !self.is_whole()).then_some(Awaited { compared_bytes, is_stream })
+    }
+
     /// What the file's thread says.
     pub fn news(&self) -> Option<News> {
         self.keeper.news()
@@ -159,7 +183,6 @@ mod tests {
     use sha2::{Digest, Sha256};
     use spray_test_support::Folder;
 
-    use super::super::format::EntryKind;
     use super::super::out::ONE_TRANSFER;
     use super::*;
 
@@ -408,6 +431,32 @@ mod tests {
             let refused = Incoming::begin(describe(path, EntryKind::File { bytes: 1 }), &out(&dir), 0, false);
             assert!(refused.is_err(), "it would be removed as stale");
         }
+    }
+
+    #[test]
+    //= docs/specs/endpoint.md#END-28 than the file system has room for
+    fn what_the_file_system_has_no_room_for_is_refused_first() {
+        let dir = Folder::new();
+        for bytes in [1 << 52, u64::MAX] {
+            let refused = Incoming::begin(describe("x", EntryKind::File { bytes }), &out(&dir), 0, false).unwrap_err();
+            assert!(refused.0.contains(&format!("{bytes} bytes")) && refused.0.contains("has room for"), "{refused:?}");
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        }
+    }
+
+    /// The last piece that may come first makes the file long, but takes neither memory nor disk for what has not arrived.
+    #[test]
+    //= docs/specs/endpoint.md#END-28 depends on what has arrived of it
+    fn what_has_not_arrived_takes_no_room() {
+        use std::os::unix::fs::MetadataExt;
+        let (dir, piece) = (Folder::new(), vec![7; PIECE_BYTES as usize]);
+        let bytes = 2048 * PIECE_BYTES;
+        let mut incoming = Incoming::begin(describe("x", EntryKind::File { bytes }), &out(&dir), 0, false).unwrap();
+        incoming.place(1023, &piece).unwrap();
+        assert!(incoming.place(1024, &piece).is_err());
+        assert_eq!(incoming.beyond.len(), 1);
+        let metadata = incoming.file.metadata().unwrap();
+        assert!(metadata.len() == 1024 * PIECE_BYTES && metadata.blocks() * 512 <= 2 * PIECE_BYTES, "{metadata:?}");
     }
 
     #[test]

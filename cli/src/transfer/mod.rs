@@ -12,6 +12,8 @@
 //! | `arrivals`, `incoming`, `keeper` | what comes by one connection, a file of it, and the file's thread, which hashes it and waits for the disk |
 //! | `meter` | progress: a bar, the rate, the time left |
 //! | `report` | the last lines of `send` |
+//! | `patience` | how long a sender is waited for |
+//! | `homes` | folders that nothing is received into unless they are named |
 //! | `folder` | a folder, below which nothing leads out |
 //! | `out` | where what arrives goes: a folder, a file, standard output |
 //! | `partial` | a file that does not have its name yet |
@@ -19,6 +21,7 @@
 mod arrivals;
 mod folder;
 mod format;
+mod homes;
 mod incoming;
 mod keeper;
 mod meter;
@@ -27,6 +30,7 @@ mod next_hop;
 mod out;
 mod outgoing;
 mod partial;
+mod patience;
 mod recv;
 mod report;
 mod send;

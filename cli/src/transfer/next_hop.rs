@@ -2,11 +2,12 @@
 //! whenever they change.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use futures_util::{FutureExt, StreamExt, TryStreamExt};
+use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt};
 use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage};
 use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteVia};
@@ -14,6 +15,7 @@ use rtnetlink::{Handle, MulticastGroup, RouteMessageBuilder, new_multicast_conne
 use socket2::{Domain, Socket, Type};
 use spray_nic::Endpoint;
 use spray_nic::device::Device;
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::network::ask;
@@ -35,12 +37,13 @@ impl Source {
     pub fn resolve(&self, peer: IpAddr) -> Outcome<[u8; 6]> {
         ask(async |handle| {
             let hop = self.next_hop(&handle, peer).await?;
+            let prod = self.prod();
             for attempt in 0..20 {
                 if let Some(mac) = self.neighbour(&handle, hop).await? {
                     return Ok(mac);
                 }
                 if attempt % 5 == 0 {
-                    self.provoke(peer);
+                    provoke(prod.as_ref(), peer);
                 }
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -106,34 +109,37 @@ impl Source {
         Ok(mac)
     }
 
-    /// Any packet to the peer makes the kernel look for the next hop, or check that it is still there. This one goes to the discard
-    /// port, over the interface whatever other routes there are.
-    fn provoke(&self, peer: IpAddr) {
-        const DISCARD: u16 = 9;
-        let send = || -> std::io::Result<()> {
+    /// A socket whose packets leave by the interface, whatever other routes there are. Where there is none, no next hop will be found,
+    /// which is told.
+    fn prod(&self) -> Option<Socket> {
+        let open = || -> std::io::Result<Socket> {
             let socket = Socket::new(Domain::for_address((self.address, 0).into()), Type::DGRAM, None)?;
             socket.bind_device(Some(self.interface.as_bytes()))?;
             socket.bind(&SocketAddr::new(self.address, 0).into())?;
-            socket.send_to(&[0], &SocketAddr::new(peer, DISCARD).into()).map(drop)
+            socket.set_nonblocking(true)?;
+            Ok(socket)
         };
-        // Where it cannot be sent, no next hop will be found, which is told.
-        let _ = send();
+        open().ok()
     }
 
-    /// Looks the next hop of every peer up when asked to, and when routes or neighbours change.
-    async fn watch(self, mut peers: UnboundedReceiver<Vec<IpAddr>>, found: mpsc::Sender<Found>) -> Outcome {
-        let groups = [MulticastGroup::Neigh, MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
-        let (connection, handle, mut news) = new_multicast_connection(&groups).map_err(Failure::failed)?;
-        tokio::spawn(connection);
+    /// Looks the next hop of every peer up when asked to, and when there is news of routes or neighbours.
+    async fn watch(
+        self,
+        handle: Handle,
+        mut news: impl Stream + Unpin,
+        prod: Option<Socket>,
+        mut peers: UnboundedReceiver<Vec<IpAddr>>,
+        found: mpsc::Sender<Found>,
+    ) {
         let mut watched = Vec::new();
         loop {
             tokio::select! {
                 told = peers.recv() => match told {
                     Some(told) => {
                         watched = told;
-                        watched.iter().for_each(|&peer| self.provoke(peer));
+                        watched.iter().for_each(|&peer| provoke(prod.as_ref(), peer));
                     }
-                    None => return Ok(()),
+                    None => return,
                 },
                 Some(_) = news.next() => {
                     // Changes come in groups, and a lookup answers for all of them.
@@ -146,11 +152,18 @@ impl Source {
                 let Ok(hop) = self.next_hop(&handle, peer).await else { continue };
                 match self.neighbour(&handle, hop).await {
                     Ok(Some(mac)) => drop(found.send((peer, mac))),
-                    _ => self.provoke(peer),
+                    _ => provoke(prod.as_ref(), peer),
                 }
             }
         }
     }
+}
+
+/// Any packet to the peer makes the kernel look for the next hop, or check that it is still there. This one goes to the discard port.
+fn provoke(prod: Option<&Socket>, peer: IpAddr) {
+    const DISCARD: u16 = 9;
+    // Where it cannot be sent, no next hop will be found, which is told.
+    let _ = prod.map(|socket| socket.send_to(&[0], &SocketAddr::new(peer, DISCARD).into()));
 }
 
 fn destination(entry: &NeighbourMessage) -> Option<IpAddr> {
@@ -178,28 +191,45 @@ const SETTLING: Duration = Duration::from_millis(10);
 const TICK: Duration = Duration::from_secs(2);
 
 /// Keeps the next hops of an endpoint's connections up to date.
-#[derive(Debug)]
 pub struct NextHops {
+    /// What the thread is to do, until it is started.
+    work: Option<(Runtime, Work)>,
     peers: Option<UnboundedSender<Vec<IpAddr>>>,
     found: mpsc::Receiver<Found>,
     thread: Option<JoinHandle<()>>,
     next: Option<Instant>,
 }
 
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 impl NextHops {
-    /// Begins to follow routes and neighbours.
+    /// Opens all that it takes to follow routes and neighbours.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn open(source: Source) -> Outcome<Self> {
+        const GROUPS: [MulticastGroup; 3] =
+            [MulticastGroup::Neigh, MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::failed)?;
+        let entered = runtime.enter();
+        let (connection, handle, news) = new_multicast_connection(&GROUPS).map_err(Failure::failed)?;
+        runtime.spawn(connection);
+        let ((peers, told), (finds, found)) = (unbounded_channel(), mpsc::channel());
+        let prod = source.prod();
+        let work: Work = Box::pin(source.watch(handle, news, prod, told, finds));
+        drop(entered);
+        Ok(Self { work: Some((runtime, work)), peers: Some(peers), found, thread: None, next: None })
+    }
+
+    /// Begins to follow them, by a thread that opens nothing more.
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn follow(source: Source) -> Outcome<Self> {
-        let ((peers, told), (finds, found)) = (unbounded_channel(), mpsc::channel());
-        let work = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            // Without it the next hops are those of the start.
-            let _ = runtime.map(|runtime| runtime.block_on(source.watch(told, finds)));
-        };
-        let thread = std::thread::Builder::new().name("spray-routes".into()).spawn(work).map_err(Failure::failed)?;
-        Ok(Self { peers: Some(peers), found, thread: Some(thread), next: None })
+    pub fn start(&mut self) -> Outcome {
+        let Some((runtime, work)) = self.work.take() else { return Ok(()) };
+        let thread = std::thread::Builder::new().name("spray-routes".into()).spawn(move || runtime.block_on(work));
+        self.thread = Some(thread.map_err(Failure::failed)?);
+        Ok(())
     }
 
     /// Gives the endpoint what was found since the last call, and says now and then which peers it has.

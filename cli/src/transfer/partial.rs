@@ -24,6 +24,7 @@ use sha2::{Digest, Sha256};
 
 use super::folder::{Folder, is_file};
 use super::format::{PIECE_BYTES, hex};
+use super::out::Refusal;
 
 const PREFIX: &str = ".spray-";
 const SUFFIX: &str = ".partial";
@@ -52,7 +53,7 @@ impl Partial {
         static BEGUN: AtomicU32 = AtomicU32::new(0);
         let unique = BEGUN.fetch_add(1, Ordering::Relaxed);
         let name = OsString::from(format!("{PREFIX}{}-{unique}{SUFFIX}", std::process::id()));
-        let file = folder.file(&name, FLAGS | OFlag::O_CREAT | OFlag::O_EXCL, mode | OWNER)?;
+        let file = folder.file(&name, FLAGS | OFlag::O_CREAT | OFlag::O_EXCL, mode & 0o777 | OWNER)?;
         Ok(Self::new(file, folder, name, false))
     }
 
@@ -64,7 +65,7 @@ impl Partial {
     pub fn resume(folder: &Arc<Folder>, path: &OsStr, bytes: u64, mode: u16) -> io::Result<Self> {
         let key = &hex(&Sha256::digest(path.as_bytes()))[..KEY];
         let name = OsString::from(format!("{PREFIX}{key}{SUFFIX}"));
-        let file = match folder.file(&name, FLAGS | OFlag::O_CREAT, mode | OWNER) {
+        let file = match folder.file(&name, FLAGS | OFlag::O_CREAT, mode & 0o777 | OWNER) {
             Ok(file) => file,
             // A link, a folder, another user's.
             Err(_) => return Self::create(folder, mode),
@@ -106,6 +107,20 @@ impl Partial {
         if written >= bytes { bytes } else { written / PIECE_BYTES * PIECE_BYTES }
     }
 
+    /// Refuses a length that the file system has no room for, beyond what the file takes already. What others write in the meantime may
+    /// still take the room: nothing is reserved, since that would fill the holes by which a later transfer sees what has arrived.
+    //= docs/specs/endpoint.md#END-28 than the file system has room for
+    pub fn check_room(&self, bytes: u64) -> Result<(), Refusal> {
+        const BLOCK: u64 = 512;
+        let has = self.file.metadata().map_or(0, |metadata| metadata.blocks().saturating_mul(BLOCK));
+        let Some(room) = self.folder.room() else { return Ok(()) };
+        if bytes.saturating_sub(has) <= room {
+            return Ok(());
+        }
+        let folder = self.folder.path.display();
+        Err(Refusal(format!("the file has {bytes} bytes, and the file system of {folder} has room for {room}")))
+    }
+
     /// Whether it stays for a later transfer.
     pub fn keeps(&self) -> &Arc<AtomicBool> {
         &self.keeps
@@ -128,9 +143,10 @@ impl Partial {
     /// # Errors
     /// `AlreadyExists` when there is such a file and `replaces` is not set, however late it came; otherwise what the disk says.
     pub fn give_name(mut self, to: &Folder, name: &OsStr, mode: u16, replaces: bool) -> io::Result<()> {
-        let has = self.file.metadata()?.permissions().mode();
-        if has & !u32::from(mode) & 0o777 != 0 {
-            self.file.set_permissions(Permissions::from_mode(has & u32::from(mode)))?;
+        //= docs/specs/endpoint.md#END-22 set-user-ID and the like do not travel
+        let (has, mode) = (self.file.metadata()?.permissions().mode() & 0o7777, u32::from(mode) & 0o777);
+        if has & !mode != 0 {
+            self.file.set_permissions(Permissions::from_mode(has & mode))?;
         }
         self.file.sync_all()?;
         match replaces {
@@ -271,6 +287,21 @@ mod tests {
             // The tests' own umask may be stricter.
             assert_eq!(has & !expected, 0, "{mode:o}: {has:o}");
             assert_eq!(has & 0o700, expected & 0o700, "{mode:o}: {has:o}");
+        }
+    }
+
+    #[test]
+    //= docs/specs/endpoint.md#END-22 set-user-ID and the like do not travel
+    fn no_file_runs_as_another_user_whatever_was_there_before() {
+        let dir = Temporary::new();
+        let root = Arc::new(Folder::open(dir.path()).unwrap());
+        for mode in [0o755, 0o7755] {
+            let partial = Partial::create(&root, mode).unwrap();
+            partial.file().set_permissions(Permissions::from_mode(0o7755)).unwrap();
+            let name = format!("{mode:o}");
+            partial.give_name(&root, OsStr::new(&name), mode, false).unwrap();
+            let has = fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
+            assert_eq!(has & 0o7777, 0o755, "{mode:o}");
         }
     }
 

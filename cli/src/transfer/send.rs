@@ -25,6 +25,8 @@ use crate::stop::Stop;
 const QUEUED: u64 = 8;
 /// How much longer than the timeout the receiver may take to put a file on its disk.
 const VERDICT_BYTES_PER_S: u64 = 50_000_000;
+/// How often it is looked whether the receiver takes what is sent.
+const CHECK_PS: u64 = 100_000_000_000;
 /// How long closing may take: everything has arrived by then.
 const CLOSING: Duration = Duration::from_secs(1);
 
@@ -47,6 +49,7 @@ pub fn send(arguments: &args::Send) -> Outcome {
     let mut session = Session::open(&arguments.interface, Some(arguments.to), &path)?;
     let peer = peer(&mut session, arguments)?;
     let stop = Stop::on_signals()?;
+    session.confine(&tree.reach())?;
     tree.skipped.iter().for_each(|(name, what)| note!("spray: skipped {name}: {what}"));
     let mut progress = Progress::new();
     progress.phase("connecting");
@@ -144,6 +147,10 @@ pub(super) struct Sending {
     delivered_at: Instant,
     /// When the receiver last said anything, or got anything.
     heard_at: Instant,
+    /// Payload bytes that the receiver had acknowledged at the last look, and when that was no longer the same or nothing waited.
+    acked: (u64, u64),
+    /// When that is next looked at.
+    check_ps: u64,
     /// The connection's counters at the last delivery. The connection takes its counters with it when it ends.
     counted: ConnectionStats,
     files: Vec<FileReport>,
@@ -183,6 +190,8 @@ impl Sending {
             started: now,
             delivered_at: now,
             heard_at: now,
+            acked: (0, 0),
+            check_ps: 0,
             counted: ConnectionStats::default(),
             files: tree.failed.into_iter().map(|(path, why)| FileReport::failed(path, 0, why)).collect(),
             folders: 0,
@@ -214,6 +223,7 @@ impl Sending {
             self.closing = Some(now());
             endpoint.close(connection);
         }
+        self.check_taking(endpoint, connection, now_ps)?;
         self.check_patience()
     }
 
@@ -381,6 +391,25 @@ impl Sending {
                 Some((Said::Sum { number, bytes, sum }.encode().into(), 0))
             }
         }
+    }
+
+    /// Ends the transfer when the receiver takes nothing for too long of what waits for it.
+    //= docs/specs/endpoint.md#END-26 none of it is acknowledged within the timeout
+    fn check_taking<D: Device>(&mut self, endpoint: &Endpoint<D>, connection: ConnectionId, now_ps: u64) -> Step {
+        if now_ps < self.check_ps {
+            return ControlFlow::Continue(());
+        }
+        self.check_ps = now_ps + CHECK_PS;
+        let acked = endpoint.connection_stats(connection).map_or(0, |stats| stats.sender.bytes_acked);
+        let (before, since_ps) = self.acked;
+        if self.queued.is_empty() || acked > before {
+            self.acked = (acked, now_ps);
+        } else if u128::from(now_ps - since_ps) > self.timeout.as_nanos() * 1000 {
+            let message =
+                "the receiver takes nothing more, though it is there; the same command goes on from what has arrived";
+            return ControlFlow::Break(Err(Failure::failed(message)));
+        }
+        ControlFlow::Continue(())
     }
 
     /// Ends the transfer when the receiver owes an answer for too long.

@@ -19,10 +19,13 @@ use spray_nic::{ConnectionId, Endpoint, EndpointConfig, Mode};
 use spray_testbed::program::{AttachMode, SteerProgram};
 use spray_wire::{Kind, SEAL_BYTES, TAG_BYTES};
 
+use super::format::MESSAGE_BYTES;
 use super::network;
 use super::next_hop::{NextHops, Source};
+use super::recv::CONNECTIONS;
 use super::trust;
 use crate::args;
+use crate::confine::{Reach, confine};
 use crate::failure::{Failure, Outcome};
 use crate::progress::now;
 use crate::say::note;
@@ -124,7 +127,7 @@ impl Session {
         let flow = flow(arguments, &interface, address, path, keys.is_some())?;
         let (device, steer) = take_over(&interface, arguments)?;
         let mut config = EndpointConfig::new(address, interface.mac, Mode::Real, flow);
-        config.max_connections = 16;
+        config.max_connections = CONNECTIONS;
         config.link_bps = path.link_bps();
         config.event_log = EVENTS;
         config.keys = keys;
@@ -151,19 +154,30 @@ impl Session {
         Source { interface, index: self.interface.index, address: self.address }
     }
 
-    /// From now on, has frames go where the kernel's routes and neighbours say.
+    /// While it runs, frames go where the kernel's routes and neighbours say.
     ///
     /// # Errors
-    /// When a thread cannot be started.
+    /// When the kernel does not tell them.
     pub fn follow_routes(&mut self) -> Outcome {
-        self.next_hops = Some(NextHops::follow(self.source())?);
+        self.next_hops = Some(NextHops::open(self.source())?);
         Ok(())
+    }
+
+    /// Gives up all that a session does not need which is open and runs no thread yet.
+    ///
+    /// # Errors
+    /// 2 when more would be kept.
+    pub fn confine(&self, reach: &Reach<'_>) -> Outcome {
+        // How many CPUs there may be is read from a file, and kept.
+        self.strays();
+        confine(reach)
     }
 
     /// Runs the endpoint, and calls `step` after every poll, until a step ends the command or the user stops it.
     pub fn run(&mut self, stop: &Stop, mut step: impl FnMut(&mut Endpoint<XskQueues>, u64) -> Step) -> Outcome {
         let (mut end, outage, freezes) = (Ok(()), &mut self.outage, &mut self.freezes);
         let next_hops = &mut self.next_hops;
+        next_hops.as_mut().map_or(Ok(()), NextHops::start)?;
         driver::run(
             std::slice::from_mut(&mut self.endpoint),
             &mut self.clock,
@@ -332,6 +346,7 @@ fn connection(path: &Path, payload_bytes: u32, header_bytes: u32, timeout_s: u64
         ack_delay_ps: path.or("transport.ack_delay_us", flow.ack_delay_ps, ACK_DELAY_PS),
         give_up_ps: path.or("transport.give_up_us", flow.give_up_ps, timeout_s * PS_PER_S),
         rto: path.or("transport.rto_min_us", flow.rto, rto),
+        max_message_bytes: MESSAGE_BYTES,
         ..learned
     }
 }
@@ -408,6 +423,15 @@ mod tests {
             panic!("another control")
         };
         assert_eq!(rate_gbps.unwrap().bps(), 800_000_000);
+    }
+
+    /// A peer may announce no more than what a sender sends: the receiver makes room for a message with its first packet.
+    #[test]
+    //= docs/specs/endpoint.md#END-21 No message is longer
+    fn no_message_is_longer_than_a_piece() {
+        use super::super::format::{PIECE_BYTES, begin_piece};
+        let longest = begin_piece(0, 0, PIECE_BYTES).len() as u64 + PIECE_BYTES;
+        assert_eq!(connection(&path(&[], None, None), 1_400, 64, 5).max_message_bytes, longest);
     }
 
     #[test]

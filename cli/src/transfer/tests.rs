@@ -21,6 +21,7 @@ use spray_test_support::Folder;
 use super::format::{Answer, Description, EntryKind, PIECE_BYTES, Said};
 use super::out::Out;
 use super::outgoing::{Outgoing, Source};
+use super::patience::Limits;
 use super::recv::Receiving;
 use super::send::Sending;
 use super::session::{Outage, Step};
@@ -28,6 +29,7 @@ use super::tree::{Entry, Tree};
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
 
+mod bounds;
 mod folders;
 mod resume;
 
@@ -133,10 +135,24 @@ fn script<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
 /// Runs a receiver into `out` and these senders until all have ended, and returns how. A host that has ended is not polled any more,
 /// as a process that is gone.
 fn run(out: &Path, keep: bool, senders: Vec<Role<'_>>, impairments: Impairments, seed: u64) -> Vec<Outcome> {
+    // Time of the network goes faster than that of the files' threads.
+    const PATIENT: Limits = Limits { first_ps: u64::MAX, bytes_ps: u64::MAX };
+    run_within(PATIENT, out, keep, senders, impairments, seed)
+}
+
+/// As above, by a receiver of these limits.
+fn run_within(
+    limits: Limits,
+    out: &Path,
+    keep: bool,
+    senders: Vec<Role<'_>>,
+    impairments: Impairments,
+    seed: u64,
+) -> Vec<Outcome> {
     let network = MemoryNetwork::new(MemoryConfig { seed, impairments, ..MemoryConfig::default() });
-    let mut receiving = Receiving::new(Out::new(out, keep).unwrap(), keep, Progress::new());
+    let mut receiving = Receiving::new(Out::new(out, keep).unwrap(), keep, limits, Progress::new());
     let all = senders.len();
-    let receiver: Role<'_> = Box::new(move |endpoint, _now_ps| receiving.step(endpoint));
+    let receiver: Role<'_> = Box::new(move |endpoint, now_ps| receiving.step(endpoint, now_ps));
     let mut roles: Vec<Role<'_>> = std::iter::once(receiver).chain(senders).collect();
     let attach = |host: usize| Endpoint::new(network.attach(address(host).1), config(host)).unwrap();
     let mut endpoints: Vec<Memory> = (0..roles.len()).map(attach).collect();

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
 use super::format::{EntryKind, is_harmless, shown};
+use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 
 /// A file or folder to be sent.
@@ -64,6 +65,17 @@ impl Tree {
             tree.add(path, &name)?;
         }
         Ok(tree)
+    }
+
+    /// The files that sending it opens.
+    pub fn reach(&self) -> Reach<'_> {
+        let on_disk = || self.entries.iter().filter(|entry| entry.kind != EntryKind::Stream);
+        let files = on_disk().filter(|entry| entry.kind != EntryKind::Folder);
+        let named = on_disk().filter(|entry| entry.named);
+        Reach::Read {
+            named: named.map(|entry| entry.source.as_path()).collect(),
+            files: files.map(|entry| entry.source.as_path()).collect(),
+        }
     }
 
     /// Bytes of all files.

@@ -1,0 +1,155 @@
+//! The system calls that a process may still make (seccomp).
+//!
+//! Any other fails with `EPERM` rather than end the process: a C library that has learned a new call asks for it, and does without it
+//! where it is refused.
+
+use std::collections::BTreeMap;
+
+use libc::c_long;
+use seccompiler::{
+    BackendError, BpfProgram, Error, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Is, SeccompCondition,
+    SeccompFilter, SeccompRule, apply_filter_all_threads,
+};
+
+/// Lets every thread of this process make no other system calls than a transfer needs, with or without those that change files.
+///
+/// # Errors
+/// When the kernel refuses, or the architecture is none that filters are made for.
+//= docs/specs/endpoint.md#END-29 none for a new socket, process or program
+pub fn allow_only(writes: bool) -> Result<(), Error> {
+    let allowed = allowed(writes)?;
+    apply_filter_all_threads(&older_clone()?)?;
+    // Nothing more can be installed after it.
+    apply_filter_all_threads(&allowed)
+}
+
+/// What both ends need: to poll sockets, read and write what is open, open files, keep memory, time and threads, be told of signals, and
+/// end. New sockets, processes and programs are not among them.
+const ALWAYS: &[c_long] = &[
+    // Sockets that are open.
+    libc::SYS_sendto,
+    libc::SYS_recvfrom,
+    libc::SYS_getsockopt,
+    libc::SYS_ppoll,
+    libc::SYS_epoll_ctl,
+    libc::SYS_epoll_pwait,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_poll,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_epoll_wait,
+    // Files: what may be opened, and how, is Landlock's.
+    libc::SYS_read,
+    libc::SYS_pread64,
+    libc::SYS_write,
+    libc::SYS_writev,
+    libc::SYS_lseek,
+    libc::SYS_close,
+    libc::SYS_fstat,
+    libc::SYS_newfstatat,
+    libc::SYS_statx,
+    libc::SYS_getdents64,
+    // Memory.
+    libc::SYS_brk,
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_madvise,
+    // Threads and time. The other filter has the last word on `clone3`.
+    libc::SYS_clone3,
+    libc::SYS_futex,
+    libc::SYS_set_robust_list,
+    libc::SYS_rseq,
+    libc::SYS_sched_yield,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_getpid,
+    libc::SYS_gettid,
+    libc::SYS_geteuid,
+    libc::SYS_nanosleep,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_clock_gettime,
+    libc::SYS_restart_syscall,
+    libc::SYS_getrandom,
+    // Signals, and the end.
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sigaltstack,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+];
+
+/// What a receiver needs besides, to write files and give them their names.
+const WRITING: &[c_long] = &[
+    libc::SYS_pwrite64,
+    libc::SYS_ftruncate,
+    libc::SYS_fsync,
+    libc::SYS_fdatasync,
+    libc::SYS_flock,
+    libc::SYS_fstatfs,
+    #[cfg(not(target_arch = "riscv64"))]
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_linkat,
+    libc::SYS_unlinkat,
+];
+
+fn allowed(writes: bool) -> Result<BpfProgram, BackendError> {
+    let calls = if writes { [ALWAYS, WRITING].concat() } else { ALWAYS.to_vec() };
+    let mut rules: BTreeMap<c_long, Vec<SeccompRule>> = calls.into_iter().map(|call| (call, Vec::new())).collect();
+    for (call, place, is, value) in bounded(writes) {
+        let condition = SeccompCondition::new(place, Length::Dword, is, value)?;
+        rules.entry(call).or_default().push(SeccompRule::new(vec![condition])?);
+    }
+    compile(rules, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)
+}
+
+/// Calls that are allowed with some values of an argument: which call, which argument, and what it must be.
+fn bounded(writes: bool) -> Vec<(c_long, u8, Is, u64)> {
+    /// Of the kernel's `linux/bpf.h`.
+    const BPF_MAP_LOOKUP_ELEM: u64 = 1;
+    const NAMESPACES: i32 = libc::CLONE_NEWNS
+        | libc::CLONE_NEWCGROUP
+        | libc::CLONE_NEWUTS
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUSER
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWNET;
+    /// Bits of a mode that give a program another user's rights, and the sticky one.
+    const SPECIAL: u64 = 0o7000;
+    let threads_only = Is::MaskedEq((libc::CLONE_THREAD | NAMESPACES) as u32 as u64);
+    let no = |bits: u64| Is::MaskedEq(bits);
+    let executes = libc::PROT_EXEC as u64;
+    let mut bounded = vec![
+        (libc::SYS_clone, 0, threads_only, libc::CLONE_THREAD as u64),
+        (libc::SYS_mmap, 2, no(executes), 0),
+        (libc::SYS_mprotect, 1, no(executes), 0),
+        // A thread's name.
+        (libc::SYS_prctl, 0, Is::Eq, libc::PR_SET_NAME as u64),
+        // Whether it is a terminal. To type into it is another request.
+        (libc::SYS_ioctl, 1, Is::Eq, libc::TCGETS),
+        // The steering program's count of frames that were lost.
+        (libc::SYS_bpf, 0, Is::Eq, BPF_MAP_LOOKUP_ELEM),
+        // To end by a signal, as an abort and a closed pipe do.
+        (libc::SYS_tgkill, 0, Is::Eq, std::process::id().into()),
+        (libc::SYS_openat, 3, no(SPECIAL), 0),
+    ];
+    let descriptors = [libc::F_DUPFD_CLOEXEC, libc::F_GETFD, libc::F_SETFD, libc::F_GETFL];
+    bounded.extend(descriptors.map(|request| (libc::SYS_fcntl, 1, Is::Eq, request as u64)));
+    if writes {
+        bounded.extend([(libc::SYS_mkdirat, 2, no(SPECIAL), 0), (libc::SYS_fchmod, 1, no(SPECIAL), 0)]);
+    }
+    bounded
+}
+
+/// What `clone3` is to do cannot be told by its arguments, which are in memory. Where the call is said not to be there, C libraries start
+/// threads by `clone`, whose can.
+fn older_clone() -> Result<BpfProgram, BackendError> {
+    compile([(libc::SYS_clone3, Vec::new())].into(), SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32))
+}
+
+pub(super) fn compile(
+    rules: BTreeMap<c_long, Vec<SeccompRule>>,
+    others: SeccompAction,
+    listed: SeccompAction,
+) -> Result<BpfProgram, BackendError> {
+    SeccompFilter::new(rules, others, listed, std::env::consts::ARCH.try_into()?)?.try_into()
+}

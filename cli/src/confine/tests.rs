@@ -1,0 +1,264 @@
+//! What a confined process may and may not do. A process cannot be let out again, so each is one of its own: this test program, told to
+//! run one test.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::UdpSocket;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use caps::{CapSet, Capability};
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag, RenameFlags, openat, renameat2};
+use nix::mount::MsFlags;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType};
+use nix::sys::stat::Mode;
+use spray_test_support::{Folder, text};
+
+use super::*;
+
+/// Where a confined process finds its folder. Without it the tests that it runs do nothing.
+const FOLDER: &str = "SPRAY_TEST_CONFINED_TO";
+
+/// Runs the test `name` in a process of its own, with this folder and one beside it, `outside`.
+fn run(name: &str, folder: &Folder) {
+    for made in ["in/deep", "outside"] {
+        fs::create_dir_all(folder.path().join(made)).unwrap();
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let test = format!("confine::tests::{name}");
+    command.args(["--exact", &test, "--ignored", "--nocapture", "--test-threads=1"]).env(FOLDER, folder.path());
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let said = text(&output.stdout) + &text(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+fn told_folder() -> Option<PathBuf> {
+    std::env::var_os(FOLDER).map(PathBuf::from)
+}
+
+#[test]
+//= docs/specs/endpoint.md#END-29 the folder that its user chose
+fn a_confined_writer_can_do_nothing_but_write_in_its_folder() {
+    run("writer", &Folder::new());
+}
+
+#[test]
+//= docs/specs/endpoint.md#END-29 all files but those that its user named
+fn a_confined_reader_can_do_nothing_but_read_what_was_named() {
+    let folder = Folder::new();
+    for (name, content) in [("file", "file"), ("outside/file", "secret"), ("in/deep/file", "deep")] {
+        fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
+        fs::write(folder.path().join(name), content).unwrap();
+    }
+    run("reader", &folder);
+}
+
+#[test]
+//= docs/specs/endpoint.md#END-29 It keeps one capability
+fn what_belongs_to_another_user_is_reached_by_one_capability_which_reaches_nothing_else() {
+    if !spray_test_support::has_root() {
+        return;
+    }
+    for (name, mode) in [("writer_for_another_user", 0o755), ("reader_for_another_user", 0o700)] {
+        let folder = Folder::new();
+        let theirs = folder.path().join("in");
+        fs::create_dir(&theirs).unwrap();
+        fs::write(theirs.join("file"), "theirs").unwrap();
+        fs::set_permissions(&theirs, fs::Permissions::from_mode(mode)).unwrap();
+        for path in [&theirs, &theirs.join("file")] {
+            std::os::unix::fs::chown(path, Some(12345), Some(12345)).unwrap();
+        }
+        run(name, &folder);
+    }
+}
+
+/// Root alone has anything to give up.
+#[test]
+//= docs/specs/endpoint.md#END-29 A process that cannot give up its capabilities does not start
+fn what_an_old_kernel_lacks_leaves_no_capabilities() {
+    if !spray_test_support::has_root() {
+        return;
+    }
+    for name in ["without_landlock", "without_filters", "without_capabilities"] {
+        run(name, &Folder::new());
+    }
+    let folder = Folder::new();
+    fs::create_dir(folder.path().join("in")).unwrap();
+    std::os::unix::fs::chown(folder.path().join("in"), Some(12345), Some(12345)).unwrap();
+    run("without_landlock_for_another_user", &folder);
+}
+
+/// Plays a kernel that does not have these system calls.
+fn lack<const N: usize>(calls: [libc::c_long; N]) {
+    let missing = seccompiler::SeccompAction::Errno(libc::ENOSYS as u32);
+    let rules = calls.map(|call| (call, Vec::new())).into();
+    let filter = calls::compile(rules, seccompiler::SeccompAction::Allow, missing).unwrap();
+    seccompiler::apply_filter_all_threads(&filter).unwrap();
+}
+
+/// No right is left that is not a file's, and no way to get one.
+fn assert_powerless(kept: &[Capability], status: &mut File) {
+    let mut said = String::new();
+    status.read_to_string(&mut said).unwrap();
+    let kept: u64 = kept.iter().map(Capability::bitmask).sum();
+    for (name, bits) in [("CapEff", kept), ("CapPrm", kept), ("CapInh", 0), ("CapBnd", 0), ("CapAmb", 0)] {
+        // Only root may give up what it could have.
+        let is_so = said.contains(&format!("{name}:\t{bits:016x}\n"));
+        assert!(is_so || name == "CapBnd" && !nix::unistd::geteuid().is_root(), "{name}, {bits}: {said}");
+    }
+    assert!(said.contains("NoNewPrivs:\t1\n") && said.contains("Seccomp:\t2\n"), "{said}");
+    assert!(caps::set(None, CapSet::Effective, &caps::all()).is_err());
+    for family in [AddressFamily::Inet, AddressFamily::Netlink, AddressFamily::Unix, AddressFamily::Packet] {
+        let socket = nix::sys::socket::socket(family, SockType::Raw, SockFlag::empty(), None);
+        assert_eq!(socket.unwrap_err(), Errno::EPERM, "{family:?}");
+    }
+    let mount = nix::mount::mount(Some("none"), "/tmp", Some("tmpfs"), MsFlags::empty(), None::<&Path>);
+    assert_eq!(mount, Err(Errno::EPERM));
+    assert_eq!(nix::sys::signal::kill(nix::unistd::getppid(), None), Err(Errno::EPERM));
+    assert_eq!(nix::unistd::execv(c"/bin/true", &[c"true"]).unwrap_err(), Errno::EPERM);
+    assert!(Command::new("/bin/true").status().is_err());
+    assert_eq!(nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUSER), Err(Errno::EPERM));
+    assert_eq!(nix::unistd::setuid(1.into()), Err(Errno::EPERM));
+    assert_eq!(nix::unistd::chroot("/"), Err(Errno::EPERM));
+    for path in ["/etc/passwd", "/proc/1/environ", "/proc/self/mem", "/dev/null", "/"] {
+        assert_eq!(open(Path::new(path), OFlag::O_RDONLY), Err(Errno::EACCES), "{path}");
+    }
+}
+
+/// What every part of a transfer does goes on: threads, time, and what is open.
+fn assert_works() {
+    let thread =
+        std::thread::Builder::new().name("named".into()).spawn(|| std::thread::sleep(Duration::from_millis(1)));
+    thread.unwrap().join().unwrap();
+    assert!(!vec![7_u8; 64 << 20].is_empty() && std::collections::HashSet::from([1]).contains(&1));
+    let copy = std::io::stderr();
+    writeln!(copy.lock(), "it still speaks").unwrap();
+}
+
+fn open(path: &Path, flags: OFlag) -> Result<(), Errno> {
+    openat(AT_FDCWD, path, flags, Mode::from_bits_truncate(0o644)).map(drop)
+}
+
+const CREATE: OFlag = OFlag::O_CREAT.union(OFlag::O_RDWR);
+
+#[test]
+#[ignore = "run in a process of its own"]
+fn writer() {
+    let Some(folder) = told_folder() else { return };
+    let mut status = File::open("/proc/thread-self/status").unwrap();
+    let into = folder.join("in");
+    fs::write(folder.join("outside/there"), "there").unwrap();
+    confine(&Reach::Write(&into)).unwrap();
+    assert_powerless(&[], &mut status);
+    assert_works();
+    open(&into.join("x"), CREATE).unwrap();
+    fs::File::options().write(true).open(into.join("x")).unwrap().write_all(b"x").unwrap();
+    // As a file gets its name.
+    renameat2(AT_FDCWD, &into.join("x"), AT_FDCWD, &into.join("deep/y"), RenameFlags::RENAME_NOREPLACE).unwrap();
+    assert_eq!(fs::read(into.join("deep/y")).unwrap(), b"x");
+    nix::unistd::unlinkat(AT_FDCWD, &into.join("deep/y"), nix::unistd::UnlinkatFlags::NoRemoveDir).unwrap();
+    nix::sys::stat::mkdirat(AT_FDCWD, &into.join("made"), Mode::S_IRWXU).unwrap();
+    let outside = folder.join("outside");
+    for path in [outside.join("new"), outside.join("there"), folder.join("new")] {
+        assert_eq!(open(&path, CREATE), Err(Errno::EACCES), "{path:?}");
+    }
+    open(&into.join("x"), CREATE).unwrap();
+    let moved = renameat2(AT_FDCWD, &into.join("x"), AT_FDCWD, &outside.join("x"), RenameFlags::RENAME_NOREPLACE);
+    assert!(matches!(moved, Err(Errno::EACCES | Errno::EXDEV)), "{moved:?}");
+    // None of its files is executed, runs as another user, or leads elsewhere.
+    let special = Mode::from_bits_truncate(0o4755);
+    assert_eq!(openat(AT_FDCWD, &into.join("special"), CREATE, special).map(drop), Err(Errno::EPERM));
+    let file = File::open(into.join("x")).unwrap();
+    assert_eq!(nix::sys::stat::fchmod(&file, special), Err(Errno::EPERM));
+    nix::sys::stat::fchmod(&file, Mode::S_IRWXU).unwrap();
+    assert_eq!(nix::unistd::symlinkat("/etc", AT_FDCWD, &into.join("link")), Err(Errno::EPERM));
+    assert_eq!(nix::unistd::mkfifo(&into.join("pipe"), Mode::S_IRWXU), Err(Errno::EPERM));
+}
+
+#[test]
+#[ignore = "run in a process of its own"]
+fn reader() {
+    let Some(folder) = told_folder() else { return };
+    let mut status = File::open("/proc/thread-self/status").unwrap();
+    let (file, named) = (folder.join("file"), folder.join("in"));
+    let deep = named.join("deep/file");
+    confine(&Reach::Read { named: vec![&file, &named], files: vec![&file, &deep] }).unwrap();
+    assert_powerless(&[], &mut status);
+    assert_works();
+    assert_eq!((fs::read(&file).unwrap(), fs::read(&deep).unwrap()), (b"file".to_vec(), b"deep".to_vec()));
+    assert_eq!(fs::read_dir(&named).unwrap().count(), 1);
+    for path in [folder.join("outside/file"), folder.join("outside"), folder.clone()] {
+        assert_eq!(open(&path, OFlag::O_RDONLY), Err(Errno::EACCES), "{path:?}");
+    }
+    for path in [file.clone(), deep, named.join("new")] {
+        assert_eq!(open(&path, CREATE), Err(Errno::EACCES), "{path:?}");
+    }
+    assert_eq!(nix::unistd::truncate(&file, 0), Err(Errno::EPERM));
+}
+
+#[test]
+#[ignore = "run in a process of its own"]
+fn writer_for_another_user() {
+    let Some(folder) = told_folder() else { return };
+    let mut status = File::open("/proc/thread-self/status").unwrap();
+    confine(&Reach::Write(&folder.join("in"))).unwrap();
+    assert_powerless(&[Capability::CAP_DAC_OVERRIDE], &mut status);
+    open(&folder.join("in/new"), CREATE).unwrap();
+    assert_eq!(open(&folder.join("outside/new"), CREATE), Err(Errno::EACCES));
+}
+
+#[test]
+#[ignore = "run in a process of its own"]
+fn reader_for_another_user() {
+    let Some(folder) = told_folder() else { return };
+    let mut status = File::open("/proc/thread-self/status").unwrap();
+    let file = folder.join("in/file");
+    confine(&Reach::Read { named: vec![&file], files: vec![&file] }).unwrap();
+    assert_powerless(&[Capability::CAP_DAC_READ_SEARCH], &mut status);
+    assert_eq!(fs::read(&file).unwrap(), b"theirs");
+    assert_eq!(open(Path::new("/etc/shadow"), OFlag::O_RDONLY), Err(Errno::EACCES));
+}
+
+#[test]
+#[ignore = "run in a process of its own"]
+fn without_landlock() {
+    let Some(folder) = told_folder() else { return };
+    lack([libc::SYS_landlock_create_ruleset]);
+    confine(&Reach::Write(&folder.join("in"))).unwrap();
+    open(&folder.join("outside/new"), CREATE).unwrap();
+    // No capability, no call.
+    assert_eq!(open(Path::new("/proc/1/environ"), OFlag::O_RDONLY), Err(Errno::EACCES));
+    assert!(UdpSocket::bind("127.0.0.1:0").is_err());
+}
+
+#[test]
+#[ignore = "run in a process of its own"]
+fn without_landlock_for_another_user() {
+    let Some(folder) = told_folder() else { return };
+    lack([libc::SYS_landlock_create_ruleset]);
+    let error = confine(&Reach::Write(&folder.join("in"))).unwrap_err().to_string();
+    assert!(error.contains("belongs to another user"), "{error}");
+}
+
+#[test]
+#[ignore = "run in a process of its own"]
+fn without_filters() {
+    let Some(folder) = told_folder() else { return };
+    lack([libc::SYS_seccomp]);
+    confine(&Reach::Write(&folder.join("in"))).unwrap();
+    for set in [CapSet::Effective, CapSet::Permitted, CapSet::Bounding] {
+        assert!(caps::read(None, set).unwrap().is_empty(), "{set:?}");
+    }
+    assert_eq!(open(&folder.join("outside/new"), CREATE), Err(Errno::EACCES));
+}
+
+#[test]
+#[ignore = "run in a process of its own"]
+fn without_capabilities() {
+    let Some(folder) = told_folder() else { return };
+    lack([libc::SYS_capset]);
+    assert!(confine(&Reach::Write(&folder.join("in"))).is_err());
+}

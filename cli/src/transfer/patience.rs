@@ -1,0 +1,161 @@
+//! How long a receiver waits for a sender. Times are the session's.
+
+use super::out::Refusal;
+
+/// The limits of all transfers of a receiver, in picoseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Until the first message.
+    pub first_ps: u64,
+    /// Between two bytes.
+    pub bytes_ps: u64,
+}
+
+impl Limits {
+    /// Those of a command whose `--timeout` is this.
+    //= docs/specs/endpoint.md#END-25 10 s after its connection opened
+    pub fn new(timeout_s: u64) -> Self {
+        Self { first_ps: 10 * PS_PER_S, bytes_ps: timeout_s * PS_PER_S }
+    }
+}
+
+const PS_PER_S: u64 = 1_000_000_000_000;
+/// A piece over the slowest link that is of use, 3.5 KB/s.
+const MESSAGE_PS: u64 = 300 * PS_PER_S;
+/// Its writer may have nothing to write.
+const STREAM_PS: u64 = 3600 * PS_PER_S;
+/// At which a sender compares what the receiver has with its own file: a slow disk's rate.
+const COMPARED_BYTES_PER_S: u64 = 50_000_000;
+
+/// What a receiver that has nothing to do waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Awaited {
+    /// Bytes that the sender compares before it sends any.
+    pub compared_bytes: u64,
+    /// More of a stream.
+    pub is_stream: bool,
+}
+
+/// The patience with one sender.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    limits: Limits,
+    /// Whether anything was said.
+    pub has_spoken: bool,
+    /// Payload bytes that had arrived at the last look, and when the last of them came, or there was no need to wait.
+    bytes: u64,
+    bytes_at_ps: u64,
+    /// When the last whole message came, or there was no need to wait.
+    message_at_ps: u64,
+}
+
+impl Patience {
+    pub fn new(limits: Limits, now_ps: u64) -> Self {
+        Self { limits, has_spoken: false, bytes: 0, bytes_at_ps: now_ps, message_at_ps: now_ps }
+    }
+
+    /// A message came that was of use.
+    pub fn on_message(&mut self, now_ps: u64) {
+        (self.has_spoken, self.message_at_ps) = (true, now_ps);
+    }
+
+    /// Looks at the payload bytes that have arrived in all, and at what is awaited, if the sender is waited for.
+    ///
+    /// # Errors
+    /// When it took too long.
+    pub fn check(&mut self, bytes: u64, awaited: Option<Awaited>, now_ps: u64) -> Result<(), Refusal> {
+        if bytes > self.bytes {
+            (self.bytes, self.bytes_at_ps) = (bytes, now_ps);
+        }
+        let Some(Awaited { compared_bytes, is_stream }) = awaited else {
+            (self.bytes_at_ps, self.message_at_ps) = (now_ps, now_ps);
+            return Ok(());
+        };
+        let (quiet_ps, unsaid_ps) = (self.quiet_ps(now_ps), now_ps.saturating_sub(self.message_at_ps));
+        if !self.has_spoken {
+            //= docs/specs/endpoint.md#END-25 has said nothing
+            return within(unsaid_ps, self.limits.first_ps, "no message came");
+        }
+        //= docs/specs/endpoint.md#END-26 bytes within the timeout
+        let compare_ps = (compared_bytes / COMPARED_BYTES_PER_S).saturating_mul(PS_PER_S);
+        let more_ps = if is_stream { STREAM_PS } else { compare_ps };
+        within(quiet_ps, self.limits.bytes_ps.saturating_add(more_ps), "nothing of use arrived")?;
+        within(unsaid_ps, MESSAGE_PS.saturating_add(more_ps), "no whole message arrived")
+    }
+
+    /// For how long the sender may give way to another: it has said nothing yet, or nothing of use for too long for one whose writer
+    /// does not pause.
+    //= docs/specs/endpoint.md#END-27 owes something
+    pub fn overdue_ps(&self, now_ps: u64) -> Option<u64> {
+        let quiet_ps = self.quiet_ps(now_ps);
+        (!self.has_spoken || quiet_ps > self.limits.bytes_ps).then_some(quiet_ps)
+    }
+
+    fn quiet_ps(&self, now_ps: u64) -> u64 {
+        now_ps.saturating_sub(self.bytes_at_ps)
+    }
+}
+
+fn within(waited_ps: u64, limit_ps: u64, what: &str) -> Result<(), Refusal> {
+    if waited_ps <= limit_ps {
+        return Ok(());
+    }
+    Err(Refusal(format!("{what} for {} s", limit_ps / PS_PER_S)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = PS_PER_S;
+
+    fn waiting(awaited: Awaited, seconds: u64) -> bool {
+        let mut patience = Patience::new(Limits::new(5), 0);
+        patience.on_message(0);
+        patience.check(7, Some(awaited), 0).unwrap();
+        patience.check(7, Some(awaited), seconds * S).is_ok()
+    }
+
+    #[test]
+    //= docs/specs/endpoint.md#END-25 10 s after its connection opened
+    fn who_says_nothing_is_waited_for_ten_seconds() {
+        let mut patience = Patience::new(Limits::new(60), S);
+        assert!(patience.check(5, Some(Awaited::default()), 11 * S).is_ok());
+        assert!(patience.check(9, Some(Awaited::default()), 11 * S + 1).is_err(), "half a message is none");
+        patience.on_message(11 * S);
+        assert!(patience.check(9, Some(Awaited::default()), 12 * S).is_ok());
+    }
+
+    #[test]
+    //= docs/specs/endpoint.md#END-26 bytes within the timeout
+    fn bytes_must_come_within_the_timeout_and_messages_within_minutes() {
+        assert!(waiting(Awaited::default(), 5) && !waiting(Awaited::default(), 6));
+        let compares = Awaited { compared_bytes: 500_000_000, is_stream: false };
+        assert!(waiting(compares, 15) && !waiting(compares, 16));
+        let stream = Awaited { compared_bytes: 0, is_stream: true };
+        assert!(waiting(stream, 3605) && !waiting(stream, 3606));
+        // A byte a second is a sign of life for so long.
+        let mut patience = Patience::new(Limits::new(5), 0);
+        patience.on_message(0);
+        let ended = (1..1000).find(|&s| patience.check(s, Some(Awaited::default()), s * S).is_err());
+        assert_eq!(ended, Some(301));
+    }
+
+    #[test]
+    fn what_the_receiver_takes_for_itself_does_not_count() {
+        let mut patience = Patience::new(Limits::new(5), 0);
+        patience.on_message(0);
+        patience.check(7, None, 1000 * S).unwrap();
+        assert!(patience.check(7, Some(Awaited::default()), 1005 * S).is_ok());
+        assert!(patience.check(7, Some(Awaited::default()), 1006 * S).is_err());
+    }
+
+    #[test]
+    //= docs/specs/endpoint.md#END-27 owes something
+    fn who_is_silent_gives_way_at_once_and_others_after_the_timeout() {
+        let mut patience = Patience::new(Limits::new(5), 0);
+        assert_eq!(patience.overdue_ps(S), Some(S));
+        patience.on_message(0);
+        assert_eq!((patience.overdue_ps(5 * S), patience.overdue_ps(6 * S)), (None, Some(6 * S)));
+    }
+}

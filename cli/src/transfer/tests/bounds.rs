@@ -1,0 +1,124 @@
+//! Senders that keep a receiver waiting, and many of them.
+
+use super::*;
+
+const S: u64 = 1000 * MS;
+
+/// A sender that says these things and then nothing more. It ends when it is told why, with that, or when its connection ends.
+fn idle<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
+    let mut connection = None;
+    let mut told = None;
+    Box::new(move |endpoint, now_ps| {
+        if connection.is_none() {
+            let made = *connection.insert(endpoint.connect(now_ps, receiver(), None).unwrap());
+            messages.iter().for_each(|message| say(endpoint, made, Bytes::copy_from_slice(message)));
+        }
+        while let Some(event) = endpoint.poll_event() {
+            match event {
+                EndpointEvent::Received { data, .. } => {
+                    if let Some(Answer::Ended { reason }) = Answer::decode(&data) {
+                        told = Some(reason);
+                    }
+                }
+                EndpointEvent::Closed { .. } | EndpointEvent::Failed { .. } => {
+                    let why = told.take().unwrap_or_else(|| format!("not told, after {} s", now_ps / S));
+                    return ControlFlow::Break(Err(Failure::failed(why)));
+                }
+                _ => {}
+            }
+        }
+        ControlFlow::Continue(())
+    })
+}
+
+/// A sender that begins later.
+fn later<'a>(mut role: Role<'a>, at_ps: u64) -> Role<'a> {
+    Box::new(move |endpoint, now_ps| if now_ps < at_ps { ControlFlow::Continue(()) } else { role(endpoint, now_ps) })
+}
+
+const LIMITS: Limits = Limits { first_ps: 10 * S, bytes_ps: 20 * S };
+
+fn meet(folder: &Folder, keep: bool, senders: Vec<Role<'_>>) -> Vec<Outcome> {
+    run_within(LIMITS, folder.path(), keep, senders, Impairments::delay(100 * US), 1)
+}
+
+#[test]
+//= docs/specs/endpoint.md#END-25 goes on listening
+fn who_never_says_anything_is_told_and_another_is_served() {
+    let (folder, content) = (Folder::new(), content(PIECE_BYTES));
+    let outcomes = meet(&folder, false, vec![idle(vec![]), later(sender(&content), 15 * S)]);
+    assert_eq!(error(&outcomes[1]), "no message came for 10 s");
+    assert!(outcomes[RECEIVER].is_ok() && outcomes[2].is_ok(), "{outcomes:?}");
+    assert!(fs::read(folder.path().join("x.bin")).unwrap() == content);
+}
+
+#[test]
+//= docs/specs/endpoint.md#END-26 Probes and acknowledgements are no progress
+fn who_says_nothing_more_is_told_and_what_has_arrived_stays() {
+    let content = content(2 * PIECE_BYTES);
+    let all = messages(&file("x.bin", content.len() as u64), &content);
+    for (said, left) in [(1, 0), (2, 1)] {
+        let folder = Folder::new();
+        let outcomes = meet(&folder, false, vec![idle(all[..said].to_vec())]);
+        assert_eq!(error(&outcomes[1]), "nothing of use arrived for 20 s");
+        assert!(error(&outcomes[RECEIVER]).contains("nothing was received"), "{outcomes:?}");
+        assert_eq!(files(&folder), left, "{said}");
+    }
+}
+
+#[test]
+//= docs/specs/endpoint.md#END-27 16 transfers at once
+fn sixteen_silent_senders_keep_nobody_out() {
+    let (folder, content) = (Folder::new(), content(1000));
+    let idles = (0..20).map(|n| later(idle(vec![]), n * MS));
+    let outcomes = meet(&folder, true, idles.chain([later(sender(&content), S)]).collect());
+    assert!(outcomes[21].is_ok(), "{outcomes:?}");
+    let told = outcomes[1..21].iter().map(error).filter(|why| why == "it gave way to another sender").count();
+    assert_eq!(told, 5, "{outcomes:?}");
+}
+
+#[test]
+//= docs/specs/endpoint.md#END-27 the new one is refused
+fn nobody_who_sends_gives_way() {
+    let folder = Folder::new();
+    let begun = (0..16).map(|n| idle(vec![Said::Entry(0, file(&format!("{n}"), 5)).encode()]));
+    let late = later(sender(&content(5)), S);
+    let outcomes = meet(&folder, true, begun.chain([late]).collect());
+    assert!(error(&outcomes[17]).contains("takes from 16 senders at once"), "{outcomes:?}");
+    let ended = outcomes[1..17].iter().map(error).filter(|why| why == "nothing of use arrived for 20 s");
+    assert_eq!(ended.count(), 16, "{outcomes:?}");
+}
+
+/// It answers, and lives, but does not take what it has: so the sender may send no more.
+#[test]
+//= docs/specs/endpoint.md#END-26 none of it is acknowledged within the timeout
+fn a_receiver_that_takes_nothing_is_left() {
+    let network = MemoryNetwork::new(MemoryConfig::default());
+    let limited = |host| {
+        let EndpointConfig { flow, .. } = config(host);
+        let flow = FlowConfig { max_data_bytes: 2 * PIECE_BYTES, max_message_bytes: 2 * PIECE_BYTES, ..flow };
+        Endpoint::new(network.attach(address(host).1), EndpointConfig { flow, ..config(host) }).unwrap()
+    };
+    let (mut receiver, mut sender) = (limited(RECEIVER), limited(1));
+    let content = content(8 * PIECE_BYTES);
+    let mut sending = sending(file("x.bin", content.len() as u64), &content);
+    let mut is_ready = false;
+    for now_ps in (0..200 * S).step_by(100 * US as usize) {
+        network.advance(now_ps);
+        receiver.poll(now_ps);
+        sender.poll(now_ps);
+        while !is_ready && let Some(event) = receiver.poll_event() {
+            if let EndpointEvent::Received { connection, .. } = event {
+                is_ready = true;
+                say(&mut receiver, connection, Answer::Ready { number: 0, bytes: 0, sum: [0; 32] }.encode().into());
+            }
+        }
+        if let ControlFlow::Break(outcome) = sending.step(&mut sender, now_ps) {
+            assert!(error(&outcome).contains("takes nothing more"), "{outcome:?}");
+            assert!((60 * S..90 * S).contains(&now_ps), "{now_ps}");
+            return;
+        }
+        std::thread::yield_now();
+    }
+    panic!("it waits for ever");
+}

@@ -1,0 +1,141 @@
+//! What `spray send` and `spray recv` may still do while they run, as the kernel says.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use spray_test_support::Folder;
+use spray_testbed::Pair;
+use spray_tests::running::{Running, inbox, payload, wait_until};
+use spray_tests::{spray, turn};
+
+fn spawn(pair: &Pair, side: usize, command: &mut Command) -> Running {
+    command.args(["--interface", Pair::INTERFACE]).stdout(Stdio::null()).stderr(Stdio::piped());
+    Running(pair.run_in(side, || command.spawn()).unwrap().unwrap())
+}
+
+fn receive(pair: &Pair, out: &Path, rest: &[&str]) -> Running {
+    let from = Pair::address(1, false).to_string();
+    spawn(pair, 1, spray().args(["recv", "--insecure", "--from", &from, "--out"]).arg(out).args(rest)).listening()
+}
+
+fn send(pair: &Pair, path: &Path) -> Running {
+    // 24 MiB take 2.5 s.
+    let slow = ["--cc", "fixed-rate", "--gbps", "0.08"];
+    let to = Pair::address(1, false).to_string();
+    spawn(pair, 0, spray().arg("send").arg(path).args(["--insecure", "--to", &to]).args(slow))
+}
+
+/// What `/proc` says of each thread of a process, by the threads' names.
+fn threads(process: &Running) -> Vec<BTreeMap<String, String>> {
+    let tasks = fs::read_dir(format!("/proc/{}/task", process.0.id())).unwrap().flatten();
+    let lines = |text: String| {
+        let pairs = text.lines().filter_map(|line| line.split_once(":\t"));
+        pairs.map(|(name, value)| (name.into(), value.trim().into())).collect()
+    };
+    // A thread may end in the meantime.
+    tasks.filter_map(|task| fs::read_to_string(task.path().join("status")).ok()).map(lines).collect()
+}
+
+/// Every thread has these capabilities, and no way to others.
+fn assert_confined(process: &Running, capabilities: &str) {
+    let threads = threads(process);
+    let names: Vec<&str> = threads.iter().map(|thread| thread["Name"].as_str()).collect();
+    assert!(names.contains(&"spray-file") && names.contains(&"spray-routes"), "{names:?}");
+    for thread in &threads {
+        let expected = [
+            ("CapEff", capabilities),
+            ("CapPrm", capabilities),
+            ("CapInh", "0000000000000000"),
+            ("CapBnd", "0000000000000000"),
+            ("CapAmb", "0000000000000000"),
+            ("NoNewPrivs", "1"),
+            ("Seccomp", "2"),
+            ("Seccomp_filters", "2"),
+        ];
+        for (name, value) in expected {
+            assert_eq!(thread[name], value, "{name} of {}", thread["Name"]);
+        }
+    }
+}
+
+const NONE: &str = "0000000000000000";
+/// CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH.
+const OVERRIDE: &str = "0000000000000002";
+const READ_SEARCH: &str = "0000000000000004";
+
+#[test]
+//= docs/specs/endpoint.md#END-29 its capabilities
+fn both_ends_have_no_rights_left_while_a_folder_travels() {
+    let Some(_turn) = turn() else { return };
+    let pair = Pair::new().unwrap();
+    let folder = Folder::new();
+    let (tree, out) = (folder.path().join("tree"), inbox(&folder));
+    fs::create_dir_all(tree.join("deep")).unwrap();
+    fs::rename(payload(&folder, 24 << 20), tree.join("deep/payload")).unwrap();
+    let mut receiving = receive(&pair, &out, &[]);
+    let mut sending = send(&pair, &tree);
+    wait_until("the first of the file", || {
+        fs::read_dir(&out).unwrap().flatten().any(|entry| entry.file_name().to_string_lossy().ends_with(".partial"))
+    });
+    assert_confined(&receiving, NONE);
+    assert_confined(&sending, NONE);
+    assert!(sending.is_running() && receiving.is_running(), "it was too fast");
+    let (sent, received) = (sending.end(), receiving.end());
+    let said = sending.said() + &receiving.said();
+    assert!(sent.success() && received.success() && !said.contains("warning: this kernel"), "{said}");
+    let same = |name: &str| fs::read(tree.join(name)).unwrap() == fs::read(out.join("tree").join(name)).unwrap();
+    assert!(same("deep/payload"));
+}
+
+/// Nothing of what root may is left but to reach files of others, and of these only the ones that were named.
+#[test]
+//= docs/specs/endpoint.md#END-29 files of other users
+fn files_of_another_user_are_reached_by_one_capability() {
+    let Some(_turn) = turn() else { return };
+    let pair = Pair::new().unwrap();
+    let folder = Folder::new();
+    let out = inbox(&folder);
+    let theirs = folder.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    fs::rename(payload(&folder, 24 << 20), theirs.join("payload")).unwrap();
+    for (path, mode) in [(&theirs.join("payload"), 0o600), (&theirs, 0o700), (&out, 0o755)] {
+        std::os::unix::fs::chown(path, Some(12345), Some(12345)).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        fs::set_permissions(path, mode).unwrap();
+    }
+    let mut receiving = receive(&pair, &out, &["--keep"]);
+    let mut sending = send(&pair, &theirs.join("payload"));
+    wait_until("the first of the file", || fs::read_dir(&out).unwrap().count() > 0);
+    assert_confined(&receiving, OVERRIDE);
+    assert_confined(&sending, READ_SEARCH);
+    assert!(sending.end().success(), "{}", sending.said());
+    kill(Pid::from_raw(receiving.0.id() as i32), Signal::SIGINT).unwrap();
+    assert_eq!(receiving.end().code(), Some(130), "{}", receiving.said());
+    assert!(fs::read(theirs.join("payload")).unwrap() == fs::read(out.join("payload")).unwrap());
+}
+
+/// Ctrl-C in the middle: what has arrived stays, and goes on.
+#[test]
+fn a_confined_transfer_that_is_stopped_goes_on() {
+    let Some(_turn) = turn() else { return };
+    let pair = Pair::new().unwrap();
+    let folder = Folder::new();
+    let (file, out) = (payload(&folder, 24 << 20), inbox(&folder));
+    let mut receiving = receive(&pair, &out, &[]);
+    let mut sending = send(&pair, &file);
+    let arrived =
+        || fs::read_dir(&out).unwrap().flatten().any(|entry| entry.metadata().is_ok_and(|it| it.len() > 4 << 20));
+    wait_until("some of the file", arrived);
+    kill(Pid::from_raw(receiving.0.id() as i32), Signal::SIGINT).unwrap();
+    assert_eq!((receiving.end().code(), sending.end().code()), (Some(130), Some(1)));
+    let said = receiving.said();
+    assert!(said.contains("are kept: who sends it again goes on there"), "{said}");
+    let mut receiving = receive(&pair, &out, &[]);
+    let mut sending = send(&pair, &file);
+    assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.said(), receiving.said());
+    assert!(fs::read(&file).unwrap() == fs::read(out.join("payload")).unwrap());
+}
