@@ -249,14 +249,14 @@ impl Machine {
 
     /// Makes sender and receiver, within the limits of both sides.
     fn open(&mut self, now_ps: u64, index: u32) {
-        let idle_timeout_ps = self.config.idle_timeout_ps;
+        let (idle_timeout_ps, key) = (self.config.idle_timeout_ps, self.hash_key);
         let Some(connection) = self.table.slot(index) else { return };
         let remote = connection.remote;
         //= docs/specs/endpoint.md#END-4 payload of both sides
         connection.config.payload_bytes = connection.config.payload_bytes.min(remote.max_payload);
         let config = &connection.config;
         let mut sending = SendHalf::new(config, remote.window_packets, remote.max_data, &mut self.host.rng);
-        let receiving = ReceiveHalf::new(config);
+        let receiving = ReceiveHalf::new(config).with_hash_key(key);
         if !connection.reachable.is_empty() {
             sending.sender.on_reachable(now_ps, &connection.reachable);
         }

@@ -7,6 +7,7 @@ use std::{
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use spray_core::flow::HashKey;
 use spray_core::host::{Host, Log, NEVER};
 use spray_wire::{Body, Common, Envelope, EvPort};
 
@@ -66,6 +67,8 @@ pub(crate) struct Machine {
     pub(crate) stats: EndpointStats,
     /// The time of the last event, which never goes back.
     pub(crate) clock_ps: u64,
+    /// What the connections' receivers hash message numbers with.
+    pub(crate) hash_key: HashKey,
     scheduled: BinaryHeap<Scheduled>,
     schedules: u64,
 }
@@ -73,7 +76,9 @@ pub(crate) struct Machine {
 impl Machine {
     pub(crate) fn new(config: EndpointConfig) -> Self {
         let capacity = config.max_connections as usize;
+        let hash_key = hash_key(&config);
         Self {
+            hash_key,
             table: Table::new(config.max_connections),
             host: Host::new(config.link_bps, capacity, Xoshiro256PlusPlus::seed_from_u64(config.seed)),
             outside: Outside {
@@ -210,3 +215,16 @@ impl Machine {
         self.service(now_ps, index);
     }
 }
+
+/// Nobody can guess it, but where a run must repeat it: there it comes from the seed, and no connection's choices change with it.
+//= docs/specs/transport.md#TRN-62 numbers that collide
+fn hash_key(config: &EndpointConfig) -> HashKey {
+    let mut seeded = spray_core::rng::stream(config.seed, HASH_STREAM);
+    HashKey([0; 2].map(|_: u64| match config.mode {
+        Mode::Real => getrandom::u64().unwrap_or_else(|_| seeded.next_u64()),
+        Mode::Emulated { .. } => seeded.next_u64(),
+    }))
+}
+
+/// Its stream of the endpoint's seed.
+const HASH_STREAM: u64 = u64::MAX;

@@ -3,7 +3,7 @@
 use rand_core::RngCore;
 
 use super::NEVER;
-use crate::flow::{FlowConfig, Receiver, Sender};
+use crate::flow::{FlowConfig, HashKey, Receiver, Sender};
 use crate::units::Ratio;
 
 /// The sending half of a connection, and what the host keeps of it. It talks to the peer's receiving half.
@@ -83,6 +83,12 @@ impl ReceiveHalf {
             evs: config.path.ev_count(),
             credit: Credit { entry: None, pull_bytes, rate: eqds.pull_rate },
         }
+    }
+
+    /// Makes a new half hash what the peer numbers with a secret key.
+    pub fn with_hash_key(mut self, key: HashKey) -> Self {
+        self.receiver.set_hash_key(key);
+        self
     }
 
     /// Makes a new half expect the ideal erasure code, as [`SendHalf::in_ideal_code`] sends it.
