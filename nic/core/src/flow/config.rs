@@ -1,6 +1,6 @@
 //! The settings of one connection.
 
-use crate::cc::{CcConfig, ControlConfig, rate_bps};
+use crate::cc::{CcConfig, ControlConfig, CreditBound, rate_bps};
 use crate::loss::{ReceiverConfig, RtoConfig, SackRule};
 use crate::path::PathConfig;
 use crate::units::Gbps;
@@ -128,6 +128,13 @@ impl FlowConfig {
             ReceiverConfig::Irn(own) => own.cap_packets.unwrap_or(bdp_packets),
             ReceiverConfig::Selective | ReceiverConfig::GoBackN(_) => u32::MAX,
         }
+    }
+
+    /// Credit that a receiver grants a sender which sends nothing: for all that packet window and flow control let it have under way.
+    //= docs/specs/eqds.md#EQDS-16 credit that does not come back
+    pub fn credit_bound(&self) -> CreditBound {
+        let packets = self.max_data_bytes.div_ceil(self.payload_bytes.max(1).into()).min(self.window_packets.into());
+        CreditBound { bytes: packets.saturating_mul(self.packet_bytes().into()), retry_ps: self.rto.min_ps }
     }
 
     /// Bytes of a full packet on the wire.

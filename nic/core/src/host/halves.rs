@@ -3,6 +3,7 @@
 use rand_core::RngCore;
 
 use super::NEVER;
+use crate::cc::CreditBound;
 use crate::flow::{FlowConfig, HashKey, Receiver, Sender};
 use crate::units::Ratio;
 
@@ -36,6 +37,8 @@ pub(super) struct Credit {
     pub(super) pull_bytes: u64,
     /// Share of the link's rate that the host grants to all its senders together.
     pub(super) rate: Ratio,
+    /// Credit that may not have come back as arrivals.
+    pub(super) bound: CreditBound,
 }
 
 impl SendHalf {
@@ -77,11 +80,12 @@ impl ReceiveHalf {
     /// Makes a receiving half.
     pub fn new(config: &FlowConfig) -> Self {
         let eqds = config.cc.control.eqds();
-        let pull_bytes = eqds.pull_bytes(config.sanitised().packet_bytes());
+        let sane = config.sanitised();
+        let pull_bytes = eqds.pull_bytes(sane.packet_bytes());
         Self {
             receiver: Receiver::new(config),
             evs: config.path.ev_count(),
-            credit: Credit { entry: None, pull_bytes, rate: eqds.pull_rate },
+            credit: Credit { entry: None, pull_bytes, rate: eqds.pull_rate, bound: sane.credit_bound() },
         }
     }
 
