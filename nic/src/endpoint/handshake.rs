@@ -35,7 +35,7 @@ impl Machine {
     //= docs/specs/endpoint.md#END-2 half-open connections
     pub(crate) fn on_connect(&mut self, now_ps: u64, frame: &Frame<'_>, connect: Terms) {
         let peer = Peer { address: frame.envelope.src, mac: frame.envelope.src_mac };
-        if connect.window_packets == 0 || connect.max_payload == 0 {
+        if !self.config.flow.sanitised().accepts(&connect) {
             self.stats.malformed += 1;
             return;
         }
@@ -58,7 +58,7 @@ impl Machine {
         let port = self.any_port();
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage == Stage::Connecting {
-            if accept.window_packets == 0 || accept.max_payload == 0 {
+            if !connection.config.accepts(&accept) {
                 self.stats.malformed += 1;
                 return;
             }

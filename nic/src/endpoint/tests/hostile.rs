@@ -64,7 +64,7 @@ impl Stranger {
 
 fn one_of_each() -> Vec<Body> {
     let terms =
-        Connect { connection: 77, cookie: 78, window_packets: 16, max_payload: 100, max_data: 10, ack_every: 1 };
+        Connect { connection: 77, cookie: 78, window_packets: 16, max_payload: 256, max_data: 256, ack_every: 1 };
     let Connect { connection, cookie, window_packets, max_payload, max_data, ack_every } = terms;
     vec![
         Body::Data(Data { psn: 3, message: 0, message_bytes: 0, ..Data::default() }),
@@ -140,7 +140,7 @@ fn a_connect_flood_is_bounded_and_keeps_nobody_out() {
         for number in 0..20 {
             let connection = wave * 20 + number;
             let connect =
-                Connect { connection, cookie: 5, window_packets: 16, max_payload: 100, max_data: 10, ack_every: 1 };
+                Connect { connection, cookie: 5, window_packets: 16, max_payload: 256, max_data: 256, ack_every: 1 };
             stranger.send(&rig, 3, 1, 0, 0, &Body::Connect(connect));
         }
         rig.run(US, 3 * US, |_| false);
@@ -160,6 +160,40 @@ fn a_connect_flood_is_bounded_and_keeps_nobody_out() {
     rig.audit();
 }
 
+//= docs/specs/endpoint.md#END-4a senseless limits
+#[test]
+fn senseless_limits_make_no_connection() {
+    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
+    let mut stranger = Stranger::new(&rig);
+    let fine = Connect { connection: 4, cookie: 5, window_packets: 16, max_payload: 256, max_data: 256, ack_every: 1 };
+    let bad = [
+        Connect { max_payload: 1, ..fine },
+        Connect { max_data: 1, ..fine },
+        Connect { window_packets: u32::MAX, ..fine },
+        Connect { ack_every: 0, ..fine },
+    ];
+    for connect in bad {
+        stranger.send(&rig, STRANGER, 1, 0, 0, &Body::Connect(connect));
+    }
+    rig.run(US, 10 * US, |_| false);
+    assert_eq!((rig.endpoints[1].connections(), rig.endpoints[1].stats().malformed), (0, 4));
+    assert!(stranger.received().is_empty());
+    // An Accept under our own cookie from a peer that wants one byte a packet.
+    let connection =
+        rig.endpoints[0].connect(rig.now_ps, Peer { mac: mac(STRANGER), ..peer(STRANGER, false) }, None).unwrap();
+    rig.run(US, 10 * US, |_| false);
+    let Body::Connect(ours) = stranger.received()[0] else { panic!() };
+    let accept = |max_payload| Body::Accept(Accept { max_payload, connection: 9, cookie: 8, ..fine });
+    stranger.send(&rig, STRANGER, 0, ours.connection, ours.cookie, &accept(1));
+    rig.run(US, 10 * US, |_| false);
+    assert!(rig.endpoints[0].machine.table.get(connection).unwrap().flow.is_none());
+    assert_eq!(rig.endpoints[0].stats().malformed, 1);
+    stranger.send(&rig, STRANGER, 0, ours.connection, ours.cookie, &accept(256));
+    rig.run(US, 10 * US, |_| false);
+    assert_eq!(rig.endpoints[0].connection_stats(connection).unwrap().payload_bytes, 256);
+    rig.audit();
+}
+
 //= docs/specs/endpoint.md#END-2 half-open connections
 //= docs/specs/endpoint.md#END-3 open by the cookie
 #[test]
@@ -167,7 +201,7 @@ fn a_repeated_connect_is_one_connection() {
     let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
     let mut stranger = Stranger::new(&rig);
     let connect =
-        Connect { connection: 4, cookie: 5, window_packets: 16, max_payload: 100, max_data: 10, ack_every: 1 };
+        Connect { connection: 4, cookie: 5, window_packets: 16, max_payload: 256, max_data: 256, ack_every: 1 };
     for _ in 0..10 {
         stranger.send(&rig, STRANGER, 1, 0, 0, &Body::Connect(connect));
     }

@@ -15,6 +15,7 @@ mod receiver;
 mod sections;
 mod sender;
 mod silence;
+mod terms;
 
 use super::*;
 use crate::cc::{CcConfig, CcKind};
