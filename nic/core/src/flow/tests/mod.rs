@@ -9,6 +9,7 @@ mod flowcut;
 mod hostile;
 mod limits;
 mod pair;
+mod probes;
 mod rdma;
 mod reassembly;
 mod receiver;
