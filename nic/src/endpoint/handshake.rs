@@ -263,6 +263,6 @@ impl Machine {
         connection.flow = Some(Box::new(Flow { sending, receiving, receive_buffers: ReceiveBuffers::default() }));
         connection.stage = Stage::Open;
         connection.retry = Retry::OFF;
-        connection.idle_check_ps = now_ps + (idle_timeout_ps / 3).max(1);
+        connection.idle_check_ps = now_ps.saturating_add((idle_timeout_ps / 3).max(1));
     }
 }

@@ -28,6 +28,11 @@ impl RateLimit {
         self.tokens -= u32::from(allowed);
         allowed
     }
+
+    /// The time begins again at 0.
+    pub(crate) fn restart_clock(&mut self) {
+        self.refilled_ps = 0;
+    }
 }
 
 #[cfg(test)]

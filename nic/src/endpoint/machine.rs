@@ -65,7 +65,7 @@ pub(crate) struct Machine {
     pub(crate) half_open: VecDeque<ConnectionId>,
     pub(crate) limit: RateLimit,
     pub(crate) stats: EndpointStats,
-    /// The time of the last event, which never goes back.
+    /// The time of the last event. It goes back only in [`Machine::restart_clock`].
     pub(crate) clock_ps: u64,
     /// What the connections' receivers hash message numbers with.
     pub(crate) hash_key: HashKey,
@@ -183,6 +183,14 @@ impl Machine {
             flow.receiving.receiver.consumed(bytes);
             self.nudge(index);
         }
+    }
+
+    /// Begins the time again at 0. No connection exists, so that nothing else holds times.
+    pub(crate) fn restart_clock(&mut self) {
+        self.clock_ps = 0;
+        self.scheduled.clear();
+        self.limit.restart_clock();
+        self.host.restart_clock();
     }
 
     /// Sets a connection's deadline anew.

@@ -283,6 +283,12 @@ impl Receiver {
         &self.stats
     }
 
+    /// Begins at another number than 0.
+    #[cfg(test)]
+    pub(super) fn start_at(&mut self, psn: u64) {
+        (self.cumulative, self.highest, self.order) = (psn, psn, Order::starting_at(psn));
+    }
+
     /// Takes a data frame: the first one of each packet counts for its message.
     #[inline]
     fn on_packet(&mut self, now_ps: u64, arrival: &Arrival) -> Accept {

@@ -255,6 +255,12 @@ impl Sender {
         &self.stats
     }
 
+    /// Begins at another number than 0.
+    #[cfg(test)]
+    pub(super) fn start_at(&mut self, psn: u64) {
+        self.recovery.scoreboard.start_at(psn);
+    }
+
     /// Whether a frame without data may be due.
     #[inline]
     fn may_have_control(&self) -> bool {

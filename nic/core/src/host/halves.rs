@@ -65,7 +65,7 @@ impl SendHalf {
             None => NEVER,
             Some(at_ps) if at_ps > now_ps => at_ps,
             Some(_) if self.ready => NEVER,
-            Some(_) => now_ps + STUCK_PS,
+            Some(_) => now_ps.saturating_add(STUCK_PS),
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod calibration;
 mod channel;
+mod edges;
 mod erasure;
 mod every_balancer;
 mod fabric;
