@@ -214,7 +214,11 @@ impl<D: Device> Endpoint<D> {
     /// Returns the latest time of the next call; call earlier if the device has arrivals. `None`: nothing will happen
     /// without an arrival or the user.
     pub fn poll(&mut self, now_ps: u64) -> Option<u64> {
+        //= docs/specs/endpoint.md#END-30 the end of the clock
         let now_ps = now_ps.min(CLOCK_END_PS);
+        if now_ps == CLOCK_END_PS {
+            self.machine.end_clock(now_ps);
+        }
         self.polled_ps = self.polled_ps.max(now_ps);
         self.send_control(self.machine.clock_ps);
         self.link.send_waiting();
@@ -226,12 +230,6 @@ impl<D: Device> Endpoint<D> {
         let next_ps = next_ps.min(self.link.settle(now_ps));
         if self.link.gone {
             self.machine.fail_all(now_ps, ConnectionError::InterfaceGone);
-        }
-        //= docs/specs/endpoint.md#END-30 the end of the clock
-        if now_ps == CLOCK_END_PS {
-            self.machine.end_clock(now_ps);
-            self.send_control(now_ps);
-            self.link.flush();
         }
         (next_ps != NEVER).then_some(next_ps)
     }

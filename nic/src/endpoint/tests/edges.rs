@@ -54,7 +54,7 @@ fn a_clock_that_begins_again_serves_new_connections() {
     let mut rig = rig(Mode::Real);
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 100_000)).unwrap();
-    assert!(rig.run(US, 100 * MS, |rig| rig.received(1).len() == 1));
+    assert!(rig.run(US, 100 * MS, |rig| rig.received(1).len() == 1 && rig.delivered(0) == 1));
     rig.endpoints.iter_mut().for_each(Endpoint::restart_clock);
     assert!(rig.endpoints[0].polled_ps > 0, "a connection exists");
     settle(&mut rig, u64::MAX);
@@ -123,8 +123,8 @@ fn a_message_of_more_than_4_gib_arrives() {
             let mut config = config(host, false, Mode::Real);
             let flow = &mut config.flow;
             (flow.payload_bytes, flow.max_message_bytes, flow.max_data_bytes) = (PAYLOAD, 5 << 30, 5 << 30);
-            flow.cc.initial_window_bytes = 1 << 30;
-            flow.cc.max_window_bytes = 1 << 30;
+            flow.cc.initial_window_bytes = 64 * u64::from(PAYLOAD);
+            flow.cc.max_window_bytes = 64 * u64::from(PAYLOAD);
             let endpoint = Endpoint::new(network.attach(mac(host)), config).unwrap();
             endpoint.with_sink(Box::new(Count(Arc::clone(&count))))
         })
