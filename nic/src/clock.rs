@@ -9,7 +9,8 @@ use crate::sys::monotonic_ns;
 
 /// Tells a driver the time.
 pub trait Clock {
-    /// The time in picoseconds; it goes back only by [`restart`](Self::restart). The caller has handled everything before `handled_ps`, and sent what came of it.
+    /// The time in picoseconds; it goes back only by [`restart`](Self::restart). The caller has handled everything before
+    /// `handled_ps`, and sent what came of it.
     fn tick(&mut self, handled_ps: u64) -> u64;
 
     /// How long `ps` of this clock take, in nanoseconds of real time.

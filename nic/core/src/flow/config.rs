@@ -161,8 +161,8 @@ pub const MAX_WINDOW_PACKETS: u32 = 1 << 16;
 /// Most data packets for one ACK: what an ACK can count.
 const MAX_ACK_EVERY: u32 = 255;
 
-/// The least payload that a peer may limit packets to, unless our own are smaller. A frame's headers are some 120 bytes: with less, most of what is sent
-/// at a peer's wish would be headers. Every IP path carries it.
+/// The least payload that a peer may limit packets to, unless our own are smaller. A frame's headers are some 120 bytes: with
+/// less, most of what is sent at a peer's wish would be headers. Every IP path carries it.
 pub const LEAST_PAYLOAD_BYTES: u32 = 256;
 
 /// Packets in the first window of a connection that learns its path. A queue on a slow path still holds them; a path of 400 Gb/s

@@ -68,7 +68,7 @@ fn open_messages_and_their_bytes_are_bounded() {
     assert_eq!(taken, 2);
 }
 
-/// Numbers that all had their place in the first slots of a table of up to 2^17 slots under multiplicative hashing by 2^32 over the golden ratio.
+/// Numbers that all have the first slot for their place in a table hashed by their product with 2^32 over the golden ratio alone.
 fn colliding(count: u32) -> impl Iterator<Item = u32> {
     // The factor's inverse modulo 2^32.
     (0..count).map(|product| product.wrapping_mul(0x0e8b_2f51))
@@ -88,7 +88,6 @@ fn numbers_chosen_to_collide_cost_no_more_than_others() {
             steps.push(reassembly.steps(message));
         }
         let (sum, longest) = (steps.iter().sum::<usize>(), steps.iter().max().copied().unwrap_or(0));
-        std::eprintln!("{sum} steps for {most} messages, {longest} at most");
         assert!(sum < 2 * most as usize && longest < 64, "{sum} steps for {most} messages, {longest} at most");
         for (psn, message) in colliding(most).enumerate() {
             assert_eq!(reassembly.place(&part(3 * psn as u64 + 1, message, 1, 1, 2)), Placed::Complete);
