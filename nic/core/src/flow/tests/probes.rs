@@ -7,29 +7,28 @@ use crate::event::Event;
 use crate::path::{BalancerConfig, Ev, RepsConfig};
 use crate::rng::{self, Rng};
 
-const EVS: u32 = 1024;
-
 /// A sender that freezes and probes.
 struct Rig {
     sender: Sender,
     rng: Rng,
     events: std::vec::Vec<(u64, Event)>,
     now_ps: u64,
+    evs: u32,
 }
 
 impl Rig {
-    fn new() -> Self {
+    fn new(evs: u32) -> Self {
         let reps = RepsConfig { timed_exit: true, ..RepsConfig::default().with_probing() };
         let mut config = FlowConfig { give_up_ps: 1 << 60, ack_every: 1, ..open_config() };
         config.path = PathConfig {
             balancer: BalancerConfig::Reps(reps),
-            evs: EVS,
+            evs,
             ..PathConfig::new(BalancerKind::Reps, BASE_RTT_PS, 0)
         };
         let mut rng = rng::stream(1, 1);
         let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
         sender.send_message(0, 60_000_000).unwrap();
-        Self { sender, rng, events: std::vec![], now_ps: 0 }
+        Self { sender, rng, events: std::vec![], now_ps: 0, evs }
     }
 
     /// Lets packets time out until the sender freezes.
@@ -70,7 +69,7 @@ impl Rig {
     /// Whether the sender thaws by this answer.
     fn thaws(&mut self, (probe, ev): (Probe, Ev)) -> bool {
         let Probe { token, timestamp_ps } = probe;
-        let answer = ProbeAck { token, timestamp_ps, port: ev.port(EVS), ..ProbeAck::default() };
+        let answer = ProbeAck { token, timestamp_ps, port: ev.port(self.evs), ..ProbeAck::default() };
         self.sender.on_probe_ack(self.now_ps, &answer, &mut self.events);
         !self.is_frozen()
     }
@@ -80,7 +79,7 @@ impl Rig {
 //= docs/specs/reps.md#REPS-18 answers to probes
 #[test]
 fn only_an_answer_to_a_probe_of_this_freeze_thaws() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::new(1024);
     rig.freeze();
     let early = (Probe { token: 1, timestamp_ps: rig.now_ps }, Ev::new(5));
     assert!(!rig.thaws(early), "no probe went yet");
@@ -104,7 +103,8 @@ fn only_an_answer_to_a_probe_of_this_freeze_thaws() {
 //= docs/specs/transport.md#TRN-63 answers to probes
 #[test]
 fn answers_of_an_earlier_freeze_are_stale() {
-    let mut rig = Rig::new();
+    // With one path each freeze suspects the same.
+    let mut rig = Rig::new(1);
     rig.freeze();
     let first = rig.probe();
     let second = rig.probe();
