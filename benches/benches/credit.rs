@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use spray_core::cc::{AnyCc, CcConfig, CcKind, CongestionControl, EqdsConfig, PullPacer};
+use spray_core::cc::{AnyCc, CcConfig, CcKind, CongestionControl, CreditBound, EqdsConfig, PullPacer};
 
 const BASE_RTT_PS: u64 = 8_337_000;
 const LINK_BPS: u64 = 400_000_000_000;
@@ -19,7 +19,7 @@ fn credit(criterion: &mut Criterion) {
         group.bench_function(format!("pull, {senders} senders"), |bencher| {
             let mut pacer = PullPacer::new(LINK_BPS, EqdsConfig::default().pull_rate);
             for owner in 0..senders {
-                let entry = pacer.open(owner, PACKET.into());
+                let entry = pacer.open(owner, PACKET.into(), CreditBound::NONE);
                 pacer.on_target(0, entry, u64::MAX);
             }
             bencher.iter(|| {

@@ -9,11 +9,17 @@ use crate::sys::monotonic_ns;
 
 /// Tells a driver the time.
 pub trait Clock {
-    /// The time in picoseconds; it never goes back. The caller has handled everything before `handled_ps`, and sent what came of it.
+    /// The time in picoseconds; it goes back only by [`restart`](Self::restart). The caller has handled everything before
+    /// `handled_ps`, and sent what came of it.
     fn tick(&mut self, handled_ps: u64) -> u64;
 
     /// How long `ps` of this clock take, in nanoseconds of real time.
     fn real_ns(&self, ps: u64) -> u64;
+
+    /// Begins again at 0. Returns `false` for a clock that cannot, as others go by it too.
+    fn restart(&mut self) -> bool {
+        false
+    }
 }
 
 /// The machine's monotonic clock since an epoch, slowed by a factor.
@@ -53,6 +59,11 @@ impl Clock for DilatedClock {
 
     fn real_ns(&self, ps: u64) -> u64 {
         (ps as f64 * (self.dilation / 1000.0)) as u64
+    }
+
+    fn restart(&mut self) -> bool {
+        self.epoch_ns = monotonic_ns();
+        true
     }
 }
 

@@ -58,7 +58,8 @@ impl DriverOptions {
 
 /// Polls endpoints in turn until `between`, which is called after every round with the time, breaks off.
 ///
-/// `between` takes events and sends messages. The caller sets the thread's priority with [`DriverOptions::apply`].
+/// `between` takes events and sends messages. After 20 hours, once no endpoint has a connection, the clock begins again at 0 if it can.
+/// The caller sets the thread's priority with [`DriverOptions::apply`].
 ///
 /// ```
 /// # use spray_nic::{clock::DilatedClock, device::MemoryDevice, driver::{Idle, run}, Endpoint};
@@ -96,9 +97,26 @@ pub(crate) fn run_resting<D: Device>(
         }
         let activity = endpoints.iter().map(Endpoint::activity).sum();
         rest.pause(activity, clock.real_ns(next_ps.saturating_sub(now_ps)));
+        if now_ps >= RESTART_PS && restart_clock(endpoints, clock) {
+            now_ps = clock.tick(0);
+            continue;
+        }
         now_ps = clock.tick(now_ps.min(next_ps).min(done_ps));
     }
 }
+
+/// Begins the time again at 0, if the endpoints and the clock let it.
+//= docs/specs/endpoint.md#END-37 a clock that begins again
+fn restart_clock<D: Device>(endpoints: &mut [Endpoint<D>], clock: &mut impl Clock) -> bool {
+    let restarts = endpoints.iter().all(Endpoint::can_restart_clock) && clock.restart();
+    if restarts {
+        endpoints.iter_mut().for_each(Endpoint::restart_clock);
+    }
+    restarts
+}
+
+/// From when on a clock begins again: 20 hours. A connection that begins just before has a hundred days left.
+const RESTART_PS: u64 = 1 << 56;
 
 /// Lets endpoints that send in turns do so, as far as endpoints of other threads allow; returns the time up to which all is sent.
 //= docs/specs/endpoint.md#END-16b turns

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use spray_core::cc::{CcConfig, CcKind};
 use spray_core::event::{Event, FreezeReason};
 use spray_core::feedback::LossCause;
-use spray_core::flow::FlowConfig;
+use spray_core::flow::{FlowConfig, LEAST_PAYLOAD_BYTES};
 use spray_core::loss::RtoConfig;
 use spray_experiments::scenario::{ConnectionPath, Document, Transport};
 use spray_nic::clock::DilatedClock;
@@ -303,13 +303,12 @@ fn flow(
     sealed: bool,
 ) -> Outcome<FlowConfig> {
     const ETHERNET_HEADER: u32 = 14;
-    const LEAST_PAYLOAD: u32 = 64;
     let seal_bytes = if sealed { SEAL_BYTES + TAG_BYTES } else { 0 };
     let header_bytes = (spray_wire::header_bytes(own.is_ipv6(), Kind::Data) + seal_bytes) as u32;
     let room = (interface.mtu + ETHERNET_HEADER).saturating_sub(header_bytes);
     let payload_bytes = path.or("transport.payload_bytes", path.transport.payload_bytes, room);
-    if payload_bytes > room || room < LEAST_PAYLOAD {
-        let needed = payload_bytes.max(LEAST_PAYLOAD) + header_bytes - ETHERNET_HEADER;
+    if payload_bytes > room || room < LEAST_PAYLOAD_BYTES {
+        let needed = payload_bytes.max(LEAST_PAYLOAD_BYTES) + header_bytes - ETHERNET_HEADER;
         let name = &arguments.interface;
         return Err(Failure::refused(format!(
             "the MTU of {name} is {}, too small for {payload_bytes} bytes of payload: needed is {needed} \

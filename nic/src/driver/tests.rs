@@ -167,3 +167,45 @@ fn an_idle_driver_sleeps_until_something_is_due() {
     assert!(rounds < 60_000, "{rounds}");
     assert_eq!(endpoints[0].config().address, address(0, false));
 }
+
+/// A clock that stands where it is put, and begins again at 0.
+struct Late(u64);
+
+impl Clock for Late {
+    fn tick(&mut self, _handled_ps: u64) -> u64 {
+        self.0 += US;
+        self.0
+    }
+
+    fn real_ns(&self, _ps: u64) -> u64 {
+        0
+    }
+
+    fn restart(&mut self) -> bool {
+        self.0 = 0;
+        true
+    }
+}
+
+//= docs/specs/endpoint.md#END-37 a clock that begins again
+#[test]
+fn a_driver_begins_its_clock_again_while_nothing_is_connected() {
+    let network = MemoryNetwork::new(MemoryConfig { frame_size: 2048, ..MemoryConfig::default() });
+    let config = EndpointConfig { mode: crate::Mode::Real, ..config(0, false, EMULATED) };
+    let mut endpoints = vec![Endpoint::new(network.attach(mac(0)), config).unwrap()];
+    let started_ps = RESTART_PS - 1_000 * US;
+    endpoints[0].connect(started_ps, peer(5, false), None).unwrap();
+    let (mut last_ps, mut failed_ps, mut restarted) = (0, None, false);
+    run(&mut endpoints, &mut Late(started_ps), Idle::Spin, |endpoints, now_ps| {
+        if now_ps < last_ps {
+            assert!(failed_ps.is_some_and(|at_ps| at_ps >= RESTART_PS), "not while a connection exists: {failed_ps:?}");
+            restarted = true;
+        }
+        last_ps = now_ps;
+        if matches!(endpoints[0].poll_event(), Some(EndpointEvent::Failed { .. })) {
+            failed_ps = Some(now_ps);
+        }
+        if restarted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    assert!(restarted && last_ps < 10 * US);
+}

@@ -238,6 +238,22 @@ mod tests {
     }
 
     #[test]
+    fn lent_pieces_may_lie_beyond_4_gib() {
+        let mut receive_buffers = ReceiveBuffers::default();
+        let mut lend = |offset| {
+            receive_buffers.lend(&Piece {
+                message: 7,
+                message_bytes: 5 << 30,
+                offset,
+                timestamp_ps: 1,
+                payload: &[0; 8],
+            })
+        };
+        assert!(lend(0) && lend(u64::from(u32::MAX) - 4) && lend(1 << 32) && lend((5 << 30) - 8));
+        assert!(!lend((5 << 30) - 7) && !lend(u64::MAX));
+    }
+
+    #[test]
     fn buffers_come_back_when_nobody_else_sees_them() {
         let mut pool = Pool::default();
         let (large, shared) = (Bytes::from(vec![1; 200_000]), Bytes::from(vec![2; 200_000]));

@@ -132,6 +132,9 @@ pub enum ConnectionError {
     /// The device's interface was removed.
     #[error("the interface was removed")]
     InterfaceGone,
+    /// The endpoint's clock came to its end while the connection was open.
+    #[error("the connection outlived the endpoint's clock, which ends after 106 days")]
+    ClockEnded,
 }
 
 /// Why an endpoint cannot be made.

@@ -48,7 +48,7 @@ impl Machine {
     //= docs/specs/endpoint.md#END-2 the address first
     pub(crate) fn on_connect(&mut self, now_ps: u64, frame: &Frame<'_>, connect: Terms) {
         let peer = Peer { address: frame.envelope.src, mac: frame.envelope.src_mac };
-        if connect.window_packets == 0 || connect.max_payload == 0 {
+        if !self.config.flow.sanitised().accepts(&connect) {
             self.stats.malformed += 1;
             return;
         }
@@ -131,7 +131,7 @@ impl Machine {
         let port = self.any_port();
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage == Stage::Connecting {
-            if accept.window_packets == 0 || accept.max_payload == 0 {
+            if !connection.config.accepts(&accept) {
                 self.stats.malformed += 1;
                 return;
             }
@@ -366,20 +366,20 @@ impl Machine {
 
     /// Makes sender and receiver, within the limits of both sides.
     fn open(&mut self, now_ps: u64, index: u32) {
-        let idle_timeout_ps = self.config.idle_timeout_ps;
+        let (idle_timeout_ps, key) = (self.config.idle_timeout_ps, self.hash_key);
         let Some(connection) = self.table.slot(index) else { return };
         let remote = connection.remote;
         //= docs/specs/endpoint.md#END-4 payload of both sides
         connection.config.payload_bytes = connection.config.payload_bytes.min(remote.max_payload);
         let config = &connection.config;
         let mut sending = SendHalf::new(config, remote.window_packets, remote.max_data, &mut self.host.rng);
-        let receiving = ReceiveHalf::new(config);
+        let receiving = ReceiveHalf::new(config).with_hash_key(key);
         if !connection.reachable.is_empty() {
             sending.sender.on_reachable(now_ps, &connection.reachable);
         }
         connection.flow = Some(Box::new(Flow { sending, receiving, receive_buffers: ReceiveBuffers::default() }));
         connection.stage = Stage::Open;
         connection.repeat = Repeat::OFF;
-        connection.idle_check_ps = now_ps + (idle_timeout_ps / 3).max(1);
+        connection.idle_check_ps = now_ps.saturating_add((idle_timeout_ps / 3).max(1));
     }
 }

@@ -29,6 +29,11 @@ impl<const BURST: u32, const INTERVAL_PS: u64> RateLimit<BURST, INTERVAL_PS> {
         self.tokens -= u32::from(allowed);
         allowed
     }
+
+    /// The time begins again at 0.
+    pub(crate) fn restart_clock(&mut self) {
+        self.refilled_ps = 0;
+    }
 }
 
 /// Sources whose key exchanges are counted apart, as far as their addresses' hashes differ.

@@ -150,6 +150,12 @@ impl<D: Device> Link<D> {
         }
     }
 
+    /// The time begins again at 0: nothing waits since an earlier one.
+    pub(crate) fn restart_clock(&mut self) {
+        self.flush();
+        self.unflushed_since_ps = 0;
+    }
+
     /// Counts an error of the device.
     pub(crate) fn on_error(&mut self) {
         self.errors += 1;

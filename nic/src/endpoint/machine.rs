@@ -7,6 +7,7 @@ use std::{
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use spray_core::flow::HashKey;
 use spray_core::host::{Host, Log, NEVER};
 use spray_wire::{Body, Common, Envelope, EvPort};
 
@@ -93,8 +94,10 @@ pub(crate) struct Machine {
     pub(crate) exchanges: Exchanges,
     pub(crate) tokens: Tokens,
     pub(crate) stats: EndpointStats,
-    /// The time of the last event, which never goes back.
+    /// The time of the last event. It goes back only in [`Machine::restart_clock`].
     pub(crate) clock_ps: u64,
+    /// What the connections' receivers hash message numbers with.
+    pub(crate) hash_key: HashKey,
     scheduled: BinaryHeap<Scheduled>,
     schedules: u64,
 }
@@ -102,7 +105,9 @@ pub(crate) struct Machine {
 impl Machine {
     pub(crate) fn new(config: EndpointConfig) -> Self {
         let capacity = config.max_connections as usize;
+        let hash_key = hash_key(&config);
         Self {
+            hash_key,
             table: Table::new(config.max_connections),
             host: Host::new(config.link_bps, capacity, Xoshiro256PlusPlus::seed_from_u64(config.seed)),
             outside: Outside {
@@ -213,6 +218,17 @@ impl Machine {
         }
     }
 
+    /// Begins the time again at 0. No connection exists, so that nothing else holds times.
+    pub(crate) fn restart_clock(&mut self) {
+        self.clock_ps = 0;
+        self.scheduled.clear();
+        self.limit.restart_clock();
+        self.exchanges = Exchanges::default();
+        // Tokens of the time before are not right again.
+        self.tokens = Tokens::new(&secret(&self.config));
+        self.host.restart_clock();
+    }
+
     /// Sets a connection's deadline anew.
     pub(crate) fn reschedule(&mut self, now_ps: u64, index: u32) {
         if let Some(connection) = self.table.slot(index) {
@@ -243,3 +259,16 @@ impl Machine {
         self.service(now_ps, index);
     }
 }
+
+/// Nobody can guess it, but where a run must repeat it: there it comes from the seed, and no connection's choices change with it.
+//= docs/specs/transport.md#TRN-62 numbers that collide
+fn hash_key(config: &EndpointConfig) -> HashKey {
+    let mut seeded = spray_core::rng::stream(config.seed, HASH_STREAM);
+    HashKey([0; 2].map(|_: u64| match config.mode {
+        Mode::Real => getrandom::u64().unwrap_or_else(|_| seeded.next_u64()),
+        Mode::Emulated { .. } => seeded.next_u64(),
+    }))
+}
+
+/// Its stream of the endpoint's seed.
+const HASH_STREAM: u64 = u64::MAX;

@@ -47,7 +47,7 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use spray_core::flow::FlowConfig;
-use spray_core::host::{self, NEVER};
+use spray_core::host::{self, CLOCK_END_PS, NEVER};
 use spray_core::path::Ev;
 use spray_wire::{self as wire, CloseReason, Kind};
 
@@ -214,11 +214,16 @@ impl<D: Device> Endpoint<D> {
         }
     }
 
-    /// Handles arrivals, does what is due up to `now_ps`, and sends frames.
+    /// Handles arrivals, does what is due up to `now_ps`, and sends frames. From [`CLOCK_END_PS`] on every connection fails.
     ///
     /// Returns the latest time of the next call; call earlier if the device has arrivals. `None`: nothing will happen
     /// without an arrival or the user.
     pub fn poll(&mut self, now_ps: u64) -> Option<u64> {
+        //= docs/specs/endpoint.md#END-36 the end of the clock
+        let now_ps = now_ps.min(CLOCK_END_PS);
+        if now_ps == CLOCK_END_PS {
+            self.machine.end_clock(now_ps);
+        }
         self.polled_ps = self.polled_ps.max(now_ps);
         self.send_control(self.machine.clock_ps);
         self.link.send_waiting();
@@ -232,6 +237,22 @@ impl<D: Device> Endpoint<D> {
             self.machine.fail_all(now_ps, ConnectionError::InterfaceGone);
         }
         (next_ps != NEVER).then_some(next_ps)
+    }
+
+    /// Whether [`restart_clock`](Self::restart_clock) would begin the time again.
+    #[must_use]
+    pub fn can_restart_clock(&self) -> bool {
+        self.machine.config.mode == Mode::Real && self.connections() == 0
+    }
+
+    /// Begins the time again at 0, for a caller whose clock does. Does nothing in emulated mode, and while connections exist.
+    //= docs/specs/endpoint.md#END-37 a clock that begins again
+    pub fn restart_clock(&mut self) {
+        if self.can_restart_clock() {
+            self.machine.restart_clock();
+            self.link.restart_clock();
+            self.polled_ps = 0;
+        }
     }
 
     /// Returns the next event, oldest first. Taking a received message lets the peer send as many bytes more.

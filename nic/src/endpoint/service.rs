@@ -71,6 +71,18 @@ impl Machine {
         }
     }
 
+    /// Ends every connection, since the clock ends, and tells the peers.
+    //= docs/specs/endpoint.md#END-36 the end of the clock
+    pub(crate) fn end_clock(&mut self, now_ps: u64) {
+        for index in 0..self.config.max_connections {
+            match self.table.slot(index).map(|connection| connection.stage) {
+                Some(Stage::HalfOpen) => drop(self.remove(index)),
+                Some(_) => self.give_up(now_ps, index, ConnectionError::ClockEnded, CloseReason::Aborted),
+                None => {}
+            }
+        }
+    }
+
     /// Ends a connection with an error.
     pub(crate) fn fail(&mut self, now_ps: u64, index: u32, error: ConnectionError) {
         if let Some(connection) = self.remove(index) {
@@ -107,7 +119,8 @@ impl Machine {
             return;
         }
         let asks = silent >= timeout / 3;
-        connection.idle_check_ps = if asks { now_ps } else { connection.heard_ps } + (timeout / 3).max(1);
+        let from_ps = if asks { now_ps } else { connection.heard_ps };
+        connection.idle_check_ps = from_ps.saturating_add((timeout / 3).max(1));
         if asks {
             let probe = Probe { token: KEEP_ALIVE, timestamp_ps: now_ps };
             self.outside.outlet.push_to(connection, port, Body::Probe(probe));

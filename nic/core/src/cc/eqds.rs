@@ -9,7 +9,7 @@ mod tests;
 
 use spray_wire::PullRequest;
 
-pub use self::pacer::PullPacer;
+pub use self::pacer::{CreditBound, PullPacer};
 use super::{AckInfo, CcConfig, CongestionControl, Scheme, bdp_bytes, part_bytes};
 use crate::feedback::LossCause;
 use crate::settings::settings;

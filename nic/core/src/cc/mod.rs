@@ -18,7 +18,7 @@ use spray_wire::PullRequest;
 
 pub use self::dcqcn::{Dcqcn, DcqcnConfig};
 pub use self::dctcp::{Dctcp, DctcpConfig};
-pub use self::eqds::{Eqds, EqdsConfig, PullPacer};
+pub use self::eqds::{CreditBound, Eqds, EqdsConfig, PullPacer};
 pub use self::fixed_rate::{FixedRate, FixedRateConfig};
 pub use self::fixed_window::{FixedWindow, FixedWindowConfig};
 pub use self::mswift::{MSwift, MSwiftConfig};

@@ -1,6 +1,8 @@
 //! The settings of one connection.
 
-use crate::cc::{CcConfig, ControlConfig, rate_bps};
+use spray_wire::Terms;
+
+use crate::cc::{CcConfig, ControlConfig, CreditBound, rate_bps};
 use crate::loss::{ReceiverConfig, RtoConfig, SackRule};
 use crate::path::PathConfig;
 use crate::units::Gbps;
@@ -113,7 +115,7 @@ impl FlowConfig {
         self.payload_bytes = self.payload_bytes.clamp(1, u32::from(u16::MAX));
         self.header_bytes = self.header_bytes.min(u32::from(u16::MAX));
         self.window_packets = self.window_packets.clamp(1, MAX_WINDOW_PACKETS).next_power_of_two();
-        self.ack_every = self.ack_every.clamp(1, 255);
+        self.ack_every = self.ack_every.clamp(1, MAX_ACK_EVERY);
         self.ack_evs = self.ack_evs.clamp(1, spray_wire::MAX_ECHOES as u32 + 1);
         self.give_up_ps = self.give_up_ps.max(1);
         self.sack_gap_packets = self.sack_gap_packets.map(|packets| packets.max(1));
@@ -130,6 +132,23 @@ impl FlowConfig {
         }
     }
 
+    /// Whether a connection with these settings can do with a peer's limits.
+    //= docs/specs/endpoint.md#END-4a senseless limits
+    //= docs/specs/wire.md#WIRE-8b least limits
+    pub fn accepts(&self, terms: &Terms) -> bool {
+        (1..=MAX_WINDOW_PACKETS).contains(&terms.window_packets)
+            && (1..=MAX_ACK_EVERY).contains(&terms.ack_every)
+            && terms.max_payload >= self.payload_bytes.min(LEAST_PAYLOAD_BYTES)
+            && terms.max_data >= self.max_data_bytes.min(LEAST_PAYLOAD_BYTES.into())
+    }
+
+    /// Credit that a receiver grants a sender which sends nothing: for all that packet window and flow control let it have under way.
+    //= docs/specs/eqds.md#EQDS-16 credit that does not come back
+    pub fn credit_bound(&self) -> CreditBound {
+        let packets = self.max_data_bytes.div_ceil(self.payload_bytes.max(1).into()).min(self.window_packets.into());
+        CreditBound { bytes: packets.saturating_mul(self.packet_bytes().into()), retry_ps: self.rto.min_ps }
+    }
+
     /// Bytes of a full packet on the wire.
     pub fn packet_bytes(&self) -> u32 {
         self.payload_bytes.saturating_add(self.header_bytes)
@@ -138,6 +157,13 @@ impl FlowConfig {
 
 /// Largest window: 64 Ki packets. At 800 Gb/s, 1 ms and 4 KiB packets that is 3 BDPs; its records take 2 MiB.
 pub const MAX_WINDOW_PACKETS: u32 = 1 << 16;
+
+/// Most data packets for one ACK: what an ACK can count.
+const MAX_ACK_EVERY: u32 = 255;
+
+/// The least payload that a peer may limit packets to, unless our own are smaller. A frame's headers are some 120 bytes: with
+/// less, most of what is sent at a peer's wish would be headers. Every IP path carries it.
+pub const LEAST_PAYLOAD_BYTES: u32 = 256;
 
 /// Packets in the first window of a connection that learns its path. A queue on a slow path still holds them; a path of 400 Gb/s
 /// carries them, at 4 KiB each, in 2.6 us.

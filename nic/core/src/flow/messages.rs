@@ -226,6 +226,8 @@ const FIRST_INCOMING: usize = 8;
 pub(super) struct Reassembly {
     slots: Box<[Incoming]>,
     shift: u32,
+    /// Secret, so that nobody can choose numbers that meet in one slot.
+    key: HashKey,
     open: usize,
     max_open: usize,
     open_bytes: u64,
@@ -244,13 +246,19 @@ impl Reassembly {
         let window_bytes = u64::from(window_packets) * u64::from(payload_bytes);
         Self {
             slots: vec![Incoming::default(); FIRST_INCOMING].into_boxed_slice(),
-            shift: 32 - FIRST_INCOMING.trailing_zeros(),
+            shift: 64 - FIRST_INCOMING.trailing_zeros(),
+            key: HashKey::default(),
             open: 0,
             max_open,
             open_bytes: 0,
             max_open_bytes: max_message_bytes.saturating_mul(2).saturating_add(window_bytes),
             max_message_bytes,
         }
+    }
+
+    /// Hashes with `key`. Nothing was placed yet.
+    pub(super) fn set_key(&mut self, key: HashKey) {
+        self.key = key;
     }
 
     /// Takes the payload of a packet whose number arrives for the first time.
@@ -352,16 +360,42 @@ impl Reassembly {
         self.slots[slot].used = false;
     }
 
-    /// Multiplicative hashing, which spreads consecutive message numbers.
+    //= docs/specs/transport.md#TRN-62 numbers that collide
     #[inline]
     fn home(&self, message: u32) -> usize {
-        (message.wrapping_mul(0x9e37_79b1) >> self.shift) as usize
+        (self.key.hash(message) >> self.shift) as usize
+    }
+
+    /// Slots that a search for `message` looks at.
+    #[cfg(test)]
+    pub(super) fn steps(&self, message: u32) -> usize {
+        (self.find(message).0.wrapping_sub(self.home(message)) & (self.slots.len() - 1)) + 1
     }
 
     #[inline]
     fn after(&self, slot: usize) -> usize {
         (slot + 1) & (self.slots.len() - 1)
     }
+}
+
+/// What a table hashes message numbers with: a secret where the peer is not trusted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HashKey(pub [u64; 2]);
+
+impl HashKey {
+    /// Two folded products, the second of which hides what the first leaves of the number's structure.
+    #[inline]
+    fn hash(self, message: u32) -> u64 {
+        let Self([first, second]) = self;
+        fold(fold(u64::from(message) ^ first, 0x9e37_79b9_7f4a_7c15) ^ second, 0xd1b5_4a32_d192_ed03)
+    }
+}
+
+/// Both halves of a product, added without carry.
+#[inline]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    (product >> 64) as u64 ^ product as u64
 }
 
 impl Incoming {

@@ -16,7 +16,7 @@ use self::order::Order;
 pub use self::order::{Degrees, OrderStats};
 pub use self::stats::ReceiverStats;
 use super::config::FlowConfig;
-use super::messages::{Placed, Reassembly};
+use super::messages::{HashKey, Placed, Reassembly};
 use crate::loss::{Arrived, Bits, Evidence, GoBackN, ReceiverConfig, Repair, SectionWatch};
 
 /// A data frame as it came off the wire.
@@ -139,6 +139,12 @@ impl Receiver {
             order: Order::default(),
             stats: ReceiverStats::default(),
         }
+    }
+
+    /// Hashes what the peer numbers with `key`, which the peer must not know. Before the first frame.
+    //= docs/specs/transport.md#TRN-62 numbers that collide
+    pub fn set_hash_key(&mut self, key: HashKey) {
+        self.reassembly.set_key(key);
     }
 
     /// Takes a data frame whose checksums and cookie hold.
@@ -275,6 +281,12 @@ impl Receiver {
     #[inline]
     pub fn stats(&self) -> &ReceiverStats {
         &self.stats
+    }
+
+    /// Begins at another number than 0.
+    #[cfg(test)]
+    pub(super) fn start_at(&mut self, psn: u64) {
+        (self.cumulative, self.highest, self.order) = (psn, psn, Order::starting_at(psn));
     }
 
     /// Takes a data frame: the first one of each packet counts for its message.

@@ -9,6 +9,7 @@ mod grant;
 mod limits;
 mod liveness;
 mod output;
+mod probes;
 mod recovery;
 mod retry;
 mod sections;
@@ -19,7 +20,6 @@ mod touch;
 use alloc::boxed::Box;
 
 use rand_core::RngCore;
-use spray_wire::Probe;
 
 use self::calibration::Calibration;
 use self::grant::Grant;
@@ -27,6 +27,7 @@ pub use self::limits::{Limit, Limits};
 use self::liveness::Liveness;
 use self::output::data;
 pub use self::output::{Full, SenderEvent, Transmit};
+use self::probes::Probes;
 use self::recovery::Recovery;
 use self::retry::{Awaited, Retry};
 pub use self::stats::SenderStats;
@@ -72,7 +73,7 @@ pub struct Sender {
     /// Timestamp of the last frame with a section. Each is later than the one before.
     stamp_ps: u64,
     draining_since_ps: Option<u64>,
-    probe_token: u64,
+    probes: Probes,
     /// What it learns of the path, where it is to learn.
     calibration: Option<Box<Calibration>>,
     stats: SenderStats,
@@ -128,7 +129,7 @@ impl Sender {
             paused: false,
             stamp_ps: 0,
             draining_since_ps: None,
-            probe_token: 0,
+            probes: Probes::default(),
             calibration: config.learns_path.then(|| Box::new(Calibration::new(&config, offers.reuses))),
             stats: SenderStats::default(),
             limits: Limits::default(),
@@ -254,6 +255,12 @@ impl Sender {
         &self.stats
     }
 
+    /// Begins at another number than 0.
+    #[cfg(test)]
+    pub(super) fn start_at(&mut self, psn: u64) {
+        self.recovery.scoreboard.start_at(psn);
+    }
+
     /// Whether a frame without data may be due.
     #[inline]
     fn may_have_control(&self) -> bool {
@@ -266,9 +273,9 @@ impl Sender {
     fn poll_control(&mut self, now_ps: u64, rng: &mut impl RngCore) -> Option<Transmit> {
         //= docs/specs/transport.md#TRN-7 order of sending
         if self.offers.probing
-            && let Some(ev) = self.balancer.poll_probe(now_ps)
+            && let Some(probe) = self.poll_probe(now_ps)
         {
-            return Some(self.probe(now_ps, ev));
+            return Some(probe);
         }
         if self.offers.sections
             && let Some(trailer) = self.poll_trailer(now_ps)
@@ -423,12 +430,6 @@ impl Sender {
             && (!self.window_admits(bytes)
                 || scoreboard.span() >= self.frames.window_packets
                 || self.grant.is_used_up())
-    }
-
-    fn probe(&mut self, now_ps: u64, ev: Ev) -> Transmit {
-        self.probe_token += 1;
-        self.stats.probes_sent += 1;
-        Transmit::Probe { probe: Probe { token: self.probe_token, timestamp_ps: now_ps }, ev }
     }
 
     #[inline]

@@ -7,6 +7,7 @@ use spray_wire::{Body, PullRequest};
 
 use super::{Entry, Host, Owner, ReceiveHalf, Table};
 use crate::cc::PullPacer;
+use crate::flow::{Accept, Arrival};
 use crate::path::draw;
 
 impl<R: RngCore> Host<R> {
@@ -31,6 +32,11 @@ impl<R: RngCore> Host<R> {
         owner.send(now_ps, number, connection, port, Body::Pull(pull));
     }
 
+    /// Forgets when credit was granted last. No connection is open.
+    pub fn restart_clock(&mut self) {
+        self.pacer = None;
+    }
+
     /// Ends a connection's share of credit.
     pub fn close(&mut self, half: &ReceiveHalf) {
         if let (Some(pacer), Some(entry)) = (self.pacer.as_deref_mut(), half.credit.entry) {
@@ -52,14 +58,32 @@ impl<R: RngCore> Host<R> {
         receiver.on_pull_request(request);
         let link_bps = self.link_bps;
         let pacer = self.pacer.get_or_insert_with(|| Box::new(PullPacer::new(link_bps, credit.rate)));
-        let entry = *credit.entry.get_or_insert_with(|| pacer.open(number, credit.pull_bytes));
+        let entry = *credit.entry.get_or_insert_with(|| pacer.open(number, credit.pull_bytes, credit.bound));
         pacer.on_request(now_ps, entry, request.pulled_bytes);
         self.want_credit(now_ps, connection, owner);
     }
 
-    /// Tells the pacer that a sender needs more credit: it asked, or one of its packets was trimmed.
+    /// Tells the pacer of a data frame, which credit may have called for.
+    //= docs/specs/eqds.md#EQDS-16 credit that does not come back
     #[inline]
-    pub(super) fn want_credit<O: Owner>(&mut self, now_ps: u64, connection: &mut O::Connection, owner: &mut O) {
+    pub(super) fn take_back<O: Owner>(
+        &mut self,
+        now_ps: u64,
+        connection: &mut O::Connection,
+        arrival: &Arrival,
+        accept: Accept,
+        owner: &mut O,
+    ) {
+        let Some(pacer) = self.pacer.as_deref_mut() else { return };
+        let Some(ReceiveHalf { receiver, credit, .. }) = connection.receiving() else { return };
+        let Some(entry) = credit.entry else { return };
+        if pacer.on_arrival(now_ps, entry, receiver.credit_back(arrival, accept)) || arrival.trimmed {
+            self.want_credit(now_ps, connection, owner);
+        }
+    }
+
+    /// Tells the pacer what a sender needs: it asked, or one of its packets was trimmed or made room.
+    fn want_credit<O: Owner>(&mut self, now_ps: u64, connection: &mut O::Connection, owner: &mut O) {
         let Some(ReceiveHalf { receiver, credit, .. }) = connection.receiving() else { return };
         let (Some(pacer), Some(entry)) = (self.pacer.as_deref_mut(), credit.entry) else { return };
         pacer.on_target(now_ps, entry, receiver.pull_target());

@@ -48,9 +48,7 @@ impl<R: RngCore> Host<R> {
         if accept == (Accept::New { place: true }) && !owner.place(connection, &arrival.data, payload) {
             accept = Accept::Invalid;
         }
-        if arrival.trimmed {
-            self.want_credit(now_ps, connection, owner);
-        }
+        self.take_back(now_ps, connection, arrival, accept, owner);
         self.serve_receiver(now_ps, number, connection, owner);
         accept
     }

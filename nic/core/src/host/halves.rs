@@ -3,7 +3,8 @@
 use rand_core::RngCore;
 
 use super::NEVER;
-use crate::flow::{FlowConfig, Receiver, Sender};
+use crate::cc::CreditBound;
+use crate::flow::{FlowConfig, HashKey, Receiver, Sender};
 use crate::units::Ratio;
 
 /// The sending half of a connection, and what the host keeps of it. It talks to the peer's receiving half.
@@ -36,6 +37,8 @@ pub(super) struct Credit {
     pub(super) pull_bytes: u64,
     /// Share of the link's rate that the host grants to all its senders together.
     pub(super) rate: Ratio,
+    /// Credit that may not have come back as arrivals.
+    pub(super) bound: CreditBound,
 }
 
 impl SendHalf {
@@ -62,7 +65,7 @@ impl SendHalf {
             None => NEVER,
             Some(at_ps) if at_ps > now_ps => at_ps,
             Some(_) if self.ready => NEVER,
-            Some(_) => now_ps + STUCK_PS,
+            Some(_) => now_ps.saturating_add(STUCK_PS),
         }
     }
 
@@ -77,12 +80,19 @@ impl ReceiveHalf {
     /// Makes a receiving half.
     pub fn new(config: &FlowConfig) -> Self {
         let eqds = config.cc.control.eqds();
-        let pull_bytes = eqds.pull_bytes(config.sanitised().packet_bytes());
+        let sane = config.sanitised();
+        let pull_bytes = eqds.pull_bytes(sane.packet_bytes());
         Self {
             receiver: Receiver::new(config),
             evs: config.path.ev_count(),
-            credit: Credit { entry: None, pull_bytes, rate: eqds.pull_rate },
+            credit: Credit { entry: None, pull_bytes, rate: eqds.pull_rate, bound: sane.credit_bound() },
         }
+    }
+
+    /// Makes a new half hash what the peer numbers with a secret key.
+    pub fn with_hash_key(mut self, key: HashKey) -> Self {
+        self.receiver.set_hash_key(key);
+        self
     }
 
     /// Makes a new half expect the ideal erasure code, as [`SendHalf::in_ideal_code`] sends it.

@@ -32,7 +32,7 @@ pub use self::events::{Fate, Path};
 pub use self::halves::{ReceiveHalf, SendHalf};
 pub use self::log::{Log, LogEntry};
 use crate::cc::PullPacer;
-pub use crate::units::NEVER;
+pub use crate::units::{CLOCK_END_PS, NEVER};
 
 /// What the connections of one host share.
 ///

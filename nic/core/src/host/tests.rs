@@ -349,6 +349,45 @@ fn a_host_grants_credit_once_somebody_asks_and_stops_when_all_have_ended() {
     assert!(station.outside.out.is_empty() && station.host.grant_ps().is_none());
 }
 
+/// Pulls in 100 ms for a connection that asks for all there is, again every `again_ps`, and sends what `send` says.
+fn pulls(again_ps: u64, send: Option<Data>) -> usize {
+    let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
+    let (mut pulls, mut pulled_bytes, mut asks_ps) = (0, 0, 0);
+    for now_ps in (0..100_000 * US).step_by(US as usize / 10) {
+        if now_ps >= asks_ps {
+            let ask = PullRequest { demand_bytes: u64::MAX, pulled_bytes };
+            station.arrive(now_ps, (0, EvPort::new(1), Body::PullRequest(ask), None), false);
+            asks_ps += again_ps;
+            if let Some(data) = send {
+                station.arrive(now_ps, (0, EvPort::new(1), Body::Data(data), Some(())), true);
+            }
+        }
+        station.step(now_ps);
+        for (.., body, _) in station.outside.out.drain(..) {
+            if let Body::Pull(pull) = body {
+                (pulls, pulled_bytes) = (pulls + 1, pull.credit_bytes);
+            }
+        }
+    }
+    pulls
+}
+
+//= docs/specs/eqds.md#EQDS-16 credit that does not come back
+//= docs/specs/eqds.md#EQDS-17 beyond the room
+#[test]
+fn a_peer_that_asks_and_sends_nothing_costs_bounded_frames() {
+    let config = config(CcKind::Dctcp);
+    let most = config.credit_bound().bytes.div_ceil(u64::from(config.packet_bytes())) as usize;
+    assert_eq!(most, 512, "the packet window");
+    assert_eq!(pulls(u64::MAX / 2, None), most);
+    // Asked every microsecond: one pull more for each least timeout.
+    let timeouts = (100_000 * US / config.rto.min_ps) as usize;
+    assert!((most..=most + timeouts + 1).contains(&pulls(US, None)), "{}", pulls(US, None));
+    // Trimmed frames that claim as much as they can: one pull each.
+    let claims = Data { message_bytes: 60_000, payload_bytes: 60_000, ..Data::default() };
+    assert!(pulls(100 * US, Some(claims)) <= most + timeouts + 1_001);
+}
+
 #[test]
 fn credit_brings_everything_across_a_lossy_wire() {
     let (_, receiver) = transfer::<usize>(2, 30 * PAYLOAD, CcKind::Eqds);

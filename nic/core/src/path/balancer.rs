@@ -132,7 +132,10 @@ pub trait Probing: Timer {
     /// Returns an EV to probe now, if one is due.
     fn poll_probe(&mut self, now_ps: u64) -> Option<Ev>;
 
-    /// Takes the answer to a probe. Called once for each answer whose EV is within `0..evs`.
+    /// Whether it has probed what it suspects now. While it has not, answers are to probes of something else.
+    fn has_probed(&self) -> bool;
+
+    /// Takes the answer to a probe. Called for answers to probes that went since [`Probing::has_probed`] was last false.
     fn on_probe_ack(&mut self, now_ps: u64, ev: Ev, marked: bool, publisher: &mut impl Publisher);
 }
 

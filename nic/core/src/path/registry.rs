@@ -129,6 +129,8 @@ optional! {
     fn lowest_first(self) -> bool = false;
     fn has_sections(self) -> bool = false;
     fn has_probes(self) -> bool = false;
+    /// See [`Probing::has_probed`].
+    pub fn has_probed(self) -> bool = false;
     fn wants_gap_rule(self) -> bool = false;
     fn tracks_packets(self) -> bool = false;
     /// See [`HoldBack::is_draining`].

@@ -108,7 +108,8 @@ impl Reps {
             return;
         }
         self.state.freeze(now_ps.saturating_add(self.settings.freezing_timeout_ps));
-        self.probe = Probe { lost: loss.ev, next_ps: now_ps.saturating_add(self.settings.probe_interval_ps) };
+        let next_ps = now_ps.saturating_add(self.settings.probe_interval_ps);
+        self.probe = Probe { lost: loss.ev, asked: false, next_ps };
         publisher.on_event(now_ps, Event::FreezeEntered { reason: FreezeReason::Loss(loss.cause) });
     }
 
@@ -202,7 +203,12 @@ impl Probing for Reps {
             return None;
         }
         self.probe.next_ps = now_ps.saturating_add(self.settings.probe_interval_ps);
+        self.probe.asked = true;
         Some(self.probe.lost)
+    }
+
+    fn has_probed(&self) -> bool {
+        self.probes() && self.probe.asked
     }
 
     //= docs/specs/reps.md#REPS-18 answers to probes
@@ -338,6 +344,8 @@ impl Buffer {
 struct Probe {
     /// The entropy value of the packet whose loss began the freeze.
     lost: Ev,
+    /// A probe went in this freeze.
+    asked: bool,
     next_ps: u64,
 }
 

@@ -70,7 +70,7 @@ fn asked(connection: u32) -> Terms {
         cookie: 5,
         window_packets: 16,
         max_payload: 1000,
-        max_data: 10,
+        max_data: 256,
         ack_every: 1,
         ..Terms::default()
     }
@@ -228,6 +228,40 @@ fn with_token(rig: &Rig, connect: Terms) -> Terms {
     let (address, now_ps) = (address(STRANGER, rig.v6), rig.endpoints[1].machine.clock_ps);
     let token = rig.endpoints[1].machine.tokens.make(now_ps, address, connect.connection, connect.cookie);
     Terms { token, ..connect }
+}
+
+//= docs/specs/endpoint.md#END-4a senseless limits
+#[test]
+fn senseless_limits_make_no_connection() {
+    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
+    let mut stranger = Stranger::new(&rig);
+    let fine = Terms { max_payload: 256, ..asked(4) };
+    let bad = [
+        Terms { max_payload: 1, ..fine },
+        Terms { max_data: 1, ..fine },
+        Terms { window_packets: u32::MAX, ..fine },
+        Terms { ack_every: 0, ..fine },
+    ];
+    for connect in bad {
+        stranger.send(&rig, STRANGER, 1, 0, 0, &Body::Connect(connect));
+    }
+    rig.run(US, 10 * US, |_| false);
+    assert_eq!((rig.endpoints[1].connections(), rig.endpoints[1].stats().malformed), (0, 4));
+    assert!(stranger.received().is_empty());
+    // An Accept under our own cookie from a peer that wants one byte a packet.
+    let connection =
+        rig.endpoints[0].connect(rig.now_ps, Peer { mac: mac(STRANGER), ..peer(STRANGER, false) }, None).unwrap();
+    rig.run(US, 10 * US, |_| false);
+    let Body::Connect(ours) = stranger.received()[0] else { panic!() };
+    let accept = |max_payload| Body::Accept(Accept { max_payload, connection: 9, cookie: 8, ..fine });
+    stranger.send(&rig, STRANGER, 0, ours.connection, ours.cookie, &accept(1));
+    rig.run(US, 10 * US, |_| false);
+    assert!(rig.endpoints[0].machine.table.get(connection).unwrap().flow.is_none());
+    assert_eq!(rig.endpoints[0].stats().malformed, 1);
+    stranger.send(&rig, STRANGER, 0, ours.connection, ours.cookie, &accept(256));
+    rig.run(US, 10 * US, |_| false);
+    assert_eq!(rig.endpoints[0].connection_stats(connection).unwrap().payload_bytes, 256);
+    rig.audit();
 }
 
 //= docs/specs/endpoint.md#END-2 the address first

@@ -2,6 +2,7 @@
 
 mod credit;
 mod delivery;
+mod edges;
 mod emulation;
 mod flowcut;
 mod handshake;

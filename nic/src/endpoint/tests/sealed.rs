@@ -136,6 +136,7 @@ fn a_forged_accept_does_not_end_the_exchange() {
         window_packets: 64,
         max_payload: 1000,
         max_data: 1 << 20,
+        ack_every: 1,
         ..Accept::default()
     };
     stranger.send(&rig, 1, 0, ours.raw(), cookie, &Body::Accept(accept));

@@ -33,6 +33,25 @@ struct Entry {
     pull_bytes: u64,
     granted: u64,
     target: u64,
+    /// Bytes that may be granted before anything arrives; at most `bound.bytes`.
+    room: u64,
+    bound: CreditBound,
+    /// From when on a request may have credit beyond the room.
+    beyond_ps: u64,
+}
+
+/// How much credit a connection may have been granted that has not come back as arrivals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CreditBound {
+    /// Wire bytes granted and not come back.
+    pub bytes: u64,
+    /// Time between two pulls beyond that, in picoseconds.
+    pub retry_ps: u64,
+}
+
+impl CreditBound {
+    /// As much as anybody may ask for.
+    pub const NONE: Self = Self { bytes: u64::MAX, retry_ps: 0 };
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,15 +72,20 @@ impl PullPacer {
     }
 
     /// Takes in a connection and returns its entry. The caller knows the connection as `owner`; each of its pulls
-    /// brings `pull_bytes`.
-    pub fn open(&mut self, owner: u32, pull_bytes: u64) -> u32 {
+    /// brings `pull_bytes`. The bound is at least one pull.
+    pub fn open(&mut self, owner: u32, pull_bytes: u64, bound: CreditBound) -> u32 {
+        let pull_bytes = pull_bytes.max(1);
+        let bound = CreditBound { bytes: bound.bytes.max(pull_bytes), ..bound };
         let entry = Entry {
             owner,
             standing: Standing::Content,
             repeat: false,
-            pull_bytes: pull_bytes.max(1),
+            pull_bytes,
             granted: 0,
             target: 0,
+            room: bound.bytes,
+            bound,
+            beyond_ps: 0,
         };
         if let Some(index) = self.free.pop() {
             self.entries[index as usize] = entry;
@@ -88,20 +112,41 @@ impl PullPacer {
     pub fn on_target(&mut self, now_ps: u64, index: u32, target_bytes: u64) {
         let Some(entry) = self.entries.get_mut(index as usize) else { return };
         entry.target = entry.target.max(target_bytes);
-        if entry.target > entry.granted {
+        if entry.can_grant() {
             self.enqueue(now_ps, index);
         }
     }
 
     /// Takes a request: the sender had seen a total of `pulled_bytes`. If that is less than was granted, the total is
-    /// told again.
+    /// told again. If not, and the room is used up, there may be room for one pull more.
     //= docs/specs/eqds.md#EQDS-13 repeating a total
+    //= docs/specs/eqds.md#EQDS-17 beyond the room
     pub fn on_request(&mut self, now_ps: u64, index: u32, pulled_bytes: u64) {
         let Some(entry) = self.entries.get_mut(index as usize) else { return };
         if pulled_bytes < entry.granted {
             entry.repeat = true;
             self.enqueue(now_ps, index);
+        } else if entry.room == 0 && entry.beyond_ps <= now_ps {
+            entry.room = entry.pull_bytes;
+            entry.beyond_ps = now_ps.saturating_add(entry.bound.retry_ps);
+            if entry.can_grant() {
+                self.enqueue(now_ps, index);
+            }
         }
+    }
+
+    /// Makes room for `bytes` more, since something arrived. Returns whether a connection that had none waits now.
+    //= docs/specs/eqds.md#EQDS-16 credit that does not come back
+    #[inline]
+    pub fn on_arrival(&mut self, now_ps: u64, index: u32, bytes: u64) -> bool {
+        let Some(entry) = self.entries.get_mut(index as usize) else { return false };
+        let had_room = entry.room > 0;
+        entry.room = entry.room.saturating_add(bytes).min(entry.bound.bytes);
+        let wakes = !had_room && entry.can_grant();
+        if wakes {
+            self.enqueue(now_ps, index);
+        }
+        wakes
     }
 
     /// When [`PullPacer::poll_pull`] next returns a pull; `None` while no connection waits.
@@ -122,11 +167,12 @@ impl PullPacer {
                 self.release(index);
                 continue;
             }
-            let bytes = entry.pull_bytes.min(entry.target - entry.granted);
+            let bytes = entry.pull_bytes.min(entry.target - entry.granted).min(entry.room);
             entry.granted += bytes;
+            entry.room -= bytes;
             entry.standing = Standing::Content;
             entry.repeat = false;
-            let (owner, credit_bytes, more) = (entry.owner, entry.granted, entry.target > entry.granted);
+            let (owner, credit_bytes, more) = (entry.owner, entry.granted, entry.can_grant());
             if more {
                 self.append(index);
             }
@@ -167,6 +213,14 @@ impl PullPacer {
     fn advance(&mut self, now_ps: u64, bytes: u64) {
         let gap_ps = self.gaps.after(bytes);
         self.next_ps = after_gap(self.next_ps, now_ps, gap_ps, CATCH_UP_PULLS);
+    }
+}
+
+impl Entry {
+    /// Whether it may get credit, and has a use for some.
+    #[inline]
+    fn can_grant(&self) -> bool {
+        self.target > self.granted && self.room > 0
     }
 }
 

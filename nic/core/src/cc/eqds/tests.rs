@@ -165,15 +165,26 @@ fn more_credit_than_there_can_be_is_not_believed() {
 struct Literal {
     bps: u128,
     waiting: VecDeque<usize>,
-    entries: Vec<(u64, u64, u64, bool)>,
+    entries: Vec<LiteralEntry>,
     /// In picoseconds times `bps`.
     next: u128,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct LiteralEntry {
+    pull: u64,
+    granted: u64,
+    target: u64,
+    repeat: bool,
+    room: u64,
+    bound: CreditBound,
+    beyond_ps: u64,
+}
+
 impl Literal {
     fn want(&mut self, now_ps: u64, index: usize) {
-        let (_, granted, target, repeat) = self.entries[index];
-        if (target > granted || repeat) && !self.waiting.contains(&index) {
+        let LiteralEntry { granted, target, repeat, room, .. } = self.entries[index];
+        if ((target > granted && room > 0) || repeat) && !self.waiting.contains(&index) {
             if self.waiting.is_empty() {
                 self.next = self.next.max(u128::from(now_ps) * self.bps);
             }
@@ -187,11 +198,12 @@ impl Literal {
             return None;
         }
         let index = self.waiting.pop_front()?;
-        let (pull, granted, target, repeat) = &mut self.entries[index];
-        let bytes = (*pull).min(*target - *granted);
-        *granted += bytes;
-        *repeat = false;
-        let (told, more) = (*granted, *target > *granted);
+        let entry = &mut self.entries[index];
+        let bytes = entry.pull.min(entry.target - entry.granted).min(entry.room);
+        entry.granted += bytes;
+        entry.room -= bytes;
+        entry.repeat = false;
+        let (told, more) = (entry.granted, entry.target > entry.granted && entry.room > 0);
         let gap = u128::from(bytes.max(64)) * 8_000_000_000_000;
         self.next = self.next.max(now.saturating_sub(16 * gap)) + gap;
         if more {
@@ -205,6 +217,7 @@ impl Literal {
 enum Op {
     Target(usize, u64),
     Request(usize, u64),
+    Arrival(usize, u64),
     Poll(u64),
 }
 
@@ -212,6 +225,7 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         2 => (0usize..5, 0u64..100_000).prop_map(|(index, bytes)| Op::Target(index, bytes)),
         1 => (0usize..5, 0u64..20_000).prop_map(|(index, bytes)| Op::Request(index, bytes)),
+        1 => (0usize..5, 0u64..20_000).prop_map(|(index, bytes)| Op::Arrival(index, bytes)),
         6 => (0u64..400_000).prop_map(Op::Poll),
     ]
 }
@@ -223,31 +237,49 @@ proptest! {
     //= docs/specs/eqds.md#EQDS-11 one queue
     //= docs/specs/eqds.md#EQDS-12 spacing of pulls
     //= docs/specs/eqds.md#EQDS-13 repeating a total
+    //= docs/specs/eqds.md#EQDS-16 credit that does not come back
+    //= docs/specs/eqds.md#EQDS-17 beyond the room
     #[test]
     fn the_pacer_is_the_literal_one(
         ops in prop::collection::vec(op(), 1..300),
-        pulls in prop::collection::vec(1u64..9_000, 5..6),
+        pulls in prop::collection::vec((1u64..9_000, 0u64..60_000, 0u64..3_000_000), 5..6),
         (gbps, share) in (1u64..800, 500u64..=1_000),
     ) {
         // Bytes take a whole number of 2^-16 ps or very nearly; a difference shows as a time off by one.
         let mut pacer = PullPacer::new(gbps * 1_000_000_000, Ratio::permille(share));
         let bps = u128::from(gbps) * u128::from(share) * 1_000_000;
-        let entries = pulls.iter().map(|pull| (*pull, 0, 0, false)).collect();
+        let entry = |&(pull, bytes, retry_ps): &(u64, u64, u64)| {
+            let bound = CreditBound { bytes: bytes.max(pull), retry_ps };
+            LiteralEntry { pull, granted: 0, target: 0, repeat: false, room: bound.bytes, bound, beyond_ps: 0 }
+        };
+        let entries = pulls.iter().map(entry).collect();
         let mut literal = Literal { bps, waiting: VecDeque::new(), entries, next: 0 };
-        for (owner, pull) in pulls.iter().enumerate() {
-            prop_assert_eq!(pacer.open(owner as u32, *pull), owner as u32);
+        for (owner, (pull, bytes, retry_ps)) in pulls.iter().enumerate() {
+            let bound = CreditBound { bytes: *bytes, retry_ps: *retry_ps };
+            prop_assert_eq!(pacer.open(owner as u32, *pull, bound), owner as u32);
         }
         let mut now_ps = 0;
         for op in ops {
             match op {
                 Op::Target(index, bytes) => {
                     pacer.on_target(now_ps, index as u32, bytes);
-                    literal.entries[index].2 = literal.entries[index].2.max(bytes);
+                    literal.entries[index].target = literal.entries[index].target.max(bytes);
                     literal.want(now_ps, index);
                 }
                 Op::Request(index, pulled) => {
                     pacer.on_request(now_ps, index as u32, pulled);
-                    literal.entries[index].3 |= pulled < literal.entries[index].1;
+                    let entry = &mut literal.entries[index];
+                    if pulled < entry.granted {
+                        entry.repeat = true;
+                    } else if entry.room == 0 && entry.beyond_ps <= now_ps {
+                        (entry.room, entry.beyond_ps) = (entry.pull, now_ps + entry.bound.retry_ps);
+                    }
+                    literal.want(now_ps, index);
+                }
+                Op::Arrival(index, bytes) => {
+                    pacer.on_arrival(now_ps, index as u32, bytes);
+                    let entry = &mut literal.entries[index];
+                    entry.room = (entry.room + bytes).min(entry.bound.bytes);
                     literal.want(now_ps, index);
                 }
                 Op::Poll(by_ps) => {
@@ -276,7 +308,7 @@ proptest! {
 #[test]
 fn pulls_go_round_and_stop_where_demand_ends() {
     let mut pacer = PullPacer::new(400_000_000_000, Ratio::permille(1_000));
-    let entries: Vec<u32> = (0..3).map(|owner| pacer.open(10 + owner, 4_000)).collect();
+    let entries: Vec<u32> = (0..3).map(|owner| pacer.open(10 + owner, 4_000, CreditBound::NONE)).collect();
     for (entry, target) in entries.iter().zip([12_000, 4_100, 20_000]) {
         pacer.on_target(500, *entry, target);
     }
@@ -308,17 +340,17 @@ fn pulls_go_round_and_stop_where_demand_ends() {
 #[test]
 fn entries_are_used_again_and_the_closed_get_nothing() {
     let mut pacer = PullPacer::new(100_000_000_000, Ratio::permille(990));
-    let first = pacer.open(1, 100);
-    let second = pacer.open(2, 100);
+    let first = pacer.open(1, 100, CreditBound::NONE);
+    let second = pacer.open(2, 100, CreditBound::NONE);
     pacer.on_target(0, first, 1_000);
     pacer.on_target(0, second, 1_000);
     pacer.close(first);
     pacer.close(first);
-    let third = pacer.open(3, 100);
+    let third = pacer.open(3, 100, CreditBound::NONE);
     assert!(third != first, "still in the chain");
     let (owner, _) = pacer.poll_pull(0).unwrap();
     assert_eq!(owner, 2);
-    assert_eq!(pacer.open(4, 100), first);
+    assert_eq!(pacer.open(4, 100, CreditBound::NONE), first);
     pacer.on_target(0, 99, 5);
     pacer.on_request(0, 99, 5);
     pacer.close(99);
@@ -327,7 +359,7 @@ fn entries_are_used_again_and_the_closed_get_nothing() {
 #[test]
 fn any_numbers_do_no_harm() {
     let mut pacer = PullPacer::new(0, Ratio::default());
-    let entry = pacer.open(0, 0);
+    let entry = pacer.open(0, 0, CreditBound::NONE);
     pacer.on_target(u64::MAX, entry, u64::MAX);
     pacer.on_request(0, entry, u64::MAX);
     assert!(pacer.poll_pull(u64::MAX).is_some());

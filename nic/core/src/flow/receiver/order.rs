@@ -36,6 +36,13 @@ pub(super) struct Order {
     expected: u64,
 }
 
+#[cfg(test)]
+impl Order {
+    pub(super) fn starting_at(psn: u64) -> Self {
+        Self { highest: psn, expected: psn }
+    }
+}
+
 /// What the order of arrivals came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrderStats {

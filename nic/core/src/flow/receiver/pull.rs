@@ -2,7 +2,7 @@
 
 use spray_wire::PullRequest;
 
-use super::Receiver;
+use super::{Accept, Arrival, Receiver};
 
 /// Totals in wire bytes since the connection began.
 #[derive(Clone, Copy, Debug)]
@@ -31,9 +31,27 @@ impl Receiver {
         self.pull.demand = self.pull.demand.max(request.demand_bytes);
     }
 
+    /// Wire bytes of credit for which there is room again, since this frame arrived and was judged so; for
+    /// [`PullPacer`](crate::cc::PullPacer).
+    //= docs/specs/eqds.md#EQDS-16 credit that does not come back
+    #[inline]
+    pub fn credit_back(&self, arrival: &Arrival, accept: Accept) -> u64 {
+        let payload_bytes = u64::from(arrival.data.payload_bytes).min(self.grant.payload_bytes);
+        let bytes = payload_bytes + self.pull.header_bytes;
+        match accept {
+            Accept::Invalid | Accept::Trailer => 0,
+            _ if arrival.trimmed => bytes,
+            _ => bytes * ROOM_PER_ARRIVAL,
+        }
+    }
+
     /// All credit that the sender can use, in wire bytes; for [`PullPacer`](crate::cc::PullPacer).
     #[inline]
     pub fn pull_target(&self) -> u64 {
         self.pull.demand.saturating_add(self.pull.trimmed)
     }
 }
+
+/// Credit for which an arrival makes room, in packets of its size. A sender on a path that loses seven frames in eight still gets
+/// credit for each packet.
+const ROOM_PER_ARRIVAL: u64 = 8;

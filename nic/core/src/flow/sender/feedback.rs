@@ -1,6 +1,6 @@
-//! Feedback: acknowledgements, NACKs, answers to probes.
+//! Feedback: acknowledgements and NACKs.
 
-use spray_wire::{Ack, Nack, ProbeAck};
+use spray_wire::{Ack, Nack};
 
 use super::Sender;
 use crate::cc::CongestionControl;
@@ -100,17 +100,6 @@ impl Sender {
         }
         self.stats.nacks_last += u64::from(nack.last_port);
         self.lose(now_ps, nack.psn, LossCause::Trimmed, publisher);
-    }
-
-    /// Takes the answer to a probe. Answers to probes that were never sent are ignored.
-    pub fn on_probe_ack(&mut self, now_ps: u64, ack: &ProbeAck, publisher: &mut impl Publisher) {
-        if self.liveness.has_failed() || ack.token == 0 || ack.token > self.probe_token {
-            return;
-        }
-        match ack.port.ev(self.frames.evs.into()) {
-            Some(ev) => self.balancer.on_probe_ack(now_ps, ev, ack.marked, publisher),
-            None => self.stats.foreign_evs += 1,
-        }
     }
 
     //= docs/specs/transport.md#TRN-21 settling packets

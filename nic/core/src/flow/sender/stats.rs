@@ -45,12 +45,14 @@ pub struct SenderStats {
     pub marked_acks: u64,
     /// ACKs refused because they claim packets never sent.
     pub invalid_acks: u64,
-    /// ACKs and probe answers whose entropy value is outside the set.
+    /// ACKs whose entropy value is outside the set.
     pub foreign_evs: u64,
     /// Timestamp echoes from the future or from before the first packet.
     pub invalid_echoes: u64,
     /// Probes sent for the balancer.
     pub probes_sent: u64,
+    /// Answers to no probe of what the balancer suspected then.
+    pub stale_probe_acks: u64,
     /// Trailers sent behind the packets of a section.
     pub trailers_sent: u64,
     /// Empty frames sent to learn the peer's grant.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::pair::{Channel, Pair};
 use super::*;
-use crate::cc::{ControlConfig, EqdsConfig};
+use crate::cc::{ControlConfig, CreditBound, EqdsConfig};
 use crate::units::ByteSize;
 
 const CLEAN: Channel = Channel {
@@ -159,6 +159,40 @@ fn credit_paces_a_clean_channel_at_the_link_rate() {
     // The first 13 packets went without credit; one request for each half of three bandwidth-delay products, about.
     assert_eq!(stats.pulls, 1_000 - 12);
     assert!((30..70).contains(&stats.pull_requests), "{}", stats.pull_requests);
+}
+
+/// Credit that is lost with its packets, by the thousand: the bound neither stalls a sender nor slows it down.
+//= docs/specs/eqds.md#EQDS-16 credit that does not come back
+//= docs/specs/eqds.md#EQDS-17 beyond the room
+#[test]
+fn losses_use_no_credit_up() {
+    let mut config = config();
+    config.cc.control = CcKind::Eqds.into();
+    config.give_up_ps = 1_000_000 * US;
+    let took_ps = |channel, bound: Option<CreditBound>| -> u64 {
+        let took = (0..20).map(|seed| {
+            let mut pair = Pair::new(config, channel, &[200_000; 10], seed);
+            pair.bound = bound.unwrap_or(pair.bound);
+            pair.run().unwrap_or_else(|stuck| panic!("seed {seed}: {stuck}"));
+            pair.drain();
+            check(&pair, &[200_000; 10]);
+            pair.now_ps
+        });
+        took.sum()
+    };
+    // Lost and trimmed of 1,000 either way, and by how many percent the bound may lengthen it.
+    for (loss, ack_loss, trim, percent) in
+        [(100, 100, 0, 0), (500, 0, 0, 0), (500, 300, 100, 10), (0, 500, 700, 10), (800, 0, 0, 10), (900, 0, 0, 2_000)]
+    {
+        let channel = Channel { loss, ack_loss, trim, ..CLEAN };
+        let (bounded, unbounded) = (took_ps(channel, None), took_ps(channel, Some(CreditBound::NONE)));
+        assert!(
+            bounded <= unbounded + unbounded / 100 * percent,
+            "{loss} {ack_loss} {trim}: {} against {} us",
+            bounded / US,
+            unbounded / US
+        );
+    }
 }
 
 fn channel() -> impl Strategy<Value = Channel> {

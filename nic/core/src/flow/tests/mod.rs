@@ -2,6 +2,7 @@
 
 mod calibration;
 mod channel;
+mod edges;
 mod erasure;
 mod every_balancer;
 mod fabric;
@@ -9,12 +10,14 @@ mod flowcut;
 mod hostile;
 mod limits;
 mod pair;
+mod probes;
 mod rdma;
 mod reassembly;
 mod receiver;
 mod sections;
 mod sender;
 mod silence;
+mod terms;
 
 use super::*;
 use crate::cc::{CcConfig, CcKind};

@@ -10,7 +10,7 @@ use rand_core::RngCore;
 use spray_wire::{Ack, Data, Nack, ProbeAck, Pull, PullRequest};
 
 use super::*;
-use crate::cc::PullPacer;
+use crate::cc::{CreditBound, PullPacer};
 use crate::path::Ev;
 use crate::rng::{self, Rng};
 use crate::tests::agenda::Agenda;
@@ -94,6 +94,7 @@ pub struct Pair {
     /// Grants credit for the receiver's host, once it is asked.
     pacer: PullPacer,
     pull_entry: Option<u32>,
+    pub bound: CreditBound,
     messages: Vec<u64>,
     queued: usize,
     buffers: BTreeMap<u32, Vec<u8>>,
@@ -134,6 +135,7 @@ impl Pair {
             busy_ps: BTreeMap::new(),
             pacer: PullPacer::new(config.cc.link_bps, config.cc.control.eqds().pull_rate),
             pull_entry: None,
+            bound: config.sanitised().credit_bound(),
             messages: messages.to_vec(),
             queued: 0,
             buffers: BTreeMap::new(),
@@ -231,6 +233,7 @@ impl Pair {
             self.place(&arrival.data);
         }
         if let Some(entry) = self.pull_entry {
+            self.pacer.on_arrival(self.now_ps, entry, self.receiver.credit_back(arrival, accept));
             self.pacer.on_target(self.now_ps, entry, self.receiver.pull_target());
         }
         self.answer();
@@ -245,7 +248,7 @@ impl Pair {
     fn grant(&mut self, request: PullRequest) {
         self.receiver.on_pull_request(&request);
         let pull_bytes = u64::from(self.config.packet_bytes());
-        let entry = *self.pull_entry.get_or_insert_with(|| self.pacer.open(0, pull_bytes));
+        let entry = *self.pull_entry.get_or_insert_with(|| self.pacer.open(0, pull_bytes, self.bound));
         self.pacer.on_request(self.now_ps, entry, request.pulled_bytes);
         self.pacer.on_target(self.now_ps, entry, self.receiver.pull_target());
     }

@@ -4,7 +4,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 use spray_wire::Data;
 
-use super::super::messages::{Placed, Reassembly};
+use super::super::messages::{HashKey, Placed, Reassembly};
 
 fn part(psn: u64, message: u32, offset: u64, payload_bytes: u16, message_bytes: u64) -> Data {
     Data { psn, message, offset, payload_bytes, message_bytes, ..Data::default() }
@@ -66,6 +66,33 @@ fn open_messages_and_their_bytes_are_bounded() {
     let mut reassembly = Reassembly::new(64, 10, 10_000);
     let taken = (0..100).filter(|&m| reassembly.place(&part(m, m as u32, 0, 1, 10_000)) == Placed::Part).count();
     assert_eq!(taken, 2);
+}
+
+/// Numbers that all have the first slot for their place in a table hashed by their product with 2^32 over the golden ratio alone.
+fn colliding(count: u32) -> impl Iterator<Item = u32> {
+    // The factor's inverse modulo 2^32.
+    (0..count).map(|product| product.wrapping_mul(0x0e8b_2f51))
+}
+
+//= docs/specs/transport.md#TRN-62 numbers that collide
+#[test]
+fn numbers_chosen_to_collide_cost_no_more_than_others() {
+    assert_eq!(colliding(3).map(|number| number.wrapping_mul(0x9e37_79b1)).collect::<Vec<_>>(), [0, 1, 2]);
+    let most = 1 << 14;
+    for key in [[0, 0], [1, 2], [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210]] {
+        let mut reassembly = Reassembly::new(2 * most, 1000, 10);
+        reassembly.set_key(HashKey(key));
+        let mut steps = Vec::new();
+        for (psn, message) in colliding(most).enumerate() {
+            assert_eq!(reassembly.place(&part(3 * psn as u64, message, 0, 1, 2)), Placed::Part);
+            steps.push(reassembly.steps(message));
+        }
+        let (sum, longest) = (steps.iter().sum::<usize>(), steps.iter().max().copied().unwrap_or(0));
+        assert!(sum < 2 * most as usize && longest < 64, "{sum} steps for {most} messages, {longest} at most");
+        for (psn, message) in colliding(most).enumerate() {
+            assert_eq!(reassembly.place(&part(3 * psn as u64 + 1, message, 1, 1, 2)), Placed::Complete);
+        }
+    }
 }
 
 proptest! {

@@ -76,6 +76,10 @@ impl Probing for RepsPlus {
         Some(state.suspect)
     }
 
+    fn has_probed(&self) -> bool {
+        self.suspect().is_some() && self.state.probes > 0
+    }
+
     fn on_probe_ack(&mut self, now_ps: u64, ev: Ev, _marked: bool, publisher: &mut impl Publisher) {
         if self.suspect() != Some(ev) {
             return;

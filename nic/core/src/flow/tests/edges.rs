@@ -1,0 +1,126 @@
+//! The edges of numbers: times at the end of the clock, packet numbers beyond 32 bits, messages beyond 4 GiB.
+
+use std::vec::Vec;
+
+use super::pair::{Channel, Pair};
+use super::*;
+use crate::host::NEVER;
+use crate::rng;
+
+const TIMES: [u64; 5] = [1 << 63, NEVER - 2 * US, NEVER - 1_000, NEVER - 1, NEVER];
+
+fn arrival(data: spray_wire::Data) -> Arrival {
+    Arrival { data, port: spray_wire::EvPort::new(50_000), marked: false, hops: 1, trimmed: false, last_port: false }
+}
+
+/// Most frames at one time.
+const MOST: usize = 3_000;
+
+#[test]
+fn every_loop_ends_at_the_end_of_the_clock() {
+    for (balancer, cc) in BalancerKind::ALL.into_iter().flat_map(|balancer| CcKind::ALL.map(|cc| (balancer, cc))) {
+        let mut config = FlowConfig { path: PathConfig::new(balancer, BASE_RTT_PS, 12), ..config() };
+        config.cc.control = cc.into();
+        let mut rng = rng::stream(1, 1);
+        let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
+        let mut receiver = Receiver::new(&config);
+        for (number, now_ps) in TIMES.into_iter().enumerate() {
+            sender.send_message(number as u32, 100_000).unwrap();
+            for frames in 0.. {
+                assert!(frames < MOST, "{balancer:?} and {cc:?} at {now_ps}");
+                match sender.poll_transmit(now_ps, &mut rng, &mut ()) {
+                    None => break,
+                    Some(Transmit::Data { data, .. }) if frames % 2 == 0 => {
+                        let _ = receiver.on_data(now_ps, &arrival(data));
+                    }
+                    Some(_) => {}
+                }
+                while let Some(ack) = receiver.poll_ack() {
+                    sender.on_ack(now_ps, &ack, &mut ());
+                }
+            }
+            receiver.on_timeout(now_ps);
+            sender.on_timeout(now_ps, &mut ());
+            let _ = (sender.poll_timeout(), receiver.poll_timeout());
+            while sender.poll_event().is_some() {}
+            while let Some((_, bytes)) = receiver.message_completed() {
+                receiver.consumed(bytes);
+            }
+        }
+    }
+}
+
+#[test]
+fn packet_numbers_go_on_beyond_32_bits() {
+    let channel = Channel {
+        loss: 100,
+        ack_loss: 100,
+        duplicate: 50,
+        trim: 50,
+        delay_ps: 5 * US,
+        jitter_ps: 5 * US,
+        ..Channel::default()
+    };
+    for (first, receiver) in [(1u64 << 32) - 700, 1 << 32, (1 << 48) - 700]
+        .into_iter()
+        .flat_map(|first| RECEIVERS.map(|receiver| (first, receiver)))
+    {
+        let config = FlowConfig { receiver: receiver.into(), ..config() };
+        let messages: Vec<u64> = (0..50).map(|i| i * 997).collect();
+        let mut pair = Pair::new(config, channel, &messages, 3);
+        pair.sender.start_at(first);
+        pair.receiver.start_at(first);
+        pair.run().unwrap_or_else(|stuck| panic!("{stuck}"));
+        pair.drain();
+        let packets: u64 = messages.iter().map(|bytes| bytes.div_ceil(u64::from(PAYLOAD)).max(1)).sum();
+        assert_eq!(pair.completed.len(), messages.len());
+        assert_eq!((pair.sender.next_psn(), pair.receiver.cumulative()), (first + packets, first + packets));
+        assert_eq!((pair.sender.stats().packets_acked, pair.receiver.stats().packets), (packets, packets));
+    }
+}
+
+/// No byte of it is in memory: the places of the packets are what counts.
+#[test]
+fn a_message_of_more_than_4_gib_has_every_byte_once() {
+    let bytes = (4 << 30) + 123_456_789u64;
+    let (payload_bytes, max_message_bytes) = (65_000, 5 << 30);
+    let config = FlowConfig {
+        payload_bytes,
+        max_message_bytes,
+        max_data_bytes: max_message_bytes,
+        give_up_ps: 1 << 60,
+        ..open_config()
+    };
+    let mut rng = rng::stream(1, 1);
+    let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
+    let mut receiver = Receiver::new(&config);
+    sender.send_message(7, bytes).unwrap();
+    let packets = bytes.div_ceil(payload_bytes.into());
+    let mut seen = std::vec![false; packets as usize];
+    let (mut now_ps, mut sent, mut completed) = (0, 0u64, None);
+    while completed.is_none() {
+        now_ps += US;
+        sender.on_timeout(now_ps, &mut ());
+        while let Some(Transmit::Data { data, .. }) = sender.poll_transmit(now_ps, &mut rng, &mut ()) {
+            sent += 1;
+            // One in 101 is lost, whichever it is.
+            if sent % 101 == 0 {
+                continue;
+            }
+            if receiver.on_data(now_ps, &arrival(data)) == (Accept::New { place: true }) {
+                let packet = data.offset / u64::from(payload_bytes);
+                assert_eq!(data.offset % u64::from(payload_bytes), 0);
+                assert_eq!(u64::from(data.payload_bytes), (bytes - data.offset).min(payload_bytes.into()));
+                assert!(!std::mem::replace(&mut seen[packet as usize], true), "packet {packet} came twice");
+            }
+            completed = completed.or(receiver.message_completed());
+        }
+        while let Some(ack) = receiver.poll_ack() {
+            sender.on_ack(now_ps, &ack, &mut ());
+        }
+        assert!(!sender.has_failed() && now_ps < 10_000_000 * US, "{:?}", sender.stats());
+    }
+    assert_eq!(completed, Some((7, bytes)));
+    assert!(seen.into_iter().all(|seen| seen));
+    assert_eq!((receiver.stats().bytes, sender.stats().bytes_sent), (bytes, bytes));
+}

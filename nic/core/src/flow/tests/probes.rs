@@ -1,0 +1,119 @@
+//! Answers to probes: only those of the present freeze count.
+
+use spray_wire::{Probe, ProbeAck};
+
+use super::*;
+use crate::event::Event;
+use crate::path::{BalancerConfig, Ev, RepsConfig};
+use crate::rng::{self, Rng};
+
+/// A sender that freezes and probes.
+struct Rig {
+    sender: Sender,
+    rng: Rng,
+    events: std::vec::Vec<(u64, Event)>,
+    now_ps: u64,
+    evs: u32,
+}
+
+impl Rig {
+    fn new(evs: u32) -> Self {
+        let reps = RepsConfig { timed_exit: true, ..RepsConfig::default().with_probing() };
+        let mut config = FlowConfig { give_up_ps: 1 << 60, ack_every: 1, ..open_config() };
+        config.path = PathConfig {
+            balancer: BalancerConfig::Reps(reps),
+            evs,
+            ..PathConfig::new(BalancerKind::Reps, BASE_RTT_PS, 0)
+        };
+        let mut rng = rng::stream(1, 1);
+        let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
+        sender.send_message(0, 60_000_000).unwrap();
+        Self { sender, rng, events: std::vec![], now_ps: 0, evs }
+    }
+
+    /// Lets packets time out until the sender freezes.
+    fn freeze(&mut self) {
+        for _ in 0..10_000 {
+            while self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut self.events).is_some() {}
+            self.now_ps = self.sender.poll_timeout().unwrap().max(self.now_ps + 1);
+            self.sender.on_timeout(self.now_ps, &mut self.events);
+            if self.is_frozen() {
+                return;
+            }
+        }
+        panic!("it never freezes: {:?}", self.events);
+    }
+
+    fn is_frozen(&self) -> bool {
+        let last = self
+            .events
+            .iter()
+            .rev()
+            .find(|(_, event)| matches!(event, Event::FreezeEntered { .. } | Event::FreezeExited));
+        matches!(last, Some((_, Event::FreezeEntered { .. })))
+    }
+
+    /// The next probe, with its path.
+    fn probe(&mut self) -> (Probe, Ev) {
+        for _ in 0..10_000 {
+            self.now_ps += US;
+            if let Some(Transmit::Probe { probe, ev }) =
+                self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut self.events)
+            {
+                return (probe, ev);
+            }
+        }
+        panic!("it never probes: {:?}", self.events);
+    }
+
+    /// Whether the sender thaws by this answer.
+    fn thaws(&mut self, (probe, ev): (Probe, Ev)) -> bool {
+        let Probe { token, timestamp_ps } = probe;
+        let answer = ProbeAck { token, timestamp_ps, port: ev.port(self.evs), ..ProbeAck::default() };
+        self.sender.on_probe_ack(self.now_ps, &answer, &mut self.events);
+        !self.is_frozen()
+    }
+}
+
+//= docs/specs/transport.md#TRN-63 answers to probes
+//= docs/specs/reps.md#REPS-18 answers to probes
+#[test]
+fn only_an_answer_to_a_probe_of_this_freeze_thaws() {
+    let mut rig = Rig::new(1024);
+    rig.freeze();
+    let early = (Probe { token: 1, timestamp_ps: rig.now_ps }, Ev::new(5));
+    assert!(!rig.thaws(early), "no probe went yet");
+    let (probe, ev) = rig.probe();
+    for wrong in [
+        (Probe { token: 0, ..probe }, ev),
+        (Probe { token: probe.token + 1, ..probe }, ev),
+        (Probe { timestamp_ps: probe.timestamp_ps - 1, ..probe }, ev),
+        (Probe { timestamp_ps: probe.timestamp_ps + 1, ..probe }, ev),
+        (probe, Ev::new(ev.index() ^ 1)),
+    ] {
+        assert!(!rig.thaws(wrong), "{wrong:?}");
+    }
+    assert_eq!(rig.sender.stats().stale_probe_acks, 5);
+    let second = rig.probe();
+    assert!(!rig.thaws((Probe { timestamp_ps: second.0.timestamp_ps, ..probe }, ev)), "the time of another probe");
+    assert!(rig.thaws((probe, ev)), "an answer may come after the next probe went");
+    assert!(rig.thaws(second), "it stays thawed");
+}
+
+//= docs/specs/transport.md#TRN-63 answers to probes
+#[test]
+fn answers_of_an_earlier_freeze_are_stale() {
+    // With one path each freeze suspects the same.
+    let mut rig = Rig::new(1);
+    rig.freeze();
+    let first = rig.probe();
+    let second = rig.probe();
+    assert!(rig.thaws(first));
+    // The BDP that it explores is none here, so that the next loss freezes again.
+    rig.freeze();
+    assert!(!rig.thaws(second), "late, before this freeze has probed");
+    assert!(!rig.thaws(first), "replayed");
+    let own = rig.probe();
+    assert!(!rig.thaws(second) && !rig.thaws(first), "late or replayed, after it has");
+    assert!(rig.thaws(own));
+}
