@@ -10,7 +10,7 @@ use spray_wire::{
 use super::*;
 use crate::keys::{Keys, PrivateKey};
 
-const STRANGER: usize = 9;
+pub(super) const STRANGER: usize = 9;
 
 /// Somebody on the network who sends whatever frames it likes.
 pub(super) struct Stranger {
@@ -37,7 +37,7 @@ impl Stranger {
         };
         let common = Common { connection, cookie, virtual_time_ps: 0 };
         let mut frame = [0; 2048];
-        let bytes = emit(&mut frame, &envelope, &common, body, &[]).unwrap();
+        let bytes = emit(&mut frame, &envelope, &common, body, &[7; 1024][..body.payload_bytes()]).unwrap();
         self.send_raw(&frame[..bytes]);
     }
 
@@ -64,7 +64,7 @@ impl Stranger {
 }
 
 /// Terms as a client may have them.
-fn asked(connection: u32) -> Terms {
+pub(super) fn asked(connection: u32) -> Terms {
     Terms {
         connection,
         cookie: 5,
