@@ -132,7 +132,9 @@ impl Victim {
         victim
     }
 
+    /// Lets what was sent arrive.
     fn step(&mut self) {
+        self.attacker.flush().expect("memory");
         self.now_ps += STEP_PS;
         self.network.advance(self.now_ps);
         self.endpoint.poll(self.now_ps);
@@ -142,18 +144,16 @@ impl Victim {
     fn learn_token(&mut self) {
         self.send(&Sent::Plain(0, 0, Body::Connect(self.asked)));
         self.step();
-        if let Some(Body::Retry(Retry { token })) = self.answers().2 {
-            self.asked = connect(token);
-        }
+        let Some(Body::Retry(Retry { token })) = self.answers().2 else { panic!("no Retry") };
+        self.asked = connect(token);
     }
 
     /// Becomes a peer of an endpoint without keys.
     fn open(&mut self) {
         self.send(&Sent::Plain(0, 0, Body::Connect(self.asked)));
         self.step();
-        if let Some(Body::Accept(accept)) = self.answers().2 {
-            self.own = accept;
-        }
+        let Some(Body::Accept(accept)) = self.answers().2 else { panic!("no Accept") };
+        self.own = accept;
         let proof = Body::Probe(Probe { token: 1, timestamp_ps: 0 });
         self.send(&Sent::Plain(self.own.connection, self.own.cookie, proof));
         self.step();

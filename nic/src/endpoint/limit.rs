@@ -39,7 +39,7 @@ impl<const BURST: u32, const INTERVAL_PS: u64> RateLimit<BURST, INTERVAL_PS> {
 /// Sources whose key exchanges are counted apart, as far as their addresses' hashes differ.
 const SOURCES: usize = 256;
 
-/// The limit of key exchanges, each of which costs a server some 200 us: 1,000 a second in all, a fifth of a core, and 10 a second from
+/// The limit of key exchanges, each of which costs a server some 90 us: 1,000 a second in all, a tenth of a core, and 10 a second from
 /// one address after 16 at once.
 #[derive(Debug)]
 pub(crate) struct Exchanges {

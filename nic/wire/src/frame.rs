@@ -57,9 +57,7 @@ pub fn parse(frame: &[u8]) -> Result<Option<Frame<'_>>, Error> {
     let ours = udp.get(UDP_BYTES..).ok_or(Error::Truncated)?;
     let (common, kind) = Common::parse::<VERSION>(ours.first_chunk::<COMMON_BYTES>().ok_or(Error::Truncated)?)?;
     let (header, payload) = ours.split_at_checked(our_bytes(kind, ours)?).ok_or(Error::Truncated)?;
-    if crc32c(Covered::of(&envelope, header)?.bytes())
-        != View(chunk::<COMMON_BYTES>(header)?).u32::<{ field::HEADER_CRC }>()
-    {
+    if header_crc(&envelope, header)? != View(chunk::<COMMON_BYTES>(header)?).u32::<{ field::HEADER_CRC }>() {
         return Err(Error::HeaderChecksum);
     }
     let body = Body::parse(kind, header)?;
@@ -85,14 +83,16 @@ pub(crate) fn our_bytes(kind: Kind, ours: &[u8]) -> Result<usize, Error> {
 /// Check length and CRC of the payload; return whether a switch cut it off.
 #[inline(always)]
 fn check_payload(envelope: &Envelope, body: &Body, header: &[u8], payload: &[u8]) -> Result<bool, Error> {
-    let is_data = matches!(body, Body::Data(_));
-    if is_data && is_cut(envelope, payload) {
+    let Body::Data(data) = body else {
+        return if payload.len() == body.payload_bytes() { Ok(false) } else { Err(Error::Length) };
+    };
+    if is_cut(envelope, payload) {
         return Ok(true);
     }
-    if payload.len() != body.payload_bytes() {
+    if payload.len() != data.payload_bytes as usize {
         return Err(Error::Length);
     }
-    if is_data && crc32c(payload) != View(chunk::<{ Data::BYTES }>(header)?).u32::<{ data::PAYLOAD_CRC }>() {
+    if crc32c(payload) != View(chunk::<{ Data::BYTES }>(header)?).u32::<{ data::PAYLOAD_CRC }>() {
         return Err(Error::PayloadChecksum);
     }
     Ok(false)
@@ -190,16 +190,15 @@ const COVERED_MAX: usize = COVERED_START + Kind::Ack.bytes() + echoes::bytes_of(
 /// It is both addresses (16 bytes each, IPv4 as v4-mapped), both ports, and the header without its virtual time, the CRC
 /// itself, and with 0 for the note of a detour (WIRE-10).
 #[repr(align(8))]
-pub(crate) struct Covered {
-    copy: [u8; COVERED_MAX],
-    len: usize,
-}
+pub(crate) struct Covered([u8; COVERED_MAX]);
 
 impl Covered {
+    pub(crate) const EMPTY: Self = Self([0; COVERED_MAX]);
+
+    /// Copies what is covered, and returns it.
     #[inline(always)]
-    pub(crate) fn of(envelope: &Envelope, header: &[u8]) -> Result<Self, Error> {
-        let mut copy = [0; COVERED_MAX];
-        Writer(&mut copy)
+    pub(crate) fn of(&mut self, envelope: &Envelope, header: &[u8]) -> Result<&[u8], Error> {
+        Writer(&mut self.0)
             .array::<0, 16>(mapped(envelope.src))
             .array::<16, 16>(mapped(envelope.dst))
             .u16::<32>(envelope.src_port.number())
@@ -207,15 +206,17 @@ impl Covered {
             .array::<36, { field::VIRTUAL_TIME }>(*chunk(header)?)
             .u8::<{ 36 + field::DETOUR }>(0);
         let rest = header.get(COMMON_BYTES..).ok_or(Error::Truncated)?;
-        let len = COVERED_START + rest.len();
-        copy.get_mut(COVERED_START..len).ok_or(Error::Length)?.copy_from_slice(rest);
-        Ok(Self { copy, len })
+        let end = COVERED_START + rest.len();
+        self.0.get_mut(COVERED_START..end).ok_or(Error::Length)?.copy_from_slice(rest);
+        Ok(&self.0[..end])
     }
+}
 
-    #[inline(always)]
-    pub(crate) fn bytes(&self) -> &[u8] {
-        self.copy.get(..self.len).unwrap_or_default()
-    }
+/// The header's CRC32C (WIRE-10).
+#[inline(always)]
+fn header_crc(envelope: &Envelope, header: &[u8]) -> Result<u32, Error> {
+    let mut covered = Covered::EMPTY;
+    Ok(crc32c(covered.of(envelope, header)?))
 }
 
 /// CRC32C, also known as CRC-32/ISCSI: the checksum of headers and payload.
@@ -307,7 +308,7 @@ fn emit_header(header: &mut [u8], e: &Envelope, c: &Common, body: &Body, payload
         let crc = crc32c(payload);
         Writer(chunk_mut::<{ Data::BYTES }>(header)?).u32::<{ data::PAYLOAD_CRC }>(crc);
     }
-    let crc = crc32c(Covered::of(e, header)?.bytes());
+    let crc = header_crc(e, header)?;
     Writer(chunk_mut::<COMMON_BYTES>(header)?).u32::<{ field::HEADER_CRC }>(crc);
     Ok(())
 }

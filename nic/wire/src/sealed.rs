@@ -64,13 +64,14 @@ pub fn emit_sealed(
     let (tail, payload) = rest.split_at_mut_checked(SEAL_BYTES).ok_or(Error::BufferTooSmall)?;
     c.emit(chunk_mut(header)?, VERSION_SEALED, body.kind(), body.flags());
     body.emit(header)?;
-    let covered = Covered::of(e, header)?;
-    let (head, rest) = split_tag(seal.header(covered.bytes()));
+    let mut copy = Covered::EMPTY;
+    let covered = copy.of(e, header)?;
+    let (head, rest) = split_tag(seal.header(covered));
     Writer(chunk_mut::<COMMON_BYTES>(header)?).array::<{ field::HEADER_CRC }, TAG_HEAD>(head);
     tail.copy_from_slice(&rest);
     if body.kind() == Kind::Data {
         let (payload, tag) = payload.split_at_mut_checked(payload_bytes).ok_or(Error::BufferTooSmall)?;
-        tag.copy_from_slice(&seal.payload(covered.bytes(), payload));
+        tag.copy_from_slice(&seal.payload(covered, payload));
     }
     emit_envelope(out, e, udp_bytes)?;
     Ok(out.len())
@@ -92,7 +93,8 @@ pub fn open(frame: &mut [u8], decide: impl FnOnce(Sealed<'_>) -> bool) -> Result
     let (header, rest) = ours.split_at_checked(header_bytes).ok_or(Error::Truncated)?;
     let (tail, payload) = rest.split_at_checked(SEAL_BYTES).ok_or(Error::Truncated)?;
     let header_tag = join_tag(*chunk(&header[field::HEADER_CRC..])?, *chunk(tail)?);
-    let covered = Covered::of(&envelope, header)?;
+    let mut copy = Covered::EMPTY;
+    let covered = copy.of(&envelope, header)?;
     let trimmed = kind == Kind::Data && is_cut(&envelope, payload);
     let whole = kind == Kind::Data && !trimmed;
     if whole && payload.len() < TAG_BYTES || !whole && !payload.is_empty() {
@@ -105,7 +107,7 @@ pub fn open(frame: &mut [u8], decide: impl FnOnce(Sealed<'_>) -> bool) -> Result
         connection: common.connection,
         number: common.cookie,
         source: envelope.src,
-        covered: covered.bytes(),
+        covered,
         header_tag,
         payload: if whole { frame.get_mut(place) } else { None },
     };
