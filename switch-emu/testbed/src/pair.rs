@@ -73,7 +73,8 @@ impl Pair {
     pub(super) fn steer(&self, side: usize) -> Result<(SteerProgram, AttachMode), RunError> {
         let index =
             links::in_namespace(&self.sides[side], async |handle| links::index(&handle, Self::INTERFACE).await)?;
-        let mut program = SteerProgram::load()?;
+        let own = [false, true].map(|v6| Self::address(side, v6));
+        let mut program = SteerProgram::load(Self::mac(side), &own)?;
         let mode = self.run_in(side, || program.attach(index))??;
         Ok((program, mode))
     }

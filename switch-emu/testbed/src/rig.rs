@@ -12,7 +12,7 @@ use super::netns::{Namespace, sysctl};
 use super::registry::Registration;
 use super::{FabricSpec, RunError};
 use crate::program::{SteerProgram, SwitchProgram};
-use spray_fabric::{ChassisSpec, Fabric, Network, Node};
+use spray_fabric::{ChassisSpec, Fabric, Host, Network, Node};
 
 /// Everything that stands while a testbed does. Fields drop in order: sockets, programs, namespaces, the claim on names.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl Rig {
         let mut devices = Vec::with_capacity(hosts);
         let mut steering = Vec::with_capacity(hosts);
         for (site, host) in host_sites.iter().zip(&fabric.hosts) {
-            let (device, steer) = open_host(site, &host.name, frames)?;
+            let (device, steer) = open_host(site, host, frames)?;
             devices.push(Some(device));
             steering.push(steer);
         }
@@ -168,8 +168,8 @@ fn attach_switch(program: &mut SwitchProgram, doors: &[Door]) -> Result<(), RunE
     Ok(())
 }
 
-fn open_host(site: &Site, host: &str, frames: u32) -> Result<(XskDevice, SteerProgram), RunError> {
-    let mut steer = SteerProgram::load()?;
+fn open_host(site: &Site, host: &Host, frames: u32) -> Result<(XskDevice, SteerProgram), RunError> {
+    let mut steer = SteerProgram::load(host.mac, &[host.v4.into(), host.v6.into()])?;
     let door = &site.doors[0];
     let ring = frames / 2;
     let config = XskConfig {
@@ -182,7 +182,7 @@ fn open_host(site: &Site, host: &str, frames: u32) -> Result<(XskDevice, SteerPr
     };
     site.namespace.run(|| {
         steer.attach(door.index)?;
-        let device = XskDevice::open(&config).map_err(RunError::host(host))?;
+        let device = XskDevice::open(&config).map_err(RunError::host(&host.name))?;
         // SAFETY: the device is alive, and so is its descriptor for the length of this call.
         steer.register(0, unsafe { BorrowedFd::borrow_raw(device.fd()) })?;
         Ok((device, steer))
