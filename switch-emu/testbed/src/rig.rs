@@ -9,12 +9,12 @@ use spray_nic::device::{Device, XskConfig, XskDevice};
 use super::hosts::Running;
 use super::links::{self, End};
 use super::netns::{Namespace, sysctl};
-use super::registry::Registration;
+use super::registry;
 use super::{FabricSpec, RunError};
 use crate::program::{SteerProgram, SwitchProgram};
 use spray_fabric::{ChassisSpec, Fabric, Host, Network, Node};
 
-/// Everything that stands while a testbed does. Fields drop in order: sockets, programs, namespaces, the claim on names.
+/// Everything that stands while a testbed does. Fields drop in order: sockets, programs, namespaces.
 #[derive(Debug)]
 pub(super) struct Rig {
     /// The hosts' sockets; lent out during a run.
@@ -23,7 +23,6 @@ pub(super) struct Rig {
     pub chassis: Vec<ChassisRig>,
     _steering: Vec<SteerProgram>,
     sites: Vec<Site>,
-    _registration: Registration,
 }
 
 /// One switch program and the switches that it plays.
@@ -73,9 +72,9 @@ impl Rig {
         if !nix::unistd::geteuid().is_root() {
             return Err(RunError::NotRoot);
         }
-        let registration = Registration::new()?;
+        let prefix = registry::prefix();
         let plan = Plan::new(spec.network, fabric, spec.per_switch)?;
-        let mut sites = plan.namespaces(&registration.prefix())?;
+        let mut sites = plan.namespaces(&prefix)?;
         plan.make_pairs(&mut sites)?;
         bring_up(&mut sites)?;
         let hosts = fabric.hosts.len();
@@ -95,7 +94,7 @@ impl Rig {
             devices.push(Some(device));
             steering.push(steer);
         }
-        Ok(Self { devices, chassis, _steering: steering, sites, _registration: registration })
+        Ok(Self { devices, chassis, _steering: steering, sites })
     }
 
     /// Loads `fabric`, of the same shape, into all switches and clears their queues and counters.
