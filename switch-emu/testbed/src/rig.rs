@@ -53,7 +53,7 @@ const FRAMES: u32 = 4096;
 const FRAMES_OF_MANY: u32 = 1024;
 const MANY_HOSTS: usize = 32;
 /// Most interfaces that one testbed makes; beyond it set-up takes minutes.
-const MAX_CABLES: usize = 512;
+pub const MAX_CABLES: usize = 512;
 /// How long nothing must arrive before the fabric counts as empty: softirq never waits so long for a core.
 const QUIET_LOOKS: u32 = 4;
 const QUIET_LOOK: Duration = Duration::from_millis(2);
