@@ -115,11 +115,11 @@ fn bombs_are_refused_with_their_limit_and_place() {
     };
     let one = "kind = \"tornado\"\nbytes = 1\n";
     let dense = "kind = \"leaf-spine\"\nleaves = 1024\nspines = 1024\nhosts_per_leaf = 16\n";
-    folder.file("size.cm", "Nodes 4\n0->1 id 1 start 0 size 18446744073709551615\n");
-    folder.file("start.cm", "Nodes 4\n0->1 id 1 size 5 start 18446744073709551615\n");
+    let _ = folder.file("size.cm", "Nodes 4\n0->1 id 1 start 0 size 18446744073709551615\n");
+    let _ = folder.file("start.cm", "Nodes 4\n0->1 id 1 size 5 start 18446744073709551615\n");
     let topo = "Nodes 16\nTiers 2\nPodsize 16\nTier 0\nDownlink_speed_Gbps 1\nRadix_Down 8\nRadix_Up 1000000\n\
                 Tier 1\nDownlink_speed_Gbps 1\nRadix_Down 2\n";
-    folder.file("wide.topo", topo);
+    let _ = folder.file("wide.topo", topo);
     let matrix = |name: &str| format!("kind = \"matrix\"\nfile = \"{name}\"\n");
     let slow = format!("{fabric}host_gbps = 0.01\n");
     for (text, says) in [

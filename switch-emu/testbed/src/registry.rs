@@ -48,26 +48,40 @@ fn lock(file: File, how: FlockArg) -> io::Result<Flock<File>> {
 
 /// The names of namespaces that belong to runs which no longer live.
 pub fn leftovers() -> Vec<String> {
-    dead().1.into_iter().map(|(name, _)| name).collect()
+    Dead::find().names()
 }
 
 /// Removes the namespaces of runs that no longer live, with every link in them, and returns their names. Live runs and
 /// foreign namespaces stay.
 pub fn clean() -> Vec<String> {
-    let (_quiet, dead) = dead();
-    dead.iter().for_each(|(name, _)| netns::remove(&path(name)));
-    dead.into_iter().map(|(name, _)| name).collect()
+    let dead = Dead::find();
+    dead.held.iter().for_each(|(name, _)| netns::remove(&path(name)));
+    dead.names()
 }
 
-/// The namespaces of ours that nobody holds, locked. Nobody makes others while the first part of the result lives.
-fn dead() -> (Option<Flock<File>>, Vec<(String, Flock<File>)>) {
-    // Without it a namespace that is being made looks like one that nobody holds.
-    let Ok(quiet) = File::open(FOLDER).and_then(|folder| lock(folder, FlockArg::LockExclusive)) else {
-        return (None, Vec::new());
-    };
-    let mut dead: Vec<_> = names().into_iter().filter_map(|name| Some((unheld(&path(&name))?, name))).collect();
-    dead.sort_by(|(_, one), (_, other)| one.cmp(other));
-    (Some(quiet), dead.into_iter().map(|(held, name)| (name, held)).collect())
+/// The namespaces of ours that nobody else holds, and their locks.
+#[derive(Default)]
+struct Dead {
+    held: Vec<(String, Flock<File>)>,
+    /// Nobody makes others while this lives.
+    _quiet: Option<Flock<File>>,
+}
+
+impl Dead {
+    fn find() -> Self {
+        // Without it a namespace that is being made looks like one that nobody holds.
+        let Ok(quiet) = File::open(FOLDER).and_then(|folder| lock(folder, FlockArg::LockExclusive)) else {
+            return Self::default();
+        };
+        let held = names().into_iter().filter_map(|name| unheld(&path(&name)).map(|lock| (name, lock)));
+        let mut held: Vec<_> = held.collect();
+        held.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Self { held, _quiet: Some(quiet) }
+    }
+
+    fn names(self) -> Vec<String> {
+        self.held.into_iter().map(|(name, _)| name).collect()
+    }
 }
 
 /// The lock of a namespace that nobody holds. Whatever else keeps it from being had, the namespace is not known to be dead.
