@@ -46,6 +46,7 @@ struct Rig {
     waiting: Vec<Vec<u8>>,
     seen: Vec<Vec<u8>>,
     connections: Vec<(usize, ConnectionId)>,
+    received: usize,
     now_ps: u64,
 }
 
@@ -61,6 +62,11 @@ enum Power {
 
 /// Any bytes: first what the one in the middle may do, then what happens.
 pub(crate) fn endpoint(bytes: &[u8]) {
+    play(bytes);
+}
+
+/// Returns the number of messages that arrived.
+fn play(bytes: &[u8]) -> usize {
     let mut input = Input(bytes);
     let choices = input.byte();
     let power = if choices & 1 == 0 { Power::Strange } else { Power::Inside };
@@ -74,6 +80,7 @@ pub(crate) fn endpoint(bytes: &[u8]) {
         rig.check(power);
     }
     rig.settle(power);
+    rig.received
 }
 
 impl Rig {
@@ -113,6 +120,7 @@ impl Rig {
             waiting: Vec::new(),
             seen: Vec::new(),
             connections: Vec::new(),
+            received: 0,
             now_ps: US,
         }
     }
@@ -302,6 +310,7 @@ impl Rig {
         for endpoint in &mut self.endpoints {
             while let Some(event) = endpoint.poll_event() {
                 if let EndpointEvent::Received { data, .. } = event {
+                    self.received += 1;
                     let is_sound = data.len() <= MESSAGE && data == content(data.len());
                     assert!(power == Power::Inside || is_sound, "{} bytes that nobody sent", data.len());
                 }
@@ -331,4 +340,20 @@ impl Rig {
 /// The content of a message of this length.
 fn content(length: usize) -> Bytes {
     (0..length).map(|at| (at.wrapping_mul(31) ^ at >> 8 ^ length) as u8).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The targets would hold for hosts that never hear of each other, too.
+    #[test]
+    fn a_message_arrives_when_the_one_in_the_middle_lets_it() {
+        const PASS: [u8; 3] = [2, 15, 50];
+        for choices in 0..16 {
+            let begin = [[choices, 0, 0].as_slice(), &PASS.repeat(4)].concat();
+            let message = [[1, 0, 200, 2].as_slice(), &PASS.repeat(40)].concat();
+            assert_eq!(play(&[begin, message].concat()), 1, "{choices}");
+        }
+    }
 }
