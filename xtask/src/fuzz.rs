@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::sh::{self, Failure, Outcome};
 
-/// As `spray_fuzz::TARGETS`; a test there compares the names.
+/// As `spray_fuzz::TARGETS`.
 const TARGETS: [&str; 8] = ["frame", "codec", "switch", "topology", "matrix", "failures", "scenario", "endpoint"];
 const SECONDS: u64 = 60;
 /// What makes the compiler count edges and tell comparisons. Safe code needs no address sanitizer, which would take a nightly.
