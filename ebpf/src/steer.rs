@@ -1,19 +1,22 @@
-//! The host end of a link: frames of the transport to the AF_XDP socket of their queue, the rest to the kernel.
+//! The host end of a link: frames of the transport to this host go to the AF_XDP socket of their queue, the rest to the kernel.
 #![no_std]
 #![no_main]
 #![allow(missing_docs, reason = "the xdp macro emits an undocumented function")]
 
 use aya_ebpf::bindings::xdp_action::XDP_PASS;
-use aya_ebpf::btf_maps::{PerCpuArray, XskMap};
+use aya_ebpf::btf_maps::{Array, PerCpuArray, XskMap};
 use aya_ebpf::macros::{btf_map, xdp};
 use aya_ebpf::programs::XdpContext;
 use spray_ebpf::{CpuWord, XdpPacket};
 use spray_pipeline::word::Word;
-use spray_wire::switch_view::classify;
+use spray_wire::switch_view::{Addressee, addressed_to};
 
 /// Sockets by receive queue.
 #[btf_map(name = "sockets")]
 static SOCKETS: XskMap<64> = XskMap::new();
+/// Whom the sockets receive for. Empty places are zeros. The number of places is that of `spray_testbed::program::steer`.
+#[btf_map(name = "own")]
+static OWN: Array<[Addressee; 4], 1> = Array::new();
 /// Frames of the transport that came by a queue without a socket.
 #[btf_map(name = "strays")]
 static STRAYS: PerCpuArray<CpuWord, 1> = PerCpuArray::new();
@@ -21,7 +24,8 @@ static STRAYS: PerCpuArray<CpuWord, 1> = PerCpuArray::new();
 /// Entry point on a host's interface.
 #[xdp]
 pub fn steer(context: XdpContext) -> u32 {
-    if classify(&XdpPacket(&context)).is_none() {
+    let (Some(to), Some([a, b, c, d])) = (addressed_to(&XdpPacket(&context)), OWN.get(0)) else { return XDP_PASS };
+    if to != *a && to != *b && to != *c && to != *d {
         return XDP_PASS;
     }
     // A queue without a socket leaves its frames to the kernel, which answers that the port is unreachable.

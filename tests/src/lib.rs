@@ -26,7 +26,7 @@ pub fn turn() -> Option<MutexGuard<'static, ()>> {
     if !has_root() {
         return None;
     }
-    match SteerProgram::load() {
+    match SteerProgram::load([0; 6], &[]) {
         Ok(_) => Some(turn),
         Err(error @ ProgramError::Missing(_)) => {
             skip(&error.to_string());

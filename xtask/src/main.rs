@@ -3,8 +3,10 @@
 mod ci;
 mod demo;
 mod ebpf;
+mod fuzz;
 mod kernels;
 mod portable;
+mod prove;
 mod setup;
 mod sh;
 mod test;
@@ -20,6 +22,10 @@ const USAGE: &str = "cargo xtask COMMAND
   test                set-up, formatting, clippy, docs, all tests; as root also those on network namespaces
   ci                  test, then a short demo
   setup               only check what must be installed, and install it (Debian or Ubuntu, as root)
+  fuzz [TARGET].. [--seconds N]
+                      the fuzz targets, guided by coverage, each for so long; says how many executions
+  miri                the codec's and the transport's tests under Miri (a nightly with that component)
+  deny                licences, sources and known vulnerabilities of all dependencies (cargo-deny)
   build-ebpf          only build the XDP programs
   build               set-up, XDP programs and a release `spray`
   bench [ARGUMENTS]   the microbenchmarks, then `spray bench veth` (as root)
@@ -45,7 +51,7 @@ fn main() -> ExitCode {
 
 fn dispatch(arguments: &[String]) -> Outcome {
     let (command, rest) = arguments.split_first().ok_or_else(|| Failure::unable(format!("which task?\n\n{USAGE}")))?;
-    let takes_arguments = matches!(command.as_str(), "demo" | "bench" | "kernels" | "real-network" | "speed");
+    let takes_arguments = matches!(command.as_str(), "demo" | "bench" | "fuzz" | "kernels" | "real-network" | "speed");
     if let (false, Some(extra)) = (takes_arguments, rest.first()) {
         return Err(Failure::unable(format!("`{command}` takes no arguments, got `{extra}`\n\n{USAGE}")));
     }
@@ -58,6 +64,9 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "build" => demo::build().map(|program| println!("{}", program.display())),
         "bench" => demo::bench(rest),
         "kernels" => kernels::kernels(rest),
+        "fuzz" => fuzz::fuzz(rest),
+        "miri" => prove::miri(),
+        "deny" => prove::deny(),
         "fidelity" => fidelity(),
         "speed" => demo::speed(rest),
         "results" => results(),

@@ -125,7 +125,7 @@ impl Session {
         let address = own_address(&interface, arguments, peer)?;
         check_ready(&interface, name)?;
         let flow = flow(arguments, &interface, address, path, keys.is_some())?;
-        let (device, steer) = take_over(&interface, arguments)?;
+        let (device, steer) = take_over(&interface, address, arguments)?;
         let mut config = EndpointConfig::new(address, interface.mac, Mode::Real, flow);
         config.max_connections = CONNECTIONS;
         config.link_bps = path.link_bps();
@@ -350,8 +350,12 @@ fn connection(path: &Path, payload_bytes: u32, header_bytes: u32, timeout_s: u64
     }
 }
 
-/// Attaches the program after the sockets exist, so that a steered frame finds its socket.
-fn take_over(interface: &network::Interface, arguments: &args::Interface) -> Outcome<(XskQueues, SteerProgram)> {
+/// Attaches the program after the sockets exist, so that a steered frame finds its socket. Only frames to `own` are steered.
+fn take_over(
+    interface: &network::Interface,
+    own: IpAddr,
+    arguments: &args::Interface,
+) -> Outcome<(XskQueues, SteerProgram)> {
     let name = &arguments.interface;
     let mode = match (arguments.zero_copy, arguments.copy) {
         (true, _) => BindMode::ZeroCopy,
@@ -364,7 +368,7 @@ fn take_over(interface: &network::Interface, arguments: &args::Interface) -> Out
         None => XskQueues::open_all(&config, SteerProgram::QUEUES),
     };
     let device = device.map_err(|error: OpenError| Failure::refused(error))?;
-    let mut steer = SteerProgram::load().map_err(Failure::refused)?;
+    let mut steer = SteerProgram::load(interface.mac, &[own]).map_err(Failure::refused)?;
     for queue in device.queues() {
         steer.register(queue.queue(), queue.as_fd()).map_err(Failure::refused)?;
     }

@@ -122,6 +122,77 @@ fn scenario_mistakes_name_file_line_column_and_what_is_allowed() {
     refused(&["run", &file], &["bad.toml:4:8", "ring", "leaf-spine"]);
 }
 
+/// What would end in an abort, hours of work or a wrong time is refused before anything of that size is made; the message names the
+/// limit, and where in which file.
+#[test]
+fn bombs_are_refused_with_their_limit_and_place() {
+    let folder = Folder::new();
+    let fabric = "kind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n";
+    let all = |topology: &str, workload: &str, rest: &str| {
+        format!("name = \"x\"\n{rest}[topology]\n{topology}[workload]\n{workload}")
+    };
+    let one = "kind = \"tornado\"\nbytes = 1\n";
+    let dense = "kind = \"leaf-spine\"\nleaves = 1024\nspines = 1024\nhosts_per_leaf = 16\n";
+    let _ = folder.file("size.cm", "Nodes 4\n0->1 id 1 start 0 size 18446744073709551615\n");
+    let _ = folder.file("start.cm", "Nodes 4\n0->1 id 1 size 5 start 18446744073709551615\n");
+    let topo = "Nodes 16\nTiers 2\nPodsize 16\nTier 0\nDownlink_speed_Gbps 1\nRadix_Down 8\nRadix_Up 1000000\n\
+                Tier 1\nDownlink_speed_Gbps 1\nRadix_Down 2\n";
+    let _ = folder.file("wide.topo", topo);
+    let matrix = |name: &str| format!("kind = \"matrix\"\nfile = \"{name}\"\n");
+    let slow = format!("{fabric}host_gbps = 0.01\n");
+    for (text, says) in [
+        (all(dense, one, ""), ["bomb.toml:3:8", "1064960 cables; allowed: at most 524288"]),
+        (all("kind = \"file\"\nfile = \"wide.topo\"\n", one, ""), ["wide.topo:4:1", "cables; allowed: at most 524288"]),
+        (
+            all(fabric, &matrix("size.cm"), ""),
+            ["size.cm:2:", "`size` is 18446744073709551615; allowed: at most 1099511627776"],
+        ),
+        (
+            all(fabric, &matrix("start.cm"), ""),
+            ["start.cm:2:", "`start` is 18446744073709551615; allowed: at most 3600000000000000"],
+        ),
+        (all(&slow, "kind = \"tornado\"\nbytes = \"1024 GiB\"\n", ""), ["bomb.toml:8:1", "913034 s or more"]),
+        (
+            all(
+                fabric,
+                "kind = \"partner-after-partner\"\nsizes = \"uniform\"\nmax_bytes = \"1 GiB\"\nmessages = 25000\n",
+                "",
+            ),
+            ["bomb.toml:7:1", "packets; allowed: at most 10000000000"],
+        ),
+        (
+            all(fabric, "kind = \"partner-after-partner\"\nsizes = \"hadoop\"\nmessages = 25001\n", ""),
+            ["bomb.toml:10:12", "`messages` is 25001 for each of 4 hosts; allowed: at most 25000"],
+        ),
+        (
+            all(fabric, "kind = \"tornado\"\nbytes = \"1 GiB\"\n", "sample_us = 0.000001\n"),
+            ["bomb.toml:2:13", "samples of each port; allowed: "],
+        ),
+    ] {
+        let file = folder.file("bomb.toml", &text);
+        refused(&["run", &file, "--engine", "sim"], &says);
+    }
+}
+
+/// The `xdp` engine has payload: what is sent and what arrives must fit into memory.
+#[test]
+fn payload_beyond_this_machines_memory_is_refused_before_set_up() {
+    let folder = Folder::new();
+    let text = "name = \"x\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
+                [workload]\nkind = \"tornado\"\nbytes = \"1 MiB\"\n";
+    let file = folder.file("bomb.toml", text);
+    let set = ["--set", "workload.bytes=\"1024 GiB\""];
+    refused(
+        &[&["run", &file][..], &set].concat(),
+        &["workload.bytes", "8192.0 GiB of memory, of which", "`--engine sim`"],
+    );
+    let many = ["--set", "topology.leaves=200", "--set", "topology.hosts_per_leaf=4"];
+    refused(
+        &[&["run", &file][..], &many].concat(),
+        &["it needs 800 veth pairs; allowed: at most 512, or `--engine sim`"],
+    );
+}
+
 #[test]
 fn help_is_not_an_error() {
     let output = spray(&["--help"]);

@@ -5,8 +5,10 @@
 //! All functions are generic over [`Packet`]: a host passes a slice, and the XDP program passes its frame, whose bounds the
 //! kernel's verifier must see checked. Nothing here panics, and no loop depends on the frame.
 
+mod addressee;
 mod words;
 
+pub use self::addressee::{Addressee, addressed_to, addressee};
 use self::words::{put, u16_at, u32_at, u32_ne, u64_at, u64_le, u64_ne};
 use crate::checksum::{fold, udp as nonzero, update_u16, update_u64};
 use crate::header::field;

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use rand_core::RngCore;
 use spray_core::rng::stream;
 
+use crate::scenario::limits::read_payload;
 use spray_fabric::Network;
 
 pub use matrix::{Matrix, parse_matrix};
@@ -188,7 +189,7 @@ impl Workload {
     /// # Errors
     /// When the file cannot be read or is empty.
     pub fn set_payload_file(&mut self, path: PathBuf) -> std::io::Result<()> {
-        let bytes = Bytes::from(std::fs::read(&path)?);
+        let bytes = Bytes::from(read_payload(&path)?);
         if bytes.is_empty() {
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "the payload file is empty"));
         }

@@ -5,15 +5,17 @@ use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use spray_core::path::BalancerKind;
-use spray_fabric::{LinkEvent, MAX_IP_BYTES, Network, Thresholds};
+use spray_fabric::{LinkEvent, MAX_IP_BYTES, Network, Node, Thresholds};
 use spray_testbed::{
-    Dilation, FabricSpec, FlowOutcome, Happened, RunError, Subject, Testbed, TestbedFlow, TestbedOutcome, TestbedSpec,
+    Dilation, FabricSpec, FlowOutcome, Happened, MAX_CABLES, RunError, Subject, Testbed, TestbedFlow, TestbedOutcome,
+    TestbedSpec,
 };
 
 use crate::engine::{Engine, EngineError, Prepared, Progress, Tell};
 use crate::results::{Collect, Ended, EventKind, EventRow, RunResult, TestbedLosses, TransportTotals, reported, us};
+use crate::scenario::limits::fits_memory;
 use crate::scenario::{Chassis, MAX_XDP_QUEUE_BYTES, MarkAt, Paths, Scenario, SimulationSettings};
-use crate::workload::{Flow, largest_bytes};
+use crate::workload::{Flow, Payload, largest_bytes};
 
 /// The engine that sends real packets through the kernel, one run at a time. Needs root. It keeps its testbed for the next
 /// scenario on the same network; dropping the engine removes the testbed.
@@ -204,6 +206,7 @@ fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
     if scenario.queue.pfc {
         return Err("`pfc` in [queue] is on: an XDP program cannot hold a frame back; use `--engine sim`".into());
     }
+    check_machine(scenario)?;
     //= docs/specs/switch.md#SW-22 the largest packet
     let most = scenario.transport.payload_bytes + MAX_IP_BYTES + ETHERNET_BYTES - scenario.packet_bytes();
     if scenario.transport.payload_bytes > most {
@@ -219,6 +222,27 @@ fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
         let allowed = format!("allowed: at most {MAX_XDP_QUEUE_BYTES}, or `--engine sim`");
         Err(format!("`limit` in [queue] is {bytes} bytes at {name}; {allowed}"))
     })
+}
+
+/// Refuses more interfaces than a testbed makes, and more payload than this machine's memory holds.
+fn check_machine(scenario: &Scenario) -> Result<(), String> {
+    let per_switch = scenario.emulation.chassis == Chassis::PerSwitch;
+    let leaves = |from| matches!(from, Node::Host(_));
+    let links = &scenario.network.links;
+    let pairs = if per_switch { links.len() / 2 } else { links.iter().filter(|link| leaves(link.from)).count() };
+    if pairs > MAX_CABLES {
+        return Err(format!("it needs {pairs} veth pairs; allowed: at most {MAX_CABLES}, or `--engine sim`"));
+    }
+    let file_bytes = match &scenario.workload.payload {
+        Payload::File { bytes, .. } => bytes.len() as u64,
+        Payload::Generated => 0,
+    };
+    // A receiver keeps what arrives until it has been compared.
+    let held = |flow: &Flow| if flow.bytes > file_bytes { flow.bytes.saturating_mul(2) } else { flow.bytes };
+    let payload = scenario.flows(scenario.seed).iter().fold(0u64, |sum, flow| sum.saturating_add(held(flow)));
+    let rule = "smaller or fewer flows, or `--engine sim`, which sends no payload";
+    fits_memory("what is sent and what arrives", payload, rule)
+        .map_err(|message| format!("{}: {message}", scenario.workload_place))
 }
 
 impl From<RunError> for EngineError {

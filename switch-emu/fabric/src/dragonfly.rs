@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_core::units::{Gbps, Micros};
 
+use super::limits::Size;
 use super::{Cables, Groups, Network};
 use crate::fabric::Node;
 
@@ -51,6 +52,15 @@ impl Dragonfly {
     pub fn is_balanced(&self) -> bool {
         let cables = self.routers_per_group * self.global_cables;
         self.groups >= 2 && cables > 0 && cables.is_multiple_of(self.groups - 1)
+    }
+
+    /// The counts of the network.
+    pub fn size(&self) -> Size {
+        let &Self { groups, routers_per_group, hosts_per_router, global_cables, .. } = self;
+        let routers = groups * routers_per_group;
+        let hosts = routers * hosts_per_router;
+        let local = groups * (routers_per_group * (routers_per_group - 1) / 2);
+        Size { hosts, switches: routers, leaves: routers, cables: hosts + local + routers * global_cables / 2 }
     }
 
     /// Builds the network: hosts `h0..`, routers `g0r0..`.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_core::units::Gbps;
 
+use super::limits::Size;
 use super::{Cables, Network, TopoFile, TopoTier};
 
 /// A fat tree of three tiers: pods of ToRs and aggregation switches, each ToR with `bundle` cables to every aggregation
@@ -63,8 +64,17 @@ impl FatTree {
         }
     }
 
+    /// The counts of the network.
+    pub fn size(&self) -> Size {
+        self.tree().size()
+    }
+
     /// Builds the network: hosts `h0..`, switches `tor0..` and `agg0..` (pod by pod), then `core0..`.
     pub fn network(&self) -> Network {
+        self.tree().network()
+    }
+
+    fn tree(&self) -> TopoFile {
         let cables = &self.cables;
         let podsize = self.tors_per_pod * self.hosts_per_tor;
         let tier = |downlink_bps, downlink_latency_ps, radix_down, radix_up, bundle| TopoTier {
@@ -84,6 +94,6 @@ impl FatTree {
             tier(cables.bps(self.uplink_gbps), latency_ps, self.tors_per_pod * bundle, planes * bundle, bundle),
             tier(cables.bps(core_gbps), latency_ps, self.pods * bundle, 0, bundle),
         ];
-        TopoFile { nodes: self.pods * podsize, podsize, tiers }.network()
+        TopoFile { nodes: self.pods * podsize, podsize, tiers }
     }
 }

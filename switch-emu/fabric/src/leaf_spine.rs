@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_core::units::Gbps;
 
+use super::limits::Size;
 use super::{Cables, Network};
 
 /// A leaf-spine fabric: every leaf has `bundle` cables to every spine.
@@ -37,6 +38,13 @@ impl LeafSpine {
     pub const fn uniform([leaves, spines, hosts_per_leaf]: [usize; 3], bps: u64, latency_ps: u64) -> Self {
         let cables = Cables::uniform(bps, latency_ps);
         Self { leaves, spines, hosts_per_leaf, bundle: 1, uplink_gbps: None, cables }
+    }
+
+    /// The counts of the network.
+    pub fn size(&self) -> Size {
+        let &Self { leaves, spines, hosts_per_leaf, bundle, .. } = self;
+        let hosts = leaves * hosts_per_leaf;
+        Size { hosts, switches: leaves + spines, leaves, cables: hosts + leaves * spines * bundle }
     }
 
     /// Builds the network: hosts `h0..`, switches `leaf0..` then `spine0..`.

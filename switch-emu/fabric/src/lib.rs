@@ -14,6 +14,7 @@ mod fat_tree;
 mod file_error;
 mod layers;
 mod leaf_spine;
+pub mod limits;
 mod network;
 mod outcome;
 mod route_table;

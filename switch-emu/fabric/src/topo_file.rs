@@ -4,6 +4,7 @@
 //! `Tier n` from the hosts up its switches' `Downlink_speed_Gbps`, `Radix_Down`, `Radix_Up`, `Downlink_Latency_ns`,
 //! `Switch_Latency_ns`, and optionally `Oversubscribed` and `Bundle` (parallel cables to a switch of the tier below).
 
+use super::limits::{MAX_HOSTS, Size};
 use super::{FileError, Network};
 use crate::fabric::Node;
 
@@ -53,8 +54,6 @@ const TIER_KEYS: [&str; 7] = [
     "bundle",
 ];
 const HEAD_KEYS: [&str; 4] = ["nodes", "tiers", "podsize", "tier"];
-/// No file that this project reads needs more; beyond it the tables of routes stop fitting into memory.
-const MAX_NODES: u64 = 65_536;
 
 impl TopoFile {
     /// Parses `text`.
@@ -94,8 +93,8 @@ impl TopoFile {
         let top = |message: String| FileError { line: 1, column: 1, message };
         let need = |slot: usize| head[slot].ok_or_else(|| top(format!("`{}` is missing", HEAD_KEYS[slot])));
         let (nodes, count, podsize) = (need(0)?, need(1)?, need(2)?);
-        if !(2..=MAX_NODES).contains(&nodes) {
-            return Err(top(format!("`nodes` is {nodes}; allowed: 2 to {MAX_NODES}")));
+        if !(2..=MAX_HOSTS as u64).contains(&nodes) {
+            return Err(top(format!("`nodes` is {nodes}; allowed: 2 to {MAX_HOSTS}")));
         }
         if !(2..=3).contains(&count) || raw.len() as u64 != count {
             return Err(top(format!("{count} tiers, {} described; allowed: 2 or 3, each with a `Tier`", raw.len())));
@@ -147,7 +146,26 @@ impl TopoFile {
             let need = self.pods() * core.bundle;
             return Err((2, format!("`radix_down` is {}; this tree needs {need}", core.radix_down)));
         }
-        Ok(())
+        // Ports up are what makes a tree large.
+        let widest = (0..self.tiers.len()).max_by_key(|index| self.tiers[*index].radix_up).unwrap_or(0);
+        self.size().check().map_err(|message| (widest, message))
+    }
+
+    /// The counts of the network.
+    pub fn size(&self) -> Size {
+        let tier = &self.tiers;
+        let leaves = self.nodes / tier[0].radix_down;
+        let spines_of_pod = tier[0].radix_up / tier[1].bundle;
+        let spines = self.pods().saturating_mul(spines_of_pod);
+        let planes = tier.get(2).map_or(0, |core| tier[1].radix_up / core.bundle);
+        let cables = leaves.saturating_mul(spines_of_pod * tier[1].bundle);
+        let upper = spines.saturating_mul(tier.get(2).map_or(0, |core| planes * core.bundle));
+        Size {
+            hosts: self.nodes,
+            switches: (leaves + spines).saturating_add(spines_of_pod.saturating_mul(planes)),
+            leaves,
+            cables: self.nodes.saturating_add(cables).saturating_add(upper),
+        }
     }
 
     fn pods(&self) -> usize {

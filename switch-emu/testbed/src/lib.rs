@@ -44,6 +44,7 @@ pub use bench::quic::Quic;
 pub use error::RunError;
 pub use pair::Pair;
 pub use registry::{clean, leftovers};
+pub use rig::MAX_CABLES;
 pub use routers::{Jitter, Routers};
 pub use spec::{
     Dilation, FabricSpec, FlowOutcome, Happened, Losses, Report, Subject, TestbedFlow, TestbedOutcome, TestbedSpec,

@@ -5,10 +5,11 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use nix::fcntl::Flock;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 
-use super::RunError;
+use super::{RunError, registry};
 
 /// Where named namespaces live, as for `ip netns`.
 pub(super) const FOLDER: &str = "/run/netns";
@@ -17,7 +18,8 @@ pub(super) const FOLDER: &str = "/run/netns";
 #[derive(Debug)]
 pub(crate) struct Namespace {
     name: String,
-    file: File,
+    /// Locked for as long as this process has the namespace.
+    file: Flock<File>,
 }
 
 impl Namespace {
@@ -32,10 +34,11 @@ impl Namespace {
             }
         };
         fs::create_dir_all(FOLDER).map_err(fail("making /run/netns"))?;
+        let _making = registry::making().map_err(fail("locking /run/netns"))?;
         File::create_new(&path).map_err(fail("making its file"))?;
         let bound = bind_new(&path);
-        let opened = bound.and_then(|()| File::open(&path));
-        match opened {
+        let owned = bound.and_then(|()| registry::own(File::open(&path)?));
+        match owned {
             Ok(file) => Ok(Self { name, file }),
             Err(source) => {
                 remove(&path);
@@ -83,7 +86,7 @@ impl Drop for Home {
 }
 
 /// Makes a namespace and binds it to `path`, from a thread of its own that then ends.
-fn bind_new(path: &Path) -> io::Result<()> {
+pub(super) fn bind_new(path: &Path) -> io::Result<()> {
     let path = path.to_path_buf();
     let work = move || -> io::Result<()> {
         unshare(CloneFlags::CLONE_NEWNET)?;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::RunError;
 use super::links::{self, End};
 use super::netns::Namespace;
-use super::registry::Registration;
+use super::registry;
 use super::rig::quiet;
 use crate::program::{AttachMode, SteerProgram};
 
@@ -13,7 +13,6 @@ use crate::program::{AttachMode, SteerProgram};
 #[derive(Debug)]
 pub struct Pair {
     sides: [Namespace; 2],
-    _registration: Registration,
 }
 
 impl Pair {
@@ -33,9 +32,9 @@ impl Pair {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn with_queues(queues: u32) -> Result<Self, RunError> {
-        let registration = Registration::new()?;
+        let prefix = registry::prefix();
         let make = |side: usize| {
-            let namespace = Namespace::create(format!("{}side{side}", registration.prefix()))?;
+            let namespace = Namespace::create(format!("{prefix}side{side}"))?;
             namespace.run(|| quiet(true))?;
             Ok::<_, RunError>(namespace)
         };
@@ -54,7 +53,7 @@ impl Pair {
                 Ok(())
             })?;
         }
-        Ok(Self { sides, _registration: registration })
+        Ok(Self { sides })
     }
 
     /// The address of a side, 0 or 1.
@@ -73,7 +72,8 @@ impl Pair {
     pub(super) fn steer(&self, side: usize) -> Result<(SteerProgram, AttachMode), RunError> {
         let index =
             links::in_namespace(&self.sides[side], async |handle| links::index(&handle, Self::INTERFACE).await)?;
-        let mut program = SteerProgram::load()?;
+        let own = [false, true].map(|v6| Self::address(side, v6));
+        let mut program = SteerProgram::load(Self::mac(side), &own)?;
         let mode = self.run_in(side, || program.attach(index))??;
         Ok((program, mode))
     }

@@ -1,135 +1,165 @@
-//! Who owns which namespaces, so that leftovers of dead processes can be told from live runs.
+//! Whose namespaces are whose, so that leftovers of dead processes can be told from live runs.
 //!
-//! Namespaces are called `spray-<pid>-...`, and a process that has some holds a lock on `/run/spray/<pid>.lock`. The kernel
-//! drops the lock when the process dies, however it dies; a process id used again does not bring it back.
+//! Namespaces are called `spray-<pid>-...`, and the process that made one holds a lock on the namespace itself, which the kernel drops
+//! when the process dies, however it dies. A name decides nothing: neither a process id used again nor a process with the same id in
+//! another pid namespace makes a live run look dead, and whoever sees a namespace sees its lock, in any container.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
-use super::RunError;
 use super::netns::{self, FOLDER};
 
-const LOCKS: &str = "/run/spray";
 const PREFIX: &str = "spray-";
 
-/// This process's lock and how many testbeds share it.
-static LOCK: Mutex<(usize, Option<Flock<File>>)> = Mutex::new((0, None));
-
-/// One testbed's claim on the names that begin with [`Registration::prefix`].
-#[derive(Debug)]
-pub(super) struct Registration {
-    number: usize,
-}
-
-impl Registration {
-    /// Takes the process's lock, or shares it.
-    pub fn new() -> Result<Self, RunError> {
-        let mut lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
-        let fail = |source: std::io::Error| match source.kind() {
-            std::io::ErrorKind::PermissionDenied => RunError::NotRoot,
-            _ => RunError::io("locking /run/spray", source),
-        };
-        if lock.1.is_none() {
-            fs::create_dir_all(LOCKS).map_err(fail)?;
-            let file = File::create(lock_path(std::process::id())).map_err(fail)?;
-            let locked = Flock::lock(file, FlockArg::LockExclusive);
-            lock.1 = Some(locked.map_err(|(_, error)| fail(error.into()))?);
-        }
-        lock.0 += 1;
-        Ok(Self { number: next_number() })
-    }
-
-    /// What the names of this testbed's namespaces begin with.
-    pub fn prefix(&self) -> String {
+/// What the names of one testbed's namespaces begin with: names that nobody has.
+pub(super) fn prefix() -> String {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let taken = names();
+    loop {
         let pid = std::process::id();
-        match self.number {
+        let prefix = match NEXT.fetch_add(1, Ordering::Relaxed) {
             0 => format!("{PREFIX}{pid}-"),
             number => format!("{PREFIX}{pid}-{number}-"),
+        };
+        if !taken.iter().any(|name| name.starts_with(&prefix)) {
+            return prefix;
         }
     }
 }
 
-impl Drop for Registration {
-    fn drop(&mut self) {
-        let mut lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
-        lock.0 -= 1;
-        if lock.0 == 0 {
-            lock.1 = None;
-            let _ = fs::remove_file(lock_path(std::process::id()));
-            // This fails while another process has a lock.
-            let _ = fs::remove_dir(LOCKS);
-        }
-    }
+/// Keeps `clean` out while a namespace has a name and no lock yet.
+pub(super) fn making() -> io::Result<Flock<File>> {
+    lock(File::open(FOLDER)?, FlockArg::LockShared)
 }
 
-fn next_number() -> usize {
-    static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-    NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+/// Marks a namespace as this process's, for as long as the result lives.
+pub(super) fn own(namespace: File) -> io::Result<Flock<File>> {
+    lock(namespace, FlockArg::LockExclusiveNonblock)
 }
 
-fn lock_path(pid: u32) -> PathBuf {
-    Path::new(LOCKS).join(format!("{pid}.lock"))
-}
-
-/// The process that a namespace's name says it belongs to; `None` for foreign names.
-fn owner(name: &str) -> Option<u32> {
-    let (pid, rest) = name.strip_prefix(PREFIX)?.split_once('-')?;
-    (!rest.is_empty()).then(|| pid.parse().ok()).flatten()
-}
-
-/// Whether the process holds its lock.
-fn is_alive(pid: u32) -> bool {
-    match File::open(lock_path(pid)) {
-        Ok(file) => matches!(Flock::lock(file, FlockArg::LockSharedNonblock), Err((_, Errno::EWOULDBLOCK))),
-        Err(_) => false,
-    }
+fn lock(file: File, how: FlockArg) -> io::Result<Flock<File>> {
+    Flock::lock(file, how).map_err(|(_, error)| error.into())
 }
 
 /// The names of namespaces that belong to runs which no longer live.
 pub fn leftovers() -> Vec<String> {
-    let names = fs::read_dir(FOLDER).into_iter().flatten().flatten();
-    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<_> = names.filter(|name| owner(name).is_some_and(|pid| !is_alive(pid))).collect();
-    names.sort();
-    names
+    Dead::find().names()
 }
 
 /// Removes the namespaces of runs that no longer live, with every link in them, and returns their names. Live runs and
 /// foreign namespaces stay.
 pub fn clean() -> Vec<String> {
-    let names = leftovers();
-    names.iter().for_each(|name| netns::remove(&Path::new(FOLDER).join(name)));
-    let locks = fs::read_dir(LOCKS).into_iter().flatten().flatten();
-    for lock in locks {
-        let path = lock.path();
-        let pid = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
-        if pid.is_some_and(|pid| !is_alive(pid)) {
-            let _ = fs::remove_file(&path);
+    let dead = Dead::find();
+    dead.held.iter().for_each(|(name, _)| netns::remove(&path(name)));
+    dead.names()
+}
+
+/// The namespaces of ours that nobody else holds, and their locks.
+#[derive(Default)]
+struct Dead {
+    held: Vec<(String, Flock<File>)>,
+    /// Nobody makes others while this lives.
+    _quiet: Option<Flock<File>>,
+}
+
+impl Dead {
+    fn find() -> Self {
+        // Without it a namespace that is being made looks like one that nobody holds.
+        let Ok(quiet) = File::open(FOLDER).and_then(|folder| lock(folder, FlockArg::LockExclusive)) else {
+            return Self::default();
+        };
+        let held = names().into_iter().filter_map(|name| unheld(&path(&name)).map(|lock| (name, lock)));
+        let mut held: Vec<_> = held.collect();
+        held.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Self { held, _quiet: Some(quiet) }
+    }
+
+    fn names(self) -> Vec<String> {
+        self.held.into_iter().map(|(name, _)| name).collect()
+    }
+}
+
+/// The lock of a namespace that nobody holds. Whatever else keeps it from being had, the namespace is not known to be dead.
+fn unheld(path: &Path) -> Option<Flock<File>> {
+    loop {
+        match Flock::lock(File::open(path).ok()?, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => return Some(lock),
+            Err((_, Errno::EINTR)) => {}
+            Err(_) => return None,
         }
     }
-    let _ = fs::remove_dir(LOCKS);
-    names
+}
+
+/// The names of namespaces that a run of ours made.
+fn names() -> Vec<String> {
+    let names = fs::read_dir(FOLDER).into_iter().flatten().flatten();
+    names.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| is_ours(name)).collect()
+}
+
+fn path(name: &str) -> PathBuf {
+    Path::new(FOLDER).join(name)
+}
+
+/// Whether the name has the form of ours: a process id and something behind it.
+fn is_ours(name: &str) -> bool {
+    let parts = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
+    parts.is_some_and(|(pid, rest)| !rest.is_empty() && pid.parse::<u32>().is_ok())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::netns::Namespace;
     use super::*;
 
     #[test]
-    fn only_our_own_names_have_an_owner() {
-        assert_eq!(owner("spray-12-h0"), Some(12));
-        assert_eq!(owner("spray-12-3-sw"), Some(12));
+    fn only_names_of_our_form_are_ours() {
+        for ours in ["spray-12-h0", "spray-12-3-sw"] {
+            assert!(is_ours(ours), "{ours}");
+        }
         for foreign in ["spray-h0", "spray-12", "spray-12-", "spray-x-h0", "blue", "sprayer-12-h0", "spray--h0"] {
-            assert_eq!(owner(foreign), None, "{foreign}");
+            assert!(!is_ours(foreign), "{foreign}");
         }
     }
 
+    /// A name says nothing of the process that holds the namespace: this one's is of none that lives.
     #[test]
-    fn a_process_without_a_lock_is_dead() {
-        assert!(!is_alive(u32::MAX));
+    fn a_namespace_is_dead_when_nobody_holds_it() {
+        if !spray_test_support::has_root() {
+            return;
+        }
+        let name = format!("spray-{}-held", u32::MAX);
+        let held = Namespace::create(name.clone()).unwrap();
+        assert!(!leftovers().contains(&name), "it is held");
+        assert!(unheld(&path(&name)).is_none());
+        drop(held);
+        // As a process leaves it that is killed.
+        fs::write(path(&name), "").unwrap();
+        netns::bind_new(&path(&name)).unwrap();
+        assert!(leftovers().contains(&name), "nobody holds it");
+        netns::remove(&path(&name));
+        assert!(!leftovers().contains(&name));
+    }
+
+    /// What `clean` sees between a namespace's name and its lock: nothing, as it waits until both are there.
+    #[test]
+    fn a_namespace_in_the_making_is_not_dead() {
+        if !spray_test_support::has_root() {
+            return;
+        }
+        let name = format!("spray-{}-made", u32::MAX);
+        fs::create_dir_all(FOLDER).unwrap();
+        let making = making().unwrap();
+        fs::write(path(&name), "").unwrap();
+        let looks = std::thread::spawn(leftovers);
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert!(!looks.is_finished(), "it looks while a namespace is made");
+        fs::remove_file(path(&name)).unwrap();
+        drop(making);
+        assert!(!looks.join().unwrap().contains(&name));
     }
 }

@@ -9,12 +9,12 @@ use spray_nic::device::{Device, XskConfig, XskDevice};
 use super::hosts::Running;
 use super::links::{self, End};
 use super::netns::{Namespace, sysctl};
-use super::registry::Registration;
+use super::registry;
 use super::{FabricSpec, RunError};
 use crate::program::{SteerProgram, SwitchProgram};
-use spray_fabric::{ChassisSpec, Fabric, Network, Node};
+use spray_fabric::{ChassisSpec, Fabric, Host, Network, Node};
 
-/// Everything that stands while a testbed does. Fields drop in order: sockets, programs, namespaces, the claim on names.
+/// Everything that stands while a testbed does. Fields drop in order: sockets, programs, namespaces.
 #[derive(Debug)]
 pub(super) struct Rig {
     /// The hosts' sockets; lent out during a run.
@@ -23,7 +23,6 @@ pub(super) struct Rig {
     pub chassis: Vec<ChassisRig>,
     _steering: Vec<SteerProgram>,
     sites: Vec<Site>,
-    _registration: Registration,
 }
 
 /// One switch program and the switches that it plays.
@@ -54,7 +53,7 @@ const FRAMES: u32 = 4096;
 const FRAMES_OF_MANY: u32 = 1024;
 const MANY_HOSTS: usize = 32;
 /// Most interfaces that one testbed makes; beyond it set-up takes minutes.
-const MAX_CABLES: usize = 512;
+pub const MAX_CABLES: usize = 512;
 /// How long nothing must arrive before the fabric counts as empty: softirq never waits so long for a core.
 const QUIET_LOOKS: u32 = 4;
 const QUIET_LOOK: Duration = Duration::from_millis(2);
@@ -73,9 +72,9 @@ impl Rig {
         if !nix::unistd::geteuid().is_root() {
             return Err(RunError::NotRoot);
         }
-        let registration = Registration::new()?;
+        let prefix = registry::prefix();
         let plan = Plan::new(spec.network, fabric, spec.per_switch)?;
-        let mut sites = plan.namespaces(&registration.prefix())?;
+        let mut sites = plan.namespaces(&prefix)?;
         plan.make_pairs(&mut sites)?;
         bring_up(&mut sites)?;
         let hosts = fabric.hosts.len();
@@ -91,11 +90,11 @@ impl Rig {
         let mut devices = Vec::with_capacity(hosts);
         let mut steering = Vec::with_capacity(hosts);
         for (site, host) in host_sites.iter().zip(&fabric.hosts) {
-            let (device, steer) = open_host(site, &host.name, frames)?;
+            let (device, steer) = open_host(site, host, frames)?;
             devices.push(Some(device));
             steering.push(steer);
         }
-        Ok(Self { devices, chassis, _steering: steering, sites, _registration: registration })
+        Ok(Self { devices, chassis, _steering: steering, sites })
     }
 
     /// Loads `fabric`, of the same shape, into all switches and clears their queues and counters.
@@ -168,8 +167,8 @@ fn attach_switch(program: &mut SwitchProgram, doors: &[Door]) -> Result<(), RunE
     Ok(())
 }
 
-fn open_host(site: &Site, host: &str, frames: u32) -> Result<(XskDevice, SteerProgram), RunError> {
-    let mut steer = SteerProgram::load()?;
+fn open_host(site: &Site, host: &Host, frames: u32) -> Result<(XskDevice, SteerProgram), RunError> {
+    let mut steer = SteerProgram::load(host.mac, &[host.v4.into(), host.v6.into()])?;
     let door = &site.doors[0];
     let ring = frames / 2;
     let config = XskConfig {
@@ -182,7 +181,7 @@ fn open_host(site: &Site, host: &str, frames: u32) -> Result<(XskDevice, SteerPr
     };
     site.namespace.run(|| {
         steer.attach(door.index)?;
-        let device = XskDevice::open(&config).map_err(RunError::host(host))?;
+        let device = XskDevice::open(&config).map_err(RunError::host(&host.name))?;
         // SAFETY: the device is alive, and so is its descriptor for the length of this call.
         steer.register(0, unsafe { BorrowedFd::borrow_raw(device.fd()) })?;
         Ok((device, steer))

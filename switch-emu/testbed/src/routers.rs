@@ -22,7 +22,7 @@ use std::time::Duration;
 use super::RunError;
 use super::links;
 use super::netns::{Namespace, sysctl};
-use super::registry::Registration;
+use super::registry;
 use crate::program::{RouterProgram, Uplink};
 
 /// Two hosts, two leaves and [`Routers::SPINES`] spines, each in a namespace. Dropping it removes them.
@@ -33,7 +33,6 @@ pub struct Routers {
     _spines: Vec<Namespace>,
     /// Of each leaf toward each spine.
     uplinks: [Vec<RouterProgram>; 2],
-    _registration: Registration,
 }
 
 impl Routers {
@@ -67,8 +66,8 @@ impl Routers {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn with_queues(queues: u32) -> Result<Self, RunError> {
-        let registration = Registration::new()?;
-        let make = |name: String| Namespace::create(format!("{}{name}", registration.prefix()));
+        let prefix = registry::prefix();
+        let make = |name: String| Namespace::create(format!("{prefix}{name}"));
         let hosts = [make("host0".into())?, make("host1".into())?];
         let leaves = [make("leaf0".into())?, make("leaf1".into())?];
         let spines: Vec<_> = (0..Self::SPINES).map(|spine| make(format!("spine{spine}"))).collect::<Result<_, _>>()?;
@@ -82,7 +81,7 @@ impl Routers {
             }
         }
         let uplinks = [attach(&leaves[0])?, attach(&leaves[1])?];
-        let routers = Self { hosts, leaves, _spines: spines, uplinks, _registration: registration };
+        let routers = Self { hosts, leaves, _spines: spines, uplinks };
         routers.heal()?;
         Ok(routers)
     }

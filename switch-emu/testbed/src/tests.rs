@@ -36,7 +36,7 @@ fn every_frame_of_a_flood_arrives_or_is_counted_as_lost() {
     if !spray_test_support::has_root() {
         return;
     }
-    if let Err(error @ ProgramError::Missing(_)) = SteerProgram::load() {
+    if let Err(error @ ProgramError::Missing(_)) = SteerProgram::load([0; 6], &[]) {
         return spray_test_support::skip(&error.to_string());
     }
     let network = FABRIC.network();

@@ -1,6 +1,7 @@
 //! Tests of the whole crate, by concern. Each test names the clauses of `docs/specs/wire.md` it checks.
 
 mod etherparse;
+mod exhaustive;
 mod hostile;
 mod literal;
 mod round_trip;

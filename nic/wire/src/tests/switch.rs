@@ -7,7 +7,9 @@ use proptest::prelude::*;
 use super::samples::*;
 use crate::checksum::{add, fold, update_u16, update_u64};
 use crate::offsets::*;
-use crate::switch_view::{self, PacketFields, Parsed, classify, packet_fields, trim, trimmed_udp_checksum_v6};
+use crate::switch_view::{
+    self, PacketFields, Parsed, addressed_to, addressee, classify, packet_fields, trim, trimmed_udp_checksum_v6,
+};
 use crate::*;
 
 fn sum(bytes: &[u8]) -> u16 {
@@ -184,4 +186,23 @@ fn switches_read_which_packet_a_frame_is_of() {
             assert_eq!(packet_fields(frame.as_slice(), v6), PacketFields::default());
         }
     }
+}
+
+#[test]
+fn a_frame_is_for_the_interface_that_its_headers_name() {
+    for v6 in [false, true] {
+        let to = envelope(v6);
+        let mapped = match to.dst {
+            core::net::IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+            core::net::IpAddr::V6(address) => address.octets(),
+        };
+        for (body, payload) in bodies() {
+            let mut frame = build(&to, &common(), &body, &payload);
+            assert_eq!(addressed_to(frame.as_slice()), Some(addressee(to.dst_mac, mapped)));
+            assert_ne!(addressed_to(frame.as_slice()), Some(addressee(to.src_mac, mapped)));
+            frame[ETHERTYPE] ^= 1;
+            assert_eq!(addressed_to(frame.as_slice()), None);
+        }
+    }
+    assert_ne!(addressee([0; 6], [0; 16]), [0; 3]);
 }

@@ -4,6 +4,7 @@
 //! that replace parts of it. Every mistake is a [`Mistake`] with its place and what is allowed there.
 
 mod failure;
+pub(crate) mod limits;
 mod link_event;
 mod paths;
 mod queue_length;
@@ -51,6 +52,8 @@ pub struct Scenario {
     pub simulation: SimulationSettings,
     /// Failures that each run draws from its seed.
     pub failures: Option<Failures>,
+    /// Where the workload stands, for messages.
+    pub workload_place: String,
 }
 
 /// Failures: each run draws from its own seed which devices fail.
@@ -178,7 +181,7 @@ fn read_file<T>(
     parse: impl FnOnce(&str) -> Result<T, FileError>,
 ) -> Result<(T, PathBuf), Mistake> {
     let file = document.folder(path).join(name);
-    let text = std::fs::read_to_string(&file).map_err(|error| {
+    let text = limits::read_text(&file).map_err(|error| {
         document.mistake(path, format!("`{}` cannot be read: {error}; allowed: {allowed}", file.display()))
     })?;
     let parsed = parse(&text).map_err(|error| in_file(&file, &error))?;

@@ -192,10 +192,11 @@ impl Scenario {
         }
         let time = |(host, (sent, received)): (usize, &(u64, u64))| {
             let rate = self.network.links[self.network.uplink(host)].rate_bps;
-            (u128::from(*sent.max(received)) * 8 * PS_PER_S / u128::from(rate)) as u64
+            u64::try_from(u128::from(*sent.max(received)) * 8 * PS_PER_S / u128::from(rate)).unwrap_or(u64::MAX)
         };
         let busiest = loads.iter().enumerate().map(time).max().unwrap_or(0);
-        flows.iter().map(|flow| flow.start_ps).max().unwrap_or(0) + busiest + self.base_rtt_ps(paths)
+        let last_ps = flows.iter().map(|flow| flow.start_ps).max().unwrap_or(0);
+        last_ps.saturating_add(busiest).saturating_add(self.base_rtt_ps(paths))
     }
 
     /// When a run of `flows` is stopped. By default after 50 times the least time that they could take, at least 20 ms. If flows

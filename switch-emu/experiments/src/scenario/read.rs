@@ -9,6 +9,7 @@ use spray_core::path::BalancerKind;
 use spray_core::units::Micros;
 
 use super::failure::{FailureSettings, words};
+use super::limits::check_run;
 use super::settings::{ConWeave, Reunion, Settings, Switch, Transport};
 use super::{Failures, Paths, QueueLength, Scenario, SimulationSettings, read_file};
 use spray_fabric::{
@@ -51,6 +52,7 @@ impl Scenario {
             emulation: settings.emulation,
             simulation: settings.simulation,
             failures,
+            workload_place: document.mistake("workload.bytes", "").place,
         };
         let paths = scenario.paths();
         let gap_ps = scenario.base_rtt_ps(&paths) / 2;
@@ -59,6 +61,7 @@ impl Scenario {
         check_switches(document, &scenario)?;
         check_queue(document, &scenario, &paths)?;
         check_events(document, &scenario)?;
+        check_run(document, &scenario, &paths)?;
         Ok(scenario)
     }
 }

@@ -5,11 +5,10 @@ use serde::{Deserialize, Serialize};
 use spray_core::units::{Gbps, Micros};
 use spray_settings::{Document, Mistake};
 
+use super::limits::check_size;
 use super::{list, read_file};
+use spray_fabric::limits::Size;
 use spray_fabric::{Cables, Dragonfly, FatTree, LeafSpine, Network, TopoFile};
-
-/// Most hosts of a scenario: each has an address, and the tables of routes must fit into memory.
-const MAX_HOSTS: usize = 65_536;
 
 /// How the fabric is described.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -73,57 +72,54 @@ impl Topology {
     pub(super) fn network(&self, document: &Document) -> Result<Network, Mistake> {
         let network = match self {
             Self::LeafSpine(settings) => {
-                check_hosts(document, &[settings.leaves, settings.hosts_per_leaf])?;
+                check_size(document, "topology.kind", &settings.size())?;
                 settings.network()
             }
             Self::FatTree(settings) => {
                 check_fat_tree(document, settings)?;
+                check_size(document, "topology.kind", &settings.size())?;
                 settings.network()
             }
             Self::Dragonfly(settings) => {
                 check_dragonfly(document, settings)?;
+                check_size(document, "topology.kind", &settings.size())?;
                 settings.network()
             }
             Self::Graph { hosts, switches, link } => graph(document, hosts, switches, link)?,
             Self::File { file } => {
-                read_file((document, "topology.file"), file, "a .topo file", TopoFile::parse)?.0.network()
+                let (file, _) = read_file((document, "topology.file"), file, "a .topo file", TopoFile::parse)?;
+                check_size(document, "topology.file", &file.size())?;
+                file.network()
             }
         };
-        check_hosts(document, &[network.hosts.len()])?;
         network.check().map_err(|error| document.mistake("topology.kind", error.to_string()))?;
         Ok(network)
     }
 }
 
-/// Refuses a product of `factors` that is more hosts than a scenario may have.
-fn check_hosts(document: &Document, factors: &[usize]) -> Result<(), Mistake> {
-    let hosts: usize = factors.iter().product();
-    if hosts > MAX_HOSTS {
-        return Err(document.mistake("topology.kind", format!("{hosts} hosts; allowed: at most {MAX_HOSTS}")));
-    }
-    Ok(())
-}
-
 fn check_fat_tree(document: &Document, tree: &FatTree) -> Result<(), Mistake> {
-    let FatTree { pods, tors_per_pod, aggs_per_pod, cores, hosts_per_tor, .. } = *tree;
+    let FatTree { aggs_per_pod, cores, .. } = *tree;
     if !cores.is_multiple_of(aggs_per_pod) {
         let message = format!("`cores` is {cores}; allowed: multiples of `aggs_per_pod`, here {aggs_per_pod}");
         return Err(document.mistake("topology.cores", message));
     }
-    check_hosts(document, &[pods, tors_per_pod, hosts_per_tor])
+    Ok(())
 }
 
 fn check_dragonfly(document: &Document, dragonfly: &Dragonfly) -> Result<(), Mistake> {
-    let Dragonfly { groups, routers_per_group, hosts_per_router, global_cables, .. } = *dragonfly;
+    let Dragonfly { groups, routers_per_group, global_cables, .. } = *dragonfly;
     let (cables, others) = (routers_per_group * global_cables, groups - 1);
     if !cables.is_multiple_of(others) {
         let message = format!("a group has {cables} cables to {others} others; allowed: multiples of {others}");
         return Err(document.mistake("topology.global_cables", message));
     }
-    check_hosts(document, &[groups, routers_per_group, hosts_per_router])
+    Ok(())
 }
 
 fn graph(document: &Document, hosts: &[String], switches: &[String], links: &[GraphLink]) -> Result<Network, Mistake> {
+    let leaves = hosts.len().min(switches.len());
+    let size = Size { hosts: hosts.len(), switches: switches.len(), leaves, cables: links.len() };
+    check_size(document, "topology.kind", &size)?;
     let mut network = Network::default();
     for name in hosts {
         network.add_host(name);

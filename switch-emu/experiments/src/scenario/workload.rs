@@ -9,14 +9,8 @@ use super::{list, read_file};
 use crate::workload::{
     Each, Flow, Matrix, Partners, Pattern, Payload, Sizes, Workload, can_cross, leaves, parse_matrix, pods,
 };
-use spray_fabric::Network;
-use spray_fabric::Node;
-
-/// Most flows of a run: more results would not fit into a report.
-const MAX_FLOWS: usize = 100_000;
-
-/// Largest message: what a size may be in a scenario.
-const MAX_MESSAGE_BYTES: u64 = 1 << 40;
+use spray_fabric::limits::{MAX_FLOWS, MAX_MESSAGE_BYTES};
+use spray_fabric::{Network, Node};
 
 /// Who sends what to whom.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -193,6 +187,10 @@ impl Reader<'_> {
             },
             PatternSettings::PartnerAfterPartner(partners) => Pattern::PartnerAfterPartner(self.partners(partners)?),
             PatternSettings::Flows { flow } => {
+                if flow.len() > MAX_FLOWS {
+                    let message = format!("{} flows; allowed: at most {MAX_FLOWS}", flow.len());
+                    return Err(self.document.mistake("workload.flow", message));
+                }
                 let flows = flow.iter().enumerate().map(|(index, flow)| self.flow(index, flow));
                 Pattern::Flows(flows.collect::<Result<_, _>>()?)
             }
@@ -292,10 +290,6 @@ impl Reader<'_> {
     fn matrix(&self, name: &str) -> Result<Matrix, Mistake> {
         let parse = |text: &str| parse_matrix(text, self.network.hosts.len());
         let (mut matrix, file) = read_file((self.document, "workload.file"), name, "a .cm file", parse)?;
-        let flows = matrix.flows.len();
-        if flows > MAX_FLOWS {
-            return Err(self.document.mistake("workload.file", format!("{flows} flows; allowed: at most {MAX_FLOWS}")));
-        }
         matrix.warnings.iter_mut().for_each(|warning| *warning = format!("{}: {warning}", file.display()));
         Ok(matrix)
     }

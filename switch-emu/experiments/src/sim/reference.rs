@@ -49,6 +49,7 @@ pub fn reference(name: &str, network: Network, workload: Workload) -> Scenario {
         emulation: Emulation::default(),
         simulation: preset.simulation,
         failures: None,
+        workload_place: String::new(),
     }
 }
 

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use self::line::{Line, Word, words};
 use super::{Flow, FlowTriggers, Triggers};
 use spray_fabric::FileError;
+use spray_fabric::limits::{MAX_FLOWS, MAX_MESSAGE_BYTES, MAX_TIME_PS};
 use spray_sim::Trigger;
 
 /// What a matrix holds.
@@ -134,6 +135,10 @@ impl Reader {
             }
         }
         let start_ps = match (start, trigger) {
+            (Some(start), None) if start.id > MAX_TIME_PS => {
+                let message = format!("`start` is {}; allowed: at most {MAX_TIME_PS} ps, an hour", start.id);
+                return Err(FileError { line: start.line, column: start.column, message });
+            }
             (Some(start), None) => start.id,
             (None, Some(_)) => 0,
             _ => return Err(line.error(pair, "the flow needs a start; allowed: one of `start` and `trigger`".into())),
@@ -141,6 +146,13 @@ impl Reader {
         let bytes = size.filter(|size| size.id > 0).ok_or_else(|| {
             line.error(pair, "the flow needs a size above 0; allowed: `size` and a number of bytes".into())
         })?;
+        if bytes.id > MAX_MESSAGE_BYTES {
+            let message = format!("`size` is {}; allowed: at most {MAX_MESSAGE_BYTES} bytes", bytes.id);
+            return Err(FileError { line: bytes.line, column: bytes.column, message });
+        }
+        if self.flows.len() == MAX_FLOWS {
+            return Err(line.error(pair, format!("one flow too many; allowed: at most {MAX_FLOWS}")));
+        }
         self.flows.push(Flow { flow: self.flows.len() as u32, src, dst, bytes: bytes.id, start_ps });
         self.lines.push(line.number);
         self.start.push(trigger);

@@ -2,6 +2,9 @@
 //!
 //! `docs/specs/closed-loop.md` states the rules (`CL-n`).
 
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use rand_core::RngCore;
 use spray_core::rng::{Rng, stream};
 use spray_fabric::Network;
@@ -30,24 +33,30 @@ impl Partners {
     //= docs/specs/closed-loop.md#CL-3 follow from the seed alone
     pub(super) fn flows(&self, network: &Network, seed: u64) -> Vec<Flow> {
         let hosts = network.hosts.len();
-        let partners = self.partners(network);
+        let shunned = self.shunned(network);
         let mut rngs: Vec<Rng> = (0..hosts).map(|host| stream(seed, PATTERN_STREAM + 1 + host as u64)).collect();
         let all = (0..self.messages as usize * hosts).map(|flow| {
             let (src, rng) = (flow % hosts, &mut rngs[flow % hosts]);
             //= docs/specs/closed-loop.md#CL-4 every partner alike
-            let own = &partners[src];
-            let dst = own[((u128::from(rng.next_u64()) * own.len() as u128) >> 64) as usize];
+            let shunned = &shunned[src];
+            let number = ((u128::from(rng.next_u64()) * (hosts - shunned.len()) as u128) >> 64) as usize;
+            let dst = shunned.iter().fold(number, |dst, host| dst + usize::from(*host <= dst));
             let bytes = self.sizes.draw(rng.next_u64(), self.max_bytes);
             Flow { flow: flow as u32, src, dst, bytes, start_ps: self.start_ps }
         });
         all.collect()
     }
 
-    /// The hosts that each may send to.
-    fn partners(&self, network: &Network) -> Vec<Vec<usize>> {
+    /// The hosts, ascending, that each may not send to.
+    fn shunned(&self, network: &Network) -> Vec<Rc<[usize]>> {
         let leaf = leaves(network);
-        let may = |from: usize, to: usize| from != to && !(self.cross_leaf && leaf[from] == leaf[to]);
-        (0..leaf.len()).map(|from| (0..leaf.len()).filter(|to| may(from, *to)).collect()).collect()
+        if !self.cross_leaf {
+            return (0..leaf.len()).map(|host| Rc::from([host])).collect();
+        }
+        let mut members: HashMap<usize, Vec<usize>> = HashMap::new();
+        leaf.iter().enumerate().for_each(|(host, leaf)| members.entry(*leaf).or_default().push(host));
+        let members: HashMap<usize, Rc<[usize]>> = members.into_iter().map(|(leaf, own)| (leaf, own.into())).collect();
+        leaf.iter().map(|leaf| Rc::clone(&members[leaf])).collect()
     }
 }
 

@@ -26,8 +26,9 @@ pub struct FailureContext<'a> {
 
 /// Stream of the first process; the others follow.
 const STREAM: u64 = 1 << 34;
-/// Most failures of one process.
+/// Most failures of one process, and most of them times links of the fabric: each looks at all links.
 const MAX_FAILURES: usize = 100_000;
+const MAX_LOOKS: usize = 1_000_000_000;
 const MILLION: f64 = 1e6;
 
 /// A device that may fail, and the links that fail with it.
@@ -62,7 +63,11 @@ pub(super) fn draw_one(
 
 /// Failures that remove paths.
 #[derive(Default)]
-pub(super) struct Outages(Vec<Outage>);
+pub(super) struct Outages {
+    all: Vec<Outage>,
+    /// Those that may last at the time last asked for, or later.
+    lasting: Vec<usize>,
+}
 
 struct Outage {
     links: Vec<usize>,
@@ -72,12 +77,18 @@ struct Outage {
 
 impl Outages {
     pub(super) fn add(&mut self, links: &[usize], from_ps: u64, until_ps: Option<u64>) {
-        self.0.push(Outage { links: links.to_vec(), from_ps, until_ps });
+        self.lasting.push(self.all.len());
+        self.all.push(Outage { links: links.to_vec(), from_ps, until_ps });
+    }
+
+    /// Begins anew: until the next call of this, the ways are asked for in the order of time.
+    pub(super) fn begin(&mut self) {
+        self.lasting = (0..self.all.len()).collect();
     }
 
     /// The ways that are left from `at_ps` to `end_ps`.
     pub(super) fn ways<'a>(
-        &self,
+        &mut self,
         network: &'a Network,
         routes: &'a ShortestPaths,
         at_ps: u64,
@@ -85,8 +96,8 @@ impl Outages {
     ) -> Ways<'a> {
         let mut ways = Ways::new(network, routes);
         let end_ps = end_ps.unwrap_or(u64::MAX);
-        let overlaps = |outage: &&Outage| outage.from_ps < end_ps && outage.until_ps.is_none_or(|until| until > at_ps);
-        for outage in self.0.iter().filter(overlaps) {
+        self.lasting.retain(|outage| self.all[*outage].until_ps.is_none_or(|until| until > at_ps));
+        for outage in self.lasting.iter().map(|outage| &self.all[*outage]).filter(|outage| outage.from_ps < end_ps) {
             ways.take(&outage.links);
         }
         ways
@@ -163,6 +174,7 @@ impl Draw<'_> {
         let limit = self.limit();
         let (mut events, mut active): (Vec<LinkEvent>, Vec<(u64, Candidate)>) = (Vec::new(), Vec::new());
         let mut at_ps = process.start_ps;
+        outages.begin();
         while at_ps < self.context.until_ps {
             let end_ps = process.duration_ps.map(|duration| at_ps.saturating_add(duration));
             let (back, out): (Vec<_>, Vec<_>) = active.into_iter().partition(|(until, _)| *until <= at_ps);
@@ -227,10 +239,11 @@ impl Draw<'_> {
     }
 
     fn check_count(&self, failures: usize) -> Result<(), FileError> {
-        if failures <= MAX_FAILURES {
+        let most = MAX_FAILURES.min(MAX_LOOKS / self.context.network.links.len().max(1));
+        if failures <= most {
             return Ok(());
         }
-        let message = format!("more than {MAX_FAILURES} failures in the run; allowed: a longer period or duration");
+        let message = format!("more than {most} failures in the run; allowed: a longer period or duration");
         Err(FileError { line: self.process.line, column: 1, message })
     }
 

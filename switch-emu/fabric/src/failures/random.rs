@@ -85,6 +85,7 @@ impl RandomFailure {
         let mut rng = stream(context.seed, STREAM + index);
         // A slow link is still a way.
         let removes = !matches!(self.action, LinkAction::Rate { .. });
+        outages.begin();
         let working = removes.then(|| outages.ways(network, routes, self.at_ps, self.until_ps));
         let works = |device: &Candidate| working.as_ref().is_none_or(|ways| !ways.are_dead(&device.links));
         let mut ways = if self.disconnect { None } else { working.clone() };

@@ -1,15 +1,17 @@
-//! The host end: frames of the transport go to the AF_XDP socket of their queue, the rest to the kernel.
+//! The host end: frames of the transport to this host go to the AF_XDP socket of their queue, the rest to the kernel.
 
 use super::ProgramError;
 use super::maps::Maps;
-use super::object::{self, AttachMode};
+use super::object::{self, AttachMode, Pod, pod_bytes};
 use libbpf_rs::Object;
+use spray_wire::switch_view::{Addressee, addressee};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// The steering program; dropping it detaches it.
 #[derive(Debug)]
 pub struct SteerProgram {
-    object: Object,
+    pub(super) object: Object,
     maps: Maps,
     links: Vec<OwnedFd>,
 }
@@ -18,13 +20,27 @@ impl SteerProgram {
     /// Most receive queues of an interface.
     pub const QUEUES: u32 = 64;
 
-    /// Loads the program, attached nowhere.
+    /// Most IP addresses of an interface.
+    pub const ADDRESSES: usize = 4;
+
+    /// Loads the program, attached nowhere, for an interface with this Ethernet address and these IP addresses: frames to any
+    /// others go to the kernel.
     ///
     /// # Errors
-    /// The object is missing, or the kernel refuses it (rights, features).
-    pub fn load() -> Result<Self, ProgramError> {
+    /// The object is missing, the kernel refuses it (rights, features), or there are more than [`SteerProgram::ADDRESSES`].
+    pub fn load(mac: [u8; 6], addresses: &[IpAddr]) -> Result<Self, ProgramError> {
+        if addresses.len() > Self::ADDRESSES {
+            let most = Self::ADDRESSES;
+            return Err(ProgramError::Fabric(format!("{} addresses of a host; allowed: {most}", addresses.len())));
+        }
         let object = object::load("steer", |_| Ok(()))?;
-        Ok(Self { maps: Maps::of(&object)?, object, links: Vec::new() })
+        let maps = Maps::of(&object)?;
+        let mut own: [Addressee; Self::ADDRESSES] = Default::default();
+        for (place, address) in own.iter_mut().zip(addresses) {
+            *place = addressee(mac, mapped(*address));
+        }
+        maps.put("own", &0u32.to_ne_bytes(), pod_bytes(&own))?;
+        Ok(Self { maps, object, links: Vec::new() })
     }
 
     /// Attaches to an interface of the calling thread's network namespace.
@@ -56,3 +72,14 @@ impl SteerProgram {
         Ok(self.maps.read_percpu::<u64>("strays", 0)?.iter().sum())
     }
 }
+
+/// An address as programs compare it: IPv4 mapped into IPv6.
+fn mapped(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}
+
+// SAFETY: integers of one size, without padding.
+unsafe impl Pod for [Addressee; SteerProgram::ADDRESSES] {}

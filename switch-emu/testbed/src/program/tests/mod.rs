@@ -7,6 +7,7 @@ mod flowcut;
 mod layouts;
 mod properties;
 mod reunion;
+mod steer;
 mod verdict;
 
 use super::{HopBench, SwitchProgram};

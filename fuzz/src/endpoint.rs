@@ -1,0 +1,359 @@
+//! Two endpoints that send each other messages, and somebody on the path who does what it likes with their frames.
+//!
+//! All frames pass through its hands: it holds them back, loses, repeats, reorders, trims and changes them, and sends frames of its own
+//! with the numbers and cookies of those it saw. Another one elsewhere can only guess these.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use bytes::Bytes;
+use spray_core::cc::CcConfig;
+use spray_core::flow::FlowConfig;
+use spray_core::path::{BalancerKind, PathConfig};
+use spray_nic::device::{Device, MemoryConfig, MemoryDevice, MemoryNetwork, Received};
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
+use spray_wire::offsets::v4;
+use spray_wire::{Common, Ecn, Envelope, EvPort, Kind, emit, header_bytes, parse, switch_view};
+
+use crate::input::Input;
+
+const US: u64 = 1_000_000;
+const LINK_BPS: u64 = 10_000_000_000;
+const PAYLOAD: u32 = 400;
+const FRAME: u32 = 2_048;
+/// The one on the path, after the two hosts.
+const MIDDLE: u8 = 2;
+/// What it keeps of what it saw.
+const KEPT: usize = 64;
+/// Most operations of an input.
+const OPERATIONS: usize = 300;
+/// Largest message.
+const MESSAGE: usize = 20_000;
+
+fn address(host: u8) -> IpAddr {
+    Ipv4Addr::new(10, 0, 0, host + 1).into()
+}
+
+fn mac(host: u8) -> [u8; 6] {
+    [2, 0, 0, 0, 0, host + 1]
+}
+
+/// Everything there is.
+struct Rig {
+    network: MemoryNetwork,
+    endpoints: [Endpoint<MemoryDevice>; 2],
+    middle: MemoryDevice,
+    arrivals: Vec<Received>,
+    /// Frames on the path, oldest first, then those that passed: to repeat, and to learn from.
+    waiting: Vec<Vec<u8>>,
+    seen: Vec<Vec<u8>>,
+    connections: Vec<(usize, ConnectionId)>,
+    received: usize,
+    now_ps: u64,
+}
+
+/// Whether the one in the middle may change frames or send some with cookies that it saw, and how far the hosts then hold: without a
+/// key they do not notice.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Power {
+    /// It sends, with cookies that it guesses, and loses, repeats, delays and trims.
+    Strange,
+    /// It reads and changes frames too.
+    Inside,
+}
+
+/// Any bytes: first what the one in the middle may do, then what happens.
+pub(crate) fn endpoint(bytes: &[u8]) {
+    play(bytes);
+}
+
+/// Returns the number of messages that arrived.
+fn play(bytes: &[u8]) -> usize {
+    let mut input = Input(bytes);
+    let choices = input.byte();
+    let power = if choices & 1 == 0 { Power::Strange } else { Power::Inside };
+    let mode = if choices & 2 == 0 { Mode::Real } else { Mode::Emulated { link_bps: LINK_BPS, link_latency_ps: US } };
+    let mut rig = Rig::new(mode, choices);
+    for _ in 0..OPERATIONS {
+        if input.is_empty() {
+            break;
+        }
+        rig.operate(&mut input, power);
+        rig.check(power);
+    }
+    rig.settle(power);
+    rig.received
+}
+
+impl Rig {
+    fn new(mode: Mode, choices: u8) -> Self {
+        let config = MemoryConfig {
+            seed: 1,
+            frames: 128,
+            frame_size: FRAME,
+            rx_ring: 64,
+            tx_ring: 64,
+            ..MemoryConfig::default()
+        };
+        let network = MemoryNetwork::new(config);
+        let endpoint = |host: u8| {
+            let balancer = [BalancerKind::Reps, BalancerKind::RepsPlus, BalancerKind::Flowcut, BalancerKind::Bitmap];
+            let header = header_bytes(false, Kind::Data) as u32;
+            let path = PathConfig { evs: 64, ..PathConfig::new(balancer[usize::from(choices >> 2 & 3)], 20 * US, 60) };
+            let cc = CcConfig::for_path(20 * US, LINK_BPS, PAYLOAD + header);
+            let flow = FlowConfig { window_packets: 256, ..FlowConfig::for_path(PAYLOAD, header, path, cc) };
+            let config = EndpointConfig {
+                max_connections: 4,
+                seed: u64::from(host),
+                idle_timeout_ps: 5_000 * US,
+                max_queued_messages: 8,
+                event_log: 64,
+                ..EndpointConfig::new(address(host), mac(host), mode, flow)
+            };
+            Endpoint::new(network.attach(mac(host)), config).expect("a valid configuration")
+        };
+        let endpoints = [endpoint(0), endpoint(1)];
+        let middle = network.attach(mac(MIDDLE));
+        Self {
+            network,
+            endpoints,
+            middle,
+            arrivals: Vec::with_capacity(64),
+            waiting: Vec::new(),
+            seen: Vec::new(),
+            connections: Vec::new(),
+            received: 0,
+            now_ps: US,
+        }
+    }
+
+    fn operate(&mut self, input: &mut Input<'_>, power: Power) {
+        let operation = input.byte();
+        match operation % 16 {
+            0 => self.connect(input),
+            1 => self.send(input),
+            2 => self.pass(usize::MAX),
+            3 => self.pass(1),
+            // Out of order.
+            4 if !self.waiting.is_empty() => {
+                let place = usize::from(input.byte()) % self.waiting.len();
+                let frame = self.waiting.remove(place);
+                self.transmit(&frame);
+            }
+            5 if !self.waiting.is_empty() => {
+                let place = usize::from(input.byte()) % self.waiting.len();
+                self.waiting.remove(place);
+            }
+            6 => self.with_seen(input, |frame, _| frame),
+            7 => self.with_seen(input, |mut frame, _| {
+                let length = switch_view::trim(&mut frame).unwrap_or(frame.len());
+                frame.truncate(length);
+                frame
+            }),
+            // Damaged on the way: a CRC tells.
+            8 => self.with_seen(input, |mut frame, input| {
+                let place = usize::from(input.u16()) % frame.len();
+                frame[place] ^= input.byte();
+                frame
+            }),
+            9 => self.forge(input, power),
+            10 if power == Power::Inside => self.change(input),
+            11 => self.close(input),
+            12 => {
+                let length = usize::from(input.byte());
+                let bytes = input.bytes(length).to_vec();
+                self.transmit(&bytes);
+            }
+            13 => self.step(u64::from(input.u16()) * US / 10),
+            14 => self.step(u64::from(input.byte()) * 100 * US),
+            _ => self.step(u64::from(input.byte()) * US / 10),
+        }
+        self.step(0);
+    }
+
+    fn connect(&mut self, input: &mut Input<'_>) {
+        let from = usize::from(input.byte() & 1);
+        let to = Peer { address: address(1 - from as u8), mac: mac(MIDDLE) };
+        if let Ok(connection) = self.endpoints[from].connect(self.now_ps, to, None) {
+            self.connections.push((from, connection));
+        }
+    }
+
+    fn send(&mut self, input: &mut Input<'_>) {
+        if self.connections.is_empty() {
+            return self.connect(input);
+        }
+        let (host, connection) = self.connections[usize::from(input.byte()) % self.connections.len()];
+        let length = 1 + usize::from(input.u16()) % MESSAGE;
+        // Refused when the connection is gone, or has enough to send.
+        let _ = self.endpoints[host].send(connection, content(length));
+    }
+
+    fn close(&mut self, input: &mut Input<'_>) {
+        if self.connections.is_empty() {
+            return;
+        }
+        let (host, connection) = self.connections[usize::from(input.byte()) % self.connections.len()];
+        match input.flag() {
+            true => self.endpoints[host].close(connection),
+            false => self.endpoints[host].abort(connection),
+        }
+    }
+
+    /// Lets frames on, in order.
+    fn pass(&mut self, most: usize) {
+        let count = most.min(self.waiting.len());
+        let frames: Vec<_> = self.waiting.drain(..count).collect();
+        frames.iter().for_each(|frame| self.transmit(frame));
+    }
+
+    /// Sends what `change` makes of a frame that passed.
+    fn with_seen(&mut self, input: &mut Input<'_>, change: impl Fn(Vec<u8>, &mut Input<'_>) -> Vec<u8>) {
+        if self.seen.is_empty() {
+            return;
+        }
+        let place = usize::from(input.byte()) % self.seen.len();
+        let frame = change(self.seen[place].clone(), input);
+        self.transmit(&frame);
+    }
+
+    /// Sends a frame of its own. Inside it has the connection's number and cookie from a frame that it saw.
+    fn forge(&mut self, input: &mut Input<'_>, power: Power) {
+        let to = input.byte() & 1;
+        let mut envelope = Envelope {
+            src_mac: mac(MIDDLE),
+            dst_mac: mac(to),
+            src: address(1 - to),
+            dst: address(to),
+            src_port: EvPort::new(50_000),
+            dscp: 0,
+            ecn: Ecn::NotEct,
+            ttl: 64,
+        };
+        let mut common = Common { connection: input.u32(), cookie: input.u64(), virtual_time_ps: self.now_ps };
+        if power == Power::Inside && !self.seen.is_empty() {
+            let place = usize::from(input.byte()) % self.seen.len();
+            if let Ok(Some(frame)) = parse(&self.seen[place]) {
+                (envelope, common) = (frame.envelope, frame.common);
+                common.virtual_time_ps = common.virtual_time_ps.wrapping_add(u64::from(input.u16()) * US / 10);
+            }
+        }
+        let (body, payload) = input.body();
+        let mut frame = [0; FRAME as usize];
+        let length = emit(&mut frame, &envelope, &common, &body, payload).expect("it has room");
+        self.transmit(&frame[..length]);
+    }
+
+    /// Changes a byte of what a frame says, and its checksums with it.
+    fn change(&mut self, input: &mut Input<'_>) {
+        if self.seen.is_empty() {
+            return;
+        }
+        let place = usize::from(input.byte()) % self.seen.len();
+        let seen = self.seen[place].clone();
+        let Ok(Some(frame)) = parse(&seen) else { return };
+        let mut payload = frame.payload.to_vec();
+        if !payload.is_empty() {
+            let place = usize::from(input.u16()) % payload.len();
+            payload[place] ^= input.byte();
+        }
+        let mut common = frame.common;
+        match input.byte() % 4 {
+            0 => common.connection = common.connection.wrapping_add(input.u32()),
+            1 => common.virtual_time_ps = input.u64(),
+            _ => {}
+        }
+        let mut changed = [0; FRAME as usize];
+        if let Ok(length) = emit(&mut changed, &frame.envelope, &common, &frame.body, &payload) {
+            self.transmit(&changed[..length]);
+        }
+    }
+
+    /// Sends bytes from the middle, if they fit a frame.
+    fn transmit(&mut self, bytes: &[u8]) {
+        let Some(frame) = self.middle.allocate() else { return };
+        self.middle.frame_mut(&frame)[..bytes.len()].copy_from_slice(bytes);
+        if let Err(frame) = self.middle.transmit(frame, bytes.len() as u32) {
+            self.middle.release(frame);
+        }
+        self.middle.flush().expect("its link is up");
+    }
+
+    /// Moves time on, and takes what comes to the middle.
+    fn step(&mut self, by_ps: u64) {
+        self.now_ps += by_ps;
+        self.network.advance(self.now_ps);
+        for endpoint in &mut self.endpoints {
+            endpoint.poll(self.now_ps);
+        }
+        self.network.advance(self.now_ps);
+        self.middle.receive(&mut self.arrivals, 64).expect("its link is up");
+        for arrival in self.arrivals.drain(..) {
+            let mut frame = self.middle.frame(&arrival.frame, arrival.len).to_vec();
+            self.middle.release(arrival.frame);
+            // Whom it is for, by its IP address: what is in it may be sealed.
+            let for_second = frame.get(v4::DST..v4::UDP) == Some(&[10, 0, 0, 2]);
+            frame[..6].copy_from_slice(&mac(u8::from(for_second)));
+            frame[6..12].copy_from_slice(&mac(MIDDLE));
+            if self.seen.len() < KEPT {
+                self.seen.push(frame.clone());
+            }
+            self.waiting.push(frame);
+        }
+        // It cannot hold more.
+        let surplus = self.waiting.len().saturating_sub(4 * KEPT);
+        self.waiting.drain(..surplus);
+        self.middle.flush().expect("its link is up");
+    }
+
+    /// What holds after every operation.
+    fn check(&mut self, power: Power) {
+        for endpoint in &mut self.endpoints {
+            while let Some(event) = endpoint.poll_event() {
+                if let EndpointEvent::Received { data, .. } = event {
+                    self.received += 1;
+                    let is_sound = data.len() <= MESSAGE && data == content(data.len());
+                    assert!(power == Power::Inside || is_sound, "{} bytes that nobody sent", data.len());
+                }
+            }
+            assert!(endpoint.connections() <= 4);
+            endpoint.drain_log().for_each(drop);
+        }
+    }
+
+    /// After all that, the hosts are let alone: every connection comes to an end, and every frame is accounted for.
+    fn settle(&mut self, power: Power) {
+        for (host, connection) in std::mem::take(&mut self.connections) {
+            self.endpoints[host].close(connection);
+        }
+        for _ in 0..200 {
+            self.pass(usize::MAX);
+            self.step(50 * US);
+            self.check(power);
+        }
+        for endpoint in &self.endpoints {
+            endpoint.device().audit().unwrap_or_else(|error| panic!("{error}"));
+        }
+        self.network.audit().unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+/// The content of a message of this length.
+fn content(length: usize) -> Bytes {
+    (0..length).map(|at| (at.wrapping_mul(31) ^ at >> 8 ^ length) as u8).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The targets would hold for hosts that never hear of each other, too.
+    #[test]
+    fn a_message_arrives_when_the_one_in_the_middle_lets_it() {
+        const PASS: [u8; 3] = [2, 15, 50];
+        for choices in 0..16 {
+            let begin = [[choices, 0, 0].as_slice(), &PASS.repeat(8)].concat();
+            let message = [[1, 0, 200, 2].as_slice(), &PASS.repeat(40)].concat();
+            assert_eq!(play(&[begin, message].concat()), 1, "{choices}");
+        }
+    }
+}

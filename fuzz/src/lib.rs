@@ -1,0 +1,37 @@
+//! Fuzz targets. Each takes any bytes and panics when something that must hold does not.
+//!
+//! `cargo test -p spray-fuzz` runs every target over its corpus, `corpus/NAME`, and over a fixed number of mutations of it.
+//! `cargo xtask fuzz` runs them guided by coverage, for as long as one likes.
+#![forbid(unsafe_code)]
+
+mod endpoint;
+mod files;
+mod frames;
+mod input;
+
+/// A target and the name of its corpus.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its name.
+    pub name: &'static str,
+    /// Runs it on one input.
+    pub run: fn(&[u8]),
+    /// Mutations of the corpus that the tests run: some seconds' worth.
+    pub mutations: usize,
+}
+
+/// All targets.
+pub const TARGETS: [Target; 8] = [
+    target("frame", frames::frame, 600_000),
+    target("codec", frames::codec, 300_000),
+    target("switch", frames::switch, 100_000),
+    target("topology", files::topology, 150_000),
+    target("matrix", files::matrix, 80_000),
+    target("failures", files::failures, 30_000),
+    target("scenario", files::scenario, 3_000),
+    target("endpoint", endpoint::endpoint, 5_000),
+];
+
+const fn target(name: &'static str, run: fn(&[u8]), mutations: usize) -> Target {
+    Target { name, run, mutations }
+}

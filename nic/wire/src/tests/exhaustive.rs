@@ -1,0 +1,65 @@
+//! All values that there are, where they can be counted: each byte of a frame, both lengths, every code of a section.
+
+use super::samples::*;
+use crate::checksum::{add, fold};
+use crate::switch_view::{self, Parsed};
+use crate::*;
+
+/// What a receiver acts on.
+fn meaning<'a>(frame: &Frame<'a>) -> (u32, u64, Body, &'a [u8], core::net::IpAddr, core::net::IpAddr) {
+    let Frame { envelope, common, body, payload, .. } = *frame;
+    (common.connection, common.cookie, body, payload, envelope.src, envelope.dst)
+}
+
+#[test]
+fn no_byte_of_any_value_changes_what_a_frame_means() {
+    for original in frames() {
+        let expected = parse(&original).unwrap().unwrap();
+        let mut frame = original.clone();
+        for place in 0..frame.len() {
+            for value in 0..=u8::MAX {
+                frame[place] = value;
+                if let Ok(Some(parsed)) = parse(&frame) {
+                    assert_eq!(meaning(&parsed), meaning(&expected), "byte {place} is {value}");
+                    assert!(matches!(switch_view::parse(frame.as_slice()), Parsed::Ours(_)), "byte {place} is {value}");
+                }
+            }
+            frame[place] = original[place];
+        }
+    }
+}
+
+/// With an IP checksum that fits, so that nothing but the lengths can tell.
+#[test]
+fn of_all_lengths_only_the_right_ones_are_taken() {
+    const TOTAL: usize = 16;
+    const UDP: usize = 38;
+    for original in [data_frame(false), frames()[1].clone()] {
+        let lengths = [TOTAL, UDP].map(|at| u16::from_be_bytes([original[at], original[at + 1]]));
+        for (at, right) in [TOTAL, UDP].into_iter().zip(lengths) {
+            for length in 0..=u16::MAX {
+                let mut frame = original.clone();
+                frame[at..at + 2].copy_from_slice(&length.to_be_bytes());
+                frame[24..26].fill(0);
+                let sum = !fold(add(0, &frame[14..34]));
+                frame[24..26].copy_from_slice(&sum.to_be_bytes());
+                let is_ours = matches!(parse(&frame), Ok(Some(_)));
+                assert_eq!(is_ours, length == right, "{length} in place of {right}");
+                let is_seen = matches!(switch_view::parse(frame.as_slice()), Parsed::Ours(_));
+                assert_eq!(is_seen, length == right, "a switch: {length} in place of {right}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_code_of_a_section_is_none_or_comes_back() {
+    for bits in 0..=u16::MAX {
+        let section = Section::from_bits(bits);
+        assert_eq!(section.to_bits(), bits);
+        if let Some((subflows, behind)) = section.get() {
+            assert!(subflows.is_power_of_two() && subflows <= Section::MAX_SUBFLOWS);
+            assert_eq!(Section::new(subflows.ilog2() as u8, behind), section);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What a scenario may ask for of this machine and of its user's patience. The numbers are those of [`spray_fabric::limits`].
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use spray_fabric::limits::{MAX_FILE_BYTES, MAX_PACKETS, MAX_SAMPLES, MAX_TIME_PS, Size};
+use spray_settings::{Document, Mistake};
+
+use super::{Paths, Scenario};
+
+/// Less is not worth asking the machine.
+const LITTLE_BYTES: u64 = 1 << 30;
+
+/// Refuses a fabric that is too large for its tables or for this machine's memory. `path` is the setting to name.
+pub(super) fn check_size(document: &Document, path: &str, size: &Size) -> Result<(), Mistake> {
+    size.check().map_err(|message| document.mistake(path, message))?;
+    let rule = "fewer hosts, switches or cables";
+    fits_memory("the fabric and its routes", size.memory_bytes(), rule)
+        .map_err(|message| document.mistake(path, message))
+}
+
+/// Refuses what is larger than the memory that is available here. It takes `bytes`; a `remedy` ends the message.
+pub(crate) fn fits_memory(what: &str, bytes: u64, remedy: &str) -> Result<(), String> {
+    let available = if bytes > LITTLE_BYTES { available_bytes() } else { None };
+    match available.filter(|available| bytes > *available) {
+        Some(available) => {
+            let [needs, has] = [bytes, available].map(|bytes| bytes as f64 / f64::from(1 << 30));
+            Err(format!(
+                "{what} would take {needs:.1} GiB of memory, of which {has:.1} GiB are free; allowed: {remedy}"
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Memory that can be had without swapping, if the system tells.
+fn available_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1 << 10)
+}
+
+/// The text of a file that is no larger than such files are.
+pub(super) fn read_text(file: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(file)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(io::Error::other(format!("it is larger than {MAX_FILE_BYTES} bytes")));
+    }
+    Ok(text)
+}
+
+/// The bytes of a file that fits into memory, twice.
+pub(crate) fn read_payload(file: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(file)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"));
+    }
+    let length = file.metadata()?.len();
+    fits_memory("the payload", length.saturating_mul(2), "a smaller file").map_err(io::Error::other)?;
+    let mut bytes = Vec::with_capacity(length as usize);
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Refuses more time, packets or samples than a run may come to.
+pub(super) fn check_run(document: &Document, scenario: &Scenario, paths: &Paths) -> Result<(), Mistake> {
+    let flows = scenario.flows(scenario.seed);
+    let least_ps = scenario.ideal_ps(paths, &flows);
+    if least_ps > MAX_TIME_PS {
+        let [least, most] = [least_ps, MAX_TIME_PS].map(|ps| ps / PS_PER_S);
+        let message = format!(
+            "the flows take {least} s or more at the rates of the hosts' cables; allowed: at most {most}: smaller, fewer or earlier flows"
+        );
+        return Err(document.mistake("workload", message));
+    }
+    let payload = u64::from(scenario.transport.payload_bytes);
+    let packets = flows.iter().fold(0u64, |sum, flow| sum.saturating_add(flow.bytes.div_ceil(payload)));
+    if packets > MAX_PACKETS {
+        let rule = "smaller or fewer flows, or a larger `payload_bytes` in [transport]";
+        return Err(document.mistake("workload", format!("{packets} packets; allowed: at most {MAX_PACKETS}: {rule}")));
+    }
+    let samples = least_ps.checked_div(scenario.sample_ps).unwrap_or(0);
+    if samples > MAX_SAMPLES {
+        let least = least_ps.div_ceil(MAX_SAMPLES).div_ceil(1_000_000);
+        let message =
+            format!("`sample_us` gives {samples} samples of each port; allowed: {least} or more, or 0 for none");
+        return Err(document.mistake("sample_us", message));
+    }
+    Ok(())
+}
+
+const PS_PER_S: u64 = 1_000_000_000_000;

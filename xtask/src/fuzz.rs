@@ -1,0 +1,95 @@
+//! The fuzz targets of `fuzz/`, guided by coverage: libFuzzer, built with the project's own compiler.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::sh::{self, Failure, Outcome};
+
+/// As `spray_fuzz::TARGETS`.
+const TARGETS: [&str; 8] = ["frame", "codec", "switch", "topology", "matrix", "failures", "scenario", "endpoint"];
+const SECONDS: u64 = 60;
+/// What makes the compiler count edges and tell comparisons. Safe code needs no address sanitizer, which would take a nightly.
+const FLAGS: [&str; 9] = [
+    "--cfg",
+    "fuzzing",
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "-Cllvm-args=-simplifycfg-branch-fold-threshold=0",
+    "-Ccodegen-units=1",
+];
+
+/// `cargo xtask fuzz [TARGET] [--seconds N]`: runs one target or all of them, each for so long.
+pub fn fuzz(arguments: &[String]) -> Outcome {
+    let (targets, seconds) = read(arguments)?;
+    let program = build()?;
+    let mut failed = Vec::new();
+    for target in targets {
+        if !run(&program, target, seconds)? {
+            failed.push(target);
+        }
+    }
+    match failed.as_slice() {
+        [] => Ok(()),
+        names => Err(Failure::failed(format!("{}: see target/fuzz/found/", names.join(", ")))),
+    }
+}
+
+fn read(arguments: &[String]) -> Outcome<(Vec<&'static str>, u64)> {
+    let (mut targets, mut seconds) = (Vec::new(), SECONDS);
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        if argument == "--seconds" {
+            let number = arguments.next().and_then(|text| text.parse().ok()).filter(|seconds| *seconds > 0);
+            seconds = number.ok_or_else(|| Failure::unable("`--seconds` takes a number of seconds from 1"))?;
+            continue;
+        }
+        let known = TARGETS.into_iter().find(|target| target == argument);
+        targets.push(known.ok_or_else(|| {
+            Failure::unable(format!("there is no target `{argument}`; allowed: {}", TARGETS.join(", ")))
+        })?);
+    }
+    Ok((if targets.is_empty() { TARGETS.to_vec() } else { targets }, seconds))
+}
+
+/// Builds the targets; checks of debug builds stay in.
+fn build() -> Outcome<std::path::PathBuf> {
+    let host = sh::capture("rustc", &["-vV"]).unwrap_or_default();
+    let host =
+        host.lines().find_map(|line| line.strip_prefix("host: ")).unwrap_or("x86_64-unknown-linux-gnu").to_owned();
+    let folder = sh::root().join("target/fuzz");
+    let mut cargo = sh::cargo();
+    // With a target named, build scripts and macros are built without the flags.
+    cargo.args(["build", "--release", "--package", "spray-fuzz", "--bin", "guided", "--features", "guided"]);
+    cargo.args(["--target", &host, "--target-dir"]).arg(&folder);
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"));
+    cargo.env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true").env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true");
+    sh::run(&mut cargo)?;
+    Ok(folder.join(host).join("release/guided"))
+}
+
+/// Runs a target from its corpus in the repository and from what earlier runs found. Whether it held.
+fn run(program: &Path, target: &str, seconds: u64) -> Outcome<bool> {
+    let root = sh::root();
+    let (grown, found) = (root.join("target/fuzz/corpus").join(target), root.join("target/fuzz/found"));
+    for folder in [&grown, &found] {
+        fs::create_dir_all(folder).map_err(|error| Failure::failed(format!("{}: {error}", folder.display())))?;
+    }
+    let mut command = Command::new(program);
+    command.env("SPRAY_FUZZ_TARGET", target).arg(&grown).arg(root.join("fuzz/corpus").join(target));
+    command.arg(format!("-max_total_time={seconds}")).arg(format!("-artifact_prefix={}/{target}-", found.display()));
+    command.args(["-timeout=20", "-rss_limit_mb=4096", "-max_len=8192", "-print_final_stats=1", "-verbosity=0"]);
+    println!("{target}: {seconds} s");
+    let status = command.stderr(std::process::Stdio::piped()).spawn().and_then(std::process::Child::wait_with_output);
+    let output = status.map_err(|error| Failure::failed(format!("{}: {error}", program.display())))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let executions = text.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    println!("{target}: {} executions", executions.unwrap_or("an unknown number of").trim());
+    if !output.status.success() {
+        eprintln!("{text}");
+    }
+    Ok(output.status.success())
+}

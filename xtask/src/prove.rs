@@ -1,0 +1,62 @@
+//! Checks by tools that are not part of Rust's stable toolchain. Where a tool is missing, they say how to get it.
+
+use std::process::Command;
+
+use crate::sh::{self, Failure, Outcome};
+
+/// Packages, and what of their tests Miri runs within minutes: those of the codec that do not try every byte or bit, and those of the
+/// transport that do not play whole transfers.
+const MIRI: [(&str, &[&str]); 2] = [
+    (
+        "spray-wire",
+        &["--skip", "exhaustive", "--skip", "etherparse", "--skip", "flipped", "--skip", "bit", "--skip", "_length"],
+    ),
+    ("spray-core", &["units::", "link::", "loss::bits", "event::", "rng::", "--skip", "six_decimals"]),
+];
+
+/// `cargo xtask miri`: undefined behaviour in the safe crates and what they use.
+pub fn miri() -> Outcome {
+    if sh::capture("rustup", &["run", "nightly", "cargo", "miri", "--version"]).is_none() {
+        return Err(Failure::unable(
+            "Miri is missing: rustup toolchain install nightly --component miri --component rust-src",
+        ));
+    }
+    for (package, filters) in MIRI {
+        let mut cargo = Command::new("rustup");
+        cargo.current_dir(sh::root()).args([
+            "run",
+            "nightly",
+            "cargo",
+            "miri",
+            "test",
+            "--package",
+            package,
+            "--lib",
+            "--",
+        ]);
+        cargo.args(filters);
+        for name in ["RUSTC", "CARGO", "RUSTUP_TOOLCHAIN"] {
+            cargo.env_remove(name);
+        }
+        // Properties are checked on few cases: Miri is a thousand times slower. It has no files for their regressions.
+        cargo.env("PROPTEST_CASES", "4").env("MIRIFLAGS", "-Zmiri-disable-isolation");
+        cargo.env("CARGO_TARGET_DIR", sh::root().join("target/miri"));
+        sh::run(&mut cargo)?;
+    }
+    Ok(())
+}
+
+/// `cargo xtask deny`: what `deny.toml` says, and advisories where their database can be had.
+pub fn deny() -> Outcome {
+    if sh::capture("cargo", &["deny", "--version"]).is_none() {
+        return Err(Failure::unable("cargo-deny is missing: cargo install --locked cargo-deny"));
+    }
+    sh::run(sh::cargo().args(["deny", "--all-features", "check", "licenses", "bans", "sources"]))?;
+    match sh::run(sh::cargo().args(["deny", "fetch", "db"])) {
+        Ok(()) => sh::run(sh::cargo().args(["deny", "--all-features", "check", "advisories"])),
+        Err(_) => {
+            println!("SKIPPED advisories: their database cannot be fetched here");
+            Ok(())
+        }
+    }
+}
