@@ -220,7 +220,7 @@ fn queues() -> Vec<Case> {
         Case::sent("control overtakes data", Spec::ACK, 2, crossed(Spec::ACK, 1)).behind(26, Spec::DATA),
         cut_case("over the limit a frame is trimmed", Spec::DATA).behind(32, Spec::DATA),
         cut_case("over IPv6 too, with its checksum", V6).behind(31, V6),
-        cut_case("a sealed one keeps its header's tag", SEALED).behind(32, SEALED),
+        cut_case("a sealed one keeps its header's tag", SEALED).behind(31, SEALED),
         cut_case("over IPv6 too", Spec { v6: true, ..SEALED }).behind(31, Spec { v6: true, ..SEALED }),
         Case::sent("sealed control passes as any", SEALED_ACK, 2, crossed(SEALED_ACK, 1)).one_hop(),
         cut_case("with the DSCP of the fabric, before the last port", Spec::DATA)
