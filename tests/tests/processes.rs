@@ -54,11 +54,11 @@ fn files_go_to_who_has_the_key_and_to_nobody_else() {
         (path, String::from_utf8(made.stdout).unwrap().trim().to_string())
     };
     let ((a, a_public), (b, b_public), (c, _)) = (keygen("a"), keygen("b"), keygen("c"));
-    let address = Pair::address(1, false).to_string();
+    let (address, inbox) = (Pair::address(1, false).to_string(), inbox(&folder));
     let receive = |arguments: &[&str]| {
         let mut command = spray();
         command.args(["recv", "--keep", "--interface", Pair::INTERFACE, "--from", &address, "--out"]);
-        command.arg(inbox(&folder)).args(arguments).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.arg(&inbox).args(arguments).stdout(Stdio::null()).stderr(Stdio::piped());
         Running(pair.run_in(1, || command.spawn()).unwrap().unwrap()).listening()
     };
     let send = |arguments: &[&str]| {

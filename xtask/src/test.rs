@@ -67,23 +67,30 @@ pub fn doc() -> Outcome {
     sh::run(sh::cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
+/// Why a test is ignored that another one runs.
+const CHILD: &str = "ignored, run in a process of its own";
+
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
     /// What the harness counts as passed: those that skip too.
     passed: u64,
     failed: u64,
     ignored: u64,
+    /// Of the ignored ones, those that other tests run.
+    children: u64,
     /// Each as `test: why`.
     skipped: Vec<String>,
 }
 
 impl Tally {
-    /// Adds `test result: ok. 15 passed; 0 failed; 1 ignored; ...` and `SKIPPED test: why`, ignores every other line.
+    /// Adds `test result: ok. 15 passed; 0 failed; 1 ignored; ...`, `SKIPPED test: why`, and `test x ... ignored, CHILD`; ignores every
+    /// other line.
     fn add(&mut self, line: &str) {
         // The harness may have begun the line with the name of a test.
         if let Some((_, skipped)) = line.split_once(SKIPPED) {
             self.skipped.push(skipped.into());
         }
+        self.children += u64::from(line.ends_with(CHILD));
         let Some(result) = line.strip_prefix("test result: ") else { return };
         let fields = result.split(['.', ';']).filter_map(|field| field.trim().split_once(' '));
         for (number, what) in fields {
@@ -107,7 +114,12 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let skipped = self.skipped.len() as u64;
         let passed = self.passed.saturating_sub(skipped);
-        write!(f, "{passed} passed, {} failed, {} skipped", self.failed, self.ignored + skipped)
+        write!(
+            f,
+            "{passed} passed, {} failed, {} skipped",
+            self.failed,
+            self.ignored - self.children.min(self.ignored) + skipped
+        )
     }
 }
 
@@ -121,7 +133,9 @@ mod tests {
         tally.add("test result: ok. 15 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.04s");
         tally.add("test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s");
         tally.add("test that_says_9_passed ... ok");
-        assert_eq!(tally, Tally { passed: 18, failed: 2, ignored: 1, skipped: vec![] });
+        tally.add("test confine::child ... ignored, run in a process of its own");
+        assert_eq!(tally, Tally { passed: 18, failed: 2, ignored: 1, children: 1, skipped: vec![] });
+        assert_eq!(tally.to_string(), "18 passed, 2 failed, 0 skipped");
     }
 
     #[test]

@@ -62,11 +62,11 @@ ip address add 10.0.0.1/24 dev eth0
 ip link set eth0 up
 nsenter -t $there -n ip address add 10.0.0.2/24 dev eth1
 nsenter -t $there -n ip link set eth1 up
-nsenter -t $there -n spray recv --interface eth1 --out /tmp --zero-copy &
+nsenter -t $there -n spray recv --insecure --interface eth1 --out /tmp --zero-copy &
 receiver=$!
 sleep 3
 head -c 2000000 /dev/urandom > /file
-spray send /file --interface eth0 --to 10.0.0.2 --zero-copy --timeout 20
+spray send /file --insecure --interface eth0 --to 10.0.0.2 --zero-copy --timeout 20
 echo \"exit $?\"
 kill $there $receiver 2> /dev/null";
 
