@@ -17,7 +17,7 @@ use spray_nic::device::{BindMode, Device, OpenError, XskConfig, XskQueues};
 use spray_nic::driver::{self, Idle};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, Mode};
 use spray_testbed::program::{AttachMode, SteerProgram};
-use spray_wire::{Kind, SEAL_BYTES, TAG_BYTES};
+use spray_wire::Kind;
 
 use super::format::MESSAGE_BYTES;
 use super::network;
@@ -303,7 +303,7 @@ fn flow(
     sealed: bool,
 ) -> Outcome<FlowConfig> {
     const ETHERNET_HEADER: u32 = 14;
-    let seal_bytes = if sealed { SEAL_BYTES + TAG_BYTES } else { 0 };
+    let seal_bytes = if sealed { spray_wire::seal_bytes(Kind::Data) } else { 0 };
     let header_bytes = (spray_wire::header_bytes(own.is_ipv6(), Kind::Data) + seal_bytes) as u32;
     let room = (interface.mtu + ETHERNET_HEADER).saturating_sub(header_bytes);
     let payload_bytes = path.or("transport.payload_bytes", path.transport.payload_bytes, room);

@@ -7,6 +7,7 @@ use spray_wire::{
 
 use super::{End, KEY, Load, STEP_PS, Stopwatch, host, network};
 use crate::device::{Device, MemoryDevice, MemoryNetwork, Received};
+use crate::endpoint::exchange::CONNECT_BYTES;
 use crate::keys::Keys;
 use crate::{Endpoint, EndpointConfig, EndpointEvent, Mode};
 
@@ -114,17 +115,13 @@ impl Victim {
         let (now_ps, honest, own) = (0, 0, Accept::default());
         let mut victim = Self { network, endpoint, client, attacker, arrivals, now_ps, honest, own, asked };
         victim.client.connect(0, host(2), None).expect("a free slot");
-        while victim.honest == 0 {
+        victim.honest = loop {
             victim.step();
             victim.client.poll(victim.now_ps);
-            while let Some(event) = victim.endpoint.poll_event() {
-                if let EndpointEvent::Accepted { connection, .. } = event {
-                    // Numbers count from 0: one more tells it from none.
-                    victim.honest = connection.raw() + 1;
-                }
+            if let Some(EndpointEvent::Accepted { connection, .. }) = victim.endpoint.poll_event() {
+                break connection.raw();
             }
-        }
-        victim.honest -= 1;
+        };
         victim.learn_token();
         if !sealed {
             victim.open();
@@ -254,11 +251,10 @@ fn write(space: &mut [u8], sent: &Sent) -> usize {
             emit_sealed(space, &envelope, &common(*connection, *number), &data, usize::from(*payload_bytes), &NoSeal)
         }
         Sent::Exchange(connect) => {
-            let connect = Connect { exchange_bytes: 96, ..*connect };
-            emit(space, &envelope, &common(0, 0), &Body::Connect(connect), &[9; 96])
+            let connect = Connect { exchange_bytes: CONNECT_BYTES as u16, ..*connect };
+            emit(space, &envelope, &common(0, 0), &Body::Connect(connect), &[9; CONNECT_BYTES])
         }
-        Sent::Corrupt => emit(space, &envelope, &common(9, 9), &probe, &[]),
-        Sent::Foreign => emit(space, &envelope, &common(9, 9), &probe, &[]),
+        Sent::Corrupt | Sent::Foreign => emit(space, &envelope, &common(9, 9), &probe, &[]),
     };
     match sent {
         Sent::Corrupt => space[80] ^= 1,
@@ -271,7 +267,7 @@ fn write(space: &mut [u8], sent: &Sent) -> usize {
 /// Measures every kind of hostile frame, `batches` of 64 each, against an endpoint with keys and one without.
 ///
 /// # Panics
-/// When an endpoint cannot be made, which it can.
+/// When the network in memory loses a frame of the handshake, which it does not.
 #[must_use]
 pub fn hostile_costs(batches: u64) -> Vec<Cost> {
     let load = Load::new(3_400, 1);

@@ -27,7 +27,7 @@ use spray_core::{
     flow::FlowConfig,
     path::{BalancerKind, PathConfig},
 };
-use spray_wire::{Kind, SEAL_BYTES, TAG_BYTES, header_bytes};
+use spray_wire::{Kind, header_bytes, seal_bytes};
 
 use crate::Peer;
 use crate::device::{MemoryConfig, MemoryNetwork};
@@ -138,7 +138,7 @@ pub fn memcpy_ns(load: &Load, packets: u64) -> f64 {
 /// The largest that a frame of 4,096 bytes has room for.
 const MTU: u32 = 4_082;
 /// The largest payload of a [`Load`].
-pub const MAX_PAYLOAD_BYTES: u32 = MTU + 14 - (header_bytes(false, Kind::Data) + SEAL_BYTES + TAG_BYTES) as u32;
+pub const MAX_PAYLOAD_BYTES: u32 = MTU + 14 - (header_bytes(false, Kind::Data) + seal_bytes(Kind::Data)) as u32;
 
 fn network() -> MemoryNetwork {
     MemoryNetwork::new(MemoryConfig { mtu: MTU, ..MemoryConfig::default() })

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use spray_core::{host::NEVER, link::HostLink};
-use spray_wire::{self as wire, Body, Common, Envelope, Kind, SEAL_BYTES, TAG_BYTES};
+use spray_wire::{self as wire, Body, Common, Envelope, SEAL_BYTES};
 
 use super::{KindCounts, Mode, machine::Payload, seal::Ticket};
 use crate::device::{Device, FrameId};
@@ -116,13 +116,15 @@ impl<D: Device> Link<D> {
             return;
         }
         let Some(frame) = self.spare.take() else { return };
-        let headers = body.header_bytes(e.is_v6()) + if seal.is_some() { SEAL_BYTES } else { 0 };
-        let bytes = headers + payload.bytes();
-        let tag = if seal.is_some() && body.kind() == Kind::Data { TAG_BYTES } else { 0 };
-        let at_ps = self.leave(now_ps, (bytes + tag) as u64);
+        let (start, seal_bytes) = match seal {
+            None => (body.header_bytes(e.is_v6()), 0),
+            Some(_) => (body.header_bytes(e.is_v6()) + SEAL_BYTES, wire::seal_bytes(body.kind())),
+        };
+        let bytes = body.header_bytes(e.is_v6()) + payload.bytes() + seal_bytes;
+        let at_ps = self.leave(now_ps, bytes as u64);
         let common = Common { virtual_time_ps: at_ps, ..common };
         let space = self.device.frame_mut(&frame);
-        if let Some(place) = space.get_mut(headers..bytes) {
+        if let Some(place) = space.get_mut(start..start + payload.bytes()) {
             payload.fill(place);
         }
         let emitted = match seal {

@@ -67,17 +67,6 @@ impl Payload<'_> {
     }
 }
 
-/// What tokens are made with, from the operating system. Where a run must repeat it comes from the seed.
-fn secret(config: &EndpointConfig) -> [u8; 32] {
-    let seed = config.seed.to_be_bytes();
-    let mut secret = std::array::from_fn(|at| seed[at % seed.len()]);
-    if config.mode == Mode::Real {
-        // The check of the configuration has found that there are random numbers.
-        let _ = getrandom::fill(&mut secret);
-    }
-    secret
-}
-
 /// A message that is handed to its connection at a time: (time, order of calls, connection, message).
 type Scheduled = Reverse<(u64, u64, ConnectionId, u32)>;
 
@@ -122,7 +111,7 @@ impl Machine {
             half_open: VecDeque::with_capacity(2 * capacity + 1),
             limit: Answers::default(),
             exchanges: Exchanges::default(),
-            tokens: Tokens::new(&secret(&config)),
+            tokens: tokens(&config),
             stats: EndpointStats::default(),
             clock_ps: 0,
             scheduled: BinaryHeap::new(),
@@ -225,7 +214,7 @@ impl Machine {
         self.limit.restart_clock();
         self.exchanges = Exchanges::default();
         // Tokens of the time before are not right again.
-        self.tokens = Tokens::new(&secret(&self.config));
+        self.tokens = tokens(&self.config);
         self.host.restart_clock();
     }
 
@@ -260,15 +249,27 @@ impl Machine {
     }
 }
 
-/// Nobody can guess it, but where a run must repeat it: there it comes from the seed, and no connection's choices change with it.
+/// The key of message numbers' hashes.
 //= docs/specs/transport.md#TRN-62 numbers that collide
 fn hash_key(config: &EndpointConfig) -> HashKey {
-    let mut seeded = spray_core::rng::stream(config.seed, HASH_STREAM);
-    HashKey([0; 2].map(|_: u64| match config.mode {
-        Mode::Real => getrandom::u64().unwrap_or_else(|_| seeded.next_u64()),
-        Mode::Emulated { .. } => seeded.next_u64(),
-    }))
+    HashKey(secret(config, HASH_STREAM))
 }
 
-/// Its stream of the endpoint's seed.
+/// What tokens are made with.
+fn tokens(config: &EndpointConfig) -> Tokens {
+    Tokens::new(&secret(config, TOKEN_STREAM))
+}
+
+/// Numbers from the operating system, which nobody can guess. Where a run must repeat they come from a stream of the seed, and no
+/// connection's choices change with them.
+fn secret<const WORDS: usize>(config: &EndpointConfig, stream: u64) -> [u64; WORDS] {
+    let mut seeded = spray_core::rng::stream(config.seed, stream);
+    [0; WORDS].map(|_: u64| match config.mode {
+        Mode::Real => getrandom::u64().unwrap_or_else(|_| seeded.next_u64()),
+        Mode::Emulated { .. } => seeded.next_u64(),
+    })
+}
+
+/// Streams of the endpoint's seed.
 const HASH_STREAM: u64 = u64::MAX;
+const TOKEN_STREAM: u64 = u64::MAX - 1;

@@ -23,7 +23,7 @@ mod connection;
 mod deadlines;
 mod event;
 mod event_loop;
-mod exchange;
+pub(crate) mod exchange;
 mod handshake;
 mod in_place;
 mod input;
@@ -403,7 +403,7 @@ fn check_flow<D: Device>(flow: &FlowConfig, config: &EndpointConfig, device: &D)
     if max_data_bytes < max_message_bytes {
         return Err(ConfigError::Grant { max_data_bytes, max_message_bytes });
     }
-    let seal = if config.keys.is_some() { wire::SEAL_BYTES + wire::TAG_BYTES } else { 0 };
+    let seal = if config.keys.is_some() { wire::seal_bytes(Kind::Data) } else { 0 };
     let needed = wire::header_bytes(config.address.is_ipv6(), Kind::Data) + seal + flow.payload_bytes as usize;
     let available = device.max_frame();
     if needed > available { Err(ConfigError::FrameTooLong { needed, available }) } else { Ok(()) }

@@ -12,8 +12,9 @@ const PERIOD_PS: u64 = 8_000_000_000_000;
 pub(crate) struct Tokens(hmac::Key);
 
 impl Tokens {
-    pub(crate) fn new(secret: &[u8; 32]) -> Self {
-        Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
+    pub(crate) fn new(secret: &[u64; 4]) -> Self {
+        let bytes = secret.map(u64::to_be_bytes);
+        Self(hmac::Key::new(hmac::HMAC_SHA256, bytes.as_flattened()))
     }
 
     /// The token that a client must show for the connection that it numbers so.
@@ -53,7 +54,7 @@ mod tests {
     //= docs/specs/endpoint.md#END-2 the address first
     #[test]
     fn a_token_is_for_one_client_one_connection_and_some_seconds() {
-        let tokens = |secret| Tokens::new(&[secret; 32]);
+        let tokens = |secret| Tokens::new(&[secret; 4]);
         let (ours, client, other) = (tokens(1), IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
         let token = ours.make(5, client, 7, 8);
         assert!(ours.is_right(5, client, 7, 8, &token) && ours.is_right(2 * PERIOD_PS - 1, client, 7, 8, &token));

@@ -62,7 +62,7 @@ pub use nack::Nack;
 pub use probe::{Probe, ProbeAck};
 pub use pull::{Pull, PullRequest};
 #[cfg(feature = "std")]
-pub use sealed::{Seal, Sealed, emit_sealed, open};
+pub use sealed::{Seal, Sealed, emit_sealed, open, seal_bytes};
 pub use switch_view::{peek_virtual_time, set_virtual_time};
 
 /// UDP destination port of every frame of ours.

@@ -14,6 +14,12 @@ use crate::{Body, Common, Envelope, Error, Frame, Kind, SEAL_BYTES, TAG_BYTES, V
 /// Bytes of the header's tag in the place of the CRC; the rest follows the header.
 const TAG_HEAD: usize = TAG_BYTES - SEAL_BYTES;
 
+/// Return the bytes that the seal adds to a frame of this kind.
+#[inline]
+pub const fn seal_bytes(kind: Kind) -> usize {
+    SEAL_BYTES + if matches!(kind, Kind::Data) { TAG_BYTES } else { 0 }
+}
+
 /// Seals the frames of one connection. It knows the frame's number, which no two frames of a connection share.
 pub trait Seal {
     /// Return the tag of a header, which covers `covered`.
@@ -56,8 +62,7 @@ pub fn emit_sealed(
     payload_bytes: usize,
     seal: &impl Seal,
 ) -> Result<usize, Error> {
-    let tag_bytes = if body.kind() == Kind::Data { TAG_BYTES } else { 0 };
-    let udp_bytes = udp_length(body, payload_bytes, SEAL_BYTES + tag_bytes)?;
+    let udp_bytes = udp_length(body, payload_bytes, seal_bytes(body.kind()))?;
     let out = out.get_mut(..udp_offset(e.is_v6()) + udp_bytes as usize).ok_or(Error::BufferTooSmall)?;
     let ours = out.get_mut(udp_payload_offset(e.is_v6())..).ok_or(Error::BufferTooSmall)?;
     let (header, rest) = ours.split_at_mut_checked(body.bytes()).ok_or(Error::BufferTooSmall)?;
