@@ -4,11 +4,10 @@ use std::sync::OnceLock;
 
 use spray_fabric::{ChassisSpec, Fabric, LeafSpine, Thresholds, compile};
 use spray_pipeline::Verdict;
-use spray_test_support::NativeSwitch;
+use spray_test_support::{AnySeal, NativeSwitch};
 use spray_wire::switch_view::{self, Changes, Parsed, addressed_to, classify, packet_fields};
 use spray_wire::{
-    Common, SEAL_BYTES, Seal, TAG_BYTES, emit, emit_sealed, open, parse, peek_packet, peek_virtual_time,
-    set_virtual_time,
+    Common, SEAL_BYTES, emit, emit_sealed, open, parse, peek_packet, peek_virtual_time, set_virtual_time,
 };
 
 use crate::input::Input;
@@ -43,19 +42,6 @@ fn believed(bytes: &[u8]) {
     }
 }
 
-/// Tags that say nothing, and payload as it is.
-struct NoSeal;
-
-impl Seal for NoSeal {
-    fn header(&self, _covered: &[u8]) -> [u8; TAG_BYTES] {
-        [1; TAG_BYTES]
-    }
-
-    fn payload(&self, _covered: &[u8], _payload: &mut [u8]) -> [u8; TAG_BYTES] {
-        [2; TAG_BYTES]
-    }
-}
-
 /// A frame that was taken, built again from what it says, says the same.
 fn again(bytes: &[u8]) {
     let Ok(Some(frame)) = parse(bytes) else { return };
@@ -82,7 +68,7 @@ pub(crate) fn codec(bytes: &[u8]) {
     let mut built = [0; 2_048];
     let at = body.header_bytes(v6) + SEAL_BYTES;
     built[at..at + payload.len()].copy_from_slice(payload);
-    let length = emit_sealed(&mut built, &envelope, &common, &body, payload.len(), &NoSeal).expect("it has room");
+    let length = emit_sealed(&mut built, &envelope, &common, &body, payload.len(), &AnySeal).expect("it has room");
     let mut sealed = built[..length].to_vec();
     let place = usize::from(input.u16()) % length;
     let read = open(&mut sealed, |_| true).expect("it is whole").expect("it is ours");

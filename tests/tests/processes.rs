@@ -134,18 +134,7 @@ fn ip(pair: &Pair, side: usize, arguments: &str) {
 fn under_way(pair: &Pair, folder: &Folder, rest: &[&str]) -> (Running, Running) {
     let file = payload(folder, 512 << 20);
     let out = inbox(folder);
-    let mut receiving = spray();
-    receiving.args([
-        "recv",
-        "--insecure",
-        "--interface",
-        Pair::INTERFACE,
-        "--from",
-        &Pair::address(1, false).to_string(),
-        "--out",
-    ]);
-    receiving.arg(&out).stdout(Stdio::null()).stderr(Stdio::piped());
-    let receiving = Running(pair.run_in(1, || receiving.spawn()).unwrap().unwrap()).listening();
+    let receiving = receiver(pair, &out, false);
     let mut sending = sender(&file, false, rest);
     sending.stdout(Stdio::null()).stderr(Stdio::piped());
     let sending = Running(pair.run_in(0, || sending.spawn()).unwrap().unwrap());

@@ -1,12 +1,14 @@
-//! Helpers for tests of several crates: to skip a test, a folder for its files, the repository's root, a switch in memory.
+//! Helpers for tests of several crates: to skip a test, a folder for its files, the repository's root, a switch in memory, a seal.
 #![forbid(unsafe_code)]
 
 mod native;
+mod seal;
 mod skip;
 
 use std::path::{Path, PathBuf};
 
 pub use native::NativeSwitch;
+pub use seal::AnySeal;
 pub use skip::{has_root, skip};
 
 /// The repository's root.

@@ -1,9 +1,9 @@
 //! Frames and fabrics for the tests.
 
 use spray_fabric::{Fabric, Host, LinkChange, LinkState, Node, Port, RouteEpoch, Thresholds};
+use spray_test_support::AnySeal;
 use spray_wire::{
-    Ack, Body, Common, DSCP_CONTROL, DSCP_DATA, Data, Ecn, Envelope, EvPort, Seal, TAG_BYTES, emit, emit_sealed,
-    switch_view,
+    Ack, Body, Common, DSCP_CONTROL, DSCP_DATA, Data, Ecn, Envelope, EvPort, emit, emit_sealed, switch_view,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -97,19 +97,6 @@ pub(super) struct Spec {
     pub(super) payload: Option<u16>,
     /// Sealed, with tags that nobody checks here.
     pub(super) sealed: bool,
-}
-
-/// The seal of a frame that only switches see.
-struct AnySeal;
-
-impl Seal for AnySeal {
-    fn header(&self, _covered: &[u8]) -> [u8; TAG_BYTES] {
-        std::array::from_fn(|at| at as u8 + 1)
-    }
-
-    fn payload(&self, _covered: &[u8], _payload: &mut [u8]) -> [u8; TAG_BYTES] {
-        [0xaa; TAG_BYTES]
-    }
 }
 
 impl Spec {

@@ -1,0 +1,17 @@
+//! A seal for frames that nobody opens.
+
+use spray_wire::{Seal, TAG_BYTES};
+
+/// Tags that are right for no key, and payload as it is. No two bytes of the header's tag are alike.
+#[derive(Clone, Copy, Debug)]
+pub struct AnySeal;
+
+impl Seal for AnySeal {
+    fn header(&self, _covered: &[u8]) -> [u8; TAG_BYTES] {
+        std::array::from_fn(|at| at as u8 + 1)
+    }
+
+    fn payload(&self, _covered: &[u8], _payload: &mut [u8]) -> [u8; TAG_BYTES] {
+        [0xaa; TAG_BYTES]
+    }
+}
