@@ -1,30 +1,39 @@
 //! Workloads: who sends how much to whom, when, and which bytes.
 
+mod collective;
 mod matrix;
+mod members;
 mod partners;
+mod plan;
+mod poisson;
 mod sizes;
 mod triggers;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
 use bytes::Bytes;
 use rand_core::RngCore;
+use spray_core::cc::CcKind;
+use spray_core::path::BalancerKind;
 use spray_core::rng::stream;
 
 use crate::scenario::limits::read_payload;
 use spray_fabric::Network;
 
+pub use collective::{Algorithm, Collective, Model, Operation};
 pub use matrix::{Matrix, parse_matrix};
+pub use members::members;
 pub use partners::Partners;
-pub use sizes::Sizes;
+pub use plan::Plan;
+pub use poisson::Poisson;
+pub use sizes::{Distribution, Sizes};
 pub use triggers::{ClosedLoop, FlowTriggers, Triggers};
 
 /// One flow: a message from one host to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flow {
-    /// Number within the workload, from 0.
+    /// Number among all flows of the run, from 0.
     pub flow: u32,
     /// Sending host.
     pub src: usize,
@@ -34,6 +43,12 @@ pub struct Flow {
     pub bytes: u64,
     /// When the sender gets the message, in ps of scenario time.
     pub start_ps: u64,
+    /// Its place in [`classes`].
+    pub class: u16,
+    /// The earlier flow whose connection it uses; `None` is a connection of its own.
+    pub connection: Option<u32>,
+    /// The collective that it is part of, by number within the workload in the order of time.
+    pub step: u32,
 }
 
 impl Flow {
@@ -48,14 +63,69 @@ impl Flow {
 /// Who sends what to whom.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
+    /// Its name in the results.
+    pub name: String,
     /// Who sends to whom.
     pub pattern: Pattern,
+    /// The hosts that take part, in this order; `None` is all.
+    pub hosts: Option<Vec<usize>>,
+    /// So many of these hosts, drawn from the seed, that no other workload draws.
+    pub drawn: Option<usize>,
     /// What the flows carry.
     pub payload: Payload,
+    /// What chooses its flows' paths and controls their rates.
+    pub own: Own,
+    /// Shares of the sending hosts whose flows have names and transports of their own.
+    pub parts: Vec<Part>,
+}
+
+/// What flows have of their own, in place of what `[transport]` says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Own {
+    /// What chooses their paths.
+    pub balancer: Option<BalancerKind>,
+    /// Their congestion control.
+    pub cc: Option<CcKind>,
+}
+
+/// A share of a workload's sending hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Its name in the results.
+    pub name: String,
+    /// The share, in millionths.
+    pub ppm: u32,
+    /// What their flows have of their own.
+    pub own: Own,
+}
+
+/// Flows that have a name and a transport in common.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Class {
+    /// The name of the workload or of the part of one.
+    pub name: String,
+    /// The workload's place in the scenario.
+    pub workload: usize,
+    /// What they have of their own.
+    pub own: Own,
+}
+
+/// The classes of flows: each workload, followed by its parts.
+pub fn classes(workloads: &[Workload]) -> Vec<Class> {
+    let of = |(workload, given): (usize, &Workload)| {
+        let rest = Class { name: given.name.clone(), workload, own: given.own };
+        let part = |part: &Part| Class {
+            name: part.name.clone(),
+            workload,
+            own: Own { balancer: part.own.balancer.or(given.own.balancer), cc: part.own.cc.or(given.own.cc) },
+        };
+        std::iter::once(rest).chain(given.parts.iter().map(part)).collect::<Vec<_>>()
+    };
+    workloads.iter().enumerate().flat_map(of).collect()
 }
 
 /// Who sends to whom.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Pattern {
     /// Every host sends to one host under another leaf and receives from one. The pairs are drawn from the seed.
     CrossLeafPermutation(Each),
@@ -76,13 +146,17 @@ pub enum Pattern {
     Incast {
         /// How many send. Those on the longest paths are taken first.
         senders: usize,
-        /// The receiving host.
-        receiver: usize,
+        /// The receiving host; `None` is the first that takes part.
+        receiver: Option<usize>,
         /// Bytes and start.
         each: Each,
     },
     /// Every host sends one message after the other, each to another random host.
     PartnerAfterPartner(Partners),
+    /// Every host sends messages to random hosts at random times.
+    Poisson(Poisson),
+    /// Hosts compute something together, again and again.
+    Collective(Collective),
     /// The listed flows.
     Flows(Vec<Flow>),
     /// Flows and triggers of a `.cm` file.
@@ -118,47 +192,55 @@ pub enum Payload {
 }
 
 impl Workload {
-    /// The flows of a run with root `seed`, numbered from 0.
-    pub fn flows(&self, network: &Network, seed: u64) -> Vec<Flow> {
-        let hosts = network.hosts.len();
-        let pairs = |to: Vec<usize>, each: Each| number((0..hosts).zip(to), each);
-        match &self.pattern {
-            Pattern::CrossLeafPermutation(each) => pairs(permutation(&leaves(network), seed), *each),
-            Pattern::CrossPodPermutation(each) => pairs(permutation(&pods(network), seed), *each),
+    /// `pattern` among all hosts, with generated payload and the transport of the scenario.
+    pub fn new(pattern: Pattern) -> Self {
+        let (hosts, drawn, payload, own, parts) = (None, None, Payload::Generated, Own::default(), Vec::new());
+        Self { name: "flows".into(), pattern, hosts, drawn, payload, own, parts }
+    }
+
+    /// The flows among `members`, numbered from 0, and what starts those that wait.
+    fn flows(&self, network: &Network, members: &[usize], seed: u64) -> (Vec<Flow>, Option<Triggers>) {
+        let hosts = members.len();
+        let pairs = |to: Vec<usize>, each: Each| number((0..hosts).zip(to).map(|(a, b)| (members[a], members[b])), each);
+        let group = |of: Vec<usize>| members.iter().map(|host| of[*host]).collect::<Vec<_>>();
+        let flows = match &self.pattern {
+            Pattern::CrossLeafPermutation(each) => pairs(permutation(&group(leaves(network)), seed), *each),
+            Pattern::CrossPodPermutation(each) => pairs(permutation(&group(pods(network)), seed), *each),
             Pattern::AllToAll { each, .. } => {
                 let all = (1..hosts).flat_map(|step| (0..hosts).map(move |host| (host, (host + step) % hosts)));
-                number(all, *each)
+                number(all.map(|(a, b)| (members[a], members[b])), *each)
             }
             Pattern::Permutation(each) => pairs(permutation(&(0..hosts).collect::<Vec<_>>(), seed), *each),
             Pattern::Tornado(each) => pairs((0..hosts).map(|host| (host + hosts / 2) % hosts).collect(), *each),
             Pattern::Incast { senders, receiver, each } => {
-                let far = farthest(network, *receiver);
-                number(far.into_iter().take(*senders).map(|sender| (sender, *receiver)), *each)
+                let receiver = receiver.unwrap_or(members[0]);
+                let far = farthest(network, receiver).into_iter().filter(|host| members.contains(host));
+                number(far.take(*senders).map(|sender| (sender, receiver)), *each)
             }
-            Pattern::PartnerAfterPartner(partners) => partners.flows(network, seed),
-            Pattern::Flows(flows) | Pattern::Matrix(Matrix { flows, .. }) => flows.clone(),
-        }
-    }
-
-    /// What starts flows at the end of others, of `flows` between `hosts` hosts; `None` if no flow waits for another.
-    pub fn triggers(&self, flows: usize, hosts: usize) -> Option<Cow<'_, Triggers>> {
-        match &self.pattern {
-            Pattern::Matrix(matrix) => matrix.triggers.as_ref().map(Cow::Borrowed),
-            _ => self.closed_loop().map(|closed| Cow::Owned(closed.triggers(flows, hosts))),
-        }
-    }
-
-    /// Whether flows wait for others.
-    pub fn is_chained(&self) -> bool {
-        matches!(&self.pattern, Pattern::Matrix(Matrix { triggers: Some(_), .. })) || self.closed_loop().is_some()
+            Pattern::PartnerAfterPartner(partners) => partners.flows(network, members, seed),
+            Pattern::Poisson(poisson) => poisson.flows(network, members, seed),
+            Pattern::Collective(collective) => return collective.flows(members),
+            Pattern::Flows(flows) => flows.clone(),
+            Pattern::Matrix(matrix) => return (matrix.flows.clone(), matrix.triggers.clone()),
+        };
+        let triggers = self.closed_loop().map(|closed| closed.triggers(flows.len(), hosts));
+        (flows, triggers)
     }
 
     /// How hosts send message after message, where they do.
-    pub fn closed_loop(&self) -> Option<ClosedLoop> {
+    fn closed_loop(&self) -> Option<ClosedLoop> {
         match &self.pattern {
             Pattern::AllToAll { open: Some(open), .. } => Some(ClosedLoop { open: *open, until_ps: None }),
             Pattern::PartnerAfterPartner(partners) => Some(ClosedLoop { open: 1, until_ps: partners.until_ps }),
             _ => None,
+        }
+    }
+
+    /// How long each host computes between its messages, in ps.
+    fn compute_ps(&self) -> u64 {
+        match &self.pattern {
+            Pattern::Collective(collective) => collective.compute_ps.saturating_mul(collective.rounds.into()),
+            _ => 0,
         }
     }
 
@@ -204,6 +286,8 @@ const PAYLOAD_STREAM: u64 = 1 << 32;
 const PATTERN_STREAM: u64 = 1 << 33;
 /// Paths of flows.
 const PATH_STREAM: u64 = 1 << 34;
+/// Which hosts take part.
+const MEMBER_STREAM: u64 = 1 << 35;
 
 fn number(pairs: impl Iterator<Item = (usize, usize)>, each: Each) -> Vec<Flow> {
     let flow = |(flow, (src, dst)): (usize, _)| Flow {
@@ -212,6 +296,7 @@ fn number(pairs: impl Iterator<Item = (usize, usize)>, each: Each) -> Vec<Flow> 
         dst,
         bytes: each.bytes,
         start_ps: each.start_ps,
+        ..Flow::default()
     };
     pairs.enumerate().map(flow).collect()
 }
@@ -262,13 +347,6 @@ pub(crate) fn leaves(network: &Network) -> Vec<usize> {
 pub(crate) fn pods(network: &Network) -> Vec<usize> {
     let tiers = network.tiers();
     leaves(network).into_iter().map(|leaf| tiers.pod[leaf]).collect()
-}
-
-/// Whether no group has more than half of the hosts, so that a permutation across groups exists.
-pub(crate) fn can_cross(group: &[usize]) -> bool {
-    let mut members: HashMap<usize, usize> = HashMap::new();
-    group.iter().for_each(|own| *members.entry(*own).or_default() += 1);
-    members.values().all(|count| 2 * count <= group.len())
 }
 
 #[cfg(test)]

@@ -106,6 +106,9 @@ impl Document {
                 };
                 items.iter().enumerate().map(item).collect::<Result<Vec<_>, _>>().map(Value::Array)
             }
+            (Shape::List(List { of, single: true, .. }), Tree::Table(_)) if matches!(**of, Shape::Table(_)) => {
+                self.value(node, of, false, path).map(|value| Value::Array(vec![value]))
+            }
             (Shape::List(List { of, single: true, .. }), Tree::Scalar(_)) => {
                 let read = match (&**of, &node.value) {
                     (Shape::Scalar(scalar), Tree::Scalar(value)) => scalar.read(value, node),

@@ -157,7 +157,11 @@ impl Node {
         match &self.value {
             Tree::Scalar(_) => None,
             Tree::List(items) => items.get(name.parse::<usize>().ok()?),
-            Tree::Table(fields) => fields.iter().find(|(known, _)| known == name).map(|(_, node)| node),
+            Tree::Table(fields) => {
+                let own = fields.iter().find(|(known, _)| known == name).map(|(_, node)| node);
+                // A table that stands alone is the first of its list.
+                own.or_else(|| (name == "0").then_some(self))
+            }
         }
     }
 
@@ -171,6 +175,13 @@ impl Node {
         let empty = || Self::of(Tree::Table(Vec::new()), origin, "a table");
         if matches!(name, "+" | "0") && matches!(&self.value, Tree::Table(fields) if fields.is_empty()) {
             self.value = Tree::List(Vec::new());
+        }
+        if name == "0" && matches!(self.value, Tree::Table(_)) {
+            return Some(self);
+        }
+        if name == "+" && matches!(self.value, Tree::Table(_)) {
+            let alone = self.clone();
+            self.value = Tree::List(vec![alone]);
         }
         match &mut self.value {
             Tree::Scalar(_) => None,

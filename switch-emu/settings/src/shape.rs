@@ -111,7 +111,7 @@ impl Shape {
         match self {
             Self::Table(_) => "a table".into(),
             Self::List(List { of, single, .. }) => match **of {
-                Self::Table(_) => "a list of tables".into(),
+                Self::Table(_) => format!("{}a list of tables", if *single { "a table or " } else { "" }),
                 Self::Scalar(Scalar::Text) => "a list of names".into(),
                 _ => format!("{}a list of {}", if *single { "one or " } else { "" }, of.allowed()),
             },

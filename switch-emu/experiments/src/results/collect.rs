@@ -6,12 +6,13 @@ use spray_core::path::BalancerKind;
 use spray_fabric::{LinkAction, LinkEvent, PortOutcome};
 
 use super::{EventKind, EventRow, FlowResult, Freezing, RunResult, TransportTotals, us};
-use crate::scenario::Scenario;
-use crate::workload::Flow;
+use crate::scenario::{Paths, Scenario};
+use crate::workload::{Class, Flow, classes};
 
 /// A run, and what both engines say of it. Times are ps of scenario time.
 pub(crate) struct Collect<'a> {
     pub scenario: &'a Scenario,
+    pub paths: &'a Paths,
     pub balancer: BalancerKind,
     pub seed: u64,
     pub flows: &'a [Flow],
@@ -54,7 +55,9 @@ impl Collect<'_> {
         events.extend(reported);
         events.sort_by(|a, b| a.time_us.total_cmp(&b.time_us));
         let freezes = events.iter().filter(|row| row.kind == EventKind::FreezeEntered);
-        let flows = self.flows.iter().zip(ended).filter_map(|(flow, ended)| Some(self.flow(flow, &ended?)));
+        let classes = classes(&self.scenario.workloads);
+        let flow = |(flow, ended): (&Flow, Option<Ended>)| Some(self.flow(flow, &classes[usize::from(flow.class)], &ended?));
+        let flows = self.flows.iter().zip(ended).filter_map(flow);
         let flows: Vec<_> = flows.collect();
         RunResult {
             freezing: Freezing::of(self, &flows, &events),
@@ -73,16 +76,22 @@ impl Collect<'_> {
         }
     }
 
-    fn flow(&self, flow: &Flow, ended: &Ended) -> FlowResult {
+    fn flow(&self, flow: &Flow, class: &Class, ended: &Ended) -> FlowResult {
         let (start_us, end_us) = (us(ended.start_ps), ended.end_ps.map(us));
+        let fct_us = end_us.map(|end| end - start_us);
         FlowResult {
             flow: flow.flow,
+            workload: class.name.clone(),
+            balancer: class.own.balancer.unwrap_or(self.balancer).to_string(),
+            congestion_control: class.own.cc.unwrap_or(self.scenario.transport.cc).to_string(),
             src: self.host(flow.src).into(),
             dst: self.host(flow.dst).into(),
             bytes: flow.bytes,
             start_us,
             end_us,
-            fct_us: end_us.map(|end| end - start_us),
+            fct_us,
+            slowdown: fct_us.map(|fct| fct / us(self.scenario.alone_ps(self.paths, flow))),
+            step: flow.step,
             retransmits: ended.retransmits,
             reordered: ended.order.reordered,
             unexpected: ended.order.unexpected,

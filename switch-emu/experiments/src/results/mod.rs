@@ -188,8 +188,14 @@ pub struct PfcFigures {
 /// One flow: a message from one host to another.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowResult {
-    /// The flow's number in the workload, from 0.
+    /// The flow's number in the run, from 0.
     pub flow: u32,
+    /// The name of its workload, or of the part of one.
+    pub workload: String,
+    /// What chose the paths of its packets.
+    pub balancer: String,
+    /// Its congestion control.
+    pub congestion_control: String,
     /// Name of the sending host.
     pub src: String,
     /// Name of the receiving host.
@@ -202,6 +208,10 @@ pub struct FlowResult {
     pub end_us: Option<f64>,
     /// Flow completion time, `end_us - start_us`.
     pub fct_us: Option<f64>,
+    /// The completion time over that of the same message alone in the fabric.
+    pub slowdown: Option<f64>,
+    /// The collective that it is part of, by number within the workload; 0 of workloads that are none.
+    pub step: u32,
     /// Packets sent again.
     pub retransmits: u64,
     /// Packets that arrived after one with a higher sequence number.

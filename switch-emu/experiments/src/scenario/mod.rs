@@ -38,8 +38,8 @@ pub struct Scenario {
     pub sample_ps: u64,
     /// Hosts, switches and links.
     pub network: Network,
-    /// Who sends what to whom.
-    pub workload: Workload,
+    /// Who sends what to whom, all at once.
+    pub workloads: Vec<Workload>,
     /// How senders and receivers work.
     pub transport: Transport,
     /// The queues of every port.

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use bytes::Bytes;
 use spray_core::cc::CcConfig;
 use spray_core::cc::CcKind;
 use spray_core::flow::FlowConfig;
@@ -12,7 +13,7 @@ use spray_core::units::{ByteSize, Gbps, Micros};
 use spray_wire::Kind;
 
 use super::{Ip, Scenario, Transport};
-use crate::workload::Flow;
+use crate::workload::{Class, Flow, Own, Plan, classes};
 use spray_fabric::{Link, LinkAction, LinkEvent, Network, Node, ShortestPaths, Thresholds, hops};
 use spray_pipeline::config::MAX_HOPS;
 use spray_sim::Pfc;
@@ -101,17 +102,19 @@ impl Scenario {
         self.queue.pfc.then(|| Pfc { frame_bytes: self.packet_bytes(), headroom_bytes })
     }
 
-    /// The settings of the connection from host `from` to host `to` under `balancer`, for messages of at most `largest_bytes`.
+    /// The settings of the connection from host `from` to host `to` under `own`, or what it leaves to `balancer` and `[transport]`, for messages of
+    /// at most `largest_bytes`.
     pub fn flow_config(
         &self,
         paths: &Paths,
-        balancer: BalancerKind,
+        (balancer, own): (BalancerKind, Own),
         [from, to]: [usize; 2],
         largest_bytes: u64,
     ) -> FlowConfig {
         let base_rtt_ps = self.pair_rtt_ps(paths, from, to);
-        let flow = self.transport.flow_config(&Path {
-            balancer,
+        let transport = Transport { cc: own.cc.unwrap_or(self.transport.cc), ..self.transport.clone() };
+        let flow = transport.flow_config(&Path {
+            balancer: own.balancer.unwrap_or(balancer),
             base_rtt_ps,
             link_bps: self.network.links[self.network.uplink(from)].rate_bps,
             payload_bytes: self.transport.payload_bytes,
@@ -175,9 +178,42 @@ impl Scenario {
         links.iter().map(port_ps).max().unwrap_or(0)
     }
 
+    /// The flows of a run with root `seed`, and what starts them.
+    pub fn plan(&self, seed: u64) -> Plan {
+        Plan::new(&self.workloads, &self.network, seed)
+    }
+
     /// The flows of a run with root `seed`.
     pub fn flows(&self, seed: u64) -> Vec<Flow> {
-        self.workload.flows(&self.network, seed)
+        self.plan(seed).flows
+    }
+
+    /// The bytes that `flow`, of `classes`, carries in a run with root `seed`.
+    pub fn payload(&self, classes: &[Class], flow: &Flow, seed: u64) -> Bytes {
+        self.workloads[classes[usize::from(flow.class)].workload].payload(flow, seed)
+    }
+
+    /// All balancers that some flow may have.
+    pub fn balancers(&self) -> Vec<BalancerKind> {
+        let own = classes(&self.workloads).into_iter().filter_map(|class| class.own.balancer);
+        self.transport.balancer.iter().copied().chain(own).collect()
+    }
+
+    /// The time that a message takes in an empty fabric: its packets one after the other over the slowest link of its path, the first one
+    /// over all of it.
+    pub fn alone_ps(&self, paths: &Paths, flow: &Flow) -> u64 {
+        let payload = u64::from(self.transport.payload_bytes);
+        let packets = flow.bytes.div_ceil(payload).max(1);
+        let header = u64::from(self.header_bytes());
+        let first = flow.bytes.min(payload) + header;
+        let rest = flow.bytes + packets * header - first;
+        let (mut way_ps, mut slowest_bps) = (0, u64::MAX);
+        for link in hops(&self.network, &paths.routes, flow.src, flow.dst) {
+            let rate_bps = self.network.links[link].rate_bps;
+            way_ps += self.network.latency_ps(link) + serialisation_floor_ps(first, rate_bps);
+            slowest_bps = slowest_bps.min(rate_bps);
+        }
+        way_ps + serialisation_floor_ps(rest, slowest_bps)
     }
 
     /// The least time that `flows` could take: after the last start, the busiest host's bytes at its link's rate and one base
@@ -199,13 +235,14 @@ impl Scenario {
         last_ps.saturating_add(busiest).saturating_add(self.base_rtt_ps(paths))
     }
 
-    /// When a run of `flows` is stopped. By default after 50 times the least time that they could take, at least 20 ms. If flows
-    /// may start at the end of others, the least time includes one round trip more for every flow.
-    pub fn time_limit_ps(&self, paths: &Paths, flows: &[Flow]) -> u64 {
+    /// When a run of `plan` is stopped. By default after 50 times the least time that its flows could take, at least 20 ms. If flows
+    /// may start at the end of others, the least time includes one round trip more for every flow. What hosts compute comes on top.
+    pub fn time_limit_ps(&self, paths: &Paths, plan: &Plan) -> u64 {
         self.time_limit_ps.unwrap_or_else(|| {
-            let chained = if self.workload.is_chained() { flows.len() as u64 } else { 0 };
-            let least_ps = chained.saturating_mul(self.base_rtt_ps(paths)).saturating_add(self.ideal_ps(paths, flows));
-            least_ps.saturating_mul(50).max(20_000_000_000)
+            let chained = if plan.triggers.is_some() { plan.flows.len() as u64 } else { 0 };
+            let ideal_ps = self.ideal_ps(paths, &plan.flows);
+            let least_ps = chained.saturating_mul(self.base_rtt_ps(paths)).saturating_add(ideal_ps);
+            least_ps.saturating_mul(50).max(20_000_000_000).saturating_add(plan.compute_ps)
         })
     }
 }

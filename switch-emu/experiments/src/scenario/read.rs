@@ -10,6 +10,7 @@ use spray_core::units::Micros;
 
 use super::failure::{FailureSettings, words};
 use super::limits::check_run;
+use super::workload::workloads;
 use super::settings::{ConWeave, Reunion, Settings, Switch, Transport};
 use super::{Failures, Paths, QueueLength, Scenario, SimulationSettings, read_file};
 use spray_fabric::{
@@ -27,7 +28,7 @@ impl Scenario {
         check_name(document, &settings.name)?;
         check_transport(document, &settings.transport)?;
         let network = settings.topology.network(document)?;
-        let workload = settings.workload.workload(document, &network)?;
+        let workloads = workloads(document, &settings.workload, &network)?;
         let convergence_ps = settings.routing.convergence_us.ps();
         let events = settings.link_event.iter().enumerate();
         let events = events.map(|(index, event)| event.event((document, index), &network, convergence_ps));
@@ -45,14 +46,14 @@ impl Scenario {
             time_limit_ps: settings.time_limit_us.map(|time| time.ps()),
             sample_ps: settings.sample_us.ps(),
             network,
-            workload,
+            workloads,
             transport: settings.transport,
             queue: settings.queue,
             link_events,
             emulation: settings.emulation,
             simulation: settings.simulation,
             failures,
-            workload_place: document.mistake("workload.bytes", "").place,
+            workload_place: document.mistake("workload.0.bytes", "").place,
         };
         let paths = scenario.paths();
         let gap_ps = scenario.base_rtt_ps(&paths) / 2;
@@ -111,7 +112,7 @@ fn check_switches(document: &Document, scenario: &Scenario) -> Result<(), Mistak
         let rule = "allowed: `ip = 6` in `[transport]`, or other `hash_fields`";
         return mistake("switch.hash_fields", format!("IPv4 has no flow label; {rule}"));
     }
-    if !scenario.transport.balancer.contains(&BalancerKind::HostDr) {
+    if !scenario.balancers().contains(&BalancerKind::HostDr) {
         return Ok(());
     }
     let rule = "but the balancer `host-dr` chooses paths by entropy value; allowed:";

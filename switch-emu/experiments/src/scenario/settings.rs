@@ -14,7 +14,7 @@ use super::QueueLength;
 use super::failure::{FailureSettings, Routing};
 use super::link_event::LinkEventSettings;
 use super::topology::Topology;
-use super::workload::WorkloadSettings;
+use super::workload::{WorkloadSettings, one_or_list as one_or_list_of_workloads};
 use crate::sim::FctEnd;
 
 /// A scenario as it is written in its file.
@@ -41,8 +41,9 @@ pub struct Settings {
     pub sample_us: Micros,
     /// Hosts, switches and cables.
     pub topology: Topology,
-    /// Who sends what to whom.
-    pub workload: WorkloadSettings,
+    /// Who sends what to whom: `[workload]`, or `[[workload]]` for each of several at once.
+    #[schemars(schema_with = "one_or_list_of_workloads")]
+    pub workload: Vec<WorkloadSettings>,
     /// How senders and receivers work. Each scheme has a table of its own.
     #[serde(default)]
     pub transport: Transport,

@@ -1,13 +1,16 @@
-//! `[workload]`: who sends what to whom.
+//! `[workload]` or `[[workload]]`: who sends what to whom.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use spray_core::units::{ByteSize, Micros};
+use spray_core::cc::CcKind;
+use spray_core::path::BalancerKind;
+use spray_core::units::{ByteSize, Micros, Ratio};
 use spray_settings::{Document, Mistake};
 
 use super::{list, read_file};
 use crate::workload::{
-    Each, Flow, Matrix, Partners, Pattern, Payload, Sizes, Workload, can_cross, leaves, parse_matrix, pods,
+    Algorithm, Collective, Distribution, Each, Flow, Matrix, Model, Operation, Own, Part, Partners, Pattern, Payload,
+    Poisson, Sizes, Workload, leaves, members, parse_matrix, pods,
 };
 use spray_fabric::limits::{MAX_FLOWS, MAX_MESSAGE_BYTES};
 use spray_fabric::{Network, Node};
@@ -15,13 +18,56 @@ use spray_fabric::{Network, Node};
 /// Who sends what to whom.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadSettings {
+    /// Its name in the results: letters, digits, `-`, `_` and `.`. By default its kind.
+    #[serde(default)]
+    pub name: Option<String>,
     /// Who sends to whom.
     #[serde(flatten)]
     pub pattern: PatternSettings,
+    /// The hosts that take part, in this order: names of hosts, or of switches for the hosts at them; `*` stands for any characters.
+    /// By default all hosts.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    pub hosts: Option<Vec<String>>,
+    /// So many of these hosts take part: each run's seed draws them and their order. Workloads that draw hosts have none in common.
+    #[serde(default)]
+    #[schemars(range(min = 2, max = 65_536))]
+    pub draw_hosts: Option<usize>,
+    /// What chooses the paths of its packets, in place of the balancer of [transport].
+    #[serde(default)]
+    pub balancer: Option<BalancerKind>,
+    /// Its congestion control, in place of that of [transport].
+    #[serde(default)]
+    pub cc: Option<CcKind>,
     /// A file whose bytes every flow carries, repeated as often as needed. A relative path starts at the scenario's folder. By
     /// default flows carry random bytes.
     #[serde(default)]
     pub payload: Option<String>,
+    /// A share of the sending hosts whose flows have a name and a transport of their own. The table may be repeated.
+    #[serde(default)]
+    pub part: Vec<PartSettings>,
+}
+
+/// A share of a workload's sending hosts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PartSettings {
+    /// Its name in the results.
+    pub name: String,
+    /// The share. Each run's seed draws the hosts; a larger share has those of a smaller one too.
+    #[schemars(range(min = 0, max = 1))]
+    pub share: Ratio,
+    /// What chooses the paths of their packets, in place of the workload's.
+    #[serde(default)]
+    pub balancer: Option<BalancerKind>,
+    /// Their congestion control, in place of the workload's.
+    #[serde(default)]
+    pub cc: Option<CcKind>,
+}
+
+/// The schema of one workload or a list of them.
+pub(super) fn one_or_list(generator: &mut SchemaGenerator) -> Schema {
+    let one = generator.subschema_for::<WorkloadSettings>();
+    json_schema!({ "anyOf": [one, { "type": "array", "items": one, "minItems": 1 }] })
 }
 
 /// Who sends to whom.
@@ -41,6 +87,17 @@ pub enum PatternSettings {
         #[serde(default)]
         #[schemars(range(min = 1, max = 65_535))]
         open: Option<u32>,
+        /// How often: a host begins the next round when it has all messages of the one before, on the same connections.
+        #[serde(default = "one_round")]
+        #[schemars(range(min = 1, max = 100_000))]
+        rounds: u32,
+        /// How long each host computes between two rounds.
+        #[serde(default)]
+        #[schemars(range(min = 0, max = 3_600_000_000_u64))]
+        compute_us: Micros,
+        /// Whether messages between two hosts share a connection.
+        #[serde(default)]
+        connections: Connections,
         /// Bytes and start.
         #[serde(flatten)]
         each: EachSettings,
@@ -63,6 +120,56 @@ pub enum PatternSettings {
     /// Every host sends one message after the other: the next one, to another random host, when the one before is delivered
     /// (Flowcut §III-B2).
     PartnerAfterPartner(PartnersSettings),
+    /// Every host sends messages to random hosts at random times, whether earlier ones have arrived or not: an open loop.
+    Poisson(PoissonSettings),
+    /// All hosts get the sum of what all have.
+    AllReduce {
+        /// In which steps.
+        #[serde(default)]
+        algorithm: Algorithm,
+        /// What all collectives have.
+        #[serde(flatten)]
+        collective: CollectiveSettings,
+    },
+    /// All hosts get what all have.
+    AllGather {
+        /// In which steps.
+        #[serde(default)]
+        algorithm: Algorithm,
+        /// What all collectives have.
+        #[serde(flatten)]
+        collective: CollectiveSettings,
+    },
+    /// Each host gets its share of the sum of what all have.
+    ReduceScatter {
+        /// In which steps.
+        #[serde(default)]
+        algorithm: Algorithm,
+        /// What all collectives have.
+        #[serde(flatten)]
+        collective: CollectiveSettings,
+    },
+    /// The backward pass of a model that is trained with fully sharded data parallelism: for each layer a reduce-scatter and an
+    /// all-gather, in eight rings beside each other (OFAN §8.4).
+    Fsdp {
+        /// The model.
+        model: Model,
+        /// So many of its layers.
+        #[serde(default = "one_round")]
+        #[schemars(range(min = 1, max = 100_000))]
+        layers: u32,
+        /// How long each host computes between two layers.
+        #[serde(default)]
+        #[schemars(range(min = 0, max = 3_600_000_000_u64))]
+        compute_us: Micros,
+        /// Whether messages between two hosts share a connection.
+        #[serde(default)]
+        connections: Connections,
+        /// When the first layer begins.
+        #[serde(default)]
+        #[schemars(range(min = 0, max = 3_600_000_000_u64))]
+        start_us: Micros,
+    },
     /// The flows that `[[workload.flow]]` lists.
     Flows {
         /// A flow. The table may be repeated.
@@ -74,6 +181,112 @@ pub enum PatternSettings {
         /// A `.cm` file; a relative path starts at the scenario's folder.
         file: String,
     },
+}
+
+impl PatternSettings {
+    /// The kind, as scenarios call it.
+    const fn kind(&self) -> &'static str {
+        match self {
+            Self::CrossLeafPermutation(_) => "cross-leaf-permutation",
+            Self::CrossPodPermutation(_) => "cross-pod-permutation",
+            Self::Permutation(_) => "permutation",
+            Self::AllToAll { .. } => "all-to-all",
+            Self::Tornado(_) => "tornado",
+            Self::Incast { .. } => "incast",
+            Self::PartnerAfterPartner(_) => "partner-after-partner",
+            Self::Poisson(_) => "poisson",
+            Self::AllReduce { .. } => "all-reduce",
+            Self::AllGather { .. } => "all-gather",
+            Self::ReduceScatter { .. } => "reduce-scatter",
+            Self::Fsdp { .. } => "fsdp",
+            Self::Flows { .. } => "flows",
+            Self::Matrix { .. } => "matrix",
+        }
+    }
+}
+
+fn one_round() -> u32 {
+    1
+}
+
+/// Whether messages between two hosts share a connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum Connections {
+    /// They do, and what a balancer has learned stays.
+    #[default]
+    Persistent,
+    /// Each message has a new one.
+    New,
+}
+
+/// What all collectives have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CollectiveSettings {
+    /// What each host has; with `all-gather` what each host gets.
+    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
+    pub bytes: ByteSize,
+    /// Groups of hosts that do it apart from each other: host i is in group i modulo this.
+    #[serde(default = "one_group")]
+    #[schemars(range(min = 1, max = 32_768))]
+    pub groups: usize,
+    /// How often: a host begins the next round when it has all of the one before.
+    #[serde(default = "one_round")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub rounds: u32,
+    /// How long each host computes between two rounds.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 3_600_000_000_u64))]
+    pub compute_us: Micros,
+    /// Whether messages between two hosts share a connection.
+    #[serde(default)]
+    pub connections: Connections,
+    /// When the first round begins.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 3_600_000_000_u64))]
+    pub start_us: Micros,
+}
+
+fn one_group() -> usize {
+    1
+}
+
+/// From what the sizes of messages are drawn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SizesSettings {
+    /// A published distribution; this or `sizes_file`.
+    #[serde(default)]
+    pub sizes: Option<Sizes>,
+    /// A CSV file with a line BYTES,SHARE for each point of the distribution, the share being that of the messages of at most so many
+    /// bytes, from 0 to 1. A relative path starts at the scenario's folder.
+    #[serde(default)]
+    pub sizes_file: Option<String>,
+    /// The largest message: larger ones are cut to this. By default none is cut; required for `uniform`.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
+    pub max_bytes: Option<ByteSize>,
+}
+
+/// What arrives at random times.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PoissonSettings {
+    /// Payload that arrives at each host, as a share of the rate of its link.
+    #[schemars(range(min = 0.001, max = 1))]
+    pub load: f64,
+    /// The sizes of messages.
+    #[serde(flatten)]
+    pub sizes: SizesSettings,
+    /// Whether partners are under another leaf, so that all messages cross switches above the leaves.
+    #[serde(default)]
+    pub cross_leaf: bool,
+    /// When messages begin to arrive.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 3_600_000_000_u64))]
+    pub start_us: Micros,
+    /// No message arrives at this time or later.
+    #[schemars(range(min = 0.000_001, max = 3_600_000_000_u64))]
+    pub until_us: Micros,
 }
 
 /// Size and start of all flows of a pattern.
@@ -92,15 +305,12 @@ pub struct EachSettings {
 /// What hosts send one message after the other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PartnersSettings {
-    /// From what the sizes of messages are drawn.
-    pub sizes: Sizes,
+    /// The sizes of messages.
+    #[serde(flatten)]
+    pub sizes: SizesSettings,
     /// Messages of each host; with `until_us` at most so many.
     #[schemars(range(min = 1, max = 100_000))]
     pub messages: u32,
-    /// The largest message: larger ones are cut to this. By default none is cut; required for `uniform`.
-    #[serde(default)]
-    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
-    pub max_bytes: Option<ByteSize>,
     /// Whether partners are under another leaf, so that all messages cross switches above the leaves.
     #[serde(default)]
     pub cross_leaf: bool,
@@ -131,165 +341,443 @@ pub struct FlowSettings {
     pub start_us: Micros,
 }
 
-impl WorkloadSettings {
-    /// Builds the workload on `network`.
-    ///
-    /// # Errors
-    /// A setting that does not fit the network, with its place in `document`.
-    pub(super) fn workload(&self, document: &Document, network: &Network) -> Result<Workload, Mistake> {
-        let mut workload = Workload { pattern: Pattern::Flows(Vec::new()), payload: Payload::Generated };
-        if let Some(name) = &self.payload {
-            let path = document.folder("workload.payload").join(name);
-            workload.set_payload_file(path.clone()).map_err(|error| {
-                let message = format!("`{}`: {error}; allowed: a file that is not empty", path.display());
-                document.mistake("workload.payload", message)
-            })?;
-        }
-        let reader = Reader { document, network, payload: &workload.payload };
-        workload.pattern = reader.pattern(&self.pattern)?;
-        Ok(workload)
-    }
+/// Builds the workloads on `network`.
+///
+/// # Errors
+/// A setting that does not fit the network or the other workloads, with its place in `document`.
+pub(super) fn workloads(
+    document: &Document,
+    settings: &[WorkloadSettings],
+    network: &Network,
+) -> Result<Vec<Workload>, Mistake> {
+    let read = |(index, settings): (usize, &WorkloadSettings)| {
+        Reader { document, network, index, settings }.workload().map(|workload| (settings, workload))
+    };
+    let read: Vec<_> = settings.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+    let workloads: Vec<Workload> = read.iter().map(|(_, workload)| workload.clone()).collect();
+    check_names(document, &workloads)?;
+    check_draws(document, &workloads, network.hosts.len())?;
+    Ok(workloads)
 }
 
+/// Every workload and part has a name of its own, by which results tell it.
+fn check_names(document: &Document, workloads: &[Workload]) -> Result<(), Mistake> {
+    let mut known: Vec<&str> = Vec::new();
+    for (index, workload) in workloads.iter().enumerate() {
+        let parts = workload.parts.iter().enumerate();
+        let parts = parts.map(|(part, given)| (format!("workload.{index}.part.{part}.name"), &given.name));
+        for (path, name) in std::iter::once((format!("workload.{index}.name"), &workload.name)).chain(parts) {
+            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+            if !name.chars().all(plain) {
+                let message = format!("`name` is `{name}`; allowed: letters, digits, `-`, `_` and `.`");
+                return Err(document.mistake(&path, message));
+            }
+            if known.contains(&name.as_str()) {
+                let message = format!("two workloads are called `{name}`; allowed: another `name` for one of them");
+                return Err(document.mistake(&path, message));
+            }
+            known.push(name);
+        }
+    }
+    Ok(())
+}
+
+/// There are as many hosts as are to be drawn.
+fn check_draws(document: &Document, workloads: &[Workload], hosts: usize) -> Result<(), Mistake> {
+    for (index, (workload, members)) in workloads.iter().zip(members(workloads, hosts, 0)).enumerate() {
+        if workload.drawn.is_some_and(|drawn| members.len() < drawn) {
+            let left = members.len();
+            let message = format!("only {left} hosts are left to draw; allowed: fewer, here or in the workloads before");
+            return Err(document.mistake(&format!("workload.{index}.draw_hosts"), message));
+        }
+    }
+    Ok(())
+}
+
+/// Reads one workload.
 struct Reader<'a> {
     document: &'a Document,
     network: &'a Network,
-    payload: &'a Payload,
+    /// Its place in the scenario.
+    index: usize,
+    settings: &'a WorkloadSettings,
 }
 
 impl Reader<'_> {
-    fn pattern(&self, settings: &PatternSettings) -> Result<Pattern, Mistake> {
+    fn workload(&self) -> Result<Workload, Mistake> {
+        let WorkloadSettings { name, pattern, draw_hosts, balancer, cc, payload, part, .. } = self.settings;
+        let mut workload = Workload::new(Pattern::Flows(Vec::new()));
+        workload.name = name.clone().unwrap_or_else(|| pattern.kind().into());
+        workload.hosts = self.hosts()?;
+        workload.drawn = *draw_hosts;
+        workload.own = Own { balancer: *balancer, cc: *cc };
+        workload.parts = self.parts(part)?;
+        if let Some(name) = payload {
+            let place = self.path("payload");
+            let path = self.document.folder(&place).join(name);
+            workload.set_payload_file(path.clone()).map_err(|error| {
+                self.mistake("payload", format!("`{}`: {error}; allowed: a file that is not empty", path.display()))
+            })?;
+        }
+        let members = match (&workload.hosts, draw_hosts) {
+            (_, Some(drawn)) => *drawn,
+            (Some(hosts), None) => hosts.len(),
+            (None, None) => self.network.hosts.len(),
+        };
+        workload.pattern = Patterns { reader: self, workload: &workload, members }.read(pattern)?;
+        Ok(workload)
+    }
+
+    /// The path of one of its settings in the document.
+    fn path(&self, field: &str) -> String {
+        format!("workload.{}.{field}", self.index)
+    }
+
+    fn mistake(&self, field: &str, message: impl Into<String>) -> Mistake {
+        self.document.mistake(&self.path(field), message)
+    }
+
+    /// The hosts that it names.
+    //= docs/specs/workloads.md#WL-2 hosts that are named
+    fn hosts(&self) -> Result<Option<Vec<usize>>, Mistake> {
+        let Some(names) = &self.settings.hosts else { return Ok(None) };
+        let network = self.network;
+        let mut hosts = Vec::new();
+        for (entry, name) in names.iter().enumerate() {
+            let fits = |host: &usize| {
+                let leaf = &network.switches[network.leaf_of(*host)].name;
+                spray_fabric::fits(name, &network.hosts[*host]) || spray_fabric::fits(name, leaf)
+            };
+            let mut own = (0..network.hosts.len()).filter(fits).filter(|host| !hosts.contains(host)).peekable();
+            if own.peek().is_none() {
+                let names = list(&network.hosts);
+                let message = format!("`{name}` names no host that is not named before; allowed: {names}, or a switch with hosts");
+                return Err(self.mistake(&format!("hosts.{entry}"), message));
+            }
+            let own: Vec<usize> = own.collect();
+            hosts.extend(own);
+        }
+        if hosts.len() < 2 {
+            return Err(self.mistake("hosts", "one host takes part; allowed: at least two"));
+        }
+        Ok(Some(hosts))
+    }
+
+    fn parts(&self, settings: &[PartSettings]) -> Result<Vec<Part>, Mistake> {
+        let part = |part: &PartSettings| Part {
+            name: part.name.clone(),
+            ppm: part.share.ppm() as u32,
+            own: Own { balancer: part.balancer, cc: part.cc },
+        };
+        let parts: Vec<Part> = settings.iter().map(part).collect();
+        let ppm: u64 = parts.iter().map(|part| u64::from(part.ppm)).sum();
+        if ppm > 1_000_000 {
+            let message = format!("the shares of all parts come to {}; allowed: at most 1", ppm as f64 / 1e6);
+            return Err(self.mistake(&format!("part.{}.share", parts.len() - 1), message));
+        }
+        Ok(parts)
+    }
+}
+
+/// Reads the pattern of a workload of which the rest is known.
+struct Patterns<'a> {
+    reader: &'a Reader<'a>,
+    workload: &'a Workload,
+    /// How many hosts take part.
+    members: usize,
+}
+
+impl Patterns<'_> {
+    fn read(&self, settings: &PatternSettings) -> Result<Pattern, Mistake> {
+        let network = self.reader.network;
         Ok(match settings {
             PatternSettings::CrossLeafPermutation(each) => {
-                self.check_halves("leaf", &leaves(self.network))?;
+                self.check_halves("leaf", &leaves(network))?;
                 Pattern::CrossLeafPermutation(self.each(each)?)
             }
             PatternSettings::CrossPodPermutation(each) => {
-                self.check_halves("pod", &pods(self.network))?;
+                self.check_halves("pod", &pods(network))?;
                 Pattern::CrossPodPermutation(self.each(each)?)
             }
             PatternSettings::Permutation(each) => Pattern::Permutation(self.each(each)?),
-            PatternSettings::AllToAll { open, each } => {
-                let hosts = self.network.hosts.len();
+            PatternSettings::AllToAll { open, rounds, compute_us, connections, each } => {
+                let hosts = self.members;
                 if hosts * (hosts - 1) > MAX_FLOWS {
                     let message = format!(
                         "all to all of {hosts} hosts; allowed: at most {MAX_FLOWS} flows, which 316 hosts have"
                     );
-                    return Err(self.document.mistake("workload.kind", message));
+                    return Err(self.mistake("kind", message));
                 }
-                Pattern::AllToAll { each: self.each(each)?, open: *open }
+                let each = self.each(each)?;
+                match (open, rounds) {
+                    (_, 1) => Pattern::AllToAll { each, open: *open },
+                    (Some(_), _) => {
+                        let message = "`open` holds messages of a round back, `rounds` repeats it; allowed: one of the two";
+                        return Err(self.mistake("open", message));
+                    }
+                    (None, _) => self.collective(Collective {
+                        operation: Operation::AllToAll,
+                        algorithm: Algorithm::Ring,
+                        bytes: each.bytes,
+                        groups: 1,
+                        rounds: *rounds,
+                        compute_ps: compute_us.ps(),
+                        start_ps: each.start_ps,
+                        persistent: *connections == Connections::Persistent,
+                    })?,
+                }
             }
             PatternSettings::Tornado(each) => Pattern::Tornado(self.each(each)?),
-            PatternSettings::Incast { senders, receiver, each } => Pattern::Incast {
-                senders: self.senders(*senders)?,
-                receiver: receiver.as_ref().map_or(Ok(0), |name| self.host("workload.receiver", name))?,
-                each: self.each(each)?,
-            },
+            PatternSettings::Incast { senders, receiver, each } => {
+                let receiver = receiver.as_ref().map(|name| self.host("receiver", name)).transpose()?;
+                Pattern::Incast { senders: self.senders(*senders, receiver)?, receiver, each: self.each(each)? }
+            }
             PatternSettings::PartnerAfterPartner(partners) => Pattern::PartnerAfterPartner(self.partners(partners)?),
+            PatternSettings::Poisson(poisson) => Pattern::Poisson(self.poisson(poisson)?),
+            PatternSettings::AllReduce { algorithm, collective } => {
+                self.steps(Operation::AllReduce, *algorithm, collective)?
+            }
+            PatternSettings::AllGather { algorithm, collective } => {
+                self.steps(Operation::AllGather, *algorithm, collective)?
+            }
+            PatternSettings::ReduceScatter { algorithm, collective } => {
+                self.steps(Operation::ReduceScatter, *algorithm, collective)?
+            }
+            PatternSettings::Fsdp { model, layers, compute_us, connections, start_us } => {
+                self.collective(Collective {
+                    operation: Operation::AllReduce,
+                    algorithm: Algorithm::Ring,
+                    bytes: model.bytes(),
+                    groups: Model::RINGS as usize,
+                    rounds: *layers,
+                    compute_ps: compute_us.ps(),
+                    start_ps: start_us.ps(),
+                    persistent: *connections == Connections::Persistent,
+                })?
+            }
             PatternSettings::Flows { flow } => {
+                self.check_all_take_part()?;
                 if flow.len() > MAX_FLOWS {
-                    let message = format!("{} flows; allowed: at most {MAX_FLOWS}", flow.len());
-                    return Err(self.document.mistake("workload.flow", message));
+                    return Err(self.mistake("flow", format!("{} flows; allowed: at most {MAX_FLOWS}", flow.len())));
                 }
                 let flows = flow.iter().enumerate().map(|(index, flow)| self.flow(index, flow));
                 Pattern::Flows(flows.collect::<Result<_, _>>()?)
             }
-            PatternSettings::Matrix { file } => Pattern::Matrix(self.matrix(file)?),
+            PatternSettings::Matrix { file } => {
+                self.check_all_take_part()?;
+                Pattern::Matrix(self.matrix(file)?)
+            }
         })
+    }
+
+    fn mistake(&self, field: &str, message: impl Into<String>) -> Mistake {
+        self.reader.mistake(field, message)
+    }
+
+    /// A list of flows says itself who takes part.
+    fn check_all_take_part(&self) -> Result<(), Mistake> {
+        let settings = self.reader.settings;
+        let field = if settings.hosts.is_some() { "hosts" } else { "draw_hosts" };
+        if settings.hosts.is_none() && settings.draw_hosts.is_none() {
+            return Ok(());
+        }
+        let message = format!("`{field}` does not go with kind `{}`, which names its hosts", settings.pattern.kind());
+        Err(self.mistake(field, format!("{message}; allowed: another kind")))
+    }
+
+    fn steps(
+        &self,
+        operation: Operation,
+        algorithm: Algorithm,
+        settings: &CollectiveSettings,
+    ) -> Result<Pattern, Mistake> {
+        let CollectiveSettings { bytes, groups, rounds, compute_us, connections, start_us } = settings;
+        self.collective(Collective {
+            operation,
+            algorithm,
+            bytes: bytes.bytes(),
+            groups: *groups,
+            rounds: *rounds,
+            compute_ps: compute_us.ps(),
+            start_ps: start_us.ps(),
+            persistent: *connections == Connections::Persistent,
+        })
+    }
+
+    fn collective(&self, collective: Collective) -> Result<Pattern, Mistake> {
+        let Collective { operation, algorithm, bytes, groups, rounds, .. } = collective;
+        let own = self.members / groups;
+        if self.members % groups != 0 || own < 2 {
+            let message = format!("{} hosts are in {groups} groups; allowed: groups of one size, of at least two hosts", self.members);
+            let field = if groups == Model::RINGS as usize { "hosts" } else { "groups" };
+            return Err(self.mistake(field, message));
+        }
+        if operation != Operation::AllToAll && bytes < own as u64 {
+            let message = format!("`bytes` is {bytes} for {own} hosts; allowed: at least a byte of each");
+            return Err(self.mistake("bytes", message));
+        }
+        if algorithm == Algorithm::HalvingDoubling && !own.is_power_of_two() {
+            let message = format!("`halving-doubling` of {own} hosts; allowed: a power of two, or another algorithm");
+            return Err(self.mistake("algorithm", message));
+        }
+        if algorithm == Algorithm::Tree && operation != Operation::AllReduce {
+            return Err(self.mistake("algorithm", "`tree` sums up; allowed: kind `all-reduce`, or another algorithm"));
+        }
+        let messages = collective.messages(self.members);
+        if messages > MAX_FLOWS as u64 {
+            let each = messages / u64::from(rounds);
+            let rule = format!("allowed: at most {MAX_FLOWS} messages; a round has {each}");
+            return Err(self.mistake("kind", format!("{messages} messages; {rule}")));
+        }
+        Ok(Pattern::Collective(collective))
     }
 
     fn partners(&self, settings: &PartnersSettings) -> Result<Partners, Mistake> {
-        let PartnersSettings { sizes, messages, max_bytes, cross_leaf, start_us, until_us } = *settings;
-        let mistake = |field: &str, message: String| Err(self.document.mistake(&format!("workload.{field}"), message));
-        let hosts = self.network.hosts.len();
-        if messages as usize * hosts > MAX_FLOWS {
-            let most = MAX_FLOWS / hosts;
-            return mistake(
-                "messages",
-                format!("`messages` is {messages} for each of {hosts} hosts; allowed: at most {most}"),
-            );
+        let PartnersSettings { sizes, messages, cross_leaf, start_us, until_us } = settings;
+        if *messages as usize * self.members > MAX_FLOWS {
+            let (hosts, most) = (self.members, MAX_FLOWS / self.members);
+            let message = format!("`messages` is {messages} for each of {hosts} hosts; allowed: at most {most}");
+            return Err(self.mistake("messages", message));
         }
-        if sizes == Sizes::Uniform && max_bytes.is_none() {
-            return mistake("sizes", "`uniform` needs `max_bytes`; allowed: a size such as \"1 MiB\"".into());
-        }
-        if until_us.is_some_and(|until| until <= start_us) {
-            return mistake("until_us", "`until_us` is not after `start_us`; allowed: later".into());
-        }
-        let leaf = leaves(self.network);
-        if cross_leaf && leaf.iter().all(|other| *other == leaf[0]) {
-            return mistake("cross_leaf", "all hosts are under one leaf; allowed: false, or another topology".into());
-        }
-        Ok(Partners {
-            messages,
-            sizes,
-            max_bytes: max_bytes.map_or(MAX_MESSAGE_BYTES, ByteSize::bytes),
-            cross_leaf,
-            start_ps: start_us.ps(),
-            until_ps: until_us.map(Micros::ps),
-        })
+        let sizes = self.sizes(sizes)?;
+        self.check_until(*start_us, *until_us)?;
+        self.check_cross_leaf(*cross_leaf)?;
+        let (start_ps, until_ps) = (start_us.ps(), until_us.map(Micros::ps));
+        Ok(Partners { messages: *messages, sizes, cross_leaf: *cross_leaf, start_ps, until_ps })
     }
 
-    /// A permutation across groups needs groups of at most half of the hosts.
-    fn check_halves(&self, what: &str, group: &[usize]) -> Result<(), Mistake> {
-        if can_cross(group) {
-            return Ok(());
+    fn poisson(&self, settings: &PoissonSettings) -> Result<Poisson, Mistake> {
+        let PoissonSettings { load, sizes, cross_leaf, start_us, until_us } = settings;
+        let sizes = self.sizes(sizes)?;
+        self.check_until(*start_us, Some(*until_us))?;
+        self.check_cross_leaf(*cross_leaf)?;
+        let (start_ps, until_ps) = (start_us.ps(), until_us.ps());
+        let poisson = Poisson { load: *load, sizes, cross_leaf: *cross_leaf, start_ps, until_ps };
+        let network = self.reader.network;
+        let all: Vec<usize> = (0..network.hosts.len()).collect();
+        let expected = poisson.expected(network, &all) * self.members as f64 / all.len() as f64;
+        if expected > MAX_FLOWS as f64 * 0.98 {
+            let message = format!("about {expected:.0} messages arrive; allowed: at most {MAX_FLOWS}: a shorter time, or larger messages");
+            return Err(self.mistake("until_us", message));
         }
-        let message =
-            format!("one {what} has more than half of the hosts; allowed: `permutation`, or another topology");
-        Err(self.document.mistake("workload.kind", message))
+        if expected < 1.0 {
+            let message = format!("about {expected:.3} messages arrive; allowed: at least one: a longer time, or a higher `load`");
+            return Err(self.mistake("until_us", message));
+        }
+        Ok(poisson)
     }
 
-    fn each(&self, each: &EachSettings) -> Result<Each, Mistake> {
-        let bytes = self.bytes(each.bytes, "workload", "[workload]")?;
-        Ok(Each { bytes, start_ps: each.start_us.ps() })
-    }
-
-    fn bytes(&self, bytes: Option<ByteSize>, path: &str, table: &str) -> Result<u64, Mistake> {
-        match (bytes, self.payload) {
-            (Some(bytes), _) => Ok(bytes.bytes()),
-            (None, Payload::File { bytes, .. }) => Ok(bytes.len() as u64),
-            (None, Payload::Generated) => {
-                let allowed = "a size such as \"4 MiB\", or a file as `payload`, which has one";
-                Err(self.document.mistake(path, format!("{table} needs `bytes`; allowed: {allowed}")))
+    fn sizes(&self, settings: &SizesSettings) -> Result<Distribution, Mistake> {
+        let SizesSettings { sizes, sizes_file, max_bytes } = settings;
+        let most = max_bytes.map_or(MAX_MESSAGE_BYTES, ByteSize::bytes);
+        match (sizes, sizes_file) {
+            (Some(Sizes::Uniform), None) if max_bytes.is_none() => {
+                Err(self.mistake("sizes", "`uniform` needs `max_bytes`; allowed: a size such as \"1 MiB\""))
+            }
+            (Some(sizes), None) => Ok(Distribution::published(*sizes, most)),
+            (None, Some(name)) => {
+                let place = self.reader.path("sizes_file");
+                let parse = |text: &str| Distribution::parse(text, most);
+                read_file((self.reader.document, &place), name, "a CSV file", parse).map(|(sizes, _)| sizes)
+            }
+            (Some(_), Some(_)) => Err(self.mistake("sizes_file", "`sizes` and `sizes_file`; allowed: one of the two")),
+            (None, None) => {
+                let names = Sizes::ALL.map(Sizes::name).join(", ");
+                Err(self.mistake("sizes", format!("[workload] needs `sizes`; allowed: {names}, or a CSV file as `sizes_file`")))
             }
         }
     }
 
-    fn senders(&self, senders: Option<usize>) -> Result<usize, Mistake> {
-        let others = self.network.hosts.len() - 1;
+    fn check_until(&self, start_us: Micros, until_us: Option<Micros>) -> Result<(), Mistake> {
+        if until_us.is_some_and(|until| until <= start_us) {
+            return Err(self.mistake("until_us", "`until_us` is not after `start_us`; allowed: later"));
+        }
+        Ok(())
+    }
+
+    /// Whether there are hosts under several leaves, whichever are drawn.
+    fn check_cross_leaf(&self, cross_leaf: bool) -> Result<(), Mistake> {
+        if cross_leaf && self.largest_group(&leaves(self.reader.network)) >= self.members {
+            let message = "all hosts are under one leaf; allowed: false, or another topology";
+            return Err(self.mistake("cross_leaf", message));
+        }
+        Ok(())
+    }
+
+    /// The most of the hosts that may take part and are in one group.
+    fn largest_group(&self, group: &[usize]) -> usize {
+        let mut own: Vec<usize> = match &self.workload.hosts {
+            Some(hosts) => hosts.iter().map(|host| group[*host]).collect(),
+            None => group.to_vec(),
+        };
+        own.sort_unstable();
+        own.chunk_by(|a, b| a == b).map(<[usize]>::len).max().unwrap_or(0)
+    }
+
+    /// A permutation across groups needs groups of at most half of the hosts.
+    fn check_halves(&self, what: &str, group: &[usize]) -> Result<(), Mistake> {
+        if 2 * self.largest_group(group) <= self.members {
+            return Ok(());
+        }
+        let message =
+            format!("one {what} has more than half of the hosts; allowed: `permutation`, or another topology");
+        Err(self.mistake("kind", message))
+    }
+
+    fn each(&self, each: &EachSettings) -> Result<Each, Mistake> {
+        let bytes = self.bytes(each.bytes, "bytes", "[workload]")?;
+        Ok(Each { bytes, start_ps: each.start_us.ps() })
+    }
+
+    fn bytes(&self, bytes: Option<ByteSize>, path: &str, table: &str) -> Result<u64, Mistake> {
+        match (bytes, &self.workload.payload) {
+            (Some(bytes), _) => Ok(bytes.bytes()),
+            (None, Payload::File { bytes, .. }) => Ok(bytes.len() as u64),
+            (None, Payload::Generated) => {
+                let allowed = "a size such as \"4 MiB\", or a file as `payload`, which has one";
+                Err(self.mistake(path, format!("{table} needs `bytes`; allowed: {allowed}")))
+            }
+        }
+    }
+
+    fn senders(&self, senders: Option<usize>, receiver: Option<usize>) -> Result<usize, Mistake> {
+        let hosts = self.workload.hosts.as_ref();
+        // The receiver may be one of those that are drawn.
+        let is_member = receiver.is_none_or(|receiver| hosts.is_none_or(|hosts| hosts.contains(&receiver)));
+        let others = self.members - usize::from(is_member);
         match senders {
             Some(senders) if senders > others => {
                 let message = format!("`senders` is {senders}; allowed: at most the {others} other hosts");
-                Err(self.document.mistake("workload.senders", message))
+                Err(self.mistake("senders", message))
             }
             senders => Ok(senders.unwrap_or(others)),
         }
     }
 
-    fn host(&self, path: &str, name: &str) -> Result<usize, Mistake> {
-        match self.network.node(name) {
+    fn host(&self, field: &str, name: &str) -> Result<usize, Mistake> {
+        let network = self.reader.network;
+        match network.node(name) {
             Some(Node::Host(host)) => Ok(host),
             _ => {
-                let message = format!("there is no host `{name}`; allowed: {}", list(&self.network.hosts));
-                Err(self.document.mistake(path, message))
+                Err(self.mistake(field, format!("there is no host `{name}`; allowed: {}", list(&network.hosts))))
             }
         }
     }
 
     fn flow(&self, index: usize, flow: &FlowSettings) -> Result<Flow, Mistake> {
-        let path = format!("workload.flow.{index}");
-        let (src, dst) = (self.host(&format!("{path}.src"), &flow.src)?, self.host(&format!("{path}.dst"), &flow.dst)?);
+        let path = |field: &str| format!("flow.{index}.{field}");
+        let (src, dst) = (self.host(&path("src"), &flow.src)?, self.host(&path("dst"), &flow.dst)?);
         if src == dst {
-            let message = "a host sends to itself; allowed: another host";
-            return Err(self.document.mistake(&format!("{path}.dst"), message));
+            return Err(self.mistake(&path("dst"), "a host sends to itself; allowed: another host"));
         }
-        let bytes = self.bytes(flow.bytes, &path, "[[workload.flow]]")?;
-        Ok(Flow { flow: index as u32, src, dst, bytes, start_ps: flow.start_us.ps() })
+        let bytes = self.bytes(flow.bytes, &format!("flow.{index}"), "[[workload.flow]]")?;
+        Ok(Flow { flow: index as u32, src, dst, bytes, start_ps: flow.start_us.ps(), ..Flow::default() })
     }
 
     fn matrix(&self, name: &str) -> Result<Matrix, Mistake> {
-        let parse = |text: &str| parse_matrix(text, self.network.hosts.len());
-        let (mut matrix, file) = read_file((self.document, "workload.file"), name, "a .cm file", parse)?;
+        let place = self.reader.path("file");
+        let parse = |text: &str| parse_matrix(text, self.reader.network.hosts.len());
+        let (mut matrix, file) = read_file((self.reader.document, &place), name, "a .cm file", parse)?;
         matrix.warnings.iter_mut().for_each(|warning| *warning = format!("{}: {warning}", file.display()));
         Ok(matrix)
     }

@@ -9,17 +9,15 @@ use rand_core::RngCore;
 use spray_core::rng::{Rng, stream};
 use spray_fabric::Network;
 
-use super::{Flow, PATTERN_STREAM, Sizes, leaves};
+use super::{Distribution, Flow, PATTERN_STREAM, leaves};
 
 /// Every host sends messages to random partners, the next one when the one before is delivered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partners {
     /// Messages of each host.
     pub messages: u32,
     /// Their sizes.
-    pub sizes: Sizes,
-    /// The largest message.
-    pub max_bytes: u64,
+    pub sizes: Distribution,
     /// Whether partners are under another leaf.
     pub cross_leaf: bool,
     /// When the first ones start.
@@ -29,34 +27,48 @@ pub struct Partners {
 }
 
 impl Partners {
-    /// The messages, those of all hosts in turn: flow `round * hosts + host` is the host's message number `round`.
+    /// The messages among `members`, those of all in turn: flow `round * members + member` is the member's message number `round`.
     //= docs/specs/closed-loop.md#CL-3 follow from the seed alone
-    pub(super) fn flows(&self, network: &Network, seed: u64) -> Vec<Flow> {
-        let hosts = network.hosts.len();
-        let shunned = self.shunned(network);
-        let mut rngs: Vec<Rng> = (0..hosts).map(|host| stream(seed, PATTERN_STREAM + 1 + host as u64)).collect();
-        let all = (0..self.messages as usize * hosts).map(|flow| {
-            let (src, rng) = (flow % hosts, &mut rngs[flow % hosts]);
-            //= docs/specs/closed-loop.md#CL-4 every partner alike
-            let shunned = &shunned[src];
-            let number = ((u128::from(rng.next_u64()) * (hosts - shunned.len()) as u128) >> 64) as usize;
-            let dst = shunned.iter().fold(number, |dst, host| dst + usize::from(*host <= dst));
-            let bytes = self.sizes.draw(rng.next_u64(), self.max_bytes);
-            Flow { flow: flow as u32, src, dst, bytes, start_ps: self.start_ps }
+    pub(super) fn flows(&self, network: &Network, members: &[usize], seed: u64) -> Vec<Flow> {
+        let choice = Choice::new(network, members, self.cross_leaf);
+        let mut rngs: Vec<Rng> = members.iter().map(|host| stream(seed, PATTERN_STREAM + 1 + *host as u64)).collect();
+        let all = (0..self.messages as usize * members.len()).map(|flow| {
+            let (member, rng) = (flow % members.len(), &mut rngs[flow % members.len()]);
+            let dst = choice.draw(member, rng.next_u64());
+            let bytes = self.sizes.draw(rng.next_u64());
+            Flow { flow: flow as u32, src: members[member], dst, bytes, start_ps: self.start_ps, ..Flow::default() }
         });
         all.collect()
     }
+}
 
-    /// The hosts, ascending, that each may not send to.
-    fn shunned(&self, network: &Network) -> Vec<Rc<[usize]>> {
-        let leaf = leaves(network);
-        if !self.cross_leaf {
-            return (0..leaf.len()).map(|host| Rc::from([host])).collect();
+/// To whom each of some hosts may send.
+pub(super) struct Choice<'a> {
+    members: &'a [usize],
+    /// By member the members, ascending, that it may not send to.
+    shunned: Vec<Rc<[usize]>>,
+}
+
+impl<'a> Choice<'a> {
+    /// All but the sender itself, or those under another leaf.
+    pub(super) fn new(network: &Network, members: &'a [usize], cross_leaf: bool) -> Self {
+        if !cross_leaf {
+            return Self { members, shunned: (0..members.len()).map(|member| Rc::from([member])).collect() };
         }
-        let mut members: HashMap<usize, Vec<usize>> = HashMap::new();
-        leaf.iter().enumerate().for_each(|(host, leaf)| members.entry(*leaf).or_default().push(host));
-        let members: HashMap<usize, Rc<[usize]>> = members.into_iter().map(|(leaf, own)| (leaf, own.into())).collect();
-        leaf.iter().map(|leaf| Rc::clone(&members[leaf])).collect()
+        let leaf = leaves(network);
+        let leaf: Vec<usize> = members.iter().map(|host| leaf[*host]).collect();
+        let mut under: HashMap<usize, Vec<usize>> = HashMap::new();
+        leaf.iter().enumerate().for_each(|(member, leaf)| under.entry(*leaf).or_default().push(member));
+        let under: HashMap<usize, Rc<[usize]>> = under.into_iter().map(|(leaf, own)| (leaf, own.into())).collect();
+        Self { members, shunned: leaf.iter().map(|leaf| Rc::clone(&under[leaf])).collect() }
+    }
+
+    /// The host to which `member` sends.
+    //= docs/specs/closed-loop.md#CL-4 every partner alike
+    pub(super) fn draw(&self, member: usize, random: u64) -> usize {
+        let shunned = &self.shunned[member];
+        let number = ((u128::from(random) * (self.members.len() - shunned.len()) as u128) >> 64) as usize;
+        self.members[shunned.iter().fold(number, |dst, other| dst + usize::from(*other <= dst))]
     }
 }
 

@@ -1,10 +1,14 @@
-//! Published distributions of message sizes.
+//! Distributions of message sizes: published ones, and those of a file.
 //!
 //! Each is a list of points (bytes, share of the messages that are at most so long, in millionths). Between two points sizes are
 //! uniform. `docs/specs/closed-loop.md` says where the numbers come from.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use spray_fabric::FileError;
+use spray_fabric::limits::MAX_MESSAGE_BYTES;
 
 /// A published distribution of message sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -45,20 +49,100 @@ impl Sizes {
         }
     }
 
-    /// The size, of 1 to `max_bytes` bytes, at a random place in the distribution. Larger ones are cut to `max_bytes`.
-    //= docs/specs/closed-loop.md#CL-5 at a random share
-    pub fn draw(self, random: u64, max_bytes: u64) -> u64 {
-        let all = [(0, 0), (max_bytes, 1_000_000)];
-        let points = match self {
-            Self::WebSearch => WEB_SEARCH,
-            Self::DataMining => DATA_MINING,
-            Self::Enterprise => ENTERPRISE,
-            Self::Alibaba => ALIBABA,
-            Self::Hadoop => HADOOP,
-            Self::Uniform => &all,
-        };
-        inverse(points, random).clamp(1, max_bytes)
+    /// Its points, those of `uniform` up to `max_bytes`.
+    fn points(self, max_bytes: u64) -> Arc<[Point]> {
+        match self {
+            Self::WebSearch => WEB_SEARCH.into(),
+            Self::DataMining => DATA_MINING.into(),
+            Self::Enterprise => ENTERPRISE.into(),
+            Self::Alibaba => ALIBABA.into(),
+            Self::Hadoop => HADOOP.into(),
+            Self::Uniform => [(0, 0), (max_bytes, 1_000_000)].into(),
+        }
     }
+}
+
+/// From what the sizes of messages are drawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Distribution {
+    points: Arc<[Point]>,
+    max_bytes: u64,
+}
+
+impl Distribution {
+    /// A published distribution, in which messages above `max_bytes` are cut to it.
+    pub fn published(sizes: Sizes, max_bytes: u64) -> Self {
+        Self { points: sizes.points(max_bytes), max_bytes }
+    }
+
+    /// A distribution as a CSV file has it: lines `bytes,share` with the share of the messages, 0 to 1, that are at most so long. Both
+    /// ascend, the last share is 1. A line of words at the beginning is a header, `#` starts a comment. Messages above `max_bytes` are
+    /// cut to it.
+    ///
+    /// # Errors
+    /// The first line that says something else.
+    //= docs/specs/closed-loop.md#CL-6 of a file
+    pub fn parse(text: &str, max_bytes: u64) -> Result<Self, FileError> {
+        let mut points: Vec<Point> = Vec::new();
+        for (index, full) in text.lines().enumerate() {
+            let line = full.split('#').next().unwrap_or_default().trim();
+            let is_header = points.is_empty() && line.starts_with(|c: char| c.is_ascii_alphabetic());
+            if line.is_empty() || is_header {
+                continue;
+            }
+            let error = |message: String| FileError { line: index + 1, column: 1, message };
+            let point = line.split_once(',').and_then(|(bytes, share)| point(bytes.trim(), share.trim()));
+            let point = point.ok_or_else(|| {
+                error(format!("`{line}` is no point; allowed: BYTES,SHARE with at most {MAX_MESSAGE_BYTES} bytes and a share from 0 to 1"))
+            })?;
+            if points.is_empty() && point.1 > 0 {
+                points.push((0, 0));
+            }
+            if points.last().is_some_and(|last| point.0 < last.0 || point.1 <= last.1) {
+                return Err(error(format!("`{line}` is not above the line before it; allowed: ascending bytes and shares")));
+            }
+            points.push(point);
+        }
+        match points.last() {
+            Some((_, 1_000_000)) if points.len() > 1 => Ok(Self { points: points.into(), max_bytes }),
+            _ => {
+                let message = "the last share is not 1; allowed: lines BYTES,SHARE up to a share of 1".into();
+                Err(FileError { line: text.lines().count().max(1), column: 1, message })
+            }
+        }
+    }
+
+    /// The size in bytes, at least 1, at a random place in the distribution.
+    //= docs/specs/closed-loop.md#CL-5 at a random share
+    pub fn draw(&self, random: u64) -> u64 {
+        inverse(&self.points, random).clamp(1, self.max_bytes)
+    }
+
+    /// The mean size in bytes, of sizes that are uniform between the points and cut.
+    pub fn mean_bytes(&self) -> f64 {
+        let most = self.max_bytes as f64;
+        let part = |pair: &[Point]| {
+            let share = f64::from(pair[1].1 - pair[0].1) / 1e6;
+            let (low, high) = (pair[0].0 as f64, pair[1].0 as f64);
+            let mean = if high <= most {
+                (low + high) / 2.0
+            } else if low >= most {
+                most
+            } else {
+                // Those below the cut, and those that are cut.
+                ((low + most) / 2.0 * (most - low) + most * (high - most)) / (high - low)
+            };
+            share * mean
+        };
+        self.points.windows(2).map(part).sum()
+    }
+}
+
+/// A point of a file.
+fn point(bytes: &str, share: &str) -> Option<Point> {
+    let bytes: f64 = bytes.parse().ok().filter(|bytes| (0.0..=MAX_MESSAGE_BYTES as f64).contains(bytes))?;
+    let share: f64 = share.parse().ok().filter(|share| (0.0..=1.0).contains(share))?;
+    Some((bytes as u64, (share * 1e6).round() as u32))
 }
 
 /// The size below which `random` of 2^64 messages are, between the two points around it.
@@ -296,7 +380,8 @@ mod tests {
 
     fn draws(sizes: Sizes, max_bytes: u64) -> Vec<u64> {
         let mut rng = stream(1, 0);
-        (0..DRAWS).map(|_| sizes.draw(rng.next_u64(), max_bytes)).collect()
+        let distribution = Distribution::published(sizes, max_bytes);
+        (0..DRAWS).map(|_| distribution.draw(rng.next_u64())).collect()
     }
 
     /// The mean of a distribution whose sizes are uniform between points.
@@ -354,11 +439,12 @@ mod tests {
         };
         let mut rng = stream(2, 0);
         for (sizes, points) in PUBLISHED {
+            let distribution = Distribution::published(sizes, u64::MAX);
             for random in (0..2_000).map(|_| rng.next_u64()).chain([0, 1, u64::MAX]) {
-                let (found, expected) = (sizes.draw(random, u64::MAX) as f64, literal(points, random));
+                let (found, expected) = (distribution.draw(random) as f64, literal(points, random));
                 assert!((found - expected).abs() <= 1.0 + expected * 1e-6, "{sizes:?} {random}: {found} {expected}");
             }
-            assert!(sizes.draw(u64::MAX, u64::MAX) + 1_000 > points[points.len() - 1].0, "{sizes:?}");
+            assert!(distribution.draw(u64::MAX) + 1_000 > points[points.len() - 1].0, "{sizes:?}");
         }
     }
 
@@ -370,5 +456,43 @@ mod tests {
         }
         let mean = draws(Sizes::Uniform, 3_000).iter().sum::<u64>() as f64 / DRAWS as f64;
         assert!((mean / 1_500.0 - 1.0).abs() < 0.01, "{mean}");
+    }
+
+    #[test]
+    fn the_mean_is_that_of_the_draws_cut_or_not() {
+        for sizes in Sizes::ALL {
+            for max_bytes in [3_000, 1 << 20, 64 << 20] {
+                let mean = draws(sizes, max_bytes).iter().sum::<u64>() as f64 / DRAWS as f64;
+                let expected = Distribution::published(sizes, max_bytes).mean_bytes();
+                assert!((mean / expected - 1.0).abs() < 0.03, "{sizes:?} {max_bytes}: {mean} {expected}");
+            }
+        }
+    }
+
+    //= docs/specs/closed-loop.md#CL-6 of a file
+    #[test]
+    fn a_file_gives_its_own_distribution() {
+        let read = |text: &str| Distribution::parse(text, 1 << 30);
+        let two = read("bytes,share\n# nothing is smaller\n1000,0\n1000.0,0.5\n\n9000, 1\n").unwrap();
+        assert_eq!((two.draw(0), two.draw(u64::MAX / 4), two.mean_bytes()), (1_000, 1_000, 3_000.0));
+        assert!((8_990..=9_000).contains(&two.draw(u64::MAX)));
+        // From nothing on where no line says where it begins.
+        assert_eq!(read("100,1").unwrap().mean_bytes(), 50.0);
+        let refused = [
+            ("", 1, "the last share is not 1"),
+            ("100,0.5\n200,0.9", 2, "the last share is not 1"),
+            ("100,0.5\n90,1", 2, "not above the line before"),
+            ("100,0.5\n200,0.5\n300,1", 2, "not above the line before"),
+            ("100,0.5\nbytes,share", 2, "is no point"),
+            ("100;1", 1, "is no point"),
+            ("100,1.5", 1, "is no point"),
+            ("-1,1", 1, "is no point"),
+            ("1e300,1", 1, "is no point"),
+            ("nan,1", 1, "the last share"),
+        ];
+        for (text, line, says) in refused {
+            let error = read(text).unwrap_err();
+            assert!(error.line == line && error.message.contains(says), "{text}: {error:?}");
+        }
     }
 }

@@ -50,6 +50,20 @@ impl ClosedLoop {
 }
 
 impl Triggers {
+    /// Adds those of `flows` more flows; they need not have any.
+    pub(super) fn append(&mut self, more: Self, flows: usize) {
+        let first = self.list.len();
+        let moved = |trigger: Option<usize>| trigger.map(|trigger| trigger + first);
+        self.list.extend(more.list.into_iter().map(|trigger| Trigger { then: moved(trigger.then), ..trigger }));
+        let all = self.of_flow.len() + flows;
+        self.of_flow.extend(more.of_flow.into_iter().map(|own| FlowTriggers {
+            start: moved(own.start),
+            on_sent: moved(own.on_sent),
+            on_received: moved(own.on_received),
+        }));
+        self.of_flow.resize(all, FlowTriggers::default());
+    }
+
     /// The first flow that never starts even if every started flow ends; `None` if all flows start.
     pub fn never_started(&self) -> Option<usize> {
         let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); self.list.len()];

@@ -1,0 +1,358 @@
+//! Collectives: operations that hosts do together, in which a message waits for those that it is made from.
+//!
+//! `docs/specs/collectives.md` states the rules (`COL-n`).
+
+use std::collections::HashMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use spray_fabric::{Trigger, TriggerKind};
+
+use super::{Flow, FlowTriggers, Triggers};
+
+/// What hosts do together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// All get the sum of what all have: a reduce-scatter, then an all-gather.
+    AllReduce,
+    /// All get what all have.
+    AllGather,
+    /// Each gets its share of the sum of what all have.
+    ReduceScatter,
+    /// Each sends every other one something else.
+    AllToAll,
+}
+
+/// In which steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum Algorithm {
+    /// Each host sends to the next one in every step, what it got in the step before.
+    #[default]
+    Ring,
+    /// Pairs exchange halves, at half the distance in every step, then the other way around. The number of hosts is a power of two.
+    HalvingDoubling,
+    /// Up a binary tree and down again, in pieces of 512 KiB. For `all-reduce` only.
+    Tree,
+}
+
+/// A model that is trained with fully sharded data parallelism (OFAN §8.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum Model {
+    /// Llama 7B, 32 layers: 104 packets of 4 KiB a message in a ring of 128.
+    #[serde(rename = "llama-7b")]
+    Llama7B,
+    /// Llama 70B, 80 layers: 418 packets.
+    #[serde(rename = "llama-70b")]
+    Llama70B,
+    /// Llama 405B, 126 layers: 1570 packets.
+    #[serde(rename = "llama-405b")]
+    Llama405B,
+}
+
+impl Model {
+    /// Bytes of a layer in one of the eight rings.
+    //= docs/specs/collectives.md#COL-8 a layer of a ring
+    pub const fn bytes(self) -> u64 {
+        let packets = match self {
+            Self::Llama7B => 104,
+            Self::Llama70B => 418,
+            Self::Llama405B => 1_570,
+        };
+        packets * 4_096 * 128
+    }
+
+    /// Rings beside each other.
+    pub const RINGS: u32 = 8;
+}
+
+/// An operation, and how often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Collective {
+    /// What the hosts do.
+    pub operation: Operation,
+    /// In which steps; `AllToAll` has one.
+    pub algorithm: Algorithm,
+    /// What each host has, or gets with `AllGather`; with `AllToAll` a message.
+    pub bytes: u64,
+    /// Groups of hosts that do it apart from each other: host `i` is in group `i % groups`.
+    pub groups: usize,
+    /// How often.
+    pub rounds: u32,
+    /// What each host computes between two rounds, in ps.
+    pub compute_ps: u64,
+    /// When the first round begins.
+    pub start_ps: u64,
+    /// Whether the messages between two hosts use one connection.
+    pub persistent: bool,
+}
+
+/// A message of a round, between members of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Move {
+    from: usize,
+    to: usize,
+    bytes: u64,
+    /// Which of the operation's parts it belongs to.
+    part: u32,
+    /// The moves to `from` that it waits for, by their places in the round; with none it waits for the round.
+    needs: Vec<usize>,
+}
+
+/// The moves of a round.
+struct Round {
+    moves: Vec<Move>,
+    /// How many parts there are, of which one follows the other.
+    parts: u32,
+    /// Whether a host begins its moves in their order.
+    in_order: bool,
+}
+
+impl Collective {
+    /// The messages among `members` and what starts them.
+    pub(super) fn flows(&self, members: &[usize]) -> (Vec<Flow>, Option<Triggers>) {
+        let mut flows = Vec::new();
+        let mut triggers = Triggers::default();
+        for group in 0..self.groups {
+            let hosts: Vec<usize> = members.iter().copied().skip(group).step_by(self.groups).collect();
+            let round = self.round(hosts.len());
+            Group { collective: self, hosts: &hosts, round: &round }.add(&mut flows, &mut triggers);
+        }
+        (flows, Some(triggers).filter(|triggers| !triggers.list.is_empty()))
+    }
+
+    /// How many messages there are among `hosts` hosts.
+    pub fn messages(&self, hosts: usize) -> u64 {
+        let n = (hosts / self.groups.max(1)) as u64;
+        let steps = u64::from(n.max(2).ilog2());
+        let of_group = match (self.operation, self.algorithm) {
+            (Operation::AllToAll, _) => n * n.saturating_sub(1),
+            (Operation::AllReduce, Algorithm::Ring) => 2 * n * n.saturating_sub(1),
+            (_, Algorithm::Ring) => n * n.saturating_sub(1),
+            (Operation::AllReduce, Algorithm::HalvingDoubling) => 2 * n * steps,
+            (_, Algorithm::HalvingDoubling) => n * steps,
+            (_, Algorithm::Tree) => 2 * n.saturating_sub(1) * self.bytes.div_ceil(PIECE_BYTES),
+        };
+        of_group.saturating_mul(self.groups as u64).saturating_mul(u64::from(self.rounds))
+    }
+
+    fn round(&self, hosts: usize) -> Round {
+        let mut moves = Vec::new();
+        match (self.operation, self.algorithm) {
+            (Operation::AllToAll, _) => {
+                //= docs/specs/collectives.md#COL-6 from the one after it on
+                let pairs = (1..hosts).flat_map(|step| (0..hosts).map(move |host| (host, (host + step) % hosts)));
+                moves.extend(pairs.map(|(from, to)| Move { from, to, bytes: self.bytes, part: 0, needs: Vec::new() }));
+            }
+            (operation, Algorithm::Ring) => {
+                let parts = if operation == Operation::AllReduce { 2 } else { 1 };
+                for step in 0..parts * (hosts - 1) {
+                    moves.extend((0..hosts).map(|host| ring_move(self.bytes, hosts, step, host)));
+                }
+            }
+            (operation, Algorithm::HalvingDoubling) => {
+                let steps = hosts.ilog2();
+                if operation != Operation::AllGather {
+                    (0..steps).for_each(|step| exchange(&mut moves, self.bytes, hosts, hosts >> (step + 1), 0));
+                }
+                let part = u32::from(operation == Operation::AllReduce);
+                if operation != Operation::ReduceScatter {
+                    (0..steps).for_each(|step| exchange(&mut moves, self.bytes, hosts, 1 << step, part));
+                }
+            }
+            (_, Algorithm::Tree) => tree(&mut moves, self.bytes, hosts),
+        }
+        let parts = moves.last().map_or(1, |last| last.part + 1);
+        Round { moves, parts, in_order: self.algorithm != Algorithm::Tree }
+    }
+}
+
+/// What `host` of `hosts` sends to the next one in `step` of a ring: what it got from the one before it in the step before.
+//= docs/specs/collectives.md#COL-3 in step s host i sends
+fn ring_move(bytes: u64, hosts: usize, step: usize, host: usize) -> Move {
+    let chunk = (host + 2 * hosts - step % hosts) % hosts;
+    let edge = |chunk: usize| (u128::from(bytes) * chunk as u128 / hosts as u128) as u64;
+    let before = (host + hosts - 1) % hosts;
+    Move {
+        from: host,
+        to: (host + 1) % hosts,
+        bytes: edge(chunk + 1) - edge(chunk),
+        part: u32::from(step >= hosts - 1),
+        needs: if step == 0 { Vec::new() } else { vec![(step - 1) * hosts + before] },
+    }
+}
+
+/// A step in which hosts at this `distance` send each other a share of `distance` hosts.
+//= docs/specs/collectives.md#COL-4 at half the distance
+fn exchange(moves: &mut Vec<Move>, bytes: u64, hosts: usize, distance: usize, part: u32) {
+    let step = moves.len() / hosts;
+    let before = |host: usize| {
+        let to = |at: &usize| moves[*at].to == host;
+        (step > 0).then(|| ((step - 1) * hosts..step * hosts).find(to)).flatten()
+    };
+    let share = (u128::from(bytes) * distance as u128 / hosts as u128) as u64;
+    let own = (0..hosts).map(|host| Move {
+        from: host,
+        to: host ^ distance,
+        bytes: share.max(1),
+        part,
+        needs: before(host).into_iter().collect(),
+    });
+    let own: Vec<Move> = own.collect();
+    moves.extend(own);
+}
+
+/// Bytes that go up and down a tree at once.
+const PIECE_BYTES: u64 = 512 << 10;
+
+/// Every piece goes from the leaves of a binary tree to its root, and back. Host 0 is the root, `2 i + 1` and `2 i + 2` are below host `i`.
+//= docs/specs/collectives.md#COL-5 up the tree
+fn tree(moves: &mut Vec<Move>, bytes: u64, hosts: usize) {
+    for piece in 0..bytes.div_ceil(PIECE_BYTES) {
+        let bytes = (bytes - piece * PIECE_BYTES).min(PIECE_BYTES);
+        let first = moves.len();
+        // The move up of host `i` is that of number `i - 1` counted from the last host.
+        let up = |host: usize| first + hosts - 1 - host;
+        let below = |host: usize| [2 * host + 1, 2 * host + 2].into_iter().filter(|child| *child < hosts);
+        for host in (1..hosts).rev() {
+            let needs = below(host).map(up).collect();
+            moves.push(Move { from: host, to: (host - 1) / 2, bytes, part: 0, needs });
+        }
+        for host in 1..hosts {
+            let parent = (host - 1) / 2;
+            let needs = if parent == 0 { below(0).map(up).collect() } else { vec![first + hosts - 2 + parent] };
+            moves.push(Move { from: parent, to: host, bytes, part: 0, needs });
+        }
+    }
+}
+
+/// The hosts of a group and the moves of its rounds.
+struct Group<'a> {
+    collective: &'a Collective,
+    hosts: &'a [usize],
+    round: &'a Round,
+}
+
+impl Group<'_> {
+    /// Adds the flows of all rounds, and the triggers that start them.
+    ///
+    /// A trigger of a host waits for the messages that some of its own are made from, and then starts these. The last trigger of a round
+    /// waits for all that comes to the host, and starts the next round there after the host has computed.
+    //= docs/specs/collectives.md#COL-1 waits for those that it is made from
+    fn add(&self, flows: &mut Vec<Flow>, triggers: &mut Triggers) {
+        let Self { collective, hosts, round } = *self;
+        let mut connections: HashMap<(usize, usize), u32> = HashMap::new();
+        // By host the trigger that begins the round.
+        let mut begin: Vec<Option<usize>> = vec![None; hosts.len()];
+        let shared = Shared::new(&round.moves);
+        for number in 0..collective.rounds {
+            let is_last = number + 1 == collective.rounds;
+            // The triggers of the round: one for each shared need, then one for each host.
+            let own = triggers.list.len();
+            let end = |host: usize| (!is_last).then_some(own + shared.needs.len() + host);
+            for (place, step) in round.moves.iter().enumerate() {
+                let start = if step.needs.is_empty() { begin[step.from] } else { Some(own + shared.of_move[place]) };
+                let on_received = shared.for_move[place].map_or_else(|| end(step.to), |need| Some(own + need));
+                let flow = flows.len() as u32;
+                let connection = *connections.entry((step.from, step.to)).or_insert(flow);
+                flows.push(Flow {
+                    flow,
+                    src: hosts[step.from],
+                    dst: hosts[step.to],
+                    bytes: step.bytes,
+                    start_ps: collective.start_ps,
+                    connection: Some(connection).filter(|earlier| collective.persistent && *earlier != flow),
+                    step: number * round.parts + step.part,
+                    ..Flow::default()
+                });
+                triggers.of_flow.push(FlowTriggers { start, on_sent: None, on_received });
+            }
+            // Triggers of a host that begin its moves in their order hand a signal on to the next one.
+            let mut signals: Vec<u32> = shared.needs.iter().map(|need| need.len() as u32).collect();
+            let mut then: Vec<Option<usize>> = vec![None; signals.len()];
+            let mut ends: Vec<u32> = vec![0; hosts.len()];
+            let received = round.moves.iter().zip(&shared.for_move).filter(|(_, need)| need.is_none());
+            received.for_each(|(step, _)| ends[step.to] += 1);
+            let mut last: Vec<Option<usize>> = vec![None; hosts.len()];
+            for (need, host) in shared.host.iter().enumerate() {
+                if round.in_order {
+                    match (last[*host].replace(need), begin[*host]) {
+                        (Some(before), _) => (then[before], signals[need]) = (Some(own + need), signals[need] + 1),
+                        (None, Some(begin)) => {
+                            triggers.list[begin].then = Some(own + need);
+                            signals[need] += 1;
+                        }
+                        (None, None) => {}
+                    }
+                } else {
+                    (then[need], ends[*host]) = (end(*host), ends[*host] + 1);
+                }
+            }
+            for (host, last) in last.iter().enumerate() {
+                if let Some(need) = last {
+                    (then[*need], ends[host]) = (end(host), ends[host] + 1);
+                }
+            }
+            let needs = signals.iter().zip(&then).map(|(count, then)| Trigger { then: *then, ..barrier(*count) });
+            triggers.list.extend(needs);
+            if !is_last {
+                begin = (0..hosts.len()).map(|host| Some(triggers.list.len() + host)).collect();
+                //= docs/specs/collectives.md#COL-2 computes between rounds
+                let delay_ps = collective.compute_ps;
+                triggers.list.extend(ends.iter().map(|count| Trigger { delay_ps, ..barrier(*count) }));
+            }
+        }
+    }
+}
+
+const fn barrier(count: u32) -> Trigger {
+    Trigger::new(TriggerKind::Barrier(count))
+}
+
+/// What moves of a round wait for: moves that need the same share it.
+struct Shared {
+    /// The moves that are needed, by their places, in the order of the first move that needs them.
+    needs: Vec<Vec<usize>>,
+    /// By need the host that has it.
+    host: Vec<usize>,
+    /// By move the need that it has, if it has any.
+    of_move: Vec<usize>,
+    /// By move the need that it is a part of.
+    for_move: Vec<Option<usize>>,
+}
+
+impl Shared {
+    fn new(moves: &[Move]) -> Self {
+        let mut known: HashMap<&[usize], usize> = HashMap::new();
+        let (mut needs, mut host, mut of_move) = (Vec::new(), Vec::new(), Vec::new());
+        let mut for_move = vec![None; moves.len()];
+        for step in moves {
+            let need = *known.entry(&step.needs).or_insert_with(|| {
+                needs.push(step.needs.clone());
+                host.push(step.from);
+                needs.len() - 1
+            });
+            of_move.push(need);
+            step.needs.iter().for_each(|needed| for_move[*needed] = Some(need));
+        }
+        // Moves that wait for the round need nothing: theirs is no need.
+        Self { needs, host, of_move, for_move }.without_the_empty()
+    }
+
+    fn without_the_empty(mut self) -> Self {
+        if let Some(empty) = self.needs.iter().position(Vec::is_empty) {
+            self.needs.remove(empty);
+            self.host.remove(empty);
+            let down = |need: &mut usize| *need -= usize::from(*need > empty);
+            self.of_move.iter_mut().for_each(down);
+            self.for_move.iter_mut().flatten().for_each(down);
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests;

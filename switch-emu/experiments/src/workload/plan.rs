@@ -1,0 +1,99 @@
+//! All flows of a run: those of every workload, one after the other.
+
+use std::collections::HashMap;
+
+use spray_fabric::{Network, TriggerKind, mix};
+
+use super::members::shuffled;
+use super::{Flow, FlowTriggers, MEMBER_STREAM, Triggers, Workload, members};
+
+/// The flows of a run and what starts those that wait for others.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The flows; each has its place as its number.
+    pub flows: Vec<Flow>,
+    /// What starts flows at the end of others; `None` if all have a time to start.
+    pub triggers: Option<Triggers>,
+    /// How long hosts compute between their messages, one such time after the other, in ps.
+    pub compute_ps: u64,
+}
+
+impl Plan {
+    /// Those of `workloads` in a run with root `seed`.
+    //= docs/specs/workloads.md#WL-1 several at once
+    pub fn new(workloads: &[Workload], network: &Network, seed: u64) -> Self {
+        let mut plan = Self::default();
+        let mut first_class = 0;
+        for (number, (workload, members)) in workloads.iter().zip(members(workloads, network.hosts.len(), seed)).enumerate()
+        {
+            // Workloads of one kind are to draw differently.
+            let seed = if number == 0 { seed } else { mix(seed ^ mix(number as u64)) };
+            let (mut flows, triggers) = workload.flows(network, &members, seed);
+            let parts = Parts::new(workload, &flows, seed);
+            let first = plan.flows.len() as u32;
+            for flow in &mut flows {
+                flow.class = first_class + parts.of(flow.src);
+                flow.flow += first;
+                flow.connection = flow.connection.map(|connection| connection + first);
+            }
+            plan.add(flows, triggers);
+            plan.compute_ps = plan.compute_ps.max(workload.compute_ps());
+            first_class += 1 + workload.parts.len() as u16;
+        }
+        plan
+    }
+
+    fn add(&mut self, flows: Vec<Flow>, triggers: Option<Triggers>) {
+        if self.triggers.is_some() || triggers.is_some() {
+            let all = self.triggers.get_or_insert_default();
+            all.of_flow.resize(self.flows.len(), FlowTriggers::default());
+            all.append(triggers.unwrap_or_default(), flows.len());
+        }
+        self.flows.extend(flows);
+    }
+
+    /// What triggers a flow.
+    pub fn triggers_of(&self, flow: usize) -> FlowTriggers {
+        self.triggers.as_ref().map(|triggers| triggers.of_flow[flow]).unwrap_or_default()
+    }
+
+    /// Whether a flow is no part of the run where it has not started: its turn came too late.
+    //= docs/specs/closed-loop.md#CL-2 are no part of the run
+    pub fn may_be_left_out(&self, flow: usize) -> bool {
+        let Some(triggers) = &self.triggers else { return false };
+        let late = |trigger: usize| matches!(triggers.list[trigger].kind, TriggerKind::MultishotUntil(_));
+        triggers.of_flow[flow].start.is_some_and(late)
+    }
+}
+
+/// The parts of a workload to which hosts' flows belong.
+struct Parts(HashMap<usize, u16>);
+
+impl Parts {
+    /// Draws the hosts of each part among those that send `flows`. A larger share has the hosts of a smaller one too.
+    //= docs/specs/workloads.md#WL-3 shares of the hosts
+    fn new(workload: &Workload, flows: &[Flow], seed: u64) -> Self {
+        if workload.parts.is_empty() {
+            return Self(HashMap::new());
+        }
+        let mut senders: Vec<usize> = flows.iter().map(|flow| flow.src).collect();
+        senders.sort_unstable();
+        senders.dedup();
+        let all = senders.len() as u64;
+        let mut order = shuffled(senders, seed, MEMBER_STREAM + 1).into_iter();
+        let count = |ppm: u32| ((all * u64::from(ppm) + 500_000) / 1_000_000) as usize;
+        let parts = workload.parts.iter().zip(1..);
+        let hosts = parts.flat_map(|(part, number)| {
+            order.by_ref().take(count(part.ppm)).map(|host| (host, number)).collect::<Vec<_>>()
+        });
+        Self(hosts.collect())
+    }
+
+    /// The part's number from 1, or 0 for the rest.
+    fn of(&self, src: usize) -> u16 {
+        self.0.get(&src).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

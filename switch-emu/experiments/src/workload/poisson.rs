@@ -1,0 +1,69 @@
+//! Open-loop traffic: every host sends messages to random hosts at random times, whether earlier ones have arrived or not.
+//!
+//! `docs/specs/open-loop.md` states the rules (`OL-n`).
+
+use rand_core::RngCore;
+use spray_core::rng::stream;
+use spray_fabric::Network;
+
+use super::partners::Choice;
+use super::{Distribution, Flow, PATTERN_STREAM};
+
+/// Messages that arrive at every host as a Poisson process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Poisson {
+    /// Payload that arrives at a host, as a share of the rate of its link.
+    pub load: f64,
+    /// The sizes of messages.
+    pub sizes: Distribution,
+    /// Whether partners are under another leaf.
+    pub cross_leaf: bool,
+    /// When messages begin to arrive.
+    pub start_ps: u64,
+    /// No message arrives then or later.
+    pub until_ps: u64,
+}
+
+impl Poisson {
+    /// The messages among `members`, by the time at which they arrive.
+    //= docs/specs/open-loop.md#OL-2 follow from the seed alone
+    pub(super) fn flows(&self, network: &Network, members: &[usize], seed: u64) -> Vec<Flow> {
+        let choice = Choice::new(network, members, self.cross_leaf);
+        let mut flows = Vec::new();
+        for (member, src) in members.iter().enumerate() {
+            let mut rng = stream(seed, PATTERN_STREAM + 1 + *src as u64);
+            let gap_ps = self.gap_ps(network, *src);
+            let mut at_ps = self.start_ps as f64;
+            loop {
+                //= docs/specs/open-loop.md#OL-1 times between arrivals
+                let uniform = (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+                at_ps -= libm::log1p(-uniform) * gap_ps;
+                if at_ps >= self.until_ps as f64 {
+                    break;
+                }
+                let dst = choice.draw(member, rng.next_u64());
+                let bytes = self.sizes.draw(rng.next_u64());
+                flows.push(Flow { src: *src, dst, bytes, start_ps: at_ps as u64, ..Flow::default() });
+            }
+        }
+        flows.sort_by_key(|flow| (flow.start_ps, flow.src));
+        flows.iter_mut().enumerate().for_each(|(number, flow)| flow.flow = number as u32);
+        flows
+    }
+
+    /// Messages that are expected, in all.
+    pub fn expected(&self, network: &Network, members: &[usize]) -> f64 {
+        let span_ps = self.until_ps.saturating_sub(self.start_ps) as f64;
+        members.iter().map(|host| span_ps / self.gap_ps(network, *host)).sum()
+    }
+
+    /// The mean time between two arrivals at a host.
+    //= docs/specs/open-loop.md#OL-1 times between arrivals
+    fn gap_ps(&self, network: &Network, host: usize) -> f64 {
+        let rate_bps = network.links[network.uplink(host)].rate_bps as f64;
+        self.sizes.mean_bytes() * 8e12 / (self.load * rate_bps)
+    }
+}
+
+#[cfg(test)]
+mod tests;
