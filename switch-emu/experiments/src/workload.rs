@@ -19,7 +19,7 @@ use spray_fabric::Network;
 pub use matrix::{Matrix, parse_matrix};
 pub use partners::Partners;
 pub use sizes::Sizes;
-pub use triggers::{ClosedLoop, FlowTriggers, Triggers};
+pub use triggers::{ClosedLoop, FlowTriggers, Triggers, flow_specs};
 
 /// One flow: a message from one host to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

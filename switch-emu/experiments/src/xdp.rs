@@ -7,15 +7,14 @@ use bytes::Bytes;
 use spray_core::path::BalancerKind;
 use spray_fabric::{LinkEvent, MAX_IP_BYTES, Network, Node, Thresholds};
 use spray_testbed::{
-    Dilation, FabricSpec, FlowOutcome, Happened, MAX_CABLES, RunError, Subject, Testbed, TestbedFlow, TestbedOutcome,
-    TestbedSpec,
+    Dilation, FabricSpec, FlowOutcome, Happened, MAX_CABLES, RunError, Subject, Testbed, TestbedOutcome, TestbedSpec,
 };
 
 use crate::engine::{Engine, EngineError, Prepared, Progress, Tell};
 use crate::results::{Collect, Ended, EventKind, EventRow, RunResult, TestbedLosses, TransportTotals, reported, us};
 use crate::scenario::limits::fits_memory;
 use crate::scenario::{Chassis, MAX_XDP_QUEUE_BYTES, MarkAt, Paths, Scenario, SimulationSettings};
-use crate::workload::{Flow, Payload, largest_bytes};
+use crate::workload::{Flow, Payload, flow_specs, largest_bytes};
 
 /// The engine that sends real packets through the kernel, one run at a time. Needs root. It keeps its testbed for the next
 /// scenario on the same network; dropping the engine removes the testbed.
@@ -122,26 +121,20 @@ impl Ready<'_> {
         let flows = scenario.flows(seed);
         let until_ps = scenario.time_limit_ps(&self.paths, &flows);
         let events = self.events(seed, until_ps)?;
-        let (closed, hosts) = (scenario.workload.closed_loop(), scenario.network.hosts.len());
-        let testbed_flow = |flow: &Flow| TestbedFlow {
-            src: flow.src,
-            dst: flow.dst,
-            bytes: flow.bytes,
-            start_ps: flow.start_ps,
-            waits: closed.is_some_and(|closed| closed.waits(flow.flow as usize, hosts)),
-            path_seed: flow.path_seed(seed),
-        };
+        let triggers = scenario.workload.triggers(flows.len(), scenario.network.hosts.len());
         let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
         let largest_bytes = largest_bytes(&flows);
         let spec = TestbedSpec {
             fabric: self.fabric(&queue, &events, seed),
-            flows: &flows.iter().map(testbed_flow).collect::<Vec<_>>(),
+            flows: &flow_specs(&flows, triggers.as_deref(), seed),
+            triggers: triggers.as_ref().map_or(&[], |triggers| &triggers.list),
             payloads: &flows.iter().map(|flow| scenario.workload.payload(flow, seed)).collect::<Vec<Bytes>>(),
-            flow_config: &|from, to| scenario.flow_config(&self.paths, balancer, [from, to], largest_bytes),
+            flow_config: &|flow| {
+                scenario.flow_config(&self.paths, balancer, [flows[flow].src, flows[flow].dst], largest_bytes)
+            },
             v6: scenario.is_v6(),
             base_rtt_ps: scenario.base_rtt_ps(&self.paths),
             until_ps,
-            starts_until_ps: closed.and_then(|closed| closed.until_ps),
             sample_ps: scenario.sample_ps,
             dilation: self.dilation(&flows),
             threads: scenario.emulation.threads.map(|threads| threads as usize),

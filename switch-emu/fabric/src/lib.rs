@@ -12,6 +12,7 @@ mod fabric;
 mod failures;
 mod fat_tree;
 mod file_error;
+mod flows;
 mod layers;
 mod leaf_spine;
 pub mod limits;
@@ -36,6 +37,7 @@ pub use fabric::{
 pub use failures::{DrawError, FailureContext, FailureFile, HowMany, Level, RandomFailure};
 pub use fat_tree::FatTree;
 pub use file_error::FileError;
+pub use flows::{Due, FlowError, FlowSpec, Start, Starts, Trigger, TriggerKind, check_flows, first_flows};
 pub use leaf_spine::LeafSpine;
 pub use network::{Link, Network, NetworkError, NetworkSwitch};
 pub use outcome::{PortOutcome, PortSamples, Progress};

@@ -13,9 +13,9 @@ use crate::results::{
     Collect, Ended, EventKind, EventRow, PfcFigures, RunResult, SimFigures, TransportTotals, reported, us,
 };
 use crate::scenario::{Paths, Scenario};
-use crate::workload::{Flow, FlowTriggers, largest_bytes};
+use crate::workload::{Flow, flow_specs, largest_bytes};
 use spray_fabric::{LinkEvent, PortOutcome, PortSamples, epoch_starts};
-use spray_sim::{FlowOutcome, FrameBytes, SimFlow, SimOutcome, SimSpec, Start, simulate};
+use spray_sim::{FlowOutcome, FrameBytes, SimOutcome, SimSpec, simulate};
 
 /// When a flow counts as complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -98,25 +98,18 @@ impl<'a> Simulation<'a> {
         let events = [scenario.link_events.as_slice(), events, &drawn].concat();
         let epochs_ps = epoch_starts(&events);
         let window_packets = window_packets(scenario, &flows);
-        let sim_flows: Vec<SimFlow> = flows
-            .iter()
-            .map(|flow| {
-                let own = triggers.as_ref().map(|triggers| triggers.of_flow[flow.flow as usize]);
-                sim_flow(flow, own.unwrap_or_default(), seed)
-            })
-            .collect();
         let largest_bytes = largest_bytes(&flows);
         let spec = SimSpec {
             network: &scenario.network,
             events: &events,
             queue: &|rate_bps| scenario.thresholds(paths, rate_bps),
             short_slow_queues: scenario.simulation.short_slow_queues,
-            flows: &sim_flows,
+            flows: &flow_specs(&flows, triggers.as_deref(), seed),
             triggers: triggers.as_ref().map_or(&[], |triggers| &triggers.list),
             pfc: scenario.pfc(),
-            flow_config: &|from, to| FlowConfig {
+            flow_config: &|flow| FlowConfig {
                 window_packets,
-                ..scenario.flow_config(paths, balancer, [from, to], largest_bytes)
+                ..scenario.flow_config(paths, balancer, [flows[flow].src, flows[flow].dst], largest_bytes)
             },
             ideal_code: scenario.transport.erasure,
             v6: scenario.is_v6(),
@@ -160,18 +153,6 @@ fn window_packets(scenario: &Scenario, flows: &[Flow]) -> u32 {
 
 /// Least number of packets that senders and receivers keep track of: what a selective acknowledgement spans.
 const LEAST_WINDOW_PACKETS: u32 = 256;
-
-fn sim_flow(flow: &Flow, triggers: FlowTriggers, seed: u64) -> SimFlow {
-    SimFlow {
-        src: flow.src,
-        dst: flow.dst,
-        bytes: flow.bytes,
-        path_seed: Some(flow.path_seed(seed)),
-        start: triggers.start.map_or(Start::At(flow.start_ps), Start::On),
-        on_sent: triggers.on_sent,
-        on_received: triggers.on_received,
-    }
-}
 
 /// What came of a run of `collect`'s scenario.
 fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult {

@@ -1,6 +1,6 @@
 use super::*;
 use spray_fabric::LeafSpine;
-use spray_sim::Trigger;
+use spray_fabric::{Trigger, TriggerKind};
 
 fn network(leaves: usize, hosts_per_leaf: usize) -> Network {
     LeafSpine::uniform([leaves, 4, hosts_per_leaf], 1_000_000_000, 0).network()
@@ -139,7 +139,8 @@ fn triggers_of_all_kinds_are_read() {
                 0->3 id 6 trigger 30 size 9\n\
                 trigger id 30 multishot\ntrigger id 10 oneshot\ntrigger id 20 Barrier count 2\n";
     let triggers = parse_matrix(text, 4).unwrap().triggers.unwrap();
-    assert_eq!(triggers.list, [Trigger::Multishot, Trigger::Oneshot, Trigger::Barrier(2)]);
+    let kinds = [TriggerKind::Multishot, TriggerKind::Oneshot, TriggerKind::Barrier(2)];
+    assert_eq!(triggers.list, kinds.map(Trigger::new));
     let starts: Vec<_> = triggers.of_flow.iter().map(|flow| flow.start).collect();
     assert_eq!(starts, [None, Some(1), Some(1), Some(2), Some(0), Some(0)]);
     assert_eq!(triggers.of_flow[0], FlowTriggers { start: None, on_sent: Some(1), on_received: Some(0) });
