@@ -78,6 +78,9 @@ impl Campaign {
             results::write_overview(&out, &done).map_err(Failure::failed)?;
             say!("{}", results::table(&done));
         }
+        if let Some(table) = results::workload_table(&done) {
+            say!("{table}");
+        }
         say!("results   {}", out.display());
         if self.seeds.len() <= 1 {
             say!("overview  {}", out.join("report.html").display());
@@ -107,7 +110,7 @@ impl Campaign {
     /// # Errors
     /// Those of `done`; 2 when the machine or a scenario does not allow it, 130 after Ctrl-C.
     pub fn each<T: Send>(&self, out: &Path, done: impl Fn(&Job, Ended) -> Outcome<T> + Sync) -> Outcome<Vec<T>> {
-        self.scenarios.iter().flat_map(|s| s.workload.warnings()).for_each(|text| note!("spray: warning: {text}"));
+        self.scenarios.iter().flat_map(|s| &s.workloads).flat_map(|workload| workload.warnings()).for_each(|text| note!("spray: warning: {text}"));
         let jobs = self.jobs();
         if jobs.is_empty() {
             return Err(Failure::refused("there is nothing to run"));

@@ -166,7 +166,7 @@ fn graphs_topo_files_and_matrices_run() {
     for name in ["graph", "fat-tree", "matrix"] {
         let mut scenario = Scenario::load(&scenarios().join(format!("{name}.toml"))).unwrap();
         let flows = scenario.flows(scenario.seed).into_iter().map(|flow| Flow { bytes: 128 << 10, ..flow });
-        scenario.workload.pattern = Pattern::Flows(flows.collect());
+        scenario.workloads[0].pattern = Pattern::Flows(flows.collect());
         assert_sound(&run(&scenario));
     }
 }

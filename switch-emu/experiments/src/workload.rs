@@ -9,7 +9,6 @@ mod poisson;
 mod sizes;
 mod triggers;
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -21,6 +20,8 @@ use spray_core::rng::stream;
 use crate::scenario::limits::read_payload;
 use spray_fabric::Network;
 
+use triggers::ClosedLoop;
+
 pub use collective::{Algorithm, Collective, Model, Operation};
 pub use matrix::{Matrix, parse_matrix};
 pub use members::members;
@@ -28,7 +29,7 @@ pub use partners::Partners;
 pub use plan::Plan;
 pub use poisson::Poisson;
 pub use sizes::{Distribution, Sizes};
-pub use triggers::{ClosedLoop, FlowTriggers, Triggers};
+pub use triggers::{FlowTriggers, Triggers};
 
 /// One flow: a message from one host to another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -48,7 +49,7 @@ pub struct Flow {
     /// The earlier flow whose connection it uses; `None` is a connection of its own.
     pub connection: Option<u32>,
     /// The collective that it is part of, by number within the workload in the order of time.
-    pub step: u32,
+    pub step: Option<u32>,
 }
 
 impl Flow {

@@ -7,15 +7,14 @@ use bytes::Bytes;
 use spray_core::path::BalancerKind;
 use spray_fabric::{LinkEvent, MAX_IP_BYTES, Network, Node, Thresholds};
 use spray_testbed::{
-    Dilation, FabricSpec, FlowOutcome, Happened, MAX_CABLES, RunError, Subject, Testbed, TestbedFlow, TestbedOutcome,
-    TestbedSpec,
+    Dilation, FabricSpec, FlowOutcome, Happened, MAX_CABLES, RunError, Subject, Testbed, TestbedOutcome, TestbedSpec,
 };
 
 use crate::engine::{Engine, EngineError, Prepared, Progress, Tell};
 use crate::results::{Collect, Ended, EventKind, EventRow, RunResult, TestbedLosses, TransportTotals, reported, us};
 use crate::scenario::limits::fits_memory;
 use crate::scenario::{Chassis, MAX_XDP_QUEUE_BYTES, MarkAt, Paths, Scenario, SimulationSettings};
-use crate::workload::{Flow, Payload, largest_bytes};
+use crate::workload::{Flow, Payload, classes, largest_bytes};
 
 /// The engine that sends real packets through the kernel, one run at a time. Needs root. It keeps its testbed for the next
 /// scenario on the same network; dropping the engine removes the testbed.
@@ -83,7 +82,7 @@ impl Ready<'_> {
         }
         tell(Progress::Phase("setting up namespaces, links and programs".into()));
         let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
-        let events = self.events(*seed, self.scenario.time_limit_ps(&self.paths, &self.scenario.flows(*seed)))?;
+        let events = self.events(*seed, self.scenario.time_limit_ps(&self.paths, &self.scenario.plan(*seed)))?;
         let testbed = Testbed::new(&self.fabric(&queue, &events, *seed))?;
         Ok(Standing { testbed, network: network.clone(), per_switch })
     }
@@ -119,39 +118,32 @@ impl Ready<'_> {
         stop: &AtomicBool,
     ) -> Result<RunResult, RunError> {
         let scenario = self.scenario;
-        let flows = scenario.flows(seed);
-        let until_ps = scenario.time_limit_ps(&self.paths, &flows);
+        let plan = scenario.plan(seed);
+        let (flows, classes) = (&plan.flows, classes(&scenario.workloads));
+        let until_ps = scenario.time_limit_ps(&self.paths, &plan);
         let events = self.events(seed, until_ps)?;
-        let (closed, hosts) = (scenario.workload.closed_loop(), scenario.network.hosts.len());
-        let testbed_flow = |flow: &Flow| TestbedFlow {
-            src: flow.src,
-            dst: flow.dst,
-            bytes: flow.bytes,
-            start_ps: flow.start_ps,
-            waits: closed.is_some_and(|closed| closed.waits(flow.flow as usize, hosts)),
-            path_seed: flow.path_seed(seed),
-        };
         let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
-        let largest_bytes = largest_bytes(&flows);
+        let largest_bytes = largest_bytes(flows);
         let spec = TestbedSpec {
             fabric: self.fabric(&queue, &events, seed),
-            flows: &flows.iter().map(testbed_flow).collect::<Vec<_>>(),
-            payloads: &flows.iter().map(|flow| scenario.workload.payload(flow, seed)).collect::<Vec<Bytes>>(),
-            flow_config: &|from, to| scenario.flow_config(&self.paths, balancer, [from, to], largest_bytes),
+            flows: &plan.specs(seed),
+            triggers: plan.trigger_list(),
+            payloads: &flows.iter().map(|flow| scenario.payload(&classes, flow, seed)).collect::<Vec<Bytes>>(),
+            flow_config: &|flow| scenario.connection(&self.paths, balancer, (&classes, &flows[flow]), largest_bytes),
             v6: scenario.is_v6(),
             base_rtt_ps: scenario.base_rtt_ps(&self.paths),
             until_ps,
-            starts_until_ps: closed.and_then(|closed| closed.until_ps),
             sample_ps: scenario.sample_ps,
-            dilation: self.dilation(&flows),
+            dilation: self.dilation(flows),
             threads: scenario.emulation.threads.map(|threads| threads as usize),
         };
         let outcome = testbed.run(&spec, tell, stop)?;
         let collect = Collect {
             scenario,
+            paths: &self.paths,
             balancer,
             seed,
-            flows: &flows,
+            plan: &plan,
             link_events: &events,
             reroutes_ps: &outcome.reroutes_ps,
             ports: &outcome.ports,
@@ -174,9 +166,6 @@ const ETHERNET_BYTES: u32 = 14;
 /// Refuses what `scenario` asks for and real packets cannot do.
 //= docs/specs/erasure.md#ERA-6 an ideal code
 fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
-    if scenario.workload.is_chained() && scenario.workload.closed_loop().is_none() {
-        return Err("triggers start flows of other hosts in no time, which packets cannot; use `--engine sim`".into());
-    }
     if scenario.transport.erasure {
         return Err("`erasure` in [transport] is an ideal code, which no payload can go in; use `--engine sim`".into());
     }
@@ -233,12 +222,13 @@ fn check_machine(scenario: &Scenario) -> Result<(), String> {
     if pairs > MAX_CABLES {
         return Err(format!("it needs {pairs} veth pairs; allowed: at most {MAX_CABLES}, or `--engine sim`"));
     }
-    let file_bytes = match &scenario.workload.payload {
+    let classes = classes(&scenario.workloads);
+    let file_bytes = |flow: &Flow| match &scenario.workloads[classes[usize::from(flow.class)].workload].payload {
         Payload::File { bytes, .. } => bytes.len() as u64,
         Payload::Generated => 0,
     };
     // A receiver keeps what arrives until it has been compared.
-    let held = |flow: &Flow| if flow.bytes > file_bytes { flow.bytes.saturating_mul(2) } else { flow.bytes };
+    let held = |flow: &Flow| if flow.bytes > file_bytes(flow) { flow.bytes.saturating_mul(2) } else { flow.bytes };
     let payload = scenario.flows(scenario.seed).iter().fold(0u64, |sum, flow| sum.saturating_add(held(flow)));
     let rule = "smaller or fewer flows, or `--engine sim`, which sends no payload";
     fits_memory("what is sent and what arrives", payload, rule)
@@ -257,11 +247,8 @@ impl From<RunError> for EngineError {
 
 /// What came of a run of `collect`'s scenario.
 fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
-    //= docs/specs/closed-loop.md#CL-2 are no part of the run
-    let until = collect.scenario.workload.closed_loop().and_then(|closed| closed.until_ps);
-    let is_part = |found: &FlowOutcome| found.started_ps.is_some() || until.is_none();
     let ended = |(flow, found): (&Flow, &FlowOutcome)| {
-        is_part(found).then(|| Ended {
+        collect.is_part(flow, found.started_ps).then(|| Ended {
             start_ps: found.started_ps.unwrap_or(flow.start_ps),
             end_ps: found.received_ps,
             retransmits: found.retransmits,
@@ -289,7 +276,7 @@ fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
         late_packets: outcome.late_frames,
         lateness_p99_us: us(outcome.lateness_p99_ps),
         payload_verified: outcome.payload_verified,
-        ..collect.result("xdp", collect.flows.iter().zip(&outcome.flows).map(ended), rows(collect, outcome), transport)
+        ..collect.result("xdp", collect.plan.flows.iter().zip(&outcome.flows).map(ended), rows(collect, outcome), transport)
     }
 }
 

@@ -6,7 +6,7 @@ use spray_core::path::{FlowletClock, PlbRule, Schemes};
 use spray_core::units::ByteSize;
 use spray_experiments::scenario::Scenario;
 use spray_experiments::sim::{FctEnd, Simulation, reference};
-use spray_experiments::workload::{Pattern, Payload, Workload, parse_matrix};
+use spray_experiments::workload::{Pattern, parse_matrix};
 use spray_fabric::{LinkAction, LinkEvent, TopoFile};
 
 const FABRIC: &str = include_str!("../../../tests/reference/leafspine_32_400g.topo");
@@ -15,8 +15,7 @@ const MATRIX: &str = include_str!("../../../tests/reference/perm_n32_s4194304.cm
 fn permutation(change: impl FnOnce(&mut Schemes)) -> Scenario {
     let matrix = parse_matrix(&MATRIX.replace("4194304", "8388608"), 32).unwrap();
     let network = TopoFile::parse(FABRIC).unwrap().network();
-    let workload = Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated };
-    let mut scenario = reference("baselines", network, workload);
+    let mut scenario = reference("baselines", network, Pattern::Matrix(matrix));
     scenario.simulation.fct_end = FctEnd::Acked;
     change(&mut scenario.transport.schemes);
     scenario

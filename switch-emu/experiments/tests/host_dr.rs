@@ -5,7 +5,7 @@ use spray_core::path::BalancerKind;
 use spray_experiments::results::RunResult;
 use spray_experiments::scenario::Scenario;
 use spray_experiments::sim::{FctEnd, Simulation, reference};
-use spray_experiments::workload::{Pattern, Payload, Workload, parse_matrix};
+use spray_experiments::workload::{Pattern, parse_matrix};
 use spray_fabric::{FatTree, LeafSpine, LinkAction, LinkEvent, Network};
 
 const BPS: u64 = 400_000_000_000;
@@ -25,8 +25,7 @@ fn scenario(network: Network, from: usize, to: usize) -> Scenario {
     let bytes = PACKETS * 4_086;
     let text = format!("Nodes {}\nConnections 1\n{from}->{to} id 1 start 0 size {bytes}\n", network.hosts.len());
     let matrix = parse_matrix(&text, network.hosts.len()).unwrap();
-    let workload = Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated };
-    let mut scenario = reference("one", network, workload);
+    let mut scenario = reference("one", network, Pattern::Matrix(matrix));
     scenario.simulation.fct_end = FctEnd::Acked;
     scenario
 }

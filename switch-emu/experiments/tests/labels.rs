@@ -3,7 +3,7 @@
 use spray_core::path::BalancerKind::{self, Ecmp, HostDr, LeastRecentlyMarked, Mptcp, Ops, PowerOfTwo, Reps, Subflow};
 use spray_experiments::scenario::Scenario;
 use spray_experiments::sim::{FctEnd, Simulation, reference};
-use spray_experiments::workload::{Pattern, Payload, Workload, parse_matrix};
+use spray_experiments::workload::{Pattern, parse_matrix};
 use spray_fabric::{LinkAction, LinkEvent, TopoFile};
 
 const FABRIC: &str = include_str!("../../../tests/reference/leafspine_32_400g.topo");
@@ -13,8 +13,7 @@ const SEEDS: u64 = 4;
 fn permutation() -> Scenario {
     let network = TopoFile::parse(FABRIC).unwrap().network();
     let matrix = parse_matrix(PERMUTATION, network.hosts.len()).unwrap();
-    let workload = Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated };
-    let mut scenario = reference("baselines", network, workload);
+    let mut scenario = reference("baselines", network, Pattern::Matrix(matrix));
     scenario.simulation.fct_end = FctEnd::Acked;
     scenario
 }

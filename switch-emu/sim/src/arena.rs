@@ -20,8 +20,10 @@ pub(super) enum Kind {
     ReceiverTimer,
     /// Host `place` may grant credit.
     Grant,
-    /// The flow of connection `connection` starts.
+    /// The next flow of connection `connection` starts.
     Start,
+    /// Trigger `connection` gets a signal.
+    Signal,
     /// The flow of connection `connection` is over at the other end.
     Over,
     /// The first frame of data at port `place` may leave.

@@ -2,11 +2,12 @@
 //! samples comes in between.
 
 use spray_core::host::NEVER;
-use spray_fabric::{LinkState, Node, PortOutcome, changes, reunion};
+use spray_fabric::{Due, LinkState, Node, PortOutcome, Starts, changes, reunion};
 use spray_pipeline::routes::Routes;
 use spray_pipeline::scheme::Entries;
 use spray_pipeline::word::Word;
 
+use super::arena::{Kind, Turn};
 use super::common::{Common, PortPlace};
 use super::hosts::End;
 use super::mail::{Exchange, Meeting};
@@ -49,10 +50,13 @@ impl<'a> Engine<'a> {
             .flat_map(|(link, changes)| changes.into_iter().map(move |change| (change.at_ps, link, change.state)))
             .collect();
         changes.sort_by_key(|(at_ps, link, _)| std::cmp::Reverse((*at_ps, *link)));
+        let (ends, senders) = ends(common);
+        let mut parts: Vec<_> = links.iter().zip(ends).enumerate().map(part).collect();
+        begin(common, &mut parts, senders);
         Self {
             common,
             threads: threads.clamp(1, common.partition.len()),
-            parts: links.iter().zip(ends(common)).enumerate().map(part).collect(),
+            parts,
             exchange: Exchange::new(&common.partition),
             sampler: Sampler::new(spec, common.links().count()),
             changes,
@@ -272,17 +276,34 @@ fn shares(parts: &[Part<'_>], threads: usize) -> Vec<usize> {
     shares
 }
 
-/// By part the ends of connections there.
-fn ends(common: &Common<'_>) -> Vec<Vec<End>> {
+/// By part the ends of connections there, and by flow the sender's among those of its part.
+fn ends(common: &Common<'_>) -> (Vec<Vec<End>>, Vec<u32>) {
     let mut ends: Vec<Vec<End>> = (0..common.partition.len()).map(|_| Vec::new()).collect();
+    let mut senders = Vec::with_capacity(common.spec.flows.len());
     for (flow, setting) in common.spec.flows.iter().enumerate() {
         let [from, to] = [setting.src, setting.dst].map(|host| common.part_of_host(host) as usize);
         let sender = ends[from].len() as u32;
         let receiver = ends[to].len() as u32 + u32::from(from == to);
         ends[from].push(End::new(common, flow, false, receiver));
         ends[to].push(End::new(common, flow, true, sender));
+        senders.push(sender);
     }
-    ends
+    (ends, senders)
+}
+
+/// Puts the starts of flows among the events, as far as their times are known; `senders` are the senders' ends by flow.
+fn begin(common: &Common<'_>, parts: &mut [Part<'_>], senders: Vec<u32>) {
+    let flows = common.spec.flows;
+    let mut starts = Starts::new(flows.iter().map(|flow| (flow.start, flow.connection)), common.spec.triggers);
+    starts.begin(&mut |at_ps, due| {
+        if let Due::Flow(flow) = due {
+            let part = common.part_of_host(flows[flow].src) as usize;
+            parts[part].net.schedule(at_ps, Turn::Start, Kind::Start, senders[flow]);
+        }
+    });
+    if !common.spec.triggers.is_empty() {
+        parts[0].net.on_triggers(starts, senders);
+    }
 }
 
 /// What came of all flows.

@@ -23,10 +23,8 @@ mod spec;
 mod sweep;
 mod tables;
 
-pub use spec::{
-    Deadlock, FlowOutcome, FrameBytes, Pfc, PortOutcome, PortSamples, SimError, SimFlow, SimOutcome, SimSpec, Start,
-    Trigger,
-};
+pub use spec::{Deadlock, FlowOutcome, FrameBytes, Pfc, PortOutcome, PortSamples, SimOutcome, SimSpec};
+use spray_fabric::FlowError;
 pub use sweep::over_cores;
 
 #[cfg(test)]
@@ -36,8 +34,8 @@ mod tests;
 /// they are.
 ///
 /// # Errors
-/// [`SimError`] when the spec contradicts itself. Flows that do not complete are no error: the outcome says so.
-pub fn simulate(spec: &SimSpec<'_>, threads: usize) -> Result<SimOutcome, SimError> {
+/// [`FlowError`] when the spec contradicts itself. Flows that do not complete are no error: the outcome says so.
+pub fn simulate(spec: &SimSpec<'_>, threads: usize) -> Result<SimOutcome, FlowError> {
     spec.check()?;
     Ok(engine::Engine::new(&common::Common::new(spec), threads).run())
 }

@@ -2,7 +2,7 @@
 
 use spray_core::host::{self, Log, NEVER};
 use spray_core::link::HostLink;
-use spray_fabric::flow_key;
+use spray_fabric::{Due, Starts, flow_key};
 use spray_pipeline::hash::mix;
 use spray_wire::switch_view::PacketFields;
 use spray_wire::{self as wire, Ack, Body, Data, EvPort};
@@ -14,7 +14,7 @@ use super::hosts::{End, Uplink};
 use super::mail::{Mail, Over};
 use super::pfc::Signal;
 use super::reorder::Timer;
-use super::spec::{FlowOutcome, SimSpec, Trigger};
+use super::spec::{FlowOutcome, SimSpec};
 use super::tables::Switches;
 
 /// The owner of the hosts, in the words of [`spray_core::host`].
@@ -30,7 +30,9 @@ pub(super) struct Net<'a> {
     /// Per end of a connection what came of its flow there.
     pub outcomes: Vec<FlowOutcome>,
     pub log: Log,
-    triggers: Vec<Waiting>,
+    /// Which flows start, and by flow the sender's end; only where there are triggers, and so one part.
+    starts: Starts,
+    senders: Vec<u32>,
     pub frames_sent: u64,
     /// By way what goes on in the part there.
     pub outbox: Vec<Mail>,
@@ -42,13 +44,6 @@ pub(super) struct Net<'a> {
     leaving: Vec<(u32, u32)>,
     /// When the first of them leaves.
     leaves_ps: u64,
-}
-
-/// A trigger, how often it was signalled, and the ends that wait for it, the next one last.
-struct Waiting {
-    kind: Trigger,
-    signals: u32,
-    ends: Vec<u32>,
 }
 
 impl<'a> Net<'a> {
@@ -69,7 +64,8 @@ impl<'a> Net<'a> {
             uplinks,
             outcomes: vec![FlowOutcome::default(); ends],
             log: Log::unbounded(),
-            triggers: spec.triggers.iter().map(|kind| Waiting { kind: *kind, signals: 0, ends: Vec::new() }).collect(),
+            starts: Starts::default(),
+            senders: Vec::new(),
             frames_sent: 0,
             outbox: common.partition.ways[number].iter().map(|_| Mail::default()).collect(),
             over: Vec::new(),
@@ -79,9 +75,9 @@ impl<'a> Net<'a> {
         }
     }
 
-    /// The end of a flow waits for a trigger, ahead of those that wait already.
-    pub(super) fn wait(&mut self, trigger: usize, end: u32) {
-        self.triggers[trigger].ends.push(end);
+    /// Has triggers start flows, whose senders' ends are `senders`.
+    pub(super) fn on_triggers(&mut self, starts: Starts, senders: Vec<u32>) {
+        (self.starts, self.senders) = (starts, senders);
     }
 
     /// When the next event may come, or the next frame leave a port for another part: no later than it does.
@@ -175,22 +171,14 @@ impl<'a> Net<'a> {
         }
     }
 
-    /// Takes a signal of a trigger, which may start flows.
+    /// A trigger gets a signal, which may start flows.
     pub(super) fn signal(&mut self, now_ps: u64, trigger: usize) {
-        let waiting = &mut self.triggers[trigger];
-        waiting.signals += 1;
-        let starts = match waiting.kind {
-            Trigger::Oneshot if waiting.signals == 1 => waiting.ends.len(),
-            Trigger::Barrier(count) if waiting.signals == count => waiting.ends.len(),
-            Trigger::Multishot => waiting.ends.len().min(1),
-            Trigger::MultishotUntil(until_ps) if now_ps < until_ps => waiting.ends.len().min(1),
-            Trigger::Oneshot | Trigger::Barrier(_) | Trigger::MultishotUntil(_) => 0,
-        };
-        for _ in 0..starts {
-            if let Some(end) = self.triggers[trigger].ends.pop() {
-                self.schedule(now_ps, Turn::Start, Kind::Start, end);
-            }
-        }
+        let mut starts = std::mem::take(&mut self.starts);
+        starts.signal(now_ps, trigger, &mut |at_ps, due| match due {
+            Due::Flow(flow) => self.schedule(at_ps, Turn::Start, Kind::Start, self.senders[flow]),
+            Due::Signal(trigger) => self.schedule(at_ps, Turn::Start, Kind::Signal, trigger as u32),
+        });
+        self.starts = starts;
     }
 
     /// Puts an event of a host among the events.

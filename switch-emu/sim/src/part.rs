@@ -12,7 +12,6 @@ use super::arena::{Arena, Kind, Slot, Turn, key, time_ps};
 use super::common::Common;
 use super::hosts::End;
 use super::net::Net;
-use super::spec::Start;
 use super::tables::Switches;
 
 /// Some switches and hosts, and everything that is to happen there.
@@ -41,7 +40,7 @@ impl<'a> Part<'a> {
         let host = |(host, uplink): (&u32, &super::hosts::Uplink)| {
             Host::new(net.switches.ports[uplink.port as usize].rate_bps, 0, stream(spec.seed, u64::from(*host)))
         };
-        let mut part = Self {
+        Self {
             common,
             now_ps: 0,
             hosts: common.partition.hosts[number].iter().zip(&net.uplinks).map(host).collect(),
@@ -51,26 +50,6 @@ impl<'a> Part<'a> {
             work: 0,
             ends,
             net,
-        };
-        part.schedule_starts();
-        part
-    }
-
-    fn schedule_starts(&mut self) {
-        let Self { common, net, ends, .. } = self;
-        let starts = |(number, end): (usize, &End)| {
-            (!end.receives).then(|| (number as u32, common.spec.flows[end.flow as usize].start))
-        };
-        for (number, start) in ends.iter().enumerate().filter_map(starts) {
-            if let Start::At(at_ps) = start {
-                net.schedule(at_ps, Turn::Start, Kind::Start, number);
-            }
-        }
-        // The next one last.
-        for (number, start) in ends.iter().enumerate().filter_map(starts).rev() {
-            if let Start::On(trigger) = start {
-                net.wait(trigger, number);
-            }
         }
     }
 
@@ -154,6 +133,10 @@ impl<'a> Part<'a> {
             Kind::Start => {
                 let number = self.take(index).connection;
                 self.start(number);
+            }
+            Kind::Signal => {
+                let trigger = self.take(index).connection as usize;
+                self.net.signal(self.now_ps, trigger);
             }
             Kind::Over => {
                 let number = self.take(index).connection;
@@ -395,7 +378,7 @@ impl<'a> Part<'a> {
 /// How the connection of an end works.
 fn config(common: &Common<'_>, end: &End) -> FlowConfig {
     let setting = &common.spec.flows[end.flow as usize];
-    let mut config = (common.spec.flow_config)(setting.src, setting.dst);
+    let mut config = (common.spec.flow_config)(end.flow as usize);
     config.path.seed = setting.path_seed;
     config
 }

@@ -2,7 +2,10 @@
 
 use spray_core::flow::FlowConfig;
 
-use spray_fabric::{Link, LinkChange, LinkEvent, Network, Thresholds, changes, conweave, reunion};
+use spray_fabric::{
+    FlowError, FlowSpec, Link, LinkChange, LinkEvent, Network, Thresholds, Trigger, changes, check_flows, conweave,
+    reunion,
+};
 pub use spray_fabric::{PortOutcome, PortSamples};
 use spray_pipeline::scheme::Entries;
 
@@ -19,12 +22,13 @@ pub struct SimSpec<'a> {
     pub pfc: Option<Pfc>,
     /// Whether a link that begins at a share of its rate has that share of its queue.
     pub short_slow_queues: bool,
-    /// Who sends what to whom; one connection each. Results keep this order.
-    pub flows: &'a [SimFlow],
-    /// What starts flows at the end of others, by the numbers that [`SimFlow`] uses.
+    /// Who sends what to whom. Results keep this order.
+    pub flows: &'a [FlowSpec],
+    /// What starts flows at the end of others, by the numbers that [`FlowSpec`] uses.
     pub triggers: &'a [Trigger],
-    /// How the connection from one host to another works.
-    pub flow_config: &'a (dyn Fn(usize, usize) -> FlowConfig + Sync),
+    /// How the connection works that begins with the flow of this index. Asked at both ends of it, for the first flow of a connection only;
+    /// [`FlowSpec::path_seed`] holds in place of its seed.
+    pub flow_config: &'a (dyn Fn(usize) -> FlowConfig + Sync),
     /// Whether connections send in the ideal erasure code, which needs no retransmission.
     pub ideal_code: bool,
     /// Whether hosts have IPv6 addresses instead of IPv4: switches hash them.
@@ -52,22 +56,9 @@ impl SimSpec<'_> {
         self.network.links.iter().zip(changes).map(queue).collect()
     }
 
-    /// Checks that flows are between different hosts that exist, and name only triggers that exist.
-    pub(super) fn check(&self) -> Result<(), SimError> {
-        let hosts = self.network.hosts.len();
-        let triggers = self.triggers.len();
-        for (flow, setting) in self.flows.iter().enumerate() {
-            if setting.src == setting.dst || setting.src >= hosts || setting.dst >= hosts {
-                return Err(SimError::Hosts { flow, src: setting.src, dst: setting.dst, hosts });
-            }
-            let start = if let Start::On(trigger) = setting.start { Some(trigger) } else { None };
-            for trigger in [start, setting.on_sent, setting.on_received].into_iter().flatten() {
-                if trigger >= triggers {
-                    return Err(SimError::Trigger { flow, trigger, triggers });
-                }
-            }
-        }
-        Ok(())
+    /// Checks the flows and the triggers.
+    pub(super) fn check(&self) -> Result<(), FlowError> {
+        check_flows(self.flows, self.triggers, self.network.hosts.len())
     }
 }
 
@@ -138,47 +129,6 @@ impl FrameBytes {
     }
 }
 
-/// One flow: a message on a connection of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SimFlow {
-    /// Sending host.
-    pub src: usize,
-    /// Receiving host, another one.
-    pub dst: usize,
-    /// Payload bytes; 0 goes as one empty packet.
-    pub bytes: u64,
-    /// See [`PathConfig::seed`](spray_core::path::PathConfig::seed).
-    pub path_seed: Option<u64>,
-    /// When it starts.
-    pub start: Start,
-    /// The trigger to signal when the sender has the last acknowledgement.
-    pub on_sent: Option<usize>,
-    /// The trigger to signal when the receiver has the last byte.
-    pub on_received: Option<usize>,
-}
-
-/// When a flow starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// At this time.
-    At(u64),
-    /// When this trigger starts it, an index into [`SimSpec::triggers`].
-    On(usize),
-}
-
-/// Starts flows when others end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trigger {
-    /// Starts all its flows at the first signal.
-    Oneshot,
-    /// Starts the next of its flows at each signal.
-    Multishot,
-    /// Starts the next of its flows at each signal before this time.
-    MultishotUntil(u64),
-    /// Starts all its flows at the signal of this number.
-    Barrier(u32),
-}
-
 /// What a run found out, in the order of [`SimSpec::flows`] and of [`SimOutcome::ports`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SimOutcome {
@@ -229,32 +179,4 @@ pub struct FlowOutcome {
     pub sender: spray_core::flow::SenderStats,
     /// What the receiver counted.
     pub receiver: spray_core::flow::ReceiverStats,
-}
-
-/// Why a run cannot be made.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SimError {
-    /// A flow from a host to itself, or to or from one that does not exist.
-    #[error("flow {flow}: host {src} to host {dst} of {hosts}; allowed: two different hosts")]
-    Hosts {
-        /// The flow's index.
-        flow: usize,
-        /// Its source.
-        src: usize,
-        /// Its destination.
-        dst: usize,
-        /// How many hosts there are.
-        hosts: usize,
-    },
-    /// A flow names a trigger that does not exist.
-    #[error("flow {flow} names trigger {trigger} of {triggers}")]
-    Trigger {
-        /// The flow's index.
-        flow: usize,
-        /// The trigger's index.
-        trigger: usize,
-        /// How many triggers there are.
-        triggers: usize,
-    },
 }

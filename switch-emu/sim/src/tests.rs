@@ -8,7 +8,7 @@ use spray_core::path::{BalancerKind, PathConfig};
 
 use super::*;
 use spray_fabric::Thresholds;
-use spray_fabric::{LeafSpine, LinkAction, LinkEvent, Network};
+use spray_fabric::{FlowSpec, LeafSpine, LinkAction, LinkEvent, Network, Start, Trigger, TriggerKind};
 
 mod calibration;
 mod controls;
@@ -59,15 +59,24 @@ fn flow_config(balancer: BalancerKind) -> FlowConfig {
     }
 }
 
-fn flow(src: usize, dst: usize, bytes: u64) -> SimFlow {
-    SimFlow { src, dst, bytes, path_seed: None, start: Start::At(0), on_sent: None, on_received: None }
+fn flow(src: usize, dst: usize, bytes: u64) -> FlowSpec {
+    FlowSpec {
+        src,
+        dst,
+        bytes,
+        connection: None,
+        path_seed: None,
+        start: Start::At(0),
+        on_sent: None,
+        on_received: None,
+    }
 }
 
 /// A run without events and without samples, for others to build on.
 fn spec<'a>(
     network: &'a Network,
-    flows: &'a [SimFlow],
-    flow_config: &'a (dyn Fn(usize, usize) -> FlowConfig + Sync),
+    flows: &'a [FlowSpec],
+    flow_config: &'a (dyn Fn(usize) -> FlowConfig + Sync),
 ) -> SimSpec<'a> {
     SimSpec {
         network,
@@ -88,8 +97,8 @@ fn spec<'a>(
 }
 
 /// Runs `flows` on `network` to their end.
-fn run(network: &Network, events: &[LinkEvent], flows: &[SimFlow], balancer: BalancerKind, seed: u64) -> SimOutcome {
-    simulate(&SimSpec { events, seed, ..spec(network, flows, &|_, _| flow_config(balancer)) }, 1).unwrap()
+fn run(network: &Network, events: &[LinkEvent], flows: &[FlowSpec], balancer: BalancerKind, seed: u64) -> SimOutcome {
+    simulate(&SimSpec { events, seed, ..spec(network, flows, &|_| flow_config(balancer)) }, 1).unwrap()
 }
 
 #[test]
@@ -154,8 +163,8 @@ fn triggers_start_flows_when_others_end() {
     flows[1].on_received = Some(0);
     flows[2].start = Start::On(0);
     flows[3].start = Start::On(0);
-    let config = |_, _| flow_config(BalancerKind::Reps);
-    let triggers = &[Trigger::Barrier(2)];
+    let config = |_| flow_config(BalancerKind::Reps);
+    let triggers = &[Trigger::new(TriggerKind::Barrier(2))];
     let outcome = simulate(&SimSpec { triggers, until_ps: 1_000 * US, ..spec(&network, &flows, &config) }, 1).unwrap();
     let later = outcome.flows[0].acked_ps.max(outcome.flows[1].received_ps);
     assert_eq!([outcome.flows[2].started_ps, outcome.flows[3].started_ps], [later; 2]);
@@ -178,7 +187,7 @@ fn sampling_changes_nothing_but_what_is_sampled() {
     let network = leaf_spine(2, 2, 4);
     let flows: Vec<_> = (0..8).map(|src| flow(src, (src + 4) % 8, 200_000)).collect();
     let plain = run(&network, &[], &flows, BalancerKind::Ops, 5);
-    let config = |_, _| flow_config(BalancerKind::Ops);
+    let config = |_| flow_config(BalancerKind::Ops);
     let sampled = simulate(&SimSpec { seed: 5, sample_ps: US, ..spec(&network, &flows, &config) }, 1).unwrap();
     assert_eq!((plain.end_ps, plain.packet_hops), (sampled.end_ps, sampled.packet_hops));
     assert_eq!(plain.flows, sampled.flows);

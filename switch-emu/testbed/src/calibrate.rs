@@ -18,7 +18,9 @@ use super::frame::{RATE_BPS, RTO_PS, RTT_PS, unpaced};
 use super::hosts::Setup;
 use super::pace::{Count, Counted};
 use super::rig::Rig;
-use super::{FabricSpec, OPEN_QUEUE, RunError, TestbedFlow, TestbedSpec};
+use spray_fabric::{FlowSpec, Start};
+
+use super::{FabricSpec, OPEN_QUEUE, RunError, TestbedSpec};
 
 /// What the burst found.
 pub(super) struct Calibration {
@@ -45,14 +47,22 @@ pub(super) fn measure(
     rig.drain()?;
     rig.configure(&fabric, fast.packet_bytes)?;
     let pairs = pairs(spec.flows);
-    let Some(pair) = pairs.first() else { return Err(RunError::Calibration) };
-    let own = (spec.flow_config)(pair.src, pair.dst);
-    let flow_config = |_, _| burst_config(&own, fast.packet_bytes, &pairs);
+    if pairs.is_empty() {
+        return Err(RunError::Calibration);
+    }
+    let own = (spec.flow_config)(0);
+    let flow_config = |_| burst_config(&own, fast.packet_bytes, &pairs);
     let mut payload = vec![0; BURST_BYTES];
     stream(fast.seed, 0).fill_bytes(&mut payload);
     let payloads = vec![Bytes::from(payload); pairs.len()];
-    let burst_spec =
-        TestbedSpec { fabric: fast, flows: &pairs, payloads: &payloads, flow_config: &flow_config, ..*spec };
+    let burst_spec = TestbedSpec {
+        fabric: fast,
+        flows: &pairs,
+        triggers: &[],
+        payloads: &payloads,
+        flow_config: &flow_config,
+        ..*spec
+    };
     let setup = Setup { spec: &burst_spec, fabric: &fabric, ports: &[] };
     let frames_per_s = burst(rig, &setup, own.payload_bytes, stop)? / f64::from(own.payload_bytes);
     let total: u64 = spec.flows.iter().map(|flow| flow.bytes).sum();
@@ -62,11 +72,11 @@ pub(super) fn measure(
 }
 
 /// One flow for each pair of hosts that has any.
-fn pairs(flows: &[TestbedFlow]) -> Vec<TestbedFlow> {
-    let mut pairs: Vec<TestbedFlow> = Vec::new();
+fn pairs(flows: &[FlowSpec]) -> Vec<FlowSpec> {
+    let mut pairs: Vec<FlowSpec> = Vec::new();
     for flow in flows {
         if !pairs.iter().any(|pair| (pair.src, pair.dst) == (flow.src, flow.dst)) {
-            pairs.push(TestbedFlow { bytes: BURST_BYTES as u64, start_ps: 0, waits: false, ..*flow });
+            pairs.push(FlowSpec { bytes: BURST_BYTES as u64, start: Start::At(0), ..*flow });
         }
     }
     pairs
@@ -82,7 +92,7 @@ const PATIENT_RTO: RtoConfig = RtoConfig { initial_ps: 10 * RTO_PS, min_ps: RTO_
 const GIVE_UP_PS: u64 = 60_000_000_000_000;
 
 /// A fixed window without pacing, that fits into veth's ring at the busiest receiver, and timers that stay out of it.
-fn burst_config(own: &FlowConfig, packet_bytes: u32, pairs: &[TestbedFlow]) -> FlowConfig {
+fn burst_config(own: &FlowConfig, packet_bytes: u32, pairs: &[FlowSpec]) -> FlowConfig {
     let fan_in = |host| pairs.iter().filter(|pair| pair.dst == host || pair.src == host).count() as u64;
     let busiest = pairs.iter().map(|pair| fan_in(pair.dst)).max().unwrap_or(1).max(1);
     let window_bytes = (MAX_FAN_IN_PACKETS / busiest).max(4) * u64::from(packet_bytes);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use spray_core::flow::OrderStats;
-use spray_fabric::{Node, Port, PortCounters, PortOutcome};
+use spray_fabric::{FlowSpec, Node, Port, PortCounters, PortOutcome, Start};
 use spray_nic::device::{Device, DeviceStats};
 use spray_nic::endpoint::{ConnectionStats, Lateness};
 use spray_nic::{ConnectionId, Peer};
@@ -14,7 +14,7 @@ use super::drive::Outcome;
 use super::hosts::{Arrived, Running, Setup};
 use super::rig::Rig;
 use super::sample::Samples;
-use super::{FlowOutcome, Happened, Losses, Report, RunError, Subject, TestbedFlow, TestbedOutcome};
+use super::{FlowOutcome, Happened, Losses, Report, RunError, Subject, TestbedOutcome};
 
 /// A run that is over.
 pub(super) struct Collect<'a> {
@@ -62,7 +62,7 @@ impl Collect<'_> {
         let mut arrivals: Vec<Vec<(Peer, Hash, &Arrived)>> =
             self.outcome.hosts.iter().map(|running| arrivals(running)).collect();
         arrivals.iter_mut().for_each(|arrivals| arrivals.sort_by_key(|(.., arrived)| arrived.started_ps));
-        let flow = |((flow, payload), connection): ((&TestbedFlow, &Bytes), &ConnectionId)| {
+        let flow = |((flow, payload), connection): ((&FlowSpec, &Bytes), &ConnectionId)| {
             let (peer, hash): (_, Hash) = (self.setup.peer(flow.src), Sha256::digest(payload).into());
             let candidates = &mut arrivals[flow.dst];
             let found =
@@ -76,17 +76,17 @@ impl Collect<'_> {
         (flows, arrivals.iter().all(Vec::is_empty))
     }
 
-    fn flow(&self, flow: &TestbedFlow, connection: ConnectionId, arrived: Option<&Arrived>) -> FlowOutcome {
+    fn flow(&self, flow: &FlowSpec, connection: ConnectionId, arrived: Option<&Arrived>) -> FlowOutcome {
         let sender = self.outcome.hosts[flow.src].endpoint.connection_stats(connection);
         let receiver = |arrived: &Arrived| self.outcome.hosts[flow.dst].endpoint.connection_stats(arrived.connection);
-        let began = if flow.waits {
-            self.outcome.hosts[flow.src].book.began(connection)
-        } else {
-            Some(self.lead_in_ps + flow.start_ps)
+        let began = match flow.start {
+            Start::On(_) => self.outcome.hosts[flow.src].book.began(connection),
+            Start::At(start_ps) => Some(self.lead_in_ps + start_ps),
         };
         FlowOutcome {
             started_ps: began.map(|at_ps| at_ps.saturating_sub(self.lead_in_ps)),
             received_ps: arrived.map(|arrived| arrived.completed_ps.saturating_sub(self.lead_in_ps)),
+            acked_ps: None,
             retransmits: sender.map_or(0, |stats| stats.sender.retransmits),
             order: arrived.and_then(receiver).map_or(OrderStats::default(), |stats| stats.receiver.order),
             drained_ps: sender.map_or(0, |stats| stats.sender.drained_ps),
@@ -95,7 +95,8 @@ impl Collect<'_> {
 
     fn ports(&self, rig: &Rig) -> Result<Vec<PortOutcome>, RunError> {
         let spec = self.setup.spec;
-        let start_ps = spec.flows.iter().map(|flow| flow.start_ps).min().unwrap_or(0);
+        let start_ps =
+            spec.flows.iter().map(|flow| if let Start::At(at_ps) = flow.start { at_ps } else { 0 }).min().unwrap_or(0);
         let span_ps = self.outcome.end_ps.saturating_sub(self.lead_in_ps + start_ps);
         let layers = spec.fabric.network.layers().into_iter().zip(&spec.fabric.network.links);
         let layers = layers.filter(|(_, link)| matches!(link.from, Node::Switch(_))).map(|(layer, _)| layer);

@@ -14,8 +14,8 @@ use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode, Pee
 
 use super::host_port::HostPort;
 use super::rig::Rig;
-use super::{RunError, TestbedFlow, TestbedSpec};
-use spray_fabric::{Ancestors, Fabric, Host, Node, mix};
+use super::{RunError, TestbedSpec};
+use spray_fabric::{Ancestors, Fabric, FlowSpec, Host, Node, Start, TriggerKind, mix};
 
 /// What the hosts of a run are made from.
 pub(super) struct Setup<'a> {
@@ -83,10 +83,8 @@ impl Setup<'_> {
                 return Err(RunError::Unsupported("an earlier run failed on this testbed".into()));
             };
             let own = &self.fabric.hosts[host];
-            let flows = self.spec.flows.iter().filter(|flow| flow.src == host || flow.dst == host);
-            let peer =
-                flows.clone().next().map_or((host + 1) % self.fabric.hosts.len(), |flow| flow.src + flow.dst - host);
-            let flow = (self.spec.flow_config)(host, peer);
+            let flows = self.spec.flows.iter().enumerate().filter(|(_, flow)| flow.src == host || flow.dst == host);
+            let flow = (self.spec.flow_config)(flows.clone().next().map_or(0, |(flow, _)| flow));
             let config = EndpointConfig {
                 max_connections: flows.count() as u32 + SPARE_CONNECTIONS,
                 seed: mix(self.spec.fabric.seed ^ mix(host as u64)),
@@ -129,19 +127,20 @@ impl Setup<'_> {
         let mut connections = Vec::with_capacity(self.spec.flows.len());
         let (network, events) = (self.spec.fabric.network, self.spec.fabric.events);
         let mut ancestors = None;
-        for (flow, payload) in self.spec.flows.iter().zip(self.spec.payloads) {
-            let mut config = (self.spec.flow_config)(flow.src, flow.dst);
-            config.path.seed = Some(flow.path_seed);
+        for ((index, flow), payload) in self.spec.flows.iter().enumerate().zip(self.spec.payloads) {
+            let mut config = (self.spec.flow_config)(index);
+            config.path.seed = flow.path_seed;
             let host = &self.fabric.hosts[flow.src].name;
             let endpoint = &mut hosts[flow.src].endpoint;
             let connection =
                 endpoint.connect(CONNECT_PS, self.peer(flow.dst), Some(config)).map_err(RunError::host(host))?;
-            if flow.waits {
-                hosts[flow.src].book.waiting.push_back((connection, payload.clone()));
-            } else {
-                endpoint
-                    .send_at(connection, payload.clone(), lead_in_ps + flow.start_ps)
-                    .map_err(|source| RunError::Send { host: host.clone(), source })?;
+            match flow.start {
+                Start::On(_) => hosts[flow.src].book.waiting.push_back((connection, payload.clone())),
+                Start::At(start_ps) => drop(
+                    endpoint
+                        .send_at(connection, payload.clone(), lead_in_ps + start_ps)
+                        .map_err(|source| RunError::Send { host: host.clone(), source })?,
+                ),
             }
             if config.path.balancer.wants_reachability() {
                 let known = ancestors.get_or_insert_with(|| Ancestors::new(network, events, self.spec.fabric.seed));
@@ -152,7 +151,9 @@ impl Setup<'_> {
         }
         for Running { book, .. } in &mut hosts {
             book.news.sort_by_key(|(at_ps, ..)| Reverse(*at_ps));
-            book.waiting_until_ps = self.spec.starts_until_ps.map(|until_ps| until_ps.saturating_add(lead_in_ps));
+            let until = |kind| if let TriggerKind::MultishotUntil(until_ps) = kind { Some(until_ps) } else { None };
+            let until_ps = self.spec.triggers.iter().find_map(|trigger| until(trigger.kind));
+            book.waiting_until_ps = until_ps.map(|until_ps| until_ps.saturating_add(lead_in_ps));
         }
         Ok((hosts, connections))
     }
@@ -162,7 +163,7 @@ impl Setup<'_> {
     fn news(
         &self,
         known: &Ancestors<'_>,
-        flow: &TestbedFlow,
+        flow: &FlowSpec,
         evs: u32,
         lead_in_ps: u64,
     ) -> impl Iterator<Item = (u64, Vec<Ev>)> {

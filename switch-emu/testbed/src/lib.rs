@@ -46,9 +46,7 @@ pub use pair::Pair;
 pub use registry::{clean, leftovers};
 pub use rig::MAX_CABLES;
 pub use routers::{Jitter, Routers};
-pub use spec::{
-    Dilation, FabricSpec, FlowOutcome, Happened, Losses, Report, Subject, TestbedFlow, TestbedOutcome, TestbedSpec,
-};
+pub use spec::{Dilation, FabricSpec, FlowOutcome, Happened, Losses, Report, Subject, TestbedOutcome, TestbedSpec};
 pub use veth::{Kernel, Transport, VethBench, probe_veth_xdp};
 
 use self::drive::Goal;

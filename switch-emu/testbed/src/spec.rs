@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use spray_core::event::Event;
 use spray_core::flow::{FlowConfig, OrderStats};
-use spray_fabric::{LinkEvent, Network, PortOutcome, PortSamples, Thresholds};
+use spray_fabric::{FlowSpec, LinkEvent, Network, PortOutcome, PortSamples, Thresholds, Trigger};
 use spray_nic::endpoint::ConnectionStats;
 use spray_pipeline::scheme::{Entries, reunion};
 
@@ -31,20 +31,21 @@ pub struct FabricSpec<'a> {
 pub struct TestbedSpec<'a> {
     /// Of the shape that the testbed was made for.
     pub fabric: FabricSpec<'a>,
-    /// Who sends what to whom; one connection each. Results keep this order.
-    pub flows: &'a [TestbedFlow],
-    /// What each flow carries, [`TestbedFlow::bytes`] long.
+    /// Who sends what to whom. Results keep this order.
+    pub flows: &'a [FlowSpec],
+    /// What starts flows at the end of others, by the numbers that [`FlowSpec`] uses.
+    pub triggers: &'a [Trigger],
+    /// What each flow carries, [`FlowSpec::bytes`] long.
     pub payloads: &'a [Bytes],
-    /// How the connection from one host to another works.
-    pub flow_config: &'a dyn Fn(usize, usize) -> FlowConfig,
+    /// How the connection works that begins with the flow of this index, at both ends of it. Asked for the first flow of a connection only;
+    /// [`FlowSpec::path_seed`] holds in place of its seed.
+    pub flow_config: &'a dyn Fn(usize) -> FlowConfig,
     /// IPv6 instead of IPv4.
     pub v6: bool,
     /// The longest round trip through the empty fabric.
     pub base_rtt_ps: u64,
     /// When the run is stopped if flows are not through by then.
     pub until_ps: u64,
-    /// Flows that wait until this time or later are left out.
-    pub starts_until_ps: Option<u64>,
     /// Time between samples of queues and of delivered bytes; 0 takes none.
     pub sample_ps: u64,
     /// How much slower than scenario time the run goes.
@@ -63,23 +64,6 @@ pub enum Dilation {
         /// The least scenario time that the flows take when all start at once.
         ideal_ps: u64,
     },
-}
-
-/// One flow: a message on a connection of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TestbedFlow {
-    /// Sending host.
-    pub src: usize,
-    /// Receiving host, another one.
-    pub dst: usize,
-    /// Payload bytes.
-    pub bytes: u64,
-    /// When it starts.
-    pub start_ps: u64,
-    /// Whether it waits: at each delivery of a message of its host the next flow that waits there starts, in place of `start_ps`.
-    pub waits: bool,
-    /// See [`PathConfig::seed`](spray_core::path::PathConfig::seed).
-    pub path_seed: u64,
 }
 
 /// The outcome of a run, in the order of [`TestbedSpec::flows`] and of the fabric's ports.
@@ -128,6 +112,8 @@ pub struct FlowOutcome {
     pub started_ps: Option<u64>,
     /// When the receiver had the last byte.
     pub received_ps: Option<u64>,
+    /// When the sender had the last acknowledgement.
+    pub acked_ps: Option<u64>,
     /// Packets sent again.
     pub retransmits: u64,
     /// In which order its packets arrived.

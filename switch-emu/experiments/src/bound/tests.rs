@@ -1,11 +1,11 @@
 use super::*;
 use crate::sim::reference;
-use crate::workload::{Each, Pattern, Payload, Workload};
+use crate::workload::{Each, Pattern};
 use spray_fabric::{FatTree, LeafSpine};
 
 /// OFAN's setting (§5): 800 Gb/s, 0.5 us a link, payloads of 4,096 bytes; the 20 bytes between frames count as header.
 fn scenario(network: Network, pattern: Pattern) -> Scenario {
-    let mut scenario = reference("bound", network, Workload { pattern, payload: Payload::Generated });
+    let mut scenario = reference("bound", network, pattern);
     scenario.transport.payload_bytes = 4_096;
     (scenario.simulation.header_bytes, scenario.simulation.control_bytes) = (Some(82), Some(84));
     scenario
@@ -55,7 +55,7 @@ fn flows_split_evenly_over_paths_not_ports() {
     // OFAN appendix A: pod 1 loses one of agg2's two cables to cores, so that agg2 has one of the three paths into pod 1.
     let network = fat_tree(4);
     let event = down(&network, "agg2-core0");
-    let flows = |dst: usize| Pattern::Flows(vec![Flow { flow: 0, src: 0, dst, bytes: 4_096, start_ps: 0 }]);
+    let flows = |dst: usize| Pattern::Flows(vec![Flow { flow: 0, src: 0, dst, bytes: 4_096, start_ps: 0, ..Flow::default() }]);
     let scenario = scenario(network.clone(), flows(4));
     let paths = ShortestPaths::new(&network, |link| !event.links.contains(&link));
     let loads = loads(&network, &paths, &scenario.flows(1));

@@ -9,7 +9,7 @@ use spray_core::units::{ByteSize, Ratio};
 use super::{Figures, average, runs};
 use crate::scenario::{QueueLength, Scenario};
 use crate::sim::{FctEnd, reference};
-use crate::workload::{Each, Pattern, Payload, Workload, parse_matrix};
+use crate::workload::{Each, Pattern, parse_matrix};
 use spray_fabric::Node;
 use spray_fabric::{LinkAction, LinkEvent, Network, TopoFile};
 
@@ -72,8 +72,7 @@ impl Setting {
         if self.waiting == Waiting::AtLink {
             network = with_link_queues(&network);
         }
-        let workload = Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated };
-        let mut scenario = lossless(network, workload);
+        let mut scenario = lossless(network, Pattern::Matrix(matrix));
         let window_bytes = self.window_packets * u64::from(PAYLOAD_BYTES + HEADER_BYTES);
         scenario.transport.cc_schemes.fixed_window.window_bytes = Some(ByteSize::new(window_bytes));
         let flowcut = &mut scenario.transport.schemes.flowcut;
@@ -92,8 +91,7 @@ impl Setting {
 pub fn figure(balancer: BalancerKind, slow_cables: usize, seeds: u64, threads: usize) -> Vec<Figures> {
     let network = TopoFile::parse(TOPOLOGY).expect("a reference topology").network();
     let each = Each { bytes: 8 << 20, start_ps: 0 };
-    let workload = Workload { pattern: Pattern::Permutation(each), payload: Payload::Generated };
-    let mut scenario = lossless(network, workload);
+    let mut scenario = lossless(network, Pattern::Permutation(each));
     scenario.transport.cc_schemes.fixed_window.window_bytes = Some(ByteSize::new(BDP_BYTES * 3 / 2));
     let cables: Vec<usize> = between_switches(&scenario.network).collect();
     let slow = |seed: u64| -> Vec<LinkEvent> {
@@ -122,9 +120,9 @@ fn slow_cable(network: &Network, link: usize) -> LinkEvent {
     }
 }
 
-/// `workload` on `network` with the reference's packet size, and with queues that are long enough to lose nothing.
-fn lossless(network: Network, workload: Workload) -> Scenario {
-    let mut scenario = reference("flowcut", network, workload);
+/// `pattern` on `network` with the reference's packet size, and with queues that are long enough to lose nothing.
+fn lossless(network: Network, pattern: Pattern) -> Scenario {
+    let mut scenario = reference("flowcut", network, pattern);
     let transport = &mut scenario.transport;
     transport.payload_bytes = PAYLOAD_BYTES;
     transport.window_packets = 1_024;

@@ -7,7 +7,7 @@ use spray_fabric::{LinkAction, LinkEvent, PortOutcome};
 
 use super::{EventKind, EventRow, FlowResult, Freezing, RunResult, TransportTotals, us};
 use crate::scenario::{Paths, Scenario};
-use crate::workload::{Class, Flow, classes};
+use crate::workload::{Class, Flow, Plan, classes};
 
 /// A run, and what both engines say of it. Times are ps of scenario time.
 pub(crate) struct Collect<'a> {
@@ -15,7 +15,7 @@ pub(crate) struct Collect<'a> {
     pub paths: &'a Paths,
     pub balancer: BalancerKind,
     pub seed: u64,
-    pub flows: &'a [Flow],
+    pub plan: &'a Plan,
     /// All link events of the run.
     pub link_events: &'a [LinkEvent],
     /// When routing changed.
@@ -57,7 +57,7 @@ impl Collect<'_> {
         let freezes = events.iter().filter(|row| row.kind == EventKind::FreezeEntered);
         let classes = classes(&self.scenario.workloads);
         let flow = |(flow, ended): (&Flow, Option<Ended>)| Some(self.flow(flow, &classes[usize::from(flow.class)], &ended?));
-        let flows = self.flows.iter().zip(ended).filter_map(flow);
+        let flows = self.plan.flows.iter().zip(ended).filter_map(flow);
         let flows: Vec<_> = flows.collect();
         RunResult {
             freezing: Freezing::of(self, &flows, &events),
@@ -100,13 +100,18 @@ impl Collect<'_> {
         }
     }
 
+    /// Whether a flow that started then, or never, is part of the run.
+    pub fn is_part(&self, flow: &Flow, started_ps: Option<u64>) -> bool {
+        started_ps.is_some() || !self.plan.may_be_left_out(flow.flow as usize)
+    }
+
     pub fn host(&self, host: usize) -> &str {
         &self.scenario.network.hosts[host]
     }
 
     /// What rows call the flow.
     pub fn name(&self, flow: usize) -> String {
-        format!("{}->{}", self.host(self.flows[flow].src), self.host(self.flows[flow].dst))
+        format!("{}->{}", self.host(self.plan.flows[flow].src), self.host(self.plan.flows[flow].dst))
     }
 
     /// A row for the beginning and one for the end of each link event.

@@ -25,7 +25,7 @@ impl Freezing {
     /// `flows` are as in [`Collect`]. `events` has a row for each freeze, under the name of the flow.
     pub(super) fn of(collect: &Collect<'_>, flows: &[FlowResult], events: &[EventRow]) -> Self {
         let named: HashMap<String, Pair> =
-            collect.flows.iter().enumerate().map(|(flow, of)| (collect.name(flow), (of.src, of.dst))).collect();
+            collect.plan.flows.iter().enumerate().map(|(flow, of)| (collect.name(flow), (of.src, of.dst))).collect();
         let freezes = events.iter().filter(|row| row.kind == EventKind::FreezeEntered);
         let freezes: Vec<(f64, Pair)> =
             freezes.filter_map(|row| Some((row.time_us, *named.get(&row.subject)?))).collect();
@@ -36,7 +36,7 @@ impl Freezing {
         let paths = collect.scenario.paths();
         let network = &collect.scenario.network;
         let grace_us = |(src, dst)| 10.0 * us(collect.scenario.pair_rtt_ps(&paths, src, dst));
-        let both_ways = collect.flows.iter().flat_map(|flow| [(flow.src, flow.dst), (flow.dst, flow.src)]);
+        let both_ways = collect.plan.flows.iter().flat_map(|flow| [(flow.src, flow.dst), (flow.dst, flow.src)]);
         let links: HashMap<Pair, HashSet<usize>> =
             both_ways.map(|pair| (pair, on_paths(network, &paths.routes, pair))).collect();
         let hits = |event: &LinkEvent, pair: Pair| event.links.iter().any(|link| links[&pair].contains(link));
@@ -55,7 +55,7 @@ impl Freezing {
 
         let (mut exposed, mut froze) = (HashSet::new(), HashSet::new());
         for sent in flows {
-            let flow = &collect.flows[sent.flow as usize];
+            let flow = &collect.plan.flows[sent.flow as usize];
             let pair = (flow.src, flow.dst);
             let end_us = sent.end_us.unwrap_or(us(collect.end_ps));
             for event in &failures {

@@ -11,6 +11,7 @@ mod spread;
 mod summary;
 mod sweep;
 mod table;
+mod workloads;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -29,6 +30,7 @@ pub(crate) use self::summary::gbps;
 pub use self::summary::{Hash, LayerQueue, Summary};
 pub use self::sweep::{compare_table, sweep_table, write_sweep};
 pub use self::table::{align, table};
+pub use self::workloads::{Collectives, SizeSlowdown, WorkloadSummary, workload_table};
 pub(crate) use self::table::{columns, lateness_note, loss_note};
 
 /// All results of one run of one scenario with one balancer.
@@ -210,8 +212,8 @@ pub struct FlowResult {
     pub fct_us: Option<f64>,
     /// The completion time over that of the same message alone in the fabric.
     pub slowdown: Option<f64>,
-    /// The collective that it is part of, by number within the workload; 0 of workloads that are none.
-    pub step: u32,
+    /// The collective that it is part of, by number within the workload.
+    pub step: Option<u32>,
     /// Packets sent again.
     pub retransmits: u64,
     /// Packets that arrived after one with a higher sequence number.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use spray_fabric::{FlowHash, HashFields, HashFunction, HashSeed, PortCounters, PortOutcome, Switching};
 
-use super::{EntryFigures, ReunionFigures, RunResult, SimFigures, TestbedLosses};
+use super::{EntryFigures, ReunionFigures, RunResult, SimFigures, TestbedLosses, WorkloadSummary};
 
 /// The contents of `summary.json`; its field names are its keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -61,6 +61,8 @@ pub struct Summary {
     /// See [`Freezing::recall`](super::Freezing::recall).
     pub freeze_recall: Option<f64>,
     pub recovery_us: Option<f64>,
+    /// Figures of each workload.
+    pub workloads: Vec<WorkloadSummary>,
     pub wall_s: f64,
     pub dilation: f64,
     pub late_packets: u64,
@@ -178,6 +180,7 @@ impl RunResult {
             freeze_precision: self.freezing.precision.map(round3),
             freeze_recall: self.freezing.recall.map(round3),
             recovery_us: self.recovery_us.map(round3),
+            workloads: self.workloads(),
             wall_s: round3(self.wall_s),
             dilation: self.dilation,
             late_packets: self.late_packets,

@@ -102,8 +102,8 @@ impl Scenario {
         self.queue.pfc.then(|| Pfc { frame_bytes: self.packet_bytes(), headroom_bytes })
     }
 
-    /// The settings of the connection from host `from` to host `to` under `own`, or what it leaves to `balancer` and `[transport]`, for messages of
-    /// at most `largest_bytes`.
+    /// The settings of the connection from host `from` to host `to`. What `own` does not say it has from `balancer` and `[transport]`. Messages
+    /// have at most `largest_bytes`.
     pub fn flow_config(
         &self,
         paths: &Paths,
@@ -128,6 +128,18 @@ impl Scenario {
             max_message_bytes: largest,
             ..flow
         }
+    }
+
+    /// The settings of the connection that `flow` begins, in a run under `balancer`.
+    pub fn connection(
+        &self,
+        paths: &Paths,
+        balancer: BalancerKind,
+        (classes, flow): (&[Class], &Flow),
+        largest_bytes: u64,
+    ) -> FlowConfig {
+        let own = classes[usize::from(flow.class)].own;
+        self.flow_config(paths, (balancer, own), [flow.src, flow.dst], largest_bytes)
     }
 
     /// Bounds of the retransmission timeout between two hosts. The default least one lets every queue on the path be full.

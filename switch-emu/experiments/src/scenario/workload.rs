@@ -350,11 +350,8 @@ pub(super) fn workloads(
     settings: &[WorkloadSettings],
     network: &Network,
 ) -> Result<Vec<Workload>, Mistake> {
-    let read = |(index, settings): (usize, &WorkloadSettings)| {
-        Reader { document, network, index, settings }.workload().map(|workload| (settings, workload))
-    };
-    let read: Vec<_> = settings.iter().enumerate().map(read).collect::<Result<_, _>>()?;
-    let workloads: Vec<Workload> = read.iter().map(|(_, workload)| workload.clone()).collect();
+    let read = |(index, settings)| Reader { document, network, index, settings }.workload();
+    let workloads: Vec<Workload> = settings.iter().enumerate().map(read).collect::<Result<_, _>>()?;
     check_names(document, &workloads)?;
     check_draws(document, &workloads, network.hosts.len())?;
     Ok(workloads)

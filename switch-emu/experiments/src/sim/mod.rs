@@ -6,4 +6,4 @@ mod run;
 pub(crate) use reference::published;
 pub use reference::{preset, reference};
 pub use run::{FctEnd, Sim, Simulation};
-pub use spray_sim::{SimError, over_cores};
+pub use spray_sim::over_cores;

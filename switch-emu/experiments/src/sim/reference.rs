@@ -10,7 +10,7 @@ use spray_fabric::{Network, TopoFile};
 
 use super::FctEnd;
 use crate::scenario::{Document, Emulation, Queue, Scenario, SimulationSettings, Transport};
-use crate::workload::{Pattern, Payload, Workload, parse_matrix};
+use crate::workload::{Pattern, Workload, parse_matrix};
 
 /// A scenario with the settings of the published simulations that lacks a name, a fabric and a workload.
 ///
@@ -29,11 +29,11 @@ struct Preset {
     simulation: SimulationSettings,
 }
 
-/// `workload` on `network` as the published simulations run it.
+/// `pattern` on `network` as the published simulations run it.
 ///
 /// # Panics
 /// Never: a test reads the file.
-pub fn reference(name: &str, network: Network, workload: Workload) -> Scenario {
+pub fn reference(name: &str, network: Network, pattern: Pattern) -> Scenario {
     let preset: Preset = preset().read().expect("part of the program");
     Scenario {
         name: name.into(),
@@ -42,7 +42,7 @@ pub fn reference(name: &str, network: Network, workload: Workload) -> Scenario {
         time_limit_ps: None,
         sample_ps: preset.sample_us.ps(),
         network,
-        workload,
+        workloads: vec![Workload::new(pattern)],
         transport: preset.transport,
         queue: preset.queue,
         link_events: Vec::new(),
@@ -63,8 +63,7 @@ pub fn reference(name: &str, network: Network, workload: Workload) -> Scenario {
 pub(crate) fn published(name: &str, topology: &str, matrix: &str) -> Scenario {
     let network = TopoFile::parse(topology).expect("a reference topology").network();
     let matrix = parse_matrix(matrix, network.hosts.len()).expect("a reference matrix");
-    let workload = Workload { pattern: Pattern::Matrix(matrix), payload: Payload::Generated };
-    let mut scenario = reference(name, network, workload);
+    let mut scenario = reference(name, network, Pattern::Matrix(matrix));
     scenario.simulation.fct_end = FctEnd::Acked;
     scenario.transport.initial_window_bytes = Some(ByteSize::new(FIRST_WINDOW_BYTES));
     let paths = scenario.paths();

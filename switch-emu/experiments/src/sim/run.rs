@@ -13,9 +13,9 @@ use crate::results::{
     Collect, Ended, EventKind, EventRow, PfcFigures, RunResult, SimFigures, TransportTotals, reported, us,
 };
 use crate::scenario::{Paths, Scenario};
-use crate::workload::{Flow, FlowTriggers, largest_bytes};
+use crate::workload::{Flow, classes, largest_bytes};
 use spray_fabric::{LinkEvent, PortOutcome, PortSamples, epoch_starts};
-use spray_sim::{FlowOutcome, FrameBytes, SimFlow, SimOutcome, SimSpec, Start, simulate};
+use spray_sim::{FlowOutcome, FrameBytes, SimOutcome, SimSpec, simulate};
 
 /// When a flow counts as complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -89,34 +89,27 @@ impl<'a> Simulation<'a> {
     /// [`EngineError::Refused`] when the scenario does not fit the simulator. Flows that do not complete are no error: the result says so.
     pub fn run(&self, balancer: BalancerKind, seed: u64, events: &[LinkEvent]) -> Result<RunResult, EngineError> {
         let scenario = self.scenario;
-        let flows = scenario.flows(seed);
+        let plan = scenario.plan(seed);
+        let (flows, classes) = (&plan.flows, classes(&scenario.workloads));
         let paths = &self.paths;
-        let triggers = scenario.workload.triggers(flows.len(), scenario.network.hosts.len());
-        let until_ps = scenario.time_limit_ps(paths, &flows);
+        let until_ps = scenario.time_limit_ps(paths, &plan);
         let drawn = scenario.drawn_failures(seed, until_ps);
         let drawn = drawn.map_err(|mistake| EngineError::Refused(mistake.to_string()))?;
         let events = [scenario.link_events.as_slice(), events, &drawn].concat();
         let epochs_ps = epoch_starts(&events);
-        let window_packets = window_packets(scenario, &flows);
-        let sim_flows: Vec<SimFlow> = flows
-            .iter()
-            .map(|flow| {
-                let own = triggers.as_ref().map(|triggers| triggers.of_flow[flow.flow as usize]);
-                sim_flow(flow, own.unwrap_or_default(), seed)
-            })
-            .collect();
-        let largest_bytes = largest_bytes(&flows);
+        let window_packets = window_packets(scenario, flows);
+        let largest_bytes = largest_bytes(flows);
         let spec = SimSpec {
             network: &scenario.network,
             events: &events,
             queue: &|rate_bps| scenario.thresholds(paths, rate_bps),
             short_slow_queues: scenario.simulation.short_slow_queues,
-            flows: &sim_flows,
-            triggers: triggers.as_ref().map_or(&[], |triggers| &triggers.list),
+            flows: &plan.specs(seed),
+            triggers: plan.trigger_list(),
             pfc: scenario.pfc(),
-            flow_config: &|from, to| FlowConfig {
+            flow_config: &|flow| FlowConfig {
                 window_packets,
-                ..scenario.flow_config(paths, balancer, [from, to], largest_bytes)
+                ..scenario.connection(paths, balancer, (&classes, &flows[flow]), largest_bytes)
             },
             ideal_code: scenario.transport.erasure,
             v6: scenario.is_v6(),
@@ -133,9 +126,10 @@ impl<'a> Simulation<'a> {
         let wall_s = begun.elapsed().as_secs_f64();
         let collect = Collect {
             scenario,
+            paths,
             balancer,
             seed,
-            flows: &flows,
+            plan: &plan,
             link_events: &events,
             reroutes_ps: epochs_ps.get(1..).unwrap_or_default(),
             ports: &outcome.ports,
@@ -150,9 +144,12 @@ fn now() -> std::time::Instant {
     std::time::Instant::now()
 }
 
-/// The window in packets that a connection keeps track of: the scenario's, but no more than its one message has. The cut saves
-/// memory and changes nothing else.
+/// The window in packets that a connection keeps track of: the scenario's, but no more than its message has where all have one. The cut
+/// saves memory and changes nothing else.
 fn window_packets(scenario: &Scenario, flows: &[Flow]) -> u32 {
+    if flows.iter().any(|flow| flow.connection.is_some()) {
+        return scenario.transport.window_packets;
+    }
     let packets = |flow: &Flow| flow.bytes.div_ceil(u64::from(scenario.transport.payload_bytes));
     let most = flows.iter().map(packets).max().unwrap_or(0).min(u64::from(u32::MAX / 4)) as u32;
     most.next_power_of_two().max(LEAST_WINDOW_PACKETS).min(scenario.transport.window_packets)
@@ -161,26 +158,11 @@ fn window_packets(scenario: &Scenario, flows: &[Flow]) -> u32 {
 /// Least number of packets that senders and receivers keep track of: what a selective acknowledgement spans.
 const LEAST_WINDOW_PACKETS: u32 = 256;
 
-fn sim_flow(flow: &Flow, triggers: FlowTriggers, seed: u64) -> SimFlow {
-    SimFlow {
-        src: flow.src,
-        dst: flow.dst,
-        bytes: flow.bytes,
-        path_seed: Some(flow.path_seed(seed)),
-        start: triggers.start.map_or(Start::At(flow.start_ps), Start::On),
-        on_sent: triggers.on_sent,
-        on_received: triggers.on_received,
-    }
-}
-
 /// What came of a run of `collect`'s scenario.
 fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult {
     let Scenario { simulation, network, .. } = collect.scenario;
-    //= docs/specs/closed-loop.md#CL-2 are no part of the run
-    let until = collect.scenario.workload.closed_loop().and_then(|closed| closed.until_ps);
-    let is_part = |found: &FlowOutcome| found.started_ps.is_some() || until.is_none();
     let ended = |(flow, found): (&Flow, &FlowOutcome)| {
-        is_part(found).then(|| Ended {
+        collect.is_part(flow, found.started_ps).then(|| Ended {
             start_ps: found.started_ps.unwrap_or(flow.start_ps),
             end_ps: match simulation.fct_end {
                 FctEnd::Received => found.received_ps,
@@ -219,7 +201,7 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
             }),
             conweave: network.switching.has_conweave().then(|| outcome.conweave.into()),
         }),
-        ..collect.result("sim", collect.flows.iter().zip(&outcome.flows).map(ended), rows(collect, outcome), transport)
+        ..collect.result("sim", collect.plan.flows.iter().zip(&outcome.flows).map(ended), rows(collect, outcome), transport)
     }
 }
 

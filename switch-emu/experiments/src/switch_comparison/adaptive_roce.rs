@@ -62,8 +62,8 @@ pub fn adaptive_roce(seeds: u64, threads: usize) -> Result<String, String> {
 fn scenarios() -> Vec<(&'static str, Scenario)> {
     let figure = |number| FIGURES.iter().find(|figure| figure.number == number).expect("one of the list").scenario();
     let mut tornado = figure(8);
-    if let Pattern::Permutation(each) = tornado.workload.pattern {
-        tornado.workload.pattern = Pattern::Tornado(each);
+    if let Pattern::Permutation(each) = tornado.workloads[0].pattern {
+        tornado.workloads[0].pattern = Pattern::Tornado(each);
     }
     vec![("Permutation", figure(8)), ("Tornado", tornado), ("Permutation with slow links", figure(9))]
 }

@@ -11,7 +11,7 @@ use spray_fabric::{Network, Scheme};
 use crate::results::{ConWeaveFigures, ReunionFigures, RunResult, Summary};
 use crate::scenario::{Document, Scenario};
 use crate::sim::{Simulation, over_cores};
-use crate::workload::{Flow, Partners, Pattern, Sizes};
+use crate::workload::{Distribution, Flow, Partners, Pattern, Sizes};
 
 /// What is run: how large flows are, at which loads, and with how many seeds, from 1 on.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,7 +67,7 @@ impl Rings {
     fn one(&self, scheme: Scheme, gap_us: f64, load: u64, seed: u64) -> Result<Ring, String> {
         let mut scenario = self.scenario(scheme, gap_us);
         let pairs = ring(&scenario.network, load, seed);
-        scenario.workload.pattern = Pattern::Flows(self.flows(&pairs));
+        scenario.workloads[0].pattern = Pattern::Flows(self.flows(&pairs));
         let run = Simulation::new(&scenario).run(BalancerKind::Ecmp, seed, &[]).map_err(|error| error.to_string())?;
         self.figures(&run).ok_or_else(|| format!("{scheme}, load {load} %, seed {seed}: a flow did not complete"))
     }
@@ -93,7 +93,7 @@ impl Rings {
             (0..self.slices).map(|_| (*src, *dst, self.bytes / self.slices)).collect::<Vec<_>>()
         };
         let slices = pairs.iter().flat_map(slice);
-        (0..).zip(slices).map(|(flow, (src, dst, bytes))| Flow { flow, src, dst, bytes, start_ps: 0 }).collect()
+        (0..).zip(slices).map(|(flow, (src, dst, bytes))| Flow { flow, src, dst, bytes, start_ps: 0, ..Flow::default() }).collect()
     }
 
     /// The paper's fabric under a scheme; the workload is another's.
@@ -161,8 +161,8 @@ impl Messages {
             let mut scenario = self.rings.scenario(scheme, gap_us);
             let (sizes, messages) = (self.sizes, self.messages);
             let partners =
-                Partners { messages, sizes, max_bytes: MOST_BYTES, cross_leaf: true, start_ps: 0, until_ps: None };
-            scenario.workload.pattern = Pattern::PartnerAfterPartner(partners);
+                Partners { messages, sizes: Distribution::published(sizes, MOST_BYTES), cross_leaf: true, start_ps: 0, until_ps: None };
+            scenario.workloads[0].pattern = Pattern::PartnerAfterPartner(partners);
             scenario.time_limit_ps = Some(LIMIT_PS);
             let run =
                 Simulation::new(&scenario).run(BalancerKind::Ecmp, seed, &[]).map_err(|error| error.to_string())?;

@@ -265,7 +265,7 @@ impl Group<'_> {
                     bytes: step.bytes,
                     start_ps: collective.start_ps,
                     connection: Some(connection).filter(|earlier| collective.persistent && *earlier != flow),
-                    step: number * round.parts + step.part,
+                    step: Some(number * round.parts + step.part),
                     ..Flow::default()
                 });
                 triggers.of_flow.push(FlowTriggers { start, on_sent: None, on_received });

@@ -13,7 +13,7 @@ use self::line::{Line, Word, words};
 use super::{Flow, FlowTriggers, Triggers};
 use spray_fabric::FileError;
 use spray_fabric::limits::{MAX_FLOWS, MAX_MESSAGE_BYTES, MAX_TIME_PS};
-use spray_sim::Trigger;
+use spray_fabric::{Trigger, TriggerKind};
 
 /// What a matrix holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -87,13 +87,13 @@ impl Reader {
         let lower: Vec<String> = line.words.iter().map(|word| word.text.to_ascii_lowercase()).collect();
         let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
         let (id, kind) = match lower[..] {
-            ["trigger", "id", _, "oneshot"] => (line.number(2)?, Trigger::Oneshot),
-            ["trigger", "id", _, "multishot"] => (line.number(2)?, Trigger::Multishot),
+            ["trigger", "id", _, "oneshot"] => (line.number(2)?, TriggerKind::Oneshot),
+            ["trigger", "id", _, "multishot"] => (line.number(2)?, TriggerKind::Multishot),
             ["trigger", "id", _, "barrier", "count", _] => {
                 let count = line.number(5)?;
                 let fits = u32::try_from(count).ok().filter(|count| *count > 0);
                 let message = || format!("`count` is {count}; allowed: 1 to {}", u32::MAX);
-                (line.number(2)?, Trigger::Barrier(fits.ok_or_else(|| line.error(line.words[5], message()))?))
+                (line.number(2)?, TriggerKind::Barrier(fits.ok_or_else(|| line.error(line.words[5], message()))?))
             }
             _ => {
                 let at = lower.iter().zip(["trigger", "id"]).take_while(|(given, name)| *given == name).count();
@@ -104,7 +104,7 @@ impl Reader {
         if self.numbers.insert(id, self.triggers.len()).is_some() {
             return Err(line.error(line.words[2], format!("trigger {id} is described twice; allowed: once")));
         }
-        self.triggers.push(kind);
+        self.triggers.push(Trigger::new(kind));
         Ok(())
     }
 
@@ -153,7 +153,7 @@ impl Reader {
         if self.flows.len() == MAX_FLOWS {
             return Err(line.error(pair, format!("one flow too many; allowed: at most {MAX_FLOWS}")));
         }
-        self.flows.push(Flow { flow: self.flows.len() as u32, src, dst, bytes: bytes.id, start_ps });
+        self.flows.push(Flow { flow: self.flows.len() as u32, src, dst, bytes: bytes.id, start_ps, ..Flow::default() });
         self.lines.push(line.number);
         self.start.push(trigger);
         self.on_sent.push(on_sent);

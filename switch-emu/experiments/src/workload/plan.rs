@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use spray_fabric::{Network, TriggerKind, mix};
+use spray_fabric::{FlowSpec, Network, Start, Trigger, TriggerKind, mix};
 
 use super::members::shuffled;
 use super::{Flow, FlowTriggers, MEMBER_STREAM, Triggers, Workload, members};
@@ -52,9 +52,27 @@ impl Plan {
         self.flows.extend(flows);
     }
 
-    /// What triggers a flow.
-    pub fn triggers_of(&self, flow: usize) -> FlowTriggers {
-        self.triggers.as_ref().map(|triggers| triggers.of_flow[flow]).unwrap_or_default()
+    /// The flows of a run with root `seed`, as engines take them.
+    pub fn specs(&self, seed: u64) -> Vec<FlowSpec> {
+        let spec = |flow: &Flow| {
+            let own = self.triggers.as_ref().map(|triggers| triggers.of_flow[flow.flow as usize]).unwrap_or_default();
+            FlowSpec {
+                src: flow.src,
+                dst: flow.dst,
+                bytes: flow.bytes,
+                connection: flow.connection.map(|flow| flow as usize),
+                path_seed: Some(flow.path_seed(seed)),
+                start: own.start.map_or(Start::At(flow.start_ps), Start::On),
+                on_sent: own.on_sent,
+                on_received: own.on_received,
+            }
+        };
+        self.flows.iter().map(spec).collect()
+    }
+
+    /// What the triggers do, as engines take them.
+    pub fn trigger_list(&self) -> &[Trigger] {
+        self.triggers.as_ref().map_or(&[], |triggers| &triggers.list)
     }
 
     /// Whether a flow is no part of the run where it has not started: its turn came too late.

@@ -1,6 +1,6 @@
 use super::*;
 use spray_fabric::LeafSpine;
-use spray_sim::Trigger;
+use spray_fabric::{Trigger, TriggerKind};
 
 fn network(leaves: usize, hosts_per_leaf: usize) -> Network {
     LeafSpine::uniform([leaves, 4, hosts_per_leaf], 1_000_000_000, 0).network()
@@ -9,8 +9,7 @@ fn network(leaves: usize, hosts_per_leaf: usize) -> Network {
 const EACH: Each = Each { bytes: 1000, start_ps: 7 };
 
 fn flows(pattern: Pattern, network: &Network, seed: u64) -> Vec<(usize, usize)> {
-    let workload = Workload { pattern, payload: Payload::Generated };
-    workload.flows(network, seed).iter().map(|flow| (flow.src, flow.dst)).collect()
+    Plan::new(&[Workload::new(pattern)], network, seed).flows.iter().map(|flow| (flow.src, flow.dst)).collect()
 }
 
 #[test]
@@ -72,14 +71,14 @@ fn tornado_and_incast_take_the_far_side() {
     let network = network(2, 4);
     let tornado = flows(Pattern::Tornado(EACH), &network, 1);
     assert_eq!(tornado[..5], [(0, 4), (1, 5), (2, 6), (3, 7), (4, 0)]);
-    let incast = flows(Pattern::Incast { senders: 5, receiver: 1, each: EACH }, &network, 1);
+    let incast = flows(Pattern::Incast { senders: 5, receiver: Some(1), each: EACH }, &network, 1);
     assert_eq!(incast, [(5, 1), (6, 1), (7, 1), (4, 1), (0, 1)]);
 }
 
 #[test]
 fn payload_is_the_seeds_or_the_files() {
-    let workload = |payload| Workload { pattern: Pattern::Flows(Vec::new()), payload };
-    let flow = |flow, bytes| Flow { flow, src: 0, dst: 1, bytes, start_ps: 0 };
+    let workload = |payload| Workload { payload, ..Workload::new(Pattern::Flows(Vec::new())) };
+    let flow = |flow, bytes| Flow { flow, src: 0, dst: 1, bytes, start_ps: 0, ..Flow::default() };
     let generated = workload(Payload::Generated);
     assert_eq!(generated.payload(&flow(0, 99), 1), generated.payload(&flow(0, 99), 1));
     assert_ne!(generated.payload(&flow(0, 99), 1), generated.payload(&flow(1, 99), 1));
@@ -93,7 +92,7 @@ fn payload_is_the_seeds_or_the_files() {
 fn a_matrix_is_read_and_its_mistakes_are_named() {
     let text = "Nodes 4\nConnections 2\n0->3 id 1 start 0 size 4096 # first\n2->1 id 2 start 5000 size 1 prio 3\n";
     let matrix = parse_matrix(text, 4).unwrap();
-    assert_eq!(matrix.flows[1], Flow { flow: 1, src: 2, dst: 1, bytes: 1, start_ps: 5000 });
+    assert_eq!(matrix.flows[1], Flow { flow: 1, src: 2, dst: 1, bytes: 1, start_ps: 5000, ..Flow::default() });
     assert_eq!((matrix.triggers, matrix.warnings.len()), (None, 1), "{:?}", matrix.warnings);
     let chain = "0->1 start 0 size 1 send_done_trigger 7\n1->2 trigger 7 size 1\n";
     let cases = [
@@ -139,7 +138,8 @@ fn triggers_of_all_kinds_are_read() {
                 0->3 id 6 trigger 30 size 9\n\
                 trigger id 30 multishot\ntrigger id 10 oneshot\ntrigger id 20 Barrier count 2\n";
     let triggers = parse_matrix(text, 4).unwrap().triggers.unwrap();
-    assert_eq!(triggers.list, [Trigger::Multishot, Trigger::Oneshot, Trigger::Barrier(2)]);
+    let kinds = [TriggerKind::Multishot, TriggerKind::Oneshot, TriggerKind::Barrier(2)];
+    assert_eq!(triggers.list, kinds.map(Trigger::new));
     let starts: Vec<_> = triggers.of_flow.iter().map(|flow| flow.start).collect();
     assert_eq!(starts, [None, Some(1), Some(1), Some(2), Some(0), Some(0)]);
     assert_eq!(triggers.of_flow[0], FlowTriggers { start: None, on_sent: Some(1), on_received: Some(0) });

@@ -1,6 +1,6 @@
 //! What starts flows at the end of others.
 
-use spray_sim::Trigger;
+use spray_fabric::{Start, Starts, Trigger, TriggerKind};
 
 /// The triggers of a matrix, which flows signal them, and which they start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,8 +44,8 @@ impl ClosedLoop {
             let own = Some(flow % hosts);
             FlowTriggers { start: own.filter(|_| self.waits(flow, hosts)), on_sent: own, on_received: None }
         };
-        let kind = self.until_ps.map_or(Trigger::Multishot, Trigger::MultishotUntil);
-        Triggers { list: vec![kind; hosts], of_flow: (0..flows).map(of).collect() }
+        let kind = self.until_ps.map_or(TriggerKind::Multishot, TriggerKind::MultishotUntil);
+        Triggers { list: vec![Trigger::new(kind); hosts], of_flow: (0..flows).map(of).collect() }
     }
 }
 
@@ -66,30 +66,8 @@ impl Triggers {
 
     /// The first flow that never starts even if every started flow ends; `None` if all flows start.
     pub fn never_started(&self) -> Option<usize> {
-        let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); self.list.len()];
-        for (flow, triggers) in self.of_flow.iter().enumerate() {
-            triggers.start.into_iter().for_each(|trigger| waiting[trigger].push(flow));
-        }
-        waiting.iter_mut().for_each(|flows| flows.reverse());
-        let mut signals = vec![0u32; self.list.len()];
-        let mut started: Vec<bool> = self.of_flow.iter().map(|triggers| triggers.start.is_none()).collect();
-        let mut running: Vec<usize> = (0..started.len()).filter(|flow| started[*flow]).collect();
-        while let Some(flow) = running.pop() {
-            for trigger in [self.of_flow[flow].on_sent, self.of_flow[flow].on_received].into_iter().flatten() {
-                signals[trigger] += 1;
-                let starts = match self.list[trigger] {
-                    Trigger::Oneshot if signals[trigger] == 1 => waiting[trigger].len(),
-                    Trigger::Barrier(count) if signals[trigger] == count => waiting[trigger].len(),
-                    Trigger::Multishot | Trigger::MultishotUntil(_) => waiting[trigger].len().min(1),
-                    Trigger::Oneshot | Trigger::Barrier(_) => 0,
-                };
-                for _ in 0..starts {
-                    let next = waiting[trigger].pop().unwrap_or(flow);
-                    started[next] = true;
-                    running.push(next);
-                }
-            }
-        }
-        started.iter().position(|started| !started)
+        let start = |own: &FlowTriggers| (own.start.map_or(Start::At(0), Start::On), None);
+        let ended = |flow: usize| [self.of_flow[flow].on_sent, self.of_flow[flow].on_received].into_iter().flatten();
+        Starts::new(self.of_flow.iter().map(start), &self.list).never_started(ended)
     }
 }

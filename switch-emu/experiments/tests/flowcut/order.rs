@@ -11,7 +11,7 @@ use spray_core::units::{ByteSize, Gbps, Micros, Ratio};
 
 use spray_experiments::scenario::{QueueLength, Scenario};
 use spray_experiments::sim::{FctEnd, Simulation, reference};
-use spray_experiments::workload::{Flow, Pattern, Payload, Workload};
+use spray_experiments::workload::{Flow, Pattern};
 use spray_fabric::{
     Cables, Dragonfly, FatTree, LeafSpine, Link, LinkAction, LinkEvent, Network, PortCounters, Scheme, Switching,
 };
@@ -120,8 +120,7 @@ fn drops(port: &PortCounters) -> u64 {
 fn scenario(draw: &mut Draw, switches: Option<Scheme>) -> (Scenario, String) {
     let (network, fabric) = network(draw);
     let flows = flows(draw, network.hosts.len());
-    let workload = Workload { pattern: Pattern::Flows(flows), payload: Payload::Generated };
-    let mut scenario = reference("order", network, workload);
+    let mut scenario = reference("order", network, Pattern::Flows(flows));
     scenario.simulation.fct_end = FctEnd::Acked;
     let failures = failures(draw, &mut scenario, switches);
     let transport = transport(draw, &mut scenario);
@@ -196,7 +195,7 @@ fn flows(draw: &mut Draw, hosts: usize) -> Vec<Flow> {
         let other = (src + draw.between(1, hosts as u64 - 1) as usize) % hosts;
         let dst = incast.filter(|dst| *dst != src).unwrap_or(other);
         let start_ps = if draw.chance(20) { 0 } else { draw.below(100_000_000) };
-        Flow { flow: number as u32, src, dst, bytes: draw.between(1, most), start_ps }
+        Flow { flow: number as u32, src, dst, bytes: draw.between(1, most), start_ps, ..Flow::default() }
     };
     (0..count).map(flow).collect()
 }

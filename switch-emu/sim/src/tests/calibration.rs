@@ -30,7 +30,7 @@ fn mean_us(config: FlowConfig, slow: bool, packets: u64, seed: u64) -> f64 {
     let event = LinkEvent { name: "leaf0->spine0".into(), links, at_ps: 0, until_ps: None, action };
     let flows: Vec<_> = (0..32).map(|src| flow(src, (src + 8) % 32, packets * PAYLOAD)).collect();
     let events = if slow { std::slice::from_ref(&event) } else { &[] };
-    let (queue, config) = (|bps| Thresholds { trim: false, ..queue(bps) }, |_, _| config);
+    let (queue, config) = (|bps| Thresholds { trim: false, ..queue(bps) }, |_| config);
     let outcome = simulate(&SimSpec { events, queue: &queue, seed, ..spec(&network, &flows, &config) }, 1).unwrap();
     let total: u64 = outcome.flows.iter().map(|flow| flow.acked_ps.expect("a complete flow")).sum();
     total as f64 / 32.0 / US as f64

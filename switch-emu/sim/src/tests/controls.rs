@@ -5,14 +5,14 @@ use spray_core::cc::CcKind;
 use super::*;
 
 /// Runs `flows` over a leaf-spine of 32 hosts; returns the slowest flow's time in us, and how many packets were trimmed and timed out.
-fn outcome(kind: CcKind, flows: &[SimFlow]) -> (u64, u64, u64) {
+fn outcome(kind: CcKind, flows: &[FlowSpec]) -> (u64, u64, u64) {
     let mut config = flow_config(BalancerKind::Reps);
     config.cc.control = kind.into();
     if kind == CcKind::FixedRate {
         config.cc.max_window_bytes = u64::MAX;
     }
     let network = leaf_spine(4, 8, 8);
-    let outcome = simulate(&spec(&network, flows, &|_, _| config), 1).unwrap();
+    let outcome = simulate(&spec(&network, flows, &|_| config), 1).unwrap();
     let slowest_us = outcome.flows.iter().map(|flow| flow.acked_ps.expect("a complete flow")).max().unwrap_or(0) / US;
     let sum = |count: fn(&FlowOutcome) -> u64| outcome.flows.iter().map(count).sum();
     (slowest_us, sum(|flow| flow.sender.nacks), sum(|flow| flow.sender.timeouts))

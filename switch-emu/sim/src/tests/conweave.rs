@@ -25,7 +25,7 @@ fn delivered(outcome: &SimOutcome) -> bool {
 struct Case {
     network: Network,
     events: Vec<LinkEvent>,
-    flows: Vec<SimFlow>,
+    flows: Vec<FlowSpec>,
     lossless: bool,
     seed: u64,
 }
@@ -45,7 +45,7 @@ impl Case {
             let src = below(hosts);
             let dst = (src + 1 + below(hosts - 1)) % hosts;
             let (bytes, at_ps) = (1 + below(400) * PAYLOAD, below(200) * US);
-            SimFlow {
+            FlowSpec {
                 path_seed: Some(below(1 << 40)),
                 start: Start::At(at_ps),
                 ..flow(src as usize, dst as usize, bytes)
@@ -67,7 +67,7 @@ impl Case {
     fn run(&self) -> SimOutcome {
         let lossless = |bps| Thresholds { limit_bytes: 150_000, trim: false, ..queue(bps) };
         let queue: &(dyn Fn(u64) -> Thresholds + Sync) = if self.lossless { &lossless } else { &queue };
-        let config = |_, _| {
+        let config = |_| {
             let late = RtoConfig { initial_ps: 5_000 * US, min_ps: 5_000 * US, max_ps: 50_000 * US };
             let rto = if self.lossless { late } else { flow_config(BalancerKind::Ecmp).rto };
             FlowConfig { rto, ..flow_config(BalancerKind::Ecmp) }
@@ -152,7 +152,7 @@ fn ring(network: &Network, scheme: Scheme, step: usize, seed: u64) -> (u64, SimO
     network.switching = switching(scheme, conweave::Settings::default());
     let hosts = network.hosts.len();
     let flows: Vec<_> = (0..hosts)
-        .map(|src| SimFlow { path_seed: Some(seed * 100 + src as u64), ..flow(src, (src + step) % hosts, 24_000_000) })
+        .map(|src| FlowSpec { path_seed: Some(seed * 100 + src as u64), ..flow(src, (src + step) % hosts, 24_000_000) })
         .collect();
     let case = Case { network, events: vec![], flows, lossless: true, seed };
     let outcome = case.run();

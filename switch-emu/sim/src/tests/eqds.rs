@@ -9,7 +9,7 @@ const SPECULATIVE: u64 = 101;
 
 fn simulate_with(
     network: &Network,
-    flows: &[SimFlow],
+    flows: &[FlowSpec],
     events: &[LinkEvent],
     (balancer, trim, seed): (BalancerKind, bool, u64),
 ) -> SimOutcome {
@@ -17,7 +17,7 @@ fn simulate_with(
     let give_up_ps =
         if events.iter().any(|event| matches!(event.action, LinkAction::Loss { .. })) { 1_000_000 } else { 50_000 }
             * US;
-    let config = |_, _| {
+    let config = |_| {
         let mut config = flow_config(balancer);
         config.cc.control = CcKind::Eqds.into();
         config.path.trimming = trim;
@@ -55,7 +55,7 @@ fn paced_ps(packets: u64) -> u64 {
     packets * PACKET_PS * 100 / 99 + 2 * 8_337_000
 }
 
-fn incast() -> (Network, Vec<SimFlow>) {
+fn incast() -> (Network, Vec<FlowSpec>) {
     (leaf_spine(5, 4, 4), (4..20).map(|src| flow(src, 0, 1_000 * PAYLOAD)).collect())
 }
 

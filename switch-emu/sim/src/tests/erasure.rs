@@ -18,7 +18,7 @@ fn lossy(ppm: u32, seed: u64, ideal_code: bool, change: impl Fn(&mut FlowConfig)
     let mut config = flow_config(BalancerKind::Ops);
     (config.cc.control, config.cc.max_window_bytes) = (CcKind::FixedRate.into(), u64::MAX);
     change(&mut config);
-    simulate(&SimSpec { events: &[event], ideal_code, seed, ..spec(&network, &flows, &|_, _| config) }, 1).unwrap()
+    simulate(&SimSpec { events: &[event], ideal_code, seed, ..spec(&network, &flows, &|_| config) }, 1).unwrap()
 }
 
 fn slowest_us(outcome: &SimOutcome) -> u64 {

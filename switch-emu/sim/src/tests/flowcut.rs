@@ -19,10 +19,10 @@ fn fct_ms(balancer: BalancerKind, path_seed: u64) -> f64 {
         limit_bytes: 250_000,
         ..queue(bps)
     };
-    let flows = [SimFlow { path_seed: Some(path_seed), ..flow(0, 1, 4096 * PAYLOAD) }];
+    let flows = [FlowSpec { path_seed: Some(path_seed), ..flow(0, 1, 4096 * PAYLOAD) }];
     let rto = RtoConfig { initial_ps: 10_000 * US, min_ps: 5_000 * US, max_ps: 80_000 * US };
     let config = FlowConfig { rto, window_packets: 1024, ..flow_config(balancer) }.learning();
-    let config = |_, _| config;
+    let config = |_| config;
     let spec = SimSpec {
         events: &events,
         queue: &marks,

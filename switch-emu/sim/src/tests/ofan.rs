@@ -40,7 +40,7 @@ fn fat_tree(k: usize) -> Network {
 }
 
 /// Runs `flows` with its ideal congestion control, full rate; returns the time of the last ACK.
-fn completion_ps(network: &Network, flows: &[SimFlow], balancer: BalancerKind, seed: u64) -> u64 {
+fn completion_ps(network: &Network, flows: &[FlowSpec], balancer: BalancerKind, seed: u64) -> u64 {
     let base_rtt_ps = 2 * HOPS * LINK_PS + HOPS * (DATA + ACK) * PS_PER_BYTE;
     let frame_bytes = (DATA + GAP) as u32;
     let mut cc = CcConfig::for_path(base_rtt_ps, OFAN_BPS, frame_bytes);
@@ -60,7 +60,7 @@ fn completion_ps(network: &Network, flows: &[SimFlow], balancer: BalancerKind, s
         trim: false,
         ..Thresholds::NONE
     };
-    let config = |_, _| flow;
+    let config = |_| flow;
     let spec = SimSpec {
         queue: &|_| deep,
         frames: FrameBytes::all((ACK + GAP) as u32),

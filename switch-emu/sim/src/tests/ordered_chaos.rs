@@ -9,14 +9,14 @@ use super::*;
 const TIMEOUT_PS: u64 = 20_000 * US;
 
 /// Every host of four leaves sends to the one a leaf on.
-fn ring(packets: u64) -> Vec<SimFlow> {
+fn ring(packets: u64) -> Vec<FlowSpec> {
     (0..16).map(|src| flow(src, (src + 4) % 16, packets * PAYLOAD)).collect()
 }
 
-fn run_with(flows: &[SimFlow], events: &[LinkEvent], trim: bool, seed: u64, config: &FlowConfig) -> SimOutcome {
+fn run_with(flows: &[FlowSpec], events: &[LinkEvent], trim: bool, seed: u64, config: &FlowConfig) -> SimOutcome {
     let network = leaf_spine(4, 4, 4);
     let queue = |rate_bps| Thresholds { trim, ..queue(rate_bps) };
-    simulate(&SimSpec { events, queue: &queue, seed, ..spec(&network, flows, &|_, _| *config) }, 1).unwrap()
+    simulate(&SimSpec { events, queue: &queue, seed, ..spec(&network, flows, &|_| *config) }, 1).unwrap()
 }
 
 fn config(balancer: BalancerKind) -> FlowConfig {

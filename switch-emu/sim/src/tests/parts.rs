@@ -5,9 +5,9 @@ use spray_core::cc::CcKind;
 use spray_fabric::{FatTree, Scheme, Switching};
 
 /// Each host sends to the one half the fabric further on.
-fn across(network: &Network, bytes: u64) -> Vec<SimFlow> {
+fn across(network: &Network, bytes: u64) -> Vec<FlowSpec> {
     let hosts = network.hosts.len();
-    let flow = |src| SimFlow { path_seed: Some(src as u64), ..flow(src, (src + hosts / 2 + 1) % hosts, bytes) };
+    let flow = |src| FlowSpec { path_seed: Some(src as u64), ..flow(src, (src + hosts / 2 + 1) % hosts, bytes) };
     (0..hosts).map(flow).collect()
 }
 
@@ -38,7 +38,7 @@ fn threads_change_nothing_whatever_befalls_links() {
         leaf_event(&network, "h5->leaf0", 2, LinkAction::Rate { ppm: 500_000 }),
     ];
     for balancer in [BalancerKind::Ops, BalancerKind::Reps, BalancerKind::HostDr, BalancerKind::Flowcut] {
-        let config = |_, _| flow_config(balancer);
+        let config = |_| flow_config(balancer);
         let spec = SimSpec { events: &events, sample_ps: 3 * US, ..spec(&network, &flows, &config) };
         let outcome = on_any_threads(&spec);
         assert!(outcome.flows.iter().all(|flow| flow.acked_ps.is_some()), "{balancer}");
@@ -52,7 +52,7 @@ fn threads_change_nothing_under_any_stateless_scheme_of_switches() {
         let mut network = FatTree::uniform([4, 4, 2, 4, 8], BPS, US).network();
         network.switching = Switching::all(scheme);
         let flows = across(&network, 150_000);
-        let config = |_, _| flow_config(BalancerKind::Ecmp);
+        let config = |_| flow_config(BalancerKind::Ecmp);
         let outcome = on_any_threads(&spec(&network, &flows, &config));
         assert!(outcome.flows.iter().all(|flow| flow.acked_ps.is_some()), "{scheme}");
     }
@@ -63,7 +63,7 @@ fn threads_change_nothing_with_credit_and_marks_at_departure() {
     let network = leaf_spine(16, 4, 8);
     // Half of all hosts send to one.
     let flows: Vec<_> = (64..128).map(|src| flow(src, 3, 100_000)).chain(across(&network, 200_000)).collect();
-    let config = |_, _| {
+    let config = |_| {
         let mut config = flow_config(BalancerKind::Reps);
         config.cc.control = CcKind::Eqds.into();
         config
@@ -82,7 +82,7 @@ fn parts_give_the_figures_of_one_part() {
     let events = [leaf_event(&network, "leaf3->spine2", 0, LinkAction::Rate { ppm: 500_000 })];
     let flows = across(&network, 1 << 20);
     for (balancer, departing) in [(BalancerKind::Ops, false), (BalancerKind::Reps, false), (BalancerKind::Reps, true)] {
-        let config = |_, _| flow_config(balancer);
+        let config = |_| flow_config(balancer);
         let queue = |bps| Thresholds { mark_departing: departing, ..queue(bps) };
         let mean_us = |triggers: &[Trigger]| {
             let spec = SimSpec { events: &events, triggers, queue: &queue, ..spec(&network, &flows, &config) };
@@ -92,7 +92,7 @@ fn parts_give_the_figures_of_one_part() {
                 .collect();
             ends.iter().sum::<f64>() / ends.len() as f64 / 1e6
         };
-        let (parts_us, one_us) = (mean_us(&[]), mean_us(&[Trigger::Oneshot]));
+        let (parts_us, one_us) = (mean_us(&[]), mean_us(&[Trigger::new(TriggerKind::Oneshot)]));
         assert!((parts_us / one_us - 1.0).abs() < 0.01, "{balancer}: {parts_us} us in parts, {one_us} us in one");
     }
 }

@@ -23,11 +23,11 @@ fn lossless(
     network: &Network,
     queue: &(dyn Fn(u64) -> Thresholds + Sync),
     headroom_bytes: Option<u64>,
-    flows: &[SimFlow],
+    flows: &[FlowSpec],
     until_us: u64,
 ) -> SimOutcome {
     let pfc = Some(Pfc { frame_bytes: FRAME as u32, headroom_bytes });
-    let config = |_, _| blast(BalancerKind::Ecmp);
+    let config = |_| blast(BalancerKind::Ecmp);
     simulate(&SimSpec { queue, pfc, until_ps: until_us * US, ..spec(network, flows, &config) }, 1).unwrap()
 }
 
@@ -167,7 +167,7 @@ proptest! {
             let uplink = network.uplink(src);
             network.links[uplink].rate_bps -= src as u64 * 13_000_000_000;
         }
-        let flows: Vec<_> = senders.iter().enumerate().map(|(src, (dst, packets, late))| SimFlow {
+        let flows: Vec<_> = senders.iter().enumerate().map(|(src, (dst, packets, late))| FlowSpec {
             start: Start::At(*late),
             ..flow(src, count + dst, packets * PAYLOAD)
         }).collect();

@@ -16,9 +16,9 @@ fn the_average_queue_is_that_of_close_samples() {
         action: LinkAction::Rate { ppm },
     };
     let flows: Vec<_> = (0..8).map(|src| flow(src, (src + 4) % 8, 1_000_000)).collect();
-    let late = |flow: SimFlow| SimFlow { start: Start::At(7 * US), ..flow };
+    let late = |flow: FlowSpec| FlowSpec { start: Start::At(7 * US), ..flow };
     let flows: Vec<_> = flows.into_iter().map(late).collect();
-    let (config, events) = (|_, _| flow_config(BalancerKind::Ops), [slow(15, 300_000), slow(50, 150_000)]);
+    let (config, events) = (|_| flow_config(BalancerKind::Ops), [slow(15, 300_000), slow(50, 150_000)]);
     let spec = SimSpec { events: &events, seed: 5, sample_ps: US / 20, ..spec(&network, &flows, &config) };
     let outcome = simulate(&spec, 1).unwrap();
     assert!(outcome.end_ps > 70 * US, "both changes come while frames wait");
@@ -51,7 +51,7 @@ fn a_flow_alone_leaves_the_frame_that_is_being_sent() {
 fn incast(network: &Network, queue: &(dyn Fn(u64) -> Thresholds + Sync), packets: u64) -> SimOutcome {
     let others = (0..network.hosts.len()).filter(|src| network.leaf_of(*src) != network.leaf_of(0));
     let flows: Vec<_> = others.map(|src| flow(src, 0, packets * PAYLOAD)).collect();
-    simulate(&SimSpec { queue, seed: 3, ..spec(network, &flows, &|_, _| flow_config(BalancerKind::Ops)) }, 1).unwrap()
+    simulate(&SimSpec { queue, seed: 3, ..spec(network, &flows, &|_| flow_config(BalancerKind::Ops)) }, 1).unwrap()
 }
 
 /// Eight packets come to a port at once. With a step at three packets those that find as many are marked as they come, which are
@@ -87,7 +87,7 @@ fn a_link_that_begins_slow_may_have_less_of_a_queue() {
             until_ps: None,
             action: LinkAction::Rate { ppm: 500_000 },
         };
-        let config = |_, _| flow_config(BalancerKind::Ops);
+        let config = |_| flow_config(BalancerKind::Ops);
         let spec = SimSpec { events: &[slow], short_slow_queues, ..spec(&network, &flows, &config) };
         let outcome = simulate(&spec, 1).unwrap();
         let port = outcome.ports.iter().find(|port| port.name == "leaf0->spine0").unwrap();
@@ -132,8 +132,8 @@ fn hosts_can_tell_an_incast_from_a_busy_fabric() {
     };
     let incast: Vec<_> = (4..6).map(|src| flow(src, 0, 1_000_000)).collect();
     let across: Vec<_> = (0..4).map(|src| flow(src, src + 4, 1_000_000)).collect();
-    let count = |flows: &[SimFlow], events: &[LinkEvent], trim_tells_last| {
-        let config = |_, _| flow_config(BalancerKind::Ops);
+    let count = |flows: &[FlowSpec], events: &[LinkEvent], trim_tells_last| {
+        let config = |_| flow_config(BalancerKind::Ops);
         let queue = |rate| Thresholds { trim: true, trim_tells_last, ..queue(rate) };
         let outcome = simulate(&SimSpec { events, queue: &queue, ..spec(&network, flows, &config) }, 1).unwrap();
         let sum = |of: fn(&FlowOutcome) -> u64| outcome.flows.iter().map(of).sum::<u64>();

@@ -20,8 +20,7 @@ fn permutation(receiver: ReceiverConfig, balancer: BalancerKind, ppm: u32, seed:
     // Queues that do not overflow: what is lost is lost on links.
     let queue = |_| Thresholds { limit_bytes: 1 << 28, mark_min_bytes: 83_000, mark_max_bytes: 332_000, ..queue(0) };
     let events: &[LinkEvent] = if ppm > 0 { &[event] } else { &[] };
-    let outcome =
-        simulate(&SimSpec { events, queue: &queue, seed, ..spec(&network, &flows, &|_, _| config) }, 1).unwrap();
+    let outcome = simulate(&SimSpec { events, queue: &queue, seed, ..spec(&network, &flows, &|_| config) }, 1).unwrap();
     for flow in &outcome.flows {
         assert!(flow.acked_ps.is_some(), "{receiver:?} {balancer}: {:?}", flow.sender);
         assert_eq!((flow.receiver.bytes, flow.receiver.packets), (PACKETS * PAYLOAD, PACKETS), "every byte once");

@@ -44,7 +44,7 @@ fn runs(row: Row, balancer: BalancerKind) -> Vec<SimOutcome> {
     if row.slow {
         events.push(event("leaf0->spine0", LinkAction::Rate { ppm: 500_000 }));
     }
-    let config = |_, _| {
+    let config = |_| {
         let mut config = flow_config(balancer);
         config.path.evs = row.evs;
         config.path.trimming = row.trim;

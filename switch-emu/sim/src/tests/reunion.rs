@@ -11,9 +11,9 @@ fn makespan_us(mut network: Network, scheme: Scheme, step: usize, seed: u64) -> 
     network.switching = Switching { reunion, flowlet_gap_ps: US, ..Switching::all(scheme) };
     let hosts = network.hosts.len();
     let flows: Vec<_> = (0..hosts)
-        .map(|src| SimFlow { path_seed: Some(seed * 100 + src as u64), ..flow(src, (src + step) % hosts, BYTES) })
+        .map(|src| FlowSpec { path_seed: Some(seed * 100 + src as u64), ..flow(src, (src + step) % hosts, BYTES) })
         .collect();
-    let config = |_, _| flow_config(BalancerKind::Ecmp);
+    let config = |_| flow_config(BalancerKind::Ecmp);
     let outcome = simulate(&SimSpec { seed, until_ps: 100_000 * US, ..spec(&network, &flows, &config) }, 1).unwrap();
     let ends = outcome.flows.iter().map(|flow| flow.received_ps.expect("every flow ends"));
     (ends.max().unwrap_or(0) / US, outcome)

@@ -13,14 +13,13 @@ const LEAVES: &str = "kind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_l
 
 #[test]
 fn partners_are_read_with_their_defaults() {
-    let of = |workload: &str| match parse(LEAVES, workload).unwrap().workload.pattern {
+    let of = |workload: &str| match parse(LEAVES, workload).unwrap().workloads.remove(0).pattern {
         Pattern::PartnerAfterPartner(partners) => partners,
         other => panic!("{other:?}"),
     };
     let plain = Partners {
         messages: 3,
-        sizes: Sizes::Enterprise,
-        max_bytes: MAX_MESSAGE_BYTES,
+        sizes: Distribution::published(Sizes::Enterprise, MAX_MESSAGE_BYTES),
         cross_leaf: false,
         start_ps: 0,
         until_ps: None,
@@ -28,8 +27,7 @@ fn partners_are_read_with_their_defaults() {
     assert_eq!(of("messages = 3\nsizes = \"enterprise\""), plain);
     let all = "messages = 3\nsizes = \"uniform\"\nmax_bytes = \"1 MiB\"\ncross_leaf = true\nstart_us = 1\nuntil_us = 2";
     let uniform = Partners {
-        sizes: Sizes::Uniform,
-        max_bytes: 1 << 20,
+        sizes: Distribution::published(Sizes::Uniform, 1 << 20),
         cross_leaf: true,
         start_ps: 1_000_000,
         until_ps: Some(2_000_000),
@@ -38,7 +36,7 @@ fn partners_are_read_with_their_defaults() {
     assert_eq!(of(all), uniform);
     for sizes in Sizes::ALL {
         let text = format!("messages = 1\nmax_bytes = 9\nsizes = \"{}\"", sizes.name());
-        assert_eq!(of(&text).sizes, sizes);
+        assert_eq!(of(&text).sizes, Distribution::published(sizes, 9));
     }
 }
 

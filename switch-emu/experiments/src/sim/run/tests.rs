@@ -5,7 +5,7 @@ use std::path::Path;
 use super::*;
 use crate::results::FlowResult;
 use crate::sim::{over_cores, reference};
-use crate::workload::{Each, Partners, Pattern, Payload, Sizes, Workload, parse_matrix};
+use crate::workload::{Distribution, Each, Own, Partners, Pattern, Sizes, parse_matrix};
 use spray_fabric::{FailureContext, FailureFile, LeafSpine, Network};
 
 fn network() -> Network {
@@ -13,7 +13,7 @@ fn network() -> Network {
 }
 
 fn scenario(pattern: Pattern) -> Scenario {
-    reference("test", network(), Workload { pattern, payload: Payload::Generated })
+    reference("test", network(), pattern)
 }
 
 fn permutation() -> Scenario {
@@ -83,7 +83,7 @@ fn no_packet_times_out_while_links_pause() {
         (summary.timeouts, summary.retransmits)
     };
     let paths = lossless.paths();
-    let least_us = lossless.flow_config(&paths, BalancerKind::Ecmp, [8, 0], 0).rto.min_ps / 1_000_000;
+    let least_us = lossless.flow_config(&paths, (BalancerKind::Ecmp, Own::default()), [8, 0], 0).rto.min_ps / 1_000_000;
     assert_eq!(least_us, 513, "as docs/specs/pfc.md says");
     for balancer in [BalancerKind::Ecmp, BalancerKind::Ops] {
         for cc in [CcKind::Dcqcn, CcKind::Dctcp] {
@@ -188,8 +188,8 @@ fn a_smaller_record_of_packets_changes_nothing() {
     let narrow = run(&scenario, 1, &[]);
     let mut scenario = scenario.clone();
     // One more flow, a second later, makes the window wide and no difference to the others.
-    let late = Flow { flow: flows.len() as u32, src: 0, dst: 15, bytes: 20 << 20, start_ps: 1_000_000_000_000 };
-    scenario.workload.pattern = Pattern::Flows([flows.as_slice(), &[late]].concat());
+    let late = Flow { flow: flows.len() as u32, src: 0, dst: 15, bytes: 20 << 20, start_ps: 1_000_000_000_000, ..Flow::default() };
+    scenario.workloads[0].pattern = Pattern::Flows([flows.as_slice(), &[late]].concat());
     assert_eq!(window_packets(&scenario, &scenario.flows(1)), 4096, "the scenario's own");
     let wide = run(&scenario, 1, &[]);
     assert_eq!(narrow.flows, wide.flows[..flows.len()]);
@@ -198,8 +198,7 @@ fn a_smaller_record_of_packets_changes_nothing() {
 fn partners(until_us: Option<u64>) -> Scenario {
     let partners = Partners {
         messages: 20,
-        sizes: Sizes::Hadoop,
-        max_bytes: 200_000,
+        sizes: Distribution::published(Sizes::Hadoop, 200_000),
         cross_leaf: true,
         start_ps: 3_000_000,
         until_ps: until_us.map(|until| until * 1_000_000),
@@ -229,8 +228,8 @@ fn hosts_send_one_message_after_the_other() {
 #[test]
 fn messages_are_delivered_under_any_seed() {
     let mut scenario = partners(None);
-    if let Pattern::PartnerAfterPartner(partners) = &mut scenario.workload.pattern {
-        (partners.messages, partners.sizes, partners.max_bytes) = (2, Sizes::WebSearch, 16 << 20);
+    if let Pattern::PartnerAfterPartner(partners) = &mut scenario.workloads[0].pattern {
+        (partners.messages, partners.sizes) = (2, Distribution::published(Sizes::WebSearch, 16 << 20));
     }
     let largest = |seed| scenario.flows(seed).iter().map(|flow| flow.bytes).max();
     let larger = (1..).filter(|seed| largest(*seed) > largest(scenario.seed));

@@ -1,0 +1,3 @@
+//! The rule of triggers and of connections, as tables.
+
+use super::*;
