@@ -110,7 +110,11 @@ impl Campaign {
     /// # Errors
     /// Those of `done`; 2 when the machine or a scenario does not allow it, 130 after Ctrl-C.
     pub fn each<T: Send>(&self, out: &Path, done: impl Fn(&Job, Ended) -> Outcome<T> + Sync) -> Outcome<Vec<T>> {
-        self.scenarios.iter().flat_map(|s| &s.workloads).flat_map(|workload| workload.warnings()).for_each(|text| note!("spray: warning: {text}"));
+        self.scenarios
+            .iter()
+            .flat_map(|s| &s.workloads)
+            .flat_map(|workload| workload.warnings())
+            .for_each(|text| note!("spray: warning: {text}"));
         let jobs = self.jobs();
         if jobs.is_empty() {
             return Err(Failure::refused("there is nothing to run"));

@@ -202,7 +202,8 @@ impl Workload {
     /// The flows among `members`, numbered from 0, and what starts those that wait.
     fn flows(&self, network: &Network, members: &[usize], seed: u64) -> (Vec<Flow>, Option<Triggers>) {
         let hosts = members.len();
-        let pairs = |to: Vec<usize>, each: Each| number((0..hosts).zip(to).map(|(a, b)| (members[a], members[b])), each);
+        let pairs =
+            |to: Vec<usize>, each: Each| number((0..hosts).zip(to).map(|(a, b)| (members[a], members[b])), each);
         let group = |of: Vec<usize>| members.iter().map(|host| of[*host]).collect::<Vec<_>>();
         let flows = match &self.pattern {
             Pattern::CrossLeafPermutation(each) => pairs(permutation(&group(leaves(network)), seed), *each),

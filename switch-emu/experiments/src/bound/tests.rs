@@ -55,7 +55,8 @@ fn flows_split_evenly_over_paths_not_ports() {
     // OFAN appendix A: pod 1 loses one of agg2's two cables to cores, so that agg2 has one of the three paths into pod 1.
     let network = fat_tree(4);
     let event = down(&network, "agg2-core0");
-    let flows = |dst: usize| Pattern::Flows(vec![Flow { flow: 0, src: 0, dst, bytes: 4_096, start_ps: 0, ..Flow::default() }]);
+    let flows =
+        |dst: usize| Pattern::Flows(vec![Flow { flow: 0, src: 0, dst, bytes: 4_096, start_ps: 0, ..Flow::default() }]);
     let scenario = scenario(network.clone(), flows(4));
     let paths = ShortestPaths::new(&network, |link| !event.links.contains(&link));
     let loads = loads(&network, &paths, &scenario.flows(1));

@@ -56,7 +56,8 @@ impl Collect<'_> {
         events.sort_by(|a, b| a.time_us.total_cmp(&b.time_us));
         let freezes = events.iter().filter(|row| row.kind == EventKind::FreezeEntered);
         let classes = classes(&self.scenario.workloads);
-        let flow = |(flow, ended): (&Flow, Option<Ended>)| Some(self.flow(flow, &classes[usize::from(flow.class)], &ended?));
+        let flow =
+            |(flow, ended): (&Flow, Option<Ended>)| Some(self.flow(flow, &classes[usize::from(flow.class)], &ended?));
         let flows = self.plan.flows.iter().zip(ended).filter_map(flow);
         let flows: Vec<_> = flows.collect();
         RunResult {

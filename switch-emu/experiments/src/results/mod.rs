@@ -11,9 +11,9 @@ mod spread;
 mod summary;
 mod sweep;
 mod table;
-mod workloads;
 #[cfg(test)]
 pub(crate) mod tests;
+mod workloads;
 
 pub use self::freezing::Freezing;
 use serde::{Deserialize, Serialize};
@@ -30,8 +30,8 @@ pub(crate) use self::summary::gbps;
 pub use self::summary::{Hash, LayerQueue, Summary};
 pub use self::sweep::{compare_table, sweep_table, write_sweep};
 pub use self::table::{align, table};
-pub use self::workloads::{Collectives, SizeSlowdown, WorkloadSummary, workload_table};
 pub(crate) use self::table::{columns, lateness_note, loss_note};
+pub use self::workloads::{Collectives, SizeSlowdown, WorkloadSummary, workload_table};
 
 /// All results of one run of one scenario with one balancer.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -105,7 +105,9 @@ impl WorkloadSummary {
             slowdown_mean: round3(mean(&slowdowns)),
             slowdown_p99: round3(percentile(&slowdowns, 0.99)),
             slowdown_by_size: by_size(flows),
-            jain: round3(jain(completed.filter_map(|flow| Some(flow.bytes as f64 / flow.fct_us.filter(|us| *us > 0.0)?)))),
+            jain: round3(jain(
+                completed.filter_map(|flow| Some(flow.bytes as f64 / flow.fct_us.filter(|us| *us > 0.0)?)),
+            )),
             retransmits: flows.iter().map(|flow| flow.retransmits).sum(),
             reordered_packets: flows.iter().map(|flow| flow.reordered).sum(),
             collectives: Collectives::of(flows),
@@ -186,8 +188,8 @@ fn by_size(flows: &[&FlowResult]) -> Vec<SizeSlowdown> {
 
 /// The square of the sum over the sum of the squares, for each value; 0 of none.
 pub(super) fn jain(values: impl Iterator<Item = f64>) -> f64 {
-    let (count, sum, squares) =
-        values.fold((0.0, 0.0, 0.0), |(count, sum, squares), value| (count + 1.0, sum + value, squares + value * value));
+    let (count, sum, squares) = values
+        .fold((0.0, 0.0, 0.0), |(count, sum, squares), value| (count + 1.0, sum + value, squares + value * value));
     if squares > 0.0 { sum * sum / (count * squares) } else { 0.0 }
 }
 
@@ -225,16 +227,23 @@ pub fn workload_table(runs: &[RunResult]) -> Option<String> {
     let mut keys: Vec<[&str; 3]> = Vec::new();
     for (run, own) in &all {
         let new = own.iter().map(|own| [run.condition.as_str(), &run.balancer, &own.name]);
-        new.for_each(|key| if !keys.contains(&key) { keys.push(key) });
+        new.for_each(|key| {
+            if !keys.contains(&key) {
+                keys.push(key)
+            }
+        });
     }
-    let figures: Vec<Figure> = FIGURES.into_iter().chain(COLLECTIVE_FIGURES.into_iter().filter(|_| collectives)).collect();
+    let figures: Vec<Figure> =
+        FIGURES.into_iter().chain(COLLECTIVE_FIGURES.into_iter().filter(|_| collectives)).collect();
     let row = |key: &[&str; 3]| {
         let [condition, balancer, name] = *key;
-        let runs = all.iter().filter(|(run, _)| (run.condition.as_str(), run.balancer.as_str()) == (condition, balancer));
+        let runs =
+            all.iter().filter(|(run, _)| (run.condition.as_str(), run.balancer.as_str()) == (condition, balancer));
         let own: Vec<&WorkloadSummary> = runs.filter_map(|(_, own)| own.iter().find(|own| own.name == name)).collect();
         let (done, total) =
             own.iter().fold((0, 0), |(done, total), own| (done + own.flows_completed, total + own.flows_total));
-        let words = [condition.into(), balancer.into(), name.into(), own[0].balancer.clone(), format!("{done}/{total}")];
+        let words =
+            [condition.into(), balancer.into(), name.into(), own[0].balancer.clone(), format!("{done}/{total}")];
         let cell = |(_, of, digits): &Figure| {
             let spread = Spread::of(&own.iter().map(|own| of(own)).collect::<Vec<_>>());
             match spread.ci95 {
@@ -280,7 +289,10 @@ mod tests {
         ];
         let run = RunResult { flows, ..sample("reps", "healthy", &[]) };
         let [a, b] = &run.workloads()[..] else { panic!("two") };
-        assert_eq!((a.name.as_str(), a.flows_total, a.flows_completed, a.fct_mean_us, a.fct_max_us), ("a", 2, 2, 20.0, 30.0));
+        assert_eq!(
+            (a.name.as_str(), a.flows_total, a.flows_completed, a.fct_mean_us, a.fct_max_us),
+            ("a", 2, 2, 20.0, 30.0)
+        );
         assert_eq!((a.makespan_us, a.goodput_gbps, a.slowdown_mean, a.slowdown_p99), (40.0, 0.4, 2.0, 3.0));
         // Rates of 100 and 33 1/3 bytes a microsecond.
         assert_eq!(a.jain, 0.8);

@@ -10,8 +10,8 @@ use spray_core::units::Micros;
 
 use super::failure::{FailureSettings, words};
 use super::limits::check_run;
-use super::workload::workloads;
 use super::settings::{ConWeave, Reunion, Settings, Switch, Transport};
+use super::workload::workloads;
 use super::{Failures, Paths, QueueLength, Scenario, SimulationSettings, read_file};
 use spray_fabric::{
     CompileError, DrawError, FailureContext, FailureFile, FlowHash, HashFields, LinkAction, Network, RandomFailure,

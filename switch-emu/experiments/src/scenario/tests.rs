@@ -408,8 +408,8 @@ fn every_example_parses_and_its_fabric_compiles() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "toml") {
             let scenario = Scenario::load(&path).unwrap_or_else(|error| panic!("{error}"));
-            let (paths, flows) = (scenario.paths(), scenario.flows(scenario.seed));
-            assert!(!flows.is_empty());
+            let (paths, plan) = (scenario.paths(), scenario.plan(scenario.seed));
+            assert!(!plan.flows.is_empty());
             assert!(scenario.time_limit_ps(&paths, &plan) > scenario.ideal_ps(&paths, &plan.flows), "{path:?}");
             assert_eq!(path.file_stem().unwrap().to_str(), Some(scenario.name.as_str()));
             examples += 1;

@@ -384,7 +384,8 @@ fn check_draws(document: &Document, workloads: &[Workload], hosts: usize) -> Res
     for (index, (workload, members)) in workloads.iter().zip(members(workloads, hosts, 0)).enumerate() {
         if workload.drawn.is_some_and(|drawn| members.len() < drawn) {
             let left = members.len();
-            let message = format!("only {left} hosts are left to draw; allowed: fewer, here or in the workloads before");
+            let message =
+                format!("only {left} hosts are left to draw; allowed: fewer, here or in the workloads before");
             return Err(document.mistake(&format!("workload.{index}.draw_hosts"), message));
         }
     }
@@ -448,7 +449,9 @@ impl Reader<'_> {
             let mut own = (0..network.hosts.len()).filter(fits).filter(|host| !hosts.contains(host)).peekable();
             if own.peek().is_none() {
                 let names = list(&network.hosts);
-                let message = format!("`{name}` names no host that is not named before; allowed: {names}, or a switch with hosts");
+                let message = format!(
+                    "`{name}` names no host that is not named before; allowed: {names}, or a switch with hosts"
+                );
                 return Err(self.mistake(&format!("hosts.{entry}"), message));
             }
             let own: Vec<usize> = own.collect();
@@ -509,7 +512,8 @@ impl Patterns<'_> {
                 match (open, rounds) {
                     (_, 1) => Pattern::AllToAll { each, open: *open },
                     (Some(_), _) => {
-                        let message = "`open` holds messages of a round back, `rounds` repeats it; allowed: one of the two";
+                        let message =
+                            "`open` holds messages of a round back, `rounds` repeats it; allowed: one of the two";
                         return Err(self.mistake("open", message));
                     }
                     (None, _) => self.collective(Collective {
@@ -605,7 +609,10 @@ impl Patterns<'_> {
         let Collective { operation, algorithm, bytes, groups, rounds, .. } = collective;
         let own = self.members / groups;
         if self.members % groups != 0 || own < 2 {
-            let message = format!("{} hosts are in {groups} groups; allowed: groups of one size, of at least two hosts", self.members);
+            let message = format!(
+                "{} hosts are in {groups} groups; allowed: groups of one size, of at least two hosts",
+                self.members
+            );
             let field = if groups == Model::RINGS as usize { "hosts" } else { "groups" };
             return Err(self.mistake(field, message));
         }
@@ -654,11 +661,15 @@ impl Patterns<'_> {
         let all: Vec<usize> = (0..network.hosts.len()).collect();
         let expected = poisson.expected(network, &all) * self.members as f64 / all.len() as f64;
         if expected > MAX_FLOWS as f64 * 0.98 {
-            let message = format!("about {expected:.0} messages arrive; allowed: at most {MAX_FLOWS}: a shorter time, or larger messages");
+            let message = format!(
+                "about {expected:.0} messages arrive; allowed: at most {MAX_FLOWS}: a shorter time, or larger messages"
+            );
             return Err(self.mistake("until_us", message));
         }
         if expected < 1.0 {
-            let message = format!("about {expected:.3} messages arrive; allowed: at least one: a longer time, or a higher `load`");
+            let message = format!(
+                "about {expected:.3} messages arrive; allowed: at least one: a longer time, or a higher `load`"
+            );
             return Err(self.mistake("until_us", message));
         }
         Ok(poisson)
@@ -680,7 +691,10 @@ impl Patterns<'_> {
             (Some(_), Some(_)) => Err(self.mistake("sizes_file", "`sizes` and `sizes_file`; allowed: one of the two")),
             (None, None) => {
                 let names = Sizes::ALL.map(Sizes::name).join(", ");
-                Err(self.mistake("sizes", format!("[workload] needs `sizes`; allowed: {names}, or a CSV file as `sizes_file`")))
+                Err(self.mistake(
+                    "sizes",
+                    format!("[workload] needs `sizes`; allowed: {names}, or a CSV file as `sizes_file`"),
+                ))
             }
         }
     }
@@ -755,9 +769,7 @@ impl Patterns<'_> {
         let network = self.reader.network;
         match network.node(name) {
             Some(Node::Host(host)) => Ok(host),
-            _ => {
-                Err(self.mistake(field, format!("there is no host `{name}`; allowed: {}", list(&network.hosts))))
-            }
+            _ => Err(self.mistake(field, format!("there is no host `{name}`; allowed: {}", list(&network.hosts)))),
         }
     }
 

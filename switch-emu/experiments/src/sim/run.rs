@@ -201,7 +201,12 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
             }),
             conweave: network.switching.has_conweave().then(|| outcome.conweave.into()),
         }),
-        ..collect.result("sim", collect.plan.flows.iter().zip(&outcome.flows).map(ended), rows(collect, outcome), transport)
+        ..collect.result(
+            "sim",
+            collect.plan.flows.iter().zip(&outcome.flows).map(ended),
+            rows(collect, outcome),
+            transport,
+        )
     }
 }
 

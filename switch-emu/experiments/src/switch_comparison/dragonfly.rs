@@ -69,7 +69,14 @@ pub fn scenario(workload: &str) -> Scenario {
 pub fn next_group() -> Scenario {
     let mut scenario = scenario("kind = \"permutation\"\nbytes = \"1 MiB\"");
     let (hosts, group) = (scenario.network.hosts.len(), scenario.network.hosts.len() / 9);
-    let flow = |src: usize| Flow { flow: src as u32, src, dst: (src + group) % hosts, bytes: 1 << 20, start_ps: 0, ..Flow::default() };
+    let flow = |src: usize| Flow {
+        flow: src as u32,
+        src,
+        dst: (src + group) % hosts,
+        bytes: 1 << 20,
+        start_ps: 0,
+        ..Flow::default()
+    };
     scenario.workloads[0].pattern = Pattern::Flows((0..hosts).map(flow).collect());
     scenario
 }

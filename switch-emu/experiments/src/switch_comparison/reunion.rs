@@ -93,7 +93,10 @@ impl Rings {
             (0..self.slices).map(|_| (*src, *dst, self.bytes / self.slices)).collect::<Vec<_>>()
         };
         let slices = pairs.iter().flat_map(slice);
-        (0..).zip(slices).map(|(flow, (src, dst, bytes))| Flow { flow, src, dst, bytes, start_ps: 0, ..Flow::default() }).collect()
+        (0..)
+            .zip(slices)
+            .map(|(flow, (src, dst, bytes))| Flow { flow, src, dst, bytes, start_ps: 0, ..Flow::default() })
+            .collect()
     }
 
     /// The paper's fabric under a scheme; the workload is another's.
@@ -160,8 +163,13 @@ impl Messages {
             let ((scheme, gap_us), seed) = (schemes[job / seeds], job as u64 % self.rings.seeds + 1);
             let mut scenario = self.rings.scenario(scheme, gap_us);
             let (sizes, messages) = (self.sizes, self.messages);
-            let partners =
-                Partners { messages, sizes: Distribution::published(sizes, MOST_BYTES), cross_leaf: true, start_ps: 0, until_ps: None };
+            let partners = Partners {
+                messages,
+                sizes: Distribution::published(sizes, MOST_BYTES),
+                cross_leaf: true,
+                start_ps: 0,
+                until_ps: None,
+            };
             scenario.workloads[0].pattern = Pattern::PartnerAfterPartner(partners);
             scenario.time_limit_ps = Some(LIMIT_PS);
             let run =

@@ -24,7 +24,8 @@ impl Plan {
     pub fn new(workloads: &[Workload], network: &Network, seed: u64) -> Self {
         let mut plan = Self::default();
         let mut first_class = 0;
-        for (number, (workload, members)) in workloads.iter().zip(members(workloads, network.hosts.len(), seed)).enumerate()
+        for (number, (workload, members)) in
+            workloads.iter().zip(members(workloads, network.hosts.len(), seed)).enumerate()
         {
             // Workloads of one kind are to draw differently.
             let seed = if number == 0 { seed } else { mix(seed ^ mix(number as u64)) };

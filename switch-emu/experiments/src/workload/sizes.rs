@@ -99,7 +99,9 @@ impl Distribution {
                 points.push((0, 0));
             }
             if points.last().is_some_and(|last| point.0 < last.0 || point.1 <= last.1) {
-                return Err(error(format!("`{line}` is not above the line before it; allowed: ascending bytes and shares")));
+                return Err(error(format!(
+                    "`{line}` is not above the line before it; allowed: ascending bytes and shares"
+                )));
             }
             points.push(point);
         }

@@ -49,7 +49,7 @@ link = [{a = \"a\", b = \"s\"}, {a = \"b\", b = \"s\"}]";
     let cases = [
         (LEAVES, "messages = 3", "needs `sizes`"),
         (LEAVES, "sizes = \"hadoop\"", "needs `messages`"),
-        (LEAVES, "messages = 3\nsizes = \"cache\"", "`sizes` is \"cache\"; allowed: \"web-search\""),
+        (LEAVES, "messages = 3\nsizes = \"cache\"", "`sizes` is \"cache\"; allowed: \"auto\", or \"web-search\""),
         (LEAVES, "messages = 12501\nsizes = \"hadoop\"", "8 hosts; allowed: at most 12500"),
         (LEAVES, "messages = 3\nsizes = \"uniform\"", "`uniform` needs `max_bytes`"),
         (LEAVES, "messages = 3\nsizes = \"hadoop\"\nstart_us = 2\nuntil_us = 2", "not after `start_us`"),

@@ -188,7 +188,14 @@ fn a_smaller_record_of_packets_changes_nothing() {
     let narrow = run(&scenario, 1, &[]);
     let mut scenario = scenario.clone();
     // One more flow, a second later, makes the window wide and no difference to the others.
-    let late = Flow { flow: flows.len() as u32, src: 0, dst: 15, bytes: 20 << 20, start_ps: 1_000_000_000_000, ..Flow::default() };
+    let late = Flow {
+        flow: flows.len() as u32,
+        src: 0,
+        dst: 15,
+        bytes: 20 << 20,
+        start_ps: 1_000_000_000_000,
+        ..Flow::default()
+    };
     scenario.workloads[0].pattern = Pattern::Flows([flows.as_slice(), &[late]].concat());
     assert_eq!(window_packets(&scenario, &scenario.flows(1)), 4096, "the scenario's own");
     let wide = run(&scenario, 1, &[]);

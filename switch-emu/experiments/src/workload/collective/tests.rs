@@ -172,9 +172,8 @@ fn every_message_waits_for_what_it_is_made_from_and_for_nothing_else() {
                     assert!(*start >= came, "{operation:?} {algorithm:?}: {own:?}");
                     // Moves of a host stay in their order, as those of a connection do.
                     let earlier = round.moves.iter().zip(one).take_while(|(other, _)| !std::ptr::eq(*other, own));
-                    let behind = |other: &Move| {
-                        other.from == own.from && (round.in_order || (persistent && other.to == own.to))
-                    };
+                    let behind =
+                        |other: &Move| other.from == own.from && (round.in_order || (persistent && other.to == own.to));
                     let held = earlier.filter(|(other, _)| behind(other)).map(|(_, other)| other.1).max().unwrap_or(0);
                     let floor = if round.in_order { ready[own.from] } else { 0 };
                     assert_eq!(*start, came.max(held).max(floor), "{operation:?} {algorithm:?}: {own:?}");

@@ -76,11 +76,8 @@ fn workloads_of_one_kind_draw_differently() {
 //= docs/specs/workloads.md#WL-2 hosts that are drawn
 #[test]
 fn workloads_draw_hosts_that_no_other_has_drawn() {
-    let job = |name, hosts: Option<Vec<usize>>, drawn| Workload {
-        hosts,
-        drawn,
-        ..named(name, Pattern::Permutation(EACH))
-    };
+    let job =
+        |name, hosts: Option<Vec<usize>>, drawn| Workload { hosts, drawn, ..named(name, Pattern::Permutation(EACH)) };
     let list = [job("a", None, Some(6)), job("b", Some((0..12).collect()), Some(4)), job("c", Some(vec![3, 1]), None)];
     let mut orders = HashSet::new();
     for seed in 0..20 {
