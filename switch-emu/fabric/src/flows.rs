@@ -187,8 +187,8 @@ struct Place {
     start: Start,
     /// The flow behind it on its connection.
     next: Option<u32>,
-    /// The flow before it has yet to start.
-    waits: bool,
+    /// When the flow before it started; 0 where there is none, `None` while it has yet to start.
+    before_ps: Option<u64>,
     /// From when on it may start, as far as its own start says.
     ready_ps: Option<u64>,
 }
@@ -216,7 +216,7 @@ impl Starts {
                 let before = std::mem::replace(&mut last[own as usize], flow);
                 places[before as usize].next = Some(flow);
             }
-            places.push(Place { start, next: None, waits: own != flow, ready_ps: None });
+            places.push(Place { start, next: None, before_ps: (own == flow).then_some(0), ready_ps: None });
         }
         Self { triggers, flows: places }
     }
@@ -282,13 +282,12 @@ impl Starts {
     //= docs/specs/triggers.md#TRG-5 messages of a connection
     fn ready(&mut self, at_ps: u64, mut flow: usize, due: &mut impl FnMut(u64, Due)) {
         self.flows[flow].ready_ps = Some(at_ps);
-        let mut at_ps = at_ps;
-        while let Place { waits: false, ready_ps: Some(ready_ps), next, .. } = self.flows[flow] {
-            at_ps = at_ps.max(ready_ps);
+        while let Place { before_ps: Some(before_ps), ready_ps: Some(ready_ps), next, .. } = self.flows[flow] {
+            let at_ps = before_ps.max(ready_ps);
             due(at_ps, Due::Flow(flow));
             let Some(next) = next else { break };
             flow = next as usize;
-            self.flows[flow].waits = false;
+            self.flows[flow].before_ps = Some(at_ps);
         }
     }
 }
