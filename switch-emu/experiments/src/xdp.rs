@@ -167,9 +167,6 @@ const ETHERNET_BYTES: u32 = 14;
 /// Refuses what `scenario` asks for and real packets cannot do.
 //= docs/specs/erasure.md#ERA-6 an ideal code
 fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
-    if scenario.workload.is_chained() && scenario.workload.closed_loop().is_none() {
-        return Err("triggers start flows of other hosts in no time, which packets cannot; use `--engine sim`".into());
-    }
     if scenario.transport.erasure {
         return Err("`erasure` in [transport] is an ideal code, which no payload can go in; use `--engine sim`".into());
     }

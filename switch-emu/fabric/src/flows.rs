@@ -152,6 +152,26 @@ pub fn first_flows(connections: impl IntoIterator<Item = Option<usize>>) -> Vec<
     first
 }
 
+/// Shares out what a connection has counted among its messages. `ended` says of each when it ended and what had been counted then;
+/// `total` was counted in the end, and `until` says what lies between two counts.
+//= docs/specs/triggers.md#TRG-7 what was added from the end of the flow that ended before it
+pub fn share_out<T: Copy + Default>(ended: &[Option<(u64, T)>], total: T, until: impl Fn(&T, &T) -> T) -> Vec<T> {
+    let at = |(message, end): (usize, &Option<(u64, T)>)| end.map(|(at_ps, counted)| (at_ps, message, counted));
+    let mut ends: Vec<_> = ended.iter().enumerate().filter_map(at).collect();
+    ends.sort_by_key(|(at_ps, message, _)| (*at_ps, *message));
+    match ended.iter().position(Option::is_none) {
+        Some(open) => ends.push((u64::MAX, open, total)),
+        None => ends.iter_mut().next_back().into_iter().for_each(|(.., counted)| *counted = total),
+    }
+    let mut shares = vec![T::default(); ended.len()];
+    let mut before = T::default();
+    for (_, message, counted) in ends {
+        shares[message] = until(&before, &counted);
+        before = counted;
+    }
+    shares
+}
+
 /// What follows from a signal, or from the beginning of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {

@@ -1,6 +1,7 @@
 //! The messages of a connection: which of them a packet belongs to, and which flows they are.
 
 use spray_core::flow::{ReceiverStats, SenderStats};
+use spray_fabric::share_out;
 
 use super::hosts::End;
 use super::spec::FlowOutcome;
@@ -97,20 +98,17 @@ impl End {
     }
 
     /// From what the connection had counted at the ends of its messages to what belongs to each.
-    //= docs/specs/triggers.md#TRG-7 what was added from the end of the flow that ended before it
     pub(super) fn share_out(&self, outcomes: &mut [FlowOutcome]) {
+        let counting = self.counting(outcomes) as usize;
         let own = &mut outcomes[self.outcome as usize..][..self.messages() as usize];
-        let mut order: Vec<usize> = (0..own.len()).collect();
-        order.sort_by_key(|number| (self.ended_ps(&own[*number]).unwrap_or(u64::MAX), *number));
-        let (mut sent, mut received) = (SenderStats::default(), ReceiverStats::default());
-        for number in order {
-            let FlowOutcome { sender, receiver, .. } = &mut own[number];
-            if *sender != SenderStats::default() {
-                *sender = std::mem::replace(&mut sent, *sender).until(sender);
-            }
-            if *receiver != ReceiverStats::default() {
-                *receiver = std::mem::replace(&mut received, *receiver).until(receiver);
-            }
+        if self.receives {
+            let ended: Vec<_> = own.iter().map(|outcome| Some((self.ended_ps(outcome)?, outcome.receiver))).collect();
+            let shares = share_out(&ended, own[counting].receiver, ReceiverStats::until);
+            own.iter_mut().zip(shares).for_each(|(outcome, share)| outcome.receiver = share);
+        } else {
+            let ended: Vec<_> = own.iter().map(|outcome| Some((self.ended_ps(outcome)?, outcome.sender))).collect();
+            let shares = share_out(&ended, own[counting].sender, SenderStats::until);
+            own.iter_mut().zip(shares).for_each(|(outcome, share)| outcome.sender = share);
         }
     }
 }

@@ -71,6 +71,21 @@ fn messages_of_a_connection_start_in_the_order_of_the_list() {
     assert_eq!(first_flows([None, Some(0), None, Some(1), Some(2)]), [0, 0, 2, 0, 2]);
 }
 
+//= docs/specs/triggers.md#TRG-7 So the counts of all flows add up
+#[test]
+fn counts_of_a_connection_are_shared_out_by_the_ends_of_its_messages() {
+    for (ended, total, shares) in [
+        (vec![None], 9, vec![9]),
+        (vec![Some((5, 4))], 9, vec![9]),
+        (vec![Some((5, 4)), Some((7, 6)), None, None], 9, vec![4, 2, 3, 0]),
+        // The second message overtook the first.
+        (vec![Some((7, 6)), Some((5, 4)), Some((7, 6))], 9, vec![2, 4, 3]),
+        (vec![None, Some((5, 4))], 9, vec![5, 4]),
+    ] {
+        assert_eq!(share_out(&ended, total, |from, to| to - from), shares, "{ended:?}");
+    }
+}
+
 #[test]
 fn flows_that_nothing_starts_are_found() {
     let never = |flows: &[(Start, Option<usize>)], triggers: &[Trigger], ended: &[&[usize]]| {
