@@ -57,6 +57,8 @@ pub enum EndpointEvent {
         connection: ConnectionId,
         /// Who connected.
         peer: Peer,
+        /// The connection at the peer, as its [`Endpoint::connect`](crate::Endpoint::connect) returned it.
+        remote: ConnectionId,
         /// When the proof arrived.
         at_ps: u64,
     },

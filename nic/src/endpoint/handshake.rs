@@ -48,7 +48,7 @@ impl Machine {
     //= docs/specs/endpoint.md#END-2 the address first
     pub(crate) fn on_connect(&mut self, now_ps: u64, frame: &Frame<'_>, connect: Terms) {
         let peer = Peer { address: frame.envelope.src, mac: frame.envelope.src_mac };
-        if !self.config.flow.sanitised().accepts(&connect) {
+        if !self.accepting(peer, &connect).accepts(&connect) {
             self.stats.malformed += 1;
             return;
         }
@@ -74,6 +74,13 @@ impl Machine {
             return self.refuse(now_ps, peer, connect, CloseReason::Refused);
         }
         self.half_open(now_ps, peer, connect, responder);
+    }
+
+    /// How the connection works that a Connect asks for.
+    //= docs/specs/endpoint.md#END-38 settings of a connection that is expected
+    fn accepting(&self, peer: Peer, connect: &Terms) -> FlowConfig {
+        let expected = self.expected.get(&(peer.address, connect.connection));
+        expected.copied().unwrap_or(self.config.flow).sanitised()
     }
 
     /// The server's side of the key exchange, where there are keys. An error is the reason of a refusal, or none where the client is
@@ -165,8 +172,9 @@ impl Machine {
     pub(crate) fn on_proof(&mut self, now_ps: u64, index: u32) {
         self.open(now_ps, index);
         if let Some(connection) = self.table.slot(index) {
-            let (connection, peer) = (connection.id, connection.peer);
-            self.outside.events.push_back(EndpointEvent::Accepted { connection, peer, at_ps: now_ps });
+            let (id, peer, remote) = (connection.id, connection.peer, ConnectionId(connection.remote.connection));
+            let accepted = EndpointEvent::Accepted { connection: id, peer, remote, at_ps: now_ps };
+            self.outside.events.push_back(accepted);
         }
         self.service(now_ps, index);
     }
@@ -314,7 +322,7 @@ impl Machine {
     }
 
     fn half_open(&mut self, now_ps: u64, peer: Peer, connect: Terms, responder: Option<Responder>) {
-        let (cookie, config) = (self.cookie(), self.config.flow.sanitised());
+        let (cookie, config) = (self.cookie(), self.accepting(peer, &connect));
         let repeat =
             Repeat::none_until(now_ps.saturating_add(self.config.handshake.retry_ps.saturating_mul(HALF_OPEN)));
         let make = |id| {

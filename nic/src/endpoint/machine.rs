@@ -2,12 +2,13 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, VecDeque},
+    collections::{BinaryHeap, HashMap, VecDeque},
+    net::IpAddr,
 };
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use spray_core::flow::HashKey;
+use spray_core::flow::{FlowConfig, HashKey};
 use spray_core::host::{Host, Log, NEVER};
 use spray_wire::{Body, Common, Envelope, EvPort};
 
@@ -83,6 +84,8 @@ pub(crate) struct Machine {
     pub(crate) exchanges: Exchanges,
     pub(crate) tokens: Tokens,
     pub(crate) stats: EndpointStats,
+    /// Settings of connections that others begin, by their addresses and numbers; the endpoint's own hold for all others.
+    pub(crate) expected: HashMap<(IpAddr, u32), FlowConfig>,
     /// The time of the last event. It goes back only in [`Machine::restart_clock`].
     pub(crate) clock_ps: u64,
     /// What the connections' receivers hash message numbers with.
@@ -113,6 +116,7 @@ impl Machine {
             exchanges: Exchanges::default(),
             tokens: tokens(&config),
             stats: EndpointStats::default(),
+            expected: HashMap::new(),
             clock_ps: 0,
             scheduled: BinaryHeap::new(),
             schedules: 0,

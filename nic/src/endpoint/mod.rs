@@ -147,6 +147,18 @@ impl<D: Device> Endpoint<D> {
         self.machine.connect(now_ps, peer, flow)
     }
 
+    /// Has the connection `remote` of the endpoint at `peer` work by `flow` at this end, in place of the endpoint's own settings: for
+    /// whoever knows both ends. To be called before that endpoint connects.
+    ///
+    /// # Errors
+    /// When the parameters do not fit.
+    //= docs/specs/endpoint.md#END-38 settings of a connection that is expected
+    pub fn expect(&mut self, peer: IpAddr, remote: ConnectionId, flow: FlowConfig) -> Result<(), ConnectError> {
+        check_flow(&flow, &self.machine.config, &self.link.device)?;
+        self.machine.expected.insert((peer, remote.raw()), flow);
+        Ok(())
+    }
+
     /// Sends a message, beginning at the time of the last poll. [`EndpointEvent::Delivered`] will follow.
     ///
     /// # Errors

@@ -152,6 +152,26 @@ pub fn first_flows(connections: impl IntoIterator<Item = Option<usize>>) -> Vec<
     first
 }
 
+/// Shares out what a connection has counted among its messages. `ended` says of each when it ended and what had been counted then;
+/// `total` was counted in the end, and `until` says what lies between two counts.
+//= docs/specs/triggers.md#TRG-7 what was added from the end of the flow that ended before it
+pub fn share_out<T: Copy + Default>(ended: &[Option<(u64, T)>], total: T, until: impl Fn(&T, &T) -> T) -> Vec<T> {
+    let at = |(message, end): (usize, &Option<(u64, T)>)| end.map(|(at_ps, counted)| (at_ps, message, counted));
+    let mut ends: Vec<_> = ended.iter().enumerate().filter_map(at).collect();
+    ends.sort_by_key(|(at_ps, message, _)| (*at_ps, *message));
+    match ended.iter().position(Option::is_none) {
+        Some(open) => ends.push((u64::MAX, open, total)),
+        None => ends.iter_mut().next_back().into_iter().for_each(|(.., counted)| *counted = total),
+    }
+    let mut shares = vec![T::default(); ended.len()];
+    let mut before = T::default();
+    for (_, message, counted) in ends {
+        shares[message] = until(&before, &counted);
+        before = counted;
+    }
+    shares
+}
+
 /// What follows from a signal, or from the beginning of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
@@ -187,8 +207,8 @@ struct Place {
     start: Start,
     /// The flow behind it on its connection.
     next: Option<u32>,
-    /// The flow before it has yet to start.
-    waits: bool,
+    /// When the flow before it started; 0 where there is none, `None` while it has yet to start.
+    before_ps: Option<u64>,
     /// From when on it may start, as far as its own start says.
     ready_ps: Option<u64>,
 }
@@ -216,7 +236,7 @@ impl Starts {
                 let before = std::mem::replace(&mut last[own as usize], flow);
                 places[before as usize].next = Some(flow);
             }
-            places.push(Place { start, next: None, waits: own != flow, ready_ps: None });
+            places.push(Place { start, next: None, before_ps: (own == flow).then_some(0), ready_ps: None });
         }
         Self { triggers, flows: places }
     }
@@ -282,13 +302,12 @@ impl Starts {
     //= docs/specs/triggers.md#TRG-5 messages of a connection
     fn ready(&mut self, at_ps: u64, mut flow: usize, due: &mut impl FnMut(u64, Due)) {
         self.flows[flow].ready_ps = Some(at_ps);
-        let mut at_ps = at_ps;
-        while let Place { waits: false, ready_ps: Some(ready_ps), next, .. } = self.flows[flow] {
-            at_ps = at_ps.max(ready_ps);
+        while let Place { before_ps: Some(before_ps), ready_ps: Some(ready_ps), next, .. } = self.flows[flow] {
+            let at_ps = before_ps.max(ready_ps);
             due(at_ps, Due::Flow(flow));
             let Some(next) = next else { break };
             flow = next as usize;
-            self.flows[flow].waits = false;
+            self.flows[flow].before_ps = Some(at_ps);
         }
     }
 }

@@ -38,7 +38,7 @@ pub use fabric::{
 pub use failures::{DrawError, FailureContext, FailureFile, HowMany, Level, RandomFailure};
 pub use fat_tree::FatTree;
 pub use file_error::FileError;
-pub use flows::{Due, FlowError, FlowSpec, Start, Starts, Trigger, TriggerKind, check_flows, first_flows};
+pub use flows::{Due, FlowError, FlowSpec, Start, Starts, Trigger, TriggerKind, check_flows, first_flows, share_out};
 pub use leaf_spine::LeafSpine;
 pub use names::{LinkPattern, fits};
 pub use network::{Link, Network, NetworkError, NetworkSwitch};

@@ -2,6 +2,8 @@
 
 use spray_wire::{Body, DSCP_TRIMMED_LAST, Data, EvPort, Section};
 
+use super::messages::Message;
+
 /// What a slot of the arena is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -157,18 +159,17 @@ impl Slot {
         !self.control && self.payload_bytes > 0
     }
 
-    /// A data frame's header. The slot holds what differs between the frames of a connection, whose only message, of
-    /// `message_bytes` in packets of `full_bytes`, has number 0 and starts with packet 0.
+    /// A data frame's header. The slot holds what differs between the frames of `message`, which is in packets of `full_bytes`.
     #[inline]
-    pub(super) fn data(&self, message_bytes: u64, full_bytes: u64) -> Data {
-        // A frame without payload in a connection that has some asks for a grant, and is of no message.
-        let asks = self.payload_bytes == 0 && message_bytes > 0;
+    pub(super) fn data(&self, message: &Message, full_bytes: u64) -> Data {
+        // A frame without payload in the place of one that has some asks for a grant, or is a trailer, and is of no message.
+        let asks = self.payload_bytes == 0 && message.bytes > 0;
         Data {
             psn: self.psn,
             timestamp_ps: self.sent_ps,
-            message: 0,
-            offset: if asks { 0 } else { self.psn * full_bytes },
-            message_bytes: if asks { 0 } else { message_bytes },
+            message: if asks { 0 } else { message.number },
+            offset: if asks { 0 } else { (self.psn - message.first_psn) * full_bytes },
+            message_bytes: if asks { 0 } else { message.bytes },
             payload_bytes: self.payload_bytes,
             ack_now: self.flags & ACK_NOW != 0,
             retransmit: self.flags & RETRANSMIT != 0,

@@ -2,7 +2,7 @@
 //! samples comes in between.
 
 use spray_core::host::NEVER;
-use spray_fabric::{Due, LinkState, Node, PortOutcome, Starts, changes, reunion};
+use spray_fabric::{Due, LinkState, Node, PortOutcome, Starts, changes, first_flows, reunion};
 use spray_pipeline::routes::Routes;
 use spray_pipeline::scheme::Entries;
 use spray_pipeline::word::Word;
@@ -11,6 +11,7 @@ use super::arena::{Kind, Turn};
 use super::common::{Common, PortPlace};
 use super::hosts::End;
 use super::mail::{Exchange, Meeting};
+use super::net::Net;
 use super::part::Part;
 use super::sample::Sampler;
 use super::spec::{FlowOutcome, SimOutcome};
@@ -227,7 +228,7 @@ impl Windows<'_> {
         let (mut out_ps, mut spare) = (NEVER, Vec::new());
         for window in self.window.. {
             let next_ps = parts.iter().map(|part| part.net.next_ps()).fold(out_ps, u64::min);
-            let open = parts.iter().map(|part| part.open).sum();
+            let open = parts.iter().map(|part| part.net.open).sum();
             let (mut start_ps, open) = self.meeting.agree(thread, next_ps, open);
             if window == self.window {
                 start_ps = start_ps.max(self.begin_ps);
@@ -278,15 +279,32 @@ fn shares(parts: &[Part<'_>], threads: usize) -> Vec<usize> {
 
 /// By part the ends of connections there, and by flow the sender's among those of its part.
 fn ends(common: &Common<'_>) -> (Vec<Vec<End>>, Vec<u32>) {
+    let flows = common.spec.flows;
     let mut ends: Vec<Vec<End>> = (0..common.partition.len()).map(|_| Vec::new()).collect();
-    let mut senders = Vec::with_capacity(common.spec.flows.len());
-    for (flow, setting) in common.spec.flows.iter().enumerate() {
+    let mut senders = Vec::with_capacity(flows.len());
+    for (flow, first) in first_flows(flows.iter().map(|flow| flow.connection)).into_iter().enumerate() {
+        let setting = &flows[flow];
         let [from, to] = [setting.src, setting.dst].map(|host| common.part_of_host(host) as usize);
+        if first < flow {
+            let sender = senders[first];
+            let receiver = ends[from][sender as usize].peer;
+            ends[from][sender as usize].add(flow as u32, setting.bytes);
+            ends[to][receiver as usize].add(flow as u32, setting.bytes);
+            senders.push(sender);
+            continue;
+        }
         let sender = ends[from].len() as u32;
         let receiver = ends[to].len() as u32 + u32::from(from == to);
         ends[from].push(End::new(common, flow, false, receiver));
         ends[to].push(End::new(common, flow, true, sender));
         senders.push(sender);
+    }
+    for ends in &mut ends {
+        let mut next = 0;
+        for end in ends {
+            end.outcome = next;
+            next += end.messages();
+        }
     }
     (ends, senders)
 }
@@ -310,13 +328,15 @@ fn begin(common: &Common<'_>, parts: &mut [Part<'_>], senders: Vec<u32>) {
 fn flows(common: &Common<'_>, parts: &[Part<'_>]) -> Vec<FlowOutcome> {
     let mut flows = vec![FlowOutcome::default(); common.spec.flows.len()];
     for part in parts {
-        for (end, found) in part.ends.iter().zip(&part.net.outcomes) {
-            let outcome = &mut flows[end.flow as usize];
-            if end.receives {
-                (outcome.received_ps, outcome.receiver) = (found.received_ps, found.receiver);
-            } else {
-                let FlowOutcome { received_ps, receiver, .. } = *outcome;
-                *outcome = FlowOutcome { received_ps, receiver, ..*found };
+        for end in &part.ends {
+            for (number, found) in (0..).zip(end.own(&part.net.outcomes)) {
+                let outcome = &mut flows[end.message(number).flow as usize];
+                if end.receives {
+                    (outcome.received_ps, outcome.receiver) = (found.received_ps, found.receiver);
+                } else {
+                    let FlowOutcome { received_ps, receiver, .. } = *outcome;
+                    *outcome = FlowOutcome { received_ps, receiver, ..*found };
+                }
             }
         }
     }
@@ -347,9 +367,9 @@ fn port(switches: &mut Switches<'_>, link: usize, layer: String, end_ps: u64, sp
 fn events(parts: &mut [Part<'_>]) -> Vec<(u64, u32, spray_core::event::Event)> {
     let mut events = Vec::new();
     for part in parts {
-        let ends = &part.ends;
-        let flow = |number: u32| ends[number as usize].flow;
-        events.extend(part.net.log.drain().map(|entry| (entry.at_ps, flow(entry.connection), entry.event)));
+        let Part { ends, net: Net { log, outcomes, .. }, .. } = part;
+        let flow = |at_ps, number: u32| ends[number as usize].flow_at(at_ps, outcomes);
+        events.extend(log.drain().map(|entry| (entry.at_ps, flow(entry.at_ps, entry.connection), entry.event)));
     }
     events.sort_by_key(|(at_ps, ..)| *at_ps);
     events

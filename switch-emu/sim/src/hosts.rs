@@ -6,6 +6,7 @@ use spray_core::link::HostLink;
 use spray_fabric::address;
 
 use super::common::Common;
+use super::messages::Message;
 
 /// A host's link to its switch, and which of the host's timers are among the events.
 #[derive(Debug)]
@@ -22,10 +23,9 @@ pub(super) struct Uplink {
     pub grant_armed: bool,
 }
 
-/// One end of a flow's connection, at its host: it has a sending or a receiving half.
+/// One end of a connection, at its host: it has a sending or a receiving half.
 #[derive(Debug)]
 pub(super) struct End {
-    pub flow: u32,
     /// The host, by its place in the part.
     pub host: u32,
     /// The other end's part, its place there, and its host.
@@ -38,27 +38,34 @@ pub(super) struct End {
     pub evs: u32,
     /// Payload of a full packet.
     pub payload_bytes: u64,
-    pub message_bytes: u64,
+    /// Its first message, and all of them if there are several.
+    pub first: Message,
+    pub series: Option<Box<Vec<Message>>>,
+    /// The place of the first message's outcome among those of the part; those of the others follow.
+    pub outcome: u32,
+    /// Messages that have started, those of them that the sender has, and those that are not delivered.
+    pub started: u32,
+    pub handed: u32,
+    pub open: u32,
     /// It is the receiver's end.
     pub receives: bool,
-    /// The flow is over.
+    /// The connection is over.
     pub over: bool,
     /// The timer among the events that counts; others are out of date.
     pub timer_ps: u64,
-    /// From the flow's start to its end.
+    /// From the first flow's start to the connection's end.
     pub sending: Option<Box<SendHalf>>,
-    /// From the first frame that comes to the flow's end.
+    /// From the first frame that comes to the connection's end.
     pub receiving: Option<Box<ReceiveHalf>>,
 }
 
 impl End {
-    /// The sender's end of a flow, or the receiver's. `peer` is the other end's place in its part.
+    /// The sender's end of the connection that begins with `flow`, or the receiver's. `peer` is the other end's place in its part.
     pub(super) fn new(common: &Common<'_>, flow: usize, receives: bool, peer: u32) -> Self {
         let setting = &common.spec.flows[flow];
         let (own, other) = if receives { (setting.dst, setting.src) } else { (setting.src, setting.dst) };
         let address = |host| address(host, common.spec.v6);
         Self {
-            flow: flow as u32,
             host: common.partition.place_of_host[own],
             peer_part: common.part_of_host(other),
             peer,
@@ -67,7 +74,12 @@ impl End {
             header_bytes: 0,
             evs: 1,
             payload_bytes: 0,
-            message_bytes: setting.bytes,
+            first: Message::first(flow as u32, setting.bytes),
+            series: None,
+            outcome: 0,
+            started: 0,
+            handed: 0,
+            open: 1,
             receives,
             over: false,
             timer_ps: NEVER,
@@ -81,6 +93,7 @@ impl End {
         self.header_bytes = config.header_bytes;
         self.payload_bytes = u64::from(config.sanitised().payload_bytes);
         self.evs = config.path.evs;
+        self.number_packets(self.payload_bytes);
     }
 }
 

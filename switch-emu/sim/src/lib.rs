@@ -10,6 +10,7 @@ mod departures;
 mod engine;
 mod hosts;
 mod mail;
+mod messages;
 mod net;
 mod notices;
 mod part;

@@ -27,8 +27,10 @@ pub(super) struct Net<'a> {
     pub switches: Switches<'a>,
     /// Per host.
     pub uplinks: Vec<Uplink>,
-    /// Per end of a connection what came of its flow there.
+    /// What came of messages at the ends of their connections here.
     pub outcomes: Vec<FlowOutcome>,
+    /// Flows from here that neither ended nor failed.
+    pub open: usize,
     pub log: Log,
     /// Which flows start, and by flow the sender's end; only where there are triggers, and so one part.
     starts: Starts,
@@ -48,7 +50,7 @@ pub(super) struct Net<'a> {
 
 impl<'a> Net<'a> {
     /// What surrounds the hosts of part `number`, in which these connections end.
-    pub(super) fn new(common: &'a Common<'a>, number: usize, switches: Switches<'a>, ends: usize) -> Self {
+    pub(super) fn new(common: &'a Common<'a>, number: usize, switches: Switches<'a>, ends: &[End]) -> Self {
         let spec = common.spec;
         let first = switches.ports.len() - common.partition.hosts[number].len();
         let uplinks = common.partition.hosts[number].iter().zip(first as u32..);
@@ -62,7 +64,8 @@ impl<'a> Net<'a> {
             arena: Arena::default(),
             switches,
             uplinks,
-            outcomes: vec![FlowOutcome::default(); ends],
+            outcomes: vec![FlowOutcome::default(); ends.iter().map(End::messages).sum::<u32>() as usize],
+            open: ends.iter().filter(|end| !end.receives).map(End::messages).sum::<u32>() as usize,
             log: Log::unbounded(),
             starts: Starts::default(),
             senders: Vec::new(),
@@ -181,6 +184,32 @@ impl<'a> Net<'a> {
         self.starts = starts;
     }
 
+    /// The receiver has the last byte of a message.
+    fn received(&mut self, now_ps: u64, end: &mut End, message: u32, bytes: u64) {
+        let Some(half) = end.receiving.as_deref_mut() else { return };
+        half.receiver.consumed(bytes);
+        let outcome = &mut self.outcomes[(end.outcome + message) as usize];
+        outcome.received_ps = Some(now_ps);
+        if end.series.is_some() {
+            outcome.receiver = *half.receiver.stats();
+        }
+        if let Some(trigger) = self.spec.flows[end.message(message).flow as usize].on_received {
+            self.signal(now_ps, trigger);
+        }
+    }
+
+    /// Notes what an end has counted so far.
+    pub(super) fn note(&mut self, end: &End) {
+        let counting = end.counting(&self.outcomes);
+        let outcome = &mut self.outcomes[(end.outcome + counting) as usize];
+        if let Some(half) = &end.sending {
+            outcome.sender = *half.sender.stats();
+        }
+        if let Some(half) = &end.receiving {
+            outcome.receiver = *half.receiver.stats();
+        }
+    }
+
     /// Puts an event of a host among the events.
     pub(super) fn schedule_host(&mut self, at_ps: u64, turn: Turn, kind: Kind, host: u32) {
         self.insert(Slot { key: key(at_ps, turn), kind, place: host, ..Slot::EMPTY });
@@ -200,7 +229,7 @@ impl<'a> Net<'a> {
         }
     }
 
-    /// Tells the other end of a connection, in another part, that its flow is over.
+    /// Tells the other end of a connection, in another part, that the connection is over.
     pub(super) fn tell_over(&mut self, now_ps: u64, end: &End) {
         let at_ps = now_ps + self.switches.common.partition.lookahead_ps;
         self.over.push(Over { part: end.peer_part, end: end.peer, at_ps });
@@ -369,25 +398,36 @@ impl host::Owner for Net<'_> {
     }
 
     #[inline]
-    fn take_messages(&mut self, now_ps: u64, number: u32, end: &mut End) {
-        let Some(half) = end.receiving.as_deref_mut() else { return };
-        while let Some((_, bytes)) = half.receiver.message_completed() {
-            half.receiver.consumed(bytes);
-            self.outcomes[number as usize].received_ps = Some(now_ps);
-            if let Some(trigger) = self.spec.flows[end.flow as usize].on_received {
-                self.signal(now_ps, trigger);
-            }
+    fn take_messages(&mut self, now_ps: u64, _number: u32, end: &mut End) {
+        while let Some((message, bytes)) =
+            end.receiving.as_deref_mut().and_then(|half| half.receiver.message_completed())
+        {
+            self.received(now_ps, end, message, bytes);
         }
     }
 
-    fn on_delivered(&mut self, number: u32, _end: &mut End, _message: u32, at_ps: u64) {
-        self.outcomes[number as usize].acked_ps = Some(at_ps);
+    fn on_delivered(&mut self, _number: u32, end: &mut End, message: u32, at_ps: u64) {
+        end.open -= 1;
+        self.open -= 1;
+        let outcome = &mut self.outcomes[(end.outcome + message) as usize];
+        outcome.acked_ps = Some(at_ps);
+        if end.has_several()
+            && let Some(half) = end.sending.as_deref()
+        {
+            outcome.sender = *half.sender.stats();
+        }
+        if let Some(trigger) = self.spec.flows[end.message(message).flow as usize].on_sent {
+            self.signal(at_ps, trigger);
+        }
     }
 
-    /// A flow is one message, which its sender has from the beginning.
+    /// The sender gets messages when they start, as far as it has room.
     #[inline]
     fn submit(&mut self, end: &mut End) -> bool {
-        end.sending.as_deref().is_some_and(|half| !half.sender.is_idle())
+        if end.handed < end.started {
+            hand_over(end);
+        }
+        end.open > 0
     }
 
     #[inline]
@@ -416,6 +456,19 @@ impl host::Owner for Net<'_> {
     #[inline]
     fn arm_grant(&mut self, now_ps: u64, end: &mut End, at_ps: u64) {
         Net::arm_grant(self, now_ps, end.host, at_ps);
+    }
+}
+
+/// Hands messages that have started to the sender, as many as it has room for. It gets the others when it has delivered some.
+#[cold]
+fn hand_over(end: &mut End) {
+    while end.handed < end.started {
+        let message = end.message(end.handed);
+        let Some(half) = end.sending.as_deref_mut() else { return };
+        if half.sender.send_message(message.number, message.bytes).is_err() {
+            return;
+        }
+        end.handed += 1;
     }
 }
 

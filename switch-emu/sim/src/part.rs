@@ -23,8 +23,6 @@ pub(super) struct Part<'a> {
     hosts: Vec<Host<Rng>>,
     /// By their numbers.
     pub ends: Vec<End>,
-    /// Flows from here that neither ended nor failed.
-    pub open: usize,
     /// Whether the run ends with the last of them.
     alone: bool,
     pub frames_delivered: u64,
@@ -36,7 +34,7 @@ impl<'a> Part<'a> {
     /// Part `number`, with the ends of connections that are there.
     pub(super) fn new(common: &'a Common<'a>, number: usize, switches: Switches<'a>, ends: Vec<End>) -> Self {
         let spec = common.spec;
-        let net = Net::new(common, number, switches, ends.len());
+        let net = Net::new(common, number, switches, &ends);
         let host = |(host, uplink): (&u32, &super::hosts::Uplink)| {
             Host::new(net.switches.ports[uplink.port as usize].rate_bps, 0, stream(spec.seed, u64::from(*host)))
         };
@@ -44,7 +42,6 @@ impl<'a> Part<'a> {
             common,
             now_ps: 0,
             hosts: common.partition.hosts[number].iter().zip(&net.uplinks).map(host).collect(),
-            open: ends.iter().filter(|end| !end.receives).count(),
             alone: common.partition.len() == 1,
             frames_delivered: 0,
             work: 0,
@@ -57,7 +54,7 @@ impl<'a> Part<'a> {
     pub(super) fn run(&mut self, end_ps: u64) {
         let end = key(end_ps.min(NEVER >> 2), Turn::Start);
         let mut fetched = 0;
-        while (self.open > 0 || !self.alone)
+        while (self.net.open > 0 || !self.alone)
             && let Some((key, slot)) = self.net.queue.pop_before(end)
         {
             if fetched == 0 {
@@ -179,7 +176,7 @@ impl<'a> Part<'a> {
             return;
         }
         let Path { port, hops, marked, .. } = path(slot);
-        let data = slot.data(end.message_bytes, end.payload_bytes);
+        let data = slot.data(&end.message_of(slot.psn), end.payload_bytes);
         let arrival =
             Arrival { data, port, marked, hops, trimmed: slot.is_trimmed(), last_port: slot.is_trimmed_last() };
         hosts[end.host as usize].on_data(*now_ps, slot.connection, end, &arrival, (), net);
@@ -196,7 +193,7 @@ impl<'a> Part<'a> {
         self.after_sender(slot.connection, fate);
     }
 
-    /// Makes the receiver of a flow whose first frame has come.
+    /// Makes the receiver of a connection whose first frame has come.
     #[inline]
     fn receives(&mut self, number: u32) {
         let end = &mut self.ends[number as usize];
@@ -205,7 +202,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// After an event of a sender: ends its flow, or gives its host a turn.
+    /// After an event of a sender: ends its connection, or gives its host a turn.
     #[inline]
     fn after_sender(&mut self, number: u32, fate: Fate) {
         match fate {
@@ -215,7 +212,7 @@ impl<'a> Part<'a> {
                     self.turn(host);
                 }
             }
-            Fate::Done => self.delivered(number),
+            Fate::Done => self.end(number),
             Fate::Failed => self.failed(number),
         }
     }
@@ -278,45 +275,37 @@ impl<'a> Part<'a> {
         }
     }
 
+    /// The next message of a connection starts.
     fn start(&mut self, number: u32) {
         let Self { common, hosts, ends, net, now_ps, .. } = self;
         let end = &mut ends[number as usize];
-        let host = &mut hosts[end.host as usize];
-        let config = config(common, end);
-        let mut half = SendHalf::new(&config, config.window_packets, config.max_data_bytes, &mut host.rng);
-        if common.spec.ideal_code {
-            half = half.in_ideal_code();
+        //= docs/specs/triggers.md#TRG-8 those included that have yet to start
+        if end.over {
+            return;
         }
-        // The first message always finds room.
-        let _ = half.sender.send_message(0, end.message_bytes);
-        end.configure(&config);
-        end.sending = Some(Box::new(half));
-        net.outcomes[number as usize].started_ps = Some(*now_ps);
-        if config.path.balancer.wants_reachability() {
-            tell(common, *now_ps, end);
+        net.outcomes[(end.outcome + end.started) as usize].started_ps = Some(*now_ps);
+        end.started += 1;
+        let host = &mut hosts[end.host as usize];
+        //= docs/specs/triggers.md#TRG-6 lasts until its last message
+        if end.sending.is_none() {
+            connect(common, *now_ps, end, &mut host.rng);
         }
         let fate = host.serve_sender(*now_ps, number, end, net);
         self.after_sender(number, fate);
     }
 
-    /// The sender has every acknowledgement, so that the receiver has every byte.
-    fn delivered(&mut self, number: u32) {
-        self.end(number);
-        let flow = self.ends[number as usize].flow;
-        if let Some(trigger) = self.common.spec.flows[flow as usize].on_sent {
-            self.net.signal(self.now_ps, trigger);
-        }
-    }
-
     fn failed(&mut self, number: u32) {
-        self.net.outcomes[number as usize].failed = true;
+        let Self { ends, net, .. } = self;
+        let end = &mut ends[number as usize];
+        net.open -= std::mem::take(&mut end.open) as usize;
+        let own = &mut net.outcomes[end.outcome as usize..][..end.messages() as usize];
+        own.iter_mut().filter(|outcome| outcome.acked_ps.is_none()).for_each(|outcome| outcome.failed = true);
         self.end(number);
     }
 
     /// Takes leave of a sender; frames that are still under way to it find nobody.
     fn end(&mut self, number: u32) {
         self.over(number);
-        self.open -= 1;
         let peer = self.ends[number as usize].peer;
         if self.alone {
             self.over(peer);
@@ -325,17 +314,14 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// The flow of an end is over.
+    /// The connection of an end is over.
     fn over(&mut self, number: u32) {
         let end = &mut self.ends[number as usize];
-        let outcome = &mut self.net.outcomes[number as usize];
+        self.net.note(end);
         end.over = true;
-        if let Some(half) = end.sending.take() {
-            outcome.sender = *half.sender.stats();
-        }
+        end.sending = None;
         if let Some(half) = end.receiving.take() {
             self.hosts[end.host as usize].close(&half);
-            outcome.receiver = *half.receiver.stats();
         }
     }
 
@@ -347,21 +333,19 @@ impl<'a> Part<'a> {
 
     /// Payload bytes that receivers here have taken.
     pub(super) fn bytes_received(&self) -> u64 {
-        let bytes = |(number, end): (usize, &End)| match end.receiving.as_deref() {
+        let bytes = |end: &End| match end.receiving.as_deref() {
             Some(half) => half.receiver.stats().bytes,
-            None => self.net.outcomes[number].receiver.bytes,
+            None => end.own(&self.net.outcomes).iter().map(|outcome| outcome.receiver.bytes).max().unwrap_or(0),
         };
-        self.ends.iter().enumerate().map(bytes).sum()
+        self.ends.iter().map(bytes).sum()
     }
 
-    /// Notes what those have counted whose flows have not ended.
+    /// Notes what those have counted whose flows have not ended, and shares out what was counted for several flows together.
     pub(super) fn close(&mut self) {
-        for (end, outcome) in self.ends.iter().zip(&mut self.net.outcomes) {
-            if let Some(half) = &end.sending {
-                outcome.sender = *half.sender.stats();
-            }
-            if let Some(half) = &end.receiving {
-                outcome.receiver = *half.receiver.stats();
+        for end in &self.ends {
+            self.net.note(end);
+            if end.has_several() {
+                end.share_out(&mut self.net.outcomes);
             }
         }
     }
@@ -377,10 +361,22 @@ impl<'a> Part<'a> {
 
 /// How the connection of an end works.
 fn config(common: &Common<'_>, end: &End) -> FlowConfig {
-    let setting = &common.spec.flows[end.flow as usize];
-    let mut config = (common.spec.flow_config)(end.flow as usize);
-    config.path.seed = setting.path_seed;
+    let flow = end.first.flow as usize;
+    let mut config = (common.spec.flow_config)(flow);
+    config.path.seed = common.spec.flows[flow].path_seed;
     config
+}
+
+/// Makes the sender at an end.
+#[cold]
+fn connect(common: &Common<'_>, now_ps: u64, end: &mut End, rng: &mut Rng) {
+    let config = config(common, end);
+    let half = SendHalf::new(&config, config.window_packets, config.max_data_bytes, rng);
+    end.configure(&config);
+    end.sending = Some(Box::new(if common.spec.ideal_code { half.in_ideal_code() } else { half }));
+    if config.path.balancer.wants_reachability() {
+        tell(common, now_ps, end);
+    }
 }
 
 /// Makes the receiver at an end.
@@ -398,7 +394,7 @@ fn tell(common: &Common<'_>, now_ps: u64, end: &mut End) {
     let Some(half) = end.sending.as_deref_mut() else { return };
     let spec = common.spec;
     let ancestors = common.ancestors.get_or_init(|| Ancestors::new(spec.network, spec.events, spec.seed));
-    let setting = &spec.flows[end.flow as usize];
+    let setting = &spec.flows[end.first.flow as usize];
     let paths = ancestors.paths(now_ps, setting.src, setting.dst, end.addresses, end.evs);
     half.sender.on_reachable(now_ps, &paths);
 }

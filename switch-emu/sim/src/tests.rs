@@ -11,6 +11,7 @@ use spray_fabric::Thresholds;
 use spray_fabric::{FlowSpec, LeafSpine, LinkAction, LinkEvent, Network, Start, Trigger, TriggerKind};
 
 mod calibration;
+mod connections;
 mod controls;
 mod conweave;
 mod eqds;

@@ -17,6 +17,7 @@ use super::drive::{self, Goal, Report};
 use super::frame::{RATE_BPS, RTO_PS, RTT_PS, unpaced};
 use super::hosts::Setup;
 use super::pace::{Count, Counted};
+use super::plan::Plan;
 use super::rig::Rig;
 use spray_fabric::{FlowSpec, Start};
 
@@ -54,16 +55,18 @@ pub(super) fn measure(
     let flow_config = |_| burst_config(&own, fast.packet_bytes, &pairs);
     let mut payload = vec![0; BURST_BYTES];
     stream(fast.seed, 0).fill_bytes(&mut payload);
-    let payloads = vec![Bytes::from(payload); pairs.len()];
+    let flows = burst_flows(&pairs);
+    let payloads = vec![Bytes::from(payload); flows.len()];
     let burst_spec = TestbedSpec {
         fabric: fast,
-        flows: &pairs,
+        flows: &flows,
         triggers: &[],
         payloads: &payloads,
         flow_config: &flow_config,
         ..*spec
     };
-    let setup = Setup { spec: &burst_spec, fabric: &fabric, ports: &[] };
+    let plan = Plan::new(&burst_spec, 0);
+    let setup = Setup { spec: &burst_spec, fabric: &fabric, ports: &[], plan: &plan };
     let frames_per_s = burst(rig, &setup, own.payload_bytes, stop)? / f64::from(own.payload_bytes);
     let total: u64 = spec.flows.iter().map(|flow| flow.bytes).sum();
     let offered = total as f64 / f64::from(own.payload_bytes) / (ideal_ps as f64 / 1e12);
@@ -76,10 +79,23 @@ fn pairs(flows: &[FlowSpec]) -> Vec<FlowSpec> {
     let mut pairs: Vec<FlowSpec> = Vec::new();
     for flow in flows {
         if !pairs.iter().any(|pair| (pair.src, pair.dst) == (flow.src, flow.dst)) {
-            pairs.push(FlowSpec { bytes: BURST_BYTES as u64, start: Start::At(0), ..*flow });
+            pairs.push(FlowSpec {
+                bytes: BURST_BYTES as u64,
+                connection: None,
+                start: Start::At(0),
+                on_sent: None,
+                on_received: None,
+                ..*flow
+            });
         }
     }
     pairs
+}
+
+/// So many messages of each pair, on a connection.
+fn burst_flows(pairs: &[FlowSpec]) -> Vec<FlowSpec> {
+    let before = |flow: usize| flow.checked_sub(pairs.len());
+    (0..MESSAGES * pairs.len()).map(|flow| FlowSpec { connection: before(flow), ..pairs[flow % pairs.len()] }).collect()
 }
 
 /// Message of each pair, and how many: more than a burst carries.
@@ -109,18 +125,16 @@ fn burst_config(own: &FlowConfig, packet_bytes: u32, pairs: &[FlowSpec]) -> Flow
 
 /// Payload bytes a second that the machine carries between `setup`'s pairs.
 fn burst(rig: &mut Rig, setup: &Setup<'_>, payload_bytes: u32, stop: &AtomicBool) -> Result<f64, RunError> {
-    let (flows, payloads) = (setup.spec.flows, setup.spec.payloads);
     let mut hosts = setup.hosts(rig, |_| Mode::Real)?;
     hosts.iter_mut().for_each(|running| running.book.discard = true);
-    let (mut hosts, connections) = setup.connect(hosts, 0)?;
-    for (pair, connection) in flows.iter().zip(connections) {
-        for _ in 1..MESSAGES {
-            let sent = hosts[pair.src].endpoint.send_at(connection, payloads[0].clone(), 0);
-            sent.map_err(|source| RunError::Send { host: setup.fabric.hosts[pair.src].name.clone(), source })?;
-        }
-    }
-    let goal =
-        Goal { flows: (flows.len() * MESSAGES) as u64, total_bytes: u64::MAX, lead_in_ps: 0, until_ps: u64::MAX };
+    let hosts = setup.connect(hosts, 0)?;
+    let goal = Goal {
+        plan: setup.plan,
+        flows: setup.spec.flows.len() as u64,
+        total_bytes: u64::MAX,
+        lead_in_ps: 0,
+        until_ps: u64::MAX,
+    };
     let mut count = Count::new(monotonic_ns(), payload_bytes);
     let mut counted = Counted::Going;
     let outcome = drive::drive(hosts, vec![DilatedClock::real(); setup.threads()], &goal, &mut |report: &Report| {

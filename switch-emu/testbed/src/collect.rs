@@ -1,17 +1,12 @@
 //! From what endpoints, programs and samples hold to the result of a run.
 
-use std::collections::HashMap;
-
-use bytes::Bytes;
-use sha2::{Digest, Sha256};
-use spray_core::flow::OrderStats;
-use spray_fabric::{FlowSpec, Node, Port, PortCounters, PortOutcome, Start};
+use spray_fabric::{Node, Port, PortCounters, PortOutcome};
+use spray_nic::ConnectionId;
 use spray_nic::device::{Device, DeviceStats};
 use spray_nic::endpoint::{ConnectionStats, Lateness};
-use spray_nic::{ConnectionId, Peer};
 
 use super::drive::Outcome;
-use super::hosts::{Arrived, Running, Setup};
+use super::hosts::{Running, Setup};
 use super::rig::Rig;
 use super::sample::Samples;
 use super::{FlowOutcome, Happened, Losses, Report, RunError, Subject, TestbedOutcome};
@@ -20,28 +15,26 @@ use super::{FlowOutcome, Happened, Losses, Report, RunError, Subject, TestbedOut
 pub(super) struct Collect<'a> {
     pub setup: &'a Setup<'a>,
     pub lead_in_ps: u64,
-    pub connections: &'a [ConnectionId],
     pub outcome: &'a Outcome,
 }
-
-type Hash = [u8; 32];
 
 impl Collect<'_> {
     /// The whole outcome.
     pub fn outcome(&self, rig: &Rig, samples: Samples, losses: Losses) -> Result<TestbedOutcome, RunError> {
-        let (flows, payload_verified) = self.flows();
+        let (flows, payload_verified) =
+            self.setup.plan.outcomes(|first| self.counted(first).map(Option::unwrap_or_default));
         let mut lateness = Lateness::default();
         self.outcome.hosts.iter().for_each(|running| lateness.merge(running.endpoint.lateness()));
         let epochs = self.setup.fabric.routes.iter().skip(1);
         Ok(TestbedOutcome {
             entries: rig.program(0).entries(),
             reunion: rig.program(0).reunion(),
-            flows,
             payload_verified,
-            ports: self.ports(rig)?,
             samples: samples.ports,
             delivered: samples.delivered,
-            log: self.log(),
+            log: self.log(&flows),
+            ports: self.ports(rig, &flows)?,
+            flows,
             reroutes_ps: epochs.map(|epoch| epoch.valid_from_ps.saturating_sub(self.lead_in_ps)).collect(),
             end_ps: self.outcome.end_ps.saturating_sub(self.lead_in_ps),
             connections: self.connections().collect(),
@@ -54,49 +47,19 @@ impl Collect<'_> {
         })
     }
 
-    /// Every flow, and whether each message that arrived is one that was sent.
-    ///
-    /// A flow's connection is the one on which its message came: the earliest message from the flow's sender that has the hash
-    /// of the flow's payload.
-    fn flows(&self) -> (Vec<FlowOutcome>, bool) {
-        let mut arrivals: Vec<Vec<(Peer, Hash, &Arrived)>> =
-            self.outcome.hosts.iter().map(|running| arrivals(running)).collect();
-        arrivals.iter_mut().for_each(|arrivals| arrivals.sort_by_key(|(.., arrived)| arrived.started_ps));
-        let flow = |((flow, payload), connection): ((&FlowSpec, &Bytes), &ConnectionId)| {
-            let (peer, hash): (_, Hash) = (self.setup.peer(flow.src), Sha256::digest(payload).into());
-            let candidates = &mut arrivals[flow.dst];
-            let found =
-                candidates.iter().position(|(from, arrived, _)| from.address == peer.address && *arrived == hash);
-            let arrived = found.map(|index| candidates.remove(index).2);
-            self.flow(flow, *connection, arrived)
-        };
-        let flows = self.setup.spec.flows.iter().zip(self.setup.spec.payloads).zip(self.connections);
-        let flows = flows.map(flow).collect();
-        // A message that is left over is none of those that were sent.
-        (flows, arrivals.iter().all(Vec::is_empty))
+    /// What the two ends of the connection that begins with a flow have counted, as far as it was made.
+    fn counted(&self, first: usize) -> [Option<ConnectionStats>; 2] {
+        let flow = &self.setup.spec.flows[first];
+        let [from, to] = [flow.src, flow.dst].map(|host| &self.outcome.hosts[host]);
+        let own = from.book.own.get(&first);
+        let accepted = to.book.accepted.iter().find(|(_, of)| **of == first).map(|(connection, _)| connection);
+        let stats = |host: &Running, connection: Option<&ConnectionId>| host.endpoint.connection_stats(*connection?);
+        [stats(from, own), stats(to, accepted)]
     }
 
-    fn flow(&self, flow: &FlowSpec, connection: ConnectionId, arrived: Option<&Arrived>) -> FlowOutcome {
-        let sender = self.outcome.hosts[flow.src].endpoint.connection_stats(connection);
-        let receiver = |arrived: &Arrived| self.outcome.hosts[flow.dst].endpoint.connection_stats(arrived.connection);
-        let began = match flow.start {
-            Start::On(_) => self.outcome.hosts[flow.src].book.began(connection),
-            Start::At(start_ps) => Some(self.lead_in_ps + start_ps),
-        };
-        FlowOutcome {
-            started_ps: began.map(|at_ps| at_ps.saturating_sub(self.lead_in_ps)),
-            received_ps: arrived.map(|arrived| arrived.completed_ps.saturating_sub(self.lead_in_ps)),
-            acked_ps: None,
-            retransmits: sender.map_or(0, |stats| stats.sender.retransmits),
-            order: arrived.and_then(receiver).map_or(OrderStats::default(), |stats| stats.receiver.order),
-            drained_ps: sender.map_or(0, |stats| stats.sender.drained_ps),
-        }
-    }
-
-    fn ports(&self, rig: &Rig) -> Result<Vec<PortOutcome>, RunError> {
+    fn ports(&self, rig: &Rig, flows: &[FlowOutcome]) -> Result<Vec<PortOutcome>, RunError> {
         let spec = self.setup.spec;
-        let start_ps =
-            spec.flows.iter().map(|flow| if let Start::At(at_ps) = flow.start { at_ps } else { 0 }).min().unwrap_or(0);
+        let start_ps = flows.iter().filter_map(|flow| flow.started_ps).min().unwrap_or(0);
         let span_ps = self.outcome.end_ps.saturating_sub(self.lead_in_ps + start_ps);
         let layers = spec.fabric.network.layers().into_iter().zip(&spec.fabric.network.links);
         let layers = layers.filter(|(_, link)| matches!(link.from, Node::Switch(_))).map(|(layer, _)| layer);
@@ -124,12 +87,8 @@ impl Collect<'_> {
 
     /// Statistics of all connections, senders' and receivers'.
     fn connections(&self) -> impl Iterator<Item = ConnectionStats> + '_ {
-        let own = self.setup.spec.flows.iter().zip(self.connections).map(|(flow, connection)| (flow.src, *connection));
-        let hosts = self.outcome.hosts.iter();
-        let accepted =
-            hosts.flat_map(|running| running.book.accepted.iter().map(|(connection, _)| (running.host, *connection)));
-        own.chain(accepted)
-            .filter_map(|(host, connection)| self.outcome.hosts[host].endpoint.connection_stats(connection))
+        let first = (0..self.setup.spec.flows.len()).filter(|flow| self.setup.plan.first(*flow) == *flow);
+        first.flat_map(|first| self.counted(first)).flatten()
     }
 
     /// What the testbed itself lost: at interfaces (`drops`), at sockets since `before`, and in the endpoints.
@@ -154,18 +113,21 @@ impl Collect<'_> {
         losses
     }
 
-    /// What the hosts' algorithms and connections reported.
-    fn log(&self) -> Vec<Report> {
-        let mut flows = HashMap::new();
-        for (index, (flow, connection)) in self.setup.spec.flows.iter().zip(self.connections).enumerate() {
-            flows.insert((flow.src, *connection), index);
-        }
+    /// What the hosts' algorithms and connections reported. It concerns the flow of its connection that was the first to go on then.
+    fn log(&self, flows: &[FlowOutcome]) -> Vec<Report> {
+        let plan = self.setup.plan;
+        let flow_at = |first: usize, at_ps: i64| {
+            let goes_on = |flow: &&usize| flows[**flow].acked_ps.is_none_or(|acked_ps| acked_ps.cast_signed() >= at_ps);
+            let series = plan.series(first);
+            *series.iter().find(goes_on).or(series.last()).unwrap_or(&first)
+        };
         let mut log = Vec::new();
         for running in &self.outcome.hosts {
             let report = |at_ps: u64, connection: ConnectionId, what: Happened| {
-                let flow = flows.get(&(running.host, connection));
-                let subject = flow.map_or(Subject::Host(running.host), |flow| Subject::Flow(*flow));
-                Report { at_ps: at_ps.cast_signed() - self.lead_in_ps.cast_signed(), subject, what }
+                let at_ps = at_ps.cast_signed() - self.lead_in_ps.cast_signed();
+                let first = running.book.first.get(&connection);
+                let subject = first.map_or(Subject::Host(running.host), |first| Subject::Flow(flow_at(*first, at_ps)));
+                Report { at_ps, subject, what }
             };
             let entries = running.book.log.iter();
             log.extend(entries.map(|entry| report(entry.at_ps, entry.connection, Happened::Event(entry.event))));
@@ -183,14 +145,4 @@ impl Collect<'_> {
 fn invalid_frames(running: &Running) -> u64 {
     let stats = running.endpoint.stats();
     stats.malformed + stats.checksum + stats.wrong_cookie + stats.unknown_connection + stats.invalid
-}
-
-/// A host's messages with their senders and hashes.
-fn arrivals(running: &Running) -> Vec<(Peer, Hash, &Arrived)> {
-    let peer = |arrived: &Arrived| {
-        let mut accepted = running.book.accepted.iter();
-        accepted.find(|(connection, _)| *connection == arrived.connection).map(|(_, peer)| *peer)
-    };
-    let arrived = running.book.arrived.iter();
-    arrived.filter_map(|arrived| Some((peer(arrived)?, Sha256::digest(&arrived.data).into(), arrived))).collect()
 }

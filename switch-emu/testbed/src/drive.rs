@@ -9,12 +9,14 @@ use spray_nic::driver::{DriverOptions, Idle, run};
 use spray_nic::sys::monotonic_ns;
 
 use super::RunError;
-use super::hosts::{Book, Running};
+use super::hosts::Running;
+use super::plan::{Plan, Standing};
 use crate::bench::StopOnDrop;
 use spray_fabric::Progress;
 
 /// When a run is over.
-pub(super) struct Goal {
+pub(super) struct Goal<'a> {
+    pub plan: &'a Plan,
     pub flows: u64,
     pub total_bytes: u64,
     /// Virtual time at scenario time 0.
@@ -35,7 +37,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub fn progress(&self, goal: &Goal) -> Progress {
+    pub fn progress(&self, goal: &Goal<'_>) -> Progress {
         Progress::Running {
             time_us: self.now_ps.saturating_sub(goal.lead_in_ps) as f64 / 1e6,
             delivered_bytes: self.delivered_bytes,
@@ -63,12 +65,6 @@ pub(super) struct Outcome {
 struct Board {
     now_ps: AtomicU64,
     placed_bytes: AtomicU64,
-    /// Messages that arrived, messages of these hosts that were delivered, connections of theirs that failed, and messages that
-    /// were left out.
-    arrived: AtomicU64,
-    delivered: AtomicU64,
-    failed: AtomicU64,
-    left_out: AtomicU64,
 }
 
 /// How often the watcher looks, at least.
@@ -80,7 +76,7 @@ const ROUNDS_PER_COUNT: u32 = 16;
 pub(super) fn drive<C: Clock + Send>(
     hosts: Vec<Running>,
     clocks: Vec<C>,
-    goal: &Goal,
+    goal: &Goal<'_>,
     watch: &mut dyn FnMut(&Report) -> Result<ControlFlow<()>, RunError>,
 ) -> Result<Outcome, RunError> {
     let threads = clocks.len();
@@ -93,7 +89,7 @@ pub(super) fn drive<C: Clock + Send>(
     let (hosts, watched) = std::thread::scope(|scope| {
         let spawn = |((share, clock), board)| {
             let stop = &stop;
-            scope.spawn(move || poll(share, clock, board, stop))
+            scope.spawn(move || poll(share, clock, (goal.plan, board), stop))
         };
         let handles: Vec<_> = shares.into_iter().zip(clocks).zip(&boards).map(spawn).collect();
         // Also set when `watch` panics: the scope waits for the threads.
@@ -128,7 +124,7 @@ struct End {
 }
 
 fn watch_until_over(
-    goal: &Goal,
+    goal: &Goal<'_>,
     boards: &[Board],
     ended: impl Fn() -> bool,
     watch: &mut dyn FnMut(&Report) -> Result<ControlFlow<()>, RunError>,
@@ -139,15 +135,12 @@ fn watch_until_over(
         let sum = |of: fn(&Board) -> &AtomicU64| -> u64 {
             boards.iter().map(|board| of(board).load(Ordering::Relaxed)).sum()
         };
-        let (delivered, failed) = (sum(|board| &board.delivered), sum(|board| &board.failed));
+        let Standing { arrived, over } = goal.plan.standing();
         let report = Report {
             now_ps: boards.iter().map(|board| board.now_ps.load(Ordering::Relaxed)).min().unwrap_or(0),
             delivered_bytes: sum(|board| &board.placed_bytes),
-            arrived: sum(|board| &board.arrived),
+            arrived,
         };
-        // Every sender knows how its flow ended, and every receiver has reported what its sender knows of.
-        let left_out = sum(|board| &board.left_out);
-        let over = delivered + failed + left_out >= goal.flows && report.arrived >= delivered;
         let at_ns = monotonic_ns();
         if report.now_ps >= goal.lead_in_ps {
             lead_in_ns.get_or_insert(at_ns);
@@ -161,23 +154,29 @@ fn watch_until_over(
 }
 
 /// Polls a share of the hosts until told to stop, and hands them back.
-fn poll<C: Clock>(share: Vec<Running>, mut clock: C, board: &Board, stop: &AtomicBool) -> Vec<Running> {
+fn poll<C: Clock>(
+    share: Vec<Running>,
+    mut clock: C,
+    (plan, board): (&Plan, &Board),
+    stop: &AtomicBool,
+) -> Vec<Running> {
     // Without SCHED_IDLE a run is slower, but right.
     let _ = DriverOptions::emulation().apply();
     let numbers: Vec<_> = share.iter().map(|running| running.host).collect();
     let (mut endpoints, mut books): (Vec<_>, Vec<_>) =
         share.into_iter().map(|running| (running.endpoint, running.book)).unzip();
-    let mut rounds = 0u32;
+    let (mut rounds, is_static) = (0u32, plan.is_static());
     run(&mut endpoints, &mut clock, Idle::Spin, |endpoints, now_ps| {
         for (endpoint, book) in endpoints.iter_mut().zip(&mut books) {
             book.tell(endpoint, now_ps);
-            book.take(endpoint);
+            book.take(endpoint, plan);
         }
-        let total = |of: fn(&Book) -> u64| -> u64 { books.iter().map(of).sum() };
-        board.arrived.store(total(|book| book.arrived.len() as u64), Ordering::Relaxed);
-        board.delivered.store(total(|book| book.delivered), Ordering::Relaxed);
-        board.failed.store(total(|book| book.own_failed), Ordering::Relaxed);
-        board.left_out.store(total(|book| book.left_out), Ordering::Relaxed);
+        if !is_static {
+            plan.advance(now_ps);
+            for ((host, endpoint), book) in numbers.iter().zip(endpoints.iter_mut()).zip(&mut books) {
+                book.start(*host, endpoint, plan, now_ps);
+            }
+        }
         board.now_ps.store(now_ps, Ordering::Relaxed);
         rounds = rounds.wrapping_add(1);
         if rounds.is_multiple_of(ROUNDS_PER_COUNT) {

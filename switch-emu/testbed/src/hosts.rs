@@ -1,21 +1,22 @@
 //! The hosts of a run: endpoints, their connections, and what they report.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::net::IpAddr;
 
-use bytes::Bytes;
 use spray_core::event::Event;
-use spray_core::path::Ev;
+use spray_core::flow::FlowConfig;
+use spray_core::path::{Ev, PathConfig};
 use spray_nic::device::{Device, DeviceStats, XskDevice};
-use spray_nic::endpoint::{ConnectionError, LogEntry};
+use spray_nic::endpoint::{ConnectionError, LogEntry, SendError};
 use spray_nic::turns::Turns;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
 
 use super::host_port::HostPort;
+use super::plan::Plan;
 use super::rig::Rig;
 use super::{RunError, TestbedSpec};
-use spray_fabric::{Ancestors, Fabric, FlowSpec, Host, Node, Start, TriggerKind, mix};
+use spray_fabric::{Ancestors, Fabric, FlowSpec, Host, Node, mix};
 
 /// What the hosts of a run are made from.
 pub(super) struct Setup<'a> {
@@ -24,6 +25,8 @@ pub(super) struct Setup<'a> {
     pub fabric: &'a Fabric,
     /// By number those of the fabric's ports that hosts play.
     pub ports: &'a [Option<HostPort>],
+    /// Of the spec's flows.
+    pub plan: &'a Plan,
 }
 
 /// One host of a run.
@@ -33,38 +36,22 @@ pub(super) struct Running {
     pub book: Book,
 }
 
-/// What a host has reported.
+/// What a host knows of its connections, and what it has reported beside what the plan has.
 #[derive(Debug, Default)]
 pub(super) struct Book {
-    pub accepted: Vec<(ConnectionId, Peer)>,
-    pub arrived: Vec<Arrived>,
-    /// Messages of this host that were delivered.
-    pub delivered: u64,
+    /// Its own connections and the first flows of them, both ways.
+    pub first: HashMap<ConnectionId, usize>,
+    pub own: HashMap<usize, ConnectionId>,
+    /// The first flows of connections that others begin, by their addresses and numbers.
+    expected: HashMap<(IpAddr, ConnectionId), usize>,
+    /// Connections that others have begun, and their first flows.
+    pub accepted: HashMap<ConnectionId, usize>,
     pub failed: Vec<(ConnectionId, ConnectionError, u64)>,
-    /// Those of `failed` that this host began.
-    pub own_failed: u64,
     pub log: Vec<LogEntry>,
-    /// Messages that wait for others of this host to be delivered, and their connections.
-    waiting: VecDeque<(ConnectionId, Bytes)>,
-    /// When those began that waited, by their connections.
-    began: HashMap<ConnectionId, u64>,
-    /// When messages stop to begin so.
-    waiting_until_ps: Option<u64>,
-    /// Messages that waited for longer.
-    pub left_out: u64,
     /// The paths that connections are to be told, and when; the next one last.
     pub news: Vec<(u64, ConnectionId, Vec<Ev>)>,
-    /// Keep no payload.
+    /// Do not look at payload.
     pub discard: bool,
-}
-
-/// A message that arrived.
-#[derive(Debug)]
-pub(super) struct Arrived {
-    pub connection: ConnectionId,
-    pub data: Bytes,
-    pub started_ps: u64,
-    pub completed_ps: u64,
 }
 
 /// Entries of an endpoint's log between two polls, which handle a few hundred events at most.
@@ -83,10 +70,15 @@ impl Setup<'_> {
                 return Err(RunError::Unsupported("an earlier run failed on this testbed".into()));
             };
             let own = &self.fabric.hosts[host];
-            let flows = self.spec.flows.iter().enumerate().filter(|(_, flow)| flow.src == host || flow.dst == host);
-            let flow = (self.spec.flow_config)(flows.clone().next().map_or(0, |(flow, _)| flow));
+            let touches = |flow: &usize| self.spec.flows[*flow].src == host || self.spec.flows[*flow].dst == host;
+            let first = |flow: &usize| self.plan.first(*flow) == *flow;
+            let mut flows = (0..self.spec.flows.len()).filter(first).filter(touches).peekable();
+            let flow = (self.spec.flow_config)(flows.peek().copied().unwrap_or(0));
+            let network = self.spec.fabric.network;
             let config = EndpointConfig {
+                link_bps: network.links[network.uplink(host)].rate_bps,
                 max_connections: flows.count() as u32 + SPARE_CONNECTIONS,
+                max_queued_messages: self.spec.flows.len().max(1),
                 seed: mix(self.spec.fabric.seed ^ mix(host as u64)),
                 max_hold_ps,
                 event_log: LOG_ENTRIES,
@@ -117,45 +109,41 @@ impl Setup<'_> {
         Mode::Emulated { link_bps: link.rate_bps, link_latency_ps: link.latency_ps }
     }
 
-    /// Begins a connection for every flow, with its message due `lead_in_ps` after its start in scenario time. Returns
-    /// each flow's connection.
-    pub fn connect(
-        &self,
-        mut hosts: Vec<Running>,
-        lead_in_ps: u64,
-    ) -> Result<(Vec<Running>, Vec<ConnectionId>), RunError> {
-        let mut connections = Vec::with_capacity(self.spec.flows.len());
+    /// Begins the connections, and hands their senders the messages whose times are known.
+    pub fn connect(&self, mut hosts: Vec<Running>, lead_in_ps: u64) -> Result<Vec<Running>, RunError> {
         let (network, events) = (self.spec.fabric.network, self.spec.fabric.events);
         let mut ancestors = None;
-        for ((index, flow), payload) in self.spec.flows.iter().enumerate().zip(self.spec.payloads) {
-            let mut config = (self.spec.flow_config)(index);
-            config.path.seed = flow.path_seed;
-            let host = &self.fabric.hosts[flow.src].name;
-            let endpoint = &mut hosts[flow.src].endpoint;
-            let connection =
-                endpoint.connect(CONNECT_PS, self.peer(flow.dst), Some(config)).map_err(RunError::host(host))?;
-            match flow.start {
-                Start::On(_) => hosts[flow.src].book.waiting.push_back((connection, payload.clone())),
-                Start::At(start_ps) => drop(
-                    endpoint
-                        .send_at(connection, payload.clone(), lead_in_ps + start_ps)
-                        .map_err(|source| RunError::Send { host: host.clone(), source })?,
-                ),
+        for (index, flow) in self.spec.flows.iter().enumerate() {
+            let name = &self.fabric.hosts[flow.src].name;
+            let config = (self.spec.flow_config)(self.plan.first(index));
+            if flow.bytes > config.max_message_bytes {
+                let source = SendError::Size { bytes: flow.bytes, max: config.max_message_bytes };
+                return Err(RunError::Send { host: name.clone(), source });
             }
+            if self.plan.first(index) < index {
+                continue;
+            }
+            let path = PathConfig { seed: flow.path_seed, ..config.path };
+            let own = FlowConfig { path, ..config };
+            let connection = hosts[flow.src].endpoint.connect(CONNECT_PS, self.peer(flow.dst), Some(own));
+            let connection = connection.map_err(RunError::host(name))?;
+            hosts[flow.src].book.first.insert(connection, index);
+            hosts[flow.src].book.own.insert(index, connection);
+            let Running { endpoint, book, .. } = &mut hosts[flow.dst];
+            let from = self.peer(flow.src).address;
+            endpoint.expect(from, connection, config).map_err(RunError::host(&self.fabric.hosts[flow.dst].name))?;
+            book.expected.insert((from, connection), index);
             if config.path.balancer.wants_reachability() {
                 let known = ancestors.get_or_insert_with(|| Ancestors::new(network, events, self.spec.fabric.seed));
                 let news = self.news(known, flow, config.path.evs, lead_in_ps);
                 hosts[flow.src].book.news.extend(news.map(|(at_ps, paths)| (at_ps, connection, paths)));
             }
-            connections.push(connection);
         }
-        for Running { book, .. } in &mut hosts {
+        for Running { host, endpoint, book } in &mut hosts {
             book.news.sort_by_key(|(at_ps, ..)| Reverse(*at_ps));
-            let until = |kind| if let TriggerKind::MultishotUntil(until_ps) = kind { Some(until_ps) } else { None };
-            let until_ps = self.spec.triggers.iter().find_map(|trigger| until(trigger.kind));
-            book.waiting_until_ps = until_ps.map(|until_ps| until_ps.saturating_add(lead_in_ps));
+            book.start(*host, endpoint, self.plan, 0);
         }
-        Ok((hosts, connections))
+        Ok(hosts)
     }
 
     /// Which paths a flow has, from which time on.
@@ -226,21 +214,30 @@ const MAX_HOPS: u64 = 8;
 
 impl Book {
     /// Takes what `endpoint` has to report.
-    pub fn take(&mut self, endpoint: &mut Endpoint<XskDevice>) {
+    pub fn take(&mut self, endpoint: &mut Endpoint<XskDevice>, plan: &Plan) {
         while let Some(event) = endpoint.poll_event() {
             match event {
-                EndpointEvent::Accepted { connection, peer, .. } => self.accepted.push((connection, peer)),
-                EndpointEvent::Received { connection, data, started_ps, completed_ps, .. } => {
-                    let data = if self.discard { Bytes::new() } else { data };
-                    self.arrived.push(Arrived { connection, data, started_ps, completed_ps });
+                EndpointEvent::Accepted { connection, peer, remote, .. } => {
+                    let first = self.expected.get(&(peer.address, remote));
+                    self.accepted.extend(first.map(|first| (connection, *first)));
                 }
-                EndpointEvent::Delivered { at_ps, .. } => {
-                    self.delivered += 1;
-                    self.begin_next(endpoint, at_ps);
+                EndpointEvent::Received { connection, message, data, completed_ps, .. } => {
+                    let Some(&first) = self.accepted.get(&connection) else {
+                        plan.on_stranger();
+                        continue;
+                    };
+                    let order = endpoint.connection_stats(connection).unwrap_or_default().receiver.order;
+                    let looked_at = (!self.discard).then_some(&data);
+                    plan.on_received((first, message.0), completed_ps, looked_at, order);
+                    endpoint.recycle(data);
+                }
+                EndpointEvent::Delivered { connection, message, at_ps, .. } => {
+                    let Some(&first) = self.first.get(&connection) else { continue };
+                    let stats = endpoint.connection_stats(connection).unwrap_or_default();
+                    plan.on_delivered((first, message.0), at_ps, &stats);
                 }
                 EndpointEvent::Failed { connection, error, at_ps } => {
-                    let accepted = self.accepted.iter().any(|(accepted, _)| *accepted == connection);
-                    self.own_failed += u64::from(!accepted);
+                    self.first.get(&connection).into_iter().for_each(|first| plan.on_failed(*first));
                     self.failed.push((connection, error, at_ps));
                 }
                 _ => {}
@@ -250,22 +247,18 @@ impl Book {
         self.log.extend(endpoint.drain_log().filter(worth_keeping));
     }
 
-    /// Begins the next message that waits, if there is time.
-    //= docs/specs/closed-loop.md#CL-1 the next message when
-    fn begin_next(&mut self, endpoint: &mut Endpoint<XskDevice>, at_ps: u64) {
-        if self.waiting_until_ps.is_some_and(|until_ps| at_ps >= until_ps) {
-            self.left_out += self.waiting.drain(..).count() as u64;
+    /// Hands `endpoint` the messages that it is to send, at their times or at once.
+    //= docs/specs/triggers.md#TRG-9 at the time that the
+    pub fn start(&mut self, host: usize, endpoint: &mut Endpoint<XskDevice>, plan: &Plan, now_ps: u64) {
+        for (at_ps, flow) in plan.take_due(host) {
+            let at_ps = at_ps.max(now_ps);
+            // A connection that has failed says so by itself.
+            if let Some(connection) = self.own.get(&plan.first(flow))
+                && endpoint.send_at(*connection, plan.payload(flow).clone(), at_ps).is_ok()
+            {
+                plan.on_started(flow, at_ps);
+            }
         }
-        let Some((connection, payload)) = self.waiting.pop_front() else { return };
-        // A connection that has failed says so by itself.
-        if endpoint.send_at(connection, payload, at_ps).is_ok() {
-            self.began.insert(connection, at_ps);
-        }
-    }
-
-    /// When the message of a connection began, if it waited.
-    pub fn began(&self, connection: ConnectionId) -> Option<u64> {
-        self.began.get(&connection).copied()
     }
 
     /// Tells `endpoint` what is new by `now_ps`.
@@ -277,8 +270,8 @@ impl Book {
 
     /// Payload bytes placed so far on the connections that others made to this host.
     pub fn placed_bytes(&self, endpoint: &Endpoint<XskDevice>) -> u64 {
-        let stats = |(connection, _): &(ConnectionId, Peer)| endpoint.connection_stats(*connection);
-        self.accepted.iter().filter_map(stats).map(|stats| stats.receiver.bytes).sum()
+        let stats = |connection| endpoint.connection_stats(connection);
+        self.accepted.keys().copied().filter_map(stats).map(|stats| stats.receiver.bytes).sum()
     }
 }
 

@@ -22,6 +22,7 @@ mod netns;
 mod offloads;
 mod pace;
 mod pair;
+mod plan;
 pub mod program;
 mod registry;
 mod rig;
@@ -35,7 +36,7 @@ mod veth;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use spray_fabric::{Fabric, Progress, Thresholds, compile};
+use spray_fabric::{Fabric, Progress, Thresholds, check_flows, compile};
 use spray_nic::clock::{DilatedClock, PatientClock};
 use spray_nic::sys::monotonic_ns;
 
@@ -111,6 +112,8 @@ impl Testbed {
         progress: &mut dyn FnMut(Progress),
         stop: &AtomicBool,
     ) -> Result<TestbedOutcome, RunError> {
+        let checked = check_flows(spec.flows, spec.triggers, spec.fabric.network.hosts.len());
+        checked.map_err(|error| RunError::Unsupported(error.to_string()))?;
         let planned = self.dilation(spec, progress, stop)?;
         let dilation = match spec.dilation {
             Dilation::Given(dilation) => dilation,
@@ -121,12 +124,14 @@ impl Testbed {
         self.rig.drain()?;
         self.rig.configure(&fabric, spec.fabric.packet_bytes)?;
         let ports = host_port::HostPort::all(&fabric, spec.fabric.packet_bytes);
-        let setup = hosts::Setup { spec, fabric: &fabric, ports: &ports };
+        let plan = plan::Plan::new(spec, lead_in_ps);
+        let setup = hosts::Setup { spec, fabric: &fabric, ports: &ports, plan: &plan };
         let hosts = setup.hosts(&mut self.rig, |host| setup.emulated(host))?;
         let drops_before = self.rig.interface_drops()?;
         let devices_before = hosts::device_stats(&hosts);
-        let (hosts, connections) = setup.connect(hosts, lead_in_ps)?;
+        let hosts = setup.connect(hosts, lead_in_ps)?;
         let goal = Goal {
+            plan: &plan,
             flows: spec.flows.len() as u64,
             total_bytes: spec.flows.iter().map(|flow| flow.bytes).sum(),
             lead_in_ps,
@@ -153,7 +158,7 @@ impl Testbed {
         )?;
         let samples = sampler.finish();
         let drops = self.rig.interface_drops()?.saturating_sub(drops_before);
-        let collect = collect::Collect { setup: &setup, lead_in_ps, connections: &connections, outcome: &outcome };
+        let collect = collect::Collect { setup: &setup, lead_in_ps, outcome: &outcome };
         let losses = collect.losses(drops, &devices_before);
         let result = collect.outcome(&self.rig, samples, losses)?;
         self.rig.take_back(outcome.hosts);

@@ -8,6 +8,8 @@ use super::*;
 use crate::program::{ProgramError, SteerProgram};
 use spray_fabric::{Host, LeafSpine};
 
+mod collectives;
+
 const RATE_BPS: u64 = 1_000_000_000_000;
 const FABRIC: LeafSpine = LeafSpine::uniform([2, 2, 2], RATE_BPS, 1_000_000);
 const QUEUE: Thresholds = Thresholds { limit_bytes: 4 << 20, ..OPEN_QUEUE };

@@ -14,7 +14,7 @@ use crate::results::{
 };
 use crate::scenario::{Paths, Scenario};
 use crate::workload::{Flow, classes, largest_bytes};
-use spray_fabric::{LinkEvent, PortOutcome, PortSamples, epoch_starts};
+use spray_fabric::{FlowSpec, LinkEvent, PortOutcome, PortSamples, epoch_starts, first_flows};
 use spray_sim::{FlowOutcome, FrameBytes, SimOutcome, SimSpec, simulate};
 
 /// When a flow counts as complete.
@@ -97,14 +97,15 @@ impl<'a> Simulation<'a> {
         let drawn = drawn.map_err(|mistake| EngineError::Refused(mistake.to_string()))?;
         let events = [scenario.link_events.as_slice(), events, &drawn].concat();
         let epochs_ps = epoch_starts(&events);
-        let window_packets = window_packets(scenario, flows);
+        let specs = plan.specs(seed);
+        let window_packets = window_packets(scenario, &specs);
         let largest_bytes = largest_bytes(flows);
         let spec = SimSpec {
             network: &scenario.network,
             events: &events,
             queue: &|rate_bps| scenario.thresholds(paths, rate_bps),
             short_slow_queues: scenario.simulation.short_slow_queues,
-            flows: &plan.specs(seed),
+            flows: &specs,
             triggers: plan.trigger_list(),
             pfc: scenario.pfc(),
             flow_config: &|flow| FlowConfig {
@@ -144,14 +145,14 @@ fn now() -> std::time::Instant {
     std::time::Instant::now()
 }
 
-/// The window in packets that a connection keeps track of: the scenario's, but no more than its message has where all have one. The cut
-/// saves memory and changes nothing else.
-fn window_packets(scenario: &Scenario, flows: &[Flow]) -> u32 {
-    if flows.iter().any(|flow| flow.connection.is_some()) {
-        return scenario.transport.window_packets;
+/// The window in packets that a connection keeps track of: the scenario's, but no more than all of its messages have. The cut saves
+/// memory and changes nothing else.
+fn window_packets(scenario: &Scenario, flows: &[FlowSpec]) -> u32 {
+    let mut packets = vec![0u64; flows.len()];
+    for (flow, first) in flows.iter().zip(first_flows(flows.iter().map(|flow| flow.connection))) {
+        packets[first] += flow.bytes.div_ceil(u64::from(scenario.transport.payload_bytes)).max(1);
     }
-    let packets = |flow: &Flow| flow.bytes.div_ceil(u64::from(scenario.transport.payload_bytes));
-    let most = flows.iter().map(packets).max().unwrap_or(0).min(u64::from(u32::MAX / 4)) as u32;
+    let most = packets.into_iter().max().unwrap_or(0).min(u64::from(u32::MAX / 4)) as u32;
     most.next_power_of_two().max(LEAST_WINDOW_PACKETS).min(scenario.transport.window_packets)
 }
 

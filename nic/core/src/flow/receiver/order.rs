@@ -55,6 +55,16 @@ pub struct OrderStats {
     pub degrees: Degrees,
 }
 
+impl OrderStats {
+    /// What was counted from these counts to `later` ones of the same receiver.
+    #[must_use]
+    pub fn until(&self, later: &Self) -> Self {
+        let mut degrees = later.degrees;
+        degrees.0.iter_mut().zip(self.degrees.0).for_each(|(count, before)| *count -= before);
+        Self { reordered: later.reordered - self.reordered, unexpected: later.unexpected - self.unexpected, degrees }
+    }
+}
+
 impl Order {
     /// Takes the arrival of a packet.
     #[inline]

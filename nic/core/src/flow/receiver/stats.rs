@@ -41,3 +41,29 @@ pub struct ReceiverStats {
     /// NACKs dropped because the queue was full. The sender's timeout finds those losses.
     pub nacks_dropped: u64,
 }
+
+impl ReceiverStats {
+    /// What was counted from these counts to `later` ones of the same receiver.
+    #[must_use]
+    pub fn until(&self, later: &Self) -> Self {
+        Self {
+            frames: later.frames - self.frames,
+            packets: later.packets - self.packets,
+            duplicates: later.duplicates - self.duplicates,
+            trimmed: later.trimmed - self.trimmed,
+            trimmed_last: later.trimmed_last - self.trimmed_last,
+            out_of_order: later.out_of_order - self.out_of_order,
+            out_of_window: later.out_of_window - self.out_of_window,
+            invalid: later.invalid - self.invalid,
+            trailers: later.trailers - self.trailers,
+            missing: later.missing - self.missing,
+            order: self.order.until(&later.order),
+            marked: later.marked - self.marked,
+            bytes: later.bytes - self.bytes,
+            messages: later.messages - self.messages,
+            acks: later.acks - self.acks,
+            nacks: later.nacks - self.nacks,
+            nacks_dropped: later.nacks_dropped - self.nacks_dropped,
+        }
+    }
+}

@@ -68,6 +68,42 @@ pub struct SenderStats {
 }
 
 impl SenderStats {
+    /// What was counted from these counts to `later` ones of the same sender.
+    #[must_use]
+    pub fn until(&self, later: &Self) -> Self {
+        Self {
+            packets_sent: later.packets_sent - self.packets_sent,
+            packets_spared: later.packets_spared - self.packets_spared,
+            bytes_sent: later.bytes_sent - self.bytes_sent,
+            retransmits: later.retransmits - self.retransmits,
+            packets_acked: later.packets_acked - self.packets_acked,
+            bytes_acked: later.bytes_acked - self.bytes_acked,
+            messages_delivered: later.messages_delivered - self.messages_delivered,
+            timeouts: later.timeouts - self.timeouts,
+            sack_gaps: later.sack_gaps - self.sack_gaps,
+            nacks: later.nacks - self.nacks,
+            nacks_last: later.nacks_last - self.nacks_last,
+            missing: later.missing - self.missing,
+            gone_back: later.gone_back - self.gone_back,
+            stale_nacks: later.stale_nacks - self.stale_nacks,
+            late_acks: later.late_acks - self.late_acks,
+            spurious_retransmits: later.spurious_retransmits - self.spurious_retransmits,
+            acks: later.acks - self.acks,
+            marked_acks: later.marked_acks - self.marked_acks,
+            invalid_acks: later.invalid_acks - self.invalid_acks,
+            foreign_evs: later.foreign_evs - self.foreign_evs,
+            invalid_echoes: later.invalid_echoes - self.invalid_echoes,
+            probes_sent: later.probes_sent - self.probes_sent,
+            stale_probe_acks: later.stale_probe_acks - self.stale_probe_acks,
+            trailers_sent: later.trailers_sent - self.trailers_sent,
+            grant_requests: later.grant_requests - self.grant_requests,
+            pull_requests: later.pull_requests - self.pull_requests,
+            pulls: later.pulls - self.pulls,
+            drains: later.drains - self.drains,
+            drained_ps: later.drained_ps - self.drained_ps,
+        }
+    }
+
     pub(super) fn on_loss(&mut self, cause: LossCause) {
         match cause {
             LossCause::SackGap => self.sack_gaps += 1,

@@ -184,7 +184,7 @@ fn a_smaller_record_of_packets_changes_nothing() {
     let mut scenario = permutation();
     scenario.transport.window_packets = 4096;
     let flows = scenario.flows(1);
-    assert_eq!(window_packets(&scenario, &flows), 512, "257 packets");
+    assert_eq!(window_packets(&scenario, &scenario.plan(1).specs(1)), 512, "257 packets");
     let narrow = run(&scenario, 1, &[]);
     let mut scenario = scenario.clone();
     // One more flow, a second later, makes the window wide and no difference to the others.
@@ -197,7 +197,7 @@ fn a_smaller_record_of_packets_changes_nothing() {
         ..Flow::default()
     };
     scenario.workloads[0].pattern = Pattern::Flows([flows.as_slice(), &[late]].concat());
-    assert_eq!(window_packets(&scenario, &scenario.flows(1)), 4096, "the scenario's own");
+    assert_eq!(window_packets(&scenario, &scenario.plan(1).specs(1)), 4096, "the scenario's own");
     let wide = run(&scenario, 1, &[]);
     assert_eq!(narrow.flows, wide.flows[..flows.len()]);
 }

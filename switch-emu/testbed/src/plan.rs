@@ -1,0 +1,225 @@
+//! What the hosts of a run share: which flows start when, how far each has come, and when all is over.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use spray_core::flow::OrderStats;
+use spray_fabric::{Due, FlowSpec, Start, Starts, first_flows, share_out};
+use spray_nic::endpoint::ConnectionStats;
+
+use super::{FlowOutcome, TestbedSpec};
+
+/// The flows of a run, and what their hosts have told of them. Hosts tell virtual times, outcomes are in scenario time.
+#[derive(Debug)]
+pub(super) struct Plan {
+    flows: Vec<FlowSpec>,
+    payloads: Vec<Bytes>,
+    /// By flow the first one of its connection, and by such a first one all of them.
+    first: Vec<usize>,
+    series: Vec<Vec<usize>>,
+    /// Virtual time at scenario time 0.
+    lead_in_ps: u64,
+    state: Mutex<State>,
+}
+
+/// How far the run has come.
+#[derive(Debug)]
+struct State {
+    starts: Starts,
+    /// Signals to come: (time, trigger).
+    later: BinaryHeap<Reverse<(u64, usize)>>,
+    /// By host the flows that it is to start: (time, flow).
+    due: Vec<Vec<(u64, usize)>>,
+    outcomes: Vec<FlowOutcome>,
+    /// Flows that have started or will at a known time; how many, and how many of them were delivered or have failed.
+    is_due: Vec<bool>,
+    started: usize,
+    ended: usize,
+    delivered: u64,
+    arrived: u64,
+    /// By first flow whether the connection has failed.
+    failed: Vec<bool>,
+    /// Whether every message that arrived is the one that was sent in its place.
+    verified: bool,
+}
+
+/// How a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Standing {
+    /// Messages that have arrived.
+    pub arrived: u64,
+    /// No flow goes on, and none will start.
+    pub over: bool,
+}
+
+impl Plan {
+    pub fn new(spec: &TestbedSpec<'_>, lead_in_ps: u64) -> Self {
+        let flows = spec.flows.to_vec();
+        let first = first_flows(flows.iter().map(|flow| flow.connection));
+        let mut series = vec![Vec::new(); flows.len()];
+        first.iter().enumerate().for_each(|(flow, first)| series[*first].push(flow));
+        let state = State {
+            starts: Starts::new(flows.iter().map(|flow| (flow.start, flow.connection)), spec.triggers),
+            later: BinaryHeap::new(),
+            due: vec![Vec::new(); spec.fabric.network.hosts.len()],
+            outcomes: vec![FlowOutcome::default(); flows.len()],
+            is_due: vec![false; flows.len()],
+            started: 0,
+            ended: 0,
+            delivered: 0,
+            arrived: 0,
+            failed: vec![false; flows.len()],
+            verified: true,
+        };
+        let plan =
+            Self { first, series, payloads: spec.payloads.to_vec(), lead_in_ps, state: Mutex::new(state), flows };
+        let mut follows = Vec::new();
+        plan.state().starts.begin(&mut |at_ps, due| follows.push((at_ps, due)));
+        plan.follow(&mut plan.state(), follows);
+        plan
+    }
+
+    /// The first flow of a flow's connection.
+    pub fn first(&self, flow: usize) -> usize {
+        self.first[flow]
+    }
+
+    /// The flows of a connection, by its first one, in the order of their messages.
+    pub fn series(&self, first: usize) -> &[usize] {
+        &self.series[first]
+    }
+
+    /// Whether flows can only start at the beginning.
+    pub fn is_static(&self) -> bool {
+        self.flows.iter().all(|flow| matches!(flow.start, Start::At(_)))
+    }
+
+    /// What a flow carries.
+    pub fn payload(&self, flow: usize) -> &Bytes {
+        &self.payloads[flow]
+    }
+
+    /// Has signals take effect that are due at `now_ps`.
+    pub fn advance(&self, now_ps: u64) {
+        let now_ps = self.scenario(now_ps);
+        let mut state = self.state();
+        while let Some(Reverse((at_ps, trigger))) = state.later.peek().copied().filter(|next| next.0.0 <= now_ps) {
+            state.later.pop();
+            self.signal(&mut state, at_ps, Some(trigger));
+        }
+    }
+
+    /// The flows that a host is to start, and when.
+    pub fn take_due(&self, host: usize) -> Vec<(u64, usize)> {
+        std::mem::take(&mut self.state().due[host])
+    }
+
+    /// A host has a flow begin at `at_ps`.
+    pub fn on_started(&self, flow: usize, at_ps: u64) {
+        let at_ps = self.scenario(at_ps);
+        self.state().outcomes[flow].started_ps = Some(at_ps);
+    }
+
+    /// A whole message of the connection that begins with flow `first` has arrived: its number there, its bytes if they are known, and
+    /// what its host has counted for the connection.
+    pub fn on_received(&self, (first, message): (usize, u32), at_ps: u64, data: Option<&Bytes>, order: OrderStats) {
+        let Some(&flow) = self.series[first].get(message as usize) else { return self.on_stranger() };
+        let at_ps = self.scenario(at_ps);
+        let is_right = data.is_none_or(|data| *data == self.payloads[flow]);
+        let mut state = self.state();
+        state.verified &= is_right;
+        state.arrived += 1;
+        (state.outcomes[flow].received_ps, state.outcomes[flow].order) = (Some(at_ps), order);
+        self.signal(&mut state, at_ps, self.flows[flow].on_received);
+    }
+
+    /// A message arrived that is none of the run's.
+    pub fn on_stranger(&self) {
+        self.state().verified = false;
+    }
+
+    /// The sender of the connection that begins with flow `first` has the last acknowledgement of a message, and `stats`.
+    pub fn on_delivered(&self, (first, message): (usize, u32), at_ps: u64, stats: &ConnectionStats) {
+        let Some(&flow) = self.series[first].get(message as usize) else { return };
+        let at_ps = self.scenario(at_ps);
+        let mut state = self.state();
+        state.delivered += 1;
+        state.ended += 1;
+        let outcome = &mut state.outcomes[flow];
+        outcome.acked_ps = Some(at_ps);
+        (outcome.retransmits, outcome.drained_ps) = (stats.sender.retransmits, stats.sender.drained_ps);
+        self.signal(&mut state, at_ps, self.flows[flow].on_sent);
+    }
+
+    /// The connection that begins with flow `first` has failed at its sender.
+    //= docs/specs/triggers.md#TRG-8 all of its flows that are not delivered
+    pub fn on_failed(&self, first: usize) {
+        let mut state = self.state();
+        if !std::mem::replace(&mut state.failed[first], true) {
+            let open = |flow: &&usize| state.is_due[**flow] && state.outcomes[**flow].acked_ps.is_none();
+            state.ended += self.series[first].iter().filter(open).count();
+        }
+    }
+
+    /// How the run stands. Every receiver has reported what its sender knows of once it is over.
+    pub fn standing(&self) -> Standing {
+        let state = self.state();
+        let ended = state.ended >= state.started && state.arrived >= state.delivered;
+        Standing { arrived: state.arrived, over: ended && state.later.is_empty() }
+    }
+
+    /// What came of the flows, and whether every message arrived as it was sent. `counted` says by first flow what the two ends of a
+    /// connection have counted by the end of the run.
+    pub fn outcomes(&self, counted: impl Fn(usize) -> [ConnectionStats; 2]) -> (Vec<FlowOutcome>, bool) {
+        let state = self.state();
+        let mut outcomes = state.outcomes.clone();
+        for series in self.series.iter().filter(|series| !series.is_empty()) {
+            let [sender, receiver] = counted(series[0]);
+            let own = || series.iter().map(|flow| &state.outcomes[*flow]);
+            let sent = own().map(|flow| Some((flow.acked_ps?, (flow.retransmits, flow.drained_ps))));
+            let total = (sender.sender.retransmits, sender.sender.drained_ps);
+            let sent = share_out(&sent.collect::<Vec<_>>(), total, |from, to| (to.0 - from.0, to.1 - from.1));
+            let received = own().map(|flow| Some((flow.received_ps?, flow.order)));
+            let received = share_out(&received.collect::<Vec<_>>(), receiver.receiver.order, OrderStats::until);
+            for (flow, (sent, order)) in series.iter().zip(sent.into_iter().zip(received)) {
+                let outcome = &mut outcomes[*flow];
+                (outcome.retransmits, outcome.drained_ps) = sent;
+                outcome.order = order;
+            }
+        }
+        (outcomes, state.verified)
+    }
+
+    /// A trigger gets a signal, if there is one to get it.
+    fn signal(&self, state: &mut State, at_ps: u64, trigger: Option<usize>) {
+        let Some(trigger) = trigger else { return };
+        let mut follows = Vec::new();
+        state.starts.signal(at_ps, trigger, &mut |at_ps, due| follows.push((at_ps, due)));
+        self.follow(state, follows);
+    }
+
+    fn follow(&self, state: &mut State, follows: Vec<(u64, Due)>) {
+        for (at_ps, due) in follows {
+            match due {
+                Due::Signal(trigger) => state.later.push(Reverse((at_ps, trigger))),
+                Due::Flow(flow) if state.failed[self.first[flow]] => {}
+                Due::Flow(flow) => {
+                    state.started += 1;
+                    state.is_due[flow] = true;
+                    state.due[self.flows[flow].src].push((at_ps.saturating_add(self.lead_in_ps), flow));
+                }
+            }
+        }
+    }
+
+    /// Scenario time of a virtual time.
+    fn scenario(&self, at_ps: u64) -> u64 {
+        at_ps.saturating_sub(self.lead_in_ps)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
