@@ -60,3 +60,86 @@ link = [{a = \"a\", b = \"s\"}, {a = \"b\", b = \"s\"}]";
         assert!(mistake.message.contains(says), "{workload}: {mistake:?}");
     }
 }
+
+/// A scenario with this text behind its topology of two leaves with four hosts each.
+fn with(text: &str) -> Result<Scenario, Mistake> {
+    Scenario::parse(Path::new("x.toml"), &format!("name = \"x\"\n[topology]\n{LEAVES}\n{text}\n"))
+}
+
+#[test]
+fn one_workload_or_several_are_read() {
+    let one = with("[workload]\nkind = \"tornado\"\nbytes = 9").unwrap();
+    assert_eq!((one.workloads.len(), one.workloads[0].name.as_str()), (1, "tornado"));
+    let several = with(
+        "[[workload]]\nkind = \"all-reduce\"\nbytes = \"1 MiB\"\nrounds = 2\ncompute_us = 3\ndraw_hosts = 4\ncc = \"nscc\"
+[[workload]]\nname = \"old\"\nkind = \"incast\"\nsenders = 2\nreceiver = \"h0\"\nbytes = 7\nhosts = [\"h7\", \"leaf1\"]
+[[workload.part]]\nname = \"new\"\nshare = 0.5\nbalancer = \"reps\"
+[[workload]]\nkind = \"poisson\"\nload = 0.5\nsizes = \"hadoop\"\nuntil_us = 100",
+    )
+    .unwrap();
+    let [reduce, incast, poisson] = &several.workloads[..] else { panic!("three") };
+    let Pattern::Collective(Collective { rounds: 2, compute_ps: 3_000_000, groups: 1, persistent: true, .. }) =
+        reduce.pattern
+    else {
+        panic!("{reduce:?}")
+    };
+    assert_eq!((reduce.drawn, reduce.own), (Some(4), Own { balancer: None, cc: Some(CcKind::Nscc) }));
+    // Those that are named first come first.
+    assert_eq!(incast.hosts, Some(vec![7, 4, 5, 6]));
+    assert_eq!((incast.parts[0].name.as_str(), incast.parts[0].ppm), ("new", 500_000));
+    assert!(matches!(&poisson.pattern, Pattern::Poisson(Poisson { until_ps: 100_000_000, .. })));
+    assert_eq!(several.balancers(), [BalancerKind::RepsPlus, BalancerKind::Reps]);
+}
+
+#[test]
+fn an_assignment_reaches_a_workload_that_stands_alone_and_one_of_several() {
+    let mut document = Document::parse(
+        Path::new("x.toml"),
+        &format!("name = \"x\"\n[topology]\n{LEAVES}\n[workload]\nkind = \"tornado\"\nbytes = 9"),
+    )
+    .unwrap();
+    document.assign("workload.bytes", "10", "--set workload.bytes=10").unwrap();
+    document.assign("workload.+", "{kind = \"permutation\", bytes = 5}", "--set workload.+").unwrap();
+    document.assign("workload.1.bytes", "6", "--set workload.1.bytes=6").unwrap();
+    let flows = Scenario::read(&document).unwrap().flows(1);
+    let bytes = |class: u16| flows.iter().find(|flow| flow.class == class).unwrap().bytes;
+    assert_eq!((bytes(0), bytes(1)), (10, 6));
+}
+
+#[test]
+fn mistakes_about_workloads_say_where_and_what_is_allowed() {
+    let reduce = |more: &str| format!("[[workload]]\nkind = \"all-reduce\"\nbytes = 80\n{more}");
+    let poisson = |more: &str| format!("[workload]\nkind = \"poisson\"\nload = 0.5\n{more}");
+    let cases = [
+        (format!("{0}\n{0}", reduce("")), 9, "two workloads are called `all-reduce`"),
+        (reduce("name = \"a b\""), 9, "allowed: letters"),
+        (reduce("hosts = [\"h9\"]"), 9, "`h9` names no host that is not named before; allowed: h0"),
+        (reduce("hosts = [\"h1\", \"h1\"]"), 9, "`h1` names no host that is not named before"),
+        (reduce("hosts = [\"h1\"]"), 9, "one host takes part"),
+        (reduce("draw_hosts = 9"), 9, "only 8 hosts are left to draw"),
+        (reduce("draw_hosts = 6\n[[workload]]\nkind = \"tornado\"\nbytes = 1\ndraw_hosts = 3"), 13, "only 2 hosts are left"),
+        (reduce("groups = 3"), 9, "8 hosts are in 3 groups"),
+        (reduce("groups = 8"), 9, "8 hosts are in 8 groups"),
+        (reduce("algorithm = \"halving-doubling\"\ndraw_hosts = 6"), 9, "a power of two"),
+        (reduce("rounds = 1000"), 7, "112000 messages; allowed: at most 100000 messages; a round has 112"),
+        (reduce("bytes = 7"), 9, "duplicate key"),
+        ("[workload]\nkind = \"all-reduce\"\nbytes = 7".into(), 8, "at least a byte of each"),
+        ("[workload]\nkind = \"all-gather\"\nalgorithm = \"tree\"\nbytes = 80".into(), 8, "`tree` sums up"),
+        ("[workload]\nkind = \"fsdp\"\nmodel = \"llama-7b\"".into(), 6, "8 hosts are in 8 groups"),
+        ("[workload]\nkind = \"all-to-all\"\nbytes = 8\nopen = 2\nrounds = 3".into(), 9, "allowed: one of the two"),
+        ("[workload]\nkind = \"flows\"\ndraw_hosts = 2\nflow = [{src = \"h0\", dst = \"h1\", bytes = 1}]".into(), 8, "names its hosts"),
+        (reduce("part = [{name = \"a\", share = 0.6}, {name = \"b\", share = 0.5}]"), 9, "come to 1.1; allowed: at most 1"),
+        (reduce("part = [{name = \"all-reduce\", share = 0.6}]"), 9, "two workloads are called"),
+        (poisson("sizes = \"hadoop\""), 6, "[workload] needs `until_us`"),
+        (poisson("until_us = 9"), 6, "needs `sizes`; allowed: web-search"),
+        (poisson("sizes = \"hadoop\"\nsizes_file = \"x.csv\"\nuntil_us = 9"), 10, "one of the two"),
+        (poisson("sizes_file = \"none.csv\"\nuntil_us = 9"), 9, "`none.csv` cannot be read"),
+        (poisson("sizes = \"hadoop\"\nuntil_us = 1000000"), 10, "messages arrive; allowed: at most 100000"),
+        (poisson("sizes = \"hadoop\"\nuntil_us = 0.001"), 10, "allowed: at least one"),
+    ];
+    for (text, line, says) in cases {
+        let mistake = with(&text).unwrap_err();
+        assert!(mistake.message.contains(says), "{text}: {mistake:?}");
+        assert!(mistake.place.starts_with(&format!("x.toml:{line}:")), "{text}: {mistake:?}");
+    }
+}
