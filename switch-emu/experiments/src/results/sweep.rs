@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::table::{align, lateness_note, loss_note};
-use super::{RunResult, Spread, Summary, WriteError, files, tables};
+use super::{Spread, Summary, WriteError, files, tables};
 
 /// A figure of a run.
 struct Figure {
@@ -117,14 +117,14 @@ pub fn write_sweep(dir: &Path, runs: &[Summary]) -> Result<(), WriteError> {
 /// A table of two engines: for each pair of runs a line per figure, with the difference in per cent of the first engine's
 /// figure. Below it stands what an engine reports about its own accuracy.
 #[must_use]
-pub fn compare_table(pairs: &[(RunResult, RunResult)]) -> String {
+pub fn compare_table(pairs: &[(Summary, Summary)]) -> String {
     let Some((first, second)) = pairs.first() else { return String::new() };
     let header = ["condition", "balancer", "figure", &first.engine, &second.engine, "difference"];
     let mut rows = Vec::new();
-    for (a, b) in pairs.iter().map(|(a, b)| (a.summary(), b.summary())) {
+    for (a, b) in pairs {
         let completed = Figure { key: "", title: "flows completed", of: |s| s.flows_completed as f64 };
         for figure in std::iter::once(&completed).chain(&FIGURES) {
-            let (x, y) = ((figure.of)(&a), (figure.of)(&b));
+            let (x, y) = ((figure.of)(a), (figure.of)(b));
             if figure.key == DRAIN.key && (x, y) == (0.0, 0.0) {
                 continue;
             }
@@ -135,7 +135,7 @@ pub fn compare_table(pairs: &[(RunResult, RunResult)]) -> String {
             rows.push([words.to_vec(), vec![number(x), number(y), difference]].concat());
         }
     }
-    let summaries: Vec<Summary> = pairs.iter().flat_map(|(a, b)| [a.summary(), b.summary()]).collect();
+    let summaries: Vec<Summary> = pairs.iter().flat_map(|(a, b)| [a.clone(), b.clone()]).collect();
     let notes = lateness_note(&summaries).into_iter().chain(summaries.iter().filter_map(loss_note));
     align(&header, 3, &rows) + &notes.map(|note| note + "\n").collect::<String>()
 }
@@ -147,12 +147,8 @@ mod tests {
     use super::super::tests::sample;
     use super::*;
 
-    fn run(balancer: &str, seed: u64, fct: f64) -> RunResult {
-        RunResult { seed, ..sample(balancer, "healthy", &[fct, fct]) }
-    }
-
     fn summary(balancer: &str, seed: u64, fct: f64) -> Summary {
-        run(balancer, seed, fct).summary()
+        Summary { seed, ..sample(balancer, "healthy", &[fct, fct]).summary() }
     }
 
     #[test]
@@ -190,8 +186,8 @@ mod tests {
 
     #[test]
     fn engines_stand_side_by_side() {
-        let sim = RunResult { engine: "sim".into(), ..run("reps", 1, 95.0) };
-        let table = compare_table(&[(run("reps", 1, 100.0), sim)]);
+        let sim = Summary { engine: "sim".into(), ..summary("reps", 1, 95.0) };
+        let table = compare_table(&[(summary("reps", 1, 100.0), sim)]);
         assert!(table.lines().next().unwrap().contains("xdp") && table.contains("-5.0 %"), "{table}");
         assert!(
             table.lines().any(|line| line.contains("flows completed") && line.trim_end().ends_with('0')),

@@ -500,15 +500,16 @@ fn the_written_scenario_of_a_run_is_the_scenario() {
             let again = again.unwrap_or_else(|error| panic!("{}: {error}\n{text}", path.display()));
             assert_eq!((again.seed, again.transport.balancer.as_slice()), (77, &[balancer][..]));
             let bare = |scenario: &Scenario| {
-                let mut scenario = Scenario { seed: 0, seeds: Vec::new(), workload_place: String::new(), ..scenario.clone() };
-                (scenario.transport.balancer, scenario.written) = (Vec::new(), Written::default());
-                if let Some(failures) = &mut scenario.failures {
+                let place = String::new();
+                let mut bare = Scenario { seed: 0, seeds: Vec::new(), workload_place: place, ..scenario.clone() };
+                (bare.transport.balancer, bare.written) = (Vec::new(), Written::default());
+                if let Some(failures) = &mut bare.failures {
                     failures.places.clear();
                     failures.source = failures.source.canonicalize().unwrap_or_default();
                 }
-                format!("{scenario:?}")
+                bare
             };
-            assert_eq!(bare(&again), bare(&scenario), "{}\n{text}", path.display());
+            assert!(bare(&again) == bare(&scenario), "{}\n{text}", path.display());
         }
     }
 }
