@@ -101,7 +101,10 @@ impl std::str::FromStr for Part {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts = text.split_once('/').and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
-        parts.filter(|(part, of)| (1..=*of).contains(part)).map(Self).ok_or("expected I/N with I from 1 to N, as in 3/16")
+        parts
+            .filter(|(part, of)| (1..=*of).contains(part))
+            .map(Self)
+            .ok_or("expected I/N with I from 1 to N, as in 3/16")
     }
 }
 

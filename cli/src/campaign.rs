@@ -92,7 +92,10 @@ impl Campaign {
         failed.clone().for_each(|(job, why)| note!("spray: {} failed: {why}", self.title(job)));
         match failed.count() {
             0 => verdict(&summaries),
-            failed => Err(Failure::failed(format!("{failed} of {} runs failed; the same command tries them again", ended.len()))),
+            failed => Err(Failure::failed(format!(
+                "{failed} of {} runs failed; the same command tries them again",
+                ended.len()
+            ))),
         }
     }
 
@@ -124,7 +127,11 @@ impl Campaign {
         let total = plan.len();
         let mine: Vec<Planned> = plan.into_iter().skip(part - 1).step_by(of).collect();
         let failed = self.work(&mine, out)?;
-        say!("part {part} of {of}: {} of its {} runs are done, of {total} in all", mine.len() - failed.len(), mine.len());
+        say!(
+            "part {part} of {of}: {} of its {} runs are done, of {total} in all",
+            mine.len() - failed.len(),
+            mine.len()
+        );
         match failed.values().next() {
             None => Ok(()),
             Some(why) => Err(Failure::failed(format!("{} runs failed; one of them: {why}", failed.len()))),
@@ -188,7 +195,8 @@ impl Campaign {
         let prepare = |scenario| engine.prepare(scenario, &mut |news| show.news("", &news)).map_err(ended);
         // One engine says here what the machine does not allow; the other has nothing to say, and prepares one run after the other, to
         // save memory.
-        let prepared = if exclusive { self.scenarios.iter().map(prepare).collect::<Outcome<Vec<_>>>()? } else { Vec::new() };
+        let prepared =
+            if exclusive { self.scenarios.iter().map(prepare).collect::<Outcome<Vec<_>>>()? } else { Vec::new() };
         folder::make(out)?;
         let kept = || Kept { done: show.done(), all: plan.len(), out, exclusive };
         let failed = Mutex::new(HashMap::new());
@@ -197,7 +205,8 @@ impl Campaign {
             let label = show.begin(number, &self.title(job));
             let own = if exclusive { None } else { Some(prepare(&self.scenarios[job.scenario])?) };
             let ready: &dyn Prepared = own.as_deref().unwrap_or_else(|| &*prepared[job.scenario]);
-            let run = || ready.run(job.balancer, job.seed, &mut |news| show.news(&label, &news), stop.flag()).map_err(ended);
+            let run =
+                || ready.run(job.balancer, job.seed, &mut |news| show.news(&label, &news), stop.flag()).map_err(ended);
             // A balancer that panics ends its own run only.
             let caught = catch_unwind(AssertUnwindSafe(run));
             let ended = caught.unwrap_or_else(|_| Err(Failure::failed("it panicked, see above")));
@@ -282,7 +291,9 @@ fn is_done(dir: &Path, key: &str) -> Outcome<bool> {
         None => "something else than the results of a run".into(),
     };
     let dir = dir.display();
-    Err(Failure::refused(format!("{dir} has {why}, which would be overwritten; allowed: another folder with --out, or remove this one")))
+    Err(Failure::refused(format!(
+        "{dir} has {why}, which would be overwritten; allowed: another folder with --out, or remove this one"
+    )))
 }
 
 /// Does the `work`, and ends the process when the user wants to stop: runs that are written stay.
@@ -482,7 +493,10 @@ mod tests {
         campaign.scenarios.iter_mut().for_each(|scenario| scenario.transport.balancer = vec![BalancerKind::Ops]);
         campaign.seeds = vec![42, 43];
         let titles: Vec<String> = campaign.jobs().iter().map(|job| campaign.title(job)).collect();
-        assert_eq!(titles, ["healthy, ops, seed 42", "healthy, ops, seed 43", "slow, ops, seed 42", "slow, ops, seed 43"]);
+        assert_eq!(
+            titles,
+            ["healthy, ops, seed 42", "healthy, ops, seed 43", "slow, ops, seed 42", "slow, ops, seed 43"]
+        );
     }
 
     #[test]
@@ -504,9 +518,14 @@ mod tests {
         // Without a record nobody knows what it is.
         std::fs::remove_file(out.join("slow-ops-seed1/run.json")).unwrap();
         let refused = campaign.plan(out).unwrap_err().to_string();
-        assert!(refused.contains("slow-ops-seed1 has something else than") && refused.contains("another folder with --out"), "{refused}");
+        assert!(
+            refused.contains("slow-ops-seed1 has something else than") && refused.contains("another folder with --out"),
+            "{refused}"
+        );
         std::fs::remove_dir_all(out.join("slow-ops-seed1")).unwrap();
-        let text = std::fs::read_to_string(out.join("slow-ops-seed2/scenario.toml")).unwrap().replace("bytes = 1", "bytes = 2");
+        let text = std::fs::read_to_string(out.join("slow-ops-seed2/scenario.toml"))
+            .unwrap()
+            .replace("bytes = 1", "bytes = 2");
         let other = Scenario::parse(Path::new("test.toml"), &text).unwrap();
         let other = Campaign { scenarios: vec![other], seeds: vec![2], ..campaign };
         let refused = other.plan(out).unwrap_err().to_string();

@@ -105,8 +105,9 @@ fn what_does_not_complete_is_shown_and_stops_nobody() {
 
 #[test]
 fn parameters_and_congestion_control_reach_the_runs() {
-    let comparison = Comparison::new(&scenario(""));
     let mean_us = |rest: &[&str]| {
+        // A folder of its own for each: none takes results of other settings.
+        let comparison = Comparison::new(&scenario(""));
         let output = comparison.run(&[&["--balancer", "ops"], rest].concat());
         assert!(output.status.success(), "{}", text(&output.stderr));
         let table = csv(&comparison.read("compare-balancers.csv"));

@@ -98,6 +98,7 @@ fn a_scenario_with_long_queues_is_for_the_simulator() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let said = "`limit` in [queue] is 95000000 bytes at h0->leaf0; allowed: at most 16711680, or `--engine sim`";
     if cfg!(feature = "xdp") {
+        let out = folder.join("xdp");
         refused(&["run", &scenario, "--balancer", "ops", "--out", &out], &[said]);
         for (set, said) in [
             ("queue.mark_at=departure", "`mark_at` in [queue] is `departure`"),
@@ -141,10 +142,10 @@ fn a_deadlock_of_a_lossless_network_is_told() {
 
 #[test]
 fn counts_and_patterns_stand_in_for_files() {
-    let folder = Folder::new();
-    let out = folder.join("");
     for topology in ["leaf-spine:2x2x2@100", "fat-tree:2x2x2x2x2", "dragonfly:3x2x2x1"] {
         for matrix in ["permutation:64KiB", "tornado:64kB", "incast:3:10000", "cross-leaf-permutation:1"] {
+            let folder = Folder::new();
+            let out = folder.join("");
             let output = spray(&["sim", "--topology", topology, "--matrix", matrix, "--out", &out]);
             assert!(output.status.success(), "{topology} {matrix}: {}", text(&output.stderr));
         }

@@ -80,20 +80,27 @@ impl Document {
     /// When there are more than `most` combinations, or a list names a value twice.
     pub fn variants<T: JsonSchema>(&self, most: usize) -> Result<Vec<Self>, Mistake> {
         let mut lists = Vec::new();
-        each_setting(&self.root, &Shape::new(&schema::<T>()), None, &mut Vec::new(), &mut |path, node, field, shape| {
-            if let (Some(Field { single: false, .. }), Shape::Scalar(_)) = (field, shape)
-                && let Tree::List(items) = &node.value
-                && !items.is_empty()
-                && items.iter().all(|item| matches!(item.value, Tree::Scalar(_)))
-            {
-                lists.push((path.join("."), node.at.clone(), items.clone()));
-            }
-        });
+        each_setting(
+            &self.root,
+            &Shape::new(&schema::<T>()),
+            None,
+            &mut Vec::new(),
+            &mut |path, node, field, shape| {
+                if let (Some(Field { single: false, .. }), Shape::Scalar(_)) = (field, shape)
+                    && let Tree::List(items) = &node.value
+                    && !items.is_empty()
+                    && items.iter().all(|item| matches!(item.value, Tree::Scalar(_)))
+                {
+                    lists.push((path.join("."), node.at.clone(), items.clone()));
+                }
+            },
+        );
         let mut variants = vec![self.clone()];
         for (path, at, items) in &lists {
             let runs = variants.len() * items.len();
             if runs > most {
-                let message = format!("with this list there are {runs} combinations of values; allowed: at most {most}");
+                let message =
+                    format!("with this list there are {runs} combinations of values; allowed: at most {most}");
                 return Err(self.mistake_from(at, message));
             }
             let values = values(items);

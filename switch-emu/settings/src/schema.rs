@@ -35,7 +35,9 @@ fn allow_lists(schema: &mut Value) {
             None => {}
         }
     }
-    for field in object.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten().map(|(_, field)| field) {
+    for field in
+        object.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten().map(|(_, field)| field)
+    {
         let single = field.get("const").is_some() || is_marked(field, "x-single");
         match Shape::new(field) {
             Shape::Scalar(_) if !single => allow_list(field),

@@ -406,7 +406,9 @@ fn lists_in_place_of_a_value_are_axes() {
 fn a_wrong_value_of_an_axis_is_named_with_its_place() {
     let said = |text: &str, most| {
         let document = Document::parse(Path::new("s.toml"), text).unwrap();
-        let all = document.variants::<Top>(most).and_then(|all| all.iter().map(Document::read::<Top>).collect::<Result<Vec<_>, _>>());
+        let all = document
+            .variants::<Top>(most)
+            .and_then(|all| all.iter().map(Document::read::<Top>).collect::<Result<Vec<_>, _>>());
         all.unwrap_err().to_string()
     };
     let with = |leaves: &str| format!("name = \"x\"\n[shape]\nkind = \"two-tiers\"\nleaves = {leaves}\n");
@@ -424,9 +426,8 @@ fn assigned_lists_are_axes_too_and_combine() {
     let mut document = document("name = \"x\"\n[shape]\nkind = \"two-tiers\"\nleaves = [2, 4]\n");
     document.assign("shape.latency_us", "[1, 2.5]", "--set shape.latency_us=[1, 2.5]").unwrap();
     let all = document.variants::<Top>(4).unwrap();
-    let words = |document: &Document| {
-        document.axes().iter().map(|axis| axis.value.to_string()).collect::<Vec<_>>().join(" ")
-    };
+    let words =
+        |document: &Document| document.axes().iter().map(|axis| axis.value.to_string()).collect::<Vec<_>>().join(" ");
     assert_eq!(all.iter().map(words).collect::<Vec<_>>(), ["2 1", "2 2.5", "4 1", "4 2.5"]);
     assert_eq!(all[0].axes()[1].value, AxisValue::Number(1.0), "all values of an axis are of one kind");
 }
@@ -441,7 +442,8 @@ fn resolved_settings_are_a_file_that_says_the_same() {
     document.assign("name", "5", "--set name=5").unwrap();
     let text = toml(&document.resolved::<Top>().unwrap());
     let again = Document::parse(Path::new("elsewhere/scenario.toml"), &text).unwrap();
-    let (mut meant, found): (Top, Top) = (document.read().unwrap(), again.read().unwrap_or_else(|error| panic!("{error}\n{text}")));
+    let (mut meant, found): (Top, Top) =
+        (document.read().unwrap(), again.read().unwrap_or_else(|error| panic!("{error}\n{text}")));
     let there = std::path::absolute("dir/f.topo").unwrap();
     if let Kind::Drawn { file, .. } = &mut meant.shape {
         *file = there.display().to_string();

@@ -100,7 +100,8 @@ pub(super) fn lines(axes: &Axes<'_>, lines: &[Line], moments: &[f64]) -> String 
 
 /// Bars side by side in labelled groups, each with its value on top; `bars` is how many a group has.
 pub(super) fn bars(y_name: &str, bars: usize, groups: &[Group]) -> String {
-    let top = headroom(groups.iter().flat_map(|g| g.values.iter().map(|bar| bar.value + bar.interval.unwrap_or(0.0))), 1.0);
+    let top =
+        headroom(groups.iter().flat_map(|g| g.values.iter().map(|bar| bar.value + bar.interval.unwrap_or(0.0))), 1.0);
     svg((HALF, HEIGHT), |area| {
         let mut chart = chart(area, [10, 32, 62], 0.0..groups.len() as f64, 0.0..top * 1.06)?;
         let mut mesh = mesh(&mut chart);

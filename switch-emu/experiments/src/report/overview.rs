@@ -20,7 +20,9 @@ pub fn overview_page(runs: &[Finished]) -> String {
     let shown = &conditions[..conditions.len().min(CONDITIONS)];
     if shown.len() < conditions.len() {
         let rest = conditions.len() - shown.len();
-        body += &format!("<p class=\"soft\">The figures show the first {CONDITIONS}; the table and sweep.json have {rest} more.</p>\n");
+        body += &format!(
+            "<p class=\"soft\">The figures show the first {CONDITIONS}; the table and sweep.json have {rest} more.</p>\n"
+        );
     }
     body += "<div class=\"two\">\n";
     for (title, unit, value) in MEASURES {
@@ -61,10 +63,12 @@ fn along_axes(summaries: &[Summary], balancers: &[String]) -> String {
         let line = |balancer: &String| {
             let of = |value: &f64| {
                 let chosen = summaries.iter().filter(|s| s.balancer == *balancer && at(s) == Some(*value));
-                Some((*value, Spread::of(&chosen.map(measure).collect::<Vec<_>>()))).filter(|(_, spread)| spread.runs > 0)
+                Some((*value, Spread::of(&chosen.map(measure).collect::<Vec<_>>())))
+                    .filter(|(_, spread)| spread.runs > 0)
             };
             let spreads: Vec<(f64, Spread)> = values.iter().filter_map(of).collect();
-            let side = |sign: f64| spreads.iter().map(move |(x, s)| (*x, (s.mean + sign * s.ci95.unwrap_or(0.0)).max(0.0)));
+            let side =
+                |sign: f64| spreads.iter().map(move |(x, s)| (*x, (s.mean + sign * s.ci95.unwrap_or(0.0)).max(0.0)));
             let several = spreads.iter().any(|(_, spread)| spread.ci95.is_some());
             let band = if several { side(-1.0).chain(side(1.0).rev()).collect() } else { Vec::new() };
             chart::Line { name: balancer.clone(), points: side(0.0).collect(), band }

@@ -12,14 +12,19 @@ const BINS: usize = 160;
 
 /// Rate of delivered payload over time, in Gb/s.
 pub(super) fn goodput(run: &RunResult) -> Vec<Line> {
-    vec![Line { name: "delivered payload".into(), points: rates(run.delivered.iter().copied(), 1.0), ..Line::default() }]
+    vec![Line {
+        name: "delivered payload".into(),
+        points: rates(run.delivered.iter().copied(), 1.0),
+        ..Line::default()
+    }]
 }
 
 /// Bytes waiting at the `count` ports with the longest queues, in kB.
 pub(super) fn queues(run: &RunResult, count: usize) -> Vec<Line> {
     let mut series: Vec<_> = run.port_samples.iter().filter(|s| !s.samples.is_empty()).collect();
     series.sort_by_key(|s| std::cmp::Reverse(peak(&s.samples)));
-    let line = |s: &&PortSamples| Line { name: run.ports[s.port].name.clone(), points: maxima(&s.samples), ..Line::default() };
+    let line =
+        |s: &&PortSamples| Line { name: run.ports[s.port].name.clone(), points: maxima(&s.samples), ..Line::default() };
     series.truncate(count);
     series.sort_by_key(|s| &run.ports[s.port].name);
     series.iter().map(line).collect()
@@ -51,7 +56,8 @@ pub(super) fn fct_cdf_of(name: &str, runs: &[&Finished]) -> Line {
     let shortest = runs.iter().map(|run| run.fct_us.len()).min().unwrap_or(0);
     let at = |percent: usize| (percent as f64, spread(runs, |run| run.fct_us[percent]));
     let steps: Vec<(f64, Spread)> = (0..shortest).map(at).collect();
-    let side = |sign: f64| steps.iter().map(move |(percent, time)| (time.mean + sign * time.ci95.unwrap_or(0.0), *percent));
+    let side =
+        |sign: f64| steps.iter().map(move |(percent, time)| (time.mean + sign * time.ci95.unwrap_or(0.0), *percent));
     Line { name: name.into(), points: side(0.0).collect(), band: band(runs, side(-1.0), side(1.0)) }
 }
 
@@ -69,7 +75,9 @@ pub(super) fn goodput_of(name: &str, runs: &[&Finished]) -> Line {
     };
     let at = |bin: usize| (f64::midpoint(time(bin), time(bin + 1)), spread(runs, |run| rate(run, bin)));
     let bins: Vec<(f64, Spread)> = (0..BINS).map(at).collect();
-    let side = |sign: f64| bins.iter().map(move |(time, rate)| (*time, (rate.mean + sign * rate.ci95.unwrap_or(0.0)).max(0.0)));
+    let side = |sign: f64| {
+        bins.iter().map(move |(time, rate)| (*time, (rate.mean + sign * rate.ci95.unwrap_or(0.0)).max(0.0)))
+    };
     Line { name: name.into(), points: side(0.0).collect(), band: band(runs, side(-1.0), side(1.0)) }
 }
 

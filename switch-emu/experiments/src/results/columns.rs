@@ -68,7 +68,10 @@ pub(super) enum Data {
     Text(Vec<Option<String>>),
     Whole(Vec<Option<i64>>),
     /// `decimals` is how many CSV shows; without it as many as it takes.
-    Real { values: Vec<Option<f64>>, decimals: Option<usize> },
+    Real {
+        values: Vec<Option<f64>>,
+        decimals: Option<usize>,
+    },
     Flag(Vec<Option<bool>>),
 }
 
@@ -186,7 +189,10 @@ pub(super) fn parquet(columns: &[Values]) -> Result<Vec<u8>, ParquetError> {
         match &column.data {
             Data::Text(values) => {
                 let bytes = |text: &String| ByteArray::from(text.as_str());
-                write::<ByteArrayType, _>(&mut rows, &values.iter().map(|value| value.as_ref().map(bytes)).collect::<Vec<_>>())?;
+                write::<ByteArrayType, _>(
+                    &mut rows,
+                    &values.iter().map(|value| value.as_ref().map(bytes)).collect::<Vec<_>>(),
+                )?;
             }
             Data::Whole(values) => write::<Int64Type, _>(&mut rows, values)?,
             Data::Real { values, .. } => write::<DoubleType, _>(&mut rows, values)?,

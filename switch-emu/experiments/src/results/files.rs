@@ -51,10 +51,8 @@ pub const PART: &str = ".part";
 /// Writes a table as CSV and as Parquet.
 pub(super) fn write_table(dir: &Path, (name, columns): &Table) -> Result<(), WriteError> {
     write(dir, &format!("{name}.csv"), &columns::csv(columns))?;
-    let bytes = columns::parquet(columns).map_err(|error| WriteError {
-        path: dir.join(format!("{name}.parquet")),
-        source: io::Error::other(error),
-    })?;
+    let bytes = columns::parquet(columns)
+        .map_err(|error| WriteError { path: dir.join(format!("{name}.parquet")), source: io::Error::other(error) })?;
     write(dir, &format!("{name}.parquet"), bytes)
 }
 
@@ -86,7 +84,8 @@ pub fn folder_name(condition: &str, axes: &[Axis], balancer: &str, seed: u64) ->
     let axes: Vec<String> = axes.iter().map(axis).collect();
     let seed = format!("seed{seed}");
     let parts = [slug(condition), axes.join("-"), slug(balancer), seed];
-    let parts = parts.into_iter().filter(|part| !part.is_empty()).map(|part| part.chars().take(MOST).collect::<String>());
+    let parts =
+        parts.into_iter().filter(|part| !part.is_empty()).map(|part| part.chars().take(MOST).collect::<String>());
     parts.collect::<Vec<_>>().join("-")
 }
 

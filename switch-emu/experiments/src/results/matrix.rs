@@ -263,7 +263,9 @@ mod tests {
         drained.flows[0].drained_us = 60.0;
         let broken = ("ecmp".into(), Err("seed 1: the machine is on fire".into()));
         let runs = [run("reps", 1, 100.0), run("reps", 2, 110.0), run("ops", 1, 126.0)];
-        runs.into_iter().chain([("plb".into(), Ok(lost.summary())), ("flowcut".into(), Ok(drained.summary())), broken]).collect()
+        runs.into_iter()
+            .chain([("plb".into(), Ok(lost.summary())), ("flowcut".into(), Ok(drained.summary())), broken])
+            .collect()
     }
 
     #[test]

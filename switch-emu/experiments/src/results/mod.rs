@@ -7,9 +7,9 @@ mod columns;
 mod files;
 mod freezing;
 mod matrix;
+mod record;
 mod spread;
 mod summary;
-mod record;
 mod sweep;
 mod table;
 mod tables;
@@ -22,20 +22,20 @@ use serde::{Deserialize, Serialize};
 use spray_core::flow::Degrees;
 use spray_fabric::Switching;
 pub use spray_fabric::{PortCounters, PortOutcome, PortSamples};
-use spray_settings::Axis;
 use spray_pipeline::scheme::{Entries, conweave, reunion};
+use spray_settings::Axis;
 
 pub(crate) use self::collect::{Collect, Ended, given_up, reported};
 pub use self::files::{PART, WriteError, folder_name, write_overview, write_run};
-pub use self::record::{Finished, Machine, Program, Record};
 pub use self::matrix::{BalancerRuns, Matrix};
+pub use self::record::{Finished, Machine, Program, Record};
 pub use self::spread::Spread;
 pub(crate) use self::summary::gbps;
 pub use self::summary::{Hash, LayerQueue, Summary};
 pub use self::sweep::{compare_table, sweep_table, write_sweep};
 pub use self::table::{align, table};
-pub use self::tables::documentation;
 pub(crate) use self::table::{columns, lateness_note, loss_note};
+pub use self::tables::documentation;
 
 /// All results of one run of one scenario with one balancer.
 #[derive(Clone, Debug, Default, PartialEq)]

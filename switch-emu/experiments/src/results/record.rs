@@ -113,7 +113,12 @@ impl Finished {
         let last = delivered.last().filter(|_| delivered.len() % step != 1 || step == 1).copied();
         let mut kept: Vec<_> = delivered.iter().step_by(step).copied().collect();
         kept.extend(last.filter(|last| kept.last() != Some(last)));
-        Ok(Self { folder: name.into(), fct_us: quantiles(&fcts, summary.flows_total as usize), delivered: kept, summary })
+        Ok(Self {
+            folder: name.into(),
+            fct_us: quantiles(&fcts, summary.flows_total as usize),
+            delivered: kept,
+            summary,
+        })
     }
 
     /// The record of the run in the folder; `None` if there is none.

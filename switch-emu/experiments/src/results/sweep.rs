@@ -53,7 +53,8 @@ fn groups(runs: &[Summary]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     let mut numbers: HashMap<String, usize> = HashMap::new();
     for run in runs {
-        let number = *numbers.entry(format!("{}\0{}\0{:?}", run.condition, run.balancer, run.axes)).or_insert(groups.len());
+        let number =
+            *numbers.entry(format!("{}\0{}\0{:?}", run.condition, run.balancer, run.axes)).or_insert(groups.len());
         match groups.get_mut(number) {
             Some(group) => group.runs.push(run),
             None => groups.push(Group { runs: vec![run] }),
@@ -174,10 +175,18 @@ mod tests {
         write_sweep(folder.path(), &runs).unwrap();
         let csv = folder.read("runs.csv");
         assert_eq!(csv.lines().count(), 4, "{csv}");
-        assert!(csv.starts_with("engine,scenario,condition,balancer,congestion_control,seed,transport.evs,flows_completed,"), "{csv}");
+        assert!(
+            csv.starts_with(
+                "engine,scenario,condition,balancer,congestion_control,seed,transport.evs,flows_completed,"
+            ),
+            "{csv}"
+        );
         assert!(csv.lines().nth(2).unwrap().starts_with("xdp,demo,healthy,ops,dctcp,2,32,2,2,true,110.000,"), "{csv}");
         let json: serde_json::Value = serde_json::from_str(&folder.read("sweep.json")).unwrap();
-        assert_eq!((&json[0]["figures"]["fct_mean_us"]["mean"], &json[0]["axes"]["transport.evs"]), (&json!(105.0), &json!(32)));
+        assert_eq!(
+            (&json[0]["figures"]["fct_mean_us"]["mean"], &json[0]["axes"]["transport.evs"]),
+            (&json!(105.0), &json!(32))
+        );
         assert_eq!((&json[0]["seeds"], &json[1]["seeds"]), (&json!([1, 2]), &json!([1])));
         let table = sweep_table(&runs);
         assert!(table.starts_with("condition  transport.evs  balancer  runs"), "{table}");

@@ -26,14 +26,22 @@ const FLOWS: [Column<FlowResult>; 12] = [
     real(["end_us", "us"], "When the receiver had all of it; without a value if it never did.", |f| f.end_us),
     real(["fct_us", "us"], "Flow completion time: `end_us` less `start_us`.", |f| f.fct_us),
     count(["retransmits", "packets"], "Packets sent again.", |f| Some(f.retransmits)),
-    count(["reordered", "packets"], "Packets that arrived after one with a higher sequence number.", |f| Some(f.reordered)),
-    real(["drained_us", "us"], "Time for which the balancer held the flow back to change its path.", |f| Some(f.drained_us)),
-    count(["unexpected", "packets"], "Packets whose sequence number is not one more than that of the packet before.", |f| {
-        Some(f.unexpected)
+    count(["reordered", "packets"], "Packets that arrived after one with a higher sequence number.", |f| {
+        Some(f.reordered)
     }),
-    text("degrees", "How many of the reordered packets were 1 place behind, 2 to 3, 4 to 7 and so on, with spaces between.", |f| {
-        f.degrees.counts().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    real(["drained_us", "us"], "Time for which the balancer held the flow back to change its path.", |f| {
+        Some(f.drained_us)
     }),
+    count(
+        ["unexpected", "packets"],
+        "Packets whose sequence number is not one more than that of the packet before.",
+        |f| Some(f.unexpected),
+    ),
+    text(
+        "degrees",
+        "How many of the reordered packets were 1 place behind, 2 to 3, 4 to 7 and so on, with spaces between.",
+        |f| f.degrees.counts().iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+    ),
 ];
 
 /// `ports`: a row per egress port.
@@ -64,16 +72,22 @@ const PORTS: [Column<PortOutcome>; 17] = [
 /// `events`: a row per thing that happened.
 const EVENTS: [Column<EventRow>; 8] = [
     real(["time_us", "us"], "When.", |e| Some(e.time_us)),
-    text("kind", "`failure`, `recovered`, `last_drop`, `reroute`, `freeze_entered`, `freeze_exited`, `timeout`, `deadlock`.", |e| {
-        e.kind.to_string()
-    }),
+    text(
+        "kind",
+        "`failure`, `recovered`, `last_drop`, `reroute`, `freeze_entered`, `freeze_exited`, `timeout`, `deadlock`.",
+        |e| e.kind.to_string(),
+    ),
     text("subject", "The port, host or flow that it happened to.", |e| e.subject.clone()),
-    text("action", "Of `failure` and `recovered`: what the link did, as in `[[link_event]]`, or `given-up` of a connection.", |e| {
-        e.action.into()
-    }),
-    real(["value", ""], "Of an action with a figure: the share of the rate that is left, of frames that are lost, or of the time that the link is down.", |e| {
-        e.value
-    }),
+    text(
+        "action",
+        "Of `failure` and `recovered`: what the link did, as in `[[link_event]]`, or `given-up` of a connection.",
+        |e| e.action.into(),
+    ),
+    real(
+        ["value", ""],
+        "Of an action with a figure: the share of the rate that is left, of frames that are lost, or of the time that the link is down.",
+        |e| e.value,
+    ),
     real(["until_us", "us"], "Of `failure`: when it ends. Of `last_drop`: when the failure began.", |e| e.until_us),
     count(["packet", ""], "Of `timeout`: the packet's sequence number.", |e| e.packet),
     text("detail", "Anything else: the links of a `deadlock`, why a connection was given up.", |e| e.detail.clone()),
@@ -85,9 +99,11 @@ type Delivered = [(u64, u64); 2];
 /// `goodput`: a row per sample.
 const GOODPUT: [Column<Delivered>; 3] = [
     real(["time_us", "us"], "When the sample was taken.", |[_, (at, _)]| Some(us(*at))),
-    count(["delivered_bytes", "bytes"], "Payload placed at the receivers so far, over all flows, each byte once.", |[_, (_, bytes)]| {
-        Some(*bytes)
-    }),
+    count(
+        ["delivered_bytes", "bytes"],
+        "Payload placed at the receivers so far, over all flows, each byte once.",
+        |[_, (_, bytes)]| Some(*bytes),
+    ),
     real(["goodput_gbps", "Gb/s"], "Its rate since the sample before; without a value in the first one.", |[a, b]| {
         (b.0 > a.0).then(|| gbps(b.1.saturating_sub(a.1), us(b.0 - a.0)))
     }),
@@ -115,15 +131,19 @@ const RUNS: [Column<Summary>; 15] = [
     real(["fct_max_us", "us"], "That of the slowest flow.", |s| Some(s.fct_max_us)),
     real(["makespan_us", "us"], "From the first start to the last end.", |s| Some(s.makespan_us)),
     real(["goodput_gbps", "Gb/s"], "Payload of the completed flows over the makespan.", |s| Some(s.goodput_gbps)),
-    count(["drops", "frames"], "Frames dropped, for any reason.", |s| Some(s.drops_queue + s.drops_link + s.drops_random)),
+    count(["drops", "frames"], "Frames dropped, for any reason.", |s| {
+        Some(s.drops_queue + s.drops_link + s.drops_random)
+    }),
     count(["trims", "frames"], "Frames cut to their headers.", |s| Some(s.trims)),
     count(["retransmits", "packets"], "Packets sent again.", |s| Some(s.retransmits)),
     count(["reordered_packets", "packets"], "Packets that arrived after one with a higher sequence number.", |s| {
         Some(s.reordered_packets)
     }),
-    real(["drain_percent_of_fct", "%"], "Share of its completion time for which a flow was held back, mean over the flows.", |s| {
-        Some(s.drain_percent_of_fct)
-    }),
+    real(
+        ["drain_percent_of_fct", "%"],
+        "Share of its completion time for which a flow was held back, mean over the flows.",
+        |s| Some(s.drain_percent_of_fct),
+    ),
     real(["wall_s", "s"], "Real time that the run took.", |s| Some(s.wall_s)),
 ];
 
@@ -168,7 +188,9 @@ fn axes(runs: &[Summary]) -> Vec<Values> {
         let data = match kind {
             AxisValue::Flag(_) => Data::Flag(values().map(|value| value?.flag()).collect()),
             AxisValue::Whole(_) => Data::Whole(values().map(|value| value?.whole()).collect()),
-            AxisValue::Number(_) => Data::Real { values: values().map(|value| value?.number()).collect(), decimals: None },
+            AxisValue::Number(_) => {
+                Data::Real { values: values().map(|value| value?.number()).collect(), decimals: None }
+            }
             AxisValue::Text(_) => Data::Text(values().map(|value| Some(value?.to_string())).collect()),
         };
         Values { name: path.clone(), data }
@@ -180,8 +202,16 @@ fn axes(runs: &[Summary]) -> Vec<Values> {
 #[must_use]
 pub fn documentation() -> String {
     let tables: [(&str, &str, String); 6] = [
-        ("flows", "A row per flow. A closed loop that ends at a time leaves out what had not begun by then.", markdown(&FLOWS)),
-        ("ports", "A row per egress port of a switch; of hosts' own links only those that lost something.", markdown(&PORTS)),
+        (
+            "flows",
+            "A row per flow. A closed loop that ends at a time leaves out what had not begun by then.",
+            markdown(&FLOWS),
+        ),
+        (
+            "ports",
+            "A row per egress port of a switch; of hosts' own links only those that lost something.",
+            markdown(&PORTS),
+        ),
         ("events", "A row per thing that happened, by time.", markdown(&EVENTS)),
         ("goodput", "A row per sample; `sample_us` in the scenario says how often.", markdown(&GOODPUT)),
         ("queues", "A row per sample of each sampled port.", markdown(&QUEUES)),

@@ -186,7 +186,10 @@ fn csv_files_are_as_documented() {
     run.axes = vec![evs(32), ack];
     let events = csv(&run, "events");
     let lines: Vec<&str> = events.lines().collect();
-    assert_eq!(lines[0], "engine,scenario,condition,balancer,congestion_control,seed,transport.evs,x,time_us,kind,subject,action,value,until_us,packet,detail");
+    assert_eq!(
+        lines[0],
+        "engine,scenario,condition,balancer,congestion_control,seed,transport.evs,x,time_us,kind,subject,action,value,until_us,packet,detail"
+    );
     let leading = "xdp,demo,healthy,reps,dctcp,7,32,\"a,b\"";
     assert_eq!(lines[1], format!("{leading},50.000,failure,leaf0->spine0,rate,0.500,120.000,,"));
     assert_eq!(lines[2], format!("{leading},62.125,freeze_entered,h0,,,,,\"flow 0, \"\"first\"\"\""));
@@ -206,14 +209,21 @@ fn parquet_and_csv_hold_the_same() {
     let mut run = sample("reps", "healthy", &[100.0, 123.4567]);
     (run.flows[1].end_us, run.flows[1].fct_us) = (None, None);
     let axis = |path: &str, value| Axis { path: path.into(), value };
-    run.axes = vec![axis("a.b", AxisValue::Number(0.25)), axis("c", AxisValue::Flag(true)), axis("d", AxisValue::Text("x \"y\"".into()))];
+    run.axes = vec![
+        axis("a.b", AxisValue::Number(0.25)),
+        axis("c", AxisValue::Flag(true)),
+        axis("d", AxisValue::Text("x \"y\"".into())),
+    ];
     for (name, columns) in tables::of_run(&run, &run.summary()) {
         let file = bytes::Bytes::from(columns::parquet(&columns).unwrap());
         let reader = SerializedFileReader::new(file).unwrap();
         let mut rows = reader.get_row_iter(None).unwrap();
         let csv = columns::csv(&columns);
         let mut lines = csv.lines();
-        assert_eq!(lines.next().unwrap(), columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(","));
+        assert_eq!(
+            lines.next().unwrap(),
+            columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(",")
+        );
         let mut count = 0;
         for line in lines {
             let row = rows.next().unwrap().unwrap();

@@ -83,7 +83,8 @@ mod tests {
 
     #[test]
     fn values_are_read_and_refused() {
-        let all = |texts: &[&str]| Seeds::all(&texts.iter().map(|text| Seeds::parse(text).unwrap()).collect::<Vec<_>>());
+        let all =
+            |texts: &[&str]| Seeds::all(&texts.iter().map(|text| Seeds::parse(text).unwrap()).collect::<Vec<_>>());
         assert_eq!(all(&["3..5", "1", "4..6"]), [3, 4, 5, 1, 6]);
         for text in ["5..3", "1...", "a..b", "0..10000", "-1..2", "9223372036854775808", ""] {
             assert_eq!(Seeds::parse(text), None, "{text}");

@@ -10,11 +10,11 @@ use spray_core::path::{BalancerKind, Schemes};
 use spray_core::units::{ByteSize, Micros};
 use spray_fabric::{HashFields, HashFunction, HashSeed, Scheme, conweave, reunion};
 
-use super::{QueueLength, Seeds};
 use super::failure::{FailureSettings, Routing};
 use super::link_event::LinkEventSettings;
 use super::topology::Topology;
 use super::workload::WorkloadSettings;
+use super::{QueueLength, Seeds};
 use crate::sim::FctEnd;
 
 /// A scenario as it is written in its file.

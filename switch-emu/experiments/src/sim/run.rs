@@ -225,9 +225,7 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
 
 /// Rows of what the senders' algorithms reported, and of connections that were given up.
 fn rows(collect: &Collect<'_>, outcome: &SimOutcome) -> impl Iterator<Item = EventRow> {
-    let row = |(ps, flow, event): &(u64, u32, Event)| {
-        reported(*event, us(*ps), &collect.name(*flow as usize))
-    };
+    let row = |(ps, flow, event): &(u64, u32, Event)| reported(*event, us(*ps), &collect.name(*flow as usize));
     let failed = outcome.flows.iter().enumerate().filter(|(_, flow)| flow.failed);
     let failed = failed.map(|(flow, _)| given_up(us(outcome.end_ps), &collect.name(flow), ""));
     let deadlock = outcome.deadlock.iter().map(|deadlock| EventRow {
