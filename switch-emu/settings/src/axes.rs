@@ -166,13 +166,16 @@ impl Document {
     }
 }
 
-/// Calls `found` for each setting that stands in `node` and is declared: with its path, its node, its field and what it takes.
+/// Hears of a setting: its path, its node, its field if it has one of its own, and what it takes.
+type Found<'a, 'f> = &'f mut dyn FnMut(&[String], &'a Node, Option<&Field>, &Shape);
+
+/// Calls `found` for each setting that stands in `node` and is declared.
 fn each_setting<'a>(
     node: &'a Node,
     shape: &Shape,
     field: Option<&Field>,
     path: &mut Vec<String>,
-    found: &mut dyn FnMut(&[String], &'a Node, Option<&Field>, &Shape),
+    found: Found<'a, '_>,
 ) {
     match (shape, &node.value) {
         (Shape::Table(table), Tree::Table(fields)) => {

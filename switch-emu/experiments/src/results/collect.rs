@@ -138,9 +138,7 @@ pub(crate) fn reported(event: Event, time_us: f64, subject: &str) -> Option<Even
     match event {
         Event::FreezeEntered { .. } => Some(row(time_us, EventKind::FreezeEntered, subject)),
         Event::FreezeExited => Some(row(time_us, EventKind::FreezeExited, subject)),
-        Event::Timeout { psn } => {
-            Some(EventRow { packet: Some(psn.into()), ..row(time_us, EventKind::Timeout, subject) })
-        }
+        Event::Timeout { psn } => Some(EventRow { packet: Some(psn), ..row(time_us, EventKind::Timeout, subject) }),
         _ => None,
     }
 }

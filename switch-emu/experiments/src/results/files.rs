@@ -53,7 +53,7 @@ pub(super) fn write_table(dir: &Path, (name, columns): &Table) -> Result<(), Wri
     write(dir, &format!("{name}.csv"), &columns::csv(columns))?;
     let bytes = columns::parquet(columns)
         .map_err(|error| WriteError { path: dir.join(format!("{name}.parquet")), source: io::Error::other(error) })?;
-    write(dir, &format!("{name}.parquet"), bytes)
+    write(dir, &format!("{name}.parquet"), &bytes)
 }
 
 pub(super) fn json(value: &impl Serialize) -> String {
@@ -94,8 +94,8 @@ fn slug(text: &str) -> String {
     plain.split_whitespace().collect::<Vec<_>>().join("-")
 }
 
-pub(super) fn write(dir: &Path, name: &str, text: impl AsRef<[u8]>) -> Result<(), WriteError> {
+pub(super) fn write(dir: &Path, name: &str, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), WriteError> {
     let path = dir.join(name);
-    let done = fs::create_dir_all(dir).and_then(|()| fs::write(&path, text));
+    let done = fs::create_dir_all(dir).and_then(|()| fs::write(&path, content));
     done.map_err(|source| WriteError { path, source })
 }

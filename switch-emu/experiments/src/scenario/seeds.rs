@@ -22,7 +22,7 @@ impl Seeds {
         let (first, last) = text.split_once("..").unwrap_or((text, text));
         let number = |text: &str| text.trim().parse().ok().filter(|seed| *seed <= MAX_SEED);
         let (first, last) = (number(first)?, number(last)?);
-        (first <= last && last - first < MAX_SEEDS as u64).then(|| Self(first..=last))
+        (first <= last && last - first < MAX_SEEDS as u64).then_some(Self(first..=last))
     }
 
     /// All seeds of a list, each once, in its order.
