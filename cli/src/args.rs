@@ -29,8 +29,9 @@ pub enum Command {
     #[cfg(feature = "xdp")]
     /// Runs the demo: 8 hosts, 2 leaves, 4 spines; ECMP, OPS and REPS; healthy, slow and silently dropping uplinks
     Demo(Demo),
-    /// Runs a scenario file
-    Run(Run),
+    /// Runs a scenario file: all its balancers, seeds and values of its axes; what is done in --out is not run again
+    #[command(visible_alias = "sweep")]
+    Run(Sweep),
     /// Simulates a topology and a matrix with the settings of the published simulations
     Sim(Box<Sim>),
     #[cfg(feature = "xdp")]
@@ -80,6 +81,34 @@ pub struct Run {
 }
 
 #[derive(Debug, Args)]
+pub struct Sweep {
+    #[command(flatten)]
+    pub run: Run,
+    /// Print the runs and which of them are done, and run nothing
+    #[arg(long, requires = "out")]
+    pub plan: bool,
+    /// Run only the I-th of N parts of the runs, so that N machines share them; the same command without it collects the results
+    #[arg(long, value_name = "I/N", requires = "out", conflicts_with = "plan")]
+    pub part: Option<Part>,
+}
+
+/// A part of a plan, from 1, and how many there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part(pub (usize, usize));
+
+impl std::str::FromStr for Part {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts = text.split_once('/').and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
+        parts
+            .filter(|(part, of)| (1..=*of).contains(part))
+            .map(Self)
+            .ok_or("expected I/N with I from 1 to N, as in 3/16")
+    }
+}
+
+#[derive(Debug, Args)]
 pub struct Bound {
     /// The scenario: see docs/scenario.md and tests/scenarios/
     #[arg(value_name = "SCENARIO.toml")]
@@ -120,6 +149,16 @@ impl FlowcutMemory {
     pub fn network(&self) -> Network {
         let Self { hosts, gbps, rtt_us, mtu_bytes, flows_per_host, ports_per_switch, .. } = *self;
         Network { hosts, gbps, rtt_us, mtu_bytes, flows_per_host, ports_per_switch }
+    }
+}
+
+impl Engine {
+    /// Its name, as results have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Xdp => "xdp",
+            Self::Sim => "sim",
+        }
     }
 }
 

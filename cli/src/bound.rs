@@ -20,7 +20,7 @@ pub fn bound(arguments: &args::Bound) -> Outcome {
     let named =
         ["switch.scheme", "switch.tor", "switch.agg", "switch.core"].iter().any(|path| document.is_assigned(path));
     let schemes = if named { vec![None] } else { Scheme::anywhere().map(Some).collect() };
-    let seeds = arguments.seeds.list_or(scenario.seed);
+    let seeds = arguments.seeds.list_or(&scenario.seeds);
     say!("{}", about(&scenario.bound(seeds[0], &[])));
     let rows = above(&scenario, &schemes, &seeds, arguments.seeds.threads()).map_err(Failure::refused)?;
     let cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, &scenario)).collect();

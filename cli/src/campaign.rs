@@ -1,25 +1,29 @@
 //! Runs scenarios for all commands: shows progress, writes a results folder for each run, and prints a table at the end.
 
+use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
 
+use sha2::Digest;
 use spray_core::path::BalancerKind;
-use spray_experiments::engine::{self, EngineError};
-use spray_experiments::results::{self, RunResult};
-use spray_experiments::scenario::Scenario;
+use spray_experiments::engine::{self, EngineError, Prepared};
+use spray_experiments::results::{self, Finished, Machine, Program, Record, RunResult, Summary};
+use spray_experiments::scenario::{Axis, MAX_RUNS, Scenario};
 use spray_experiments::sim::over_cores;
 
 use crate::args::Engine;
 use crate::failure::{Failure, Outcome};
-use crate::progress::Progress;
+use crate::progress::{Progress, now};
 use crate::say::{note, say};
 use crate::sim::args::Seeds;
 use crate::stop::Stop;
 use crate::{engines, folder};
 
-/// A set of runs: every scenario with each of its balancers and each seed.
+/// A set of runs: every scenario with each of its balancers and each seed. A run that is done is not run again.
 pub struct Campaign {
     /// Names the results folder.
     pub name: String,
@@ -44,115 +48,211 @@ pub struct Job {
     pub seed: u64,
 }
 
-/// The end of a run: its result, or why it has none.
-pub type Ended = Result<RunResult, Failure>;
+/// A run of the plan, done or not.
+#[derive(Debug)]
+pub struct Planned {
+    /// What is run.
+    pub job: Job,
+    /// The name of its folder.
+    pub folder: String,
+    /// What its results follow from, see [`Record::key`].
+    key: String,
+    /// Whether its folder is there, with these results.
+    pub is_done: bool,
+}
+
+/// A run of a campaign that has ended: what came of it, or why nothing did.
+pub type Ended = (Job, Result<Finished, String>);
 
 impl Campaign {
-    /// `scenario` on `engine`, with the given seeds or else its own.
-    pub fn new(engine: Engine, scenario: Scenario, seeds: &Seeds) -> Self {
-        Self {
-            name: scenario.name.clone(),
-            engine,
-            scenarios: vec![scenario],
-            seeds: seeds.list(),
-            threads: seeds.threads(),
-        }
+    /// The scenarios on `engine`, with the given seeds or else their own.
+    pub fn new(engine: Engine, scenarios: Vec<Scenario>, seeds: &Seeds) -> Self {
+        let name = scenarios.first().map(|scenario| scenario.name.clone()).unwrap_or_default();
+        Self { name, engine, scenarios, seeds: seeds.list(), threads: seeds.threads() }
     }
 
-    /// Runs everything, writes the results, prints the table.
+    /// Runs everything that is not done, writes the results, prints the table.
     ///
     /// # Errors
-    /// 2 when the machine or the scenario does not allow it, 1 when a run failed or did not deliver what was sent, 130 after
-    /// Ctrl-C. What the engine set up is removed in every case.
+    /// 2 when the machine or the scenario does not allow it, or `out` has other results; 1 when a run failed or did not deliver what was
+    /// sent; 130 after Ctrl-C. What the engine set up is removed in every case.
     pub fn run(&self, out: Option<&Path>) -> Outcome {
         let out = folder::location(out, &self.name);
-        let done = self.results(&out)?;
-        if done.iter().any(|run| run.sim.is_some()) {
-            results::write_sweep(&out, &done).map_err(Failure::failed)?;
-        }
-        if self.seeds.len() > 1 {
-            say!("{}", results::sweep_table(&done));
-            speed(&done);
-        } else {
-            speed(&done);
-            results::write_overview(&out, &done).map_err(Failure::failed)?;
-            say!("{}", results::table(&done));
-        }
-        if let Some(table) = results::workload_table(&done) {
+        let ended = self.results(&out)?;
+        let done: Vec<Finished> = ended.iter().filter_map(|(_, run)| run.clone().ok()).collect();
+        let summaries: Vec<Summary> = done.iter().map(|run| run.summary.clone()).collect();
+        results::write_sweep(&out, &summaries).map_err(Failure::failed)?;
+        results::write_overview(&out, &done).map_err(Failure::failed)?;
+        let is_sweep = summaries.windows(2).any(|pair| pair[0].seed != pair[1].seed || pair[0].axes != pair[1].axes);
+        speed(&summaries);
+        say!("{}", if is_sweep { results::sweep_table(&summaries) } else { results::table(&summaries) });
+        if let Some(table) = results::workload_table(&summaries) {
             say!("{table}");
         }
         say!("results   {}", out.display());
-        if self.seeds.len() <= 1 {
-            say!("overview  {}", out.join("report.html").display());
+        say!("overview  {}", out.join("report.html").display());
+        let failed = ended.iter().filter_map(|(job, run)| Some((job, run.as_ref().err()?)));
+        failed.clone().for_each(|(job, why)| note!("spray: {} failed: {why}", self.title(job)));
+        match failed.count() {
+            0 => verdict(&summaries),
+            failed => Err(Failure::failed(format!(
+                "{failed} of {} runs failed; the same command tries them again",
+                ended.len()
+            ))),
         }
-        verdict(&done)
     }
 
-    /// Runs everything, and writes each result as soon as its run ends, in a folder of its own under `out`.
+    /// Runs everything that is not done, and writes each result as soon as its run ends, in a folder of its own under `out`. The results
+    /// are in the order of the plan.
     ///
     /// # Errors
-    /// As [`Campaign::run`]; data that was not delivered is no error here.
-    pub fn results(&self, out: &Path) -> Outcome<Vec<RunResult>> {
-        self.each(out, |job, ended| {
-            let result = ended?;
-            let name = match self.seeds.len() {
-                0 | 1 => result.folder(),
-                _ => format!("{}-seed{}", job.balancer, job.seed),
+    /// As [`Campaign::run`]; data that was not delivered is no error here, nor a run that failed.
+    pub fn results(&self, out: &Path) -> Outcome<Vec<Ended>> {
+        let plan = self.plan(out)?;
+        let mut failed = self.work(&plan, out)?;
+        let end = |(number, planned): (usize, &Planned)| {
+            let run = match failed.remove(&number) {
+                Some(why) => Err(why),
+                None => Finished::load(out, &planned.folder),
             };
-            results::write_run(&out.join(name), &result).map_err(Failure::failed)?;
-            Ok(result)
-        })
+            (planned.job, run)
+        };
+        Ok(plan.iter().enumerate().map(end).collect())
     }
 
-    /// Runs everything, and calls `done` for each run as soon as it has ended. Makes the folder `out` before the first run. The
-    /// answers of `done` are returned in the order of [`Campaign::jobs`]. An error of `done` ends the campaign.
+    /// Runs every `of`-th run of the plan from number `part` on, from 1, and prints how many are done. The same command without a part
+    /// collects the results of all.
     ///
     /// # Errors
-    /// Those of `done`; 2 when the machine or a scenario does not allow it, 130 after Ctrl-C.
-    pub fn each<T: Send>(&self, out: &Path, done: impl Fn(&Job, Ended) -> Outcome<T> + Sync) -> Outcome<Vec<T>> {
-        self.scenarios
-            .iter()
-            .flat_map(|s| &s.workloads)
-            .flat_map(|workload| workload.warnings())
-            .for_each(|text| note!("spray: warning: {text}"));
+    /// As [`Campaign::run`].
+    pub fn run_part(&self, out: &Path, (part, of): (usize, usize)) -> Outcome {
+        let plan = self.plan(out)?;
+        let total = plan.len();
+        let mine: Vec<Planned> = plan.into_iter().skip(part - 1).step_by(of).collect();
+        let failed = self.work(&mine, out)?;
+        say!(
+            "part {part} of {of}: {} of its {} runs are done, of {total} in all",
+            mine.len() - failed.len(),
+            mine.len()
+        );
+        match failed.values().next() {
+            None => Ok(()),
+            Some(why) => Err(Failure::failed(format!("{} runs failed; one of them: {why}", failed.len()))),
+        }
+    }
+
+    /// All runs, and which of them are done in `out`.
+    ///
+    /// # Errors
+    /// 2 when there are too many or none, a file of a scenario cannot be read, or `out` has other results where one is to go.
+    pub fn plan(&self, out: &Path) -> Outcome<Vec<Planned>> {
         let jobs = self.jobs();
-        if jobs.is_empty() {
-            return Err(Failure::refused("there is nothing to run"));
+        if jobs.is_empty() || jobs.len() > MAX_RUNS {
+            return Err(Failure::refused(format!("there are {} runs; allowed: 1 to {MAX_RUNS}", jobs.len())));
         }
+        let (mut names, mut files) = (HashSet::new(), HashMap::new());
+        let plan = jobs.into_iter().map(|job| {
+            let folder = self.folder(&job, &mut names);
+            let key = self.key(&job, &mut files)?;
+            let is_done = is_done(&out.join(&folder), &key)?;
+            Ok(Planned { job, folder, key, is_done })
+        });
+        plan.collect()
+    }
+
+    /// The name of a run's folder, which no other run has.
+    fn folder(&self, job: &Job, names: &mut HashSet<String>) -> String {
+        let Scenario { condition, written, .. } = &self.scenarios[job.scenario];
+        let name = results::folder_name(condition, &written.axes, job.balancer.name(), job.seed);
+        let numbered = (2..).map(|number| format!("{name}-{number}"));
+        let free = std::iter::once(name.clone()).chain(numbered).find(|name| names.insert(name.clone()));
+        free.unwrap_or(name)
+    }
+
+    fn key(&self, job: &Job, files: &mut HashMap<PathBuf, String>) -> Outcome<String> {
+        let written = &self.scenarios[job.scenario].written;
+        let hash = written.hash(job.balancer, job.seed, files);
+        let hash = hash.map_err(|error| Failure::refused(format!("a file of the scenario cannot be read: {error}")))?;
+        let parts = [self.engine.name(), VERSION, COMMIT].join("\0");
+        Ok(format!("{:x}", hash.chain_update(parts).finalize()))
+    }
+
+    /// Runs what is not done of `plan`. Returns why runs failed, by their place in the plan.
+    fn work(&self, plan: &[Planned], out: &Path) -> Outcome<HashMap<usize, String>> {
+        let open: Vec<usize> = (0..plan.len()).filter(|number| !plan[*number].is_done).collect();
+        let done = plan.len() - open.len();
+        if done > 0 {
+            note!("spray: {done} of {} runs are done already in {}", plan.len(), out.display());
+        }
+        if open.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let mut warnings = HashSet::new();
+        let all = self.scenarios.iter().flat_map(|scenario| &scenario.workloads).flat_map(|workload| workload.warnings());
+        all.filter(|text| warnings.insert(*text)).for_each(|text| note!("spray: warning: {text}"));
         // What the runs at the same time do not need goes to each of them.
-        let engine = engines::engine(self.engine, (self.threads / jobs.len()).max(1))?;
-        let show = Show::new(jobs.len(), engine.is_exclusive());
-        let stop = if engine.is_exclusive() { Stop::on_signals()? } else { Stop::never() };
+        let engine = engines::engine(self.engine, (self.threads / open.len()).max(1))?;
+        let exclusive = engine.is_exclusive();
+        let show = Show::new(plan.len(), done, exclusive);
+        let stop = Stop::on_signals()?;
         let prepare = |scenario| engine.prepare(scenario, &mut |news| show.news("", &news)).map_err(ended);
-        let prepared = self.scenarios.iter().map(prepare).collect::<Outcome<Vec<_>>>()?;
+        // One engine says here what the machine does not allow; the other has nothing to say, and prepares one run after the other, to
+        // save memory.
+        let prepared =
+            if exclusive { self.scenarios.iter().map(prepare).collect::<Outcome<Vec<_>>>()? } else { Vec::new() };
         folder::make(out)?;
-        let threads = if engine.is_exclusive() { 1 } else { self.threads };
-        over_cores(jobs.len(), threads, |number| {
-            let job = &jobs[number];
+        let kept = || Kept { done: show.done(), all: plan.len(), out, exclusive };
+        let failed = Mutex::new(HashMap::new());
+        let run = |number: usize| {
+            let Planned { job, folder, key, .. } = &plan[number];
             let label = show.begin(number, &self.title(job));
-            let run = || {
-                let news = &mut |news| show.news(&label, &news);
-                prepared[job.scenario].run(job.balancer, job.seed, news, stop.flag()).map_err(ended)
-            };
-            // A balancer that panics is a result like another, to whoever is writing one.
+            let own = if exclusive { None } else { Some(prepare(&self.scenarios[job.scenario])?) };
+            let ready: &dyn Prepared = own.as_deref().unwrap_or_else(|| &*prepared[job.scenario]);
+            let run =
+                || ready.run(job.balancer, job.seed, &mut |news| show.news(&label, &news), stop.flag()).map_err(ended);
+            // A balancer that panics ends its own run only.
             let caught = catch_unwind(AssertUnwindSafe(run));
             let ended = caught.unwrap_or_else(|_| Err(Failure::failed("it panicked, see above")));
-            if let Err(failure) = &ended
-                && failure.is_interrupted()
-            {
-                return Err(Failure::interrupted());
-            }
             show.end(&self.title(job), &ended);
-            done(job, ended)
-        })
+            match ended {
+                Ok(result) => self.write(job, &out.join(folder), key, &result)?,
+                Err(failure) if failure.is_failed() => {
+                    failed.lock().unwrap_or_else(PoisonError::into_inner).insert(number, failure.to_string());
+                    return Ok(());
+                }
+                Err(failure) => return Err(failure),
+            }
+            show.count();
+            Ok(())
+        };
+        let threads = if exclusive { 1 } else { self.threads };
+        let work = || over_cores(open.len(), threads, |index| run(open[index]));
+        let outcome = if exclusive { work() } else { watched(&stop, &kept, work) };
+        match outcome {
+            Err(failure) if failure.is_interrupted() => Err(Failure::interrupted_with(kept())),
+            outcome => outcome.map(|_| failed.into_inner().unwrap_or_else(PoisonError::into_inner)),
+        }
+    }
+
+    fn write(&self, job: &Job, dir: &Path, key: &str, result: &RunResult) -> Outcome {
+        let record = Record {
+            key: key.into(),
+            engine: self.engine.name().into(),
+            balancer: job.balancer.to_string(),
+            seed: job.seed,
+            date: folder::date(),
+            program: Program { command: std::env::args().collect(), version: VERSION.into(), commit: COMMIT.into() },
+            machine: Machine::this(),
+        };
+        let scenario = self.scenarios[job.scenario].written.toml(job.balancer, job.seed);
+        results::write_run(dir, result, &scenario, &record).map_err(Failure::failed)
     }
 
     /// All runs: scenario by scenario, balancer by balancer, seed by seed.
     pub fn jobs(&self) -> Vec<Job> {
         let mut jobs = Vec::new();
         for (scenario, given) in self.scenarios.iter().enumerate() {
-            let own = [given.seed];
-            let seeds = if self.seeds.is_empty() { own.as_slice() } else { &self.seeds };
+            let seeds = if self.seeds.is_empty() { &given.seeds } else { &self.seeds };
             let balancers = &given.transport.balancer;
             let pairs = balancers.iter().flat_map(|balancer| seeds.iter().map(|seed| (*balancer, *seed)));
             jobs.extend(pairs.map(|(balancer, seed)| Job { scenario, balancer, seed }));
@@ -160,14 +260,92 @@ impl Campaign {
         jobs
     }
 
-    /// `silent uplink, reps`; the seed in place of the condition where the user chose seeds for one scenario.
+    /// `silent uplink, evs 64, reps, seed 3`: what tells the run from the others.
     fn title(&self, job: &Job) -> String {
-        let Job { scenario, balancer, seed } = job;
-        match self.scenarios.as_slice() {
-            [_] if !self.seeds.is_empty() => format!("{balancer}, seed {seed}"),
-            scenarios => format!("{}, {balancer}", scenarios[*scenario].condition),
-        }
+        let Scenario { condition, written, seeds, .. } = &self.scenarios[job.scenario];
+        let axis = |axis: &Axis| format!("{} {}", axis.path.rsplit('.').next().unwrap_or(&axis.path), axis.value);
+        let conditions = || self.scenarios.iter().any(|other| other.condition != *condition);
+        let several = if self.seeds.is_empty() { seeds } else { &self.seeds }.len() > 1;
+        let first = (self.scenarios.len() == 1 && !several || conditions()).then(|| condition.clone());
+        let axes = written.axes.iter().map(axis);
+        let seed = several.then(|| format!("seed {}", job.seed));
+        first.into_iter().chain(axes).chain([job.balancer.to_string()]).chain(seed).collect::<Vec<_>>().join(", ")
     }
+}
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// See [`Program::commit`]; the build script asks git.
+const COMMIT: &str = env!("SPRAY_COMMIT");
+
+/// Whether the folder has the results of the run with this key.
+///
+/// # Errors
+/// 2 when it has anything else: nothing is overwritten.
+fn is_done(dir: &Path, key: &str) -> Outcome<bool> {
+    if !dir.exists() {
+        return Ok(false);
+    }
+    let why = match Finished::record(dir) {
+        Some(record) if record.key == key => return Ok(true),
+        Some(record) if (record.program.version.as_str(), record.program.commit.as_str()) != (VERSION, COMMIT) => {
+            format!("the results of another spray ({} {})", record.program.version, record.program.commit)
+        }
+        Some(_) => "the results of other settings, see its scenario.toml".into(),
+        None => "something else than the results of a run".into(),
+    };
+    let dir = dir.display();
+    Err(Failure::refused(format!(
+        "{dir} has {why}, which would be overwritten; allowed: another folder with --out, or remove this one"
+    )))
+}
+
+/// Does the `work`, and ends the process when the user wants to stop: runs that are written stay.
+fn watched<'a, T>(stop: &Stop, kept: &(dyn Fn() -> Kept<'a> + Sync), work: impl FnOnce() -> T) -> T {
+    const EVERY: Duration = Duration::from_millis(50);
+    let (end, ended) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while let Err(mpsc::RecvTimeoutError::Timeout) = ended.recv_timeout(EVERY) {
+                if stop.is_set() {
+                    Failure::interrupted_with(kept()).exit();
+                }
+            }
+        });
+        let done = work();
+        drop(end);
+        done
+    })
+}
+
+/// What an interrupted campaign leaves; as text it says how to go on.
+pub struct Kept<'a> {
+    done: usize,
+    all: usize,
+    out: &'a Path,
+    exclusive: bool,
+}
+
+impl fmt::Display for Kept<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { done, all, out, exclusive } = self;
+        if *exclusive {
+            write!(f, "no namespace, link or program was left behind; ")?;
+        }
+        write!(f, "{done} of {all} runs are done and stay in {}; to go on:\n  {}", out.display(), command_line(out))
+    }
+}
+
+/// The command line of this process as a shell takes it, with `out` as the folder of results.
+fn command_line(out: &Path) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    let word = |text: &str| match text.chars().all(plain) && !text.is_empty() {
+        true => text.to_string(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    };
+    let words: Vec<String> = std::env::args().collect();
+    let has_out = words.iter().any(|text| text == "--out" || text.starts_with("--out="));
+    let out = (!has_out).then(|| ["--out".into(), out.display().to_string()]).into_iter().flatten();
+    words.into_iter().chain(out).map(|text| word(&text)).collect::<Vec<_>>().join(" ")
 }
 
 /// The command's failure for an engine's error.
@@ -183,8 +361,8 @@ fn ended(error: EngineError) -> Failure {
 ///
 /// # Errors
 /// 1 when it was not.
-pub fn verdict(done: &[RunResult]) -> Outcome {
-    match done.iter().filter(|run| !run.summary().is_complete()).count() {
+pub fn verdict(done: &[Summary]) -> Outcome {
+    match done.iter().filter(|run| !run.is_complete()).count() {
         0 => Ok(()),
         bad => Err(Failure::failed(format!("in {bad} of {} runs not everything arrived as it was sent", done.len()))),
     }
@@ -193,21 +371,49 @@ pub fn verdict(done: &[RunResult]) -> Outcome {
 /// Shows progress. If runs go one at a time, it shows how far each is; otherwise it shows each that has ended.
 struct Show {
     progress: Mutex<Progress>,
+    begun: Instant,
+    /// Runs that have ended now, well or not.
     ended: AtomicUsize,
+    /// Runs whose results are written.
+    done: AtomicUsize,
+    /// Runs that were done before.
+    before: usize,
     jobs: usize,
     live: bool,
 }
 
 impl Show {
-    fn new(jobs: usize, live: bool) -> Self {
-        Self { progress: Mutex::new(Progress::new()), ended: AtomicUsize::new(0), jobs, live }
+    fn new(jobs: usize, before: usize, live: bool) -> Self {
+        let (ended, done) = (AtomicUsize::new(0), AtomicUsize::new(before));
+        Self { progress: Mutex::new(Progress::new()), begun: now(), ended, done, before, jobs, live }
+    }
+
+    /// The results of a run are written.
+    fn count(&self) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many are.
+    fn done(&self) -> usize {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// `, about 2m left`, if the other runs take as long as those that have ended; empty before the first end and after the last.
+    fn left(&self) -> String {
+        let ended = self.ended.load(Ordering::Relaxed);
+        let open = self.jobs.saturating_sub(self.before + ended);
+        if ended == 0 || open == 0 {
+            return String::new();
+        }
+        let seconds = now().duration_since(self.begun).as_secs_f64() / ended as f64 * open as f64;
+        format!(", about {} left", humantime::format_duration(Duration::from_secs(seconds.ceil() as u64)))
     }
 
     /// A run begins; returns what it is called from now on, as in `[3/9] silent uplink, reps`.
     fn begin(&self, number: usize, title: &str) -> String {
         let label = format!("[{}/{}] {title}", number + 1, self.jobs);
         if self.live {
-            self.with(|progress| progress.phase(&label));
+            self.with(|progress| progress.phase(&format!("{label}{}", self.left())));
         }
         label
     }
@@ -233,13 +439,13 @@ impl Show {
     }
 
     /// A run has ended.
-    fn end(&self, title: &str, ended: &Ended) {
-        let count = self.ended.fetch_add(1, Ordering::Relaxed) + 1;
+    fn end(&self, title: &str, ended: &Outcome<RunResult>) {
+        let count = self.before + self.ended.fetch_add(1, Ordering::Relaxed) + 1;
         if self.live {
             return;
         }
         let told = ended.as_ref().map_or_else(ToString::to_string, |run| format!("{:.1} s", run.wall_s));
-        self.with(|progress| progress.update(|| format!("[{count}/{}] {title}: {told}", self.jobs)));
+        self.with(|progress| progress.update(|| format!("[{count}/{}] {title}: {told}{}", self.jobs, self.left())));
     }
 
     fn with(&self, tell: impl FnOnce(&mut Progress)) {
@@ -248,7 +454,7 @@ impl Show {
 }
 
 /// Prints how fast the simulator was, if it ran: seconds of each run, on however many threads.
-fn speed(done: &[RunResult]) {
+fn speed(done: &[Summary]) {
     let figures = || done.iter().filter_map(|run| Some((run.sim?, run.wall_s)));
     if figures().next().is_none() {
         return;
@@ -265,37 +471,67 @@ fn speed(done: &[RunResult]) {
 mod tests {
     use super::*;
 
-    fn campaign() -> Campaign {
+    fn campaign(balancers: &str, seeds: &str) -> Campaign {
         let parse = |condition: &str| {
             let text = format!(
-                "name = \"test\"\ncondition = \"{condition}\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\n\
-                 hosts_per_leaf = 2\n[workload]\nkind = \"tornado\"\nbytes = 1\n[transport]\nbalancer = [\"ecmp\", \"reps\"]\n"
+                "name = \"test\"\ncondition = \"{condition}\"\nseeds = {seeds}\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\n\
+                 spines = 2\nhosts_per_leaf = 2\n[workload]\nkind = \"tornado\"\nbytes = 1\n[transport]\nbalancer = {balancers}\n"
             );
             Scenario::parse(Path::new("test.toml"), &text).unwrap()
         };
-        let seeds = Seeds { seed: None, seeds: None, threads: None };
-        let scenarios = ["healthy", "slow"].map(parse).to_vec();
-        Campaign { scenarios, ..Campaign::new(Engine::Sim, parse("healthy"), &seeds) }
+        let seeds = Seeds { seed: None, seeds: Vec::new(), threads: Some(2) };
+        Campaign::new(Engine::Sim, ["healthy", "slow"].map(parse).to_vec(), &seeds)
+    }
+
+    fn folders(plan: &[Planned]) -> Vec<&str> {
+        plan.iter().map(|planned| planned.folder.as_str()).collect()
     }
 
     #[test]
-    fn runs_go_condition_by_condition_with_the_scenarios_own_balancers_or_those_asked_for() {
-        let mut campaign = campaign();
+    fn runs_go_condition_by_condition_with_the_scenarios_own_balancers_and_seeds_or_those_asked_for() {
+        let mut campaign = campaign("[\"ecmp\", \"reps\"]", "[4]");
         let titles: Vec<String> = campaign.jobs().iter().map(|job| campaign.title(job)).collect();
         assert_eq!(titles, ["healthy, ecmp", "healthy, reps", "slow, ecmp", "slow, reps"]);
+        assert!(campaign.jobs().iter().all(|job| job.seed == 4));
         campaign.scenarios.iter_mut().for_each(|scenario| scenario.transport.balancer = vec![BalancerKind::Ops]);
-        campaign.seeds = vec![42];
-        let jobs = campaign.jobs();
-        assert!(jobs.len() == 2 && jobs.iter().all(|job| job.balancer == BalancerKind::Ops && job.seed == 42));
+        campaign.seeds = vec![42, 43];
+        let titles: Vec<String> = campaign.jobs().iter().map(|job| campaign.title(job)).collect();
+        assert_eq!(
+            titles,
+            ["healthy, ops, seed 42", "healthy, ops, seed 43", "slow, ops, seed 42", "slow, ops, seed 43"]
+        );
     }
 
     #[test]
-    fn every_run_ends_once_and_answers_are_in_order() {
-        let out = std::env::temp_dir().join(format!("spray-campaign-{}", std::process::id()));
-        let campaign = Campaign { seeds: vec![1, 2, 3], threads: 2, ..campaign() };
-        let done = campaign.each(&out, |job, ended| Ok((*job, ended.is_ok()))).unwrap();
-        assert!(done.iter().all(|(_, ok)| *ok));
-        assert_eq!(done.into_iter().map(|(job, _)| job).collect::<Vec<_>>(), campaign.jobs());
-        let _ = std::fs::remove_dir_all(out);
+    fn what_is_done_is_not_run_again_and_nothing_is_overwritten() {
+        let folder = spray_test_support::Folder::new();
+        let out = folder.path();
+        let campaign = campaign("\"ops\"", "\"1..2\"");
+        campaign.run_part(out, (2, 3)).unwrap();
+        let plan = campaign.plan(out).unwrap();
+        assert_eq!(folders(&plan), ["healthy-ops-seed1", "healthy-ops-seed2", "slow-ops-seed1", "slow-ops-seed2"]);
+        assert_eq!(plan.iter().map(|planned| planned.is_done).collect::<Vec<_>>(), [false, true, false, false]);
+        let written = |name: &str| std::fs::metadata(out.join(name).join("run.json")).unwrap().modified().unwrap();
+        let before = written("healthy-ops-seed2");
+        let ended = campaign.results(out).unwrap();
+        assert_eq!(ended.iter().map(|(job, _)| *job).collect::<Vec<_>>(), campaign.jobs());
+        assert!(ended.iter().all(|(job, run)| run.as_ref().unwrap().summary.seed == job.seed));
+        assert_eq!(written("healthy-ops-seed2"), before);
+
+        // Without a record nobody knows what it is.
+        std::fs::remove_file(out.join("slow-ops-seed1/run.json")).unwrap();
+        let refused = campaign.plan(out).unwrap_err().to_string();
+        assert!(
+            refused.contains("slow-ops-seed1 has something else than") && refused.contains("another folder with --out"),
+            "{refused}"
+        );
+        std::fs::remove_dir_all(out.join("slow-ops-seed1")).unwrap();
+        let text = std::fs::read_to_string(out.join("slow-ops-seed2/scenario.toml"))
+            .unwrap()
+            .replace("bytes = 1", "bytes = 2");
+        let other = Scenario::parse(Path::new("test.toml"), &text).unwrap();
+        let other = Campaign { scenarios: vec![other], seeds: vec![2], ..campaign };
+        let refused = other.plan(out).unwrap_err().to_string();
+        assert!(refused.contains("slow-ops-seed2 has the results of other settings"), "{refused}");
     }
 }

@@ -1,6 +1,6 @@
 //! `spray compare`: one scenario on packets and on the simulator.
 
-use spray_experiments::results;
+use spray_experiments::results::{self, Summary};
 use spray_experiments::scenario::Scenario;
 
 use crate::args::{self, Engine};
@@ -17,20 +17,23 @@ use crate::sim::args::Seeds;
 pub fn compare(arguments: &args::Compare) -> Outcome {
     let document = arguments.overrides.load(&arguments.scenario)?;
     let scenario = Scenario::read(&document).map_err(Failure::refused)?;
-    let out = folder::location(arguments.common.out.as_deref(), &format!("compare-{}", scenario.name));
-    folder::make(&out)?;
-    let seeds = Seeds { seed: arguments.common.seed, seeds: None, threads: None };
-    let on = |engine| Campaign::new(engine, scenario.clone(), &seeds);
+    let folder = folder::location(arguments.common.out.as_deref(), &format!("compare-{}", scenario.name));
+    folder::make(&folder)?;
+    let seeds = Seeds { seed: arguments.common.seed, seeds: Vec::new(), threads: None };
+    let on = |engine, out: &str| -> Outcome<Vec<Summary>> {
+        let ended = Campaign::new(engine, vec![scenario.clone()], &seeds).results(&folder.join(out))?;
+        ended.into_iter().map(|(_, run)| run.map(|run| run.summary).map_err(Failure::failed)).collect()
+    };
     // First what the machine may refuse.
-    let emulated = on(Engine::Xdp).results(&out.join("xdp"))?;
-    let simulated = on(Engine::Sim).results(&out.join("sim"))?;
+    let emulated = on(Engine::Xdp, "xdp")?;
+    let simulated = on(Engine::Sim, "sim")?;
     let all = [emulated.clone(), simulated.clone()].concat();
     let pairs: Vec<_> = emulated.into_iter().zip(simulated).collect();
     let table = results::compare_table(&pairs);
     say!("{table}");
-    let file = out.join("compare.txt");
+    let file = folder.join("compare.txt");
     std::fs::write(&file, &table)
         .map_err(|error| Failure::failed(format!("cannot write {}: {error}", file.display())))?;
-    say!("results   {}", out.display());
+    say!("results   {}", folder.display());
     campaign::verdict(&all)
 }

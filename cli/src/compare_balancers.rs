@@ -1,19 +1,16 @@
 //! `spray compare-balancers`: every balancer under one scenario, on either engine.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use spray_core::path::BalancerKind;
-use spray_experiments::results::{self, Matrix, RunResult};
+use spray_experiments::results::{self, Finished, Matrix, Summary};
 use spray_experiments::scenario::Scenario;
 
 use crate::args::{self, Engine};
-use crate::campaign::{self, Campaign, Job};
+use crate::campaign::{Campaign, Ended};
 use crate::failure::{Failure, Outcome};
 use crate::folder;
 use crate::say::say;
-
-/// A balancer, and the result of one of its runs or why it failed.
-type Row = (String, Result<RunResult, String>);
 
 /// Runs the scenario with all balancers, or with those asked for, and prints a table that compares them. The table shows runs
 /// that failed; the other runs go on.
@@ -29,8 +26,8 @@ pub fn compare_balancers(arguments: &args::Run) -> Outcome {
     if arguments.engine == Engine::Xdp && arguments.seeds.threads.is_some() {
         return Err(Failure::refused("`--threads` goes with `--engine sim`: the xdp engine runs one at a time"));
     }
-    let seeds = arguments.seeds.list_or(scenario.seed);
-    let campaign = Campaign { seeds, ..Campaign::new(arguments.engine, scenario, &arguments.seeds) };
+    let seeds = arguments.seeds.list_or(&scenario.seeds);
+    let campaign = Campaign { seeds, ..Campaign::new(arguments.engine, vec![scenario], &arguments.seeds) };
     let out = folder::location(arguments.out.as_deref(), "compare-balancers");
     Comparison { campaign, out }.run()
 }
@@ -43,43 +40,23 @@ struct Comparison {
 
 impl Comparison {
     fn run(&self) -> Outcome {
-        let rows = self.campaign.each(&self.out, |job, ended| self.row(job, ended))?;
-        self.conclude(rows)
-    }
-
-    /// Writes a run's folder as soon as the run has ended.
-    fn row(&self, job: &Job, ended: campaign::Ended) -> Outcome<Row> {
-        if let Ok(run) = &ended {
-            results::write_run(&self.folder(job.seed).join(run.folder()), run).map_err(Failure::failed)?;
-        }
-        Ok((job.balancer.to_string(), ended.map_err(|why| format!("seed {}: {why}", job.seed))))
-    }
-
-    /// The folder of the runs of a seed, and of the overview of them.
-    fn folder(&self, seed: u64) -> PathBuf {
-        match self.campaign.seeds.as_slice() {
-            [_] => self.out.clone(),
-            _ => self.out.join(format!("seed{seed}")),
-        }
-    }
-
-    fn conclude(&self, rows: Vec<Row>) -> Outcome {
-        let done: Vec<RunResult> = rows.iter().filter_map(|(_, run)| run.clone().ok()).collect();
-        let matrix: Matrix = rows.into_iter().collect();
-        for seed in &self.campaign.seeds {
-            let of_seed: Vec<RunResult> = done.iter().filter(|run| run.seed == *seed).cloned().collect();
-            results::write_overview(&self.folder(*seed), &of_seed).map_err(Failure::failed)?;
-        }
-        results::write_sweep(&self.out, &done).map_err(Failure::failed)?;
+        let ended = self.campaign.results(&self.out)?;
+        let done: Vec<Finished> = ended.iter().filter_map(|(_, run)| run.clone().ok()).collect();
+        let summaries: Vec<Summary> = done.iter().map(|run| run.summary.clone()).collect();
+        results::write_overview(&self.out, &done).map_err(Failure::failed)?;
+        results::write_sweep(&self.out, &summaries).map_err(Failure::failed)?;
+        let runs = ended.len();
+        let row = |(job, run): Ended| {
+            (job.balancer.to_string(), run.map(|run| run.summary).map_err(|why| format!("seed {}: {why}", job.seed)))
+        };
+        let matrix: Matrix = ended.into_iter().map(row).collect();
         let title = self.title();
         matrix.write(&self.out, &title).map_err(Failure::failed)?;
         say!("{title}\n\n{}", matrix.text());
-        self.say_where(&self.out);
+        self.say_where();
         match matrix.bad_runs() {
             0 => Ok(()),
-            bad => {
-                Err(Failure::failed(format!("{bad} of {} runs failed or did not complete", self.campaign.jobs().len())))
-            }
+            bad => Err(Failure::failed(format!("{bad} of {runs} runs failed or did not complete"))),
         }
     }
 
@@ -94,10 +71,9 @@ impl Comparison {
         format!("{name}, {condition}: {flows} flows, {}, {seeds}; * is the best that completed", transport.cc)
     }
 
-    fn say_where(&self, out: &Path) {
-        let table = out.join("compare-balancers.md");
-        say!("results   {}", out.display());
-        say!("table     {} (also .csv, .txt)", table.display());
-        say!("overview  {}", self.folder(self.campaign.seeds[0]).join("report.html").display());
+    fn say_where(&self) {
+        say!("results   {}", self.out.display());
+        say!("table     {} (also .csv, .txt)", self.out.join("compare-balancers.md").display());
+        say!("overview  {}", self.out.join("report.html").display());
     }
 }

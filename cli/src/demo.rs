@@ -31,10 +31,9 @@ pub fn demo(arguments: &args::Demo) -> Outcome {
     if let Some(bytes) = arguments.bytes {
         overrides.push("workload.bytes", &bytes.to_string(), format!("--bytes {bytes}"));
     }
-    let seeds = Seeds { seed: arguments.common.seed, seeds: None, threads: None };
-    let scenarios = scenarios(&overrides)?;
-    let campaign = Campaign::new(Engine::Xdp, scenarios[0].clone(), &seeds);
-    Campaign { name: "demo".into(), scenarios, ..campaign }.run(arguments.common.out.as_deref())
+    let seeds = Seeds { seed: arguments.common.seed, seeds: Vec::new(), threads: None };
+    let campaign = Campaign::new(Engine::Xdp, scenarios(&overrides)?, &seeds);
+    Campaign { name: "demo".into(), ..campaign }.run(arguments.common.out.as_deref())
 }
 
 /// The demo's conditions with `overrides`.

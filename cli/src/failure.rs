@@ -30,7 +30,12 @@ impl Failure {
 
     /// Ctrl-C or a termination signal; everything was cleaned up. Exit code 130.
     pub fn interrupted() -> Self {
-        Self { message: "interrupted; nothing was left behind".into(), code: INTERRUPTED }
+        Self::interrupted_with("nothing was left behind")
+    }
+
+    /// The same, where `left` remains.
+    pub fn interrupted_with(left: impl fmt::Display) -> Self {
+        Self { message: format!("interrupted; {left}"), code: INTERRUPTED }
     }
 
     /// Ctrl-C or a termination signal in the middle of a transfer, of which the receiver may keep a part.
@@ -42,6 +47,17 @@ impl Failure {
     /// Whether the user stopped the command.
     pub fn is_interrupted(&self) -> bool {
         self.code == INTERRUPTED
+    }
+
+    /// Whether something was started and failed.
+    pub fn is_failed(&self) -> bool {
+        self.code == 1
+    }
+
+    /// Prints the message, and ends the process.
+    pub fn exit(&self) -> ! {
+        let _ = self.report();
+        std::process::exit(self.code.into())
     }
 
     /// Prints the message, and returns the exit code.

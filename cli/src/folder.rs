@@ -20,11 +20,15 @@ pub fn make(folder: &Path) -> Outcome {
         .map_err(|error| Failure::refused(format!("cannot make the results folder {}: {error}", folder.display())))
 }
 
+/// The time as `2026-11-20T08:10:36Z`.
+#[expect(clippy::disallowed_methods, reason = "results tell people when they were made")]
+pub fn date() -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+}
+
 /// The time as `20261120-081036`, UTC.
-#[expect(clippy::disallowed_methods, reason = "a folder's name tells people when they ran it")]
 fn stamp() -> String {
-    let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    time.replace(['-', ':', 'Z'], "").replace('T', "-")
+    date().replace(['-', ':', 'Z'], "").replace('T', "-")
 }
 
 #[cfg(test)]

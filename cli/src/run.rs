@@ -1,21 +1,37 @@
-//! `spray run`: one scenario file on either engine.
+//! `spray run`, also `spray sweep`: a scenario file on either engine, with all its balancers, seeds and values of its axes.
 
 use spray_experiments::scenario::Scenario;
 
 use crate::args::{self, Engine};
 use crate::campaign::Campaign;
 use crate::failure::{Failure, Outcome};
+use crate::folder;
+use crate::say::say;
 
 /// Runs a scenario file with the command line's changes.
 ///
 /// # Errors
 /// As [`Campaign::run`]; 2 for mistakes in the file. The message names line, column and what is allowed there.
-pub fn run(arguments: &args::Run) -> Outcome {
-    let document = arguments.overrides.load(&arguments.scenario)?;
-    let scenario = Scenario::read(&document).map_err(Failure::refused)?;
-    let seeds = &arguments.seeds;
-    if arguments.engine == Engine::Xdp && (seeds.seeds.is_some() || seeds.threads.is_some()) {
-        return Err(Failure::refused("`--seeds` and `--threads` go with `--engine sim`; allowed here: `--seed`"));
+pub fn run(arguments: &args::Sweep) -> Outcome {
+    let args::Sweep { run, plan, part } = arguments;
+    let document = run.overrides.load(&run.scenario)?;
+    let scenarios = Scenario::read_all(&document).map_err(Failure::refused)?;
+    if run.engine == Engine::Xdp && run.seeds.threads.is_some() {
+        return Err(Failure::refused("`--threads` goes with `--engine sim`: the xdp engine runs one at a time"));
     }
-    Campaign::new(arguments.engine, scenario, seeds).run(arguments.out.as_deref())
+    let campaign = Campaign::new(run.engine, scenarios, &run.seeds);
+    let out = run.out.as_deref();
+    match part {
+        _ if *plan => print_plan(&campaign, &folder::location(out, &campaign.name)),
+        Some(part) => campaign.run_part(&folder::location(out, &campaign.name), part.0),
+        None => campaign.run(out),
+    }
+}
+
+/// Prints a line per run: its number in the plan, whether it is done, its folder.
+fn print_plan(campaign: &Campaign, out: &std::path::Path) -> Outcome {
+    for (index, planned) in campaign.plan(out)?.iter().enumerate() {
+        say!("{} {} {}", index + 1, if planned.is_done { "done" } else { "open" }, planned.folder);
+    }
+    Ok(())
 }

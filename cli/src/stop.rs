@@ -30,13 +30,7 @@ impl Stop {
         Ok(Self(flag))
     }
 
-    /// For commands that leave nothing behind: a signal ends the process at once.
-    pub fn never() -> Self {
-        Self(Arc::default())
-    }
-
     /// Whether the user wants to stop.
-    #[cfg(feature = "xdp")]
     pub fn is_set(&self) -> bool {
         self.0.load(std::sync::atomic::Ordering::Relaxed)
     }

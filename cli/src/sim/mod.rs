@@ -2,7 +2,7 @@
 
 pub mod args;
 
-use spray_experiments::scenario::Scenario;
+use spray_experiments::scenario::{Document, Scenario};
 use spray_experiments::sim::preset;
 
 use self::args::Sim;
@@ -16,8 +16,8 @@ use crate::settings::Overrides;
 /// # Errors
 /// 2 for bad input, 1 when a run does not complete.
 pub fn sim(arguments: &Sim) -> Outcome {
-    let scenario = published(&arguments.overrides)?;
-    Campaign::new(Engine::Sim, scenario, &arguments.seeds).run(arguments.out.as_deref())
+    let scenarios = Scenario::read_all(&published_document(&arguments.overrides)?).map_err(Failure::refused)?;
+    Campaign::new(Engine::Sim, scenarios, &arguments.seeds).run(arguments.out.as_deref())
 }
 
 /// The settings of the published simulations with `overrides`, which name the fabric and the flows.
@@ -25,6 +25,10 @@ pub fn sim(arguments: &Sim) -> Outcome {
 /// # Errors
 /// 2 for overrides that are not allowed.
 pub fn published(overrides: &Overrides) -> Outcome<Scenario> {
+    Scenario::read(&published_document(overrides)?).map_err(Failure::refused)
+}
+
+fn published_document(overrides: &Overrides) -> Outcome<Document> {
     let mut document = preset();
     overrides.apply(&mut document)?;
     let needed = [("topology", "--topology"), ("workload", "--matrix")];
@@ -33,5 +37,5 @@ pub fn published(overrides: &Overrides) -> Outcome<Scenario> {
     if !missing.is_empty() {
         return Err(Failure::refused(format!("`spray sim` needs {}, see `spray sim --help`", missing.join(" and "))));
     }
-    Scenario::read(&document).map_err(Failure::refused)
+    Ok(document)
 }

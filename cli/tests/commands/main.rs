@@ -9,6 +9,7 @@ mod flowcut_memory;
 mod sim;
 #[cfg(not(feature = "xdp"))]
 mod simulator_only;
+mod sweep;
 
 use std::process::{Command, Output};
 

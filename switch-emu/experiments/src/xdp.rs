@@ -11,7 +11,7 @@ use spray_testbed::{
 };
 
 use crate::engine::{Engine, EngineError, Prepared, Progress, Tell};
-use crate::results::{Collect, Ended, EventKind, EventRow, RunResult, TestbedLosses, TransportTotals, reported, us};
+use crate::results::{Collect, Ended, EventRow, RunResult, TestbedLosses, TransportTotals, given_up, reported, us};
 use crate::scenario::limits::fits_memory;
 use crate::scenario::{Chassis, MAX_XDP_QUEUE_BYTES, MarkAt, Paths, Scenario, SimulationSettings};
 use crate::workload::{Flow, Payload, classes, largest_bytes};
@@ -288,14 +288,14 @@ fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
 /// Rows of what the hosts' balancers and connections reported.
 fn rows(collect: &Collect<'_>, outcome: &TestbedOutcome) -> impl Iterator<Item = EventRow> {
     outcome.log.iter().filter_map(|report| {
-        let (kind, detail) = match &report.what {
-            Happened::Event(event) => reported(*event)?,
-            Happened::Failed(why) => (EventKind::Failure, why.clone()),
-        };
         let subject = match report.subject {
             Subject::Flow(flow) => collect.name(flow),
             Subject::Host(host) => collect.host(host).into(),
         };
-        Some(EventRow { time_us: report.at_ps as f64 / 1e6, kind, subject, detail })
+        let time_us = report.at_ps as f64 / 1e6;
+        match &report.what {
+            Happened::Event(event) => reported(*event, time_us, &subject),
+            Happened::Failed(why) => Some(given_up(time_us, &subject, why)),
+        }
     })
 }

@@ -62,16 +62,13 @@ impl LinkAction {
         }
     }
 
-    /// Its figures for people, after a colon; empty where it has none.
-    pub fn detail(&self) -> String {
+    /// Its figure: the share of the rate that is left, of frames that are lost, or of the time that the link is down.
+    pub fn share(&self) -> Option<f64> {
         match self {
-            Self::Rate { ppm } => format!(": {} % left", f64::from(*ppm) / 1e4),
-            Self::Loss { ppm } => format!(": {} %", f64::from(*ppm) / 1e4),
-            Self::Flap { period_ps, down_ps } => {
-                format!(": {} of every {} us", *down_ps as f64 / 1e6, *period_ps as f64 / 1e6)
-            }
-            Self::Periodic(DropEvery { pass, lose }) => format!(": {lose} of every {} frames", pass + lose),
-            Self::Down { .. } | Self::SilentDrop => String::new(),
+            Self::Rate { ppm } | Self::Loss { ppm } => Some(f64::from(*ppm) / 1e6),
+            Self::Flap { period_ps, down_ps } => Some(*down_ps as f64 / *period_ps as f64),
+            Self::Periodic(DropEvery { pass, lose }) => Some(f64::from(*lose) / f64::from(pass + lose)),
+            Self::Down { .. } | Self::SilentDrop => None,
         }
     }
 }

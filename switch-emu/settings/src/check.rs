@@ -17,7 +17,7 @@ impl Document {
     /// A mistake for a value that its type's own reader refuses.
     pub(crate) fn refused(&self, path: &str, shape: &Shape, why: &serde_json::Error) -> Mistake {
         match shape.field(path) {
-            Some(Field { name, shape: shape @ Shape::Scalar(_), auto, .. }) => {
+            Some(Field { name, shape, auto, .. }) if shape.is_plain() => {
                 self.wrong(self.nearest(path), name, shape, *auto)
             }
             _ => self.mistake(path, why.to_string()),
@@ -132,7 +132,7 @@ impl Scalar {
     fn read(&self, value: &Value, node: &Node) -> Option<Value> {
         match self {
             Self::Flag => value.as_bool().map(Value::from),
-            Self::Text => text(value, node).filter(|text| !text.is_empty()).map(Value::from),
+            Self::Text | Self::File => text(value, node).filter(|text| !text.is_empty()).map(Value::from),
             Self::Integer(min, max) => value.as_i64().filter(|value| (min..=max).contains(&value)).map(Value::from),
             Self::Number(min, max) => value.as_f64().filter(|value| (min..=max).contains(&value)).map(Value::from),
             Self::Bytes(min, max) => {

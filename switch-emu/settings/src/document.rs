@@ -8,20 +8,22 @@ use serde_json::{Number, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::axes::Axis;
 use crate::mistake::{Mistake, Origin};
 use crate::schema::schema;
 use crate::shape::Shape;
 
 /// Settings as the user wrote them, not yet checked against a declaration.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     file: PathBuf,
     text: String,
     pub(crate) root: Node,
+    pub(crate) axes: Vec<Axis>,
 }
 
 /// A value and where it comes from.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     /// Where the value stands.
     pub at: Origin,
@@ -32,7 +34,7 @@ pub(crate) struct Node {
     pub value: Tree,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Tree {
     Scalar(Value),
     List(Vec<Node>),
@@ -59,7 +61,7 @@ impl Document {
     pub fn parse(file: &Path, text: &str) -> Result<Self, Mistake> {
         let at = Origin::File(0);
         let root = Node { named_at: at.clone(), at, given: String::new(), value: Tree::Table(Vec::new()) };
-        let mut document = Self { file: file.to_path_buf(), text: text.into(), root };
+        let mut document = Self { file: file.to_path_buf(), text: text.into(), root, axes: Vec::new() };
         let table = DeTable::parse(text).map_err(|error| {
             let message = error.message().lines().collect::<Vec<_>>().join("; ");
             let at = Origin::File(error.span().map_or(0, |span| span.start));
@@ -147,8 +149,17 @@ impl Document {
         path.split('.').try_fold(&self.root, |node, name| node.get(name).ok_or(node)).unwrap_or_else(|last| last)
     }
 
+    /// Whether `path` is set.
+    pub fn has(&self, path: &str) -> bool {
+        self.find(path).is_some()
+    }
+
     fn find(&self, path: &str) -> Option<&Node> {
         path.split('.').try_fold(&self.root, Node::get)
+    }
+
+    pub(crate) fn find_mut(&mut self, path: &str) -> Option<&mut Node> {
+        path.split('.').try_fold(&mut self.root, Node::get_mut)
     }
 }
 
@@ -162,6 +173,14 @@ impl Node {
                 // A table that stands alone is the first of its list.
                 own.or_else(|| (name == "0").then_some(self))
             }
+        }
+    }
+
+    fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
+        match &mut self.value {
+            Tree::Scalar(_) => None,
+            Tree::List(items) => items.get_mut(name.parse::<usize>().ok()?),
+            Tree::Table(fields) => fields.iter_mut().find(|(known, _)| known == name).map(|(_, node)| node),
         }
     }
 

@@ -9,8 +9,13 @@
 //! - the tables of the documentation, by [`markdown`].
 //!
 //! A field that is an `Option` takes `"auto"` too, which means the same as leaving it out.
+//!
+//! A field that takes one value may have a list of values in a file: [`Document::variants`] makes a document for each combination.
+//! A declaration with `#[schemars(extend("x-single" = true))]` refuses such a list. One with `#[schemars(extend("x-file" = true))]` is
+//! the path of a file.
 #![forbid(unsafe_code)]
 
+mod axes;
 mod check;
 mod document;
 mod mistake;
@@ -20,10 +25,11 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+pub use axes::{Axis, AxisValue, toml};
 pub use document::{Document, assignment};
 pub use mistake::Mistake;
-pub use schema::schema;
-pub use tables::{Meanings, markdown};
+pub use schema::{file_schema, schema};
+pub use tables::{Meanings, keys, markdown};
 
 /// Parses bytes: a whole number with or without one of `B`, `kB`, `MB`, `GB`, `KiB`, `MiB`, `GiB`.
 fn bytes(text: &str) -> Option<u64> {

@@ -30,6 +30,8 @@ pub(crate) struct Field {
     pub default: Option<Value>,
     /// Whether it takes `"auto"`.
     pub auto: bool,
+    /// Whether a list of values is a mistake, rather than an axis of a sweep.
+    pub single: bool,
     /// The variants that have it; if there are none, all have it.
     pub only: Vec<String>,
 }
@@ -47,6 +49,8 @@ pub(crate) struct List {
 pub(crate) enum Scalar {
     Flag,
     Text,
+    /// The path of a file.
+    File,
     Integer(i64, i64),
     Number(f64, f64),
     Bytes(i64, i64),
@@ -97,6 +101,15 @@ impl Shape {
         found
     }
 
+    /// Whether it takes a value or a list of values, rather than tables.
+    pub fn is_plain(&self) -> bool {
+        match self {
+            Self::Table(_) => false,
+            Self::List(list) => list.of.is_plain(),
+            Self::Scalar(_) => true,
+        }
+    }
+
     /// The words that it takes, alone or in a list; none if it takes other values.
     pub fn words(&self) -> Vec<&str> {
         match self {
@@ -134,6 +147,7 @@ impl Table {
             required: true,
             default: None,
             auto: false,
+            single: true,
             only: Vec::new(),
         }];
         for variant in variants {
@@ -163,6 +177,7 @@ fn fields(schema: &Value, only: &[String]) -> Vec<Field> {
             required: required.contains(&name.as_str()),
             default: schema.get("default").cloned(),
             auto: schema["anyOf"].as_array().into_iter().flatten().any(is_auto),
+            single: is_marked(schema, "x-single"),
             only: only.to_vec(),
         }
     };
@@ -190,6 +205,7 @@ impl Scalar {
                 let real = |name: &str| bound(name).and_then(Value::as_f64);
                 Self::Number(real("minimum").unwrap_or(f64::MIN), real("maximum").unwrap_or(f64::MAX))
             }
+            _ if is_marked(schema, "x-file") => Self::File,
             _ => Self::Text,
         }
     }
@@ -197,7 +213,7 @@ impl Scalar {
     pub fn allowed(&self) -> String {
         match self {
             Self::Flag => "true, false".into(),
-            Self::Text => "text".into(),
+            Self::Text | Self::File => "text".into(),
             Self::Integer(min, max) => format!("whole, {min} to {max}"),
             Self::Number(f64::MIN, f64::MAX) => "a number".into(),
             Self::Number(min, max) => format!("{min} to {max}"),
@@ -216,6 +232,11 @@ fn choices(schema: &Value) -> Vec<(String, String)> {
     let words = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let nested = schema["oneOf"].as_array().into_iter().flatten().flat_map(choices);
     words.map(|word| (word.to_string(), String::new())).chain(nested).collect()
+}
+
+/// Whether the declaration of a field, which may be an `Option`, has this mark.
+pub(crate) fn is_marked(schema: &Value, mark: &str) -> bool {
+    [schema, &schema["anyOf"][0]].iter().any(|schema| schema.get(mark).and_then(Value::as_bool) == Some(true))
 }
 
 fn is_table(schema: &Value) -> bool {

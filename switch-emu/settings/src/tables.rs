@@ -39,6 +39,24 @@ impl Meanings {
     }
 }
 
+/// The fields of `T` in Markdown, a line for each with its unit and meaning. A field with fields of its own is followed by these.
+pub fn keys<T: schemars::JsonSchema>() -> String {
+    fn lines(text: &mut String, shape: &Shape, prefix: &str) {
+        let Shape::Table(table) = shape else { return };
+        for field in &table.fields {
+            let name = format!("{prefix}{}", field.name);
+            *text += &format!("| `{name}` | {} | {} |\n", unit(&field.name), meaning(field).replace('|', "\\|"));
+            match &field.shape {
+                Shape::List(list) => lines(text, &list.of, &format!("{name}[].")),
+                inner => lines(text, inner, &format!("{name}.")),
+            }
+        }
+    }
+    let mut text = String::from("| key | unit | meaning |\n|---|---|---|\n");
+    lines(&mut text, &Shape::new(&schema::<T>()), "");
+    text
+}
+
 /// Writes the section of the table at `path`, then those of the tables in it. `about` says what the table is for.
 fn section(text: &mut String, table: &Table, about: &str, path: &[&str]) {
     let rows: Vec<&Field> = table.fields.iter().filter(|field| inner(&field.shape).is_none()).collect();

@@ -30,6 +30,7 @@ enum Kind {
     /// As drawn.
     Drawn {
         /// The file.
+        #[schemars(extend("x-file" = true))]
         file: String,
         /// Time through it.
         #[serde(default = "one")]
@@ -379,4 +380,74 @@ fn bytes_take_suffixes_and_nothing_else() {
     for bad in ["", "MiB", "1.5", "1.0005 kB", "4 mib", "-1", "1e3", "4 MiB x", "99999999 GiB"] {
         assert_eq!(bytes(bad), None, "{bad}");
     }
+}
+
+/// The variants of a document with `lines` in `[transport]`.
+fn variants(lines: &str, most: usize) -> Result<Vec<Document>, Mistake> {
+    let text = format!("name = \"x\"\n[shape]\nkind = \"two-tiers\"\nleaves = [2, 4]\n[transport]\n{lines}");
+    Document::parse(Path::new("dir/s.toml"), &text).unwrap().variants::<Top>(most)
+}
+
+#[test]
+fn lists_in_place_of_a_value_are_axes() {
+    let plain = document("name = \"x\"\n[shape]\nkind = \"two-tiers\"\nleaves = 2\n");
+    assert_eq!(plain.variants::<Top>(1).unwrap(), std::slice::from_ref(&plain));
+    let all = variants("", 10).unwrap();
+    let leaves = |document: &Document| match document.read::<Top>().unwrap().shape {
+        Kind::TwoTiers(Tiers { leaves, .. }) => leaves,
+        Kind::Drawn { .. } => 0,
+    };
+    assert_eq!(all.iter().map(leaves).collect::<Vec<_>>(), [2, 4]);
+    let axis = |value| [Axis { path: "shape.leaves".into(), value: AxisValue::Whole(value) }];
+    assert_eq!((all[0].axes(), all[1].axes()), (&axis(2)[..], &axis(4)[..]));
+}
+
+#[test]
+fn a_wrong_value_of_an_axis_is_named_with_its_place() {
+    let said = |text: &str, most| {
+        let document = Document::parse(Path::new("s.toml"), text).unwrap();
+        let all = document
+            .variants::<Top>(most)
+            .and_then(|all| all.iter().map(Document::read::<Top>).collect::<Result<Vec<_>, _>>());
+        all.unwrap_err().to_string()
+    };
+    let with = |leaves: &str| format!("name = \"x\"\n[shape]\nkind = \"two-tiers\"\nleaves = {leaves}\n");
+    assert_eq!(said(&with("[2, 9]"), 10), "s.toml:4:14: `leaves` is 9; allowed: whole, 1 to 8");
+    assert_eq!(said(&with("[]"), 10), "s.toml:4:10: `leaves` is []; allowed: whole, 1 to 8");
+    assert_eq!(said(&with("[2, 3, 2]"), 10), "s.toml:4:17: the list has 2 twice; allowed: each value once");
+    let many = "s.toml:4:10: with this list there are 3 combinations of values; allowed: at most 2";
+    assert_eq!(said(&with("[2, 3, 4]"), 2), many);
+    // What tells variants of a table apart is no axis.
+    assert!(said("name = \"x\"\n[shape]\nkind = [\"drawn\", \"two-tiers\"]\n", 10).contains("`kind` is ["));
+}
+
+#[test]
+fn assigned_lists_are_axes_too_and_combine() {
+    let mut document = document("name = \"x\"\n[shape]\nkind = \"two-tiers\"\nleaves = [2, 4]\n");
+    document.assign("shape.latency_us", "[1, 2.5]", "--set shape.latency_us=[1, 2.5]").unwrap();
+    let all = document.variants::<Top>(4).unwrap();
+    let words =
+        |document: &Document| document.axes().iter().map(|axis| axis.value.to_string()).collect::<Vec<_>>().join(" ");
+    assert_eq!(all.iter().map(words).collect::<Vec<_>>(), ["2 1", "2 2.5", "4 1", "4 2.5"]);
+    assert_eq!(all[0].axes()[1].value, AxisValue::Number(1.0), "all values of an axis are of one kind");
+}
+
+#[test]
+fn resolved_settings_are_a_file_that_says_the_same() {
+    let mut document = Document::parse(
+        Path::new("dir/s.toml"),
+        "name = \"x\"\n[shape]\nkind = \"drawn\"\nfile = \"f.topo\"\n[[event]]\nlink = \"a->b\"\naction = \"down\"\n[[event]]\nlink = \"c \\\"d\\\"\"\naction = \"down\"\n",
+    )
+    .unwrap();
+    document.assign("name", "5", "--set name=5").unwrap();
+    let text = toml(&document.resolved::<Top>().unwrap());
+    let again = Document::parse(Path::new("elsewhere/scenario.toml"), &text).unwrap();
+    let (mut meant, found): (Top, Top) =
+        (document.read().unwrap(), again.read().unwrap_or_else(|error| panic!("{error}\n{text}")));
+    let there = std::path::absolute("dir/f.topo").unwrap();
+    if let Kind::Drawn { file, .. } = &mut meant.shape {
+        *file = there.display().to_string();
+    }
+    assert_eq!(found, meant, "{text}");
+    assert_eq!(document.files::<Top>(), [Path::new("dir/f.topo")]);
 }

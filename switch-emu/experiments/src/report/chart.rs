@@ -35,15 +35,18 @@ type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 /// One line of a [`lines`] plot.
+#[derive(Default)]
 pub(super) struct Line {
     pub name: String,
     pub points: Vec<(f64, f64)>,
+    /// The outline of the band around it; empty without one.
+    pub band: Vec<(f64, f64)>,
 }
 
 /// The axes' labels and limits.
-pub(super) struct Axes {
+pub(super) struct Axes<'a> {
     pub width: u32,
-    pub x: &'static str,
+    pub x: &'a str,
     pub y: &'static str,
     /// Least height of the y axis, so that a flat line does not fill the plot.
     pub y_at_least: f64,
@@ -52,7 +55,14 @@ pub(super) struct Axes {
 /// One group of bars, and one bar per name of the plot in it.
 pub(super) struct Group {
     pub label: String,
-    pub values: Vec<f64>,
+    pub values: Vec<Bar>,
+}
+
+/// The height of a bar, and half of the interval around it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Bar {
+    pub value: f64,
+    pub interval: Option<f64>,
 }
 
 /// The colour of series number `index` for the legend.
@@ -62,8 +72,8 @@ pub(super) fn colour(index: usize) -> String {
 }
 
 /// Lines over a common x axis, with dashed verticals at `moments`.
-pub(super) fn lines(axes: &Axes, lines: &[Line], moments: &[f64]) -> String {
-    let points = || lines.iter().flat_map(|line| line.points.iter().copied());
+pub(super) fn lines(axes: &Axes<'_>, lines: &[Line], moments: &[f64]) -> String {
+    let points = || lines.iter().flat_map(|line| line.points.iter().chain(&line.band).copied());
     let x = span(points().map(|p| p.0).chain(moments.iter().copied()).chain([0.0]));
     let y = 0.0..headroom(points().map(|p| p.1), axes.y_at_least);
     svg((axes.width, 280), |area| {
@@ -76,6 +86,10 @@ pub(super) fn lines(axes: &Axes, lines: &[Line], moments: &[f64]) -> String {
             let dashes = [(*moment, y.start), (*moment, y.end)];
             chart.draw_series(DashedLineSeries::new(dashes, 5, 4, BLACK.mix(0.7).stroke_width(1)))?;
         }
+        for (index, line) in lines.iter().enumerate().filter(|(_, line)| !line.band.is_empty()) {
+            let colour = PALETTE[index % PALETTE.len()].mix(0.2).filled();
+            chart.draw_series([Polygon::new(line.band.clone(), colour)])?;
+        }
         for (index, line) in lines.iter().enumerate() {
             let colour = PALETTE[index % PALETTE.len()].stroke_width(2);
             chart.draw_series(LineSeries::new(line.points.iter().copied(), colour))?;
@@ -86,17 +100,23 @@ pub(super) fn lines(axes: &Axes, lines: &[Line], moments: &[f64]) -> String {
 
 /// Bars side by side in labelled groups, each with its value on top; `bars` is how many a group has.
 pub(super) fn bars(y_name: &str, bars: usize, groups: &[Group]) -> String {
-    let top = headroom(groups.iter().flat_map(|g| g.values.iter().copied()), 1.0);
+    let top =
+        headroom(groups.iter().flat_map(|g| g.values.iter().map(|bar| bar.value + bar.interval.unwrap_or(0.0))), 1.0);
     svg((HALF, HEIGHT), |area| {
         let mut chart = chart(area, [10, 32, 62], 0.0..groups.len() as f64, 0.0..top * 1.06)?;
         let mut mesh = mesh(&mut chart);
         mesh.disable_x_mesh().x_labels(0).y_labels(6).y_desc(y_name).y_label_formatter(&|v| short(*v)).draw()?;
         for (at, group) in groups.iter().enumerate() {
-            for (index, value) in group.values.iter().enumerate() {
+            for (index, Bar { value, interval }) in group.values.iter().enumerate() {
                 let (left, right) = bar_span(at, index, bars);
                 let colour = PALETTE[index % PALETTE.len()].filled();
                 chart.draw_series([Rectangle::new([(left, 0.0), (right, *value)], colour)])?;
-                let label = chart.backend_coord(&(f64::midpoint(left, right), *value));
+                let middle = f64::midpoint(left, right);
+                if let Some(half) = interval {
+                    let ends = [(middle, (value - half).max(0.0)), (middle, value + half)];
+                    chart.draw_series([PathElement::new(ends, BLACK.mix(0.7).stroke_width(2))])?;
+                }
+                let label = chart.backend_coord(&(middle, value + interval.unwrap_or(0.0)));
                 area.draw_text(&short(*value), &centred(14.5), (label.0, label.1 - 9))?;
             }
             let below = chart.backend_coord(&(at as f64 + 0.5, 0.0));

@@ -113,7 +113,7 @@ fn completion(run: &RunResult) -> String {
 
 fn events(run: &RunResult) -> String {
     let row = |e: &crate::results::EventRow| Row {
-        cells: vec![format!("{:.3}", e.time_us), e.kind.to_string(), escape(&e.subject), escape(&e.detail)],
+        cells: vec![format!("{:.3}", e.time_us), e.kind.to_string(), escape(&e.subject), escape(&e.words())],
         first: false,
     };
     let rows: Vec<Row> = run.events.iter().take(LISTED_EVENTS).map(row).collect();

@@ -5,21 +5,26 @@ use std::collections::BTreeMap;
 use spray_fabric::{PortOutcome, PortSamples};
 
 use super::chart::Line;
-use crate::results::{EventKind, RunResult, gbps, us};
+use crate::results::{EventKind, Finished, RunResult, Spread, gbps, us};
 
 /// Most points per line. More than a screen can show would only make the page larger.
 const BINS: usize = 160;
 
 /// Rate of delivered payload over time, in Gb/s.
 pub(super) fn goodput(run: &RunResult) -> Vec<Line> {
-    vec![Line { name: "delivered payload".into(), points: rates(run.delivered.iter().copied(), 1.0) }]
+    vec![Line {
+        name: "delivered payload".into(),
+        points: rates(run.delivered.iter().copied(), 1.0),
+        ..Line::default()
+    }]
 }
 
 /// Bytes waiting at the `count` ports with the longest queues, in kB.
 pub(super) fn queues(run: &RunResult, count: usize) -> Vec<Line> {
     let mut series: Vec<_> = run.port_samples.iter().filter(|s| !s.samples.is_empty()).collect();
     series.sort_by_key(|s| std::cmp::Reverse(peak(&s.samples)));
-    let line = |s: &&PortSamples| Line { name: run.ports[s.port].name.clone(), points: maxima(&s.samples) };
+    let line =
+        |s: &&PortSamples| Line { name: run.ports[s.port].name.clone(), points: maxima(&s.samples), ..Line::default() };
     series.truncate(count);
     series.sort_by_key(|s| &run.ports[s.port].name);
     series.iter().map(line).collect()
@@ -33,7 +38,7 @@ pub(super) fn uplinks(run: &RunResult, count: usize) -> Vec<Line> {
     let shown = sampled.filter(|(_, port)| is_uplink(port) && switch == Some(switch_of(&port.name))).take(count);
     let line = |(series, port): (&PortSamples, &PortOutcome)| {
         let sent = series.samples.iter().map(|(ps, _, sent_bytes)| (*ps, *sent_bytes));
-        Line { name: port.name.clone(), points: rates(sent, port.rate_bps as f64 / 1e9 / 100.0) }
+        Line { name: port.name.clone(), points: rates(sent, port.rate_bps as f64 / 1e9 / 100.0), ..Line::default() }
     };
     shown.map(line).collect()
 }
@@ -43,7 +48,60 @@ pub(super) fn fct_cdf(name: &str, run: &RunResult) -> Line {
     let fcts = run.sorted_fcts();
     let percent = |done: usize| done as f64 * 100.0 / run.flows.len().max(1) as f64;
     let steps = fcts.iter().enumerate().flat_map(|(i, fct)| [(*fct, percent(i)), (*fct, percent(i + 1))]);
-    Line { name: name.into(), points: steps.collect() }
+    Line { name: name.into(), points: steps.collect(), ..Line::default() }
+}
+
+/// The share of flows that completed within a time, in percent: at each hundredth the mean time over `runs`, with its 95 % interval.
+pub(super) fn fct_cdf_of(name: &str, runs: &[&Finished]) -> Line {
+    let shortest = runs.iter().map(|run| run.fct_us.len()).min().unwrap_or(0);
+    let at = |percent: usize| (percent as f64, spread(runs, |run| run.fct_us[percent]));
+    let steps: Vec<(f64, Spread)> = (0..shortest).map(at).collect();
+    let side =
+        |sign: f64| steps.iter().map(move |(percent, time)| (time.mean + sign * time.ci95.unwrap_or(0.0), *percent));
+    Line { name: name.into(), points: side(0.0).collect(), band: band(runs, side(-1.0), side(1.0)) }
+}
+
+/// Rate of delivered payload over time in Gb/s: the mean over `runs`, with its 95 % interval.
+pub(super) fn goodput_of(name: &str, runs: &[&Finished]) -> Line {
+    const BINS: usize = 80;
+    let end = runs.iter().filter_map(|run| run.delivered.last()).map(|(time, _)| *time).fold(0.0, f64::max);
+    if end <= 0.0 {
+        return Line { name: name.into(), ..Line::default() };
+    }
+    let time = |bin: usize| end * bin as f64 / BINS as f64;
+    let rate = |run: &Finished, bin: usize| {
+        let bytes = delivered(&run.delivered, time(bin + 1)) - delivered(&run.delivered, time(bin));
+        gbps(bytes.max(0.0) as u64, end / BINS as f64)
+    };
+    let at = |bin: usize| (f64::midpoint(time(bin), time(bin + 1)), spread(runs, |run| rate(run, bin)));
+    let bins: Vec<(f64, Spread)> = (0..BINS).map(at).collect();
+    let side = |sign: f64| {
+        bins.iter().map(move |(time, rate)| (*time, (rate.mean + sign * rate.ci95.unwrap_or(0.0)).max(0.0)))
+    };
+    Line { name: name.into(), points: side(0.0).collect(), band: band(runs, side(-1.0), side(1.0)) }
+}
+
+/// Payload delivered by `time`, between the samples in proportion.
+fn delivered(samples: &[(f64, f64)], time: f64) -> f64 {
+    let next = samples.partition_point(|(at, _)| *at < time);
+    match (next.checked_sub(1).map(|before| samples[before]), samples.get(next)) {
+        (Some((from, a)), Some((to, b))) => a + (b - a) * (time - from) / (to - from),
+        (Some((_, bytes)), None) => bytes,
+        (None, first) => first.map_or(0.0, |(_, bytes)| *bytes),
+    }
+}
+
+fn spread(runs: &[&Finished], of: impl Fn(&Finished) -> f64) -> Spread {
+    Spread::of(&runs.iter().map(|run| of(run)).collect::<Vec<_>>())
+}
+
+/// The outline between two lines; none around the line of a single run.
+fn band(
+    runs: &[&Finished],
+    low: impl Iterator<Item = (f64, f64)>,
+    high: impl DoubleEndedIterator<Item = (f64, f64)>,
+) -> Vec<(f64, f64)> {
+    if runs.len() > 1 { low.chain(high.rev()).collect() } else { Vec::new() }
 }
 
 /// The times at which links failed and recovered.

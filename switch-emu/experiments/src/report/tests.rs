@@ -2,16 +2,16 @@
 
 use super::*;
 use crate::results::tests::sample;
-use crate::results::{RunResult, write_overview, write_run};
+use crate::results::{Finished, RunResult, Summary, write_overview};
 
-fn nine() -> Vec<RunResult> {
+fn nine() -> Vec<Finished> {
     let conditions = ["healthy", "half-rate uplink", "silent drop"];
     let balancers = [("ecmp", 1.9), ("ops", 1.2), ("reps", 1.0)];
     let mut runs = Vec::new();
     for (c, condition) in conditions.iter().enumerate() {
         for (balancer, slow) in balancers {
             let fcts: Vec<f64> = (0..8).map(|i| (180.0 + 9.0 * f64::from(i)) * slow * (1.0 + 0.3 * c as f64)).collect();
-            runs.push(sample(balancer, condition, &fcts));
+            runs.push(finished(&sample(balancer, condition, &fcts)));
         }
     }
     runs
@@ -68,16 +68,40 @@ fn overview_stands_alone_and_links_each_run() {
     let page = overview_page(&runs);
     assert_well_formed(&page);
     assert_self_contained(&page);
-    assert_eq!(page.matches("<svg").count(), 7);
+    assert_eq!(page.matches("<svg").count(), 4 + 2 * 3);
     for run in &runs {
-        assert!(page.contains(&format!("href=\"{}/report.html\"", run.folder())));
+        assert!(page.contains(&format!("href=\"{}/report.html\"", run.folder)));
     }
+}
+
+/// Several seeds make intervals on bars and bands around lines; an axis with numbers makes figures over its values.
+#[test]
+fn several_seeds_have_intervals_and_an_axis_has_figures() {
+    let of = |evs: i64, seed: u64, slow: f64| {
+        let mut run = finished(&sample("reps", "healthy", &[100.0 * slow, 140.0 * slow]));
+        let axes = [("transport.evs".to_string(), spray_settings::AxisValue::Whole(evs))].into();
+        run.summary = Summary { seed, axes, ..run.summary };
+        run
+    };
+    let page = overview_page(&[of(32, 1, 1.0), of(32, 2, 1.1), of(64, 1, 0.9), of(64, 2, 1.0)]);
+    assert_well_formed(&page);
+    // Bars, over the axis, and two curves for each value.
+    assert_eq!(page.matches("<svg").count(), 4 + 4 + 2 * 2);
+    assert!(page.contains("<polygon") && page.contains("95 % interval") && page.contains("healthy, evs 32"));
+    assert!(!overview_page(&[of(32, 1, 1.0)]).contains("<polygon"));
+}
+
+/// As it is once it is read from its folder.
+fn finished(run: &RunResult) -> Finished {
+    let delivered = run.delivered.iter().map(|(ps, bytes)| (*ps as f64 / 1e6, *bytes as f64)).collect();
+    let folder = format!("{}-{}", run.condition.replace(' ', "-"), run.balancer);
+    Finished { folder, summary: run.summary(), fct_us: run.sorted_fcts(), delivered }
 }
 
 #[test]
 fn overview_is_titled_by_what_the_scenarios_share() {
     let titled = |names: &[&str]| {
-        let run = |name: &&str| RunResult { scenario: (*name).into(), ..sample("reps", "healthy", &[10.0]) };
+        let run = |name: &&str| finished(&RunResult { scenario: (*name).into(), ..sample("reps", "healthy", &[10.0]) });
         let page = overview_page(&names.iter().map(run).collect::<Vec<_>>());
         page.split("<h1>").nth(1).unwrap().split("</h1>").next().unwrap().to_string()
     };
@@ -89,7 +113,7 @@ fn overview_is_titled_by_what_the_scenarios_share() {
 fn pages_of_empty_and_unfinished_runs_can_be_drawn() {
     assert_well_formed(&run_page(&RunResult::default()));
     assert_well_formed(&overview_page(&[]));
-    assert!(!overview_page(&[RunResult::default()]).contains("could not be drawn"));
+    assert!(!overview_page(&[Finished::default()]).contains("could not be drawn"));
 }
 
 #[test]
@@ -109,9 +133,6 @@ fn numbers_are_short() {
 #[test]
 fn pages_can_be_looked_at() {
     let Some(dir) = std::env::var_os("SPRAY_REPORT_DIR").map(std::path::PathBuf::from) else { return };
-    let runs = nine();
-    write_overview(&dir, &runs).unwrap();
-    for run in &runs {
-        write_run(&dir.join(run.folder()), run).unwrap();
-    }
+    write_overview(&dir, &nine()).unwrap();
+    std::fs::write(dir.join("run.html"), run_page(&sample("reps", "silent drop", &[150.0, 120.0, 190.0]))).unwrap();
 }

@@ -48,7 +48,7 @@ impl Collect<'_> {
         let Scenario { name, condition, .. } = self.scenario;
         let last_drop = self.last_drop();
         let mut events = self.link_rows();
-        let reroute = |ps: &u64| row(us(*ps), EventKind::Reroute, "routing", String::new());
+        let reroute = |ps: &u64| row(us(*ps), EventKind::Reroute, "routing");
         events.extend(self.reroutes_ps.iter().map(reroute));
         events.retain(|row| row.time_us <= us(self.end_ps));
         events.extend(last_drop.iter().map(|(drop, _)| drop.clone()));
@@ -69,6 +69,7 @@ impl Collect<'_> {
             congestion_control: self.scenario.transport.cc.to_string(),
             switching: self.scenario.network.switching.clone(),
             seed: self.seed,
+            axes: self.scenario.written.axes.clone(),
             flows,
             transport: TransportTotals { freeze_entries: freezes.count() as u64, ..transport },
             recovery_us: last_drop.map(|(_, after_us)| after_us),
@@ -118,9 +119,10 @@ impl Collect<'_> {
     /// A row for the beginning and one for the end of each link event.
     fn link_rows(&self) -> Vec<EventRow> {
         let rows = self.link_events.iter().flat_map(|event| {
-            let (kind, detail) = (event.action.name(), event.action.detail());
-            let begins = row(us(event.at_ps), EventKind::Failure, &event.name, format!("{kind}{detail}"));
-            let ends = event.until_ps.map(|until| row(us(until), EventKind::Recovered, &event.name, kind.into()));
+            let (action, until_us) = (event.action.name(), event.until_ps.map(us));
+            let begins = row(us(event.at_ps), EventKind::Failure, &event.name);
+            let begins = EventRow { action, value: event.action.share(), until_us, ..begins };
+            let ends = until_us.map(|at| EventRow { action, ..row(at, EventKind::Recovered, &event.name) });
             std::iter::once(begins).chain(ends)
         });
         rows.collect()
@@ -137,24 +139,28 @@ impl Collect<'_> {
                 && !matches!(event.action, LinkAction::Rate { .. })
         };
         let begun_ps = self.link_events.iter().filter(hits).map(|event| event.at_ps).min()?;
-        let after_us = at_us - us(begun_ps);
-        let detail = format!("{after_us:.1} us after the failure began");
-        Some((row(at_us, EventKind::LastDrop, port, detail), after_us))
+        let drop = EventRow { until_us: Some(us(begun_ps)), ..row(at_us, EventKind::LastDrop, port) };
+        Some((drop, at_us - us(begun_ps)))
     }
 }
 
-fn row(time_us: f64, kind: EventKind, subject: &str, detail: String) -> EventRow {
-    EventRow { time_us, kind, subject: subject.into(), detail }
+fn row(time_us: f64, kind: EventKind, subject: &str) -> EventRow {
+    EventRow { time_us, kind, subject: subject.into(), ..EventRow::default() }
 }
 
-/// The kind and detail of the row for a host's event; `None` if the event has no row.
-pub(crate) fn reported(event: Event) -> Option<(EventKind, String)> {
+/// The row for an event of the host or flow `subject`; `None` if the event has no row.
+pub(crate) fn reported(event: Event, time_us: f64, subject: &str) -> Option<EventRow> {
     match event {
-        Event::FreezeEntered { .. } => Some((EventKind::FreezeEntered, String::new())),
-        Event::FreezeExited => Some((EventKind::FreezeExited, String::new())),
-        Event::Timeout { psn } => Some((EventKind::Timeout, format!("packet {psn}"))),
+        Event::FreezeEntered { .. } => Some(row(time_us, EventKind::FreezeEntered, subject)),
+        Event::FreezeExited => Some(row(time_us, EventKind::FreezeExited, subject)),
+        Event::Timeout { psn } => Some(EventRow { packet: Some(psn), ..row(time_us, EventKind::Timeout, subject) }),
         _ => None,
     }
+}
+
+/// The row for a connection that was given up.
+pub(crate) fn given_up(time_us: f64, subject: &str, why: &str) -> EventRow {
+    EventRow { action: "given-up", detail: why.into(), ..row(time_us, EventKind::Failure, subject) }
 }
 
 impl TransportTotals {

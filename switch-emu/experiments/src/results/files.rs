@@ -3,7 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::{RunResult, csv};
+use serde::Serialize;
+use spray_settings::Axis;
+
+use super::tables::{self, Table};
+use super::{Finished, Record, RunResult, columns};
 use crate::report;
 
 /// A result that could not be written.
@@ -16,38 +20,73 @@ pub struct WriteError {
     pub source: io::Error,
 }
 
-/// Writes `summary.json`, `flows.csv`, `ports.csv`, `events.csv` and `report.html` into `dir`, and makes it if needed.
+/// Writes everything about a run into the new folder `dir`: `summary.json`, the tables as CSV and Parquet, `report.html`,
+/// `scenario.toml` with the text `scenario`, and `run.json`. The folder has its name only when all is written: a run that is killed leaves
+/// a folder whose name ends in `.part`.
 ///
 /// # Errors
-/// When the folder or one of the files cannot be written.
-pub fn write_run(dir: &Path, run: &RunResult) -> Result<(), WriteError> {
-    let summary = serde_json::to_string_pretty(&run.summary()).expect("plain numbers and strings always serialise");
-    write(dir, "summary.json", &(summary + "\n"))?;
-    write(dir, "flows.csv", &csv::flows(&run.flows))?;
-    write(dir, "ports.csv", &csv::ports(&run.ports))?;
-    write(dir, "events.csv", &csv::events(&run.events))?;
-    write(dir, "report.html", &report::run_page(run))
+/// When the folder is there already, or it or one of the files cannot be written.
+pub fn write_run(dir: &Path, run: &RunResult, scenario: &str, record: &Record) -> Result<(), WriteError> {
+    let mut part = dir.as_os_str().to_owned();
+    part.push(PART);
+    let part = PathBuf::from(part);
+    let failed = |source| WriteError { path: part.clone(), source };
+    if part.exists() {
+        fs::remove_dir_all(&part).map_err(failed)?;
+    }
+    let summary = run.summary();
+    write(&part, "scenario.toml", scenario)?;
+    write(&part, "summary.json", &json(&summary))?;
+    for table in tables::of_run(run, &summary) {
+        write_table(&part, &table)?;
+    }
+    write(&part, "report.html", &report::run_page(run))?;
+    write(&part, "run.json", &json(record))?;
+    fs::rename(&part, dir).map_err(|source| WriteError { path: dir.to_path_buf(), source })
+}
+
+/// What the name of a folder ends in while its run is being written.
+pub const PART: &str = ".part";
+
+/// Writes a table as CSV and as Parquet.
+pub(super) fn write_table(dir: &Path, (name, columns): &Table) -> Result<(), WriteError> {
+    write(dir, &format!("{name}.csv"), &columns::csv(columns))?;
+    let bytes = columns::parquet(columns)
+        .map_err(|error| WriteError { path: dir.join(format!("{name}.parquet")), source: io::Error::other(error) })?;
+    write(dir, &format!("{name}.parquet"), &bytes)
+}
+
+pub(super) fn json(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).expect("plain numbers and strings always serialise") + "\n"
 }
 
 /// Writes two files into `dir`, and makes it if needed: `report.html`, which compares `runs`, and `goodput.svg`, its plot of
 /// goodput.
 ///
-/// The report links each run's own as `NAME/report.html`, with [`RunResult::folder`] as the name.
+/// The report links each run's own as `NAME/report.html`, with the name of its folder.
 ///
 /// # Errors
 /// When the folder or one of the files cannot be written.
-pub fn write_overview(dir: &Path, runs: &[RunResult]) -> Result<(), WriteError> {
+pub fn write_overview(dir: &Path, runs: &[Finished]) -> Result<(), WriteError> {
     write(dir, "goodput.svg", &report::goodput_picture(runs))?;
     write(dir, "report.html", &report::overview_page(runs))
 }
 
-impl RunResult {
-    /// A name for the run's folder: condition and balancer in lower-case letters, digits and dashes.
-    #[must_use]
-    pub fn folder(&self) -> String {
-        let parts = [&self.condition, &self.balancer].map(|part| slug(part));
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
-    }
+/// A name for the folder of a run: condition, values of the axes, balancer and seed.
+#[must_use]
+pub fn folder_name(condition: &str, axes: &[Axis], balancer: &str, seed: u64) -> String {
+    /// Bytes of a part: file systems take names of 255.
+    const MOST: usize = 100;
+    let axis = |Axis { path, value }: &Axis| {
+        let value = value.to_string().replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "_");
+        format!("{}={value}", path.rsplit('.').next().unwrap_or(path))
+    };
+    let axes: Vec<String> = axes.iter().map(axis).collect();
+    let seed = format!("seed{seed}");
+    let parts = [slug(condition), axes.join("-"), slug(balancer), seed];
+    let parts =
+        parts.into_iter().filter(|part| !part.is_empty()).map(|part| part.chars().take(MOST).collect::<String>());
+    parts.collect::<Vec<_>>().join("-")
 }
 
 fn slug(text: &str) -> String {
@@ -55,8 +94,8 @@ fn slug(text: &str) -> String {
     plain.split_whitespace().collect::<Vec<_>>().join("-")
 }
 
-pub(super) fn write(dir: &Path, name: &str, text: &str) -> Result<(), WriteError> {
+pub(super) fn write(dir: &Path, name: &str, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), WriteError> {
     let path = dir.join(name);
-    let done = fs::create_dir_all(dir).and_then(|()| fs::write(&path, text));
+    let done = fs::create_dir_all(dir).and_then(|()| fs::write(&path, content));
     done.map_err(|source| WriteError { path, source })
 }

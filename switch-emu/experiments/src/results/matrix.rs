@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::table::{align, lateness_note, loss_note};
-use super::{RunResult, Spread, Summary, WriteError, files};
+use super::{Spread, Summary, WriteError, files};
 
 /// One balancer and its runs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -217,9 +217,9 @@ impl Matrix {
     }
 }
 
-impl FromIterator<(String, Result<RunResult, String>)> for Matrix {
+impl FromIterator<(String, Result<Summary, String>)> for Matrix {
     /// A table of runs, or of why they failed, each with its balancer's name.
-    fn from_iter<I: IntoIterator<Item = (String, Result<RunResult, String>)>>(runs: I) -> Self {
+    fn from_iter<I: IntoIterator<Item = (String, Result<Summary, String>)>>(runs: I) -> Self {
         let mut balancers: Vec<BalancerRuns> = Vec::new();
         for (balancer, run) in runs {
             let index = balancers.iter().position(|one| one.balancer == balancer).unwrap_or_else(|| {
@@ -227,7 +227,7 @@ impl FromIterator<(String, Result<RunResult, String>)> for Matrix {
                 balancers.len() - 1
             });
             match run {
-                Ok(run) => balancers[index].runs.push(run.summary()),
+                Ok(run) => balancers[index].runs.push(run),
                 Err(why) => balancers[index].failures.push(why),
             }
         }
@@ -254,7 +254,7 @@ mod tests {
 
     fn matrix() -> Matrix {
         let run = |balancer: &str, seed, fct: f64| {
-            let run = RunResult { seed, ..sample(balancer, "healthy", &[fct, fct]) };
+            let run = Summary { seed, ..sample(balancer, "healthy", &[fct, fct]).summary() };
             (balancer.to_string(), Ok(run))
         };
         let mut lost = sample("plb", "healthy", &[10.0, 10.0]);
@@ -263,7 +263,9 @@ mod tests {
         drained.flows[0].drained_us = 60.0;
         let broken = ("ecmp".into(), Err("seed 1: the machine is on fire".into()));
         let runs = [run("reps", 1, 100.0), run("reps", 2, 110.0), run("ops", 1, 126.0)];
-        runs.into_iter().chain([("plb".into(), Ok(lost)), ("flowcut".into(), Ok(drained)), broken]).collect()
+        runs.into_iter()
+            .chain([("plb".into(), Ok(lost.summary())), ("flowcut".into(), Ok(drained.summary())), broken])
+            .collect()
     }
 
     #[test]

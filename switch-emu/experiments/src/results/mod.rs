@@ -3,28 +3,33 @@
 //! Every time here is *scenario* time from the start of the run, already divided by the dilation: in microseconds, but for samples.
 
 mod collect;
-mod csv;
+mod columns;
 mod files;
 mod freezing;
 mod matrix;
+mod record;
 mod spread;
 mod summary;
 mod sweep;
 mod table;
+mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
 mod workloads;
 
 pub use self::freezing::Freezing;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_core::flow::Degrees;
 use spray_fabric::Switching;
 pub use spray_fabric::{PortCounters, PortOutcome, PortSamples};
 use spray_pipeline::scheme::{Entries, conweave, reunion};
+use spray_settings::Axis;
 
-pub(crate) use self::collect::{Collect, Ended, reported};
-pub use self::files::{WriteError, write_overview, write_run};
+pub(crate) use self::collect::{Collect, Ended, given_up, reported};
+pub use self::files::{PART, WriteError, folder_name, write_overview, write_run};
 pub use self::matrix::{BalancerRuns, Matrix};
+pub use self::record::{Finished, Machine, Program, Record};
 pub use self::spread::Spread;
 pub(crate) use self::summary::gbps;
 pub use self::summary::{Hash, LayerQueue, Summary};
@@ -32,6 +37,7 @@ pub use self::sweep::{compare_table, sweep_table, write_sweep};
 pub use self::table::{align, table};
 pub(crate) use self::table::{columns, lateness_note, loss_note};
 pub use self::workloads::{Collectives, SizeSlowdown, WorkloadSummary, workload_table};
+pub use self::tables::documentation;
 
 /// All results of one run of one scenario with one balancer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,6 +56,8 @@ pub struct RunResult {
     pub switching: Switching,
     /// The root seed.
     pub seed: u64,
+    /// The values of the sweep's axes.
+    pub axes: Vec<Axis>,
     /// How many times slower than scenario time the machine ran; 1 for the simulator.
     pub dilation: f64,
     /// Real time that the run took, in seconds.
@@ -88,7 +96,7 @@ pub struct RunResult {
 }
 
 /// How full the switches' tables of flows became.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EntryFigures {
     /// Flows that had something on their way through one switch at once, at most; see `spray flowcut-memory`.
     pub flowcut_entries: u64,
@@ -103,7 +111,7 @@ impl From<Entries> for EntryFigures {
 }
 
 /// What switches with Reunion did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReunionFigures {
     /// Flows given another path.
     pub rerouted: u64,
@@ -121,7 +129,7 @@ impl From<reunion::Counts> for ReunionFigures {
 }
 
 /// The simulator's figures about itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimFigures {
     /// Frames put on links; a frame counts once for each link.
     pub packet_hops: u64,
@@ -138,7 +146,7 @@ pub struct SimFigures {
 }
 
 /// What switches with ConWeave did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConWeaveFigures {
     /// Flows given another path.
     pub conweave_rerouted: u64,
@@ -177,7 +185,7 @@ impl From<conweave::Counts> for ConWeaveFigures {
 }
 
 /// What priority flow control did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PfcFigures {
     /// How often the sender of a link paused.
     pub pauses: u64,
@@ -227,7 +235,7 @@ pub struct FlowResult {
 }
 
 /// Something that happened at one moment of a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct EventRow {
     /// When.
     pub time_us: f64,
@@ -235,15 +243,45 @@ pub struct EventRow {
     pub kind: EventKind,
     /// The port, host or flow that it happened to.
     pub subject: String,
-    /// Details for people; may be empty.
+    /// What a link does, as in `[[link_event]]`; `given-up` of a connection; otherwise empty.
+    pub action: &'static str,
+    /// The action's figure: the share of the rate that is left, of frames that are lost, or of the time that the link is down.
+    pub value: Option<f64>,
+    /// Of a failure: when it ends. Of the last drop: when the failure began.
+    pub until_us: Option<f64>,
+    /// Of a timeout: the packet's sequence number.
+    pub packet: Option<u64>,
+    /// What the other fields do not say; may be empty.
     pub detail: String,
 }
 
+impl EventRow {
+    /// What the fields say, in words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let percent = self.value.map(|share| format!("{} %", summary::round3(share * 100.0)));
+        let action = match (self.action, percent) {
+            (action, None) => action.into(),
+            ("rate", Some(percent)) => format!("rate: {percent} left"),
+            ("flap", Some(percent)) => format!("flap: down {percent} of the time"),
+            (action, Some(percent)) => format!("{action}: {percent}"),
+        };
+        let until = match (self.kind, self.until_us) {
+            (EventKind::LastDrop, Some(began)) => format!("{:.1} us after the failure began", self.time_us - began),
+            _ => String::new(),
+        };
+        let packet = self.packet.map_or_else(String::new, |packet| format!("packet {packet}"));
+        let parts = [action, until, packet, self.detail.clone()];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// The kinds of [`EventRow`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// A link began to fail: down, dropping, slow, lossy or flapping.
+    /// A link began to fail: down, dropping, slow, lossy or flapping. Or a connection was given up.
+    #[default]
     Failure,
     /// Links that pause wait for each other.
     Deadlock,
@@ -300,7 +338,7 @@ pub struct TransportTotals {
 }
 
 /// Frames lost by the machine that plays the fabric, by place.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TestbedLosses {
     /// Dropped by a veth ring (256 frames each) or by a failed redirect.
     pub veth: u64,

@@ -1,44 +1,70 @@
 //! The figures of a run that fit on one line: `summary.json`.
 
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_fabric::{FlowHash, HashFields, HashFunction, HashSeed, PortCounters, PortOutcome, Switching};
+use spray_settings::AxisValue;
 
 use super::{EntryFigures, ReunionFigures, RunResult, SimFigures, TestbedLosses, WorkloadSummary};
 
 /// The contents of `summary.json`; its field names are its keys.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "each key is described at the field of `RunResult` that it sums up")]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
+    /// `xdp` or `sim`.
     pub engine: String,
+    /// The scenario's name.
     pub scenario: String,
+    /// What is wrong with the fabric; `healthy` if nothing is.
     pub condition: String,
+    /// The balancer.
     pub balancer: String,
+    /// The congestion control.
     pub congestion_control: String,
     /// The switches' scheme, or that of each tier as in `tor=rr,agg=ofan,core=ofan`.
     pub switch: String,
     /// How switches hash, where it is not the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<Hash>,
+    /// The root of all random choices.
     pub seed: u64,
+    /// The values of the sweep's axes, by the setting's path; only in sweeps that have axes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub axes: BTreeMap<String, AxisValue>,
+    /// All flows.
     pub flows_total: u64,
+    /// Flows that completed.
     pub flows_completed: u64,
     /// Mean over the completed flows, as all `fct` figures; 0 when none completed.
     pub fct_mean_us: f64,
+    /// Their median.
     pub fct_p50_us: f64,
+    /// Their 99th percentile.
     pub fct_p99_us: f64,
+    /// The slowest flow's.
     pub fct_max_us: f64,
     /// From the first start to the last end.
     pub makespan_us: f64,
     /// Payload of the completed flows over the makespan.
     pub goodput_gbps: f64,
+    /// Data packets sent, retransmissions among them.
     pub packets_sent: u64,
+    /// Data packets sent again.
     pub retransmits: u64,
+    /// Retransmission timers that ran out.
     pub timeouts: u64,
+    /// Frames dropped because a queue was full.
     pub drops_queue: u64,
+    /// Frames dropped because a link had failed.
     pub drops_link: u64,
+    /// Frames that lossy links dropped.
     pub drops_random: u64,
+    /// Frames dropped because their TTL ran out.
     pub drops_ttl: u64,
+    /// Frames cut to their headers.
     pub trims: u64,
+    /// Frames marked.
     pub ecn_marks: u64,
     /// Most bytes at a port of a switch at any time: data and control, the rest of the frame that is being sent included.
     pub queue_max_bytes: u64,
@@ -47,27 +73,39 @@ pub struct Summary {
     pub queue_mean_bytes: f64,
     /// The same by layer, in the order of the ports.
     pub queue_by_layer: Vec<LayerQueue>,
+    /// Data packets that arrived after one with a higher sequence number.
     pub reordered_packets: u64,
+    /// Data packets whose sequence number is not one more than that of the packet before.
     pub unexpected_packets: u64,
     /// How many of the reordered packets were 1 place behind the highest number seen, 2 to 3, 4 to 7, and so on.
     pub reordering_degrees: Vec<u64>,
     /// Share of its completion time for which a flow was held back to change its path; mean over the completed flows.
     pub drain_percent_of_fct: f64,
+    /// Data packets that arrived more than once.
     pub duplicates: u64,
+    /// Frames thrown away as malformed, corrupted or forged.
     pub invalid_frames: u64,
+    /// Times that a balancer entered freezing mode.
     pub freeze_entries: u64,
-    /// See [`Freezing::precision`](super::Freezing::precision).
+    /// Share of all freezes while a link on one of the connection's shortest paths dropped everything, or within 10 base RTTs afterwards.
     pub freeze_precision: Option<f64>,
-    /// See [`Freezing::recall`](super::Freezing::recall).
+    /// Of the connections that sent for 10 base RTTs or longer while such a link dropped everything, the share that froze.
     pub freeze_recall: Option<f64>,
+    /// From the first failure to the last data frame that it dropped; none where nothing failed or no data was dropped.
     pub recovery_us: Option<f64>,
     /// Figures of each workload.
     pub workloads: Vec<WorkloadSummary>,
+    /// Real time that the run took, in seconds.
     pub wall_s: f64,
+    /// How many times slower than scenario time the machine ran; 1 for the simulator.
     pub dilation: f64,
+    /// Frames that arrived after their virtual time.
     pub late_packets: u64,
+    /// 99th percentile, over all received frames, of how far behind their virtual time they were.
     pub lateness_p99_us: f64,
+    /// Whether every delivered message had the SHA-256 of the message sent.
     pub payload_verified: bool,
+    /// Frames that the testbed itself lost, by place: more than zero makes the run doubtful.
     pub testbed_losses: TestbedLosses,
     /// Figures that only the simulator has; other runs lack these keys.
     #[serde(flatten)]
@@ -81,7 +119,7 @@ pub struct Summary {
 }
 
 /// How switches hash.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hash {
     /// By which function.
     pub function: HashFunction,
@@ -100,15 +138,15 @@ impl Hash {
 }
 
 /// The queues of a layer's ports.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayerQueue {
     /// Its name, see [`Network::layers`](spray_fabric::Network::layers).
     pub layer: String,
     /// How many ports it has.
     pub ports: u64,
-    /// As [`Summary::queue_max_bytes`].
+    /// As `queue_max_bytes` of the run.
     pub max_bytes: u64,
-    /// As [`Summary::queue_mean_bytes`].
+    /// As `queue_mean_bytes` of the run.
     pub mean_bytes: f64,
 }
 
@@ -150,6 +188,7 @@ impl RunResult {
             switch: self.switching.to_string(),
             hash: Hash::of(&self.switching),
             seed: self.seed,
+            axes: self.axes.iter().map(|axis| (axis.path.clone(), axis.value.clone())).collect(),
             flows_total: self.flows.len() as u64,
             flows_completed: fcts.len() as u64,
             fct_mean_us: round3(fcts.iter().sum::<f64>() / fcts.len().max(1) as f64),

@@ -1,11 +1,12 @@
 //! Tables of several runs: per balancer the mean, spread and interval over seeds, and two engines side by side.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use serde_json::json;
 
 use super::table::{align, lateness_note, loss_note};
-use super::{RunResult, Spread, Summary, WriteError, files};
+use super::{Spread, Summary, WriteError, files, tables};
 
 /// A figure of a run.
 struct Figure {
@@ -32,10 +33,8 @@ const DRAIN: Figure = Figure { key: "drain_percent_of_fct", title: "drain % of F
 /// Figures that fit into a table on a terminal.
 const SHOWN: [usize; 5] = [0, 1, 2, 3, 4];
 
-/// Runs of one condition and balancer.
+/// Runs of one condition, values of the axes and balancer.
 struct Group<'a> {
-    condition: &'a str,
-    balancer: &'a str,
     runs: Vec<&'a Summary>,
 }
 
@@ -49,84 +48,84 @@ impl Group<'_> {
     }
 }
 
-/// `runs` by condition and balancer, in the order of the first run of each.
+/// `runs` by condition, values of the axes and balancer, in the order of the first run of each.
 fn groups(runs: &[Summary]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut numbers: HashMap<String, usize> = HashMap::new();
     for run in runs {
-        let same = |group: &&mut Group<'_>| (group.condition, group.balancer) == (&run.condition, &run.balancer);
-        match groups.iter_mut().find(same) {
+        let number =
+            *numbers.entry(format!("{}\0{}\0{:?}", run.condition, run.balancer, run.axes)).or_insert(groups.len());
+        match groups.get_mut(number) {
             Some(group) => group.runs.push(run),
-            None => groups.push(Group { condition: &run.condition, balancer: &run.balancer, runs: vec![run] }),
+            None => groups.push(Group { runs: vec![run] }),
         }
     }
     groups
 }
 
-/// A table with a line per condition and balancer. A cell has a figure's mean over the runs, half of its 95 % interval, and in
-/// brackets its standard deviation.
+/// A table with a line per condition, values of the axes and balancer. A cell has a figure's mean over the runs, half of its 95 %
+/// interval, and in brackets its standard deviation.
 #[must_use]
-pub fn sweep_table(runs: &[RunResult]) -> String {
-    let summaries: Vec<Summary> = runs.iter().map(RunResult::summary).collect();
+pub fn sweep_table(runs: &[Summary]) -> String {
     let titles = SHOWN.map(|index| format!("{} ±95 % (sd)", FIGURES[index].title));
-    let mut header = vec!["condition", "balancer", "runs"];
+    let axes: Vec<&String> = runs.first().map_or_else(Vec::new, |run| run.axes.keys().collect());
+    let mut header = vec!["condition"];
+    header.extend(axes.iter().map(|axis| axis.as_str()));
+    header.extend(["balancer", "runs"]);
     header.extend(titles.iter().map(String::as_str));
     let cell = |spread: Spread| match spread.ci95 {
         Some(ci) => format!("{:.1} ±{ci:.1} ({:.1})", spread.mean, spread.sd),
         None => format!("{:.1}", spread.mean),
     };
     let row = |group: &Group<'_>| {
-        let runs = match (group.completed(), group.runs.len()) {
+        let one = group.runs[0];
+        let count = match (group.completed(), group.runs.len()) {
             (completed, all) if completed == all => all.to_string(),
             (completed, all) => format!("{completed}/{all} complete"),
         };
-        let mut row = vec![group.condition.to_string(), group.balancer.to_string(), runs];
+        let mut row = vec![one.condition.clone()];
+        row.extend(axes.iter().map(|axis| one.axes.get(*axis).map(ToString::to_string).unwrap_or_default()));
+        row.extend([one.balancer.clone(), count]);
         row.extend(SHOWN.map(|index| cell(group.spread(&FIGURES[index]))));
         row
     };
-    align(&header, 2, &groups(&summaries).iter().map(row).collect::<Vec<_>>())
+    let table = align(&header, 2 + axes.len(), &groups(runs).iter().map(row).collect::<Vec<_>>());
+    let notes = lateness_note(runs).into_iter().chain(runs.iter().filter_map(loss_note));
+    table + &notes.map(|note| note + "\n").collect::<String>()
 }
 
-/// Writes `runs.csv` (a line per run) and `sweep.json` (per condition and balancer every figure's spread) into `dir`.
+/// Writes into `dir`: the table of runs as `runs.csv` and `runs.parquet`, and `sweep.json` with every figure's spread for each condition,
+/// values of the axes and balancer.
 ///
 /// # Errors
 /// When the folder or one of the files cannot be written.
-pub fn write_sweep(dir: &Path, runs: &[RunResult]) -> Result<(), WriteError> {
-    let summaries: Vec<Summary> = runs.iter().map(RunResult::summary).collect();
-    let keys: Vec<&str> = FIGURES.iter().map(|figure| figure.key).collect();
-    let mut csv =
-        format!("condition,balancer,congestion_control,seed,flows_completed,flows_total,{}\n", keys.join(","));
-    for s in &summaries {
-        let figures: Vec<String> = FIGURES.iter().map(|figure| (figure.of)(s).to_string()).collect();
-        let condition = s.condition.replace([',', '"', '\n'], " ");
-        let head = [condition, s.balancer.clone(), s.congestion_control.clone()].join(",");
-        csv += &format!("{head},{},{},{},{}\n", s.seed, s.flows_completed, s.flows_total, figures.join(","));
-    }
+pub fn write_sweep(dir: &Path, runs: &[Summary]) -> Result<(), WriteError> {
     let group = |group: &Group<'_>| {
+        let one = group.runs[0];
         let figures: serde_json::Map<_, _> =
             FIGURES.iter().map(|figure| (figure.key.to_string(), json!(group.spread(figure)))).collect();
         let seeds: Vec<u64> = group.runs.iter().map(|run| run.seed).collect();
         json!({
-            "condition": group.condition, "balancer": group.balancer, "seeds": seeds,
+            "condition": one.condition, "axes": one.axes, "balancer": one.balancer, "seeds": seeds,
             "runs_completed": group.completed(), "figures": figures,
         })
     };
-    let groups: Vec<_> = groups(&summaries).iter().map(group).collect();
-    let text = serde_json::to_string_pretty(&groups).expect("plain numbers and strings always serialise");
-    files::write(dir, "runs.csv", &csv)?;
-    files::write(dir, "sweep.json", &(text + "\n"))
+    files::write_table(dir, &tables::of_sweep(runs))?;
+    let groups: Vec<_> = groups(runs).iter().map(group).collect();
+    files::write(dir, "sweep.json", &files::json(&groups))
 }
 
 /// A table of two engines: for each pair of runs a line per figure, with the difference in per cent of the first engine's
 /// figure. Below it stands what an engine reports about its own accuracy.
 #[must_use]
-pub fn compare_table(pairs: &[(RunResult, RunResult)]) -> String {
+pub fn compare_table(pairs: &[(Summary, Summary)]) -> String {
     let Some((first, second)) = pairs.first() else { return String::new() };
     let header = ["condition", "balancer", "figure", &first.engine, &second.engine, "difference"];
     let mut rows = Vec::new();
-    for (a, b) in pairs.iter().map(|(a, b)| (a.summary(), b.summary())) {
+    for (a, b) in pairs {
         let completed = Figure { key: "", title: "flows completed", of: |s| s.flows_completed as f64 };
         for figure in std::iter::once(&completed).chain(&FIGURES) {
-            let (x, y) = ((figure.of)(&a), (figure.of)(&b));
+            let (x, y) = ((figure.of)(a), (figure.of)(b));
             if figure.key == DRAIN.key && (x, y) == (0.0, 0.0) {
                 continue;
             }
@@ -137,26 +136,29 @@ pub fn compare_table(pairs: &[(RunResult, RunResult)]) -> String {
             rows.push([words.to_vec(), vec![number(x), number(y), difference]].concat());
         }
     }
-    let summaries: Vec<Summary> = pairs.iter().flat_map(|(a, b)| [a.summary(), b.summary()]).collect();
+    let summaries: Vec<Summary> = pairs.iter().flat_map(|(a, b)| [a.clone(), b.clone()]).collect();
     let notes = lateness_note(&summaries).into_iter().chain(summaries.iter().filter_map(loss_note));
     align(&header, 3, &rows) + &notes.map(|note| note + "\n").collect::<String>()
 }
 
 #[cfg(test)]
 mod tests {
+    use spray_settings::AxisValue;
+
     use super::super::tests::sample;
     use super::*;
 
-    fn run(balancer: &str, seed: u64, fct: f64) -> RunResult {
-        RunResult { seed, ..sample(balancer, "healthy", &[fct, fct]) }
+    fn summary(balancer: &str, seed: u64, fct: f64) -> Summary {
+        Summary { seed, ..sample(balancer, "healthy", &[fct, fct]).summary() }
     }
 
     #[test]
     fn a_line_for_each_balancer_has_mean_interval_and_spread() {
-        let runs = [run("ops", 1, 100.0), run("reps", 1, 90.0), run("ops", 2, 110.0), run("ops", 3, 120.0)];
+        let runs = [("ops", 1, 100.0), ("reps", 1, 90.0), ("ops", 2, 110.0), ("ops", 3, 120.0)];
+        let runs = runs.map(|(balancer, seed, fct)| summary(balancer, seed, fct));
         let table = sweep_table(&runs);
         let lines: Vec<&str> = table.lines().collect();
-        assert_eq!(lines.len(), 4, "{table}");
+        assert_eq!(lines.len(), 5, "{table}");
         assert!(lines[2].contains("healthy") && lines[2].contains("ops") && lines[2].contains(" 3  "), "{table}");
         assert!(lines[2].contains("110.0 ±24.8 (10.0)"), "{table}");
         assert!(lines[3].contains("reps") && !lines[3].contains('±'), "{table}");
@@ -165,19 +167,36 @@ mod tests {
     #[test]
     fn files_hold_every_run_and_every_figures_spread() {
         let folder = spray_test_support::Folder::new();
-        write_sweep(folder.path(), &[run("ops", 1, 100.0), run("ops", 2, 110.0)]).unwrap();
+        let with = |evs: i64, seed, fct| {
+            let axes = [("transport.evs".to_string(), AxisValue::Whole(evs))].into();
+            Summary { axes, ..summary("ops", seed, fct) }
+        };
+        let runs = [with(32, 1, 100.0), with(32, 2, 110.0), with(64, 1, 90.0)];
+        write_sweep(folder.path(), &runs).unwrap();
         let csv = folder.read("runs.csv");
-        assert_eq!(csv.lines().count(), 3, "{csv}");
-        assert!(csv.lines().nth(2).unwrap().starts_with("healthy,ops,dctcp,2,2,2,110,"), "{csv}");
+        assert_eq!(csv.lines().count(), 4, "{csv}");
+        assert!(
+            csv.starts_with(
+                "engine,scenario,condition,balancer,congestion_control,seed,transport.evs,flows_completed,"
+            ),
+            "{csv}"
+        );
+        assert!(csv.lines().nth(2).unwrap().starts_with("xdp,demo,healthy,ops,dctcp,2,32,2,2,true,110.000,"), "{csv}");
         let json: serde_json::Value = serde_json::from_str(&folder.read("sweep.json")).unwrap();
-        assert_eq!(json[0]["figures"]["fct_mean_us"]["mean"], 105.0);
-        assert_eq!(json[0]["seeds"], json!([1, 2]));
+        assert_eq!(
+            (&json[0]["figures"]["fct_mean_us"]["mean"], &json[0]["axes"]["transport.evs"]),
+            (&json!(105.0), &json!(32))
+        );
+        assert_eq!((&json[0]["seeds"], &json[1]["seeds"]), (&json!([1, 2]), &json!([1])));
+        let table = sweep_table(&runs);
+        assert!(table.starts_with("condition  transport.evs  balancer  runs"), "{table}");
+        assert!(table.lines().nth(3).unwrap().starts_with("healthy    64             ops"), "{table}");
     }
 
     #[test]
     fn engines_stand_side_by_side() {
-        let sim = RunResult { engine: "sim".into(), ..run("reps", 1, 95.0) };
-        let table = compare_table(&[(run("reps", 1, 100.0), sim)]);
+        let sim = Summary { engine: "sim".into(), ..summary("reps", 1, 95.0) };
+        let table = compare_table(&[(summary("reps", 1, 100.0), sim)]);
         assert!(table.lines().next().unwrap().contains("xdp") && table.contains("-5.0 %"), "{table}");
         assert!(
             table.lines().any(|line| line.contains("flows completed") && line.trim_end().ends_with('0')),

@@ -1,6 +1,6 @@
 //! The table of runs on a terminal: one aligned line per run.
 
-use super::{RunResult, Summary};
+use super::Summary;
 
 /// A column of the table: its title, and the cell of a run.
 pub(crate) type Column = (&'static str, fn(&Summary) -> String);
@@ -32,13 +32,12 @@ const FIRST_NUMBER: usize = 2;
 ///
 /// Below it stand the dilation, the lateness of frames, and what the testbed itself lost.
 #[must_use]
-pub fn table(runs: &[RunResult]) -> String {
-    let summaries: Vec<Summary> = runs.iter().map(RunResult::summary).collect();
-    let columns = columns(&summaries);
+pub fn table(runs: &[Summary]) -> String {
+    let columns = columns(runs);
     let header: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
     let row = |s: &Summary| columns.iter().map(|(_, cell)| cell(s)).collect();
-    let mut out = align(&header, FIRST_NUMBER, &summaries.iter().map(row).collect::<Vec<_>>());
-    for note in lateness_note(&summaries).into_iter().chain(summaries.iter().filter_map(loss_note)) {
+    let mut out = align(&header, FIRST_NUMBER, &runs.iter().map(row).collect::<Vec<_>>());
+    for note in lateness_note(runs).into_iter().chain(runs.iter().filter_map(loss_note)) {
         out += &note;
         out.push('\n');
     }

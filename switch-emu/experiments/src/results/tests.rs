@@ -2,6 +2,8 @@
 
 use spray_fabric::{HashFunction, HashSeed, Scheme};
 
+use spray_settings::AxisValue;
+
 use super::*;
 
 /// A small run with one of everything; shared with the report's tests.
@@ -85,9 +87,11 @@ fn events() -> Vec<EventRow> {
         kind,
         subject: subject.into(),
         detail: detail.into(),
+        ..EventRow::default()
     };
+    let failure = event(50.0, EventKind::Failure, "leaf0->spine0", "");
     vec![
-        event(50.0, EventKind::Failure, "leaf0->spine0", "silent drop"),
+        EventRow { action: "rate", value: Some(0.5), until_us: Some(120.0), ..failure },
         event(62.125, EventKind::FreezeEntered, "h0", "flow 0, \"first\""),
         event(91.5, EventKind::LastDrop, "leaf0->spine0", ""),
         event(120.0, EventKind::Recovered, "leaf0->spine0", ""),
@@ -160,6 +164,12 @@ fn summary_names_what_switches_do() {
     assert_eq!(named(&run), ("tor=ecmp,agg=rr,core=rr".into(), Some(hash)));
 }
 
+/// The CSV of a table of the run.
+fn csv(run: &RunResult, table: &str) -> String {
+    let tables = tables::of_run(run, &run.summary());
+    columns::csv(&tables.iter().find(|(name, _)| *name == table).unwrap().1)
+}
+
 #[test]
 fn csv_files_are_as_documented() {
     let mut run = sample("reps", "healthy", &[100.0, 123.4567]);
@@ -167,22 +177,87 @@ fn csv_files_are_as_documented() {
     run.flows[1].fct_us = None;
     run.flows[0].drained_us = 12.5;
     (run.flows[0].unexpected, run.flows[0].degrees) = (5, degrees(&[2, 0, 1]));
-    let expected = "flow,src,dst,bytes,start_us,end_us,fct_us,retransmits,reordered,drained_us,unexpected,degrees\n\
-                    0,h0,h4,1000000,0.000,100.000,100.000,0,2,12.500,5,2 0 1\n\
-                    1,h1,h5,1000000,0.000,,,1,2,0.000,0,\n";
-    assert_eq!(csv::flows(&run.flows), expected);
-    let expected = "time_us,kind,subject,detail\n\
-                    50.000,failure,leaf0->spine0,silent drop\n\
-                    62.125,freeze_entered,h0,\"flow 0, \"\"first\"\"\"\n\
-                    91.500,last_drop,leaf0->spine0,\n\
-                    120.000,recovered,leaf0->spine0,\n";
-    assert_eq!(csv::events(&run.events), expected);
-    let ports = csv::ports(&run.ports[1..2]);
+    let expected = "engine,scenario,condition,balancer,congestion_control,seed,flow,src,dst,bytes,start_us,end_us,fct_us,retransmits,reordered,drained_us,unexpected,degrees\n\
+                    xdp,demo,healthy,reps,dctcp,7,0,h0,h4,1000000,0.000,100.000,100.000,0,2,12.500,5,2 0 1\n\
+                    xdp,demo,healthy,reps,dctcp,7,1,h1,h5,1000000,0.000,,,1,2,0.000,0,\n";
+    assert_eq!(csv(&run, "flows"), expected);
+    let evs = |value| Axis { path: "transport.evs".into(), value: AxisValue::Whole(value) };
+    let ack = Axis { path: "x".into(), value: AxisValue::Text("a,b".into()) };
+    run.axes = vec![evs(32), ack];
+    let events = csv(&run, "events");
+    let lines: Vec<&str> = events.lines().collect();
     assert_eq!(
-        ports.lines().nth(1),
-        Some("leaf0->spine1,true,100,500,2000001,0,0,1,1,3,0,0,10000,1000.000,leaf->spine,1,1.500")
+        lines[0],
+        "engine,scenario,condition,balancer,congestion_control,seed,transport.evs,x,time_us,kind,subject,action,value,until_us,packet,detail"
     );
-    assert_eq!(ports.lines().next().unwrap().split(',').count(), 17);
+    let leading = "xdp,demo,healthy,reps,dctcp,7,32,\"a,b\"";
+    assert_eq!(lines[1], format!("{leading},50.000,failure,leaf0->spine0,rate,0.500,120.000,,"));
+    assert_eq!(lines[2], format!("{leading},62.125,freeze_entered,h0,,,,,\"flow 0, \"\"first\"\"\""));
+    let ports = csv(&sample("reps", "healthy", &[100.0]), "ports");
+    let own = "leaf0->spine1,true,100.000,500,2000001,0,0,1,1,3,0,0,10000,1000.000,leaf->spine,1,1.500";
+    assert_eq!(ports.lines().nth(2), Some(format!("xdp,demo,healthy,reps,dctcp,7,{own}").as_str()));
+    assert_eq!(csv(&run, "goodput").lines().nth(2).unwrap().rsplit(',').next(), Some("160.000"));
+    assert_eq!(csv(&run, "queues").lines().count(), 1 + 3 * 81);
+}
+
+/// Every table of a run, read back from Parquet, says what the CSV says.
+#[test]
+fn parquet_and_csv_hold_the_same() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+
+    let mut run = sample("reps", "healthy", &[100.0, 123.4567]);
+    (run.flows[1].end_us, run.flows[1].fct_us) = (None, None);
+    let axis = |path: &str, value| Axis { path: path.into(), value };
+    run.axes = vec![
+        axis("a.b", AxisValue::Number(0.25)),
+        axis("c", AxisValue::Flag(true)),
+        axis("d", AxisValue::Text("x \"y\"".into())),
+    ];
+    for (name, columns) in tables::of_run(&run, &run.summary()) {
+        let file = bytes::Bytes::from(columns::parquet(&columns).unwrap());
+        let reader = SerializedFileReader::new(file).unwrap();
+        let mut rows = reader.get_row_iter(None).unwrap();
+        let csv = columns::csv(&columns);
+        let mut lines = csv.lines();
+        assert_eq!(
+            lines.next().unwrap(),
+            columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(",")
+        );
+        let mut count = 0;
+        for line in lines {
+            let row = rows.next().unwrap().unwrap();
+            let fields = row.get_column_iter().zip(&columns).map(|((name, field), column)| {
+                assert_eq!(*name, column.name);
+                match (field, &column.data) {
+                    (Field::Null, _) => String::new(),
+                    (Field::Str(text), _) if text.contains([',', '"']) => format!("\"{}\"", text.replace('"', "\"\"")),
+                    (Field::Str(text), _) => text.clone(),
+                    (Field::Long(number), _) => number.to_string(),
+                    (Field::Double(number), columns::Data::Real { decimals: Some(3), .. }) => format!("{number:.3}"),
+                    (Field::Double(number), _) => number.to_string(),
+                    (Field::Bool(flag), _) => flag.to_string(),
+                    other => panic!("{other:?}"),
+                }
+            });
+            assert_eq!(fields.collect::<Vec<_>>().join(","), line, "{name}");
+            count += 1;
+        }
+        assert!(rows.next().is_none() && count > 0, "{name}");
+    }
+}
+
+#[test]
+fn the_documentation_of_results_is_that_of_the_tables() {
+    let file = spray_test_support::root().join("docs/results-format.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&file, documentation()).unwrap();
+    }
+    let found = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(found == documentation(), "docs/results-format.md is behind the code (UPDATE_DOCS=1 writes it anew)");
+    for undescribed in [" |  |\n", "| |\n"] {
+        assert!(!found.contains(undescribed), "a key or column has no description");
+    }
 }
 
 #[test]
@@ -195,7 +270,7 @@ healthy           ecmp       80.0    150.0   200.0   200.0            3     9   
 half-rate uplink  reps      133.3    110.0   120.0   120.0            3     9       0      3    31          8         41.5  verified
 time dilated 400 times; late frames per run: 0; lateness p99 0 us
 ";
-    assert_eq!(table(&runs), expected);
+    assert_eq!(table(&runs.map(|run| run.summary())), expected);
 }
 
 #[test]
@@ -205,7 +280,7 @@ fn drains_show_where_there_are_any() {
     // What did not complete has no share.
     (run.flows[2].drained_us, run.flows[2].end_us, run.flows[2].fct_us) = (399.0, None, None);
     assert_eq!(run.summary().drain_percent_of_fct, 17.5);
-    let text = table(&[sample("ecmp", "healthy", &[100.0]), run]);
+    let text = table(&[sample("ecmp", "healthy", &[100.0]).summary(), run.summary()]);
     let cells =
         |line: usize| text.lines().nth(line).unwrap().split_whitespace().rev().map(String::from).collect::<Vec<_>>();
     assert!(text.lines().next().unwrap().ends_with("drain % of FCT    payload"), "{text}");
@@ -219,7 +294,7 @@ fn table_names_what_went_wrong() {
     (lossy.payload_verified, lossy.late_packets, lossy.lateness_p99_us) = (false, 7, 1.5);
     let mut unfinished = sample("ecmp", "healthy", &[100.0, 200.0]);
     (unfinished.flows[0].end_us, unfinished.flows[0].fct_us) = (None, None);
-    let text = table(&[lossy, unfinished]);
+    let text = table(&[lossy.summary(), unfinished.summary()]);
     assert!(text.contains("WRONG\n") && text.contains("1/2 flows\n"), "{text}");
     assert!(text.contains("late frames per run: 0 to 7; lateness p99 at most 1.500 us (healthy, ops)\n"), "{text}");
     let warning = "warning: healthy, ops: the testbed itself lost 5 frames (veth 3, rx ring 2, fill ring 0, other 0)\n";
@@ -227,21 +302,36 @@ fn table_names_what_went_wrong() {
 }
 
 #[test]
-fn write_run_leaves_the_five_files() {
+fn a_run_is_written_whole_or_not_at_all_and_read_back() {
     let folder = spray_test_support::Folder::new();
     let dir = folder.path();
-    let run = sample("reps", "Silent drop!", &[100.0]);
-    assert_eq!(run.folder(), "silent-drop-reps");
-    write_run(&dir.join(run.folder()), &run).unwrap();
-    write_overview(dir, std::slice::from_ref(&run)).unwrap();
-    for file in ["summary.json", "flows.csv", "ports.csv", "events.csv", "report.html"] {
-        assert!(dir.join(run.folder()).join(file).is_file(), "{file}");
+    let mut run = sample("reps", "Silent drop!", &[100.0, 120.0]);
+    run.axes = vec![Axis { path: "transport.evs".into(), value: AxisValue::Whole(32) }];
+    let name = folder_name(&run.condition, &run.axes, &run.balancer, run.seed);
+    assert_eq!(name, "silent-drop-evs=32-reps-seed7");
+    let part = dir.join(format!("{name}{PART}"));
+    std::fs::create_dir_all(part.join("left behind")).unwrap();
+    let record = Record { key: "k".into(), seed: 7, machine: Machine::this(), ..Record::default() };
+    write_run(&dir.join(&name), &run, "name = \"x\"\n", &record).unwrap();
+    assert!(!part.exists());
+    for table in ["flows", "ports", "events", "goodput", "queues"] {
+        for kind in ["csv", "parquet"] {
+            assert!(dir.join(&name).join(format!("{table}.{kind}")).is_file(), "{table}.{kind}");
+        }
     }
-    assert!(dir.join("report.html").is_file());
+    assert_eq!(Finished::record(&dir.join(&name)), Some(record.clone()));
+    let found = Finished::load(dir, &name).unwrap();
+    assert_eq!((found.summary.clone(), found.folder.as_str()), (run.summary(), name.as_str()));
+    assert_eq!((found.fct_us.len(), found.fct_us[0], found.fct_us[51]), (101, 100.0, 120.0));
+    assert_eq!((found.delivered.len(), found.delivered[100]), (101, (200.0, 4_000_000.0)));
+    write_overview(dir, std::slice::from_ref(&found)).unwrap();
+    assert!(folder.read("report.html").contains(&format!("href=\"{name}/report.html\"")));
+    assert!(write_run(&dir.join(&name), &run, "", &record).is_err(), "nothing is overwritten");
 }
 
 #[test]
 fn write_run_says_where_it_could_not_write() {
-    let error = write_run(std::path::Path::new("/proc/nowhere"), &sample("reps", "healthy", &[1.0])).unwrap_err();
-    assert!(error.to_string().starts_with("cannot write /proc/nowhere/summary.json"), "{error}");
+    let run = sample("reps", "healthy", &[1.0]);
+    let error = write_run(std::path::Path::new("/proc/nowhere"), &run, "", &Record::default()).unwrap_err();
+    assert!(error.to_string().starts_with("cannot write /proc/nowhere.part/scenario.toml"), "{error}");
 }

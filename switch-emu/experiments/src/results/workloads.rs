@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::summary::{gbps, percentile, round3};
-use super::{FlowResult, RunResult, Spread, align};
+use super::{FlowResult, RunResult, Spread, Summary, align};
 
 /// What came of the flows of one workload, or of a part of one.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadSummary {
     /// Its name.
     pub name: String,
@@ -50,7 +51,7 @@ pub struct WorkloadSummary {
 }
 
 /// Slowdown of the flows of similar size.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SizeSlowdown {
     /// The largest of their messages, in bytes.
     pub up_to_bytes: u64,
@@ -63,7 +64,7 @@ pub struct SizeSlowdown {
 }
 
 /// How long collectives took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Collectives {
     /// Those whose flows all completed.
     pub collectives: u64,
@@ -218,32 +219,33 @@ const COLLECTIVE_FIGURES: [Figure; 3] = [
 /// A table with a line for each workload under each condition and balancer, with means over the seeds and half of their 95 % intervals;
 /// `None` where the table of runs says it all: runs of one workload without collectives.
 #[must_use]
-pub fn workload_table(runs: &[RunResult]) -> Option<String> {
-    let all: Vec<(&RunResult, Vec<WorkloadSummary>)> = runs.iter().map(|run| (run, run.workloads())).collect();
-    let collectives = all.iter().flat_map(|(_, own)| own).any(|own| own.collectives.is_some());
-    if !collectives && all.iter().all(|(_, own)| own.len() < 2) {
+pub fn workload_table(runs: &[Summary]) -> Option<String> {
+    let collectives = runs.iter().flat_map(|run| &run.workloads).any(|own| own.collectives.is_some());
+    if !collectives && runs.iter().all(|run| run.workloads.len() < 2) {
         return None;
     }
-    let mut keys: Vec<[&str; 3]> = Vec::new();
-    for (run, own) in &all {
-        let new = own.iter().map(|own| [run.condition.as_str(), &run.balancer, &own.name]);
-        new.for_each(|key| {
-            if !keys.contains(&key) {
-                keys.push(key)
-            }
-        });
+    let axes: Vec<&String> = runs.first().map_or_else(Vec::new, |run| run.axes.keys().collect());
+    let words = |run: &Summary| {
+        let values = axes.iter().map(|axis| run.axes.get(*axis).map(ToString::to_string).unwrap_or_default());
+        std::iter::once(run.condition.clone()).chain(values).chain([run.balancer.clone()]).collect::<Vec<String>>()
+    };
+    // Lines in the order of their first runs, each with what its workload came to in all of them.
+    let mut lines: Vec<(Vec<String>, Vec<&WorkloadSummary>)> = Vec::new();
+    let mut places: HashMap<Vec<String>, usize> = HashMap::new();
+    for run in runs {
+        for own in &run.workloads {
+            let key: Vec<String> = words(run).into_iter().chain([own.name.clone()]).collect();
+            let place = *places.entry(key.clone()).or_insert_with(|| {
+                lines.push((key, Vec::new()));
+                lines.len() - 1
+            });
+            lines[place].1.push(own);
+        }
     }
-    let figures: Vec<Figure> =
-        FIGURES.into_iter().chain(COLLECTIVE_FIGURES.into_iter().filter(|_| collectives)).collect();
-    let row = |key: &[&str; 3]| {
-        let [condition, balancer, name] = *key;
-        let runs =
-            all.iter().filter(|(run, _)| (run.condition.as_str(), run.balancer.as_str()) == (condition, balancer));
-        let own: Vec<&WorkloadSummary> = runs.filter_map(|(_, own)| own.iter().find(|own| own.name == name)).collect();
+    let figures: Vec<Figure> = FIGURES.into_iter().chain(COLLECTIVE_FIGURES.into_iter().filter(|_| collectives)).collect();
+    let row = |(words, own): &(Vec<String>, Vec<&WorkloadSummary>)| {
         let (done, total) =
             own.iter().fold((0, 0), |(done, total), own| (done + own.flows_completed, total + own.flows_total));
-        let words =
-            [condition.into(), balancer.into(), name.into(), own[0].balancer.clone(), format!("{done}/{total}")];
         let cell = |(_, of, digits): &Figure| {
             let spread = Spread::of(&own.iter().map(|own| of(own)).collect::<Vec<_>>());
             match spread.ci95 {
@@ -251,13 +253,13 @@ pub fn workload_table(runs: &[RunResult]) -> Option<String> {
                 None => format!("{:.digits$}", spread.mean),
             }
         };
-        words.into_iter().chain(figures.iter().map(cell)).collect::<Vec<String>>()
+        let flows = [own[0].balancer.clone(), format!("{done}/{total}")];
+        words.iter().cloned().chain(flows).chain(figures.iter().map(cell)).collect::<Vec<String>>()
     };
-    let header: Vec<&str> = ["condition", "run", "workload", "balancer", "flows"]
-        .into_iter()
-        .chain(figures.iter().map(|(title, ..)| *title))
-        .collect();
-    Some(align(&header, 4, &keys.iter().map(row).collect::<Vec<_>>()))
+    let words = std::iter::once("condition").chain(axes.iter().map(|axis| axis.as_str()));
+    let words = words.chain(["run", "workload", "balancer", "flows"]);
+    let header: Vec<&str> = words.chain(figures.iter().map(|(title, ..)| *title)).collect();
+    Some(align(&header, 4 + axes.len(), &lines.iter().map(row).collect::<Vec<_>>()))
 }
 
 #[cfg(test)]
@@ -297,12 +299,12 @@ mod tests {
         // Rates of 100 and 33 1/3 bytes a microsecond.
         assert_eq!(a.jain, 0.8);
         assert_eq!((b.flows_total, b.flows_completed, b.fct_p99_us, b.jain, b.collectives), (2, 1, 40.0, 1.0, None));
-        assert!(workload_table(&[run]).unwrap().lines().nth(3).unwrap().contains("1/2"));
+        assert!(workload_table(&[run.summary()]).unwrap().lines().nth(3).unwrap().contains("1/2"));
     }
 
     #[test]
     fn a_run_of_one_workload_has_no_table_of_its_own() {
-        assert_eq!(workload_table(&[sample("reps", "healthy", &[1.0, 2.0])]), None);
+        assert_eq!(workload_table(&[sample("reps", "healthy", &[1.0, 2.0]).summary()]), None);
     }
 
     //= docs/specs/collectives.md#COL-7 completion time of a collective
@@ -319,7 +321,7 @@ mod tests {
         let expected =
             Collectives { collectives: 2, cct_mean_us: 16.0, cct_p99_us: 20.0, cct_max_us: 20.0, step_mean_us: 20.0 };
         assert_eq!(found, expected);
-        assert!(workload_table(&[run]).unwrap().contains("CCT mean us"));
+        assert!(workload_table(&[run.summary()]).unwrap().contains("CCT mean us"));
     }
 
     #[test]

@@ -9,16 +9,20 @@ mod link_event;
 mod paths;
 mod queue_length;
 mod read;
+mod seeds;
 pub mod settings;
 mod topology;
 mod workload;
+mod written;
 
 use std::path::{Path, PathBuf};
 
 pub use paths::{Path as ConnectionPath, Paths};
 pub use queue_length::QueueLength;
+pub use seeds::{MAX_SEEDS, Seeds};
 pub use settings::{Chassis, Emulation, Ip, MarkAt, Queue, Settings, SimulationSettings, Switch, Transport};
-pub use spray_settings::{Document, Mistake};
+pub use spray_settings::{Axis, AxisValue, Document, Mistake};
+pub use written::Written;
 
 use crate::workload::Workload;
 use spray_fabric::{DrawError, FailureContext, FailureFile, FileError, LinkAction, LinkEvent, Network, Thresholds};
@@ -30,8 +34,10 @@ pub struct Scenario {
     pub name: String,
     /// What is wrong with the fabric, in two or three words; `healthy` if nothing is.
     pub condition: String,
-    /// Root of every random choice.
+    /// Root of every random choice: the first of `seeds`.
     pub seed: u64,
+    /// The seeds that it is to be run with; at least one.
+    pub seeds: Vec<u64>,
     /// When a run is stopped; `None` is [`Scenario::time_limit_ps`]'s default.
     pub time_limit_ps: Option<u64>,
     /// Time between samples; 0 takes none.
@@ -54,7 +60,12 @@ pub struct Scenario {
     pub failures: Option<Failures>,
     /// Where the workload stands, for messages.
     pub workload_place: String,
+    /// The settings that it was made of.
+    pub written: Written,
 }
+
+/// Most runs of a sweep: combinations of values, balancers and seeds.
+pub const MAX_RUNS: usize = 10_000;
 
 /// Failures: each run draws from its own seed which devices fail.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,6 +107,14 @@ impl Scenario {
     /// As [`Scenario::load`].
     pub fn parse(file: &Path, text: &str) -> Result<Self, Mistake> {
         Self::read(&Document::parse(file, text)?)
+    }
+
+    /// Reads a document in which settings may have lists of values: a scenario for each combination.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`], and when there are more than [`MAX_RUNS`] combinations.
+    pub fn read_all(document: &Document) -> Result<Vec<Self>, Mistake> {
+        document.variants::<Settings>(MAX_RUNS)?.iter().map(Self::read).collect()
     }
 
     /// The failures that a run with root `seed` and an end at `until_ps` draws, in addition to the link events.

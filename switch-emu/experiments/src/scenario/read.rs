@@ -12,7 +12,7 @@ use super::failure::{FailureSettings, words};
 use super::limits::check_run;
 use super::settings::{ConWeave, Reunion, Settings, Switch, Transport};
 use super::workload::workloads;
-use super::{Failures, Paths, QueueLength, Scenario, SimulationSettings, read_file};
+use super::{Failures, MAX_SEEDS, Paths, QueueLength, Scenario, Seeds, SimulationSettings, Written, read_file};
 use spray_fabric::{
     CompileError, DrawError, FailureContext, FailureFile, FlowHash, HashFields, LinkAction, Network, RandomFailure,
     Switching, conweave, preload, reunion,
@@ -25,7 +25,9 @@ impl Scenario {
     /// As [`Scenario::load`].
     pub fn read(document: &Document) -> Result<Self, Mistake> {
         let settings: Settings = document.read()?;
+        let of_document = Written::of(document, &settings)?;
         check_name(document, &settings.name)?;
+        let seeds = seeds(document, &settings)?;
         check_transport(document, &settings.transport)?;
         let network = settings.topology.network(document)?;
         let workloads = workloads(document, &settings.workload, &network)?;
@@ -33,7 +35,7 @@ impl Scenario {
         let events = settings.link_event.iter().enumerate();
         let events = events.map(|(index, event)| event.event((document, index), &network, convergence_ps));
         let link_events = events.collect::<Result<Vec<_>, _>>()?;
-        let failures = failures(document, &settings, &network)?;
+        let failures = failures(document, &settings, seeds[0], &network)?;
         // The file's name for the condition does not describe events that the command line changed.
         let written = settings.condition.filter(|_| {
             document.is_assigned("condition")
@@ -42,7 +44,8 @@ impl Scenario {
         let mut scenario = Self {
             name: settings.name,
             condition: written.unwrap_or_else(|| Self::describe(&link_events, failures.as_ref())),
-            seed: settings.seed,
+            seed: seeds[0],
+            seeds,
             time_limit_ps: settings.time_limit_us.map(|time| time.ps()),
             sample_ps: settings.sample_us.ps(),
             network,
@@ -54,6 +57,7 @@ impl Scenario {
             simulation: settings.simulation,
             failures,
             workload_place: document.mistake("workload.0.bytes", "").place,
+            written: of_document,
         };
         let paths = scenario.paths();
         let gap_ps = scenario.base_rtt_ps(&paths) / 2;
@@ -128,6 +132,21 @@ fn check_switches(document: &Document, scenario: &Scenario) -> Result<(), Mistak
     }
 }
 
+/// The seeds to run with.
+fn seeds(document: &Document, settings: &Settings) -> Result<Vec<u64>, Mistake> {
+    let seeds = Seeds::all(&settings.seeds);
+    if seeds.len() > MAX_SEEDS {
+        return Err(document.mistake("seeds", format!("there are {} seeds; allowed: at most {MAX_SEEDS}", seeds.len())));
+    }
+    // What the command line says replaces what the file says.
+    let [one, several] = ["seed", "seeds"].map(|path| (document.has(path), document.is_assigned(path)));
+    match (one, several) {
+        (_, (false, _)) | ((_, true), (_, false)) => Ok(vec![settings.seed]),
+        ((false, _), _) | ((_, false), (_, true)) => Ok(seeds),
+        _ => Err(document.mistake("seeds", "`seed` and `seeds`; allowed: one of the two")),
+    }
+}
+
 fn check_name(document: &Document, name: &str) -> Result<(), Mistake> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if !name.chars().all(plain) || name.starts_with('.') {
@@ -180,7 +199,12 @@ fn check_transport(document: &Document, transport: &Transport) -> Result<(), Mis
 }
 
 /// The failures that are drawn from each run's seed.
-fn failures(document: &Document, settings: &Settings, network: &Network) -> Result<Option<Failures>, Mistake> {
+fn failures(
+    document: &Document,
+    settings: &Settings,
+    seed: u64,
+    network: &Network,
+) -> Result<Option<Failures>, Mistake> {
     let path = "simulation.failures";
     let SimulationSettings { failures, dead_cables_percent, .. } = &settings.simulation;
     let (file, source, name) = match (failures, dead_cables_percent) {
@@ -199,7 +223,7 @@ fn failures(document: &Document, settings: &Settings, network: &Network) -> Resu
             (file, source, Some(name))
         }
     };
-    let (random, places) = random_failures(document, settings, network)?;
+    let (random, places) = random_failures(document, settings, seed, network)?;
     if name.is_none() && random.is_empty() {
         return Ok(None);
     }
@@ -211,6 +235,7 @@ fn failures(document: &Document, settings: &Settings, network: &Network) -> Resu
 fn random_failures(
     document: &Document,
     settings: &Settings,
+    seed: u64,
     network: &Network,
 ) -> Result<(Vec<RandomFailure>, Vec<String>), Mistake> {
     let convergence_ps = settings.routing.convergence_us.ps();
@@ -219,7 +244,7 @@ fn random_failures(
     let place = |index| document.mistake(&format!("failure.{index}.what"), "").place;
     let places: Vec<_> = (0..random.len()).map(place).collect();
     // The scenario's own seed must find devices that may fail. Other seeds find as many, or say so when they run.
-    let context = FailureContext { network, seed: settings.seed, until_ps: u64::MAX, packet_bytes: 0 };
+    let context = FailureContext { network, seed, until_ps: u64::MAX, packet_bytes: 0 };
     match FailureFile::default().and(random.clone()).events(&context) {
         Err(DrawError::Random { index, message }) => Err(Mistake { place: places[index].clone(), message }),
         _ => Ok((random, places)),

@@ -10,11 +10,11 @@ use spray_core::path::{BalancerKind, Schemes};
 use spray_core::units::{ByteSize, Micros};
 use spray_fabric::{HashFields, HashFunction, HashSeed, Scheme, conweave, reunion};
 
-use super::QueueLength;
 use super::failure::{FailureSettings, Routing};
 use super::link_event::LinkEventSettings;
 use super::topology::Topology;
 use super::workload::{WorkloadSettings, one_or_list as one_or_list_of_workloads};
+use super::{QueueLength, Seeds};
 use crate::sim::FctEnd;
 
 /// A scenario as it is written in its file.
@@ -22,14 +22,20 @@ use crate::sim::FctEnd;
 #[schemars(title = "A scenario of spray")]
 pub struct Settings {
     /// Name of the scenario and of its results folder: letters, digits, `-`, `_` and `.`, not beginning with `.`.
+    #[schemars(extend("x-single" = true))]
     pub name: String,
     /// What is wrong with the fabric, in two or three words. By default a list of the link events and failures.
     #[serde(default)]
+    #[schemars(extend("x-single" = true))]
     pub condition: Option<String>,
     /// Root of every random choice.
     #[serde(default = "one")]
-    #[schemars(range(min = 0, max = 9_223_372_036_854_775_807_u64))]
+    #[schemars(range(min = 0, max = 9_223_372_036_854_775_807_u64), extend("x-single" = true))]
     pub seed: u64,
+    /// In place of `seed`: one run for each of these seeds.
+    #[serde(default)]
+    #[schemars(schema_with = "seeds")]
+    pub seeds: Vec<Seeds>,
     /// Scenario time at which a run is stopped; flows that have not completed by then count as incomplete. By default 50 times
     /// the least time that the flows could take, at least 20000.
     #[serde(default)]
@@ -190,7 +196,15 @@ pub enum Ip {
 }
 
 fn one_or_list(generator: &mut SchemaGenerator) -> Schema {
-    let one = generator.subschema_for::<BalancerKind>();
+    one_or_list_of::<BalancerKind>(generator)
+}
+
+fn seeds(generator: &mut SchemaGenerator) -> Schema {
+    one_or_list_of::<Seeds>(generator)
+}
+
+fn one_or_list_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    let one = generator.subschema_for::<T>();
     json_schema!({ "anyOf": [one, { "type": "array", "items": one, "minItems": 1 }] })
 }
 
@@ -416,5 +430,6 @@ pub struct SimulationSettings {
     #[schemars(range(min = 0.001, max = 99.999))]
     pub dead_cables_percent: Option<f64>,
     /// A failure file: the seed of each run draws the devices that fail. A relative path starts at the scenario's folder.
+    #[schemars(extend("x-file" = true))]
     pub failures: Option<String>,
 }

@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use spray_core::path::BalancerKind;
@@ -422,7 +423,7 @@ fn every_example_parses_and_its_fabric_compiles() {
 fn the_documentation_and_the_schema_are_those_of_the_declaration() {
     let docs = root().join("docs");
     let settings = format!("{SETTINGS_HEAD}{}", spray_settings::markdown::<Settings>());
-    let schema = serde_json::to_string_pretty(&spray_settings::schema::<Settings>()).unwrap() + "\n";
+    let schema = serde_json::to_string_pretty(&spray_settings::file_schema::<Settings>()).unwrap() + "\n";
     for (name, text) in [("reference/settings.md", settings), ("scenario.schema.json", schema)] {
         let file = docs.join(name);
         if std::env::var_os("UPDATE_DOCS").is_some() {
@@ -465,4 +466,73 @@ fn merge(block: &str) -> String {
         }
     }
     format!("{}{block}", tables.concat())
+}
+
+#[test]
+fn seeds_and_lists_make_several_runs() {
+    let axes = "seeds = [\"3..5\", 9]\n";
+    let text = format!("{axes}{MINIMAL}[transport]\npayload_bytes = [1000, 3000]\nevs = [32, 256, 65535]\n");
+    let document = Document::parse(Path::new("s.toml"), &text).unwrap();
+    let all = Scenario::read_all(&document).unwrap();
+    assert_eq!(all.len(), 6);
+    assert!(all.iter().all(|scenario| scenario.seeds == [3, 4, 5, 9] && scenario.seed == 3));
+    assert_eq!((all[4].transport.payload_bytes, all[4].transport.evs), (3000, 256));
+    let axis = |path: &str, value| Axis { path: path.into(), value: AxisValue::Whole(value) };
+    assert_eq!(all[4].written.axes, [axis("transport.payload_bytes", 3000), axis("transport.evs", 256)]);
+    let message = parse(&format!("seed = 1\n{axes}{MINIMAL}")).unwrap_err().to_string();
+    assert!(message.contains(":2:9: `seed` and `seeds`; allowed: one of the two"), "{message}");
+    let message = parse(&format!("seeds = \"9..3\"\n{MINIMAL}")).unwrap_err().to_string();
+    assert!(message.contains(":1:9: `seeds` is \"9..3\"; allowed: one or a list of a number, or a range"), "{message}");
+    let mut document = Document::parse(Path::new("s.toml"), &format!("seed = 1\n{MINIMAL}")).unwrap();
+    set(&mut document, "seeds=[4, \"6..7\"]").unwrap();
+    assert_eq!(Scenario::read(&document).unwrap().seeds, [4, 6, 7], "the command line replaces the file's seed");
+}
+
+/// What a run leaves as its scenario gives the same run, wherever it lies.
+#[test]
+fn the_written_scenario_of_a_run_is_the_scenario() {
+    for entry in std::fs::read_dir(root().join("tests/scenarios")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let scenario = Scenario::load(&path).unwrap();
+            let balancer = scenario.transport.balancer[0];
+            let text = scenario.written.toml(balancer, 77);
+            let again = Scenario::parse(Path::new("elsewhere/scenario.toml"), &text);
+            let again = again.unwrap_or_else(|error| panic!("{}: {error}\n{text}", path.display()));
+            assert_eq!((again.seed, again.transport.balancer.as_slice()), (77, &[balancer][..]));
+            let bare = |scenario: &Scenario| {
+                let place = String::new();
+                let mut bare = Scenario { seed: 0, seeds: Vec::new(), workload_place: place, ..scenario.clone() };
+                (bare.transport.balancer, bare.written) = (Vec::new(), Written::default());
+                if let Some(failures) = &mut bare.failures {
+                    failures.places.clear();
+                    failures.source = failures.source.canonicalize().unwrap_or_default();
+                }
+                bare
+            };
+            assert!(bare(&again) == bare(&scenario), "{}\n{text}", path.display());
+        }
+    }
+}
+
+#[test]
+fn what_a_run_follows_from_is_its_settings_and_files() {
+    let folder = spray_test_support::Folder::new();
+    let matrix = "Nodes 8\nConnections 1\n0->4 id 1 start 0 size 200000\n";
+    let file = folder.file("f.cm", matrix);
+    let text = MINIMAL.split("[workload]").next().unwrap();
+    let hash = |lines: &str, seed| {
+        let text = format!("{text}[workload]\nkind = \"matrix\"\nfile = \"{file}\"\n{lines}");
+        let scenario = parse(&text).unwrap();
+        let hash = scenario.written.hash(scenario.transport.balancer[0], seed, &mut HashMap::new()).unwrap();
+        format!("{:x}", sha2::Digest::finalize(hash))
+    };
+    let plain = hash("", 1);
+    assert_eq!(plain, hash("[transport]\npayload_bytes = 3000\n", 1), "the default, said");
+    assert_eq!(plain, hash("[transport]\nbalancer = [\"reps-plus\", \"ops\"]\n", 1), "the same run of a larger plan");
+    assert_ne!(plain, hash("", 2));
+    assert_ne!(plain, hash("[transport]\npayload_bytes = 3001\n", 1));
+    assert_ne!(plain, hash("[transport]\nbalancer = \"ops\"\n", 1));
+    let _ = folder.file("f.cm", matrix.replace("200000", "200001"));
+    assert_ne!(plain, hash("", 1), "another file of the same name");
 }

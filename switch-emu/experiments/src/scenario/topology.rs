@@ -35,6 +35,7 @@ pub enum Topology {
     /// As a `.topo` file says.
     File {
         /// A `.topo` file of two or three tiers; a relative path starts at the scenario's folder.
+        #[schemars(extend("x-file" = true))]
         file: String,
     },
 }

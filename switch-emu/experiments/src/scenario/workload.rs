@@ -42,6 +42,7 @@ pub struct WorkloadSettings {
     /// A file whose bytes every flow carries, repeated as often as needed. A relative path starts at the scenario's folder. By
     /// default flows carry random bytes.
     #[serde(default)]
+    #[schemars(extend("x-file" = true))]
     pub payload: Option<String>,
     /// A share of the sending hosts whose flows have a name and a transport of their own. The table may be repeated.
     #[serde(default)]
@@ -179,6 +180,7 @@ pub enum PatternSettings {
     /// The flows of a `.cm` file.
     Matrix {
         /// A `.cm` file; a relative path starts at the scenario's folder.
+        #[schemars(extend("x-file" = true))]
         file: String,
     },
 }

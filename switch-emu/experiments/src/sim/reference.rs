@@ -9,7 +9,7 @@ use spray_core::units::{ByteSize, Micros};
 use spray_fabric::{Network, TopoFile};
 
 use super::FctEnd;
-use crate::scenario::{Document, Emulation, Queue, Scenario, SimulationSettings, Transport};
+use crate::scenario::{Document, Emulation, Queue, Scenario, SimulationSettings, Transport, Written};
 use crate::workload::{Pattern, Workload, parse_matrix};
 
 /// A scenario with the settings of the published simulations that lacks a name, a fabric and a workload.
@@ -39,6 +39,7 @@ pub fn reference(name: &str, network: Network, pattern: Pattern) -> Scenario {
         name: name.into(),
         condition: "healthy".into(),
         seed: 1,
+        seeds: vec![1],
         time_limit_ps: None,
         sample_ps: preset.sample_us.ps(),
         network,
@@ -50,6 +51,7 @@ pub fn reference(name: &str, network: Network, pattern: Pattern) -> Scenario {
         simulation: preset.simulation,
         failures: None,
         workload_place: String::new(),
+        written: Written::default(),
     }
 }
 

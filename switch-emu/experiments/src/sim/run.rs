@@ -10,7 +10,7 @@ use spray_core::path::BalancerKind;
 
 use crate::engine::{Engine, EngineError, Prepared, Progress, Tell};
 use crate::results::{
-    Collect, Ended, EventKind, EventRow, PfcFigures, RunResult, SimFigures, TransportTotals, reported, us,
+    Collect, Ended, EventKind, EventRow, PfcFigures, RunResult, SimFigures, TransportTotals, given_up, reported, us,
 };
 use crate::scenario::{Paths, Scenario};
 use crate::workload::{Flow, classes, largest_bytes};
@@ -213,22 +213,15 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
 
 /// Rows of what the senders' algorithms reported, and of connections that were given up.
 fn rows(collect: &Collect<'_>, outcome: &SimOutcome) -> impl Iterator<Item = EventRow> {
-    let row = |(ps, flow, event): &(u64, u32, Event)| {
-        let (kind, detail) = reported(*event)?;
-        Some(EventRow { time_us: us(*ps), kind, subject: collect.name(*flow as usize), detail })
-    };
+    let row = |(ps, flow, event): &(u64, u32, Event)| reported(*event, us(*ps), &collect.name(*flow as usize));
     let failed = outcome.flows.iter().enumerate().filter(|(_, flow)| flow.failed);
-    let failed = failed.map(|(flow, _)| EventRow {
-        time_us: us(outcome.end_ps),
-        kind: EventKind::Failure,
-        subject: collect.name(flow),
-        detail: "the connection was given up".into(),
-    });
+    let failed = failed.map(|(flow, _)| given_up(us(outcome.end_ps), &collect.name(flow), ""));
     let deadlock = outcome.deadlock.iter().map(|deadlock| EventRow {
         time_us: us(deadlock.at_ps),
         kind: EventKind::Deadlock,
         subject: deadlock.links.first().cloned().unwrap_or_default(),
         detail: deadlock.links.join(" "),
+        ..EventRow::default()
     });
     outcome.events.iter().filter_map(row).chain(failed).chain(deadlock)
 }

@@ -1,0 +1,179 @@
+//! `spray sweep`: the runs of a file with seeds and axes, going on after an end, and what other tools read of it.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use spray_test_support::{Folder, skip, text};
+
+use super::{refused, spray};
+
+/// Four balancers would take long; two, two values and two seeds are eight runs.
+const SWEEP: &str = "name = \"small\"\nseeds = \"1..2\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 4\nhosts_per_leaf = 4\n\
+                     [workload]\nkind = \"cross-leaf-permutation\"\nbytes = \"256 KiB\"\n[transport]\nbalancer = [\"ops\", \"reps\"]\n\
+                     payload_bytes = [1000, 3000]\n[[link_event]]\nlink = \"leaf0->spine1\"\naction = \"rate\"\nfactor = 0.5\nat_us = 1\n";
+
+/// A sweep and the folder for its results.
+struct Sweep {
+    folder: Folder,
+    scenario: String,
+}
+
+impl Sweep {
+    fn new() -> Self {
+        let folder = Folder::new();
+        Self { scenario: folder.file("small.toml", SWEEP), folder }
+    }
+
+    fn arguments<'a>(&'a self, out: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
+        [&["sweep", &self.scenario, "--engine", "sim", "--out", out], rest].concat()
+    }
+
+    /// The output of a command that succeeds.
+    fn run(&self, out: &str, rest: &[&str]) -> String {
+        let output = spray(&self.arguments(out, rest));
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout) + &text(&output.stderr)
+    }
+}
+
+#[test]
+fn every_combination_is_run_once_and_collected() {
+    let sweep = Sweep::new();
+    let out = sweep.folder.join("out");
+    let said = sweep.run(&out, &[]);
+    assert!(said.contains("condition                   transport.payload_bytes  balancer  runs"), "{said}");
+    assert!(said.contains("/8] payload_bytes ") && said.contains(" left"), "{said}");
+    let plan = sweep.run(&out, &["--plan"]);
+    assert_eq!(plan.lines().filter(|line| line.contains(" done ")).count(), 8, "{plan}");
+    let again = sweep.run(&out, &[]);
+    assert!(again.contains("8 of 8 runs are done already") && !again.contains(" left"), "{again}");
+    // More seeds: only these are run.
+    let more = sweep.run(&out, &["--seeds", "1..3"]);
+    assert!(more.contains("8 of 12 runs are done already"), "{more}");
+    let csv = sweep.folder.read("out/runs.csv");
+    assert_eq!(csv.lines().count(), 13, "{csv}");
+    assert!(sweep.folder.read("out/report.html").contains("95 % interval of the mean"));
+    // Other settings under the same names.
+    let refusal = ["which would be overwritten; allowed: another folder with --out", "the results of other settings"];
+    refused(&sweep.arguments(&out, &["--set", "transport.evs=64"]), &refusal);
+}
+
+#[test]
+fn parts_make_the_whole_and_the_whole_collects() {
+    let sweep = Sweep::new();
+    let out = sweep.folder.join("out");
+    let first = sweep.run(&out, &["--part", "1/3"]);
+    assert!(first.contains("part 1 of 3: 3 of its 3 runs are done, of 8 in all"), "{first}");
+    sweep.run(&out, &["--part", "3/3"]);
+    assert!(sweep.run(&out, &[]).contains("5 of 8 runs are done already"));
+    refused(&sweep.arguments(&out, &["--part", "4/3"]), &["expected I/N with I from 1 to N"]);
+}
+
+/// The scenario in a run's folder gives the same run.
+#[test]
+fn a_run_can_be_made_again_from_its_own_folder() {
+    let sweep = Sweep::new();
+    let out = sweep.folder.join("out");
+    sweep.run(&out, &["--set", "queue.limit=40 packets"]);
+    let run = "leaf0-spine1-at-50-rate-payload_bytes=3000-reps-seed2";
+    let scenario = format!("{out}/{run}/scenario.toml");
+    let again = sweep.folder.join("again");
+    let output = spray(&["run", &scenario, "--engine", "sim", "--out", &again]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let [first, second] =
+        ["flows", "ports", "events", "goodput", "queues"].iter().fold(["", ""].map(String::from), |[a, b], table| {
+            let read = |out: &str, run: &str| std::fs::read_to_string(format!("{out}/{run}/{table}.csv")).unwrap();
+            // The axis is none of the single run: its column is left out.
+            let first = read(&out, run).replace(",transport.payload_bytes,", ",").replace(",2,3000,", ",2,");
+            [a + &first, b + &read(&again, "leaf0-spine1-at-50-rate-reps-seed2")]
+        });
+    assert!(first.contains(",failure,leaf0->spine1,rate,0.500,"), "{first}");
+    assert_eq!(first, second);
+}
+
+#[test]
+fn a_signal_keeps_what_is_done_and_tells_how_to_go_on() {
+    let sweep = Sweep::new();
+    let out = sweep.folder.join("out");
+    for signal in ["INT", "TERM", "KILL"] {
+        // Long enough for a signal to find it at work.
+        let arguments = sweep.arguments(&out, &["--threads", "1", "--set", "workload.bytes=16MiB", "--seeds", "1..9"]);
+        let mut child = Command::new(env!("CARGO_BIN_EXE_spray"));
+        let mut child = child.args(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let done = || {
+            std::fs::read_dir(&out)
+                .into_iter()
+                .flatten()
+                .filter(|entry| entry.as_ref().unwrap().path().join("run.json").is_file())
+        };
+        let before = done().count();
+        while done().count() == before && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let sent = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        let output = child.wait_with_output().unwrap();
+        let said = text(&output.stderr);
+        assert!(done().count() > before, "{said}");
+        if signal != "KILL" {
+            assert_eq!(output.status.code(), Some(130), "{said}");
+            assert!(said.contains(" of 36 runs are done and stay in ") && said.contains("; to go on:\n  "), "{said}");
+            assert!(said.contains("--set workload.bytes=16MiB --seeds 1..9"), "{said}");
+        }
+        // Whatever is there under its own name is whole.
+        for run in std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path()) {
+            let is_part = run.to_string_lossy().ends_with(".part");
+            assert!(
+                is_part || run.join("run.json").is_file() && run.join("queues.parquet").is_file(),
+                "{}",
+                run.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn wrong_axes_and_too_many_runs_are_refused_with_their_place() {
+    let sweep = Sweep::new();
+    let out = sweep.folder.join("out");
+    let with =
+        |set: &'static str| sweep.arguments(&out, &["--set", set]).into_iter().map(String::from).collect::<Vec<_>>();
+    for (set, said) in [
+        ("transport.payload_bytes=[1000, 10]", "`payload_bytes` is 10; allowed: whole, 64 to 65000"),
+        ("transport.payload_bytes=[64, 64]", "the list has 64 twice; allowed: each value once"),
+        ("seeds=0..5000", "there are 20004 runs; allowed: 1 to 10000"),
+    ] {
+        let arguments = with(set);
+        refused(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), &[said]);
+    }
+    refused(
+        &["compare-balancers", &sweep.scenario, "--engine", "sim"],
+        &["small.toml:13:17: `payload_bytes` is [1000, 3000]"],
+    );
+    assert!(!Path::new(&out).exists());
+}
+
+/// One line loads a whole sweep.
+#[test]
+fn polars_reads_a_whole_sweep() {
+    let has_polars =
+        Command::new("python3").args(["-c", "import polars"]).output().is_ok_and(|output| output.status.success());
+    if !has_polars {
+        skip("python3 with polars is not installed");
+        return;
+    }
+    let sweep = Sweep::new();
+    let out = sweep.folder.join("out");
+    sweep.run(&out, &[]);
+    let script = "import polars, sys\n\
+                  flows = polars.read_parquet(sys.argv[1] + '/**/flows.parquet')\n\
+                  csv = polars.read_csv(sys.argv[1] + '/**/flows.csv')\n\
+                  assert flows.shape == csv.shape == (64, 19), (flows.shape, csv.shape)\n\
+                  assert flows['transport.payload_bytes'].unique().sort().to_list() == [1000, 3000]\n\
+                  assert flows['fct_us'].sum() == csv['fct_us'].sum()\n\
+                  for table in ['ports', 'events', 'goodput', 'queues']:\n\
+                  \x20   assert len(polars.read_parquet(f'{sys.argv[1]}/**/{table}.parquet')) > 0, table\n\
+                  assert len(polars.read_parquet(sys.argv[1] + '/runs.parquet')) == 8\n";
+    let output = Command::new("python3").args(["-c", script, &out]).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}

@@ -1,0 +1,216 @@
+//! A table of results: each column is declared once, with its name, unit and meaning. CSV, Parquet and the documentation follow from that.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use parquet::basic::{ConvertedType, Repetition, Type as Physical};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::Type;
+
+use super::summary::round3;
+
+/// A column of a table with rows `R`.
+pub(super) struct Column<R: ?Sized> {
+    name: &'static str,
+    /// `us`, `bytes`, ...; empty for what has none.
+    unit: &'static str,
+    /// What it says, for the documentation.
+    about: &'static str,
+    of: Of<R>,
+}
+
+/// The kind of a column's values, and how a row gives them. `None` and empty text are a field without a value.
+enum Of<R: ?Sized> {
+    Text(fn(&R) -> String),
+    Count(fn(&R) -> Option<u64>),
+    /// Rounded to thousandths, and with three decimals in CSV.
+    Real(fn(&R) -> Option<f64>),
+    Flag(fn(&R) -> bool),
+}
+
+pub(super) const fn text<R: ?Sized>(name: &'static str, about: &'static str, of: fn(&R) -> String) -> Column<R> {
+    Column { name, unit: "", about, of: Of::Text(of) }
+}
+
+pub(super) const fn flag<R: ?Sized>(name: &'static str, about: &'static str, of: fn(&R) -> bool) -> Column<R> {
+    Column { name, unit: "", about, of: Of::Flag(of) }
+}
+
+pub(super) const fn count<R: ?Sized>(
+    [name, unit]: [&'static str; 2],
+    about: &'static str,
+    of: fn(&R) -> Option<u64>,
+) -> Column<R> {
+    Column { name, unit, about, of: Of::Count(of) }
+}
+
+pub(super) const fn real<R: ?Sized>(
+    [name, unit]: [&'static str; 2],
+    about: &'static str,
+    of: fn(&R) -> Option<f64>,
+) -> Column<R> {
+    Column { name, unit, about, of: Of::Real(of) }
+}
+
+/// A column with its values.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Values {
+    pub name: String,
+    pub data: Data,
+}
+
+/// The values of a column, one for each row.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Data {
+    Text(Vec<Option<String>>),
+    Whole(Vec<Option<i64>>),
+    /// `decimals` is how many CSV shows; without it as many as it takes.
+    Real {
+        values: Vec<Option<f64>>,
+        decimals: Option<usize>,
+    },
+    Flag(Vec<Option<bool>>),
+}
+
+impl<R> Column<R> {
+    /// Its values in `rows`.
+    pub fn values(&self, rows: &[R]) -> Values {
+        let data = match self.of {
+            Of::Text(of) => Data::Text(rows.iter().map(|row| Some(of(row)).filter(|text| !text.is_empty())).collect()),
+            Of::Count(of) => {
+                let whole = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+                Data::Whole(rows.iter().map(|row| of(row).map(whole)).collect())
+            }
+            Of::Real(of) => {
+                let values = rows.iter().map(|row| of(row).filter(|value| value.is_finite()).map(round3)).collect();
+                Data::Real { values, decimals: Some(3) }
+            }
+            Of::Flag(of) => Data::Flag(rows.iter().map(|row| Some(of(row))).collect()),
+        };
+        Values { name: self.name.into(), data }
+    }
+}
+
+impl Values {
+    /// Its first value, so many times.
+    pub fn repeated(self, rows: usize) -> Self {
+        fn first<T: Clone>(values: &[Option<T>], rows: usize) -> Vec<Option<T>> {
+            vec![values.first().cloned().flatten(); rows]
+        }
+        let data = match self.data {
+            Data::Text(values) => Data::Text(first(&values, rows)),
+            Data::Whole(values) => Data::Whole(first(&values, rows)),
+            Data::Real { values, decimals } => Data::Real { values: first(&values, rows), decimals },
+            Data::Flag(values) => Data::Flag(first(&values, rows)),
+        };
+        Self { data, ..self }
+    }
+}
+
+/// The columns in Markdown.
+pub(super) fn markdown<R>(columns: &[Column<R>]) -> String {
+    columns.iter().fold("| column | type | unit | meaning |\n|---|---|---|---|\n".into(), |text, column| {
+        let kind = match column.of {
+            Of::Text(_) => "text",
+            Of::Count(_) => "whole",
+            Of::Real(_) => "number",
+            Of::Flag(_) => "true or false",
+        };
+        format!("{text}| `{}` | {kind} | {} | {} |\n", column.name, column.unit, column.about)
+    })
+}
+
+impl Data {
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(values) => values.len(),
+            Self::Whole(values) => values.len(),
+            Self::Real { values, .. } => values.len(),
+            Self::Flag(values) => values.len(),
+        }
+    }
+
+    /// The field of a row in CSV (RFC 4180); empty without a value.
+    fn field(&self, row: usize) -> String {
+        match self {
+            Self::Text(values) => values[row].as_deref().map(quoted),
+            Self::Whole(values) => values[row].map(|value| value.to_string()),
+            Self::Real { values, decimals: Some(decimals) } => values[row].map(|value| format!("{value:.decimals$}")),
+            Self::Real { values, decimals: None } => values[row].map(|value| value.to_string()),
+            Self::Flag(values) => values[row].map(|value| value.to_string()),
+        }
+        .unwrap_or_default()
+    }
+}
+
+/// Quotes a field if it holds a comma, a quote or a line break.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
+}
+
+/// The columns as CSV.
+pub(super) fn csv(columns: &[Values]) -> String {
+    let names: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
+    let mut out = names.join(",") + "\n";
+    for row in 0..columns.first().map_or(0, |column| column.data.len()) {
+        for (index, column) in columns.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            write!(out, "{comma}{}", column.data.field(row)).expect("a String takes everything");
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// The columns as a Parquet file.
+///
+/// # Errors
+/// Never of what [`Column::values`] returns.
+pub(super) fn parquet(columns: &[Values]) -> Result<Vec<u8>, ParquetError> {
+    let field = |column: &Values| {
+        let (kind, converted) = match column.data {
+            Data::Text(_) => (Physical::BYTE_ARRAY, ConvertedType::UTF8),
+            Data::Whole(_) => (Physical::INT64, ConvertedType::NONE),
+            Data::Real { .. } => (Physical::DOUBLE, ConvertedType::NONE),
+            Data::Flag(_) => (Physical::BOOLEAN, ConvertedType::NONE),
+        };
+        let field = Type::primitive_type_builder(&column.name, kind).with_repetition(Repetition::OPTIONAL);
+        field.with_converted_type(converted).build().map(Arc::new)
+    };
+    let fields = columns.iter().map(field).collect::<Result<_, _>>()?;
+    let schema = Type::group_type_builder("row").with_fields(fields).build()?;
+    let properties = WriterProperties::builder().set_created_by("spray".into()).build();
+    let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties))?;
+    let mut rows = writer.next_row_group()?;
+    for column in columns {
+        match &column.data {
+            Data::Text(values) => {
+                let bytes = |text: &String| ByteArray::from(text.as_str());
+                write::<ByteArrayType, _>(
+                    &mut rows,
+                    &values.iter().map(|value| value.as_ref().map(bytes)).collect::<Vec<_>>(),
+                )?;
+            }
+            Data::Whole(values) => write::<Int64Type, _>(&mut rows, values)?,
+            Data::Real { values, .. } => write::<DoubleType, _>(&mut rows, values)?,
+            Data::Flag(values) => write::<BoolType, _>(&mut rows, values)?,
+        }
+    }
+    rows.close()?;
+    writer.into_inner()
+}
+
+/// Writes the next column: its values, and where there are any.
+fn write<T: DataType, W: std::io::Write + Send>(
+    rows: &mut parquet::file::writer::SerializedRowGroupWriter<'_, W>,
+    values: &[Option<T::T>],
+) -> Result<(), ParquetError> {
+    let Some(mut column) = rows.next_column()? else { return Ok(()) };
+    let there: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
+    let values: Vec<T::T> = values.iter().flatten().cloned().collect();
+    column.typed::<T>().write_batch(&values, Some(&there), None)?;
+    column.close()
+}

@@ -1,0 +1,156 @@
+//! How a run came about, `run.json`, and runs that are done.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::{Field, Row};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Summary;
+
+/// The contents of `run.json`: how a run came about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// A hash of all that the results follow from: settings with their defaults, the content of the files that they name, balancer, seed,
+    /// engine, version and commit.
+    pub key: String,
+    /// The engine: `xdp` or `sim`.
+    pub engine: String,
+    /// The run's balancer.
+    pub balancer: String,
+    /// The root of its random choices.
+    pub seed: u64,
+    /// When it ended, in UTC.
+    pub date: String,
+    /// Who ran it.
+    #[serde(flatten)]
+    pub program: Program,
+    /// The machine that ran it.
+    #[serde(flatten)]
+    pub machine: Machine,
+}
+
+/// The program, and how it was called.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Program {
+    /// The command line, a text per argument.
+    pub command: Vec<String>,
+    /// The version of spray.
+    pub version: String,
+    /// The commit that it was built from, with `-dirty` after it if files had changed; empty if it was not built from a repository.
+    pub commit: String,
+}
+
+/// A machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Machine {
+    /// Kernel and its release; empty where the system does not say, as all of these.
+    pub kernel: String,
+    /// Model of the processor.
+    pub cpu: String,
+    /// Cores that the program may use.
+    pub cores: u64,
+    /// The machine's memory.
+    pub memory_bytes: u64,
+}
+
+impl Machine {
+    /// This one.
+    #[must_use]
+    pub fn this() -> Self {
+        let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
+        let line = |file: &str, name: &str| {
+            let text = read(file);
+            let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+            line.trim_start_matches(['\t', ' ', ':']).trim().to_string()
+        };
+        let kib = line("/proc/meminfo", "MemTotal:");
+        let names = ["/proc/sys/kernel/ostype", "/proc/sys/kernel/osrelease"].map(|file| read(file).trim().to_string());
+        Self {
+            kernel: names.join(" ").trim().into(),
+            cpu: line("/proc/cpuinfo", "model name"),
+            cores: std::thread::available_parallelism().map_or(0, |cores| cores.get() as u64),
+            memory_bytes: kib.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024,
+        }
+    }
+}
+
+/// A run that is done, as far as tables and reports over several runs need it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Finished {
+    /// The name of its folder.
+    pub folder: String,
+    /// Its figures.
+    pub summary: Summary,
+    /// Completion times in us, ascending: of the fastest flow, then of those at every hundredth of all flows. Fewer than 101 where flows
+    /// did not complete.
+    pub fct_us: Vec<f64>,
+    /// (Time in us, payload delivered so far in bytes), ascending; at most [`SAMPLES`].
+    pub delivered: Vec<(f64, f64)>,
+}
+
+/// Most samples that are kept of a run.
+const SAMPLES: usize = 400;
+
+impl Finished {
+    /// Reads it from its folder `name` in `out`.
+    ///
+    /// # Errors
+    /// A sentence about the file that cannot be read.
+    pub fn load(out: &Path, name: &str) -> Result<Self, String> {
+        let dir = out.join(name);
+        let file = dir.join("summary.json");
+        let text = fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        let summary: Summary =
+            serde_json::from_str(&text).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        let mut fcts: Vec<f64> = columns(&dir, "flows", &["fct_us"])?.into_iter().filter_map(|row| row[0]).collect();
+        fcts.sort_by(f64::total_cmp);
+        let delivered = columns(&dir, "goodput", &["time_us", "delivered_bytes"])?;
+        let delivered: Vec<_> = delivered.into_iter().filter_map(|row| Some((row[0]?, row[1]?))).collect();
+        let step = delivered.len().div_ceil(SAMPLES).max(1);
+        let last = delivered.last().filter(|_| delivered.len() % step != 1 || step == 1).copied();
+        let mut kept: Vec<_> = delivered.iter().step_by(step).copied().collect();
+        kept.extend(last.filter(|last| kept.last() != Some(last)));
+        Ok(Self {
+            folder: name.into(),
+            fct_us: quantiles(&fcts, summary.flows_total as usize),
+            delivered: kept,
+            summary,
+        })
+    }
+
+    /// The record of the run in the folder; `None` if there is none.
+    #[must_use]
+    pub fn record(dir: &Path) -> Option<Record> {
+        serde_json::from_str(&fs::read_to_string(dir.join("run.json")).ok()?).ok()
+    }
+}
+
+/// The values at every hundredth of `total`, of which `ascending` are there.
+fn quantiles(ascending: &[f64], total: usize) -> Vec<f64> {
+    let rank = |percent: usize| (percent * total).div_ceil(100).max(1) - 1;
+    (0..=100).map_while(|percent| ascending.get(rank(percent)).copied()).collect()
+}
+
+/// Columns of numbers of a table in `dir`, row by row.
+fn columns(dir: &Path, table: &str, names: &[&str]) -> Result<Vec<Vec<Option<f64>>>, String> {
+    let path = dir.join(format!("{table}.parquet"));
+    let wrong = |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", path.display());
+    let reader = File::open(&path).map_err(|error| wrong(&error))?;
+    let reader = SerializedFileReader::new(reader).map_err(|error| wrong(&error))?;
+    let schema = reader.metadata().file_metadata().schema();
+    let fields = schema.get_fields().iter().filter(|field| names.contains(&field.name())).cloned().collect();
+    let schema = parquet::schema::types::Type::group_type_builder(schema.name()).with_fields(fields).build();
+    let rows = reader.get_row_iter(Some(schema.map_err(|error| wrong(&error))?)).map_err(|error| wrong(&error))?;
+    let number = |row: &Row, name: &str| {
+        row.get_column_iter().find(|(column, _)| *column == name).and_then(|(_, field)| match field {
+            Field::Double(value) => Some(*value),
+            Field::Long(value) => Some(*value as f64),
+            _ => None,
+        })
+    };
+    rows.map(|row| row.map(|row| names.iter().map(|name| number(&row, name)).collect()).map_err(|error| wrong(&error)))
+        .collect()
+}

@@ -1,0 +1,265 @@
+//! The tables of a run, column by column. A new column is a new line here.
+
+use spray_fabric::{PortOutcome, PortSamples};
+use spray_settings::AxisValue;
+
+use super::columns::{Column, Data, Values, count, flag, markdown, real, text};
+use super::{EventRow, FlowResult, Record, RunResult, Summary, gbps, us};
+
+/// The columns with which every table begins. A column for each axis of the sweep follows, by the name of its setting.
+const RUN: [Column<Summary>; 6] = [
+    text("engine", "`xdp` or `sim`.", |s| s.engine.clone()),
+    text("scenario", "The scenario's name.", |s| s.scenario.clone()),
+    text("condition", "What is wrong with the fabric; `healthy` if nothing is.", |s| s.condition.clone()),
+    text("balancer", "The run's balancer.", |s| s.balancer.clone()),
+    text("congestion_control", "Its congestion control.", |s| s.congestion_control.clone()),
+    count(["seed", ""], "The root of its random choices.", |s| Some(s.seed)),
+];
+
+/// `flows`: a row per flow.
+const FLOWS: [Column<FlowResult>; 17] = [
+    count(["flow", ""], "The flow's number in the run, from 0.", |f| Some(f.flow.into())),
+    text("src", "The sending host.", |f| f.src.clone()),
+    text("dst", "The receiving host.", |f| f.dst.clone()),
+    count(["bytes", "bytes"], "Payload.", |f| Some(f.bytes)),
+    real(["start_us", "us"], "When the sender was given the message.", |f| Some(f.start_us)),
+    real(["end_us", "us"], "When the receiver had all of it; without a value if it never did.", |f| f.end_us),
+    real(["fct_us", "us"], "Flow completion time: `end_us` less `start_us`.", |f| f.fct_us),
+    count(["retransmits", "packets"], "Packets sent again.", |f| Some(f.retransmits)),
+    count(["reordered", "packets"], "Packets that arrived after one with a higher sequence number.", |f| {
+        Some(f.reordered)
+    }),
+    real(["drained_us", "us"], "Time for which the balancer held the flow back to change its path.", |f| {
+        Some(f.drained_us)
+    }),
+    count(
+        ["unexpected", "packets"],
+        "Packets whose sequence number is not one more than that of the packet before.",
+        |f| Some(f.unexpected),
+    ),
+    text(
+        "degrees",
+        "How many of the reordered packets were 1 place behind, 2 to 3, 4 to 7 and so on, with spaces between.",
+        |f| f.degrees.counts().iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+    ),
+    text("workload", "The name of its workload, or of the part of one.", |f| f.workload.clone()),
+    text("flow_balancer", "What chose the paths of its packets.", |f| f.balancer.clone()),
+    text("flow_congestion_control", "Its congestion control.", |f| f.congestion_control.clone()),
+    real(["slowdown", ""], "`fct_us` over the time that the message takes alone in the fabric.", |f| f.slowdown),
+    count(["step", ""], "The collective that it is part of, by number within the workload.", |f| f.step.map(u64::from)),
+];
+
+/// `ports`: a row per egress port.
+const PORTS: [Column<PortOutcome>; 17] = [
+    text("port", "The port: the link that leaves it.", |p| p.name.clone()),
+    flag("uplink", "Whether it leads from switch to switch.", |p| p.uplink),
+    real(["rate_gbps", "Gb/s"], "The link's full rate.", |p| Some(p.rate_bps as f64 / 1e9)),
+    count(["frames", "frames"], "Data frames sent.", |p| Some(p.counters.frames)),
+    count(["bytes", "bytes"], "Bytes of all frames, headers included.", |p| Some(p.counters.bytes)),
+    count(["control_frames", "frames"], "Frames without payload: ACKs, trimmed headers and the like.", |p| {
+        Some(p.counters.control_frames)
+    }),
+    count(["ecn_marks", "frames"], "Frames marked.", |p| Some(p.counters.marks)),
+    count(["trims", "frames"], "Frames cut to their headers.", |p| Some(p.counters.trims)),
+    count(["drops_queue", "frames"], "Frames dropped because the queue was full.", |p| Some(p.counters.drops_queue)),
+    count(["drops_link", "frames"], "Frames dropped because the link had failed.", |p| Some(p.counters.drops_link())),
+    count(["drops_random", "frames"], "Frames that a lossy link dropped.", |p| Some(p.counters.drops_random)),
+    count(["drops_ttl", "frames"], "Frames dropped because their TTL ran out.", |p| Some(p.counters.drops_ttl)),
+    count(["queue_max_bytes", "bytes"], "Most bytes at the port, the frame being sent included.", |p| {
+        Some(p.counters.queue_max)
+    }),
+    real(["queue_mean_bytes", "bytes"], "The time average of these.", |p| Some(p.queue_mean_bytes)),
+    text("layer", "The layer of the fabric, such as `leaf->spine`.", |p| p.layer.clone()),
+    count(["pauses", ""], "How often the link's sender paused.", |p| Some(p.pauses)),
+    real(["paused_us", "us"], "For how long.", |p| Some(us(p.paused_ps))),
+];
+
+/// `events`: a row per thing that happened.
+const EVENTS: [Column<EventRow>; 8] = [
+    real(["time_us", "us"], "When.", |e| Some(e.time_us)),
+    text(
+        "kind",
+        "`failure`, `recovered`, `last_drop`, `reroute`, `freeze_entered`, `freeze_exited`, `timeout`, `deadlock`.",
+        |e| e.kind.to_string(),
+    ),
+    text("subject", "The port, host or flow that it happened to.", |e| e.subject.clone()),
+    text(
+        "action",
+        "Of `failure` and `recovered`: what the link did, as in `[[link_event]]`, or `given-up` of a connection.",
+        |e| e.action.into(),
+    ),
+    real(
+        ["value", ""],
+        "Of an action with a figure: the share of the rate that is left, of frames that are lost, or of the time that the link is down.",
+        |e| e.value,
+    ),
+    real(["until_us", "us"], "Of `failure`: when it ends. Of `last_drop`: when the failure began.", |e| e.until_us),
+    count(["packet", ""], "Of `timeout`: the packet's sequence number.", |e| e.packet),
+    text("detail", "Anything else: the links of a `deadlock`, why a connection was given up.", |e| e.detail.clone()),
+];
+
+/// A sample of the payload that has arrived: time in ps, bytes so far, and those of the sample before.
+type Delivered = [(u64, u64); 2];
+
+/// `goodput`: a row per sample.
+const GOODPUT: [Column<Delivered>; 3] = [
+    real(["time_us", "us"], "When the sample was taken.", |[_, (at, _)]| Some(us(*at))),
+    count(
+        ["delivered_bytes", "bytes"],
+        "Payload placed at the receivers so far, over all flows, each byte once.",
+        |[_, (_, bytes)]| Some(*bytes),
+    ),
+    real(["goodput_gbps", "Gb/s"], "Its rate since the sample before; without a value in the first one.", |[a, b]| {
+        (b.0 > a.0).then(|| gbps(b.1.saturating_sub(a.1), us(b.0 - a.0)))
+    }),
+];
+
+/// A sample of a port: its name, time in ps, bytes that wait, bytes sent.
+type Sampled = (String, (u64, u64, u64));
+
+/// `queues`: a row per sampled port and sample.
+const QUEUES: [Column<Sampled>; 4] = [
+    real(["time_us", "us"], "When the sample was taken.", |(_, (at, _, _))| Some(us(*at))),
+    text("port", "The port, as in `ports`.", |(port, _)| port.clone()),
+    count(["queue_bytes", "bytes"], "Bytes that wait at it.", |(_, (_, queue, _))| Some(*queue)),
+    count(["sent_bytes", "bytes"], "Bytes it has sent so far, headers included.", |(_, (_, _, sent))| Some(*sent)),
+];
+
+/// `runs`: a row per run of a sweep.
+const RUNS: [Column<Summary>; 15] = [
+    count(["flows_completed", ""], "Flows that completed.", |s| Some(s.flows_completed)),
+    count(["flows_total", ""], "All flows.", |s| Some(s.flows_total)),
+    flag("complete", "Whether all completed, with the payload that was sent.", Summary::is_complete),
+    real(["fct_mean_us", "us"], "Mean flow completion time.", |s| Some(s.fct_mean_us)),
+    real(["fct_p50_us", "us"], "Its median.", |s| Some(s.fct_p50_us)),
+    real(["fct_p99_us", "us"], "Its 99th percentile.", |s| Some(s.fct_p99_us)),
+    real(["fct_max_us", "us"], "That of the slowest flow.", |s| Some(s.fct_max_us)),
+    real(["makespan_us", "us"], "From the first start to the last end.", |s| Some(s.makespan_us)),
+    real(["goodput_gbps", "Gb/s"], "Payload of the completed flows over the makespan.", |s| Some(s.goodput_gbps)),
+    count(["drops", "frames"], "Frames dropped, for any reason.", |s| {
+        Some(s.drops_queue + s.drops_link + s.drops_random)
+    }),
+    count(["trims", "frames"], "Frames cut to their headers.", |s| Some(s.trims)),
+    count(["retransmits", "packets"], "Packets sent again.", |s| Some(s.retransmits)),
+    count(["reordered_packets", "packets"], "Packets that arrived after one with a higher sequence number.", |s| {
+        Some(s.reordered_packets)
+    }),
+    real(
+        ["drain_percent_of_fct", "%"],
+        "Share of its completion time for which a flow was held back, mean over the flows.",
+        |s| Some(s.drain_percent_of_fct),
+    ),
+    real(["wall_s", "s"], "Real time that the run took.", |s| Some(s.wall_s)),
+];
+
+/// The name of a table's files, without their ending, and its columns.
+pub(super) type Table = (&'static str, Vec<Values>);
+
+/// The tables of a run.
+pub(super) fn of_run(run: &RunResult, summary: &Summary) -> [Table; 5] {
+    let before = run.delivered.first().into_iter().chain(&run.delivered);
+    let delivered: Vec<Delivered> = before.zip(&run.delivered).map(|(a, b)| [*a, *b]).collect();
+    let of_port = |series: &PortSamples| {
+        let name = run.ports.get(series.port).map(|port| port.name.clone()).unwrap_or_default();
+        series.samples.iter().map(move |sample| (name.clone(), *sample)).collect::<Vec<_>>()
+    };
+    let sampled: Vec<Sampled> = run.port_samples.iter().flat_map(of_port).collect();
+    [
+        ("flows", with_run(summary, &FLOWS, &run.flows)),
+        ("ports", with_run(summary, &PORTS, &run.ports)),
+        ("events", with_run(summary, &EVENTS, &run.events)),
+        ("goodput", with_run(summary, &GOODPUT, &delivered)),
+        ("queues", with_run(summary, &QUEUES, &sampled)),
+    ]
+}
+
+/// The table of all runs of a sweep.
+pub(super) fn of_sweep(runs: &[Summary]) -> Table {
+    let own = RUN.iter().map(|column| column.values(runs));
+    ("runs", own.chain(axes(runs)).chain(RUNS.iter().map(|column| column.values(runs))).collect())
+}
+
+/// The columns of every table, then those of this one.
+fn with_run<R>(summary: &Summary, columns: &[Column<R>], rows: &[R]) -> Vec<Values> {
+    let one = std::slice::from_ref(summary);
+    let own = RUN.iter().map(|column| column.values(one)).chain(axes(one)).map(|column| column.repeated(rows.len()));
+    own.chain(columns.iter().map(|column| column.values(rows))).collect()
+}
+
+/// A column for each axis of some runs, all of one sweep.
+fn axes(runs: &[Summary]) -> Vec<Values> {
+    let column = |(path, kind): (&String, &AxisValue)| {
+        let values = || runs.iter().map(|run| run.axes.get(path));
+        let data = match kind {
+            AxisValue::Flag(_) => Data::Flag(values().map(|value| value?.flag()).collect()),
+            AxisValue::Whole(_) => Data::Whole(values().map(|value| value?.whole()).collect()),
+            AxisValue::Number(_) => {
+                Data::Real { values: values().map(|value| value?.number()).collect(), decimals: None }
+            }
+            AxisValue::Text(_) => Data::Text(values().map(|value| Some(value?.to_string())).collect()),
+        };
+        Values { name: path.clone(), data }
+    };
+    runs.first().map_or_else(Vec::new, |first| first.axes.iter().map(column).collect())
+}
+
+/// What the files of a results folder hold, in Markdown: `docs/results-format.md`.
+#[must_use]
+pub fn documentation() -> String {
+    let tables: [(&str, &str, String); 6] = [
+        (
+            "flows",
+            "A row per flow. A closed loop that ends at a time leaves out what had not begun by then.",
+            markdown(&FLOWS),
+        ),
+        (
+            "ports",
+            "A row per egress port of a switch; of hosts' own links only those that lost something.",
+            markdown(&PORTS),
+        ),
+        ("events", "A row per thing that happened, by time.", markdown(&EVENTS)),
+        ("goodput", "A row per sample; `sample_us` in the scenario says how often.", markdown(&GOODPUT)),
+        ("queues", "A row per sample of each sampled port.", markdown(&QUEUES)),
+        ("runs", "In the folder of the sweep: a row per run.", markdown(&RUNS)),
+    ];
+    let sections = tables.iter().map(|(name, about, table)| format!("\n## `{name}`\n\n{about}\n\n{table}"));
+    let keys = |name: &str, about: &str, keys: String| format!("\n## `{name}`\n\n{about}\n\n{keys}");
+    let summary = "The figures of a run. Keys of engines, switches and settings that a run does not have are left out.";
+    let record = "How a run came about. A folder with this file is a run that is done.";
+    format!(
+        "{HEAD}\n## Columns of every table\n\n{}{}{}{}",
+        markdown(&RUN),
+        sections.collect::<String>(),
+        keys("summary.json", summary, spray_settings::keys::<Summary>()),
+        keys("run.json", record, spray_settings::keys::<Record>()),
+    )
+}
+
+const HEAD: &str = "# Results
+
+Generated from the code by `UPDATE_DOCS=1 cargo test -p spray-experiments documentation`; do not edit.
+
+`spray run` writes a folder. In it each run has a folder of its own, named after condition, values of the sweep's axes, balancer and seed:
+
+| file | content |
+|---|---|
+| `scenario.toml` | the scenario of this one run: file, command line, balancer and seed. `spray run` on it gives the same run again |
+| `run.json` | command, version, seed, machine, date |
+| `summary.json` | the figures of the run |
+| `flows`, `ports`, `events`, `goodput`, `queues` | tables, each as `.csv` and as `.parquet` |
+| `report.html` | the run in figures, for a browser |
+
+Beside the runs' folders stand `runs.csv` and `runs.parquet` (a row per run), `sweep.json` (mean, standard deviation and 95 % interval of every
+figure over the seeds), `report.html` and `goodput.svg`, which compare the runs. A folder whose name ends in `.part` is a run that was not
+finished; the next command removes it.
+
+All tables begin with the same columns, then come those of the sweep's axes. One line loads a whole sweep:
+
+```python
+polars.read_parquet(\"DIR/*/flows.parquet\")
+pandas.concat(map(pandas.read_parquet, glob.glob(\"DIR/*/flows.parquet\")))
+```
+
+All times are the scenario's own, from the start of the run, whatever the dilation; only `wall_s` is real time. A field that does not apply
+has no value: it is empty in CSV and null in Parquet.
+";

@@ -1,0 +1,93 @@
+//! Seeds as scenarios write them: a number, a range, or a list of these.
+
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// Most seeds of one scenario.
+pub const MAX_SEEDS: usize = 10_000;
+/// The largest seed: TOML has no larger integer.
+const MAX_SEED: u64 = i64::MAX as u64;
+
+/// A seed, or all from one to another, both included.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "String")]
+pub struct Seeds(RangeInclusive<u64>);
+
+impl Seeds {
+    /// Parses `7` or `1..20`: the first is at most the last, and there are at most [`MAX_SEEDS`].
+    pub fn parse(text: &str) -> Option<Self> {
+        let (first, last) = text.split_once("..").unwrap_or((text, text));
+        let number = |text: &str| text.trim().parse().ok().filter(|seed| *seed <= MAX_SEED);
+        let (first, last) = (number(first)?, number(last)?);
+        (first <= last && last - first < MAX_SEEDS as u64).then_some(Self(first..=last))
+    }
+
+    /// All seeds of a list, each once, in its order.
+    pub fn all(list: &[Self]) -> Vec<u64> {
+        let mut seen = std::collections::HashSet::new();
+        list.iter().flat_map(|seeds| seeds.0.clone()).filter(|seed| seen.insert(*seed)).collect()
+    }
+}
+
+impl From<Seeds> for String {
+    fn from(Seeds(range): Seeds) -> Self {
+        format!("{}..{}", range.start(), range.end())
+    }
+}
+
+/// The two TOML types that seeds may have.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    One(u64),
+    Text(String),
+}
+
+impl TryFrom<Written> for Seeds {
+    type Error = &'static str;
+
+    fn try_from(written: Written) -> Result<Self, Self::Error> {
+        let text = match written {
+            Written::One(seed) => seed.to_string(),
+            Written::Text(text) => text,
+        };
+        Self::parse(&text).ok_or("no seeds")
+    }
+}
+
+impl JsonSchema for Seeds {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Seeds".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": ["integer", "string"],
+            "minimum": 0,
+            "pattern": "^[0-9]+(\\.\\.[0-9]+)?$",
+            "x-allowed": format!("a number, or a range such as \"1..20\" of at most {MAX_SEEDS}"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_and_refused() {
+        let all =
+            |texts: &[&str]| Seeds::all(&texts.iter().map(|text| Seeds::parse(text).unwrap()).collect::<Vec<_>>());
+        assert_eq!(all(&["3..5", "1", "4..6"]), [3, 4, 5, 1, 6]);
+        for text in ["5..3", "1...", "a..b", "0..10000", "-1..2", "9223372036854775808", ""] {
+            assert_eq!(Seeds::parse(text), None, "{text}");
+        }
+    }
+}

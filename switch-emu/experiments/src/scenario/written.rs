@@ -1,0 +1,71 @@
+//! The settings of a scenario, kept for its results: what was given, what that means, and in which files.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use spray_core::path::BalancerKind;
+
+use super::{Axis, Document, Mistake, Settings};
+
+/// The settings that a scenario was made of.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Written {
+    /// Where a sweep varies the scenario, and the values there.
+    pub axes: Vec<Axis>,
+    /// What the file and the command line say.
+    given: Value,
+    /// The same with all defaults.
+    full: Value,
+    files: Vec<PathBuf>,
+}
+
+impl Written {
+    pub(super) fn of(document: &Document, settings: &Settings) -> Result<Self, Mistake> {
+        Ok(Self {
+            axes: document.axes().to_vec(),
+            given: document.resolved::<Settings>()?,
+            full: serde_json::to_value(settings).unwrap_or_default(),
+            files: document.files::<Settings>(),
+        })
+    }
+
+    /// A scenario file of one run: the same settings with this balancer and this seed. Files have absolute paths.
+    #[must_use]
+    pub fn toml(&self, balancer: BalancerKind, seed: u64) -> String {
+        spray_settings::toml(&of_run(&self.given, balancer, seed))
+    }
+
+    /// What the results of a run with this balancer and this seed follow from: all settings, defaults included, and the content of the
+    /// files that they name. `files` has the hashes of files that were read before.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn hash(&self, balancer: BalancerKind, seed: u64, files: &mut HashMap<PathBuf, String>) -> io::Result<Sha256> {
+        let mut hash = Sha256::new();
+        hash.update(of_run(&self.full, balancer, seed).to_string());
+        for file in &self.files {
+            if !files.contains_key(file) {
+                let mut content = Sha256::new();
+                io::copy(&mut std::fs::File::open(file)?, &mut content)?;
+                files.insert(file.clone(), format!("{:x}", content.finalize()));
+            }
+            hash.update(&files[file]);
+        }
+        Ok(hash)
+    }
+}
+
+/// The settings of one run.
+fn of_run(settings: &Value, balancer: BalancerKind, seed: u64) -> Value {
+    let mut settings = settings.clone();
+    if let Some(top) = settings.as_object_mut() {
+        top.remove("seeds");
+        top.insert("seed".into(), seed.into());
+        let transport = top.entry("transport").or_insert_with(|| Value::Object(serde_json::Map::new()));
+        transport["balancer"] = balancer.name().into();
+    }
+    settings
+}
