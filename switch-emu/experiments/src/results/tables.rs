@@ -4,7 +4,7 @@ use spray_fabric::{PortOutcome, PortSamples};
 use spray_settings::AxisValue;
 
 use super::columns::{Column, Data, Values, count, flag, markdown, real, text};
-use super::{EventRow, FlowResult, Record, RunResult, Summary, gbps, us};
+use super::{EventRow, FlowResult, Record, RunResult, Summary, WorkloadSummary, gbps, us};
 
 /// The columns with which every table begins. A column for each axis of the sweep follows, by the name of its setting.
 const RUN: [Column<Summary>; 6] = [
@@ -47,6 +47,31 @@ const FLOWS: [Column<FlowResult>; 17] = [
     text("flow_congestion_control", "Its congestion control.", |f| f.congestion_control.clone()),
     real(["slowdown", ""], "`fct_us` over the time that the message takes alone in the fabric.", |f| f.slowdown),
     count(["step", ""], "The collective that it is part of, by number within the workload.", |f| f.step.map(u64::from)),
+];
+
+/// `workloads`: a row per workload.
+const WORKLOADS: [Column<WorkloadSummary>; 19] = [
+    text("workload", "Its name, or that of a part of one.", |w| w.name.clone()),
+    text("flow_balancer", "What chose the paths of its packets.", |w| w.balancer.clone()),
+    text("flow_congestion_control", "Its congestion control.", |w| w.congestion_control.clone()),
+    count(["flows_total", ""], "Its flows.", |w| Some(w.flows_total)),
+    count(["flows_completed", ""], "Those that completed.", |w| Some(w.flows_completed)),
+    real(["fct_mean_us", "us"], "Mean flow completion time.", |w| Some(w.fct_mean_us)),
+    real(["fct_p50_us", "us"], "Its median.", |w| Some(w.fct_p50_us)),
+    real(["fct_p99_us", "us"], "Its 99th percentile.", |w| Some(w.fct_p99_us)),
+    real(["fct_max_us", "us"], "That of the slowest flow.", |w| Some(w.fct_max_us)),
+    real(["makespan_us", "us"], "From the first start to the last end.", |w| Some(w.makespan_us)),
+    real(["goodput_gbps", "Gb/s"], "Payload of the completed flows over the makespan.", |w| Some(w.goodput_gbps)),
+    real(["slowdown_mean", ""], "Mean slowdown.", |w| Some(w.slowdown_mean)),
+    real(["slowdown_p99", ""], "Its 99th percentile.", |w| Some(w.slowdown_p99)),
+    real(["jain", ""], "Jain's index of fairness over the flows' rates.", |w| Some(w.jain)),
+    count(["retransmits", "packets"], "Packets sent again.", |w| Some(w.retransmits)),
+    count(["reordered", "packets"], "Packets that arrived after one with a higher sequence number.", |w| {
+        Some(w.reordered_packets)
+    }),
+    count(["collectives", ""], "Collectives that completed.", |w| w.collectives.map(|own| own.collectives)),
+    real(["cct_mean_us", "us"], "Mean completion time of a collective.", |w| Some(w.collectives?.cct_mean_us)),
+    real(["step_mean_us", "us"], "Mean time between the ends of two.", |w| Some(w.collectives?.step_mean_us)),
 ];
 
 /// `ports`: a row per egress port.
@@ -156,7 +181,7 @@ const RUNS: [Column<Summary>; 15] = [
 pub(super) type Table = (&'static str, Vec<Values>);
 
 /// The tables of a run.
-pub(super) fn of_run(run: &RunResult, summary: &Summary) -> [Table; 5] {
+pub(super) fn of_run(run: &RunResult, summary: &Summary) -> [Table; 6] {
     let before = run.delivered.first().into_iter().chain(&run.delivered);
     let delivered: Vec<Delivered> = before.zip(&run.delivered).map(|(a, b)| [*a, *b]).collect();
     let of_port = |series: &PortSamples| {
@@ -166,6 +191,7 @@ pub(super) fn of_run(run: &RunResult, summary: &Summary) -> [Table; 5] {
     let sampled: Vec<Sampled> = run.port_samples.iter().flat_map(of_port).collect();
     [
         ("flows", with_run(summary, &FLOWS, &run.flows)),
+        ("workloads", with_run(summary, &WORKLOADS, &summary.workloads)),
         ("ports", with_run(summary, &PORTS, &run.ports)),
         ("events", with_run(summary, &EVENTS, &run.events)),
         ("goodput", with_run(summary, &GOODPUT, &delivered)),
@@ -206,12 +232,13 @@ fn axes(runs: &[Summary]) -> Vec<Values> {
 /// What the files of a results folder hold, in Markdown: `docs/results-format.md`.
 #[must_use]
 pub fn documentation() -> String {
-    let tables: [(&str, &str, String); 6] = [
+    let tables: [(&str, &str, String); 7] = [
         (
             "flows",
             "A row per flow. A closed loop that ends at a time leaves out what had not begun by then.",
             markdown(&FLOWS),
         ),
+        ("workloads", "A row per workload, and per part of one.", markdown(&WORKLOADS)),
         (
             "ports",
             "A row per egress port of a switch; of hosts' own links only those that lost something.",
@@ -246,7 +273,7 @@ Generated from the code by `UPDATE_DOCS=1 cargo test -p spray-experiments docume
 | `scenario.toml` | the scenario of this one run: file, command line, balancer and seed. `spray run` on it gives the same run again |
 | `run.json` | command, version, seed, machine, date |
 | `summary.json` | the figures of the run |
-| `flows`, `ports`, `events`, `goodput`, `queues` | tables, each as `.csv` and as `.parquet` |
+| `flows`, `workloads`, `ports`, `events`, `goodput`, `queues` | tables, each as `.csv` and as `.parquet` |
 | `report.html` | the run in figures, for a browser |
 
 Beside the runs' folders stand `runs.csv` and `runs.parquet` (a row per run), `sweep.json` (mean, standard deviation and 95 % interval of every
