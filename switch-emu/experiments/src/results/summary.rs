@@ -65,7 +65,9 @@ pub struct Summary {
     pub dilation: f64,
     pub late_packets: u64,
     pub lateness_p99_us: f64,
-    pub payload_verified: bool,
+    /// Not there where no payload is carried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_verified: Option<bool>,
     pub testbed_losses: TestbedLosses,
     /// Figures that only the simulator has; other runs lack these keys.
     #[serde(flatten)]
@@ -123,11 +125,10 @@ impl LayerQueue {
 }
 
 impl Summary {
-    /// Whether every flow completed with the payload that was sent. The simulator sends no payload: there it is enough that
-    /// every flow completed.
+    /// Whether every flow completed with the payload that was sent. Where none is carried it is enough that every flow completed.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.flows_completed == self.flows_total && (self.payload_verified || self.sim.is_some())
+        self.flows_completed == self.flows_total && self.payload_verified != Some(false)
     }
 }
 
