@@ -15,6 +15,7 @@ mod file_error;
 mod layers;
 mod leaf_spine;
 pub mod limits;
+mod names;
 mod network;
 mod outcome;
 mod route_table;
@@ -33,10 +34,11 @@ pub use fabric::{
     DropEvery, Fabric, Flap, Host, LinkChange, LinkState, MAX_CHANGES, MAX_EPOCHS, MAX_IP_BYTES, Node, Port,
     RouteEpoch, Thresholds,
 };
-pub use failures::{DrawError, FailureContext, FailureFile, HowMany, Level, RandomFailure};
+pub use failures::{DrawError, FailureContext, FailureFile, HowMany, Level, RandomFailure, Which};
 pub use fat_tree::FatTree;
 pub use file_error::FileError;
 pub use leaf_spine::LeafSpine;
+pub use names::LinkPattern;
 pub use network::{Link, Network, NetworkError, NetworkSwitch};
 pub use outcome::{PortOutcome, PortSamples, Progress};
 pub use route_table::RouteTable;

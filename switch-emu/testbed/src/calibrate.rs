@@ -53,7 +53,7 @@ pub(super) fn measure(
     let payloads = vec![Bytes::from(payload); pairs.len()];
     let burst_spec =
         TestbedSpec { fabric: fast, flows: &pairs, payloads: &payloads, flow_config: &flow_config, ..*spec };
-    let setup = Setup { spec: &burst_spec, fabric: &fabric, ports: &[] };
+    let setup = Setup { spec: &burst_spec, fabric: &fabric, ports: &[], links: &[] };
     let frames_per_s = burst(rig, &setup, own.payload_bytes, stop)? / f64::from(own.payload_bytes);
     let total: u64 = spec.flows.iter().map(|flow| flow.bytes).sum();
     let offered = total as f64 / f64::from(own.payload_bytes) / (ideal_ps as f64 / 1e12);

@@ -12,7 +12,7 @@ use spray_nic::endpoint::{ConnectionError, LogEntry};
 use spray_nic::turns::Turns;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
 
-use super::host_port::HostPort;
+use super::host_port::{HostPort, OwnLink};
 use super::rig::Rig;
 use super::{RunError, TestbedFlow, TestbedSpec};
 use spray_fabric::{Ancestors, Fabric, Host, Node, mix};
@@ -24,6 +24,8 @@ pub(super) struct Setup<'a> {
     pub fabric: &'a Fabric,
     /// By number those of the fabric's ports that hosts play.
     pub ports: &'a [Option<HostPort>],
+    /// By host its own link, if that changes.
+    pub links: &'a [Option<OwnLink>],
 }
 
 /// One host of a run.
@@ -97,6 +99,9 @@ impl Setup<'_> {
             let mut endpoint = Endpoint::new(device, config).map_err(RunError::host(&own.name))?;
             if let Some(port) = self.port_to(host) {
                 endpoint = endpoint.with_port(Box::new(port));
+            }
+            if let Some(Some(link)) = self.links.get(host) {
+                endpoint = endpoint.with_link(Box::new(link.clone()));
             }
             if matches!(mode(host), Mode::Emulated { .. }) {
                 endpoint = endpoint.with_turn(turns.of(host));

@@ -123,7 +123,8 @@ impl Testbed {
         self.rig.drain()?;
         self.rig.configure(&fabric, spec.fabric.packet_bytes)?;
         let ports = host_port::HostPort::all(&fabric, spec.fabric.packet_bytes);
-        let setup = hosts::Setup { spec, fabric: &fabric, ports: &ports };
+        let links = host_port::OwnLink::all(&fabric, spec.fabric.network);
+        let setup = hosts::Setup { spec, fabric: &fabric, ports: &ports, links: &links };
         let hosts = setup.hosts(&mut self.rig, |host| setup.emulated(host))?;
         let drops_before = self.rig.interface_drops()?;
         let devices_before = hosts::device_stats(&hosts);

@@ -1,0 +1,110 @@
+//! What a name of links means: `leaf0->spine1`, `leaf*-spine*#2`, `spine1`.
+
+/// A name of links, in which `*` stands for any text: `a->b` is one direction, `a-b` both, and `a` alone all links of a node.
+///
+/// `#n` picks one of parallel cables, `#*` all of them; without it `a->b` and `a-b` mean the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkPattern<'a> {
+    from: &'a str,
+    /// `None`: links of `from`.
+    to: Option<&'a str>,
+    both: bool,
+    cable: &'a str,
+}
+
+impl<'a> LinkPattern<'a> {
+    /// Takes a name apart. Any text means something, if only links that no fabric has.
+    pub fn new(name: &'a str) -> Self {
+        let (ends, cable) = name.split_once('#').unwrap_or((name, FIRST));
+        match (ends.split_once("->"), ends.split_once('-')) {
+            (Some((from, to)), _) => Self { from, to: Some(to), both: false, cable },
+            (None, Some((from, to))) => Self { from, to: Some(to), both: true, cable },
+            (None, None) => Self { from: name, to: None, both: true, cable: "*" },
+        }
+    }
+
+    /// Whether it means all links of a node.
+    pub fn is_node(&self) -> bool {
+        self.to.is_none()
+    }
+
+    /// Whether it means both directions of cables.
+    pub fn is_both(&self) -> bool {
+        self.both
+    }
+
+    /// Whether it means the link of this name.
+    pub fn means(&self, link: &str) -> bool {
+        let (ends, cable) = link.split_once('#').unwrap_or((link, FIRST));
+        let Some((from, to)) = ends.split_once("->") else { return false };
+        let joins = match self.to {
+            None => fits(self.from, from) || fits(self.from, to),
+            Some(end) => {
+                (fits(self.from, from) && fits(end, to)) || (self.both && fits(self.from, to) && fits(end, from))
+            }
+        };
+        joins && fits(self.cable, cable)
+    }
+}
+
+/// The number of the first of parallel cables, which names leave out.
+const FIRST: &str = "1";
+
+/// Whether a pattern, in which `*` is any text, means this name.
+pub(crate) fn fits(pattern: &str, name: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let begins = pieces.next().and_then(|piece| name.strip_prefix(piece));
+    let Some(mut left) = begins else { return false };
+    let Some(end) = pieces.next_back() else { return left.is_empty() };
+    // The first place of each piece leaves the most for the others.
+    for piece in pieces {
+        let Some(at) = left.find(piece) else { return false };
+        left = &left[at + piece.len()..];
+    }
+    left.ends_with(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_mean_links() {
+        for (name, means, not) in [
+            ("a->b", &["a->b"][..], &["b->a", "a->b#2", "a->c", "aa->b", "a->bb"][..]),
+            ("a-b", &["a->b", "b->a"], &["a->b#2", "a->c"]),
+            ("a-b#2", &["a->b#2", "b->a#2"], &["a->b", "a->b#3"]),
+            ("a->b#1", &["a->b"], &["a->b#2"]),
+            ("a->b#*", &["a->b", "a->b#2"], &["b->a"]),
+            ("a*->b1", &["a->b1", "a0->b1", "a10->b1"], &["b1->a0", "a0->b10", "b->b1"]),
+            ("a*-b*", &["a0->b1", "b1->a0"], &["a0->c1", "a0->b1#2"]),
+            ("a", &["a->b", "b->a", "a->b#2"], &["a0->b", "b->c"]),
+            ("*1", &["a1->b", "b->a1", "a->b11"], &["a->b", "a1x->b"]),
+            ("*", &["a->b", "a->b#7"], &["a"]),
+            ("", &[], &["a->b"]),
+        ] {
+            let pattern = LinkPattern::new(name);
+            assert!(means.iter().all(|link| pattern.means(link)), "{name}: {means:?}");
+            assert!(!not.iter().any(|link| pattern.means(link)), "{name}: not {not:?}");
+        }
+    }
+
+    #[test]
+    fn stars_are_any_text() {
+        for (pattern, name, is_so) in [
+            ("*", "", true),
+            ("**", "x", true),
+            ("a*", "a", true),
+            ("a*a", "a", false),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "acb", false),
+            ("*ab*ab", "abab", true),
+            ("*ab*ab", "ab", false),
+            ("a", "ab", false),
+        ] {
+            assert_eq!(fits(pattern, name), is_so, "{pattern} {name}");
+        }
+        // However many stars.
+        assert!(!fits(&"*a".repeat(10_000), &"a".repeat(5_000)));
+    }
+}
