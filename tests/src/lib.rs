@@ -1,6 +1,7 @@
 //! Helpers of the tests in `tests/`, which run in real namespaces. Without root or without the XDP programs those tests skip.
 #![forbid(unsafe_code)]
 
+pub mod flood;
 pub mod real_network;
 pub mod running;
 
