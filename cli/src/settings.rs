@@ -8,6 +8,7 @@ use std::path::Path;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use spray_experiments::scenario::{Document, Settings};
+use spray_fabric::LinkPattern;
 use spray_settings::{Meanings, assignment};
 
 use crate::failure::{Failure, Outcome};
@@ -75,14 +76,15 @@ const SHORT_FORMS: [(&str, &str, &str, Expand); 5] = [
     (
         "link-rate",
         "LINK=FACTOR",
-        "Reduces a link to a share of its rate, as in `leaf0->spine0=0.5`; `leaf0-spine0` is both directions; may be repeated",
+        "Reduces links to a share of their rate, as in `leaf0->spine0=0.5`; `leaf0-spine0` is both directions, `leaf*->spine0` those of \
+         all leaves, `spine0` all of a switch; may be repeated",
         link_rate,
     ),
     (
         "fail",
         "LINK@FROM..TO",
-        "Lets a link drop every frame silently between two times in us, as in `leaf0-spine1@100..200`; without the second time \
-         for good; may be repeated",
+        "Lets links drop every frame silently between two times in us, as in `leaf0-spine1@100..200` or `spine*@100..`; without the \
+         second time for good; may be repeated",
         fail,
     ),
 ];
@@ -306,17 +308,23 @@ fn switch(text: &str) -> Result<Vec<(&'static str, String)>, String> {
 fn link_rate(text: &str) -> Result<Vec<(&'static str, String)>, String> {
     let (link, factor) = text.rsplit_once('=').ok_or("allowed: LINK=FACTOR, such as leaf0->spine0=0.5")?;
     let factor: f64 = factor.parse().map_err(|_| "allowed: LINK=FACTOR, with a factor from 0.001 to 0.999")?;
-    Ok(vec![("link_event.+", format!("{{link = {}, action = \"rate\", factor = {factor:?}}}", quoted(link)))])
+    Ok(vec![("link_event.+", format!("{{{}, action = \"rate\", factor = {factor:?}}}", named(link)))])
+}
+
+/// The setting for a name of links, or of a node.
+fn named(name: &str) -> String {
+    let field = if LinkPattern::new(name).is_node() { "node" } else { "link" };
+    format!("{field} = {}", quoted(name))
 }
 
 fn fail(text: &str) -> Result<Vec<(&'static str, String)>, String> {
-    const ALLOWED: &str = "allowed: LINK@FROM..TO in microseconds, such as leaf0-spine1@100..200 or leaf0-spine1@100..";
+    const ALLOWED: &str = "allowed: LINK@FROM..TO in microseconds, such as leaf0-spine1@100..200 or spine1@100..";
     let (link, times) = text.rsplit_once('@').ok_or(ALLOWED)?;
     let (from, to) = times.split_once("..").ok_or(ALLOWED)?;
     let us = |text: &str| text.parse::<f64>().map(|us| format!("{us:?}")).map_err(|_| ALLOWED);
     let until = if to.is_empty() { String::new() } else { format!(", until_us = {}", us(to)?) };
-    let link = quoted(link);
-    Ok(vec![("link_event.+", format!("{{link = {link}, action = \"silent-drop\", at_us = {}{until}}}", us(from)?))])
+    let link = named(link);
+    Ok(vec![("link_event.+", format!("{{{link}, action = \"silent-drop\", at_us = {}{until}}}", us(from)?))])
 }
 
 #[cfg(test)]
@@ -332,6 +340,8 @@ mod tests {
         assert_eq!(event, "{link = \"leaf0-spine1#2\", action = \"silent-drop\", at_us = 1.5, until_us = 20.0}");
         let event = one(link_rate, "leaf0->spine0=0.5").unwrap().1;
         assert_eq!(event, "{link = \"leaf0->spine0\", action = \"rate\", factor = 0.5}");
+        let event = one(fail, "spine*@1..").unwrap().1;
+        assert_eq!(event, "{node = \"spine*\", action = \"silent-drop\", at_us = 1.0}");
         assert_eq!(matrix("incast:3:2kB").unwrap()[0], ("name", "\"incast-3-2kB\"".into()));
         for (expand, text) in [
             (topology as Expand, "leaf-spine:4x2"),

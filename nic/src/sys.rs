@@ -5,9 +5,19 @@ use std::{io, os::fd::RawFd, time::Duration};
 /// The kernel's monotonic clock in nanoseconds, which XDP programs read as well.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// How long threads of this process have run so far, in nanoseconds, added up.
+#[must_use]
+pub fn process_cpu_ns() -> u64 {
+    clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec to write to, and CLOCK_MONOTONIC exists on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    // SAFETY: `time` is a valid timespec to write to, and every Linux has the clocks that the callers name.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
@@ -69,5 +79,6 @@ mod tests {
         .unwrap();
         wait_readable(&mut [], Duration::from_millis(1));
         assert!(monotonic_ns() - before >= 1_000_000);
+        assert!(process_cpu_ns() > 0);
     }
 }

@@ -1,6 +1,7 @@
 //! Helpers of the tests in `tests/`, which run in real namespaces. Without root or without the XDP programs those tests skip.
 #![forbid(unsafe_code)]
 
+pub mod flood;
 pub mod real_network;
 pub mod running;
 
@@ -98,7 +99,7 @@ pub fn assert_sound(result: &RunResult) {
     for flow in &result.flows {
         assert!(flow.fct_us.is_some_and(|fct| fct > 0.0), "{flow:?}\n{:?}", result.events);
     }
-    assert!(result.payload_verified);
+    assert_eq!(result.payload_verified, Some(true));
     assert_eq!(result.testbed_losses.total(), 0, "{:?}", result.testbed_losses);
     assert_eq!(result.transport.invalid_frames, 0);
 }

@@ -1,13 +1,9 @@
 //! What a hostile frame costs an endpoint, and what it gets back: by who sends it.
 
-use spray_wire::{
-    Accept, Ack, Body, Common, Connect, DSCP_CONTROL, Data, Ecn, Envelope, EvPort, INITIAL_TTL, Nack, Probe, ProbeAck,
-    PullRequest, Retry, SEAL_BYTES, Seal, TAG_BYTES, emit, emit_sealed, parse,
-};
+use spray_wire::{Accept, Ack, Body, Connect, Data, Nack, Probe, ProbeAck, PullRequest, Retry, parse};
 
-use super::{End, KEY, Load, STEP_PS, Stopwatch, host, network};
+use super::{End, Forged, Forger, KEY, Load, STEP_PS, Stopwatch, host, network};
 use crate::device::{Device, MemoryDevice, MemoryNetwork, Received};
-use crate::endpoint::exchange::CONNECT_BYTES;
 use crate::keys::Keys;
 use crate::{Endpoint, EndpointConfig, EndpointEvent, Mode};
 
@@ -56,32 +52,6 @@ impl Hostile {
 
 /// Frames of a batch.
 const BATCH: usize = 64;
-
-/// A seal that nobody believes.
-struct NoSeal;
-
-impl Seal for NoSeal {
-    fn header(&self, _covered: &[u8]) -> [u8; TAG_BYTES] {
-        [1; TAG_BYTES]
-    }
-
-    fn payload(&self, _covered: &[u8], _payload: &mut [u8]) -> [u8; TAG_BYTES] {
-        [1; TAG_BYTES]
-    }
-}
-
-/// A frame that somebody sends.
-enum Sent {
-    Plain(u32, u64, Body),
-    /// Connection, number, payload bytes.
-    Sealed(u32, u64, u16),
-    /// A Connect with a message of the key exchange that is none.
-    Exchange(Connect),
-    /// The header is changed after its CRC.
-    Corrupt,
-    /// For another port.
-    Foreign,
-}
 
 /// An endpoint under attack, with one honest connection, and one of the attacker's if it takes plain ones.
 struct Victim {
@@ -139,7 +109,7 @@ impl Victim {
 
     /// Asks for a token, as anybody can who receives at his address.
     fn learn_token(&mut self) {
-        self.send(&Sent::Plain(0, 0, Body::Connect(self.asked)));
+        self.send(&Forged::Plain(0, 0, Body::Connect(self.asked)));
         self.step();
         let Some(Body::Retry(Retry { token })) = self.answers().2 else { panic!("no Retry") };
         self.asked = connect(token);
@@ -147,22 +117,22 @@ impl Victim {
 
     /// Becomes a peer of an endpoint without keys.
     fn open(&mut self) {
-        self.send(&Sent::Plain(0, 0, Body::Connect(self.asked)));
+        self.send(&Forged::Plain(0, 0, Body::Connect(self.asked)));
         self.step();
         let Some(Body::Accept(accept)) = self.answers().2 else { panic!("no Accept") };
         self.own = accept;
         let proof = Body::Probe(Probe { token: 1, timestamp_ps: 0 });
-        self.send(&Sent::Plain(self.own.connection, self.own.cookie, proof));
+        self.send(&Forged::Plain(self.own.connection, self.own.cookie, proof));
         self.step();
         self.answers();
     }
 
     /// Sends a frame. Returns its length.
-    fn send(&mut self, sent: &Sent) -> usize {
+    fn send(&mut self, sent: &Forged) -> usize {
         self.attacker.flush().expect("memory");
         let frame = self.attacker.allocate().expect("a free frame");
         let space = self.attacker.frame_mut(&frame);
-        let bytes = write(space, sent);
+        let bytes = Forger { from: host(3), honest: host(1).address, to: host(2) }.write(space, sent);
         assert!(self.attacker.transmit(frame, bytes as u32).is_ok(), "the ring has room");
         bytes
     }
@@ -186,7 +156,7 @@ impl Victim {
     }
 
     /// Sends batches of a frame, each made anew by its number, and measures what the endpoint does.
-    fn suffer(&mut self, name: &'static str, sender: Hostile, batches: u64, make: impl Fn(u64) -> Sent) -> Cost {
+    fn suffer(&mut self, name: &'static str, sender: Hostile, batches: u64, make: impl Fn(u64) -> Forged) -> Cost {
         let (mut watch, mut bytes, mut answers, mut answer_bytes) = (Stopwatch::start(), 0, 0, 0);
         for batch in 0..batches {
             for at in 0..BATCH as u64 {
@@ -223,47 +193,6 @@ fn connect(token: [u8; 16]) -> Connect {
     }
 }
 
-fn write(space: &mut [u8], sent: &Sent) -> usize {
-    let (from, to) = (host(3), host(2));
-    let envelope = Envelope {
-        src_mac: from.mac,
-        dst_mac: to.mac,
-        src: from.address,
-        dst: to.address,
-        src_port: EvPort::new(50_000),
-        dscp: DSCP_CONTROL,
-        ecn: Ecn::NotEct,
-        ttl: INITIAL_TTL,
-    };
-    let probe = Body::Probe(Probe { token: 1, timestamp_ps: 2 });
-    let common = |connection, cookie| Common { connection, cookie, virtual_time_ps: 0 };
-    let written = match sent {
-        Sent::Plain(connection, cookie, body) => {
-            let payload = [7; 4_096];
-            emit(space, &envelope, &common(*connection, *cookie), body, &payload[..body.payload_bytes()])
-        }
-        Sent::Sealed(connection, number, payload_bytes) => {
-            // It says that it comes from the honest peer.
-            let envelope = Envelope { src: host(1).address, ..envelope };
-            let data = Body::Data(Data { psn: *number, payload_bytes: *payload_bytes, ..Data::default() });
-            let at = data.header_bytes(false) + SEAL_BYTES;
-            space[at..at + usize::from(*payload_bytes)].fill(7);
-            emit_sealed(space, &envelope, &common(*connection, *number), &data, usize::from(*payload_bytes), &NoSeal)
-        }
-        Sent::Exchange(connect) => {
-            let connect = Connect { exchange_bytes: CONNECT_BYTES as u16, ..*connect };
-            emit(space, &envelope, &common(0, 0), &Body::Connect(connect), &[9; CONNECT_BYTES])
-        }
-        Sent::Corrupt | Sent::Foreign => emit(space, &envelope, &common(9, 9), &probe, &[]),
-    };
-    match sent {
-        Sent::Corrupt => space[80] ^= 1,
-        Sent::Foreign => space[36] ^= 1,
-        _ => {}
-    }
-    written.expect("a frame that fits")
-}
-
 /// Measures every kind of hostile frame, `batches` of 64 each, against an endpoint with keys and one without.
 ///
 /// # Panics
@@ -274,17 +203,18 @@ pub fn hostile_costs(batches: u64) -> Vec<Cost> {
     let mut costs = Vec::new();
     let mut victim = Victim::new(&load, false);
     let (honest, own, asked) = (victim.honest, victim.own, victim.asked);
-    let mut suffer = |name, sender, make: &dyn Fn(u64) -> Sent| costs.push(victim.suffer(name, sender, batches, make));
+    let mut suffer =
+        |name, sender, make: &dyn Fn(u64) -> Forged| costs.push(victim.suffer(name, sender, batches, make));
     let probe = Body::Probe(Probe { token: 1, timestamp_ps: 2 });
-    suffer("of another protocol", Hostile::Stranger, &|_| Sent::Foreign);
-    suffer("corrupt", Hostile::Stranger, &|_| Sent::Corrupt);
-    suffer("of an unknown connection", Hostile::Stranger, &|_| Sent::Plain(0xffff, 5, probe));
-    suffer("with another cookie", Hostile::Stranger, &|_| Sent::Plain(honest, 5, probe));
+    suffer("of another protocol", Hostile::Stranger, &|_| Forged::Foreign);
+    suffer("corrupt", Hostile::Stranger, &|_| Forged::Corrupt);
+    suffer("of an unknown connection", Hostile::Stranger, &|_| Forged::Plain(0xffff, 5, probe));
+    suffer("with another cookie", Hostile::Stranger, &|_| Forged::Plain(honest, 5, probe));
     suffer("Connect", Hostile::Stranger, &|at| {
-        Sent::Plain(0, 0, Body::Connect(Connect { cookie: at, ..connect([0; 16]) }))
+        Forged::Plain(0, 0, Body::Connect(Connect { cookie: at, ..connect([0; 16]) }))
     });
-    suffer("Connect again, with the token", Hostile::Addressee, &|_| Sent::Plain(0, 0, Body::Connect(asked)));
-    let of_peer = |body| Sent::Plain(own.connection, own.cookie, body);
+    suffer("Connect again, with the token", Hostile::Addressee, &|_| Forged::Plain(0, 0, Body::Connect(asked)));
+    let of_peer = |body| Forged::Plain(own.connection, own.cookie, body);
     let data = Data { message_bytes: 3_400, payload_bytes: 3_400, ..Data::default() };
     suffer("Data, the same again and again", Hostile::Peer, &|_| of_peer(Body::Data(data)));
     suffer("Data beyond the window", Hostile::Peer, &|at| of_peer(Body::Data(Data { psn: 1 << 40 | at, ..data })));
@@ -304,14 +234,15 @@ pub fn hostile_costs(batches: u64) -> Vec<Cost> {
     // First, while the limit lets them through.
     let exchanges = victim.suffer("Connect with the token, and a key exchange", Hostile::Addressee, 1, |at| {
         // The token is for this connection, so all are alike but for what the terms say.
-        Sent::Exchange(Connect { max_data: asked.max_data + at, ..asked })
+        Forged::Exchange(Connect { max_data: asked.max_data + at, ..asked })
     });
     costs.push(exchanges);
-    let mut suffer = |name, sender, make: &dyn Fn(u64) -> Sent| costs.push(victim.suffer(name, sender, batches, make));
-    suffer("the same, above the limit", Hostile::Addressee, &|_| Sent::Exchange(asked));
-    suffer("sealed, of an unknown connection", Hostile::Stranger, &|at| Sent::Sealed(0xffff, at, 64));
-    suffer("sealed, forged, 64 bytes", Hostile::Observer, &|at| Sent::Sealed(honest, 100 + at, 64));
-    suffer("sealed, forged, 3,400 bytes", Hostile::Observer, &|at| Sent::Sealed(honest, 100 + at, 3_400));
-    suffer("sealed, replayed", Hostile::Observer, &|_| Sent::Sealed(honest, 0, 3_400));
+    let mut suffer =
+        |name, sender, make: &dyn Fn(u64) -> Forged| costs.push(victim.suffer(name, sender, batches, make));
+    suffer("the same, above the limit", Hostile::Addressee, &|_| Forged::Exchange(asked));
+    suffer("sealed, of an unknown connection", Hostile::Stranger, &|at| Forged::Sealed(0xffff, at, 64));
+    suffer("sealed, forged, 64 bytes", Hostile::Observer, &|at| Forged::Sealed(honest, 100 + at, 64));
+    suffer("sealed, forged, 3,400 bytes", Hostile::Observer, &|at| Forged::Sealed(honest, 100 + at, 3_400));
+    suffer("sealed, replayed", Hostile::Observer, &|_| Forged::Sealed(honest, 0, 3_400));
     costs
 }

@@ -7,6 +7,7 @@
 //! more than the one before; a part is the difference of two rungs: see [`Rung`]. [`Flow`] and [`Choosing`] have no frames.
 
 mod flow;
+mod forged;
 mod frames;
 mod hostile;
 mod pair;
@@ -14,6 +15,7 @@ mod queues;
 
 pub use self::{
     flow::{Choosing, Flow},
+    forged::{Forged, Forger},
     frames::{Frames, Rung},
     hostile::{Cost, Hostile, hostile_costs},
     pair::{Hosts, Pair},

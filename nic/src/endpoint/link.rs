@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use spray_core::{host::NEVER, link::HostLink};
 use spray_wire::{self as wire, Body, Common, Envelope, SEAL_BYTES};
 
-use super::{KindCounts, Mode, machine::Payload, seal::Ticket};
+use super::{FirstLink, KindCounts, Mode, machine::Payload, seal::Ticket};
 use crate::device::{Device, FrameId};
 use crate::turns::Turn;
 
@@ -25,6 +25,8 @@ pub(crate) struct Link<D> {
     pub(crate) device: D,
     /// The emulated link; `None` in real mode.
     emulated: Option<HostLink>,
+    /// In emulated mode, where the link changes with time.
+    changing: Option<Box<dyn FirstLink>>,
     pub(crate) sent: KindCounts,
     /// Frames that the device handed over.
     pub(crate) received: u64,
@@ -65,6 +67,7 @@ impl<D: Device> Link<D> {
                 Mode::Real => None,
                 Mode::Emulated { link_bps, link_latency_ps } => Some(HostLink::new(link_bps, link_latency_ps)),
             },
+            changing: None,
             sent: KindCounts::default(),
             received: 0,
             control_dropped: 0,
@@ -86,6 +89,11 @@ impl<D: Device> Link<D> {
     pub(crate) fn set_turn(&mut self, turn: Turn) {
         self.waiting.reserve(2 * MAX_BEFORE_TURN);
         self.turn = Some(turn);
+    }
+
+    /// Has the link change with time.
+    pub(crate) fn set_changing(&mut self, link: Box<dyn FirstLink>) {
+        self.changing = Some(link);
     }
 
     /// Whether a data packet can be sent now: takes a free frame for it and makes sure of room.
@@ -134,7 +142,12 @@ impl<D: Device> Link<D> {
         match emitted {
             Ok(bytes) => {
                 self.sent.count(body);
-                self.queue(Waiting { at_ps, frame, bytes: bytes as u32 });
+                let data = matches!(body, Body::Data(_));
+                if self.changing.as_mut().is_none_or(|link| link.carries(now_ps, bytes as u32, data)) {
+                    self.queue(Waiting { at_ps, frame, bytes: bytes as u32 });
+                } else {
+                    self.spare = Some(frame);
+                }
             }
             // The packet is longer than the device's frames. The checks of endpoint and connection settings rule that
             // out.
@@ -281,6 +294,10 @@ impl<D: Device> Link<D> {
     /// in real mode.
     //= docs/specs/endpoint.md#END-14 the host's link
     fn leave(&mut self, now_ps: u64, bytes: u64) -> u64 {
-        self.emulated.as_mut().map_or(0, |link| link.send(now_ps, bytes))
+        let Some(link) = &mut self.emulated else { return 0 };
+        if let Some(changing) = &self.changing {
+            link.set_rate(changing.rate_bps(now_ps));
+        }
+        link.send(now_ps, bytes)
     }
 }

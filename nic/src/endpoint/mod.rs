@@ -76,6 +76,15 @@ pub trait LastPort: Debug + Send {
     fn play(&mut self, frame: &mut [u8]) -> Option<(u64, u32)>;
 }
 
+/// An emulated host's own link, where it changes with time. Boxed: who fails links is not of this crate.
+pub trait FirstLink: Debug + Send {
+    /// Its rate at `now_ps`, in bits a second.
+    fn rate_bps(&self, now_ps: u64) -> u64;
+
+    /// Takes a frame of `len` bytes, with data or not, that a host puts on the link at `now_ps`. Returns whether it arrives.
+    fn carries(&mut self, now_ps: u64, len: u32, data: bool) -> bool;
+}
+
 /// Many connections over one device.
 ///
 /// The project's README has a whole example, which runs as a test. `nic/examples/` has longer ones.
@@ -115,6 +124,13 @@ impl<D: Device> Endpoint<D> {
     #[must_use]
     pub fn with_port(mut self, port: Box<dyn LastPort>) -> Self {
         self.port = Some(port);
+        self
+    }
+
+    /// Has this host's own link change with time, in emulated mode.
+    #[must_use]
+    pub fn with_link(mut self, link: Box<dyn FirstLink>) -> Self {
+        self.link.set_changing(link);
         self
     }
 

@@ -275,7 +275,7 @@ fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
         },
         late_packets: outcome.late_frames,
         lateness_p99_us: us(outcome.lateness_p99_ps),
-        payload_verified: outcome.payload_verified,
+        payload_verified: Some(outcome.payload_verified),
         ..collect.result(
             "xdp",
             collect.plan.flows.iter().zip(&outcome.flows).map(ended),

@@ -9,9 +9,6 @@ use crate::fabric::{Fabric, Host, LinkChange, MAX_CHANGES, MAX_EPOCHS, Node, Por
 /// Why events cannot be preloaded into switches.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
-    /// An event names a link that leaves a host.
-    #[error("link `{0}` leaves a host; allowed: links that leave a switch")]
-    HostLink(String),
     /// One link changes too often.
     #[error("link `{link}` changes {changes} times; allowed: at most {MAX_CHANGES}")]
     Changes {
@@ -43,7 +40,7 @@ pub fn compile(
 ) -> Result<Fabric, CompileError> {
     let changes = preload(network, events)?;
     let salts = (0..network.switches.len()).map(|switch| salt(seed, switch)).collect();
-    let (hosts, switching, groups) = (hosts(network), network.switching.clone(), network.groups);
+    let (hosts, switching, groups) = (hosts(network, &changes), network.switching.clone(), network.groups);
     let mut fabric = Fabric { seed, hosts, salts, switching, groups, ..Fabric::default() };
     let mut port_of_link = vec![None; network.links.len()];
     for ((index, link), changes) in network.links.iter().enumerate().zip(changes) {
@@ -63,7 +60,7 @@ pub fn compile(
     Ok(fabric)
 }
 
-/// Checks that `events` can be preloaded into the switches of `network`, and returns the changes of every link.
+/// Checks that `events` can be preloaded into the switches and hosts of `network`, and returns the changes of every link.
 ///
 /// # Errors
 /// The first link, or routing, that changes in a way or as often as switches cannot.
@@ -71,13 +68,11 @@ pub fn preload(network: &Network, events: &[LinkEvent]) -> Result<Vec<Vec<LinkCh
     let changes = changes(events, network.links.len());
     for (link, changes) in network.links.iter().zip(&changes) {
         let periodic = changes.iter().any(|change| change.state.drop_every.is_some());
-        match link.from {
-            Node::Host(_) if !changes.is_empty() => return Err(CompileError::HostLink(link.name.clone())),
-            _ if periodic => return Err(CompileError::Periodic(link.name.clone())),
-            _ if changes.len() > MAX_CHANGES => {
-                return Err(CompileError::Changes { link: link.name.clone(), changes: changes.len() });
-            }
-            _ => {}
+        if periodic {
+            return Err(CompileError::Periodic(link.name.clone()));
+        }
+        if changes.len() > MAX_CHANGES {
+            return Err(CompileError::Changes { link: link.name.clone(), changes: changes.len() });
         }
     }
     let reroutes = epoch_starts(events).len() - 1;
@@ -94,7 +89,7 @@ fn epochs(network: &Network, events: &[LinkEvent], ports: &[Option<usize>]) -> V
     epoch_starts(events).into_iter().map(epoch).collect()
 }
 
-fn hosts(network: &Network) -> Vec<Host> {
+fn hosts(network: &Network, changes: &[Vec<LinkChange>]) -> Vec<Host> {
     let host = |(index, name): (usize, &String)| {
         let id = index as u32 + 1;
         let [_, high, middle, low] = id.to_be_bytes();
@@ -104,6 +99,7 @@ fn hosts(network: &Network) -> Vec<Host> {
             v6: v6(index),
             // Locally administered, unicast.
             mac: [0x02, 0x53, 0x50, high, middle, low],
+            changes: changes[network.uplink(index)].clone(),
         }
     };
     network.hosts.iter().enumerate().map(host).collect()

@@ -41,6 +41,8 @@ pub struct Host {
     pub v6: Ipv6Addr,
     /// Ethernet address of the host's interface.
     pub mac: [u8; 6],
+    /// Timed changes of the link that leaves it, as [`Port::changes`].
+    pub changes: Vec<LinkChange>,
 }
 
 /// Where a port's cable ends.

@@ -35,7 +35,7 @@ pub use fabric::{
     DropEvery, Fabric, Flap, Host, LinkChange, LinkState, MAX_CHANGES, MAX_EPOCHS, MAX_IP_BYTES, Node, Port,
     RouteEpoch, Thresholds,
 };
-pub use failures::{DrawError, FailureContext, FailureFile, HowMany, Level, RandomFailure};
+pub use failures::{DrawError, FailureContext, FailureFile, HowMany, Level, RandomFailure, Which};
 pub use fat_tree::FatTree;
 pub use file_error::FileError;
 pub use flows::{Due, FlowError, FlowSpec, Start, Starts, Trigger, TriggerKind, check_flows, first_flows, share_out};

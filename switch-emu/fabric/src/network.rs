@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::fabric::Node;
-use crate::{Groups, Switching, Tiers};
+use crate::{Groups, LinkPattern, Switching, Tiers};
 
 /// A switch of a [`Network`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -184,16 +184,11 @@ impl Network {
         Tiers::new(self.switches.len(), self.links.iter().filter_map(leaving))
     }
 
-    /// The directed links that `name` means: `a->b` is one direction, `a-b` both; `#n` picks one of parallel cables,
-    /// without it the first.
+    /// The directed links that `name` means, ascending; `None` where it means none.
     pub fn links_named(&self, name: &str) -> Option<Vec<usize>> {
-        let find = |name: &str| self.links.iter().position(|link| link.name == name);
-        if name.contains("->") {
-            return find(name).map(|link| vec![link]);
-        }
-        let (a, rest) = name.split_once('-')?;
-        let (b, suffix) = rest.split_once('#').map_or((rest, String::new()), |(b, n)| (b, format!("#{n}")));
-        Some(vec![find(&format!("{a}->{b}{suffix}"))?, find(&format!("{b}->{a}{suffix}"))?])
+        let pattern = LinkPattern::new(name);
+        let links = self.links.iter().enumerate().filter(|(_, link)| pattern.means(&link.name));
+        Some(links.map(|(index, _)| index).collect::<Vec<_>>()).filter(|links| !links.is_empty())
     }
 
     /// Checks names, that every host has one link, and that every host reaches every other.

@@ -51,6 +51,54 @@ pub struct PortOutcome {
 pub struct PortSamples {
     /// The port's index among the outcomes.
     pub port: usize,
-    /// (time, bytes waiting, bytes sent so far).
+    /// (time, bytes waiting, bytes that have left the port so far).
     pub samples: Vec<(u64, u64, u64)>,
+}
+
+impl PortSamples {
+    /// Takes a sample at `now_ps` of a port at which `came` bytes have come so far and `waiting` of them wait.
+    ///
+    /// The kernel's switches count a frame before its time is there. What a link of `rate_bps` cannot have carried since the sample
+    /// before has yet to leave.
+    //= docs/specs/switch.md#SW-24 bytes that have left
+    pub fn look(&mut self, now_ps: u64, rate_bps: u64, waiting: u64, came: u64) {
+        let left = came.saturating_sub(waiting);
+        let (before_ps, before) = self.samples.last().map_or((0, 0), |(ps, _, left)| (*ps, *left));
+        let carried = bytes_in(now_ps.saturating_sub(before_ps), rate_bps);
+        self.samples.push((now_ps, waiting, left.clamp(before, before.saturating_add(carried))));
+    }
+}
+
+/// Bytes that a link of `rate_bps` carries in `time_ps`.
+fn bytes_in(time_ps: u64, rate_bps: u64) -> u64 {
+    let bytes = u128::from(time_ps) * u128::from(rate_bps) / 8_000_000_000_000;
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    //= docs/specs/switch.md#SW-24 bytes that have left
+    fn no_link_carries_more_than_its_rate() {
+        // 8 Gb/s: a byte in a nanosecond.
+        let mut port = PortSamples::default();
+        let looks = [
+            // (ns, waiting, came)
+            (0, 0, 0),
+            (100, 400, 500),
+            // Counted before its time: none waits yet.
+            (200, 0, 900),
+            (300, 0, 900),
+            // A loss at random takes back what waited.
+            (400, 50, 900),
+            (2_000, 0, 900),
+        ];
+        for (ns, waiting, came) in looks {
+            port.look(ns * 1_000, 8_000_000_000, waiting, came);
+        }
+        let left: Vec<_> = port.samples.iter().map(|(.., left)| *left).collect();
+        assert_eq!(left, [0, 100, 200, 300, 400, 900]);
+    }
 }

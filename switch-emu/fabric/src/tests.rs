@@ -280,7 +280,7 @@ fn overlapping_events_add_up() {
 }
 
 #[test]
-fn too_many_changes_and_host_links_are_refused() {
+fn too_many_changes_are_refused() {
     let network = PAIR.network();
     let many: Vec<_> =
         (0..9).map(|n| event(&network, "leaf0->spine0", n * 20, Some(n * 20 + 10), LinkAction::SilentDrop)).collect();
@@ -289,8 +289,17 @@ fn too_many_changes_and_host_links_are_refused() {
         .map(|n| event(&network, "leaf0->spine0", n * 20, Some(n * 20 + 10), LinkAction::Down { convergence_ps: 1 }))
         .collect();
     assert!(compile(&network, 1, queue, &downs[..]).is_err());
-    let host = [event(&network, "h0->leaf0", 0, None, LinkAction::SilentDrop)];
-    assert_eq!(compile(&network, 1, queue, &host), Err(CompileError::HostLink("h0->leaf0".into())));
+}
+
+#[test]
+fn hosts_own_links_change_as_ports_do() {
+    let network = PAIR.network();
+    let events = [event(&network, "h0-leaf0", 7, Some(9), LinkAction::SilentDrop)];
+    let fabric = compile(&network, 1, queue, &events).unwrap();
+    let port = fabric.ports.iter().find(|port| port.name == "leaf0->h0").unwrap();
+    assert_eq!(fabric.hosts[0].changes.iter().map(|change| change.at_ps).collect::<Vec<_>>(), [7, 9]);
+    assert_eq!(fabric.hosts[0].changes, port.changes);
+    assert_eq!(fabric.hosts[1].changes, []);
 }
 
 #[test]

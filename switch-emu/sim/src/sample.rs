@@ -48,7 +48,7 @@ impl Sampler {
                 }
                 Node::Switch(_) => port.waiting_bytes(now_ps),
             };
-            samples.samples.push((now_ps, waiting, port.counters.bytes.get()));
+            samples.look(now_ps, port.rate_bps, waiting, port.counters.bytes.get());
         }
         self.delivered.push((now_ps, parts.iter().map(Part::bytes_received).sum()));
     }

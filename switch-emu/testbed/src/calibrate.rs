@@ -11,12 +11,12 @@ use spray_core::path::{BalancerKind, PathConfig};
 use spray_core::rng::stream;
 use spray_nic::Mode;
 use spray_nic::clock::DilatedClock;
-use spray_nic::sys::monotonic_ns;
+use spray_nic::sys::{monotonic_ns, process_cpu_ns};
 
 use super::drive::{self, Goal, Report};
 use super::frame::{RATE_BPS, RTO_PS, RTT_PS, unpaced};
 use super::hosts::Setup;
-use super::pace::{Count, Counted};
+use super::pace::{Count, Counted, slower_than_alone, times};
 use super::plan::Plan;
 use super::rig::Rig;
 use spray_fabric::{FlowSpec, Start};
@@ -25,9 +25,12 @@ use super::{FabricSpec, OPEN_QUEUE, RunError, TestbedSpec};
 
 /// What the burst found.
 pub(super) struct Calibration {
+    /// Frames a second, on the machine alone.
     pub frames_per_s: f64,
     /// How many times slower time has to run for that to be the hosts' full rate.
     pub dilation: f64,
+    /// How many times slower the machine is than it would be without others that use it, if that is much.
+    pub slower: Option<f64>,
 }
 
 /// Packets that one host may be sent at a time: veth's ring holds 256 frames.
@@ -66,12 +69,22 @@ pub(super) fn measure(
         ..*spec
     };
     let plan = Plan::new(&burst_spec, 0);
-    let setup = Setup { spec: &burst_spec, fabric: &fabric, ports: &[], plan: &plan };
-    let frames_per_s = burst(rig, &setup, own.payload_bytes, stop)? / f64::from(own.payload_bytes);
+    let setup = Setup { spec: &burst_spec, fabric: &fabric, ports: &[], links: &[], plan: &plan };
+    let (begun_ns, ran_ns) = (monotonic_ns(), process_cpu_ns());
+    let bytes_per_s = burst(rig, &setup, own.payload_bytes, stop)?;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(setup.threads());
+    let slower = slower_than_alone(process_cpu_ns() - ran_ns, monotonic_ns() - begun_ns, threads);
+    let bytes_per_s = match (bytes_per_s, slower) {
+        (Some(bytes_per_s), _) => bytes_per_s,
+        (None, Some(slower)) => return Err(RunError::Busy { times: times(slower) }),
+        (None, None) => return Err(RunError::Calibration),
+    };
+    // Others may be done by the time of the run. If they are not, the hosts' clock waits.
+    let frames_per_s = bytes_per_s * slower.unwrap_or(1.0) / f64::from(own.payload_bytes);
     let total: u64 = spec.flows.iter().map(|flow| flow.bytes).sum();
     let offered = total as f64 / f64::from(own.payload_bytes) / (ideal_ps as f64 / 1e12);
     let dilation = (offered / frames_per_s).max(1.0);
-    Ok(Calibration { frames_per_s, dilation })
+    Ok(Calibration { frames_per_s, dilation, slower })
 }
 
 /// One flow for each pair of hosts that has any.
@@ -123,8 +136,8 @@ fn burst_config(own: &FlowConfig, packet_bytes: u32, pairs: &[FlowSpec]) -> Flow
     }
 }
 
-/// Payload bytes a second that the machine carries between `setup`'s pairs.
-fn burst(rig: &mut Rig, setup: &Setup<'_>, payload_bytes: u32, stop: &AtomicBool) -> Result<f64, RunError> {
+/// Payload bytes a second that the machine carries between `setup`'s pairs; `None` if it carries nothing.
+fn burst(rig: &mut Rig, setup: &Setup<'_>, payload_bytes: u32, stop: &AtomicBool) -> Result<Option<f64>, RunError> {
     let mut hosts = setup.hosts(rig, |_| Mode::Real)?;
     hosts.iter_mut().for_each(|running| running.book.discard = true);
     let hosts = setup.connect(hosts, 0)?;
@@ -146,5 +159,5 @@ fn burst(rig: &mut Rig, setup: &Setup<'_>, payload_bytes: u32, stop: &AtomicBool
     })?;
     rig.take_back(outcome.hosts);
     let counted = if counted == Counted::Going { count.end() } else { counted };
-    if let Counted::Rate(bytes_per_s) = counted { Ok(bytes_per_s) } else { Err(RunError::Calibration) }
+    Ok(if let Counted::Rate(bytes_per_s) = counted { Some(bytes_per_s) } else { None })
 }

@@ -6,6 +6,7 @@ use spray_nic::device::{Device, DeviceStats};
 use spray_nic::endpoint::{ConnectionStats, Lateness};
 
 use super::drive::Outcome;
+use super::host_port::OwnLink;
 use super::hosts::{Running, Setup};
 use super::rig::Rig;
 use super::sample::Samples;
@@ -61,17 +62,18 @@ impl Collect<'_> {
         let spec = self.setup.spec;
         let start_ps = flows.iter().filter_map(|flow| flow.started_ps).min().unwrap_or(0);
         let span_ps = self.outcome.end_ps.saturating_sub(self.lead_in_ps + start_ps);
-        let layers = spec.fabric.network.layers().into_iter().zip(&spec.fabric.network.links);
-        let layers = layers.filter(|(_, link)| matches!(link.from, Node::Switch(_))).map(|(layer, _)| layer);
+        let network = spec.fabric.network;
+        let of_links = network.layers();
+        let layers = of_links.iter().zip(&network.links).filter(|(_, link)| matches!(link.from, Node::Switch(_)));
+        let layers = layers.map(|(layer, _)| layer.clone());
+        // 0 means that there was none.
+        let after_lead_in = |ps: u64| if ps > 0 { ps.saturating_sub(self.lead_in_ps).max(1) } else { 0 };
         let outcome = |((number, port), layer): ((usize, &Port), String)| {
             let mut counters: PortCounters = match &self.setup.ports[number] {
                 Some(port) => port.counters_until(self.outcome.end_ps),
                 None => rig.program(port.switch).counters(number)?,
             };
-            if counters.last_link_drop_ps > 0 {
-                // 0 means that there was none.
-                counters.last_link_drop_ps = counters.last_link_drop_ps.saturating_sub(self.lead_in_ps).max(1);
-            }
+            counters.last_link_drop_ps = after_lead_in(counters.last_link_drop_ps);
             Ok(PortOutcome {
                 name: port.name.clone(),
                 layer,
@@ -82,7 +84,22 @@ impl Collect<'_> {
                 ..PortOutcome::default()
             })
         };
-        self.setup.fabric.ports.iter().enumerate().zip(layers).map(outcome).collect()
+        // Hosts' own links that dropped something, as in the simulator.
+        let own = |(host, link): (usize, &Option<OwnLink>)| {
+            let (index, mut counters) = (network.uplink(host), link.as_ref()?.counters());
+            counters.last_link_drop_ps = after_lead_in(counters.last_link_drop_ps);
+            (counters.drops_link() + counters.drops_random > 0).then(|| {
+                Ok(PortOutcome {
+                    name: network.links[index].name.clone(),
+                    layer: of_links[index].clone(),
+                    rate_bps: network.links[index].rate_bps,
+                    counters,
+                    ..PortOutcome::default()
+                })
+            })
+        };
+        let own = self.setup.links.iter().enumerate().filter_map(own);
+        self.setup.fabric.ports.iter().enumerate().zip(layers).map(outcome).chain(own).collect()
     }
 
     /// Statistics of all connections, senders' and receivers'.

@@ -64,6 +64,15 @@ pub enum RunError {
          `--dilation` goes without the burst"
     )]
     Calibration,
+    /// As before, and other programs left the burst next to no processor time.
+    #[error(
+        "the calibration burst got nothing through the fabric for 30 s: others use this machine so much that it ran {times} times slower \
+         than alone; wait for them, or run them with `nice -n 19`"
+    )]
+    Busy {
+        /// How many times slower.
+        times: String,
+    },
     /// Anything else that the machine refused.
     #[error("{doing}: {source}")]
     Io {
@@ -77,7 +86,7 @@ pub enum RunError {
 impl RunError {
     /// Whether the machine or the scenario has to change, rather than something gone wrong during the run: exit code 2.
     pub fn is_usage(&self) -> bool {
-        !matches!(self, Self::Stopped | Self::Calibration | Self::Io { .. } | Self::Send { .. })
+        !matches!(self, Self::Stopped | Self::Calibration | Self::Busy { .. } | Self::Io { .. } | Self::Send { .. })
     }
 
     /// An [`RunError::Host`].

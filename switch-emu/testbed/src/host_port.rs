@@ -1,11 +1,13 @@
-//! The ports that lead to hosts: each host plays its own, others look at it meanwhile.
+//! What hosts play of the fabric, each its own, while others look at it: the port that leads to it, and its link where that changes.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use spray_fabric::{ChassisSpec, Fabric, Node, PortCounters};
+use spray_fabric::{ChassisSpec, Fabric, LinkChange, Network, Node, PortCounters, Thresholds};
 use spray_nic::endpoint;
+use spray_pipeline::config::{OUTSIDE, PortConfig};
 use spray_pipeline::last_port::{Delivery, LastPort};
+use spray_pipeline::port;
 
 /// One of them.
 #[derive(Clone, Debug)]
@@ -44,5 +46,64 @@ impl endpoint::LastPort for HostPort {
 
     fn play(&mut self, frame: &mut [u8]) -> Option<(u64, u32)> {
         self.0.play(frame).ok().map(|Delivery { due_ps, len }| (due_ps, len))
+    }
+}
+
+/// A host's own link that changes during a run.
+#[derive(Clone, Debug)]
+pub(super) struct OwnLink(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// Its number, behind those of all ports.
+    number: u32,
+    seed: u64,
+    rate_bps: u64,
+    changes: Vec<LinkChange>,
+    config: PortConfig,
+    counters: PortCounters<AtomicU64>,
+    frames: AtomicU64,
+}
+
+impl OwnLink {
+    /// That of every host of `fabric`; `None` for those that do not change.
+    pub fn all(fabric: &Fabric, network: &Network) -> Vec<Option<Self>> {
+        let link = |(host, its): (usize, &spray_fabric::Host)| {
+            let link = &network.links[network.uplink(host)];
+            let mut config = PortConfig::new(link.rate_bps, link.latency_ps, &Thresholds::NONE, OUTSIDE, 0);
+            for change in &its.changes {
+                config.push(link.rate_bps, change);
+            }
+            let inner = Inner {
+                number: (fabric.ports.len() + host) as u32,
+                seed: fabric.seed,
+                rate_bps: link.rate_bps,
+                changes: its.changes.clone(),
+                config,
+                counters: PortCounters::default(),
+                frames: AtomicU64::new(0),
+            };
+            (!its.changes.is_empty()).then(|| Self(Arc::new(inner)))
+        };
+        fabric.hosts.iter().enumerate().map(link).collect()
+    }
+
+    pub fn counters(&self) -> PortCounters {
+        self.0.counters.read()
+    }
+}
+
+impl endpoint::FirstLink for OwnLink {
+    fn rate_bps(&self, now_ps: u64) -> u64 {
+        let now = self.0.changes.iter().rev().find(|change| change.at_ps <= now_ps);
+        now.map_or(self.0.rate_bps, |change| {
+            (u128::from(self.0.rate_bps) * u128::from(change.state.rate_ppm) / 1_000_000) as u64
+        })
+    }
+
+    fn carries(&mut self, now_ps: u64, len: u32, data: bool) -> bool {
+        let Inner { number, seed, config, counters, frames, .. } = &*self.0;
+        let random = port::share(frames.fetch_add(1, Ordering::Relaxed) as u32, now_ps, *number, *seed);
+        config.carry(now_ps, len, data, random, counters).is_ok()
     }
 }

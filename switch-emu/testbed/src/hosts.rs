@@ -12,7 +12,7 @@ use spray_nic::endpoint::{ConnectionError, LogEntry, SendError};
 use spray_nic::turns::Turns;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
 
-use super::host_port::HostPort;
+use super::host_port::{HostPort, OwnLink};
 use super::plan::Plan;
 use super::rig::Rig;
 use super::{RunError, TestbedSpec};
@@ -27,6 +27,8 @@ pub(super) struct Setup<'a> {
     pub ports: &'a [Option<HostPort>],
     /// Of the spec's flows.
     pub plan: &'a Plan,
+    /// By host its own link, if that changes.
+    pub links: &'a [Option<OwnLink>],
 }
 
 /// One host of a run.
@@ -87,6 +89,9 @@ impl Setup<'_> {
             let mut endpoint = Endpoint::new(device, config).map_err(RunError::host(&own.name))?;
             if let Some(port) = self.port_to(host) {
                 endpoint = endpoint.with_port(Box::new(port));
+            }
+            if let Some(Some(link)) = self.links.get(host) {
+                endpoint = endpoint.with_link(Box::new(link.clone()));
             }
             if matches!(mode(host), Mode::Emulated { .. }) {
                 endpoint = endpoint.with_turn(turns.of(host));

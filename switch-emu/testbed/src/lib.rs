@@ -125,7 +125,8 @@ impl Testbed {
         self.rig.configure(&fabric, spec.fabric.packet_bytes)?;
         let ports = host_port::HostPort::all(&fabric, spec.fabric.packet_bytes);
         let plan = plan::Plan::new(spec, lead_in_ps);
-        let setup = hosts::Setup { spec, fabric: &fabric, ports: &ports, plan: &plan };
+        let links = host_port::OwnLink::all(&fabric, spec.fabric.network);
+        let setup = hosts::Setup { spec, fabric: &fabric, ports: &ports, links: &links, plan: &plan };
         let hosts = setup.hosts(&mut self.rig, |host| setup.emulated(host))?;
         let drops_before = self.rig.interface_drops()?;
         let devices_before = hosts::device_stats(&hosts);
@@ -148,9 +149,9 @@ impl Testbed {
                 sampler.look(report)?;
                 progress(report.progress(&goal));
                 if let Some(slower) = pace.on_report(monotonic_ns(), report.now_ps) {
-                    let times = if slower < 1000.0 { format!("{slower:.0}") } else { "more than 1000".into() };
                     progress(Progress::Remark(format!(
-                        "this machine is busy: the run goes {times} times slower than planned. Its results hold"
+                        "this machine is busy: the run goes {} times slower than planned. Its results hold",
+                        pace::times(slower)
                     )));
                 }
                 if stop.load(Ordering::Relaxed) { Err(RunError::Stopped) } else { Ok(ControlFlow::Continue(())) }
@@ -180,11 +181,17 @@ impl Testbed {
             return Ok(dilation);
         }
         progress(Progress::Phase("measuring what this machine carries".into()));
-        let calibrate::Calibration { frames_per_s, dilation } =
+        let calibrate::Calibration { frames_per_s, dilation, slower } =
             calibrate::measure(&mut self.rig, spec, ideal_ps, stop)?;
         progress(Progress::Phase(format!(
             "{frames_per_s:.0} frames a second, so at the hosts' full rate time runs {dilation:.0} times slower"
         )));
+        if let Some(slower) = slower {
+            progress(Progress::Remark(format!(
+                "this machine is busy: it carries {} times fewer frames than alone, and runs take as much longer. Their results hold",
+                pace::times(slower)
+            )));
+        }
         self.dilation = Some(dilation);
         Ok(dilation)
     }

@@ -1,4 +1,5 @@
-//! How fast the machine is: when a burst has been counted for long enough, and when a run goes much slower than planned.
+//! How fast the machine is: when a burst has been counted for long enough, and when the machine has so much else to do that runs go
+//! much slower than they need to.
 //!
 //! Neither reads a clock.
 
@@ -75,6 +76,18 @@ impl Count {
             bytes => Counted::Rate(bytes as f64 / ((self.last.0 - first_ns).max(1) as f64 / 1e9)),
         }
     }
+}
+
+/// How many times slower a machine that others use is than it would be for `threads` threads alone, which never wait and have a core each: they ran for
+/// `ran_ns`, added up, in `elapsed_ns`. `None` if that is not much.
+pub(super) fn slower_than_alone(ran_ns: u64, elapsed_ns: u64, threads: usize) -> Option<f64> {
+    let slower = elapsed_ns as f64 * threads as f64 / ran_ns.max(1) as f64;
+    (slower >= MUCH_SLOWER).then_some(slower)
+}
+
+/// `slower` times, for people.
+pub(super) fn times(slower: f64) -> String {
+    if slower < 1000.0 { format!("{slower:.0}") } else { "more than 1000".into() }
 }
 
 /// Watches how fast the virtual time of a run goes by.
@@ -166,6 +179,17 @@ mod tests {
         assert_eq!(count.end(), Counted::Nothing);
         count.on_report(S, 10 * u64::from(PAYLOAD));
         assert_eq!(count.end(), Counted::Rate(10.0 * f64::from(PAYLOAD)));
+    }
+
+    #[test]
+    fn a_machine_that_others_use_is_told_of() {
+        for (ran_ns, threads, slower) in
+            [(S, 1, None), (2 * S, 2, None), (S / 9, 1, None), (S / 10, 1, Some(10.0)), (S / 50, 2, Some(100.0))]
+        {
+            assert_eq!(slower_than_alone(ran_ns, S, threads), slower, "{ran_ns} ns of {threads}");
+        }
+        assert!(slower_than_alone(0, S, 1).is_some_and(|slower| slower > 1e6));
+        assert_eq!([9.96, 100.4, 5e9].map(times), ["10", "100", "more than 1000"]);
     }
 
     #[test]

@@ -99,6 +99,14 @@ impl Routers {
         self.hosts[side].run(work)
     }
 
+    /// As [`Routers::run_in`], at the host's router.
+    ///
+    /// # Errors
+    /// When the namespace cannot be entered.
+    pub fn run_at_gateway<T>(&self, side: usize, work: impl FnOnce() -> T) -> Result<T, RunError> {
+        self.leaves[side].run(work)
+    }
+
     /// Gives the sending host a second interface, eth1, with an address and a default route of its own.
     ///
     /// # Errors

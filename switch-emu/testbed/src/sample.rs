@@ -17,6 +17,8 @@ pub(super) struct Sampler<'a> {
     played: &'a [Option<HostPort>],
     /// Switch and series of each port.
     ports: Vec<(usize, PortSamples)>,
+    /// By port.
+    rates: Vec<u64>,
     delivered: Vec<(u64, u64)>,
     every_ps: u64,
     lead_in_ps: u64,
@@ -39,7 +41,17 @@ impl<'a> Sampler<'a> {
         let ports = ports.into_iter().take(MAX_PORTS);
         let ports = ports.map(|(port, its)| (its.switch, PortSamples { port, samples: Vec::new() })).collect();
         let every_ps = setup.spec.sample_ps;
-        Self { rig, played: setup.ports, ports, delivered: Vec::new(), every_ps, lead_in_ps, next_ps: lead_in_ps }
+        let rates = setup.fabric.ports.iter().map(|port| port.rate_bps).collect();
+        Self {
+            rig,
+            played: setup.ports,
+            ports,
+            rates,
+            delivered: Vec::new(),
+            every_ps,
+            lead_in_ps,
+            next_ps: lead_in_ps,
+        }
     }
 
     /// Takes a sample if one is due.
@@ -51,14 +63,14 @@ impl<'a> Sampler<'a> {
         self.next_ps = report.now_ps - time_ps % self.every_ps + self.every_ps;
         self.delivered.push((time_ps, report.delivered_bytes));
         for (switch, series) in &mut self.ports {
-            let ([both, control], sent_bytes) = match &self.played[series.port] {
+            let ([both, control], came) = match &self.played[series.port] {
                 Some(port) => (port.queue_bytes(report.now_ps), port.counters().bytes),
                 None => {
                     let program = self.rig.program(*switch);
                     (program.queue_bytes(series.port, report.now_ps)?, program.counters(series.port)?.bytes)
                 }
             };
-            series.samples.push((time_ps, both.max(control), sent_bytes));
+            series.look(time_ps, self.rates[series.port], both.max(control), came);
         }
         Ok(())
     }

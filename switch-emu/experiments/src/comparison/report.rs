@@ -176,7 +176,7 @@ mod tests {
             fct_mean_us,
             flows_total: 128,
             flows_completed: completed,
-            payload_verified: true,
+            payload_verified: Some(true),
             packets_sent: 1000,
             reordered_packets: 5,
             drain_percent_of_fct: drain,

@@ -1,8 +1,6 @@
 //! The series of the plots, computed from a run's samples.
 
-use std::collections::BTreeMap;
-
-use spray_fabric::{PortOutcome, PortSamples};
+use spray_fabric::{LinkPattern, PortOutcome, PortSamples};
 
 use super::chart::Line;
 use crate::results::{EventKind, Finished, RunResult, Spread, gbps, us};
@@ -141,12 +139,15 @@ fn is_uplink(port: &PortOutcome) -> bool {
 }
 
 fn interesting_switch(run: &RunResult) -> Option<&str> {
-    let uplinks: BTreeMap<&str, u64> =
-        run.ports.iter().filter(|p| is_uplink(p)).map(|p| (p.name.as_str(), p.counters.bytes)).collect();
-    let failed = run.events.iter().filter(|e| e.kind == EventKind::Failure).map(|e| e.subject.as_str());
-    let failed = failed.filter(|subject| uplinks.contains_key(subject)).map(switch_of).next();
-    let busiest = || uplinks.iter().max_by_key(|(_, bytes)| **bytes).map(|(name, _)| switch_of(name));
-    failed.or_else(busiest)
+    let uplinks: Vec<&PortOutcome> = run.ports.iter().filter(|port| is_uplink(port)).collect();
+    let failed = run.events.iter().filter(|event| event.kind == EventKind::Failure);
+    let first = |subject: &str| {
+        let pattern = LinkPattern::new(subject);
+        uplinks.iter().find(|port| pattern.means(&port.name))
+    };
+    let failed = failed.filter_map(|event| first(&event.subject)).next();
+    let busiest = || uplinks.iter().max_by_key(|port| port.counters.bytes);
+    failed.or_else(busiest).map(|port| switch_of(&port.name))
 }
 
 /// `leaf0` of `leaf0->spine1`.

@@ -50,6 +50,26 @@ fn run_page_stands_alone_with_its_five_plots() {
     assert!(page.contains("freeze entered") && page.contains("leaf0-&gt;spine1"));
 }
 
+/// The sample's busiest uplink is leaf0's.
+#[test]
+fn uplinks_are_those_of_a_switch_at_which_a_link_failed() {
+    for (failed, shown) in [
+        ("leaf1->spine0", "leaf1->spine0"),
+        ("leaf1-spine0", "leaf1->spine0"),
+        ("spine0-leaf1", "leaf1->spine0"),
+        ("leaf1", "leaf1->spine0"),
+        ("leaf1*->spine*", "leaf1->spine0"),
+        ("spine1", "leaf0->spine0"),
+        ("h9->leaf1", "leaf0->spine0"),
+    ] {
+        let mut run = sample("reps", "broken", &[150.0]);
+        (run.ports[0].counters.bytes, run.ports[2].counters.bytes) = (9_000_000, 10);
+        run.events[0].subject = failed.into();
+        let names: Vec<_> = series::uplinks(&run, 9).into_iter().map(|line| line.name).collect();
+        assert_eq!(names[0], shown, "{failed}: {names:?}");
+    }
+}
+
 #[test]
 fn picture_of_goodput_is_a_file_of_its_own_with_every_bar_and_name() {
     let picture = goodput_picture(&nine());

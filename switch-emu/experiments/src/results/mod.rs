@@ -80,8 +80,8 @@ pub struct RunResult {
     pub late_packets: u64,
     /// 99th percentile, over all received frames, of how far behind their virtual time they were; 0 for punctual ones.
     pub lateness_p99_us: f64,
-    /// Whether every delivered message had the SHA-256 of the message sent; false if none was sent.
-    pub payload_verified: bool,
+    /// Whether every delivered message had the SHA-256 of the message sent; `None` where no payload is carried: in the simulator.
+    pub payload_verified: Option<bool>,
     /// Figures that only the simulator has.
     pub sim: Option<SimFigures>,
     /// Of switches that keep entries for flows.
@@ -224,9 +224,9 @@ pub struct FlowResult {
     pub step: Option<u32>,
     /// Packets sent again.
     pub retransmits: u64,
-    /// Packets that arrived after one with a higher sequence number.
+    /// As [`TransportTotals::reordered_packets`].
     pub reordered: u64,
-    /// Packets whose sequence number is not one more than that of the packet before (Flowcut §III-C2); a lost packet counts once.
+    /// As [`TransportTotals::unexpected_packets`].
     pub unexpected: u64,
     /// By how many places the reordered ones were behind, in powers of two.
     pub degrees: Degrees,
@@ -323,9 +323,10 @@ pub struct TransportTotals {
     pub retransmits: u64,
     /// Retransmission timers that ran out.
     pub timeouts: u64,
-    /// Data packets that arrived after one with a higher sequence number.
+    /// Data packets that arrived after one with a higher sequence number. Retransmissions and duplicates do not count (TRN-58).
     pub reordered_packets: u64,
-    /// Data packets whose sequence number is not one more than that of the packet before.
+    /// Data packets whose sequence number is not one more than that of the packet before. Retransmissions and duplicates neither count
+    /// nor are a packet before; a lost packet counts once (TRN-60).
     pub unexpected_packets: u64,
     /// By how many places the reordered ones were behind, in powers of two.
     pub reordering_degrees: Degrees,

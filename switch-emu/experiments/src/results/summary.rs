@@ -103,8 +103,9 @@ pub struct Summary {
     pub late_packets: u64,
     /// 99th percentile, over all received frames, of how far behind their virtual time they were.
     pub lateness_p99_us: f64,
-    /// Whether every delivered message had the SHA-256 of the message sent.
-    pub payload_verified: bool,
+    /// Whether every delivered message had the SHA-256 of the message sent. Not there where no payload is carried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_verified: Option<bool>,
     /// Frames that the testbed itself lost, by place: more than zero makes the run doubtful.
     pub testbed_losses: TestbedLosses,
     /// Figures that only the simulator has; other runs lack these keys.
@@ -163,11 +164,10 @@ impl LayerQueue {
 }
 
 impl Summary {
-    /// Whether every flow completed with the payload that was sent. The simulator sends no payload: there it is enough that
-    /// every flow completed.
+    /// Whether every flow completed with the payload that was sent. Where none is carried it is enough that every flow completed.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.flows_completed == self.flows_total && (self.payload_verified || self.sim.is_some())
+        self.flows_completed == self.flows_total && self.payload_verified != Some(false)
     }
 }
 

@@ -53,9 +53,9 @@ pub(crate) fn columns(summaries: &[Summary]) -> Vec<Column> {
 fn payload(s: &Summary) -> String {
     match (s.flows_completed == s.flows_total, s.payload_verified) {
         (false, _) => format!("{}/{} flows", s.flows_completed, s.flows_total),
-        (true, _) if s.sim.is_some() => "-".into(),
-        (true, true) => "verified".into(),
-        (true, false) => "WRONG".into(),
+        (true, None) => "-".into(),
+        (true, Some(true)) => "verified".into(),
+        (true, Some(false)) => "WRONG".into(),
     }
 }
 

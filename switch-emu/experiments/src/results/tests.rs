@@ -35,7 +35,7 @@ pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult
         delivered: (0..=100).map(|i| (2_000_000 * i, 40_000 * i)).collect(),
         events: events(),
         transport: TransportTotals { packets_sent: 2_700, retransmits: 31, reordered_packets: 8, ..Default::default() },
-        payload_verified: true,
+        payload_verified: Some(true),
         recovery_us: Some(41.5),
         ..RunResult::default()
     }
@@ -130,6 +130,15 @@ fn summary_of_an_unfinished_run_has_no_nan() {
     let s = run.summary();
     assert_eq!((s.flows_completed, s.fct_mean_us, s.fct_max_us, s.goodput_gbps), (0, 0.0, 0.0, 0.0));
     assert!(!s.is_complete());
+}
+
+#[test]
+fn what_carries_no_payload_says_nothing_of_it() {
+    let run = RunResult { payload_verified: None, ..sample("reps", "healthy", &[100.0]) };
+    let (summary, text) = (run.summary(), serde_json::to_string(&run.summary()).unwrap());
+    assert!(summary.is_complete() && !text.contains("payload_verified"), "{text}");
+    assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
+    assert!(table(&[run.summary()]).lines().nth(2).unwrap().ends_with(" -"));
 }
 
 #[test]
@@ -291,7 +300,7 @@ fn drains_show_where_there_are_any() {
 fn table_names_what_went_wrong() {
     let mut lossy = sample("ops", "healthy", &[100.0, 200.0]);
     lossy.testbed_losses = TestbedLosses { veth: 3, rx_ring_full: 2, ..Default::default() };
-    (lossy.payload_verified, lossy.late_packets, lossy.lateness_p99_us) = (false, 7, 1.5);
+    (lossy.payload_verified, lossy.late_packets, lossy.lateness_p99_us) = (Some(false), 7, 1.5);
     let mut unfinished = sample("ecmp", "healthy", &[100.0, 200.0]);
     (unfinished.flows[0].end_us, unfinished.flows[0].fct_us) = (None, None);
     let text = table(&[lossy.summary(), unfinished.summary()]);

@@ -7,15 +7,22 @@ use serde::{Deserialize, Serialize};
 use spray_core::units::{Micros, Ratio};
 use spray_settings::{Document, Mistake};
 
-use super::link_event::span_ps;
-use spray_fabric::{HowMany, Level, LinkAction, RandomFailure};
+use super::link_event::{named, span_ps};
+use spray_fabric::{HowMany, Level, LinkAction, Network, RandomFailure, Which};
 
-/// Links or switches that fail at one time. The seed of each run draws which.
+/// Links or switches that fail at one time, drawn from all of a tier or of a name. Its seed, or that of each run, draws which.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FailureSettings {
     /// What fails: links (both directions of a cable between two switches) or whole switches, all or those of a tier. Leaves count as
-    /// ToRs, spines as aggregation switches.
-    pub what: Level,
+    /// ToRs, spines as aggregation switches. Either this, `link` or `node`.
+    #[serde(default)]
+    pub what: Option<Level>,
+    /// Links by name, as in [[link_event]]: with `-` each cable fails in both directions, with `->` in one.
+    #[serde(default)]
+    pub link: Option<String>,
+    /// Switches or hosts by name, as in [[link_event]]. A host is cut off, and needs `disconnect`.
+    #[serde(default)]
+    pub node: Option<String>,
     /// Share of them that fails, at least one. Either this or `probability`.
     #[serde(default)]
     #[schemars(range(min = 0.000_001, max = 1))]
@@ -35,6 +42,9 @@ pub struct FailureSettings {
     /// Whether the failure may leave a host without a shortest path to another. Otherwise devices that are the last way do not fail.
     #[serde(default)]
     pub disconnect: bool,
+    /// Root of the draw, so that the same fail in all runs. By default the run's seed.
+    #[serde(default)]
+    pub seed: Option<u64>,
     /// What happens.
     #[serde(flatten)]
     pub action: FailureAction,
@@ -64,24 +74,45 @@ impl FailureSettings {
     pub(super) fn failure(
         &self,
         (document, index): (&Document, usize),
+        network: &Network,
         convergence_ps: u64,
     ) -> Result<RandomFailure, Mistake> {
+        let entry = format!("failure.{index}");
+        let named = named((document, &entry), network, &self.link, &self.node)?;
+        let what = match (self.what, named) {
+            (Some(level), None) => Which::Level(level),
+            (None, Some((name, _))) => Which::Named(name.into()),
+            _ => {
+                let message = "needs `what`, `link` or `node`; allowed: one of them";
+                return Err(document.mistake(&format!("{entry}.what"), message));
+            }
+        };
         let part = |ratio: Ratio| ratio.ppm() as f64 / 1e6;
         let how_many = match (self.share, self.probability) {
             (Some(share), None) => HowMany::Share(part(share)),
             (None, Some(probability)) => HowMany::Probability(part(probability)),
             _ => {
                 let message = "needs `share` or `probability`; allowed: one of the two";
-                return Err(document.mistake(&format!("failure.{index}.what"), message));
+                return Err(document.mistake(&format!("{entry}.{}", self.field()), message));
             }
         };
-        let (at_ps, until_ps) = span_ps(document, &format!("failure.{index}"), self.at_us, self.until_us)?;
+        let (at_ps, until_ps) = span_ps(document, &entry, self.at_us, self.until_us)?;
         let action = match self.action {
             FailureAction::Down => LinkAction::Down { convergence_ps },
             FailureAction::SilentDrop => LinkAction::SilentDrop,
             FailureAction::Rate { factor } => LinkAction::Rate { ppm: factor.ppm() as u32 },
         };
-        Ok(RandomFailure { level: self.what, how_many, at_ps, until_ps, action, disconnect: self.disconnect })
+        let Self { disconnect, seed, .. } = *self;
+        Ok(RandomFailure { what, how_many, at_ps, until_ps, action, disconnect, seed })
+    }
+
+    /// The setting that says which devices may fail.
+    pub(super) fn field(&self) -> &'static str {
+        match (&self.link, &self.node) {
+            (Some(_), _) => "link",
+            (_, Some(_)) => "node",
+            _ => "what",
+        }
     }
 }
 
@@ -95,7 +126,7 @@ pub(super) fn words(failure: &RandomFailure) -> String {
         LinkAction::Rate { ppm } => format!("at {} % rate", f64::from(ppm) / 1e4),
         action => action.name().into(),
     };
-    format!("{how_many} {} {what}", failure.level.words())
+    format!("{how_many} {} {what}", failure.what.words())
 }
 
 /// How routing learns of failures.

@@ -6,15 +6,18 @@ use spray_core::units::{Micros, Ratio};
 use spray_settings::{Document, Mistake};
 
 use super::list;
-use spray_fabric::Node;
-use spray_fabric::{LinkAction, LinkEvent, Network};
+use spray_fabric::{LinkAction, LinkEvent, LinkPattern, Network};
 
 /// A change of a link, and when it happens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkEventSettings {
-    /// The link: `leaf0->spine1` is one direction, `leaf0-spine1` both, `leaf0->spine1#2` the second of parallel cables. Links
-    /// that leave a host cannot change.
-    pub link: String,
+    /// The links: `leaf0->spine1` is one direction, `leaf0-spine1` both, `leaf0->spine1#2` the second of parallel cables,
+    /// `leaf0->spine1#*` each of them. `*` in a name is any text, as in `leaf*->spine1`. Either this or `node`.
+    #[serde(default)]
+    pub link: Option<String>,
+    /// Switches or hosts, all of whose links change in both directions, as in `spine1` or `spine*`.
+    #[serde(default)]
+    pub node: Option<String>,
     /// When it begins.
     #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
@@ -77,12 +80,8 @@ impl LinkEventSettings {
         convergence_ps: u64,
     ) -> Result<LinkEvent, Mistake> {
         let mistake = |field: &str, message: String| document.mistake(&format!("link_event.{index}.{field}"), message);
-        let links = network.links_named(&self.link).ok_or_else(|| {
-            let leaving = network.links.iter().filter(|link| matches!(link.from, Node::Switch(_)));
-            let names = list(leaving.map(|link| &link.name));
-            let message = format!("there is no link `{}`; allowed: {names}, and with `-` both directions", self.link);
-            mistake("link", message)
-        })?;
+        let (name, links) = named((document, &format!("link_event.{index}")), network, &self.link, &self.node)?
+            .ok_or_else(|| mistake("action", "needs `link` or `node`; allowed: one of the two".into()))?;
         let (at_ps, until_ps) = span_ps(document, &format!("link_event.{index}"), self.at_us, self.until_us)?;
         let action = match self.action {
             ActionSettings::Down { convergence_us } => {
@@ -98,8 +97,41 @@ impl LinkEventSettings {
                 LinkAction::Flap { period_ps: period_us.ps(), down_ps: down_us.ps() }
             }
         };
-        Ok(LinkEvent { name: self.link.clone(), links, at_ps, until_ps, action })
+        Ok(LinkEvent { name: name.into(), links, at_ps, until_ps, action })
     }
+}
+
+/// The name in the `link` or the `node` of an `entry` of a document, and the links that it means; `None` if it has neither.
+///
+/// # Errors
+/// It has both, or the name means nothing in `network`.
+pub(super) fn named<'a>(
+    (document, entry): (&Document, &str),
+    network: &Network,
+    link: &'a Option<String>,
+    node: &'a Option<String>,
+) -> Result<Option<(&'a str, Vec<usize>)>, Mistake> {
+    let (field, name) = match (link, node) {
+        (None, None) => return Ok(None),
+        (Some(name), None) => ("link", name),
+        (None, Some(name)) => ("node", name),
+        (Some(_), Some(_)) => {
+            let message = "`link` and `node`; allowed: one of the two";
+            return Err(document.mistake(&format!("{entry}.node"), message));
+        }
+    };
+    let links = network.links_named(name).filter(|_| LinkPattern::new(name).is_node() == (field == "node"));
+    let links = links.ok_or_else(|| {
+        let allowed = if field == "node" {
+            let switches = network.switches.iter().map(|switch| &switch.name);
+            list(switches.chain(&network.hosts))
+        } else {
+            list(network.links.iter().map(|link| &link.name)) + ", and with `-` both directions"
+        };
+        let message = format!("there is no {field} `{name}`; allowed: {allowed}, and `*` for any text");
+        document.mistake(&format!("{entry}.{field}"), message)
+    })?;
+    Ok(Some((name, links)))
 }
 
 /// When the `entry` of a document begins and ends, by its `at_us` and `until_us`.

@@ -14,8 +14,8 @@ use super::settings::{ConWeave, Reunion, Settings, Switch, Transport};
 use super::workload::workloads;
 use super::{Failures, MAX_SEEDS, Paths, QueueLength, Scenario, Seeds, SimulationSettings, Written, read_file};
 use spray_fabric::{
-    CompileError, DrawError, FailureContext, FailureFile, FlowHash, HashFields, LinkAction, Network, RandomFailure,
-    Switching, conweave, preload, reunion,
+    CompileError, DrawError, FailureContext, FailureFile, FlowHash, HashFields, LinkAction, LinkPattern, Network,
+    RandomFailure, Switching, conweave, preload, reunion,
 };
 
 impl Scenario {
@@ -239,10 +239,13 @@ fn random_failures(
     network: &Network,
 ) -> Result<(Vec<RandomFailure>, Vec<String>), Mistake> {
     let convergence_ps = settings.routing.convergence_us.ps();
-    let read = |(index, failure): (usize, &FailureSettings)| failure.failure((document, index), convergence_ps);
+    let read =
+        |(index, failure): (usize, &FailureSettings)| failure.failure((document, index), network, convergence_ps);
     let random: Vec<_> = settings.failure.iter().enumerate().map(read).collect::<Result<_, _>>()?;
-    let place = |index| document.mistake(&format!("failure.{index}.what"), "").place;
-    let places: Vec<_> = (0..random.len()).map(place).collect();
+    let place = |(index, failure): (usize, &FailureSettings)| {
+        document.mistake(&format!("failure.{index}.{}", failure.field()), "").place
+    };
+    let places: Vec<_> = settings.failure.iter().enumerate().map(place).collect();
     // The scenario's own seed must find devices that may fail. Other seeds find as many, or say so when they run.
     let context = FailureContext { network, seed, until_ps: u64::MAX, packet_bytes: 0 };
     match FailureFile::default().and(random.clone()).events(&context) {
@@ -283,9 +286,7 @@ fn check_queue(document: &Document, scenario: &Scenario, paths: &Paths) -> Resul
 fn check_events(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
     let Err(error) = preload(&scenario.network, &scenario.link_events) else { return Ok(()) };
     let about = match &error {
-        CompileError::HostLink(link) | CompileError::Periodic(link) | CompileError::Changes { link, .. } => {
-            scenario.network.links_named(link)
-        }
+        CompileError::Periodic(link) | CompileError::Changes { link, .. } => scenario.network.links_named(link),
         CompileError::Reroutes(_) => None,
     };
     // The last event on the link exceeds the limit.
@@ -293,5 +294,9 @@ fn check_events(document: &Document, scenario: &Scenario) -> Result<(), Mistake>
         Some(links) => links.iter().any(|link| event.links.contains(link)),
         None => matches!(event.action, LinkAction::Down { .. }),
     });
-    Err(document.mistake(&format!("link_event.{}.link", culprit.unwrap_or(0)), error.to_string()))
+    let culprit = culprit.unwrap_or(0);
+    let event = scenario.link_events.get(culprit);
+    let is_node = event.is_some_and(|event| LinkPattern::new(&event.name).is_node());
+    let field = if is_node { "node" } else { "link" };
+    Err(document.mistake(&format!("link_event.{culprit}.{field}"), error.to_string()))
 }

@@ -181,17 +181,38 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (switch("hash_fields = \"flow-label\""), "11:15", "IPv4 has no flow label; allowed: `ip = 6`"),
         (host_dr("hash_fields = \"addresses\""), "11:15", "switches hash addresses alone, but the balancer `host-dr`"),
         (host_dr("scheme = \"rr\""), "11:10", "switches with `rr`, but the balancer `host-dr`"),
-        (event("link = \"leaf0->spine9\"\naction = \"down\""), "11:8", "allowed: leaf0->h0, leaf0->h1"),
+        (event("link = \"leaf0->spine9\"\naction = \"down\""), "11:8", "allowed: h0->leaf0, leaf0->h0"),
         (event("link = \"leaf0->spine1\"\naction = \"explode\""), "12:10", "allowed: \"down\", \"silent-drop\""),
         (event("link = \"leaf0->spine1\"\naction = \"rate\""), "10:1", "needs `factor`; allowed: 0.001 to 0.999"),
         (event("link = \"leaf0->spine1\"\naction = \"down\"\nfactor = 0.5"), "13:1", "does not go with action `down`"),
         (event("link = \"leaf0->spine1\"\naction = \"loss\"\nprobability = 2"), "13:15", "allowed: 0.000001 to 1"),
         (event("link = \"leaf0->spine1\"\naction = \"flap\"\nperiod_us = 5\ndown_us = 5"), "14:11", "allowed: less"),
         (event("link = \"leaf0->spine1\"\nat_us = 5\nuntil_us = 5\naction = \"down\""), "13:12", "later times"),
-        (event("link = \"h0->leaf0\"\naction = \"down\""), "11:8", "leaves a host; allowed: links that leave a switch"),
+        (
+            event("link = \"leaf*->h9\"\naction = \"down\""),
+            "11:8",
+            "no link `leaf*->h9`; allowed: h0->leaf0, leaf0->h0",
+        ),
+        (event("link = \"spine1\"\naction = \"down\""), "11:8", "no link `spine1`; allowed: "),
+        (
+            event("node = \"leaf0->spine1\"\naction = \"down\""),
+            "11:8",
+            "no node `leaf0->spine1`; allowed: leaf0, leaf1",
+        ),
+        (event("node = \"core*\"\naction = \"down\""), "11:8", "no node `core*`; allowed: leaf0, leaf1, spine0"),
+        (event("node = \"leaf0\"\nlink = \"leaf0->h0\"\naction = \"down\""), "11:8", "`link` and `node`; allowed: one"),
+        (event("action = \"down\""), "11:10", "needs `link` or `node`; allowed: one of the two"),
+        (failure("share = 0.1\naction = \"down\""), "10:1", "needs `what`, `link` or `node`; allowed: one of them"),
+        (failure("what = \"agg\"\nnode = \"spine*\"\nshare = 0.1\naction = \"down\""), "11:8", "allowed: one of them"),
+        (failure("link = \"leaf*-core*\"\nshare = 0.1\naction = \"down\""), "11:8", "no link `leaf*-core*`; allowed: "),
+        (
+            failure("node = \"leaf*\"\nshare = 1\naction = \"down\""),
+            "11:8",
+            "2 of 2 leaf* are to fail, but of those that work only 0",
+        ),
         (failure("what = \"links\"\naction = \"down\""), "11:8", "needs `share` or `probability`; allowed: one of"),
         (failure("what = \"links\"\nshare = 0.1\nprobability = 0.1\naction = \"down\""), "11:8", "one of the two"),
-        (failure("what = \"cables\"\nshare = 0.1\naction = \"down\""), "11:8", "allowed: \"links\", \"tor-agg\", "),
+        (failure("what = \"cables\"\nshare = 0.1\naction = \"down\""), "11:8", "\"links\", \"tor-agg\", "),
         (
             failure("what = \"core\"\nshare = 0.1\naction = \"down\""),
             "11:8",
@@ -535,4 +556,35 @@ fn what_a_run_follows_from_is_its_settings_and_files() {
     assert_ne!(plain, hash("[transport]\nbalancer = \"ops\"\n", 1));
     let _ = folder.file("f.cm", matrix.replace("200000", "200001"));
     assert_ne!(plain, hash("", 1), "another file of the same name");
+}
+
+#[test]
+fn failures_go_by_pattern() {
+    let events = |rest: &str| parse(&format!("{MINIMAL}{rest}")).unwrap().link_events;
+    let names = |event: &LinkEvent| {
+        let network = parse(MINIMAL).unwrap().network;
+        event.links.iter().map(|link| network.links[*link].name.clone()).collect::<Vec<_>>()
+    };
+    let both = events(
+        "[[link_event]]\nnode = \"spine1\"\nat_us = 100\nuntil_us = 300\naction = \"down\"\n\
+         [[link_event]]\nlink = \"leaf*->spine2\"\naction = \"rate\"\nfactor = 0.5\n\
+         [[link_event]]\nlink = \"h0-leaf0\"\naction = \"silent-drop\"\n",
+    );
+    assert_eq!(names(&both[0]), ["leaf0->spine1", "spine1->leaf0", "leaf1->spine1", "spine1->leaf1"]);
+    assert_eq!((both[0].name.as_str(), both[0].until_ps), ("spine1", Some(300_000_000)));
+    assert_eq!(names(&both[1]), ["leaf0->spine2", "leaf1->spine2"]);
+    assert_eq!(names(&both[2]), ["h0->leaf0", "leaf0->h0"]);
+    let epochs = spray_fabric::epoch_starts(&both);
+    assert_eq!(epochs.len(), 3, "all links of a switch are one change of routing");
+}
+
+#[test]
+fn a_failure_with_a_seed_is_the_same_in_all_runs() {
+    let drawn = |seed: u64, own: &str| {
+        let text = format!("{MINIMAL}[[failure]]\nlink = \"leaf*->spine*\"\nshare = 0.3\naction = \"down\"\n{own}");
+        let events = parse(&text).unwrap().drawn_failures(seed, u64::MAX).unwrap();
+        events.into_iter().map(|event| event.name).collect::<Vec<_>>()
+    };
+    assert!((1..9).all(|seed| drawn(seed, "seed = 3") == drawn(3, "")));
+    assert!((1..9).any(|seed| drawn(seed, "") != drawn(3, "")));
 }

@@ -10,7 +10,7 @@ mod read;
 mod ways;
 
 pub use draw::FailureContext;
-pub use random::{HowMany, Level, RandomFailure};
+pub use random::{HowMany, Level, RandomFailure, Which};
 
 use crate::FileError;
 

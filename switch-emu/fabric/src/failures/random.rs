@@ -1,4 +1,4 @@
-//! Links and switches that fail together: a share of those of a tier, or each with a probability.
+//! Links and switches that fail together: a share of those of a tier or of a name, or each with a probability.
 
 use rand_core::RngCore;
 use schemars::JsonSchema;
@@ -7,13 +7,14 @@ use spray_core::rng::stream;
 
 use super::draw::{Candidate, FailureContext, Outages, draw_one};
 use crate::fabric::Node;
-use crate::{Link, LinkAction, LinkEvent, Network, ShortestPaths};
+use crate::names::fits;
+use crate::{Link, LinkAction, LinkEvent, LinkPattern, Network, ShortestPaths};
 
-/// Devices of one kind that fail at one time, drawn from the run's seed.
+/// Devices of one kind that fail at one time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RandomFailure {
     /// Which devices may fail.
-    pub level: Level,
+    pub what: Which,
     /// How many of them do.
     pub how_many: HowMany,
     /// When they fail.
@@ -24,6 +25,17 @@ pub struct RandomFailure {
     pub action: LinkAction,
     /// Whether devices may fail without which some host cannot reach another.
     pub disconnect: bool,
+    /// Root of the draw; `None` is the run's.
+    pub seed: Option<u64>,
+}
+
+/// Which devices may fail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// Those of a tier.
+    Level(Level),
+    /// Those of a name, see [`LinkPattern`]: nodes, cables for both directions, or links for one.
+    Named(String),
 }
 
 /// Which links or switches: a link is both directions of a cable between two switches.
@@ -75,14 +87,14 @@ impl RandomFailure {
         outages: &mut Outages,
     ) -> Result<Vec<LinkEvent>, String> {
         let network = context.network;
-        let devices = self.level.devices(network);
+        let devices = self.what.devices(network);
         if devices.is_empty() {
-            return Err(format!("the fabric has no {}; allowed: {}", self.level.words(), Level::of(network)));
+            return Err(format!("the fabric has no {}; allowed: {}", self.what.words(), Level::of(network)));
         }
         if self.at_ps >= context.until_ps {
             return Ok(Vec::new());
         }
-        let mut rng = stream(context.seed, STREAM + index);
+        let mut rng = stream(self.seed.unwrap_or(context.seed), STREAM + index);
         // A slow link is still a way.
         let removes = !matches!(self.action, LinkAction::Rate { .. });
         outages.begin();
@@ -105,7 +117,7 @@ impl RandomFailure {
                 let one = |_| draw_one(&mut rng, &mut left, &mut needed, ways.as_mut());
                 let failing: Vec<_> = (0..wanted).map_while(one).collect();
                 if failing.len() < wanted {
-                    let (words, most) = (self.level.words(), failing.len());
+                    let (words, most) = (self.what.words(), failing.len());
                     return Err(format!(
                         "{wanted} of {all} {words} are to fail, but of those that work only {most} can without cutting off hosts; \
                          allowed: fewer, or `disconnect = true`"
@@ -118,6 +130,39 @@ impl RandomFailure {
             failing.iter().for_each(|device| outages.add(&device.links, self.at_ps, self.until_ps));
         }
         Ok(failing.iter().map(|device| device.event(self.at_ps, self.until_ps, self.action)).collect())
+    }
+}
+
+impl Which {
+    /// What people call its devices.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Level(level) => level.words().into(),
+            Self::Named(name) => name.clone(),
+        }
+    }
+
+    fn devices(&self, network: &Network) -> Vec<Candidate> {
+        let name = match self {
+            Self::Level(level) => return level.devices(network),
+            Self::Named(name) => name,
+        };
+        let pattern = LinkPattern::new(name);
+        if pattern.is_node() {
+            let hosts = network.hosts.iter().enumerate().filter(|(_, host)| fits(name, host));
+            let host = |(host, its): (usize, &String)| Candidate {
+                name: its.clone(),
+                links: vec![network.uplink(host), network.downlink(host)],
+            };
+            let switches = (0..network.switches.len()).filter(|switch| fits(name, &network.switches[*switch].name));
+            return hosts.map(host).chain(switches.map(|switch| switch_of(network, switch))).collect();
+        }
+        let links = network.links.iter().enumerate();
+        if pattern.is_both() {
+            return links.step_by(2).filter(|(_, link)| pattern.means(&link.name)).map(cable).collect();
+        }
+        let alone = |(index, link): (usize, &Link)| Candidate { name: link.name.clone(), links: vec![index] };
+        links.filter(|(_, link)| pattern.means(&link.name)).map(alone).collect()
     }
 }
 
@@ -165,10 +210,6 @@ impl Level {
         let links = |fits: &dyn Fn(&Link) -> bool| {
             let cables = network.links.iter().enumerate().step_by(2);
             let those = cables.filter(|(_, link)| link.is_uplink() && fits(link));
-            let cable = |(index, link): (usize, &Link)| Candidate {
-                name: link.name.replacen("->", "-", 1),
-                links: vec![index, index + 1],
-            };
             those.map(cable).collect()
         };
         match self {
@@ -183,6 +224,11 @@ impl Level {
             Self::Core => switch(&|tier| tier == 2),
         }
     }
+}
+
+/// Both directions of the cable whose first is this one.
+fn cable((index, link): (usize, &Link)) -> Candidate {
+    Candidate { name: link.name.replacen("->", "-", 1), links: vec![index, index + 1] }
 }
 
 /// The tiers of both ends of a link between switches, the lower one first.

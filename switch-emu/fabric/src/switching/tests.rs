@@ -281,7 +281,9 @@ fn paths_by_port(network: &Network, dead: &HashSet<usize>, switch: usize, leaf: 
 fn weights_after_random_failures_count_the_paths_on_both_engines() {
     //= docs/specs/switching.md#SWC-4 weights
     //= docs/specs/switching.md#SWC-22 routing converges after G
-    use crate::{ChassisSpec, FailureContext, FailureFile, HowMany, Level, RandomFailure, Tables, Thresholds, compile};
+    use crate::{
+        ChassisSpec, FailureContext, FailureFile, HowMany, Level, RandomFailure, Tables, Thresholds, Which, compile,
+    };
     let queue = Thresholds {
         limit_bytes: 100_000,
         mark_min_bytes: 0,
@@ -297,12 +299,13 @@ fn weights_after_random_failures_count_the_paths_on_both_engines() {
         let network = fat_tree(scheme);
         let action = LinkAction::Down { convergence_ps: 7 };
         let random = RandomFailure {
-            level: Level::Links,
+            what: Which::Level(Level::Links),
             how_many: HowMany::Share(0.1),
             at_ps: 100,
             until_ps: Some(1_000),
             action,
             disconnect: false,
+            seed: None,
         };
         let context = FailureContext { network: &network, seed, until_ps: 10_000, packet_bytes: 1 };
         let events = FailureFile::default().and(vec![random]).events(&context).unwrap();

@@ -276,3 +276,19 @@ fn messages_begin_before_the_end_or_are_no_part_of_the_run() {
         assert!(some.flows.iter().any(|flow| flow.src == *src && flow.end_us.unwrap() > 50.0), "{src}");
     }
 }
+
+#[test]
+//= docs/specs/switch.md#SW-24 bytes that have left
+fn no_link_is_used_by_more_than_its_rate() {
+    let mut scenario = permutation();
+    scenario.sample_ps = 1_000_000;
+    let result = Simulation::new(&scenario).run(BalancerKind::Ecmp, 1, &[]).unwrap();
+    let mut busiest: f64 = 0.0;
+    for series in &result.port_samples {
+        for pair in series.samples.windows(2) {
+            let bps = (pair[1].2 - pair[0].2) as f64 * 8e12 / (pair[1].0 - pair[0].0) as f64;
+            busiest = busiest.max(bps / result.ports[series.port].rate_bps as f64);
+        }
+    }
+    assert!((0.9..=1.0).contains(&busiest), "flows collide on a link, which is full: {busiest}");
+}

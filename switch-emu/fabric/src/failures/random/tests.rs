@@ -9,7 +9,8 @@ fn tree() -> Network {
 
 fn down(level: Level, how_many: HowMany) -> RandomFailure {
     let action = LinkAction::Down { convergence_ps: 0 };
-    RandomFailure { level, how_many, at_ps: 5, until_ps: None, action, disconnect: false }
+    let what = Which::Level(level);
+    RandomFailure { what, how_many, at_ps: 5, until_ps: None, action, disconnect: false, seed: None }
 }
 
 fn draw(network: &Network, seed: u64, random: &[RandomFailure]) -> Result<Vec<LinkEvent>, DrawError> {
@@ -172,4 +173,39 @@ fn what_cannot_fail_is_said() {
     assert_eq!(draw(&tree, 1, &[cut]).unwrap().len(), 16);
     let late = RandomFailure { at_ps: 1_000, ..down(Level::Core, HowMany::Share(0.1)) };
     assert_eq!(draw(&tree, 1, &[late]).unwrap(), []);
+}
+
+#[test]
+fn devices_of_a_name_fail() {
+    //= docs/specs/switching.md#SWC-20 who fails
+    let network = LeafSpine::uniform([4, 4, 2], 1_000_000_000, 0).network();
+    let all = |name: &str, disconnect| {
+        let what = Which::Named(name.into());
+        draw(&network, 1, &[RandomFailure { what, disconnect, ..down(Level::Links, HowMany::Probability(1.0)) }])
+            .unwrap()
+    };
+    let names_of = |events: &[LinkEvent]| events.iter().map(|event| event.name.clone()).collect::<Vec<_>>();
+    let links = |event: &LinkEvent| event.links.len();
+    let one_way = all("leaf*->spine1", false);
+    assert_eq!(names_of(&one_way), ["leaf0->spine1", "leaf1->spine1", "leaf2->spine1", "leaf3->spine1"]);
+    assert!(one_way.iter().all(|event| links(event) == 1));
+    let both = all("spine1-leaf*", false);
+    assert_eq!(names_of(&both), ["leaf0-spine1", "leaf1-spine1", "leaf2-spine1", "leaf3-spine1"]);
+    assert!(both.iter().all(|event| links(event) == 2));
+    let switches = all("spine*", false);
+    assert_eq!((switches.len(), links(&switches[0])), (3, 8), "one stays, for the hosts");
+    assert_eq!(all("h0", false), [], "a host has one way");
+    let hosts = all("h*", true);
+    assert_eq!((hosts.len(), links(&hosts[0])), (8, 2));
+}
+
+#[test]
+fn a_seed_of_its_own_draws_the_same_in_all_runs() {
+    //= docs/specs/switching.md#SWC-20 who fails
+    let tree = tree();
+    let drawn = |seed, run| {
+        names(&draw(&tree, run, &[RandomFailure { seed, ..down(Level::Links, HowMany::Share(0.05)) }]).unwrap())
+    };
+    assert!((1..20).all(|run| drawn(Some(7), run) == drawn(None, 7)));
+    assert!((1..20).any(|run| drawn(None, run) != drawn(None, 7)));
 }

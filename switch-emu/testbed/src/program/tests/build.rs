@@ -70,7 +70,7 @@ pub(super) fn uplinks(fabric: &mut Fabric, at_ps: u64, state: LinkState) {
 /// A host with the addresses that frames have.
 pub(super) fn host(number: u16) -> Host {
     let mac = [2, 0, 0, 0, 0, number as u8];
-    Host { name: format!("h{number}"), v4: v4(number), v6: v6(number), mac }
+    Host { name: format!("h{number}"), v4: v4(number), v6: v6(number), mac, changes: Vec::new() }
 }
 
 fn v4(host: u16) -> Ipv4Addr {

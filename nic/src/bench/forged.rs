@@ -1,0 +1,98 @@
+//! Frames that somebody hostile sends, for measurements and for tests.
+
+use std::net::IpAddr;
+
+use spray_wire::{
+    Body, Common, Connect, DSCP_CONTROL, Data, Ecn, Envelope, EvPort, INITIAL_TTL, Probe, SEAL_BYTES, Seal, TAG_BYTES,
+    emit, emit_sealed,
+};
+
+use crate::Peer;
+use crate::endpoint::exchange::CONNECT_BYTES;
+
+/// Who sends forged frames to whom.
+#[derive(Debug, Clone, Copy)]
+pub struct Forger {
+    /// Where frames come from, or say that they do.
+    pub from: Peer,
+    /// The victim's honest peer: sealed frames say that they come from it.
+    pub honest: IpAddr,
+    /// The victim.
+    pub to: Peer,
+}
+
+/// A forged frame.
+#[derive(Debug, Clone, Copy)]
+pub enum Forged {
+    /// A frame without a seal: of this connection, with this cookie.
+    Plain(u32, u64, Body),
+    /// A frame with a wrong seal: of this connection, with this number, and so many bytes of payload, 3,400 at most.
+    Sealed(u32, u64, u16),
+    /// A Connect with a message of the key exchange that is none.
+    Exchange(Connect),
+    /// One whose header is changed after its checksum.
+    Corrupt,
+    /// One for another port.
+    Foreign,
+}
+
+/// A seal that nobody believes.
+struct NoSeal;
+
+impl Seal for NoSeal {
+    fn header(&self, _covered: &[u8]) -> [u8; TAG_BYTES] {
+        [1; TAG_BYTES]
+    }
+
+    fn payload(&self, _covered: &[u8], _payload: &mut [u8]) -> [u8; TAG_BYTES] {
+        [1; TAG_BYTES]
+    }
+}
+
+impl Forger {
+    /// Writes a frame to the beginning of `space`, which has 4,096 bytes, and returns its length.
+    ///
+    /// # Panics
+    /// When `space` is too small for it.
+    pub fn write(&self, space: &mut [u8], forged: &Forged) -> usize {
+        let envelope = Envelope {
+            src_mac: self.from.mac,
+            dst_mac: self.to.mac,
+            src: self.from.address,
+            dst: self.to.address,
+            src_port: EvPort::new(50_000),
+            dscp: DSCP_CONTROL,
+            ecn: Ecn::NotEct,
+            ttl: INITIAL_TTL,
+        };
+        let common = |connection, cookie| Common { connection, cookie, virtual_time_ps: 0 };
+        let written = match forged {
+            Forged::Plain(connection, cookie, body) => {
+                let payload = [7; 4_096];
+                emit(space, &envelope, &common(*connection, *cookie), body, &payload[..body.payload_bytes()])
+            }
+            Forged::Sealed(connection, number, payload_bytes) => {
+                let envelope = Envelope { src: self.honest, ..envelope };
+                let data = Body::Data(Data { psn: *number, payload_bytes: *payload_bytes, ..Data::default() });
+                let at = data.header_bytes(false) + SEAL_BYTES;
+                let payload_bytes = usize::from(*payload_bytes);
+                space[at..at + payload_bytes].fill(7);
+                emit_sealed(space, &envelope, &common(*connection, *number), &data, payload_bytes, &NoSeal)
+            }
+            Forged::Exchange(connect) => {
+                let connect = Connect { exchange_bytes: CONNECT_BYTES as u16, ..*connect };
+                emit(space, &envelope, &common(0, 0), &Body::Connect(connect), &[9; CONNECT_BYTES])
+            }
+            Forged::Corrupt | Forged::Foreign => {
+                let probe = Body::Probe(Probe { token: 1, timestamp_ps: 2 });
+                emit(space, &envelope, &common(9, 9), &probe, &[])
+            }
+        };
+        match forged {
+            Forged::Corrupt => space[80] ^= 1,
+            Forged::Foreign => space[36] ^= 1,
+            _ => {}
+        }
+        written.expect("a frame that fits")
+    }
+}

@@ -1,0 +1,190 @@
+//! Somebody on the receiver's network who sends it hostile frames, and hears what comes back.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::ifaddrs::getifaddrs;
+use nix::sys::socket::{
+    AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt, socket, sockopt,
+};
+use spray_nic::Peer;
+use spray_nic::bench::{Forged, Forger};
+use spray_testbed::Routers;
+use spray_wire::{Accept, Ack, Body, Close, CloseReason, Connect, Data, Nack, Probe, PullRequest, Reset, Terms};
+
+/// The address that the flood says that it comes from: one of the receiver's subnet that nobody has.
+pub const SPOOFED: [u8; 4] = [10, 2, 0, 99];
+const SPOOFED_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x99];
+/// Frames of the honest sender that are kept to be sent again.
+const KEPT: usize = 512;
+/// Fits the MTU of the routers.
+const PAYLOAD_BYTES: u16 = 1_200;
+const FRAME_BYTES: usize = 4_096;
+/// Of what waits to be looked at.
+const BUFFER_BYTES: usize = 64 << 20;
+
+/// A program on the link between the receiver and its router.
+pub struct Flood {
+    /// Sees all frames on the link but its own.
+    link: OwnedFd,
+    receiver: Peer,
+    honest: IpAddr,
+    /// Frames that the honest sender sent lately.
+    seen: VecDeque<Vec<u8>>,
+    /// The number of its connection at the receiver.
+    connection: u32,
+    number: u64,
+    /// Bytes that were sent from the spoofed address.
+    pub spoofed_bytes: u64,
+    /// All frames that were sent.
+    pub frames: u64,
+    /// Of these, frames of the honest sender that were sent again.
+    pub replayed: u64,
+    /// Bytes that the receiver sent to the spoofed address.
+    pub answered_bytes: u64,
+}
+
+impl Flood {
+    /// Attaches to the receiver's link; the receiver is host 1, and the honest sender host 0.
+    pub fn new(routers: &Routers) -> Self {
+        let receiver = routers.run_in(1, || link_address(Routers::INTERFACE)).unwrap();
+        let link = routers.run_at_gateway(1, || attach(&link_address(Routers::GATEWAY))).unwrap().unwrap();
+        Self {
+            link,
+            receiver: Peer { address: Routers::address(1, 0).into(), mac: receiver.addr().unwrap() },
+            honest: Routers::address(0, 0).into(),
+            seen: VecDeque::new(),
+            connection: 0,
+            number: 0,
+            spoofed_bytes: 0,
+            frames: 0,
+            replayed: 0,
+            answered_bytes: 0,
+        }
+    }
+
+    /// Sends so many frames, each another.
+    pub fn pour(&mut self, frames: u64) {
+        for _ in 0..frames {
+            self.number += 1;
+            match self.seen.get(self.number as usize / 2 % KEPT) {
+                Some(seen) if self.number.is_multiple_of(2) => {
+                    self.replayed += u64::from(put(&self.link, seen));
+                    self.frames += 1;
+                }
+                _ => self.forge(),
+            }
+        }
+    }
+
+    fn forge(&mut self) {
+        // Connects would have the receiver answer the honest sender.
+        let forged = self.forged();
+        let opens = matches!(forged, Forged::Exchange(_) | Forged::Plain(_, _, Body::Connect(_)));
+        let says_honest = !opens && self.number.is_multiple_of(3);
+        let address = if says_honest { self.honest } else { SPOOFED.into() };
+        let forger = Forger { from: Peer { address, mac: SPOOFED_MAC }, honest: self.honest, to: self.receiver };
+        let mut space = [0; FRAME_BYTES];
+        let mut bytes = forger.write(&mut space, &forged);
+        match self.number % 32 {
+            // Headers that lead here, and nothing that makes sense behind them.
+            29 => space[42..bytes]
+                .iter_mut()
+                .enumerate()
+                .for_each(|(at, byte)| *byte = (self.number as usize * 31 + at * 7) as u8),
+            31 => bytes = bytes.min(14 + self.number as usize / 32 % bytes),
+            _ => {}
+        }
+        if put(&self.link, &space[..bytes]) {
+            self.frames += 1;
+            let is_spoofed = !says_honest && !matches!(forged, Forged::Sealed(..));
+            self.spoofed_bytes += if is_spoofed { bytes as u64 } else { 0 };
+        }
+    }
+
+    /// The next frame: all kinds in turn, for the honest connection or one beside it.
+    fn forged(&self) -> Forged {
+        let number = self.number;
+        let connection = self.connection ^ (number % 3) as u32;
+        let plain = |body| Forged::Plain(connection, number, body);
+        let close = |reason, acknowledgement| Body::Close(Close { final_psn: 0, reason, acknowledgement });
+        let connect = Connect {
+            connection: number as u32,
+            cookie: number,
+            window_packets: 256,
+            max_payload: PAYLOAD_BYTES.into(),
+            max_data: 1 << 20,
+            ack_every: 1,
+            exchange_bytes: 0,
+            token: [0; 16],
+        };
+        let data = Data { psn: number, message_bytes: u64::MAX, payload_bytes: PAYLOAD_BYTES, ..Data::default() };
+        match number / 2 % 15 {
+            0 => Forged::Plain(0, 0, Body::Connect(connect)),
+            1 => Forged::Plain(0, 0, Body::Connect(Connect { token: [number as u8; 16], ..connect })),
+            2 => Forged::Exchange(Connect { token: [number as u8; 16], ..connect }),
+            3 => plain(Body::Accept(Accept { connection: 3, cookie: number, ..Terms::default() })),
+            4 => plain(Body::Ack(Ack { cumulative: u64::MAX, max_data: u64::MAX, ..Ack::default() })),
+            5 => plain(Body::Nack(Nack { psn: number, ..Nack::default() })),
+            6 => plain(close(CloseReason::Done, false)),
+            7 => plain(close(CloseReason::Aborted, true)),
+            8 => plain(Body::Reset(Reset { reason: 0 })),
+            9 => plain(Body::Probe(Probe { token: number, timestamp_ps: 0 })),
+            10 => plain(Body::PullRequest(PullRequest { demand_bytes: u64::MAX, pulled_bytes: 0 })),
+            11 => plain(Body::Data(data)),
+            12 => Forged::Sealed(connection, number, PAYLOAD_BYTES),
+            13 => Forged::Corrupt,
+            _ => Forged::Foreign,
+        }
+    }
+
+    /// Takes what was on the link since the last time.
+    pub fn listen(&mut self) {
+        let mut space = [0; FRAME_BYTES];
+        loop {
+            let bytes = match recv(self.link.as_raw_fd(), &mut space, MsgFlags::MSG_DONTWAIT) {
+                Ok(bytes) => bytes,
+                Err(Errno::EAGAIN) => return,
+                Err(error) => panic!("the receiver's link: {error}"),
+            };
+            let frame = &space[..bytes];
+            // IPv4 behind Ethernet: source and destination.
+            let (from, to) = (frame.get(26..30), frame.get(30..34));
+            if to == Some(&SPOOFED) {
+                self.answered_bytes += bytes as u64;
+            } else if from == Some(&Routers::address(0, 0).octets()) {
+                self.connection = spray_wire::peek_packet(frame).map_or(self.connection, |(connection, _)| connection);
+                if self.seen.len() == KEPT {
+                    self.seen.pop_front();
+                }
+                self.seen.push_back(frame.to_vec());
+            }
+        }
+    }
+}
+
+/// The link address of an interface of this namespace.
+fn link_address(interface: &str) -> LinkAddr {
+    let found = getifaddrs().unwrap().filter(|it| it.interface_name == interface);
+    let mut links = found.filter_map(|it| it.address?.as_link_addr().copied());
+    links.next().unwrap_or_else(|| panic!("no interface {interface}"))
+}
+
+fn attach(link: &LinkAddr) -> nix::Result<OwnedFd> {
+    let fd = socket(AddressFamily::Packet, SockType::Raw, SockFlag::empty(), SockProtocol::EthAll)?;
+    setsockopt(&fd, sockopt::RcvBufForce, &BUFFER_BYTES)?;
+    bind(fd.as_raw_fd(), link)?;
+    Ok(fd)
+}
+
+/// Sends a frame. False when there is no room for it.
+fn put(link: &OwnedFd, frame: &[u8]) -> bool {
+    match send(link.as_raw_fd(), frame, MsgFlags::empty()) {
+        Ok(_) => true,
+        Err(Errno::ENOBUFS | Errno::EAGAIN) => false,
+        Err(error) => panic!("{}", io::Error::from(error)),
+    }
+}
