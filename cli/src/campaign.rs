@@ -188,7 +188,8 @@ impl Campaign {
             return Ok(HashMap::new());
         }
         let mut warnings = HashSet::new();
-        let all = self.scenarios.iter().flat_map(|scenario| &scenario.workloads).flat_map(|workload| workload.warnings());
+        let all =
+            self.scenarios.iter().flat_map(|scenario| &scenario.workloads).flat_map(|workload| workload.warnings());
         all.filter(|text| warnings.insert(*text)).for_each(|text| note!("spray: warning: {text}"));
         // What the runs at the same time do not need goes to each of them.
         let engine = engines::engine(self.engine, (self.threads / open.len()).max(1))?;

@@ -117,22 +117,28 @@ fn is_large(settings: &Settings) -> bool {
         product(topology(), &["groups", "routers_per_group", "routers_per_group"]),
         product(topology(), &["groups", "routers_per_group", "hosts_per_router"]),
         product(topology(), &["groups", "routers_per_group", "global_cables"]),
-        product(serde_json::to_value(&settings.workload), &["messages"]),
     ];
-    products.into_iter().any(|product| product > SMALL / 10)
+    let workloads = settings
+        .workload
+        .iter()
+        .map(|workload| product(serde_json::to_value(workload), &["messages", "rounds", "layers"]));
+    products.into_iter().chain(workloads).any(|product| product > SMALL / 10)
 }
 
 fn check_scenario(scenario: &Scenario) {
     let (hosts, paths) = (scenario.network.hosts.len(), scenario.paths());
-    let flows = scenario.flows(scenario.seed);
-    let largest = spray_experiments::workload::largest_bytes(&flows);
+    let (plan, classes) = (scenario.plan(scenario.seed), spray_experiments::workload::classes(&scenario.workloads));
+    let flows = &plan.flows;
+    let largest = spray_experiments::workload::largest_bytes(flows);
     for flow in flows.iter().take(20) {
         assert!(flow.src < hosts && flow.dst < hosts && flow.src != flow.dst && flow.bytes > 0, "{flow:?}");
         for balancer in &scenario.transport.balancer {
-            let config = scenario.flow_config(&paths, *balancer, [flow.src, flow.dst], largest);
+            let config = scenario.connection(&paths, *balancer, (&classes, flow), largest);
             assert!(config.max_message_bytes >= flow.bytes && config.rto.min_ps <= config.rto.max_ps, "{config:?}");
         }
     }
-    assert!(scenario.ideal_ps(&paths, &flows) <= MAX_TIME_PS);
-    assert!(scenario.time_limit_ps(&paths, &flows) < u64::MAX);
+    spray_fabric::check_flows(&plan.specs(scenario.seed), plan.trigger_list(), hosts).unwrap();
+    assert!(plan.triggers.as_ref().is_none_or(|triggers| triggers.never_started().is_none()));
+    assert!(scenario.ideal_ps(&paths, flows) <= MAX_TIME_PS);
+    assert!(scenario.time_limit_ps(&paths, &plan) < u64::MAX);
 }

@@ -36,8 +36,8 @@ pub use self::summary::{Hash, LayerQueue, Summary};
 pub use self::sweep::{compare_table, sweep_table, write_sweep};
 pub use self::table::{align, table};
 pub(crate) use self::table::{columns, lateness_note, loss_note};
-pub use self::workloads::{Collectives, SizeSlowdown, WorkloadSummary, workload_table};
 pub use self::tables::documentation;
+pub use self::workloads::{Collectives, SizeSlowdown, WorkloadSummary, workload_table};
 
 /// All results of one run of one scenario with one balancer.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -242,7 +242,8 @@ pub fn workload_table(runs: &[Summary]) -> Option<String> {
             lines[place].1.push(own);
         }
     }
-    let figures: Vec<Figure> = FIGURES.into_iter().chain(COLLECTIVE_FIGURES.into_iter().filter(|_| collectives)).collect();
+    let figures: Vec<Figure> =
+        FIGURES.into_iter().chain(COLLECTIVE_FIGURES.into_iter().filter(|_| collectives)).collect();
     let row = |(words, own): &(Vec<String>, Vec<&WorkloadSummary>)| {
         let (done, total) =
             own.iter().fold((0, 0), |(done, total), own| (done + own.flows_completed, total + own.flows_total));
