@@ -184,13 +184,13 @@ fn a_smaller_record_of_packets_changes_nothing() {
     let mut scenario = permutation();
     scenario.transport.window_packets = 4096;
     let flows = scenario.flows(1);
-    assert_eq!(window_packets(&scenario, &flows), 512, "257 packets");
+    assert_eq!(window_packets(&scenario, &flow_specs(&flows, None, 1)), 512, "257 packets");
     let narrow = run(&scenario, 1, &[]);
     let mut scenario = scenario.clone();
     // One more flow, a second later, makes the window wide and no difference to the others.
     let late = Flow { flow: flows.len() as u32, src: 0, dst: 15, bytes: 20 << 20, start_ps: 1_000_000_000_000 };
     scenario.workload.pattern = Pattern::Flows([flows.as_slice(), &[late]].concat());
-    assert_eq!(window_packets(&scenario, &scenario.flows(1)), 4096, "the scenario's own");
+    assert_eq!(window_packets(&scenario, &flow_specs(&scenario.flows(1), None, 1)), 4096, "the scenario's own");
     let wide = run(&scenario, 1, &[]);
     assert_eq!(narrow.flows, wide.flows[..flows.len()]);
 }
