@@ -4,7 +4,7 @@ use spray_core::path::BalancerKind;
 use spray_experiments::results::RunResult;
 use spray_experiments::scenario::Scenario;
 use spray_experiments::sim::Simulation;
-use spray_experiments::workload::Pattern;
+use spray_experiments::workload::{Pattern, parse_matrix};
 use spray_fabric::Scheme;
 use spray_tests::{in_time, scenarios, testbed, turn};
 
@@ -123,6 +123,35 @@ fn hosts_send_one_message_after_the_other_as_in_the_simulator() {
     let emulated = in_time(&testbed, &scenario, ops);
     assert!(emulated.flows.len() < 80 && emulated.flows.iter().all(|flow| flow.start_us < 100.0));
     completion(&emulated);
+}
+
+/// A ring in which everybody sends on as soon as it has what the one before it sent: every step of it takes as long on both engines.
+//= docs/specs/triggers.md#TRG-9 Every host is polled by one process
+#[test]
+fn a_chain_of_triggers_takes_as_long_as_in_the_simulator() {
+    let Some(_turn) = turn() else { return };
+    let mut scenario = Scenario::load(&scenarios().join("demo-healthy.toml")).unwrap_or_else(|error| panic!("{error}"));
+    let (hosts, steps) = (scenario.network.hosts.len(), 6);
+    let mut matrix = String::new();
+    for (step, host) in (0..steps).flat_map(|step| (0..hosts).map(move |host| (step, host))) {
+        let (id, next) = (step * hosts + host + 1, (host + 1) % hosts);
+        let start = if step == 0 { "start 0".into() } else { format!("trigger {}", (step - 1) * hosts + host + 1) };
+        let tells = (step + 1 < steps).then(|| format!(" recv_done_trigger {}", step * hosts + next + 1));
+        matrix += &format!("{host}->{next} id {id} {start} size 200000{}\n", tells.unwrap_or_default());
+    }
+    (1..=(steps - 1) * hosts).for_each(|trigger| matrix += &format!("trigger id {trigger} oneshot\n"));
+    scenario.workload.pattern = Pattern::Matrix(parse_matrix(&matrix, hosts).unwrap_or_else(|error| panic!("{error}")));
+    let testbed = testbed(&scenario);
+    let simulated = Simulation::new(&scenario).run(BalancerKind::Ops, scenario.seed, &[]).unwrap();
+    let emulated = in_time(&testbed, &scenario, BalancerKind::Ops);
+    assert!(emulated.payload_verified && emulated.flows.len() == steps * hosts);
+    let [(mean, max), (sim_mean, sim_max)] = [&emulated, &simulated].map(completion);
+    assert!(within(mean, sim_mean, MEAN_PERCENT), "mean {mean:.1} us, simulated {sim_mean:.1}");
+    assert!(within(max, sim_max, MAX_PERCENT), "largest {max:.1} us, simulated {sim_max:.1}");
+    let [end, sim_end] =
+        [&emulated, &simulated].map(|run| run.flows.iter().filter_map(|flow| flow.end_us).fold(0.0, f64::max));
+    eprintln!("the ring took {end:.1} us, simulated {sim_end:.1}");
+    assert!(within(end, sim_end, MEAN_PERCENT), "{end:.1} us in all, simulated {sim_end:.1}");
 }
 
 /// Packets that came after one with a higher number, over all flows.

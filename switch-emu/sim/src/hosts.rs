@@ -6,7 +6,7 @@ use spray_core::link::HostLink;
 use spray_fabric::address;
 
 use super::common::Common;
-use super::messages::Message;
+use super::messages::{Message, Series};
 
 /// A host's link to its switch, and which of the host's timers are among the events.
 #[derive(Debug)]
@@ -38,9 +38,9 @@ pub(super) struct End {
     pub evs: u32,
     /// Payload of a full packet.
     pub payload_bytes: u64,
-    /// Its first message, and all of them if there are several.
+    /// Its first message, and all of them if there are several. Boxed, since ends are looked at for every frame and most have one.
     pub first: Message,
-    pub series: Option<Box<Vec<Message>>>,
+    pub series: Option<Box<Series>>,
     /// The place of the first message's outcome among those of the part; those of the others follow.
     pub outcome: u32,
     /// Messages that have started, those of them that the sender has, and those that are not delivered.

@@ -18,6 +18,10 @@ pub(super) struct Message {
     pub bytes: u64,
 }
 
+/// The messages of a connection that has several, in order.
+#[derive(Debug)]
+pub(super) struct Series(Vec<Message>);
+
 impl Message {
     /// The only message of a connection, or its first one.
     pub(super) fn first(flow: u32, bytes: u64) -> Self {
@@ -29,7 +33,7 @@ impl End {
     /// One more message, behind the others.
     pub(super) fn add(&mut self, flow: u32, bytes: u64) {
         let first = self.first;
-        let series = self.series.get_or_insert_with(|| Box::new(vec![first]));
+        let Series(series) = &mut **self.series.get_or_insert_with(|| Box::new(Series(vec![first])));
         series.push(Message { number: series.len() as u32, ..Message::first(flow, bytes) });
         self.open += 1;
     }
@@ -37,7 +41,7 @@ impl End {
     /// Numbers the packets of messages with `payload_bytes` each.
     pub(super) fn number_packets(&mut self, payload_bytes: u64) {
         let mut next_psn = 0;
-        for message in self.series.iter_mut().flat_map(|series| series.iter_mut()) {
+        for message in self.series.iter_mut().flat_map(|series| &mut series.0) {
             message.first_psn = next_psn;
             //= docs/specs/transport.md#TRN-1 packets of a message
             next_psn += message.bytes.div_ceil(payload_bytes).max(1);
@@ -49,19 +53,19 @@ impl End {
     pub(super) fn message_of(&self, psn: u64) -> Message {
         match &self.series {
             None => self.first,
-            Some(series) => series[series.partition_point(|message| message.first_psn <= psn).max(1) - 1],
+            Some(series) => series.0[series.0.partition_point(|message| message.first_psn <= psn).max(1) - 1],
         }
     }
 
     /// The message of this number.
     #[inline]
     pub(super) fn message(&self, number: u32) -> Message {
-        self.series.as_ref().map_or(self.first, |series| series[number as usize])
+        self.series.as_ref().map_or(self.first, |series| series.0[number as usize])
     }
 
     /// How many messages the connection has.
     pub(super) fn messages(&self) -> u32 {
-        self.series.as_ref().map_or(1, |series| series.len() as u32)
+        self.series.as_ref().map_or(1, |series| series.0.len() as u32)
     }
 
     /// Whether there are several messages, so that their outcomes hold what the connection had counted at their ends.

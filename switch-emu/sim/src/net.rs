@@ -186,11 +186,12 @@ impl<'a> Net<'a> {
 
     /// The receiver has the last byte of a message.
     fn received(&mut self, now_ps: u64, end: &mut End, message: u32, bytes: u64) {
+        let has_several = end.has_several();
         let Some(half) = end.receiving.as_deref_mut() else { return };
         half.receiver.consumed(bytes);
         let outcome = &mut self.outcomes[(end.outcome + message) as usize];
         outcome.received_ps = Some(now_ps);
-        if end.series.is_some() {
+        if has_several {
             outcome.receiver = *half.receiver.stats();
         }
         if let Some(trigger) = self.spec.flows[end.message(message).flow as usize].on_received {

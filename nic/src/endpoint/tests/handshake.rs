@@ -30,6 +30,33 @@ fn connect_and_close_under_loss() {
     }
 }
 
+//= docs/specs/endpoint.md#END-38 settings of a connection that is expected
+#[test]
+fn a_connection_that_is_expected_works_by_its_own_settings() {
+    for mode in [Mode::Real, EMULATED] {
+        let mut rig = Rig::new(3, false, mode, Impairments::delay(5 * US));
+        let connections = [rig.connect(0, 1), rig.connect(0, 1)];
+        let seldom = FlowConfig { ack_every: 8, ..flow(false) };
+        let from = peer(0, false).address;
+        rig.endpoints[1].expect(from, connections[1], seldom).unwrap();
+        let huge = FlowConfig { payload_bytes: 60_000, ..flow(false) };
+        assert!(rig.endpoints[1].expect(from, connections[0], huge).is_err(), "frames would not fit");
+        for connection in connections {
+            rig.endpoints[0].send(connection, content(1, 400_000)).unwrap();
+        }
+        assert!(rig.run(50 * US, 100 * MS, |rig| rig.delivered(0) == 2));
+        let remote = |event: &EndpointEvent| match event {
+            EndpointEvent::Accepted { connection, remote, .. } => Some((*remote, *connection)),
+            _ => None,
+        };
+        let accepted: std::collections::HashMap<_, _> = rig.events[1].iter().filter_map(remote).collect();
+        let acks = connections
+            .map(|connection| rig.endpoints[1].connection_stats(accepted[&connection]).unwrap().receiver.acks);
+        assert!(acks[0] >= 400 && acks[1] < 150, "{acks:?}");
+        rig.audit();
+    }
+}
+
 //= docs/specs/endpoint.md#END-11 bounded time
 #[test]
 fn a_link_that_comes_back_loses_nothing_and_one_that_is_removed_ends_its_connections() {

@@ -186,9 +186,13 @@ fn csv_files_are_as_documented() {
     run.flows[1].fct_us = None;
     run.flows[0].drained_us = 12.5;
     (run.flows[0].unexpected, run.flows[0].degrees) = (5, degrees(&[2, 0, 1]));
-    let expected = "engine,scenario,condition,balancer,congestion_control,seed,flow,src,dst,bytes,start_us,end_us,fct_us,retransmits,reordered,drained_us,unexpected,degrees\n\
-                    xdp,demo,healthy,reps,dctcp,7,0,h0,h4,1000000,0.000,100.000,100.000,0,2,12.500,5,2 0 1\n\
-                    xdp,demo,healthy,reps,dctcp,7,1,h1,h5,1000000,0.000,,,1,2,0.000,0,\n";
+    let [workload, balancer, control] = ["storage", "ops", "nscc"].map(String::from);
+    (run.flows[0].workload, run.flows[0].balancer, run.flows[0].congestion_control) = (workload, balancer, control);
+    (run.flows[0].slowdown, run.flows[0].step) = (Some(1.25), Some(3));
+    let expected = "engine,scenario,condition,balancer,congestion_control,seed,flow,src,dst,bytes,start_us,end_us,fct_us,retransmits,reordered,drained_us,unexpected,degrees,\
+                    workload,flow_balancer,flow_congestion_control,slowdown,step\n\
+                    xdp,demo,healthy,reps,dctcp,7,0,h0,h4,1000000,0.000,100.000,100.000,0,2,12.500,5,2 0 1,storage,ops,nscc,1.250,3\n\
+                    xdp,demo,healthy,reps,dctcp,7,1,h1,h5,1000000,0.000,,,1,2,0.000,0,,,,,,\n";
     assert_eq!(csv(&run, "flows"), expected);
     let evs = |value| Axis { path: "transport.evs".into(), value: AxisValue::Whole(value) };
     let ack = Axis { path: "x".into(), value: AxisValue::Text("a,b".into()) };
