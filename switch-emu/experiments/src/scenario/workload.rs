@@ -615,7 +615,8 @@ impl Patterns<'_> {
                 "{} hosts are in {groups} groups; allowed: groups of one size, of at least two hosts",
                 self.members
             );
-            let field = if groups == Model::RINGS as usize { "hosts" } else { "groups" };
+            let is_fsdp = matches!(self.reader.settings.pattern, PatternSettings::Fsdp { .. });
+            let field = if is_fsdp { "hosts" } else { "groups" };
             return Err(self.mistake(field, message));
         }
         if operation != Operation::AllToAll && bytes < own as u64 {
