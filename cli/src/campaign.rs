@@ -238,7 +238,7 @@ impl Campaign {
             balancer: job.balancer.to_string(),
             seed: job.seed,
             date: folder::date(),
-            program: Program { command: std::env::args().collect(), version: VERSION.into(), commit: COMMIT.into() },
+            program: Program { command: command(), version: VERSION.into(), commit: COMMIT.into() },
             machine: Machine::this(),
         };
         let scenario = self.scenarios[job.scenario].written.toml(job.balancer, job.seed);
@@ -259,11 +259,12 @@ impl Campaign {
 
     /// `silent uplink, evs 64, reps, seed 3`: what tells the run from the others.
     fn title(&self, job: &Job) -> String {
-        let Scenario { condition, written, seeds, .. } = &self.scenarios[job.scenario];
+        let Scenario { condition, written, seeds, transport, .. } = &self.scenarios[job.scenario];
         let axis = |axis: &Axis| format!("{} {}", axis.path.rsplit('.').next().unwrap_or(&axis.path), axis.value);
-        let conditions = || self.scenarios.iter().any(|other| other.condition != *condition);
+        let others = self.scenarios.iter().any(|other| other.condition != *condition);
         let several = if self.seeds.is_empty() { seeds } else { &self.seeds }.len() > 1;
-        let first = (self.scenarios.len() == 1 && !several || conditions()).then(|| condition.clone());
+        let alone = self.scenarios.len() == 1 && !several && transport.balancer.len() == 1;
+        let first = (others || alone).then(|| condition.clone());
         let axes = written.axes.iter().map(axis);
         let seed = several.then(|| format!("seed {}", job.seed));
         first.into_iter().chain(axes).chain([job.balancer.to_string()]).chain(seed).collect::<Vec<_>>().join(", ")
@@ -332,6 +333,11 @@ impl fmt::Display for Kept<'_> {
     }
 }
 
+/// The command line of this process.
+fn command() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
 /// The command line of this process as a shell takes it, with `out` as the folder of results.
 fn command_line(out: &Path) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
@@ -339,7 +345,7 @@ fn command_line(out: &Path) -> String {
         true => text.to_string(),
         false => format!("'{}'", text.replace('\'', "'\\''")),
     };
-    let words: Vec<String> = std::env::args().collect();
+    let words = command();
     let has_out = words.iter().any(|text| text == "--out" || text.starts_with("--out="));
     let out = (!has_out).then(|| ["--out".into(), out.display().to_string()]).into_iter().flatten();
     words.into_iter().chain(out).map(|text| word(&text)).collect::<Vec<_>>().join(" ")
