@@ -147,6 +147,7 @@ impl Campaign {
         if jobs.is_empty() || jobs.len() > MAX_RUNS {
             return Err(Failure::refused(format!("there are {} runs; allowed: 1 to {MAX_RUNS}", jobs.len())));
         }
+        self.check_neighbours(out)?;
         let (mut names, mut files) = (HashSet::new(), HashMap::new());
         let plan = jobs.into_iter().map(|job| {
             let folder = self.folder(&job, &mut names);
@@ -155,6 +156,29 @@ impl Campaign {
             Ok(Planned { job, folder, key, is_done })
         });
         plan.collect()
+    }
+
+    /// Refuses a folder with runs of another scenario or with other axes: its tables would not fit together.
+    fn check_neighbours(&self, out: &Path) -> Outcome {
+        let runs = std::fs::read_dir(out).into_iter().flatten().flatten().map(|entry| entry.path());
+        let summary = |run: PathBuf| std::fs::read(run.join("summary.json")).ok();
+        let Some(summary) = runs.filter(|path| path.join("run.json").is_file()).find_map(summary) else {
+            return Ok(());
+        };
+        let summary: Summary = serde_json::from_slice(&summary).unwrap_or_default();
+        let fits = |Scenario { name, written, .. }: &Scenario| {
+            let paths: HashSet<&String> = written.axes.iter().map(|axis| &axis.path).collect();
+            *name == summary.scenario && paths == summary.axes.keys().collect()
+        };
+        if self.scenarios.iter().any(fits) {
+            return Ok(());
+        }
+        let axes: Vec<&str> = summary.axes.keys().map(String::as_str).collect();
+        let axes = if axes.is_empty() { "no axes".into() } else { format!("the axes {}", axes.join(", ")) };
+        let (out, scenario) = (out.display(), &summary.scenario);
+        Err(Failure::refused(format!(
+            "{out} has results of the scenario `{scenario}` with {axes}; allowed: another folder with --out"
+        )))
     }
 
     /// The name of a run's folder, which no other run has.
