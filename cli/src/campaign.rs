@@ -1,23 +1,24 @@
 //! Runs scenarios for all commands: shows progress, writes a results folder for each run, and prints a table at the end.
 
+mod show;
+
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sha2::Digest;
 use spray_core::path::BalancerKind;
-use spray_experiments::engine::{self, EngineError, Prepared};
+use spray_experiments::engine::{EngineError, Prepared};
 use spray_experiments::results::{self, Finished, Machine, Program, Record, RunResult, Summary};
 use spray_experiments::scenario::{Axis, MAX_RUNS, Scenario};
 use spray_experiments::sim::over_cores;
 
+use self::show::Show;
 use crate::args::Engine;
 use crate::failure::{Failure, Outcome};
-use crate::progress::{Progress, now};
 use crate::say::{note, say};
 use crate::sim::args::Seeds;
 use crate::stop::Stop;
@@ -150,6 +151,7 @@ impl Campaign {
         if jobs.is_empty() || jobs.len() > MAX_RUNS {
             return Err(Failure::refused(format!("there are {} runs; allowed: 1 to {MAX_RUNS}", jobs.len())));
         }
+        self.check_neighbours(out)?;
         let (mut names, mut files) = (HashSet::new(), HashMap::new());
         let plan = jobs.into_iter().map(|job| {
             let folder = self.folder(&job, &mut names);
@@ -158,6 +160,29 @@ impl Campaign {
             Ok(Planned { job, folder, key, is_done })
         });
         plan.collect()
+    }
+
+    /// Refuses a folder with runs of another scenario or with other axes: its tables would not fit together.
+    fn check_neighbours(&self, out: &Path) -> Outcome {
+        let runs = std::fs::read_dir(out).into_iter().flatten().flatten().map(|entry| entry.path());
+        let summary = |run: PathBuf| std::fs::read(run.join("summary.json")).ok();
+        let Some(summary) = runs.filter(|path| path.join("run.json").is_file()).find_map(summary) else {
+            return Ok(());
+        };
+        let summary: Summary = serde_json::from_slice(&summary).unwrap_or_default();
+        let fits = |Scenario { name, written, .. }: &Scenario| {
+            let paths: HashSet<&String> = written.axes.iter().map(|axis| &axis.path).collect();
+            *name == summary.scenario && paths == summary.axes.keys().collect()
+        };
+        if self.scenarios.iter().any(fits) {
+            return Ok(());
+        }
+        let axes: Vec<&str> = summary.axes.keys().map(String::as_str).collect();
+        let axes = if axes.is_empty() { "no axes".into() } else { format!("the axes {}", axes.join(", ")) };
+        let (out, scenario) = (out.display(), &summary.scenario);
+        Err(Failure::refused(format!(
+            "{out} has results of the scenario `{scenario}` with {axes}; allowed: another folder with --out"
+        )))
     }
 
     /// The name of a run's folder, which no other run has.
@@ -242,7 +267,7 @@ impl Campaign {
             balancer: job.balancer.to_string(),
             seed: job.seed,
             date: folder::date(),
-            program: Program { command: std::env::args().collect(), version: VERSION.into(), commit: COMMIT.into() },
+            program: Program { command: command(), version: VERSION.into(), commit: COMMIT.into() },
             machine: Machine::this(),
         };
         let scenario = self.scenarios[job.scenario].written.toml(job.balancer, job.seed);
@@ -263,11 +288,12 @@ impl Campaign {
 
     /// `silent uplink, evs 64, reps, seed 3`: what tells the run from the others.
     fn title(&self, job: &Job) -> String {
-        let Scenario { condition, written, seeds, .. } = &self.scenarios[job.scenario];
+        let Scenario { condition, written, seeds, transport, .. } = &self.scenarios[job.scenario];
         let axis = |axis: &Axis| format!("{} {}", axis.path.rsplit('.').next().unwrap_or(&axis.path), axis.value);
-        let conditions = || self.scenarios.iter().any(|other| other.condition != *condition);
+        let others = self.scenarios.iter().any(|other| other.condition != *condition);
         let several = if self.seeds.is_empty() { seeds } else { &self.seeds }.len() > 1;
-        let first = (self.scenarios.len() == 1 && !several || conditions()).then(|| condition.clone());
+        let alone = self.scenarios.len() == 1 && !several && transport.balancer.len() == 1;
+        let first = (others || alone).then(|| condition.clone());
         let axes = written.axes.iter().map(axis);
         let seed = several.then(|| format!("seed {}", job.seed));
         first.into_iter().chain(axes).chain([job.balancer.to_string()]).chain(seed).collect::<Vec<_>>().join(", ")
@@ -336,6 +362,11 @@ impl fmt::Display for Kept<'_> {
     }
 }
 
+/// The command line of this process.
+fn command() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
 /// The command line of this process as a shell takes it, with `out` as the folder of results.
 fn command_line(out: &Path) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
@@ -343,7 +374,7 @@ fn command_line(out: &Path) -> String {
         true => text.to_string(),
         false => format!("'{}'", text.replace('\'', "'\\''")),
     };
-    let words: Vec<String> = std::env::args().collect();
+    let words = command();
     let has_out = words.iter().any(|text| text == "--out" || text.starts_with("--out="));
     let out = (!has_out).then(|| ["--out".into(), out.display().to_string()]).into_iter().flatten();
     words.into_iter().chain(out).map(|text| word(&text)).collect::<Vec<_>>().join(" ")
@@ -366,91 +397,6 @@ pub fn verdict(done: &[Summary]) -> Outcome {
     match done.iter().filter(|run| !run.is_complete()).count() {
         0 => Ok(()),
         bad => Err(Failure::failed(format!("in {bad} of {} runs not everything arrived as it was sent", done.len()))),
-    }
-}
-
-/// Shows progress. If runs go one at a time, it shows how far each is; otherwise it shows each that has ended.
-struct Show {
-    progress: Mutex<Progress>,
-    begun: Instant,
-    /// Runs that have ended now, well or not.
-    ended: AtomicUsize,
-    /// Runs whose results are written.
-    done: AtomicUsize,
-    /// Runs that were done before.
-    before: usize,
-    jobs: usize,
-    live: bool,
-}
-
-impl Show {
-    fn new(jobs: usize, before: usize, live: bool) -> Self {
-        let (ended, done) = (AtomicUsize::new(0), AtomicUsize::new(before));
-        Self { progress: Mutex::new(Progress::new()), begun: now(), ended, done, before, jobs, live }
-    }
-
-    /// The results of a run are written.
-    fn count(&self) {
-        self.done.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// How many are.
-    fn done(&self) -> usize {
-        self.done.load(Ordering::Relaxed)
-    }
-
-    /// `, about 2m left`, if the other runs take as long as those that have ended; empty before the first end and after the last.
-    fn left(&self) -> String {
-        let ended = self.ended.load(Ordering::Relaxed);
-        let open = self.jobs.saturating_sub(self.before + ended);
-        if ended == 0 || open == 0 {
-            return String::new();
-        }
-        let seconds = now().duration_since(self.begun).as_secs_f64() / ended as f64 * open as f64;
-        format!(", about {} left", humantime::format_duration(Duration::from_secs(seconds.ceil() as u64)))
-    }
-
-    /// A run begins; returns what it is called from now on, as in `[3/9] silent uplink, reps`.
-    fn begin(&self, number: usize, title: &str) -> String {
-        let label = format!("[{}/{}] {title}", number + 1, self.jobs);
-        if self.live {
-            self.with(|progress| progress.phase(&format!("{label}{}", self.left())));
-        }
-        label
-    }
-
-    /// An engine reports progress of the run called `label`, or progress that belongs to no run.
-    fn news(&self, label: &str, news: &engine::Progress) {
-        use engine::Progress as News;
-        let colon = if label.is_empty() { "" } else { ": " };
-        self.with(|progress| match news {
-            News::Phase(text) => progress.phase(&format!("{label}{colon}{text}")),
-            News::Remark(text) => {
-                progress.clear();
-                note!("spray: {label}{colon}{text}");
-            }
-            News::Running { time_us, delivered_bytes, total_bytes, flows_completed, flows_total } => {
-                let percent = *delivered_bytes as f64 * 100.0 / (*total_bytes).max(1) as f64;
-                progress.update(|| {
-                    format!("{label}: {percent:.0} % delivered, {flows_completed}/{flows_total} flows, {time_us:.0} us")
-                });
-            }
-            _ => {}
-        });
-    }
-
-    /// A run has ended.
-    fn end(&self, title: &str, ended: &Outcome<RunResult>) {
-        let count = self.before + self.ended.fetch_add(1, Ordering::Relaxed) + 1;
-        if self.live {
-            return;
-        }
-        let told = ended.as_ref().map_or_else(ToString::to_string, |run| format!("{:.1} s", run.wall_s));
-        self.with(|progress| progress.update(|| format!("[{count}/{}] {title}: {told}{}", self.jobs, self.left())));
-    }
-
-    fn with(&self, tell: impl FnOnce(&mut Progress)) {
-        tell(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 

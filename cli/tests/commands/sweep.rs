@@ -56,6 +56,11 @@ fn every_combination_is_run_once_and_collected() {
     // Other settings under the same names.
     let refusal = ["which would be overwritten; allowed: another folder with --out", "the results of other settings"];
     refused(&sweep.arguments(&out, &["--set", "transport.evs=64"]), &refusal);
+    let refusal = [
+        "has results of the scenario `small` with the axes transport.payload_bytes; allowed: another folder with --out",
+    ];
+    refused(&sweep.arguments(&out, &["--payload", "2000"]), &refusal);
+    refused(&sweep.arguments(&out, &["--set", "name=other"]), &refusal);
 }
 
 #[test]

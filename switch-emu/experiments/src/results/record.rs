@@ -87,7 +87,7 @@ pub struct Finished {
     /// Completion times in us, ascending: of the fastest flow, then of those at every hundredth of all flows. Fewer than 101 where flows
     /// did not complete.
     pub fct_us: Vec<f64>,
-    /// (Time in us, payload delivered so far in bytes), ascending; at most [`SAMPLES`].
+    /// (Time in us, payload delivered so far in bytes), ascending; a few hundred at most.
     pub delivered: Vec<(f64, f64)>,
 }
 

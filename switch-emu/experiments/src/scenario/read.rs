@@ -59,6 +59,7 @@ impl Scenario {
             workload_place: document.mistake("workload.0.bytes", "").place,
             written: of_document,
         };
+        scenario.written.set_condition(&scenario.condition);
         let paths = scenario.paths();
         let gap_ps = scenario.base_rtt_ps(&paths) / 2;
         let conweave = settings.switch.conweave.over(&scenario);

@@ -537,6 +537,17 @@ fn the_written_scenario_of_a_run_is_the_scenario() {
 }
 
 #[test]
+fn a_written_scenario_has_the_condition_of_its_run() {
+    let mut document = Document::parse(Path::new("s.toml"), &format!("condition = \"quiet\"\n{MINIMAL}")).unwrap();
+    let event = "link_event.+={link = \"leaf0->spine0\", action = \"rate\", factor = 0.5}";
+    set(&mut document, event).unwrap();
+    let scenario = Scenario::read(&document).unwrap();
+    let again = parse(&scenario.written.toml(BalancerKind::Ops, 1)).unwrap();
+    assert_eq!(again.condition, "leaf0->spine0 at 50 % rate");
+    assert_eq!(again.condition, scenario.condition);
+}
+
+#[test]
 fn what_a_run_follows_from_is_its_settings_and_files() {
     let folder = spray_test_support::Folder::new();
     let matrix = "Nodes 8\nConnections 1\n0->4 id 1 start 0 size 200000\n";

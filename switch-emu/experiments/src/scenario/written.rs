@@ -32,6 +32,13 @@ impl Written {
         })
     }
 
+    /// Replaces the file's name for the condition, which need not fit what the command line adds.
+    pub(super) fn set_condition(&mut self, condition: &str) {
+        if let Some(given) = self.given.get_mut("condition") {
+            *given = condition.into();
+        }
+    }
+
     /// A scenario file of one run: the same settings with this balancer and this seed. Files have absolute paths.
     #[must_use]
     pub fn toml(&self, balancer: BalancerKind, seed: u64) -> String {
