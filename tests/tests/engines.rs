@@ -140,11 +140,11 @@ fn a_chain_of_triggers_takes_as_long_as_in_the_simulator() {
         matrix += &format!("{host}->{next} id {id} {start} size 200000{}\n", tells.unwrap_or_default());
     }
     (1..=(steps - 1) * hosts).for_each(|trigger| matrix += &format!("trigger id {trigger} oneshot\n"));
-    scenario.workload.pattern = Pattern::Matrix(parse_matrix(&matrix, hosts).unwrap_or_else(|error| panic!("{error}")));
+    scenario.workloads[0].pattern = Pattern::Matrix(parse_matrix(&matrix, hosts).unwrap_or_else(|error| panic!("{error}")));
     let testbed = testbed(&scenario);
     let simulated = Simulation::new(&scenario).run(BalancerKind::Ops, scenario.seed, &[]).unwrap();
     let emulated = in_time(&testbed, &scenario, BalancerKind::Ops);
-    assert!(emulated.payload_verified && emulated.flows.len() == steps * hosts);
+    assert!(emulated.payload_verified == Some(true) && emulated.flows.len() == steps * hosts);
     let [(mean, max), (sim_mean, sim_max)] = [&emulated, &simulated].map(completion);
     assert!(within(mean, sim_mean, MEAN_PERCENT), "mean {mean:.1} us, simulated {sim_mean:.1}");
     assert!(within(max, sim_max, MAX_PERCENT), "largest {max:.1} us, simulated {sim_max:.1}");

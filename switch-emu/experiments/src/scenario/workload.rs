@@ -263,6 +263,7 @@ pub struct SizesSettings {
     /// A CSV file with a line BYTES,SHARE for each point of the distribution, the share being that of the messages of at most so many
     /// bytes, from 0 to 1. A relative path starts at the scenario's folder.
     #[serde(default)]
+    #[schemars(extend("x-file" = true))]
     pub sizes_file: Option<String>,
     /// The largest message: larger ones are cut to this. By default none is cut; required for `uniform`.
     #[serde(default)]
