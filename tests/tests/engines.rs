@@ -140,7 +140,8 @@ fn a_chain_of_triggers_takes_as_long_as_in_the_simulator() {
         matrix += &format!("{host}->{next} id {id} {start} size 200000{}\n", tells.unwrap_or_default());
     }
     (1..=(steps - 1) * hosts).for_each(|trigger| matrix += &format!("trigger id {trigger} oneshot\n"));
-    scenario.workloads[0].pattern = Pattern::Matrix(parse_matrix(&matrix, hosts).unwrap_or_else(|error| panic!("{error}")));
+    scenario.workloads[0].pattern =
+        Pattern::Matrix(parse_matrix(&matrix, hosts).unwrap_or_else(|error| panic!("{error}")));
     let testbed = testbed(&scenario);
     let simulated = Simulation::new(&scenario).run(BalancerKind::Ops, scenario.seed, &[]).unwrap();
     let emulated = in_time(&testbed, &scenario, BalancerKind::Ops);
@@ -152,6 +153,29 @@ fn a_chain_of_triggers_takes_as_long_as_in_the_simulator() {
         [&emulated, &simulated].map(|run| run.flows.iter().filter_map(|flow| flow.end_us).fold(0.0, f64::max));
     eprintln!("the ring took {end:.1} us, simulated {sim_end:.1}");
     assert!(within(end, sim_end, MEAN_PERCENT), "{end:.1} us in all, simulated {sim_end:.1}");
+}
+
+/// Two jobs at once, each on hosts and with a balancer of its own: collectives take as long on both engines, and so do messages.
+//= docs/specs/workloads.md#WL-1 several at once
+//= docs/specs/collectives.md#COL-1 waits for those that it is made from
+#[test]
+fn jobs_beside_each_other_take_as_long_as_in_the_simulator() {
+    let Some(_turn) = turn() else { return };
+    let mut scenario = Scenario::load(&scenarios().join("jobs.toml")).unwrap_or_else(|error| panic!("{error}"));
+    scenario.workloads[1].own.balancer = Some(BalancerKind::Ops);
+    let testbed = testbed(&scenario);
+    let simulated = Simulation::new(&scenario).run(BalancerKind::Reps, scenario.seed, &[]).unwrap();
+    let emulated = in_time(&testbed, &scenario, BalancerKind::Reps);
+    assert_eq!(emulated.payload_verified, Some(true));
+    let [dense, experts] = &emulated.workloads()[..] else { panic!("two workloads") };
+    assert_eq!([&dense.balancer, &experts.balancer], ["reps", "ops"]);
+    for (own, sim) in [dense, experts].into_iter().zip(simulated.workloads()) {
+        assert_eq!((&own.name, own.flows_total, own.flows_completed), (&sim.name, sim.flows_total, sim.flows_total));
+        let (mean, sim_mean) = (own.fct_mean_us, sim.fct_mean_us);
+        assert!(within(mean, sim_mean, MEAN_PERCENT), "{}: mean {mean:.1} us, simulated {sim_mean:.1}", own.name);
+        let [cct, sim_cct] = [own, &sim].map(|of| of.collectives.expect("a collective").cct_mean_us);
+        assert!(within(cct, sim_cct, MAX_PERCENT), "{}: CCT {cct:.1} us, simulated {sim_cct:.1}", own.name);
+    }
 }
 
 /// Packets that came after one with a higher number, over all flows.

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use spray_settings::AxisValue;
 
 use super::html::{Row, escape, figure, page, section, table};
+use super::run::workloads;
 use super::{chart, series};
 use crate::results::{Finished, Spread, Summary, columns, lateness_note, loss_note};
 
@@ -33,6 +34,7 @@ pub fn overview_page(runs: &[Finished]) -> String {
     body += &along_axes(&summaries, &balancers);
     body += &curves(runs, shown, "FCT", "FCT (us)", ("% of flows", 100.0), series::fct_cdf_of);
     body += &curves(runs, shown, "Goodput", "time (us)", ("Gb/s", 1.0), series::goodput_of);
+    body += &workloads(&summaries);
     body += &section("All runs", &(compared(runs, &summaries) + &notes(&summaries)));
     page(&scenario, &body)
 }

@@ -4,7 +4,7 @@ use spray_fabric::PortOutcome;
 
 use super::html::{Row, escape, figure, figures, page, section, table};
 use super::{chart, series};
-use crate::results::{RunResult, Summary, loss_note};
+use crate::results::{Lines, RunResult, Summary, loss_note, workload_lines};
 
 /// Most uplinks per plot: one for each colour.
 const UPLINKS: usize = 8;
@@ -13,6 +13,9 @@ const QUEUES: usize = 4;
 /// Most rows of the list of events; `events.csv` has all of them.
 const LISTED_EVENTS: usize = 60;
 
+/// Most rows of the table of workloads; the tables called `workloads` have all of them.
+const LISTED_WORKLOADS: usize = 200;
+
 /// The page about one run: figures, goodput, queues and uplinks over time, completion times, events, flows, ports.
 #[must_use]
 pub fn run_page(run: &RunResult) -> String {
@@ -20,11 +23,21 @@ pub fn run_page(run: &RunResult) -> String {
     let title = format!("{} · {} · {}", s.scenario, s.condition, s.balancer);
     let mut body = format!("<h1>{}</h1>\n{}", escape(&title), subtitle(&s));
     body += &section("Figures", &(figures(&figures_of(&s)) + &notes(&s)));
+    body += &workloads(std::slice::from_ref(&s));
     body += &over_time(run);
     body += &completion(run);
     body += &section("Flows", &flows(run));
     body += &section("Ports", &ports(run));
     page(&title, &body)
+}
+
+/// The figures of each workload, where there are several or collectives.
+pub(super) fn workloads(summaries: &[Summary]) -> String {
+    let Some(Lines { header, words, rows }) = workload_lines(summaries) else { return String::new() };
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let row = |cells: Vec<String>| Row { cells: cells.iter().map(|cell| escape(cell)).collect(), first: false };
+    let rows: Vec<Row> = rows.into_iter().take(LISTED_WORKLOADS).map(row).collect();
+    section("Workloads", &table(&header, words, &rows))
 }
 
 fn subtitle(s: &Summary) -> String {
@@ -36,7 +49,7 @@ fn notes(s: &Summary) -> String {
     let verdict = if s.is_complete() && s.sim.is_some() {
         "<p class=\"good\">Every flow completed.</p>\n"
     } else if s.is_complete() {
-        "<p class=\"good\">Every flow completed and its payload's SHA-256 is that of what was sent.</p>\n"
+        "<p class=\"good\">Every flow completed, and its payload is what was sent.</p>\n"
     } else {
         "<p class=\"bad\">Not every flow completed with the payload that was sent.</p>\n"
     };

@@ -38,6 +38,7 @@ pub use self::table::{align, table};
 pub(crate) use self::table::{columns, lateness_note, loss_note};
 pub use self::tables::documentation;
 pub use self::workloads::{Collectives, SizeSlowdown, WorkloadSummary, workload_table};
+pub(crate) use self::workloads::{Lines, workload_lines};
 
 /// All results of one run of one scenario with one balancer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -80,7 +81,7 @@ pub struct RunResult {
     pub late_packets: u64,
     /// 99th percentile, over all received frames, of how far behind their virtual time they were; 0 for punctual ones.
     pub lateness_p99_us: f64,
-    /// Whether every delivered message had the SHA-256 of the message sent; `None` where no payload is carried: in the simulator.
+    /// Whether every delivered message was the message sent, byte for byte; `None` where no payload is carried: in the simulator.
     pub payload_verified: Option<bool>,
     /// Figures that only the simulator has.
     pub sim: Option<SimFigures>,

@@ -103,7 +103,7 @@ pub struct Summary {
     pub late_packets: u64,
     /// 99th percentile, over all received frames, of how far behind their virtual time they were.
     pub lateness_p99_us: f64,
-    /// Whether every delivered message had the SHA-256 of the message sent. Not there where no payload is carried.
+    /// Whether every delivered message was the message sent, byte for byte. Not there where no payload is carried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_verified: Option<bool>,
     /// Frames that the testbed itself lost, by place: more than zero makes the run doubtful.

@@ -220,6 +220,20 @@ const COLLECTIVE_FIGURES: [Figure; 3] = [
 /// `None` where the table of runs says it all: runs of one workload without collectives.
 #[must_use]
 pub fn workload_table(runs: &[Summary]) -> Option<String> {
+    workload_lines(runs).map(|Lines { header, words, rows }| {
+        align(&header.iter().map(String::as_str).collect::<Vec<_>>(), words, &rows)
+    })
+}
+
+/// What [`workload_table`] shows.
+pub(crate) struct Lines {
+    pub header: Vec<String>,
+    /// How many columns at the beginning hold words.
+    pub words: usize,
+    pub rows: Vec<Vec<String>>,
+}
+
+pub(crate) fn workload_lines(runs: &[Summary]) -> Option<Lines> {
     let collectives = runs.iter().flat_map(|run| &run.workloads).any(|own| own.collectives.is_some());
     if !collectives && runs.iter().all(|run| run.workloads.len() < 2) {
         return None;
@@ -259,8 +273,8 @@ pub fn workload_table(runs: &[Summary]) -> Option<String> {
     };
     let words = std::iter::once("condition").chain(axes.iter().map(|axis| axis.as_str()));
     let words = words.chain(["run", "workload", "balancer", "flows"]);
-    let header: Vec<&str> = words.chain(figures.iter().map(|(title, ..)| *title)).collect();
-    Some(align(&header, 4 + axes.len(), &lines.iter().map(row).collect::<Vec<_>>()))
+    let header = words.chain(figures.iter().map(|(title, ..)| *title)).map(String::from).collect();
+    Some(Lines { header, words: 4 + axes.len(), rows: lines.iter().map(row).collect() })
 }
 
 #[cfg(test)]
