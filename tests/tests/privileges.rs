@@ -42,10 +42,12 @@ fn threads(process: &Running) -> Vec<BTreeMap<String, String>> {
 
 /// Every thread has these capabilities, and no way to others.
 fn assert_confined(process: &Running, capabilities: &str) {
-    let threads = threads(process);
-    let names: Vec<&str> = threads.iter().map(|thread| thread["Name"].as_str()).collect();
-    assert!(names.contains(&"spray-file") && names.contains(&"spray-routes"), "{names:?}");
-    for thread in &threads {
+    // A thread has its name when it runs for the first time.
+    wait_until("its threads", || {
+        let threads = threads(process);
+        ["spray-file", "spray-routes"].iter().all(|name| threads.iter().any(|thread| thread["Name"] == *name))
+    });
+    for thread in &threads(process) {
         let expected = [
             ("CapEff", capabilities),
             ("CapPrm", capabilities),
