@@ -195,7 +195,8 @@ pub(super) fn jain(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
+    // The sum of no numbers is -0.
+    values.iter().fold(0.0, |sum, value| sum + value) / values.len().max(1) as f64
 }
 
 /// A figure of a workload: its title, its value, and how many digits it has behind the point.
@@ -315,6 +316,15 @@ mod tests {
         assert_eq!(a.jain, 0.8);
         assert_eq!((b.flows_total, b.flows_completed, b.fct_p99_us, b.jain, b.collectives), (2, 1, 40.0, 1.0, None));
         assert!(workload_table(&[run.summary()]).unwrap().lines().nth(3).unwrap().contains("1/2"));
+    }
+
+    #[test]
+    fn figures_of_what_never_completed_are_zero() {
+        let never = FlowResult { fct_us: None, end_us: None, slowdown: None, ..flow("r", 1, [0.0, 1.0], Some(0)) };
+        let run = RunResult { flows: vec![never], ..sample("reps", "healthy", &[]) };
+        let table = workload_table(&[run.summary()]).unwrap();
+        assert!(table.contains("0/1") && !table.contains("-0.0"), "{table}");
+        assert_eq!(run.workloads()[0].collectives, Some(Collectives::default()));
     }
 
     #[test]
