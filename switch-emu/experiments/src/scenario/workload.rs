@@ -611,7 +611,7 @@ impl Patterns<'_> {
     fn collective(&self, collective: Collective) -> Result<Pattern, Mistake> {
         let Collective { operation, algorithm, bytes, groups, rounds, .. } = collective;
         let own = self.members / groups;
-        if self.members % groups != 0 || own < 2 {
+        if !self.members.is_multiple_of(groups) || own < 2 {
             let message = format!(
                 "{} hosts are in {groups} groups; allowed: groups of one size, of at least two hosts",
                 self.members
