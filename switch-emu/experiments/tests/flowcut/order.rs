@@ -98,7 +98,7 @@ pub fn random_run(seed: u64, switches: Option<Scheme>) -> Result<Outcome, String
         result.flows.iter().filter(|flow| of(flow)).count()
     };
     let (flows, completed) = (result.flows.len() as u64, count(&|flow| flow.fct_us.is_some()) as u64);
-    let given_up = result.events.iter().filter(|event| event.detail.contains("given up")).count() as u64;
+    let given_up = result.events.iter().filter(|event| event.action == "given-up").count() as u64;
     Ok(Outcome {
         runs: 1,
         packets: result.transport.packets_sent - result.transport.retransmits,
