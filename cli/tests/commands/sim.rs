@@ -272,11 +272,11 @@ fn bad_input_is_refused_with_line_and_column() {
     sim(&topo, "incast:8:100", &[], "`senders` is 8; allowed: at most the 7 other hosts");
     sim(&topo, "storm:8", &[], "allowed: a .cm file");
     sim("leaf-spine:1x1x4", "cross-leaf-permutation:9", &[], "more than half");
-    let triggers = root().join("tests/scenarios/triggers.toml").display().to_string();
+    let lossless = root().join("tests/scenarios/lossless.toml").display().to_string();
     let out = folder.join("out");
     refused(&["run", "/nowhere.toml", "--engine", "sim"], &["/nowhere.toml:1:1: cannot be read"]);
     if cfg!(feature = "xdp") {
-        refused(&["run", &triggers, "--out", &out], &["use `--engine sim`"]);
+        refused(&["run", &lossless, "--out", &out], &["use `--engine sim`"]);
         refused(&["compare", "/nowhere.toml"], &["/nowhere.toml:1:1: cannot be read"]);
     }
 }
