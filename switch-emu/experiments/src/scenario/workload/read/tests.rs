@@ -1,7 +1,10 @@
 use std::path::Path;
 
-use super::super::Scenario;
+use spray_core::cc::CcKind;
+use spray_core::path::BalancerKind;
+
 use super::*;
+use crate::scenario::Scenario;
 
 fn parse(topology: &str, workload: &str) -> Result<Scenario, Mistake> {
     let text =
