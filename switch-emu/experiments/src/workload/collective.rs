@@ -236,6 +236,23 @@ struct Group<'a> {
     round: &'a Round,
 }
 
+/// Where the triggers of a round stand: one for each shared need, then, unless it is the last round, one for each host.
+struct Places {
+    first: usize,
+    needs: usize,
+    is_last: bool,
+}
+
+impl Places {
+    fn need(&self, need: usize) -> usize {
+        self.first + need
+    }
+
+    fn end(&self, host: usize) -> Option<usize> {
+        (!self.is_last).then_some(self.first + self.needs + host)
+    }
+}
+
 impl Group<'_> {
     /// Adds the flows of all rounds, and the triggers that start them.
     ///
@@ -244,67 +261,79 @@ impl Group<'_> {
     //= docs/specs/collectives.md#COL-1 waits for those that it is made from
     fn add(&self, flows: &mut Vec<Flow>, triggers: &mut Triggers) {
         let Self { collective, hosts, round } = *self;
+        let shared = Shared::new(&round.moves);
         let mut connections: HashMap<(usize, usize), u32> = HashMap::new();
         // By host the trigger that begins the round.
         let mut begin: Vec<Option<usize>> = vec![None; hosts.len()];
-        let shared = Shared::new(&round.moves);
         for number in 0..collective.rounds {
             let is_last = number + 1 == collective.rounds;
-            // The triggers of the round: one for each shared need, then one for each host.
-            let own = triggers.list.len();
-            let end = |host: usize| (!is_last).then_some(own + shared.needs.len() + host);
-            for (place, step) in round.moves.iter().enumerate() {
-                let start = if step.needs.is_empty() { begin[step.from] } else { Some(own + shared.of_move[place]) };
-                let on_received = shared.for_move[place].map_or_else(|| end(step.to), |need| Some(own + need));
-                let flow = flows.len() as u32;
-                let connection = *connections.entry((step.from, step.to)).or_insert(flow);
-                flows.push(Flow {
-                    flow,
-                    src: hosts[step.from],
-                    dst: hosts[step.to],
-                    bytes: step.bytes,
-                    start_ps: collective.start_ps,
-                    connection: Some(connection).filter(|earlier| collective.persistent && *earlier != flow),
-                    step: Some(number * round.parts + step.part),
-                    ..Flow::default()
-                });
+            let places = Places { first: triggers.list.len(), needs: shared.needs.len(), is_last };
+            for (place, own) in round.moves.iter().enumerate() {
+                let need = |need: usize| Some(places.need(need));
+                let start = if own.needs.is_empty() { begin[own.from] } else { need(shared.of_move[place]) };
+                let on_received = shared.for_move[place].map_or_else(|| places.end(own.to), need);
                 triggers.of_flow.push(FlowTriggers { start, on_sent: None, on_received });
+                let flow = flows.len() as u32;
+                let connection = *connections.entry((own.from, own.to)).or_insert(flow);
+                flows.push(self.flow((number, own), flow, connection));
             }
-            // Triggers of a host that begin its moves in their order hand a signal on to the next one.
-            let mut signals: Vec<u32> = shared.needs.iter().map(|need| need.len() as u32).collect();
-            let mut then: Vec<Option<usize>> = vec![None; signals.len()];
-            let mut ends: Vec<u32> = vec![0; hosts.len()];
-            let received = round.moves.iter().zip(&shared.for_move).filter(|(_, need)| need.is_none());
-            received.for_each(|(step, _)| ends[step.to] += 1);
-            let mut last: Vec<Option<usize>> = vec![None; hosts.len()];
-            for (need, host) in shared.host.iter().enumerate() {
-                if round.in_order {
-                    match (last[*host].replace(need), begin[*host]) {
-                        (Some(before), _) => (then[before], signals[need]) = (Some(own + need), signals[need] + 1),
-                        (None, Some(begin)) => {
-                            triggers.list[begin].then = Some(own + need);
-                            signals[need] += 1;
-                        }
-                        (None, None) => {}
-                    }
-                } else {
-                    (then[need], ends[*host]) = (end(*host), ends[*host] + 1);
-                }
-            }
-            for (host, last) in last.iter().enumerate() {
-                if let Some(need) = last {
-                    (then[*need], ends[host]) = (end(host), ends[host] + 1);
-                }
-            }
-            let needs = signals.iter().zip(&then).map(|(count, then)| Trigger { then: *then, ..barrier(*count) });
+            let [needs, ends] = self.triggers(&shared, &places, &begin, &mut triggers.list);
             triggers.list.extend(needs);
             if !is_last {
-                begin = (0..hosts.len()).map(|host| Some(triggers.list.len() + host)).collect();
-                //= docs/specs/collectives.md#COL-2 computes between rounds
-                let delay_ps = collective.compute_ps;
-                triggers.list.extend(ends.iter().map(|count| Trigger { delay_ps, ..barrier(*count) }));
+                triggers.list.extend(ends);
+                begin = (0..hosts.len()).map(|host| places.end(host)).collect();
             }
         }
+    }
+
+    /// The flow of a move in a round, on the connection that flow number `connection` began.
+    fn flow(&self, (number, own): (u32, &Move), flow: u32, connection: u32) -> Flow {
+        Flow {
+            flow,
+            src: self.hosts[own.from],
+            dst: self.hosts[own.to],
+            bytes: own.bytes,
+            start_ps: self.collective.start_ps,
+            connection: Some(connection).filter(|earlier| self.collective.persistent && *earlier != flow),
+            step: Some(number * self.round.parts + own.part),
+            ..Flow::default()
+        }
+    }
+
+    /// The triggers of a round, those of needs and those of hosts. Where hosts begin their moves in order, the trigger that begins the round at a host, one
+    /// of `list`, hands a signal to its first need, and that to the next.
+    fn triggers(
+        &self,
+        shared: &Shared,
+        places: &Places,
+        begin: &[Option<usize>],
+        list: &mut [Trigger],
+    ) -> [Vec<Trigger>; 2] {
+        let hosts = self.hosts.len();
+        let mut signals: Vec<u32> = shared.needs.iter().map(|need| need.len() as u32).collect();
+        let mut then: Vec<Option<usize>> = vec![None; signals.len()];
+        let mut last: Vec<Option<usize>> = vec![None; hosts];
+        for (need, host) in shared.host.iter().copied().enumerate().filter(|_| self.round.in_order) {
+            match (last[host].replace(need), begin[host]) {
+                (Some(before), _) => then[before] = Some(places.need(need)),
+                (None, Some(begin)) => list[begin].then = Some(places.need(need)),
+                (None, None) => continue,
+            }
+            signals[need] += 1;
+        }
+        // What tells that all has come to a host: messages for which nothing waits, and needs that hand their signal to no other.
+        let mut ends: Vec<u32> = vec![0; hosts];
+        let lone = self.round.moves.iter().zip(&shared.for_move).filter(|(_, need)| need.is_none());
+        lone.for_each(|(own, _)| ends[own.to] += 1);
+        for (then, host) in then.iter_mut().zip(&shared.host).filter(|(then, _)| then.is_none()) {
+            *then = places.end(*host);
+            ends[*host] += 1;
+        }
+        let needs = signals.iter().zip(&then).map(|(count, then)| Trigger { then: *then, ..barrier(*count) });
+        //= docs/specs/collectives.md#COL-2 computes between rounds
+        let delay_ps = self.collective.compute_ps;
+        let ends = ends.iter().map(|count| Trigger { delay_ps, ..barrier(*count) });
+        [needs.collect(), ends.collect()]
     }
 }
 
