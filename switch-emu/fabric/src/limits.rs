@@ -8,6 +8,8 @@ pub const MAX_CABLES: usize = 1 << 19;
 pub const MAX_ROUTES: usize = 300_000_000;
 /// Most flows of a run: more results would not fit into a report.
 pub const MAX_FLOWS: usize = 100_000;
+/// Most workloads of a scenario, parts of workloads among them: results have figures of each.
+pub const MAX_WORKLOADS: usize = 64;
 /// Largest message.
 pub const MAX_MESSAGE_BYTES: u64 = 1 << 40;
 /// Most packets of a run: a simulator that takes a million of them a second is busy for hours.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use spray_fabric::limits::{MAX_FILE_BYTES, MAX_PACKETS, MAX_SAMPLES, MAX_TIME_PS, Size};
+use spray_fabric::limits::{MAX_FILE_BYTES, MAX_FLOWS, MAX_PACKETS, MAX_SAMPLES, MAX_TIME_PS, Size};
 use spray_settings::{Document, Mistake};
 
 use super::{Paths, Scenario};
@@ -67,6 +67,10 @@ pub(crate) fn read_payload(file: &Path) -> io::Result<Vec<u8>> {
 /// Refuses more time, packets or samples than a run may come to.
 pub(super) fn check_run(document: &Document, scenario: &Scenario, paths: &Paths) -> Result<(), Mistake> {
     let flows = scenario.flows(scenario.seed);
+    if flows.len() > MAX_FLOWS {
+        let message = format!("{} flows of all workloads; allowed: at most {MAX_FLOWS}", flows.len());
+        return Err(document.mistake("workload", message));
+    }
     let least_ps = scenario.ideal_ps(paths, &flows);
     if least_ps > MAX_TIME_PS {
         let [least, most] = [least_ps, MAX_TIME_PS].map(|ps| ps / PS_PER_S);

@@ -12,7 +12,7 @@ use crate::workload::{
     Algorithm, Collective, Distribution, Each, Flow, Matrix, Model, Operation, Own, Part, Partners, Pattern, Payload,
     Poisson, Sizes, Workload, leaves, members, parse_matrix, pods,
 };
-use spray_fabric::limits::{MAX_FLOWS, MAX_MESSAGE_BYTES};
+use spray_fabric::limits::{MAX_FLOWS, MAX_MESSAGE_BYTES, MAX_WORKLOADS};
 use spray_fabric::{Network, Node};
 
 /// Builds the workloads on `network`.
@@ -24,6 +24,11 @@ pub(in crate::scenario) fn workloads(
     settings: &[WorkloadSettings],
     network: &Network,
 ) -> Result<Vec<Workload>, Mistake> {
+    let count = settings.len() + settings.iter().map(|workload| workload.part.len()).sum::<usize>();
+    if count > MAX_WORKLOADS {
+        let message = format!("{count} workloads and parts; allowed: at most {MAX_WORKLOADS}");
+        return Err(document.mistake("workload", message));
+    }
     let read = |(index, settings)| Reader { document, network, index, settings }.workload();
     let workloads: Vec<Workload> = settings.iter().enumerate().map(read).collect::<Result<_, _>>()?;
     check_names(document, &workloads)?;

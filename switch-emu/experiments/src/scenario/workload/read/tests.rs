@@ -126,6 +126,16 @@ fn mistakes_about_workloads_say_where_and_what_is_allowed() {
             "draw_hosts = 3",
             "only 2 hosts are left",
         ),
+        (
+            reduce("\n[[workload.part]]\nname = \"a\"\nshare = 0".repeat(64).as_str()),
+            "[[workload]]",
+            "65 workloads and parts",
+        ),
+        (
+            format!("{}\n{}", reduce("rounds = 800"), reduce("name = \"b\"\nrounds = 200")),
+            "[[workload]]",
+            "112000 flows of all workloads; allowed: at most 100000",
+        ),
         (reduce("groups = 3"), "groups", "8 hosts are in 3 groups"),
         (reduce("groups = 8"), "groups", "8 hosts are in 8 groups"),
         (reduce("algorithm = \"halving-doubling\"\ndraw_hosts = 6"), "algorithm", "a power of two"),
