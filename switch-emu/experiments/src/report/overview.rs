@@ -30,6 +30,7 @@ pub fn overview_page(runs: &[Finished]) -> String {
         let groups = grouped(&summaries, shown, &balancers, value);
         body += &figure(title, &balancers, &chart::bars(unit, balancers.len(), &groups), "");
     }
+    body += &by_workload(&summaries, shown, &balancers);
     body += "</div>\n";
     body += &along_axes(&summaries, &balancers);
     body += &curves(runs, shown, "FCT", "FCT (us)", ("% of flows", 100.0), series::fct_cdf_of);
@@ -152,6 +153,30 @@ fn grouped(summaries: &[Summary], conditions: &[String], balancers: &[String], v
         values: balancers.iter().map(|balancer| of(label, balancer)).collect(),
     };
     conditions.iter().map(group).collect()
+}
+
+/// Where there are several workloads, for each condition the slowest flows of each workload.
+fn by_workload(summaries: &[Summary], conditions: &[String], balancers: &[String]) -> String {
+    let names = distinct(summaries.iter().flat_map(|s| s.workloads.iter().map(|own| own.name.clone())));
+    if names.len() < 2 {
+        return String::new();
+    }
+    let of = |label: &String, name: &String, balancer: &String| {
+        let runs = summaries.iter().filter(|s| s.balancer == *balancer && condition(s) == *label);
+        let own = runs.filter_map(|s| s.workloads.iter().find(|own| own.name == *name));
+        let spread = Spread::of(&own.map(|own| own.fct_p99_us).collect::<Vec<_>>());
+        chart::Bar { value: spread.mean, interval: spread.ci95 }
+    };
+    let figure_of = |label: &String| {
+        let group = |name: &String| chart::Group {
+            label: name.clone(),
+            values: balancers.iter().map(|balancer| of(label, name, balancer)).collect(),
+        };
+        let groups: Vec<chart::Group> = names.iter().take(CONDITIONS).map(group).collect();
+        let title = format!("99th percentile of the completion time, by workload: {label}");
+        figure(&title, balancers, &chart::bars("us", balancers.len(), &groups), "")
+    };
+    conditions.iter().map(figure_of).collect()
 }
 
 /// A plot for each condition with a line for each balancer.

@@ -156,3 +156,25 @@ fn pages_can_be_looked_at() {
     write_overview(&dir, &nine()).unwrap();
     std::fs::write(dir.join("run.html"), run_page(&sample("reps", "silent drop", &[150.0, 120.0, 190.0]))).unwrap();
 }
+
+#[test]
+fn several_workloads_have_a_figure_and_a_table() {
+    const TITLE: &str = "completion time, by workload";
+    assert!(!overview_page(&nine()).contains(TITLE));
+    let named = |run: Finished| {
+        let workloads = ["storage", "training"].map(|name| crate::results::WorkloadSummary {
+            name: name.into(),
+            fct_p99_us: if name == "storage" { 77.0 } else { 123.0 },
+            ..run.summary.workloads[0].clone()
+        });
+        Finished { summary: Summary { workloads: workloads.to_vec(), ..run.summary }, ..run }
+    };
+    let page = overview_page(&nine().into_iter().map(named).collect::<Vec<_>>());
+    let figures: Vec<&str> = page.split(TITLE).skip(1).collect();
+    assert_eq!(figures.len(), 3, "one for each condition");
+    let plot = figures[0].split("</svg>").next().unwrap();
+    assert!(plot.starts_with(": healthy"), "{plot}");
+    assert!(["\nstorage\n", "\ntraining\n", "\n77\n", "\n123\n"].iter().all(|text| plot.contains(text)), "{plot}");
+    assert!(page.contains("<h2>Workloads</h2>"));
+    assert_well_formed(&page);
+}
