@@ -199,22 +199,22 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().fold(0.0, |sum, value| sum + value) / values.len().max(1) as f64
 }
 
-/// A figure of a workload: its title, its value, and how many digits it has behind the point.
-type Figure = (&'static str, fn(&WorkloadSummary) -> f64, usize);
+/// A figure of a workload: its title, its value where it has one, and how many digits it has behind the point.
+type Figure = (&'static str, fn(&WorkloadSummary) -> Option<f64>, usize);
 
 const FIGURES: [Figure; 6] = [
-    ("Gb/s", |w| w.goodput_gbps, 1),
-    ("mean us", |w| w.fct_mean_us, 1),
-    ("p99 us", |w| w.fct_p99_us, 1),
-    ("max us", |w| w.fct_max_us, 1),
-    ("slowdown p99", |w| w.slowdown_p99, 2),
-    ("Jain", |w| w.jain, 3),
+    ("Gb/s", |w| Some(w.goodput_gbps), 1),
+    ("mean us", |w| Some(w.fct_mean_us), 1),
+    ("p99 us", |w| Some(w.fct_p99_us), 1),
+    ("max us", |w| Some(w.fct_max_us), 1),
+    ("slowdown p99", |w| Some(w.slowdown_p99), 2),
+    ("Jain", |w| Some(w.jain), 3),
 ];
 /// Figures of workloads with collectives.
 const COLLECTIVE_FIGURES: [Figure; 3] = [
-    ("CCT mean us", |w| w.collectives.map_or(0.0, |own| own.cct_mean_us), 1),
-    ("CCT p99 us", |w| w.collectives.map_or(0.0, |own| own.cct_p99_us), 1),
-    ("step us", |w| w.collectives.map_or(0.0, |own| own.step_mean_us), 1),
+    ("CCT mean us", |w| Some(w.collectives?.cct_mean_us), 1),
+    ("CCT p99 us", |w| Some(w.collectives?.cct_p99_us), 1),
+    ("step us", |w| Some(w.collectives?.step_mean_us), 1),
 ];
 
 /// A table with a line for each workload under each condition and balancer, with means over the seeds and half of their 95 % intervals;
@@ -263,8 +263,10 @@ pub(crate) fn workload_lines(runs: &[Summary]) -> Option<Lines> {
         let (done, total) =
             own.iter().fold((0, 0), |(done, total), own| (done + own.flows_completed, total + own.flows_total));
         let cell = |(_, of, digits): &Figure| {
-            let spread = Spread::of(&own.iter().map(|own| of(own)).collect::<Vec<_>>());
+            let values: Vec<f64> = own.iter().filter_map(|own| of(own)).collect();
+            let spread = Spread::of(&values);
             match spread.ci95 {
+                _ if values.is_empty() => "-".into(),
                 Some(ci) => format!("{:.digits$} ±{ci:.digits$}", spread.mean),
                 None => format!("{:.digits$}", spread.mean),
             }
@@ -346,7 +348,10 @@ mod tests {
         let expected =
             Collectives { collectives: 2, cct_mean_us: 16.0, cct_p99_us: 20.0, cct_max_us: 20.0, step_mean_us: 20.0 };
         assert_eq!(found, expected);
-        assert!(workload_table(&[run.summary()]).unwrap().contains("CCT mean us"));
+        let beside = RunResult { flows: vec![flow("s", 1, [0.0, 1.0], None)], ..sample("reps", "healthy", &[]) };
+        let table = workload_table(&[run.summary(), beside.summary()]).unwrap();
+        let lines: Vec<&str> = table.lines().collect();
+        assert!(lines[0].contains("CCT mean us") && lines[2].contains(" 16.0 ") && lines[3].ends_with(" -"), "{table}");
     }
 
     #[test]
