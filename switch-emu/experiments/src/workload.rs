@@ -9,6 +9,7 @@ mod poisson;
 mod sizes;
 mod triggers;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -216,7 +217,8 @@ impl Workload {
             Pattern::Tornado(each) => pairs((0..hosts).map(|host| (host + hosts / 2) % hosts).collect(), *each),
             Pattern::Incast { senders, receiver, each } => {
                 let receiver = receiver.unwrap_or(members[0]);
-                let far = farthest(network, receiver).into_iter().filter(|host| members.contains(host));
+                let own: HashSet<usize> = members.iter().copied().collect();
+                let far = farthest(network, receiver).into_iter().filter(|host| own.contains(host));
                 number(far.take(*senders).map(|sender| (sender, receiver)), *each)
             }
             Pattern::PartnerAfterPartner(partners) => partners.flows(network, members, seed),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use spray_fabric::{FlowHash, HashFields, HashFunction, HashSeed, PortCounters, PortOutcome, Switching};
 use spray_settings::AxisValue;
 
-use super::{EntryFigures, ReunionFigures, RunResult, SimFigures, TestbedLosses, WorkloadSummary};
+use super::{EntryFigures, FlowResult, ReunionFigures, RunResult, SimFigures, TestbedLosses, WorkloadSummary};
 
 /// The contents of `summary.json`; its field names are its keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -176,7 +176,6 @@ impl RunResult {
     #[must_use]
     pub fn summary(&self) -> Summary {
         let fcts = self.sorted_fcts();
-        let makespan_us = self.makespan_us();
         let ports = |count: fn(&PortCounters) -> u64| self.ports.iter().map(|port| count(&port.counters)).sum::<u64>();
         let queues = LayerQueue::of("", self.switch_ports());
         Summary {
@@ -195,8 +194,8 @@ impl RunResult {
             fct_p50_us: round3(percentile(&fcts, 0.50)),
             fct_p99_us: round3(percentile(&fcts, 0.99)),
             fct_max_us: round3(percentile(&fcts, 1.0)),
-            makespan_us: round3(makespan_us),
-            goodput_gbps: round3(gbps(self.completed_bytes(), makespan_us)),
+            makespan_us: round3(self.makespan_us()),
+            goodput_gbps: round3(goodput_gbps(self.flows.iter())),
             packets_sent: self.transport.packets_sent,
             retransmits: self.transport.retransmits,
             timeouts: self.transport.timeouts,
@@ -251,28 +250,40 @@ impl RunResult {
     /// The completed flows' completion times, ascending.
     #[must_use]
     pub fn sorted_fcts(&self) -> Vec<f64> {
-        let mut fcts: Vec<f64> = self.flows.iter().filter_map(|f| f.fct_us).collect();
-        fcts.sort_by(f64::total_cmp);
-        fcts
+        sorted_fcts(self.flows.iter())
     }
 
     /// Time from the first flow's start to the last completed flow's end; 0 when none completed.
     #[must_use]
     pub fn makespan_us(&self) -> f64 {
-        let start = self.flows.iter().map(|f| f.start_us).fold(f64::INFINITY, f64::min);
-        let end = self.flows.iter().filter_map(|f| f.end_us).fold(f64::NEG_INFINITY, f64::max);
-        if end > start { end - start } else { 0.0 }
+        makespan_us(self.flows.iter())
     }
 
     fn drain_percent(&self) -> f64 {
-        let share = |f: &super::FlowResult| Some(100.0 * f.drained_us / f.fct_us.filter(|fct| *fct > 0.0)?);
+        let share = |f: &FlowResult| Some(100.0 * f.drained_us / f.fct_us.filter(|fct| *fct > 0.0)?);
         let shares: Vec<f64> = self.flows.iter().filter_map(share).collect();
         shares.iter().sum::<f64>() / shares.len().max(1) as f64
     }
+}
 
-    fn completed_bytes(&self) -> u64 {
-        self.flows.iter().filter(|f| f.fct_us.is_some()).map(|f| f.bytes).sum()
-    }
+/// See [`RunResult::sorted_fcts`].
+pub(super) fn sorted_fcts<'a>(flows: impl Iterator<Item = &'a FlowResult>) -> Vec<f64> {
+    let mut fcts: Vec<f64> = flows.filter_map(|f| f.fct_us).collect();
+    fcts.sort_by(f64::total_cmp);
+    fcts
+}
+
+/// See [`RunResult::makespan_us`].
+pub(super) fn makespan_us<'a>(flows: impl Iterator<Item = &'a FlowResult> + Clone) -> f64 {
+    let start = flows.clone().map(|f| f.start_us).fold(f64::INFINITY, f64::min);
+    let end = flows.filter_map(|f| f.end_us).fold(f64::NEG_INFINITY, f64::max);
+    if end > start { end - start } else { 0.0 }
+}
+
+/// Payload of the completed flows over their makespan, in Gb/s.
+pub(super) fn goodput_gbps<'a>(flows: impl Iterator<Item = &'a FlowResult> + Clone) -> f64 {
+    let bytes = flows.clone().filter(|f| f.fct_us.is_some()).map(|f| f.bytes).sum();
+    gbps(bytes, makespan_us(flows))
 }
 
 /// Bytes over microseconds as Gb/s; 0 over no time.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::summary::{gbps, percentile, round3};
+use super::summary::{goodput_gbps, makespan_us, percentile, round3, sorted_fcts};
 use super::{FlowResult, RunResult, Spread, Summary, align};
 
 /// What came of the flows of one workload, or of a part of one.
@@ -83,13 +83,9 @@ const SIZES: usize = 10;
 
 impl WorkloadSummary {
     fn of(name: &str, flows: &[&FlowResult]) -> Self {
-        let mut fcts: Vec<f64> = flows.iter().filter_map(|flow| flow.fct_us).collect();
-        fcts.sort_by(f64::total_cmp);
+        let fcts = sorted_fcts(flows.iter().copied());
         let mut slowdowns: Vec<f64> = flows.iter().filter_map(|flow| flow.slowdown).collect();
         slowdowns.sort_by(f64::total_cmp);
-        let start_us = flows.iter().map(|flow| flow.start_us).fold(f64::INFINITY, f64::min);
-        let end_us = flows.iter().filter_map(|flow| flow.end_us).fold(f64::NEG_INFINITY, f64::max);
-        let makespan_us = if end_us > start_us { end_us - start_us } else { 0.0 };
         let completed = flows.iter().filter(|flow| flow.fct_us.is_some());
         Self {
             name: name.into(),
@@ -101,8 +97,8 @@ impl WorkloadSummary {
             fct_p50_us: round3(percentile(&fcts, 0.5)),
             fct_p99_us: round3(percentile(&fcts, 0.99)),
             fct_max_us: round3(fcts.last().copied().unwrap_or(0.0)),
-            makespan_us: round3(makespan_us),
-            goodput_gbps: round3(gbps(completed.clone().map(|flow| flow.bytes).sum(), makespan_us)),
+            makespan_us: round3(makespan_us(flows.iter().copied())),
+            goodput_gbps: round3(goodput_gbps(flows.iter().copied())),
             slowdown_mean: round3(mean(&slowdowns)),
             slowdown_p99: round3(percentile(&slowdowns, 0.99)),
             slowdown_by_size: by_size(flows),

@@ -112,15 +112,15 @@ impl Scenario {
         largest_bytes: u64,
     ) -> FlowConfig {
         let base_rtt_ps = self.pair_rtt_ps(paths, from, to);
-        let transport = Transport { cc: own.cc.unwrap_or(self.transport.cc), ..self.transport.clone() };
-        let flow = transport.flow_config(&Path {
+        let path = Path {
             balancer: own.balancer.unwrap_or(balancer),
             base_rtt_ps,
             link_bps: self.network.links[self.network.uplink(from)].rate_bps,
             payload_bytes: self.transport.payload_bytes,
             header_bytes: self.header_bytes(),
             trimming: self.queue.trimming,
-        });
+        };
+        let flow = self.transport.flow_config_under(own.cc.unwrap_or(self.transport.cc), &path);
         let largest = largest_bytes.max(1 << 20);
         FlowConfig {
             rto: self.rto(paths, base_rtt_ps, from, to),
@@ -280,13 +280,18 @@ impl Transport {
     /// The settings of a connection over `path`. Bounds of the retransmission timeout that are not set follow from an empty
     /// path.
     pub fn flow_config(&self, path: &Path) -> FlowConfig {
+        self.flow_config_under(self.cc, path)
+    }
+
+    /// The same under another congestion control.
+    fn flow_config_under(&self, control: CcKind, path: &Path) -> FlowConfig {
         let Path { balancer, base_rtt_ps, link_bps, payload_bytes, header_bytes, trimming } = *path;
         let packet_bytes = payload_bytes + header_bytes;
         let mut cc = CcConfig {
-            control: self.cc.config(&self.cc_schemes),
+            control: control.config(&self.cc_schemes),
             ..CcConfig::for_path(base_rtt_ps, link_bps, packet_bytes)
         };
-        if self.cc == CcKind::FixedRate {
+        if control == CcKind::FixedRate {
             cc.max_window_bytes = u64::MAX;
         }
         cc.max_window_bytes = self.max_window_bytes.map_or(cc.max_window_bytes, ByteSize::bytes);

@@ -1,5 +1,7 @@
 //! Which hosts take part in a workload.
 
+use std::collections::HashSet;
+
 use rand_core::RngCore;
 use spray_core::rng::stream;
 
@@ -11,14 +13,19 @@ use super::{MEMBER_STREAM, Workload};
 /// has drawn and those that are not among its own.
 //= docs/specs/workloads.md#WL-2 hosts that are drawn
 pub fn members(workloads: &[Workload], hosts: usize, seed: u64) -> Vec<Vec<usize>> {
-    let mut order = shuffled((0..hosts).collect(), seed, MEMBER_STREAM);
+    let draws = workloads.iter().any(|workload| workload.drawn.is_some());
+    let mut order = if draws { shuffled((0..hosts).collect(), seed, MEMBER_STREAM) } else { Vec::new() };
     let mut of = |workload: &Workload| {
         let Some(drawn) = workload.drawn else {
             return workload.hosts.clone().unwrap_or_else(|| (0..hosts).collect());
         };
-        let may = |host: &usize| workload.hosts.as_ref().is_none_or(|hosts| hosts.contains(host));
-        let taken: Vec<usize> = order.iter().copied().filter(may).take(drawn).collect();
-        order.retain(|host| !taken.contains(host));
+        let own: Option<HashSet<usize>> = workload.hosts.as_ref().map(|hosts| hosts.iter().copied().collect());
+        let mut taken = Vec::with_capacity(drawn);
+        order.retain(|host| {
+            let takes = taken.len() < drawn && own.as_ref().is_none_or(|own| own.contains(host));
+            taken.extend(takes.then_some(*host));
+            !takes
+        });
         taken
     };
     workloads.iter().map(&mut of).collect()

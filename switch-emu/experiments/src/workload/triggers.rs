@@ -34,7 +34,7 @@ pub struct ClosedLoop {
 impl ClosedLoop {
     /// Whether `flow` waits for another to end, and does not begin at its start.
     //= docs/specs/closed-loop.md#CL-1 the next message when
-    pub fn waits(&self, flow: usize, hosts: usize) -> bool {
+    fn waits(&self, flow: usize, hosts: usize) -> bool {
         flow / hosts >= self.open as usize
     }
 

@@ -1,5 +1,7 @@
 //! From the settings of workloads to workloads: finds the hosts, reads files, checks rules between settings.
 
+use std::collections::HashSet;
+
 use spray_core::units::{ByteSize, Micros};
 use spray_settings::{Document, Mistake};
 
@@ -119,13 +121,13 @@ impl Reader<'_> {
     fn hosts(&self) -> Result<Option<Vec<usize>>, Mistake> {
         let Some(names) = &self.settings.hosts else { return Ok(None) };
         let network = self.network;
-        let mut hosts = Vec::new();
+        let (mut hosts, mut named) = (Vec::new(), HashSet::new());
         for (entry, name) in names.iter().enumerate() {
             let fits = |host: &usize| {
                 let leaf = &network.switches[network.leaf_of(*host)].name;
                 spray_fabric::fits(name, &network.hosts[*host]) || spray_fabric::fits(name, leaf)
             };
-            let mut own = (0..network.hosts.len()).filter(fits).filter(|host| !hosts.contains(host)).peekable();
+            let mut own = (0..network.hosts.len()).filter(fits).filter(|host| !named.contains(host)).peekable();
             if own.peek().is_none() {
                 let names = list(&network.hosts);
                 let message = format!(
@@ -134,6 +136,7 @@ impl Reader<'_> {
                 return Err(self.mistake(&format!("hosts.{entry}"), message));
             }
             let own: Vec<usize> = own.collect();
+            named.extend(own.iter().copied());
             hosts.extend(own);
         }
         if hosts.len() < 2 {
