@@ -3,6 +3,7 @@
 #[cfg(feature = "xdp")]
 mod xdp;
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -41,6 +42,8 @@ pub enum Command {
     CompareBalancers(Run),
     /// Computes how fast a scenario could be at best, and how far each scheme of switches is from that on the simulator
     Bound(Bound),
+    /// Runs the papers' figures and tables, and holds what the papers say against what comes out
+    Figures(Figures),
     /// Computes how much state Flowcut needs in switches and NICs, by its paper's model
     FlowcutMemory(FlowcutMemory),
     #[cfg(feature = "xdp")]
@@ -106,6 +109,28 @@ impl std::str::FromStr for Part {
             .map(Self)
             .ok_or("expected I/N with I from 1 to N, as in 3/16")
     }
+}
+
+#[derive(Debug, Args)]
+pub struct Figures {
+    /// Only this one, as in reps/7, or one in a file of the same form; may be repeated. Without it all of them
+    #[arg(long, value_name = "PAPER/NUMBER|FILE.toml")]
+    pub figure: Vec<String>,
+    /// Smaller runs: all figures within ten minutes on two cores
+    #[arg(long)]
+    pub quick: bool,
+    /// Print their names and titles, and run nothing
+    #[arg(long)]
+    pub list: bool,
+    /// Folder for the results, where figures that are done are not run again; by default in ./results/, with the time in its name
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Most runs at the same time; by default one for each core
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+    /// Also write a document with all tables and statements
+    #[arg(long, value_name = "FILE.md")]
+    pub markdown: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

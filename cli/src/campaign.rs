@@ -300,9 +300,10 @@ impl Campaign {
     }
 }
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The version of spray.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// See [`Program::commit`]; the build script asks git.
-const COMMIT: &str = env!("SPRAY_COMMIT");
+pub const COMMIT: &str = env!("SPRAY_COMMIT");
 
 /// Whether the folder has the results of the run with this key.
 ///

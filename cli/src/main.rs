@@ -18,6 +18,7 @@ mod demo;
 mod doctor;
 mod engines;
 mod failure;
+mod figures;
 mod flowcut_memory;
 mod folder;
 mod progress;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "xdp")]
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Bound(arguments) => bound::bound(&arguments),
+        Command::Figures(arguments) => figures::figures(&arguments),
         Command::FlowcutMemory(arguments) => flowcut_memory::flowcut_memory(&arguments),
         Command::CompareBalancers(arguments) => compare_balancers::compare_balancers(&arguments),
         #[cfg(feature = "xdp")]

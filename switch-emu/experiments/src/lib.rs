@@ -4,6 +4,7 @@ pub mod bound;
 pub mod comparison;
 pub mod engine;
 pub mod fidelity;
+pub mod figures;
 pub mod flowcut_memory;
 pub mod report;
 pub mod results;

@@ -47,7 +47,7 @@ pub(super) struct Line {
 pub(super) struct Axes<'a> {
     pub width: u32,
     pub x: &'a str,
-    pub y: &'static str,
+    pub y: &'a str,
     /// Least height of the y axis, so that a flat line does not fill the plot.
     pub y_at_least: f64,
 }
@@ -121,6 +121,46 @@ pub(super) fn bars(y_name: &str, bars: usize, groups: &[Group]) -> String {
             }
             let below = chart.backend_coord(&(at as f64 + 0.5, 0.0));
             area.draw_text(&group.label, &centred(FONT.1), (below.0, below.1 + 18))?;
+        }
+        Ok(())
+    })
+}
+
+/// A bar of [`ranked`]: none where a run never ended.
+pub(super) struct Ranked {
+    pub name: String,
+    pub value: Option<f64>,
+    pub interval: Option<f64>,
+}
+
+/// Bars below each other, with the names at the left and the values behind the bars.
+pub(super) fn ranked(unit: &str, bars: &[Ranked]) -> String {
+    const LEFT: u32 = 230;
+    let longest = bars.iter().filter_map(|bar| Some(bar.value? + bar.interval.unwrap_or(0.0)));
+    let x = 0.0..headroom(longest, f64::MIN_POSITIVE) * 1.15;
+    svg((HALF, 58 + 26 * bars.len() as u32), |area| {
+        let mut chart = chart(area, [16, 40, LEFT], x.clone(), 0.0..bars.len() as f64)?;
+        let mut mesh = mesh(&mut chart);
+        mesh.disable_y_mesh().x_desc(unit).x_labels(5).y_labels(0).x_label_formatter(&|v| short(*v)).draw()?;
+        for (index, bar) in bars.iter().enumerate() {
+            let (colour, y) = (PALETTE[0].filled(), bars.len() as f64 - index as f64 - 0.5);
+            let left = chart.backend_coord(&(0.0, y));
+            let beside = |side, x| (TextStyle::from((FONT.0, 14.5)).pos(Pos::new(side, VPos::Center)), (x, left.1));
+            let (style, at) = beside(HPos::Right, left.0 - 8);
+            area.draw_text(&bar.name, &style, at)?;
+            let Some(value) = bar.value else {
+                let (style, at) = beside(HPos::Left, left.0 + 8);
+                area.draw_text("never ends", &style, at)?;
+                continue;
+            };
+            chart.draw_series([Rectangle::new([(0.0, y - 0.35), (value, y + 0.35)], colour)])?;
+            let half = bar.interval.unwrap_or(0.0);
+            if half > 0.0 {
+                let ends = [((value - half).max(0.0), y), (value + half, y)];
+                chart.draw_series([PathElement::new(ends, BLACK.mix(0.7).stroke_width(2))])?;
+            }
+            let (style, at) = beside(HPos::Left, chart.backend_coord(&(value + half, y)).0 + 8);
+            area.draw_text(&short(value), &style, at)?;
         }
         Ok(())
     })

@@ -1,6 +1,7 @@
 //! Self-contained HTML pages about runs: without scripts, fonts or references to anything outside the file.
 
 mod chart;
+mod figures;
 mod html;
 mod overview;
 mod run;
@@ -8,5 +9,6 @@ mod series;
 #[cfg(test)]
 mod tests;
 
+pub use self::figures::figures_page;
 pub use self::overview::{goodput_picture, overview_page};
 pub use self::run::run_page;

@@ -4,6 +4,7 @@
 
 mod collect;
 mod columns;
+mod figures;
 mod files;
 mod freezing;
 mod matrix;
@@ -27,6 +28,7 @@ use spray_pipeline::scheme::{Entries, conweave, reunion};
 use spray_settings::Axis;
 
 pub(crate) use self::collect::{Collect, Ended, given_up, reported};
+pub use self::figures::write_figures;
 pub use self::files::{PART, WriteError, folder_name, write_overview, write_run};
 pub use self::matrix::{BalancerRuns, Matrix};
 pub use self::record::{Finished, Machine, Program, Record};

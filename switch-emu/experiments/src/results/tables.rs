@@ -232,7 +232,7 @@ fn axes(runs: &[Summary]) -> Vec<Values> {
 /// What the files of a results folder hold, in Markdown: `docs/results-format.md`.
 #[must_use]
 pub fn documentation() -> String {
-    let tables: [(&str, &str, String); 7] = [
+    let tables: [(&str, &str, String); 8] = [
         (
             "flows",
             "A row per flow. A closed loop that ends at a time leaves out what had not begun by then.",
@@ -248,6 +248,11 @@ pub fn documentation() -> String {
         ("goodput", "A row per sample; `sample_us` in the scenario says how often.", markdown(&GOODPUT)),
         ("queues", "A row per sample of each sampled port.", markdown(&QUEUES)),
         ("runs", "In the folder of the sweep: a row per run.", markdown(&RUNS)),
+        (
+            "figures",
+            "In the folder of `spray figures`: a row per measure, series and condition of each.",
+            super::figures::documentation(),
+        ),
     ];
     let sections = tables.iter().map(|(name, about, table)| format!("\n## `{name}`\n\n{about}\n\n{table}"));
     let keys = |name: &str, about: &str, keys: String| format!("\n## `{name}`\n\n{about}\n\n{keys}");

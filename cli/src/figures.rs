@@ -1,0 +1,140 @@
+//! `spray figures`: the papers' figures and tables, with what the papers say beside what we find.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use spray_experiments::figures::{self, Count, Figure, STOPPED, Scale, Shown};
+use spray_experiments::results;
+
+use crate::args;
+use crate::campaign::{COMMIT, VERSION};
+use crate::failure::{Failure, Outcome};
+use crate::folder;
+use crate::say::{note, say};
+use crate::stop::Stop;
+
+/// Runs the figures that were asked for, by default all, but for those that the folder has already. Prints the values of a single one.
+///
+/// # Errors
+/// 2 for a figure that there is not, 1 when a run fails, 130 after Ctrl-C.
+pub fn figures(arguments: &args::Figures) -> Outcome {
+    let wanted = wanted(&arguments.figure)?;
+    if arguments.list {
+        wanted.iter().for_each(list);
+        return Ok(());
+    }
+    let out = folder::location(arguments.out.as_deref(), "figures");
+    let scale = if arguments.quick { Scale::Quick } else { Scale::Full };
+    let threads =
+        arguments.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    folder::make(&out)?;
+    let stop = Stop::on_signals()?;
+    for figure in wanted.iter().filter(|figure| figure.not_shown.is_none()) {
+        run(figure, (scale, threads), (&out, &stop))?;
+    }
+    let with_results = |figures: Vec<Figure>| figures.into_iter().map(|figure| shown(&out, figure)).collect::<Vec<_>>();
+    let wanted = with_results(wanted);
+    results::write_figures(&out, &wanted).map_err(Failure::failed)?;
+    if let [(figure, shown)] = wanted.as_slice() {
+        print(figure, shown.as_ref());
+    }
+    if let Some(file) = &arguments.markdown {
+        let text = figures::markdown(&with_results(figures::all()));
+        fs::write(file, text).map_err(|error| Failure::refused(format!("{}: {error}", file.display())))?;
+        say!("document  {}", file.display());
+    }
+    say!("values    {} (also .parquet)", out.join("figures.csv").display());
+    say!("report    {}", out.join("report.html").display());
+    Ok(())
+}
+
+fn wanted(names: &[String]) -> Outcome<Vec<Figure>> {
+    if names.is_empty() {
+        return Ok(figures::all());
+    }
+    names.iter().map(|name| named(name)).collect()
+}
+
+/// A figure of a paper, or one in a file of the same form.
+fn named(name: &str) -> Outcome<Figure> {
+    let file = Path::new(name);
+    if file.extension().is_some_and(|extension| extension == "toml") {
+        let text =
+            fs::read_to_string(file).map_err(|error| Failure::refused(format!("{name} cannot be read: {error}")))?;
+        let id = file.file_stem().unwrap_or_default().to_string_lossy();
+        return Figure::parse(&id, &text).map_err(|error| Failure::refused(format!("{name}: {error}")));
+    }
+    figures::find(name).ok_or_else(|| {
+        let known: Vec<String> = figures::all().into_iter().map(|figure| figure.id).collect();
+        Failure::refused(format!("there is no figure `{name}`; allowed: a file.toml, {}", known.join(", ")))
+    })
+}
+
+fn list(figure: &Figure) {
+    match &figure.not_shown {
+        Some(why) => say!("{:16} {} (not shown: {why})", figure.id, figure.title),
+        None => say!("{:16} {}", figure.id, figure.title),
+    }
+}
+
+/// A figure that is kept in its file.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// What it follows from: the figure's file, the version and the commit.
+    key: String,
+    shown: Shown,
+}
+
+fn file(out: &Path, figure: &Figure, scale: Scale) -> PathBuf {
+    out.join(format!("{}-{}.json", figure.id.replace('/', "-"), scale.name()))
+}
+
+fn key(figure: &Figure) -> String {
+    format!("{:x}", Sha256::digest([&figure.text, VERSION, COMMIT].join("\0")))
+}
+
+fn kept(out: &Path, figure: &Figure, scale: Scale) -> Option<Shown> {
+    let kept: Kept = serde_json::from_slice(&fs::read(file(out, figure, scale)).ok()?).ok()?;
+    (kept.key == key(figure)).then_some(kept.shown)
+}
+
+/// What the folder has of a figure: at full size if it is there.
+fn shown(out: &Path, figure: Figure) -> (Figure, Option<Shown>) {
+    let shown = [Scale::Full, Scale::Quick].into_iter().find_map(|scale| kept(out, &figure, scale));
+    (figure, shown)
+}
+
+/// Runs a figure and keeps it, if it is not there.
+fn run(figure: &Figure, (scale, threads): (Scale, usize), (out, stop): (&Path, &Stop)) -> Outcome {
+    let tell = |shown: &Shown, when: &str| {
+        note!("{:16} {:46} {when:>10}  {}", figure.id, figure.title, Count::of(figure, shown).text().replace('*', ""));
+    };
+    if let Some(shown) = kept(out, figure, scale) {
+        tell(&shown, "was there");
+        return Ok(());
+    }
+    let shown = figure.run(scale, threads, &|_, _| !stop.is_set()).map_err(|error| match error.as_str() {
+        STOPPED => Failure::interrupted_with(format!("the figures that are done stay in {}", out.display())),
+        error => Failure::failed(format!("{}: {error}", figure.id)),
+    })?;
+    tell(&shown, &format!("{:.1} s", shown.wall_s));
+    let text = serde_json::to_string(&Kept { key: key(figure), shown }).map_err(Failure::failed)?;
+    fs::write(file(out, figure, scale), text).map_err(Failure::failed)
+}
+
+fn print(figure: &Figure, shown: Option<&Shown>) {
+    let Some(shown) = shown else {
+        say!("{}: not shown: {}", figure.title, figure.not_shown.as_deref().unwrap_or("it was not run"));
+        return;
+    };
+    for grid in figures::grids(figure, shown) {
+        say!("\n{}", grid.text());
+    }
+    for claim in &figure.claim {
+        let found = claim.against(figure, shown);
+        say!("{:13} {} [{}]", found.verdict.text().replace('*', ""), claim.says, found.ours);
+    }
+    say!("");
+}

@@ -1,0 +1,295 @@
+//! What a paper says of a figure, held against our values.
+
+use serde::Deserialize;
+
+use super::file::Figure;
+use super::run::Shown;
+
+/// A statement of a paper about one value, or about one value in relation to another.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// The statement in our words.
+    pub says: String,
+    /// The series that it is about.
+    pub of: String,
+    /// Those that it is compared with: series, or `others` for all others.
+    #[serde(default)]
+    pub to: Names,
+    /// Whether the best (least) or the worst (largest) of these counts.
+    #[serde(default)]
+    pub to_the: Extreme,
+    /// The conditions; by default all.
+    #[serde(default)]
+    pub at: Names,
+    /// The condition in which the other value stands; by default the same.
+    #[serde(default)]
+    pub to_at: Option<String>,
+    /// Whether it holds for each of the conditions, or is about one of them ("up to").
+    #[serde(default)]
+    pub pick: Pick,
+    /// The measure; by default the first.
+    #[serde(default)]
+    pub measure: Option<String>,
+    /// The paper's number: the value, or how many times the other it is.
+    #[serde(default)]
+    pub paper: Option<f64>,
+    /// Where the paper gives no number, at least this is what it means.
+    #[serde(default)]
+    pub least: Option<f64>,
+    /// At most this.
+    #[serde(default)]
+    pub most: Option<f64>,
+    /// Where less than `least`, or more than `most`, is better still.
+    #[serde(default)]
+    pub better: Option<Better>,
+}
+
+/// One name or several.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Names {
+    /// None was given.
+    #[default]
+    None,
+    /// One.
+    One(String),
+    /// Several.
+    Several(Vec<String>),
+}
+
+/// Which of several values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Extreme {
+    /// The least.
+    #[default]
+    Least,
+    /// The largest.
+    Largest,
+}
+
+/// For which conditions a statement holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pick {
+    /// Each: the one that fits worst counts.
+    #[default]
+    Each,
+    /// The one with the least value, or the least ratio.
+    Least,
+    /// The one with the largest.
+    Largest,
+}
+
+/// Which side of a range is better than it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    /// Below.
+    Less,
+    /// Above.
+    More,
+}
+
+/// Whether a statement holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Verdict {
+    /// It does: our value is in the range, or within a tenth of the paper's.
+    Confirmed,
+    /// Its direction does; our value is so many per cent off.
+    Off(f64),
+    /// Ours is better than that.
+    Better,
+    /// It does not.
+    Contradicted,
+    /// What it is about was not run at this scale.
+    NotRun,
+}
+
+/// What we find.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// Our values in words.
+    pub ours: String,
+    /// Whether the statement holds.
+    pub verdict: Verdict,
+}
+
+/// "Alike", and the paper's own numbers, which are read off plots or rounded.
+const TENTH: f64 = 0.1;
+/// Ratios nearer to 1 than this have no side.
+const EVEN: f64 = 0.005;
+
+impl Names {
+    fn list(&self) -> Vec<&str> {
+        match self {
+            Self::None => Vec::new(),
+            Self::One(name) => vec![name],
+            Self::Several(names) => names.iter().map(String::as_str).collect(),
+        }
+    }
+}
+
+impl Verdict {
+    /// As it stands in tables of Markdown.
+    pub fn text(self) -> String {
+        match self {
+            Self::Confirmed => "confirmed".into(),
+            Self::Off(percent) => format!("off by {percent:+.0} %"),
+            Self::Better => "better".into(),
+            Self::Contradicted => "**contradicted**".into(),
+            Self::NotRun => "not at this size".into(),
+        }
+    }
+}
+
+/// One of the comparisons of a claim: the value, the other value and its series, and the condition.
+struct Compared<'a> {
+    at: &'a str,
+    own: f64,
+    other: Option<(&'a str, f64)>,
+}
+
+impl Compared<'_> {
+    /// The value, or how many times the other it is. Of two runs that never end none is ahead.
+    fn value(&self) -> f64 {
+        match self.other {
+            Some((_, other)) if other.is_infinite() && self.own.is_infinite() => 1.0,
+            Some((_, other)) if other == 0.0 && self.own == 0.0 => 1.0,
+            Some((_, other)) => self.own / other,
+            None => self.own,
+        }
+    }
+}
+
+impl Claim {
+    /// Refuses names that the figure does not have, and statements without a number.
+    pub(super) fn check(&self, figure: &Figure) -> Result<(), String> {
+        let wrong = |what: &str, name: &str| Err(format!("claim `{}`: there is no {what} `{name}`", self.says));
+        let series = |name: &str| figure.series.iter().any(|series| series.name == name);
+        let condition = |name: &str| figure.condition.iter().any(|condition| condition.name == name);
+        if !series(&self.of) {
+            return wrong("series", &self.of);
+        }
+        if let Some(name) = self.to.list().into_iter().find(|name| *name != OTHERS && !series(name)) {
+            return wrong("series", name);
+        }
+        let conditions = self.at.list().into_iter().chain(self.to_at.as_deref());
+        if let Some(name) = conditions.into_iter().find(|name| !condition(name)) {
+            return wrong("condition", name);
+        }
+        if let Some(key) = self.measure.as_ref().filter(|key| !figure.measure.iter().any(|known| known.key == **key)) {
+            return wrong("measure", key);
+        }
+        match (self.paper, self.least.or(self.most)) {
+            (None, None) => Err(format!("claim `{}`: neither `paper` nor `least` nor `most`", self.says)),
+            (Some(_), Some(_)) => Err(format!("claim `{}`: `paper`, or `least` and `most`", self.says)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Holds the statement against what was run.
+    pub fn against(&self, figure: &Figure, shown: &Shown) -> Found {
+        let key = self.measure.as_deref().unwrap_or(&figure.measure[0].key);
+        let compared = self.compared(figure, shown, key);
+        let fits_worse = |compared: &Compared<'_>| self.misfit(compared.value());
+        let value = Compared::value;
+        let counts = match self.pick {
+            Pick::Each => compared.iter().max_by(|a, b| fits_worse(a).total_cmp(&fits_worse(b))),
+            Pick::Least => compared.iter().min_by(|a, b| value(a).total_cmp(&value(b))),
+            Pick::Largest => compared.iter().max_by(|a, b| value(a).total_cmp(&value(b))),
+        };
+        let Some(counts) = counts else { return Found { ours: String::new(), verdict: Verdict::NotRun } };
+        let unit = figure.measure.iter().find(|measure| measure.key == key).map_or("", |measure| &measure.unit);
+        let place = if compared.len() > 1 { format!("{}: ", counts.at) } else { String::new() };
+        let ours = match counts.other {
+            None => format!("{place}{} {unit}", number(counts.own)),
+            Some((_, other)) => {
+                let (own, other, ratio) = (number(counts.own), number(other), ratio(counts.value()));
+                format!("{place}{own} against {other} {unit}: {ratio} times").replace("  ", " ").replace(" :", ":")
+            }
+        };
+        Found { ours: ours.trim_end().into(), verdict: self.verdict(counts.value()) }
+    }
+
+    fn compared<'a>(&'a self, figure: &'a Figure, shown: &Shown, key: &str) -> Vec<Compared<'a>> {
+        let at = self.at.list();
+        let of = figure.series.iter().position(|series| series.name == self.of);
+        let to: Vec<usize> = match self.to.list().as_slice() {
+            [OTHERS] => (0..figure.series.len()).filter(|index| Some(*index) != of).collect(),
+            names => names.iter().filter_map(|name| figure.series.iter().position(|s| s.name == **name)).collect(),
+        };
+        let to = if to.is_empty() && self.to_at.is_some() { of.into_iter().collect() } else { to };
+        let conditions: Vec<&str> = figure.conditions(shown.scale).map(|condition| condition.name.as_str()).collect();
+        let place = |name: &str| conditions.iter().position(|known| *known == name);
+        let value = |series: usize, condition: usize| shown.cells[series][condition].value(key);
+        let one = |(index, name): (usize, &&'a str)| {
+            let own = value(of?, index)?;
+            let there = self.to_at.as_ref().map_or(Some(index), |name| place(name))?;
+            let others =
+                to.iter().filter_map(|series| Some((figure.series[*series].name.as_str(), value(*series, there)?)));
+            let other = match self.to_the {
+                Extreme::Least => others.min_by(|a, b| a.1.total_cmp(&b.1)),
+                Extreme::Largest => others.max_by(|a, b| a.1.total_cmp(&b.1)),
+            };
+            (to.is_empty() || other.is_some()).then_some(Compared { at: *name, own, other })
+        };
+        let wanted = |(_, name): &(usize, &&str)| at.is_empty() || at.contains(name);
+        conditions.iter().enumerate().filter(wanted).filter_map(one).collect()
+    }
+
+    /// How far a value is from what the paper says: 0 for none.
+    fn misfit(&self, value: f64) -> f64 {
+        match self.paper {
+            Some(paper) => (value / paper).ln().abs(),
+            None => {
+                let (least, most) = (self.least.unwrap_or(f64::MIN), self.most.unwrap_or(f64::MAX));
+                (least - value).max(value - most).max(0.0)
+            }
+        }
+    }
+
+    fn verdict(&self, value: f64) -> Verdict {
+        let Some(paper) = self.paper else {
+            return match (self.misfit(value) == 0.0, self.better) {
+                (true, _) => Verdict::Confirmed,
+                (_, Some(Better::Less)) if self.least.is_some_and(|least| value < least) => Verdict::Better,
+                (_, Some(Better::More)) if self.most.is_some_and(|most| value > most) => Verdict::Better,
+                _ => Verdict::Contradicted,
+            };
+        };
+        let off = value / paper - 1.0;
+        let is_ratio = !matches!(self.to, Names::None) || self.to_at.is_some();
+        let side = |ratio: f64| if (ratio - 1.0).abs() < EVEN { 0.0 } else { (ratio - 1.0).signum() };
+        if is_ratio && side(value) != side(paper) && side(paper) != 0.0 {
+            return Verdict::Contradicted;
+        }
+        match off.abs() <= TENTH {
+            true => Verdict::Confirmed,
+            false if off.is_finite() => Verdict::Off(100.0 * off),
+            false => Verdict::Contradicted,
+        }
+    }
+}
+
+const OTHERS: &str = "others";
+
+/// A value in as many digits as it needs.
+pub(super) fn number(value: f64) -> String {
+    match value.abs() {
+        v if v.is_infinite() => "never".into(),
+        v if v >= 1e6 => format!("{value:.3e}"),
+        v if v >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        v if v >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+fn ratio(value: f64) -> String {
+    if value.abs() >= 100.0 { number(value) } else { format!("{value:.2}") }
+}
+
+#[cfg(test)]
+mod tests;

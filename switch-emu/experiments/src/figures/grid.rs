@@ -1,0 +1,63 @@
+//! The tables of a figure, as words.
+
+use super::claim::number;
+use super::file::{Figure, Measure};
+use super::run::{Cell, Shown};
+use crate::results::align;
+
+/// A table: a row for each series.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// Above the names of the series.
+    pub corner: String,
+    /// Above the values.
+    pub titles: Vec<String>,
+    /// The names of the series, and their values.
+    pub rows: Vec<(String, Vec<String>)>,
+}
+
+impl Grid {
+    /// Aligned for a terminal.
+    pub fn text(&self) -> String {
+        let header: Vec<&str> = std::iter::once(&self.corner).chain(&self.titles).map(String::as_str).collect();
+        let rows: Vec<Vec<String>> =
+            self.rows.iter().map(|(name, cells)| [std::slice::from_ref(name), cells].concat()).collect();
+        align(&header, 1, &rows)
+    }
+}
+
+/// A table for each measure with the conditions as columns; with one condition the measures are the columns of one table.
+pub fn grids(figure: &Figure, shown: &Shown) -> Vec<Grid> {
+    let conditions: Vec<String> = figure.conditions(shown.scale).map(|condition| condition.name.clone()).collect();
+    let grid = |corner: &str, titles: Vec<String>, row: &dyn Fn(&Vec<Cell>) -> Vec<String>| Grid {
+        corner: corner.into(),
+        titles,
+        rows: figure.series.iter().zip(&shown.cells).map(|(series, cells)| (series.name.clone(), row(cells))).collect(),
+    };
+    if let [condition] = conditions.as_slice() {
+        let row = |cells: &Vec<Cell>| figure.measure.iter().map(|measure| cell(&cells[0], measure)).collect();
+        return vec![grid(condition, figure.measure.iter().map(titled).collect(), &row)];
+    }
+    let one = |measure: &Measure| {
+        let row = |cells: &Vec<Cell>| cells.iter().map(|own| cell(own, measure)).collect();
+        grid(&titled(measure), conditions.clone(), &row)
+    };
+    figure.measure.iter().map(one).collect()
+}
+
+/// A measure's name with its unit.
+pub(crate) fn titled(measure: &Measure) -> String {
+    if measure.unit.is_empty() { measure.title.clone() } else { format!("{}, {}", measure.title, measure.unit) }
+}
+
+/// A value with half of its interval, and the value of what was tuned.
+fn cell(cell: &Cell, measure: &Measure) -> String {
+    let Some(value) = cell.value(&measure.key) else { return "-".into() };
+    if value.is_infinite() {
+        return format!("{} never end", cell.incomplete);
+    }
+    let half = cell.values.get(&measure.key).and_then(|spread| spread.ci95).filter(|half| *half > 0.0);
+    let half = half.map_or_else(String::new, |half| format!(" ±{}", number(half)));
+    let tuned = cell.tuned.as_ref().map_or_else(String::new, |value| format!(" (at {value})"));
+    format!("{}{half}{tuned}", number(value))
+}

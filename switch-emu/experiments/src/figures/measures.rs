@@ -1,0 +1,92 @@
+//! What a run gives to a figure: every number of `summary.json` by its key, and what follows from them.
+//!
+//! Numbers inside of something with a name are called `workloads.NAME.fct_p99_us` or `queue_by_layer.LAYER.max_bytes`. To these come
+//!
+//! - `unexpected_percent`, `reordered_percent`, `resent_percent`: of the packets sent;
+//! - `drops`: frames lost, whatever the cause;
+//! - `above_percent`: the time from first start to last end above the bound (OFAN §5);
+//! - `overload_percent.LAYER`: data on the busiest link of a layer above the mean of its links (OFAN §7);
+//! - `watch.uneven_percent`: how far the links that are drawn were from their mean at a time, on average over links and samples, and
+//!   `watch.queue_bytes`, the largest sample of a queue there.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::run::Lines;
+use crate::results::{RunResult, Summary};
+
+/// Numbers by name.
+pub type Measures = BTreeMap<String, f64>;
+
+/// The figures of a run whose least completion time is `bound_us`, where that is known.
+pub(super) fn of_run(run: &RunResult, bound_us: Option<f64>, watched: &[Lines]) -> Measures {
+    let summary = run.summary();
+    let mut all = Measures::new();
+    let value = serde_json::to_value(&summary).unwrap_or_default();
+    flatten("", &value, &mut all);
+    let share = |count: u64| 100.0 * count as f64 / summary.packets_sent.max(1) as f64;
+    let Summary { drops_queue, drops_link, drops_random, drops_ttl, .. } = summary;
+    all.extend([
+        ("unexpected_percent".into(), share(summary.unexpected_packets)),
+        ("reordered_percent".into(), share(summary.reordered_packets)),
+        ("resent_percent".into(), share(summary.retransmits)),
+        ("drops".into(), (drops_queue + drops_link + drops_random + drops_ttl) as f64),
+    ]);
+    all.extend(bound_us.map(|bound_us| ("above_percent".into(), 100.0 * (summary.makespan_us / bound_us - 1.0))));
+    all.extend(overloads(run));
+    all.extend(unevenness(watched));
+    all
+}
+
+fn flatten(path: &str, value: &Value, all: &mut Measures) {
+    let below = |name: &str| if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
+    match value {
+        Value::Number(number) => all.extend(number.as_f64().map(|number| (path.to_string(), number))),
+        Value::Object(fields) => fields.iter().for_each(|(name, value)| flatten(&below(name), value, all)),
+        Value::Array(items) => {
+            for item in items {
+                let name = ["name", "layer"].iter().find_map(|key| item.get(key)?.as_str());
+                if let Some(name) = name {
+                    flatten(&below(name), item, all);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+/// By layer, the bytes of the busiest port above the mean of the layer, in per cent.
+fn overloads(run: &RunResult) -> Measures {
+    let mut layers: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for port in run.ports.iter().filter(|port| port.uplink) {
+        layers.entry(&port.layer).or_default().push(port.counters.bytes as f64);
+    }
+    let overload = |(layer, bytes): (&&str, &Vec<f64>)| {
+        let (most, mean) = (bytes.iter().copied().fold(0.0, f64::max), bytes.iter().sum::<f64>() / bytes.len() as f64);
+        (format!("overload_percent.{layer}"), 100.0 * (most / mean.max(1.0) - 1.0))
+    };
+    layers.iter().map(overload).collect()
+}
+
+fn unevenness(watched: &[Lines]) -> Measures {
+    let samples = watched.iter().map(|lines| lines.gbps.len()).min().unwrap_or(0);
+    let (mut sum, mut count, mut queue) = (0.0, 0u64, 0.0f64);
+    // The first and the last samples are those in which flows begin and end.
+    for sample in samples / 4..3 * samples / 4 {
+        let rates: Vec<f64> = watched.iter().map(|lines| lines.gbps[sample].1).collect();
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        if mean > 0.0 {
+            sum += rates.iter().map(|rate| (rate / mean - 1.0).abs()).sum::<f64>();
+            count += rates.len() as u64;
+        }
+    }
+    for lines in watched {
+        queue = lines.queue_bytes.iter().fold(queue, |most, (_, bytes)| most.max(*bytes));
+    }
+    if watched.is_empty() {
+        return Measures::new();
+    }
+    let uneven = ("watch.uneven_percent".into(), 100.0 * sum / count.max(1) as f64);
+    [uneven, ("watch.queue_bytes".into(), queue)].into()
+}

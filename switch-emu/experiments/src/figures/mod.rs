@@ -1,0 +1,21 @@
+//! The papers' figures and tables, each described by a file: what is run, how it is drawn, what the paper says of it.
+//!
+//! `figures/PAPER/NUMBER.toml` is one of them, in the form of [`Figure`]. Its runs are scenarios on the simulator, or one of the [`models`]
+//! where the paper has a formula or draws balls.
+
+mod claim;
+mod file;
+mod grid;
+mod list;
+mod markdown;
+mod measures;
+pub mod models;
+mod plan;
+mod run;
+
+pub use self::claim::{Claim, Found, Verdict};
+pub use self::file::{Condition, Figure, Measure, Plot, Scale, Series, Size, Tune};
+pub use self::grid::{Grid, grids};
+pub use self::list::{PAPERS, Paper, all, find};
+pub use self::markdown::{Count, markdown};
+pub use self::run::{Cell, Lines, STOPPED, Shown};

@@ -1,0 +1,229 @@
+//! Runs a figure.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::{Deserialize, Serialize};
+use spray_core::units::Gbps;
+
+use super::file::{Figure, Scale, Tune};
+use super::measures::{Measures, of_run};
+use super::models;
+use super::plan::Settings;
+use crate::results::{RunResult, Spread};
+use crate::sim::{Simulation, over_cores};
+
+/// What was run for a figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shown {
+    /// At which scale.
+    pub scale: Scale,
+    /// By series and condition of that scale.
+    pub cells: Vec<Vec<Cell>>,
+    /// Ports over time, by series; empty where none are drawn.
+    pub watched: Vec<Vec<Lines>>,
+    /// Real time that it took, in seconds.
+    pub wall_s: f64,
+}
+
+/// The runs of a series under a condition.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// The value that is best, of what is tuned.
+    pub tuned: Option<String>,
+    /// The measures of the figure over the seeds. Those of runs in which flows never ended count what did end.
+    pub values: BTreeMap<String, Spread>,
+    /// Flows that never ended, of all runs together.
+    pub incomplete: u64,
+}
+
+/// A port over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lines {
+    /// The link's name.
+    pub port: String,
+    /// Time in us, and what left the port since the sample before, in Gb/s.
+    pub gbps: Vec<(f64, f64)>,
+    /// Time in us, and bytes that wait.
+    pub queue_bytes: Vec<(f64, f64)>,
+}
+
+impl Cell {
+    /// A measure's mean. A time is infinite where a flow never ended.
+    pub fn value(&self, key: &str) -> Option<f64> {
+        let is_time = key.ends_with("_us") || key == "above_percent";
+        match self.incomplete > 0 && is_time {
+            true => Some(f64::INFINITY),
+            false => self.values.get(key).map(|spread| spread.mean),
+        }
+    }
+
+    fn of(figure: &Figure, runs: &[&One], tuned: Option<String>) -> Self {
+        let spread = |key: &String| {
+            let values: Vec<f64> = runs.iter().filter_map(|run| run.measures.get(key).copied()).collect();
+            (values.len() == runs.len()).then(|| (key.clone(), Spread::of(&values)))
+        };
+        let values = figure.keys().into_iter().filter_map(|key| spread(&key)).collect();
+        Self { tuned, values, incomplete: runs.iter().map(|run| run.incomplete).sum() }
+    }
+}
+
+/// What a run gave.
+struct One {
+    measures: Measures,
+    incomplete: u64,
+    watched: Vec<Lines>,
+}
+
+/// A run: its settings and seed.
+struct Job {
+    settings: Settings,
+    seed: u64,
+    watch: bool,
+}
+
+/// The jobs of a cell, by the values that are tried; of each, one for each seed.
+type Tried<'a> = Vec<(Option<&'a toml::Value>, Vec<usize>)>;
+
+impl Figure {
+    /// Runs it on `threads` threads. `tell` hears how many of how many runs are done, and says whether to go on.
+    ///
+    /// # Errors
+    /// What the simulator refuses; [`STOPPED`](super::run::STOPPED) when `tell` says so.
+    pub fn run(
+        &self,
+        scale: Scale,
+        threads: usize,
+        tell: &(dyn Fn(usize, usize) -> bool + Sync),
+    ) -> Result<Shown, String> {
+        let begun = now();
+        let (mut jobs, mut known) = (Vec::new(), HashMap::new());
+        let conditions: Vec<_> = self.conditions(scale).collect();
+        let mut tried: Vec<Vec<Tried<'_>>> = Vec::new();
+        for series in &self.series {
+            let mut row = Vec::new();
+            for (column, condition) in conditions.iter().enumerate() {
+                let values: Vec<Option<&toml::Value>> = match &series.tune {
+                    None => vec![None],
+                    Some(tune) => tune.values.iter().map(Some).collect(),
+                };
+                let watch = self.watch.is_some() && column == 0;
+                let of = |value: Option<&toml::Value>| Settings::new(self, scale, (series, condition), value);
+                let own = values.into_iter().map(|value| {
+                    let runs = (1..=self.size(scale).seeds).map(|seed| {
+                        let settings = of(value);
+                        // Cells with the same settings share their runs.
+                        *known.entry((settings.key(), seed)).or_insert_with(|| {
+                            jobs.push(Job { settings, seed, watch });
+                            jobs.len() - 1
+                        })
+                    });
+                    (value, runs.collect())
+                });
+                row.push(own.collect());
+            }
+            tried.push(row);
+        }
+        let done = AtomicUsize::new(0);
+        let one = |number: usize| {
+            if !tell(done.load(Ordering::Relaxed), jobs.len()) {
+                return Err(STOPPED.to_string());
+            }
+            let run = self.one(&jobs[number])?;
+            done.fetch_add(1, Ordering::Relaxed);
+            Ok(run)
+        };
+        let runs = over_cores(jobs.len(), threads, one)?;
+        let cell = |tried: &Tried<'_>, tune: Option<&Tune>| self.best(tried, tune, &runs);
+        let cells = tried.iter().zip(&self.series);
+        let cells: Vec<Vec<Cell>> =
+            cells.map(|(row, series)| row.iter().map(|tried| cell(tried, series.tune.as_ref())).collect()).collect();
+        let watched = |row: &Vec<Tried<'_>>| runs[row[0][0].1[0]].watched.clone();
+        let watched = if self.watch.is_some() { tried.iter().map(watched).collect() } else { Vec::new() };
+        Ok(Shown { scale, cells, watched, wall_s: begun.elapsed().as_secs_f64() })
+    }
+
+    /// The measures that are kept of every run.
+    fn keys(&self) -> Vec<String> {
+        self.measure.iter().map(|measure| measure.key.clone()).collect()
+    }
+
+    fn one(&self, job: &Job) -> Result<One, String> {
+        if let Some(model) = &self.model {
+            let measures = models::run(model, &job.settings.parameters(self), job.seed)?;
+            return Ok(One { measures, incomplete: 0, watched: Vec::new() });
+        }
+        let mut scenario = job.settings.scenario(self)?;
+        let needs_bound = self.at_bound_rate || self.keys().iter().any(|key| key == "above_percent");
+        let mut bound_us = None;
+        if needs_bound {
+            let failed = scenario.drawn_failures(job.seed, u64::MAX).map_err(|error| error.to_string())?;
+            let bound = scenario.bound(job.seed, &failed);
+            bound_us = Some(bound.completion_ps as f64 / 1e6);
+            if self.at_bound_rate {
+                scenario.transport.cc_schemes.fixed_rate.rate_gbps = Some(Gbps::from_bps(bound.rate_bps as u64));
+            }
+        }
+        let balancer = scenario.transport.balancer[0];
+        let run = Simulation::new(&scenario).run(balancer, job.seed, &[]).map_err(|error| error.to_string())?;
+        let watched = match &self.watch {
+            Some(switch) if job.watch => watched(&run, switch),
+            _ => Vec::new(),
+        };
+        let measures = of_run(&run, bound_us, &watched);
+        let incomplete = run.flows.iter().filter(|flow| flow.fct_us.is_none()).count() as u64;
+        Ok(One { measures, incomplete, watched })
+    }
+
+    /// The runs of the best value that was tried.
+    fn best(&self, tried: &Tried<'_>, tune: Option<&Tune>, runs: &[One]) -> Cell {
+        let mean = |jobs: &[usize], key: &str| {
+            let of = |job: &usize| match runs[*job].incomplete {
+                0 => runs[*job].measures.get(key).copied().unwrap_or(f64::INFINITY),
+                _ => f64::INFINITY,
+            };
+            jobs.iter().map(of).sum::<f64>() / jobs.len() as f64
+        };
+        let cost = |jobs: &[usize]| {
+            let Some(Tune { least, limit, .. }) = tune else { return (0.0, 0.0) };
+            let beyond = limit.as_ref().map_or(0.0, |limit| (mean(jobs, &limit.key) - limit.most).max(0.0));
+            (beyond, mean(jobs, least))
+        };
+        let order = |a: (f64, f64), b: (f64, f64)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1));
+        let best = tried.iter().min_by(|a, b| order(cost(&a.1), cost(&b.1)));
+        best.map_or_else(Cell::default, |(value, jobs)| {
+            let runs: Vec<&One> = jobs.iter().map(|job| &runs[*job]).collect();
+            Cell::of(self, &runs, value.map(ToString::to_string))
+        })
+    }
+}
+
+/// The error of a run that was asked to stop.
+pub const STOPPED: &str = "stopped";
+
+/// The ports of a switch that lead to other switches, over time.
+fn watched(run: &RunResult, switch: &str) -> Vec<Lines> {
+    let from = format!("{switch}->");
+    let of = run.port_samples.iter().filter(|samples| run.ports[samples.port].name.starts_with(&from));
+    let lines = of.map(|samples| {
+        let us = |ps: u64| ps as f64 / 1e6;
+        let rate = |pair: &[(u64, u64, u64)]| {
+            let (from, to) = (pair[0], pair[1]);
+            (us(to.0), (to.2 - from.2) as f64 * 8e3 / (to.0 - from.0).max(1) as f64)
+        };
+        Lines {
+            port: run.ports[samples.port].name.clone(),
+            gbps: samples.samples.windows(2).map(rate).collect(),
+            queue_bytes: samples.samples.iter().map(|(ps, waiting, _)| (us(*ps), *waiting as f64)).collect(),
+        }
+    });
+    lines.filter(|lines| !lines.port.contains("->h")).collect()
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long a figure took is for people; nothing in it depends on that")]
+fn now() -> std::time::Instant {
+    std::time::Instant::now()
+}
+
+#[cfg(test)]
+mod tests;

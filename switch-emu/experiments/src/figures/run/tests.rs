@@ -1,0 +1,75 @@
+use std::sync::atomic::AtomicUsize;
+
+use super::*;
+
+const SMALL: &str = r#"
+title = "t"
+section = "§1"
+paper = "p"
+preset = "reference"
+watch = "leaf0"
+[[measure]]
+key = "fct_max_us"
+title = "runtime"
+unit = "us"
+[[measure]]
+key = "watch.queue_bytes"
+title = "queue"
+unit = "bytes"
+[scenario]
+name = "small"
+sample_us = 5
+topology = { kind = "leaf-spine", leaves = 2, spines = 2, hosts_per_leaf = 2 }
+workload = { kind = "cross-leaf-permutation", bytes = "256 KiB" }
+[[series]]
+name = "ECMP"
+set = { "transport.balancer" = "ecmp" }
+[[series]]
+name = "ECMP again"
+set = { "transport.balancer" = "ecmp" }
+[[series]]
+name = "flowlets"
+set = { "transport.balancer" = "ecmp", "switch.scheme" = "letflow" }
+tune = { path = "switch.flowlet_gap_us", values = [1, 1000], least = "fct_max_us", limit = { key = "unexpected_percent", most = 0 } }
+[[condition]]
+name = "healthy"
+[[condition]]
+name = "dead"
+set = { link_event = [{ link = "leaf0->spine*", action = "silent-drop" }], time_limit_us = 2000 }
+[full]
+seeds = 2
+[quick]
+seeds = 1
+without = ["dead"]
+"#;
+
+#[test]
+fn cells_hold_means_and_say_what_never_ended() {
+    let figure = Figure::parse("t", SMALL).unwrap();
+    let most = AtomicUsize::new(0);
+    let tell = |_: usize, all: usize| {
+        most.fetch_max(all, Ordering::Relaxed);
+        true
+    };
+    let shown = figure.run(Scale::Full, 2, &tell).unwrap();
+    // Two settings of ECMP are the same runs; two gaps; two conditions; two seeds.
+    assert_eq!(most.into_inner(), 3 * 2 * 2);
+    assert_eq!(shown.cells[0], shown.cells[1]);
+    let (healthy, dead) = (&shown.cells[0][0], &shown.cells[0][1]);
+    assert!(healthy.incomplete == 0 && healthy.value("fct_max_us").unwrap() > 20.0, "{healthy:?}");
+    assert!(dead.incomplete > 0 && dead.value("fct_max_us") == Some(f64::INFINITY), "{dead:?}");
+    assert_eq!(shown.cells[2][0].tuned.as_deref(), Some("1000"));
+    let ports: Vec<&str> = shown.watched[0].iter().map(|lines| lines.port.as_str()).collect();
+    assert_eq!(ports, ["leaf0->spine0", "leaf0->spine1"]);
+    assert!(shown.watched[0].iter().any(|lines| lines.gbps.iter().any(|(_, gbps)| *gbps > 10.0)));
+}
+
+#[test]
+fn quick_runs_less_and_a_run_can_be_stopped() {
+    let figure = Figure::parse("t", SMALL).unwrap();
+    let shown = figure.run(Scale::Quick, 1, &|_, _| true).unwrap();
+    assert!(shown.cells.iter().all(|row| row.len() == 1));
+    assert_eq!(figure.run(Scale::Quick, 1, &|_, _| false).unwrap_err(), STOPPED);
+    let text = serde_json::to_string(&shown).unwrap();
+    assert_eq!(serde_json::from_str::<Shown>(&text).unwrap(), shown);
+}

@@ -1,0 +1,106 @@
+//! The page of the papers' figures: plots, tables, and what the papers say.
+
+use super::chart::{self, Axes, Line};
+use super::html::{Row, escape, figure as card, page, section, table};
+use crate::figures::{Cell, Figure, Grid, Lines, Measure, Shown, Verdict, grids};
+
+/// A page of figures.
+pub fn figures_page(figures: &[(Figure, Option<Shown>)]) -> String {
+    let shown = figures.iter().filter_map(|(figure, shown)| Some(one(figure, shown.as_ref()?)));
+    page("The papers' figures", &format!("<h1>The papers' figures</h1>\n{}", shown.collect::<String>()))
+}
+
+fn one(figure: &Figure, shown: &Shown) -> String {
+    let size = figure.size(shown.scale);
+    let mut text =
+        format!("<p class=\"soft\">{} ({}). {}</p>\n", sentence(&figure.paper), figure.section, escape(&figure.ours));
+    text += &format!("<p class=\"soft\">Here: {}; seeds: {}.</p>\n", escape(&size.about), size.seeds);
+    if !figure.claim.is_empty() {
+        text += &statements(figure, shown);
+    }
+    let mut body = section(&figure.heading(), &text);
+    body += "<div class=\"two\">\n";
+    for measure in &figure.measure {
+        body += &plot(figure, shown, measure);
+    }
+    for (series, lines) in figure.series.iter().zip(&shown.watched).filter(|(_, lines)| !lines.is_empty()) {
+        body += &over_time(&format!("{}: what leaves each uplink", series.name), "Gb/s", lines, |lines| &lines.gbps);
+        body += &over_time(&format!("{}: queues", series.name), "bytes", lines, |lines| &lines.queue_bytes);
+    }
+    body += "</div>\n";
+    body + &section("Values", &grids(figure, shown).iter().map(values).collect::<String>())
+}
+
+fn sentence(text: &str) -> String {
+    escape(text.trim_end_matches('.'))
+}
+
+fn statements(figure: &Figure, shown: &Shown) -> String {
+    let row = |claim: &crate::figures::Claim| {
+        let found = claim.against(figure, shown);
+        let class = match found.verdict {
+            Verdict::Confirmed | Verdict::Better => "good",
+            Verdict::Contradicted => "bad",
+            Verdict::Off(_) | Verdict::NotRun => "soft",
+        };
+        let paper = claim.paper.map_or_else(String::new, |paper| paper.to_string());
+        let verdict = format!("<span class=\"{class}\">{}</span>", escape(&found.verdict.text().replace('*', "")));
+        Row { cells: vec![escape(&claim.says), paper, escape(&found.ours), verdict], first: false }
+    };
+    table(&["the paper says", "its number", "ours", ""], 1, &figure.claim.iter().map(row).collect::<Vec<_>>())
+}
+
+fn plot(figure: &Figure, shown: &Shown, measure: &Measure) -> String {
+    let conditions: Vec<_> = figure.conditions(shown.scale).collect();
+    let value = |cell: &Cell| cell.value(&measure.key).filter(|value| value.is_finite());
+    let half = |cell: &Cell| cell.values.get(&measure.key).and_then(|spread| spread.ci95);
+    if figure.has_lines() && conditions.len() > 1 {
+        let line = |(series, cells): (&crate::figures::Series, &Vec<Cell>)| {
+            let at = |sign: f64| {
+                let of = move |(condition, cell): (&&crate::figures::Condition, &Cell)| {
+                    Some((condition.x?, (value(cell)? + sign * half(cell).unwrap_or(0.0)).max(0.0)))
+                };
+                conditions.iter().zip(cells).filter_map(of).collect::<Vec<_>>()
+            };
+            let band = [at(-1.0), at(1.0).into_iter().rev().collect()].concat();
+            Line { name: series.name.clone(), points: at(0.0), band }
+        };
+        let lines: Vec<Line> = figure.series.iter().zip(&shown.cells).map(line).collect();
+        let names: Vec<String> = lines.iter().map(|line| line.name.clone()).collect();
+        let axes = Axes { width: chart::HALF, x: &figure.x, y: &measure.unit, y_at_least: 1.0 };
+        return card(&measure.title, &names, &chart::lines(&axes, &lines, &[]), "");
+    }
+    let ranked = |(index, condition): (usize, &&crate::figures::Condition)| {
+        let bar = |(series, cells): (&crate::figures::Series, &Vec<Cell>)| chart::Ranked {
+            name: series.name.clone(),
+            value: value(&cells[index]),
+            interval: half(&cells[index]),
+        };
+        let bars: Vec<chart::Ranked> = figure.series.iter().zip(&shown.cells).map(bar).collect();
+        let title =
+            if conditions.len() > 1 { format!("{}: {}", condition.name, measure.title) } else { measure.title.clone() };
+        card(&title, &[], &chart::ranked(&measure.unit, &bars), "")
+    };
+    conditions.iter().enumerate().map(ranked).collect()
+}
+
+fn over_time(title: &str, unit: &str, lines: &[Lines], of: fn(&Lines) -> &Vec<(f64, f64)>) -> String {
+    let names: Vec<String> = lines.iter().map(|lines| lines.port.clone()).collect();
+    let line = |lines: &Lines| Line { name: lines.port.clone(), points: of(lines).clone(), band: Vec::new() };
+    let drawn: Vec<Line> = lines.iter().map(line).collect();
+    card(
+        title,
+        &names,
+        &chart::lines(&Axes { width: chart::HALF, x: "time (us)", y: unit, y_at_least: 1.0 }, &drawn, &[]),
+        "",
+    )
+}
+
+fn values(grid: &Grid) -> String {
+    let heads: Vec<&str> = std::iter::once(&grid.corner).chain(&grid.titles).map(String::as_str).collect();
+    let row = |(name, cells): &(String, Vec<String>)| Row {
+        cells: std::iter::once(name).chain(cells).map(|text| escape(text)).collect(),
+        first: false,
+    };
+    table(&heads, 1, &grid.rows.iter().map(row).collect::<Vec<_>>())
+}

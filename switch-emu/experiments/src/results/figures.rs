@@ -1,0 +1,84 @@
+//! Values of the papers' figures as a table.
+
+use std::path::Path;
+
+use super::columns::{Column, Values, count, real, text};
+use super::files::{WriteError, write, write_table};
+use crate::figures::{Figure, Shown};
+use crate::report;
+
+/// A measure of a series under a condition.
+struct Row {
+    figure: String,
+    scale: &'static str,
+    series: String,
+    condition: String,
+    x: Option<f64>,
+    measure: String,
+    unit: String,
+    tuned: Option<String>,
+    incomplete: u64,
+    spread: super::Spread,
+}
+
+const COLUMNS: [Column<Row>; 15] = [
+    text("figure", "The figure, as `--figure` takes it.", |row| row.figure.clone()),
+    text("scale", "`full` or `quick`.", |row| row.scale.into()),
+    text("series", "What is compared.", |row| row.series.clone()),
+    text("condition", "Under which condition.", |row| row.condition.clone()),
+    real(["x", ""], "Where the condition stands on the x axis, if the figure has one.", |row| row.x),
+    text("measure", "What is measured: a key of `summary.json` or one that follows from it.", |row| {
+        row.measure.clone()
+    }),
+    text("unit", "Its unit.", |row| row.unit.clone()),
+    text("tuned", "The best value of what was tuned for the series.", |row| row.tuned.clone().unwrap_or_default()),
+    count(["runs", ""], "Runs, one for each seed.", |row| Some(row.spread.runs)),
+    count(["incomplete", "flows"], "Flows of all runs that never ended. Times count those that did.", |row| {
+        Some(row.incomplete)
+    }),
+    real(["mean", ""], "Mean over the runs.", |row| Some(row.spread.mean)),
+    real(["ci95", ""], "Half of its 95 % confidence interval.", |row| row.spread.ci95),
+    real(["sd", ""], "Standard deviation.", |row| Some(row.spread.sd)),
+    real(["min", ""], "The least.", |row| Some(row.spread.min)),
+    real(["max", ""], "The largest.", |row| Some(row.spread.max)),
+];
+
+/// Writes the figures into `dir`: `report.html` with plots and statements, `figures.csv` and `figures.parquet` with every value.
+///
+/// # Errors
+/// When the folder or one of the files cannot be written.
+pub fn write_figures(dir: &Path, figures: &[(Figure, Option<Shown>)]) -> Result<(), WriteError> {
+    let rows: Vec<Row> =
+        figures.iter().filter_map(|(figure, shown)| Some(rows(figure, shown.as_ref()?))).flatten().collect();
+    let columns: Vec<Values> = COLUMNS.iter().map(|column| column.values(&rows)).collect();
+    write_table(dir, &("figures", columns))?;
+    write(dir, "report.html", &report::figures_page(figures))
+}
+
+/// The columns in Markdown.
+pub(super) fn documentation() -> String {
+    super::columns::markdown(&COLUMNS)
+}
+
+fn rows(figure: &Figure, shown: &Shown) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (series, cells) in figure.series.iter().zip(&shown.cells) {
+        for (condition, cell) in figure.conditions(shown.scale).zip(cells) {
+            rows.extend(figure.measure.iter().filter_map(|measure| {
+                Some(Row {
+                    figure: figure.id.clone(),
+                    scale: shown.scale.name(),
+                    series: series.name.clone(),
+                    condition: condition.name.clone(),
+                    x: condition.x,
+                    measure: measure.key.clone(),
+                    unit: measure.unit.clone(),
+                    tuned: cell.tuned.clone(),
+                    incomplete: cell.incomplete,
+                    spread: *cell.values.get(&measure.key)?,
+                })
+            }));
+        }
+    }
+    rows
+}
