@@ -244,8 +244,9 @@ impl Claim {
         match self.paper {
             Some(paper) => (value / paper).ln().abs(),
             None => {
-                let (least, most) = (self.least.unwrap_or(f64::MIN), self.most.unwrap_or(f64::MAX));
-                (least - value).max(value - most).max(0.0)
+                let below = self.least.filter(|least| value < *least).map_or(0.0, |least| least - value);
+                let above = self.most.filter(|most| value > *most).map_or(0.0, |most| value - most);
+                below + above
             }
         }
     }
