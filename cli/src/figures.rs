@@ -34,14 +34,16 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     for figure in wanted.iter().filter(|figure| figure.not_shown.is_none()) {
         run(figure, (scale, threads), (&out, &stop))?;
     }
-    let with_results = |figures: Vec<Figure>| figures.into_iter().map(|figure| shown(&out, figure)).collect::<Vec<_>>();
-    let wanted = with_results(wanted);
-    results::write_figures(&out, &wanted).map_err(Failure::failed)?;
-    if let [(figure, shown)] = wanted.as_slice() {
-        print(figure, shown.as_ref());
+    // What the folder has of other figures stays in its tables and pages.
+    let (names, mut all) = (wanted.iter().map(|figure| figure.id.clone()).collect::<Vec<_>>(), figures::all());
+    all.extend(wanted.into_iter().filter(|figure| figure.paper().is_empty()));
+    let all: Vec<_> = all.into_iter().map(|figure| shown(&out, figure)).collect();
+    results::write_figures(&out, &all).map_err(Failure::failed)?;
+    if let [name] = names.as_slice() {
+        all.iter().filter(|(figure, _)| figure.id == *name).for_each(|(figure, shown)| print(figure, shown.as_ref()));
     }
     if let Some(file) = &arguments.markdown {
-        let text = figures::markdown(&with_results(figures::all()));
+        let text = figures::markdown(&all);
         fs::write(file, text).map_err(|error| Failure::refused(format!("{}: {error}", file.display())))?;
         say!("document  {}", file.display());
     }

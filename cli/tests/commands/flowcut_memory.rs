@@ -11,9 +11,9 @@ fn said(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn the_tables_have_the_state_asked_for_and_what_the_paper_says() {
+fn the_table_has_the_state_asked_for() {
     let says = said(&["--rtt-us", "50"]);
-    for part in ["flowcut, full switch", "6.56 MiB", "not beyond 7 MiB", "holds", "does not hold"] {
+    for part in ["flowcut, full switch", "6.56 MiB", "flowcut/4"] {
         assert!(says.contains(part), "{part}: {says}");
     }
 }
@@ -26,7 +26,6 @@ fn json_has_the_same_figures() {
     assert_eq!(found["states"][0]["keeper"], "flowcut-full-switch");
     assert_eq!(found["states"][0]["bytes"], 44e6);
     assert_eq!(found["states"][2]["bytes"], 2_441.406_25);
-    assert_eq!((found["paper"].as_array().unwrap().len(), &found["paper"][0]["holds"]), (5, &true.into()));
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod bad_input;
 mod compare_balancers;
 #[cfg(feature = "xdp")]
 mod doctor;
+mod figures;
 mod flowcut_memory;
 mod sim;
 #[cfg(not(feature = "xdp"))]

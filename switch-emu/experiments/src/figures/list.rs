@@ -35,11 +35,8 @@ impl Figure {
     /// `figure 7`, `table 1`.
     pub fn name(&self) -> String {
         let number = self.id.split_once('/').map_or(self.id.as_str(), |(_, number)| number);
-        match (self.paper(), number.strip_prefix("table-")) {
-            (_, Some(number)) => format!("table {number}"),
-            ("ours" | "", None) => number.replace('-', " "),
-            (_, None) => format!("figure {number}"),
-        }
+        let is_figure = number.starts_with(|c: char| c.is_ascii_digit());
+        if is_figure { format!("figure {number}") } else { number.replace('-', " ") }
     }
 
     /// `REPS, figure 7: failure modes`.
@@ -55,7 +52,19 @@ macro_rules! files {
 }
 
 /// In the order of the papers, and of the figures in each.
-const FILES: &[(&str, &str)] = files!["reps/13",];
+const FILES: &[(&str, &str)] = files! {
+    "reps/13",
+    "reps/14",
+    "reps/16",
+    "reps/17",
+    "reps/20",
+    "reps/table-1",
+    "flowcut/4",
+    "flowcut/5",
+    "flowcut/6",
+    "flowcut/table-3",
+    "reunion/equation-2",
+};
 
 /// Every figure.
 ///

@@ -4,7 +4,8 @@
 //!
 //! - `unexpected_percent`, `reordered_percent`, `resent_percent`: of the packets sent;
 //! - `drops`: frames lost, whatever the cause;
-//! - `above_percent`: the time from first start to last end above the bound (OFAN §5);
+//! - `bound_us` and `bound_gbps`: the least time for all flows, and the rate that all can have at once (OFAN appendices A and B);
+//! - `above_percent`: the time from first start to last end above that bound (OFAN §5);
 //! - `overload_percent.LAYER`: data on the busiest link of a layer above the mean of its links (OFAN §7);
 //! - `watch.uneven_percent`: how far the links that are drawn were from their mean at a time, on average over links and samples, and
 //!   `watch.queue_bytes`, the largest sample of a queue there.
@@ -14,13 +15,14 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::run::Lines;
+use crate::bound::Bound;
 use crate::results::{RunResult, Summary};
 
 /// Numbers by name.
 pub type Measures = BTreeMap<String, f64>;
 
-/// The figures of a run whose least completion time is `bound_us`, where that is known.
-pub(super) fn of_run(run: &RunResult, bound_us: Option<f64>, watched: &[Lines]) -> Measures {
+/// The figures of a run under a `bound`, where that is known.
+pub(super) fn of_run(run: &RunResult, bound: Option<&Bound>, watched: &[Lines]) -> Measures {
     let summary = run.summary();
     let mut all = Measures::new();
     let value = serde_json::to_value(&summary).unwrap_or_default();
@@ -33,7 +35,14 @@ pub(super) fn of_run(run: &RunResult, bound_us: Option<f64>, watched: &[Lines]) 
         ("resent_percent".into(), share(summary.retransmits)),
         ("drops".into(), (drops_queue + drops_link + drops_random + drops_ttl) as f64),
     ]);
-    all.extend(bound_us.map(|bound_us| ("above_percent".into(), 100.0 * (summary.makespan_us / bound_us - 1.0))));
+    if let Some(bound) = bound {
+        let bound_us = bound.completion_ps as f64 / 1e6;
+        all.extend([
+            ("bound_us".into(), bound_us),
+            ("bound_gbps".into(), bound.rate_bps / 1e9),
+            ("above_percent".into(), 100.0 * (summary.makespan_us / bound_us - 1.0)),
+        ]);
+    }
     all.extend(overloads(run));
     all.extend(unevenness(watched));
     all

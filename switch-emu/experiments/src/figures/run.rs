@@ -154,15 +154,15 @@ impl Figure {
             return Ok(One { measures, incomplete: 0, watched: Vec::new() });
         }
         let mut scenario = job.settings.scenario(self)?;
-        let needs_bound = self.at_bound_rate || self.keys().iter().any(|key| key == "above_percent");
-        let mut bound_us = None;
+        let bounded = ["above_percent", "bound_us", "bound_gbps"];
+        let needs_bound = self.at_bound_rate || self.keys().iter().any(|key| bounded.contains(&key.as_str()));
+        let mut bound = None;
         if needs_bound {
             let failed = scenario.drawn_failures(job.seed, u64::MAX).map_err(|error| error.to_string())?;
-            let bound = scenario.bound(job.seed, &failed);
-            bound_us = Some(bound.completion_ps as f64 / 1e6);
-            if self.at_bound_rate {
-                scenario.transport.cc_schemes.fixed_rate.rate_gbps = Some(Gbps::from_bps(bound.rate_bps as u64));
-            }
+            bound = Some(scenario.bound(job.seed, &failed));
+        }
+        if let Some(bound) = bound.as_ref().filter(|_| self.at_bound_rate) {
+            scenario.transport.cc_schemes.fixed_rate.rate_gbps = Some(Gbps::from_bps(bound.rate_bps as u64));
         }
         let balancer = scenario.transport.balancer[0];
         let run = Simulation::new(&scenario).run(balancer, job.seed, &[]).map_err(|error| error.to_string())?;
@@ -170,7 +170,7 @@ impl Figure {
             Some(switch) if job.watch => watched(&run, switch),
             _ => Vec::new(),
         };
-        let measures = of_run(&run, bound_us, &watched);
+        let measures = of_run(&run, bound.as_ref(), &watched);
         let incomplete = run.flows.iter().filter(|flow| flow.fct_us.is_none()).count() as u64;
         Ok(One { measures, incomplete, watched })
     }

@@ -120,6 +120,19 @@ impl Distribution {
         inverse(&self.points, random).clamp(1, self.max_bytes)
     }
 
+    /// The share of messages, 0 to 1, that have at most so many bytes.
+    pub fn share_up_to(&self, bytes: f64) -> f64 {
+        if bytes >= self.max_bytes as f64 {
+            return 1.0;
+        }
+        let above = self.points.partition_point(|(point, _)| *point as f64 <= bytes);
+        let Some([(low, from), (high, to)]) = self.points.get(above.wrapping_sub(1)..=above) else {
+            return if above == 0 { 0.0 } else { 1.0 };
+        };
+        let part = (bytes - *low as f64) / (high - low) as f64;
+        (f64::from(*from) + part * f64::from(to - from)) / 1e6
+    }
+
     /// The mean size in bytes, of sizes that are uniform between the points and cut.
     pub fn mean_bytes(&self) -> f64 {
         let most = self.max_bytes as f64;
@@ -478,6 +491,8 @@ mod tests {
         let two = read("bytes,share\n# nothing is smaller\n1000,0\n1000.0,0.5\n\n9000, 1\n").unwrap();
         assert_eq!((two.draw(0), two.draw(u64::MAX / 4), two.mean_bytes()), (1_000, 1_000, 3_000.0));
         assert!((8_990..=9_000).contains(&two.draw(u64::MAX)));
+        let shares = [0.0, 999.0, 1_000.0, 5_000.0, 8_999.0, 9_000.0, 1e9].map(|bytes| two.share_up_to(bytes));
+        assert_eq!(shares, [0.0, 0.0, 0.5, 0.75, 0.999_937_5, 1.0, 1.0]);
         // From nothing on where no line says where it begins.
         assert_eq!(read("100,1").unwrap().mean_bytes(), 50.0);
         let refused = [

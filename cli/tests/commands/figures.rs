@@ -1,0 +1,107 @@
+//! `spray figures`.
+
+use spray_test_support::{Folder, text};
+
+use super::{refused, spray};
+
+/// A figure of one small run for each series.
+const SMALL: &str = r#"
+title = "a small one"
+section = "§0"
+paper = "A permutation of four hosts."
+preset = "reference"
+watch = "leaf0"
+
+[[measure]]
+key = "fct_max_us"
+title = "runtime"
+unit = "us"
+
+[scenario]
+name = "small"
+sample_us = 2
+topology = { kind = "leaf-spine", leaves = 2, spines = 2, hosts_per_leaf = 2 }
+workload = { kind = "cross-leaf-permutation", bytes = "64 KiB" }
+
+[[series]]
+name = "ECMP"
+set = { "transport.balancer" = "ecmp" }
+
+[[series]]
+name = "REPS"
+set = { "transport.balancer" = "reps" }
+
+[[condition]]
+name = "healthy"
+
+[[claim]]
+says = "REPS ends no later than ECMP"
+of = "REPS"
+to = "ECMP"
+most = 1.05
+
+[full]
+about = "4 hosts"
+seeds = 2
+
+[quick]
+about = "4 hosts"
+seeds = 1
+"#;
+
+#[test]
+fn a_figure_of_a_file_is_run_once_and_has_values_report_and_statement() {
+    let folder = Folder::new();
+    let (file, out) = (folder.file("small.toml", SMALL), folder.join("out"));
+    let run = || spray(&["figures", "--quick", "--figure", &file, "--out", &out]);
+    let first = run();
+    let said = text(&first.stdout);
+    assert!(first.status.success(), "{}", text(&first.stderr));
+    assert!(said.contains("confirmed     REPS ends no later than ECMP") && said.contains("runtime, us"), "{said}");
+    assert!(text(&run().stderr).contains("was there"));
+    let csv = folder.read("out/figures.csv");
+    assert!(csv.starts_with("figure,scale,series,condition,x,measure,unit,"), "{csv}");
+    assert!(csv.lines().nth(2).unwrap().starts_with("small,quick,REPS,healthy,,fct_max_us,us,,1,0,"), "{csv}");
+    let page = folder.read("out/report.html");
+    for part in ["a small one", "REPS ends no later than ECMP", "REPS: queues", "leaf0-&gt;spine1"] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn formulas_need_no_network_and_the_document_says_what_is_missing() {
+    let folder = Folder::new();
+    let (out, document) = (folder.join("out"), folder.join("papers.md"));
+    let run = spray(&[
+        "figures",
+        "--figure",
+        "arcane/table-1",
+        "--figure",
+        "flowcut/4",
+        "--out",
+        &out,
+        "--markdown",
+        &document,
+    ]);
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    let document = folder.read("papers.md");
+    for part in [
+        "### REPS, table 1: memory of a connection",
+        "| 193 bits with eight (193) | 193 bits | confirmed |",
+        "not run",
+        "**contradicted**",
+    ] {
+        assert!(document.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn figures_are_listed_and_wrong_ones_refused() {
+    let list = spray(&["figures", "--list"]);
+    assert!(text(&list.stdout).lines().count() > 10 && text(&list.stdout).contains("reps/13"));
+    refused(&["figures", "--figure", "reps/99"], &["reps/99", "allowed", "reps/13"]);
+    let folder = Folder::new();
+    let file = folder.file("wrong.toml", SMALL.replace("of = \"REPS\"", "of = \"RESP\""));
+    refused(&["figures", "--figure", &file], &["wrong.toml", "no series `RESP`"]);
+    refused(&["figures", "--figure", "no-such.toml"], &["no-such.toml cannot be read"]);
+}

@@ -1,0 +1,40 @@
+//! Bytes of state: REPS's footprint (REPS §3.2, table 1) and Flowcut's model (Flowcut §III-A2).
+
+use super::Parameters;
+use crate::figures::measures::Measures;
+use crate::flowcut_memory::{Keeper, Network};
+
+/// Bits of an element of REPS's buffer: an entropy value and whether it is valid.
+const ELEMENT_BITS: f64 = 16.0 + 1.0;
+/// Head, number of valid values, end of freezing, whether it freezes, and the exploration counter.
+const GLOBAL_BITS: f64 = 8.0 + 8.0 + 32.0 + 1.0 + 8.0;
+
+/// `bits` and `bytes` of a connection with a buffer of so many `elements` by REPS's table 1.
+pub(super) fn reps(parameters: &Parameters<'_>) -> Result<Measures, String> {
+    let bits = GLOBAL_BITS + ELEMENT_BITS * parameters.number("elements")?;
+    Ok([("bits".to_string(), bits), ("bytes".to_string(), (bits / 8.0).ceil())].into())
+}
+
+/// `bytes`, `kib` and `mib` of the state of one `keeper` in a network of `hosts` at `gbps` with a longest round trip `rtt_us`.
+pub(super) fn flowcut(parameters: &Parameters<'_>) -> Result<Measures, String> {
+    let name = parameters.text("keeper")?;
+    let keeper = match name {
+        "full-switch" => Keeper::FlowcutFullSwitch,
+        "ingress-switch" => Keeper::FlowcutIngressSwitch,
+        "nic" => Keeper::FlowcutNic,
+        "flowlet" => Keeper::FlowletSwitch,
+        "flowcell" => Keeper::FlowcellSwitch,
+        _ => return Err(format!("there is no keeper `{name}`")),
+    };
+    let network = Network {
+        hosts: parameters.count("hosts")? as u32,
+        gbps: parameters.number("gbps")?,
+        rtt_us: parameters.number("rtt_us")?,
+        flows_per_host: parameters.count("flows_per_host")? as u32,
+        ..Network::default()
+    };
+    let state = network.state(keeper);
+    let (bytes, each) = (state.bytes, f64::from(state.bytes_per_flow));
+    let named = [("bytes", bytes), ("kib", bytes / 1024.0), ("mib", bytes / 1_048_576.0), ("bytes_per_flow", each)];
+    Ok(named.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
+}
