@@ -233,7 +233,7 @@ impl Claim {
                 Extreme::Least => others.min_by(|a, b| a.1.total_cmp(&b.1)),
                 Extreme::Largest => others.max_by(|a, b| a.1.total_cmp(&b.1)),
             };
-            (to.is_empty() || other.is_some()).then_some(Compared { at: *name, own, other })
+            (to.is_empty() || other.is_some()).then_some(Compared { at: name, own, other })
         };
         let wanted = |(_, name): &(usize, &&str)| at.is_empty() || at.contains(name);
         conditions.iter().enumerate().filter(wanted).filter_map(one).collect()

@@ -103,7 +103,8 @@ mod tests {
         }
         let mut listed: Vec<String> = FILES.iter().map(|(id, _)| id.to_string()).collect();
         assert!(all().is_sorted_by_key(|figure| PAPERS.iter().position(|paper| paper.id == figure.paper())));
-        (there.sort(), listed.sort());
+        there.sort();
+        listed.sort();
         assert_eq!(there, listed);
     }
 

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 use spray_core::units::Gbps;
+use toml::Value;
 
-use super::file::{Figure, Scale, Tune};
+use super::file::{Condition, Figure, Scale, Series, Tune};
 use super::measures::{Measures, of_run};
 use super::models;
 use super::plan::Settings;
@@ -83,13 +84,48 @@ struct Job {
 }
 
 /// The jobs of a cell, by the values that are tried; of each, one for each seed.
-type Tried<'a> = Vec<(Option<&'a toml::Value>, Vec<usize>)>;
+type Tried<'a> = Vec<(Option<&'a Value>, Vec<usize>)>;
+
+/// All runs of a figure at a scale. Cells with the same settings share theirs.
+struct Plan<'a> {
+    figure: &'a Figure,
+    scale: Scale,
+    jobs: Vec<Job>,
+    known: HashMap<(String, u64), usize>,
+}
+
+impl<'a> Plan<'a> {
+    /// The jobs of a cell; `watch` says whether its ports are drawn.
+    fn cell(&mut self, (series, condition): (&'a Series, &'a Condition), watch: bool) -> Tried<'a> {
+        let values: Vec<Option<&Value>> = match &series.tune {
+            None => vec![None],
+            Some(tune) => tune.values.iter().map(Some).collect(),
+        };
+        let seeds = self.figure.size(self.scale).seeds;
+        let mut tried = Vec::new();
+        for value in values {
+            let settings = Settings::new(self.figure, self.scale, (series, condition), value);
+            let runs = (1..=seeds).map(|seed| self.job(Job { settings: settings.clone(), seed, watch })).collect();
+            tried.push((value, runs));
+        }
+        tried
+    }
+
+    fn job(&mut self, job: Job) -> usize {
+        let next = self.jobs.len();
+        let number = *self.known.entry((job.settings.key(), job.seed)).or_insert(next);
+        if number == next {
+            self.jobs.push(job);
+        }
+        number
+    }
+}
 
 impl Figure {
     /// Runs it on `threads` threads. `tell` hears how many of how many runs are done, and says whether to go on.
     ///
     /// # Errors
-    /// What the simulator refuses; [`STOPPED`](super::run::STOPPED) when `tell` says so.
+    /// What the simulator refuses; [`STOPPED`] when `tell` says so.
     pub fn run(
         &self,
         scale: Scale,
@@ -97,33 +133,14 @@ impl Figure {
         tell: &(dyn Fn(usize, usize) -> bool + Sync),
     ) -> Result<Shown, String> {
         let begun = now();
-        let (mut jobs, mut known) = (Vec::new(), HashMap::new());
-        let conditions: Vec<_> = self.conditions(scale).collect();
-        let mut tried: Vec<Vec<Tried<'_>>> = Vec::new();
-        for series in &self.series {
-            let mut row = Vec::new();
-            for (column, condition) in conditions.iter().enumerate() {
-                let values: Vec<Option<&toml::Value>> = match &series.tune {
-                    None => vec![None],
-                    Some(tune) => tune.values.iter().map(Some).collect(),
-                };
-                let watch = self.watch.is_some() && column == 0;
-                let of = |value: Option<&toml::Value>| Settings::new(self, scale, (series, condition), value);
-                let own = values.into_iter().map(|value| {
-                    let runs = (1..=self.size(scale).seeds).map(|seed| {
-                        let settings = of(value);
-                        // Cells with the same settings share their runs.
-                        *known.entry((settings.key(), seed)).or_insert_with(|| {
-                            jobs.push(Job { settings, seed, watch });
-                            jobs.len() - 1
-                        })
-                    });
-                    (value, runs.collect())
-                });
-                row.push(own.collect());
-            }
-            tried.push(row);
-        }
+        let mut plan = Plan { figure: self, scale, jobs: Vec::new(), known: HashMap::new() };
+        let watches = self.watch.is_some();
+        let mut row = |series| {
+            let cells = self.conditions(scale).enumerate();
+            cells.map(|(column, condition)| plan.cell((series, condition), watches && column == 0)).collect()
+        };
+        let tried: Vec<Vec<Tried<'_>>> = self.series.iter().map(&mut row).collect();
+        let jobs = &plan.jobs;
         let done = AtomicUsize::new(0);
         let one = |number: usize| {
             if !tell(done.load(Ordering::Relaxed), jobs.len()) {
@@ -134,13 +151,16 @@ impl Figure {
             Ok(run)
         };
         let runs = over_cores(jobs.len(), threads, one)?;
-        let cell = |tried: &Tried<'_>, tune: Option<&Tune>| self.best(tried, tune, &runs);
-        let cells = tried.iter().zip(&self.series);
-        let cells: Vec<Vec<Cell>> =
-            cells.map(|(row, series)| row.iter().map(|tried| cell(tried, series.tune.as_ref())).collect()).collect();
+        let row = |(row, series): (&Vec<Tried<'_>>, &Series)| {
+            row.iter().map(|tried| self.best(tried, series.tune.as_ref(), &runs)).collect()
+        };
         let watched = |row: &Vec<Tried<'_>>| runs[row[0][0].1[0]].watched.clone();
-        let watched = if self.watch.is_some() { tried.iter().map(watched).collect() } else { Vec::new() };
-        Ok(Shown { scale, cells, watched, wall_s: begun.elapsed().as_secs_f64() })
+        Ok(Shown {
+            scale,
+            cells: tried.iter().zip(&self.series).map(row).collect(),
+            watched: if watches { tried.iter().map(watched).collect() } else { Vec::new() },
+            wall_s: begun.elapsed().as_secs_f64(),
+        })
     }
 
     /// The measures that are kept of every run.

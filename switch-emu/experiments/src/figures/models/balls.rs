@@ -68,7 +68,7 @@ impl Model {
             let balls = self.bins[bin].len();
             let Some(colour) = self.bins[bin].pop_front() else { continue };
             self.left += 1;
-            let tells = self.left % self.every == 0;
+            let tells = self.left.is_multiple_of(self.every);
             self.remembered[colour] = match self.remembered[colour] {
                 _ if balls > self.threshold || !tells => None,
                 None => Some(bin),
