@@ -12,7 +12,7 @@ mod sh;
 mod test;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use sh::{Failure, Outcome};
 
@@ -33,8 +33,8 @@ const USAGE: &str = "cargo xtask COMMAND
   speed [ARGUMENTS]   `spray bench speed`: every benchmark of the command, with QUIC beside it (as root), into docs/results/speed.md
   real-network [ROUNDS [CONTENDER,... [CONDITION,...]]]
                       transfers over plain Linux routers (as root); all of them go into docs/results/real-network.md
-  results             all balancers under all conditions, and what each decision costs, into docs/results/host-schemes.md; all
-                      schemes of switches, alone and under balancers, into docs/results/switch-schemes.md
+  results             all balancers under all conditions, and what each decision costs, into docs/results/host-schemes.md
+  figures             the papers' figures at quick size, or at full size where target/figures has that, into docs/results/papers.md
   kernels [VERSION].. boots Debian's kernels in QEMU, loads every program and runs the demo, into docs/results/kernels.md
   doc                 the documentation of all crates";
 
@@ -70,6 +70,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "fidelity" => fidelity(),
         "speed" => demo::speed(rest),
         "results" => results(),
+        "figures" => figures(),
         "real-network" => real_network(rest),
         "doc" => test::doc(),
         "help" | "-h" | "--help" => {
@@ -84,9 +85,15 @@ fn dispatch(arguments: &[String]) -> Outcome {
 fn results() -> Outcome {
     let benches = ["bench", "--package", "spray-benches", "--bench", "path", "--bench", "cc", "--", "--noplot"];
     sh::run(sh::cargo().args(benches))?;
-    write("host_schemes", "host-schemes.md", &[sh::root().join("target/criterion")])?;
-    write("switch_schemes", "switch-schemes.md", &[])?;
-    write("flowcut_figures", "switch-schemes.md", &[])
+    write("host_schemes", "host-schemes.md", &[sh::root().join("target/criterion")])
+}
+
+/// Runs the papers' figures at quick size, but for those that `target/figures` has at full size, and writes what comes out. Takes ten minutes.
+fn figures() -> Outcome {
+    let (root, spray) = (sh::root(), demo::build()?);
+    let mut command = Command::new(spray);
+    command.args(["figures", "--quick", "--out"]).arg(root.join("target/figures"));
+    sh::run(command.arg("--markdown").arg(root.join("docs/results/papers.md")))
 }
 
 /// Compares the simulator with the published one and writes what comes out. Takes a minute or two.

@@ -31,6 +31,16 @@ pub struct Peer {
     pub mac: [u8; 6],
 }
 
+impl Peer {
+    /// A number that tells its host from others.
+    pub(crate) fn number(&self) -> u64 {
+        match self.address {
+            IpAddr::V4(address) => address.to_bits().into(),
+            IpAddr::V6(address) => (address.to_bits() as u64) ^ (address.to_bits() >> 64) as u64,
+        }
+    }
+}
+
 /// Retransmission of Connect and Close frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HandshakeConfig {

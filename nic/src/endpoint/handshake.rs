@@ -385,6 +385,7 @@ impl Machine {
         if !connection.reachable.is_empty() {
             sending.sender.on_reachable(now_ps, &connection.reachable);
         }
+        self.host.recall(now_ps, connection.peer.number(), &mut sending);
         connection.flow = Some(Box::new(Flow { sending, receiving, receive_buffers: ReceiveBuffers::default() }));
         connection.stage = Stage::Open;
         connection.repeat = Repeat::OFF;

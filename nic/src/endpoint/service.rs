@@ -85,7 +85,7 @@ impl Machine {
 
     /// Ends a connection with an error.
     pub(crate) fn fail(&mut self, now_ps: u64, index: u32, error: ConnectionError) {
-        if let Some(connection) = self.remove(index) {
+        if let Some(connection) = self.end(now_ps, index) {
             let event = EndpointEvent::Failed { connection: connection.id, error, at_ps: now_ps };
             self.outside.events.push_back(event);
         }
@@ -93,9 +93,18 @@ impl Machine {
 
     /// Ends a connection that was closed.
     pub(crate) fn finish(&mut self, now_ps: u64, index: u32) {
-        if let Some(connection) = self.remove(index) {
+        if let Some(connection) = self.end(now_ps, index) {
             self.outside.events.push_back(EndpointEvent::Closed { connection: connection.id, at_ps: now_ps });
         }
+    }
+
+    /// Frees the slot of a connection that was open; the next one to its peer begins with what it has learned.
+    fn end(&mut self, now_ps: u64, index: u32) -> Option<Box<Connection>> {
+        let connection = self.remove(index)?;
+        if let Some(flow) = connection.flow.as_deref() {
+            self.host.remember(now_ps, connection.peer.number(), &flow.sending);
+        }
+        Some(connection)
     }
 
     /// Frees a connection's slot. A turn that it still has is passed over: its number is not used again soon.

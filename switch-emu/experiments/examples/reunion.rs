@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use spray_experiments::switch_comparison::reunion::{Messages, Rings, markdown};
+use spray_experiments::reunion::{Messages, Rings, markdown};
 use spray_experiments::workload::Sizes;
 use spray_fabric::Scheme;
 

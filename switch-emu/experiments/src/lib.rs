@@ -8,9 +8,9 @@ pub mod figures;
 pub mod flowcut_memory;
 pub mod report;
 pub mod results;
+pub mod reunion;
 pub mod scenario;
 pub mod sim;
-pub mod switch_comparison;
 pub mod workload;
 #[cfg(feature = "xdp")]
 pub mod xdp;

@@ -1,11 +1,45 @@
 //! Dragonflies: what detours over a third group gain and cost (Kim et al., ISCA 2008).
 
+use std::path::Path;
+
 use spray_core::path::BalancerKind::Ecmp;
 use spray_experiments::results::RunResult;
-use spray_experiments::scenario::Scenario;
+use spray_experiments::scenario::{Document, Scenario};
 use spray_experiments::sim::Simulation;
-use spray_experiments::switch_comparison::dragonfly::{all_to_all, next_group, scenario};
+use spray_experiments::workload::{Flow, Pattern};
 use spray_fabric::{Scheme, Switching};
+
+/// A balanced dragonfly of 72 hosts: nine groups of four switches with two hosts and two cables to other groups each. `workload` is what
+/// follows `[workload]` in the scenario's file.
+fn scenario(workload: &str) -> Scenario {
+    let text = format!(
+        "name = \"dragonfly\"\nsample_us = 0\n[topology]\nkind = \"dragonfly\"\ngroups = 9\nrouters_per_group = 4\n\
+         hosts_per_router = 2\nglobal_cables = 2\n[transport]\nbalancer = \"ecmp\"\nsack_gap_packets = 0\n[workload]\n{workload}"
+    );
+    let document = Document::parse(Path::new("dragonfly"), &text).expect("part of the program");
+    Scenario::read(&document).expect("part of the program")
+}
+
+/// Every host of a group sends 1 MiB to the host in its place in the next group: eight flows share the one cable of their two groups.
+fn next_group() -> Scenario {
+    let mut scenario = scenario("kind = \"permutation\"\nbytes = \"1 MiB\"");
+    let (hosts, group) = (scenario.network.hosts.len(), scenario.network.hosts.len() / 9);
+    let flow = |src: usize| Flow {
+        flow: src as u32,
+        src,
+        dst: (src + group) % hosts,
+        bytes: 1 << 20,
+        start_ps: 0,
+        ..Flow::default()
+    };
+    scenario.workloads[0].pattern = Pattern::Flows((0..hosts).map(flow).collect());
+    scenario
+}
+
+/// 24 kB from each host to each. Queues are deep, so that nothing is sent twice.
+fn all_to_all() -> Scenario {
+    scenario("kind = \"all-to-all\"\nbytes = \"24 kB\"\n[queue]\nlimit = \"64 MB\"")
+}
 
 /// The scenario under a scheme.
 fn with(scheme: Scheme, mut scenario: Scenario) -> Scenario {

@@ -19,7 +19,7 @@ Generated from the code by `UPDATE_DOCS=1 cargo test -p spray-experiments docume
 congestion control on any engine: `balancer` and `cc` in a scenario, `--balancer` and `--cc` on the command line. A scheme's settings
 stand in the table of its name, `[transport.flowcut] rtt_ratio = 4`, or `--set transport.flowcut.rtt_ratio=4` on the command line;
 [settings.md](settings.md) has their units, defaults, ranges and meaning. State is what a NIC keeps per connection, settings left out.
-How the schemes compare is in [results/host-schemes.md](../results/host-schemes.md).
+How the schemes compare is in [results/host-schemes.md](../results/host-schemes.md) and [results/papers.md](../results/papers.md).
 ";
 
 /// The beginning of the part on switches.
@@ -28,7 +28,7 @@ const SWITCHES: &str = "
 
 What a switch does with a frame that several ports of equal cost could take. Any of them runs on both engines, but for `reunion` and `conweave`, which only the simulator has, in all tiers or in one (`[switch]` in a
 scenario, `--switch NAME` and `--switch tor=NAME` on the command line), under any balancer but `host-dr`. The rules are in
-[switching](../specs/switching.md); how they compare is in [results/switch-schemes.md](../results/switch-schemes.md).
+[switching](../specs/switching.md); how they compare is in [results/papers.md](../results/papers.md).
 
 | scheme | which port a frame takes | memory of a switch |
 |---|---|---|

@@ -288,7 +288,7 @@ impl<'a> Part<'a> {
         let host = &mut hosts[end.host as usize];
         //= docs/specs/triggers.md#TRG-6 lasts until its last message
         if end.sending.is_none() {
-            connect(common, *now_ps, end, &mut host.rng);
+            connect(common, *now_ps, end, host);
         }
         let fate = host.serve_sender(*now_ps, number, end, net);
         self.after_sender(number, fate);
@@ -319,7 +319,9 @@ impl<'a> Part<'a> {
         let end = &mut self.ends[number as usize];
         self.net.note(end);
         end.over = true;
-        end.sending = None;
+        if let Some(half) = end.sending.take() {
+            self.hosts[end.host as usize].remember(self.now_ps, end.peer_host.into(), &half);
+        }
         if let Some(half) = end.receiving.take() {
             self.hosts[end.host as usize].close(&half);
         }
@@ -369,13 +371,16 @@ fn config(common: &Common<'_>, end: &End) -> FlowConfig {
 
 /// Makes the sender at an end.
 #[cold]
-fn connect(common: &Common<'_>, now_ps: u64, end: &mut End, rng: &mut Rng) {
+fn connect(common: &Common<'_>, now_ps: u64, end: &mut End, host: &mut Host<Rng>) {
     let config = config(common, end);
-    let half = SendHalf::new(&config, config.window_packets, config.max_data_bytes, rng);
+    let half = SendHalf::new(&config, config.window_packets, config.max_data_bytes, &mut host.rng);
     end.configure(&config);
     end.sending = Some(Box::new(if common.spec.ideal_code { half.in_ideal_code() } else { half }));
     if config.path.balancer.wants_reachability() {
         tell(common, now_ps, end);
+    }
+    if let Some(half) = end.sending.as_deref_mut() {
+        host.recall(now_ps, end.peer_host.into(), half);
     }
 }
 

@@ -37,7 +37,7 @@ use crate::cc::{AnyCc, CongestionControl};
 use crate::event::{Event, Publisher};
 use crate::feedback::Ev;
 use crate::loss::{Backoff, ReceiverConfig, RttEstimator};
-use crate::path::{self, Admission, AnyBalancer, Balancer, Offers, SendInfo};
+use crate::path::{self, Admission, AnyBalancer, Balancer, Offers, Remembered, SendInfo};
 use crate::units::NEVER;
 
 /// The sending half of one connection.
@@ -134,6 +134,16 @@ impl Sender {
             stats: SenderStats::default(),
             limits: Limits::default(),
         }
+    }
+
+    /// What its balancer has learned of the paths to the peer, where that is to be handed on. Call it when the connection ends.
+    pub fn remember(&self, now_ps: u64) -> Option<Remembered> {
+        self.balancer.remember(now_ps)
+    }
+
+    /// Hands its balancer what an earlier connection to the peer had learned. Call it before any packet.
+    pub fn recall(&mut self, now_ps: u64, learned: &Remembered) {
+        self.balancer.recall(now_ps, learned);
     }
 
     /// Queues a message of `bytes` under the caller's number, which the receiver sees.

@@ -32,6 +32,7 @@ pub use self::events::{Fate, Path};
 pub use self::halves::{ReceiveHalf, SendHalf};
 pub use self::log::{Log, LogEntry};
 use crate::cc::PullPacer;
+use crate::path::Memories;
 pub use crate::units::{CLOCK_END_PS, NEVER};
 
 /// What the connections of one host share.
@@ -43,7 +44,8 @@ pub use crate::units::{CLOCK_END_PS, NEVER};
 /// | [`Host::serve_sender`], [`Host::serve_receiver`] | the user did something |
 /// | [`Host::transmit`] | the link is free and [`Host::has_turns`] |
 /// | [`Host::grant`] | [`Host::grant_ps`] has come |
-/// | [`Host::close`] | a connection ends |
+/// | [`Host::recall`] | a sending half begins |
+/// | [`Host::remember`], [`Host::close`] | a connection ends |
 ///
 /// Time must not go back. The owner numbers the connections. A number must not be used again while the old connection
 /// may have a turn in the queue. Nothing allocates per packet, and no input panics.
@@ -54,6 +56,8 @@ pub struct Host<R> {
     /// Grants credit. Made when the first sender asks for some.
     pacer: Option<Box<PullPacer>>,
     link_bps: u64,
+    /// What its connections have learned of the paths to other hosts.
+    memories: Memories,
     /// Where the host's random choices come from.
     pub rng: R,
 }
@@ -62,7 +66,25 @@ impl<R> Host<R> {
     /// A host without connections, on a link of `link_bps` bits per second. Its queue of turns holds `turns`
     /// connections without allocation.
     pub fn new(link_bps: u64, turns: usize, rng: R) -> Self {
-        Self { turns: VecDeque::with_capacity(turns), pacer: None, link_bps, rng }
+        Self { turns: VecDeque::with_capacity(turns), pacer: None, link_bps, memories: Memories::default(), rng }
+    }
+}
+
+impl<R> Host<R> {
+    /// Hands a new sending half what earlier connections have learned of the paths to `peer`, a number that tells hosts apart.
+    //= docs/specs/reps-plus.md#RPP-18 begins with what
+    pub fn recall(&self, now_ps: u64, peer: u64, half: &mut SendHalf) {
+        if let Some(learned) = self.memories.of(peer) {
+            half.sender.recall(now_ps, learned);
+        }
+    }
+
+    /// Keeps what a sending half that ends has learned of the paths to `peer`.
+    //= docs/specs/reps-plus.md#RPP-18 begins with what
+    pub fn remember(&mut self, now_ps: u64, peer: u64, half: &SendHalf) {
+        if let Some(learned) = half.sender.remember(now_ps) {
+            self.memories.keep(peer, learned);
+        }
     }
 }
 

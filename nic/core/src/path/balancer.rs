@@ -3,6 +3,7 @@
 use rand_core::RngCore;
 use spray_wire::Section;
 
+use super::memory::Remembered;
 use crate::cc::CcConfig;
 use crate::event::Publisher;
 use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo};
@@ -22,6 +23,7 @@ use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo};
 /// | [`Probing`] | probes a path that carries no packets |
 /// | [`Reachability`] | needs to know which EVs lead to distinct paths |
 /// | [`PacketFeedback`] | learns from every packet that an ACK acknowledges |
+/// | [`Memory`] | hands what it has learned to the next connection to the same host |
 /// | [`EchoFeedback`] | learns from the EVs of coalesced packets that an ACK echoes |
 /// | [`Timer`] | is to be asked again at a time: part of the first four that wait or probe |
 ///
@@ -161,6 +163,15 @@ pub trait PacketFeedback {
 pub trait EchoFeedback {
     /// Takes the EV and the mark of another packet that the next [`Balancer::on_ack`]'s ACK stands for.
     fn on_echo(&mut self, now_ps: u64, ev: Ev, marked: bool);
+}
+
+/// The scheme hands what it has learned of the paths to a host to the next connection that goes there.
+pub trait Memory {
+    /// What it has learned; `None` where the settings turn this off. Called when the connection ends.
+    fn remember(&self, now_ps: u64) -> Option<Remembered>;
+
+    /// Takes what an earlier connection to the same host had learned. Called before any packet, if at all.
+    fn recall(&mut self, now_ps: u64, learned: &Remembered);
 }
 
 /// Which traits a connection's balancer offers, by its scheme and its settings. It never changes.

@@ -11,6 +11,7 @@ mod host_dr;
 mod known_paths;
 mod labels;
 mod least_recently_marked;
+mod memory;
 mod mprdma;
 mod mptcp;
 mod ops;
@@ -30,8 +31,8 @@ use rand_core::RngCore;
 pub use spray_wire::Section;
 
 pub use self::balancer::{
-    Admission, Balancer, EchoFeedback, HoldBack, Offers, OwnWindows, PacketFeedback, Probing, Reachability, Sections,
-    SendInfo, Timer, Trailer, Transmission,
+    Admission, Balancer, EchoFeedback, HoldBack, Memory, Offers, OwnWindows, PacketFeedback, Probing, Reachability,
+    Sections, SendInfo, Timer, Trailer, Transmission,
 };
 pub use self::bitmap::{Bitmap, BitmapConfig, BitmapPardon};
 pub use self::ecmp::Ecmp;
@@ -40,6 +41,7 @@ pub use self::flowcut::{Flowcut, FlowcutConfig, FlowcutRule};
 pub use self::flowlet::{Flowlet, FlowletClock, FlowletConfig};
 pub use self::host_dr::{HostDr, HostDrConfig, HostDrOrder};
 pub use self::least_recently_marked::{LeastRecentlyMarked, LeastRecentlyMarkedConfig};
+pub use self::memory::{MAX_GOOD, Memories, PLACES, Remembered, Suspect};
 pub use self::mprdma::{Mprdma, MprdmaConfig, MprdmaRule};
 pub use self::mptcp::{Mptcp, MptcpConfig, MptcpSplit};
 pub use self::ops::Ops;

@@ -5,8 +5,9 @@ use core::marker::PhantomData;
 use rand_core::RngCore;
 
 use super::{
-    Admission, Balancer, EchoFeedback, Ecmp, HoldBack, Offers, Ops, OwnWindows, PacketFeedback, PathConfig, Probing,
-    Reachability, Reps, RepsConfig, Scheme, Section, Sections, SendInfo, Timer, Trailer, Transmission,
+    Admission, Balancer, EchoFeedback, Ecmp, HoldBack, Memory, Offers, Ops, OwnWindows, PacketFeedback, PathConfig,
+    Probing, Reachability, Remembered, Reps, RepsConfig, Scheme, Section, Sections, SendInfo, Timer, Trailer,
+    Transmission,
 };
 use crate::cc::CcConfig;
 use crate::event::Publisher;
@@ -142,6 +143,8 @@ optional! {
     /// See [`Timer::poll_timeout`].
     #[inline]
     pub fn poll_timeout(self) -> Option<u64> = None;
+    /// See [`Memory::remember`].
+    pub fn remember(self, now_ps: u64) -> Option<Remembered> = None;
 }
 
 optional! {
@@ -159,6 +162,8 @@ optional! {
     pub fn poll_probe(self, now_ps: u64) -> Option<Ev> = None;
     /// See [`Probing::on_probe_ack`].
     pub fn on_probe_ack(self, now_ps: u64, ev: Ev, marked: bool, publisher: &mut impl Publisher) = ();
+    /// See [`Memory::recall`].
+    pub fn recall(self, now_ps: u64, learned: &Remembered) = ();
     /// See [`Reachability::on_reachable`].
     pub fn on_reachable(self, now_ps: u64, paths: &[Ev]) = ();
     /// See [`PacketFeedback::on_packet_acked`].

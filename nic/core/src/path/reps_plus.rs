@@ -5,6 +5,7 @@
 mod buffer;
 mod config;
 mod freezing;
+mod recall;
 mod settled;
 #[cfg(test)]
 mod tests;
@@ -58,7 +59,10 @@ impl RepsPlus {
         if !self.settings.even {
             return super::draw(self.settings.evs, rng);
         }
-        if let Some(ev) = self.paths.in_turn(&mut self.state.phase) {
+        // Acknowledgements of a told value may all come back over the path that has failed: others are tried too.
+        if self.state.probe_ps == NEVER
+            && let Some(ev) = self.paths.in_turn(&mut self.state.phase)
+        {
             return ev;
         }
         self.state.phase = self.state.phase.wrapping_add(GOLDEN);
@@ -324,6 +328,7 @@ struct Settings {
     even: bool,
     known_paths: bool,
     early: bool,
+    remember: bool,
 }
 
 impl Settings {
@@ -338,6 +343,7 @@ impl Settings {
             even: own.even_exploring,
             known_paths: own.known_paths,
             early: own.early_losses,
+            remember: own.remember,
         }
     }
 

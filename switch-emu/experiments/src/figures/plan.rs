@@ -33,7 +33,9 @@ impl Settings {
 
     /// What tells two runs apart.
     pub fn key(&self) -> String {
-        self.assigned.iter().map(|(path, value)| format!("{path}={value}\n")).collect()
+        let last = |index: usize, path: &String| !self.assigned[index + 1..].iter().any(|(later, _)| later == path);
+        let counts = self.assigned.iter().enumerate().filter(|(index, (path, _))| last(*index, path));
+        counts.map(|(_, (path, value))| format!("{path}={value}\n")).collect()
     }
 
     /// The scenario.

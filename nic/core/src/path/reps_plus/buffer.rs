@@ -30,14 +30,19 @@ impl RecycledEvs {
         self.cached.get(usize::from(at)).copied().unwrap_or_default()
     }
 
+    /// The values of the buffer, used or not, the oldest first.
+    pub(super) fn from_oldest(&self) -> impl Iterator<Item = Ev> {
+        let Self { cached, head, filled, .. } = *self;
+        (0..filled).filter_map(move |step| cached.get(usize::from((head + step) % filled)).copied())
+    }
+
     /// Removes a value, used or not. The others keep their order.
     pub(super) fn forget(&mut self, ev: Ev, depth: u8) {
-        let Self { cached, head, valid, filled, .. } = *self;
+        let before = *self;
+        let Self { valid, filled, .. } = before;
         (self.head, self.valid, self.filled) = (0, 0, 0);
-        for step in 0..filled {
-            // From the oldest to the latest; the last ones are the valid ones.
-            let old = cached.get(usize::from((head + step) % filled)).copied();
-            let Some(old) = old.filter(|old| *old != ev) else { continue };
+        // The last ones are the valid ones.
+        for (step, old) in (0..filled).zip(before.from_oldest()).filter(|(_, old)| *old != ev) {
             if let Some(slot) = self.cached.get_mut(usize::from(self.filled)) {
                 *slot = old;
             }

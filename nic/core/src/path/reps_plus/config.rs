@@ -1,4 +1,4 @@
-//! The settings of `reps-plus`. `whole_acks`, `even_exploring`, `known_paths` and `early_losses` each turn one difference from REPS
+//! The settings of `reps-plus`. `whole_acks`, `even_exploring`, `known_paths`, `remember` and `early_losses` each turn one difference from REPS
 //! off.
 
 use crate::settings::settings;
@@ -20,6 +20,8 @@ settings! {
         pub even_exploring: bool = true,
         /// Explore the paths in turn where the engine tells which there are, as the emulated fabrics do.
         pub known_paths: bool = true,
+        /// Begin with what the last connection to the same host had learned.
+        pub remember: bool = true,
         /// Find losses before the retransmission timer: by later packets that arrive, and by trailers that ask for the oldest one.
         pub early_losses: bool = true,
     }

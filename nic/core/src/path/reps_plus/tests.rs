@@ -2,6 +2,7 @@
 
 mod freezing;
 mod histories;
+mod recall;
 
 use std::vec::Vec;
 
@@ -241,6 +242,9 @@ fn exploring_takes_the_paths_that_it_is_told_in_turn() {
     let mut turn = turns[..4].to_vec();
     turn.sort_unstable();
     assert_eq!(turn, [3, 20, 41, 700], "none beyond the set");
+    // Beside a suspect, and with an empty buffer, it tries others too.
+    rig.lose(RTT_PS, 700);
+    assert!((0..8).any(|_| !told.contains(&rig.send())));
     let mut rig = Rig::new(|config| config.known_paths = false);
     rig.plus.on_reachable(0, &told.map(Ev::new));
     assert!((0..8).any(|_| !told.contains(&rig.send())));

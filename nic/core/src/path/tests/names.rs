@@ -53,6 +53,7 @@ fn defaults_are_the_published_settings() {
         buffer = 16
         freezing_timeout_us = 10_000
         whole_acks = true
+        remember = true
         even_exploring = true
         known_paths = true
         early_losses = true

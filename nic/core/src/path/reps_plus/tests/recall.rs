@@ -1,0 +1,121 @@
+//! What the next connection to the same host begins with (RPP-18).
+
+use super::*;
+use crate::path::{Memory, Remembered};
+
+impl Rig {
+    fn ends(&self, now_ps: u64) -> Option<Remembered> {
+        self.plus.remember(now_ps)
+    }
+
+    fn begins(now_ps: u64, learned: &Remembered) -> Self {
+        let mut rig = Self::new(|_| {});
+        rig.plus.recall(now_ps, learned);
+        rig
+    }
+}
+
+fn good(learned: &Remembered) -> Vec<u16> {
+    learned.good().iter().map(|ev| ev.index()).collect()
+}
+
+/// A connection to which so many values have come back, the last of which twice.
+fn with_values(count: u16) -> Rig {
+    let mut rig = Rig::new(|_| {});
+    (0..count).for_each(|ev| rig.ack(RTT_PS, &[100 + ev], false, 0));
+    rig.ack(RTT_PS, &[100 + count - 1], false, 0);
+    rig
+}
+
+//= docs/specs/reps-plus.md#RPP-18 begins with what
+#[test]
+fn the_next_connection_begins_with_the_values_of_the_last() {
+    let mut first = with_values(3);
+    // Used ones count too.
+    first.send();
+    let learned = first.ends(RTT_PS).unwrap();
+    assert_eq!((good(&learned), learned.suspect), (Vec::from([100, 101, 102]), None));
+    let mut second = Rig::begins(2 * RTT_PS, &learned);
+    assert_eq!([second.send(), second.send(), second.send()], [100, 101, 102]);
+    assert_eq!(second.plus.valid_evs(), 0);
+}
+
+//= docs/specs/reps-plus.md#RPP-18 that ends without having learned anything
+#[test]
+fn what_has_learned_nothing_hands_on_nothing() {
+    assert_eq!(Rig::new(|_| {}).ends(RTT_PS), None);
+    let mut off = Rig::new(|own| own.remember = false);
+    off.ack(RTT_PS, &[7], false, 0);
+    assert_eq!(off.ends(RTT_PS), None);
+    off.plus.recall(RTT_PS, &with_values(3).ends(RTT_PS).unwrap());
+    assert_eq!(off.plus.valid_evs(), 1);
+}
+
+//= docs/specs/reps-plus.md#RPP-18 probed at once
+#[test]
+fn a_suspect_goes_along_and_is_probed_at_once() {
+    let mut first = with_values(12);
+    first.lose(RTT_PS, 105);
+    let learned = first.ends(2 * RTT_PS).unwrap();
+    assert!(!good(&learned).contains(&105) && good(&learned).len() == 11);
+    let mut second = Rig::begins(3 * RTT_PS, &learned);
+    assert_eq!(second.plus.suspect(), Some(Ev::new(105)));
+    assert!(!second.plus.is_frozen());
+    assert_eq!(second.plus.poll_probe(3 * RTT_PS), Some(Ev::new(105)));
+    // With all values used it walks the buffer and does not explore.
+    let sent: Vec<u16> = (0..40).map(|_| second.send()).collect();
+    assert!(sent.iter().all(|ev| (100..112).contains(ev) && *ev != 105), "{sent:?}");
+    second.answer(4 * RTT_PS, 105);
+    assert_eq!(second.plus.suspect(), None);
+    // Too old.
+    assert_eq!(Rig::begins(2 * RTT_PS + TIMEOUT_PS, &learned).plus.suspect(), None);
+}
+
+//= docs/specs/reps-plus.md#RPP-18 frozen or not
+#[test]
+fn a_frozen_connection_s_successor_is_frozen_for_the_rest_of_its_time() {
+    let mut first = with_values(12);
+    let frozen_ps = first.freeze(RTT_PS, 105);
+    assert!(first.plus.is_frozen());
+    let learned = first.ends(frozen_ps + TIMEOUT_PS / 2).unwrap();
+    let mut second = Rig::begins(frozen_ps + TIMEOUT_PS / 2, &learned);
+    assert!(second.plus.is_frozen());
+    let end_ps = frozen_ps + TIMEOUT_PS;
+    second.news(end_ps - 2 * RTT_PS, end_ps - 3 * RTT_PS);
+    assert!(second.plus.is_frozen());
+    second.news(end_ps + RTT_PS, end_ps);
+    assert!(!second.plus.is_frozen());
+    assert_eq!(second.log.last().map(|(_, event)| *event), Some(Event::FreezeExited));
+}
+
+//= docs/specs/reps-plus.md#RPP-18 at least half
+#[test]
+fn few_values_go_without_the_suspect() {
+    let begins = |count: u16, paths: u16| {
+        let mut first = with_values(count);
+        first.lose(RTT_PS, 900);
+        let mut second = Rig::new(|_| {});
+        if paths > 0 {
+            let paths: Vec<Ev> = (0..paths).map(Ev::new).collect();
+            second.plus.on_reachable(0, &paths);
+        }
+        second.plus.recall(RTT_PS, &first.ends(RTT_PS).unwrap());
+        second.plus.suspect().is_some()
+    };
+    assert_eq!([begins(7, 0), begins(8, 0)], [false, true]);
+    assert_eq!([begins(3, 8), begins(4, 8), begins(7, 64), begins(8, 64)], [false, true, false, true]);
+}
+
+//= docs/specs/reps-plus.md#RPP-18 begins with what
+#[test]
+fn values_beyond_the_set_are_left_out() {
+    let learned = with_values(3).ends(RTT_PS).unwrap();
+    let mut few = Rig::new(|_| {});
+    few.plus = {
+        let mut path = config(|_| {});
+        path.evs = 102;
+        make(&path, &mut few.rng)
+    };
+    few.plus.recall(RTT_PS, &learned);
+    assert_eq!(few.plus.valid_evs(), 2);
+}
