@@ -111,7 +111,8 @@ fn shown(out: &Path, figure: Figure) -> (Figure, Option<Shown>) {
 /// Runs a figure and keeps it, if it is not there.
 fn run(figure: &Figure, (scale, threads): (Scale, usize), (out, stop): (&Path, &Stop)) -> Outcome {
     let tell = |shown: &Shown, when: &str| {
-        note!("{:16} {:46} {when:>10}  {}", figure.id, figure.title, Count::of(figure, shown).text().replace('*', ""));
+        let heading = format!("{}: {}", figure.id, figure.title);
+        note!("{heading:70} {when:>9}  {}", Count::of(figure, shown).text().replace('*', ""));
     };
     if let Some(shown) = kept(out, figure, scale) {
         tell(&shown, "was there");

@@ -1,6 +1,6 @@
 //! `spray figures`.
 
-use spray_test_support::{Folder, text};
+use spray_test_support::{Folder, root, text};
 
 use super::{refused, spray};
 
@@ -104,4 +104,15 @@ fn figures_are_listed_and_wrong_ones_refused() {
     let file = folder.file("wrong.toml", SMALL.replace("of = \"REPS\"", "of = \"RESP\""));
     refused(&["figures", "--figure", &file], &["wrong.toml", "no series `RESP`"]);
     refused(&["figures", "--figure", "no-such.toml"], &["no-such.toml cannot be read"]);
+}
+
+#[test]
+fn the_example_of_the_documentation_runs() {
+    let text = std::fs::read_to_string(root().join("docs/figures.md")).unwrap();
+    let example = text.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let folder = Folder::new();
+    let file = folder.file("mine.toml", example);
+    let run = spray(&["figures", "--quick", "--figure", &file, "--out", &folder.join("out")]);
+    assert!(run.status.success(), "{}", spray_test_support::text(&run.stderr));
+    assert!(spray_test_support::text(&run.stdout).contains("REPS takes half of the time"));
 }
