@@ -31,7 +31,7 @@ impl RecycledEvs {
     }
 
     /// The values of the buffer, used or not, the oldest first.
-    pub(super) fn from_oldest(&self) -> impl Iterator<Item = Ev> {
+    pub(super) fn oldest_first(&self) -> impl Iterator<Item = Ev> {
         let Self { cached, head, filled, .. } = *self;
         (0..filled).filter_map(move |step| cached.get(usize::from((head + step) % filled)).copied())
     }
@@ -42,7 +42,7 @@ impl RecycledEvs {
         let Self { valid, filled, .. } = before;
         (self.head, self.valid, self.filled) = (0, 0, 0);
         // The last ones are the valid ones.
-        for (step, old) in (0..filled).zip(before.from_oldest()).filter(|(_, old)| *old != ev) {
+        for (step, old) in (0..filled).zip(before.oldest_first()).filter(|(_, old)| *old != ev) {
             if let Some(slot) = self.cached.get_mut(usize::from(self.filled)) {
                 *slot = old;
             }

@@ -14,7 +14,7 @@ impl Memory for RepsPlus {
         }
         let state = &self.state;
         let mut learned = Remembered { suspect: self.remembered_suspect(now_ps), ..Remembered::default() };
-        for ev in state.from_oldest().filter(|ev| self.suspect() != Some(*ev)) {
+        for ev in state.oldest_first().filter(|ev| self.suspect() != Some(*ev)) {
             if !learned.good().contains(&ev)
                 && let Some(slot) = learned.good.get_mut(usize::from(learned.count))
             {
