@@ -90,7 +90,7 @@ struct Kept {
 }
 
 fn file(out: &Path, figure: &Figure, scale: Scale) -> PathBuf {
-    out.join(format!("{}-{}.json", figure.id.replace('/', "-"), scale.name()))
+    out.join(format!("{}-{}.json", figure.file_name(), scale.name()))
 }
 
 fn key(figure: &Figure) -> String {

@@ -62,7 +62,8 @@ fn a_figure_of_a_file_is_run_once_and_has_values_report_and_statement() {
     let csv = folder.read("out/figures.csv");
     assert!(csv.starts_with("figure,scale,series,condition,x,measure,unit,"), "{csv}");
     assert!(csv.lines().nth(2).unwrap().starts_with("small,quick,REPS,healthy,,fct_max_us,us,,1,0,"), "{csv}");
-    let page = folder.read("out/report.html");
+    assert!(folder.read("out/report.html").contains("<a href=\"small.html\">small: a small one</a>"));
+    let page = folder.read("out/small.html");
     for part in ["a small one", "REPS ends no later than ECMP", "REPS: queues", "leaf0-&gt;spine1"] {
         assert!(page.contains(part), "{part}");
     }

@@ -39,6 +39,11 @@ impl Figure {
         if is_figure { format!("figure {number}") } else { number.replace('-', " ") }
     }
 
+    /// Its name in names of files: `reps-7`.
+    pub fn file_name(&self) -> String {
+        self.id.replace('/', "-")
+    }
+
     /// `REPS, figure 7: failure modes`.
     pub fn heading(&self) -> String {
         let paper = PAPERS.iter().find(|paper| paper.id == self.paper());

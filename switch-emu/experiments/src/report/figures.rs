@@ -2,23 +2,41 @@
 
 use super::chart::{self, Axes, Line};
 use super::html::{Row, escape, figure as card, page, section, table};
-use crate::figures::{Cell, Figure, Grid, Lines, Measure, Shown, Verdict, grids};
+use crate::figures::{Cell, Count, Figure, Grid, Lines, Measure, Shown, Verdict, grids};
 
-/// A page of figures.
+/// The page that lists figures, with a link to the page of each that was run.
 pub fn figures_page(figures: &[(Figure, Option<Shown>)]) -> String {
-    let shown = figures.iter().filter_map(|(figure, shown)| Some(one(figure, shown.as_ref()?)));
-    page("The papers' figures", &format!("<h1>The papers' figures</h1>\n{}", shown.collect::<String>()))
+    let row = |(figure, shown): &(Figure, Option<Shown>)| {
+        let name = escape(&figure.heading());
+        let (name, size, count) = match (shown, &figure.not_shown) {
+            (Some(shown), _) => {
+                let size = format!("{} ({})", figure.size(shown.scale).about, shown.scale.name());
+                let link = format!("<a href=\"{}.html\">{name}</a>", escape(&figure.file_name()));
+                (link, size, Count::of(figure, shown).text().replace('*', ""))
+            }
+            (None, Some(why)) => (name, format!("not shown: {why}"), String::new()),
+            (None, None) => (name, "not run".into(), String::new()),
+        };
+        Row { cells: vec![name, escape(&size), escape(&count)], first: false }
+    };
+    let rows: Vec<Row> = figures.iter().map(row).collect();
+    let list = wrapped(&table(&["figure", "what was run", "what the paper says is"], 3, &rows));
+    page(TITLE, &format!("<h1>{TITLE}</h1>\n{}", section("All figures", &list)))
 }
 
-fn one(figure: &Figure, shown: &Shown) -> String {
+const TITLE: &str = "The papers' figures";
+
+/// The page of a figure.
+pub fn figure_page(figure: &Figure, shown: &Shown) -> String {
     let size = figure.size(shown.scale);
     let mut text =
         format!("<p class=\"soft\">{} ({}). {}</p>\n", sentence(&figure.paper), figure.section, escape(&figure.ours));
     text += &format!("<p class=\"soft\">Here: {}; seeds: {}.</p>\n", escape(&size.about), size.seeds);
     if !figure.claim.is_empty() {
-        text += &statements(figure, shown);
+        text += &wrapped(&statements(figure, shown));
     }
-    let mut body = section(&figure.heading(), &text);
+    let mut body = format!("<h1>{}</h1>\n", escape(&figure.heading()));
+    body += &section("What the paper says", &text);
     body += "<div class=\"two\">\n";
     for measure in &figure.measure {
         body += &plot(figure, shown, measure);
@@ -28,7 +46,14 @@ fn one(figure: &Figure, shown: &Shown) -> String {
         body += &over_time(&format!("{}: queues", series.name), "bytes", lines, |lines| &lines.queue_bytes);
     }
     body += "</div>\n";
-    body + &section("Values", &grids(figure, shown).iter().map(values).collect::<String>())
+    body += &section("Values", &grids(figure, shown).iter().map(values).collect::<String>());
+    body += "<p><a href=\"report.html\">All figures</a></p>\n";
+    page(&figure.heading(), &body)
+}
+
+/// A table whose words may take several lines.
+fn wrapped(table: &str) -> String {
+    format!("<div class=\"wrap\">{table}</div>")
 }
 
 fn sentence(text: &str) -> String {

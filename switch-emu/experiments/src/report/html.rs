@@ -22,6 +22,7 @@ svg{display:block;width:100%;height:auto}svg [fill=\"#000000\"]{fill:var(--ink)}
 table{border-collapse:collapse;width:100%;font-size:.84rem;font-variant-numeric:tabular-nums}
 th,td{padding:.28rem .5rem;text-align:right;border-bottom:1px solid var(--edge);white-space:nowrap}
 th{color:var(--soft);font-weight:600}th.w,td.w{text-align:left}
+div.wrap td{white-space:normal}
 tr.first td{border-top:2px solid var(--edge)}
 ";
 

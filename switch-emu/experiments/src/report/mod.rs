@@ -9,6 +9,6 @@ mod series;
 #[cfg(test)]
 mod tests;
 
-pub use self::figures::figures_page;
+pub use self::figures::{figure_page, figures_page};
 pub use self::overview::{goodput_picture, overview_page};
 pub use self::run::run_page;

@@ -43,7 +43,7 @@ const COLUMNS: [Column<Row>; 15] = [
     real(["max", ""], "The largest.", |row| Some(row.spread.max)),
 ];
 
-/// Writes the figures into `dir`: `report.html` with plots and statements, `figures.csv` and `figures.parquet` with every value.
+/// Writes the figures into `dir`: a page for each with plots and statements, `report.html` with links to them, `figures.csv` and `figures.parquet` with every value.
 ///
 /// # Errors
 /// When the folder or one of the files cannot be written.
@@ -52,6 +52,9 @@ pub fn write_figures(dir: &Path, figures: &[(Figure, Option<Shown>)]) -> Result<
         figures.iter().filter_map(|(figure, shown)| Some(rows(figure, shown.as_ref()?))).flatten().collect();
     let columns: Vec<Values> = COLUMNS.iter().map(|column| column.values(&rows)).collect();
     write_table(dir, &("figures", columns))?;
+    for (figure, shown) in figures.iter().filter_map(|(figure, shown)| Some((figure, shown.as_ref()?))) {
+        write(dir, &format!("{}.html", figure.file_name()), &report::figure_page(figure, shown))?;
+    }
     write(dir, "report.html", &report::figures_page(figures))
 }
 
