@@ -196,7 +196,7 @@ impl Machine {
                 Payload::Piece { content, offset: data.offset, bytes: bytes.into() }
             }
         };
-        let envelope = self.outside.outlet.data_envelope(&connection.peer, *port);
+        let envelope = self.outside.outlet.data_envelope(&connection.peer, *port, connection.config.dscp);
         Some(DataFrame { envelope, common, body, payload, seal })
     }
 

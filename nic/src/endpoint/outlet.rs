@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, net::IpAddr};
 
 use bytes::Bytes;
-use spray_wire::{Body, Common, DSCP_CONTROL, DSCP_DATA, Ecn, Envelope, EvPort, INITIAL_TTL};
+use spray_wire::{Body, Common, DSCP_CONTROL, Ecn, Envelope, EvPort, INITIAL_TTL};
 
 use super::{Peer, connection::Connection, seal::Ticket};
 
@@ -55,7 +55,7 @@ impl Outlet {
     }
 
     fn control_envelope(&self, peer: &Peer, src_port: EvPort) -> Envelope {
-        Envelope { dscp: DSCP_CONTROL, ecn: Ecn::NotEct, ..self.data_envelope(peer, src_port) }
+        Envelope { ecn: Ecn::NotEct, ..self.data_envelope(peer, src_port, DSCP_CONTROL) }
     }
 
     #[inline]
@@ -68,14 +68,14 @@ impl Outlet {
     }
 
     #[inline]
-    pub(crate) fn data_envelope(&self, peer: &Peer, src_port: EvPort) -> Envelope {
+    pub(crate) fn data_envelope(&self, peer: &Peer, src_port: EvPort, dscp: u8) -> Envelope {
         Envelope {
             src_mac: self.mac,
             dst_mac: peer.mac,
             src: self.address,
             dst: peer.address,
             src_port,
-            dscp: DSCP_DATA,
+            dscp,
             ecn: Ecn::Ect0,
             ttl: INITIAL_TTL,
         }

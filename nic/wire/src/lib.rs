@@ -75,8 +75,10 @@ pub const VERSION_SEALED: u8 = 2;
 pub const SEAL_BYTES: usize = 12;
 /// Bytes that the seal adds behind a payload.
 pub const TAG_BYTES: usize = 16;
-/// DSCP of data frames (AF11).
+/// DSCP of data frames that have no other (AF11).
 pub const DSCP_DATA: u8 = 10;
+/// The largest DSCP that data frames may have. From 44 on there are those of trimmed and control frames, and of the network's own control.
+pub const MAX_DATA_DSCP: u8 = 43;
 /// DSCP of everything but data: ACKs and the handshake go in the control class (EF).
 pub const DSCP_CONTROL: u8 = 46;
 /// DSCP that a switch gives to a data frame whose payload it cut off; control class too (VOICE-ADMIT).

@@ -88,6 +88,16 @@ pub struct Own {
     pub balancer: Option<BalancerKind>,
     /// Their congestion control.
     pub cc: Option<CcKind>,
+    /// DSCP of their data packets.
+    pub dscp: Option<u8>,
+}
+
+impl Own {
+    /// The same, with what `others` have where it has nothing.
+    fn or(self, others: Self) -> Self {
+        let Self { balancer, cc, dscp } = self;
+        Self { balancer: balancer.or(others.balancer), cc: cc.or(others.cc), dscp: dscp.or(others.dscp) }
+    }
 }
 
 /// A share of a workload's sending hosts.
@@ -116,11 +126,7 @@ pub struct Class {
 pub fn classes(workloads: &[Workload]) -> Vec<Class> {
     let of = |(workload, given): (usize, &Workload)| {
         let rest = Class { name: given.name.clone(), workload, own: given.own };
-        let part = |part: &Part| Class {
-            name: part.name.clone(),
-            workload,
-            own: Own { balancer: part.own.balancer.or(given.own.balancer), cc: part.own.cc.or(given.own.cc) },
-        };
+        let part = |part: &Part| Class { name: part.name.clone(), workload, own: part.own.or(given.own) };
         std::iter::once(rest).chain(given.parts.iter().map(part)).collect::<Vec<_>>()
     };
     workloads.iter().enumerate().flat_map(of).collect()

@@ -50,6 +50,8 @@ pub struct FlowConfig {
     pub max_data_bytes: u64,
     /// The largest message a receiver takes, in bytes.
     pub max_message_bytes: u64,
+    /// DSCP of data frames, 0 to [`MAX_DATA_DSCP`](spray_wire::MAX_DATA_DSCP). Others mean something else to switches and receivers.
+    pub dscp: u8,
     /// Whether the sender learns the path's base round-trip time and its rate; see [`FlowConfig::learning`].
     pub learns_path: bool,
     /// How paths are chosen.
@@ -81,6 +83,7 @@ impl FlowConfig {
             give_up_ps: DEFAULT_GIVE_UP_PS,
             max_data_bytes: 128 << 20,
             max_message_bytes: 64 << 20,
+            dscp: spray_wire::DSCP_DATA,
             learns_path: false,
             path,
             cc,
@@ -117,6 +120,9 @@ impl FlowConfig {
         self.window_packets = self.window_packets.clamp(1, MAX_WINDOW_PACKETS).next_power_of_two();
         self.ack_every = self.ack_every.clamp(1, MAX_ACK_EVERY);
         self.ack_evs = self.ack_evs.clamp(1, spray_wire::MAX_ECHOES as u32 + 1);
+        if self.dscp > spray_wire::MAX_DATA_DSCP {
+            self.dscp = spray_wire::DSCP_DATA;
+        }
         self.give_up_ps = self.give_up_ps.max(1);
         self.sack_gap_packets = self.sack_gap_packets.map(|packets| packets.max(1));
         self

@@ -174,6 +174,53 @@ impl Tap {
     }
 }
 
+//= docs/specs/wire.md#WIRE-5 what the connection's settings say
+#[test]
+fn data_frames_have_the_dscp_of_their_connection() {
+    // One of its own for each direction; 46 is that of control frames, and not for data.
+    for (own, expected) in [([18, 34], [18, 34]), ([0, 46], [0, spray_wire::DSCP_DATA])] {
+        let network = MemoryNetwork::new(MemoryConfig { frame_size: 2048, ..MemoryConfig::default() });
+        let taps = [Tap::default(), Tap::default()];
+        let mut endpoints = [0, 1].map(|host| {
+            let mut config = config(host, false, Mode::Real);
+            config.flow.dscp = own[host];
+            let device = Capture::new(network.attach(mac(host)), taps[host].clone(), || Duration::ZERO).unwrap();
+            Endpoint::new(device, config).unwrap()
+        });
+        let connection = endpoints[0].connect(0, peer(1, false), None).unwrap();
+        endpoints[0].send(connection, content(1, 20_000)).unwrap();
+        let mut received = 0;
+        for step in 0..2_000u64 {
+            network.advance(step * US);
+            for host in [0, 1] {
+                endpoints[host].poll(step * US);
+                while let Some(event) = endpoints[host].poll_event() {
+                    match event {
+                        EndpointEvent::Accepted { connection, .. } => {
+                            endpoints[host].send(connection, content(2, 20_000)).unwrap();
+                        }
+                        EndpointEvent::Received { .. } => received += 1,
+                        _ => {}
+                    }
+                }
+            }
+        }
+        assert_eq!(received, 2);
+        for (host, tap) in taps.iter().enumerate() {
+            let sent = tap.frames().into_iter().filter(|frame| frame[6..12] == mac(host));
+            let mut data = 0;
+            for bytes in sent {
+                let frame = spray_wire::parse(&bytes).unwrap().unwrap();
+                let is_data = matches!(frame.body, Body::Data(_));
+                data += u32::from(is_data);
+                let dscp = if is_data { expected[host] } else { spray_wire::DSCP_CONTROL };
+                assert_eq!(frame.envelope.dscp, dscp, "{:?}", frame.body);
+            }
+            assert!(data > 10);
+        }
+    }
+}
+
 //= docs/specs/endpoint.md#END-35 sealed connections
 //= docs/specs/wire.md#WIRE-19 numbers and keys
 #[test]

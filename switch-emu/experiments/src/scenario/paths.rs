@@ -126,6 +126,7 @@ impl Scenario {
             rto: self.rto(paths, base_rtt_ps, from, to),
             max_data_bytes: largest.saturating_mul(2),
             max_message_bytes: largest,
+            dscp: own.dscp.unwrap_or(flow.dscp),
             ..flow
         }
     }
@@ -317,6 +318,7 @@ impl Transport {
             sack_gap_packets: (self.sack_gap_packets > 0).then_some(self.sack_gap_packets),
             sack_rule: self.sack_rule,
             give_up_ps: self.give_up_us.ps(),
+            dscp: self.dscp,
             ..flow
         }
     }

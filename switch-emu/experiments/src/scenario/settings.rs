@@ -101,6 +101,9 @@ pub struct Transport {
     pub max_window_bytes: Option<ByteSize>,
     /// IP version.
     pub ip: Ip,
+    /// DSCP of data packets. Switches here treat all of them alike; a network may not. Control frames have 46.
+    #[schemars(range(min = 0, max = 43))]
+    pub dscp: u8,
     /// Payload of a full packet. The `xdp` engine takes at most 3398, with IPv6 3378: XDP on veth carries IP packets of at most
     /// 3,498 bytes.
     #[schemars(range(min = 64, max = 65_000))]
@@ -162,6 +165,7 @@ impl Default for Transport {
             initial_window_bytes: None,
             max_window_bytes: None,
             ip: Ip::V4,
+            dscp: spray_wire::DSCP_DATA,
             payload_bytes: 3_000,
             ack_every: 1,
             ack_evs: 1,

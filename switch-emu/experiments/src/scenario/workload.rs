@@ -35,6 +35,10 @@ pub struct WorkloadSettings {
     /// Its congestion control, in place of that of [transport].
     #[serde(default)]
     pub cc: Option<CcKind>,
+    /// DSCP of its data packets, in place of that of [transport].
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 43))]
+    pub dscp: Option<u8>,
     /// A file whose bytes every flow carries, repeated as often as needed. A relative path starts at the scenario's folder. By
     /// default flows carry random bytes.
     #[serde(default)]
@@ -59,6 +63,10 @@ pub struct PartSettings {
     /// Their congestion control, in place of the workload's.
     #[serde(default)]
     pub cc: Option<CcKind>,
+    /// DSCP of their data packets, in place of the workload's.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 43))]
+    pub dscp: Option<u8>,
 }
 
 /// The schema of one workload or a list of them.

@@ -84,12 +84,12 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn workload(&self) -> Result<Workload, Mistake> {
-        let WorkloadSettings { name, pattern, draw_hosts, balancer, cc, payload, part, .. } = self.settings;
+        let WorkloadSettings { name, pattern, draw_hosts, balancer, cc, dscp, payload, part, .. } = self.settings;
         let mut workload = Workload::new(Pattern::Flows(Vec::new()));
         workload.name = name.clone().unwrap_or_else(|| pattern.kind().into());
         workload.hosts = self.hosts()?;
         workload.drawn = *draw_hosts;
-        workload.own = Own { balancer: *balancer, cc: *cc };
+        workload.own = Own { balancer: *balancer, cc: *cc, dscp: *dscp };
         workload.parts = self.parts(part)?;
         if let Some(name) = payload {
             let place = self.path("payload");
@@ -149,7 +149,7 @@ impl Reader<'_> {
         let part = |part: &PartSettings| Part {
             name: part.name.clone(),
             ppm: part.share.ppm() as u32,
-            own: Own { balancer: part.balancer, cc: part.cc },
+            own: Own { balancer: part.balancer, cc: part.cc, dscp: part.dscp },
         };
         let parts: Vec<Part> = settings.iter().map(part).collect();
         let ppm: u64 = parts.iter().map(|part| u64::from(part.ppm)).sum();

@@ -100,7 +100,7 @@ fn workloads_draw_hosts_that_no_other_has_drawn() {
 #[test]
 fn a_larger_share_has_the_hosts_of_a_smaller_one() {
     let with = |ppm: u32| {
-        let own = Own { balancer: Some(BalancerKind::Ecmp), cc: None };
+        let own = Own { balancer: Some(BalancerKind::Ecmp), cc: None, dscp: None };
         let part = Part { name: "old".into(), ppm, own };
         Workload { parts: vec![part], ..named("new", Pattern::Permutation(EACH)) }
     };

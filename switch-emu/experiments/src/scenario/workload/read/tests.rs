@@ -76,7 +76,7 @@ fn one_workload_or_several_are_read() {
     let several = with(
         "[[workload]]\nkind = \"all-reduce\"\nbytes = \"1 MiB\"\nrounds = 2\ncompute_us = 3\ndraw_hosts = 4\ncc = \"nscc\"
 [[workload]]\nname = \"old\"\nkind = \"incast\"\nsenders = 2\nreceiver = \"h0\"\nbytes = 7\nhosts = [\"h7\", \"leaf1\"]
-[[workload.part]]\nname = \"new\"\nshare = 0.5\nbalancer = \"reps\"
+[[workload.part]]\nname = \"new\"\nshare = 0.5\nbalancer = \"reps\"\ndscp = 18
 [[workload]]\nkind = \"poisson\"\nload = 0.5\nsizes = \"hadoop\"\nuntil_us = 100",
     )
     .unwrap();
@@ -86,10 +86,11 @@ fn one_workload_or_several_are_read() {
     else {
         panic!("{reduce:?}")
     };
-    assert_eq!((reduce.drawn, reduce.own), (Some(4), Own { balancer: None, cc: Some(CcKind::Nscc) }));
+    assert_eq!((reduce.drawn, reduce.own), (Some(4), Own { balancer: None, cc: Some(CcKind::Nscc), dscp: None }));
     // Those that are named first come first.
     assert_eq!(incast.hosts, Some(vec![7, 4, 5, 6]));
     assert_eq!((incast.parts[0].name.as_str(), incast.parts[0].ppm), ("new", 500_000));
+    assert_eq!((incast.own.dscp, incast.parts[0].own.dscp), (None, Some(18)));
     assert!(matches!(&poisson.pattern, Pattern::Poisson(Poisson { until_ps: 100_000_000, .. })));
     assert_eq!(several.balancers(), [BalancerKind::RepsPlus, BalancerKind::Reps]);
 }
