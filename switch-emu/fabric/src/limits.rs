@@ -6,8 +6,8 @@ pub const MAX_HOSTS: usize = 65_536;
 pub const MAX_CABLES: usize = 1 << 19;
 /// Most entries of a table of routes: that fat tree has 279 million, with 2,048 ToRs, 2,048 aggregation switches and 1,024 cores.
 pub const MAX_ROUTES: usize = 300_000_000;
-/// Most flows of a run: more results would not fit into a report.
-pub const MAX_FLOWS: usize = 100_000;
+/// Most flows of a run: a training step of 1,024 hosts has 260,096.
+pub const MAX_FLOWS: usize = 300_000;
 /// Most workloads of a scenario, parts of workloads among them: results have figures of each.
 pub const MAX_WORKLOADS: usize = 64;
 /// Largest message.

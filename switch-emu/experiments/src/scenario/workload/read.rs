@@ -186,7 +186,7 @@ impl Patterns<'_> {
                 let hosts = self.members;
                 if hosts * (hosts - 1) > MAX_FLOWS {
                     let message = format!(
-                        "all to all of {hosts} hosts; allowed: at most {MAX_FLOWS} flows, which 316 hosts have"
+                        "all to all of {hosts} hosts; allowed: at most {MAX_FLOWS} flows, which 548 hosts have"
                     );
                     return Err(self.mistake("kind", message));
                 }
