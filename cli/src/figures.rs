@@ -39,6 +39,8 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     all.extend(wanted.into_iter().filter(|figure| figure.paper().is_empty()));
     let all: Vec<_> = all.into_iter().map(|figure| shown(&out, figure)).collect();
     results::write_figures(&out, &all).map_err(Failure::failed)?;
+    let is_wanted = |(figure, _): &&(Figure, Option<Shown>)| names.contains(&figure.id);
+    let own: Vec<_> = all.iter().filter(is_wanted).cloned().collect();
     if let [name] = names.as_slice() {
         all.iter().filter(|(figure, _)| figure.id == *name).for_each(|(figure, shown)| print(figure, shown.as_ref()));
     }
@@ -47,6 +49,7 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
         fs::write(file, text).map_err(|error| Failure::refused(format!("{}: {error}", file.display())))?;
         say!("document  {}", file.display());
     }
+    say!("what the papers say: {}", Count::of_all(&own).text().replace('*', ""));
     say!("values    {} (also .parquet)", out.join("figures.csv").display());
     say!("report    {}", out.join("report.html").display());
     Ok(())

@@ -10,7 +10,8 @@ use super::run::Shown;
 
 /// The document over all figures; those with nothing shown say why, or that they were not run.
 pub fn markdown(figures: &[(Figure, Option<Shown>)]) -> String {
-    let mut text = HEAD.to_string();
+    let mut text =
+        format!("{HEAD}Of all statements that were held against runs: {}.\n\n", Count::of_all(figures).text());
     for paper in PAPERS {
         let of: Vec<_> = figures.iter().filter(|(figure, _)| figure.paper() == paper.id).collect();
         if !of.is_empty() {
@@ -59,6 +60,16 @@ impl Count {
             }
         }
         count
+    }
+
+    /// Those of several figures together.
+    pub fn of_all(figures: &[(Figure, Option<Shown>)]) -> Self {
+        let counts = figures.iter().filter_map(|(figure, shown)| Some(Self::of(figure, shown.as_ref()?)));
+        counts.fold(Self::default(), |all, one| Self {
+            confirmed: all.confirmed + one.confirmed,
+            off: all.off + one.off,
+            contradicted: all.contradicted + one.contradicted,
+        })
     }
 
     /// In words.
