@@ -13,6 +13,7 @@ use crate::campaign::{COMMIT, VERSION};
 use crate::failure::{Failure, Outcome};
 use crate::folder;
 use crate::say::{note, say};
+use crate::sim::args::cores;
 use crate::stop::Stop;
 
 /// Runs the figures that were asked for, by default all, but for those that the folder has already. Prints the values of a single one.
@@ -27,8 +28,7 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     }
     let out = folder::location(arguments.out.as_deref(), "figures");
     let scale = if arguments.quick { Scale::Quick } else { Scale::Full };
-    let threads =
-        arguments.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let threads = arguments.threads.map_or_else(cores, usize::from);
     folder::make(&out)?;
     let stop = Stop::on_signals()?;
     for figure in wanted.iter().filter(|figure| figure.not_shown.is_none()) {
@@ -39,17 +39,16 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     all.extend(wanted.into_iter().filter(|figure| figure.paper().is_empty()));
     let all: Vec<_> = all.into_iter().map(|figure| shown(&out, figure)).collect();
     results::write_figures(&out, &all).map_err(Failure::failed)?;
-    let is_wanted = |(figure, _): &&(Figure, Option<Shown>)| names.contains(&figure.id);
-    let own: Vec<_> = all.iter().filter(is_wanted).cloned().collect();
-    if let [name] = names.as_slice() {
-        all.iter().filter(|(figure, _)| figure.id == *name).for_each(|(figure, shown)| print(figure, shown.as_ref()));
+    let own: Vec<_> = all.iter().filter(|(figure, _)| names.contains(&figure.id)).collect();
+    if let [(figure, shown)] = own.as_slice() {
+        print(figure, shown.as_ref());
     }
     if let Some(file) = &arguments.markdown {
         let text = figures::markdown(&all);
         fs::write(file, text).map_err(|error| Failure::refused(format!("{}: {error}", file.display())))?;
         say!("document  {}", file.display());
     }
-    say!("what the papers say: {}", Count::of_all(&own).text().replace('*', ""));
+    say!("what the papers say: {}", Count::of_all(own).text());
     say!("values    {} (also .parquet)", out.join("figures.csv").display());
     say!("report    {}", out.join("report.html").display());
     Ok(())
@@ -115,7 +114,7 @@ fn shown(out: &Path, figure: Figure) -> (Figure, Option<Shown>) {
 fn run(figure: &Figure, (scale, threads): (Scale, usize), (out, stop): (&Path, &Stop)) -> Outcome {
     let tell = |shown: &Shown, when: &str| {
         let heading = format!("{}: {}", figure.id, figure.title);
-        note!("{heading:70} {when:>9}  {}", Count::of(figure, shown).text().replace('*', ""));
+        note!("{heading:70} {when:>9}  {}", Count::of(figure, shown).text());
     };
     if let Some(shown) = kept(out, figure, scale) {
         tell(&shown, "was there");
@@ -140,7 +139,7 @@ fn print(figure: &Figure, shown: Option<&Shown>) {
     }
     for claim in &figure.claim {
         let found = claim.against(figure, shown);
-        say!("{:13} {} [{}]", found.verdict.text().replace('*', ""), claim.says, found.ours);
+        say!("{:13} {} [{}]", found.verdict.text(), claim.says, found.ours);
     }
     say!("");
 }

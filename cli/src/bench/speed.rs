@@ -14,6 +14,7 @@ use super::veth;
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::say::{note, say};
+use crate::sim::args::cores;
 use crate::stop::Stop;
 
 /// A benchmark that speaks JSON: its arguments, and how its object is shown.
@@ -101,7 +102,7 @@ fn head() -> String {
     let model =
         cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':')).map_or("", |(_, name)| name);
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = cores();
     format!(
         "# Speed\n\nMade by `cargo xtask speed`. {}, {cores} cores, Linux {}. Figures vary between machines and from hour to hour on virtual \
          ones: trust ratios, which are measured alternately in one run.\n",

@@ -46,9 +46,13 @@ impl Seeds {
 
     /// Threads for all runs together.
     pub fn threads(&self) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         self.threads.map_or_else(cores, |threads| threads as usize)
     }
+}
+
+/// The cores that this process may use.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn seeds(text: &str) -> Result<scenario::Seeds, String> {

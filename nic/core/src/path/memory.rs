@@ -40,7 +40,7 @@ pub const MAX_GOOD: usize = 16;
 
 /// What a host remembers of others, by numbers that tell these apart.
 ///
-/// It holds [`PLACES`] hosts in [`PLACES`] times 72 bytes, allocated when the first is remembered. A host whose number has the same remainder
+/// It holds 256 hosts with 72 bytes each, allocated when the first is remembered. A host whose number has the same remainder
 /// takes the place of another.
 #[derive(Clone, Debug, Default)]
 pub struct Memories {
@@ -48,7 +48,7 @@ pub struct Memories {
 }
 
 /// Hosts that are remembered at most.
-pub const PLACES: usize = 256;
+const PLACES: usize = 256;
 
 const _: () = assert!(size_of::<Option<(u64, Remembered)>>() <= 72, "as the documentation says");
 

@@ -41,7 +41,7 @@ pub use self::flowcut::{Flowcut, FlowcutConfig, FlowcutRule};
 pub use self::flowlet::{Flowlet, FlowletClock, FlowletConfig};
 pub use self::host_dr::{HostDr, HostDrConfig, HostDrOrder};
 pub use self::least_recently_marked::{LeastRecentlyMarked, LeastRecentlyMarkedConfig};
-pub use self::memory::{MAX_GOOD, Memories, PLACES, Remembered, Suspect};
+pub use self::memory::{MAX_GOOD, Memories, Remembered, Suspect};
 pub use self::mprdma::{Mprdma, MprdmaConfig, MprdmaRule};
 pub use self::mptcp::{Mptcp, MptcpConfig, MptcpSplit};
 pub use self::ops::Ops;

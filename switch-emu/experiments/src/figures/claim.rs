@@ -132,32 +132,32 @@ impl Names {
 }
 
 impl Verdict {
-    /// As it stands in tables of Markdown.
+    /// In words.
     pub fn text(self) -> String {
         match self {
             Self::Confirmed => "confirmed".into(),
             Self::Off(percent) => format!("off by {percent:+.0} %"),
             Self::Better => "better".into(),
-            Self::Contradicted => "**contradicted**".into(),
+            Self::Contradicted => CONTRADICTED.into(),
             Self::NotRun => "not at this size".into(),
         }
     }
 }
 
-/// One of the comparisons of a claim: the value, the other value and its series, and the condition.
+/// One of the comparisons of a claim: the condition, the value, and the one that it is compared with.
 struct Compared<'a> {
     at: &'a str,
     own: f64,
-    other: Option<(&'a str, f64)>,
+    other: Option<f64>,
 }
 
 impl Compared<'_> {
     /// The value, or how many times the other it is. Of two runs that never end none is ahead.
     fn value(&self) -> f64 {
         match self.other {
-            Some((_, other)) if other.is_infinite() && self.own.is_infinite() => 1.0,
-            Some((_, other)) if other == 0.0 && self.own == 0.0 => 1.0,
-            Some((_, other)) => self.own / other,
+            Some(other) if other.is_infinite() && self.own.is_infinite() => 1.0,
+            Some(other) if other == 0.0 && self.own == 0.0 => 1.0,
+            Some(other) => self.own / other,
             None => self.own,
         }
     }
@@ -205,7 +205,7 @@ impl Claim {
         let place = if compared.len() > 1 { format!("{}: ", counts.at) } else { String::new() };
         let ours = match counts.other {
             None => format!("{place}{} {unit}", number(counts.own)),
-            Some((_, other)) => {
+            Some(other) => {
                 let (own, other, ratio) = (number(counts.own), number(other), ratio(counts.value()));
                 format!("{place}{own} against {other} {unit}: {ratio} times").replace("  ", " ").replace(" :", ":")
             }
@@ -227,11 +227,10 @@ impl Claim {
         let one = |(index, name): (usize, &&'a str)| {
             let own = value(of?, index)?;
             let there = self.to_at.as_ref().map_or(Some(index), |name| place(name))?;
-            let others =
-                to.iter().filter_map(|series| Some((figure.series[*series].name.as_str(), value(*series, there)?)));
+            let others = to.iter().filter_map(|series| value(*series, there));
             let other = match self.to_the {
-                Extreme::Least => others.min_by(|a, b| a.1.total_cmp(&b.1)),
-                Extreme::Largest => others.max_by(|a, b| a.1.total_cmp(&b.1)),
+                Extreme::Least => others.min_by(f64::total_cmp),
+                Extreme::Largest => others.max_by(f64::total_cmp),
             };
             (to.is_empty() || other.is_some()).then_some(Compared { at: name, own, other })
         };
@@ -274,6 +273,8 @@ impl Claim {
     }
 }
 
+/// The word for what does not hold.
+pub(super) const CONTRADICTED: &str = "contradicted";
 const OTHERS: &str = "others";
 
 /// A value in as many digits as it needs.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::claim::{Verdict, number};
+use super::claim::{CONTRADICTED, Verdict, number};
 use super::file::Figure;
 use super::grid::{Grid, grids};
 use super::list::{PAPERS, Paper};
@@ -11,7 +11,7 @@ use super::run::Shown;
 /// The document over all figures; those with nothing shown say why, or that they were not run.
 pub fn markdown(figures: &[(Figure, Option<Shown>)]) -> String {
     let mut text =
-        format!("{HEAD}Of all statements that were held against runs: {}.\n\n", Count::of_all(figures).text());
+        format!("{HEAD}Of all statements that were held against runs: {}.\n\n", bold(&Count::of_all(figures).text()));
     for paper in PAPERS {
         let of: Vec<_> = figures.iter().filter(|(figure, _)| figure.paper() == paper.id).collect();
         if !of.is_empty() {
@@ -35,6 +35,11 @@ A number of the paper is *confirmed* when ours is within a tenth of it, and *off
 holds as each table says. *Alike* and the like count as within a tenth. Values are means over the seeds with half of their 95 % intervals.
 
 ";
+
+/// Makes the word for what does not hold stand out.
+fn bold(text: &str) -> String {
+    text.replace(CONTRADICTED, &format!("**{CONTRADICTED}**"))
+}
 
 /// How many statements came out how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,8 +68,8 @@ impl Count {
     }
 
     /// Those of several figures together.
-    pub fn of_all(figures: &[(Figure, Option<Shown>)]) -> Self {
-        let counts = figures.iter().filter_map(|(figure, shown)| Some(Self::of(figure, shown.as_ref()?)));
+    pub fn of_all<'a>(figures: impl IntoIterator<Item = &'a (Figure, Option<Shown>)>) -> Self {
+        let counts = figures.into_iter().filter_map(|(figure, shown)| Some(Self::of(figure, shown.as_ref()?)));
         counts.fold(Self::default(), |all, one| Self {
             confirmed: all.confirmed + one.confirmed,
             off: all.off + one.off,
@@ -74,7 +79,7 @@ impl Count {
 
     /// In words.
     pub fn text(self) -> String {
-        let words = [(self.confirmed, "confirmed"), (self.off, "off"), (self.contradicted, "**contradicted**")];
+        let words = [(self.confirmed, "confirmed"), (self.off, "off"), (self.contradicted, CONTRADICTED)];
         let words = words.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
         words.collect::<Vec<_>>().join(", ")
     }
@@ -84,14 +89,8 @@ fn overview(paper: Paper, figures: &[&(Figure, Option<Shown>)]) -> String {
     let mut text = format!("## {}\n\n| | shows | ours | statements |\n|---|---|---|---|\n", paper.title);
     for (figure, shown) in figures {
         let (name, title) = (figure.name(), &figure.title);
-        let (ours, statements) = match (shown, &figure.not_shown) {
-            (Some(shown), _) => {
-                let size = figure.size(shown.scale);
-                (format!("{} ({})", size.about, shown.scale.name()), Count::of(figure, shown).text())
-            }
-            (None, Some(why)) => (format!("not shown: {why}"), String::new()),
-            (None, None) => ("not run".into(), String::new()),
-        };
+        let ours = figure.what_was_run(shown.as_ref());
+        let statements = shown.as_ref().map_or_else(String::new, |shown| bold(&Count::of(figure, shown).text()));
         let name = if shown.is_some() { format!("[{name}](#{})", anchor(figure)) } else { name };
         let _ = writeln!(text, "| {name} | {title} | {ours} | {statements} |");
     }
@@ -118,7 +117,7 @@ fn section(figure: &Figure, shown: &Shown) -> String {
         for claim in &figure.claim {
             let found = claim.against(figure, shown);
             let says = claim.paper.map_or(claim.says.clone(), |paper| format!("{} ({})", claim.says, number(paper)));
-            let _ = writeln!(text, "| {says} | {} | {} |", found.ours, found.verdict.text());
+            let _ = writeln!(text, "| {says} | {} | {} |", found.ours, bold(&found.verdict.text()));
         }
         text += "\n";
     }

@@ -21,6 +21,9 @@ use crate::results::{RunResult, Summary};
 /// Numbers by name.
 pub type Measures = BTreeMap<String, f64>;
 
+/// Those that need a bound.
+pub(super) const OF_BOUND: [&str; 3] = ["bound_us", "bound_gbps", "above_percent"];
+
 /// The figures of a run under a `bound`, where that is known.
 pub(super) fn of_run(run: &RunResult, bound: Option<&Bound>, watched: &[Lines]) -> Measures {
     let summary = run.summary();

@@ -8,7 +8,7 @@ use spray_core::units::Gbps;
 use toml::Value;
 
 use super::file::{Condition, Figure, Scale, Series, Tune};
-use super::measures::{Measures, of_run};
+use super::measures::{Measures, OF_BOUND, of_run};
 use super::models;
 use super::plan::Settings;
 use crate::results::{RunResult, Spread};
@@ -163,6 +163,15 @@ impl Figure {
         })
     }
 
+    /// The size of its runs, or why there are none.
+    pub fn what_was_run(&self, shown: Option<&Shown>) -> String {
+        match (shown, &self.not_shown) {
+            (Some(Shown { scale, .. }), _) => format!("{} ({})", self.size(*scale).about, scale.name()),
+            (None, Some(why)) => format!("not shown: {why}"),
+            (None, None) => "not run".into(),
+        }
+    }
+
     /// The measures that are kept of every run.
     fn keys(&self) -> Vec<String> {
         self.measure.iter().map(|measure| measure.key.clone()).collect()
@@ -174,8 +183,7 @@ impl Figure {
             return Ok(One { measures, incomplete: 0, watched: Vec::new() });
         }
         let mut scenario = job.settings.scenario(self)?;
-        let bounded = ["above_percent", "bound_us", "bound_gbps"];
-        let needs_bound = self.at_bound_rate || self.keys().iter().any(|key| bounded.contains(&key.as_str()));
+        let needs_bound = self.at_bound_rate || self.measure.iter().any(|measure| OF_BOUND.contains(&&*measure.key));
         let mut bound = None;
         if needs_bound {
             let failed = scenario.drawn_failures(job.seed, u64::MAX).map_err(|error| error.to_string())?;
@@ -221,7 +229,7 @@ impl Figure {
 /// The error of a run that was asked to stop.
 pub const STOPPED: &str = "stopped";
 
-/// The ports of a switch that lead to other switches, over time.
+/// The ports of a switch over time. The simulator samples those that lead to other switches.
 fn watched(run: &RunResult, switch: &str) -> Vec<Lines> {
     let from = format!("{switch}->");
     let of = run.port_samples.iter().filter(|samples| run.ports[samples.port].name.starts_with(&from));
@@ -237,7 +245,7 @@ fn watched(run: &RunResult, switch: &str) -> Vec<Lines> {
             queue_bytes: samples.samples.iter().map(|(ps, waiting, _)| (us(*ps), *waiting as f64)).collect(),
         }
     });
-    lines.filter(|lines| !lines.port.contains("->h")).collect()
+    lines.collect()
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long a figure took is for people; nothing in it depends on that")]

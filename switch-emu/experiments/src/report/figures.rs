@@ -8,19 +8,18 @@ use crate::figures::{Cell, Count, Figure, Grid, Lines, Measure, Shown, Verdict, 
 pub fn figures_page(figures: &[(Figure, Option<Shown>)]) -> String {
     let row = |(figure, shown): &(Figure, Option<Shown>)| {
         let name = escape(&figure.heading());
-        let (name, size, count) = match (shown, &figure.not_shown) {
-            (Some(shown), _) => {
-                let size = format!("{} ({})", figure.size(shown.scale).about, shown.scale.name());
-                let link = format!("<a href=\"{}.html\">{name}</a>", escape(&figure.file_name()));
-                (link, size, Count::of(figure, shown).text().replace('*', ""))
-            }
-            (None, Some(why)) => (name, format!("not shown: {why}"), String::new()),
-            (None, None) => (name, "not run".into(), String::new()),
+        let (name, count) = match shown {
+            Some(shown) => (
+                format!("<a href=\"{}.html\">{name}</a>", escape(&figure.file_name())),
+                Count::of(figure, shown).text(),
+            ),
+            None => (name, String::new()),
         };
+        let size = figure.what_was_run(shown.as_ref());
         Row { cells: vec![name, escape(&size), escape(&count)], first: false }
     };
     let rows: Vec<Row> = figures.iter().map(row).collect();
-    let list = wrapped(&table(&["figure", "what was run", "what the paper says is"], 3, &rows));
+    let list = wrapped(&table(&["figure", "what was run", "statements of the paper"], 3, &rows));
     page(TITLE, &format!("<h1>{TITLE}</h1>\n{}", section("All figures", &list)))
 }
 
@@ -69,7 +68,7 @@ fn statements(figure: &Figure, shown: &Shown) -> String {
             Verdict::Off(_) | Verdict::NotRun => "soft",
         };
         let paper = claim.paper.map_or_else(String::new, |paper| paper.to_string());
-        let verdict = format!("<span class=\"{class}\">{}</span>", escape(&found.verdict.text().replace('*', "")));
+        let verdict = format!("<span class=\"{class}\">{}</span>", escape(&found.verdict.text()));
         Row { cells: vec![escape(&claim.says), paper, escape(&found.ours), verdict], first: false }
     };
     table(&["the paper says", "its number", "ours", ""], 1, &figure.claim.iter().map(row).collect::<Vec<_>>())

@@ -1,5 +1,7 @@
 //! Published distributions of message sizes (REPS appendix E, Flowcut §III-B2).
 
+use spray_fabric::limits::MAX_MESSAGE_BYTES;
+
 use super::Parameters;
 use crate::figures::measures::Measures;
 use crate::workload::{Distribution, Sizes};
@@ -9,7 +11,7 @@ pub(super) fn sizes(parameters: &Parameters<'_>) -> Result<Measures, String> {
     let name = parameters.text("sizes")?;
     let sizes = Sizes::ALL.into_iter().find(|sizes| sizes.name() == name);
     let sizes = sizes.filter(|sizes| *sizes != Sizes::Uniform).ok_or_else(|| format!("there are no sizes `{name}`"))?;
-    let (distribution, bytes) = (Distribution::published(sizes, u64::MAX >> 24), parameters.number("bytes")?);
+    let (distribution, bytes) = (Distribution::published(sizes, MAX_MESSAGE_BYTES), parameters.number("bytes")?);
     let percent = 100.0 * distribution.share_up_to(bytes);
     Ok([("percent".to_string(), percent), ("mean_bytes".to_string(), distribution.mean_bytes())].into())
 }
