@@ -23,6 +23,12 @@ pub use crate::sim::args::{Seeds, Sim};
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
+    /// Print results as JSON in place of text; docs/reference/json.md has the fields
+    #[arg(long, global = true, help_heading = "Output")]
+    pub json: bool,
+    /// Say nothing of progress, only warnings and errors
+    #[arg(long, short, global = true, help_heading = "Output")]
+    pub quiet: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -30,6 +36,10 @@ pub enum Command {
     #[cfg(feature = "xdp")]
     /// Runs the demo: 8 hosts, 2 leaves, 4 spines; ECMP, OPS and REPS; healthy, slow and silently dropping uplinks
     Demo(Demo),
+    /// Writes a scenario to begin with
+    Init(Init),
+    /// Explains a balancer, a congestion control, a scheme of switches, a setting or a part of the model
+    Explain(Explain),
     /// Runs a scenario file: all its balancers, seeds and values of its axes; what is done in --out is not run again
     #[command(visible_alias = "sweep")]
     Run(Sweep),
@@ -57,18 +67,50 @@ pub enum Command {
     Keygen(Keygen),
     #[cfg(feature = "xdp")]
     /// Checks what this machine can do, and says what is missing
-    Doctor(Doctor),
+    Doctor,
     #[cfg(feature = "xdp")]
     /// Removes whatever earlier runs left behind: namespaces, links and programs
     Clean,
     /// Measures the transport or the simulator
     #[command(subcommand)]
     Bench(Bench),
+    /// Prints what makes a shell complete the command line
+    Completions(Completions),
+    /// Writes the manual pages, one for each command
+    Man(Man),
+}
+
+#[derive(Debug, Args)]
+pub struct Init {
+    /// The file to make, of which none may exist; `-` is standard output
+    #[arg(value_name = "SCENARIO.toml", default_value = "scenario.toml")]
+    pub file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// What to explain, as in `reps`, `dctcp`, `conga`, `queue.mark_min` or `virtual-queue`; without it all names
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct Man {
+    /// The folder to write them to, made if there is none
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The scenario: see docs/scenario.md and tests/scenarios/
+    /// The scenario, as `spray init` makes one; `-` is standard input
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
     /// The engine that runs it
@@ -135,7 +177,7 @@ pub struct Figures {
 
 #[derive(Debug, Args)]
 pub struct Bound {
-    /// The scenario: see docs/scenario.md and tests/scenarios/
+    /// The scenario, as `spray init` makes one; `-` is standard input
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
     #[command(flatten)]
@@ -164,9 +206,6 @@ pub struct FlowcutMemory {
     /// Ports of a switch, each of which may lead to a host
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub ports_per_switch: u32,
-    /// Print JSON in place of tables
-    #[arg(long)]
-    pub json: bool,
 }
 
 impl FlowcutMemory {
@@ -228,9 +267,6 @@ pub struct BenchSim {
     /// Another simulator, timed beside this one: a command with `{topology}` for a .topo file and `{matrix}` for a .cm file
     #[arg(long, value_name = "COMMAND")]
     pub reference: Option<String>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
     /// Number of measurements of each fabric; those of more than 1024 hosts are run once
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,
@@ -254,9 +290,6 @@ pub struct BenchTransport {
     /// Number of measurements of each figure
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,
-    /// Print JSON in place of tables
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[cfg(target_os = "linux")]
@@ -265,9 +298,6 @@ pub struct BenchHostile {
     /// Number of measurements of each kind
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
 }
 
 fn balancer(name: &str) -> Result<BalancerKind, String> {

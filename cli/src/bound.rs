@@ -1,5 +1,6 @@
 //! `spray bound`: the best that a scenario allows, and how far schemes are from it.
 
+use serde_json::{Value, json};
 use spray_experiments::bound::{Above, Basis, Bound, above};
 use spray_experiments::results::align;
 use spray_experiments::scenario::Scenario;
@@ -7,7 +8,7 @@ use spray_fabric::Scheme;
 
 use crate::args;
 use crate::failure::{Failure, Outcome};
-use crate::say::say;
+use crate::say::{self, say};
 
 /// Prints the bound, then the completion times of the scenario's balancers over switches with each scheme, or with those that the
 /// command line names.
@@ -21,11 +22,32 @@ pub fn bound(arguments: &args::Bound) -> Outcome {
         ["switch.scheme", "switch.tor", "switch.agg", "switch.core"].iter().any(|path| document.is_assigned(path));
     let schemes = if named { vec![None] } else { Scheme::anywhere().map(Some).collect() };
     let seeds = arguments.seeds.list_or(&scenario.seeds);
-    say!("{}", about(&scenario.bound(seeds[0], &[])));
+    let bound = scenario.bound(seeds[0], &[]);
+    say!("{}", about(&bound));
     let rows = above(&scenario, &schemes, &seeds, arguments.seeds.threads()).map_err(Failure::refused)?;
     let cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, &scenario)).collect();
     say!("{}", align(&["switches", "balancer", "last ACK us", "above the bound", ""], 2, &cells));
-    Ok(())
+    let rows: Vec<_> = rows.iter().map(|row| object(row, &scenario)).collect();
+    say::object(&json!({
+        "rate_gbps": bound.rate_bps / 1e9,
+        "bottleneck": bound.bottleneck,
+        "completion_us": bound.completion_ps as f64 / 1e6,
+        "runs": rows,
+    }))
+}
+
+fn object(row: &Above, scenario: &Scenario) -> Value {
+    json!({
+        "switch": switches(row, scenario),
+        "balancer": row.balancer.name(),
+        "completion_us": row.completion_us,
+        "above_percent": row.above_percent,
+        "flows_incomplete": row.incomplete,
+    })
+}
+
+fn switches(row: &Above, scenario: &Scenario) -> String {
+    row.scheme.map_or_else(|| scenario.network.switching.to_string(), |scheme| scheme.name().to_string())
 }
 
 fn about(bound: &Bound) -> String {
@@ -43,10 +65,9 @@ fn about(bound: &Bound) -> String {
 }
 
 fn cells(row: &Above, scenario: &Scenario) -> Vec<String> {
-    let own = || scenario.network.switching.to_string();
     let incomplete = if row.incomplete == 0 { String::new() } else { format!("{} flows incomplete", row.incomplete) };
     vec![
-        row.scheme.map_or_else(own, |scheme| scheme.name().to_string()),
+        switches(row, scenario),
         row.balancer.to_string(),
         format!("{:.1}", row.completion_us.mean),
         format!("{:.1} %", row.above_percent.mean),

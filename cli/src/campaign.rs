@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
+use serde::Serialize;
+use serde_json::json;
 use sha2::Digest;
 use spray_core::path::BalancerKind;
 use spray_experiments::engine::{EngineError, Prepared};
@@ -19,7 +21,7 @@ use spray_experiments::sim::over_cores;
 use self::show::Show;
 use crate::args::Engine;
 use crate::failure::{Failure, Outcome};
-use crate::say::{note, say};
+use crate::say::{self, info, note, say};
 use crate::sim::args::Seeds;
 use crate::stop::Stop;
 use crate::{engines, folder};
@@ -90,17 +92,24 @@ impl Campaign {
         if let Some(table) = results::workload_table(&summaries) {
             say!("{table}");
         }
+        let (overview, failures) = (out.join("report.html"), self.failures(&ended));
         say!("results   {}", out.display());
-        say!("overview  {}", out.join("report.html").display());
-        let failed = ended.iter().filter_map(|(job, run)| Some((job, run.as_ref().err()?)));
-        failed.clone().for_each(|(job, why)| note!("spray: {} failed: {why}", self.title(job)));
-        match failed.count() {
+        say!("overview  {}", overview.display());
+        report(&out, Some(&overview), &summaries, &failures)?;
+        failures.iter().for_each(|Failed { run, why }| note!("spray: {run} failed: {why}"));
+        match failures.len() {
             0 => verdict(&summaries),
             failed => Err(Failure::failed(format!(
                 "{failed} of {} runs failed; the same command tries them again",
                 ended.len()
             ))),
         }
+    }
+
+    /// The runs that failed, and why.
+    pub fn failures(&self, ended: &[Ended]) -> Vec<Failed> {
+        let failed = |(job, run): &Ended| Some(Failed { run: self.title(job), why: run.as_ref().err()?.clone() });
+        ended.iter().filter_map(failed).collect()
     }
 
     /// Runs everything that is not done, and writes each result as soon as its run ends, in a folder of its own under `out`. The results
@@ -131,11 +140,11 @@ impl Campaign {
         let total = plan.len();
         let mine: Vec<Planned> = plan.into_iter().skip(part - 1).step_by(of).collect();
         let failed = self.work(&mine, out)?;
-        say!(
-            "part {part} of {of}: {} of its {} runs are done, of {total} in all",
-            mine.len() - failed.len(),
-            mine.len()
-        );
+        let done = mine.len() - failed.len();
+        say!("part {part} of {of}: {done} of its {} runs are done, of {total} in all", mine.len());
+        say::object(
+            &json!({ "results": out, "part": part, "of": of, "done": done, "runs": mine.len(), "all": total }),
+        )?;
         match failed.values().next() {
             None => Ok(()),
             Some(why) => Err(Failure::failed(format!("{} runs failed; one of them: {why}", failed.len()))),
@@ -207,7 +216,7 @@ impl Campaign {
         let open: Vec<usize> = (0..plan.len()).filter(|number| !plan[*number].is_done).collect();
         let done = plan.len() - open.len();
         if done > 0 {
-            note!("spray: {done} of {} runs are done already in {}", plan.len(), out.display());
+            info!("spray: {done} of {} runs are done already in {}", plan.len(), out.display());
         }
         if open.is_empty() {
             return Ok(HashMap::new());
@@ -298,6 +307,23 @@ impl Campaign {
         let seed = several.then(|| format!("seed {}", job.seed));
         first.into_iter().chain(axes).chain([job.balancer.to_string()]).chain(seed).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// A run that failed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Failed {
+    /// What tells it from the others.
+    pub run: String,
+    /// What went wrong.
+    pub why: String,
+}
+
+/// Says as JSON where the results are, and all figures of the runs.
+///
+/// # Errors
+/// None that a user could meet.
+pub fn report(results: &Path, overview: Option<&Path>, runs: &[Summary], failed: &[Failed]) -> Outcome {
+    say::object(&json!({ "results": results, "overview": overview, "runs": runs, "failed": failed }))
 }
 
 /// The version of spray.

@@ -28,6 +28,7 @@ pub fn compare(arguments: &args::Compare) -> Outcome {
     let emulated = on(Engine::Xdp, "xdp")?;
     let simulated = on(Engine::Sim, "sim")?;
     let all = [emulated.clone(), simulated.clone()].concat();
+    campaign::report(&folder, None, &all, &[])?;
     let pairs: Vec<_> = emulated.into_iter().zip(simulated).collect();
     let table = results::compare_table(&pairs);
     say!("{table}");

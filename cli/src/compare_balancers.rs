@@ -7,7 +7,7 @@ use spray_experiments::results::{self, Finished, Matrix, Summary};
 use spray_experiments::scenario::Scenario;
 
 use crate::args::{self, Engine};
-use crate::campaign::{Campaign, Ended};
+use crate::campaign::{self, Campaign, Ended};
 use crate::failure::{Failure, Outcome};
 use crate::folder;
 use crate::say::say;
@@ -45,6 +45,8 @@ impl Comparison {
         let summaries: Vec<Summary> = done.iter().map(|run| run.summary.clone()).collect();
         results::write_overview(&self.out, &done).map_err(Failure::failed)?;
         results::write_sweep(&self.out, &summaries).map_err(Failure::failed)?;
+        let overview = self.out.join("report.html");
+        campaign::report(&self.out, Some(&overview), &summaries, &self.campaign.failures(&ended))?;
         let runs = ended.len();
         let row = |(job, run): Ended| {
             (job.balancer.to_string(), run.map(|run| run.summary).map_err(|why| format!("seed {}: {why}", job.seed)))

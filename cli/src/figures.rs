@@ -4,15 +4,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use spray_experiments::figures::{self, Count, Figure, STOPPED, Scale, Shown};
+use spray_experiments::figures::{self, Claim, Count, Figure, STOPPED, Scale, Shown};
 use spray_experiments::results;
+use spray_settings::did_you_mean;
 
 use crate::args;
 use crate::campaign::{COMMIT, VERSION};
 use crate::failure::{Failure, Outcome};
 use crate::folder;
-use crate::say::{note, say};
+use crate::say::{self, info, say};
 use crate::sim::args::cores;
 use crate::stop::Stop;
 
@@ -24,7 +26,8 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     let wanted = wanted(&arguments.figure)?;
     if arguments.list {
         wanted.iter().for_each(list);
-        return Ok(());
+        let object = |figure: &Figure| json!({ "id": figure.id, "title": figure.title, "not_shown": figure.not_shown });
+        return say::object(&wanted.iter().map(object).collect::<Vec<_>>());
     }
     let out = folder::location(arguments.out.as_deref(), "figures");
     let scale = if arguments.quick { Scale::Quick } else { Scale::Full };
@@ -48,9 +51,12 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
         fs::write(file, text).map_err(|error| Failure::refused(format!("{}: {error}", file.display())))?;
         say!("document  {}", file.display());
     }
+    let (values, report) = (out.join("figures.csv"), out.join("report.html"));
+    let statements: Vec<_> = own.iter().flat_map(|(figure, shown)| statements(figure, shown.as_ref())).collect();
+    say::object(&json!({ "results": out, "values": values, "report": report, "statements": statements }))?;
     say!("what the papers say: {}", Count::of_all(own).text());
-    say!("values    {} (also .parquet)", out.join("figures.csv").display());
-    say!("report    {}", out.join("report.html").display());
+    say!("values    {} (also .parquet)", values.display());
+    say!("report    {}", report.display());
     Ok(())
 }
 
@@ -72,7 +78,8 @@ fn named(name: &str) -> Outcome<Figure> {
     }
     figures::find(name).ok_or_else(|| {
         let known: Vec<String> = figures::all().into_iter().map(|figure| figure.id).collect();
-        Failure::refused(format!("there is no figure `{name}`; allowed: a file.toml, {}", known.join(", ")))
+        let near = did_you_mean(name, &known.iter().map(String::as_str).collect::<Vec<_>>());
+        Failure::refused(format!("there is no figure `{name}`{near}; allowed: a file.toml, {}", known.join(", ")))
     })
 }
 
@@ -114,7 +121,7 @@ fn shown(out: &Path, figure: Figure) -> (Figure, Option<Shown>) {
 fn run(figure: &Figure, (scale, threads): (Scale, usize), (out, stop): (&Path, &Stop)) -> Outcome {
     let tell = |shown: &Shown, when: &str| {
         let heading = format!("{}: {}", figure.id, figure.title);
-        note!("{heading:70} {when:>9}  {}", Count::of(figure, shown).text());
+        info!("{heading:70} {when:>9}  {}", Count::of(figure, shown).text());
     };
     if let Some(shown) = kept(out, figure, scale) {
         tell(&shown, "was there");
@@ -127,6 +134,21 @@ fn run(figure: &Figure, (scale, threads): (Scale, usize), (out, stop): (&Path, &
     tell(&shown, &format!("{:.1} s", shown.wall_s));
     let text = serde_json::to_string(&Kept { key: key(figure), shown }).map_err(Failure::failed)?;
     fs::write(file(out, figure, scale), text).map_err(Failure::failed)
+}
+
+/// What a paper says of a figure that was run, and what comes out.
+fn statements(figure: &Figure, shown: Option<&Shown>) -> Vec<Value> {
+    let statement = |(claim, shown): (&Claim, &Shown)| {
+        let found = claim.against(figure, shown);
+        json!({ "figure": figure.id, "paper": claim.says, "ours": found.ours, "verdict": found.verdict.text() })
+    };
+    figure
+        .claim
+        .iter()
+        .zip(std::iter::repeat(shown))
+        .filter_map(|(claim, shown)| Some((claim, shown?)))
+        .map(statement)
+        .collect()
 }
 
 fn print(figure: &Figure, shown: Option<&Shown>) {

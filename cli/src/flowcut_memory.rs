@@ -4,8 +4,8 @@ use spray_experiments::flowcut_memory::{Network, State, readable};
 use spray_experiments::results::align;
 
 use crate::args;
-use crate::failure::{Failure, Outcome};
-use crate::say::say;
+use crate::failure::Outcome;
+use crate::say::{self, say};
 
 /// Prints the state of each keeper in the network that `arguments` describe.
 ///
@@ -14,11 +14,7 @@ use crate::say::say;
 pub fn flowcut_memory(arguments: &args::FlowcutMemory) -> Outcome {
     let network = arguments.network();
     let states = network.states();
-    if arguments.json {
-        let json = serde_json::json!({ "network": network, "states": states });
-        say!("{}", serde_json::to_string_pretty(&json).map_err(Failure::failed)?);
-        return Ok(());
-    }
+    say::object(&serde_json::json!({ "network": network, "states": states }))?;
     say!("{}\n", about(&network));
     say!("{}", align(&["state", "active flows", "bytes each", "in all"], 1, &states.map(|state| row(&state))));
     say!("`spray figures --figure flowcut/4` holds what the paper says of its own networks against the same formula.");

@@ -17,14 +17,17 @@ mod demo;
 #[cfg(feature = "xdp")]
 mod doctor;
 mod engines;
+mod explain;
 mod failure;
 mod figures;
 mod flowcut_memory;
 mod folder;
+mod init;
 mod progress;
 mod run;
 mod say;
 mod settings;
+mod shell;
 mod sim;
 mod stop;
 #[cfg(feature = "xdp")]
@@ -47,9 +50,14 @@ fn main() -> ExitCode {
     // What is wrong with a setting is said in full already: no usage of the command goes with it.
     let matches = Cli::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    say::set_manner(say::Manner { json: cli.json, quiet: cli.quiet });
     let outcome = match cli.command {
         #[cfg(feature = "xdp")]
         Command::Demo(arguments) => demo::demo(&arguments),
+        Command::Init(arguments) => init::init(&arguments),
+        Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Completions(arguments) => shell::completions(&arguments),
+        Command::Man(arguments) => shell::man(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Sim(arguments) => sim::sim(&arguments),
         #[cfg(feature = "xdp")]
@@ -68,7 +76,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "xdp")]
         Command::Keygen(arguments) => transfer::keygen(&arguments),
         #[cfg(feature = "xdp")]
-        Command::Doctor(arguments) => doctor::doctor(&arguments),
+        Command::Doctor => doctor::doctor(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -81,6 +89,7 @@ fn main() -> ExitCode {
 fn clean() -> failure::Outcome {
     let left = spray_testbed::leftovers();
     let removed = spray_testbed::clean();
+    say::object(&serde_json::json!({ "removed": removed }))?;
     removed.iter().for_each(|name| say!("removed {name}"));
     match spray_testbed::leftovers() {
         still if !still.is_empty() => {

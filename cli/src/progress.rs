@@ -1,14 +1,15 @@
-//! Progress on stderr: one line that is rewritten on a terminal, plain lines elsewhere.
+//! Progress on stderr: one line that is rewritten on a terminal, plain lines elsewhere, none with `--quiet`.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-use crate::say::note;
+use crate::say::{manner, note};
 
 /// Shows what is going on; clears its line when dropped.
 #[derive(Debug)]
 pub struct Progress {
     terminal: bool,
+    quiet: bool,
     last: Option<Instant>,
     shown: bool,
 }
@@ -23,7 +24,7 @@ const COLUMNS: usize = 79;
 impl Progress {
     /// Progress on this process' stderr.
     pub fn new() -> Self {
-        Self { terminal: stderr().is_terminal(), last: None, shown: false }
+        Self { terminal: stderr().is_terminal(), quiet: manner().quiet, last: None, shown: false }
     }
 
     /// Whether its line is rewritten, rather than followed by the next.
@@ -34,6 +35,9 @@ impl Progress {
 
     /// Shows a line that stays: the start of a phase, or its end.
     pub fn phase(&mut self, text: &str) {
+        if self.quiet {
+            return;
+        }
         if self.terminal {
             self.rewrite(text);
         } else {

@@ -1,12 +1,13 @@
 //! `spray run`, also `spray sweep`: a scenario file on either engine, with all its balancers, seeds and values of its axes.
 
+use serde_json::json;
 use spray_experiments::scenario::Scenario;
 
 use crate::args::{self, Engine};
 use crate::campaign::Campaign;
 use crate::failure::{Failure, Outcome};
 use crate::folder;
-use crate::say::say;
+use crate::say::{self, say};
 
 /// Runs a scenario file with the command line's changes.
 ///
@@ -30,8 +31,10 @@ pub fn run(arguments: &args::Sweep) -> Outcome {
 
 /// Prints a line per run: its number in the plan, whether it is done, its folder.
 fn print_plan(campaign: &Campaign, out: &std::path::Path) -> Outcome {
-    for (index, planned) in campaign.plan(out)?.iter().enumerate() {
+    let plan = campaign.plan(out)?;
+    for (index, planned) in plan.iter().enumerate() {
         say!("{} {} {}", index + 1, if planned.is_done { "done" } else { "open" }, planned.folder);
     }
-    Ok(())
+    let runs: Vec<_> = plan.iter().map(|run| json!({ "folder": run.folder, "done": run.is_done })).collect();
+    say::object(&json!({ "results": out, "runs": runs }))
 }

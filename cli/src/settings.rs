@@ -142,7 +142,10 @@ impl<const TRANSPORT: bool> Overrides<TRANSPORT> {
     /// # Errors
     /// 2 for a file that cannot be read or is not TOML, and for an assignment that is not possible.
     pub fn load(&self, file: &Path) -> Outcome<Document> {
-        let mut document = Document::load(file).map_err(Failure::refused)?;
+        let mut document = match file {
+            file if file == Path::new("-") => from_stdin(file)?,
+            file => Document::load(file).map_err(Failure::refused)?,
+        };
         self.apply(&mut document)?;
         Ok(document)
     }
@@ -204,6 +207,15 @@ impl<const TRANSPORT: bool> Overrides<TRANSPORT> {
         }
         Ok(overrides)
     }
+}
+
+/// A scenario from standard input, called `-`. Relative paths in it start at the working directory.
+fn from_stdin(file: &Path) -> Outcome<Document> {
+    let text = std::io::read_to_string(std::io::stdin());
+    let text = text.map_err(|error| {
+        Failure::refused(format!("standard input cannot be read: {error}; allowed: a scenario in TOML"))
+    })?;
+    Document::parse(file, &text).map_err(Failure::refused)
 }
 
 fn refused(why: &str) -> Error {

@@ -25,7 +25,7 @@ pub struct Demo {
 
 #[derive(Debug, Args)]
 pub struct Compare {
-    /// The scenario: see docs/scenario.md and tests/scenarios/
+    /// The scenario, as `spray init` makes one; `-` is standard input
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
     #[command(flatten)]
@@ -66,9 +66,6 @@ pub struct Send {
     /// The switches trim packets (cut them to their headers) instead of dropping them
     #[arg(long)]
     pub trimming: bool,
-    /// Print what was sent, and how, as one JSON object
-    #[arg(long)]
-    pub json: bool,
     #[command(flatten)]
     pub interface: Interface,
 }
@@ -135,13 +132,6 @@ pub struct Interface {
 }
 
 #[derive(Debug, Args)]
-pub struct Doctor {
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Debug, Args)]
 pub struct BenchVeth {
     /// Payload bytes per packet
     #[arg(long, value_name = "N", default_value_t = 3000, value_parser = clap::value_parser!(u32).range(64..=3300))]
@@ -158,9 +148,6 @@ pub struct BenchVeth {
     /// Leave out the round trips of small messages
     #[arg(long)]
     pub no_latency: bool,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[derive(Debug, Args)]

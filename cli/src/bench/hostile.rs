@@ -7,7 +7,7 @@ use spray_nic::bench::{Cost, hostile_costs};
 use super::median;
 use crate::args;
 use crate::failure::Outcome;
-use crate::say::say;
+use crate::say::{self, say};
 
 /// Batches of 64 frames of each kind.
 const BATCHES: u64 = 100;
@@ -18,18 +18,16 @@ const BATCHES: u64 = 100;
 /// None: it needs nothing but a processor.
 pub fn hostile(arguments: &args::BenchHostile) -> Outcome {
     let rounds: Vec<Vec<Cost>> = (0..arguments.repeat).map(|_| hostile_costs(BATCHES)).collect();
-    let costs = rounds[0].iter().enumerate().map(|(at, cost)| {
+    let cost = |(at, cost): (usize, &Cost)| {
         let times: Vec<f64> = rounds.iter().map(|round| round[at].ns).collect();
         Cost { ns: median(&times), ..*cost }
-    });
-    if arguments.json {
-        let frames: Vec<_> = costs.map(|cost| object(&cost)).collect();
-        say!("{}", json!({ "repeat": arguments.repeat, "frames": frames }));
-    } else {
-        let rows: Vec<_> = costs.map(|cost| row(&cost)).collect();
-        let head = ["frame", "its sender", "bytes", "ns", "frames sent for it", "bytes sent for one received"];
-        say!("{}", align(&head, 2, &rows));
-    }
+    };
+    let costs: Vec<Cost> = rounds[0].iter().enumerate().map(cost).collect();
+    let frames: Vec<_> = costs.iter().map(object).collect();
+    say::object(&json!({ "repeat": arguments.repeat, "frames": frames }))?;
+    let rows: Vec<_> = costs.iter().map(row).collect();
+    let head = ["frame", "its sender", "bytes", "ns", "frames sent for it", "bytes sent for one received"];
+    say!("{}", align(&head, 2, &rows));
     Ok(())
 }
 

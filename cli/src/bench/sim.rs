@@ -14,7 +14,7 @@ use super::median;
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
-use crate::say::say;
+use crate::say::{self, say};
 use crate::settings::Overrides;
 
 /// A fabric and its flows, as `spray sim` takes them, and the tiers of the fabric for another simulator.
@@ -74,13 +74,10 @@ pub fn sim(arguments: &args::BenchSim) -> Outcome {
         all.push(measure(arguments, size, &mut progress)?);
     }
     progress.clear();
-    if arguments.json {
-        say!("{}", object(arguments, &all));
-    } else {
-        let threads = arguments.threads;
-        say!("{} on one thread and on {threads}, medians of {}\n", arguments.balancer, arguments.repeat);
-        say!("{}", table(&all));
-    }
+    say::object(&object(arguments, &all))?;
+    let threads = arguments.threads;
+    say!("{} on one thread and on {threads}, medians of {}\n", arguments.balancer, arguments.repeat);
+    say!("{}", table(&all));
     Ok(())
 }
 

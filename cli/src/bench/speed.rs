@@ -13,7 +13,7 @@ use super::transport::{MANY_TARGET, QUEUES_TARGET, SMALL_TARGET_NS, TARGET_NS};
 use super::veth;
 use crate::args;
 use crate::failure::{Failure, Outcome};
-use crate::say::{note, say};
+use crate::say::{self, info, say};
 use crate::sim::args::cores;
 use crate::stop::Stop;
 
@@ -59,20 +59,20 @@ pub fn speed(arguments: &args::BenchSpeed) -> Outcome {
     let mut document = head();
     for section in sections(arguments) {
         let words = ["spray".to_string(), section.arguments.join(" ")].join(" ");
-        note!("{words}");
+        info!("{words}");
         let _ = write!(document, "\n## {}\n\n`{words}`\n\n", section.title);
         document += &match measure(&section.arguments)? {
             Some(object) => (section.show)(&object),
             None => "Not measured: the command refused.\n".into(),
         };
     }
-    note!("spray demo");
+    info!("spray demo");
     let _ = write!(document, "\n## The demo\n\n`spray demo --seed 1`, three times\n\n");
     document += &demo_table(&demo()?);
     fs::write(&arguments.out, document)
         .map_err(|error| Failure::refused(format!("{}: {error}", arguments.out.display())))?;
     say!("{}", arguments.out.display());
-    Ok(())
+    say::object(&json!({ "document": arguments.out }))
 }
 
 fn sections(arguments: &args::BenchSpeed) -> Vec<Section> {

@@ -7,7 +7,7 @@ use super::median;
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
-use crate::say::say;
+use crate::say::{self, say};
 
 /// Most that a packet of full size may cost either end: 100 Gb/s of 3,400-byte payloads leave 272 ns.
 pub const TARGET_NS: f64 = 200.0;
@@ -40,11 +40,8 @@ pub fn transport(arguments: &args::BenchTransport) -> Outcome {
     }
     rigs.audit().map_err(Failure::failed)?;
     progress.clear();
-    if arguments.json {
-        say!("{}", serde_json::to_string_pretty(&json(arguments, &figures)).map_err(Failure::failed)?);
-    } else {
-        say!("{}", report(arguments, &figures));
-    }
+    say::object(&json(arguments, &figures))?;
+    say!("{}", report(arguments, &figures));
     Ok(())
 }
 
@@ -255,8 +252,7 @@ mod tests {
 
     #[test]
     fn a_short_run_gives_every_figure_and_loses_nothing() {
-        let arguments =
-            args::BenchTransport { payload: 200, connections: 2, ack_every: 4, packets: 256, repeat: 1, json: true };
+        let arguments = args::BenchTransport { payload: 200, connections: 2, ack_every: 4, packets: 256, repeat: 1 };
         let mut rigs = Rigs::new(&arguments);
         let mut figures = Figures::default();
         rigs.round(&mut figures);
@@ -268,8 +264,7 @@ mod tests {
 
     #[test]
     fn parts_of_an_end_add_up_to_the_whole() {
-        let arguments =
-            args::BenchTransport { payload: 200, connections: 1, ack_every: 1, packets: 64, repeat: 1, json: true };
+        let arguments = args::BenchTransport { payload: 200, connections: 1, ack_every: 1, packets: 64, repeat: 1 };
         let mut figures = Figures::default();
         Rigs::new(&arguments).round(&mut figures);
         for end in ["sender", "receiver"] {

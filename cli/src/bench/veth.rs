@@ -13,7 +13,7 @@ use super::median;
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
-use crate::say::say;
+use crate::say::{self, say};
 use crate::stop::Stop;
 
 /// What is measured.
@@ -114,11 +114,8 @@ pub fn veth(arguments: &args::BenchVeth) -> Outcome {
         }
     }
     progress.clear();
-    if arguments.json {
-        say!("{:#}", json(arguments, &rows));
-    } else {
-        say!("{}", text(arguments, &rows));
-    }
+    say::object(&json(arguments, &rows))?;
+    say!("{}", text(arguments, &rows));
     Ok(())
 }
 
@@ -259,7 +256,7 @@ mod tests {
     use super::*;
 
     fn arguments() -> args::BenchVeth {
-        args::BenchVeth { payload: 3000, seconds: 2.0, repeat: 3, only: Vec::new(), no_latency: false, json: true }
+        args::BenchVeth { payload: 3000, seconds: 2.0, repeat: 3, only: Vec::new(), no_latency: false }
     }
 
     /// Bare frames get faster while the machine is free. The rounds' ratios are the same, those of medians are not.

@@ -9,7 +9,7 @@ use spray_experiments::results::RunResult;
 
 use crate::failure::Outcome;
 use crate::progress::{Progress, now};
-use crate::say::note;
+use crate::say::info;
 
 /// Shows progress. If runs go one at a time, it shows how far each is; otherwise it shows each that has ended.
 pub(super) struct Show {
@@ -69,7 +69,7 @@ impl Show {
             News::Phase(text) => progress.phase(&format!("{label}{colon}{text}")),
             News::Remark(text) => {
                 progress.clear();
-                note!("spray: {label}{colon}{text}");
+                info!("spray: {label}{colon}{text}");
             }
             News::Running { time_us, delivered_bytes, total_bytes, flows_completed, flows_total } => {
                 let percent = *delivered_bytes as f64 * 100.0 / (*total_bytes).max(1) as f64;

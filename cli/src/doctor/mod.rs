@@ -5,9 +5,8 @@ mod machine;
 
 use serde::Serialize;
 
-use crate::args;
 use crate::failure::{Failure, Outcome};
-use crate::say::say;
+use crate::say::{self, say};
 
 /// How a check ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -63,13 +62,10 @@ impl Check {
 ///
 /// # Errors
 /// When a check failed, so that scripts can tell.
-pub fn doctor(arguments: &args::Doctor) -> Outcome {
+pub fn doctor() -> Outcome {
     let checks = all();
-    if arguments.json {
-        say!("{}", serde_json::to_string_pretty(&checks).map_err(Failure::failed)?);
-    } else {
-        checks.iter().for_each(|check| say!("{}", check.line()));
-    }
+    say::object(&checks)?;
+    checks.iter().for_each(|check| say!("{}", check.line()));
     match checks.iter().filter(|check| check.status == Status::Fail).count() {
         0 => Ok(()),
         failed => {

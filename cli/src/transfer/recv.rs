@@ -22,7 +22,7 @@ use crate::args;
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
-use crate::say::{note, say};
+use crate::say::{self, manner, note, say};
 use crate::stop::Stop;
 
 /// How long others are told, after the one transfer has arrived, that theirs is not taken.
@@ -49,6 +49,9 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
         Some(named) => Out::new(named, arguments.keep)?,
         None => check_unnamed().and_then(|()| Out::new(UNNAMED.as_ref(), arguments.keep))?,
     };
+    if out.is_stdout() && manner().json {
+        return Err(Failure::refused("--json and --out -: each takes the standard output; allowed: one of them"));
+    }
     let mut session = Session::open(&arguments.interface, arguments.interface.from, &Path::new(&arguments.overrides)?)?;
     session.follow_routes()?;
     let stop = Stop::on_signals()?;
@@ -133,7 +136,7 @@ impl Receiving {
         for (peer, mut arrivals) in rest {
             report_lost(&arrivals.abandon());
             match arrivals.is_complete() {
-                true => self.on_complete(&arrivals.tally),
+                true => self.on_complete(peer, &arrivals.tally),
                 false => self.on_broken(peer, &arrivals, "the receiver was stopped"),
             }
         }
@@ -282,6 +285,7 @@ impl Receiving {
             let Some(transfer) = self.transfers.get_mut(&connection).filter(|transfer| !transfer.over) else {
                 continue;
             };
+            let peer = transfer.peer;
             transfer.arrivals.poll(&mut answers);
             transfer.over = transfer.arrivals.is_complete();
             let over = transfer.over.then(|| transfer.arrivals.tally.clone());
@@ -289,7 +293,7 @@ impl Receiving {
             if let Some(tally) = over {
                 // The connection ends when the sender has the verdicts, in bounded time whatever the sender does.
                 endpoint.close(connection);
-                self.on_complete(&tally);
+                self.on_complete(peer, &tally);
             }
         }
         let mut ended = false;
@@ -301,7 +305,7 @@ impl Receiving {
             let (peer, arrivals) = self.orphans.swap_remove(at);
             ended = true;
             match arrivals.is_complete() {
-                true => self.on_complete(&arrivals.tally),
+                true => self.on_complete(peer, &arrivals.tally),
                 false => self.on_broken(peer, &arrivals, "the sender has left"),
             }
         }
@@ -309,19 +313,21 @@ impl Receiving {
     }
 
     /// Every entry has its verdict.
-    fn on_complete(&mut self, tally: &Tally) {
+    fn on_complete(&mut self, peer: IpAddr, tally: &Tally) {
         self.progress.clear();
         if tally.kept() == 0 {
             return;
         }
-        let told = summary(tally, &self.out);
+        let seconds = now().duration_since(tally.started).as_secs_f64();
+        let told = summary(tally, &self.out, seconds);
         if self.out.is_stdout() {
             note!("{told}")
         } else {
             say!("{told}")
         }
+        let shown = say::object(&object(peer, tally, &self.out, seconds));
         let outcome = match tally.refused {
-            0 => Ok(()),
+            0 => shown,
             refused => Err(Failure::failed(format!("{refused} of the transfer's files and folders were refused"))),
         };
         self.taken.get_or_insert(outcome);
@@ -392,9 +398,26 @@ fn report_lost(lost: &[Incoming]) {
     }
 }
 
+/// What was received, as JSON.
+fn object(peer: IpAddr, tally: &Tally, out: &Out, seconds: f64) -> serde_json::Value {
+    let one = tally.last.as_ref().filter(|_| tally.kept() == 1);
+    let path = one.map_or_else(|| out.folder().path.clone(), |kept| kept.path.clone());
+    serde_json::json!({
+        "from": peer,
+        "path": path.to_string_lossy(),
+        "files": tally.files,
+        "folders": tally.folders,
+        "refused": tally.refused,
+        "bytes": tally.bytes,
+        "there_bytes": tally.there_bytes,
+        "seconds": seconds,
+        "goodput_gbps": gbps(tally.bytes, seconds),
+        "sha256": one.map(|kept| hex(&kept.sum)),
+    })
+}
+
 /// What was received.
-fn summary(tally: &Tally, out: &Out) -> String {
-    let seconds = now().duration_since(tally.started).as_secs_f64();
+fn summary(tally: &Tally, out: &Out, seconds: f64) -> String {
     let (bytes, rate) = (tally.bytes, gbps(tally.bytes, seconds));
     let line =
         |what: String, path: String| format!("received {what} into {path} in {seconds:.3} s: {rate:.2} Gb/s goodput");

@@ -9,7 +9,6 @@ use spray_nic::endpoint::ConnectionStats;
 use super::format::{Sum, hex};
 use super::gbps;
 use super::session::{Freezes, strays_line};
-use crate::failure::{Failure, Outcome};
 
 /// What the sender measured.
 pub struct Measured {
@@ -207,14 +206,6 @@ impl Report {
     pub fn has_files(&self) -> bool {
         self.files_verified > 0 || self.folders > 0
     }
-
-    /// The report as one JSON object.
-    ///
-    /// # Errors
-    /// When a number has no form in JSON, which none of these is.
-    pub fn json(&self) -> Outcome<String> {
-        serde_json::to_string_pretty(self).map_err(Failure::failed)
-    }
 }
 
 impl fmt::Display for Report {
@@ -328,7 +319,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
-        let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+        let json: serde_json::Value = serde_json::to_value(&report).unwrap();
         assert_eq!((&json["goodput_gbps"], &json["rtt_least_us"]), (&0.016.into(), &842.0.into()));
         assert_eq!((&json["lost_by_gap"], &json["freezes"]), (&4.into(), &4.into()));
     }

@@ -18,7 +18,7 @@ use super::tree::Tree;
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
-use crate::say::{note, say};
+use crate::say::{self, note, say};
 use crate::stop::Stop;
 
 /// Messages that wait in the connection: enough pieces to keep it busy, few enough to stay in the caches.
@@ -77,9 +77,8 @@ pub fn send(arguments: &args::Send) -> Outcome {
     outcome?;
     let outcome = sending.outcome();
     let report = sending.report(session.flow.payload_bytes, session.freezes, strays);
-    if arguments.json {
-        say!("{}", report.json()?)
-    } else if report.has_files() {
+    say::object(&report)?;
+    if report.has_files() {
         say!("{report}")
     }
     outcome

@@ -9,7 +9,7 @@ use spray_nic::keys::{Keys, PrivateKey};
 
 use crate::args;
 use crate::failure::{Failure, Outcome};
-use crate::say::say;
+use crate::say::{self, say};
 
 /// Most bytes of a key's file: the key, and a line about it.
 const MOST_BYTES: u64 = 4096;
@@ -28,7 +28,7 @@ pub fn keygen(arguments: &args::Keygen) -> Outcome {
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
     written.map_err(|error| Failure::failed(format!("cannot write the key's file {path}: {error}")))?;
     say!("{public}");
-    Ok(())
+    say::object(&serde_json::json!({ "public_key": public.to_string() }))
 }
 
 /// The keys that the command line names; `None` for `--insecure`.

@@ -161,8 +161,8 @@ fn bombs_are_refused_with_their_limit_and_place() {
             ["bomb.toml:7:1", "packets; allowed: at most 10000000000"],
         ),
         (
-            all(fabric, "kind = \"partner-after-partner\"\nsizes = \"hadoop\"\nmessages = 25001\n", ""),
-            ["bomb.toml:10:12", "`messages` is 25001 for each of 4 hosts; allowed: at most 25000"],
+            all(fabric, "kind = \"partner-after-partner\"\nsizes = \"hadoop\"\nmessages = 75001\n", ""),
+            ["bomb.toml:10:12", "`messages` is 75001 for each of 4 hosts; allowed: at most 75000"],
         ),
         (
             all(fabric, "kind = \"tornado\"\nbytes = \"1 GiB\"\n", "sample_us = 0.000001\n"),

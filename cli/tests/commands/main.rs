@@ -7,6 +7,7 @@ mod compare_balancers;
 mod doctor;
 mod figures;
 mod flowcut_memory;
+mod output;
 mod sim;
 #[cfg(not(feature = "xdp"))]
 mod simulator_only;

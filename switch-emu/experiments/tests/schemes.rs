@@ -6,6 +6,7 @@ use std::path::Path;
 use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
 use spray_experiments::scenario::Settings;
+use spray_experiments::specs::of_host_scheme;
 use spray_fabric::Scheme;
 use spray_pipeline::scheme::{Layout, Pointers, Size};
 use spray_settings::Meanings;
@@ -48,10 +49,6 @@ fn memory(scheme: Scheme) -> String {
         Pointers::Destination => "16 bytes for each other edge switch (at edges) or pod (above)".into(),
     }
 }
-
-/// Specifications of schemes whose own name no file has.
-const ELSEWHERE: [(&str, &str); 5] =
-    [("ecmp", "reps"), ("ops", "reps"), ("mptcp", "subflow"), ("fixed-rate", "transport"), ("host-dr", "drb")];
 
 #[test]
 fn the_documentation_of_schemes_is_that_of_the_code() {
@@ -110,25 +107,17 @@ fn line(
     state_bytes: usize,
     specs: &[Spec],
 ) -> Result<(), String> {
-    let spec = spec_of(name, specs).ok_or_else(|| format!("no specification of {name} in docs/specs"))?;
+    let files: Vec<&str> = specs.iter().map(|(file, _)| file.as_str()).collect();
+    let spec = of_host_scheme(name, &files).ok_or_else(|| format!("no specification of {name} in docs/specs"))?;
     let _ = writeln!(text, "| `{name}` | {about} | [{spec}](../specs/{spec}.md) | {settings} | {state_bytes} |");
     Ok(())
 }
 
-/// The file of its own name, the one that is known to hold it, or that of the scheme it is a variant of.
-fn spec_of<'a>(name: &str, specs: &'a [Spec]) -> Option<&'a str> {
-    let elsewhere = ELSEWHERE.iter().find(|(scheme, _)| *scheme == name).map(|(_, file)| *file);
-    let named = |wanted: &str| specs.iter().map(|(file, _)| file.as_str()).find(|file| *file == wanted);
-    let variant = || specs.iter().map(|(file, _)| file.as_str()).find(|file| name.starts_with(&format!("{file}-")));
-    named(name).or_else(|| named(elsewhere?)).or_else(variant)
-}
-
 /// The settings in the table of that name; those of a preset are its scheme's.
 fn settings_of(name: &str, table: &str, meanings: &Meanings) -> String {
-    let names = meanings.names(&format!("transport.{table}"));
-    match names.as_slice() {
+    match meanings.settings(&format!("transport.{table}")).as_slice() {
         [] => String::new(),
         _ if name != table => format!("those of `{table}`"),
-        names => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+        settings => settings.iter().map(|setting| format!("`{}`", setting.name)).collect::<Vec<_>>().join(", "),
     }
 }

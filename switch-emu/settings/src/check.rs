@@ -149,8 +149,8 @@ impl Scalar {
     }
 }
 
-/// Names the word of `names` that is most like `given`; empty if none is much like it.
-fn did_you_mean(given: &str, names: &[&str]) -> String {
+/// ` (did you mean `...`?)` with the word of `names` that is most like `given`; empty if none is much like it.
+pub fn did_you_mean(given: &str, names: &[&str]) -> String {
     let likeness = |name: &&&str| strsim::jaro_winkler(given, name);
     let nearest = names.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
     nearest.filter(|name| likeness(name) > 0.8).map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))

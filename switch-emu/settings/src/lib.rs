@@ -26,10 +26,11 @@ mod tables;
 mod tests;
 
 pub use axes::{Axis, AxisValue, toml};
+pub use check::did_you_mean;
 pub use document::{Document, assignment};
 pub use mistake::Mistake;
 pub use schema::{file_schema, schema};
-pub use tables::{Meanings, keys, markdown};
+pub use tables::{Meanings, Setting, keys, markdown};
 
 /// Parses bytes: a whole number with or without one of `B`, `kB`, `MB`, `GB`, `KiB`, `MiB`, `GiB`.
 fn bytes(text: &str) -> Option<u64> {

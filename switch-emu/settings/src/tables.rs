@@ -30,12 +30,52 @@ impl Meanings {
         self.0.field(path).map(meaning)
     }
 
-    /// The names of the settings in the table at `path`; none where there is no table.
-    pub fn names(&self, path: &str) -> Vec<&str> {
-        match self.0.field(path).map(|field| &field.shape) {
-            Some(Shape::Table(table)) => table.fields.iter().map(|field| field.name.as_str()).collect(),
+    /// The setting at `path`; `None` where there is none.
+    pub fn setting(&self, path: &str) -> Option<Setting> {
+        self.0.field(path).map(Setting::of)
+    }
+
+    /// The settings in the table at `path`, or in the tables of the list there; none where there is neither.
+    pub fn settings(&self, path: &str) -> Vec<Setting> {
+        let table = self.0.field(path).and_then(|field| inner(&field.shape));
+        table.map_or_else(Vec::new, |(table, _)| table.fields.iter().map(Setting::of).collect())
+    }
+
+    /// The names of all settings and tables at the top.
+    pub fn top(&self) -> Vec<&str> {
+        match &self.0 {
+            Shape::Table(table) => table.fields.iter().map(|field| field.name.as_str()).collect(),
             _ => Vec::new(),
         }
+    }
+}
+
+/// A setting, in words.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Setting {
+    /// Its name in its table.
+    pub name: String,
+    /// The unit of its value; empty where it has none.
+    pub unit: &'static str,
+    /// What it is if nobody sets it; empty where nothing is.
+    pub default: String,
+    /// What it may be.
+    pub allowed: String,
+    /// What it means.
+    pub meaning: String,
+}
+
+impl Setting {
+    fn of(field: &Field) -> Self {
+        let default = match &field.default {
+            _ if field.required => "required".into(),
+            Some(Value::Number(number)) => number.as_f64().unwrap_or_default().to_string(),
+            Some(Value::Array(items)) => items.iter().map(Value::to_string).collect::<Vec<_>>().join(", "),
+            Some(value) => value.to_string(),
+            None => String::new(),
+        };
+        let allowed = format!("{}{}", if field.auto { "\"auto\", or " } else { "" }, field.shape.allowed());
+        Self { name: field.name.clone(), unit: unit(&field.name), default, allowed, meaning: meaning(field) }
     }
 }
 
@@ -88,16 +128,9 @@ fn inner(shape: &Shape) -> Option<(&Table, bool)> {
 }
 
 fn row(field: &Field) -> String {
-    let default = match &field.default {
-        _ if field.required => "required".into(),
-        Some(Value::Number(number)) => number.as_f64().unwrap_or_default().to_string(),
-        Some(Value::Array(items)) => items.iter().map(Value::to_string).collect::<Vec<_>>().join(", "),
-        Some(value) => value.to_string(),
-        None => String::new(),
-    };
-    let allowed = format!("{}{}", if field.auto { "\"auto\", or " } else { "" }, field.shape.allowed());
-    let cells = [unit(&field.name).to_string(), default, allowed, meaning(field)];
-    format!("| `{}` | {} |\n", field.name, cells.map(|cell| cell.replace('|', "\\|")).join(" | "))
+    let Setting { name, unit, default, allowed, meaning } = Setting::of(field);
+    let cells = [unit.to_string(), default, allowed, meaning];
+    format!("| `{name}` | {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "))
 }
 
 /// What the field means: its comment, its words, and the variants that have it.

@@ -1,0 +1,49 @@
+//! `spray init`: a scenario to begin with.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::args;
+use crate::failure::{Failure, Outcome};
+use crate::say::{self, say};
+
+const SCENARIO: &str = include_str!("init.toml");
+
+/// Writes the scenario to a new file, or to standard output.
+///
+/// # Errors
+/// 2 when the file exists or cannot be made.
+pub fn init(arguments: &args::Init) -> Outcome {
+    let file = &arguments.file;
+    if file == Path::new("-") {
+        say::print(SCENARIO.trim_end());
+        return Ok(());
+    }
+    let shown = file.display();
+    let made = OpenOptions::new().write(true).create_new(true).open(file);
+    let mut made = made.map_err(|error| {
+        Failure::refused(format!("cannot make {shown}: {error}; allowed: a name that no file has yet"))
+    })?;
+    let written = made.write_all(SCENARIO.as_bytes());
+    written.map_err(|error| Failure::failed(format!("cannot write {shown}: {error}")))?;
+    say!(
+        "wrote {shown}; run it with\n  spray run {shown} --engine sim\nor, as root and with real packets, without `--engine sim`"
+    );
+    say::object(&json!({ "file": file }))
+}
+
+#[cfg(test)]
+mod tests {
+    use spray_experiments::scenario::Scenario;
+
+    use super::*;
+
+    #[test]
+    fn the_scenario_is_one() {
+        let scenario = Scenario::parse(Path::new("init.toml"), SCENARIO).unwrap();
+        assert_eq!((scenario.seeds.len(), scenario.transport.balancer.len()), (3, 3));
+    }
+}

@@ -1,0 +1,33 @@
+//! `spray completions` and `spray man`: the command line for shells and for `man`.
+
+use clap::CommandFactory;
+use serde_json::json;
+
+use crate::args::{self, Cli};
+use crate::failure::{Failure, Outcome};
+use crate::folder;
+use crate::say::{self, say};
+
+/// Prints a script that makes the shell complete the command line.
+///
+/// # Errors
+/// None that a user could meet.
+pub fn completions(arguments: &args::Completions) -> Outcome {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Cli::command(), "spray", &mut script);
+    say::print(String::from_utf8_lossy(&script).trim_end());
+    Ok(())
+}
+
+/// Writes `spray.1`, `spray-run.1` and so on.
+///
+/// # Errors
+/// 2 when the folder cannot be made, 1 when a page cannot be written.
+pub fn man(arguments: &args::Man) -> Outcome {
+    let dir = &arguments.dir;
+    folder::make(dir)?;
+    clap_mangen::generate_to(Cli::command(), dir)
+        .map_err(|error| Failure::failed(format!("cannot write manual pages to {}: {error}", dir.display())))?;
+    say!("wrote the manual pages; read one with\n  man {}", dir.join("spray.1").display());
+    say::object(&json!({ "folder": dir }))
+}

@@ -1,0 +1,144 @@
+//! Options that every command has, and commands about the command line.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use spray_test_support::{Folder, text};
+
+use super::{refused, spray};
+
+const SCENARIO: &str = "name = \"small\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
+                        [workload]\nkind = \"tornado\"\nbytes = \"64 kB\"\n[transport]\nbalancer = [\"ops\", \"reps\"]\n";
+
+fn piped(arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_spray"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Who refuses its arguments reads nothing.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The fields that a section of the page lists.
+fn documented(section: &str) -> BTreeSet<String> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/json.md");
+    let page = std::fs::read_to_string(file).unwrap();
+    let from = page.find(&format!("\n## {section}\n")).unwrap_or_else(|| panic!("no section {section}")) + 1;
+    let section = page[from..].split("\n## ").next().unwrap();
+    let names =
+        |row: &str| row.split('|').nth(1).unwrap().split('`').skip(1).step_by(2).map(String::from).collect::<Vec<_>>();
+    section.lines().filter(|line| line.starts_with("| `")).flat_map(names).collect()
+}
+
+fn fields(value: &Value) -> BTreeSet<String> {
+    value.as_object().unwrap().keys().cloned().collect()
+}
+
+#[test]
+fn every_json_has_the_fields_that_the_page_lists() {
+    let folder = Folder::new();
+    let file = folder.path().join("s.toml");
+    std::fs::write(&file, SCENARIO).unwrap();
+    let (file, out) = (file.to_str().unwrap(), folder.path().join("out"));
+    let out = out.to_str().unwrap();
+    let run = |more: &[&str]| json(&spray(&[&["run", file, "--engine", "sim", "--out", out, "--json"], more].concat()));
+    let results = run(&[]);
+    assert_eq!(fields(&results), documented("Results of runs"));
+    assert_eq!(results["runs"].as_array().unwrap().len(), 2);
+    let summary = std::fs::read(Path::new(out).join("healthy-reps-seed1/summary.json")).unwrap();
+    assert_eq!(results["runs"][1], serde_json::from_slice::<Value>(&summary).unwrap());
+    assert_eq!(fields(&run(&["--plan"])), documented("Plan"));
+    assert_eq!(fields(&run(&["--part", "1/2"])), documented("Part"));
+    let bound = json(&spray(&["bound", file, "--switch", "rr", "--json"]));
+    assert_eq!(fields(&bound), documented("Bound"));
+    assert_eq!((bound["runs"].as_array().unwrap().len(), &bound["runs"][0]["switch"]), (2, &"rr".into()));
+    assert_eq!(fields(&json(&spray(&["flowcut-memory", "--json"]))), documented("Flowcut's memory"));
+    let figures = ["figures", "--figure", "flowcut/4", "--out", out, "--json"];
+    assert_eq!(fields(&json(&spray(&figures))), documented("Papers"));
+    let explained = json(&spray(&["--json", "explain", "reps"]));
+    assert_eq!(explained[0]["settings"][1]["name"], "buffer");
+    assert!(explained[0]["specification"].as_str().unwrap().contains("REPS-1"));
+    assert!(json(&spray(&["explain", "--json"]))["balancers"].as_array().unwrap().len() > 15);
+}
+
+#[test]
+fn quiet_says_nothing_of_progress_and_json_leaves_the_errors_where_they_are() {
+    let run = ["run", "-", "--engine", "sim", "--out"];
+    let folder = Folder::new();
+    let out = folder.path().to_str().unwrap();
+    let loud = piped(&[&run[..], &[out]].concat(), SCENARIO);
+    assert!(loud.status.success() && !loud.stderr.is_empty());
+    let quiet = piped(&[&run[..], &[out, "-q"]].concat(), SCENARIO);
+    assert!(quiet.status.success() && quiet.stderr.is_empty(), "{}", text(&quiet.stderr));
+    assert!(text(&quiet.stdout).contains("reps"));
+    refused(&["run", "no-such-file.toml", "-q", "--json"], &["no-such-file.toml"]);
+}
+
+#[test]
+fn a_scenario_comes_by_standard_input_too_and_its_mistakes_are_named() {
+    let wrong = SCENARIO.replace("spines = 2", "spines = \"two\"");
+    let output = piped(&["run", "-", "--engine", "sim"], &wrong);
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("-:5:10") && message.contains("spines"), "{message}");
+}
+
+#[test]
+fn a_first_scenario_runs_and_overwrites_nothing() {
+    let folder = Folder::new();
+    let file = folder.path().join("first.toml");
+    let file = file.to_str().unwrap();
+    let made = spray(&["init", file]);
+    assert!(made.status.success() && text(&made.stdout).contains("--engine sim"), "{}", text(&made.stderr));
+    let out = folder.path().join("out");
+    let run = ["run", file, "--engine", "sim", "--seed", "1", "--out", out.to_str().unwrap(), "--json"];
+    assert_eq!(json(&spray(&run))["runs"].as_array().unwrap().len(), 3);
+    refused(&["init", file], &[file, "allowed"]);
+    assert_eq!(spray(&["init", "-"]).stdout, std::fs::read(file).unwrap());
+}
+
+#[test]
+fn what_is_explained_is_found_by_any_name_and_near_misses_are_told() {
+    let said = |name: &str| text(&spray(&["explain", name]).stdout).to_string();
+    for (name, parts) in [
+        ("arcane", ["reps: a balancer", "REPS-1"]),
+        ("eqds", ["eqds: a congestion control", "pull_bytes"]),
+        ("conga", ["conga: a scheme of switches", "--switch conga"]),
+        ("queue.mark_min", ["a setting", "default: \"20 %\""]),
+        ("topology", ["leaves", "whole, 1 to 1024"]),
+        ("wire", ["a specification", "# "]),
+    ] {
+        for part in parts {
+            assert!(said(name).contains(part), "{name} does not say `{part}`: {}", said(name));
+        }
+    }
+    refused(&["explain", "flowcutt"], &["flowcutt", "did you mean `flowcut`?"]);
+    refused(&["figures", "--figure", "rep/7"], &["did you mean `reps/7`?"]);
+}
+
+#[test]
+fn shells_take_the_completions_and_every_command_has_a_page() {
+    let script = spray(&["completions", "bash"]).stdout;
+    assert!(text(&script).contains("compare-balancers") && text(&script).contains("--ack-every"));
+    let mut shell = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
+    shell.stdin.take().unwrap().write_all(&script).unwrap();
+    assert!(shell.wait().unwrap().success());
+    let folder = Folder::new();
+    assert!(spray(&["man", folder.path().to_str().unwrap()]).status.success());
+    for page in ["spray.1", "spray-run.1", "spray-bench-sim.1", "spray-explain.1"] {
+        let page = std::fs::read_to_string(folder.path().join(page)).unwrap();
+        assert!(page.contains(".SH NAME") && page.contains(".SH DESCRIPTION"), "{page}");
+    }
+}
