@@ -14,6 +14,7 @@ use spray_nic::bench::MAX_PAYLOAD_BYTES;
 
 #[cfg(feature = "xdp")]
 pub use self::xdp::*;
+use crate::metrics::Listen;
 use crate::settings::Overrides;
 pub use crate::sim::args::{Seeds, Sim};
 
@@ -123,6 +124,16 @@ pub struct Run {
     /// Folder for the results; by default in ./results/, named after the scenario and the time
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub serve: Serve,
+}
+
+/// Metrics for Prometheus.
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Serve metrics over HTTP while the command runs, at /metrics of this port of the loopback interface or of another address
+    #[arg(long, value_name = "[ADDRESS:]PORT", help_heading = "Output")]
+    pub metrics: Option<Listen>,
 }
 
 #[derive(Debug, Args)]

@@ -19,8 +19,9 @@ use spray_experiments::scenario::{Axis, MAX_RUNS, Scenario};
 use spray_experiments::sim::over_cores;
 
 use self::show::Show;
-use crate::args::Engine;
+use crate::args::{Engine, Serve};
 use crate::failure::{Failure, Outcome};
+use crate::metrics::{self, Metrics};
 use crate::say::{self, info, note, say};
 use crate::sim::args::Seeds;
 use crate::stop::Stop;
@@ -38,6 +39,8 @@ pub struct Campaign {
     pub seeds: Vec<u64>,
     /// Most runs at the same time. An exclusive engine runs one at a time.
     pub threads: usize,
+    /// What is said of the runs to who watches.
+    pub metrics: metrics::campaign::Campaign,
 }
 
 /// One run of a campaign.
@@ -71,7 +74,17 @@ impl Campaign {
     /// The scenarios on `engine`, with the given seeds or else their own.
     pub fn new(engine: Engine, scenarios: Vec<Scenario>, seeds: &Seeds) -> Self {
         let name = scenarios.first().map(|scenario| scenario.name.clone()).unwrap_or_default();
-        Self { name, engine, scenarios, seeds: seeds.list(), threads: seeds.threads() }
+        let metrics = metrics::campaign::Campaign::default();
+        Self { name, engine, scenarios, seeds: seeds.list(), threads: seeds.threads(), metrics }
+    }
+
+    /// Serves metrics while it runs, if that is asked for.
+    ///
+    /// # Errors
+    /// 2 when the port cannot be had.
+    pub fn serving(self, serve: &Serve) -> Outcome<Self> {
+        let metrics = metrics::campaign::Campaign::new(Metrics::open(serve.metrics)?);
+        Ok(Self { metrics, ..self })
     }
 
     /// Runs everything that is not done, writes the results, prints the table.
@@ -230,6 +243,7 @@ impl Campaign {
         let exclusive = engine.is_exclusive();
         let show = Show::new(plan.len(), done, exclusive);
         let stop = Stop::on_signals()?;
+        self.metrics.begin(plan.len(), done)?;
         let prepare = |scenario| engine.prepare(scenario, &mut |news| show.news("", &news)).map_err(ended);
         // One engine says here what the machine does not allow; the other has nothing to say, and prepares one run after the other, to
         // save memory.
@@ -243,12 +257,17 @@ impl Campaign {
             let label = show.begin(number, &self.title(job));
             let own = if exclusive { None } else { Some(prepare(&self.scenarios[job.scenario])?) };
             let ready: &dyn Prepared = own.as_deref().unwrap_or_else(|| &*prepared[job.scenario]);
-            let run =
-                || ready.run(job.balancer, job.seed, &mut |news| show.news(&label, &news), stop.flag()).map_err(ended);
+            let title = self.title(job);
+            let mut tell = |news| {
+                self.metrics.on_progress(&title, &news);
+                show.news(&label, &news);
+            };
+            let run = || ready.run(job.balancer, job.seed, &mut tell, stop.flag()).map_err(ended);
             // A balancer that panics ends its own run only.
             let caught = catch_unwind(AssertUnwindSafe(run));
             let ended = caught.unwrap_or_else(|_| Err(Failure::failed("it panicked, see above")));
-            show.end(&self.title(job), &ended);
+            show.end(&title, &ended);
+            self.metrics.on_end(&title, ended.as_ref().ok().map(RunResult::summary).as_ref());
             match ended {
                 Ok(result) => self.write(job, &out.join(folder), key, &result)?,
                 Err(failure) if failure.is_failed() => {

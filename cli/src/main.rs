@@ -23,6 +23,7 @@ mod figures;
 mod flowcut_memory;
 mod folder;
 mod init;
+mod metrics;
 mod progress;
 mod run;
 mod say;

@@ -20,7 +20,7 @@ pub fn run(arguments: &args::Sweep) -> Outcome {
     if run.engine == Engine::Xdp && run.seeds.threads.is_some() {
         return Err(Failure::refused("`--threads` goes with `--engine sim`: the xdp engine runs one at a time"));
     }
-    let campaign = Campaign::new(run.engine, scenarios, &run.seeds);
+    let campaign = Campaign::new(run.engine, scenarios, &run.seeds).serving(&run.serve)?;
     let out = run.out.as_deref();
     match part {
         _ if *plan => print_plan(&campaign, &folder::location(out, &campaign.name)),

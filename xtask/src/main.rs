@@ -2,6 +2,7 @@
 
 mod ci;
 mod demo;
+mod dist;
 mod ebpf;
 mod fuzz;
 mod kernels;
@@ -36,6 +37,7 @@ const USAGE: &str = "cargo xtask COMMAND
   results             all balancers under all conditions, and what each decision costs, into docs/results/host-schemes.md
   figures             the papers' figures at quick size, or at full size where target/figures has that, into docs/results/papers.md
   kernels [VERSION].. boots Debian's kernels in QEMU, loads every program and runs the demo, into docs/results/kernels.md
+  dist                a static `spray` as tarball, Debian package and container image, into target/dist (as root)
   doc                 the documentation of all crates";
 
 fn main() -> ExitCode {
@@ -72,6 +74,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "results" => results(),
         "figures" => figures(),
         "real-network" => real_network(rest),
+        "dist" => dist::dist(),
         "doc" => test::doc(),
         "help" | "-h" | "--help" => {
             println!("{USAGE}");

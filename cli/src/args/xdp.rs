@@ -7,6 +7,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use spray_nic::keys::PublicKey;
 
+use super::Serve;
 use crate::settings::Overrides;
 
 #[derive(Debug, Args)]
@@ -21,6 +22,8 @@ pub struct Demo {
     pub overrides: Overrides,
     #[command(flatten)]
     pub common: Common,
+    #[command(flatten)]
+    pub serve: Serve,
 }
 
 #[derive(Debug, Args)]
@@ -129,6 +132,8 @@ pub struct Interface {
     /// Give up after this time without an answer of the peer
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub timeout: u64,
+    #[command(flatten)]
+    pub serve: Serve,
 }
 
 #[derive(Debug, Args)]

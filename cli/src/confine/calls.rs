@@ -30,6 +30,9 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_sendto,
     libc::SYS_recvfrom,
     libc::SYS_getsockopt,
+    // Those of `--metrics` come to a socket that listens already.
+    libc::SYS_accept4,
+    libc::SYS_shutdown,
     libc::SYS_ppoll,
     libc::SYS_epoll_ctl,
     libc::SYS_epoll_pwait,

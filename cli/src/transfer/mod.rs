@@ -43,6 +43,7 @@ mod tests;
 
 pub use self::recv::recv;
 pub use self::send::send;
+pub use self::session::Freezes;
 pub use self::trust::keygen;
 
 /// `12.3 MB` and the like.

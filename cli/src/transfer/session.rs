@@ -27,6 +27,7 @@ use super::trust;
 use crate::args;
 use crate::confine::{Reach, confine};
 use crate::failure::{Failure, Outcome};
+use crate::metrics::{self, Metrics};
 use crate::progress::now;
 use crate::say::note;
 use crate::settings::Overrides;
@@ -44,6 +45,7 @@ pub struct Session {
     /// Unless the user gave the next hop.
     next_hops: Option<NextHops>,
     steer: SteerProgram,
+    metrics: metrics::session::Session,
 }
 
 /// The answer of a command's step: go on, or end with this outcome.
@@ -120,6 +122,7 @@ impl Session {
     /// When it is missing, down, busy, without a fitting address, or its MTU is too small; when rights or keys are missing.
     pub fn open(arguments: &args::Interface, peer: Option<IpAddr>, path: &Path) -> Outcome<Self> {
         let name = &arguments.interface;
+        let metrics = metrics::session::Session::new(Metrics::open(arguments.serve.metrics)?);
         let keys = trust::keys(&arguments.trust)?;
         let interface = network::interface(name)?;
         let address = own_address(&interface, arguments, peer)?;
@@ -145,6 +148,7 @@ impl Session {
             outage,
             next_hops: None,
             steer,
+            metrics,
         })
     }
 
@@ -176,7 +180,8 @@ impl Session {
     /// Runs the endpoint, and calls `step` after every poll, until a step ends the command or the user stops it.
     pub fn run(&mut self, stop: &Stop, mut step: impl FnMut(&mut Endpoint<XskQueues>, u64) -> Step) -> Outcome {
         let (mut end, outage, freezes) = (Ok(()), &mut self.outage, &mut self.freezes);
-        let next_hops = &mut self.next_hops;
+        let (next_hops, metrics, steer) = (&mut self.next_hops, &mut self.metrics, &self.steer);
+        metrics.start()?;
         next_hops.as_mut().map_or(Ok(()), NextHops::start)?;
         driver::run(
             std::slice::from_mut(&mut self.endpoint),
@@ -188,6 +193,7 @@ impl Session {
                     next_hops.update(endpoint, now);
                 }
                 endpoint.drain_log().for_each(|entry| freezes.take(&entry.event));
+                metrics.update(endpoint, freezes, || steer.strays().unwrap_or(0), now);
                 let step = match stop.is_set() {
                     true => ControlFlow::Break(Err(Failure::stopped())),
                     false => match outage.check(endpoint, now) {

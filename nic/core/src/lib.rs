@@ -10,6 +10,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod cc;
+pub mod counters;
 pub mod event;
 pub mod feedback;
 pub mod flow;

@@ -46,7 +46,7 @@ use std::fmt::Debug;
 use std::net::IpAddr;
 
 use bytes::Bytes;
-use spray_core::flow::FlowConfig;
+use spray_core::flow::{FlowConfig, ReceiverStats, SenderStats};
 use spray_core::host::{self, CLOCK_END_PS, NEVER};
 use spray_core::path::Ev;
 use spray_wire::{self as wire, CloseReason, Kind};
@@ -221,8 +221,7 @@ impl<D: Device> Endpoint<D> {
 
     /// The addresses of the peers of all open connections; one with several comes several times.
     pub fn peers(&self) -> impl Iterator<Item = IpAddr> {
-        let open = self.machine.table.iter().filter(|connection| connection.flow.is_some());
-        open.map(|connection| connection.peer.address)
+        self.open_connections().map(|(_, peer)| peer)
     }
 
     /// Closes a connection once everything sent is delivered. [`EndpointEvent::Closed`] will follow. The connection
@@ -320,6 +319,18 @@ impl<D: Device> Endpoint<D> {
     #[must_use]
     pub fn connection_stats(&self, connection: ConnectionId) -> Option<ConnectionStats> {
         self.machine.table.stats(connection)
+    }
+
+    /// What all connections have counted since the endpoint was made, those that have ended included.
+    #[must_use]
+    pub fn totals(&self) -> (SenderStats, ReceiverStats) {
+        self.machine.table.totals()
+    }
+
+    /// Each open connection, with its peer.
+    pub fn open_connections(&self) -> impl Iterator<Item = (ConnectionId, IpAddr)> {
+        let open = self.machine.table.iter().filter(|connection| connection.flow.is_some());
+        open.map(|connection| (connection.id, connection.peer.address))
     }
 
     /// How late frames were handled; emulated mode only.

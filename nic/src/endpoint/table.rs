@@ -5,6 +5,8 @@ use std::{
     net::IpAddr,
 };
 
+use spray_core::flow::{ReceiverStats, SenderStats};
+
 use super::{ConnectionId, ConnectionStats, connection::Connection};
 
 /// The peer's name of a connection: its address, and its own number and cookie for the connection.
@@ -24,6 +26,8 @@ pub(crate) struct Table {
     slots: Vec<Slot>,
     free: VecDeque<u32>,
     by_peer: HashMap<PeerKey, u32>,
+    /// What the connections counted that have ended.
+    ended: (SenderStats, ReceiverStats),
 }
 
 impl Table {
@@ -32,6 +36,7 @@ impl Table {
             slots: (0..capacity).map(|_| Slot::default()).collect(),
             free: (0..capacity).collect(),
             by_peer: HashMap::with_capacity(capacity as usize),
+            ended: Default::default(),
         }
     }
 
@@ -96,10 +101,22 @@ impl Table {
     pub(crate) fn remove(&mut self, index: u32) -> Option<Box<Connection>> {
         let slot = self.slots.get_mut(index as usize)?;
         let connection = slot.connection.take()?;
-        slot.last = Some((connection.id, connection.stats()));
+        let stats = connection.stats();
+        slot.last = Some((connection.id, stats));
+        self.ended.0.add(&stats.sender);
+        self.ended.1.add(&stats.receiver);
         self.by_peer.remove(&connection.peer_key());
         self.free.push_back(index);
         Some(connection)
+    }
+
+    /// What all connections have counted, those that have ended included.
+    pub(crate) fn totals(&self) -> (SenderStats, ReceiverStats) {
+        self.iter().map(Connection::stats).fold(self.ended, |(mut sender, mut receiver), stats| {
+            sender.add(&stats.sender);
+            receiver.add(&stats.receiver);
+            (sender, receiver)
+        })
     }
 
     pub(crate) fn stats(&self, id: ConnectionId) -> Option<ConnectionStats> {

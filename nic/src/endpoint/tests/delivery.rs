@@ -252,3 +252,24 @@ fn frames_wait_for_others_no_longer_than_told() {
     );
     rig.audit();
 }
+
+#[test]
+fn totals_are_those_of_all_connections_and_outlast_them() {
+    let mut rig = Rig::with(2, false, Mode::Real, Impairments::delay(5 * US), |_, _| {});
+    let connections = [rig.connect(0, 1), rig.connect(0, 1)];
+    for connection in connections {
+        rig.endpoints[0].send(connection, content(1, 100_000)).unwrap();
+    }
+    assert!(rig.run(US, 100 * MS, |rig| rig.delivered(0) == 2));
+    let sum = |rig: &Rig| {
+        connections.iter().map(|id| rig.endpoints[0].connection_stats(*id).unwrap().sender.bytes_acked).sum::<u64>()
+    };
+    assert_eq!((sum(&rig), rig.endpoints[0].totals().0.bytes_acked), (200_000, 200_000));
+    assert_eq!(rig.endpoints[0].open_connections().count(), 2);
+    rig.endpoints[0].close(connections[0]);
+    assert!(rig.run(US, 100 * MS, |rig| rig.endpoints[0].open_connections().count() == 1));
+    let (sender, _) = rig.endpoints[0].totals();
+    assert_eq!((sender.bytes_acked, sender.messages_delivered), (200_000, 2));
+    assert_eq!(rig.endpoints[1].totals().1.bytes, 200_000);
+    rig.audit();
+}

@@ -56,6 +56,13 @@ pub struct OrderStats {
 }
 
 impl OrderStats {
+    /// Adds what was counted elsewhere.
+    pub fn add(&mut self, other: &Self) {
+        self.reordered += other.reordered;
+        self.unexpected += other.unexpected;
+        self.degrees.0.iter_mut().zip(other.degrees.0).for_each(|(count, more)| *count += more);
+    }
+
     /// What was counted from these counts to `later` ones of the same receiver.
     #[must_use]
     pub fn until(&self, later: &Self) -> Self {

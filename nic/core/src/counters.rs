@@ -1,0 +1,60 @@
+//! Counts that know their names and what they count.
+
+/// One counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// Its field's name.
+    pub name: &'static str,
+    /// What it counts, in a sentence or two.
+    pub about: &'static str,
+    /// How many.
+    pub value: u64,
+}
+
+/// Declares a struct of `u64` counters, and behind a semicolon parts with counters of their own.
+macro_rules! counters {
+    (
+        $(#[$meta:meta])*
+        pub struct $Stats:ident {
+            $($(#[doc = $about:literal])+ $field:ident,)+
+            $(; $(#[doc = $part_about:literal])+ $part:ident: $Part:ty,)?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct $Stats {
+            $($(#[doc = $about])+ pub $field: u64,)+
+            $($(#[doc = $part_about])+ pub $part: $Part,)?
+        }
+
+        impl $Stats {
+            /// What was counted from these counts to `later` ones of the same side.
+            #[must_use]
+            pub fn until(&self, later: &Self) -> Self {
+                Self {
+                    $($field: later.$field - self.$field,)+
+                    $($part: self.$part.until(&later.$part),)?
+                }
+            }
+
+            /// Adds what was counted elsewhere.
+            pub fn add(&mut self, other: &Self) {
+                $(self.$field += other.$field;)+
+                $(self.$part.add(&other.$part);)?
+            }
+
+            /// Every counter, parts left out.
+            pub fn iter(&self) -> impl Iterator<Item = $crate::counters::Counter> {
+                let all = [$($crate::counters::Counter {
+                    name: stringify!($field),
+                    about: concat!($($about),+).trim_ascii(),
+                    value: self.$field,
+                }),+];
+                all.into_iter()
+            }
+        }
+    };
+}
+
+pub(crate) use counters;

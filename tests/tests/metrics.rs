@@ -1,0 +1,96 @@
+//! `--metrics`: what a receiver counts reaches Prometheus, over the network that it receives on.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use spray_test_support::{Folder, skip};
+use spray_testbed::Routers;
+use spray_tests::running::{Running, inbox, payload, wait_until};
+use spray_tests::{spray, turn};
+
+const BYTES: usize = 16 << 20;
+
+/// Asks a server of the receiver's machine from the sender's; `None` while nobody answers.
+fn get(routers: &Routers, port: u16, path: &str) -> Option<String> {
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect((Routers::address(1, 0), port))?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: spray\r\nConnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    routers.run_in(0, ask).unwrap().ok()
+}
+
+/// The value of a line of metrics.
+fn value(metrics: &str, name: &str) -> Option<f64> {
+    metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+}
+
+/// A receiver that goes on and on, and serves its metrics.
+fn receive(routers: &Routers, out: &Path) -> Running {
+    let address = Routers::address(1, 0);
+    let mut command = spray();
+    command.args(["recv", "--insecure", "--keep", "--interface", Routers::INTERFACE, "--out"]).arg(out);
+    command.args(["--metrics", &format!("{address}:9464")]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Running(routers.run_in(1, || command.spawn()).unwrap().unwrap()).listening()
+}
+
+fn send(routers: &Routers, file: &Path) {
+    let mut command = spray();
+    command.arg("send").arg(file).args(["--insecure", "--interface", Routers::INTERFACE, "--to"]);
+    command.arg(Routers::address(1, 0).to_string()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut sending = Running(routers.run_in(0, || command.spawn()).unwrap().unwrap());
+    assert!(sending.end().success(), "{}", sending.said());
+}
+
+#[test]
+fn a_confined_receiver_serves_what_it_has_counted() {
+    let Some(_turn) = turn() else { return };
+    let (routers, folder) = (Routers::new().unwrap(), Folder::new());
+    let _receiving = receive(&routers, &inbox(&folder));
+    send(&routers, &payload(&folder, BYTES));
+    let bytes = |metrics: &str| value(metrics, "spray_receiver_bytes_total").unwrap_or_default();
+    let mut metrics = String::new();
+    wait_until("all bytes to be counted", || {
+        metrics = get(&routers, 9464, "/metrics").unwrap_or_default();
+        bytes(&metrics) >= BYTES as f64
+    });
+    // The description of the file comes before it.
+    assert!(bytes(&metrics) < BYTES as f64 + 10_000.0, "{metrics}");
+    let data = value(&metrics, "spray_frames_total{direction=\"received\",kind=\"data\"}").unwrap();
+    let packets = value(&metrics, "spray_receiver_packets_total").unwrap();
+    assert!(packets > BYTES as f64 / 9000.0 && data >= packets, "{metrics}");
+    assert!(get(&routers, 9464, "/").unwrap().starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn prometheus_scrapes_it() {
+    let Some(_turn) = turn() else { return };
+    if Command::new("prometheus").arg("--version").output().is_err() {
+        skip("prometheus is not installed");
+        return;
+    }
+    let (routers, folder) = (Routers::new().unwrap(), Folder::new());
+    let _receiving = receive(&routers, &inbox(&folder));
+    let address = Routers::address(1, 0);
+    let told = include_str!("../../deploy/metrics/prometheus.yml").replace("127.0.0.1", &address.to_string());
+    let mut command = Command::new("prometheus");
+    command.arg(format!("--config.file={}", folder.file("prometheus.yml", told)));
+    command.arg(format!("--storage.tsdb.path={}", folder.join("tsdb")));
+    command.arg(format!("--web.listen-address={address}:9090")).stdout(Stdio::null()).stderr(Stdio::null());
+    let _prometheus = Running(routers.run_in(1, || command.spawn()).unwrap().unwrap());
+    send(&routers, &payload(&folder, BYTES));
+    // `[.., "16777300"]` is a sample of the query's answer.
+    let asked = |query: &str| -> Option<f64> {
+        let answer = get(&routers, 9090, &format!("/api/v1/query?query={query}"))?;
+        let json: serde_json::Value = serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()?;
+        json["data"]["result"][0]["value"][1].as_str()?.parse().ok()
+    };
+    wait_until("Prometheus to have all bytes", || {
+        asked("spray_receiver_bytes_total").is_some_and(|bytes| bytes >= BYTES as f64)
+    });
+    assert_eq!(asked("up"), Some(1.0));
+}
