@@ -46,4 +46,11 @@ mod tests {
         let scenario = Scenario::parse(Path::new("init.toml"), SCENARIO).unwrap();
         assert_eq!((scenario.seeds.len(), scenario.transport.balancer.len()), (3, 3));
     }
+
+    #[test]
+    fn the_readme_shows_the_scenario() {
+        let readme = std::fs::read_to_string(spray_test_support::root().join("README.md")).unwrap();
+        let settings = SCENARIO.split_once("\nname = ").map(|(_, rest)| format!("```toml\nname = {rest}```")).unwrap();
+        assert!(readme.contains(&settings), "README.md does not have\n{settings}");
+    }
 }
