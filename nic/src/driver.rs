@@ -44,6 +44,12 @@ impl DriverOptions {
         Self { idle: Idle::Spin, ..Self::default() }
     }
 
+    /// For real interfaces: normal priority, any CPU, sleeping up to 10 ms when idle.
+    #[must_use]
+    pub fn real() -> Self {
+        Self { idle_priority: false, ..Self::default() }
+    }
+
     /// Applies priority and CPU to the calling thread.
     ///
     /// # Errors

@@ -25,8 +25,6 @@ mod homes;
 mod incoming;
 mod keeper;
 mod meter;
-mod network;
-mod next_hop;
 mod out;
 mod outgoing;
 mod partial;
