@@ -14,7 +14,8 @@ fn main() {
         fs::create_dir_all(root.join("target/ebpf")).expect("target is writable");
         println!("cargo:rerun-if-changed={}", root.join("target/ebpf").display());
     }
-    let path = built.canonicalize().inspect(|path| println!("cargo:rerun-if-changed={}", path.display())).unwrap_or(own);
+    let path =
+        built.canonicalize().inspect(|path| println!("cargo:rerun-if-changed={}", path.display())).unwrap_or(own);
     let out = Path::new(&env::var("OUT_DIR").expect("set by cargo")).join("steer.rs");
     fs::write(out, format!("const STEER: &[u8] = include_bytes!({path:?});\n")).expect("OUT_DIR is writable");
 }

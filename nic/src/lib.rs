@@ -76,11 +76,11 @@ pub mod xdp;
 
 pub use bytes::Bytes;
 pub use endpoint::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, MessageId, Mode, Peer};
+/// The rules of a connection: path choice, congestion control, loss recovery, and their settings.
+pub use spray_core as transport;
 pub use spray_core::cc::{CcConfig, CcKind, ControlConfig};
 pub use spray_core::flow::FlowConfig;
 pub use spray_core::path::{BalancerConfig, BalancerKind, PathConfig};
-/// The rules of a connection: path choice, congestion control, loss recovery, and their settings.
-pub use spray_core as transport;
 /// The layout of frames.
 pub use spray_wire as wire;
 

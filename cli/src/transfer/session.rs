@@ -311,11 +311,7 @@ fn connection(path: &Path, payload_bytes: u32, header_bytes: u32, timeout_s: u64
 }
 
 /// Opens the interface; only frames to `own` are steered away from the kernel.
-fn take_over(
-    interface: &Interface,
-    own: IpAddr,
-    arguments: &args::Interface,
-) -> Outcome<XskInterface> {
+fn take_over(interface: &Interface, own: IpAddr, arguments: &args::Interface) -> Outcome<XskInterface> {
     let name = &arguments.interface;
     let mode = match (arguments.zero_copy, arguments.copy) {
         (true, _) => BindMode::ZeroCopy,

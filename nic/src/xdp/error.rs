@@ -36,7 +36,9 @@ pub enum ProgramError {
         source: libbpf_rs::Error,
     },
     /// The object has no such map.
-    #[error("the XDP program's object has no map `{0}`; it was built from other sources: run `cargo xtask build-ebpf`, then build again")]
+    #[error(
+        "the XDP program's object has no map `{0}`; it was built from other sources: run `cargo xtask build-ebpf`, then build again"
+    )]
     NoMap(String),
     /// More addresses than the program compares.
     #[error("{asked} addresses of an interface are to be steered; at most {most} are possible")]

@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use spray_wire::switch_view::addressee;
 
-use super::object::{self, AttachMode};
 use super::ProgramError;
+use super::object::{self, AttachMode};
 
 include!(concat!(env!("OUT_DIR"), "/steer.rs"));
 
@@ -159,7 +159,10 @@ mod tests {
             for v6 in [false, true] {
                 assert!(!steer.takes(&frame_to(MACS[1], address(2, v6))), "{name}: to another host");
                 assert!(!steer.takes(&frame_to(MACS[0], address(2, v6))), "{name}: this host is a router on the way");
-                assert!(!steer.takes(&frame_to(MACS[1], address(1, v6))), "{name}: the interface takes whatever passes");
+                assert!(
+                    !steer.takes(&frame_to(MACS[1], address(1, v6))),
+                    "{name}: the interface takes whatever passes"
+                );
             }
             assert!(!steer.takes(&frame_to([0; 6], [0, 0, 0, 0].into())), "{name}: as empty as an unused place");
             let mut strange = frame_to(MACS[0], own[0]);
