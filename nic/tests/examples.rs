@@ -32,10 +32,12 @@ impl Pair {
     }
 
     fn start(&self, side: usize, example: &str, arguments: &[&str]) -> Child {
+        let built =
+            Command::new(env!("CARGO")).args(["build", "--quiet", "--package", "spray-nic", "--examples"]).status();
+        assert!(built.is_ok_and(|status| status.success()), "the examples do not build");
         // Test programs are in `deps`, examples beside that folder.
         let own = std::env::current_exe().unwrap();
         let path: PathBuf = own.parent().unwrap().with_file_name("examples").join(example);
-        assert!(path.exists(), "{} is missing: `cargo test -p spray-nic` builds it", path.display());
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.0[side]]).arg(path).args(arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap()

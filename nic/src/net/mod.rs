@@ -97,12 +97,15 @@ impl From<io::Error> for NetError {
     }
 }
 
-/// Runs one exchange with the kernel.
-fn ask<T>(exchange: impl AsyncFnOnce(Handle) -> Result<T, NetError>) -> Result<T, NetError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let (connection, handle, _) = rtnetlink::new_connection()?;
-        tokio::spawn(connection);
-        exchange(handle).await
-    })
+/// Runs one exchange with the kernel, on a thread of its own: the caller may be a task of a runtime, in which no other may run.
+fn ask<T: Send>(exchange: impl AsyncFnOnce(Handle) -> Result<T, NetError> + Send) -> Result<T, NetError> {
+    let ask = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let (connection, handle, _) = rtnetlink::new_connection()?;
+            tokio::spawn(connection);
+            exchange(handle).await
+        })
+    };
+    std::thread::scope(|scope| scope.spawn(ask).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
