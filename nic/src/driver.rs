@@ -87,6 +87,19 @@ pub fn run<D: Device>(
     run_resting(endpoints, clock, rest, between);
 }
 
+/// As [`run`], and sleeps no longer than until one of `also` is readable.
+pub fn run_waking<D: Device>(
+    endpoints: &mut [Endpoint<D>],
+    clock: &mut impl Clock,
+    idle: Idle,
+    also: &[RawFd],
+    between: impl FnMut(&mut [Endpoint<D>], u64) -> ControlFlow<()>,
+) {
+    let mut rest = Rest::new(idle, endpoints.iter().map(|endpoint| endpoint.device().wake_fd()));
+    also.iter().for_each(|&fd| rest.also_wake_on(fd));
+    run_resting(endpoints, clock, rest, between);
+}
+
 /// As [`run`]. `wakes` says what else may end a sleep.
 pub(crate) fn run_resting<D: Device>(
     endpoints: &mut [Endpoint<D>],

@@ -32,7 +32,7 @@ mod patience;
 mod recv;
 mod report;
 mod send;
-mod session;
+pub(crate) mod session;
 mod tree;
 mod trust;
 

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::ops::ControlFlow;
+use std::os::fd::RawFd;
 use std::path::Path as FilePath;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use spray_experiments::scenario::{ConnectionPath, Document, Transport};
 use spray_nic::clock::DilatedClock;
 use spray_nic::device::{BindMode, Device, XskConfig, XskInterface};
 use spray_nic::driver::{self, Idle};
-use spray_nic::net::{Interface, NextHops, Source};
+use spray_nic::net::{Interface, NextHops, Resolver, Source};
 use spray_nic::real;
 use spray_nic::xdp::AttachMode;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, Mode};
@@ -37,6 +38,8 @@ pub struct Session {
     pub address: IpAddr,
     pub flow: FlowConfig,
     pub freezes: Freezes,
+    /// What else ends a sleep, when it is readable.
+    pub wakers: Vec<RawFd>,
     outage: Outage,
     /// Unless the user gave the next hop.
     next_hops: Option<NextHops>,
@@ -106,6 +109,19 @@ impl Session {
     /// # Errors
     /// When it is missing, down, busy, without a fitting address, or its MTU is too small; when rights or keys are missing.
     pub fn open(arguments: &args::Interface, peer: Option<IpAddr>, path: &Path) -> Outcome<Self> {
+        Self::open_with(arguments, peer, path, |_| {})
+    }
+
+    /// As [`Session::open`], with settings of the endpoint that `adjust` changes.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub fn open_with(
+        arguments: &args::Interface,
+        peer: Option<IpAddr>,
+        path: &Path,
+        adjust: impl FnOnce(&mut EndpointConfig),
+    ) -> Outcome<Self> {
         let name = &arguments.interface;
         let keys = trust::keys(&arguments.trust)?;
         let interface = Interface::find(name).map_err(Failure::refused)?;
@@ -121,6 +137,7 @@ impl Session {
         let give_up = Duration::from_secs(arguments.timeout);
         config.idle_timeout_ps = real::ps(give_up);
         config.handshake = real::handshake(give_up);
+        adjust(&mut config);
         let endpoint = Endpoint::new(device, config).map_err(Failure::refused)?;
         let outage = Outage::new(name, Duration::from_secs(arguments.timeout));
         Ok(Self {
@@ -130,6 +147,7 @@ impl Session {
             address,
             flow,
             freezes: Freezes::default(),
+            wakers: Vec::new(),
             outage,
             next_hops: None,
         })
@@ -150,6 +168,16 @@ impl Session {
         Ok(())
     }
 
+    /// Asks for next hops while it runs; `None` before [`Session::follow_routes`].
+    pub fn resolver(&self) -> Option<Resolver> {
+        self.next_hops.as_ref().map(NextHops::resolver)
+    }
+
+    /// Waits for an interface that is down for as long as it takes.
+    pub fn outlast_outages(&mut self) {
+        self.outage.limit = None;
+    }
+
     /// Gives up all that a session does not need which is open and runs no thread yet.
     ///
     /// # Errors
@@ -165,10 +193,11 @@ impl Session {
         let (mut end, outage, freezes) = (Ok(()), &mut self.outage, &mut self.freezes);
         let next_hops = &mut self.next_hops;
         next_hops.as_mut().map_or(Ok(()), NextHops::start).map_err(Failure::failed)?;
-        driver::run(
+        driver::run_waking(
             std::slice::from_mut(&mut self.endpoint),
             &mut self.clock,
             Idle::Sleep(NAP),
+            &self.wakers,
             |endpoints, now_ps| {
                 let (endpoint, now) = (&mut endpoints[0], now());
                 if let Some(next_hops) = next_hops {
@@ -225,13 +254,14 @@ impl Freezes {
 /// How long the interface has not sent. A short outage is waited out: cables are replugged, and interfaces reconfigured.
 pub(super) struct Outage {
     interface: String,
-    limit: Duration,
+    /// `None`: as long as it takes.
+    limit: Option<Duration>,
     since: Option<Instant>,
 }
 
 impl Outage {
     pub(super) fn new(interface: &str, limit: Duration) -> Self {
-        Self { interface: interface.into(), limit, since: None }
+        Self { interface: interface.into(), limit: Some(limit), since: None }
     }
 
     /// Ends the command when the interface was removed, or is down for longer than the limit.
@@ -244,10 +274,9 @@ impl Outage {
             self.since = None;
             return ControlFlow::Continue(());
         }
-        if now < *self.since.get_or_insert(now) + self.limit {
-            return ControlFlow::Continue(());
-        }
-        let (seconds, hint) = (self.limit.as_secs(), format!("`ip link set {name} up`"));
+        let since = *self.since.get_or_insert(now);
+        let Some(limit) = self.limit.filter(|limit| now >= since + *limit) else { return ControlFlow::Continue(()) };
+        let (seconds, hint) = (limit.as_secs(), format!("`ip link set {name} up`"));
         ControlFlow::Break(Err(Failure::failed(format!("interface {name} has been down for {seconds} s: {hint}"))))
     }
 }

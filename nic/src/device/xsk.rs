@@ -45,6 +45,11 @@ pub(crate) fn link_bps(interface: &str) -> Option<u64> {
     CString::new(interface).ok().and_then(|name| sys::link_bps(&name).ok())
 }
 
+/// The number of an interface of this thread's network namespace.
+pub(crate) fn interface_index(interface: &str) -> Option<u32> {
+    CString::new(interface).ok().and_then(|name| sys::interface_index(&name))
+}
+
 /// Bytes that the kernel keeps free before a packet for the XDP program: `XDP_PACKET_HEADROOM`.
 const HEADROOM: u32 = 256;
 const ETHERNET_HEADER: u32 = 14;
@@ -323,8 +328,7 @@ impl Device for XskDevice {
     }
 
     fn is_deaf(&self) -> bool {
-        let index = || CString::new(self.config.interface.as_str()).ok().and_then(|name| sys::interface_index(&name));
-        self.stats.rx == 0 && index().and_then(crate::xdp::is_attached) == Some(false)
+        self.stats.rx == 0 && interface_index(&self.config.interface).and_then(crate::xdp::is_attached) == Some(false)
     }
 
     fn wake_fd(&self) -> Option<RawFd> {

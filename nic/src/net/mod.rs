@@ -1,7 +1,8 @@
-//! What the kernel knows of the network: interfaces, and where frames to a peer go.
+//! The kernel's side of the network: interfaces, where frames to a peer go, and TUN devices.
 
 mod interface;
 mod next_hop;
+mod tun;
 
 use std::io;
 use std::net::IpAddr;
@@ -11,6 +12,7 @@ use thiserror::Error;
 
 pub use interface::Interface;
 pub use next_hop::{NextHops, Resolver, Source};
+pub use tun::Tun;
 
 /// Why the kernel's answer is none to go by.
 #[derive(Debug, Error)]

@@ -290,9 +290,15 @@ impl Resolver {
     /// # Errors
     /// When there is no route, the next hop does not answer within two seconds, or the [`NextHops`] is gone.
     pub async fn resolve(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
-        let gone = || NetError::Netlink("nobody follows routes any more".into());
+        self.ask(peer).await.map_err(|_| NetError::Netlink("nobody follows routes any more".into()))?
+    }
+
+    /// Asks for the Ethernet address to which frames to `peer` go, for a caller that looks later whether there is an answer.
+    #[must_use]
+    pub fn ask(&self, peer: IpAddr) -> oneshot::Receiver<Result<[u8; 6], NetError>> {
         let (reply, answer) = oneshot::channel();
-        self.0.send((peer, reply)).map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        // Where nobody takes the question, its reply is dropped, which the receiver notices.
+        let _ = self.0.send((peer, reply));
+        answer
     }
 }
