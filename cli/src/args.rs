@@ -64,7 +64,10 @@ pub enum Command {
     /// Receives files and folders on an AF_XDP interface
     Recv(Recv),
     #[cfg(feature = "xdp")]
-    /// Makes a key for `spray send` and `spray recv`, and prints its public half
+    /// Joins machines by a TUN device, so that any TCP or UDP program uses all paths between them
+    Tunnel(Tunnel),
+    #[cfg(feature = "xdp")]
+    /// Makes a key for `spray send`, `spray recv` and `spray tunnel`, and prints its public half
     Keygen(Keygen),
     #[cfg(feature = "xdp")]
     /// Checks what this machine can do, and says what is missing
@@ -129,7 +132,7 @@ pub struct Run {
 }
 
 /// Metrics for Prometheus.
-#[derive(Debug, Args)]
+#[derive(Clone, Copy, Debug, Args)]
 pub struct Serve {
     /// Serve metrics over HTTP while the command runs, at /metrics of this port of the loopback interface or of another address
     #[arg(long, value_name = "[ADDRESS:]PORT", help_heading = "Output")]

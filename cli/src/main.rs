@@ -33,6 +33,8 @@ mod sim;
 mod stop;
 #[cfg(feature = "xdp")]
 mod transfer;
+#[cfg(feature = "xdp")]
+mod tunnel;
 
 use std::process::ExitCode;
 
@@ -74,6 +76,8 @@ fn main() -> ExitCode {
         Command::Send(arguments) => transfer::send(&arguments),
         #[cfg(feature = "xdp")]
         Command::Recv(arguments) => transfer::recv(&arguments),
+        #[cfg(feature = "xdp")]
+        Command::Tunnel(arguments) => tunnel::tunnel(&arguments),
         #[cfg(feature = "xdp")]
         Command::Keygen(arguments) => transfer::keygen(&arguments),
         #[cfg(feature = "xdp")]

@@ -4,16 +4,11 @@
 
 use std::net::IpAddr;
 
-use spray_core::{
-    cc::CcConfig,
-    flow::FlowConfig,
-    path::{BalancerKind, PathConfig},
-};
+use spray_nic::wire::{Kind, header_bytes};
 use spray_nic::{
-    Endpoint, EndpointConfig, EndpointEvent, Mode, Peer,
+    BalancerKind, CcConfig, Endpoint, EndpointConfig, EndpointEvent, FlowConfig, Mode, PathConfig, Peer,
     device::{Impairments, MemoryConfig, MemoryNetwork},
 };
-use spray_wire::{Kind, header_bytes};
 
 const RTT_PS: u64 = 20_000_000;
 const LINK_BPS: u64 = 100_000_000_000;

@@ -44,6 +44,12 @@ impl DriverOptions {
         Self { idle: Idle::Spin, ..Self::default() }
     }
 
+    /// For real interfaces: normal priority, any CPU, sleeping up to 10 ms when idle.
+    #[must_use]
+    pub fn real() -> Self {
+        Self { idle_priority: false, ..Self::default() }
+    }
+
     /// Applies priority and CPU to the calling thread.
     ///
     /// # Errors
@@ -78,6 +84,19 @@ pub fn run<D: Device>(
     between: impl FnMut(&mut [Endpoint<D>], u64) -> ControlFlow<()>,
 ) {
     let rest = Rest::new(idle, endpoints.iter().map(|endpoint| endpoint.device().wake_fd()));
+    run_resting(endpoints, clock, rest, between);
+}
+
+/// As [`run`], and sleeps no longer than until one of `also` is readable.
+pub fn run_waking<D: Device>(
+    endpoints: &mut [Endpoint<D>],
+    clock: &mut impl Clock,
+    idle: Idle,
+    also: &[RawFd],
+    between: impl FnMut(&mut [Endpoint<D>], u64) -> ControlFlow<()>,
+) {
+    let mut rest = Rest::new(idle, endpoints.iter().map(|endpoint| endpoint.device().wake_fd()));
+    also.iter().for_each(|&fd| rest.also_wake_on(fd));
     run_resting(endpoints, clock, rest, between);
 }
 

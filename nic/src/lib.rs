@@ -1,15 +1,62 @@
-//! Userspace NIC dataplane on AF_XDP: devices, poll loop, endpoints and connections.
+//! Messages and byte streams between hosts over all paths of a network at once, in userspace on AF_XDP.
 //!
-//! An [`Endpoint`] turns a [`Device`](device::Device) into connections that carry messages, whole, once, and in any
-//! order, over many paths at a time. `spray-core` holds its rules, `spray-wire` its frame format. There are three
-//! ways to use it:
+//! A connection sends each packet with a source port of its own choice; switches hash it, so that packets take all paths. What comes back
+//! tells which paths are congested or dead, and later packets avoid them. Everything is tested over a network in memory, which the example
+//! uses; on a real one, as root, `Endpoint::open("eth0")` and the peer's IP address are all there is to say.
 //!
-//! - [`Endpoint`] itself, polled with whatever time the caller has: the project's README has an example;
+//! ```
+//! use spray_nic::{EndpointConfig, aio::Endpoint, device::MemoryNetwork};
+//! use tokio::io::{AsyncReadExt, AsyncWriteExt};
+//!
+//! # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+//! # runtime.block_on(async {
+//! let network = MemoryNetwork::default();
+//! let host = |number| -> Result<Endpoint, spray_nic::aio::Error> {
+//!     let mac = [2, 0, 0, 0, 0, number];
+//!     Endpoint::spawn(network.attach(mac), EndpointConfig::real([10, 0, 0, number].into(), mac, 3498)?)
+//! };
+//! let (client, server) = (host(1)?, host(2)?);
+//!
+//! // Messages: whole, once, in any order.
+//! let ours = client.connect(server.local()).await?; // on a real interface: client.connect(ip_address)
+//! let mut theirs = server.accept().await?;
+//! let (sent, received) = tokio::join!(ours.send("hello".into()), theirs.recv());
+//! sent?; // delivered
+//! assert_eq!(received?.unwrap().data, "hello");
+//!
+//! // Or bytes in order, for `tokio::io`.
+//! let (mut ours, mut theirs) = (ours.into_stream(), theirs.into_stream());
+//! ours.write_all(b"any number of bytes").await?;
+//! let (shut, mut text) = (ours.shutdown(), String::new());
+//! tokio::try_join!(shut, theirs.read_to_string(&mut text))?;
+//! assert_eq!(text, "any number of bytes");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Ways to use it
+//!
+//! - [`aio`]: handles for tokio, with a thread behind them; `Connection::split` parts the directions, `into_stream` makes a stream;
 //! - [`driver::run`], which polls many endpoints on one thread by a clock;
-//! - [`aio`], handles for tokio with such a thread behind them.
+//! - [`Endpoint`] itself, polled with whatever time the caller has.
+//!
+//! | what | where |
+//! |---|---|
+//! | a real interface | [`device::XskInterface`]: sockets on all its queues, and the XDP program that steers frames into them |
+//! | a network in memory that loses, delays, doubles, reorders and corrupts | [`device::MemoryNetwork`] |
+//! | settings learned from the interface | [`EndpointConfig::for_interface`], and its methods `with_...` |
+//! | how paths are chosen | [`BalancerKind`], [`EndpointConfig::with_balancer`] |
+//! | how congestion is controlled | [`CcKind`], [`EndpointConfig::with_congestion_control`] |
+//! | who may connect, and sealed frames | [`keys`], [`EndpointConfig::with_keys`] |
+//! | where frames go | [`net`]: the kernel's routes and neighbours |
+//! | payload that stays in the frames | [`Endpoint::with_sink`], [`Endpoint::send_from`] |
+//!
+//! `nic/examples` has an echo server, a file transfer and a measurement of goodput; `docs/library.md` of the project tells more. Without the
+//! feature `xdp`, which is on by default, the crate needs neither libxdp nor libbpf, and the network in memory is left.
 //!
 //! In [`Mode::Emulated`] an endpoint is a host of an emulated fabric, exact to the picosecond as long as the machine
-//! keeps up.
+//! keeps up. Times inside are picoseconds in a `u64`, whose names end with `_ps`.
 
 pub mod aio;
 pub mod bench;
@@ -19,12 +66,30 @@ pub mod driver;
 pub mod endpoint;
 mod held;
 pub mod keys;
+#[cfg(feature = "xdp")]
+pub mod net;
+pub mod real;
 pub mod sys;
 pub mod turns;
+#[cfg(feature = "xdp")]
+pub mod xdp;
 
+pub use bytes::Bytes;
 pub use endpoint::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, MessageId, Mode, Peer};
+/// The rules of a connection: path choice, congestion control, loss recovery, and their settings.
+pub use spray_core as transport;
+pub use spray_core::cc::{CcConfig, CcKind, ControlConfig};
+pub use spray_core::flow::FlowConfig;
+pub use spray_core::path::{BalancerConfig, BalancerKind, PathConfig};
+/// The layout of frames.
+pub use spray_wire as wire;
 
 /// The example in the README, as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
+
+/// The examples in `docs/library.md`, as tests.
+#[cfg(all(doctest, feature = "xdp"))]
+#[doc = include_str!("../../docs/library.md")]
+struct Library;

@@ -9,7 +9,7 @@ fn main() {
     fs::create_dir_all(&objects).expect("target is writable");
     println!("cargo:rerun-if-changed={}", objects.display());
     let mut code = String::new();
-    for name in ["switch", "steer", "router"] {
+    for name in ["switch", "router"] {
         let path = objects.join(name).with_extension("o");
         let embedded = match path.canonicalize() {
             Ok(path) => {

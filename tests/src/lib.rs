@@ -16,7 +16,7 @@ use spray_experiments::results::RunResult;
 use spray_experiments::scenario::Scenario;
 use spray_experiments::xdp::Xdp;
 use spray_test_support::{has_root, skip};
-use spray_testbed::program::{ProgramError, SteerProgram};
+use spray_testbed::program::{SteerProgram, check_built};
 
 /// Only one testbed runs at a time. Two would share the cores, and the hosts' clock of each would wait for the other.
 static ONE: Mutex<()> = Mutex::new(());
@@ -27,15 +27,13 @@ pub fn turn() -> Option<MutexGuard<'static, ()>> {
     if !has_root() {
         return None;
     }
-    match SteerProgram::load([0; 6], &[]) {
-        Ok(_) => Some(turn),
-        Err(error @ ProgramError::Missing(_)) => {
-            skip(&error.to_string());
-            None
-        }
-        // On a machine with root and programs everything else is a failure, not a reason to skip.
-        Err(error) => panic!("{error}"),
+    if let Err(missing) = check_built() {
+        skip(&missing.to_string());
+        return None;
     }
+    // On a machine with root and programs everything else is a failure, not a reason to skip.
+    SteerProgram::load([0; 6], &[]).unwrap_or_else(|error| panic!("{error}"));
+    Some(turn)
 }
 
 /// A fabric of two leaves, two spines and two hosts a leaf, on which every host sends `bytes` to the other leaf, and

@@ -89,6 +89,50 @@ pub struct Recv {
 }
 
 #[derive(Debug, Args)]
+pub struct Tunnel {
+    /// The interface to send and receive on
+    #[arg(long, value_name = "IF")]
+    pub interface: String,
+    /// The other machine's address there. With several, each with the networks behind it: 10.0.0.2=10.9.0.2,10.8.0.0/16
+    #[arg(long, value_name = "ADDRESS[=NETWORK,...]", required = true)]
+    pub peer: Vec<crate::tunnel::Remote>,
+    /// This machine's address in the tunnel, with its network's prefix; may be repeated
+    #[arg(long, value_name = "ADDRESS/BITS", required = true)]
+    pub address: Vec<crate::tunnel::Network>,
+    /// The TUN device's name; the kernel puts a number for %d
+    #[arg(long, value_name = "NAME", default_value = "spray%d")]
+    pub name: String,
+    /// The TUN device's MTU. TCP comes in super-packets of 64 KiB whatever it is
+    #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(576..=65_000))]
+    pub mtu: u32,
+    /// This side's key, as `spray keygen FILE` makes it; all machines have the same, or --trust each other's
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// The public key of another machine, which has its own; may be repeated
+    #[arg(long, value_name = "KEY", requires = "key")]
+    pub trust: Vec<PublicKey>,
+    /// Without keys: anybody on the network may send, answer and read
+    #[arg(long, conflicts_with = "key")]
+    pub insecure: bool,
+    /// Take this queue of the interface alone, to which the NIC puts UDP port 4793; by default all queues
+    #[arg(long, value_name = "N")]
+    pub queue: Option<u32>,
+    /// The address to use; by default the interface's first one of the right family
+    #[arg(long, value_name = "ADDRESS")]
+    pub from: Option<IpAddr>,
+    /// Let the kernel copy every frame, which works with every driver
+    #[arg(long)]
+    pub copy: bool,
+    /// Connect anew after this time without an answer of the peer
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub timeout: u64,
+    #[command(flatten)]
+    pub overrides: Overrides<true>,
+    #[command(flatten)]
+    pub serve: Serve,
+}
+
+#[derive(Debug, Args)]
 pub struct Keygen {
     /// The file to make, for its owner alone; none of that name may exist
     #[arg(value_name = "FILE")]

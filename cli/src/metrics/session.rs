@@ -41,14 +41,14 @@ impl Session {
         &mut self,
         endpoint: &Endpoint<D>,
         freezes: &Freezes,
-        strays: impl FnOnce() -> u64,
+        strays: impl FnOnce(&Endpoint<D>) -> u64,
         now: Instant,
     ) {
         if !self.metrics.are_served() || self.next.is_some_and(|next| now < next) {
             return;
         }
         self.next = Some(now + EVERY);
-        self.metrics.put(all(endpoint, freezes, strays()));
+        self.metrics.put(all(endpoint, freezes, strays(endpoint)));
     }
 }
 

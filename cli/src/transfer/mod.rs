@@ -25,8 +25,6 @@ mod homes;
 mod incoming;
 mod keeper;
 mod meter;
-mod network;
-mod next_hop;
 mod out;
 mod outgoing;
 mod partial;
@@ -34,7 +32,7 @@ mod patience;
 mod recv;
 mod report;
 mod send;
-mod session;
+pub(crate) mod session;
 mod tree;
 mod trust;
 

@@ -84,12 +84,17 @@ pub fn send(arguments: &args::Send) -> Outcome {
     outcome
 }
 
+/// The library's error, with the flag that goes without the kernel's answer.
+fn by_hand(error: impl std::fmt::Display) -> Failure {
+    Failure::refused(format!("{error} (--peer-mac)"))
+}
+
 fn peer(session: &mut Session, arguments: &args::Send) -> Outcome<Peer> {
     let mac = match arguments.peer_mac {
         Some(mac) => mac.0,
         None => {
             session.follow_routes()?;
-            session.source().resolve(arguments.to)?
+            session.source().resolve(arguments.to).map_err(by_hand)?
         }
     };
     Ok(Peer { address: arguments.to, mac })

@@ -2,26 +2,24 @@
 
 use std::net::IpAddr;
 use std::ops::ControlFlow;
-use std::os::fd::AsFd;
+use std::os::fd::RawFd;
 use std::path::Path as FilePath;
 use std::time::{Duration, Instant};
 
 use spray_core::cc::{CcConfig, CcKind};
 use spray_core::event::{Event, FreezeReason};
 use spray_core::feedback::LossCause;
-use spray_core::flow::{FlowConfig, LEAST_PAYLOAD_BYTES};
-use spray_core::loss::RtoConfig;
+use spray_core::flow::FlowConfig;
 use spray_experiments::scenario::{ConnectionPath, Document, Transport};
 use spray_nic::clock::DilatedClock;
-use spray_nic::device::{BindMode, Device, OpenError, XskConfig, XskQueues};
+use spray_nic::device::{BindMode, Device, XskConfig, XskInterface};
 use spray_nic::driver::{self, Idle};
+use spray_nic::net::{Interface, NextHops, Resolver, Source};
+use spray_nic::real;
+use spray_nic::xdp::AttachMode;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, Mode};
-use spray_testbed::program::{AttachMode, SteerProgram};
-use spray_wire::Kind;
 
 use super::format::MESSAGE_BYTES;
-use super::network;
-use super::next_hop::{NextHops, Source};
 use super::recv::CONNECTIONS;
 use super::trust;
 use crate::args;
@@ -35,16 +33,17 @@ use crate::stop::Stop;
 
 /// An endpoint on a real interface. Dropping it detaches the program and closes the socket.
 pub struct Session {
-    endpoint: Endpoint<XskQueues>,
+    endpoint: Endpoint<XskInterface>,
     clock: DilatedClock,
-    pub interface: network::Interface,
+    pub interface: Interface,
     pub address: IpAddr,
     pub flow: FlowConfig,
     pub freezes: Freezes,
+    /// What else ends a sleep, when it is readable.
+    pub wakers: Vec<RawFd>,
     outage: Outage,
     /// Unless the user gave the next hop.
     next_hops: Option<NextHops>,
-    steer: SteerProgram,
     metrics: metrics::session::Session,
 }
 
@@ -69,8 +68,8 @@ impl Path {
     /// # Errors
     /// 2 for overrides that are not allowed.
     pub fn new(overrides: &Overrides<true>) -> Outcome<Self> {
-        let defaults = "[transport]\nack_every = 4\nack_evs = 4\n";
-        let mut given = Document::parse(FilePath::new("defaults"), defaults).map_err(Failure::refused)?;
+        let defaults = format!("[transport]\nack_every = {0}\nack_evs = {0}\n", real::ACK_EVERY);
+        let mut given = Document::parse(FilePath::new("defaults"), &defaults).map_err(Failure::refused)?;
         overrides.apply(&mut given)?;
         let transport = Transport::read(&given).map_err(Failure::refused)?;
         Ok(Self { transport, given, gbps: None, rtt_us: None, trimming: false })
@@ -78,7 +77,7 @@ impl Path {
 
     /// The rate of the host's link, as far as it is known.
     fn link_bps(&self) -> u64 {
-        (self.gbps.unwrap_or(FIRST_GBPS) * 1e9) as u64
+        self.gbps.map_or(real::FIRST_BPS, |gbps| (gbps * 1e9) as u64)
     }
 
     /// Refuses a control that needs a rate and has none. No default would be right, and what was learned is what it sends.
@@ -101,17 +100,8 @@ impl Path {
 
 const PS_PER_S: u64 = 1_000_000_000_000;
 const PS_PER_US: f64 = 1e6;
-/// Least retransmission timeout: a general-purpose kernel may keep a thread from the CPU for this long.
-const MIN_RTO_PS: u64 = 5_000_000_000;
 /// Events between two steps, of which freezes are counted. A retransmission is one too, so the log takes those of a poll.
 const EVENTS: usize = 4096;
-/// Longest time that a packet waits for others before it is acknowledged.
-const ACK_DELAY_PS: u64 = 50_000_000;
-/// The path before anything is known of it.
-const FIRST_GBPS: f64 = 10.0;
-const FIRST_RTT_US: f64 = 100.0;
-/// Most packets between the first unacknowledged one and the next: a bandwidth-delay product of 100 Gb/s and 1 ms.
-const WINDOW_PACKETS: u32 = 8192;
 /// Longest sleep, and so the longest time until Ctrl-C is seen.
 const NAP: Duration = Duration::from_millis(10);
 
@@ -121,21 +111,36 @@ impl Session {
     /// # Errors
     /// When it is missing, down, busy, without a fitting address, or its MTU is too small; when rights or keys are missing.
     pub fn open(arguments: &args::Interface, peer: Option<IpAddr>, path: &Path) -> Outcome<Self> {
+        Self::open_with(arguments, peer, path, |_| {})
+    }
+
+    /// As [`Session::open`], with settings of the endpoint that `adjust` changes.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub fn open_with(
+        arguments: &args::Interface,
+        peer: Option<IpAddr>,
+        path: &Path,
+        adjust: impl FnOnce(&mut EndpointConfig),
+    ) -> Outcome<Self> {
         let name = &arguments.interface;
         let metrics = metrics::session::Session::new(Metrics::open(arguments.serve.metrics)?);
         let keys = trust::keys(&arguments.trust)?;
-        let interface = network::interface(name)?;
+        let interface = Interface::find(name).map_err(Failure::refused)?;
         let address = own_address(&interface, arguments, peer)?;
-        check_ready(&interface, name)?;
+        interface.check_free().map_err(Failure::refused)?;
         let flow = flow(arguments, &interface, address, path, keys.is_some())?;
-        let (device, steer) = take_over(&interface, address, arguments)?;
+        let device = take_over(&interface, address, arguments)?;
         let mut config = EndpointConfig::new(address, interface.mac, Mode::Real, flow);
         config.max_connections = CONNECTIONS;
         config.link_bps = path.link_bps();
         config.event_log = EVENTS;
         config.keys = keys;
-        config.idle_timeout_ps = arguments.timeout * PS_PER_S;
-        config.handshake.retry_ps = (arguments.timeout * PS_PER_S) / 80;
+        let give_up = Duration::from_secs(arguments.timeout);
+        config.idle_timeout_ps = real::ps(give_up);
+        config.handshake = real::handshake(give_up);
+        adjust(&mut config);
         let endpoint = Endpoint::new(device, config).map_err(Failure::refused)?;
         let outage = Outage::new(name, Duration::from_secs(arguments.timeout));
         Ok(Self {
@@ -145,9 +150,9 @@ impl Session {
             address,
             flow,
             freezes: Freezes::default(),
+            wakers: Vec::new(),
             outage,
             next_hops: None,
-            steer,
             metrics,
         })
     }
@@ -163,8 +168,18 @@ impl Session {
     /// # Errors
     /// When the kernel does not tell them.
     pub fn follow_routes(&mut self) -> Outcome {
-        self.next_hops = Some(NextHops::open(self.source())?);
+        self.next_hops = Some(NextHops::open(self.source()).map_err(Failure::refused)?);
         Ok(())
+    }
+
+    /// Asks for next hops while it runs; `None` before [`Session::follow_routes`].
+    pub fn resolver(&self) -> Option<Resolver> {
+        self.next_hops.as_ref().map(NextHops::resolver)
+    }
+
+    /// Waits for an interface that is down for as long as it takes.
+    pub fn outlast_outages(&mut self) {
+        self.outage.limit = None;
     }
 
     /// Gives up all that a session does not need which is open and runs no thread yet.
@@ -178,22 +193,23 @@ impl Session {
     }
 
     /// Runs the endpoint, and calls `step` after every poll, until a step ends the command or the user stops it.
-    pub fn run(&mut self, stop: &Stop, mut step: impl FnMut(&mut Endpoint<XskQueues>, u64) -> Step) -> Outcome {
+    pub fn run(&mut self, stop: &Stop, mut step: impl FnMut(&mut Endpoint<XskInterface>, u64) -> Step) -> Outcome {
         let (mut end, outage, freezes) = (Ok(()), &mut self.outage, &mut self.freezes);
-        let (next_hops, metrics, steer) = (&mut self.next_hops, &mut self.metrics, &self.steer);
+        let (next_hops, metrics) = (&mut self.next_hops, &mut self.metrics);
         metrics.start()?;
-        next_hops.as_mut().map_or(Ok(()), NextHops::start)?;
-        driver::run(
+        next_hops.as_mut().map_or(Ok(()), NextHops::start).map_err(Failure::failed)?;
+        driver::run_waking(
             std::slice::from_mut(&mut self.endpoint),
             &mut self.clock,
             Idle::Sleep(NAP),
+            &self.wakers,
             |endpoints, now_ps| {
                 let (endpoint, now) = (&mut endpoints[0], now());
                 if let Some(next_hops) = next_hops {
-                    next_hops.update(endpoint, now);
+                    next_hops.update(endpoint, now_ps);
                 }
                 endpoint.drain_log().for_each(|entry| freezes.take(&entry.event));
-                metrics.update(endpoint, freezes, || steer.strays().unwrap_or(0), now);
+                metrics.update(endpoint, freezes, |endpoint| endpoint.device().strays(), now);
                 let step = match stop.is_set() {
                     true => ControlFlow::Break(Err(Failure::stopped())),
                     false => match outage.check(endpoint, now) {
@@ -209,7 +225,7 @@ impl Session {
 
     /// Frames that came by a queue without a socket, and were lost; 0 when the kernel does not tell.
     pub fn strays(&self) -> u64 {
-        self.steer.strays().unwrap_or(0)
+        self.endpoint.device().strays()
     }
 
     /// Aborts `connections` and tells their peers.
@@ -244,13 +260,14 @@ impl Freezes {
 /// How long the interface has not sent. A short outage is waited out: cables are replugged, and interfaces reconfigured.
 pub(super) struct Outage {
     interface: String,
-    limit: Duration,
+    /// `None`: as long as it takes.
+    limit: Option<Duration>,
     since: Option<Instant>,
 }
 
 impl Outage {
     pub(super) fn new(interface: &str, limit: Duration) -> Self {
-        Self { interface: interface.into(), limit, since: None }
+        Self { interface: interface.into(), limit: Some(limit), since: None }
     }
 
     /// Ends the command when the interface was removed, or is down for longer than the limit.
@@ -263,59 +280,37 @@ impl Outage {
             self.since = None;
             return ControlFlow::Continue(());
         }
-        if now < *self.since.get_or_insert(now) + self.limit {
-            return ControlFlow::Continue(());
-        }
-        let (seconds, hint) = (self.limit.as_secs(), format!("`ip link set {name} up`"));
+        let since = *self.since.get_or_insert(now);
+        let Some(limit) = self.limit.filter(|limit| now >= since + *limit) else { return ControlFlow::Continue(()) };
+        let (seconds, hint) = (limit.as_secs(), format!("`ip link set {name} up`"));
         ControlFlow::Break(Err(Failure::failed(format!("interface {name} has been down for {seconds} s: {hint}"))))
     }
 }
 
-fn own_address(interface: &network::Interface, arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<IpAddr> {
+fn own_address(interface: &Interface, arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<IpAddr> {
     if let (Some(from), Some(peer)) = (arguments.from, peer)
         && from.is_ipv4() != peer.is_ipv4()
     {
         return Err(Failure::refused(format!("--from {from} and --to {peer} are not of the same IP version")));
     }
-    arguments.from.or_else(|| interface.address_like(peer)).ok_or_else(|| {
-        let version = if peer.is_some_and(|peer| peer.is_ipv6()) { "IPv6" } else { "IP" };
-        let name = &arguments.interface;
-        Failure::refused(format!(
-            "{name} has no {version} address: `ip address add ... dev {name}`, or give one with --from"
-        ))
-    })
-}
-
-fn check_ready(interface: &network::Interface, name: &str) -> Outcome {
-    if !interface.up {
-        return Err(Failure::refused(format!("interface {name} is down: `ip link set {name} up`")));
-    }
-    match interface.xdp_program {
-        None => Ok(()),
-        Some(id) => Err(Failure::refused(format!(
-            "interface {name} is busy: XDP program {id} is attached to it (`bpftool prog show id {id}` tells whose); \
-             stop its owner, or detach it: `bpftool link detach id N` if `bpftool link show` lists a link N of that program, \
-             otherwise `ip link set dev {name} xdp off`"
-        ))),
-    }
+    let or_from = |error| Failure::refused(format!("{error}, or give one with --from"));
+    arguments.from.map_or_else(|| interface.own_address(peer).map_err(or_from), Ok)
 }
 
 /// Connection parameters: the MTU limits the packet size, and the user gives rate and round-trip time of the path.
 fn flow(
     arguments: &args::Interface,
-    interface: &network::Interface,
+    interface: &Interface,
     own: IpAddr,
     path: &Path,
     sealed: bool,
 ) -> Outcome<FlowConfig> {
-    const ETHERNET_HEADER: u32 = 14;
-    let seal_bytes = if sealed { spray_wire::seal_bytes(Kind::Data) } else { 0 };
-    let header_bytes = (spray_wire::header_bytes(own.is_ipv6(), Kind::Data) + seal_bytes) as u32;
-    let room = (interface.mtu + ETHERNET_HEADER).saturating_sub(header_bytes);
-    let payload_bytes = path.or("transport.payload_bytes", path.transport.payload_bytes, room);
-    if payload_bytes > room || room < LEAST_PAYLOAD_BYTES {
-        let needed = payload_bytes.max(LEAST_PAYLOAD_BYTES) + header_bytes - ETHERNET_HEADER;
-        let name = &arguments.interface;
+    let header_bytes = real::header_bytes(own.is_ipv6(), sealed);
+    let room = real::payload_bytes(interface.mtu, header_bytes);
+    let payload_bytes = path.or("transport.payload_bytes", path.transport.payload_bytes, room.unwrap_or_default());
+    if room.is_err() || room.is_ok_and(|room| payload_bytes > room) {
+        let needed = real::mtu(payload_bytes, header_bytes);
+        let name = &interface.name;
         return Err(Failure::refused(format!(
             "the MTU of {name} is {}, too small for {payload_bytes} bytes of payload: needed is {needed} \
              (`ip link set {name} mtu {needed}`), or less --payload",
@@ -330,38 +325,28 @@ fn flow(
 //= docs/specs/calibration.md#CAL-5 guesses
 fn connection(path: &Path, payload_bytes: u32, header_bytes: u32, timeout_s: u64) -> FlowConfig {
     let link_bps = path.link_bps();
-    let base_rtt_ps = (path.rtt_us.unwrap_or(FIRST_RTT_US) * PS_PER_US) as u64;
+    let base_rtt_ps = path.rtt_us.map_or(real::ps(real::FIRST_RTT), |rtt_us| (rtt_us * PS_PER_US) as u64);
     let balancer = path.transport.balancer[0];
     let trimming = path.trimming;
     let connection = ConnectionPath { balancer, base_rtt_ps, link_bps, payload_bytes, header_bytes, trimming };
     let flow = path.transport.flow_config(&connection);
-    let window_packets = path.or("transport.window_packets", flow.window_packets, WINDOW_PACKETS);
+    let window_packets = path.or("transport.window_packets", flow.window_packets, real::WINDOW_PACKETS);
     let learned = FlowConfig { window_packets, ..flow }.learning();
     let max_window_bytes = path.or("transport.max_window_bytes", flow.cc.max_window_bytes, learned.cc.max_window_bytes);
     let first_bytes = learned.cc.initial_window_bytes.min(max_window_bytes);
     let initial_window_bytes = path.or("transport.initial_window_bytes", flow.cc.initial_window_bytes, first_bytes);
-    // What follows from the round-trip time is added once that is measured.
-    let rto = RtoConfig {
-        initial_ps: RtoConfig::for_path(base_rtt_ps).initial_ps.max(2 * MIN_RTO_PS),
-        min_ps: MIN_RTO_PS,
-        max_ps: 16 * MIN_RTO_PS,
-    };
     FlowConfig {
         cc: CcConfig { max_window_bytes, initial_window_bytes, ..learned.cc },
-        ack_delay_ps: path.or("transport.ack_delay_us", flow.ack_delay_ps, ACK_DELAY_PS),
+        ack_delay_ps: path.or("transport.ack_delay_us", flow.ack_delay_ps, real::ps(real::ACK_DELAY)),
         give_up_ps: path.or("transport.give_up_us", flow.give_up_ps, timeout_s * PS_PER_S),
-        rto: path.or("transport.rto_min_us", flow.rto, rto),
+        rto: path.or("transport.rto_min_us", flow.rto, real::rto(base_rtt_ps)),
         max_message_bytes: MESSAGE_BYTES,
         ..learned
     }
 }
 
-/// Attaches the program after the sockets exist, so that a steered frame finds its socket. Only frames to `own` are steered.
-fn take_over(
-    interface: &network::Interface,
-    own: IpAddr,
-    arguments: &args::Interface,
-) -> Outcome<(XskQueues, SteerProgram)> {
+/// Opens the interface; only frames to `own` are steered away from the kernel.
+fn take_over(interface: &Interface, own: IpAddr, arguments: &args::Interface) -> Outcome<XskInterface> {
     let name = &arguments.interface;
     let mode = match (arguments.zero_copy, arguments.copy) {
         (true, _) => BindMode::ZeroCopy,
@@ -369,22 +354,11 @@ fn take_over(
         _ => BindMode::Auto,
     };
     let config = XskConfig { mode, ..XskConfig::new(name.clone(), 0) };
-    let device = match arguments.queue {
-        Some(queue) => XskQueues::open(&config, &[queue]),
-        None => XskQueues::open_all(&config, SteerProgram::QUEUES),
-    };
-    let device = device.map_err(|error: OpenError| Failure::refused(error))?;
-    let mut steer = SteerProgram::load(interface.mac, &[own]).map_err(Failure::refused)?;
-    for queue in device.queues() {
-        steer.register(queue.queue(), queue.as_fd()).map_err(Failure::refused)?;
-    }
-    let mode = steer.attach(interface.index).map_err(|error| {
-        Failure::refused(format!("cannot attach to {name}: {error}. If it is busy, stop the other XDP program"))
-    })?;
-    if mode == AttachMode::Generic {
+    let device = XskInterface::open_with(interface, own, &config, arguments.queue).map_err(Failure::refused)?;
+    if device.attach_mode() == AttachMode::Generic {
         note!("spray: warning: the driver of {name} has no native XDP; the generic way is slower");
     }
-    Ok((device, steer))
+    Ok(device)
 }
 
 /// The line about frames that came by a queue without a socket, if there were any.
@@ -401,6 +375,7 @@ pub fn strays_line(strays: u64) -> Option<String> {
 mod tests {
     use clap::{Args, Command, FromArgMatches};
     use spray_core::cc::{ControlConfig, FixedRateConfig};
+    use spray_core::loss::RtoConfig;
 
     use super::*;
 
@@ -422,6 +397,14 @@ mod tests {
             assert_eq!(initial_ps, ((rtt_us * 10e6) as u64).max(10_000 * 1_000_000));
             assert_eq!(FlowConfig { rto: RtoConfig { initial_ps, ..none.rto }, ..none }, typed, "{rtt_us}");
         }
+    }
+
+    /// What the library takes for a real network is what the commands take.
+    #[test]
+    fn the_librarys_defaults_are_these() {
+        let ours = connection(&path(&[], None, None), 1_400, 64, 5);
+        let theirs = real::flow(1_400, 64);
+        assert_eq!(FlowConfig { max_message_bytes: theirs.max_message_bytes, ..ours }, theirs);
     }
 
     #[test]

@@ -1,29 +1,18 @@
 //! Endpoints for async code: a driver thread polls the device, and handles talk to it over channels.
 //!
 //! ```
-//! # use spray_nic::{aio, device::{Device, MemoryConfig, MemoryNetwork}, EndpointConfig, Mode, Peer};
-//! # use spray_core::{cc::CcConfig, flow::FlowConfig, path::{BalancerKind, PathConfig}};
-//! # use spray_wire::{Kind, header_bytes};
-//! # use std::net::IpAddr;
+//! # use spray_nic::{aio, device::MemoryNetwork, EndpointConfig};
 //! # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 //! # runtime.block_on(async {
-//! // 100 Gb/s, 100 us round trip, 3,000 bytes of payload a packet, paths chosen by REPS.
-//! let header = header_bytes(false, Kind::Data) as u32;
-//! let rtt_ps = 100_000_000;
-//! let path = PathConfig::new(BalancerKind::Reps, rtt_ps, 400);
-//! let flow = FlowConfig::for_path(3000, header, path, CcConfig::for_path(rtt_ps, 100_000_000_000, 3000 + header));
-//!
-//! // A network in memory; `XskDevice::open` gives a device on a real interface.
-//! let network = MemoryNetwork::new(MemoryConfig::default());
-//! let host = |number: u8| (IpAddr::from([10, 0, 0, number]), [2, 0, 0, 0, 0, number]);
-//! let spawn = |number| {
-//!     let (address, mac) = host(number);
-//!     aio::Endpoint::spawn(network.attach(mac), EndpointConfig::new(address, mac, Mode::Real, flow))
+//! // Two hosts on a network in memory; `aio::Endpoint::open("eth0")` is one on a real interface.
+//! let network = MemoryNetwork::default();
+//! let host = |number| {
+//!     let mac = [2, 0, 0, 0, 0, number];
+//!     aio::Endpoint::spawn(network.attach(mac), EndpointConfig::real([10, 0, 0, number].into(), mac, 3498)?)
 //! };
-//! let (client, server) = (spawn(1)?, spawn(2)?);
+//! let (client, server) = (host(1)?, host(2)?);
 //!
-//! let (address, mac) = host(2);
-//! let mut ours = client.connect(Peer { address, mac }).await?;
+//! let mut ours = client.connect(server.local()).await?; // on a real interface the peer's IP address is enough
 //! let mut theirs = server.accept().await?;
 //!
 //! let (sent, received) = tokio::join!(ours.send("hello".into()), theirs.recv());
@@ -38,6 +27,8 @@
 //! # }).unwrap();
 //! ```
 
+mod connection;
+mod stream;
 mod thread;
 
 #[cfg(test)]
@@ -45,21 +36,25 @@ mod tests;
 
 use std::{
     io,
-    sync::{Arc, OnceLock},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    sync::Arc,
 };
 
-use bytes::Bytes;
 use thiserror::Error;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
+pub use self::connection::{Connection, Message, RecvHalf, SendHalf};
+pub use self::stream::Stream;
 use self::thread::{Command, Notice, Waker};
 use crate::{
     device::Device,
     driver::DriverOptions,
-    endpoint::{
-        ConfigError, ConnectError, ConnectionError, ConnectionId, ConnectionStats, EndpointConfig, EndpointStats, Peer,
-        SendError,
-    },
+    endpoint::{ConfigError, ConnectError, ConnectionError, EndpointConfig, EndpointStats, Peer, SendError},
+};
+#[cfg(feature = "xdp")]
+use crate::{
+    device::{XskConfig, XskInterface},
+    net::{Interface, NextHops, Resolver, Source},
 };
 
 /// Most commands that wait for the driver thread. Callers wait when there are more.
@@ -86,6 +81,12 @@ pub enum Error {
     /// The driver thread could not be started.
     #[error("the driver thread cannot start: {0}")]
     Thread(String),
+    /// The interface could not be taken over.
+    #[error("{0}")]
+    Interface(String),
+    /// It is not known where frames to the peer go.
+    #[error("{0}")]
+    NextHop(String),
     /// The connection was closed before the message was delivered.
     #[error("the connection is closed")]
     Closed,
@@ -94,13 +95,37 @@ pub enum Error {
     Stopped,
 }
 
-/// A whole message that was received.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
-    /// Its number among the peer's messages.
-    pub number: u32,
-    /// Its bytes.
-    pub data: Bytes,
+/// Whom to connect to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Destination {
+    /// A host, to which frames go as the kernel's routes say. For an endpoint of [`Endpoint::open`].
+    Address(IpAddr),
+    /// A host with the Ethernet address to which frames for it go.
+    Peer(Peer),
+}
+
+impl From<IpAddr> for Destination {
+    fn from(address: IpAddr) -> Self {
+        Self::Address(address)
+    }
+}
+
+impl From<Ipv4Addr> for Destination {
+    fn from(address: Ipv4Addr) -> Self {
+        Self::Address(address.into())
+    }
+}
+
+impl From<Ipv6Addr> for Destination {
+    fn from(address: Ipv6Addr) -> Self {
+        Self::Address(address.into())
+    }
+}
+
+impl From<Peer> for Destination {
+    fn from(peer: Peer) -> Self {
+        Self::Peer(peer)
+    }
 }
 
 /// An endpoint on a thread of its own. The thread lives until this handle and all its connections are dropped.
@@ -108,10 +133,51 @@ pub struct Message {
 pub struct Endpoint {
     shared: Handle,
     accepted: Mutex<mpsc::Receiver<Connection>>,
+    local: Peer,
+    #[cfg(feature = "xdp")]
+    resolver: Option<Resolver>,
 }
 
 impl Endpoint {
-    /// Starts an endpoint in real time, on a SCHED_IDLE thread that sleeps when idle.
+    /// Takes an interface of this thread's network namespace over and starts an endpoint on its first address, with the settings of
+    /// [`EndpointConfig::for_interface`], on a thread that sleeps when idle. Needs root, or the rights that errors name.
+    ///
+    /// # Errors
+    /// Says what stands in the way, and what to do about it.
+    #[cfg(feature = "xdp")]
+    pub fn open(interface: &str) -> Result<Self, Error> {
+        let failed = |error: crate::net::NetError| Error::Interface(error.to_string());
+        let found = Interface::find(interface).map_err(failed)?;
+        let config = found.own_address(None).and_then(|address| EndpointConfig::on(&found, address)).map_err(failed)?;
+        Self::open_with(&found, config, &XskConfig::new(interface, 0), DriverOptions::real())
+    }
+
+    /// As [`open`](Self::open), with settings of one's choice.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    #[cfg(feature = "xdp")]
+    pub fn open_with(
+        interface: &Interface,
+        config: EndpointConfig,
+        sockets: &XskConfig,
+        options: DriverOptions,
+    ) -> Result<Self, Error> {
+        let device = XskInterface::open_with(interface, config.address, sockets, None);
+        let device = device.map_err(|error| Error::Interface(error.to_string()))?;
+        let failed = |error: crate::net::NetError| Error::Interface(error.to_string());
+        let source = Source { interface: interface.name.clone(), index: interface.index, address: config.address };
+        let mut next_hops = NextHops::open(source).map_err(failed)?;
+        next_hops.start().map_err(failed)?;
+        let resolver = next_hops.resolver();
+        let mut endpoint =
+            Self::start(device, config, options, move |endpoint, now_ps| next_hops.update(endpoint, now_ps))?;
+        endpoint.resolver = Some(resolver);
+        Ok(endpoint)
+    }
+
+    /// Starts an endpoint in real time on a device, on a SCHED_IDLE thread that sleeps when idle. It follows no routes:
+    /// [`connect`](Self::connect) takes a [`Peer`].
     ///
     /// # Errors
     /// When the configuration is out of range, or the thread cannot be started.
@@ -128,6 +194,17 @@ impl Endpoint {
         config: EndpointConfig,
         options: DriverOptions,
     ) -> Result<Self, Error> {
+        Self::start(device, config, options, |_, _| {})
+    }
+
+    /// Starts the thread, which calls `each` after every round with the endpoint and the time.
+    fn start<D: Device + Send + 'static>(
+        device: D,
+        config: EndpointConfig,
+        options: DriverOptions,
+        each: impl FnMut(&mut crate::Endpoint<D>, u64) + Send + 'static,
+    ) -> Result<Self, Error> {
+        let local = Peer { address: config.address, mac: config.mac };
         let endpoint = crate::Endpoint::new(device, config)?;
         let failed = |error: io::Error| Error::Thread(error.to_string());
         let waker = Arc::new(Waker::new().map_err(failed)?);
@@ -136,16 +213,43 @@ impl Endpoint {
         let (accepted, accepted_in) = mpsc::channel(BACKLOG);
         let shared = Handle { commands, notices, waker };
         let inputs = thread::Inputs { commands: commands_in, notices: notices_in, accepted };
-        thread::start(endpoint, inputs, &shared, options).map_err(failed)?;
-        Ok(Self { shared, accepted: Mutex::new(accepted_in) })
+        thread::start(endpoint, inputs, &shared, options, each).map_err(failed)?;
+        Ok(Self {
+            shared,
+            accepted: Mutex::new(accepted_in),
+            local,
+            #[cfg(feature = "xdp")]
+            resolver: None,
+        })
     }
 
-    /// Connects to a peer.
+    /// Connects to a host: an IP address where the endpoint was made by [`open`](Self::open), a [`Peer`] anywhere.
     ///
     /// # Errors
-    /// When the table is full, or the peer refuses or does not answer.
-    pub async fn connect(&self, peer: Peer) -> Result<Connection, Error> {
+    /// When the next hop is not known, the table is full, or the peer refuses or does not answer.
+    pub async fn connect(&self, to: impl Into<Destination>) -> Result<Connection, Error> {
+        let peer = match to.into() {
+            Destination::Peer(peer) => peer,
+            Destination::Address(address) => Peer { address, mac: self.resolve(address).await? },
+        };
         self.shared.ask(|reply| Command::Connect { peer, reply }).await?
+    }
+
+    async fn resolve(&self, address: IpAddr) -> Result<[u8; 6], Error> {
+        #[cfg(feature = "xdp")]
+        if let Some(resolver) = &self.resolver {
+            return resolver.resolve(address).await.map_err(|error| Error::NextHop(error.to_string()));
+        }
+        Err(Error::NextHop(format!(
+            "where frames to {address} go is not known: an endpoint on a device of its own follows no routes; connect to a Peer, with the \
+             Ethernet address of the next hop"
+        )))
+    }
+
+    /// The endpoint's own addresses: what a host on the same link connects to.
+    #[must_use]
+    pub fn local(&self) -> Peer {
+        self.local
     }
 
     /// Waits for a peer to connect.
@@ -162,78 +266,6 @@ impl Endpoint {
     /// When the driver thread has ended.
     pub async fn stats(&self) -> Result<EndpointStats, Error> {
         self.shared.ask(|reply| Command::Stats { reply }).await
-    }
-}
-
-/// One connection. Dropping it closes it once everything sent is delivered.
-#[derive(Debug)]
-pub struct Connection {
-    id: ConnectionId,
-    peer: Peer,
-    shared: Handle,
-    messages: mpsc::Receiver<Message>,
-    error: Arc<OnceLock<ConnectionError>>,
-}
-
-impl Connection {
-    /// Sends a message. Resolves when the peer has acknowledged all of it. Several messages may be under way at a
-    /// time.
-    ///
-    /// Dropping the future early does not take the message back.
-    ///
-    /// # Errors
-    /// When the message is too long, or the connection fails or is closed first.
-    pub async fn send(&self, data: Bytes) -> Result<(), Error> {
-        self.shared.ask(|reply| Command::Send { connection: self.id, data, reply }).await?
-    }
-
-    /// Waits for a message. Messages may come in another order than they were sent in. `None` once the connection is
-    /// closed.
-    ///
-    /// Dropping the future loses no message.
-    ///
-    /// # Errors
-    /// When the connection failed.
-    pub async fn recv(&mut self) -> Result<Option<Message>, Error> {
-        let Some(message) = self.messages.recv().await else {
-            return self.error.get().map_or(Ok(None), |&error| Err(error.into()));
-        };
-        self.shared.notify(Notice::Consumed { connection: self.id, bytes: message.data.len() as u64 });
-        Ok(Some(message))
-    }
-
-    /// Closes the connection. Resolves when everything sent is delivered and the peer knows.
-    ///
-    /// # Errors
-    /// When the connection fails first.
-    pub async fn close(self) -> Result<(), Error> {
-        self.shared.ask(|reply| Command::Close { connection: self.id, reply }).await?
-    }
-
-    /// Counters of this connection.
-    ///
-    /// # Errors
-    /// When the driver thread has ended.
-    pub async fn stats(&self) -> Result<Option<ConnectionStats>, Error> {
-        self.shared.ask(|reply| Command::ConnectionStats { connection: self.id, reply }).await
-    }
-
-    /// The peer's addresses.
-    #[must_use]
-    pub fn peer(&self) -> Peer {
-        self.peer
-    }
-
-    /// Its number in the endpoint.
-    #[must_use]
-    pub fn id(&self) -> ConnectionId {
-        self.id
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.shared.notify(Notice::Dropped { connection: self.id });
     }
 }
 

@@ -1,5 +1,7 @@
 //! Handles, over a network in memory that runs by itself.
 
+mod streams;
+
 use std::{
     future::Future,
     sync::{
@@ -8,6 +10,8 @@ use std::{
     },
     time::Duration,
 };
+
+use bytes::Bytes;
 
 use super::*;
 use crate::{

@@ -40,6 +40,7 @@ pub(super) enum Command {
 /// News of a handle for the thread, which needs no answer.
 #[derive(Debug)]
 pub(super) enum Notice {
+    Send { connection: ConnectionId, data: Bytes, reply: Reply<Result<(), Error>> },
     Consumed { connection: ConnectionId, bytes: u64 },
     Dropped { connection: ConnectionId },
 }
@@ -112,12 +113,13 @@ struct Server {
     lingers_until_ps: Option<u64>,
 }
 
-/// Starts the thread. Fails if it cannot get the priority or CPU asked for.
+/// Starts the thread, which calls `each` after every round. Fails if it cannot get the priority or CPU asked for.
 pub(super) fn start<D: Device + Send + 'static>(
     endpoint: Endpoint<D>,
     inputs: Inputs,
     handle: &Handle,
     options: DriverOptions,
+    mut each: impl FnMut(&mut Endpoint<D>, u64) + Send + 'static,
 ) -> io::Result<()> {
     let (commands, notices) = (handle.commands.downgrade(), handle.notices.downgrade());
     let waker = Arc::clone(&handle.waker);
@@ -133,6 +135,7 @@ pub(super) fn start<D: Device + Send + 'static>(
         let mut rest = Rest::new(options.idle, std::iter::once(endpoint.device().wake_fd()));
         rest.also_wake_on(server.waker.reader.as_raw_fd());
         run_resting(&mut [endpoint], &mut DilatedClock::real(), rest, |endpoints, now_ps| {
+            each(&mut endpoints[0], now_ps);
             server.serve(&mut endpoints[0], now_ps)
         });
     })?;
@@ -170,13 +173,7 @@ impl Server {
                 Ok(connection) => drop(self.connecting.insert(connection, (peer, reply))),
                 Err(error) => drop(reply.send(Err(error.into()))),
             },
-            Command::Send { connection, data, reply } => match self.entries.get_mut(&connection) {
-                Some(entry) => {
-                    entry.waiting.push_back((data, reply));
-                    entry.submit(endpoint, connection);
-                }
-                None => drop(reply.send(Err(Error::Closed))),
-            },
+            Command::Send { connection, data, reply } => self.on_send(endpoint, connection, data, reply),
             Command::Close { connection, reply } => match self.entries.get_mut(&connection) {
                 Some(entry) => {
                     entry.closing = Some(reply);
@@ -190,8 +187,25 @@ impl Server {
         }
     }
 
+    fn on_send<D: Device>(
+        &mut self,
+        endpoint: &mut Endpoint<D>,
+        connection: ConnectionId,
+        data: Bytes,
+        reply: Reply<Result<(), Error>>,
+    ) {
+        match self.entries.get_mut(&connection) {
+            Some(entry) => {
+                entry.waiting.push_back((data, reply));
+                entry.submit(endpoint, connection);
+            }
+            None => drop(reply.send(Err(Error::Closed))),
+        }
+    }
+
     fn on_notice<D: Device>(&mut self, endpoint: &mut Endpoint<D>, notice: Notice) {
         match notice {
+            Notice::Send { connection, data, reply } => self.on_send(endpoint, connection, data, reply),
             Notice::Consumed { connection, bytes } => endpoint.consumed(connection, bytes),
             Notice::Dropped { connection } => {
                 if let Some(entry) = self.entries.get_mut(&connection) {
@@ -254,7 +268,7 @@ impl Server {
             close_wanted: false,
         };
         self.entries.insert(id, entry);
-        Some(Connection { id, peer, shared, messages, error })
+        Some(Connection::new(id, peer, shared, messages, error))
     }
 
     fn on_end(&mut self, connection: ConnectionId, error: Option<ConnectionError>) {

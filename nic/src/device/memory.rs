@@ -82,6 +82,13 @@ pub struct MemoryNetwork {
     config: MemoryConfig,
 }
 
+impl Default for MemoryNetwork {
+    /// One that carries every frame at once.
+    fn default() -> Self {
+        Self::new(MemoryConfig::default())
+    }
+}
+
 impl MemoryNetwork {
     /// A network without devices, at time zero.
     #[must_use]

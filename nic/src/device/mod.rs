@@ -17,7 +17,7 @@ pub mod xsk;
 pub use capture::{Capture, PcapWriter};
 pub use memory::{Impairments, LinkState, MemoryConfig, MemoryDevice, MemoryNetwork, NetworkStats};
 #[cfg(feature = "xdp")]
-pub use xsk::{BindMode, OpenError, XskConfig, XskDevice, XskQueues};
+pub use xsk::{BindMode, OpenError, TakeOverError, XskConfig, XskDevice, XskInterface, XskQueues};
 
 /// A frame of one device that the caller holds.
 ///
@@ -196,6 +196,12 @@ pub trait Device {
 
     /// Whether the interface was removed, or moved to another namespace: this device will never work again. Asked after an error.
     fn is_gone(&self) -> bool {
+        false
+    }
+
+    /// Whether no frame can arrive, since nothing hands any to this device: an AF_XDP socket without a program. Asked after a silence; may
+    /// cost system calls.
+    fn is_deaf(&self) -> bool {
         false
     }
 

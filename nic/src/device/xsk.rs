@@ -1,7 +1,8 @@
 //! AF_XDP sockets, through `xsk-rs` and libxdp.
 //!
 //! Rings are named as the kernel does (*fill*, *completion*, *rx*, *tx*; see the kernel's `Documentation/networking/af_xdp.rst`).
-//! The XDP program that steers frames into the socket is not loaded here: put [`XskDevice::fd`] into its XSKMAP.
+//! A socket receives only what an XDP program on the interface hands it. [`XskInterface`] comes with that program; for a program of
+//! your own, put [`XskDevice::fd`] into its XSKMAP.
 //!
 //! In `xsk-rs` it is unsafe to touch a frame that somebody else owns, or to hand it to the kernel. Here `Frames`
 //! records who owns each frame, and every use of a handle checks it, so safe code cannot break the rule.
@@ -27,15 +28,27 @@ use super::{
 
 mod config;
 mod error;
+mod interface;
 mod queues;
 mod rings;
 mod sys;
 
 pub use config::{BindMode, XskConfig};
 pub use error::OpenError;
+pub use interface::{TakeOverError, XskInterface};
 pub use queues::XskQueues;
 
 use rings::Rings;
+
+/// The rate of an interface's link in bits per second, where the driver tells. The interface is of this thread's network namespace.
+pub(crate) fn link_bps(interface: &str) -> Option<u64> {
+    CString::new(interface).ok().and_then(|name| sys::link_bps(&name).ok())
+}
+
+/// The number of an interface of this thread's network namespace.
+pub(crate) fn interface_index(interface: &str) -> Option<u32> {
+    CString::new(interface).ok().and_then(|name| sys::interface_index(&name))
+}
 
 /// Bytes that the kernel keeps free before a packet for the XDP program: `XDP_PACKET_HEADROOM`.
 const HEADROOM: u32 = 256;
@@ -312,6 +325,10 @@ impl Device for XskDevice {
 
     fn is_gone(&self) -> bool {
         self.gone
+    }
+
+    fn is_deaf(&self) -> bool {
+        self.stats.rx == 0 && interface_index(&self.config.interface).and_then(crate::xdp::is_attached) == Some(false)
     }
 
     fn wake_fd(&self) -> Option<RawFd> {

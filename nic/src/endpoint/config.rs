@@ -1,10 +1,14 @@
 //! The settings of an endpoint.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
+use spray_core::cc::ControlConfig;
 use spray_core::flow::FlowConfig;
+use spray_core::path::BalancerConfig;
 
 use crate::keys::Keys;
+use crate::real::{self, ps};
 
 /// How an endpoint relates to time and to its link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +117,55 @@ impl EndpointConfig {
             keys: None,
             event_log: 0,
         }
+    }
+
+    /// How packets choose paths; a [`BalancerKind`](spray_core::path::BalancerKind) stands for its published settings.
+    #[must_use]
+    pub fn with_balancer(mut self, balancer: impl Into<BalancerConfig>) -> Self {
+        self.flow.path.balancer = balancer.into();
+        self
+    }
+
+    /// How congestion is controlled; a [`CcKind`](spray_core::cc::CcKind) stands for its published settings.
+    #[must_use]
+    pub fn with_congestion_control(mut self, control: impl Into<ControlConfig>) -> Self {
+        self.flow.cc.control = control.into();
+        self
+    }
+
+    /// Talks only to holders of the keys' peers, and seals every frame; its payload gets as much shorter as that takes.
+    #[must_use]
+    pub fn with_keys(mut self, keys: Keys) -> Self {
+        let header_bytes = real::header_bytes(self.address.is_ipv6(), true);
+        self.flow.payload_bytes = self.flow.packet_bytes().saturating_sub(header_bytes);
+        self.flow.header_bytes = header_bytes;
+        self.keys = Some(keys);
+        self
+    }
+
+    /// How long a peer may say nothing: to a Connect, to data, or at all.
+    #[must_use]
+    pub fn with_give_up(mut self, time: Duration) -> Self {
+        self.flow.give_up_ps = ps(time);
+        self.idle_timeout_ps = ps(time);
+        self.handshake = real::handshake(time);
+        self
+    }
+
+    /// How long frames may wait for others before the device is told of them together; see
+    /// [`coalesce_ps`](Self::coalesce_ps).
+    #[must_use]
+    pub fn with_coalescing(mut self, time: Duration) -> Self {
+        self.coalesce_ps = ps(time);
+        self
+    }
+
+    /// The longest message that a peer may send, in bytes. A connection's receiver holds up to twice that.
+    #[must_use]
+    pub fn with_max_message(mut self, bytes: u64) -> Self {
+        self.flow.max_message_bytes = bytes;
+        self.flow.max_data_bytes = bytes.saturating_mul(2);
+        self
     }
 }
 

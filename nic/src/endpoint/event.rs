@@ -110,6 +110,12 @@ pub enum ConnectionError {
     /// No Accept came in time.
     #[error("the peer did not answer the connection request")]
     ConnectTimeout,
+    /// No Accept came in time, and none could have: nothing hands frames to this side's AF_XDP socket.
+    #[error(
+        "the peer did not answer the connection request, and no answer could arrive: no XDP program on this interface steers frames into \
+         the socket. Open the interface with XskInterface, which comes with one, or attach your own with the socket in its XSKMAP"
+    )]
+    NothingArrives,
     /// The peer accepts no connections, or no more of them.
     #[error("the peer refused the connection")]
     Refused,
@@ -155,6 +161,14 @@ pub enum ConfigError {
     /// The connection table's size is out of range.
     #[error("max_connections is {0}; it must be 1 to 65536")]
     MaxConnections(u32),
+    /// Packets of the interface are too short to be of use.
+    #[error("an MTU of {mtu} bytes is too small; needed is {needed}")]
+    Mtu {
+        /// The MTU.
+        mtu: u32,
+        /// The least one.
+        needed: u32,
+    },
     /// The emulated link has no rate.
     #[error("link_bps must not be 0")]
     LinkRate,

@@ -383,7 +383,13 @@ impl<D: Device> Endpoint<D> {
 
     /// Returns the next event, for a caller that calls [`consumed`](Self::consumed) for received messages itself.
     pub(crate) fn next_event(&mut self) -> Option<EndpointEvent> {
-        self.machine.outside.events.pop_front()
+        let mut event = self.machine.outside.events.pop_front()?;
+        if let EndpointEvent::Failed { error: error @ ConnectionError::ConnectTimeout, .. } = &mut event
+            && self.link.device.is_deaf()
+        {
+            *error = ConnectionError::NothingArrives;
+        }
+        Some(event)
     }
 
     /// Records that the caller has finished with a received message.

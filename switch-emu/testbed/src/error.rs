@@ -42,6 +42,9 @@ pub enum RunError {
     /// An XDP program could not be loaded, attached or read.
     #[error(transparent)]
     Program(#[from] ProgramError),
+    /// The program of a host could not be loaded, attached or read.
+    #[error(transparent)]
+    Steer(#[from] spray_nic::xdp::ProgramError),
     /// The socket, the endpoint or a connection of a host could not be made.
     #[error("host {host}: {source}")]
     Host {

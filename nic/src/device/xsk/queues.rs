@@ -199,6 +199,10 @@ impl Device for XskQueues {
         self.queues.iter().any(Device::is_gone)
     }
 
+    fn is_deaf(&self) -> bool {
+        self.queues.iter().all(Device::is_deaf)
+    }
+
     fn wake_fd(&self) -> Option<RawFd> {
         Some(self.wake.as_ref().map_or_else(|| self.queues[0].fd(), AsRawFd::as_raw_fd))
     }

@@ -90,6 +90,50 @@ pub(super) fn interface_mtu(name: &CString) -> io::Result<u32> {
     u32::try_from(mtu).map_err(io::Error::other)
 }
 
+/// `SIOCETHTOOL` of `linux/sockios.h`.
+const SIOCETHTOOL: libc::Ioctl = 0x8946;
+
+/// The settings of an interface's link: `struct ethtool_cmd` of `linux/ethtool.h`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct LinkSettings {
+    command: u32,
+    modes: [u32; 2],
+    speed: u16,
+    rest: [u8; 6],
+    packets: [u32; 2],
+    speed_high: u16,
+    more: [u8; 2],
+    reserved: [u32; 3],
+}
+
+/// The rate of the link of an interface of this thread's network namespace, in bits per second.
+///
+/// # Errors
+/// `ENODEV` when there is no such interface, `EOPNOTSUPP` when its driver does not tell, or there is no link.
+pub(super) fn link_bps(name: &CString) -> io::Result<u64> {
+    /// `ETHTOOL_GSET` of `linux/ethtool.h`, and what it says where the rate is not known.
+    const GET_SETTINGS: u32 = 1;
+    const UNKNOWN: u32 = u32::MAX;
+    let mut settings = LinkSettings { command: GET_SETTINGS, ..LinkSettings::default() };
+    let mut request = interface_request(name)?;
+    request.ifr_ifru.ifru_data = (&raw mut settings).cast();
+    // SAFETY: SIOCETHTOOL reads the name, which ends in a NUL within its array, and the command; that one writes the structure, which
+    // is live and has the kernel's layout.
+    unsafe { ask_interface(SIOCETHTOOL, &mut request) }?;
+    match u32::from(settings.speed) | u32::from(settings.speed_high) << 16 {
+        0 | UNKNOWN => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
+        mbps => Ok(u64::from(mbps) * 1_000_000),
+    }
+}
+
+/// The number of an interface of this thread's network namespace.
+pub(super) fn interface_index(name: &CString) -> Option<u32> {
+    // SAFETY: the name is a live string that ends in a NUL.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    (index > 0).then_some(index)
+}
+
 /// Queues of an interface, by what they are for: `struct ethtool_channels` of `linux/ethtool.h`, which libc does not have.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -107,8 +151,7 @@ pub(super) struct Channels {
 /// # Errors
 /// `ENODEV` when there is no such interface, `EOPNOTSUPP` when its driver does not tell.
 pub(super) fn channels(name: &CString) -> io::Result<Channels> {
-    /// `SIOCETHTOOL` of `linux/sockios.h` and `ETHTOOL_GCHANNELS` of `linux/ethtool.h`.
-    const SIOCETHTOOL: libc::Ioctl = 0x8946;
+    /// `ETHTOOL_GCHANNELS` of `linux/ethtool.h`.
     const GET_CHANNELS: u32 = 0x3c;
     let mut channels = Channels { command: GET_CHANNELS, ..Channels::default() };
     let mut request = interface_request(name)?;

@@ -11,6 +11,7 @@ use super::{rings::RECEIVES_PER_CHECK, *};
 mod interfaces;
 mod many_queues;
 mod rig;
+mod taken_over;
 
 use rig::{Meeting, Steer, ip, joined, up, yield_to_softirq};
 use spray_test_support::has_root;

@@ -19,10 +19,18 @@ pub struct Checked {
     pub verified: Result<u32, ProgramError>,
 }
 
+/// Looks whether the switches' programs were built when this binary was.
+///
+/// # Errors
+/// One for which [`ProgramError::is_missing`] holds.
+pub fn check_built() -> Result<(), ProgramError> {
+    PROGRAMS.into_iter().try_for_each(|(object, _)| object::bytes(object).map(drop))
+}
+
 /// Loads every program, each by itself, attached nowhere, and drops it again.
 ///
 /// # Errors
-/// [`ProgramError::Missing`]: there is nothing to load. A refused program is no error here.
+/// [`ProgramError::is_missing`]: there is nothing to load. A refused program is no error here.
 pub fn check_programs() -> Result<Vec<Checked>, ProgramError> {
     let check = |(object, program)| Ok(Checked { program, verified: check(object, object::bytes(object)?, program) });
     PROGRAMS.into_iter().map(check).collect()
@@ -34,5 +42,5 @@ pub(super) fn check(object: &'static str, bytes: &[u8], program: &'static str) -
         Ok(())
     })?;
     let found = loaded.progs_mut().find(|found| found.name() == program);
-    found.and_then(|found| object::verified_instructions(&found).ok()).ok_or(ProgramError::Missing(program))
+    found.and_then(|found| object::verified_instructions(&found).ok()).ok_or(ProgramError::missing(program))
 }

@@ -10,15 +10,13 @@ mod error;
 mod maps;
 mod object;
 mod router;
-mod steer;
 mod switch;
 
 pub use bench::HopBench;
-pub use check::{Checked, VERIFIER_LIMIT, check_programs};
+pub use check::{Checked, VERIFIER_LIMIT, check_built, check_programs};
 pub use error::ProgramError;
-pub use object::AttachMode;
 pub use router::{RouterProgram, Uplink};
-pub use steer::SteerProgram;
+pub use spray_nic::xdp::{AttachMode, SteerProgram};
 pub use switch::SwitchProgram;
 
 #[cfg(test)]

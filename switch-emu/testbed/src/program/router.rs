@@ -4,6 +4,7 @@ use std::os::fd::AsFd;
 
 use libbpf_rs::{Object, TC_EGRESS, TcHookBuilder};
 use spray_core::link::serialisation_floor_ps;
+use spray_nic::xdp;
 
 use super::ProgramError;
 use super::maps::Maps;
@@ -41,8 +42,8 @@ impl RouterProgram {
         let object = object::load("router", |_| Ok(()))?;
         let maps = Maps::of(&object)?;
         let program = object.progs().find(|program| program.name() == "router");
-        let program = program.ok_or(ProgramError::Missing("router"))?;
-        let failed = |source| ProgramError::Load { program: "router", source, log: String::new() };
+        let program = program.ok_or(ProgramError::missing("router"))?;
+        let failed = |source| xdp::ProgramError::Load { program: "router", source, log: String::new() };
         let mut hook =
             TcHookBuilder::new(program.as_fd()).ifindex(ifindex as i32).handle(1).priority(1).hook(TC_EGRESS);
         hook.create().and_then(|mut hook| hook.attach()).map_err(failed)?;

@@ -2,9 +2,10 @@
 
 use super::ProgramError;
 use super::maps::{self, Maps};
-use super::object::{self, AttachMode};
+use super::object;
 use libbpf_rs::{Object, ProgramMut};
 use spray_fabric::{ChassisCounters, ChassisSpec, PortCounters, Tables};
+use spray_nic::xdp::{self, AttachMode};
 use spray_pipeline::queue::{QUEUE_WORDS, Queue};
 use spray_pipeline::scheme::{Entries, reunion};
 use std::os::fd::{AsFd, OwnedFd};
@@ -64,7 +65,7 @@ impl SwitchProgram {
     /// [`ProgramError::Attach`], for instance when another program sits there or the MTU is too large for XDP.
     pub fn attach(&mut self, ifindex: u32, ingress: usize) -> Result<AttachMode, ProgramError> {
         self.maps.set_ingress(ifindex, ingress)?;
-        let (link, mode) = object::attach(self.program(SWITCH)?.as_fd(), ifindex)?;
+        let (link, mode) = xdp::attach(self.program(SWITCH)?.as_fd(), ifindex)?;
         self.links.push(link);
         Ok(mode)
     }
@@ -127,7 +128,7 @@ impl SwitchProgram {
 
     /// The program's entry point, by name.
     pub(super) fn program(&self, name: &'static str) -> Result<ProgramMut<'_>, ProgramError> {
-        self.object.progs_mut().find(|program| program.name() == name).ok_or(ProgramError::Missing(name))
+        self.object.progs_mut().find(|program| program.name() == name).ok_or(ProgramError::missing(name))
     }
 
     /// Test runs arrive on the loopback interface; ports without an interface send there too.

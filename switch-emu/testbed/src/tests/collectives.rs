@@ -55,7 +55,7 @@ fn run(
     if !spray_test_support::has_root() {
         return None;
     }
-    if let Err(error @ ProgramError::Missing(_)) = SteerProgram::load([0; 6], &[]) {
+    if let Err(error) = check_built() {
         spray_test_support::skip(&error.to_string());
         return None;
     }

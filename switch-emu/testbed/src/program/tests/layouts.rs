@@ -1,7 +1,6 @@
 //! What the objects hand to functions by pointer has no padding: Linux 5.15 refuses bytes of the stack that nobody
 //! wrote. Newer kernels take them, so that loading alone would not notice.
 
-use super::super::ProgramError;
 use super::super::object;
 use libbpf_rs::btf::types::{Array, Composite, Enum, Int, Ptr};
 use libbpf_rs::btf::{Btf, BtfType, HasSize};
@@ -11,7 +10,7 @@ use libbpf_rs::btf::{Btf, BtfType, HasSize};
 fn no_struct_of_the_objects_has_padding() {
     for name in ["switch", "steer"] {
         let bytes = match object::bytes(name) {
-            Err(error @ ProgramError::Missing(_)) => return spray_test_support::skip(&error.to_string()),
+            Err(error) if error.is_missing() => return spray_test_support::skip(&error.to_string()),
             bytes => bytes.unwrap_or_else(|error| panic!("{error}")),
         };
         let btf = Btf::from_raw(name, bytes).expect("an object").expect("type information in it");

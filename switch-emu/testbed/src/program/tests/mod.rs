@@ -7,7 +7,6 @@ mod flowcut;
 mod layouts;
 mod properties;
 mod reunion;
-mod steer;
 mod verdict;
 
 use super::{HopBench, SwitchProgram};
@@ -80,7 +79,7 @@ fn loaded_for(fabric: &Fabric) -> Option<SwitchProgram> {
         return None;
     }
     match SwitchProgram::load(&ChassisSpec::whole(fabric)) {
-        Err(error @ super::ProgramError::Missing(_)) => {
+        Err(error) if error.is_missing() => {
             spray_test_support::skip(&error.to_string());
             None
         }

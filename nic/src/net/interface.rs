@@ -5,47 +5,79 @@ use std::net::IpAddr;
 use futures_util::TryStreamExt;
 use rtnetlink::packet_route::address::AddressAttribute;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkXdp};
-use rtnetlink::{Handle, new_connection};
 
-use crate::failure::{Failure, Outcome};
+use super::{NetError, ask};
+use crate::device::xsk::link_bps;
 
 /// An interface of this network namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Its number.
     pub index: u32,
+    /// Its Ethernet address.
     pub mac: [u8; 6],
+    /// The longest IP packet in bytes.
     pub mtu: u32,
+    /// Whether it is set up.
     pub up: bool,
+    /// The rate of its link in bits per second, where the driver tells.
+    pub link_bps: Option<u64>,
+    /// Its IP addresses.
     pub addresses: Vec<IpAddr>,
     /// The XDP program that is attached to it.
     pub xdp_program: Option<u32>,
 }
 
-/// Looks an interface up.
-///
-/// # Errors
-/// When there is none of that name, or netlink fails.
-pub fn interface(name: &str) -> Outcome<Interface> {
-    ask(async |handle| {
-        let mut links = handle.link().get().match_name(name).execute();
-        let link = links.try_next().await.ok().flatten();
-        let link =
-            link.ok_or_else(|| Failure::refused(format!("there is no interface {name}; `ip link` lists them")))?;
-        let mut found = Interface {
-            index: link.header.index,
-            up: link.header.flags.contains(LinkFlags::Up),
-            ..Interface::default()
-        };
-        link.attributes.iter().for_each(|attribute| found.take(attribute));
-        let mut addresses = handle.address().get().set_link_index_filter(found.index).execute();
-        while let Some(message) = addresses.try_next().await.map_err(Failure::failed)? {
-            found.addresses.extend(message.attributes.iter().find_map(own_address));
-        }
-        Ok(found)
-    })
-}
-
 impl Interface {
+    /// Looks an interface of the calling thread's network namespace up.
+    ///
+    /// # Errors
+    /// When there is none of that name, or the kernel does not answer.
+    pub fn find(name: &str) -> Result<Self, NetError> {
+        ask(async |handle| {
+            let mut links = handle.link().get().match_name(name).execute();
+            let link = links.try_next().await.ok().flatten();
+            let link = link.ok_or_else(|| NetError::NoInterface(name.into()))?;
+            let mut found = Self {
+                name: name.into(),
+                index: link.header.index,
+                up: link.header.flags.contains(LinkFlags::Up),
+                link_bps: link_bps(name),
+                ..Self::default()
+            };
+            link.attributes.iter().for_each(|attribute| found.take(attribute));
+            let mut addresses = handle.address().get().set_link_index_filter(found.index).execute();
+            while let Some(message) = addresses.try_next().await.map_err(NetError::netlink)? {
+                found.addresses.extend(message.attributes.iter().find_map(own_address));
+            }
+            Ok(found)
+        })
+    }
+
+    /// Checks that it is up, and that no XDP program sits on it.
+    ///
+    /// # Errors
+    /// Says what to do about it.
+    pub fn check_free(&self) -> Result<(), NetError> {
+        if !self.up {
+            return Err(NetError::Down(self.name.clone()));
+        }
+        let busy = |program| NetError::Busy { interface: self.name.clone(), program };
+        self.xdp_program.map_or(Ok(()), |program| Err(busy(program)))
+    }
+
+    /// The address to send from to a peer like this one.
+    ///
+    /// # Errors
+    /// When it has none of that IP version.
+    pub fn own_address(&self, like: Option<IpAddr>) -> Result<IpAddr, NetError> {
+        let version = if like.is_some_and(|peer| peer.is_ipv6()) { "IPv6" } else { "IP" };
+        self.address_like(like).ok_or_else(|| NetError::NoAddress { interface: self.name.clone(), version })
+    }
+
     fn take(&mut self, attribute: &LinkAttribute) {
         match attribute {
             LinkAttribute::Address(bytes) => self.mac = bytes.as_slice().try_into().unwrap_or_default(),
@@ -80,23 +112,13 @@ fn own_address(attribute: &AddressAttribute) -> Option<IpAddr> {
     }
 }
 
-/// Runs one exchange with the kernel.
-pub fn ask<T>(exchange: impl AsyncFnOnce(Handle) -> Outcome<T>) -> Outcome<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::failed)?;
-    runtime.block_on(async {
-        let (connection, handle, _) = new_connection().map_err(Failure::failed)?;
-        tokio::spawn(connection);
-        exchange(handle).await
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn loopback_is_found_with_its_address() {
-        let lo = interface("lo").unwrap();
+        let lo = Interface::find("lo").unwrap();
         assert_eq!(lo.index, 1);
         assert_eq!(lo.address_like(Some("127.0.0.2".parse().unwrap())), Some("127.0.0.1".parse().unwrap()));
         assert_eq!(lo.xdp_program, None);
@@ -104,7 +126,7 @@ mod tests {
 
     #[test]
     fn unknown_interface_is_named() {
-        assert!(interface("spray-nope").unwrap_err().to_string().contains("spray-nope"));
+        assert!(Interface::find("spray-nope").unwrap_err().to_string().contains("spray-nope"));
     }
 
     #[test]

@@ -3,9 +3,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt};
 use rtnetlink::packet_route::AddressFamily;
@@ -13,19 +14,22 @@ use rtnetlink::packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, N
 use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteVia};
 use rtnetlink::{Handle, MulticastGroup, RouteMessageBuilder, new_multicast_connection};
 use socket2::{Domain, Socket, Type};
-use spray_nic::Endpoint;
-use spray_nic::device::Device;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 
-use super::network::ask;
-use crate::failure::{Failure, Outcome};
+use super::{NetError, ask};
+use crate::device::Device;
+use crate::endpoint::Endpoint;
 
-/// From where a command sends.
-#[derive(Debug)]
+/// From where an endpoint sends.
+#[derive(Clone, Debug)]
 pub struct Source {
+    /// The interface's name.
     pub interface: String,
+    /// Its number.
     pub index: u32,
+    /// The endpoint's IP address.
     pub address: IpAddr,
 }
 
@@ -34,35 +38,32 @@ impl Source {
     ///
     /// # Errors
     /// When there is no route, or the next hop does not answer within two seconds.
-    pub fn resolve(&self, peer: IpAddr) -> Outcome<[u8; 6]> {
-        ask(async |handle| {
-            let hop = self.next_hop(&handle, peer).await?;
-            let prod = self.prod();
-            for attempt in 0..20 {
-                if let Some(mac) = self.neighbour(&handle, hop).await? {
-                    return Ok(mac);
-                }
-                if attempt % 5 == 0 {
-                    provoke(prod.as_ref(), peer);
-                }
-                tokio::time::sleep(Duration::from_millis(100)).await;
+    pub fn resolve(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
+        ask(async |handle| self.resolve_by(&handle, self.prod().as_ref(), peer).await)
+    }
+
+    async fn resolve_by(&self, handle: &Handle, prod: Option<&Socket>, peer: IpAddr) -> Result<[u8; 6], NetError> {
+        let hop = self.next_hop(handle, peer).await?;
+        for attempt in 0..20 {
+            if let Some(mac) = self.neighbour(handle, hop).await? {
+                return Ok(mac);
             }
-            let what = if hop == peer { "the receiver".into() } else { format!("the router on the way to {peer}") };
-            Err(Failure::refused(format!(
-                "{hop}, {what}, does not answer on {}: is the cable in, and are the addresses right? `ip neighbour` tells whom the \
-                 kernel knows; --peer-mac gives the Ethernet address by hand",
-                self.interface
-            )))
-        })
+            if attempt % 5 == 0 {
+                provoke(prod, peer);
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let what = if hop == peer { "the peer itself".into() } else { format!("the router on the way to {peer}") };
+        Err(NetError::Silent { hop, what, interface: self.interface.clone() })
     }
 
     /// Where the kernel's routes send packets to `peer` over the interface: a router, or the peer itself.
-    async fn next_hop(&self, handle: &Handle, peer: IpAddr) -> Outcome<IpAddr> {
-        let Self { interface, address, .. } = self;
-        let no_route = |why: &str| {
-            let mend =
-                "`ip route get` tells the kernel's choice; give another --interface, or the next hop's --peer-mac";
-            Failure::refused(format!("no route from {address} to {peer} over {interface}: {why}; {mend}"))
+    async fn next_hop(&self, handle: &Handle, peer: IpAddr) -> Result<IpAddr, NetError> {
+        let no_route = |why: &str| NetError::NoRoute {
+            interface: self.interface.clone(),
+            from: self.address,
+            to: peer,
+            why: why.into(),
         };
         let question = self.question(peer).ok_or_else(|| no_route("they are not of the same IP version"))?;
         let found = handle.route().get(question).execute().try_next().await;
@@ -97,11 +98,11 @@ impl Source {
     }
 
     /// The Ethernet address of a neighbour, if the kernel knows it.
-    async fn neighbour(&self, handle: &Handle, hop: IpAddr) -> Outcome<Option<[u8; 6]>> {
+    async fn neighbour(&self, handle: &Handle, hop: IpAddr) -> Result<Option<[u8; 6]>, NetError> {
         let family = if hop.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
         let mut table = handle.neighbours().get().set_address_family(family).execute();
         let mut mac = None;
-        while let Some(entry) = table.try_next().await.map_err(Failure::failed)? {
+        while let Some(entry) = table.try_next().await.map_err(NetError::netlink)? {
             if entry.header.ifindex == self.index && destination(&entry) == Some(hop) {
                 mac = mac.or_else(|| link_address(&entry));
             }
@@ -123,24 +124,24 @@ impl Source {
     }
 
     /// Looks the next hop of every peer up when asked to, and when there is news of routes or neighbours.
-    async fn watch(
-        self,
-        handle: Handle,
-        mut news: impl Stream + Unpin,
-        prod: Option<Socket>,
-        mut peers: UnboundedReceiver<Vec<IpAddr>>,
-        found: mpsc::Sender<Found>,
-    ) {
+    async fn watch(self, handle: Handle, mut news: impl Stream + Unpin, mut asked: Asked, found: mpsc::Sender<Found>) {
+        let prod = asked.prod.map(Arc::new);
         let mut watched = Vec::new();
         loop {
             tokio::select! {
-                told = peers.recv() => match told {
+                told = asked.peers.recv() => match told {
                     Some(told) => {
                         watched = told;
-                        watched.iter().for_each(|&peer| provoke(prod.as_ref(), peer));
+                        watched.iter().for_each(|&peer| provoke(prod.as_deref(), peer));
                     }
                     None => return,
                 },
+                Some((peer, reply)) = asked.questions.recv() => {
+                    let (source, handle, prod) = (self.clone(), handle.clone(), prod.clone());
+                    // Who does not wait for the answer does not need it.
+                    tokio::spawn(async move { drop(reply.send(source.resolve_by(&handle, prod.as_deref(), peer).await)) });
+                    continue;
+                }
                 Some(_) = news.next() => {
                     // Changes come in groups, and a lookup answers for all of them.
                     tokio::time::sleep(SETTLING).await;
@@ -152,12 +153,22 @@ impl Source {
                 let Ok(hop) = self.next_hop(&handle, peer).await else { continue };
                 match self.neighbour(&handle, hop).await {
                     Ok(Some(mac)) => drop(found.send((peer, mac))),
-                    _ => provoke(prod.as_ref(), peer),
+                    _ => provoke(prod.as_deref(), peer),
                 }
             }
         }
     }
 }
+
+/// What the thread that follows routes is asked by.
+struct Asked {
+    peers: UnboundedReceiver<Vec<IpAddr>>,
+    questions: UnboundedReceiver<Question>,
+    prod: Option<Socket>,
+}
+
+/// A peer, and where to say the Ethernet address to which frames to it go.
+type Question = (IpAddr, oneshot::Sender<Result<[u8; 6], NetError>>);
 
 /// Any packet to the peer makes the kernel look for the next hop, or check that it is still there. This one goes to the discard port.
 fn provoke(prod: Option<&Socket>, peer: IpAddr) {
@@ -188,59 +199,74 @@ type Found = (IpAddr, [u8; 6]);
 const SETTLING: Duration = Duration::from_millis(10);
 /// How often the kernel is asked without having told a change, and made to check that the next hop is still there: frames over AF_XDP
 /// do not make it.
-const TICK: Duration = Duration::from_secs(2);
+const TICK_PS: u64 = 2_000_000_000_000;
 
-/// Keeps the next hops of an endpoint's connections up to date.
+/// Keeps the next hops of an endpoint's connections up to date, by a thread that follows the kernel's routes and neighbours.
 pub struct NextHops {
     /// What the thread is to do, until it is started.
     work: Option<(Runtime, Work)>,
     peers: Option<UnboundedSender<Vec<IpAddr>>>,
+    questions: UnboundedSender<Question>,
     found: mpsc::Receiver<Found>,
     thread: Option<JoinHandle<()>>,
-    next: Option<Instant>,
+    told_ps: Option<u64>,
 }
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl NextHops {
-    /// Opens all that it takes to follow routes and neighbours.
+    /// Opens all that it takes to follow routes and neighbours of the calling thread's network namespace.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn open(source: Source) -> Outcome<Self> {
+    pub fn open(source: Source) -> Result<Self, NetError> {
         const GROUPS: [MulticastGroup; 3] =
             [MulticastGroup::Neigh, MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::failed)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let entered = runtime.enter();
-        let (connection, handle, news) = new_multicast_connection(&GROUPS).map_err(Failure::failed)?;
+        let (connection, handle, news) = new_multicast_connection(&GROUPS)?;
         runtime.spawn(connection);
-        let ((peers, told), (finds, found)) = (unbounded_channel(), mpsc::channel());
-        let prod = source.prod();
-        let work: Work = Box::pin(source.watch(handle, news, prod, told, finds));
+        let ((peers, told), (questions, asked), (finds, found)) =
+            (unbounded_channel(), unbounded_channel(), mpsc::channel());
+        let asked = Asked { peers: told, questions: asked, prod: source.prod() };
+        let work: Work = Box::pin(source.watch(handle, news, asked, finds));
         drop(entered);
-        Ok(Self { work: Some((runtime, work)), peers: Some(peers), found, thread: None, next: None })
+        Ok(Self { work: Some((runtime, work)), peers: Some(peers), questions, found, thread: None, told_ps: None })
     }
 
     /// Begins to follow them, by a thread that opens nothing more.
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn start(&mut self) -> Outcome {
+    pub fn start(&mut self) -> Result<(), NetError> {
         let Some((runtime, work)) = self.work.take() else { return Ok(()) };
         let thread = std::thread::Builder::new().name("spray-routes".into()).spawn(move || runtime.block_on(work));
-        self.thread = Some(thread.map_err(Failure::failed)?);
+        self.thread = Some(thread?);
         Ok(())
     }
 
-    /// Gives the endpoint what was found since the last call, and says now and then which peers it has.
-    pub fn update<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Instant) {
+    /// Asks for next hops, from any thread.
+    #[must_use]
+    pub fn resolver(&self) -> Resolver {
+        Resolver(self.questions.clone())
+    }
+
+    /// Gives the endpoint what was found since the last call, and says now and then which peers it has. `now_ps` is the time of its poll.
+    pub fn update<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64) {
         while let Ok((peer, mac)) = self.found.try_recv() {
             endpoint.set_next_hop(peer, mac);
         }
-        if self.next.is_none_or(|next| next <= now) {
-            self.next = Some(now + TICK);
+        // A clock that begins again is earlier than it was.
+        if self.told_ps.is_none_or(|told_ps| now_ps < told_ps || now_ps - told_ps >= TICK_PS) {
+            self.told_ps = Some(now_ps);
             let _ = self.peers.as_ref().map(|channel| channel.send(endpoint.peers().collect()));
         }
+    }
+}
+
+impl std::fmt::Debug for NextHops {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NextHops").field("told_ps", &self.told_ps).finish_non_exhaustive()
     }
 }
 
@@ -251,5 +277,28 @@ impl Drop for NextHops {
             // A panic has already been reported.
             let _ = thread.join();
         }
+    }
+}
+
+/// Tells the next hops of peers, by the thread of a [`NextHops`] that was started.
+#[derive(Clone, Debug)]
+pub struct Resolver(UnboundedSender<Question>);
+
+impl Resolver {
+    /// The Ethernet address to which frames to `peer` go.
+    ///
+    /// # Errors
+    /// When there is no route, the next hop does not answer within two seconds, or the [`NextHops`] is gone.
+    pub async fn resolve(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
+        self.ask(peer).await.map_err(|_| NetError::Netlink("nobody follows routes any more".into()))?
+    }
+
+    /// Asks for the Ethernet address to which frames to `peer` go, for a caller that looks later whether there is an answer.
+    #[must_use]
+    pub fn ask(&self, peer: IpAddr) -> oneshot::Receiver<Result<[u8; 6], NetError>> {
+        let (reply, answer) = oneshot::channel();
+        // Where nobody takes the question, its reply is dropped, which the receiver notices.
+        let _ = self.0.send((peer, reply));
+        answer
     }
 }

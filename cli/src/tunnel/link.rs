@@ -1,0 +1,216 @@
+//! The connection to one other machine: begun by the side with the lower address, and begun anew when it ends.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use spray_nic::device::Device;
+use spray_nic::net::{NetError, Resolver};
+use spray_nic::{ConnectionId, Endpoint, MessageId, Peer};
+use tokio::sync::oneshot::{Receiver, error::TryRecvError};
+
+use super::lanes::{Lanes, Numbers};
+use super::packet;
+use super::remote::Remote;
+
+/// First and longest time between two attempts to connect.
+const RETRY_PS: [u64; 2] = [100_000_000_000, 2_000_000_000_000];
+/// How often it is looked how much a connection has room for.
+const LOOK_PS: u64 = 1_000_000_000;
+/// What may wait in a connection: twice what is in flight, so that it always has something to send, within these bounds.
+const ROOM_BYTES: [u64; 2] = [256 << 10, 8 << 20];
+/// Messages that may wait; the connection takes 1,024.
+const ROOM_MESSAGES: usize = 1000;
+
+/// One other machine.
+#[derive(Debug)]
+pub struct Link {
+    pub remote: Remote,
+    /// Whether this side connects.
+    connects: bool,
+    state: State,
+    retry_ps: u64,
+    /// The last failure that the user was told.
+    told: Option<String>,
+    numbers: Numbers,
+    lanes: Lanes,
+    /// Bytes of each message that is not delivered, and of all.
+    queued: HashMap<MessageId, u32>,
+    queued_bytes: u64,
+    room_bytes: u64,
+    look_ps: u64,
+    pub counted: Counted,
+}
+
+/// What has passed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counted {
+    pub sent: u64,
+    pub received: u64,
+    /// Packets for which there was no connection or no room.
+    pub dropped: u64,
+    /// Messages of the peer that were none, or packets that the kernel did not take.
+    pub refused: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Waits for the peer to connect, or for the time to do so.
+    Closed {
+        until_ps: u64,
+    },
+    Resolving(Receiver<Result<[u8; 6], NetError>>),
+    Connecting(ConnectionId),
+    Open(ConnectionId),
+}
+
+impl Link {
+    pub fn new(remote: Remote, own: IpAddr) -> Self {
+        let connects = own < remote.address;
+        Self {
+            remote,
+            connects,
+            state: State::Closed { until_ps: 0 },
+            retry_ps: RETRY_PS[0],
+            told: None,
+            numbers: Numbers::new(),
+            lanes: Lanes::new(),
+            queued: HashMap::new(),
+            queued_bytes: 0,
+            room_bytes: ROOM_BYTES[0],
+            look_ps: 0,
+            counted: Counted::default(),
+        }
+    }
+
+    /// The connection, open or about to be.
+    pub fn connection(&self) -> Option<ConnectionId> {
+        match self.state {
+            State::Connecting(connection) | State::Open(connection) => Some(connection),
+            _ => None,
+        }
+    }
+
+    fn open(&self) -> Option<ConnectionId> {
+        if let State::Open(connection) = self.state { Some(connection) } else { None }
+    }
+
+    /// Whether packets are to wait: the connection has enough to send.
+    pub fn is_full(&self) -> bool {
+        self.open().is_some() && (self.queued_bytes >= self.room_bytes || self.queued.len() >= ROOM_MESSAGES)
+    }
+
+    /// Connects when it is time to; looks how much the connection has room for. Returns what the user is to be told.
+    pub fn poll<D: Device>(&mut self, endpoint: &mut Endpoint<D>, resolver: &Resolver, now_ps: u64) -> Option<String> {
+        match &mut self.state {
+            State::Closed { until_ps } if self.connects && now_ps >= *until_ps => {
+                self.state = State::Resolving(resolver.ask(self.remote.address));
+                None
+            }
+            State::Resolving(answer) => match answer.try_recv() {
+                Err(TryRecvError::Empty) => None,
+                Err(TryRecvError::Closed) => self.fail("nobody follows routes any more", now_ps),
+                Ok(Err(error)) => self.fail(error, now_ps),
+                Ok(Ok(mac)) => match endpoint.connect(now_ps, Peer { address: self.remote.address, mac }, None) {
+                    Ok(connection) => {
+                        self.state = State::Connecting(connection);
+                        None
+                    }
+                    Err(error) => self.fail(error, now_ps),
+                },
+            },
+            State::Open(connection) if now_ps >= self.look_ps => {
+                self.look_ps = now_ps + LOOK_PS;
+                let window_bytes = endpoint.connection_stats(*connection).map_or(0, |stats| stats.window_bytes);
+                self.room_bytes = window_bytes.saturating_mul(2).clamp(ROOM_BYTES[0], ROOM_BYTES[1]);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes a connection that the peer has begun; the older one gives way. A side that connects itself takes none.
+    pub fn accept<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId) -> Option<String> {
+        if self.connects {
+            endpoint.abort(connection);
+            return None;
+        }
+        if let Some(old) = self.connection() {
+            endpoint.abort(old);
+        }
+        self.begin(connection)
+    }
+
+    /// A connection is open: everything about the one before is over.
+    pub fn begin(&mut self, connection: ConnectionId) -> Option<String> {
+        self.state = State::Open(connection);
+        (self.retry_ps, self.told, self.look_ps) = (RETRY_PS[0], None, 0);
+        (self.numbers, self.lanes) = (Numbers::new(), Lanes::new());
+        self.queued.clear();
+        self.queued_bytes = 0;
+        Some(format!("connected to {}", self.remote.address))
+    }
+
+    /// The connection has ended, or did not begin. Returns what the user is to be told: every failure once.
+    pub fn fail(&mut self, why: impl ToString, now_ps: u64) -> Option<String> {
+        let was_open = self.open().is_some();
+        self.state = State::Closed { until_ps: now_ps.saturating_add(self.retry_ps) };
+        self.retry_ps = (2 * self.retry_ps).min(RETRY_PS[1]);
+        let why = why.to_string();
+        let is_new = was_open || self.told.as_ref() != Some(&why);
+        let next = if self.connects { "connecting again" } else { "waiting for it" };
+        let line = format!("{}: {why}; {next}", self.remote.address);
+        self.told = Some(why);
+        is_new.then_some(line)
+    }
+
+    /// Sends a packet, at `message[HEADER..]` with its `virtio_net_hdr`, if there is a connection with room.
+    pub fn send<D: Device>(&mut self, endpoint: &mut Endpoint<D>, message: &mut [u8], lane: u16) {
+        let Some(connection) = self.open().filter(|_| !self.is_full()) else {
+            self.counted.dropped += 1;
+            return;
+        };
+        packet::begin(message, self.numbers.next(lane));
+        match endpoint.send(connection, Bytes::copy_from_slice(message)) {
+            Ok(id) => {
+                self.queued.insert(id, message.len() as u32);
+                self.queued_bytes += message.len() as u64;
+                self.counted.sent += 1;
+            }
+            // A number is missing now: the connection is of no use any more.
+            Err(_) => {
+                endpoint.abort(connection);
+                self.counted.dropped += 1;
+            }
+        }
+    }
+
+    pub fn on_delivered(&mut self, message: MessageId) {
+        self.queued_bytes -= self.queued.remove(&message).map_or(0, u64::from);
+    }
+
+    /// Takes a message of the peer, and hands `out` the packets, with their `virtio_net_hdr`, that may go to the kernel now.
+    pub fn receive<D: Device>(
+        &mut self,
+        endpoint: &mut Endpoint<D>,
+        connection: ConnectionId,
+        message: Bytes,
+        mut out: impl FnMut(&[u8]) -> bool,
+    ) {
+        // Who may not send from this address does not, and what is no packet of ours ends the connection: its number is missing.
+        let checked = packet::check(&message);
+        let counted = &mut self.counted;
+        let taken = checked.map(|(place, _)| {
+            self.lanes.take(place, message, |message| {
+                let from = packet::check(&message).and_then(|(_, flow)| self.remote.fits(flow.source));
+                let is_taken = from.is_some() && out(&message[packet::HEADER..]);
+                *(if is_taken { &mut counted.received } else { &mut counted.refused }) += 1;
+                endpoint.recycle(message);
+            })
+        });
+        if !matches!(taken, Some(Ok(()))) {
+            self.counted.refused += 1;
+            endpoint.abort(connection);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Copies a file over a stream: the client reads it, the server writes it.
+//!
+//! ```text
+//! A# cargo run --release -p spray-nic --example file -- server eth0 TO
+//! B# cargo run --release -p spray-nic --example file -- client eth0 ADDRESS_OF_A FROM
+//!    cargo run --release -p spray-nic --example file -- --memory FROM TO
+//! ```
+
+mod support;
+
+use spray_nic::aio::{Destination, Endpoint};
+use support::{Outcome, play, role};
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
+
+async fn serve(endpoint: Endpoint, to: &str) -> Outcome {
+    let mut stream = endpoint.accept().await?.into_stream();
+    let mut file = File::create(to).await?;
+    let bytes = copy(&mut stream, &mut file).await?;
+    file.sync_all().await?;
+    stream.write_u64(bytes).await?;
+    stream.shutdown().await?;
+    println!("received {bytes} bytes");
+    Ok(())
+}
+
+async fn ask(endpoint: Endpoint, to: Destination, from: &str) -> Outcome {
+    let mut stream = endpoint.connect(to).await?.into_stream();
+    let bytes = copy(&mut File::open(from).await?, &mut stream).await?;
+    stream.shutdown().await?;
+    let written = stream.read_u64().await?;
+    assert_eq!(written, bytes, "the server wrote as much");
+    println!("sent {bytes} bytes");
+    Ok(())
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Outcome {
+    let (role, paths) = role()?;
+    let [first, .., last] = [paths.first(), paths.last()].map(|path| path.map_or("", String::as_str));
+    play(role, async |endpoint| serve(endpoint, last).await, async |endpoint, to| ask(endpoint, to, first).await).await
+}

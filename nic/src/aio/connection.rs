@@ -1,0 +1,208 @@
+//! A connection's handles.
+
+use std::{
+    future::poll_fn,
+    sync::{Arc, OnceLock},
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Command, Error, Handle, Notice, Stream};
+use crate::endpoint::{ConnectionError, ConnectionId, ConnectionStats, Peer};
+
+/// A whole message that was received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Its number among the peer's messages.
+    pub number: u32,
+    /// Its bytes.
+    pub data: Bytes,
+}
+
+/// One connection. Dropping it closes it once everything sent is delivered.
+#[derive(Debug)]
+pub struct Connection {
+    sending: SendHalf,
+    receiving: RecvHalf,
+}
+
+impl Connection {
+    pub(super) fn new(
+        id: ConnectionId,
+        peer: Peer,
+        handle: Handle,
+        messages: mpsc::Receiver<Message>,
+        error: Arc<OnceLock<ConnectionError>>,
+    ) -> Self {
+        let shared = Arc::new(Shared { id, peer, handle });
+        let receiving = RecvHalf { shared: Arc::clone(&shared), messages, error, taken: 0 };
+        Self { sending: SendHalf { shared }, receiving }
+    }
+
+    /// Sends a message; see [`SendHalf::send`].
+    ///
+    /// # Errors
+    /// When the message is too long, or the connection fails or is closed first.
+    pub async fn send(&self, data: Bytes) -> Result<(), Error> {
+        self.sending.send(data).await
+    }
+
+    /// Waits for a message; see [`RecvHalf::recv`].
+    ///
+    /// # Errors
+    /// When the connection failed.
+    pub async fn recv(&mut self) -> Result<Option<Message>, Error> {
+        self.receiving.recv().await
+    }
+
+    /// Parts the two directions, so that tasks of their own may serve them. The connection closes when both halves are dropped.
+    #[must_use]
+    pub fn split(self) -> (SendHalf, RecvHalf) {
+        (self.sending, self.receiving)
+    }
+
+    /// Makes the connection a stream of bytes each way, for `tokio::io`. Both sides must do so, after the same messages: all that were sent
+    /// before must have been received.
+    #[must_use]
+    pub fn into_stream(self) -> Stream {
+        Stream::new(self.sending, self.receiving)
+    }
+
+    /// Closes the connection. Resolves when everything sent is delivered and the peer knows.
+    ///
+    /// # Errors
+    /// When the connection fails first.
+    pub async fn close(self) -> Result<(), Error> {
+        self.sending.close().await
+    }
+
+    /// Counters of this connection.
+    ///
+    /// # Errors
+    /// When the driver thread has ended.
+    pub async fn stats(&self) -> Result<Option<ConnectionStats>, Error> {
+        self.sending.stats().await
+    }
+
+    /// The peer's addresses.
+    #[must_use]
+    pub fn peer(&self) -> Peer {
+        self.sending.peer()
+    }
+
+    /// Its number in the endpoint.
+    #[must_use]
+    pub fn id(&self) -> ConnectionId {
+        self.sending.shared.id
+    }
+}
+
+/// What both halves hold. The last one to go closes the connection.
+#[derive(Debug)]
+struct Shared {
+    id: ConnectionId,
+    peer: Peer,
+    handle: Handle,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.handle.notify(Notice::Dropped { connection: self.id });
+    }
+}
+
+/// The sending half of a connection. Its clones send by the same connection.
+#[derive(Debug, Clone)]
+pub struct SendHalf {
+    shared: Arc<Shared>,
+}
+
+impl SendHalf {
+    /// Sends a message. Resolves when the peer has acknowledged all of it. Several messages may be under way at a
+    /// time.
+    ///
+    /// Dropping the future early does not take the message back.
+    ///
+    /// # Errors
+    /// When the message is too long, or the connection fails or is closed first.
+    pub async fn send(&self, data: Bytes) -> Result<(), Error> {
+        let connection = self.shared.id;
+        self.shared.handle.ask(|reply| Command::Send { connection, data, reply }).await?
+    }
+
+    /// Closes the connection, in both directions. Resolves when everything sent is delivered and the peer knows.
+    ///
+    /// # Errors
+    /// When the connection fails first.
+    pub async fn close(self) -> Result<(), Error> {
+        let connection = self.shared.id;
+        self.shared.handle.ask(|reply| Command::Close { connection, reply }).await?
+    }
+
+    /// Counters of this connection.
+    ///
+    /// # Errors
+    /// When the driver thread has ended.
+    pub async fn stats(&self) -> Result<Option<ConnectionStats>, Error> {
+        let connection = self.shared.id;
+        self.shared.handle.ask(|reply| Command::ConnectionStats { connection, reply }).await
+    }
+
+    /// The peer's addresses.
+    #[must_use]
+    pub fn peer(&self) -> Peer {
+        self.shared.peer
+    }
+
+    /// Hands a message over without waiting. The receiver resolves when it is delivered. The caller bounds how many there are.
+    pub(super) fn submit(&self, data: Bytes) -> oneshot::Receiver<Result<(), Error>> {
+        let (reply, delivered) = oneshot::channel();
+        self.shared.handle.notify(Notice::Send { connection: self.shared.id, data, reply });
+        delivered
+    }
+}
+
+/// The receiving half of a connection.
+#[derive(Debug)]
+pub struct RecvHalf {
+    shared: Arc<Shared>,
+    messages: mpsc::Receiver<Message>,
+    error: Arc<OnceLock<ConnectionError>>,
+    taken: u32,
+}
+
+impl RecvHalf {
+    /// Waits for a message. Messages may come in another order than they were sent in. `None` once the connection is
+    /// closed.
+    ///
+    /// Dropping the future loses no message.
+    ///
+    /// # Errors
+    /// When the connection failed.
+    pub async fn recv(&mut self) -> Result<Option<Message>, Error> {
+        poll_fn(|context| self.poll_recv(context)).await
+    }
+
+    pub(super) fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Message>, Error>> {
+        let Some(message) = ready!(self.messages.poll_recv(context)) else {
+            return Poll::Ready(self.error.get().map_or(Ok(None), |&error| Err(error.into())));
+        };
+        let (connection, bytes) = (self.shared.id, message.data.len() as u64);
+        self.shared.handle.notify(Notice::Consumed { connection, bytes });
+        self.taken = self.taken.wrapping_add(1);
+        Poll::Ready(Ok(Some(message)))
+    }
+
+    /// How many messages were taken.
+    pub(super) fn taken(&self) -> u32 {
+        self.taken
+    }
+
+    /// The peer's addresses.
+    #[must_use]
+    pub fn peer(&self) -> Peer {
+        self.shared.peer
+    }
+}

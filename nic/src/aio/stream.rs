@@ -1,0 +1,169 @@
+//! A connection as a stream of bytes each way.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::oneshot;
+
+use super::{Error, RecvHalf, SendHalf};
+use crate::endpoint::{ConnectionError, Peer};
+
+/// Longest message of a stream: what is written at once, if that is less.
+const CHUNK_BYTES: usize = 64 << 10;
+/// What may be under way, from the oldest message on that is not delivered: a writer waits for more. So much the receiver may have to hold
+/// until the oldest one is there.
+const WINDOW_BYTES: usize = 8 << 20;
+const WINDOW_MESSAGES: usize = 256;
+
+/// A stream of bytes each way over one connection, in order.
+///
+/// Each write becomes a message, so that small writes are better made through a `tokio::io::BufWriter`; nothing waits here for a flush.
+/// Shutting it down ends this side's bytes and leaves the other direction open. Dropping it closes the connection once everything that was
+/// written is delivered.
+#[derive(Debug)]
+pub struct Stream {
+    sending: SendHalf,
+    receiving: RecvHalf,
+    /// Bytes and outcomes of the messages under way, oldest first.
+    under_way: VecDeque<(usize, oneshot::Receiver<Result<(), Error>>)>,
+    under_way_bytes: usize,
+    shut: bool,
+    /// The number of the message whose bytes come next, and messages that came before it. The packet window of the connection bounds them.
+    next: u32,
+    early: BTreeMap<u32, Bytes>,
+    current: Bytes,
+    ended: bool,
+}
+
+impl Stream {
+    pub(super) fn new(sending: SendHalf, receiving: RecvHalf) -> Self {
+        let next = receiving.taken();
+        Self {
+            sending,
+            receiving,
+            under_way: VecDeque::new(),
+            under_way_bytes: 0,
+            shut: false,
+            next,
+            early: BTreeMap::new(),
+            current: Bytes::new(),
+            ended: false,
+        }
+    }
+
+    /// The peer's addresses.
+    #[must_use]
+    pub fn peer(&self) -> Peer {
+        self.sending.peer()
+    }
+
+    /// Waits until no more than so many messages, and bytes in them, are under way.
+    fn poll_room(&mut self, context: &mut Context<'_>, messages: usize, bytes: usize) -> Poll<io::Result<()>> {
+        while let Some((_, delivered)) = self.under_way.front_mut() {
+            let outcome = match Pin::new(delivered).poll(context) {
+                Poll::Ready(outcome) => outcome,
+                Poll::Pending if self.under_way.len() <= messages && self.under_way_bytes <= bytes => break,
+                Poll::Pending => return Poll::Pending,
+            };
+            self.under_way_bytes -= self.under_way.pop_front().map_or(0, |(bytes, _)| bytes);
+            outcome.unwrap_or(Err(Error::Stopped)).map_err(broken)?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn submit(&mut self, data: Bytes) {
+        self.under_way_bytes += data.len();
+        self.under_way.push_back((data.len(), self.sending.submit(data)));
+    }
+
+    /// Waits for the next bytes in order; `false` at the end.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        while !self.ended && self.current.is_empty() {
+            if let Some(data) = self.early.remove(&self.next) {
+                self.take(data);
+                continue;
+            }
+            match ready!(self.receiving.poll_recv(context)).map_err(broken)? {
+                Some(message) if message.number == self.next => self.take(message.data),
+                Some(message) if is_before(message.number, self.next) => {
+                    let what = "a message came that was sent before the stream began: both sides begin it after the same messages";
+                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, what)));
+                }
+                Some(message) => drop(self.early.insert(message.number, message.data)),
+                None if self.early.is_empty() => self.ended = true,
+                None => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+            }
+        }
+        Poll::Ready(Ok(!self.ended))
+    }
+
+    /// Takes the message that comes next. An empty one is the end.
+    fn take(&mut self, data: Bytes) {
+        self.next = self.next.wrapping_add(1);
+        self.ended = data.is_empty();
+        self.current = data;
+    }
+}
+
+/// Whether a message was sent before another. Numbers begin again after 2^32.
+fn is_before(one: u32, other: u32) -> bool {
+    (one.wrapping_sub(other) as i32) < 0
+}
+
+fn broken(error: Error) -> io::Error {
+    let kind = match error {
+        Error::Connection(ConnectionError::IdleTimeout | ConnectionError::PeerUnresponsive) => io::ErrorKind::TimedOut,
+        Error::Connection(ConnectionError::Aborted) => io::ErrorKind::ConnectionAborted,
+        Error::Connection(_) => io::ErrorKind::ConnectionReset,
+        Error::Closed => io::ErrorKind::BrokenPipe,
+        _ => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, error)
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if ready!(self.poll_next(context))? {
+            let bytes = self.current.len().min(buffer.remaining());
+            buffer.put_slice(&self.current[..bytes]);
+            self.current.advance(bytes);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        if self.shut {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        let chunk = &data[..data.len().min(CHUNK_BYTES)];
+        ready!(self.poll_room(context, WINDOW_MESSAGES - 1, WINDOW_BYTES - CHUNK_BYTES))?;
+        // An empty message would be the end.
+        if !chunk.is_empty() {
+            self.submit(Bytes::copy_from_slice(chunk));
+        }
+        Poll::Ready(Ok(chunk.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !std::mem::replace(&mut self.shut, true) {
+            self.submit(Bytes::new());
+        }
+        self.poll_room(context, 0, 0)
+    }
+}

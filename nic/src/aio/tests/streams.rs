@@ -1,0 +1,166 @@
+//! Halves and streams.
+
+use std::pin::pin;
+use std::task::Poll;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::*;
+
+/// Two ends of an open connection.
+async fn both(network: &Running) -> (Endpoint, Endpoint, Connection, Connection) {
+    let (client, server) = (network.spawn(0, false), network.spawn(1, true));
+    let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());
+    (client, server, ours.unwrap(), theirs.unwrap())
+}
+
+/// Receives until the connection is closed; the numbers of the messages, sorted.
+async fn numbers(mut half: RecvHalf) -> Vec<u32> {
+    let mut numbers = Vec::new();
+    while let Some(message) = half.recv().await.unwrap() {
+        numbers.push(message.number);
+    }
+    numbers.sort_unstable();
+    numbers
+}
+
+fn rough() -> Impairments {
+    Impairments {
+        delay_ps: 20 * US,
+        jitter_ps: 200 * US,
+        loss_ppm: 50_000,
+        duplicate_ppm: 50_000,
+        ..Impairments::default()
+    }
+}
+
+#[test]
+fn both_halves_work_at_once_in_tasks_of_their_own() {
+    let network = Running::new(rough());
+    block_on(async {
+        let (_client, _server, ours, theirs) = both(&network).await;
+        let ((our_send, our_recv), (their_send, their_recv)) = (ours.split(), theirs.split());
+        let send = |half: SendHalf| async move {
+            for seed in 0..200 {
+                half.send(content(seed, 3000)).await.unwrap();
+            }
+        };
+        let receivers = [tokio::spawn(numbers(our_recv)), tokio::spawn(numbers(their_recv))];
+        let sent = [tokio::spawn(send(our_send.clone())), tokio::spawn(send(their_send))];
+        for sent in sent {
+            sent.await.unwrap();
+        }
+        our_send.close().await.unwrap();
+        for received in receivers {
+            assert!(received.await.unwrap().into_iter().eq(0..200));
+        }
+    });
+}
+
+#[test]
+fn the_connection_lives_as_long_as_one_half() {
+    let network = Running::new(Impairments::delay(US));
+    block_on(async {
+        let (_client, _server, ours, mut theirs) = both(&network).await;
+        let (sending, receiving) = ours.split();
+        drop(sending);
+        theirs.send("still there".into()).await.unwrap();
+        drop(receiving);
+        assert_eq!(theirs.recv().await, Ok(None));
+    });
+}
+
+#[test]
+fn a_stream_keeps_the_order_of_bytes_whatever_the_network_does() {
+    let network = Running::new(rough());
+    block_on(async {
+        let (_client, _server, ours, mut theirs) = both(&network).await;
+        // Messages may go before the streams begin.
+        ours.send("first".into()).await.unwrap();
+        assert_eq!(theirs.recv().await.unwrap().unwrap().data, "first");
+        let (ours, theirs) = (ours.into_stream(), theirs.into_stream());
+        let (up, down) = (content(1, 3_000_001), content(2, 700_000));
+        let talk = |stream: Stream, send: Bytes, expected: Bytes| async move {
+            let (mut reader, mut writer) = tokio::io::split(stream);
+            let write = async {
+                for part in send.chunks(17_000) {
+                    writer.write_all(part).await.unwrap();
+                }
+                writer.shutdown().await.unwrap();
+                assert_eq!(writer.write(b"more").await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+            };
+            let read = async {
+                let mut got = Vec::new();
+                reader.read_to_end(&mut got).await.unwrap();
+                assert!(got == expected, "{} of {} bytes", got.len(), expected.len());
+            };
+            tokio::join!(write, read);
+        };
+        let theirs = talk(theirs, down.clone(), up.clone());
+        tokio::join!(talk(ours, up, down), theirs);
+    });
+}
+
+#[test]
+fn a_writer_waits_for_a_reader_that_does_not_read() {
+    let network = Running::new(Impairments::delay(US));
+    block_on(async {
+        let (_client, server, ours, theirs) = both(&network).await;
+        let (mut ours, theirs) = (ours.into_stream(), theirs.into_stream());
+        let chunk = vec![1; 64 << 10];
+        let mut written = 0;
+        // The receiver's grant and the writer's own window: 2 MiB and 8 MiB here.
+        let all = async {
+            loop {
+                written += ours.write(&chunk).await.unwrap();
+            }
+        };
+        assert!(tokio::time::timeout(Duration::from_millis(500), all).await.is_err());
+        let most = usize::try_from(flow(false).max_data_bytes).unwrap() + (9 << 20);
+        assert!((1 << 20..most).contains(&written), "{written} bytes, and nobody reads");
+        drop((theirs, server));
+    });
+}
+
+#[test]
+fn a_stream_ends_with_an_error_when_its_peer_is_gone_and_does_not_panic_after() {
+    let network = Running::new(Impairments::delay(US));
+    block_on(async {
+        let (_client, _server, ours, theirs) = both(&network).await;
+        let (mut ours, _theirs) = (ours.into_stream(), theirs.into_stream());
+        network.network.set_impairments(Impairments { loss_ppm: 1_000_000, ..Impairments::default() });
+        ours.write_all(b"unheard").await.unwrap();
+        assert_eq!(ours.shutdown().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        let _ = ours.shutdown().await;
+        assert!(ours.read_u8().await.is_err() && ours.write(b"more").await.is_err());
+    });
+}
+
+#[test]
+fn an_empty_write_is_not_the_end() {
+    let network = Running::new(Impairments::delay(US));
+    block_on(async {
+        let (_client, _server, ours, theirs) = both(&network).await;
+        let (mut ours, mut theirs) = (ours.into_stream(), theirs.into_stream());
+        assert_eq!(ours.write(b"").await.unwrap(), 0);
+        ours.write_all(b"x").await.unwrap();
+        assert_eq!(theirs.read_u8().await.unwrap(), b'x');
+        // Nothing more comes, and the stream has not ended.
+        let mut byte = [0];
+        let mut read = pin!(theirs.read(&mut byte));
+        let pending = std::future::poll_fn(|context| Poll::Ready(read.as_mut().poll(context).is_pending())).await;
+        assert!(pending);
+        drop(ours);
+        assert_eq!(read.await.unwrap(), 0);
+    });
+}
+
+#[test]
+fn an_address_without_routes_is_an_error_that_says_what_to_do() {
+    let network = Running::new(Impairments::delay(US));
+    block_on(async {
+        let client = network.spawn(0, false);
+        let error = client.connect(address(1, false)).await.unwrap_err();
+        assert!(error.to_string().contains("connect to a Peer"), "{error}");
+    });
+}

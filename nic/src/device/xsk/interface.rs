@@ -1,0 +1,157 @@
+//! An interface taken over: its queues, and the program that steers frames of the transport into them.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, RawFd};
+
+use thiserror::Error;
+
+use super::{OpenError, XskConfig, XskQueues};
+use crate::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
+use crate::net::{Interface, NetError};
+use crate::xdp::{AttachMode, ProgramError, SteerProgram};
+
+/// An interface with the steering program on it: frames of the transport to its address arrive here, all others in the kernel. Dropping it
+/// detaches the program and closes the sockets.
+#[derive(Debug)]
+pub struct XskInterface {
+    // Fields drop in order: without a program no frame looks for a socket.
+    steer: SteerProgram,
+    queues: XskQueues,
+    mode: AttachMode,
+}
+
+/// Why an interface could not be taken over.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TakeOverError {
+    /// It is not there, or not free.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// Its sockets could not be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The steering program could not be loaded.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// The steering program could not be attached.
+    #[error("cannot attach to {interface}: {source}. If it is busy, stop the other XDP program")]
+    Attach {
+        /// The interface.
+        interface: String,
+        /// What the kernel said.
+        source: ProgramError,
+    },
+}
+
+impl XskInterface {
+    /// Takes all receive queues of an interface of this thread's network namespace over, for frames to `address`.
+    ///
+    /// # Errors
+    /// Says what stands in the way, and what to do about it.
+    pub fn open(interface: &str, address: IpAddr) -> Result<Self, TakeOverError> {
+        Self::open_with(&Interface::find(interface)?, address, &XskConfig::new(interface, 0), None)
+    }
+
+    /// As [`open`](Self::open), with other settings of its sockets and, with `queue`, on that queue alone; the NIC must then put UDP port
+    /// 4793 there.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(
+        interface: &Interface,
+        address: IpAddr,
+        config: &XskConfig,
+        queue: Option<u32>,
+    ) -> Result<Self, TakeOverError> {
+        interface.check_free()?;
+        let queues = match queue {
+            Some(queue) => XskQueues::open(config, &[queue])?,
+            None => XskQueues::open_all(config, SteerProgram::QUEUES)?,
+        };
+        let mut steer = SteerProgram::load(interface.mac, &[address])?;
+        // Attached after the sockets exist, so that a steered frame finds its socket.
+        for queue in queues.queues() {
+            steer.register(queue.queue(), queue.as_fd())?;
+        }
+        let failed = |source| TakeOverError::Attach { interface: interface.name.clone(), source };
+        let mode = steer.attach(interface.index).map_err(failed)?;
+        Ok(Self { steer, queues, mode })
+    }
+
+    /// How the program sits on the interface; [`AttachMode::Generic`] is slower and worth a warning.
+    #[must_use]
+    pub fn attach_mode(&self) -> AttachMode {
+        self.mode
+    }
+
+    /// Frames of the transport that came by a queue without a socket and are lost; 0 when the kernel does not tell.
+    #[must_use]
+    pub fn strays(&self) -> u64 {
+        self.steer.strays().unwrap_or(0)
+    }
+
+    /// The interface's name.
+    #[must_use]
+    pub fn interface(&self) -> &str {
+        self.queues.interface()
+    }
+}
+
+impl Device for XskInterface {
+    fn receive(&mut self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize> {
+        self.queues.receive(out, budget)
+    }
+
+    fn frame(&self, id: &FrameId, len: u32) -> &[u8] {
+        self.queues.frame(id, len)
+    }
+
+    fn frame_mut(&mut self, id: &FrameId) -> &mut [u8] {
+        self.queues.frame_mut(id)
+    }
+
+    fn release(&mut self, id: FrameId) {
+        self.queues.release(id);
+    }
+
+    fn allocate(&mut self) -> Option<FrameId> {
+        self.queues.allocate()
+    }
+
+    fn transmit(&mut self, id: FrameId, len: u32) -> Result<(), FrameId> {
+        self.queues.transmit(id, len)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.queues.flush()
+    }
+
+    fn max_frame(&self) -> usize {
+        self.queues.max_frame()
+    }
+
+    fn stats(&self) -> DeviceStats {
+        self.queues.stats()
+    }
+
+    fn census(&self) -> FrameCensus {
+        self.queues.census()
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.queues.audit()
+    }
+
+    fn is_gone(&self) -> bool {
+        self.queues.is_gone()
+    }
+
+    fn is_deaf(&self) -> bool {
+        self.queues.is_deaf()
+    }
+
+    fn wake_fd(&self) -> Option<RawFd> {
+        self.queues.wake_fd()
+    }
+}

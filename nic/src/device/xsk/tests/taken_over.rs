@@ -1,0 +1,81 @@
+//! Interfaces taken over by the library alone, and one where the program was forgotten.
+
+use std::net::IpAddr;
+
+use super::*;
+use crate::aio;
+use crate::device::XskInterface;
+use crate::endpoint::{ConnectionError, EndpointConfig};
+use crate::net::Interface;
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time") })
+}
+
+fn number(interface: &str, host: u8) {
+    ip(&format!("address add 10.77.0.{host}/24 dev {interface}"));
+}
+
+#[test]
+fn the_interface_and_the_peers_address_are_enough() {
+    if !has_root() {
+        return;
+    }
+    let (ready, over) = (Meeting::default(), Meeting::default());
+    let client = |interface: &str| {
+        number(interface, 1);
+        ready.wait();
+        let endpoint = aio::Endpoint::open(interface).unwrap();
+        block_on(async {
+            // The kernel asks for the neighbour; the other side's answers it.
+            let mut connection = endpoint.connect(IpAddr::from([10, 77, 0, 2])).await.unwrap();
+            connection.send(vec![7; 1_000_000].into()).await.unwrap();
+            assert_eq!(connection.recv().await.unwrap().unwrap().data, "got it");
+            let error = endpoint.connect(IpAddr::from([10, 77, 0, 9])).await.unwrap_err();
+            assert!(error.to_string().contains("10.77.0.9, the peer itself, does not answer"), "{error}");
+            connection.close().await.unwrap();
+        });
+        over.wait();
+    };
+    let server = |interface: &str| {
+        number(interface, 2);
+        let endpoint = aio::Endpoint::open(interface).unwrap();
+        let taken = aio::Endpoint::open(interface).unwrap_err().to_string();
+        assert!(taken.contains("is busy: XDP program"), "{taken}");
+        ready.wait();
+        block_on(async {
+            let mut connection = endpoint.accept().await.unwrap();
+            assert_eq!(connection.recv().await.unwrap().unwrap().data, vec![7; 1_000_000]);
+            connection.send("got it".into()).await.unwrap();
+            assert_eq!(connection.recv().await, Ok(None));
+        });
+        drop(endpoint);
+        over.wait();
+        // The thread ends a little later, and the program with it.
+        eventually("a free interface", || Interface::find(interface).unwrap().xdp_program.is_none());
+        drop(XskInterface::open(interface, [10, 77, 0, 2].into()).unwrap());
+        assert!(Interface::find(interface).unwrap().check_free().is_ok(), "nothing is left behind");
+    };
+    joined(MTU, client, server);
+}
+
+#[test]
+fn a_socket_without_a_program_says_what_is_missing() {
+    if !has_root() {
+        return;
+    }
+    let other = |interface: &str| up(interface, MTU);
+    let deaf = |interface: &str| {
+        number(interface, 1);
+        let config = EndpointConfig::for_interface(interface).unwrap().with_give_up(Duration::from_millis(200));
+        assert_eq!((config.link_bps, config.address), (10_000_000_000, IpAddr::from([10, 77, 0, 1])), "as veth says");
+        let device = XskDevice::open(&XskConfig::new(interface, 0)).unwrap();
+        let endpoint = aio::Endpoint::spawn(device, config).unwrap();
+        let peer = crate::Peer { address: [10, 77, 0, 2].into(), mac: [2, 0, 0, 0, 0, 2] };
+        let error = block_on(endpoint.connect(peer)).unwrap_err();
+        assert_eq!(error, aio::Error::Connection(ConnectionError::NothingArrives));
+        assert!(error.to_string().contains("XskInterface"));
+    };
+    joined(MTU, other, deaf);
+}

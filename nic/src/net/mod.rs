@@ -1,0 +1,113 @@
+//! The kernel's side of the network: interfaces, where frames to a peer go, and TUN devices.
+
+mod interface;
+mod next_hop;
+mod tun;
+
+use std::io;
+use std::net::IpAddr;
+
+use rtnetlink::Handle;
+use thiserror::Error;
+
+pub use interface::Interface;
+pub use next_hop::{NextHops, Resolver, Source};
+pub use tun::Tun;
+
+/// Why the kernel's answer is none to go by.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum NetError {
+    /// No interface of that name in the calling thread's network namespace.
+    #[error("there is no interface {0}; `ip link` lists them")]
+    NoInterface(String),
+    /// The interface is down.
+    #[error("interface {0} is down: `ip link set {0} up`")]
+    Down(String),
+    /// The interface has no address, or none of the right IP version.
+    #[error("{interface} has no {version} address: `ip address add ... dev {interface}`")]
+    NoAddress {
+        /// The interface.
+        interface: String,
+        /// What kind of address: `IP` or `IPv6`.
+        version: &'static str,
+    },
+    /// An XDP program sits on the interface already.
+    #[error(
+        "interface {interface} is busy: XDP program {program} is attached to it (`bpftool prog show id {program}` tells whose); \
+         stop its owner, or detach it: `bpftool link detach id N` if `bpftool link show` lists a link N of that program, \
+         otherwise `ip link set dev {interface} xdp off`"
+    )]
+    Busy {
+        /// The interface.
+        interface: String,
+        /// The program's number.
+        program: u32,
+    },
+    /// Packets are too short to be of use.
+    #[error("the MTU of {interface} is {mtu}, too small: needed is {needed} (`ip link set {interface} mtu {needed}`)")]
+    Mtu {
+        /// The interface.
+        interface: String,
+        /// What it has.
+        mtu: u32,
+        /// What it must have.
+        needed: u32,
+    },
+    /// The kernel's routes do not lead there over the interface.
+    #[error(
+        "no route from {from} to {to} over {interface}: {why}; `ip route get` tells the kernel's choice; use another interface, or \
+         give the next hop's Ethernet address"
+    )]
+    NoRoute {
+        /// The interface.
+        interface: String,
+        /// Our address.
+        from: IpAddr,
+        /// The peer's.
+        to: IpAddr,
+        /// What the kernel said.
+        why: String,
+    },
+    /// The next hop does not say its Ethernet address.
+    #[error(
+        "{hop}, {what}, does not answer on {interface}: is the cable in, and are the addresses right? `ip neighbour` tells whom the \
+         kernel knows; the next hop's Ethernet address may also be given by hand"
+    )]
+    Silent {
+        /// The next hop.
+        hop: IpAddr,
+        /// Who that is.
+        what: String,
+        /// The interface.
+        interface: String,
+    },
+    /// The kernel does not answer.
+    #[error("asking the kernel about its network: {0}")]
+    Netlink(String),
+}
+
+impl NetError {
+    fn netlink(error: impl ToString) -> Self {
+        Self::Netlink(error.to_string())
+    }
+}
+
+impl From<io::Error> for NetError {
+    fn from(error: io::Error) -> Self {
+        Self::netlink(error)
+    }
+}
+
+/// Runs one exchange with the kernel, on a thread of its own: the caller may be a task of a runtime, in which no other may run.
+fn ask<T: Send>(exchange: impl AsyncFnOnce(Handle) -> Result<T, NetError> + Send) -> Result<T, NetError> {
+    let ask = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let (connection, handle, _) = rtnetlink::new_connection()?;
+            tokio::spawn(connection);
+            exchange(handle).await
+        })
+    };
+    std::thread::scope(|scope| scope.spawn(ask).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}

@@ -1,0 +1,110 @@
+//! TUN devices with segmentation offload: IP packets of the kernel, up to 64 KiB each, in and out.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use rtnetlink::LinkUnspec;
+
+use super::{NetError, ask};
+use crate::device::xsk::interface_index;
+
+/// A TUN device. Every packet in and out begins with a [`virtio_net_hdr`](Self::HEADER) in little-endian order. Dropping it removes it.
+#[derive(Debug)]
+pub struct Tun {
+    file: File,
+    name: String,
+    index: u32,
+}
+
+impl Tun {
+    /// Bytes of the header before each packet: `struct virtio_net_hdr` of `linux/virtio_net.h`.
+    pub const HEADER: usize = 10;
+
+    /// Makes a device with this name in this thread's network namespace; the kernel puts a number where the name has `%d`.
+    ///
+    /// # Errors
+    /// When there is one of that name, rights are missing, or the kernel has no TUN devices.
+    pub fn open(name: &str) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
+        // SAFETY: `ifreq` is a plain C structure for which all zeroes is a value.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        if name.len() >= libc::IFNAMSIZ || name.contains('\0') {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "names of interfaces have 1 to 15 characters"));
+        }
+        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+            *to = from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as _;
+        // SAFETY: TUNSETIFF reads and writes the request, which is live; its name ends in a NUL as checked above.
+        check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })?;
+        let name: String =
+            request.ifr_name.iter().take_while(|&&byte| byte != 0).map(|&byte| byte as u8 as char).collect();
+        let (header, little_endian) = (Self::HEADER as libc::c_int, 1 as libc::c_int);
+        // SAFETY: both requests read an `int`, which is live.
+        check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETVNETHDRSZ, &raw const header) })?;
+        // SAFETY: as above.
+        check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETVNETLE, &raw const little_endian) })?;
+        let tcp = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
+        let udp = tcp | libc::TUN_F_USO4 | libc::TUN_F_USO6;
+        // SAFETY: the argument is a plain number.
+        let offload = |flags: libc::c_uint| check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD, flags) });
+        // Kernels before 6.2 do not segment UDP.
+        offload(udp).or_else(|_| offload(tcp))?;
+        let index = interface_index(&name).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))?;
+        Ok(Self { file, name, index })
+    }
+
+    /// Gives it addresses, each with the length of its network's prefix, an MTU and a queue of so many packets, and sets it up.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn set_up(&self, addresses: &[(IpAddr, u8)], mtu: u32, queue: u32) -> Result<(), NetError> {
+        ask(async |handle| {
+            let link = LinkUnspec::new_with_index(self.index).mtu(mtu).txqueuelen(queue).up().build();
+            handle.link().set(link).execute().await.map_err(NetError::netlink)?;
+            for &(address, prefix) in addresses {
+                handle.address().add(self.index, address, prefix).execute().await.map_err(NetError::netlink)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads a packet with its header, if one waits. `buffer` has room for 64 KiB and the header.
+    ///
+    /// # Errors
+    /// When the device is gone.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match (&self.file).read(buffer) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes a packet with its header.
+    ///
+    /// # Errors
+    /// When the kernel does not take it: header and packet do not fit each other, or the device is down.
+    pub fn write(&self, packet: &[u8]) -> io::Result<()> {
+        (&self.file).write(packet).map(drop)
+    }
+
+    /// The device's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl AsRawFd for Tun {
+    fn as_raw_fd(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+}
+
+fn check(outcome: libc::c_int) -> io::Result<()> {
+    if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,174 @@
+//! What holds on real networks, of which nothing is known beforehand: the connection learns its path, and timers allow for a
+//! general-purpose kernel.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use spray_core::cc::CcConfig;
+use spray_core::flow::{FlowConfig, LEAST_PAYLOAD_BYTES};
+use spray_core::loss::RtoConfig;
+use spray_core::path::{BalancerKind, PathConfig};
+use spray_wire::Kind;
+
+use crate::endpoint::{ConfigError, EndpointConfig, HandshakeConfig, Mode};
+
+/// Least retransmission timeout: a general-purpose kernel may keep a thread from the CPU for this long.
+pub const MIN_RTO: Duration = Duration::from_millis(5);
+/// Longest time that a packet waits for others before it is acknowledged.
+pub const ACK_DELAY: Duration = Duration::from_micros(50);
+/// Packets for an ACK, and entropy values that it echoes: those of all of them.
+pub const ACK_EVERY: u32 = 4;
+/// Most packets between the first unacknowledged one and the next: a bandwidth-delay product of 100 Gb/s and 1 ms.
+pub const WINDOW_PACKETS: u32 = 8192;
+/// The path before anything is known of it.
+pub const FIRST_RTT: Duration = Duration::from_micros(100);
+/// The link's rate where the driver does not tell.
+pub const FIRST_BPS: u64 = 10_000_000_000;
+/// How long a peer may be silent.
+pub const GIVE_UP: Duration = Duration::from_secs(5);
+
+/// Bytes of an Ethernet header, which the MTU does not count.
+const ETHERNET_HEADER: u32 = 14;
+
+/// A time in the unit that everything inside counts in.
+pub const fn ps(time: Duration) -> u64 {
+    let ps = time.as_nanos().saturating_mul(1000);
+    if ps > u64::MAX as u128 { u64::MAX } else { ps as u64 }
+}
+
+/// Bounds of the retransmission timeout for a first guess at the round-trip time. What follows from the path is added once that is
+/// measured.
+#[must_use]
+pub fn rto(first_rtt_ps: u64) -> RtoConfig {
+    let min_ps = ps(MIN_RTO);
+    RtoConfig { initial_ps: RtoConfig::for_path(first_rtt_ps).initial_ps.max(2 * min_ps), min_ps, max_ps: 16 * min_ps }
+}
+
+/// Connect and Close frames of a side that gives up after `give_up`: the twelve of [`EndpointConfig::new`] take that long.
+#[must_use]
+pub fn handshake(give_up: Duration) -> HandshakeConfig {
+    HandshakeConfig { retry_ps: ps(give_up) / 80, attempts: 12 }
+}
+
+/// Bytes of a data frame besides its payload.
+#[must_use]
+pub fn header_bytes(v6: bool, sealed: bool) -> u32 {
+    let seal_bytes = if sealed { spray_wire::seal_bytes(Kind::Data) } else { 0 };
+    (spray_wire::header_bytes(v6, Kind::Data) + seal_bytes) as u32
+}
+
+/// Bytes of payload that fit a packet of `mtu` bytes.
+///
+/// # Errors
+/// The least MTU, when they are too few.
+pub fn payload_bytes(mtu: u32, header_bytes: u32) -> Result<u32, u32> {
+    let room = (mtu + ETHERNET_HEADER).saturating_sub(header_bytes);
+    if room < LEAST_PAYLOAD_BYTES { Err(crate::real::mtu(0, header_bytes)) } else { Ok(room) }
+}
+
+/// The MTU that so much payload takes, or the least one.
+#[must_use]
+pub fn mtu(payload_bytes: u32, header_bytes: u32) -> u32 {
+    payload_bytes.max(LEAST_PAYLOAD_BYTES) + header_bytes - ETHERNET_HEADER
+}
+
+/// A connection over a path of which nothing is known.
+#[must_use]
+pub fn flow(payload_bytes: u32, header_bytes: u32) -> FlowConfig {
+    let first_rtt_ps = ps(FIRST_RTT);
+    let cc = CcConfig::for_path(first_rtt_ps, FIRST_BPS, payload_bytes + header_bytes);
+    let bdp_bytes = spray_core::cc::bdp_bytes(first_rtt_ps, FIRST_BPS);
+    let bdp_packets = bdp_bytes.div_ceil((payload_bytes + header_bytes).into()).max(1) as u32;
+    let path = PathConfig::new(BalancerKind::RepsPlus, first_rtt_ps, bdp_packets);
+    let flow = FlowConfig::for_path(payload_bytes, header_bytes, path, cc);
+    FlowConfig {
+        ack_every: ACK_EVERY,
+        ack_evs: ACK_EVERY,
+        ack_delay_ps: ps(ACK_DELAY),
+        give_up_ps: ps(GIVE_UP),
+        rto: rto(first_rtt_ps),
+        ..FlowConfig { window_packets: WINDOW_PACKETS, ..flow }.learning()
+    }
+}
+
+impl EndpointConfig {
+    /// An endpoint on a real network, or on one in memory that behaves like one: what the path is like is learned, and a peer that says
+    /// nothing for [`GIVE_UP`] is given up.
+    ///
+    /// # Errors
+    /// When packets of `mtu` bytes are too short.
+    pub fn real(address: IpAddr, mac: [u8; 6], mtu: u32) -> Result<Self, ConfigError> {
+        let header_bytes = header_bytes(address.is_ipv6(), false);
+        let payload_bytes = payload_bytes(mtu, header_bytes).map_err(|needed| ConfigError::Mtu { mtu, needed })?;
+        let config = Self::new(address, mac, Mode::Real, flow(payload_bytes, header_bytes));
+        Ok(Self { link_bps: FIRST_BPS, ..config }.with_give_up(GIVE_UP))
+    }
+
+    /// An endpoint on an interface of this thread's network namespace: the kernel tells its first address, its Ethernet address, its MTU
+    /// and its link's rate.
+    ///
+    /// # Errors
+    /// When there is no such interface, it has no address, or its MTU is too small.
+    #[cfg(feature = "xdp")]
+    pub fn for_interface(name: &str) -> Result<Self, crate::net::NetError> {
+        let interface = crate::net::Interface::find(name)?;
+        Self::on(&interface, interface.own_address(None)?)
+    }
+
+    /// As [`for_interface`](Self::for_interface), with an address of one's choice.
+    ///
+    /// # Errors
+    /// When the MTU is too small.
+    #[cfg(feature = "xdp")]
+    pub fn on(interface: &crate::net::Interface, address: IpAddr) -> Result<Self, crate::net::NetError> {
+        let (name, mtu) = (&interface.name, interface.mtu);
+        let too_small = |error| match error {
+            ConfigError::Mtu { needed, .. } => crate::net::NetError::Mtu { interface: name.clone(), mtu, needed },
+            other => crate::net::NetError::Netlink(other.to_string()),
+        };
+        let config = Self::real(address, interface.mac, mtu).map_err(too_small)?;
+        Ok(Self { link_bps: interface.link_bps.unwrap_or(FIRST_BPS), ..config })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{MemoryConfig, MemoryNetwork};
+    use crate::keys::{Keys, PrivateKey};
+
+    const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+    fn config(mtu: u32) -> EndpointConfig {
+        EndpointConfig::real([10, 0, 0, 1].into(), MAC, mtu).unwrap()
+    }
+
+    #[test]
+    fn frames_fill_the_mtu_with_and_without_keys() {
+        let keys = Keys::new(PrivateKey::generate().unwrap(), Vec::new());
+        let plain = config(1500);
+        let sealed = config(1500).with_keys(keys.clone());
+        for config in [&plain, &sealed, &sealed.clone().with_keys(keys)] {
+            assert_eq!(config.flow.packet_bytes(), 1500 + ETHERNET_HEADER);
+        }
+        assert!(sealed.flow.payload_bytes < plain.flow.payload_bytes);
+        let needed = match EndpointConfig::real([10, 0, 0, 1].into(), MAC, 300) {
+            Err(ConfigError::Mtu { mtu: 300, needed }) => needed,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(config(needed).flow.payload_bytes, LEAST_PAYLOAD_BYTES);
+        let network = MemoryNetwork::new(MemoryConfig { frame_size: 2048, ..MemoryConfig::default() });
+        assert!(crate::Endpoint::new(network.attach(MAC), sealed).is_ok());
+    }
+
+    #[test]
+    fn a_peer_is_waited_for_as_long_as_was_said() {
+        let config = config(1500).with_give_up(Duration::from_secs(8));
+        // Intervals double up to eight times the first.
+        let retry_ps = config.handshake.retry_ps;
+        let connect_ps: u64 = (0..config.handshake.attempts).map(|attempt| retry_ps << attempt.min(3)).sum();
+        assert!((ps(Duration::from_secs(7))..=ps(Duration::from_secs(9))).contains(&connect_ps), "{connect_ps}");
+        assert_eq!((config.flow.give_up_ps, config.idle_timeout_ps), (8_000_000_000_000, 8_000_000_000_000));
+        assert_eq!(ps(Duration::MAX), u64::MAX);
+    }
+}

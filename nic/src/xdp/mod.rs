@@ -1,0 +1,14 @@
+//! XDP programs: loading them, attaching them, and the one that steers frames of the transport into AF_XDP sockets.
+//!
+//! [`device::XskInterface`](crate::device::XskInterface) does all of it for an interface. Programs of other objects are loaded by the
+//! same functions.
+
+mod error;
+mod object;
+mod steer;
+
+pub use error::ProgramError;
+pub use object::{AttachMode, attach, load};
+pub use steer::SteerProgram;
+
+pub(crate) use object::is_attached;

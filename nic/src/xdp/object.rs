@@ -1,0 +1,100 @@
+//! Loading and attaching a compiled program.
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Once;
+
+use libbpf_rs::{Object, ObjectBuilder, OpenObject, PrintLevel, libbpf_sys};
+
+use super::ProgramError;
+
+/// How a program sits on an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachMode {
+    /// In the driver.
+    Native,
+    /// In the generic path, slower: worth a warning.
+    Generic,
+}
+
+thread_local! {
+    /// What libbpf printed on this thread since the last load began.
+    static LOG: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+fn keep(_: PrintLevel, text: String) {
+    LOG.with_borrow_mut(|log| log.push_str(&text));
+}
+
+fn capture_log() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        libbpf_rs::set_print(Some((PrintLevel::Warn, keep)));
+    });
+    LOG.with_borrow_mut(String::clear);
+}
+
+/// The end of the log, where the verifier says why it refuses.
+fn log_tail() -> String {
+    const LINES: usize = 40;
+    LOG.with_borrow(|log| {
+        let lines: Vec<_> = log.lines().collect();
+        lines[lines.len().saturating_sub(LINES)..].join("\n")
+    })
+}
+
+/// Opens an object, lets `prepare` size its maps, and loads it. `name` is what errors call it.
+///
+/// # Errors
+/// [`ProgramError::Load`], or what `prepare` says.
+pub fn load<E: From<ProgramError>>(
+    name: &'static str,
+    bytes: &[u8],
+    prepare: impl FnOnce(&mut OpenObject) -> Result<(), E>,
+) -> Result<Object, E> {
+    capture_log();
+    let failed = |source| E::from(ProgramError::Load { program: name, source, log: log_tail() });
+    let mut open = ObjectBuilder::default().open_memory(bytes).map_err(failed)?;
+    prepare(&mut open)?;
+    open.load().map_err(failed)
+}
+
+/// Attaches a program to an interface of this thread's network namespace by a BPF link, native mode first. The link lasts as long as the
+/// returned descriptor.
+///
+/// # Errors
+/// [`ProgramError::Attach`], for instance when another program sits there or the MTU is too large for XDP.
+pub fn attach(program: BorrowedFd<'_>, ifindex: u32) -> Result<(OwnedFd, AttachMode), ProgramError> {
+    const DRIVER: u32 = 1 << 2;
+    const GENERIC: u32 = 1 << 1;
+    match link(program, ifindex, DRIVER) {
+        Ok(fd) => Ok((fd, AttachMode::Native)),
+        Err(native) => link(program, ifindex, GENERIC)
+            .map(|fd| (fd, AttachMode::Generic))
+            .map_err(|generic| ProgramError::Attach { ifindex, native, generic }),
+    }
+}
+
+fn link(program: BorrowedFd<'_>, ifindex: u32, flags: u32) -> io::Result<OwnedFd> {
+    let options = libbpf_sys::bpf_link_create_opts {
+        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
+        flags,
+        ..Default::default()
+    };
+    // SAFETY: `options` outlives the call, its `sz` is its size, and the call only reads it.
+    let fd = unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), ifindex as i32, libbpf_sys::BPF_XDP, &options) };
+    if fd < 0 {
+        return Err(io::Error::from_raw_os_error(-fd));
+    }
+    // SAFETY: the kernel has just handed out this descriptor and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Whether any XDP program sits on an interface of this thread's network namespace; `None` when the kernel does not tell.
+pub(crate) fn is_attached(ifindex: u32) -> Option<bool> {
+    let mut program = 0;
+    // SAFETY: `program` is a live `u32`, which the call writes.
+    let code = unsafe { libbpf_sys::bpf_xdp_query_id(ifindex as i32, 0, &raw mut program) };
+    (code == 0).then_some(program != 0)
+}

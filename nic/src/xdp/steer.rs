@@ -1,0 +1,175 @@
+//! The host end: frames of the transport to this host go to the AF_XDP socket of their queue, the rest to the kernel.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use spray_wire::switch_view::addressee;
+
+use super::ProgramError;
+use super::object::{self, AttachMode};
+
+include!(concat!(env!("OUT_DIR"), "/steer.rs"));
+
+/// The steering program; dropping it detaches it.
+#[derive(Debug)]
+pub struct SteerProgram {
+    object: Object,
+    maps: HashMap<&'static str, MapHandle>,
+    links: Vec<OwnedFd>,
+}
+
+impl SteerProgram {
+    /// Most receive queues of an interface.
+    pub const QUEUES: u32 = 64;
+
+    /// Most IP addresses of an interface.
+    pub const ADDRESSES: usize = 4;
+
+    /// The object that this library embeds.
+    pub const OBJECT: &[u8] = STEER;
+
+    /// Loads the program, attached nowhere, for an interface with this Ethernet address and these IP addresses: frames to any
+    /// others go to the kernel.
+    ///
+    /// # Errors
+    /// The kernel refuses it (rights, features), or there are more than [`SteerProgram::ADDRESSES`].
+    pub fn load(mac: [u8; 6], addresses: &[IpAddr]) -> Result<Self, ProgramError> {
+        Self::load_object(Self::OBJECT, mac, addresses)
+    }
+
+    fn load_object(bytes: &[u8], mac: [u8; 6], addresses: &[IpAddr]) -> Result<Self, ProgramError> {
+        if addresses.len() > Self::ADDRESSES {
+            return Err(ProgramError::Addresses { asked: addresses.len(), most: Self::ADDRESSES });
+        }
+        let object = object::load::<ProgramError>("steer", bytes, |_| Ok(()))?;
+        let maps = ["own", "sockets", "strays"].into_iter().map(|name| Ok((name, map_of(&object, name)?)));
+        let maps = maps.collect::<Result<HashMap<_, _>, ProgramError>>()?;
+        let this = Self { object, maps, links: Vec::new() };
+        let mut own = [[0; 3]; Self::ADDRESSES];
+        for (place, address) in own.iter_mut().zip(addresses) {
+            *place = addressee(mac, mapped(*address));
+        }
+        let words: Vec<u8> = own.as_flattened().iter().flat_map(|word| word.to_ne_bytes()).collect();
+        this.put("own", 0, &words)?;
+        Ok(this)
+    }
+
+    /// Attaches to an interface of the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// [`ProgramError::Attach`], for instance when another program sits there.
+    pub fn attach(&mut self, ifindex: u32) -> Result<AttachMode, ProgramError> {
+        let program = self.object.progs().find(|program| program.name() == "steer");
+        let program = program.ok_or(ProgramError::Missing("steer"))?;
+        let (link, mode) = object::attach(program.as_fd(), ifindex)?;
+        self.links.push(link);
+        Ok(mode)
+    }
+
+    /// Sends the frames of a receive queue to an AF_XDP socket bound to that queue.
+    ///
+    /// # Errors
+    /// [`ProgramError::Map`] when the queue is out of range or the descriptor is no bound AF_XDP socket.
+    pub fn register(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), ProgramError> {
+        self.put("sockets", queue, &(socket.as_raw_fd() as u32).to_ne_bytes())
+    }
+
+    /// Frames of the transport that came by a queue without a socket. The kernel got them, so they are lost to the transport.
+    ///
+    /// # Errors
+    /// [`ProgramError::Map`] when the kernel refuses to tell.
+    pub fn strays(&self) -> Result<u64, ProgramError> {
+        let counts = self.maps["strays"].lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let counts = counts.map_err(ProgramError::map("strays"))?.unwrap_or_default();
+        let count = |bytes: &Vec<u8>| bytes.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+        Ok(counts.iter().map(count).sum())
+    }
+
+    fn put(&self, map: &'static str, key: u32, value: &[u8]) -> Result<(), ProgramError> {
+        self.maps[map].update(&key.to_ne_bytes(), value, MapFlags::ANY).map_err(ProgramError::map(map))
+    }
+}
+
+fn map_of(object: &Object, name: &str) -> Result<MapHandle, ProgramError> {
+    let map = object.maps().find(|map| map.name() == name).ok_or_else(|| ProgramError::NoMap(name.into()))?;
+    MapHandle::try_from(&map).map_err(ProgramError::map(name))
+}
+
+/// An address as programs compare it: IPv4 mapped into IPv6.
+fn mapped(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use libbpf_rs::ProgramInput;
+    use spray_wire::{Body, Common, Data, Ecn, Envelope, Ev, Kind, MAX_EVS};
+
+    use super::*;
+
+    impl SteerProgram {
+        /// Whether the program takes `frame` for its sockets. There are none here: it counts what it took and leaves it to the kernel.
+        fn takes(&self, frame: &[u8]) -> bool {
+            let before = self.strays().unwrap();
+            let program = self.object.progs_mut().find(|program| program.name() == "steer").unwrap();
+            program.test_run(ProgramInput { data_in: Some(frame), ..Default::default() }).unwrap();
+            self.strays().unwrap() > before
+        }
+    }
+
+    const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
+
+    fn address(host: u8, v6: bool) -> IpAddr {
+        if v6 { [0xfd00, 0, 0, 0, 0, 0, 0, host.into()].into() } else { [10, 0, 0, host].into() }
+    }
+
+    fn frame_to(dst_mac: [u8; 6], dst: IpAddr) -> Vec<u8> {
+        let envelope = Envelope {
+            src_mac: [2, 0, 0, 0, 0, 9],
+            dst_mac,
+            src: address(9, dst.is_ipv6()),
+            dst,
+            src_port: Ev::new(0).port(MAX_EVS),
+            dscp: spray_wire::DSCP_DATA,
+            ecn: Ecn::Ect0,
+            ttl: spray_wire::INITIAL_TTL,
+        };
+        let data = Data { message_bytes: 100, payload_bytes: 100, ..Data::default() };
+        let mut frame = vec![0; spray_wire::header_bytes(dst.is_ipv6(), Kind::Data) + 100];
+        spray_wire::emit(&mut frame, &envelope, &Common::default(), &Body::Data(data), &[0x5a; 100]).unwrap();
+        frame
+    }
+
+    /// Both objects: the one that is embedded, which may have been built a moment ago, and the one that comes with the crate. Where this
+    /// fails for the second alone, `ebpf/src/steer.rs` has changed: `llvm-strip -g -o nic/src/xdp/steer.o target/ebpf/steer.o`.
+    #[test]
+    fn only_frames_to_this_host_are_taken() {
+        if !spray_test_support::has_root() {
+            return;
+        }
+        let own = [address(1, false), address(1, true)];
+        for (name, bytes) in [("embedded", SteerProgram::OBJECT), ("in the crate", include_bytes!("steer.o"))] {
+            let steer = SteerProgram::load_object(bytes, MACS[0], &own).unwrap();
+            assert!(own.iter().all(|own| steer.takes(&frame_to(MACS[0], *own))), "{name}");
+            for v6 in [false, true] {
+                assert!(!steer.takes(&frame_to(MACS[1], address(2, v6))), "{name}: to another host");
+                assert!(!steer.takes(&frame_to(MACS[0], address(2, v6))), "{name}: this host is a router on the way");
+                assert!(
+                    !steer.takes(&frame_to(MACS[1], address(1, v6))),
+                    "{name}: the interface takes whatever passes"
+                );
+            }
+            assert!(!steer.takes(&frame_to([0; 6], [0, 0, 0, 0].into())), "{name}: as empty as an unused place");
+            let mut strange = frame_to(MACS[0], own[0]);
+            strange.truncate(40);
+            assert!(!steer.takes(&strange), "{name}: cut off");
+        }
+        let most = [own[0]; SteerProgram::ADDRESSES + 1];
+        assert!(matches!(SteerProgram::load(MACS[0], &most), Err(ProgramError::Addresses { asked: 5, most: 4 })));
+    }
+}
