@@ -7,6 +7,7 @@ mod args;
 mod bench;
 mod bound;
 mod campaign;
+mod captures;
 #[cfg(feature = "xdp")]
 mod compare;
 mod compare_balancers;
@@ -27,6 +28,7 @@ mod say;
 mod settings;
 mod sim;
 mod stop;
+mod trace;
 #[cfg(feature = "xdp")]
 mod transfer;
 
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::demo(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Sim(arguments) => sim::sim(&arguments),
+        Command::Trace(arguments) => trace::trace(&arguments),
         #[cfg(feature = "xdp")]
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Bound(arguments) => bound::bound(&arguments),

@@ -7,6 +7,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use spray_nic::keys::PublicKey;
 
+use super::Captures;
 use crate::settings::Overrides;
 
 #[derive(Debug, Args)]
@@ -132,6 +133,8 @@ pub struct Interface {
     /// Give up after this time without an answer of the peer
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub timeout: u64,
+    #[command(flatten)]
+    pub captures: Captures,
 }
 
 #[derive(Debug, Args)]

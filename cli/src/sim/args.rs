@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use spray_experiments::scenario;
 
+use crate::args::Captures;
 use crate::settings::Overrides;
 
 #[derive(Debug, Args)]
@@ -16,6 +17,8 @@ pub struct Sim {
     /// Folder for the results; by default in ./results/, named after the matrix and the time
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub captures: Captures,
 }
 
 /// The seeds of the runs, and on how many threads.

@@ -17,7 +17,9 @@ use crate::settings::Overrides;
 /// 2 for bad input, 1 when a run does not complete.
 pub fn sim(arguments: &Sim) -> Outcome {
     let scenarios = Scenario::read_all(&published_document(&arguments.overrides)?).map_err(Failure::refused)?;
-    Campaign::new(Engine::Sim, scenarios, &arguments.seeds).run(arguments.out.as_deref())
+    let campaign = Campaign::new(Engine::Sim, scenarios, &arguments.seeds);
+    let captures = Some(arguments.captures.clone());
+    Campaign { captures, ..campaign }.run(arguments.out.as_deref())
 }
 
 /// The settings of the published simulations with `overrides`, which name the fabric and the flows.

@@ -35,6 +35,7 @@ mod recv;
 mod report;
 mod send;
 mod session;
+mod tap;
 mod tree;
 mod trust;
 

@@ -23,8 +23,10 @@ use super::format::MESSAGE_BYTES;
 use super::network;
 use super::next_hop::{NextHops, Source};
 use super::recv::CONNECTIONS;
+use super::tap::{self, Tap};
 use super::trust;
 use crate::args;
+use crate::captures::Watching;
 use crate::confine::{Reach, confine};
 use crate::failure::{Failure, Outcome};
 use crate::progress::now;
@@ -44,6 +46,7 @@ pub struct Session {
     /// Unless the user gave the next hop.
     next_hops: Option<NextHops>,
     steer: SteerProgram,
+    watching: Option<Watching>,
 }
 
 /// The answer of a command's step: go on, or end with this outcome.
@@ -126,6 +129,7 @@ impl Session {
         check_ready(&interface, name)?;
         let flow = flow(arguments, &interface, address, path, keys.is_some())?;
         let (device, steer) = take_over(&interface, address, arguments)?;
+        let watching = tap::begin(&arguments.captures, name)?;
         let mut config = EndpointConfig::new(address, interface.mac, Mode::Real, flow);
         config.max_connections = CONNECTIONS;
         config.link_bps = path.link_bps();
@@ -133,7 +137,10 @@ impl Session {
         config.keys = keys;
         config.idle_timeout_ps = arguments.timeout * PS_PER_S;
         config.handshake.retry_ps = (arguments.timeout * PS_PER_S) / 80;
-        let endpoint = Endpoint::new(device, config).map_err(Failure::refused)?;
+        let mut endpoint = Endpoint::new(device, config).map_err(Failure::refused)?;
+        if let Some(Watching { watch, .. }) = &watching {
+            endpoint = endpoint.with_tap(Box::new(Tap::new(watch.clone())));
+        }
         let outage = Outage::new(name, Duration::from_secs(arguments.timeout));
         Ok(Self {
             endpoint,
@@ -145,6 +152,7 @@ impl Session {
             outage,
             next_hops: None,
             steer,
+            watching,
         })
     }
 
@@ -204,6 +212,11 @@ impl Session {
     /// Frames that came by a queue without a socket, and were lost; 0 when the kernel does not tell.
     pub fn strays(&self) -> u64 {
         self.steer.strays().unwrap_or(0)
+    }
+
+    /// Ends the capture, if there is one, and tells of it.
+    pub fn end_capture(&mut self) {
+        self.watching.take().into_iter().for_each(Watching::close);
     }
 
     /// Aborts `connections` and tells their peers.

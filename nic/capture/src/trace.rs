@@ -19,7 +19,12 @@ pub struct Tracer {
     /// By address of a host and number there the first flow of a connection.
     numbers: HashMap<(IpAddr, u32), usize>,
     rows: Vec<Row>,
+    /// Rows beyond [`MOST_ROWS`].
+    left_out: u64,
 }
+
+/// Most rows: of some gigabyte.
+const MOST_ROWS: usize = 5_000_000;
 
 /// Something in the life of a packet.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,7 +139,7 @@ struct Packet {
 impl Tracer {
     /// A tracer where the interfaces are at these places.
     pub fn new(places: Vec<Place>) -> Self {
-        Self { places, connections: HashMap::new(), numbers: HashMap::new(), rows: Vec::new() }
+        Self { places, connections: HashMap::new(), numbers: HashMap::new(), rows: Vec::new(), left_out: 0 }
     }
 
     /// Follows a connection with `evs` entropy values. Its flows come by the numbers of its messages, with whether they are chosen; it
@@ -165,6 +170,10 @@ impl Tracer {
     }
 
     fn frame(&mut self, sighting: &Sighting, envelope: &Envelope, common: &Common, body: &Body) {
+        if self.rows.len() > MOST_ROWS {
+            self.left_out += (self.rows.len() - MOST_ROWS) as u64;
+            self.rows.truncate(MOST_ROWS);
+        }
         let Some(first) = self.numbers.get(&(envelope.dst, common.connection)).copied() else { return };
         let arrives = !sighting.outbound && self.places[sighting.interface as usize].of_host;
         match body {
@@ -273,8 +282,8 @@ impl Tracer {
         }
     }
 
-    /// All rows, by time.
-    pub(crate) fn finish(mut self) -> Vec<Row> {
+    /// All rows, by time, and how many were left out.
+    pub(crate) fn finish(mut self) -> (Vec<Row>, u64) {
         self.rows.sort_by_key(|row| (row.at_ps, row.event as u8));
         // What concerns no single transmission is of all that went before it, at their sender.
         let mut sent: HashMap<(usize, u64), (u32, String)> = HashMap::new();
@@ -292,7 +301,7 @@ impl Tracer {
                 _ => {}
             }
         }
-        self.rows
+        (self.rows, self.left_out)
     }
 }
 

@@ -66,11 +66,6 @@ impl Witness {
         self.tracer.as_mut()
     }
 
-    /// Whether frames are needed whole, for somebody to parse them.
-    pub fn parses(&self) -> bool {
-        self.tracer.is_some()
-    }
-
     /// Takes what a sender's algorithm reported of the connection that begins with flow `first`.
     pub fn report(&mut self, at_ps: i64, first: usize, event: &Event) {
         if let Some(tracer) = &mut self.tracer {
@@ -78,11 +73,11 @@ impl Witness {
         }
     }
 
-    /// Ends it: what the capture holds, if there is one, and what the tracer has found.
+    /// Ends it: what the capture holds, if there is one, and what the tracer has found, with how many rows it has left out.
     ///
     /// # Errors
     /// The first error of the capture's file.
-    pub fn finish(&mut self) -> io::Result<(Option<Written>, Vec<Row>)> {
+    pub fn finish(&mut self) -> io::Result<(Option<Written>, (Vec<Row>, u64))> {
         self.settle(i64::MAX);
         let written = self.capture.take().map(Capture::finish).transpose();
         let rows = self.tracer.take().map(Tracer::finish).unwrap_or_default();

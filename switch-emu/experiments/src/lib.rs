@@ -11,6 +11,7 @@ pub mod results;
 pub mod reunion;
 pub mod scenario;
 pub mod sim;
+pub mod watch;
 pub mod workload;
 #[cfg(feature = "xdp")]
 pub mod xdp;

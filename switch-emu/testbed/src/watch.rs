@@ -97,7 +97,7 @@ impl LastPort for SeenPort {
 
     fn play(&mut self, frame: &mut [u8]) -> Option<(u64, u32)> {
         let came_ps = peek_virtual_time(frame).unwrap_or(0);
-        let waiting = self.port.queue_bytes(came_ps)[0];
+        let waiting = self.port.queue_bytes(came_ps.saturating_add(self.port.latency_ps()))[0];
         let before = fields(frame);
         let whole = Content::of(frame, self.tap.parses);
         let outcome = self.port.take(frame);
