@@ -122,3 +122,71 @@ fn io_error(error: PcapError) -> io::Error {
         error => io::Error::other(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pcap_file::pcapng::{Block, PcapNgReader};
+
+    use super::*;
+    use crate::{Content, Fate};
+
+    /// Accepts so many bytes, then no more.
+    #[derive(Debug)]
+    struct SmallDisk(usize);
+
+    impl Write for SmallDisk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn sighting(number: u64) -> Sighting {
+        Sighting {
+            at_ps: number as i64 * 2_000_000 + 999,
+            interface: number as u32 % 2,
+            outbound: number % 2 == 0,
+            content: Content::of(&[number as u8; 300], false),
+            fate: Fate { dropped: (number == 1).then_some("queue full"), ..Fate::default() },
+            waiting_bytes: Some(77),
+        }
+    }
+
+    #[test]
+    fn a_file_has_interfaces_times_directions_lengths_and_comments_up_to_its_limit() {
+        let mut bytes = Vec::new();
+        let mut capture = Capture::new(&mut bytes, ["a:b", "b:a"], Duration::from_secs(9), 3).unwrap();
+        (0..5).for_each(|number| capture.write(&sighting(number)));
+        assert_eq!(capture.finish().unwrap(), Written { frames: 3, left_out: 2 });
+        let mut reader = PcapNgReader::new(&bytes[..]).unwrap();
+        let mut number = 0;
+        while let Some(block) = reader.next_block() {
+            let Block::EnhancedPacket(packet) = block.unwrap() else { continue };
+            assert_eq!(packet.timestamp, Duration::new(9, number * 2_000));
+            assert_eq!((packet.original_len, packet.data.len()), (300, SNAP_BYTES));
+            assert!(packet.data.iter().all(|byte| u32::from(*byte) == number));
+            let direction = EnhancedPacketOption::Flags(if number % 2 == 0 { OUTBOUND } else { INBOUND });
+            let comment = EnhancedPacketOption::Comment("dropped: queue full; 77 bytes waited".into());
+            let expected = if number == 1 { vec![direction, comment] } else { vec![direction] };
+            assert_eq!((packet.interface_id, packet.options), (number % 2, expected));
+            number += 1;
+        }
+        assert_eq!(number, 3);
+        let names = reader.interfaces().iter().map(|interface| interface.options.clone());
+        let expected = ["a:b", "b:a"].map(|name| {
+            vec![InterfaceDescriptionOption::IfName(name.into()), InterfaceDescriptionOption::IfTsResol(9)]
+        });
+        assert!(names.eq(expected));
+    }
+
+    #[test]
+    fn a_full_disk_ends_the_capture_and_is_told_at_the_end() {
+        let mut capture = Capture::new(SmallDisk(1_000), ["a"], Duration::ZERO, 100).unwrap();
+        (0..100).for_each(|number| capture.write(&Sighting { interface: 0, ..sighting(number) }));
+        assert_eq!(capture.finish().map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull));
+    }
+}
