@@ -35,9 +35,8 @@ impl args::Captures {
             return Err(Failure::refused(format!("{} is there already; {rule}", file.display())));
         }
         let Some(folder) = file.parent() else { return Ok(()) };
-        fs::create_dir_all(folder).map_err(|error| {
-            Failure::refused(format!("--pcap: cannot make the folder {}: {error}", folder.display()))
-        })
+        fs::create_dir_all(folder)
+            .map_err(|error| Failure::refused(format!("--pcap: cannot make the folder {}: {error}", folder.display())))
     }
 
     /// Begins the capture of a run of `scenario`, if one was asked for.
@@ -65,13 +64,17 @@ impl Watching {
     /// 1 when it could not be written.
     pub fn end(self) -> Outcome<String> {
         let file = self.file.display();
-        let (written, _) = self.watch.lock().finish().map_err(|error| {
-            Failure::failed(format!("the capture {file} is not whole: {error}"))
-        })?;
+        let (written, _) = self
+            .watch
+            .lock()
+            .finish()
+            .map_err(|error| Failure::failed(format!("the capture {file} is not whole: {error}")))?;
         let Written { frames, left_out } = written.unwrap_or_default();
         Ok(match left_out {
             0 => format!("{file}: {frames} frames"),
-            _ => format!("{file}: the first {frames} frames; {left_out} more did not fit, allow more with --pcap-frames"),
+            _ => {
+                format!("{file}: the first {frames} frames; {left_out} more did not fit, allow more with --pcap-frames")
+            }
         })
     }
 

@@ -77,7 +77,11 @@ fn form(out: &Path) -> Outcome<Form> {
         Some("parquet") => Form::Parquet,
         Some("jsonl") => Form::Json,
         _ if out == Path::new("-") => return Ok(Form::Json),
-        _ => return Err(Failure::refused(format!("--out {shown}: allowed: FILE.parquet, FILE.jsonl, or - for lines of JSON"))),
+        _ => {
+            return Err(Failure::refused(format!(
+                "--out {shown}: allowed: FILE.parquet, FILE.jsonl, or - for lines of JSON"
+            )));
+        }
     };
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {

@@ -50,8 +50,7 @@ impl Tap {
         // Picoseconds in 63 bits: some 100 days.
         let at_ps = (now().duration_since(self.begun).as_nanos() as i64).saturating_mul(1_000);
         let content = Content::of(frame, false);
-        let sighting =
-            Sighting { at_ps, interface: 0, outbound, content, fate: Fate::default(), waiting_bytes: None };
+        let sighting = Sighting { at_ps, interface: 0, outbound, content, fate: Fate::default(), waiting_bytes: None };
         self.watch.lock().see(sighting, true);
     }
 }

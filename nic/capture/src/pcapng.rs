@@ -63,8 +63,7 @@ impl<W: Write> Capture<W> {
                 InterfaceDescriptionOption::IfName(name.into()),
                 InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
             ];
-            let block =
-                InterfaceDescriptionBlock { linktype: DataLink::ETHERNET, snaplen: SNAP_BYTES as u32, options };
+            let block = InterfaceDescriptionBlock { linktype: DataLink::ETHERNET, snaplen: SNAP_BYTES as u32, options };
             file.write_pcapng_block(block).map_err(io_error)?;
         }
         Ok(Self { file, epoch, left: frames, written: Written::default(), failed: None, space: Vec::new() })

@@ -70,7 +70,7 @@ pub enum Life {
     Dropped,
     /// It is at its receiver.
     Received,
-    /// It came there after one with a higher sequence number.
+    /// It came there after one with a higher sequence number; retransmissions do not count.
     Reordered,
     /// It had come there before.
     Duplicate,
@@ -119,7 +119,7 @@ struct Connection {
     flows: Vec<(usize, bool)>,
     evs: u32,
     packets: BTreeMap<u64, Packet>,
-    /// One more than the highest packet that has come.
+    /// One more than the highest packet that has come the first time.
     next: u64,
     /// Packets below it are acknowledged.
     cumulative: u64,
@@ -234,17 +234,20 @@ impl Tracer {
         }
         if std::mem::replace(&mut packet.arrived, true) {
             self.rows.push(at(Life::Duplicate, ""));
-        } else if data.psn < connection.next {
+        } else if data.psn < connection.next && !data.retransmit {
             self.rows.push(at(Life::Reordered, ""));
         }
-        connection.next = connection.next.max(data.psn + 1);
+        if !data.retransmit {
+            connection.next = connection.next.max(data.psn + 1);
+        }
     }
 
     fn ack(&mut self, sighting: &Sighting, ack: &Ack, first: usize) {
         let Some(connection) = self.connections.get_mut(&first) else { return };
         let place = &self.places[sighting.interface as usize].node;
         let below = connection.cumulative..ack.cumulative.max(connection.cumulative);
-        let selected = (ack.sack_base..ack.sack_base.saturating_add(BITMAP_BITS.into())).filter(|psn| ack.selected(*psn));
+        let selected =
+            (ack.sack_base..ack.sack_base.saturating_add(BITMAP_BITS.into())).filter(|psn| ack.selected(*psn));
         let first_open = below.start;
         for psn in below.chain(selected.filter(|psn| *psn >= first_open)) {
             let Some(packet) = connection.packets.get_mut(&psn) else { continue };

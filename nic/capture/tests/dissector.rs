@@ -10,7 +10,7 @@ use spray_capture::{Capture, Content, Fate, Sighting};
 use spray_test_support::{AnySeal, Folder, WRONG, tshark};
 use spray_wire::{
     Ack, Body, Close, CloseReason, Common, DSCP_CONTROL, DSCP_DATA, DSCP_TRIMMED_LAST, Data, Echoes, Ecn, Envelope,
-    EvPort, Kind, MAX_ECHOES, Nack, Probe, ProbeAck, Pull, PullRequest, Reset, Retry, SEAL_BYTES, Section, Seal,
+    EvPort, Kind, MAX_ECHOES, Nack, Probe, ProbeAck, Pull, PullRequest, Reset, Retry, SEAL_BYTES, Seal, Section,
     TAG_BYTES, Terms, emit, emit_sealed, open, parse, switch_view,
 };
 

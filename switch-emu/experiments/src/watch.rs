@@ -8,8 +8,8 @@ use std::io::{self, BufWriter};
 use std::path::Path;
 use std::time::Duration;
 
-pub use spray_capture::{Row, Shared, Written};
 use spray_capture::{Capture, Place, Tracer};
+pub use spray_capture::{Row, Shared, Written};
 use spray_core::path::BalancerKind;
 use spray_fabric::{Link, Network, Node, address, first_flows};
 
@@ -45,11 +45,14 @@ pub fn tracer(
     }
     let (classes, largest_bytes) = (classes(&scenario.workloads), largest_bytes(flows));
     let mut series = vec![Vec::new(); flows.len()];
-    for (flow, first) in first_flows(flows.iter().map(|flow| flow.connection.map(|flow| flow as usize))).into_iter().enumerate() {
+    for (flow, first) in
+        first_flows(flows.iter().map(|flow| flow.connection.map(|flow| flow as usize))).into_iter().enumerate()
+    {
         series[first].push((flow, chosen.contains(&(flow as u64))));
     }
     let mut tracer = Tracer::new(places(&scenario.network));
-    for (first, series) in series.into_iter().enumerate().filter(|(_, series)| series.iter().any(|(_, chosen)| *chosen)) {
+    for (first, series) in series.into_iter().enumerate().filter(|(_, series)| series.iter().any(|(_, chosen)| *chosen))
+    {
         let flow = &flows[first];
         tracer.follow(series, scenario.connection(&paths, balancer, (&classes, flow), largest_bytes).path.evs);
         if simulated {

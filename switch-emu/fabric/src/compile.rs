@@ -90,14 +90,12 @@ fn epochs(network: &Network, events: &[LinkEvent], ports: &[Option<usize>]) -> V
 }
 
 fn hosts(network: &Network, changes: &[Vec<LinkChange>]) -> Vec<Host> {
-    let host = |(index, name): (usize, &String)| {
-        Host {
-            name: name.clone(),
-            v4: v4(index),
-            v6: v6(index),
-            mac: mac(index),
-            changes: changes[network.uplink(index)].clone(),
-        }
+    let host = |(index, name): (usize, &String)| Host {
+        name: name.clone(),
+        v4: v4(index),
+        v6: v6(index),
+        mac: mac(index),
+        changes: changes[network.uplink(index)].clone(),
     };
     network.hosts.iter().enumerate().map(host).collect()
 }

@@ -94,13 +94,7 @@ impl Exchange {
 
     /// Has part `number` take in what was handed over in `window`: in the order of the parts that it is from, whichever threads they run
     /// on. The memory of what is taken in goes to `spare`, and from there to the outbox: the cache still holds it.
-    pub(super) fn take_in<W: Watch>(
-        &self,
-        window: usize,
-        number: usize,
-        net: &mut Net<'_, W>,
-        spare: &mut Vec<Mail>,
-    ) {
+    pub(super) fn take_in<W: Watch>(&self, window: usize, number: usize, net: &mut Net<'_, W>, spare: &mut Vec<Mail>) {
         let Window { mail, over, any } = &self.windows[window % 2];
         if !any[number].swap(false, Ordering::Relaxed) {
             return;

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use spray_capture::{Content, Fate, Shared, Sighting};
 use spray_fabric::{address, mac};
 use spray_pipeline::Cause;
-use spray_wire::{
-    Body, Common as WireCommon, DSCP_CONTROL, DSCP_DATA, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Ecn, Envelope,
-};
+use spray_wire::{Body, Common as WireCommon, DSCP_CONTROL, DSCP_DATA, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Ecn, Envelope};
 
 use super::arena::{Slot, time_ps};
 use super::common::Common;
@@ -218,8 +216,7 @@ impl<W: Watch> Eyes<W> {
         fate: Fate,
         waiting_bytes: Option<u64>,
     ) {
-        let sighting =
-            Sighting { at_ps: at_ps.cast_signed(), interface, outbound, content, fate, waiting_bytes };
+        let sighting = Sighting { at_ps: at_ps.cast_signed(), interface, outbound, content, fate, waiting_bytes };
         self.watch.see(sighting, self.alone);
     }
 }

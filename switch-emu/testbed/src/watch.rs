@@ -101,7 +101,8 @@ impl LastPort for SeenPort {
         let before = fields(frame);
         let whole = Content::of(frame, self.tap.parses);
         let outcome = self.port.take(frame);
-        let (mut fate, mut content) = (Fate { dropped: outcome.err().map(|cause| cause.name()), ..Fate::default() }, whole);
+        let (mut fate, mut content) =
+            (Fate { dropped: outcome.err().map(|cause| cause.name()), ..Fate::default() }, whole);
         if let Ok(Delivery { len, .. }) = outcome {
             let after = fields(frame);
             fate.marked = after.map(|(ecn, _)| ecn) != before.map(|(ecn, _)| ecn);

@@ -192,16 +192,14 @@ const TRACE: [Column<Row>; 9] = [
     text(
         "event",
         "`sent`; `queued` at a port, `marked`, `trimmed` or `dropped` there; `received`, and then `reordered` if one with a higher number \
-         had come, or `duplicate`; `acked`, `nacked`, `timeout`; `retransmit` just before it is sent again.",
+         had come and it was sent for the first time, or `duplicate`; `acked`, `nacked`, `timeout`; `retransmit` just before it is sent again.",
         |r| r.event.name().into(),
     ),
     text("place", "The host, or the port as in `ports`.", |r| r.place.clone()),
     count(["queue_bytes", "bytes"], "Bytes that waited at the port when it came there.", |r| r.queue_bytes),
-    text(
-        "detail",
-        "Why it was dropped, nacked or sent again; how it was received: `marked`, `trimmed`.",
-        |r| r.detail.clone(),
-    ),
+    text("detail", "Why it was dropped, nacked or sent again; how it was received: `marked`, `trimmed`.", |r| {
+        r.detail.clone()
+    }),
 ];
 
 /// The life of packets as a Parquet file.
