@@ -2,10 +2,10 @@
 //! `spray bench veth` measures AF_XDP itself, on a real interface.
 #![expect(missing_docs, reason = "criterion's macro makes a public function")]
 
-use std::{hint::black_box, io, time::Duration};
+use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use spray_nic::device::{Capture, Device, MemoryConfig, MemoryNetwork, Received};
+use spray_nic::device::{Device, MemoryConfig, MemoryNetwork, Received};
 
 const A: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const B: [u8; 6] = [2, 0, 0, 0, 0, 2];
@@ -37,10 +37,6 @@ fn memory(c: &mut Criterion) {
         let (mut a, mut b, mut out) = (network.attach(A), network.attach(B), Vec::with_capacity(BATCH));
         group.bench_function(BenchmarkId::new("exchange", len), |bencher| {
             bencher.iter(|| exchange(&mut a, &mut b, &mut out, len));
-        });
-        let mut captured = Capture::new(a, io::sink(), || Duration::ZERO).expect("a sink takes all");
-        group.bench_function(BenchmarkId::new("captured", len), |bencher| {
-            bencher.iter(|| exchange(&mut captured, &mut b, &mut out, len));
         });
     }
     group.finish();

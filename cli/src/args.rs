@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use spray_core::path::BalancerKind;
 use spray_experiments::flowcut_memory::Network;
+use spray_experiments::scenario;
 #[cfg(target_os = "linux")]
 use spray_nic::bench::MAX_PAYLOAD_BYTES;
 
@@ -46,6 +47,8 @@ pub enum Command {
     Run(Sweep),
     /// Simulates a topology and a matrix with the settings of the published simulations
     Sim(Box<Sim>),
+    /// Runs a scenario file once and writes the life of chosen flows' packets: see docs/captures.md
+    Trace(Box<Trace>),
     #[cfg(feature = "xdp")]
     /// Runs a scenario file on both engines and prints the differences side by side
     Compare(Compare),
@@ -149,6 +152,39 @@ pub struct Sweep {
     /// Run only the I-th of N parts of the runs, so that N machines share them; the same command without it collects the results
     #[arg(long, value_name = "I/N", requires = "out", conflicts_with = "plan")]
     pub part: Option<Part>,
+    #[command(flatten)]
+    pub captures: Captures,
+}
+
+/// Captures of frames.
+#[derive(Clone, Debug, Args)]
+pub struct Captures {
+    /// Also capture all frames, for Wireshark, into this folder: see docs/captures.md
+    #[arg(long, value_name = "DIR")]
+    pub pcap: Option<PathBuf>,
+    /// Most frames of a capture: some 200 bytes each
+    #[arg(long, value_name = "N", requires = "pcap", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub pcap_frames: u64,
+}
+
+#[derive(Debug, Args)]
+pub struct Trace {
+    /// The scenario: see docs/scenario.md and tests/scenarios/
+    #[arg(value_name = "SCENARIO.toml")]
+    pub scenario: PathBuf,
+    /// The engine that runs it
+    #[arg(long, value_enum, default_value_t = Engine::Xdp)]
+    pub engine: Engine,
+    #[command(flatten)]
+    pub overrides: Overrides,
+    #[command(flatten)]
+    pub seeds: Seeds,
+    /// The flows, by their numbers in the table `flows`: numbers, and ranges with both ends, as in 0..3,7
+    #[arg(long, value_name = "A..B", default_value = "0", value_delimiter = ',', value_parser = flows)]
+    pub flow: Vec<scenario::Seeds>,
+    /// The file to write: Parquet or lines of JSON; `-` is lines of JSON on standard output
+    #[arg(long, value_name = "FILE.parquet|FILE.jsonl|-")]
+    pub out: PathBuf,
 }
 
 /// A part of a plan, from 1, and how many there are.
@@ -312,6 +348,10 @@ pub struct BenchHostile {
     /// Number of measurements of each kind
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,
+}
+
+fn flows(text: &str) -> Result<scenario::Seeds, &'static str> {
+    scenario::Seeds::parse(text).ok_or("expected N or A..B with A at most B")
 }
 
 fn balancer(name: &str) -> Result<BalancerKind, String> {

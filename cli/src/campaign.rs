@@ -19,7 +19,8 @@ use spray_experiments::scenario::{Axis, MAX_RUNS, Scenario};
 use spray_experiments::sim::over_cores;
 
 use self::show::Show;
-use crate::args::{Engine, Serve};
+use crate::args::{self, Engine, Serve};
+use crate::captures::Watching;
 use crate::failure::{Failure, Outcome};
 use crate::metrics::{self, Metrics};
 use crate::say::{self, info, note, say};
@@ -41,6 +42,8 @@ pub struct Campaign {
     pub threads: usize,
     /// What is said of the runs to who watches.
     pub metrics: metrics::campaign::Campaign,
+    /// What to capture of each run, if anything.
+    pub captures: Option<args::Captures>,
 }
 
 /// One run of a campaign.
@@ -75,7 +78,7 @@ impl Campaign {
     pub fn new(engine: Engine, scenarios: Vec<Scenario>, seeds: &Seeds) -> Self {
         let name = scenarios.first().map(|scenario| scenario.name.clone()).unwrap_or_default();
         let metrics = metrics::campaign::Campaign::default();
-        Self { name, engine, scenarios, seeds: seeds.list(), threads: seeds.threads(), metrics }
+        Self { name, engine, scenarios, seeds: seeds.list(), threads: seeds.threads(), metrics, captures: None }
     }
 
     /// Serves metrics while it runs, if that is asked for.
@@ -228,6 +231,7 @@ impl Campaign {
     fn work(&self, plan: &[Planned], out: &Path) -> Outcome<HashMap<usize, String>> {
         let open: Vec<usize> = (0..plan.len()).filter(|number| !plan[*number].is_done).collect();
         let done = plan.len() - open.len();
+        self.check_captures(plan, out)?;
         if done > 0 {
             info!("spray: {done} of {} runs are done already in {}", plan.len(), out.display());
         }
@@ -257,17 +261,21 @@ impl Campaign {
             let label = show.begin(number, &self.title(job));
             let own = if exclusive { None } else { Some(prepare(&self.scenarios[job.scenario])?) };
             let ready: &dyn Prepared = own.as_deref().unwrap_or_else(|| &*prepared[job.scenario]);
+            let scenario = &self.scenarios[job.scenario];
+            let watching = self.captures.as_ref().map_or(Ok(None), |captures| captures.begin(folder, scenario))?;
+            let watch = watching.as_ref().map(|watching| &watching.watch);
             let title = self.title(job);
             let mut tell = |news| {
                 self.metrics.on_progress(&title, &news);
                 show.news(&label, &news);
             };
-            let run = || ready.run(job.balancer, job.seed, &mut tell, stop.flag()).map_err(ended);
+            let run = || ready.run_watched((job.balancer, job.seed), watch, &mut tell, stop.flag()).map_err(ended);
             // A balancer that panics ends its own run only.
             let caught = catch_unwind(AssertUnwindSafe(run));
             let ended = caught.unwrap_or_else(|_| Err(Failure::failed("it panicked, see above")));
             show.end(&title, &ended);
             self.metrics.on_end(&title, ended.as_ref().ok().map(RunResult::summary).as_ref());
+            watching.into_iter().for_each(Watching::close);
             match ended {
                 Ok(result) => self.write(job, &out.join(folder), key, &result)?,
                 Err(failure) if failure.is_failed() => {
@@ -286,6 +294,25 @@ impl Campaign {
             Err(failure) if failure.is_interrupted() => Err(Failure::interrupted_with(kept())),
             outcome => outcome.map(|_| failed.into_inner().unwrap_or_else(PoisonError::into_inner)),
         }
+    }
+
+    /// Makes the folders of captures.
+    ///
+    /// # Errors
+    /// 2 when a run is done and so leaves no capture, or a capture is there already.
+    fn check_captures(&self, plan: &[Planned], out: &Path) -> Outcome {
+        let files = |captures: &args::Captures| {
+            plan.iter().filter_map(|planned| Some((planned, captures.file(&planned.folder)?))).collect::<Vec<_>>()
+        };
+        let files = self.captures.as_ref().map(files).unwrap_or_default();
+        if let Some((planned, _)) = files.iter().find(|(planned, _)| planned.is_done) {
+            let dir = out.join(&planned.folder);
+            return Err(Failure::refused(format!(
+                "{} is done already and would leave no capture with --pcap; allowed: another folder with --out",
+                dir.display()
+            )));
+        }
+        files.iter().try_for_each(|(_, file)| args::Captures::prepare(file))
     }
 
     fn write(&self, job: &Job, dir: &Path, key: &str, result: &RunResult) -> Outcome {
@@ -427,7 +454,7 @@ fn command_line(out: &Path) -> String {
 }
 
 /// The command's failure for an engine's error.
-fn ended(error: EngineError) -> Failure {
+pub fn ended(error: EngineError) -> Failure {
     match error {
         EngineError::Stopped => Failure::interrupted(),
         EngineError::Refused(message) => Failure::refused(message),

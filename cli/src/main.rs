@@ -7,6 +7,7 @@ mod args;
 mod bench;
 mod bound;
 mod campaign;
+mod captures;
 #[cfg(feature = "xdp")]
 mod compare;
 mod compare_balancers;
@@ -31,6 +32,7 @@ mod settings;
 mod shell;
 mod sim;
 mod stop;
+mod trace;
 #[cfg(feature = "xdp")]
 mod transfer;
 #[cfg(feature = "xdp")]
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Command::Man(arguments) => shell::man(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Sim(arguments) => sim::sim(&arguments),
+        Command::Trace(arguments) => trace::trace(&arguments),
         #[cfg(feature = "xdp")]
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Bound(arguments) => bound::bound(&arguments),

@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use spray_nic::keys::PublicKey;
 
-use super::Serve;
+use super::{Captures, Serve};
 use crate::settings::Overrides;
 
 #[derive(Debug, Args)]
@@ -130,6 +130,8 @@ pub struct Tunnel {
     pub overrides: Overrides<true>,
     #[command(flatten)]
     pub serve: Serve,
+    #[command(flatten)]
+    pub captures: Captures,
 }
 
 #[derive(Debug, Args)]
@@ -178,6 +180,8 @@ pub struct Interface {
     pub timeout: u64,
     #[command(flatten)]
     pub serve: Serve,
+    #[command(flatten)]
+    pub captures: Captures,
 }
 
 #[derive(Debug, Args)]

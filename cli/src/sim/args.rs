@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use spray_experiments::scenario;
 
-use crate::args::Serve;
+use crate::args::{Captures, Serve};
 use crate::settings::Overrides;
 
 #[derive(Debug, Args)]
@@ -19,6 +19,8 @@ pub struct Sim {
     pub out: Option<PathBuf>,
     #[command(flatten)]
     pub serve: Serve,
+    #[command(flatten)]
+    pub captures: Captures,
 }
 
 /// The seeds of the runs, and on how many threads.

@@ -18,7 +18,8 @@ use crate::settings::Overrides;
 pub fn sim(arguments: &Sim) -> Outcome {
     let scenarios = Scenario::read_all(&published_document(&arguments.overrides)?).map_err(Failure::refused)?;
     let campaign = Campaign::new(Engine::Sim, scenarios, &arguments.seeds).serving(&arguments.serve)?;
-    campaign.run(arguments.out.as_deref())
+    let captures = Some(arguments.captures.clone());
+    Campaign { captures, ..campaign }.run(arguments.out.as_deref())
 }
 
 /// The settings of the published simulations with `overrides`, which name the fabric and the flows.

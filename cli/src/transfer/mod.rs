@@ -33,6 +33,7 @@ mod recv;
 mod report;
 mod send;
 pub(crate) mod session;
+mod tap;
 mod tree;
 mod trust;
 

@@ -68,6 +68,7 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     let outcome = session.run(&stop, |endpoint, now_ps| receiving.step(endpoint, now_ps));
     session.abort(receiving.transfers.keys().copied());
     receiving.progress.clear();
+    session.end_capture();
     strays_line(session.strays()).inspect(|line| note!("spray: {line}"));
     receiving.end(outcome)
 }

@@ -74,6 +74,7 @@ pub fn send(arguments: &args::Send) -> Outcome {
         session.abort(sending.connection);
         strays_line(strays).inspect(|line| note!("spray: {line}"));
     }
+    session.end_capture();
     outcome?;
     let outcome = sending.outcome();
     let report = sending.report(session.flow.payload_bytes, session.freezes, strays);

@@ -21,8 +21,10 @@ use spray_nic::{ConnectionId, Endpoint, EndpointConfig, Mode};
 
 use super::format::MESSAGE_BYTES;
 use super::recv::CONNECTIONS;
+use super::tap::{self, Tap};
 use super::trust;
 use crate::args;
+use crate::captures::Watching;
 use crate::confine::{Reach, confine};
 use crate::failure::{Failure, Outcome};
 use crate::metrics::{self, Metrics};
@@ -45,6 +47,7 @@ pub struct Session {
     /// Unless the user gave the next hop.
     next_hops: Option<NextHops>,
     metrics: metrics::session::Session,
+    watching: Option<Watching>,
 }
 
 /// The answer of a command's step: go on, or end with this outcome.
@@ -132,6 +135,7 @@ impl Session {
         interface.check_free().map_err(Failure::refused)?;
         let flow = flow(arguments, &interface, address, path, keys.is_some())?;
         let device = take_over(&interface, address, arguments)?;
+        let watching = tap::begin(&arguments.captures, name)?;
         let mut config = EndpointConfig::new(address, interface.mac, Mode::Real, flow);
         config.max_connections = CONNECTIONS;
         config.link_bps = path.link_bps();
@@ -141,7 +145,10 @@ impl Session {
         config.idle_timeout_ps = real::ps(give_up);
         config.handshake = real::handshake(give_up);
         adjust(&mut config);
-        let endpoint = Endpoint::new(device, config).map_err(Failure::refused)?;
+        let mut endpoint = Endpoint::new(device, config).map_err(Failure::refused)?;
+        if let Some(Watching { watch, .. }) = &watching {
+            endpoint = endpoint.with_tap(Box::new(Tap::new(watch.clone())));
+        }
         let outage = Outage::new(name, Duration::from_secs(arguments.timeout));
         Ok(Self {
             endpoint,
@@ -154,6 +161,7 @@ impl Session {
             outage,
             next_hops: None,
             metrics,
+            watching,
         })
     }
 
@@ -226,6 +234,11 @@ impl Session {
     /// Frames that came by a queue without a socket, and were lost; 0 when the kernel does not tell.
     pub fn strays(&self) -> u64 {
         self.endpoint.device().strays()
+    }
+
+    /// Ends the capture, if there is one, and tells of it.
+    pub fn end_capture(&mut self) {
+        self.watching.take().into_iter().for_each(Watching::close);
     }
 
     /// Aborts `connections` and tells their peers.

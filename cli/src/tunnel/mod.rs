@@ -122,6 +122,7 @@ fn interface(arguments: &args::Tunnel) -> args::Interface {
         copy: arguments.copy,
         timeout: arguments.timeout,
         serve: arguments.serve,
+        captures: arguments.captures.clone(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "xdp")]
 mod bad_input;
+mod captures;
 mod compare_balancers;
 #[cfg(feature = "xdp")]
 mod doctor;

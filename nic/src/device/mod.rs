@@ -8,13 +8,11 @@
 
 use std::{io, iter::Sum, os::fd::RawFd};
 
-pub mod capture;
 mod frames;
 pub mod memory;
 #[cfg(feature = "xdp")]
 pub mod xsk;
 
-pub use capture::{Capture, PcapWriter};
 pub use memory::{Impairments, LinkState, MemoryConfig, MemoryDevice, MemoryNetwork, NetworkStats};
 #[cfg(feature = "xdp")]
 pub use xsk::{BindMode, OpenError, TakeOverError, XskConfig, XskDevice, XskInterface, XskQueues};

@@ -177,6 +177,9 @@ impl<D: Device> Endpoint<D> {
     }
 
     fn handle(&mut self, now_ps: u64, frame: FrameId, len: u32) {
+        if let Some(tap) = &mut self.link.tap {
+            tap.on_received(now_ps, self.link.device.frame(&frame, len));
+        }
         match spray_wire::parse(self.link.device.frame(&frame, len)) {
             Ok(Some(parsed)) => self.machine.on_frame(now_ps, &parsed),
             Ok(None) => self.machine.stats.not_ours += 1,

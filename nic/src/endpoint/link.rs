@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use spray_core::{host::NEVER, link::HostLink};
 use spray_wire::{self as wire, Body, Common, Envelope, SEAL_BYTES};
 
-use super::{FirstLink, KindCounts, Mode, machine::Payload, seal::Ticket};
+use super::{FirstLink, KindCounts, Mode, Tap, machine::Payload, seal::Ticket};
 use crate::device::{Device, FrameId};
 use crate::turns::Turn;
 
@@ -43,6 +43,8 @@ pub(crate) struct Link<D> {
     waiting: VecDeque<Waiting>,
     /// In emulated mode, where hosts send in turns.
     turn: Option<Turn>,
+    /// Who sees all frames that come and go.
+    pub(crate) tap: Option<Box<dyn Tap>>,
     unflushed: u32,
     quiet_polls: u32,
     /// When the first of the unflushed frames was queued.
@@ -78,6 +80,7 @@ impl<D: Device> Link<D> {
             spare: None,
             waiting: VecDeque::with_capacity(MAX_WAITING),
             turn: None,
+            tap: None,
             unflushed: 0,
             quiet_polls: 0,
             unflushed_since_ps: 0,
@@ -143,7 +146,11 @@ impl<D: Device> Link<D> {
             Ok(bytes) => {
                 self.sent.count(body);
                 let data = matches!(body, Body::Data(_));
-                if self.changing.as_mut().is_none_or(|link| link.carries(now_ps, bytes as u32, data)) {
+                let carried = self.changing.as_mut().is_none_or(|link| link.carries(now_ps, bytes as u32, data));
+                if let Some(tap) = &mut self.tap {
+                    tap.on_sent(now_ps, self.device.frame(&frame, bytes as u32), carried);
+                }
+                if carried {
                     self.queue(Waiting { at_ps, frame, bytes: bytes as u32 });
                 } else {
                     self.spare = Some(frame);

@@ -85,6 +85,15 @@ pub trait FirstLink: Debug + Send {
     fn carries(&mut self, now_ps: u64, len: u32, data: bool) -> bool;
 }
 
+/// Sees all frames of an endpoint, for a capture. Boxed: what becomes of that is not of this crate.
+pub trait Tap: Debug + Send {
+    /// The endpoint sends a frame at `now_ps`. In emulated mode its own link may lose it; else it is `carried`.
+    fn on_sent(&mut self, now_ps: u64, frame: &[u8], carried: bool);
+
+    /// A frame has come at `now_ps`, before anything of it is looked at.
+    fn on_received(&mut self, now_ps: u64, frame: &[u8]);
+}
+
 /// Many connections over one device.
 ///
 /// The project's README has a whole example, which runs as a test. `nic/examples/` has longer ones.
@@ -139,6 +148,13 @@ impl<D: Device> Endpoint<D> {
     #[must_use]
     pub fn with_turn(mut self, turn: Turn) -> Self {
         self.link.set_turn(turn);
+        self
+    }
+
+    /// Has `tap` see every frame that comes and goes.
+    #[must_use]
+    pub fn with_tap(mut self, tap: Box<dyn Tap>) -> Self {
+        self.link.tap = Some(tap);
         self
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use spray_capture::Shared;
 use spray_core::path::BalancerKind;
 pub use spray_fabric::Progress;
 
@@ -35,6 +36,20 @@ pub trait Prepared: Sync {
         &self,
         balancer: BalancerKind,
         seed: u64,
+        tell: Tell<'_>,
+        stop: &AtomicBool,
+    ) -> Result<RunResult, EngineError> {
+        self.run_watched((balancer, seed), None, tell, stop)
+    }
+
+    /// As [`run`](Self::run), while somebody may watch the frames: see [`watch`](crate::watch). The run is the same.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    fn run_watched(
+        &self,
+        job: (BalancerKind, u64),
+        watch: Option<&Shared>,
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError>;

@@ -12,6 +12,7 @@ pub mod reunion;
 pub mod scenario;
 pub mod sim;
 pub mod specs;
+pub mod watch;
 pub mod workload;
 #[cfg(feature = "xdp")]
 pub mod xdp;

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use spray_capture::Shared;
 use spray_core::path::BalancerKind;
 use spray_fabric::{LinkEvent, MAX_IP_BYTES, Network, Node, Thresholds};
 use spray_testbed::{
@@ -55,16 +56,16 @@ struct Ready<'a> {
 }
 
 impl Prepared for Ready<'_> {
-    fn run(
+    fn run_watched(
         &self,
-        balancer: BalancerKind,
-        seed: u64,
+        job: (BalancerKind, u64),
+        watch: Option<&Shared>,
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError> {
         let mut place = self.engine.standing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut standing = self.set_up(place.take(), tell)?;
-        let result = self.run_on(&mut standing.testbed, (balancer, seed), tell, stop)?;
+        let result = self.run_on(&mut standing.testbed, (job, watch), tell, stop)?;
         *place = Some(standing);
         Ok(result)
     }
@@ -113,7 +114,7 @@ impl Ready<'_> {
     fn run_on(
         &self,
         testbed: &mut Testbed,
-        (balancer, seed): (BalancerKind, u64),
+        ((balancer, seed), watch): ((BalancerKind, u64), Option<&Shared>),
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, RunError> {
@@ -136,6 +137,7 @@ impl Ready<'_> {
             sample_ps: scenario.sample_ps,
             dilation: self.dilation(flows),
             threads: scenario.emulation.threads.map(|threads| threads as usize),
+            watch,
         };
         let outcome = testbed.run(&spec, tell, stop)?;
         let collect = Collect {

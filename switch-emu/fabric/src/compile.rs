@@ -90,19 +90,21 @@ fn epochs(network: &Network, events: &[LinkEvent], ports: &[Option<usize>]) -> V
 }
 
 fn hosts(network: &Network, changes: &[Vec<LinkChange>]) -> Vec<Host> {
-    let host = |(index, name): (usize, &String)| {
-        let id = index as u32 + 1;
-        let [_, high, middle, low] = id.to_be_bytes();
-        Host {
-            name: name.clone(),
-            v4: v4(index),
-            v6: v6(index),
-            // Locally administered, unicast.
-            mac: [0x02, 0x53, 0x50, high, middle, low],
-            changes: changes[network.uplink(index)].clone(),
-        }
+    let host = |(index, name): (usize, &String)| Host {
+        name: name.clone(),
+        v4: v4(index),
+        v6: v6(index),
+        mac: mac(index),
+        changes: changes[network.uplink(index)].clone(),
     };
     network.hosts.iter().enumerate().map(host).collect()
+}
+
+/// The Ethernet address of a host.
+pub fn mac(host: usize) -> [u8; 6] {
+    let [_, high, middle, low] = (host as u32 + 1).to_be_bytes();
+    // Locally administered, unicast.
+    [0x02, 0x53, 0x50, high, middle, low]
 }
 
 /// The address of a host.

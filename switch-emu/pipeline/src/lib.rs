@@ -76,6 +76,22 @@ pub enum Cause {
     Queue,
 }
 
+impl Cause {
+    /// What it is, for captures.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::NoRoute => "no route",
+            Self::HopLimit => "too many switches",
+            Self::Ttl => "TTL ran out",
+            Self::Down => "link down",
+            Self::Silent => "link fails silently",
+            Self::Random => "random loss",
+            Self::Queue => "queue full",
+        }
+    }
+}
+
 /// Where a chassis finds its tables: maps in the kernel, vectors in memory.
 pub trait Tables {
     /// Words shared between CPUs: of queues, pointers and flowlet tables.

@@ -1,6 +1,8 @@
 //! The run: its parts go on side by side for as long as nothing can come from one to another, and what befalls links, routes and
 //! samples comes in between.
 
+use std::sync::Arc;
+
 use spray_core::host::NEVER;
 use spray_fabric::{Due, LinkState, Node, PortOutcome, Starts, changes, first_flows, reunion};
 use spray_pipeline::routes::Routes;
@@ -16,12 +18,13 @@ use super::part::Part;
 use super::sample::Sampler;
 use super::spec::{FlowOutcome, SimOutcome};
 use super::tables::Switches;
+use super::watch::{Catalogue, Eyes, Watch};
 
 /// A run under way.
-pub(super) struct Engine<'a> {
+pub(super) struct Engine<'a, W> {
     common: &'a Common<'a>,
     threads: usize,
-    parts: Vec<Part<'a>>,
+    parts: Vec<Part<'a, W>>,
     exchange: Exchange,
     sampler: Sampler,
     /// Changes of links, the next one last: (time, link, state).
@@ -37,14 +40,16 @@ pub(super) struct Engine<'a> {
     begin_ps: u64,
 }
 
-impl<'a> Engine<'a> {
-    /// Makes a run on at most so many threads.
-    pub(super) fn new(common: &'a Common<'a>, threads: usize) -> Self {
+impl<'a, W: Watch + Clone> Engine<'a, W> {
+    /// Makes a run on at most so many threads, which `watch` sees.
+    pub(super) fn new(common: &'a Common<'a>, threads: usize, watch: &W) -> Self {
         let spec = common.spec;
         let mut links = vec![Vec::new(); common.partition.len()];
         common.links().for_each(|link| links[common.locate(link).part].push(link));
+        let catalogue = Arc::new(if W::SEES { Catalogue::new(common, ends(common).0) } else { Catalogue::empty() });
         let part = |(number, (links, ends)): (usize, (&Vec<usize>, Vec<End>))| {
-            Part::new(common, number, Switches::new(common, number, links), ends)
+            let eyes = Eyes::new(watch.clone(), &catalogue, common.partition.len() == 1);
+            Part::new(common, number, (Switches::new(common, number, links), eyes), ends)
         };
         let mut changes: Vec<_> = (0..)
             .zip(changes(spec.events, spec.network.links.len()))
@@ -74,6 +79,7 @@ impl<'a> Engine<'a> {
         self.special(0);
         loop {
             let (next_ps, open) = self.windows();
+            self.parts[0].net.eyes.settle(next_ps);
             let over = open == 0 || next_ps == NEVER;
             if over || (next_ps >= self.next_special_ps && !self.special_until(next_ps)) {
                 break;
@@ -222,7 +228,7 @@ struct Windows<'a> {
 
 impl Windows<'_> {
     /// Runs the parts of a thread, from number `first` on; returns when the next event of any part may come, and how many flows there are.
-    fn run(&self, thread: usize, first: usize, parts: &mut [Part<'_>]) -> (u64, usize) {
+    fn run<W: Watch>(&self, thread: usize, first: usize, parts: &mut [Part<'_, W>]) -> (u64, usize) {
         let _attendance = self.meeting.attend();
         let Self { exchange, end_ps, .. } = *self;
         let (mut out_ps, mut spare) = (NEVER, Vec::new());
@@ -259,9 +265,9 @@ const WINDOWS: usize = 256;
 const FIRST_STRETCH: usize = 4;
 
 /// How many parts, in their order, each thread runs: about the same work, as far as the past tells.
-fn shares(parts: &[Part<'_>], threads: usize) -> Vec<usize> {
+fn shares<W: Watch>(parts: &[Part<'_, W>], threads: usize) -> Vec<usize> {
     // A part that has yet to show what it does counts by its ends and ports.
-    let work = |part: &Part<'_>| part.work + (part.ends.len() + part.net.switches.ports.len()) as u64 + 1;
+    let work = |part: &Part<'_, W>| part.work + (part.ends.len() + part.net.switches.ports.len()) as u64 + 1;
     let total: u64 = parts.iter().map(work).sum();
     let mut shares = vec![0; threads];
     let mut before = 0;
@@ -310,7 +316,7 @@ fn ends(common: &Common<'_>) -> (Vec<Vec<End>>, Vec<u32>) {
 }
 
 /// Puts the starts of flows among the events, as far as their times are known; `senders` are the senders' ends by flow.
-fn begin(common: &Common<'_>, parts: &mut [Part<'_>], senders: Vec<u32>) {
+fn begin<W: Watch>(common: &Common<'_>, parts: &mut [Part<'_, W>], senders: Vec<u32>) {
     let flows = common.spec.flows;
     let mut starts = Starts::new(flows.iter().map(|flow| (flow.start, flow.connection)), common.spec.triggers);
     starts.begin(&mut |at_ps, due| {
@@ -325,7 +331,7 @@ fn begin(common: &Common<'_>, parts: &mut [Part<'_>], senders: Vec<u32>) {
 }
 
 /// What came of all flows.
-fn flows(common: &Common<'_>, parts: &[Part<'_>]) -> Vec<FlowOutcome> {
+fn flows<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>]) -> Vec<FlowOutcome> {
     let mut flows = vec![FlowOutcome::default(); common.spec.flows.len()];
     for part in parts {
         for end in &part.ends {
@@ -364,7 +370,7 @@ fn port(switches: &mut Switches<'_>, link: usize, layer: String, end_ps: u64, sp
 }
 
 /// What the senders of all parts reported, in order of time.
-fn events(parts: &mut [Part<'_>]) -> Vec<(u64, u32, spray_core::event::Event)> {
+fn events<W: Watch>(parts: &mut [Part<'_, W>]) -> Vec<(u64, u32, spray_core::event::Event)> {
     let mut events = Vec::new();
     for part in parts {
         let Part { ends, net: Net { log, outcomes, .. }, .. } = part;

@@ -23,10 +23,12 @@ mod shared;
 mod spec;
 mod sweep;
 mod tables;
+mod watch;
 
 pub use spec::{Deadlock, FlowOutcome, FrameBytes, Pfc, PortOutcome, PortSamples, SimOutcome, SimSpec};
 use spray_fabric::FlowError;
 pub use sweep::over_cores;
+pub use watch::Watch;
 
 #[cfg(test)]
 mod tests;
@@ -37,6 +39,19 @@ mod tests;
 /// # Errors
 /// [`FlowError`] when the spec contradicts itself. Flows that do not complete are no error: the outcome says so.
 pub fn simulate(spec: &SimSpec<'_>, threads: usize) -> Result<SimOutcome, FlowError> {
+    simulate_watched(spec, threads, &())
+}
+
+/// As [`simulate`], while `watch` sees every frame at every interface. The interface of a link is that at its near end; behind the links
+/// come the switches, for frames that have no way on from there. What comes out is the same.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_watched<W: Watch + Clone>(
+    spec: &SimSpec<'_>,
+    threads: usize,
+    watch: &W,
+) -> Result<SimOutcome, FlowError> {
     spec.check()?;
-    Ok(engine::Engine::new(&common::Common::new(spec), threads).run())
+    Ok(engine::Engine::new(&common::Common::new(spec), threads, watch).run())
 }

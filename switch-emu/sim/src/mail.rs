@@ -9,6 +9,7 @@ use spray_wire::Body;
 use super::arena::{Kind, Slot, Turn};
 use super::net::Net;
 use super::partition::Partition;
+use super::watch::Watch;
 
 /// Frames on their way from one part to another, in the order in which they left.
 #[derive(Debug, Default)]
@@ -16,6 +17,8 @@ pub(super) struct Mail {
     pub slots: Vec<Slot>,
     /// What frames say beyond their slots, of those that [do](Slot::has_body).
     pub bodies: Vec<Body>,
+    /// By slot the link that its frame comes over, where somebody watches.
+    pub links: Vec<u32>,
 }
 
 /// The flow of an end of a connection is over.
@@ -65,7 +68,13 @@ impl Exchange {
     }
 
     /// Hands over what part `number` has in its outbox; returns when the first of it is due. Memory that was not needed goes to `spare`.
-    pub(super) fn hand_over(&self, window: usize, number: usize, net: &mut Net<'_>, spare: &mut Vec<Mail>) -> u64 {
+    pub(super) fn hand_over<W: Watch>(
+        &self,
+        window: usize,
+        number: usize,
+        net: &mut Net<'_, W>,
+        spare: &mut Vec<Mail>,
+    ) -> u64 {
         let Window { mail, over, any } = &self.windows[window % 2];
         for (way, own) in (self.first_way[number]..).zip(&mut net.outbox) {
             let own = std::mem::take(own);
@@ -85,7 +94,7 @@ impl Exchange {
 
     /// Has part `number` take in what was handed over in `window`: in the order of the parts that it is from, whichever threads they run
     /// on. The memory of what is taken in goes to `spare`, and from there to the outbox: the cache still holds it.
-    pub(super) fn take_in(&self, window: usize, number: usize, net: &mut Net<'_>, spare: &mut Vec<Mail>) {
+    pub(super) fn take_in<W: Watch>(&self, window: usize, number: usize, net: &mut Net<'_, W>, spare: &mut Vec<Mail>) {
         let Window { mail, over, any } = &self.windows[window % 2];
         if !any[number].swap(false, Ordering::Relaxed) {
             return;

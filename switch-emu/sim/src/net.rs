@@ -3,6 +3,7 @@
 use spray_core::host::{self, Log, NEVER};
 use spray_core::link::HostLink;
 use spray_fabric::{Due, Starts, flow_key};
+use spray_pipeline::Cause;
 use spray_pipeline::hash::mix;
 use spray_wire::switch_view::PacketFields;
 use spray_wire::{self as wire, Ack, Body, Data, EvPort};
@@ -16,15 +17,17 @@ use super::pfc::Signal;
 use super::reorder::Timer;
 use super::spec::{FlowOutcome, SimSpec};
 use super::tables::Switches;
+use super::watch::{Eyes, Watch};
 
 /// The owner of the hosts, in the words of [`spray_core::host`].
-pub(super) struct Net<'a> {
+pub(super) struct Net<'a, W> {
     spec: &'a SimSpec<'a>,
     /// The part's number.
     number: u32,
     pub queue: Calendar,
     pub arena: Arena,
     pub switches: Switches<'a>,
+    pub eyes: Eyes<W>,
     /// Per host.
     pub uplinks: Vec<Uplink>,
     /// What came of messages at the ends of their connections here.
@@ -48,9 +51,14 @@ pub(super) struct Net<'a> {
     leaves_ps: u64,
 }
 
-impl<'a> Net<'a> {
+impl<'a, W: Watch> Net<'a, W> {
     /// What surrounds the hosts of part `number`, in which these connections end.
-    pub(super) fn new(common: &'a Common<'a>, number: usize, switches: Switches<'a>, ends: &[End]) -> Self {
+    pub(super) fn new(
+        common: &'a Common<'a>,
+        number: usize,
+        (switches, eyes): (Switches<'a>, Eyes<W>),
+        ends: &[End],
+    ) -> Self {
         let spec = common.spec;
         let first = switches.ports.len() - common.partition.hosts[number].len();
         let uplinks = common.partition.hosts[number].iter().zip(first as u32..);
@@ -63,10 +71,11 @@ impl<'a> Net<'a> {
             queue: Calendar::new(shift, cells),
             arena: Arena::default(),
             switches,
+            eyes,
             uplinks,
             outcomes: vec![FlowOutcome::default(); ends.iter().map(End::messages).sum::<u32>() as usize],
             open: ends.iter().filter(|end| !end.receives).map(End::messages).sum::<u32>() as usize,
-            log: Log::unbounded(),
+            log: if W::SEES { Log::complete() } else { Log::unbounded() },
             starts: Starts::default(),
             senders: Vec::new(),
             frames_sent: 0,
@@ -117,6 +126,9 @@ impl<'a> Net<'a> {
         let slot = &arena.slots[event as usize];
         let mail = &mut outbox[way as usize - 1];
         mail.slots.push(*slot);
+        if W::SEES {
+            mail.links.push(self.eyes.came_by(event));
+        }
         self.out_ps = self.out_ps.min(time_ps(slot.key));
         if slot.has_body() {
             mail.bodies.push(arena.controls[slot.psn as usize]);
@@ -141,7 +153,8 @@ impl<'a> Net<'a> {
                 self.leaving[kept] = (way, event);
                 kept += 1;
             } else {
-                self.switches.settle(event, slot);
+                let marked = self.switches.settle(event, slot);
+                self.eyes.settled(event, marked);
                 self.post(event, way);
             }
         }
@@ -150,11 +163,14 @@ impl<'a> Net<'a> {
 
     /// Takes in what another part has handed over.
     pub(super) fn take_in(&mut self, mail: &mut Mail) {
-        let Mail { slots, bodies } = mail;
-        let mut bodies = bodies.drain(..);
+        let Mail { slots, bodies, links } = mail;
+        let (mut bodies, mut links) = (bodies.drain(..), links.drain(..));
         for slot in &*slots {
             let event = self.arena.take(slot);
             self.queue.insert(slot.key, event);
+            if let Some(link) = links.next() {
+                self.eyes.come_by(event, link);
+            }
             if slot.has_body() {
                 // Every frame that has one brings it.
                 let Some(body) = bodies.next() else { return };
@@ -167,7 +183,8 @@ impl<'a> Net<'a> {
     /// Takes a frame onwards from the switch or port that it is at.
     #[inline]
     pub(super) fn forward(&mut self, event: u32) {
-        match self.switches.forward(event, &mut self.arena.slots[event as usize]) {
+        let view = (&mut self.eyes, &*self.arena.controls);
+        match self.switches.forward(event, &mut self.arena.slots[event as usize], view) {
             Ok(Some(way)) => self.pass(event, way),
             Ok(None) => {}
             Err(_) => self.arena.lose(event),
@@ -244,15 +261,15 @@ impl<'a> Net<'a> {
         (self.frames_sent as u32).wrapping_add(self.number.wrapping_mul(PART_STEP))
     }
 
-    /// Puts a frame on its host's link, behind the one in progress; returns its arrival at the first switch, unless the link
+    /// Puts a frame on its host's link, behind the one in progress; returns its arrival at the first switch, and whether the link
     /// loses it.
     #[inline]
-    fn leave(&mut self, now_ps: u64, end: &End, port: EvPort, len: u32) -> Option<Slot> {
+    fn leave(&mut self, now_ps: u64, end: &End, port: EvPort, len: u32) -> (Slot, Result<(), Cause>) {
         let random = self.next_random();
         let uplink = &mut self.uplinks[end.host as usize];
         let at_ps = uplink.link.send(now_ps, u64::from(len));
-        self.switches.leave_host(uplink, now_ps, len, !end.receives, random).ok()?;
-        Some(Slot {
+        let left = self.switches.leave_host(uplink, now_ps, len, !end.receives, random);
+        let slot = Slot {
             key: key(at_ps, Turn::Arrival),
             flow: self.spec.network.switching.hash.digest(&flow_key(end.addresses, port)),
             random,
@@ -265,7 +282,8 @@ impl<'a> Net<'a> {
             kind: Kind::AtSwitch,
             place: uplink.switch,
             ..Slot::EMPTY
-        })
+        };
+        (slot, left)
     }
 
     #[inline]
@@ -341,7 +359,7 @@ impl<'a> Net<'a> {
     }
 }
 
-impl host::Owner for Net<'_> {
+impl<W: Watch> host::Owner for Net<'_, W> {
     type Connection = End;
     /// Bytes are counted, not carried.
     type Payload<'a> = ();
@@ -361,7 +379,12 @@ impl host::Owner for Net<'_> {
             Body::PullRequest(_) => frames.pull_request,
             _ => frames.probe,
         };
-        let Some(start) = self.leave(now_ps, end, port, len) else { return };
+        let (start, left) = self.leave(now_ps, end, port, len);
+        let link = self.uplinks[end.host as usize].number;
+        self.eyes.sends(now_ps, link, &start, &body, &left);
+        if left.is_err() {
+            return;
+        }
         let fields = match &body {
             Body::Ack(Ack { cumulative, timestamp_echo_ps, hops, trimmed, .. }) => {
                 PacketFields { number: *cumulative, stamp_ps: *timestamp_echo_ps, hops: *hops, is_ack: !trimmed }
@@ -370,14 +393,22 @@ impl host::Owner for Net<'_> {
         };
         let psn = self.arena.keep(body);
         let event = self.insert(Slot { psn, ..start });
+        self.eyes.leaves(event, link);
         self.switches.begin_trail(event, (start.place, true), || (flow_key(end.addresses, port), fields));
     }
 
     #[inline]
     fn send_data(&mut self, now_ps: u64, _number: u32, end: &mut End, port: EvPort, data: &Data) {
         let len = u32::from(data.payload_bytes) + end.header_bytes;
-        let Some(start) = self.leave(now_ps, end, port, len) else { return };
-        let link = self.uplinks[end.host as usize].port;
+        let (start, left) = self.leave(now_ps, end, port, len);
+        let Uplink { number, port: link, .. } = self.uplinks[end.host as usize];
+        if W::SEES {
+            let sent = Slot { ecn: ECN_ECT0, ..start };
+            self.eyes.sends(now_ps, number, &sent, &Body::Data(*data), &left);
+        }
+        if left.is_err() {
+            return;
+        }
         let event = self.insert(Slot {
             sent_ps: data.timestamp_ps,
             psn: data.psn,
@@ -389,6 +420,7 @@ impl host::Owner for Net<'_> {
             ..start
         });
         self.switches.left_host(event, link);
+        self.eyes.leaves(event, number);
         let fields = PacketFields { number: data.psn, stamp_ps: data.timestamp_ps, ..PacketFields::default() };
         self.switches.begin_trail(event, (start.place, false), || (flow_key(end.addresses, port), fields));
     }

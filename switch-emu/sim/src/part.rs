@@ -13,13 +13,14 @@ use super::common::Common;
 use super::hosts::End;
 use super::net::Net;
 use super::tables::Switches;
+use super::watch::{Eyes, Watch};
 
 /// Some switches and hosts, and everything that is to happen there.
-pub(super) struct Part<'a> {
+pub(super) struct Part<'a, W> {
     common: &'a Common<'a>,
     /// When the last event happened.
     pub now_ps: u64,
-    pub net: Net<'a>,
+    pub net: Net<'a, W>,
     hosts: Vec<Host<Rng>>,
     /// By their numbers.
     pub ends: Vec<End>,
@@ -30,11 +31,16 @@ pub(super) struct Part<'a> {
     pub work: u64,
 }
 
-impl<'a> Part<'a> {
+impl<'a, W: Watch> Part<'a, W> {
     /// Part `number`, with the ends of connections that are there.
-    pub(super) fn new(common: &'a Common<'a>, number: usize, switches: Switches<'a>, ends: Vec<End>) -> Self {
+    pub(super) fn new(
+        common: &'a Common<'a>,
+        number: usize,
+        (switches, eyes): (Switches<'a>, Eyes<W>),
+        ends: Vec<End>,
+    ) -> Self {
         let spec = common.spec;
-        let net = Net::new(common, number, switches, &ends);
+        let net = Net::new(common, number, (switches, eyes), &ends);
         let host = |(host, uplink): (&u32, &super::hosts::Uplink)| {
             Host::new(net.switches.ports[uplink.port as usize].rate_bps, 0, stream(spec.seed, u64::from(*host)))
         };
@@ -158,7 +164,8 @@ impl<'a> Part<'a> {
     #[inline]
     fn arrive(&mut self, index: u32) {
         let mut slot = self.take(index);
-        self.net.switches.settle(index, &mut slot);
+        let marked = self.net.switches.settle(index, &mut slot);
+        self.net.eyes.arrives(index, &slot, marked, &self.net.arena.controls);
         self.frames_delivered += 1;
         if slot.control && !slot.is_trimmed() {
             self.control_arrives(&slot);

@@ -5,6 +5,7 @@ use spray_fabric::Node;
 use super::common::{Common, PortPlace};
 use super::part::Part;
 use super::spec::{PortSamples, SimSpec};
+use super::watch::Watch;
 
 /// Looks at every port at equal distances of time, if asked to.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ impl Sampler {
     }
 
     /// Takes a sample if one is due.
-    pub(super) fn look(&mut self, now_ps: u64, common: &Common<'_>, parts: &[Part<'_>]) {
+    pub(super) fn look<W: Watch>(&mut self, now_ps: u64, common: &Common<'_>, parts: &[Part<'_, W>]) {
         if now_ps < self.next_ps {
             return;
         }

@@ -1,5 +1,6 @@
 //! The switches: their routes, and how a frame crosses one.
 
+use spray_capture::Fate;
 use spray_pipeline::Cause;
 use spray_pipeline::flow_hash::Key;
 use spray_pipeline::frame::Frame;
@@ -8,6 +9,7 @@ use spray_pipeline::routes::{Choice, Group, Routes, SwitchConfig};
 use spray_pipeline::scheme::{self, Arrival, Forwarding, Waiting};
 use spray_pipeline::trail::{self, Trail};
 use spray_pipeline::word::Word;
+use spray_wire::Body;
 use spray_wire::switch_view::PacketFields;
 
 use super::arena::{Kind, Slot, Turn, key, time_ps};
@@ -17,6 +19,7 @@ use super::pfc::{Pfc, Signal};
 use super::port::Port;
 use super::reorder::Reorder;
 use super::spec::Deadlock;
+use super::watch::{Eyes, Watch};
 use spray_fabric::{Node, Scheme};
 
 /// The switches of a part, and their state.
@@ -84,18 +87,55 @@ impl<'a> Switches<'a> {
     /// Takes a frame through the switch at which it has arrived, and over the cable behind the port that it takes there; returns the
     /// [`Port::way`] of that, or `None` if the frame waits here for as long as it has to.
     #[inline]
-    pub(super) fn forward(&mut self, index: u32, slot: &mut Slot) -> Result<Option<u32>, Cause> {
-        self.settle(index, slot);
-        let number = match slot.kind {
-            Kind::AtPort => slot.place,
-            _ => {
-                let number = self.find(index, slot).ok_or(Cause::NoRoute).inspect_err(|_| self.no_route += 1)?;
-                if self.has_to_wait(index, slot, number)? {
-                    return Ok(None);
-                }
-                number
+    pub(super) fn forward<W: Watch>(
+        &mut self,
+        index: u32,
+        slot: &mut Slot,
+        (eyes, controls): (&mut Eyes<W>, &[Body]),
+    ) -> Result<Option<u32>, Cause> {
+        let marked = self.settle(index, slot);
+        eyes.arrives(index, slot, marked, controls);
+        let comes = matches!(slot.kind, Kind::AtSwitch);
+        let found = if comes { self.find(index, slot) } else { Some(slot.place) };
+        let Some(number) = found else {
+            self.no_route += 1;
+            if W::SEES {
+                eyes.is_lost(slot, controls);
             }
+            return Err(Cause::NoRoute);
         };
+        if !W::SEES {
+            return self.cross(index, slot, (number, comes), &mut Fate::default());
+        }
+        let (at_ps, mut seen, mut fate) = (time_ps(slot.key), *slot, Fate::default());
+        let waiting = self.ports[self.place(number)].waiting_bytes(at_ps);
+        let crossed = self.cross(index, slot, (number, comes), &mut fate);
+        match crossed {
+            // It has yet to come to its port.
+            Ok(None) if slot.key == seen.key && slot.place == seen.place => return crossed,
+            Ok(_) => {
+                seen = Slot { key: seen.key, ..*slot };
+                eyes.leaves(index, number);
+            }
+            Err(cause) => fate.dropped = Some(cause.name()),
+        }
+        eyes.crosses(at_ps, number, waiting, &seen, fate, controls);
+        crossed
+    }
+
+    /// Takes a frame through port `number`, unless it waits for others first where it has just come to the switch. Notes what the port does
+    /// to it.
+    #[inline]
+    fn cross(
+        &mut self,
+        index: u32,
+        slot: &mut Slot,
+        (number, comes): (u32, bool),
+        fate: &mut Fate,
+    ) -> Result<Option<u32>, Cause> {
+        if comes && self.has_to_wait(index, slot, number)? {
+            return Ok(None);
+        }
         let place = self.place(number);
         let shared = self.common.shared.as_ref();
         let limit = shared.map(|shared| shared.limit(|port| &self.ports[self.place(port)], number, time_ps(slot.key)));
@@ -112,6 +152,7 @@ impl<'a> Switches<'a> {
         if port.config.mark_departing != 0 {
             self.leave_unsettled(index, number, time_ps(slot.key), &frame, crossed);
         }
+        (fate.marked, fate.trimmed) = (frame.ecn != slot.ecn, frame.trimmed != 0);
         crossed?;
         let port = &self.ports[place];
         slot.key = key(frame.time_ps, Turn::Arrival);
@@ -183,18 +224,21 @@ impl<'a> Switches<'a> {
         }
     }
 
-    /// Marks a frame that has come to the far end of a cable, if it has to be: for what it left behind at the near end.
+    /// Marks a frame that has come to the far end of a cable, if it has to be: for what it left behind at the near end. Returns whether
+    /// it did.
     //= docs/specs/switch.md#SW-19 marking as a frame leaves
     #[inline]
-    pub(super) fn settle(&mut self, index: u32, slot: &mut Slot) {
-        let Some(entry) = self.unsettled.get_mut(index as usize) else { return };
-        let Some(Unsettled { port: number, place }) = entry.take() else { return };
+    pub(super) fn settle(&mut self, index: u32, slot: &mut Slot) -> bool {
+        let Some(entry) = self.unsettled.get_mut(index as usize) else { return false };
+        let Some(Unsettled { port: number, place }) = entry.take() else { return false };
         let at = self.place(number);
         let port = &mut self.ports[at];
         let left_ps = time_ps(slot.key) - port.config.latency_ps;
         let behind = port.departures.behind(place, left_ps);
         let random = port::share(slot.random, left_ps, number, self.common.spec.seed) as u32;
+        let before = slot.ecn;
         port.config.mark(&mut slot.ecn, behind, random, &port.counters);
+        slot.ecn != before
     }
 
     /// Whether frames get their marks as they leave a port.

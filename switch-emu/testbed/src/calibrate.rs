@@ -66,6 +66,7 @@ pub(super) fn measure(
         triggers: &[],
         payloads: &payloads,
         flow_config: &flow_config,
+        watch: None,
         ..*spec
     };
     let plan = Plan::new(&burst_spec, 0);

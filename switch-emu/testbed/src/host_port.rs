@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use spray_fabric::{ChassisSpec, Fabric, LinkChange, Network, Node, PortCounters, Thresholds};
 use spray_nic::endpoint;
+use spray_pipeline::Cause;
 use spray_pipeline::config::{OUTSIDE, PortConfig};
 use spray_pipeline::last_port::{Delivery, LastPort};
 use spray_pipeline::port;
@@ -39,13 +40,20 @@ impl HostPort {
     }
 }
 
+impl HostPort {
+    /// As [`LastPort::play`].
+    pub fn take(&self, frame: &mut [u8]) -> Result<Delivery, Cause> {
+        self.0.play(frame)
+    }
+}
+
 impl endpoint::LastPort for HostPort {
     fn latency_ps(&self) -> u64 {
         self.0.latency_ps()
     }
 
     fn play(&mut self, frame: &mut [u8]) -> Option<(u64, u32)> {
-        self.0.play(frame).ok().map(|Delivery { due_ps, len }| (due_ps, len))
+        self.take(frame).ok().map(|Delivery { due_ps, len }| (due_ps, len))
     }
 }
 

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use spray_capture::Shared;
 use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_core::path::{Ev, PathConfig};
@@ -54,6 +55,8 @@ pub(super) struct Book {
     pub news: Vec<(u64, ConnectionId, Vec<Ev>)>,
     /// Do not look at payload.
     pub discard: bool,
+    /// Keep reports of retransmissions.
+    pub complete: bool,
 }
 
 /// Entries of an endpoint's log between two polls, which handle a few hundred events at most.
@@ -102,7 +105,7 @@ impl Setup<'_> {
     }
 
     /// The port that leads to a host, if it plays it.
-    fn port_to(&self, host: usize) -> Option<HostPort> {
+    pub fn port_to(&self, host: usize) -> Option<HostPort> {
         let ports = self.fabric.ports.iter().zip(self.ports);
         ports.into_iter().find(|(port, _)| port.to == Node::Host(host)).and_then(|(_, played)| played.clone())
     }
@@ -132,6 +135,9 @@ impl Setup<'_> {
             let own = FlowConfig { path, ..config };
             let connection = hosts[flow.src].endpoint.connect(CONNECT_PS, self.peer(flow.dst), Some(own));
             let connection = connection.map_err(RunError::host(name))?;
+            if let Some(tracer) = self.spec.watch.map(Shared::lock).as_mut().and_then(|watch| watch.tracer()) {
+                tracer.know(self.peer(flow.src).address, connection.raw(), index);
+            }
             hosts[flow.src].book.first.insert(connection, index);
             hosts[flow.src].book.own.insert(index, connection);
             let Running { endpoint, book, .. } = &mut hosts[flow.dst];
@@ -248,7 +254,7 @@ impl Book {
                 _ => {}
             }
         }
-        let worth_keeping = |entry: &LogEntry| !matches!(entry.event, Event::Retransmit { .. });
+        let worth_keeping = |entry: &LogEntry| self.complete || !matches!(entry.event, Event::Retransmit { .. });
         self.log.extend(endpoint.drain_log().filter(worth_keeping));
     }
 

@@ -32,6 +32,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 mod veth;
+mod watch;
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -127,7 +128,10 @@ impl Testbed {
         let plan = plan::Plan::new(spec, lead_in_ps);
         let links = host_port::OwnLink::all(&fabric, spec.fabric.network);
         let setup = hosts::Setup { spec, fabric: &fabric, ports: &ports, links: &links, plan: &plan };
-        let hosts = setup.hosts(&mut self.rig, |host| setup.emulated(host))?;
+        let mut hosts = setup.hosts(&mut self.rig, |host| setup.emulated(host))?;
+        if let Some(watch) = spec.watch {
+            hosts = watch::watched(hosts, &setup, watch, lead_in_ps);
+        }
         let drops_before = self.rig.interface_drops()?;
         let devices_before = hosts::device_stats(&hosts);
         let hosts = setup.connect(hosts, lead_in_ps)?;
@@ -147,6 +151,7 @@ impl Testbed {
             &goal,
             &mut |report: &drive::Report| {
                 sampler.look(report)?;
+                spec.watch.inspect(|watch| watch::settle(watch, report.now_ps, lead_in_ps));
                 progress(report.progress(&goal));
                 if let Some(slower) = pace.on_report(monotonic_ns(), report.now_ps) {
                     progress(Progress::Remark(format!(
@@ -162,6 +167,7 @@ impl Testbed {
         let collect = collect::Collect { setup: &setup, lead_in_ps, outcome: &outcome };
         let losses = collect.losses(drops, &devices_before);
         let result = collect.outcome(&self.rig, samples, losses)?;
+        spec.watch.inspect(|watch| watch::report(watch, &outcome.hosts, lead_in_ps));
         self.rig.take_back(outcome.hosts);
         Ok(result)
     }

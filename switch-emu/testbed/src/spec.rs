@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use spray_capture::Shared;
 use spray_core::event::Event;
 use spray_core::flow::{FlowConfig, OrderStats};
 use spray_fabric::{FlowSpec, LinkEvent, Network, PortOutcome, PortSamples, Thresholds, Trigger};
@@ -52,6 +53,8 @@ pub struct TestbedSpec<'a> {
     pub dilation: Dilation,
     /// Threads that poll hosts, at most one a host; `None` is one.
     pub threads: Option<usize>,
+    /// Who sees the frames of the hosts, and of the ports that lead to them; its interfaces are those of the simulator.
+    pub watch: Option<&'a Shared>,
 }
 
 /// How much slower than scenario time a run goes.

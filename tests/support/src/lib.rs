@@ -1,15 +1,17 @@
-//! Helpers for tests of several crates: to skip a test, a folder for its files, the repository's root, a switch in memory, a seal.
+//! Helpers for tests of several crates: to skip a test, a folder for its files, the repository's root, a switch in memory, a seal, Wireshark.
 #![forbid(unsafe_code)]
 
 mod native;
 mod seal;
 mod skip;
+mod wireshark;
 
 use std::path::{Path, PathBuf};
 
 pub use native::NativeSwitch;
 pub use seal::AnySeal;
 pub use skip::{has_root, skip};
+pub use wireshark::{WRONG, tshark};
 
 /// The repository's root.
 #[must_use]

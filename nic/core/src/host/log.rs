@@ -35,6 +35,11 @@ impl Log {
         Self { entries: Vec::new(), capacity: usize::MAX, retransmits: false, overflow: 0 }
     }
 
+    /// Keeps everything.
+    pub const fn complete() -> Self {
+        Self { entries: Vec::new(), capacity: usize::MAX, retransmits: true, overflow: 0 }
+    }
+
     /// A publisher that logs the events of connection `number`.
     #[inline]
     pub fn of(&mut self, number: u32) -> OfConnection<'_> {

@@ -1,14 +1,12 @@
 //! Connections of endpoints with keys: what others on the way can read, forge and replay.
 
-use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use spray_wire::{Accept, Body, VERSION_SEALED};
 
 use super::hostile::{Stranger, one_of_each};
 use super::*;
-use crate::device::Capture;
+use crate::endpoint;
 use crate::keys::{Keys, PrivateKey};
 
 fn key() -> PrivateKey {
@@ -148,29 +146,22 @@ fn a_forged_accept_does_not_end_the_exchange() {
 
 /// What a device sends, for all to see.
 #[derive(Clone, Debug, Default)]
-struct Tap(Arc<Mutex<Vec<u8>>>);
+struct Tap(Arc<Mutex<Vec<Vec<u8>>>>);
 
-impl Write for Tap {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
+impl endpoint::Tap for Tap {
+    fn on_sent(&mut self, _now_ps: u64, frame: &[u8], carried: bool) {
+        assert!(carried);
+        self.0.lock().unwrap().push(frame.into());
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+    fn on_received(&mut self, _now_ps: u64, frame: &[u8]) {
+        self.0.lock().unwrap().push(frame.into());
     }
 }
 
 impl Tap {
-    /// The frames of the capture file (24 bytes, then 16 before each frame).
     fn frames(&self) -> Vec<Vec<u8>> {
-        let (file, mut at, mut frames) = (self.0.lock().unwrap(), 24, Vec::new());
-        while let Some(head) = file.get(at..at + 16) {
-            let bytes = u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
-            frames.push(file[at + 16..at + 16 + bytes].to_vec());
-            at += 16 + bytes;
-        }
-        frames
+        self.0.lock().unwrap().clone()
     }
 }
 
@@ -184,8 +175,7 @@ fn data_frames_have_the_dscp_of_their_connection() {
         let mut endpoints = [0, 1].map(|host| {
             let mut config = config(host, false, Mode::Real);
             config.flow.dscp = own[host];
-            let device = Capture::new(network.attach(mac(host)), taps[host].clone(), || Duration::ZERO).unwrap();
-            Endpoint::new(device, config).unwrap()
+            Endpoint::new(network.attach(mac(host)), config).unwrap().with_tap(Box::new(taps[host].clone()))
         });
         let connection = endpoints[0].connect(0, peer(1, false), None).unwrap();
         endpoints[0].send(connection, content(1, 20_000)).unwrap();
@@ -234,8 +224,7 @@ fn who_sees_everything_reads_nothing_and_can_replay_nothing() {
     let (keys, taps) = (Keys::new(key(), vec![]), [Tap::default(), Tap::default()]);
     let mut endpoints = [0, 1].map(|host| {
         let config = EndpointConfig { keys: Some(keys.clone()), ..config(host, false, Mode::Real) };
-        let device = Capture::new(network.attach(mac(host)), taps[host].clone(), || Duration::ZERO).unwrap();
-        Endpoint::new(device, config).unwrap()
+        Endpoint::new(network.attach(mac(host)), config).unwrap().with_tap(Box::new(taps[host].clone()))
     });
     let mut stranger = network.attach(mac(9));
     let secret = Bytes::from(b"the weights of a model that nobody else has trained, ".repeat(4_000));

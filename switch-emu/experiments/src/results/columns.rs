@@ -133,6 +133,16 @@ impl Data {
         }
     }
 
+    /// The field of a row in JSON.
+    fn json(&self, row: usize) -> serde_json::Value {
+        match self {
+            Self::Text(values) => values[row].clone().into(),
+            Self::Whole(values) => values[row].into(),
+            Self::Real { values, .. } => values[row].into(),
+            Self::Flag(values) => values[row].into(),
+        }
+    }
+
     /// The field of a row in CSV (RFC 4180); empty without a value.
     fn field(&self, row: usize) -> String {
         match self {
@@ -161,6 +171,19 @@ pub(super) fn csv(columns: &[Values]) -> String {
             write!(out, "{comma}{}", column.data.field(row)).expect("a String takes everything");
         }
         out.push('\n');
+    }
+    out
+}
+
+/// The rows as lines of JSON, each an object.
+pub(super) fn json_lines(columns: &[Values]) -> String {
+    let mut out = String::new();
+    for row in 0..columns.first().map_or(0, |column| column.data.len()) {
+        for (index, column) in columns.iter().enumerate() {
+            let (before, value) = (if index > 0 { ',' } else { '{' }, column.data.json(row));
+            write!(out, "{before}\"{}\":{value}", column.name).expect("a String takes everything");
+        }
+        out.push_str("}\n");
     }
     out
 }

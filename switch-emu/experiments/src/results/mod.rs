@@ -38,7 +38,7 @@ pub use self::summary::{Hash, LayerQueue, Summary};
 pub use self::sweep::{compare_table, sweep_table, write_sweep};
 pub use self::table::{align, table};
 pub(crate) use self::table::{columns, lateness_note, loss_note};
-pub use self::tables::documentation;
+pub use self::tables::{documentation, trace_json, trace_parquet};
 pub use self::workloads::{Collectives, SizeSlowdown, WorkloadSummary, workload_table};
 pub(crate) use self::workloads::{Lines, workload_lines};
 

@@ -1,9 +1,10 @@
 //! The tables of a run, column by column. A new column is a new line here.
 
+use spray_capture::Row;
 use spray_fabric::{PortOutcome, PortSamples};
 use spray_settings::AxisValue;
 
-use super::columns::{Column, Data, Values, count, flag, markdown, real, text};
+use super::columns::{Column, Data, Values, count, flag, json_lines, markdown, parquet, real, text};
 use super::{EventRow, FlowResult, Record, RunResult, Summary, WorkloadSummary, gbps, us};
 
 /// The columns with which every table begins. A column for each axis of the sweep follows, by the name of its setting.
@@ -177,6 +178,44 @@ const RUNS: [Column<Summary>; 15] = [
     real(["wall_s", "s"], "Real time that the run took.", |s| Some(s.wall_s)),
 ];
 
+/// What `spray trace` writes: a row per thing in the life of a packet.
+const TRACE: [Column<Row>; 9] = [
+    real(["time_us", "us"], "When; negative before the scenario begins.", |r| Some(r.at_ps as f64 / 1e6)),
+    count(["flow", ""], "The packet's flow, as in `flows`.", |r| Some(r.flow as u64)),
+    count(["packet", ""], "Its sequence number, which a retransmission keeps.", |r| Some(r.packet)),
+    count(
+        ["attempt", ""],
+        "Which transmission of it, from 1; of `nacked`, `timeout`, `retransmit` and `acked` how many there were by then.",
+        |r| Some(u64::from(r.attempt)).filter(|attempt| *attempt > 0),
+    ),
+    count(["ev", ""], "The entropy value of that transmission.", |r| r.ev.map(u64::from)),
+    text(
+        "event",
+        "`sent`; `queued` at a port, `marked`, `trimmed` or `dropped` there; `received`, and then `reordered` if one with a higher number \
+         had come and it was sent for the first time, or `duplicate`; `acked`, `nacked`, `timeout`; `retransmit` just before it is sent again.",
+        |r| r.event.name().into(),
+    ),
+    text("place", "The host, or the port as in `ports`.", |r| r.place.clone()),
+    count(["queue_bytes", "bytes"], "Bytes that waited at the port when it came there.", |r| r.queue_bytes),
+    text("detail", "Why it was dropped, nacked or sent again; how it was received: `marked`, `trimmed`.", |r| {
+        r.detail.clone()
+    }),
+];
+
+/// The life of packets as a Parquet file.
+///
+/// # Errors
+/// Never of rows that a run has left.
+pub fn trace_parquet(rows: &[Row]) -> Result<Vec<u8>, String> {
+    let columns: Vec<Values> = TRACE.iter().map(|column| column.values(rows)).collect();
+    parquet(&columns).map_err(|error| error.to_string())
+}
+
+/// The life of packets as lines of JSON.
+pub fn trace_json(rows: &[Row]) -> String {
+    json_lines(&TRACE.iter().map(|column| column.values(rows)).collect::<Vec<_>>())
+}
+
 /// The name of a table's files, without their ending, and its columns.
 pub(super) type Table = (&'static str, Vec<Values>);
 
@@ -232,7 +271,7 @@ fn axes(runs: &[Summary]) -> Vec<Values> {
 /// What the files of a results folder hold, in Markdown: `docs/results-format.md`.
 #[must_use]
 pub fn documentation() -> String {
-    let tables: [(&str, &str, String); 8] = [
+    let tables: [(&str, &str, String); 9] = [
         (
             "flows",
             "A row per flow. A closed loop that ends at a time leaves out what had not begun by then.",
@@ -252,6 +291,12 @@ pub fn documentation() -> String {
             "figures",
             "In the folder of `spray figures`: a row per measure, series and condition of each.",
             super::figures::documentation(),
+        ),
+        (
+            "trace",
+            "What `spray trace` writes, as Parquet or as lines of JSON, without the columns of every table: a row per thing in the life of \
+             a packet, by time. On the xdp engine what happens at ports between switches is not seen.",
+            markdown(&TRACE),
         ),
     ];
     let sections = tables.iter().map(|(name, about, table)| format!("\n## `{name}`\n\n{about}\n\n{table}"));

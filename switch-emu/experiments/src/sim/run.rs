@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use spray_capture::Shared;
 use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_core::path::BalancerKind;
@@ -15,7 +16,7 @@ use crate::results::{
 use crate::scenario::{Paths, Scenario};
 use crate::workload::{Flow, classes, largest_bytes};
 use spray_fabric::{FlowSpec, LinkEvent, PortOutcome, PortSamples, epoch_starts, first_flows};
-use spray_sim::{FlowOutcome, FrameBytes, SimOutcome, SimSpec, simulate};
+use spray_sim::{FlowOutcome, FrameBytes, SimOutcome, SimSpec, simulate, simulate_watched};
 
 /// When a flow counts as complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -53,8 +54,14 @@ impl Engine for Sim {
 }
 
 impl Prepared for Simulation<'_> {
-    fn run(&self, balancer: BalancerKind, seed: u64, tell: Tell<'_>, _: &AtomicBool) -> Result<RunResult, EngineError> {
-        let result = self.run(balancer, seed, &[])?;
+    fn run_watched(
+        &self,
+        (balancer, seed): (BalancerKind, u64),
+        watch: Option<&Shared>,
+        tell: Tell<'_>,
+        _: &AtomicBool,
+    ) -> Result<RunResult, EngineError> {
+        let result = self.run_with((balancer, seed), &[], watch)?;
         if let Some(deadlock) = result.events.iter().find(|row| row.kind == EventKind::Deadlock) {
             let EventRow { time_us, detail, .. } = deadlock;
             tell(Progress::Remark(format!("deadlock at {time_us:.0} us: these links pause for ever: {detail}")));
@@ -88,6 +95,15 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// [`EngineError::Refused`] when the scenario does not fit the simulator. Flows that do not complete are no error: the result says so.
     pub fn run(&self, balancer: BalancerKind, seed: u64, events: &[LinkEvent]) -> Result<RunResult, EngineError> {
+        self.run_with((balancer, seed), events, None)
+    }
+
+    fn run_with(
+        &self,
+        (balancer, seed): (BalancerKind, u64),
+        events: &[LinkEvent],
+        watch: Option<&Shared>,
+    ) -> Result<RunResult, EngineError> {
         let scenario = self.scenario;
         let plan = scenario.plan(seed);
         let (flows, classes) = (&plan.flows, classes(&scenario.workloads));
@@ -123,7 +139,11 @@ impl<'a> Simulation<'a> {
             sample_ps: scenario.sample_ps,
         };
         let begun = now();
-        let outcome = simulate(&spec, self.threads).map_err(|error| EngineError::Refused(error.to_string()))?;
+        let outcome = match watch {
+            None => simulate(&spec, self.threads),
+            Some(watch) => simulate_watched(&spec, self.threads, watch),
+        };
+        let outcome = outcome.map_err(|error| EngineError::Refused(error.to_string()))?;
         let wall_s = begun.elapsed().as_secs_f64();
         let collect = Collect {
             scenario,
@@ -136,6 +156,14 @@ impl<'a> Simulation<'a> {
             ports: &outcome.ports,
             end_ps: outcome.end_ps,
         };
+        if let Some(watch) = watch {
+            let first = first_flows(specs.iter().map(|flow| flow.connection));
+            let mut watch = watch.lock();
+            watch.settle(i64::MAX);
+            for (at_ps, flow, event) in &outcome.events {
+                watch.report(at_ps.cast_signed(), first[*flow as usize], event);
+            }
+        }
         Ok(result(&collect, &outcome, wall_s))
     }
 }

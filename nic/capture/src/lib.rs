@@ -1,0 +1,15 @@
+//! What was seen of frames, for people: captures that Wireshark reads, and the life of chosen packets.
+//!
+//! Whoever sees a frame makes a [`Sighting`] of it and hands it to a [`Witness`], which writes a capture
+//! ([`Capture`]), follows packets ([`Tracer`]), or does both. Nothing here is on the path of frames that nobody wants to see.
+#![forbid(unsafe_code)]
+
+mod pcapng;
+mod sighting;
+mod trace;
+mod witness;
+
+pub use pcapng::{Capture, SNAP_BYTES, Written};
+pub use sighting::{Content, Fate, Sighting};
+pub use trace::{Life, Place, Row, Tracer};
+pub use witness::{Shared, Witness};

@@ -1,0 +1,82 @@
+//! Who watches the frames of a run: captures for Wireshark, and the life of chosen packets.
+//!
+//! An interface is a cable's end: by its place among the network's links that which leaves there. Behind them come the switches,
+//! for frames that have no way on.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::Path;
+use std::time::Duration;
+
+use spray_capture::{Capture, Place, Tracer};
+pub use spray_capture::{Row, Shared, Written};
+use spray_core::path::BalancerKind;
+use spray_fabric::{Link, Network, Node, address, first_flows};
+
+use crate::scenario::Scenario;
+use crate::workload::{classes, largest_bytes};
+
+/// A capture of a run of `scenario` into a new file, of so many frames at most.
+///
+/// # Errors
+/// When the file is there already, or cannot be made.
+pub fn capture(file: &Path, scenario: &Scenario, frames: u64) -> io::Result<Shared> {
+    let places = places(&scenario.network);
+    let names: Vec<String> = places.iter().map(|place| interface(place)).collect();
+    let output = BufWriter::new(File::create_new(file)?);
+    let capture = Capture::new(output, names.iter().map(String::as_str), Duration::ZERO, frames)?;
+    Ok(Shared::new(Some(capture), None))
+}
+
+/// A tracer of the flows with these numbers in a run of `scenario`; `simulated` says on which engine.
+///
+/// # Errors
+/// When there is no flow of such a number, and which there are.
+pub fn tracer(
+    scenario: &Scenario,
+    (balancer, seed): (BalancerKind, u64),
+    chosen: &[u64],
+    simulated: bool,
+) -> Result<Shared, String> {
+    let (plan, paths) = (scenario.plan(seed), scenario.paths());
+    let flows = &plan.flows;
+    if let Some(flow) = chosen.iter().find(|flow| **flow >= flows.len() as u64) {
+        return Err(format!("there is no flow {flow}; allowed: 0 to {}", flows.len().saturating_sub(1)));
+    }
+    let (classes, largest_bytes) = (classes(&scenario.workloads), largest_bytes(flows));
+    let mut series = vec![Vec::new(); flows.len()];
+    for (flow, first) in
+        first_flows(flows.iter().map(|flow| flow.connection.map(|flow| flow as usize))).into_iter().enumerate()
+    {
+        series[first].push((flow, chosen.contains(&(flow as u64))));
+    }
+    let mut tracer = Tracer::new(places(&scenario.network));
+    for (first, series) in series.into_iter().enumerate().filter(|(_, series)| series.iter().any(|(_, chosen)| *chosen))
+    {
+        let flow = &flows[first];
+        tracer.follow(series, scenario.connection(&paths, balancer, (&classes, flow), largest_bytes).path.evs);
+        if simulated {
+            // The simulator numbers connections by their first flows.
+            for host in [flow.src, flow.dst] {
+                tracer.know(address(host, scenario.is_v6()), first as u32, first);
+            }
+        }
+    }
+    Ok(Shared::new(None, Some(tracer)))
+}
+
+fn places(network: &Network) -> Vec<Place> {
+    let name = |node| network.node_name(node).to_string();
+    let end = |link: &Link| Place {
+        node: name(link.from),
+        port: link.name.clone(),
+        of_host: matches!(link.from, Node::Host(_)),
+    };
+    let switch = |switch| Place { node: name(Node::Switch(switch)), port: name(Node::Switch(switch)), of_host: false };
+    network.links.iter().map(end).chain((0..network.switches.len()).map(switch)).collect()
+}
+
+/// The name of an interface: `leaf0:spine1` is the end at `leaf0` of the cable to `spine1`.
+fn interface(place: &Place) -> String {
+    place.port.replace("->", ":")
+}

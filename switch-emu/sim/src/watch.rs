@@ -1,0 +1,222 @@
+//! Who watches the frames of a run, and what of a frame they see.
+
+use std::sync::Arc;
+
+use spray_capture::{Content, Fate, Shared, Sighting};
+use spray_fabric::{address, mac};
+use spray_pipeline::Cause;
+use spray_wire::{Body, Common as WireCommon, DSCP_CONTROL, DSCP_DATA, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Ecn, Envelope};
+
+use super::arena::{Slot, time_ps};
+use super::common::Common;
+use super::hosts::End;
+
+/// Takes what is seen of frames. `()` sees nothing, and costs nothing.
+pub trait Watch: Send {
+    /// Whether it wants to see anything.
+    const SEES: bool;
+
+    /// Takes one sighting. Those of one interface come in the order of their times, and with `alone` so do all.
+    fn see(&mut self, sighting: Sighting, alone: bool);
+
+    /// Nothing comes any more from before `until_ps`.
+    fn settle(&mut self, until_ps: u64);
+}
+
+impl Watch for () {
+    const SEES: bool = false;
+
+    fn see(&mut self, _sighting: Sighting, _alone: bool) {}
+
+    fn settle(&mut self, _until_ps: u64) {}
+}
+
+impl Watch for Shared {
+    const SEES: bool = true;
+
+    fn see(&mut self, sighting: Sighting, alone: bool) {
+        self.lock().see(sighting, alone);
+    }
+
+    fn settle(&mut self, until_ps: u64) {
+        self.lock().settle(until_ps.min(i64::MAX as u64).cast_signed());
+    }
+}
+
+/// What somebody who watches a run has to know of it.
+#[derive(Debug)]
+pub(super) struct Catalogue {
+    /// By part and number the ends of connections, as frames to them tell no more than that.
+    ends: Vec<Vec<(End, u8)>>,
+    /// By host its part.
+    part_of_host: Vec<u32>,
+    /// By port its link.
+    links: Vec<u32>,
+    v6: bool,
+}
+
+/// With the link that a frame comes over: it got its mark as it left the port.
+const MARKED: u32 = 1 << 31;
+
+/// Watches one part of a run.
+#[derive(Debug)]
+pub(super) struct Eyes<W> {
+    watch: W,
+    catalogue: Arc<Catalogue>,
+    /// By event the link that its frame comes over, from 1.
+    came_by: Vec<u32>,
+    /// There are no other parts.
+    alone: bool,
+}
+
+impl Catalogue {
+    /// That of a run whose ends of connections are like `ends`.
+    pub(super) fn new(common: &Common<'_>, ends: Vec<Vec<End>>) -> Self {
+        let spec = common.spec;
+        let known = |mut end: End| {
+            let config = (spec.flow_config)(end.first.flow as usize);
+            end.configure(&config);
+            (end, if config.dscp <= spray_wire::MAX_DATA_DSCP { config.dscp } else { DSCP_DATA })
+        };
+        let mut links = vec![0; spec.network.links.len()];
+        common.port_of_link.iter().enumerate().for_each(|(link, port)| links[*port as usize] = link as u32);
+        Self {
+            ends: ends.into_iter().map(|ends| ends.into_iter().map(known).collect()).collect(),
+            part_of_host: (0..spec.network.hosts.len()).map(|host| common.part_of_host(host)).collect(),
+            links,
+            v6: spec.v6,
+        }
+    }
+
+    /// That of a run which nobody watches.
+    pub(super) fn empty() -> Self {
+        Self { ends: Vec::new(), part_of_host: Vec::new(), links: Vec::new(), v6: false }
+    }
+
+    fn content(&self, at_ps: u64, slot: &Slot, body: Option<&Body>, controls: &[Body]) -> Content {
+        if slot.is_notice() {
+            return Content::Notice(slot.len);
+        }
+        // What is said of a frame's connection is said at the end that it goes to.
+        let (end, dscp) = &self.ends[self.part_of_host[slot.to as usize] as usize][slot.connection as usize];
+        let body = match body {
+            Some(body) => *body,
+            None if slot.has_body() => controls[slot.psn as usize],
+            None => Body::Data(slot.data(&end.message_of(slot.psn), end.payload_bytes)),
+        };
+        let (src, dst) = (end.peer_host as usize, slot.to as usize);
+        let envelope = Envelope {
+            src_mac: mac(src),
+            dst_mac: mac(dst),
+            src: address(src, self.v6),
+            dst: address(dst, self.v6),
+            src_port: slot.port,
+            dscp: match body {
+                _ if slot.is_trimmed_last() => DSCP_TRIMMED_LAST,
+                _ if slot.is_trimmed() => DSCP_TRIMMED,
+                Body::Data(_) => *dscp,
+                _ => DSCP_CONTROL,
+            },
+            ecn: Ecn::from_tos(slot.ecn),
+            ttl: slot.ttl,
+        };
+        let common = WireCommon { connection: end.first.flow, cookie: 0, virtual_time_ps: at_ps.max(1) };
+        Content::Made { envelope, common, body, detour: slot.detour }
+    }
+}
+
+impl<W: Watch> Eyes<W> {
+    /// The eyes of a part.
+    pub(super) fn new(watch: W, catalogue: &Arc<Catalogue>, alone: bool) -> Self {
+        Self { watch, catalogue: Arc::clone(catalogue), came_by: Vec::new(), alone }
+    }
+
+    /// A host puts a frame on its link, the port `port`; the link may drop it.
+    #[inline]
+    pub(super) fn sends(&mut self, at_ps: u64, port: u32, slot: &Slot, body: &Body, left: &Result<(), Cause>) {
+        if !W::SEES {
+            return;
+        }
+        let content = self.catalogue.content(at_ps, slot, Some(body), &[]);
+        let fate = Fate { dropped: left.err().map(Cause::name), ..Fate::default() };
+        let interface = self.catalogue.links[port as usize];
+        self.tell(at_ps, interface, true, content, fate, None);
+    }
+
+    /// The frame of this event is on its way over the link of `port`.
+    #[inline]
+    pub(super) fn leaves(&mut self, event: u32, port: u32) {
+        if W::SEES {
+            self.come_by(event, self.catalogue.links[port as usize] + 1);
+        }
+    }
+
+    /// The frame of this event comes over a link, from 1; 0 where it has come already. The highest bit is for [`MARKED`].
+    pub(super) fn come_by(&mut self, event: u32, link: u32) {
+        let event = event as usize;
+        self.came_by.resize(self.came_by.len().max(event + 1), 0);
+        self.came_by[event] = link;
+    }
+
+    /// The link that the frame of this event comes over, from 1.
+    pub(super) fn came_by(&mut self, event: u32) -> u32 {
+        self.came_by.get_mut(event as usize).map_or(0, std::mem::take)
+    }
+
+    /// The frame of this event, which is on its way, was `marked` or not.
+    #[inline]
+    pub(super) fn settled(&mut self, event: u32, marked: bool) {
+        if W::SEES && marked {
+            self.came_by[event as usize] |= MARKED;
+        }
+    }
+
+    /// A frame has arrived somewhere. It was marked for what it left behind, if it is `marked`.
+    #[inline]
+    pub(super) fn arrives(&mut self, event: u32, slot: &Slot, marked: bool, controls: &[Body]) {
+        if !W::SEES {
+            return;
+        }
+        let came_by = self.came_by(event);
+        let Some(link) = (came_by & !MARKED).checked_sub(1) else { return };
+        let marked = marked || came_by & MARKED != 0;
+        let at_ps = time_ps(slot.key);
+        let content = self.catalogue.content(at_ps, slot, None, controls);
+        // The other direction of the same cable.
+        self.tell(at_ps, link ^ 1, false, content, Fate { marked, ..Fate::default() }, None);
+    }
+
+    /// A frame has come to a port, where so many bytes wait.
+    pub(super) fn crosses(&mut self, at_ps: u64, port: u32, waiting: u64, slot: &Slot, fate: Fate, controls: &[Body]) {
+        let content = self.catalogue.content(at_ps, slot, None, controls);
+        let interface = self.catalogue.links[port as usize];
+        self.tell(at_ps, interface, true, content, fate, Some(waiting));
+    }
+
+    /// A switch knows no port for a frame.
+    pub(super) fn is_lost(&mut self, slot: &Slot, controls: &[Body]) {
+        let at_ps = time_ps(slot.key);
+        let content = self.catalogue.content(at_ps, slot, None, controls);
+        let interface = self.catalogue.links.len() as u32 + slot.place;
+        let fate = Fate { dropped: Some(Cause::NoRoute.name()), ..Fate::default() };
+        self.tell(at_ps, interface, true, content, fate, None);
+    }
+
+    /// Nothing comes any more from before `until_ps`.
+    pub(super) fn settle(&mut self, until_ps: u64) {
+        self.watch.settle(until_ps);
+    }
+
+    fn tell(
+        &mut self,
+        at_ps: u64,
+        interface: u32,
+        outbound: bool,
+        content: Content,
+        fate: Fate,
+        waiting_bytes: Option<u64>,
+    ) {
+        let sighting = Sighting { at_ps: at_ps.cast_signed(), interface, outbound, content, fate, waiting_bytes };
+        self.watch.see(sighting, self.alone);
+    }
+}

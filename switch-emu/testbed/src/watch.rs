@@ -1,0 +1,127 @@
+//! What is seen of a run: the frames of its hosts, and those at the ports that hosts play.
+//!
+//! Other ports are in the XDP programs, which tell nobody of a frame.
+
+use spray_capture::{Content, Fate, Shared, Sighting};
+use spray_nic::endpoint::{LastPort, Tap};
+use spray_pipeline::last_port::Delivery;
+use spray_wire::switch_view::{Headers, Parsed, parse};
+use spray_wire::{Ecn, peek_virtual_time};
+
+use super::host_port::HostPort;
+use super::hosts::{Running, Setup};
+
+/// Sees the frames of a host.
+#[derive(Debug)]
+struct HostTap {
+    watch: Shared,
+    /// Somebody wants to know what frames say.
+    parses: bool,
+    interface: u32,
+    lead_in_ps: u64,
+}
+
+/// The port that leads to a host, with somebody who sees what it does.
+#[derive(Debug)]
+struct SeenPort {
+    port: HostPort,
+    tap: HostTap,
+}
+
+/// How far a host may be behind the others, in ps of scenario time.
+const BEHIND_PS: i64 = 100_000_000;
+
+/// Has `watch` see what the hosts do from now on.
+pub(super) fn watched(hosts: Vec<Running>, setup: &Setup<'_>, watch: &Shared, lead_in_ps: u64) -> Vec<Running> {
+    let parses = watch.lock().tracer().is_some();
+    let network = setup.spec.fabric.network;
+    let see = |Running { host, mut endpoint, mut book }: Running| {
+        book.complete = true;
+        let link = network.uplink(host) as u32;
+        let tap = |interface| HostTap { watch: watch.clone(), parses, interface, lead_in_ps };
+        if let Some(port) = setup.port_to(host) {
+            // The other direction of the host's cable.
+            endpoint = endpoint.with_port(Box::new(SeenPort { port, tap: tap(link ^ 1) }));
+        }
+        Running { host, endpoint: endpoint.with_tap(Box::new(tap(link))), book }
+    };
+    hosts.into_iter().map(see).collect()
+}
+
+/// All hosts have come to `now_ps`.
+pub(super) fn settle(watch: &Shared, now_ps: u64, lead_in_ps: u64) {
+    watch.lock().settle(scenario(now_ps, lead_in_ps) - BEHIND_PS);
+}
+
+/// Hands on what the hosts' algorithms have reported.
+pub(super) fn report(watch: &Shared, hosts: &[Running], lead_in_ps: u64) {
+    let mut watch = watch.lock();
+    watch.settle(i64::MAX);
+    for book in hosts.iter().map(|running| &running.book) {
+        for entry in &book.log {
+            if let Some(first) = book.first.get(&entry.connection) {
+                watch.report(scenario(entry.at_ps, lead_in_ps), *first, &entry.event);
+            }
+        }
+    }
+}
+
+const fn scenario(virtual_ps: u64, lead_in_ps: u64) -> i64 {
+    virtual_ps.cast_signed() - lead_in_ps.cast_signed()
+}
+
+impl HostTap {
+    fn see(&self, now_ps: u64, frame: &[u8], outbound: bool, fate: Fate, waiting_bytes: Option<u64>) {
+        let content = Content::of(frame, self.parses);
+        let at_ps = scenario(now_ps, self.lead_in_ps);
+        let sighting = Sighting { at_ps, interface: self.interface, outbound, content, fate, waiting_bytes };
+        self.watch.lock().see(sighting, false);
+    }
+}
+
+impl Tap for HostTap {
+    fn on_sent(&mut self, now_ps: u64, frame: &[u8], carried: bool) {
+        let dropped = (!carried).then_some("host's link");
+        self.see(now_ps, frame, true, Fate { dropped, ..Fate::default() }, None);
+    }
+
+    fn on_received(&mut self, now_ps: u64, frame: &[u8]) {
+        self.see(now_ps, frame, false, Fate::default(), None);
+    }
+}
+
+impl LastPort for SeenPort {
+    fn latency_ps(&self) -> u64 {
+        self.port.latency_ps()
+    }
+
+    fn play(&mut self, frame: &mut [u8]) -> Option<(u64, u32)> {
+        let came_ps = peek_virtual_time(frame).unwrap_or(0);
+        let waiting = self.port.queue_bytes(came_ps.saturating_add(self.port.latency_ps()))[0];
+        let before = fields(frame);
+        let whole = Content::of(frame, self.tap.parses);
+        let outcome = self.port.take(frame);
+        let (mut fate, mut content) =
+            (Fate { dropped: outcome.err().map(|cause| cause.name()), ..Fate::default() }, whole);
+        if let Ok(Delivery { len, .. }) = outcome {
+            let after = fields(frame);
+            fate.marked = after.map(|(ecn, _)| ecn) != before.map(|(ecn, _)| ecn);
+            fate.trimmed = after.map(|(_, dscp)| dscp) != before.map(|(_, dscp)| dscp);
+            content = Content::of(frame.get(..len as usize).unwrap_or(frame), self.tap.parses);
+        }
+        let at_ps = scenario(came_ps, self.tap.lead_in_ps);
+        let interface = self.tap.interface;
+        let waiting_bytes = Some(waiting);
+        let sighting = Sighting { at_ps, interface, outbound: true, content, fate, waiting_bytes };
+        self.tap.watch.lock().see(sighting, false);
+        outcome.ok().map(|Delivery { due_ps, len }| (due_ps, len))
+    }
+}
+
+/// Mark and DSCP of a frame of ours.
+fn fields(frame: &[u8]) -> Option<(bool, u8)> {
+    match parse(frame) {
+        Parsed::Ours(Headers { ecn, dscp, .. }) => Some((ecn == Ecn::Ce as u8, dscp)),
+        _ => None,
+    }
+}

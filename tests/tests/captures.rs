@@ -1,0 +1,84 @@
+//! What hosts see on the xdp engine and in transfers, beside what the results say.
+
+use std::fs::File;
+use std::sync::atomic::AtomicBool;
+
+use spray_core::path::BalancerKind;
+use spray_experiments::engine::Engine;
+use spray_experiments::results::{Summary, trace_json};
+use spray_experiments::scenario::{Ip, Scenario};
+use spray_experiments::watch::{self, Shared};
+use spray_test_support::{Folder, WRONG, tshark};
+use spray_tests::{assert_sound, scenarios, testbed, turn};
+
+/// An incast, so that the last port marks and trims.
+fn incast() -> Scenario {
+    Scenario::load(&scenarios().join("incast.toml")).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run(scenario: &Scenario, watch: &Shared) -> Summary {
+    let testbed = testbed(scenario);
+    let prepared = testbed.prepare(scenario, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    let job = (BalancerKind::Ops, scenario.seed);
+    let result = prepared.run_watched(job, Some(watch), &mut |_| {}, &AtomicBool::new(false));
+    let result = result.unwrap_or_else(|error| panic!("{error}"));
+    assert_sound(&result);
+    result.summary()
+}
+
+#[test]
+fn captures_of_hosts_have_the_sums_of_the_results() {
+    let Some(_turn) = turn() else { return };
+    for v6 in [false, true] {
+        let (folder, mut scenario) = (Folder::new(), incast());
+        scenario.transport.ip = if v6 { Ip::V6 } else { Ip::V4 };
+        let file = folder.path().join("frames.pcapng");
+        let watch = watch::capture(&file, &scenario, 1_000_000).unwrap();
+        let summary = run(&scenario, &watch);
+        let (written, _) = watch.lock().finish().unwrap();
+        assert!(written.is_some_and(|written| written.frames > 10_000 && written.left_out == 0), "{written:?}");
+        let sends = "frame.interface_name matches \"^h\" && frame.packet_flags_direction == 2 && spraynic.kind == 1 && \
+                     spraynic.flags.trailer == 0";
+        let Some(sent) = tshark(&file, sends, &["spraynic.flags.retransmit"]) else { return };
+        let again = sent.iter().filter(|row| row[0] == "1").count() as u64;
+        assert_eq!((sent.len() as u64, again), (summary.packets_sent, summary.retransmits));
+        // Here all queues are in front of hosts, who play these ports.
+        let comments = |part: &str| {
+            tshark(&file, &format!("frame.comment contains \"{part}\""), &["frame.number"]).unwrap().len() as u64
+        };
+        assert_eq!(comments("trimmed: queue full"), summary.trims);
+        assert_eq!(comments("marked"), summary.ecn_marks);
+        assert!(summary.trims > 0);
+        assert_eq!(tshark(&file, WRONG, &["frame.number"]), Some(vec![]));
+        let handshake = tshark(&file, "spraynic.kind == 5", &["frame.comment"]).unwrap();
+        assert!(handshake.iter().all(|row| row[0].ends_with("us before the scenario begins")), "{handshake:?}");
+    }
+}
+
+#[test]
+fn traces_of_hosts_have_the_sums_of_the_results() {
+    let Some(_turn) = turn() else { return };
+    let scenario = incast();
+    let flows = scenario.flows(scenario.seed).len() as u64;
+    let all: Vec<u64> = (0..flows).collect();
+    let watch = watch::tracer(&scenario, (BalancerKind::Ops, scenario.seed), &all, false).unwrap();
+    let summary = run(&scenario, &watch);
+    let (_, (rows, left_out)) = watch.lock().finish().unwrap();
+    let text = trace_json(&rows);
+    let of = |event: &str| text.matches(&format!("\"event\":\"{event}\"")).count() as u64;
+    assert_eq!(left_out, 0);
+    assert_eq!((of("sent"), of("retransmit")), (summary.packets_sent, summary.retransmits));
+    assert_eq!((of("trimmed"), of("marked")), (summary.trims, summary.ecn_marks));
+    assert_eq!((of("reordered"), of("timeout")), (summary.reordered_packets, summary.timeouts));
+    assert_eq!((of("received"), of("dropped")), (of("sent"), 0));
+    assert_eq!(of("acked") + of("trimmed"), of("sent"));
+}
+
+/// A file that is there is somebody's.
+#[test]
+fn a_capture_replaces_no_file() {
+    let folder = Folder::new();
+    let file = folder.path().join("frames.pcapng");
+    File::create(&file).unwrap();
+    assert!(watch::capture(&file, &incast(), 1).is_err());
+}
