@@ -91,8 +91,8 @@ fn plot(figure: &Figure, shown: &Shown, measure: &Measure) -> String {
         };
         let lines: Vec<Line> = figure.series.iter().zip(&shown.cells).map(line).collect();
         let names: Vec<String> = lines.iter().map(|line| line.name.clone()).collect();
-        let axes = Axes { width: chart::HALF, x: &figure.x, y: &measure.unit, y_at_least: 1.0 };
-        return card(&measure.title, &names, &chart::lines(&axes, &lines, &[]), "");
+        let axes = Axes { x: &figure.x, y: &measure.unit, y_at_least: 1.0 };
+        return card(&measure.title, &names, &chart::lines(&axes, &lines), "");
     }
     let ranked = |(index, condition): (usize, &&crate::figures::Condition)| {
         let bar = |(series, cells): (&crate::figures::Series, &Vec<Cell>)| chart::Ranked {
@@ -115,7 +115,7 @@ fn over_time(title: &str, unit: &str, lines: &[Lines], of: fn(&Lines) -> &Vec<(f
     card(
         title,
         &names,
-        &chart::lines(&Axes { width: chart::HALF, x: "time (us)", y: unit, y_at_least: 1.0 }, &drawn, &[]),
+        &chart::lines(&Axes { x: "time (us)", y: unit, y_at_least: 1.0 }, &drawn),
         "",
     )
 }
