@@ -1,7 +1,7 @@
 //! The run: its parts go on side by side for as long as nothing can come from one to another, and what befalls links, routes and
 //! samples comes in between.
 
-use spray_core::host::NEVER;
+use spray_core::host::{EvLife, NEVER, WATCHED};
 use spray_fabric::{Due, LinkState, Node, PortOutcome, Starts, changes, first_flows, reunion};
 use spray_pipeline::routes::Routes;
 use spray_pipeline::scheme::Entries;
@@ -53,6 +53,9 @@ impl<'a> Engine<'a> {
         changes.sort_by_key(|(at_ps, link, _)| std::cmp::Reverse((*at_ps, *link)));
         let (ends, senders) = ends(common);
         let mut parts: Vec<_> = links.iter().zip(ends).enumerate().map(part).collect();
+        if spec.sample_ps > 0 {
+            watch(common, &mut parts, &senders);
+        }
         begin(common, &mut parts, senders);
         Self {
             common,
@@ -197,6 +200,7 @@ impl<'a> Engine<'a> {
             reunion: reunion::Counts::of(configs(), value),
             conweave: switches.conweave(),
             events: events(&mut parts),
+            ev_lives: ev_lives(&parts),
             end_ps,
             frames_sent,
             frames_delivered,
@@ -361,6 +365,29 @@ fn port(switches: &mut Switches<'_>, link: usize, layer: String, end_ps: u64, sp
         pauses,
         paused_ps,
     }
+}
+
+/// Has the first connections watched; `senders` are as in [`begin`].
+fn watch(common: &Common<'_>, parts: &mut [Part<'_>], senders: &[u32]) {
+    let mut watched = Vec::new();
+    for (flow, end) in common.spec.flows.iter().zip(senders) {
+        let place = (common.part_of_host(flow.src) as usize, *end);
+        if watched.len() < WATCHED && !watched.contains(&place) {
+            watched.push(place);
+            parts[place.0].net.log.watch(*end, 0);
+        }
+    }
+}
+
+/// The entropy values of the connections that were watched, each with its first flow, in the order of these.
+fn ev_lives(parts: &[Part<'_>]) -> Vec<(u32, EvLife)> {
+    let mut lives = Vec::new();
+    for Part { ends, net: Net { log, .. }, .. } in parts {
+        let flow = |life: &EvLife| ends[life.connection as usize].message(0).flow;
+        lives.extend(log.ev_lives().iter().map(|life| (flow(life), life.clone())));
+    }
+    lives.sort_by_key(|(flow, _)| *flow);
+    lives
 }
 
 /// What the senders of all parts reported, in order of time.

@@ -11,13 +11,14 @@ const LIBRARY: &str =
     concat!("/*!\n", include_str!("vendor/uplot/LICENSE"), "*/\n", include_str!("vendor/uplot/uPlot.iife.min.js"));
 
 /// The page's program, in the order in which it runs.
-const SCRIPTS: [&str; 9] = [
+const SCRIPTS: [&str; 10] = [
     LIBRARY,
     include_str!("assets/base.js"),
     include_str!("assets/lines.js"),
     include_str!("assets/heatmap.js"),
     include_str!("assets/bars.js"),
     include_str!("assets/topology.js"),
+    include_str!("assets/evs.js"),
     include_str!("assets/run.js"),
     include_str!("assets/overview.js"),
     include_str!("assets/start.js"),

@@ -4,6 +4,7 @@
 
 mod collect;
 mod columns;
+mod evs;
 mod figures;
 mod files;
 mod freezing;
@@ -30,6 +31,7 @@ use spray_pipeline::scheme::{Entries, conweave, reunion};
 use spray_settings::Axis;
 
 pub(crate) use self::collect::{Collect, Ended, given_up, reported};
+pub use self::evs::{ConnectionEvs, EvBin};
 pub use self::figures::write_figures;
 pub use self::files::{PART, WriteError, folder_name, write_overview, write_run};
 pub use self::matrix::{BalancerRuns, Matrix};
@@ -80,6 +82,8 @@ pub struct RunResult {
     pub port_samples: Vec<PortSamples>,
     /// Payload bytes placed at the receivers, over all flows, each byte once: ascending (time in ps, bytes so far).
     pub delivered: Vec<(u64, u64)>,
+    /// The entropy values of the first connections, where the run is sampled.
+    pub evs: Vec<ConnectionEvs>,
     /// Failures, reroutes, freezing and the like; times ascend.
     pub events: Vec<EventRow>,
     /// What the endpoints counted, over all hosts.

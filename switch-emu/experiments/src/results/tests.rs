@@ -327,7 +327,7 @@ fn a_run_is_written_whole_or_not_at_all_and_read_back() {
     let record = Record { key: "k".into(), seed: 7, machine: Machine::this(), ..Record::default() };
     write_run(&dir.join(&name), &run, "name = \"x\"\n", &record).unwrap();
     assert!(!part.exists());
-    for table in ["flows", "ports", "events", "goodput", "queues"] {
+    for table in ["flows", "ports", "events", "goodput", "queues", "evs"] {
         for kind in ["csv", "parquet"] {
             assert!(dir.join(&name).join(format!("{table}.{kind}")).is_file(), "{table}.{kind}");
         }

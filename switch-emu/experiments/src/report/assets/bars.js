@@ -19,7 +19,7 @@ spray.bars = (id, host, { groups, unit }) => {
   };
   const line = (bar) => {
     const isThere = total(bar) !== null && !Number.isNaN(total(bar));
-    const drawn = isThere ? (bar.parts || [bar]).map(part) : [];
+    const drawn = isThere ? (bar.parts || [bar]).filter((own) => own.value > 0).map(part) : [];
     return spray.el(
       "div",
       { class: "line", onpointermove: isThere ? hover(bar) : () => spray.tip.hide(), onpointerleave: () => spray.tip.hide() },

@@ -4,6 +4,12 @@
 // `plots` holds what each plot shows, by its id, for tests and for those who open the console.
 const spray = { plots: {}, redraws: [] };
 
+// Calls those of a list of [element, function] whose elements are still on the page, and forgets the others.
+spray.each = (list, ...values) => {
+  list.splice(0, list.length, ...list.filter(([element]) => element.isConnected));
+  for (const [, call] of list) call(...values);
+};
+
 // Makes an HTML element. Children may be elements or text; names from the data are always text.
 spray.el = (name, attributes = {}, ...children) => {
   const element = document.createElement(name);
@@ -102,7 +108,7 @@ spray.time = {
   show(range) {
     if (String(range) === String(this.range)) return;
     this.range = range;
-    for (const member of this.members) member(range);
+    spray.each(this.members, range);
   },
 };
 
@@ -155,7 +161,8 @@ spray.sized = (host, draw) => {
     const width = Math.floor(host.clientWidth);
     if (width > 0 && width !== last) draw((last = width));
   };
-  new ResizeObserver(look).observe(host);
+  // In the next frame: drawing changes sizes again.
+  new ResizeObserver(() => requestAnimationFrame(look)).observe(host);
   look();
 };
 

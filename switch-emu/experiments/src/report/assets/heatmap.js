@@ -3,14 +3,14 @@
 
 // Draws into `host`. `options`:
 //   rows       [{ name, values }], all with as many values; `null` is no value
-//   bin        length of a bin in us
+//   bin, begin length of a bin in us, and when the first begins; `end` is how far the axis goes
 //   most       the value of the strongest colour
 //   text       turns a value into text; `fill`, if given, turns it into a colour
 //   moments    [{ at_us, what }]
 //   picked     a Set of row numbers; `onpick` is called after it has changed
 //   axis       what the rows are
 spray.heatmap = (id, host, options) => {
-  const state = { ...options, range: spray.time.range, width: 0, at: null };
+  const state = { begin: 0, ...options, range: spray.time.range, width: 0, at: null };
   const canvas = spray.el("canvas", {
     tabindex: "0",
     role: "img",
@@ -19,17 +19,18 @@ spray.heatmap = (id, host, options) => {
   host.append(canvas);
   const rows = () => state.rows.length;
   const bins = () => (rows() ? state.rows[0].values.length : 0);
-  const full = () => [0, bins() * state.bin];
+  const full = () => [0, state.end || state.begin + bins() * state.bin];
   const draw = () => state.width && paint(canvas, state, full());
   spray.sized(host, (width) => {
     state.width = width;
     draw();
   });
-  spray.redraws.push(draw);
-  spray.time.members.push((range) => {
+  spray.redraws.push([canvas, draw]);
+  const zoom = (range) => {
     state.range = range;
     draw();
-  });
+  };
+  spray.time.members.push([canvas, zoom]);
 
   const place = (event) => {
     const box = canvas.getBoundingClientRect();
@@ -37,12 +38,12 @@ spray.heatmap = (id, host, options) => {
     const [from, to] = state.range || full();
     const time = from + ((event.clientX - box.left - left) / (state.width - left - RIGHT)) * (to - from);
     const row = Math.floor((event.clientY - box.top - top) / height);
-    return { time, row, bin: Math.floor(time / state.bin) };
+    return { time, row, bin: Math.floor((time - state.begin) / state.bin) };
   };
   const tell = ({ row, bin }, x, y) => {
     if (row < 0 || row >= rows() || bin < 0 || bin >= bins()) return spray.tip.hide();
     const { name, values } = state.rows[row];
-    const times = `${spray.exact(bin * state.bin)} to ${spray.exact((bin + 1) * state.bin)} us`;
+    const times = `${spray.exact(state.begin + bin * state.bin)} to ${spray.exact(state.begin + (bin + 1) * state.bin)} us`;
     spray.tip.show(x, y, name, [{ name: times, value: state.text(values[bin]) }]);
   };
   const pick = (row) => {
@@ -73,7 +74,7 @@ spray.heatmap = (id, host, options) => {
     state.at = { row: clamp(row + by[0], rows()), bin: clamp(bin + by[1], bins()) };
     const box = canvas.getBoundingClientRect();
     const [from, to] = state.range || full();
-    const x = ((state.at.bin + 0.5) * state.bin - from) / (to - from);
+    const x = (state.begin + (state.at.bin + 0.5) * state.bin - from) / (to - from);
     tell(state.at, box.left + state.layout.left + x * (state.width - state.layout.left - RIGHT), box.top + state.layout.top + state.at.row * state.layout.height);
   });
   canvas.addEventListener("blur", () => spray.tip.hide());
@@ -92,11 +93,11 @@ const RIGHT = 14;
 const BELOW = 40;
 
 const paint = (canvas, state, full) => {
-  const { rows, width, bin, picked } = state;
+  const { rows, width, bin, begin, picked } = state;
   const height = Math.min(Math.max(Math.floor(560 / Math.max(rows.length, 1)), 8), 20);
   const size = Math.min(height - 1, 12);
   const ctx = canvas.getContext("2d");
-  ctx.font = `${size}px system-ui, sans-serif`;
+  ctx.font = `bold ${size}px system-ui, sans-serif`;
   const most = Math.min(width * 0.34, 180);
   const left = Math.min(Math.max(...rows.map((row) => ctx.measureText(row.name).width)) + 12, most);
   const top = 4;
@@ -120,13 +121,13 @@ const paint = (canvas, state, full) => {
   ctx.fillStyle = spray.css("--heat0");
   ctx.fillRect(left, top, right - left, below - top);
   rows.forEach(({ values }, row) => {
-    const first = Math.max(Math.floor(from / bin), 0);
-    const last = Math.min(Math.ceil(to / bin), values.length);
+    const first = Math.max(Math.floor((from - begin) / bin), 0);
+    const last = Math.min(Math.ceil((to - begin) / bin), values.length);
     for (let at = first; at < last; at++) {
       if (values[at] === null || values[at] === 0) continue;
       ctx.fillStyle = fill(values[at]);
-      const x = xOf(at * bin);
-      ctx.fillRect(x, top + row * height, xOf((at + 1) * bin) - x + 0.6, height - 1);
+      const x = xOf(begin + at * bin);
+      ctx.fillRect(x, top + row * height, xOf(begin + (at + 1) * bin) - x + 0.6, height - 1);
     }
   });
   ctx.setLineDash([5, 4]);

@@ -13,7 +13,8 @@ spray.lines = (id, host, options) => {
   const { series, moments = [], log = false } = options;
   const xText = options.xText || ((value) => `${spray.exact(value)} ${unitOf(options.x)}`);
   const yText = options.yText || ((value) => `${spray.exact(value)} ${unitOf(options.y)}`);
-  const xs = ascending(series, options.time || options.end ? [0, options.end || 0] : []);
+  const reach = series.flatMap((one) => (one.band && !log ? [Math.min(...one.band.x), Math.max(...one.band.x)] : []));
+  const xs = ascending(series, options.time || options.end ? [0, options.end || 0, ...reach] : reach);
   const data = [xs, ...series.map((one) => aligned(one, xs))];
   const colours = series.map((one) => spray.colourName(one.colour));
   const frame = spray.el("div", {
@@ -83,7 +84,7 @@ spray.lines = (id, host, options) => {
       y: options.rows ? { range: [-0.5, options.rows.length - 0.5] } : { range: (_, low, high) => [0, Math.max(high * 1.05, options.top || 0) || 1] },
     },
     axes: [
-      axis(options.x, log ? xText : spray.short),
+      { ...axis(options.x, log ? xText : spray.short), size: 30, labelSize: 20 },
       options.rows
         ? { ...axis("", (at) => options.rows[at] || ""), splits: () => options.rows.map((_, at) => at), size: 110 }
         : { ...axis(options.y, spray.short), size: 52 },
@@ -108,7 +109,7 @@ spray.lines = (id, host, options) => {
     if (plot && (plot.scales.x.min !== min || plot.scales.x.max !== max)) plot.setScale("x", { min, max });
   };
 
-  const legend = series.length > 1 || options.legend ? [spray.legend(series.map((one, i) => ({ ...one, colour: colours[i] })), (index, shown) => plot.setSeries(index + 1, { show: shown }))] : [];
+  const legend = !options.rows && (series.length > 1 || options.legend) ? [spray.legend(series.map((one, i) => ({ ...one, colour: colours[i] })), (index, shown) => plot.setSeries(index + 1, { show: shown }))] : [];
   host.append(...legend, frame);
   spray.sized(host, (width) => {
     if (plot) plot.setSize({ width, height: height() });
@@ -118,10 +119,10 @@ spray.lines = (id, host, options) => {
   frame.addEventListener("blur", () => spray.tip.hide());
   frame.addEventListener("mouseleave", () => spray.tip.hide());
   if (options.time) {
-    spray.time.members.push(zoom);
+    spray.time.members.push([frame, zoom]);
     if (spray.time.range) zoom(spray.time.range);
   }
-  spray.redraws.push(() => plot && plot.redraw(false));
+  spray.redraws.push([frame, () => plot && plot.redraw(false)]);
   spray.plots[id] = {
     series: () => series.map((one, index) => ({ name: one.name, x: one.x, y: one.y, shown: plot ? plot.series[index + 1].show : true })),
     plot: () => plot,

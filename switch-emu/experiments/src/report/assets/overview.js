@@ -33,9 +33,9 @@ const selectors = (data, chosen, changed) => {
   if (!place) return;
   const sets = [
     ["Balancers", data.balancers, chosen.balancers, (index) => spray.colourName(index)],
-    ["Conditions", data.conditions, chosen.conditions],
-    ...data.axes.map((axis, index) => [axis.name, axis.values, chosen.axes[index]]),
-    ["Seeds", data.seeds, chosen.seeds],
+    ["Conditions", data.conditions, chosen.conditions, null],
+    ...data.axes.map((axis, index) => [axis.name, axis.values, chosen.axes[index], null]),
+    ["Seeds", data.seeds, chosen.seeds, null],
   ].filter(([, names]) => names.length > 1);
   place.append(...sets.map((set) => chips(...set, changed)));
   place.hidden = sets.length === 0;
@@ -96,8 +96,6 @@ const controls = (data, state, changed) => {
 // Means over what is chosen, drawn anew.
 const drawAll = (data, chosen, state) => {
   const runs = data.runs.filter((run) => isChosen(data, chosen, run));
-  spray.redraws.length = 0;
-  spray.time.members.length = 0;
   const draw = { measure: drawMeasure, axis: drawAxis, fct: drawFct, goodput: drawGoodput, sizes: drawSizes, drops: drawDrops };
   for (const id of Object.keys(spray.plots)) delete spray.plots[id];
   for (const [id, plot] of Object.entries(draw)) {
@@ -223,7 +221,7 @@ const drawFct = (host, data, cells) => {
     const reached = Math.min(...runs.map((run) => run.fct.length));
     const points = data.percents.slice(0, reached).map((percent, at) => [percent, spread(data, runs.map((run) => run.fct[at]))]);
     const { x, y, band, ...rest } = withBand(data.balancers[balancer], balancer, points);
-    return { ...rest, x: y, y: x, band: band && { x: band.y, y: band.x } };
+    return { ...rest, x: y, y: x, steps: true, band: band && { x: band.y, y: band.x } };
   };
   sideBySide("fct", host, cells.map(({ name, balancers }) => ({ name, options: { x: "completion time (us)", y: "share of flows (%)", top: 100, xToo: true, series: balancers.map(line) } })));
 };

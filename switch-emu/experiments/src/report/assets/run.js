@@ -61,13 +61,14 @@ const ports = (host, data) => {
     }));
     if (series.length) spray.lines("port-lines", lines, { x: "time (us)", y: MEASURES[measure].axis, moments: data.moments, time: true, end: data.end_us, series, legend: true, top: measure === "load" ? 100 : 0 });
   };
-  const change = spray.heatmap("ports", map, { rows: values(measure), bin, most: most(measure), text: MEASURES[measure].text, moments: data.moments, picked, onpick: () => refresh(), axis: "Ports" });
+  const change = spray.heatmap("ports", map, { rows: values(measure), bin, most: most(measure), text: MEASURES[measure].text, moments: data.moments, end: data.end_us, picked, onpick: () => refresh(), axis: "Ports" });
   refresh();
 };
 
 // Slowdown by size of message; `lines` are [{ name, colour, sizes, key }]. Bars where all messages are of one size.
 spray.sizes = (id, host, lines) => {
   const all = new Set(lines.flatMap((line) => line.sizes.map((size) => size.up_to_bytes)));
+  if (!all.size) return host.append(spray.el("p", { class: "soft" }, "No flow completed."));
   if (all.size < 2) {
     const bars = lines.filter((line) => line.sizes.length).map(({ name, colour, sizes, key }) => ({ name, colour, value: sizes[0][key], note: `${sizes[0].flows} flows` }));
     const title = `messages of up to ${spray.bytes([...all][0])}`;

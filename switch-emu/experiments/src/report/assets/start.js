@@ -15,7 +15,7 @@
   const theme = (name) => {
     if (name === "auto") delete root.dataset.theme;
     else root.dataset.theme = name;
-    for (const redraw of spray.redraws) redraw();
+    spray.each(spray.redraws);
   };
   const select = spray.select("Theme", Object.entries(themes), (name) => {
     theme(name);

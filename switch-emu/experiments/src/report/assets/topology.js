@@ -14,13 +14,12 @@ spray.topology = (id, host, topology) => {
     oninput: (event) => show(Number(event.target.value)),
   });
   const button = (text, label, onclick) => spray.el("button", { type: "button", title: label, "aria-label": label, onclick }, text);
-  const play = button("▶", "Play", () => (state.playing ? stop() : start()));
+  const play = button("Play", "Play", () => (state.playing ? stop() : start()));
   const controls = spray.el(
     "div",
     { class: "controls" },
     play,
-    button("⏮", "Change before", () => jump(-1)),
-    button("⏭", "Next change", () => jump(1)),
+    ...(topology.failures.length ? [button("Previous change", "To where something failed or came back before", () => jump(-1)), button("Next change", "To where something fails or comes back next", () => jump(1))] : []),
     slider,
   );
   host.append(controls, title, spray.ramp(100, (value) => `${value} % load`), drawing);
@@ -45,13 +44,13 @@ spray.topology = (id, host, topology) => {
   };
   const start = () => {
     if (state.step >= last) show(0);
-    play.textContent = "⏸";
+    play.textContent = "Pause";
     state.playing = setInterval(() => (state.step < last ? show(state.step + 1) : stop()), 350);
   };
   const stop = () => {
     clearInterval(state.playing);
     state.playing = null;
-    play.textContent = "▶";
+    play.textContent = "Play";
   };
   const show = (step) => {
     state.step = Math.min(Math.max(step, 0), Math.max(last, 0));
@@ -71,7 +70,7 @@ spray.topology = (id, host, topology) => {
     lines = drawFabric(drawing, width, { nodes, links, tell: (index) => [links[index], state.step, failed(state.step).get(index)] });
     show(state.step);
   });
-  spray.redraws.push(() => show(state.step));
+  spray.redraws.push([host, () => show(state.step)]);
   // Begins where the first thing fails.
   if (steps.length) show(steps[0]);
   spray.plots[id] = { links: () => links, times: () => times, step: () => state.step, failed: () => [...failed(state.step).keys()], show };

@@ -1,12 +1,13 @@
 //! What the page of a run holds.
 
 use serde::Serialize;
+use spray_core::event::Choice;
 
 use super::ports::{Place, Ports, layers, places};
 use super::series::{distribution, end_us, is_change, rates, thinned};
 use super::topology::Topology;
 use super::{Line, Num, Size};
-use crate::results::{LayerDrops, RunResult, size_classes, us};
+use crate::results::{ConnectionEvs, EvBin, LayerDrops, RunResult, size_classes, us};
 
 /// Most workloads with a line of their own.
 const WORKLOADS: usize = 8;
@@ -36,6 +37,44 @@ pub(in crate::report) struct RunData {
     more_places: usize,
     layers: Vec<Place>,
     events: Vec<Events>,
+    choices: [&'static str; 4],
+    evs: Vec<Evs>,
+}
+
+/// The entropy values of a connection.
+#[derive(Debug, Serialize)]
+struct Evs {
+    connection: String,
+    begin_us: Num,
+    bin_us: Num,
+    /// Packets in each bin, by choice.
+    packets: [Vec<u64>; 4],
+    /// How many bands have packets, in each bin.
+    used: Vec<usize>,
+    /// By band, from the lowest, a character for each bin: the choice of most of its packets, or `.`.
+    bands: Vec<(u8, String)>,
+}
+
+impl Evs {
+    fn of(own: &ConnectionEvs) -> Self {
+        let bands = (0..ConnectionEvs::BANDS as u8).filter_map(|band| {
+            let kind = |bin: &EvBin| {
+                let counts = bin.bands.iter().find(|(of, _)| *of == band).map(|(_, counts)| counts);
+                let most = |counts: &[u32; 4]| (0..4).max_by_key(|choice| counts[*choice]).unwrap_or(0);
+                counts.map_or('.', |counts| char::from(b'0' + most(counts) as u8))
+            };
+            let kinds: String = own.bins.iter().map(kind).collect();
+            kinds.contains(|kind| kind != '.').then_some((band, kinds))
+        });
+        Self {
+            connection: own.connection.clone(),
+            begin_us: Num(own.begin_us),
+            bin_us: Num(own.bin_us),
+            packets: std::array::from_fn(|choice| own.bins.iter().map(|bin| bin.packets[choice]).collect()),
+            used: own.bins.iter().map(|bin| bin.bands.len()).collect(),
+            bands: bands.collect(),
+        }
+    }
 }
 
 /// A moment at which something changed.
@@ -75,6 +114,8 @@ impl RunData {
             more_places,
             layers: layers(run).into_iter().map(layer).collect(),
             events: events(run),
+            choices: ConnectionEvs::CHOICES.map(Choice::name),
+            evs: run.evs.iter().map(Evs::of).collect(),
         }
     }
 
@@ -87,6 +128,7 @@ impl RunData {
             ("fct", self.fct.iter().any(|line| !line.x.is_empty())),
             ("sizes", !self.sizes.is_empty()),
             ("drops", !self.places.is_empty()),
+            ("evs", self.evs.iter().any(|own| !own.bands.is_empty())),
             ("events", !self.events.is_empty()),
         ];
         all.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect()
