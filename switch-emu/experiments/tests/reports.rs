@@ -11,6 +11,39 @@ use spray_experiments::scenario::{Document, Scenario};
 use spray_experiments::sim::Simulation;
 use spray_test_support::{Folder, root, skip, text};
 
+/// Presses whatever can be pressed.
+const EVERYTHING: &str = "
+    const at = (element, type, x, y) => {
+        const box = element.getBoundingClientRect();
+        element.dispatchEvent(new PointerEvent(type, { bubbles: true, clientX: box.left + box.width * x, clientY: box.top + box.height * y }));
+    };
+    for (const canvas of document.querySelectorAll('.body > div > canvas, .body > div > div > canvas')) {
+        at(canvas, 'pointermove', 0.5, 0.3);
+        at(canvas, 'pointerdown', 0.3, 0.1);
+        at(canvas, 'pointerup', 0.6, 0.1);
+        at(canvas, 'pointerdown', 0.5, 0.2);
+        at(canvas, 'pointerup', 0.5, 0.2);
+        for (const key of ['ArrowDown', 'ArrowRight', 'Enter', 'Escape']) canvas.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+        canvas.dispatchEvent(new Event('dblclick'));
+    }
+    for (const select of document.querySelectorAll('select')) {
+        for (const option of select.options) { select.value = option.value; select.dispatchEvent(new Event('change')); await frames(); }
+    }
+    for (const slider of document.querySelectorAll('input')) { slider.value = 7; slider.dispatchEvent(new Event('input')); }
+    for (const button of [...document.querySelectorAll('button')]) { button.click(); await frames(); }
+    for (const place of document.querySelectorAll('.u-over, .line, .reach, .drawing g')) for (const type of ['pointermove', 'mousemove']) at(place, type, 0.5, 0.5);
+    return document.querySelectorAll('button').length;";
+
+#[test]
+fn nothing_that_can_be_pressed_is_an_error() {
+    let Some(runs) = Runs::new() else { return };
+    for (page, least) in [(runs.page(Reps, 2), 15), (runs.overview(), 12)] {
+        let script = format!("const frames = () => new Promise((done) => setTimeout(done, 5)); {EVERYTHING}");
+        let found = runs.open(&page, 900, &script).as_u64().unwrap();
+        assert!(found >= least, "{found} buttons");
+    }
+}
+
 /// Names under which systems have a browser that can do without a display.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 const BALANCERS: [BalancerKind; 3] = [Ecmp, Ops, Reps];

@@ -11,7 +11,7 @@ const LIBRARY: &str =
     concat!("/*!\n", include_str!("vendor/uplot/LICENSE"), "*/\n", include_str!("vendor/uplot/uPlot.iife.min.js"));
 
 /// The page's program, in the order in which it runs.
-const SCRIPTS: [&str; 10] = [
+const SCRIPTS: [&str; 11] = [
     LIBRARY,
     include_str!("assets/base.js"),
     include_str!("assets/lines.js"),
@@ -20,6 +20,7 @@ const SCRIPTS: [&str; 10] = [
     include_str!("assets/topology.js"),
     include_str!("assets/evs.js"),
     include_str!("assets/run.js"),
+    include_str!("assets/compare.js"),
     include_str!("assets/overview.js"),
     include_str!("assets/start.js"),
 ];

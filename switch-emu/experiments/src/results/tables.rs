@@ -317,7 +317,7 @@ Generated from the code by `UPDATE_DOCS=1 cargo test -p spray-experiments docume
 | `run.json` | command, version, seed, machine, date |
 | `summary.json` | the figures of the run |
 | `flows`, `workloads`, `ports`, `events`, `goodput`, `queues`, `evs` | tables, each as `.csv` and as `.parquet` |
-| `report.html` | the run in figures, for a browser |
+| `report.html` | the run in figures and plots, for a browser ([reports.md](reports.md)) |
 
 Beside the runs' folders stand `runs.csv` and `runs.parquet` (a row per run), `sweep.json` (mean, standard deviation and 95 % interval of every
 figure over the seeds), `report.html` and `goodput.svg`, which compare the runs. A folder whose name ends in `.part` is a run that was not

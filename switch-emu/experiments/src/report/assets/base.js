@@ -169,10 +169,12 @@ spray.sized = (host, draw) => {
 // Buttons of which one is pressed; `options` are pairs of value and text.
 spray.choices = (label, options, onchange) => {
   const press = (event, value) => {
-    for (const button of box.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button === event.currentTarget));
+    for (const button of box.querySelectorAll("button"))
+      button.setAttribute("aria-pressed", String(button === event.currentTarget));
     onchange(value);
   };
-  const button = ([value, text], index) => spray.el("button", { type: "button", "aria-pressed": String(index === 0), onclick: (event) => press(event, value) }, text);
+  const button = ([value, text], index) =>
+    spray.el("button", { type: "button", "aria-pressed": String(index === 0), onclick: (event) => press(event, value) }, text);
   const box = spray.el("div", { class: "either", role: "group", "aria-label": label }, ...options.map(button));
   return box;
 };

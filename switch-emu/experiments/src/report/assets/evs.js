@@ -15,14 +15,23 @@ spray.evs = (host, data) => {
     const { connection, begin_us, bin_us, packets, used, bands } = data.evs[index];
     const time = (at) => Number((begin_us + (at + 0.5) * bin_us).toPrecision(8));
     const x = used.map((_, at) => time(at));
-    const there = CHOICES.map(([name, colour], choice) => ({ name, colour, x, y: packets[choice], choice })).filter(({ y }) => y.some((count) => count));
+    const there = CHOICES.map(([name, colour], choice) => ({ name, colour, x, y: packets[choice], choice })).filter(({ y }) =>
+      y.some((count) => count),
+    );
     body.replaceChildren();
     const lines = spray.el("div");
     const map = spray.el("div");
-    body.append(lines, spray.el("p", { class: "soft" }, `Each row: one of 64 bands of equal width of the entropy values of ${connection}.`), map);
+    body.append(
+      lines,
+      spray.el("p", { class: "soft" }, `Each row: one of 64 bands of equal width of the entropy values of ${connection}.`),
+      map,
+    );
     const over = { x: "time (us)", moments: data.moments, time: true, end: data.end_us, legend: true };
-    spray.lines("ev-packets", lines, { ...over, y: `packets per bin (packets)`, series: there });
-    const rows = bands.map(([band, kinds]) => ({ name: `band ${band}`, values: [...kinds].map((kind) => (kind === "." ? null : Number(kind) + 1)) }));
+    spray.lines("ev-packets", lines, { ...over, y: `packets in ${spray.exact(bin_us)} us (packets)`, series: there });
+    const rows = bands.map(([band, kinds]) => ({
+      name: `band ${band}`,
+      values: [...kinds].map((kind) => (kind === "." ? null : Number(kind) + 1)),
+    }));
     spray.heatmap("evs", map, {
       rows,
       bin: bin_us,
@@ -36,7 +45,14 @@ spray.evs = (host, data) => {
     });
   };
   const options = data.evs.map(({ connection }, index) => [index, connection]);
-  if (options.length > 1) host.append(spray.el("div", { class: "controls" }, spray.select("Connection", options, (index) => show(Number(index)))));
+  if (options.length > 1)
+    host.append(
+      spray.el(
+        "div",
+        { class: "controls" },
+        spray.select("Connection", options, (index) => show(Number(index))),
+      ),
+    );
   host.append(body);
   show(0);
 };

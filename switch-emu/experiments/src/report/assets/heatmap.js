@@ -75,7 +75,11 @@ spray.heatmap = (id, host, options) => {
     const box = canvas.getBoundingClientRect();
     const [from, to] = state.range || full();
     const x = (state.begin + (state.at.bin + 0.5) * state.bin - from) / (to - from);
-    tell(state.at, box.left + state.layout.left + x * (state.width - state.layout.left - RIGHT), box.top + state.layout.top + state.at.row * state.layout.height);
+    tell(
+      state.at,
+      box.left + state.layout.left + x * (state.width - state.layout.left - RIGHT),
+      box.top + state.layout.top + state.at.row * state.layout.height,
+    );
   });
   canvas.addEventListener("blur", () => spray.tip.hide());
   spray.plots[id] = { rows: () => state.rows, most: () => state.most };
@@ -94,7 +98,7 @@ const BELOW = 40;
 
 const paint = (canvas, state, full) => {
   const { rows, width, bin, begin, picked } = state;
-  const height = Math.min(Math.max(Math.floor(560 / Math.max(rows.length, 1)), 8), 20);
+  const height = Math.min(Math.max(Math.floor(560 / Math.max(rows.length, 1)), 11), 20);
   const size = Math.min(height - 1, 12);
   const ctx = canvas.getContext("2d");
   ctx.font = `bold ${size}px system-ui, sans-serif`;

@@ -7,15 +7,16 @@
 //   moments    [{ at_us, what }]: dashed verticals
 //   time       whether x is the run's time, so that zooming goes for all such plots
 //   end        the least that the x axis reaches to; `top` the same of the y axis
-//   log        whether x is logarithmic, to the base 2; `xText`, `yText` turn a value into text
+//   log        whether x is logarithmic, and to which base: 2 or 10; `xText`, `yText` turn a value into text
 //   rows       names of the whole numbers of the y axis, from 0
 spray.lines = (id, host, options) => {
-  const { series, moments = [], log = false } = options;
+  const { series, moments = [], log = 0 } = options;
   const xText = options.xText || ((value) => `${spray.exact(value)} ${unitOf(options.x)}`);
   const yText = options.yText || ((value) => `${spray.exact(value)} ${unitOf(options.y)}`);
   const reach = series.flatMap((one) => (one.band && !log ? [Math.min(...one.band.x), Math.max(...one.band.x)] : []));
   const xs = ascending(series, options.time || options.end ? [0, options.end || 0, ...reach] : reach);
   const data = [xs, ...series.map((one) => aligned(one, xs))];
+  const top = Math.max(options.top || 0, ...series.map((one) => (one.band && !options.xToo ? Math.max(...one.band.y) * 1.02 : 0)));
   const colours = series.map((one) => spray.colourName(one.colour));
   const frame = spray.el("div", {
     class: "frame",
@@ -24,6 +25,7 @@ spray.lines = (id, host, options) => {
     "aria-label": `${options.y} over ${options.x}: ${series.map((one) => one.name).join(", ")}. Arrow keys move the cursor, + and - zoom, 0 shows all.`,
   });
   let plot = null;
+  let focus = null;
 
   const height = () => options.height || (host.clientWidth < 420 ? 210 : 260);
   const tip = (u) => {
@@ -80,18 +82,24 @@ spray.lines = (id, host, options) => {
       dataIdx: (u, index, at) => (index === 0 ? at : nearest(data[index], at)),
     },
     scales: {
-      x: { time: false, ...(log ? { distr: 3, log: 2, range: around } : {}) },
-      y: options.rows ? { range: [-0.5, options.rows.length - 0.5] } : { range: (_, low, high) => [0, Math.max(high * 1.05, options.top || 0) || 1] },
+      x: { time: false, ...(log ? { distr: 3, log, range: around } : {}) },
+      y: { range: options.rows ? [-0.5, options.rows.length - 0.5] : (_, low, high) => [0, Math.max(high * 1.05, top) || 1] },
     },
     axes: [
-      { ...axis(options.x, log ? xText : spray.short), size: 30, labelSize: 20 },
+      {
+        ...axis(options.x, log === 2 ? xText : spray.short),
+        size: 30,
+        labelSize: 20,
+        ...(log ? { splits: (u) => roundSplits(u, log), filter: (_, splits) => splits } : {}),
+      },
       options.rows
         ? { ...axis("", (at) => options.rows[at] || ""), splits: () => options.rows.map((_, at) => at), size: 110 }
         : { ...axis(options.y, spray.short), size: 52 },
     ],
     series: [{}, ...series.map(line)],
     hooks: {
-      drawClear: [(u) => bands(u, series)],
+      drawClear: [(u) => bands(u, series, focus)],
+      setSeries: [(_, index, { focus: is }) => (focus = is && index ? index - 1 : null)],
       draw: [(u) => dashes(u, moments)],
       setCursor: [tip],
       setScale: [
@@ -109,7 +117,15 @@ spray.lines = (id, host, options) => {
     if (plot && (plot.scales.x.min !== min || plot.scales.x.max !== max)) plot.setScale("x", { min, max });
   };
 
-  const legend = !options.rows && (series.length > 1 || options.legend) ? [spray.legend(series.map((one, i) => ({ ...one, colour: colours[i] })), (index, shown) => plot.setSeries(index + 1, { show: shown }))] : [];
+  const legend =
+    !options.rows && (series.length > 1 || options.legend)
+      ? [
+          spray.legend(
+            series.map((one, i) => ({ ...one, colour: colours[i] })),
+            (index, shown) => plot.setSeries(index + 1, { show: shown }),
+          ),
+        ]
+      : [];
   host.append(...legend, frame);
   spray.sized(host, (width) => {
     if (plot) plot.setSize({ width, height: height() });
@@ -124,7 +140,8 @@ spray.lines = (id, host, options) => {
   }
   spray.redraws.push([frame, () => plot && plot.redraw(false)]);
   spray.plots[id] = {
-    series: () => series.map((one, index) => ({ name: one.name, x: one.x, y: one.y, shown: plot ? plot.series[index + 1].show : true })),
+    series: () =>
+      series.map((one, index) => ({ name: one.name, x: one.x, y: one.y, shown: plot ? plot.series[index + 1].show : true })),
     plot: () => plot,
   };
 };
@@ -154,22 +171,37 @@ const nearest = (values, at) => {
   return null;
 };
 
-// A logarithmic axis with half a power of two on either side.
-const around = (_, low, high) => [low / 1.5, high * 1.5];
+// A logarithmic axis has some room on either side.
+const around = (_, low, high) => [low / 1.3, high * 1.3];
 
-// Fills the bands behind the lines of the series that are shown.
-const bands = (u, series) => {
+// Round values along a logarithmic axis, as many as there is room for.
+const roundSplits = (u, base) => {
+  const { min, max } = u.scales.x;
+  const powers = Array.from({ length: 90 }, (_, power) => base ** (power - 30)).filter(
+    (value) => value >= min / base && value <= max,
+  );
+  const inside = (values) => values.filter((value) => value >= min && value <= max);
+  const most = Math.max(u.width / 80, 2);
+  const fine = base === 10 ? inside(powers.flatMap((power) => [power, 2 * power, 5 * power])) : [];
+  const there = fine.length && fine.length <= most ? fine : inside(powers);
+  const every = Math.ceil(there.length / most);
+  return there.filter((_, index) => index % every === 0);
+};
+
+// Fills the bands behind the lines of the series that are shown: strongly where they are few, or that of the one under the cursor.
+const bands = (u, series, focus) => {
+  const crowded = series.length > 4;
   const { ctx, bbox } = u;
   ctx.save();
   ctx.beginPath();
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
   ctx.clip();
   series.forEach((one, index) => {
-    if (!one.band || !u.series[index + 1].show) return;
+    if (!one.band || !u.series[index + 1].show || (crowded && focus !== null && focus !== index)) return;
     ctx.beginPath();
     one.band.x.forEach((x, at) => ctx.lineTo(u.valToPos(x, "x", true), u.valToPos(one.band.y[at], "y", true)));
     ctx.closePath();
-    ctx.globalAlpha = 0.18;
+    ctx.globalAlpha = crowded && focus === null ? 0.06 : 0.18;
     ctx.fillStyle = spray.colour(one.colour);
     ctx.fill();
   });
@@ -198,10 +230,14 @@ const dashes = (u, moments) => {
 const keys = (event, plot, zoom, xs) => {
   const { min, max } = plot.scales.x;
   const middle = (min + max) / 2;
-  const scaled = (by) => [Math.max(middle - ((max - min) / 2) * by, xs[0]), Math.min(middle + ((max - min) / 2) * by, xs[xs.length - 1])];
+  const scaled = (by) => [
+    Math.max(middle - ((max - min) / 2) * by, xs[0]),
+    Math.min(middle + ((max - min) / 2) * by, xs[xs.length - 1]),
+  ];
   const step = plot.over.clientWidth / 50;
   const left = plot.cursor.left < 0 ? 0 : plot.cursor.left;
-  const move = (by) => plot.setCursor({ left: Math.min(Math.max(left + by, 0), plot.over.clientWidth), top: plot.over.clientHeight / 2 });
+  const move = (by) =>
+    plot.setCursor({ left: Math.min(Math.max(left + by, 0), plot.over.clientWidth), top: plot.over.clientHeight / 2 });
   const actions = {
     "+": () => zoom(scaled(0.5)),
     "=": () => zoom(scaled(0.5)),

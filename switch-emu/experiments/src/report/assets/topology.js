@@ -10,7 +10,11 @@ spray.topology = (id, host, topology) => {
   const drawing = spray.el("div", { class: "drawing" });
   const title = spray.el("p", { class: "when", "aria-live": "polite" });
   const slider = spray.el("input", {
-    type: "range", min: 0, max: Math.max(last, 0), value: 0, "aria-label": "interval of time",
+    type: "range",
+    min: 0,
+    max: Math.max(last, 0),
+    value: 0,
+    "aria-label": "interval of time",
     oninput: (event) => show(Number(event.target.value)),
   });
   const button = (text, label, onclick) => spray.el("button", { type: "button", title: label, "aria-label": label, onclick }, text);
@@ -19,10 +23,20 @@ spray.topology = (id, host, topology) => {
     "div",
     { class: "controls" },
     play,
-    ...(topology.failures.length ? [button("Previous change", "To where something failed or came back before", () => jump(-1)), button("Next change", "To where something fails or comes back next", () => jump(1))] : []),
+    ...(topology.failures.length
+      ? [
+          button("Previous change", "To where something failed or came back before", () => jump(-1)),
+          button("Next change", "To where something fails or comes back next", () => jump(1)),
+        ]
+      : []),
     slider,
   );
-  host.append(controls, title, spray.ramp(100, (value) => `${value} % load`), drawing);
+  host.append(
+    controls,
+    title,
+    spray.ramp(100, (value) => `${value} % load`),
+    drawing,
+  );
   if (last < 1) controls.hidden = true;
 
   // Failures at work in an interval, by link.
@@ -31,12 +45,19 @@ spray.topology = (id, host, topology) => {
     const found = new Map();
     for (const failure of failures) {
       const until = failure.until_us === null ? Infinity : failure.until_us;
-      if (failure.from_us < to && until > from) for (const link of failure.links) found.set(link, [...(found.get(link) || []), failure.what]);
+      if (failure.from_us < to && until > from)
+        for (const link of failure.links) found.set(link, [...(found.get(link) || []), failure.what]);
     }
     return found;
   };
-  const changes = failures.flatMap((failure) => [failure.from_us, failure.until_us]).filter((time) => time !== null && time < times[last + 1]);
-  const stepAt = (time) => Math.max(times.findLastIndex((begin) => begin <= time * 1.000001 + 1e-9), 0);
+  const changes = failures
+    .flatMap((failure) => [failure.from_us, failure.until_us])
+    .filter((time) => time !== null && time < times[last + 1]);
+  const stepAt = (time) =>
+    Math.max(
+      times.findLastIndex((begin) => begin <= time * 1.000001 + 1e-9),
+      0,
+    );
   const steps = [...new Set(changes.map(stepAt))].sort((a, b) => a - b);
   const jump = (by) => {
     const next = by > 0 ? steps.find((step) => step > state.step) : steps.findLast((step) => step < state.step);
@@ -67,13 +88,23 @@ spray.topology = (id, host, topology) => {
 
   let lines = [];
   spray.sized(host, (width) => {
-    lines = drawFabric(drawing, width, { nodes, links, tell: (index) => [links[index], state.step, failed(state.step).get(index)] });
+    lines = drawFabric(drawing, width, {
+      nodes,
+      links,
+      tell: (index) => [links[index], state.step, failed(state.step).get(index)],
+    });
     show(state.step);
   });
   spray.redraws.push([host, () => show(state.step)]);
   // Begins where the first thing fails.
   if (steps.length) show(steps[0]);
-  spray.plots[id] = { links: () => links, times: () => times, step: () => state.step, failed: () => [...failed(state.step).keys()], show };
+  spray.plots[id] = {
+    links: () => links,
+    times: () => times,
+    step: () => state.step,
+    failed: () => [...failed(state.step).keys()],
+    show,
+  };
 };
 
 // Gives each link the colour of its load, and a cross if it has failed.
@@ -96,7 +127,11 @@ const placed = (nodes, width, rows) => {
   return nodes.map(({ tier }, index) => {
     if (tiers.length === 1) {
       const angle = (2 * Math.PI * index) / nodes.length - Math.PI / 2;
-      return { x: width / 2 + (width / 2 - 60) * Math.cos(angle), y: rows.circle / 2 + (rows.circle / 2 - 40) * Math.sin(angle), room: 60 };
+      return {
+        x: width / 2 + (width / 2 - 60) * Math.cos(angle),
+        y: rows.circle / 2 + (rows.circle / 2 - 40) * Math.sin(angle),
+        room: 60,
+      };
     }
     const own = count.get(tier) || 0;
     count.set(tier, own + 1);
@@ -110,7 +145,13 @@ const drawFabric = (drawing, width, { nodes, links, tell }) => {
   const rows = { top: 26, step: 130, circle: Math.min(width, 640) };
   const height = tiers === 1 ? rows.circle : rows.top + (tiers - 1) * rows.step + 52;
   const places = placed(nodes, width, rows);
-  const svg = spray.svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "Switches and links by load" });
+  const svg = spray.svg("svg", {
+    viewBox: `0 0 ${width} ${height}`,
+    width,
+    height,
+    role: "img",
+    "aria-label": "Switches and links by load",
+  });
   const lines = links.map((link, index) => {
     const [a, b] = [places[link.from], places[link.to]];
     const length = Math.hypot(b.x - a.x, b.y - a.y) || 1;
@@ -127,7 +168,10 @@ const drawFabric = (drawing, width, { nodes, links, tell }) => {
       const [own, step, what] = tell(index);
       const mean = own.links > 1 ? `mean of ${own.links} links` : "load";
       const load = own.load[step] === null ? "not sampled" : `${spray.exact(own.load[step])} %`;
-      spray.tip.show(event.clientX, event.clientY, own.name, [{ name: mean, value: load }, ...(what || []).map((name) => ({ name, value: "" }))]);
+      spray.tip.show(event.clientX, event.clientY, own.name, [
+        { name: mean, value: load },
+        ...(what || []).map((name) => ({ name, value: "" })),
+      ]);
     });
     reach.addEventListener("pointerleave", () => spray.tip.hide());
     return { line, cross, reach };
@@ -141,11 +185,23 @@ const drawFabric = (drawing, width, { nodes, links, tell }) => {
 const nodeBox = (node, { x, y, room }) => {
   const wide = Math.min(room - 4, 96);
   const named = wide >= 7 * Math.min(node.name.length, 9);
-  const box = spray.svg("rect", { x: x - (named ? wide : Math.min(wide, 12)) / 2, y: y - 12, width: named ? wide : Math.min(wide, 12), height: 24, rx: 5, class: "node" });
+  const box = spray.svg("rect", {
+    x: x - (named ? wide : Math.min(wide, 12)) / 2,
+    y: y - 12,
+    width: named ? wide : Math.min(wide, 12),
+    height: 24,
+    rx: 5,
+    class: "node",
+  });
   const label = named ? [spray.svg("text", { x, y: y + 4.5, class: "label" }, spray.cut(node.name, Math.floor(wide / 7)))] : [];
-  const hosts = node.hosts && (named || room > 20) ? [spray.svg("text", { x, y: y + 30, class: "hosts" }, room > 60 ? `${node.hosts} hosts` : String(node.hosts))] : [];
+  const hosts =
+    node.hosts && (named || room > 20)
+      ? [spray.svg("text", { x, y: y + 30, class: "hosts" }, room > 60 ? `${node.hosts} hosts` : String(node.hosts))]
+      : [];
   const group = spray.svg("g", {}, box, ...label, ...hosts);
-  group.addEventListener("pointermove", (event) => spray.tip.show(event.clientX, event.clientY, node.name, [{ name: "hosts", value: String(node.hosts) }]));
+  group.addEventListener("pointermove", (event) =>
+    spray.tip.show(event.clientX, event.clientY, node.name, [{ name: "hosts", value: String(node.hosts) }]),
+  );
   group.addEventListener("pointerleave", () => spray.tip.hide());
   return group;
 };
