@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use spray_core::path::BalancerKind::{self, Ecmp, Ops, Reps};
-use spray_experiments::results::{Finished, Record, folder_name, write_overview, write_run};
+use spray_experiments::results::{Finished, Record, Summary, folder_name, write_overview, write_run, write_sweep};
 use spray_experiments::scenario::{Document, Scenario};
 use spray_experiments::sim::Simulation;
 use spray_test_support::{Folder, root, skip, text};
@@ -78,6 +78,8 @@ impl Runs {
             }
         }
         write_overview(folder.path(), &done).unwrap();
+        let summaries: Vec<Summary> = done.into_iter().map(|run| run.summary).collect();
+        write_sweep(folder.path(), &summaries).unwrap();
         Some(Self { browser, folder })
     }
 
@@ -164,7 +166,10 @@ fn plots_of_a_run_hold_the_numbers_of_its_tables() {
     let goodput = numbers(&plots["goodput"]["series"][0]["y"]);
     let rows = table(&page, "goodput");
     assert_eq!(goodput.len(), rows.len() - 1);
-    goodput.iter().zip(&rows[1..]).for_each(|(found, row)| assert_close(*found, number(row, "goodput_gbps"), "goodput"));
+    goodput
+        .iter()
+        .zip(&rows[1..])
+        .for_each(|(found, row)| assert_close(*found, number(row, "goodput_gbps"), "goodput"));
 
     let mut times: Vec<f64> = table(&page, "flows").iter().map(|row| number(row, "fct_us")).collect();
     times.sort_by(f64::total_cmp);
@@ -184,12 +189,14 @@ fn plots_of_a_run_hold_the_numbers_of_its_tables() {
     }
 
     let ports = table(&page, "ports");
-    let by_port = plots["drops"]["groups"].as_array().unwrap().iter().find(|group| group["title"] == "by port").unwrap();
+    let by_port =
+        plots["drops"]["groups"].as_array().unwrap().iter().find(|group| group["title"] == "by port").unwrap();
     let mut listed = 0.0;
     for bar in by_port["bars"].as_array().unwrap() {
         let port = ports.iter().find(|port| port["port"] == bar["name"].as_str().unwrap()).unwrap();
         let columns = ["drops_queue", "drops_link", "drops_random", "drops_ttl", "trims"];
-        let parts: Vec<f64> = bar["parts"].as_array().unwrap().iter().map(|part| part["value"].as_f64().unwrap()).collect();
+        let parts: Vec<f64> =
+            bar["parts"].as_array().unwrap().iter().map(|part| part["value"].as_f64().unwrap()).collect();
         assert_eq!(parts, columns.map(|column| number(port, column)), "{}", bar["name"]);
         listed += parts.iter().sum::<f64>();
     }
@@ -218,7 +225,8 @@ fn assert_topology(plot: &Value, queues: &[BTreeMap<String, String>]) {
         let name = link["name"].as_str().unwrap();
         let last = queues.iter().rfind(|sample| sample["port"] == name).unwrap();
         let spans = times.windows(2).map(|pair| pair[1] - pair[0]);
-        let sent: f64 = numbers(&link["load"]).iter().zip(spans).map(|(load, us)| load / 100.0 * 100e9 / 8e6 * us).sum();
+        let sent: f64 =
+            numbers(&link["load"]).iter().zip(spans).map(|(load, us)| load / 100.0 * 100e9 / 8e6 * us).sum();
         let expected = number(last, "sent_bytes");
         assert!((sent - expected).abs() < expected * 0.01 + 20_000.0, "{name}: {sent} of {expected} bytes");
     }

@@ -112,12 +112,7 @@ fn over_time(title: &str, unit: &str, lines: &[Lines], of: fn(&Lines) -> &Vec<(f
     let names: Vec<String> = lines.iter().map(|lines| lines.port.clone()).collect();
     let line = |lines: &Lines| Line { name: lines.port.clone(), points: of(lines).clone(), band: Vec::new() };
     let drawn: Vec<Line> = lines.iter().map(line).collect();
-    card(
-        title,
-        &names,
-        &chart::lines(&Axes { x: "time (us)", y: unit, y_at_least: 1.0 }, &drawn),
-        "",
-    )
+    card(title, &names, &chart::lines(&Axes { x: "time (us)", y: unit, y_at_least: 1.0 }, &drawn), "")
 }
 
 fn values(grid: &Grid) -> String {

@@ -35,7 +35,10 @@ fn plots(data: &OverviewData) -> String {
         "axis" => ("Figures along an axis of the sweep", BAND),
         "fct" => ("Flow completion times", BAND),
         "goodput" => ("Goodput over time", BAND),
-        "sizes" => ("Slowdown by flow size", "Completion time over that of the same message alone in the fabric; means over the seeds."),
+        "sizes" => (
+            "Slowdown by flow size",
+            "Completion time over that of the same message alone in the fabric; means over the seeds.",
+        ),
         _ => ("Frames lost and trimmed, by place and cause", "Means over the seeds."),
     };
     let card = |id| {

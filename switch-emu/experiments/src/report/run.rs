@@ -33,7 +33,9 @@ pub fn run_page(run: &RunResult) -> String {
 fn plots(data: &RunData) -> String {
     let (rows, sampled) = data.rows();
     let ports = if rows < sampled {
-        format!("{rows} of {sampled} ports: those at failed links, and those with the longest queues. queues.csv has all.")
+        format!(
+            "{rows} of {sampled} ports: those at failed links, and those with the longest queues. queues.csv has all."
+        )
     } else {
         String::new()
     };

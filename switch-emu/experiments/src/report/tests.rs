@@ -61,7 +61,10 @@ fn assert_self_contained(page: &str) {
     for outside in ["http:", "https:", "src=", "<link", "@import", "url(", "xmlns"] {
         assert!(!without_programs(page).contains(outside), "the page refers to {outside}");
     }
-    assert!(!page.contains(" src=") && !page.contains("<link") && !page.contains("@import"), "the page fetches something");
+    assert!(
+        !page.contains(" src=") && !page.contains("<link") && !page.contains("@import"),
+        "the page fetches something"
+    );
     assert!(page.contains("default-src 'none'"));
 }
 
@@ -81,9 +84,11 @@ fn run_page_stands_alone_with_its_plots() {
     let page = run_page(&sample("reps", "silent drop", &[150.0, 120.0, 190.0]));
     assert_well_formed(&page);
     assert_self_contained(&page);
-    assert_eq!(plots_of(&page), ["goodput", "ports", "fct", "drops", "events"]);
+    assert_eq!(plots_of(&page), ["goodput", "ports", "fct", "drops", "evs", "events"]);
     assert!(page.contains("<td class=\"w\">freeze_entered</td>") && page.contains("leaf0-&gt;spine1"));
-    assert_eq!(data_of(&page)["fct"][0]["y"].as_array().unwrap().last().unwrap(), 100);
+    let data = data_of(&page);
+    assert_eq!(data["fct"][0]["y"].as_array().unwrap().last().unwrap(), 100);
+    assert_eq!((&data["evs"][0]["bands"], &data["evs"][0]["packets"][2]), (&json!([[3, "1"], [9, "2"]]), &json!([3])));
 }
 
 /// A large run does not make a large page.
@@ -94,9 +99,11 @@ fn the_page_of_a_large_run_is_small() {
     run.shape = crate::results::Shape::of(&network);
     let port = |link: &crate::results::ShapeLink| PortOutcome { name: link.name.clone(), ..run.ports[0].clone() };
     run.ports = run.shape.links.iter().map(port).collect();
-    let samples = |port| PortSamples { port, samples: (0..400).map(|i| (i * 1_000_000, i % 7 * 1500, i * 9_000)).collect() };
+    let samples =
+        |port| PortSamples { port, samples: (0..400).map(|i| (i * 1_000_000, i % 7 * 1500, i * 9_000)).collect() };
     run.port_samples = (0..run.ports.len()).map(samples).collect();
-    run.events = (0..3_000).map(|i| crate::results::EventRow { time_us: f64::from(i), ..run.events[1].clone() }).collect();
+    run.events =
+        (0..3_000).map(|i| crate::results::EventRow { time_us: f64::from(i), ..run.events[1].clone() }).collect();
     let page = run_page(&run);
     assert!(page.len() < 600_000, "{} bytes", page.len());
     assert!(page.contains("64 of 16384 ports"));
@@ -143,7 +150,10 @@ fn axes_are_chosen_and_drawn_along() {
     assert_eq!(plots_of(&page), ["measure", "axis", "fct", "goodput", "drops"]);
     let data = data_of(&page);
     let axis = &data["axes"][0];
-    assert_eq!((&axis["name"], &axis["values"], &axis["numbers"]), (&"evs".into(), &json!(["32", "64"]), &json!([32, 64])));
+    assert_eq!(
+        (&axis["name"], &axis["values"], &axis["numbers"]),
+        (&"evs".into(), &json!(["32", "64"]), &json!([32, 64]))
+    );
     assert_eq!((&data["cells"][0]["axes"], &data["cells"][1]["axes"]), (&json!([1]), &json!([0])));
     assert_eq!((&data["seeds"], &data["t95"]), (&json!([1, 2]), &json!([12.706])));
     assert!(!plots_of(&overview_page(&[of(32, 1, 1.0)])).contains(&"axis"));

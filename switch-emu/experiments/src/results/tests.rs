@@ -34,6 +34,12 @@ pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult
         port_samples: port_samples(fcts),
         delivered: (0..=100).map(|i| (2_000_000 * i, 40_000 * i)).collect(),
         events: events(),
+        evs: vec![ConnectionEvs {
+            connection: "h0->h4".into(),
+            begin_us: 0.0,
+            bin_us: 16.0,
+            bins: vec![EvBin { packets: [0, 5, 3, 1], bands: vec![(3, [0, 5, 0, 0]), (9, [0, 0, 3, 1])] }],
+        }],
         transport: TransportTotals { packets_sent: 2_700, retransmits: 31, reordered_packets: 8, ..Default::default() },
         payload_verified: Some(true),
         recovery_us: Some(41.5),

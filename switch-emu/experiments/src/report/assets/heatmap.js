@@ -93,7 +93,7 @@ spray.heatmap = (id, host, options) => {
 const clamp = (value, below) => Math.min(Math.max(value, 0), below - 1);
 
 // Room at the right of the map, and below it for the axis.
-const RIGHT = 14;
+const RIGHT = 20;
 const BELOW = 40;
 
 const paint = (canvas, state, full) => {

@@ -73,7 +73,7 @@ spray.lines = (id, host, options) => {
   const settings = (width) => ({
     width,
     height: height(),
-    padding: [10, 14, 0, 0],
+    padding: [10, 20, 0, 0],
     legend: { show: false },
     focus: { alpha: 0.3 },
     cursor: {

@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn numbers_have_six_digits() {
-        let all = [0.0, 1.0, -2.5, 1234.567_89, 1e9 + 0.4, 0.000_123_456_78, f64::NAN, f64::INFINITY].map(Num);
+        let all = [0.0, 1.0, -2.5, 1_234.567_89, 1e9 + 0.4, 0.000_123_456_78, f64::NAN, f64::INFINITY].map(Num);
         assert_eq!(text(&all), "[0,1,-2.5,1234.57,1000000000,0.000123457,null,null]");
         assert_eq!(text(&"</script>"), "\"\\u003c/script>\"");
     }

@@ -248,7 +248,8 @@ mod tests {
         assert!(drawn.is_whole);
         assert_eq!((drawn.nodes.len(), drawn.links.len(), drawn.links[0].links), (4, 8, 1));
         assert!(drawn.times.contains(&Num(50.0)) && drawn.times.contains(&Num(120.0)));
-        let sum: f64 = drawn.links[0].load.iter().zip(drawn.times.windows(2)).map(|(l, t)| l.0 * (t[1].0 - t[0].0)).sum();
+        let sum: f64 =
+            drawn.links[0].load.iter().zip(drawn.times.windows(2)).map(|(l, t)| l.0 * (t[1].0 - t[0].0)).sum();
         // 80 samples of 12,000 bytes in 200 us of 100 Gb/s.
         assert!((sum / 200.0 - 38.4).abs() < 0.2, "{sum}");
         let [failure] = drawn.failures.as_slice() else { panic!("{:?}", drawn.failures) };
