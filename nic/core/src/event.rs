@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::feedback::LossCause;
+use crate::feedback::{Ev, LossCause};
 
 /// Something that an algorithm did or noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,10 +40,48 @@ pub enum FreezeReason {
     Setting,
 }
 
+/// How the entropy value of a data packet was chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// By the rule of a scheme that does not go by what comes back.
+    #[default]
+    Chosen,
+    /// A new one, to find out how its path is.
+    Explored,
+    /// One that came back unmarked.
+    Recycled,
+    /// One that is known to work, while the balancer is frozen or suspects a path.
+    Frozen,
+}
+
+impl Choice {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Chosen, Self::Explored, Self::Recycled, Self::Frozen];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chosen => "chosen",
+            Self::Explored => "explored",
+            Self::Recycled => "recycled",
+            Self::Frozen => "frozen",
+        }
+    }
+}
+
 /// Where events go. `()` drops them at no cost; a `Vec<(now_ps, Event)>` keeps them.
 pub trait Publisher {
     /// Takes one event that happened at `now_ps` (picoseconds of scenario time).
     fn on_event(&mut self, now_ps: u64, event: Event);
+
+    /// Whether it is to be told of the entropy value of each data packet.
+    #[inline]
+    fn wants_choices(&self) -> bool {
+        false
+    }
+
+    /// Takes the entropy value of the data packet that is sent now, one of `evs`. Called if it wants to be told.
+    fn on_choice(&mut self, _now_ps: u64, _ev: Ev, _evs: u32, _choice: Choice) {}
 }
 
 impl Publisher for () {

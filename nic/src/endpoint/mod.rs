@@ -317,6 +317,16 @@ impl<D: Device> Endpoint<D> {
         self.machine.outside.log.drain().map(entry)
     }
 
+    /// Counts the entropy values of `connection` from now on, in bins of time of which the first begins at `begin_ps`.
+    pub fn watch(&mut self, connection: ConnectionId, begin_ps: u64) {
+        self.machine.outside.log.watch(connection.0, begin_ps);
+    }
+
+    /// What came of [`Endpoint::watch`].
+    pub fn ev_lives(&self) -> impl Iterator<Item = (ConnectionId, &host::EvLife)> {
+        self.machine.outside.log.ev_lives().iter().map(|life| (ConnectionId(life.connection), life))
+    }
+
     /// The endpoint's counters.
     #[must_use]
     pub fn stats(&self) -> EndpointStats {

@@ -12,7 +12,9 @@ use spray_testbed::{
 };
 
 use crate::engine::{Engine, EngineError, Prepared, Progress, Tell};
-use crate::results::{Collect, Ended, EventRow, RunResult, TestbedLosses, TransportTotals, given_up, reported, us};
+use crate::results::{
+    Collect, ConnectionEvs, Ended, EventRow, RunResult, TestbedLosses, TransportTotals, given_up, reported, us,
+};
 use crate::scenario::limits::fits_memory;
 use crate::scenario::{Chassis, MAX_XDP_QUEUE_BYTES, MarkAt, Paths, Scenario, SimulationSettings};
 use crate::workload::{Flow, Payload, classes, largest_bytes};
@@ -269,6 +271,11 @@ fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
         ports: outcome.ports.clone(),
         port_samples: outcome.samples.clone(),
         delivered: outcome.delivered.clone(),
+        evs: outcome
+            .ev_lives
+            .iter()
+            .map(|(flow, life)| ConnectionEvs::new(&collect.name(*flow), life, outcome.lead_in_ps))
+            .collect(),
         testbed_losses: TestbedLosses {
             veth: losses.veth,
             rx_ring_full: losses.rx_ring_full,

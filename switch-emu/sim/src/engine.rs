@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use spray_core::host::NEVER;
+use spray_core::host::{EvLife, NEVER, WATCHED};
 use spray_fabric::{Due, LinkState, Node, PortOutcome, Starts, changes, first_flows, reunion};
 use spray_pipeline::routes::Routes;
 use spray_pipeline::scheme::Entries;
@@ -58,6 +58,9 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         changes.sort_by_key(|(at_ps, link, _)| std::cmp::Reverse((*at_ps, *link)));
         let (ends, senders) = ends(common);
         let mut parts: Vec<_> = links.iter().zip(ends).enumerate().map(part).collect();
+        if spec.sample_ps > 0 {
+            watch_evs(common, &mut parts, &senders);
+        }
         begin(common, &mut parts, senders);
         Self {
             common,
@@ -203,6 +206,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
             reunion: reunion::Counts::of(configs(), value),
             conweave: switches.conweave(),
             events: events(&mut parts),
+            ev_lives: ev_lives(&parts),
             end_ps,
             frames_sent,
             frames_delivered,
@@ -367,6 +371,29 @@ fn port(switches: &mut Switches<'_>, link: usize, layer: String, end_ps: u64, sp
         pauses,
         paused_ps,
     }
+}
+
+/// Has the entropy values of the first connections counted; `senders` are as in [`begin`].
+fn watch_evs<W: Watch>(common: &Common<'_>, parts: &mut [Part<'_, W>], senders: &[u32]) {
+    let mut watched = Vec::new();
+    for (flow, end) in common.spec.flows.iter().zip(senders) {
+        let place = (common.part_of_host(flow.src) as usize, *end);
+        if watched.len() < WATCHED && !watched.contains(&place) {
+            watched.push(place);
+            parts[place.0].net.log.watch(*end, 0);
+        }
+    }
+}
+
+/// The entropy values of the connections that were watched, each with its first flow, in the order of these.
+fn ev_lives<W: Watch>(parts: &[Part<'_, W>]) -> Vec<(u32, EvLife)> {
+    let mut lives = Vec::new();
+    for Part { ends, net: Net { log, .. }, .. } in parts {
+        let flow = |life: &EvLife| ends[life.connection as usize].message(0).flow;
+        lives.extend(log.ev_lives().iter().map(|life| (flow(life), life.clone())));
+    }
+    lives.sort_by_key(|(flow, _)| *flow);
+    lives
 }
 
 /// What the senders of all parts reported, in order of time.

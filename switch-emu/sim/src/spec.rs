@@ -1,6 +1,7 @@
 //! What a run is made of, and what comes out of it.
 
 use spray_core::flow::FlowConfig;
+use spray_core::host::EvLife;
 
 use spray_fabric::{
     FlowError, FlowSpec, Link, LinkChange, LinkEvent, Network, Thresholds, Trigger, changes, check_flows, conweave,
@@ -150,6 +151,8 @@ pub struct SimOutcome {
     pub conweave: conweave::Counts,
     /// What the senders reported: (time, flow, event), in order. Retransmissions are left out: counts tell of them.
     pub events: Vec<(u64, u32, spray_core::event::Event)>,
+    /// The entropy values of the first connections, each with its first flow; empty without sampling.
+    pub ev_lives: Vec<(u32, EvLife)>,
     /// When the last event happened.
     pub end_ps: u64,
     /// Frames put on links, hosts' links included: one for each frame and link.

@@ -198,6 +198,47 @@ fn sampling_changes_nothing_but_what_is_sampled() {
     assert!(ascending && sampled.delivered.last().unwrap().1 <= 8 * 200_000);
 }
 
+/// Of the first connections every packet is counted once, by how its entropy value was chosen.
+#[test]
+fn watched_connections_have_all_of_their_packets() {
+    use spray_core::event::Choice;
+    use spray_core::host::{BINS, WATCHED};
+    let network = leaf_spine(2, 2, 5);
+    let flows: Vec<_> = (0..10).map(|src| flow(src, (src + 5) % 10, 400_000)).collect();
+    let links = (0..network.links.len()).filter(|link| network.links[*link].name == "leaf0->spine0").collect();
+    let action = LinkAction::SilentDrop;
+    let event = LinkEvent { name: "leaf0->spine0".into(), links, at_ps: 20 * US, until_ps: None, action };
+    let events = [event];
+    for (kind, choices) in [
+        (BalancerKind::Ops, vec![Choice::Chosen]),
+        (BalancerKind::Reps, vec![Choice::Explored, Choice::Recycled, Choice::Frozen]),
+        (BalancerKind::RepsPlus, vec![Choice::Explored, Choice::Recycled, Choice::Frozen]),
+    ] {
+        let config = |_| flow_config(kind);
+        let outcome =
+            simulate(&SimSpec { seed: 3, sample_ps: US, events: &events, ..spec(&network, &flows, &config) }, 1)
+                .unwrap();
+        let firsts: Vec<u32> = outcome.ev_lives.iter().map(|(flow, _)| *flow).collect();
+        assert_eq!(firsts, (0..WATCHED as u32).collect::<Vec<_>>());
+        let mut all = [0u64; 4];
+        for (flow, life) in &outcome.ev_lives {
+            let mut sums = [0u64; 4];
+            let counts = (0..BINS).flat_map(|bin| life.bin(bin));
+            counts.for_each(|counts| sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += u64::from(*count)));
+            assert_eq!(
+                sums.iter().sum::<u64>(),
+                outcome.flows[*flow as usize].sender.packets_sent,
+                "{kind}, flow {flow}"
+            );
+            all.iter_mut().zip(sums).for_each(|(all, sum)| *all += sum);
+        }
+        let found: Vec<Choice> = Choice::ALL.into_iter().filter(|choice| all[*choice as usize] > 0).collect();
+        assert_eq!(found, choices, "{kind}");
+    }
+    let config = |_| flow_config(BalancerKind::Reps);
+    assert!(simulate(&spec(&network, &flows, &config), 1).unwrap().ev_lives.is_empty(), "nobody asked");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

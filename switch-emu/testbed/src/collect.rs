@@ -1,5 +1,6 @@
 //! From what endpoints, programs and samples hold to the result of a run.
 
+use spray_core::host::EvLife;
 use spray_fabric::{Node, Port, PortCounters, PortOutcome};
 use spray_nic::ConnectionId;
 use spray_nic::device::{Device, DeviceStats};
@@ -33,6 +34,8 @@ impl Collect<'_> {
             payload_verified,
             samples: samples.ports,
             delivered: samples.delivered,
+            ev_lives: self.ev_lives(),
+            lead_in_ps: self.lead_in_ps,
             log: self.log(&flows),
             ports: self.ports(rig, &flows)?,
             flows,
@@ -128,6 +131,18 @@ impl Collect<'_> {
         }
         losses.veth = drops.saturating_sub(at_sockets);
         losses
+    }
+
+    /// The entropy values of the connections that were watched.
+    fn ev_lives(&self) -> Vec<(usize, EvLife)> {
+        let of_host = |running: &Running| {
+            let first = |connection| running.book.first.get(&connection).copied();
+            let lives = running.endpoint.ev_lives();
+            lives.filter_map(|(connection, life)| Some((first(connection)?, life.clone()))).collect::<Vec<_>>()
+        };
+        let mut lives: Vec<_> = self.outcome.hosts.iter().flat_map(of_host).collect();
+        lives.sort_by_key(|(flow, _)| *flow);
+        lives
     }
 
     /// What the hosts' algorithms and connections reported. It concerns the flow of its connection that was the first to go on then.

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use spray_capture::Shared;
 use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
+use spray_core::host::WATCHED;
 use spray_core::path::{Ev, PathConfig};
 use spray_nic::device::{Device, DeviceStats, XskDevice};
 use spray_nic::endpoint::{ConnectionError, LogEntry, SendError};
@@ -120,7 +121,7 @@ impl Setup<'_> {
     /// Begins the connections, and hands their senders the messages whose times are known.
     pub fn connect(&self, mut hosts: Vec<Running>, lead_in_ps: u64) -> Result<Vec<Running>, RunError> {
         let (network, events) = (self.spec.fabric.network, self.spec.fabric.events);
-        let mut ancestors = None;
+        let (mut ancestors, mut watched) = (None, 0);
         for (index, flow) in self.spec.flows.iter().enumerate() {
             let name = &self.fabric.hosts[flow.src].name;
             let config = (self.spec.flow_config)(self.plan.first(index));
@@ -140,6 +141,10 @@ impl Setup<'_> {
             }
             hosts[flow.src].book.first.insert(connection, index);
             hosts[flow.src].book.own.insert(index, connection);
+            if self.spec.sample_ps > 0 && watched < WATCHED {
+                hosts[flow.src].endpoint.watch(connection, lead_in_ps);
+                watched += 1;
+            }
             let Running { endpoint, book, .. } = &mut hosts[flow.dst];
             let from = self.peer(flow.src).address;
             endpoint.expect(from, connection, config).map_err(RunError::host(&self.fabric.hosts[flow.dst].name))?;

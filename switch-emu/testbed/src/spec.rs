@@ -6,6 +6,7 @@ use bytes::Bytes;
 use spray_capture::Shared;
 use spray_core::event::Event;
 use spray_core::flow::{FlowConfig, OrderStats};
+use spray_core::host::EvLife;
 use spray_fabric::{FlowSpec, LinkEvent, Network, PortOutcome, PortSamples, Thresholds, Trigger};
 use spray_nic::endpoint::ConnectionStats;
 use spray_pipeline::scheme::{Entries, reunion};
@@ -86,6 +87,10 @@ pub struct TestbedOutcome {
     pub samples: Vec<PortSamples>,
     /// Payload bytes delivered so far, (time, bytes); empty without sampling.
     pub delivered: Vec<(u64, u64)>,
+    /// The entropy values of the first connections, each with its first flow, on the hosts' clock; empty without sampling.
+    pub ev_lives: Vec<(usize, EvLife)>,
+    /// When the run began on that clock.
+    pub lead_in_ps: u64,
     /// What hosts reported: retransmissions are left out.
     pub log: Vec<Report>,
     /// When routing changed.

@@ -34,7 +34,7 @@ pub use self::stats::SenderStats;
 use super::config::FlowConfig;
 use super::messages::{Segment, Segmenter};
 use crate::cc::{AnyCc, CongestionControl};
-use crate::event::{Event, Publisher};
+use crate::event::{Choice, Event, Publisher};
 use crate::feedback::Ev;
 use crate::loss::{Backoff, ReceiverConfig, RttEstimator};
 use crate::path::{self, Admission, AnyBalancer, Balancer, Offers, Remembered, SendInfo};
@@ -311,7 +311,7 @@ impl Sender {
             return self.wait_for(limit);
         }
         //= docs/specs/transport.md#TRN-2 retransmissions
-        let ev = self.choose_ev(now_ps, &packet, rng);
+        let ev = self.choose_ev(now_ps, &packet, rng, publisher);
         self.cc.on_send(now_ps, bytes);
         self.recovery.in_flight_bytes += u64::from(bytes);
         let now_ps = if self.offers.sections { self.stamp(now_ps) } else { now_ps };
@@ -331,11 +331,24 @@ impl Sender {
     /// The path of a packet.
     //= docs/specs/transport.md#TRN-41 Knowledge that silence outdates
     #[inline]
-    fn choose_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
-        if self.recovery.backoff >= OUTDATED && self.offers.reuses {
-            return path::draw(self.frames.evs, rng);
+    fn choose_ev(
+        &mut self,
+        now_ps: u64,
+        packet: &SendInfo,
+        rng: &mut impl RngCore,
+        publisher: &mut impl Publisher,
+    ) -> Ev {
+        let is_outdated = self.recovery.backoff >= OUTDATED && self.offers.reuses;
+        let wants_choice = publisher.wants_choices();
+        let choice = if wants_choice && !is_outdated { self.balancer.next_choice() } else { Choice::Explored };
+        let ev = match is_outdated {
+            true => path::draw(self.frames.evs, rng),
+            false => self.balancer.next_ev(now_ps, packet, rng),
+        };
+        if wants_choice {
+            publisher.on_choice(now_ps, ev, self.frames.evs.into(), choice);
         }
-        self.balancer.next_ev(now_ps, packet, rng)
+        ev
     }
 
     /// The segment that goes next if the windows let it, with its number if it was sent before. Lost packets go

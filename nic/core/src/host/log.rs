@@ -2,7 +2,9 @@
 
 use alloc::vec::Vec;
 
-use crate::event::{Event, Publisher};
+use super::ev_use::{EvLife, EvUse};
+use crate::event::{Choice, Event, Publisher};
+use crate::feedback::Ev;
 
 /// One event of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,28 +24,39 @@ pub struct Log {
     capacity: usize,
     retransmits: bool,
     overflow: u64,
+    evs: EvUse,
 }
 
 impl Log {
     /// Keeps the first `capacity` events and counts the others. With 0 it neither keeps nor counts.
     pub fn bounded(capacity: usize) -> Self {
-        Self { entries: Vec::with_capacity(capacity), capacity, retransmits: true, overflow: 0 }
+        Self { entries: Vec::with_capacity(capacity), capacity, retransmits: true, overflow: 0, evs: EvUse::new() }
     }
 
     /// Keeps everything but retransmissions, which the senders count.
     pub const fn unbounded() -> Self {
-        Self { entries: Vec::new(), capacity: usize::MAX, retransmits: false, overflow: 0 }
+        Self { entries: Vec::new(), capacity: usize::MAX, retransmits: false, overflow: 0, evs: EvUse::new() }
     }
 
     /// Keeps everything.
     pub const fn complete() -> Self {
-        Self { entries: Vec::new(), capacity: usize::MAX, retransmits: true, overflow: 0 }
+        Self { entries: Vec::new(), capacity: usize::MAX, retransmits: true, overflow: 0, evs: EvUse::new() }
     }
 
     /// A publisher that logs the events of connection `number`.
     #[inline]
     pub fn of(&mut self, number: u32) -> OfConnection<'_> {
         OfConnection { log: self, number }
+    }
+
+    /// Counts the entropy values of connection `number` from now on, in bins of time of which the first begins at `begin_ps`.
+    pub fn watch(&mut self, number: u32, begin_ps: u64) {
+        self.evs.watch(number, begin_ps);
+    }
+
+    /// What came of [`Log::watch`].
+    pub fn ev_lives(&self) -> &[EvLife] {
+        self.evs.lives()
     }
 
     /// Takes all entries out.
@@ -66,7 +79,7 @@ pub struct OfConnection<'a> {
 
 impl Publisher for OfConnection<'_> {
     fn on_event(&mut self, at_ps: u64, event: Event) {
-        let Log { entries, capacity, retransmits, overflow } = &mut *self.log;
+        let Log { entries, capacity, retransmits, overflow, .. } = &mut *self.log;
         if !*retransmits && matches!(event, Event::Retransmit { .. }) {
             return;
         }
@@ -75,5 +88,14 @@ impl Publisher for OfConnection<'_> {
         } else {
             *overflow += u64::from(*capacity > 0);
         }
+    }
+
+    #[inline]
+    fn wants_choices(&self) -> bool {
+        self.log.evs.watches(self.number)
+    }
+
+    fn on_choice(&mut self, now_ps: u64, ev: Ev, evs: u32, choice: Choice) {
+        self.log.evs.count(self.number, now_ps, ev, evs, choice);
     }
 }

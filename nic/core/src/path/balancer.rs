@@ -5,7 +5,7 @@ use spray_wire::Section;
 
 use super::memory::Remembered;
 use crate::cc::CcConfig;
-use crate::event::Publisher;
+use crate::event::{Choice, Publisher};
 use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo};
 
 /// Chooses the entropy value (EV) of every packet of one connection.
@@ -44,6 +44,11 @@ pub trait Balancer {
     /// Returns the EV of the packet that is sent now, within `0..evs`. Called once for every packet sent, repeats and
     /// requests for the peer's grant included, but for those of a silence where the balancer [reuses](Self::reuses) paths (TRN-41).
     fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev;
+
+    /// How [`Balancer::next_ev`] will choose, if it is called now. Called for connections that are watched only.
+    fn next_choice(&self) -> Choice {
+        Choice::Chosen
+    }
 
     /// Whether packets go where others came back from, so that it is mostly the packets by which a window grows that explore, and
     /// a balancer that hears nothing may never leave a path that has died. Asked once, when the connection begins.

@@ -10,7 +10,7 @@ use super::{
     Transmission,
 };
 use crate::cc::CcConfig;
-use crate::event::Publisher;
+use crate::event::{Choice, Publisher};
 use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo};
 use crate::kinds::{UnknownName, forward, kinds};
 
@@ -90,6 +90,7 @@ impl AnyBalancer {
 impl Balancer for AnyBalancer {
     forward! {
         fn reuses(&self) -> bool;
+        fn next_choice(&self) -> Choice;
         #[inline]
         fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev;
         #[inline]

@@ -9,7 +9,7 @@ pub use self::config::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, RepsCo
 use super::{
     AckInfo, Balancer, EchoFeedback, Ev, LossCause, LossInfo, PathConfig, Probing, Scheme, SendInfo, Timer, draw,
 };
-use crate::event::{Event, FreezeReason, Publisher};
+use crate::event::{Choice, Event, FreezeReason, Publisher};
 use crate::units::{Micros, Ratio};
 
 /// Recycled entropy packet spraying.
@@ -149,13 +149,21 @@ impl Balancer for Reps {
         true
     }
 
+    fn next_choice(&self) -> Choice {
+        match (self.state.explores(), self.state.is_frozen()) {
+            (true, _) => Choice::Explored,
+            (false, true) => Choice::Frozen,
+            (false, false) => Choice::Recycled,
+        }
+    }
+
     /// ONSEND of algorithm 2.
     //= docs/specs/reps.md#REPS-5 when a packet explores
     //= docs/specs/reps.md#REPS-6 the explore counter
     #[inline]
     fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
         let state = &mut self.state;
-        if state.explore > 0 || state.filled() == 0 || (state.valid() == 0 && !state.is_frozen()) {
+        if state.explores() {
             state.explore = state.explore.saturating_sub(1);
             return draw(self.settings.evs, rng);
         }
@@ -266,6 +274,12 @@ impl Buffer {
         self.cached[usize::from(head & 7)] = ev;
         self.counts = filled << 4 | valid;
         self.set_head(head + 1, depth);
+    }
+
+    /// Whether the next packet takes a new value.
+    #[inline]
+    fn explores(&self) -> bool {
+        self.explore > 0 || self.filled() == 0 || (self.valid() == 0 && !self.is_frozen())
     }
 
     /// GETNEXTEV of algorithm 2. At least one slot must have been written.

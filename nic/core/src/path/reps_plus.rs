@@ -21,7 +21,7 @@ use super::{
     AckInfo, Balancer, EchoFeedback, Ev, LossCause, LossInfo, PacketFeedback, PacketInfo, PathConfig, Reachability,
     Scheme, Section, Sections, SendInfo, Timer, Trailer, Transmission,
 };
-use crate::event::Publisher;
+use crate::event::{Choice, Publisher};
 use crate::units::NEVER;
 
 /// REPS that hears more from an ACK, explores evenly, finds losses before the timer, and freezes on evidence.
@@ -123,6 +123,18 @@ impl Scheme for RepsPlus {
 impl Balancer for RepsPlus {
     fn reuses(&self) -> bool {
         true
+    }
+
+    fn next_choice(&self) -> Choice {
+        let state = &self.state;
+        let has_suspect = state.probe_ps != NEVER;
+        if state.explore > 0 || (state.valid == 0 && !(has_suspect && state.filled > 0)) {
+            Choice::Explored
+        } else if has_suspect {
+            Choice::Frozen
+        } else {
+            Choice::Recycled
+        }
     }
 
     //= docs/specs/reps-plus.md#RPP-6 exploring or reusing

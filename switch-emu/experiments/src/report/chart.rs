@@ -19,14 +19,10 @@ const PALETTE: [RGBColor; 8] = [
     RGBColor(0x2a, 0xa5, 0xb5),
     RGBColor(0xb0, 0x5a, 0x3c),
 ];
-/// Width of a plot as wide as the page, in the unit of the font's size.
-pub(super) const WIDE: u32 = 1000;
-/// Width of one of two plots side by side.
+/// Width of one of two plots side by side, in the unit of the font's size.
 pub(super) const HALF: u32 = 540;
 /// Height of a plot of bars.
 const HEIGHT: u32 = 260;
-/// Width of one of three plots side by side.
-pub(super) const THIRD: u32 = 360;
 /// Plotters divides by 1.24 when it writes the size.
 const FONT: (&str, f64) = ("sans-serif", 16.0);
 
@@ -45,7 +41,6 @@ pub(super) struct Line {
 
 /// The axes' labels and limits.
 pub(super) struct Axes<'a> {
-    pub width: u32,
     pub x: &'a str,
     pub y: &'a str,
     /// Least height of the y axis, so that a flat line does not fill the plot.
@@ -71,21 +66,17 @@ pub(super) fn colour(index: usize) -> String {
     format!("#{r:02X}{g:02X}{b:02X}")
 }
 
-/// Lines over a common x axis, with dashed verticals at `moments`.
-pub(super) fn lines(axes: &Axes<'_>, lines: &[Line], moments: &[f64]) -> String {
+/// Lines over a common x axis.
+pub(super) fn lines(axes: &Axes<'_>, lines: &[Line]) -> String {
     let points = || lines.iter().flat_map(|line| line.points.iter().chain(&line.band).copied());
-    let x = span(points().map(|p| p.0).chain(moments.iter().copied()).chain([0.0]));
+    let x = span(points().map(|p| p.0).chain([0.0]));
     let y = 0.0..headroom(points().map(|p| p.1), axes.y_at_least);
-    svg((axes.width, 280), |area| {
+    svg((HALF, 280), |area| {
         let mut chart = chart(area, [24, 44, 62], x.clone(), y.clone())?;
         let number = |v: &f64| short(*v);
         let mut mesh = mesh(&mut chart);
-        mesh.x_desc(axes.x).y_desc(axes.y).x_labels(axes.width as usize / 80).y_labels(6);
+        mesh.x_desc(axes.x).y_desc(axes.y).x_labels(HALF as usize / 80).y_labels(6);
         mesh.x_label_formatter(&number).y_label_formatter(&number).draw()?;
-        for moment in moments {
-            let dashes = [(*moment, y.start), (*moment, y.end)];
-            chart.draw_series(DashedLineSeries::new(dashes, 5, 4, BLACK.mix(0.7).stroke_width(1)))?;
-        }
         for (index, line) in lines.iter().enumerate().filter(|(_, line)| !line.band.is_empty()) {
             let colour = PALETTE[index % PALETTE.len()].mix(0.2).filled();
             chart.draw_series([Polygon::new(line.band.clone(), colour)])?;
@@ -181,28 +172,6 @@ pub(super) fn picture(names: &[String], bars: &str) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\">\
          <rect width=\"{width}\" height=\"{height}\" fill=\"white\"/>{legend}{bars}</svg>\n"
     )
-}
-
-/// A row per kind of event, a dot per event.
-pub(super) fn timeline(x: Range<f64>, rows: &[(String, Vec<f64>)]) -> String {
-    let x = span([x.start, x.end].into_iter());
-    let height = 64 + 30 * rows.len() as u32;
-    svg((WIDE, height), |area| {
-        let mut chart = chart(area, [24, 44, 130], x.clone(), 0.0..rows.len() as f64)?;
-        let mut mesh = mesh(&mut chart);
-        mesh.disable_y_mesh().x_desc("time (us)").x_labels(9).y_labels(0).x_label_formatter(&|v| short(*v)).draw()?;
-        for (index, (name, times)) in rows.iter().enumerate() {
-            let (colour, y) = (PALETTE[index % PALETTE.len()], rows.len() as f64 - index as f64 - 0.5);
-            let left = chart.backend_coord(&(x.start, y));
-            area.draw_text(
-                name,
-                &TextStyle::from(FONT).pos(Pos::new(HPos::Right, VPos::Center)),
-                (left.0 - 8, left.1),
-            )?;
-            chart.draw_series(times.iter().map(|t| Circle::new((*t, y), 5, colour.mix(0.75).filled())))?;
-        }
-        Ok(())
-    })
 }
 
 /// A chart with margins and room for labels: at the right, for those of the x axis, for those of the y axis.

@@ -91,8 +91,8 @@ fn plot(figure: &Figure, shown: &Shown, measure: &Measure) -> String {
         };
         let lines: Vec<Line> = figure.series.iter().zip(&shown.cells).map(line).collect();
         let names: Vec<String> = lines.iter().map(|line| line.name.clone()).collect();
-        let axes = Axes { width: chart::HALF, x: &figure.x, y: &measure.unit, y_at_least: 1.0 };
-        return card(&measure.title, &names, &chart::lines(&axes, &lines, &[]), "");
+        let axes = Axes { x: &figure.x, y: &measure.unit, y_at_least: 1.0 };
+        return card(&measure.title, &names, &chart::lines(&axes, &lines), "");
     }
     let ranked = |(index, condition): (usize, &&crate::figures::Condition)| {
         let bar = |(series, cells): (&crate::figures::Series, &Vec<Cell>)| chart::Ranked {
@@ -112,12 +112,7 @@ fn over_time(title: &str, unit: &str, lines: &[Lines], of: fn(&Lines) -> &Vec<(f
     let names: Vec<String> = lines.iter().map(|lines| lines.port.clone()).collect();
     let line = |lines: &Lines| Line { name: lines.port.clone(), points: of(lines).clone(), band: Vec::new() };
     let drawn: Vec<Line> = lines.iter().map(line).collect();
-    card(
-        title,
-        &names,
-        &chart::lines(&Axes { width: chart::HALF, x: "time (us)", y: unit, y_at_least: 1.0 }, &drawn, &[]),
-        "",
-    )
+    card(title, &names, &chart::lines(&Axes { x: "time (us)", y: unit, y_at_least: 1.0 }, &drawn), "")
 }
 
 fn values(grid: &Grid) -> String {

@@ -1,44 +1,70 @@
-//! The page around the plots.
+//! The pages around the plots.
 
 use super::chart::colour;
 
-const CSS: &str = "
-:root{color-scheme:light dark;--ink:#1d2430;--soft:#5d6878;--page:#fbfbf9;--card:#fff;--edge:#dfe1e5;--good:#1c7c4a;--bad:#b3261e}
-@media(prefers-color-scheme:dark){:root{--ink:#e5e8ee;--soft:#9aa4b2;--page:#14171c;--card:#1b2027;--edge:#313843;--good:#63c995;--bad:#ff8a80}}
-*{box-sizing:border-box}
-body{margin:0 auto;padding:2rem 1rem 4rem;max-width:1180px;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
-h1{font-size:1.55rem;margin:0}h2{font-size:1.08rem;margin:0 0 .4rem}p{margin:.3rem 0}a{color:inherit}
-.soft{color:var(--soft)}.good{color:var(--good)}.bad{color:var(--bad)}
-section{background:var(--card);border:1px solid var(--edge);border-radius:10px;padding:1rem 1.2rem;margin-top:1rem;overflow-x:auto}
-.two,.three{display:grid;gap:1rem;margin-top:1rem}.two section,.three section{margin-top:0}
-.two{grid-template-columns:repeat(auto-fit,minmax(min(30rem,100%),1fr))}
-.three{grid-template-columns:repeat(auto-fit,minmax(min(20rem,100%),1fr))}
-.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(9.2rem,1fr));gap:.7rem 1.2rem;margin:0}
-.figures div{display:flex;flex-direction:column-reverse}
-.figures dt{color:var(--soft);font-size:.8rem}.figures dd{margin:0;font-size:1.12rem;font-variant-numeric:tabular-nums}
-.legend{display:flex;flex-wrap:wrap;gap:.1rem 1.1rem;padding:0;margin:0 0 .3rem;list-style:none;font-size:.85rem}
-.legend i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin-right:.45em}
-svg{display:block;width:100%;height:auto}svg [fill=\"#000000\"]{fill:var(--ink)}svg [stroke=\"#000000\"]{stroke:var(--ink)}
-table{border-collapse:collapse;width:100%;font-size:.84rem;font-variant-numeric:tabular-nums}
-th,td{padding:.28rem .5rem;text-align:right;border-bottom:1px solid var(--edge);white-space:nowrap}
-th{color:var(--soft);font-weight:600}th.w,td.w{text-align:left}
-div.wrap td{white-space:normal}
-tr.first td{border-top:2px solid var(--edge)}
-";
+use super::data;
 
-/// A whole page; `body` is HTML, `title` is text.
+const STYLE: &str = concat!(include_str!("vendor/uplot/uPlot.min.css"), include_str!("assets/report.css"));
+
+/// The plotting library's licence goes where it goes.
+const LIBRARY: &str =
+    concat!("/*!\n", include_str!("vendor/uplot/LICENSE"), "*/\n", include_str!("vendor/uplot/uPlot.iife.min.js"));
+
+/// The page's program, in the order in which it runs.
+const SCRIPTS: [&str; 11] = [
+    LIBRARY,
+    include_str!("assets/base.js"),
+    include_str!("assets/lines.js"),
+    include_str!("assets/heatmap.js"),
+    include_str!("assets/bars.js"),
+    include_str!("assets/topology.js"),
+    include_str!("assets/evs.js"),
+    include_str!("assets/run.js"),
+    include_str!("assets/compare.js"),
+    include_str!("assets/overview.js"),
+    include_str!("assets/start.js"),
+];
+
+/// Nothing may be fetched, whatever a name in the data looks like.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
+
+/// A whole page without plots that one explores; `body` is HTML, `title` is text.
 pub(super) fn page(title: &str, body: &str) -> String {
+    whole(title, body, "")
+}
+
+/// A whole page with the data of its plots.
+pub(super) fn page_with(title: &str, body: &str, data: &impl serde::Serialize) -> String {
+    let json = format!("<script type=\"application/json\" id=\"data\">{}</script>\n", data::text(data));
+    let scripts: String = SCRIPTS.iter().map(|script| format!("<script>\n{script}</script>\n")).collect();
+    whole(title, body, &(json + &scripts))
+}
+
+fn whole(title: &str, body: &str, scripts: &str) -> String {
     let title = escape(title);
     let head = format!(
         "<meta charset=\"utf-8\"/>\n<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"/>\n\
-         <title>{title}</title>\n<style>{CSS}</style>"
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"/>\n<title>{title}</title>\n<style>{STYLE}</style>"
     );
-    format!("<!doctype html>\n<html lang=\"en\">\n<head>\n{head}\n</head>\n<body>\n{body}</body>\n</html>\n")
+    format!("<!doctype html>\n<html lang=\"en\">\n<head>\n{head}\n</head>\n<body>\n{body}{scripts}</body>\n</html>\n")
+}
+
+/// What a page says where plots would be, if scripts do not run.
+pub(super) const WITHOUT_SCRIPTS: &str =
+    "<noscript><p class=\"soft\">The plots need JavaScript; the figures and tables below do not.</p></noscript>\n";
+
+/// An empty card for the plot `id`, which the page's program draws; without scripts it is not shown.
+pub(super) fn plot(id: &str, title: &str, remark: &str) -> String {
+    let remark = if remark.is_empty() { String::new() } else { format!("<p class=\"soft\">{}</p>\n", escape(remark)) };
+    format!(
+        "<section class=\"plot\" id=\"{id}\" hidden=\"\">\n<h2>{}</h2>\n{remark}<div class=\"body\"></div>\n</section>\n",
+        escape(title)
+    )
 }
 
 /// A titled card; `inner` is HTML.
 pub(super) fn section(title: &str, inner: &str) -> String {
-    format!("<section>\n<h2>{}</h2>\n{inner}</section>\n", escape(title))
+    format!("<section>\n<h2>{}</h2>\n<div class=\"scroll\">{inner}</div></section>\n", escape(title))
 }
 
 /// A card with a plot, the names of its series and a remark below.

@@ -1,11 +1,14 @@
-//! Self-contained HTML pages about runs: without scripts, fonts or references to anything outside the file.
+//! HTML pages about runs, each one file that needs nothing else: no server, no fonts, nothing from elsewhere.
+//!
+//! A page is headings and tables, written here, and plots: `data` says what they show, as JSON, and `assets` are the programs that draw
+//! it, around the library in `vendor`. The papers' figures and the README's picture are SVG, drawn by `chart`.
 
 mod chart;
+mod data;
 mod figures;
 mod html;
 mod overview;
 mod run;
-mod series;
 #[cfg(test)]
 mod tests;
 

@@ -2,33 +2,66 @@
 
 use spray_fabric::PortOutcome;
 
-use super::html::{Row, escape, figure, figures, page, section, table};
-use super::{chart, series};
+use super::data::run::RunData;
+use super::html::{Row, WITHOUT_SCRIPTS, escape, figures, page_with, plot, section, table};
 use crate::results::{Lines, RunResult, Summary, loss_note, workload_lines};
 
-/// Most uplinks per plot: one for each colour.
-const UPLINKS: usize = 8;
-/// Most queues per plot. Their lines cross often, and nobody could follow more of them.
-const QUEUES: usize = 4;
 /// Most rows of the list of events; `events.csv` has all of them.
 const LISTED_EVENTS: usize = 60;
 
 /// Most rows of the table of workloads; the tables called `workloads` have all of them.
 const LISTED_WORKLOADS: usize = 200;
 
-/// The page about one run: figures, goodput, queues and uplinks over time, completion times, events, flows, ports.
+/// The page about one run: figures, plots that one explores, events, flows, ports.
 #[must_use]
 pub fn run_page(run: &RunResult) -> String {
     let s = run.summary();
     let title = format!("{} · {} · {}", s.scenario, s.condition, s.balancer);
-    let mut body = format!("<h1>{}</h1>\n{}", escape(&title), subtitle(&s));
+    let data = RunData::of(run);
+    let mut body = format!("<header><h1>{}</h1>\n{}</header>\n", escape(&title), subtitle(&s));
     body += &section("Figures", &(figures(&figures_of(&s)) + &notes(&s)));
+    body += WITHOUT_SCRIPTS;
+    body += &plots(&data);
     body += &workloads(std::slice::from_ref(&s));
-    body += &over_time(run);
-    body += &completion(run);
+    body += &events(run);
     body += &section("Flows", &flows(run));
     body += &section("Ports", &ports(run));
-    page(&title, &body)
+    page_with(&title, &body, &data)
+}
+
+/// Cards for the plots that have something to show.
+fn plots(data: &RunData) -> String {
+    let (rows, sampled) = data.rows();
+    let ports = if rows < sampled {
+        format!(
+            "{rows} of {sampled} ports: those at failed links, and those with the longest queues. queues.csv has all."
+        )
+    } else {
+        String::new()
+    };
+    let fabric = if data.is_whole() {
+        ""
+    } else {
+        "Alike switches of this large fabric are drawn as one, but for those at failed links; a line stands for all links between two of them."
+    };
+    let about = |id| match id {
+        "goodput" => ("Goodput over time", ""),
+        "topology" => ("Load of the fabric", fabric),
+        "ports" => ("Ports over time", ports.as_str()),
+        "fct" => ("Flow completion times", ""),
+        "sizes" => ("Slowdown by flow size", "Completion time over that of the same message alone in the fabric."),
+        "drops" => ("Frames lost and trimmed, by place and cause", ""),
+        "evs" => (
+            "Entropy values of some connections",
+            "Where each packet's entropy value came from: a new one, one that came back unmarked, or one kept while frozen.",
+        ),
+        _ => ("Events over time", ""),
+    };
+    let card = |id| {
+        let (title, remark) = about(id);
+        plot(id, title, remark)
+    };
+    data.plots().into_iter().map(card).collect()
 }
 
 /// The figures of each workload, where there are several or collectives.
@@ -94,36 +127,6 @@ fn places(degrees: &[u64]) -> String {
     if degrees.is_empty() { "–".into() } else { degrees.iter().enumerate().map(range).collect::<Vec<_>>().join(", ") }
 }
 
-fn over_time(run: &RunResult) -> String {
-    let moments = series::moments(run);
-    let remark = if moments.is_empty() { "" } else { "Dashed: a link fails or works again." };
-    let plot = |title: &str, y: &'static str, y_at_least: f64, lines: Vec<chart::Line>| {
-        if lines.iter().all(|line| line.points.is_empty()) {
-            return String::new();
-        }
-        let names: Vec<String> = lines.iter().map(|line| line.name.clone()).collect();
-        let axes = chart::Axes { width: chart::WIDE, x: "time (us)", y, y_at_least };
-        figure(title, &names, &chart::lines(&axes, &lines, &moments), remark)
-    };
-    plot("Goodput over time", "Gb/s", 1.0, series::goodput(run))
-        + &plot("Queue depth of the busiest ports", "kB waiting", 1.0, series::queues(run, QUEUES))
-        + &plot("Use of the uplinks", "% of full rate", 100.0, series::uplinks(run, UPLINKS))
-}
-
-fn completion(run: &RunResult) -> String {
-    let line = series::fct_cdf("flows", run);
-    let axes = chart::Axes { width: chart::WIDE, x: "flow completion time (us)", y: "% of flows", y_at_least: 100.0 };
-    let cdf = figure("Flow completion times", &[], &chart::lines(&axes, &[line], &[]), "");
-    let rows = series::event_rows(run);
-    if rows.is_empty() {
-        return cdf;
-    }
-    let start = run.flows.iter().map(|f| f.start_us).fold(f64::INFINITY, f64::min).min(run.events[0].time_us);
-    let last_event = run.events.iter().map(|e| e.time_us).fold(start, f64::max);
-    let end = run.flows.iter().filter_map(|f| f.end_us).fold(last_event, f64::max);
-    cdf + &section("Events", &(chart::timeline(start..end, &rows) + &events(run)))
-}
-
 fn events(run: &RunResult) -> String {
     let row = |e: &crate::results::EventRow| Row {
         cells: vec![format!("{:.3}", e.time_us), e.kind.to_string(), escape(&e.subject), escape(&e.words())],
@@ -132,7 +135,10 @@ fn events(run: &RunResult) -> String {
     let rows: Vec<Row> = run.events.iter().take(LISTED_EVENTS).map(row).collect();
     let more = run.events.len().saturating_sub(LISTED_EVENTS);
     let rest = if more > 0 { format!("<p class=\"soft\">{more} more in events.csv</p>\n") } else { String::new() };
-    table(&["time (us)", "event", "where", "detail"], 4, &rows) + &rest
+    if rows.is_empty() {
+        return String::new();
+    }
+    section("Events", &(table(&["time (us)", "event", "where", "detail"], 4, &rows) + &rest))
 }
 
 fn flows(run: &RunResult) -> String {

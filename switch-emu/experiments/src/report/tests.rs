@@ -1,8 +1,11 @@
 //! The pages stand alone, are well formed and show what they should.
 
+use serde_json::{Value, json};
+use spray_fabric::{PortOutcome, PortSamples};
+
 use super::*;
 use crate::results::tests::sample;
-use crate::results::{Finished, RunResult, Summary, write_overview};
+use crate::results::{Finished, LayerDrops, RunResult, Summary, write_overview};
 
 fn nine() -> Vec<Finished> {
     let conditions = ["healthy", "half-rate uplink", "silent drop"];
@@ -17,8 +20,27 @@ fn nine() -> Vec<Finished> {
     runs
 }
 
+/// The page without the contents of its scripts and styles.
+fn without_programs(page: &str) -> String {
+    let mut rest = page;
+    let mut kept = String::new();
+    for _ in 0..100 {
+        let next = ["script", "style"].into_iter().filter_map(|tag| Some((rest.find(&format!("<{tag}"))?, tag))).min();
+        let Some((from, tag)) = next else { break };
+        let begin = from + rest[from..].find('>').expect("a tag ends") + 1;
+        let end = begin + rest[begin..].find(&format!("</{tag}>")).expect("it is closed");
+        kept += &rest[..begin];
+        rest = &rest[end..];
+        let closed = rest.find('>').expect("a tag ends") + 1;
+        kept += &rest[..closed];
+        rest = &rest[closed..];
+    }
+    kept + rest
+}
+
 /// Fails unless every tag is closed in order; enough for pages that close everything.
 fn assert_well_formed(page: &str) {
+    let page = without_programs(page);
     let mut open: Vec<&str> = Vec::new();
     for (at, _) in page.match_indices('<') {
         let tag = &page[at + 1..at + page[at..].find('>').expect("a tag ends")];
@@ -34,40 +56,57 @@ fn assert_well_formed(page: &str) {
     assert_eq!(open, [""; 0]);
 }
 
-/// Fails when a browser would have to fetch anything, or would run anything.
+/// Fails when a browser would have to fetch anything.
 fn assert_self_contained(page: &str) {
-    for outside in ["http:", "https:", "src=", "<script", "<link", "@import", "url(", "xmlns"] {
-        assert!(!page.contains(outside), "the page refers to {outside}");
+    for outside in ["http:", "https:", "src=", "<link", "@import", "url(", "xmlns"] {
+        assert!(!without_programs(page).contains(outside), "the page refers to {outside}");
     }
+    assert!(
+        !page.contains(" src=") && !page.contains("<link") && !page.contains("@import"),
+        "the page fetches something"
+    );
+    assert!(page.contains("default-src 'none'"));
+}
+
+/// What a page holds for its plots.
+fn data_of(page: &str) -> Value {
+    let begin = page.split("<script type=\"application/json\" id=\"data\">").nth(1).unwrap();
+    serde_json::from_str(begin.split("</script>").next().unwrap()).unwrap()
+}
+
+/// The ids of the plots that a page has a place for.
+fn plots_of(page: &str) -> Vec<&str> {
+    page.split("<section class=\"plot\" id=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect()
 }
 
 #[test]
-fn run_page_stands_alone_with_its_five_plots() {
+fn run_page_stands_alone_with_its_plots() {
     let page = run_page(&sample("reps", "silent drop", &[150.0, 120.0, 190.0]));
     assert_well_formed(&page);
     assert_self_contained(&page);
-    assert_eq!(page.matches("<svg").count(), 5);
-    assert!(page.contains("freeze entered") && page.contains("leaf0-&gt;spine1"));
+    assert_eq!(plots_of(&page), ["goodput", "ports", "fct", "drops", "evs", "events"]);
+    assert!(page.contains("<td class=\"w\">freeze_entered</td>") && page.contains("leaf0-&gt;spine1"));
+    let data = data_of(&page);
+    assert_eq!(data["fct"][0]["y"].as_array().unwrap().last().unwrap(), 100);
+    assert_eq!((&data["evs"][0]["bands"], &data["evs"][0]["packets"][2]), (&json!([[3, "1"], [9, "2"]]), &json!([3])));
 }
 
-/// The sample's busiest uplink is leaf0's.
+/// A large run does not make a large page.
 #[test]
-fn uplinks_are_those_of_a_switch_at_which_a_link_failed() {
-    for (failed, shown) in [
-        ("leaf1->spine0", "leaf1->spine0"),
-        ("leaf1-spine0", "leaf1->spine0"),
-        ("spine0-leaf1", "leaf1->spine0"),
-        ("leaf1", "leaf1->spine0"),
-        ("leaf1*->spine*", "leaf1->spine0"),
-        ("spine1", "leaf0->spine0"),
-        ("h9->leaf1", "leaf0->spine0"),
-    ] {
-        let mut run = sample("reps", "broken", &[150.0]);
-        (run.ports[0].counters.bytes, run.ports[2].counters.bytes) = (9_000_000, 10);
-        run.events[0].subject = failed.into();
-        let names: Vec<_> = series::uplinks(&run, 9).into_iter().map(|line| line.name).collect();
-        assert_eq!(names[0], shown, "{failed}: {names:?}");
-    }
+fn the_page_of_a_large_run_is_small() {
+    let mut run = sample("reps", "silent drop", &vec![150.0; 100_000]);
+    let network = spray_fabric::LeafSpine::uniform([128, 64, 64], 100_000_000_000, 1).network();
+    run.shape = crate::results::Shape::of(&network);
+    let port = |link: &crate::results::ShapeLink| PortOutcome { name: link.name.clone(), ..run.ports[0].clone() };
+    run.ports = run.shape.links.iter().map(port).collect();
+    let samples =
+        |port| PortSamples { port, samples: (0..400).map(|i| (i * 1_000_000, i % 7 * 1500, i * 9_000)).collect() };
+    run.port_samples = (0..run.ports.len()).map(samples).collect();
+    run.events =
+        (0..3_000).map(|i| crate::results::EventRow { time_us: f64::from(i), ..run.events[1].clone() }).collect();
+    let page = run_page(&run);
+    assert!(page.len() < 600_000, "{} bytes", page.len());
+    assert!(page.contains("64 of 16384 ports"));
 }
 
 #[test]
@@ -88,34 +127,58 @@ fn overview_stands_alone_and_links_each_run() {
     let page = overview_page(&runs);
     assert_well_formed(&page);
     assert_self_contained(&page);
-    assert_eq!(page.matches("<svg").count(), 4 + 2 * 3);
+    assert_eq!(plots_of(&page), ["measure", "fct", "goodput", "drops"]);
+    let data = data_of(&page);
+    assert_eq!((&data["balancers"][2], &data["conditions"][1]), (&"reps".into(), &"half-rate uplink".into()));
+    assert_eq!(data["runs"].as_array().unwrap().len(), 9);
     for run in &runs {
         assert!(page.contains(&format!("href=\"{}/report.html\"", run.folder)));
     }
 }
 
-/// Several seeds make intervals on bars and bands around lines; an axis with numbers makes figures over its values.
+/// An axis of the sweep is one of the page's choices; its numbers ascend.
 #[test]
-fn several_seeds_have_intervals_and_an_axis_has_figures() {
+fn axes_are_chosen_and_drawn_along() {
     let of = |evs: i64, seed: u64, slow: f64| {
         let mut run = finished(&sample("reps", "healthy", &[100.0 * slow, 140.0 * slow]));
         let axes = [("transport.evs".to_string(), spray_settings::AxisValue::Whole(evs))].into();
         run.summary = Summary { seed, axes, ..run.summary };
         run
     };
-    let page = overview_page(&[of(32, 1, 1.0), of(32, 2, 1.1), of(64, 1, 0.9), of(64, 2, 1.0)]);
+    let page = overview_page(&[of(64, 1, 1.0), of(64, 2, 1.1), of(32, 1, 0.9), of(32, 2, 1.0)]);
     assert_well_formed(&page);
-    // Bars, over the axis, and two curves for each value.
-    assert_eq!(page.matches("<svg").count(), 4 + 4 + 2 * 2);
-    assert!(page.contains("<polygon") && page.contains("95 % interval") && page.contains("healthy, evs 32"));
-    assert!(!overview_page(&[of(32, 1, 1.0)]).contains("<polygon"));
+    assert_eq!(plots_of(&page), ["measure", "axis", "fct", "goodput", "drops"]);
+    let data = data_of(&page);
+    let axis = &data["axes"][0];
+    assert_eq!(
+        (&axis["name"], &axis["values"], &axis["numbers"]),
+        (&"evs".into(), &json!(["32", "64"]), &json!([32, 64]))
+    );
+    assert_eq!((&data["cells"][0]["axes"], &data["cells"][1]["axes"]), (&json!([1]), &json!([0])));
+    assert_eq!((&data["seeds"], &data["t95"]), (&json!([1, 2]), &json!([12.706])));
+    assert!(!plots_of(&overview_page(&[of(32, 1, 1.0)])).contains(&"axis"));
+}
+
+/// Ten thousand runs make a page of some MB; those for which there is no room are named.
+#[test]
+fn the_page_of_a_large_sweep_is_small() {
+    let one = nine().remove(0);
+    let run = |seed: u64| {
+        let summary = Summary { seed, ..one.summary.clone() };
+        Finished { summary, fct_us: (0..=100).map(|i| 123.456 * f64::from(i)).collect(), ..one.clone() }
+    };
+    let page = overview_page(&(0..6_000).map(run).collect::<Vec<_>>());
+    assert!(page.len() < 5_000_000, "{} bytes", page.len());
+    assert!(page.contains("1000 more runs are in runs.csv"));
 }
 
 /// As it is once it is read from its folder.
 fn finished(run: &RunResult) -> Finished {
     let delivered = run.delivered.iter().map(|(ps, bytes)| (*ps as f64 / 1e6, *bytes as f64)).collect();
     let folder = format!("{}-{}", run.condition.replace(' ', "-"), run.balancer);
-    Finished { folder, summary: run.summary(), fct_us: run.sorted_fcts(), delivered }
+    let drops = run.ports.iter().map(|port| LayerDrops { layer: port.layer.clone(), counts: [1, 3, 0, 0, 0] });
+    let (sizes, drops) = (Vec::new(), drops.take(1).collect());
+    Finished { folder, summary: run.summary(), fct_us: run.sorted_fcts(), delivered, sizes, drops }
 }
 
 #[test]
@@ -139,7 +202,9 @@ fn pages_of_empty_and_unfinished_runs_can_be_drawn() {
 #[test]
 fn names_are_escaped() {
     let page = run_page(&sample("<b>", "a & b", &[10.0]));
-    assert!(page.contains("a &amp; b · &lt;b&gt;") && !page.contains("<b>"));
+    assert!(page.contains("a &amp; b · &lt;b&gt;") && !without_programs(&page).contains("<b>"));
+    assert_eq!(data_of(&page)["balancer"], "<b>");
+    assert!(!page.split("id=\"data\">").nth(1).unwrap().split("</script>").next().unwrap().contains('<'));
 }
 
 #[test]
@@ -158,9 +223,8 @@ fn pages_can_be_looked_at() {
 }
 
 #[test]
-fn several_workloads_have_a_figure_and_a_table() {
-    const TITLE: &str = "completion time, by workload";
-    assert!(!overview_page(&nine()).contains(TITLE));
+fn several_workloads_can_be_chosen_and_have_a_table() {
+    assert_eq!(data_of(&overview_page(&nine()))["workloads"], json!([]));
     let named = |run: Finished| {
         let workloads = ["storage", "training"].map(|name| crate::results::WorkloadSummary {
             name: name.into(),
@@ -170,11 +234,11 @@ fn several_workloads_have_a_figure_and_a_table() {
         Finished { summary: Summary { workloads: workloads.to_vec(), ..run.summary }, ..run }
     };
     let page = overview_page(&nine().into_iter().map(named).collect::<Vec<_>>());
-    let figures: Vec<&str> = page.split(TITLE).skip(1).collect();
-    assert_eq!(figures.len(), 3, "one for each condition");
-    let plot = figures[0].split("</svg>").next().unwrap();
-    assert!(plot.starts_with(": healthy"), "{plot}");
-    assert!(["\nstorage\n", "\ntraining\n", "\n77\n", "\n123\n"].iter().all(|text| plot.contains(text)), "{plot}");
+    let data = data_of(&page);
+    assert_eq!(data["workloads"], json!(["storage", "training"]));
+    let p99 = data["measures"].as_array().unwrap().iter().position(|measure| measure["key"] == "fct_p99_us").unwrap();
+    let values: Vec<&Value> = (0..2).map(|workload| &data["runs"][0]["workloads"][workload][p99]).collect();
+    assert_eq!(values, [77, 123]);
     assert!(page.contains("<h2>Workloads</h2>"));
     assert_well_formed(&page);
 }

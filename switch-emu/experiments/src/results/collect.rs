@@ -5,7 +5,7 @@ use spray_core::flow::{OrderStats, ReceiverStats, SenderStats};
 use spray_core::path::BalancerKind;
 use spray_fabric::{LinkAction, LinkEvent, PortOutcome};
 
-use super::{EventKind, EventRow, FlowResult, Freezing, RunResult, TransportTotals, us};
+use super::{EventKind, EventRow, FlowResult, Freezing, RunResult, Shape, TransportTotals, us};
 use crate::scenario::{Paths, Scenario};
 use crate::workload::{Class, Flow, Plan, classes};
 
@@ -70,6 +70,7 @@ impl Collect<'_> {
             switching: self.scenario.network.switching.clone(),
             seed: self.seed,
             axes: self.scenario.written.axes.clone(),
+            shape: Shape::of(&self.scenario.network),
             flows,
             transport: TransportTotals { freeze_entries: freezes.count() as u64, ..transport },
             recovery_us: last_drop.map(|(_, after_us)| after_us),

@@ -4,11 +4,14 @@
 
 mod collect;
 mod columns;
+mod evs;
 mod figures;
 mod files;
 mod freezing;
 mod matrix;
 mod record;
+mod shape;
+mod sizes;
 mod spread;
 mod summary;
 mod sweep;
@@ -28,10 +31,14 @@ use spray_pipeline::scheme::{Entries, conweave, reunion};
 use spray_settings::Axis;
 
 pub(crate) use self::collect::{Collect, Ended, given_up, reported};
+pub use self::evs::{ConnectionEvs, EvBin};
 pub use self::figures::write_figures;
 pub use self::files::{PART, WriteError, folder_name, write_overview, write_run};
 pub use self::matrix::{BalancerRuns, Matrix};
-pub use self::record::{Finished, Machine, Program, Record};
+pub use self::record::{Finished, LayerDrops, Machine, Program, Record};
+pub use self::shape::{Shape, ShapeLink, ShapeSwitch};
+pub use self::sizes::SizeClass;
+pub(crate) use self::sizes::size_classes;
 pub use self::spread::Spread;
 pub(crate) use self::summary::gbps;
 pub use self::summary::{Hash, LayerQueue, Summary};
@@ -69,10 +76,14 @@ pub struct RunResult {
     pub flows: Vec<FlowResult>,
     /// One entry per egress port of the fabric.
     pub ports: Vec<PortOutcome>,
+    /// The switches and the links between them.
+    pub shape: Shape,
     /// Samples of some of the ports during the run, with indices into `ports`; times are ps and ascend.
     pub port_samples: Vec<PortSamples>,
     /// Payload bytes placed at the receivers, over all flows, each byte once: ascending (time in ps, bytes so far).
     pub delivered: Vec<(u64, u64)>,
+    /// The entropy values of the first connections, where the run is sampled.
+    pub evs: Vec<ConnectionEvs>,
     /// Failures, reroutes, freezing and the like; times ascend.
     pub events: Vec<EventRow>,
     /// What the endpoints counted, over all hosts.

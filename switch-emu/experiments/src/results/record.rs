@@ -8,7 +8,7 @@ use parquet::record::{Field, Row};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Summary;
+use super::{SizeClass, Summary, size_classes};
 
 /// The contents of `run.json`: how a run came about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -89,6 +89,24 @@ pub struct Finished {
     pub fct_us: Vec<f64>,
     /// (Time in us, payload delivered so far in bytes), ascending; a few hundred at most.
     pub delivered: Vec<(f64, f64)>,
+    /// The slowdown of its flows by size of message.
+    pub sizes: Vec<SizeClass>,
+    /// What the ports of each layer dropped and trimmed; without the layers that did neither.
+    pub drops: Vec<LayerDrops>,
+}
+
+/// What the ports of a layer dropped, by cause, and trimmed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LayerDrops {
+    /// The layer, such as `leaf->spine`.
+    pub layer: String,
+    /// As in the columns `drops_queue`, `drops_link`, `drops_random`, `drops_ttl` and `trims` of `ports`.
+    pub counts: [u64; 5],
+}
+
+impl LayerDrops {
+    /// The causes, as the columns of `ports` call them.
+    pub const CAUSES: [&str; 5] = ["drops_queue", "drops_link", "drops_random", "drops_ttl", "trims"];
 }
 
 /// Most samples that are kept of a run.
@@ -105,10 +123,16 @@ impl Finished {
         let text = fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
         let summary: Summary =
             serde_json::from_str(&text).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-        let mut fcts: Vec<f64> = columns(&dir, "flows", &["fct_us"])?.into_iter().filter_map(|row| row[0]).collect();
+        let flows = columns(&dir, "flows", &["fct_us", "bytes", "slowdown"], "")?;
+        let mut fcts: Vec<f64> = flows.iter().filter_map(|(_, row)| row[0]).collect();
         fcts.sort_by(f64::total_cmp);
-        let delivered = columns(&dir, "goodput", &["time_us", "delivered_bytes"])?;
-        let delivered: Vec<_> = delivered.into_iter().filter_map(|row| Some((row[0]?, row[1]?))).collect();
+        let slowed = flows.iter().filter_map(|(_, row)| Some((row[1]? as u64, row[2]?)));
+        let lost = [summary.drops_queue, summary.drops_link, summary.drops_random, summary.drops_ttl, summary.trims];
+        let lost: u64 = lost.iter().sum();
+        // A large fabric has many ports.
+        let ports = if lost > 0 { columns(&dir, "ports", &LayerDrops::CAUSES, "layer")? } else { Vec::new() };
+        let delivered = columns(&dir, "goodput", &["time_us", "delivered_bytes"], "")?;
+        let delivered: Vec<_> = delivered.into_iter().filter_map(|(_, row)| Some((row[0]?, row[1]?))).collect();
         let step = delivered.len().div_ceil(SAMPLES).max(1);
         let last = delivered.last().filter(|_| delivered.len() % step != 1 || step == 1).copied();
         let mut kept: Vec<_> = delivered.iter().step_by(step).copied().collect();
@@ -117,6 +141,8 @@ impl Finished {
             folder: name.into(),
             fct_us: quantiles(&fcts, summary.flows_total as usize),
             delivered: kept,
+            sizes: size_classes(slowed),
+            drops: by_layer(&ports),
             summary,
         })
     }
@@ -134,23 +160,44 @@ fn quantiles(ascending: &[f64], total: usize) -> Vec<f64> {
     (0..=100).map_while(|percent| ascending.get(rank(percent)).copied()).collect()
 }
 
-/// Columns of numbers of a table in `dir`, row by row.
-fn columns(dir: &Path, table: &str, names: &[&str]) -> Result<Vec<Vec<Option<f64>>>, String> {
+/// The sums over the ports of each layer.
+fn by_layer(ports: &[(String, Vec<Option<f64>>)]) -> Vec<LayerDrops> {
+    let mut layers: Vec<LayerDrops> = Vec::new();
+    for (layer, counts) in ports.iter().filter(|(_, counts)| counts.iter().flatten().any(|count| *count > 0.0)) {
+        let place = layers.iter().position(|own| own.layer == *layer).unwrap_or_else(|| {
+            layers.push(LayerDrops { layer: layer.clone(), ..LayerDrops::default() });
+            layers.len() - 1
+        });
+        let sums = layers[place].counts.iter_mut().zip(counts);
+        sums.for_each(|(sum, count)| *sum += count.unwrap_or(0.0) as u64);
+    }
+    layers
+}
+
+/// Columns of numbers of a table in `dir`, row by row, each with the text of the column `text`, if that is not empty.
+#[expect(clippy::type_complexity, reason = "a row, as it is used once")]
+fn columns(dir: &Path, table: &str, names: &[&str], text: &str) -> Result<Vec<(String, Vec<Option<f64>>)>, String> {
     let path = dir.join(format!("{table}.parquet"));
     let wrong = |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", path.display());
     let reader = File::open(&path).map_err(|error| wrong(&error))?;
     let reader = SerializedFileReader::new(reader).map_err(|error| wrong(&error))?;
     let schema = reader.metadata().file_metadata().schema();
-    let fields = schema.get_fields().iter().filter(|field| names.contains(&field.name())).cloned().collect();
+    let wanted = |name: &str| names.contains(&name) || name == text;
+    let fields = schema.get_fields().iter().filter(|field| wanted(field.name())).cloned().collect();
     let schema = parquet::schema::types::Type::group_type_builder(schema.name()).with_fields(fields).build();
     let rows = reader.get_row_iter(Some(schema.map_err(|error| wrong(&error))?)).map_err(|error| wrong(&error))?;
-    let number = |row: &Row, name: &str| {
-        row.get_column_iter().find(|(column, _)| *column == name).and_then(|(_, field)| match field {
-            Field::Double(value) => Some(*value),
-            Field::Long(value) => Some(*value as f64),
-            _ => None,
-        })
+    let field = |row: &Row, name: &str| {
+        row.get_column_iter().find(|(column, _)| *column == name).map(|(_, field)| field.clone())
     };
-    rows.map(|row| row.map(|row| names.iter().map(|name| number(&row, name)).collect()).map_err(|error| wrong(&error)))
-        .collect()
+    let number = |row: &Row, name: &str| match field(row, name)? {
+        Field::Double(value) => Some(value),
+        Field::Long(value) => Some(value as f64),
+        _ => None,
+    };
+    let words = |row: &Row| match field(row, text) {
+        Some(Field::Str(words)) => words,
+        _ => String::new(),
+    };
+    let one = |row: Row| (words(&row), names.iter().map(|name| number(&row, name)).collect());
+    rows.map(|row| row.map(one).map_err(|error| wrong(&error))).collect()
 }

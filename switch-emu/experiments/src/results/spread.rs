@@ -39,6 +39,11 @@ impl Spread {
             max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         }
     }
+
+    /// By how many standard errors of the mean its 95 % interval reaches to either side, with so many values: two or more.
+    pub(crate) fn t95(runs: usize) -> f64 {
+        student_t975(runs.max(2) - 1)
+    }
 }
 
 /// The 97.5 % quantile of Student's t distribution, within 0.1 %.

@@ -5,7 +5,7 @@ use spray_fabric::{PortOutcome, PortSamples};
 use spray_settings::AxisValue;
 
 use super::columns::{Column, Data, Values, count, flag, json_lines, markdown, parquet, real, text};
-use super::{EventRow, FlowResult, Record, RunResult, Summary, WorkloadSummary, gbps, us};
+use super::{ConnectionEvs, EvBin, EventRow, FlowResult, Record, RunResult, Summary, WorkloadSummary, gbps, us};
 
 /// The columns with which every table begins. A column for each axis of the sweep follows, by the name of its setting.
 const RUN: [Column<Summary>; 6] = [
@@ -151,6 +151,31 @@ const QUEUES: [Column<Sampled>; 4] = [
     count(["sent_bytes", "bytes"], "Bytes it has sent so far, headers included.", |(_, (_, _, sent))| Some(*sent)),
 ];
 
+/// A bin of a connection's entropy values: the connection, when it begins and ends, and what it holds.
+type EvTime = (String, [f64; 2], EvBin);
+
+/// `evs`: a row per connection that is watched, and bin of time.
+const EVS: [Column<EvTime>; 8] = [
+    text("connection", "Its sender and its receiver.", |(connection, ..)| connection.clone()),
+    real(["time_us", "us"], "When the bin begins.", |(_, [from, _], _)| Some(*from)),
+    real(["until_us", "us"], "When it ends.", |(_, [_, until], _)| Some(*until)),
+    count(
+        ["chosen", "packets"],
+        "Data packets whose entropy value followed from the rule of a scheme that does not go by what comes back.",
+        |(.., bin)| Some(bin.packets[0]),
+    ),
+    count(["explored", "packets"], "Those with a new one.", |(.., bin)| Some(bin.packets[1])),
+    count(["recycled", "packets"], "Those with one that came back unmarked.", |(.., bin)| Some(bin.packets[2])),
+    count(["frozen", "packets"], "Those with one that was kept while the balancer was frozen.", |(.., bin)| {
+        Some(bin.packets[3])
+    }),
+    count(
+        ["bands", ""],
+        "Into how many of 64 bands of equal width the values fall: a measure of how many there are.",
+        |(.., bin)| Some(bin.bands.len() as u64),
+    ),
+];
+
 /// `runs`: a row per run of a sweep.
 const RUNS: [Column<Summary>; 15] = [
     count(["flows_completed", ""], "Flows that completed.", |s| Some(s.flows_completed)),
@@ -220,7 +245,7 @@ pub fn trace_json(rows: &[Row]) -> String {
 pub(super) type Table = (&'static str, Vec<Values>);
 
 /// The tables of a run.
-pub(super) fn of_run(run: &RunResult, summary: &Summary) -> [Table; 6] {
+pub(super) fn of_run(run: &RunResult, summary: &Summary) -> [Table; 7] {
     let before = run.delivered.first().into_iter().chain(&run.delivered);
     let delivered: Vec<Delivered> = before.zip(&run.delivered).map(|(a, b)| [*a, *b]).collect();
     let of_port = |series: &PortSamples| {
@@ -228,6 +253,12 @@ pub(super) fn of_run(run: &RunResult, summary: &Summary) -> [Table; 6] {
         series.samples.iter().map(move |sample| (name.clone(), *sample)).collect::<Vec<_>>()
     };
     let sampled: Vec<Sampled> = run.port_samples.iter().flat_map(of_port).collect();
+    let of_connection = |own: &ConnectionEvs| {
+        let time = |bin: usize| own.begin_us + own.bin_us * bin as f64;
+        let bins = own.bins.iter().enumerate();
+        bins.map(|(at, bin)| (own.connection.clone(), [time(at), time(at + 1)], bin.clone())).collect::<Vec<_>>()
+    };
+    let evs: Vec<EvTime> = run.evs.iter().flat_map(of_connection).collect();
     [
         ("flows", with_run(summary, &FLOWS, &run.flows)),
         ("workloads", with_run(summary, &WORKLOADS, &summary.workloads)),
@@ -235,6 +266,7 @@ pub(super) fn of_run(run: &RunResult, summary: &Summary) -> [Table; 6] {
         ("events", with_run(summary, &EVENTS, &run.events)),
         ("goodput", with_run(summary, &GOODPUT, &delivered)),
         ("queues", with_run(summary, &QUEUES, &sampled)),
+        ("evs", with_run(summary, &EVS, &evs)),
     ]
 }
 
@@ -271,7 +303,7 @@ fn axes(runs: &[Summary]) -> Vec<Values> {
 /// What the files of a results folder hold, in Markdown: `docs/results-format.md`.
 #[must_use]
 pub fn documentation() -> String {
-    let tables: [(&str, &str, String); 9] = [
+    let tables: [(&str, &str, String); 10] = [
         (
             "flows",
             "A row per flow. A closed loop that ends at a time leaves out what had not begun by then.",
@@ -286,6 +318,12 @@ pub fn documentation() -> String {
         ("events", "A row per thing that happened, by time.", markdown(&EVENTS)),
         ("goodput", "A row per sample; `sample_us` in the scenario says how often.", markdown(&GOODPUT)),
         ("queues", "A row per sample of each sampled port.", markdown(&QUEUES)),
+        (
+            "evs",
+            "A row per bin of time of each of the first 8 connections; `sample_us = 0` turns it off. Bins are as long as all of them take \
+             that have passed.",
+            markdown(&EVS),
+        ),
         ("runs", "In the folder of the sweep: a row per run.", markdown(&RUNS)),
         (
             "figures",
@@ -323,8 +361,8 @@ Generated from the code by `UPDATE_DOCS=1 cargo test -p spray-experiments docume
 | `scenario.toml` | the scenario of this one run: file, command line, balancer and seed. `spray run` on it gives the same run again |
 | `run.json` | command, version, seed, machine, date |
 | `summary.json` | the figures of the run |
-| `flows`, `workloads`, `ports`, `events`, `goodput`, `queues` | tables, each as `.csv` and as `.parquet` |
-| `report.html` | the run in figures, for a browser |
+| `flows`, `workloads`, `ports`, `events`, `goodput`, `queues`, `evs` | tables, each as `.csv` and as `.parquet` |
+| `report.html` | the run in figures and plots, for a browser ([reports.md](reports.md)) |
 
 Beside the runs' folders stand `runs.csv` and `runs.parquet` (a row per run), `sweep.json` (mean, standard deviation and 95 % interval of every
 figure over the seeds), `report.html` and `goodput.svg`, which compare the runs. A folder whose name ends in `.part` is a run that was not

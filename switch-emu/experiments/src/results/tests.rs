@@ -34,6 +34,12 @@ pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult
         port_samples: port_samples(fcts),
         delivered: (0..=100).map(|i| (2_000_000 * i, 40_000 * i)).collect(),
         events: events(),
+        evs: vec![ConnectionEvs {
+            connection: "h0->h4".into(),
+            begin_us: 0.0,
+            bin_us: 16.0,
+            bins: vec![EvBin { packets: [0, 5, 3, 1], bands: vec![(3, [0, 5, 0, 0]), (9, [0, 0, 3, 1])] }],
+        }],
         transport: TransportTotals { packets_sent: 2_700, retransmits: 31, reordered_packets: 8, ..Default::default() },
         payload_verified: Some(true),
         recovery_us: Some(41.5),
@@ -327,7 +333,7 @@ fn a_run_is_written_whole_or_not_at_all_and_read_back() {
     let record = Record { key: "k".into(), seed: 7, machine: Machine::this(), ..Record::default() };
     write_run(&dir.join(&name), &run, "name = \"x\"\n", &record).unwrap();
     assert!(!part.exists());
-    for table in ["flows", "ports", "events", "goodput", "queues"] {
+    for table in ["flows", "ports", "events", "goodput", "queues", "evs"] {
         for kind in ["csv", "parquet"] {
             assert!(dir.join(&name).join(format!("{table}.{kind}")).is_file(), "{table}.{kind}");
         }

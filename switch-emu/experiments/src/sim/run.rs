@@ -11,7 +11,8 @@ use spray_core::path::BalancerKind;
 
 use crate::engine::{Engine, EngineError, Prepared, Progress, Tell};
 use crate::results::{
-    Collect, Ended, EventKind, EventRow, PfcFigures, RunResult, SimFigures, TransportTotals, given_up, reported, us,
+    Collect, ConnectionEvs, Ended, EventKind, EventRow, PfcFigures, RunResult, SimFigures, TransportTotals, given_up,
+    reported, us,
 };
 use crate::scenario::{Paths, Scenario};
 use crate::workload::{Flow, classes, largest_bytes};
@@ -217,6 +218,11 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
         ports: ports.iter().chain(hosts.iter().filter(dropped)).cloned().collect(),
         port_samples: outcome.samples.iter().filter(between).cloned().collect(),
         delivered: outcome.delivered.clone(),
+        evs: outcome
+            .ev_lives
+            .iter()
+            .map(|(flow, life)| ConnectionEvs::new(&collect.name(*flow as usize), life, 0))
+            .collect(),
         entries: outcome.entries.map(Into::into),
         reunion: outcome.reunion.map(Into::into),
         sim: Some(SimFigures {

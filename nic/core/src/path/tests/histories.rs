@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::twin::PaperReps;
 use super::*;
+use crate::event::Choice;
 
 /// One step of a history.
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +124,10 @@ proptest! {
                 match op {
                     Op::Send(count) => for _ in 0..count {
                         let cached = frozen_evs(&any);
+                        let (choice, known) = (any.next_choice(), known_evs(&any));
                         let ev = any.next_ev(now_ps, &PACKET, &mut rng);
+                        let is_new = matches!(choice, Choice::Chosen | Choice::Explored);
+                        prop_assert!(is_new || known.is_none_or(|known| known.contains(&ev)), "{choice:?}, {ev:?}");
                         prop_assert!(u32::from(ev.index()) < largest);
                         prop_assert!(cached.is_empty() || cached.contains(&ev));
                     },
@@ -145,6 +149,11 @@ proptest! {
             }
         }
     }
+}
+
+/// What REPS has cached; `None` of other schemes.
+fn known_evs(any: &AnyBalancer) -> Option<Vec<Ev>> {
+    if let AnyBalancer::Reps(reps) = any { Some(reps.cached_evs().to_vec()) } else { None }
 }
 
 /// What a frozen REPS may use; empty where anything goes.

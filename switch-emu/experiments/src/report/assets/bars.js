@@ -1,0 +1,74 @@
+// Bars of HTML below each other, in groups: they wrap, can be read aloud, and fit any width.
+"use strict";
+
+// Draws groups of bars with a common scale. `groups` are [{ title, bars: [{ name, colour, parts, value, half, text, href }] }]: a bar is
+// either `value` with half of the interval around it, or `parts`, [{ name, colour, value }], end to end.
+spray.bars = (id, host, { groups, unit }) => {
+  const total = (bar) => (bar.parts ? bar.parts.reduce((sum, part) => sum + part.value, 0) : bar.value);
+  const reach = (bar) => (total(bar) || 0) + (bar.half || 0);
+  const most = Math.max(...groups.flatMap((group) => group.bars.map(reach)), 0) || 1;
+  const percent = (value) => `${(100 * value) / most}%`;
+  const part = ({ colour, value }) =>
+    spray.el("span", { class: "bar", style: `width:${percent(value)};background:${spray.colourName(colour)}` });
+  const whisker = ({ value, half }) =>
+    half
+      ? [
+          spray.el("span", {
+            class: "whisker",
+            style: `left:${percent(Math.max(value - half, 0))};width:${percent(value + half - Math.max(value - half, 0))}`,
+          }),
+        ]
+      : [];
+  const rows = (bar) =>
+    (bar.parts || [])
+      .filter((own) => own.value)
+      .map((own) => ({ colour: spray.colourName(own.colour), name: own.name, value: `${spray.exact(own.value)} ${unit}` }));
+  const hover = (bar) => (event) => {
+    const whole = bar.half ? `${spray.exact(bar.value)} ± ${spray.exact(bar.half)} ${unit}` : `${spray.exact(total(bar))} ${unit}`;
+    spray.tip.show(event.clientX, event.clientY, bar.name, [
+      ...rows(bar),
+      { name: bar.parts ? "in all" : bar.note || "", value: whole },
+    ]);
+  };
+  const line = (bar) => {
+    const isThere = total(bar) !== null && !Number.isNaN(total(bar));
+    const drawn = isThere ? (bar.parts || [bar]).filter((own) => own.value > 0).map(part) : [];
+    return spray.el(
+      "div",
+      { class: "line", onpointermove: isThere ? hover(bar) : () => spray.tip.hide(), onpointerleave: () => spray.tip.hide() },
+      spray.el("span", { class: "name", title: bar.name }, bar.name),
+      spray.el("span", { class: "track" }, ...drawn, ...whisker(bar)),
+      spray.el(
+        "span",
+        { class: "number" },
+        isThere ? spray.short(total(bar)) + (bar.half ? ` ±${spray.short(bar.half)}` : "") : "none",
+      ),
+    );
+  };
+  const group = ({ title, bars }) =>
+    spray.el("div", { class: "group" }, ...(title ? [spray.el("h3", {}, title)] : []), ...bars.map(line));
+  host.append(
+    spray.el("div", { class: groups.length > 1 ? "bars many" : "bars" }, ...groups.map(group)),
+    spray.el("p", { class: "unit" }, unit),
+  );
+  spray.plots[id] = { groups: () => groups };
+};
+
+// The names of the parts of bars, with their colours.
+spray.key = (names) =>
+  spray.el(
+    "div",
+    { class: "key" },
+    ...names.map(([name, colour]) =>
+      spray.el("span", {}, spray.el("i", { style: `background:${spray.colourName(colour)}` }), name),
+    ),
+  );
+
+// Colours of the causes of losses, in the order of the data, and what they are called.
+spray.causes = [
+  ["queue full", 1],
+  ["link failed", 3],
+  ["random loss", 4],
+  ["TTL ran out", 7],
+  ["trimmed", 5],
+];

@@ -1,0 +1,216 @@
+// The plots that compare runs: of each group of runs the means over seeds, with their 95 % intervals.
+"use strict";
+
+// Most groups of bars, and most plots of lines, that are drawn at once.
+const GROUPS = 24;
+const PLOTS = 12;
+
+// The mean of some values, and half of its 95 % interval, or `null` where there is one value only.
+const spread = (data, values) => {
+  const own = values.filter((value) => value !== null && value !== undefined);
+  const n = own.length;
+  if (!n) return { mean: null, half: null };
+  const mean = own.reduce((sum, value) => sum + value, 0) / n;
+  if (n < 2) return { mean, half: null };
+  const sd = Math.sqrt(own.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (n - 1));
+  return { mean, half: (data.t95[Math.min(n - 2, data.t95.length - 1)] * sd) / Math.sqrt(n) };
+};
+
+const valueOf = (state) => (run) =>
+  state.workload < 0 ? run.values[state.measure] : run.workloads[state.workload] && run.workloads[state.workload][state.measure];
+
+const drawMeasure = (host, data, cells, state) => {
+  const bar = ([balancer, runs]) => {
+    const { mean, half } = spread(data, runs.map(valueOf(state)));
+    return {
+      name: data.balancers[balancer],
+      colour: balancer,
+      value: mean,
+      half,
+      note: runs.length > 1 ? `mean of ${runs.length} runs` : "one run",
+    };
+  };
+  const groups = cells.slice(0, GROUPS).map(({ name, balancers }) => ({ title: name, bars: balancers.map(bar) }));
+  spray.bars("measure", host, { groups, unit: data.measures[state.measure].unit });
+  tellRest(host, cells.length, GROUPS);
+};
+
+const tellRest = (host, all, most) => {
+  if (all > most)
+    host.append(spray.el("p", { class: "soft" }, `The first ${most} of ${all} are shown; choose fewer above to see others.`));
+};
+
+// A line, with its band where there are several runs; `points` are [[x, spread of y]].
+const withBand = (name, colour, points) => {
+  const there = points.filter(([, { mean }]) => mean !== null);
+  const edge = (sign) => there.map(([x, { mean, half }]) => [x, Math.max(mean + sign * (half || 0), 0)]);
+  const outline = there.some(([, { half }]) => half !== null) ? [...edge(-1), ...edge(1).reverse()] : null;
+  return {
+    name,
+    colour,
+    x: there.map(([x]) => x),
+    y: there.map(([, { mean }]) => mean),
+    band: outline && { x: outline.map(([x]) => x), y: outline.map(([, y]) => y) },
+  };
+};
+
+// A plot for each of the first `plots`, [{ name, options }], side by side.
+const sideBySide = (id, host, plots) => {
+  const grid = spray.el("div", { class: plots.length > 1 ? "grid" : "" });
+  host.append(grid);
+  for (const { name, options } of plots.slice(0, PLOTS)) {
+    const own = spray.el("div", { class: "one" }, ...(plots.length > 1 ? [spray.el("h3", {}, name)] : []));
+    grid.append(own);
+    spray.lines(`${id}: ${name}`, own, { ...options, legend: true });
+  }
+  tellRest(host, plots.length, PLOTS);
+};
+
+const drawAxis = (host, data, cells, state) => {
+  const { name: x, numbers } = data.axes[state.axis];
+  const { title, unit } = data.measures[state.measure];
+  // Cells that differ in nothing but this axis are in one plot.
+  const plots = new Map();
+  for (const { cell, balancers } of cells) {
+    const others = cell.axes.map((value, axis) =>
+      axis === state.axis || data.axes[axis].values.length < 2 ? "" : `${data.axes[axis].name} ${data.axes[axis].values[value]}`,
+    );
+    const name = [data.conditions[cell.condition], ...others].filter(Boolean).join(", ");
+    if (!plots.has(name)) plots.set(name, new Map());
+    for (const [balancer, runs] of balancers) {
+      const lines = plots.get(name);
+      lines.set(balancer, [
+        ...(lines.get(balancer) || []),
+        [numbers[cell.axes[state.axis]], spread(data, runs.map(valueOf(state)))],
+      ]);
+    }
+  }
+  const line = ([balancer, points]) => ({
+    ...withBand(
+      data.balancers[balancer],
+      balancer,
+      points.sort(([a], [b]) => a - b),
+    ),
+    points: true,
+  });
+  const options = (lines) => ({
+    x,
+    y: `${title.toLowerCase().replace(/ \(.*\)$/, "")} (${unit})`,
+    xText: (value) => `${x} ${spray.exact(value)}`,
+    series: [...lines].sort(([a], [b]) => a - b).map(line),
+  });
+  sideBySide(
+    "axis",
+    host,
+    [...plots].map(([name, lines]) => ({ name, options: options(lines) })),
+  );
+};
+
+const drawFct = (host, data, cells, state) => {
+  // At each share of the flows the mean time, with its interval.
+  const line = ([balancer, runs]) => {
+    const reached = Math.min(...runs.map((run) => run.fct.length));
+    const points = data.percents.slice(0, reached).map((percent, at) => [
+      percent,
+      spread(
+        data,
+        runs.map((run) => run.fct[at]),
+      ),
+    ]);
+    const { x, y, band, ...rest } = withBand(data.balancers[balancer], balancer, points);
+    return { ...rest, x: y, y: x, steps: true, band: band && { x: band.y, y: band.x } };
+  };
+  sideBySide(
+    "fct",
+    host,
+    cells.map(({ name, balancers }) => ({
+      name,
+      options: {
+        x: "completion time (us)",
+        y: "share of flows (%)",
+        top: 100,
+        xToo: true,
+        log: state.log,
+        series: balancers.map(line),
+      },
+    })),
+  );
+};
+
+const drawGoodput = (host, data, cells) => {
+  const options = ({ cell, balancers }) => {
+    const bin = cell.end_us / data.bins;
+    const time = (at) => Number(((at + 0.5) * bin).toPrecision(8));
+    const line = ([balancer, runs]) =>
+      withBand(
+        data.balancers[balancer],
+        balancer,
+        Array.from({ length: data.bins }, (_, at) => [
+          time(at),
+          spread(
+            data,
+            runs.map((run) => run.goodput[at]),
+          ),
+        ]),
+      );
+    return { x: "time (us)", y: "goodput (Gb/s)", end: cell.end_us, time: true, series: balancers.map(line) };
+  };
+  sideBySide(
+    "goodput",
+    host,
+    cells.map((own) => ({ name: own.name, options: options(own) })),
+  );
+};
+
+const drawSizes = (host, data, cells, state) => {
+  const sizes = (runs) => {
+    const classes = new Map();
+    for (const size of runs.flatMap((run) => run.sizes))
+      classes.set(size.up_to_bytes, [...(classes.get(size.up_to_bytes) || []), size]);
+    const mean = (own, key) => own.reduce((sum, size) => sum + size[key], 0) / own.length;
+    return [...classes]
+      .sort(([a], [b]) => a - b)
+      .map(([up_to_bytes, own]) => ({
+        up_to_bytes,
+        flows: own.reduce((sum, size) => sum + size.flows, 0),
+        mean: mean(own, "mean"),
+        p99: mean(own, "p99"),
+      }));
+  };
+  const grid = spray.el("div", { class: cells.length > 1 ? "grid" : "" });
+  host.append(grid);
+  for (const { name, balancers } of cells.slice(0, PLOTS)) {
+    const own = spray.el("div", { class: "one" }, ...(cells.length > 1 ? [spray.el("h3", {}, name)] : []));
+    grid.append(own);
+    spray.sizes(
+      `sizes: ${name}`,
+      own,
+      balancers.map(([balancer, runs]) => ({
+        name: data.balancers[balancer],
+        colour: balancer,
+        sizes: sizes(runs),
+        key: state.size,
+      })),
+    );
+  }
+  tellRest(host, cells.length, PLOTS);
+};
+
+const drawDrops = (host, data, cells, state) => {
+  const byCause = state.drops === "cause";
+  const names = byCause ? spray.causes : data.layers.map((name, layer) => [name, layer]);
+  const bar = ([balancer, runs]) => {
+    const sums = names.map(() => 0);
+    for (const [layer, counts] of runs.flatMap((run) => run.drops))
+      counts.forEach((count, cause) => (sums[byCause ? cause : layer] += count / runs.length));
+    return {
+      name: data.balancers[balancer],
+      parts: sums.map((value, at) => ({ name: names[at][0], colour: names[at][1], value })),
+    };
+  };
+  const groups = cells.slice(0, GROUPS).map(({ name, balancers }) => ({ title: name, bars: balancers.map(bar) }));
+  const used = names.filter((_, at) => groups.some((group) => group.bars.some((own) => own.parts[at].value)));
+  host.append(spray.key(used));
+  spray.bars("drops", host, { groups, unit: "frames" });
+  tellRest(host, cells.length, GROUPS);
+};

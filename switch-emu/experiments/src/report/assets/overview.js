@@ -1,0 +1,202 @@
+// The page that compares runs: one chooses balancers, conditions, values of axes and seeds; plots show means over what is left.
+"use strict";
+
+spray.overview = (data) => {
+  const chosen = {
+    balancers: new Set(data.balancers.keys()),
+    conditions: new Set(data.conditions.keys()),
+    seeds: new Set(data.seeds.keys()),
+    axes: data.axes.map((axis) => new Set(axis.values.keys())),
+  };
+  const state = {
+    measure: 0,
+    workload: -1,
+    axis: data.axes.findIndex((axis) => axis.numbers && axis.values.length > 1),
+    size: "p99",
+    drops: "cause",
+    log: 0,
+  };
+  let waiting = false;
+  const changed = () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      drawAll(data, chosen, state);
+    });
+  };
+  selectors(data, chosen, changed);
+  controls(data, state, changed);
+  drawAll(data, chosen, state);
+};
+
+// Sets of buttons for what is to be shown.
+const selectors = (data, chosen, changed) => {
+  const place = document.getElementById("choices");
+  if (!place) return;
+  const sets = [
+    ["Balancers", data.balancers, chosen.balancers, (index) => spray.colourName(index)],
+    ["Conditions", data.conditions, chosen.conditions, null],
+    ...data.axes.map((axis, index) => [axis.name, axis.values, chosen.axes[index], null]),
+    ["Seeds", data.seeds, chosen.seeds, null],
+  ].filter(([, names]) => names.length > 1);
+  place.append(...sets.map((set) => chips(...set, changed)));
+  place.hidden = sets.length === 0;
+};
+
+// A button for each name that takes it out of `shown` and puts it back.
+const chips = (title, names, shown, colour, changed) => {
+  const paint = () => buttons.forEach((button, index) => button.setAttribute("aria-pressed", String(shown.has(index))));
+  const flip = (index) => {
+    if (!shown.delete(index)) shown.add(index);
+    paint();
+    changed();
+  };
+  const only = (index) => {
+    shown.clear();
+    shown.add(index);
+    paint();
+    changed();
+  };
+  const buttons = names.map((name, index) =>
+    spray.el(
+      "button",
+      {
+        type: "button",
+        "aria-pressed": "true",
+        title: "Click: show or hide. Double click: only this.",
+        onclick: () => flip(index),
+        ondblclick: () => only(index),
+      },
+      ...(colour ? [spray.el("i", { style: `background:${colour(index)}` })] : []),
+      String(name),
+    ),
+  );
+  const all = spray.el(
+    "button",
+    { type: "button", class: "all", onclick: () => (names.forEach((_, index) => shown.add(index)), paint(), changed()) },
+    "all",
+  );
+  const none = spray.el("button", { type: "button", class: "all", onclick: () => (shown.clear(), paint(), changed()) }, "none");
+  return spray.el("fieldset", { "data-choice": title }, spray.el("legend", {}, title), ...buttons, all, none);
+};
+
+// What single plots let one choose.
+const controls = (data, state, changed) => {
+  const add = (id, ...selects) => {
+    const host = spray.card(id);
+    if (host) host.before(spray.el("div", { class: "controls" }, ...selects));
+  };
+  const measures = data.measures.map((measure, index) => [index, `${measure.title} (${measure.unit})`]);
+  const pick = (key) => (value) => {
+    state[key] = Number(value);
+    for (const select of document.querySelectorAll(`select[name=${key}]`)) select.value = value;
+    changed();
+  };
+  const named = (key, label, options) => {
+    const box = spray.select(label, options, pick(key));
+    box.querySelector("select").name = key;
+    return box;
+  };
+  const workloads = data.workloads.length
+    ? [named("workload", "Workload", [[-1, "all"], ...data.workloads.map((name, index) => [index, name])])]
+    : [];
+  add("measure", named("measure", "Measure", measures), ...workloads);
+  const numeric = data.axes
+    .map((axis, index) => [index, axis.name])
+    .filter(([index]) => data.axes[index].numbers && data.axes[index].values.length > 1);
+  add("axis", named("measure", "Measure", measures), ...(numeric.length > 1 ? [named("axis", "Along", numeric)] : []));
+  add(
+    "sizes",
+    spray.choices(
+      "Show",
+      [
+        ["p99", "99th percentile"],
+        ["mean", "mean"],
+      ],
+      (value) => ((state.size = value), changed()),
+    ),
+  );
+  add(
+    "fct",
+    spray.choices(
+      "Axis of time",
+      [
+        [0, "linear"],
+        [10, "logarithmic"],
+      ],
+      (value) => ((state.log = value), changed()),
+    ),
+  );
+  add(
+    "drops",
+    spray.choices(
+      "Parts",
+      [
+        ["cause", "by cause"],
+        ["layer", "by place"],
+      ],
+      (value) => ((state.drops = value), changed()),
+    ),
+  );
+};
+
+// Means over what is chosen, drawn anew.
+const drawAll = (data, chosen, state) => {
+  const runs = data.runs.filter((run) => isChosen(data, chosen, run));
+  const draw = { measure: drawMeasure, axis: drawAxis, fct: drawFct, goodput: drawGoodput, sizes: drawSizes, drops: drawDrops };
+  for (const id of Object.keys(spray.plots)) delete spray.plots[id];
+  for (const [id, plot] of Object.entries(draw)) {
+    const host = spray.card(id);
+    if (!host) continue;
+    host.style.minHeight = `${host.offsetHeight}px`;
+    host.replaceChildren();
+    if (runs.length) plot(host, data, cellsOf(data, runs), state);
+    else host.append(spray.el("p", { class: "soft" }, "Nothing is chosen."));
+    host.style.minHeight = "";
+  }
+  rowsOf(data, new Set(runs));
+};
+
+const isChosen = (data, chosen, run) => {
+  const cell = data.cells[run.cell];
+  return (
+    chosen.balancers.has(run.balancer) &&
+    chosen.seeds.has(run.seed) &&
+    chosen.conditions.has(cell.condition) &&
+    cell.axes.every((value, axis) => chosen.axes[axis].has(value))
+  );
+};
+
+// Shows the rows of the table whose runs are chosen.
+const rowsOf = (data, runs) => {
+  if (!rowsOf.byLink)
+    rowsOf.byLink = new Map(
+      [...document.querySelectorAll("tbody a")].map((link) => [link.getAttribute("href"), link.closest("tr")]),
+    );
+  for (const run of data.runs) {
+    const row = rowsOf.byLink.get(`${run.folder}/report.html`);
+    if (row) row.hidden = !runs.has(run);
+  }
+};
+
+// Runs by cell, and in it by balancer: [{ name, cell, balancers: [[balancer, runs]] }].
+const cellsOf = (data, runs) => {
+  const cells = new Map();
+  for (const run of runs) {
+    if (!cells.has(run.cell)) cells.set(run.cell, new Map());
+    const own = cells.get(run.cell);
+    if (!own.has(run.balancer)) own.set(run.balancer, []);
+    own.get(run.balancer).push(run);
+  }
+  const name = ({ condition, axes }) =>
+    [data.conditions[condition], ...axes.map((value, axis) => `${data.axes[axis].name} ${data.axes[axis].values[value]}`)].join(
+      ", ",
+    );
+  const sorted = [...cells].sort(([a], [b]) => a - b);
+  return sorted.map(([cell, own]) => ({
+    name: name(data.cells[cell]),
+    cell: data.cells[cell],
+    balancers: [...own].sort(([a], [b]) => a - b),
+  }));
+};

@@ -1,0 +1,223 @@
+//! Queues and loads of ports over time, and what ports dropped.
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+use spray_fabric::{LinkPattern, PortOutcome, PortSamples};
+
+use super::Num;
+use super::series::{count_at, end_us};
+use crate::results::{EventKind, LayerDrops, RunResult, us};
+
+/// Most ports with a row of their own.
+const ROWS: usize = 64;
+/// Most bins of time.
+const BINS: usize = 160;
+/// Most ports whose lines are shown at first: one for each colour.
+const SHOWN: usize = 8;
+/// Most ports in the list of what was dropped.
+const PLACES: usize = 24;
+
+/// Queues and loads of ports, in bins of equal length.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Ports {
+    /// Length of a bin.
+    pub bin_us: Num,
+    pub rows: Vec<Row>,
+    /// How many ports were sampled.
+    pub sampled: usize,
+    /// Rows whose lines are shown at first.
+    pub shown: Vec<usize>,
+}
+
+/// A port.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Row {
+    pub name: String,
+    /// The longest queue of each bin: the mean would hide peaks.
+    pub queue_kb: Vec<Num>,
+    /// Bytes sent in each bin, in per cent of what the link carries at its full rate.
+    pub load: Vec<Num>,
+}
+
+/// What a port dropped.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Place {
+    pub name: String,
+    /// As in [`LayerDrops::CAUSES`].
+    pub counts: [u64; 5],
+}
+
+/// (Time in us, bytes sent so far) of a sampled port.
+pub(super) fn sent(series: &PortSamples) -> Vec<(f64, f64)> {
+    series.samples.iter().map(|(ps, _, bytes)| (us(*ps), *bytes as f64)).collect()
+}
+
+impl Ports {
+    pub(super) fn of(run: &RunResult) -> Self {
+        let failed = failed_ports(run);
+        let shown = shown(run);
+        let mut series: Vec<&PortSamples> = run.port_samples.iter().filter(|s| !s.samples.is_empty()).collect();
+        let sampled = series.len();
+        series.sort_by_cached_key(|s| {
+            let is_named = shown.contains(&s.port) || failed.contains(&s.port);
+            (!is_named, std::cmp::Reverse(peak(&s.samples)))
+        });
+        series.truncate(ROWS);
+        series.sort_by_key(|s| s.port);
+        let most = series.iter().map(|s| s.samples.len()).max().unwrap_or(0);
+        let bins = most.saturating_sub(1).clamp(1, BINS);
+        let bin_us = end_us(run) / bins as f64;
+        let rows = series.iter().map(|s| Row::of(&run.ports[s.port], s, bins, bin_us)).collect();
+        let row_of = |port: &usize| series.iter().position(|s| s.port == *port);
+        Self { bin_us: Num(bin_us), rows, sampled, shown: shown.iter().filter_map(row_of).collect() }
+    }
+}
+
+impl Row {
+    fn of(port: &PortOutcome, series: &PortSamples, bins: usize, bin_us: f64) -> Self {
+        let mut queues = vec![f64::NAN; bins];
+        for (ps, queue_bytes, _) in &series.samples {
+            let bin = ((us(*ps) / bin_us.max(1e-9)) as usize).min(bins - 1);
+            queues[bin] = queues[bin].max(*queue_bytes as f64 / 1e3);
+        }
+        let sent = sent(series);
+        let full = port.rate_bps as f64 * bin_us / 8e6;
+        let load = |bin: usize| {
+            let bytes = count_at(&sent, bin_us * (bin + 1) as f64) - count_at(&sent, bin_us * bin as f64);
+            Num((bytes / full * 1e3).round() / 10.0)
+        };
+        let tenths = |value: f64| Num((value * 10.0).round() / 10.0);
+        Self {
+            name: port.name.clone(),
+            queue_kb: queues.into_iter().map(tenths).collect(),
+            load: (0..bins).map(load).collect(),
+        }
+    }
+}
+
+/// The ports that dropped or trimmed most, and how many more there are.
+pub(super) fn places(run: &RunResult) -> (Vec<Place>, usize) {
+    let counts = |port: &PortOutcome| {
+        let c = &port.counters;
+        [c.drops_queue, c.drops_link(), c.drops_random, c.drops_ttl, c.trims]
+    };
+    let place = |port: &PortOutcome| Place { name: port.name.clone(), counts: counts(port) };
+    let mut places: Vec<Place> =
+        run.ports.iter().filter(|port| counts(port).iter().sum::<u64>() > 0).map(place).collect();
+    places.sort_by_key(|place| std::cmp::Reverse(place.counts.iter().sum::<u64>()));
+    let more = places.len().saturating_sub(PLACES);
+    places.truncate(PLACES);
+    (places, more)
+}
+
+/// The sums over the ports of each layer.
+pub(super) fn layers(run: &RunResult) -> Vec<LayerDrops> {
+    let mut layers: Vec<LayerDrops> = Vec::new();
+    for port in &run.ports {
+        let c = &port.counters;
+        let counts = [c.drops_queue, c.drops_link(), c.drops_random, c.drops_ttl, c.trims];
+        match layers.iter_mut().find(|own| own.layer == port.layer) {
+            Some(own) => own.counts.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count),
+            None => layers.push(LayerDrops { layer: port.layer.clone(), counts }),
+        }
+    }
+    layers.retain(|own| own.counts.iter().sum::<u64>() > 0);
+    layers
+}
+
+/// Indices of the ports at which a link failed.
+fn failed_ports(run: &RunResult) -> HashSet<usize> {
+    let failures = run.events.iter().filter(|event| event.kind == EventKind::Failure);
+    let named: HashSet<&str> = failures.map(|event| event.subject.as_str()).collect();
+    let patterns: Vec<LinkPattern> = named.into_iter().map(LinkPattern::new).collect();
+    let fails = |port: &PortOutcome| patterns.iter().any(|pattern| pattern.means(&port.name));
+    run.ports.iter().enumerate().filter(|(_, port)| fails(port)).map(|(index, _)| index).collect()
+}
+
+/// The sampled uplinks of one switch: one at which a link failed, if there is one, else that of the busiest uplink.
+fn shown(run: &RunResult) -> Vec<usize> {
+    let switch = interesting_switch(run);
+    let sampled = run.port_samples.iter().filter(|s| !s.samples.is_empty()).map(|s| s.port);
+    let is_meant = |port: &usize| {
+        let port = &run.ports[*port];
+        is_uplink(port) && switch == Some(switch_of(&port.name))
+    };
+    sampled.filter(is_meant).take(SHOWN).collect()
+}
+
+fn is_uplink(port: &PortOutcome) -> bool {
+    port.uplink && port.rate_bps > 0
+}
+
+fn interesting_switch(run: &RunResult) -> Option<&str> {
+    let uplinks: Vec<&PortOutcome> = run.ports.iter().filter(|port| is_uplink(port)).collect();
+    let failed = run.events.iter().filter(|event| event.kind == EventKind::Failure);
+    let first = |subject: &str| {
+        let pattern = LinkPattern::new(subject);
+        uplinks.iter().find(|port| pattern.means(&port.name))
+    };
+    let failed = failed.filter_map(|event| first(&event.subject)).next();
+    let busiest = || uplinks.iter().max_by_key(|port| port.counters.bytes);
+    failed.or_else(busiest).map(|port| switch_of(&port.name))
+}
+
+/// `leaf0` of `leaf0->spine1`.
+fn switch_of(port: &str) -> &str {
+    port.split("->").next().unwrap_or(port)
+}
+
+/// Most bytes waiting in any of the samples.
+fn peak(samples: &[(u64, u64, u64)]) -> u64 {
+    samples.iter().map(|(_, queue_bytes, _)| *queue_bytes).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::tests::sample;
+
+    /// The sample's busiest uplink is leaf0's.
+    #[test]
+    fn lines_are_those_of_a_switch_at_which_a_link_failed() {
+        for (failed, shown) in [
+            ("leaf1->spine0", "leaf1->spine0"),
+            ("leaf1-spine0", "leaf1->spine0"),
+            ("spine0-leaf1", "leaf1->spine0"),
+            ("leaf1", "leaf1->spine0"),
+            ("leaf1*->spine*", "leaf1->spine0"),
+            ("spine1", "leaf0->spine0"),
+            ("h9->leaf1", "leaf0->spine0"),
+        ] {
+            let mut run = sample("reps", "broken", &[150.0]);
+            (run.ports[0].counters.bytes, run.ports[2].counters.bytes) = (9_000_000, 10);
+            run.events[0].subject = failed.into();
+            let ports = Ports::of(&run);
+            assert_eq!(ports.rows[ports.shown[0]].name, shown, "{failed}");
+        }
+    }
+
+    #[test]
+    fn bins_hold_what_the_samples_say() {
+        let run = sample("reps", "broken", &[160.0]);
+        let ports = Ports::of(&run);
+        let (row, bin_us) = (&ports.rows[0], ports.bin_us.0);
+        // The samples end at 160 us, the run's payload at 200.
+        assert_eq!((ports.rows.len(), row.load.len(), bin_us), (3, 80, 2.5));
+        let bytes: f64 = row.load.iter().map(|load| load.0 / 100.0 * 100e9 / 8e6 * bin_us).sum();
+        assert!((bytes / (80.0 * 12_000.0) - 1.0).abs() < 0.001, "{bytes}");
+        let most = row.queue_kb.iter().map(|queue| queue.0).fold(0.0, f64::max);
+        assert!((most - peak(&run.port_samples[0].samples) as f64 / 1e3).abs() <= 0.05);
+    }
+
+    #[test]
+    fn places_are_few_and_the_worst_come_first() {
+        let mut run = sample("reps", "broken", &[160.0]);
+        run.ports = (0..40).map(|i| PortOutcome { name: format!("p{i}"), ..run.ports[i % 3].clone() }).collect();
+        run.ports[7].counters.drops_ttl = 99;
+        let (places, more) = places(&run);
+        assert_eq!((places.len(), more, places[0].name.as_str(), places[0].counts), (24, 16, "p7", [1, 3, 0, 99, 1]));
+        let all = layers(&run);
+        assert_eq!(all.iter().map(|layer| layer.counts[1]).sum::<u64>(), 120);
+    }
+}

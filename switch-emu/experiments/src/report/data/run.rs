@@ -1,0 +1,194 @@
+//! What the page of a run holds.
+
+use serde::Serialize;
+use spray_core::event::Choice;
+
+use super::ports::{Place, Ports, layers, places};
+use super::series::{distribution, end_us, is_change, rates, thinned};
+use super::topology::Topology;
+use super::{Line, Num, Size};
+use crate::results::{ConnectionEvs, EvBin, LayerDrops, RunResult, size_classes, us};
+
+/// Most workloads with a line of their own.
+const WORKLOADS: usize = 8;
+/// Most moments that are marked in plots over time.
+const MOMENTS: usize = 24;
+/// Most events of one kind in the plot of events.
+const EVENTS: usize = 300;
+
+/// The data of the page of a run. Times are in us.
+#[derive(Debug, Serialize)]
+pub(in crate::report) struct RunData {
+    kind: &'static str,
+    balancer: String,
+    end_us: Num,
+    /// When links failed and worked again.
+    moments: Vec<Moment>,
+    /// Delivered payload in Gb/s.
+    goodput: Line,
+    /// Share of the flows that completed within a time, in per cent: of all, and of each workload where there are several.
+    fct: Vec<Line>,
+    sizes: Vec<Size>,
+    ports: Ports,
+    topology: Option<Topology>,
+    causes: [&'static str; 5],
+    places: Vec<Place>,
+    /// Ports that dropped something and are not among `places`.
+    more_places: usize,
+    layers: Vec<Place>,
+    events: Vec<Events>,
+    choices: [&'static str; 4],
+    evs: Vec<Evs>,
+}
+
+/// The entropy values of a connection.
+#[derive(Debug, Serialize)]
+struct Evs {
+    connection: String,
+    begin_us: Num,
+    bin_us: Num,
+    /// Packets in each bin, by choice.
+    packets: [Vec<u64>; 4],
+    /// How many bands have packets, in each bin.
+    used: Vec<usize>,
+    /// By band, from the lowest, a character for each bin: the choice of most of its packets, or `.`.
+    bands: Vec<(u8, String)>,
+}
+
+impl Evs {
+    fn of(own: &ConnectionEvs) -> Self {
+        let bands = (0..ConnectionEvs::BANDS as u8).filter_map(|band| {
+            let kind = |bin: &EvBin| {
+                let counts = bin.bands.iter().find(|(of, _)| *of == band).map(|(_, counts)| counts);
+                let most = |counts: &[u32; 4]| (0..4).max_by_key(|choice| counts[*choice]).unwrap_or(0);
+                counts.map_or('.', |counts| char::from(b'0' + most(counts) as u8))
+            };
+            let kinds: String = own.bins.iter().map(kind).collect();
+            kinds.contains(|kind| kind != '.').then_some((band, kinds))
+        });
+        Self {
+            connection: own.connection.clone(),
+            begin_us: Num(own.begin_us),
+            bin_us: Num(own.bin_us),
+            packets: std::array::from_fn(|choice| own.bins.iter().map(|bin| bin.packets[choice]).collect()),
+            used: own.bins.iter().map(|bin| bin.bands.len()).collect(),
+            bands: bands.collect(),
+        }
+    }
+}
+
+/// A moment at which something changed.
+#[derive(Debug, Serialize)]
+struct Moment {
+    at_us: Num,
+    what: String,
+}
+
+/// The times of the events of a kind.
+#[derive(Debug, Serialize)]
+struct Events {
+    kind: String,
+    /// How many there are; `times` holds some of them.
+    count: usize,
+    times: Vec<Num>,
+}
+
+impl RunData {
+    pub(in crate::report) fn of(run: &RunResult) -> Self {
+        let delivered: Vec<(f64, f64)> = run.delivered.iter().map(|(ps, bytes)| (us(*ps), *bytes as f64)).collect();
+        let slowed = run.flows.iter().filter_map(|flow| Some((flow.bytes, flow.slowdown?)));
+        let (places, more_places) = places(run);
+        let layer = |own: LayerDrops| Place { name: own.layer, counts: own.counts };
+        Self {
+            kind: "run",
+            balancer: run.balancer.clone(),
+            end_us: Num(end_us(run)),
+            moments: moments(run),
+            goodput: Line::new("delivered payload", rates(&delivered).into_iter()),
+            fct: completion(run),
+            sizes: size_classes(slowed).iter().map(Size::from).collect(),
+            ports: Ports::of(run),
+            topology: Topology::of(run),
+            causes: LayerDrops::CAUSES,
+            places,
+            more_places,
+            layers: layers(run).into_iter().map(layer).collect(),
+            events: events(run),
+            choices: ConnectionEvs::CHOICES.map(Choice::name),
+            evs: run.evs.iter().map(Evs::of).collect(),
+        }
+    }
+
+    /// Names of the plots that have something to show.
+    pub(in crate::report) fn plots(&self) -> Vec<&'static str> {
+        let all = [
+            ("goodput", !self.goodput.x.is_empty()),
+            ("topology", self.topology.is_some()),
+            ("ports", !self.ports.rows.is_empty()),
+            ("fct", self.fct.iter().any(|line| !line.x.is_empty())),
+            ("sizes", !self.sizes.is_empty()),
+            ("drops", !self.places.is_empty()),
+            ("evs", self.evs.iter().any(|own| !own.bands.is_empty())),
+            ("events", !self.events.is_empty()),
+        ];
+        all.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect()
+    }
+
+    /// Whether every link of the fabric is drawn.
+    pub(in crate::report) fn is_whole(&self) -> bool {
+        self.topology.as_ref().is_none_or(|topology| topology.is_whole)
+    }
+
+    /// How many ports have a row in the heat map, and how many were sampled.
+    pub(in crate::report) fn rows(&self) -> (usize, usize) {
+        (self.ports.rows.len(), self.ports.sampled)
+    }
+}
+
+fn moments(run: &RunResult) -> Vec<Moment> {
+    let changes = run.events.iter().filter(|event| is_change(event.kind) && event.time_us.is_finite());
+    let moment = |event: &crate::results::EventRow| {
+        let words = event.words();
+        let words = if words.is_empty() { String::new() } else { format!(" ({words})") };
+        Moment { at_us: Num(event.time_us), what: format!("{}: {}{words}", said(event.kind), event.subject) }
+    };
+    changes.take(MOMENTS).map(moment).collect()
+}
+
+fn said(kind: crate::results::EventKind) -> String {
+    kind.to_string().replace('_', " ")
+}
+
+fn completion(run: &RunResult) -> Vec<Line> {
+    let line = |name: &str, is_meant: &dyn Fn(&str) -> bool| {
+        let flows = || run.flows.iter().filter(|flow| is_meant(&flow.workload));
+        let mut times: Vec<f64> = flows().filter_map(|flow| flow.fct_us).collect();
+        times.sort_by(f64::total_cmp);
+        Line::new(name, distribution(&times, flows().count()).into_iter())
+    };
+    let mut names: Vec<&str> = Vec::new();
+    for flow in &run.flows {
+        if names.len() <= WORKLOADS && !names.contains(&flow.workload.as_str()) {
+            names.push(&flow.workload);
+        }
+    }
+    let mut lines = vec![line("all flows", &|_| true)];
+    if (2..=WORKLOADS).contains(&names.len()) {
+        lines.extend(names.iter().map(|name| line(name, &|workload| workload == *name)));
+    }
+    lines
+}
+
+/// The events by kind, in the order of the first of each.
+fn events(run: &RunResult) -> Vec<Events> {
+    let mut rows: Vec<(String, Vec<Num>)> = Vec::new();
+    for event in run.events.iter().filter(|event| event.time_us.is_finite()) {
+        let kind = said(event.kind);
+        match rows.iter_mut().find(|(name, _)| *name == kind) {
+            Some((_, times)) => times.push(Num(event.time_us)),
+            None => rows.push((kind, vec![Num(event.time_us)])),
+        }
+    }
+    let row = |(kind, times): (String, Vec<Num>)| Events { kind, count: times.len(), times: thinned(times, EVENTS) };
+    rows.into_iter().map(row).collect()
+}
