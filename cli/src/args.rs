@@ -70,6 +70,12 @@ pub enum Command {
     /// Joins machines by a TUN device, so that any TCP or UDP program uses all paths between them
     Tunnel(Tunnel),
     #[cfg(feature = "xdp")]
+    /// Waits for `spray perf`
+    Serve(Serve),
+    #[cfg(feature = "xdp")]
+    /// Measures goodput and latency between an AF_XDP interface and a `spray serve`
+    Perf(Perf),
+    #[cfg(feature = "xdp")]
     /// Makes a key for `spray send`, `spray recv` and `spray tunnel`, and prints its public half
     Keygen(Keygen),
     #[cfg(feature = "xdp")]
@@ -131,13 +137,13 @@ pub struct Run {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
-    pub serve: Serve,
+    pub publish: Publish,
 }
 
 /// Metrics for Prometheus.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct Serve {
-    /// Serve metrics over HTTP while the command runs, at /metrics of this port of the loopback interface or of another address
+pub struct Publish {
+    /// Publish metrics over HTTP while the command runs, at /metrics of this port of the loopback interface or of another address
     #[arg(long, value_name = "[ADDRESS:]PORT", help_heading = "Output")]
     pub metrics: Option<Listen>,
 }

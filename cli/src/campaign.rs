@@ -19,7 +19,7 @@ use spray_experiments::scenario::{Axis, MAX_RUNS, Scenario};
 use spray_experiments::sim::over_cores;
 
 use self::show::Show;
-use crate::args::{self, Engine, Serve};
+use crate::args::{self, Engine, Publish};
 use crate::captures::Watching;
 use crate::failure::{Failure, Outcome};
 use crate::metrics::{self, Metrics};
@@ -85,8 +85,8 @@ impl Campaign {
     ///
     /// # Errors
     /// 2 when the port cannot be had.
-    pub fn serving(self, serve: &Serve) -> Outcome<Self> {
-        let metrics = metrics::campaign::Campaign::new(Metrics::open(serve.metrics)?);
+    pub fn publishing(self, publish: &Publish) -> Outcome<Self> {
+        let metrics = metrics::campaign::Campaign::new(Metrics::open(publish.metrics)?);
         Ok(Self { metrics, ..self })
     }
 

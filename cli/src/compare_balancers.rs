@@ -28,7 +28,7 @@ pub fn compare_balancers(arguments: &args::Run) -> Outcome {
     }
     let seeds = arguments.seeds.list_or(&scenario.seeds);
     let campaign = Campaign { seeds, ..Campaign::new(arguments.engine, vec![scenario], &arguments.seeds) };
-    let campaign = campaign.serving(&arguments.serve)?;
+    let campaign = campaign.publishing(&arguments.publish)?;
     let out = folder::location(arguments.out.as_deref(), "compare-balancers");
     Comparison { campaign, out }.run()
 }

@@ -25,6 +25,8 @@ mod flowcut_memory;
 mod folder;
 mod init;
 mod metrics;
+#[cfg(feature = "xdp")]
+mod perf;
 mod progress;
 mod run;
 mod say;
@@ -81,6 +83,10 @@ fn main() -> ExitCode {
         Command::Recv(arguments) => transfer::recv(&arguments),
         #[cfg(feature = "xdp")]
         Command::Tunnel(arguments) => tunnel::tunnel(&arguments),
+        #[cfg(feature = "xdp")]
+        Command::Serve(arguments) => perf::serve(&arguments),
+        #[cfg(feature = "xdp")]
+        Command::Perf(arguments) => perf::perf(&arguments),
         #[cfg(feature = "xdp")]
         Command::Keygen(arguments) => transfer::keygen(&arguments),
         #[cfg(feature = "xdp")]

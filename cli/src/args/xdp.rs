@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use spray_nic::keys::PublicKey;
 
-use super::{Captures, Serve};
+use super::{Captures, Publish};
 use crate::settings::Overrides;
 
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ pub struct Demo {
     #[command(flatten)]
     pub common: Common,
     #[command(flatten)]
-    pub serve: Serve,
+    pub publish: Publish,
 }
 
 #[derive(Debug, Args)]
@@ -89,6 +89,49 @@ pub struct Recv {
 }
 
 #[derive(Debug, Args)]
+pub struct Serve {
+    #[command(flatten)]
+    pub overrides: Overrides<true>,
+    #[command(flatten)]
+    pub interface: Interface,
+}
+
+#[derive(Debug, Args)]
+pub struct Perf {
+    /// Where `spray serve` listens
+    #[arg(value_name = "ADDRESS")]
+    pub server: IpAddr,
+    /// How long
+    #[arg(long, short, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub time: u32,
+    /// Connections at the same time
+    #[arg(long, short = 'P', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub parallel: u32,
+    /// Time between two lines
+    #[arg(long, short, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    pub interval: f64,
+    /// The server sends
+    #[arg(long, short = 'R', conflicts_with_all = ["bidirectional", "latency"])]
+    pub reverse: bool,
+    /// Both send at the same time
+    #[arg(long, conflicts_with = "latency")]
+    pub bidirectional: bool,
+    /// Measure round trips of small messages, one at a time on each connection
+    #[arg(long)]
+    pub latency: bool,
+    /// Size of a message; by default 1 MiB, with --latency 64
+    #[arg(long, short = 'l', value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::perf::MOST_BYTES)))]
+    pub bytes: Option<u32>,
+    /// The Ethernet address of the server, or of the next router; by default as the kernel's routes and neighbours say
+    #[arg(long, value_name = "MAC")]
+    pub peer_mac: Option<Mac>,
+    #[command(flatten)]
+    pub overrides: Overrides<true>,
+    #[command(flatten)]
+    pub interface: Interface,
+}
+
+#[derive(Debug, Args)]
 pub struct Tunnel {
     /// The interface to send and receive on
     #[arg(long, value_name = "IF")]
@@ -129,7 +172,7 @@ pub struct Tunnel {
     #[command(flatten)]
     pub overrides: Overrides<true>,
     #[command(flatten)]
-    pub serve: Serve,
+    pub publish: Publish,
     #[command(flatten)]
     pub captures: Captures,
 }
@@ -179,7 +222,7 @@ pub struct Interface {
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub timeout: u64,
     #[command(flatten)]
-    pub serve: Serve,
+    pub publish: Publish,
     #[command(flatten)]
     pub captures: Captures,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use spray_experiments::scenario;
 
-use crate::args::{Captures, Serve};
+use crate::args::{Captures, Publish};
 use crate::settings::Overrides;
 
 #[derive(Debug, Args)]
@@ -18,7 +18,7 @@ pub struct Sim {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
-    pub serve: Serve,
+    pub publish: Publish,
     #[command(flatten)]
     pub captures: Captures,
 }

@@ -17,7 +17,7 @@ use crate::settings::Overrides;
 /// 2 for bad input, 1 when a run does not complete.
 pub fn sim(arguments: &Sim) -> Outcome {
     let scenarios = Scenario::read_all(&published_document(&arguments.overrides)?).map_err(Failure::refused)?;
-    let campaign = Campaign::new(Engine::Sim, scenarios, &arguments.seeds).serving(&arguments.serve)?;
+    let campaign = Campaign::new(Engine::Sim, scenarios, &arguments.seeds).publishing(&arguments.publish)?;
     let captures = Some(arguments.captures.clone());
     Campaign { captures, ..campaign }.run(arguments.out.as_deref())
 }

@@ -51,6 +51,6 @@ fn megabytes(bytes: u64) -> String {
 }
 
 /// Bytes in a time as Gb/s.
-fn gbps(bytes: u64, seconds: f64) -> f64 {
+pub fn gbps(bytes: u64, seconds: f64) -> f64 {
     bytes as f64 * 8.0 / seconds.max(1e-9) / 1e9
 }

@@ -47,7 +47,7 @@ pub fn send(arguments: &args::Send) -> Outcome {
     }
     let tree = Tree::of(&arguments.paths)?;
     let mut session = Session::open(&arguments.interface, Some(arguments.to), &path)?;
-    let peer = peer(&mut session, arguments)?;
+    let peer = session.peer(arguments.to, arguments.peer_mac)?;
     let stop = Stop::on_signals()?;
     session.confine(&tree.reach())?;
     tree.skipped.iter().for_each(|(name, what)| note!("spray: skipped {name}: {what}"));
@@ -83,22 +83,6 @@ pub fn send(arguments: &args::Send) -> Outcome {
         say!("{report}")
     }
     outcome
-}
-
-/// The library's error, with the flag that goes without the kernel's answer.
-fn by_hand(error: impl std::fmt::Display) -> Failure {
-    Failure::refused(format!("{error} (--peer-mac)"))
-}
-
-fn peer(session: &mut Session, arguments: &args::Send) -> Outcome<Peer> {
-    let mac = match arguments.peer_mac {
-        Some(mac) => mac.0,
-        None => {
-            session.follow_routes()?;
-            session.source().resolve(arguments.to).map_err(by_hand)?
-        }
-    };
-    Ok(Peer { address: arguments.to, mac })
 }
 
 /// An entry that is described and has no verdict yet.

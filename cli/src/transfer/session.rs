@@ -17,7 +17,7 @@ use spray_nic::driver::{self, Idle};
 use spray_nic::net::{Interface, NextHops, Resolver, Source};
 use spray_nic::real;
 use spray_nic::xdp::AttachMode;
-use spray_nic::{ConnectionId, Endpoint, EndpointConfig, Mode};
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, Mode, Peer};
 
 use super::format::MESSAGE_BYTES;
 use super::recv::CONNECTIONS;
@@ -101,7 +101,8 @@ impl Path {
     }
 }
 
-const PS_PER_S: u64 = 1_000_000_000_000;
+/// Picoseconds of a second.
+pub const PS_PER_S: u64 = 1_000_000_000_000;
 const PS_PER_US: f64 = 1e6;
 /// Events between two steps, of which freezes are counted. A retransmission is one too, so the log takes those of a poll.
 const EVENTS: usize = 4096;
@@ -128,7 +129,7 @@ impl Session {
         adjust: impl FnOnce(&mut EndpointConfig),
     ) -> Outcome<Self> {
         let name = &arguments.interface;
-        let metrics = metrics::session::Session::new(Metrics::open(arguments.serve.metrics)?);
+        let metrics = metrics::session::Session::new(Metrics::open(arguments.publish.metrics)?);
         let keys = trust::keys(&arguments.trust)?;
         let interface = Interface::find(name).map_err(Failure::refused)?;
         let address = own_address(&interface, arguments, peer)?;
@@ -178,6 +179,21 @@ impl Session {
     pub fn follow_routes(&mut self) -> Outcome {
         self.next_hops = Some(NextHops::open(self.source()).map_err(Failure::refused)?);
         Ok(())
+    }
+
+    /// The peer at an address, by way of the Ethernet address that the user gave, or else of the next hop that the kernel knows.
+    ///
+    /// # Errors
+    /// 2 when there is no way there.
+    pub fn peer(&mut self, address: IpAddr, mac: Option<args::Mac>) -> Outcome<Peer> {
+        let mac = match mac {
+            Some(mac) => mac.0,
+            None => {
+                self.follow_routes()?;
+                self.source().resolve(address).map_err(by_hand)?
+            }
+        };
+        Ok(Peer { address, mac })
     }
 
     /// Asks for next hops while it runs; `None` before [`Session::follow_routes`].
@@ -246,6 +262,11 @@ impl Session {
         connections.into_iter().for_each(|connection| self.endpoint.abort(connection));
         self.endpoint.poll(self.clock.now_ps());
     }
+}
+
+/// The library's error, with the flag that goes without the kernel's answer.
+fn by_hand(error: impl std::fmt::Display) -> Failure {
+    Failure::refused(format!("{error} (--peer-mac)"))
 }
 
 /// Times that a balancer froze (REPS §3.2), and why: for a loss by timeout, for one by a gap, for unanswered probes.

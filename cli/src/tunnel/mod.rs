@@ -121,7 +121,7 @@ fn interface(arguments: &args::Tunnel) -> args::Interface {
         zero_copy: false,
         copy: arguments.copy,
         timeout: arguments.timeout,
-        serve: arguments.serve,
+        publish: arguments.publish,
         captures: arguments.captures.clone(),
     }
 }

@@ -1,0 +1,123 @@
+//! What is measured: of each interval a line for each way, and of all of them a sum.
+
+use serde::Serialize;
+use spray_core::flow::{ReceiverStats, SenderStats};
+use spray_nic::device::Device;
+use spray_nic::{ConnectionId, Endpoint};
+
+use super::format::What;
+use crate::transfer::gbps;
+use crate::transfer::session::PS_PER_S;
+
+/// What all connections have counted at a time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Look {
+    at_ps: u64,
+    sender: SenderStats,
+    receiver: ReceiverStats,
+    rtt_p50_us: f64,
+    rtt_p99_us: f64,
+}
+
+impl Look {
+    /// Looks at `connections`, whose round-trip times are shown as the largest of each.
+    pub fn new<D: Device>(endpoint: &Endpoint<D>, connections: &[ConnectionId], at_ps: u64) -> Self {
+        let (sender, receiver) = endpoint.totals();
+        let stats = connections.iter().filter_map(|connection| endpoint.connection_stats(*connection));
+        let rtt = |us: (f64, f64), (p50_ps, p99_ps): (u64, u64)| {
+            (us.0.max(p50_ps as f64 / 1e6), us.1.max(p99_ps as f64 / 1e6))
+        };
+        let (rtt_p50_us, rtt_p99_us) = stats.map(|stats| (stats.rtt_p50_ps, stats.rtt_p99_ps)).fold((0.0, 0.0), rtt);
+        Self { at_ps, sender, receiver, rtt_p50_us, rtt_p99_us }
+    }
+
+    /// When it was.
+    pub fn at_ps(&self) -> u64 {
+        self.at_ps
+    }
+}
+
+/// One way between two looks. The fields are those of `--json`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    from_s: f64,
+    until_s: f64,
+    /// `up` from this side, `down` to it.
+    way: &'static str,
+    bytes: u64,
+    goodput_gbps: f64,
+    /// Up only: packets sent again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retransmits: Option<u64>,
+    /// Up only: the share of ACKs that tell of a mark.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    marked_share: Option<f64>,
+    /// Up only: since the connection began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rtt_p50_us: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rtt_p99_us: Option<f64>,
+    /// Down only: packets that arrived after one with a higher number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reordered: Option<u64>,
+}
+
+/// The heading of [`Interval::line`].
+pub const HEAD: &str = "seconds        way       Gb/s  sent again  marked  RTT p50 us  p99 us  reordered";
+
+impl Interval {
+    /// The ways that `what` has, from one look to a later one; times count from `begun_ps`.
+    pub fn between(what: What, begun_ps: u64, from: &Look, to: &Look) -> Vec<Self> {
+        let up = matches!(what, What::Up | What::Both).then(|| Self::up(begun_ps, from, to));
+        let down = matches!(what, What::Down | What::Both).then(|| Self::down(begun_ps, from, to));
+        up.into_iter().chain(down).collect()
+    }
+
+    fn new(way: &'static str, begun_ps: u64, from: &Look, to: &Look, bytes: u64) -> Self {
+        let seconds = |ps: u64| ps.saturating_sub(begun_ps) as f64 / PS_PER_S as f64;
+        let (from_s, until_s) = (seconds(from.at_ps), seconds(to.at_ps));
+        Self {
+            from_s,
+            until_s,
+            way,
+            bytes,
+            goodput_gbps: gbps(bytes, until_s - from_s),
+            retransmits: None,
+            marked_share: None,
+            rtt_p50_us: None,
+            rtt_p99_us: None,
+            reordered: None,
+        }
+    }
+
+    fn up(begun_ps: u64, from: &Look, to: &Look) -> Self {
+        let counted = from.sender.until(&to.sender);
+        Self {
+            retransmits: Some(counted.retransmits),
+            marked_share: Some(counted.marked_acks as f64 / counted.acks.max(1) as f64),
+            rtt_p50_us: Some(to.rtt_p50_us),
+            rtt_p99_us: Some(to.rtt_p99_us),
+            ..Self::new("up", begun_ps, from, to, counted.bytes_acked)
+        }
+    }
+
+    fn down(begun_ps: u64, from: &Look, to: &Look) -> Self {
+        let counted = from.receiver.until(&to.receiver);
+        Self { reordered: Some(counted.order.reordered), ..Self::new("down", begun_ps, from, to, counted.bytes) }
+    }
+
+    /// A line for a terminal.
+    pub fn line(&self) -> String {
+        let Self { from_s, until_s, way, goodput_gbps, .. } = self;
+        let count = |count: Option<u64>| count.map_or_else(|| "-".into(), |count| count.to_string());
+        let real = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.1}"));
+        let marked = self.marked_share.map_or_else(|| "-".into(), |share| format!("{:.1} %", 100.0 * share));
+        format!(
+            "{from_s:5.1} - {until_s:5.1}  {way:<4}{goodput_gbps:10.3}  {:>10}  {marked:>6}  {:>10}  {:>6}  {:>9}",
+            count(self.retransmits),
+            real(self.rtt_p50_us),
+            real(self.rtt_p99_us),
+            count(self.reordered)
+        )
+    }
+}
