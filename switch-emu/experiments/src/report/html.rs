@@ -85,8 +85,11 @@ fn legend(names: &[String]) -> String {
 
 /// Figures with their names, in a grid.
 pub(super) fn figures(figures: &[(&str, String)]) -> String {
-    let item =
-        |(name, value): &(&str, String)| format!("<div><dt>{}</dt><dd>{}</dd></div>\n", escape(name), escape(value));
+    const LONG: usize = 18;
+    let item = |(name, value): &(&str, String)| {
+        let class = if value.len() > LONG { " class=\"wide\"" } else { "" };
+        format!("<div{class}><dt>{}</dt><dd>{}</dd></div>\n", escape(name), escape(value))
+    };
     format!("<dl class=\"figures\">\n{}</dl>\n", figures.iter().map(item).collect::<String>())
 }
 

@@ -40,9 +40,10 @@ fn plots(data: &RunData) -> String {
         String::new()
     };
     let fabric = if data.is_whole() {
-        ""
+        "Both directions of each cable, by their load. Failed links are dashed and have a cross."
     } else {
-        "Alike switches of this large fabric are drawn as one, but for those at failed links; a line stands for all links between two of them."
+        "Alike switches of this large fabric are drawn as one, but for those at failed links. A line stands for all links between two of \
+         them, and has a cross where one of these has failed."
     };
     let about = |id| match id {
         "goodput" => ("Goodput over time", ""),

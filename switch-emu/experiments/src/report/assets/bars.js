@@ -64,11 +64,14 @@ spray.key = (names) =>
     ),
   );
 
-// Colours of the causes of losses, in the order of the data, and what they are called.
-spray.causes = [
-  ["queue full", 1],
-  ["link failed", 3],
-  ["random loss", 4],
-  ["TTL ran out", 7],
-  ["trimmed", 5],
-];
+// What the causes of losses are called, and their colours.
+const CAUSES = {
+  drops_queue: ["queue full", 1],
+  drops_link: ["link failed", 3],
+  drops_random: ["random loss", 4],
+  drops_ttl: ["TTL ran out", 7],
+  trims: ["trimmed", 5],
+};
+
+// The same in the order of the data.
+spray.causes = (data) => data.causes.map((cause) => CAUSES[cause]);

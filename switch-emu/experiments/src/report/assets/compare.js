@@ -198,7 +198,7 @@ const drawSizes = (host, data, cells, state) => {
 
 const drawDrops = (host, data, cells, state) => {
   const byCause = state.drops === "cause";
-  const names = byCause ? spray.causes : data.layers.map((name, layer) => [name, layer]);
+  const names = byCause ? spray.causes(data) : data.layers.map((name, layer) => [name, layer]);
   const bar = ([balancer, runs]) => {
     const sums = names.map(() => 0);
     for (const [layer, counts] of runs.flatMap((run) => run.drops))

@@ -1,21 +1,22 @@
 // The life of a connection's entropy values: how many packets went with new, recycled or frozen ones, and which values these were.
 "use strict";
 
-// Colours of the choices, in the order of the data, and what they mean.
-const CHOICES = [
-  ["chosen by the scheme's own rule", 8],
-  ["explored: a new value", 0],
-  ["recycled: one that came back unmarked", 2],
-  ["frozen on: one that is known to work", 1],
-];
+// What the choices mean, and their colours.
+const CHOICES = {
+  chosen: ["chosen by the scheme's own rule", 8],
+  explored: ["explored: a new value", 0],
+  recycled: ["recycled: one that came back unmarked", 2],
+  frozen: ["frozen on: one that is known to work", 1],
+};
 
 spray.evs = (host, data) => {
+  const choices = data.choices.map((choice) => CHOICES[choice]);
   const body = spray.el("div");
   const show = (index) => {
     const { connection, begin_us, bin_us, packets, used, bands } = data.evs[index];
     const time = (at) => Number((begin_us + (at + 0.5) * bin_us).toPrecision(8));
     const x = used.map((_, at) => time(at));
-    const there = CHOICES.map(([name, colour], choice) => ({ name, colour, x, y: packets[choice], choice })).filter(({ y }) =>
+    const there = choices.map(([name, colour], choice) => ({ name, colour, x, y: packets[choice], choice })).filter(({ y }) =>
       y.some((count) => count),
     );
     body.replaceChildren();
@@ -37,8 +38,8 @@ spray.evs = (host, data) => {
       bin: bin_us,
       begin: begin_us,
       most: 4,
-      text: (value) => (value === null ? "no packet" : CHOICES[value - 1][0]),
-      fill: (value) => spray.colour(CHOICES[value - 1][1]),
+      text: (value) => (value === null ? "no packet" : choices[value - 1][0]),
+      fill: (value) => spray.colour(choices[value - 1][1]),
       moments: data.moments,
       end: data.end_us,
       axis: "Bands of entropy values",

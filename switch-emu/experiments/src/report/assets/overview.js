@@ -20,7 +20,8 @@ spray.overview = (data) => {
   const changed = () => {
     if (waiting) return;
     waiting = true;
-    requestAnimationFrame(() => {
+    // Once for several clicks in a row.
+    setTimeout(() => {
       waiting = false;
       drawAll(data, chosen, state);
     });

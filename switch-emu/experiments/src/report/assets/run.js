@@ -147,10 +147,11 @@ spray.sizes = (id, host, lines) => {
 };
 
 const dropped = (host, data) => {
-  const part = (count, cause) => ({ name: spray.causes[cause][0], colour: spray.causes[cause][1], value: count });
+  const causes = spray.causes(data);
+  const part = (count, cause) => ({ name: causes[cause][0], colour: causes[cause][1], value: count });
   const bars = (places) => places.map(({ name, counts }) => ({ name, parts: counts.map(part) }));
   const more = data.more_places ? [spray.el("p", { class: "soft" }, `${data.more_places} more ports in ports.csv.`)] : [];
-  const used = spray.causes.filter((_, cause) => data.places.some((place) => place.counts[cause]));
+  const used = causes.filter((_, cause) => data.places.some((place) => place.counts[cause]));
   host.append(spray.key(used));
   const groups = [{ title: "by port", bars: bars(data.places) }];
   if (data.layers.length > 1) groups.unshift({ title: "by layer", bars: bars(data.layers) });

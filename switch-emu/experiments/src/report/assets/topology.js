@@ -107,13 +107,14 @@ spray.topology = (id, host, topology) => {
   };
 };
 
-// Gives each link the colour of its load, and a cross if it has failed.
+// Gives each link the colour of its load, and a cross if it has failed; a line that stands for several keeps its colour.
 const colour = (lines, links, step, broken) => {
   const heat = spray.heat();
   lines.forEach(({ line, cross }, index) => {
     const load = links[index].load[step];
-    line.setAttribute("stroke", broken.has(index) ? spray.css("--bad") : load === null ? spray.css("--grid") : heat(load / 100));
-    line.setAttribute("stroke-dasharray", broken.has(index) ? "5 4" : "none");
+    const isDead = broken.has(index) && links[index].links === 1;
+    line.setAttribute("stroke", isDead ? spray.css("--bad") : load === null ? spray.css("--grid") : heat(load / 100));
+    line.setAttribute("stroke-dasharray", isDead ? "5 4" : "none");
     cross.setAttribute("visibility", broken.has(index) ? "visible" : "hidden");
   });
 };
