@@ -356,3 +356,13 @@ function spray.dissector(buffer, pinfo, tree)
 end
 
 DissectorTable.get("udp.port"):add(UDP_PORT, spray)
+
+-- The source port is the entropy value, and so any port: also one of a protocol that Wireshark knows, which it would ask first, as it is the
+-- lower one. What is to our port and looks like ours is asked for before all ports.
+spray:register_heuristic("udp", function(buffer, pinfo, tree)
+    if pinfo.dst_port ~= UDP_PORT or buffer:captured_len() < COMMON_BYTES then return false end
+    if not versions[buffer(0, 1):uint()] or not kinds[buffer(1, 1):uint()] then return false end
+    spray.dissector(buffer, pinfo, tree)
+    return true
+end)
+if set_preference then set_preference("udp.try_heuristic_first", true) end

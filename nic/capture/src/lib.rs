@@ -12,4 +12,4 @@ mod witness;
 pub use pcapng::{Capture, SNAP_BYTES, Written};
 pub use sighting::{Content, Fate, Sighting};
 pub use trace::{Life, Place, Row, Tracer};
-pub use witness::{Shared, Witness};
+pub use witness::{Rows, Shared, Witness};

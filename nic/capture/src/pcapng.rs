@@ -148,7 +148,7 @@ mod tests {
         Sighting {
             at_ps: number as i64 * 2_000_000 + 999,
             interface: number as u32 % 2,
-            outbound: number % 2 == 0,
+            outbound: number.is_multiple_of(2),
             content: Content::of(&[number as u8; 300], false),
             fate: Fate { dropped: (number == 1).then_some("queue full"), ..Fate::default() },
             waiting_bytes: Some(77),

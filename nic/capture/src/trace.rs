@@ -7,7 +7,7 @@ use spray_core::event::Event;
 use spray_core::feedback::LossCause;
 use spray_wire::{Ack, BITMAP_BITS, Body, Common, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Data, Envelope, Nack};
 
-use super::Sighting;
+use super::{Rows, Sighting};
 
 /// Follows the packets of chosen flows.
 #[derive(Debug)]
@@ -286,7 +286,7 @@ impl Tracer {
     }
 
     /// All rows, by time, and how many were left out.
-    pub(crate) fn finish(mut self) -> (Vec<Row>, u64) {
+    pub(crate) fn finish(mut self) -> Rows {
         self.rows.sort_by_key(|row| (row.at_ps, row.event as u8));
         // What concerns no single transmission is of all that went before it, at their sender.
         let mut sent: HashMap<(usize, u64), (u32, String)> = HashMap::new();

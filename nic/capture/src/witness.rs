@@ -33,6 +33,9 @@ impl Shared {
     }
 }
 
+/// What a tracer has found: its rows, and how many it has left out.
+pub type Rows = (Vec<Row>, u64);
+
 /// Sightings that wait for their turn where all come in order.
 const BATCH: usize = 4_096;
 
@@ -73,11 +76,11 @@ impl Witness {
         }
     }
 
-    /// Ends it: what the capture holds, if there is one, and what the tracer has found, with how many rows it has left out.
+    /// Ends it: what the capture holds, if there is one, and what the tracer has found.
     ///
     /// # Errors
     /// The first error of the capture's file.
-    pub fn finish(&mut self) -> io::Result<(Option<Written>, (Vec<Row>, u64))> {
+    pub fn finish(&mut self) -> io::Result<(Option<Written>, Rows)> {
         self.settle(i64::MAX);
         let written = self.capture.take().map(Capture::finish).transpose();
         let rows = self.tracer.take().map(Tracer::finish).unwrap_or_default();

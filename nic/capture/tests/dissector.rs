@@ -105,7 +105,8 @@ fn frames() -> Vec<Vec<u8>> {
                 dst_mac: [2, 0, 0, 0, 0, 2],
                 src: if v6 { "fd00::1".parse().unwrap() } else { "10.0.0.1".parse().unwrap() },
                 dst: if v6 { "fd00::2".parse().unwrap() } else { "10.0.0.2".parse().unwrap() },
-                src_port: EvPort::new(50_000 + number as u16),
+                // An entropy value may be the port of a protocol that Wireshark knows.
+                src_port: EvPort::new([50_000, 53, 67, 123, 161, 514, 1_812, 2_152, 4_500, 1][number % 10]),
                 dscp: if is_data { DSCP_DATA } else { DSCP_CONTROL },
                 ecn: [Ecn::Ect0, Ecn::Ce, Ecn::NotEct][number % 3],
                 ttl: 64 - number as u8,

@@ -22,7 +22,7 @@ use crate::workload::{classes, largest_bytes};
 /// When the file is there already, or cannot be made.
 pub fn capture(file: &Path, scenario: &Scenario, frames: u64) -> io::Result<Shared> {
     let places = places(&scenario.network);
-    let names: Vec<String> = places.iter().map(|place| interface(place)).collect();
+    let names: Vec<String> = places.iter().map(interface).collect();
     let output = BufWriter::new(File::create_new(file)?);
     let capture = Capture::new(output, names.iter().map(String::as_str), Duration::ZERO, frames)?;
     Ok(Shared::new(Some(capture), None))
