@@ -96,8 +96,14 @@ fn what_cannot_be_is_refused_and_says_why() {
         (&["--peer", "10.0.0.2", "--address", "10.9.0.1/24", "--insecure"], "there is no interface spray-nope"),
         (&["--peer", "10.0.0.2", "--address", "10.9.0.1/33", "--insecure"], "such as 10.9.0.1/24"),
         (&["--peer", "10.0.0.2", "--peer", "10.0.0.3", "--address", "10.9.0.1/24", "--insecure"], "10.0.0.2=10.9.0.2"),
-        (&["--peer", "10.0.0.2=10.9.0.2", "--peer", "10.0.0.2=10.9.0.3", "--address", "10.9.0.1/24"], "comes twice"),
-        (&["--peer", "10.0.0.2=10.9.0.2", "--peer", "fd00::2=10.9.0.3", "--address", "10.9.0.1/24"], "same IP version"),
+        (
+            &["--insecure", "--peer", "10.0.0.2=10.9.0.2", "--peer", "10.0.0.2=10.9.0.3", "--address", "10.9.0.1/24"],
+            "twice",
+        ),
+        (
+            &["--insecure", "--peer", "10.0.0.2=10.9.0.2", "--peer", "fd00::2=10.9.0.3", "--address", "10.9.0.1/24"],
+            "IP version",
+        ),
     ] {
         let output = spray().args(["tunnel", "--interface", "spray-nope"]).args(arguments).output().unwrap();
         let said = text(&output.stderr);

@@ -84,6 +84,12 @@ pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
 }
 
 fn check(arguments: &args::Tunnel) -> Outcome {
+    if arguments.key.is_none() && !arguments.insecure {
+        return Err(Failure::refused(
+            "no key: make one with `spray keygen FILE`, give it with --key FILE, and the same file to the other machines (or their \
+             public keys to this one, with --trust). Or say --insecure: then anybody on the network may send and read",
+        ));
+    }
     let peers = &arguments.peer;
     let bare = peers.iter().find(|peer| peers.len() > 1 && peer.networks.is_empty());
     if let Some(bare) = bare {
