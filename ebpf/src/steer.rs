@@ -14,7 +14,7 @@ use spray_wire::switch_view::{Addressee, addressed_to};
 /// Sockets by receive queue.
 #[btf_map(name = "sockets")]
 static SOCKETS: XskMap<64> = XskMap::new();
-/// Whom the sockets receive for. Empty places are zeros. The number of places is that of `spray_testbed::program::steer`.
+/// Whom the sockets receive for. Empty places are zeros. The number of places is that of `spray_nic::xdp`.
 #[btf_map(name = "own")]
 static OWN: Array<[Addressee; 4], 1> = Array::new();
 /// Frames of the transport that came by a queue without a socket.

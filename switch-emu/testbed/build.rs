@@ -1,4 +1,4 @@
-//! Embeds the XDP programs when `cargo xtask build-ebpf` has built them.
+//! Embeds the switches' XDP programs when `cargo xtask build-ebpf` has built them.
 
 use std::{env, fs, path::Path};
 

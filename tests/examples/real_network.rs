@@ -1,7 +1,7 @@
 //! Transfers over plain Linux routers: `cargo xtask real-network` runs it and keeps what it prints.
 //!
 //! Arguments: the `spray` command, bytes of a transfer, rounds, contenders and conditions separated by commas. A contender is `tcp`,
-//! `mptcp-kernel`, or a balancer with further arguments of `spray send`, as in `reps+--set=transport.ack_every=1`.
+//! `mptcp-kernel`, `tunnel` with further arguments of `spray tunnel`, or a balancer with further arguments of `spray send`, as in `reps+--set=transport.ack_every=1`.
 
 use std::path::{Path, PathBuf};
 
@@ -45,6 +45,9 @@ fn contender(name: &str) -> Contender {
         name => {
             let (balancer, rest) = name.split_once('+').unwrap_or((name, ""));
             let rest = rest.split('+').filter(|word| !word.is_empty()).map(str::to_string);
+            if balancer == "tunnel" {
+                return Contender::Tunnel(rest.collect());
+            }
             Contender::Spray([format!("--balancer={balancer}")].into_iter().chain(rest).collect())
         }
     }

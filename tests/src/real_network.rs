@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "how long real transfers take is what is measured")]
 
 use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -52,6 +53,8 @@ impl Condition {
 pub enum Contender {
     /// `spray send` with these arguments.
     Spray(Vec<String>),
+    /// One TCP connection of the kernel through `spray tunnel` with these arguments.
+    Tunnel(Vec<String>),
     /// One TCP connection of the kernel.
     Tcp,
     /// One MPTCP connection of the kernel, with a subflow for each of the sender's addresses.
@@ -99,8 +102,9 @@ pub fn transfer(
         let watch = scope.spawn(|| at_half(routers, bytes, condition, &end));
         let result = match contender {
             Contender::Spray(arguments) => by_spray(routers, spray, path, arguments),
-            Contender::Tcp => by_kernel(routers, bytes, Protocol::TCP),
-            Contender::Mptcp => by_kernel(routers, bytes, Protocol::MPTCP),
+            Contender::Tunnel(arguments) => by_tunnel(routers, spray, bytes, arguments),
+            Contender::Tcp => by_kernel(routers, bytes, Protocol::TCP, Routers::address(1, 0)),
+            Contender::Mptcp => by_kernel(routers, bytes, Protocol::MPTCP, Routers::address(1, 0)),
         };
         end.store(true, Relaxed);
         watch.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(result)
@@ -184,20 +188,53 @@ impl Drop for Out {
     }
 }
 
-fn by_kernel(routers: &Routers, bytes: u64, protocol: Protocol) -> Result<Transfer, RunError> {
+/// A side's address in the tunnel.
+fn inner(side: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 9, 0, 1 + side as u8)
+}
+
+/// Starts both ends of a tunnel between the hosts, the receiver's first, and waits until they are connected.
+///
+/// # Errors
+/// When a program does not start.
+pub fn tunnels(routers: &Routers, spray: &Path, arguments: &[String]) -> Result<[Running; 2], RunError> {
+    let start = |side: usize| {
+        let spawn = || {
+            let mut command = Command::new(spray);
+            command.args(["tunnel", "--insecure", "--interface", Routers::INTERFACE, "--peer"]);
+            command.arg(Routers::address(1 - side, 0).to_string());
+            command.args(["--address", &format!("{}/24", inner(side))]).args(arguments);
+            command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()
+        };
+        let process = routers.run_in(side, spawn)?.map_err(|error| RunError::io("running spray", error))?;
+        Ok::<_, RunError>(Running(process))
+    };
+    let both = [start(1)?, start(0)?];
+    Ok(both.map(|process| process.until("connected to ")))
+}
+
+fn by_tunnel(routers: &Routers, spray: &Path, bytes: u64, arguments: &[String]) -> Result<Transfer, RunError> {
+    let mut ends = tunnels(routers, spray, arguments)?;
+    let done = by_kernel(routers, bytes, Protocol::TCP, inner(1));
+    ends.iter_mut().for_each(Running::kill);
+    let said = ends.iter_mut().map(Running::said).collect();
+    Ok(Transfer { said, ..done? })
+}
+
+fn by_kernel(routers: &Routers, bytes: u64, protocol: Protocol, to: Ipv4Addr) -> Result<Transfer, RunError> {
     let failed = |error| RunError::io("a transfer of the kernel's", error);
     let socket = || Socket::new(Domain::IPV4, Type::STREAM, Some(protocol));
     let listen = || -> io::Result<Socket> {
         let listener = socket()?;
         listener.set_reuse_address(true)?;
-        listener.bind(&SockAddr::from(std::net::SocketAddrV4::new(Routers::address(1, 0), PORT)))?;
+        listener.bind(&SockAddr::from(SocketAddrV4::new(to, PORT)))?;
         listener.listen(1)?;
         Ok(listener)
     };
     let listener = routers.run_in(1, listen)?.map_err(failed)?;
     let connect = || -> io::Result<Socket> {
         let stream = socket()?;
-        let to = SockAddr::from(std::net::SocketAddrV4::new(Routers::address(1, 0), PORT));
+        let to = SockAddr::from(SocketAddrV4::new(to, PORT));
         stream.connect_timeout(&to, PATIENCE)?;
         stream.set_write_timeout(Some(PATIENCE))?;
         Ok(stream)

@@ -38,11 +38,16 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 impl Running {
     /// Waits until this `spray recv`, whose standard error is a pipe, can be reached.
-    pub fn listening(mut self) -> Self {
+    pub fn listening(self) -> Self {
+        self.until("listening on ")
+    }
+
+    /// Waits until this process, whose standard error is a pipe, has said this in a line there.
+    pub fn until(mut self, said_so: &str) -> Self {
         let stderr = self.0.stderr.as_mut().expect("a piped standard error");
         // No more is read than that line.
         let (mut said, mut byte) = (Vec::new(), [0]);
-        while !(said.ends_with(b"\n") && String::from_utf8_lossy(&said).contains("listening on ")) {
+        while !(said.ends_with(b"\n") && String::from_utf8_lossy(&said).contains(said_so)) {
             let ended = stderr.read(&mut byte).unwrap() == 0;
             assert!(!ended, "it ended: {}", String::from_utf8_lossy(&said));
             said.extend(byte);

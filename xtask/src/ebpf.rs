@@ -1,4 +1,4 @@
-//! Builds the XDP programs in `ebpf/` and puts the objects where `spray-testbed`'s build script embeds them.
+//! Builds the XDP programs in `ebpf/` and puts the objects where the build scripts of `spray-nic` and `spray-testbed` embed them.
 
 use std::fs;
 use std::path::Path;

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::packet::{LANES, Place};
 
 /// Messages that may wait for earlier ones. A sender of ours has 256 at most between the oldest that is not delivered and the newest.
+//= docs/specs/endpoint.md#END-41 At most 1,024 messages wait
 const WAITING: usize = 1024;
 
 /// What one side sends: the next number of each lane.
@@ -53,6 +54,7 @@ impl Lanes {
     ///
     /// # Errors
     /// [`Disorder`]
+    //= docs/specs/endpoint.md#END-41 packets leave it in their order
     pub fn take(&mut self, place: Place, message: Bytes, mut out: impl FnMut(Bytes)) -> Result<(), Disorder> {
         let lane = self.lanes.get_mut(usize::from(place.lane)).ok_or(Disorder)?;
         if place.number != lane.next {
@@ -106,6 +108,7 @@ mod tests {
     }
 
     #[test]
+    //= docs/specs/endpoint.md#END-41 ends the connection
     fn what_a_peer_can_have_wait_is_bounded() {
         let mut lanes = Lanes::new();
         assert_eq!(take(&mut lanes, 0, 0), Ok(vec![0]));

@@ -14,6 +14,7 @@ use super::packet;
 use super::remote::Remote;
 
 /// First and longest time between two attempts to connect.
+//= docs/specs/endpoint.md#END-43 after 0.1 s, doubling
 const RETRY_PS: [u64; 2] = [100_000_000_000, 2_000_000_000_000];
 /// How often it is looked how much a connection has room for.
 const LOOK_PS: u64 = 1_000_000_000;
@@ -130,6 +131,7 @@ impl Link {
     }
 
     /// Takes a connection that the peer has begun; the older one gives way. A side that connects itself takes none.
+    //= docs/specs/endpoint.md#END-43 the newest connection
     pub fn accept<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId) -> Option<String> {
         if self.connects {
             endpoint.abort(connection);
@@ -197,6 +199,7 @@ impl Link {
         message: Bytes,
         mut out: impl FnMut(&[u8]) -> bool,
     ) {
+        //= docs/specs/endpoint.md#END-42 its source is behind that peer
         // Who may not send from this address does not, and what is no packet of ours ends the connection: its number is missing.
         let checked = packet::check(&message);
         let counted = &mut self.counted;

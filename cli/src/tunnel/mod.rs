@@ -13,7 +13,6 @@ mod packet;
 mod remote;
 
 use std::ops::ControlFlow;
-use std::os::fd::AsRawFd;
 
 use spray_nic::device::Device;
 use spray_nic::net::{Resolver, Tun};
@@ -61,13 +60,13 @@ pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
     session.outlast_outages();
     let resolver = session.resolver().ok_or_else(|| Failure::failed("the kernel's routes are not followed"))?;
     let tun = open(arguments)?;
-    session.wakers.push(tun.as_raw_fd());
+    session.wakers.push(tun.wake_fd());
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let whose = if arguments.insecure { ", for anybody (--insecure)" } else { "" };
     note!("spray: listening on {} as {own}{whose}; packets go by {}", arguments.interface, tun.name());
     let links = arguments.peer.iter().map(|remote| Link::new(remote.clone(), own)).collect();
-    let mut tunnel = Tunnel { tun, links, resolver, buffer: vec![0; MESSAGE].into() };
+    let mut tunnel = Tunnel { tun, links, resolver, wants: true, buffer: vec![0; MESSAGE].into() };
     let outcome = session.run(&stop, |endpoint, now_ps| tunnel.step(endpoint, now_ps));
     session.abort(tunnel.links.iter().filter_map(Link::connection));
     strays_line(session.strays()).inspect(|line| note!("spray: {line}"));
@@ -85,6 +84,12 @@ pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
 }
 
 fn check(arguments: &args::Tunnel) -> Outcome {
+    if arguments.key.is_none() && !arguments.insecure {
+        return Err(Failure::refused(
+            "no key: make one with `spray keygen FILE`, give it with --key FILE, and the same file to the other machines (or their \
+             public keys to this one, with --trust). Or say --insecure: then anybody on the network may send and read",
+        ));
+    }
     let peers = &arguments.peer;
     let bare = peers.iter().find(|peer| peers.len() > 1 && peer.networks.is_empty());
     if let Some(bare) = bare {
@@ -145,6 +150,8 @@ struct Tunnel {
     tun: Tun,
     links: Vec<Link>,
     resolver: Resolver,
+    /// Whether a packet ends a sleep.
+    wants: bool,
     buffer: Box<[u8]>,
 }
 
@@ -168,10 +175,13 @@ impl Tunnel {
 
     /// Reads what programs send. While the one connection there is has enough to send, packets wait in the device, whose queue is short.
     fn read<D: Device>(&mut self, endpoint: &mut Endpoint<D>) -> std::io::Result<()> {
+        let is_full = |links: &[Link]| matches!(links, [only] if only.is_full());
+        let wants = !is_full(&self.links);
+        if wants != std::mem::replace(&mut self.wants, wants) {
+            self.tun.want(wants)?;
+        }
         for _ in 0..BATCH {
-            if let [only] = &self.links[..]
-                && only.is_full()
-            {
+            if is_full(&self.links) {
                 break;
             }
             let Some(bytes) = self.tun.read(&mut self.buffer[HEADER..])? else { break };

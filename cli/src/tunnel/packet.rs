@@ -41,6 +41,7 @@ pub struct Place {
 }
 
 /// Writes the header of a message, and takes off the packet's header what is of this machine alone: that its checksum was checked here.
+//= docs/specs/endpoint.md#END-40 a message of a tunnel
 pub fn begin(message: &mut [u8], place: Place) {
     message[..2].copy_from_slice(&MAGIC);
     message[2..4].copy_from_slice(&place.lane.to_le_bytes());
@@ -49,6 +50,7 @@ pub fn begin(message: &mut [u8], place: Place) {
 }
 
 /// The place of a message and the flow of its packet; `None` where it is none that a kernel should get.
+//= docs/specs/endpoint.md#END-42 both fit the packet
 pub fn check(message: &[u8]) -> Option<(Place, Flow)> {
     let header = message.first_chunk::<HEADER>().filter(|header| header[..2] == MAGIC)?;
     let place = Place {
@@ -85,6 +87,7 @@ fn fits(offload: &[u8; Tun::HEADER], packet: &[u8]) -> bool {
 }
 
 /// The flow of an IP packet: its addresses, and a lane by them and, where it has any, its ports. Fragments have none.
+//= docs/specs/endpoint.md#END-40 a fragment has no ports
 pub fn flow(packet: &[u8]) -> Option<Flow> {
     const TCP: u8 = 6;
     const UDP: u8 = 17;

@@ -198,7 +198,8 @@ fn help_is_not_an_error() {
     let output = spray(&["--help"]);
     assert_eq!(output.status.code(), Some(0));
     let text = text(&output.stdout);
-    for command in ["demo", "run", "compare-balancers", "send", "recv", "keygen", "doctor", "clean", "bench"] {
+    for command in ["demo", "run", "compare-balancers", "send", "recv", "tunnel", "keygen", "doctor", "clean", "bench"]
+    {
         assert!(text.contains(command), "{command}");
     }
 }

@@ -16,6 +16,7 @@ use crate::endpoint::{ConnectionError, Peer};
 
 /// Longest message of a stream: what is written at once, if that is less.
 const CHUNK_BYTES: usize = 64 << 10;
+//= docs/specs/endpoint.md#END-39 at most 8 MiB or 256 messages
 /// What may be under way, from the oldest message on that is not delivered: a writer waits for more. So much the receiver may have to hold
 /// until the oldest one is there.
 const WINDOW_BYTES: usize = 8 << 20;
@@ -104,6 +105,7 @@ impl Stream {
     }
 
     /// Takes the message that comes next. An empty one is the end.
+    //= docs/specs/endpoint.md#END-39 an empty one is the end
     fn take(&mut self, data: Bytes) {
         self.next = self.next.wrapping_add(1);
         self.ended = data.is_empty();

@@ -39,6 +39,7 @@ pub use interface::{TakeOverError, XskInterface};
 pub use queues::XskQueues;
 
 use rings::Rings;
+pub(crate) use sys::any_readable;
 
 /// The rate of an interface's link in bits per second, where the driver tells. The interface is of this thread's network namespace.
 pub(crate) fn link_bps(interface: &str) -> Option<u64> {

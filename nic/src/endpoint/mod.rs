@@ -107,6 +107,8 @@ pub struct Endpoint<D> {
     arrivals: Vec<Received>,
     lateness: Lateness,
     polled_ps: u64,
+    /// Counts what the user asked for, which the next poll begins.
+    asked: u64,
 }
 
 impl<D: Device> Endpoint<D> {
@@ -125,6 +127,7 @@ impl<D: Device> Endpoint<D> {
             arrivals: Vec::with_capacity(event_loop::RECEIVE_BATCH),
             lateness: Lateness::default(),
             polled_ps: 0,
+            asked: 0,
         })
     }
 
@@ -176,6 +179,7 @@ impl<D: Device> Endpoint<D> {
     pub fn connect(&mut self, now_ps: u64, peer: Peer, flow: Option<FlowConfig>) -> Result<ConnectionId, ConnectError> {
         let flow = flow.unwrap_or(self.machine.config.flow);
         check_flow(&flow, &self.machine.config, &self.link.device)?;
+        self.asked += 1;
         self.machine.connect(now_ps, peer, flow)
     }
 
@@ -204,6 +208,7 @@ impl<D: Device> Endpoint<D> {
     /// # Errors
     /// As [`send`](Self::send).
     pub fn send_at(&mut self, connection: ConnectionId, data: Bytes, at_ps: u64) -> Result<MessageId, SendError> {
+        self.asked += 1;
         self.machine.schedule(connection, Content::Bytes(data), at_ps)
     }
 
@@ -212,6 +217,7 @@ impl<D: Device> Endpoint<D> {
     /// # Errors
     /// As [`send`](Self::send).
     pub fn send_from(&mut self, connection: ConnectionId, source: Box<dyn Source>) -> Result<MessageId, SendError> {
+        self.asked += 1;
         self.machine.schedule(connection, Content::Source(source), self.polled_ps)
     }
 
@@ -244,6 +250,7 @@ impl<D: Device> Endpoint<D> {
     /// takes no more messages.
     pub fn close(&mut self, connection: ConnectionId) {
         let Some(index) = self.machine.table.find(connection) else { return };
+        self.asked += 1;
         if let Some(connection) = self.machine.table.slot(index) {
             connection.close_wanted = true;
         }
@@ -253,6 +260,7 @@ impl<D: Device> Endpoint<D> {
     /// Ends a connection at once and tells the peer. [`EndpointEvent::Failed`] will follow on both sides.
     pub fn abort(&mut self, connection: ConnectionId) {
         if let Some(index) = self.machine.table.find(connection) {
+            self.asked += 1;
             self.machine.give_up(self.polled_ps, index, ConnectionError::Aborted, CloseReason::Aborted);
         }
     }
@@ -420,6 +428,7 @@ impl<D: Device> Endpoint<D> {
 
     /// Records that the caller has finished with a received message.
     pub(crate) fn consumed(&mut self, connection: ConnectionId, bytes: u64) {
+        self.asked += 1;
         self.machine.on_consumed(connection, bytes);
     }
 
@@ -433,9 +442,9 @@ impl<D: Device> Endpoint<D> {
         self.link.done_ps()
     }
 
-    /// A number that changes whenever a frame comes or goes.
+    /// A number that changes whenever a frame comes or goes, or the user asks for something.
     pub(crate) fn activity(&self) -> u64 {
-        self.link.received + self.link.sent.total()
+        self.link.received + self.link.sent.total() + self.asked
     }
 
     /// Ends the endpoint without telling its peers. Returns the device with no frame held.

@@ -3,18 +3,20 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use rtnetlink::LinkUnspec;
 
 use super::{NetError, ask};
-use crate::device::xsk::interface_index;
+use crate::device::xsk::{any_readable, interface_index};
 
 /// A TUN device. Every packet in and out begins with a [`virtio_net_hdr`](Self::HEADER) in little-endian order. Dropping it removes it.
 #[derive(Debug)]
 pub struct Tun {
     file: File,
+    /// Readable while a packet waits and is wanted.
+    wake: OwnedFd,
     name: String,
     index: u32,
 }
@@ -54,7 +56,8 @@ impl Tun {
         // Kernels before 6.2 do not segment UDP.
         offload(udp).or_else(|_| offload(tcp))?;
         let index = interface_index(&name).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))?;
-        Ok(Self { file, name, index })
+        let wake = any_readable([file.as_raw_fd()])?;
+        Ok(Self { file, wake, name, index })
     }
 
     /// Gives it addresses, each with the length of its network's prefix, an MTU and a queue of so many packets, and sets it up.
@@ -92,16 +95,28 @@ impl Tun {
         (&self.file).write(packet).map(drop)
     }
 
+    /// Says whether packets are wanted: whether [`wake_fd`](Self::wake_fd) is readable while one waits.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn want(&self, wanted: bool) -> io::Result<()> {
+        let events = if wanted { libc::EPOLLIN } else { 0 };
+        let mut event = libc::epoll_event { events: events as u32, u64: 0 };
+        let (wake, own) = (self.wake.as_raw_fd(), self.file.as_raw_fd());
+        // SAFETY: `event` is a live epoll_event, which the call only reads.
+        check(unsafe { libc::epoll_ctl(wake, libc::EPOLL_CTL_MOD, own, &raw mut event) })
+    }
+
+    /// A descriptor that is readable while a packet waits and is [wanted](Self::want).
+    #[must_use]
+    pub fn wake_fd(&self) -> RawFd {
+        self.wake.as_raw_fd()
+    }
+
     /// The device's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
-    }
-}
-
-impl AsRawFd for Tun {
-    fn as_raw_fd(&self) -> RawFd {
-        self.file.as_raw_fd()
     }
 }
 

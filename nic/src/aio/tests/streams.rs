@@ -71,6 +71,7 @@ fn the_connection_lives_as_long_as_one_half() {
 }
 
 #[test]
+//= docs/specs/endpoint.md#END-39 in the order of their numbers
 fn a_stream_keeps_the_order_of_bytes_whatever_the_network_does() {
     let network = Running::new(rough());
     block_on(async {

@@ -192,7 +192,7 @@ unsafe fn ask_interface(ioctl: libc::Ioctl, request: &mut libc::ifreq) -> io::Re
 }
 
 /// A descriptor that is readable while any of `fds` is.
-pub(super) fn any_readable(fds: impl IntoIterator<Item = RawFd>) -> io::Result<OwnedFd> {
+pub(crate) fn any_readable(fds: impl IntoIterator<Item = RawFd>) -> io::Result<OwnedFd> {
     // SAFETY: a plain argument; the result is checked below.
     let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
     if fd < 0 {

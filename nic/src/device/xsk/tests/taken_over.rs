@@ -79,3 +79,45 @@ fn a_socket_without_a_program_says_what_is_missing() {
     };
     joined(MTU, other, deaf);
 }
+
+/// A thread that sleeps is woken by what its user asks for, and does not sleep on before it has done that.
+#[test]
+fn a_message_after_a_pause_goes_at_once() {
+    if !has_root() {
+        return;
+    }
+    let (ready, over) = (Meeting::default(), Meeting::default());
+    let client = |interface: &str| {
+        number(interface, 1);
+        ready.wait();
+        let endpoint = aio::Endpoint::open(interface).unwrap();
+        let least = block_on(async {
+            let connection = endpoint.connect(IpAddr::from([10, 77, 0, 2])).await.unwrap();
+            let mut least = Duration::MAX;
+            for _ in 0..20 {
+                tokio::time::sleep(Duration::from_millis(15)).await;
+                let begun = clock();
+                connection.send("now".into()).await.unwrap();
+                least = least.min(begun.elapsed());
+            }
+            connection.close().await.unwrap();
+            least
+        });
+        assert!(
+            least < Duration::from_millis(5),
+            "a thread's nap is 10 ms; the shortest of 20 round trips took {least:?}"
+        );
+        over.wait();
+    };
+    let server = |interface: &str| {
+        number(interface, 2);
+        let endpoint = aio::Endpoint::open(interface).unwrap();
+        ready.wait();
+        block_on(async {
+            let mut connection = endpoint.accept().await.unwrap();
+            while connection.recv().await.unwrap().is_some() {}
+        });
+        over.wait();
+    };
+    joined(MTU, client, server);
+}

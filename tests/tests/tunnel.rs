@@ -1,0 +1,112 @@
+//! `spray tunnel`: TCP of the kernel's over it, while links die, and while an end is started again.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use spray_test_support::text;
+use spray_testbed::{Pair, Routers};
+use spray_tests::real_network::{Condition, Contender, transfer};
+use spray_tests::running::Running;
+use spray_tests::{spray, turn};
+
+#[test]
+fn tcp_through_a_tunnel_goes_on_when_a_link_dies() {
+    let Some(_turn) = turn() else { return };
+    let routers = Routers::new().unwrap();
+    // Of no file is anything sent but as many bytes.
+    let folder = spray_test_support::Folder::new();
+    let file = folder.file("payload", vec![0; 24 << 20]);
+    let command = spray();
+    for condition in [Condition::Healthy, Condition::Silent] {
+        let tunnel = Contender::Tunnel(Vec::new());
+        let done = transfer(&routers, command.get_program().as_ref(), file.as_ref(), &tunnel, condition).unwrap();
+        assert!(done.mbps.is_some(), "{}: {}", condition.name(), done.said);
+        assert!(!done.said.contains("connecting again"), "{}: {}", condition.name(), done.said);
+    }
+}
+
+fn end(pair: &Pair, side: usize, rest: &[&str]) -> Running {
+    let peer = Pair::address(1 - side, false).to_string();
+    let address = format!("10.9.0.{}/24", side + 1);
+    let mut command = spray();
+    command.args(["tunnel", "--insecure", "--interface", Pair::INTERFACE, "--peer", &peer, "--address", &address]);
+    command.args(rest).stdout(Stdio::null()).stderr(Stdio::piped());
+    Running(pair.run_in(side, || command.spawn()).unwrap().unwrap())
+}
+
+/// Sends bytes there and other bytes back by one TCP connection, all at once, and compares them.
+fn exchange(pair: &Pair) {
+    let content = |seed: u32| -> Vec<u8> {
+        (0..3_000_000_u32).map(|n| ((n ^ seed).wrapping_mul(0x9e37_79b9) >> 13) as u8).collect()
+    };
+    let listener = pair.run_in(1, || TcpListener::bind("10.9.0.2:5001")).unwrap().unwrap();
+    let near = pair.run_in(0, || TcpStream::connect("10.9.0.2:5001")).unwrap().unwrap();
+    let (far, _) = listener.accept().unwrap();
+    let talk = |stream: TcpStream, send: Vec<u8>, expected: Vec<u8>| {
+        let patience = Some(Duration::from_secs(30));
+        stream.set_read_timeout(patience).unwrap();
+        stream.set_write_timeout(patience).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                (&stream).write_all(&send).unwrap();
+                stream.shutdown(std::net::Shutdown::Write).unwrap();
+            });
+            let mut got = Vec::new();
+            (&stream).read_to_end(&mut got).unwrap();
+            assert!(got == expected, "{} of {} bytes", got.len(), expected.len());
+        });
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| talk(near, content(1), content(2)));
+        talk(far, content(2), content(1));
+    });
+}
+
+#[test]
+fn an_end_that_is_started_again_is_found_again_and_ctrl_c_leaves_nothing() {
+    let Some(_turn) = turn() else { return };
+    let pair = Pair::new().unwrap();
+    let connected = "connected to ";
+    let mut far = end(&pair, 1, &["--name", "far"]);
+    let mut near = end(&pair, 0, &["--name", "near", "--timeout", "1"]).until(connected);
+    far = far.until(connected);
+    exchange(&pair);
+    // The side that waits to be connected to is killed; the one that connects finds its successor.
+    far.kill();
+    far = end(&pair, 1, &["--name", "far", "--mtu", "9000"]).until(connected);
+    near = near.until("connecting again").until(connected);
+    exchange(&pair);
+    for (side, running) in [&mut near, &mut far].into_iter().enumerate() {
+        kill(Pid::from_raw(running.0.id() as i32), Signal::SIGINT).unwrap();
+        assert_eq!(running.end().code(), Some(130), "{}", running.said());
+        let links = pair.run_in(side, || Command::new("ip").args(["-details", "link"]).output()).unwrap().unwrap();
+        let links = text(&links.stdout);
+        assert!(!links.contains("near") && !links.contains("far") && !links.contains("prog/xdp"), "{links}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_says_why() {
+    for (arguments, why) in [
+        (&["--peer", "10.0.0.2", "--address", "10.9.0.1/24"][..], "no key"),
+        (&["--peer", "10.0.0.2", "--address", "10.9.0.1/24", "--insecure"], "there is no interface spray-nope"),
+        (&["--peer", "10.0.0.2", "--address", "10.9.0.1/33", "--insecure"], "such as 10.9.0.1/24"),
+        (&["--peer", "10.0.0.2", "--peer", "10.0.0.3", "--address", "10.9.0.1/24", "--insecure"], "10.0.0.2=10.9.0.2"),
+        (
+            &["--insecure", "--peer", "10.0.0.2=10.9.0.2", "--peer", "10.0.0.2=10.9.0.3", "--address", "10.9.0.1/24"],
+            "twice",
+        ),
+        (
+            &["--insecure", "--peer", "10.0.0.2=10.9.0.2", "--peer", "fd00::2=10.9.0.3", "--address", "10.9.0.1/24"],
+            "IP version",
+        ),
+    ] {
+        let output = spray().args(["tunnel", "--interface", "spray-nope"]).args(arguments).output().unwrap();
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(why), "{arguments:?}: {said}");
+    }
+}
