@@ -176,12 +176,12 @@ mod tests {
             (0, 0, "segments without a checksum"),
             (0, 3, "flags of one machine"),
         ] {
-            let mut offload = segments;
-            offload[at] = value;
+            let mut message = message(segments, &packet);
+            message[HEADER + at] = value;
             if at == 4 {
-                offload[5] = 0;
+                message[HEADER + 5] = 0;
             }
-            assert_eq!(check(&message(offload, &packet)), None, "{what}");
+            assert_eq!(check(&message), None, "{what}");
         }
         assert_eq!(check(&message([0; 10], &packet[..19])), None);
         let mut far = message([0; 10], &packet);
