@@ -69,10 +69,10 @@ pub enum Message {
 impl Message {
     /// `None` for what neither side says.
     pub fn decode(message: &[u8]) -> Option<Self> {
-        match message.first()? {
-            &REQUEST => Request::decode(message).map(Self::Request),
-            &DATA => Some(Self::Data),
-            &PING => Some(Self::Ping),
+        match *message.first()? {
+            REQUEST => Request::decode(message).map(Self::Request),
+            DATA => Some(Self::Data),
+            PING => Some(Self::Ping),
             _ => None,
         }
     }

@@ -86,6 +86,7 @@ fn run(
         sample_ps: 0,
         dilation: Dilation::Given(400.0),
         threads: None,
+        watch: None,
     };
     let mut testbed = Testbed::new(&spec.fabric).unwrap();
     let outcome = testbed.run(&spec, &mut |_| (), &AtomicBool::new(false)).unwrap();
