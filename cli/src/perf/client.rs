@@ -42,6 +42,9 @@ pub fn perf(arguments: &args::Perf) -> Outcome {
     client.report(arguments.server.to_string())
 }
 
+/// Longest round trip that is told from longer ones: an hour, beyond which the connection has failed.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
 /// What is to be measured.
 #[derive(Clone, Copy)]
 pub(super) struct Plan {
@@ -102,7 +105,7 @@ impl Client {
             last: Look::default(),
             intervals: Vec::new(),
             total: Vec::new(),
-            round_trips: Histogram::new(3).unwrap_or_else(|_| unreachable!("3 digits are a histogram's own")),
+            round_trips: Histogram::new_with_max(LONGEST_NS, 3).expect("the range holds values of three digits"),
         }
     }
 
@@ -189,7 +192,6 @@ impl Client {
     /// A ping is back: the next one goes.
     fn on_answer<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now_ps: u64) -> Outcome {
         let Some(lane) = self.connections.get_mut(&connection) else { return Ok(()) };
-        // Up to an hour, beyond which the connection has failed.
         self.round_trips.saturating_record(now_ps.saturating_sub(lane.pinged_ps) / 1000);
         lane.pinged_ps = now_ps;
         endpoint.send(connection, ping(self.plan.request.bytes)).map(drop).map_err(Failure::failed)

@@ -22,7 +22,7 @@ pub(super) fn load(
 pub(super) fn bytes(name: &'static str) -> Result<&'static [u8], ProgramError> {
     let bytes = match name {
         "switch" => embedded::SWITCH,
-        "steer" => Some(SteerProgram::OBJECT),
+        "steer" => SteerProgram::OBJECT,
         "router" => embedded::ROUTER,
         _ => None,
     };
