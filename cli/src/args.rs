@@ -175,7 +175,7 @@ pub struct Captures {
 
 #[derive(Debug, Args)]
 pub struct Trace {
-    /// The scenario: see docs/scenario.md and tests/scenarios/
+    /// The scenario, as `spray init` makes one; `-` is standard input
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
     /// The engine that runs it

@@ -8,7 +8,7 @@ use spray_experiments::watch::{self, Shared, Written};
 
 use crate::args;
 use crate::failure::{Failure, Outcome};
-use crate::say::note;
+use crate::say::{info, note};
 
 /// The name of a capture.
 pub const FILE: &str = "frames.pcapng";
@@ -81,7 +81,7 @@ impl Watching {
     /// Ends the capture of something that goes on or has failed, and tells of it.
     pub fn close(self) {
         match self.end() {
-            Ok(line) => note!("spray: capture {line}"),
+            Ok(line) => info!("spray: capture {line}"),
             Err(failure) => note!("spray: {failure}"),
         }
     }

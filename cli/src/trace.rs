@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use serde_json::json;
 use spray_experiments::engine::Progress as News;
 use spray_experiments::results::{trace_json, trace_parquet};
 use spray_experiments::scenario::{Scenario, Seeds};
@@ -14,7 +15,7 @@ use crate::campaign::{Campaign, Job, ended};
 use crate::engines;
 use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
-use crate::say::{note, say};
+use crate::say::{self, info, note, say};
 use crate::stop::Stop;
 
 /// The forms of the file.
@@ -48,7 +49,7 @@ pub fn trace(arguments: &args::Trace) -> Outcome {
         News::Phase(text) => progress.phase(&text),
         News::Remark(text) => {
             progress.clear();
-            note!("spray: {text}");
+            info!("spray: {text}");
         }
         _ => {}
     };
@@ -92,7 +93,7 @@ fn form(out: &Path) -> Outcome<Form> {
 
 fn write(out: &Path, form: Form, rows: &[Row]) -> Outcome {
     if out == Path::new("-") {
-        say!("{}", trace_json(rows).trim_end());
+        say::print(trace_json(rows).trim_end());
         return Ok(());
     }
     let bytes = match form {
@@ -101,5 +102,5 @@ fn write(out: &Path, form: Form, rows: &[Row]) -> Outcome {
     };
     fs::write(out, bytes).map_err(|error| Failure::failed(format!("cannot write {}: {error}", out.display())))?;
     say!("{} rows in {}", rows.len(), out.display());
-    Ok(())
+    say::object(&json!({ "file": out, "rows": rows.len() }))
 }

@@ -2,10 +2,9 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `network` | interfaces, as the kernel knows them |
-//! | `next_hop` | where frames to a peer go, by the kernel's routes and neighbours, while the command runs |
 //! | `trust` | keys, and the command that makes them |
-//! | `session` | an interface taken over: program, socket, endpoint, clock |
+//! | `session` | an interface taken over: program, socket, endpoint, clock; `spray tunnel` and `spray perf` have one too |
+//! | `tap` | a capture of its frames |
 //! | `format` | how files and folders travel in messages |
 //! | `send`, `recv` | the two ends |
 //! | `tree`, `outgoing` | what is to be sent, and the thread that opens, reads and hashes it |

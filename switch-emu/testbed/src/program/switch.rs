@@ -47,7 +47,7 @@ impl SwitchProgram {
     /// Interfaces stay attached; frames in flight meanwhile may see old and new entries mixed.
     ///
     /// # Errors
-    /// [`ProgramError::Map`] when the new tables are larger than those that the program was loaded with.
+    /// [`xdp::ProgramError::Map`] when the new tables are larger than those that the program was loaded with.
     pub fn configure(&mut self, spec: &ChassisSpec<'_>) -> Result<(), ProgramError> {
         let tables = Tables::compile(spec)?;
         self.maps.forget_hosts(&self.tables)?;
@@ -62,7 +62,7 @@ impl SwitchProgram {
     /// [`AttachMode::Generic`] is slower by far and worth a warning.
     ///
     /// # Errors
-    /// [`ProgramError::Attach`], for instance when another program sits there or the MTU is too large for XDP.
+    /// [`xdp::ProgramError::Attach`], for instance when another program sits there or the MTU is too large for XDP.
     pub fn attach(&mut self, ifindex: u32, ingress: usize) -> Result<AttachMode, ProgramError> {
         self.maps.set_ingress(ifindex, ingress)?;
         let (link, mode) = xdp::attach(self.program(SWITCH)?.as_fd(), ifindex)?;
@@ -75,7 +75,7 @@ impl SwitchProgram {
     /// The interface's peer needs an XDP program of its own: without one veth drops redirected frames silently.
     ///
     /// # Errors
-    /// [`ProgramError::Map`] when there is no such port or interface.
+    /// [`xdp::ProgramError::Map`] when there is no such port or interface.
     pub fn egress(&self, port: usize, ifindex: u32) -> Result<(), ProgramError> {
         self.maps.set_egress(port, ifindex)
     }
@@ -83,7 +83,7 @@ impl SwitchProgram {
     /// Reads a port's counters.
     ///
     /// # Errors
-    /// [`ProgramError::Map`] when there is no such port.
+    /// [`xdp::ProgramError::Map`] when there is no such port.
     pub fn counters(&self, port: usize) -> Result<PortCounters, ProgramError> {
         self.maps.port_counters(port)
     }
@@ -101,7 +101,7 @@ impl SwitchProgram {
     /// Reads the chassis's own counters.
     ///
     /// # Errors
-    /// [`ProgramError::Map`] when the kernel refuses.
+    /// [`xdp::ProgramError::Map`] when the kernel refuses.
     pub fn chassis_counters(&self) -> Result<ChassisCounters, ProgramError> {
         self.maps.chassis_counters()
     }
@@ -109,7 +109,7 @@ impl SwitchProgram {
     /// Bytes that wait at a port at virtual time `now_ps`: of both classes, and of the control class. Changes nothing.
     ///
     /// # Errors
-    /// [`ProgramError::Map`] when there is no such port.
+    /// [`xdp::ProgramError::Map`] when there is no such port.
     pub fn queue_bytes(&self, port: usize, now_ps: u64) -> Result<[u64; 2], ProgramError> {
         let config = self.tables.ports.get(port);
         let config = config.ok_or_else(|| ProgramError::Fabric(format!("there is no port {port}")))?;
@@ -121,7 +121,7 @@ impl SwitchProgram {
     /// Empties all queues, sets all counters to zero and all pointers to where they begin, for the next run.
     ///
     /// # Errors
-    /// [`ProgramError::Map`] when the kernel refuses.
+    /// [`xdp::ProgramError::Map`] when the kernel refuses.
     pub fn reset(&self) -> Result<(), ProgramError> {
         self.maps.clear(&self.tables)
     }
