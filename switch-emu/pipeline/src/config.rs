@@ -180,6 +180,19 @@ impl PortConfig {
         free.map(|entry| *entry = state).is_some()
     }
 
+    /// Makes `change` the last one, from now on, whatever was to come after it: for whoever changes the link of a running port.
+    pub fn amend(&mut self, rate_bps: u64, change: &LinkChange) {
+        let state = PortState::new(rate_bps, self.slot_shift, change);
+        let past = self.states.iter().take_while(|entry| entry.at_ps < state.at_ps).count();
+        let mut states = [PortState::never(); MAX_CHANGES + 1];
+        if let Some(present) = past.checked_sub(1) {
+            // Its own time counts: by it a link flaps.
+            states[0] = self.states[present];
+        }
+        states[past.min(1)] = state;
+        self.states = states;
+    }
+
     /// Replaces the first state, for callers that apply changes when their time comes.
     pub fn set(&mut self, rate_bps: u64, change: &LinkChange) {
         self.states[0] = PortState::new(rate_bps, self.slot_shift, change);

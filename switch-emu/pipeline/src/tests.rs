@@ -44,6 +44,25 @@ fn changes_hold_from_their_time_on() {
     assert!(!full.push(1, &slow(u64::MAX - 1, 1)));
 }
 
+/// A change that comes while the port runs takes the place of what was to come, and any number of them fit.
+#[test]
+fn an_amended_port_is_as_it_was_until_then_and_keeps_the_change() {
+    let rate = 100_000_000_000;
+    let mut port = PortConfig::new(rate, 0, &THRESHOLDS, OUTSIDE, 3_114);
+    let slow = |at_ps, rate_ppm| LinkChange { at_ps, state: LinkState { rate_ppm, ..LinkState::UP } };
+    assert!(port.push(rate, &slow(1_000_000, 500_000)) && port.push(rate, &slow(9_000_000, 100_000)));
+    port.amend(rate, &slow(2_000_000, 250_000));
+    let delay = |port: &PortConfig, at_ps| port.drain(at_ps).delay_ps(0, 100);
+    assert_eq!([1_999_999, 2_000_000, 10_000_000].map(|at_ps| delay(&port, at_ps)), [16_000, 32_000, 32_000]);
+    for step in 1..100 {
+        port.amend(rate, &slow(2_000_000 + step, if step % 2 == 0 { 500_000 } else { 1_000_000 }));
+        assert_eq!(delay(&port, 2_000_000 + step), if step % 2 == 0 { 16_000 } else { 8_000 });
+    }
+    let mut fresh = PortConfig::new(rate, 0, &THRESHOLDS, OUTSIDE, 3_114);
+    fresh.amend(rate, &slow(0, 500_000));
+    assert_eq!(delay(&fresh, 0), 16_000);
+}
+
 /// The share of marks over the length of the queue: DCQCN's curve, at Reunion's setting and at extremes of the scale.
 //= docs/specs/switch.md#SW-10 marking
 #[test]

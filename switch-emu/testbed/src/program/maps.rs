@@ -92,6 +92,10 @@ impl Maps {
         self.put("egress", &(port as u32).to_ne_bytes(), &value)
     }
 
+    pub(super) fn set_port(&self, port: usize, config: &PortConfig) -> Result<(), ProgramError> {
+        self.put("ports", &(port as u32).to_ne_bytes(), pod_bytes(config))
+    }
+
     pub(super) fn has_egress(&self, port: usize) -> bool {
         self.get("egress", port).is_ok_and(|value| value.iter().any(|byte| *byte != 0))
     }

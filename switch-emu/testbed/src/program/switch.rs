@@ -4,7 +4,7 @@ use super::ProgramError;
 use super::maps::{self, Maps};
 use super::object;
 use libbpf_rs::{Object, ProgramMut};
-use spray_fabric::{ChassisCounters, ChassisSpec, PortCounters, Tables};
+use spray_fabric::{ChassisCounters, ChassisSpec, LinkChange, PortCounters, Tables};
 use spray_nic::xdp::{self, AttachMode};
 use spray_pipeline::queue::{QUEUE_WORDS, Queue};
 use spray_pipeline::scheme::{Entries, reunion};
@@ -55,6 +55,17 @@ impl SwitchProgram {
         self.outside = spec.outside_ports().collect();
         self.tables = tables;
         self.reset()
+    }
+
+    /// Has a port's link be in `change`'s state from its time on, whatever was to befall it later. Its queue and counters stay.
+    ///
+    /// # Errors
+    /// [`ProgramError::Fabric`] when there is no such port, [`xdp::ProgramError::Map`] when the kernel refuses.
+    pub fn change_link(&mut self, port: usize, rate_bps: u64, change: &LinkChange) -> Result<(), ProgramError> {
+        let config = self.tables.ports.get_mut(port);
+        let config = config.ok_or_else(|| ProgramError::Fabric(format!("there is no port {port}")))?;
+        config.amend(rate_bps, change);
+        self.maps.set_port(port, config)
     }
 
     /// Attaches to an interface of the calling thread's network namespace; its frames enter the chassis at `ingress`.
