@@ -46,9 +46,10 @@ use std::fmt::Debug;
 use std::net::IpAddr;
 
 use bytes::Bytes;
+use spray_core::event::Choice;
 use spray_core::flow::{FlowConfig, ReceiverStats, SenderStats};
 use spray_core::host::{self, CLOCK_END_PS, NEVER};
-use spray_core::path::Ev;
+use spray_core::path::{Balancer, Ev};
 use spray_wire::{self as wire, CloseReason, Kind};
 
 pub(crate) use self::outside::MAX_UNREAD;
@@ -57,7 +58,7 @@ pub use self::{
     config::{EndpointConfig, HandshakeConfig, Mode, Peer},
     event::{ConfigError, ConnectError, ConnectionError, ConnectionId, EndpointEvent, LogEntry, MessageId, SendError},
     in_place::{Lent, Sink, Source},
-    stats::{ConnectionStats, EndpointStats, KindCounts, Lateness},
+    stats::{ConnectionStats, EndpointStats, KindCounts, Lateness, Senders},
 };
 use crate::{
     device::{Device, Received},
@@ -377,6 +378,25 @@ impl<D: Device> Endpoint<D> {
     #[must_use]
     pub fn connections(&self) -> usize {
         self.machine.table.len()
+    }
+
+    /// Has a connection that has yet to send something choose paths and control congestion by `flow`; says whether it does. Its payload
+    /// size and limits must be those that it has.
+    pub fn begin_anew(&mut self, connection: ConnectionId, flow: &FlowConfig) -> bool {
+        let Machine { table, host, .. } = &mut self.machine;
+        let found = table.find(connection).and_then(|slot| table.slot(slot)).and_then(|own| own.flow.as_deref_mut());
+        found.is_some_and(|own| own.sending.begin_anew(flow, &mut host.rng))
+    }
+
+    /// What its senders do now.
+    #[must_use]
+    pub fn senders(&self) -> Senders {
+        let senders = self.machine.table.iter().filter_map(|own| Some(&own.flow.as_deref()?.sending.sender));
+        let sending = senders.filter(|sender| !sender.is_idle());
+        sending.fold(Senders::default(), |Senders { sending, frozen }, sender| Senders {
+            sending: sending + 1,
+            frozen: frozen + u32::from(sender.balancer().next_choice() == Choice::Frozen),
+        })
     }
 
     /// Whether no connection has anything undelivered or half received, no message is scheduled and no frame is on hold.

@@ -141,7 +141,7 @@ impl Ready<'_> {
             threads: scenario.emulation.threads.map(|threads| threads as usize),
             watch,
         };
-        let outcome = testbed.run(&spec, tell, stop)?;
+        let outcome = testbed.run(&spec, None, tell, stop)?;
         let collect = Collect {
             scenario,
             paths: &self.paths,

@@ -16,6 +16,7 @@ mod flows;
 mod layers;
 mod leaf_spine;
 pub mod limits;
+pub mod live;
 mod names;
 mod network;
 mod outcome;

@@ -8,7 +8,9 @@ use spray_pipeline::routes::Routes;
 use spray_pipeline::word::Word;
 
 use super::notices;
+use super::part::Part;
 use super::partition::Partition;
+use super::port::Port;
 use super::shared::Shared;
 use super::spec::SimSpec;
 
@@ -88,6 +90,12 @@ impl<'a> Common<'a> {
                 PortPlace { part, place: own + self.partition.place_of_host[host] as usize }
             }
         }
+    }
+
+    /// The port of a link.
+    pub(super) fn port<'p, W>(&self, parts: &'p [Part<'_, W>], link: usize) -> &'p Port {
+        let PortPlace { part, place } = self.locate(link);
+        &parts[part].net.switches.ports[place]
     }
 
     /// The links in the order of their figures: those of switches, then hosts' own.

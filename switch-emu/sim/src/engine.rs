@@ -1,9 +1,11 @@
 //! The run: its parts go on side by side for as long as nothing can come from one to another, and what befalls links, routes and
 //! samples comes in between.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use spray_core::host::{EvLife, NEVER, WATCHED};
+use spray_fabric::live::Operator;
 use spray_fabric::{Due, LinkState, Node, PortOutcome, Starts, changes, first_flows, reunion};
 use spray_pipeline::routes::Routes;
 use spray_pipeline::scheme::Entries;
@@ -12,6 +14,7 @@ use spray_pipeline::word::Word;
 use super::arena::{Kind, Turn};
 use super::common::{Common, PortPlace};
 use super::hosts::End;
+use super::live::Controls;
 use super::mail::{Exchange, Meeting};
 use super::net::Net;
 use super::part::Part;
@@ -27,6 +30,7 @@ pub(super) struct Engine<'a, W> {
     parts: Vec<Part<'a, W>>,
     exchange: Exchange,
     sampler: Sampler,
+    controls: Option<Controls<'a>>,
     /// Changes of links, the next one last: (time, link, state).
     changes: Vec<(u64, usize, LinkState)>,
     /// When a link changes or a sample is due.
@@ -41,8 +45,13 @@ pub(super) struct Engine<'a, W> {
 }
 
 impl<'a, W: Watch + Clone> Engine<'a, W> {
-    /// Makes a run on at most so many threads, which `watch` sees.
-    pub(super) fn new(common: &'a Common<'a>, threads: usize, watch: &W) -> Self {
+    /// Makes a run on at most so many threads, which `watch` sees, and which `operator` may change.
+    pub(super) fn new(
+        common: &'a Common<'a>,
+        threads: usize,
+        watch: &W,
+        operator: Option<&'a mut dyn Operator>,
+    ) -> Self {
         let spec = common.spec;
         let mut links = vec![Vec::new(); common.partition.len()];
         common.links().for_each(|link| links[common.locate(link).part].push(link));
@@ -55,7 +64,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
             .zip(changes(spec.events, spec.network.links.len()))
             .flat_map(|(link, changes)| changes.into_iter().map(move |change| (change.at_ps, link, change.state)))
             .collect();
-        changes.sort_by_key(|(at_ps, link, _)| std::cmp::Reverse((*at_ps, *link)));
+        changes.sort_by_key(|(at_ps, link, _)| Reverse((*at_ps, *link)));
         let (ends, senders) = ends(common);
         let mut parts: Vec<_> = links.iter().zip(ends).enumerate().map(part).collect();
         if spec.sample_ps > 0 {
@@ -68,6 +77,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
             parts,
             exchange: Exchange::new(&common.partition),
             sampler: Sampler::new(spec, common.links().count()),
+            controls: operator.map(|operator| Controls::new(common, operator)),
             changes,
             next_special_ps: 0,
             stopped_ps: 0,
@@ -135,6 +145,10 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
                 return false;
             }
             self.special(self.next_special_ps);
+            if self.controls.as_ref().is_some_and(|controls| controls.stop) {
+                self.stopped_ps = now_ps;
+                return false;
+            }
         }
         true
     }
@@ -148,9 +162,25 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
             self.parts.iter_mut().for_each(|part| part.tell_all(at_ps));
         }
         self.sampler.look(at_ps, self.common, &self.parts);
+        self.obey(at_ps);
         let change_ps = self.changes.last().map_or(NEVER, |(at_ps, ..)| *at_ps);
-        let next_ps = change_ps.min(self.common.routes.next_epoch_ps()).min(self.sampler.next_ps());
+        let look_ps = self.controls.as_ref().map_or(NEVER, Controls::next_ps);
+        let next_ps = change_ps.min(self.common.routes.next_epoch_ps()).min(self.sampler.next_ps()).min(look_ps);
         self.next_special_ps = next_ps.min(self.common.spec.until_ps.max(at_ps + 1));
+    }
+
+    /// Shows the operator how the run stands, and does what they order.
+    fn obey(&mut self, now_ps: u64) {
+        let Some(controls) = &mut self.controls else { return };
+        let changed = controls.look(now_ps, self.common, &self.parts);
+        for (link, changes) in &changed {
+            self.changes.retain(|(_, of, _)| of != link);
+            self.changes.extend(changes.iter().map(|change| (change.at_ps, *link, change.state)));
+        }
+        if !changed.is_empty() {
+            self.changes.sort_by_key(|(at_ps, link, _)| Reverse((*at_ps, *link)));
+            self.change_links(now_ps);
+        }
     }
 
     /// Applies what befalls links at or before `now_ps`.
@@ -170,9 +200,12 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
 
     /// Gathers the figures, and asserts that no frame got lost in the simulator itself.
     fn outcome(self) -> SimOutcome {
-        let Self { common, mut parts, sampler, stopped_ps, .. } = self;
-        parts.iter_mut().for_each(Part::close);
+        let Self { common, mut parts, sampler, controls, stopped_ps, .. } = self;
         let end_ps = parts.iter().map(|part| part.now_ps).max().unwrap_or(0).max(stopped_ps);
+        if let Some(controls) = controls {
+            controls.end(end_ps, common, &parts);
+        }
+        parts.iter_mut().for_each(Part::close);
         let flows = flows(common, &parts);
         let start_ps = flows.iter().filter_map(|outcome| outcome.started_ps).min().unwrap_or(0);
         let layers = common.spec.network.layers();

@@ -9,6 +9,7 @@ mod common;
 mod departures;
 mod engine;
 mod hosts;
+mod live;
 mod mail;
 mod messages;
 mod net;
@@ -27,6 +28,7 @@ mod watch;
 
 pub use spec::{Deadlock, FlowOutcome, FrameBytes, Pfc, PortOutcome, PortSamples, SimOutcome, SimSpec};
 use spray_fabric::FlowError;
+use spray_fabric::live::Operator;
 pub use sweep::over_cores;
 pub use watch::Watch;
 
@@ -39,11 +41,11 @@ mod tests;
 /// # Errors
 /// [`FlowError`] when the spec contradicts itself. Flows that do not complete are no error: the outcome says so.
 pub fn simulate(spec: &SimSpec<'_>, threads: usize) -> Result<SimOutcome, FlowError> {
-    simulate_watched(spec, threads, &())
+    simulate_watched(spec, threads, &(), None)
 }
 
 /// As [`simulate`], while `watch` sees every frame at every interface. The interface of a link is that at its near end; behind the links
-/// come the switches, for frames that have no way on from there. What comes out is the same.
+/// come the switches, for frames that have no way on from there. What comes out is the same, but for what `operator` orders.
 ///
 /// # Errors
 /// As [`simulate`].
@@ -51,7 +53,9 @@ pub fn simulate_watched<W: Watch + Clone>(
     spec: &SimSpec<'_>,
     threads: usize,
     watch: &W,
+    operator: Option<&mut dyn Operator>,
 ) -> Result<SimOutcome, FlowError> {
     spec.check()?;
-    Ok(engine::Engine::new(&common::Common::new(spec), threads, watch).run())
+    let common = common::Common::new(spec);
+    Ok(engine::Engine::new(&common, threads, watch, operator).run())
 }

@@ -342,11 +342,15 @@ impl<'a, W: Watch> Part<'a, W> {
 
     /// Payload bytes that receivers here have taken.
     pub(super) fn bytes_received(&self) -> u64 {
-        let bytes = |end: &End| match end.receiving.as_deref() {
+        self.ends.iter().map(|end| self.bytes_received_at(end)).sum()
+    }
+
+    /// Payload bytes that the receiver at one of the ends has taken.
+    pub(super) fn bytes_received_at(&self, end: &End) -> u64 {
+        match end.receiving.as_deref() {
             Some(half) => half.receiver.stats().bytes,
             None => end.own(&self.net.outcomes).iter().map(|outcome| outcome.receiver.bytes).max().unwrap_or(0),
-        };
-        self.ends.iter().map(bytes).sum()
+        }
     }
 
     /// Notes what those have counted whose flows have not ended, and shares out what was counted for several flows together.

@@ -2,7 +2,7 @@
 
 use spray_fabric::Node;
 
-use super::common::{Common, PortPlace};
+use super::common::Common;
 use super::part::Part;
 use super::spec::{PortSamples, SimSpec};
 use super::watch::Watch;
@@ -39,16 +39,7 @@ impl Sampler {
         }
         self.next_ps = now_ps + self.step_ps;
         for (samples, link) in self.ports.iter_mut().zip(common.links()) {
-            let PortPlace { part, place } = common.locate(link);
-            let net = &parts[part].net;
-            let port = &net.switches.ports[place];
-            let waiting = match common.spec.network.links[link].from {
-                Node::Host(host) => {
-                    let uplink = &net.uplinks[common.partition.place_of_host[host] as usize];
-                    port.bytes_in(uplink.link.free_ps().saturating_sub(now_ps))
-                }
-                Node::Switch(_) => port.waiting_bytes(now_ps),
-            };
+            let (port, waiting) = (common.port(parts, link), waiting(common, parts, link, now_ps));
             samples.look(now_ps, port.rate_bps, waiting, port.counters.bytes.get());
         }
         self.delivered.push((now_ps, parts.iter().map(Part::bytes_received).sum()));
@@ -56,5 +47,18 @@ impl Sampler {
 
     pub(super) fn finish(self) -> (Vec<PortSamples>, Vec<(u64, u64)>) {
         (self.ports, self.delivered)
+    }
+}
+
+/// Bytes that wait for a link.
+pub(super) fn waiting<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>], link: usize, now_ps: u64) -> u64 {
+    let port = common.port(parts, link);
+    match common.spec.network.links[link].from {
+        Node::Host(host) => {
+            let net = &parts[common.locate(link).part].net;
+            let uplink = &net.uplinks[common.partition.place_of_host[host] as usize];
+            port.bytes_in(uplink.link.free_ps().saturating_sub(now_ps))
+        }
+        Node::Switch(_) => port.waiting_bytes(now_ps),
     }
 }

@@ -151,13 +151,14 @@ fn burst(rig: &mut Rig, setup: &Setup<'_>, payload_bytes: u32, stop: &AtomicBool
     };
     let mut count = Count::new(monotonic_ns(), payload_bytes);
     let mut counted = Counted::Going;
-    let outcome = drive::drive(hosts, vec![DilatedClock::real(); setup.threads()], &goal, &mut |report: &Report| {
-        if stop.load(Ordering::Relaxed) {
-            return Err(RunError::Stopped);
-        }
-        counted = count.on_report(monotonic_ns(), report.delivered_bytes);
-        Ok(if counted == Counted::Going { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-    })?;
+    let outcome =
+        drive::drive(hosts, vec![DilatedClock::real(); setup.threads()], (&goal, None), &mut |report: &Report| {
+            if stop.load(Ordering::Relaxed) {
+                return Err(RunError::Stopped);
+            }
+            counted = count.on_report(monotonic_ns(), report.delivered_bytes);
+            Ok(if counted == Counted::Going { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
     rig.take_back(outcome.hosts);
     let counted = if counted == Counted::Going { count.end() } else { counted };
     Ok(if let Counted::Rate(bytes_per_s) = counted { Some(bytes_per_s) } else { None })

@@ -10,6 +10,7 @@ use spray_nic::sys::monotonic_ns;
 
 use super::RunError;
 use super::hosts::Running;
+use super::live::Desk;
 use super::plan::{Plan, Standing};
 use crate::bench::StopOnDrop;
 use spray_fabric::Progress;
@@ -58,6 +59,8 @@ pub(super) struct Outcome {
     pub wall: Duration,
     /// Real over virtual time, without the lead-in.
     pub dilation: f64,
+    /// How it stood then.
+    pub report: Report,
 }
 
 /// What a thread tells the watcher of its hosts.
@@ -76,7 +79,7 @@ const ROUNDS_PER_COUNT: u32 = 16;
 pub(super) fn drive<C: Clock + Send>(
     hosts: Vec<Running>,
     clocks: Vec<C>,
-    goal: &Goal<'_>,
+    (goal, desk): (&Goal<'_>, Option<&Desk>),
     watch: &mut dyn FnMut(&Report) -> Result<ControlFlow<()>, RunError>,
 ) -> Result<Outcome, RunError> {
     let threads = clocks.len();
@@ -89,7 +92,7 @@ pub(super) fn drive<C: Clock + Send>(
     let (hosts, watched) = std::thread::scope(|scope| {
         let spawn = |((share, clock), board)| {
             let stop = &stop;
-            scope.spawn(move || poll(share, clock, (goal.plan, board), stop))
+            scope.spawn(move || poll(share, clock, (goal.plan, board, desk), stop))
         };
         let handles: Vec<_> = shares.into_iter().zip(clocks).zip(&boards).map(spawn).collect();
         // Also set when `watch` panics: the scope waits for the threads.
@@ -108,15 +111,15 @@ pub(super) fn drive<C: Clock + Send>(
     let wall = Duration::from_nanos(monotonic_ns() - begun_ns);
     watched.map(|end| {
         let real_ps = (end.at_ns - end.lead_in_ns) as f64 * 1000.0;
-        let dilation = real_ps / end.now_ps.saturating_sub(goal.lead_in_ps).max(1) as f64;
-        Outcome { hosts, end_ps: end.now_ps, wall, dilation }
+        let dilation = real_ps / end.report.now_ps.saturating_sub(goal.lead_in_ps).max(1) as f64;
+        Outcome { hosts, end_ps: end.report.now_ps, wall, dilation, report: end.report }
     })
 }
 
 /// How watching ended.
 struct End {
-    /// Virtual time then.
-    now_ps: u64,
+    /// How the run stood then.
+    report: Report,
     /// Real time then.
     at_ns: u64,
     /// Real time at which the lead-in was seen to be over.
@@ -148,7 +151,7 @@ fn watch_until_over(
         let enough = watch(&report)?.is_break();
         // A thread ends before it is told to only by a panic, which joining it passes on.
         if over || enough || report.now_ps >= goal.until_ps || ended() {
-            return Ok(End { now_ps: report.now_ps, at_ns, lead_in_ns: lead_in_ns.unwrap_or(at_ns) });
+            return Ok(End { report, at_ns, lead_in_ns: lead_in_ns.unwrap_or(at_ns) });
         }
     }
 }
@@ -157,7 +160,7 @@ fn watch_until_over(
 fn poll<C: Clock>(
     share: Vec<Running>,
     mut clock: C,
-    (plan, board): (&Plan, &Board),
+    (plan, board, desk): (&Plan, &Board, Option<&Desk>),
     stop: &AtomicBool,
 ) -> Vec<Running> {
     // Without SCHED_IDLE a run is slower, but right.
@@ -166,6 +169,7 @@ fn poll<C: Clock>(
     let (mut endpoints, mut books): (Vec<_>, Vec<_>) =
         share.into_iter().map(|running| (running.endpoint, running.book)).unzip();
     let (mut rounds, is_static) = (0u32, plan.is_static());
+    let mut heard = vec![0; numbers.len()];
     run(&mut endpoints, &mut clock, Idle::Spin, |endpoints, now_ps| {
         for (endpoint, book) in endpoints.iter_mut().zip(&mut books) {
             book.tell(endpoint, now_ps);
@@ -182,6 +186,12 @@ fn poll<C: Clock>(
         if rounds.is_multiple_of(ROUNDS_PER_COUNT) {
             let placed = endpoints.iter().zip(&books).map(|(endpoint, book)| book.placed_bytes(endpoint)).sum();
             board.placed_bytes.store(placed, Ordering::Relaxed);
+            if let Some(desk) = desk {
+                for (((host, endpoint), book), heard) in numbers.iter().zip(endpoints).zip(&books).zip(&mut heard) {
+                    desk.hear(heard, endpoint, book);
+                    desk.tell(*host, endpoint);
+                }
+            }
         }
         if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });

@@ -132,8 +132,7 @@ impl Setup<'_> {
             if self.plan.first(index) < index {
                 continue;
             }
-            let path = PathConfig { seed: flow.path_seed, ..config.path };
-            let own = FlowConfig { path, ..config };
+            let own = self.config(index);
             let connection = hosts[flow.src].endpoint.connect(CONNECT_PS, self.peer(flow.dst), Some(own));
             let connection = connection.map_err(RunError::host(name))?;
             if let Some(tracer) = self.spec.watch.map(Shared::lock).as_mut().and_then(|watch| watch.tracer()) {
@@ -160,6 +159,12 @@ impl Setup<'_> {
             book.start(*host, endpoint, self.plan, 0);
         }
         Ok(hosts)
+    }
+
+    /// The settings of the connection that begins with flow `first`, at its sender.
+    pub fn config(&self, first: usize) -> FlowConfig {
+        let config = (self.spec.flow_config)(first);
+        FlowConfig { path: PathConfig { seed: self.spec.flows[first].path_seed, ..config.path }, ..config }
     }
 
     /// Which paths a flow has, from which time on.

@@ -18,6 +18,7 @@ mod frame;
 mod host_port;
 mod hosts;
 mod links;
+mod live;
 mod netns;
 mod offloads;
 mod pace;
@@ -37,6 +38,7 @@ mod watch;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use spray_fabric::live::Operator;
 use spray_fabric::{Fabric, Progress, Thresholds, check_flows, compile};
 use spray_nic::clock::{DilatedClock, PatientClock};
 use spray_nic::sys::monotonic_ns;
@@ -102,7 +104,7 @@ impl Testbed {
     }
 
     /// Runs `spec`, whose network is the one that the testbed was made for. Tells `progress` how it goes a few times a
-    /// second; `stop`, set from elsewhere, ends the run.
+    /// second; `stop`, set from elsewhere, ends the run. An `operator` sees how it stands, and may change it.
     ///
     /// # Errors
     /// [`RunError::Stopped`] when asked to; others when the machine fails. Flows that do not complete are no error: the
@@ -110,6 +112,7 @@ impl Testbed {
     pub fn run(
         &mut self,
         spec: &TestbedSpec<'_>,
+        operator: Option<&mut dyn Operator>,
         progress: &mut dyn FnMut(Progress),
         stop: &AtomicBool,
     ) -> Result<TestbedOutcome, RunError> {
@@ -142,15 +145,19 @@ impl Testbed {
             lead_in_ps,
             until_ps: lead_in_ps.saturating_add(spec.until_ps),
         };
-        let mut sampler = sample::Sampler::new(&self.rig, &setup, lead_in_ps);
+        let mut sampler = sample::Sampler::new(&setup, lead_in_ps);
+        let desk = operator.as_ref().map(|_| live::Desk::new(fabric.hosts.len()));
+        let mut controls =
+            operator.zip(desk.as_ref()).map(|(by, desk)| live::Controls::new(by, &setup, desk, lead_in_ps));
+        let rig = &mut self.rig;
         let mut pace = pace::Pace::new(planned);
         let clock = DilatedClock::new(monotonic_ns(), dilation);
         let outcome = drive::drive(
             hosts,
             PatientClock::new(clock, setup.step_ps(), setup.threads()),
-            &goal,
+            (&goal, desk.as_ref()),
             &mut |report: &drive::Report| {
-                sampler.look(report)?;
+                sampler.look(rig, report)?;
                 spec.watch.inspect(|watch| watch::settle(watch, report.now_ps, lead_in_ps));
                 progress(report.progress(&goal));
                 if let Some(slower) = pace.on_report(monotonic_ns(), report.now_ps) {
@@ -159,10 +166,18 @@ impl Testbed {
                         pace::times(slower)
                     )));
                 }
-                if stop.load(Ordering::Relaxed) { Err(RunError::Stopped) } else { Ok(ControlFlow::Continue(())) }
+                let ends = controls.as_mut().map_or(Ok(false), |controls| controls.look(rig, report))?;
+                match (stop.load(Ordering::Relaxed), ends) {
+                    (true, _) => Err(RunError::Stopped),
+                    (false, true) => Ok(ControlFlow::Break(())),
+                    (false, false) => Ok(ControlFlow::Continue(())),
+                }
             },
         )?;
         let samples = sampler.finish();
+        if let Some(controls) = &mut controls {
+            controls.end(&self.rig, &outcome.report)?;
+        }
         let drops = self.rig.interface_drops()?.saturating_sub(drops_before);
         let collect = collect::Collect { setup: &setup, lead_in_ps, outcome: &outcome };
         let losses = collect.losses(drops, &devices_before);

@@ -12,7 +12,7 @@ use super::netns::{Namespace, sysctl};
 use super::registry;
 use super::{FabricSpec, RunError};
 use crate::program::{SteerProgram, SwitchProgram};
-use spray_fabric::{ChassisSpec, Fabric, Host, Network, Node};
+use spray_fabric::{ChassisSpec, Fabric, Host, LinkChange, Network, Node};
 
 /// Everything that stands while a testbed does. Fields drop in order: sockets, programs, namespaces.
 #[derive(Debug)]
@@ -135,6 +135,18 @@ impl Rig {
     pub fn program(&self, switch: usize) -> &SwitchProgram {
         let chassis = self.chassis.iter().find(|chassis| chassis.switch.is_none_or(|own| own == switch));
         &chassis.expect("every switch is in a chassis").program
+    }
+
+    /// Has the link behind a switch's port be in these states, the first of which begins now.
+    pub fn change_link(
+        &mut self,
+        switch: usize,
+        (port, rate_bps): (usize, u64),
+        changes: &[LinkChange],
+    ) -> Result<(), RunError> {
+        let chassis = self.chassis.iter_mut().find(|chassis| chassis.switch.is_none_or(|own| own == switch));
+        let program = &mut chassis.expect("every switch is in a chassis").program;
+        Ok(program.change_link(port, rate_bps, changes)?)
     }
 
     /// Frames that the interfaces say they dropped since they were made.

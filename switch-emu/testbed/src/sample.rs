@@ -12,7 +12,6 @@ const MAX_PORTS: usize = 128;
 
 /// Looks at ports every so often.
 pub(super) struct Sampler<'a> {
-    rig: &'a Rig,
     /// By number those ports that hosts play.
     played: &'a [Option<HostPort>],
     /// Switch and series of each port.
@@ -34,7 +33,7 @@ pub(super) struct Samples {
 
 impl<'a> Sampler<'a> {
     /// Samples as often as the run's spec says, from `lead_in_ps` on.
-    pub fn new(rig: &'a Rig, setup: &Setup<'a>, lead_in_ps: u64) -> Self {
+    pub fn new(setup: &Setup<'a>, lead_in_ps: u64) -> Self {
         // Ports to other switches first: they are what balancers balance.
         let mut ports: Vec<_> = setup.fabric.ports.iter().enumerate().collect();
         ports.sort_by_key(|(number, port)| (matches!(port.to, Node::Host(_)), *number));
@@ -42,20 +41,11 @@ impl<'a> Sampler<'a> {
         let ports = ports.map(|(port, its)| (its.switch, PortSamples { port, samples: Vec::new() })).collect();
         let every_ps = setup.spec.sample_ps;
         let rates = setup.fabric.ports.iter().map(|port| port.rate_bps).collect();
-        Self {
-            rig,
-            played: setup.ports,
-            ports,
-            rates,
-            delivered: Vec::new(),
-            every_ps,
-            lead_in_ps,
-            next_ps: lead_in_ps,
-        }
+        Self { played: setup.ports, ports, rates, delivered: Vec::new(), every_ps, lead_in_ps, next_ps: lead_in_ps }
     }
 
     /// Takes a sample if one is due.
-    pub fn look(&mut self, report: &Report) -> Result<(), RunError> {
+    pub fn look(&mut self, rig: &Rig, report: &Report) -> Result<(), RunError> {
         if self.every_ps == 0 || report.now_ps < self.next_ps {
             return Ok(());
         }
@@ -66,7 +56,7 @@ impl<'a> Sampler<'a> {
             let ([both, control], came) = match &self.played[series.port] {
                 Some(port) => (port.queue_bytes(report.now_ps), port.counters().bytes),
                 None => {
-                    let program = self.rig.program(*switch);
+                    let program = rig.program(*switch);
                     (program.queue_bytes(series.port, report.now_ps)?, program.counters(series.port)?.bytes)
                 }
             };

@@ -18,6 +18,7 @@ mod timers;
 mod touch;
 
 use alloc::boxed::Box;
+use core::mem;
 
 use rand_core::RngCore;
 
@@ -134,6 +135,18 @@ impl Sender {
             stats: SenderStats::default(),
             limits: Limits::default(),
         }
+    }
+
+    /// Works by `config` from now on if nothing has been sent yet; says whether. What waits to be sent stays. A sender that learns its
+    /// path keeps what it has.
+    pub(crate) fn begin_anew(&mut self, config: &FlowConfig, rng: &mut impl RngCore) -> bool {
+        let untouched = self.stats.packets_sent == 0 && self.calibration.is_none();
+        if untouched {
+            let segmenter = mem::replace(&mut self.segmenter, Segmenter::new(config.payload_bytes as u16));
+            let fresh = Self::new(config, self.frames.window_packets as u32, self.grant.max, rng);
+            *self = Self { segmenter, ..fresh };
+        }
+        untouched
     }
 
     /// What its balancer has learned of the paths to the peer, where that is to be handed on. Call it when the connection ends.

@@ -48,6 +48,15 @@ impl SendHalf {
         Self { sender, evs: config.path.ev_count(), ready: false }
     }
 
+    /// Works by `config` from now on if nothing has been sent yet; says whether. For whoever changes settings while connections stand.
+    pub fn begin_anew(&mut self, config: &FlowConfig, rng: &mut impl RngCore) -> bool {
+        let untouched = self.sender.begin_anew(config, rng);
+        if untouched {
+            self.evs = config.path.ev_count();
+        }
+        untouched
+    }
+
     /// Makes a new half use the ideal erasure code; see [`Repair`](crate::loss::Repair). Only a simulator calls this: no
     /// payload can travel.
     //= docs/specs/erasure.md#ERA-6 an ideal code

@@ -142,7 +142,7 @@ impl<'a> Simulation<'a> {
         let begun = now();
         let outcome = match watch {
             None => simulate(&spec, self.threads),
-            Some(watch) => simulate_watched(&spec, self.threads, watch),
+            Some(watch) => simulate_watched(&spec, self.threads, watch, None),
         };
         let outcome = outcome.map_err(|error| EngineError::Refused(error.to_string()))?;
         let wall_s = begun.elapsed().as_secs_f64();

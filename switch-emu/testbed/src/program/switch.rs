@@ -57,14 +57,19 @@ impl SwitchProgram {
         self.reset()
     }
 
-    /// Has a port's link be in `change`'s state from its time on, whatever was to befall it later. Its queue and counters stay.
+    /// Has a port's link be in the states of `changes` from their times on, in place of those that were to come. Its queue and counters
+    /// stay.
     ///
     /// # Errors
     /// [`ProgramError::Fabric`] when there is no such port, [`xdp::ProgramError::Map`] when the kernel refuses.
-    pub fn change_link(&mut self, port: usize, rate_bps: u64, change: &LinkChange) -> Result<(), ProgramError> {
+    pub fn change_link(&mut self, port: usize, rate_bps: u64, changes: &[LinkChange]) -> Result<(), ProgramError> {
         let config = self.tables.ports.get_mut(port);
         let config = config.ok_or_else(|| ProgramError::Fabric(format!("there is no port {port}")))?;
-        config.amend(rate_bps, change);
+        let Some((first, later)) = changes.split_first() else { return Ok(()) };
+        config.amend(rate_bps, first);
+        for change in later {
+            config.push(rate_bps, change);
+        }
         self.maps.set_port(port, config)
     }
 

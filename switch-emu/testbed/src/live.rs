@@ -1,0 +1,169 @@
+//! Somebody at the controls of a run: what is shown, and what becomes of orders.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use spray_core::flow::FlowConfig;
+use spray_fabric::live::{HostNow, Ledger, LinkNow, Operator, Order, Snapshot};
+use spray_fabric::{LinkChange, Node};
+use spray_nic::Endpoint;
+use spray_nic::device::XskDevice;
+use spray_nic::endpoint::Senders;
+use spray_nic::sys::monotonic_ns;
+
+use super::RunError;
+use super::drive::Report;
+use super::hosts::{Book, Setup};
+use super::rig::Rig;
+
+/// How often the operator looks, in real time: reading all ports' counters takes some of the machine that plays the fabric.
+const EVERY_NS: u64 = 100_000_000;
+
+/// What the threads that poll hosts tell the operator, and are told.
+#[derive(Debug)]
+pub(super) struct Desk {
+    hosts: Vec<HostBoard>,
+    /// How often settings have changed, and those of the connections by their first flows.
+    changes: AtomicUsize,
+    settings: Mutex<Vec<(usize, FlowConfig)>>,
+}
+
+/// What a host tells.
+#[derive(Debug, Default)]
+struct HostBoard {
+    received_bytes: AtomicU64,
+    retransmits: AtomicU64,
+    sending: AtomicU32,
+    frozen: AtomicU32,
+}
+
+impl Desk {
+    pub fn new(hosts: usize) -> Self {
+        let hosts = (0..hosts).map(|_| HostBoard::default()).collect();
+        Self { hosts, changes: AtomicUsize::new(0), settings: Mutex::default() }
+    }
+
+    /// A host tells how it stands.
+    pub fn tell(&self, host: usize, endpoint: &Endpoint<XskDevice>) {
+        let (board, Senders { sending, frozen }) = (&self.hosts[host], endpoint.senders());
+        let (sender, receiver) = endpoint.totals();
+        board.received_bytes.store(receiver.bytes, Ordering::Relaxed);
+        board.retransmits.store(sender.retransmits, Ordering::Relaxed);
+        board.sending.store(sending, Ordering::Relaxed);
+        board.frozen.store(frozen, Ordering::Relaxed);
+    }
+
+    /// Has a host's connections work by the settings that have changed since it has seen `seen` changes.
+    pub fn hear(&self, seen: &mut usize, endpoint: &mut Endpoint<XskDevice>, book: &Book) {
+        let changes = self.changes.load(Ordering::Acquire);
+        if *seen == changes {
+            return;
+        }
+        *seen = changes;
+        let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        for (first, config) in settings.iter() {
+            if let Some(connection) = book.own.get(first) {
+                endpoint.begin_anew(*connection, config);
+            }
+        }
+    }
+
+    fn rechoose(&self, settings: Vec<(usize, FlowConfig)>) {
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// The operator of a run.
+pub(super) struct Controls<'a> {
+    operator: &'a mut dyn Operator,
+    setup: &'a Setup<'a>,
+    desk: &'a Desk,
+    /// By link its port, if that is a switch's: those that lead to hosts are played there.
+    ports: Vec<Option<usize>>,
+    lead_in_ps: u64,
+    ledger: Ledger,
+    shown: Snapshot,
+    next_ns: u64,
+}
+
+impl<'a> Controls<'a> {
+    pub fn new(operator: &'a mut dyn Operator, setup: &'a Setup<'a>, desk: &'a Desk, lead_in_ps: u64) -> Self {
+        let network = setup.spec.fabric.network;
+        let mut next = 0;
+        let mut port = |from| {
+            let own = matches!(from, Node::Switch(_)).then_some(next);
+            next += usize::from(own.is_some());
+            own
+        };
+        let ports = network.links.iter().map(|link| port(link.from)).collect();
+        let (hosts, links) = (vec![HostNow::default(); network.hosts.len()], vec![None; network.links.len()]);
+        let shown = Snapshot { hosts, links, ..Snapshot::default() };
+        let ledger = Ledger::new(setup.spec.fabric.events);
+        Self { operator, setup, desk, ports, lead_in_ps, ledger, shown, next_ns: 0 }
+    }
+
+    /// Shows how the run stands if that is due, and does what is ordered; says whether the run is to end.
+    pub fn look(&mut self, rig: &mut Rig, report: &Report) -> Result<bool, RunError> {
+        if monotonic_ns() < self.next_ns {
+            return Ok(false);
+        }
+        self.show(rig, report)?;
+        let answer = self.operator.look(&self.shown);
+        self.next_ns = monotonic_ns() + EVERY_NS;
+        for order in &answer.orders {
+            self.obey(rig, report.now_ps, order)?;
+        }
+        Ok(answer.stop)
+    }
+
+    /// Shows how the run ended.
+    pub fn end(&mut self, rig: &Rig, report: &Report) -> Result<(), RunError> {
+        self.show(rig, report)?;
+        self.operator.look(&self.shown);
+        Ok(())
+    }
+
+    fn show(&mut self, rig: &Rig, report: &Report) -> Result<(), RunError> {
+        self.shown.now_ps = report.now_ps.cast_signed() - self.lead_in_ps.cast_signed();
+        self.shown.arrived = report.arrived;
+        for (shown, board) in self.shown.hosts.iter_mut().zip(&self.desk.hosts) {
+            *shown = HostNow {
+                received_bytes: board.received_bytes.load(Ordering::Relaxed),
+                sending: board.sending.load(Ordering::Relaxed),
+                frozen: board.frozen.load(Ordering::Relaxed),
+                retransmits: board.retransmits.load(Ordering::Relaxed),
+            };
+        }
+        for (shown, port) in self.shown.links.iter_mut().zip(&self.ports) {
+            let Some(port) = *port else { continue };
+            let (waiting, counters, can_change) = match &self.setup.ports[port] {
+                Some(played) => (played.queue_bytes(report.now_ps), played.counters(), false),
+                None => {
+                    let program = rig.program(self.setup.fabric.ports[port].switch);
+                    (program.queue_bytes(port, report.now_ps)?, program.counters(port)?, true)
+                }
+            };
+            *shown = Some(LinkNow { waiting_bytes: waiting[0].max(waiting[1]), counters, can_change });
+        }
+        Ok(())
+    }
+
+    fn obey(&mut self, rig: &mut Rig, now_ps: u64, order: &Order) -> Result<(), RunError> {
+        if matches!(order, Order::Rechoose) {
+            let firsts = (0..self.setup.spec.flows.len()).filter(|flow| self.setup.plan.first(*flow) == *flow);
+            self.desk.rechoose(firsts.map(|flow| (flow, self.setup.config(flow))).collect());
+            return Ok(());
+        }
+        let at_ps = now_ps.saturating_sub(self.lead_in_ps);
+        for link in self.ledger.enter(at_ps, order) {
+            let changes = self.ledger.changes(link, at_ps);
+            let Some(port) = self.ports[link].filter(|port| self.setup.ports[*port].is_none()) else { continue };
+            let rate_bps = self.setup.fabric.ports[port].rate_bps;
+            let virtual_time = |change: &LinkChange| LinkChange { at_ps: change.at_ps + self.lead_in_ps, ..*change };
+            let changes: Vec<_> = changes.iter().map(virtual_time).collect();
+            rig.change_link(self.setup.fabric.ports[port].switch, (port, rate_bps), &changes)?;
+        }
+        Ok(())
+    }
+}
