@@ -13,7 +13,8 @@ use serde::Serialize;
 use serde_json::json;
 use sha2::Digest;
 use spray_core::path::BalancerKind;
-use spray_experiments::engine::{EngineError, Prepared};
+use spray_experiments::engine::{EngineError, Onlookers, Prepared, Progress};
+use spray_experiments::live::Live;
 use spray_experiments::results::{self, Finished, Machine, Program, Record, RunResult, Summary};
 use spray_experiments::scenario::{Axis, MAX_RUNS, Scenario};
 use spray_experiments::sim::over_cores;
@@ -22,6 +23,7 @@ use self::show::Show;
 use crate::args::{self, Engine, Publish};
 use crate::captures::Watching;
 use crate::failure::{Failure, Outcome};
+use crate::live::{self, View};
 use crate::metrics::{self, Metrics};
 use crate::say::{self, info, note, say};
 use crate::sim::args::Seeds;
@@ -44,6 +46,8 @@ pub struct Campaign {
     pub metrics: metrics::campaign::Campaign,
     /// What to capture of each run, if anything.
     pub captures: Option<args::Captures>,
+    /// Whether the run is viewed in the terminal, and steered there. Then it is the only one.
+    pub live: bool,
 }
 
 /// One run of a campaign.
@@ -78,7 +82,7 @@ impl Campaign {
     pub fn new(engine: Engine, scenarios: Vec<Scenario>, seeds: &Seeds) -> Self {
         let name = scenarios.first().map(|scenario| scenario.name.clone()).unwrap_or_default();
         let metrics = metrics::campaign::Campaign::default();
-        Self { name, engine, scenarios, seeds: seeds.list(), threads: seeds.threads(), metrics, captures: None }
+        Self { name, engine, scenarios, seeds: seeds.list(), threads: seeds.threads(), metrics, captures: None, live: false }
     }
 
     /// Serves metrics while it runs, if that is asked for.
@@ -224,7 +228,9 @@ impl Campaign {
         let hash = written.hash(job.balancer, job.seed, files);
         let hash = hash.map_err(|error| Failure::refused(format!("a file of the scenario cannot be read: {error}")))?;
         let parts = [self.engine.name(), VERSION, COMMIT].join("\0");
-        Ok(format!("{:x}", hash.chain_update(parts).finalize()))
+        // What somebody has steered is not what the scenario gives.
+        let live = if self.live { "\0live" } else { "" };
+        Ok(format!("{:x}", hash.chain_update(parts).chain_update(live).finalize()))
     }
 
     /// Runs what is not done of `plan`. Returns why runs failed, by their place in the plan.
@@ -237,6 +243,9 @@ impl Campaign {
         }
         if open.is_empty() {
             return Ok(HashMap::new());
+        }
+        if self.live {
+            live::check(open.len())?;
         }
         let mut warnings = HashSet::new();
         let all =
@@ -265,14 +274,27 @@ impl Campaign {
             let watching = self.captures.as_ref().map_or(Ok(None), |captures| captures.begin(folder, scenario))?;
             let watch = watching.as_ref().map(|watching| &watching.watch);
             let title = self.title(job);
+            let about = (self.engine.name(), !exclusive);
+            let mut view = self.live.then(|| View::new(scenario, about, (job.balancer, job.seed), &stop));
+            let new_flows = view.as_ref().map(View::new_flows);
+            let held = Mutex::new(Vec::new());
             let mut tell = |news| {
                 self.metrics.on_progress(&title, &news);
-                show.news(&label, &news);
+                match news {
+                    Progress::Running { .. } if self.live => {}
+                    Progress::Remark(_) if self.live => held.lock().unwrap_or_else(PoisonError::into_inner).push(news),
+                    news => show.news(&label, &news),
+                }
             };
-            let run = || ready.run_watched((job.balancer, job.seed), watch, &mut tell, stop.flag()).map_err(ended);
+            let live = view.as_mut().zip(new_flows.as_deref());
+            let live = live.map(|(operator, new_flows)| Live { operator, new_flows });
+            let onlookers = Onlookers { frames: watch, live };
+            let run = || ready.run_before((job.balancer, job.seed), onlookers, &mut tell, stop.flag()).map_err(ended);
             // A balancer that panics ends its own run only.
             let caught = catch_unwind(AssertUnwindSafe(run));
             let ended = caught.unwrap_or_else(|_| Err(Failure::failed("it panicked, see above")));
+            drop(view);
+            held.into_inner().unwrap_or_else(PoisonError::into_inner).iter().for_each(|news| show.news(&label, news));
             show.end(&title, &ended);
             self.metrics.on_end(&title, ended.as_ref().ok().map(RunResult::summary).as_ref());
             watching.into_iter().for_each(Watching::close);

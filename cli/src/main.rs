@@ -24,6 +24,7 @@ mod figures;
 mod flowcut_memory;
 mod folder;
 mod init;
+mod live;
 mod metrics;
 #[cfg(feature = "xdp")]
 mod perf;

@@ -14,7 +14,7 @@ use crate::say::{self, say};
 /// # Errors
 /// As [`Campaign::run`]; 2 for mistakes in the file. The message names line, column and what is allowed there.
 pub fn run(arguments: &args::Sweep) -> Outcome {
-    let args::Sweep { run, plan, part, captures } = arguments;
+    let args::Sweep { run, plan, part, captures, live } = arguments;
     let document = run.overrides.load(&run.scenario)?;
     let scenarios = Scenario::read_all(&document).map_err(Failure::refused)?;
     if run.engine == Engine::Xdp && run.seeds.threads.is_some() {
@@ -22,7 +22,7 @@ pub fn run(arguments: &args::Sweep) -> Outcome {
     }
     let captures = Some(captures.clone());
     let campaign =
-        Campaign { captures, ..Campaign::new(run.engine, scenarios, &run.seeds) }.publishing(&run.publish)?;
+        Campaign { captures, live: *live, ..Campaign::new(run.engine, scenarios, &run.seeds) }.publishing(&run.publish)?;
     let out = run.out.as_deref();
     match part {
         _ if *plan => print_plan(&campaign, &folder::location(out, &campaign.name)),

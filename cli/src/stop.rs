@@ -35,6 +35,11 @@ impl Stop {
         self.0.load(std::sync::atomic::Ordering::Relaxed)
     }
 
+    /// The user wants to stop, and said so otherwise than by a signal.
+    pub fn set(&self) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+
     /// The flag itself, for code that polls it.
     pub fn flag(&self) -> &AtomicBool {
         &self.0

@@ -6,6 +6,7 @@ use spray_capture::Shared;
 use spray_core::path::BalancerKind;
 pub use spray_fabric::Progress;
 
+use crate::live::Live;
 use crate::results::RunResult;
 use crate::scenario::Scenario;
 
@@ -39,20 +40,29 @@ pub trait Prepared: Sync {
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError> {
-        self.run_watched((balancer, seed), None, tell, stop)
+        self.run_before((balancer, seed), Onlookers::default(), tell, stop)
     }
 
-    /// As [`run`](Self::run), while somebody may watch the frames: see [`watch`](crate::watch). The run is the same.
+    /// As [`run`](Self::run), while others look on.
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    fn run_watched(
+    fn run_before(
         &self,
         job: (BalancerKind, u64),
-        watch: Option<&Shared>,
+        onlookers: Onlookers<'_>,
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError>;
+}
+
+/// Who looks on while a scenario runs.
+#[derive(Default)]
+pub struct Onlookers<'a> {
+    /// Sees the frames, see [`watch`](crate::watch). The run is the same.
+    pub frames: Option<&'a Shared>,
+    /// Sees how the run stands, and may change it.
+    pub live: Option<Live<'a>>,
 }
 
 /// Why there is no result.

@@ -7,6 +7,7 @@ pub mod fidelity;
 pub mod figures;
 pub mod flowcut_memory;
 pub mod report;
+pub mod live;
 pub mod results;
 pub mod reunion;
 pub mod scenario;

@@ -4,14 +4,15 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use spray_capture::Shared;
 use spray_core::path::BalancerKind;
+use spray_fabric::live::Operator;
 use spray_fabric::{LinkEvent, MAX_IP_BYTES, Network, Node, Thresholds};
 use spray_testbed::{
     Dilation, FabricSpec, FlowOutcome, Happened, MAX_CABLES, RunError, Subject, Testbed, TestbedOutcome, TestbedSpec,
 };
 
-use crate::engine::{Engine, EngineError, Prepared, Progress, Tell};
+use crate::engine::{Engine, EngineError, Onlookers, Prepared, Progress, Tell};
+use crate::live::{NewFlows, Recorded};
 use crate::results::{
     Collect, ConnectionEvs, Ended, EventRow, RunResult, TestbedLosses, TransportTotals, given_up, reported, us,
 };
@@ -58,16 +59,16 @@ struct Ready<'a> {
 }
 
 impl Prepared for Ready<'_> {
-    fn run_watched(
+    fn run_before(
         &self,
         job: (BalancerKind, u64),
-        watch: Option<&Shared>,
+        onlookers: Onlookers<'_>,
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError> {
         let mut place = self.engine.standing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut standing = self.set_up(place.take(), tell)?;
-        let result = self.run_on(&mut standing.testbed, (job, watch), tell, stop)?;
+        let result = self.run_on(&mut standing.testbed, (job, onlookers), tell, stop)?;
         *place = Some(standing);
         Ok(result)
     }
@@ -116,7 +117,7 @@ impl Ready<'_> {
     fn run_on(
         &self,
         testbed: &mut Testbed,
-        ((balancer, seed), watch): ((BalancerKind, u64), Option<&Shared>),
+        ((balancer, seed), onlookers): ((BalancerKind, u64), Onlookers<'_>),
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, RunError> {
@@ -127,28 +128,37 @@ impl Ready<'_> {
         let events = self.events(seed, until_ps)?;
         let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
         let largest_bytes = largest_bytes(flows);
+        let Onlookers { frames, live } = onlookers;
+        let new_flows = live.as_ref().map(|live| live.new_flows);
+        let config = |flow: usize| {
+            let balancer = new_flows.map_or(balancer, NewFlows::get);
+            scenario.connection(&self.paths, balancer, (&classes, &flows[flow]), largest_bytes)
+        };
         let spec = TestbedSpec {
             fabric: self.fabric(&queue, &events, seed),
             flows: &plan.specs(seed),
             triggers: plan.trigger_list(),
             payloads: &flows.iter().map(|flow| scenario.payload(&classes, flow, seed)).collect::<Vec<Bytes>>(),
-            flow_config: &|flow| scenario.connection(&self.paths, balancer, (&classes, &flows[flow]), largest_bytes),
+            flow_config: &config,
             v6: scenario.is_v6(),
             base_rtt_ps: scenario.base_rtt_ps(&self.paths),
             until_ps,
             sample_ps: scenario.sample_ps,
             dilation: self.dilation(flows),
             threads: scenario.emulation.threads.map(|threads| threads as usize),
-            watch,
+            watch: frames,
         };
-        let outcome = testbed.run(&spec, None, tell, stop)?;
+        let mut recorded = live.map(|live| Recorded::new(live.operator, &events));
+        let operator = recorded.as_mut().map(|recorded| recorded as &mut dyn Operator);
+        let outcome = testbed.run(&spec, operator, tell, stop)?;
+        let all = recorded.map_or_else(|| events.clone(), Recorded::into_events);
         let collect = Collect {
             scenario,
             paths: &self.paths,
             balancer,
             seed,
             plan: &plan,
-            link_events: &events,
+            link_events: &all,
             reroutes_ps: &outcome.reroutes_ps,
             ports: &outcome.ports,
             end_ps: outcome.end_ps,

@@ -2,7 +2,7 @@
 
 use spray_pipeline::counters::PortCounters;
 
-use crate::fabric::LinkChange;
+use crate::fabric::{LinkChange, LinkState};
 use crate::{LinkAction, LinkEvent};
 
 /// Somebody at the controls of a run.
@@ -23,6 +23,8 @@ pub struct Snapshot {
     pub links: Vec<Option<LinkNow>>,
     /// Messages that have arrived.
     pub arrived: u64,
+    /// The run is over: what is answered does not count.
+    pub over: bool,
 }
 
 /// A host of a run.
@@ -45,6 +47,8 @@ pub struct LinkNow {
     pub waiting_bytes: u64,
     /// What its port has counted.
     pub counters: PortCounters,
+    /// What has befallen it.
+    pub state: LinkState,
     /// Whether an [`Order`] can change it.
     pub can_change: bool,
 }
@@ -114,6 +118,11 @@ impl Ledger {
         crate::event::changes_from(&self.0, link, now_ps)
     }
 
+    /// What has befallen `link` at `now_ps`.
+    pub fn state(&self, link: usize, now_ps: u64) -> LinkState {
+        self.changes(link, now_ps)[0].state
+    }
+
     /// All events, those of the scenario first.
     pub fn into_events(self) -> Vec<LinkEvent> {
         self.0
@@ -133,7 +142,6 @@ fn heal(event: &mut LinkEvent, links: &[usize], now_ps: u64) -> Option<LinkEvent
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LinkState;
 
     fn ledger() -> Ledger {
         let slow = LinkEvent {

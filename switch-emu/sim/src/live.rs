@@ -45,7 +45,7 @@ impl<'o> Controls<'o> {
         if now_ps < self.next_ps {
             return Vec::new();
         }
-        show(&mut self.shown, now_ps, common, parts);
+        self.show(now_ps, common, parts);
         let answer = self.operator.look(&self.shown);
         self.next_ps = answer.next_ps.max(now_ps + 1);
         self.stop = answer.stop;
@@ -58,13 +58,27 @@ impl<'o> Controls<'o> {
 
     /// Shows how the run ended.
     pub(super) fn end<W: Watch>(mut self, now_ps: u64, common: &Common<'_>, parts: &[Part<'_, W>]) {
-        show(&mut self.shown, now_ps, common, parts);
+        self.shown.over = true;
+        self.show(now_ps, common, parts);
         self.operator.look(&self.shown);
+    }
+
+    fn show<W: Watch>(&mut self, now_ps: u64, common: &Common<'_>, parts: &[Part<'_, W>]) {
+        let shown = &mut self.shown;
+        shown.now_ps = now_ps.min(NEVER).cast_signed();
+        show_hosts(shown, common, parts);
+        for (link, now) in shown.links.iter_mut().enumerate() {
+            *now = Some(LinkNow {
+                waiting_bytes: waiting(common, parts, link, now_ps),
+                counters: common.port(parts, link).counters.read(),
+                state: self.ledger.state(link, now_ps),
+                can_change: true,
+            });
+        }
     }
 }
 
-fn show<W: Watch>(shown: &mut Snapshot, now_ps: u64, common: &Common<'_>, parts: &[Part<'_, W>]) {
-    shown.now_ps = now_ps.min(NEVER).cast_signed();
+fn show_hosts<W: Watch>(shown: &mut Snapshot, common: &Common<'_>, parts: &[Part<'_, W>]) {
     shown.hosts.fill(HostNow::default());
     shown.arrived = 0;
     let flows = common.spec.flows;
@@ -80,11 +94,6 @@ fn show<W: Watch>(shown: &mut Snapshot, now_ps: u64, common: &Common<'_>, parts:
                 sender(host, end, own);
             }
         }
-    }
-    for (link, now) in shown.links.iter_mut().enumerate() {
-        let port = common.port(parts, link);
-        let counters = port.counters.read();
-        *now = Some(LinkNow { waiting_bytes: waiting(common, parts, link, now_ps), counters, can_change: true });
     }
 }
 

@@ -17,7 +17,7 @@ use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode, Pee
 use super::host_port::{HostPort, OwnLink};
 use super::plan::Plan;
 use super::rig::Rig;
-use super::{RunError, TestbedSpec};
+use super::{FabricSpec, RunError, TestbedSpec};
 use spray_fabric::{Ancestors, Fabric, FlowSpec, Host, Node, mix};
 
 /// What the hosts of a run are made from.
@@ -65,7 +65,7 @@ const LOG_ENTRIES: usize = 4096;
 /// When the hosts begin to connect: virtual time 0 means that a frame is not emulated.
 const CONNECT_PS: u64 = 1_000;
 
-impl Setup<'_> {
+impl<'a> Setup<'a> {
     /// One endpoint per host, on the rig's sockets, in the mode that `mode` gives each.
     pub fn hosts(&self, rig: &mut Rig, mode: impl Fn(usize) -> Mode) -> Result<Vec<Running>, RunError> {
         let max_hold_ps = self.max_hold_ps();
@@ -165,6 +165,19 @@ impl Setup<'_> {
     pub fn config(&self, first: usize) -> FlowConfig {
         let config = (self.spec.flow_config)(first);
         FlowConfig { path: PathConfig { seed: self.spec.flows[first].path_seed, ..config.path }, ..config }
+    }
+
+    /// One entropy value for each path that a flow has at `at_ps` of scenario time; none where its balancer does not want to know.
+    /// `known` is made by the first one that does.
+    pub fn paths(&self, flow: usize, config: &FlowConfig, at_ps: u64, known: &mut Option<Ancestors<'a>>) -> Vec<Ev> {
+        if !config.path.balancer.wants_reachability() {
+            return Vec::new();
+        }
+        let FabricSpec { network, events, seed, .. } = self.spec.fabric;
+        let known = known.get_or_insert_with(|| Ancestors::new(network, events, seed));
+        let FlowSpec { src, dst, .. } = self.spec.flows[flow];
+        let [from, to] = [src, dst].map(|host| self.address(&self.fabric.hosts[host]));
+        known.paths(at_ps, src, dst, spray_fabric::addresses(from, to), config.path.evs)
     }
 
     /// Which paths a flow has, from which time on.

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use spray_core::flow::FlowConfig;
+use spray_core::path::Ev;
 use spray_fabric::live::{HostNow, Ledger, LinkNow, Operator, Order, Snapshot};
 use spray_fabric::{LinkChange, Node};
 use spray_nic::Endpoint;
@@ -25,7 +26,16 @@ pub(super) struct Desk {
     hosts: Vec<HostBoard>,
     /// How often settings have changed, and those of the connections by their first flows.
     changes: AtomicUsize,
-    settings: Mutex<Vec<(usize, FlowConfig)>>,
+    settings: Mutex<Vec<Setting>>,
+}
+
+/// What the connection that begins with a flow is to work by.
+#[derive(Debug)]
+struct Setting {
+    first: usize,
+    config: FlowConfig,
+    /// One entropy value for each path, where its balancer wants to know them.
+    paths: Vec<Ev>,
 }
 
 /// What a host tells.
@@ -61,14 +71,17 @@ impl Desk {
         }
         *seen = changes;
         let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        for (first, config) in settings.iter() {
-            if let Some(connection) = book.own.get(first) {
-                endpoint.begin_anew(*connection, config);
+        for Setting { first, config, paths } in settings.iter() {
+            if let Some(connection) = book.own.get(first)
+                && endpoint.begin_anew(*connection, config)
+                && !paths.is_empty()
+            {
+                endpoint.on_reachable(*connection, paths);
             }
         }
     }
 
-    fn rechoose(&self, settings: Vec<(usize, FlowConfig)>) {
+    fn rechoose(&self, settings: Vec<Setting>) {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
         self.changes.fetch_add(1, Ordering::Release);
     }
@@ -119,6 +132,7 @@ impl<'a> Controls<'a> {
 
     /// Shows how the run ended.
     pub fn end(&mut self, rig: &Rig, report: &Report) -> Result<(), RunError> {
+        self.shown.over = true;
         self.show(rig, report)?;
         self.operator.look(&self.shown);
         Ok(())
@@ -135,7 +149,8 @@ impl<'a> Controls<'a> {
                 retransmits: board.retransmits.load(Ordering::Relaxed),
             };
         }
-        for (shown, port) in self.shown.links.iter_mut().zip(&self.ports) {
+        let at_ps = report.now_ps.saturating_sub(self.lead_in_ps);
+        for (link, (shown, port)) in self.shown.links.iter_mut().zip(&self.ports).enumerate() {
             let Some(port) = *port else { continue };
             let (waiting, counters, can_change) = match &self.setup.ports[port] {
                 Some(played) => (played.queue_bytes(report.now_ps), played.counters(), false),
@@ -144,7 +159,8 @@ impl<'a> Controls<'a> {
                     (program.queue_bytes(port, report.now_ps)?, program.counters(port)?, true)
                 }
             };
-            *shown = Some(LinkNow { waiting_bytes: waiting[0].max(waiting[1]), counters, can_change });
+            let (waiting_bytes, state) = (waiting[0].max(waiting[1]), self.ledger.state(link, at_ps));
+            *shown = Some(LinkNow { waiting_bytes, counters, state, can_change });
         }
         Ok(())
     }
@@ -152,7 +168,13 @@ impl<'a> Controls<'a> {
     fn obey(&mut self, rig: &mut Rig, now_ps: u64, order: &Order) -> Result<(), RunError> {
         if matches!(order, Order::Rechoose) {
             let firsts = (0..self.setup.spec.flows.len()).filter(|flow| self.setup.plan.first(*flow) == *flow);
-            self.desk.rechoose(firsts.map(|flow| (flow, self.setup.config(flow))).collect());
+            let mut known = None;
+            let setting = |first| {
+                let config = self.setup.config(first);
+                let paths = self.setup.paths(first, &config, now_ps.saturating_sub(self.lead_in_ps), &mut known);
+                Setting { first, config, paths }
+            };
+            self.desk.rechoose(firsts.map(setting).collect());
             return Ok(());
         }
         let at_ps = now_ps.saturating_sub(self.lead_in_ps);

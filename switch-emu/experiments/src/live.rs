@@ -1,0 +1,63 @@
+//! A run with somebody at its controls.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use spray_core::path::BalancerKind;
+use spray_fabric::LinkEvent;
+use spray_fabric::live::{Answer, Ledger, Operator, Snapshot};
+
+/// The balancer of flows that have yet to send something.
+#[derive(Debug)]
+pub struct NewFlows(AtomicU8);
+
+impl NewFlows {
+    /// Begins with this one.
+    pub fn new(balancer: BalancerKind) -> Self {
+        Self(AtomicU8::new(balancer as u8))
+    }
+
+    /// That of flows which begin now.
+    pub fn get(&self) -> BalancerKind {
+        BalancerKind::ALL[usize::from(self.0.load(Ordering::Relaxed))]
+    }
+
+    /// Changes it. [`Order::Rechoose`](spray_fabric::live::Order::Rechoose) has to follow.
+    pub fn set(&self, balancer: BalancerKind) {
+        self.0.store(balancer as u8, Ordering::Relaxed);
+    }
+}
+
+/// Who is at the controls of a run, and what they turn.
+pub struct Live<'a> {
+    /// They.
+    pub operator: &'a mut dyn Operator,
+    /// The balancer that they choose; at first that of the run.
+    pub new_flows: &'a NewFlows,
+}
+
+/// An operator whose orders are put down, for the results.
+pub(crate) struct Recorded<'a> {
+    operator: &'a mut dyn Operator,
+    ledger: Ledger,
+}
+
+impl<'a> Recorded<'a> {
+    /// In a run with these events.
+    pub(crate) fn new(operator: &'a mut dyn Operator, events: &[LinkEvent]) -> Self {
+        Self { operator, ledger: Ledger::new(events) }
+    }
+
+    /// The events of the scenario and what was ordered.
+    pub(crate) fn into_events(self) -> Vec<LinkEvent> {
+        self.ledger.into_events()
+    }
+}
+
+impl Operator for Recorded<'_> {
+    fn look(&mut self, run: &Snapshot) -> Answer {
+        let answer = self.operator.look(run);
+        let now_ps = u64::try_from(run.now_ps).unwrap_or(0);
+        answer.orders.iter().for_each(|order| drop(self.ledger.enter(now_ps, order)));
+        answer
+    }
+}
