@@ -110,7 +110,8 @@ impl Model {
     pub fn take(&mut self, run: &Snapshot) {
         self.now.clone_from(run);
         self.links.retain(|row| run.links[row.link].is_some());
-        let sent = |link: &Option<LinkNow>| link.map_or(0, |link| link.counters.bytes);
+        // Ports count what comes; what waits has yet to leave.
+        let sent = |link: &Option<LinkNow>| link.map_or(0, |link| link.counters.bytes.saturating_sub(link.waiting_bytes));
         self.looks.push_back(Look {
             at_ps: run.now_ps,
             received: run.hosts.iter().map(|host| host.received_bytes).collect(),
@@ -133,7 +134,7 @@ impl Model {
 
     /// Bits a second that leave by the link of a row.
     pub fn link_bps(&self, row: &Row) -> f64 {
-        self.rate_bps(|look| look.sent[row.link])
+        self.rate_bps(|look| look.sent[row.link]).min(row.rate_bps as f64)
     }
 
     /// What a host does.

@@ -1,9 +1,9 @@
 //! Draws the live view: hosts on the left, links on the right, goodput above, keys below.
 
 use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
-use ratatui::text::{Line, Span};
+use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Cell, Paragraph, RenderDirection, Row, Sparkline, Table, TableState};
 use spray_core::path::BalancerKind;
 use spray_fabric::live::LinkNow;
@@ -70,13 +70,13 @@ fn goodput(frame: &mut Frame<'_>, area: Rect, model: &Model) {
 fn draw_hosts(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     let row = |host: usize| {
         let now = model.host(host);
-        let frozen = Cell::from(number(now.frozen.into())).style(Style::new().fg(Color::Cyan));
+        let frozen = right(number(now.frozen.into())).style(Style::new().fg(Color::Cyan));
         Row::new([
             Cell::from(model.hosts[host].as_str()),
-            Cell::from(gbps(model.goodput_bps(host))),
-            Cell::from(number(now.sending.into())),
+            right(gbps(model.goodput_bps(host))),
+            right(number(now.sending.into())),
             frozen,
-            Cell::from(number(now.retransmits)),
+            right(number(now.retransmits)),
         ])
     };
     let widths = [Constraint::Min(6), Constraint::Length(8), Constraint::Length(8), Constraint::Length(7), Constraint::Length(8)];
@@ -90,13 +90,13 @@ fn draw_links(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     let rows = model.links.iter().map(|row| {
         let LinkNow { waiting_bytes, counters, state: now, .. } = model.link(row);
         let bps = model.link_bps(row);
-        let drops = Cell::from(number(counters.drops())).style(Style::new().fg(Color::Red));
+        let drops = right(number(counters.drops())).style(Style::new().fg(Color::Red));
         Row::new([
             Cell::from(row.name.as_str()),
-            Cell::from(gbps(bps)),
-            Cell::from(format!("{:.0} %", 100.0 * bps / row.rate_bps.max(1) as f64)),
-            Cell::from(format!("{:.1}", waiting_bytes as f64 / 1e3)),
-            Cell::from(number(counters.marks)),
+            right(gbps(bps)),
+            right(format!("{:.0} %", 100.0 * bps / row.rate_bps.max(1) as f64)),
+            right(format!("{:.1}", waiting_bytes as f64 / 1e3)),
+            right(number(counters.marks)),
             drops,
             Cell::from(state(&now)).style(Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD)),
         ])
@@ -118,7 +118,11 @@ fn draw_links(frame: &mut Frame<'_>, area: Rect, model: &Model) {
 }
 
 fn header(names: &[&'static str]) -> Row<'static> {
-    Row::new(names.iter().map(|name| Cell::from(*name))).style(Style::new().add_modifier(Modifier::UNDERLINED))
+    let cell = |(column, name): (usize, &&'static str)| {
+        let words = matches!((column, *name), (0, _) | (_, "state"));
+        Cell::from(Text::from(*name).alignment(if words { Alignment::Left } else { Alignment::Right }))
+    };
+    Row::new(names.iter().enumerate().map(cell)).style(Style::new().add_modifier(Modifier::UNDERLINED))
 }
 
 fn help<'a>(model: &'a Model, status: &Status) -> Vec<Line<'a>> {
@@ -129,6 +133,10 @@ fn help<'a>(model: &'a Model, status: &Status) -> Vec<Line<'a>> {
         format!("up/down link  f fail  s slow  l lose  h heal  b/B balancer{pace}  q end the run")
     };
     vec![Line::from(model.note.as_str()).yellow(), Line::from(keys)]
+}
+
+fn right(text: String) -> Cell<'static> {
+    Cell::from(Text::from(text).alignment(Alignment::Right))
 }
 
 /// Nothing in place of 0, so that what is not 0 stands out.
