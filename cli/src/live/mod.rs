@@ -37,7 +37,7 @@ use crate::stop::Stop;
 pub fn check(runs: usize) -> Outcome {
     if runs > 1 {
         return Err(Failure::refused(format!(
-            "`--live` shows one run and these are {runs}; choose one with --balancer, --seeds and --set, as `--plan` lists them"
+            "`--live` shows one run and these are {runs}; choose one with --balancer, --seeds and --set"
         )));
     }
     if stdin().is_terminal() && stdout().is_terminal() {

@@ -8,6 +8,7 @@ mod compare_balancers;
 mod doctor;
 mod figures;
 mod flowcut_memory;
+mod live;
 mod output;
 mod sim;
 #[cfg(not(feature = "xdp"))]
