@@ -82,7 +82,16 @@ impl Campaign {
     pub fn new(engine: Engine, scenarios: Vec<Scenario>, seeds: &Seeds) -> Self {
         let name = scenarios.first().map(|scenario| scenario.name.clone()).unwrap_or_default();
         let metrics = metrics::campaign::Campaign::default();
-        Self { name, engine, scenarios, seeds: seeds.list(), threads: seeds.threads(), metrics, captures: None, live: false }
+        Self {
+            name,
+            engine,
+            scenarios,
+            seeds: seeds.list(),
+            threads: seeds.threads(),
+            metrics,
+            captures: None,
+            live: false,
+        }
     }
 
     /// Serves metrics while it runs, if that is asked for.

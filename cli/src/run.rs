@@ -21,8 +21,8 @@ pub fn run(arguments: &args::Sweep) -> Outcome {
         return Err(Failure::refused("`--threads` goes with `--engine sim`: the xdp engine runs one at a time"));
     }
     let captures = Some(captures.clone());
-    let campaign =
-        Campaign { captures, live: *live, ..Campaign::new(run.engine, scenarios, &run.seeds) }.publishing(&run.publish)?;
+    let campaign = Campaign { captures, live: *live, ..Campaign::new(run.engine, scenarios, &run.seeds) }
+        .publishing(&run.publish)?;
     let out = run.out.as_deref();
     match part {
         _ if *plan => print_plan(&campaign, &folder::location(out, &campaign.name)),

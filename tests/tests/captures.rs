@@ -20,7 +20,8 @@ fn run(scenario: &Scenario, watch: &Shared) -> Summary {
     let testbed = testbed(scenario);
     let prepared = testbed.prepare(scenario, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     let job = (BalancerKind::Ops, scenario.seed);
-    let result = prepared.run_before(job, Onlookers { frames: Some(watch), live: None }, &mut |_| {}, &AtomicBool::new(false));
+    let result =
+        prepared.run_before(job, Onlookers { frames: Some(watch), live: None }, &mut |_| {}, &AtomicBool::new(false));
     let result = result.unwrap_or_else(|error| panic!("{error}"));
     assert_sound(&result);
     result.summary()

@@ -111,7 +111,8 @@ impl Model {
         self.now.clone_from(run);
         self.links.retain(|row| run.links[row.link].is_some());
         // Ports count what comes; what waits has yet to leave.
-        let sent = |link: &Option<LinkNow>| link.map_or(0, |link| link.counters.bytes.saturating_sub(link.waiting_bytes));
+        let sent =
+            |link: &Option<LinkNow>| link.map_or(0, |link| link.counters.bytes.saturating_sub(link.waiting_bytes));
         self.looks.push_back(Look {
             at_ps: run.now_ps,
             received: run.hosts.iter().map(|host| host.received_bytes).collect(),

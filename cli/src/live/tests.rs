@@ -125,9 +125,14 @@ fn the_screen_says_how_it_stands() {
     (0..12).for_each(|step| model.take(&look(step, step as u64 * 12_500)));
     for size in [(130, 34), (80, 30)] {
         let screen = screen(&model, size);
-        for text in
-            ["live · sim · reps · seed 1", "11.0 us", "2 of 4 flows arrived", "paused", "new flows: ecmp", "4 connections frozen"]
-        {
+        for text in [
+            "live · sim · reps · seed 1",
+            "11.0 us",
+            "2 of 4 flows arrived",
+            "paused",
+            "new flows: ecmp",
+            "4 connections frozen",
+        ] {
             assert!(screen.contains(text), "{text} at {size:?}:\n{screen}");
         }
         for text in ["goodput 400.0 Gb/s", "leaf0->spine0", "drops all", "h3", "f fail", "space pause"] {

@@ -79,7 +79,13 @@ fn draw_hosts(frame: &mut Frame<'_>, area: Rect, model: &Model) {
             right(number(now.retransmits)),
         ])
     };
-    let widths = [Constraint::Min(6), Constraint::Length(8), Constraint::Length(8), Constraint::Length(7), Constraint::Length(8)];
+    let widths = [
+        Constraint::Min(6),
+        Constraint::Length(8),
+        Constraint::Length(8),
+        Constraint::Length(7),
+        Constraint::Length(8),
+    ];
     let table = Table::new((0..model.hosts.len()).map(row), widths)
         .header(header(&["host", "Gb/s in", "sending", "frozen", "resent"]))
         .block(Block::bordered().title(" hosts "));

@@ -173,8 +173,7 @@ fn a_run_ends_when_told_to() {
     let live = Some(Live { operator: &mut End, new_flows: &new_flows });
     let prepared = engine.prepare(&scenario, &mut |_| {}).unwrap();
     let onlookers = Onlookers { frames: None, live };
-    let result =
-        prepared.run_before((BalancerKind::Reps, 1), onlookers, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+    let result = prepared.run_before((BalancerKind::Reps, 1), onlookers, &mut |_| {}, &AtomicBool::new(false)).unwrap();
     let summary = result.summary();
     assert_eq!((summary.flows_completed, summary.flows_total), (0, 8));
 }

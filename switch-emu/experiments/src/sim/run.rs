@@ -123,9 +123,8 @@ impl<'a> Simulation<'a> {
         // The two ends of a connection ask one after the other, and get the same answer.
         let chosen: Vec<OnceLock<BalancerKind>> = live.iter().flat_map(|_| flows).map(|_| OnceLock::new()).collect();
         let new_flows = live.as_ref().map(|live| live.new_flows);
-        let balancer_of = |flow: usize| {
-            new_flows.map_or(balancer, |new_flows| *chosen[flow].get_or_init(|| new_flows.get()))
-        };
+        let balancer_of =
+            |flow: usize| new_flows.map_or(balancer, |new_flows| *chosen[flow].get_or_init(|| new_flows.get()));
         let spec = SimSpec {
             network: &scenario.network,
             events: &events,
