@@ -31,6 +31,9 @@ pub struct Cli {
     /// Say nothing of progress, only warnings and errors
     #[arg(long, short, global = true, help_heading = "Output")]
     pub quiet: bool,
+    /// Say what is done before packets go, and how long it takes; -vv says more
+    #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = "Output")]
+    pub verbose: u8,
 }
 
 #[derive(Debug, Subcommand)]

@@ -18,6 +18,7 @@ use spray_experiments::live::Live;
 use spray_experiments::results::{self, Finished, Machine, Program, Record, RunResult, Summary};
 use spray_experiments::scenario::{Axis, MAX_RUNS, Scenario};
 use spray_experiments::sim::over_cores;
+use tracing::info_span;
 
 use self::show::Show;
 use crate::args::{self, Engine, Publish};
@@ -266,18 +267,22 @@ impl Campaign {
         let show = Show::new(plan.len(), done, exclusive);
         let stop = Stop::on_signals()?;
         self.metrics.begin(plan.len(), done)?;
-        let prepare = |scenario| engine.prepare(scenario, &mut |news| show.news("", &news)).map_err(ended);
+        let prepare = |number: usize| {
+            let scenario = &self.scenarios[number];
+            let _span = info_span!("prepare", scenario = scenario.name).entered();
+            engine.prepare(scenario, &mut |news| show.news("", &news)).map_err(ended)
+        };
         // One engine says here what the machine does not allow; the other has nothing to say, and prepares one run after the other, to
         // save memory.
         let prepared =
-            if exclusive { self.scenarios.iter().map(prepare).collect::<Outcome<Vec<_>>>()? } else { Vec::new() };
+            if exclusive { (0..self.scenarios.len()).map(prepare).collect::<Outcome<Vec<_>>>()? } else { Vec::new() };
         folder::make(out)?;
         let kept = || Kept { done: show.done(), all: plan.len(), out, exclusive };
         let failed = Mutex::new(HashMap::new());
         let run = |number: usize| {
             let Planned { job, folder, key, .. } = &plan[number];
             let label = show.begin(number, &self.title(job));
-            let own = if exclusive { None } else { Some(prepare(&self.scenarios[job.scenario])?) };
+            let own = if exclusive { None } else { Some(prepare(job.scenario)?) };
             let ready: &dyn Prepared = own.as_deref().unwrap_or_else(|| &*prepared[job.scenario]);
             let scenario = &self.scenarios[job.scenario];
             let watching = self.captures.as_ref().map_or(Ok(None), |captures| captures.begin(folder, scenario))?;
@@ -299,10 +304,11 @@ impl Campaign {
             let live = live.map(|(operator, new_flows)| Live { operator, new_flows });
             let onlookers = Onlookers { frames: watch, live };
             let run = || ready.run_before((job.balancer, job.seed), onlookers, &mut tell, stop.flag()).map_err(ended);
+            let span = info_span!("run", run = title).entered();
             // A balancer that panics ends its own run only.
             let caught = catch_unwind(AssertUnwindSafe(run));
             let ended = caught.unwrap_or_else(|_| Err(Failure::failed("it panicked, see above")));
-            drop(view);
+            drop((span, view));
             held.into_inner().unwrap_or_else(PoisonError::into_inner).iter().for_each(|news| show.news(&label, news));
             show.end(&title, &ended);
             self.metrics.on_end(&title, ended.as_ref().ok().map(RunResult::summary).as_ref());

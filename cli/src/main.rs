@@ -34,6 +34,7 @@ mod say;
 mod settings;
 mod shell;
 mod sim;
+mod spans;
 mod stop;
 mod trace;
 #[cfg(feature = "xdp")]
@@ -59,6 +60,10 @@ fn main() -> ExitCode {
     let matches = Cli::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     say::set_manner(say::Manner { json: cli.json, quiet: cli.quiet });
+    let spans = match spans::begin(cli.verbose) {
+        Ok(spans) => spans,
+        Err(failure) => return failure.report(),
+    };
     let outcome = match cli.command {
         #[cfg(feature = "xdp")]
         Command::Demo(arguments) => demo::demo(&arguments),
@@ -93,6 +98,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "xdp")]
         Command::Doctor => doctor::doctor(),
     };
+    drop(spans);
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),

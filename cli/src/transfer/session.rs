@@ -18,6 +18,7 @@ use spray_nic::net::{Interface, NextHops, Resolver, Source};
 use spray_nic::real;
 use spray_nic::xdp::AttachMode;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, Mode, Peer};
+use tracing::{debug_span, info_span};
 
 use super::format::MESSAGE_BYTES;
 use super::recv::CONNECTIONS;
@@ -129,13 +130,14 @@ impl Session {
         adjust: impl FnOnce(&mut EndpointConfig),
     ) -> Outcome<Self> {
         let name = &arguments.interface;
+        let _span = info_span!("open", interface = %name).entered();
         let metrics = metrics::session::Session::new(Metrics::open(arguments.publish.metrics)?);
         let keys = trust::keys(&arguments.trust)?;
         let interface = Interface::find(name).map_err(Failure::refused)?;
         let address = own_address(&interface, arguments, peer)?;
         interface.check_free().map_err(Failure::refused)?;
         let flow = flow(arguments, &interface, address, path, keys.is_some())?;
-        let device = take_over(&interface, address, arguments)?;
+        let device = debug_span!("load and attach").in_scope(|| take_over(&interface, address, arguments))?;
         let watching = tap::begin(&arguments.captures, name)?;
         let mut config = EndpointConfig::new(address, interface.mac, Mode::Real, flow);
         config.max_connections = CONNECTIONS;

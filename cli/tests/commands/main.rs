@@ -13,6 +13,7 @@ mod output;
 mod sim;
 #[cfg(not(feature = "xdp"))]
 mod simulator_only;
+mod spans;
 mod sweep;
 
 use std::process::{Command, Output};

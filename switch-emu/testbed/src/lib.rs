@@ -42,6 +42,7 @@ use spray_fabric::live::Operator;
 use spray_fabric::{Fabric, Progress, Thresholds, check_flows, compile};
 use spray_nic::clock::{DilatedClock, PatientClock};
 use spray_nic::sys::monotonic_ns;
+use tracing::{debug_span, info_span};
 
 #[cfg(feature = "quic")]
 pub use bench::quic::Quic;
@@ -100,6 +101,7 @@ impl Testbed {
     /// # Errors
     /// [`RunError`]; what had been made by then is removed.
     pub fn new(spec: &FabricSpec<'_>) -> Result<Self, RunError> {
+        let _span = info_span!("set up").entered();
         Ok(Self { rig: Rig::new(spec, &spec.compile(0)?)?, dilation: None })
     }
 
@@ -125,8 +127,8 @@ impl Testbed {
         };
         let lead_in_ps = LEAD_IN_RTTS * spec.base_rtt_ps;
         let fabric = spec.fabric.compile(lead_in_ps)?;
-        self.rig.drain()?;
-        self.rig.configure(&fabric, spec.fabric.packet_bytes)?;
+        debug_span!("drain").in_scope(|| self.rig.drain())?;
+        debug_span!("configure").in_scope(|| self.rig.configure(&fabric, spec.fabric.packet_bytes))?;
         let ports = host_port::HostPort::all(&fabric, spec.fabric.packet_bytes);
         let plan = plan::Plan::new(spec, lead_in_ps);
         let links = host_port::OwnLink::all(&fabric, spec.fabric.network);
@@ -202,6 +204,7 @@ impl Testbed {
             return Ok(dilation);
         }
         progress(Progress::Phase("measuring what this machine carries".into()));
+        let _span = info_span!("calibrate").entered();
         let calibrate::Calibration { frames_per_s, dilation, slower } =
             calibrate::measure(&mut self.rig, spec, ideal_ps, stop)?;
         progress(Progress::Phase(format!(

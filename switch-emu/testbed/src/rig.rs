@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use spray_nic::device::{Device, XskConfig, XskDevice};
+use tracing::debug_span;
 
 use super::hosts::Running;
 use super::links::{self, End};
@@ -74,12 +75,13 @@ impl Rig {
         }
         let prefix = registry::prefix();
         let plan = Plan::new(spec.network, fabric, spec.per_switch)?;
-        let mut sites = plan.namespaces(&prefix)?;
-        plan.make_pairs(&mut sites)?;
-        bring_up(&mut sites)?;
+        let mut sites = debug_span!("namespaces", count = plan.names.len()).in_scope(|| plan.namespaces(&prefix))?;
+        debug_span!("veth pairs", count = plan.cables.len()).in_scope(|| plan.make_pairs(&mut sites))?;
+        debug_span!("bring up").in_scope(|| bring_up(&mut sites))?;
         let hosts = fabric.hosts.len();
         let (host_sites, switch_sites) = sites.split_at(hosts);
-        add_addresses(host_sites, fabric)?;
+        debug_span!("addresses").in_scope(|| add_addresses(host_sites, fabric))?;
+        let span = debug_span!("switch programs", count = switch_sites.len()).entered();
         let mut chassis = Vec::with_capacity(switch_sites.len());
         for (number, site) in switch_sites.iter().enumerate() {
             let switch = spec.per_switch.then_some(number);
@@ -87,6 +89,8 @@ impl Rig {
             site.namespace.run(|| attach_switch(&mut program, &site.doors))??;
             chassis.push(ChassisRig { program, switch });
         }
+        drop(span);
+        let _span = debug_span!("sockets", count = hosts).entered();
         let mut devices = Vec::with_capacity(hosts);
         let mut steering = Vec::with_capacity(hosts);
         for (site, host) in host_sites.iter().zip(&fabric.hosts) {
