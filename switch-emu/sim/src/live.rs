@@ -1,7 +1,6 @@
 //! Somebody at the controls of a run: what is shown, and what becomes of orders.
 
 use spray_core::event::Choice;
-use spray_core::host::NEVER;
 use spray_core::path::Balancer;
 use spray_fabric::LinkChange;
 use spray_fabric::live::{HostNow, Ledger, LinkNow, Operator, Order, Snapshot};
@@ -65,7 +64,7 @@ impl<'o> Controls<'o> {
 
     fn show<W: Watch>(&mut self, now_ps: u64, common: &Common<'_>, parts: &[Part<'_, W>]) {
         let shown = &mut self.shown;
-        shown.now_ps = now_ps.min(NEVER).cast_signed();
+        shown.now_ps = now_ps.cast_signed();
         show_hosts(shown, common, parts);
         for (link, now) in shown.links.iter_mut().enumerate() {
             *now = Some(LinkNow {
