@@ -1,0 +1,94 @@
+//! `spray serve` and `spray perf` over plain routers, and what `--pcap` sees of a transfer there.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::Value;
+use spray_test_support::{Folder, WRONG, tshark};
+use spray_testbed::Routers;
+use spray_tests::running::{Running, inbox, payload};
+use spray_tests::{spray, turn};
+
+/// Starts a command that waits for others on the second machine.
+fn serving(routers: &Routers, arguments: &[&str]) -> Running {
+    let mut command = spray();
+    command.args(arguments).args(["--insecure", "--interface", Routers::INTERFACE]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    Running(routers.run_in(1, || command.spawn()).unwrap().unwrap()).listening()
+}
+
+/// What `spray perf` measures with these options against `spray serve`.
+fn perf(routers: &Routers, rest: &[&str]) -> Value {
+    let address = Routers::address(1, 0).to_string();
+    let mut command = spray();
+    command.args(["perf", &address, "--insecure", "--interface", Routers::INTERFACE, "--json"]).args(rest);
+    let output = routers.run_in(0, || command.output()).unwrap().unwrap();
+    assert!(output.status.success(), "{rest:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The sums of one way over the whole time.
+fn total<'a>(measured: &'a Value, way: &str) -> Option<&'a Value> {
+    measured["total"].as_array().unwrap().iter().find(|sum| sum["way"] == way)
+}
+
+#[test]
+fn both_ways_and_round_trips_are_measured() {
+    let Some(_turn) = turn() else { return };
+    let routers = Routers::new().unwrap();
+    let _serving = serving(&routers, &["serve"]);
+    for (rest, up, down) in
+        [(&["-P", "3"][..], true, false), (&["-R"], false, true), (&["--bidirectional"], true, true)]
+    {
+        let measured = perf(&routers, &[&["-t", "1", "-i", "0.5"], rest].concat());
+        for (way, runs) in [("up", up), ("down", down)] {
+            assert_eq!(total(&measured, way).is_some(), runs, "{rest:?}: {measured}");
+            let Some(sum) = total(&measured, way) else { continue };
+            let bytes = sum["bytes"].as_u64().unwrap();
+            assert!(bytes > 1 << 20, "{rest:?}: {measured}");
+            let intervals = measured["intervals"].as_array().unwrap().iter().filter(|line| line["way"] == way);
+            assert_eq!(
+                intervals.map(|line| line["bytes"].as_u64().unwrap()).sum::<u64>(),
+                bytes,
+                "{rest:?}: {measured}"
+            );
+        }
+    }
+    let measured = perf(&routers, &["-t", "1", "--latency"]);
+    let latency = &measured["latency_us"];
+    let at = |name: &str| latency[name].as_f64().unwrap();
+    assert!(at("count") > 10.0 && at("min") > 0.0, "{measured}");
+    assert!(at("min") <= at("p50") && at("p50") <= at("p99") && at("p99") <= at("max"), "{measured}");
+}
+
+/// Both ends of a transfer capture what they send and take: the same frames, whose header checks out.
+#[test]
+fn a_transfer_is_captured_at_both_ends() {
+    let Some(_turn) = turn() else { return };
+    let (routers, folder) = (Routers::new().unwrap(), Folder::new());
+    let file = payload(&folder, 2 << 20);
+    let pcap = |end: &str| folder.join(end);
+    let into = inbox(&folder);
+    let mut receiving = serving(&routers, &["recv", "--out", into.to_str().unwrap(), "--pcap", &pcap("recv")]);
+    let mut command = spray();
+    command.arg("send").arg(&file).args(["--insecure", "--interface", Routers::INTERFACE, "--pcap", &pcap("send")]);
+    command.args(["--to", &Routers::address(1, 0).to_string()]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut sending = Running(routers.run_in(0, || command.spawn()).unwrap().unwrap());
+    assert!(sending.end().success(), "{}", sending.said());
+    assert!(receiving.end().success(), "{}", receiving.said());
+    let frames = |end: &str, way: u8| {
+        let capture = std::fs::read_dir(pcap(end)).unwrap().next().unwrap().unwrap().path();
+        let data = format!("frame.packet_flags_direction == {way} && spraynic.kind == 1");
+        Some((tshark(&capture, &data, &["spraynic.psn"])?, tshark(&capture, WRONG, &["frame.number"])?))
+    };
+    let (Some((mut sent, wrong)), Some((mut taken, also_wrong))) = (frames("send", 2), frames("recv", 1)) else {
+        return;
+    };
+    assert!(wrong.is_empty() && also_wrong.is_empty(), "{wrong:?} {also_wrong:?}");
+    assert!(sent.len() as u64 * 9000 >= Path::new(&file).metadata().unwrap().len());
+    sent.sort();
+    taken.sort();
+    sent.dedup();
+    taken.dedup();
+    assert_eq!(sent, taken);
+}
