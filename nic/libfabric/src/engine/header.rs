@@ -65,7 +65,8 @@ mod tests {
         fn whatever_comes_is_a_header_or_none(bytes in prop::collection::vec(any::<u8>(), 0..60), begins: bool) {
             let mut bytes = bytes;
             if begins && bytes.len() > 8 {
-                bytes[..8].copy_from_slice(&[b'F', 1, bytes[2] % 4, 0, 0, 0, 0, 0]);
+                let kinds = bytes[2] % 4;
+                bytes[..8].copy_from_slice(&[b'F', 1, kinds, 0, 0, 0, 0, 0]);
             }
             if let Some(header) = Header::read(&bytes) {
                 prop_assert_eq!(&header.write()[..], &bytes[..BYTES]);

@@ -1,3 +1,5 @@
+#![expect(unsafe_code, reason = "receives stand for those of an application")]
+
 use proptest::prelude::*;
 
 use super::*;
