@@ -24,8 +24,7 @@ pub(crate) struct Counter {
 }
 
 static FID: fi_ops = object::ops(close, object::no_bind, object::no_control);
-static OPS: fi_ops_cntr =
-    fi_ops_cntr { size: size_of::<fi_ops_cntr>(), read, readerr, add, set, wait, adderr, seterr };
+static OPS: fi_ops_cntr = fi_ops_cntr { size: size_of::<fi_ops_cntr>(), read, readerr, add, set, wait, adderr, seterr };
 
 /// # Safety
 /// `to`, unless null, may be written to.

@@ -25,16 +25,8 @@ pub(crate) struct Cq {
 }
 
 static FID: fi_ops = object::ops(close, object::no_bind, object::no_control);
-static OPS: fi_ops_cq = fi_ops_cq {
-    size: size_of::<fi_ops_cq>(),
-    read,
-    readfrom,
-    readerr,
-    sread,
-    sreadfrom,
-    signal,
-    strerror,
-};
+static OPS: fi_ops_cq =
+    fi_ops_cq { size: size_of::<fi_ops_cq>(), read, readfrom, readerr, sread, sreadfrom, signal, strerror };
 
 /// # Safety
 /// `to`, unless null, may be written to.

@@ -23,7 +23,11 @@ static EQ_FID: fi_ops = object::ops(close_eq, object::no_bind, object::no_contro
 static EQ_OPS: fi_ops_eq = fi_ops_eq { size: size_of::<fi_ops_eq>(), read, readerr, write: missing, sread, strerror };
 
 /// `fi_fabric`.
-pub(crate) unsafe extern "C" fn open(attr: *mut fi_fabric_attr, to: *mut *mut fid_fabric, context: *mut c_void) -> c_int {
+pub(crate) unsafe extern "C" fn open(
+    attr: *mut fi_fabric_attr,
+    to: *mut *mut fid_fabric,
+    context: *mut c_void,
+) -> c_int {
     // SAFETY: libfabric passes attributes and a place for the result; a fabric is its own beginning.
     call_int(|| unsafe {
         let fid = object::fid(FI_CLASS_FABRIC, context, &FID);

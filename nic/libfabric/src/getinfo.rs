@@ -67,7 +67,8 @@ pub(crate) unsafe extern "C" fn getinfo(
         let named = (node.or(service)).map(|_| address::look_up(node, service)).transpose()?;
         let (wish, granted) = grant(hints.as_ref(), named, flags & FI_SOURCE != 0)?;
         let candidates = interfaces::find(&wish)?;
-        let chain = candidates.iter().rev().fold(std::ptr::null_mut(), |next, candidate| info(&granted, candidate, next));
+        let chain =
+            candidates.iter().rev().fold(std::ptr::null_mut(), |next, candidate| info(&granted, candidate, next));
         if chain.is_null() {
             return Err(Errno::NO_DATA);
         }

@@ -133,25 +133,52 @@ fn data_of(flags: u64, data: u64) -> Option<u64> {
     (flags & FI_REMOTE_CQ_DATA != 0).then_some(data)
 }
 
-
-unsafe extern "C" fn recv(ep: *mut fid_ep, buf: *mut c_void, len: usize, _desc: *mut c_void, from: fi_addr_t, context: *mut c_void) -> isize {
+unsafe extern "C" fn recv(
+    ep: *mut fid_ep,
+    buf: *mut c_void,
+    len: usize,
+    _desc: *mut c_void,
+    from: fi_addr_t,
+    context: *mut c_void,
+) -> isize {
     let iov = piece(buf, len);
     // SAFETY: the application keeps to libfabric's rules for this call.
     unsafe { expect(ep, &Incoming::new(&raw const iov, 1, from, context)) }
 }
 
-unsafe extern "C" fn recvv(ep: *mut fid_ep, iov: *const iovec, _desc: *mut *mut c_void, count: usize, from: fi_addr_t, context: *mut c_void) -> isize {
+unsafe extern "C" fn recvv(
+    ep: *mut fid_ep,
+    iov: *const iovec,
+    _desc: *mut *mut c_void,
+    count: usize,
+    from: fi_addr_t,
+    context: *mut c_void,
+) -> isize {
     // SAFETY: the application keeps to libfabric's rules for this call.
     unsafe { expect(ep, &Incoming::new(iov, count, from, context)) }
 }
 
-unsafe extern "C" fn send(ep: *mut fid_ep, buf: *const c_void, len: usize, _desc: *mut c_void, to: fi_addr_t, context: *mut c_void) -> isize {
+unsafe extern "C" fn send(
+    ep: *mut fid_ep,
+    buf: *const c_void,
+    len: usize,
+    _desc: *mut c_void,
+    to: fi_addr_t,
+    context: *mut c_void,
+) -> isize {
     let iov = piece(buf, len);
     // SAFETY: the application keeps to libfabric's rules for this call.
     unsafe { post(ep, &Outgoing::new(&raw const iov, 1, to, context)) }
 }
 
-unsafe extern "C" fn sendv(ep: *mut fid_ep, iov: *const iovec, _desc: *mut *mut c_void, count: usize, to: fi_addr_t, context: *mut c_void) -> isize {
+unsafe extern "C" fn sendv(
+    ep: *mut fid_ep,
+    iov: *const iovec,
+    _desc: *mut *mut c_void,
+    count: usize,
+    to: fi_addr_t,
+    context: *mut c_void,
+) -> isize {
     // SAFETY: the application keeps to libfabric's rules for this call.
     unsafe { post(ep, &Outgoing::new(iov, count, to, context)) }
 }
@@ -162,7 +189,15 @@ unsafe extern "C" fn inject(ep: *mut fid_ep, buf: *const c_void, len: usize, to:
     unsafe { post(ep, &Outgoing { context: None, ..Outgoing::new(&raw const iov, 1, to, std::ptr::null_mut()) }) }
 }
 
-unsafe extern "C" fn senddata(ep: *mut fid_ep, buf: *const c_void, len: usize, _desc: *mut c_void, data: u64, to: fi_addr_t, context: *mut c_void) -> isize {
+unsafe extern "C" fn senddata(
+    ep: *mut fid_ep,
+    buf: *const c_void,
+    len: usize,
+    _desc: *mut c_void,
+    data: u64,
+    to: fi_addr_t,
+    context: *mut c_void,
+) -> isize {
     let iov = piece(buf, len);
     // SAFETY: the application keeps to libfabric's rules for this call.
     unsafe { post(ep, &Outgoing { data: Some(data), ..Outgoing::new(&raw const iov, 1, to, context) }) }
@@ -171,7 +206,12 @@ unsafe extern "C" fn senddata(ep: *mut fid_ep, buf: *const c_void, len: usize, _
 unsafe extern "C" fn injectdata(ep: *mut fid_ep, buf: *const c_void, len: usize, data: u64, to: fi_addr_t) -> isize {
     let iov = piece(buf, len);
     // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe { post(ep, &Outgoing { data: Some(data), context: None, ..Outgoing::new(&raw const iov, 1, to, std::ptr::null_mut()) }) }
+    unsafe {
+        post(
+            ep,
+            &Outgoing { data: Some(data), context: None, ..Outgoing::new(&raw const iov, 1, to, std::ptr::null_mut()) },
+        )
+    }
 }
 
 unsafe extern "C" fn recvmsg(ep: *mut fid_ep, message: *const fi_msg, flags: u64) -> isize {
@@ -192,24 +232,58 @@ unsafe extern "C" fn sendmsg(ep: *mut fid_ep, message: *const fi_msg, flags: u64
     }
 }
 
-unsafe extern "C" fn trecv(ep: *mut fid_ep, buf: *mut c_void, len: usize, _desc: *mut c_void, from: fi_addr_t, tag: u64, ignore: u64, context: *mut c_void) -> isize {
+unsafe extern "C" fn trecv(
+    ep: *mut fid_ep,
+    buf: *mut c_void,
+    len: usize,
+    _desc: *mut c_void,
+    from: fi_addr_t,
+    tag: u64,
+    ignore: u64,
+    context: *mut c_void,
+) -> isize {
     let iov = piece(buf, len);
     // SAFETY: the application keeps to libfabric's rules for this call.
     unsafe { expect(ep, &Incoming { tag: Some((tag, ignore)), ..Incoming::new(&raw const iov, 1, from, context) }) }
 }
 
-unsafe extern "C" fn trecvv(ep: *mut fid_ep, iov: *const iovec, _desc: *mut *mut c_void, count: usize, from: fi_addr_t, tag: u64, ignore: u64, context: *mut c_void) -> isize {
+unsafe extern "C" fn trecvv(
+    ep: *mut fid_ep,
+    iov: *const iovec,
+    _desc: *mut *mut c_void,
+    count: usize,
+    from: fi_addr_t,
+    tag: u64,
+    ignore: u64,
+    context: *mut c_void,
+) -> isize {
     // SAFETY: the application keeps to libfabric's rules for this call.
     unsafe { expect(ep, &Incoming { tag: Some((tag, ignore)), ..Incoming::new(iov, count, from, context) }) }
 }
 
-unsafe extern "C" fn tsend(ep: *mut fid_ep, buf: *const c_void, len: usize, _desc: *mut c_void, to: fi_addr_t, tag: u64, context: *mut c_void) -> isize {
+unsafe extern "C" fn tsend(
+    ep: *mut fid_ep,
+    buf: *const c_void,
+    len: usize,
+    _desc: *mut c_void,
+    to: fi_addr_t,
+    tag: u64,
+    context: *mut c_void,
+) -> isize {
     let iov = piece(buf, len);
     // SAFETY: the application keeps to libfabric's rules for this call.
     unsafe { post(ep, &Outgoing { tag: Some(tag), ..Outgoing::new(&raw const iov, 1, to, context) }) }
 }
 
-unsafe extern "C" fn tsendv(ep: *mut fid_ep, iov: *const iovec, _desc: *mut *mut c_void, count: usize, to: fi_addr_t, tag: u64, context: *mut c_void) -> isize {
+unsafe extern "C" fn tsendv(
+    ep: *mut fid_ep,
+    iov: *const iovec,
+    _desc: *mut *mut c_void,
+    count: usize,
+    to: fi_addr_t,
+    tag: u64,
+    context: *mut c_void,
+) -> isize {
     // SAFETY: the application keeps to libfabric's rules for this call.
     unsafe { post(ep, &Outgoing { tag: Some(tag), ..Outgoing::new(iov, count, to, context) }) }
 }
@@ -217,19 +291,50 @@ unsafe extern "C" fn tsendv(ep: *mut fid_ep, iov: *const iovec, _desc: *mut *mut
 unsafe extern "C" fn tinject(ep: *mut fid_ep, buf: *const c_void, len: usize, to: fi_addr_t, tag: u64) -> isize {
     let iov = piece(buf, len);
     // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe { post(ep, &Outgoing { tag: Some(tag), context: None, ..Outgoing::new(&raw const iov, 1, to, std::ptr::null_mut()) }) }
+    unsafe {
+        post(
+            ep,
+            &Outgoing { tag: Some(tag), context: None, ..Outgoing::new(&raw const iov, 1, to, std::ptr::null_mut()) },
+        )
+    }
 }
 
-unsafe extern "C" fn tsenddata(ep: *mut fid_ep, buf: *const c_void, len: usize, _desc: *mut c_void, data: u64, to: fi_addr_t, tag: u64, context: *mut c_void) -> isize {
+unsafe extern "C" fn tsenddata(
+    ep: *mut fid_ep,
+    buf: *const c_void,
+    len: usize,
+    _desc: *mut c_void,
+    data: u64,
+    to: fi_addr_t,
+    tag: u64,
+    context: *mut c_void,
+) -> isize {
     let iov = piece(buf, len);
     // SAFETY: the application keeps to libfabric's rules for this call.
     unsafe { post(ep, &Outgoing { data: Some(data), tag: Some(tag), ..Outgoing::new(&raw const iov, 1, to, context) }) }
 }
 
-unsafe extern "C" fn tinjectdata(ep: *mut fid_ep, buf: *const c_void, len: usize, data: u64, to: fi_addr_t, tag: u64) -> isize {
+unsafe extern "C" fn tinjectdata(
+    ep: *mut fid_ep,
+    buf: *const c_void,
+    len: usize,
+    data: u64,
+    to: fi_addr_t,
+    tag: u64,
+) -> isize {
     let iov = piece(buf, len);
     // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe { post(ep, &Outgoing { data: Some(data), tag: Some(tag), context: None, ..Outgoing::new(&raw const iov, 1, to, std::ptr::null_mut()) }) }
+    unsafe {
+        post(
+            ep,
+            &Outgoing {
+                data: Some(data),
+                tag: Some(tag),
+                context: None,
+                ..Outgoing::new(&raw const iov, 1, to, std::ptr::null_mut())
+            },
+        )
+    }
 }
 
 unsafe extern "C" fn trecvmsg(ep: *mut fid_ep, message: *const fi_msg_tagged, flags: u64) -> isize {
@@ -246,6 +351,9 @@ unsafe extern "C" fn tsendmsg(ep: *mut fid_ep, message: *const fi_msg_tagged, fl
     unsafe {
         let Some(message) = message.as_ref() else { return -(libc::EINVAL as isize) };
         let outgoing = Outgoing::new(message.msg_iov, message.iov_count, message.addr, message.context);
-        post(ep, &Outgoing { tag: Some(message.tag), data: data_of(flags, message.data), flags: Some(flags), ..outgoing })
+        post(
+            ep,
+            &Outgoing { tag: Some(message.tag), data: data_of(flags, message.data), flags: Some(flags), ..outgoing },
+        )
     }
 }

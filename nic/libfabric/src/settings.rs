@@ -19,8 +19,14 @@ pub struct Variable {
 
 /// All of them.
 pub const VARIABLES: [Variable; 4] = [
-    Variable { name: c"interface", help: c"Network interface to take over (default: the one that has the source address, or leads to the peer)" },
-    Variable { name: c"balancer", help: c"How packets choose paths, by a name of `spray explain` (default: reps-plus)" },
+    Variable {
+        name: c"interface",
+        help: c"Network interface to take over (default: the one that has the source address, or leads to the peer)",
+    },
+    Variable {
+        name: c"balancer",
+        help: c"How packets choose paths, by a name of `spray explain` (default: reps-plus)",
+    },
     Variable { name: c"max_message", help: c"Longest message in bytes, the same on all hosts (default: 16 MiB)" },
     Variable { name: c"peers", help: c"Most peers at a time (default: 64)" },
 ];

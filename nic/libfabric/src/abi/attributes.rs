@@ -12,7 +12,8 @@ pub struct fi_provider {
     /// libfabric's own.
     pub context: [usize; 4],
     pub name: *const c_char,
-    pub getinfo: unsafe extern "C" fn(u32, *const c_char, *const c_char, u64, *const fi_info, *mut *mut fi_info) -> c_int,
+    pub getinfo:
+        unsafe extern "C" fn(u32, *const c_char, *const c_char, u64, *const fi_info, *mut *mut fi_info) -> c_int,
     pub fabric: unsafe extern "C" fn(*mut fi_fabric_attr, *mut *mut fid_fabric, *mut c_void) -> c_int,
     pub cleanup: unsafe extern "C" fn(),
 }
@@ -167,4 +168,3 @@ pub struct fi_eq_attr {
     pub signaling_vector: c_int,
     pub wait_set: *mut c_void,
 }
-

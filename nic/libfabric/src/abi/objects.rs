@@ -135,14 +135,8 @@ pub struct fid_av {
 pub struct fi_ops_av {
     pub size: usize,
     pub insert: unsafe extern "C" fn(*mut fid_av, *const c_void, usize, *mut fi_addr_t, u64, *mut c_void) -> c_int,
-    pub insertsvc: unsafe extern "C" fn(
-        *mut fid_av,
-        *const c_char,
-        *const c_char,
-        *mut fi_addr_t,
-        u64,
-        *mut c_void,
-    ) -> c_int,
+    pub insertsvc:
+        unsafe extern "C" fn(*mut fid_av, *const c_char, *const c_char, *mut fi_addr_t, u64, *mut c_void) -> c_int,
     pub insertsym: Missing,
     pub remove: unsafe extern "C" fn(*mut fid_av, *mut fi_addr_t, usize, u64) -> c_int,
     pub lookup: unsafe extern "C" fn(*mut fid_av, fi_addr_t, *mut c_void, *mut usize) -> c_int,
@@ -183,8 +177,7 @@ pub struct fi_ops_cq {
     pub readfrom: unsafe extern "C" fn(*mut fid_cq, *mut c_void, usize, *mut fi_addr_t) -> isize,
     pub readerr: unsafe extern "C" fn(*mut fid_cq, *mut fi_cq_err_entry, u64) -> isize,
     pub sread: unsafe extern "C" fn(*mut fid_cq, *mut c_void, usize, *const c_void, c_int) -> isize,
-    pub sreadfrom:
-        unsafe extern "C" fn(*mut fid_cq, *mut c_void, usize, *mut fi_addr_t, *const c_void, c_int) -> isize,
+    pub sreadfrom: unsafe extern "C" fn(*mut fid_cq, *mut c_void, usize, *mut fi_addr_t, *const c_void, c_int) -> isize,
     pub signal: unsafe extern "C" fn(*mut fid_cq) -> c_int,
     pub strerror: unsafe extern "C" fn(*mut fid_cq, c_int, *const c_void, *mut c_char, usize) -> *const c_char,
 }
@@ -281,16 +274,8 @@ pub struct fi_ops_msg {
 #[derive(Debug)]
 pub struct fi_ops_tagged {
     pub size: usize,
-    pub recv: unsafe extern "C" fn(
-        *mut fid_ep,
-        *mut c_void,
-        usize,
-        *mut c_void,
-        fi_addr_t,
-        u64,
-        u64,
-        *mut c_void,
-    ) -> isize,
+    pub recv:
+        unsafe extern "C" fn(*mut fid_ep, *mut c_void, usize, *mut c_void, fi_addr_t, u64, u64, *mut c_void) -> isize,
     pub recvv: unsafe extern "C" fn(*mut fid_ep, Iov, Descs, usize, fi_addr_t, u64, u64, *mut c_void) -> isize,
     pub recvmsg: unsafe extern "C" fn(*mut fid_ep, *const fi_msg_tagged, u64) -> isize,
     pub send:
@@ -298,15 +283,7 @@ pub struct fi_ops_tagged {
     pub sendv: unsafe extern "C" fn(*mut fid_ep, Iov, Descs, usize, fi_addr_t, u64, *mut c_void) -> isize,
     pub sendmsg: unsafe extern "C" fn(*mut fid_ep, *const fi_msg_tagged, u64) -> isize,
     pub inject: unsafe extern "C" fn(*mut fid_ep, *const c_void, usize, fi_addr_t, u64) -> isize,
-    pub senddata: unsafe extern "C" fn(
-        *mut fid_ep,
-        *const c_void,
-        usize,
-        *mut c_void,
-        u64,
-        fi_addr_t,
-        u64,
-        *mut c_void,
-    ) -> isize,
+    pub senddata:
+        unsafe extern "C" fn(*mut fid_ep, *const c_void, usize, *mut c_void, u64, fi_addr_t, u64, *mut c_void) -> isize,
     pub injectdata: unsafe extern "C" fn(*mut fid_ep, *const c_void, usize, u64, fi_addr_t, u64) -> isize,
 }

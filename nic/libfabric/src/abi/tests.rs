@@ -47,7 +47,8 @@ macro_rules! constants {
 
 #[test]
 fn structures_and_constants_are_those_of_the_headers() {
-    if !Path::new(HEADERS).join("providers/fi_prov.h").exists() || Command::new("cc").arg("--version").output().is_err() {
+    if !Path::new(HEADERS).join("providers/fi_prov.h").exists() || Command::new("cc").arg("--version").output().is_err()
+    {
         return skip("needs libfabric's headers (Debian: libfabric-dev) and a C compiler");
     }
     let (structures, ask_structures) = structures();
@@ -56,7 +57,9 @@ fn structures_and_constants_are_those_of_the_headers() {
         .map(|name| format!("#include <rdma/{name}.h>\n"))
         .concat();
     let includes = format!("#include <stddef.h>\n#include <stdio.h>\n{includes}#include <rdma/fi_collective.h>\n");
-    let main = format!("{includes}#include <rdma/providers/fi_prov.h>\nint main(void) {{\n{ask_structures}{ask_constants}}}\n");
+    let main = format!(
+        "{includes}#include <rdma/providers/fi_prov.h>\nint main(void) {{\n{ask_structures}{ask_constants}}}\n"
+    );
     let folder = Folder::new();
     let (source, program) = (folder.file("ask.c", main), folder.join("ask"));
     let compiled = Command::new("cc").args(["-o", &program, &source]).output().unwrap();

@@ -40,7 +40,9 @@ use self::matching::{Arrival, Receive};
 use self::receiving::{Receiving, entry};
 use self::sending::{Borrowed, Message, Operation, Sending};
 use self::ways::Ways;
-use crate::abi::{FI_ETRUNC, FI_INJECT, FI_INJECT_COMPLETE, FI_MSG, FI_RECV, FI_SEND, FI_TAGGED, fi_addr_t, fi_cq_tagged_entry};
+use crate::abi::{
+    FI_ETRUNC, FI_INJECT, FI_INJECT_COMPLETE, FI_MSG, FI_RECV, FI_SEND, FI_TAGGED, fi_addr_t, fi_cq_tagged_entry,
+};
 use crate::error::Errno;
 use crate::peers::Peers;
 use crate::queue::Completion;

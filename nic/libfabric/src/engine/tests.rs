@@ -166,7 +166,8 @@ fn what_does_not_fit_is_told() {
     assert!(b.engine.cancel(3) && !b.engine.cancel(3));
     let [cancelled] = read(&b.received)[..] else { panic!("one cancelled") };
     assert_eq!((cancelled.entry.op_context, cancelled.errno), (3, libc::ECANCELED));
-    for (to, bytes, errno) in [(1, 1, libc::EADDRNOTAVAIL), (9, 1, libc::EINVAL), (2, MAX_MESSAGE + 1, libc::EMSGSIZE)] {
+    for (to, bytes, errno) in [(1, 1, libc::EADDRNOTAVAIL), (9, 1, libc::EINVAL), (2, MAX_MESSAGE + 1, libc::EMSGSIZE)]
+    {
         assert_eq!(a.send(to, None, &vec![0; bytes], 0), Err(Errno(errno)));
     }
     let peers = Arc::clone(&a.peers);
