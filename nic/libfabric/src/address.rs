@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "the application hands over addresses")]
 
 use std::ffi::c_void;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
 use crate::abi::{FI_SOCKADDR_IN, FI_SOCKADDR_IN6};
 use crate::error::Errno;
@@ -110,12 +110,6 @@ pub fn look_up(node: Option<&str>, service: Option<&str>) -> Result<SocketAddr, 
     let Some(node) = node else { return Ok((Ipv4Addr::UNSPECIFIED, port).into()) };
     let mut found = (node, port).to_socket_addrs().map_err(|_| Errno::NO_DATA)?;
     found.next().ok_or(Errno::NO_DATA)
-}
-
-/// Whether an address stands for all.
-#[must_use]
-pub fn is_any(address: IpAddr) -> bool {
-    address.is_unspecified()
 }
 
 #[cfg(test)]

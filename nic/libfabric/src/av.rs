@@ -116,7 +116,10 @@ unsafe extern "C" fn remove(av: *mut fid_av, numbers: *mut fi_addr_t, count: usi
         }
         // SAFETY: the application passes its vector and `count` numbers.
         let (peers, numbers) = unsafe { (&call::object::<Av>(av)?.peers, call::slice(numbers.cast_const(), count)?) };
-        let all = numbers.iter().fold(true, |all, &number| peers.remove(number) && all);
+        let mut all = true;
+        for &number in numbers {
+            all &= peers.remove(number);
+        }
         if all { Ok(0) } else { Err(Errno::INVALID) }
     })
 }

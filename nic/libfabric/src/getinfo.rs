@@ -134,6 +134,24 @@ impl<'a> Hints<'a> {
         caps && tx && rx && ep && domain && formats.contains(&self.info.addr_format)
     }
 
+    /// The interface and the IP version that are asked for, where the environment leaves them open.
+    fn wish(&self, wish: Wish) -> Result<Wish, Errno> {
+        let (domain, fabric) = (self.domain.map(|domain| domain.name), self.fabric.map(|fabric| fabric.name));
+        let at = |name: Option<*mut c_char>| name.map_or(std::ptr::null(), <*mut c_char>::cast_const);
+        // SAFETY: names are strings, or null.
+        let (domain, fabric) = unsafe { (call::text(at(domain))?, call::text(at(fabric))?) };
+        let is_other = wish.name.as_deref().is_some_and(|own| domain.is_some_and(|domain| domain != own));
+        if is_other || fabric.is_some_and(|fabric| fabric != FABRIC) {
+            return Err(Errno::NO_DATA);
+        }
+        let is_v6 = match self.info.addr_format {
+            FI_SOCKADDR_IN => Some(false),
+            FI_SOCKADDR_IN6 => Some(true),
+            _ => None,
+        };
+        Ok(Wish { name: domain.map(str::to_owned).or(wish.name), is_v6, ..wish })
+    }
+
     /// The address at one of the hints' pointers.
     fn address(&self, at: *const c_void, len: usize) -> Result<Option<SocketAddr>, Errno> {
         if at.is_null() || len < address::bytes(false) {
@@ -147,76 +165,75 @@ impl<'a> Hints<'a> {
 /// What to look for, and what to give.
 fn grant(hints: Option<&Hints<'_>>, named: Option<SocketAddr>, is_source: bool) -> Result<(Wish, Granted), Errno> {
     let settings = Settings::read()?;
+    if hints.is_some_and(|hints| !hints.fit(&settings)) {
+        return Err(Errno::NO_DATA);
+    }
     let (mut source, mut destination) = if is_source { (named, None) } else { (None, named) };
     let mut wish = Wish { name: settings.interface.clone(), ..Wish::default() };
-    let mut granted = Granted {
-        caps: CAPS,
-        settings,
-        source_port: spray_nic::wire::UDP_PORT,
-        destination: None,
-        is_manual: false,
-        av_type: FI_AV_TABLE,
-        tx_flags: 0,
-        rx_flags: 0,
-    };
     if let Some(hints) = hints {
-        if !hints.fit(&granted.settings) {
-            return Err(Errno::NO_DATA);
-        }
         source = source.or(hints.address(hints.info.src_addr, hints.info.src_addrlen)?);
         destination = destination.or(hints.address(hints.info.dest_addr, hints.info.dest_addrlen)?);
-        wish.is_v6 = match hints.info.addr_format {
-            FI_SOCKADDR_IN => Some(false),
-            FI_SOCKADDR_IN6 => Some(true),
-            _ => None,
-        };
-        // SAFETY: names are strings, or null.
-        let names = unsafe {
-            let text = |name: Option<*mut c_char>| call::text(name.map_or(std::ptr::null(), <*mut c_char>::cast_const));
-            [text(hints.domain.map(|domain| domain.name))?, text(hints.fabric.map(|fabric| fabric.name))?]
-        };
-        let is_other = |name: &str| wish.name.as_deref().is_some_and(|own| own != name);
-        if names[1].is_some_and(|name| name != FABRIC) || names[0].is_some_and(is_other) {
-            return Err(Errno::NO_DATA);
-        }
-        wish.name = names[0].map(str::to_owned).or(wish.name);
-        granted.take(hints);
-    }
-    granted.source_port = source.map_or(0, |source| source.port());
-    if granted.source_port == 0 {
-        granted.source_port = spray_nic::wire::UDP_PORT;
+        wish = hints.wish(wish)?;
     }
     // Without a host, an address says only which port it is.
     wish.source = source.map(|source| source.ip()).filter(|source| !source.is_unspecified());
-    granted.destination = destination.filter(|destination| !address::is_any(destination.ip()));
-    wish.destination = granted.destination.map(|destination| destination.ip());
-    Ok((wish, granted))
+    destination = destination.filter(|destination| !destination.ip().is_unspecified());
+    wish.destination = destination.map(|destination| destination.ip());
+    let source_port = source.map(|source| source.port()).filter(|&port| port != 0);
+    Ok((wish, Granted::new(hints, settings, source_port.unwrap_or(spray_nic::wire::UDP_PORT), destination)))
 }
 
 impl Granted {
-    fn take(&mut self, hints: &Hints<'_>) {
-        if hints.info.caps != 0 {
-            let (kinds, ways) = (FI_MSG | FI_TAGGED, FI_SEND | FI_RECV);
-            let asked = hints.info.caps;
-            self.caps = asked | if asked & kinds == 0 { kinds } else { 0 } | if asked & ways == 0 { ways } else { 0 };
-            self.caps |= FI_REMOTE_COMM;
+    fn new(hints: Option<&Hints<'_>>, settings: Settings, source_port: u16, destination: Option<SocketAddr>) -> Self {
+        let domain = hints.and_then(|hints| hints.domain);
+        let av_type = domain.map(|domain| domain.av_type).filter(|&kind| kind != FI_AV_UNSPEC);
+        Self {
+            caps: caps(hints.map_or(0, |hints| hints.info.caps)),
+            settings,
+            source_port,
+            destination,
+            is_manual: domain.is_some_and(|domain| domain.data_progress == FI_PROGRESS_MANUAL),
+            av_type: av_type.unwrap_or(FI_AV_TABLE),
+            tx_flags: hints.and_then(|hints| hints.tx).map_or(0, |tx| tx.op_flags),
+            rx_flags: hints.and_then(|hints| hints.rx).map_or(0, |rx| rx.op_flags),
         }
-        let domain = hints.domain;
-        self.is_manual = domain.is_some_and(|domain| domain.data_progress == FI_PROGRESS_MANUAL);
-        self.av_type = domain.map(|domain| domain.av_type).filter(|&kind| kind != FI_AV_UNSPEC).unwrap_or(FI_AV_TABLE);
-        self.tx_flags = hints.tx.map_or(0, |tx| tx.op_flags);
-        self.rx_flags = hints.rx.map_or(0, |rx| rx.op_flags);
     }
+}
+
+/// What is asked for, and what goes with it; all where nothing is.
+fn caps(asked: u64) -> u64 {
+    let (kinds, ways) = (FI_MSG | FI_TAGGED, FI_SEND | FI_RECV);
+    let or = |all: u64| if asked & all == 0 { all } else { 0 };
+    if asked == 0 { CAPS } else { asked | or(kinds) | or(ways) | FI_REMOTE_COMM }
 }
 
 /// One of the answers. libfabric frees it, as what `calloc` and `strdup` made.
 fn info(granted: &Granted, candidate: &Candidate, next: *mut fi_info) -> *mut fi_info {
-    let caps = granted.caps;
     let own = SocketAddr::new(candidate.address, granted.source_port);
     let peer = granted.destination;
-    let progress = if granted.is_manual { FI_PROGRESS_MANUAL } else { FI_PROGRESS_AUTO };
-    let tx = fi_tx_attr {
-        caps: caps & (FI_MSG | FI_TAGGED | FI_SEND),
+    // SAFETY: zeros are a value of it.
+    let fabric = fi_fabric_attr { name: string(FABRIC), ..unsafe { std::mem::zeroed() } };
+    place(fi_info {
+        next,
+        caps: granted.caps,
+        addr_format: address::format(own.is_ipv6()),
+        src_addrlen: address::bytes(own.is_ipv6()),
+        dest_addrlen: peer.map_or(0, |peer| address::bytes(peer.is_ipv6())),
+        src_addr: place(Sockaddr::new(own)).cast(),
+        dest_addr: peer.map_or(std::ptr::null_mut(), |peer| place(Sockaddr::new(peer)).cast()),
+        tx_attr: place(tx_attr(granted)),
+        rx_attr: place(rx_attr(granted)),
+        ep_attr: place(ep_attr(granted)),
+        domain_attr: place(domain_attr(granted, &candidate.name)),
+        fabric_attr: place(fabric),
+        // SAFETY: zeros are a value of it.
+        ..unsafe { std::mem::zeroed() }
+    })
+}
+
+fn tx_attr(granted: &Granted) -> fi_tx_attr {
+    fi_tx_attr {
+        caps: granted.caps & (FI_MSG | FI_TAGGED | FI_SEND),
         op_flags: granted.tx_flags,
         msg_order: FI_ORDER_SAS,
         inject_size: INJECT_BYTES.min(granted.settings.max_message),
@@ -224,17 +241,23 @@ fn info(granted: &Granted, candidate: &Candidate, next: *mut fi_info) -> *mut fi
         iov_limit: buffers::MOST,
         // SAFETY: zeros are a value of it.
         ..unsafe { std::mem::zeroed() }
-    };
-    let rx = fi_rx_attr {
-        caps: caps & (FI_MSG | FI_TAGGED | FI_RECV | FI_SOURCE | FI_DIRECTED_RECV),
+    }
+}
+
+fn rx_attr(granted: &Granted) -> fi_rx_attr {
+    fi_rx_attr {
+        caps: granted.caps & (FI_MSG | FI_TAGGED | FI_RECV | FI_SOURCE | FI_DIRECTED_RECV),
         op_flags: granted.rx_flags,
         msg_order: FI_ORDER_SAS,
         size: RECEIVES,
         iov_limit: buffers::MOST,
         // SAFETY: zeros are a value of it.
         ..unsafe { std::mem::zeroed() }
-    };
-    let ep = fi_ep_attr {
+    }
+}
+
+fn ep_attr(granted: &Granted) -> fi_ep_attr {
+    fi_ep_attr {
         r#type: FI_EP_RDM,
         protocol: FI_PROTO_SPRAY,
         protocol_version: 1,
@@ -244,9 +267,13 @@ fn info(granted: &Granted, candidate: &Candidate, next: *mut fi_info) -> *mut fi
         rx_ctx_cnt: 1,
         // SAFETY: zeros are a value of it.
         ..unsafe { std::mem::zeroed() }
-    };
-    let domain = fi_domain_attr {
-        name: string(&candidate.name),
+    }
+}
+
+fn domain_attr(granted: &Granted, interface: &str) -> fi_domain_attr {
+    let progress = if granted.is_manual { FI_PROGRESS_MANUAL } else { FI_PROGRESS_AUTO };
+    fi_domain_attr {
+        name: string(interface),
         threading: FI_THREAD_SAFE,
         control_progress: progress,
         data_progress: progress,
@@ -266,25 +293,7 @@ fn info(granted: &Granted, candidate: &Candidate, next: *mut fi_info) -> *mut fi
         mr_cnt: 65_536,
         // SAFETY: zeros are a value of it.
         ..unsafe { std::mem::zeroed() }
-    };
-    // SAFETY: zeros are a value of it.
-    let fabric = fi_fabric_attr { name: string(FABRIC), ..unsafe { std::mem::zeroed() } };
-    place(fi_info {
-        next,
-        caps,
-        addr_format: address::format(own.is_ipv6()),
-        src_addrlen: address::bytes(own.is_ipv6()),
-        dest_addrlen: peer.map_or(0, |peer| address::bytes(peer.is_ipv6())),
-        src_addr: place(Sockaddr::new(own)).cast(),
-        dest_addr: peer.map_or(std::ptr::null_mut(), |peer| place(Sockaddr::new(peer)).cast()),
-        tx_attr: place(tx),
-        rx_attr: place(rx),
-        ep_attr: place(ep),
-        domain_attr: place(domain),
-        fabric_attr: place(fabric),
-        // SAFETY: zeros are a value of it.
-        ..unsafe { std::mem::zeroed() }
-    })
+    }
 }
 
 /// Puts a value into C's memory.

@@ -75,11 +75,15 @@ fn structures_and_constants_are_those_of_the_headers() {
 fn structures() -> (String, String) {
     structures! {
         fi_provider { version fi_version context name getinfo fabric cleanup }
-        fi_info { next caps mode addr_format src_addrlen dest_addrlen src_addr dest_addr handle tx_attr rx_attr ep_attr domain_attr fabric_attr nic }
+        fi_info { next caps mode addr_format src_addrlen dest_addrlen src_addr dest_addr handle tx_attr rx_attr ep_attr
+            domain_attr fabric_attr nic }
         fi_tx_attr { caps mode op_flags msg_order comp_order inject_size size iov_limit rma_iov_limit tclass }
         fi_rx_attr { caps mode op_flags msg_order comp_order total_buffered_recv size iov_limit }
-        fi_ep_attr { r#type protocol protocol_version max_msg_size msg_prefix_size max_order_raw_size max_order_war_size max_order_waw_size mem_tag_format tx_ctx_cnt rx_ctx_cnt auth_key_size auth_key }
-        fi_domain_attr { domain name threading control_progress data_progress resource_mgmt av_type mr_mode mr_key_size cq_data_size cq_cnt ep_cnt tx_ctx_cnt rx_ctx_cnt max_ep_tx_ctx max_ep_rx_ctx max_ep_stx_ctx max_ep_srx_ctx cntr_cnt mr_iov_limit caps mode auth_key auth_key_size max_err_data mr_cnt tclass }
+        fi_ep_attr { r#type protocol protocol_version max_msg_size msg_prefix_size max_order_raw_size max_order_war_size
+            max_order_waw_size mem_tag_format tx_ctx_cnt rx_ctx_cnt auth_key_size auth_key }
+        fi_domain_attr { domain name threading control_progress data_progress resource_mgmt av_type mr_mode mr_key_size
+            cq_data_size cq_cnt ep_cnt tx_ctx_cnt rx_ctx_cnt max_ep_tx_ctx max_ep_rx_ctx max_ep_stx_ctx max_ep_srx_ctx
+            cntr_cnt mr_iov_limit caps mode auth_key auth_key_size max_err_data mr_cnt tclass }
         fi_fabric_attr { fabric name prov_name prov_version api_version }
         fi_av_attr { r#type rx_ctx_bits count ep_per_node name map_addr flags }
         fi_cq_attr { size flags format wait_obj signaling_vector wait_cond wait_set }
@@ -90,7 +94,8 @@ fn structures() -> (String, String) {
         fid_fabric { fid ops api_version }
         fi_ops_fabric { size domain passive_ep eq_open wait_open trywait domain2 }
         fid_domain { fid ops mr }
-        fi_ops_domain { size av_open cq_open endpoint scalable_ep cntr_open poll_open stx_ctx srx_ctx query_atomic query_collective endpoint2 }
+        fi_ops_domain { size av_open cq_open endpoint scalable_ep cntr_open poll_open stx_ctx srx_ctx query_atomic
+            query_collective endpoint2 }
         fi_ops_mr { size reg regv regattr }
         fid_mr { fid mem_desc key }
         fid_av { fid ops }

@@ -118,31 +118,27 @@ impl Sending {
         if self.asking == 0 {
             return;
         }
-        let mut ended = Vec::new();
+        let mut failed = Vec::new();
         for (&address, peer) in &mut self.peers {
             let State::Asking(answer) = &mut peer.state else { continue };
             let mac = match answer.try_recv() {
                 Err(TryRecvError::Empty) => continue,
                 Ok(Ok(mac)) => mac,
                 _ => {
-                    ended.push((address, Errno(libc::EHOSTUNREACH)));
+                    failed.push((address, Errno(libc::EHOSTUNREACH)));
                     continue;
                 }
             };
-            self.asking -= 1;
             match endpoint.connect(now_ps, Peer { address, mac }, None) {
                 Ok(connection) => {
-                    peer.begin(endpoint, connection, side);
+                    self.asking -= 1;
                     self.connections.insert(connection, address);
+                    peer.begin(endpoint, connection, side);
                 }
-                Err(_) => {
-                    // `end` counts it as asking.
-                    self.asking += 1;
-                    ended.push((address, Errno(libc::ENOBUFS)));
-                }
+                Err(_) => failed.push((address, Errno(libc::ENOBUFS))),
             }
         }
-        ended.into_iter().for_each(|(address, errno)| self.end(address, errno, side));
+        failed.into_iter().for_each(|(address, errno)| self.end(address, errno, side));
     }
 
     /// A message is delivered.
