@@ -28,7 +28,7 @@ pub fn open(
     };
     let net = |error: NetError| told(&error, net_errno(&error));
     let interface = Interface::find(name).map_err(net)?;
-    let config = configure(EndpointConfig::on(&interface, address).map_err(net)?, settings);
+    let config = configure(EndpointConfig::on(&interface, address).map_err(net)?, settings)?;
     let device = XskInterface::open_with(&interface, address, &XskConfig::new(name, 0), None);
     let device = device.map_err(|error| told(&error, take_over_errno(&error)))?;
     let source = Source { interface: interface.name, index: interface.index, address };
@@ -39,11 +39,12 @@ pub fn open(
 }
 
 /// Each peer may have a connection here and be had one to, and while one of them begins anew, two.
-fn configure(config: EndpointConfig, settings: &Settings) -> EndpointConfig {
+fn configure(config: EndpointConfig, settings: &Settings) -> Result<EndpointConfig, Errno> {
     let config = config.with_max_message((settings.max_message + header::BYTES) as u64);
     let config = settings.balancer.map_or(config.clone(), |balancer| config.with_balancer(balancer));
+    let config = settings.keys()?.map_or(config.clone(), |keys| config.with_keys(keys));
     let max_connections = (4 * settings.peers).min(65_536);
-    EndpointConfig { max_connections, max_queued_messages: sending::MOST, ..config }
+    Ok(EndpointConfig { max_connections, max_queued_messages: sending::MOST, ..config })
 }
 
 fn net_errno(error: &NetError) -> i32 {
