@@ -1,11 +1,14 @@
 //! The libfabric provider: libfabric's own programs, as they come, over it.
 
+use std::fs::{self, Permissions};
 use std::io::Read;
 use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use spray_nic::device::XskInterface;
-use spray_test_support::{skip, text};
+use spray_nic::keys::PrivateKey;
+use spray_test_support::{Folder, skip, text};
 use spray_testbed::{Pair, Routers};
 use spray_tests::running::{Running, wait_until};
 use spray_tests::{provider, turn};
@@ -38,8 +41,11 @@ fn said(running: &mut Running) -> (String, String) {
     (lines, running.said())
 }
 
-/// Runs `fi_pingpong` as a server on side 1, and as clients on side 0 until one finds it. Returns both once they have ended.
-fn play(start: impl Fn(usize, Command) -> Running, server: IpAddr, rest: &[&str]) -> [(bool, String, String); 2] {
+/// Whether a process ended well, and what it said.
+type End = (bool, String, String);
+
+/// Runs `fi_pingpong` as a server on side 1, and as clients on side 0 until one finds it. Returns the server, and how that client ended.
+fn meet(start: impl Fn(usize, Command) -> Running, server: IpAddr, rest: &[&str]) -> (Running, End) {
     let mut serving = start(1, pingpong(rest));
     let mut answer = None;
     wait_until("the client to find the server", || {
@@ -52,16 +58,22 @@ fn play(start: impl Fn(usize, Command) -> Running, server: IpAddr, rest: &[&str]
         answer = Some((ended.success(), lines, errors));
         !is_early
     });
+    (serving, answer.unwrap())
+}
+
+/// As [`meet`], and waits for the end of the server.
+fn play(start: impl Fn(usize, Command) -> Running, server: IpAddr, rest: &[&str]) -> [End; 2] {
+    let (mut serving, client) = meet(start, server, rest);
     let ended = serving.end();
     let (lines, errors) = said(&mut serving);
-    [answer.unwrap(), (ended.success(), lines, errors)]
+    [client, (ended.success(), lines, errors)]
 }
 
 /// Sizes of `-S all`: from no byte to 6 MiB.
 const SIZES: usize = 46;
 
 /// Checks that both ends have figures for so many sizes, and no errors.
-fn check(ends: &[(bool, String, String)], sizes: usize) {
+fn check(ends: &[End], sizes: usize) {
     for (is_well, lines, errors) in ends {
         let figures = lines.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_digit())).count();
         assert!(*is_well && figures == sizes, "{errors}{lines}");
@@ -96,6 +108,29 @@ fn pingpong_runs_over_many_paths() {
     check(&ends, 1);
     // The kernel's routers carried it.
     assert!(routers.bytes().unwrap() > 8 << 20);
+}
+
+#[test]
+fn keys_decide_who_talks() {
+    let Some(_turn) = turn() else { return };
+    if !has_programs() {
+        return;
+    }
+    let (pair, folder) = (Pair::new().unwrap(), Folder::new());
+    let keys = ["a", "b"].map(|name| {
+        let file = folder.file(name, PrivateKey::generate().unwrap().reveal());
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        file
+    });
+    let start = |side: usize, mut command: Command, key: &str| {
+        command.env("FI_SPRAY_KEY", key);
+        Running(pair.run_in(side, || command.spawn()).unwrap().unwrap())
+    };
+    let (server, size) = (Pair::address(1, false), ["-S", "65536", "-I", "5"]);
+    check(&play(|side, command| start(side, command, &keys[0]), server, &size), 1);
+    // The server goes on waiting.
+    let (_serving, (is_well, _, errors)) = meet(|side, command| start(side, command, &keys[side]), server, &size);
+    assert!(!is_well && errors.contains("each other's keys"), "{errors}");
 }
 
 #[test]

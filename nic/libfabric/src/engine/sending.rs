@@ -13,7 +13,8 @@ use super::buffers::Buffers;
 use super::header;
 use super::ways::{Answer, Ways};
 use crate::abi::fi_cq_tagged_entry;
-use crate::error::Errno;
+use crate::error::{self, Errno};
+use crate::say;
 use crate::side::Side;
 
 /// Most messages to one peer that are not delivered.
@@ -173,6 +174,11 @@ impl Sending {
         let Some(peer) = self.peers.remove(&address) else { return };
         if let State::Asking(_) = peer.state {
             self.asking -= 1;
+        }
+        let undelivered = peer.waiting.len() + peer.operations.len();
+        if undelivered > 0 {
+            let why = error::text(errno.0).to_string_lossy();
+            say::warn(format!("{address}: {why}; {undelivered} messages are not delivered"));
         }
         let waiting = peer.waiting.into_iter().map(|(_, operation)| operation);
         waiting.chain(peer.operations.into_values()).for_each(|operation| side.failed(operation.entry, errno));
