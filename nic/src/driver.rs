@@ -100,6 +100,17 @@ pub fn run_waking<D: Device>(
     run_resting(endpoints, clock, rest, between);
 }
 
+/// One round of [`run`] without a pause, for a caller with a loop of its own and a clock that waits for nobody. Returns the time, and how
+/// long until the endpoint wants to be polled again at the latest, in nanoseconds of real time.
+pub fn step<D: Device>(endpoint: &mut Endpoint<D>, clock: &mut impl Clock) -> (u64, u64) {
+    let mut now_ps = clock.tick(0);
+    if now_ps >= RESTART_PS && restart_clock(std::slice::from_mut(endpoint), clock) {
+        now_ps = clock.tick(0);
+    }
+    let next_ps = endpoint.poll(now_ps).unwrap_or(u64::MAX);
+    (now_ps, clock.real_ns(next_ps.saturating_sub(now_ps)))
+}
+
 /// As [`run`]. `wakes` says what else may end a sleep.
 pub(crate) fn run_resting<D: Device>(
     endpoints: &mut [Endpoint<D>],

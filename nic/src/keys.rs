@@ -3,6 +3,10 @@
 //! Who holds a key may connect to those who list its public half. Endpoints that share one key need no list.
 
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use snow::params::DHChoice;
@@ -11,6 +15,8 @@ use thiserror::Error;
 
 /// Bytes of a key.
 const BYTES: usize = 32;
+/// Most bytes of a key's file: the key, and a line about it.
+const MOST_FILE_BYTES: u64 = 4096;
 
 /// The secret half of a key (X25519).
 #[derive(Clone, PartialEq, Eq)]
@@ -25,7 +31,50 @@ pub struct PublicKey([u8; BYTES]);
 #[error("a key is 64 hexadecimal digits")]
 pub struct KeyError;
 
+/// Why there is no key in a file.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum KeyFileError {
+    /// It cannot be read.
+    #[error("cannot read the key {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Whoever holds the key may connect.
+    #[error("others can read the key {} (mode {mode:03o}): `chmod 600 {}`", path.display(), path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// Its content is something else.
+    #[error("{} holds no key: `spray keygen FILE` makes one", .0.display())]
+    None(PathBuf),
+}
+
 impl PrivateKey {
+    /// Reads the key of a file as `spray keygen` makes it, which only its owner may be able to read.
+    ///
+    /// # Errors
+    /// Says what is wrong with it.
+    pub fn read(path: &Path) -> Result<Self, KeyFileError> {
+        let cannot = |source| KeyFileError::Read { path: path.into(), source };
+        let file = File::open(path).map_err(cannot)?;
+        let mode = file.metadata().map_err(cannot)?.mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(KeyFileError::Open { path: path.into(), mode });
+        }
+        let mut text = String::new();
+        file.take(MOST_FILE_BYTES).read_to_string(&mut text).map_err(cannot)?;
+        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let key = lines.next().and_then(|line| line.parse().ok()).filter(|_| lines.next().is_none());
+        key.ok_or_else(|| KeyFileError::None(path.into()))
+    }
+
     /// Draws a key from the operating system's random numbers.
     ///
     /// # Errors
@@ -147,6 +196,11 @@ fn unhex(text: &str) -> Result<[u8; BYTES], KeyError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use spray_test_support::Folder;
+
     use super::*;
 
     /// A pair that OpenSSL made.
@@ -183,5 +237,25 @@ mod tests {
     fn a_private_key_is_never_printed() {
         let key = PrivateKey::generate().unwrap();
         assert!(!format!("{key:?} {:?}", Keys::new(key.clone(), vec![])).contains(&key.reveal()));
+    }
+
+    #[test]
+    fn files_that_are_no_keys_are_refused() {
+        let folder = Folder::new();
+        let hex = "5".repeat(64);
+        for (text, mode, says) in [
+            (hex.clone(), 0o640, "chmod 600"),
+            (hex.clone(), 0o604, "others can read"),
+            (String::new(), 0o600, "holds no key"),
+            (format!("{hex}\n{hex}"), 0o600, "holds no key"),
+            (format!("{hex}5"), 0o600, "holds no key"),
+            (format!("#{}\n{hex}", "x".repeat(5000)), 0o600, "holds no key"),
+        ] {
+            let file = folder.file("key", &text);
+            fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+            let error = PrivateKey::read(Path::new(&file)).unwrap_err().to_string();
+            assert!(error.contains(says) && error.contains(&file), "{error}");
+        }
+        assert!(PrivateKey::read(Path::new("/nowhere/key")).unwrap_err().to_string().contains("/nowhere/key"));
     }
 }

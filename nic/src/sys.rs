@@ -48,14 +48,15 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
 }
 
 /// Sleeps until one of `fds` is readable, at most for `timeout`. An interrupted sleep counts as over.
-pub(crate) fn wait_readable(fds: &mut [libc::pollfd], timeout: Duration) {
+pub fn wait_readable(fds: &mut [libc::pollfd], timeout: Duration) {
     let timeout = libc::timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos().into() };
     // SAFETY: `fds` is valid for its own length, `timeout` to read, and no signal mask is given.
     unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as _, &raw const timeout, std::ptr::null()) };
 }
 
-/// What `wait_readable` waits for.
-pub(crate) fn readable(fd: RawFd) -> libc::pollfd {
+/// What [`wait_readable`] waits for.
+#[must_use]
+pub fn readable(fd: RawFd) -> libc::pollfd {
     libc::pollfd { fd, events: libc::POLLIN, revents: 0 }
 }
 

@@ -117,3 +117,9 @@ pub fn spray() -> Command {
     let own = std::env::current_exe().expect("a program has a path");
     Command::new(own.parent().and_then(Path::parent).expect("cargo's layout").join("spray"))
 }
+
+/// The folder of the libfabric provider, which is built along with the tests.
+pub fn provider() -> PathBuf {
+    let own = std::env::current_exe().expect("a program has a path");
+    own.parent().expect("cargo's layout").into()
+}

@@ -1,18 +1,14 @@
 //! Who may send and receive: keys from files, or nobody's.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 
 use spray_nic::keys::{Keys, PrivateKey};
 
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::say::{self, say};
-
-/// Most bytes of a key's file: the key, and a line about it.
-const MOST_BYTES: u64 = 4096;
 
 /// Makes a key.
 ///
@@ -45,31 +41,14 @@ pub fn keys(arguments: &args::Trust) -> Outcome<Option<Keys>> {
              (or its public key to this one, with --peer). Or say --insecure: then anybody on the network may send and read",
         ));
     };
-    let own = read(path)?;
+    let own = PrivateKey::read(path).map_err(Failure::refused)?;
     Ok(Some(Keys::new(own, arguments.peer.clone())))
-}
-
-fn read(path: &Path) -> Outcome<PrivateKey> {
-    let shown = path.display();
-    let cannot = |error| Failure::refused(format!("cannot read the key {shown}: {error}"));
-    let file = File::open(path).map_err(cannot)?;
-    let mode = file.metadata().map_err(cannot)?.mode() & 0o777;
-    if mode & 0o077 != 0 {
-        return Err(Failure::refused(format!(
-            "others can read the key {shown} (mode {mode:03o}): `chmod 600 {shown}`"
-        )));
-    }
-    let mut text = String::new();
-    file.take(MOST_BYTES).read_to_string(&mut text).map_err(cannot)?;
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let key = lines.next().and_then(|line| line.parse().ok()).filter(|_| lines.next().is_none());
-    key.ok_or_else(|| Failure::refused(format!("{shown} holds no key: `spray keygen FILE` makes one")))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
     use std::path::PathBuf;
 
     use spray_test_support::Folder;
@@ -89,7 +68,7 @@ mod tests {
         let before = fs::read(&file).unwrap();
         assert!(keygen(&args::Keygen { file: file.clone() }).unwrap_err().to_string().contains("exists"));
         assert_eq!(fs::read(&file).unwrap(), before);
-        let key = read(&file).unwrap();
+        let key = PrivateKey::read(&file).unwrap();
         assert!(before.starts_with(format!("# spray, private key of {}", key.public()).as_bytes()));
         assert!(keys(&trust(Some(file), false)).unwrap().is_some());
     }
@@ -98,25 +77,5 @@ mod tests {
     fn without_a_key_it_takes_a_word() {
         assert!(keys(&trust(None, false)).unwrap_err().to_string().contains("--insecure"));
         assert!(keys(&trust(None, true)).unwrap().is_none());
-    }
-
-    #[test]
-    fn files_that_are_no_keys_are_refused() {
-        let folder = Folder::new();
-        let hex = "5".repeat(64);
-        for (text, mode, says) in [
-            (hex.clone(), 0o640, "chmod 600"),
-            (hex.clone(), 0o604, "others can read"),
-            (String::new(), 0o600, "holds no key"),
-            (format!("{hex}\n{hex}"), 0o600, "holds no key"),
-            (format!("{hex}5"), 0o600, "holds no key"),
-            (format!("#{}\n{hex}", "x".repeat(5000)), 0o600, "holds no key"),
-        ] {
-            let file = folder.file("key", &text);
-            fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
-            let error = read(Path::new(&file)).unwrap_err().to_string();
-            assert!(error.contains(says) && error.contains(&file), "{error}");
-        }
-        assert!(read(Path::new("/nowhere/key")).unwrap_err().to_string().contains("/nowhere/key"));
     }
 }

@@ -435,8 +435,8 @@ impl<D: Device> Endpoint<D> {
         self.machine.outside.pool.put(data);
     }
 
-    /// Returns the next event, for a caller that calls [`consumed`](Self::consumed) for received messages itself.
-    pub(crate) fn next_event(&mut self) -> Option<EndpointEvent> {
+    /// As [`poll_event`](Self::poll_event), for a caller that calls [`consumed`](Self::consumed) for each received message itself, later.
+    pub fn next_event(&mut self) -> Option<EndpointEvent> {
         let mut event = self.machine.outside.events.pop_front()?;
         if let EndpointEvent::Failed { error: error @ ConnectionError::ConnectTimeout, .. } = &mut event
             && self.link.device.is_deaf()
@@ -446,8 +446,9 @@ impl<D: Device> Endpoint<D> {
         Some(event)
     }
 
-    /// Records that the caller has finished with a received message.
-    pub(crate) fn consumed(&mut self, connection: ConnectionId, bytes: u64) {
+    /// Lets the peer send a message and so many bytes more: the caller of [`next_event`](Self::next_event) has finished with a message of
+    /// that length.
+    pub fn consumed(&mut self, connection: ConnectionId, bytes: u64) {
         self.asked += 1;
         self.machine.on_consumed(connection, bytes);
     }

@@ -1,0 +1,61 @@
+//! Messages that are asked for, and what is told of them.
+//!
+//! Addresses that are only handed back are numbers here: nobody follows them.
+
+use std::ffi::{c_int, c_void};
+
+use super::fi_addr_t;
+
+pub use libc::iovec;
+
+#[repr(C)]
+#[derive(Debug)]
+pub struct fi_msg {
+    pub msg_iov: *const iovec,
+    pub desc: *mut *mut c_void,
+    pub iov_count: usize,
+    pub addr: fi_addr_t,
+    pub context: *mut c_void,
+    pub data: u64,
+}
+
+#[repr(C)]
+#[derive(Debug)]
+pub struct fi_msg_tagged {
+    pub msg_iov: *const iovec,
+    pub desc: *mut *mut c_void,
+    pub iov_count: usize,
+    pub addr: fi_addr_t,
+    pub tag: u64,
+    pub ignore: u64,
+    pub context: *mut c_void,
+    pub data: u64,
+}
+
+/// A completion in the longest format. Each shorter one is its beginning.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct fi_cq_tagged_entry {
+    pub op_context: usize,
+    pub flags: u64,
+    pub len: usize,
+    pub buf: usize,
+    pub data: u64,
+    pub tag: u64,
+}
+
+#[repr(C)]
+#[derive(Debug)]
+pub struct fi_cq_err_entry {
+    pub op_context: usize,
+    pub flags: u64,
+    pub len: usize,
+    pub buf: usize,
+    pub data: u64,
+    pub tag: u64,
+    pub olen: usize,
+    pub err: c_int,
+    pub prov_errno: c_int,
+    pub err_data: *mut c_void,
+    pub err_data_size: usize,
+}

@@ -1,0 +1,145 @@
+//! Addresses as C has them.
+#![expect(unsafe_code, reason = "the application hands over addresses")]
+
+use std::ffi::c_void;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
+
+use crate::abi::{FI_SOCKADDR_IN, FI_SOCKADDR_IN6};
+use crate::error::Errno;
+
+/// An address, as `sockaddr_in` or `sockaddr_in6`.
+#[derive(Clone, Copy)]
+pub union Sockaddr {
+    v4: libc::sockaddr_in,
+    v6: libc::sockaddr_in6,
+}
+
+impl Sockaddr {
+    /// Those of an address.
+    #[must_use]
+    pub fn new(address: SocketAddr) -> Self {
+        match address {
+            SocketAddr::V4(v4) => Self {
+                v4: libc::sockaddr_in {
+                    sin_family: libc::AF_INET as u16,
+                    sin_port: v4.port().to_be(),
+                    sin_addr: libc::in_addr { s_addr: v4.ip().to_bits().to_be() },
+                    sin_zero: [0; 8],
+                },
+            },
+            SocketAddr::V6(v6) => Self {
+                v6: libc::sockaddr_in6 {
+                    sin6_family: libc::AF_INET6 as u16,
+                    sin6_port: v6.port().to_be(),
+                    sin6_flowinfo: v6.flowinfo(),
+                    sin6_addr: libc::in6_addr { s6_addr: v6.ip().octets() },
+                    sin6_scope_id: v6.scope_id(),
+                },
+            },
+        }
+    }
+}
+
+/// Bytes of a `sockaddr` of that IP version.
+#[must_use]
+pub fn bytes(is_v6: bool) -> usize {
+    if is_v6 { size_of::<libc::sockaddr_in6>() } else { size_of::<libc::sockaddr_in>() }
+}
+
+/// libfabric's name for the format.
+#[must_use]
+pub fn format(is_v6: bool) -> u32 {
+    if is_v6 { FI_SOCKADDR_IN6 } else { FI_SOCKADDR_IN }
+}
+
+/// Reads an address.
+///
+/// # Safety
+/// Unless null, there is a `sockaddr` that is as long as its family needs.
+pub unsafe fn read(from: *const c_void) -> Result<SocketAddr, Errno> {
+    if from.is_null() {
+        return Err(Errno::INVALID);
+    }
+    // SAFETY: every `sockaddr` begins with its family.
+    let family = unsafe { from.cast::<u16>().read_unaligned() };
+    match i32::from(family) {
+        libc::AF_INET => {
+            // SAFETY: of this family, it is a `sockaddr_in`.
+            let v4 = unsafe { from.cast::<libc::sockaddr_in>().read_unaligned() };
+            let address = Ipv4Addr::from_bits(u32::from_be(v4.sin_addr.s_addr));
+            Ok((address, u16::from_be(v4.sin_port)).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: of this family, it is a `sockaddr_in6`.
+            let v6 = unsafe { from.cast::<libc::sockaddr_in6>().read_unaligned() };
+            let (address, port) = (Ipv6Addr::from(v6.sin6_addr.s6_addr), u16::from_be(v6.sin6_port));
+            Ok(SocketAddrV6::new(address, port, v6.sin6_flowinfo, v6.sin6_scope_id).into())
+        }
+        _ => Err(Errno::INVALID),
+    }
+}
+
+/// Writes as much of an address as there is room for, and how long it is.
+///
+/// # Errors
+/// `FI_ETOOSMALL` when there is not room for all.
+///
+/// # Safety
+/// `room` is read and written, and as many bytes as it says are written to `to`, unless these are none.
+pub unsafe fn write(address: SocketAddr, to: *mut c_void, room: *mut usize) -> Result<(), Errno> {
+    if room.is_null() {
+        return Err(Errno::INVALID);
+    }
+    let (from, needed) = (Sockaddr::new(address), bytes(address.is_ipv6()));
+    // SAFETY: no more bytes are written than there is room for, by the contract of this function, nor read than `from` has.
+    unsafe {
+        let fits = room.replace(needed);
+        if !to.is_null() {
+            std::ptr::copy_nonoverlapping((&raw const from).cast::<u8>(), to.cast(), needed.min(fits));
+        }
+        if fits < needed || to.is_null() { Err(Errno(crate::abi::FI_ETOOSMALL)) } else { Ok(()) }
+    }
+}
+
+/// Looks a host and a port up; without a host, it is any.
+///
+/// # Errors
+/// When there is none.
+pub fn look_up(node: Option<&str>, service: Option<&str>) -> Result<SocketAddr, Errno> {
+    let port = service.map_or(Ok(spray_nic::wire::UDP_PORT), str::parse).map_err(|_| Errno::NO_DATA)?;
+    let Some(node) = node else { return Ok((Ipv4Addr::UNSPECIFIED, port).into()) };
+    let mut found = (node, port).to_socket_addrs().map_err(|_| Errno::NO_DATA)?;
+    found.next().ok_or(Errno::NO_DATA)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_they_were_written() {
+        for text in ["10.0.0.1:4793", "[fd00::1%3]:47592"] {
+            let address: SocketAddr = text.parse().unwrap();
+            let (mut space, mut room) = ([0_u64; 4], 32);
+            // SAFETY: there is room for 32 bytes, or for fewer, and what is read was written.
+            let read = unsafe {
+                write(address, space.as_mut_ptr().cast(), &mut room).unwrap();
+                let mut little = 4;
+                assert_eq!(write(address, space.as_mut_ptr().cast(), &mut little), Err(Errno(257)));
+                assert_eq!(write(address, std::ptr::null_mut(), &mut little), Err(Errno(257)));
+                assert_eq!(little, room);
+                read(space.as_ptr().cast())
+            };
+            assert_eq!((read, room), (Ok(address), bytes(address.is_ipv6())));
+        }
+        // SAFETY: null, and a family that is none, are looked at no further.
+        assert!(unsafe { read(std::ptr::null()).is_err() && read([77_u16; 16].as_ptr().cast()).is_err() });
+    }
+
+    #[test]
+    fn hosts_and_ports_are_looked_up() {
+        assert_eq!(look_up(Some("10.0.0.1"), None), Ok("10.0.0.1:4793".parse().unwrap()));
+        assert_eq!(look_up(None, Some("9")), Ok("0.0.0.0:9".parse().unwrap()));
+        assert_eq!(look_up(Some("10.0.0.1"), Some("http")), Err(Errno::NO_DATA));
+    }
+}

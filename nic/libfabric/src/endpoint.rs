@@ -1,0 +1,233 @@
+//! Endpoints, as the application knows them.
+#![expect(unsafe_code, reason = "objects of C's")]
+
+use std::ffi::{c_int, c_void};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::abi::*;
+use crate::av::Av;
+use crate::call::{self, call, call_int};
+use crate::counter::Counter;
+use crate::cq::Cq;
+use crate::domain::Domain;
+use crate::engine::{Bindings, Engine};
+use crate::error::Errno;
+use crate::peers::Peers;
+use crate::progress::Progress;
+use crate::settings::Settings;
+use crate::side::Side;
+use crate::{address, messages, object, open as interface, say};
+
+/// An endpoint.
+#[repr(C)]
+pub(crate) struct Ep {
+    head: fid_ep,
+    pub(crate) domain: Arc<Domain>,
+    caps: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    port: u16,
+    peers: Option<Arc<Peers>>,
+    sends: Side,
+    receives: Side,
+    /// Once it is enabled.
+    progress: Option<Progress>,
+}
+
+static FID: fi_ops = object::ops(close, bind, control);
+static OPS: fi_ops_ep = fi_ops_ep {
+    size: size_of::<fi_ops_ep>(),
+    cancel,
+    getopt,
+    setopt,
+    tx_ctx: missing,
+    rx_ctx: missing,
+    rx_size_left: missing,
+    tx_size_left: missing,
+};
+static CM: fi_ops_cm = fi_ops_cm {
+    size: size_of::<fi_ops_cm>(),
+    setname,
+    getname,
+    getpeer: missing,
+    connect: missing,
+    listen: missing,
+    accept: missing,
+    reject: missing,
+    shutdown: missing,
+    join: missing,
+};
+static NOTHING: fi_ops_missing = fi_ops_missing { size: size_of::<fi_ops_missing>(), all: [missing; 16] };
+
+/// # Safety
+/// `info` is as `getinfo` made it, and `to`, unless null, may be written to.
+pub(crate) unsafe fn open(
+    domain: &Arc<Domain>,
+    info: &fi_info,
+    to: *mut *mut fid_ep,
+    context: *mut c_void,
+) -> Result<c_int, Errno> {
+    // SAFETY: as the caller promises.
+    let (tx_flags, rx_flags, own) = unsafe {
+        let tx_flags = info.tx_attr.as_ref().map_or(0, |tx| tx.op_flags);
+        let rx_flags = info.rx_attr.as_ref().map_or(0, |rx| rx.op_flags);
+        (tx_flags, rx_flags, address::read(info.src_addr)?)
+    };
+    let side = |flags| Side { flags, ..Side::default() };
+    let (sends, receives) = (side(tx_flags), side(rx_flags));
+    let state = Mutex::new(State { port: own.port(), peers: None, sends, receives, progress: None });
+    let fid = object::fid(FI_CLASS_EP, context, &FID);
+    let (msg, tagged) = (&messages::MSG, &messages::TAGGED);
+    let head = fid_ep { fid, ops: &OPS, cm: &CM, msg, rma: &NOTHING, tagged, atomic: &NOTHING, collective: &NOTHING };
+    // SAFETY: as the caller promises; an `Ep` begins with its head.
+    unsafe { call::open(Ep { head, domain: Arc::clone(domain), caps: info.caps, state }, to) }
+}
+
+unsafe extern "C" fn close(fid: *mut fid) -> c_int {
+    call_int(|| {
+        // SAFETY: the application closes what `open` made.
+        let ep = unsafe { call::close::<Ep>(fid)? };
+        if let Some(progress) = ep.state()?.progress.take() {
+            drop(progress);
+            // Its place is free, and others see none, before it lingers.
+            let engine = ep.domain.engine()?.take();
+            engine.into_iter().for_each(Engine::close);
+        }
+        Ok(0)
+    })
+}
+
+unsafe extern "C" fn bind(fid: *mut fid, bound: *mut fid, flags: u64) -> c_int {
+    // SAFETY: the application passes its endpoint, and another of its objects, which `fclass` says the kind of.
+    call_int(|| unsafe {
+        let ep = call::object::<Ep>(fid)?;
+        let mut state = ep.state()?;
+        if state.progress.is_some() {
+            return Err(Errno::BAD_STATE);
+        }
+        match call::at(bound.cast_const())?.fclass {
+            FI_CLASS_AV => state.peers = Some(Arc::clone(&call::object::<Av>(bound)?.peers)),
+            FI_CLASS_CQ => {
+                let cq = call::object::<Cq>(bound)?;
+                ep.check_domain(&cq.domain)?;
+                state.each(flags, |side| {
+                    side.queue = Some(Arc::clone(&cq.queue));
+                    side.is_selective = flags & FI_SELECTIVE_COMPLETION != 0;
+                })?;
+            }
+            FI_CLASS_CNTR => {
+                let counter = call::object::<Counter>(bound)?;
+                ep.check_domain(&counter.domain)?;
+                state.each(flags, |side| side.count = Some(Arc::clone(&counter.count)))?;
+            }
+            FI_CLASS_EQ => {}
+            _ => return Err(Errno::INVALID),
+        }
+        Ok(0)
+    })
+}
+
+unsafe extern "C" fn control(fid: *mut fid, command: c_int, _argument: *mut c_void) -> c_int {
+    // SAFETY: the application passes its endpoint.
+    call_int(|| match (command, unsafe { call::object::<Ep>(fid)? }) {
+        (FI_ENABLE, ep) => ep.enable().map(|()| 0),
+        _ => Err(Errno::MISSING),
+    })
+}
+
+impl State {
+    /// Does something with the sides that flags name.
+    fn each(&mut self, flags: u64, work: impl Fn(&mut Side)) -> Result<(), Errno> {
+        if flags & !(FI_SEND | FI_RECV | FI_SELECTIVE_COMPLETION) != 0 || flags & (FI_SEND | FI_RECV) == 0 {
+            return Err(Errno::BAD_FLAGS);
+        }
+        [(FI_SEND, &mut self.sends), (FI_RECV, &mut self.receives)]
+            .into_iter()
+            .filter(|(bit, _)| flags & bit != 0)
+            .for_each(|(_, side)| work(side));
+        Ok(())
+    }
+}
+
+impl Ep {
+    fn state(&self) -> Result<MutexGuard<'_, State>, Errno> {
+        self.state.lock().map_err(|_| Errno(FI_EOTHER))
+    }
+
+    fn check_domain(&self, other: &Arc<Domain>) -> Result<(), Errno> {
+        if Arc::ptr_eq(&self.domain, other) { Ok(()) } else { Err(Errno::INVALID) }
+    }
+
+    /// Takes the interface over.
+    fn enable(&self) -> Result<(), Errno> {
+        let mut state = self.state()?;
+        if state.progress.is_some() {
+            return Err(Errno::BAD_STATE);
+        }
+        let tells = |side: &Side| side.queue.is_some() || side.count.is_some();
+        if !tells(&state.sends) || !tells(&state.receives) {
+            return Err(Errno(FI_ENOCQ));
+        }
+        let bindings = Bindings {
+            peers: Arc::clone(state.peers.as_ref().ok_or(Errno::BAD_STATE)?),
+            sends: state.sends.clone(),
+            receives: state.receives.clone(),
+            tells_source: self.caps & FI_SOURCE != 0,
+            is_directed: self.caps & FI_DIRECTED_RECV != 0,
+            context: self.head.fid.context.addr(),
+        };
+        let mut engine = self.domain.engine()?;
+        if engine.is_some() {
+            say::warn(format!("{} has an endpoint already; it takes one", self.domain.interface));
+            return Err(Errno(libc::EBUSY));
+        }
+        let opened = interface::open(&self.domain.interface, self.domain.address, &Settings::read()?, bindings)?;
+        let progress = Progress::start(&self.domain).map_err(|_| Errno(libc::EAGAIN))?;
+        *engine = Some(opened);
+        state.progress = Some(progress);
+        Ok(())
+    }
+}
+
+unsafe extern "C" fn getname(fid: *mut fid, to: *mut c_void, room: *mut usize) -> c_int {
+    // SAFETY: the application passes its endpoint, and room for as many bytes as it says.
+    call_int(|| unsafe {
+        let ep = call::object::<Ep>(fid)?;
+        let own = SocketAddr::new(ep.domain.address, ep.state()?.port);
+        address::write(own, to, room).map(|()| 0)
+    })
+}
+
+/// Only the port may be another.
+unsafe extern "C" fn setname(fid: *mut fid, from: *mut c_void, _len: usize) -> c_int {
+    // SAFETY: the application passes its endpoint and an address.
+    call_int(|| unsafe {
+        let (ep, name) = (call::object::<Ep>(fid)?, address::read(from)?);
+        let mut state = ep.state()?;
+        if name.ip() != ep.domain.address || state.progress.is_some() {
+            return Err(Errno(libc::EADDRNOTAVAIL));
+        }
+        state.port = name.port();
+        Ok(0)
+    })
+}
+
+unsafe extern "C" fn cancel(fid: *mut fid, context: *mut c_void) -> isize {
+    // SAFETY: the application passes its endpoint.
+    call(|| unsafe {
+        let found = call::object::<Ep>(fid)?.domain.with(|engine| Ok(engine.cancel(context.addr())))?;
+        if found { Ok(0) } else { Err(Errno(libc::ENOENT)) }
+    })
+}
+
+unsafe extern "C" fn getopt(_fid: *mut fid, _level: c_int, _name: c_int, _to: *mut c_void, _room: *mut usize) -> c_int {
+    -libc::ENOPROTOOPT
+}
+
+unsafe extern "C" fn setopt(_fid: *mut fid, _level: c_int, _name: c_int, _from: *const c_void, _len: usize) -> c_int {
+    -libc::ENOPROTOOPT
+}

@@ -1,0 +1,109 @@
+//! Memory of the application's, which is the provider's from a call on until the completion.
+#![expect(unsafe_code, reason = "the application hands over addresses")]
+
+use libc::iovec;
+
+/// Most pieces of memory that one message may be in.
+pub const MOST: usize = 4;
+
+/// The memory of one message.
+#[derive(Clone, Copy, Debug)]
+pub struct Buffers {
+    pieces: [(*mut u8, usize); MOST],
+    bytes: usize,
+}
+
+// SAFETY: by the contract of `Buffers::new`, the memory may be used on any thread.
+unsafe impl Send for Buffers {}
+
+impl Buffers {
+    /// The memory of `pieces`; `None` when these are too many, or longer than memory is.
+    ///
+    /// # Safety
+    /// Until the message is completed, and this value with all its copies is used no more, every piece is valid to be read, where it is
+    /// sent, or to be written, where it is received into, on any thread.
+    pub unsafe fn new(pieces: &[iovec]) -> Option<Self> {
+        let mut all = [(std::ptr::null_mut(), 0); MOST];
+        let mut bytes = 0_usize;
+        for (at, piece) in pieces.iter().enumerate() {
+            *all.get_mut(at)? = (piece.iov_base.cast(), piece.iov_len);
+            bytes = bytes.checked_add(piece.iov_len)?;
+        }
+        Some(Self { pieces: all, bytes })
+    }
+
+    /// Bytes of all pieces.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Reads from `offset` on, as much as `to` has room for. Beyond the end nothing is read.
+    pub fn read(&self, offset: usize, to: &mut [u8]) {
+        let mut done = 0;
+        self.each(offset, to.len(), |at, bytes| {
+            // SAFETY: `each` hands out parts of the pieces, which are valid to be read by the contract of `new`, and not more in all than
+            // `to` is long. No reference of Rust's leads to the application's memory, so that the two do not overlap.
+            unsafe { std::ptr::copy_nonoverlapping(at, to[done..done + bytes].as_mut_ptr(), bytes) };
+            done += bytes;
+        });
+    }
+
+    /// Writes as much of `from` as there is room for; returns how much that is.
+    pub fn write(&self, from: &[u8]) -> usize {
+        let mut done = 0;
+        self.each(0, from.len(), |at, bytes| {
+            // SAFETY: as in `read`, the other way.
+            unsafe { std::ptr::copy_nonoverlapping(from[done..done + bytes].as_ptr(), at, bytes) };
+            done += bytes;
+        });
+        done
+    }
+
+    /// The parts of the pieces that hold `bytes` from `offset` on.
+    fn each(&self, mut offset: usize, mut bytes: usize, mut part: impl FnMut(*mut u8, usize)) {
+        for &(at, len) in &self.pieces {
+            let skipped = offset.min(len);
+            let taken = (len - skipped).min(bytes);
+            if taken > 0 {
+                part(at.wrapping_add(skipped), taken);
+            }
+            offset -= skipped;
+            bytes -= taken;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(bytes: &mut [u8]) -> iovec {
+        iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() }
+    }
+
+    #[test]
+    fn pieces_are_one_after_the_other() {
+        let (mut first, mut second) = (*b"abc", *b"defgh");
+        let none = iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        let pieces = [piece(&mut first), none, piece(&mut second)];
+        // SAFETY: both arrays live until the end of this test, and are not looked at while `buffers` is used.
+        let buffers = unsafe { Buffers::new(&pieces) }.unwrap();
+        assert_eq!(buffers.bytes(), 8);
+        for (offset, expected) in [(0, *b"abcd"), (2, *b"cdef"), (4, *b"efgh"), (6, *b"gh--"), (9, *b"----")] {
+            let mut to = *b"----";
+            buffers.read(offset, &mut to);
+            assert_eq!(to, expected, "{offset}");
+        }
+        assert_eq!((buffers.write(b"12345"), buffers.write(b"123456789")), (5, 8));
+        assert_eq!((&first, &second), (b"123", b"45678"));
+    }
+
+    #[test]
+    fn too_much_is_refused() {
+        let none = iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        let long = iovec { iov_base: std::ptr::null_mut(), iov_len: usize::MAX };
+        // SAFETY: nothing is read or written.
+        let made = unsafe { [Buffers::new(&[none; MOST + 1]), Buffers::new(&[long; 2])] };
+        assert!(made.iter().all(Option::is_none));
+    }
+}

@@ -1,0 +1,318 @@
+//! An endpoint: what is sent and received through one interface. It knows nothing of libfabric's objects.
+//!
+//! | file | content |
+//! |---|---|
+//! | `header` | what stands before each message |
+//! | `order` | messages of one peer, in order |
+//! | `matching` | which message goes into which receive |
+//! | `buffers` | the application's memory |
+//! | `sending`, `receiving` | connections of this side, and of others |
+//! | `ways` | where frames go |
+//!
+//! Each side sends by connections of its own, and receives by those of others: who sends something first needs no agreement then, and a
+//! connection's numbers are the order of one side's messages.
+
+pub mod buffers;
+pub mod header;
+pub mod matching;
+mod order;
+mod receiving;
+pub mod sending;
+#[cfg(test)]
+mod tests;
+pub mod ways;
+
+use std::net::IpAddr;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use spray_nic::clock::DilatedClock;
+use spray_nic::device::Device;
+use spray_nic::endpoint::ConnectionError;
+use spray_nic::sys::monotonic_ns;
+use spray_nic::{ConnectionId, Endpoint, EndpointEvent, driver};
+
+use self::buffers::Buffers;
+use self::header::Header;
+use self::matching::{Arrival, Receive};
+use self::receiving::{Receiving, entry};
+use self::sending::{Borrowed, Message, Operation, Sending};
+use self::ways::Ways;
+use crate::abi::{
+    FI_ETRUNC, FI_INJECT, FI_INJECT_COMPLETE, FI_MSG, FI_RECV, FI_SEND, FI_TAGGED, fi_addr_t, fi_cq_tagged_entry,
+};
+use crate::error::Errno;
+use crate::peers::Peers;
+use crate::queue::Completion;
+use crate::side::Side;
+
+/// Most receives that wait for messages.
+pub const RECEIVES: usize = 4096;
+/// How long `close` waits for what is sent to be delivered.
+const LINGER: Duration = Duration::from_secs(2);
+/// How long `close` still answers a peer that has not heard that its last message arrived: three of the transport's shortest timeouts.
+const LAST_WORDS: Duration = Duration::from_millis(15);
+
+/// What an endpoint was bound to before it was enabled.
+#[derive(Clone, Debug)]
+pub struct Bindings {
+    /// The address vector.
+    pub peers: Arc<Peers>,
+    /// For what it sends.
+    pub sends: Side,
+    /// For what it receives.
+    pub receives: Side,
+    /// Whether completions tell who sent the message.
+    pub tells_source: bool,
+    /// Whether receives may be for one peer alone.
+    pub is_directed: bool,
+    /// The endpoint's context, for failures of operations that have none.
+    pub context: usize,
+}
+
+/// A message to send.
+#[derive(Clone, Copy, Debug)]
+pub struct Send {
+    /// To whom.
+    pub to: fi_addr_t,
+    /// Its bytes.
+    pub buffers: Buffers,
+    /// What stands before them.
+    pub header: Header,
+    /// Flags of the operation.
+    pub flags: u64,
+    /// What the application calls the operation; `None` for one that is not told of if all goes well.
+    pub context: Option<usize>,
+}
+
+/// An endpoint that is enabled.
+#[derive(Debug)]
+pub struct Engine<D> {
+    endpoint: Endpoint<D>,
+    clock: DilatedClock,
+    ways: Ways,
+    bindings: Bindings,
+    sending: Sending,
+    receiving: Receiving,
+    max_message: usize,
+    attended_ns: u64,
+}
+
+impl<D: Device> Engine<D> {
+    /// An endpoint for messages of up to `max_message` bytes; it is to take [`header::BYTES`] more.
+    pub fn new(endpoint: Endpoint<D>, ways: Ways, bindings: Bindings, max_message: usize) -> Self {
+        Self {
+            endpoint,
+            clock: DilatedClock::real(),
+            ways,
+            bindings,
+            sending: Sending::default(),
+            receiving: Receiving::default(),
+            max_message,
+            attended_ns: monotonic_ns(),
+        }
+    }
+
+    /// Begins to send a message.
+    ///
+    /// # Errors
+    /// [`Errno::AGAIN`] when too many are on their way; others for what can never be sent.
+    pub fn send(&mut self, send: &Send) -> Result<(), Errno> {
+        let side = &self.bindings.sends;
+        let to = self.bindings.peers.get(send.to).ok_or(Errno::INVALID)?.ip();
+        let own = self.endpoint.config().address;
+        if to.is_ipv4() != own.is_ipv4() || to == own {
+            return Err(Errno(libc::EADDRNOTAVAIL));
+        }
+        if send.buffers.bytes() > self.max_message {
+            return Err(Errno(libc::EMSGSIZE));
+        }
+        if side.is_full() {
+            return Err(Errno::AGAIN);
+        }
+        let operation = self.operation(send);
+        let was_idle = self.sending.send(&mut self.endpoint, &self.ways, to, message(send), operation)?;
+        if operation.is_done && operation.is_told {
+            self.bindings.sends.done(operation.entry, true);
+        }
+        // What goes alone goes at once; what goes with others goes with the next poll, so that the kernel is told of them together.
+        if was_idle {
+            self.progress(true);
+        }
+        Ok(())
+    }
+
+    /// Begins to receive a message.
+    ///
+    /// # Errors
+    /// [`Errno::AGAIN`] when too many receives wait, or completions.
+    pub fn receive(&mut self, receive: Receive) -> Result<(), Errno> {
+        if self.receiving.matching.waiting() >= RECEIVES || self.bindings.receives.is_full() {
+            return Err(Errno::AGAIN);
+        }
+        if let Some((receive, arrival)) = self.receiving.matching.receive(receive) {
+            complete(&self.bindings, &receive, &arrival);
+            self.consume(arrival);
+        }
+        Ok(())
+    }
+
+    /// Tells of the message that a receive would get, which waits on, or that there is none.
+    pub fn peek(&mut self, receive: &Receive) {
+        self.progress(true);
+        let bindings = &self.bindings;
+        match self.receiving.matching.peek(receive) {
+            Some(arrival) => bindings.receives.done(told(bindings, receive, arrival), true),
+            None => bindings.receives.failed(unmatched(receive), Errno(libc::ENOMSG)),
+        }
+    }
+
+    /// Ends the oldest receive of that context. Returns whether there was one.
+    pub fn cancel(&mut self, context: usize) -> bool {
+        let Some(receive) = self.receiving.matching.cancel(context) else { return false };
+        self.bindings.receives.failed(unmatched(&receive), Errno(libc::ECANCELED));
+        true
+    }
+
+    /// Handles what has arrived, and sends what may go. `attended`: the application itself has called. Returns after how many nanoseconds
+    /// at most it wants to be called again.
+    pub fn progress(&mut self, attended: bool) -> u64 {
+        if attended {
+            self.attended_ns = monotonic_ns();
+        }
+        let (now_ps, due_ns) = driver::step(&mut self.endpoint, &mut self.clock);
+        self.ways.update(&mut self.endpoint, now_ps);
+        self.sending.connect(&mut self.endpoint, now_ps, &self.bindings.sends);
+        while let Some(event) = self.endpoint.next_event() {
+            self.on_event(event);
+        }
+        // The answer to a question for the next hop ends no sleep.
+        if self.sending.is_asking() { due_ns.min(100_000) } else { due_ns }
+    }
+
+    /// When the application last called.
+    pub fn attended_ns(&self) -> u64 {
+        self.attended_ns
+    }
+
+    /// What is readable when frames have arrived.
+    pub fn wake_fd(&self) -> Option<RawFd> {
+        self.endpoint.device().wake_fd()
+    }
+
+    /// Where receives find who they are for.
+    pub fn bindings(&self) -> &Bindings {
+        &self.bindings
+    }
+
+    /// Ends the endpoint: waits until what was sent is delivered, and for peers to hear that what they sent is.
+    pub fn close(mut self) {
+        let all: Vec<ConnectionId> = self.sending.connections().collect();
+        all.into_iter().for_each(|connection| self.endpoint.close(connection));
+        let begun_ns = monotonic_ns();
+        let elapsed = || Duration::from_nanos(monotonic_ns() - begun_ns);
+        let is_open = |engine: &Self| engine.sending.connections().next().is_some() || engine.sending.is_asking();
+        while is_open(&self) && elapsed() < LINGER || !self.receiving.is_empty() && elapsed() < LAST_WORDS {
+            let due_ns = self.progress(true).min(1_000_000);
+            let mut fds: Vec<_> = self.wake_fd().map(spray_nic::sys::readable).into_iter().collect();
+            spray_nic::sys::wait_readable(&mut fds, Duration::from_nanos(due_ns));
+        }
+        let rest: Vec<ConnectionId> = self.sending.connections().chain(self.receiving.connections()).collect();
+        rest.into_iter().for_each(|connection| self.endpoint.abort(connection));
+        driver::step(&mut self.endpoint, &mut self.clock);
+    }
+
+    fn operation(&self, send: &Send) -> Operation {
+        let kind = send.header.tag.map_or(FI_MSG, |_| FI_TAGGED);
+        let op_context = send.context.unwrap_or(self.bindings.context);
+        Operation {
+            entry: fi_cq_tagged_entry { op_context, flags: FI_SEND | kind, ..Default::default() },
+            is_told: send.context.is_some() && self.bindings.sends.tells(send.flags),
+            is_done: send.flags & FI_INJECT_COMPLETE != 0 && send.context.is_some(),
+        }
+    }
+
+    fn on_event(&mut self, event: EndpointEvent) {
+        match event {
+            EndpointEvent::Accepted { connection, peer, .. } => self.receiving.on_accepted(connection, peer.address),
+            EndpointEvent::Received { connection, message, data, .. } => self.on_message(connection, message.0, data),
+            EndpointEvent::Delivered { connection, message, .. } => {
+                self.sending.on_delivered(connection, message, &self.bindings.sends);
+            }
+            EndpointEvent::Closed { connection, .. } => self.on_end(connection, ConnectionError::PeerClosed),
+            EndpointEvent::Failed { connection, error, .. } => self.on_end(connection, error),
+            _ => {}
+        }
+    }
+
+    fn on_message(&mut self, connection: ConnectionId, number: u32, message: Bytes) {
+        let (bindings, mut taken) = (&self.bindings, Vec::new());
+        let put = self.receiving.on_message(connection, number, message, |receive, arrival| {
+            complete(bindings, &receive, &arrival);
+            taken.push(arrival);
+        });
+        taken.into_iter().for_each(|arrival| self.consume(arrival));
+        if put.is_err() {
+            self.endpoint.abort(connection);
+        }
+    }
+
+    fn on_end(&mut self, connection: ConnectionId, error: ConnectionError) {
+        if !self.sending.on_end(connection, error.into(), &self.bindings.sends) {
+            self.receiving.on_end(connection);
+        }
+    }
+
+    fn consume(&mut self, arrival: Arrival<ConnectionId>) {
+        self.endpoint.consumed(arrival.connection, arrival.message.len() as u64);
+        self.endpoint.recycle(arrival.message);
+    }
+}
+
+/// Copies where the application may have its memory back at once.
+fn message(send: &Send) -> Message {
+    let header = send.header.write();
+    if send.context.is_some() && send.flags & (FI_INJECT | FI_INJECT_COMPLETE) == 0 {
+        return Message::Borrowed(Box::new(Borrowed { header, buffers: send.buffers }));
+    }
+    let mut bytes = BytesMut::with_capacity(header.len() + send.buffers.bytes());
+    bytes.put_slice(&header);
+    bytes.put_bytes(0, send.buffers.bytes());
+    send.buffers.read(0, &mut bytes[header.len()..]);
+    Message::Copied(bytes.freeze())
+}
+
+/// Puts a message where it belongs, and tells of it.
+fn complete(bindings: &Bindings, receive: &Receive, arrival: &Arrival<ConnectionId>) {
+    let mut completion = told(bindings, receive, arrival);
+    let written = receive.buffers.write(&arrival.message[header::BYTES..]);
+    completion.lost = completion.entry.len - written;
+    completion.entry.len = written;
+    match completion.lost {
+        0 => bindings.receives.done(completion, receive.is_told),
+        _ => bindings.receives.failed(completion, Errno(FI_ETRUNC)),
+    }
+}
+
+fn told(bindings: &Bindings, receive: &Receive, arrival: &Arrival<ConnectionId>) -> Completion {
+    let mut completion = Completion::from(entry(receive, arrival));
+    if bindings.tells_source {
+        completion.source = bindings.peers.number(arrival.from);
+    }
+    completion
+}
+
+/// A receive that got no message.
+fn unmatched(receive: &Receive) -> fi_cq_tagged_entry {
+    let kind = receive.tag.map_or(FI_MSG, |_| FI_TAGGED);
+    let tag = receive.tag.map_or(0, |(tag, _)| tag);
+    fi_cq_tagged_entry { op_context: receive.context, flags: FI_RECV | kind, tag, ..Default::default() }
+}
+
+/// The peer that a receive is for.
+#[must_use]
+pub fn source(bindings: &Bindings, from: fi_addr_t) -> Option<IpAddr> {
+    if bindings.is_directed { bindings.peers.get(from).map(|peer| peer.ip()) } else { None }
+}

@@ -1,0 +1,101 @@
+//! What this side receives: connections of others, by each of which one sends in order.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use spray_nic::ConnectionId;
+
+use super::header::{self, Header};
+use super::matching::{Arrival, Matching, Receive};
+use super::order::Order;
+use crate::abi::{FI_MSG, FI_RECV, FI_REMOTE_CQ_DATA, FI_TAGGED, fi_cq_tagged_entry};
+
+/// Most bytes kept of peers that have ended, for receives that come later.
+const KEPT_BYTES: usize = 64 << 20;
+/// Most messages of that kind.
+const KEPT_MESSAGES: usize = 65_536;
+
+/// Peers that send here, and what waits for receives.
+#[derive(Debug, Default)]
+pub struct Receiving {
+    peers: HashMap<ConnectionId, Incoming>,
+    pub matching: Matching<ConnectionId>,
+}
+
+#[derive(Debug)]
+struct Incoming {
+    from: IpAddr,
+    order: Order,
+}
+
+/// A peer broke the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hostile;
+
+impl Receiving {
+    /// A peer has connected.
+    pub fn on_accepted(&mut self, connection: ConnectionId, from: IpAddr) {
+        self.peers.insert(connection, Incoming { from, order: Order::default() });
+    }
+
+    /// Takes a message that arrived, and hands `out` what has found its receive.
+    ///
+    /// # Errors
+    /// [`Hostile`]: its connection is to end.
+    pub fn on_message(
+        &mut self,
+        connection: ConnectionId,
+        number: u32,
+        message: Bytes,
+        mut out: impl FnMut(Receive, Arrival<ConnectionId>),
+    ) -> Result<(), Hostile> {
+        let Incoming { from, order } = self.peers.get_mut(&connection).ok_or(Hostile)?;
+        order.put(number, message).map_err(|_| Hostile)?;
+        while let Some(message) = order.take() {
+            let header = Header::read(&message).ok_or(Hostile)?;
+            let arrival = Arrival { from: *from, connection, header, message };
+            if let Some((receive, arrival)) = self.matching.arrive(arrival) {
+                out(receive, arrival);
+            }
+        }
+        Ok(())
+    }
+
+    /// A connection has ended: what arrived of it in order waits on, unless too much of that kind does.
+    pub fn on_end(&mut self, connection: ConnectionId) {
+        if self.peers.remove(&connection).is_none() {
+            return;
+        }
+        let (messages, bytes) = self.matching.count(|other| !self.peers.contains_key(&other));
+        if messages > KEPT_MESSAGES || bytes > KEPT_BYTES {
+            self.matching.forget(connection);
+        }
+    }
+
+    /// Whether no peer is connected.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.peers.is_empty()
+    }
+
+    /// The connections.
+    pub fn connections(&self) -> impl Iterator<Item = ConnectionId> {
+        self.peers.keys().copied()
+    }
+}
+
+/// What is told of a message that has found its receive, before its bytes are looked at.
+#[must_use]
+pub fn entry<C>(receive: &Receive, arrival: &Arrival<C>) -> fi_cq_tagged_entry {
+    let Header { tag, data } = arrival.header;
+    let kind = tag.map_or(FI_MSG, |_| FI_TAGGED);
+    fi_cq_tagged_entry {
+        op_context: receive.context,
+        flags: FI_RECV | kind | data.map_or(0, |_| FI_REMOTE_CQ_DATA),
+        len: arrival.message.len() - header::BYTES,
+        buf: 0,
+        data: data.unwrap_or(0),
+        tag: tag.unwrap_or(0),
+    }
+}

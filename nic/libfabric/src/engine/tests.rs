@@ -1,0 +1,312 @@
+#![expect(unsafe_code, reason = "tests stand for the application, which hands over memory")]
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use spray_nic::device::{Impairments, MemoryDevice, MemoryNetwork};
+use spray_nic::{EndpointConfig, Peer};
+
+use super::*;
+use crate::abi::{FI_ADDR_NOTAVAIL, FI_COMPLETION};
+use crate::queue::{Count, Queue};
+
+const MAX_MESSAGE: usize = 1 << 20;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An endpoint on a network in memory.
+struct Host {
+    engine: Engine<MemoryDevice>,
+    sent: Arc<Queue>,
+    received: Arc<Queue>,
+    counts: [Arc<Count>; 2],
+    /// Of the other hosts, as this one numbers them.
+    peers: Arc<Peers>,
+}
+
+fn config(number: u8) -> EndpointConfig {
+    let config = EndpointConfig::real([10, 0, 0, number].into(), mac(number), 3498).unwrap();
+    config.with_max_message((MAX_MESSAGE + header::BYTES) as u64).with_give_up(Duration::from_secs(1))
+}
+
+fn mac(number: u8) -> [u8; 6] {
+    [2, 0, 0, 0, 0, number]
+}
+
+impl Host {
+    fn new(network: &MemoryNetwork, number: u8) -> Self {
+        let (sent, received) = (Arc::new(Queue::new(4096)), Arc::new(Queue::new(4096)));
+        let counts = [Arc::<Count>::default(), Arc::default()];
+        let peers = Arc::<Peers>::default();
+        for number in 0..4 {
+            peers.insert(([10, 0, 0, number], 4793).into());
+        }
+        let side = |queue: &Arc<Queue>, count: &Arc<Count>| Side {
+            queue: Some(Arc::clone(queue)),
+            count: Some(Arc::clone(count)),
+            ..Side::default()
+        };
+        let bindings = Bindings {
+            peers: Arc::clone(&peers),
+            sends: side(&sent, &counts[0]),
+            receives: side(&received, &counts[1]),
+            tells_source: true,
+            is_directed: true,
+            context: 77,
+        };
+        let endpoint = Endpoint::new(network.attach(mac(number)), config(number)).unwrap();
+        Self { engine: Engine::new(endpoint, Ways::ByNumber, bindings, MAX_MESSAGE), sent, received, counts, peers }
+    }
+
+    fn send(&mut self, to: u8, tag: Option<u64>, bytes: &[u8], context: usize) -> Result<(), Errno> {
+        let flags = FI_COMPLETION;
+        let send = Send {
+            to: to.into(),
+            buffers: buffers(bytes),
+            header: Header { tag, data: None },
+            flags,
+            context: Some(context),
+        };
+        self.engine.send(&send)
+    }
+
+    fn receive(&mut self, from: Option<u8>, tag: Option<(u64, u64)>, to: &mut [u8], context: usize) {
+        let from = source(self.engine.bindings(), from.map_or(FI_ADDR_NOTAVAIL, u64::from));
+        self.engine.receive(Receive { buffers: buffers(to), from, tag, context, is_told: true }).unwrap();
+    }
+}
+
+/// The tests keep the memory until its completion, and look at it only afterwards.
+fn buffers(bytes: &[u8]) -> Buffers {
+    let piece = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    // SAFETY: as above; what is received into comes from a `&mut`.
+    unsafe { Buffers::new(&[piece]) }.unwrap()
+}
+
+/// Polls until something is so.
+fn until(network: &MemoryNetwork, hosts: &mut [&mut Host], mut is_so: impl FnMut(&mut [&mut Host]) -> bool) {
+    let begun_ns = monotonic_ns();
+    while !is_so(hosts) {
+        assert!(monotonic_ns() - begun_ns < PATIENCE.as_nanos() as u64, "it does not come to pass");
+        network.advance(monotonic_ns() * 1000);
+        for host in hosts.iter_mut() {
+            host.engine.progress(true);
+        }
+    }
+}
+
+fn read(queue: &Queue) -> Vec<Completion> {
+    let mut all = Vec::new();
+    loop {
+        match queue.read(64, |_, completion| all.push(*completion)) {
+            Ok(0) => return all,
+            Ok(_) => {}
+            Err(_) => all.extend(queue.read_failed()),
+        }
+    }
+}
+
+fn pattern(number: usize, bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| (at * 31 + number * 7) as u8).collect()
+}
+
+#[test]
+fn messages_arrive_whole_and_in_order_over_a_bad_network() {
+    let network = MemoryNetwork::default();
+    let impairments = Impairments {
+        delay_ps: 20_000_000,
+        jitter_ps: 200_000_000,
+        loss_ppm: 20_000,
+        duplicate_ppm: 20_000,
+        corrupt_ppm: 5_000,
+        ..Impairments::default()
+    };
+    network.set_impairments(impairments);
+    let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
+    let sizes: Vec<usize> = (0..120).map(|number| [0, 1, 24, 4000, 70_000, 9][number % 6] + number).collect();
+    let messages: Vec<Vec<u8>> = sizes.iter().enumerate().map(|(number, &bytes)| pattern(number, bytes)).collect();
+    // Half of the receives wait for messages, and messages wait for the other half. Tags only tell the two kinds apart.
+    let mut places: Vec<Vec<u8>> = sizes.iter().map(|&bytes| vec![0; bytes + 1]).collect();
+    let tag = |number: usize| number.is_multiple_of(2).then_some((5, 0));
+    for (number, place) in places.iter_mut().enumerate().take(60) {
+        b.receive(None, tag(number), place, number);
+    }
+    for (number, message) in messages.iter().enumerate() {
+        a.send(2, tag(number).map(|_| 5), message, number).unwrap();
+    }
+    until(&network, &mut [&mut a, &mut b], |hosts| hosts[1].counts[1].done.load(Relaxed) == 60);
+    for (number, place) in places.iter_mut().enumerate().skip(60) {
+        b.receive(None, tag(number), place, number);
+    }
+    until(&network, &mut [&mut a, &mut b], |hosts| {
+        hosts[0].counts[0].done.load(Relaxed) == 120 && hosts[1].counts[1].done.load(Relaxed) == 120
+    });
+    for completion in read(&b.received) {
+        let number = completion.entry.op_context;
+        assert_eq!((completion.entry.len, completion.source), (sizes[number], 1), "{number}");
+        assert!(places[number][..sizes[number]] == messages[number], "{number}");
+    }
+    let mut sent: Vec<usize> = read(&a.sent).iter().map(|completion| completion.entry.op_context).collect();
+    sent.sort_unstable();
+    assert_eq!(sent, (0..120).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_does_not_fit_is_told() {
+    let network = MemoryNetwork::default();
+    let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
+    let long = pattern(1, 5000);
+    let mut place = vec![0; 1000];
+    b.receive(Some(3), Some((7, 0)), &mut [], 1);
+    b.receive(Some(1), Some((4, 3)), &mut place, 2);
+    b.receive(None, None, &mut [], 3);
+    a.send(2, Some(7), &long, 10).unwrap();
+    until(&network, &mut [&mut a, &mut b], |hosts| hosts[1].counts[1].failed.load(Relaxed) == 1);
+    let [cut] = read(&b.received)[..] else { panic!("one failed") };
+    assert_eq!((cut.entry.op_context, cut.entry.len, cut.lost, cut.errno), (2, 1000, 4000, FI_ETRUNC));
+    assert!(place == long[..1000]);
+    assert!(b.engine.cancel(3) && !b.engine.cancel(3));
+    let [cancelled] = read(&b.received)[..] else { panic!("one cancelled") };
+    assert_eq!((cancelled.entry.op_context, cancelled.errno), (3, libc::ECANCELED));
+    for (to, bytes, errno) in [(1, 1, libc::EADDRNOTAVAIL), (9, 1, libc::EINVAL), (2, MAX_MESSAGE + 1, libc::EMSGSIZE)]
+    {
+        assert_eq!(a.send(to, None, &vec![0; bytes], 0), Err(Errno(errno)));
+    }
+    let peers = Arc::clone(&a.peers);
+    let v6 = peers.insert("[fd00::1]:1".parse().unwrap());
+    assert_eq!(a.send(v6 as u8, None, &[], 0), Err(Errno(libc::EADDRNOTAVAIL)));
+}
+
+#[test]
+fn a_message_is_seen_before_it_is_received() {
+    let network = MemoryNetwork::default();
+    let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
+    let peek = Receive { buffers: buffers(&[]), from: None, tag: Some((7, 0)), context: 5, is_told: true };
+    b.engine.peek(&peek);
+    assert_eq!(read(&b.received)[0].errno, libc::ENOMSG);
+    let message = pattern(3, 300);
+    a.send(2, Some(7), &message, 0).unwrap();
+    until(&network, &mut [&mut a, &mut b], |hosts| hosts[0].counts[0].done.load(Relaxed) == 1);
+    b.engine.peek(&peek);
+    let [seen] = read(&b.received)[..] else { panic!("one seen") };
+    assert_eq!((seen.entry.len, seen.entry.tag, seen.source, seen.errno), (300, 7, 1, 0));
+    let mut place = vec![0; 300];
+    b.receive(None, Some((7, 0)), &mut place, 6);
+    assert!(read(&b.received)[0].errno == 0 && place == message);
+}
+
+#[test]
+fn memory_is_back_at_once_where_that_is_asked_for() {
+    let network = MemoryNetwork::default();
+    let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
+    let message = pattern(2, 3000);
+    let mut gone = message.clone();
+    let send = |context, flags| Send { to: 2, buffers: buffers(&gone), header: Header::default(), flags, context };
+    for send in [send(Some(1), FI_INJECT_COMPLETE), send(Some(2), FI_INJECT), send(None, 0)] {
+        a.engine.send(&send).unwrap();
+    }
+    gone.fill(0);
+    assert_eq!(read(&a.sent).iter().map(|completion| completion.entry.op_context).collect::<Vec<_>>(), [1]);
+    let mut places = vec![vec![0; 3000]; 3];
+    places.iter_mut().for_each(|place| b.receive(None, None, place, 0));
+    until(&network, &mut [&mut a, &mut b], |hosts| {
+        hosts[1].counts[1].done.load(Relaxed) == 3 && hosts[0].counts[0].done.load(Relaxed) == 3
+    });
+    assert_eq!(read(&a.sent).iter().map(|completion| completion.entry.op_context).collect::<Vec<_>>(), [2]);
+    assert!(places.iter().all(|place| *place == message));
+}
+
+#[test]
+fn a_peer_that_is_gone_fails_what_is_sent_to_it_until_it_is_back() {
+    let network = MemoryNetwork::default();
+    let mut a = Host::new(&network, 1);
+    a.send(2, None, b"nobody", 1).unwrap();
+    until(&network, &mut [&mut a], |hosts| hosts[0].counts[0].failed.load(Relaxed) == 1);
+    assert_eq!(read(&a.sent)[0].errno, libc::EHOSTUNREACH);
+    let mut b = Host::new(&network, 2);
+    a.send(2, None, b"somebody", 2).unwrap();
+    until(&network, &mut [&mut a, &mut b], |hosts| hosts[0].counts[0].done.load(Relaxed) == 1);
+    // A peer that ends tells so; what it sent before waits for its receive.
+    b.send(1, None, b"last words", 3).unwrap();
+    until(&network, &mut [&mut a, &mut b], |hosts| hosts[1].counts[0].done.load(Relaxed) == 1);
+    let gone = std::thread::spawn(move || b.engine.close());
+    until(&network, &mut [&mut a], |_| gone.is_finished());
+    until(&network, &mut [&mut a], |hosts| hosts[0].engine.receiving.is_empty());
+    let mut place = [0; 10];
+    a.receive(None, None, &mut place, 4);
+    assert_eq!((&place, read(&a.received)[0].errno), (b"last words", 0));
+    a.send(2, None, b"nobody", 5).unwrap();
+    until(&network, &mut [&mut a], |hosts| hosts[0].counts[0].failed.load(Relaxed) == 2);
+}
+
+/// Somebody with an endpoint, and messages of its own making.
+fn stranger(network: &MemoryNetwork, number: u8) -> (Endpoint<MemoryDevice>, ConnectionId) {
+    let mut endpoint = Endpoint::new(network.attach(mac(number)), config(number)).unwrap();
+    let to = Peer { address: [10, 0, 0, 2].into(), mac: mac(2) };
+    let connection = endpoint.connect(0, to, None).unwrap();
+    (endpoint, connection)
+}
+
+#[test]
+fn hostile_messages_end_their_connection_and_no_other() {
+    let network = MemoryNetwork::default();
+    let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
+    let good = Header { tag: Some(1), data: None }.write();
+    let mut bad = vec![Vec::new(), vec![b'F'; 23], vec![0; 24], good.to_vec()];
+    bad[3][2] = 255;
+    for (number, message) in bad.into_iter().enumerate() {
+        let (mut stranger, connection) = stranger(&network, 3 + number as u8);
+        let mut clock = DilatedClock::real();
+        stranger.send(connection, message.into()).unwrap();
+        let mut ended = false;
+        until(&network, &mut [&mut a, &mut b], |_| {
+            driver::step(&mut stranger, &mut clock);
+            let end = |event| matches!(event, EndpointEvent::Failed { error: ConnectionError::Aborted, .. });
+            ended |= std::iter::from_fn(|| stranger.poll_event()).any(end);
+            ended
+        });
+        let mut place = [0; 4];
+        b.receive(None, None, &mut place, number);
+        a.send(2, None, b"fine", number).unwrap();
+        until(&network, &mut [&mut a, &mut b], |hosts| hosts[1].counts[1].done.load(Relaxed) == number as u64 + 1);
+        assert_eq!(&place, b"fine");
+    }
+    assert_eq!(b.engine.receiving.matching.count(|_| true), (0, 0));
+}
+
+#[test]
+fn what_nobody_receives_is_bounded() {
+    const EACH: usize = 1000;
+    let network = MemoryNetwork::default();
+    let mut b = Host::new(&network, 2);
+    let (mut stranger, connection) = stranger(&network, 3);
+    let mut clock = DilatedClock::real();
+    let (mut sent, mut delivered, mut quiet_ns) = (0, 0, monotonic_ns());
+    let message = [&Header::default().write()[..], &[1; EACH]].concat();
+    until(&network, &mut [&mut b], |_| {
+        driver::step(&mut stranger, &mut clock);
+        while stranger.send(connection, message.clone().into()).is_ok() {
+            sent += 1;
+        }
+        let is_delivered = |event: &EndpointEvent| matches!(event, EndpointEvent::Delivered { .. });
+        let more = std::iter::from_fn(|| stranger.poll_event()).filter(is_delivered).count();
+        delivered += more;
+        if more > 0 {
+            quiet_ns = monotonic_ns();
+        }
+        monotonic_ns() - quiet_ns > 300_000_000
+    });
+    let (waiting, bytes) = b.engine.receiving.matching.count(|_| true);
+    assert!(delivered < sent && waiting <= 4096 && bytes <= 2 * MAX_MESSAGE + 2 * EACH, "{waiting} with {bytes} bytes");
+    // Who receives them is sent more.
+    let mut place = [0; EACH];
+    for number in 0..2 * waiting {
+        b.receive(None, None, &mut place, number);
+        let done = number as u64 + 1;
+        until(&network, &mut [&mut b], |hosts| {
+            driver::step(&mut stranger, &mut clock);
+            while stranger.poll_event().is_some() {}
+            let _ = stranger.send(connection, message.clone().into());
+            hosts[0].counts[1].done.load(Relaxed) == done
+        });
+        read(&b.received);
+    }
+}

@@ -1,0 +1,317 @@
+//! `fi_getinfo`: what the provider has of what an application asks for.
+#![expect(unsafe_code, reason = "structures of C's are read, and made in C's memory")]
+
+use std::alloc::{Layout, handle_alloc_error};
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::net::SocketAddr;
+
+use crate::abi::*;
+use crate::address::{self, Sockaddr};
+use crate::call::{self, call_int};
+use crate::engine::{RECEIVES, buffers, sending};
+use crate::error::Errno;
+use crate::interfaces::{self, Candidate, Wish};
+use crate::settings::Settings;
+
+/// The name of the one fabric that there is.
+pub const FABRIC: &str = "spray";
+/// Longest message of `fi_inject`.
+pub const INJECT_BYTES: usize = 4096;
+/// What endpoints can do.
+const CAPS: u64 = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_REMOTE_COMM | FI_SOURCE | FI_DIRECTED_RECV;
+/// Flags of operations that send.
+pub const SEND_FLAGS: u64 =
+    FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_MORE | FI_REMOTE_CQ_DATA;
+/// Flags of operations that receive.
+pub const RECEIVE_FLAGS: u64 = FI_COMPLETION | FI_MORE;
+/// The oldest version whose structures are as long as here.
+const OLDEST: u32 = fi_version(1, 5);
+
+/// An application's hints, of which each may be missing.
+struct Hints<'a> {
+    info: &'a fi_info,
+    tx: Option<&'a fi_tx_attr>,
+    rx: Option<&'a fi_rx_attr>,
+    ep: Option<&'a fi_ep_attr>,
+    domain: Option<&'a fi_domain_attr>,
+    fabric: Option<&'a fi_fabric_attr>,
+}
+
+/// What is given.
+struct Granted {
+    caps: u64,
+    settings: Settings,
+    source_port: u16,
+    destination: Option<SocketAddr>,
+    is_manual: bool,
+    av_type: u32,
+    tx_flags: u64,
+    rx_flags: u64,
+}
+
+/// `fi_getinfo`, as libfabric calls it.
+pub(crate) unsafe extern "C" fn getinfo(
+    version: u32,
+    node: *const c_char,
+    service: *const c_char,
+    flags: u64,
+    hints: *const fi_info,
+    to: *mut *mut fi_info,
+) -> c_int {
+    call_int(|| {
+        if to.is_null() || version < OLDEST {
+            return Err(Errno::NO_DATA);
+        }
+        // SAFETY: libfabric passes strings, and hints as an application makes them, which last for this call.
+        let (node, service, hints) = unsafe { (call::text(node)?, call::text(service)?, Hints::read(hints)) };
+        let named = (node.or(service)).map(|_| address::look_up(node, service)).transpose()?;
+        let (wish, granted) = grant(hints.as_ref(), named, flags & FI_SOURCE != 0)?;
+        let candidates = interfaces::find(&wish)?;
+        let chain =
+            candidates.iter().rev().fold(std::ptr::null_mut(), |next, candidate| info(&granted, candidate, next));
+        if chain.is_null() {
+            return Err(Errno::NO_DATA);
+        }
+        // SAFETY: libfabric passes a place for the result.
+        unsafe { to.write(chain) };
+        Ok(0)
+    })
+}
+
+impl<'a> Hints<'a> {
+    /// # Safety
+    /// Unless null, there is a `fi_info` whose pointers are null or lead to what they should, for as long as the application's call takes.
+    unsafe fn read(info: *const fi_info) -> Option<Self> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let info = info.as_ref()?;
+            Some(Self {
+                info,
+                tx: info.tx_attr.as_ref(),
+                rx: info.rx_attr.as_ref(),
+                ep: info.ep_attr.as_ref(),
+                domain: info.domain_attr.as_ref(),
+                fabric: info.fabric_attr.as_ref(),
+            })
+        }
+    }
+
+    /// Whether the provider has all that is asked for.
+    fn fit(&self, settings: &Settings) -> bool {
+        let within = |asked: u64, has: u64| asked & !has == 0;
+        let caps = within(self.info.caps, CAPS);
+        let tx = self.tx.is_none_or(|tx| {
+            within(tx.caps, CAPS)
+                && within(tx.op_flags, SEND_FLAGS)
+                && within(tx.msg_order, FI_ORDER_SAS)
+                && tx.comp_order == 0
+                && tx.inject_size <= INJECT_BYTES
+                && tx.size <= sending::MOST
+                && tx.iov_limit <= buffers::MOST
+                && tx.rma_iov_limit == 0
+        });
+        let rx = self.rx.is_none_or(|rx| {
+            within(rx.caps, CAPS)
+                && within(rx.op_flags, RECEIVE_FLAGS)
+                && within(rx.msg_order, FI_ORDER_SAS)
+                && rx.comp_order == 0
+                && rx.size <= RECEIVES
+                && rx.iov_limit <= buffers::MOST
+        });
+        let ep = self.ep.is_none_or(|ep| {
+            matches!(ep.r#type, FI_EP_UNSPEC | FI_EP_RDM)
+                && matches!(ep.protocol, 0 | FI_PROTO_SPRAY)
+                && ep.max_msg_size <= settings.max_message
+                && (ep.tx_ctx_cnt <= 1 && ep.rx_ctx_cnt <= 1)
+                && ep.auth_key_size == 0
+        });
+        let domain = self.domain.is_none_or(|domain| {
+            within(domain.caps, FI_REMOTE_COMM)
+                && matches!(domain.av_type, FI_AV_UNSPEC | FI_AV_MAP | FI_AV_TABLE)
+                && domain.cq_data_size <= 8
+        });
+        let formats = [FI_FORMAT_UNSPEC, FI_SOCKADDR, FI_SOCKADDR_IN, FI_SOCKADDR_IN6];
+        caps && tx && rx && ep && domain && formats.contains(&self.info.addr_format)
+    }
+
+    /// The interface and the IP version that are asked for, where the environment leaves them open.
+    fn wish(&self, wish: Wish) -> Result<Wish, Errno> {
+        let (domain, fabric) = (self.domain.map(|domain| domain.name), self.fabric.map(|fabric| fabric.name));
+        let at = |name: Option<*mut c_char>| name.map_or(std::ptr::null(), <*mut c_char>::cast_const);
+        // SAFETY: names are strings, or null.
+        let (domain, fabric) = unsafe { (call::text(at(domain))?, call::text(at(fabric))?) };
+        let is_other = wish.name.as_deref().is_some_and(|own| domain.is_some_and(|domain| domain != own));
+        if is_other || fabric.is_some_and(|fabric| fabric != FABRIC) {
+            return Err(Errno::NO_DATA);
+        }
+        let is_v6 = match self.info.addr_format {
+            FI_SOCKADDR_IN => Some(false),
+            FI_SOCKADDR_IN6 => Some(true),
+            _ => None,
+        };
+        Ok(Wish { name: domain.map(str::to_owned).or(wish.name), is_v6, ..wish })
+    }
+
+    /// The address at one of the hints' pointers.
+    fn address(&self, at: *const c_void, len: usize) -> Result<Option<SocketAddr>, Errno> {
+        if at.is_null() || len < address::bytes(false) {
+            return Ok(None);
+        }
+        // SAFETY: the application says that there is an address; each IP version's is as long as its family says.
+        unsafe { address::read(at) }.map(Some)
+    }
+}
+
+/// What to look for, and what to give.
+fn grant(hints: Option<&Hints<'_>>, named: Option<SocketAddr>, is_source: bool) -> Result<(Wish, Granted), Errno> {
+    let settings = Settings::read()?;
+    if hints.is_some_and(|hints| !hints.fit(&settings)) {
+        return Err(Errno::NO_DATA);
+    }
+    let (mut source, mut destination) = if is_source { (named, None) } else { (None, named) };
+    let mut wish = Wish { name: settings.interface.clone(), ..Wish::default() };
+    if let Some(hints) = hints {
+        source = source.or(hints.address(hints.info.src_addr, hints.info.src_addrlen)?);
+        destination = destination.or(hints.address(hints.info.dest_addr, hints.info.dest_addrlen)?);
+        wish = hints.wish(wish)?;
+    }
+    // Without a host, an address says only which port it is.
+    wish.source = source.map(|source| source.ip()).filter(|source| !source.is_unspecified());
+    destination = destination.filter(|destination| !destination.ip().is_unspecified());
+    wish.destination = destination.map(|destination| destination.ip());
+    let source_port = source.map(|source| source.port()).filter(|&port| port != 0);
+    Ok((wish, Granted::new(hints, settings, source_port.unwrap_or(spray_nic::wire::UDP_PORT), destination)))
+}
+
+impl Granted {
+    fn new(hints: Option<&Hints<'_>>, settings: Settings, source_port: u16, destination: Option<SocketAddr>) -> Self {
+        let domain = hints.and_then(|hints| hints.domain);
+        let av_type = domain.map(|domain| domain.av_type).filter(|&kind| kind != FI_AV_UNSPEC);
+        Self {
+            caps: caps(hints.map_or(0, |hints| hints.info.caps)),
+            settings,
+            source_port,
+            destination,
+            is_manual: domain.is_some_and(|domain| domain.data_progress == FI_PROGRESS_MANUAL),
+            av_type: av_type.unwrap_or(FI_AV_TABLE),
+            tx_flags: hints.and_then(|hints| hints.tx).map_or(0, |tx| tx.op_flags),
+            rx_flags: hints.and_then(|hints| hints.rx).map_or(0, |rx| rx.op_flags),
+        }
+    }
+}
+
+/// What is asked for, and what goes with it; all where nothing is.
+fn caps(asked: u64) -> u64 {
+    let (kinds, ways) = (FI_MSG | FI_TAGGED, FI_SEND | FI_RECV);
+    let or = |all: u64| if asked & all == 0 { all } else { 0 };
+    if asked == 0 { CAPS } else { asked | or(kinds) | or(ways) | FI_REMOTE_COMM }
+}
+
+/// One of the answers. libfabric frees it, as what `calloc` and `strdup` made.
+fn info(granted: &Granted, candidate: &Candidate, next: *mut fi_info) -> *mut fi_info {
+    let own = SocketAddr::new(candidate.address, granted.source_port);
+    let peer = granted.destination;
+    // SAFETY: zeros are a value of it.
+    let fabric = fi_fabric_attr { name: string(FABRIC), ..unsafe { std::mem::zeroed() } };
+    place(fi_info {
+        next,
+        caps: granted.caps,
+        addr_format: address::format(own.is_ipv6()),
+        src_addrlen: address::bytes(own.is_ipv6()),
+        dest_addrlen: peer.map_or(0, |peer| address::bytes(peer.is_ipv6())),
+        src_addr: place(Sockaddr::new(own)).cast(),
+        dest_addr: peer.map_or(std::ptr::null_mut(), |peer| place(Sockaddr::new(peer)).cast()),
+        tx_attr: place(tx_attr(granted)),
+        rx_attr: place(rx_attr(granted)),
+        ep_attr: place(ep_attr(granted)),
+        domain_attr: place(domain_attr(granted, &candidate.name)),
+        fabric_attr: place(fabric),
+        // SAFETY: zeros are a value of it.
+        ..unsafe { std::mem::zeroed() }
+    })
+}
+
+fn tx_attr(granted: &Granted) -> fi_tx_attr {
+    fi_tx_attr {
+        caps: granted.caps & (FI_MSG | FI_TAGGED | FI_SEND),
+        op_flags: granted.tx_flags,
+        msg_order: FI_ORDER_SAS,
+        inject_size: INJECT_BYTES.min(granted.settings.max_message),
+        size: sending::MOST,
+        iov_limit: buffers::MOST,
+        // SAFETY: zeros are a value of it.
+        ..unsafe { std::mem::zeroed() }
+    }
+}
+
+fn rx_attr(granted: &Granted) -> fi_rx_attr {
+    fi_rx_attr {
+        caps: granted.caps & (FI_MSG | FI_TAGGED | FI_RECV | FI_SOURCE | FI_DIRECTED_RECV),
+        op_flags: granted.rx_flags,
+        msg_order: FI_ORDER_SAS,
+        size: RECEIVES,
+        iov_limit: buffers::MOST,
+        // SAFETY: zeros are a value of it.
+        ..unsafe { std::mem::zeroed() }
+    }
+}
+
+fn ep_attr(granted: &Granted) -> fi_ep_attr {
+    fi_ep_attr {
+        r#type: FI_EP_RDM,
+        protocol: FI_PROTO_SPRAY,
+        protocol_version: 1,
+        max_msg_size: granted.settings.max_message,
+        mem_tag_format: FI_TAG_GENERIC,
+        tx_ctx_cnt: 1,
+        rx_ctx_cnt: 1,
+        // SAFETY: zeros are a value of it.
+        ..unsafe { std::mem::zeroed() }
+    }
+}
+
+fn domain_attr(granted: &Granted, interface: &str) -> fi_domain_attr {
+    let progress = if granted.is_manual { FI_PROGRESS_MANUAL } else { FI_PROGRESS_AUTO };
+    fi_domain_attr {
+        name: string(interface),
+        threading: FI_THREAD_SAFE,
+        control_progress: progress,
+        data_progress: progress,
+        resource_mgmt: FI_RM_ENABLED,
+        av_type: granted.av_type,
+        mr_key_size: 8,
+        cq_data_size: 8,
+        cq_cnt: 1024,
+        ep_cnt: 1,
+        tx_ctx_cnt: 1,
+        rx_ctx_cnt: 1,
+        max_ep_tx_ctx: 1,
+        max_ep_rx_ctx: 1,
+        cntr_cnt: 1024,
+        mr_iov_limit: buffers::MOST,
+        caps: FI_REMOTE_COMM,
+        mr_cnt: 65_536,
+        // SAFETY: zeros are a value of it.
+        ..unsafe { std::mem::zeroed() }
+    }
+}
+
+/// Puts a value into C's memory.
+fn place<T>(value: T) -> *mut T {
+    let layout = Layout::new::<T>();
+    // SAFETY: `calloc` takes any size; what it gives is null, or long enough and aligned for any type of C's.
+    unsafe {
+        let at = libc::calloc(1, layout.size()).cast::<T>();
+        if at.is_null() {
+            handle_alloc_error(layout);
+        }
+        at.write(value);
+        at
+    }
+}
+
+/// Puts a text into C's memory; none where it has a zero within.
+fn string(text: &str) -> *mut c_char {
+    // SAFETY: a `CString` ends with a zero.
+    CString::new(text).map_or(std::ptr::null_mut(), |text| unsafe { libc::strdup(text.as_ptr()) })
+}

@@ -1,0 +1,125 @@
+//! Interfaces that an endpoint may take over.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
+use nix::sys::socket::SockaddrLike;
+
+use crate::error::Errno;
+
+/// An interface, with one of its addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its name.
+    pub name: String,
+    /// The address.
+    pub address: IpAddr,
+}
+
+/// What an application asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// The interface's name.
+    pub name: Option<String>,
+    /// The address; an unspecified one says the IP version.
+    pub source: Option<IpAddr>,
+    /// To where it must lead.
+    pub destination: Option<IpAddr>,
+    /// The IP version.
+    pub is_v6: Option<bool>,
+}
+
+/// Interfaces that are as wished, the best first.
+///
+/// # Errors
+/// When the kernel does not tell which there are.
+pub fn find(wish: &Wish) -> Result<Vec<Candidate>, Errno> {
+    let mut all = list()?;
+    let leads = wish.destination.and_then(source_towards);
+    all.retain(|candidate| wish.takes(candidate, leads));
+    all.sort_by_key(|candidate| rank(candidate.address));
+    Ok(all)
+}
+
+impl Wish {
+    fn takes(&self, candidate: &Candidate, leads: Option<IpAddr>) -> bool {
+        let address = candidate.address;
+        let source = self.source.is_none_or(|source| match source.is_unspecified() {
+            true => source.is_ipv4() == address.is_ipv4(),
+            false => source == address,
+        });
+        // Who names an interface or an address may know better than the kernel's routes.
+        let is_named = self.name.is_some() || self.source.is_some_and(|source| !source.is_unspecified());
+        let leads = match self.destination {
+            Some(to) => to.is_ipv4() == address.is_ipv4() && (is_named || leads == Some(address)),
+            None => true,
+        };
+        let version = self.is_v6.is_none_or(|is_v6| is_v6 == address.is_ipv6());
+        source && leads && version && self.name.as_ref().is_none_or(|name| *name == candidate.name)
+    }
+}
+
+/// Link-local addresses come last, as `Interface::own_address` has it.
+fn rank(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => 0,
+        IpAddr::V6(v6) if !v6.is_unicast_link_local() => 1,
+        IpAddr::V6(_) => 2,
+    }
+}
+
+fn list() -> Result<Vec<Candidate>, Errno> {
+    let found = getifaddrs().map_err(|error| Errno(error as i32))?;
+    let of = |interface: nix::ifaddrs::InterfaceAddress| {
+        let fits = interface.flags.contains(InterfaceFlags::IFF_UP)
+            && !interface.flags.intersects(InterfaceFlags::IFF_LOOPBACK | InterfaceFlags::IFF_POINTOPOINT);
+        let address = interface.address.filter(|_| fits)?;
+        let address = match (address.as_sockaddr_in(), address.as_sockaddr_in6(), address.family()) {
+            (Some(v4), _, _) => v4.ip().into(),
+            (_, Some(v6), _) => v6.ip().into(),
+            _ => return None,
+        };
+        Some(Candidate { name: interface.interface_name, address })
+    };
+    Ok(found.filter_map(of).collect())
+}
+
+/// The address that the kernel's routes would send from. Nothing is sent.
+fn source_towards(destination: IpAddr) -> Option<IpAddr> {
+    let any: IpAddr = if destination.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect((destination, spray_nic::wire::UDP_PORT)).ok()?;
+    socket.local_addr().ok().map(|address: SocketAddr| address.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wishes_hold() {
+        let address = |text: &str| text.parse::<IpAddr>().ok();
+        let candidate = |name: &str, text| Candidate { name: name.into(), address: address(text).unwrap() };
+        let all = [candidate("a", "10.0.0.1"), candidate("a", "fd00::1"), candidate("b", "10.1.0.1")];
+        let taken = |wish: Wish, leads: &str| -> String {
+            all.iter().map(|candidate| if wish.takes(candidate, address(leads)) { '+' } else { '-' }).collect()
+        };
+        let wish = Wish::default;
+        assert_eq!(taken(wish(), ""), "+++");
+        assert_eq!(taken(Wish { name: Some("a".into()), ..wish() }, ""), "++-");
+        assert_eq!(taken(Wish { is_v6: Some(true), ..wish() }, ""), "-+-");
+        assert_eq!(taken(Wish { source: address("10.1.0.1"), ..wish() }, ""), "--+");
+        assert_eq!(taken(Wish { source: address("0.0.0.0"), ..wish() }, ""), "+-+");
+        let to = Wish { destination: address("10.9.0.1"), ..wish() };
+        assert_eq!(taken(to.clone(), "10.1.0.1"), "--+");
+        assert_eq!(taken(to.clone(), ""), "---");
+        assert_eq!(taken(Wish { name: Some("a".into()), ..to }, "10.1.0.1"), "+--");
+    }
+
+    #[test]
+    fn the_loopback_interface_is_none() {
+        assert!(find(&Wish { name: Some("lo".into()), ..Wish::default() }).unwrap().is_empty());
+        assert_eq!(source_towards([127, 0, 0, 1].into()), Some([127, 0, 0, 1].into()));
+    }
+}

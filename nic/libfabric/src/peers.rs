@@ -1,0 +1,78 @@
+//! Address vectors: peers by number.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::abi::{FI_ADDR_NOTAVAIL, fi_addr_t};
+
+/// An address vector.
+#[derive(Debug, Default)]
+pub struct Peers(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    peers: Vec<Option<SocketAddr>>,
+    /// The first of each host: an endpoint is known by its address alone.
+    numbers: HashMap<IpAddr, fi_addr_t>,
+}
+
+impl Peers {
+    /// Adds a peer.
+    pub fn insert(&self, peer: SocketAddr) -> fi_addr_t {
+        let mut table = self.lock();
+        let number = table.peers.len() as fi_addr_t;
+        table.peers.push(Some(peer));
+        table.numbers.entry(peer.ip()).or_insert(number);
+        number
+    }
+
+    /// Takes a peer away; its number is not used again. Returns whether there was one.
+    pub fn remove(&self, number: fi_addr_t) -> bool {
+        let mut table = self.lock();
+        let Some(peer) = table.peers.get_mut(number as usize).and_then(Option::take) else { return false };
+        if table.numbers.get(&peer.ip()) == Some(&number) {
+            table.numbers.remove(&peer.ip());
+            let next = table.peers.iter().position(|other| other.is_some_and(|other| other.ip() == peer.ip()));
+            next.map(|next| table.numbers.insert(peer.ip(), next as fi_addr_t));
+        }
+        true
+    }
+
+    /// The peer of a number.
+    #[must_use]
+    pub fn get(&self, number: fi_addr_t) -> Option<SocketAddr> {
+        *self.lock().peers.get(usize::try_from(number).ok()?)?
+    }
+
+    /// The number of a host, or [`FI_ADDR_NOTAVAIL`].
+    #[must_use]
+    pub fn number(&self, host: IpAddr) -> fi_addr_t {
+        self.lock().numbers.get(&host).copied().unwrap_or(FI_ADDR_NOTAVAIL)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        // What may panic is of the arguments only.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_the_number_of_its_first_entry() {
+        let peers = Peers::default();
+        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let entries = ["10.0.0.1:1", "10.0.0.2:1", "10.0.0.1:2", "[fd00::1]:1"].map(address);
+        assert_eq!(entries.map(|entry| peers.insert(entry)), [0, 1, 2, 3]);
+        assert_eq!(entries.map(|entry| peers.number(entry.ip())), [0, 1, 0, 3]);
+        assert!(peers.remove(0) && !peers.remove(0) && !peers.remove(9) && !peers.remove(FI_ADDR_NOTAVAIL));
+        assert_eq!((peers.get(0), peers.get(2)), (None, Some(entries[2])));
+        assert_eq!(peers.number(entries[0].ip()), 2);
+        assert!(peers.remove(2));
+        assert_eq!(peers.number(entries[0].ip()), FI_ADDR_NOTAVAIL);
+        assert_eq!(peers.insert(entries[0]), 4);
+    }
+}

@@ -1,0 +1,60 @@
+//! libfabric's log, and its list of environment variables.
+#![expect(unsafe_code, reason = "libfabric is called")]
+
+use std::ffi::{CStr, CString, c_char, c_int};
+
+use crate::abi::fi_provider;
+use crate::provider;
+use crate::settings::VARIABLES;
+
+const FI_LOG_WARN: c_int = 0;
+const FI_LOG_INFO: c_int = 2;
+const FI_LOG_DOMAIN: c_int = 2;
+const FI_PARAM_STRING: c_int = 0;
+
+type Enabled = unsafe extern "C" fn(*const fi_provider, c_int, c_int) -> c_int;
+type Log = unsafe extern "C" fn(*const fi_provider, c_int, c_int, *const c_char, c_int, *const c_char, ...);
+type Define = unsafe extern "C" fn(*const fi_provider, *const c_char, c_int, *const c_char, ...) -> c_int;
+
+/// Tells of what stands in the way: `FI_LOG_LEVEL=warn` shows it.
+pub fn warn(why: impl ToString) {
+    log(FI_LOG_WARN, &why.to_string());
+}
+
+/// Tells of what is going on: `FI_LOG_LEVEL=info` shows it.
+pub fn inform(what: impl ToString) {
+    log(FI_LOG_INFO, &what.to_string());
+}
+
+fn log(level: c_int, text: &str) {
+    let Ok(line) = CString::new(format!("{text}\n")) else { return };
+    let (Some(enabled), Some(log)) = (find(c"fi_log_enabled"), find(c"fi_log")) else { return };
+    // SAFETY: these are the types that libfabric's `fi_log.h` gives the functions of these names; `%s` takes the one string that follows.
+    unsafe {
+        let enabled: Enabled = std::mem::transmute::<*mut libc::c_void, Enabled>(enabled);
+        if enabled(provider(), level, FI_LOG_DOMAIN) != 0 {
+            let log: Log = std::mem::transmute::<*mut libc::c_void, Log>(log);
+            log(provider(), level, FI_LOG_DOMAIN, c"spray".as_ptr(), 0, c"%s".as_ptr(), line.as_ptr());
+        }
+    }
+}
+
+/// Has `fi_info -e` list the environment variables.
+pub fn list_variables() {
+    let Some(define) = find(c"fi_param_define") else { return };
+    // SAFETY: this is the type that libfabric's `fi_prov.h` gives the function of this name.
+    let define = unsafe { std::mem::transmute::<*mut libc::c_void, Define>(define) };
+    for variable in VARIABLES {
+        // SAFETY: all strings end with a zero, and `%s` takes the one that follows.
+        unsafe {
+            define(provider(), variable.name.as_ptr(), FI_PARAM_STRING, c"%s".as_ptr(), variable.help.as_ptr());
+        }
+    }
+}
+
+/// A function of libfabric's: the provider is not linked to it, so that it builds and is tested without.
+fn find(name: &CStr) -> Option<*mut libc::c_void> {
+    // SAFETY: the name ends with a zero.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    (!found.is_null()).then_some(found)
+}

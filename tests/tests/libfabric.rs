@@ -1,0 +1,148 @@
+//! The libfabric provider: libfabric's own programs, as they come, over it.
+
+use std::fs::{self, Permissions};
+use std::io::Read;
+use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+
+use spray_nic::device::XskInterface;
+use spray_nic::keys::PrivateKey;
+use spray_test_support::{Folder, skip, text};
+use spray_testbed::{Pair, Routers};
+use spray_tests::running::{Running, wait_until};
+use spray_tests::{provider, turn};
+
+/// Whether libfabric's programs are there. If not, the calling test skips.
+fn has_programs() -> bool {
+    let found = ["fi_pingpong", "fi_info"].iter().all(|name| Command::new(name).arg("-h").output().is_ok());
+    if !found {
+        skip("needs fi_pingpong and fi_info (Debian: libfabric-bin)");
+    }
+    found
+}
+
+fn libfabric(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env("FI_PROVIDER_PATH", provider()).env("FI_LOG_LEVEL", "warn").args(["-p", "spray"]);
+    command
+}
+
+fn pingpong(rest: &[&str]) -> Command {
+    let mut command = libfabric("fi_pingpong");
+    command.args(["-e", "rdm", "-c"]).args(rest).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// What a process that has ended said: on standard output, and on standard error.
+fn said(running: &mut Running) -> (String, String) {
+    let mut lines = String::new();
+    running.0.stdout.take().unwrap().read_to_string(&mut lines).unwrap();
+    (lines, running.said())
+}
+
+/// Whether a process ended well, and what it said.
+type End = (bool, String, String);
+
+/// Runs `fi_pingpong` as a server on side 1, and as clients on side 0 until one finds it. Returns the server, and how that client ended.
+fn meet(start: impl Fn(usize, Command) -> Running, server: IpAddr, rest: &[&str]) -> (Running, End) {
+    let mut serving = start(1, pingpong(rest));
+    let mut answer = None;
+    wait_until("the client to find the server", || {
+        let mut command = pingpong(rest);
+        command.arg(server.to_string());
+        let mut client = start(0, command);
+        let ended = client.end();
+        let (lines, errors) = said(&mut client);
+        let is_early = errors.contains("Connection refused") && serving.is_running();
+        answer = Some((ended.success(), lines, errors));
+        !is_early
+    });
+    (serving, answer.unwrap())
+}
+
+/// As [`meet`], and waits for the end of the server.
+fn play(start: impl Fn(usize, Command) -> Running, server: IpAddr, rest: &[&str]) -> [End; 2] {
+    let (mut serving, client) = meet(start, server, rest);
+    let ended = serving.end();
+    let (lines, errors) = said(&mut serving);
+    [client, (ended.success(), lines, errors)]
+}
+
+/// Sizes of `-S all`: from no byte to 6 MiB.
+const SIZES: usize = 46;
+
+/// Checks that both ends have figures for so many sizes, and no errors.
+fn check(ends: &[End], sizes: usize) {
+    for (is_well, lines, errors) in ends {
+        let figures = lines.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_digit())).count();
+        assert!(*is_well && figures == sizes, "{errors}{lines}");
+    }
+}
+
+#[test]
+fn pingpong_runs_as_it_comes() {
+    let Some(_turn) = turn() else { return };
+    if !has_programs() {
+        return;
+    }
+    let pair = Pair::new().unwrap();
+    let info = pair.run_in(0, || libfabric("fi_info").output()).unwrap().unwrap();
+    assert!(text(&info.stdout).contains("domain: eth0\n"), "{}", text(&info.stdout));
+    let start = |side, mut command: Command| Running(pair.run_in(side, || command.spawn()).unwrap().unwrap());
+    for kind in ["msg", "tagged"] {
+        let ends = play(start, Pair::address(1, false), &["-m", kind, "-S", "all", "-I", "3"]);
+        check(&ends, SIZES);
+    }
+}
+
+#[test]
+fn pingpong_runs_over_many_paths() {
+    let Some(_turn) = turn() else { return };
+    if !has_programs() {
+        return;
+    }
+    let routers = Routers::new().unwrap();
+    let start = |side, mut command: Command| Running(routers.run_in(side, || command.spawn()).unwrap().unwrap());
+    let ends = play(start, Routers::address(1, 0).into(), &["-S", "1048576", "-I", "8"]);
+    check(&ends, 1);
+    // The kernel's routers carried it.
+    assert!(routers.bytes().unwrap() > 8 << 20);
+}
+
+#[test]
+fn keys_decide_who_talks() {
+    let Some(_turn) = turn() else { return };
+    if !has_programs() {
+        return;
+    }
+    let (pair, folder) = (Pair::new().unwrap(), Folder::new());
+    let keys = ["a", "b"].map(|name| {
+        let file = folder.file(name, PrivateKey::generate().unwrap().reveal());
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        file
+    });
+    let start = |side: usize, mut command: Command, key: &str| {
+        command.env("FI_SPRAY_KEY", key);
+        Running(pair.run_in(side, || command.spawn()).unwrap().unwrap())
+    };
+    let (server, size) = (Pair::address(1, false), ["-S", "65536", "-I", "5"]);
+    check(&play(|side, command| start(side, command, &keys[0]), server, &size), 1);
+    // The server goes on waiting.
+    let (_serving, (is_well, _, errors)) = meet(|side, command| start(side, command, &keys[side]), server, &size);
+    assert!(!is_well && errors.contains("each other's keys"), "{errors}");
+}
+
+#[test]
+fn an_interface_that_is_taken_is_refused() {
+    let Some(_turn) = turn() else { return };
+    if !has_programs() {
+        return;
+    }
+    let pair = Pair::new().unwrap();
+    let server = Pair::address(1, false);
+    let _taken = pair.run_in(1, || XskInterface::open(Pair::INTERFACE, server)).unwrap().unwrap();
+    let start = |side, mut command: Command| Running(pair.run_in(side, || command.spawn()).unwrap().unwrap());
+    let [(client_is_well, ..), (server_is_well, _, errors)] = play(start, server, &["-I", "1"]);
+    assert!(!client_is_well && !server_is_well && errors.contains("interface eth0 is busy"), "{errors}");
+}
