@@ -34,18 +34,18 @@ pub(super) struct ChassisRig {
 
 /// A namespace and its interfaces.
 #[derive(Debug)]
-struct Site {
-    namespace: Namespace,
-    doors: Vec<Door>,
+pub(super) struct Site {
+    pub namespace: Namespace,
+    pub doors: Vec<Door>,
 }
 
 /// An interface.
 #[derive(Debug)]
-struct Door {
-    name: String,
-    index: u32,
+pub(super) struct Door {
+    pub name: String,
+    pub index: u32,
     /// For a switch's: the switch that frames enter, and the port that leads out of it.
-    switch: Option<(usize, usize)>,
+    pub switch: Option<(usize, usize)>,
 }
 
 /// Frames of a host's socket: 16 MiB each, and less where many hosts share the memory.
@@ -69,17 +69,9 @@ impl Rig {
 
     /// As [`new`](Self::new), with so many frames for each host's socket.
     pub fn with_frames(spec: &FabricSpec<'_>, fabric: &Fabric, frames: u32) -> Result<Self, RunError> {
-        if !nix::unistd::geteuid().is_root() {
-            return Err(RunError::NotRoot);
-        }
-        let prefix = registry::prefix();
-        let plan = Plan::new(spec.network, fabric, spec.per_switch)?;
-        let mut sites = plan.namespaces(&prefix)?;
-        plan.make_pairs(&mut sites)?;
-        bring_up(&mut sites)?;
         let hosts = fabric.hosts.len();
+        let sites = sites(spec, fabric)?;
         let (host_sites, switch_sites) = sites.split_at(hosts);
-        add_addresses(host_sites, fabric)?;
         let mut chassis = Vec::with_capacity(switch_sites.len());
         for (number, site) in switch_sites.iter().enumerate() {
             let switch = spec.per_switch.then_some(number);
@@ -147,6 +139,19 @@ impl Rig {
         }
         Ok(drops)
     }
+}
+
+/// Makes the namespaces and cables that `spec` needs, those of hosts first, with `fabric`'s addresses. Everything is up.
+pub(super) fn sites(spec: &FabricSpec<'_>, fabric: &Fabric) -> Result<Vec<Site>, RunError> {
+    if !nix::unistd::geteuid().is_root() {
+        return Err(RunError::NotRoot);
+    }
+    let plan = Plan::new(spec.network, fabric, spec.per_switch)?;
+    let mut sites = plan.namespaces(&registry::prefix())?;
+    plan.make_pairs(&mut sites)?;
+    bring_up(&mut sites)?;
+    add_addresses(&sites[..fabric.hosts.len()], fabric)?;
+    Ok(sites)
 }
 
 /// Receive and send drops of interface `name` in the text of `/proc/net/dev`.
