@@ -17,6 +17,7 @@ use super::link::{Change, state};
 use super::up::Name;
 use crate::args;
 use crate::failure::{Failure, Outcome};
+use crate::say::info;
 use crate::stop::Stop;
 
 /// How long a command may take to say what it wants.
@@ -41,6 +42,7 @@ pub fn keep(arguments: &args::Up) -> Outcome {
             .parse::<Name>()
             .map_err(|why| Failure::refused(format!("the scenario's name: {why}; or give one by --name")))?,
     };
+    remark(&scenario);
     let listener = answer(&name.0)?;
     let socket = Socket(name.0);
     let standing = xdp::stand(&scenario).map_err(|error| match error {
@@ -55,6 +57,21 @@ pub fn keep(arguments: &args::Up) -> Outcome {
     writeln!(stdout(), "{said}").and_then(|()| leave_terminal()).map_err(Failure::failed)?;
     Keeper { standing, socket, scenario: shown.scenario }.serve(&listener, &stop)
 }
+
+/// Says what of the scenario is not as in a run.
+fn remark(scenario: &Scenario) {
+    if !scenario.link_events.is_empty() || scenario.failures.is_some() {
+        info!("the scenario's failures are not played; `spray link LINKS CHANGE` has links fail");
+    }
+    let fastest_bps = scenario.network.links.iter().map(|link| link.rate_bps).max().unwrap_or(0);
+    if fastest_bps > MOST_BPS {
+        let gbps = fastest_bps as f64 / 1e9;
+        info!("time is real, and no machine carries {gbps} Gb/s here: such links never fill; docs/standing.md");
+    }
+}
+
+/// What a machine of some years carries from one host to another.
+const MOST_BPS: u64 = 2_000_000_000;
 
 fn answer(name: &str) -> Outcome<UnixListener> {
     spray_testbed::answer(name).map_err(|error| match error.kind() {

@@ -8,7 +8,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -51,7 +51,7 @@ fn lock(file: File, how: FlockArg) -> io::Result<Flock<File>> {
 }
 
 /// Where fabrics that stand answer, each by its name; only root may ask.
-const SOCKETS: &str = "/run/spray";
+const SOCKETS: &str = "/run/spray-fabrics";
 
 /// The socket at which the fabric called `name` answers, if it stands.
 pub fn control(name: &str) -> PathBuf {
@@ -83,7 +83,9 @@ pub fn standing() -> Vec<String> {
 }
 
 fn sockets() -> Vec<PathBuf> {
-    fs::read_dir(SOCKETS).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+    let entries = fs::read_dir(SOCKETS).into_iter().flatten().flatten();
+    let sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
+    sockets.map(|entry| entry.path()).collect()
 }
 
 /// Whether nobody answers at this socket any more.
