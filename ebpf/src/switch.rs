@@ -142,9 +142,9 @@ impl Tables for Maps {
         }
     }
     #[inline(always)]
-    fn enter(&self, frame: &mut Frame, port: u32) -> Result<(), Cause> {
+    fn enter(&self, frame: &mut Frame) -> Result<(), Cause> {
         // SAFETY: a reference, valid for the call.
-        match Cause::from_code(unsafe { spray_enter(frame, port) }) {
+        match Cause::from_code(unsafe { spray_enter(frame) }) {
             None => Ok(()),
             Some(cause) => Err(cause),
         }
@@ -293,10 +293,10 @@ pub unsafe extern "C" fn spray_cross(frame: *mut Frame, host: u32) -> u32 {
 /// The pointer is null or valid.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub unsafe extern "C" fn spray_enter(frame: *mut Frame, port: u32) -> u32 {
+pub unsafe extern "C" fn spray_enter(frame: *mut Frame) -> u32 {
     // SAFETY: by this function's contract.
     let Some(frame) = (unsafe { frame.as_mut() }) else { return Cause::Malformed as u32 };
-    match spray_pipeline::enter(&Maps, frame, port) {
+    match spray_pipeline::enter(&Maps, frame) {
         Ok(()) => 0,
         Err(cause) => cause as u32,
     }

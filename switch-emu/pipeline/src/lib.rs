@@ -141,11 +141,11 @@ pub trait Tables {
 
     /// Runs [`enter`]; a function of its own in the kernel for the same reason.
     #[inline(always)]
-    fn enter(&self, frame: &mut Frame, port: u32) -> Result<(), Cause>
+    fn enter(&self, frame: &mut Frame) -> Result<(), Cause>
     where
         Self: Sized,
     {
-        enter(self, frame, port)
+        enter(self, frame)
     }
 
     /// Runs [`scheme::recall`]; a function of its own in the kernel for the same reason.
@@ -353,8 +353,7 @@ fn write(packet: &mut (impl Packet + ?Sized), v6: bool, foreign: bool, frame: &F
 #[inline(always)]
 fn forward<T: Tables>(tables: &T, host: u32, frame: &mut Frame, remembers: bool) -> Result<u32, Cause> {
     if frame.port != NO_PORT {
-        let own = frame.port;
-        tables.enter(frame, own)?;
+        tables.enter(frame)?;
     }
     for _ in 0..MAX_HOPS {
         if remembers {
@@ -396,14 +395,19 @@ pub fn cross<T: Tables>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), 
     port.cross(frame, port::random(frame, number, globals.seed), queues, counters)
 }
 
-/// Takes a frame over the link of the host that it comes from, to the switch at its end.
+/// Takes a frame over the link of the host that it comes from, its port, to the switch at the end.
 #[inline(always)]
-pub fn enter<T: Tables>(tables: &T, frame: &mut Frame, number: u32) -> Result<(), Cause> {
+pub fn enter<T: Tables>(tables: &T, frame: &mut Frame) -> Result<(), Cause> {
     let globals = tables.globals().ok_or(Cause::NoRoute)?;
-    let port = tables.port(number).ok_or(Cause::NoRoute)?;
+    let port = tables.port(frame.port).ok_or(Cause::NoRoute)?;
+    frame.switch = port.next;
+    let number = frame.port;
     let queues = tables.queues(number).ok_or(Cause::NoRoute)?;
     let counters = tables.counters(number).ok_or(Cause::NoRoute)?;
-    (frame.port, frame.switch) = (number, port.next);
+    if frame.ttl == 0 {
+        counters.drops_ttl.add(1);
+        return Err(Cause::Ttl);
+    }
     port.pass(frame, port::random(frame, number, globals.seed), port.limit, queues, counters)
 }
 

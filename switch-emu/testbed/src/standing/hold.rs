@@ -8,15 +8,14 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
-use spray_nic::device::{Device, FrameId, Received, XskDevice};
+use spray_nic::device::{Device, DeviceStats, FrameId, Received, XskDevice};
 use spray_nic::sys::monotonic_ns;
 use spray_pipeline::standing::{TICKET_BYTES, Ticket};
 
@@ -41,13 +40,20 @@ pub struct Holder {
 #[derive(Debug, Default)]
 struct Shared {
     stop: AtomicBool,
-    lost: AtomicU64,
+    /// Frames for which there was no room where they were to be sent.
+    refused: AtomicU64,
+    /// Frames that the sockets lost.
+    dropped: AtomicU64,
 }
 
 /// Frames taken from a socket at a time.
 const BATCH: usize = 256;
 /// How long the thread sleeps at most: so long may its end take.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
+/// It mostly sleeps, and takes a core from no one for long.
+const NICENESS: libc::c_int = -15;
+/// How often sockets are asked what they lost.
+const COUNT_NS: u64 = 500_000_000;
 /// What a frame may be early: less than a sleep can be told.
 const EARLY_NS: u64 = 5_000;
 
@@ -55,7 +61,9 @@ impl Holder {
     /// Begins to hold what comes by `sockets`. `exits` has where each port leads, if by one of them.
     pub fn new(sockets: Vec<XskDevice>, exits: Vec<Option<Exit>>) -> Result<Self, RunError> {
         let shared = Arc::new(Shared::default());
-        let held = Held { sockets, exits, due: BinaryHeap::new(), count: 0, shared: Arc::clone(&shared) };
+        let sent = vec![false; sockets.len()];
+        let held =
+            Held { sockets, sent, exits, due: BinaryHeap::new(), count: 0, counted_ns: 0, shared: Arc::clone(&shared) };
         let thread = std::thread::Builder::new().name("spray-hold".into()).spawn(move || held.run());
         let thread = thread.map_err(|source| RunError::io("starting a thread", source))?;
         Ok(Self { thread: Some(thread), shared })
@@ -63,7 +71,7 @@ impl Holder {
 
     /// Frames that could not be sent on in time: this machine carries no more.
     pub fn lost(&self) -> u64 {
-        self.shared.lost.load(Relaxed)
+        self.shared.refused.load(Relaxed) + self.shared.dropped.load(Relaxed)
     }
 
     /// Whether the thread has ended by itself.
@@ -85,17 +93,23 @@ type Waiting = Reverse<(u64, u64, usize, u32, FrameId, u32)>;
 
 struct Held {
     sockets: Vec<XskDevice>,
+    /// Those that have something to send on.
+    sent: Vec<bool>,
     exits: Vec<Option<Exit>>,
     due: BinaryHeap<Waiting>,
     /// Frames that have come.
     count: u64,
+    /// When the sockets were last asked what they lost.
+    counted_ns: u64,
     shared: Arc<Shared>,
 }
 
 impl Held {
     fn run(mut self) {
-        // Sleeps would end 50 us late.
+        // Sleeps would end 50 us late, and beside busy programs milliseconds. Where either is refused, frames are later.
         let _ = nix::sys::prctl::set_timerslack(1);
+        // SAFETY: plain arguments; 0 is the calling thread.
+        let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
         let mut arrivals = Vec::with_capacity(BATCH);
         while !self.shared.stop.load(Relaxed) {
             if self.take(&mut arrivals).and_then(|()| self.pass_on()).is_err() || self.sleep().is_err() {
@@ -128,16 +142,16 @@ impl Held {
     /// Sends what is due.
     fn pass_on(&mut self) -> io::Result<()> {
         let until_ns = monotonic_ns() + EARLY_NS;
-        let mut sent = vec![false; self.sockets.len()];
+        self.sent.fill(false);
         while self.due.peek().is_some_and(|Reverse((due_ns, ..))| *due_ns <= until_ns) {
             let Some(Reverse((_, _, from, port, frame, len))) = self.due.pop() else { break };
             match self.exits.get(port as usize).copied().flatten() {
-                Some(exit) if self.send(from, &frame, len, exit) => sent[exit.socket] = true,
-                _ => drop(self.shared.lost.fetch_add(1, Relaxed)),
+                Some(exit) if self.send(from, &frame, len, exit) => self.sent[exit.socket] = true,
+                _ => drop(self.shared.refused.fetch_add(1, Relaxed)),
             }
             self.sockets[from].release(frame);
         }
-        for (socket, _) in self.sockets.iter_mut().zip(sent).filter(|(_, sent)| *sent) {
+        for (socket, _) in self.sockets.iter_mut().zip(&self.sent).filter(|(_, sent)| **sent) {
             socket.flush()?;
         }
         Ok(())
@@ -175,10 +189,21 @@ impl Held {
         false
     }
 
+    /// Asks the sockets now and then what they lost: each answer is a system call.
+    fn count_drops(&mut self, now_ns: u64) {
+        if now_ns - self.counted_ns >= COUNT_NS {
+            self.counted_ns = now_ns;
+            let stats: DeviceStats = self.sockets.iter().map(Device::stats).sum();
+            self.shared.dropped.store(stats.rx_lost() + stats.tx_dropped, Relaxed);
+        }
+    }
+
     /// Waits for a frame to come, or to be due.
     fn sleep(&mut self) -> io::Result<()> {
+        let now_ns = monotonic_ns();
+        self.count_drops(now_ns);
         let next_ns = self.due.peek().map_or(u64::MAX, |Reverse((due_ns, ..))| *due_ns);
-        let sleep = Duration::from_nanos(next_ns.saturating_sub(monotonic_ns())).min(LONGEST_SLEEP);
+        let sleep = Duration::from_nanos(next_ns.saturating_sub(now_ns)).min(LONGEST_SLEEP);
         if sleep.is_zero() {
             return Ok(());
         }
