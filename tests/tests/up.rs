@@ -26,7 +26,7 @@ struct Fabric {
 /// Runs `spray` and returns its exit code, and what it said on standard output and on standard error.
 fn run(arguments: &[&str]) -> (i32, String, String) {
     let output = spray().args(arguments).stdin(Stdio::null()).output().unwrap();
-    (output.status.code().unwrap_or(-1), text(&output.stdout).into(), text(&output.stderr).into())
+    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
 }
 
 impl Fabric {

@@ -58,7 +58,7 @@ pub const MAX_CABLES: usize = 512;
 const QUIET_LOOKS: u32 = 4;
 const QUIET_LOOK: Duration = Duration::from_millis(2);
 /// Most hosts whose Ethernet addresses a host is told: only tools need them.
-const MAX_NEIGHBOURS: usize = 64;
+pub(super) const MAX_NEIGHBOURS: usize = 64;
 
 impl Rig {
     /// Sets up what `spec` needs, with `fabric`'s addresses.

@@ -52,6 +52,8 @@ const BATCH: usize = 256;
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 /// It mostly sleeps, and takes a core from no one for long.
 const NICENESS: libc::c_int = -15;
+/// How long it waits for a busy kernel.
+const RETRY: Duration = Duration::from_micros(100);
 /// How often sockets are asked what they lost.
 const COUNT_NS: u64 = 500_000_000;
 /// What a frame may be early: less than a sleep can be told.
@@ -61,9 +63,16 @@ impl Holder {
     /// Begins to hold what comes by `sockets`. `exits` has where each port leads, if by one of them.
     pub fn new(sockets: Vec<XskDevice>, exits: Vec<Option<Exit>>) -> Result<Self, RunError> {
         let shared = Arc::new(Shared::default());
-        let sent = vec![false; sockets.len()];
-        let held =
-            Held { sockets, sent, exits, due: BinaryHeap::new(), count: 0, counted_ns: 0, shared: Arc::clone(&shared) };
+        let touched = vec![false; sockets.len()];
+        let held = Held {
+            sockets,
+            touched,
+            exits,
+            due: BinaryHeap::new(),
+            count: 0,
+            counted_ns: 0,
+            shared: Arc::clone(&shared),
+        };
         let thread = std::thread::Builder::new().name("spray-hold".into()).spawn(move || held.run());
         let thread = thread.map_err(|source| RunError::io("starting a thread", source))?;
         Ok(Self { thread: Some(thread), shared })
@@ -93,8 +102,8 @@ type Waiting = Reverse<(u64, u64, usize, u32, FrameId, u32)>;
 
 struct Held {
     sockets: Vec<XskDevice>,
-    /// Those that have something to send on.
-    sent: Vec<bool>,
+    /// Those that are to be flushed.
+    touched: Vec<bool>,
     exits: Vec<Option<Exit>>,
     due: BinaryHeap<Waiting>,
     /// Frames that have come.
@@ -142,17 +151,20 @@ impl Held {
     /// Sends what is due.
     fn pass_on(&mut self) -> io::Result<()> {
         let until_ns = monotonic_ns() + EARLY_NS;
-        self.sent.fill(false);
         while self.due.peek().is_some_and(|Reverse((due_ns, ..))| *due_ns <= until_ns) {
             let Some(Reverse((_, _, from, port, frame, len))) = self.due.pop() else { break };
             match self.exits.get(port as usize).copied().flatten() {
-                Some(exit) if self.send(from, &frame, len, exit) => self.sent[exit.socket] = true,
+                Some(exit) if self.send(from, &frame, len, exit) => self.touched[exit.socket] = true,
                 _ => drop(self.shared.refused.fetch_add(1, Relaxed)),
             }
             self.sockets[from].release(frame);
+            // What is free again is to be received into.
+            self.touched[from] = true;
         }
-        for (socket, _) in self.sockets.iter_mut().zip(&self.sent).filter(|(_, sent)| **sent) {
+        for (socket, touched) in self.sockets.iter_mut().zip(&mut self.touched).filter(|(_, touched)| **touched) {
             socket.flush()?;
+            // A busy kernel takes the rest at the next flush.
+            *touched = socket.census().tx > 0;
         }
         Ok(())
     }
@@ -203,7 +215,8 @@ impl Held {
         let now_ns = monotonic_ns();
         self.count_drops(now_ns);
         let next_ns = self.due.peek().map_or(u64::MAX, |Reverse((due_ns, ..))| *due_ns);
-        let sleep = Duration::from_nanos(next_ns.saturating_sub(now_ns)).min(LONGEST_SLEEP);
+        let longest = if self.touched.contains(&true) { RETRY } else { LONGEST_SLEEP };
+        let sleep = Duration::from_nanos(next_ns.saturating_sub(now_ns)).min(longest);
         if sleep.is_zero() {
             return Ok(());
         }

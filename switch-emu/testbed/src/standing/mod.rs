@@ -247,8 +247,11 @@ fn give_to_kernel(site: &Site, fabric: &Fabric) -> Result<(), RunError> {
     links::in_namespace(&site.namespace, async |handle| {
         let loopback = links::index(&handle, "lo").await?;
         links::up(&handle, "lo", loopback).await?;
-        // A neighbour's address is no matter: frames get it as they leave the last switch.
-        links::without_neighbours(&handle, &door.name, door.index).await
+        if fabric.hosts.len() > rig::MAX_NEIGHBOURS {
+            // A neighbour's address is no matter: frames get it as they leave the last switch.
+            links::without_neighbours(&handle, &door.name, door.index).await?;
+        }
+        Ok(())
     })?;
     // A program that redirects a frame knows nothing of a checksum that is yet to be written.
     let checksums = site.namespace.run(|| offloads::set_tx_checksums(&door.name, false))?;
