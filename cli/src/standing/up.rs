@@ -88,7 +88,7 @@ fn begin() -> Outcome<Shown> {
     let said = said.strip_prefix("spray: ").unwrap_or(said);
     Err(match status.code() {
         Some(2) => Failure::refused(said),
-        Some(130) => Failure::interrupted(),
+        Some(0 | 130) => Failure::interrupted(),
         _ => Failure::failed(format!("the fabric does not stand: {said}")),
     })
 }
@@ -105,7 +105,8 @@ fn first_line(child: &mut Child, stop: &Stop) -> String {
     let mut is_stopped = false;
     loop {
         match told.recv_timeout(Duration::from_millis(50)) {
-            Ok(line) if is_stopped => break line.is_empty().then_some(line).unwrap_or_default(),
+            // It stands, and falls at once.
+            Ok(_) if is_stopped => break String::new(),
             Ok(line) => break line,
             Err(RecvTimeoutError::Disconnected) => break String::new(),
             Err(RecvTimeoutError::Timeout) if stop.is_set() && !is_stopped => {
