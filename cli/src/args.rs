@@ -73,6 +73,18 @@ pub enum Command {
     /// Joins machines by a TUN device, so that any TCP or UDP program uses all paths between them
     Tunnel(Tunnel),
     #[cfg(feature = "xdp")]
+    /// Sets a scenario's fabric up and leaves it standing, for any program to run in its hosts: see docs/standing.md
+    Up(Up),
+    #[cfg(feature = "xdp")]
+    /// Opens a shell, or runs a command, in a host of a fabric that stands
+    Shell(Shell),
+    #[cfg(feature = "xdp")]
+    /// Lists the links of a fabric that stands, or has some fail, slow down or recover
+    Link(Link),
+    #[cfg(feature = "xdp")]
+    /// Removes a fabric that stands
+    Down(Down),
+    #[cfg(feature = "xdp")]
     /// Waits for `spray perf`
     Serve(Serve),
     #[cfg(feature = "xdp")]

@@ -35,6 +35,8 @@ mod settings;
 mod shell;
 mod sim;
 mod spans;
+#[cfg(feature = "xdp")]
+mod standing;
 mod stop;
 mod trace;
 #[cfg(feature = "xdp")]
@@ -89,6 +91,14 @@ fn main() -> ExitCode {
         Command::Recv(arguments) => transfer::recv(&arguments),
         #[cfg(feature = "xdp")]
         Command::Tunnel(arguments) => tunnel::tunnel(&arguments),
+        #[cfg(feature = "xdp")]
+        Command::Up(arguments) => standing::up(&arguments),
+        #[cfg(feature = "xdp")]
+        Command::Shell(arguments) => standing::shell(&arguments),
+        #[cfg(feature = "xdp")]
+        Command::Link(arguments) => standing::link(&arguments),
+        #[cfg(feature = "xdp")]
+        Command::Down(arguments) => standing::down(&arguments),
         #[cfg(feature = "xdp")]
         Command::Serve(arguments) => perf::serve(&arguments),
         #[cfg(feature = "xdp")]

@@ -4,7 +4,7 @@
 #![allow(missing_docs, reason = "the xdp macro emits an undocumented function")]
 
 use aya_ebpf::bindings::xdp_action::{XDP_ABORTED, XDP_DROP, XDP_PASS};
-use aya_ebpf::btf_maps::{Array, DevMap, HashMap, PerCpuArray};
+use aya_ebpf::btf_maps::{Array, DevMap, HashMap, PerCpuArray, XskMap};
 use aya_ebpf::helpers::{bpf_ktime_get_ns, bpf_xdp_adjust_tail};
 use aya_ebpf::macros::{btf_map, xdp};
 use aya_ebpf::programs::XdpContext;
@@ -16,6 +16,7 @@ use spray_pipeline::frame::Frame;
 use spray_pipeline::queue::PortQueues;
 use spray_pipeline::routes::{Group, SwitchConfig};
 use spray_pipeline::scheme::{self, Look, Measure, NO_PORT, OPEN, Part};
+use spray_pipeline::standing::{Door, Ticket};
 use spray_pipeline::trail::Trail;
 use spray_pipeline::word::Word;
 use spray_pipeline::{Cause, Tables, Verdict, View};
@@ -50,6 +51,13 @@ static INGRESS: HashMap<u32, u32, 4096> = HashMap::new();
 /// Interface behind each port that leaves the chassis.
 #[btf_map(name = "egress")]
 static EGRESS: DevMap<1> = DevMap::new();
+
+/// What lies behind each interface that frames enter by, in a fabric that stands.
+#[btf_map(name = "doors")]
+static DOORS: HashMap<u32, Door, 1> = HashMap::new();
+/// The sockets of whoever holds frames there, by door.
+#[btf_map(name = "holders")]
+static HOLDERS: XskMap<1> = XskMap::new();
 
 /// What the switches tell each other about the frame that this CPU is at.
 #[btf_map(name = "trail")]
@@ -129,6 +137,14 @@ impl Tables for Maps {
     fn cross(&self, frame: &mut Frame, host: u32) -> Result<(), Cause> {
         // SAFETY: a reference, valid for the call.
         match Cause::from_code(unsafe { spray_cross(frame, host) }) {
+            None => Ok(()),
+            Some(cause) => Err(cause),
+        }
+    }
+    #[inline(always)]
+    fn enter(&self, frame: &mut Frame) -> Result<(), Cause> {
+        // SAFETY: a reference, valid for the call.
+        match Cause::from_code(unsafe { spray_enter(frame) }) {
             None => Ok(()),
             Some(cause) => Err(cause),
         }
@@ -271,6 +287,44 @@ pub unsafe extern "C" fn spray_cross(frame: *mut Frame, host: u32) -> u32 {
     }
 }
 
+/// The host's own link as a global function, for the same reason as [`spray_cross`]. Returns 0 or a [`Cause`].
+///
+/// # Safety
+/// The pointer is null or valid.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe extern "C" fn spray_enter(frame: *mut Frame) -> u32 {
+    // SAFETY: by this function's contract.
+    let Some(frame) = (unsafe { frame.as_mut() }) else { return Cause::Malformed as u32 };
+    match spray_pipeline::enter(&Maps, frame) {
+        Ok(()) => 0,
+        Err(cause) => cause as u32,
+    }
+}
+
+/// Entry point on every interface of a chassis that stands for anybody's traffic, in real time.
+#[xdp]
+pub fn standing(context: XdpContext) -> u32 {
+    // SAFETY: the loader writes an interface's entry before it attaches there.
+    let door = || unsafe { DOORS.get(ingress_ifindex(&context)) };
+    // Asked for when it is needed, and once more: what is kept takes room on a small stack.
+    let entry = || door().map_or((NO_PORT, NO_PORT), |door| (door.switch, door.own));
+    // SAFETY: a helper without arguments.
+    let now_ps = || unsafe { bpf_ktime_get_ns() }.wrapping_mul(1000);
+    let mut packet = XdpPacket(&context);
+    let (verdict, due_ps) = spray_pipeline::process_any(&Maps, &mut packet, entry, now_ps);
+    let Verdict::Redirect { port, trimmed_len } = verdict else {
+        return if verdict == Verdict::Pass { XDP_PASS } else { XDP_DROP };
+    };
+    if trimmed_len != 0 && !cut(&context, trimmed_len) {
+        return XDP_ABORTED;
+    }
+    let Some(head) = packet.head_mut() else { return XDP_ABORTED };
+    Ticket { due_ps, port }.write(head);
+    let Some(door) = door() else { return XDP_DROP };
+    HOLDERS.redirect(door.holder, XDP_DROP.into()).unwrap_or(XDP_DROP)
+}
+
 /// Entry point on every interface of the chassis.
 #[xdp]
 pub fn switch(context: XdpContext) -> u32 {
@@ -329,14 +383,8 @@ fn run(context: &XdpContext) -> u32 {
 
 #[inline(always)]
 fn redirect(context: &XdpContext, port: u32, trimmed_len: u32) -> u32 {
-    if trimmed_len != 0 {
-        // The verifier subtracts packet pointers only in 64 bits: keep the compiler from folding both subtractions.
-        let len = core::hint::black_box(context.data_end() - context.data());
-        let delta = trimmed_len as i32 - len as i32;
-        // SAFETY: the context is the kernel's; no pointer into the frame lives past this call.
-        if unsafe { bpf_xdp_adjust_tail(context.ctx, delta) } != 0 {
-            return XDP_ABORTED;
-        }
+    if trimmed_len != 0 && !cut(context, trimmed_len) {
+        return XDP_ABORTED;
     }
     EGRESS.redirect(port, XDP_DROP.into()).unwrap_or_else(|action| {
         if let Some(chassis) = CHASSIS.get(0) {
@@ -344,6 +392,15 @@ fn redirect(context: &XdpContext, port: u32, trimmed_len: u32) -> u32 {
         }
         action
     })
+}
+
+/// Cuts the frame to `len` bytes.
+#[inline(always)]
+fn cut(context: &XdpContext, len: u32) -> bool {
+    // The verifier subtracts packet pointers only in 64 bits: keep the compiler from folding both subtractions.
+    let present = core::hint::black_box(context.data_end() - context.data());
+    // SAFETY: the context is the kernel's; no pointer into the frame lives past this call.
+    unsafe { bpf_xdp_adjust_tail(context.ctx, len as i32 - present as i32) == 0 }
 }
 
 #[unsafe(link_section = "license")]

@@ -178,6 +178,55 @@ pub struct Tunnel {
 }
 
 #[derive(Debug, Args)]
+pub struct Up {
+    /// The scenario whose hosts, links and switches are to stand; `-` is standard input. Without it, what stands is said
+    #[arg(value_name = "SCENARIO.toml")]
+    pub scenario: Option<PathBuf>,
+    /// A name for it, by which the other commands know it; by default the scenario's
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<crate::standing::Name>,
+    #[command(flatten)]
+    pub overrides: Overrides,
+    /// Be the process that keeps it
+    #[arg(long, hide = true, requires = "scenario")]
+    pub keep: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Down {
+    /// The fabric to remove; by default the only one that stands
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Shell {
+    /// The host, as `spray up` lists it
+    #[arg(value_name = "HOST")]
+    pub host: String,
+    /// A command to run there in place of a shell; this command ends as that one does
+    #[arg(value_name = "COMMAND", last = true)]
+    pub command: Vec<std::ffi::OsString>,
+    /// The fabric; by default the only one that stands
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Link {
+    /// These links, as scenarios name them: `leaf0->spine1`, `leaf0-spine1` for both directions, `leaf*->spine*`, `spine1`; by default all
+    #[arg(value_name = "LINKS")]
+    pub links: Option<String>,
+    /// What is to befall them, from now on: `down` (routing learns of it), `silent` (it does not), `rate=25%` (of the rate is left),
+    /// `loss=1%` (of frames vanish), or `up`, which ends all that
+    #[arg(value_name = "CHANGE")]
+    pub changes: Vec<crate::standing::Change>,
+    /// The fabric; by default the only one that stands
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+}
+
+#[derive(Debug, Args)]
 pub struct Keygen {
     /// The file to make, for its owner alone; none of that name may exist
     #[arg(value_name = "FILE")]

@@ -73,6 +73,27 @@ fn every_json_has_the_fields_that_the_page_lists() {
     assert!(json(&spray(&["explain", "--json"]))["balancers"].as_array().unwrap().len() > 15);
 }
 
+/// Those of the commands about a fabric that stands.
+#[cfg(feature = "xdp")]
+#[test]
+fn what_stands_has_the_fields_that_the_page_lists() {
+    if !spray_test_support::has_root() {
+        return;
+    }
+    if let Err(missing) = spray_testbed::program::check_built() {
+        return spray_test_support::skip(&missing.to_string());
+    }
+    let folder = Folder::new();
+    let (file, name) = (folder.file("s.toml", SCENARIO), format!("fields-{}", std::process::id()));
+    assert_eq!(fields(&json(&spray(&["up", &file, "--name", &name, "--json"]))), documented("Standing"));
+    let links = json(&spray(&["link", "leaf0->spine1", "rate=50%", "--name", &name, "--json"]));
+    assert_eq!(fields(&links), documented("Links"));
+    assert_eq!(links["links"][0]["state"], "rate=50%");
+    let removed = json(&spray(&["down", &name, "--json"]));
+    assert_eq!((removed["name"].as_str(), removed["removed"].as_array().map(Vec::len)), (Some(&*name), Some(5)));
+    refused(&["down", &name], &["spray up"]);
+}
+
 #[test]
 fn quiet_says_nothing_of_progress_and_json_leaves_the_errors_where_they_are() {
     let run = ["run", "-", "--engine", "sim", "--out"];

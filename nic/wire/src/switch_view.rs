@@ -6,9 +6,11 @@
 //! kernel's verifier must see checked. Nothing here panics, and no loop depends on the frame.
 
 mod addressee;
+mod any;
 mod words;
 
 pub use self::addressee::{Addressee, addressed_to, addressee};
+pub use self::any::{parse_foreign, write_foreign};
 use self::words::{put, u16_at, u32_at, u32_ne, u64_at, u64_le, u64_ne};
 use crate::checksum::{fold, udp as nonzero, update_u16, update_u64};
 use crate::header::field;
@@ -312,20 +314,27 @@ pub const fn addresses_v6(source: [u64; 2], destination: [u64; 2]) -> u64 {
 pub fn write(packet: &mut (impl Packet + ?Sized), v6: bool, changes: &Changes) -> Option<()> {
     if v6 {
         let head = packet.head_mut::<V6_LEAST>()?;
-        let class = u16_at(head, v6::VERSION_CLASS);
-        put(head, v6::VERSION_CLASS, class & !0x30 | u16::from(changes.ecn) << 4);
-        head[v6::HOP_LIMIT] = changes.ttl;
+        put_life_v6(head, changes);
         write_ours(head, true, changes);
     } else {
         let head = packet.head_mut::<V4_LEAST>()?;
-        write_v4(head, changes);
+        put_life_v4(head, changes);
         write_ours(head, false, changes);
     }
     Some(())
 }
 
+/// Writes TTL and ECN.
 #[inline(always)]
-fn write_v4(head: &mut [u8; V4_LEAST], changes: &Changes) {
+fn put_life_v6<const N: usize>(head: &mut [u8; N], changes: &Changes) {
+    let class = u16_at(head, v6::VERSION_CLASS);
+    put(head, v6::VERSION_CLASS, class & !0x30 | u16::from(changes.ecn) << 4);
+    head[v6::HOP_LIMIT] = changes.ttl;
+}
+
+/// Writes TTL and ECN, and keeps the header's checksum right.
+#[inline(always)]
+fn put_life_v4<const N: usize>(head: &mut [u8; N], changes: &Changes) {
     let (class, life) = (u16_at(head, v4::VERSION_IHL), u16_at(head, v4::TTL));
     let new_class = class & !3 | u16::from(changes.ecn);
     let new_life = life & 0xff | u16::from(changes.ttl) << 8;

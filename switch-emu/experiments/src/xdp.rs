@@ -51,6 +51,25 @@ impl Engine for Xdp {
     }
 }
 
+/// Sets up a scenario's hosts, links and switches for anybody's traffic; nothing of its workload is sent, and its failures are not played.
+///
+/// # Errors
+/// When this engine cannot play the scenario, rights are missing, or the machine refuses; nothing is left then.
+pub fn stand(scenario: &Scenario) -> Result<spray_testbed::Standing, EngineError> {
+    let paths = scenario.paths();
+    check(scenario, &paths).map_err(RunError::Unsupported)?;
+    let queue = |rate_bps| scenario.thresholds(&paths, rate_bps);
+    let spec = FabricSpec {
+        network: &scenario.network,
+        events: &[],
+        queue: &queue,
+        packet_bytes: scenario.packet_bytes(),
+        per_switch: scenario.emulation.chassis == Chassis::PerSwitch,
+        seed: scenario.seed,
+    };
+    Ok(spray_testbed::Standing::new(&spec, scenario.convergence_ps)?)
+}
+
 /// A scenario and the testbed that runs it.
 struct Ready<'a> {
     engine: &'a Xdp,

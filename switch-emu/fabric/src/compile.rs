@@ -42,10 +42,8 @@ pub fn compile(
     let salts = (0..network.switches.len()).map(|switch| salt(seed, switch)).collect();
     let (hosts, switching, groups) = (hosts(network, &changes), network.switching.clone(), network.groups);
     let mut fabric = Fabric { seed, hosts, salts, switching, groups, ..Fabric::default() };
-    let mut port_of_link = vec![None; network.links.len()];
     for ((index, link), changes) in network.links.iter().enumerate().zip(changes) {
         let Node::Switch(switch) = link.from else { continue };
-        port_of_link[index] = Some(fabric.ports.len());
         fabric.ports.push(Port {
             name: link.name.clone(),
             switch,
@@ -56,8 +54,51 @@ pub fn compile(
             changes,
         });
     }
-    fabric.routes = epochs(network, events, &port_of_link);
+    fabric.routes = epochs(network, events);
     Ok(fabric)
+}
+
+/// The links of a network as ports: those that leave a switch in their order, then the hosts' own by the hosts' numbers.
+pub fn ports(network: &Network) -> Vec<usize> {
+    let leaves_switch = |link: &usize| matches!(network.links[*link].from, Node::Switch(_));
+    let of_switches = (0..network.links.len()).filter(leaves_switch);
+    of_switches.chain((0..network.hosts.len()).map(|host| network.uplink(host))).collect()
+}
+
+/// The hosts' own links, as ports that lead to the hosts' switches, with the queue that `queue` gives for their rate: for fabrics whose
+/// hosts play nothing themselves.
+pub fn host_ports(network: &Network, queue: impl Fn(u64) -> Thresholds) -> Vec<Port> {
+    let port = |host: usize| {
+        let link = &network.links[network.uplink(host)];
+        let switch = network.leaf_of(host);
+        Port {
+            name: link.name.clone(),
+            switch,
+            to: Node::Switch(switch),
+            rate_bps: link.rate_bps,
+            latency_ps: network.latency_ps(network.uplink(host)),
+            queue: queue(link.rate_bps),
+            changes: Vec::new(),
+        }
+    };
+    (0..network.hosts.len()).map(port).collect()
+}
+
+/// Gives `fabric`, made of `network` by [`compile`], the routes and changes of links under other events.
+///
+/// # Errors
+/// As [`preload`].
+pub fn reroute(fabric: &mut Fabric, network: &Network, events: &[LinkEvent]) -> Result<(), CompileError> {
+    let mut changes = preload(network, events)?;
+    for (port, link) in ports(network).into_iter().enumerate() {
+        let of = match fabric.ports.get_mut(port) {
+            Some(port) => &mut port.changes,
+            None => &mut fabric.hosts[port - fabric.ports.len()].changes,
+        };
+        *of = std::mem::take(&mut changes[link]);
+    }
+    fabric.routes = epochs(network, events);
+    Ok(())
 }
 
 /// Checks that `events` can be preloaded into the switches and hosts of `network`, and returns the changes of every link.
@@ -79,11 +120,13 @@ pub fn preload(network: &Network, events: &[LinkEvent]) -> Result<Vec<Vec<LinkCh
     if reroutes >= MAX_EPOCHS { Err(CompileError::Reroutes(reroutes)) } else { Ok(changes) }
 }
 
-fn epochs(network: &Network, events: &[LinkEvent], ports: &[Option<usize>]) -> Vec<RouteEpoch> {
+fn epochs(network: &Network, events: &[LinkEvent]) -> Vec<RouteEpoch> {
+    let mut ports_of = vec![0; network.links.len()];
+    ports(network).into_iter().enumerate().for_each(|(port, link)| ports_of[link] = port);
     let epoch = |valid_from_ps| {
         let mut groups = groups(network, |link| !known_down(events, link, valid_from_ps));
         // Only links that leave a switch are in a group, and each of those is a port.
-        groups.iter_mut().flatten().flatten().for_each(|link| *link = ports[*link].unwrap_or_default());
+        groups.iter_mut().flatten().flatten().for_each(|link| *link = ports_of[*link]);
         RouteEpoch { valid_from_ps, groups }
     };
     epoch_starts(events).into_iter().map(epoch).collect()

@@ -29,7 +29,7 @@ mod topo_file;
 
 pub use ancestors::{Ancestors, addresses, flow_key};
 pub use cables::Cables;
-pub use compile::{CompileError, address, compile, mac, mix, preload, salt};
+pub use compile::{CompileError, address, compile, host_ports, mac, mix, ports, preload, reroute, salt};
 pub use dragonfly::Dragonfly;
 pub use event::{LinkAction, LinkEvent, changes, epoch_starts, known_down};
 pub use fabric::{

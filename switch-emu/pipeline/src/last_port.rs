@@ -55,7 +55,7 @@ impl<W: Word + Default> LastPort<W> {
         self.arrive(&mut frame);
         let random = port::random(&frame, self.number, self.seed);
         self.config.cross(&mut frame, random, &self.queues, &self.counters)?;
-        match crate::write(packet, headers.v6, &frame) {
+        match crate::write(packet, headers.v6, false, &frame) {
             Some(0) => Ok(Delivery { due_ps: frame.time_ps, len: headers.bytes }),
             Some(len) => Ok(Delivery { due_ps: frame.time_ps, len }),
             None => Err(Cause::Malformed),

@@ -23,6 +23,7 @@ pub mod port;
 pub mod queue;
 pub mod routes;
 pub mod scheme;
+pub mod standing;
 pub mod trail;
 pub mod word;
 
@@ -34,7 +35,7 @@ use queue::PortQueues;
 use routes::{Group, Routes, SwitchConfig};
 use scheme::{Arrival, Forwarding, Look, NO_PORT, Part, Scheme, Waiting};
 use spray_wire::DSCP_CONTROL;
-use spray_wire::switch_view::{self, Address, Packet, Parsed};
+use spray_wire::switch_view::{self, Address, Headers, Packet, PacketFields, Parsed};
 use trail::Trail;
 use word::Word;
 
@@ -138,6 +139,15 @@ pub trait Tables {
         cross(self, frame, host)
     }
 
+    /// Runs [`enter`]; a function of its own in the kernel for the same reason.
+    #[inline(always)]
+    fn enter(&self, frame: &mut Frame) -> Result<(), Cause>
+    where
+        Self: Sized,
+    {
+        enter(self, frame)
+    }
+
     /// Runs [`scheme::recall`]; a function of its own in the kernel for the same reason.
     #[inline(always)]
     fn recall(&self, frame: &mut Frame, host: u32) -> Result<u32, Cause>
@@ -233,30 +243,85 @@ pub fn process<T: Tables>(
             return Verdict::Drop(Cause::Malformed);
         }
     };
+    carry(tables, packet, &headers, false, || (ingress, NO_PORT), now_ps).0
+}
+
+/// As [`process`], in a fabric that stands for anybody's traffic, in real time: all IP packets go as ours do. Hosts play nothing, so
+/// that a frame from a host goes over the host's own link first. `entry` is asked for the switch that the frame comes to, and for that
+/// link as a port; [`NO_PORT`] for a frame from another switch.
+///
+/// Also returns the time, in ps of the same clock, at which the frame is at the far end of the last cable: whoever sends it on holds it
+/// until then.
+//= docs/specs/switch.md#SW-25 fabrics that stand
+#[inline(always)]
+pub fn process_any<T: Tables>(
+    tables: &T,
+    packet: &mut (impl Packet + ?Sized),
+    entry: impl FnOnce() -> (u32, u32),
+    now_ps: impl FnOnce() -> u64,
+) -> (Verdict, u64) {
+    let Some(chassis) = tables.chassis() else { return (Verdict::Pass, 0) };
+    chassis.frames.add(1);
+    let (headers, foreign) = match switch_view::parse(packet) {
+        // Time is real here, whatever a frame says.
+        Parsed::Ours(headers) => (Headers { virtual_time_ps: 0, ..headers }, false),
+        Parsed::Malformed => {
+            chassis.malformed.add(1);
+            return (Verdict::Drop(Cause::Malformed), 0);
+        }
+        Parsed::Foreign => match switch_view::parse_foreign(packet) {
+            Some(headers) => (headers, true),
+            None => {
+                chassis.passed.add(1);
+                return (Verdict::Pass, 0);
+            }
+        },
+    };
+    carry(tables, packet, &headers, foreign, entry, now_ps)
+}
+
+/// The number of no host.
+const NOBODY: u32 = u32::MAX;
+
+/// Takes a frame whose headers are read through the chassis. Of a `foreign` one there are no headers of ours to write to.
+#[inline(always)]
+fn carry<T: Tables>(
+    tables: &T,
+    packet: &mut (impl Packet + ?Sized),
+    headers: &Headers,
+    foreign: bool,
+    entry: impl FnOnce() -> (u32, u32),
+    now_ps: impl FnOnce() -> u64,
+) -> (Verdict, u64) {
+    let Some(chassis) = tables.chassis() else { return (Verdict::Pass, 0) };
     // Before the frame: the kernel's small stack has room for either.
-    let host = tables.host(&headers.destination);
-    let mut frame = Frame::new(&headers, now_ps);
+    // A number in any case: an option's, where there is none, may be anything, and the verifier wants nothing kept that nobody wrote.
+    let host = tables.host(&headers.destination).unwrap_or(NOBODY);
+    let mut frame = Frame::new(headers, now_ps);
+    // Where it comes from: the kernel's small stack has no room for more.
+    (frame.switch, frame.port) = entry();
     //= docs/specs/switching.md#SWC-23 what is hashed
     let mut remembers = false;
-    if let Some(switch) = tables.switch(ingress) {
-        let key = frame::key(&headers);
+    if let Some(switch) = tables.switch(frame.switch) {
+        let key = frame::key(headers);
         frame.flow = tables.digest(switch.hash, &key);
         if switch.remembers != 0
             && let Some(trail) = tables.trail()
         {
-            let fields = switch_view::packet_fields(packet, headers.v6);
-            trail.begin(ingress, headers.dscp == DSCP_CONTROL, &key, &fields);
+            let fields = if foreign { PacketFields::default() } else { switch_view::packet_fields(packet, headers.v6) };
+            trail.begin(frame.switch, headers.dscp == DSCP_CONTROL, &key, &fields);
             remembers = true;
         }
     }
-    match host.map_or(Err(Cause::NoRoute), |host| forward(tables, host, &mut frame, ingress, remembers)) {
+    let outcome = if host == NOBODY { Err(Cause::NoRoute) } else { forward(tables, host, &mut frame, remembers) };
+    match outcome {
         Ok(port) => {
-            let Some(trimmed_len) = write(packet, headers.v6, &frame) else {
+            let Some(trimmed_len) = write(packet, headers.v6, foreign, &frame) else {
                 chassis.malformed.add(1);
-                return Verdict::Drop(Cause::Malformed);
+                return (Verdict::Drop(Cause::Malformed), 0);
             };
             chassis.forwarded.add(1);
-            Verdict::Redirect { port, trimmed_len }
+            (Verdict::Redirect { port, trimmed_len }, frame.time_ps)
         }
         Err(cause) => {
             match cause {
@@ -264,14 +329,18 @@ pub fn process<T: Tables>(
                 Cause::HopLimit => chassis.hop_limit.add(1),
                 _ => {}
             }
-            Verdict::Drop(cause)
+            (Verdict::Drop(cause), 0)
         }
     }
 }
 
 /// Writes the changes back. Returns the length to cut the frame to, 0 = keep it; `None` when the frame is too short.
 #[inline(always)]
-fn write(packet: &mut (impl Packet + ?Sized), v6: bool, frame: &Frame) -> Option<u32> {
+fn write(packet: &mut (impl Packet + ?Sized), v6: bool, foreign: bool, frame: &Frame) -> Option<u32> {
+    if foreign {
+        switch_view::write_foreign(packet, v6, &frame.changes())?;
+        return Some(0);
+    }
     switch_view::write(packet, v6, &frame.changes())?;
     match frame.trimmed {
         0 => Some(0),
@@ -282,8 +351,10 @@ fn write(packet: &mut (impl Packet + ?Sized), v6: bool, frame: &Frame) -> Option
 /// Goes from switch to switch until a port leaves the chassis.
 //= docs/specs/switch.md#SW-2 a chassis of switches
 #[inline(always)]
-fn forward<T: Tables>(tables: &T, host: u32, frame: &mut Frame, ingress: u32, remembers: bool) -> Result<u32, Cause> {
-    frame.switch = ingress;
+fn forward<T: Tables>(tables: &T, host: u32, frame: &mut Frame, remembers: bool) -> Result<u32, Cause> {
+    if frame.port != NO_PORT {
+        tables.enter(frame)?;
+    }
     for _ in 0..MAX_HOPS {
         if remembers {
             find(tables, frame, host)?;
@@ -322,6 +393,22 @@ pub fn cross<T: Tables>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), 
     let queues = tables.queues(number).ok_or(Cause::NoRoute)?;
     let counters = tables.counters(number).ok_or(Cause::NoRoute)?;
     port.cross(frame, port::random(frame, number, globals.seed), queues, counters)
+}
+
+/// Takes a frame over the link of the host that it comes from, its port, to the switch at the end.
+#[inline(always)]
+pub fn enter<T: Tables>(tables: &T, frame: &mut Frame) -> Result<(), Cause> {
+    let globals = tables.globals().ok_or(Cause::NoRoute)?;
+    let port = tables.port(frame.port).ok_or(Cause::NoRoute)?;
+    frame.switch = port.next;
+    let number = frame.port;
+    let queues = tables.queues(number).ok_or(Cause::NoRoute)?;
+    let counters = tables.counters(number).ok_or(Cause::NoRoute)?;
+    if frame.ttl == 0 {
+        counters.drops_ttl.add(1);
+        return Err(Cause::Ttl);
+    }
+    port.pass(frame, port::random(frame, number, globals.seed), port.limit, queues, counters)
 }
 
 /// The port by which a frame leaves its switch, and its note of a detour.

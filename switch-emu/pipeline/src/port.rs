@@ -81,6 +81,19 @@ impl PortConfig {
             return Err(Cause::Ttl);
         }
         frame.ttl -= 1;
+        self.pass(frame, random, limit, queues, counters)
+    }
+
+    /// As [`PortConfig::cross_within`], without the hop that takes a TTL: over a host's own link.
+    #[inline(always)]
+    pub fn pass<Q: Queues, C: Word>(
+        &self,
+        frame: &mut Frame,
+        random: u64,
+        limit: u32,
+        queues: &Q,
+        counters: &PortCounters<C>,
+    ) -> Result<(), Cause> {
         // Taken apart: functions get the address of `drain`, and what lay beside it would keep its place on the kernel's
         // small stack.
         let Present { drain, state } = self.present(frame.time_ps);

@@ -30,6 +30,7 @@ mod rig;
 mod routers;
 mod sample;
 mod spec;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod veth;
@@ -48,10 +49,11 @@ use tracing::{debug_span, info_span};
 pub use bench::quic::Quic;
 pub use error::RunError;
 pub use pair::Pair;
-pub use registry::{clean, leftovers};
+pub use registry::{answer, clean, control, leftovers, standing};
 pub use rig::MAX_CABLES;
 pub use routers::{Jitter, Routers};
 pub use spec::{Dilation, FabricSpec, FlowOutcome, Happened, Losses, Report, Subject, TestbedOutcome, TestbedSpec};
+pub use standing::{Order, Standing, StandingHost, StandingLink};
 pub use veth::{Kernel, Transport, VethBench, probe_veth_xdp};
 
 use self::drive::Goal;

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 
 use futures_util::TryStreamExt;
+use rtnetlink::packet_route::address::AddressHeaderFlags;
 use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkAttribute};
 use rtnetlink::packet_route::neighbour::NeighbourState;
 use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, LinkVeth, new_connection};
@@ -79,10 +80,21 @@ pub(super) async fn up(handle: &Handle, name: &str, index: u32) -> Result<(), Ru
     handle.link().set(link).execute().await.map_err(failed(name, "bringing it up"))
 }
 
+/// Has interface `index` ask nobody for Ethernet addresses: whoever forwards its frames writes them.
+pub(super) async fn without_neighbours(handle: &Handle, name: &str, index: u32) -> Result<(), RunError> {
+    let link = LinkUnspec::new_with_index(index).arp(false).build();
+    handle.link().set(link).execute().await.map_err(failed(name, "switching address resolution off"))
+}
+
 /// Gives interface `index` an address.
 pub(super) async fn add_address(handle: &Handle, index: u32, address: IpAddr) -> Result<(), RunError> {
     let prefix = if address.is_ipv4() { 8 } else { 64 };
-    handle.address().add(index, address, prefix).execute().await.map_err(failed("eth0", "adding an address"))
+    let mut request = handle.address().add(index, address, prefix);
+    if address.is_ipv6() {
+        // Until the kernel has looked for others with this address it would refuse to be used, and nobody waits for that.
+        request.message_mut().header.flags |= AddressHeaderFlags::Nodad;
+    }
+    request.execute().await.map_err(failed("eth0", "adding an address"))
 }
 
 /// Tells interface `index` another host's Ethernet address for good.

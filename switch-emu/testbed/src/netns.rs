@@ -14,6 +14,9 @@ use super::{RunError, registry};
 /// Where named namespaces live, as for `ip netns`.
 pub(super) const FOLDER: &str = "/run/netns";
 
+/// Folders of files that `ip netns exec`, and `spray shell`, put over those in /etc, by namespace.
+const FILES: &str = "/etc/netns";
+
 /// A named network namespace; dropping it removes it with everything in it.
 #[derive(Debug)]
 pub(crate) struct Namespace {
@@ -50,6 +53,14 @@ impl Namespace {
     /// Its name, as for `ip netns`.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Has programs that enter it by name find `text` in /etc/hosts. Removed with the namespace.
+    pub fn put_hosts(&self, text: &str) -> Result<(), RunError> {
+        let folder = Path::new(FILES).join(&self.name);
+        let fail = |source| RunError::Namespace { name: self.name.clone(), doing: "writing its /etc/hosts", source };
+        fs::create_dir_all(&folder).map_err(fail)?;
+        fs::write(folder.join("hosts"), text).map_err(fail)
     }
 
     /// Its descriptor, for netlink.
@@ -100,6 +111,9 @@ pub(super) fn remove(path: &Path) {
     // Not mounted when its creation failed half-way; either way the file goes.
     let _ = umount2(path, MntFlags::MNT_DETACH);
     let _ = fs::remove_file(path);
+    if let Some(name) = path.file_name() {
+        let _ = fs::remove_dir_all(Path::new(FILES).join(name));
+    }
 }
 
 /// Writes a kernel setting of this thread's network namespace, where the kernel has it.

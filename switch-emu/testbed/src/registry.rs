@@ -3,9 +3,13 @@
 //! Namespaces are called `spray-<pid>-...`, and the process that made one holds a lock on the namespace itself, which the kernel drops
 //! when the process dies, however it dies. A name decides nothing: neither a process id used again nor a process with the same id in
 //! another pid namespace makes a live run look dead, and whoever sees a namespace sees its lock, in any container.
+//!
+//! A fabric that stands also has a name of its own, at whose socket the process that has made it answers.
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -46,16 +50,60 @@ fn lock(file: File, how: FlockArg) -> io::Result<Flock<File>> {
     Flock::lock(file, how).map_err(|(_, error)| error.into())
 }
 
-/// The names of namespaces that belong to runs which no longer live.
+/// Where fabrics that stand answer, each by its name; only root may ask.
+const SOCKETS: &str = "/run/spray-fabrics";
+
+/// The socket at which the fabric called `name` answers, if it stands.
+pub fn control(name: &str) -> PathBuf {
+    Path::new(SOCKETS).join(name)
+}
+
+/// Answers for the fabric called `name` from now on.
+///
+/// # Errors
+/// [`io::ErrorKind::AddrInUse`] when one of that name stands; others when the system refuses.
+pub fn answer(name: &str) -> io::Result<UnixListener> {
+    for folder in [FOLDER, SOCKETS] {
+        fs::DirBuilder::new().recursive(true).mode(if folder == SOCKETS { 0o700 } else { 0o755 }).create(folder)?;
+    }
+    let _making = making()?;
+    let path = control(name);
+    if is_silent(&path) {
+        fs::remove_file(&path)?;
+    }
+    UnixListener::bind(path)
+}
+
+/// The names of fabrics that stand.
+pub fn standing() -> Vec<String> {
+    let paths = sockets().into_iter().filter(|path| UnixStream::connect(path).is_ok());
+    let mut names: Vec<_> = paths.filter_map(|path| Some(path.file_name()?.to_str()?.to_string())).collect();
+    names.sort();
+    names
+}
+
+fn sockets() -> Vec<PathBuf> {
+    let entries = fs::read_dir(SOCKETS).into_iter().flatten().flatten();
+    let sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
+    sockets.map(|entry| entry.path()).collect()
+}
+
+/// Whether nobody answers at this socket any more.
+fn is_silent(path: &Path) -> bool {
+    UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+/// The names of namespaces that belong to runs which no longer live, and of sockets of fabrics that no longer stand.
 pub fn leftovers() -> Vec<String> {
     Dead::find().names()
 }
 
-/// Removes the namespaces of runs that no longer live, with every link in them, and returns their names. Live runs and
-/// foreign namespaces stay.
+/// Removes what belongs to runs that no longer live, namespaces with every link in them, and returns the names. Live runs and foreign
+/// namespaces stay.
 pub fn clean() -> Vec<String> {
     let dead = Dead::find();
     dead.held.iter().for_each(|(name, _)| netns::remove(&path(name)));
+    dead.silent.iter().for_each(|path| drop(fs::remove_file(path)));
     dead.names()
 }
 
@@ -63,6 +111,8 @@ pub fn clean() -> Vec<String> {
 #[derive(Default)]
 struct Dead {
     held: Vec<(String, Flock<File>)>,
+    /// Sockets at which nobody answers.
+    silent: Vec<PathBuf>,
     /// Nobody makes others while this lives.
     _quiet: Option<Flock<File>>,
 }
@@ -76,11 +126,13 @@ impl Dead {
         let held = names().into_iter().filter_map(|name| unheld(&path(&name)).map(|lock| (name, lock)));
         let mut held: Vec<_> = held.collect();
         held.sort_by(|(one, _), (other, _)| one.cmp(other));
-        Self { held, _quiet: Some(quiet) }
+        let silent = sockets().into_iter().filter(|path| is_silent(path)).collect();
+        Self { held, silent, _quiet: Some(quiet) }
     }
 
     fn names(self) -> Vec<String> {
-        self.held.into_iter().map(|(name, _)| name).collect()
+        let sockets = self.silent.into_iter().map(|path| path.display().to_string());
+        self.held.into_iter().map(|(name, _)| name).chain(sockets).collect()
     }
 }
 

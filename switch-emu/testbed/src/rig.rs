@@ -35,18 +35,18 @@ pub(super) struct ChassisRig {
 
 /// A namespace and its interfaces.
 #[derive(Debug)]
-struct Site {
-    namespace: Namespace,
-    doors: Vec<Door>,
+pub(super) struct Site {
+    pub namespace: Namespace,
+    pub doors: Vec<Door>,
 }
 
 /// An interface.
 #[derive(Debug)]
-struct Door {
-    name: String,
-    index: u32,
+pub(super) struct Door {
+    pub name: String,
+    pub index: u32,
     /// For a switch's: the switch that frames enter, and the port that leads out of it.
-    switch: Option<(usize, usize)>,
+    pub switch: Option<(usize, usize)>,
 }
 
 /// Frames of a host's socket: 16 MiB each, and less where many hosts share the memory.
@@ -59,7 +59,7 @@ pub const MAX_CABLES: usize = 512;
 const QUIET_LOOKS: u32 = 4;
 const QUIET_LOOK: Duration = Duration::from_millis(2);
 /// Most hosts whose Ethernet addresses a host is told: only tools need them.
-const MAX_NEIGHBOURS: usize = 64;
+pub(super) const MAX_NEIGHBOURS: usize = 64;
 
 impl Rig {
     /// Sets up what `spec` needs, with `fabric`'s addresses.
@@ -70,17 +70,9 @@ impl Rig {
 
     /// As [`new`](Self::new), with so many frames for each host's socket.
     pub fn with_frames(spec: &FabricSpec<'_>, fabric: &Fabric, frames: u32) -> Result<Self, RunError> {
-        if !nix::unistd::geteuid().is_root() {
-            return Err(RunError::NotRoot);
-        }
-        let prefix = registry::prefix();
-        let plan = Plan::new(spec.network, fabric, spec.per_switch)?;
-        let mut sites = debug_span!("namespaces", count = plan.names.len()).in_scope(|| plan.namespaces(&prefix))?;
-        debug_span!("veth pairs", count = plan.cables.len()).in_scope(|| plan.make_pairs(&mut sites))?;
-        debug_span!("bring up").in_scope(|| bring_up(&mut sites))?;
         let hosts = fabric.hosts.len();
+        let sites = sites(spec, fabric)?;
         let (host_sites, switch_sites) = sites.split_at(hosts);
-        debug_span!("addresses").in_scope(|| add_addresses(host_sites, fabric))?;
         let span = debug_span!("switch programs", count = switch_sites.len()).entered();
         let mut chassis = Vec::with_capacity(switch_sites.len());
         for (number, site) in switch_sites.iter().enumerate() {
@@ -163,6 +155,20 @@ impl Rig {
         }
         Ok(drops)
     }
+}
+
+/// Makes the namespaces and cables that `spec` needs, those of hosts first, with `fabric`'s addresses. Everything is up.
+pub(super) fn sites(spec: &FabricSpec<'_>, fabric: &Fabric) -> Result<Vec<Site>, RunError> {
+    if !nix::unistd::geteuid().is_root() {
+        return Err(RunError::NotRoot);
+    }
+    let plan = Plan::new(spec.network, fabric, spec.per_switch)?;
+    let named = debug_span!("namespaces", count = plan.names.len());
+    let mut sites = named.in_scope(|| plan.namespaces(&registry::prefix()))?;
+    debug_span!("veth pairs", count = plan.cables.len()).in_scope(|| plan.make_pairs(&mut sites))?;
+    debug_span!("bring up").in_scope(|| bring_up(&mut sites))?;
+    debug_span!("addresses").in_scope(|| add_addresses(&sites[..fabric.hosts.len()], fabric))?;
+    Ok(sites)
 }
 
 /// Receive and send drops of interface `name` in the text of `/proc/net/dev`.

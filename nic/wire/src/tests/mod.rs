@@ -1,5 +1,6 @@
 //! Tests of the whole crate, by concern. Each test names the clauses of `docs/specs/wire.md` it checks.
 
+mod any;
 mod etherparse;
 mod exhaustive;
 mod hostile;

@@ -24,6 +24,8 @@ pub use settings::{Chassis, Emulation, Ip, MarkAt, Queue, Settings, SimulationSe
 pub use spray_settings::{Axis, AxisValue, Document, Mistake};
 pub use written::Written;
 
+pub use failure::Convergence;
+
 use crate::workload::Workload;
 use spray_fabric::{DrawError, FailureContext, FailureFile, FileError, LinkAction, LinkEvent, Network, Thresholds};
 
@@ -52,6 +54,8 @@ pub struct Scenario {
     pub queue: Queue,
     /// Changes of links during a run.
     pub link_events: Vec<LinkEvent>,
+    /// How long routing takes to learn of a failure that does not say so itself; [`u64::MAX`] is for ever.
+    pub convergence_ps: u64,
     /// Settings of the `xdp` engine.
     pub emulation: Emulation,
     /// Settings that only the `sim` engine has.

@@ -53,6 +53,7 @@ impl Scenario {
             transport: settings.transport,
             queue: settings.queue,
             link_events,
+            convergence_ps,
             emulation: settings.emulation,
             simulation: settings.simulation,
             failures,

@@ -7,8 +7,13 @@ use super::object;
 pub const VERIFIER_LIMIT: u32 = 1_000_000;
 
 /// Every program of ours after the object that holds it: those that links need first, then those of benchmarks.
-pub(super) const PROGRAMS: [(&str, &str); 4] =
-    [("steer", "steer"), ("switch", "switch"), ("switch", "bench_switch"), ("switch", "bench_redirect")];
+pub(super) const PROGRAMS: [(&str, &str); 5] = [
+    ("steer", "steer"),
+    ("switch", "switch"),
+    ("switch", "standing"),
+    ("switch", "bench_switch"),
+    ("switch", "bench_redirect"),
+];
 
 /// What the kernel says of one program.
 #[derive(Debug)]

@@ -7,7 +7,9 @@ use spray_fabric::{ChassisCounters, PortCounters, Scheme, Tables};
 use spray_pipeline::config::{self as table, Globals, PortConfig};
 use spray_pipeline::queue::QUEUE_WORDS;
 use spray_pipeline::routes::{Group, SwitchConfig};
+use spray_pipeline::standing::Door;
 use std::collections::HashMap;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Sizes the maps of an object that is not loaded yet.
 pub(super) fn size(open: &mut OpenObject, tables: &Tables) -> Result<(), ProgramError> {
@@ -24,6 +26,8 @@ pub(super) fn size(open: &mut OpenObject, tables: &Tables) -> Result<(), Program
         ("queues", ports),
         ("counters", ports),
         ("egress", ports),
+        ("doors", ports),
+        ("holders", ports),
     ];
     for (name, entries) in sizes {
         let mut map = open.maps_mut().find(|map| map.name() == name).ok_or_else(|| missing(name))?;
@@ -75,6 +79,23 @@ impl Maps {
         self.fill("members", &tables.members)?;
         self.fill("words", &tables.words)?;
         tables.hosts.iter().try_for_each(|(address, number)| self.put("hosts", address, &number.to_ne_bytes()))
+    }
+
+    /// Writes what changes when routes do. Of the switches' memory, whose words hold what schemes keep, only what is new since `before`.
+    pub(super) fn write_routes(&self, tables: &Tables, before: &Tables) -> Result<(), ProgramError> {
+        self.fill("members", &tables.members)?;
+        self.fill("switches", &tables.switches)?;
+        let known = if tables.words.starts_with(&before.words) { before.words.len() } else { 0 };
+        for (index, word) in (0u32..).zip(&tables.words).skip(known) {
+            self.put("words", &index.to_ne_bytes(), pod_bytes(word))?;
+        }
+        self.fill("groups", &tables.groups)?;
+        self.fill("globals", std::slice::from_ref(&tables.globals))
+    }
+
+    pub(super) fn set_door(&self, ifindex: u32, door: &Door, socket: BorrowedFd<'_>) -> Result<(), ProgramError> {
+        self.put("doors", &ifindex.to_ne_bytes(), pod_bytes(door))?;
+        self.put("holders", &door.holder.to_ne_bytes(), &(socket.as_raw_fd() as u32).to_ne_bytes())
     }
 
     pub(super) fn forget_hosts(&self, tables: &Tables) -> Result<(), ProgramError> {
@@ -152,7 +173,7 @@ unsafe impl Pod for u32 {}
 unsafe impl Pod for u64 {}
 // SAFETY: integers.
 unsafe impl Pod for [[u64; QUEUE_WORDS]; 2] {}
-// SAFETY: (all six) `repr(C)` structs of integers laid out without padding, pinned by the assertions below.
+// SAFETY: (all seven) `repr(C)` structs of integers laid out without padding, pinned by the assertions below.
 unsafe impl Pod for Globals {}
 // SAFETY: as above.
 unsafe impl Pod for Group {}
@@ -164,8 +185,11 @@ unsafe impl Pod for PortConfig {}
 unsafe impl Pod for PortCounters {}
 // SAFETY: as above.
 unsafe impl Pod for ChassisCounters {}
+// SAFETY: as above.
+unsafe impl Pod for Door {}
 
 const _: () = assert!(size_of::<Globals>() == 8 + 64 + 8);
 const _: () = assert!(size_of::<PortConfig>() == 48 + 9 * 48);
 const _: () = assert!(size_of::<PortCounters>() == 15 * 8);
 const _: () = assert!(size_of::<ChassisCounters>() == 7 * 8);
+const _: () = assert!(size_of::<Door>() == 3 * 4);

@@ -10,6 +10,7 @@ mod error;
 mod maps;
 mod object;
 mod router;
+mod standing;
 mod switch;
 
 pub use bench::HopBench;

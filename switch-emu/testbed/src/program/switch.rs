@@ -31,13 +31,16 @@ impl SwitchProgram {
     }
 
     pub(super) fn load_programs(spec: &ChassisSpec<'_>, programs: &[&str]) -> Result<Self, ProgramError> {
-        let tables = Tables::compile(spec)?;
+        Self::load_tables(Tables::compile(spec)?, spec.outside_ports().collect(), programs)
+    }
+
+    /// Loads `programs` with these tables; the cables of the ports `outside` leave the chassis.
+    pub(super) fn load_tables(tables: Tables, outside: Vec<usize>, programs: &[&str]) -> Result<Self, ProgramError> {
         let object = object::load("switch", |open| {
             object::only(open, programs);
             maps::size(open, &tables)
         })?;
         let maps = Maps::of(&object)?;
-        let outside = spec.outside_ports().collect();
         maps.write(&tables)?;
         Ok(Self { object, maps, tables, outside, links: Vec::new() })
     }
@@ -81,7 +84,11 @@ impl SwitchProgram {
     /// [`xdp::ProgramError::Attach`], for instance when another program sits there or the MTU is too large for XDP.
     pub fn attach(&mut self, ifindex: u32, ingress: usize) -> Result<AttachMode, ProgramError> {
         self.maps.set_ingress(ifindex, ingress)?;
-        let (link, mode) = xdp::attach(self.program(SWITCH)?.as_fd(), ifindex)?;
+        self.attach_program(SWITCH, ifindex)
+    }
+
+    pub(super) fn attach_program(&mut self, name: &'static str, ifindex: u32) -> Result<AttachMode, ProgramError> {
+        let (link, mode) = xdp::attach(self.program(name)?.as_fd(), ifindex)?;
         self.links.push(link);
         Ok(mode)
     }

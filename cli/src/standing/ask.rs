@@ -1,0 +1,141 @@
+//! What the commands ask the process that keeps a fabric, and what it answers: a line of JSON each, over its socket.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::{Failure, Outcome};
+
+/// A question.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Question {
+    /// What stands?
+    Show,
+    /// What have these links carried?
+    Links(Option<String>),
+    /// Change these links, as on the command line.
+    Change(String, Vec<String>),
+    /// Remove everything, and end.
+    Down,
+}
+
+/// An answer.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Answer {
+    Shown(Shown),
+    Links(Vec<Row>),
+    Removed(Vec<String>),
+    /// The question was wrong.
+    Refused(String),
+    /// The machine refuses.
+    Failed(String),
+}
+
+/// A fabric that stands.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Shown {
+    pub name: String,
+    pub scenario: String,
+    pub pid: u32,
+    pub hosts: Vec<HostRow>,
+    /// Frames that the machine did not send on in time.
+    pub lost_frames: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct HostRow {
+    pub host: String,
+    pub ipv4: String,
+    pub ipv6: String,
+    pub namespace: String,
+}
+
+/// A link, in one direction.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Row {
+    pub link: String,
+    pub mbps: f64,
+    pub state: String,
+    pub frames: u64,
+    pub bytes: u64,
+    pub queue_max_bytes: u64,
+    pub marks: u64,
+    pub trims: u64,
+    pub drops_queue: u64,
+    pub drops_down: u64,
+    pub drops_silent: u64,
+    pub drops_random: u64,
+    pub drops_ttl: u64,
+}
+
+/// A change waits for the kernel, and an end for every namespace.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Checks that the user may ask.
+///
+/// # Errors
+/// 2 without root.
+pub fn check_root() -> Outcome {
+    if nix::unistd::geteuid().is_root() {
+        return Ok(());
+    }
+    Err(Failure::refused("namespaces and XDP need root; run as root (sudo)"))
+}
+
+/// The fabric that is meant: the one called `name`, or the only one.
+///
+/// # Errors
+/// 2 when it does not stand, or when it is not clear which is meant.
+pub fn meant(name: Option<&str>) -> Outcome<String> {
+    check_root()?;
+    let standing = spray_testbed::standing();
+    match (name, standing.as_slice()) {
+        (_, []) => Err(Failure::refused("no fabric stands; `spray up SCENARIO.toml` sets one up")),
+        (Some(name), all) if all.iter().any(|other| other == name) => Ok(name.to_string()),
+        (Some(name), all) => Err(Failure::refused(format!("there is no fabric `{name}`; {} stands", all.join(", ")))),
+        (None, [only]) => Ok(only.clone()),
+        (None, all) => Err(Failure::refused(format!("several fabrics stand; say which: {}", all.join(", ")))),
+    }
+}
+
+/// Asks the fabric called `name`.
+///
+/// # Errors
+/// 2 when the question is wrong, 1 when there is no answer, or none that tells of success.
+pub fn ask(name: &str, question: &Question) -> Outcome<Answer> {
+    let answer = exchange(name, question).map_err(|error| {
+        Failure::failed(format!("the fabric `{name}` does not answer: {error}; `spray clean` removes dead ones"))
+    })?;
+    match answer {
+        Answer::Refused(why) => Err(Failure::refused(why)),
+        Answer::Failed(why) => Err(Failure::failed(why)),
+        answer => Ok(answer),
+    }
+}
+
+/// What stands by that name.
+///
+/// # Errors
+/// As [`ask`].
+pub fn shown(name: &str) -> Outcome<Shown> {
+    match ask(name, &Question::Show)? {
+        Answer::Shown(shown) => Ok(shown),
+        other => Err(strange(&other)),
+    }
+}
+
+/// The failure of an answer to another question.
+pub fn strange(answer: &Answer) -> Failure {
+    Failure::failed(format!("the process that keeps the fabric is of another version: it answers {answer:?}"))
+}
+
+fn exchange(name: &str, question: &Question) -> std::io::Result<Answer> {
+    let mut stream = UnixStream::connect(spray_testbed::control(name))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    writeln!(stream, "{}", serde_json::to_string(question)?)?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
+}

@@ -1,0 +1,19 @@
+//! `spray up`, `down`, `shell` and `link`: a fabric that stands for any program. docs/standing.md says what users see of it.
+//!
+//! | file | content |
+//! |---|---|
+//! | `up` | the command that begins it, and what stands |
+//! | `keeper` | the process that keeps it |
+//! | `ask` | what the commands ask it, and what it answers |
+//! | `link` | links: their state, and changes of it |
+//! | `enter` | a shell or a command in a host |
+
+mod ask;
+mod enter;
+mod keeper;
+mod link;
+mod up;
+
+pub use self::enter::shell;
+pub use self::link::{Change, link};
+pub use self::up::{Name, down, up};

@@ -1,0 +1,140 @@
+//! What has befallen links of a fabric that stands, by the rules of scenarios' link events.
+
+use spray_fabric::{LinkAction, LinkChange, LinkEvent, LinkState, changes};
+
+/// What may be asked of links at any time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Healthy again, whatever befell them.
+    Up,
+    /// Administratively down; routing learns of it.
+    Down,
+    /// Every frame vanishes, and routing does not learn of it.
+    Silent,
+    /// A share of the rate is left, in millionths; all of it ends this.
+    Rate(u32),
+    /// Frames vanish at random with this probability in millionths; 0 ends this.
+    Loss(u32),
+}
+
+/// The events of links, one link each.
+#[derive(Debug)]
+pub struct Failures {
+    events: Vec<LinkEvent>,
+    convergence_ps: u64,
+}
+
+impl Failures {
+    /// None yet; routing learns of one `convergence_ps` late.
+    pub fn new(convergence_ps: u64) -> Self {
+        Self { events: Vec::new(), convergence_ps }
+    }
+
+    /// The events in force, and those of which routing has yet to learn the end.
+    pub fn events(&self) -> &[LinkEvent] {
+        &self.events
+    }
+
+    /// Carries an order out: what it replaces on these links ends, and what it asks for begins.
+    pub fn order(&mut self, links: &[usize], order: Order, now_ps: u64) {
+        self.settle(now_ps);
+        let action = match order {
+            Order::Up | Order::Rate(1_000_000..) | Order::Loss(0) => None,
+            Order::Down => Some(LinkAction::Down { convergence_ps: self.convergence_ps }),
+            Order::Silent => Some(LinkAction::SilentDrop),
+            Order::Rate(ppm) => Some(LinkAction::Rate { ppm }),
+            Order::Loss(ppm) => Some(LinkAction::Loss { ppm }),
+        };
+        let replaces = |event: &LinkEvent| match order {
+            Order::Up => true,
+            Order::Down => matches!(event.action, LinkAction::Down { .. }),
+            Order::Silent => matches!(event.action, LinkAction::SilentDrop),
+            Order::Rate(_) => matches!(event.action, LinkAction::Rate { .. }),
+            Order::Loss(_) => matches!(event.action, LinkAction::Loss { .. }),
+        };
+        for link in links {
+            let own = |event: &&mut LinkEvent| event.links == [*link] && event.until_ps.is_none();
+            let present: Vec<_> = self.events.iter_mut().filter(own).filter(|event| replaces(event)).collect();
+            // What is so already goes on: routing knows of it.
+            if present.iter().any(|event| Some(event.action) == action) {
+                continue;
+            }
+            present.into_iter().for_each(|event| event.until_ps = Some(now_ps));
+            let begins =
+                |action| LinkEvent { name: String::new(), links: vec![*link], at_ps: now_ps, until_ps: None, action };
+            self.events.extend(action.map(begins));
+        }
+    }
+
+    /// The state of every link of `links` at `now_ps`.
+    pub fn states(&self, links: usize, now_ps: u64) -> Vec<LinkState> {
+        let last = |changes: &Vec<LinkChange>| changes.iter().rev().find(|change| change.at_ps <= now_ps).copied();
+        changes(&self.events, links)
+            .iter()
+            .map(|changes| last(changes).map_or(LinkState::UP, |last| last.state))
+            .collect()
+    }
+
+    /// Forgets what is over for everybody, and that beginnings were at different times where everybody knows of them: switches' tables
+    /// hold a few changes only.
+    fn settle(&mut self, now_ps: u64) {
+        let known = |event: &LinkEvent, at_ps: u64| match event.action {
+            LinkAction::Down { convergence_ps: u64::MAX } => true,
+            LinkAction::Down { convergence_ps } => at_ps.saturating_add(convergence_ps) <= now_ps,
+            _ => true,
+        };
+        self.events.retain(|event| event.until_ps.is_none_or(|until_ps| !known(event, until_ps)));
+        for event in &mut self.events {
+            if known(event, event.at_ps) {
+                event.at_ps = 0;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spray_fabric::{epoch_starts, known_down};
+
+    fn states(failures: &Failures, now_ps: u64) -> [LinkState; 2] {
+        failures.states(2, now_ps).try_into().unwrap()
+    }
+
+    #[test]
+    fn orders_replace_their_like_and_up_ends_them_all() {
+        let mut failures = Failures::new(100);
+        failures.order(&[0, 1], Order::Rate(500_000), 1_000);
+        failures.order(&[0], Order::Rate(250_000), 2_000);
+        failures.order(&[0], Order::Loss(10_000), 3_000);
+        let slow = LinkState { rate_ppm: 250_000, loss_ppm: 10_000, ..LinkState::UP };
+        assert_eq!(states(&failures, 3_000), [slow, LinkState { rate_ppm: 500_000, ..LinkState::UP }]);
+        failures.order(&[0], Order::Loss(0), 4_000);
+        failures.order(&[1], Order::Rate(1_000_000), 4_000);
+        assert_eq!(states(&failures, 4_000), [LinkState { rate_ppm: 250_000, ..LinkState::UP }, LinkState::UP]);
+        failures.order(&[0], Order::Silent, 5_000);
+        failures.order(&[0, 1], Order::Up, 6_000);
+        assert_eq!(states(&failures, 6_000), [LinkState::UP; 2]);
+        failures.order(&[0, 1], Order::Up, 7_000);
+        assert_eq!(failures.events(), []);
+    }
+
+    /// Routing learns late of either end, and the tables need no more room however often links change.
+    #[test]
+    fn routing_learns_late_and_tables_do_not_grow() {
+        let mut failures = Failures::new(100);
+        for round in 1..50 {
+            let now_ps = round * 10_000;
+            failures.order(&[0], Order::Down, now_ps);
+            assert!(!states(&failures, now_ps)[0].up);
+            assert!(!known_down(failures.events(), 0, now_ps + 99) && known_down(failures.events(), 0, now_ps + 100));
+            failures.order(&[0], Order::Down, now_ps + 500);
+            failures.order(&[0], Order::Up, now_ps + 1_000);
+            assert!(states(&failures, now_ps + 1_000)[0].up);
+            assert!(
+                known_down(failures.events(), 0, now_ps + 1_099) && !known_down(failures.events(), 0, now_ps + 1_100)
+            );
+            assert!(epoch_starts(failures.events()).len() <= 3);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! `spray up`: programs of any kind in hosts that stand, links that fail under them, and what is left afterwards.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use nix::sched::{CloneFlags, setns};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use socket2::{Domain, Protocol, Socket, Type};
+use spray_test_support::{Folder, text};
+use spray_testbed::leftovers;
+use spray_tests::running::{Running, wait_until};
+use spray_tests::{namespaces_of, scenarios, spray, turn};
+
+/// A fabric that stands until the end of its test.
+struct Fabric {
+    name: String,
+    shown: Value,
+}
+
+/// Runs `spray` and returns its exit code, and what it said on standard output and on standard error.
+fn run(arguments: &[&str]) -> (i32, String, String) {
+    let output = spray().args(arguments).stdin(Stdio::null()).output().unwrap();
+    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+}
+
+impl Fabric {
+    fn up(name: &str) -> Self {
+        let name = format!("{name}-{}", std::process::id());
+        let scenario = scenarios().join("standing.toml");
+        let (code, said, errors) = run(&["up", scenario.to_str().unwrap(), "--name", &name, "--json", "-q"]);
+        assert!(code == 0 && errors.is_empty(), "{code}: {errors}");
+        Self { name, shown: serde_json::from_str(&said).unwrap() }
+    }
+
+    fn pid(&self) -> u32 {
+        self.shown["pid"].as_u64().unwrap() as u32
+    }
+
+    fn host(&self, host: usize, field: &str) -> &str {
+        self.shown["hosts"][host][field].as_str().unwrap()
+    }
+
+    fn address(&self, host: usize, v6: bool) -> IpAddr {
+        self.host(host, if v6 { "ipv6" } else { "ipv4" }).parse().unwrap()
+    }
+
+    /// Runs `work` inside a host; sockets that it makes stay there.
+    fn inside<T: Send>(&self, host: usize, work: impl FnOnce() -> T + Send) -> T {
+        let namespace = File::open(Path::new("/run/netns").join(self.host(host, "namespace"))).unwrap();
+        let enter = || {
+            setns(namespace, CloneFlags::CLONE_NEWNET).unwrap();
+            work()
+        };
+        std::thread::scope(|scope| scope.spawn(enter).join().unwrap())
+    }
+
+    fn link(&self, links: &str, changes: &[&str]) -> Vec<Value> {
+        let (code, said, errors) = run(&[&["link", "--name", &self.name, "--json", links][..], changes].concat());
+        assert_eq!(code, 0, "{errors}");
+        serde_json::from_str::<Value>(&said).unwrap()["links"].as_array().unwrap().clone()
+    }
+
+    fn sum(&self, links: &str, field: &str) -> u64 {
+        self.link(links, &[]).iter().map(|link| link[field].as_u64().unwrap()).sum()
+    }
+
+    fn down(&self) {
+        let (code, said, errors) = run(&["down", &self.name]);
+        assert!(code == 0 && said.contains(&self.name), "{errors}");
+        self.assert_gone();
+    }
+
+    /// Nothing of it is left.
+    fn assert_gone(&self) {
+        assert_eq!(namespaces_of(self.pid()), [""; 0]);
+        assert!(!Path::new("/etc/netns").join(self.host(0, "namespace")).exists());
+        assert!(!spray_testbed::control(&self.name).exists());
+        assert!(leftovers().iter().all(|name| !name.contains(&self.pid().to_string()) && !name.contains(&self.name)));
+        assert_eq!(run(&["link", "--name", &self.name]).0, 2);
+    }
+}
+
+impl Drop for Fabric {
+    fn drop(&mut self) {
+        // In a test that passes it has gone already.
+        let _ = spray().args(["down", &self.name]).output();
+    }
+}
+
+const PATIENCE: Option<Duration> = Some(Duration::from_secs(30));
+
+fn content(seed: u32, bytes: u32) -> Vec<u8> {
+    (0..bytes).map(|n| ((n ^ seed).wrapping_mul(0x9e37_79b9) >> 13) as u8).collect()
+}
+
+/// Sends bytes both ways at once over one TCP connection of the kernel's, and compares them.
+fn exchange(fabric: &Fabric, hosts: [usize; 2], v6: bool, bytes: u32) {
+    let to = SocketAddr::new(fabric.address(hosts[1], v6), 0);
+    let listener = fabric.inside(hosts[1], || TcpListener::bind(to)).unwrap();
+    let to = listener.local_addr().unwrap();
+    let near = fabric.inside(hosts[0], || TcpStream::connect_timeout(&to, Duration::from_secs(30))).unwrap();
+    let (far, _) = listener.accept().unwrap();
+    let talk = |stream: TcpStream, send: Vec<u8>, expected: Vec<u8>| {
+        stream.set_read_timeout(PATIENCE).unwrap();
+        stream.set_write_timeout(PATIENCE).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                (&stream).write_all(&send).unwrap();
+                stream.shutdown(std::net::Shutdown::Write).unwrap();
+            });
+            let mut got = Vec::new();
+            (&stream).read_to_end(&mut got).unwrap();
+            assert!(got == expected, "{} of {} bytes", got.len(), expected.len());
+        });
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| talk(near, content(1, bytes), content(2, bytes)));
+        talk(far, content(2, bytes), content(1, bytes));
+    });
+}
+
+/// Sends a datagram from host 0 to host 2; whether it came within `patience`.
+fn datagram(fabric: &Fabric, bytes: u32, patience: Duration) -> bool {
+    let bind = |host| UdpSocket::bind((fabric.address(host, false), 0)).unwrap();
+    let (near, far) = (fabric.inside(0, || bind(0)), fabric.inside(2, || bind(2)));
+    far.set_read_timeout(Some(patience)).unwrap();
+    let sent = content(3, bytes);
+    near.send_to(&sent, far.local_addr().unwrap()).unwrap();
+    let mut got = vec![0; 65_536];
+    far.recv_from(&mut got).is_ok_and(|(len, _)| got[..len] == sent)
+}
+
+/// Asks a host for an echo by ICMPv6, as `ping` does.
+fn echo(fabric: &Fabric, from: usize, to: usize) {
+    let socket = fabric.inside(from, || Socket::new(Domain::IPV6, Type::RAW, Some(Protocol::ICMPV6)).unwrap());
+    socket.set_read_timeout(PATIENCE).unwrap();
+    // Type, code, the checksum that the kernel writes, identifier, number.
+    socket.send_to(&[128, 0, 0, 0, 7, 7, 0, 1], &SocketAddr::new(fabric.address(to, true), 0).into()).unwrap();
+    let mut answer = [0; 64];
+    let len = (&socket).read(&mut answer).unwrap();
+    assert_eq!((answer[0], &answer[4..len]), (129, &[7, 7, 0, 1][..]));
+}
+
+#[test]
+fn any_program_s_packets_take_the_switches() {
+    let Some(_turn) = turn() else { return };
+    let fabric = Fabric::up("any");
+    for v6 in [false, true] {
+        exchange(&fabric, [0, 2], v6, 2_000_000);
+        exchange(&fabric, [1, 0], v6, 200_000);
+    }
+    echo(&fabric, 3, 0);
+    // In fragments, which have no ports.
+    assert!(datagram(&fabric, 9_000, Duration::from_secs(30)));
+    let bytes = fabric.sum("leaf0->spine*", "bytes");
+    assert!((4_000_000..6_000_000).contains(&bytes), "{bytes}");
+    assert_eq!(bytes, fabric.sum("spine*->leaf1", "bytes"));
+    assert!(fabric.sum("h1->leaf0", "bytes") > 400_000);
+    fabric.down();
+    assert_eq!(run(&["down", &fabric.name]).0, 2);
+}
+
+#[test]
+fn flows_are_spread_and_routing_leaves_links_that_are_down() {
+    let Some(_turn) = turn() else { return };
+    let fabric = Fabric::up("spread");
+    let flows = || (0..16).for_each(|_| exchange(&fabric, [0, 2], false, 20_000));
+    flows();
+    for spine in ["leaf0->spine0", "leaf0->spine1"] {
+        assert!(fabric.sum(spine, "bytes") > 20_000, "{spine}: one of 16 flows takes it");
+    }
+    let states = fabric.link("leaf0-spine0", &["down"]);
+    assert!(states.len() == 2 && states.iter().all(|link| link["state"] == "down"), "{states:?}");
+    // Routing has learned of it long since, and of its end, whatever comes between.
+    std::thread::sleep(Duration::from_millis(50));
+    let before = fabric.sum("spine0", "frames");
+    flows();
+    assert_eq!(fabric.sum("spine0", "frames"), before);
+    // Routing does not learn of the one path that is left, which swallows all.
+    fabric.link("leaf0->spine1", &["silent"]);
+    assert!(!datagram(&fabric, 100, Duration::from_millis(300)));
+    assert!(fabric.sum("leaf0->spine1", "drops_silent") > 0);
+    let states = fabric.link("leaf0->spine1", &["up", "rate=25%", "loss=0.5%"]);
+    assert_eq!(states[0]["state"], "rate=25%,loss=0.5%");
+    for _ in 0..10 {
+        // More often than tables hold changes.
+        fabric.link("spine*", &["down"]);
+        fabric.link("spine*", &["up"]);
+    }
+    std::thread::sleep(Duration::from_millis(50));
+    flows();
+    assert!(fabric.sum("spine0", "frames") > before);
+    fabric.down();
+}
+
+#[test]
+fn a_command_runs_in_a_host_and_its_exit_code_is_told() {
+    let Some(_turn) = turn() else { return };
+    let fabric = Fabric::up("shell");
+    let shell = |host: &str, command: &str| run(&["shell", host, "--name", &fabric.name, "--", "sh", "-c", command]);
+    let (code, said, _) = shell("h1", "cat /etc/hosts; ls /sys/class/net; echo $SPRAY_HOST; exit 7");
+    assert_eq!(code, 7);
+    for part in ["10.0.0.3 h2", "::3 h2", "eth0", "h1"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    for (arguments, why) in [
+        (&["shell", "h9", "--name", &fabric.name, "--", "true"][..], "its hosts: h0, h1, h2, h3"),
+        (&["shell", "h0", "--name", "nobody"], "stands"),
+        (&["link", "spine7", "down", "--name", &fabric.name], "no link `spine7`"),
+        (&["link", "spine0", "slow", "--name", &fabric.name], "allowed: up, down, silent"),
+        (&["up", "no-such-file.toml"], "no-such-file.toml"),
+        (&["up", scenarios().join("standing.toml").to_str().unwrap(), "--name", &fabric.name], "stands already"),
+        (&["up", scenarios().join("standing.toml").to_str().unwrap(), "--name", "a/b"], "letters"),
+        (&["up", scenarios().join("lossless.toml").to_str().unwrap(), "--name", "other"], "`--engine sim`"),
+    ] {
+        let (code, said, errors) = run(arguments);
+        assert!(code == 2 && said.is_empty() && errors.contains(why), "{arguments:?}: {code}: {said}{errors}");
+    }
+    fabric.down();
+}
+
+#[test]
+fn our_own_transport_runs_in_hosts_too() {
+    let Some(_turn) = turn() else { return };
+    let fabric = Fabric::up("own");
+    let own = spray().get_program().to_owned();
+    let own = own.to_str().unwrap();
+    let mut serve = spray();
+    serve.args(["shell", "h2", "--name", &fabric.name, "--", own, "serve", "--interface", "eth0", "--insecure"]);
+    let mut serve = Running(serve.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()).listening();
+    let perf = ["perf", "10.0.0.3", "--interface", "eth0", "--insecure", "-t", "2", "--json"];
+    let (code, said, errors) = run(&[&["shell", "h0", "--name", &fabric.name, "--", own][..], &perf].concat());
+    assert_eq!(code, 0, "{errors}");
+    let measured: Value = serde_json::from_str(&said).unwrap();
+    assert!(measured["total"][0]["bytes"].as_u64().unwrap() > 1_000_000, "{measured}");
+    // It sprays: one connection takes both spines.
+    for spine in ["leaf0->spine0", "leaf0->spine1"] {
+        assert!(fabric.sum(spine, "bytes") > 100_000, "{spine}");
+    }
+    kill(Pid::from_raw(serve.0.id() as i32), Signal::SIGINT).unwrap();
+    serve.end();
+    exchange(&fabric, [0, 2], false, 20_000);
+    fabric.down();
+}
+
+#[test]
+fn what_a_kill_leaves_is_cleaned_and_ctrl_c_leaves_nothing() {
+    let Some(_turn) = turn() else { return };
+    let fabric = Fabric::up("killed");
+    kill(Pid::from_raw(fabric.pid() as i32), Signal::SIGKILL).unwrap();
+    wait_until("the end of the process", || !spray_testbed::standing().contains(&fabric.name));
+    wait_until("its namespaces to be nobody's", || {
+        leftovers().iter().any(|name| name.contains(&fabric.pid().to_string()))
+    });
+    let (code, said, errors) = run(&["clean"]);
+    assert!(code == 0 && said.contains(fabric.host(0, "namespace")) && said.contains(&fabric.name), "{said}{errors}");
+    fabric.assert_gone();
+
+    let folder = Folder::new();
+    let scenario = std::fs::read_to_string(scenarios().join("standing.toml")).unwrap();
+    let scenario = folder.file("large.toml", scenario.replace("hosts_per_leaf = 2", "hosts_per_leaf = 24"));
+    let name = format!("stopped-{}", std::process::id());
+    let mut up = spray();
+    up.args(["up", &scenario, "--name", &name]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut up = Running(up.spawn().unwrap());
+    wait_until("the set-up to begin", || spray_testbed::control(&name).exists());
+    kill(Pid::from_raw(up.0.id() as i32), Signal::SIGINT).unwrap();
+    let code = up.end().code();
+    assert_eq!(code, Some(130), "{}", up.said());
+    assert!(!spray_testbed::control(&name).exists());
+    assert!(!spray_testbed::standing().contains(&name));
+}
