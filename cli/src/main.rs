@@ -31,6 +31,8 @@ mod perf;
 mod progress;
 mod run;
 mod say;
+#[cfg(feature = "xdp")]
+mod session;
 mod settings;
 mod shell;
 mod sim;
@@ -104,7 +106,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "xdp")]
         Command::Perf(arguments) => perf::perf(&arguments),
         #[cfg(feature = "xdp")]
-        Command::Keygen(arguments) => transfer::keygen(&arguments),
+        Command::Keygen(arguments) => session::keygen(&arguments),
         #[cfg(feature = "xdp")]
         Command::Doctor => doctor::doctor(),
     };

@@ -8,7 +8,7 @@ use spray_nic::device::{Device, DeviceStats};
 
 use super::{Labels, Metric, Metrics};
 use crate::failure::Outcome;
-use crate::transfer::Freezes;
+use crate::session::Freezes;
 
 /// How often they are made anew: nobody asks more often.
 const EVERY: Duration = Duration::from_millis(200);

@@ -6,8 +6,8 @@ use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint};
 
 use super::format::What;
+use crate::session::PS_PER_S;
 use crate::transfer::gbps;
-use crate::transfer::session::PS_PER_S;
 
 /// What all connections have counted at a time.
 #[derive(Clone, Copy, Debug, Default)]

@@ -15,9 +15,9 @@ use crate::args;
 use crate::confine::Reach;
 use crate::failure::Outcome;
 use crate::say::{self, note, say};
+use crate::session::{PS_PER_S, Path, Session, Step, strays_line};
 use crate::stop::Stop;
 use crate::transfer::gbps;
-use crate::transfer::session::{PS_PER_S, Path, Session, Step, strays_line};
 
 /// Waits for clients and does what they ask for.
 ///

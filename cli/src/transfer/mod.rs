@@ -2,9 +2,6 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `trust` | keys, and the command that makes them |
-//! | `session` | an interface taken over: program, socket, endpoint, clock; `spray tunnel` and `spray perf` have one too |
-//! | `tap` | a capture of its frames |
 //! | `format` | how files and folders travel in messages |
 //! | `send`, `recv` | the two ends |
 //! | `tree`, `outgoing` | what is to be sent, and the thread that opens, reads and hashes it |
@@ -31,18 +28,14 @@ mod patience;
 mod recv;
 mod report;
 mod send;
-pub(crate) mod session;
-mod tap;
 mod tree;
-mod trust;
 
 #[cfg(test)]
 mod tests;
 
-pub use self::recv::recv;
+pub use self::format::MESSAGE_BYTES;
+pub use self::recv::{CONNECTIONS, recv};
 pub use self::send::send;
-pub use self::session::Freezes;
-pub use self::trust::keygen;
 
 /// `12.3 MB` and the like.
 fn megabytes(bytes: u64) -> String {

@@ -17,12 +17,12 @@ use super::meter::Meter;
 use super::out::{ONE_TRANSFER, Out, Refusal};
 use super::partial::remove_stale;
 use super::patience::{Limits, Patience};
-use super::session::{Path, Session, Step, strays_line};
 use crate::args;
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
 use crate::say::{self, manner, note, say};
+use crate::session::{Path, Session, Step, strays_line};
 use crate::stop::Stop;
 
 /// How long others are told, after the one transfer has arrived, that theirs is not taken.
@@ -36,7 +36,7 @@ const TRANSFERS: usize = 16;
 const ENDED_OF_ADDRESS: usize = 3;
 const REFUSED: usize = 8;
 /// Connections that the endpoint has room for: those that transfer, those that have, those that are refused, and 24 that are not open yet.
-pub(super) const CONNECTIONS: u32 = (2 * TRANSFERS + REFUSED + 24) as u32;
+pub const CONNECTIONS: u32 = (2 * TRANSFERS + REFUSED + 24) as u32;
 /// How often senders are looked at that keep the receiver waiting.
 const CHECK_PS: u64 = 100_000_000_000;
 

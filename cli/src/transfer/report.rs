@@ -8,7 +8,7 @@ use spray_nic::endpoint::ConnectionStats;
 
 use super::format::{Sum, hex};
 use super::gbps;
-use super::session::{Freezes, strays_line};
+use crate::session::{Freezes, strays_line};
 
 /// What the sender measured.
 pub struct Measured {

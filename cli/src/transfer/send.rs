@@ -13,12 +13,12 @@ use super::format::{Answer, Description, EntryKind, HEADER, PIECE_BYTES, Said, S
 use super::meter::Meter;
 use super::outgoing::{Outgoing, Part};
 use super::report::{FileReport, Measured, Report};
-use super::session::{Freezes, Path, Session, Step, strays_line};
 use super::tree::Tree;
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
 use crate::say::{self, note, say};
+use crate::session::{Freezes, Path, Session, Step, strays_line};
 use crate::stop::Stop;
 
 /// Messages that wait in the connection: enough pieces to keep it busy, few enough to stay in the caches.

@@ -24,10 +24,10 @@ use super::outgoing::{Outgoing, Source};
 use super::patience::Limits;
 use super::recv::Receiving;
 use super::send::Sending;
-use super::session::{Outage, Step};
 use super::tree::{Entry, Tree};
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
+use crate::session::{Outage, Step};
 
 mod bounds;
 mod folders;

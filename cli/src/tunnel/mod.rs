@@ -26,8 +26,8 @@ use crate::args;
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::say::note;
+use crate::session::{Path, Session, Step, strays_line};
 use crate::stop::Stop;
-use crate::transfer::session::{Path, Session, Step, strays_line};
 
 /// Packets that wait in the TUN device before it drops: what TCP sees as its bottleneck's queue.
 const QUEUE: u32 = 128;

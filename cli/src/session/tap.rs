@@ -1,4 +1,4 @@
-//! A capture of the frames of a transfer, by the time of day.
+//! A capture of the frames of a session, by the time of day.
 
 use std::fs::File;
 use std::io::{self, BufWriter};

@@ -1,4 +1,13 @@
-//! An interface taken over for the length of a command: steering program, AF_XDP socket, endpoint and clock.
+//! An interface taken over for the length of a command, such as `spray send` or `spray tunnel`: steering program, AF_XDP socket, endpoint and
+//! clock.
+//!
+//! | file | content |
+//! |---|---|
+//! | `trust` | keys, and the command that makes them |
+//! | `tap` | a capture of the frames |
+
+mod tap;
+mod trust;
 
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -20,10 +29,8 @@ use spray_nic::xdp::AttachMode;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, Mode, Peer};
 use tracing::{debug_span, info_span};
 
-use super::format::MESSAGE_BYTES;
-use super::recv::CONNECTIONS;
-use super::tap::{self, Tap};
-use super::trust;
+use self::tap::Tap;
+pub use self::trust::keygen;
 use crate::args;
 use crate::captures::Watching;
 use crate::confine::{Reach, confine};
@@ -33,6 +40,7 @@ use crate::progress::now;
 use crate::say::note;
 use crate::settings::Overrides;
 use crate::stop::Stop;
+use crate::transfer::{CONNECTIONS, MESSAGE_BYTES};
 
 /// An endpoint on a real interface. Dropping it detaches the program and closes the socket.
 pub struct Session {
