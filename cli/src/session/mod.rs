@@ -40,7 +40,8 @@ use crate::progress::now;
 use crate::say::note;
 use crate::settings::Overrides;
 use crate::stop::Stop;
-use crate::transfer::{CONNECTIONS, MESSAGE_BYTES};
+use crate::transfer::CONNECTIONS;
+use crate::transfer::format::MESSAGE_BYTES;
 
 /// An endpoint on a real interface. Dropping it detaches the program and closes the socket.
 pub struct Session {
@@ -465,7 +466,7 @@ mod tests {
     #[test]
     //= docs/specs/endpoint.md#END-21 No message is longer
     fn no_message_is_longer_than_a_piece() {
-        use super::super::format::{PIECE_BYTES, begin_piece};
+        use crate::transfer::format::{PIECE_BYTES, begin_piece};
         let longest = begin_piece(0, 0, PIECE_BYTES).len() as u64 + PIECE_BYTES;
         assert_eq!(connection(&path(&[], None, None), 1_400, 64, 5).max_message_bytes, longest);
     }

@@ -16,7 +16,7 @@
 
 mod arrivals;
 mod folder;
-mod format;
+pub(crate) mod format;
 mod homes;
 mod incoming;
 mod keeper;
@@ -33,7 +33,6 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
-pub use self::format::MESSAGE_BYTES;
 pub use self::recv::{CONNECTIONS, recv};
 pub use self::send::send;
 
