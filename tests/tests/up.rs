@@ -32,7 +32,7 @@ fn run(arguments: &[&str]) -> (i32, String, String) {
 impl Fabric {
     fn up(name: &str) -> Self {
         let name = format!("{name}-{}", std::process::id());
-        let scenario = scenarios().join("standing.toml");
+        let scenario = scenarios().join("pod.toml");
         let (code, said, errors) = run(&["up", scenario.to_str().unwrap(), "--name", &name, "--json", "-q"]);
         assert!(code == 0 && errors.is_empty(), "{code}: {errors}");
         Self { name, shown: serde_json::from_str(&said).unwrap() }
@@ -215,8 +215,8 @@ fn a_command_runs_in_a_host_and_its_exit_code_is_told() {
         (&["link", "spine7", "down", "--name", &fabric.name], "no link `spine7`"),
         (&["link", "spine0", "slow", "--name", &fabric.name], "allowed: up, down, silent"),
         (&["up", "no-such-file.toml"], "no-such-file.toml"),
-        (&["up", scenarios().join("standing.toml").to_str().unwrap(), "--name", &fabric.name], "stands already"),
-        (&["up", scenarios().join("standing.toml").to_str().unwrap(), "--name", "a/b"], "letters"),
+        (&["up", scenarios().join("pod.toml").to_str().unwrap(), "--name", &fabric.name], "stands already"),
+        (&["up", scenarios().join("pod.toml").to_str().unwrap(), "--name", "a/b"], "letters"),
         (&["up", scenarios().join("lossless.toml").to_str().unwrap(), "--name", "other"], "`--engine sim`"),
     ] {
         let (code, said, errors) = run(arguments);
@@ -263,7 +263,7 @@ fn what_a_kill_leaves_is_cleaned_and_ctrl_c_leaves_nothing() {
     fabric.assert_gone();
 
     let folder = Folder::new();
-    let scenario = std::fs::read_to_string(scenarios().join("standing.toml")).unwrap();
+    let scenario = std::fs::read_to_string(scenarios().join("pod.toml")).unwrap();
     let scenario = folder.file("large.toml", scenario.replace("hosts_per_leaf = 2", "hosts_per_leaf = 24"));
     let name = format!("stopped-{}", std::process::id());
     let mut up = spray();
